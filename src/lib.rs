@@ -1,0 +1,25 @@
+//! memfw, a memory firewall for AI agents.
+//!
+//! The map of the crate, in the order in which things depend on each other (nothing depends upwards;
+//! `tests/tidy.rs` holds the direction):
+//!
+//! - core, pure (no files, no clock, no environment, no failure on input):
+//!   [`memory`] (text and facts to a plan), [`provenance`] (source, trust, attestation),
+//!   [`detect`] (normaliser, rules, policy), [`seal`] (encryption of quarantined bytes);
+//! - shells, which do not know each other: [`config`], [`store`] (SQLite ledger),
+//!   [`os`] (files, leases, watching, paths), [`openclaw`] (the agent framework's own records);
+//! - [`engine`]: one file, from dirty to done; the same for daemon, command line and tests;
+//! - [`daemon`]: the loop, one closed event enum;
+//! - [`cli`]: one file per command.
+
+pub mod cli;
+pub mod config;
+pub mod daemon;
+pub mod detect;
+pub mod engine;
+pub mod memory;
+pub mod openclaw;
+pub mod os;
+pub mod provenance;
+pub mod seal;
+pub mod store;

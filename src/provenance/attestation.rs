@@ -1,0 +1,58 @@
+//! How the source of a block is known.
+#![forbid(unsafe_code)]
+
+use std::{fmt, str::FromStr};
+
+/// How a source is known, weakest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Attestation {
+  /// Nobody observed it; the default.
+  SelfReported,
+  /// The write and what fed it were seen in the agent's records.
+  ToolObserved,
+  /// The file hash matches the agent's ledger row, or the text matches the fetched material.
+  ContentHashed,
+  /// A person said so.
+  HumanConfirmed,
+  /// Its audit entry is under a signed checkpoint that is kept elsewhere.
+  Anchored,
+}
+
+impl Attestation {
+  /// All levels, weakest first.
+  pub const ALL: [Self; 5] = [
+    Self::SelfReported,
+    Self::ToolObserved,
+    Self::ContentHashed,
+    Self::HumanConfirmed,
+    Self::Anchored,
+  ];
+
+  /// The word used in markers, JSON, logs and configuration.
+  pub const fn as_str(self) -> &'static str {
+    match self {
+      Self::SelfReported => "self-reported",
+      Self::ToolObserved => "tool-observed",
+      Self::ContentHashed => "content-hashed",
+      Self::HumanConfirmed => "human-confirmed",
+      Self::Anchored => "anchored",
+    }
+  }
+}
+
+impl fmt::Display for Attestation {
+  fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    f.pad(self.as_str())
+  }
+}
+
+impl FromStr for Attestation {
+  type Err = String;
+
+  fn from_str(text: &str) -> Result<Self, Self::Err> {
+    Self::ALL
+      .into_iter()
+      .find(|level| level.as_str() == text)
+      .ok_or_else(|| format!("unknown attestation `{text}`"))
+  }
+}

@@ -1,0 +1,14 @@
+//! Where a memory came from, how far that origin is trusted, and how the origin is known. Pure.
+//!
+//! Nothing here ever looks at what a text says about itself: a source is observed by the shells and
+//! handed in.
+
+pub mod attestation;
+pub mod source;
+pub mod state;
+pub mod trust;
+
+pub use attestation::Attestation;
+pub use source::Source;
+pub use state::State;
+pub use trust::Trust;
