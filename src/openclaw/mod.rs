@@ -1,1 +1,12 @@
-//! Placeholder of a room under construction.
+//! OpenClaw, the first agent framework that memfw guards: where its files lie and what it has on
+//! record about them.
+//!
+//! Only this room knows OpenClaw's formats. It reads OpenClaw's databases without holding a read
+//! transaction, and writes one thing alone: the hash of a file that memfw edited, where OpenClaw's
+//! own record was about the very bytes that memfw edited ([`ledger`]).
+
+pub mod layout;
+pub mod ledger;
+
+pub use layout::{Layout, OpenClawEnv};
+pub use ledger::OpenClawRecords;

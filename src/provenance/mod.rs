@@ -3,11 +3,13 @@
 //! Nothing here ever looks at what a text says about itself: a source is observed by the shells and
 //! handed in.
 
+pub mod agent;
 pub mod attestation;
 pub mod source;
 pub mod state;
 pub mod trust;
 
+pub use agent::{AgentRecords, Followed, NoAgent, Standing};
 pub use attestation::Attestation;
 pub use source::Source;
 pub use state::State;

@@ -1,0 +1,327 @@
+//! OpenClaw's hash ledger of memory files (2026.8.1 and later): read a row, let it follow.
+//!
+//! OpenClaw writes a row before its tools write a file, and stops loading `MEMORY.md` for good when a
+//! file whose row it wrote was edited by somebody else before its own next write. So the hash of a
+//! row follows an edit of ours, and only then: when the row's hash was the hash of the bytes that we
+//! edited. The class in the row is never touched here.
+//!
+//! Layout as observed in 2026.9.6: table `plugin_state_entries`, `plugin_id` =
+//! `core:memory-artifact-provenance`, `namespace` = `workspace-files`, `value_json` with `version` 1,
+//! `workspaceKey` (SHA-256 of the workspace path), `relativePath`, `fileHash`, `originClass`.
+#![forbid(unsafe_code)]
+
+use std::{
+  path::{Path, PathBuf},
+  time::Duration,
+};
+
+use rusqlite::{Connection, OpenFlags, OptionalExtension, TransactionBehavior};
+use serde_json::Value;
+
+use super::layout::Layout;
+use crate::{
+  memory::ContentHash,
+  provenance::{AgentRecords, Followed, Standing},
+};
+
+const PLUGIN: &str = "core:memory-artifact-provenance";
+const NAMESPACE: &str = "workspace-files";
+/// The only version of the row's JSON that is known.
+const ROW_VERSION: i64 = 1;
+/// A row is some 400 bytes; more is not a row.
+const MAX_ROW_BYTES: usize = 16 * 1024;
+/// How long a busy database is waited for under a lease, which a writer may be waiting for in turn.
+const BUSY: Duration = Duration::from_millis(50);
+/// Characters of a file that OpenClaw injects (`agents.defaults.bootstrapMaxChars`, its default).
+const BOOTSTRAP_MAX_CHARS: usize = 20_000;
+/// The same for `USER.md`.
+const USER_MAX_CHARS: usize = 4_000;
+
+/// OpenClaw's records, found through its [`Layout`].
+#[derive(Clone, Debug)]
+pub struct OpenClawRecords {
+  layout: Layout,
+}
+
+/// Why a row could not be read or changed.
+#[derive(Debug, thiserror::Error)]
+enum LedgerError {
+  #[error("OpenClaw's database `{path}`: {error}")]
+  Database { path: PathBuf, error: rusqlite::Error },
+  #[error("OpenClaw's database `{path}` has a file ledger of unknown form")]
+  UnknownForm { path: PathBuf },
+}
+
+/// A row as it stands in the database.
+struct Row {
+  key: String,
+  json: String,
+  value: Value,
+  hash: ContentHash,
+}
+
+impl OpenClawRecords {
+  /// Records of the OpenClaw with this layout.
+  pub fn new(layout: Layout) -> Self {
+    Self { layout }
+  }
+
+  fn open(
+    &self,
+    workspace: &Path,
+    write: bool,
+  ) -> Result<Option<(Connection, PathBuf)>, LedgerError> {
+    let path = self.layout.state_database(workspace);
+    if !path.is_file() {
+      return Ok(None);
+    }
+    let mode =
+      if write { OpenFlags::SQLITE_OPEN_READ_WRITE } else { OpenFlags::SQLITE_OPEN_READ_ONLY };
+    let flags = mode | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW;
+    let open = || {
+      let connection = Connection::open_with_flags(&path, flags)?;
+      connection.busy_timeout(BUSY)?;
+      Ok(connection)
+    };
+    match open() {
+      Ok(connection) => Ok(Some((connection, path))),
+      Err(error) => Err(LedgerError::Database { path, error }),
+    }
+  }
+
+  fn standing_or(&self, workspace: &Path, file: &Path) -> Result<Standing, LedgerError> {
+    let Some((connection, path)) = self.open(workspace, false)? else {
+      return Ok(Standing::NoRecord);
+    };
+    let row = find(&connection, &path, workspace, file)?;
+    Ok(row.map_or(Standing::NoRecord, |row| Standing::Recorded { hash: row.hash }))
+  }
+
+  fn follow_or(
+    &self,
+    workspace: &Path,
+    file: &Path,
+    before: ContentHash,
+    after: ContentHash,
+  ) -> Result<Followed, LedgerError> {
+    let Some((mut connection, path)) = self.open(workspace, true)? else {
+      return Ok(Followed::NotOurs);
+    };
+    let database = |error| LedgerError::Database { path: path.clone(), error };
+    let transaction =
+      connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(database)?;
+    let Some(mut row) = find(&transaction, &path, workspace, file)? else {
+      return Ok(Followed::NotOurs);
+    };
+    if row.hash != before {
+      return Ok(Followed::NotOurs);
+    }
+    if let Some(object) = row.value.as_object_mut() {
+      object.insert("fileHash".to_owned(), Value::String(after.to_hex()));
+    }
+    // The old text in the condition makes this a compare-and-swap, whatever else a version of
+    // OpenClaw may put into a row.
+    let changed = transaction
+      .execute(
+        "UPDATE plugin_state_entries SET value_json = ?1
+         WHERE plugin_id = ?2 AND namespace = ?3 AND entry_key = ?4 AND value_json = ?5",
+        (row.value.to_string(), PLUGIN, NAMESPACE, &row.key, &row.json),
+      )
+      .map_err(database)?;
+    transaction.commit().map_err(database)?;
+    Ok(if changed == 1 { Followed::Yes } else { Followed::NotOurs })
+  }
+}
+
+impl AgentRecords for OpenClawRecords {
+  fn standing(&self, workspace: &Path, file: &Path) -> Standing {
+    self
+      .standing_or(workspace, file)
+      .unwrap_or_else(|error| Standing::Unreadable(error.to_string()))
+  }
+
+  fn follow(
+    &self,
+    workspace: &Path,
+    file: &Path,
+    before: ContentHash,
+    after: ContentHash,
+  ) -> Followed {
+    self
+      .follow_or(workspace, file, before, after)
+      .unwrap_or_else(|error| Followed::Failed(error.to_string()))
+  }
+
+  fn injection_limit(&self, file: &Path) -> Option<usize> {
+    match file.to_str()? {
+      "MEMORY.md" | "memory.md" => Some(BOOTSTRAP_MAX_CHARS),
+      "USER.md" => Some(USER_MAX_CHARS),
+      _ => None,
+    }
+  }
+}
+
+/// The row about `file`, if there is one. A database without the table is that of an OpenClaw that
+/// keeps no file ledger.
+fn find(
+  connection: &Connection,
+  path: &Path,
+  workspace: &Path,
+  file: &Path,
+) -> Result<Option<Row>, LedgerError> {
+  let database = |error| LedgerError::Database { path: path.to_owned(), error };
+  let unknown = || LedgerError::UnknownForm { path: path.to_owned() };
+  let columns: Vec<String> = connection
+    .prepare("SELECT name FROM pragma_table_info('plugin_state_entries')")
+    .and_then(|mut statement| statement.query_map([], |row| row.get(0))?.collect())
+    .map_err(database)?;
+  if columns.is_empty() {
+    return Ok(None);
+  }
+  if !["plugin_id", "namespace", "entry_key", "value_json"]
+    .iter()
+    .all(|name| columns.iter().any(|column| column == name))
+  {
+    return Err(unknown());
+  }
+  let Some(relative) = file.to_str() else { return Ok(None) };
+  let key = workspace_key(workspace);
+  // The key of an entry starts with the workspace's key, so this stays a search in the primary key.
+  let entry = format!("{key}:{}", ContentHash::of(relative.as_bytes()).to_hex());
+  let found = connection
+    .query_row(
+      "SELECT entry_key, value_json FROM plugin_state_entries
+       WHERE plugin_id = ?1 AND namespace = ?2 AND (entry_key = ?3 OR
+         (length(value_json) <= ?4 AND json_valid(value_json)
+          AND value_json ->> '$.workspaceKey' = ?5 AND value_json ->> '$.relativePath' = ?6))
+       LIMIT 1",
+      (PLUGIN, NAMESPACE, &entry, MAX_ROW_BYTES as i64, &key, relative),
+      |row| Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?)),
+    )
+    .optional()
+    .map_err(database)?;
+  let Some((key, json)) = found else { return Ok(None) };
+  let value: Value = serde_json::from_str(&json).map_err(|_error| unknown())?;
+  if value.get("version").and_then(Value::as_i64) != Some(ROW_VERSION) {
+    return Err(unknown());
+  }
+  let hash =
+    value.get("fileHash").and_then(Value::as_str).and_then(hash_from_hex).ok_or_else(unknown)?;
+  Ok(Some(Row { key, json, value, hash }))
+}
+
+/// OpenClaw names a workspace by the SHA-256 of its path.
+fn workspace_key(workspace: &Path) -> String {
+  use std::os::unix::ffi::OsStrExt as _;
+  ContentHash::of(workspace.as_os_str().as_bytes()).to_hex()
+}
+
+fn hash_from_hex(text: &str) -> Option<ContentHash> {
+  let digits = text.as_bytes();
+  if digits.len() != 64 {
+    return None;
+  }
+  let bytes: Option<Vec<u8>> = digits
+    .chunks_exact(2)
+    .map(|pair| std::str::from_utf8(pair).ok().and_then(|pair| u8::from_str_radix(pair, 16).ok()))
+    .collect();
+  ContentHash::from_slice(&bytes?)
+}
+
+#[cfg(test)]
+mod tests {
+  use super::*;
+
+  const WORKSPACE: &str = "/home/claw/.openclaw/workspace";
+
+  /// A state directory with a row as OpenClaw 2026.9.6 writes it.
+  fn state(hash: ContentHash) -> (tempfile::TempDir, OpenClawRecords) {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::create_dir(dir.path().join("state")).unwrap();
+    let connection = Connection::open(dir.path().join("state/openclaw.sqlite")).unwrap();
+    connection
+      .execute_batch(
+        "CREATE TABLE plugin_state_entries (plugin_id TEXT NOT NULL, namespace TEXT NOT NULL,
+         entry_key TEXT NOT NULL, value_json TEXT NOT NULL, created_at INTEGER NOT NULL,
+         expires_at INTEGER, PRIMARY KEY (plugin_id, namespace, entry_key)) STRICT;",
+      )
+      .unwrap();
+    let key = workspace_key(Path::new(WORKSPACE));
+    let json = format!(
+      r#"{{"version":1,"workspaceKey":"{key}","relativePath":"MEMORY.md","fileHash":"{hash}","originClass":"untrusted","observedAt":1795231178617}}"#
+    );
+    connection
+      .execute(
+        "INSERT INTO plugin_state_entries VALUES (?1, ?2, ?3, ?4, 0, NULL)",
+        (PLUGIN, NAMESPACE, format!("{key}:whatever"), json),
+      )
+      .unwrap();
+    let layout = Layout { state_dir: dir.path().to_owned(), workspace: PathBuf::from(WORKSPACE) };
+    (dir, OpenClawRecords::new(layout))
+  }
+
+  #[test]
+  fn a_row_is_found_and_follows_only_from_the_bytes_it_is_about() {
+    let (ours, theirs, after) =
+      (ContentHash::of(b"a"), ContentHash::of(b"b"), ContentHash::of(b"c"));
+    let (_dir, records) = state(ours);
+    let (workspace, file) = (Path::new(WORKSPACE), Path::new("MEMORY.md"));
+    assert_eq!(records.standing(workspace, file), Standing::Recorded { hash: ours });
+    assert_eq!(records.follow(workspace, file, theirs, after), Followed::NotOurs);
+    assert_eq!(records.standing(workspace, file), Standing::Recorded { hash: ours });
+    assert_eq!(records.follow(workspace, file, ours, after), Followed::Yes);
+    assert_eq!(records.standing(workspace, file), Standing::Recorded { hash: after });
+    assert_eq!(records.standing(workspace, Path::new("memory/x.md")), Standing::NoRecord);
+    assert_eq!(records.standing(Path::new("/elsewhere"), file), Standing::NoRecord);
+  }
+
+  #[test]
+  fn the_class_in_the_row_stays_as_it_is() {
+    let (dir, records) = state(ContentHash::of(b"a"));
+    let (workspace, file) = (Path::new(WORKSPACE), Path::new("MEMORY.md"));
+    records.follow(workspace, file, ContentHash::of(b"a"), ContentHash::of(b"b"));
+    let connection = Connection::open(dir.path().join("state/openclaw.sqlite")).unwrap();
+    let class: String = connection
+      .query_row("SELECT value_json ->> '$.originClass' FROM plugin_state_entries", [], |row| {
+        row.get(0)
+      })
+      .unwrap();
+    assert_eq!(class, "untrusted");
+  }
+
+  #[test]
+  fn a_ledger_of_unknown_form_is_said_and_not_touched() {
+    let (dir, records) = state(ContentHash::of(b"a"));
+    let connection = Connection::open(dir.path().join("state/openclaw.sqlite")).unwrap();
+    connection
+      .execute("UPDATE plugin_state_entries SET value_json = replace(value_json, '\"version\":1', '\"version\":2')", [])
+      .unwrap();
+    let (workspace, file) = (Path::new(WORKSPACE), Path::new("MEMORY.md"));
+    assert!(matches!(records.standing(workspace, file), Standing::Unreadable(_)));
+    let followed = records.follow(workspace, file, ContentHash::of(b"a"), ContentHash::of(b"b"));
+    assert!(matches!(followed, Followed::Failed(_)), "{followed:?}");
+  }
+
+  #[test]
+  fn a_locked_database_is_a_failure_and_not_a_wait() {
+    let (dir, records) = state(ContentHash::of(b"a"));
+    let other = Connection::open(dir.path().join("state/openclaw.sqlite")).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let followed = records.follow(
+      Path::new(WORKSPACE),
+      Path::new("MEMORY.md"),
+      ContentHash::of(b"a"),
+      ContentHash::of(b"b"),
+    );
+    assert!(matches!(followed, Followed::Failed(_)), "{followed:?}");
+  }
+
+  #[test]
+  fn a_file_that_is_no_database_is_said() {
+    let (dir, records) = state(ContentHash::of(b"a"));
+    #[expect(clippy::disallowed_methods, reason = "a test breaks its own file")]
+    std::fs::write(dir.path().join("state/openclaw.sqlite"), b"not a database at all").unwrap();
+    let standing = records.standing(Path::new(WORKSPACE), Path::new("MEMORY.md"));
+    assert!(matches!(standing, Standing::Unreadable(_)), "{standing:?}");
+  }
+}

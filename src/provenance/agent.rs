@@ -1,0 +1,72 @@
+//! What the engine asks of an agent framework's own records, whichever framework it is.
+//!
+//! The framework stands behind this trait so that a second one can be put beside the first, and so
+//! that the engine can be tested with records that are made up.
+#![forbid(unsafe_code)]
+
+use std::path::Path;
+
+use crate::memory::ContentHash;
+
+/// What the framework has on record about one memory file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Standing {
+  /// No record: an edit of ours changes nothing for the framework.
+  NoRecord,
+  /// The framework recorded a write of its own tools that left the file with this hash.
+  Recorded {
+    /// SHA-256 of the whole file after that write.
+    hash: ContentHash,
+  },
+  /// There are records that we cannot read; the text says why, for `status`.
+  Unreadable(String),
+}
+
+/// What became of the wish that the framework's record follows an edit of ours.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Followed {
+  /// The record now has the hash of the edited bytes.
+  Yes,
+  /// There is no record, or it was not about the bytes that we edited: nothing may be changed.
+  NotOurs,
+  /// It should have followed and could not; the text says why, for `status`.
+  Failed(String),
+}
+
+/// The records of an agent framework about the memory files of its workspaces.
+pub trait AgentRecords: Send {
+  /// What is on record about `file` (relative to `workspace`).
+  fn standing(&self, workspace: &Path, file: &Path) -> Standing;
+
+  /// Lets the record follow an edit of ours from `before` to `after`, if and only if it was about
+  /// `before`: nothing that somebody else wrote may be laundered.
+  fn follow(
+    &self,
+    workspace: &Path,
+    file: &Path,
+    before: ContentHash,
+    after: ContentHash,
+  ) -> Followed;
+
+  /// How many characters of `file` the framework puts before its model, where it injects the file
+  /// whole; `None` where the file is only searched.
+  fn injection_limit(&self, file: &Path) -> Option<usize>;
+}
+
+/// No framework: nothing on record, nothing injected.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoAgent;
+
+impl AgentRecords for NoAgent {
+  fn standing(&self, _: &Path, _: &Path) -> Standing {
+    Standing::NoRecord
+  }
+
+  fn follow(&self, _: &Path, _: &Path, _: ContentHash, _: ContentHash) -> Followed {
+    Followed::NotOurs
+  }
+
+  fn injection_limit(&self, _: &Path) -> Option<usize> {
+    None
+  }
+}
