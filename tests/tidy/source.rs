@@ -69,6 +69,23 @@ impl Source {
     true
   }
 
+  /// Tests among `tokens` that are switched off and whose name no string of the file holds.
+  pub(crate) fn ignored_tests<'t>(&self, tokens: &'t [Token]) -> Vec<&'t Token> {
+    let is_started = |name: &str| {
+      let mut all = self.code.iter().chain(&self.tests);
+      all.any(|token| token.text.ends_with('"') && token.text.contains(name))
+    };
+    let ignored = tokens
+      .windows(2)
+      .enumerate()
+      .filter(|(_, pair)| pair[0].text == "[" && pair[1].text == "ignore");
+    let name_of = |index: usize| {
+      let rest = tokens.get(index..).unwrap_or_default();
+      rest.windows(2).find(|pair| pair[0].text == "fn").map(|pair| &pair[1])
+    };
+    ignored.filter_map(|(index, _)| name_of(index)).filter(|name| !is_started(&name.text)).collect()
+  }
+
   /// Files that are modules of the tests of this one.
   fn test_modules(&self) -> Vec<PathBuf> {
     let dir = self.path.parent().unwrap_or(Path::new(""));
