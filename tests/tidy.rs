@@ -112,7 +112,7 @@ fn files(below: &str) -> Vec<PathBuf> {
       }
       if entry.file_type().unwrap().is_dir() {
         dirs.push(entry.path());
-      } else {
+      } else if entry.file_type().unwrap().is_file() {
         found.push(entry.path().strip_prefix(root()).unwrap().to_path_buf());
       }
     }
@@ -374,6 +374,26 @@ fn every_finding_code_is_documented() {
       .filter(is_code)
       .map(|word| format!("docs/findings.md explains `{word}`, which is no finding code")),
   );
+  assert_none(&problems);
+}
+
+#[test]
+fn every_configuration_key_is_documented() {
+  let table = text(Path::new("src/config/key.rs")).expect("src/config/key.rs");
+  // The table's lines are `"name" => field: Type = default;`.
+  let keys: BTreeSet<&str> = table
+    .lines()
+    .filter_map(|line| line.trim().strip_prefix('"')?.split_once("\" => "))
+    .map(|(key, _)| key)
+    .collect();
+  assert!(keys.contains("files.idle_ms"), "the table of keys has another form now");
+  let page = text(Path::new("docs/configuration.md")).unwrap();
+  let headings: BTreeSet<&str> =
+    page.lines().filter_map(|line| line.strip_prefix("## `")?.strip_suffix('`')).collect();
+  let problems: Vec<String> = keys
+    .symmetric_difference(&headings)
+    .map(|key| format!("`{key}` is a key or a heading of docs/configuration.md, but not both"))
+    .collect();
   assert_none(&problems);
 }
 
