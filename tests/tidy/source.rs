@@ -101,13 +101,10 @@ impl Source {
       let [first, second, third] = window else { continue };
       match (first.text.as_str(), second.text.as_str(), third.text.as_str()) {
         ("path", "=", file) => named = Some(dir.join(file.trim_matches('"'))),
-        ("mod", name, ";") => match named.take() {
-          Some(path) => found.push(path),
-          None => {
-            found.push(own.join(format!("{name}.rs")));
-            found.push(own.join(name).join("mod.rs"));
-          }
-        },
+        ("mod", name, ";") => {
+          let usual = [own.join(format!("{name}.rs")), own.join(name).join("mod.rs")];
+          found.extend(named.take().map_or(usual.to_vec(), |path| vec![path]));
+        }
         _ => {}
       }
     }
