@@ -50,6 +50,11 @@ impl Source {
     first.unwrap_or_default().trim_end_matches(".rs").to_owned()
   }
 
+  /// Whether nothing of it is compiled into the program.
+  pub(crate) fn is_only_for_tests(&self) -> bool {
+    self.code.is_empty() && !self.tests.is_empty()
+  }
+
   /// Whether nothing but the names of modules stands there.
   pub(crate) fn is_list_of_modules(&self) -> bool {
     let mut rest = self.code.as_slice();
