@@ -43,7 +43,7 @@ pub struct GlobalArgs {
 }
 
 /// The variable that stands for `--log-level`.
-pub const LOG_LEVEL_VARIABLE: &str = "MEMFW_LOG_LEVEL";
+pub const LOG_LEVEL_VARIABLE: &str = "MEMFW_LOG";
 
 /// All commands.
 #[derive(Clone, Debug, Subcommand)]

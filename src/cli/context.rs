@@ -38,14 +38,15 @@ pub struct Surroundings {
 }
 
 impl Surroundings {
-  /// Reads the environment; `MEMFW_HOME` puts everything under one directory.
+  /// Reads the environment; `MEMFW_HOME` puts configuration and data under one
+  /// directory, each into its own.
   #[expect(clippy::disallowed_methods, reason = "the one place where the command line reads it")]
   pub fn read() -> Self {
     let get = |name| std::env::var_os(name).filter(|value| !value.is_empty());
     let project = || ProjectDirs::from("", "", env!("CARGO_PKG_NAME"));
     Self {
       config_dir: get("MEMFW_HOME")
-        .map(PathBuf::from)
+        .map(|dir| PathBuf::from(dir).join("config"))
         .or_else(|| Some(project()?.config_dir().to_path_buf())),
       home: get("HOME").map(PathBuf::from),
       no_colour: get("NO_COLOR").is_some() || get("TERM").is_some_and(|term| term == "dumb"),

@@ -76,7 +76,10 @@ impl Effective {
 #[cfg(test)]
 mod tests {
   use {
-    super::{super::word::*, *},
+    super::{
+      super::{setting::Owner, word::*},
+      *,
+    },
     proptest::prelude::*,
     std::{path::PathBuf, time::Duration},
   };
@@ -106,7 +109,7 @@ markers = "id"
 [files]
 idle_ms = 0
 max_bytes = 1_000
-owners = [0, 1000]
+owners = [0, "ann"]
 [baseline]
 action = "quarantine"
 [detection]
@@ -124,7 +127,7 @@ format = "json"
         markers: Markers::Id,
         reshape_idle: Duration::ZERO,
         max_file_bytes: 1000,
-        owners: vec![0, 1000],
+        owners: vec![Owner::Uid(0), Owner::Name("ann".to_owned())],
         baseline_action: BaselineAction::Quarantine,
         scope: Scope::Relaxed,
         sensitivity: Sensitivity::High,
@@ -166,7 +169,7 @@ format = "json"
 
   #[test]
   fn wrong_types_say_what_was_found() {
-    let text = "workspaces = \"/srv\"\nmarkers = true\n[files]\nidle_ms = \"10\"\nowners = [\"ann\"]\n\
+    let text = "workspaces = \"/srv\"\nmarkers = true\n[files]\nidle_ms = \"10\"\nowners = [1, \"1000\", -1]\n\
       max_bytes = -1\n[[log]]\n";
     assert_eq!(
       problems(text),
@@ -176,8 +179,8 @@ format = "json"
         "line 2, column 11: `markers` must be `auto`, `wrap`, `id` or `none`, found a boolean",
         "line 4, column 11: `files.idle_ms` must be a whole number from 0 to 86400000, \
          found a string (write the number without quotes)",
-        "line 5, column 11: `files.owners` must be a whole number from 0 to 4294967294, \
-         found a string (`id -u NAME` prints the number)",
+        "line 5, column 14: `files.owners` holds `1000`, which is no user name \
+         (write the number without quotes)",
         "line 6, column 13: `files.max_bytes` must be a whole number from 1 to 67108864, found -1",
         "line 7, column 3: `log` must be a table, found an array \
          (write `[log]` on its own line)",

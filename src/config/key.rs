@@ -7,7 +7,7 @@
 
 use {
   super::{
-    setting::{Complaint, Rules, Setting},
+    setting::{Complaint, Owner, Rules, Setting},
     word::{BaselineAction, LogFormat, LogLevel, Markers, Scope, Sensitivity},
   },
   std::{ops::RangeInclusive, path::PathBuf, time::Duration},
@@ -92,8 +92,8 @@ keys! {
   /// Largest memory file that is scanned, in bytes; a larger one is reported as unscannable.
   "files.max_bytes" => max_file_bytes: u64 = 8_388_608, in 1..=67_108_864;
 
-  /// Numeric user ids, besides our own, whose memory files may be changed.
-  "files.owners" => owners: Vec<u32> = Vec::new();
+  /// Users besides our own, by number or name, whose memory files may be changed.
+  "files.owners" => owners: Vec<Owner> = Vec::new();
 
   /// What happens to poison that was there before memfw: "flag" or "quarantine".
   "baseline.action" => baseline_action: BaselineAction = BaselineAction::Flag;

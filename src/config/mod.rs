@@ -25,4 +25,5 @@ pub use key::{Config, KEYS, Key};
 pub use nearest::nearest;
 pub use problem::ConfigProblem;
 pub use raw::Raw;
+pub use setting::Owner;
 pub use word::{BaselineAction, LogFormat, LogLevel, Markers, Scope, Sensitivity};

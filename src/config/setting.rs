@@ -24,6 +24,8 @@ pub(super) struct Rules<'r> {
   pub(super) home: Option<&'r Path>,
 }
 
+const NO_QUOTES: &str = "write the number without quotes";
+
 /// Why a value cannot be had.
 #[derive(Debug)]
 pub(super) struct Complaint {
@@ -75,7 +77,7 @@ impl Setting for u64 {
       if let Some(text) = value.get_ref().as_str()
         && text.parse::<Self>().is_ok()
       {
-        complaint.hint = Some("write the number without quotes".to_owned());
+        complaint.hint = Some(NO_QUOTES.to_owned());
       }
       return Err(complaint);
     };
@@ -105,20 +107,46 @@ impl Setting for Duration {
   }
 }
 
-impl Setting for u32 {
+/// A user of this machine: by number, or by a name that whoever uses the configuration looks up.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Owner {
+  /// The numeric user id.
+  Uid(u32),
+  /// The login name.
+  Name(String),
+}
+
+impl Setting for Owner {
   fn read(value: &Spanned<DeValue<'_>>, rules: &Rules<'_>) -> Result<Self, Complaint> {
     // The largest id is the kernel's "no user" and owns nothing.
-    let bounds = 0..=u64::from(Self::MAX - 1);
-    let number = u64::read(value, &Rules { bounds, ..*rules }).map_err(|complaint| {
-      let hint = value.get_ref().is_str().then(|| "`id -u NAME` prints the number".to_owned());
-      Complaint { hint: complaint.hint.or(hint), ..complaint }
-    })?;
-    Ok(Self::try_from(number).unwrap_or(Self::MAX))
+    let bounds = 0..=u64::from(u32::MAX - 1);
+    match value.get_ref() {
+      DeValue::Integer(_) => {
+        let number = u64::read(value, &Rules { bounds, ..*rules })?;
+        Ok(Self::Uid(u32::try_from(number).unwrap_or(u32::MAX)))
+      }
+      DeValue::String(name) if is_login_name(name) => Ok(Self::Name(name.to_string())),
+      DeValue::String(name) => Err(Complaint {
+        span: value.span(),
+        message: format!("`{}` holds `{name}`, which is no user name", rules.name),
+        hint: name.parse::<u32>().is_ok().then(|| NO_QUOTES.to_owned()),
+      }),
+      _ => Err(Complaint::wrong_type(value, rules, "an array of user ids or user names")),
+    }
   }
 
   fn show(&self) -> Value {
-    Value::Integer(i64::from(*self))
+    match self {
+      Self::Uid(uid) => Value::Integer(i64::from(*uid)),
+      Self::Name(name) => Value::String(name.clone()),
+    }
   }
+}
+
+/// Whether text can be a login name: what `/etc/passwd` can hold and is not a number.
+fn is_login_name(text: &str) -> bool {
+  let plain = |c: char| !c.is_control() && !c.is_whitespace() && c != ':' && c != '/';
+  !text.is_empty() && text.chars().all(plain) && !text.chars().all(|c| c.is_ascii_digit())
 }
 
 impl Setting for PathBuf {
