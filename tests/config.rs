@@ -112,6 +112,18 @@ fn a_mistyped_key_is_refused_with_the_nearest_one() {
     .run();
 }
 
+#[test]
+fn a_wrong_log_level_in_the_environment_is_told_and_an_empty_one_is_none() {
+  Test::new()
+    .env("MEMFW_LOG", "loud")
+    .args(["config", "show"])
+    .stderr("error: `MEMFW_LOG` is `loud`, expected `error`, `warn`, `info`, `debug` or `trace`\n")
+    .status(2)
+    .run();
+  let shown = Test::new().env("MEMFW_LOG", "").args(["config", "show", "--json"]).json();
+  assert!(!shown.to_string().contains("environment"), "{shown}");
+}
+
 const BROKEN: &str = "marker = \"warp\"\ntelemetry = true\n\n[files]\nmax_bytes = -1\n=\n\
   [log]\nlevel = \"wran\"\n";
 

@@ -38,12 +38,9 @@ pub struct Args {
 #[derive(Clone, Debug, ClapArgs)]
 pub struct GlobalArgs {
   /// Least severe log line to write: error, warn, info, debug or trace
-  #[arg(long, global = true, value_name = "LEVEL", env = LOG_LEVEL_VARIABLE, hide_env_values = true)]
+  #[arg(long, global = true, value_name = "LEVEL")]
   pub log_level: Option<LogLevel>,
 }
-
-/// The variable that stands for `--log-level`.
-pub const LOG_LEVEL_VARIABLE: &str = "MEMFW_LOG";
 
 /// All commands.
 #[derive(Clone, Debug, Subcommand)]

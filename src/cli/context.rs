@@ -15,12 +15,15 @@ use {
   std::{
     ffi::OsString,
     io::{self, IsTerminal as _},
-    path::PathBuf,
+    path::{Path, PathBuf},
   },
 };
 
 /// The name of the configuration file in its directory.
 const CONFIG_FILE: &str = "config.toml";
+
+/// The variable that stands for `--log-level` where that is not given.
+const LOG_VARIABLE: &str = "MEMFW_LOG";
 
 /// What the environment of the process says.
 #[derive(Clone, Debug, Default)]
@@ -31,6 +34,8 @@ pub struct Surroundings {
   pub home: Option<PathBuf>,
   /// `NO_COLOR` is set and not empty, or the terminal cannot (`TERM=dumb`).
   pub no_colour: bool,
+  /// `MEMFW_LOG`, the log level where no flag says it.
+  pub log_level: Option<OsString>,
   /// `JOURNAL_STREAM`.
   pub journal_stream: Option<OsString>,
   /// `NOTIFY_SOCKET`.
@@ -50,6 +55,7 @@ impl Surroundings {
         .or_else(|| Some(project()?.config_dir().to_path_buf())),
       home: get("HOME").map(PathBuf::from),
       no_colour: get("NO_COLOR").is_some() || get("TERM").is_some_and(|term| term == "dumb"),
+      log_level: get(LOG_VARIABLE),
       journal_stream: get("JOURNAL_STREAM"),
       notify_socket: get("NOTIFY_SOCKET"),
     }
@@ -62,8 +68,8 @@ pub struct Context {
   pub surroundings: Surroundings,
   /// Where the answer goes.
   pub out: Out,
-  /// The log level that was asked for outside of the file, and how.
-  pub log_level: Option<(LogLevel, Origin)>,
+  /// `--log-level`.
+  pub log_level: Option<LogLevel>,
 }
 
 impl Context {
@@ -77,18 +83,30 @@ impl Context {
     }
   }
 
-  /// The configuration that holds: the file, where there is one, under the flags.
+  /// The configuration that holds: the file, where there is one, under environment and flags.
   pub fn config(&self) -> Result<Effective, Failure> {
     let mut effective = self.configured(&self.config_file()?)?;
-    if let Some((level, origin)) = self.log_level {
+    if let Some((level, origin)) = self.level_asked()? {
       effective.config.log_level = level;
       effective.set_origin("log.level", origin);
     }
     Ok(effective)
   }
 
+  /// The log level that is asked for outside of the file, and how.
+  fn level_asked(&self) -> Result<Option<(LogLevel, Origin)>, Failure> {
+    if let Some(level) = self.log_level {
+      return Ok(Some((level, Origin::Flag("--log-level"))));
+    }
+    let Some(word) = &self.surroundings.log_level else { return Ok(None) };
+    let level = word.to_string_lossy().parse().map_err(|expected| {
+      Failure::usage(format!("`{LOG_VARIABLE}` is `{}`, {expected}", word.display()))
+    })?;
+    Ok(Some((level, Origin::Environment(LOG_VARIABLE))))
+  }
+
   /// What the file says, without the flags; the defaults where there is no file.
-  pub(super) fn configured(&self, file: &std::path::Path) -> Result<Effective, ConfigError> {
+  fn configured(&self, file: &Path) -> Result<Effective, ConfigError> {
     Ok(load(file, self.surroundings.home.as_deref())?.unwrap_or_default())
   }
 

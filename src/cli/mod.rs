@@ -2,7 +2,7 @@
 //!
 //! A command is `run(&Context, its arguments) -> Result<Status, Failure>`: yes, no, or why it could
 //! not tell, which become exit status 0, 1 and 2. To add one, add its variant to [`args::Command`]
-//! and its arm to [`dispatch`].
+//! and its arm to `dispatch`.
 //!
 //! Invariant: everything from memory, file names or the ledger goes through [`escape`] before it
 //! reaches a terminal; answers go through [`output::Out`], errors through [`failure::Failure`].
@@ -25,8 +25,7 @@ pub use {
 };
 
 use {
-  crate::config::Origin,
-  clap::{CommandFactory as _, FromArgMatches as _, parser::ValueSource},
+  clap::Parser as _,
   escape::Escape,
   output::Out,
   std::{
@@ -59,11 +58,12 @@ const COULD_NOT_TELL: u8 = 2;
 
 /// Runs the command line `args`, of which the first is the name of the program.
 pub fn run(args: impl IntoIterator<Item = OsString>, surroundings: Surroundings) -> ExitCode {
-  let (args, log_level) = match parse(args) {
-    Ok(parsed) => parsed,
+  let args = match Args::try_parse_from(args) {
+    Ok(args) => args,
     Err(error) => return usage(&error),
   };
-  let context = Context { out: Out::stdout(surroundings.no_colour), surroundings, log_level };
+  let out = Out::stdout(surroundings.no_colour);
+  let context = Context { out, surroundings, log_level: args.global.log_level };
   let result = dispatch(&context, args.command)
     .and_then(|status| context.out.flush().map(|()| status))
     // What was answered before the failure belongs before the error.
@@ -82,19 +82,6 @@ fn dispatch(context: &Context, command: Command) -> Result<Status, Failure> {
   match command {
     Command::Config(args) => config::run(context, args),
   }
-}
-
-type LevelAsked = Option<(crate::config::LogLevel, Origin)>;
-
-fn parse(args: impl IntoIterator<Item = OsString>) -> Result<(Args, LevelAsked), clap::Error> {
-  let matches = Args::command().try_get_matches_from(args)?;
-  let args = Args::from_arg_matches(&matches)?;
-  let origin = match matches.value_source("log_level") {
-    Some(ValueSource::EnvVariable) => Origin::Environment(args::LOG_LEVEL_VARIABLE),
-    _ => Origin::Flag("--log-level"),
-  };
-  let log_level = args.global.log_level.map(|level| (level, origin));
-  Ok((args, log_level))
 }
 
 /// Prints help, the version, or what is wrong with the command line.
