@@ -12,7 +12,6 @@ use super::{
   FileRow, Ledger, Micros, StoreError, column,
   column::{Unexpected, bad, path_bytes, word},
   error::Fault,
-  file,
 };
 use crate::{
   detect::Code,
@@ -149,11 +148,6 @@ pub(super) struct Stored {
 /// The blocks of a file that are there, in order.
 pub(super) fn present(conn: &Connection, file: i64) -> Result<Vec<Stored>, Fault> {
   load(conn, "file = ?1 AND present = 1", [file])
-}
-
-/// The file of a path, for the sake of one transaction.
-pub(super) fn file_of(conn: &Connection, path: &Path) -> Result<Option<FileRow>, Fault> {
-  Ok(file::find(conn, path)?)
 }
 
 /// The row of one block, present or not.

@@ -30,7 +30,7 @@ pub(super) fn path(row: &Row<'_>, index: usize) -> rusqlite::Result<PathBuf> {
 /// A value that is one word: a state, a trust level, an id, ...
 pub(super) fn word<T: FromStr>(row: &Row<'_>, index: usize) -> rusqlite::Result<T> {
   let text = text(row, index)?;
-  text.parse().map_err(|_: T::Err| bad(index, Type::Text, Unexpected(text.to_owned())))
+  text.parse().ok().ok_or_else(|| bad(index, Type::Text, Unexpected(text.to_owned())))
 }
 
 /// A value that is one word or nothing.

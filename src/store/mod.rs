@@ -97,13 +97,17 @@ impl Ledger {
   }
 
   /// A view in which several reads agree with each other, whatever others write meanwhile. Hold it
-  /// briefly: the write-ahead log cannot shrink while it is held.
+  /// briefly: the write-ahead log cannot shrink while it is held. A second one, taken while the first is
+  /// held, shares the view of the first and ends with it.
   pub fn snapshot(&self) -> Result<Snapshot<'_>, StoreError> {
     let view = self.read(|conn| {
+      if !conn.is_autocommit() {
+        return Ok(None);
+      }
       let view = conn.unchecked_transaction()?;
       // A deferred transaction begins with its first read.
       view.query_row("SELECT 1 FROM sqlite_schema LIMIT 1", [], |_| Ok(()))?;
-      Ok(view)
+      Ok(Some(view))
     })?;
     Ok(Snapshot { ledger: self, _view: view })
   }
@@ -164,7 +168,7 @@ impl Ledger {
 #[derive(Debug)]
 pub struct Snapshot<'a> {
   ledger: &'a Ledger,
-  _view: Transaction<'a>,
+  _view: Option<Transaction<'a>>,
 }
 
 impl Deref for Snapshot<'_> {

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 use std::{
+  fmt::Write as _,
   fs::{DirBuilder, OpenOptions},
   io,
   os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _},
@@ -29,6 +30,8 @@ const WAL_ATTEMPTS: usize = 100;
 const WAL_BYTES: i64 = 4 << 20;
 /// More than there are different statements, so that none is ever compiled twice.
 const STATEMENTS: usize = 96;
+/// One page of the smallest size (SQLite file format, 1.3.2).
+const SMALLEST_DATABASE: u64 = 512;
 
 const KEY_CHECK: &str = "key_check";
 
@@ -46,7 +49,7 @@ impl Ledger {
   /// that is not the one of this database is [`StoreError::WrongKey`].
   pub fn open(path: &Path, access: Access, key: Option<MasterKey>) -> Result<Self, StoreError> {
     let conn = match access {
-      Access::ReadWrite => create(path).and_then(|()| Ok(read_write(path)?)),
+      Access::ReadWrite => create(path).and_then(|()| read_write(path)),
       Access::ReadOnly => read_only(path),
     }
     .map_err(|fault| fault.at(path))?;
@@ -111,9 +114,26 @@ fn create(path: &Path) -> Result<(), Fault> {
       directory.and_then(|dir| dir.sync_all()).map_err(|error| cannot_open(parent, &error))?;
       Ok(())
     }
-    Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+    Err(error) if error.kind() == io::ErrorKind::AlreadyExists => size(path).map(drop),
     Err(error) => Err(cannot_open(path, &error).into()),
   }
+}
+
+/// The bytes of what may be a database. Asked before SQLite opens it, because SQLite would wait on a
+/// pipe, and would take a file that is shorter than a page for an empty one and overwrite it.
+fn size(path: &Path) -> Result<u64, Fault> {
+  let found = path.metadata().map_err(|error| match error.kind() {
+    io::ErrorKind::NotFound => StoreError::Missing { path: path.to_owned() },
+    _ => cannot_open(path, &error),
+  })?;
+  if !found.is_file() {
+    let detail = "not a regular file".to_owned();
+    return Err(StoreError::CannotOpen { path: path.to_owned(), detail }.into());
+  }
+  if (1..SMALLEST_DATABASE).contains(&found.len()) {
+    return Err(StoreError::NotADatabase { path: path.to_owned() }.into());
+  }
+  Ok(found.len())
 }
 
 fn read_write(path: &Path) -> Result<Connection, Fault> {
@@ -163,13 +183,8 @@ fn write_ahead(conn: &Connection, path: &Path) -> Result<(), Fault> {
 }
 
 fn read_only(path: &Path) -> Result<Connection, Fault> {
-  match path.metadata() {
-    Ok(found) if found.len() > 0 => {}
-    Ok(_) => return Err(StoreError::Missing { path: path.to_owned() }.into()),
-    Err(error) if error.kind() == io::ErrorKind::NotFound => {
-      return Err(StoreError::Missing { path: path.to_owned() }.into());
-    }
-    Err(error) => return Err(cannot_open(path, &error).into()),
+  if size(path)? == 0 {
+    return Err(StoreError::Missing { path: path.to_owned() }.into());
   }
   let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
   let live = Connection::open_with_flags(path, flags).map_err(Fault::from);
@@ -215,7 +230,10 @@ fn still(path: &Path) -> String {
       b'/' | b'-' | b'.' | b'_' | b'~' | b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' => {
         uri.push(char::from(*byte));
       }
-      _ => uri.push_str(&format!("%{byte:02X}")),
+      _ => {
+        // Writing to a String cannot fail.
+        write!(uri, "%{byte:02X}").ok();
+      }
     }
   }
   uri + "?immutable=1"

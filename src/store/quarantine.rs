@@ -292,6 +292,8 @@ pub(super) fn seal_fresh(
 
 #[cfg(test)]
 mod tests {
+  use std::slice;
+
   use super::*;
   use crate::store::{
     Access, EventFilter, ItemFilter,
@@ -309,7 +311,7 @@ mod tests {
       ..item(&id("a1b2c3"), b"poison \xff\0\r\n")
     };
     let event = NewEvent { event: "quarantined", ..NewEvent::default() };
-    let admission = ledger.quarantine(&[new.clone()], &[op(), op()], &[event], 5).unwrap();
+    let admission = ledger.quarantine(slice::from_ref(&new), &[op(), op()], &[event], 5).unwrap();
     assert_eq!(admission.items.len(), 1);
     assert!(admission.items[0].fresh);
     assert_eq!(admission.ops.len(), 2);
@@ -335,7 +337,7 @@ mod tests {
     assert_eq!(ledger.existing_item(path, hash, 0).unwrap(), None);
     ledger.quarantine(&[first], &[], &[], 1).unwrap();
     let again = NewItem { line: 9, ..item(&id("d4e5f6"), b"poison\n") };
-    let admission = ledger.quarantine(&[again.clone()], &[op()], &[], 2).unwrap();
+    let admission = ledger.quarantine(slice::from_ref(&again), &[op()], &[], 2).unwrap();
     let status = State::Quarantined;
     let expected = Admitted { id: id("a1b2c3"), fresh: false, occurrences: 2, status };
     assert_eq!(admission.items, [expected]);
@@ -359,7 +361,7 @@ mod tests {
     let held = NewItem { status: State::Held, ..item(&id("a1b2c3"), b"poison\n") };
     let quarantined = item(&id("d4e5f6"), b"poison\n");
     let status = |ledger: &mut Ledger, new: &NewItem<'_>| {
-      ledger.quarantine(&[new.clone()], &[], &[], 1).unwrap().items[0].status
+      ledger.quarantine(slice::from_ref(new), &[], &[], 1).unwrap().items[0].status
     };
     assert_eq!(status(&mut ledger, &held), State::Held);
     assert_eq!(status(&mut ledger, &quarantined), State::Quarantined);
@@ -376,7 +378,7 @@ mod tests {
   fn what_a_person_approved_is_not_taken_out_again_nor_is_anything_beside_it() {
     let mut ledger = Home::new().ledger();
     let fine = item(&id("a1b2c3"), b"fine\n");
-    ledger.quarantine(&[fine.clone()], &[], &[], 1).unwrap();
+    ledger.quarantine(slice::from_ref(&fine), &[], &[], 1).unwrap();
     ledger.decide(&id("a1b2c3"), State::Approved, "ann", 2, &[]).unwrap();
     let poison = item(&id("d4e5f6"), b"poison\n");
     let both = [fine.clone(), poison];
@@ -397,11 +399,11 @@ mod tests {
   fn bytes_that_were_deleted_are_held_again_when_they_come_back() {
     let mut ledger = Home::new().ledger();
     let new = item(&id("a1b2c3"), b"poison\n");
-    ledger.quarantine(&[new.clone()], &[], &[], 1).unwrap();
+    ledger.quarantine(slice::from_ref(&new), &[], &[], 1).unwrap();
     let gone = "UPDATE quarantine SET sealed = NULL, redacted = NULL, status = 'forgotten'";
     ledger.conn.execute(gone, []).unwrap();
     assert!(matches!(ledger.unseal(&new.id), Err(StoreError::Deleted { .. })));
-    ledger.quarantine(&[new.clone()], &[], &[], 2).unwrap();
+    ledger.quarantine(slice::from_ref(&new), &[], &[], 2).unwrap();
     assert_eq!(ledger.unseal(&new.id).unwrap().as_slice(), new.bytes);
     assert_eq!(ledger.item("a1b2c3").unwrap().status, State::Quarantined);
   }
@@ -421,7 +423,7 @@ mod tests {
   fn without_a_key_rows_can_be_read_and_nothing_else() {
     let home = Home::new();
     let new = item(&id("a1b2c3"), b"poison\n");
-    home.ledger().quarantine(&[new.clone()], &[], &[], 1).unwrap();
+    home.ledger().quarantine(slice::from_ref(&new), &[], &[], 1).unwrap();
     let mut ledger = Ledger::open(&home.path(), Access::ReadWrite, None).unwrap();
     assert!(ledger.needs_key().unwrap() && !ledger.has_key());
     assert_eq!(ledger.item("a1").unwrap().id, new.id);

@@ -1,4 +1,5 @@
 //! What is left when the process ends in the middle.
+#![forbid(unsafe_code)]
 
 use std::fs;
 

@@ -1,6 +1,11 @@
 //! Databases that are not what they should be: each is told apart, and none is touched.
+#![forbid(unsafe_code)]
 
-use std::{fs, os::unix::fs::PermissionsExt as _};
+use std::{
+  fs,
+  os::unix::{fs::PermissionsExt as _, net::UnixListener},
+  slice,
+};
 
 use rusqlite::Connection;
 
@@ -107,6 +112,8 @@ fn a_place_where_no_database_can_be_is_said() {
     let error = open(&file, access);
     assert!(matches!(error, StoreError::CannotOpen { .. }), "{error:?}");
   }
+  let socket = home(|home| drop(UnixListener::bind(home.path()).unwrap()));
+  assert!(matches!(open(&socket, Access::ReadOnly), StoreError::CannotOpen { .. }));
   let parent = Home::new();
   fs::write(parent.dir(), "not a directory").unwrap();
   let error = open(&parent, Access::ReadWrite);
@@ -125,7 +132,7 @@ fn a_damaged_database_is_found_out() {
   drop(ledger);
   let mut bytes = fs::read(home.path()).unwrap();
   let end = bytes.len();
-  bytes[8 * 4096..end].fill(0xa5);
+  bytes[60 * 4096..end].fill(0xa5);
   fs::write(home.path(), bytes).unwrap();
   let ledger = home.reader();
   let error = ledger.blocks(file).unwrap_err();
@@ -154,7 +161,7 @@ fn a_full_disk_is_said_and_nothing_is_half_done() {
   limit(&ledger, pages);
   let large = vec![b'x'; 1 << 20];
   let new = item(&id("a1b2c3"), &large);
-  let error = ledger.quarantine(&[new.clone()], &[op()], &[], 1).unwrap_err();
+  let error = ledger.quarantine(slice::from_ref(&new), &[op()], &[], 1).unwrap_err();
   assert!(matches!(error, StoreError::Full { .. }), "{error:?}");
   assert!(error.is_passing());
   assert_eq!(ledger.items(&ItemFilter::default()).unwrap(), []);

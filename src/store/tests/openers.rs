@@ -1,6 +1,8 @@
 //! Several connections at the same time.
+#![forbid(unsafe_code)]
 
 use std::{
+  slice,
   sync::{
     Barrier,
     atomic::{AtomicBool, Ordering},
@@ -47,7 +49,9 @@ fn a_reader_sees_whole_scans_while_another_connection_writes() {
   let mut writer = home.ledger();
   let rows = |at: i64| -> Vec<BlockRow> {
     let mut rows: Vec<BlockRow> = (0..40).map(|n| block(&format!("aaaa{n:02}"), n)).collect();
-    rows.iter_mut().for_each(|row| row.revisions[0].at = at);
+    for row in &mut rows {
+      row.revisions[0].at = at;
+    }
     rows
   };
   writer.record(&scan("/w/a.md", &rows(0), 0)).unwrap();
@@ -96,7 +100,7 @@ fn a_writer_that_never_ends_is_reported_and_nothing_is_half_done() {
   one.conn.busy_timeout(std::time::Duration::ZERO).unwrap();
   two.conn.execute_batch("BEGIN IMMEDIATE").unwrap();
   let new = item(&id("a1b2c3"), b"poison");
-  let error = one.quarantine(&[new.clone()], &[op()], &[], 1).unwrap_err();
+  let error = one.quarantine(slice::from_ref(&new), &[op()], &[], 1).unwrap_err();
   assert!(matches!(&error, StoreError::Locked { path } if *path == home.path()), "{error:?}");
   assert!(error.is_passing());
   assert!(one.file("/w/a.md".as_ref()).is_ok(), "reading goes on");

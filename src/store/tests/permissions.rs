@@ -1,5 +1,6 @@
 //! What somebody may do who may not write. Permissions do not bind root, so as root these cases run in
 //! a process of another user.
+#![forbid(unsafe_code)]
 
 use std::{
   fs,

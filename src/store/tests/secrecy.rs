@@ -1,4 +1,5 @@
 //! No byte of a quarantined text may be found in the state directory.
+#![forbid(unsafe_code)]
 
 use std::{fs, path::Path};
 
