@@ -1,19 +1,25 @@
 //! What the operating system does for memfw: opening, leasing, overwriting, watching, locking.
 //!
 //! Everything that touches a memory file goes through the [`Fs`] and [`MemoryFile`] traits, so that
-//! the file protocol (redaction, reshaping, and the engine above) can run against a simulated
+//! the file protocol ([`redact`], [`reshape`], and the engine above) can run against a simulated
 //! file system as well. This room decides nothing about content and knows no ledger.
 //!
 //! Invariants held here: bytes are overwritten only where they were just compared equal (I3), and
 //! only in a regular file below the workspace root (I6); while a lease is held the file is touched
-//! through that one descriptor alone (I5). `unsafe` stands in one file and nowhere else.
+//! through that one descriptor alone (I5). `unsafe` stands in [`lease`] and nowhere else.
 
 pub mod clock;
 pub mod fs;
 pub mod key;
+pub mod lease;
 pub mod lock;
 pub mod paths;
+pub mod probe;
 pub mod random;
+pub mod real;
+pub mod redact;
+pub mod reshape;
+mod resolve;
 pub mod systemd;
 pub mod user;
 
@@ -24,3 +30,5 @@ pub use fs::{
 };
 pub use lock::{DaemonLock, LockError, WriteLock};
 pub use paths::{Env, Home};
+pub use probe::{Probe, Rung};
+pub use real::{RealFile, RealFs, Root};
