@@ -22,6 +22,8 @@ pub mod reshape;
 mod resolve;
 pub mod systemd;
 pub mod user;
+pub mod watch;
+pub mod workspace;
 
 pub use clock::{Clock, SystemClock};
 pub use fs::{
@@ -32,3 +34,5 @@ pub use lock::{DaemonLock, LockError, WriteLock};
 pub use paths::{Env, Home};
 pub use probe::{Probe, Rung};
 pub use real::{RealFile, RealFs, Root};
+pub use watch::{Limit, WatchError, WatchEvent, Watcher};
+pub use workspace::{Problem, Walk, Workspace};
