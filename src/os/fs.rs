@@ -29,8 +29,7 @@ pub struct Stamp {
   pub ctime_ns: i64,
 }
 
-/// Before Linux 6.13 file times advance by the jiffy (1 to 10 ms): FILE-PROTOCOL.md section 5
-/// takes twice the longest one.
+/// Before Linux 6.13 file times advance by the jiffy (1 to 10 ms); this is twice the longest one.
 const RACY_NS: i64 = 20_000_000;
 
 impl Stamp {

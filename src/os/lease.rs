@@ -1,8 +1,8 @@
 //! Write leases (`F_SETLEASE`), and the signal that a broken lease sends.
 //!
 //! A write lease is granted only while no other open file description or mapping of the file
-//! exists, and from then on every other `open` and `truncate` waits until we give it back (measured
-//! in FILE-PROTOCOL.md section 3). A waiting opener makes the kernel send us a signal, by default
+//! exists, and from then on every other `open` and `truncate` waits until we give it back (not so on
+//! overlayfs, which does not see a mapping whose descriptor is closed). A waiting opener makes the kernel send us a signal, by default
 //! `SIGIO`, whose default action ends the process; and `F_UNLCK` resets the chosen signal to that
 //! default. So `SIGIO` is ignored before every lease, whatever signal was chosen.
 //!

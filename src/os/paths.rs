@@ -295,5 +295,9 @@ mod tests {
     assert!(matches!(read_own(&path, 9), Err(PathError::TooLarge { limit: 9, .. })));
     assert!(matches!(read_own(dir.path(), 9), Err(PathError::NotAFile { .. })));
     assert!(matches!(read_own(Path::new("/dev/zero"), 9), Err(PathError::NotAFile { .. })));
+    // A pipe without a writer would be waited for without end.
+    let pipe = dir.path().join("pipe");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    assert!(matches!(read_own(&pipe, 9), Err(PathError::NotAFile { .. })));
   }
 }

@@ -1,6 +1,6 @@
 //! What the file system of a directory lets us do, found out at start.
 //!
-//! The answer is the rung of the fallback ladder (FILE-PROTOCOL.md section 7) that `status` shows.
+//! The answer is the rung of the fallback ladder that `status` shows.
 //! The probe is an unnamed file (`O_TMPFILE`) that is never linked: nothing is left behind.
 #![forbid(unsafe_code)]
 

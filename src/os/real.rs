@@ -375,7 +375,7 @@ impl MemoryFile for RealFile {
   fn truncate(&self, len: u64) -> Result<(), FsError> {
     self.writable()?;
     if len > self.facts()?.stamp.size {
-      // A longer file would be filled with NUL; that tore files (FILE-PROTOCOL.md section 6).
+      // A longer file would be filled with NUL; that tore files when we were killed.
       return Err(self.failed("truncate", io::ErrorKind::InvalidInput.into()));
     }
     self.file.set_len(len).map_err(|error| self.failed("truncate", error))

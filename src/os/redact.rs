@@ -2,7 +2,7 @@
 //!
 //! Invariant I3: only bytes inside a range that was compared equal a moment ago are changed; size,
 //! inode and all other bytes stay. With a lease nothing can come between comparison and write;
-//! without one a window of about a microsecond remains (FILE-PROTOCOL.md section 8).
+//! without one a window of about a microsecond remains.
 //! The caller has made the expected bytes durable before (I2); this file knows no ledger.
 #![forbid(unsafe_code)]
 

@@ -1,8 +1,8 @@
 //! Reshaping: a change of length, in place, under a lease, and what a crash can leave of it.
 //!
 //! The new content is written in one call from the common prefix on; the file is cut only when it
-//! gets shorter, and never extended by cutting (a torn file of the first version was full of NUL:
-//! FILE-PROTOCOL.md section 6). The caller has journalled both images before.
+//! gets shorter, and never extended by cutting: killed in between, that left files full of NUL. The
+//! caller has journalled both images before.
 #![forbid(unsafe_code)]
 
 use super::{
