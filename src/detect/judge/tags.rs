@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use super::JudgeOptions;
 use crate::detect::{
-  Code, Finding, Layer, RuleKind, Severity,
+  Code, Finding, Layer, Severity,
   normalize::Normalized,
   rules::RuleSet,
 };

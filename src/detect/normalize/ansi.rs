@@ -3,7 +3,7 @@
 
 /// What a sequence does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Effect {
+pub(super) enum Effect {
   /// Colours and weight, as in a pasted log.
   Colour,
   /// Moves, erases, conceals, renames, writes the clipboard: changes what a reader sees or has.
@@ -15,7 +15,7 @@ const MAX_SEQUENCE: usize = 1024;
 
 /// The escape sequence that `text` starts with: its length in bytes and effect. `text` starts with
 /// ESC or a C1 control sequence introducer.
-pub fn sequence(text: &str) -> (usize, Effect) {
+pub(super) fn sequence(text: &str) -> (usize, Effect) {
   let bytes = text.as_bytes();
   let (intro, kind) = match bytes {
     [0x1b, kind @ 0x20..=0x7e, ..] => (2, *kind),

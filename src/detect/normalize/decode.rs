@@ -18,7 +18,7 @@ const MIN_RUN: usize = 16;
 
 /// One encoded word of a text: where it stands and what it says.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Decoded {
+pub(super) struct Decoded {
   /// Where the encoded word stands.
   pub span: Range<usize>,
   /// What it says.
@@ -26,7 +26,7 @@ pub struct Decoded {
 }
 
 /// All encoded words of `text` that decode to language.
-pub fn decoded(text: &str) -> Vec<Decoded> {
+pub(super) fn decoded(text: &str) -> Vec<Decoded> {
   let bytes = text.as_bytes();
   let mut found = Vec::new();
   let mut at = 0;

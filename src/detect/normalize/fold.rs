@@ -19,7 +19,7 @@ use super::{
 
 /// The folded text and what was met on the way. Ranges are in the text that was folded.
 #[derive(Debug)]
-pub struct Folded {
+pub(super) struct Folded {
   /// The text.
   pub text: String,
   /// The way back.
@@ -42,7 +42,7 @@ const MAX_EXPANSION: usize = 8;
 
 /// Folds `text`, which starts at `offset` of the raw text. `disguised` are the words whose
 /// look-alikes are folded, as ranges of `text`.
-pub fn fold(text: &str, offset: usize, disguised: &[Range<usize>]) -> Folded {
+pub(super) fn fold(text: &str, offset: usize, disguised: &[Range<usize>]) -> Folded {
   let mut folder = Folder {
     text,
     bytes: text.as_bytes(),
@@ -68,7 +68,7 @@ pub fn fold(text: &str, offset: usize, disguised: &[Range<usize>]) -> Folded {
 }
 
 /// Whether folding `text` could change anything: false for a plain line of ASCII.
-pub fn is_plain(text: &str) -> bool {
+pub(super) fn is_plain(text: &str) -> bool {
   let mut previous = b'\n';
   for &byte in text.as_bytes() {
     if SPECIAL[byte as usize]

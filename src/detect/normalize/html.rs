@@ -16,7 +16,7 @@ const MAX_ELEMENT: usize = 65_536;
 
 /// One construct at a `<`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Construct {
+pub(super) enum Construct {
   /// A comment: what it says, and where it ends.
   Comment { inner: Range<usize>, end: usize },
   /// A tag to leave out.
@@ -25,7 +25,7 @@ pub enum Construct {
 
 /// Reads constructs of one text from front to back.
 #[derive(Debug)]
-pub struct Scanner<'a> {
+pub(super) struct Scanner<'a> {
   text: &'a str,
   /// No comment end stands after this offset.
   no_comment_end: usize,
@@ -36,12 +36,12 @@ pub struct Scanner<'a> {
 
 impl<'a> Scanner<'a> {
   /// A scanner at the start of `text`.
-  pub fn new(text: &'a str) -> Self {
+  pub(super) fn new(text: &'a str) -> Self {
     Self { text, no_comment_end: usize::MAX, next_close: Some(0), hidden_seen: 0 }
   }
 
   /// What stands at the `<` at `at`, if it is anything. Offsets asked for must ascend.
-  pub fn at(&mut self, at: usize) -> Option<Construct> {
+  pub(super) fn at(&mut self, at: usize) -> Option<Construct> {
     let rest = self.text.get(at..)?;
     if rest.starts_with("<!--") {
       return Some(self.comment(at));
@@ -175,7 +175,7 @@ fn has_tiny(style: &str, name: &str) -> bool {
 }
 
 /// A character reference at the `&` that `text` starts with: the character and the length.
-pub fn entity(text: &str) -> Option<(char, usize)> {
+pub(super) fn entity(text: &str) -> Option<(char, usize)> {
   let mut limit = text.len().min(12);
   while !text.is_char_boundary(limit) {
     limit -= 1;

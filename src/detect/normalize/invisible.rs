@@ -8,7 +8,7 @@ use std::ops::Range;
 
 /// What an invisible character is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Invisible {
+pub(super) enum Invisible {
   /// Zero-width space, joiners, word joiner, byte order mark, invisible operators.
   ZeroWidth,
   /// Soft hyphen, combining grapheme joiner, Hangul fillers, Mongolian and Khmer marks.
@@ -24,7 +24,7 @@ pub enum Invisible {
 }
 
 /// The class of an invisible character.
-pub fn classify(c: char) -> Option<Invisible> {
+pub(super) fn classify(c: char) -> Option<Invisible> {
   match u32::from(c) {
     0x200b..=0x200d | 0x2060..=0x2064 | 0xfeff | 0x180e => Some(Invisible::ZeroWidth),
     0xad | 0x34f | 0x115f | 0x1160 | 0x17b4 | 0x17b5 | 0x180b..=0x180d | 0x3164 | 0xffa0 => {
@@ -41,7 +41,7 @@ pub fn classify(c: char) -> Option<Invisible> {
 
 /// Smuggling of one sort, all of it together.
 #[derive(Debug, Default)]
-pub struct Smuggled {
+pub(super) struct Smuggled {
   /// Zero-width characters inside words, or in long runs.
   pub zero_width: Vec<Range<usize>>,
   /// Directional controls where no script needs them.
@@ -58,7 +58,7 @@ const MAX_RANGES: usize = 64;
 const LONG_RUN: usize = 8;
 
 /// Looks at every run of invisible characters in its surroundings.
-pub fn smuggled(text: &str) -> Smuggled {
+pub(super) fn smuggled(text: &str) -> Smuggled {
   let mut found = Smuggled::default();
   let has_rtl = text.chars().any(is_rtl);
   let mut before: Option<char> = None;

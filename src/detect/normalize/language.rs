@@ -14,7 +14,7 @@ const COMMON_PAIRS: &[&[u8; 2]] = &[
 ];
 
 /// Whether `text` reads like sentences or a command rather than like data.
-pub fn is_language(text: &str) -> bool {
+pub(super) fn is_language(text: &str) -> bool {
   let mut letters = 0_usize;
   let mut ascii_letters = 0_usize;
   let mut others = 0_usize;

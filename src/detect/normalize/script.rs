@@ -40,7 +40,7 @@ fn script(c: char) -> Script {
 }
 
 /// The ASCII letter or digit that `c` looks like.
-pub fn look_alike(c: char) -> Option<char> {
+pub(super) fn look_alike(c: char) -> Option<char> {
   if c.is_ascii() {
     return None;
   }
@@ -59,13 +59,13 @@ pub fn look_alike(c: char) -> Option<char> {
 
 /// Words to fold, in order of the text, and what they say about it.
 #[derive(Debug, Default)]
-pub struct Disguised {
+pub(super) struct Disguised {
   /// Byte ranges of the words whose look-alikes are folded.
   pub words: Vec<Range<usize>>,
 }
 
 /// Finds disguised words. `invisible` says which characters to look through.
-pub fn disguised(text: &str, invisible: impl Fn(char) -> bool) -> Disguised {
+pub(super) fn disguised(text: &str, invisible: impl Fn(char) -> bool) -> Disguised {
   let mut mixed = Vec::new();
   let mut alike = Vec::new();
   let mut honest_neighbour = false;

@@ -88,19 +88,19 @@ fn locate(pieces: &[Piece], at: usize) -> Option<(&Piece, usize)> {
 
 /// Writes a view and its map together.
 #[derive(Debug, Default)]
-pub struct Builder {
+pub(super) struct Builder {
   text: String,
   pieces: Vec<Piece>,
 }
 
 impl Builder {
   /// An empty view with room for `bytes`.
-  pub fn with_capacity(bytes: usize) -> Self {
+  pub(super) fn with_capacity(bytes: usize) -> Self {
     Self { text: String::with_capacity(bytes), pieces: Vec::new() }
   }
 
   /// Appends text that stands in the input at `input` as it is.
-  pub fn copy(&mut self, text: &str, input: usize) {
+  pub(super) fn copy(&mut self, text: &str, input: usize) {
     if text.is_empty() {
       return;
     }
@@ -120,7 +120,7 @@ impl Builder {
   }
 
   /// Appends text that stands for the input range `input`.
-  pub fn replace(&mut self, text: &str, input: Range<usize>) {
+  pub(super) fn replace(&mut self, text: &str, input: Range<usize>) {
     if text.is_empty() {
       return;
     }
@@ -135,12 +135,12 @@ impl Builder {
   }
 
   /// The last byte written.
-  pub fn last(&self) -> Option<u8> {
+  pub(super) fn last(&self) -> Option<u8> {
     self.text.as_bytes().last().copied()
   }
 
   /// Turns the last character, a space, into a line break.
-  pub fn break_line(&mut self) {
+  pub(super) fn break_line(&mut self) {
     if self.text.pop().is_some() {
       self.text.push('\n');
       // A line break is as long as a space, so the map stays right.
@@ -148,19 +148,19 @@ impl Builder {
   }
 
   /// The text so far.
-  pub fn text(&self) -> &str {
+  pub(super) fn text(&self) -> &str {
     &self.text
   }
 
   /// The finished text and map; `None` for the map when nothing was changed.
-  pub fn finish(self) -> (String, Map) {
+  pub(super) fn finish(self) -> (String, Map) {
     (self.text, Map::Pieces(self.pieces))
   }
 }
 
 /// The input as text, each invalid sequence one U+FFFD, as `String::from_utf8_lossy` does it, but
 /// with the way back.
-pub fn lossy(bytes: &[u8]) -> (Cow<'_, str>, Map) {
+pub(super) fn lossy(bytes: &[u8]) -> (Cow<'_, str>, Map) {
   match std::str::from_utf8(bytes) {
     Ok(text) => (Cow::Borrowed(text), Map::Shift(0)),
     Err(_) => {

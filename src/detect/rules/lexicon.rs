@@ -10,11 +10,11 @@ use aho_corasick::{AhoCorasick, MatchKind};
 use regex::Regex;
 
 /// How many classes a rule set has room for, named and unnamed together.
-pub const MAX_CLASSES: usize = 64 * BITS;
+pub(super) const MAX_CLASSES: usize = 64 * BITS;
 const BITS: usize = 8;
 
 /// A number of a class.
-pub type Class = u16;
+pub(super) type Class = u16;
 
 /// A set of classes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -71,7 +71,7 @@ impl Classes {
 
 /// One word of a class, found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct WordMatch {
+pub(super) struct WordMatch {
   /// The class.
   pub class: Class,
   /// Where it starts.
@@ -82,7 +82,7 @@ pub struct WordMatch {
 
 /// Collects words before the automaton is built.
 #[derive(Debug, Default)]
-pub struct LexiconBuilder {
+pub(super) struct LexiconBuilder {
   literals: Vec<String>,
   uses: Vec<Vec<Use>>,
   index: HashMap<String, usize>,
@@ -101,7 +101,7 @@ struct Use {
 
 impl LexiconBuilder {
   /// A new class; `None` when there is no room.
-  pub fn class(&mut self, name: Option<&str>, confirm: Option<Regex>) -> Option<Class> {
+  pub(super) fn class(&mut self, name: Option<&str>, confirm: Option<Regex>) -> Option<Class> {
     let number = self.confirm.len();
     if number >= MAX_CLASSES {
       return None;
@@ -114,17 +114,17 @@ impl LexiconBuilder {
   }
 
   /// The class of that name.
-  pub fn named(&self, name: &str) -> Option<Class> {
+  pub(super) fn named(&self, name: &str) -> Option<Class> {
     self.names.get(name).copied()
   }
 
   /// The names so far.
-  pub fn names(&self) -> impl Iterator<Item = &str> {
+  pub(super) fn names(&self) -> impl Iterator<Item = &str> {
     self.names.keys().map(String::as_str)
   }
 
   /// Adds a word to a class. The text after the stars are gone must not be empty.
-  pub fn word(&mut self, class: Class, word: &str) -> Result<(), &'static str> {
+  pub(super) fn word(&mut self, class: Class, word: &str) -> Result<(), &'static str> {
     let (left, word) = word.strip_prefix('*').map_or((true, word), |rest| (false, rest));
     let (right, word) = word.strip_suffix('*').map_or((true, word), |rest| (false, rest));
     if word.trim().is_empty() {
@@ -146,7 +146,7 @@ impl LexiconBuilder {
   }
 
   /// Builds the automaton.
-  pub fn build(self) -> Result<Lexicon, String> {
+  pub(super) fn build(self) -> Result<Lexicon, String> {
     let automaton = AhoCorasick::builder()
       .ascii_case_insensitive(true)
       .match_kind(MatchKind::Standard)
@@ -158,7 +158,7 @@ impl LexiconBuilder {
 
 /// All words of all classes.
 #[derive(Debug)]
-pub struct Lexicon {
+pub(super) struct Lexicon {
   automaton: AhoCorasick,
   uses: Vec<Vec<Use>>,
   confirm: Vec<Option<Regex>>,
@@ -169,7 +169,7 @@ const CONFIRM_REACH: usize = 80;
 
 impl Lexicon {
   /// Calls `found` for every word of a class in `text`, in order of their ends.
-  pub fn scan(&self, text: &str, mut found: impl FnMut(WordMatch)) {
+  pub(super) fn scan(&self, text: &str, mut found: impl FnMut(WordMatch)) {
     for hit in self.automaton.find_overlapping_iter(text) {
       let Some(uses) = self.uses.get(hit.pattern().as_usize()) else { continue };
       let range = hit.range();
@@ -203,7 +203,7 @@ fn confirms(pattern: &Regex, text: &str, range: &Range<usize>) -> bool {
 }
 
 /// The character boundary at or before `at`.
-pub fn floor(text: &str, mut at: usize) -> usize {
+pub(super) fn floor(text: &str, mut at: usize) -> usize {
   while !text.is_char_boundary(at) {
     at -= 1;
   }

@@ -138,12 +138,37 @@ fn add_class(lexicon: &mut LexiconBuilder, raw: &RawClass) -> Result<(), String>
 }
 
 fn regex(pattern: &str) -> Result<Regex, String> {
-  RegexBuilder::new(pattern)
+  RegexBuilder::new(&ascii_shorthands(pattern))
     .case_insensitive(true)
     .size_limit(MAX_PATTERN)
     .dfa_size_limit(MAX_PATTERN)
     .build()
     .map_err(|error| error.to_string())
+}
+
+/// In a pattern of ASCII alone, `\b`, `\w`, `\s` and `\d` mean ASCII: the Unicode tables behind them
+/// would make each pattern a hundred times larger, for words that it does not look for.
+fn ascii_shorthands(pattern: &str) -> String {
+  if !pattern.is_ascii() {
+    return pattern.to_owned();
+  }
+  let mut out = String::with_capacity(pattern.len() * 2);
+  let mut chars = pattern.chars();
+  while let Some(c) = chars.next() {
+    if c != '\\' {
+      out.push(c);
+      continue;
+    }
+    match chars.next() {
+      Some('b') => out.push_str(r"(?-u:\b)"),
+      Some('w') => out.push_str(r"[0-9A-Za-z_]"),
+      Some('s') => out.push_str(r"[\x20\t\r\n]"),
+      Some('d') => out.push_str("[0-9]"),
+      Some(other) => out.extend(['\\', other]),
+      None => out.push('\\'),
+    }
+  }
+  out
 }
 
 fn compile(file: &str, raw: RawRule, lexicon: &mut LexiconBuilder) -> Result<Rule, String> {
