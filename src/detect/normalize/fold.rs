@@ -351,6 +351,10 @@ impl Folder<'_> {
       }
       return end;
     }
+    if matches!(u32::from(c), 0x300..=0x36f) {
+      self.out.join_mark(c, self.offset + end);
+      return end;
+    }
     if let Some(letter) = self.folded_letter(c, at) {
       let mut buffer = [0; 4];
       self.put(letter.encode_utf8(&mut buffer), at..end);

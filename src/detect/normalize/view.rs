@@ -147,9 +147,25 @@ impl Builder {
     }
   }
 
-  /// The text so far.
-  pub(super) fn text(&self) -> &str {
-    &self.text
+  /// Joins a combining mark, which ends at `end` of the input, to the ASCII letter before it: one
+  /// character where there is one, else the bare letter.
+  pub(super) fn join_mark(&mut self, mark: char, end: usize) {
+    let Some(base) = self.text.chars().next_back().filter(char::is_ascii_alphabetic) else {
+      return;
+    };
+    let Some(joined) = unicode_normalization::char::compose(base, mark) else { return };
+    let Some(last) = self.pieces.last_mut() else { return };
+    if !last.linear || last.len == 0 {
+      return;
+    }
+    last.len -= 1;
+    let start = (last.input + last.len) as usize;
+    if last.len == 0 {
+      self.pieces.pop();
+    }
+    self.text.pop();
+    let mut buffer = [0; 4];
+    self.replace(joined.encode_utf8(&mut buffer), start..end.max(start));
   }
 
   /// The finished text and map; `None` for the map when nothing was changed.

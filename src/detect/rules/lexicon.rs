@@ -87,7 +87,16 @@ pub(super) struct LexiconBuilder {
   uses: Vec<Vec<Use>>,
   index: HashMap<String, usize>,
   names: HashMap<String, Class>,
-  confirm: Vec<Option<Regex>>,
+  kinds: Vec<Kind>,
+}
+
+/// How the words of a class count.
+#[derive(Debug, Default)]
+pub(crate) struct Kind {
+  /// What must match around a word.
+  pub(crate) confirm: Option<Regex>,
+  /// Words inside an address or a path do not count: an attacker chooses his host names.
+  pub(crate) prose: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -101,12 +110,12 @@ struct Use {
 
 impl LexiconBuilder {
   /// A new class; `None` when there is no room.
-  pub(super) fn class(&mut self, name: Option<&str>, confirm: Option<Regex>) -> Option<Class> {
-    let number = self.confirm.len();
+  pub(super) fn class(&mut self, name: Option<&str>, kind: Kind) -> Option<Class> {
+    let number = self.kinds.len();
     if number >= MAX_CLASSES {
       return None;
     }
-    self.confirm.push(confirm);
+    self.kinds.push(kind);
     if let Some(name) = name {
       self.names.insert(name.to_owned(), number as Class);
     }
@@ -134,15 +143,28 @@ impl LexiconBuilder {
     // Scripts without spaces have no word edges; neither have signs.
     let left = left && word.chars().next().is_some_and(has_edges);
     let right = right && word.chars().next_back().is_some_and(has_edges);
+    if !word.is_ascii() {
+      // The automaton folds ASCII only.
+      let mut chars = word.chars();
+      let capital: String =
+        chars.next().into_iter().flat_map(char::to_uppercase).chain(chars).collect();
+      if capital != word {
+        self.literal(capital, Use { class, left, right });
+      }
+    }
+    self.literal(word, Use { class, left, right });
+    Ok(())
+  }
+
+  fn literal(&mut self, word: String, as_word: Use) {
     let at = *self.index.entry(word.clone()).or_insert_with(|| {
       self.literals.push(word);
       self.uses.push(Vec::new());
       self.literals.len() - 1
     });
     if let Some(uses) = self.uses.get_mut(at) {
-      uses.push(Use { class, left, right });
+      uses.push(as_word);
     }
-    Ok(())
   }
 
   /// Builds the automaton.
@@ -152,7 +174,7 @@ impl LexiconBuilder {
       .match_kind(MatchKind::Standard)
       .build(&self.literals)
       .map_err(|error| error.to_string())?;
-    Ok(Lexicon { automaton, uses: self.uses, confirm: self.confirm })
+    Ok(Lexicon { automaton, uses: self.uses, kinds: self.kinds })
   }
 }
 
@@ -161,7 +183,7 @@ impl LexiconBuilder {
 pub(super) struct Lexicon {
   automaton: AhoCorasick,
   uses: Vec<Vec<Use>>,
-  confirm: Vec<Option<Regex>>,
+  kinds: Vec<Kind>,
 }
 
 /// How much around a word its confirming pattern sees, in bytes.
@@ -181,8 +203,9 @@ impl Lexicon {
             continue;
           }
         }
-        if let Some(Some(pattern)) = self.confirm.get(usize::from(word.class))
-          && !confirms(pattern, text, &range)
+        if let Some(kind) = self.kinds.get(usize::from(word.class))
+          && ((kind.prose && is_in_address(text, &range))
+            || kind.confirm.as_ref().is_some_and(|pattern| !confirms(pattern, text, &range)))
         {
           continue;
         }
@@ -190,6 +213,15 @@ impl Lexicon {
       }
     }
   }
+}
+
+/// Whether a host name, a mail address or a path goes on before or after `range`.
+fn is_in_address(text: &str, range: &Range<usize>) -> bool {
+  let bytes = text.as_bytes();
+  let joins = |at: usize| matches!(bytes.get(at), Some(b'.' | b'@' | b'/' | b':'));
+  let word = |at: usize| bytes.get(at).copied().is_some_and(is_word);
+  (joins(range.end) && word(range.end + 1))
+    || (range.start >= 2 && joins(range.start - 1) && word(range.start - 2))
 }
 
 fn confirms(pattern: &Regex, text: &str, range: &Range<usize>) -> bool {
@@ -242,7 +274,7 @@ mod tests {
 
   fn words(list: &[&str], text: &str) -> Vec<String> {
     let mut builder = LexiconBuilder::default();
-    let class = builder.class(Some("test"), None).unwrap();
+    let class = builder.class(Some("test"), Kind::default()).unwrap();
     for word in list {
       builder.word(class, word).unwrap();
     }
@@ -278,7 +310,7 @@ mod tests {
   #[test]
   fn an_empty_word_is_refused() {
     let mut builder = LexiconBuilder::default();
-    let class = builder.class(None, None).unwrap();
+    let class = builder.class(None, Kind::default()).unwrap();
     assert!(builder.word(class, "**").is_err());
   }
 }

@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use super::{
   RuleSet,
-  lexicon::{Class, Classes, LexiconBuilder},
+  lexicon::{Class, Classes, Kind, LexiconBuilder},
   rule::{Guards, Mode, Reach, Rule, RuleError, Scope, kind, parse, severity},
 };
 use crate::detect::{Code, RuleKind};
@@ -29,6 +29,8 @@ struct RawClass {
   name: String,
   words: Vec<String>,
   confirm: Option<String>,
+  #[serde(default)]
+  prose: bool,
 }
 
 #[derive(Deserialize)]
@@ -106,7 +108,7 @@ pub fn load(files: &[(&str, &str)]) -> Result<RuleSet, Vec<RuleError>> {
   }
   let mut special = |name: &str| match lexicon.named(name) {
     Some(class) => class,
-    None => lexicon.class(Some(name), None).unwrap_or_default(),
+    None => lexicon.class(Some(name), Kind::default()).unwrap_or_default(),
   };
   let (negator, unnegate) = (special(NEGATOR), special(UNNEGATE));
   let (forbidden, report) = (special(FORBIDDEN), special(REPORT));
@@ -129,7 +131,7 @@ fn add_class(lexicon: &mut LexiconBuilder, raw: &RawClass) -> Result<(), String>
   let class = match lexicon.named(&raw.name) {
     Some(class) if confirm.is_none() => class,
     Some(_) => return Err("the class is there already and cannot get another pattern".to_owned()),
-    None => lexicon.class(Some(&raw.name), confirm).ok_or("there are too many word classes")?,
+    None => lexicon.class(Some(&raw.name), Kind { confirm, prose: raw.prose }).ok_or("there are too many word classes")?,
   };
   for word in &raw.words {
     lexicon.word(class, word)?;
@@ -194,7 +196,7 @@ fn compile(file: &str, raw: RawRule, lexicon: &mut LexiconBuilder) -> Result<Rul
   let mut anchor = None;
   let mut all = Classes::default();
   for group in &raw.words {
-    let class = lexicon.class(None, None).ok_or("there are too many word classes")?;
+    let class = lexicon.class(None, Kind::default()).ok_or("there are too many word classes")?;
     for word in group {
       lexicon.word(class, word)?;
     }

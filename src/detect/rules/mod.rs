@@ -9,6 +9,7 @@
 //! [[class]]
 //! name = "fruit"            # words that mean the same to a rule
 //! words = ["apple", "pear*"]
+//! prose = false             # true: a word inside an address or a path does not count
 //! confirm = '\bpears?\b'    # optional: what must match around a word
 //!
 //! [[rule]]
@@ -74,3 +75,6 @@ pub fn with_user_files(files: &[(&str, &str)]) -> Result<RuleSet, Vec<RuleError>
   let all: Vec<(&str, &str)> = FILES.iter().chain(files).copied().collect();
   load(&all)
 }
+
+#[cfg(test)]
+mod tests;

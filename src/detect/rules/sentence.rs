@@ -30,6 +30,11 @@ pub(super) fn sentences(text: &str) -> Vec<Range<usize>> {
       _ => false,
     };
     if ends {
+      while matches!(byte, b'.' | b'!' | b'?')
+        && let Some(b'"' | b'\'' | b')' | b']') = bytes.get(at)
+      {
+        at += 1;
+      }
       push(&mut units, bytes, start..at);
       start = at;
     }
@@ -69,7 +74,7 @@ fn ends_sentence(bytes: &[u8], at: usize) -> bool {
     .map(u8::to_ascii_lowercase)
     .collect();
   // Written backwards, as it was read.
-  !matches!(word.as_slice(), b"g.e" | b"e.i" | b"rm" | b"sm" | b"srm" | b"rd" | b"sv" | b"on" | b"lcni")
+  !matches!(word.as_slice(), b"g.e" | b"e.i" | b"rm" | b"sm" | b"srm" | b"rd" | b"sv" | b"lcni")
     && !(word.len() == 1)
 }
 
