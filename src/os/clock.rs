@@ -37,6 +37,12 @@ impl Clock for SystemClock {
   }
 }
 
+/// Waits. Only between two tries of something that has a deadline.
+#[expect(clippy::disallowed_methods, reason = "the one place that waits")]
+pub fn pause(wait: Duration) {
+  std::thread::sleep(wait);
+}
+
 #[cfg(test)]
 mod tests {
   use super::*;

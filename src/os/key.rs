@@ -102,7 +102,8 @@ pub fn load_or_create(path: &Path, must_exist: bool) -> Result<Zeroizing<[u8; KE
   Err(KeyError::Missing { path: path.to_owned() })
 }
 
-fn load(path: &Path) -> Result<Option<Zeroizing<[u8; KEY_LEN]>>, KeyError> {
+/// Loads the key; `None` where there is no key file.
+pub fn load(path: &Path) -> Result<Option<Zeroizing<[u8; KEY_LEN]>>, KeyError> {
   let failed = |source| KeyError::Io { path: path.to_owned(), source };
   let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
   let mut file = match OpenOptions::new().read(true).custom_flags(flags).open(path) {

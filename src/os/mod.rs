@@ -25,7 +25,7 @@ pub mod user;
 pub mod watch;
 pub mod workspace;
 
-pub use clock::{Clock, SystemClock};
+pub use clock::{Clock, SystemClock, pause};
 pub use fs::{
   Entry, Fs, FsError, Kind, Listing, MemoryFile, OpenError, Reason, Refusal, RootDir, Shown, Stamp,
   TargetRules, Touch,
