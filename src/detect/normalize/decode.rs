@@ -54,7 +54,8 @@ static RUN: [bool; 256] = {
   let mut at = 0;
   while at < 256 {
     let b = at as u8;
-    table[at] = b.is_ascii_alphanumeric() || matches!(b, b'+' | b'/' | b'-' | b'_' | b'=' | b'%' | b'\\');
+    table[at] =
+      b.is_ascii_alphanumeric() || matches!(b, b'+' | b'/' | b'-' | b'_' | b'=' | b'%' | b'\\');
     at += 1;
   }
   table
@@ -77,8 +78,8 @@ fn join_lines(bytes: &[u8], start: usize, first_end: usize) -> (usize, Option<Ve
     if length == 0 || !line_ends {
       break;
     }
-    let whole = joined
-      .get_or_insert_with(|| bytes.get(start..end).map(<[u8]>::to_vec).unwrap_or_default());
+    let whole =
+      joined.get_or_insert_with(|| bytes.get(start..end).map(<[u8]>::to_vec).unwrap_or_default());
     whole.extend_from_slice(bytes.get(next..next + length).unwrap_or_default());
     end = next + length;
     if length < MIN_LINE {

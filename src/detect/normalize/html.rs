@@ -115,8 +115,29 @@ impl<'a> Scanner<'a> {
 fn is_inline(name: &str) -> bool {
   matches!(
     name.to_ascii_lowercase().as_str(),
-    "a" | "b" | "i" | "u" | "s" | "em" | "strong" | "span" | "font" | "code" | "mark" | "small"
-      | "sub" | "sup" | "wbr" | "kbd" | "var" | "abbr" | "del" | "ins" | "bdo" | "bdi" | "tt"
+    "a"
+      | "b"
+      | "i"
+      | "u"
+      | "s"
+      | "em"
+      | "strong"
+      | "span"
+      | "font"
+      | "code"
+      | "mark"
+      | "small"
+      | "sub"
+      | "sup"
+      | "wbr"
+      | "kbd"
+      | "var"
+      | "abbr"
+      | "del"
+      | "ins"
+      | "bdo"
+      | "bdi"
+      | "tt"
   )
 }
 
@@ -255,7 +276,10 @@ mod tests {
       assert!(hidden.is_some_and(|range| text[range].starts_with("secret")), "{open}");
     }
     for open in ["<p style=\"opacity:0.8\">", "<img height=\"10\">", "<p style=\"height:100px\">"] {
-      assert!(matches!(Scanner::new(open).at(0), Some(Construct::Tag { hidden: None, .. })), "{open}");
+      assert!(
+        matches!(Scanner::new(open).at(0), Some(Construct::Tag { hidden: None, .. })),
+        "{open}"
+      );
     }
   }
 

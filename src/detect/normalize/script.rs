@@ -141,10 +141,10 @@ mod tests {
   #[test]
   fn mixed_words_are_found() {
     // `Ignоre` with a Cyrillic o, `раssword` with Cyrillic p and a.
-    assert_eq!(words("Ign\u{43e}re the \u{440}\u{430}ssword"), [
-      "Ign\u{43e}re",
-      "\u{440}\u{430}ssword"
-    ]);
+    assert_eq!(
+      words("Ign\u{43e}re the \u{440}\u{430}ssword"),
+      ["Ign\u{43e}re", "\u{440}\u{430}ssword"]
+    );
   }
 
   #[test]

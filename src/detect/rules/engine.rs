@@ -191,9 +191,9 @@ impl RuleSet {
       let gap = seen.text.get(end.min(place)..place).unwrap_or_default();
       gap.split_ascii_whitespace().count() < NEGATION_WORDS
         && !gap.contains([',', ':', ';', '(', '|', '—', '，', '、'])
-        && !seen.words_of(self.unnegate).any(|back| {
-          back.start as usize >= word.start as usize && back.end as usize <= place
-        })
+        && !seen
+          .words_of(self.unnegate)
+          .any(|back| back.start as usize >= word.start as usize && back.end as usize <= place)
     })
   }
 
@@ -244,7 +244,8 @@ impl Seen<'_> {
 /// outside: text that is nothing but quoted is said, not mentioned.
 fn is_quoted(text: &str, sentence: &Range<usize>, place: usize) -> bool {
   const MIN_OUTSIDE: usize = 10;
-  let (Some(before), Some(after)) = (text.get(sentence.start..place), text.get(place..sentence.end))
+  let (Some(before), Some(after)) =
+    (text.get(sentence.start..place), text.get(place..sentence.end))
   else {
     return false;
   };

@@ -24,7 +24,9 @@ pub(super) fn sentences(text: &str) -> Vec<Range<usize>> {
       0x82 => bytes.get(at.saturating_sub(3)..at) == Some("。".as_bytes()),
       0x81 | 0x9f | 0x9b => {
         let sign = bytes.get(at.saturating_sub(3)..at);
-        sign == Some("！".as_bytes()) || sign == Some("？".as_bytes()) || sign == Some("；".as_bytes())
+        sign == Some("！".as_bytes())
+          || sign == Some("？".as_bytes())
+          || sign == Some("；".as_bytes())
       }
       b' ' => at - start > MAX_UNIT,
       _ => false,
