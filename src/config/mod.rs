@@ -1,1 +1,29 @@
-//! Placeholder of a room under construction.
+//! The configuration file: from text to a validated [`Config`]. Pure: no files, no environment.
+//!
+//! A document is read in two steps. [`Raw`] walks the parsed TOML against the table of known keys
+//! and notes what it does not know; [`Effective`] turns the values into a [`Config`] and remembers
+//! where each came from. Both collect problems instead of stopping at the first, because somebody
+//! who mistyped three keys wants to hear of three. (That is also why serde does not read the
+//! document: its `deny_unknown_fields` knows one error.)
+//!
+//! Names, types, defaults and documentation of all keys stand once, in [`key`]; the example file,
+//! the defaults and the list of known keys are made from it and cannot drift apart.
+#![forbid(unsafe_code)]
+
+pub mod effective;
+pub mod example;
+pub mod key;
+mod nearest;
+pub mod problem;
+pub mod raw;
+mod setting;
+pub mod word;
+
+pub use effective::{Effective, Origin};
+pub use example::example;
+pub use key::{Config, KEYS, Key};
+pub use nearest::nearest;
+pub use problem::ConfigProblem;
+pub use raw::Raw;
+pub use setting::Owner;
+pub use word::{BaselineAction, LogFormat, LogLevel, Markers, Scope, Sensitivity};

@@ -3,6 +3,23 @@
 //! Nothing here fails on input: whatever the bytes are, they are tiled into segments, and what is odd
 //! about them comes back as values.
 
+pub mod comments;
+pub mod compare;
+pub mod document;
 pub mod id;
+pub mod line;
+pub mod markdown;
+pub mod marker;
+pub mod placeholder;
+pub mod plan;
+pub mod reshape;
+#[cfg(test)]
+mod tests;
 
+pub use compare::{Comparison, Fate, KnownBlock, KnownLine, compare};
+pub use document::{Block, Continued, Document, Known, Segment, SegmentKind};
 pub use id::{BlockId, ContentHash};
+pub use line::Line;
+pub use markdown::BlockKind;
+pub use marker::Marker;
+pub use plan::{Action, Facts, Judged, MarkerMode, Plan, Redaction, RedactionKind, plan};

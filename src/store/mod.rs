@@ -1,1 +1,180 @@
-//! Placeholder of a room under construction.
+//! The ledger: what memfw knows about files, blocks, quarantined items, open file operations and
+//! events, in one SQLite database.
+//!
+//! What this room does not do: it reads no clock, touches no memory file and judges nothing. Times are
+//! microseconds UTC given by the caller. Converting them is for the edge.
+//!
+//! Invariants:
+//! - Bytes of memory files stand in the database only as seals (`crate::seal`); everything else about
+//!   them is hashes, numbers and memfw's own words.
+//! - [`Ledger::quarantine`] and [`Ledger::begin`] return only when their rows would survive a power cut.
+//! - Rows of blocks and items are never deleted by a scan: what left a file keeps its history.
+//! - Every public method is one transaction or one read; several processes may work at once.
+//!
+//! Nobody else in this process may open the database file or its `-wal` and `-shm` with a plain file
+//! handle: closing such a handle drops the locks that SQLite holds (POSIX advisory locks).
+#![forbid(unsafe_code)]
+
+mod block;
+mod column;
+mod count;
+mod error;
+mod event;
+mod exception;
+mod file;
+mod health;
+mod id;
+mod item;
+mod migrate;
+mod op;
+mod open;
+mod quarantine;
+mod record;
+mod stamp;
+#[cfg(test)]
+mod tests;
+
+use std::{ops::Deref, path::Path, path::PathBuf};
+
+use rusqlite::{Connection, Transaction, TransactionBehavior};
+
+pub use block::{BlockLine, BlockRow, Place, Revision};
+pub use count::Counts;
+pub use error::StoreError;
+pub use event::{EventFilter, EventRow, NewEvent};
+pub use exception::Exception;
+pub use file::{FileRow, FileStatus, Pending};
+pub use item::{Item, ItemFilter};
+pub use op::{Images, NewOp, Op, OpId, OpKind};
+pub use open::Access;
+pub use quarantine::{Admission, Admitted, Existing, NewItem};
+pub use record::ScanRecord;
+pub use stamp::Stamp;
+
+use crate::seal::MasterKey;
+use error::Fault;
+
+/// Microseconds since 1970, UTC.
+pub type Micros = i64;
+
+/// One connection to the ledger.
+#[derive(Debug)]
+pub struct Ledger {
+  conn: Connection,
+  path: PathBuf,
+  access: Access,
+  key: Option<MasterKey>,
+  durability: Durability,
+}
+
+/// When a commit counts as done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Durability {
+  /// Once other connections see it; a power cut may take the last ones back (`synchronous=NORMAL`).
+  Seen,
+  /// Once it is on the disk (`synchronous=FULL`).
+  Synced,
+}
+
+impl Durability {
+  const fn as_str(self) -> &'static str {
+    match self {
+      Self::Seen => "NORMAL",
+      Self::Synced => "FULL",
+    }
+  }
+}
+
+impl Ledger {
+  /// Where the database is.
+  pub fn path(&self) -> &Path {
+    &self.path
+  }
+
+  /// Whether seals can be made and opened.
+  pub fn has_key(&self) -> bool {
+    self.key.is_some()
+  }
+
+  /// A view in which several reads agree with each other, whatever others write meanwhile. Hold it
+  /// briefly: the write-ahead log cannot shrink while it is held. A second one, taken while the first is
+  /// held, shares the view of the first and ends with it.
+  pub fn snapshot(&self) -> Result<Snapshot<'_>, StoreError> {
+    let view = self.read(|conn| {
+      if !conn.is_autocommit() {
+        return Ok(None);
+      }
+      let view = conn.unchecked_transaction()?;
+      // A deferred transaction begins with its first read.
+      view.query_row("SELECT 1 FROM sqlite_schema LIMIT 1", [], |_| Ok(()))?;
+      Ok(Some(view))
+    })?;
+    Ok(Snapshot { ledger: self, _view: view })
+  }
+
+  /// Moves everything from the write-ahead log into the database file and empties the log, as far as
+  /// readers allow. For idle times and the end of a daemon.
+  pub fn checkpoint(&mut self) -> Result<(), StoreError> {
+    self.read(|conn| Ok(conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?))
+  }
+
+  /// What SQLite finds wrong with the database file; empty if nothing. Reads all of it.
+  pub fn damage(&self) -> Result<Vec<String>, StoreError> {
+    self.read(|conn| {
+      let mut statement = conn.prepare("PRAGMA quick_check(20)")?;
+      let rows = statement.query_map([], |row| row.get::<_, String>(0))?;
+      let lines = rows.collect::<Result<Vec<_>, _>>()?;
+      Ok(lines.into_iter().filter(|line| line != "ok").collect())
+    })
+  }
+
+  fn read<'a, T>(
+    &'a self,
+    query: impl FnOnce(&'a Connection) -> Result<T, Fault>,
+  ) -> Result<T, StoreError> {
+    query(&self.conn).map_err(|fault| fault.at(&self.path))
+  }
+
+  /// One write transaction, all or nothing. The durability is set here and nowhere else, so that no
+  /// method can inherit another one's.
+  fn write<T>(
+    &mut self,
+    durability: Durability,
+    change: impl FnOnce(&Transaction<'_>, Option<&MasterKey>) -> Result<T, Fault>,
+  ) -> Result<T, StoreError> {
+    if self.access == Access::ReadOnly {
+      return Err(StoreError::ReadOnly { path: self.path.clone() });
+    }
+    let conn = &mut self.conn;
+    let key = self.key.as_ref();
+    let current = &mut self.durability;
+    let run = || {
+      if *current != durability {
+        // SQLite ignores this inside a transaction, hence before.
+        conn.pragma_update(None, "synchronous", durability.as_str())?;
+        *current = durability;
+      }
+      // Immediate, because a read that turns into a write later cannot wait for its turn.
+      let tx = conn.transaction_with_behavior(TransactionBehavior::Immediate)?;
+      let value = change(&tx, key)?;
+      tx.commit()?;
+      Ok(value)
+    };
+    run().map_err(|fault: Fault| fault.at(&self.path))
+  }
+}
+
+/// Several reads in one view: dereferences to the ledger.
+#[derive(Debug)]
+pub struct Snapshot<'a> {
+  ledger: &'a Ledger,
+  _view: Option<Transaction<'a>>,
+}
+
+impl Deref for Snapshot<'_> {
+  type Target = Ledger;
+
+  fn deref(&self) -> &Ledger {
+    self.ledger
+  }
+}

@@ -1,0 +1,379 @@
+//! The command line as clap reads it: commands, options, help. No command is carried out here.
+//!
+//! Words of a closed set (trust, state, scope) are parsed by the rooms that own them, so that the
+//! command line, JSON and log always write them alike.
+#![forbid(unsafe_code)]
+
+use {
+  crate::{
+    config::{LogLevel, Scope},
+    provenance::{State, Trust},
+  },
+  clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum, ValueHint},
+  std::path::PathBuf,
+};
+
+/// A memory firewall for AI agents.
+///
+/// Watches the markdown memory of an agent, judges every new block, moves poison into a sealed
+/// quarantine, and gives it back when you approve it.
+#[derive(Clone, Debug, Parser)]
+#[command(
+  name = "memfw",
+  version,
+  max_term_width = 100,
+  after_help = "Exit status: 0 yes or fine, 1 the answer is no, 2 could not tell."
+)]
+pub struct Args {
+  /// What is common to all commands.
+  #[command(flatten)]
+  pub global: GlobalArgs,
+
+  /// The command.
+  #[command(subcommand)]
+  pub command: Command,
+}
+
+/// Options of every command.
+#[derive(Clone, Debug, ClapArgs)]
+pub struct GlobalArgs {
+  /// Least severe log line to write: error, warn, info, debug or trace
+  #[arg(long, global = true, value_name = "LEVEL")]
+  pub log_level: Option<LogLevel>,
+}
+
+/// All commands.
+#[derive(Clone, Debug, Subcommand)]
+pub enum Command {
+  /// Guard memory: the daemon, in the foreground
+  Run(RunArgs),
+  /// See it work on a throw-away workspace
+  Demo(DemoArgs),
+  /// What is protected, what is not, and why
+  Status(StatusArgs),
+  /// Wait until every pending change has been processed
+  Settle(SettleArgs),
+  /// Judge files or standard input without changing anything
+  Scan(ScanArgs),
+  /// Review what was taken out
+  Quarantine(QuarantineArgs),
+  /// Who wrote each line of memory
+  Provenance(ProvenanceArgs),
+  /// What happened, in order
+  Audit(AuditArgs),
+  /// Where the configuration is, what it says, whether it is right
+  Config(ConfigArgs),
+  /// What could be wrong with this installation
+  Doctor(DoctorArgs),
+}
+
+/// `memfw run`
+#[derive(Clone, Debug, ClapArgs)]
+#[command(after_help = "Example: memfw run --workspace ~/notes")]
+pub struct RunArgs {
+  /// Process what is pending, then end
+  #[arg(long)]
+  pub once: bool,
+
+  /// Guard this directory instead of the configured ones; may be repeated
+  #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+  pub workspace: Vec<PathBuf>,
+}
+
+/// `memfw demo`
+#[derive(Clone, Debug, ClapArgs)]
+#[command(after_help = "Example: memfw demo")]
+pub struct DemoArgs {}
+
+/// `memfw status`
+#[derive(Clone, Debug, ClapArgs)]
+#[command(after_help = "Example: memfw status --wait 10")]
+pub struct StatusArgs {
+  /// Answer in JSON
+  #[arg(long)]
+  pub json: bool,
+
+  /// Wait until the daemon has done its first scan, at most so many seconds
+  #[arg(long, value_name = "SECS")]
+  pub wait: Option<u32>,
+}
+
+/// `memfw settle`
+#[derive(Clone, Debug, ClapArgs)]
+#[command(after_help = "Example: memfw settle 30")]
+pub struct SettleArgs {
+  /// Give up after so many seconds
+  #[arg(value_name = "SECS", default_value_t = 60)]
+  pub secs: u32,
+}
+
+/// How a text is judged by `memfw scan`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ScanMode {
+  /// As a new block of memory
+  Write,
+  /// As memory that is about to be shown to the agent
+  Recall,
+  /// As a document from outside
+  Document,
+}
+
+/// `memfw scan`
+#[derive(Clone, Debug, ClapArgs)]
+#[command(after_help = "Example: memfw scan ~/notes/MEMORY.md")]
+pub struct ScanArgs {
+  /// Files or directories; `-` or nothing is standard input
+  #[arg(value_name = "PATH", value_hint = ValueHint::AnyPath)]
+  pub paths: Vec<PathBuf>,
+
+  /// Where the text comes from, such as `web_fetch:example.com`
+  #[arg(long, value_name = "SOURCE")]
+  pub source: Option<String>,
+
+  /// How far its source is trusted: trusted, verified, untrusted or hostile
+  #[arg(long, value_name = "TRUST")]
+  pub trust: Option<Trust>,
+
+  /// Which rules judge: strict or relaxed
+  #[arg(long, value_name = "SCOPE")]
+  pub scope: Option<Scope>,
+
+  /// What the text is
+  #[arg(long, value_name = "MODE", default_value = "write")]
+  pub mode: ScanMode,
+
+  /// Answer in JSON
+  #[arg(long, conflicts_with = "jsonl")]
+  pub json: bool,
+
+  /// Read one JSON object a line, answer one a line
+  #[arg(long)]
+  pub jsonl: bool,
+}
+
+/// `memfw quarantine`
+#[derive(Clone, Debug, ClapArgs)]
+#[command(after_help = "Example: memfw quarantine approve a1b2c3")]
+pub struct QuarantineArgs {
+  /// What to do.
+  #[command(subcommand)]
+  pub command: QuarantineCommand,
+}
+
+/// What to do with quarantined blocks.
+#[derive(Clone, Debug, Subcommand)]
+pub enum QuarantineCommand {
+  /// List what waits for you, oldest first
+  #[command(after_help = "Example: memfw quarantine list --status flagged")]
+  List(QuarantineListArgs),
+  /// Show items with their text and why they were taken out
+  #[command(after_help = "Example: memfw quarantine show a1b2c3")]
+  Show(QuarantineShowArgs),
+  /// Take blocks out of their file
+  #[command(after_help = "Example: memfw quarantine add ~/notes/MEMORY.md:12")]
+  Add(QuarantineDecideArgs),
+  /// Put the exact bytes back and remember that they are fine
+  #[command(after_help = "Example: memfw quarantine approve a1b2c3 --reason \"my own note\"")]
+  Approve(QuarantineDecideArgs),
+  /// Refuse items; their placeholders go
+  #[command(after_help = "Example: memfw quarantine reject a1b2c3")]
+  Reject(QuarantineDecideArgs),
+}
+
+/// `memfw quarantine list`
+#[derive(Clone, Debug, ClapArgs)]
+pub struct QuarantineListArgs {
+  /// Only items of this state, such as quarantined, held, flagged, approved or rejected
+  #[arg(long, value_name = "STATUS")]
+  pub status: Vec<State>,
+
+  /// Answer in JSON
+  #[arg(long)]
+  pub json: bool,
+}
+
+/// `memfw quarantine show`
+#[derive(Clone, Debug, ClapArgs)]
+pub struct QuarantineShowArgs {
+  /// Ids, or the beginnings of ids, or places in files
+  #[arg(value_name = "ID|FILE:LINE", required = true)]
+  pub items: Vec<String>,
+
+  /// Answer in JSON
+  #[arg(long)]
+  pub json: bool,
+}
+
+/// `memfw quarantine add|approve|reject`
+#[derive(Clone, Debug, ClapArgs)]
+pub struct QuarantineDecideArgs {
+  /// Ids, or the beginnings of ids, or places in files
+  #[arg(value_name = "ID|FILE:LINE", required = true)]
+  pub items: Vec<String>,
+
+  /// Why, for the audit
+  #[arg(long, value_name = "TEXT")]
+  pub reason: Option<String>,
+
+  /// Answer in JSON
+  #[arg(long)]
+  pub json: bool,
+}
+
+/// `memfw provenance`
+#[derive(Clone, Debug, ClapArgs)]
+#[command(after_help = "Example: memfw provenance ~/notes/MEMORY.md:12")]
+pub struct ProvenanceArgs {
+  /// A memory file, or one line of it
+  #[arg(value_name = "FILE[:LINE]")]
+  pub place: String,
+
+  /// Answer in JSON
+  #[arg(long)]
+  pub json: bool,
+}
+
+/// `memfw audit`
+#[derive(Clone, Debug, ClapArgs)]
+#[command(after_help = "Example: memfw audit --days 7 --event quarantined")]
+pub struct AuditArgs {
+  /// Only events of the last so many days
+  #[arg(long, value_name = "N")]
+  pub days: Option<u32>,
+
+  /// Only events about this source; `web_fetch` means all of its kind
+  #[arg(long, value_name = "SOURCE")]
+  pub source: Option<String>,
+
+  /// Only events of this name
+  #[arg(long, value_name = "EVENT")]
+  pub event: Option<String>,
+
+  /// At most so many events, the latest ones
+  #[arg(long, value_name = "N")]
+  pub limit: Option<u32>,
+
+  /// Answer in JSON
+  #[arg(long)]
+  pub json: bool,
+}
+
+/// `memfw config`
+#[derive(Clone, Debug, ClapArgs)]
+#[command(after_help = "Example: memfw config check")]
+pub struct ConfigArgs {
+  /// What to do.
+  #[command(subcommand)]
+  pub command: ConfigCommand,
+}
+
+/// What to do with the configuration.
+#[derive(Clone, Debug, Subcommand)]
+pub enum ConfigCommand {
+  /// Print where the configuration file is, or would be
+  #[command(after_help = "Example: $EDITOR \"$(memfw config path)\"")]
+  Path(JsonArgs),
+  /// Print every value and where it comes from
+  #[command(after_help = "Example: memfw config show")]
+  Show(JsonArgs),
+  /// Say whether the configuration file is right
+  #[command(after_help = "Example: memfw config check && systemctl --user restart memfw")]
+  Check(JsonArgs),
+  /// Print a commented file with every key and its default
+  #[command(after_help = "Example: memfw config example > \"$(memfw config path)\"")]
+  Example(JsonArgs),
+}
+
+/// A command that only answers.
+#[derive(Clone, Copy, Debug, ClapArgs)]
+pub struct JsonArgs {
+  /// Answer in JSON
+  #[arg(long)]
+  pub json: bool,
+}
+
+/// `memfw doctor`
+#[derive(Clone, Debug, ClapArgs)]
+#[command(after_help = "Example: memfw doctor")]
+pub struct DoctorArgs {
+  /// Answer in JSON
+  #[arg(long)]
+  pub json: bool,
+}
+
+#[cfg(test)]
+mod tests {
+  use {super::*, clap::CommandFactory as _};
+
+  /// Every command of the contract, so that each of its options is checked.
+  #[derive(Debug, Parser)]
+  #[command(name = "memfw")]
+  enum All {
+    Run(RunArgs),
+    Demo(DemoArgs),
+    Status(StatusArgs),
+    Settle(SettleArgs),
+    Scan(ScanArgs),
+    Quarantine(QuarantineArgs),
+    Provenance(ProvenanceArgs),
+    Audit(AuditArgs),
+    Config(ConfigArgs),
+    Doctor(DoctorArgs),
+  }
+
+  fn parse(line: &str) -> Result<All, String> {
+    All::try_parse_from(line.split(' ')).map_err(|error| error.to_string())
+  }
+
+  #[test]
+  fn the_command_line_is_consistent() {
+    Args::command().debug_assert();
+    All::command().debug_assert();
+  }
+
+  #[test]
+  fn every_command_has_an_example() {
+    fn check(command: &clap::Command) {
+      let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+      assert!(help.starts_with("Example: "), "`{}` has no example", command.get_name());
+      command.get_subcommands().for_each(check);
+    }
+    All::command().get_subcommands().for_each(check);
+  }
+
+  #[test]
+  fn the_contract_parses() {
+    for line in [
+      "memfw run --once --workspace /a --workspace /b",
+      "memfw demo",
+      "memfw status --json --wait 5",
+      "memfw settle",
+      "memfw settle 5",
+      "memfw scan",
+      "memfw scan - --jsonl",
+      "memfw scan a b --source web_fetch:x --trust hostile --scope relaxed --mode document --json",
+      "memfw quarantine list --status flagged --status held --json",
+      "memfw quarantine show a1b2c3 MEMORY.md:3",
+      "memfw quarantine add MEMORY.md:3 --reason old",
+      "memfw quarantine approve a1 b2 --json",
+      "memfw quarantine reject a1",
+      "memfw provenance MEMORY.md:12 --json",
+      "memfw audit --days 7 --source exec --event approved --limit 10 --json",
+      "memfw config show --json",
+      "memfw doctor --json",
+    ] {
+      assert!(parse(line).is_ok(), "{line}: {}", parse(line).unwrap_err());
+    }
+  }
+
+  #[test]
+  fn nonsense_is_refused_with_the_words_that_are_right() {
+    let error = parse("memfw scan --trust friendly").unwrap_err();
+    assert!(error.contains("`trusted`, `verified`, `untrusted` or `hostile`"), "{error}");
+    let error = parse("memfw quarantine lst").unwrap_err();
+    assert!(error.contains("'list'"), "{error}");
+    assert!(parse("memfw quarantine approve").is_err());
+    assert!(parse("memfw scan --json --jsonl").is_err());
+    assert!(parse("memfw status --wait -1").is_err());
+  }
+}

@@ -1,0 +1,231 @@
+//! `memfw config`: where the configuration is, what it says, whether it is right.
+#![forbid(unsafe_code)]
+
+use {
+  super::{
+    Status,
+    args::{ConfigArgs, ConfigCommand, JsonArgs},
+    context::Context,
+    escape::terminal,
+    failure::{Failure, reason},
+    output::Style,
+    table::{Cell, Column, Table},
+  },
+  crate::config::{Config, ConfigProblem, Effective, KEYS, Origin, example},
+  serde_json::{Value, json},
+  std::{
+    fs,
+    io::{self, Read as _},
+    os::unix::ffi::OsStrExt as _,
+    path::{Path, PathBuf},
+  },
+};
+
+/// Largest configuration file that is read, in bytes; a hundred times what all keys need.
+const MAX_BYTES: u64 = 1 << 20;
+
+/// Carries the command out.
+pub fn run(context: &Context, args: ConfigArgs) -> Result<Status, Failure> {
+  match args.command {
+    ConfigCommand::Path(args) => path(context, args),
+    ConfigCommand::Show(args) => show(context, args),
+    ConfigCommand::Check(args) => check(context, args),
+    ConfigCommand::Example(args) => print_example(context, args),
+  }
+}
+
+fn path(context: &Context, args: JsonArgs) -> Result<Status, Failure> {
+  let file = context.config_file()?;
+  if args.json {
+    context.out.json(&json!({ "file": shown(&file), "exists": file.exists() }))?;
+  } else if context.out.is_terminal() {
+    context.out.line(&terminal(file.as_os_str().as_bytes()))?;
+  } else {
+    // To a program the very bytes, so that `"$(memfw config path)"` is the file.
+    context.out.bytes(file.as_os_str().as_bytes())?;
+    context.out.text("\n")?;
+  }
+  Ok(Status::Yes)
+}
+
+fn show(context: &Context, args: JsonArgs) -> Result<Status, Failure> {
+  let file = context.config_file()?;
+  let effective = context.config()?;
+  if args.json {
+    let values: Vec<Value> = effective
+      .values()
+      .map(|(key, value, origin)| {
+        let (origin, line, name) = match origin {
+          Origin::Default => ("default", None, None),
+          Origin::File { line } => ("file", Some(line), None),
+          Origin::Flag(name) => ("flag", None, Some(name)),
+          Origin::Environment(name) => ("environment", None, Some(name)),
+        };
+        json!({ "key": key.name, "value": value, "origin": origin, "line": line, "name": name })
+      })
+      .collect();
+    let exists = file.exists();
+    context.out.json(&json!({ "file": shown(&file), "exists": exists, "values": values }))?;
+    return Ok(Status::Yes);
+  }
+  let mut table = Table::new([
+    Column::new("KEY"),
+    Column::new("VALUE").cut_end(16),
+    Column::new("ORIGIN").cut_start(16),
+  ]);
+  for (key, value, origin) in effective.values() {
+    let origin = match origin {
+      Origin::Default => Cell::styled("default", Style::Dim),
+      Origin::File { line } => Cell::from(format!("{}:{line}", file.display())),
+      Origin::Flag(name) | Origin::Environment(name) => Cell::styled(name, Style::Cyan),
+    };
+    table.row([Cell::from(key.name), Cell::from(value.to_string()), origin]);
+  }
+  table.write(&context.out)?;
+  Ok(Status::Yes)
+}
+
+fn check(context: &Context, args: JsonArgs) -> Result<Status, Failure> {
+  let file = context.config_file()?;
+  let loaded = load(&file, context.surroundings.home().as_deref());
+  if args.json {
+    let problems = match &loaded {
+      Ok(_) => Vec::new(),
+      Err(error) => error.problems(),
+    };
+    context.out.json(&json!({
+      "file": shown(&file),
+      "exists": !matches!(loaded, Ok(None)),
+      "ok": loaded.is_ok(),
+      "problems": problems,
+    }))?;
+    loaded?;
+    return Ok(Status::Yes);
+  }
+  let name = terminal(file.as_os_str().as_bytes());
+  match loaded? {
+    Some(_) => context.out.line(&format!("{name}: fine"))?,
+    None => context.out.line(&format!("{name}: not there, the defaults hold"))?,
+  }
+  Ok(Status::Yes)
+}
+
+fn print_example(context: &Context, args: JsonArgs) -> Result<Status, Failure> {
+  if args.json {
+    let defaults = Config::default();
+    let keys: Vec<Value> = KEYS
+      .iter()
+      .map(|key| {
+        let about: Vec<&str> = key.about.iter().map(|line| line.trim()).collect();
+        json!({ "key": key.name, "default": key.value(&defaults), "about": about.join(" ") })
+      })
+      .collect();
+    context.out.json(&keys)?;
+  } else {
+    context.out.text(&example())?;
+  }
+  Ok(Status::Yes)
+}
+
+/// Reads and checks a configuration file; `None` when there is none. `home` is what `~` stands for.
+pub fn load(file: &Path, home: Option<&Path>) -> Result<Option<Effective>, ConfigError> {
+  let text = match read(file) {
+    Ok(Some(text)) => text,
+    Ok(None) => return Ok(None),
+    Err(why) => return Err(ConfigError::Unreadable { file: file.to_path_buf(), why }),
+  };
+  Effective::parse(&text, home)
+    .map(Some)
+    .map_err(|problems| ConfigError::Broken { file: file.to_path_buf(), problems })
+}
+
+/// The text of the file, or why it cannot be had.
+fn read(file: &Path) -> Result<Option<String>, String> {
+  let metadata = match fs::metadata(file) {
+    Ok(metadata) => metadata,
+    // A dangling link is a mistake to be told, not a file that nobody wrote.
+    Err(error) if error.kind() == io::ErrorKind::NotFound => {
+      return match fs::symlink_metadata(file) {
+        Ok(_) => Err("it is a link to a file that does not exist".to_owned()),
+        Err(_) => Ok(None),
+      };
+    }
+    Err(error) => return Err(reason(&error)),
+  };
+  // Opening a pipe would wait for somebody to write into it.
+  if !metadata.is_file() {
+    let what = if metadata.is_dir() { "a directory" } else { "no regular file" };
+    return Err(format!("it is {what}"));
+  }
+  #[expect(clippy::disallowed_methods, reason = "the configuration is our own file, not memory")]
+  let opened = fs::File::open(file);
+  let mut bytes = Vec::new();
+  opened
+    .and_then(|file| file.take(MAX_BYTES + 1).read_to_end(&mut bytes))
+    .map_err(|error| reason(&error))?;
+  if bytes.len() as u64 > MAX_BYTES {
+    return Err(format!("it has more than {MAX_BYTES} bytes"));
+  }
+  String::from_utf8(bytes).map(Some).map_err(|error| {
+    let valid = error.as_bytes().get(..error.utf8_error().valid_up_to()).unwrap_or_default();
+    let line = valid.split(|&byte| byte == b'\n').count();
+    format!("line {line} is not UTF-8")
+  })
+}
+
+/// Why there is no configuration.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ConfigError {
+  /// The file is there, but cannot be read.
+  Unreadable {
+    /// The file.
+    file: PathBuf,
+    /// Why, lower case.
+    why: String,
+  },
+  /// The file can be read, but is wrong.
+  Broken {
+    /// The file.
+    file: PathBuf,
+    /// All that is wrong.
+    problems: Vec<ConfigProblem>,
+  },
+}
+
+impl ConfigError {
+  /// All that is wrong as JSON; a file that cannot be read has no line.
+  fn problems(&self) -> Vec<Value> {
+    match self {
+      Self::Unreadable { why, .. } => {
+        vec![json!({ "line": null, "column": null, "message": why, "hint": null })]
+      }
+      Self::Broken { problems, .. } => problems
+        .iter()
+        .map(|ConfigProblem { line, column, message, hint }| {
+          json!({ "line": line, "column": column, "message": message, "hint": hint })
+        })
+        .collect(),
+    }
+  }
+}
+
+impl From<ConfigError> for Failure {
+  fn from(error: ConfigError) -> Self {
+    match error {
+      ConfigError::Unreadable { file, why } => {
+        Self::config(format!("cannot read the configuration `{}`: {why}", file.display()))
+      }
+      ConfigError::Broken { file, problems } => {
+        let failures = problems.into_iter().map(|ConfigProblem { line, column, message, hint }| {
+          Self::config(format!("{}:{line}:{column}: {message}", file.display())).maybe_hint(hint)
+        });
+        Self::all(failures).unwrap_or_else(|| Self::internal("a broken file without a problem"))
+      }
+    }
+  }
+}
+
+/// A path for JSON.
+fn shown(path: &Path) -> String {
+  path.display().to_string()
+}

@@ -1,0 +1,121 @@
+//! What every command is given: where memfw lives, where its answer goes, what the flags say.
+//!
+//! The environment is read once, by [`Surroundings::read`]; commands never ask it.
+#![forbid(unsafe_code)]
+
+use {
+  super::{
+    config::{ConfigError, load},
+    failure::Failure,
+    log::{LogSetup, is_stamped},
+    output::Out,
+  },
+  crate::{
+    config::{Config, Effective, LogLevel, Origin},
+    os::{Env, user},
+  },
+  std::{
+    io::{self, IsTerminal as _},
+    path::{Path, PathBuf},
+  },
+};
+
+/// The name of the configuration file in its directory.
+const CONFIG_FILE: &str = "config.toml";
+
+/// The variable that stands for `--log-level` where that is not given.
+const LOG_VARIABLE: &str = "MEMFW_LOG";
+
+/// The variable by which the service manager says that it adds the time.
+const JOURNAL: &str = "JOURNAL_STREAM";
+
+/// What the environment of the process says.
+#[derive(Clone, Debug, Default)]
+pub struct Surroundings {
+  /// The variables that count.
+  pub env: Env,
+}
+
+impl Surroundings {
+  /// Reads the environment, once.
+  pub fn read() -> Self {
+    let further: Vec<&str> = [JOURNAL, LOG_VARIABLE, "USER"]
+      .into_iter()
+      .chain(super::openclaw::VARIABLES.iter().copied())
+      .collect();
+    Self { env: Env::capture(&further) }
+  }
+
+  /// What `~` stands for.
+  pub fn home(&self) -> Option<PathBuf> {
+    self.env.path("HOME")
+  }
+
+  /// Whether colours are unwanted (`NO_COLOR`) or impossible (`TERM=dumb`).
+  pub fn no_colour(&self) -> bool {
+    self.env.get("NO_COLOR").is_some() || self.env.get("TERM").is_some_and(|term| term == "dumb")
+  }
+}
+
+/// What every command is given.
+pub struct Context {
+  /// What the environment says.
+  pub surroundings: Surroundings,
+  /// Where the answer goes.
+  pub out: Out,
+  /// `--log-level`.
+  pub log_level: Option<LogLevel>,
+}
+
+impl Context {
+  /// Where the configuration file is, or would be.
+  pub fn config_file(&self) -> Result<PathBuf, Failure> {
+    Ok(self.home()?.config.join(CONFIG_FILE))
+  }
+
+  /// Who decides, for the audit.
+  pub fn user(&self) -> String {
+    let name = self.surroundings.env.get("USER").map(|name| name.to_string_lossy().into_owned());
+    name.unwrap_or_else(|| format!("uid {}", user::effective_uid()))
+  }
+
+  /// The configuration that holds: the file, where there is one, under environment and flags.
+  pub fn config(&self) -> Result<Effective, Failure> {
+    let mut effective = self.configured(&self.config_file()?)?;
+    if let Some((level, origin)) = self.level_asked()? {
+      effective.config.log_level = level;
+      effective.set_origin("log.level", origin);
+    }
+    Ok(effective)
+  }
+
+  /// The log level that is asked for outside of the file, and how.
+  fn level_asked(&self) -> Result<Option<(LogLevel, Origin)>, Failure> {
+    if let Some(level) = self.log_level {
+      return Ok(Some((level, Origin::Flag("--log-level"))));
+    }
+    let Some(word) = self.surroundings.env.get(LOG_VARIABLE) else { return Ok(None) };
+    let level = word.to_string_lossy().parse().map_err(|expected| {
+      Failure::usage(format!("`{LOG_VARIABLE}` is `{}`, {expected}", word.display()))
+    })?;
+    Ok(Some((level, Origin::Environment(LOG_VARIABLE))))
+  }
+
+  /// What the file says, without the flags; the defaults where there is no file.
+  fn configured(&self, file: &Path) -> Result<Effective, ConfigError> {
+    Ok(load(file, self.surroundings.home().as_deref())?.unwrap_or_default())
+  }
+
+  /// Starts logging as the configuration asks; for commands that log.
+  pub fn start_log(&self, config: &Config) -> Result<(), Failure> {
+    let env = &self.surroundings.env;
+    let stamped = is_stamped(env.get(JOURNAL), env.get("NOTIFY_SOCKET"));
+    LogSetup {
+      level: config.log_level,
+      format: config.log_format,
+      time: !stamped,
+      colour: io::stderr().is_terminal() && !self.surroundings.no_colour(),
+    }
+    .start()
+  }
+}

@@ -1,0 +1,246 @@
+//! Standard output: the one door for what a command answers.
+//!
+//! Text that came from memory, file names or the ledger goes through [`super::escape`] before it
+//! comes here; tables do that themselves. Errors of writing come back to the command, which ends; a
+//! reader that went away is no error.
+#![forbid(unsafe_code)]
+
+use {
+  super::failure::Failure,
+  rustix::termios::{isatty, tcgetwinsize},
+  serde::Serialize,
+  std::{
+    cell::RefCell,
+    io::{self, BufWriter, Write},
+  },
+};
+
+/// Columns where nobody says how many there are.
+pub const DEFAULT_COLUMNS: usize = 80;
+
+/// A colour or weight, only ever put around text that is already safe.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Style {
+  /// As it is.
+  Plain,
+  /// Headings.
+  Bold,
+  /// What matters less.
+  Dim,
+  /// Poison, failures.
+  Red,
+  /// Clean, fine.
+  Green,
+  /// Waits for a person.
+  Yellow,
+  /// Names to type.
+  Cyan,
+}
+
+impl Style {
+  const fn code(self) -> &'static str {
+    match self {
+      Self::Plain => "",
+      Self::Bold => "1",
+      Self::Dim => "2",
+      Self::Red => "31",
+      Self::Green => "32",
+      Self::Yellow => "33",
+      Self::Cyan => "36",
+    }
+  }
+
+  /// `text` in this style when `colour` is wanted, else as it is.
+  pub fn paint(self, text: &str, colour: bool) -> String {
+    if colour && self != Self::Plain && !text.is_empty() {
+      format!("\x1b[{}m{text}\x1b[0m", self.code())
+    } else {
+      text.to_owned()
+    }
+  }
+}
+
+/// Where a command writes its answer.
+pub struct Out {
+  writer: RefCell<BufWriter<Box<dyn Write>>>,
+  terminal: bool,
+  colour: bool,
+  columns: usize,
+}
+
+impl Out {
+  /// Standard output of this process. Colours only on a terminal and only unless `no_colour`;
+  /// as wide as the terminal, else [`DEFAULT_COLUMNS`].
+  pub fn stdout(no_colour: bool) -> Self {
+    let stdout = io::stdout();
+    let terminal = isatty(&stdout);
+    let columns = tcgetwinsize(&stdout)
+      .ok()
+      .map(|size| usize::from(size.ws_col))
+      .filter(|&columns| terminal && columns > 0)
+      .unwrap_or(DEFAULT_COLUMNS);
+    let writer: Box<dyn Write> = Box::new(stdout);
+    let writer = RefCell::new(BufWriter::new(writer));
+    Self { writer, terminal, colour: terminal && !no_colour, columns }
+  }
+
+  /// Any other place, which is no terminal, with or without colours, `columns` wide.
+  pub fn to(writer: Box<dyn Write>, colour: bool, columns: usize) -> Self {
+    Self { writer: RefCell::new(BufWriter::new(writer)), terminal: false, colour, columns }
+  }
+
+  /// Whether a person reads along, and raw bytes would reach the terminal.
+  pub const fn is_terminal(&self) -> bool {
+    self.terminal
+  }
+
+  /// Whether colours are wanted.
+  pub const fn colour(&self) -> bool {
+    self.colour
+  }
+
+  /// How many columns there are.
+  pub const fn columns(&self) -> usize {
+    self.columns
+  }
+
+  /// `text` in a style, or as it is where no colours are wanted.
+  pub fn paint(&self, style: Style, text: &str) -> String {
+    style.paint(text, self.colour)
+  }
+
+  /// Writes text as it is.
+  pub fn text(&self, text: &str) -> Result<(), Failure> {
+    self.bytes(text.as_bytes())
+  }
+
+  /// Writes text and a line end.
+  pub fn line(&self, text: &str) -> Result<(), Failure> {
+    let mut writer = self.writer.borrow_mut();
+    writer.write_all(text.as_bytes())?;
+    writer.write_all(b"\n")?;
+    Ok(())
+  }
+
+  /// Writes bytes as they are; never memory text to a terminal.
+  pub fn bytes(&self, bytes: &[u8]) -> Result<(), Failure> {
+    Ok(self.writer.borrow_mut().write_all(bytes)?)
+  }
+
+  /// Writes a value as indented JSON and a line end.
+  ///
+  /// JSON escapes C0 controls only, so on a terminal the others are escaped as well: still the same
+  /// value to a program.
+  pub fn json(&self, value: &impl Serialize) -> Result<(), Failure> {
+    let text = serde_json::to_string_pretty(value).map_err(|error| json_failure(&error))?;
+    self.line(&ascii_escapes(&text))
+  }
+
+  /// Writes a value as JSON on one line, and hands it on at once: a reader may wait for each line.
+  pub fn json_line(&self, value: &impl Serialize) -> Result<(), Failure> {
+    let text = serde_json::to_string(value).map_err(|error| json_failure(&error))?;
+    self.line(&ascii_escapes(&text))?;
+    self.flush()
+  }
+
+  /// Hands on what was written.
+  pub fn flush(&self) -> Result<(), Failure> {
+    Ok(self.writer.borrow_mut().flush()?)
+  }
+}
+
+fn json_failure(error: &serde_json::Error) -> Failure {
+  Failure::internal(format!("cannot write JSON: {error}"))
+}
+
+/// JSON text with the characters that [`super::escape`] would make visible as `\u` escapes.
+///
+/// They can only stand inside strings, where the escape means the same character.
+fn ascii_escapes(json: &str) -> String {
+  let mut text = String::with_capacity(json.len());
+  for c in json.chars() {
+    if c == '\n' || c.is_ascii_graphic() || c == ' ' || !super::escape::is_hidden(c) {
+      text.push(c);
+    } else {
+      let mut units = [0; 2];
+      for unit in c.encode_utf16(&mut units) {
+        text.push_str(&format_unit(*unit));
+      }
+    }
+  }
+  text
+}
+
+fn format_unit(unit: u16) -> String {
+  format!("\\u{unit:04x}")
+}
+
+#[cfg(test)]
+mod tests {
+  use {
+    super::*,
+    proptest::prelude::*,
+    std::{cell::RefCell, rc::Rc},
+  };
+
+  #[derive(Clone, Default)]
+  struct Memory(Rc<RefCell<Vec<u8>>>);
+
+  impl Write for Memory {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+      self.0.borrow_mut().write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+      Ok(())
+    }
+  }
+
+  fn written(write: impl FnOnce(&Out)) -> String {
+    let memory = Memory::default();
+    let out = Out::to(Box::new(memory.clone()), false, 80);
+    write(&out);
+    out.flush().unwrap();
+    String::from_utf8(memory.0.borrow().clone()).unwrap()
+  }
+
+  #[test]
+  fn colours_only_where_wanted() {
+    assert_eq!(Style::Red.paint("x", true), "\x1b[31mx\x1b[0m");
+    assert_eq!(Style::Red.paint("x", false), "x");
+    assert_eq!(Style::Plain.paint("x", true), "x");
+  }
+
+  #[test]
+  fn json_is_safe_on_a_terminal_and_means_the_same() {
+    let text = written(|out| out.json_line(&"a\u{9b}\u{202e}\u{e0041}é").unwrap());
+    assert_eq!(text, "\"a\\u009b\\u202e\\udb40\\udc41é\"\n");
+    assert_eq!(serde_json::from_str::<String>(&text).unwrap(), "a\u{9b}\u{202e}\u{e0041}é");
+  }
+
+  #[test]
+  fn a_reader_that_went_away_is_told_apart() {
+    struct Closed;
+    impl Write for Closed {
+      fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+        Err(io::ErrorKind::BrokenPipe.into())
+      }
+
+      fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+      }
+    }
+    let out = Out::to(Box::new(Closed), false, 80);
+    out.line("x").unwrap();
+    assert_eq!(out.flush().unwrap_err().kind, super::super::failure::FailureKind::BrokenPipe);
+  }
+
+  proptest! {
+    #[test]
+    fn json_round_trips(text in any::<String>()) {
+      let json = written(|out| out.json(&[&text]).unwrap());
+      prop_assert!(!json.chars().any(|c| c.is_control() && c != '\n'));
+      prop_assert_eq!(serde_json::from_str::<Vec<String>>(&json).unwrap(), vec![text]);
+    }
+  }
+}

@@ -1,0 +1,280 @@
+//! Tables for people, which fit the width of the terminal.
+//!
+//! Every cell is escaped on the way in. When a table is too wide, the columns that may shrink give
+//! way, the widest first; ids, states and numbers are never cut.
+#![forbid(unsafe_code)]
+
+use {
+  super::{
+    escape::{Escape, terminal, width},
+    failure::Failure,
+    output::{Out, Style},
+  },
+  std::borrow::Cow,
+  unicode_width::UnicodeWidthChar as _,
+};
+
+/// Columns between two columns.
+const GAP: usize = 2;
+
+/// What a column does when the table is too wide.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Cut {
+  Never,
+  /// Loses its end, down to so many columns.
+  End(usize),
+  /// Loses its beginning, down to so many columns.
+  Start(usize),
+}
+
+/// One column: title, alignment, and how it shrinks.
+#[derive(Clone, Debug)]
+pub struct Column {
+  title: &'static str,
+  right: bool,
+  cut: Cut,
+}
+
+impl Column {
+  /// A column of text at the left that is never cut.
+  pub const fn new(title: &'static str) -> Self {
+    Self { title, right: false, cut: Cut::Never }
+  }
+
+  /// Aligns at the right, for numbers.
+  #[must_use]
+  pub const fn right(self) -> Self {
+    Self { right: true, ..self }
+  }
+
+  /// May lose its end, down to `min` columns; for prose.
+  #[must_use]
+  pub const fn cut_end(self, min: usize) -> Self {
+    Self { cut: Cut::End(min), ..self }
+  }
+
+  /// May lose its beginning, down to `min` columns; for paths, whose end tells them apart.
+  #[must_use]
+  pub const fn cut_start(self, min: usize) -> Self {
+    Self { cut: Cut::Start(min), ..self }
+  }
+
+  const fn min(&self) -> Option<usize> {
+    match self.cut {
+      Cut::Never => None,
+      Cut::End(min) | Cut::Start(min) => Some(min),
+    }
+  }
+
+  fn fit<'c>(&self, text: &'c str, columns: usize) -> Cow<'c, str> {
+    if width(text) <= columns {
+      return Cow::Borrowed(text);
+    }
+    Cow::Owned(match self.cut {
+      // What was escaped before is not escaped again, only cut.
+      Cut::Never | Cut::End(_) => Escape::default().max_width(columns).apply(text),
+      Cut::Start(_) => keep_end(text, columns),
+    })
+  }
+}
+
+/// One cell: text that is safe by now, and a style.
+#[derive(Clone, Debug)]
+pub struct Cell {
+  text: String,
+  style: Style,
+}
+
+impl Cell {
+  /// A cell in a style; the text may be hostile.
+  pub fn styled(text: impl AsRef<[u8]>, style: Style) -> Self {
+    Self { text: terminal(text), style }
+  }
+}
+
+impl<T: AsRef<[u8]>> From<T> for Cell {
+  fn from(text: T) -> Self {
+    Self::styled(text, Style::Plain)
+  }
+}
+
+/// A table; rows are added, then it is written once.
+#[derive(Clone, Debug)]
+pub struct Table {
+  columns: Vec<Column>,
+  rows: Vec<Vec<Cell>>,
+}
+
+impl Table {
+  /// A table without rows.
+  pub fn new(columns: impl Into<Vec<Column>>) -> Self {
+    Self { columns: columns.into(), rows: Vec::new() }
+  }
+
+  /// Adds a row; missing cells are empty and surplus ones are dropped.
+  pub fn row<C: Into<Cell>>(&mut self, cells: impl IntoIterator<Item = C>) -> &mut Self {
+    let mut row: Vec<Cell> = cells.into_iter().map(Into::into).take(self.columns.len()).collect();
+    row.resize_with(self.columns.len(), || Cell::from(""));
+    self.rows.push(row);
+    self
+  }
+
+  /// Whether there are no rows.
+  pub fn is_empty(&self) -> bool {
+    self.rows.is_empty()
+  }
+
+  /// Writes titles and rows.
+  pub fn write(&self, out: &Out) -> Result<(), Failure> {
+    out.text(&self.render(out.columns(), out.colour()))
+  }
+
+  /// The table as text, in so many columns where that can be done.
+  pub fn render(&self, columns: usize, colour: bool) -> String {
+    let widths = self.widths(columns);
+    let mut text = String::new();
+    let titles: Vec<Cell> =
+      self.columns.iter().map(|column| Cell::styled(column.title, Style::Bold)).collect();
+    for row in std::iter::once(&titles).chain(&self.rows) {
+      let mut pending = 0;
+      for ((cell, column), &columns) in row.iter().zip(&self.columns).zip(&widths) {
+        let shown = column.fit(&cell.text, columns);
+        let padding = columns.saturating_sub(width(&shown));
+        let (before, after) = if column.right { (padding, 0) } else { (0, padding) };
+        // Spaces are written only when something follows, so that no line ends with them.
+        if shown.is_empty() {
+          pending += padding + GAP;
+        } else {
+          text.extend(std::iter::repeat_n(' ', pending + before));
+          text.push_str(&cell.style.paint(&shown, colour));
+          pending = after + GAP;
+        }
+      }
+      text.push('\n');
+    }
+    text
+  }
+
+  /// The width of each column.
+  fn widths(&self, columns: usize) -> Vec<usize> {
+    let mut widths: Vec<usize> = self
+      .columns
+      .iter()
+      .enumerate()
+      .map(|(at, column)| {
+        let cells = self.rows.iter().filter_map(|row| row.get(at)).map(|cell| width(&cell.text));
+        cells.chain([width(column.title)]).max().unwrap_or(0)
+      })
+      .collect();
+    let gaps = GAP * self.columns.len().saturating_sub(1);
+    let mut surplus = (widths.iter().sum::<usize>() + gaps).saturating_sub(columns);
+    while surplus > 0 {
+      let widest = widths
+        .iter_mut()
+        .zip(&self.columns)
+        .filter_map(|(width, column)| {
+          let min = column.min()?.max(column.title.len());
+          (*width > min).then_some(width)
+        })
+        .max();
+      // Every column is as narrow as it can be: the terminal has to wrap.
+      let Some(widest) = widest else { break };
+      *widest -= 1;
+      surplus -= 1;
+    }
+    widths
+  }
+}
+
+/// The end of escaped text in so many columns, with `…` before it.
+fn keep_end(text: &str, columns: usize) -> String {
+  let mut room = columns.saturating_sub(1);
+  let mut end: Vec<char> = Vec::new();
+  for c in text.chars().rev() {
+    let columns = c.width().unwrap_or(0);
+    if columns > room {
+      break;
+    }
+    room -= columns;
+    end.push(c);
+  }
+  // A mark that lost its letter would paint on the cut sign.
+  while end.last().is_some_and(|c| c.width() == Some(0)) {
+    end.pop();
+  }
+  std::iter::once('…').chain(end.into_iter().rev()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+  use {super::*, proptest::prelude::*};
+
+  fn table() -> Table {
+    Table::new([
+      Column::new("ID"),
+      Column::new("FILE").cut_start(10),
+      Column::new("LINE").right(),
+      Column::new("WHY").cut_end(6),
+    ])
+  }
+
+  #[test]
+  fn columns_are_aligned_and_lines_end_clean() {
+    let mut table = table();
+    table.row(["a1b2c3", "/w/MEMORY.md", "7", "exfiltration-endpoint"]);
+    table.row(["d4e5f6", "/w/日.md", "123", ""]);
+    assert_eq!(
+      table.render(80, false),
+      "ID      FILE          LINE  WHY\n\
+       a1b2c3  /w/MEMORY.md     7  exfiltration-endpoint\n\
+       d4e5f6  /w/日.md       123\n"
+    );
+  }
+
+  #[test]
+  fn the_widest_gives_way_and_ids_never_do() {
+    let mut table = table();
+    table.row(["a1b2c3", "/home/ann/.agent/workspace/memory/2026-11-21.md", "7", "instruction"]);
+    assert_eq!(
+      table.render(50, false),
+      "ID      FILE                     LINE  WHY\n\
+       a1b2c3  …e/memory/2026-11-21.md     7  instruction\n"
+    );
+    let narrow = table.render(10, false);
+    assert!(narrow.contains("a1b2c3  …-11-21.md"), "{narrow}");
+    assert!(narrow.ends_with("instr…\n"), "{narrow}");
+  }
+
+  #[test]
+  fn hostile_cells_stay_in_their_row() {
+    let mut table = table();
+    table.row(["a\nb", "\x1b[2J", "\u{202e}", "x"]);
+    let text = table.render(80, true);
+    assert_eq!(text.lines().count(), 2);
+    assert!(text.contains("a\\nb") && text.contains("\\u{1b}[2J") && text.contains("\\u{202e}"));
+  }
+
+  #[test]
+  fn styles_take_no_room() {
+    let mut table = Table::new([Column::new("A"), Column::new("B")]);
+    table.row([Cell::styled("x", Style::Red), Cell::from("y")]);
+    assert_eq!(table.render(80, true), "\x1b[1mA\x1b[0m  \x1b[1mB\x1b[0m\n\x1b[31mx\x1b[0m  y\n");
+  }
+
+  proptest! {
+    #[test]
+    fn any_cells_fit(cells in proptest::collection::vec(any::<String>(), 0..4), columns in 40_usize..120) {
+      let mut table = Table::new([
+        Column::new("A").cut_end(4),
+        Column::new("B").cut_start(4),
+        Column::new("C").right().cut_end(4),
+      ]);
+      table.row(&cells);
+      let text = table.render(columns, false);
+      prop_assert_eq!(text.lines().count(), 2);
+      for line in text.lines() {
+        prop_assert!(width(line) <= columns);
+      }
+    }
+  }
+}

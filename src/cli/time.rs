@@ -1,0 +1,67 @@
+//! Times for people and programs; the clock is read elsewhere.
+#![forbid(unsafe_code)]
+
+use jiff::Timestamp;
+
+const SECOND: i64 = 1_000_000;
+const MINUTE: i64 = 60 * SECOND;
+const HOUR: i64 = 60 * MINUTE;
+const DAY: i64 = 24 * HOUR;
+
+/// Microseconds since 1970 as RFC 3339 in UTC, whole seconds: `2026-11-21T14:32:00Z`.
+///
+/// A time outside the years that can be written is shown as the first or last one that can.
+pub fn rfc3339(micros: i64) -> String {
+  stamp(micros).to_string()
+}
+
+/// A time as people say it: `now`, `5 min ago`, `3 h ago`, `2 d ago`, and the date after 30 days or
+/// when it lies ahead.
+pub fn short(micros: i64, now: i64) -> String {
+  match now.saturating_sub(micros) {
+    age @ 0..MINUTE if age < MINUTE => "now".to_owned(),
+    age @ MINUTE..HOUR => format!("{} min ago", age / MINUTE),
+    age @ HOUR..DAY => format!("{} h ago", age / HOUR),
+    age if (DAY..30 * DAY).contains(&age) => format!("{} d ago", age / DAY),
+    _ => stamp(micros).strftime("%Y-%m-%d").to_string(),
+  }
+}
+
+fn stamp(micros: i64) -> Timestamp {
+  let limit = if micros < 0 { Timestamp::MIN } else { Timestamp::MAX };
+  Timestamp::from_second(micros.div_euclid(SECOND)).unwrap_or(limit)
+}
+
+#[cfg(test)]
+mod tests {
+  use super::*;
+
+  const NOON: i64 = 1_795_262_400 * SECOND;
+
+  #[test]
+  fn programs_get_whole_seconds_in_utc() {
+    assert_eq!(rfc3339(NOON), "2026-11-21T12:00:00Z");
+    assert_eq!(rfc3339(NOON + 999_999), "2026-11-21T12:00:00Z");
+    assert_eq!(rfc3339(-1), "1969-12-31T23:59:59Z");
+  }
+
+  #[test]
+  fn people_get_an_age_then_a_date() {
+    let ago = |age| short(NOON - age, NOON);
+    assert_eq!(ago(0), "now");
+    assert_eq!(ago(MINUTE - 1), "now");
+    assert_eq!(ago(MINUTE), "1 min ago");
+    assert_eq!(ago(3 * HOUR + 59 * MINUTE), "3 h ago");
+    assert_eq!(ago(29 * DAY), "29 d ago");
+    assert_eq!(ago(30 * DAY), "2026-10-22");
+    assert_eq!(ago(-HOUR), "2026-11-21", "a clock that was set back");
+  }
+
+  #[test]
+  fn any_number_is_some_time() {
+    assert!(rfc3339(i64::MIN).starts_with('-'));
+    assert!(rfc3339(i64::MAX).starts_with("9999-"));
+    assert!(!short(i64::MIN, i64::MAX).is_empty());
+    assert!(!short(i64::MAX, i64::MIN).is_empty());
+  }
+}

@@ -1,0 +1,223 @@
+//! The second step: known keys to a validated [`Config`], with the origin of each value.
+#![forbid(unsafe_code)]
+
+use {
+  super::{
+    key::{Config, KEYS, Key},
+    problem::ConfigProblem,
+    raw::Raw,
+    setting::Rules,
+  },
+  std::{collections::BTreeMap, path::Path},
+};
+
+/// Where a value comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+  /// Nobody set it.
+  Default,
+  /// The configuration file sets it in this line, from 1.
+  File {
+    /// The line of the key.
+    line: usize,
+  },
+  /// This flag of the command line sets it.
+  Flag(&'static str),
+  /// This variable of the environment sets it.
+  Environment(&'static str),
+}
+
+/// The configuration that holds, and where each value comes from.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Effective {
+  /// The values.
+  pub config: Config,
+  origins: BTreeMap<&'static str, Origin>,
+}
+
+impl Effective {
+  /// The configuration that `text` asks for, or all that is wrong with it in the order of the text.
+  ///
+  /// `home` is what `~` stands for.
+  pub fn parse(text: &str, home: Option<&Path>) -> Result<Self, Vec<ConfigProblem>> {
+    let mut raw = Raw::parse(text);
+    let mut effective = Self::default();
+    for entry in std::mem::take(&mut raw.entries) {
+      let rules = Rules { name: entry.key.name, bounds: entry.key.bounds.clone(), home };
+      match (entry.key.read)(&mut effective.config, &entry.value, &rules) {
+        Ok(()) => effective.set_origin(entry.key.name, Origin::File { line: entry.line }),
+        Err(complaint) => raw.complain(complaint.span.start, complaint.message, complaint.hint),
+      }
+    }
+    if raw.problems.is_empty() {
+      Ok(effective)
+    } else {
+      raw.problems.sort();
+      Err(raw.problems)
+    }
+  }
+
+  /// Notes that the value of `key` now comes from elsewhere than the file.
+  pub fn set_origin(&mut self, key: &'static str, origin: Origin) {
+    self.origins.insert(key, origin);
+  }
+
+  /// Where the value of a key comes from.
+  pub fn origin(&self, key: &Key) -> Origin {
+    self.origins.get(key.name).copied().unwrap_or(Origin::Default)
+  }
+
+  /// All keys with value and origin, in the order of the example.
+  pub fn values(&self) -> impl Iterator<Item = (&'static Key, toml::Value, Origin)> + '_ {
+    KEYS.iter().map(|key| (key, key.value(&self.config), self.origin(key)))
+  }
+}
+
+#[cfg(test)]
+mod tests {
+  use {
+    super::{
+      super::{setting::Owner, word::*},
+      *,
+    },
+    proptest::prelude::*,
+    std::{path::PathBuf, time::Duration},
+  };
+
+  fn problems(text: &str) -> Vec<String> {
+    Effective::parse(text, Some(Path::new("/home/ann")))
+      .unwrap_err()
+      .into_iter()
+      .map(|problem| match &problem.hint {
+        Some(hint) => format!("{problem} ({hint})"),
+        None => problem.to_string(),
+      })
+      .collect()
+  }
+
+  #[test]
+  fn an_empty_document_is_the_defaults() {
+    let effective = Effective::parse("# nothing\n[files]\n", None).unwrap();
+    assert_eq!(effective.config, Config::default());
+    assert!(effective.values().all(|(_, _, origin)| origin == Origin::Default));
+  }
+
+  #[test]
+  fn every_key_can_be_set_and_remembers_its_line() {
+    let text = r#"workspaces = ["/srv/a", "~/b"]
+markers = "id"
+[files]
+idle_ms = 0
+max_bytes = 1_000
+owners = [0, "ann"]
+[baseline]
+action = "quarantine"
+[detection]
+scope = "relaxed"
+sensitivity = "high"
+[log]
+level = "debug"
+format = "json"
+"#;
+    let effective = Effective::parse(text, Some(Path::new("/home/ann"))).unwrap();
+    assert_eq!(
+      effective.config,
+      Config {
+        workspaces: vec![PathBuf::from("/srv/a"), PathBuf::from("/home/ann/b")],
+        markers: Markers::Id,
+        reshape_idle: Duration::ZERO,
+        max_file_bytes: 1000,
+        owners: vec![Owner::Uid(0), Owner::Name("ann".to_owned())],
+        baseline_action: BaselineAction::Quarantine,
+        scope: Scope::Relaxed,
+        sensitivity: Sensitivity::High,
+        log_level: LogLevel::Debug,
+        log_format: LogFormat::Json,
+      }
+    );
+    let lines: Vec<_> = effective.values().map(|(_, _, origin)| origin).collect();
+    let expected = [1, 2, 4, 5, 6, 8, 10, 11, 13, 14].map(|line| Origin::File { line });
+    assert_eq!(lines, expected);
+  }
+
+  #[test]
+  fn dotted_keys_and_inline_tables_are_the_same() {
+    let dotted = Effective::parse("files.idle_ms = 1\nlog = { level = \"warn\" }", None).unwrap();
+    assert_eq!(dotted.config.reshape_idle, Duration::from_millis(1));
+    assert_eq!(dotted.config.log_level, LogLevel::Warn);
+  }
+
+  #[test]
+  fn all_problems_are_told_at_once_in_order() {
+    let text = "marker = \"wrap\"\nidle_ms = 3\n[files]\nidel_ms = 4\nmax_bytes = 0\n\
+      [detecton]\nscope = 1\n[log]\nlevel = \"wran\"\nmarkers = \"id\"\n";
+    assert_eq!(
+      problems(text),
+      [
+        "line 1, column 1: unknown key `marker` (did you mean `markers`?)",
+        "line 2, column 1: unknown key `idle_ms` (did you mean `idle_ms` under `[files]`?)",
+        "line 4, column 1: unknown key `idel_ms` in `[files]` (did you mean `idle_ms`?)",
+        "line 5, column 13: `files.max_bytes` must be a whole number from 1 to 67108864, found 0",
+        "line 6, column 2: unknown table `[detecton]` (did you mean `[detection]`?)",
+        "line 9, column 9: `log.level` must be `error`, `warn`, `info`, `debug` or `trace`, \
+         found `wran` (did you mean `warn`?)",
+        "line 10, column 1: unknown key `markers` in `[log]` \
+         (did you mean `markers`, which stands above all tables?)",
+      ]
+    );
+  }
+
+  #[test]
+  fn wrong_types_say_what_was_found() {
+    let text = "workspaces = \"/srv\"\nmarkers = true\n[files]\nidle_ms = \"10\"\nowners = [1, \"1000\", -1]\n\
+      max_bytes = -1\n[[log]]\n";
+    assert_eq!(
+      problems(text),
+      [
+        "line 1, column 14: `workspaces` must be an array, found a string \
+         (put the value into brackets)",
+        "line 2, column 11: `markers` must be `auto`, `wrap`, `id` or `none`, found a boolean",
+        "line 4, column 11: `files.idle_ms` must be a whole number from 0 to 86400000, \
+         found a string (write the number without quotes)",
+        "line 5, column 14: `files.owners` holds `1000`, which is no user name \
+         (write the number without quotes)",
+        "line 6, column 13: `files.max_bytes` must be a whole number from 1 to 67108864, found -1",
+        "line 7, column 3: `log` must be a table, found an array \
+         (write `[log]` on its own line)",
+      ]
+    );
+  }
+
+  #[test]
+  fn broken_lines_are_told_once_and_others_still_checked() {
+    let problems =
+      problems("files = = 3\nmarker = \"id\"\n[log]\nlevel = \"info\"\nlevel = \"warn\"\n");
+    assert_eq!(problems.len(), 3, "{problems:#?}");
+    assert!(problems[0].starts_with("line 1, "), "{problems:#?}");
+    assert!(problems[1].starts_with("line 2, column 1: unknown key `marker`"), "{problems:#?}");
+    assert!(problems[2].starts_with("line 5, column 1: duplicate key"), "{problems:#?}");
+  }
+
+  #[test]
+  fn relative_workspaces_are_refused() {
+    assert_eq!(
+      problems("workspaces = [\"/a\", \"notes\"]"),
+      ["line 1, column 21: `workspaces` must hold a path that is absolute or begins with `~/`, \
+        found `notes` (try `~/notes`)"]
+    );
+    assert!(Effective::parse("workspaces = [\"~/a\"]", None).is_err());
+    assert!(Effective::parse("workspaces = [\"\"]", None).is_err());
+  }
+
+  proptest! {
+    #[test]
+    fn any_text_is_answered(text in "\\PC{0,80}|([a-z\\[\\]\\.=\"0-9\n ]{0,120})") {
+      if let Err(problems) = Effective::parse(&text, None) {
+        prop_assert!(!problems.is_empty());
+        let lines = text.split('\n').count();
+        prop_assert!(problems.iter().all(|p| p.line >= 1 && p.line <= lines && p.column >= 1));
+        prop_assert!(problems.is_sorted());
+      }
+    }
+  }
+}

@@ -1,0 +1,147 @@
+//! The table of all configuration keys: name, documentation, type, default, bounds.
+//!
+//! To add a key, add its sentence and its line to the table; the field of [`Config`], the default,
+//! the example, `memfw config show` and the suggestions for mistyped keys follow. A new type of
+//! value needs an implementation of `Setting` as well.
+#![forbid(unsafe_code)]
+
+use {
+  super::{
+    setting::{Complaint, Owner, Rules, Setting},
+    word::{BaselineAction, LogFormat, LogLevel, Markers, Scope, Sensitivity},
+  },
+  std::{ops::RangeInclusive, path::PathBuf, time::Duration},
+  toml::{Spanned, de::DeValue},
+};
+
+/// One known key of the configuration file.
+#[derive(Debug)]
+pub struct Key {
+  /// The dotted name, `files.idle_ms`; a name without a dot stands at the top of the file.
+  pub name: &'static str,
+  /// What it does, one sentence a line, each with the leading space of a doc comment.
+  pub about: &'static [&'static str],
+  /// Smallest and largest number that is accepted, in the unit of the name; no meaning for words.
+  pub bounds: RangeInclusive<u64>,
+  pub(super) read: fn(&mut Config, &Spanned<DeValue<'_>>, &Rules<'_>) -> Result<(), Complaint>,
+  pub(super) show: fn(&Config) -> toml::Value,
+}
+
+impl Key {
+  /// The table that the key stands in; empty at the top of the file.
+  pub fn section(&self) -> &'static str {
+    self.name.rsplit_once('.').map_or("", |(section, _)| section)
+  }
+
+  /// The name within its table.
+  pub fn leaf(&self) -> &'static str {
+    self.name.rsplit_once('.').map_or(self.name, |(_, leaf)| leaf)
+  }
+
+  /// The value that `config` has for this key, as it would stand in the file.
+  pub fn value(&self, config: &Config) -> toml::Value {
+    (self.show)(config)
+  }
+}
+
+macro_rules! keys {
+  ($(
+    $(#[doc = $about:literal])+
+    $name:literal => $field:ident: $type:ty = $default:expr $(, in $bounds:expr)?;
+  )+) => {
+    /// The validated configuration. Its `Default` is the one place of all defaults.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct Config {
+      $( $(#[doc = $about])+ pub $field: $type, )+
+    }
+
+    impl Default for Config {
+      fn default() -> Self {
+        Self { $( $field: $default, )+ }
+      }
+    }
+
+    /// All known keys in the order of the example file: those without a table first.
+    pub static KEYS: &[Key] = &[$( Key {
+      name: $name,
+      about: &[$( $about ),+],
+      bounds: keys!(@bounds $( $bounds )?),
+      read: |config, value, rules| {
+        config.$field = Setting::read(value, rules)?;
+        Ok(())
+      },
+      show: |config| config.$field.show(),
+    } ),+];
+  };
+  (@bounds) => { 0..=u64::MAX };
+  (@bounds $bounds:expr) => { $bounds };
+}
+
+keys! {
+  /// Directories whose memory is guarded, absolute or beginning with `~/`.
+  /// Empty means the workspaces that the agent framework itself uses.
+  "workspaces" => workspaces: Vec<PathBuf> = Vec::new();
+
+  /// How provenance is written into memory files: "wrap" (a comment pair around what was written
+  /// together), "id" (one short comment an entry), "none", or "auto" (as much as the file can bear).
+  "markers" => markers: Markers = Markers::Auto;
+
+  /// How long a file must have been left alone before markers are written, in milliseconds.
+  "files.idle_ms" => reshape_idle: Duration = Duration::from_secs(5), in 0..=86_400_000;
+
+  /// Largest memory file that is scanned, in bytes; a larger one is reported as unscannable.
+  "files.max_bytes" => max_file_bytes: u64 = 8_388_608, in 1..=67_108_864;
+
+  /// Users besides our own, by number or name, whose memory files may be changed.
+  "files.owners" => owners: Vec<Owner> = Vec::new();
+
+  /// What happens to poison that was there before memfw: "flag" or "quarantine".
+  "baseline.action" => baseline_action: BaselineAction = BaselineAction::Flag;
+
+  /// Which rules judge memory: "strict" (all of them) or "relaxed" (only the unmistakable).
+  "detection.scope" => scope: Scope = Scope::Strict;
+
+  /// How much evidence is asked for before a block is quarantined: "low", "medium" or "high".
+  /// A higher sensitivity quarantines more and errs more often.
+  "detection.sensitivity" => sensitivity: Sensitivity = Sensitivity::Medium;
+
+  /// The least severe log line that is written: "error", "warn", "info", "debug" or "trace".
+  "log.level" => log_level: LogLevel = LogLevel::Info;
+
+  /// How log lines are written to standard error: "text" or "json".
+  "log.format" => log_format: LogFormat = LogFormat::Text;
+}
+
+#[cfg(test)]
+mod tests {
+  use {super::*, std::collections::HashSet};
+
+  #[test]
+  fn names_are_unique_and_top_keys_come_first() {
+    let names: HashSet<_> = KEYS.iter().map(|key| key.name).collect();
+    assert_eq!(names.len(), KEYS.len());
+    let first_section = KEYS.iter().position(|key| !key.section().is_empty()).unwrap();
+    assert!(KEYS[first_section..].iter().all(|key| !key.section().is_empty()));
+  }
+
+  #[test]
+  fn keys_of_one_section_stand_together() {
+    let mut seen = HashSet::new();
+    let mut last = "";
+    for key in KEYS {
+      if key.section() != last {
+        assert!(seen.insert(key.section()), "`{}` stands apart from its section", key.name);
+        last = key.section();
+      }
+    }
+  }
+
+  #[test]
+  fn defaults_are_within_their_bounds() {
+    for key in KEYS {
+      if let Some(number) = key.value(&Config::default()).as_integer() {
+        assert!(key.bounds.contains(&u64::try_from(number).unwrap()), "`{}`", key.name);
+      }
+    }
+  }
+}

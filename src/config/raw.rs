@@ -1,0 +1,124 @@
+//! The first step: a parsed document against the table of known keys.
+//!
+//! Nothing is interpreted here. Every key is either known, and kept with its value and place, or a
+//! problem; so is every error of syntax.
+#![forbid(unsafe_code)]
+
+use {
+  super::{
+    key::{KEYS, Key},
+    nearest::nearest,
+    problem::{ConfigProblem, place},
+    setting::kind,
+  },
+  std::collections::BTreeSet,
+  toml::{
+    Spanned,
+    de::{DeTable, DeValue},
+  },
+};
+
+/// What to do where no known name is near.
+const LIST_KEYS: &str = "`memfw config example` prints every key";
+
+/// What a document sets.
+#[derive(Debug)]
+pub struct Raw<'t> {
+  pub(super) text: &'t str,
+  pub(super) entries: Vec<Entry<'t>>,
+  pub(super) problems: Vec<ConfigProblem>,
+  /// Lines that are not TOML; whatever else seems wrong with them is not said.
+  broken: BTreeSet<usize>,
+}
+
+/// A known key and what the document gives it.
+#[derive(Debug)]
+pub(super) struct Entry<'t> {
+  pub(super) key: &'static Key,
+  pub(super) value: Spanned<DeValue<'t>>,
+  /// The line of the key, from 1.
+  pub(super) line: usize,
+}
+
+impl<'t> Raw<'t> {
+  /// Reads a document. Never fails: what is wrong is collected.
+  pub fn parse(text: &'t str) -> Self {
+    let (document, errors) = DeTable::parse_recoverable(text);
+    let mut raw = Self { text, entries: Vec::new(), problems: Vec::new(), broken: BTreeSet::new() };
+    for error in errors {
+      let offset = error.span().map_or(text.len(), |span| span.start);
+      let message = error.message().trim().replace('\n', ", ");
+      let problem = ConfigProblem::at(text, offset, message, None);
+      // One slip can break a line in several ways; the first is the one to mend.
+      if raw.broken.insert(problem.line) {
+        raw.problems.push(problem);
+      }
+    }
+    raw.table(document.into_inner(), "");
+    raw
+  }
+
+  /// What is wrong so far.
+  pub fn problems(&self) -> &[ConfigProblem] {
+    &self.problems
+  }
+
+  fn table(&mut self, table: DeTable<'t>, section: &str) {
+    for (name, value) in table {
+      let offset = name.span().start;
+      let full = match section {
+        "" => name.get_ref().to_string(),
+        section => format!("{section}.{}", name.get_ref()),
+      };
+      if let Some(key) = KEYS.iter().find(|key| key.name == full) {
+        let (line, _) = place(self.text, offset);
+        self.entries.push(Entry { key, value, line });
+      } else if is_section(&full) {
+        match value.into_inner() {
+          DeValue::Table(table) => self.table(table, &full),
+          other => {
+            let message = format!("`{full}` must be a table, found {}", kind(&other));
+            self.complain(offset, message, Some(format!("write `[{full}]` on its own line")));
+          }
+        }
+      } else {
+        self.unknown(offset, section, name.get_ref(), value.get_ref().is_table());
+      }
+    }
+  }
+
+  fn unknown(&mut self, offset: usize, section: &str, name: &str, is_table: bool) {
+    if is_table && section.is_empty() {
+      let hint = nearest(name, KEYS.iter().map(Key::section))
+        .filter(|section| !section.is_empty())
+        .map_or_else(|| LIST_KEYS.to_owned(), |section| format!("did you mean `[{section}]`?"));
+      self.complain(offset, format!("unknown table `[{name}]`"), Some(hint));
+      return;
+    }
+    let neighbours = KEYS.iter().filter(|key| key.section() == section).map(Key::leaf);
+    // First among its neighbours, then everywhere: the key may be right and the table wrong.
+    let hint =
+      nearest(name, neighbours).map(|leaf| format!("did you mean `{leaf}`?")).or_else(|| {
+        let leaf = nearest(name, KEYS.iter().map(Key::leaf))?;
+        let key = KEYS.iter().find(|key| key.leaf() == leaf)?;
+        Some(match key.section() {
+          "" => format!("did you mean `{leaf}`, which stands above all tables?"),
+          section => format!("did you mean `{leaf}` under `[{section}]`?"),
+        })
+      });
+    let hint = hint.unwrap_or_else(|| LIST_KEYS.to_owned());
+    let place = if section.is_empty() { String::new() } else { format!(" in `[{section}]`") };
+    self.complain(offset, format!("unknown key `{name}`{place}"), Some(hint));
+  }
+
+  pub(super) fn complain(&mut self, offset: usize, message: String, hint: Option<String>) {
+    let problem = ConfigProblem::at(self.text, offset, message, hint);
+    if !self.broken.contains(&problem.line) {
+      self.problems.push(problem);
+    }
+  }
+}
+
+fn is_section(name: &str) -> bool {
+  KEYS.iter().any(|key| key.section() == name)
+}

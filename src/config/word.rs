@@ -1,0 +1,145 @@
+//! Settings that are one word out of a few.
+#![forbid(unsafe_code)]
+
+use std::{fmt, str::FromStr};
+
+pub use crate::detect::{BaselineAction, Scope, Sensitivity};
+
+/// A closed set of words, each written in one way in configuration, JSON and on the command line.
+pub(super) trait Word: Copy + 'static {
+  /// All words, in the order in which messages list them.
+  const ALL: &'static [Self];
+
+  /// The word as it is written.
+  fn word(self) -> &'static str;
+}
+
+macro_rules! words {
+  ($( $(#[doc = $about:literal])+ $type:ident { $( $(#[doc = $meaning:literal])+ $variant:ident = $word:literal, )+ } )+) => { $(
+    $(#[doc = $about])+
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    pub enum $type {
+      $( $(#[doc = $meaning])+ $variant, )+
+    }
+
+    impl $type {
+      /// All of them.
+      pub const ALL: &[Self] = &[$( Self::$variant ),+];
+
+      /// The word as it is written.
+      pub const fn as_str(self) -> &'static str {
+        match self {
+          $( Self::$variant => $word, )+
+        }
+      }
+    }
+
+    impl Word for $type {
+      const ALL: &'static [Self] = Self::ALL;
+
+      fn word(self) -> &'static str {
+        self.as_str()
+      }
+    }
+
+    impl fmt::Display for $type {
+      fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+      }
+    }
+
+    impl FromStr for $type {
+      type Err = String;
+
+      fn from_str(text: &str) -> Result<Self, Self::Err> {
+        find(text).ok_or_else(|| format!("expected {}", list::<Self>()))
+      }
+    }
+  )+ };
+}
+
+words! {
+  /// How provenance is written into memory files.
+  Markers {
+    /// As much as the file can bear.
+    Auto = "auto",
+    /// A comment pair around what was written together.
+    Wrap = "wrap",
+    /// One short comment an entry.
+    Id = "id",
+    /// Nothing; provenance lives in the ledger alone.
+    None = "none",
+  }
+
+  /// The least severe log line that is written.
+  LogLevel {
+    /// Protection is reduced or data at risk: act.
+    Error = "error",
+    /// Unexpected, but recovered.
+    Warn = "warn",
+    /// What was done.
+    Info = "info",
+    /// Each file.
+    Debug = "debug",
+    /// Everything.
+    Trace = "trace",
+  }
+
+  /// How log lines are written.
+  LogFormat {
+    /// For people.
+    Text = "text",
+    /// One object a line.
+    Json = "json",
+  }
+}
+
+/// Words that the pure core owns, because it decides by them.
+macro_rules! core_words {
+  ($($type:ident),+) => { $(
+    impl Word for $type {
+      const ALL: &'static [Self] = Self::ALL;
+
+      fn word(self) -> &'static str {
+        self.as_str()
+      }
+    }
+  )+ };
+}
+
+core_words!(BaselineAction, Scope, Sensitivity);
+
+/// The member that is written like `text`.
+pub(super) fn find<W: Word>(text: &str) -> Option<W> {
+  W::ALL.iter().copied().find(|word| word.word() == text)
+}
+
+/// All words for a message: `` `a`, `b` or `c` ``.
+pub(super) fn list<W: Word>() -> String {
+  let words: Vec<String> = W::ALL.iter().map(|word| format!("`{}`", word.word())).collect();
+  match words.split_last() {
+    Some((last, rest)) if !rest.is_empty() => format!("{} or {last}", rest.join(", ")),
+    _ => words.concat(),
+  }
+}
+
+#[cfg(test)]
+mod tests {
+  use super::*;
+
+  #[test]
+  fn words_round_trip() {
+    for &level in LogLevel::ALL {
+      assert_eq!(level.as_str().parse(), Ok(level));
+    }
+    for &markers in Markers::ALL {
+      assert_eq!(markers.as_str().parse(), Ok(markers));
+    }
+  }
+
+  #[test]
+  fn a_wrong_word_is_answered_with_the_right_ones() {
+    assert_eq!("loud".parse::<LogFormat>(), Err("expected `text` or `json`".to_owned()));
+    assert_eq!("AUTO".parse::<Markers>().unwrap_err(), "expected `auto`, `wrap`, `id` or `none`");
+  }
+}

@@ -1,0 +1,273 @@
+//! Finding memfw's own comments in a file: the holes that are taken out before structure is parsed.
+//!
+//! A comment counts only when its id is known to the ledger and it stands exactly as we print it;
+//! everything else is text like any other, and is judged like any other.
+#![forbid(unsafe_code)]
+
+use std::{
+  collections::{HashMap, HashSet},
+  ops::Range,
+  sync::LazyLock,
+};
+
+use aho_corasick::AhoCorasick;
+
+use crate::memory::{BlockId, document::Continued, line, marker, placeholder};
+
+/// What the ledger knows about one file: the ids whose comments are memfw's.
+#[derive(Clone, Debug, Default)]
+pub struct Known {
+  /// Ids of markers and id comments.
+  pub markers: HashSet<BlockId>,
+  /// Ids of placeholders.
+  pub placeholders: HashSet<BlockId>,
+  /// The redacted form as it was written, for those ids where it is at hand. With it the whole region
+  /// is recognised; without it only the placeholder's own line, and further lines of spaces are blank.
+  pub redacted: HashMap<BlockId, Vec<u8>>,
+}
+
+/// What a hole is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum HoleKind {
+  /// An opening marker line.
+  Opener(BlockId),
+  /// A closing marker line, matched or orphaned.
+  Closer,
+  /// A trailing id comment with the space before it.
+  IdMark(BlockId),
+  /// A placeholder.
+  Placeholder(BlockId),
+}
+
+/// A run of bytes that is memfw's own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hole {
+  /// Bytes of the file.
+  pub span: Range<usize>,
+  /// What it is.
+  pub kind: HoleKind,
+}
+
+/// What was found in one file.
+#[derive(Debug, Default)]
+pub struct Comments {
+  /// In file order, disjoint.
+  pub holes: Vec<Hole>,
+  /// Lines on which text follows a placeholder.
+  pub continued: Vec<Continued>,
+  /// Marker lines with a known id that are text because they repeat an id or stand inside another.
+  pub forged: Vec<Range<usize>>,
+  /// What each matched opener encloses; an opener that is never closed encloses up to `usize::MAX`.
+  pub enclosures: Vec<(BlockId, Range<usize>)>,
+}
+
+static WORD: LazyLock<AhoCorasick> =
+  LazyLock::new(|| AhoCorasick::new(["memfw"]).expect("one short literal always builds"));
+
+/// Finds the comments in `bytes` from `from` on.
+pub fn find(bytes: &[u8], from: usize, known: &Known) -> Comments {
+  let mut scan =
+    Scan { bytes, known, out: Comments::default(), opened: HashSet::new(), open: None };
+  if known.markers.is_empty() && known.placeholders.is_empty() {
+    return scan.out;
+  }
+  // Lines are visited once, in order; `done` is the end of what has been dealt with.
+  let mut done = from;
+  let mut words = Vec::new();
+  let mut current: Option<Range<usize>> = None;
+  for hit in WORD.find_iter(bytes.get(from..).unwrap_or_default()) {
+    let word = from + hit.start();
+    if let Some(line) = &current {
+      if word < line.end {
+        words.push(word);
+        continue;
+      }
+      done = scan.line(line.clone(), &words, done);
+      words.clear();
+    }
+    let start = line::line_start(bytes, word, done);
+    current = Some(start..line::line_end(bytes, word));
+    words.push(word);
+  }
+  if let Some(line) = current {
+    scan.line(line, &words, done);
+  }
+  if let Some(id) = scan.open.take() {
+    let start = scan.opened_at(&id);
+    scan.out.enclosures.push((id, start..usize::MAX));
+  }
+  scan.out
+}
+
+struct Scan<'a> {
+  bytes: &'a [u8],
+  known: &'a Known,
+  out: Comments,
+  opened: HashSet<BlockId>,
+  open: Option<BlockId>,
+}
+
+impl Scan<'_> {
+  /// Deals with one line that has `memfw` at `words`; returns the end of what was dealt with, which a
+  /// region of several lines may put past the line.
+  fn line(&mut self, span: Range<usize>, words: &[usize], done: usize) -> usize {
+    if span.end <= done {
+      return done;
+    }
+    // A region that ended inside this line has taken its start.
+    let span = span.start.max(done)..span.end;
+    let text = line::slice(self.bytes, span.clone()).trim_ascii();
+    if text == marker::CLOSER.as_bytes() {
+      return self.closer(span);
+    }
+    if text.starts_with(b"<!-- memfw:id=")
+      && let Some(marker) = marker::Marker::parse(text)
+      && self.known.markers.contains(&marker.id)
+    {
+      return self.opener(span, marker.id);
+    }
+    self.inline(span, words, done)
+  }
+
+  fn opener(&mut self, span: Range<usize>, id: BlockId) -> usize {
+    let end = span.end;
+    if self.open.is_some() || self.opened.contains(&id) {
+      self.out.forged.push(span);
+    } else {
+      self.opened.insert(id.clone());
+      self.out.holes.push(Hole { span, kind: HoleKind::Opener(id.clone()) });
+      self.open = Some(id);
+    }
+    end
+  }
+
+  fn closer(&mut self, span: Range<usize>) -> usize {
+    let end = span.end;
+    if let Some(id) = self.open.take() {
+      let start = self.opened_at(&id);
+      self.out.enclosures.push((id, start..span.start));
+    } else if self.known.markers.is_empty() {
+      return end;
+    }
+    self.out.holes.push(Hole { span, kind: HoleKind::Closer });
+    end
+  }
+
+  fn opened_at(&self, id: &BlockId) -> usize {
+    let mut openers = self.out.holes.iter().rev();
+    openers.find(|hole| hole.kind == HoleKind::Opener(id.clone())).map_or(0, |hole| hole.span.end)
+  }
+
+  /// Placeholders and id comments inside a line, or filling it.
+  fn inline(&mut self, span: Range<usize>, words: &[usize], done: usize) -> usize {
+    let first = self.out.holes.len();
+    // A region may have begun on earlier lines, which were too short for the placeholder.
+    let mut at = done;
+    for &word in words {
+      if word < at {
+        continue;
+      }
+      if let Some(hole) = self.hole_at(word, &span, at) {
+        at = hole.span.end;
+        self.out.holes.push(hole);
+        if at >= span.end {
+          break;
+        }
+      }
+    }
+    self.short_forms(&span, first);
+    let Some(end) = self.out.holes.get(first..).and_then(<[_]>::last).map(|hole| hole.span.end)
+    else {
+      return span.end;
+    };
+    if end < span.end {
+      self.widen(&span, first);
+      return span.end;
+    }
+    // A region may end inside a later line.
+    let inside = end < self.bytes.len() && !matches!(self.bytes.get(end - 1), Some(b'\n' | b'\r'));
+    if inside {
+      self.widen(&(end..line::line_end(self.bytes, end)), self.out.holes.len() - 1);
+    }
+    self.out.holes.last().map_or(end, |hole| hole.span.end)
+  }
+
+  /// The comment whose `memfw` stands at `word`; it must start at or after `at`.
+  fn hole_at(&self, word: usize, line: &Range<usize>, at: usize) -> Option<Hole> {
+    if let Some((span, id)) = placeholder::comment_at(self.bytes, word)
+      && self.known.placeholders.contains(&id)
+    {
+      let span = self.region(&id, span.start, at).unwrap_or(span);
+      return (span.start >= at).then_some(Hole { span, kind: HoleKind::Placeholder(id) });
+    }
+    if let Some((span, id)) = placeholder::id_comment_at(self.bytes, word)
+      && self.known.markers.contains(&id)
+    {
+      let spaced = span.start > at.max(line.start)
+        && self.bytes.get(span.start.wrapping_sub(1)) == Some(&b' ');
+      let start = if spaced { span.start - 1 } else { span.start };
+      return (span.start >= at)
+        .then_some(Hole { span: start..span.end, kind: HoleKind::IdMark(id) });
+    }
+    // The short form as part of a region that we wrote.
+    let rest = line::content(line::slice(self.bytes, word..line.end));
+    let digits = rest.iter().position(|b| !b.is_ascii_alphanumeric() && *b != b':');
+    let id = placeholder::short_id(rest.get(..digits.unwrap_or(rest.len()))?)?;
+    let span = self.known.placeholders.contains(&id).then(|| self.region(&id, word, at))??;
+    Some(Hole { span, kind: HoleKind::Placeholder(id) })
+  }
+
+  fn region(&self, id: &BlockId, start: usize, at: usize) -> Option<Range<usize>> {
+    let form = self.known.redacted.get(id)?;
+    let offset = placeholder::offset_in(form, id)?;
+    placeholder::region_at(self.bytes, start, form, offset).filter(|span| span.start >= at)
+  }
+
+  /// Short forms that fill what the other holes leave of a line.
+  fn short_forms(&mut self, span: &Range<usize>, first: usize) {
+    let mut found = Vec::new();
+    let mut at = span.start;
+    let ends = self.out.holes.iter().skip(first).map(|hole| (hole.span.start, hole.span.end));
+    for (start, end) in ends.chain([(span.end, span.end)]) {
+      let gap = at..start.max(at);
+      at = end;
+      if let Some(id) = placeholder::short_id(line::slice(self.bytes, gap.clone()).trim_ascii())
+        && self.known.placeholders.contains(&id)
+      {
+        found.push(Hole { span: gap, kind: HoleKind::Placeholder(id) });
+      }
+    }
+    if !found.is_empty() {
+      self.out.holes.append(&mut found);
+      if let Some(ours) = self.out.holes.get_mut(first..) {
+        ours.sort_by_key(|hole| hole.span.start);
+      }
+    }
+  }
+
+  /// Where nothing but holes and space stands on a line, the holes take all of it, line end included;
+  /// else text that follows a placeholder is reported.
+  fn widen(&mut self, span: &Range<usize>, first: usize) {
+    let mut at = span.start;
+    let mut blank = true;
+    for hole in self.out.holes.iter().skip(first) {
+      blank &= line::is_blank(line::slice(self.bytes, at..hole.span.start.max(at)));
+      at = hole.span.end;
+    }
+    let rest = at..span.end;
+    let rest_blank = line::is_blank(line::slice(self.bytes, rest.clone()));
+    let Some(ours) = self.out.holes.get_mut(first..) else { return };
+    if blank && rest_blank {
+      let mut at = span.start;
+      for hole in ours.iter_mut() {
+        hole.span.start = at.min(hole.span.start);
+        at = hole.span.end;
+      }
+      if let Some(last) = ours.last_mut() {
+        last.span.end = span.end;
+      }
+    } else if !rest_blank && let Some(Hole { kind: HoleKind::Placeholder(id), .. }) = ours.last() {
+      self.out.continued.push(Continued { id: id.clone(), rest });
+    }
+  }
+}

@@ -1,0 +1,376 @@
+//! Matching the blocks of a file with those of its last known version.
+//!
+//! Invariant: a line that the last version had, and that no other line of the file accounts for, is
+//! never fresh, wherever it stands now. Only fresh lines may be taken out of a file.
+#![forbid(unsafe_code)]
+
+use std::{
+  cmp::Reverse,
+  collections::{HashMap, HashSet, VecDeque},
+};
+
+use crate::memory::{Block, BlockId, ContentHash, Document, line::LineKind};
+
+/// A line of a known block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KnownLine {
+  /// As in [`crate::memory::Line`].
+  pub hash: [u8; 8],
+  /// The revision that brought it, 0 for the first.
+  pub revision: u32,
+}
+
+/// A block of the last version.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KnownBlock {
+  /// Its id.
+  pub id: BlockId,
+  /// Of its raw bytes.
+  pub hash: ContentHash,
+  /// As in [`Block::norm_hash`].
+  pub norm_hash: ContentHash,
+  /// Its lines, in order.
+  pub lines: Vec<KnownLine>,
+  /// The marker that it is wrapped under.
+  pub marker: Option<BlockId>,
+  /// Source `baseline` and never revised.
+  pub baseline: bool,
+}
+
+/// What became of a block.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fate {
+  /// Same bytes (or the same but for line ends), same order.
+  Unchanged {
+    /// Index of the known block.
+    known: usize,
+  },
+  /// Same bytes (or the same but for line ends), elsewhere.
+  Moved {
+    /// Index of the known block.
+    known: usize,
+  },
+  /// Another version of a known block. A known block that was split is named by several fates; see
+  /// [`Comparison::heirs`].
+  Edited {
+    /// Index of the known block.
+    known: usize,
+    /// Indices of the block's lines that the last version did not have.
+    fresh: Vec<usize>,
+  },
+  /// Nothing of it was there before.
+  Inserted,
+}
+
+impl Fate {
+  /// The known block, if there is one.
+  pub const fn known(&self) -> Option<usize> {
+    match self {
+      Self::Unchanged { known } | Self::Moved { known } | Self::Edited { known, .. } => {
+        Some(*known)
+      }
+      Self::Inserted => None,
+    }
+  }
+}
+
+/// The last version beside the file as it is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Comparison {
+  /// One for each block of the document.
+  pub fates: Vec<Fate>,
+  /// Indices of known blocks that no block continues.
+  pub removed: Vec<usize>,
+  /// Blocks of the document, by index, whose known block is continued by another one too: a block was
+  /// split. They inherit its provenance but need an id of their own.
+  pub heirs: HashSet<usize>,
+}
+
+/// Compares a document with the last known version of its file. Time is linear in lines, up to sorting.
+pub fn compare(document: &Document, known: &[KnownBlock]) -> Comparison {
+  let blocks = document.blocks();
+  let mut pairs = Pairs { of_block: vec![None; blocks.len()], of_known: vec![None; known.len()] };
+  pairs.by_key(blocks, known, |block| block.hash, |known| known.hash);
+  pairs.by_key(blocks, known, |block| block.norm_hash, |known| known.norm_hash);
+  let equal: Vec<bool> = pairs.of_block.iter().map(Option::is_some).collect();
+  pairs.by_marker_and_lines(blocks, known);
+  pairs.by_neighbours();
+
+  let in_order = pairs.in_order(&equal);
+  let mut pool = Pool::default();
+  let mut fates = Vec::with_capacity(blocks.len());
+  for (index, block) in blocks.iter().enumerate() {
+    let is = |flags: &[bool]| flags.get(index).copied().unwrap_or(false);
+    fates.push(match pairs.of_block.get(index).copied().flatten() {
+      None => Fate::Inserted,
+      Some(known) if is(&in_order) => Fate::Unchanged { known },
+      Some(known) if is(&equal) => Fate::Moved { known },
+      Some(at) => {
+        let old = known.get(at).map_or(&[][..], |known| &known.lines);
+        Fate::Edited { known: at, fresh: pool.unknown_lines(block, old, at) }
+      }
+    });
+  }
+  for (at, block) in known.iter().enumerate() {
+    if pairs.of_known.get(at).copied().flatten().is_none() {
+      block.lines.iter().for_each(|line| pool.add(line.hash, at));
+    }
+  }
+  // What is left over of the last version accounts for lines that were joined or split off.
+  let mut heirs = HashSet::new();
+  for (block, fate) in blocks.iter().zip(&mut fates) {
+    if let Fate::Edited { fresh, .. } = fate {
+      fresh.retain(|at| block.lines.get(*at).is_none_or(|line| pool.take(line.hash).is_none()));
+    }
+  }
+  let mut taken: HashSet<usize> = fates.iter().filter_map(Fate::known).collect();
+  for (index, (block, fate)) in blocks.iter().zip(&mut fates).enumerate() {
+    if *fate == Fate::Inserted
+      && let Some((known, fresh)) = pool.split_off(block)
+    {
+      if !taken.insert(known) {
+        heirs.insert(index);
+      }
+      *fate = Fate::Edited { known, fresh };
+    }
+  }
+  let removed = (0..known.len()).filter(|at| !taken.contains(at)).collect();
+  Comparison { fates, removed, heirs }
+}
+
+/// Which block continues which known one.
+struct Pairs {
+  of_block: Vec<Option<usize>>,
+  of_known: Vec<Option<usize>>,
+}
+
+/// A line that stands in more unmatched blocks than this says nothing about which one it came from.
+const MAX_HOLDERS: usize = 16;
+
+impl Pairs {
+  fn pair(&mut self, block: usize, known: usize) {
+    if let (Some(of_block), Some(of_known)) =
+      (self.of_block.get_mut(block), self.of_known.get_mut(known))
+      && of_block.is_none()
+      && of_known.is_none()
+    {
+      *of_block = Some(known);
+      *of_known = Some(block);
+    }
+  }
+
+  fn block_is_free(&self, block: usize) -> bool {
+    self.of_block.get(block).is_some_and(Option::is_none)
+  }
+
+  fn known_is_free(&self, known: usize) -> bool {
+    self.of_known.get(known).is_some_and(Option::is_none)
+  }
+
+  /// Equal keys: from both ends first, so that equal blocks in a row stay in place, then in order.
+  fn by_key(
+    &mut self,
+    blocks: &[Block],
+    known: &[KnownBlock],
+    of_block: impl Fn(&Block) -> ContentHash,
+    of_known: impl Fn(&KnownBlock) -> ContentHash,
+  ) {
+    let fits = |(block, known): &(&Block, &KnownBlock)| of_block(block) == of_known(known);
+    let front = blocks.iter().zip(known).take_while(fits).count();
+    (0..front).for_each(|at| self.pair(at, at));
+    let back = blocks.iter().rev().zip(known.iter().rev()).take_while(fits).count();
+    for at in 1..=back {
+      self.pair(blocks.len() - at, known.len() - at);
+    }
+    let mut free: HashMap<ContentHash, VecDeque<usize>> = HashMap::new();
+    for (at, known) in known.iter().enumerate().filter(|(at, _)| self.known_is_free(*at)) {
+      free.entry(of_known(known)).or_default().push_back(at);
+    }
+    if free.is_empty() {
+      return;
+    }
+    for (at, block) in blocks.iter().enumerate() {
+      if self.block_is_free(at)
+        && let Some(known) = free.get_mut(&of_block(block)).and_then(VecDeque::pop_front)
+      {
+        self.pair(at, known);
+      }
+    }
+  }
+
+  /// The same marker with shared lines, the same marker, then most shared lines.
+  fn by_marker_and_lines(&mut self, blocks: &[Block], known: &[KnownBlock]) {
+    let mut holders: HashMap<[u8; 8], Vec<usize>> = HashMap::new();
+    let mut marked: HashMap<&BlockId, VecDeque<usize>> = HashMap::new();
+    for (at, known) in known.iter().enumerate().filter(|(at, _)| self.known_is_free(*at)) {
+      for line in &known.lines {
+        let of = holders.entry(line.hash).or_default();
+        if of.last() != Some(&at) && of.len() <= MAX_HOLDERS {
+          of.push(at);
+        }
+      }
+      // An id comment names the block itself.
+      for id in
+        known.marker.iter().chain((known.marker.as_ref() != Some(&known.id)).then_some(&known.id))
+      {
+        marked.entry(id).or_default().push_back(at);
+      }
+    }
+    if holders.is_empty() && marked.is_empty() {
+      return;
+    }
+    let mut candidates = Vec::new();
+    let mut shared: HashMap<usize, usize> = HashMap::new();
+    for (at, block) in blocks.iter().enumerate().filter(|(at, _)| self.block_is_free(*at)) {
+      shared.clear();
+      for line in block.lines.iter().filter(|line| line.kind == LineKind::Text) {
+        for known in
+          holders.get(&line.hash).filter(|of| of.len() <= MAX_HOLDERS).into_iter().flatten()
+        {
+          *shared.entry(*known).or_default() += 1;
+        }
+      }
+      for (&of, &count) in &shared {
+        let same_marker = block.marker.is_some()
+          && known.get(of).is_some_and(|known| {
+            known.marker == block.marker || Some(&known.id) == block.marker.as_ref()
+          });
+        candidates.push((Reverse((same_marker, count)), at, of));
+      }
+    }
+    candidates.sort_unstable();
+    let shared_marker = candidates.partition_point(|(Reverse((same_marker, _)), ..)| *same_marker);
+    let (with_marker, without) = candidates.split_at(shared_marker);
+    for &(_, block, known) in with_marker {
+      self.pair(block, known);
+    }
+    for (at, block) in blocks.iter().enumerate().filter(|(_, block)| block.marker.is_some()) {
+      let queue = block.marker.as_ref().and_then(|id| marked.get_mut(id));
+      if let Some(queue) = queue.filter(|_| self.block_is_free(at)) {
+        while let Some(known) = queue.pop_front() {
+          if self.known_is_free(known) {
+            self.pair(at, known);
+            break;
+          }
+        }
+      }
+    }
+    for &(_, block, known) in without {
+      self.pair(block, known);
+    }
+  }
+
+  /// One free block and one free known block between the same neighbours.
+  fn by_neighbours(&mut self) {
+    let free: Vec<usize> = (0..self.of_block.len()).filter(|at| self.block_is_free(*at)).collect();
+    for at in free {
+      let before = match at.checked_sub(1) {
+        None => Some(0),
+        Some(before) => self.of_block.get(before).copied().flatten().map(|known| known + 1),
+      };
+      let after = match self.of_block.get(at + 1) {
+        None => Some(self.of_known.len()),
+        Some(after) => *after,
+      };
+      if let (Some(lone), Some(after)) = (before, after)
+        && lone + 1 == after
+      {
+        self.pair(at, lone);
+      }
+    }
+  }
+
+  /// Of the equal pairs, those on a longest run that keeps its order.
+  fn in_order(&self, equal: &[bool]) -> Vec<bool> {
+    let pairs: Vec<(usize, usize)> = (self.of_block.iter().zip(equal).enumerate())
+      .filter_map(|(block, (known, equal))| known.filter(|_| *equal).map(|known| (block, known)))
+      .collect();
+    // Patience sorting: `tails` holds, for each length, the pair with the smallest known index.
+    let mut tails: Vec<usize> = Vec::new();
+    let mut before: Vec<Option<usize>> = vec![None; pairs.len()];
+    let known_of = |at: usize| pairs.get(at).map_or(0, |pair| pair.1);
+    for (at, &(_, known)) in pairs.iter().enumerate() {
+      let length = tails.partition_point(|tail| known_of(*tail) < known);
+      if let Some(link) = before.get_mut(at) {
+        *link = length.checked_sub(1).and_then(|last| tails.get(last).copied());
+      }
+      match tails.get_mut(length) {
+        Some(tail) => *tail = at,
+        None => tails.push(at),
+      }
+    }
+    let mut flags = vec![false; self.of_block.len()];
+    let mut next = tails.last().copied();
+    while let Some(at) = next {
+      if let Some(flag) = pairs.get(at).and_then(|pair| flags.get_mut(pair.0)) {
+        *flag = true;
+      }
+      next = before.get(at).copied().flatten();
+    }
+    flags
+  }
+}
+
+/// Lines of the last version that nothing accounts for yet, with the known block they are from.
+#[derive(Default)]
+struct Pool {
+  lines: HashMap<[u8; 8], VecDeque<usize>>,
+}
+
+impl Pool {
+  fn add(&mut self, hash: [u8; 8], known: usize) {
+    self.lines.entry(hash).or_default().push_back(known);
+  }
+
+  fn take(&mut self, hash: [u8; 8]) -> Option<usize> {
+    self.lines.get_mut(&hash)?.pop_front()
+  }
+
+  /// The lines of an edited block that its own last version does not account for: what both begin and
+  /// end with stays in place, the middle counts as a multiset. The rest of the last version is added.
+  fn unknown_lines(&mut self, block: &Block, old: &[KnownLine], known: usize) -> Vec<usize> {
+    let fits = |(new, old): &(&crate::memory::Line, &KnownLine)| new.hash == old.hash;
+    let front = block.lines.iter().zip(old).take_while(fits).count();
+    let (new_rest, old_rest) =
+      (block.lines.get(front..).unwrap_or_default(), old.get(front..).unwrap_or_default());
+    let back = new_rest.iter().rev().zip(old_rest.iter().rev()).take_while(fits).count();
+    let mut counts: HashMap<[u8; 8], usize> = HashMap::new();
+    for line in old_rest.iter().take(old_rest.len() - back) {
+      *counts.entry(line.hash).or_default() += 1;
+    }
+    let mut unknown = Vec::new();
+    for (at, line) in new_rest.iter().enumerate().take(new_rest.len() - back) {
+      if let Some(count) = counts.get_mut(&line.hash).filter(|count| **count > 0) {
+        *count -= 1;
+      } else if line.kind != LineKind::Blank {
+        unknown.push(front + at);
+      }
+    }
+    for (hash, count) in counts {
+      (0..count).for_each(|_| self.add(hash, known));
+    }
+    unknown
+  }
+
+  /// Where a block without a match holds text of the last version: the known block of the first such
+  /// line, and the lines that are fresh all the same.
+  fn split_off(&mut self, block: &Block) -> Option<(usize, Vec<usize>)> {
+    let has = |line: &crate::memory::Line| {
+      line.kind == LineKind::Text && self.lines.get(&line.hash).is_some_and(|of| !of.is_empty())
+    };
+    if !block.lines.iter().any(has) {
+      return None;
+    }
+    let mut from = None;
+    let mut fresh = Vec::new();
+    for (at, line) in block.lines.iter().enumerate() {
+      match self.take(line.hash) {
+        Some(known) if line.kind == LineKind::Text => from = from.or(Some(known)),
+        Some(_) => {}
+        None if line.kind == LineKind::Blank => {}
+        None => fresh.push(at),
+      }
+    }
+    from.map(|known| (known, fresh))
+  }
+}

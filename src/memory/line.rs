@@ -1,0 +1,143 @@
+//! Whole lines: where they end, whether they are blank, and the hash that says whether one is known.
+//!
+//! A line ends with `\n`, `\r\n` or a lone `\r`, as CommonMark has it, so that no block can start in
+//! the middle of a line.
+#![forbid(unsafe_code)]
+
+use std::ops::Range;
+
+use sha2::{Digest, Sha256};
+
+/// One line of a block.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Line {
+  /// Bytes of the file, line end included; comments of memfw inside the line are included too.
+  pub span: Range<usize>,
+  /// The first 8 bytes of the SHA-256 of the line without its line end and without comments of
+  /// memfw. A faster hash would let an attacker make a line that counts as known.
+  pub hash: [u8; 8],
+  /// How much it says.
+  pub kind: LineKind,
+}
+
+/// How much a line says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LineKind {
+  /// Nothing but space. Never fresh, for there is nothing to judge.
+  Blank,
+  /// Punctuation alone: a rule, a fence, a brace. It stands in so many blocks that it is no evidence
+  /// that two of them are the same.
+  Punctuation,
+  /// Letters, digits or anything beyond ASCII.
+  Text,
+}
+
+impl LineKind {
+  pub(crate) fn of(bytes: &[u8]) -> Self {
+    if bytes.iter().any(|b| b.is_ascii_alphanumeric() || !b.is_ascii()) {
+      Self::Text
+    } else if is_blank(bytes) {
+      Self::Blank
+    } else {
+      Self::Punctuation
+    }
+  }
+}
+
+/// The bytes of a span; empty where the span is outside.
+pub(crate) fn slice(bytes: &[u8], span: Range<usize>) -> &[u8] {
+  bytes.get(span).unwrap_or_default()
+}
+
+/// The offset just after the line that contains `from`, line end included.
+pub(crate) fn line_end(bytes: &[u8], from: usize) -> usize {
+  let rest = bytes.get(from..).unwrap_or_default();
+  match rest.iter().position(|b| matches!(b, b'\n' | b'\r')) {
+    None => bytes.len(),
+    Some(at) if slice(rest, at..at + 2) == b"\r\n" => from + at + 2,
+    Some(at) => from + at + 1,
+  }
+}
+
+/// The offset at which the line that contains `at` starts, not before `floor`.
+pub(crate) fn line_start(bytes: &[u8], at: usize, floor: usize) -> usize {
+  slice(bytes, floor..at)
+    .iter()
+    .rposition(|b| matches!(b, b'\n' | b'\r'))
+    .map_or(floor, |before| floor + before + 1)
+}
+
+/// The line end of a line: `\n`, `\r\n`, `\r` or nothing.
+pub(crate) fn eol(line: &[u8]) -> &[u8] {
+  let length = match line {
+    [.., b'\r', b'\n'] => 2,
+    [.., b'\n' | b'\r'] => 1,
+    _ => 0,
+  };
+  line.get(line.len() - length..).unwrap_or_default()
+}
+
+/// A line without its line end.
+pub(crate) fn content(line: &[u8]) -> &[u8] {
+  line.get(..line.len() - eol(line).len()).unwrap_or_default()
+}
+
+/// Whether markdown sees nothing in these bytes: space, tab, vertical tab, form feed, line ends.
+pub(crate) fn is_blank(bytes: &[u8]) -> bool {
+  bytes.iter().all(|b| matches!(b, b' ' | b'\t' | 0x0b | 0x0c | b'\n' | b'\r'))
+}
+
+/// The hash of one line's content.
+pub(crate) fn hash_of<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> [u8; 8] {
+  let mut hasher = Sha256::new();
+  for part in parts {
+    hasher.update(part);
+  }
+  first_eight(&hasher.finalize())
+}
+
+/// The first 8 bytes of a digest.
+pub(crate) fn first_eight(digest: &[u8]) -> [u8; 8] {
+  let mut hash = [0; 8];
+  for (to, from) in hash.iter_mut().zip(digest) {
+    *to = *from;
+  }
+  hash
+}
+
+#[cfg(test)]
+mod tests {
+  use super::*;
+
+  #[test]
+  fn every_kind_of_line_end_ends_a_line() {
+    for (text, ends) in [
+      (&b"a\nb"[..], vec![2, 3]),
+      (b"a\r\nb\r\n", vec![3, 6]),
+      (b"a\rb\r", vec![2, 4]),
+      (b"\r\r\n", vec![1, 3]),
+    ] {
+      let mut found = Vec::new();
+      let mut at = 0;
+      while at < text.len() {
+        at = line_end(text, at);
+        found.push(at);
+      }
+      assert_eq!(found, ends, "{text:?}");
+    }
+  }
+
+  #[test]
+  fn the_start_of_a_line_is_found_backwards() {
+    assert_eq!(line_start(b"ab\ncd", 4, 0), 3);
+    assert_eq!(line_start(b"ab\ncd", 3, 0), 3);
+    assert_eq!(line_start(b"abcd", 3, 1), 1);
+  }
+
+  #[test]
+  fn blank_is_what_markdown_calls_blank() {
+    assert!(is_blank(b" \t\r\n"));
+    assert!(!is_blank("\u{a0}".as_bytes()), "a no-break space is text");
+    assert!(!is_blank(b"\0"));
+  }
+}

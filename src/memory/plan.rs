@@ -1,0 +1,260 @@
+//! The plan: from text, facts and verdicts to what is to be written. Pure.
+//!
+//! Invariants: only fresh lines are ever redacted; a redaction has the length of what it replaces;
+//! planning again after applying gives nothing to do.
+#![forbid(unsafe_code)]
+
+use std::{
+  collections::{HashMap, HashSet},
+  ops::Range,
+};
+
+use sha2::{Digest, Sha256};
+
+use crate::memory::{
+  Block, BlockId, Comparison, Document, Fate, KnownBlock, Marker, SegmentKind,
+  line::{self, LineKind},
+  marker, placeholder, reshape,
+};
+
+/// How provenance is mirrored in the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MarkerMode {
+  /// A comment pair around each run of blocks.
+  Wrap,
+  /// One trailing id comment for each entry.
+  Id,
+  /// Nothing.
+  None,
+}
+
+impl MarkerMode {
+  /// The word used in configuration, JSON and the ledger.
+  pub const fn as_str(self) -> &'static str {
+    match self {
+      Self::Wrap => "wrap",
+      Self::Id => "id",
+      Self::None => "none",
+    }
+  }
+}
+
+/// What the ledger says about the file.
+#[derive(Clone, Debug)]
+pub struct Facts<'a> {
+  /// The blocks of the last version, as they were compared.
+  pub known: &'a [KnownBlock],
+  /// What to write for each marker id. Where a run of blocks was torn apart, its later parts get a
+  /// marker only if the id of their own first block is here.
+  pub tags: &'a HashMap<BlockId, Marker>,
+  /// Rejected or deleted: their placeholder goes with the next compaction.
+  pub gone: &'a HashSet<BlockId>,
+  /// How provenance is mirrored.
+  pub mode: MarkerMode,
+  /// Whether placeholders are brought to one line, and those of `gone` ids removed.
+  pub compact: bool,
+}
+
+/// What policy wants done with a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+  /// Leave it.
+  Keep,
+  /// Take its fresh lines out.
+  Quarantine,
+  /// Make comments that claim to be memfw's harmless.
+  Neutralise,
+}
+
+/// The verdict on one block.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Judged {
+  /// What to do.
+  pub action: Action,
+  /// Where the findings are, in bytes of the file. They decide which fresh runs of an edited block
+  /// go; without any, all of them go.
+  pub spans: Vec<Range<usize>>,
+}
+
+/// What a redaction is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RedactionKind {
+  /// Poison gives way to a placeholder.
+  Quarantine,
+  /// A forged comment is made harmless.
+  Neutralise,
+}
+
+/// Bytes to overwrite at equal length.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Redaction {
+  /// The id of what is taken out.
+  pub id: BlockId,
+  /// Bytes of the file.
+  pub span: Range<usize>,
+  /// What stands there.
+  pub original: Vec<u8>,
+  /// What will stand there, of the same length.
+  pub replacement: Vec<u8>,
+  /// The line of the file at which it starts, from 1.
+  pub start_line: usize,
+  /// The block of the document that it is in.
+  pub block: usize,
+  /// What it is for.
+  pub kind: RedactionKind,
+}
+
+/// What is to be written.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Plan {
+  /// Urgent, in place, in file order, disjoint.
+  pub redactions: Vec<Redaction>,
+  /// Lazy: the whole new text. Never together with redactions, which change the text first.
+  pub reshape: Option<Vec<u8>>,
+}
+
+/// Makes the plan. `judged` has one entry for each block; missing ones are kept.
+pub fn plan(
+  bytes: &[u8],
+  document: &Document,
+  comparison: &Comparison,
+  facts: &Facts<'_>,
+  judged: &[Judged],
+  new_id: &mut dyn FnMut() -> BlockId,
+) -> Plan {
+  let mut redactions = Vec::new();
+  for (index, (block, judged)) in document.blocks().iter().zip(judged).enumerate() {
+    let kind = match judged.action {
+      Action::Keep => continue,
+      Action::Quarantine => RedactionKind::Quarantine,
+      Action::Neutralise => RedactionKind::Neutralise,
+    };
+    for run in fresh_runs(bytes, block, comparison.fates.get(index), facts.known, judged) {
+      for span in pieces(document, run, kind) {
+        let original = line::slice(bytes, span.clone());
+        if line::is_blank(original) {
+          continue;
+        }
+        let replacement = match kind {
+          RedactionKind::Quarantine => None,
+          RedactionKind::Neutralise => match marker::neutralise(original) {
+            Some(text) => Some(text),
+            None => continue,
+          },
+        };
+        let id = new_id();
+        let replacement = replacement.unwrap_or_else(|| placeholder::redact(original, &id));
+        let from = block.parts.first().map_or(0, |part| part.start);
+        let above = line::slice(bytes, from..span.start).iter().filter(|b| **b == b'\n').count();
+        redactions.push(Redaction {
+          id,
+          original: original.to_vec(),
+          replacement,
+          start_line: block.start_line + above,
+          block: index,
+          kind,
+          span,
+        });
+      }
+    }
+  }
+  let reshape =
+    if redactions.is_empty() { reshape::reshape(bytes, document, comparison, facts) } else { None };
+  Plan { redactions, reshape }
+}
+
+/// The runs of fresh lines that the findings are about.
+fn fresh_runs(
+  bytes: &[u8],
+  block: &Block,
+  fate: Option<&Fate>,
+  known: &[KnownBlock],
+  judged: &Judged,
+) -> Vec<Range<usize>> {
+  let (at, fresh) = match fate {
+    Some(Fate::Inserted) => {
+      let ends = block.parts.first().zip(block.parts.last());
+      return ends.map(|(first, last)| first.start..last.end).into_iter().collect();
+    }
+    Some(Fate::Edited { known, fresh }) => (*known, fresh),
+    _ => return Vec::new(),
+  };
+  let mut runs: Vec<Range<usize>> = Vec::new();
+  let mut last: Option<usize> = None;
+  for &index in fresh {
+    let Some(text) = block.lines.get(index) else { continue };
+    let joins = last.is_some_and(|last| {
+      let mut between = block.lines.iter().take(index).skip(last + 1);
+      between.all(|line| line.kind == LineKind::Blank)
+    });
+    match runs.last_mut() {
+      Some(run) if joins => run.end = text.span.end,
+      _ => runs.push(text.span.clone()),
+    }
+    last = Some(index);
+  }
+  if at + 1 == known.len()
+    && let Some(old) = known.get(at).and_then(|known| known.lines.last())
+    && block.lines.iter().all(|line| line.hash != old.hash)
+  {
+    for run in &mut runs {
+      run.start = joined_at(bytes, run, old.hash).unwrap_or(run.start);
+    }
+  }
+  runs.retain(|run| {
+    judged.spans.is_empty()
+      || judged.spans.iter().any(|span| {
+        // An empty span touches where it stands.
+        span.start < run.end && run.start < span.end.max(span.start + 1)
+      })
+  });
+  runs
+}
+
+/// Longest line whose beginning is searched for the file's former last line.
+const MAX_JOINED: usize = 4096;
+
+/// Where a file without a final newline was appended to: the offset in the first line of `run` at which
+/// the former last line, known by its hash, ends. `None` when it does not, or when what follows is too
+/// short for a placeholder that could be told from text.
+fn joined_at(bytes: &[u8], run: &Range<usize>, old: [u8; 8]) -> Option<usize> {
+  let end = line::line_end(bytes, run.start).min(run.end);
+  let text = line::content(line::slice(bytes, run.start..end));
+  let room = placeholder::MAX_COMPACT;
+  let mut hasher = Sha256::new();
+  for (at, byte) in text.iter().enumerate().take(MAX_JOINED) {
+    hasher.update([*byte]);
+    let length = at + 1;
+    if text.len() - length < room {
+      return None;
+    }
+    if line::first_eight(&hasher.clone().finalize()) == old {
+      return Some(run.start + length);
+    }
+  }
+  None
+}
+
+/// A run without the comments of memfw that stand in it. An id comment goes with the line it is on,
+/// unless the line is only made harmless.
+fn pieces(document: &Document, run: Range<usize>, kind: RedactionKind) -> Vec<Range<usize>> {
+  let segments = document.segments();
+  let first = segments.partition_point(|segment| segment.span.end <= run.start);
+  let mut pieces: Vec<Range<usize>> = Vec::new();
+  for segment in segments.iter().skip(first) {
+    let span = segment.span.start.max(run.start)..segment.span.end.min(run.end);
+    if span.is_empty() {
+      break;
+    }
+    match segment.kind {
+      SegmentKind::Opener(_) | SegmentKind::Closer | SegmentKind::Placeholder(_) => continue,
+      SegmentKind::IdMark(_) if kind == RedactionKind::Neutralise => continue,
+      SegmentKind::IdMark(_) | SegmentKind::Blank | SegmentKind::Block(_) | SegmentKind::Bom => {}
+    }
+    match pieces.last_mut() {
+      Some(last) if last.end == span.start => last.end = span.end,
+      _ => pieces.push(span),
+    }
+  }
+  pieces
+}

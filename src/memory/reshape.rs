@@ -1,0 +1,242 @@
+//! The lazy rewrite: markers as the ledger has them, placeholders on one line.
+//!
+//! Invariant: `strip(reshape(x)) == strip(x)`, placeholders aside. It is checked before anything is
+//! returned: a rewrite that would not read back is not made, and provenance stays in the ledger alone.
+#![forbid(unsafe_code)]
+
+use std::{
+  collections::{HashMap, HashSet},
+  ops::Range,
+};
+
+use crate::memory::{
+  Block, BlockId, BlockKind, Comparison, Document, Facts, Known, MarkerMode, SegmentKind, line,
+  marker::{self, CLOSER, Marker},
+  placeholder,
+};
+
+/// The new text of the file, or `None` when nothing would change or nothing may be changed.
+pub fn reshape(
+  bytes: &[u8],
+  document: &Document,
+  comparison: &Comparison,
+  facts: &Facts<'_>,
+) -> Option<Vec<u8>> {
+  if !document.is_utf8() || !document.forged().is_empty() {
+    return None;
+  }
+  let inserts = match facts.mode {
+    MarkerMode::Wrap => wrappers(bytes, document, comparison, facts),
+    MarkerMode::Id => id_comments(bytes, document, comparison, facts),
+    MarkerMode::None => Vec::new(),
+  };
+  let (mut out, mut bare) = (Vec::with_capacity(bytes.len()), Vec::with_capacity(bytes.len()));
+  let mut inserts = inserts.iter().peekable();
+  for segment in document.segments() {
+    let mut at = segment.span.start;
+    let kept: &[u8] = &match &segment.kind {
+      SegmentKind::Opener(_) | SegmentKind::Closer | SegmentKind::IdMark(_) => continue,
+      SegmentKind::Placeholder(id) => settled(bytes, &segment.span, id, facts),
+      SegmentKind::Block(_) => {
+        while let Some(insert) = inserts.next_if(|insert| insert.at < segment.span.end) {
+          let before = line::slice(bytes, at..insert.at);
+          out.extend_from_slice(before);
+          bare.extend_from_slice(before);
+          out.extend_from_slice(&insert.text);
+          at = at.max(insert.at);
+        }
+        line::slice(bytes, at..segment.span.end).to_vec()
+      }
+      SegmentKind::Bom | SegmentKind::Blank => line::slice(bytes, segment.span.clone()).to_vec(),
+    };
+    out.extend_from_slice(kept);
+    bare.extend_from_slice(kept);
+    while let Some(insert) =
+      inserts.next_if(|insert| insert.at == segment.span.end && insert.closes)
+    {
+      out.extend_from_slice(&insert.text);
+    }
+  }
+  let known = ids(document, facts);
+  let reads_back = out == bytes || Document::parse(&out, &known).strip(&out) == bare;
+  (out != bytes && reads_back).then_some(out)
+}
+
+/// Text to put in at an offset: before what stands there, or (`closes`) after what ends there.
+struct Insert {
+  at: usize,
+  text: Vec<u8>,
+  closes: bool,
+}
+
+fn wrappers(
+  bytes: &[u8],
+  document: &Document,
+  comparison: &Comparison,
+  facts: &Facts<'_>,
+) -> Vec<Insert> {
+  let blocks = document.blocks();
+  let wanted: Vec<Option<&BlockId>> = (blocks.iter().zip(&comparison.fates))
+    .map(|(block, fate)| {
+      let known = facts.known.get(fate.known()?)?;
+      let id = known.marker.as_ref().filter(|id| facts.tags.contains_key(*id))?;
+      let fits = block.kind != BlockKind::FrontMatter && !block.open_ended && block.terminated;
+      fits.then_some(id)
+    })
+    .collect();
+  let mut inserts = Vec::new();
+  let mut used: HashSet<&BlockId> = HashSet::new();
+  let mut at = 0;
+  // Between two blocks there is only blank text and memfw's own, so adjacent means next in order.
+  for run in wanted.chunk_by(|a, b| a == b) {
+    let first = at;
+    at += run.len();
+    let Some(id) = run.first().copied().flatten() else { continue };
+    let own = comparison.fates.get(first).and_then(super::Fate::known);
+    let own = own.and_then(|known| facts.known.get(known)).map(|known| &known.id);
+    // An id may open only once in a file.
+    let Some(id) = [Some(id), own].into_iter().flatten().find(|id| !used.contains(id)) else {
+      continue;
+    };
+    let Some(marker) = facts.tags.get(id) else { continue };
+    if let Some((start, end)) = ends(bytes, blocks, first, at) {
+      used.insert(id);
+      let eol = line::eol(line::slice(bytes, start..line::line_end(bytes, start)));
+      let whole = |text: &str| [text.as_bytes(), eol].concat();
+      inserts.push(Insert { at: start, text: whole(&marker.print()), closes: false });
+      inserts.push(Insert { at: end, text: whole(CLOSER), closes: true });
+    }
+  }
+  inserts
+}
+
+/// Where the blocks `first..after` start and end, if that is at line bounds.
+fn ends(bytes: &[u8], blocks: &[Block], first: usize, after: usize) -> Option<(usize, usize)> {
+  let start = blocks.get(first)?.parts.first()?.start;
+  let end = blocks.get(after.checked_sub(1)?)?.parts.last()?.end;
+  // Text that continues the line of a placeholder, or stands behind a byte order mark, which is fine.
+  let at_start = start == 0
+    || matches!(bytes.get(start - 1), Some(b'\n' | b'\r'))
+    || bytes.get(..start) == Some(b"\xef\xbb\xbf");
+  at_start.then_some((start, end))
+}
+
+fn id_comments(
+  bytes: &[u8],
+  document: &Document,
+  comparison: &Comparison,
+  facts: &Facts<'_>,
+) -> Vec<Insert> {
+  let of = |(block, fate): (&Block, &super::Fate)| {
+    if !matches!(block.kind, BlockKind::Paragraph | BlockKind::Item) || !block.terminated {
+      return None;
+    }
+    let known = facts.known.get(fate.known()?)?;
+    let marker = known.marker.as_ref().filter(|id| facts.tags.contains_key(*id))?;
+    let id = if facts.tags.contains_key(&known.id) { &known.id } else { marker };
+    let text = block.lines.get(block.body)?;
+    let whole = line::slice(bytes, text.span.clone());
+    let at = text.span.end - line::eol(whole).len();
+    // What the line will hold when its old id comment is gone.
+    let mut kept = Vec::new();
+    for part in &block.parts {
+      let (start, end) = (part.start.max(text.span.start), part.end.min(at));
+      kept.extend_from_slice(line::slice(bytes, start..end.max(start)));
+    }
+    (at < text.span.end && takes_a_comment(&kept)).then(|| Insert {
+      at,
+      text: format!(" {}", marker::id_comment(id)).into_bytes(),
+      closes: false,
+    })
+  };
+  document.blocks().iter().zip(&comparison.fates).filter_map(of).collect()
+}
+
+/// Whether a comment at the end of this line of an item or paragraph is just that: not the info string
+/// of a fence, part of indented code, or the end of a hard line break.
+fn takes_a_comment(line: &[u8]) -> bool {
+  let mut text = line.trim_ascii_start();
+  if line.len() > text.len() + 3 {
+    return false;
+  }
+  loop {
+    let marker = match text {
+      [b'-' | b'*' | b'+', rest @ ..] => Some(rest),
+      [b'0'..=b'9', ..] => {
+        let digits = text.iter().take_while(|b| b.is_ascii_digit()).count();
+        text.get(digits..).and_then(|rest| match rest {
+          [b'.' | b')', rest @ ..] => Some(rest),
+          _ => None,
+        })
+      }
+      _ => None,
+    };
+    match marker {
+      Some([]) => return false,
+      Some([b' ', rest @ ..]) if !rest.starts_with(b"    ") => text = rest.trim_ascii_start(),
+      Some([b' ' | b'\t', ..]) => return false,
+      _ => break,
+    }
+  }
+  !text.is_empty()
+    && !matches!(text, [b'`', b'`', b'`', ..] | [b'~', b'~', ..] | [b'#' | b'>' | b'|' | b'<', ..])
+    && !matches!(text.last(), Some(b' ' | b'\t' | b'\\'))
+}
+
+/// What a placeholder becomes.
+fn settled(bytes: &[u8], span: &Range<usize>, id: &BlockId, facts: &Facts<'_>) -> Vec<u8> {
+  let text = line::slice(bytes, span.clone());
+  if !facts.compact {
+    return text.to_vec();
+  }
+  if facts.gone.contains(id) {
+    return Vec::new();
+  }
+  let eol = line::eol(text);
+  let starts = span.start == 0 || matches!(bytes.get(span.start - 1), Some(b'\n' | b'\r'));
+  let ends = !eol.is_empty() || span.end == bytes.len();
+  // One that shares its line with text stays as it is.
+  if starts && ends { [placeholder::compact(id).as_bytes(), eol].concat() } else { text.to_vec() }
+}
+
+/// The ids under which the new text will be read.
+fn ids(document: &Document, facts: &Facts<'_>) -> Known {
+  let mut known = Known {
+    markers: facts.tags.keys().cloned().collect(),
+    placeholders: HashSet::new(),
+    redacted: HashMap::new(),
+  };
+  for segment in document.segments() {
+    match &segment.kind {
+      SegmentKind::Opener(id) | SegmentKind::IdMark(id) => {
+        known.markers.insert(id.clone());
+      }
+      SegmentKind::Placeholder(id) => {
+        known.placeholders.insert(id.clone());
+      }
+      _ => {}
+    }
+  }
+  for block in facts.known {
+    known.markers.extend(block.marker.iter().cloned());
+  }
+  known
+}
+
+/// What the ledger would print for each marker, compared with what stands in the file: the spans of
+/// openers that say something else. Their text is not judged as memory, so a caller that cannot
+/// reshape at once may want to know.
+pub fn altered_openers(
+  bytes: &[u8],
+  document: &Document,
+  tags: &HashMap<BlockId, Marker>,
+) -> Vec<Range<usize>> {
+  let altered = document.segments().iter().filter(|segment| match &segment.kind {
+    SegmentKind::Opener(id) => {
+      let text = line::slice(bytes, segment.span.clone()).trim_ascii();
+      tags.get(id).is_none_or(|marker| marker.print().as_bytes() != text)
+    }
+    _ => false,
+  });
+  altered.map(|segment| segment.span.clone()).collect()
+}

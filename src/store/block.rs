@@ -1,0 +1,257 @@
+//! Blocks of memory and their revisions, as rows: hashes and provenance, never text.
+#![forbid(unsafe_code)]
+
+use std::{
+  collections::{HashMap, HashSet},
+  path::{Path, PathBuf},
+};
+
+use rusqlite::{Connection, OptionalExtension as _, Params, Row, types::Type};
+
+use super::{
+  FileRow, Ledger, Micros, StoreError, column,
+  column::{Unexpected, bad, path_bytes, word},
+  error::Fault,
+};
+use crate::{
+  detect::Code,
+  memory::{BlockId, ContentHash},
+  provenance::{Attestation, Source, State, Trust},
+};
+
+/// What the ledger knows about one block.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BlockRow {
+  /// Its id.
+  pub id: BlockId,
+  /// The hash of its raw bytes.
+  pub hash: ContentHash,
+  /// The hash with line ends normalised.
+  pub norm_hash: ContentHash,
+  /// Its lines, in order.
+  pub lines: Vec<BlockLine>,
+  /// The marker that stands around it.
+  pub marker: Option<BlockId>,
+  /// Its place among the blocks of the file, from 0.
+  pub ordinal: u32,
+  /// Its first line, from 1.
+  pub start_line: u32,
+  /// Its last line, from 1.
+  pub end_line: u32,
+  /// Where it stands.
+  pub state: State,
+  /// What was found in it.
+  pub codes: Vec<Code>,
+  /// How suspicious it is, 0..1.
+  pub score: f32,
+  /// The findings as JSON (codes, severities, spans in bytes of the block, why); empty for none. Never
+  /// text of the block.
+  pub findings_json: String,
+  /// Who wrote it and who changed it since; number 0 is the first.
+  pub revisions: Vec<Revision>,
+}
+
+/// One line of a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct BlockLine {
+  /// The first eight bytes of its hash.
+  pub hash: [u8; 8],
+  /// The revision that brought it.
+  pub revision: u32,
+}
+
+/// One writing of a block.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Revision {
+  /// Its number within the block, from 0.
+  pub number: u32,
+  /// Where the text came from.
+  pub source: Source,
+  /// How far that is trusted.
+  pub trust: Trust,
+  /// How that is known.
+  pub attestation: Attestation,
+  /// The agent's session.
+  pub session: Option<String>,
+  /// When memfw saw it.
+  pub at: Micros,
+}
+
+/// Where a block is, or was.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Place {
+  /// Its file.
+  pub path: PathBuf,
+  /// Whether it is still there.
+  pub present: bool,
+  /// The block.
+  pub block: BlockRow,
+}
+
+impl Ledger {
+  /// The blocks that are in a file, in order.
+  pub fn blocks(&self, file_id: i64) -> Result<Vec<BlockRow>, StoreError> {
+    self.read(|conn| {
+      let stored = present(conn, file_id)?;
+      Ok(stored.into_iter().map(|stored| stored.row).collect())
+    })
+  }
+
+  /// Blocks that were in a file once and left it, the latest first, at most `limit`; those that were
+  /// taken out because of what they say are not among them.
+  pub fn former_blocks(&self, file_id: i64, limit: u32) -> Result<Vec<BlockRow>, StoreError> {
+    self.read(|conn| {
+      let stored = load(
+        conn,
+        "key IN (SELECT key FROM block
+                 WHERE file = ?1 AND present = 0 AND state IN ('validated', 'flagged', 'approved')
+                 ORDER BY gone_at DESC, ordinal LIMIT ?2)",
+        (file_id, limit),
+      )?;
+      Ok(stored.into_iter().map(|stored| stored.row).collect())
+    })
+  }
+
+  /// Who wrote each block of a file: its row and its blocks in order, from one view.
+  pub fn provenance(&self, path: &Path) -> Result<Option<(FileRow, Vec<BlockRow>)>, StoreError> {
+    let view = self.snapshot()?;
+    let Some(file) = view.file(path)? else { return Ok(None) };
+    let blocks = view.blocks(file.id)?;
+    Ok(Some((file, blocks)))
+  }
+
+  /// One block, whether it is still in its file or not.
+  pub fn block(&self, id: &BlockId) -> Result<Option<Place>, StoreError> {
+    self.read(|conn| {
+      let sql = "SELECT f.path, b.present, b.key FROM block b JOIN file f ON f.id = b.file
+                 WHERE b.id = ?1";
+      let found = conn
+        .prepare_cached(sql)?
+        .query_row([id.as_str()], |row| {
+          Ok((column::path(row, 0)?, row.get::<_, bool>(1)?, row.get::<_, i64>(2)?))
+        })
+        .optional()?;
+      let Some((path, present, key)) = found else { return Ok(None) };
+      let block = load(conn, "key = ?1", [key])?.pop();
+      Ok(block.map(|stored| Place { path, present, block: stored.row }))
+    })
+  }
+
+  /// The ids that markers in a file may carry: those of its blocks, of blocks that were there once, and
+  /// those of the markers around them.
+  pub fn marker_ids(&self, path: &Path) -> Result<HashSet<BlockId>, StoreError> {
+    self.read(|conn| {
+      let mut statement = conn.prepare_cached(
+        "SELECT b.id FROM block b JOIN file f ON f.id = b.file WHERE f.path = ?1
+         UNION
+         SELECT b.marker FROM block b JOIN file f ON f.id = b.file
+         WHERE f.path = ?1 AND b.marker IS NOT NULL",
+      )?;
+      let ids = column::ids(&mut statement, [path_bytes(path)])?;
+      Ok(ids.into_iter().collect())
+    })
+  }
+}
+
+/// A row with what only this room needs.
+#[derive(Debug)]
+pub(super) struct Stored {
+  pub(super) key: i64,
+  pub(super) row: BlockRow,
+}
+
+/// The blocks of a file that are there, in order.
+pub(super) fn present(conn: &Connection, file: i64) -> Result<Vec<Stored>, Fault> {
+  load(conn, "file = ?1 AND present = 1", [file])
+}
+
+/// The row of one block, present or not.
+pub(super) fn by_id(conn: &Connection, id: &BlockId) -> Result<Option<Stored>, Fault> {
+  Ok(load(conn, "id = ?1", [id.as_str()])?.pop())
+}
+
+/// The blocks that a condition with one parameter chooses, with their revisions.
+fn load(
+  conn: &Connection,
+  condition: &str,
+  parameter: impl Params + Copy,
+) -> Result<Vec<Stored>, Fault> {
+  let sql = format!(
+    "SELECT key, id, hash, norm_hash, lines, marker, ordinal, start_line, end_line, state, codes,
+       score, findings
+     FROM block WHERE {condition} ORDER BY ordinal, key"
+  );
+  let mut statement = conn.prepare_cached(&sql)?;
+  let mut blocks: Vec<Stored> =
+    statement.query_map(parameter, stored)?.collect::<Result<_, _>>()?;
+  let places: HashMap<i64, usize> =
+    blocks.iter().enumerate().map(|(place, block)| (block.key, place)).collect();
+  let sql = format!(
+    "SELECT block, number, source, trust, attestation, session, at FROM revision
+     WHERE block IN (SELECT key FROM block WHERE {condition}) ORDER BY block, number"
+  );
+  let mut statement = conn.prepare_cached(&sql)?;
+  let mut rows = statement.query(parameter)?;
+  while let Some(row) = rows.next()? {
+    let place = places.get(&row.get(0)?).and_then(|place| blocks.get_mut(*place));
+    if let Some(block) = place {
+      block.row.revisions.push(revision(row)?);
+    }
+  }
+  Ok(blocks)
+}
+
+fn stored(row: &Row<'_>) -> rusqlite::Result<Stored> {
+  let block = BlockRow {
+    id: word(row, 1)?,
+    hash: column::hash(row, 2)?,
+    norm_hash: column::hash(row, 3)?,
+    lines: lines(row, 4)?,
+    marker: column::optional_word(row, 5)?,
+    ordinal: row.get(6)?,
+    start_line: row.get(7)?,
+    end_line: row.get(8)?,
+    state: word(row, 9)?,
+    codes: column::codes(row, 10)?,
+    score: row.get::<_, f64>(11)? as f32,
+    findings_json: row.get(12)?,
+    revisions: Vec::new(),
+  };
+  Ok(Stored { key: row.get(0)?, row: block })
+}
+
+fn revision(row: &Row<'_>) -> rusqlite::Result<Revision> {
+  Ok(Revision {
+    number: row.get(1)?,
+    source: column::source(row, 2)?,
+    trust: word(row, 3)?,
+    attestation: word(row, 4)?,
+    session: row.get(5)?,
+    at: row.get(6)?,
+  })
+}
+
+const LINE_LEN: usize = 12;
+
+/// The lines of a block as one column.
+pub(super) fn join_lines(lines: &[BlockLine]) -> Vec<u8> {
+  let mut bytes = Vec::with_capacity(lines.len() * LINE_LEN);
+  for line in lines {
+    bytes.extend_from_slice(&line.hash);
+    bytes.extend_from_slice(&line.revision.to_be_bytes());
+  }
+  bytes
+}
+
+fn lines(row: &Row<'_>, index: usize) -> rusqlite::Result<Vec<BlockLine>> {
+  let bytes = row.get_ref(index)?.as_blob().map_err(|error| bad(index, Type::Blob, error))?;
+  let (chunks, rest) = bytes.as_chunks::<LINE_LEN>();
+  if !rest.is_empty() {
+    return Err(bad(index, Type::Blob, Unexpected(format!("{} bytes", bytes.len()))));
+  }
+  let line = |&[a, b, c, d, e, f, g, h, r0, r1, r2, r3]: &[u8; LINE_LEN]| BlockLine {
+    hash: [a, b, c, d, e, f, g, h],
+    revision: u32::from_be_bytes([r0, r1, r2, r3]),
+  };
+  Ok(chunks.iter().map(line).collect())
+}

@@ -1,0 +1,121 @@
+//! Numbers for `status`.
+#![forbid(unsafe_code)]
+
+use rusqlite::Connection;
+
+use super::{Ledger, Micros, StoreError, column, error::Fault};
+use crate::provenance::State;
+
+const DAY: Micros = 24 * 60 * 60 * 1_000_000;
+
+/// How much there is of what.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+  /// Files that are guarded.
+  pub files: u64,
+  /// Files that cannot or must not be read.
+  pub unscannable: u64,
+  /// Files with something still to be done.
+  pub pending_files: u64,
+  /// Operations that were begun and not finished.
+  pub open_ops: u64,
+  /// Blocks in files that are not missing, by state, in the order of the states; states without blocks
+  /// are left out.
+  pub blocks_by_state: Vec<(State, u64)>,
+  /// Items that are out of a file and wait for a person.
+  pub waiting: u64,
+  /// Blocks that are in a file with findings.
+  pub flagged: u64,
+  /// Events of the last 24 hours.
+  pub events_last_day: u64,
+}
+
+impl Ledger {
+  /// The numbers at this time, from one view.
+  pub fn counts(&self, at: Micros) -> Result<Counts, StoreError> {
+    self.snapshot()?.read(|conn| {
+      let by_state = blocks_by_state(conn)?;
+      let flagged =
+        by_state.iter().find(|(state, _)| *state == State::Flagged).map_or(0, |(_, count)| *count);
+      Ok(Counts {
+        files: one(conn, "SELECT count(*) FROM file WHERE status = 'watched'")?,
+        unscannable: one(conn, "SELECT count(*) FROM file WHERE status = 'unscannable'")?,
+        pending_files: one(conn, "SELECT count(*) FROM file WHERE pending <> 0")?,
+        open_ops: one(conn, "SELECT count(*) FROM op")?,
+        blocks_by_state: by_state,
+        waiting: one(
+          conn,
+          "SELECT count(*) FROM quarantine WHERE status IN ('quarantined', 'held')",
+        )?,
+        flagged,
+        events_last_day: conn
+          .prepare_cached("SELECT count(*) FROM event WHERE at > ?1 AND at <= ?2")?
+          .query_row((at.saturating_sub(DAY), at), count)?,
+      })
+    })
+  }
+}
+
+fn blocks_by_state(conn: &Connection) -> Result<Vec<(State, u64)>, Fault> {
+  let mut statement = conn.prepare_cached(
+    "SELECT b.state, count(*) FROM block b JOIN file f ON f.id = b.file
+     WHERE b.present = 1 AND f.status <> 'missing' GROUP BY b.state",
+  )?;
+  let rows =
+    statement.query_map([], |row| Ok((column::word::<State>(row, 0)?, row.get::<_, i64>(1)?)))?;
+  let found = rows.collect::<Result<Vec<_>, _>>()?;
+  let ordered = State::ALL.into_iter().filter_map(|state| {
+    found.iter().find(|(found, _)| *found == state).map(|(_, count)| (state, *count as u64))
+  });
+  Ok(ordered.collect())
+}
+
+fn one(conn: &Connection, sql: &str) -> Result<u64, Fault> {
+  Ok(conn.prepare_cached(sql)?.query_row([], count)?)
+}
+
+fn count(row: &rusqlite::Row<'_>) -> rusqlite::Result<u64> {
+  Ok(row.get::<_, i64>(0)? as u64)
+}
+
+#[cfg(test)]
+mod tests {
+  use super::*;
+  use crate::store::{
+    FileStatus, NewEvent, Pending,
+    tests::{Home, block, id, item, op, scan},
+  };
+  use std::path::Path;
+
+  #[test]
+  fn everything_is_counted_once() {
+    let mut ledger = Home::new().ledger();
+    assert_eq!(ledger.counts(0).unwrap(), Counts::default());
+    let mut rows = [block("aaaaa1", 0), block("aaaaa2", 1), block("aaaaa3", 2)];
+    rows[1].state = State::Flagged;
+    ledger.record(&scan("/w/a.md", &rows, 1)).unwrap();
+    ledger.record(&scan("/w/a.md", &rows[..2], 2)).unwrap();
+    ledger.set_pending(Path::new("/w/a.md"), Pending::RESHAPE).unwrap();
+    let workspace = Path::new("/w");
+    let note = Some("hard link");
+    ledger.set_status(Path::new("/w/b.md"), workspace, FileStatus::Unscannable, note).unwrap();
+    ledger.record(&scan("/w/c.md", &[block("aaaaa4", 0)], 2)).unwrap();
+    ledger.set_status(Path::new("/w/c.md"), workspace, FileStatus::Missing, None).unwrap();
+    ledger.quarantine(&[item(&id("bbbbb1"), b"poison")], &[op()], &[], 3).unwrap();
+    ledger.quarantine(&[item(&id("bbbbb2"), b"more")], &[], &[], 3).unwrap();
+    ledger.decide(&id("bbbbb2"), State::Rejected, "ann", 4, &[]).unwrap();
+    ledger.append_events(&[NewEvent::default()], 1).unwrap();
+    ledger.append_events(&[NewEvent::default()], 1 + DAY).unwrap();
+    let expected = Counts {
+      files: 1,
+      unscannable: 1,
+      pending_files: 1,
+      open_ops: 1,
+      blocks_by_state: vec![(State::Validated, 1), (State::Flagged, 1)],
+      waiting: 1,
+      flagged: 1,
+      events_last_day: 1,
+    };
+    assert_eq!(ledger.counts(1 + DAY).unwrap(), expected);
+  }
+}

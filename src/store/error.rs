@@ -1,0 +1,326 @@
+//! What can go wrong with the ledger, in words for people, each with what to do about it.
+#![forbid(unsafe_code)]
+
+use std::{io, path::Path, path::PathBuf};
+
+use rusqlite::ErrorCode;
+
+use crate::{memory::BlockId, seal::SealError};
+
+/// What went wrong. Messages are one line; [`StoreError::hint`] says what to do.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+  /// There is no ledger yet, and reading does not make one.
+  #[error("there is no ledger at `{}` yet", path.display())]
+  Missing {
+    /// Where it would be.
+    path: PathBuf,
+  },
+  /// A later memfw made the database.
+  #[error(
+    "`{}` was made by a newer memfw: it has format {found}, this memfw knows {known}",
+    path.display()
+  )]
+  Newer {
+    /// The format of the database.
+    found: i64,
+    /// The newest format that this memfw knows.
+    known: i64,
+    /// The database.
+    path: PathBuf,
+  },
+  /// An earlier memfw made the database, and reading does not migrate.
+  #[error("`{}` has format {found}, this memfw needs {known}", path.display())]
+  Older {
+    /// The format of the database.
+    found: i64,
+    /// The format that this memfw needs.
+    known: i64,
+    /// The database.
+    path: PathBuf,
+  },
+  /// An SQLite database, but not memfw's.
+  #[error("`{}` is the database of another program", path.display())]
+  NotOurs {
+    /// The file.
+    path: PathBuf,
+  },
+  /// No SQLite database at all.
+  #[error("`{}` is not an SQLite database", path.display())]
+  NotADatabase {
+    /// The file.
+    path: PathBuf,
+  },
+  /// Pages of the database contradict each other.
+  #[error("`{}` is damaged: {detail}", path.display())]
+  Corrupt {
+    /// The database.
+    path: PathBuf,
+    /// What SQLite says.
+    detail: String,
+  },
+  /// A row holds a value that memfw does not write.
+  #[error("`{}` holds a value that memfw did not write: {detail}", path.display())]
+  BadValue {
+    /// The database.
+    path: PathBuf,
+    /// Which column, and what is wrong with it.
+    detail: String,
+  },
+  /// Another program kept the database locked for longer than the busy timeout.
+  #[error("`{}` is locked by another program", path.display())]
+  Locked {
+    /// The database.
+    path: PathBuf,
+  },
+  /// Nothing can be written: by permission, by mount, or because it was opened for reading.
+  #[error("`{}` cannot be written", path.display())]
+  ReadOnly {
+    /// The database.
+    path: PathBuf,
+  },
+  /// No space is left.
+  #[error("no space is left for `{}`", path.display())]
+  Full {
+    /// The database.
+    path: PathBuf,
+  },
+  /// The file, or its directory, cannot be opened or made.
+  #[error("cannot open `{}`: {detail}", path.display())]
+  CannotOpen {
+    /// The file or directory.
+    path: PathBuf,
+    /// What the system says.
+    detail: String,
+  },
+  /// Reading or writing failed below SQLite.
+  #[error("cannot read or write `{}`: {detail}", path.display())]
+  Io {
+    /// The database.
+    path: PathBuf,
+    /// What SQLite says.
+    detail: String,
+  },
+  /// The database was sealed with another master key.
+  #[error("`{}` was sealed with another master key", path.display())]
+  WrongKey {
+    /// The database.
+    path: PathBuf,
+  },
+  /// Sealing or opening a seal was asked for without a master key.
+  #[error("the master key is not there, so nothing can be sealed or opened")]
+  NoKey,
+  /// A seal does not open.
+  #[error("the sealed bytes of `{id}` do not open: {source}")]
+  Unsealable {
+    /// The item or operation.
+    id: String,
+    /// Why.
+    source: SealError,
+  },
+  /// The sealed bytes were deleted; only the record is left.
+  #[error("the bytes of `{id}` were deleted")]
+  Deleted {
+    /// The item.
+    id: BlockId,
+  },
+  /// No such id.
+  #[error("unknown id `{id}`")]
+  UnknownId {
+    /// What was asked for.
+    id: String,
+    /// The nearest known id.
+    nearest: Option<BlockId>,
+  },
+  /// Several ids start so.
+  #[error("`{id}` is ambiguous: {}", list(candidates))]
+  AmbiguousId {
+    /// What was asked for.
+    id: String,
+    /// Up to five ids that start so.
+    candidates: Vec<BlockId>,
+  },
+  /// The ledger has no such file.
+  #[error("the ledger does not know `{}`", path.display())]
+  UnknownFile {
+    /// The file.
+    path: PathBuf,
+  },
+  /// One id was given to two blocks of a scan, or to two items.
+  #[error("the id `{id}` was given twice")]
+  RepeatedId {
+    /// The id.
+    id: BlockId,
+  },
+  /// The operating system gave no random bytes.
+  #[error("the operating system gave no random bytes: {detail}")]
+  NoRandom {
+    /// What the system says.
+    detail: String,
+  },
+  /// Anything else that SQLite refuses; a mistake of memfw's.
+  #[error("the ledger at `{}` refused: {source}", path.display())]
+  Sql {
+    /// The database.
+    path: PathBuf,
+    /// What SQLite says.
+    source: rusqlite::Error,
+  },
+}
+
+impl StoreError {
+  /// What to do about it, where there is something to do.
+  pub fn hint(&self) -> Option<String> {
+    let fixed = match self {
+      Self::Missing { .. } => "start `memfw run`, or `memfw run --once`",
+      Self::Newer { .. } => {
+        "install the newer memfw again; do not delete the file, it holds the quarantined texts"
+      }
+      Self::Older { .. } => "`memfw run --once` brings it up to date",
+      Self::NotOurs { .. } | Self::NotADatabase { .. } => {
+        "set `MEMFW_HOME` to another directory, or move the file away"
+      }
+      Self::Corrupt { .. } | Self::BadValue { .. } => {
+        "stop memfw and keep a copy of the file with its `-wal`: `memfw doctor` says what is left"
+      }
+      Self::Locked { .. } => "try again; if it stays, look for a program that has the file open",
+      Self::ReadOnly { .. } => "check the owner and the permissions of the file and its directory",
+      Self::Full { .. } => "make room on this file system; nothing was changed",
+      Self::CannotOpen { .. } => "check that the directory exists and that you may write in it",
+      Self::Io { .. } => "check the disk and the system log",
+      Self::WrongKey { .. } => {
+        "put the key file back that belongs to this database; without it the sealed texts are lost"
+      }
+      Self::NoKey => "put the key file back, from a backup if need be",
+      Self::UnknownId { nearest: Some(nearest), .. } => {
+        return Some(format!("did you mean `{nearest}`?"));
+      }
+      Self::UnknownId { nearest: None, .. } => "`memfw quarantine list` shows the ids",
+      Self::AmbiguousId { .. } => "give more digits",
+      Self::Unsealable { .. }
+      | Self::Deleted { .. }
+      | Self::UnknownFile { .. }
+      | Self::RepeatedId { .. }
+      | Self::NoRandom { .. }
+      | Self::Sql { .. } => return None,
+    };
+    Some(fixed.to_owned())
+  }
+
+  /// Whether the same call may succeed later without anybody doing anything: locked, or no space.
+  pub fn is_passing(&self) -> bool {
+    matches!(self, Self::Locked { .. } | Self::Full { .. })
+  }
+}
+
+fn list(ids: &[BlockId]) -> String {
+  ids.iter().map(BlockId::as_str).collect::<Vec<_>>().join(", ")
+}
+
+/// An error inside of this room, which does not know yet which database it is about.
+#[derive(Debug)]
+pub(super) enum Fault {
+  Sql(rusqlite::Error),
+  Store(StoreError),
+}
+
+impl From<rusqlite::Error> for Fault {
+  fn from(error: rusqlite::Error) -> Self {
+    Self::Sql(error)
+  }
+}
+
+impl From<StoreError> for Fault {
+  fn from(error: StoreError) -> Self {
+    Self::Store(error)
+  }
+}
+
+impl Fault {
+  pub(super) fn at(self, path: &Path) -> StoreError {
+    match self {
+      Self::Sql(error) => classify(error, path),
+      Self::Store(error) => error,
+    }
+  }
+
+  pub(super) fn is_busy(&self) -> bool {
+    matches!(
+      self.code(),
+      Some(
+        ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked | ErrorCode::FileLockingProtocolFailed
+      )
+    )
+  }
+
+  pub(super) fn is_cannot_open(&self) -> bool {
+    matches!(self.code(), Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly))
+  }
+
+  fn code(&self) -> Option<ErrorCode> {
+    match self {
+      Self::Sql(error) => error.sqlite_error_code(),
+      Self::Store(_) => None,
+    }
+  }
+}
+
+fn classify(error: rusqlite::Error, path: &Path) -> StoreError {
+  let path = path.to_owned();
+  let detail = error.to_string();
+  match error {
+    rusqlite::Error::FromSqlConversionFailure(..)
+    | rusqlite::Error::InvalidColumnType(..)
+    | rusqlite::Error::IntegralValueOutOfRange(..) => {
+      return StoreError::BadValue { path, detail };
+    }
+    _ => {}
+  }
+  match error.sqlite_error_code() {
+    Some(ErrorCode::NotADatabase) => StoreError::NotADatabase { path },
+    Some(ErrorCode::DatabaseCorrupt) => StoreError::Corrupt { path, detail },
+    Some(
+      ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked | ErrorCode::FileLockingProtocolFailed,
+    ) => StoreError::Locked { path },
+    Some(ErrorCode::ReadOnly) => StoreError::ReadOnly { path },
+    Some(ErrorCode::DiskFull) => StoreError::Full { path },
+    Some(ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => {
+      StoreError::CannotOpen { path, detail }
+    }
+    Some(ErrorCode::SystemIoFailure) => StoreError::Io { path, detail },
+    _ => StoreError::Sql { path, source: error },
+  }
+}
+
+/// A file or directory that the system does not let us make or open.
+pub(super) fn cannot_open(path: &Path, error: &io::Error) -> StoreError {
+  let path = path.to_owned();
+  match error.kind() {
+    io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => StoreError::Full { path },
+    io::ErrorKind::ReadOnlyFilesystem => StoreError::ReadOnly { path },
+    _ => StoreError::CannotOpen { path, detail: error.to_string() },
+  }
+}
+
+#[cfg(test)]
+mod tests {
+  use super::*;
+
+  #[test]
+  fn a_newer_database_is_refused_with_both_versions_the_path_and_the_advice_to_keep_it() {
+    let error = StoreError::Newer { found: 7, known: 1, path: "/s/ledger.db".into() };
+    let text = format!("{error}\nhint: {}", error.hint().unwrap());
+    for part in ["format 7", "knows 1", "/s/ledger.db", "do not delete"] {
+      assert!(text.contains(part), "{part} in {text}");
+    }
+  }
+
+  #[test]
+  fn ids_are_offered() {
+    let id: BlockId = "a1b2c3".parse().unwrap();
+    let unknown = StoreError::UnknownId { id: "a1b2c4".into(), nearest: Some(id.clone()) };
+    assert_eq!(unknown.hint().as_deref(), Some("did you mean `a1b2c3`?"));
+    let ambiguous = StoreError::AmbiguousId { id: "a".into(), candidates: vec![id.clone(), id] };
+    assert_eq!(ambiguous.to_string(), "`a` is ambiguous: a1b2c3, a1b2c3");
+  }
+}

@@ -1,0 +1,224 @@
+//! What happened, in order. Rows are only ever added.
+#![forbid(unsafe_code)]
+
+use std::path::PathBuf;
+
+use rusqlite::{Connection, Row, params};
+
+use super::{
+  Durability, Ledger, Micros, StoreError, column,
+  column::{optional_word, path_bytes},
+  error::Fault,
+};
+use crate::{
+  detect::{Code, Layer},
+  memory::BlockId,
+  provenance::{Source, Trust},
+};
+
+/// Something that happened. Holds no text of a memory file.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct NewEvent {
+  /// Its kind, one of memfw's own words.
+  pub event: &'static str,
+  /// The file.
+  pub path: Option<PathBuf>,
+  /// The block or item.
+  pub block: Option<BlockId>,
+  /// Where the text came from.
+  pub source: Option<Source>,
+  /// How far that is trusted.
+  pub trust: Option<Trust>,
+  /// Who found it.
+  pub layer: Option<Layer>,
+  /// What was found.
+  pub codes: Vec<Code>,
+  /// How suspicious it is, 0..1.
+  pub score: Option<f32>,
+  /// What was done.
+  pub action: Option<&'static str>,
+  /// More, in memfw's own words.
+  pub detail: String,
+}
+
+/// An event of the ledger.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EventRow {
+  /// Its number: later events have larger ones.
+  pub id: i64,
+  /// When.
+  pub at: Micros,
+  /// Its kind.
+  pub event: String,
+  /// The file.
+  pub path: Option<PathBuf>,
+  /// The block or item.
+  pub block: Option<BlockId>,
+  /// Where the text came from.
+  pub source: Option<Source>,
+  /// How far that is trusted.
+  pub trust: Option<Trust>,
+  /// Who found it.
+  pub layer: Option<Layer>,
+  /// What was found.
+  pub codes: Vec<Code>,
+  /// How suspicious it is, 0..1.
+  pub score: Option<f32>,
+  /// What was done.
+  pub action: Option<String>,
+  /// More, in memfw's own words.
+  pub detail: String,
+}
+
+/// Which events are asked for; the default is all of them, newest first.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EventFilter {
+  /// Only these and later ones.
+  pub since: Option<Micros>,
+  /// Only this source; a kind without detail stands for all its details.
+  pub source: Option<String>,
+  /// Only this kind of event.
+  pub event: Option<String>,
+  /// At most so many: the newest ones, in whatever order they are answered.
+  pub limit: Option<u32>,
+  /// Oldest first.
+  pub ascending: bool,
+}
+
+impl Ledger {
+  /// Adds events that belong to no other change of the ledger.
+  pub fn append_events(&mut self, events: &[NewEvent], at: Micros) -> Result<(), StoreError> {
+    self.write(Durability::Seen, |tx, _| append(tx, events, at))
+  }
+
+  /// The events that a filter lets through.
+  pub fn events(&self, filter: &EventFilter) -> Result<Vec<EventRow>, StoreError> {
+    let mut events = self.read(|conn| {
+      let mut statement = conn.prepare_cached(
+        "SELECT id, at, event, path, block, source, trust, layer, codes, score, action, detail
+         FROM event
+         WHERE at >= ?1
+           AND (?2 IS NULL OR event = ?2)
+           AND (?3 IS NULL OR source = ?3 OR substr(source, 1, length(?3) + 1) = ?3 || ':')
+         ORDER BY id DESC LIMIT ?4",
+      )?;
+      let limit = filter.limit.map_or(-1, i64::from);
+      let since = filter.since.unwrap_or(Micros::MIN);
+      let rows =
+        statement.query_map(params![since, filter.event, filter.source, limit], event_row)?;
+      Ok(rows.collect::<Result<Vec<_>, _>>()?)
+    })?;
+    if filter.ascending {
+      events.reverse();
+    }
+    Ok(events)
+  }
+}
+
+pub(super) fn append(conn: &Connection, events: &[NewEvent], at: Micros) -> Result<(), Fault> {
+  for event in events {
+    conn
+      .prepare_cached(
+        "INSERT INTO event (at, event, path, block, source, trust, layer, codes, score, action,
+           detail)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+      )?
+      .execute(params![
+        at,
+        event.event,
+        event.path.as_deref().map(path_bytes),
+        event.block.as_ref().map(BlockId::as_str),
+        event.source.as_ref().map(Source::as_str),
+        event.trust.map(Trust::as_str),
+        event.layer.map(Layer::as_str),
+        column::join_codes(&event.codes),
+        event.score.map(column::score),
+        event.action,
+        event.detail,
+      ])?;
+  }
+  Ok(())
+}
+
+fn event_row(row: &Row<'_>) -> rusqlite::Result<EventRow> {
+  let present = |index| row.get_ref(index).map(|value| value != rusqlite::types::ValueRef::Null);
+  Ok(EventRow {
+    id: row.get(0)?,
+    at: row.get(1)?,
+    event: row.get(2)?,
+    path: if present(3)? { Some(column::path(row, 3)?) } else { None },
+    block: optional_word(row, 4)?,
+    source: if present(5)? { Some(column::source(row, 5)?) } else { None },
+    trust: optional_word(row, 6)?,
+    layer: if present(7)? { Some(column::layer(row, 7)?) } else { None },
+    codes: column::codes(row, 8)?,
+    score: row.get::<_, Option<f64>>(9)?.map(|score| score as f32),
+    action: row.get(10)?,
+    detail: row.get(11)?,
+  })
+}
+
+#[cfg(test)]
+mod tests {
+  use super::*;
+  use crate::store::tests::{Home, id};
+
+  fn event(event: &'static str, source: &str) -> NewEvent {
+    NewEvent { event, source: Some(Source::new(source)), ..NewEvent::default() }
+  }
+
+  fn kinds(ledger: &Ledger, filter: &EventFilter) -> Vec<(String, Micros)> {
+    let events = ledger.events(filter).unwrap();
+    events.into_iter().map(|event| (event.event, event.at)).collect()
+  }
+
+  #[test]
+  fn an_event_comes_back_as_it_was_added() {
+    let mut ledger = Home::new().ledger();
+    let new = NewEvent {
+      event: "quarantined",
+      path: Some("/w/a.md".into()),
+      block: Some(id("a1b2c3")),
+      source: Some(Source::new("exec")),
+      trust: Some(Trust::Untrusted),
+      layer: Some(Layer::Rules),
+      codes: vec![Code::ForgedMarker],
+      score: Some(0.5),
+      action: Some("quarantine"),
+      detail: "one line".into(),
+    };
+    ledger.append_events(&[new.clone(), NewEvent::default()], 4).unwrap();
+    let rows = ledger.events(&EventFilter::default()).unwrap();
+    assert_eq!(rows.len(), 2);
+    let row = rows[1].clone();
+    assert_eq!(
+      (row.at, row.event.as_str(), row.path, row.block),
+      (4, new.event, new.path, new.block)
+    );
+    assert_eq!((row.source, row.trust, row.layer), (new.source, new.trust, new.layer));
+    assert_eq!((row.codes, row.score, row.action.as_deref()), (new.codes, new.score, new.action));
+    assert_eq!((rows[0].path.as_ref(), rows[0].score), (None, None));
+  }
+
+  #[test]
+  fn filters_choose_and_the_limit_keeps_the_newest() {
+    let mut ledger = Home::new().ledger();
+    for (n, source) in ["web_fetch:a.com", "web_fetch_x", "web_fetch:b.com"].iter().enumerate() {
+      ledger.append_events(&[event("seen", source)], n as i64).unwrap();
+    }
+    ledger.append_events(&[event("quarantined", "exec")], 3).unwrap();
+    let filter = |change: fn(&mut EventFilter)| {
+      let mut filter = EventFilter { ascending: true, ..EventFilter::default() };
+      change(&mut filter);
+      filter
+    };
+    let at = |filter| kinds(&ledger, &filter).into_iter().map(|(_, at)| at).collect::<Vec<_>>();
+    assert_eq!(at(filter(|_| ())), [0, 1, 2, 3]);
+    assert_eq!(at(filter(|f| f.ascending = false)), [3, 2, 1, 0]);
+    assert_eq!(at(filter(|f| f.source = Some("web_fetch".into()))), [0, 2]);
+    assert_eq!(at(filter(|f| f.source = Some("web_fetch:b.com".into()))), [2]);
+    assert_eq!(at(filter(|f| f.event = Some("quarantined".into()))), [3]);
+    assert_eq!(at(filter(|f| f.since = Some(2))), [2, 3]);
+    assert_eq!(at(filter(|f| f.limit = Some(2))), [2, 3]);
+  }
+}

@@ -1,0 +1,148 @@
+//! What a person approved, by content: such text is not judged guilty of the same again.
+#![forbid(unsafe_code)]
+
+use rusqlite::{OptionalExtension as _, Row, params};
+
+use super::{Durability, Ledger, Micros, StoreError, column};
+use crate::{detect::Code, memory::ContentHash};
+
+/// One approval, by content hash and code.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Exception {
+  /// The hash of the approved bytes.
+  pub hash: ContentHash,
+  /// What is excused.
+  pub codes: Vec<Code>,
+  /// Why, in the approver's words.
+  pub reason: String,
+  /// Since when.
+  pub created_at: Micros,
+  /// Until when; `None` for good.
+  pub expires_at: Option<Micros>,
+  /// When it was last needed.
+  pub used_at: Option<Micros>,
+  /// How often it was needed.
+  pub uses: u64,
+}
+
+impl Exception {
+  /// Whether it still holds.
+  pub fn holds(&self, at: Micros) -> bool {
+    self.expires_at.is_none_or(|end| at < end)
+  }
+
+  /// Whether it excuses all of `codes` at that time.
+  pub fn covers(&self, codes: &[Code], at: Micros) -> bool {
+    self.holds(at) && codes.iter().all(|code| self.codes.contains(code))
+  }
+}
+
+impl Ledger {
+  /// Excuses these codes for this content. A second approval adds its codes; its reason and end count.
+  pub fn except(
+    &mut self,
+    hash: ContentHash,
+    codes: &[Code],
+    reason: &str,
+    at: Micros,
+    expires: Option<Micros>,
+  ) -> Result<(), StoreError> {
+    // A person's word, and rare: it must not be lost with the power.
+    self.write(Durability::Synced, |tx, _| {
+      let before = tx
+        .prepare_cached("SELECT codes FROM exception WHERE hash = ?1")?
+        .query_row([hash.0], |row| column::codes(row, 0))
+        .optional()?;
+      let mut all = before.unwrap_or_default();
+      all.extend_from_slice(codes);
+      all.sort_unstable();
+      all.dedup();
+      tx.prepare_cached(
+        "INSERT INTO exception (hash, codes, reason, created_at, expires_at, uses)
+         VALUES (?1, ?2, ?3, ?4, ?5, 0)
+         ON CONFLICT (hash) DO UPDATE SET codes = ?2, reason = ?3, expires_at = ?5",
+      )?
+      .execute(params![hash.0, column::join_codes(&all), reason, at, expires])?;
+      Ok(())
+    })
+  }
+
+  /// Takes an approval back.
+  pub fn withdraw_exception(&mut self, hash: ContentHash) -> Result<(), StoreError> {
+    self.write(Durability::Synced, |tx, _| {
+      tx.prepare_cached("DELETE FROM exception WHERE hash = ?1")?.execute([hash.0])?;
+      Ok(())
+    })
+  }
+
+  /// The approval of this content, expired or not.
+  pub fn exception(&self, hash: ContentHash) -> Result<Option<Exception>, StoreError> {
+    self.read(|conn| {
+      let found = conn
+        .prepare_cached(&select("WHERE hash = ?1"))?
+        .query_row([hash.0], exception_row)
+        .optional()?;
+      Ok(found)
+    })
+  }
+
+  /// All approvals, oldest first.
+  pub fn exceptions(&self) -> Result<Vec<Exception>, StoreError> {
+    self.read(|conn| {
+      let mut statement = conn.prepare_cached(&select("ORDER BY created_at, hash"))?;
+      let rows = statement.query_map([], exception_row)?.collect::<Result<_, _>>()?;
+      Ok(rows)
+    })
+  }
+
+  /// Notes that an approval was needed.
+  pub fn use_exception(&mut self, hash: ContentHash, at: Micros) -> Result<(), StoreError> {
+    self.write(Durability::Seen, |tx, _| {
+      tx.prepare_cached("UPDATE exception SET used_at = ?2, uses = uses + 1 WHERE hash = ?1")?
+        .execute((hash.0, at))?;
+      Ok(())
+    })
+  }
+}
+
+fn select(rest: &str) -> String {
+  format!("SELECT hash, codes, reason, created_at, expires_at, used_at, uses FROM exception {rest}")
+}
+
+fn exception_row(row: &Row<'_>) -> rusqlite::Result<Exception> {
+  Ok(Exception {
+    hash: column::hash(row, 0)?,
+    codes: column::codes(row, 1)?,
+    reason: row.get(2)?,
+    created_at: row.get(3)?,
+    expires_at: row.get(4)?,
+    used_at: row.get(5)?,
+    uses: row.get::<_, i64>(6)? as u64,
+  })
+}
+
+#[cfg(test)]
+mod tests {
+  use super::*;
+  use crate::store::tests::Home;
+
+  #[test]
+  fn an_approval_excuses_its_codes_until_its_end() {
+    let mut ledger = Home::new().ledger();
+    let hash = ContentHash::of(b"fine");
+    assert_eq!(ledger.exception(hash).unwrap(), None);
+    ledger.except(hash, &[Code::ForgedMarker], "mine", 1, None).unwrap();
+    ledger.except(hash, &[Code::EditedBlock, Code::ForgedMarker], "ours", 2, Some(10)).unwrap();
+    ledger.use_exception(hash, 5).unwrap();
+    let found = ledger.exception(hash).unwrap().unwrap();
+    assert_eq!(found.codes, [Code::ForgedMarker, Code::EditedBlock]);
+    assert_eq!(
+      (found.reason.as_str(), found.created_at, found.used_at, found.uses),
+      ("ours", 1, Some(5), 1)
+    );
+    assert!(found.covers(&[Code::EditedBlock], 9) && found.covers(&[], 9));
+    assert!(!found.covers(&[Code::EditedBlock], 10), "expired");
+    assert!(!found.covers(&[Code::EditedBlock, Code::ForeignMarkers], 9), "another code");
+    assert_eq!(ledger.exceptions().unwrap(), [found]);
+  }
+}

@@ -1,0 +1,289 @@
+//! One row a memory file: what is known about it without reading it.
+#![forbid(unsafe_code)]
+
+use std::{
+  fmt,
+  ops::BitOr,
+  path::{Path, PathBuf},
+  str::FromStr,
+};
+
+use rusqlite::{Connection, OptionalExtension as _, Row, params};
+
+use super::{
+  Durability, Ledger, Micros, Stamp, StoreError, column,
+  column::{path_bytes, word},
+};
+use crate::memory::ContentHash;
+
+/// What the ledger knows about a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileRow {
+  /// The row.
+  pub id: i64,
+  /// Absolute path.
+  pub path: PathBuf,
+  /// The workspace that it belongs to.
+  pub workspace: PathBuf,
+  /// The stamp at the last scan or own write; `None` if it has to be read again in any case.
+  pub stamp: Option<Stamp>,
+  /// The hash of all of it at that stamp.
+  pub hash: Option<ContentHash>,
+  /// Whether it is guarded.
+  pub status: FileStatus,
+  /// Why it is not scanned, or what else a person should know; memfw's own words.
+  pub note: Option<String>,
+  /// When its first scan was done.
+  pub adopted_at: Option<Micros>,
+  /// When its last scan was done.
+  pub scanned_at: Option<Micros>,
+  /// What is still to be done.
+  pub pending: Pending,
+  /// The marker mode that is in force for it.
+  pub marker_mode: String,
+}
+
+/// Whether a file is guarded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum FileStatus {
+  /// Read and judged at each change.
+  Watched,
+  /// Cannot or must not be read; the note says why.
+  Unscannable,
+  /// Was there, is not.
+  Missing,
+}
+
+impl FileStatus {
+  /// All of them.
+  pub const ALL: [Self; 3] = [Self::Watched, Self::Unscannable, Self::Missing];
+
+  /// The word used in JSON and in the database.
+  pub const fn as_str(self) -> &'static str {
+    match self {
+      Self::Watched => "watched",
+      Self::Unscannable => "unscannable",
+      Self::Missing => "missing",
+    }
+  }
+}
+
+impl fmt::Display for FileStatus {
+  fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    f.pad(self.as_str())
+  }
+}
+
+impl FromStr for FileStatus {
+  type Err = String;
+
+  fn from_str(text: &str) -> Result<Self, Self::Err> {
+    Self::ALL
+      .into_iter()
+      .find(|status| status.as_str() == text)
+      .ok_or_else(|| format!("unknown file status `{text}`"))
+  }
+}
+
+/// What is still to be done with a file: a set.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Pending(u32);
+
+impl Pending {
+  /// Nothing.
+  pub const NONE: Self = Self(0);
+  /// Markers or placeholders are to be renewed once the file is idle.
+  pub const RESHAPE: Self = Self(1);
+  /// The last pass could not finish and is to be tried again.
+  pub const RETRY: Self = Self(2);
+
+  /// Whether nothing is to be done.
+  pub const fn is_empty(self) -> bool {
+    self.0 == 0
+  }
+
+  /// Whether all of `other` is in this set.
+  pub const fn contains(self, other: Self) -> bool {
+    self.0 & other.0 == other.0
+  }
+
+  /// This set without `other`.
+  #[must_use]
+  pub const fn without(self, other: Self) -> Self {
+    Self(self.0 & !other.0)
+  }
+
+  pub(super) const fn bits(self) -> u32 {
+    self.0
+  }
+}
+
+impl BitOr for Pending {
+  type Output = Self;
+
+  fn bitor(self, other: Self) -> Self {
+    Self(self.0 | other.0)
+  }
+}
+
+impl Ledger {
+  /// The row of a file.
+  pub fn file(&self, path: &Path) -> Result<Option<FileRow>, StoreError> {
+    self.read(|conn| Ok(find(conn, path)?))
+  }
+
+  /// All files, by path.
+  pub fn files(&self) -> Result<Vec<FileRow>, StoreError> {
+    self.read(|conn| {
+      let mut statement = conn.prepare_cached(&select("ORDER BY path"))?;
+      let rows = statement.query_map([], file_row)?.collect::<Result<_, _>>()?;
+      Ok(rows)
+    })
+  }
+
+  /// Notes stamp and hash after a write of ours, or takes the stamp away so that the file is read again.
+  pub fn set_stamp(
+    &mut self,
+    path: &Path,
+    stamp: Option<Stamp>,
+    hash: Option<ContentHash>,
+    at: Micros,
+  ) -> Result<(), StoreError> {
+    self.write(Durability::Seen, |tx, _| {
+      let [dev, ino, size, mtime, ctime] = Stamp::columns(stamp);
+      let changed = tx
+        .prepare_cached(
+          "UPDATE file SET dev = ?2, ino = ?3, size = ?4, mtime_ns = ?5, ctime_ns = ?6, hash = ?7,
+             scanned_at = ?8
+           WHERE path = ?1",
+        )?
+        .execute(params![
+          path_bytes(path),
+          dev,
+          ino,
+          size,
+          mtime,
+          ctime,
+          hash.map(|hash| hash.0),
+          at
+        ])?;
+      known(path, changed)
+    })
+  }
+
+  /// Notes that a file is missing, cannot be scanned, or is watched again; makes the row if need be. Its
+  /// blocks stay as they are, and it will be read again as soon as it can be.
+  pub fn set_status(
+    &mut self,
+    path: &Path,
+    workspace: &Path,
+    status: FileStatus,
+    note: Option<&str>,
+  ) -> Result<(), StoreError> {
+    self.write(Durability::Seen, |tx, _| {
+      tx.prepare_cached(
+        "INSERT INTO file (path, workspace, status, note, pending, marker_mode)
+         VALUES (?1, ?2, ?3, ?4, 0, 'none')
+         ON CONFLICT (path) DO UPDATE SET workspace = ?2, status = ?3, note = ?4, pending = 0,
+           dev = NULL, ino = NULL, size = NULL, mtime_ns = NULL, ctime_ns = NULL, hash = NULL",
+      )?
+      .execute(params![path_bytes(path), path_bytes(workspace), status.as_str(), note])?;
+      Ok(())
+    })
+  }
+
+  /// Notes what is still to be done with a file.
+  pub fn set_pending(&mut self, path: &Path, pending: Pending) -> Result<(), StoreError> {
+    self.write(Durability::Seen, |tx, _| {
+      let changed = tx
+        .prepare_cached("UPDATE file SET pending = ?2 WHERE path = ?1")?
+        .execute(params![path_bytes(path), pending.bits()])?;
+      known(path, changed)
+    })
+  }
+}
+
+fn known(path: &Path, changed: usize) -> Result<(), super::error::Fault> {
+  match changed {
+    0 => Err(StoreError::UnknownFile { path: path.to_owned() }.into()),
+    _ => Ok(()),
+  }
+}
+
+pub(super) fn find(conn: &Connection, path: &Path) -> rusqlite::Result<Option<FileRow>> {
+  conn
+    .prepare_cached(&select("WHERE path = ?1"))?
+    .query_row([path_bytes(path)], file_row)
+    .optional()
+}
+
+fn select(rest: &str) -> String {
+  format!(
+    "SELECT id, path, workspace, hash, status, note, adopted_at, scanned_at, pending, marker_mode,
+       dev, ino, size, mtime_ns, ctime_ns
+     FROM file {rest}"
+  )
+}
+
+fn file_row(row: &Row<'_>) -> rusqlite::Result<FileRow> {
+  Ok(FileRow {
+    id: row.get(0)?,
+    path: column::path(row, 1)?,
+    workspace: column::path(row, 2)?,
+    hash: column::optional_hash(row, 3)?,
+    status: word(row, 4)?,
+    note: row.get(5)?,
+    adopted_at: row.get(6)?,
+    scanned_at: row.get(7)?,
+    pending: Pending(row.get(8)?),
+    marker_mode: row.get(9)?,
+    stamp: Stamp::from_row(row, 10)?,
+  })
+}
+
+#[cfg(test)]
+mod tests {
+  use super::*;
+  use crate::store::tests::{Home, stamp};
+
+  #[test]
+  fn a_file_of_any_name_comes_back_as_it_was_written() {
+    use std::{ffi::OsStr, os::unix::ffi::OsStrExt as _};
+    let mut ledger = Home::new().ledger();
+    let path = Path::new(OsStr::from_bytes(b"/w/caf\xe9\n.md"));
+    let note = Some("too large");
+    ledger.set_status(path, Path::new("/w"), FileStatus::Unscannable, note).unwrap();
+    ledger.set_pending(path, Pending::RETRY | Pending::RESHAPE).unwrap();
+    let hash = ContentHash::of(b"x");
+    ledger.set_stamp(path, Some(stamp(3)), Some(hash), 9).unwrap();
+    let row = ledger.file(path).unwrap().unwrap();
+    assert_eq!(row.path, path);
+    assert_eq!(row.status, FileStatus::Unscannable);
+    assert_eq!(row.note.as_deref(), note);
+    assert_eq!(row.stamp, Some(stamp(3)));
+    assert_eq!(row.hash, Some(hash));
+    assert_eq!(row.scanned_at, Some(9));
+    assert!(row.pending.contains(Pending::RETRY) && row.pending.contains(Pending::RESHAPE));
+    assert_eq!(row.pending.without(Pending::RETRY), Pending::RESHAPE);
+    assert_eq!(ledger.files().unwrap(), [row]);
+  }
+
+  #[test]
+  fn a_change_of_status_makes_the_file_due_for_reading() {
+    let mut ledger = Home::new().ledger();
+    let (path, workspace) = (Path::new("/w/a.md"), Path::new("/w"));
+    ledger.set_status(path, workspace, FileStatus::Watched, None).unwrap();
+    ledger.set_stamp(path, Some(stamp(1)), Some(ContentHash::of(b"x")), 1).unwrap();
+    ledger.set_status(path, workspace, FileStatus::Missing, None).unwrap();
+    let row = ledger.file(path).unwrap().unwrap();
+    assert_eq!((row.stamp, row.hash, row.status), (None, None, FileStatus::Missing));
+  }
+
+  #[test]
+  fn an_unknown_file_is_said_and_not_made() {
+    let mut ledger = Home::new().ledger();
+    let error = ledger.set_stamp(Path::new("/w/a.md"), None, None, 1).unwrap_err();
+    assert!(matches!(error, StoreError::UnknownFile { .. }));
+    assert_eq!(ledger.files().unwrap(), []);
+  }
+}

@@ -1,0 +1,151 @@
+//! From what a person types to one id.
+#![forbid(unsafe_code)]
+
+use rusqlite::Connection;
+
+use super::{Ledger, StoreError, column, error::Fault, item};
+use crate::memory::{BlockId, id::MAX_ID_DIGITS};
+
+/// How many ids an ambiguous prefix names.
+const CANDIDATES: usize = 5;
+/// How many digits may be wrong, missing or exchanged in an id that is still offered.
+const SLIPS: usize = 2;
+/// How much of an unknown id an error repeats, in characters.
+const SHOWN: usize = 40;
+
+impl Ledger {
+  /// Whether a new block or item cannot have this id.
+  pub fn id_taken(&self, id: &str) -> Result<bool, StoreError> {
+    self.read(|conn| item::taken(conn, id))
+  }
+
+  /// The block whose id starts so, in its file or gone.
+  pub fn block_id(&self, prefix: &str) -> Result<BlockId, StoreError> {
+    self.read(|conn| resolve(conn, "SELECT id FROM block", prefix))
+  }
+}
+
+/// The one id among those of a query (its column `id`) that starts so, in any case of letters. An id
+/// that is the start of longer ones is itself.
+pub(super) fn resolve(conn: &Connection, among: &str, prefix: &str) -> Result<BlockId, Fault> {
+  let typed = prefix.to_ascii_lowercase();
+  let digits = !typed.is_empty() && typed.bytes().all(|byte| byte.is_ascii_hexdigit());
+  if !digits {
+    return Err(unknown(conn, among, prefix)?);
+  }
+  // All ids that start so lie between the prefix and the prefix followed by the letter after `f`.
+  let sql = format!(
+    "SELECT id FROM ({among}) WHERE id >= ?1 AND id < ?1 || 'g' ORDER BY id LIMIT {}",
+    CANDIDATES + 1
+  );
+  let mut statement = conn.prepare_cached(&sql)?;
+  let mut found = column::ids(&mut statement, [&typed])?;
+  match found.first() {
+    None => Err(unknown(conn, among, prefix)?),
+    Some(first) if found.len() == 1 || first.as_str() == typed => Ok(first.clone()),
+    Some(_) => {
+      found.truncate(CANDIDATES);
+      Err(StoreError::AmbiguousId { id: prefix.to_owned(), candidates: found }.into())
+    }
+  }
+}
+
+/// The error for an id that is none of a query's, with the nearest one of them.
+pub(super) fn unknown(conn: &Connection, among: &str, typed: &str) -> Result<Fault, Fault> {
+  let mut statement = conn.prepare_cached(&format!("SELECT id FROM ({among}) ORDER BY id"))?;
+  let nearest = nearest(&typed.to_ascii_lowercase(), column::ids(&mut statement, [])?);
+  // What was typed may be anything; an error message stays one short line.
+  let id = typed.chars().take(SHOWN).flat_map(char::escape_debug).collect();
+  Ok(StoreError::UnknownId { id, nearest }.into())
+}
+
+fn nearest(typed: &str, ids: Vec<BlockId>) -> Option<BlockId> {
+  // Longer than any id with its slips, or too short to be more like one id than like another.
+  let length = typed.chars().count();
+  if length > MAX_ID_DIGITS + SLIPS || length <= SLIPS {
+    return None;
+  }
+  let distance = |id: &BlockId| {
+    let start = id.as_str().get(..length).unwrap_or(id.as_str());
+    strsim::osa_distance(typed, start)
+  };
+  ids
+    .into_iter()
+    .map(|id| (distance(&id), id))
+    .filter(|(distance, _)| *distance <= SLIPS)
+    .min_by_key(|(distance, _)| *distance)
+    .map(|(_, id)| id)
+}
+
+#[cfg(test)]
+mod tests {
+  use super::*;
+  use crate::store::tests::{Held, Home, block, id, item, scan};
+
+  fn ledger() -> Held {
+    let mut ledger = Home::new().ledger();
+    let ids = ["a1b2c3", "a1b2c3d4", "a1ffff", "0abcde"];
+    for (n, digits) in ids.into_iter().enumerate() {
+      ledger.quarantine(&[item(&id(digits), digits.as_bytes())], &[], &[], n as i64).unwrap();
+    }
+    ledger
+  }
+
+  #[test]
+  fn any_unambiguous_prefix_will_do() {
+    let ledger = ledger();
+    for (typed, found) in [
+      ("0", "0abcde"),
+      ("0ABC", "0abcde"),
+      ("a1f", "a1ffff"),
+      ("a1b2c3", "a1b2c3"),
+      ("a1b2c3d", "a1b2c3d4"),
+    ] {
+      assert_eq!(ledger.item(typed).unwrap().id, id(found), "{typed}");
+    }
+  }
+
+  #[test]
+  fn an_ambiguous_prefix_names_up_to_five() {
+    let mut ledger = ledger();
+    let named = |ledger: &Ledger| match ledger.item("a1") {
+      Err(StoreError::AmbiguousId { candidates, .. }) => candidates,
+      other => panic!("{other:?}"),
+    };
+    assert_eq!(named(&ledger), [id("a1b2c3"), id("a1b2c3d4"), id("a1ffff")]);
+    for n in 0..9 {
+      let new = id(&format!("a1000{n}"));
+      ledger.quarantine(&[item(&new, new.as_str().as_bytes())], &[], &[], 9).unwrap();
+    }
+    assert_eq!(named(&ledger).len(), 5);
+  }
+
+  #[test]
+  fn an_unknown_id_comes_with_the_nearest_known_one() {
+    let ledger = ledger();
+    let nearest = |typed: &str| match ledger.item(typed) {
+      Err(StoreError::UnknownId { nearest, .. }) => nearest.map(|id| id.to_string()),
+      other => panic!("{other:?}"),
+    };
+    assert_eq!(nearest("a1fffe").as_deref(), Some("a1ffff"));
+    assert_eq!(nearest("0acbde").as_deref(), Some("0abcde"), "exchanged digits");
+    assert_eq!(nearest("0abx").as_deref(), Some("0abcde"), "no digit at all");
+    for hopeless in ["", "%", "777777", "x'; DROP TABLE block; --", &"a".repeat(1 << 20)] {
+      assert_eq!(nearest(hopeless), None);
+    }
+  }
+
+  #[test]
+  fn ids_of_blocks_markers_and_items_are_taken() {
+    let mut ledger = ledger();
+    let mut row = block("bbbbb1", 0);
+    row.marker = Some(id("bbbbb0"));
+    ledger.record(&scan("/w/a.md", &[row], 1)).unwrap();
+    for (digits, taken) in [("a1b2c3", true), ("bbbbb1", true), ("bbbbb0", true), ("bbbbb2", false)]
+    {
+      assert_eq!(ledger.id_taken(digits).unwrap(), taken, "{digits}");
+    }
+    assert_eq!(ledger.block_id("b").unwrap(), id("bbbbb1"));
+    assert!(ledger.block_id("a1b2c3").is_err());
+  }
+}

@@ -1,0 +1,338 @@
+//! What a person reviews: quarantined items, and flagged blocks in the same shape.
+#![forbid(unsafe_code)]
+
+use std::{
+  collections::HashMap,
+  path::{Path, PathBuf},
+};
+
+use rusqlite::{Connection, OptionalExtension as _, Row, params, types::ValueRef};
+use zeroize::Zeroizing;
+
+use super::{
+  Durability, Ledger, Micros, NewEvent, StoreError, column,
+  column::{path_bytes, word},
+  error::Fault,
+  event, id,
+};
+use crate::{
+  detect::{Code, Layer},
+  memory::{BlockId, ContentHash},
+  provenance::{Attestation, Source, State, Trust},
+  seal,
+  seal::{Purpose, SealContext},
+};
+
+/// Something to review, or reviewed. The times of a flagged block are those of its state.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Item {
+  /// Its id.
+  pub id: BlockId,
+  /// The file, absolute.
+  pub path: PathBuf,
+  /// Its first line when it was last seen, from 1.
+  pub line: u32,
+  /// The hash of its bytes.
+  pub hash: ContentHash,
+  /// Which of several equal texts in the file, from 0.
+  pub n: u32,
+  /// Where it stands.
+  pub status: State,
+  /// Where it came from.
+  pub source: Source,
+  /// How far that is trusted.
+  pub trust: Trust,
+  /// How that is known.
+  pub attestation: Attestation,
+  /// The agent's session.
+  pub session: Option<String>,
+  /// How suspicious it is, 0..1.
+  pub score: f32,
+  /// Who decided; `None` for a flagged block.
+  pub layer: Option<Layer>,
+  /// What was found.
+  pub codes: Vec<Code>,
+  /// The findings as JSON; spans are in bytes of the item.
+  pub findings_json: String,
+  /// When it was first taken out.
+  pub quarantined_at: Micros,
+  /// When it last came.
+  pub seen_at: Micros,
+  /// When a person decided.
+  pub reviewed_at: Option<Micros>,
+  /// Who decided.
+  pub reviewed_by: Option<String>,
+  /// How often it came.
+  pub occurrences: u32,
+  /// Bytes under seal; `None` if there is no seal: a block in its file, or deleted bytes.
+  pub len: Option<u64>,
+  /// Whether its last line has a line end.
+  pub terminated: bool,
+  /// Whether this is a block that stands in its file, and not an item of the quarantine.
+  pub in_file: bool,
+}
+
+/// Which items are asked for; the default is all of them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ItemFilter {
+  /// Only these; none stands for all.
+  pub statuses: Vec<State>,
+  /// Only in this file.
+  pub path: Option<PathBuf>,
+}
+
+impl ItemFilter {
+  /// What is out of its file and waits for a person.
+  pub fn waiting() -> Self {
+    Self { statuses: vec![State::Quarantined, State::Held], path: None }
+  }
+}
+
+impl Ledger {
+  /// The items that a filter lets through, oldest first.
+  pub fn items(&self, filter: &ItemFilter) -> Result<Vec<Item>, StoreError> {
+    let words: Vec<&str> = filter.statuses.iter().map(|status| status.as_str()).collect();
+    let statuses = (!words.is_empty()).then(|| format!(",{},", words.join(",")));
+    self.read(|conn| {
+      let sql = format!(
+        "SELECT * FROM ({ITEMS})
+         WHERE (?1 IS NULL OR instr(?1, ',' || status || ',') > 0) AND (?2 IS NULL OR path = ?2)
+         ORDER BY quarantined_at, id"
+      );
+      let mut statement = conn.prepare_cached(&sql)?;
+      let path = filter.path.as_deref().map(path_bytes);
+      let rows = statement.query_map(params![statuses, path], item_row)?;
+      Ok(rows.collect::<Result<_, _>>()?)
+    })
+  }
+
+  /// The item whose id starts so; an id that is the start of longer ones is itself.
+  pub fn item(&self, prefix: &str) -> Result<Item, StoreError> {
+    self.read(|conn| {
+      let id = id::resolve(conn, ITEMS, prefix)?;
+      let sql = format!("SELECT * FROM ({ITEMS}) WHERE id = ?1");
+      Ok(conn.prepare_cached(&sql)?.query_row([id.as_str()], item_row)?)
+    })
+  }
+
+  /// The bytes of a quarantined item.
+  pub fn unseal(&self, id: &BlockId) -> Result<Zeroizing<Vec<u8>>, StoreError> {
+    self.open_seal(id, Purpose::Quarantine)
+  }
+
+  /// What stands in the file in place of a quarantined item, as long as nobody has compacted it.
+  pub fn redacted_form(&self, id: &BlockId) -> Result<Vec<u8>, StoreError> {
+    self.open_seal(id, Purpose::Redacted).map(|bytes| bytes.to_vec())
+  }
+
+  fn open_seal(&self, id: &BlockId, purpose: Purpose) -> Result<Zeroizing<Vec<u8>>, StoreError> {
+    let found = self.read(|conn| {
+      let column = if purpose == Purpose::Redacted { "redacted" } else { "sealed" };
+      let sql = format!("SELECT path, hash, {column} FROM quarantine WHERE id = ?1");
+      let row = |row: &Row<'_>| {
+        Ok((column::path(row, 0)?, column::hash(row, 1)?, row.get::<_, Option<Vec<u8>>>(2)?))
+      };
+      let found = conn.prepare_cached(&sql)?.query_row([id.as_str()], row).optional()?;
+      match found {
+        Some(found) => Ok(found),
+        None => Err(id::unknown(conn, QUARANTINED, id.as_str())?),
+      }
+    })?;
+    let (path, hash, Some(sealed)) = found else {
+      return Err(StoreError::Deleted { id: id.clone() });
+    };
+    let key = self.key.as_ref().ok_or(StoreError::NoKey)?;
+    let context = SealContext { purpose, id: id.as_str(), path: path_bytes(&path), hash };
+    seal::open(key, &context, &sealed)
+      .map_err(|source| StoreError::Unsealable { id: id.to_string(), source })
+  }
+
+  /// Notes what a person decided about an item or a flagged block, with the events; answers where it
+  /// stood before.
+  pub fn decide(
+    &mut self,
+    id: &BlockId,
+    status: State,
+    by: &str,
+    at: Micros,
+    events: &[NewEvent],
+  ) -> Result<State, StoreError> {
+    // A person's word, and rare: it must not be lost with the power.
+    self.write(Durability::Synced, |tx, _| {
+      let state = |sql: &str| {
+        let mut statement = tx.prepare_cached(sql)?;
+        statement.query_row([id.as_str()], |row| word::<State>(row, 0)).optional()
+      };
+      let (former, change) =
+        if let Some(former) = state("SELECT status FROM quarantine WHERE id = ?1")? {
+          (
+            former,
+            "UPDATE quarantine SET status = ?2, reviewed_at = ?3, reviewed_by = ?4 WHERE id = ?1",
+          )
+        } else if let Some(former) = state("SELECT state FROM block WHERE id = ?1")? {
+          (
+            former,
+            "UPDATE block SET state = ?2, state_at = ?3, reviewed_at = ?3, reviewed_by = ?4
+           WHERE id = ?1",
+          )
+        } else {
+          return Err(id::unknown(tx, ITEMS, id.as_str())?);
+        };
+      tx.prepare_cached(change)?.execute(params![id.as_str(), status.as_str(), at, by])?;
+      event::append(tx, events, at)?;
+      Ok(former)
+    })
+  }
+
+  /// The ids that placeholders in a file may carry, with where their items stand.
+  pub fn placeholder_ids(&self, path: &Path) -> Result<HashMap<BlockId, State>, StoreError> {
+    self.read(|conn| {
+      let mut statement =
+        conn.prepare_cached("SELECT id, status FROM quarantine WHERE path = ?1")?;
+      let rows =
+        statement.query_map([path_bytes(path)], |row| Ok((word(row, 0)?, word(row, 1)?)))?;
+      Ok(rows.collect::<Result<_, _>>()?)
+    })
+  }
+
+  /// The items of a file that wait for a person, oldest first.
+  pub fn waiting_ids(&self, path: &Path) -> Result<Vec<BlockId>, StoreError> {
+    self.read(|conn| {
+      let mut statement = conn.prepare_cached(
+        "SELECT id FROM quarantine WHERE path = ?1 AND status IN ('quarantined', 'held')
+         ORDER BY quarantined_at, id",
+      )?;
+      Ok(column::ids(&mut statement, [path_bytes(path)])?)
+    })
+  }
+}
+
+const QUARANTINED: &str = "SELECT id FROM quarantine";
+
+/// Items of the quarantine, and blocks in their files that are flagged or were decided. An id that is
+/// both stands for the item.
+const ITEMS: &str = "
+  SELECT id, path, line, hash, n, status, source, trust, attestation, session, score, layer, codes,
+    findings, quarantined_at, seen_at, reviewed_at, reviewed_by, occurrences,
+    iif(sealed IS NULL, NULL, len) AS len, terminated, 0 AS in_file
+  FROM quarantine
+  UNION ALL
+  SELECT b.id, f.path, b.start_line, b.hash, 0, b.state, coalesce(r.source, 'unknown'),
+    coalesce(r.trust, 'untrusted'), coalesce(r.attestation, 'self-reported'), r.session, b.score, NULL,
+    b.codes, b.findings, b.state_at, b.state_at, b.reviewed_at, b.reviewed_by, 1, NULL, 1, 1
+  FROM block b
+  JOIN file f ON f.id = b.file
+  LEFT JOIN revision r ON r.block = b.key
+    AND r.number = (SELECT max(number) FROM revision WHERE block = b.key)
+  WHERE (b.state = 'flagged' OR b.reviewed_at IS NOT NULL)
+    AND b.state IN ('flagged', 'approved', 'rejected', 'corrected')
+    AND b.present = 1
+    AND NOT EXISTS (SELECT 1 FROM quarantine q WHERE q.id = b.id)";
+
+fn item_row(row: &Row<'_>) -> rusqlite::Result<Item> {
+  let layer = match row.get_ref(11)? {
+    ValueRef::Null => None,
+    _ => Some(column::layer(row, 11)?),
+  };
+  Ok(Item {
+    id: word(row, 0)?,
+    path: column::path(row, 1)?,
+    line: row.get(2)?,
+    hash: column::hash(row, 3)?,
+    n: row.get(4)?,
+    status: word(row, 5)?,
+    source: column::source(row, 6)?,
+    trust: word(row, 7)?,
+    attestation: word(row, 8)?,
+    session: row.get(9)?,
+    score: row.get::<_, f64>(10)? as f32,
+    layer,
+    codes: column::codes(row, 12)?,
+    findings_json: row.get(13)?,
+    quarantined_at: row.get(14)?,
+    seen_at: row.get(15)?,
+    reviewed_at: row.get(16)?,
+    reviewed_by: row.get(17)?,
+    occurrences: row.get(18)?,
+    len: row.get::<_, Option<i64>>(19)?.map(|len| len as u64),
+    terminated: row.get(20)?,
+    in_file: row.get(21)?,
+  })
+}
+
+/// Whether anything is under this id, in the quarantine or among the blocks.
+pub(super) fn taken(conn: &Connection, id: &str) -> Result<bool, Fault> {
+  let sql = "SELECT 1 FROM block WHERE id = ?1 UNION ALL SELECT 1 FROM quarantine WHERE id = ?1
+             UNION ALL SELECT 1 FROM block WHERE marker = ?1";
+  Ok(conn.prepare_cached(sql)?.exists([id])?)
+}
+
+#[cfg(test)]
+mod tests {
+  use super::*;
+  use crate::store::{
+    NewItem,
+    tests::{Home, block, id, item, scan},
+  };
+
+  #[test]
+  fn items_are_listed_oldest_first_and_by_status_and_file() {
+    let mut ledger = Home::new().ledger();
+    let elsewhere = Path::new("/w/b.md");
+    let held = NewItem { status: State::Held, path: elsewhere, ..item(&id("aaaaa2"), b"two\n") };
+    ledger.quarantine(&[held], &[], &[], 20).unwrap();
+    ledger.quarantine(&[item(&id("aaaaa1"), b"one\n")], &[], &[], 10).unwrap();
+    ledger.quarantine(&[item(&id("aaaaa3"), b"three\n")], &[], &[], 30).unwrap();
+    let mut flagged = block("bbbbb1", 0);
+    flagged.state = State::Flagged;
+    flagged.codes = vec![Code::EditedBlock];
+    ledger.record(&scan("/w/b.md", &[flagged, block("bbbbb2", 1)], 15)).unwrap();
+    ledger.decide(&id("aaaaa3"), State::Rejected, "ann", 40, &[]).unwrap();
+    let ids = |filter: ItemFilter| {
+      let items = ledger.items(&filter).unwrap();
+      items.into_iter().map(|item| item.id.to_string()).collect::<Vec<_>>()
+    };
+    assert_eq!(ids(ItemFilter::default()), ["aaaaa1", "bbbbb1", "aaaaa2", "aaaaa3"]);
+    assert_eq!(ids(ItemFilter::waiting()), ["aaaaa1", "aaaaa2"]);
+    let only = |status| ItemFilter { statuses: vec![status], path: None };
+    assert_eq!(ids(only(State::Flagged)), ["bbbbb1"]);
+    assert_eq!(ids(only(State::Validated)), [""; 0]);
+    let there = ItemFilter { path: Some(elsewhere.into()), ..ItemFilter::default() };
+    assert_eq!(ids(there), ["bbbbb1", "aaaaa2"]);
+    assert_eq!(ledger.waiting_ids(elsewhere).unwrap(), [id("aaaaa2")]);
+    let placeholders = ledger.placeholder_ids(Path::new("/w/a.md")).unwrap();
+    let expected = [(id("aaaaa1"), State::Quarantined), (id("aaaaa3"), State::Rejected)];
+    assert_eq!(placeholders, HashMap::from(expected));
+  }
+
+  #[test]
+  fn a_flagged_block_is_an_item_until_and_after_it_is_decided() {
+    let mut ledger = Home::new().ledger();
+    let mut flagged = block("bbbbb1", 0);
+    flagged.state = State::Flagged;
+    flagged.score = 0.75;
+    let file = ledger.record(&scan("/w/b.md", &[flagged.clone()], 15)).unwrap();
+    let found = ledger.item("bbb").unwrap();
+    assert_eq!((found.line, found.hash, found.score), (1, flagged.hash, 0.75));
+    assert_eq!((found.quarantined_at, found.len, found.in_file), (15, None, true));
+    assert_eq!(found.source, flagged.revisions[0].source);
+    assert!(matches!(ledger.unseal(&found.id), Err(StoreError::UnknownId { .. })));
+    assert_eq!(ledger.decide(&found.id, State::Approved, "ann", 16, &[]).unwrap(), State::Flagged);
+    let found = ledger.item("bbb").unwrap();
+    assert_eq!((found.status, found.reviewed_at), (State::Approved, Some(16)));
+    assert_eq!(ledger.blocks(file).unwrap()[0].state, State::Approved);
+    ledger.record(&scan("/w/b.md", &[], 17)).unwrap();
+    assert!(ledger.item("bbb").is_err(), "gone from its file");
+  }
+
+  #[test]
+  fn deciding_about_an_unknown_id_names_the_nearest() {
+    let mut ledger = Home::new().ledger();
+    ledger.quarantine(&[item(&id("a1b2c3"), b"one\n")], &[], &[], 1).unwrap();
+    let error = ledger.decide(&id("a1b2c4"), State::Approved, "ann", 2, &[]).unwrap_err();
+    assert!(
+      matches!(&error, StoreError::UnknownId { nearest: Some(found), .. } if *found == id("a1b2c3")),
+      "{error:?}"
+    );
+  }
+}

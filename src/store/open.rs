@@ -1,0 +1,240 @@
+//! Opening the ledger: who may, what is checked first, and the settings of a connection.
+#![forbid(unsafe_code)]
+
+use std::{
+  fmt::Write as _,
+  fs::{DirBuilder, OpenOptions},
+  io,
+  os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _},
+  path::{Path, PathBuf},
+  sync::{Mutex, PoisonError},
+  time::Duration,
+};
+
+use rusqlite::{Connection, OpenFlags, OptionalExtension as _};
+
+use super::{
+  Durability, Ledger, StoreError, column,
+  error::{Fault, cannot_open},
+  migrate,
+};
+use crate::seal::{CHECK_LEN, MasterKey};
+
+/// How long a connection waits for another one's transaction. Transactions of memfw take
+/// milliseconds; five seconds is a disk in trouble.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+/// Each failed attempt to switch to the write-ahead log means that another opener got further, so this
+/// is more than there are ever openers at once.
+const WAL_ATTEMPTS: usize = 100;
+/// The write-ahead log is cut back to this after a checkpoint; a file image may have made it larger.
+const WAL_BYTES: i64 = 4 << 20;
+/// More than there are different statements, so that none is ever compiled twice.
+const STATEMENTS: usize = 96;
+/// One page of the smallest size (SQLite file format, 1.3.2).
+const SMALLEST_DATABASE: u64 = 512;
+
+const KEY_CHECK: &str = "key_check";
+
+/// What a connection is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+  /// Reads and writes; makes and migrates the database.
+  ReadWrite,
+  /// Only reads; makes and changes nothing, and works where nothing can be written.
+  ReadOnly,
+}
+
+impl Ledger {
+  /// Opens the ledger at `path`. Without a key, rows can be read but nothing sealed or opened; a key
+  /// that is not the one of this database is [`StoreError::WrongKey`].
+  pub fn open(path: &Path, access: Access, key: Option<MasterKey>) -> Result<Self, StoreError> {
+    let conn = match access {
+      Access::ReadWrite => create(path).and_then(|()| read_write(path)),
+      Access::ReadOnly => read_only(path),
+    }
+    .map_err(|fault| fault.at(path))?;
+    conn.set_prepared_statement_cache_capacity(STATEMENTS);
+    let path = path.to_owned();
+    let mut ledger = Self { conn, path, access, key: None, durability: Durability::Synced };
+    if let Some(key) = key {
+      ledger.unlock(key)?;
+    }
+    Ok(ledger)
+  }
+
+  /// Whether this database was ever used with a key: then a lost key file must be put back, not made
+  /// anew.
+  pub fn needs_key(&self) -> Result<bool, StoreError> {
+    self.read(|conn| Ok(key_check(conn)?.is_some()))
+  }
+
+  /// Gives the ledger its key. The first key ever is remembered by its check value, and later ones must
+  /// be the same.
+  pub fn unlock(&mut self, key: MasterKey) -> Result<(), StoreError> {
+    let own = key.check_value();
+    let mut known = self.read(|conn| Ok(key_check(conn)?))?;
+    if known.is_none() && self.access == Access::ReadWrite {
+      known = self.write(Durability::Synced, |tx, _| {
+        // Another opener may have been quicker: its key counts.
+        let insert = "INSERT INTO meta (key, value) VALUES (?1, ?2) ON CONFLICT DO NOTHING";
+        tx.execute(insert, (KEY_CHECK, &own[..]))?;
+        Ok(key_check(tx)?)
+      })?;
+    }
+    if known.is_some_and(|known| known != own) {
+      return Err(StoreError::WrongKey { path: self.path.clone() });
+    }
+    self.key = Some(key);
+    Ok(())
+  }
+}
+
+fn key_check(conn: &Connection) -> rusqlite::Result<Option<[u8; CHECK_LEN]>> {
+  conn.query_row("SELECT value FROM meta WHERE key = ?1", [KEY_CHECK], |row| row.get(0)).optional()
+}
+
+/// Makes directory (0700) and file (0600) where there are none.
+fn create(path: &Path) -> Result<(), Fault> {
+  // Closing a plain handle drops the locks that SQLite holds on the same file in this process, so
+  // nobody may get to open the new file before its handle is closed.
+  static CREATING: Mutex<()> = Mutex::new(());
+  let _creating = CREATING.lock().unwrap_or_else(PoisonError::into_inner);
+  let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+  let parent = parent.unwrap_or(Path::new("."));
+  DirBuilder::new()
+    .recursive(true)
+    .mode(0o700)
+    .create(parent)
+    .map_err(|error| cannot_open(parent, &error))?;
+  match OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
+    Ok(file) => {
+      drop(file);
+      // The name of the file must survive a power cut as well as its pages.
+      let directory = OpenOptions::new().read(true).open(parent);
+      directory.and_then(|dir| dir.sync_all()).map_err(|error| cannot_open(parent, &error))?;
+      Ok(())
+    }
+    Err(error) if error.kind() == io::ErrorKind::AlreadyExists => size(path).map(drop),
+    Err(error) => Err(cannot_open(path, &error).into()),
+  }
+}
+
+/// The bytes of what may be a database. Asked before SQLite opens it, because SQLite would wait on a
+/// pipe, and would take a file that is shorter than a page for an empty one and overwrite it.
+fn size(path: &Path) -> Result<u64, Fault> {
+  let found = path.metadata().map_err(|error| match error.kind() {
+    io::ErrorKind::NotFound => StoreError::Missing { path: path.to_owned() },
+    _ => cannot_open(path, &error),
+  })?;
+  if !found.is_file() {
+    let detail = "not a regular file".to_owned();
+    return Err(StoreError::CannotOpen { path: path.to_owned(), detail }.into());
+  }
+  if (1..SMALLEST_DATABASE).contains(&found.len()) {
+    return Err(StoreError::NotADatabase { path: path.to_owned() }.into());
+  }
+  Ok(found.len())
+}
+
+fn read_write(path: &Path) -> Result<Connection, Fault> {
+  let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+  let mut conn = Connection::open_with_flags(path, flags)?;
+  conn.busy_timeout(BUSY_TIMEOUT)?;
+  // Before anything else: what follows would write into a database that may not be ours.
+  let found = migrate::format(&conn, path)?;
+  if conn.is_readonly("main")? {
+    return Err(StoreError::ReadOnly { path: path.to_owned() }.into());
+  }
+  if found == 0 {
+    // Only possible before the first page is written; lets retention give space back one day.
+    conn.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
+  }
+  conn.pragma_update(None, "foreign_keys", true)?;
+  conn.pragma_update(None, "secure_delete", true)?;
+  conn.pragma_update(None, "trusted_schema", false)?;
+  conn.pragma_update(None, "temp_store", "MEMORY")?;
+  // Plain fsync does not reach the disk on macOS; elsewhere these do nothing.
+  conn.pragma_update(None, "fullfsync", true)?;
+  conn.pragma_update(None, "checkpoint_fullfsync", true)?;
+  conn.pragma_update(None, "synchronous", Durability::Synced.as_str())?;
+  write_ahead(&conn, path)?;
+  conn.query_row(&format!("PRAGMA journal_size_limit = {WAL_BYTES}"), [], |_| Ok(()))?;
+  migrate::migrate(&mut conn, path)?;
+  Ok(conn)
+}
+
+/// Switches to the write-ahead log, which stays switched for all later openers.
+fn write_ahead(conn: &Connection, path: &Path) -> Result<(), Fault> {
+  for _ in 0..WAL_ATTEMPTS {
+    let switch = conn.query_row("PRAGMA journal_mode = WAL", [], |row| row.get::<_, String>(0));
+    match switch.map_err(Fault::from) {
+      Ok(mode) if mode == "wal" => return Ok(()),
+      Ok(mode) => {
+        let detail = format!("this file system only allows the journal mode `{mode}`");
+        return Err(StoreError::CannotOpen { path: path.to_owned(), detail }.into());
+      }
+      // The switch does not wait its turn (it reads before it writes), so that openers at the same
+      // moment refuse each other. Taking and giving back the lock does wait.
+      Err(fault) if fault.is_busy() => conn.execute_batch("BEGIN EXCLUSIVE; COMMIT")?,
+      Err(fault) => return Err(fault),
+    }
+  }
+  Err(StoreError::Locked { path: path.to_owned() }.into())
+}
+
+fn read_only(path: &Path) -> Result<Connection, Fault> {
+  if size(path)? == 0 {
+    return Err(StoreError::Missing { path: path.to_owned() }.into());
+  }
+  let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+  let live = Connection::open_with_flags(path, flags).map_err(Fault::from);
+  let checked = live.and_then(|conn| check_read_only(conn, path));
+  match checked {
+    // Reading through the log needs its index file. Where that is missing and cannot be made, and
+    // there is no log either, nobody has the database open, and the file alone is all of it.
+    Err(fault) if fault.is_cannot_open() && !has_log(path) => {
+      let conn = Connection::open_with_flags(still(path), flags | OpenFlags::SQLITE_OPEN_URI)?;
+      check_read_only(conn, path)
+    }
+    checked => checked,
+  }
+}
+
+fn check_read_only(conn: Connection, path: &Path) -> Result<Connection, Fault> {
+  conn.busy_timeout(BUSY_TIMEOUT)?;
+  match migrate::format(&conn, path)? {
+    // Made by another process that is about to migrate it.
+    0 => Err(StoreError::Missing { path: path.to_owned() }.into()),
+    found if found < migrate::KNOWN => {
+      Err(StoreError::Older { found, known: migrate::KNOWN, path: path.to_owned() }.into())
+    }
+    _ => {
+      conn.pragma_update(None, "trusted_schema", false)?;
+      conn.pragma_update(None, "temp_store", "MEMORY")?;
+      Ok(conn)
+    }
+  }
+}
+
+fn has_log(path: &Path) -> bool {
+  let mut name = path.as_os_str().to_owned();
+  name.push("-wal");
+  PathBuf::from(name).metadata().is_ok_and(|log| log.len() > 0)
+}
+
+/// The URI by which SQLite opens a file without locks and log.
+fn still(path: &Path) -> String {
+  let mut uri = if path.is_absolute() { "file://".to_owned() } else { "file:".to_owned() };
+  for byte in column::path_bytes(path) {
+    match byte {
+      b'/' | b'-' | b'.' | b'_' | b'~' | b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' => {
+        uri.push(char::from(*byte));
+      }
+      _ => {
+        // Writing to a String cannot fail.
+        write!(uri, "%{byte:02X}").ok();
+      }
+    }
+  }
+  uri + "?immutable=1"
+}

@@ -1,0 +1,344 @@
+//! Recording a scan: the file, its blocks, and what happened, in one transaction.
+//!
+//! A daemon records every pass over every changed file, so only rows that changed are written, and rows
+//! whose block only moved get only their place.
+#![forbid(unsafe_code)]
+
+use std::{
+  collections::{HashMap, HashSet},
+  path::Path,
+};
+
+use rusqlite::{Connection, params};
+
+use super::{
+  BlockRow, Durability, FileStatus, Ledger, Micros, NewEvent, Pending, Revision, Stamp, StoreError,
+  block, block::Stored, column, column::path_bytes, error::Fault, event,
+};
+use crate::memory::{BlockId, ContentHash};
+
+/// What a scan found in one file.
+#[derive(Clone, Debug)]
+pub struct ScanRecord<'a> {
+  /// Absolute path.
+  pub path: &'a Path,
+  /// Its workspace.
+  pub workspace: &'a Path,
+  /// Its stamp, taken so that the content is known to be that of `hash`; `None` to read it again.
+  pub stamp: Option<Stamp>,
+  /// The hash of all of it.
+  pub hash: Option<ContentHash>,
+  /// Whether it is guarded.
+  pub status: FileStatus,
+  /// What a person should know about it.
+  pub note: Option<&'a str>,
+  /// All blocks that are in it. Those that the ledger has and this list has not are gone.
+  pub blocks: &'a [BlockRow],
+  /// Whether the first scan is done with this one.
+  pub adopted: bool,
+  /// What is still to be done.
+  pub pending: Pending,
+  /// The marker mode in force.
+  pub marker_mode: &'a str,
+  /// What happened.
+  pub events: &'a [NewEvent],
+  /// When.
+  pub at: Micros,
+}
+
+impl Ledger {
+  /// Records a scan and answers the id of the file. An id belongs to one file: a block that was in
+  /// another one until now is in this one from now on. Revisions are added or corrected, never taken
+  /// away.
+  pub fn record(&mut self, scan: &ScanRecord<'_>) -> Result<i64, StoreError> {
+    self.write(Durability::Seen, |tx, _| {
+      let file = upsert_file(tx, scan)?;
+      record_blocks(tx, file, scan)?;
+      event::append(tx, scan.events, scan.at)?;
+      Ok(file)
+    })
+  }
+}
+
+fn upsert_file(conn: &Connection, scan: &ScanRecord<'_>) -> Result<i64, Fault> {
+  let [dev, ino, size, mtime, ctime] = Stamp::columns(scan.stamp);
+  let id = conn
+    .prepare_cached(
+      "INSERT INTO file (path, workspace, dev, ino, size, mtime_ns, ctime_ns, hash, status, note,
+         adopted_at, scanned_at, pending, marker_mode)
+       VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)
+       ON CONFLICT (path) DO UPDATE SET workspace = ?2, dev = ?3, ino = ?4, size = ?5, mtime_ns = ?6,
+         ctime_ns = ?7, hash = ?8, status = ?9, note = ?10, adopted_at = coalesce(adopted_at, ?11),
+         scanned_at = ?12, pending = ?13, marker_mode = ?14
+       RETURNING id",
+    )?
+    .query_row(
+      params![
+        path_bytes(scan.path),
+        path_bytes(scan.workspace),
+        dev,
+        ino,
+        size,
+        mtime,
+        ctime,
+        scan.hash.map(|hash| hash.0),
+        scan.status.as_str(),
+        scan.note,
+        scan.adopted.then_some(scan.at),
+        scan.at,
+        scan.pending.bits(),
+        scan.marker_mode,
+      ],
+      |row| row.get(0),
+    )?;
+  Ok(id)
+}
+
+fn record_blocks(conn: &Connection, file: i64, scan: &ScanRecord<'_>) -> Result<(), Fault> {
+  let before = block::present(conn, file)?;
+  let before: HashMap<&BlockId, &Stored> =
+    before.iter().map(|stored| (&stored.row.id, stored)).collect();
+  let mut seen = HashSet::with_capacity(scan.blocks.len());
+  for row in scan.blocks {
+    if !seen.insert(&row.id) {
+      return Err(StoreError::RepeatedId { id: row.id.clone() }.into());
+    }
+    if let Some(stored) = before.get(&row.id) {
+      update(conn, file, stored, row, scan.at)?;
+    } else if let Some(stored) = block::by_id(conn, &row.id)? {
+      conn
+        .prepare_cached("UPDATE block SET present = 1, gone_at = NULL, file = ?2 WHERE key = ?1")?
+        .execute((stored.key, file))?;
+      update(conn, file, &stored, row, scan.at)?;
+    } else {
+      let key = insert(conn, file, row, scan.at)?;
+      write_revisions(conn, key, &[], &row.revisions)?;
+    }
+  }
+  for stored in before.values().filter(|stored| !seen.contains(&stored.row.id)) {
+    conn
+      .prepare_cached("UPDATE block SET present = 0, gone_at = ?2 WHERE key = ?1")?
+      .execute((stored.key, scan.at))?;
+  }
+  Ok(())
+}
+
+fn insert(conn: &Connection, file: i64, row: &BlockRow, at: Micros) -> Result<i64, Fault> {
+  let mut statement = conn.prepare_cached(
+    "INSERT INTO block (id, file, present, ordinal, start_line, end_line, hash, norm_hash, lines,
+       marker, state, state_at, codes, score, findings)
+     VALUES (?1, ?2, 1, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
+  )?;
+  let key = statement.insert(params![
+    row.id.as_str(),
+    file,
+    row.ordinal,
+    row.start_line,
+    row.end_line,
+    row.hash.0,
+    row.norm_hash.0,
+    block::join_lines(&row.lines),
+    row.marker.as_ref().map(BlockId::as_str),
+    row.state.as_str(),
+    at,
+    column::join_codes(&row.codes),
+    column::score(row.score),
+    row.findings_json,
+  ])?;
+  Ok(key)
+}
+
+fn update(
+  conn: &Connection,
+  file: i64,
+  stored: &Stored,
+  row: &BlockRow,
+  at: Micros,
+) -> Result<(), Fault> {
+  let old = &stored.row;
+  if !same_content(old, row) {
+    conn
+      .prepare_cached(
+        "UPDATE block SET file = ?2, ordinal = ?3, start_line = ?4, end_line = ?5, hash = ?6,
+           norm_hash = ?7, lines = ?8, marker = ?9, codes = ?10, score = ?11, findings = ?12,
+           state_at = iif(state = ?13, state_at, ?14), state = ?13
+         WHERE key = ?1",
+      )?
+      .execute(params![
+        stored.key,
+        file,
+        row.ordinal,
+        row.start_line,
+        row.end_line,
+        row.hash.0,
+        row.norm_hash.0,
+        block::join_lines(&row.lines),
+        row.marker.as_ref().map(BlockId::as_str),
+        column::join_codes(&row.codes),
+        column::score(row.score),
+        row.findings_json,
+        row.state.as_str(),
+        at,
+      ])?;
+  } else if (old.ordinal, old.start_line, old.end_line)
+    != (row.ordinal, row.start_line, row.end_line)
+  {
+    conn
+      .prepare_cached(
+        "UPDATE block SET ordinal = ?2, start_line = ?3, end_line = ?4 WHERE key = ?1",
+      )?
+      .execute((stored.key, row.ordinal, row.start_line, row.end_line))?;
+  }
+  write_revisions(conn, stored.key, &old.revisions, &row.revisions)
+}
+
+/// Whether two rows differ at most in their place.
+fn same_content(old: &BlockRow, new: &BlockRow) -> bool {
+  old.hash == new.hash
+    && old.norm_hash == new.norm_hash
+    && old.lines == new.lines
+    && old.marker == new.marker
+    && old.state == new.state
+    && old.codes == new.codes
+    && column::score(old.score).to_bits() == column::score(new.score).to_bits()
+    && old.findings_json == new.findings_json
+}
+
+fn write_revisions(
+  conn: &Connection,
+  block: i64,
+  old: &[Revision],
+  new: &[Revision],
+) -> Result<(), Fault> {
+  for revision in new {
+    // Numbers count from 0 without a gap, so a revision stands at its number.
+    if old.get(revision.number as usize) == Some(revision) {
+      continue;
+    }
+    conn
+      .prepare_cached(
+        "INSERT INTO revision (block, number, source, trust, attestation, session, at)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+         ON CONFLICT (block, number) DO UPDATE SET source = ?3, trust = ?4, attestation = ?5,
+           session = ?6, at = ?7",
+      )?
+      .execute(params![
+        block,
+        revision.number,
+        revision.source.as_str(),
+        revision.trust.as_str(),
+        revision.attestation.as_str(),
+        revision.session,
+        revision.at,
+      ])?;
+  }
+  Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+  use super::*;
+  use crate::{
+    detect::Code,
+    provenance::{Attestation, Source, State, Trust},
+    store::tests::{Home, block, id, scan},
+  };
+
+  #[test]
+  fn a_scan_comes_back_as_it_was_recorded() {
+    let mut ledger = Home::new().ledger();
+    let mut rows = vec![block("aaaaa1", 0), block("aaaaa2", 1)];
+    rows[1].codes = vec![Code::EditedBlock, Code::ForgedMarker];
+    rows[1].state = State::Flagged;
+    rows[1].score = 0.25;
+    rows[1].marker = Some(id("aaaaa1"));
+    rows[1].findings_json = "[1]".into();
+    let second = Revision {
+      number: 1,
+      source: Source::new("web_fetch:example.com"),
+      trust: Trust::Hostile,
+      attestation: Attestation::ContentHashed,
+      session: Some("s".into()),
+      at: 5,
+    };
+    rows[1].revisions.push(second);
+    let file = ledger.record(&ScanRecord { adopted: true, ..scan("/w/a.md", &rows, 7) }).unwrap();
+    assert_eq!(ledger.blocks(file).unwrap(), rows);
+    let found = ledger.file(Path::new("/w/a.md")).unwrap().unwrap();
+    assert_eq!((found.id, found.adopted_at, found.scanned_at), (file, Some(7), Some(7)));
+    assert_eq!(ledger.record(&scan("/w/a.md", &rows, 9)).unwrap(), file);
+    let again = ledger.file(Path::new("/w/a.md")).unwrap().unwrap();
+    assert_eq!((again.adopted_at, again.scanned_at), (Some(7), Some(9)), "adopted once");
+  }
+
+  #[test]
+  fn a_block_that_vanishes_keeps_its_history_and_may_come_back() {
+    let mut ledger = Home::new().ledger();
+    let both = [block("aaaaa1", 0), block("aaaaa2", 1)];
+    let file = ledger.record(&scan("/w/a.md", &both, 1)).unwrap();
+    ledger.record(&scan("/w/a.md", &both[..1], 2)).unwrap();
+    assert_eq!(ledger.blocks(file).unwrap(), both[..1]);
+    let gone = ledger.block(&id("aaaaa2")).unwrap().unwrap();
+    assert!(!gone.present);
+    assert_eq!(gone.block.revisions, both[1].revisions);
+    assert!(ledger.marker_ids(Path::new("/w/a.md")).unwrap().contains(&id("aaaaa2")));
+
+    let mut back = both[1].clone();
+    back.hash = ContentHash::of(b"edited");
+    back.revisions = vec![Revision { number: 1, at: 3, ..both[1].revisions[0].clone() }];
+    ledger.record(&scan("/w/a.md", &[both[0].clone(), back.clone()], 3)).unwrap();
+    let found = ledger.block(&id("aaaaa2")).unwrap().unwrap();
+    assert!(found.present);
+    assert_eq!(found.block.hash, back.hash);
+    assert_eq!(found.block.revisions.len(), 2, "the first revision stays");
+  }
+
+  #[test]
+  fn an_id_belongs_to_one_file() {
+    let mut ledger = Home::new().ledger();
+    let rows = [block("aaaaa1", 0)];
+    let first = ledger.record(&scan("/w/a.md", &rows, 1)).unwrap();
+    let second = ledger.record(&scan("/w/b.md", &rows, 2)).unwrap();
+    assert_eq!(ledger.blocks(first).unwrap(), []);
+    assert_eq!(ledger.blocks(second).unwrap(), rows);
+  }
+
+  #[test]
+  fn two_blocks_with_one_id_are_refused_and_nothing_is_recorded() {
+    let mut ledger = Home::new().ledger();
+    let rows = [block("aaaaa1", 0), block("aaaaa1", 1)];
+    let error = ledger.record(&scan("/w/a.md", &rows, 1)).unwrap_err();
+    assert!(matches!(error, StoreError::RepeatedId { .. }));
+    assert_eq!(ledger.files().unwrap(), []);
+  }
+
+  #[test]
+  fn only_rows_that_changed_are_written() {
+    let mut ledger = Home::new().ledger();
+    let mut rows: Vec<BlockRow> =
+      (0..10_000).map(|n| block(&format!("{:06x}", n + 0x10_0000), n)).collect();
+    let file = ledger.record(&scan("/w/a.md", &rows, 1)).unwrap();
+    let changes = |ledger: &Ledger| ledger.conn.total_changes();
+    let before = changes(&ledger);
+    ledger.record(&scan("/w/a.md", &rows, 2)).unwrap();
+    assert_eq!(changes(&ledger) - before, 1, "the row of the file");
+
+    rows[5000].state = State::Flagged;
+    rows[5000].revisions[0].source = Source::new("exec");
+    let before = changes(&ledger);
+    ledger.record(&scan("/w/a.md", &rows, 3)).unwrap();
+    assert_eq!(changes(&ledger) - before, 3, "file, block, revision");
+    assert_eq!(ledger.blocks(file).unwrap(), rows);
+
+    let moved: Vec<BlockRow> = rows
+      .iter()
+      .map(|row| BlockRow {
+        ordinal: row.ordinal + 1,
+        start_line: row.start_line + 2,
+        ..row.clone()
+      })
+      .collect();
+    ledger.record(&scan("/w/a.md", &moved, 4)).unwrap();
+    assert_eq!(ledger.blocks(file).unwrap(), moved);
+  }
+}

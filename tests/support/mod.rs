@@ -1,0 +1,232 @@
+//! Runs the real binary in a world of its own.
+//!
+//! A test says what is there, what is typed and what comes out; both streams are compared exactly,
+//! and expected to be empty where nothing is said. In arguments, files and expectations `[TMP]`
+//! stands for the directory of the test.
+
+mod background;
+mod text;
+
+pub(crate) use background::Background;
+
+use {
+  std::{
+    ffi::{OsStr, OsString},
+    fs,
+    io::Write as _,
+    os::unix::ffi::{OsStrExt as _, OsStringExt as _},
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+    rc::Rc,
+    time::Duration,
+  },
+  tempfile::TempDir,
+};
+
+/// Longest time that a command may take; far more than any needs on a busy machine.
+pub(crate) const DEADLINE: Duration = Duration::from_mins(1);
+
+/// The configuration file below `[TMP]`.
+pub(crate) const CONFIG: &str = "memfw/config/config.toml";
+
+/// One command line with what surrounds it and what is expected of it.
+#[must_use = "nothing happens before `run`"]
+pub(crate) struct Test {
+  temp: Rc<TempDir>,
+  args: Vec<OsString>,
+  env: Vec<(OsString, OsString)>,
+  stdin: Vec<u8>,
+  stdout: String,
+  stderr: String,
+  status: i32,
+  files: Vec<(PathBuf, Vec<u8>)>,
+}
+
+/// The world that a command has left behind.
+pub(crate) struct World {
+  temp: Rc<TempDir>,
+}
+
+impl World {
+  /// The next command in the same world.
+  pub(crate) fn then(self) -> Test {
+    Test::within(self.temp)
+  }
+}
+
+/// What a command answered, with the directory of the test as `[TMP]`.
+#[derive(Debug)]
+pub(crate) struct Output {
+  pub(crate) stdout: String,
+  pub(crate) stderr: String,
+  pub(crate) status: i32,
+}
+
+impl Test {
+  /// An empty workspace, an empty home, no configuration.
+  pub(crate) fn new() -> Self {
+    // A path of always the same length, so that tables come out alike everywhere.
+    let temp = tempfile::Builder::new().prefix("memfw-").tempdir_in("/tmp").unwrap();
+    for dir in ["home", "workspace"] {
+      fs::create_dir(temp.path().join(dir)).unwrap();
+    }
+    Self::within(Rc::new(temp))
+  }
+
+  fn within(temp: Rc<TempDir>) -> Self {
+    Self {
+      temp,
+      args: Vec::new(),
+      env: Vec::new(),
+      stdin: Vec::new(),
+      stdout: String::new(),
+      stderr: String::new(),
+      status: 0,
+      files: Vec::new(),
+    }
+  }
+
+  /// The directory that `[TMP]` stands for.
+  pub(crate) fn tmp(&self) -> &Path {
+    self.temp.path()
+  }
+
+  /// A file of the workspace.
+  pub(crate) fn memory(self, file: &str, text: impl AsRef<[u8]>) -> Self {
+    let path = Path::new("workspace").join(file);
+    self.write(path, text)
+  }
+
+  /// The configuration file.
+  pub(crate) fn config(self, text: impl AsRef<[u8]>) -> Self {
+    self.write(CONFIG, text)
+  }
+
+  /// Any file below `[TMP]`, with its directories.
+  pub(crate) fn write(self, path: impl AsRef<Path>, text: impl AsRef<[u8]>) -> Self {
+    let path = self.tmp().join(path);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, self.expand(text.as_ref())).unwrap();
+    self
+  }
+
+  /// More arguments.
+  pub(crate) fn args<A: AsRef<OsStr>>(mut self, args: impl IntoIterator<Item = A>) -> Self {
+    for arg in args {
+      let arg = self.expand(arg.as_ref().as_bytes());
+      self.args.push(OsString::from_vec(arg));
+    }
+    self
+  }
+
+  /// One more variable of the environment, which is otherwise empty.
+  pub(crate) fn env(mut self, name: &str, value: impl AsRef<OsStr>) -> Self {
+    let value = self.expand(value.as_ref().as_bytes());
+    self.env.push((name.into(), OsString::from_vec(value)));
+    self
+  }
+
+  /// What comes in through standard input.
+  pub(crate) fn stdin(mut self, text: impl AsRef<[u8]>) -> Self {
+    self.stdin = text.as_ref().to_vec();
+    self
+  }
+
+  /// The expected standard output; one that begins with a line end is written indented.
+  pub(crate) fn stdout(mut self, text: &str) -> Self {
+    self.stdout = text::unindent(text);
+    self
+  }
+
+  /// The expected standard error; one that begins with a line end is written indented.
+  pub(crate) fn stderr(mut self, text: &str) -> Self {
+    self.stderr = text::unindent(text);
+    self
+  }
+
+  /// The expected exit status.
+  pub(crate) fn status(mut self, status: i32) -> Self {
+    self.status = status;
+    self
+  }
+
+  /// What a file of the workspace must hold afterwards.
+  pub(crate) fn expect_file(mut self, file: &str, text: impl AsRef<[u8]>) -> Self {
+    let path = self.tmp().join("workspace").join(file);
+    self.files.push((path, self.expand(text.as_ref())));
+    self
+  }
+
+  /// Runs the command and compares everything.
+  #[track_caller]
+  pub(crate) fn run(self) -> World {
+    let output = self.output();
+    text::compare("standard error", &self.stderr, &output.stderr);
+    text::compare("standard output", &self.stdout, &output.stdout);
+    assert_eq!(self.status, output.status, "exit status of {:?}", self.args);
+    for (path, expected) in &self.files {
+      let found = fs::read(path).unwrap();
+      let shown = path.display().to_string();
+      text::compare(&shown, &text::visible(expected), &text::visible(&found));
+    }
+    World { temp: self.temp }
+  }
+
+  /// Runs the command and gives its answer as JSON; only exit status and standard error are
+  /// compared.
+  #[track_caller]
+  pub(crate) fn json(self) -> serde_json::Value {
+    let output = self.output();
+    text::compare("standard error", &self.stderr, &output.stderr);
+    assert_eq!(self.status, output.status, "exit status of {:?}", self.args);
+    serde_json::from_str(&output.stdout).expect(&output.stdout)
+  }
+
+  /// Runs the command and compares nothing.
+  #[track_caller]
+  pub(crate) fn output(&self) -> Output {
+    let mut command = self.command();
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut input = child.stdin.take().unwrap();
+    let stdin = self.stdin.clone();
+    // In a thread, for the command may answer before it has read everything, or read nothing.
+    let writer = std::thread::spawn(move || input.write_all(&stdin).is_ok());
+    let mut background = Background::new(child);
+    let status = background.wait();
+    writer.join().unwrap();
+    Output {
+      stdout: self.collapse(&background.stdout()),
+      stderr: self.collapse(&background.stderr()),
+      status: status.code().expect("the command was killed by a signal"),
+    }
+  }
+
+  /// Starts the command and leaves it running, as for `memfw run`; it is killed when dropped.
+  pub(crate) fn start(&self) -> Background {
+    let mut command = self.command();
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    Background::new(command.spawn().unwrap())
+  }
+
+  fn command(&self) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_memfw"));
+    command
+      .args(&self.args)
+      .current_dir(self.tmp().join("workspace"))
+      .env_clear()
+      .env("HOME", self.tmp().join("home"))
+      .env("MEMFW_HOME", self.tmp().join("memfw"))
+      .envs(self.env.iter().map(|(name, value)| (name, value)));
+    command
+  }
+
+  fn expand(&self, bytes: &[u8]) -> Vec<u8> {
+    text::replace(bytes, b"[TMP]", self.tmp().as_os_str().as_bytes())
+  }
+
+  fn collapse(&self, bytes: &[u8]) -> String {
+    let bytes = text::replace(bytes, self.tmp().as_os_str().as_bytes(), b"[TMP]");
+    String::from_utf8(bytes).expect("the output is not UTF-8")
+  }
+}
