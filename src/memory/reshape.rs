@@ -96,7 +96,7 @@ fn wrappers(
       continue;
     };
     let Some(marker) = facts.tags.get(id) else { continue };
-    if let Some((start, end)) = ends(bytes, blocks, first, at) {
+    if let Some((start, end)) = ends(bytes, document, first, at) {
       used.insert(id);
       let eol = line::eol(line::slice(bytes, start..line::line_end(bytes, start)));
       let whole = |text: &str| [text.as_bytes(), eol].concat();
@@ -107,14 +107,28 @@ fn wrappers(
   inserts
 }
 
-/// Where the blocks `first..after` start and end, if that is at line bounds.
-fn ends(bytes: &[u8], blocks: &[Block], first: usize, after: usize) -> Option<(usize, usize)> {
+/// Where the blocks `first..after` start and end, if that is at line bounds once the id comments are
+/// gone; text that continues the line of a placeholder is not.
+fn ends(
+  bytes: &[u8],
+  document: &Document,
+  first: usize,
+  after: usize,
+) -> Option<(usize, usize)> {
+  let blocks = document.blocks();
   let start = blocks.get(first)?.parts.first()?.start;
   let end = blocks.get(after.checked_sub(1)?)?.parts.last()?.end;
-  // Text that continues the line of a placeholder, or stands behind a byte order mark, which is fine.
-  let at_start = start == 0
-    || matches!(bytes.get(start - 1), Some(b'\n' | b'\r'))
-    || bytes.get(..start) == Some(b"\xef\xbb\xbf");
+  let mut line = start;
+  let at = document.segments().partition_point(|segment| segment.span.end <= start);
+  for segment in document.segments().get(..at)?.iter().rev() {
+    if !matches!(segment.kind, SegmentKind::IdMark(_)) || segment.span.end != line {
+      break;
+    }
+    line = segment.span.start;
+  }
+  let at_start = line == 0
+    || matches!(bytes.get(line - 1), Some(b'\n' | b'\r'))
+    || bytes.get(..line) == Some(b"\xef\xbb\xbf");
   at_start.then_some((start, end))
 }
 
