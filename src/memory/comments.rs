@@ -57,6 +57,8 @@ pub struct Comments {
   pub continued: Vec<Continued>,
   /// Marker lines with a known id that are text because they repeat an id or stand inside another.
   pub forged: Vec<Range<usize>>,
+  /// Whether `memfw` stands anywhere at all.
+  pub mentioned: bool,
   /// What each matched opener encloses; an opener that is never closed encloses up to `usize::MAX`.
   pub enclosures: Vec<(BlockId, Range<usize>)>,
 }
@@ -66,7 +68,8 @@ static WORD: LazyLock<AhoCorasick> =
 
 /// Finds the comments in `bytes` from `from` on.
 pub fn find(bytes: &[u8], from: usize, known: &Known) -> Comments {
-  let mut scan = Scan { bytes, known, out: Comments::default(), opened: HashSet::new(), open: None };
+  let mut scan =
+    Scan { bytes, known, out: Comments::default(), opened: HashSet::new(), open: None };
   if known.markers.is_empty() && known.placeholders.is_empty() {
     return scan.out;
   }
@@ -76,6 +79,7 @@ pub fn find(bytes: &[u8], from: usize, known: &Known) -> Comments {
   let mut current: Option<Range<usize>> = None;
   for hit in WORD.find_iter(bytes.get(from..).unwrap_or_default()) {
     let word = from + hit.start();
+    scan.out.mentioned = true;
     if let Some(line) = &current {
       if word < line.end {
         words.push(word);
@@ -184,8 +188,7 @@ impl Scan<'_> {
       return span.end;
     }
     // A region may end inside a later line.
-    let inside = end < self.bytes.len()
-      && !matches!(self.bytes.get(end - 1), Some(b'\n' | b'\r'));
+    let inside = end < self.bytes.len() && !matches!(self.bytes.get(end - 1), Some(b'\n' | b'\r'));
     if inside {
       self.widen(&(end..line::line_end(self.bytes, end)), self.out.holes.len() - 1);
     }
@@ -228,9 +231,8 @@ impl Scan<'_> {
   /// must not depend on them.
   fn short_forms(&mut self, span: &Range<usize>, first: usize) {
     let ours = self.out.holes.get(first..).unwrap_or_default();
-    let firm = |hole: Option<&Hole>| {
-      hole.is_none_or(|hole| matches!(hole.kind, HoleKind::Placeholder(_)))
-    };
+    let firm =
+      |hole: Option<&Hole>| hole.is_none_or(|hole| matches!(hole.kind, HoleKind::Placeholder(_)));
     let (mut found, mut all_filled) = (Vec::new(), true);
     let mut at = span.start;
     for index in 0..=ours.len() {
@@ -238,12 +240,13 @@ impl Scan<'_> {
       let gap = at..next.map_or(span.end, |hole| hole.span.start).max(at);
       at = next.map_or(at, |hole| hole.span.end);
       let text = line::slice(self.bytes, gap.clone());
-      let id = placeholder::short_id(text.trim_ascii())
-        .filter(|id| self.known.placeholders.contains(id));
+      let id =
+        placeholder::short_id(text.trim_ascii()).filter(|id| self.known.placeholders.contains(id));
       all_filled &= id.is_some() || line::is_blank(text);
       if let Some(id) = id {
         let before = index.checked_sub(1).and_then(|before| ours.get(before));
-        found.push((firm(before) && firm(next), Hole { span: gap, kind: HoleKind::Placeholder(id) }));
+        found
+          .push((firm(before) && firm(next), Hole { span: gap, kind: HoleKind::Placeholder(id) }));
       }
     }
     let found = found.into_iter().filter(|(firm, _)| all_filled || *firm).map(|(_, hole)| hole);
@@ -274,9 +277,7 @@ impl Scan<'_> {
       if let Some(last) = ours.last_mut() {
         last.span.end = span.end;
       }
-    } else if !rest_blank
-      && let Some(Hole { kind: HoleKind::Placeholder(id), .. }) = ours.last()
-    {
+    } else if !rest_blank && let Some(Hole { kind: HoleKind::Placeholder(id), .. }) = ours.last() {
       self.out.continued.push(Continued { id: id.clone(), rest });
     }
   }

@@ -66,7 +66,9 @@ impl Fate {
   /// The known block, if there is one.
   pub const fn known(&self) -> Option<usize> {
     match self {
-      Self::Unchanged { known } | Self::Moved { known } | Self::Edited { known, .. } => Some(*known),
+      Self::Unchanged { known } | Self::Moved { known } | Self::Edited { known, .. } => {
+        Some(*known)
+      }
       Self::Inserted => None,
     }
   }
@@ -208,7 +210,8 @@ impl Pairs {
         }
       }
       // An id comment names the block itself.
-      for id in known.marker.iter().chain((known.marker.as_ref() != Some(&known.id)).then_some(&known.id))
+      for id in
+        known.marker.iter().chain((known.marker.as_ref() != Some(&known.id)).then_some(&known.id))
       {
         marked.entry(id).or_default().push_back(at);
       }
@@ -221,7 +224,9 @@ impl Pairs {
     for (at, block) in blocks.iter().enumerate().filter(|(at, _)| self.block_is_free(*at)) {
       shared.clear();
       for line in block.lines.iter().filter(|line| line.kind == LineKind::Text) {
-        for known in holders.get(&line.hash).filter(|of| of.len() <= MAX_HOLDERS).into_iter().flatten() {
+        for known in
+          holders.get(&line.hash).filter(|of| of.len() <= MAX_HOLDERS).into_iter().flatten()
+        {
           *shared.entry(*known).or_default() += 1;
         }
       }
@@ -257,8 +262,7 @@ impl Pairs {
 
   /// One free block and one free known block between the same neighbours.
   fn by_neighbours(&mut self) {
-    let free: Vec<usize> =
-      (0..self.of_block.len()).filter(|at| self.block_is_free(*at)).collect();
+    let free: Vec<usize> = (0..self.of_block.len()).filter(|at| self.block_is_free(*at)).collect();
     for at in free {
       let before = match at.checked_sub(1) {
         None => Some(0),
@@ -355,7 +359,8 @@ impl Pool {
     let holder = |line: &crate::memory::Line| {
       (self.lines.get(&line.hash)).filter(|_| line.kind != LineKind::Blank)?.front().copied()
     };
-    let telling = block.lines.iter().any(|line| line.kind == LineKind::Text && holder(line).is_some());
+    let telling =
+      block.lines.iter().any(|line| line.kind == LineKind::Text && holder(line).is_some());
     if !telling {
       let mut held: HashMap<usize, usize> = HashMap::new();
       for line in &block.lines {
@@ -363,7 +368,8 @@ impl Pool {
           *held.entry(*at).or_default() += 1;
         }
       }
-      let whole = |at: usize| known.get(at).map(|known| known.lines.len()) <= held.get(&at).copied();
+      let whole =
+        |at: usize| known.get(at).map(|known| known.lines.len()) <= held.get(&at).copied();
       let all = || block.lines.iter().all(|l| l.kind == LineKind::Blank || holder(l).is_some());
       if !block.lines.iter().filter_map(holder).any(whole) && !all() {
         return None;
@@ -371,7 +377,9 @@ impl Pool {
     }
     let mut from = None;
     let mut fresh = Vec::new();
-    for (at, line) in block.lines.iter().enumerate().filter(|(_, line)| line.kind != LineKind::Blank) {
+    for (at, line) in
+      block.lines.iter().enumerate().filter(|(_, line)| line.kind != LineKind::Blank)
+    {
       match self.take(line.hash) {
         Some(known) if from.is_none() && (!telling || line.kind == LineKind::Text) => {
           from = Some(known);

@@ -87,6 +87,11 @@ pub(crate) fn is_blank(bytes: &[u8]) -> bool {
   bytes.iter().all(|b| matches!(b, b' ' | b'\t' | 0x0b | 0x0c | b'\n' | b'\r'))
 }
 
+/// How many newlines there are.
+pub(crate) fn newlines(bytes: &[u8]) -> usize {
+  bytes.split(|b| *b == b'\n').count() - 1
+}
+
 /// The hash of one line's content.
 pub(crate) fn hash_of<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> [u8; 8] {
   let mut hasher = Sha256::new();
@@ -111,9 +116,12 @@ mod tests {
 
   #[test]
   fn every_kind_of_line_end_ends_a_line() {
-    for (text, ends) in
-      [(&b"a\nb"[..], vec![2, 3]), (b"a\r\nb\r\n", vec![3, 6]), (b"a\rb\r", vec![2, 4]), (b"\r\r\n", vec![1, 3])]
-    {
+    for (text, ends) in [
+      (&b"a\nb"[..], vec![2, 3]),
+      (b"a\r\nb\r\n", vec![3, 6]),
+      (b"a\rb\r", vec![2, 4]),
+      (b"\r\r\n", vec![1, 3]),
+    ] {
       let mut found = Vec::new();
       let mut at = 0;
       while at < text.len() {

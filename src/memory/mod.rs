@@ -3,13 +3,15 @@
 //! Nothing here fails on input: whatever the bytes are, they are tiled into segments, and what is odd
 //! about them comes back as values.
 
+mod builder;
 pub mod comments;
 pub mod compare;
 pub mod document;
 pub mod id;
 pub mod line;
-pub mod marker;
 pub mod markdown;
+pub mod marker;
+mod outline;
 pub mod placeholder;
 pub mod plan;
 pub mod reshape;
@@ -20,6 +22,6 @@ pub use compare::{Comparison, Fate, KnownBlock, KnownLine, compare};
 pub use document::{Block, Continued, Document, Known, Segment, SegmentKind};
 pub use id::{BlockId, ContentHash};
 pub use line::Line;
-pub use marker::Marker;
 pub use markdown::BlockKind;
+pub use marker::Marker;
 pub use plan::{Action, Facts, Judged, MarkerMode, Plan, Redaction, RedactionKind, plan};
