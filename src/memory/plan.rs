@@ -145,7 +145,7 @@ pub fn plan(
         let id = new_id();
         let replacement = replacement.unwrap_or_else(|| placeholder::redact(original, &id));
         let from = block.parts.first().map_or(0, |part| part.start);
-        let above = line::slice(bytes, from..span.start).iter().filter(|b| **b == b'\n').count();
+        let above = line::newlines(line::slice(bytes, from..span.start));
         redactions.push(Redaction {
           id,
           original: original.to_vec(),
