@@ -13,6 +13,8 @@ use super::language::is_language;
 const MAX_WORDS: usize = 32;
 /// A longer encoded word is cut: its start is enough to judge it.
 const MAX_WORD: usize = 64 * 1024;
+/// How often one word may be encoded.
+const MAX_LAYERS: usize = 2;
 /// A shorter run is an identifier.
 const MIN_RUN: usize = 16;
 
@@ -37,7 +39,7 @@ pub(super) fn decoded(text: &str) -> Vec<Decoded> {
       let (end, joined) = join_lines(bytes, at, at + length);
       let run = joined.as_deref().unwrap_or_else(|| bytes.get(at..end).unwrap_or_default());
       let run = run.get(..MAX_WORD).unwrap_or(run);
-      if let Some(text) = decode_run(run) {
+      if let Some(text) = decode_run(run, MAX_LAYERS) {
         found.push(Decoded { span: at..end, text });
         at = end;
         continue;
@@ -88,7 +90,7 @@ fn join_lines(bytes: &[u8], start: usize, first_end: usize) -> (usize, Option<Ve
   (end, joined)
 }
 
-fn decode_run(run: &[u8]) -> Option<String> {
+fn decode_run(run: &[u8], layers: usize) -> Option<String> {
   let bytes = if run.contains(&b'%') {
     percent(run)?
   } else if run.starts_with(b"\\x") || run.starts_with(b"\\u00") {
@@ -111,7 +113,15 @@ fn decode_run(run: &[u8]) -> Option<String> {
       String::from_utf8(bytes).ok()?
     }
   };
-  is_language(&text).then_some(text)
+  if is_language(&text) {
+    return Some(text);
+  }
+  // Encoded twice: what came out is one encoded word.
+  let inner = text.trim().as_bytes();
+  if layers > 1 && inner.len() >= MIN_RUN && inner.iter().all(|b| RUN[*b as usize]) {
+    return decode_run(inner, layers - 1);
+  }
+  None
 }
 
 fn percent(run: &[u8]) -> Option<Vec<u8>> {
