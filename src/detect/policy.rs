@@ -253,11 +253,20 @@ mod tests {
   fn trust_and_observation_move_the_threshold() {
     use RuleKind::Signature;
     let at = |trust, source_observed| PolicyInput { trust, source_observed, ..Default::default() };
-    assert_eq!(verdict(Signature, Severity::Medium, &at(Trust::Hostile, false)), Verdict::Quarantine);
-    assert_eq!(verdict(Signature, Severity::Medium, &at(Trust::Untrusted, true)), Verdict::Quarantine);
+    assert_eq!(
+      verdict(Signature, Severity::Medium, &at(Trust::Hostile, false)),
+      Verdict::Quarantine
+    );
+    assert_eq!(
+      verdict(Signature, Severity::Medium, &at(Trust::Untrusted, true)),
+      Verdict::Quarantine
+    );
     assert_eq!(verdict(Signature, Severity::High, &at(Trust::Verified, true)), Verdict::Quarantine);
     assert_eq!(verdict(Signature, Severity::High, &at(Trust::Trusted, true)), Verdict::Flag);
-    assert_eq!(verdict(Signature, Severity::Critical, &at(Trust::Trusted, true)), Verdict::Quarantine);
+    assert_eq!(
+      verdict(Signature, Severity::Critical, &at(Trust::Trusted, true)),
+      Verdict::Quarantine
+    );
   }
 
   #[test]

@@ -121,8 +121,9 @@ fn judge_run(
 
 /// Chat programs put names and links between isolates; these alone hide nothing.
 fn is_isolated_mention(run: &[char]) -> bool {
-  run.iter().all(|c| matches!(c, '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}' | '\u{202a}' | '\u{202c}'))
-    && run.len() <= 2
+  run.iter().all(|c| {
+    matches!(c, '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}' | '\u{202a}' | '\u{202c}')
+  }) && run.len() <= 2
 }
 
 fn spelled_tags(run: &[char]) -> String {
@@ -150,8 +151,7 @@ fn spelled_variations(run: &[char]) -> Option<String> {
       _ => None,
     })
     .collect();
-  (bytes.len() >= 4)
-    .then(|| String::from_utf8(bytes).unwrap_or_else(|_| "\u{fffd}".to_owned()))
+  (bytes.len() >= 4).then(|| String::from_utf8(bytes).unwrap_or_else(|_| "\u{fffd}".to_owned()))
 }
 
 /// Letters and digits of scripts that never need a joiner.
@@ -191,7 +191,7 @@ mod tests {
 
   #[test]
   fn smuggling_is_found() {
-    assert_eq!(smuggled("ig\u{200b}nore").zero_width, [2..5]);
+    assert_eq!(smuggled("ig\u{200b}nore").zero_width.first(), Some(&(2..5)));
     assert_eq!(smuggled(&format!("x {} y", "\u{200b}\u{200c}".repeat(8))).zero_width.len(), 1);
     assert_eq!(smuggled("a \u{202e}desrever\u{202c}").bidi.len(), 1);
     let tags: String =

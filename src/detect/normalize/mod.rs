@@ -102,7 +102,13 @@ fn unicode_findings(
     } else {
       (Severity::Medium, RuleKind::Trigger)
     };
-    out.note(Code::TagCharacters, severity, kind, span.clone(), "text is spelled in characters without a glyph");
+    out.note(
+      Code::TagCharacters,
+      severity,
+      kind,
+      span.clone(),
+      "text is spelled in characters without a glyph",
+    );
     hidden.push(HiddenText { text: spelled, map: Map::Whole(span.clone()), within: span });
   }
   let disguised = script::disguised(text, |c| invisible::classify(c).is_some()).words;

@@ -135,23 +135,19 @@ impl RuleSet {
     {
       return None;
     }
-    let (span, place) = match &rule.pattern {
-      Some(pattern) => {
-        let range = if near { seen.range_around() } else { unit.range.clone() };
-        let window = seen.text.get(range.clone())?;
-        let places = pattern.find_iter(window).filter(|hit| !hit.is_empty()).take(MAX_PLACES);
-        let hit = places
-          .map(|hit| range.start + hit.start()..range.start + hit.end())
-          .find(|hit| !rule.guards.negated || !self.is_negated(seen, hit.start))?;
-        (hit.clone(), hit.start)
-      }
-      None => {
-        let place = seen
-          .words_of(rule.anchor)
-          .map(|word| word.start as usize)
-          .find(|start| !rule.guards.negated || !self.is_negated(seen, *start))?;
-        (unit.range.clone(), place)
-      }
+    let allowed = |place: usize| !rule.guards.negated || !self.is_negated(seen, place);
+    let (span, place) = if let Some(pattern) = &rule.pattern {
+      let range = if near { seen.range_around() } else { unit.range.clone() };
+      let window = seen.text.get(range.clone())?;
+      let places = pattern.find_iter(window).filter(|hit| !hit.is_empty()).take(MAX_PLACES);
+      let span = places
+        .map(|hit| range.start + hit.start()..range.start + hit.end())
+        .find(|span| allowed(span.start))?;
+      (span.clone(), span.start)
+    } else {
+      let place =
+        seen.words_of(rule.anchor).map(|word| word.start as usize).find(|place| allowed(*place))?;
+      (unit.range.clone(), place)
     };
     let excused = (rule.guards.quoted && is_quoted(seen.text, &unit.range, place))
       || (rule.guards.reported && self.is_reported(seen));
@@ -191,9 +187,9 @@ impl RuleSet {
       let gap = seen.text.get(end.min(place)..place).unwrap_or_default();
       gap.split_ascii_whitespace().count() < NEGATION_WORDS
         && !gap.contains([',', ':', ';', '(', '|', '—', '，', '、'])
-        && !seen.words_of(self.unnegate).any(|back| {
-          back.start as usize >= word.start as usize && back.end as usize <= place
-        })
+        && !seen
+          .words_of(self.unnegate)
+          .any(|back| back.start as usize >= word.start as usize && back.end as usize <= place)
     })
   }
 
@@ -244,7 +240,8 @@ impl Seen<'_> {
 /// outside: text that is nothing but quoted is said, not mentioned.
 fn is_quoted(text: &str, sentence: &Range<usize>, place: usize) -> bool {
   const MIN_OUTSIDE: usize = 10;
-  let (Some(before), Some(after)) = (text.get(sentence.start..place), text.get(place..sentence.end))
+  let (Some(before), Some(after)) =
+    (text.get(sentence.start..place), text.get(place..sentence.end))
   else {
     return false;
   };

@@ -279,10 +279,9 @@ mod tests {
       builder.word(class, word).unwrap();
     }
     let mut out = Vec::new();
-    builder
-      .build()
-      .unwrap()
-      .scan(text, |hit| out.push(text[hit.start as usize..hit.end as usize].to_owned()));
+    builder.build().unwrap().scan(text, |hit| {
+      out.extend(text.get(hit.start as usize..hit.end as usize).map(str::to_owned));
+    });
     out
   }
 

@@ -131,7 +131,9 @@ fn add_class(lexicon: &mut LexiconBuilder, raw: &RawClass) -> Result<(), String>
   let class = match lexicon.named(&raw.name) {
     Some(class) if confirm.is_none() => class,
     Some(_) => return Err("the class is there already and cannot get another pattern".to_owned()),
-    None => lexicon.class(Some(&raw.name), Kind { confirm, prose: raw.prose }).ok_or("there are too many word classes")?,
+    None => lexicon
+      .class(Some(&raw.name), Kind { confirm, prose: raw.prose })
+      .ok_or("there are too many word classes")?,
   };
   for word in &raw.words {
     lexicon.word(class, word)?;
@@ -247,9 +249,7 @@ fn guards(names: Option<&[String]>, kind: RuleKind) -> Result<Guards, String> {
       "quoted" => guards.quoted = true,
       "reported" => guards.reported = true,
       other => {
-        return Err(format!(
-          "unknown guard `{other}`, expected `negated`, `quoted` or `reported`"
-        ));
+        return Err(format!("unknown guard `{other}`, expected `negated`, `quoted` or `reported`"));
       }
     }
   }

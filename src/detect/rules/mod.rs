@@ -42,8 +42,8 @@ use std::sync::OnceLock;
 
 pub use engine::{Hit, RuleSet};
 pub use load::load;
-pub use rule::{Guards, Mode, Reach, Rule, RuleError, Scope, UnknownWord};
 pub(crate) use rule::words;
+pub use rule::{Guards, Mode, Reach, Rule, RuleError, Scope, UnknownWord};
 
 /// The embedded rule files, in the order in which they are loaded.
 pub const FILES: &[(&str, &str)] = &[
@@ -65,7 +65,10 @@ pub fn builtin() -> &'static RuleSet {
   static RULES: OnceLock<RuleSet> = OnceLock::new();
   RULES.get_or_init(|| {
     load(FILES).unwrap_or_else(|errors| {
-      unreachable!("embedded rules are tested: {}", errors.first().map_or(String::new(), ToString::to_string))
+      unreachable!(
+        "embedded rules are tested: {}",
+        errors.first().map_or(String::new(), ToString::to_string)
+      )
     })
   })
 }

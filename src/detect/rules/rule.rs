@@ -197,13 +197,14 @@ pub(super) fn severity(text: &str) -> Result<Severity, UnknownWord> {
 
 /// Reads a kind.
 pub(super) fn kind(text: &str) -> Result<RuleKind, UnknownWord> {
-  [RuleKind::Trigger, RuleKind::Signature].into_iter().find(|kind| kind.as_str() == text).ok_or_else(
-    || UnknownWord {
+  [RuleKind::Trigger, RuleKind::Signature]
+    .into_iter()
+    .find(|kind| kind.as_str() == text)
+    .ok_or_else(|| UnknownWord {
       what: "kind",
       found: text.to_owned(),
       expected: "`signature` or `trigger`",
-    },
-  )
+    })
 }
 
 /// Reads a word of any of the enums above, as a reason for a [`RuleError`].

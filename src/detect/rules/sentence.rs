@@ -24,7 +24,9 @@ pub(super) fn sentences(text: &str) -> Vec<Range<usize>> {
       0x82 => bytes.get(at.saturating_sub(3)..at) == Some("。".as_bytes()),
       0x81 | 0x9f | 0x9b => {
         let sign = bytes.get(at.saturating_sub(3)..at);
-        sign == Some("！".as_bytes()) || sign == Some("？".as_bytes()) || sign == Some("；".as_bytes())
+        sign == Some("！".as_bytes())
+          || sign == Some("？".as_bytes())
+          || sign == Some("；".as_bytes())
       }
       b' ' => at - start > MAX_UNIT,
       _ => false,
@@ -75,7 +77,7 @@ fn ends_sentence(bytes: &[u8], at: usize) -> bool {
     .collect();
   // Written backwards, as it was read.
   !matches!(word.as_slice(), b"g.e" | b"e.i" | b"rm" | b"sm" | b"srm" | b"rd" | b"sv" | b"lcni")
-    && !(word.len() == 1)
+    && word.len() != 1
 }
 
 #[cfg(test)]
@@ -83,7 +85,7 @@ mod tests {
   use super::*;
 
   fn split(text: &str) -> Vec<&str> {
-    sentences(text).into_iter().map(|range| &text[range]).collect()
+    sentences(text).into_iter().filter_map(|range| text.get(range)).collect()
   }
 
   #[test]
