@@ -101,8 +101,7 @@ impl RuleSet {
 
   /// Sentences and words.
   fn read(&self, text: &str) -> (Vec<Unit>, Vec<WordMatch>) {
-    let mut words: Vec<WordMatch> = Vec::new();
-    self.lexicon.scan(text, |word| words.push(word));
+    let words = self.lexicon.scan(text);
     if words.is_empty() {
       return (Vec::new(), words);
     }
@@ -112,10 +111,11 @@ impl RuleSet {
       let first = next;
       let mut classes = Classes::default();
       while let Some(word) = words.get(next) {
-        if word.end as usize > range.end {
+        if word.start as usize >= range.end {
           break;
         }
-        if word.start as usize >= range.start {
+        // A word that goes on over the end of a sentence is none.
+        if word.start as usize >= range.start && word.end as usize <= range.end {
           classes.insert(word.class);
         }
         next += 1;
@@ -137,6 +137,7 @@ impl RuleSet {
     }
     let allowed = |place: usize| !rule.guards.negated || !self.is_negated(seen, place);
     let (span, place) = if let Some(pattern) = &rule.pattern {
+      let pattern = pattern.regex()?;
       let range = if near { seen.range_around() } else { unit.range.clone() };
       let window = seen.text.get(range.clone())?;
       let places = pattern.find_iter(window).filter(|hit| !hit.is_empty()).take(MAX_PLACES);
