@@ -298,7 +298,8 @@ fn forged(span: Range<usize>) -> Finding {
     severity: Severity::Medium,
     kind: RuleKind::Trigger,
     span,
-    why: "it claims to be a provenance comment of memfw's, and the ledger does not know it".to_owned(),
+    why: "it claims to be a provenance comment of memfw's, and the ledger does not know it"
+      .to_owned(),
   }
 }
 

@@ -279,8 +279,7 @@ impl<F: Fs> Engine<F> {
     };
     // Recorded before anybody else may look: an approval is not judged again.
     let row = self.ledger.file(&item.path)?;
-    let view =
-      self.view(&target, row.as_ref(), restore.new, Origin::unknown(), Some(&restored))?;
+    let view = self.view(&target, row.as_ref(), restore.new, Origin::unknown(), Some(&restored))?;
     self.record(&target, &file, &view, &seen)?;
     file.sync()?;
     file.release();

@@ -186,7 +186,8 @@ pub fn neutralise(bytes: &[u8]) -> Option<Vec<u8>> {
 /// Whether a line, without the space around it, is nothing but a marker of the known fields, a closing
 /// marker or an id comment.
 pub fn is_bare(line: &[u8]) -> bool {
-  if line == CLOSER.as_bytes() || Marker::parse(line).is_some_and(|marker| marker.extra.is_empty()) {
+  if line == CLOSER.as_bytes() || Marker::parse(line).is_some_and(|marker| marker.extra.is_empty())
+  {
     return true;
   }
   let id = line.strip_prefix(b"<!-- memfw:").and_then(|rest| rest.strip_suffix(b" -->"));
