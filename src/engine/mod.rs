@@ -35,7 +35,7 @@ pub use pass::{Hint, Outcome};
 use crate::{
   config::{Config, Owner},
   memory::BlockId,
-  os::{self, Clock, Fs, Rung, TargetRules, WriteLock, random, user},
+  os::{self, Clock, Fs, FsError, MemoryFile, Rung, TargetRules, WriteLock, random, user},
   provenance::AgentRecords,
   store::{self, Ledger},
 };
@@ -56,6 +56,19 @@ pub const WRITE_LOCK_WAIT: Duration = Duration::from_secs(10);
 
 /// Keys of reduced protection in the ledger start with this.
 pub const DEGRADED: &str = "degraded:";
+
+/// Makes sure of a lease that is not about to be too old, where one could be had before; whether it is
+/// held. Between an old lease and a new one others may write: whoever goes on compares first.
+fn lease_anew<M: MemoryFile>(file: &mut M) -> Result<bool, FsError> {
+  if file.leased_for().is_some_and(|age| age <= MAX_LEASE / 2) {
+    return Ok(true);
+  }
+  file.release();
+  match file.try_lease() {
+    Err(FsError::LeaseUnsupported { .. }) => Ok(false),
+    answer => answer,
+  }
+}
 
 /// A stamp as the ledger keeps it.
 pub fn stamp_row(stamp: &os::Stamp) -> store::Stamp {

@@ -255,6 +255,8 @@ impl<F: Fs> Engine<F> {
     self.excuse(item, by, reason, restore.placed)?;
     let same_text = line::norm_hash(&plain);
     self.ledger.except(same_text, &item.codes, reason.unwrap_or_default(), at, None)?;
+    // What follows compares with what was read before it writes.
+    super::lease_anew(&mut file)?;
     let written = if restore.is_equal_length() {
       let change = Change {
         offset: restore.offset as u64,
