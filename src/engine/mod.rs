@@ -48,6 +48,11 @@ pub const UNLEASED_AFTER: Duration = Duration::from_millis(5);
 pub const MAX_LEASE: Duration = Duration::from_millis(500);
 /// How long an agent's verifying read is waited for (FILE-PROTOCOL section 7, measured 0.2-0.6 ms).
 pub const HOLD_OFF: Duration = Duration::from_millis(50);
+/// How long an unfinished last line with poison in it is left to its writer, who may write in pieces and
+/// close the file after each of them; what comes later still goes with the line it continues.
+pub const TAIL_GRACE: Duration = Duration::from_millis(20);
+/// No writer puts a redaction off for longer than this by never finishing a line.
+pub const MAX_TAIL_WAIT: Duration = Duration::from_millis(500);
 /// An incomplete last line counts as complete when the file has not changed for so long and no lease
 /// could be had.
 pub const TAIL_COMPLETE_AFTER: Duration = Duration::from_millis(500);

@@ -330,8 +330,10 @@ impl<F: Fs> Engine<F> {
     loop {
       let waited = self.clock.monotonic().saturating_sub(start);
       let outcome = self.pass(target, &Hint { waited, ..Hint::default() })?;
-      let again =
-        matches!(outcome, Outcome::Busy | Outcome::HoldOff | Outcome::Changed | Outcome::HeldOpen);
+      let again = matches!(
+        outcome,
+        Outcome::Busy | Outcome::HoldOff(_) | Outcome::Changed | Outcome::HeldOpen
+      );
       if !again || waited >= PATIENCE {
         return Ok(());
       }
