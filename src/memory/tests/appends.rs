@@ -185,6 +185,18 @@ fn text_joined_to_a_last_line_without_a_newline() {
 }
 
 #[test]
+fn text_joined_to_a_last_line_that_has_copies() {
+  let before = "- [ ] to do\n- other\n- [ ] to do";
+  let after = format!("{before}{POISON}\n");
+  let ledger = ledger(&parse(before), 0x100);
+  let new = parse(&after);
+  let judged = judge_all(&new, after.len(), Action::Quarantine);
+  let plan = redactions(after.as_bytes(), &new, &ledger, &judged, 0x900);
+  assert_eq!(plan.redactions.len(), 1);
+  assert_eq!(plan.redactions[0].original, format!("{POISON}\n").as_bytes());
+}
+
+#[test]
 fn old_lines_in_an_edited_block_stay_when_the_finding_is_elsewhere() {
   let ledger = ledger(&parse("one\ntwo\n"), 0x100);
   let after = format!("a harmless new line of some length\none\n{POISON}\ntwo\n");
