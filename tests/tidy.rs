@@ -1,1 +1,519 @@
+//! The rules of the house as tests.
+//!
+//! They read the source and need nothing of the crate: `just tidy` runs them in a second, even while
+//! the crate does not compile. An exception is a line in a table with its reason, and one that is not
+//! needed any more is itself a failure.
+#![forbid(unsafe_code)]
+#![expect(
+  clippy::disallowed_methods,
+  clippy::indexing_slicing,
+  clippy::unwrap_used,
+  reason = "a test of files reads them, and a panic is its way to fail"
+)]
 
+#[path = "tidy/links.rs"]
+mod links;
+#[path = "tidy/source.rs"]
+mod source;
+
+use std::{
+  collections::{BTreeMap, BTreeSet},
+  env, fs,
+  path::{Path, PathBuf},
+};
+
+use source::{Source, Token, reaches, settle_tests};
+
+/// A room of the crate.
+struct Room {
+  name: &'static str,
+  /// 0 is the core; a room uses only rooms of lower layers, and rooms of the core each other.
+  layer: u8,
+  /// What it may use. Less than its layer would allow where that is part of the design.
+  uses: &'static [&'static str],
+}
+
+/// Who may use whom. The shells (layer 1) do not know each other: the engine brings them together.
+const ROOMS: &[Room] = &[
+  // The core is pure. A marker names a source; records of an agent are about content hashes.
+  Room { name: "memory", layer: 0, uses: &["provenance"] },
+  Room { name: "provenance", layer: 0, uses: &["memory"] },
+  Room { name: "detect", layer: 0, uses: &["memory", "provenance"] },
+  Room { name: "seal", layer: 0, uses: &["memory"] },
+  Room { name: "config", layer: 1, uses: &["memory", "provenance", "detect"] },
+  Room { name: "store", layer: 1, uses: &["memory", "provenance", "detect", "seal"] },
+  // Files, leases and locks know bytes, not what they mean.
+  Room { name: "os", layer: 1, uses: &[] },
+  Room { name: "openclaw", layer: 1, uses: &["memory", "provenance"] },
+  // The engine meets an agent framework only through `provenance::AgentRecords`.
+  Room {
+    name: "engine",
+    layer: 2,
+    uses: &["memory", "provenance", "detect", "seal", "config", "store", "os"],
+  },
+  Room {
+    name: "daemon",
+    layer: 3,
+    uses: &["memory", "provenance", "detect", "config", "store", "os", "engine"],
+  },
+  Room {
+    name: "cli",
+    layer: 4,
+    uses: &[
+      "memory",
+      "provenance",
+      "detect",
+      "seal",
+      "config",
+      "store",
+      "os",
+      "openclaw",
+      "engine",
+      "daemon",
+    ],
+  },
+];
+
+/// Files that may hold `unsafe`, and why.
+const UNSAFE_FILES: &[(&str, &str)] =
+  &[("src/os/lease.rs", "F_SETLEASE and dispositions of signals have no safe wrapper")];
+
+/// Longest file, in lines with tests: what can be read in one sitting.
+const MAX_LINES: usize = 500;
+
+/// Files that are longer, and why.
+const LONG_FILES: &[(&str, &str)] = &[];
+
+/// Files outside its own room that may name the first agent framework, and why.
+const FRAMEWORK_FILES: &[(&str, &str)] = &[
+  ("src/lib.rs", "the map of the crate names every room"),
+  ("src/cli/openclaw.rs", "the one place where the framework is chosen"),
+];
+
+/// Names in home directories of examples; any other is somebody's real one.
+const EXAMPLE_USERS: &[&str] = &["ann", "bob", "claw", "me", "user", "you"];
+
+fn root() -> &'static Path {
+  Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// All files below a directory of the repository, relative to it, sorted.
+fn files(below: &str) -> Vec<PathBuf> {
+  let mut found = Vec::new();
+  let mut dirs = vec![root().join(below)];
+  while let Some(dir) = dirs.pop() {
+    let Ok(entries) = fs::read_dir(&dir) else { continue };
+    for entry in entries {
+      let entry = entry.unwrap();
+      let name = entry.file_name();
+      let skipped = [".git", "target", "proptest-regressions"].iter().any(|skip| name == *skip);
+      if skipped {
+        continue;
+      }
+      if entry.file_type().unwrap().is_dir() {
+        dirs.push(entry.path());
+      } else {
+        found.push(entry.path().strip_prefix(root()).unwrap().to_path_buf());
+      }
+    }
+  }
+  found.sort();
+  found
+}
+
+fn has_extension(path: &Path, extension: &str) -> bool {
+  path.extension().is_some_and(|found| found == extension)
+}
+
+/// The text of a file; `None` for one that is not text.
+fn text(path: &Path) -> Option<String> {
+  String::from_utf8(fs::read(root().join(path)).unwrap()).ok()
+}
+
+fn rust_files(below: &str) -> Vec<Source> {
+  let mut sources: Vec<Source> = files(below)
+    .into_iter()
+    .filter(|path| has_extension(path, "rs"))
+    .map(|path| {
+      let text = text(&path).unwrap();
+      Source::new(path, text)
+    })
+    .collect();
+  assert!(!sources.is_empty(), "there is no Rust file below {below}");
+  settle_tests(&mut sources);
+  sources
+}
+
+#[track_caller]
+fn assert_none(problems: &[String]) {
+  assert!(problems.is_empty(), "\n{}\n", problems.join("\n"));
+}
+
+/// Each exception has to be needed, or it hides the next mistake.
+fn unused(exceptions: &[(&str, &str)], used: &BTreeSet<PathBuf>) -> Vec<String> {
+  exceptions
+    .iter()
+    // An exception for a file that is not there yet is a decision made in advance.
+    .filter(|(path, _)| root().join(path).exists() && !used.contains(Path::new(path)))
+    .map(|(path, why)| format!("{path}: the exception ({why}) is not needed any more"))
+    .collect()
+}
+
+fn is_excepted(exceptions: &[(&str, &str)], path: &Path) -> bool {
+  exceptions.iter().any(|(excepted, _)| Path::new(excepted) == path)
+}
+
+#[test]
+fn the_table_of_rooms_points_downwards_and_is_complete() {
+  let layers: BTreeMap<&str, u8> = ROOMS.iter().map(|room| (room.name, room.layer)).collect();
+  let mut problems = Vec::new();
+  for room in ROOMS {
+    for used in room.uses {
+      let below = layers[used] < room.layer || (layers[used] == 0 && room.layer == 0);
+      if !below {
+        problems.push(format!("`{}` may use `{used}`, which is not below it", room.name));
+      }
+    }
+  }
+  let lib = Source::new("src/lib.rs".into(), text(Path::new("src/lib.rs")).unwrap());
+  let declared: BTreeSet<&str> = lib
+    .code
+    .windows(2)
+    .filter(|pair| pair[0].text == "mod")
+    .map(|pair| pair[1].text.as_str())
+    .collect();
+  let listed: BTreeSet<&str> = layers.keys().copied().collect();
+  for name in declared.symmetric_difference(&listed) {
+    problems.push(format!("`{name}` is in src/lib.rs or in the table of rooms, but not in both"));
+  }
+  assert_none(&problems);
+}
+
+#[test]
+fn modules_only_depend_downwards() {
+  let mut problems = Vec::new();
+  let mut n_reaches = 0;
+  for source in rust_files("src") {
+    // The root of the library has no code, and the program uses the library like anybody else.
+    if source.depth() == 0 {
+      continue;
+    }
+    let name = source.room();
+    let Some(room) = ROOMS.iter().find(|room| room.name == name) else {
+      problems.push(format!("{}: `{name}` is no room of the table", source.path.display()));
+      continue;
+    };
+    for reach in reaches(&source.code, source.depth()) {
+      n_reaches += 1;
+      if reach.room != name && !room.uses.contains(&reach.room.as_str()) {
+        let place = format!("{}:{}", source.path.display(), reach.line);
+        problems.push(format!("{place}: `{name}` may not use `crate::{}`", reach.room));
+      }
+    }
+  }
+  assert!(n_reaches > 0, "no path was found at all, so this test sees nothing");
+  assert_none(&problems);
+}
+
+#[test]
+fn paths_are_seen_in_every_form() {
+  let seen = |text: &str, depth| -> Vec<String> {
+    let source = Source::new("src/a.rs".into(), text.to_owned());
+    reaches(&source.code, depth).into_iter().map(|reach| reach.room).collect()
+  };
+  assert_eq!(seen("use crate::store::Ledger;", 1), ["store"]);
+  assert_eq!(seen("use {super::x, crate::{self, cli::{A, B}, os::*}};", 2), ["cli", "os"]);
+  assert_eq!(
+    seen("fn f() -> super::super::engine::E { crate::daemon::run() }", 2),
+    ["engine", "daemon"]
+  );
+  assert_eq!(seen("mod m { use super::super::store; use super::b; }", 1), ["store"]);
+  assert_eq!(seen("macro_rules! m { () => { $crate::detect::f() } }", 1), ["detect"]);
+  assert_eq!(seen("pub(crate) use crate::*;", 1), ["*"]);
+  // Comments, strings and tests are no code.
+  assert_eq!(seen("/// [`crate::cli`]\nconst A: &str = r#\"crate::cli \"# ;", 1), [""; 0]);
+  assert_eq!(seen("#[cfg(test)]\nmod tests { use crate::cli; }\nuse crate::os;", 1), ["os"]);
+  assert_eq!(seen("#![cfg(test)]\nuse crate::cli;", 1), [""; 0]);
+  // A quote and a lifetime are told apart.
+  assert_eq!(seen("fn f<'a>(c: &'a str) { let q = '\"'; crate::os::g(q, '\\'') }", 1), ["os"]);
+}
+
+#[test]
+fn files_are_short_and_say_what_they_are_for() {
+  let mut problems = Vec::new();
+  let mut long = BTreeSet::new();
+  for source in rust_files("src") {
+    let path = source.path.display();
+    let n_lines = source.text.lines().count();
+    if n_lines > MAX_LINES {
+      long.insert(source.path.clone());
+      if !is_excepted(LONG_FILES, &source.path) {
+        problems.push(format!("{path}: {n_lines} lines, more than {MAX_LINES}"));
+      }
+    }
+    if !source.text.starts_with("//! ") {
+      problems.push(format!("{path}: does not begin with a sentence on what it is for (`//!`)"));
+    }
+  }
+  problems.extend(unused(LONG_FILES, &long));
+  assert_none(&problems);
+}
+
+#[test]
+fn only_listed_files_may_hold_unsafe_code() {
+  let mut problems = Vec::new();
+  let mut used = BTreeSet::new();
+  for source in rust_files("src") {
+    let path = source.path.display();
+    let listed = is_excepted(UNSAFE_FILES, &source.path);
+    let texts: Vec<&str> =
+      source.code.iter().chain(&source.tests).map(|token| token.text.as_str()).collect();
+    if texts.contains(&"unsafe") {
+      used.insert(source.path.clone());
+      if !listed {
+        problems.push(format!("{path}: `unsafe` outside the listed files"));
+      }
+    }
+    let forbids = texts
+      .windows(8)
+      .any(|window| window == ["#", "!", "[", "forbid", "(", "unsafe_code", ")", "]"]);
+    // What a module forbids holds for its children, so parents of the listed files cannot.
+    let is_parent = UNSAFE_FILES.iter().any(|(listed, _)| {
+      let dir = source.path.parent().unwrap();
+      matches!(source.path.file_name().and_then(|name| name.to_str()), Some("mod.rs" | "lib.rs"))
+        && Path::new(listed).starts_with(dir)
+    });
+    if !forbids && !listed && !is_parent && !source.is_list_of_modules() {
+      problems.push(format!("{path}: `#![forbid(unsafe_code)]` is missing"));
+    }
+  }
+  problems.extend(unused(UNSAFE_FILES, &used));
+  assert_none(&problems);
+}
+
+#[test]
+fn nothing_is_left_undone_or_switched_off() {
+  let mut problems = Vec::new();
+  for source in rust_files("src").iter().chain(&rust_files("tests")).chain(&rust_files("benches")) {
+    let mut complain = |token: &Token, what: &str| {
+      problems.push(format!("{}:{}: {what}", source.path.display(), token.line));
+    };
+    for tokens in [&source.code, &source.tests] {
+      for pair in tokens.windows(2) {
+        match (pair[0].text.as_str(), pair[1].text.as_str()) {
+          (name @ ("todo" | "dbg" | "unimplemented"), "!") => {
+            complain(&pair[0], &format!("`{name}!`"));
+          }
+          ("should_panic", "]") => complain(&pair[0], "say with which message it panics"),
+          _ => {}
+        }
+      }
+      // A test may leave the usual run only to be started by another one, say under another user.
+      for token in source.ignored_tests(tokens) {
+        complain(token, "a test that is switched off and that no other test starts");
+      }
+    }
+    if source.path.starts_with("src") {
+      for three in source.code.windows(3) {
+        if three[0].text == "." && three[1].text == "unwrap" && three[2].text == "(" {
+          complain(&three[1], "`unwrap` outside tests; give the proof with `expect` or an error");
+        }
+      }
+    }
+  }
+  assert_none(&problems);
+}
+
+#[test]
+fn only_its_own_room_names_the_agent_framework() {
+  let mut problems = Vec::new();
+  let mut used = BTreeSet::new();
+  for source in rust_files("src") {
+    if source.room() == "openclaw" {
+      continue;
+    }
+    for (index, line) in source.text.lines().enumerate() {
+      if !line.to_lowercase().contains("openclaw") {
+        continue;
+      }
+      used.insert(source.path.clone());
+      if !is_excepted(FRAMEWORK_FILES, &source.path) {
+        let place = format!("{}:{}", source.path.display(), index + 1);
+        problems.push(format!("{place}: what is special to a framework belongs to its room"));
+      }
+    }
+  }
+  problems.extend(unused(FRAMEWORK_FILES, &used));
+  assert_none(&problems);
+}
+
+#[test]
+fn every_finding_code_is_documented() {
+  let code = text(Path::new("src/detect/code.rs")).unwrap();
+  // The table's lines are `Variant = "word", "title";`.
+  let words: BTreeSet<&str> = code
+    .lines()
+    .filter(|line| line.ends_with("\";"))
+    .filter_map(|line| line.split_once(" = \"")?.1.split('"').next())
+    .collect();
+  assert!(words.contains("forged-marker"), "the table of codes has another form now");
+  let page = fs::read_to_string(root().join("docs/findings.md")).expect("docs/findings.md");
+  let headings: BTreeSet<&str> = page
+    .lines()
+    .filter(|line| line.starts_with("##"))
+    .map(|line| line.trim_start_matches('#').trim().trim_matches('`'))
+    .collect();
+  let mut problems: Vec<String> = words
+    .difference(&headings)
+    .map(|word| format!("docs/findings.md has no heading `{word}`"))
+    .collect();
+  let is_code = |heading: &&&str| heading.contains('-') && !heading.contains(' ');
+  problems.extend(
+    headings
+      .difference(&words)
+      .filter(is_code)
+      .map(|word| format!("docs/findings.md explains `{word}`, which is no finding code")),
+  );
+  assert_none(&problems);
+}
+
+#[test]
+fn fixtures_say_where_they_come_from() {
+  let mut problems = Vec::new();
+  for path in files("fixtures") {
+    let noted = path.ancestors().skip(1).take_while(|dir| dir.starts_with("fixtures")).any(|dir| {
+      let note = fs::read_to_string(root().join(dir).join("README.md")).unwrap_or_default();
+      note.to_lowercase().contains("licen")
+    });
+    if !noted {
+      let path = path.display();
+      problems.push(format!("{path}: no README.md beside it or above it names its licence"));
+    }
+  }
+  assert_none(&problems);
+}
+
+#[test]
+fn no_path_of_a_particular_machine_is_written_down() {
+  let mut needles = vec![root().to_str().unwrap().to_owned(), "/work/".to_owned()];
+  needles.extend(["CARGO_HOME", "RUSTUP_HOME"].iter().filter_map(|name| env::var(name).ok()));
+  let is_real_home = |line: &str| {
+    ["/home/", "/Users/"].iter().any(|prefix| {
+      line.match_indices(prefix).any(|(at, _)| {
+        let Some((name, _)) = line[at + prefix.len()..].split_once('/') else { return false };
+        let is_name = !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || c == '-');
+        is_name && !EXAMPLE_USERS.contains(&name)
+      })
+    })
+  };
+  let mut problems = Vec::new();
+  for path in files("") {
+    // Attacks and rules against them name the paths that they name; this file names what it seeks.
+    let foreign = ["fixtures", "rules", "tests/tidy.rs"].iter().any(|dir| path.starts_with(dir));
+    if foreign {
+      continue;
+    }
+    let Some(text) = text(&path) else { continue };
+    for (index, line) in text.lines().enumerate() {
+      if needles.iter().any(|needle| line.contains(needle.as_str())) || is_real_home(line) {
+        problems.push(format!("{}:{}: a path of one machine", path.display(), index + 1));
+      }
+    }
+  }
+  assert_none(&problems);
+}
+
+#[test]
+fn tests_wait_for_conditions_and_never_for_luck() {
+  let mut problems = Vec::new();
+  for source in rust_files("src").iter().chain(&rust_files("tests")) {
+    let in_tests = source.path.starts_with("tests");
+    let mut checked = source.tests.clone();
+    if in_tests {
+      checked.extend_from_slice(&source.code);
+    }
+    let mut function = "";
+    for pair in checked.windows(2) {
+      if pair[0].text == "fn" {
+        function = &pair[1].text;
+      }
+      // Who waits for a condition with a deadline may pause between two looks.
+      let waits = function.starts_with("wait") || source.path.starts_with("tests/support");
+      if pair[0].text == "sleep" && pair[1].text == "(" && !waits {
+        let place = format!("{}:{}", source.path.display(), pair[0].line);
+        problems.push(format!("{place}: wait for a condition with a deadline"));
+      }
+    }
+  }
+  assert_none(&problems);
+}
+
+#[test]
+fn every_test_and_bench_is_run() {
+  let manifest = text(Path::new("Cargo.toml")).unwrap();
+  let lib = rust_files("tests").into_iter().find(|source| source.path.ends_with("lib.rs")).unwrap();
+  let modules: BTreeSet<String> = lib
+    .code
+    .iter()
+    .chain(&lib.tests)
+    .zip(lib.code.iter().chain(&lib.tests).skip(1))
+    .filter(|(first, _)| first.text == "mod")
+    .map(|(_, name)| name.text.clone())
+    .collect();
+  let mut problems = Vec::new();
+  for path in files("tests").iter().chain(&files("benches")) {
+    let stem = path.file_stem().unwrap().to_str().unwrap();
+    let top = path.components().count() == 2 && has_extension(path, "rs");
+    let listed = manifest.contains(&format!("path = \"{}\"", path.display()))
+      || (path.starts_with("benches") && manifest.contains(&format!("name = \"{stem}\"")))
+      || (path.starts_with("tests") && modules.contains(stem));
+    if top && !listed {
+      problems.push(format!("{}: nothing compiles it", path.display()));
+    }
+  }
+  assert_none(&problems);
+}
+
+#[test]
+fn links_between_documents_resolve() {
+  let pages: Vec<PathBuf> = files("")
+    .into_iter()
+    .filter(|path| has_extension(path, "md") && !path.starts_with("fixtures"))
+    .collect();
+  let mut problems = Vec::new();
+  let mut n_links = 0;
+  for page in &pages {
+    for link in links::links(&text(page).unwrap()) {
+      n_links += 1;
+      let (file, anchor) = link.target.split_once('#').unwrap_or((&link.target, ""));
+      let target =
+        if file.is_empty() { page.clone() } else { links::join(page.parent().unwrap(), file) };
+      let place = format!("{}:{}", page.display(), link.line);
+      if !root().join(&target).exists() {
+        problems.push(format!("{place}: there is no `{}`", target.display()));
+      } else if !anchor.is_empty()
+        && !links::anchors(&text(&target).unwrap_or_default()).contains(anchor)
+      {
+        problems.push(format!("{place}: `{}` has no heading `#{anchor}`", target.display()));
+      }
+    }
+  }
+  assert!(n_links > 0, "no link was found at all, so this test sees nothing");
+  assert_none(&problems);
+}
+
+#[test]
+fn every_page_is_in_the_index() {
+  let index = text(Path::new("docs/README.md")).unwrap();
+  let linked: BTreeSet<PathBuf> = links::links(&index)
+    .iter()
+    .map(|link| links::join(Path::new("docs"), link.target.split('#').next().unwrap()))
+    .collect();
+  let missing: Vec<String> = files("docs")
+    .iter()
+    .filter(|path| has_extension(path, "md") && !path.ends_with("docs/README.md"))
+    .filter(|path| !linked.contains(*path))
+    .map(|path| format!("docs/README.md does not name {}", path.display()))
+    .collect();
+  assert_none(&missing);
+}

@@ -45,8 +45,26 @@ pub struct GlobalArgs {
 /// All commands.
 #[derive(Clone, Debug, Subcommand)]
 pub enum Command {
+  /// Guard memory: the daemon, in the foreground
+  Run(RunArgs),
+  /// See it work on a throw-away workspace
+  Demo(DemoArgs),
+  /// What is protected, what is not, and why
+  Status(StatusArgs),
+  /// Wait until every pending change has been processed
+  Settle(SettleArgs),
+  /// Judge files or standard input without changing anything
+  Scan(ScanArgs),
+  /// Review what was taken out
+  Quarantine(QuarantineArgs),
+  /// Who wrote each line of memory
+  Provenance(ProvenanceArgs),
+  /// What happened, in order
+  Audit(AuditArgs),
   /// Where the configuration is, what it says, whether it is right
   Config(ConfigArgs),
+  /// What could be wrong with this installation
+  Doctor(DoctorArgs),
 }
 
 /// `memfw run`

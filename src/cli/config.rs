@@ -87,7 +87,7 @@ fn show(context: &Context, args: JsonArgs) -> Result<Status, Failure> {
 
 fn check(context: &Context, args: JsonArgs) -> Result<Status, Failure> {
   let file = context.config_file()?;
-  let loaded = load(&file, context.surroundings.home.as_deref());
+  let loaded = load(&file, context.surroundings.home().as_deref());
   if args.json {
     let problems = match &loaded {
       Ok(_) => Vec::new(),

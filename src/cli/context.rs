@@ -10,10 +10,11 @@ use {
     log::{LogSetup, is_stamped},
     output::Out,
   },
-  crate::config::{Config, Effective, LogLevel, Origin},
-  directories::ProjectDirs,
+  crate::{
+    config::{Config, Effective, LogLevel, Origin},
+    os::{Env, user},
+  },
   std::{
-    ffi::OsString,
     io::{self, IsTerminal as _},
     path::{Path, PathBuf},
   },
@@ -25,40 +26,34 @@ const CONFIG_FILE: &str = "config.toml";
 /// The variable that stands for `--log-level` where that is not given.
 const LOG_VARIABLE: &str = "MEMFW_LOG";
 
+/// The variable by which the service manager says that it adds the time.
+const JOURNAL: &str = "JOURNAL_STREAM";
+
 /// What the environment of the process says.
 #[derive(Clone, Debug, Default)]
 pub struct Surroundings {
-  /// The configuration directory; `None` where there is no home directory.
-  pub config_dir: Option<PathBuf>,
-  /// What `~` stands for.
-  pub home: Option<PathBuf>,
-  /// `NO_COLOR` is set and not empty, or the terminal cannot (`TERM=dumb`).
-  pub no_colour: bool,
-  /// `MEMFW_LOG`, the log level where no flag says it.
-  pub log_level: Option<OsString>,
-  /// `JOURNAL_STREAM`.
-  pub journal_stream: Option<OsString>,
-  /// `NOTIFY_SOCKET`.
-  pub notify_socket: Option<OsString>,
+  /// The variables that count.
+  pub env: Env,
 }
 
 impl Surroundings {
-  /// Reads the environment; `MEMFW_HOME` puts configuration and data under one
-  /// directory, each into its own.
-  #[expect(clippy::disallowed_methods, reason = "the one place where the command line reads it")]
+  /// Reads the environment, once.
   pub fn read() -> Self {
-    let get = |name| std::env::var_os(name).filter(|value| !value.is_empty());
-    let project = || ProjectDirs::from("", "", env!("CARGO_PKG_NAME"));
-    Self {
-      config_dir: get("MEMFW_HOME")
-        .map(|dir| PathBuf::from(dir).join("config"))
-        .or_else(|| Some(project()?.config_dir().to_path_buf())),
-      home: get("HOME").map(PathBuf::from),
-      no_colour: get("NO_COLOR").is_some() || get("TERM").is_some_and(|term| term == "dumb"),
-      log_level: get(LOG_VARIABLE),
-      journal_stream: get("JOURNAL_STREAM"),
-      notify_socket: get("NOTIFY_SOCKET"),
-    }
+    let further: Vec<&str> = [JOURNAL, LOG_VARIABLE, "USER"]
+      .into_iter()
+      .chain(super::openclaw::VARIABLES.iter().copied())
+      .collect();
+    Self { env: Env::capture(&further) }
+  }
+
+  /// What `~` stands for.
+  pub fn home(&self) -> Option<PathBuf> {
+    self.env.path("HOME")
+  }
+
+  /// Whether colours are unwanted (`NO_COLOR`) or impossible (`TERM=dumb`).
+  pub fn no_colour(&self) -> bool {
+    self.env.get("NO_COLOR").is_some() || self.env.get("TERM").is_some_and(|term| term == "dumb")
   }
 }
 
@@ -75,12 +70,13 @@ pub struct Context {
 impl Context {
   /// Where the configuration file is, or would be.
   pub fn config_file(&self) -> Result<PathBuf, Failure> {
-    match &self.surroundings.config_dir {
-      Some(dir) => Ok(dir.join(CONFIG_FILE)),
-      None => {
-        Err(Failure::unavailable("there is no home directory").hint("set `HOME` or `MEMFW_HOME`"))
-      }
-    }
+    Ok(self.home()?.config.join(CONFIG_FILE))
+  }
+
+  /// Who decides, for the audit.
+  pub fn user(&self) -> String {
+    let name = self.surroundings.env.get("USER").map(|name| name.to_string_lossy().into_owned());
+    name.unwrap_or_else(|| format!("uid {}", user::effective_uid()))
   }
 
   /// The configuration that holds: the file, where there is one, under environment and flags.
@@ -98,7 +94,7 @@ impl Context {
     if let Some(level) = self.log_level {
       return Ok(Some((level, Origin::Flag("--log-level"))));
     }
-    let Some(word) = &self.surroundings.log_level else { return Ok(None) };
+    let Some(word) = self.surroundings.env.get(LOG_VARIABLE) else { return Ok(None) };
     let level = word.to_string_lossy().parse().map_err(|expected| {
       Failure::usage(format!("`{LOG_VARIABLE}` is `{}`, {expected}", word.display()))
     })?;
@@ -107,18 +103,18 @@ impl Context {
 
   /// What the file says, without the flags; the defaults where there is no file.
   fn configured(&self, file: &Path) -> Result<Effective, ConfigError> {
-    Ok(load(file, self.surroundings.home.as_deref())?.unwrap_or_default())
+    Ok(load(file, self.surroundings.home().as_deref())?.unwrap_or_default())
   }
 
   /// Starts logging as the configuration asks; for commands that log.
   pub fn start_log(&self, config: &Config) -> Result<(), Failure> {
-    let Surroundings { no_colour, journal_stream, notify_socket, .. } = &self.surroundings;
-    let stamped = is_stamped(journal_stream.as_deref(), notify_socket.as_deref());
+    let env = &self.surroundings.env;
+    let stamped = is_stamped(env.get(JOURNAL), env.get("NOTIFY_SOCKET"));
     LogSetup {
       level: config.log_level,
       format: config.log_format,
       time: !stamped,
-      colour: io::stderr().is_terminal() && !no_colour,
+      colour: io::stderr().is_terminal() && !self.surroundings.no_colour(),
     }
     .start()
   }

@@ -9,12 +9,22 @@
 #![forbid(unsafe_code)]
 
 pub mod args;
+pub mod audit;
 pub mod config;
 pub mod context;
+pub mod demo;
+pub mod doctor;
 pub mod escape;
 pub mod failure;
+pub mod guarded;
 pub mod log;
+pub mod openclaw;
 pub mod output;
+pub mod provenance;
+pub mod quarantine;
+pub mod run;
+pub mod scan;
+pub mod status;
 pub mod table;
 pub mod time;
 
@@ -62,7 +72,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>, surroundings: Surroundings)
     Ok(args) => args,
     Err(error) => return usage(&error),
   };
-  let out = Out::stdout(surroundings.no_colour);
+  let out = Out::stdout(surroundings.no_colour());
   let context = Context { out, surroundings, log_level: args.global.log_level };
   let result = dispatch(&context, args.command)
     .and_then(|status| context.out.flush().map(|()| status))
@@ -80,7 +90,16 @@ pub fn run(args: impl IntoIterator<Item = OsString>, surroundings: Surroundings)
 
 fn dispatch(context: &Context, command: Command) -> Result<Status, Failure> {
   match command {
+    Command::Run(args) => run::run(context, args),
+    Command::Demo(args) => demo::run(context, args),
+    Command::Status(args) => status::run(context, args),
+    Command::Settle(args) => status::settle(context, args),
+    Command::Scan(args) => scan::run(context, args),
+    Command::Quarantine(args) => quarantine::run(context, args),
+    Command::Provenance(args) => provenance::run(context, args),
+    Command::Audit(args) => audit::run(context, args),
     Command::Config(args) => config::run(context, args),
+    Command::Doctor(args) => doctor::run(context, args),
   }
 }
 

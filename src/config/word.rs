@@ -3,6 +3,8 @@
 
 use std::{fmt, str::FromStr};
 
+pub use crate::detect::{BaselineAction, Scope, Sensitivity};
+
 /// A closed set of words, each written in one way in configuration, JSON and on the command line.
 pub(super) trait Word: Copy + 'static {
   /// All words, in the order in which messages list them.
@@ -69,32 +71,6 @@ words! {
     None = "none",
   }
 
-  /// What happens to poison that was there before memfw.
-  BaselineAction {
-    /// It stays in the file and is announced.
-    Flag = "flag",
-    /// It leaves the file.
-    Quarantine = "quarantine",
-  }
-
-  /// Which rules judge memory.
-  Scope {
-    /// All of them.
-    Strict = "strict",
-    /// Only the unmistakable ones.
-    Relaxed = "relaxed",
-  }
-
-  /// How much evidence is asked for before a block is quarantined.
-  Sensitivity {
-    /// Much evidence, few false alarms.
-    Low = "low",
-    /// In between.
-    Medium = "medium",
-    /// Little evidence, more false alarms.
-    High = "high",
-  }
-
   /// The least severe log line that is written.
   LogLevel {
     /// Protection is reduced or data at risk: act.
@@ -117,6 +93,21 @@ words! {
     Json = "json",
   }
 }
+
+/// Words that the pure core owns, because it decides by them.
+macro_rules! core_words {
+  ($($type:ident),+) => { $(
+    impl Word for $type {
+      const ALL: &'static [Self] = Self::ALL;
+
+      fn word(self) -> &'static str {
+        self.as_str()
+      }
+    }
+  )+ };
+}
+
+core_words!(BaselineAction, Scope, Sensitivity);
 
 /// The member that is written like `text`.
 pub(super) fn find<W: Word>(text: &str) -> Option<W> {
@@ -148,7 +139,7 @@ mod tests {
 
   #[test]
   fn a_wrong_word_is_answered_with_the_right_ones() {
-    assert_eq!("loud".parse::<Scope>(), Err("expected `strict` or `relaxed`".to_owned()));
+    assert_eq!("loud".parse::<LogFormat>(), Err("expected `text` or `json`".to_owned()));
     assert_eq!("AUTO".parse::<Markers>().unwrap_err(), "expected `auto`, `wrap`, `id` or `none`");
   }
 }

@@ -38,6 +38,94 @@ codes! {
   QuarantineContinued = "quarantine-continued", "the rest of a line that is in quarantine";
   /// Put there by a person with `memfw quarantine add`.
   ManualQuarantine = "manual-quarantine", "put into quarantine by a person";
+  /// Larger than what is judged.
+  TextTooLarge = "text-too-large", "only the start of a very long text was judged";
+  /// Zero-width characters inside words, or in long runs.
+  ZeroWidth = "zero-width", "invisible characters inside words";
+  /// Directional controls where no script needs them.
+  BidiControl = "bidi-control", "the text shows in another order than it reads";
+  /// Text spelled in tag characters or variation selectors.
+  TagCharacters = "tag-characters", "text spelled in characters without a glyph";
+  /// Terminal escape sequences.
+  AnsiEscape = "ansi-escape", "terminal escape sequences";
+  /// Look-alike letters of another script inside a word.
+  MixedScript = "mixed-script", "words of look-alike letters";
+  /// An element that a style hides.
+  HiddenCss = "hidden-css", "text that a style hides";
+  /// A rule hit inside text that a reader does not see.
+  HiddenInstruction = "hidden-instruction", "an instruction that a reader does not see";
+  /// An encoded word that decodes to language.
+  EncodedText = "encoded-text", "an encoded word that says something";
+  /// A rule hit inside decoded text.
+  EncodedInstruction = "encoded-instruction", "an instruction that is encoded";
+  /// Ignore, forget, replace what the agent was told.
+  InstructionOverride = "instruction-override", "tells the agent to drop its instructions";
+  /// Makes the agent somebody without limits.
+  PersonaHijack = "persona-hijack", "makes the agent somebody else";
+  /// Asks for the system prompt or other hidden instructions.
+  PromptProbe = "prompt-probe", "asks the agent to reveal its instructions";
+  /// Text that poses as the system, an administrator or the developer.
+  FakeAuthority = "fake-authority", "poses as the system or an authority";
+  /// Tokens of chat templates.
+  ChatTemplateToken = "chat-template-token", "tokens of a chat template";
+  /// Forged frames of the agent framework.
+  ForgedFrame = "forged-frame", "forges a frame of the agent framework";
+  /// A forged follow-up of a compaction.
+  CompactionPayload = "compaction-payload", "poses as a follow-up of a compaction";
+  /// `trigger`, `importance` and other recall comments.
+  RecallMetadata = "recall-metadata", "comments that buy a place in recall";
+  /// Sends data to a foreign place.
+  ExfiltrationEndpoint = "exfiltration-endpoint", "sends data to a foreign place";
+  /// Collects, stores or reveals secrets.
+  CredentialHarvest = "credential-harvest", "collects or reveals secrets";
+  /// Hides data in images, queries, names or text.
+  CovertChannel = "covert-channel", "smuggles data out of sight";
+  /// Hides something from the user.
+  Concealment = "concealment", "hides something from the user";
+  /// Another account, wallet or payee.
+  PaymentSwap = "payment-swap", "redirects a payment";
+  /// Moves money.
+  FundsTransfer = "funds-transfer", "moves money";
+  /// Another registry, mirror, update server or webhook.
+  EndpointSwap = "endpoint-swap", "redirects downloads or messages";
+  /// Removes confirmations, checks and limits.
+  SafeguardRemoval = "safeguard-removal", "removes a safeguard";
+  /// Grants roles, rights or identities.
+  PrivilegeGrant = "privilege-grant", "grants rights by saying so";
+  /// Declares a source trusted.
+  TrustLaundering = "trust-laundering", "declares a source trusted";
+  /// Runs foreign code.
+  RemoteExecution = "remote-execution", "runs code from elsewhere";
+  /// Deletes or publishes.
+  DestructiveOrder = "destructive-order", "orders destruction";
+  /// Re-adds itself, copies itself.
+  Persistence = "persistence", "keeps itself in memory";
+  /// Waits for an occasion.
+  DelayedTrigger = "delayed-trigger", "waits for an occasion";
+  /// Acts when it is recalled.
+  RecallTrigger = "recall-trigger", "acts when it is recalled";
+  /// Steers choices against the user.
+  PreferenceHijack = "preference-hijack", "steers choices and hides it";
+  /// Claims to be more important than anything else.
+  ImportanceInflation = "importance-inflation", "inflates its own importance";
+  /// Many system commands.
+  CommandDensity = "command-density", "many system commands";
+  /// An instruction in a tag.
+  TagInstruction = "tag-instruction", "an instruction in a tag";
+  /// Always, never, must.
+  StandingInstruction = "standing-instruction", "a standing instruction";
+  /// From now on, in the future.
+  ImperativeFuture = "imperative-future", "speaks about all future";
+  /// A web address.
+  UrlReference = "url-reference", "a web address";
+  /// A command line.
+  CommandReference = "command-reference", "a command line";
+  /// Mentions secrets.
+  CredentialReference = "credential-reference", "mentions secrets";
+  /// A path to keys or configuration.
+  KeyPath = "key-path", "a path to keys or configuration";
+  /// Two families of triggers in one sentence.
+  TriggerCombination = "trigger-combination", "several triggers in one sentence";
 }
 
 impl fmt::Display for Code {

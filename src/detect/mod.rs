@@ -4,6 +4,13 @@
 
 pub mod code;
 pub mod finding;
+pub mod judge;
+pub mod normalize;
+pub mod policy;
+pub mod rules;
 
 pub use code::Code;
 pub use finding::{Finding, Layer, RuleKind, Severity};
+pub use judge::{JudgeOptions, judge};
+pub use policy::{Action, BaselineAction, Decision, PolicyInput, Sensitivity, Verdict, decide};
+pub use rules::{Mode, Scope};

@@ -66,7 +66,8 @@ static WORD: LazyLock<AhoCorasick> =
 
 /// Finds the comments in `bytes` from `from` on.
 pub fn find(bytes: &[u8], from: usize, known: &Known) -> Comments {
-  let mut scan = Scan { bytes, known, out: Comments::default(), opened: HashSet::new(), open: None };
+  let mut scan =
+    Scan { bytes, known, out: Comments::default(), opened: HashSet::new(), open: None };
   if known.markers.is_empty() && known.placeholders.is_empty() {
     return scan.out;
   }
@@ -184,8 +185,7 @@ impl Scan<'_> {
       return span.end;
     }
     // A region may end inside a later line.
-    let inside = end < self.bytes.len()
-      && !matches!(self.bytes.get(end - 1), Some(b'\n' | b'\r'));
+    let inside = end < self.bytes.len() && !matches!(self.bytes.get(end - 1), Some(b'\n' | b'\r'));
     if inside {
       self.widen(&(end..line::line_end(self.bytes, end)), self.out.holes.len() - 1);
     }
@@ -266,9 +266,7 @@ impl Scan<'_> {
       if let Some(last) = ours.last_mut() {
         last.span.end = span.end;
       }
-    } else if !rest_blank
-      && let Some(Hole { kind: HoleKind::Placeholder(id), .. }) = ours.last()
-    {
+    } else if !rest_blank && let Some(Hole { kind: HoleKind::Placeholder(id), .. }) = ours.last() {
       self.out.continued.push(Continued { id: id.clone(), rest });
     }
   }

@@ -66,7 +66,9 @@ impl Fate {
   /// The known block, if there is one.
   pub const fn known(&self) -> Option<usize> {
     match self {
-      Self::Unchanged { known } | Self::Moved { known } | Self::Edited { known, .. } => Some(*known),
+      Self::Unchanged { known } | Self::Moved { known } | Self::Edited { known, .. } => {
+        Some(*known)
+      }
       Self::Inserted => None,
     }
   }
@@ -208,7 +210,8 @@ impl Pairs {
         }
       }
       // An id comment names the block itself.
-      for id in known.marker.iter().chain((known.marker.as_ref() != Some(&known.id)).then_some(&known.id))
+      for id in
+        known.marker.iter().chain((known.marker.as_ref() != Some(&known.id)).then_some(&known.id))
       {
         marked.entry(id).or_default().push_back(at);
       }
@@ -221,7 +224,9 @@ impl Pairs {
     for (at, block) in blocks.iter().enumerate().filter(|(at, _)| self.block_is_free(*at)) {
       shared.clear();
       for line in block.lines.iter().filter(|line| line.kind == LineKind::Text) {
-        for known in holders.get(&line.hash).filter(|of| of.len() <= MAX_HOLDERS).into_iter().flatten() {
+        for known in
+          holders.get(&line.hash).filter(|of| of.len() <= MAX_HOLDERS).into_iter().flatten()
+        {
           *shared.entry(*known).or_default() += 1;
         }
       }
@@ -257,8 +262,7 @@ impl Pairs {
 
   /// One free block and one free known block between the same neighbours.
   fn by_neighbours(&mut self) {
-    let free: Vec<usize> =
-      (0..self.of_block.len()).filter(|at| self.block_is_free(*at)).collect();
+    let free: Vec<usize> = (0..self.of_block.len()).filter(|at| self.block_is_free(*at)).collect();
     for at in free {
       let before = match at.checked_sub(1) {
         None => Some(0),

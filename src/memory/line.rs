@@ -111,9 +111,12 @@ mod tests {
 
   #[test]
   fn every_kind_of_line_end_ends_a_line() {
-    for (text, ends) in
-      [(&b"a\nb"[..], vec![2, 3]), (b"a\r\nb\r\n", vec![3, 6]), (b"a\rb\r", vec![2, 4]), (b"\r\r\n", vec![1, 3])]
-    {
+    for (text, ends) in [
+      (&b"a\nb"[..], vec![2, 3]),
+      (b"a\r\nb\r\n", vec![3, 6]),
+      (b"a\rb\r", vec![2, 4]),
+      (b"\r\r\n", vec![1, 3]),
+    ] {
       let mut found = Vec::new();
       let mut at = 0;
       while at < text.len() {

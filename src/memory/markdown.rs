@@ -103,10 +103,10 @@ fn html_is_closed(block: &[u8]) -> bool {
   let has = |text: &[u8], end: &[u8]| marker::find(text, end, 0).is_some();
   // The opening of a one-line block must not count as its end: `<!-->` is handled as pulldown-cmark
   // does, by looking behind the opening.
-  let behind = |opening: usize| if last.len() == block.len() { block.get(opening..) } else { Some(last) };
-  let starts = |prefix: &[u8]| {
-    block.get(..prefix.len()).is_some_and(|head| head.eq_ignore_ascii_case(prefix))
-  };
+  let behind =
+    |opening: usize| if last.len() == block.len() { block.get(opening..) } else { Some(last) };
+  let starts =
+    |prefix: &[u8]| block.get(..prefix.len()).is_some_and(|head| head.eq_ignore_ascii_case(prefix));
   if starts(b"<!--") {
     return has(behind(2).unwrap_or_default(), b"-->");
   }
@@ -143,7 +143,8 @@ pub(crate) fn flatten(text: &[u8]) -> Option<usize> {
   }
   let (mut markers, mut columns) = (0, 0);
   for (at, byte) in text.iter().enumerate() {
-    if (markers > MAX_NESTING || columns > MAX_COLUMNS) && !matches!(byte, b' ' | b'\t' | b'\r' | b'\n')
+    if (markers > MAX_NESTING || columns > MAX_COLUMNS)
+      && !matches!(byte, b' ' | b'\t' | b'\r' | b'\n')
     {
       return Some(at);
     }

@@ -206,13 +206,10 @@ mod tests {
 
   #[test]
   fn the_marker_prints_as_designed() {
-    let marker = Marker::new(
-      id(),
-      Source::new("moltbook:user123"),
-      Trust::Untrusted,
-      "2026-11-21T14:32:00Z",
-    );
-    let text = "<!-- memfw:id=a1b2c3 source=moltbook:user123 trust=untrusted ts=2026-11-21T14:32:00Z -->";
+    let marker =
+      Marker::new(id(), Source::new("moltbook:user123"), Trust::Untrusted, "2026-11-21T14:32:00Z");
+    let text =
+      "<!-- memfw:id=a1b2c3 source=moltbook:user123 trust=untrusted ts=2026-11-21T14:32:00Z -->";
     assert_eq!(marker.print(), text);
     assert_eq!(Marker::parse(text.as_bytes()), Some(marker));
   }

@@ -185,7 +185,8 @@ mod tests {
   #[test]
   fn the_first_line_that_fits_carries_it_and_line_ends_stay() {
     let text = format!("# P\r\n{}\r\n\r\n{}", "x".repeat(40), "y".repeat(60));
-    let expected = format!("   \r\n<!-- memfw:a1b2c3 quarantined        -->\r\n\r\n{}", " ".repeat(60));
+    let expected =
+      format!("   \r\n<!-- memfw:a1b2c3 quarantined        -->\r\n\r\n{}", " ".repeat(60));
     assert_eq!(redacted(&text), expected);
     assert_eq!(redacted("send\nmoney to mallory\nnow"), "    \nmemfw:a1b2c3    \n   ");
     assert_eq!(redacted("obey\nme\n"), "    \n  \n");

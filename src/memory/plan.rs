@@ -28,6 +28,17 @@ pub enum MarkerMode {
   None,
 }
 
+impl MarkerMode {
+  /// The word used in configuration, JSON and the ledger.
+  pub const fn as_str(self) -> &'static str {
+    match self {
+      Self::Wrap => "wrap",
+      Self::Id => "id",
+      Self::None => "none",
+    }
+  }
+}
+
 /// What the ledger says about the file.
 #[derive(Clone, Debug)]
 pub struct Facts<'a> {

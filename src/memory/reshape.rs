@@ -4,7 +4,10 @@
 //! returned: a rewrite that would not read back is not made, and provenance stays in the ledger alone.
 #![forbid(unsafe_code)]
 
-use std::{collections::{HashMap, HashSet}, ops::Range};
+use std::{
+  collections::{HashMap, HashSet},
+  ops::Range,
+};
 
 use crate::memory::{
   Block, BlockId, BlockKind, Comparison, Document, Facts, Known, MarkerMode, SegmentKind, line,

@@ -1,1 +1,38 @@
-//! Placeholder of a room under construction.
+//! What the operating system does for memfw: opening, leasing, overwriting, watching, locking.
+//!
+//! Everything that touches a memory file goes through the [`Fs`] and [`MemoryFile`] traits, so that
+//! the file protocol ([`redact`], [`reshape`], and the engine above) can run against a simulated
+//! file system as well. This room decides nothing about content and knows no ledger.
+//!
+//! Invariants held here: bytes are overwritten only where they were just compared equal (I3), and
+//! only in a regular file below the workspace root (I6); while a lease is held the file is touched
+//! through that one descriptor alone (I5). `unsafe` stands in [`lease`] and nowhere else.
+
+pub mod clock;
+pub mod fs;
+pub mod key;
+pub mod lease;
+pub mod lock;
+pub mod paths;
+pub mod probe;
+pub mod random;
+pub mod real;
+pub mod redact;
+pub mod reshape;
+mod resolve;
+pub mod systemd;
+pub mod user;
+pub mod watch;
+pub mod workspace;
+
+pub use clock::{Clock, SystemClock, pause};
+pub use fs::{
+  Entry, Fs, FsError, Kind, Listing, MemoryFile, OpenError, Reason, Refusal, RootDir, Shown, Stamp,
+  TargetRules, Touch,
+};
+pub use lock::{DaemonLock, LockError, WriteLock};
+pub use paths::{Env, Home};
+pub use probe::{Probe, Rung};
+pub use real::{RealFile, RealFs, Root};
+pub use watch::{Limit, WatchError, WatchEvent, Watcher};
+pub use workspace::{Problem, Walk, Workspace};

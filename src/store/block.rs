@@ -97,6 +97,21 @@ impl Ledger {
     })
   }
 
+  /// Blocks that were in a file once and left it, the latest first, at most `limit`; those that were
+  /// taken out because of what they say are not among them.
+  pub fn former_blocks(&self, file_id: i64, limit: u32) -> Result<Vec<BlockRow>, StoreError> {
+    self.read(|conn| {
+      let stored = load(
+        conn,
+        "key IN (SELECT key FROM block
+                 WHERE file = ?1 AND present = 0 AND state IN ('validated', 'flagged', 'approved')
+                 ORDER BY gone_at DESC, ordinal LIMIT ?2)",
+        (file_id, limit),
+      )?;
+      Ok(stored.into_iter().map(|stored| stored.row).collect())
+    })
+  }
+
   /// Who wrote each block of a file: its row and its blocks in order, from one view.
   pub fn provenance(&self, path: &Path) -> Result<Option<(FileRow, Vec<BlockRow>)>, StoreError> {
     let view = self.snapshot()?;

@@ -67,6 +67,14 @@ impl Ledger {
     })
   }
 
+  /// Takes an approval back.
+  pub fn withdraw_exception(&mut self, hash: ContentHash) -> Result<(), StoreError> {
+    self.write(Durability::Synced, |tx, _| {
+      tx.prepare_cached("DELETE FROM exception WHERE hash = ?1")?.execute([hash.0])?;
+      Ok(())
+    })
+  }
+
   /// The approval of this content, expired or not.
   pub fn exception(&self, hash: ContentHash) -> Result<Option<Exception>, StoreError> {
     self.read(|conn| {

@@ -29,6 +29,14 @@ impl Ledger {
     })
   }
 
+  /// Takes a key away.
+  pub fn remove_health(&mut self, key: &str) -> Result<(), StoreError> {
+    self.write(Durability::Seen, |tx, _| {
+      tx.prepare_cached("DELETE FROM health WHERE key = ?1")?.execute([key])?;
+      Ok(())
+    })
+  }
+
   /// All keys with their newest words and times, by key.
   pub fn healths(&self) -> Result<Vec<(String, String, Micros)>, StoreError> {
     self.read(|conn| {

@@ -145,6 +145,11 @@ impl Ledger {
     })
   }
 
+  /// Whether an operation was begun and not finished. Needs no key.
+  pub fn has_open_ops(&self) -> Result<bool, StoreError> {
+    self.read(|conn| Ok(conn.prepare_cached("SELECT 1 FROM op LIMIT 1")?.exists([])?))
+  }
+
   /// The operations that were begun and not finished, in the order in which they were begun. Needs the
   /// key only if there are any.
   pub fn open_ops(&self) -> Result<Vec<Op>, StoreError> {

@@ -132,7 +132,8 @@ fn text_on_the_line_of_a_placeholder_is_seen() {
 
 #[test]
 fn id_comments_leave_the_line_as_it_was() {
-  let text = "# H\n- the owner likes tea <!-- memfw:000001 -->\n  and cake\n- b <!-- memfw:000002 -->";
+  let text =
+    "# H\n- the owner likes tea <!-- memfw:000001 -->\n  and cake\n- b <!-- memfw:000002 -->";
   let document = Document::parse(text.as_bytes(), &known(&[1, 2], &[]));
   let plain = "# H\n- the owner likes tea\n  and cake\n- b";
   assert_eq!(document.strip(text.as_bytes()), plain.as_bytes());

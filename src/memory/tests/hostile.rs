@@ -58,9 +58,41 @@ fn containers_without_end() {
 #[test]
 fn openings_without_end() {
   for part in [
-    "<!--", "<!-- ", "<?", "<![CDATA[", "<a ", "[", "![", "](", "`", "``a", "*a_", "&", "\\", "<", "|",
-    "[a]: ", "[a](<b", "~~~\n", "```\n", "<div>\n", "\r", "\n", " \n", "\t\n", "\u{feff}", "=\n", "-\n",
-    "|-|\n", "a|b\n-|-\n", "[a]: b\n", "> [a]: b\n\n", "---\n", "# ", "#\n", "\0",
+    "<!--",
+    "<!-- ",
+    "<?",
+    "<![CDATA[",
+    "<a ",
+    "[",
+    "![",
+    "](",
+    "`",
+    "``a",
+    "*a_",
+    "&",
+    "\\",
+    "<",
+    "|",
+    "[a]: ",
+    "[a](<b",
+    "~~~\n",
+    "```\n",
+    "<div>\n",
+    "\r",
+    "\n",
+    " \n",
+    "\t\n",
+    "\u{feff}",
+    "=\n",
+    "-\n",
+    "|-|\n",
+    "a|b\n-|-\n",
+    "[a]: b\n",
+    "> [a]: b\n\n",
+    "---\n",
+    "# ",
+    "#\n",
+    "\0",
   ] {
     survive(part.repeat(400_000 / part.len()).as_bytes());
   }
@@ -70,10 +102,19 @@ fn openings_without_end() {
 fn our_own_comments_by_the_thousand() {
   let opener = marker(1).print();
   for part in [
-    "memfw", "<!-- memfw:", "<!-- memfw:000003 quarantined -->", "memfw:000003\n", "<!-- /memfw -->\n",
-    "<!-- memfw:000001 -->", "a <!-- memfw:000001 -->\n", "<!-- memfw:000003 quarantined       ",
-    "<!-- memfw:000003 quarantined -->x\n", "<!-- memfw:id=000001 ", &format!("{opener}\n"),
-    &format!("{opener}\na\n<!-- /memfw -->\n"), "- <!-- memfw:000003 quarantined -->\n",
+    "memfw",
+    "<!-- memfw:",
+    "<!-- memfw:000003 quarantined -->",
+    "memfw:000003\n",
+    "<!-- /memfw -->\n",
+    "<!-- memfw:000001 -->",
+    "a <!-- memfw:000001 -->\n",
+    "<!-- memfw:000003 quarantined       ",
+    "<!-- memfw:000003 quarantined -->x\n",
+    "<!-- memfw:id=000001 ",
+    &format!("{opener}\n"),
+    &format!("{opener}\na\n<!-- /memfw -->\n"),
+    "- <!-- memfw:000003 quarantined -->\n",
   ] {
     survive(part.repeat(400_000 / part.len()).as_bytes());
   }

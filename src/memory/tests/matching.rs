@@ -10,7 +10,8 @@ fn fates(before: &str, after: &str) -> Comparison {
 #[test]
 fn unchanged_moved_edited_removed_inserted() {
   use Fate::{Edited, Inserted, Moved, Unchanged};
-  let found = fates("a\n\nb\n\nc\n\nd one\nd two\n\ne\n", "b\n\nc\n\na\n\nd one\nd new\n\nf\n\ng\n");
+  let found =
+    fates("a\n\nb\n\nc\n\nd one\nd two\n\ne\n", "b\n\nc\n\na\n\nd one\nd new\n\nf\n\ng\n");
   assert_eq!(
     found.fates,
     [

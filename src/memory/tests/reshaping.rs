@@ -41,7 +41,8 @@ impl Case {
 }
 
 fn wrapped(text: &str, marks: &[Option<usize>]) -> Option<String> {
-  let known = Known { markers: marks.iter().flatten().copied().map(id).collect(), ..known(&[9], &[]) };
+  let known =
+    Known { markers: marks.iter().flatten().copied().map(id).collect(), ..known(&[9], &[]) };
   let found = Case::new(MarkerMode::Wrap).run(text, marks, &known);
   if let Some(out) = &found {
     let again = Case::new(MarkerMode::Wrap).run(out, marks, &known);
@@ -109,7 +110,8 @@ fn stale_markers_are_renewed_and_moved() {
 #[test]
 fn a_rewrite_that_would_not_read_back_is_not_made() {
   // The closer is text now, but would close the marker once there is one.
-  let found = Case::new(MarkerMode::Wrap).run("a\n\n<!-- /memfw -->\n", &[Some(1), None], &known(&[], &[]));
+  let found =
+    Case::new(MarkerMode::Wrap).run("a\n\n<!-- /memfw -->\n", &[Some(1), None], &known(&[], &[]));
   assert_eq!(found, None);
   let opener = marker(1).print();
   let text = format!("{opener}\na\n<!-- /memfw -->\n{opener}\nb\n");

@@ -6,9 +6,13 @@ use std::{
   sync::{
     Barrier,
     atomic::{AtomicBool, Ordering},
+    mpsc,
   },
   thread,
+  time::Duration,
 };
+
+use rusqlite::Connection;
 
 use super::{Home, block, id, item, key, op, scan};
 use crate::{
@@ -17,30 +21,62 @@ use crate::{
 };
 
 const OPENERS: usize = 16;
+const ROUNDS: usize = 12;
+
+/// Opens the ledger of a new home as often as there are openers, at the same moment.
+fn at_once(work: impl Fn(usize, Ledger) + Sync) -> Home {
+  let home = Home::new();
+  let barrier = Barrier::new(OPENERS);
+  thread::scope(|scope| {
+    for opener in 0..OPENERS {
+      let (home, barrier, work) = (&home, &barrier, &work);
+      scope.spawn(move || {
+        barrier.wait();
+        work(opener, Ledger::open(&home.path(), Access::ReadWrite, Some(key())).unwrap());
+      });
+    }
+  });
+  home
+}
 
 #[test]
 fn sixteen_openers_at_once_all_get_in() {
-  for round in 0..10 {
-    let home = Home::new();
-    let barrier = Barrier::new(OPENERS);
-    thread::scope(|scope| {
-      for opener in 0..OPENERS {
-        let (home, barrier) = (&home, &barrier);
-        scope.spawn(move || {
-          barrier.wait();
-          let opened = Ledger::open(&home.path(), Access::ReadWrite, Some(key()));
-          let mut ledger = opened.unwrap_or_else(|error| panic!("round {round}: {error}"));
-          let id = id(&format!("aaaa{opener:02}"));
-          let admission = ledger.quarantine(&[item(&id, id.as_str().as_bytes())], &[op()], &[], 1);
-          ledger.finish(admission.unwrap().ops[0]).unwrap();
-        });
-      }
-    });
-    let ledger = home.ledger();
-    assert_eq!(ledger.items(&ItemFilter::default()).unwrap().len(), OPENERS);
-    assert!(ledger.open_ops().unwrap().is_empty());
-    assert_eq!(ledger.damage().unwrap(), [""; 0]);
+  for _ in 0..ROUNDS {
+    let home = at_once(|_, _| ());
+    assert_eq!(home.ledger().damage().unwrap(), [""; 0]);
   }
+}
+
+#[test]
+fn sixteen_writers_at_once_all_get_their_turn() {
+  let home = at_once(|opener, mut ledger| {
+    let id = id(&format!("aaaa{opener:02}"));
+    let admission = ledger.quarantine(&[item(&id, id.as_str().as_bytes())], &[op()], &[], 1);
+    ledger.finish(admission.unwrap().ops[0]).unwrap();
+  });
+  let ledger = home.ledger();
+  assert_eq!(ledger.items(&ItemFilter::default()).unwrap().len(), OPENERS);
+  assert!(ledger.open_ops().unwrap().is_empty());
+  assert_eq!(ledger.damage().unwrap(), [""; 0]);
+}
+
+#[test]
+fn an_opener_waits_for_one_who_writes_before_there_is_a_write_ahead_log() {
+  let home = Home::new();
+  drop(home.ledger());
+  // As a backup is, or a database that another opener is just making.
+  let other = Connection::open(home.path()).unwrap();
+  other.query_row("PRAGMA journal_mode = DELETE", [], |_| Ok(())).unwrap();
+  other.execute_batch("BEGIN IMMEDIATE").unwrap();
+  let (sender, receiver) = mpsc::channel();
+  thread::scope(|scope| {
+    let path = home.path();
+    scope.spawn(move || sender.send(Ledger::open(&path, Access::ReadWrite, None).map(drop)));
+    let early = receiver.recv_timeout(Duration::from_millis(200));
+    assert!(early.is_err(), "it did not wait: {early:?}");
+    other.execute_batch("ROLLBACK").unwrap();
+    receiver.recv().unwrap().unwrap();
+  });
 }
 
 #[test]
@@ -97,7 +133,7 @@ fn a_snapshot_stays_as_it_was() {
 fn a_writer_that_never_ends_is_reported_and_nothing_is_half_done() {
   let home = Home::new();
   let (mut one, two) = (home.ledger(), home.ledger());
-  one.conn.busy_timeout(std::time::Duration::ZERO).unwrap();
+  one.conn.busy_timeout(Duration::ZERO).unwrap();
   two.conn.execute_batch("BEGIN IMMEDIATE").unwrap();
   let new = item(&id("a1b2c3"), b"poison");
   let error = one.quarantine(slice::from_ref(&new), &[op()], &[], 1).unwrap_err();

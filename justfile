@@ -1,0 +1,66 @@
+# The habits of this repository. `just` lists them; each is also a line that can be typed by hand.
+
+[private]
+default:
+  @just --list --unsorted
+
+# Everything that has to be right before a commit
+[group('check')]
+check: fmt lint test doc
+
+# The same as the build server
+[group('check')]
+ci:
+  .ci/run
+
+# Only the rules of the house, also while the crate does not compile
+[group('check')]
+tidy:
+  mkdir -p target
+  CARGO_MANIFEST_DIR="{{justfile_directory()}}" rustc --edition 2024 --test tests/tidy.rs -o target/tidy
+  target/tidy
+
+# The format of the source
+[group('check')]
+fmt:
+  cargo fmt --check
+
+# The lints of Cargo.toml and clippy.toml
+[group('check')]
+lint:
+  cargo clippy --all-targets --locked -- -D warnings
+
+# Licences, bans and sources of all dependencies
+[group('check')]
+deny:
+  cargo deny check bans licenses sources
+
+# All tests
+[group('test')]
+test *args:
+  cargo test {{args}}
+
+# The rules with their examples
+[group('test')]
+corpus:
+  cargo test --lib detect::
+
+# Looks at changed snapshots and accepts them one by one
+[group('test')]
+snap:
+  cargo insta test --review
+
+# Benchmarks; a name runs only one of parse, detect, exposure
+[group('test')]
+bench name="":
+  cargo bench {{ if name == "" { "--benches" } else { "--bench " + name } }}
+
+# What a user sees first
+[group('doc')]
+demo:
+  cargo run --release -- demo
+
+# Documentation, private items included
+[group('doc')]
+doc:
+  RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --document-private-items --locked

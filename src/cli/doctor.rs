@@ -1,0 +1,203 @@
+//! `memfw doctor`: what could be wrong, looked at without changing anything.
+#![forbid(unsafe_code)]
+
+use std::{os::unix::fs::MetadataExt as _, path::Path};
+
+use serde_json::json;
+
+use super::{
+  Status,
+  args::DoctorArgs,
+  context::Context,
+  escape::terminal,
+  failure::Failure,
+  guarded::{KEY, LEDGER},
+  output::Style,
+};
+use crate::{
+  engine::event::shown,
+  os::{DaemonLock, Limit, Rung, key, paths, probe::probe},
+  provenance::Standing,
+  seal::MasterKey,
+  store::{Access, Ledger, StoreError},
+};
+
+/// How a check came out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Health {
+  Fine,
+  Note,
+  Wrong,
+}
+
+impl Health {
+  const fn as_str(self) -> &'static str {
+    match self {
+      Self::Fine => "fine",
+      Self::Note => "note",
+      Self::Wrong => "wrong",
+    }
+  }
+}
+
+/// One check.
+struct Check {
+  what: &'static str,
+  health: Health,
+  text: String,
+  hint: Option<String>,
+}
+
+/// Carries the command out.
+pub fn run(context: &Context, args: DoctorArgs) -> Result<Status, Failure> {
+  let mut checks = Vec::new();
+  configuration(context, &mut checks);
+  if let Ok(home) = context.home() {
+    directory(&home.data, &mut checks);
+    ledger(&home.data, &mut checks);
+    daemon(&home.data, &mut checks);
+  }
+  workspaces(context, &mut checks);
+  limits(&mut checks);
+  let wrong = checks.iter().any(|check| check.health == Health::Wrong);
+  if args.json {
+    let list: Vec<_> = checks
+      .iter()
+      .map(|check| {
+        json!({ "check": check.what, "health": check.health.as_str(), "text": check.text, "hint": check.hint })
+      })
+      .collect();
+    context.out.json(&list)?;
+  } else {
+    for check in &checks {
+      let style = match check.health {
+        Health::Fine => Style::Green,
+        Health::Note => Style::Yellow,
+        Health::Wrong => Style::Red,
+      };
+      let health = context.out.paint(style, check.health.as_str());
+      context.out.line(&format!("{health:5} {:14} {}", check.what, terminal(&check.text)))?;
+      if let Some(hint) = &check.hint {
+        context.out.line(&format!("{:20} hint: {}", "", terminal(hint)))?;
+      }
+    }
+  }
+  Ok(if wrong { Status::No } else { Status::Yes })
+}
+
+fn add(checks: &mut Vec<Check>, what: &'static str, health: Health, text: impl Into<String>) {
+  checks.push(Check { what, health, text: text.into(), hint: None });
+}
+
+fn hint(checks: &mut [Check], hint: Option<impl Into<String>>) {
+  if let Some(check) = checks.last_mut() {
+    check.hint = hint.map(Into::into);
+  }
+}
+
+fn configuration(context: &Context, checks: &mut Vec<Check>) {
+  match context.config() {
+    Ok(_) => add(checks, "configuration", Health::Fine, "can be read"),
+    Err(failure) => {
+      add(checks, "configuration", Health::Wrong, failure.error.clone());
+      hint(checks, Some("memfw config check"));
+    }
+  }
+}
+
+fn directory(data: &Path, checks: &mut Vec<Check>) {
+  let Ok(found) = data.metadata() else {
+    add(checks, "data", Health::Note, format!("`{}` is not there yet", shown(data)));
+    hint(checks, Some("`memfw run` makes it"));
+    return;
+  };
+  if found.mode() & 0o077 == 0 {
+    add(checks, "data", Health::Fine, format!("`{}` is private", shown(data)));
+  } else {
+    add(checks, "data", Health::Wrong, format!("`{}` can be entered by others", shown(data)));
+    hint(checks, Some(format!("chmod 700 {}", shown(data))));
+  }
+}
+
+fn ledger(data: &Path, checks: &mut Vec<Check>) {
+  let mut ledger = match Ledger::open(&data.join(LEDGER), Access::ReadOnly, None) {
+    Ok(ledger) => ledger,
+    Err(StoreError::Missing { .. }) => {
+      add(checks, "ledger", Health::Note, "is not there yet");
+      return;
+    }
+    Err(error) => {
+      add(checks, "ledger", Health::Wrong, error.to_string());
+      hint(checks, error.hint());
+      return;
+    }
+  };
+  match ledger.damage() {
+    Ok(damage) if damage.is_empty() => add(checks, "ledger", Health::Fine, "is whole"),
+    Ok(damage) => add(checks, "ledger", Health::Wrong, damage.join("; ")),
+    Err(error) => add(checks, "ledger", Health::Wrong, error.to_string()),
+  }
+  match key::load(&data.join(KEY)) {
+    Ok(Some(bytes)) => match ledger.unlock(MasterKey::new(*bytes)) {
+      Ok(()) => add(checks, "key", Health::Fine, "opens what is sealed"),
+      Err(error) => {
+        add(checks, "key", Health::Wrong, error.to_string());
+        hint(checks, error.hint());
+      }
+    },
+    Ok(None) => {
+      add(checks, "key", Health::Wrong, "the key file is missing: nothing sealed can be opened");
+      hint(checks, Some("bring `master.key` back from a backup; do not delete the ledger"));
+    }
+    Err(error) => add(checks, "key", Health::Wrong, error.to_string().replace('\n', "; ")),
+  }
+}
+
+fn daemon(data: &Path, checks: &mut Vec<Check>) {
+  match DaemonLock::holder(data) {
+    Ok(Some(holder)) => {
+      let pid = holder.pid.map(|pid| format!(" (pid {pid})")).unwrap_or_default();
+      add(checks, "daemon", Health::Fine, format!("runs{pid}"));
+    }
+    Ok(None) => {
+      add(checks, "daemon", Health::Note, "does not run: nothing is guarded");
+      hint(checks, Some("memfw run"));
+    }
+    Err(error) => add(checks, "daemon", Health::Wrong, error.to_string()),
+  }
+}
+
+fn workspaces(context: &Context, checks: &mut Vec<Check>) {
+  let Ok(config) = context.config() else { return };
+  let Ok(paths) = context.workspaces(&config.config, &[]) else {
+    add(checks, "workspace", Health::Wrong, "none is known");
+    hint(checks, Some("memfw run --workspace DIR"));
+    return;
+  };
+  let agent = super::openclaw::records(&context.surroundings.env);
+  for path in paths {
+    if !path.is_dir() {
+      add(checks, "workspace", Health::Note, format!("`{}` is not there", shown(&path)));
+      continue;
+    }
+    let probe = probe(&path);
+    let health = if probe.rung == Rung::Lease { Health::Fine } else { Health::Note };
+    add(checks, "workspace", health, format!("`{}`: {}", shown(&path), probe.description));
+    if let Standing::Unreadable(why) = agent.standing(&path, Path::new("MEMORY.md")) {
+      add(checks, "agent records", Health::Wrong, why);
+      hint(checks, Some("markers stay out of the files until this memfw knows the format"));
+    }
+  }
+}
+
+fn limits(checks: &mut Vec<Check>) {
+  for limit in [Limit::Watches, Limit::Instances] {
+    let path = format!("/proc/sys/{}", limit.sysctl().replace('.', "/"));
+    let text = paths::read_own(Path::new(&path), 64).ok().flatten().unwrap_or_default();
+    if let Ok(value) = std::str::from_utf8(&text) {
+      if !value.is_empty() {
+        add(checks, "limits", Health::Fine, format!("{} = {}", limit.sysctl(), value.trim()));
+      }
+    }
+  }
+}

@@ -1,0 +1,136 @@
+//! What commands about guarded memory share: the home directory, the ledger, the engine, the
+//! workspaces, and places in files as people write them.
+#![forbid(unsafe_code)]
+
+use std::{
+  path::{Path, PathBuf},
+  sync::Arc,
+};
+
+use super::{context::Context, failure::Failure, openclaw};
+use crate::{
+  config::Config,
+  engine::{Engine, EngineError},
+  os::{Home, RealFs, SystemClock, key},
+  seal::MasterKey,
+  store::{Access, Ledger, StoreError},
+};
+
+/// The name of the ledger in the data directory.
+pub const LEDGER: &str = "ledger.sqlite";
+/// The name of the file with the master key in the data directory.
+pub const KEY: &str = "master.key";
+
+impl Context {
+  /// memfw's own directories; nothing is made.
+  pub fn home(&self) -> Result<Home, Failure> {
+    Home::find(&self.surroundings.env).map_err(|error| Failure::unavailable(error.to_string()))
+  }
+
+  /// The ledger, to read; `None` where memfw has never run.
+  pub fn ledger_to_read(&self) -> Result<Option<Ledger>, Failure> {
+    let path = self.home()?.data.join(LEDGER);
+    match Ledger::open(&path, Access::ReadOnly, None) {
+      Ok(ledger) => Ok(Some(ledger)),
+      Err(StoreError::Missing { .. }) => Ok(None),
+      Err(error) => Err(error.into()),
+    }
+  }
+
+  /// The ledger, to read; a failure with advice where memfw has never run.
+  pub fn ledger(&self) -> Result<Ledger, Failure> {
+    self.ledger_to_read()?.ok_or_else(|| {
+      Failure::unavailable("memfw has not guarded anything yet")
+        .hint("start it with `memfw run`, or try `memfw demo`")
+    })
+  }
+
+  /// The ledger, to read, with its key, so that sealed bytes can be shown.
+  pub fn ledger_with_key(&self) -> Result<Ledger, Failure> {
+    let home = self.home()?;
+    let mut ledger = self.ledger()?;
+    if let Some(key) = key::load(&home.data.join(KEY)).map_err(unavailable)? {
+      ledger.unlock(MasterKey::new(*key))?;
+    }
+    Ok(ledger)
+  }
+
+  /// The engine: ledger to write, key made at first use, locks, records of the agent.
+  pub fn engine(&self, config: &Config) -> Result<Engine<RealFs>, Failure> {
+    let home = self.home()?;
+    home.create().map_err(unavailable)?;
+    let mut ledger = Ledger::open(&home.data.join(LEDGER), Access::ReadWrite, None)?;
+    let sealed = ledger.needs_key()?;
+    let key = key::load_or_create(&home.data.join(KEY), sealed).map_err(unavailable)?;
+    ledger.unlock(MasterKey::new(*key))?;
+    let agent = openclaw::records(&self.surroundings.env);
+    let clock = Arc::new(SystemClock);
+    Ok(Engine::new(RealFs::default(), ledger, agent, clock, Arc::new(config.clone()), home.data))
+  }
+
+  /// The workspaces to guard, in the order flags, configuration, the agent's own; without links in
+  /// their paths where they exist.
+  pub fn workspaces(&self, config: &Config, flags: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
+    let mut found: Vec<PathBuf> = if !flags.is_empty() {
+      flags.to_vec()
+    } else if !config.workspaces.is_empty() {
+      config.workspaces.clone()
+    } else {
+      openclaw::workspace(&self.surroundings.env).into_iter().collect()
+    };
+    if found.is_empty() {
+      return Err(Failure::unavailable("no workspace is known").hint(
+        "name one: `memfw run --workspace DIR`, or `workspaces = [...]` in the configuration",
+      ));
+    }
+    for path in &mut found {
+      *path = resolved(path);
+    }
+    found.dedup();
+    Ok(found)
+  }
+}
+
+/// The path without links where it exists, else made absolute.
+pub fn resolved(path: &Path) -> PathBuf {
+  path
+    .canonicalize()
+    .or_else(|_error| std::path::absolute(path))
+    .unwrap_or_else(|_error| path.to_owned())
+}
+
+/// `FILE` or `FILE:LINE`. A file whose very name ends so is meant where it exists.
+pub fn place(text: &str) -> (PathBuf, Option<usize>) {
+  if let (Some((file, line)), false) = (text.rsplit_once(':'), Path::new(text).exists()) {
+    if let Ok(line) = line.parse::<usize>() {
+      return (resolved(Path::new(file)), Some(line));
+    }
+  }
+  (resolved(Path::new(text)), None)
+}
+
+fn unavailable(error: impl std::fmt::Display) -> Failure {
+  let text = error.to_string();
+  let mut lines = text.lines();
+  let mut failure = Failure::unavailable(lines.next().unwrap_or_default());
+  for line in lines {
+    failure = failure.hint(line.trim_start_matches("hint: "));
+  }
+  failure
+}
+
+impl From<StoreError> for Failure {
+  fn from(error: StoreError) -> Self {
+    Self::unavailable(error.to_string()).maybe_hint(error.hint())
+  }
+}
+
+impl From<EngineError> for Failure {
+  fn from(error: EngineError) -> Self {
+    match error {
+      EngineError::Store(error) => error.into(),
+      EngineError::Refused { error, hint } => Self::unavailable(error).maybe_hint(hint),
+      error => unavailable(error),
+    }
+  }
+}

@@ -1,0 +1,323 @@
+//! `memfw quarantine`: what is out of a file, why, and what a person decides about it.
+#![forbid(unsafe_code)]
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use super::{
+  Status,
+  args::{
+    QuarantineArgs, QuarantineCommand, QuarantineDecideArgs, QuarantineListArgs, QuarantineShowArgs,
+  },
+  context::Context,
+  escape::{Escape, terminal},
+  failure::Failure,
+  guarded,
+  output::Style,
+  table::{Cell, Column, Table},
+  time,
+};
+use crate::{
+  detect::Code,
+  engine::{
+    Engine, Target,
+    event::{rounded, shown},
+    review::Placed,
+  },
+  os::{Clock as _, RealFs, SystemClock},
+  provenance::State,
+  store::{Item, ItemFilter, Ledger, StoreError},
+};
+
+/// Columns of text that are shown of one line of a quarantined block.
+const PREVIEW_COLUMNS: usize = 100;
+/// Lines that are shown of a quarantined block.
+const PREVIEW_LINES: usize = 40;
+
+/// Carries the command out.
+pub fn run(context: &Context, args: QuarantineArgs) -> Result<Status, Failure> {
+  match args.command {
+    QuarantineCommand::List(args) => list(context, &args),
+    QuarantineCommand::Show(args) => show(context, &args),
+    QuarantineCommand::Add(args) => decide(context, &args, add),
+    QuarantineCommand::Approve(args) => decide(context, &args, approve),
+    QuarantineCommand::Reject(args) => decide(context, &args, reject),
+  }
+}
+
+fn list(context: &Context, args: &QuarantineListArgs) -> Result<Status, Failure> {
+  let statuses = if args.status.is_empty() {
+    vec![State::Quarantined, State::Held]
+  } else {
+    args.status.clone()
+  };
+  let items = match context.ledger_to_read()? {
+    Some(ledger) => ledger.items(&ItemFilter { statuses, ..ItemFilter::default() })?,
+    None => Vec::new(),
+  };
+  if args.json {
+    context.out.json(&items.iter().map(to_json).collect::<Vec<_>>())?;
+    return Ok(Status::Yes);
+  }
+  if items.is_empty() {
+    context.out.line("nothing waits for you")?;
+    return Ok(Status::Yes);
+  }
+  let now = SystemClock.now();
+  let mut table = Table::new([
+    Column::new("ID"),
+    Column::new("STATUS"),
+    Column::new("SOURCE").cut_end(8),
+    Column::new("WHY").cut_end(14),
+    Column::new("FILE").cut_start(16),
+    Column::new("SINCE"),
+  ]);
+  for item in &items {
+    table.row([
+      Cell::styled(item.id.as_str(), Style::Cyan),
+      Cell::from(item.status.as_str()),
+      Cell::from(item.source.as_str()),
+      Cell::from(words(&item.codes)),
+      Cell::from(format!("{}:{}", shown(&item.path), item.line)),
+      Cell::from(time::short(item.quarantined_at, now)),
+    ]);
+  }
+  table.write(&context.out)?;
+  Ok(Status::Yes)
+}
+
+fn show(context: &Context, args: &QuarantineShowArgs) -> Result<Status, Failure> {
+  let ledger = context.ledger_with_key()?;
+  let mut shown_items = Vec::new();
+  for name in &args.items {
+    let item = find(&ledger, name)?;
+    let text = match ledger.unseal(&item.id) {
+      Ok(bytes) => Some(bytes),
+      // A flagged block stands in its file; a deleted one is nowhere.
+      Err(StoreError::UnknownId { .. } | StoreError::Deleted { .. }) => None,
+      Err(error) => return Err(error.into()),
+    };
+    if args.json {
+      let mut value = to_json(&item);
+      if let Some(object) = value.as_object_mut() {
+        let text = text.as_ref().map(|bytes| lossy(bytes));
+        object.insert("text".to_owned(), json!(text));
+        object.insert("findings".to_owned(), findings(&item));
+      }
+      shown_items.push(value);
+    } else {
+      print(context, &item, text.as_ref().map(|bytes| bytes.as_slice()))?;
+    }
+  }
+  if args.json {
+    context.out.json(&shown_items)?;
+  }
+  Ok(Status::Yes)
+}
+
+fn print(context: &Context, item: &Item, text: Option<&[u8]>) -> Result<(), Failure> {
+  let out = &context.out;
+  let now = SystemClock.now();
+  let status = match item.status {
+    State::Quarantined | State::Held => Style::Yellow,
+    State::Approved => Style::Green,
+    _ => Style::Plain,
+  };
+  out.line(&format!(
+    "{}  {}",
+    out.paint(Style::Bold, item.id.as_str()),
+    out.paint(status, item.status.as_str())
+  ))?;
+  out.line(&format!("  from    {}:{}", terminal(shown(&item.path)), item.line))?;
+  out.line(&format!(
+    "  source  {}, {}, {}",
+    terminal(item.source.as_str()),
+    item.trust,
+    item.attestation
+  ))?;
+  out.line(&format!("  when    {}", time::short(item.quarantined_at, now)))?;
+  if item.occurrences > 1 {
+    out
+      .line(&format!("  back    it came back {} times and went out again", item.occurrences - 1))?;
+  }
+  if let (Some(at), Some(by)) = (item.reviewed_at, &item.reviewed_by) {
+    out.line(&format!("  review  {} by {}", time::short(at, now), terminal(by)))?;
+  }
+  for code in &item.codes {
+    out.line(&format!("  why     {code}: {}", code.title()))?;
+  }
+  match text {
+    Some(text) => {
+      out.line("  text")?;
+      let safe = Escape::default().max_width(PREVIEW_COLUMNS);
+      let lines: Vec<&[u8]> = text.split_inclusive(|&byte| byte == b'\n').collect();
+      for line in lines.iter().take(PREVIEW_LINES) {
+        let line = line.strip_suffix(b"\n").unwrap_or(line);
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        out.line(&format!("    {} {}", out.paint(Style::Dim, "|"), safe.apply(line)))?;
+      }
+      if lines.len() > PREVIEW_LINES {
+        out.line(&format!("    ... and {} lines more", lines.len() - PREVIEW_LINES))?;
+      }
+    }
+    None => out.line("  text    not sealed here; it stands in the file, or was deleted")?,
+  }
+  if item.status.is_waiting() {
+    out.line(&format!(
+      "  next    memfw quarantine approve {0} | memfw quarantine reject {0}",
+      item.id
+    ))?;
+  }
+  Ok(())
+}
+
+/// What was done about one item: the line for people, the value for programs.
+struct Done {
+  line: String,
+  value: Value,
+}
+
+type Act = fn(&mut Engine<RealFs>, &str, &str, Option<&str>) -> Result<Done, Failure>;
+
+fn decide(context: &Context, args: &QuarantineDecideArgs, act: Act) -> Result<Status, Failure> {
+  // Without a ledger there is nothing to decide about, and none is made for it.
+  drop(context.ledger()?);
+  let config = context.config()?.config;
+  let mut engine = context.engine(&config)?;
+  let by = context.user();
+  let mut values = Vec::new();
+  for name in &args.items {
+    let done = act(&mut engine, name, &by, args.reason.as_deref());
+    // What was done so far is told even when a later one fails.
+    let done = match done {
+      Ok(done) => done,
+      Err(failure) => {
+        if args.json && !values.is_empty() {
+          context.out.json(&values)?;
+        }
+        return Err(failure);
+      }
+    };
+    if args.json { values.push(done.value) } else { context.out.line(&done.line)? }
+  }
+  if args.json {
+    context.out.json(&values)?;
+  }
+  Ok(Status::Yes)
+}
+
+fn approve(
+  engine: &mut Engine<RealFs>,
+  name: &str,
+  by: &str,
+  reason: Option<&str>,
+) -> Result<Done, Failure> {
+  let item = find(engine.ledger(), name)?;
+  let (item, placed) = engine.approve(item.id.as_str(), by, reason)?;
+  let place = terminal(shown(&item.path));
+  let (line, word) = match placed {
+    Placed::AtPlaceholder => (format!("{}: approved, back in {place}", item.id), "placeholder"),
+    Placed::Appended => (
+      format!("{}: approved; its placeholder was gone, so it was appended to {place}", item.id),
+      "appended",
+    ),
+    Placed::InPlace => (format!("{}: approved, it stays in {place}", item.id), "in-place"),
+  };
+  Ok(Done { line, value: json!({ "id": item.id.as_str(), "status": "approved", "placed": word }) })
+}
+
+fn reject(
+  engine: &mut Engine<RealFs>,
+  name: &str,
+  by: &str,
+  reason: Option<&str>,
+) -> Result<Done, Failure> {
+  let item = find(engine.ledger(), name)?;
+  let item = engine.reject(item.id.as_str(), by, reason)?;
+  let line = format!("{}: rejected; its sealed bytes are kept", item.id);
+  Ok(Done { line, value: json!({ "id": item.id.as_str(), "status": "rejected" }) })
+}
+
+fn add(
+  engine: &mut Engine<RealFs>,
+  name: &str,
+  by: &str,
+  reason: Option<&str>,
+) -> Result<Done, Failure> {
+  let (target, line) = match guarded::place(name) {
+    (path, Some(line)) => (target_of(engine, &path)?, line),
+    (_, None) => {
+      let item = engine.ledger().item(name)?;
+      if item.status != State::Flagged {
+        return Err(
+          Failure::usage(format!("`{}` is {} already", item.id, item.status))
+            .hint("only what stands in a file can be put into quarantine"),
+        );
+      }
+      (target_of(engine, &item.path)?, item.line as usize)
+    }
+  };
+  let id = engine.quarantine_line(&target, line, by, reason)?;
+  let line = format!("{id}: in quarantine, out of {}", terminal(shown(&target.path())));
+  Ok(Done { line, value: json!({ "id": id.as_str(), "status": "quarantined" }) })
+}
+
+fn target_of(engine: &Engine<RealFs>, path: &Path) -> Result<Target, Failure> {
+  engine.target_of(path)?.ok_or_else(|| {
+    Failure::unavailable(format!("`{}` is no guarded memory file", shown(path)))
+      .hint("`memfw status` lists what is guarded")
+  })
+}
+
+/// The item of an id, the beginning of one, or a place in a file.
+fn find(ledger: &Ledger, name: &str) -> Result<Item, Failure> {
+  if let (path, Some(line)) = guarded::place(name) {
+    let filter = ItemFilter { path: Some(path.clone()), ..ItemFilter::default() };
+    return ledger.items(&filter)?.into_iter().find(|item| item.line as usize == line).ok_or_else(
+      || {
+        Failure::unavailable(format!("nothing of `{}` line {line} is in quarantine", shown(&path)))
+          .hint("`memfw quarantine list` names what waits")
+      },
+    );
+  }
+  Ok(ledger.item(name)?)
+}
+
+fn to_json(item: &Item) -> Value {
+  json!({
+    "id": item.id.as_str(),
+    "file": shown(&item.path),
+    "line": item.line,
+    "status": item.status.as_str(),
+    "source": item.source.as_str(),
+    "trust": item.trust.as_str(),
+    "attestation": item.attestation.as_str(),
+    "score": rounded(item.score),
+    "codes": item.codes.iter().map(|code| code.as_str()).collect::<Vec<_>>(),
+    "quarantined_at": time::rfc3339(item.quarantined_at),
+    "reviewed_at": item.reviewed_at.map(time::rfc3339),
+    "reviewed_by": item.reviewed_by,
+    "occurrences": item.occurrences,
+  })
+}
+
+fn findings(item: &Item) -> Value {
+  serde_json::from_str(&item.findings_json).unwrap_or(Value::Array(vec![]))
+}
+
+/// Text for JSON: bytes that are no UTF-8 are U+FFFD.
+fn lossy(bytes: &[u8]) -> String {
+  let mut text = String::new();
+  for chunk in bytes.utf8_chunks() {
+    text.push_str(chunk.valid());
+    if !chunk.invalid().is_empty() {
+      text.push(char::REPLACEMENT_CHARACTER);
+    }
+  }
+  text
+}
+
+fn words(codes: &[Code]) -> String {
+  codes.iter().map(|code| code.as_str()).collect::<Vec<_>>().join(" ")
+}

@@ -1,0 +1,264 @@
+//! `memfw status` and `memfw settle`: what is protected, and whether everything is done.
+#![forbid(unsafe_code)]
+
+use std::{path::PathBuf, time::Duration};
+
+use serde_json::{Value, json};
+
+use super::{
+  Status,
+  args::{SettleArgs, StatusArgs},
+  context::Context,
+  escape::terminal,
+  failure::Failure,
+  output::Style,
+  time,
+};
+use crate::{
+  daemon::health::{Health, KEY, Phase},
+  engine::{DEGRADED, event::shown, settled},
+  os::{Clock as _, DaemonLock, RealFs, SystemClock, pause, probe::probe},
+  store::{FileStatus, Ledger},
+};
+
+/// How often the ledger is asked while waiting.
+const POLL: Duration = Duration::from_millis(20);
+
+/// What is known about the daemon.
+struct Daemon {
+  /// Its process id, when it runs.
+  pid: Option<u32>,
+  /// What it wrote about itself last.
+  health: Option<Health>,
+}
+
+impl Daemon {
+  fn find(context: &Context, ledger: Option<&Ledger>) -> Result<Self, Failure> {
+    let data = context.home()?.data;
+    let holder =
+      DaemonLock::holder(&data).map_err(|error| Failure::unavailable(error.to_string()))?;
+    let health = match ledger {
+      Some(ledger) => ledger.health(KEY)?.and_then(|(json, _)| serde_json::from_str(&json).ok()),
+      None => None,
+    };
+    Ok(Self { pid: holder.and_then(|holder| holder.pid), health })
+  }
+
+  /// Whether a running daemon has done its own start-up scan.
+  fn is_guarding(&self) -> bool {
+    self
+      .health
+      .as_ref()
+      .is_some_and(|health| Some(health.pid) == self.pid && health.phase == Phase::Guarding)
+  }
+}
+
+/// Carries `memfw status` out.
+pub fn run(context: &Context, args: StatusArgs) -> Result<Status, Failure> {
+  if let Some(secs) = args.wait {
+    return wait(context, Duration::from_secs(u64::from(secs)));
+  }
+  let ledger = context.ledger_to_read()?;
+  let daemon = Daemon::find(context, ledger.as_ref())?;
+  let mut degradations: Vec<(String, i64)> = Vec::new();
+  if !daemon.is_guarding() {
+    let text = match (daemon.pid, &daemon.health) {
+      (Some(_), _) => "the daemon is still starting",
+      (None, Some(_)) => "the daemon is not running: nothing is guarded",
+      (None, None) => "memfw has not guarded anything yet",
+    };
+    degradations.push((text.to_owned(), 0));
+  }
+  if let Some(ledger) = &ledger {
+    for (key, json, at) in ledger.healths()? {
+      if key.starts_with(DEGRADED) {
+        degradations.push((serde_json::from_str::<String>(&json).unwrap_or(json), at));
+      }
+    }
+  }
+  let report = Report::gather(context, ledger.as_ref(), &daemon, degradations)?;
+  if args.json {
+    context.out.json(&report.to_json())?
+  } else {
+    report.print(context)?
+  }
+  Ok(if report.degradations.is_empty() { Status::Yes } else { Status::No })
+}
+
+/// One guarded directory.
+struct Room {
+  path: String,
+  files: String,
+}
+
+/// What `status` says.
+struct Report {
+  daemon: &'static str,
+  pid: Option<u32>,
+  started_at: Option<i64>,
+  scanned_at: Option<i64>,
+  rooms: Vec<Room>,
+  n_files: u64,
+  n_blocks: u64,
+  n_waiting: u64,
+  n_flagged: u64,
+  unguarded: Vec<(String, String)>,
+  degradations: Vec<(String, i64)>,
+}
+
+impl Report {
+  fn gather(
+    context: &Context,
+    ledger: Option<&Ledger>,
+    daemon: &Daemon,
+    degradations: Vec<(String, i64)>,
+  ) -> Result<Self, Failure> {
+    let state = match (daemon.is_guarding(), daemon.pid) {
+      (true, _) => "guarding",
+      (false, Some(_)) => "starting",
+      (false, None) => "stopped",
+    };
+    let mut report = Self {
+      daemon: state,
+      pid: daemon.pid,
+      started_at: daemon.health.as_ref().map(|health| health.started_at),
+      scanned_at: daemon.health.as_ref().and_then(|health| health.scanned_at),
+      rooms: Vec::new(),
+      n_files: 0,
+      n_blocks: 0,
+      n_waiting: 0,
+      n_flagged: 0,
+      unguarded: Vec::new(),
+      degradations,
+    };
+    for path in guarded(context, daemon)? {
+      report.rooms.push(Room { path: shown(&path), files: probe(&path).description });
+    }
+    let Some(ledger) = ledger else { return Ok(report) };
+    let counts = ledger.counts(SystemClock.now())?;
+    report.n_files = counts.files;
+    report.n_blocks = counts.blocks_by_state.iter().map(|(_, n)| n).sum();
+    report.n_waiting = counts.waiting;
+    report.n_flagged = counts.flagged;
+    for row in ledger.files()? {
+      if let Some(note) = row.note.filter(|_| row.status != FileStatus::Missing) {
+        report.unguarded.push((shown(&row.path), note));
+      }
+    }
+    Ok(report)
+  }
+
+  fn to_json(&self) -> Value {
+    json!({
+      "daemon": self.daemon,
+      "pid": self.pid,
+      "version": env!("CARGO_PKG_VERSION"),
+      "started_at": self.started_at.map(time::rfc3339),
+      "scanned_at": self.scanned_at.map(time::rfc3339),
+      "workspaces": self.rooms.iter().map(|room| json!({ "path": room.path, "file_system": room.files })).collect::<Vec<_>>(),
+      "files": self.n_files,
+      "blocks": self.n_blocks,
+      "waiting": self.n_waiting,
+      "flagged": self.n_flagged,
+      "unguarded": self.unguarded.iter().map(|(file, why)| json!({ "file": file, "why": why })).collect::<Vec<_>>(),
+      "degradations": self.degradations.iter().map(|(text, _)| text).collect::<Vec<_>>(),
+    })
+  }
+
+  fn print(&self, context: &Context) -> Result<(), Failure> {
+    let out = &context.out;
+    let style = if self.daemon == "guarding" { Style::Green } else { Style::Yellow };
+    let pid = self.pid.map(|pid| format!(" (pid {pid})")).unwrap_or_default();
+    out.line(&format!(
+      "memfw {}: {}{pid}",
+      env!("CARGO_PKG_VERSION"),
+      out.paint(style, self.daemon)
+    ))?;
+    for room in &self.rooms {
+      out.line(&format!("  workspace   {}", terminal(&room.path)))?;
+      out.line(&format!("              {}", terminal(&room.files)))?;
+    }
+    out.line(&format!("  protected   {} blocks in {} files", self.n_blocks, self.n_files))?;
+    let waiting = match self.n_waiting {
+      0 => "nothing".to_owned(),
+      n => out.paint(Style::Yellow, &format!("{n} in quarantine: memfw quarantine list")),
+    };
+    out.line(&format!("  waiting     {waiting}"))?;
+    if self.n_flagged > 0 {
+      let n = self.n_flagged;
+      out.line(&format!("  flagged     {n} in place: memfw quarantine list --status flagged"))?;
+    }
+    if let Some(at) = self.scanned_at {
+      let now = SystemClock.now();
+      out.line(&format!("  last scan   {}", time::short(at, now)))?;
+    }
+    for (file, why) in &self.unguarded {
+      out.line(&format!(
+        "  {}   {}: {}",
+        out.paint(Style::Yellow, "unguarded"),
+        terminal(file),
+        terminal(why)
+      ))?;
+    }
+    for (text, _) in &self.degradations {
+      out.line(&format!("  {}    {}", out.paint(Style::Red, "degraded"), terminal(text)))?;
+    }
+    Ok(())
+  }
+}
+
+/// The workspaces of the daemon, or without one those that it would guard.
+fn guarded(context: &Context, daemon: &Daemon) -> Result<Vec<PathBuf>, Failure> {
+  if let Some(health) = &daemon.health {
+    return Ok(health.roots());
+  }
+  let config = context.config()?.config;
+  Ok(context.workspaces(&config, &[]).unwrap_or_default())
+}
+
+/// Waits until the running daemon's own start-up scan is done.
+fn wait(context: &Context, patience: Duration) -> Result<Status, Failure> {
+  let start = SystemClock.monotonic();
+  loop {
+    let ledger = context.ledger_to_read()?;
+    if Daemon::find(context, ledger.as_ref())?.is_guarding() {
+      return Ok(Status::Yes);
+    }
+    if SystemClock.monotonic().saturating_sub(start) >= patience {
+      return Ok(Status::No);
+    }
+    pause(POLL);
+  }
+}
+
+/// Carries `memfw settle` out.
+pub fn settle(context: &Context, args: SettleArgs) -> Result<Status, Failure> {
+  let patience = Duration::from_secs(u64::from(args.secs));
+  let start = SystemClock.monotonic();
+  let ledger = context.ledger()?;
+  loop {
+    let daemon = Daemon::find(context, Some(&ledger))?;
+    let roots = guarded(context, &daemon)?;
+    let unsettled = settled::unsettled(&RealFs::default(), &ledger, &roots)?;
+    let ready = daemon.is_guarding() || daemon.pid.is_none();
+    if unsettled.is_empty() && ready {
+      return Ok(Status::Yes);
+    }
+    if daemon.pid.is_none() {
+      return Err(
+        Failure::unavailable(format!(
+          "{} changes are pending and no daemon is running",
+          unsettled.len()
+        ))
+        .hint("start it with `memfw run`, or process them with `memfw run --once`"),
+      );
+    }
+    if SystemClock.monotonic().saturating_sub(start) >= patience {
+      for one in unsettled.iter().take(5) {
+        context.out.line(&format!("still pending: {}", terminal(one.to_string())))?;
+      }
+      return Ok(Status::No);
+    }
+    pause(POLL);
+  }
+}

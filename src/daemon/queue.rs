@@ -1,0 +1,217 @@
+//! When which file is looked at again: due times that exist only while something is pending. Pure.
+#![forbid(unsafe_code)]
+
+use std::{
+  collections::{BTreeMap, BTreeSet},
+  time::Duration,
+};
+
+use crate::engine::Target;
+
+/// First wait after an error or a refusal.
+const FIRST_RETRY: Duration = Duration::from_millis(5);
+/// Longest wait between two tries; a file that somebody keeps open is looked at this often.
+const LAST_RETRY: Duration = Duration::from_secs(1);
+
+/// One file that waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Waiting {
+  /// When it is due, on the monotonic clock.
+  pub due: Duration,
+  /// Since when it is dirty.
+  pub since: Duration,
+  /// How often it was tried.
+  pub tries: u32,
+}
+
+/// Which of the two kinds of work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+  /// A dirty file.
+  Urgent,
+  /// Markers to renew.
+  Lazy,
+}
+
+/// Files of one kind, found by name and by due time: ten thousand are dirty at a start.
+#[derive(Debug, Default)]
+struct Lane {
+  waiting: BTreeMap<Target, Waiting>,
+  order: BTreeSet<(Duration, Target)>,
+}
+
+impl Lane {
+  /// Sets what waits for a target, from what waited before.
+  fn set(&mut self, target: Target, next: impl FnOnce(Option<Waiting>) -> Waiting) {
+    let old = self.waiting.get(&target).copied();
+    let next = next(old);
+    if let Some(old) = old {
+      self.order.remove(&(old.due, target.clone()));
+    }
+    self.order.insert((next.due, target.clone()));
+    self.waiting.insert(target, next);
+  }
+
+  fn take(&mut self, now: Duration) -> Option<(Target, Waiting)> {
+    if self.order.first()?.0 > now {
+      return None;
+    }
+    let (_, target) = self.order.pop_first()?;
+    let waiting = self.waiting.remove(&target)?;
+    Some((target, waiting))
+  }
+}
+
+/// Files that are dirty, and files whose markers are to be renewed.
+#[derive(Debug, Default)]
+pub struct Queue {
+  urgent: Lane,
+  lazy: Lane,
+}
+
+impl Queue {
+  fn lane(&mut self, kind: Kind) -> &mut Lane {
+    match kind {
+      Kind::Urgent => &mut self.urgent,
+      Kind::Lazy => &mut self.lazy,
+    }
+  }
+
+  /// Marks a file as dirty now. One that waits already becomes due now and keeps its age.
+  pub fn dirty(&mut self, target: Target, now: Duration) {
+    self.urgent.set(target, |old| match old {
+      Some(old) => Waiting { due: old.due.min(now), ..old },
+      None => Waiting { due: now, since: now, tries: 0 },
+    });
+  }
+
+  /// Puts a file off until `due`, keeping its age; one that became dirty meanwhile stays due as it is.
+  pub fn put_off(&mut self, kind: Kind, target: Target, was: Waiting, due: Duration) {
+    self.lane(kind).set(target, |old| Waiting {
+      due: old.map_or(due, |old| old.due),
+      since: was.since,
+      tries: was.tries.saturating_add(1),
+    });
+  }
+
+  /// Puts a file off for longer each time.
+  pub fn back_off(&mut self, kind: Kind, target: Target, was: Waiting, now: Duration) {
+    let wait = FIRST_RETRY.saturating_mul(1 << was.tries.min(10)).min(LAST_RETRY);
+    self.put_off(kind, target, was, now + wait);
+  }
+
+  /// The markers of a file are due at `due`; a later time wins, for each write starts the idle time
+  /// anew.
+  pub fn reshape(&mut self, target: Target, due: Duration) {
+    self.lazy.set(target, |old| match old {
+      Some(old) => Waiting { due: old.due.max(due), ..old },
+      None => Waiting { due, since: due, tries: 0 },
+    });
+  }
+
+  /// Whether this file waits as dirty.
+  pub fn is_dirty(&self, target: &Target) -> bool {
+    self.urgent.waiting.contains_key(target)
+  }
+
+  /// Takes one file that is due: dirty ones first, the longest due before the others.
+  pub fn take(&mut self, now: Duration) -> Option<(Kind, Target, Waiting)> {
+    for kind in [Kind::Urgent, Kind::Lazy] {
+      if let Some((target, waiting)) = self.lane(kind).take(now) {
+        return Some((kind, target, waiting));
+      }
+    }
+    None
+  }
+
+  /// How long until the next file is due; `None` when nothing is pending.
+  pub fn next_due(&self, now: Duration) -> Option<Duration> {
+    let first = |lane: &Lane| lane.order.first().map(|(due, _)| *due);
+    let due = [first(&self.urgent), first(&self.lazy)].into_iter().flatten().min()?;
+    Some(due.saturating_sub(now))
+  }
+
+  /// How many files are dirty.
+  pub fn n_dirty(&self) -> usize {
+    self.urgent.waiting.len()
+  }
+
+  /// Whether nothing is pending.
+  pub fn is_empty(&self) -> bool {
+    self.urgent.waiting.is_empty() && self.lazy.waiting.is_empty()
+  }
+}
+
+#[cfg(test)]
+mod tests {
+  use std::path::Path;
+
+  use super::*;
+
+  fn target(name: &str) -> Target {
+    Target::new(Path::new("/w"), Path::new(name))
+  }
+
+  const fn ms(ms: u64) -> Duration {
+    Duration::from_millis(ms)
+  }
+
+  #[test]
+  fn dirty_files_come_before_markers_and_the_oldest_first() {
+    let mut queue = Queue::default();
+    queue.reshape(target("c"), ms(1));
+    queue.dirty(target("b"), ms(3));
+    queue.dirty(target("a"), ms(5));
+    let order: Vec<_> =
+      std::iter::from_fn(|| queue.take(ms(9))).map(|(kind, target, _)| (kind, target)).collect();
+    let expected =
+      [(Kind::Urgent, target("b")), (Kind::Urgent, target("a")), (Kind::Lazy, target("c"))];
+    assert_eq!(order, expected);
+    assert!(queue.is_empty());
+  }
+
+  #[test]
+  fn nothing_pending_means_no_timer() {
+    let mut queue = Queue::default();
+    assert_eq!(queue.next_due(ms(0)), None);
+    queue.dirty(target("a"), ms(7));
+    assert_eq!(queue.next_due(ms(5)), Some(ms(2)));
+    assert_eq!(queue.take(ms(6)), None);
+  }
+
+  #[test]
+  fn a_file_that_stays_busy_is_tried_ever_more_rarely_and_keeps_its_age() {
+    let mut queue = Queue::default();
+    queue.dirty(target("a"), ms(0));
+    let mut now = ms(0);
+    let mut waits = Vec::new();
+    for _ in 0..12 {
+      now += queue.next_due(now).unwrap();
+      let (kind, target, waiting) = queue.take(now).unwrap();
+      assert_eq!(waiting.since, ms(0));
+      queue.back_off(kind, target, waiting, now);
+      waits.push(queue.next_due(now).unwrap());
+    }
+    assert!(waits.is_sorted());
+    assert_eq!(waits.last(), Some(&LAST_RETRY));
+  }
+
+  #[test]
+  fn a_new_write_makes_a_waiting_file_due_at_once() {
+    let mut queue = Queue::default();
+    queue.dirty(target("a"), ms(0));
+    let (kind, a, waiting) = queue.take(ms(0)).unwrap();
+    queue.put_off(kind, a, waiting, ms(500));
+    queue.dirty(target("a"), ms(10));
+    assert_eq!(queue.next_due(ms(10)), Some(ms(0)));
+  }
+
+  #[test]
+  fn each_write_starts_the_idle_time_anew() {
+    let mut queue = Queue::default();
+    queue.reshape(target("a"), ms(5));
+    queue.reshape(target("a"), ms(9));
+    assert_eq!(queue.take(ms(6)), None);
+    assert!(queue.take(ms(9)).is_some());
+  }
+}

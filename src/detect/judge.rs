@@ -1,0 +1,146 @@
+//! Layer 1 as a whole: views, rules on every view, tags, one sorted list of findings.
+//!
+//! Invariants: spans lie within the input; `why` never holds text of the input; the cost is linear
+//! and the number of findings bounded, whatever the bytes are.
+#![forbid(unsafe_code)]
+
+use std::ops::Range;
+
+use super::{
+  Code, Finding, Layer, RuleKind, Severity,
+  normalize::{Normalized, ViewKind, normalize},
+  rules::{self, Hit, Mode, Rule, RuleSet, Scope},
+};
+
+mod tags;
+
+/// Text beyond this size is not judged; the cut itself is a finding. Memory files are kilobytes.
+pub const MAX_TEXT: usize = 8 * 1024 * 1024;
+/// Findings of one text, at most; the worst are kept.
+pub const MAX_FINDINGS: usize = 256;
+
+/// How to judge.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct JudgeOptions<'a> {
+  /// How much to look for.
+  pub scope: Scope,
+  /// What the text is about to do.
+  pub mode: Mode,
+  /// Tags that came beside the text.
+  pub tags: &'a [String],
+}
+
+/// What stands in `bytes`, by the embedded rules; sorted by place.
+pub fn judge(bytes: &[u8], options: &JudgeOptions<'_>) -> Vec<Finding> {
+  judge_with(rules::builtin(), bytes, options)
+}
+
+/// What stands in `bytes`, by the given rules; sorted by place.
+pub fn judge_with(rules: &RuleSet, bytes: &[u8], options: &JudgeOptions<'_>) -> Vec<Finding> {
+  let judged = bytes.get(..MAX_TEXT).unwrap_or(bytes);
+  let normalized = normalize(judged);
+  let mut findings = Vec::new();
+  let mut raw_hits: Vec<(usize, Range<usize>)> = Vec::new();
+  for view in &normalized.views {
+    for hit in rules.scan(&view.text, options.scope, options.mode) {
+      let Some(rule) = rules.rules().get(hit.rule) else { continue };
+      let span = normalized.raw.span(&view.map.span(&hit.span));
+      match view.kind {
+        ViewKind::Raw => raw_hits.push((hit.rule, span.clone())),
+        // What the raw view already says is not said again, and not without its excuse.
+        ViewKind::Folded if raw_hits.iter().any(|(r, s)| *r == hit.rule && overlap(s, &span)) => {
+          continue;
+        }
+        _ => {}
+      }
+      findings.extend(out_of_sight(view.kind, rule, &hit, &span));
+      findings.push(finding(rule, &hit, span));
+    }
+  }
+  tags::judge_tags(rules, &normalized, options, &mut findings);
+  let Normalized { findings: seen, .. } = normalized;
+  findings.extend(seen);
+  if bytes.len() > MAX_TEXT {
+    findings.push(Finding {
+      code: Code::TextTooLarge,
+      layer: Layer::Rules,
+      severity: Severity::Medium,
+      kind: RuleKind::Trigger,
+      span: MAX_TEXT..bytes.len(),
+      why: "the text is larger than what is judged; the rest was not looked at".to_owned(),
+    });
+  }
+  merge(findings)
+}
+
+fn finding(rule: &Rule, hit: &Hit, span: Range<usize>) -> Finding {
+  let (severity, kind) = if hit.excused {
+    (rule.severity.min(Severity::Info), RuleKind::Trigger)
+  } else {
+    (rule.severity, rule.kind)
+  };
+  Finding { code: rule.code, layer: Layer::Rules, severity, kind, span, why: rule.why.clone() }
+}
+
+/// A rule that hits where no reader looks says more than the same rule in plain sight.
+fn out_of_sight(kind: ViewKind, rule: &Rule, hit: &Hit, span: &Range<usize>) -> Option<Finding> {
+  if hit.excused || rule.severity < Severity::Medium {
+    return None;
+  }
+  let (code, why) = match kind {
+    ViewKind::Hidden => {
+      (Code::HiddenInstruction, "an instruction stands where a reader does not see it")
+    }
+    ViewKind::Decoded => (Code::EncodedInstruction, "an encoded word holds an instruction"),
+    ViewKind::Raw | ViewKind::Folded => return None,
+  };
+  Some(Finding {
+    code,
+    layer: Layer::Rules,
+    severity: Severity::High,
+    kind: RuleKind::Signature,
+    span: span.clone(),
+    why: why.to_owned(),
+  })
+}
+
+fn overlap(a: &Range<usize>, b: &Range<usize>) -> bool {
+  a.start < b.end && b.start < a.end
+}
+
+/// Sorted by place, one finding a code and place, the worst one.
+fn merge(mut findings: Vec<Finding>) -> Vec<Finding> {
+  findings.sort_by(|a, b| {
+    (a.code, a.span.start, b.kind, b.severity, b.span.end).cmp(&(
+      b.code,
+      b.span.start,
+      a.kind,
+      a.severity,
+      a.span.end,
+    ))
+  });
+  let mut merged: Vec<Finding> = Vec::with_capacity(findings.len().min(MAX_FINDINGS));
+  for finding in findings {
+    match merged.last_mut() {
+      Some(last)
+        if last.code == finding.code
+          && (overlap(&last.span, &finding.span) || last.span == finding.span) =>
+      {
+        last.span.end = last.span.end.max(finding.span.end);
+        if (finding.kind, finding.severity) > (last.kind, last.severity) {
+          last.kind = finding.kind;
+          last.severity = finding.severity;
+          last.why = finding.why;
+        }
+      }
+      _ => merged.push(finding),
+    }
+  }
+  if merged.len() > MAX_FINDINGS {
+    merged.sort_by_key(|finding| std::cmp::Reverse((finding.kind, finding.severity)));
+    merged.truncate(MAX_FINDINGS);
+  }
+  merged
+    .sort_by(|a, b| (a.span.start, a.span.end, a.code).cmp(&(b.span.start, b.span.end, b.code)));
+  merged
+}

@@ -1,0 +1,224 @@
+//! Views of a text: as it stands, as it reads, what it hides, what it encodes.
+//!
+//! The raw view always comes first and always exists. Every other view maps back to it, and it maps
+//! back to the input bytes. Time is linear in the input; the number of views is bounded.
+#![forbid(unsafe_code)]
+
+mod ansi;
+mod decode;
+mod fold;
+mod html;
+mod invisible;
+mod language;
+mod script;
+mod view;
+
+use std::{borrow::Cow, ops::Range};
+
+pub use view::{Map, View, ViewKind};
+
+use super::{Code, Finding, Layer, RuleKind, Severity};
+
+/// Hidden texts that get a view of their own, at most; what is beyond is judged in the raw view.
+const MAX_HIDDEN: usize = 128;
+/// How often decoded text is looked through for encoded text again.
+const MAX_DEPTH: usize = 2;
+/// Hidden texts shorter than this many bytes instruct nobody.
+const MIN_HIDDEN: usize = 8;
+
+/// Everything that the normaliser makes of a text.
+#[derive(Debug)]
+pub struct Normalized<'a> {
+  /// The views, raw first.
+  pub views: Vec<View<'a>>,
+  /// What it saw itself. Spans are in bytes of the input.
+  pub findings: Vec<Finding>,
+  /// From the raw view to the bytes of the input.
+  pub raw: Map,
+}
+
+/// Makes the views of `bytes`.
+pub fn normalize(bytes: &[u8]) -> Normalized<'_> {
+  let (raw, raw_map) = view::lossy(bytes);
+  let mut out = Normalized { views: Vec::with_capacity(2), findings: Vec::new(), raw: raw_map };
+  let text: &str = &raw;
+  let mut hidden = Vec::new();
+  let mut disguised = Vec::new();
+  if !text.is_ascii() {
+    disguised = unicode_findings(&mut out, text, &mut hidden);
+  }
+  let mut rest = Vec::new();
+  if !fold::is_plain(text) {
+    fold_into(&mut out, text, &disguised, &mut hidden, &mut rest);
+  }
+  decode_into(&mut out, text, None, MAX_DEPTH, &mut rest);
+  for part in hidden.into_iter().take(MAX_HIDDEN) {
+    let decodes = part.text.clone();
+    decode_into(&mut out, &decodes, Some(part.within.clone()), MAX_DEPTH, &mut rest);
+    rest.push(View { kind: ViewKind::Hidden, text: Cow::Owned(part.text), map: part.map });
+  }
+  out.views.push(View { kind: ViewKind::Raw, text: raw, map: Map::Shift(0) });
+  out.views.append(&mut rest);
+  out
+}
+
+/// A text that a reader does not see.
+struct HiddenText {
+  text: String,
+  map: Map,
+  within: Range<usize>,
+}
+
+fn unicode_findings(
+  out: &mut Normalized<'_>,
+  text: &str,
+  hidden: &mut Vec<HiddenText>,
+) -> Vec<Range<usize>> {
+  let smuggled = invisible::smuggled(text);
+  let many = smuggled.zero_width.len() >= 3;
+  for span in smuggled.zero_width {
+    let severity = if many { Severity::Medium } else { Severity::Low };
+    out.note(
+      Code::ZeroWidth,
+      severity,
+      RuleKind::Trigger,
+      span,
+      "characters without width stand inside words",
+    );
+  }
+  for span in smuggled.bidi {
+    out.note(
+      Code::BidiControl,
+      Severity::Medium,
+      RuleKind::Trigger,
+      span,
+      "directional controls show the text in another order than it is read",
+    );
+  }
+  for (spelled, span) in smuggled.spelled {
+    let spells = spelled.chars().filter(|c| c.is_alphabetic()).count() >= 4;
+    let (severity, kind) = if spells {
+      (Severity::High, RuleKind::Signature)
+    } else {
+      (Severity::Medium, RuleKind::Trigger)
+    };
+    out.note(
+      Code::TagCharacters,
+      severity,
+      kind,
+      span.clone(),
+      "text is spelled in characters without a glyph",
+    );
+    hidden.push(HiddenText { text: spelled, map: Map::Whole(span.clone()), within: span });
+  }
+  let disguised = script::disguised(text, |c| invisible::classify(c).is_some()).words;
+  for span in disguised.iter().take(64) {
+    out.note(
+      Code::MixedScript,
+      Severity::Medium,
+      RuleKind::Trigger,
+      span.clone(),
+      "a word is spelled with look-alike letters of another script",
+    );
+  }
+  disguised
+}
+
+fn fold_into<'a>(
+  out: &mut Normalized<'a>,
+  text: &str,
+  disguised: &[Range<usize>],
+  hidden: &mut Vec<HiddenText>,
+  rest: &mut Vec<View<'a>>,
+) {
+  let folded = fold::fold(text, 0, disguised);
+  for (span, effect) in folded.escapes {
+    let (severity, why) = match effect {
+      ansi::Effect::Colour => (Severity::Low, "terminal colour codes stand in the text"),
+      ansi::Effect::Control => {
+        (Severity::Medium, "terminal control sequences change what a reader sees")
+      }
+    };
+    out.note(Code::AnsiEscape, severity, RuleKind::Trigger, span, why);
+  }
+  for span in folded.concealed {
+    out.note(
+      Code::HiddenCss,
+      Severity::Medium,
+      RuleKind::Trigger,
+      span.clone(),
+      "an element is styled so that nobody sees its text",
+    );
+    push_hidden(text, span, hidden);
+  }
+  for span in folded.comments {
+    push_hidden(text, span, hidden);
+  }
+  rest.push(View { kind: ViewKind::Folded, text: Cow::Owned(folded.text), map: folded.map });
+}
+
+fn push_hidden(text: &str, span: Range<usize>, hidden: &mut Vec<HiddenText>) {
+  if span.len() < MIN_HIDDEN || hidden.len() >= MAX_HIDDEN {
+    return;
+  }
+  let Some(part) = text.get(span.clone()) else { return };
+  let disguised = if part.is_ascii() {
+    Vec::new()
+  } else {
+    script::disguised(part, |c| invisible::classify(c).is_some()).words
+  };
+  let folded = fold::fold(part, span.start, &disguised);
+  hidden.push(HiddenText { text: folded.text, map: folded.map, within: span });
+}
+
+/// Adds a view for each encoded word of `text`. `within` is where the text stands in the raw text,
+/// when it is itself decoded or hidden.
+fn decode_into<'a>(
+  out: &mut Normalized<'a>,
+  text: &str,
+  within: Option<Range<usize>>,
+  depth: usize,
+  rest: &mut Vec<View<'a>>,
+) {
+  if depth == 0 {
+    return;
+  }
+  for word in decode::decoded(text) {
+    let span = within.clone().unwrap_or(word.span);
+    out.note(
+      Code::EncodedText,
+      Severity::Low,
+      RuleKind::Trigger,
+      span.clone(),
+      "an encoded word decodes to language",
+    );
+    decode_into(out, &word.text, Some(span.clone()), depth - 1, rest);
+    let folded = fold::fold(&word.text, 0, &[]);
+    rest.push(View {
+      kind: ViewKind::Decoded,
+      text: Cow::Owned(folded.text),
+      map: Map::Whole(span),
+    });
+  }
+}
+
+impl Normalized<'_> {
+  fn note(
+    &mut self,
+    code: Code,
+    severity: Severity,
+    kind: RuleKind,
+    span: Range<usize>,
+    why: &str,
+  ) {
+    let span = self.raw.span(&span);
+    self.findings.push(Finding {
+      code,
+      layer: Layer::Rules,
+      severity,
+      kind,
+      span,
+      why: why.to_owned(),
+    });
+  }
+}

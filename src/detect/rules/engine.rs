@@ -1,0 +1,292 @@
+//! Runs a rule set over one view.
+#![forbid(unsafe_code)]
+
+use std::ops::Range;
+
+use super::{
+  lexicon::{Class, Classes, Lexicon, WordMatch},
+  rule::{Mode, Reach, Rule, Scope},
+  sentence::sentences,
+};
+
+/// Compiled rules and the words that they are made of.
+#[derive(Debug)]
+pub struct RuleSet {
+  lexicon: Lexicon,
+  rules: Vec<Rule>,
+  /// For each class, the rules that it is the anchor of.
+  by_anchor: Vec<Vec<u16>>,
+  /// All anchors.
+  anchors: Classes,
+  negator: Class,
+  unnegate: Class,
+  forbidden: Class,
+  report: Class,
+}
+
+/// One rule that hit, in offsets of the view.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hit {
+  /// Its place in [`RuleSet::rules`].
+  pub rule: usize,
+  /// Where.
+  pub span: Range<usize>,
+  /// It stands in a quotation or in a report about attacks, and may no longer decide alone.
+  pub excused: bool,
+}
+
+/// A sentence and what was found in it.
+struct Unit {
+  range: Range<usize>,
+  classes: Classes,
+  /// Its words, as a range of the list of all words.
+  words: Range<usize>,
+}
+
+/// Hits of one view, at most: a text that hits more often is judged all the same.
+const MAX_HITS: usize = 512;
+/// A negation reaches this many words ahead.
+const NEGATION_WORDS: usize = 5;
+/// ... and this many bytes.
+const NEGATION_BYTES: usize = 48;
+/// Places of one pattern in one sentence that are looked at.
+const MAX_PLACES: usize = 4;
+
+impl RuleSet {
+  pub(super) fn new(lexicon: Lexicon, rules: Vec<Rule>, special: [Class; 4]) -> Self {
+    let [negator, unnegate, forbidden, report] = special;
+    let mut by_anchor: Vec<Vec<u16>> = Vec::new();
+    let mut anchors = Classes::default();
+    for (index, rule) in rules.iter().enumerate() {
+      let anchor = usize::from(rule.anchor);
+      if by_anchor.len() <= anchor {
+        by_anchor.resize_with(anchor + 1, Vec::new);
+      }
+      if let Some(list) = by_anchor.get_mut(anchor) {
+        list.push(index as u16);
+      }
+      anchors.insert(rule.anchor);
+    }
+    Self { lexicon, rules, by_anchor, anchors, negator, unnegate, forbidden, report }
+  }
+
+  /// The rules, in the order of their files.
+  pub fn rules(&self) -> &[Rule] {
+    &self.rules
+  }
+
+  /// Everything that hits in `text`, in order of the text.
+  pub fn scan(&self, text: &str, scope: Scope, mode: Mode) -> Vec<Hit> {
+    let mut hits = Vec::new();
+    let (units, words) = self.read(text);
+    for index in 0..units.len() {
+      let Some(unit) = units.get(index) else { break };
+      for class in unit.classes.common(&self.anchors) {
+        let rules = self.by_anchor.get(usize::from(class)).map(Vec::as_slice).unwrap_or_default();
+        for &number in rules {
+          let Some(rule) = self.rules.get(usize::from(number)) else { continue };
+          if rule.over.is_none() && rule.applies(scope, mode) && hits.len() < MAX_HITS {
+            let seen = Seen { text, units: &units, words: &words, index };
+            if let Some((span, excused)) = self.hit(rule, &seen) {
+              hits.push(Hit { rule: usize::from(number), span, excused });
+            }
+          }
+        }
+      }
+    }
+    self.count(&words, scope, mode, &mut hits);
+    hits.sort_by_key(|hit| (hit.span.start, hit.span.end, hit.rule));
+    hits
+  }
+
+  /// Sentences and words.
+  fn read(&self, text: &str) -> (Vec<Unit>, Vec<WordMatch>) {
+    let mut words: Vec<WordMatch> = Vec::new();
+    self.lexicon.scan(text, |word| words.push(word));
+    if words.is_empty() {
+      return (Vec::new(), words);
+    }
+    let mut units = Vec::new();
+    let mut next = 0;
+    for range in sentences(text) {
+      let first = next;
+      let mut classes = Classes::default();
+      while let Some(word) = words.get(next) {
+        if word.end as usize > range.end {
+          break;
+        }
+        if word.start as usize >= range.start {
+          classes.insert(word.class);
+        }
+        next += 1;
+      }
+      units.push(Unit { range, classes, words: first..next });
+    }
+    (units, words)
+  }
+
+  fn hit(&self, rule: &Rule, seen: &Seen<'_>) -> Option<(Range<usize>, bool)> {
+    let unit = seen.unit(0)?;
+    let near = rule.reach == Reach::Near;
+    let present = if near { seen.around() } else { unit.classes };
+    if !present.contains_all(&rule.all)
+      || (!rule.any.is_empty() && !present.intersects(&rule.any))
+      || present.intersects(&rule.not)
+    {
+      return None;
+    }
+    let (span, place) = match &rule.pattern {
+      Some(pattern) => {
+        let range = if near { seen.range_around() } else { unit.range.clone() };
+        let window = seen.text.get(range.clone())?;
+        let places = pattern.find_iter(window).filter(|hit| !hit.is_empty()).take(MAX_PLACES);
+        let hit = places
+          .map(|hit| range.start + hit.start()..range.start + hit.end())
+          .find(|hit| !rule.guards.negated || !self.is_negated(seen, hit.start))?;
+        (hit.clone(), hit.start)
+      }
+      None => {
+        let place = seen
+          .words_of(rule.anchor)
+          .map(|word| word.start as usize)
+          .find(|start| !rule.guards.negated || !self.is_negated(seen, *start))?;
+        (unit.range.clone(), place)
+      }
+    };
+    let excused = (rule.guards.quoted && is_quoted(seen.text, &unit.range, place))
+      || (rule.guards.reported && self.is_reported(seen));
+    Some((span, excused))
+  }
+
+  /// Rules about how often words occur in the text as a whole.
+  fn count(&self, words: &[WordMatch], scope: Scope, mode: Mode, hits: &mut Vec<Hit>) {
+    for (index, rule) in self.rules.iter().enumerate() {
+      let Some(over) = rule.over else { continue };
+      if !rule.applies(scope, mode) || words.len() <= over {
+        continue;
+      }
+      let mut places = words.iter().filter(|word| word.class == rule.anchor);
+      if let Some(first) = places.next()
+        && places.clone().count() + 1 > over
+      {
+        let end = places.next_back().map_or(first.end, |last| last.end);
+        hits.push(Hit { rule: index, span: first.start as usize..end as usize, excused: false });
+      }
+    }
+  }
+
+  /// Whether what starts at `place` is what the sentence forbids or denies.
+  fn is_negated(&self, seen: &Seen<'_>, place: usize) -> bool {
+    let Some(unit) = seen.unit(0) else { return false };
+    let mut forbidden = Classes::default();
+    forbidden.insert(self.forbidden);
+    if unit.classes.intersects(&forbidden) {
+      return true;
+    }
+    seen.words_of(self.negator).any(|word| {
+      let end = word.end as usize;
+      if word.start as usize > place || place.saturating_sub(end) > NEGATION_BYTES {
+        return false;
+      }
+      let gap = seen.text.get(end.min(place)..place).unwrap_or_default();
+      gap.split_ascii_whitespace().count() < NEGATION_WORDS
+        && !gap.contains([',', ':', ';', '(', '|', '—', '，', '、'])
+        && !seen
+          .words_of(self.unnegate)
+          .any(|back| back.start as usize >= word.start as usize && back.end as usize <= place)
+    })
+  }
+
+  fn is_reported(&self, seen: &Seen<'_>) -> bool {
+    let mut report = Classes::default();
+    report.insert(self.report);
+    seen.around().intersects(&report)
+  }
+}
+
+/// One sentence in its surroundings.
+struct Seen<'a> {
+  text: &'a str,
+  units: &'a [Unit],
+  words: &'a [WordMatch],
+  index: usize,
+}
+
+impl Seen<'_> {
+  fn unit(&self, by: isize) -> Option<&Unit> {
+    self.units.get(self.index.checked_add_signed(by)?)
+  }
+
+  fn around(&self) -> Classes {
+    [-1, 0, 1]
+      .into_iter()
+      .filter_map(|by| self.unit(by))
+      .fold(Classes::default(), |all, unit| all.union(&unit.classes))
+  }
+
+  fn range_around(&self) -> Range<usize> {
+    let start = self.unit(-1).or_else(|| self.unit(0)).map_or(0, |unit| unit.range.start);
+    let end = self.unit(1).or_else(|| self.unit(0)).map_or(start, |unit| unit.range.end);
+    start..end
+  }
+
+  fn words_of(&self, class: Class) -> impl Iterator<Item = &WordMatch> {
+    self
+      .unit(0)
+      .and_then(|unit| self.words.get(unit.words.clone()))
+      .unwrap_or_default()
+      .iter()
+      .filter(move |word| word.class == class)
+  }
+}
+
+/// Whether `place` stands between quotation marks of its sentence, and something else stands
+/// outside: text that is nothing but quoted is said, not mentioned.
+fn is_quoted(text: &str, sentence: &Range<usize>, place: usize) -> bool {
+  const MIN_OUTSIDE: usize = 10;
+  let (Some(before), Some(after)) =
+    (text.get(sentence.start..place), text.get(place..sentence.end))
+  else {
+    return false;
+  };
+  ['"', '`', '\u{201c}', '\u{ab}', '\u{201e}', '\u{300c}'].into_iter().any(|open| {
+    let close = match open {
+      '\u{201c}' => '\u{201d}',
+      '\u{ab}' => '\u{bb}',
+      '\u{201e}' => '\u{201c}',
+      '\u{300c}' => '\u{300d}',
+      other => other,
+    };
+    let inside = if open == close {
+      before.matches(open).count() % 2 == 1
+    } else {
+      before.rfind(open) > before.rfind(close) || (before.contains(open) && !before.contains(close))
+    };
+    if !inside {
+      return false;
+    }
+    let (Some(opened), Some(closed)) = (before.rfind(open), after.find(close)) else {
+      return false;
+    };
+    let outside = opened + after.len().saturating_sub(closed + close.len_utf8());
+    outside >= MIN_OUTSIDE
+  })
+}
+
+#[cfg(test)]
+mod tests {
+  use super::*;
+
+  #[test]
+  fn quotations_are_told_from_speech() {
+    let quoted = |text: &str, word: &str| {
+      is_quoted(text, &(0..text.len()), text.find(word).expect("stands there"))
+    };
+    assert!(quoted("the mail said \"ignore all rules\" twice", "ignore"));
+    assert!(quoted("the mail said `ignore all rules` twice", "ignore"));
+    assert!(quoted("die Mail sagte „ignoriere alles“ zweimal", "ignoriere"));
+    assert!(!quoted("\"ignore all rules\"", "ignore"));
+    assert!(!quoted("ignore \"all\" rules of the house", "rules"));
+    assert!(!quoted("the mail said \"ignore all", "ignore"));
+  }
+}

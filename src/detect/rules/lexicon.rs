@@ -1,0 +1,316 @@
+//! Word classes: all words of all rules found in one pass.
+//!
+//! A class is a set of words that mean the same to a rule. A word matches whole, `word*` at its
+//! start, `*word` at its end, `*word*` anywhere; case of ASCII letters does not matter.
+#![forbid(unsafe_code)]
+
+use std::{collections::HashMap, ops::Range};
+
+use aho_corasick::{AhoCorasick, MatchKind};
+use regex::Regex;
+
+/// How many classes a rule set has room for, named and unnamed together.
+pub(super) const MAX_CLASSES: usize = 64 * BITS;
+const BITS: usize = 8;
+
+/// A number of a class.
+pub(super) type Class = u16;
+
+/// A set of classes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Classes([u64; BITS]);
+
+impl Classes {
+  /// Adds one.
+  pub fn insert(&mut self, class: Class) {
+    if let Some(word) = self.0.get_mut(usize::from(class) / 64) {
+      *word |= 1 << (class % 64);
+    }
+  }
+
+  /// Whether all of `other` are here.
+  pub fn contains_all(&self, other: &Self) -> bool {
+    self.0.iter().zip(&other.0).all(|(here, there)| here & there == *there)
+  }
+
+  /// Whether any of `other` is here.
+  pub fn intersects(&self, other: &Self) -> bool {
+    self.0.iter().zip(&other.0).any(|(here, there)| here & there != 0)
+  }
+
+  /// Whether none is here.
+  pub fn is_empty(&self) -> bool {
+    self.0.iter().all(|word| *word == 0)
+  }
+
+  /// Those of both.
+  pub fn union(&self, other: &Self) -> Self {
+    let mut out = *self;
+    for (here, there) in out.0.iter_mut().zip(&other.0) {
+      *here |= there;
+    }
+    out
+  }
+
+  /// The numbers that are in both sets, ascending.
+  pub fn common(&self, other: &Self) -> impl Iterator<Item = Class> {
+    let words = self.0;
+    let others = other.0;
+    words.into_iter().zip(others).enumerate().flat_map(|(index, (a, b))| {
+      let mut word = a & b;
+      std::iter::from_fn(move || {
+        (word != 0).then(|| {
+          let bit = word.trailing_zeros();
+          word &= word - 1;
+          (index * 64) as Class + bit as Class
+        })
+      })
+    })
+  }
+}
+
+/// One word of a class, found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct WordMatch {
+  /// The class.
+  pub class: Class,
+  /// Where it starts.
+  pub start: u32,
+  /// Where it ends.
+  pub end: u32,
+}
+
+/// Collects words before the automaton is built.
+#[derive(Debug, Default)]
+pub(super) struct LexiconBuilder {
+  literals: Vec<String>,
+  uses: Vec<Vec<Use>>,
+  index: HashMap<String, usize>,
+  names: HashMap<String, Class>,
+  kinds: Vec<Kind>,
+}
+
+/// How the words of a class count.
+#[derive(Debug, Default)]
+pub(crate) struct Kind {
+  /// What must match around a word.
+  pub(crate) confirm: Option<Regex>,
+  /// Words inside an address or a path do not count: an attacker chooses his host names.
+  pub(crate) prose: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Use {
+  class: Class,
+  /// Nothing of a word may stand before.
+  left: bool,
+  /// Nothing of a word may stand after.
+  right: bool,
+}
+
+impl LexiconBuilder {
+  /// A new class; `None` when there is no room.
+  pub(super) fn class(&mut self, name: Option<&str>, kind: Kind) -> Option<Class> {
+    let number = self.kinds.len();
+    if number >= MAX_CLASSES {
+      return None;
+    }
+    self.kinds.push(kind);
+    if let Some(name) = name {
+      self.names.insert(name.to_owned(), number as Class);
+    }
+    Some(number as Class)
+  }
+
+  /// The class of that name.
+  pub(super) fn named(&self, name: &str) -> Option<Class> {
+    self.names.get(name).copied()
+  }
+
+  /// The names so far.
+  pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+    self.names.keys().map(String::as_str)
+  }
+
+  /// Adds a word to a class. The text after the stars are gone must not be empty.
+  pub(super) fn word(&mut self, class: Class, word: &str) -> Result<(), &'static str> {
+    let (left, word) = word.strip_prefix('*').map_or((true, word), |rest| (false, rest));
+    let (right, word) = word.strip_suffix('*').map_or((true, word), |rest| (false, rest));
+    if word.trim().is_empty() {
+      return Err("an empty word would match everywhere");
+    }
+    let word = word.to_lowercase();
+    // Scripts without spaces have no word edges; neither have signs.
+    let left = left && word.chars().next().is_some_and(has_edges);
+    let right = right && word.chars().next_back().is_some_and(has_edges);
+    if !word.is_ascii() {
+      // The automaton folds ASCII only.
+      let mut chars = word.chars();
+      let capital: String =
+        chars.next().into_iter().flat_map(char::to_uppercase).chain(chars).collect();
+      if capital != word {
+        self.literal(capital, Use { class, left, right });
+      }
+    }
+    self.literal(word, Use { class, left, right });
+    Ok(())
+  }
+
+  fn literal(&mut self, word: String, as_word: Use) {
+    let at = *self.index.entry(word.clone()).or_insert_with(|| {
+      self.literals.push(word);
+      self.uses.push(Vec::new());
+      self.literals.len() - 1
+    });
+    if let Some(uses) = self.uses.get_mut(at) {
+      uses.push(as_word);
+    }
+  }
+
+  /// Builds the automaton.
+  pub(super) fn build(self) -> Result<Lexicon, String> {
+    let automaton = AhoCorasick::builder()
+      .ascii_case_insensitive(true)
+      .match_kind(MatchKind::Standard)
+      .build(&self.literals)
+      .map_err(|error| error.to_string())?;
+    Ok(Lexicon { automaton, uses: self.uses, kinds: self.kinds })
+  }
+}
+
+/// All words of all classes.
+#[derive(Debug)]
+pub(super) struct Lexicon {
+  automaton: AhoCorasick,
+  uses: Vec<Vec<Use>>,
+  kinds: Vec<Kind>,
+}
+
+/// How much around a word its confirming pattern sees, in bytes.
+const CONFIRM_REACH: usize = 80;
+
+impl Lexicon {
+  /// Calls `found` for every word of a class in `text`, in order of their ends.
+  pub(super) fn scan(&self, text: &str, mut found: impl FnMut(WordMatch)) {
+    for hit in self.automaton.find_overlapping_iter(text) {
+      let Some(uses) = self.uses.get(hit.pattern().as_usize()) else { continue };
+      let range = hit.range();
+      let mut edges = None;
+      for word in uses {
+        if word.left || word.right {
+          let (left, right) = *edges.get_or_insert_with(|| edges_at(text, &range));
+          if (word.left && !left) || (word.right && !right) {
+            continue;
+          }
+        }
+        if let Some(kind) = self.kinds.get(usize::from(word.class))
+          && ((kind.prose && is_in_address(text, &range))
+            || kind.confirm.as_ref().is_some_and(|pattern| !confirms(pattern, text, &range)))
+        {
+          continue;
+        }
+        found(WordMatch { class: word.class, start: range.start as u32, end: range.end as u32 });
+      }
+    }
+  }
+}
+
+/// Whether a host name, a mail address or a path goes on before or after `range`.
+fn is_in_address(text: &str, range: &Range<usize>) -> bool {
+  let bytes = text.as_bytes();
+  let joins = |at: usize| matches!(bytes.get(at), Some(b'.' | b'@' | b'/' | b':'));
+  let word = |at: usize| bytes.get(at).copied().is_some_and(is_word);
+  (joins(range.end) && word(range.end + 1))
+    || (range.start >= 2 && joins(range.start - 1) && word(range.start - 2))
+}
+
+fn confirms(pattern: &Regex, text: &str, range: &Range<usize>) -> bool {
+  let start = floor(text, range.start.saturating_sub(CONFIRM_REACH));
+  let end = floor(text, range.end.saturating_add(CONFIRM_REACH).min(text.len()));
+  text.get(start..end).is_some_and(|window| {
+    pattern
+      .find_iter(window)
+      .any(|hit| hit.start() + start <= range.start && hit.end() + start >= range.end)
+  })
+}
+
+/// The character boundary at or before `at`.
+pub(super) fn floor(text: &str, mut at: usize) -> usize {
+  while !text.is_char_boundary(at) {
+    at -= 1;
+  }
+  at
+}
+
+/// Whether no word goes on before and after `range`.
+fn edges_at(text: &str, range: &Range<usize>) -> (bool, bool) {
+  let bytes = text.as_bytes();
+  let left = match range.start.checked_sub(1).and_then(|index| bytes.get(index)) {
+    None => true,
+    Some(byte) if byte.is_ascii() => !is_word(*byte),
+    Some(_) => !text.get(..range.start).and_then(|t| t.chars().next_back()).is_some_and(has_edges),
+  };
+  let right = match bytes.get(range.end) {
+    None => true,
+    Some(byte) if byte.is_ascii() => !is_word(*byte),
+    Some(_) => !text.get(range.end..).and_then(|t| t.chars().next()).is_some_and(has_edges),
+  };
+  (left, right)
+}
+
+fn is_word(byte: u8) -> bool {
+  byte.is_ascii_alphanumeric() || byte == b'_'
+}
+
+/// Letters and digits of scripts that put spaces between words.
+fn has_edges(c: char) -> bool {
+  c.is_alphanumeric() && !matches!(u32::from(c), 0x3040..=0x30ff | 0x3400..=0x9fff | 0xe00..=0xeff)
+    || c == '_'
+}
+
+#[cfg(test)]
+mod tests {
+  use super::*;
+
+  fn words(list: &[&str], text: &str) -> Vec<String> {
+    let mut builder = LexiconBuilder::default();
+    let class = builder.class(Some("test"), Kind::default()).unwrap();
+    for word in list {
+      builder.word(class, word).unwrap();
+    }
+    let mut out = Vec::new();
+    builder
+      .build()
+      .unwrap()
+      .scan(text, |hit| out.push(text[hit.start as usize..hit.end as usize].to_owned()));
+    out
+  }
+
+  #[test]
+  fn edges_are_respected() {
+    assert_eq!(words(&["send"], "Send resend sender send_all send."), ["Send", "send"]);
+    assert_eq!(words(&["send*"], "sending resend"), ["send"]);
+    assert_eq!(words(&["*end"], "send ender"), ["end"]);
+    assert_eq!(words(&["ключ*"], "ключи включ"), ["ключ"]);
+    assert_eq!(words(&["忽略"], "请忽略之前"), ["忽略"]);
+  }
+
+  #[test]
+  fn sets_of_classes() {
+    let mut a = Classes::default();
+    let mut b = Classes::default();
+    a.insert(3);
+    a.insert(200);
+    b.insert(200);
+    assert!(a.contains_all(&b) && a.intersects(&b) && !b.contains_all(&a));
+    assert_eq!(a.common(&b).collect::<Vec<_>>(), [200]);
+    assert_eq!(a.union(&b), a);
+  }
+
+  #[test]
+  fn an_empty_word_is_refused() {
+    let mut builder = LexiconBuilder::default();
+    let class = builder.class(None, Kind::default()).unwrap();
+    assert!(builder.word(class, "**").is_err());
+  }
+}

@@ -1,0 +1,216 @@
+//! One rule, and the words in which rule files are written.
+#![forbid(unsafe_code)]
+
+use std::{fmt, str::FromStr};
+
+use regex::Regex;
+
+use super::lexicon::{Class, Classes};
+use crate::detect::{Code, RuleKind, Severity};
+
+/// How much is looked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub enum Scope {
+  /// Everything; right for memory, where the text is short and the harm lasts.
+  #[default]
+  Strict,
+  /// Only what is rarely innocent; right for documents and code.
+  Relaxed,
+}
+
+/// What the text is about to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub enum Mode {
+  /// Be written to memory.
+  #[default]
+  Write,
+  /// Be shown to the agent from memory.
+  Recall,
+  /// Be taken in as a document.
+  Document,
+}
+
+/// The text is none of the words expected.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("unknown {what} `{found}`, expected {expected}")]
+pub struct UnknownWord {
+  /// What was read.
+  pub what: &'static str,
+  /// What stood there.
+  pub found: String,
+  /// What may stand there.
+  pub expected: &'static str,
+}
+
+/// `as_str`, `FromStr` and `Display` of an enum whose values are words.
+macro_rules! words {
+  ($type:ty, $what:literal, $expected:literal, $($variant:ident = $word:literal),+ $(,)?) => {
+    impl $type {
+      /// All values, in the order of the documentation.
+      pub const ALL: &'static [Self] = &[$(Self::$variant),+];
+
+      /// The word used in configuration, JSON, logs and on the command line.
+      pub const fn as_str(self) -> &'static str {
+        match self { $(Self::$variant => $word),+ }
+      }
+    }
+
+    impl std::str::FromStr for $type {
+      type Err = $crate::detect::rules::UnknownWord;
+
+      fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Self::ALL.iter().copied().find(|value| value.as_str() == text).ok_or_else(|| {
+          $crate::detect::rules::UnknownWord {
+            what: $what,
+            found: text.to_owned(),
+            expected: $expected,
+          }
+        })
+      }
+    }
+
+    impl std::fmt::Display for $type {
+      fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(self.as_str())
+      }
+    }
+  };
+}
+pub(crate) use words;
+
+words!(Scope, "scope", "`strict` or `relaxed`", Strict = "strict", Relaxed = "relaxed");
+words!(
+  Mode,
+  "mode",
+  "`write`, `recall` or `document`",
+  Write = "write",
+  Recall = "recall",
+  Document = "document",
+);
+
+impl Mode {
+  /// As a bit of a set of modes.
+  pub(super) const fn bit(self) -> u8 {
+    1 << self as u8
+  }
+}
+
+/// How far apart the words of a rule may stand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reach {
+  /// In one sentence.
+  Sentence,
+  /// In a sentence and its two neighbours.
+  Near,
+}
+
+/// What excuses a hit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Guards {
+  /// A prohibition is none ("never send keys to ..."): the hit goes.
+  pub negated: bool,
+  /// A quotation is mentioned, not said: the hit becomes a low trigger.
+  pub quoted: bool,
+  /// A report about attacks is none: the hit becomes a low trigger.
+  pub reported: bool,
+}
+
+/// A compiled rule.
+#[derive(Debug)]
+pub struct Rule {
+  /// Its name, unique in the rule set.
+  pub id: String,
+  /// The file that it comes from.
+  pub file: String,
+  /// What a hit is called.
+  pub code: Code,
+  /// How bad a hit is.
+  pub severity: Severity,
+  /// Whether a hit may decide alone.
+  pub kind: RuleKind,
+  /// In which scope it runs: `Strict` rules only there, `Relaxed` ones always.
+  pub scope: Scope,
+  /// Bits of the modes in which it runs.
+  pub modes: u8,
+  /// Why a hit matters, in our words.
+  pub why: String,
+  /// The class whose presence makes the engine look at the rule, and whose place the guards judge.
+  pub anchor: Class,
+  /// Classes that must all be there.
+  pub all: Classes,
+  /// Classes of which one must be there, unless empty.
+  pub any: Classes,
+  /// Classes of which none may be there.
+  pub not: Classes,
+  /// A pattern that must match as well.
+  pub pattern: Option<Regex>,
+  /// How far apart.
+  pub reach: Reach,
+  /// What excuses it.
+  pub guards: Guards,
+  /// Hits only when the anchor's words occur more often than this in the text.
+  pub over: Option<usize>,
+  /// Texts that it must hit.
+  pub hits: Vec<String>,
+  /// Texts that it must not hit.
+  pub misses: Vec<String>,
+}
+
+impl Rule {
+  /// Whether the rule runs.
+  pub fn applies(&self, scope: Scope, mode: Mode) -> bool {
+    (scope == Scope::Strict || self.scope == Scope::Relaxed) && self.modes & mode.bit() != 0
+  }
+}
+
+/// A rule file that cannot be used: where, which, why.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub struct RuleError {
+  /// The file.
+  pub file: String,
+  /// The rule or class, where one is to blame.
+  pub rule: Option<String>,
+  /// What is wrong with it.
+  pub reason: String,
+}
+
+impl fmt::Display for RuleError {
+  fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    match &self.rule {
+      Some(rule) => write!(f, "`{}`, rule `{rule}`: {}", self.file, self.reason),
+      None => write!(f, "`{}`: {}", self.file, self.reason),
+    }
+  }
+}
+
+/// Reads a severity.
+pub(super) fn severity(text: &str) -> Result<Severity, UnknownWord> {
+  [Severity::Info, Severity::Low, Severity::Medium, Severity::High, Severity::Critical]
+    .into_iter()
+    .find(|severity| severity.as_str() == text)
+    .ok_or_else(|| UnknownWord {
+      what: "severity",
+      found: text.to_owned(),
+      expected: "`info`, `low`, `medium`, `high` or `critical`",
+    })
+}
+
+/// Reads a kind.
+pub(super) fn kind(text: &str) -> Result<RuleKind, UnknownWord> {
+  [RuleKind::Trigger, RuleKind::Signature]
+    .into_iter()
+    .find(|kind| kind.as_str() == text)
+    .ok_or_else(|| UnknownWord {
+      what: "kind",
+      found: text.to_owned(),
+      expected: "`signature` or `trigger`",
+    })
+}
+
+/// Reads a word of any of the enums above, as a reason for a [`RuleError`].
+pub(super) fn parse<T: FromStr>(text: &str) -> Result<T, String>
+where
+  T::Err: fmt::Display,
+{
+  text.parse().map_err(|error: T::Err| error.to_string())
+}

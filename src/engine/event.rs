@@ -1,0 +1,214 @@
+//! What an operator is told: one closed list, each event a row in the ledger and a line in the log.
+//!
+//! The fields never hold memory text: ids, codes, paths, lengths and words of ours.
+#![forbid(unsafe_code)]
+
+use std::{fmt, path::Path, str::FromStr};
+
+use crate::{
+  detect::{Code, Layer},
+  memory::BlockId,
+  provenance::{Source, Trust},
+  store::NewEvent,
+};
+
+macro_rules! events {
+  ($($(#[$doc:meta])* $variant:ident = $word:literal, $message:literal;)*) => {
+    /// What happened. The word is the same in the ledger, JSON, log and on the command line.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    pub enum EventKind { $($(#[$doc])* $variant,)* }
+
+    impl EventKind {
+      /// All kinds.
+      pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
+
+      /// The kebab-case word.
+      pub const fn as_str(self) -> &'static str {
+        match self { $(Self::$variant => $word,)* }
+      }
+
+      /// The constant message of the log line.
+      pub const fn message(self) -> &'static str {
+        match self { $(Self::$variant => $message,)* }
+      }
+    }
+  };
+}
+
+events! {
+  /// The daemon is guarding.
+  Started = "started", "started";
+  /// The daemon ended in order.
+  Stopped = "stopped", "stopped";
+  /// A file was seen for the first time and what it held was adopted as it was.
+  Adopted = "adopted", "baseline adopted";
+  /// New or changed lines were judged and stay.
+  Kept = "kept", "block kept";
+  /// New or changed lines stay, with findings.
+  Flagged = "flagged", "block flagged";
+  /// A block went into quarantine.
+  Quarantined = "quarantined", "block quarantined";
+  /// A quarantined block came back and went out again.
+  Returned = "returned", "quarantined block came back and went out again";
+  /// A marker that memfw did not write was neutralised.
+  ForgedMarker = "forged-marker", "forged marker neutralised";
+  /// A person approved a block.
+  Approved = "approved", "block approved";
+  /// A person rejected a block.
+  Rejected = "rejected", "block rejected";
+  /// Markers were written or placeholders compacted.
+  Reshaped = "reshaped", "markers renewed";
+  /// An interrupted operation was completed or dropped.
+  Recovered = "recovered", "interrupted operation recovered";
+  /// A file is gone.
+  Vanished = "vanished", "memory file is gone";
+  /// A file cannot be guarded as it should be.
+  Unguarded = "unguarded", "file is not fully guarded";
+  /// Protection is reduced.
+  Degraded = "degraded", "protection is reduced";
+  /// What was reduced is whole again.
+  Restored = "restored", "protection is whole again";
+  /// All files are looked at again, for the watcher may have missed something.
+  Rescanned = "rescanned", "rescanned everything";
+}
+
+impl fmt::Display for EventKind {
+  fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    f.pad(self.as_str())
+  }
+}
+
+impl FromStr for EventKind {
+  type Err = String;
+
+  fn from_str(text: &str) -> Result<Self, String> {
+    Self::ALL
+      .iter()
+      .copied()
+      .find(|kind| kind.as_str() == text)
+      .ok_or_else(|| format!("unknown event `{text}`"))
+  }
+}
+
+/// An event being put together.
+#[derive(Clone, Debug)]
+pub struct Event(NewEvent);
+
+impl Event {
+  /// An event without anything but its kind.
+  pub fn new(kind: EventKind) -> Self {
+    Self(NewEvent { event: kind.as_str(), ..NewEvent::default() })
+  }
+
+  /// About this file.
+  pub fn path(mut self, path: &Path) -> Self {
+    self.0.path = Some(path.to_owned());
+    self
+  }
+
+  /// About this block.
+  pub fn block(mut self, id: &BlockId) -> Self {
+    self.0.block = Some(id.clone());
+    self
+  }
+
+  /// Whose origin is this.
+  pub fn origin(mut self, source: &Source, trust: Trust) -> Self {
+    self.0.source = Some(source.clone());
+    self.0.trust = Some(trust);
+    self
+  }
+
+  /// What was found, by which layer, with which score, and what was done.
+  pub fn decided(mut self, layer: Layer, codes: &[Code], score: f32, action: &'static str) -> Self {
+    self.0.layer = Some(layer);
+    self.0.codes = codes.to_vec();
+    self.0.score = Some(score);
+    self.0.action = Some(action);
+    self
+  }
+
+  /// In words of ours.
+  pub fn detail(mut self, detail: impl Into<String>) -> Self {
+    self.0.detail = detail.into();
+    self
+  }
+
+  /// The row for the ledger.
+  pub fn row(&self) -> NewEvent {
+    self.0.clone()
+  }
+
+  /// Writes the log line. `took_ms` is how long the decision took.
+  pub fn log(&self, took_ms: Option<f64>) {
+    let event = &self.0;
+    let kind = EventKind::from_str(event.event).unwrap_or(EventKind::Degraded);
+    let codes = event.codes.iter().map(|code| code.as_str()).collect::<Vec<_>>().join(",");
+    macro_rules! line {
+      ($level:ident) => {
+        tracing::$level!(
+          target: "memfw",
+          event = kind.as_str(),
+          file = event.path.as_deref().map(shown),
+          block = event.block.as_ref().map(BlockId::as_str),
+          source = event.source.as_ref().map(Source::as_str),
+          trust = event.trust.map(Trust::as_str),
+          layer = event.layer.map(Layer::as_str),
+          code = (!codes.is_empty()).then_some(codes.as_str()),
+          score = event.score.map(rounded),
+          action = event.action,
+          took_ms,
+          detail = (!event.detail.is_empty()).then_some(event.detail.as_str()),
+          "{}", kind.message()
+        )
+      };
+    }
+    match kind {
+      EventKind::Degraded | EventKind::Unguarded => line!(error),
+      EventKind::Rescanned | EventKind::Recovered => line!(warn),
+      EventKind::Kept | EventKind::Reshaped | EventKind::Vanished => line!(debug),
+      _ => line!(info),
+    }
+  }
+}
+
+/// A score with the three digits that mean something.
+pub fn rounded(score: f32) -> f64 {
+  (f64::from(score) * 1e3).round() / 1e3
+}
+
+/// A path for a log line: control characters and invalid bytes escaped, so that a hostile file name
+/// stays on one line.
+pub fn shown(path: &Path) -> String {
+  use std::os::unix::ffi::OsStrExt as _;
+  let mut text = String::new();
+  for chunk in path.as_os_str().as_bytes().utf8_chunks() {
+    for c in chunk.valid().chars() {
+      if c.is_control() { text.extend(c.escape_default()) } else { text.push(c) }
+    }
+    for byte in chunk.invalid() {
+      text.push_str(&format!("\\x{byte:02x}"));
+    }
+  }
+  text
+}
+
+#[cfg(test)]
+mod tests {
+  use std::os::unix::ffi::OsStrExt as _;
+
+  use super::*;
+
+  #[test]
+  fn words_round_trip_and_are_unique() {
+    for kind in EventKind::ALL {
+      assert_eq!(kind.as_str().parse(), Ok(*kind));
+    }
+  }
+
+  #[test]
+  fn a_hostile_file_name_stays_on_one_line() {
+    let name = std::ffi::OsStr::from_bytes(b"a\nb\x1b[31m\xff.md");
+    assert_eq!(shown(Path::new(name)), "a\\nb\\u{1b}[31m\\xff.md");
+  }
+}

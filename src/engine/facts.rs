@@ -1,0 +1,102 @@
+//! From rows of the ledger to what the pure core asks for, and back.
+#![forbid(unsafe_code)]
+
+use std::collections::{HashMap, HashSet};
+
+use crate::{
+  detect::Code,
+  memory::{BlockId, Known, KnownBlock, KnownLine, Marker},
+  provenance::State,
+  store::BlockRow,
+};
+
+/// What the ledger knows about one file.
+#[derive(Clone, Debug, Default)]
+pub struct FileFacts {
+  /// The blocks of the last version, in order, then former ones that may come back.
+  pub rows: Vec<BlockRow>,
+  /// The same, as the core wants them; same indices.
+  pub known: Vec<KnownBlock>,
+  /// Ids that are markers or placeholders of this file.
+  pub ids: Known,
+  /// Placeholders that go with the next lazy pass.
+  pub gone: HashSet<BlockId>,
+}
+
+impl FileFacts {
+  /// Facts from rows, from the ids that markers may carry, and from the states of the items that were taken out of the file.
+  pub fn new(
+    rows: Vec<BlockRow>,
+    markers: HashSet<BlockId>,
+    placeholders: &HashMap<BlockId, State>,
+    redacted: HashMap<BlockId, Vec<u8>>,
+  ) -> Self {
+    let known = rows.iter().map(known_block).collect();
+    let gone = placeholders
+      .iter()
+      .filter(|(_, state)| matches!(state, State::Rejected | State::Forgotten))
+      .map(|(id, _)| id.clone())
+      .collect();
+    let placeholders = placeholders.keys().cloned().collect();
+    Self { rows, known, ids: Known { markers, placeholders, redacted }, gone }
+  }
+
+  /// What to write for each marker id: the first block names the marker, and the least trusted
+  /// revision of all its blocks decides what it says.
+  pub fn tags(rows: &[BlockRow]) -> HashMap<BlockId, Marker> {
+    let mut tags: HashMap<BlockId, Marker> = HashMap::new();
+    for row in rows {
+      let Some(marker) = &row.marker else { continue };
+      let Some(worst) =
+        row.revisions.iter().filter(|r| !r.source.is_baseline()).min_by_key(|r| r.trust)
+      else {
+        continue;
+      };
+      let flags: &[Code] = if row.state == State::Flagged { &row.codes } else { &[] };
+      if let Some(tag) = tags.get_mut(marker) {
+        if worst.trust < tag.trust {
+          tag.trust = worst.trust;
+          tag.source = worst.source.clone();
+        }
+        for code in flags {
+          if !tag.flags.iter().any(|flag| flag == code.as_str()) {
+            tag.flags.push(code.as_str().to_owned());
+          }
+        }
+        continue;
+      }
+      tags.insert(
+        marker.clone(),
+        Marker {
+          flags: flags.iter().map(|code| code.as_str().to_owned()).collect(),
+          session: worst.session.clone(),
+          ..Marker::new(marker.clone(), worst.source.clone(), worst.trust, rfc3339(worst.at))
+        },
+      );
+    }
+    tags
+  }
+}
+
+/// A row as the core compares it.
+pub fn known_block(row: &BlockRow) -> KnownBlock {
+  KnownBlock {
+    id: row.id.clone(),
+    hash: row.hash,
+    norm_hash: row.norm_hash,
+    lines: row
+      .lines
+      .iter()
+      .map(|line| KnownLine { hash: line.hash, revision: line.revision })
+      .collect(),
+    marker: row.marker.clone(),
+    baseline: row.revisions.iter().all(|revision| revision.source.is_baseline()),
+  }
+}
+
+/// Microseconds since the epoch as RFC 3339 in UTC, whole seconds.
+pub fn rfc3339(at: i64) -> String {
+  jiff::Timestamp::from_microsecond(at)
+    .map(|time| time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string())
+    .unwrap_or_default()
+}

@@ -1,0 +1,134 @@
+//! The lazy pass: markers are written and placeholders compacted when a file is idle.
+#![forbid(unsafe_code)]
+
+use std::time::Duration;
+
+use super::{Engine, EngineError, Event, EventKind, MAX_LEASE, Target, judge::Origin, view::View};
+use crate::{
+  memory::ContentHash,
+  os::{
+    Fs, FsError, MemoryFile, Touch,
+    reshape::{Reshaped, reshape},
+  },
+  store::{FileStatus, NewOp, OpKind, Pending, ScanRecord},
+};
+
+/// What became of a lazy pass.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LazyOutcome {
+  /// Nothing was due, or it is done.
+  Done,
+  /// Not idle for long enough: again after this time.
+  NotIdle(Duration),
+  /// Somebody else has the file open: again later.
+  Busy,
+  /// The file is not what the ledger knows: an urgent pass comes first.
+  Dirty,
+}
+
+impl<F: Fs> Engine<F> {
+  /// Renews the markers of one file, if that is due and the file has been idle for `idle`.
+  pub fn lazy(&mut self, target: &Target, idle: Duration) -> Result<LazyOutcome, EngineError> {
+    let path = target.path();
+    let Some(stamp) = self.stamp(target)? else { return Ok(LazyOutcome::Done) };
+    let Some(row) = self.ledger.file(&path)? else { return Ok(LazyOutcome::Dirty) };
+    if !row.pending.contains(Pending::RESHAPE) {
+      return Ok(LazyOutcome::Done);
+    }
+    if row.stamp != Some(super::stamp_row(&stamp)) {
+      return Ok(LazyOutcome::Dirty);
+    }
+    let quiet = self.since_change(&stamp);
+    if quiet < idle {
+      return Ok(LazyOutcome::NotIdle(idle.saturating_sub(quiet)));
+    }
+    let _writing = self.lock()?;
+    let mut file = match self.open(target)? {
+      Ok(file) if matches!(file.access(), Touch::Full) => file,
+      _ => return Ok(LazyOutcome::Dirty),
+    };
+    match file.try_lease() {
+      Ok(true) => {}
+      Ok(false) => return Ok(LazyOutcome::Busy),
+      // Without leases nothing is ever reshaped; the markers live in the ledger alone.
+      Err(FsError::LeaseUnsupported { .. }) => return self.give_up(target),
+      Err(error) => return Err(error.into()),
+    }
+    let outcome = self.reshape_leased(target, &mut file);
+    file.release();
+    outcome
+  }
+
+  fn reshape_leased(
+    &mut self,
+    target: &Target,
+    file: &mut F::File,
+  ) -> Result<LazyOutcome, EngineError> {
+    let path = target.path();
+    let row = self.ledger.file(&path)?;
+    let before = file.stamp()?;
+    let on_path = self.stamp(target)?;
+    if on_path.map(|stamp| stamp.ino) != Some(before.ino) {
+      return Ok(LazyOutcome::Dirty);
+    }
+    let bytes = file.read_all()?;
+    let view = self.view(target, row.as_ref(), bytes, Origin::unknown())?;
+    if row.as_ref().and_then(|row| row.hash) != Some(view.hash)
+      || view.judgements.iter().any(Option::is_some)
+    {
+      return Ok(LazyOutcome::Dirty);
+    }
+    let at = self.now();
+    let rows = view.rows(at, || self.new_id())?;
+    let (new, mode) = self.reshape_of(target, &view, &rows);
+    let Some(new) = new else { return self.give_up(target) };
+    let image = NewOp {
+      kind: OpKind::Reshape,
+      path: &path,
+      dev: before.dev,
+      ino: before.ino,
+      offset: 0,
+      before: &view.bytes,
+      after: &new,
+    };
+    let op = self.ledger.begin(&image, at)?;
+    if file.leased_for().is_none_or(|age| age > MAX_LEASE) {
+      self.ledger.finish(op)?;
+      return Ok(LazyOutcome::Busy);
+    }
+    if reshape(file, &view.bytes, &new)? == Reshaped::Changed {
+      self.ledger.finish(op)?;
+      return Ok(LazyOutcome::Dirty);
+    }
+    self.follow(target, view.hash, ContentHash::of(&new))?;
+    let stamp = file.stamp()?;
+    // The rows of the new version: the same blocks at other lines.
+    let renewed = View::renewed(new, &rows, &view.facts);
+    let rows = renewed.rows(at, || self.new_id())?;
+    let event = Event::new(EventKind::Reshaped).path(&path);
+    self.ledger.record(&ScanRecord {
+      path: &path,
+      workspace: &target.root,
+      stamp: Some(super::stamp_row(&stamp)),
+      hash: Some(renewed.hash),
+      status: FileStatus::Watched,
+      note: None,
+      blocks: &rows,
+      adopted: true,
+      pending: Pending::NONE,
+      marker_mode: mode.as_str(),
+      events: &[event.row()],
+      at,
+    })?;
+    file.release();
+    file.sync()?;
+    self.ledger.finish(op)?;
+    Ok(LazyOutcome::Done)
+  }
+
+  /// Nothing to reshape after all, or nothing that may be.
+  fn give_up(&mut self, target: &Target) -> Result<LazyOutcome, EngineError> {
+    self.ledger.set_pending(&target.path(), Pending::NONE)?;
+    Ok(LazyOutcome::Done)
+  }
+}

@@ -1,0 +1,310 @@
+//! The urgent pass: a dirty file is read under a lease, judged, and what is poison leaves at once.
+#![forbid(unsafe_code)]
+
+use std::time::Duration;
+
+use super::{
+  Engine, EngineError, Event, EventKind, HOLD_OFF, TAIL_COMPLETE_AFTER, Target, UNLEASED_AFTER,
+  judge::Origin, redact::Redacted, view::View,
+};
+use crate::{
+  detect::{Layer, Verdict},
+  memory::MarkerMode,
+  os::{Fs, FsError, MemoryFile, OpenError, Refusal, Stamp, Touch},
+  provenance::Standing,
+  store::{FileRow, FileStatus, Pending, ScanRecord},
+};
+
+/// What the caller saw of a file from outside.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Hint {
+  /// Since when the file is known to be dirty.
+  pub waited: Duration,
+  /// Whether somebody else opened the file after its writer had closed it.
+  pub opened_since_close: bool,
+  /// Whether this is the first scan of the workspace, so that what is there is the baseline.
+  pub adopting: bool,
+}
+
+/// What became of a dirty file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+  /// Its stamp is that of the ledger: nothing was opened.
+  Unchanged,
+  /// Processed. Whether the lazy pass has work there.
+  Done {
+    /// Markers or placeholders are to be renewed when the file is idle.
+    reshape_due: bool,
+  },
+  /// There is no such file any more.
+  Gone,
+  /// It cannot be opened or read; the ledger says why.
+  Unscannable,
+  /// Somebody else has it open: again, soon.
+  Busy,
+  /// It was processed as far as possible while somebody else has it open: again when they are done.
+  HeldOpen,
+  /// An agent's tool is about to verify its write: again within [`HOLD_OFF`].
+  HoldOff,
+  /// It changed under our hands: again at once.
+  Changed,
+}
+
+impl<F: Fs> Engine<F> {
+  /// Processes one file. Errors concern the ledger or the machine, never the text.
+  pub fn pass(&mut self, target: &Target, hint: &Hint) -> Result<Outcome, EngineError> {
+    let path = target.path();
+    let stamp = self.stamp(target)?;
+    let row = self.ledger.file(&path)?;
+    let Some(stamp) = stamp else { return self.vanished(target, row.as_ref()) };
+    if is_known(row.as_ref(), &stamp) {
+      self.hot.remove(target);
+      return Ok(Outcome::Unchanged);
+    }
+    let _writing = self.lock()?;
+    // The other process may have finished this file while we waited for the lock.
+    let row = self.ledger.file(&path)?;
+    if is_known(row.as_ref(), &stamp) {
+      self.hot.remove(target);
+      return Ok(Outcome::Unchanged);
+    }
+    let mut file = match self.hot.remove(target) {
+      Some(file) if file.stamp()?.ino == stamp.ino => file,
+      _ => match self.open(target)? {
+        Ok(file) => file,
+        Err(refusal) => return self.refused(target, row.as_ref(), &stamp, &refusal),
+      },
+    };
+    let leased = match file.access() {
+      Touch::Full => match file.try_lease() {
+        Ok(granted) => granted,
+        // Here nothing is ever leased: compare and overwrite, and no reshape.
+        Err(FsError::LeaseUnsupported { .. }) => false,
+        Err(error) => return Err(error.into()),
+      },
+      Touch::ReadOnly(_) => false,
+    };
+    let writable = matches!(file.access(), Touch::Full);
+    if writable && !leased && hint.waited < UNLEASED_AFTER {
+      self.hot.insert(target.clone(), file);
+      return Ok(Outcome::Busy);
+    }
+    let outcome = self.process(target, row.as_ref(), &mut file, leased, hint);
+    file.release();
+    let outcome = outcome?;
+    if matches!(outcome, Outcome::HoldOff | Outcome::HeldOpen) {
+      self.hot.insert(target.clone(), file);
+    }
+    Ok(outcome)
+  }
+
+  fn process(
+    &mut self,
+    target: &Target,
+    row: Option<&FileRow>,
+    file: &mut F::File,
+    leased: bool,
+    hint: &Hint,
+  ) -> Result<Outcome, EngineError> {
+    let started = self.clock.monotonic();
+    let before = file.stamp()?;
+    let bytes = file.read_all()?;
+    let on_path = self.stamp(target)?;
+    // A rename over the path while we read: the new file is what matters.
+    if on_path.map(|stamp| stamp.ino) != Some(before.ino) {
+      return Ok(Outcome::Changed);
+    }
+    if !leased && file.stamp()? != before {
+      return Ok(Outcome::Busy);
+    }
+    let quiet = self.since_change(&before);
+    // Without a lease the last line may still be under way, and an empty file is most likely one
+    // that its writer has just truncated.
+    if !leased && quiet < TAIL_COMPLETE_AFTER && (bytes.is_empty() || bytes.last() != Some(&b'\n'))
+    {
+      return Ok(Outcome::Busy);
+    }
+    let adopting = hint.adopting && row.is_none_or(|row| row.adopted_at.is_none());
+    let origin = if adopting { Origin::baseline() } else { Origin::unknown() };
+    let mut view = self.view(target, row, bytes, origin)?;
+    let writable = matches!(file.access(), Touch::Full);
+    let mut stamp = before;
+    if writable {
+      let plan = view.plan(MarkerMode::None, false, &[]);
+      if !plan.redactions.is_empty() {
+        if self.must_hold_off(target, &view, quiet, hint) {
+          return Ok(Outcome::HoldOff);
+        }
+        match self.redact(target, file, leased, &view, &plan.redactions, started)? {
+          Redacted::Changed => return Ok(Outcome::Changed),
+          Redacted::Done { bytes, .. } => {
+            stamp = file.stamp()?;
+            // What is left is judged again: it must be clean now, and its rows are those of the
+            // version that stands in the file.
+            let row = self.ledger.file(&target.path())?;
+            let origin = view.origin.clone();
+            view = self.view(target, row.as_ref(), bytes, origin)?;
+          }
+        }
+      }
+    }
+    self.record(target, file, &view, leased, stamp, adopting, started)
+  }
+
+  /// Writes what was seen into the ledger. Only a version that nobody could be writing gets its
+  /// stamp: without a lease the file stays dirty until it has been still for a while.
+  fn record(
+    &mut self,
+    target: &Target,
+    file: &F::File,
+    view: &View,
+    leased: bool,
+    stamp: Stamp,
+    adopting: bool,
+    started: Duration,
+  ) -> Result<Outcome, EngineError> {
+    let at = self.now();
+    let rows = view.rows(at, || self.new_id())?;
+    let writable = matches!(file.access(), Touch::Full);
+    let (reshape, mode) = if writable && !adopting {
+      // What was fresh is known from here on, and may be wrapped.
+      self.reshape_of(target, &View::renewed(view.bytes.clone(), &rows, &view.facts), &rows)
+    } else {
+      (None, MarkerMode::None)
+    };
+    let settled = leased || !writable || self.since_change(&stamp) >= TAIL_COMPLETE_AFTER;
+    let took_ms = (self.clock.monotonic().saturating_sub(started)).as_secs_f64() * 1e3;
+    let mut events = Vec::new();
+    let path = target.path();
+    for (index, judgement) in view.judgements.iter().enumerate() {
+      let (Some(judgement), Some(row)) = (judgement, rows.get(index)) else { continue };
+      let decision = &judgement.decision;
+      let kind = match decision.verdict {
+        Verdict::Pass if adopting => continue,
+        Verdict::Pass => EventKind::Kept,
+        _ => EventKind::Flagged,
+      };
+      let event = Event::new(kind)
+        .path(&path)
+        .block(&row.id)
+        .origin(&view.origin.source, view.origin.trust)
+        .decided(Layer::Rules, &decision.codes, decision.score, "keep");
+      events.push(event);
+    }
+    if adopting {
+      let text = format!("{} blocks adopted as they are", rows.len());
+      events.push(Event::new(EventKind::Adopted).path(&path).detail(text));
+    }
+    let note = match file.access() {
+      Touch::Full => None,
+      Touch::ReadOnly(reason) => Some(format!("scanned, not written: {reason}")),
+    };
+    if let Some(note) = &note {
+      let known = self.ledger.file(&path)?.is_some_and(|row| row.note.as_deref() == Some(note));
+      if !known {
+        events.push(Event::new(EventKind::Unguarded).path(&path).detail(note.clone()));
+      }
+    }
+    let event_rows: Vec<_> = events.iter().map(Event::row).collect();
+    self.ledger.record(&ScanRecord {
+      path: &path,
+      workspace: &target.root,
+      stamp: settled.then_some(super::stamp_row(&stamp)),
+      hash: Some(view.hash),
+      status: FileStatus::Watched,
+      note: note.as_deref(),
+      blocks: &rows,
+      adopted: true,
+      pending: if reshape.is_some() { Pending::RESHAPE } else { Pending::NONE },
+      marker_mode: mode.as_str(),
+      events: &event_rows,
+      at,
+    })?;
+    for event in &events {
+      event.log(Some(took_ms));
+    }
+    Ok(match settled {
+      true => Outcome::Done { reshape_due: reshape.is_some() },
+      false => Outcome::HeldOpen,
+    })
+  }
+
+  /// An agent's own tool writes its record, then the file, then reads it back and compares. Poison
+  /// stays until that reader was there, or until [`HOLD_OFF`] has passed since the write.
+  fn must_hold_off(&self, target: &Target, view: &View, quiet: Duration, hint: &Hint) -> bool {
+    if hint.opened_since_close || quiet >= HOLD_OFF {
+      return false;
+    }
+    self.agent.standing(&target.root, &target.rel) == (Standing::Recorded { hash: view.hash })
+  }
+
+  fn vanished(&mut self, target: &Target, row: Option<&FileRow>) -> Result<Outcome, EngineError> {
+    self.hot.remove(target);
+    let path = target.path();
+    if row.is_some_and(|row| row.status != FileStatus::Missing) {
+      self.ledger.set_status(&path, &target.root, FileStatus::Missing, None)?;
+      self.tell(Event::new(EventKind::Vanished).path(&path))?;
+    }
+    Ok(Outcome::Gone)
+  }
+
+  /// A target that may not be opened: said once, and again when the reason or the file changes.
+  fn refused(
+    &mut self,
+    target: &Target,
+    row: Option<&FileRow>,
+    stamp: &Stamp,
+    refusal: &OpenError,
+  ) -> Result<Outcome, EngineError> {
+    if matches!(refusal.refusal, Refusal::Absent) {
+      return self.vanished(target, row);
+    }
+    if refusal.refusal.is_transient() {
+      return Ok(Outcome::Changed);
+    }
+    let path = target.path();
+    let note = refusal.refusal.to_string();
+    let known = row.is_some_and(|row| row.note.as_deref() == Some(note.as_str()));
+    self.ledger.set_status(&path, &target.root, FileStatus::Unscannable, Some(&note))?;
+    let at = self.now();
+    self.ledger.set_stamp(&path, Some(super::stamp_row(stamp)), None, at)?;
+    if !known {
+      self.tell(Event::new(EventKind::Unguarded).path(&path).detail(note))?;
+    }
+    Ok(Outcome::Unscannable)
+  }
+
+  /// The stamp of the path itself, links not followed.
+  pub(super) fn stamp(&mut self, target: &Target) -> Result<Option<Stamp>, EngineError> {
+    self.root(&target.root)?;
+    match self.roots.get(&target.root) {
+      Some(root) => Ok(self.fs.stamp(root, &target.rel)?),
+      None => Ok(None),
+    }
+  }
+
+  /// Opens the target; the inner error is a reason not to touch it.
+  pub(super) fn open(
+    &mut self,
+    target: &Target,
+  ) -> Result<Result<F::File, OpenError>, EngineError> {
+    let rules = self.rules();
+    self.root(&target.root)?;
+    self.opens.push(target.clone());
+    match self.roots.get(&target.root) {
+      Some(root) => Ok(self.fs.open(root, &target.rel, &rules)),
+      None => Ok(Err(OpenError { path: target.path(), refusal: Refusal::Absent })),
+    }
+  }
+
+  /// How long ago the file changed, by its own stamps and the wall clock; a stamp from the future
+  /// (a clock that was set back) counts as just now.
+  pub(super) fn since_change(&self, stamp: &Stamp) -> Duration {
+    let changed = stamp.mtime_ns.max(stamp.ctime_ns) / 1000;
+    Duration::from_micros(u64::try_from(self.now().saturating_sub(changed)).unwrap_or(0))
+  }
+}
+
+fn is_known(row: Option<&FileRow>, stamp: &Stamp) -> bool {
+  row.is_some_and(|row| row.stamp == Some(super::stamp_row(stamp)))
+}

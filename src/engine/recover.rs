@@ -1,0 +1,110 @@
+//! After a crash: operations that were begun and not finished are completed or dropped, in order.
+//!
+//! FILE-PROTOCOL section 7, recover(): a redaction needs no undo, for its range holds the poison, the
+//! placeholder or a mixture of both, and the full scan that follows finds the first; a reshape is
+//! redone from its images, or, where the file is neither, left to a person.
+#![forbid(unsafe_code)]
+
+use std::time::Duration;
+
+use super::{Engine, EngineError, Event, EventKind};
+use crate::{
+  memory::ContentHash,
+  os::{
+    Fs, FsError, MemoryFile, Touch, pause,
+    redact::{Left, left},
+    reshape::{Recovery, recover_reshape},
+  },
+  store::{Images, Op, OpKind},
+};
+
+/// How long the lease of a file with an interrupted operation is waited for.
+const LEASE_WAIT: Duration = Duration::from_secs(2);
+
+impl<F: Fs> Engine<F> {
+  /// Ends what was interrupted; returns how many operations there were.
+  pub fn recover(&mut self) -> Result<usize, EngineError> {
+    let ops = self.ledger.open_ops()?;
+    for op in &ops {
+      let _writing = self.lock()?;
+      let what = self.recover_one(op)?;
+      self.ledger.finish(op.id)?;
+      self.tell(Event::new(EventKind::Recovered).path(&op.path).detail(what))?;
+    }
+    Ok(ops.len())
+  }
+
+  fn recover_one(&mut self, op: &Op) -> Result<String, EngineError> {
+    let Some(target) = self.target_of(&op.path)? else {
+      return Ok("the file is not guarded any more; dropped".to_owned());
+    };
+    let Some(images) = &op.images else {
+      return Ok("its sealed images do not open; dropped".to_owned());
+    };
+    if self.stamp(&target).ok().flatten().is_none() {
+      return Ok("the file is gone; dropped".to_owned());
+    }
+    let mut file = match self.open(&target)? {
+      Ok(file) if matches!(file.access(), Touch::Full) => file,
+      _ => return Ok("the file may not be written any more; dropped".to_owned()),
+    };
+    let deadline = self.clock.monotonic() + LEASE_WAIT;
+    while !matches!(file.try_lease(), Ok(true) | Err(FsError::LeaseUnsupported { .. })) {
+      if self.clock.monotonic() >= deadline {
+        break;
+      }
+      pause(Duration::from_millis(5));
+    }
+    let current = file.read_all()?;
+    let outcome = match op.kind {
+      OpKind::Redact | OpKind::Neutralise | OpKind::Restore => untear(&file, &current, op, images)?,
+      OpKind::Reshape => {
+        let leased = file.leased_for().is_some();
+        match recover_reshape(&current, &images.before, &images.after) {
+          Recovery::Done => "already complete".to_owned(),
+          Recovery::NotApplied => "not begun; dropped".to_owned(),
+          Recovery::Rewrite(bytes) if leased => {
+            file.pwrite(0, &bytes)?;
+            if bytes.len() < current.len() {
+              file.truncate(bytes.len() as u64)?;
+            }
+            self.follow(&target, ContentHash::of(&images.before), ContentHash::of(&bytes))?;
+            "torn; completed".to_owned()
+          }
+          // Somebody else wrote since. Their text stands; ours is kept for a person to look at.
+          Recovery::Rewrite(_) | Recovery::Foreign => {
+            "the file was rewritten by somebody else meanwhile; left as it is".to_owned()
+          }
+        }
+      }
+    };
+    file.release();
+    file.sync()?;
+    Ok(outcome)
+  }
+}
+
+/// Completes a torn range: where each byte is that of before or of after, it becomes that of after.
+/// An approval that was not begun is carried out, for a person has decided it.
+fn untear<M: MemoryFile>(
+  file: &M,
+  current: &[u8],
+  op: &Op,
+  images: &Images,
+) -> Result<String, EngineError> {
+  let start = usize::try_from(op.offset).unwrap_or(usize::MAX);
+  let Some(range) = current.get(start..start.saturating_add(images.after.len())) else {
+    return Ok("the file is shorter now; dropped".to_owned());
+  };
+  let wanted = match left(range, &images.before, &images.after) {
+    Left::After => return Ok("already complete".to_owned()),
+    Left::Before => op.kind == OpKind::Restore,
+    Left::Torn => true,
+    Left::Foreign => return Ok("the place was rewritten meanwhile; dropped".to_owned()),
+  };
+  if !wanted {
+    return Ok("not begun; dropped".to_owned());
+  }
+  file.pwrite(op.offset, &images.after)?;
+  Ok("completed".to_owned())
+}

@@ -1,0 +1,259 @@
+//! Taking poison out: durable first, then equal length in place, then the agent's record follows.
+#![forbid(unsafe_code)]
+
+use std::{
+  collections::{HashMap, HashSet},
+  time::Duration,
+};
+
+use super::{Engine, EngineError, Event, EventKind, MAX_LEASE, Target, view::View};
+use crate::{
+  detect::{Code, Finding, Layer},
+  memory::{BlockId, ContentHash, Redaction, RedactionKind, SegmentKind, placeholder},
+  os::{
+    Fs, MemoryFile,
+    redact::{Change, overwrite},
+  },
+  provenance::{Attestation, Followed, State},
+  store::{NewEvent, NewItem, NewOp, OpId, OpKind},
+};
+
+/// What became of a redaction.
+pub enum Redacted {
+  /// The bytes that stand in the file now.
+  Done {
+    /// The whole file.
+    bytes: Vec<u8>,
+    /// What was taken out.
+    ids: Vec<BlockId>,
+  },
+  /// The file changed, or too much time passed under the lease: nothing (more) was written.
+  Changed,
+}
+
+impl<F: Fs> Engine<F> {
+  /// Takes the redactions of a plan out of the file.
+  ///
+  /// Order (FILE-PROTOCOL section 7): the quarantine rows and the operation are durable before the
+  /// first byte is overwritten; each range is compared with what the plan was made from directly
+  /// before it is overwritten; the agent's record follows before the lease is released.
+  pub(super) fn redact(
+    &mut self,
+    target: &Target,
+    file: &mut F::File,
+    leased: bool,
+    view: &View,
+    redactions: &[Redaction],
+    started: Duration,
+  ) -> Result<Redacted, EngineError> {
+    let redactions = self.named(target, view, redactions)?;
+    let Some(ops) = self.admit(target, file, view, &redactions, started)? else {
+      return Ok(Redacted::Changed);
+    };
+    if leased && file.leased_for().is_none_or(|age| age > MAX_LEASE) {
+      self.finish(&ops)?;
+      return Ok(Redacted::Changed);
+    }
+    let changes: Vec<Change<'_>> = redactions
+      .iter()
+      .map(|Named { redaction, .. }| Change {
+        offset: redaction.span.start as u64,
+        expected: &redaction.original,
+        replacement: &redaction.replacement,
+      })
+      .collect();
+    let result = overwrite(file, &changes)?;
+    let mut bytes = view.bytes.clone();
+    for Named { redaction, .. } in result.applied.iter().filter_map(|&index| redactions.get(index))
+    {
+      if let Some(range) = bytes.get_mut(redaction.span.clone()) {
+        range.copy_from_slice(&redaction.replacement);
+      }
+    }
+    let whole = result.stale.is_empty();
+    if whole && leased {
+      self.follow(target, view.hash, ContentHash::of(&bytes))?;
+    }
+    file.sync()?;
+    self.finish(&ops)?;
+    let ids = redactions.into_iter().map(|named| named.redaction.id).collect();
+    Ok(if whole { Redacted::Done { bytes, ids } } else { Redacted::Changed })
+  }
+
+  fn finish(&mut self, ops: &[OpId]) -> Result<(), EngineError> {
+    for &op in ops {
+      self.ledger.finish(op)?;
+    }
+    Ok(())
+  }
+
+  /// Gives each redaction its number among equal texts and the id it must have: what came back gets
+  /// its old one, everything else a fresh one. An item whose placeholder stands in the file is
+  /// another copy of the same text.
+  fn named(
+    &self,
+    target: &Target,
+    view: &View,
+    redactions: &[Redaction],
+  ) -> Result<Vec<Named>, EngineError> {
+    let standing: HashSet<&BlockId> = view
+      .document
+      .segments()
+      .iter()
+      .filter_map(|segment| match &segment.kind {
+        SegmentKind::Placeholder(id) => Some(id),
+        _ => None,
+      })
+      .collect();
+    let path = target.path();
+    let mut next: HashMap<ContentHash, u32> = HashMap::new();
+    let mut named = Vec::with_capacity(redactions.len());
+    for redaction in redactions {
+      let mut redaction = redaction.clone();
+      let mut n = 0;
+      let mut back = false;
+      if redaction.kind == RedactionKind::Quarantine {
+        let hash = ContentHash::of(&redaction.original);
+        n = next.get(&hash).copied().unwrap_or(0);
+        let mut old = self.ledger.existing_item(&path, hash, n)?;
+        while old.as_ref().is_some_and(|old| standing.contains(&old.id)) {
+          n += 1;
+          old = self.ledger.existing_item(&path, hash, n)?;
+        }
+        next.insert(hash, n + 1);
+        back = old.is_some();
+        redaction.id = match old {
+          Some(old) => old.id,
+          None => self.new_id()?,
+        };
+        redaction.replacement = placeholder::redact(&redaction.original, &redaction.id);
+      }
+      named.push(Named { redaction, n, back });
+    }
+    Ok(named)
+  }
+
+  /// Makes rows and operations durable; `None` when a person approved one of the texts meanwhile.
+  fn admit(
+    &mut self,
+    target: &Target,
+    file: &F::File,
+    view: &View,
+    redactions: &[Named],
+    started: Duration,
+  ) -> Result<Option<Vec<OpId>>, EngineError> {
+    let path = target.path();
+    let took_ms = self.clock.monotonic().saturating_sub(started).as_secs_f64() * 1e3;
+    let stamp = file.stamp()?;
+    let mut items = Vec::new();
+    let mut ops = Vec::with_capacity(redactions.len());
+    let mut events: Vec<Event> = Vec::new();
+    for Named { redaction, n, back } in redactions {
+      let judgement = view.judgements.get(redaction.block).and_then(Option::as_ref);
+      let decision = judgement.map(|judgement| &judgement.decision);
+      let codes = decision.map_or(&[][..], |decision| &decision.codes);
+      let score = decision.map_or(1.0, |decision| decision.score);
+      let event =
+        |kind| Event::new(kind).path(&path).origin(&view.origin.source, view.origin.trust);
+      let neutralise = redaction.kind == RedactionKind::Neutralise;
+      ops.push(NewOp {
+        kind: if neutralise { OpKind::Neutralise } else { OpKind::Redact },
+        path: &path,
+        dev: stamp.dev,
+        ino: stamp.ino,
+        offset: redaction.span.start as u64,
+        before: &redaction.original,
+        after: &redaction.replacement,
+      });
+      if neutralise {
+        let forged = event(EventKind::ForgedMarker);
+        events.push(forged.decided(Layer::Rules, &[Code::ForgedMarker], score, "neutralise"));
+        continue;
+      }
+      let kind = if *back { EventKind::Returned } else { EventKind::Quarantined };
+      events.push(event(kind).block(&redaction.id).decided(
+        Layer::Rules,
+        codes,
+        score,
+        "quarantine",
+      ));
+      items.push(NewItem {
+        id: redaction.id.clone(),
+        path: &path,
+        line: redaction.start_line as u32,
+        bytes: &redaction.original,
+        redacted: &redaction.replacement,
+        n: *n,
+        terminated: redaction.original.last() == Some(&b'\n'),
+        status: State::Quarantined,
+        source: view.origin.source.clone(),
+        trust: view.origin.trust,
+        attestation: Attestation::SelfReported,
+        session: None,
+        score,
+        codes: codes.to_vec(),
+        findings_json: findings_json(
+          judgement.map_or(&[][..], |judgement| &judgement.findings),
+          redaction.span.start,
+          redaction.original.len(),
+        ),
+        layer: Layer::Rules,
+      });
+    }
+    let at = self.now();
+    let rows: Vec<NewEvent> = events.iter().map(Event::row).collect();
+    let admission = self.ledger.quarantine(&items, &ops, &rows, at)?;
+    if admission.is_refused() {
+      return Ok(None);
+    }
+    // Said once it is true.
+    for event in &events {
+      event.log(Some(took_ms));
+    }
+    Ok(Some(admission.ops))
+  }
+
+  /// Lets the agent's record follow an edit of ours; a failure is visible and no reason to stop.
+  pub(super) fn follow(
+    &mut self,
+    target: &Target,
+    before: ContentHash,
+    after: ContentHash,
+  ) -> Result<(), EngineError> {
+    let key = format!("agent-record:{}", super::event::shown(&target.path()));
+    match self.agent.follow(&target.root, &target.rel, before, after) {
+      Followed::Failed(why) => self.degrade(&key, &why),
+      Followed::Yes => self.recovered(&key),
+      Followed::NotOurs => Ok(()),
+    }
+  }
+}
+
+/// A redaction with what the ledger knows about its text.
+struct Named {
+  redaction: Redaction,
+  /// Which of several equal texts in the file.
+  n: u32,
+  /// Whether it was in quarantine before.
+  back: bool,
+}
+
+/// Codes, severities and spans relative to bytes that start at `start` of the file and are `len`
+/// long, for `quarantine show`.
+pub(super) fn findings_json(findings: &[Finding], start: usize, len: usize) -> String {
+  let list: Vec<serde_json::Value> = findings
+    .iter()
+    .map(|finding| {
+      serde_json::json!({
+        "code": finding.code.as_str(),
+        "layer": finding.layer.as_str(),
+        "severity": finding.severity.as_str(),
+        "kind": finding.kind.as_str(),
+        "start": finding.span.start.saturating_sub(start).min(len),
+        "end": finding.span.end.saturating_sub(start).min(len),
+        "why": finding.why,
+      })
+    })
+    .collect();
+  serde_json::Value::Array(list).to_string()
+}

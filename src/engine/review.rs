@@ -1,0 +1,371 @@
+//! What a person decides: approve, reject, and put into quarantine by hand.
+//!
+//! An approval restores the exact bytes. Its operation, its exception and its decision are durable
+//! before the file is touched: a crash in between is finished at the next start, and at the worst the
+//! bytes are still sealed and can be approved once more.
+#![forbid(unsafe_code)]
+
+use std::{path::Path, time::Duration};
+
+use super::{
+  Engine, EngineError, Event, EventKind, Hint, Outcome, Target,
+  event::shown,
+  judge::{BlockJudgement, Origin},
+  redact::Redacted,
+};
+use crate::{
+  detect::{Action, Code, Decision, Verdict},
+  memory::{BlockId, ContentHash, Fate, MarkerMode, placeholder},
+  os::{
+    Fs, MemoryFile, Touch, pause,
+    redact::{Change, overwrite},
+    reshape::{Reshaped, reshape},
+  },
+  provenance::State,
+  store::{Item, NewOp, OpKind, Pending},
+};
+
+/// How long a file that somebody else has open is waited for when a person asked for something.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// How often it is tried meanwhile.
+const RETRY: Duration = Duration::from_millis(2);
+
+/// Where the approved bytes are now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Placed {
+  /// Where the placeholder stood.
+  AtPlaceholder,
+  /// The placeholder was gone: at the end of the file.
+  Appended,
+  /// They stood in the file all the time (a flagged block).
+  InPlace,
+}
+
+/// An edit that brings bytes back.
+struct Restore {
+  placed: Placed,
+  /// Where `before` stands.
+  offset: usize,
+  before: Vec<u8>,
+  after: Vec<u8>,
+  /// The whole file afterwards.
+  new: Vec<u8>,
+}
+
+impl Restore {
+  /// What brings `plain` back into `bytes`.
+  fn find(bytes: &[u8], id: &BlockId, plain: &[u8]) -> Self {
+    let Some(found) = placeholder::find(bytes, id, plain) else {
+      let mut tail = Vec::new();
+      if !bytes.is_empty() && bytes.last() != Some(&b'\n') {
+        tail.push(b'\n');
+      }
+      tail.extend_from_slice(plain);
+      return Self {
+        placed: Placed::Appended,
+        offset: bytes.len(),
+        before: vec![],
+        new: [bytes, &tail].concat(),
+        after: tail,
+      };
+    };
+    let head = bytes.get(..found.span.start).unwrap_or_default();
+    let tail = bytes.get(found.span.end..).unwrap_or_default();
+    Self {
+      placed: Placed::AtPlaceholder,
+      offset: found.span.start,
+      before: bytes.get(found.span).unwrap_or_default().to_vec(),
+      after: plain.to_vec(),
+      new: [head, plain, tail].concat(),
+    }
+  }
+
+  fn is_equal_length(&self) -> bool {
+    self.before.len() == self.after.len()
+  }
+}
+
+impl<F: Fs> Engine<F> {
+  /// Brings the bytes of a quarantined item back, or clears a flagged block.
+  pub fn approve(
+    &mut self,
+    id: &str,
+    by: &str,
+    reason: Option<&str>,
+  ) -> Result<(Item, Placed), EngineError> {
+    let item = self.ledger.item(id)?;
+    if item.in_file {
+      if item.status != State::Flagged {
+        return Err(EngineError::refused(format!("`{}` is {} already", item.id, item.status)));
+      }
+      self.excuse(&item, by, reason, Placed::InPlace)?;
+      self.renew(&item.path, Pending::RESHAPE)?;
+      return Ok((item, Placed::InPlace));
+    }
+    let placed = self.put_back(&item, by, reason)?;
+    Ok((item, placed))
+  }
+
+  /// Refuses an item: its placeholder goes with the lazy pass, its sealed bytes stay.
+  pub fn reject(&mut self, id: &str, by: &str, reason: Option<&str>) -> Result<Item, EngineError> {
+    let item = self.ledger.item(id)?;
+    if item.in_file {
+      return Err(EngineError::refused_with(
+        format!("`{}` is {} and stands in its file", item.id, item.status),
+        format!("take it out first: `memfw quarantine add {}`", item.id),
+      ));
+    }
+    if !item.status.is_waiting() {
+      return Err(EngineError::refused(format!("`{}` is {} already", item.id, item.status)));
+    }
+    let at = self.now();
+    let event = Event::new(EventKind::Rejected)
+      .path(&item.path)
+      .block(&item.id)
+      .origin(&item.source, item.trust)
+      .detail(by_whom(by, reason));
+    self.ledger.decide(&item.id, State::Rejected, by, at, &[event.row()])?;
+    event.log(None);
+    self.renew(&item.path, Pending::RESHAPE)?;
+    Ok(item)
+  }
+
+  /// Takes a block that stands in a file into quarantine because a person says so. `line` is a line
+  /// of the block, 1-based. Gives the id of the item.
+  pub fn quarantine_line(
+    &mut self,
+    target: &Target,
+    line: usize,
+    by: &str,
+    reason: Option<&str>,
+  ) -> Result<BlockId, EngineError> {
+    self.catch_up(target)?;
+    let writing = self.lock()?;
+    let mut file = self.open_leased(target)?;
+    let started = self.clock.monotonic();
+    let bytes = file.read_all()?;
+    let row = self.ledger.file(&target.path())?;
+    let mut view = self.view(target, row.as_ref(), bytes, Origin::unknown())?;
+    let index = view
+      .document
+      .blocks()
+      .iter()
+      .position(|block| (block.start_line..=block.end_line).contains(&line))
+      .ok_or_else(|| EngineError::refused(format!("no block stands at line {line}")))?;
+    let known = view.comparison.fates.get(index).and_then(Fate::known);
+    let row = known.and_then(|known| view.facts.rows.get(known)).cloned();
+    let worst = row.as_ref().and_then(|row| row.revisions.iter().min_by_key(|one| one.trust));
+    if let Some(worst) = worst {
+      view.origin = Origin { source: worst.source.clone(), trust: worst.trust, observed: false };
+    }
+    // To the plan it is a new block with a verdict; everything else stays.
+    if let Some(fate) = view.comparison.fates.get_mut(index) {
+      *fate = Fate::Inserted;
+    }
+    let mut codes = row.as_ref().map(|row| row.codes.clone()).unwrap_or_default();
+    codes.push(Code::ManualQuarantine);
+    for (other, judgement) in view.judgements.iter_mut().enumerate() {
+      *judgement = (other == index).then(|| BlockJudgement {
+        decision: Decision {
+          verdict: Verdict::Quarantine,
+          action: Action::Quarantine,
+          score: 1.0,
+          codes: codes.clone(),
+        },
+        findings: vec![],
+        spared: false,
+      });
+    }
+    let at = self.now();
+    let text = super::judge::BlockText::of(&view.bytes, &view.document, index);
+    self.reopen(target, &text, by, at)?;
+    let plan = view.plan(MarkerMode::None, false, &[]);
+    if plan.redactions.is_empty() {
+      return Err(EngineError::refused(format!("there is nothing to take out at line {line}")));
+    }
+    let done = self.redact(target, &mut file, true, &view, &plan.redactions, started)?;
+    let Redacted::Done { ids, .. } = done else {
+      return Err(EngineError::refused_with("the file changed meanwhile", "try again"));
+    };
+    if let (Some(row), Some(_)) = (&row, known) {
+      // The block row must not vouch for the same bytes when they come back.
+      self.ledger.decide(&row.id, State::Quarantined, by, at, &[])?;
+    }
+    file.release();
+    drop(file);
+    drop(writing);
+    self.catch_up(target)?;
+    tracing::debug!(target: "memfw", "{}", by_whom(by, reason));
+    ids
+      .into_iter()
+      .next()
+      .ok_or_else(|| EngineError::refused(format!("there is nothing to take out at line {line}")))
+  }
+
+  /// The guarded file behind a path of the ledger.
+  pub fn target_of(&self, path: &Path) -> Result<Option<Target>, EngineError> {
+    let row = self.ledger.file(path)?;
+    Ok(row.and_then(|row| {
+      row.path.strip_prefix(&row.workspace).ok().map(|rel| Target::new(&row.workspace, rel))
+    }))
+  }
+
+  /// Text that was approved once and is taken out by hand now: the last word of a person counts.
+  fn reopen(&mut self, target: &Target, text: &[u8], by: &str, at: i64) -> Result<(), EngineError> {
+    let hash = ContentHash::of(text);
+    if let Some(item) = self.ledger.existing_item(&target.path(), hash, 0)? {
+      if item.status == State::Approved {
+        self.ledger.decide(&item.id, State::Quarantined, by, at, &[])?;
+      }
+    }
+    Ok(self.ledger.withdraw_exception(hash)?)
+  }
+
+  fn put_back(
+    &mut self,
+    item: &Item,
+    by: &str,
+    reason: Option<&str>,
+  ) -> Result<Placed, EngineError> {
+    let target = self.target_of(&item.path)?.ok_or_else(|| {
+      EngineError::refused(format!("`{}` is in no guarded workspace", shown(&item.path)))
+    })?;
+    if self.stamp(&target)?.is_none() {
+      return Err(EngineError::refused_with(
+        format!("`{}` does not exist any more", shown(&item.path)),
+        format!("make the file again, or read the text with `memfw quarantine show {}`", item.id),
+      ));
+    }
+    // What others wrote meanwhile is judged first, so that nothing is carried in by the approval.
+    self.catch_up(&target)?;
+    let writing = self.lock()?;
+    let mut file = self.open_leased(&target)?;
+    let plain = self.ledger.unseal(&item.id)?;
+    let bytes = file.read_all()?;
+    let restore = Restore::find(&bytes, &item.id, &plain);
+    if item.status == State::Approved && restore.placed == Placed::Appended {
+      return Err(EngineError::refused(format!("`{}` is approved already", item.id)));
+    }
+    let at = self.now();
+    let op = self.ledger.begin(&image(item, &file, &bytes, &restore)?, at)?;
+    self.excuse(item, by, reason, restore.placed)?;
+    let written = if restore.is_equal_length() {
+      let change = Change {
+        offset: restore.offset as u64,
+        expected: &restore.before,
+        replacement: &restore.after,
+      };
+      overwrite(&file, &[change])?.stale.is_empty()
+    } else {
+      reshape(&file, &bytes, &restore.new)? == Reshaped::Done
+    };
+    if !written {
+      self.ledger.finish(op)?;
+      return Err(EngineError::refused_with("the file changed meanwhile", "approve it once more"));
+    }
+    self.follow(&target, ContentHash::of(&bytes), ContentHash::of(&restore.new))?;
+    file.sync()?;
+    file.release();
+    self.ledger.finish(op)?;
+    drop(file);
+    drop(writing);
+    self.catch_up(&target)?;
+    Ok(restore.placed)
+  }
+
+  /// Makes an approval durable: by content, for what was found in it.
+  fn excuse(
+    &mut self,
+    item: &Item,
+    by: &str,
+    reason: Option<&str>,
+    placed: Placed,
+  ) -> Result<(), EngineError> {
+    let at = self.now();
+    let event = Event::new(EventKind::Approved)
+      .path(&item.path)
+      .block(&item.id)
+      .origin(&item.source, item.trust)
+      .detail(match placed {
+        Placed::AtPlaceholder => format!("back in its place, {}", by_whom(by, reason)),
+        Placed::Appended => format!("appended, {}", by_whom(by, reason)),
+        Placed::InPlace => by_whom(by, reason),
+      });
+    self.ledger.except(item.hash, &item.codes, reason.unwrap_or_default(), at, None)?;
+    self.ledger.decide(&item.id, State::Approved, by, at, &[event.row()])?;
+    event.log(None);
+    Ok(())
+  }
+
+  /// Lets the lazy pass look at a file, at once where nobody has it open: a person is waiting.
+  fn renew(&mut self, path: &Path, pending: Pending) -> Result<(), EngineError> {
+    let Some(target) = self.target_of(path)? else { return Ok(()) };
+    self.catch_up(&target)?;
+    self.ledger.set_pending(path, pending)?;
+    self.lazy(&target, Duration::ZERO)?;
+    Ok(())
+  }
+
+  /// Brings the ledger up to date with a file, waiting a while for others to close it.
+  fn catch_up(&mut self, target: &Target) -> Result<(), EngineError> {
+    let start = self.clock.monotonic();
+    loop {
+      let waited = self.clock.monotonic().saturating_sub(start);
+      let outcome = self.pass(target, &Hint { waited, ..Hint::default() })?;
+      let again =
+        matches!(outcome, Outcome::Busy | Outcome::HoldOff | Outcome::Changed | Outcome::HeldOpen);
+      if !again || waited >= PATIENCE {
+        return Ok(());
+      }
+      pause(RETRY);
+    }
+  }
+
+  /// Opens a file and waits a while for its lease.
+  fn open_leased(&mut self, target: &Target) -> Result<F::File, EngineError> {
+    self.hot.remove(target);
+    let mut file = self.open(target)?.map_err(|error| EngineError::refused(error.to_string()))?;
+    let name = shown(&target.path());
+    if let Touch::ReadOnly(reason) = file.access() {
+      return Err(EngineError::refused(format!("`{name}` is not written: {reason}")));
+    }
+    let start = self.clock.monotonic();
+    while !file.try_lease()? {
+      if self.clock.monotonic().saturating_sub(start) > PATIENCE {
+        return Err(EngineError::refused_with(
+          format!("another program has `{name}` open"),
+          "close it there and try again",
+        ));
+      }
+      pause(RETRY);
+    }
+    Ok(file)
+  }
+}
+
+/// The operation of a restore: a range at equal length, or images of the whole file.
+fn image<'a, M: MemoryFile>(
+  item: &'a Item,
+  file: &M,
+  bytes: &'a [u8],
+  restore: &'a Restore,
+) -> Result<NewOp<'a>, EngineError> {
+  let stamp = file.stamp()?;
+  let equal = restore.is_equal_length();
+  Ok(NewOp {
+    kind: if equal { OpKind::Restore } else { OpKind::Reshape },
+    path: &item.path,
+    dev: stamp.dev,
+    ino: stamp.ino,
+    offset: if equal { restore.offset as u64 } else { 0 },
+    before: if equal { &restore.before } else { bytes },
+    after: if equal { &restore.after } else { &restore.new },
+  })
+}
+
+fn by_whom(by: &str, reason: Option<&str>) -> String {
+  match reason {
+    Some(reason) => format!("by {by}: {reason}"),
+    None => format!("by {by}"),
+  }
+}

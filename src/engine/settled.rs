@@ -1,0 +1,78 @@
+//! Whether everything that was written has been processed; read from outside, without opening a file.
+#![forbid(unsafe_code)]
+
+use std::{
+  fmt,
+  path::{Path, PathBuf},
+};
+
+use super::{EngineError, event::shown};
+use crate::{
+  os::{Fs, Workspace},
+  store::{FileStatus, Ledger, Pending},
+};
+
+/// Something that is still to be done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unsettled {
+  /// A file is not what the ledger knows.
+  Dirty(PathBuf),
+  /// Markers of a file are to be renewed.
+  Markers(PathBuf),
+  /// A file that the ledger knows is gone, and that was not noticed yet.
+  Gone(PathBuf),
+  /// An operation is open.
+  Operation,
+}
+
+impl fmt::Display for Unsettled {
+  fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    match self {
+      Self::Dirty(path) => write!(f, "changes of `{}`", shown(path)),
+      Self::Markers(path) => write!(f, "markers of `{}`", shown(path)),
+      Self::Gone(path) => write!(f, "the removal of `{}`", shown(path)),
+      Self::Operation => f.write_str("an open operation"),
+    }
+  }
+}
+
+/// What is still to be done in these workspaces. Files that cannot be opened are settled once that
+/// was said.
+pub fn unsettled<F: Fs>(
+  fs: &F,
+  ledger: &Ledger,
+  workspaces: &[PathBuf],
+) -> Result<Vec<Unsettled>, EngineError> {
+  let mut found = Vec::new();
+  if ledger.has_open_ops()? {
+    found.push(Unsettled::Operation);
+  }
+  for path in workspaces {
+    // A workspace that is not there has nothing to wait for; `status` names it.
+    let Ok(workspace) = Workspace::open(fs, path) else { continue };
+    for rel in workspace.walk(fs).files {
+      let file = workspace.absolute(&rel);
+      let stamp = fs.stamp(workspace.root(), &rel)?;
+      match (stamp, ledger.file(&file)?) {
+        (Some(stamp), Some(row)) if row.stamp == Some(super::stamp_row(&stamp)) => {
+          if row.pending.contains(Pending::RESHAPE) {
+            found.push(Unsettled::Markers(file));
+          }
+        }
+        (Some(_), _) => found.push(Unsettled::Dirty(file)),
+        (None, _) => {}
+      }
+    }
+  }
+  for row in ledger.files()? {
+    let watched = workspaces.iter().any(|path: &PathBuf| path.as_path() == row.workspace.as_path());
+    if watched && row.status != FileStatus::Missing && is_gone(&row.path) {
+      found.push(Unsettled::Gone(row.path));
+    }
+  }
+  Ok(found)
+}
+
+fn is_gone(path: &Path) -> bool {
+  path.symlink_metadata().is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound)
+}

@@ -1,0 +1,168 @@
+//! Write leases (`F_SETLEASE`), and the signal that a broken lease sends.
+//!
+//! A write lease is granted only while no other open file description or mapping of the file
+//! exists, and from then on every other `open` and `truncate` waits until we give it back (not so on
+//! overlayfs, which does not see a mapping whose descriptor is closed). A waiting opener makes the kernel send us a signal, by default
+//! `SIGIO`, whose default action ends the process; and `F_UNLCK` resets the chosen signal to that
+//! default. So `SIGIO` is ignored before every lease, whatever signal was chosen.
+//!
+//! This is the only file with `unsafe`: rustix wraps neither `F_SETLEASE` nor `sigaction`.
+#![expect(unsafe_code, reason = "F_SETLEASE and sigaction are not wrapped by rustix")]
+
+use std::{io, time::Duration};
+
+/// From this age of a lease on nothing is written any more. The kernel breaks an ignored lease
+/// after `lease-break-time` (45 s); openers are made to wait far less than that.
+pub const LIMIT: Duration = Duration::from_millis(500);
+
+/// The answer to a request for a write lease.
+#[derive(Debug)]
+pub enum Grant {
+  /// It is ours until [`release`].
+  Granted,
+  /// Somebody has the file open or mapped.
+  Busy,
+  /// The kernel, the file system or the owner of the file rules it out.
+  Unsupported(io::Error),
+}
+
+#[cfg(target_os = "linux")]
+pub use linux::{acquire, prepare, release, undisturbed};
+#[cfg(not(target_os = "linux"))]
+pub use other::{acquire, prepare, release, undisturbed};
+
+#[cfg(target_os = "linux")]
+mod linux {
+  use std::{
+    io, mem,
+    os::fd::{AsRawFd as _, BorrowedFd},
+    ptr,
+  };
+
+  use super::Grant;
+
+  /// `F_SETSIG` of linux/fcntl.h, which the libc crate lacks for glibc. The same on every
+  /// architecture that Rust supports.
+  const F_SETSIG: libc::c_int = 10;
+  /// `F_WRLCK`, whose type differs between C libraries.
+  const WRITE: libc::c_int = libc::F_WRLCK as libc::c_int;
+  /// `F_UNLCK`, likewise.
+  const NONE: libc::c_int = libc::F_UNLCK as libc::c_int;
+
+  /// Sees to it that a lease break cannot end this process: `SIGIO` is ignored unless somebody
+  /// installed a handler. Cheap (one system call) once that is so.
+  pub fn prepare() -> io::Result<()> {
+    if disposition()? == libc::SIG_DFL {
+      // SAFETY: a zeroed `sigaction` is a valid value (no flags, empty mask, `SIG_DFL`); the
+      // pointer to it is valid for the call; the old action is not asked for. Ignoring a signal
+      // runs no code of ours.
+      let answer = unsafe {
+        let mut action: libc::sigaction = mem::zeroed();
+        action.sa_sigaction = libc::SIG_IGN;
+        libc::sigaction(libc::SIGIO, &raw const action, ptr::null_mut())
+      };
+      check(answer)?;
+      if disposition()? == libc::SIG_DFL {
+        return Err(io::Error::other("SIGIO cannot be ignored"));
+      }
+    }
+    Ok(())
+  }
+
+  pub(super) fn disposition() -> io::Result<libc::sighandler_t> {
+    // SAFETY: a zeroed `sigaction` is a valid value; a null new action only queries; the kernel
+    // fills the old one, which lives for the call.
+    unsafe {
+      let mut current: libc::sigaction = mem::zeroed();
+      check(libc::sigaction(libc::SIGIO, ptr::null(), &raw mut current))?;
+      Ok(current.sa_sigaction)
+    }
+  }
+
+  /// Asks for the write lease on an open regular file.
+  pub fn acquire(file: BorrowedFd<'_>) -> io::Result<Grant> {
+    prepare()?;
+    let pid = libc::c_int::try_from(std::process::id()).map_err(io::Error::other)?;
+    // `F_UNLCK` reset both, so they are set before every lease.
+    fcntl(file, libc::F_SETOWN, pid)?;
+    fcntl(file, F_SETSIG, libc::SIGIO)?;
+    grant(file)
+  }
+
+  pub(super) fn grant(file: BorrowedFd<'_>) -> io::Result<Grant> {
+    let Err(error) = fcntl(file, libc::F_SETLEASE, WRITE) else {
+      return Ok(Grant::Granted);
+    };
+    match error.raw_os_error() {
+      Some(libc::EAGAIN) => Ok(Grant::Busy),
+      // EACCES: not our file and no CAP_LEASE. ENOLCK, EINVAL, EOPNOTSUPP: leases are switched
+      // off (`fs.leases-enable`), or the file system has none. EPERM: a security module.
+      Some(
+        libc::EACCES
+        | libc::EPERM
+        | libc::ENOLCK
+        | libc::EINVAL
+        | libc::EOPNOTSUPP
+        | libc::ENOTTY
+        | libc::ENOSYS,
+      ) => Ok(Grant::Unsupported(error)),
+      _ => Err(error),
+    }
+  }
+
+  /// Gives the lease back. Without one the kernel says so, which is what was wanted.
+  pub fn release(file: BorrowedFd<'_>) {
+    fcntl(file, libc::F_SETLEASE, NONE).ok();
+  }
+
+  /// Whether a granted lease is still whole: nobody waits for its release and it was not broken.
+  pub fn undisturbed(file: BorrowedFd<'_>) -> io::Result<bool> {
+    // While a break is in progress the kernel answers with the lease that would be left.
+    Ok(fcntl(file, libc::F_GETLEASE, 0)? == WRITE)
+  }
+
+  fn fcntl(
+    file: BorrowedFd<'_>,
+    command: libc::c_int,
+    value: libc::c_int,
+  ) -> io::Result<libc::c_int> {
+    // SAFETY: the descriptor is open, being borrowed; all commands used here take an integer and
+    // no pointer, so no memory is involved.
+    check(unsafe { libc::fcntl(file.as_raw_fd(), command, value) })
+  }
+
+  fn check(answer: libc::c_int) -> io::Result<libc::c_int> {
+    if answer == -1 { Err(io::Error::last_os_error()) } else { Ok(answer) }
+  }
+}
+
+/// No leases. Never compiled here: written for macOS and the BSDs by their documentation.
+#[cfg(not(target_os = "linux"))]
+mod other {
+  use std::{io, os::fd::BorrowedFd};
+
+  use super::Grant;
+
+  /// Nothing to prepare.
+  pub fn prepare() -> io::Result<()> {
+    Ok(())
+  }
+
+  /// There are no leases.
+  pub fn acquire(_file: BorrowedFd<'_>) -> io::Result<Grant> {
+    Ok(Grant::Unsupported(io::ErrorKind::Unsupported.into()))
+  }
+
+  /// There is nothing to release.
+  pub fn release(_file: BorrowedFd<'_>) {}
+
+  /// There is no lease.
+  pub fn undisturbed(_file: BorrowedFd<'_>) -> io::Result<bool> {
+    Ok(false)
+  }
+}
+
+#[cfg(test)]
+#[cfg(target_os = "linux")]
+#[path = "lease_tests.rs"]
+pub(crate) mod tests;

@@ -1,0 +1,244 @@
+//! Two locks in the data directory: one daemon at a time, and one toucher of files at a time.
+//!
+//! Both are advisory locks of the kernel on files of our own, so none outlives its process and
+//! nothing has to be cleaned up after a crash. What stands in `daemon.lock` is for people; only the
+//! lock itself decides.
+#![forbid(unsafe_code)]
+
+use std::{
+  fmt,
+  fs::{File, OpenOptions, TryLockError},
+  io::{self, Read as _, Write as _},
+  os::unix::fs::OpenOptionsExt as _,
+  path::{Path, PathBuf},
+  time::Duration,
+};
+
+use super::{
+  clock::{Clock as _, SystemClock},
+  fs::Shown,
+};
+
+/// How long a daemon tries: `status` and `settle` hold the lock for a moment when they look.
+const PATIENCE: Duration = Duration::from_millis(250);
+/// Longest content of `daemon.lock` that is read, in bytes.
+const MAX_NOTE: u64 = 200;
+
+/// Who holds `daemon.lock`, as that process wrote it down.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Holder {
+  /// Its process id; `None` while it has not written it yet.
+  pub pid: Option<u32>,
+  /// Its version.
+  pub version: Option<String>,
+}
+
+impl fmt::Display for Holder {
+  fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    match (self.pid, &self.version) {
+      (Some(pid), Some(version)) => write!(f, "pid {pid}, version {}", version.escape_debug()),
+      (Some(pid), None) => write!(f, "pid {pid}"),
+      _ => f.write_str("pid not known"),
+    }
+  }
+}
+
+/// A lock was not taken.
+#[derive(Debug, thiserror::Error)]
+pub enum LockError {
+  /// A daemon runs on this data directory.
+  #[error("a daemon is already running ({holder}), it holds {}", Shown(path))]
+  Running {
+    /// The lock file.
+    path: PathBuf,
+    /// Who it is.
+    holder: Holder,
+  },
+  /// Somebody else touches files for longer than we were willing to wait.
+  #[error("another memfw holds {} for more than {} ms", Shown(path), waited.as_millis())]
+  Busy {
+    /// The lock file.
+    path: PathBuf,
+    /// How long we waited.
+    waited: Duration,
+  },
+  /// The system failed.
+  #[error("cannot lock {}: {source}", Shown(path))]
+  Io {
+    /// The lock file.
+    path: PathBuf,
+    /// The system's answer.
+    source: io::Error,
+  },
+}
+
+/// Held by the daemon for as long as it lives.
+#[derive(Debug)]
+pub struct DaemonLock {
+  _file: File,
+}
+
+impl DaemonLock {
+  /// Takes the lock and notes our pid and `version` in it.
+  pub fn acquire(data: &Path, version: &str) -> Result<Self, LockError> {
+    let path = data.join("daemon.lock");
+    let failed = |source| LockError::Io { path: path.clone(), source };
+    let mut file = open(&path).map_err(failed)?;
+    if !poll(PATIENCE, || take(&file)).map_err(failed)? {
+      let holder = read(&mut file).map_err(failed)?;
+      return Err(LockError::Running { path, holder });
+    }
+    let note = format!("{} {version}\n", std::process::id());
+    file.set_len(0).and_then(|()| file.write_all(note.as_bytes())).map_err(failed)?;
+    Ok(Self { _file: file })
+  }
+
+  /// Who holds the lock; `None` if nobody does.
+  pub fn holder(data: &Path) -> Result<Option<Holder>, LockError> {
+    let path = data.join("daemon.lock");
+    let failed = |source| LockError::Io { path: path.clone(), source };
+    let mut options = OpenOptions::new();
+    let mut file = match options.read(true).custom_flags(libc::O_NOFOLLOW).open(&path) {
+      Ok(file) => file,
+      Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+      Err(error) => return Err(failed(error)),
+    };
+    match file.try_lock_shared() {
+      Ok(()) => Ok(None),
+      Err(TryLockError::WouldBlock) => read(&mut file).map(Some).map_err(failed),
+      Err(TryLockError::Error(error)) => Err(failed(error)),
+    }
+  }
+}
+
+/// Held by whoever touches memory files, for one operation; given back on drop.
+#[derive(Debug)]
+pub struct WriteLock {
+  _file: File,
+}
+
+impl WriteLock {
+  /// Takes the lock, waiting up to `patience` for whoever holds it.
+  pub fn acquire(data: &Path, patience: Duration) -> Result<Self, LockError> {
+    let path = data.join("write.lock");
+    let failed = |source| LockError::Io { path: path.clone(), source };
+    let file = open(&path).map_err(failed)?;
+    if poll(patience, || take(&file)).map_err(failed)? {
+      Ok(Self { _file: file })
+    } else {
+      Err(LockError::Busy { path, waited: patience })
+    }
+  }
+}
+
+fn open(path: &Path) -> io::Result<File> {
+  OpenOptions::new()
+    .read(true)
+    .write(true)
+    .create(true)
+    .truncate(false)
+    .mode(0o600)
+    .custom_flags(libc::O_NOFOLLOW)
+    .open(path)
+}
+
+fn take(file: &File) -> io::Result<bool> {
+  match file.try_lock() {
+    Ok(()) => Ok(true),
+    Err(TryLockError::WouldBlock) => Ok(false),
+    Err(TryLockError::Error(error)) => Err(error),
+  }
+}
+
+/// Asks again and again, as the kernel's lock knows no deadline. Most holders are done in a
+/// millisecond, so the waits begin there.
+#[expect(clippy::disallowed_methods, reason = "the condition is the lock, and has a deadline")]
+fn poll(patience: Duration, take: impl Fn() -> io::Result<bool>) -> io::Result<bool> {
+  let deadline = SystemClock.monotonic() + patience;
+  let mut pause = Duration::from_millis(1);
+  loop {
+    if take()? {
+      return Ok(true);
+    }
+    let left = deadline.saturating_sub(SystemClock.monotonic());
+    if left.is_zero() {
+      return Ok(false);
+    }
+    std::thread::sleep(pause.min(left));
+    pause = (pause * 2).min(Duration::from_millis(20));
+  }
+}
+
+fn read(file: &mut File) -> io::Result<Holder> {
+  let mut note = Vec::new();
+  file.take(MAX_NOTE).read_to_end(&mut note)?;
+  let text = std::str::from_utf8(&note).unwrap_or_default();
+  let mut words = text.split_whitespace();
+  Ok(Holder {
+    pid: words.next().and_then(|word| word.parse().ok()),
+    version: words.next().map(str::to_owned),
+  })
+}
+
+#[cfg(test)]
+mod tests {
+  use super::*;
+
+  const SHORT: Duration = Duration::from_millis(30);
+
+  #[test]
+  fn a_second_daemon_is_told_the_pid_of_the_first() {
+    let dir = tempfile::tempdir().unwrap();
+    assert_eq!(DaemonLock::holder(dir.path()).unwrap(), None);
+    let first = DaemonLock::acquire(dir.path(), "1.2.3").unwrap();
+    let own = Holder { pid: Some(std::process::id()), version: Some("1.2.3".to_owned()) };
+    let error = DaemonLock::acquire(dir.path(), "1.2.4").unwrap_err();
+    assert!(matches!(&error, LockError::Running { holder, .. } if *holder == own), "{error}");
+    assert!(error.to_string().contains(&format!("pid {}", std::process::id())), "{error}");
+    assert_eq!(DaemonLock::holder(dir.path()).unwrap(), Some(own));
+
+    drop(first);
+    assert_eq!(DaemonLock::holder(dir.path()).unwrap(), None);
+    // A shorter note leaves nothing of the longer one.
+    let _again = DaemonLock::acquire(dir.path(), "1").unwrap();
+    let holder = DaemonLock::holder(dir.path()).unwrap().unwrap();
+    assert_eq!(holder.version.as_deref(), Some("1"));
+  }
+
+  #[test]
+  fn a_daemon_starts_although_somebody_is_just_looking() {
+    let dir = tempfile::tempdir().unwrap();
+    let looker = open(&dir.path().join("daemon.lock")).unwrap();
+    looker.try_lock_shared().unwrap();
+    let starting = std::thread::spawn({
+      let data = dir.path().to_owned();
+      move || DaemonLock::acquire(&data, "1").map(drop)
+    });
+    looker.unlock().unwrap();
+    starting.join().unwrap().unwrap();
+  }
+
+  #[test]
+  fn the_write_lock_waits_for_its_holder_and_gives_up_at_the_deadline() {
+    let dir = tempfile::tempdir().unwrap();
+    let first = WriteLock::acquire(dir.path(), SHORT).unwrap();
+    let error = WriteLock::acquire(dir.path(), SHORT).unwrap_err();
+    assert!(matches!(error, LockError::Busy { waited, .. } if waited == SHORT), "{error}");
+
+    let waiting = std::thread::spawn({
+      let data = dir.path().to_owned();
+      move || WriteLock::acquire(&data, Duration::from_secs(10)).map(drop)
+    });
+    drop(first);
+    waiting.join().unwrap().unwrap();
+  }
+
+  #[test]
+  fn a_broken_note_is_no_error() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut file = open(&dir.path().join("daemon.lock")).unwrap();
+    file.write_all(&[0xff; 1000]).unwrap();
+    file.lock().unwrap();
+    assert_eq!(DaemonLock::holder(dir.path()).unwrap(), Some(Holder::default()));
+  }
+}

@@ -1,0 +1,55 @@
+//! What the service manager is told: ready, status, stopping, alive.
+//!
+//! Without `NOTIFY_SOCKET` all of it does nothing. A failure to tell is no failure of the daemon,
+//! so it is returned as text for the log and never stops anything.
+#![forbid(unsafe_code)]
+
+use std::io;
+
+use sd_notify::NotifyState;
+
+/// Longest status line that is sent, in bytes; `systemctl status` shows one line.
+const MAX_STATUS: usize = 200;
+
+/// The start-up scan is done and changes are seen from now on.
+pub fn ready() -> io::Result<()> {
+  sd_notify::notify(&[NotifyState::Ready])
+}
+
+/// One line about what the daemon is doing.
+pub fn status(text: &str) -> io::Result<()> {
+  sd_notify::notify(&[NotifyState::Status(&one_line(text))])
+}
+
+/// The daemon is finishing the operation in hand.
+pub fn stopping() -> io::Result<()> {
+  sd_notify::notify(&[NotifyState::Stopping])
+}
+
+/// The daemon is alive.
+pub fn watchdog() -> io::Result<()> {
+  sd_notify::notify(&[NotifyState::Watchdog])
+}
+
+/// A line break would start another assignment of the notification protocol.
+fn one_line(text: &str) -> String {
+  let mut line = String::with_capacity(text.len().min(MAX_STATUS));
+  for c in text.chars().map(|c| if c.is_control() { ' ' } else { c }) {
+    if line.len() + c.len_utf8() > MAX_STATUS {
+      break;
+    }
+    line.push(c);
+  }
+  line
+}
+
+#[cfg(test)]
+mod tests {
+  use super::*;
+
+  #[test]
+  fn a_status_cannot_smuggle_another_assignment() {
+    assert_eq!(one_line("4 files\nREADY=1"), "4 files READY=1");
+    assert_eq!(one_line(&"é".repeat(150)).len(), MAX_STATUS);
+  }
+}

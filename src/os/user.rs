@@ -1,0 +1,75 @@
+//! From a user name to a numeric uid, by `/etc/passwd`.
+//!
+//! Directory services (LDAP and the like) are not asked; the error says to give the number.
+#![forbid(unsafe_code)]
+
+use std::{io, path::Path};
+
+use super::paths::{self, PathError};
+
+/// Largest password file that is read, in bytes.
+const MAX_PASSWD: u64 = 4 << 20;
+
+/// A configured owner is not known.
+#[derive(Debug, thiserror::Error)]
+pub enum UserError {
+  /// No such name.
+  #[error(
+    "no user `{}` in `/etc/passwd`\nhint: give the numeric uid (`id -u NAME`)",
+    name.escape_debug()
+  )]
+  Unknown {
+    /// The name as configured.
+    name: String,
+  },
+  /// The password file cannot be read.
+  #[error(transparent)]
+  Passwd(#[from] PathError),
+}
+
+/// Our own effective uid.
+pub fn effective_uid() -> u32 {
+  rustix::process::geteuid().as_raw()
+}
+
+/// The uid of a user name, or the number itself.
+pub fn uid(name: &str) -> Result<u32, UserError> {
+  if let Ok(number) = name.parse() {
+    return Ok(number);
+  }
+  let path = Path::new("/etc/passwd");
+  let table = paths::read_own(path, MAX_PASSWD)?.ok_or_else(|| PathError::Io {
+    op: "read",
+    path: path.to_owned(),
+    source: io::ErrorKind::NotFound.into(),
+  })?;
+  find(&table, name).ok_or_else(|| UserError::Unknown { name: name.to_owned() })
+}
+
+fn find(table: &[u8], name: &str) -> Option<u32> {
+  table.split(|&byte| byte == b'\n').find_map(|line| {
+    let mut fields = line.split(|&byte| byte == b':');
+    (fields.next()? == name.as_bytes() && !name.is_empty())
+      .then(|| std::str::from_utf8(fields.nth(1)?).ok()?.parse().ok())
+      .flatten()
+  })
+}
+
+#[cfg(test)]
+mod tests {
+  use super::*;
+
+  #[test]
+  fn names_and_numbers_resolve() {
+    let table = b"root:x:0:0:root:/root:/bin/sh\nbroken\nann:x:1000:1000::/home/ann:\nbob:x:no:\n";
+    assert_eq!(find(table, "root"), Some(0));
+    assert_eq!(find(table, "ann"), Some(1000));
+    assert_eq!(find(table, "bob"), None);
+    assert_eq!(find(table, "an"), None);
+    assert_eq!(find(table, ""), None);
+    assert_eq!(uid("4711").unwrap(), 4711);
+    assert_eq!(uid("root").unwrap(), 0);
+    let error = uid("no\nbody").unwrap_err().to_string();
+    assert!(error.starts_with("no user `no\\nbody`"), "{error}");
+  }
+}

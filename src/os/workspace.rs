@@ -1,0 +1,222 @@
+//! Which files of a workspace are memory, and where they are.
+//!
+//! Memory is `MEMORY.md` (or `memory.md`, its older name) in the root and every `*.md` file below
+//! `memory/`. Names that editors and sync tools use for a moment are not. Nothing is opened here,
+//! nothing is created, no link is followed.
+#![forbid(unsafe_code)]
+
+use std::{
+  ffi::OsStr,
+  fmt,
+  os::unix::ffi::OsStrExt as _,
+  path::{Component, Path, PathBuf},
+};
+
+use super::fs::{Fs, FsError, Kind, OpenError, Refusal, RootDir, Shown};
+
+/// The directory whose markdown files are memory.
+const DIRECTORY: &str = "memory";
+/// The memory files of the root.
+const ROOT_FILES: [&str; 2] = ["MEMORY.md", "memory.md"];
+/// Directories below the root that are entered one inside the other.
+pub const MAX_DEPTH: usize = 16;
+/// Names in all that a walk takes up; a bound on memory, ten times the largest tree tried.
+pub const MAX_NAMES: usize = 1_000_000;
+
+/// A workspace that was opened.
+#[derive(Debug)]
+pub struct Workspace<F: Fs> {
+  root: F::Root,
+}
+
+/// What a walk found. Paths are relative to the root, and sorted.
+#[derive(Debug, Default)]
+pub struct Walk {
+  /// Memory files, and things of other kinds that stand under a memory file's name.
+  pub files: Vec<PathBuf>,
+  /// Directories to watch: the root (an empty path), `memory`, and all below it.
+  pub dirs: Vec<PathBuf>,
+  /// What could not be looked at.
+  pub problems: Vec<Problem>,
+}
+
+/// A part of a workspace that is not guarded, and why.
+#[derive(Debug)]
+pub enum Problem {
+  /// A directory cannot be listed, or something stands where a directory should.
+  Unreadable {
+    /// The relative path.
+    path: PathBuf,
+    /// Why.
+    error: FsError,
+  },
+  /// Directories below this one are nested too deeply.
+  TooDeep {
+    /// The relative path.
+    path: PathBuf,
+  },
+  /// There are too many names; the walk stopped in this directory.
+  TooMany {
+    /// The relative path.
+    path: PathBuf,
+  },
+}
+
+impl Problem {
+  /// The relative path that is not guarded.
+  pub fn path(&self) -> &Path {
+    match self {
+      Self::Unreadable { path, .. } | Self::TooDeep { path } | Self::TooMany { path } => path,
+    }
+  }
+}
+
+impl fmt::Display for Problem {
+  fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    match self {
+      Self::Unreadable { error, .. } => error.fmt(f),
+      Self::TooDeep { path } => {
+        write!(f, "{} is nested more than {MAX_DEPTH} directories deep", Shown(path))
+      }
+      Self::TooMany { path } => {
+        write!(f, "more than {MAX_NAMES} names, stopped in {}", Shown(path))
+      }
+    }
+  }
+}
+
+impl<F: Fs> Workspace<F> {
+  /// Opens the workspace directory. It must exist; what is in it need not.
+  pub fn open(fs: &F, path: &Path) -> Result<Self, OpenError> {
+    Ok(Self { root: fs.open_root(path)? })
+  }
+
+  /// The open root.
+  pub fn root(&self) -> &F::Root {
+    &self.root
+  }
+
+  /// The absolute path of a relative one.
+  pub fn absolute(&self, rel: &Path) -> PathBuf {
+    // Joining an empty path would add a slash.
+    if rel.as_os_str().is_empty() {
+      self.root.path().to_owned()
+    } else {
+      self.root.path().join(rel)
+    }
+  }
+
+  /// The relative path of an absolute one below this root.
+  pub fn relative<'a>(&self, path: &'a Path) -> Option<&'a Path> {
+    path.strip_prefix(self.root.path()).ok()
+  }
+
+  /// Finds all memory files and all directories to watch.
+  pub fn walk(&self, fs: &F) -> Walk {
+    let mut walk = Walk { dirs: vec![PathBuf::new()], ..Walk::default() };
+    for name in ROOT_FILES {
+      match fs.kind(&self.root, Path::new(name)) {
+        Ok(Some(_)) => walk.files.push(name.into()),
+        Ok(None) => {}
+        Err(error) => walk.problems.push(Problem::Unreadable { path: name.into(), error }),
+      }
+    }
+    let top = PathBuf::from(DIRECTORY);
+    match fs.kind(&self.root, &top) {
+      Ok(None) => {}
+      Ok(Some(Kind::Directory)) => self.descend(fs, top, MAX_NAMES, &mut walk),
+      Ok(Some(kind)) => {
+        let refusal =
+          if kind == Kind::Symlink { Refusal::Symlink } else { Refusal::NotRegular(kind) };
+        let error = FsError::Refused { path: self.absolute(&top), refusal };
+        walk.problems.push(Problem::Unreadable { path: top, error });
+      }
+      Err(error) => walk.problems.push(Problem::Unreadable { path: top, error }),
+    }
+    walk.files.sort();
+    walk.dirs.sort();
+    walk
+  }
+
+  /// Finds all memory files and directories at and below one directory (a new one).
+  pub fn walk_below(&self, fs: &F, rel: &Path) -> Walk {
+    if rel.as_os_str().is_empty() {
+      return self.walk(fs);
+    }
+    let mut walk = Walk::default();
+    if is_memory_dir(rel) {
+      self.descend(fs, rel.to_owned(), MAX_NAMES, &mut walk);
+    }
+    walk.files.sort();
+    walk.dirs.sort();
+    walk
+  }
+
+  fn descend(&self, fs: &F, top: PathBuf, mut left: usize, walk: &mut Walk) {
+    let mut open = vec![top];
+    while let Some(dir) = open.pop() {
+      if dir.components().count() > MAX_DEPTH {
+        walk.problems.push(Problem::TooDeep { path: dir });
+        continue;
+      }
+      let listing = match fs.list(&self.root, &dir, left) {
+        Ok(listing) => listing,
+        // It went away between being seen and being listed.
+        Err(FsError::Refused { refusal: Refusal::Absent, .. }) => continue,
+        Err(error) => {
+          walk.problems.push(Problem::Unreadable { path: dir, error });
+          continue;
+        }
+      };
+      left = left.saturating_sub(listing.entries.len());
+      for entry in listing.entries {
+        let rel = dir.join(&entry.name);
+        // A directory called `x.md` is entered, and is no file.
+        if entry.kind == Kind::Directory {
+          if !is_hidden(&entry.name) {
+            open.push(rel);
+          }
+        } else if is_memory(&rel) {
+          walk.files.push(rel);
+        }
+      }
+      walk.dirs.push(dir.clone());
+      if listing.truncated {
+        walk.problems.push(Problem::TooMany { path: dir });
+        return;
+      }
+    }
+  }
+}
+
+/// Whether a path relative to a workspace root is the name of a memory file.
+pub fn is_memory(rel: &Path) -> bool {
+  let mut names = rel.components();
+  let (Some(Component::Normal(first)), rest) = (names.next(), names.as_path()) else {
+    return false;
+  };
+  if rest.as_os_str().is_empty() {
+    return ROOT_FILES.iter().any(|name| first == *name);
+  }
+  let plain = |part: Component<'_>| matches!(part, Component::Normal(name) if !is_hidden(name));
+  first == DIRECTORY
+    && rest.components().all(plain)
+    && rest.file_name().is_some_and(|name| name.as_bytes().ends_with(b".md"))
+}
+
+/// Whether a path relative to a workspace root is a directory that can hold memory files.
+pub fn is_memory_dir(rel: &Path) -> bool {
+  let mut names = rel.components();
+  names.next() == Some(Component::Normal(OsStr::new(DIRECTORY)))
+    && names.all(|part| matches!(part, Component::Normal(name) if !is_hidden(name)))
+}
+
+/// Dot names belong to tools: swap files, locks and temporaries of editors and of atomic writers.
+/// Their other temporary names (`x.md~`, `x.md.tmp`, `4913`, `x.swp`) do not end in `.md`.
+fn is_hidden(name: &OsStr) -> bool {
+  name.as_bytes().starts_with(b".")
+}
+
+#[cfg(test)]
+#[path = "workspace_tests.rs"]
+mod tests;
