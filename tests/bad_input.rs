@@ -7,7 +7,7 @@ use {
   rusqlite::Connection,
   std::{
     fs,
-    os::unix::fs::{PermissionsExt as _, chown},
+    os::unix::fs::{PermissionsExt, chown},
     path::PathBuf,
     process::Command,
   },
@@ -74,7 +74,7 @@ fn a_directory_that_cannot_be_read_is_told_and_the_rest_is_guarded() {
       chown(guarded.path(path), Some(uid), Some(uid)).unwrap();
     }
   }
-  fs::set_permissions(guarded.path("memory/secret"), PermissionsExt::from_mode(0o000)).unwrap();
+  fs::set_permissions(guarded.path("memory/secret"), fs::Permissions::from_mode(0o000)).unwrap();
   guarded.start();
   let status = guarded.memfw(&["status"]);
   assert_eq!(status.status, 1, "protection is reduced: {status:?}");
@@ -84,7 +84,7 @@ fn a_directory_that_cannot_be_read_is_told_and_the_rest_is_guarded() {
     marks::find(&guarded.read("memory/b.md"), needle(1).as_bytes()).is_none()
   });
   guarded.stop();
-  fs::set_permissions(guarded.path("memory/secret"), PermissionsExt::from_mode(0o755)).unwrap();
+  fs::set_permissions(guarded.path("memory/secret"), fs::Permissions::from_mode(0o755)).unwrap();
   assert_eq!(guarded.read("memory/secret/a.md"), b"# A\n");
 }
 
@@ -181,7 +181,7 @@ fn a_lost_key_is_told_and_never_replaced() {
   assert_eq!(guarded.read("MEMORY.md"), before);
   // A wrong key is no better.
   fs::write(&key, [7; 32]).unwrap();
-  fs::set_permissions(&key, PermissionsExt::from_mode(0o600)).unwrap();
+  fs::set_permissions(&key, fs::Permissions::from_mode(0o600)).unwrap();
   assert_refused(&guarded.memfw(&["quarantine", "approve", &item]), &["key"]);
   assert_eq!(guarded.waiting().len(), 1);
   fs::write(&key, kept).unwrap();
