@@ -194,10 +194,9 @@ fn limits(checks: &mut Vec<Check>) {
   for limit in [Limit::Watches, Limit::Instances] {
     let path = format!("/proc/sys/{}", limit.sysctl().replace('.', "/"));
     let text = paths::read_own(Path::new(&path), 64).ok().flatten().unwrap_or_default();
-    if let Ok(value) = std::str::from_utf8(&text) {
-      if !value.is_empty() {
-        add(checks, "limits", Health::Fine, format!("{} = {}", limit.sysctl(), value.trim()));
-      }
+    let value = std::str::from_utf8(&text).unwrap_or_default().trim();
+    if !value.is_empty() {
+      add(checks, "limits", Health::Fine, format!("{} = {value}", limit.sysctl()));
     }
   }
 }

@@ -101,10 +101,10 @@ pub fn resolved(path: &Path) -> PathBuf {
 
 /// `FILE` or `FILE:LINE`. A file whose very name ends so is meant where it exists.
 pub fn place(text: &str) -> (PathBuf, Option<usize>) {
-  if let (Some((file, line)), false) = (text.rsplit_once(':'), Path::new(text).exists()) {
-    if let Ok(line) = line.parse::<usize>() {
-      return (resolved(Path::new(file)), Some(line));
-    }
+  if let (Some((file, line)), false) = (text.rsplit_once(':'), Path::new(text).exists())
+    && let Ok(line) = line.parse::<usize>()
+  {
+    return (resolved(Path::new(file)), Some(line));
   }
   (resolved(Path::new(text)), None)
 }

@@ -15,6 +15,7 @@ use super::{
 };
 use crate::{
   engine::event::shown,
+  memory::BlockId,
   os::{Clock as _, SystemClock},
   store::{BlockRow, Revision},
 };
@@ -53,7 +54,7 @@ pub fn run(context: &Context, args: ProvenanceArgs) -> Result<Status, Failure> {
       .map(|Stretch { start_line, end_line, block, revision }| {
         json!({
           "id": block.id.as_str(),
-          "marker_id": block.marker.as_ref().map(|id| id.as_str()),
+          "marker_id": block.marker.as_ref().map(BlockId::as_str),
           "start_line": start_line,
           "end_line": end_line,
           "source": revision.source.as_str(),

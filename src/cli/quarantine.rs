@@ -245,19 +245,19 @@ fn add(
   by: &str,
   reason: Option<&str>,
 ) -> Result<Done, Failure> {
-  let (target, line) = match guarded::place(name) {
-    (path, Some(line)) => (target_of(engine, &path)?, line),
-    (_, None) => {
-      let item = engine.ledger().item(name)?;
-      if item.status != State::Flagged {
-        return Err(
-          Failure::usage(format!("`{}` is {} already", item.id, item.status))
-            .hint("only what stands in a file can be put into quarantine"),
-        );
-      }
-      (target_of(engine, &item.path)?, item.line as usize)
+  let (path, line) = if let (path, Some(line)) = guarded::place(name) {
+    (path, line)
+  } else {
+    let item = engine.ledger().item(name)?;
+    if !item.in_file {
+      return Err(
+        Failure::usage(format!("`{}` is {} already", item.id, item.status))
+          .hint("only what stands in a file can be put into quarantine"),
+      );
     }
+    (item.path, item.line as usize)
   };
+  let target = target_of(engine, &path)?;
   let id = engine.quarantine_line(&target, line, by, reason)?;
   let line = format!("{id}: in quarantine, out of {}", terminal(shown(&target.path())));
   Ok(Done { line, value: json!({ "id": id.as_str(), "status": "quarantined" }) })

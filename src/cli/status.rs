@@ -78,9 +78,9 @@ pub fn run(context: &Context, args: StatusArgs) -> Result<Status, Failure> {
   }
   let report = Report::gather(context, ledger.as_ref(), &daemon, degradations)?;
   if args.json {
-    context.out.json(&report.to_json())?
+    context.out.json(&report.to_json())?;
   } else {
-    report.print(context)?
+    report.print(context)?;
   }
   Ok(if report.degradations.is_empty() { Status::Yes } else { Status::No })
 }

@@ -27,6 +27,9 @@ use crate::{
 /// First and longest pause between two tries for a lease within one turn (FILE-PROTOCOL section 3:
 /// 0.2 to 5 ms; the loop's timers are no finer than a millisecond, so the first tries are made here).
 const LEASE_PAUSE: Duration = Duration::from_micros(200);
+/// How soon a lease is asked for again while a verifying reader is there (it stays for 0.1 to 0.3 ms;
+/// the loop's timers are no finer).
+const READER_PAUSE: Duration = Duration::from_millis(1);
 /// A file that changes under our hands so often in a row is left for the next turn.
 const MAX_CHANGED: u32 = 16;
 
@@ -109,6 +112,10 @@ impl Guard {
     }
     let at = self.engine.clock().now();
     for root in std::mem::take(&mut self.adopting) {
+      // One that is not there has no baseline yet.
+      if !root.is_dir() {
+        continue;
+      }
       let ledger = self.engine.ledger_mut();
       ledger.set_health(&adopted_key(&root), "{}", at).map_err(EngineError::from)?;
     }
@@ -169,6 +176,12 @@ impl Guard {
     match result {
       Ok(()) => Ok(true),
       Err(error) if error.consequence() == Consequence::Stop => Err(error.into()),
+      // The files of a workspace that is gone are looked for when it is back.
+      Err(EngineError::Root(_)) => {
+        self.engine.forget_root(&target.root);
+        self.report(|guard| guard.look_at(&target.root, false));
+        Ok(true)
+      }
       Err(error) => {
         let key = format!("file:{}", crate::engine::event::shown(&target.path()));
         let text = error.to_string();
@@ -208,10 +221,9 @@ impl Guard {
         opened_since_close: self.opened.get(target).copied().unwrap_or(false),
         adopting: self.baseline.contains(target),
       };
-      let outcome = self.engine.pass(target, &hint)?;
-      for opened in self.engine.take_opens() {
-        *self.own_opens.entry(opened).or_default() += 1;
-      }
+      let outcome = self.engine.pass(target, &hint);
+      self.count_opens();
+      let outcome = outcome?;
       let now = self.now();
       match outcome {
         Outcome::Busy if now.saturating_sub(waiting.since) < UNLEASED_AFTER => {
@@ -224,7 +236,8 @@ impl Guard {
           return Ok(());
         }
         Outcome::HoldOff => {
-          let due = now + HOLD_OFF;
+          // Once its reader has come, it will be gone in a moment.
+          let due = now + if hint.opened_since_close { READER_PAUSE } else { HOLD_OFF };
           self.queue.put_off(Kind::Urgent, target.clone(), waiting, due);
           return Ok(());
         }
@@ -251,7 +264,9 @@ impl Guard {
       return Ok(());
     }
     let idle = self.engine.config().reshape_idle;
-    let outcome = self.engine.lazy(target, idle)?;
+    let outcome = self.engine.lazy(target, idle);
+    self.count_opens();
+    let outcome = outcome?;
     let now = self.now();
     match outcome {
       LazyOutcome::Done => {}
@@ -260,6 +275,13 @@ impl Guard {
       LazyOutcome::Dirty => self.queue.dirty(target.clone(), now),
     }
     Ok(())
+  }
+
+  /// Opens of our own are events, too; they are no reader that an agent's tool was waiting for.
+  fn count_opens(&mut self) {
+    for opened in self.engine.take_opens() {
+      *self.own_opens.entry(opened).or_default() += 1;
+    }
   }
 
   /// A file was processed: what was wrong about it is over.

@@ -63,8 +63,12 @@ impl EngineError {
   pub fn consequence(&self) -> Consequence {
     match self {
       Self::Store(error) if !error.is_passing() => Consequence::Stop,
-      Self::Store(_) | Self::Lock(_) | Self::Random(_) | Self::NoFreeId => Consequence::Retry,
-      Self::Fs(_) | Self::Root(_) => Consequence::Retry,
+      Self::Store(_)
+      | Self::Lock(_)
+      | Self::Random(_)
+      | Self::NoFreeId
+      | Self::Fs(_)
+      | Self::Root(_) => Consequence::Retry,
       Self::Refused { .. } => Consequence::Skip,
     }
   }

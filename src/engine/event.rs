@@ -3,7 +3,7 @@
 //! The fields never hold memory text: ids, codes, paths, lengths and words of ours.
 #![forbid(unsafe_code)]
 
-use std::{fmt, path::Path, str::FromStr};
+use std::{fmt, fmt::Write as _, path::Path, str::FromStr};
 
 use crate::{
   detect::{Code, Layer},
@@ -101,18 +101,21 @@ impl Event {
   }
 
   /// About this file.
+  #[must_use]
   pub fn path(mut self, path: &Path) -> Self {
     self.0.path = Some(path.to_owned());
     self
   }
 
   /// About this block.
+  #[must_use]
   pub fn block(mut self, id: &BlockId) -> Self {
     self.0.block = Some(id.clone());
     self
   }
 
   /// Whose origin is this.
+  #[must_use]
   pub fn origin(mut self, source: &Source, trust: Trust) -> Self {
     self.0.source = Some(source.clone());
     self.0.trust = Some(trust);
@@ -120,6 +123,7 @@ impl Event {
   }
 
   /// What was found, by which layer, with which score, and what was done.
+  #[must_use]
   pub fn decided(mut self, layer: Layer, codes: &[Code], score: f32, action: &'static str) -> Self {
     self.0.layer = Some(layer);
     self.0.codes = codes.to_vec();
@@ -129,6 +133,7 @@ impl Event {
   }
 
   /// In words of ours.
+  #[must_use]
   pub fn detail(mut self, detail: impl Into<String>) -> Self {
     self.0.detail = detail.into();
     self
@@ -187,7 +192,8 @@ pub fn shown(path: &Path) -> String {
       if c.is_control() { text.extend(c.escape_default()) } else { text.push(c) }
     }
     for byte in chunk.invalid() {
-      text.push_str(&format!("\\x{byte:02x}"));
+      // Writing to a String cannot fail.
+      write!(text, "\\x{byte:02x}").ok();
     }
   }
   text

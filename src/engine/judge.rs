@@ -5,13 +5,16 @@ use std::ops::Range;
 
 use crate::{
   config::Config,
-  detect::{self, Action, Code, Decision, Finding, JudgeOptions, PolicyInput, Verdict},
-  memory::{Block, Comparison, ContentHash, Document, Fate},
+  detect::{
+    self, Action, Code, Decision, Finding, JudgeOptions, Layer, PolicyInput, RuleKind, Severity,
+    Verdict,
+  },
+  memory::{Block, BlockId, Comparison, ContentHash, Document, Fate},
   provenance::{Source, Trust},
 };
 
 /// What is asked about one text apart from the text.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Origin {
   /// Where it came from.
   pub source: Source,
@@ -42,6 +45,10 @@ pub struct BlockJudgement {
   pub findings: Vec<Finding>,
   /// Whether the text was there before memfw and stays as it is, whatever was found.
   pub spared: bool,
+  /// Whether a person approved this very text.
+  pub approved: bool,
+  /// Where it came from, where that is known better than of the rest of the file.
+  pub origin: Option<Origin>,
 }
 
 /// Joins the parts of a block and remembers where each byte came from.
@@ -90,22 +97,39 @@ impl BlockText {
   }
 }
 
+/// What was decided about the same bytes before.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Precedent {
+  /// Nothing.
+  None,
+  /// A person approved them: these codes are excused. The origin is that of what was approved.
+  Excused(Vec<Code>, Option<Origin>),
+  /// They are in quarantine, for these codes.
+  Quarantined(Vec<Code>),
+}
+
+/// What the judgement of a whole file needs besides its text.
+pub struct Court<'a> {
+  /// Where fresh lines came from.
+  pub origin: &'a Origin,
+  /// The configuration in force.
+  pub config: &'a Config,
+  /// The rest of lines of which the beginning is in quarantine.
+  pub continued: &'a [Range<usize>],
+  /// What was decided about the same bytes before.
+  pub precedent: &'a mut dyn FnMut(&ContentHash) -> Precedent,
+}
+
 /// Judges the blocks of a document that have fresh lines, in order; `None` for the others.
-///
-/// `excused` names the codes that a person has approved for exactly these bytes; `known_poison` tells
-/// whether exactly these bytes are in quarantine already.
 pub fn judge_fresh(
   file: &[u8],
   document: &Document,
   comparison: &Comparison,
-  origin: &Origin,
-  config: &Config,
-  lookup: &mut dyn FnMut(&ContentHash) -> Precedent,
+  court: &mut Court<'_>,
 ) -> Vec<Option<BlockJudgement>> {
-  document
-    .blocks()
-    .iter()
-    .zip(&comparison.fates)
+  let mut foreign = false;
+  let blocks = document.blocks().iter().zip(&comparison.fates);
+  blocks
     .map(|(block, fate)| {
       let fresh: Vec<Range<usize>> = match fate {
         Fate::Unchanged { .. } | Fate::Moved { .. } => return None,
@@ -119,77 +143,111 @@ pub fn judge_fresh(
       if fresh.is_empty() {
         return None;
       }
-      Some(judge_block(file, block, &fresh, origin, config, lookup))
+      let mut findings = findings(file, block, &fresh, court);
+      if court.origin.source.is_baseline() {
+        one_foreign(&mut findings, &mut foreign);
+      }
+      if let (Fate::Edited { .. }, Some(marker)) = (fate, &block.marker) {
+        findings.push(edited(block, marker));
+      }
+      Some(judge_block(file, &fresh, findings, court))
     })
     .collect()
 }
 
-/// What was decided about the same bytes before.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Precedent {
-  /// Nothing.
-  None,
-  /// A person approved them: these codes are excused (all of them where the list is empty).
-  Excused(Vec<Code>),
-  /// They are in quarantine, for these codes.
-  Quarantined(Vec<Code>),
+/// What is found in a block, as far as it touches fresh lines; spans in bytes of the file.
+fn findings(file: &[u8], block: &Block, fresh: &[Range<usize>], court: &Court<'_>) -> Vec<Finding> {
+  let text = BlockText::new(file, block);
+  let options = JudgeOptions { scope: court.config.scope, ..JudgeOptions::default() };
+  detect::judge(text.bytes(), &options)
+    .into_iter()
+    .map(|finding| Finding { span: text.to_file(&finding.span), ..finding })
+    .filter(|finding| fresh.iter().any(|line| overlaps(line, &finding.span)))
+    .collect()
 }
 
 fn judge_block(
   file: &[u8],
-  block: &Block,
   fresh: &[Range<usize>],
-  origin: &Origin,
-  config: &Config,
-  lookup: &mut dyn FnMut(&ContentHash) -> Precedent,
+  findings: Vec<Finding>,
+  court: &mut Court<'_>,
 ) -> BlockJudgement {
-  let text = BlockText::new(file, block);
-  let options = JudgeOptions { scope: config.scope, ..JudgeOptions::default() };
-  let findings: Vec<Finding> = detect::judge(text.bytes(), &options)
-    .into_iter()
-    .map(|finding| Finding { span: text.to_file(&finding.span), ..finding })
-    .filter(|finding| fresh.iter().any(|line| overlaps(line, &finding.span)))
-    .collect();
-  // The same question is asked of the block and of each run of fresh lines, for either may be what
-  // a person decided about.
-  let mut excused = Vec::new();
-  let mut all_excused = false;
+  let quarantine = |codes, findings| BlockJudgement {
+    decision: Decision {
+      verdict: Verdict::Quarantine,
+      action: Action::Quarantine,
+      score: 1.0,
+      codes,
+    },
+    findings,
+    spared: false,
+    approved: false,
+    origin: None,
+  };
+  let rest = court.continued.iter().find(|rest| fresh.iter().any(|line| overlaps(line, rest)));
+  if let Some(rest) = rest {
+    let finding = Finding {
+      code: Code::QuarantineContinued,
+      layer: Layer::Rules,
+      severity: Severity::High,
+      kind: RuleKind::Signature,
+      span: rest.clone(),
+      why: "it continues a line whose beginning is in quarantine".to_owned(),
+    };
+    return quarantine(vec![Code::QuarantineContinued], vec![finding]);
+  }
+  // The question is asked of each run of fresh lines, for that is what a person decides about.
+  let mut excused: Vec<Code> = Vec::new();
+  let mut approved = false;
+  let mut origin = None;
   for run in runs(fresh) {
-    let bytes = file.get(run.clone()).unwrap_or_default();
-    match lookup(&ContentHash::of(bytes)) {
+    match (court.precedent)(&ContentHash::of(file.get(run).unwrap_or_default())) {
       Precedent::None => {}
-      Precedent::Excused(codes) => {
-        all_excused |= codes.is_empty();
+      Precedent::Excused(codes, source) => {
+        approved = true;
         excused.extend(codes);
+        origin = source;
       }
-      Precedent::Quarantined(codes) => {
-        return BlockJudgement {
-          decision: Decision {
-            verdict: Verdict::Quarantine,
-            action: Action::Quarantine,
-            score: 1.0,
-            codes,
-          },
-          findings: vec![],
-          spared: false,
-        };
-      }
+      Precedent::Quarantined(codes) => return quarantine(codes, vec![]),
     }
   }
-  if all_excused {
-    excused.extend(findings.iter().map(|finding| finding.code));
-  }
   let input = PolicyInput {
-    trust: origin.trust,
-    source_observed: origin.observed,
-    sensitivity: config.sensitivity,
-    baseline: origin.source.is_baseline(),
-    baseline_action: config.baseline_action,
+    trust: court.origin.trust,
+    source_observed: court.origin.observed,
+    sensitivity: court.config.sensitivity,
+    baseline: court.origin.source.is_baseline(),
+    baseline_action: court.config.baseline_action,
     excused: &excused,
   };
   let decision = detect::policy::decide(&findings, &input);
   let spared = input.baseline && decision.action != Action::Quarantine;
-  BlockJudgement { decision, findings, spared }
+  BlockJudgement { decision, findings, spared, approved, origin }
+}
+
+/// Markers that were there before memfw are those of another installation: one finding a file, and
+/// no evidence of anything.
+fn one_foreign(findings: &mut Vec<Finding>, said: &mut bool) {
+  findings.retain_mut(|finding| {
+    if finding.code != Code::ForgedMarker {
+      return true;
+    }
+    finding.code = Code::ForeignMarkers;
+    finding.severity = Severity::Low;
+    "the ledger knows none of its provenance comments".clone_into(&mut finding.why);
+    !std::mem::replace(said, true)
+  });
+}
+
+fn edited(block: &Block, marker: &BlockId) -> Finding {
+  let start = block.parts.first().map_or(0, |part| part.start);
+  Finding {
+    code: Code::EditedBlock,
+    layer: Layer::Rules,
+    severity: Severity::Info,
+    kind: RuleKind::Trigger,
+    span: start..start,
+    why: format!("what stands under the marker `{marker}` was changed"),
+  }
 }
 
 /// Joins line spans that touch into runs.

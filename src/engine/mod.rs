@@ -34,7 +34,7 @@ pub use pass::{Hint, Outcome};
 use crate::{
   config::{Config, Owner},
   memory::BlockId,
-  os::{self, Clock, Fs, TargetRules, WriteLock, random, user},
+  os::{self, Clock, Fs, Rung, TargetRules, WriteLock, random, user},
   provenance::AgentRecords,
   store::{self, Ledger},
 };
@@ -95,7 +95,8 @@ pub struct Engine<F: Fs> {
   agent: Box<dyn AgentRecords>,
   clock: Arc<dyn Clock>,
   config: Arc<Config>,
-  roots: HashMap<PathBuf, F::Root>,
+  /// Open workspaces, and how their files can be edited.
+  roots: HashMap<PathBuf, (F::Root, Rung)>,
   /// Files that were opened and could not be leased yet: opening again would wake ourselves.
   hot: HashMap<Target, F::File>,
   /// Targets that were opened since the last [`Engine::take_opens`].
@@ -208,9 +209,15 @@ impl<F: Fs> Engine<F> {
   fn root(&mut self, path: &Path) -> Result<(), EngineError> {
     if !self.roots.contains_key(path) {
       let root = self.fs.open_root(path)?;
-      self.roots.insert(path.to_owned(), root);
+      let rung = self.fs.rung(&root);
+      self.roots.insert(path.to_owned(), (root, rung));
     }
     Ok(())
+  }
+
+  /// Whether files of this workspace may change their length.
+  fn may_reshape(&self, path: &Path) -> bool {
+    self.roots.get(path).is_some_and(|(_, rung)| *rung == Rung::Lease)
   }
 
   fn rules(&self) -> TargetRules {

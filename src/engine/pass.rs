@@ -132,7 +132,7 @@ impl<F: Fs> Engine<F> {
     if writable {
       let plan = view.plan(MarkerMode::None, false, &[]);
       if !plan.redactions.is_empty() {
-        if self.must_hold_off(target, &view, quiet, hint) {
+        if self.must_hold_off(target, &view, quiet, leased, hint) {
           return Ok(Outcome::HoldOff);
         }
         match self.redact(target, file, leased, &view, &plan.redactions, started)? {
@@ -148,7 +148,7 @@ impl<F: Fs> Engine<F> {
         }
       }
     }
-    self.record(target, file, &view, leased, stamp, adopting, started)
+    self.record(target, file, &view, &Seen { leased, stamp, adopting, started })
   }
 
   /// Writes what was seen into the ledger. Only a version that nobody could be writing gets its
@@ -158,15 +158,13 @@ impl<F: Fs> Engine<F> {
     target: &Target,
     file: &F::File,
     view: &View,
-    leased: bool,
-    stamp: Stamp,
-    adopting: bool,
-    started: Duration,
+    seen: &Seen,
   ) -> Result<Outcome, EngineError> {
+    let Seen { leased, stamp, adopting, started } = *seen;
     let at = self.now();
     let rows = view.rows(at, || self.new_id())?;
     let writable = matches!(file.access(), Touch::Full);
-    let (reshape, mode) = if writable && !adopting {
+    let (reshape, mode) = if writable && !adopting && self.may_reshape(&target.root) {
       // What was fresh is known from here on, and may be wrapped.
       self.reshape_of(target, &View::renewed(view.bytes.clone(), &rows, &view.facts), &rows)
     } else {
@@ -223,16 +221,24 @@ impl<F: Fs> Engine<F> {
     for event in &events {
       event.log(Some(took_ms));
     }
-    Ok(match settled {
-      true => Outcome::Done { reshape_due: reshape.is_some() },
-      false => Outcome::HeldOpen,
-    })
+    if !settled {
+      return Ok(Outcome::HeldOpen);
+    }
+    Ok(Outcome::Done { reshape_due: reshape.is_some() })
   }
 
   /// An agent's own tool writes its record, then the file, then reads it back and compares. Poison
   /// stays until that reader was there, or until [`HOLD_OFF`] has passed since the write.
-  fn must_hold_off(&self, target: &Target, view: &View, quiet: Duration, hint: &Hint) -> bool {
-    if hint.opened_since_close || quiet >= HOLD_OFF {
+  fn must_hold_off(
+    &self,
+    target: &Target,
+    view: &View,
+    quiet: Duration,
+    leased: bool,
+    hint: &Hint,
+  ) -> bool {
+    // The lease tells that the reader has closed the file again.
+    if (hint.opened_since_close && leased) || quiet >= HOLD_OFF {
       return false;
     }
     self.agent.standing(&target.root, &target.rel) == (Standing::Recorded { hash: view.hash })
@@ -278,7 +284,7 @@ impl<F: Fs> Engine<F> {
   pub(super) fn stamp(&mut self, target: &Target) -> Result<Option<Stamp>, EngineError> {
     self.root(&target.root)?;
     match self.roots.get(&target.root) {
-      Some(root) => Ok(self.fs.stamp(root, &target.rel)?),
+      Some((root, _)) => Ok(self.fs.stamp(root, &target.rel)?),
       None => Ok(None),
     }
   }
@@ -292,7 +298,7 @@ impl<F: Fs> Engine<F> {
     self.root(&target.root)?;
     self.opens.push(target.clone());
     match self.roots.get(&target.root) {
-      Some(root) => Ok(self.fs.open(root, &target.rel, &rules)),
+      Some((root, _)) => Ok(self.fs.open(root, &target.rel, &rules)),
       None => Ok(Err(OpenError { path: target.path(), refusal: Refusal::Absent })),
     }
   }
@@ -303,6 +309,19 @@ impl<F: Fs> Engine<F> {
     let changed = stamp.mtime_ns.max(stamp.ctime_ns) / 1000;
     Duration::from_micros(u64::try_from(self.now().saturating_sub(changed)).unwrap_or(0))
   }
+}
+
+/// How a version was read.
+#[derive(Clone, Copy)]
+struct Seen {
+  /// Under a lease.
+  leased: bool,
+  /// With this stamp, taken after the last write of ours.
+  stamp: Stamp,
+  /// As a baseline.
+  adopting: bool,
+  /// When its reading began, on the monotonic clock.
+  started: Duration,
 }
 
 fn is_known(row: Option<&FileRow>, stamp: &Stamp) -> bool {

@@ -71,7 +71,9 @@ impl<F: Fs> Engine<F> {
       }
     }
     let whole = result.stale.is_empty();
-    if whole && leased {
+    if whole {
+      // Also without a lease: the record follows only from the very bytes that were edited, so
+      // what somebody else wrote meanwhile is not vouched for.
       self.follow(target, view.hash, ContentHash::of(&bytes))?;
     }
     file.sync()?;

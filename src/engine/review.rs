@@ -174,6 +174,8 @@ impl<F: Fs> Engine<F> {
         },
         findings: vec![],
         spared: false,
+        approved: false,
+        origin: None,
       });
     }
     let at = self.now();
@@ -213,10 +215,10 @@ impl<F: Fs> Engine<F> {
   /// Text that was approved once and is taken out by hand now: the last word of a person counts.
   fn reopen(&mut self, target: &Target, text: &[u8], by: &str, at: i64) -> Result<(), EngineError> {
     let hash = ContentHash::of(text);
-    if let Some(item) = self.ledger.existing_item(&target.path(), hash, 0)? {
-      if item.status == State::Approved {
-        self.ledger.decide(&item.id, State::Quarantined, by, at, &[])?;
-      }
+    if let Some(item) = self.ledger.existing_item(&target.path(), hash, 0)?
+      && item.status == State::Approved
+    {
+      self.ledger.decide(&item.id, State::Quarantined, by, at, &[])?;
     }
     Ok(self.ledger.withdraw_exception(hash)?)
   }
@@ -243,7 +245,8 @@ impl<F: Fs> Engine<F> {
     let plain = self.ledger.unseal(&item.id)?;
     let bytes = file.read_all()?;
     let restore = Restore::find(&bytes, &item.id, &plain);
-    if item.status == State::Approved && restore.placed == Placed::Appended {
+    let stands = placeholder::stands(&bytes, &plain);
+    if item.status == State::Approved && restore.placed == Placed::Appended && stands {
       return Err(EngineError::refused(format!("`{}` is approved already", item.id)));
     }
     let at = self.now();

@@ -3,13 +3,14 @@
 
 use std::{
   collections::{HashMap, HashSet},
+  ops::Range,
   path::Path,
 };
 
 use super::{
   Engine, EngineError, Target,
   facts::{FileFacts, known_block},
-  judge::{self, BlockJudgement, Origin, Precedent},
+  judge::{self, BlockJudgement, Court, Origin, Precedent},
   redact::findings_json,
 };
 use crate::{
@@ -64,7 +65,7 @@ impl View {
     let comparison = compare(&document, &facts.known);
     let judgements = document.blocks().iter().map(|_| None).collect();
     let hash = ContentHash::of(&bytes);
-    Self { hash, bytes, document, facts, comparison, judgements, origin: Origin::unknown() }
+    Self { bytes, hash, document, facts, comparison, judgements, origin: Origin::unknown() }
   }
 
   /// The rows of the ledger for this version. What is to leave the file must have left it already.
@@ -93,17 +94,19 @@ impl View {
         row.id = new_id()?;
         row.marker = None;
       }
-      let revision = self.revise(&mut row, !fresh.is_empty(), at);
+      let judgement = self.judgements.get(index).and_then(Option::as_ref);
+      let origin = judgement.and_then(|one| one.origin.as_ref()).unwrap_or(&self.origin);
+      let revision = if fresh.is_empty() { None } else { Some(revise(&mut row, origin, at)) };
       row.lines = lines(block, old, &fresh, revision);
       row.hash = block.hash;
       row.norm_hash = block.norm_hash;
       row.ordinal = u32::try_from(index).unwrap_or(u32::MAX);
       row.start_line = u32::try_from(block.start_line).unwrap_or(u32::MAX);
       row.end_line = u32::try_from(block.end_line).unwrap_or(u32::MAX);
-      if let Some(judgement) = self.judgements.get(index).and_then(Option::as_ref) {
+      if let Some(judgement) = judgement {
         judged(&mut row, judgement, block);
       }
-      let wrapped = revision.is_some() && !self.origin.source.is_baseline();
+      let wrapped = revision.is_some() && !origin.source.is_baseline();
       run = match (wrapped, &row.marker) {
         (false, _) => None,
         (true, Some(own)) => Some(own.clone()),
@@ -116,23 +119,6 @@ impl View {
       rows.push(row);
     }
     Ok(rows)
-  }
-
-  /// Adds a revision for fresh lines; gives its number.
-  fn revise(&self, row: &mut BlockRow, fresh: bool, at: i64) -> Option<u32> {
-    if !fresh {
-      return None;
-    }
-    let number = row.revisions.last().map_or(0, |revision| revision.number.saturating_add(1));
-    row.revisions.push(Revision {
-      number,
-      source: self.origin.source.clone(),
-      trust: self.origin.trust,
-      attestation: Attestation::SelfReported,
-      session: None,
-      at,
-    });
-    Some(number)
   }
 
   /// What is to be changed: poison and forged markers at once, or else, lazily, the markers.
@@ -158,6 +144,20 @@ impl View {
     }
     known
   }
+}
+
+/// Adds a revision for fresh lines; gives its number.
+fn revise(row: &mut BlockRow, origin: &Origin, at: i64) -> u32 {
+  let number = row.revisions.last().map_or(0, |revision| revision.number.saturating_add(1));
+  row.revisions.push(Revision {
+    number,
+    source: origin.source.clone(),
+    trust: origin.trust,
+    attestation: Attestation::SelfReported,
+    session: None,
+    at,
+  });
+  number
 }
 
 fn blank_row(block: &Block, id: BlockId) -> BlockRow {
@@ -207,7 +207,9 @@ fn lines(
 fn judged(row: &mut BlockRow, judgement: &BlockJudgement, block: &Block) {
   let decision = &judgement.decision;
   if decision.verdict == Verdict::Pass {
-    if row.state == State::Unvalidated {
+    if judgement.approved {
+      row.state = State::Approved;
+    } else if row.state == State::Unvalidated {
       row.state = State::Validated;
     }
     return;
@@ -266,24 +268,41 @@ impl<F: Fs> Engine<F> {
     let facts = FileFacts::new(rows, markers, &placeholders, redacted);
     let document = Document::parse(&bytes, &facts.ids);
     let comparison = compare(&document, &facts.known);
+    let continued = self.continued(&document)?;
     let now = self.now();
     let ledger = &self.ledger;
     let mut failed = None;
-    let judgements =
-      judge::judge_fresh(&bytes, &document, &comparison, &origin, &self.config, &mut |hash| {
-        match precedent(ledger, &path, hash, now) {
-          Ok(precedent) => precedent,
-          Err(error) => {
-            failed.get_or_insert(error);
-            Precedent::None
-          }
+    let mut court = Court {
+      origin: &origin,
+      config: &self.config,
+      continued: &continued,
+      precedent: &mut |hash| match precedent(ledger, &path, hash, now) {
+        Ok(precedent) => precedent,
+        Err(error) => {
+          failed.get_or_insert(error);
+          Precedent::None
         }
-      });
+      },
+    };
+    let judgements = judge::judge_fresh(&bytes, &document, &comparison, &mut court);
     if let Some(error) = failed {
       return Err(error.into());
     }
     let hash = ContentHash::of(&bytes);
-    Ok(View { hash, bytes, document, facts, comparison, judgements, origin })
+    Ok(View { bytes, hash, document, facts, comparison, judgements, origin })
+  }
+
+  /// Text behind the placeholder of something that was taken out of an unfinished line: the writer
+  /// was not done, and what follows belongs to it.
+  fn continued(&self, document: &Document) -> Result<Vec<Range<usize>>, EngineError> {
+    let mut rest = Vec::new();
+    for continued in document.continued() {
+      let item = self.ledger.item(continued.id.as_str())?;
+      if item.status.is_waiting() && !item.terminated {
+        rest.push(continued.rest.clone());
+      }
+    }
+    Ok(rest)
   }
 
   /// How markers may stand in this file, and why not fuller.
@@ -363,10 +382,17 @@ fn precedent(
   hash: &ContentHash,
   now: i64,
 ) -> Result<Precedent, StoreError> {
-  if let Some(exception) = ledger.exception(*hash)? {
-    if exception.holds(now) {
-      return Ok(Precedent::Excused(exception.codes));
-    }
+  if let Some(exception) = ledger.exception(*hash)?
+    && exception.holds(now)
+  {
+    let origin = match ledger.existing_item(path, *hash, 0)? {
+      Some(existing) => {
+        let item = ledger.item(existing.id.as_str())?;
+        Some(Origin { source: item.source, trust: item.trust, observed: false })
+      }
+      None => None,
+    };
+    return Ok(Precedent::Excused(exception.codes, origin));
   }
   match ledger.existing_item(path, *hash, 0)? {
     Some(item) if item.status.is_waiting() || item.status == State::Rejected => {

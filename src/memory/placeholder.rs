@@ -107,6 +107,18 @@ pub fn find(bytes: &[u8], id: &BlockId, original: &[u8]) -> Option<FoundAt> {
   inexact
 }
 
+/// Whether `original` stands somewhere in `bytes`, from the start of a line.
+pub fn stands(bytes: &[u8], original: &[u8]) -> bool {
+  let mut at = 0;
+  while let Some(found) = marker::find(bytes, original, at) {
+    if found == 0 || bytes.get(found - 1) == Some(&b'\n') {
+      return true;
+    }
+    at = found + 1;
+  }
+  false
+}
+
 /// The offset of the placeholder's text inside its redacted form; `None` for a form of spaces only.
 pub(crate) fn offset_in(form: &[u8], id: &BlockId) -> Option<usize> {
   let word = marker::find(form, short(id).as_bytes(), 0)?;

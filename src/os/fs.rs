@@ -14,6 +14,8 @@ use std::{
   time::Duration,
 };
 
+use super::probe::Rung;
+
 /// What tells two versions of a file apart without reading it. Times are nanoseconds since 1970.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Stamp {
@@ -317,6 +319,8 @@ pub trait Fs {
     rel: &Path,
     rules: &TargetRules,
   ) -> Result<Self::File, OpenError>;
+  /// How the files below a root can be edited.
+  fn rung(&self, root: &Self::Root) -> Rung;
   /// At most `limit` names in the directory `rel` (empty for the root itself).
   fn list(&self, root: &Self::Root, rel: &Path, limit: usize) -> Result<Listing, FsError>;
 }

@@ -29,6 +29,7 @@ use super::{
     TargetRules, Touch,
   },
   lease::{self, Grant},
+  probe::{Rung, probe},
   resolve::{self, Facts, Resolver, Target},
   user,
 };
@@ -81,6 +82,10 @@ impl RootDir for Root {
 impl Fs for RealFs {
   type Root = Root;
   type File = RealFile;
+
+  fn rung(&self, root: &Root) -> Rung {
+    probe(&root.path).rung
+  }
 
   fn open_root(&self, path: &Path) -> Result<Root, OpenError> {
     let refused = |refusal| OpenError { path: path.to_owned(), refusal };
