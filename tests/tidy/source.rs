@@ -50,6 +50,11 @@ impl Source {
     first.unwrap_or_default().trim_end_matches(".rs").to_owned()
   }
 
+  /// Whether nothing of it is compiled into the program.
+  pub(crate) fn is_only_for_tests(&self) -> bool {
+    self.code.is_empty() && !self.tests.is_empty()
+  }
+
   /// Whether nothing but the names of modules stands there.
   pub(crate) fn is_list_of_modules(&self) -> bool {
     let mut rest = self.code.as_slice();
@@ -101,13 +106,10 @@ impl Source {
       let [first, second, third] = window else { continue };
       match (first.text.as_str(), second.text.as_str(), third.text.as_str()) {
         ("path", "=", file) => named = Some(dir.join(file.trim_matches('"'))),
-        ("mod", name, ";") => match named.take() {
-          Some(path) => found.push(path),
-          None => {
-            found.push(own.join(format!("{name}.rs")));
-            found.push(own.join(name).join("mod.rs"));
-          }
-        },
+        ("mod", name, ";") => {
+          let usual = [own.join(format!("{name}.rs")), own.join(name).join("mod.rs")];
+          found.extend(named.take().map_or(usual.to_vec(), |path| vec![path]));
+        }
         _ => {}
       }
     }
