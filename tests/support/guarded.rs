@@ -180,6 +180,11 @@ impl Guarded {
     self.tmp().join("workspace").join(file)
   }
 
+  /// A file of the workspace as commands name it in their answers.
+  pub(crate) fn named(&self, file: impl AsRef<Path>) -> String {
+    format!("[TMP]/workspace/{}", file.as_ref().display())
+  }
+
   /// What a file of the workspace holds.
   #[track_caller]
   pub(crate) fn read(&self, file: impl AsRef<Path>) -> Vec<u8> {
