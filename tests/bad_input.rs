@@ -105,9 +105,12 @@ fn a_file_that_may_not_be_written_is_scanned_and_told() {
   assert!(marks::find(&fs::read(&other).unwrap(), needle(1).as_bytes()).is_some());
   eventually("it is flagged", || guarded.listed("flagged").len() == 1);
   guarded.settle();
-  // The other name is gone: now it can be taken out.
+  // The other name is gone: what comes next can be taken out.
   fs::remove_file(&other).unwrap();
-  eventually("the poison is out", || guarded.holding("workspace", &needle(1)).is_empty());
+  write(&guarded, "memory/twin.md", &format!("{}\n", poison(2)));
+  guarded.settle();
+  assert!(guarded.holding("workspace", &needle(2)).is_empty());
+  assert_eq!(guarded.json(&["status", "--json"])["unguarded"], serde_json::json!([]));
   guarded.stop();
 }
 

@@ -130,7 +130,7 @@ fn a_kill_between_two_writes_leaves_nothing_open() {
     guarded.kill();
     guarded.start();
     guarded.settle();
-    assert_eq!(marks::show(&guarded.read("MEMORY.md")), marks::show(&before));
+    marks::assert_same(&guarded.read("MEMORY.md"), &before, "MEMORY.md");
   }
   eventually("one item", || guarded.waiting().len() == 1);
   guarded.stop();

@@ -19,7 +19,7 @@ fn the_demo_shows_the_whole_way() {
     "MEMORY.md after",
     "quarantined",
     "memfw quarantine list",
-    "exfiltration-endpoint",
+    "exfiltration-endpoin",
     "What to type next",
     "quarantine show ",
     "quarantine approve ",

@@ -122,7 +122,7 @@ fn an_approval_brings_the_exact_bytes_back() {
     // At once: nobody waits for the daemon.
     let text = format!("{BEFORE}{}\n{}\n", poison(1), clean(1));
     let found = marks::strip(&guarded.read("MEMORY.md"));
-    assert_eq!(marks::show(&found), marks::show(text.as_bytes()), "{config} {daemon_runs}");
+    marks::assert_same(&found, text.as_bytes(), &format!("{config} {daemon_runs}"));
     let approved = guarded.listed("approved");
     assert_eq!(approved.len(), 1);
     assert_eq!(approved[0]["occurrences"], 1);
@@ -156,7 +156,7 @@ fn an_approval_appends_where_the_placeholder_is_gone() {
     assert!(output.stdout.starts_with(&format!("{id}: approved; its placeholder was gone")));
     assert!(output.stdout.contains("appended to [TMP]/workspace/MEMORY.md"), "{output:?}");
     let expected = format!("{rewritten}\n{}\n", poison(1));
-    assert_eq!(marks::show(&guarded.read("MEMORY.md")), marks::show(expected.as_bytes()));
+    marks::assert_same(&guarded.read("MEMORY.md"), expected.as_bytes(), "MEMORY.md");
     assert!(guarded.waiting().is_empty());
     if daemon_runs {
       guarded.stop();
@@ -183,7 +183,7 @@ fn a_rejection_takes_the_placeholder_away() {
     let found = guarded.read("MEMORY.md");
     if marks::reshapes(guarded.tmp()) {
       let expected = format!("{BEFORE}{}\n", clean(1));
-      assert_eq!(marks::show(&marks::strip(&found)), marks::show(expected.as_bytes()));
+      marks::assert_same(&marks::strip(&found), expected.as_bytes(), "MEMORY.md");
     }
     assert!(guarded.waiting().is_empty());
     assert_eq!(guarded.listed("rejected").len(), 1);
@@ -215,7 +215,7 @@ fn poison_that_comes_back_is_the_same_item() {
   let shown = guarded.ok(&["quarantine", "show", &id]);
   assert!(shown.contains("it came back 2 times"), "{shown}");
   decide(&guarded, "approve", &id);
-  assert_eq!(marks::show(&guarded.read("MEMORY.md")), marks::show(stale.as_bytes()));
+  marks::assert_same(&guarded.read("MEMORY.md"), stale.as_bytes(), "MEMORY.md");
   guarded.stop();
 }
 
@@ -266,7 +266,7 @@ fn items_are_named_by_beginnings_and_places() {
   // Several at once, by either.
   guarded.ok(&["quarantine", "approve", short, "MEMORY.md:5"]);
   let expected = format!("{BEFORE}{}\n{}\n", poison(1), poison(2));
-  assert_eq!(marks::show(&guarded.read("MEMORY.md")), marks::show(expected.as_bytes()));
+  marks::assert_same(&guarded.read("MEMORY.md"), expected.as_bytes(), "MEMORY.md");
   guarded.stop();
 }
 
@@ -288,7 +288,7 @@ fn an_unknown_id_is_told_with_the_nearest() {
 #[test]
 fn a_person_takes_a_block_out_by_its_place() {
   for daemon_runs in [true, false] {
-    let before = format!("# Memory\n\n- old\n{}\n- older\n", poison(1));
+    let before = format!("# Memory\n\n- old\n{}\n- older than the hills\n", poison(1));
     let mut guarded = Guarded::new(AT_ONCE).memory("MEMORY.md", &before);
     guarded.start();
     guarded.settle();
@@ -308,12 +308,13 @@ fn a_person_takes_a_block_out_by_its_place() {
     }
     guarded.settle();
     assert!(guarded.holding("workspace", &needle(1)).is_empty());
-    assert!(guarded.holding("workspace", "- older").is_empty());
+    assert!(guarded.holding("workspace", "- older than").is_empty());
     assert_eq!(guarded.waiting().len(), 2);
     assert!(guarded.listed("flagged").is_empty());
     guarded.approve_all();
     guarded.settle();
-    assert_eq!(marks::strip(&guarded.read("MEMORY.md")), before.as_bytes());
+    let found = marks::strip(&guarded.read("MEMORY.md"));
+    marks::assert_same(&found, before.as_bytes(), "MEMORY.md");
     let output = decide(&guarded, "add", "MEMORY.md:99");
     assert_eq!(output.status, 2, "{output:?}");
     guarded.stop();

@@ -84,6 +84,25 @@ pub(crate) fn reshapes(path: &Path) -> bool {
   LOCAL.contains(&found)
 }
 
+/// Whether the file ends inside of a fence that nobody closed, so that all that follows is code.
+pub(crate) fn ends_in_fence(bytes: &[u8]) -> bool {
+  let mut open: Option<&str> = None;
+  let text = String::from_utf8_lossy(bytes);
+  for line in text.lines() {
+    let line = line.trim_end();
+    let mark = ['`', '~'].map(|c| line.len() - line.trim_start_matches(c).len());
+    let length = mark[0].max(mark[1]);
+    match open {
+      Some(fence) if length == line.len() && line.starts_with(fence) => open = None,
+      None if length >= 3 && (mark[0] == 0 || !line[length..].contains('`')) => {
+        open = Some(&line[..length]);
+      }
+      _ => {}
+    }
+  }
+  open.is_some()
+}
+
 /// Where `needle` begins.
 pub(crate) fn find(bytes: &[u8], needle: &[u8]) -> Option<usize> {
   bytes.windows(needle.len().max(1)).position(|window| window == needle)
@@ -94,9 +113,28 @@ pub(crate) fn count(bytes: &[u8], needle: &[u8]) -> usize {
   bytes.windows(needle.len().max(1)).filter(|window| *window == needle).count()
 }
 
-/// Bytes for a message.
+/// Lines of a file that a message shows.
+const SHOWN: usize = 40;
+
+/// Bytes for a message; of a long file only the end, where the writers of these tests write.
 pub(crate) fn show(bytes: &[u8]) -> String {
-  super::text::visible(bytes)
+  let text = super::text::visible(bytes);
+  let n_lines = text.lines().count();
+  let shown: Vec<&str> = text.lines().skip(n_lines.saturating_sub(SHOWN)).collect();
+  shown.join("\n")
+}
+
+/// Fails with the ends of both files when they differ.
+#[track_caller]
+pub(crate) fn assert_same(found: &[u8], expected: &[u8], context: &str) {
+  let same = found.iter().zip(expected).take_while(|(a, b)| a == b).count();
+  let from = same.saturating_sub(200);
+  assert!(
+    found == expected,
+    "{context}: differs at byte {same}\n--- found\n{}\n--- expected\n{}",
+    show(&found[from..]),
+    show(&expected[from..])
+  );
 }
 
 #[test]
@@ -108,6 +146,12 @@ fn marks_are_read_by_the_grammar() {
   assert!(!is_wrapped(file, "- old"));
   assert!(!is_wrapped(file, "# Notes"));
   assert_eq!(placeholders(b"<!-- memfw:a1b2c3 quarantined   -->\n"), 1);
+}
+
+#[test]
+fn an_open_fence_is_noticed() {
+  assert!(ends_in_fence(b"a\n````sh\nls\n```\n"));
+  assert!(!ends_in_fence(b"a\n```sh\nls\n````\n~~~\n```\n~~~\n``` inline ``` \n"));
 }
 
 #[test]
