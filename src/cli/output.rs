@@ -104,6 +104,12 @@ impl Out {
     self.columns
   }
 
+  /// How many columns a table may have: into a pipe or a file nothing is cut, for there ids and paths
+  /// are searched and copied.
+  pub const fn table_columns(&self) -> usize {
+    if self.terminal { self.columns } else { usize::MAX }
+  }
+
   /// `text` in a style, or as it is where no colours are wanted.
   pub fn paint(&self, style: Style, text: &str) -> String {
     style.paint(text, self.colour)

@@ -126,7 +126,7 @@ impl Table {
 
   /// Writes titles and rows.
   pub fn write(&self, out: &Out) -> Result<(), Failure> {
-    out.text(&self.render(out.columns(), out.colour()))
+    out.text(&self.render(out.table_columns(), out.colour()))
   }
 
   /// The table as text, in so many columns where that can be done.

@@ -241,14 +241,14 @@ impl Guard {
           self.queue.put_off(Kind::Urgent, target.clone(), waiting, due);
           return Ok(());
         }
-        Outcome::Done { reshape_due } => {
+        Outcome::Done { reshape_due } | Outcome::Unchanged { reshape_due } => {
           self.calm(target)?;
           if reshape_due {
             self.queue.reshape(target.clone(), now + self.engine.config().reshape_idle);
           }
           return Ok(());
         }
-        Outcome::Unchanged | Outcome::Gone | Outcome::Unscannable => {
+        Outcome::Gone | Outcome::Unscannable => {
           self.calm(target)?;
           return Ok(());
         }

@@ -106,6 +106,8 @@ codes! {
   RecallTrigger = "recall-trigger", "acts when it is recalled";
   /// Steers choices against the user.
   PreferenceHijack = "preference-hijack", "steers choices and hides it";
+  /// Makes the agent forget notes, rules and warnings.
+  Suppression = "suppression", "drops earlier notes or warnings";
   /// Claims to be more important than anything else.
   ImportanceInflation = "importance-inflation", "inflates its own importance";
   /// Many system commands.

@@ -140,7 +140,6 @@ fn merge(mut findings: Vec<Finding>) -> Vec<Finding> {
     merged.sort_by_key(|finding| std::cmp::Reverse((finding.kind, finding.severity)));
     merged.truncate(MAX_FINDINGS);
   }
-  merged
-    .sort_by(|a, b| (a.span.start, a.span.end, a.code).cmp(&(b.span.start, b.span.end, b.code)));
+  merged.sort_by_key(|finding| (finding.span.start, finding.span.end, finding.code));
   merged
 }

@@ -14,3 +14,6 @@ pub use finding::{Finding, Layer, RuleKind, Severity};
 pub use judge::{JudgeOptions, judge};
 pub use policy::{Action, BaselineAction, Decision, PolicyInput, Sensitivity, Verdict, decide};
 pub use rules::{Mode, Scope};
+
+#[cfg(test)]
+mod tests;

@@ -62,6 +62,8 @@ impl EngineError {
   /// What follows.
   pub fn consequence(&self) -> Consequence {
     match self {
+      // The next try draws other ids.
+      Self::Store(StoreError::RepeatedId { .. }) => Consequence::Retry,
       Self::Store(error) if !error.is_passing() => Consequence::Stop,
       Self::Store(_)
       | Self::Lock(_)

@@ -1,7 +1,7 @@
 //! Fresh lines to findings to decisions: which layer says what, and what policy makes of it.
 #![forbid(unsafe_code)]
 
-use std::ops::Range;
+use std::{borrow::Cow, ops::Range};
 
 use crate::{
   config::Config,
@@ -9,7 +9,7 @@ use crate::{
     self, Action, Code, Decision, Finding, JudgeOptions, Layer, PolicyInput, RuleKind, Severity,
     Verdict,
   },
-  memory::{Block, BlockId, Comparison, ContentHash, Document, Fate},
+  memory::{Block, BlockId, Comparison, ContentHash, Document, Fate, line, marker},
   provenance::{Source, Trust},
 };
 
@@ -108,6 +108,15 @@ pub enum Precedent {
   Quarantined(Vec<Code>),
 }
 
+/// Text that a person has just brought back.
+#[derive(Clone, Debug)]
+pub struct Restored {
+  /// Where it stands in the file.
+  pub span: Range<usize>,
+  /// Where it came from.
+  pub origin: Origin,
+}
+
 /// What the judgement of a whole file needs besides its text.
 pub struct Court<'a> {
   /// Where fresh lines came from.
@@ -116,7 +125,9 @@ pub struct Court<'a> {
   pub config: &'a Config,
   /// The rest of lines of which the beginning is in quarantine.
   pub continued: &'a [Range<usize>],
-  /// What was decided about the same bytes before.
+  /// What a person has just brought back.
+  pub restored: Option<&'a Restored>,
+  /// What was decided about the same bytes before, with and without their last line end.
   pub precedent: &'a mut dyn FnMut(&ContentHash) -> Precedent,
 }
 
@@ -159,8 +170,10 @@ pub fn judge_fresh(
 fn findings(file: &[u8], block: &Block, fresh: &[Range<usize>], court: &Court<'_>) -> Vec<Finding> {
   let text = BlockText::new(file, block);
   let options = JudgeOptions { scope: court.config.scope, ..JudgeOptions::default() };
-  detect::judge(text.bytes(), &options)
+  let (bytes, comments) = without_markers(text.bytes());
+  detect::judge(&bytes, &options)
     .into_iter()
+    .chain(comments.into_iter().map(forged))
     .map(|finding| Finding { span: text.to_file(&finding.span), ..finding })
     .filter(|finding| fresh.iter().any(|line| overlaps(line, &finding.span)))
     .collect()
@@ -184,6 +197,14 @@ fn judge_block(
     approved: false,
     origin: None,
   };
+  let restored =
+    court.restored.filter(|restored| fresh.iter().any(|line| overlaps(line, &restored.span)));
+  let findings: Vec<Finding> = match restored {
+    Some(restored) => {
+      findings.into_iter().filter(|finding| !overlaps(&restored.span, &finding.span)).collect()
+    }
+    None => findings,
+  };
   let rest = court.continued.iter().find(|rest| fresh.iter().any(|line| overlaps(line, rest)));
   if let Some(rest) = rest {
     let finding = Finding {
@@ -198,10 +219,10 @@ fn judge_block(
   }
   // The question is asked of each run of fresh lines, for that is what a person decides about.
   let mut excused: Vec<Code> = Vec::new();
-  let mut approved = false;
-  let mut origin = None;
+  let mut approved = restored.is_some();
+  let mut origin = restored.map(|restored| restored.origin.clone());
   for run in runs(fresh) {
-    match (court.precedent)(&ContentHash::of(file.get(run).unwrap_or_default())) {
+    match settled(file.get(run).unwrap_or_default(), court) {
       Precedent::None => {}
       Precedent::Excused(codes, source) => {
         approved = true;
@@ -224,6 +245,14 @@ fn judge_block(
   BlockJudgement { decision, findings, spared, approved, origin }
 }
 
+/// What was decided about these bytes, or else about the same text with other line ends.
+fn settled(bytes: &[u8], court: &mut Court<'_>) -> Precedent {
+  match (court.precedent)(&ContentHash::of(bytes)) {
+    Precedent::None => (court.precedent)(&line::norm_hash(bytes)),
+    precedent => precedent,
+  }
+}
+
 /// Markers that were there before memfw are those of another installation: one finding a file, and
 /// no evidence of anything.
 fn one_foreign(findings: &mut Vec<Finding>, said: &mut bool) {
@@ -236,6 +265,42 @@ fn one_foreign(findings: &mut Vec<Finding>, said: &mut bool) {
     "the ledger knows none of its provenance comments".clone_into(&mut finding.why);
     !std::mem::replace(said, true)
   });
+}
+
+/// The text with lines that have the very form of a marker blanked, and where they are. Such a line
+/// says nothing but who wrote what, and that is a lie to be neutralised and not an order to be sealed;
+/// one with fields of its own is text like any other.
+fn without_markers(bytes: &[u8]) -> (Cow<'_, [u8]>, Vec<Range<usize>>) {
+  let mut found = Vec::new();
+  let mut blanked = Cow::Borrowed(bytes);
+  let mut start = 0;
+  for line in bytes.split_inclusive(|&byte| byte == b'\n') {
+    let span = start..start + line.len();
+    start = span.end;
+    let bare = line.trim_ascii();
+    let claims = marker::is_bare(bare);
+    if claims || marker::is_neutralised(bare) {
+      if let Some(line) = blanked.to_mut().get_mut(span.clone()) {
+        line.iter_mut().filter(|byte| !byte.is_ascii_whitespace()).for_each(|byte| *byte = b' ');
+      }
+    }
+    if claims {
+      found.push(span);
+    }
+  }
+  (blanked, found)
+}
+
+fn forged(span: Range<usize>) -> Finding {
+  Finding {
+    code: Code::ForgedMarker,
+    layer: Layer::Rules,
+    severity: Severity::Medium,
+    kind: RuleKind::Trigger,
+    span,
+    why: "it claims to be a provenance comment of memfw's, and the ledger does not know it"
+      .to_owned(),
+  }
 }
 
 fn edited(block: &Block, marker: &BlockId) -> Finding {

@@ -72,7 +72,7 @@ impl<F: Fs> Engine<F> {
       return Ok(LazyOutcome::Dirty);
     }
     let bytes = file.read_all()?;
-    let view = self.view(target, row.as_ref(), bytes, Origin::unknown())?;
+    let view = self.view(target, row.as_ref(), bytes, Origin::unknown(), None)?;
     if row.as_ref().and_then(|row| row.hash) != Some(view.hash)
       || view.judgements.iter().any(Option::is_some)
     {

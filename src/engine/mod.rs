@@ -20,7 +20,8 @@ pub mod settled;
 pub mod view;
 
 use std::{
-  collections::HashMap,
+  cell::RefCell,
+  collections::{HashMap, HashSet},
   path::{Path, PathBuf},
   sync::Arc,
   time::Duration,
@@ -99,6 +100,8 @@ pub struct Engine<F: Fs> {
   roots: HashMap<PathBuf, (F::Root, Rung)>,
   /// Files that were opened and could not be leased yet: opening again would wake ourselves.
   hot: HashMap<Target, F::File>,
+  /// Ids that were handed out and may not stand in the ledger yet.
+  handed_out: RefCell<HashSet<BlockId>>,
   /// Targets that were opened since the last [`Engine::take_opens`].
   opens: Vec<Target>,
   /// memfw's data directory, where the lock is.
@@ -124,6 +127,7 @@ impl<F: Fs> Engine<F> {
       config,
       roots: HashMap::new(),
       hot: HashMap::new(),
+      handed_out: RefCell::default(),
       opens: Vec::new(),
       data,
     }
@@ -244,7 +248,8 @@ impl<F: Fs> Engine<F> {
     for digits in crate::memory::id::MIN_ID_DIGITS..=crate::memory::id::MAX_ID_DIGITS {
       for _ in 0..8 {
         let id = BlockId::from_random(random::array()?, digits);
-        if !self.ledger.id_taken(id.as_str())? {
+        if !self.handed_out.borrow().contains(&id) && !self.ledger.id_taken(id.as_str())? {
+          self.handed_out.borrow_mut().insert(id.clone());
           return Ok(id);
         }
       }

@@ -30,7 +30,10 @@ pub struct Hint {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
   /// Its stamp is that of the ledger: nothing was opened.
-  Unchanged,
+  Unchanged {
+    /// Markers or placeholders are to be renewed when the file is idle.
+    reshape_due: bool,
+  },
   /// Processed. Whether the lazy pass has work there.
   Done {
     /// Markers or placeholders are to be renewed when the file is idle.
@@ -54,19 +57,20 @@ impl<F: Fs> Engine<F> {
   /// Processes one file. Errors concern the ledger or the machine, never the text.
   pub fn pass(&mut self, target: &Target, hint: &Hint) -> Result<Outcome, EngineError> {
     let path = target.path();
+    self.handed_out.borrow_mut().clear();
     let stamp = self.stamp(target)?;
     let row = self.ledger.file(&path)?;
     let Some(stamp) = stamp else { return self.vanished(target, row.as_ref()) };
-    if is_known(row.as_ref(), &stamp) {
+    if let Some(outcome) = unchanged(row.as_ref(), &stamp) {
       self.hot.remove(target);
-      return Ok(Outcome::Unchanged);
+      return Ok(outcome);
     }
     let _writing = self.lock()?;
     // The other process may have finished this file while we waited for the lock.
     let row = self.ledger.file(&path)?;
-    if is_known(row.as_ref(), &stamp) {
+    if let Some(outcome) = unchanged(row.as_ref(), &stamp) {
       self.hot.remove(target);
-      return Ok(Outcome::Unchanged);
+      return Ok(outcome);
     }
     let mut file = match self.hot.remove(target) {
       Some(file) if file.stamp()?.ino == stamp.ino => file,
@@ -126,7 +130,7 @@ impl<F: Fs> Engine<F> {
     }
     let adopting = hint.adopting && row.is_none_or(|row| row.adopted_at.is_none());
     let origin = if adopting { Origin::baseline() } else { Origin::unknown() };
-    let mut view = self.view(target, row, bytes, origin)?;
+    let mut view = self.view(target, row, bytes, origin, None)?;
     let writable = matches!(file.access(), Touch::Full);
     let mut stamp = before;
     if writable {
@@ -143,7 +147,7 @@ impl<F: Fs> Engine<F> {
             // version that stands in the file.
             let row = self.ledger.file(&target.path())?;
             let origin = view.origin.clone();
-            view = self.view(target, row.as_ref(), bytes, origin)?;
+            view = self.view(target, row.as_ref(), bytes, origin, None)?;
           }
         }
       }
@@ -153,7 +157,7 @@ impl<F: Fs> Engine<F> {
 
   /// Writes what was seen into the ledger. Only a version that nobody could be writing gets its
   /// stamp: without a lease the file stays dirty until it has been still for a while.
-  fn record(
+  pub(super) fn record(
     &mut self,
     target: &Target,
     file: &F::File,
@@ -313,17 +317,19 @@ impl<F: Fs> Engine<F> {
 
 /// How a version was read.
 #[derive(Clone, Copy)]
-struct Seen {
+pub(super) struct Seen {
   /// Under a lease.
-  leased: bool,
+  pub leased: bool,
   /// With this stamp, taken after the last write of ours.
-  stamp: Stamp,
+  pub stamp: Stamp,
   /// As a baseline.
-  adopting: bool,
+  pub adopting: bool,
   /// When its reading began, on the monotonic clock.
-  started: Duration,
+  pub started: Duration,
 }
 
-fn is_known(row: Option<&FileRow>, stamp: &Stamp) -> bool {
-  row.is_some_and(|row| row.stamp == Some(super::stamp_row(stamp)))
+/// What there is to say when the ledger knows this stamp.
+fn unchanged(row: Option<&FileRow>, stamp: &Stamp) -> Option<Outcome> {
+  let row = row.filter(|row| row.stamp == Some(super::stamp_row(stamp)))?;
+  Some(Outcome::Unchanged { reshape_due: row.pending.contains(Pending::RESHAPE) })
 }

@@ -50,9 +50,12 @@ impl<F: Fs> Engine<F> {
     let Some(ops) = self.admit(target, file, view, &redactions, started)? else {
       return Ok(Redacted::Changed);
     };
-    if leased && file.leased_for().is_none_or(|age| age > MAX_LEASE) {
-      self.finish(&ops)?;
-      return Ok(Redacted::Changed);
+    // Judging a large file can outlast a lease. What follows compares before it writes, so a fresh
+    // lease, or none, is as good for the redaction; only the version as a whole has to be read anew.
+    let late = leased && file.leased_for().is_none_or(|age| age > MAX_LEASE);
+    if late {
+      file.release();
+      file.try_lease()?;
     }
     let changes: Vec<Change<'_>> = redactions
       .iter()
@@ -70,7 +73,7 @@ impl<F: Fs> Engine<F> {
         range.copy_from_slice(&redaction.replacement);
       }
     }
-    let whole = result.stale.is_empty();
+    let whole = result.stale.is_empty() && !late;
     if whole {
       // Also without a lease: the record follows only from the very bytes that were edited, so
       // what somebody else wrote meanwhile is not vouched for.

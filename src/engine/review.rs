@@ -10,12 +10,13 @@ use std::{path::Path, time::Duration};
 use super::{
   Engine, EngineError, Event, EventKind, Hint, Outcome, Target,
   event::shown,
-  judge::{BlockJudgement, Origin},
+  judge::{BlockJudgement, Origin, Restored},
+  pass::Seen,
   redact::Redacted,
 };
 use crate::{
   detect::{Action, Code, Decision, Verdict},
-  memory::{BlockId, ContentHash, Fate, MarkerMode, placeholder},
+  memory::{BlockId, ContentHash, Fate, MarkerMode, line, placeholder},
   os::{
     Fs, MemoryFile, Touch, pause,
     redact::{Change, overwrite},
@@ -145,7 +146,7 @@ impl<F: Fs> Engine<F> {
     let started = self.clock.monotonic();
     let bytes = file.read_all()?;
     let row = self.ledger.file(&target.path())?;
-    let mut view = self.view(target, row.as_ref(), bytes, Origin::unknown())?;
+    let mut view = self.view(target, row.as_ref(), bytes, Origin::unknown(), None)?;
     let index = view
       .document
       .blocks()
@@ -252,6 +253,8 @@ impl<F: Fs> Engine<F> {
     let at = self.now();
     let op = self.ledger.begin(&image(item, &file, &bytes, &restore)?, at)?;
     self.excuse(item, by, reason, restore.placed)?;
+    let same_text = line::norm_hash(&plain);
+    self.ledger.except(same_text, &item.codes, reason.unwrap_or_default(), at, None)?;
     let written = if restore.is_equal_length() {
       let change = Change {
         offset: restore.offset as u64,
@@ -267,12 +270,22 @@ impl<F: Fs> Engine<F> {
       return Err(EngineError::refused_with("the file changed meanwhile", "approve it once more"));
     }
     self.follow(&target, ContentHash::of(&bytes), ContentHash::of(&restore.new))?;
+    let seen =
+      Seen { leased: true, stamp: file.stamp()?, adopting: false, started: self.clock.monotonic() };
+    let start = restore.new.len().min(restore.offset + restore.after.len() - plain.len());
+    let restored = Restored {
+      span: start..start + plain.len(),
+      origin: Origin { source: item.source.clone(), trust: item.trust, observed: false },
+    };
+    // Recorded before anybody else may look: an approval is not judged again.
+    let row = self.ledger.file(&item.path)?;
+    let view = self.view(&target, row.as_ref(), restore.new, Origin::unknown(), Some(&restored))?;
+    self.record(&target, &file, &view, &seen)?;
     file.sync()?;
     file.release();
     self.ledger.finish(op)?;
     drop(file);
     drop(writing);
-    self.catch_up(&target)?;
     Ok(restore.placed)
   }
 

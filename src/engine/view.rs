@@ -10,7 +10,7 @@ use std::{
 use super::{
   Engine, EngineError, Target,
   facts::{FileFacts, known_block},
-  judge::{self, BlockJudgement, Court, Origin, Precedent},
+  judge::{self, BlockJudgement, Court, Origin, Precedent, Restored},
   redact::findings_json,
 };
 use crate::{
@@ -249,6 +249,7 @@ impl<F: Fs> Engine<F> {
     row: Option<&FileRow>,
     bytes: Vec<u8>,
     origin: Origin,
+    restored: Option<&Restored>,
   ) -> Result<View, EngineError> {
     let path = target.path();
     let placeholders = self.ledger.placeholder_ids(&path)?;
@@ -276,6 +277,7 @@ impl<F: Fs> Engine<F> {
       origin: &origin,
       config: &self.config,
       continued: &continued,
+      restored,
       precedent: &mut |hash| match precedent(ledger, &path, hash, now) {
         Ok(precedent) => precedent,
         Err(error) => {

@@ -57,6 +57,8 @@ pub struct Comments {
   pub continued: Vec<Continued>,
   /// Marker lines with a known id that are text because they repeat an id or stand inside another.
   pub forged: Vec<Range<usize>>,
+  /// Whether `memfw` stands anywhere at all.
+  pub mentioned: bool,
   /// What each matched opener encloses; an opener that is never closed encloses up to `usize::MAX`.
   pub enclosures: Vec<(BlockId, Range<usize>)>,
 }
@@ -77,6 +79,7 @@ pub fn find(bytes: &[u8], from: usize, known: &Known) -> Comments {
   let mut current: Option<Range<usize>> = None;
   for hit in WORD.find_iter(bytes.get(from..).unwrap_or_default()) {
     let word = from + hit.start();
+    scan.out.mentioned = true;
     if let Some(line) = &current {
       if word < line.end {
         words.push(word);
@@ -210,9 +213,9 @@ impl Scan<'_> {
         .then_some(Hole { span: start..span.end, kind: HoleKind::IdMark(id) });
     }
     // The short form as part of a region that we wrote.
-    let rest = line::content(line::slice(self.bytes, word..line.end));
-    let digits = rest.iter().position(|b| !b.is_ascii_alphanumeric() && *b != b':');
-    let id = placeholder::short_id(rest.get(..digits.unwrap_or(rest.len()))?)?;
+    let window = line::slice(self.bytes, word..line.end.min(word + placeholder::MAX_COMPACT));
+    let end = window.iter().position(|b| !b.is_ascii_alphanumeric() && *b != b':');
+    let id = placeholder::short_id(window.get(..end.unwrap_or(window.len()))?)?;
     let span = self.known.placeholders.contains(&id).then(|| self.region(&id, word, at))??;
     Some(Hole { span, kind: HoleKind::Placeholder(id) })
   }
@@ -223,25 +226,33 @@ impl Scan<'_> {
     placeholder::region_at(self.bytes, start, form, offset).filter(|span| span.start >= at)
   }
 
-  /// Short forms that fill what the other holes leave of a line.
+  /// Short forms in what the other holes leave of a line. Where text stands on the line too, only
+  /// between placeholders and the ends of the line: id comments come and go, and what is a placeholder
+  /// must not depend on them.
   fn short_forms(&mut self, span: &Range<usize>, first: usize) {
-    let mut found = Vec::new();
+    let ours = self.out.holes.get(first..).unwrap_or_default();
+    let firm =
+      |hole: Option<&Hole>| hole.is_none_or(|hole| matches!(hole.kind, HoleKind::Placeholder(_)));
+    let (mut found, mut all_filled) = (Vec::new(), true);
     let mut at = span.start;
-    let ends = self.out.holes.iter().skip(first).map(|hole| (hole.span.start, hole.span.end));
-    for (start, end) in ends.chain([(span.end, span.end)]) {
-      let gap = at..start.max(at);
-      at = end;
-      if let Some(id) = placeholder::short_id(line::slice(self.bytes, gap.clone()).trim_ascii())
-        && self.known.placeholders.contains(&id)
-      {
-        found.push(Hole { span: gap, kind: HoleKind::Placeholder(id) });
+    for index in 0..=ours.len() {
+      let next = ours.get(index);
+      let gap = at..next.map_or(span.end, |hole| hole.span.start).max(at);
+      at = next.map_or(at, |hole| hole.span.end);
+      let text = line::slice(self.bytes, gap.clone());
+      let id =
+        placeholder::short_id(text.trim_ascii()).filter(|id| self.known.placeholders.contains(id));
+      all_filled &= id.is_some() || line::is_blank(text);
+      if let Some(id) = id {
+        let before = index.checked_sub(1).and_then(|before| ours.get(before));
+        found
+          .push((firm(before) && firm(next), Hole { span: gap, kind: HoleKind::Placeholder(id) }));
       }
     }
-    if !found.is_empty() {
-      self.out.holes.append(&mut found);
-      if let Some(ours) = self.out.holes.get_mut(first..) {
-        ours.sort_by_key(|hole| hole.span.start);
-      }
+    let found = found.into_iter().filter(|(firm, _)| all_filled || *firm).map(|(_, hole)| hole);
+    self.out.holes.extend(found);
+    if let Some(ours) = self.out.holes.get_mut(first..) {
+      ours.sort_by_key(|hole| hole.span.start);
     }
   }
 

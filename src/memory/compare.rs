@@ -126,7 +126,7 @@ pub fn compare(document: &Document, known: &[KnownBlock]) -> Comparison {
   let mut taken: HashSet<usize> = fates.iter().filter_map(Fate::known).collect();
   for (index, (block, fate)) in blocks.iter().zip(&mut fates).enumerate() {
     if *fate == Fate::Inserted
-      && let Some((known, fresh)) = pool.split_off(block)
+      && let Some((known, fresh)) = pool.split_off(block, known)
     {
       if !taken.insert(known) {
         heirs.insert(index);
@@ -352,22 +352,39 @@ impl Pool {
     unknown
   }
 
-  /// Where a block without a match holds text of the last version: the known block of the first such
-  /// line, and the lines that are fresh all the same.
-  fn split_off(&mut self, block: &Block) -> Option<(usize, Vec<usize>)> {
-    let has = |line: &crate::memory::Line| {
-      line.kind == LineKind::Text && self.lines.get(&line.hash).is_some_and(|of| !of.is_empty())
+  /// Where a block without a match holds lines of the last version: the known block of the first such
+  /// line, and the lines that are fresh all the same. Punctuation shows kinship only when it is all
+  /// that this block or that one has.
+  fn split_off(&mut self, block: &Block, known: &[KnownBlock]) -> Option<(usize, Vec<usize>)> {
+    let holder = |line: &crate::memory::Line| {
+      (self.lines.get(&line.hash)).filter(|_| line.kind != LineKind::Blank)?.front().copied()
     };
-    if !block.lines.iter().any(has) {
-      return None;
+    let telling =
+      block.lines.iter().any(|line| line.kind == LineKind::Text && holder(line).is_some());
+    if !telling {
+      let mut held: HashMap<usize, usize> = HashMap::new();
+      for line in &block.lines {
+        if let Some(at) = self.lines.get(&line.hash).and_then(VecDeque::front) {
+          *held.entry(*at).or_default() += 1;
+        }
+      }
+      let whole =
+        |at: usize| known.get(at).map(|known| known.lines.len()) <= held.get(&at).copied();
+      let all = || block.lines.iter().all(|l| l.kind == LineKind::Blank || holder(l).is_some());
+      if !block.lines.iter().filter_map(holder).any(whole) && !all() {
+        return None;
+      }
     }
     let mut from = None;
     let mut fresh = Vec::new();
-    for (at, line) in block.lines.iter().enumerate() {
+    for (at, line) in
+      block.lines.iter().enumerate().filter(|(_, line)| line.kind != LineKind::Blank)
+    {
       match self.take(line.hash) {
-        Some(known) if line.kind == LineKind::Text => from = from.or(Some(known)),
+        Some(known) if from.is_none() && (!telling || line.kind == LineKind::Text) => {
+          from = Some(known);
+        }
         Some(_) => {}
-        None if line.kind == LineKind::Blank => {}
         None => fresh.push(at),
       }
     }

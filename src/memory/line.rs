@@ -8,6 +8,8 @@ use std::ops::Range;
 
 use sha2::{Digest, Sha256};
 
+use crate::memory::ContentHash;
+
 /// One line of a block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line {
@@ -42,6 +44,25 @@ impl LineKind {
       Self::Punctuation
     }
   }
+}
+
+/// The hash of text whose line ends were normalised and whose last line end was dropped: the same for
+/// the same words, whatever program saved them.
+pub fn norm_hash(bytes: &[u8]) -> ContentHash {
+  let mut text = Vec::with_capacity(bytes.len());
+  let mut after_return = false;
+  for &byte in bytes {
+    match byte {
+      b'\r' => text.push(b'\n'),
+      b'\n' if after_return => {}
+      _ => text.push(byte),
+    }
+    after_return = byte == b'\r';
+  }
+  if text.last() == Some(&b'\n') {
+    text.pop();
+  }
+  ContentHash::of(&text)
 }
 
 /// The bytes of a span; empty where the span is outside.
@@ -85,6 +106,11 @@ pub(crate) fn content(line: &[u8]) -> &[u8] {
 /// Whether markdown sees nothing in these bytes: space, tab, vertical tab, form feed, line ends.
 pub(crate) fn is_blank(bytes: &[u8]) -> bool {
   bytes.iter().all(|b| matches!(b, b' ' | b'\t' | 0x0b | 0x0c | b'\n' | b'\r'))
+}
+
+/// How many newlines there are.
+pub(crate) fn newlines(bytes: &[u8]) -> usize {
+  bytes.split(|b| *b == b'\n').count() - 1
 }
 
 /// The hash of one line's content.

@@ -183,6 +183,26 @@ pub fn neutralise(bytes: &[u8]) -> Option<Vec<u8>> {
   out
 }
 
+/// Whether a line, without the space around it, is nothing but a marker of the known fields, a closing
+/// marker or an id comment.
+pub fn is_bare(line: &[u8]) -> bool {
+  if line == CLOSER.as_bytes() || Marker::parse(line).is_some_and(|marker| marker.extra.is_empty())
+  {
+    return true;
+  }
+  let id = line.strip_prefix(b"<!-- memfw:").and_then(|rest| rest.strip_suffix(b" -->"));
+  id.and_then(|id| std::str::from_utf8(id).ok()).is_some_and(|id| id.parse::<BlockId>().is_ok())
+}
+
+/// Whether a line was such a one before it was neutralised.
+pub fn is_neutralised(line: &[u8]) -> bool {
+  let dashed = |head: &[u8]| {
+    let rest = line.strip_prefix(head)?.strip_prefix(b"-----")?;
+    Some([head, b"memfw", rest].concat())
+  };
+  [dashed(b"<!-- "), dashed(b"<!-- /")].into_iter().flatten().any(|line| is_bare(&line))
+}
+
 /// The first occurrence of `needle` at or after `from`.
 pub(crate) fn find(bytes: &[u8], needle: &[u8], from: usize) -> Option<usize> {
   let first = *needle.first()?;

@@ -3,6 +3,7 @@
 //! Nothing here fails on input: whatever the bytes are, they are tiled into segments, and what is odd
 //! about them comes back as values.
 
+mod builder;
 pub mod comments;
 pub mod compare;
 pub mod document;
@@ -10,6 +11,7 @@ pub mod id;
 pub mod line;
 pub mod markdown;
 pub mod marker;
+mod outline;
 pub mod placeholder;
 pub mod plan;
 pub mod reshape;

@@ -145,7 +145,7 @@ pub fn plan(
         let id = new_id();
         let replacement = replacement.unwrap_or_else(|| placeholder::redact(original, &id));
         let from = block.parts.first().map_or(0, |part| part.start);
-        let above = line::slice(bytes, from..span.start).iter().filter(|b| **b == b'\n').count();
+        let above = line::newlines(line::slice(bytes, from..span.start));
         redactions.push(Redaction {
           id,
           original: original.to_vec(),
@@ -186,6 +186,7 @@ fn fresh_runs(
     let joins = last.is_some_and(|last| {
       let mut between = block.lines.iter().take(index).skip(last + 1);
       between.all(|line| line.kind == LineKind::Blank)
+        && !(block.open_ended && starts_entry(line::slice(bytes, text.span.clone())))
     });
     match runs.last_mut() {
       Some(run) if joins => run.end = text.span.end,
@@ -209,6 +210,27 @@ fn fresh_runs(
       })
   });
   runs
+}
+
+/// Whether a line that a fence, comment or HTML block swallowed would have begun an entry of its own: its
+/// writer knew nothing of the fence, and one entry must not answer for another.
+fn starts_entry(line: &[u8]) -> bool {
+  let text = line.trim_ascii_start();
+  let after = match text {
+    [b'-' | b'*' | b'+', rest @ ..] => rest,
+    [b'#', ..] => {
+      let level = text.iter().take_while(|byte| **byte == b'#').count();
+      text.get(level..).unwrap_or_default()
+    }
+    _ => {
+      let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
+      match text.get(digits..) {
+        Some([b'.' | b')', rest @ ..]) if (1..=9).contains(&digits) => rest,
+        _ => return false,
+      }
+    }
+  };
+  matches!(after, [b' ' | b'\t', ..])
 }
 
 /// Longest line whose beginning is searched for the file's former last line.

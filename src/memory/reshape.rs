@@ -1,11 +1,12 @@
 //! The lazy rewrite: markers as the ledger has them, placeholders on one line.
 //!
-//! Invariant: `strip(reshape(x)) == strip(x)`, placeholders aside. It is checked before anything is
-//! returned: a rewrite that would not read back is not made, and provenance stays in the ledger alone.
+//! Invariant: `strip(reshape(x)) == strip(x)`, placeholders aside, with the same blocks. It is checked
+//! before anything is returned: a rewrite that would not read back is not made, and provenance stays in the ledger alone.
 #![forbid(unsafe_code)]
 
 use std::{
   collections::{HashMap, HashSet},
+  hash::BuildHasher,
   ops::Range,
 };
 
@@ -57,9 +58,12 @@ pub fn reshape(
       out.extend_from_slice(&insert.text);
     }
   }
-  let known = ids(document, facts);
-  let reads_back = out == bytes || Document::parse(&out, &known).strip(&out) == bare;
-  (out != bytes && reads_back).then_some(out)
+  if out == bytes {
+    return None;
+  }
+  let read = Document::parse(&out, &ids(document, facts));
+  let hashes = |of: &Document| of.blocks().iter().map(|block| block.hash).collect::<Vec<_>>();
+  (read.strip(&out) == bare && hashes(&read) == hashes(document)).then_some(out)
 }
 
 /// Text to put in at an offset: before what stands there, or (`closes`) after what ends there.
@@ -99,7 +103,7 @@ fn wrappers(
       continue;
     };
     let Some(marker) = facts.tags.get(id) else { continue };
-    if let Some((start, end)) = ends(bytes, blocks, first, at) {
+    if let Some((start, end)) = ends(bytes, document, first, at) {
       used.insert(id);
       let eol = line::eol(line::slice(bytes, start..line::line_end(bytes, start)));
       let whole = |text: &str| [text.as_bytes(), eol].concat();
@@ -110,14 +114,23 @@ fn wrappers(
   inserts
 }
 
-/// Where the blocks `first..after` start and end, if that is at line bounds.
-fn ends(bytes: &[u8], blocks: &[Block], first: usize, after: usize) -> Option<(usize, usize)> {
+/// Where the blocks `first..after` start and end, if that is at line bounds once the id comments are
+/// gone; text that continues the line of a placeholder is not.
+fn ends(bytes: &[u8], document: &Document, first: usize, after: usize) -> Option<(usize, usize)> {
+  let blocks = document.blocks();
   let start = blocks.get(first)?.parts.first()?.start;
   let end = blocks.get(after.checked_sub(1)?)?.parts.last()?.end;
-  // Text that continues the line of a placeholder, or stands behind a byte order mark, which is fine.
-  let at_start = start == 0
-    || matches!(bytes.get(start - 1), Some(b'\n' | b'\r'))
-    || bytes.get(..start) == Some(b"\xef\xbb\xbf");
+  let mut line = start;
+  let at = document.segments().partition_point(|segment| segment.span.end <= start);
+  for segment in document.segments().get(..at)?.iter().rev() {
+    if !matches!(segment.kind, SegmentKind::IdMark(_)) || segment.span.end != line {
+      break;
+    }
+    line = segment.span.start;
+  }
+  let at_start = line == 0
+    || matches!(bytes.get(line - 1), Some(b'\n' | b'\r'))
+    || bytes.get(..line) == Some(b"\xef\xbb\xbf");
   at_start.then_some((start, end))
 }
 
@@ -172,9 +185,8 @@ fn takes_a_comment(line: &[u8]) -> bool {
       _ => None,
     };
     match marker {
-      Some([]) => return false,
       Some([b' ', rest @ ..]) if !rest.starts_with(b"    ") => text = rest.trim_ascii_start(),
-      Some([b' ' | b'\t', ..]) => return false,
+      Some([] | [b' ' | b'\t', ..]) => return false,
       _ => break,
     }
   }
@@ -199,37 +211,21 @@ fn settled(bytes: &[u8], span: &Range<usize>, id: &BlockId, facts: &Facts<'_>) -
   if starts && ends { [placeholder::compact(id).as_bytes(), eol].concat() } else { text.to_vec() }
 }
 
-/// The ids under which the new text will be read.
+/// What the new text will be read with.
 fn ids(document: &Document, facts: &Facts<'_>) -> Known {
-  let mut known = Known {
-    markers: facts.tags.keys().cloned().collect(),
-    placeholders: HashSet::new(),
-    redacted: HashMap::new(),
-  };
-  for segment in document.segments() {
-    match &segment.kind {
-      SegmentKind::Opener(id) | SegmentKind::IdMark(id) => {
-        known.markers.insert(id.clone());
-      }
-      SegmentKind::Placeholder(id) => {
-        known.placeholders.insert(id.clone());
-      }
-      _ => {}
-    }
-  }
-  for block in facts.known {
-    known.markers.extend(block.marker.iter().cloned());
-  }
+  let mut known = document.known().clone();
+  known.markers.extend(facts.tags.keys().cloned());
+  known.markers.extend(facts.known.iter().filter_map(|block| block.marker.clone()));
   known
 }
 
 /// What the ledger would print for each marker, compared with what stands in the file: the spans of
 /// openers that say something else. Their text is not judged as memory, so a caller that cannot
 /// reshape at once may want to know.
-pub fn altered_openers(
+pub fn altered_openers<S: BuildHasher>(
   bytes: &[u8],
   document: &Document,
-  tags: &HashMap<BlockId, Marker>,
+  tags: &HashMap<BlockId, Marker, S>,
 ) -> Vec<Range<usize>> {
   let altered = document.segments().iter().filter(|segment| match &segment.kind {
     SegmentKind::Opener(id) => {

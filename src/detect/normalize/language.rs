@@ -54,7 +54,7 @@ fn pairs_are_common(text: &str) -> bool {
       && b.is_ascii_lowercase()
     {
       pairs += 1;
-      common += usize::from(COMMON_PAIRS.iter().any(|known| *known == &[*a, *b]));
+      common += usize::from(COMMON_PAIRS.contains(&&[*a, *b]));
     }
   }
   // In running English a good third of the pairs are these; among random letters a twelfth.

@@ -177,24 +177,22 @@ impl Builder {
 /// The input as text, each invalid sequence one U+FFFD, as `String::from_utf8_lossy` does it, but
 /// with the way back.
 pub(super) fn lossy(bytes: &[u8]) -> (Cow<'_, str>, Map) {
-  match std::str::from_utf8(bytes) {
-    Ok(text) => (Cow::Borrowed(text), Map::Shift(0)),
-    Err(_) => {
-      let mut builder = Builder::with_capacity(bytes.len() + bytes.len() / 8);
-      let mut at = 0;
-      for chunk in bytes.utf8_chunks() {
-        builder.copy(chunk.valid(), at);
-        at += chunk.valid().len();
-        let bad = chunk.invalid().len();
-        if bad > 0 {
-          builder.replace("\u{fffd}", at..at + bad);
-          at += bad;
-        }
-      }
-      let (text, map) = builder.finish();
-      (Cow::Owned(text), map)
+  if let Ok(text) = std::str::from_utf8(bytes) {
+    return (Cow::Borrowed(text), Map::Shift(0));
+  }
+  let mut builder = Builder::with_capacity(bytes.len() + bytes.len() / 8);
+  let mut at = 0;
+  for chunk in bytes.utf8_chunks() {
+    builder.copy(chunk.valid(), at);
+    at += chunk.valid().len();
+    let bad = chunk.invalid().len();
+    if bad > 0 {
+      builder.replace("\u{fffd}", at..at + bad);
+      at += bad;
     }
   }
+  let (text, map) = builder.finish();
+  (Cow::Owned(text), map)
 }
 
 #[cfg(test)]

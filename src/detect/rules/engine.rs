@@ -101,8 +101,7 @@ impl RuleSet {
 
   /// Sentences and words.
   fn read(&self, text: &str) -> (Vec<Unit>, Vec<WordMatch>) {
-    let mut words: Vec<WordMatch> = Vec::new();
-    self.lexicon.scan(text, |word| words.push(word));
+    let words = self.lexicon.scan(text);
     if words.is_empty() {
       return (Vec::new(), words);
     }
@@ -112,10 +111,11 @@ impl RuleSet {
       let first = next;
       let mut classes = Classes::default();
       while let Some(word) = words.get(next) {
-        if word.end as usize > range.end {
+        if word.start as usize >= range.end {
           break;
         }
-        if word.start as usize >= range.start {
+        // A word that goes on over the end of a sentence is none.
+        if word.start as usize >= range.start && word.end as usize <= range.end {
           classes.insert(word.class);
         }
         next += 1;
@@ -135,23 +135,20 @@ impl RuleSet {
     {
       return None;
     }
-    let (span, place) = match &rule.pattern {
-      Some(pattern) => {
-        let range = if near { seen.range_around() } else { unit.range.clone() };
-        let window = seen.text.get(range.clone())?;
-        let places = pattern.find_iter(window).filter(|hit| !hit.is_empty()).take(MAX_PLACES);
-        let hit = places
-          .map(|hit| range.start + hit.start()..range.start + hit.end())
-          .find(|hit| !rule.guards.negated || !self.is_negated(seen, hit.start))?;
-        (hit.clone(), hit.start)
-      }
-      None => {
-        let place = seen
-          .words_of(rule.anchor)
-          .map(|word| word.start as usize)
-          .find(|start| !rule.guards.negated || !self.is_negated(seen, *start))?;
-        (unit.range.clone(), place)
-      }
+    let allowed = |place: usize| !rule.guards.negated || !self.is_negated(seen, place);
+    let (span, place) = if let Some(pattern) = &rule.pattern {
+      let pattern = pattern.regex()?;
+      let range = if near { seen.range_around() } else { unit.range.clone() };
+      let window = seen.text.get(range.clone())?;
+      let places = pattern.find_iter(window).filter(|hit| !hit.is_empty()).take(MAX_PLACES);
+      let span = places
+        .map(|hit| range.start + hit.start()..range.start + hit.end())
+        .find(|span| allowed(span.start))?;
+      (span.clone(), span.start)
+    } else {
+      let place =
+        seen.words_of(rule.anchor).map(|word| word.start as usize).find(|place| allowed(*place))?;
+      (unit.range.clone(), place)
     };
     let excused = (rule.guards.quoted && is_quoted(seen.text, &unit.range, place))
       || (rule.guards.reported && self.is_reported(seen));

@@ -6,8 +6,11 @@
 
 use std::{collections::HashMap, ops::Range};
 
+use super::{
+  rule::Pattern,
+  trie::{Trie, is_word},
+};
 use aho_corasick::{AhoCorasick, MatchKind};
-use regex::Regex;
 
 /// How many classes a rule set has room for, named and unnamed together.
 pub(super) const MAX_CLASSES: usize = 64 * BITS;
@@ -83,18 +86,25 @@ pub(super) struct WordMatch {
 /// Collects words before the automaton is built.
 #[derive(Debug, Default)]
 pub(super) struct LexiconBuilder {
-  literals: Vec<String>,
-  uses: Vec<Vec<Use>>,
-  index: HashMap<String, usize>,
+  starts: Literals,
+  anywhere: Literals,
   names: HashMap<String, Class>,
   kinds: Vec<Kind>,
+}
+
+/// Words and what they are used for, by number.
+#[derive(Debug, Default)]
+struct Literals {
+  texts: Vec<String>,
+  uses: Vec<Vec<Use>>,
+  index: HashMap<String, usize>,
 }
 
 /// How the words of a class count.
 #[derive(Debug, Default)]
 pub(crate) struct Kind {
   /// What must match around a word.
-  pub(crate) confirm: Option<Regex>,
+  pub(crate) confirm: Option<Pattern>,
   /// Words inside an address or a path do not count: an attacker chooses his host names.
   pub(crate) prose: bool,
 }
@@ -157,32 +167,47 @@ impl LexiconBuilder {
   }
 
   fn literal(&mut self, word: String, as_word: Use) {
-    let at = *self.index.entry(word.clone()).or_insert_with(|| {
-      self.literals.push(word);
-      self.uses.push(Vec::new());
-      self.literals.len() - 1
+    let at_start = as_word.left && Trie::takes(&word);
+    let literals = if at_start { &mut self.starts } else { &mut self.anywhere };
+    let at = *literals.index.entry(word.clone()).or_insert_with(|| {
+      literals.texts.push(word);
+      literals.uses.push(Vec::new());
+      literals.texts.len() - 1
     });
-    if let Some(uses) = self.uses.get_mut(at) {
+    if let Some(uses) = literals.uses.get_mut(at) {
       uses.push(as_word);
     }
   }
 
-  /// Builds the automaton.
-  pub(super) fn build(self) -> Result<Lexicon, String> {
-    let automaton = AhoCorasick::builder()
+  /// Builds what finds the words.
+  pub(crate) fn build(self) -> Result<Lexicon, String> {
+    let mut starts = Trie::new();
+    for (number, word) in self.starts.texts.iter().enumerate() {
+      starts.insert(word, number).ok_or("there are too many words")?;
+    }
+    let anywhere = AhoCorasick::builder()
       .ascii_case_insensitive(true)
       .match_kind(MatchKind::Standard)
-      .build(&self.literals)
+      .build(&self.anywhere.texts)
       .map_err(|error| error.to_string())?;
-    Ok(Lexicon { automaton, uses: self.uses, kinds: self.kinds })
+    Ok(Lexicon {
+      starts,
+      start_uses: self.starts.uses,
+      anywhere,
+      anywhere_uses: self.anywhere.uses,
+      kinds: self.kinds,
+    })
   }
 }
 
-/// All words of all classes.
+/// All words of all classes: those that start where a word starts, and the few that may stand
+/// anywhere or are not ASCII.
 #[derive(Debug)]
-pub(super) struct Lexicon {
-  automaton: AhoCorasick,
-  uses: Vec<Vec<Use>>,
+pub(crate) struct Lexicon {
+  starts: Trie,
+  start_uses: Vec<Vec<Use>>,
+  anywhere: AhoCorasick,
+  anywhere_uses: Vec<Vec<Use>>,
   kinds: Vec<Kind>,
 }
 
@@ -190,27 +215,39 @@ pub(super) struct Lexicon {
 const CONFIRM_REACH: usize = 80;
 
 impl Lexicon {
-  /// Calls `found` for every word of a class in `text`, in order of their ends.
-  pub(super) fn scan(&self, text: &str, mut found: impl FnMut(WordMatch)) {
-    for hit in self.automaton.find_overlapping_iter(text) {
-      let Some(uses) = self.uses.get(hit.pattern().as_usize()) else { continue };
-      let range = hit.range();
-      let mut edges = None;
-      for word in uses {
-        if word.left || word.right {
-          let (left, right) = *edges.get_or_insert_with(|| edges_at(text, &range));
-          if (word.left && !left) || (word.right && !right) {
-            continue;
-          }
-        }
-        if let Some(kind) = self.kinds.get(usize::from(word.class))
-          && ((kind.prose && is_in_address(text, &range))
-            || kind.confirm.as_ref().is_some_and(|pattern| !confirms(pattern, text, &range)))
-        {
-          continue;
-        }
-        found(WordMatch { class: word.class, start: range.start as u32, end: range.end as u32 });
+  /// Every word of a class in `text`, in order of their starts.
+  pub(crate) fn scan(&self, text: &str) -> Vec<WordMatch> {
+    let mut found = Vec::new();
+    self.starts.scan(text.as_bytes(), |number, start, end| {
+      if let Some(uses) = self.start_uses.get(number) {
+        self.check(uses, text, &(start..end), &mut found);
       }
+    });
+    let sorted = found.len();
+    for hit in self.anywhere.find_overlapping_iter(text) {
+      if let Some(uses) = self.anywhere_uses.get(hit.pattern().as_usize()) {
+        self.check(uses, text, &hit.range(), &mut found);
+      }
+    }
+    if found.len() > sorted {
+      found.sort_by_key(|word| word.start);
+    }
+    found
+  }
+
+  fn check(&self, uses: &[Use], text: &str, range: &Range<usize>, found: &mut Vec<WordMatch>) {
+    let (left, right) = edges_at(text, range);
+    for word in uses {
+      if (word.left && !left) || (word.right && !right) {
+        continue;
+      }
+      if let Some(kind) = self.kinds.get(usize::from(word.class))
+        && ((kind.prose && is_in_address(text, range))
+          || kind.confirm.as_ref().is_some_and(|pattern| !confirms(pattern, text, range)))
+      {
+        continue;
+      }
+      found.push(WordMatch { class: word.class, start: range.start as u32, end: range.end as u32 });
     }
   }
 }
@@ -224,7 +261,8 @@ fn is_in_address(text: &str, range: &Range<usize>) -> bool {
     || (range.start >= 2 && joins(range.start - 1) && word(range.start - 2))
 }
 
-fn confirms(pattern: &Regex, text: &str, range: &Range<usize>) -> bool {
+fn confirms(pattern: &Pattern, text: &str, range: &Range<usize>) -> bool {
+  let Some(pattern) = pattern.regex() else { return false };
   let start = floor(text, range.start.saturating_sub(CONFIRM_REACH));
   let end = floor(text, range.end.saturating_add(CONFIRM_REACH).min(text.len()));
   text.get(start..end).is_some_and(|window| {
@@ -258,10 +296,6 @@ fn edges_at(text: &str, range: &Range<usize>) -> (bool, bool) {
   (left, right)
 }
 
-fn is_word(byte: u8) -> bool {
-  byte.is_ascii_alphanumeric() || byte == b'_'
-}
-
 /// Letters and digits of scripts that put spaces between words.
 fn has_edges(c: char) -> bool {
   c.is_alphanumeric() && !matches!(u32::from(c), 0x3040..=0x30ff | 0x3400..=0x9fff | 0xe00..=0xeff)
@@ -278,12 +312,11 @@ mod tests {
     for word in list {
       builder.word(class, word).unwrap();
     }
-    let mut out = Vec::new();
-    builder
-      .build()
-      .unwrap()
-      .scan(text, |hit| out.push(text[hit.start as usize..hit.end as usize].to_owned()));
-    out
+    let found = builder.build().unwrap().scan(text);
+    found
+      .into_iter()
+      .filter_map(|hit| text.get(hit.start as usize..hit.end as usize).map(str::to_owned))
+      .collect()
   }
 
   #[test]

@@ -1,18 +1,14 @@
 //! From rule files to a rule set. All problems of all files are reported at once.
 #![forbid(unsafe_code)]
 
-use regex::{Regex, RegexBuilder};
 use serde::Deserialize;
 
 use super::{
   RuleSet,
   lexicon::{Class, Classes, Kind, LexiconBuilder},
-  rule::{Guards, Mode, Reach, Rule, RuleError, Scope, kind, parse, severity},
+  rule::{Guards, Mode, Pattern, Reach, Rule, RuleError, Scope, kind, parse, severity},
 };
 use crate::detect::{Code, RuleKind};
-
-/// Compiled size of one pattern, at most, in bytes: keeps a rule file from eating the memory.
-const MAX_PATTERN: usize = 1 << 20;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -76,6 +72,11 @@ pub(super) const REPORT: &str = "report";
 
 /// Loads `files` (name, text) as one rule set; classes of one file are known in the others.
 pub fn load(files: &[(&str, &str)]) -> Result<RuleSet, Vec<RuleError>> {
+  load_with(files, true)
+}
+
+/// The same; without `check`, patterns are compiled when they are first needed.
+pub(super) fn load_with(files: &[(&str, &str)], check: bool) -> Result<RuleSet, Vec<RuleError>> {
   let mut errors = Vec::new();
   let mut lexicon = LexiconBuilder::default();
   let mut parsed = Vec::new();
@@ -87,7 +88,7 @@ pub fn load(files: &[(&str, &str)]) -> Result<RuleSet, Vec<RuleError>> {
   }
   for (file, raw) in &parsed {
     for class in &raw.class {
-      if let Err(reason) = add_class(&mut lexicon, class) {
+      if let Err(reason) = add_class(&mut lexicon, class, check) {
         errors.push(problem(file, Some(&class.name), reason));
       }
     }
@@ -100,7 +101,7 @@ pub fn load(files: &[(&str, &str)]) -> Result<RuleSet, Vec<RuleError>> {
         errors.push(problem(file, Some(&id), "the id is used twice".to_owned()));
         continue;
       }
-      match compile(file, raw, &mut lexicon) {
+      match compile(file, raw, &mut lexicon, check) {
         Ok(rule) => rules.push(rule),
         Err(reason) => errors.push(problem(file, Some(&id), reason)),
       }
@@ -125,8 +126,16 @@ fn problem(file: &str, rule: Option<&str>, reason: String) -> RuleError {
   RuleError { file: file.to_owned(), rule: rule.map(str::to_owned), reason }
 }
 
-fn add_class(lexicon: &mut LexiconBuilder, raw: &RawClass) -> Result<(), String> {
-  let confirm = raw.confirm.as_deref().map(regex).transpose()?;
+fn pattern(source: &str, check: bool) -> Result<Pattern, String> {
+  let pattern = Pattern::new(ascii_shorthands(source));
+  if check {
+    pattern.check()?;
+  }
+  Ok(pattern)
+}
+
+fn add_class(lexicon: &mut LexiconBuilder, raw: &RawClass, check: bool) -> Result<(), String> {
+  let confirm = raw.confirm.as_deref().map(|source| pattern(source, check)).transpose()?;
   // A file of the user's may add words to a class that is there.
   let class = match lexicon.named(&raw.name) {
     Some(class) if confirm.is_none() => class,
@@ -139,15 +148,6 @@ fn add_class(lexicon: &mut LexiconBuilder, raw: &RawClass) -> Result<(), String>
     lexicon.word(class, word)?;
   }
   Ok(())
-}
-
-fn regex(pattern: &str) -> Result<Regex, String> {
-  RegexBuilder::new(&ascii_shorthands(pattern))
-    .case_insensitive(true)
-    .size_limit(MAX_PATTERN)
-    .dfa_size_limit(MAX_PATTERN)
-    .build()
-    .map_err(|error| error.to_string())
 }
 
 /// In a pattern of ASCII alone, `\b`, `\w`, `\s` and `\d` mean ASCII: the Unicode tables behind them
@@ -175,7 +175,12 @@ fn ascii_shorthands(pattern: &str) -> String {
   out
 }
 
-fn compile(file: &str, raw: RawRule, lexicon: &mut LexiconBuilder) -> Result<Rule, String> {
+fn compile(
+  file: &str,
+  raw: RawRule,
+  lexicon: &mut LexiconBuilder,
+  check: bool,
+) -> Result<Rule, String> {
   let code: Code = parse(&raw.code)?;
   let severity = severity(&raw.severity).map_err(|error| error.to_string())?;
   let kind = kind(&raw.kind).map_err(|error| error.to_string())?;
@@ -214,7 +219,7 @@ fn compile(file: &str, raw: RawRule, lexicon: &mut LexiconBuilder) -> Result<Rul
   let not = set(lexicon, &raw.not)?;
   let anchor: Class =
     anchor.ok_or("`all` or `words` must name at least one class that is always there")?;
-  let pattern = raw.pattern.as_deref().map(regex).transpose()?;
+  let pattern = raw.pattern.as_deref().map(|source| pattern(source, check)).transpose()?;
   Ok(Rule {
     id: raw.id,
     file: file.to_owned(),

@@ -37,11 +37,13 @@ mod lexicon;
 mod load;
 mod rule;
 mod sentence;
+mod trie;
 
 use std::sync::OnceLock;
 
 pub use engine::{Hit, RuleSet};
 pub use load::load;
+use load::load_with;
 pub(crate) use rule::words;
 pub use rule::{Guards, Mode, Reach, Rule, RuleError, Scope, UnknownWord};
 
@@ -58,18 +60,19 @@ pub const FILES: &[(&str, &str)] = &[
 ];
 
 /// The embedded rules.
+pub fn builtin() -> &'static RuleSet {
+  static RULES: OnceLock<RuleSet> = OnceLock::new();
+  RULES.get_or_init(embedded)
+}
+
+/// The embedded rules, made anew; patterns are compiled when they are first needed.
 ///
 /// # Panics
 /// Never in a released build: a test loads every embedded file.
-pub fn builtin() -> &'static RuleSet {
-  static RULES: OnceLock<RuleSet> = OnceLock::new();
-  RULES.get_or_init(|| {
-    load(FILES).unwrap_or_else(|errors| {
-      unreachable!(
-        "embedded rules are tested: {}",
-        errors.first().map_or(String::new(), ToString::to_string)
-      )
-    })
+pub fn embedded() -> RuleSet {
+  load_with(FILES, false).unwrap_or_else(|errors| {
+    let first = errors.first().map_or(String::new(), ToString::to_string);
+    unreachable!("embedded rules are tested: {first}")
   })
 }
 

@@ -1,9 +1,9 @@
 //! One rule, and the words in which rule files are written.
 #![forbid(unsafe_code)]
 
-use std::{fmt, str::FromStr};
+use std::{fmt, str::FromStr, sync::OnceLock};
 
-use regex::Regex;
+use regex::{Regex, RegexBuilder};
 
 use super::lexicon::{Class, Classes};
 use crate::detect::{Code, RuleKind, Severity};
@@ -143,7 +143,7 @@ pub struct Rule {
   /// Classes of which none may be there.
   pub not: Classes,
   /// A pattern that must match as well.
-  pub pattern: Option<Regex>,
+  pub(super) pattern: Option<Pattern>,
   /// How far apart.
   pub reach: Reach,
   /// What excuses it.
@@ -154,6 +154,44 @@ pub struct Rule {
   pub hits: Vec<String>,
   /// Texts that it must not hit.
   pub misses: Vec<String>,
+}
+
+/// A pattern that is compiled when it is first needed: most texts need none, and compiling all of
+/// them takes longer than reading a workspace.
+#[derive(Debug)]
+pub(super) struct Pattern {
+  source: String,
+  compiled: OnceLock<Option<Regex>>,
+}
+
+/// Compiled size of one pattern, at most, in bytes: keeps a rule file from eating the memory.
+const MAX_PATTERN: usize = 1 << 20;
+
+impl Pattern {
+  pub(super) fn new(source: String) -> Self {
+    Self { source, compiled: OnceLock::new() }
+  }
+
+  /// Compiles it now, to say what is wrong with it.
+  pub(super) fn check(&self) -> Result<(), String> {
+    let regex = Self::compile(&self.source).map_err(|error| error.to_string())?;
+    self.compiled.get_or_init(|| Some(regex));
+    Ok(())
+  }
+
+  /// The compiled pattern; a pattern that does not compile matches nothing (embedded ones are
+  /// tested, others checked when they are loaded).
+  pub(super) fn regex(&self) -> Option<&Regex> {
+    self.compiled.get_or_init(|| Self::compile(&self.source).ok()).as_ref()
+  }
+
+  fn compile(source: &str) -> Result<Regex, regex::Error> {
+    RegexBuilder::new(source)
+      .case_insensitive(true)
+      .size_limit(MAX_PATTERN)
+      .dfa_size_limit(MAX_PATTERN)
+      .build()
+  }
 }
 
 impl Rule {

@@ -77,7 +77,7 @@ fn ends_sentence(bytes: &[u8], at: usize) -> bool {
     .collect();
   // Written backwards, as it was read.
   !matches!(word.as_slice(), b"g.e" | b"e.i" | b"rm" | b"sm" | b"srm" | b"rd" | b"sv" | b"lcni")
-    && !(word.len() == 1)
+    && word.len() != 1
 }
 
 #[cfg(test)]
@@ -85,7 +85,7 @@ mod tests {
   use super::*;
 
   fn split(text: &str) -> Vec<&str> {
-    sentences(text).into_iter().map(|range| &text[range]).collect()
+    sentences(text).into_iter().filter_map(|range| text.get(range)).collect()
   }
 
   #[test]

@@ -190,7 +190,8 @@ fn old_lines_in_an_edited_block_stay_when_the_finding_is_elsewhere() {
   let after = format!("a harmless new line of some length\none\n{POISON}\ntwo\n");
   let new = parse(&after);
   let at = after.find("Always").unwrap();
-  let judged = [Judged { action: Action::Quarantine, spans: vec![at..at + 6] }];
+  let judged =
+    [Judged { action: Action::Quarantine, spans: std::iter::once(at..at + 6).collect() }];
   let plan = redactions(after.as_bytes(), &new, &ledger, &judged, 0x900);
   assert_eq!(plan.redactions.len(), 1);
   assert_eq!(plan.redactions[0].original, format!("{POISON}\n").as_bytes());

@@ -24,12 +24,13 @@ fn five_megabytes_on_one_line() {
 
 #[test]
 fn a_hundred_thousand_tiny_items() {
-  let distinct: String = (0..100_000).map(|n| format!("- {n}\n")).collect();
+  let each = |count: usize, of: &dyn Fn(usize) -> String| (0..count).map(of).collect::<String>();
+  let distinct = each(100_000, &|n| format!("- {n}\n"));
   assert_eq!(survive(distinct.as_bytes()).blocks().len(), 100_000);
   let document = survive(&b"- x\n".repeat(100_000));
   // All of them edited, with one line that all share.
-  let old: String = (0..30_000).map(|n| format!("- {n}\n  shared\n")).collect();
-  let new: String = (0..30_000).map(|n| format!("- {n} new\n  shared\n")).collect();
+  let old = each(30_000, &|n| format!("- {n}\n  shared\n"));
+  let new = each(30_000, &|n| format!("- {n} new\n  shared\n"));
   let found = compare(&parse(&new), &ledger(&parse(&old), 0x10_0000));
   assert_eq!(found.fates.len(), 30_000);
   let rotated = compare(&document, &ledger(&parse(&distinct), 0x10_0000));
@@ -38,18 +39,16 @@ fn a_hundred_thousand_tiny_items() {
 
 #[test]
 fn containers_without_end() {
+  let stair = |n| [b"  ".repeat(n), b"- a\n".to_vec()].concat();
+  let stairs: Vec<u8> = (0..1000).flat_map(stair).collect();
   for text in [
     [b"- ".repeat(300_000), b"a".to_vec(), b"\nb".repeat(300_000)].concat(),
     [b"- ".repeat(300_000), b"\n".repeat(600_000)].concat(),
     [b"> ".repeat(300_000), b"\n>".repeat(300_000)].concat(),
     b">".repeat(1_000_000),
     b"1. ".repeat(300_000),
-    (0..1000).map(|n| format!("{}- a\n", "  ".repeat(n))).collect::<String>().into_bytes(),
-    [
-      (0..1000).map(|n| format!("{}- a\n", "  ".repeat(n))).collect::<String>().into_bytes(),
-      b"x\n \n".repeat(200_000),
-    ]
-    .concat(),
+    stairs.clone(),
+    [stairs.clone(), b"x\n \n".repeat(200_000)].concat(),
   ] {
     survive(&text);
   }

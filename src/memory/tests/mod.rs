@@ -4,6 +4,7 @@
 mod appends;
 mod blocks;
 mod comments;
+mod fixtures;
 mod hostile;
 mod matching;
 mod properties;
@@ -74,7 +75,8 @@ fn texts(document: &Document, bytes: &[u8]) -> Vec<String> {
 
 /// Judges everything the same.
 fn judge_all(document: &Document, length: usize, action: Action) -> Vec<Judged> {
-  vec![Judged { action, spans: vec![0..length] }; document.blocks().len()]
+  let judged = Judged { action, spans: std::iter::once(0..length).collect() };
+  vec![judged; document.blocks().len()]
 }
 
 /// Plans with no markers and ids from `first` on.

@@ -67,7 +67,25 @@ const LINES: &[&str] = &[
   "<!-- memfw:id=000002 source=b trust=hostile ts=2026-11-21T14:32:00Z -->",
 ];
 
-fn text() -> impl Strategy<Value = Vec<u8>> {
+/// Bytes that fail readably.
+#[derive(Clone)]
+struct Text(Vec<u8>);
+
+impl std::fmt::Debug for Text {
+  fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+    write!(f, "b\"{}\"", self.0.escape_ascii())
+  }
+}
+
+impl std::ops::Deref for Text {
+  type Target = Vec<u8>;
+
+  fn deref(&self) -> &Vec<u8> {
+    &self.0
+  }
+}
+
+fn text() -> impl Strategy<Value = Text> {
   let line = (0..LINES.len(), 0..20_u8).prop_map(|(line, end)| {
     let end = match end {
       0 => "\r\n",
@@ -78,20 +96,20 @@ fn text() -> impl Strategy<Value = Vec<u8>> {
     [LINES[line], end].concat().into_bytes()
   });
   prop_oneof![
-    8 => prop::collection::vec(line, 0..24).prop_map(|lines| lines.concat()),
-    1 => prop::collection::vec(any::<u8>(), 0..200),
-    1 => prop::collection::vec(prop::sample::select(&b"-*>#`~ \t\r\n\\<!1.)[]:|=_a\xff"[..]), 0..80),
+    8 => prop::collection::vec(line, 0..24).prop_map(|lines| Text(lines.concat())),
+    1 => prop::collection::vec(any::<u8>(), 0..200).prop_map(Text),
+    1 => prop::collection::vec(prop::sample::select(&b"-*>#`~ \t\r\n\\<!1.)[]:|=_a\xff"[..]), 0..80)
+      .prop_map(Text),
   ]
 }
 
 /// Lines that are markdown alone.
-fn plain() -> impl Strategy<Value = Vec<u8>> {
-  text().prop_map(|text| {
-    let mut text = text;
+fn plain() -> impl Strategy<Value = Text> {
+  text().prop_map(|Text(mut text)| {
     while let Some(at) = text.windows(5).position(|word| word == b"memfw") {
       text[at] = b'M';
     }
-    text
+    Text(text)
   })
 }
 
@@ -119,7 +137,7 @@ proptest! {
   fn segments_tile_the_file(bytes in text()) {
     for known in [Known::default(), all_known()] {
       let document = Document::parse(&bytes, &known);
-      prop_assert_eq!(&tiled(&document, &bytes), &bytes);
+      prop_assert_eq!(&tiled(&document, &bytes), &*bytes);
       let mut last = 0;
       for block in document.blocks() {
         prop_assert!(!block.parts.is_empty() && !block.lines.is_empty(), "{:?}", block);
@@ -139,13 +157,17 @@ proptest! {
   fn taking_our_comments_out_leaves_what_a_plain_parse_sees(bytes in text()) {
     // Without placeholders, whose lines are holes but stay.
     let known = known(&[1, 2], &[]);
+    // A lone return before a marker and a newline behind it become one line end.
+    let lone_return = bytes.windows(2).any(|two| two[0] == b'\r' && two[1] != b'\n');
     let document = Document::parse(&bytes, &known);
     let bare = document.strip(&bytes);
     let plain = Document::parse(&bare, &Known::default());
-    // Taking a comment out can bring together what was two invalid bytes and is one character.
-    prop_assume!(document.is_utf8());
-    // A byte order mark that comes first only now is one.
-    prop_assume!(bytes.starts_with(b"\xef\xbb\xbf") == bare.starts_with(b"\xef\xbb\xbf"));
+    // Two invalid bytes can become one character, and a byte order mark can come to stand first.
+    let bom = |bytes: &[u8]| bytes.starts_with(b"\xef\xbb\xbf");
+    if lone_return || !document.is_utf8() || bom(&bytes) != bom(&bare) {
+      return Ok(());
+    }
+    prop_assert_eq!(texts(&document, &bytes), texts(&plain, &bare));
     prop_assert_eq!(hashes(&document), hashes(&plain));
   }
 
@@ -174,7 +196,7 @@ proptest! {
         prop_assert_eq!(fate, &Fate::Unchanged { known: at });
       }
       let twice = plan(&out, &again, &comparison, &facts, &[], &mut || id(0xfff));
-      prop_assert_eq!(twice, Plan::default());
+      prop_assert_eq!(twice, Plan::default(), "{}", out.escape_ascii());
     }
   }
 
@@ -182,7 +204,7 @@ proptest! {
   fn planning_again_gives_nothing_to_do(
     before in plain(), after in text(), joined in any::<bool>(), neutralise in any::<bool>(),
   ) {
-    let after = if joined { [&before[..], &after].concat() } else { after };
+    let after = if joined { [&before[..], &after].concat() } else { after.0 };
     let known = all_known();
     let ledger = ledger(&Document::parse(&before, &known), 0x100);
     let document = Document::parse(&after, &known);
@@ -201,7 +223,7 @@ proptest! {
 
   #[test]
   fn approving_gives_the_bytes_back(before in plain(), added in plain()) {
-    let ledger = ledger(&parse(&before), 0x100);
+    let ledger = ledger(&parse(&*before), 0x100);
     let after = [&before[..], &added].concat();
     let document = parse(&after);
     let judged = judge_all(&document, after.len(), Action::Quarantine);
@@ -209,39 +231,41 @@ proptest! {
     let mut file = apply(&after, &plan);
     for redaction in &plan.redactions {
       let found = placeholder::find(&file, &redaction.id, &redaction.original);
-      match found {
-        Some(found) => {
-          prop_assert!(found.exact);
-          prop_assert_eq!(&found.span, &redaction.span);
-          file[found.span].copy_from_slice(&redaction.original);
-        }
-        // Only where no line had room.
-        None => {
-          prop_assert!(line::is_blank(&redaction.replacement));
-          file[redaction.span.clone()].copy_from_slice(&redaction.original);
-        }
+      if let Some(found) = found {
+        prop_assert!(found.exact);
+        prop_assert_eq!(&found.span, &redaction.span);
+      } else {
+        prop_assert!(line::is_blank(&redaction.replacement), "only where no line had room");
       }
+      file[redaction.span.clone()].copy_from_slice(&redaction.original);
     }
     prop_assert_eq!(file, after);
   }
 
   #[test]
-  fn old_blocks_survive_any_append(before in plain(), added in plain()) {
-    // A file that ends in a newline and a blank line less: the plainest append there is.
+  fn an_append_makes_no_old_line_fresh(before in plain(), added in plain()) {
     let before = [&before[..], b"\n"].concat();
     let old = parse(&before);
-    let ledger = ledger(&old, 0x100);
     let after = [&before[..], &added].concat();
-    let comparison = compare(&parse(&after), &ledger);
     let document = parse(&after);
+    let comparison = compare(&document, &ledger(&old, 0x100));
+    // Equal lines are interchangeable: as many of them stay known as there were.
+    let mut known: HashMap<[u8; 8], usize> = HashMap::new();
     for (block, fate) in document.blocks().iter().zip(&comparison.fates) {
-      let fresh: Vec<usize> = match fate {
-        Fate::Inserted => (0..block.lines.len()).collect(),
-        Fate::Edited { fresh, .. } => fresh.clone(),
-        _ => Vec::new(),
-      };
-      for at in fresh {
-        prop_assert!(block.lines[at].span.start >= before.len(), "an old line is fresh");
+      for (at, line) in block.lines.iter().enumerate() {
+        let is_known = match fate {
+          Fate::Inserted => false,
+          Fate::Edited { fresh, .. } => !fresh.contains(&at),
+          _ => true,
+        };
+        *known.entry(line.hash).or_default() += usize::from(is_known);
+      }
+    }
+    for line in old.blocks().iter().flat_map(|block| &block.lines) {
+      if line.kind != line::LineKind::Blank {
+        let left = known.get_mut(&line.hash).filter(|left| **left > 0);
+        prop_assert!(left.is_some(), "{:?} is fresh", &before[line.span.clone()].escape_ascii());
+        *left.unwrap() -= 1;
       }
     }
   }

@@ -1,0 +1,149 @@
+//! A table that finds words at the starts of words.
+//!
+//! An automaton for words anywhere meets `me` in `some` and `i` in everything; nearly all words of
+//! the rules begin where a word begins, so nothing else is looked at. ASCII only, case folded.
+#![forbid(unsafe_code)]
+
+/// Kinds of bytes that words are made of; all others end a walk.
+const CLASSES: usize = 64;
+/// The root, and "no way on".
+const NONE: u16 = 0;
+
+/// Words by their letters.
+#[derive(Debug)]
+pub(crate) struct Trie {
+  /// For each node and kind of byte, the next node.
+  next: Vec<[u16; CLASSES]>,
+  /// For each node, the number of the word that ends there, plus one.
+  ends: Vec<u32>,
+}
+
+/// The kind of a byte: letters of either case are one; zero for bytes of no word.
+const fn class(byte: u8) -> usize {
+  match byte {
+    b'a'..=b'z' => (byte - b'a') as usize + 1,
+    b'A'..=b'Z' => (byte - b'A') as usize + 1,
+    b'0'..=b'9' => (byte - b'0') as usize + 27,
+    b' ' => 37,
+    b'-' => 38,
+    b'_' => 39,
+    b'\'' => 40,
+    b'.' => 41,
+    b'/' => 42,
+    b':' => 43,
+    b'=' => 44,
+    b'@' => 45,
+    b'(' => 46,
+    b')' => 47,
+    b'#' => 48,
+    b'*' => 49,
+    b'<' => 50,
+    b'>' => 51,
+    b'[' => 52,
+    b']' => 53,
+    b'|' => 54,
+    b'~' => 55,
+    b'+' => 56,
+    b'&' => 57,
+    b'%' => 58,
+    b'!' => 59,
+    b'?' => 60,
+    b',' => 61,
+    _ => 0,
+  }
+}
+
+/// [`class`] as a table.
+static CLASS: [u8; 256] = {
+  let mut table = [0; 256];
+  let mut byte = 0;
+  while byte < 256 {
+    #[expect(clippy::indexing_slicing, reason = "a constant evaluated at compile time")]
+    {
+      table[byte] = class(byte as u8) as u8;
+    }
+    byte += 1;
+  }
+  table
+};
+
+impl Trie {
+  /// An empty one.
+  pub(crate) fn new() -> Self {
+    Self { next: vec![[NONE; CLASSES]], ends: vec![0] }
+  }
+
+  /// Whether `word` can stand in a trie: ASCII that begins like a word.
+  pub(crate) fn takes(word: &str) -> bool {
+    word.as_bytes().first().is_some_and(|b| is_word(*b)) && word.bytes().all(|b| class(b) != 0)
+  }
+
+  /// Adds a word; `None` when there is no room.
+  pub(crate) fn insert(&mut self, word: &str, number: usize) -> Option<()> {
+    let mut node = 0;
+    for byte in word.bytes() {
+      let way = *self.next.get(node)?.get(class(byte))?;
+      node = if way == NONE {
+        let new = u16::try_from(self.next.len()).ok()?;
+        self.next.push([NONE; CLASSES]);
+        self.ends.push(0);
+        *self.next.get_mut(node)?.get_mut(class(byte))? = new;
+        usize::from(new)
+      } else {
+        usize::from(way)
+      };
+    }
+    *self.ends.get_mut(node)? = u32::try_from(number).ok()? + 1;
+    Some(())
+  }
+
+  /// Calls `found` with number, start and end of every word that starts at the start of a word.
+  pub(crate) fn scan(&self, text: &[u8], mut found: impl FnMut(usize, usize, usize)) {
+    let mut inside = false;
+    for (start, &byte) in text.iter().enumerate() {
+      let word = is_word(byte);
+      if word && !inside {
+        self.walk(text, start, &mut found);
+      }
+      inside = word;
+    }
+  }
+
+  fn walk(&self, text: &[u8], start: usize, found: &mut impl FnMut(usize, usize, usize)) {
+    let mut node = 0;
+    for (at, &byte) in text.iter().enumerate().skip(start) {
+      let kind = CLASS.get(usize::from(byte)).map_or(0, |kind| usize::from(*kind));
+      let way = self.next.get(node).and_then(|ways| ways.get(kind)).copied().unwrap_or(NONE);
+      if way == NONE {
+        return;
+      }
+      node = usize::from(way);
+      if let Some(number) = self.ends.get(node).copied().unwrap_or(0).checked_sub(1) {
+        found(number as usize, start, at + 1);
+      }
+    }
+  }
+}
+
+/// ASCII letters, digits and the underscore.
+pub(crate) const fn is_word(byte: u8) -> bool {
+  byte.is_ascii_alphanumeric() || byte == b'_'
+}
+
+#[cfg(test)]
+mod tests {
+  use super::*;
+
+  #[test]
+  fn words_are_found_at_the_starts_of_words() {
+    let mut trie = Trie::new();
+    for (number, word) in ["me", "message", "send", "send to"].into_iter().enumerate() {
+      assert!(Trie::takes(word));
+      trie.insert(word, number).unwrap();
+    }
+    let mut found = Vec::new();
+    trie.scan(b"some Message: SEND to me", |number, start, end| found.push((number, start, end)));
+    assert_eq!(found, [(0, 5, 7), (1, 5, 12), (2, 14, 18), (3, 14, 21), (0, 22, 24)]);
+    assert!(!Trie::takes(".env") && !Trie::takes("ключ"));
+  }
+}

@@ -1,0 +1,236 @@
+//! The shape of a file before there are blocks: its lines of text between memfw's own comments, and
+//! the top-level blocks that the markdown parser sees, in bytes of the file.
+//!
+//! Invariant: every byte that is in no hole is in exactly one line.
+#![forbid(unsafe_code)]
+
+use std::{borrow::Cow, ops::Range};
+
+use crate::memory::{
+  comments::Hole,
+  line,
+  markdown::{self, Top},
+};
+
+/// A line of text: where it stands, and whether it holds a hole.
+pub(crate) struct TextLine {
+  pub(crate) span: Range<usize>,
+  /// Index of the first hole at or after the line's start.
+  pub(crate) hole: usize,
+  /// Whether that hole is inside the line.
+  pub(crate) holed: bool,
+  pub(crate) blank: bool,
+  /// Its number in the file, from 1; lone returns do not count, as in any editor.
+  pub(crate) number: usize,
+}
+
+/// The shape of a file before there are blocks.
+pub(crate) struct Outline {
+  pub(crate) lines: Vec<TextLine>,
+  /// How many lines at the start are front matter.
+  pub(crate) front: usize,
+  /// What the parser saw after them.
+  pub(crate) tops: Vec<Top>,
+}
+
+impl Outline {
+  /// `text` is the file where it is UTF-8; lines start at `start`, behind a byte order mark.
+  pub(crate) fn of(bytes: &[u8], text: Option<&str>, start: usize, holes: &[Hole]) -> Self {
+    let lines = lines(bytes, text, start, holes);
+    let front = front_matter(bytes, &lines);
+    let tops = structure(bytes, text, holes, &lines, front);
+    Self { lines, front, tops }
+  }
+}
+
+/// The lines of the text between the holes. A hole that takes whole lines is between lines; one inside
+/// a line is inside that line.
+fn lines(bytes: &[u8], text: Option<&str>, start: usize, holes: &[Hole]) -> Vec<TextLine> {
+  let mut lines = Vec::with_capacity(bytes.len() / 40);
+  let (mut at, mut hole, mut number) = (start, 0, 1);
+  // Nearly every file has no return, and then the standard library finds line ends faster.
+  let text = text.filter(|_| !bytes.contains(&b'\r'));
+  let line_end = |at: usize| match text.and_then(|text| text.get(at..)) {
+    Some(rest) => rest.find('\n').map_or(bytes.len(), |offset| at + offset + 1),
+    None => line::line_end(bytes, at),
+  };
+  let newlines = |span| line::newlines(line::slice(bytes, span));
+  while at < bytes.len() {
+    if let Some(next) = holes.get(hole)
+      && next.span.start <= at
+    {
+      number += newlines(at..next.span.end);
+      at = at.max(next.span.end);
+      hole += 1;
+      continue;
+    }
+    let (begin, first_hole) = (at, hole);
+    let mut end = line_end(at);
+    let mut blank = true;
+    // Holes inside the line are jumped over; one that starts where the line ends is not inside.
+    while let Some(next) = holes.get(hole).filter(|next| next.span.start < end) {
+      blank &= line::is_blank(line::slice(bytes, at..next.span.start));
+      at = next.span.end;
+      hole += 1;
+      // A region of several lines that begins inside this line has taken its line end.
+      end = if at >= end && matches!(bytes.get(at - 1), Some(b'\n' | b'\r')) {
+        at
+      } else {
+        line_end(at)
+      };
+    }
+    blank &= line::is_blank(line::slice(bytes, at..end));
+    let holed = hole > first_hole;
+    // A hole at the very end of the last line is not part of it.
+    let stop = match holes.get(hole.wrapping_sub(1)) {
+      Some(last) if holed && last.span.end == end => last.span.start,
+      _ => end,
+    };
+    lines.push(TextLine { span: begin..stop, hole: first_hole, holed, blank, number });
+    number +=
+      if holed { newlines(begin..end) } else { usize::from(bytes.get(end - 1) == Some(&b'\n')) };
+    at = end;
+  }
+  lines
+}
+
+/// How many lines at the start are front matter.
+fn front_matter(bytes: &[u8], lines: &[TextLine]) -> usize {
+  let text = |line: &TextLine| line::slice(bytes, line.span.clone()).trim_ascii_end();
+  if lines.first().is_none_or(|first| text(first) != b"---") {
+    return 0;
+  }
+  let close = lines.iter().skip(1).position(|line| matches!(text(line), b"---" | b"..."));
+  close.map_or(0, |at| at + 2)
+}
+
+/// Runs of blank lines longer than this are shortened for the parser, which walks all open containers
+/// for each of them; to markdown they mean the same.
+const MAX_BLANK_RUN: usize = 4;
+
+/// The top-level blocks after the front matter, in bytes of the file.
+fn structure(
+  bytes: &[u8],
+  text: Option<&str>,
+  holes: &[Hole],
+  lines: &[TextLine],
+  front: usize,
+) -> Vec<Top> {
+  let Some(first) = lines.get(front) else { return Vec::new() };
+  let start = first.span.start;
+  // What the parser does not see: holes and the rest of long blank runs.
+  let mut cuts: Vec<Range<usize>> = Vec::new();
+  // Bytes that the parser must read as plain text.
+  let mut plain: Vec<usize> = Vec::new();
+  let mut next_hole = first.hole;
+  let mut run = 0;
+  for text in lines.get(front..).unwrap_or_default() {
+    while let Some(hole) = holes.get(next_hole).filter(|hole| hole.span.start < text.span.start) {
+      cuts.push(hole.span.clone());
+      next_hole += 1;
+    }
+    run = if text.blank { run + 1 } else { 0 };
+    if run > MAX_BLANK_RUN {
+      cuts.push(text.span.clone());
+      while holes.get(next_hole).is_some_and(|hole| hole.span.start < text.span.end) {
+        next_hole += 1;
+      }
+      continue;
+    }
+    let content = line::slice(bytes, text.span.clone());
+    if let Some(at) = markdown::flatten(content) {
+      plain.push(text.span.start + at);
+    }
+  }
+  cuts.extend(holes.iter().skip(next_hole).map(|hole| hole.span.clone()));
+
+  let text = parser_text(bytes, text, start, &cuts, &plain);
+  let mut tops = markdown::structure(&text);
+  // Offsets in the parsed text become offsets in the file.
+  let mut map = OffsetMap { cuts: &cuts, next: 0, shift: start };
+  for top in &mut tops {
+    top.span.start = map.in_file(top.span.start);
+    // Ends run ahead of later starts only inside nested structure, which is not listed here.
+    top.span.end = OffsetMap { ..map }.end_in_file(top.span.end);
+  }
+  tops
+}
+
+/// The text that the parser sees: from `start`, without the cuts, each invalid byte as one 0x1A.
+fn parser_text<'a>(
+  bytes: &'a [u8],
+  text: Option<&'a str>,
+  start: usize,
+  cuts: &[Range<usize>],
+  plain: &[usize],
+) -> Cow<'a, str> {
+  let whole = bytes.get(start..).unwrap_or_default();
+  if cuts.is_empty()
+    && plain.is_empty()
+    && let Some(text) = text.and_then(|text| text.get(start..))
+  {
+    return Cow::Borrowed(text);
+  }
+  let mut out = String::with_capacity(whole.len());
+  let mut plain = plain.iter().copied().peekable();
+  let mut at = start;
+  for cut in cuts.iter().cloned().chain(std::iter::once(bytes.len()..bytes.len())) {
+    let mut from = at;
+    while from < cut.start {
+      let to = plain.next_if(|p| *p < cut.start).unwrap_or(cut.start).max(from);
+      push_valid(line::slice(bytes, from..to), &mut out);
+      from = to;
+      if to < cut.start {
+        // One plain letter instead of what would open one container more.
+        push_plain(line::slice(bytes, to..to + 1), &mut out);
+        from += 1;
+      }
+    }
+    at = cut.end;
+  }
+  Cow::Owned(out)
+}
+
+fn push_plain(byte: &[u8], out: &mut String) {
+  for b in byte {
+    out.push(match b {
+      b'\n' | b'\r' => char::from(*b),
+      _ if b.is_ascii() => 'x',
+      _ => '\u{1a}',
+    });
+  }
+}
+
+fn push_valid(bytes: &[u8], out: &mut String) {
+  for chunk in bytes.utf8_chunks() {
+    out.push_str(chunk.valid());
+    out.extend(chunk.invalid().iter().map(|_| '\u{1a}'));
+  }
+}
+
+/// Offsets of the parsed text to offsets of the file; asked in ascending order.
+struct OffsetMap<'a> {
+  cuts: &'a [Range<usize>],
+  next: usize,
+  shift: usize,
+}
+
+impl OffsetMap<'_> {
+  /// Behind the cuts that stand at the offset.
+  fn in_file(&mut self, offset: usize) -> usize {
+    while let Some(cut) = self.cuts.get(self.next).filter(|cut| cut.start <= offset + self.shift) {
+      self.shift += cut.len();
+      self.next += 1;
+    }
+    offset + self.shift
+  }
+
+  /// Before the cuts that stand at the offset.
+  fn end_in_file(mut self, offset: usize) -> usize {
+    while let Some(cut) = self.cuts.get(self.next).filter(|cut| cut.start < offset + self.shift) {
+      self.shift += cut.len();
+      self.next += 1;
+    }
+    offset + self.shift
+  }
+}
