@@ -47,7 +47,10 @@ fn a_broken_configuration_stops_the_daemon_before_it_touches_anything() {
   let output = test.args(["run"]).output();
   assert_refused(&output, &["config.toml:1"]);
   let test = Test::new().config("[files]\nidel_ms = 0\n").args(["run"]);
-  assert_refused(&test.output(), &["unknown key `idel_ms` in `[files]`", "did you mean `idle_ms`?"]);
+  assert_refused(
+    &test.output(),
+    &["unknown key `idel_ms` in `[files]`", "did you mean `idle_ms`?"],
+  );
   assert!(!test.tmp().join(LEDGER).exists());
 }
 
@@ -201,7 +204,9 @@ fn a_newer_database_is_refused_and_left_as_it_is() {
   let database = Connection::open(&path).unwrap();
   database.pragma_update(None, "user_version", 999).unwrap();
   drop(database);
-  for args in [&["run", "--once"][..], &["status"], &["quarantine", "list"], &["settle"], &["audit"]] {
+  for args in
+    [&["run", "--once"][..], &["status"], &["quarantine", "list"], &["settle"], &["audit"]]
+  {
     assert_refused(&guarded.memfw(args), &["newer memfw", "999", "ledger.sqlite"]);
   }
   assert_eq!(guarded.memfw(&["--version"]).status, 0);

@@ -1,9 +1,7 @@
 //! The daemon dies at any moment while others write: nothing is lost, nothing doubled, no poison left.
 
 use {
-  crate::support::{
-    AT_ONCE, Guarded, Random, Writer, clean, eventually, marks, needle, poison,
-  },
+  crate::support::{AT_ONCE, Guarded, Random, Writer, clean, eventually, marks, needle, poison},
   std::{
     collections::BTreeMap,
     path::Path,

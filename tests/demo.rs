@@ -25,7 +25,8 @@ fn the_demo_shows_the_whole_way() {
     "quarantine approve ",
     "provenance ",
   ] {
-    let at = rest.find(part).unwrap_or_else(|| panic!("`{part}` is not there, or too early:\n{shown}"));
+    let at =
+      rest.find(part).unwrap_or_else(|| panic!("`{part}` is not there, or too early:\n{shown}"));
     rest = &rest[at + part.len()..];
   }
   let after = shown.split("MEMORY.md after").nth(1).unwrap();

@@ -8,7 +8,10 @@ use {
   sha2::{Digest as _, Sha256},
   std::{
     fs::{self, OpenOptions},
-    os::unix::{ffi::OsStrExt as _, fs::{FileExt as _, MetadataExt as _}},
+    os::unix::{
+      ffi::OsStrExt as _,
+      fs::{FileExt as _, MetadataExt as _},
+    },
     path::{Path, PathBuf},
     time::{Duration, Instant},
   },
@@ -52,7 +55,8 @@ impl State {
 
   /// Writes the row about `MEMORY.md` for these bytes, as OpenClaw's tools do before they write.
   fn record(&self, bytes: &[u8]) {
-    let workspace = hex(self.guarded.path("").parent().unwrap().join("workspace").as_os_str().as_bytes());
+    let workspace =
+      hex(self.guarded.path("").parent().unwrap().join("workspace").as_os_str().as_bytes());
     let json = format!(
       r#"{{"version":1,"workspaceKey":"{workspace}","relativePath":"MEMORY.md","fileHash":"{}","originClass":"agent","observedAt":1795231178617}}"#,
       hex(bytes)

@@ -76,8 +76,19 @@ fn the_list_as_programs_see_it() {
   let item = items[0].as_object().unwrap();
   let keys: Vec<&str> = item.keys().map(String::as_str).collect();
   let contract = [
-    "id", "file", "line", "status", "source", "trust", "attestation", "score", "codes",
-    "quarantined_at", "reviewed_at", "reviewed_by", "occurrences",
+    "id",
+    "file",
+    "line",
+    "status",
+    "source",
+    "trust",
+    "attestation",
+    "score",
+    "codes",
+    "quarantined_at",
+    "reviewed_at",
+    "reviewed_by",
+    "occurrences",
   ];
   assert_eq!(keys, contract);
   assert_eq!(item["id"], id.as_str());

@@ -96,7 +96,16 @@ fn a_stream_is_answered_line_by_line() {
   let verdicts: Vec<&str> =
     answers.iter().map(|answer| answer["verdict"].as_str().unwrap_or("error")).collect();
   let expected = [
-    "pass", "error", "quarantine", "error", "error", "error", verdicts[6], "pass", "error", "error",
+    "pass",
+    "error",
+    "quarantine",
+    "error",
+    "error",
+    "error",
+    verdicts[6],
+    "pass",
+    "error",
+    "error",
     "pass",
   ];
   assert_eq!(verdicts, expected);
@@ -113,7 +122,15 @@ fn a_stream_is_answered_line_by_line() {
     assert!((0.0..=1.0).contains(&score) && answer["us"].is_u64(), "{answer}");
     assert!(answer["layers"]["rules"].is_object() && answer["layers"]["model"].is_object());
   }
-  assert_eq!(answers[2]["codes"].as_array().unwrap().iter().filter(|c| *c == "exfiltration-endpoint").count(), 1);
+  assert_eq!(
+    answers[2]["codes"]
+      .as_array()
+      .unwrap()
+      .iter()
+      .filter(|c| *c == "exfiltration-endpoint")
+      .count(),
+    1
+  );
 }
 
 #[test]

@@ -4,9 +4,7 @@
 use {
   crate::{
     guard::memory_of,
-    support::{
-      AT_ONCE, Guarded, NEVER, Writer, block, clean, id, marks, needle, poison, trees,
-    },
+    support::{AT_ONCE, Guarded, NEVER, Writer, block, clean, id, marks, needle, poison, trees},
   },
   std::path::{Path, PathBuf},
 };
@@ -30,7 +28,11 @@ pub(crate) fn assert_guarded(guarded: &Guarded, file: &Path, writer: Writer, n: 
   guarded.settle();
   let found = guarded.read(file);
   assert_eq!(guarded.holding("workspace", &needle(n)), Vec::<PathBuf>::new(), "{context}");
-  assert!(marks::find(&found, clean(n).as_bytes()).is_some(), "{context}:\n{}", marks::show(&found));
+  assert!(
+    marks::find(&found, clean(n).as_bytes()).is_some(),
+    "{context}:\n{}",
+    marks::show(&found)
+  );
   if !is_open {
     marks::assert_marked(&path, &found, &clean(n));
   }
@@ -96,7 +98,11 @@ struct Case {
 }
 
 impl Case {
-  fn new(file: &'static str, before: &'static str, added: impl IntoIterator<Item = String>) -> Self {
+  fn new(
+    file: &'static str,
+    before: &'static str,
+    added: impl IntoIterator<Item = String>,
+  ) -> Self {
     Self { file, before: Some(before), added: added.into_iter().collect(), marked: true }
   }
 
@@ -114,70 +120,77 @@ impl Case {
 fn cases() -> Vec<Case> {
   let line = |text: String, end: &str| format!("{text}{end}");
   vec![
-    Case::new("memory/lf.md", "# Notes\n\n- old\n", [
-      line(clean(0), "\n"),
-      line(poison(0), "\n"),
-    ]),
-    Case::new("memory/crlf.md", "# Notes\r\n\r\n- old\r\n", [
-      line(clean(1), "\r\n"),
-      line(poison(1), "\r\n"),
-    ]),
+    Case::new("memory/lf.md", "# Notes\n\n- old\n", [line(clean(0), "\n"), line(poison(0), "\n")]),
+    Case::new(
+      "memory/crlf.md",
+      "# Notes\r\n\r\n- old\r\n",
+      [line(clean(1), "\r\n"), line(poison(1), "\r\n")],
+    ),
     // The writer knows that there is no line end.
-    Case::new("memory/bare.md", "# Notes\n\n- old", [
-      line(format!("\n{}", clean(2)), ""),
-      line(format!("\n{}", poison(2)), ""),
-      "\n".to_owned(),
-    ]),
+    Case::new(
+      "memory/bare.md",
+      "# Notes\n\n- old",
+      [line(format!("\n{}", clean(2)), ""), line(format!("\n{}", poison(2)), ""), "\n".to_owned()],
+    ),
     // The writer does not know it: the poison begins in the middle of a line.
-    Case::new("memory/glued.md", "# Notes\n\n- old", [
-      line(poison(3), "\n"),
-      line(clean(3), "\n"),
-    ]),
+    Case::new("memory/glued.md", "# Notes\n\n- old", [line(poison(3), "\n"), line(clean(3), "\n")]),
     Case::later("memory/2026-11-22.md", [format!("# Today\n\n{}\n{}\n", clean(4), poison(4))]),
     Case::later("memory/topics/travel/trains.md", [format!("{}\n{}\n", clean(5), poison(5))]),
     Case::later("MEMORY.md", [format!("# Memory\n\n{}\n", clean(6)), line(poison(6), "\n")]),
     // A line that becomes part of the item above it.
-    Case::new("memory/item.md", "# Notes\n\n- old item\n", [
-      format!("  {}\n", poison(7).trim_start_matches("- ")),
-      line(clean(7), "\n"),
-    ]),
+    Case::new(
+      "memory/item.md",
+      "# Notes\n\n- old item\n",
+      [format!("  {}\n", poison(7).trim_start_matches("- ")), line(clean(7), "\n")],
+    ),
     // Everything that follows becomes part of the fence.
-    Case::new("memory/fence.md", "# Notes\n\n```sh\nls\n", [
-      line(clean(8), "\n"),
-      line(poison(8), "\n"),
-    ])
+    Case::new(
+      "memory/fence.md",
+      "# Notes\n\n```sh\nls\n",
+      [line(clean(8), "\n"), line(poison(8), "\n")],
+    )
     .unmarked(),
     // The same with a comment that is never closed.
-    Case::new("memory/comment.md", "# Notes\n\n<!-- to do\n", [
-      line(clean(9), "\n"),
-      line(poison(9), "\n"),
-    ])
+    Case::new(
+      "memory/comment.md",
+      "# Notes\n\n<!-- to do\n",
+      [line(clean(9), "\n"), line(poison(9), "\n")],
+    )
     .unmarked(),
     // A paragraph that grows.
-    Case::new("memory/paragraph.md", "Ann lives in Graz.\n", [
-      format!("{}\n", poison(10).trim_start_matches("- ")),
-      format!("\n{}\n", clean(10)),
-    ]),
-    Case::new("memory/quote.md", "> She said:\n", [
-      format!("> {}\n", poison(11)),
-      format!("\n{}\n", clean(11)),
-    ]),
-    Case::new("memory/table.md", "| who | what |\n|---|---|\n| Ann | trains |\n", [
-      format!("| Bob | {} |\n", poison(12).trim_start_matches("- ")),
-      format!("\n{}\n", clean(12)),
-    ]),
-    Case::new("memory/front.md", "---\ntitle: notes\n---\n\n# Notes\n", [
-      line(clean(13), "\n"),
-      line(poison(13), "\n"),
-    ]),
-    Case::new("memory/bom.md", "\u{feff}# Notes\n\n- old\n", [
-      line(clean(14), "\n"),
-      line(poison(14), "\n"),
-    ]),
-    Case::new("memory/heading.md", "# Notes\n\n- old\n", [
-      format!("\n## News\n\n{}\n", poison(15)),
-      format!("\n## More\n\n{}\n", clean(15)),
-    ]),
+    Case::new(
+      "memory/paragraph.md",
+      "Ann lives in Graz.\n",
+      [format!("{}\n", poison(10).trim_start_matches("- ")), format!("\n{}\n", clean(10))],
+    ),
+    Case::new(
+      "memory/quote.md",
+      "> She said:\n",
+      [format!("> {}\n", poison(11)), format!("\n{}\n", clean(11))],
+    ),
+    Case::new(
+      "memory/table.md",
+      "| who | what |\n|---|---|\n| Ann | trains |\n",
+      [
+        format!("| Bob | {} |\n", poison(12).trim_start_matches("- ")),
+        format!("\n{}\n", clean(12)),
+      ],
+    ),
+    Case::new(
+      "memory/front.md",
+      "---\ntitle: notes\n---\n\n# Notes\n",
+      [line(clean(13), "\n"), line(poison(13), "\n")],
+    ),
+    Case::new(
+      "memory/bom.md",
+      "\u{feff}# Notes\n\n- old\n",
+      [line(clean(14), "\n"), line(poison(14), "\n")],
+    ),
+    Case::new(
+      "memory/heading.md",
+      "# Notes\n\n- old\n",
+      [format!("\n## News\n\n{}\n", poison(15)), format!("\n## More\n\n{}\n", clean(15))],
+    ),
     Case::new("memory/empty.md", "", [line(poison(16), "\n"), line(clean(16), "\n")]),
   ]
 }

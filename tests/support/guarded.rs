@@ -101,7 +101,7 @@ impl Guarded {
     self.spawn();
     self.daemon.as_mut().unwrap().wait_for_log("started");
     let output = self.memfw(&["status", "--wait", PATIENCE]);
-    assert_eq!(output.status, 0, "the daemon does not start: {output:?}\n{}", self.log());
+    assert_eq!(output.status, 0, "the daemon does not start: {output:?}\n{}", self.last_log());
   }
 
   /// Ends the daemon in order.
@@ -123,13 +123,20 @@ impl Guarded {
   #[track_caller]
   pub(crate) fn settle(&self) {
     let output = self.memfw(&["settle", PATIENCE]);
-    assert_eq!(output.status, 0, "it does not settle: {output:?}\n{}", self.log());
+    assert_eq!(output.status, 0, "it does not settle: {output:?}\n{}", self.last_log());
   }
 
   /// What the daemon has logged.
   pub(crate) fn log(&self) -> String {
     let log = self.daemon.as_ref().map(Background::stderr).unwrap_or_default();
     String::from_utf8_lossy(&log).into_owned()
+  }
+
+  /// The last lines of that, for messages.
+  fn last_log(&self) -> String {
+    let log = self.log();
+    let lines: Vec<&str> = log.lines().rev().take(8).collect();
+    lines.into_iter().rev().collect::<Vec<_>>().join("\n")
   }
 
   /// What waits for a person.

@@ -55,9 +55,11 @@ pub(crate) fn assert_well_formed(bytes: &[u8]) {
 /// Whether `text` stands inside a pair of markers.
 pub(crate) fn is_wrapped(bytes: &[u8], text: &str) -> bool {
   let at = find(bytes, text.as_bytes()).expect("the text is not in the file");
-  let last = |mark: &Regex| mark.find_iter(bytes).map(|m| m.end()).take_while(|end| *end <= at).last();
+  let last =
+    |mark: &Regex| mark.find_iter(bytes).map(|m| m.end()).take_while(|end| *end <= at).last();
   let next = |mark: &Regex| mark.find_at(bytes, at).map(|m| m.start());
-  let opened = last(&OPENER).is_some_and(|opened| last(&CLOSER).is_none_or(|closed| closed < opened));
+  let opened =
+    last(&OPENER).is_some_and(|opened| last(&CLOSER).is_none_or(|closed| closed < opened));
   opened && next(&CLOSER).is_some_and(|closed| next(&OPENER).is_none_or(|opened| closed < opened))
 }
 
@@ -157,5 +159,7 @@ fn an_open_fence_is_noticed() {
 #[test]
 #[should_panic(expected = "unpaired")]
 fn an_unclosed_marker_is_noticed() {
-  assert_well_formed(b"<!-- memfw:id=a1b2c3 source=x trust=untrusted ts=2026-11-21T14:32:00Z -->\n- one\n");
+  assert_well_formed(
+    b"<!-- memfw:id=a1b2c3 source=x trust=untrusted ts=2026-11-21T14:32:00Z -->\n- one\n",
+  );
 }
