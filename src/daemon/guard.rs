@@ -14,8 +14,8 @@ use super::{
 };
 use crate::{
   engine::{
-    Consequence, Engine, EngineError, Event, EventKind, HOLD_OFF, Hint, LazyOutcome, Outcome,
-    Target, UNLEASED_AFTER,
+    Consequence, Engine, EngineError, Event, EventKind, Hint, LazyOutcome, Outcome, Target,
+    UNLEASED_AFTER,
   },
   os::{
     RealFs, WatchEvent, Watcher, Workspace, pause,
@@ -235,9 +235,9 @@ impl Guard {
           self.queue.back_off(Kind::Urgent, target.clone(), waiting, now);
           return Ok(());
         }
-        Outcome::HoldOff => {
-          // Once its reader has come, it will be gone in a moment.
-          let due = now + if hint.opened_since_close { READER_PAUSE } else { HOLD_OFF };
+        Outcome::HoldOff(wait) => {
+          // Once the reader has come, it will be gone in a moment.
+          let due = now + if hint.opened_since_close { READER_PAUSE } else { wait };
           self.queue.put_off(Kind::Urgent, target.clone(), waiting, due);
           return Ok(());
         }

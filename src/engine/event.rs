@@ -162,7 +162,7 @@ impl Event {
           code = (!codes.is_empty()).then_some(codes.as_str()),
           score = event.score.map(rounded),
           action = event.action,
-          took_ms,
+          took_ms = took_ms.map(|took| (took * 1e3).round() / 1e3),
           detail = (!event.detail.is_empty()).then_some(event.detail.as_str()),
           "{}", kind.message()
         )

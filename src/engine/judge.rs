@@ -279,10 +279,10 @@ fn without_markers(bytes: &[u8]) -> (Cow<'_, [u8]>, Vec<Range<usize>>) {
     start = span.end;
     let bare = line.trim_ascii();
     let claims = marker::is_bare(bare);
-    if claims || marker::is_neutralised(bare) {
-      if let Some(line) = blanked.to_mut().get_mut(span.clone()) {
-        line.iter_mut().filter(|byte| !byte.is_ascii_whitespace()).for_each(|byte| *byte = b' ');
-      }
+    if (claims || marker::is_neutralised(bare))
+      && let Some(line) = blanked.to_mut().get_mut(span.clone())
+    {
+      line.iter_mut().filter(|byte| !byte.is_ascii_whitespace()).for_each(|byte| *byte = b' ');
     }
     if claims {
       found.push(span);

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use super::{Engine, EngineError, Event, EventKind, MAX_LEASE, Target, judge::Origin, view::View};
+use super::{Engine, EngineError, Event, EventKind, Target, judge::Origin, view::View};
 use crate::{
   memory::ContentHash,
   os::{
@@ -92,7 +92,7 @@ impl<F: Fs> Engine<F> {
       after: &new,
     };
     let op = self.ledger.begin(&image, at)?;
-    if file.leased_for().is_none_or(|age| age > MAX_LEASE) {
+    if !super::lease_anew(file)? {
       self.ledger.finish(op)?;
       return Ok(LazyOutcome::Busy);
     }

@@ -35,7 +35,7 @@ pub use pass::{Hint, Outcome};
 use crate::{
   config::{Config, Owner},
   memory::BlockId,
-  os::{self, Clock, Fs, Rung, TargetRules, WriteLock, random, user},
+  os::{self, Clock, Fs, FsError, MemoryFile, Rung, TargetRules, WriteLock, random, user},
   provenance::AgentRecords,
   store::{self, Ledger},
 };
@@ -48,6 +48,11 @@ pub const UNLEASED_AFTER: Duration = Duration::from_millis(5);
 pub const MAX_LEASE: Duration = Duration::from_millis(500);
 /// How long an agent's verifying read is waited for (FILE-PROTOCOL section 7, measured 0.2-0.6 ms).
 pub const HOLD_OFF: Duration = Duration::from_millis(50);
+/// How long an unfinished last line with poison in it is left to its writer, who may write in pieces and
+/// close the file after each of them; what comes later still goes with the line it continues.
+pub const TAIL_GRACE: Duration = Duration::from_millis(20);
+/// No writer puts a redaction off for longer than this by never finishing a line.
+pub const MAX_TAIL_WAIT: Duration = Duration::from_millis(500);
 /// An incomplete last line counts as complete when the file has not changed for so long and no lease
 /// could be had.
 pub const TAIL_COMPLETE_AFTER: Duration = Duration::from_millis(500);
@@ -56,6 +61,19 @@ pub const WRITE_LOCK_WAIT: Duration = Duration::from_secs(10);
 
 /// Keys of reduced protection in the ledger start with this.
 pub const DEGRADED: &str = "degraded:";
+
+/// Makes sure of a lease that is not about to be too old, where one could be had before; whether it is
+/// held. Between an old lease and a new one others may write: whoever goes on compares first.
+fn lease_anew<M: MemoryFile>(file: &mut M) -> Result<bool, FsError> {
+  if file.leased_for().is_some_and(|age| age <= MAX_LEASE / 2) {
+    return Ok(true);
+  }
+  file.release();
+  match file.try_lease() {
+    Err(FsError::LeaseUnsupported { .. }) => Ok(false),
+    answer => answer,
+  }
+}
 
 /// A stamp as the ledger keeps it.
 pub fn stamp_row(stamp: &os::Stamp) -> store::Stamp {

@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use super::{
-  Engine, EngineError, Event, EventKind, HOLD_OFF, TAIL_COMPLETE_AFTER, Target, UNLEASED_AFTER,
-  judge::Origin, redact::Redacted, view::View,
+  Engine, EngineError, Event, EventKind, HOLD_OFF, MAX_TAIL_WAIT, TAIL_COMPLETE_AFTER, TAIL_GRACE,
+  Target, UNLEASED_AFTER, judge::Origin, redact::Redacted, view::View,
 };
 use crate::{
   detect::{Layer, Verdict},
@@ -47,8 +47,9 @@ pub enum Outcome {
   Busy,
   /// It was processed as far as possible while somebody else has it open: again when they are done.
   HeldOpen,
-  /// An agent's tool is about to verify its write: again within [`HOLD_OFF`].
-  HoldOff,
+  /// An agent's tool is about to verify its write, or a writer has not finished its line: again after
+  /// this time, or when somebody has opened the file.
+  HoldOff(Duration),
   /// It changed under our hands: again at once.
   Changed,
 }
@@ -96,7 +97,7 @@ impl<F: Fs> Engine<F> {
     let outcome = self.process(target, row.as_ref(), &mut file, leased, hint);
     file.release();
     let outcome = outcome?;
-    if matches!(outcome, Outcome::HoldOff | Outcome::HeldOpen) {
+    if matches!(outcome, Outcome::HoldOff(_) | Outcome::HeldOpen) {
       self.hot.insert(target.clone(), file);
     }
     Ok(outcome)
@@ -137,7 +138,12 @@ impl<F: Fs> Engine<F> {
       let plan = view.plan(MarkerMode::None, false, &[]);
       if !plan.redactions.is_empty() {
         if self.must_hold_off(target, &view, quiet, leased, hint) {
-          return Ok(Outcome::HoldOff);
+          return Ok(Outcome::HoldOff(HOLD_OFF));
+        }
+        let unfinished = view.bytes.last() != Some(&b'\n')
+          && plan.redactions.iter().any(|one| one.span.end == view.bytes.len());
+        if unfinished && quiet < TAIL_GRACE && hint.waited < MAX_TAIL_WAIT {
+          return Ok(Outcome::HoldOff(TAIL_GRACE.saturating_sub(quiet)));
         }
         match self.redact(target, file, leased, &view, &plan.redactions, started)? {
           Redacted::Changed => return Ok(Outcome::Changed),

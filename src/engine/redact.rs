@@ -54,8 +54,7 @@ impl<F: Fs> Engine<F> {
     // lease, or none, is as good for the redaction; only the version as a whole has to be read anew.
     let late = leased && file.leased_for().is_none_or(|age| age > MAX_LEASE);
     if late {
-      file.release();
-      file.try_lease()?;
+      super::lease_anew(file)?;
     }
     let changes: Vec<Change<'_>> = redactions
       .iter()

@@ -255,6 +255,8 @@ impl<F: Fs> Engine<F> {
     self.excuse(item, by, reason, restore.placed)?;
     let same_text = line::norm_hash(&plain);
     self.ledger.except(same_text, &item.codes, reason.unwrap_or_default(), at, None)?;
+    // What follows compares with what was read before it writes.
+    super::lease_anew(&mut file)?;
     let written = if restore.is_equal_length() {
       let change = Change {
         offset: restore.offset as u64,
@@ -328,8 +330,10 @@ impl<F: Fs> Engine<F> {
     loop {
       let waited = self.clock.monotonic().saturating_sub(start);
       let outcome = self.pass(target, &Hint { waited, ..Hint::default() })?;
-      let again =
-        matches!(outcome, Outcome::Busy | Outcome::HoldOff | Outcome::Changed | Outcome::HeldOpen);
+      let again = matches!(
+        outcome,
+        Outcome::Busy | Outcome::HoldOff(_) | Outcome::Changed | Outcome::HeldOpen
+      );
       if !again || waited >= PATIENCE {
         return Ok(());
       }

@@ -240,13 +240,17 @@ impl Scan<'_> {
       let gap = at..next.map_or(span.end, |hole| hole.span.start).max(at);
       at = next.map_or(at, |hole| hole.span.end);
       let text = line::slice(self.bytes, gap.clone());
-      let id =
-        placeholder::short_id(text.trim_ascii()).filter(|id| self.known.placeholders.contains(id));
-      all_filled &= id.is_some() || line::is_blank(text);
-      if let Some(id) = id {
-        let before = index.checked_sub(1).and_then(|before| ours.get(before));
-        found
-          .push((firm(before) && firm(next), Hole { span: gap, kind: HoleKind::Placeholder(id) }));
+      let ids = self.known_short_forms(text);
+      all_filled &= !ids.is_empty() || line::is_blank(text);
+      let before = index.checked_sub(1).and_then(|before| ours.get(before));
+      let firm = firm(before) && firm(next);
+      // Each takes the space up to the next one.
+      let ends = ids.iter().skip(1).map(|(at, _)| gap.start + at).chain([gap.end]);
+      let mut start = gap.start;
+      for ((_, id), end) in ids.iter().zip(ends) {
+        let kind = HoleKind::Placeholder(id.clone());
+        found.push((firm, Hole { span: start..end, kind }));
+        start = end;
       }
     }
     let found = found.into_iter().filter(|(firm, _)| all_filled || *firm).map(|(_, hole)| hole);
@@ -254,6 +258,26 @@ impl Scan<'_> {
     if let Some(ours) = self.out.holes.get_mut(first..) {
       ours.sort_by_key(|hole| hole.span.start);
     }
+  }
+
+  /// The short forms, with their offsets, that are all there is in `text`; none where there is more.
+  fn known_short_forms(&self, text: &[u8]) -> Vec<(usize, BlockId)> {
+    let mut found = Vec::new();
+    let mut at = 0;
+    while let Some(rest) = text.get(at..) {
+      at += rest.len() - rest.trim_ascii_start().len();
+      let word = text.get(at..).unwrap_or_default();
+      let length = word.iter().position(u8::is_ascii_whitespace).unwrap_or(word.len());
+      if length == 0 {
+        break;
+      }
+      match placeholder::short_id(word.get(..length).unwrap_or_default()) {
+        Some(id) if self.known.placeholders.contains(&id) => found.push((at, id)),
+        _ => return Vec::new(),
+      }
+      at += length;
+    }
+    found
   }
 
   /// Where nothing but holes and space stands on a line, the holes take all of it, line end included;

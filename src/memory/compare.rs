@@ -220,16 +220,23 @@ impl Pairs {
       return;
     }
     let mut candidates = Vec::new();
-    let mut shared: HashMap<usize, usize> = HashMap::new();
+    // Different lines in common: those that say something, and all. A copy counts once.
+    let mut shared: HashMap<usize, (usize, usize)> = HashMap::new();
+    let mut seen: HashSet<[u8; 8]> = HashSet::new();
     for (at, block) in blocks.iter().enumerate().filter(|(at, _)| self.block_is_free(*at)) {
       shared.clear();
-      for line in block.lines.iter().filter(|line| line.kind == LineKind::Text) {
-        for known in
-          holders.get(&line.hash).filter(|of| of.len() <= MAX_HOLDERS).into_iter().flatten()
-        {
-          *shared.entry(*known).or_default() += 1;
+      seen.clear();
+      for line in block.lines.iter().filter(|line| line.kind != LineKind::Blank) {
+        let of = holders.get(&line.hash).filter(|of| of.len() <= MAX_HOLDERS);
+        if let Some(of) = of.filter(|_| seen.insert(line.hash)) {
+          for known in of {
+            let (telling, all) = shared.entry(*known).or_default();
+            *telling += usize::from(line.kind == LineKind::Text);
+            *all += 1;
+          }
         }
       }
+      shared.retain(|_, (telling, _)| *telling > 0);
       for (&of, &count) in &shared {
         let same_marker = block.marker.is_some()
           && known.get(of).is_some_and(|known| {

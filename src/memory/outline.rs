@@ -37,7 +37,7 @@ impl Outline {
   /// `text` is the file where it is UTF-8; lines start at `start`, behind a byte order mark.
   pub(crate) fn of(bytes: &[u8], text: Option<&str>, start: usize, holes: &[Hole]) -> Self {
     let lines = lines(bytes, text, start, holes);
-    let front = front_matter(bytes, &lines);
+    let front = front_matter(bytes, &lines, holes);
     let tops = structure(bytes, text, holes, &lines, front);
     Self { lines, front, tops }
   }
@@ -95,8 +95,17 @@ fn lines(bytes: &[u8], text: Option<&str>, start: usize, holes: &[Hole]) -> Vec<
 }
 
 /// How many lines at the start are front matter.
-fn front_matter(bytes: &[u8], lines: &[TextLine]) -> usize {
-  let text = |line: &TextLine| line::slice(bytes, line.span.clone()).trim_ascii_end();
+fn front_matter(bytes: &[u8], lines: &[TextLine], holes: &[Hole]) -> usize {
+  let text = |line: &TextLine| -> &[u8] {
+    // Up to the first hole, if nothing but space follows it.
+    let hole = holes.get(line.hole).filter(|_| line.holed).map(|hole| hole.span.clone());
+    let (end, after) = hole.map_or((line.span.end, line.span.end), |hole| (hole.start, hole.end));
+    if line::is_blank(line::slice(bytes, after..line.span.end)) {
+      line::slice(bytes, line.span.start..end).trim_ascii_end()
+    } else {
+      line::slice(bytes, line.span.clone())
+    }
+  };
   if lines.first().is_none_or(|first| text(first) != b"---") {
     return 0;
   }

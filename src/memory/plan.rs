@@ -129,7 +129,8 @@ pub fn plan(
       Action::Quarantine => RedactionKind::Quarantine,
       Action::Neutralise => RedactionKind::Neutralise,
     };
-    for run in fresh_runs(bytes, block, comparison.fates.get(index), facts.known, judged) {
+    for run in fresh_runs(bytes, document, block, comparison.fates.get(index), facts.known, judged)
+    {
       for span in pieces(document, run, kind) {
         let original = line::slice(bytes, span.clone());
         if line::is_blank(original) {
@@ -166,6 +167,7 @@ pub fn plan(
 /// The runs of fresh lines that the findings are about.
 fn fresh_runs(
   bytes: &[u8],
+  document: &Document,
   block: &Block,
   fate: Option<&Fate>,
   known: &[KnownBlock],
@@ -196,7 +198,8 @@ fn fresh_runs(
   }
   if at + 1 == known.len()
     && let Some(old) = known.get(at).and_then(|known| known.lines.last())
-    && block.lines.iter().all(|line| line.hash != old.hash)
+    // A copy of the line elsewhere has been taken for it already.
+    && document.blocks().iter().flat_map(|block| &block.lines).all(|line| line.hash != old.hash)
   {
     for run in &mut runs {
       run.start = joined_at(bytes, run, old.hash).unwrap_or(run.start);

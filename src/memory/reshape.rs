@@ -51,6 +51,14 @@ pub fn reshape(
       SegmentKind::Bom | SegmentKind::Blank => line::slice(bytes, segment.span.clone()).to_vec(),
     };
     out.extend_from_slice(kept);
+    // What a comment of ours held apart must not become one line end.
+    if segment.span.start > 0
+      && bare.last() == Some(&b'\r')
+      && kept.first() == Some(&b'\n')
+      && bytes.get(segment.span.start - 1) != Some(&b'\r')
+    {
+      return None;
+    }
     bare.extend_from_slice(kept);
     while let Some(insert) =
       inserts.next_if(|insert| insert.at == segment.span.end && insert.closes)

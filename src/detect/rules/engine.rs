@@ -31,7 +31,7 @@ pub struct Hit {
   pub rule: usize,
   /// Where.
   pub span: Range<usize>,
-  /// It stands in a quotation or in a report about attacks, and may no longer decide alone.
+  /// It stands in a quotation or in a report about attacks, and is information only.
   pub excused: bool,
 }
 

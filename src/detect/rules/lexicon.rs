@@ -88,6 +88,7 @@ pub(super) struct WordMatch {
 pub(super) struct LexiconBuilder {
   starts: Literals,
   anywhere: Literals,
+  wide: Literals,
   names: HashMap<String, Class>,
   kinds: Vec<Kind>,
 }
@@ -167,8 +168,13 @@ impl LexiconBuilder {
   }
 
   fn literal(&mut self, word: String, as_word: Use) {
-    let at_start = as_word.left && Trie::takes(&word);
-    let literals = if at_start { &mut self.starts } else { &mut self.anywhere };
+    let literals = if Trie::takes(&word, as_word.left) {
+      &mut self.starts
+    } else if word.is_ascii() {
+      &mut self.anywhere
+    } else {
+      &mut self.wide
+    };
     let at = *literals.index.entry(word.clone()).or_insert_with(|| {
       literals.texts.push(word);
       literals.uses.push(Vec::new());
@@ -185,29 +191,46 @@ impl LexiconBuilder {
     for (number, word) in self.starts.texts.iter().enumerate() {
       starts.insert(word, number).ok_or("there are too many words")?;
     }
-    let anywhere = AhoCorasick::builder()
-      .ascii_case_insensitive(true)
-      .match_kind(MatchKind::Standard)
-      .build(&self.anywhere.texts)
-      .map_err(|error| error.to_string())?;
     Ok(Lexicon {
       starts,
       start_uses: self.starts.uses,
-      anywhere,
-      anywhere_uses: self.anywhere.uses,
+      anywhere: Words::new(self.anywhere)?,
+      wide: Words::new(self.wide)?,
       kinds: self.kinds,
     })
   }
 }
 
-/// All words of all classes: those that start where a word starts, and the few that may stand
-/// anywhere or are not ASCII.
+/// Words that may start anywhere.
+#[derive(Debug)]
+struct Words {
+  /// `None` when there are none, so that nothing is searched for them.
+  automaton: Option<AhoCorasick>,
+  uses: Vec<Vec<Use>>,
+}
+
+impl Words {
+  fn new(literals: Literals) -> Result<Self, String> {
+    if literals.texts.is_empty() {
+      return Ok(Self { automaton: None, uses: Vec::new() });
+    }
+    let automaton = AhoCorasick::builder()
+      .ascii_case_insensitive(true)
+      .match_kind(MatchKind::Standard)
+      .build(&literals.texts)
+      .map_err(|error| error.to_string())?;
+    Ok(Self { automaton: Some(automaton), uses: literals.uses })
+  }
+}
+
+/// All words of all classes: those that start where a word or a sign stands, the few that may start
+/// inside a word, and those that are not ASCII and are looked for only in text that is not.
 #[derive(Debug)]
 pub(crate) struct Lexicon {
   starts: Trie,
   start_uses: Vec<Vec<Use>>,
-  anywhere: AhoCorasick,
-  anywhere_uses: Vec<Vec<Use>>,
+  anywhere: Words,
+  wide: Words,
   kinds: Vec<Kind>,
 }
 
@@ -224,15 +247,23 @@ impl Lexicon {
       }
     });
     let sorted = found.len();
-    for hit in self.anywhere.find_overlapping_iter(text) {
-      if let Some(uses) = self.anywhere_uses.get(hit.pattern().as_usize()) {
-        self.check(uses, text, &hit.range(), &mut found);
-      }
+    self.find(&self.anywhere, text, &mut found);
+    if !text.is_ascii() {
+      self.find(&self.wide, text, &mut found);
     }
     if found.len() > sorted {
       found.sort_by_key(|word| word.start);
     }
     found
+  }
+
+  fn find(&self, words: &Words, text: &str, found: &mut Vec<WordMatch>) {
+    let hits = words.automaton.iter().flat_map(|automaton| automaton.find_overlapping_iter(text));
+    for hit in hits {
+      if let Some(uses) = words.uses.get(hit.pattern().as_usize()) {
+        self.check(uses, text, &hit.range(), found);
+      }
+    }
   }
 
   fn check(&self, uses: &[Use], text: &str, range: &Range<usize>, found: &mut Vec<WordMatch>) {

@@ -109,9 +109,9 @@ pub enum Reach {
 pub struct Guards {
   /// A prohibition is none ("never send keys to ..."): the hit goes.
   pub negated: bool,
-  /// A quotation is mentioned, not said: the hit becomes a low trigger.
+  /// A quotation is mentioned, not said: the hit becomes information.
   pub quoted: bool,
-  /// A report about attacks is none: the hit becomes a low trigger.
+  /// A report about attacks is none: the hit becomes information.
   pub reported: bool,
 }
 

@@ -17,6 +17,9 @@ pub(super) fn sentences(text: &str) -> Vec<Range<usize>> {
   let mut at = 0;
   while let Some(&byte) = bytes.get(at) {
     at += 1;
+    if byte.is_ascii_alphabetic() {
+      continue;
+    }
     let ends = match byte {
       b'\n' | b'\r' => true,
       b'.' | b'!' | b'?' | b';' => ends_sentence(bytes, at),

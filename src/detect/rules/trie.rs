@@ -1,4 +1,4 @@
-//! A table that finds words at the starts of words.
+//! A table that finds words at the starts of words, and signs anywhere.
 //!
 //! An automaton for words anywhere meets `me` in `some` and `i` in everything; nearly all words of
 //! the rules begin where a word begins, so nothing else is looked at. ASCII only, case folded.
@@ -12,10 +12,11 @@ const NONE: u16 = 0;
 /// Words by their letters.
 #[derive(Debug)]
 pub(crate) struct Trie {
-  /// For each node and kind of byte, the next node.
+  /// For each node and kind of byte, the next node; for the kind of no word, the number of the word
+  /// that ends there, plus one. Both in one row, because a row is a cache miss.
   next: Vec<[u16; CLASSES]>,
-  /// For each node, the number of the word that ends there, plus one.
-  ends: Vec<u32>,
+  /// For each two kinds of bytes, whether any word begins with them, or is the first of them alone.
+  pairs: Vec<bool>,
 }
 
 /// The kind of a byte: letters of either case are one; zero for bytes of no word.
@@ -70,59 +71,81 @@ static CLASS: [u8; 256] = {
 impl Trie {
   /// An empty one.
   pub(crate) fn new() -> Self {
-    Self { next: vec![[NONE; CLASSES]], ends: vec![0] }
+    Self { next: vec![[NONE; CLASSES]], pairs: vec![false; CLASSES * CLASSES] }
   }
 
-  /// Whether `word` can stand in a trie: ASCII that begins like a word.
-  pub(crate) fn takes(word: &str) -> bool {
-    word.as_bytes().first().is_some_and(|b| is_word(*b)) && word.bytes().all(|b| class(b) != 0)
+  /// Whether `word` can stand in a trie: ASCII that begins with a sign, or like a word when it
+  /// needs an edge on its left.
+  pub(crate) fn takes(word: &str, left_edge: bool) -> bool {
+    let starts = word.as_bytes().first().is_some_and(|b| left_edge || !is_word(*b));
+    starts && word.bytes().all(|b| class(b) != 0)
   }
 
   /// Adds a word; `None` when there is no room.
   pub(crate) fn insert(&mut self, word: &str, number: usize) -> Option<()> {
+    let mut kinds = word.bytes().map(class);
+    let first = kinds.next()? * CLASSES;
+    match kinds.next() {
+      Some(second) => *self.pairs.get_mut(first + second)? = true,
+      None => self.pairs.get_mut(first..first + CLASSES)?.fill(true),
+    }
     let mut node = 0;
     for byte in word.bytes() {
       let way = *self.next.get(node)?.get(class(byte))?;
       node = if way == NONE {
         let new = u16::try_from(self.next.len()).ok()?;
         self.next.push([NONE; CLASSES]);
-        self.ends.push(0);
         *self.next.get_mut(node)?.get_mut(class(byte))? = new;
         usize::from(new)
       } else {
         usize::from(way)
       };
     }
-    *self.ends.get_mut(node)? = u32::try_from(number).ok()? + 1;
+    *self.next.get_mut(node)?.first_mut()? = u16::try_from(number + 1).ok()?;
     Some(())
   }
 
-  /// Calls `found` with number, start and end of every word that starts at the start of a word.
+  /// Calls `found` with number, start and end of every word that starts at the start of a word or
+  /// at a sign.
   pub(crate) fn scan(&self, text: &[u8], mut found: impl FnMut(usize, usize, usize)) {
     let mut inside = false;
+    let mut first = text.first().map_or(0, |byte| kind(*byte));
     for (start, &byte) in text.iter().enumerate() {
+      // Two letters at once: most words of a text end here, without a look at any node.
+      let second = text.get(start + 1).map_or(0, |byte| kind(*byte));
       let word = is_word(byte);
-      if word && !inside {
+      let state: bool = self.pairs.get(first * CLASSES + second).copied().unwrap_or(false);
+      if state && !(word && inside) {
         self.walk(text, start, &mut found);
       }
       inside = word;
+      first = second;
     }
   }
 
+  /// Goes on from `start` as far as there is a way.
   fn walk(&self, text: &[u8], start: usize, found: &mut impl FnMut(usize, usize, usize)) {
-    let mut node = 0;
-    for (at, &byte) in text.iter().enumerate().skip(start) {
-      let kind = CLASS.get(usize::from(byte)).map_or(0, |kind| usize::from(*kind));
-      let way = self.next.get(node).and_then(|ways| ways.get(kind)).copied().unwrap_or(NONE);
-      if way == NONE {
+    let mut row = self.next.first();
+    let mut at = start;
+    while let Some(ways) = row {
+      let [end, ..] = *ways;
+      if end != 0 {
+        found(usize::from(end) - 1, start, at);
+      }
+      let Some(&byte) = text.get(at) else { return };
+      let kind = kind(byte);
+      let way = ways.get(kind).copied().unwrap_or(NONE);
+      if kind == 0 || way == NONE {
         return;
       }
-      node = usize::from(way);
-      if let Some(number) = self.ends.get(node).copied().unwrap_or(0).checked_sub(1) {
-        found(number as usize, start, at + 1);
-      }
+      row = self.next.get(usize::from(way));
+      at += 1;
     }
   }
+}
+
+fn kind(byte: u8) -> usize {
+  CLASS.get(usize::from(byte)).map_or(0, |kind| usize::from(*kind))
 }
 
 /// ASCII letters, digits and the underscore.
@@ -138,12 +161,12 @@ mod tests {
   fn words_are_found_at_the_starts_of_words() {
     let mut trie = Trie::new();
     for (number, word) in ["me", "message", "send", "send to"].into_iter().enumerate() {
-      assert!(Trie::takes(word));
+      assert!(Trie::takes(word, true));
       trie.insert(word, number).unwrap();
     }
     let mut found = Vec::new();
     trie.scan(b"some Message: SEND to me", |number, start, end| found.push((number, start, end)));
     assert_eq!(found, [(0, 5, 7), (1, 5, 12), (2, 14, 18), (3, 14, 21), (0, 22, 24)]);
-    assert!(!Trie::takes(".env") && !Trie::takes("ключ"));
+    assert!(Trie::takes(".env", false) && !Trie::takes("ключ", true) && !Trie::takes("me", false));
   }
 }

@@ -158,3 +158,14 @@ fn openers_that_say_something_else_are_told() {
   let altered = reshape::altered_openers(text.as_bytes(), &document, &tags);
   assert_eq!(altered.first(), Some(&(0..lies.print().len() + 1)));
 }
+
+#[test]
+fn short_forms_do_not_depend_on_id_comments_beside_them() {
+  let known = known(&[1], &[3, 4]);
+  let text = "text <!-- memfw:000001 -->memfw:000003\n";
+  let document = Document::parse(text.as_bytes(), &known);
+  assert!(!kinds(text, &known).contains(&SegmentKind::Placeholder(id(3))), "it would come and go");
+  assert_eq!(document.strip(text.as_bytes()), b"textmemfw:000003\n");
+  let both = kinds(" memfw:000003   memfw:000004 \n", &known);
+  assert_eq!(both, [SegmentKind::Placeholder(id(3)), SegmentKind::Placeholder(id(4))]);
+}
