@@ -6,5 +6,15 @@
   reason = "tests play the agent: they write memory, look at files and wait for processes"
 )]
 
+mod bad_input;
 mod config;
+mod crash;
+mod demo;
+mod guard;
+mod holdoff;
+mod hostile;
+mod review;
+mod scan;
 mod support;
+mod workspaces;
+mod writers;
