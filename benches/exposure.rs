@@ -67,7 +67,8 @@ impl World {
       fs::create_dir_all(temp.path().join(dir)).unwrap();
     }
     let workspace = temp.path().join("workspace");
-    let config = format!("workspaces = [{workspace:?}]\n\n[files]\nidle_ms = 3600000\n");
+    let workspace = workspace.display();
+    let config = format!("workspaces = [\"{workspace}\"]\n\n[files]\nidle_ms = 3600000\n");
     fs::write(temp.path().join("memfw/config/config.toml"), config).unwrap();
     Self { temp, daemon: None }
   }
@@ -216,7 +217,9 @@ fn reference(directory: &Path) {
 }
 
 fn hex(bytes: &[u8]) -> String {
-  Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+  let digits: Vec<String> =
+    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect();
+  digits.concat()
 }
 
 /// OpenClaw's file ledger, empty.

@@ -104,7 +104,7 @@ fn a_file_that_may_not_be_written_is_scanned_and_told() {
   let status = guarded.json(&["status", "--json"]);
   let unguarded = status["unguarded"].as_array().unwrap();
   assert_eq!(unguarded.len(), 1, "{status:#}");
-  assert_eq!(unguarded[0]["file"], guarded.named("memory/twin.md"));
+  assert_eq!(unguarded[0]["file"], Guarded::named("memory/twin.md"));
   assert!(marks::find(&fs::read(&other).unwrap(), needle(1).as_bytes()).is_some());
   eventually("it is flagged", || guarded.listed("flagged").len() == 1);
   guarded.settle();

@@ -1,7 +1,9 @@
 //! The daemon dies at any moment while others write: nothing is lost, nothing doubled, no poison left.
 
 use {
-  crate::support::{AT_ONCE, Guarded, Random, Writer, clean, eventually, marks, needle, poison},
+  crate::support::{
+    AT_ONCE, Guarded, Random, Writer, clean, eventually, marks, needle, pace, poison,
+  },
   std::{
     collections::BTreeMap,
     path::Path,
@@ -33,7 +35,7 @@ fn write(file: &Path, writer: Writer, first: usize, confirmed: &AtomicUsize) {
     let started = Instant::now();
     writer.add(file, format!("{}\n", text(n)).as_bytes());
     confirmed.fetch_add(1, Ordering::SeqCst);
-    std::thread::sleep(PACE.saturating_sub(started.elapsed()));
+    pace(PACE.saturating_sub(started.elapsed()));
   }
 }
 
@@ -56,7 +58,7 @@ fn assert_survives(config: &str, writers: [Writer; 2]) {
       scope.spawn(move || write(&path, writer, at, confirmed));
     }
     while confirmed.load(Ordering::SeqCst) < WRITES {
-      std::thread::sleep(Duration::from_micros(random.below(LIFE_MS * 1000)));
+      pace(Duration::from_micros(random.below(LIFE_MS * 1000)));
       guarded.kill();
       kills += 1;
       guarded.spawn();

@@ -18,8 +18,8 @@ pub(crate) fn trees_in(dir: &Path) -> Vec<PathBuf> {
 /// The memory files of a tree, as memfw's contract names them.
 pub(crate) fn memory_of(tree: &Path) -> Vec<PathBuf> {
   let is_memory = |path: &PathBuf| {
-    let name = path.file_name().unwrap().to_str().unwrap();
-    let markdown = name.ends_with(".md") && !name.starts_with('.');
+    let name = path.file_name().unwrap().as_encoded_bytes();
+    let markdown = name.ends_with(b".md") && !name.starts_with(b".");
     path == Path::new("MEMORY.md") || (path.starts_with("memory") && markdown)
   };
   files_below(tree).into_keys().filter(is_memory).collect()

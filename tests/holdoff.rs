@@ -101,7 +101,9 @@ impl State {
 }
 
 fn hex(bytes: &[u8]) -> String {
-  Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+  let digits: Vec<String> =
+    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect();
+  digits.concat()
 }
 
 /// Waits without giving the processor away, for sleeping is too coarse.

@@ -156,7 +156,8 @@ fn a_line_of_a_megabyte_is_judged() {
 
 #[test]
 fn deep_nesting_and_many_blocks_are_no_trouble() {
-  let deep: String = (0..200).map(|n| format!("{}- level\n", "  ".repeat(n))).collect();
+  let deep: Vec<String> = (0..200).map(|n| format!("{}- level\n", "  ".repeat(n))).collect();
+  let deep = deep.concat();
   let quotes = format!("{} deep\n", ">".repeat(2_000));
   let many = "- one of many\n".repeat(3_000);
   let added = format!("\n{deep}\n{quotes}\n{many}{}\n", poison(1));

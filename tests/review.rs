@@ -92,7 +92,7 @@ fn the_list_as_programs_see_it() {
   ];
   assert_eq!(keys, contract);
   assert_eq!(item["id"], id.as_str());
-  assert_eq!(item["file"], guarded.named("MEMORY.md"));
+  assert_eq!(item["file"], Guarded::named("MEMORY.md"));
   assert_eq!(item["line"], 4);
   assert_eq!(item["status"], "quarantined");
   assert_eq!((&item["source"], &item["trust"]), (&json!("unknown"), &json!("untrusted")));

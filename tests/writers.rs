@@ -40,7 +40,7 @@ pub(crate) fn assert_guarded(guarded: &Guarded, file: &Path, writer: Writer, n: 
   let waiting = guarded.waiting();
   assert!(!waiting.is_empty(), "{context}: nothing waits");
   for item in &waiting {
-    assert_eq!(item["file"], guarded.named(file), "{context}");
+    assert_eq!(item["file"], Guarded::named(file), "{context}");
     assert_eq!(item["status"], "quarantined", "{context}");
   }
   // A writer that closes the file half-way may have its text judged, and taken out, in parts.

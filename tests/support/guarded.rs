@@ -188,7 +188,7 @@ impl Guarded {
   }
 
   /// A file of the workspace as commands name it in their answers.
-  pub(crate) fn named(&self, file: impl AsRef<Path>) -> String {
+  pub(crate) fn named(file: impl AsRef<Path>) -> String {
     format!("[TMP]/workspace/{}", file.as_ref().display())
   }
 

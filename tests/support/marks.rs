@@ -46,7 +46,7 @@ pub(crate) fn assert_well_formed(bytes: &[u8]) {
   marks.extend(CLOSER.find_iter(bytes).map(|m| (m.start(), false)));
   marks.sort_unstable();
   let alternate = marks.iter().enumerate().all(|(at, (_, opens))| *opens == (at % 2 == 0));
-  assert!(alternate && marks.len() % 2 == 0, "unpaired markers in:\n{}", show(bytes));
+  assert!(alternate && marks.len().is_multiple_of(2), "unpaired markers in:\n{}", show(bytes));
   let rest = PLACEHOLDER.replace_all(&strip(bytes), &b""[..]).into_owned();
   let left = Regex::new(r"(?-u)<!-- /?memfw").unwrap();
   assert!(!left.is_match(&rest), "a broken marker in:\n{}", show(bytes));

@@ -14,7 +14,7 @@ mod writers;
 pub(crate) use {
   background::{Background, eventually},
   guarded::{AT_ONCE, Guarded, NEVER, files_below, id},
-  sample::{Random, block, clean, eol, needle, poison, trees},
+  sample::{Random, block, clean, eol, needle, pace, poison, trees},
   writers::Writer,
 };
 

@@ -3,6 +3,7 @@
 use std::{
   hash::{BuildHasher as _, RandomState},
   path::{Path, PathBuf},
+  time::Duration,
 };
 
 /// The variable that gives a failed run's random numbers again.
@@ -42,6 +43,11 @@ pub(crate) fn block(file: &[u8], text: &str) -> Vec<u8> {
 /// The line end of a file.
 pub(crate) fn eol(file: &[u8]) -> &'static str {
   if file.windows(2).any(|pair| pair == b"\r\n") { "\r\n" } else { "\n" }
+}
+
+/// Lets time pass between two things that a test does itself; nothing is waited for.
+pub(crate) fn pace(time: Duration) {
+  std::thread::sleep(time);
 }
 
 /// Random numbers (xorshift64*), whose seed a failing test prints.
