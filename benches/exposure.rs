@@ -20,7 +20,7 @@ use {
   },
   sha2::{Digest as _, Sha256},
   std::{
-    fs::{self, File, OpenOptions},
+    fs::{self, File, Metadata, OpenOptions},
     io::Write as _,
     mem::MaybeUninit,
     os::unix::{
@@ -138,22 +138,22 @@ fn holds_poison(file: &Path) -> bool {
   fs::read(file).unwrap().windows(8).any(|window| window == b"evil.com")
 }
 
-/// Appends and closes; the time of the close.
-fn append(file: &Path, text: &str) -> Instant {
-  let mut open = OpenOptions::new().append(true).open(file).unwrap();
-  open.write_all(text.as_bytes()).unwrap();
+type Stamp = (i64, i64);
+
+/// Closes what was written; the stamp before and the time after.
+fn close(open: File) -> (Stamp, Instant) {
+  let stamp = stamp(&open.metadata().unwrap());
   drop(open);
-  Instant::now()
+  (stamp, Instant::now())
 }
 
-fn stamp(file: &Path) -> (i64, i64) {
-  let found = file.symlink_metadata().unwrap();
+fn stamp(found: &Metadata) -> Stamp {
   (found.mtime(), found.mtime_nsec())
 }
 
 /// How long after `from` somebody else changes the file.
-fn until_changed(file: &Path, written: (i64, i64), from: Instant) -> Duration {
-  while stamp(file) == written {
+fn until_changed(file: &Path, written: Stamp, from: Instant) -> Duration {
+  while stamp(&file.symlink_metadata().unwrap()) == written {
     assert!(from.elapsed() < LIMIT, "the poison was never taken out");
     std::hint::spin_loop();
   }
@@ -164,8 +164,10 @@ fn until_changed(file: &Path, written: (i64, i64), from: Instant) -> Duration {
 fn appends(files: &[PathBuf]) -> Vec<Duration> {
   let times = (0..WRITES).map(|n| {
     let Some(file) = files.get(n % files.len()) else { return LIMIT };
-    let closed = append(file, &poison(n));
-    let time = until_changed(file, stamp(file), closed);
+    let mut open = OpenOptions::new().append(true).open(file).unwrap();
+    open.write_all(poison(n).as_bytes()).unwrap();
+    let (written, closed) = close(open);
+    let time = until_changed(file, written, closed);
     std::thread::sleep(PAUSE);
     assert!(!holds_poison(file), "something else changed the file");
     time
@@ -255,9 +257,7 @@ fn tool_writes(world: &World, database: &Connection, file: &Path) -> Vec<Duratio
       .unwrap();
     let open = OpenOptions::new().write(true).open(file).unwrap();
     open.write_all_at(&bytes, 0).unwrap();
-    drop(open);
-    let closed = Instant::now();
-    let written = stamp(file);
+    let (written, closed) = close(open);
     while closed.elapsed() < READ_BACK {
       std::hint::spin_loop();
     }
