@@ -20,7 +20,7 @@ use {
   },
   sha2::{Digest as _, Sha256},
   std::{
-    fs::{self, File, Metadata, OpenOptions},
+    fs::{self, File, OpenOptions},
     io::Write as _,
     mem::MaybeUninit,
     os::unix::{
@@ -138,22 +138,27 @@ fn holds_poison(file: &Path) -> bool {
   fs::read(file).unwrap().windows(8).any(|window| window == b"evil.com")
 }
 
-type Stamp = (i64, i64);
-
-/// Closes what was written; the stamp before and the time after.
-fn close(open: File) -> (Stamp, Instant) {
-  let stamp = stamp(&open.metadata().unwrap());
+/// Appends and closes; the file's stamp before, for afterwards the daemon may have been quicker than we
+/// are, and the time of the close.
+fn append(file: &Path, text: &str) -> ((i64, i64), Instant) {
+  let mut open = OpenOptions::new().append(true).open(file).unwrap();
+  open.write_all(text.as_bytes()).unwrap();
+  let written = times(&open.metadata().unwrap());
   drop(open);
-  (stamp, Instant::now())
+  (written, Instant::now())
 }
 
-fn stamp(found: &Metadata) -> Stamp {
+fn times(found: &fs::Metadata) -> (i64, i64) {
   (found.mtime(), found.mtime_nsec())
 }
 
+fn stamp(file: &Path) -> (i64, i64) {
+  times(&file.symlink_metadata().unwrap())
+}
+
 /// How long after `from` somebody else changes the file.
-fn until_changed(file: &Path, written: Stamp, from: Instant) -> Duration {
-  while stamp(&file.symlink_metadata().unwrap()) == written {
+fn until_changed(file: &Path, written: (i64, i64), from: Instant) -> Duration {
+  while stamp(file) == written {
     assert!(from.elapsed() < LIMIT, "the poison was never taken out");
     std::hint::spin_loop();
   }
@@ -164,9 +169,7 @@ fn until_changed(file: &Path, written: Stamp, from: Instant) -> Duration {
 fn appends(files: &[PathBuf]) -> Vec<Duration> {
   let times = (0..WRITES).map(|n| {
     let Some(file) = files.get(n % files.len()) else { return LIMIT };
-    let mut open = OpenOptions::new().append(true).open(file).unwrap();
-    open.write_all(poison(n).as_bytes()).unwrap();
-    let (written, closed) = close(open);
+    let (written, closed) = append(file, &poison(n));
     let time = until_changed(file, written, closed);
     std::thread::sleep(PAUSE);
     assert!(!holds_poison(file), "something else changed the file");
@@ -257,7 +260,9 @@ fn tool_writes(world: &World, database: &Connection, file: &Path) -> Vec<Duratio
       .unwrap();
     let open = OpenOptions::new().write(true).open(file).unwrap();
     open.write_all_at(&bytes, 0).unwrap();
-    let (written, closed) = close(open);
+    let written = times(&open.metadata().unwrap());
+    drop(open);
+    let closed = Instant::now();
     while closed.elapsed() < READ_BACK {
       std::hint::spin_loop();
     }

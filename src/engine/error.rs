@@ -15,6 +15,9 @@ pub enum EngineError {
   /// The file system.
   #[error(transparent)]
   Fs(#[from] FsError),
+  /// A file could not be opened for a reason that may pass.
+  #[error("{0}")]
+  Open(OpenError),
   /// Another process of memfw keeps the write lock.
   #[error(transparent)]
   Lock(#[from] LockError),
@@ -62,7 +65,7 @@ impl EngineError {
   /// What follows.
   pub fn consequence(&self) -> Consequence {
     match self {
-      // The next try draws other ids.
+      // Another process was quicker with an id; the next try has others.
       Self::Store(StoreError::RepeatedId { .. }) => Consequence::Retry,
       Self::Store(error) if !error.is_passing() => Consequence::Stop,
       Self::Store(_)
@@ -70,6 +73,7 @@ impl EngineError {
       | Self::Random(_)
       | Self::NoFreeId
       | Self::Fs(_)
+      | Self::Open(_)
       | Self::Root(_) => Consequence::Retry,
       Self::Refused { .. } => Consequence::Skip,
     }
