@@ -26,7 +26,7 @@ use crate::{
   store::{FileRow, FileStatus, Pending},
 };
 
-/// First and longest pause between two tries for a lease within one turn (FILE-PROTOCOL section 3:
+/// First and longest pause between two tries for a lease within one turn (docs/adr/0002:
 /// 0.2 to 5 ms; the loop's timers are no finer than a millisecond, so the first tries are made here).
 const LEASE_PAUSE: Duration = Duration::from_micros(200);
 /// How soon a lease is asked for again while a verifying reader is there (it stays for 0.1 to 0.3 ms;
@@ -50,6 +50,8 @@ pub struct Guard {
   adopting: HashSet<PathBuf>,
   /// Files of that first scan; one that appears meanwhile is no baseline.
   baseline: HashSet<Target>,
+  /// Files of the start-up scan that were not looked at yet.
+  first: HashSet<Target>,
   health: Health,
 }
 
@@ -74,6 +76,7 @@ impl Guard {
       own_opens: HashMap::new(),
       adopting: HashSet::new(),
       baseline: HashSet::new(),
+      first: HashSet::new(),
       health,
     }
   }
@@ -106,6 +109,7 @@ impl Guard {
         self.queue.dirty(Target::new(&row.workspace, rel), now);
       }
     }
+    self.first = self.queue.dirty_targets().cloned().collect();
     Ok(())
   }
 
@@ -117,9 +121,10 @@ impl Guard {
     Ok(last.phase != Phase::Stopped && last.boot != self.health.boot)
   }
 
-  /// Says once, when the queue of the start has been worked off, that everything is guarded.
+  /// Says once, when every file that was there at the start was looked at, that everything is guarded;
+  /// what is written meanwhile is work like any other.
   pub fn finish_start(&mut self) -> Result<bool, DaemonError> {
-    if self.health.phase != Phase::Starting || self.queue.n_dirty() > 0 {
+    if self.health.phase != Phase::Starting || !self.first.is_empty() {
       return Ok(false);
     }
     let at = self.engine.clock().now();
@@ -191,6 +196,7 @@ impl Guard {
       // The files of a workspace that is gone are looked for when it is back.
       Err(EngineError::Root(_)) => {
         self.engine.forget_root(&target.root);
+        self.first.remove(&target);
         self.report(|guard| guard.look_at(&target.root, None));
         Ok(true)
       }
@@ -198,6 +204,7 @@ impl Guard {
         let key = format!("file:{}", crate::engine::event::shown(&target.path()));
         let text = error.to_string();
         self.report(|guard| guard.engine.degrade(&key, &text));
+        self.first.remove(&target);
         let now = self.now();
         self.queue.back_off(kind, target, waiting, now);
         Ok(true)
@@ -244,6 +251,9 @@ impl Guard {
         }
         Outcome::Changed if n_changed < MAX_CHANGED => n_changed += 1,
         Outcome::Busy | Outcome::Changed | Outcome::HeldOpen => {
+          if outcome == Outcome::HeldOpen {
+            self.first.remove(target);
+          }
           self.queue.back_off(Kind::Urgent, target.clone(), waiting, now);
           return Ok(());
         }
@@ -304,6 +314,7 @@ impl Guard {
     self.opened.remove(target);
     self.own_opens.remove(target);
     self.baseline.remove(target);
+    self.first.remove(target);
     let key = format!("file:{}", crate::engine::event::shown(&target.path()));
     self.engine.recovered(&key)
   }

@@ -34,7 +34,7 @@ pub enum Redacted {
 impl<F: Fs> Engine<F> {
   /// Takes the redactions of a plan out of the file.
   ///
-  /// Order (FILE-PROTOCOL section 7): the quarantine rows and the operation are durable before the
+  /// Order (docs/adr/0002): the quarantine rows and the operation are durable before the
   /// first byte is overwritten; each range is compared with what the plan was made from directly
   /// before it is overwritten; the agent's record follows before the lease is released.
   pub(super) fn redact(
