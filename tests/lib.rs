@@ -7,4 +7,5 @@
 )]
 
 mod config;
+mod sim;
 mod support;

@@ -1,0 +1,507 @@
+//! One schedule: a seed decides what the engine is asked to do, by whom it is disturbed, and when it
+//! dies; afterwards everybody finishes, and the oracle judges.
+#![forbid(unsafe_code)]
+
+use std::{
+  cell::RefCell,
+  fs,
+  panic::{AssertUnwindSafe, catch_unwind},
+  path::{Path, PathBuf},
+  rc::Rc,
+  sync::Arc,
+  time::Duration,
+};
+
+use memfw::{
+  config::{Config, Markers},
+  engine::{Consequence, Engine, EngineError, Hint, LazyOutcome, Outcome, Target},
+  os::Rung,
+  provenance::{NoAgent, State},
+  seal::MasterKey,
+  store::{Access, ItemFilter, Ledger},
+};
+
+use super::{
+  clock::{Killed, SimClock},
+  fs::{ROOT, SimFs},
+  oracle::{KEY, Oracle},
+  world::{Control, World},
+};
+
+/// The memory files of a schedule: mostly one, sometimes two.
+const FILES: [&str; 2] = ["MEMORY.md", "memory/2026-03-01.md"];
+/// More rounds than any file needs to settle once nobody writes.
+const ROUNDS: usize = 40;
+
+/// What a schedule did, so that a run can say that it tried something.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Tally {
+  pub(crate) schedules: u64,
+  pub(crate) calls: u64,
+  pub(crate) changes: u64,
+  pub(crate) kills: u64,
+  pub(crate) power_losses: u64,
+  pub(crate) approvals: u64,
+  pub(crate) items: u64,
+}
+
+impl Tally {
+  pub(crate) fn add(&mut self, other: &Self) {
+    self.schedules += other.schedules;
+    self.calls += other.calls;
+    self.changes += other.changes;
+    self.kills += other.kills;
+    self.power_losses += other.power_losses;
+    self.approvals += other.approvals;
+    self.items += other.items;
+  }
+}
+
+/// Runs the schedule of a seed in a directory of its own; the violations, or what was done.
+pub(crate) fn run(
+  seed: u64,
+  control: Control,
+  stage: &Stage,
+  traced: bool,
+) -> Result<Tally, Vec<String>> {
+  let mut schedule = Schedule::new(seed, control, stage, traced);
+  schedule.play();
+  schedule.judge();
+  let world = schedule.world.borrow();
+  schedule.tally.schedules = 1;
+  schedule.tally.calls = world.n_calls;
+  schedule.tally.changes = world.n_changes;
+  let mut found = world.oracle.violations.clone();
+  if found.is_empty() {
+    return Ok(schedule.tally);
+  }
+  if let Some(trace) = &world.trace {
+    found.extend(trace.iter().cloned());
+  }
+  Err(found)
+}
+
+/// A directory for the ledgers of one thread.
+pub(crate) struct Stage {
+  dir: tempfile::TempDir,
+  template: PathBuf,
+}
+
+impl Stage {
+  /// In memory where that can be had: a schedule commits some hundred times.
+  pub(crate) fn new() -> Self {
+    let shm = Path::new("/dev/shm");
+    let builder = || tempfile::Builder::new().prefix("memfw-sim-").to_owned();
+    let dir = builder().tempdir_in(shm).or_else(|_| builder().tempdir()).unwrap();
+    let template = dir.path().join("template.db");
+    drop(open(&template));
+    Self { dir, template }
+  }
+}
+
+fn open(path: &Path) -> Ledger {
+  Ledger::open(path, Access::ReadWrite, Some(MasterKey::new(KEY))).unwrap()
+}
+
+struct Schedule<'a> {
+  world: Rc<RefCell<World>>,
+  clock: Arc<SimClock>,
+  config: Arc<Config>,
+  targets: Vec<Target>,
+  engine: Option<Engine<SimFs>>,
+  stage: &'a Stage,
+  tally: Tally,
+}
+
+impl<'a> Schedule<'a> {
+  fn new(seed: u64, control: Control, stage: &'a Stage, traced: bool) -> Self {
+    let clock = Arc::new(SimClock::new());
+    let ledger = stage.dir.path().join("ledger.db");
+    remove(&ledger);
+    fs::copy(&stage.template, &ledger).unwrap();
+    let oracle = Oracle::new(ledger);
+    let mut world = World::new(seed, control, Arc::clone(&clock), oracle);
+    world.trace = traced.then(Vec::new);
+    let n_files = if world.rng.one_in(5) { 2 } else { 1 };
+    let targets: Vec<Target> = FILES[..n_files]
+      .iter()
+      .map(|name| Target::new(Path::new(ROOT), Path::new(name)))
+      .collect();
+    world.paths = targets.iter().map(Target::path).collect();
+    world.rung = match world.rng.below(10) {
+      0 => Rung::NoLease,
+      1 => Rung::EqualLengthOnly,
+      _ => Rung::Lease,
+    };
+    world.coarse = world.rng.one_in(4);
+    world.intensity = *world.rng.pick(&[2, 4, 8, 16]);
+    world.budget = 2 + world.rng.below(10);
+    let markers = *world.rng.pick(&[Markers::Auto, Markers::Wrap, Markers::Id, Markers::None]);
+    let config = Arc::new(Config { markers, ..Config::default() });
+    let world = Rc::new(RefCell::new(world));
+    let mut this =
+      Self { world, clock, config, targets, engine: None, stage, tally: Tally::default() };
+    this.first_files();
+    this
+  }
+
+  /// What was there before memfw.
+  fn first_files(&mut self) {
+    let mut world = self.world.borrow_mut();
+    let world = &mut *world;
+    for path in world.paths.clone() {
+      if world.rng.one_in(4) {
+        continue;
+      }
+      let n_blocks = if world.rng.one_in(6) { 80 } else { 1 + world.rng.below(8) };
+      let mut text = Vec::new();
+      for _ in 0..n_blocks {
+        text.extend(world.book.block(&mut world.rng, false));
+      }
+      let now = world.now_ns();
+      let fd = world.disk.open(&path, true, false, now).unwrap();
+      let ino = world.disk.ino(fd).unwrap();
+      world.disk.write(ino, 0, &text, now);
+      world.disk.sync(ino, &world.book);
+      world.disk.close(fd);
+    }
+    world.oracle.expected = world.visible();
+  }
+
+  fn play(&mut self) {
+    if self.below(2) == 0 {
+      self.world.borrow_mut().intensity = 0;
+      self.restart(true);
+      let intensity = 2 + self.below(16);
+      self.world.borrow_mut().intensity = intensity;
+    } else {
+      self.restart(false);
+    }
+    let n_actions = 5 + self.below(30);
+    for _ in 0..n_actions {
+      self.act();
+      if !self.world.borrow().oracle.violations.is_empty() {
+        return;
+      }
+    }
+  }
+
+  fn below(&self, n: usize) -> usize {
+    self.world.borrow_mut().rng.below(n)
+  }
+
+  fn any_target(&self) -> Target {
+    self.targets[self.below(self.targets.len())].clone()
+  }
+
+  fn act(&mut self) {
+    let target = self.any_target();
+    match self.below(40) {
+      0..=15 => drop(self.pass(&target)),
+      16..=22 => drop(self.lazy(&target)),
+      23..=26 => {
+        let n = self.below(20);
+        self.world.borrow_mut().run(n);
+      }
+      27..=29 => self.approve(),
+      30 | 31 => self.reject(),
+      32 => {
+        let jump = *self.world.borrow_mut().rng.pick(&[-86_400, -3_600, -1, 1, 3_600, 86_400]);
+        self.world.borrow_mut().say(|| format!("the clock jumps by {jump} s"));
+        self.clock.jump(jump * 1_000_000);
+      }
+      33 => {
+        let calls = 1 + self.below(40);
+        self.world.borrow_mut().fault = calls;
+      }
+      n => self.kill(n >= 37),
+    }
+  }
+
+  /// Arms the fuse, does something until it has burnt down, and starts again.
+  fn kill(&mut self, power: bool) {
+    let calls = 1 + self.below(60) as i64;
+    self.clock.arm(calls);
+    for _ in 0..10 {
+      if self.engine.is_none() {
+        break;
+      }
+      let target = self.any_target();
+      match self.below(8) {
+        0..=3 => drop(self.pass(&target)),
+        4 | 5 => drop(self.lazy(&target)),
+        6 => self.approve(),
+        _ => self.reject(),
+      }
+    }
+    self.clock.arm(0);
+    self.engine = None;
+    self.tally.kills += 1;
+    if power {
+      self.power_loss();
+    }
+    let n = self.below(10);
+    self.world.borrow_mut().run(n);
+    self.restart(false);
+  }
+
+  fn power_loss(&mut self) {
+    self.tally.power_losses += 1;
+    let mut world = self.world.borrow_mut();
+    world.power_loss();
+    if world.control == Control::ForgetfulLedger {
+      world.oracle.forget();
+      let ledger = self.stage.dir.path().join("ledger.db");
+      remove(&ledger);
+      fs::copy(&self.stage.template, &ledger).unwrap();
+    }
+  }
+
+  /// Starts the engine as the daemon does: what was interrupted is ended, then every file is looked
+  /// at. It may be killed in that, too.
+  fn restart(&mut self, adopting: bool) {
+    for attempt in 0.. {
+      self.engine = None;
+      self.world.borrow_mut().say(|| "start".to_owned());
+      if attempt < 3 && self.below(4) == 0 {
+        let calls = 1 + self.below(40) as i64;
+        self.clock.arm(calls);
+      }
+      let dir = self.stage.dir.path();
+      let fs = SimFs { world: Rc::clone(&self.world), clock: Arc::clone(&self.clock) };
+      self.engine = Some(Engine::new(
+        fs,
+        open(&dir.join("ledger.db")),
+        Box::new(NoAgent),
+        Arc::clone(&self.clock) as Arc<_>,
+        Arc::clone(&self.config),
+        dir.to_owned(),
+      ));
+      self.world.borrow_mut().oracle.recovering = true;
+      let recovered = self.ask(Engine::recover);
+      self.world.borrow_mut().oracle.recovering = false;
+      if matches!(recovered, Some(Ok(_))) {
+        for target in self.targets.clone() {
+          let hint = Hint { waited: Duration::from_secs(1), adopting, ..Hint::default() };
+          drop(self.ask(|engine| engine.pass(&target, &hint)));
+        }
+      }
+      self.clock.arm(0);
+      if self.engine.is_some() && matches!(recovered, Some(Ok(_))) {
+        return;
+      }
+      assert!(attempt < 20, "it never starts");
+    }
+  }
+
+  /// Asks the engine for something. `None`: it was killed.
+  fn ask<T>(
+    &mut self,
+    what: impl FnOnce(&mut Engine<SimFs>) -> Result<T, EngineError>,
+  ) -> Option<Result<T, EngineError>> {
+    let mut engine = self.engine.take()?;
+    match catch_unwind(AssertUnwindSafe(|| what(&mut engine))) {
+      Ok(answer) => {
+        self.engine = Some(engine);
+        if let Err(error) = &answer
+          && error.consequence() == Consequence::Stop
+        {
+          let text = format!("the daemon would stop: {error}");
+          self.world.borrow_mut().oracle.violation(text);
+        }
+        Some(answer)
+      }
+      Err(payload) => {
+        drop(engine);
+        if !payload.is::<Killed>() {
+          let text = payload.downcast_ref::<String>().cloned();
+          let text = text.or_else(|| payload.downcast_ref::<&str>().map(|&text| text.to_owned()));
+          self.world.borrow_mut().oracle.violation(format!("panic: {text:?}"));
+        }
+        None
+      }
+    }
+  }
+
+  fn pass(&mut self, target: &Target) -> Option<Result<Outcome, EngineError>> {
+    let waited = Duration::from_millis(if self.below(2) == 0 { 0 } else { 10 });
+    let opened_since_close = self.below(2) == 0;
+    let hint = Hint { waited, opened_since_close, adopting: false };
+    let outcome = self.ask(|engine| engine.pass(target, &hint));
+    self.world.borrow_mut().say(|| format!("pass: {outcome:?}"));
+    outcome
+  }
+
+  fn lazy(&mut self, target: &Target) -> Option<Result<LazyOutcome, EngineError>> {
+    let outcome = self.ask(|engine| engine.lazy(target, Duration::ZERO));
+    self.world.borrow_mut().say(|| format!("lazy: {outcome:?}"));
+    outcome
+  }
+
+  fn approve(&mut self) {
+    let mut items = self.world.borrow_mut().oracle.items();
+    items.retain(|item| item.status.is_waiting() || item.status == State::Rejected);
+    if items.is_empty() {
+      return;
+    }
+    let item = items[self.below(items.len())].clone();
+    let plain = {
+      let mut world = self.world.borrow_mut();
+      let world = &mut *world;
+      let plain = world.oracle.plain(&item);
+      world.oracle.approved.extend(world.book.count(&plain).into_keys());
+      world.say(|| format!("approve {:?}", plain.escape_ascii().to_string()));
+      plain
+    };
+    let answer = self.ask(|engine| engine.approve(item.id.as_str(), "ann", None));
+    self.world.borrow_mut().say(|| format!("approve: {answer:?}"));
+    if !matches!(answer, Some(Ok(_))) {
+      return;
+    }
+    self.tally.approvals += 1;
+    self.holds(&item.path, &plain, "after its approval");
+    // Nobody writes meanwhile, so the next pass finds nothing to do about it.
+    let target = Target::new(Path::new(ROOT), item.path.strip_prefix(ROOT).unwrap());
+    let intensity = std::mem::take(&mut self.world.borrow_mut().intensity);
+    drop(self.pass(&target));
+    drop(self.lazy(&target));
+    self.world.borrow_mut().intensity = intensity;
+    self.holds(&item.path, &plain, "after the pass that follows its approval");
+  }
+
+  /// The exact bytes of an item are in its file, unless a writer was there since the engine wrote.
+  fn holds(&self, path: &Path, plain: &[u8], when: &str) {
+    let mut world = self.world.borrow_mut();
+    let content = world.disk.content(path).unwrap_or_default();
+    let bare = plain.trim_ascii_end();
+    let stands = content.windows(bare.len().max(1)).any(|part| part == bare);
+    if !stands && world.n_changes == world.oracle.changes_at_write {
+      let text = format!("{when}, {:?} does not stand in its file", bare.escape_ascii().to_string());
+      world.oracle.violation(text);
+    }
+  }
+
+  fn reject(&mut self) {
+    let mut items = self.world.borrow_mut().oracle.items();
+    items.retain(|item| item.status.is_waiting());
+    if items.is_empty() {
+      return;
+    }
+    let id = items[self.below(items.len())].id.clone();
+    let answer = self.ask(|engine| engine.reject(id.as_str(), "ann", None));
+    self.world.borrow_mut().say(|| format!("reject: {answer:?}"));
+  }
+
+  /// Everybody finishes; then all must be true.
+  fn judge(&mut self) {
+    {
+      let mut world = self.world.borrow_mut();
+      if !world.oracle.violations.is_empty() {
+        return;
+      }
+      world.say(|| "everybody finishes".to_owned());
+      world.finish();
+      world.intensity = 0;
+      world.fault = 0;
+    }
+    if self.below(2) == 0 || self.engine.is_none() {
+      self.restart(false);
+    }
+    self.settle();
+    if self.engine().ledger().has_open_ops().unwrap() {
+      // A passing error of the file system left it; the next start ends it.
+      self.restart(false);
+      self.settle();
+    }
+    let first = self.state();
+    if self.engine().ledger().has_open_ops().unwrap() {
+      self.world.borrow_mut().oracle.violation("an operation stays open");
+    }
+    {
+      let mut world = self.world.borrow_mut();
+      let world = &mut *world;
+      self.tally.items = world.oracle.items().len() as u64;
+      let visible = world.visible();
+      world.oracle.judge_end(&world.book, &visible);
+      let nul = world.paths.iter().any(|path| world.disk.content(path).is_some_and(|c| c.contains(&0)));
+      if nul && !world.oracle.nul_by_writer {
+        world.oracle.violation("NUL bytes in a file");
+      }
+    }
+    // I4: all files are looked at again as if they had changed.
+    self.restart(false);
+    {
+      let mut world = self.world.borrow_mut();
+      let now = world.now_ns();
+      for path in world.paths.clone() {
+        if let Some(ino) = world.disk.lookup(&path) {
+          world.disk.touch(ino, now + 1);
+        }
+      }
+    }
+    self.settle();
+    if self.state() != first {
+      let text = format!("I4: {:#?}\nbecame {:#?}", first, self.state());
+      self.world.borrow_mut().oracle.violation(text);
+    }
+  }
+
+  fn engine(&self) -> &Engine<SimFs> {
+    self.engine.as_ref().unwrap()
+  }
+
+  /// Files and items, as far as they must not change by themselves.
+  fn state(&self) -> Vec<String> {
+    let world = self.world.borrow();
+    let mut state = Vec::new();
+    for path in &world.paths {
+      let content = world.disk.content(path).unwrap_or_default();
+      state.push(content.escape_ascii().to_string());
+    }
+    let items = self.engine().ledger().items(&ItemFilter::default()).unwrap();
+    for item in items.iter().filter(|item| !item.in_file) {
+      state.push(format!("{} {} {} x{}", item.id, item.n, item.status, item.occurrences));
+    }
+    state
+  }
+
+  /// Passes and lazy passes until there is nothing to do.
+  fn settle(&mut self) {
+    // A file time from the future never counts as old.
+    let ahead = self.world.borrow().disk.latest() / 1000 - self.clock.wall();
+    self.clock.advance(ahead.max(0) + 1_000_000);
+    let mut last = Vec::new();
+    for _ in 0..ROUNDS {
+      self.clock.advance(600_000);
+      last.clear();
+      let mut done = true;
+      for target in self.targets.clone() {
+        let hint = Hint { waited: Duration::from_secs(1), opened_since_close: true, adopting: false };
+        let outcome = self.ask(|engine| engine.pass(&target, &hint));
+        self.world.borrow_mut().say(|| format!("settle: {outcome:?}"));
+        last.push(format!("{outcome:?}"));
+        match outcome {
+          Some(Ok(Outcome::Unchanged { reshape_due: false } | Outcome::Gone)) => {}
+          Some(Ok(Outcome::Unchanged { reshape_due: true })) => {
+            last.push(format!("{:?}", self.lazy(&target)));
+            done = false;
+          }
+          _ => done = false,
+        }
+      }
+      if done {
+        return;
+      }
+    }
+    self.world.borrow_mut().oracle.violation(format!("it never settles: {last:?}"));
+  }
+}
+
+/// Removes a ledger with its log.
+fn remove(ledger: &Path) {
+  for end in ["", "-wal", "-shm"] {
+    let mut name = ledger.as_os_str().to_owned();
+    name.push(end);
+    drop(fs::remove_file(name));
+  }
+}
