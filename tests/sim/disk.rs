@@ -223,10 +223,6 @@ impl Disk {
     }
   }
 
-  pub(crate) fn names(&self) -> impl Iterator<Item = &Path> {
-    self.names.keys().map(PathBuf::as_path)
-  }
-
   /// The latest time that any file carries, in nanoseconds.
   pub(crate) fn latest(&self) -> i64 {
     self.inodes.iter().map(|inode| inode.time_ns).max().unwrap_or(0)

@@ -167,6 +167,8 @@ impl SimFile {
       Some(bytes) => world.disk.write(ino, at, &bytes[..n], now),
       None => world.disk.truncate(ino, at, now),
     }
+    let after = world.disk.inode(ino).data.escape_ascii().to_string();
+    world.say(|| format!("now: {after}"));
     world.oracle.changes_at_write = world.n_changes;
     // What happens to a file that has no name any more is of no interest to anybody.
     if world.disk.lookup(&self.path) == Some(ino) {

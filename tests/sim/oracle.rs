@@ -105,6 +105,24 @@ impl Oracle {
     items.iter().flat_map(|item| book.count(&self.plain(item)).into_keys()).collect()
   }
 
+  /// Whether a line is in quarantine in pieces: the end of one item, whole items, the start of the
+  /// last one. That is what becomes of a line that was written and taken out bit by bit.
+  fn is_sealed_in_pieces(&mut self, text: &[u8]) -> bool {
+    fn goes_on(text: &[u8], plains: &[Vec<u8>]) -> bool {
+      plains.iter().any(|plain| {
+        plain.starts_with(text)
+          || !plain.is_empty()
+            && text.strip_prefix(&plain[..]).is_some_and(|rest| goes_on(rest, plains))
+      })
+    }
+    let items = self.items();
+    let plains: Vec<Vec<u8>> = items.iter().map(|item| self.plain(item)).collect();
+    (1..text.len()).any(|at| {
+      let (head, rest) = text.split_at(at);
+      plains.iter().any(|plain| plain.ends_with(head)) && goes_on(rest, &plains)
+    })
+  }
+
   /// I2 and I3: what the engine may overwrite, and that nothing is lost by it.
   pub(crate) fn judge(&mut self, book: &Book, write: &Write<'_>) {
     let ops: Vec<Op> = self.witness().open_ops().unwrap();
@@ -141,7 +159,10 @@ impl Oracle {
     }
     let sealed = self.sealed(book);
     for line in was.keys().filter(|line| !is.contains_key(line)) {
-      if !sealed.contains(line) && !held.contains(line) {
+      if !sealed.contains(line)
+        && !held.contains(line)
+        && !self.is_sealed_in_pieces(&book.lines[*line as usize].text)
+      {
         self.violation(format!("I1: {} is overwritten and nowhere else", book.show(*line)));
       }
     }
@@ -160,7 +181,8 @@ impl Oracle {
     let expected = self.expected.clone();
     for (&line, &wanted) in &expected {
       let n = visible.get(&line).copied().unwrap_or(0);
-      if n < wanted && !sealed.contains(&line) {
+      let text = &book.lines[line as usize].text;
+      if n < wanted && !sealed.contains(&line) && !self.is_sealed_in_pieces(text) {
         self.violation(format!("I1: {} is lost", book.show(line)));
       }
       if n > wanted {
