@@ -33,12 +33,16 @@ fn number(name: &str) -> Option<u64> {
   env::var(name).ok().map(|text| text.parse().expect(name))
 }
 
+fn traced() -> bool {
+  env::var_os("MEMFW_SIM_TRACE").is_some()
+}
+
 /// Runs schedules on some threads; what was done, and the first failures with their seeds.
 fn schedules(first: u64, n: u64, control: Control) -> (Tally, Vec<(u64, Vec<String>)>) {
   let n_threads = number("MEMFW_SIM_THREADS")
     .unwrap_or_else(|| thread::available_parallelism().map_or(1, |n| n.get() as u64))
     .min(n);
-  let traced = env::var_os("MEMFW_SIM_TRACE").is_some();
+  let traced = traced();
   let results: Vec<_> = thread::scope(|scope| {
     let threads: Vec<_> = (0..n_threads)
       .map(|thread| {
@@ -80,7 +84,7 @@ fn nothing_is_lost_in_any_schedule() {
   println!("{:.0} schedules a second", tally.schedules as f64 / seconds);
   for (seed, found) in &failures {
     println!("MEMFW_SIM_SEED={seed} fails:");
-    for line in found {
+    for line in found.iter().take(if traced() { usize::MAX } else { 5 }) {
       println!("  {line}");
     }
   }
