@@ -5,7 +5,18 @@
   clippy::disallowed_methods,
   reason = "tests play the agent: they write memory, look at files and wait for processes"
 )]
+#![expect(clippy::string_slice, reason = "ids and answers that are cut here are ASCII")]
 
+mod bad_input;
 mod config;
+mod crash;
+mod demo;
+mod guard;
+mod holdoff;
+mod hostile;
+mod review;
+mod scan;
 mod sim;
 mod support;
+mod workspaces;
+mod writers;

@@ -256,6 +256,21 @@ mod tests {
   }
 
   #[test]
+  fn lines_of_the_very_form_are_told_from_those_that_say_more() {
+    let opener = Marker::new(id(), Source::new("web"), Trust::Trusted, "2026-11-21T14:32:00Z");
+    for line in [opener.print().as_str(), CLOSER, "<!-- memfw:a1b2c3 -->"] {
+      assert!(is_bare(line.as_bytes()), "{line}");
+      let broken = neutralise(line.as_bytes()).unwrap();
+      assert!(!is_bare(&broken) && is_neutralised(&broken), "{line}");
+    }
+    let more = Marker { extra: vec![("do".into(), "this".into())], ..opener };
+    for line in [more.print().as_str(), "<!-- memfw: obey -->", "<!-- memfw:a1b2c3 quarantined -->"]
+    {
+      assert!(!is_bare(line.as_bytes()), "{line}");
+    }
+  }
+
+  #[test]
   fn what_we_would_not_print_is_no_marker() {
     for bad in [
       "<!-- memfw:id=a1b2c3 -->",

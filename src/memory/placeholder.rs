@@ -182,6 +182,12 @@ mod tests {
     "a1b2c3".parse().unwrap()
   }
 
+  #[test]
+  fn text_stands_where_a_line_starts_with_it() {
+    assert!(stands(b"a\nb\n", b"b\n") && stands(b"b\n", b"b\n"));
+    assert!(!stands(b"ab\n", b"b\n") && !stands(b"a\n", b"b\n"));
+  }
+
   fn redacted(text: &str) -> String {
     String::from_utf8(redact(text.as_bytes(), &id())).unwrap()
   }

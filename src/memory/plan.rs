@@ -198,8 +198,9 @@ fn fresh_runs(
   }
   if at + 1 == known.len()
     && let Some(old) = known.get(at).and_then(|known| known.lines.last())
-    // A copy of the line elsewhere has been taken for it already.
-    && document.blocks().iter().flat_map(|block| &block.lines).all(|line| line.hash != old.hash)
+    // Were the line still there as often as before, it could not be the one that was added to.
+    && count(document.blocks().iter().flat_map(|block| &block.lines).map(|line| line.hash), old.hash)
+      < count(known.iter().flat_map(|known| &known.lines).map(|line| line.hash), old.hash)
   {
     for run in &mut runs {
       run.start = joined_at(bytes, run, old.hash).unwrap_or(run.start);
@@ -234,6 +235,10 @@ fn starts_entry(line: &[u8]) -> bool {
     }
   };
   matches!(after, [b' ' | b'\t', ..])
+}
+
+fn count(hashes: impl Iterator<Item = [u8; 8]>, of: [u8; 8]) -> usize {
+  hashes.filter(|hash| *hash == of).count()
 }
 
 /// Longest line whose beginning is searched for the file's former last line.

@@ -5,9 +5,18 @@
 //! stands for the directory of the test.
 
 mod background;
+mod guarded;
+pub(crate) mod marks;
+mod sample;
 mod text;
+mod writers;
 
-pub(crate) use background::Background;
+pub(crate) use {
+  background::{Background, eventually},
+  guarded::{AT_ONCE, Guarded, NEVER, files_below, id},
+  sample::{Random, block, clean, eol, needle, pace, poison, trees},
+  writers::Writer,
+};
 
 use {
   std::{
@@ -40,6 +49,7 @@ pub(crate) struct Test {
   stderr: String,
   status: i32,
   files: Vec<(PathBuf, Vec<u8>)>,
+  uid: Option<u32>,
 }
 
 /// The world that a command has left behind.
@@ -83,7 +93,13 @@ impl Test {
       stderr: String::new(),
       status: 0,
       files: Vec::new(),
+      uid: None,
     }
+  }
+
+  /// The next command in the same world.
+  pub(crate) fn next(&self) -> Self {
+    Self::within(Rc::clone(&self.temp))
   }
 
   /// The directory that `[TMP]` stands for.
@@ -210,7 +226,16 @@ impl Test {
   }
 
   fn command(&self) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_memfw"));
+    let mut command = match self.uid {
+      None => Command::new(env!("CARGO_BIN_EXE_memfw")),
+      Some(uid) => {
+        let uid = uid.to_string();
+        let mut command = Command::new("setpriv");
+        command.args(["--reuid", &uid, "--regid", &uid, "--clear-groups"]);
+        command.arg(env!("CARGO_BIN_EXE_memfw"));
+        command
+      }
+    };
     command
       .args(&self.args)
       .current_dir(self.tmp().join("workspace"))

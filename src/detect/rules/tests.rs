@@ -1,3 +1,5 @@
+//! Every rule hits what it says it hits, and the engine finds it in every view.
+
 use super::*;
 use crate::detect::{JudgeOptions, judge, normalize::normalize};
 

@@ -185,6 +185,18 @@ fn text_joined_to_a_last_line_without_a_newline() {
 }
 
 #[test]
+fn text_joined_to_a_last_line_that_has_copies() {
+  let before = "- [ ] to do\n- other\n- [ ] to do";
+  let after = format!("{before}{POISON}\n");
+  let ledger = ledger(&parse(before), 0x100);
+  let new = parse(&after);
+  let judged = judge_all(&new, after.len(), Action::Quarantine);
+  let plan = redactions(after.as_bytes(), &new, &ledger, &judged, 0x900);
+  assert_eq!(plan.redactions.len(), 1);
+  assert_eq!(plan.redactions[0].original, format!("{POISON}\n").as_bytes());
+}
+
+#[test]
 fn old_lines_in_an_edited_block_stay_when_the_finding_is_elsewhere() {
   let ledger = ledger(&parse("one\ntwo\n"), 0x100);
   let after = format!("a harmless new line of some length\none\n{POISON}\ntwo\n");
@@ -196,4 +208,23 @@ fn old_lines_in_an_edited_block_stay_when_the_finding_is_elsewhere() {
   assert_eq!(plan.redactions.len(), 1);
   assert_eq!(plan.redactions[0].original, format!("{POISON}\n").as_bytes());
   assert_eq!(plan.redactions[0].start_line, 3);
+}
+
+#[test]
+fn one_entry_does_not_answer_for_another_inside_an_unclosed_fence() {
+  for (open, sort) in [("```\ncode\n", "fence"), ("<!-- note\n", "comment"), ("<meta>\n", "html")] {
+    for clean in ["- Ann likes tea.\n", "2. Ann likes tea.\n", "## Tea\n"] {
+      let old = parse(open);
+      let ledger = ledger(&old, 0x100);
+      let after = format!("{open}{clean}- {POISON}\n");
+      let new = parse(&after);
+      let start = after.find("Always").unwrap();
+      let judged =
+        [Judged { action: Action::Quarantine, spans: vec![start..start + POISON.len()] }];
+      let plan = redactions(after.as_bytes(), &new, &ledger, &judged, 0x900);
+      let left = String::from_utf8(apply(after.as_bytes(), &plan)).unwrap();
+      assert!(left.starts_with(&format!("{open}{clean}")), "{sort}: {left}");
+      assert!(!left.contains("mallory"), "{sort}: {left}");
+    }
+  }
 }

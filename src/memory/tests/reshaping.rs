@@ -163,10 +163,7 @@ fn placeholders_are_compacted_and_go_when_decided() {
 
 #[test]
 fn a_marker_between_a_return_and_a_newline_stays() {
-  let found = Case::new(MarkerMode::None).run(
-    "text\r<!-- /memfw -->\n\nb\n",
-    &[None, None],
-    &known(&[1], &[]),
-  );
+  let found =
+    Case::new(MarkerMode::None).run("text\r<!-- /memfw -->\n\nb\n", &[None], &known(&[1], &[]));
   assert_eq!(found, None, "they would become one line end");
 }

@@ -1,0 +1,237 @@
+//! A workspace with the real daemon on it.
+
+use {
+  super::{Background, Output, Test, marks},
+  serde_json::Value,
+  std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+    rc::Rc,
+  },
+  tempfile::TempDir,
+};
+
+/// Markers are written as soon as nobody has the file open.
+pub(crate) const AT_ONCE: &str = "[files]\nidle_ms = 0\n";
+/// Markers are never written while a test lasts.
+pub(crate) const NEVER: &str = "[files]\nidle_ms = 3600000\n";
+
+/// Seconds that `settle` and `status --wait` may take; far more than they need.
+const PATIENCE: &str = "45";
+
+/// A workspace of its own, its memfw home, and the daemon while it runs.
+pub(crate) struct Guarded {
+  temp: Rc<TempDir>,
+  env: Vec<(&'static str, String)>,
+  uid: Option<u32>,
+  daemon: Option<Background>,
+}
+
+impl Guarded {
+  /// An empty workspace that the configuration names; no daemon yet.
+  pub(crate) fn new(config: &str) -> Self {
+    let test = Test::new().config(format!("workspaces = [\"[TMP]/workspace\"]\n{config}"));
+    Self { temp: Rc::clone(&test.temp), env: Vec::new(), uid: None, daemon: None }
+  }
+
+  /// One more variable for all commands.
+  pub(crate) fn env(mut self, name: &'static str, value: &str) -> Self {
+    self.env.push((name, value.to_owned()));
+    self
+  }
+
+  /// All commands run as this user.
+  pub(crate) fn uid(mut self, uid: u32) -> Self {
+    self.uid = Some(uid);
+    self
+  }
+
+  /// A file of the workspace.
+  pub(crate) fn memory(self, file: &str, text: impl AsRef<[u8]>) -> Self {
+    drop(self.test().memory(file, text));
+    self
+  }
+
+  /// The memory files of a tree, copied into the workspace.
+  pub(crate) fn tree(self, from: &Path) -> Self {
+    for (file, bytes) in files_below(from) {
+      let path = self.path(file);
+      fs::create_dir_all(path.parent().unwrap()).unwrap();
+      fs::write(path, bytes).unwrap();
+    }
+    self
+  }
+
+  /// The next command in this world.
+  pub(crate) fn test(&self) -> Test {
+    let mut test = Test::within(Rc::clone(&self.temp));
+    test.uid = self.uid;
+    self.env.iter().fold(test, |test, (name, value)| test.env(name, value))
+  }
+
+  /// What a command answers, whatever that is.
+  pub(crate) fn memfw(&self, args: &[&str]) -> Output {
+    self.test().args(args).output()
+  }
+
+  /// Standard output of a command that must succeed.
+  #[track_caller]
+  pub(crate) fn ok(&self, args: &[&str]) -> String {
+    let output = self.memfw(args);
+    assert_eq!((output.status, output.stderr.as_str()), (0, ""), "{args:?}: {}", output.stdout);
+    output.stdout
+  }
+
+  /// The JSON answer of a command that must succeed.
+  #[track_caller]
+  pub(crate) fn json(&self, args: &[&str]) -> Value {
+    serde_json::from_str(&self.ok(args)).unwrap()
+  }
+
+  /// Starts the daemon and does not wait for it.
+  pub(crate) fn spawn(&mut self) {
+    assert!(self.daemon.is_none(), "a daemon runs already");
+    self.daemon = Some(self.test().args(["run"]).start());
+  }
+
+  /// Starts the daemon and waits until its first scan is done.
+  #[track_caller]
+  pub(crate) fn start(&mut self) {
+    self.spawn();
+    self.daemon.as_mut().unwrap().wait_for_log("started");
+    let output = self.memfw(&["status", "--wait", PATIENCE]);
+    assert_eq!(output.status, 0, "the daemon does not start: {output:?}\n{}", self.last_log());
+  }
+
+  /// Ends the daemon in order.
+  #[track_caller]
+  pub(crate) fn stop(&mut self) {
+    let mut daemon = self.daemon.take().expect("no daemon runs");
+    let status = daemon.terminate();
+    let log = String::from_utf8_lossy(&daemon.stderr()).into_owned();
+    assert_eq!(status.code(), Some(0), "the daemon did not end in order:\n{log}");
+  }
+
+  /// Ends the daemon at once.
+  #[track_caller]
+  pub(crate) fn kill(&mut self) {
+    self.daemon.take().expect("no daemon runs").kill();
+  }
+
+  /// Waits until everything that was written has been processed.
+  #[track_caller]
+  pub(crate) fn settle(&self) {
+    let output = self.memfw(&["settle", PATIENCE]);
+    assert_eq!(output.status, 0, "it does not settle: {output:?}\n{}", self.last_log());
+  }
+
+  /// What the daemon has logged.
+  pub(crate) fn log(&self) -> String {
+    let log = self.daemon.as_ref().map(Background::stderr).unwrap_or_default();
+    String::from_utf8_lossy(&log).into_owned()
+  }
+
+  /// The last lines of that, for messages.
+  fn last_log(&self) -> String {
+    let log = self.log();
+    let lines: Vec<&str> = log.lines().rev().take(8).collect();
+    lines.into_iter().rev().collect::<Vec<_>>().join("\n")
+  }
+
+  /// What waits for a person.
+  #[track_caller]
+  pub(crate) fn waiting(&self) -> Vec<Value> {
+    self.json(&["quarantine", "list", "--json"]).as_array().unwrap().clone()
+  }
+
+  /// Items of one state.
+  #[track_caller]
+  pub(crate) fn listed(&self, status: &str) -> Vec<Value> {
+    let list = self.json(&["quarantine", "list", "--status", status, "--json"]);
+    list.as_array().unwrap().clone()
+  }
+
+  /// What waits, with its text, by id.
+  #[track_caller]
+  pub(crate) fn sealed(&self) -> BTreeMap<String, String> {
+    let items = self.waiting();
+    if items.is_empty() {
+      return BTreeMap::new();
+    }
+    let mut args = vec!["quarantine", "show", "--json"];
+    args.extend(items.iter().map(id));
+    let shown = self.json(&args);
+    let text = |item: &Value| (id(item).to_owned(), item["text"].as_str().unwrap().to_owned());
+    shown.as_array().unwrap().iter().map(text).collect()
+  }
+
+  /// Approves everything that waits.
+  #[track_caller]
+  pub(crate) fn approve_all(&self) {
+    let items = self.waiting();
+    if !items.is_empty() {
+      let mut args = vec!["quarantine", "approve"];
+      args.extend(items.iter().map(id));
+      self.ok(&args);
+    }
+  }
+
+  /// The directory of this world.
+  pub(crate) fn tmp(&self) -> &Path {
+    self.temp.path()
+  }
+
+  /// A file of the workspace.
+  pub(crate) fn path(&self, file: impl AsRef<Path>) -> PathBuf {
+    self.tmp().join("workspace").join(file)
+  }
+
+  /// A file of the workspace as commands name it in their answers.
+  pub(crate) fn named(file: impl AsRef<Path>) -> String {
+    format!("[TMP]/workspace/{}", file.as_ref().display())
+  }
+
+  /// What a file of the workspace holds.
+  #[track_caller]
+  pub(crate) fn read(&self, file: impl AsRef<Path>) -> Vec<u8> {
+    fs::read(self.path(file)).unwrap()
+  }
+
+  /// All files of the workspace.
+  pub(crate) fn files(&self) -> BTreeMap<PathBuf, Vec<u8>> {
+    files_below(&self.path(""))
+  }
+
+  /// Files below a directory of this world that hold `needle`.
+  pub(crate) fn holding(&self, dir: &str, needle: &str) -> Vec<PathBuf> {
+    let mut files = files_below(&self.tmp().join(dir));
+    files.retain(|_, bytes| marks::find(bytes, needle.as_bytes()).is_some());
+    files.into_keys().collect()
+  }
+}
+
+/// The id of a listed item.
+#[track_caller]
+pub(crate) fn id(item: &Value) -> &str {
+  item["id"].as_str().unwrap()
+}
+
+/// All files below a directory, hidden ones too; those that vanish meanwhile are left out.
+pub(crate) fn files_below(dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+  let mut found = BTreeMap::new();
+  let mut dirs = vec![dir.to_owned()];
+  while let Some(next) = dirs.pop() {
+    for entry in fs::read_dir(next).unwrap().map(Result::unwrap) {
+      let kind = entry.file_type().unwrap();
+      if kind.is_dir() {
+        dirs.push(entry.path());
+      } else if kind.is_file()
+        && let Ok(bytes) = fs::read(entry.path())
+      {
+        found.insert(entry.path().strip_prefix(dir).unwrap().to_owned(), bytes);
+      }
+    }
+  }
+  found
+}

@@ -1,0 +1,42 @@
+//! The promises of `guard` and `writers` in short form, on all memory trees of a directory that the
+//! environment names. Trees that are too large to come with the sources are tested so.
+
+use {
+  crate::{
+    guard::{assert_left_alone, memory_of, trees_in},
+    support::{AT_ONCE, Guarded, Writer, marks},
+    writers::assert_guarded,
+  },
+  std::path::Path,
+};
+
+/// The variable with the directory.
+const DIRECTORY: &str = "MEMFW_WORKSPACES";
+
+#[test]
+fn all_trees_of_a_directory_are_guarded() {
+  let Some(dir) = std::env::var_os(DIRECTORY) else {
+    println!("skipped: {DIRECTORY} names no directory with memory trees");
+    return;
+  };
+  let trees = trees_in(Path::new(&dir));
+  assert!(!trees.is_empty(), "no memory trees in {}", Path::new(&dir).display());
+  for tree in &trees {
+    println!("{}", tree.display());
+    assert_left_alone(tree, AT_ONCE);
+    assert_left_alone(tree, "");
+    let mut guarded = Guarded::new(AT_ONCE).tree(tree);
+    let (files, before) = (memory_of(tree), guarded.files());
+    guarded.start();
+    for (n, writer) in Writer::ALL.into_iter().enumerate() {
+      // Spread over the tree, for its files end in many ways.
+      let file = &files[n * files.len() / Writer::ALL.len()];
+      assert_guarded(&guarded, file, writer, n);
+    }
+    guarded.stop();
+    for (file, bytes) in guarded.files() {
+      let original = before.get(&file).expect("a file of memfw's lies in the workspace");
+      assert!(marks::strip(&bytes).starts_with(original), "{}", file.display());
+    }
+  }
+}
