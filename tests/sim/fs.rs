@@ -174,7 +174,8 @@ impl SimFile {
     if world.disk.lookup(&self.path) == Some(ino) {
       let after = world.disk.inode(ino).data.clone();
       let (path, before, after) = (&*self.path, &before[..], &after[..]);
-      world.oracle.judge(&world.book, &Write { path, leased, at, bytes, before, after });
+      let rung = world.rung;
+      world.oracle.judge(&world.book, &Write { path, leased, rung, at, bytes, before, after });
     }
   }
 

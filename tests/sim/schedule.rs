@@ -75,6 +75,12 @@ pub(crate) fn run(
   if found.is_empty() {
     return Ok(schedule.tally);
   }
+  found.push(format!(
+    "({:?}, markers {:?}{})",
+    world.rung,
+    schedule.config.markers,
+    if world.coarse { ", coarse file times" } else { "" }
+  ));
   if let Some(trace) = &world.trace {
     found.extend(trace.iter().cloned());
   }
@@ -133,7 +139,7 @@ impl<'a> Schedule<'a> {
       1 => Rung::EqualLengthOnly,
       _ => Rung::Lease,
     };
-    world.coarse = world.rng.one_in(4);
+    world.coarse = world.rng.one_in(4) && std::env::var_os("NOCOARSE").is_none();
     world.intensity = *world.rng.pick(&[2, 4, 8, 16]);
     world.budget = 2 + world.rng.below(10);
     let markers = *world.rng.pick(&[Markers::Auto, Markers::Wrap, Markers::Id, Markers::None]);
@@ -349,7 +355,9 @@ impl<'a> Schedule<'a> {
       let mut world = self.world.borrow_mut();
       let world = &mut *world;
       let plain = world.oracle.plain(&item);
-      world.oracle.approved.extend(world.book.count(&plain).into_keys());
+      let id = item.id.as_str();
+      let lines = world.book.count(&plain).into_keys();
+      world.oracle.approved.extend(lines.map(|line| (line, id.to_owned())));
       world.say(|| format!("approve {:?}", plain.escape_ascii().to_string()));
       plain
     };
@@ -359,28 +367,33 @@ impl<'a> Schedule<'a> {
       return;
     }
     self.tally.approvals += 1;
-    self.holds(&item.path, &plain, "after its approval");
+    if !self.holds(&item.path, &plain, "after its approval") {
+      return;
+    }
     // Nobody writes meanwhile, so the next pass finds nothing to do about it.
     let target = Target::new(Path::new(ROOT), item.path.strip_prefix(ROOT).unwrap());
     let intensity = std::mem::take(&mut self.world.borrow_mut().intensity);
     drop(self.pass(&target));
     drop(self.lazy(&target));
     self.world.borrow_mut().intensity = intensity;
-    self.holds(&item.path, &plain, "after the pass that follows its approval");
+    let _ = self.holds(&item.path, &plain, "after the pass that follows its approval");
   }
 
-  /// The exact bytes of an item are in its file, unless a writer was there since the engine wrote.
-  fn holds(&self, path: &Path, plain: &[u8], when: &str) {
+  /// The exact bytes of an item are in its file, unless a writer was there since the engine wrote;
+  /// whether that can be said.
+  fn holds(&self, path: &Path, plain: &[u8], when: &str) -> bool {
     let mut world = self.world.borrow_mut();
     let content = world.disk.content(path).unwrap_or_default();
     let bare = plain.trim_ascii_end();
     // An id comment may stand at the end of a line.
     let lines = bare.split(|byte| matches!(byte, b'\r' | b'\n')).filter(|line| !line.is_empty());
     let stands = lines.clone().all(|line| content.windows(line.len()).any(|part| part == line));
-    if !stands && world.n_changes == world.oracle.changes_at_write {
+    let undisturbed = world.n_changes == world.oracle.changes_at_write;
+    if !stands && undisturbed {
       let text = format!("{when}, {:?} does not stand in its file", bare.escape_ascii().to_string());
       world.oracle.violation(text);
     }
+    undisturbed
   }
 
   fn reject(&mut self) {
