@@ -138,17 +138,22 @@ fn holds_poison(file: &Path) -> bool {
   fs::read(file).unwrap().windows(8).any(|window| window == b"evil.com")
 }
 
-/// Appends and closes; the time of the close.
-fn append(file: &Path, text: &str) -> Instant {
+/// Appends and closes; the file's stamp before, for afterwards the daemon may have been quicker than we
+/// are, and the time of the close.
+fn append(file: &Path, text: &str) -> ((i64, i64), Instant) {
   let mut open = OpenOptions::new().append(true).open(file).unwrap();
   open.write_all(text.as_bytes()).unwrap();
+  let written = times(&open.metadata().unwrap());
   drop(open);
-  Instant::now()
+  (written, Instant::now())
+}
+
+fn times(found: &fs::Metadata) -> (i64, i64) {
+  (found.mtime(), found.mtime_nsec())
 }
 
 fn stamp(file: &Path) -> (i64, i64) {
-  let found = file.symlink_metadata().unwrap();
-  (found.mtime(), found.mtime_nsec())
+  times(&file.symlink_metadata().unwrap())
 }
 
 /// How long after `from` somebody else changes the file.
@@ -164,8 +169,8 @@ fn until_changed(file: &Path, written: (i64, i64), from: Instant) -> Duration {
 fn appends(files: &[PathBuf]) -> Vec<Duration> {
   let times = (0..WRITES).map(|n| {
     let Some(file) = files.get(n % files.len()) else { return LIMIT };
-    let closed = append(file, &poison(n));
-    let time = until_changed(file, stamp(file), closed);
+    let (written, closed) = append(file, &poison(n));
+    let time = until_changed(file, written, closed);
     std::thread::sleep(PAUSE);
     assert!(!holds_poison(file), "something else changed the file");
     time
@@ -255,9 +260,9 @@ fn tool_writes(world: &World, database: &Connection, file: &Path) -> Vec<Duratio
       .unwrap();
     let open = OpenOptions::new().write(true).open(file).unwrap();
     open.write_all_at(&bytes, 0).unwrap();
+    let written = times(&open.metadata().unwrap());
     drop(open);
     let closed = Instant::now();
-    let written = stamp(file);
     while closed.elapsed() < READ_BACK {
       std::hint::spin_loop();
     }

@@ -62,7 +62,7 @@ impl EngineError {
   /// What follows.
   pub fn consequence(&self) -> Consequence {
     match self {
-      // The next try draws other ids.
+      // Another process was quicker with an id; the next try has others.
       Self::Store(StoreError::RepeatedId { .. }) => Consequence::Retry,
       Self::Store(error) if !error.is_passing() => Consequence::Stop,
       Self::Store(_)

@@ -21,7 +21,7 @@ pub mod view;
 
 use std::{
   cell::RefCell,
-  collections::{HashMap, HashSet},
+  collections::HashMap,
   path::{Path, PathBuf},
   sync::Arc,
   time::Duration,
@@ -59,6 +59,8 @@ pub const TAIL_COMPLETE_AFTER: Duration = Duration::from_millis(500);
 /// How long another process of memfw may hold the write lock before we give up.
 pub const WRITE_LOCK_WAIT: Duration = Duration::from_secs(10);
 
+/// How many ids are drawn at a time.
+const SPARE_IDS: usize = 256;
 /// Keys of reduced protection in the ledger start with this.
 pub const DEGRADED: &str = "degraded:";
 
@@ -118,8 +120,8 @@ pub struct Engine<F: Fs> {
   roots: HashMap<PathBuf, (F::Root, Rung)>,
   /// Files that were opened and could not be leased yet: opening again would wake ourselves.
   hot: HashMap<Target, F::File>,
-  /// Ids that were handed out and may not stand in the ledger yet.
-  handed_out: RefCell<HashSet<BlockId>>,
+  /// Ids that nothing in the ledger had when they were drawn.
+  spare_ids: RefCell<Vec<BlockId>>,
   /// Targets that were opened since the last [`Engine::take_opens`].
   opens: Vec<Target>,
   /// memfw's data directory, where the lock is.
@@ -145,7 +147,7 @@ impl<F: Fs> Engine<F> {
       config,
       roots: HashMap::new(),
       hot: HashMap::new(),
-      handed_out: RefCell::default(),
+      spare_ids: RefCell::default(),
       opens: Vec::new(),
       data,
     }
@@ -261,15 +263,26 @@ impl<F: Fs> Engine<F> {
     Ok(WriteLock::acquire(&self.data, WRITE_LOCK_WAIT)?)
   }
 
-  /// A fresh id that nothing in the ledger has, longer where short ones are taken.
+  /// A fresh id that nothing in the ledger has. They are drawn and looked up many at a time, for a first
+  /// scan needs one for every block.
   fn new_id(&self) -> Result<BlockId, EngineError> {
+    if let Some(id) = self.spare_ids.borrow_mut().pop() {
+      return Ok(id);
+    }
     for digits in crate::memory::id::MIN_ID_DIGITS..=crate::memory::id::MAX_ID_DIGITS {
-      for _ in 0..8 {
-        let id = BlockId::from_random(random::array()?, digits);
-        if !self.handed_out.borrow().contains(&id) && !self.ledger.id_taken(id.as_str())? {
-          self.handed_out.borrow_mut().insert(id.clone());
-          return Ok(id);
-        }
+      let mut drawn = Vec::with_capacity(SPARE_IDS);
+      for _ in 0..SPARE_IDS {
+        drawn.push(BlockId::from_random(random::array()?, digits));
+      }
+      drawn.sort_unstable();
+      drawn.dedup();
+      let taken = self.ledger.ids_taken(&drawn)?;
+      drawn.retain(|id| !taken.contains(id));
+      // Longer ids where half of the short ones are taken.
+      if drawn.len() > SPARE_IDS / 2 {
+        let id = drawn.pop();
+        self.spare_ids.replace(drawn);
+        return id.ok_or(EngineError::NoFreeId);
       }
     }
     Err(EngineError::NoFreeId)

@@ -58,7 +58,6 @@ impl<F: Fs> Engine<F> {
   /// Processes one file. Errors concern the ledger or the machine, never the text.
   pub fn pass(&mut self, target: &Target, hint: &Hint) -> Result<Outcome, EngineError> {
     let path = target.path();
-    self.handed_out.borrow_mut().clear();
     let stamp = self.stamp(target)?;
     let row = self.ledger.file(&path)?;
     let Some(stamp) = stamp else { return self.vanished(target, row.as_ref()) };

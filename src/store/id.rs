@@ -1,6 +1,8 @@
 //! From what a person types to one id.
 #![forbid(unsafe_code)]
 
+use std::collections::HashSet;
+
 use rusqlite::Connection;
 
 use super::{Ledger, StoreError, column, error::Fault, item};
@@ -17,6 +19,18 @@ impl Ledger {
   /// Whether a new block or item cannot have this id.
   pub fn id_taken(&self, id: &str) -> Result<bool, StoreError> {
     self.read(|conn| item::taken(conn, id))
+  }
+
+  /// Which of these ids a new block or item cannot have.
+  pub fn ids_taken(&self, ids: &[BlockId]) -> Result<HashSet<BlockId>, StoreError> {
+    let list = serde_json::Value::from_iter(ids.iter().map(BlockId::as_str)).to_string();
+    self.read(|conn| {
+      let mut statement = conn.prepare_cached(
+        "SELECT id FROM block WHERE id IN (SELECT value FROM json_each(?1))
+         UNION SELECT id FROM quarantine WHERE id IN (SELECT value FROM json_each(?1))",
+      )?;
+      Ok(column::ids(&mut statement, [&list])?.into_iter().collect())
+    })
   }
 
   /// The block whose id starts so, in its file or gone.

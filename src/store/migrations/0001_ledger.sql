@@ -52,8 +52,7 @@ CREATE TABLE block (
   gone_at INTEGER
 ) STRICT;
 
-CREATE INDEX block_present ON block (file) WHERE present = 1;
-CREATE INDEX block_gone ON block (file) WHERE present = 0;
+CREATE INDEX block_file ON block (file, present);
 CREATE INDEX block_listed ON block (state) WHERE state = 'flagged' OR reviewed_at IS NOT NULL;
 
 CREATE TABLE revision (
