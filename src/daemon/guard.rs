@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
   engine::{
-    Consequence, Engine, EngineError, Event, EventKind, Hint, LazyOutcome, Outcome, Target,
+    Consequence, Engine, EngineError, Event, EventKind, Hint, LazyOutcome, Outcome, RACY, Target,
     UNLEASED_AFTER,
   },
   os::{
@@ -241,7 +241,10 @@ impl Guard {
           self.queue.put_off(Kind::Urgent, target.clone(), waiting, due);
           return Ok(());
         }
-        Outcome::Done { reshape_due } | Outcome::Unchanged { reshape_due } => {
+        Outcome::Done { reshape_due, recheck } | Outcome::Unchanged { reshape_due, recheck } => {
+          if recheck {
+            self.queue.dirty(target.clone(), now + RACY);
+          }
           self.calm(target)?;
           if reshape_due {
             self.queue.reshape(target.clone(), now + self.engine.config().reshape_idle);
@@ -259,7 +262,7 @@ impl Guard {
   fn lazy(&mut self, target: &Target, waiting: Waiting) -> Result<(), EngineError> {
     if self.queue.is_dirty(target) {
       let idle = self.engine.config().reshape_idle;
-      let due = self.now() + idle.max(LEASE_PAUSE);
+      let due = self.now() + idle.max(RACY);
       self.queue.reshape(target.clone(), due);
       return Ok(());
     }

@@ -15,6 +15,9 @@ pub enum EngineError {
   /// The file system.
   #[error(transparent)]
   Fs(#[from] FsError),
+  /// A file could not be opened for a reason that may pass.
+  #[error("{0}")]
+  Open(OpenError),
   /// Another process of memfw keeps the write lock.
   #[error(transparent)]
   Lock(#[from] LockError),
@@ -70,6 +73,7 @@ impl EngineError {
       | Self::Random(_)
       | Self::NoFreeId
       | Self::Fs(_)
+      | Self::Open(_)
       | Self::Root(_) => Consequence::Retry,
       Self::Refused { .. } => Consequence::Skip,
     }

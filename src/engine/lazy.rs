@@ -76,6 +76,9 @@ impl<F: Fs> Engine<F> {
     if row.as_ref().and_then(|row| row.hash) != Some(view.hash)
       || view.judgements.iter().any(Option::is_some)
     {
+      // The stamp did not tell it, so it must not vouch for the file any longer.
+      let at = self.now();
+      self.ledger.set_stamp(&path, None, None, at)?;
       return Ok(LazyOutcome::Dirty);
     }
     let at = self.now();
@@ -115,7 +118,7 @@ impl<F: Fs> Engine<F> {
       note: None,
       blocks: &rows,
       adopted: true,
-      pending: Pending::NONE,
+      pending: if stamp.is_settled(at) { Pending::NONE } else { Pending::RETRY },
       marker_mode: mode.as_str(),
       events: &[event.row()],
       at,

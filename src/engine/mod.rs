@@ -56,6 +56,9 @@ pub const MAX_TAIL_WAIT: Duration = Duration::from_millis(500);
 /// An incomplete last line counts as complete when the file has not changed for so long and no lease
 /// could be had.
 pub const TAIL_COMPLETE_AFTER: Duration = Duration::from_millis(500);
+/// How young a stamp may not be to be trusted (FILE-PROTOCOL section 5: before Linux 6.13 file times
+/// advance by 1 to 10 ms).
+pub const RACY: Duration = Duration::from_millis(20);
 /// How long another process of memfw may hold the write lock before we give up.
 pub const WRITE_LOCK_WAIT: Duration = Duration::from_secs(10);
 

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
   detect::{Layer, Verdict},
-  memory::MarkerMode,
+  memory::{ContentHash, MarkerMode},
   os::{Fs, FsError, MemoryFile, OpenError, Refusal, Stamp, Touch},
   provenance::Standing,
   store::{FileRow, FileStatus, Pending, ScanRecord},
@@ -33,11 +33,15 @@ pub enum Outcome {
   Unchanged {
     /// Markers or placeholders are to be renewed when the file is idle.
     reshape_due: bool,
+    /// The stamp is too young to be trusted: look again after [`super::RACY`].
+    recheck: bool,
   },
   /// Processed. Whether the lazy pass has work there.
   Done {
     /// Markers or placeholders are to be renewed when the file is idle.
     reshape_due: bool,
+    /// The stamp is too young to be trusted: look again after [`super::RACY`].
+    recheck: bool,
   },
   /// There is no such file any more.
   Gone,
@@ -61,14 +65,14 @@ impl<F: Fs> Engine<F> {
     let stamp = self.stamp(target)?;
     let row = self.ledger.file(&path)?;
     let Some(stamp) = stamp else { return self.vanished(target, row.as_ref()) };
-    if let Some(outcome) = unchanged(row.as_ref(), &stamp) {
+    if let Some(outcome) = self.unchanged(row.as_ref(), &stamp) {
       self.hot.remove(target);
       return Ok(outcome);
     }
     let _writing = self.lock()?;
     // The other process may have finished this file while we waited for the lock.
     let row = self.ledger.file(&path)?;
-    if let Some(outcome) = unchanged(row.as_ref(), &stamp) {
+    if let Some(outcome) = self.unchanged(row.as_ref(), &stamp) {
       self.hot.remove(target);
       return Ok(outcome);
     }
@@ -76,7 +80,7 @@ impl<F: Fs> Engine<F> {
       Some(file) if file.stamp()?.ino == stamp.ino => file,
       _ => match self.open(target)? {
         Ok(file) => file,
-        Err(refusal) => return self.refused(target, row.as_ref(), &stamp, &refusal),
+        Err(refusal) => return self.refused(target, row.as_ref(), &stamp, refusal),
       },
     };
     let leased = match file.access() {
@@ -127,6 +131,12 @@ impl<F: Fs> Engine<F> {
     if !leased && quiet < TAIL_COMPLETE_AFTER && (bytes.is_empty() || bytes.last() != Some(&b'\n'))
     {
       return Ok(Outcome::Busy);
+    }
+    let hash = ContentHash::of(&bytes);
+    if let Some(row) = row.filter(|row| {
+      leased && row.status == FileStatus::Watched && row.hash == Some(hash) && row.note.is_none()
+    }) {
+      return self.same_version(target, row, &before);
     }
     let adopting = hint.adopting && row.is_none_or(|row| row.adopted_at.is_none());
     let origin = if adopting { Origin::baseline() } else { Origin::unknown() };
@@ -212,6 +222,9 @@ impl<F: Fs> Engine<F> {
         events.push(Event::new(EventKind::Unguarded).path(&path).detail(note.clone()));
       }
     }
+    let recheck = !stamp.is_settled(at);
+    let pending = if reshape.is_some() { Pending::RESHAPE } else { Pending::NONE };
+    let pending = if recheck { pending | Pending::RETRY } else { pending };
     let event_rows: Vec<_> = events.iter().map(Event::row).collect();
     self.ledger.record(&ScanRecord {
       path: &path,
@@ -222,7 +235,7 @@ impl<F: Fs> Engine<F> {
       note: note.as_deref(),
       blocks: &rows,
       adopted: true,
-      pending: if reshape.is_some() { Pending::RESHAPE } else { Pending::NONE },
+      pending,
       marker_mode: mode.as_str(),
       events: &event_rows,
       at,
@@ -233,7 +246,7 @@ impl<F: Fs> Engine<F> {
     if !settled {
       return Ok(Outcome::HeldOpen);
     }
-    Ok(Outcome::Done { reshape_due: reshape.is_some() })
+    Ok(Outcome::Done { reshape_due: reshape.is_some(), recheck })
   }
 
   /// An agent's own tool writes its record, then the file, then reads it back and compares. Poison
@@ -253,6 +266,34 @@ impl<F: Fs> Engine<F> {
     self.agent.standing(&target.root, &target.rel) == (Standing::Recorded { hash: view.hash })
   }
 
+  /// What there is to say when the ledger knows this stamp. A stamp that was taken right after a change
+  /// may be that of a later change, too, where file times are coarse: it counts once it was looked at
+  /// again.
+  fn unchanged(&self, row: Option<&FileRow>, stamp: &Stamp) -> Option<Outcome> {
+    let row = row.filter(|row| row.stamp == Some(super::stamp_row(stamp)))?;
+    let recheck = row.pending.contains(Pending::RETRY);
+    if recheck && stamp.is_settled(self.now()) {
+      return None;
+    }
+    Some(Outcome::Unchanged { reshape_due: row.pending.contains(Pending::RESHAPE), recheck })
+  }
+
+  /// The version that the ledger knows, read again: only its stamp is new.
+  fn same_version(
+    &mut self,
+    target: &Target,
+    row: &FileRow,
+    stamp: &Stamp,
+  ) -> Result<Outcome, EngineError> {
+    let at = self.now();
+    let recheck = !stamp.is_settled(at);
+    let reshape = row.pending.without(Pending::RETRY);
+    let pending = if recheck { reshape | Pending::RETRY } else { reshape };
+    self.ledger.set_stamp(&target.path(), Some(super::stamp_row(stamp)), row.hash, at)?;
+    self.ledger.set_pending(&target.path(), pending)?;
+    Ok(Outcome::Done { reshape_due: pending.contains(Pending::RESHAPE), recheck })
+  }
+
   fn vanished(&mut self, target: &Target, row: Option<&FileRow>) -> Result<Outcome, EngineError> {
     self.hot.remove(target);
     let path = target.path();
@@ -269,13 +310,17 @@ impl<F: Fs> Engine<F> {
     target: &Target,
     row: Option<&FileRow>,
     stamp: &Stamp,
-    refusal: &OpenError,
+    refusal: OpenError,
   ) -> Result<Outcome, EngineError> {
     if matches!(refusal.refusal, Refusal::Absent) {
       return self.vanished(target, row);
     }
     if refusal.refusal.is_transient() {
       return Ok(Outcome::Changed);
+    }
+    // Too many open files, a bad sector: the file is as dirty as before.
+    if matches!(refusal.refusal, Refusal::Io(_)) {
+      return Err(EngineError::Open(refusal));
     }
     let path = target.path();
     let note = refusal.refusal.to_string();
@@ -331,10 +376,4 @@ pub(super) struct Seen {
   pub adopting: bool,
   /// When its reading began, on the monotonic clock.
   pub started: Duration,
-}
-
-/// What there is to say when the ledger knows this stamp.
-fn unchanged(row: Option<&FileRow>, stamp: &Stamp) -> Option<Outcome> {
-  let row = row.filter(|row| row.stamp == Some(super::stamp_row(stamp)))?;
-  Some(Outcome::Unchanged { reshape_due: row.pending.contains(Pending::RESHAPE) })
 }

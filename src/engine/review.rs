@@ -28,7 +28,9 @@ use crate::{
 
 /// How long a file that somebody else has open is waited for when a person asked for something.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// How often it is tried meanwhile.
+/// How often a file that is replaced under our hands is tried.
+const ATTEMPTS: u32 = 5;
+/// How often a lease is asked for meanwhile.
 const RETRY: Duration = Duration::from_millis(2);
 
 /// Where the approved bytes are now.
@@ -143,6 +145,9 @@ impl<F: Fs> Engine<F> {
     self.catch_up(target)?;
     let writing = self.lock()?;
     let mut file = self.open_leased(target)?;
+    if !self.is_on_path(target, &file)? {
+      return Err(EngineError::refused_with("the file is being replaced", "try again"));
+    }
     let started = self.clock.monotonic();
     let bytes = file.read_all()?;
     let row = self.ledger.file(&target.path())?;
@@ -241,12 +246,36 @@ impl<F: Fs> Engine<F> {
     }
     // What others wrote meanwhile is judged first, so that nothing is carried in by the approval.
     self.catch_up(&target)?;
+    for attempt in 0..ATTEMPTS {
+      if let Some(placed) = self.put_back_once(&target, item, by, reason, attempt)? {
+        return Ok(placed);
+      }
+    }
+    Err(EngineError::refused_with("the file is being replaced", "approve it once more"))
+  }
+
+  /// One try; `None` when somebody put another file into its place meanwhile.
+  fn put_back_once(
+    &mut self,
+    target: &Target,
+    item: &Item,
+    by: &str,
+    reason: Option<&str>,
+    attempt: u32,
+  ) -> Result<Option<Placed>, EngineError> {
     let writing = self.lock()?;
-    let mut file = self.open_leased(&target)?;
+    let mut file = self.open_leased(target)?;
+    if !self.is_on_path(target, &file)? {
+      return Ok(None);
+    }
     let plain = self.ledger.unseal(&item.id)?;
     let bytes = file.read_all()?;
     let restore = Restore::find(&bytes, &item.id, &plain);
     let stands = placeholder::stands(&bytes, &plain);
+    if attempt > 0 && restore.placed == Placed::Appended && stands {
+      // Whoever replaced the file had read what was brought back.
+      return Ok(Some(Placed::AtPlaceholder));
+    }
     if item.status == State::Approved && restore.placed == Placed::Appended && stands {
       return Err(EngineError::refused(format!("`{}` is approved already", item.id)));
     }
@@ -271,7 +300,11 @@ impl<F: Fs> Engine<F> {
       self.ledger.finish(op)?;
       return Err(EngineError::refused_with("the file changed meanwhile", "approve it once more"));
     }
-    self.follow(&target, ContentHash::of(&bytes), ContentHash::of(&restore.new))?;
+    if !self.is_on_path(target, &file)? {
+      self.ledger.finish(op)?;
+      return Ok(None);
+    }
+    self.follow(target, ContentHash::of(&bytes), ContentHash::of(&restore.new))?;
     let seen =
       Seen { leased: true, stamp: file.stamp()?, adopting: false, started: self.clock.monotonic() };
     let start = restore.new.len().min(restore.offset + restore.after.len() - plain.len());
@@ -281,14 +314,14 @@ impl<F: Fs> Engine<F> {
     };
     // Recorded before anybody else may look: an approval is not judged again.
     let row = self.ledger.file(&item.path)?;
-    let view = self.view(&target, row.as_ref(), restore.new, Origin::unknown(), Some(&restored))?;
-    self.record(&target, &file, &view, &seen)?;
+    let view = self.view(target, row.as_ref(), restore.new, Origin::unknown(), Some(&restored))?;
+    self.record(target, &file, &view, &seen)?;
     file.sync()?;
     file.release();
     self.ledger.finish(op)?;
     drop(file);
     drop(writing);
-    Ok(restore.placed)
+    Ok(Some(restore.placed))
   }
 
   /// Makes an approval durable: by content, for what was found in it.
@@ -339,6 +372,12 @@ impl<F: Fs> Engine<F> {
       }
       pause(RETRY);
     }
+  }
+
+  /// Whether the path still leads to this file; an editor may have renamed another one over it.
+  fn is_on_path(&mut self, target: &Target, file: &F::File) -> Result<bool, EngineError> {
+    let open = file.stamp()?;
+    Ok(self.stamp(target)?.is_some_and(|stamp| stamp.same_file(&open)))
   }
 
   /// Opens a file and waits a while for its lease.

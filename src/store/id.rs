@@ -23,7 +23,7 @@ impl Ledger {
 
   /// Which of these ids a new block or item cannot have.
   pub fn ids_taken(&self, ids: &[BlockId]) -> Result<HashSet<BlockId>, StoreError> {
-    let list = serde_json::Value::from_iter(ids.iter().map(BlockId::as_str)).to_string();
+    let list = ids.iter().map(BlockId::as_str).collect::<serde_json::Value>().to_string();
     self.read(|conn| {
       let mut statement = conn.prepare_cached(
         "SELECT id FROM block WHERE id IN (SELECT value FROM json_each(?1))

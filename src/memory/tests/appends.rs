@@ -219,8 +219,8 @@ fn one_entry_does_not_answer_for_another_inside_an_unclosed_fence() {
       let after = format!("{open}{clean}- {POISON}\n");
       let new = parse(&after);
       let start = after.find("Always").unwrap();
-      let judged =
-        [Judged { action: Action::Quarantine, spans: vec![start..start + POISON.len()] }];
+      let spans = std::iter::once(start..start + POISON.len()).collect();
+      let judged = [Judged { action: Action::Quarantine, spans }];
       let plan = redactions(after.as_bytes(), &new, &ledger, &judged, 0x900);
       let left = String::from_utf8(apply(after.as_bytes(), &plan)).unwrap();
       assert!(left.starts_with(&format!("{open}{clean}")), "{sort}: {left}");
