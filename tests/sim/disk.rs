@@ -92,7 +92,13 @@ impl Disk {
 
   /// Opens a file, makes it where it is missing and asked for. The caller has seen that it is not
   /// leased.
-  pub(crate) fn open(&mut self, path: &Path, create: bool, append: bool, now_ns: i64) -> Option<u64> {
+  pub(crate) fn open(
+    &mut self,
+    path: &Path,
+    create: bool,
+    append: bool,
+    now_ns: i64,
+  ) -> Option<u64> {
     let ino = match self.lookup(path) {
       Some(ino) => ino,
       None if create => {

@@ -129,17 +129,15 @@ impl<'a> Schedule<'a> {
     let mut world = World::new(seed, control, Arc::clone(&clock), oracle);
     world.trace = traced.then(Vec::new);
     let n_files = if world.rng.one_in(5) { 2 } else { 1 };
-    let targets: Vec<Target> = FILES[..n_files]
-      .iter()
-      .map(|name| Target::new(Path::new(ROOT), Path::new(name)))
-      .collect();
+    let targets: Vec<Target> =
+      FILES[..n_files].iter().map(|name| Target::new(Path::new(ROOT), Path::new(name))).collect();
     world.paths = targets.iter().map(Target::path).collect();
     world.rung = match world.rng.below(10) {
       0 => Rung::NoLease,
       1 => Rung::EqualLengthOnly,
       _ => Rung::Lease,
     };
-    world.coarse = world.rng.one_in(4) && std::env::var_os("NOCOARSE").is_none();
+    world.coarse = world.rng.one_in(4);
     world.intensity = *world.rng.pick(&[2, 4, 8, 16]);
     world.budget = 2 + world.rng.below(10);
     let markers = *world.rng.pick(&[Markers::Auto, Markers::Wrap, Markers::Id, Markers::None]);
@@ -393,7 +391,8 @@ impl<'a> Schedule<'a> {
     let stands = lines.clone().all(|line| content.windows(line.len()).any(|part| part == line));
     let undisturbed = world.n_changes == world.oracle.changes_at_write;
     if !stands && undisturbed {
-      let text = format!("{when}, {:?} does not stand in its file", bare.escape_ascii().to_string());
+      let text =
+        format!("{when}, {:?} does not stand in its file", bare.escape_ascii().to_string());
       world.oracle.violation(text);
     }
     undisturbed
@@ -444,7 +443,8 @@ impl<'a> Schedule<'a> {
       self.tally.items = world.oracle.items().len() as u64;
       let visible = world.visible();
       world.oracle.judge_end(&world.book, &visible);
-      let nul = world.paths.iter().any(|path| world.disk.content(path).is_some_and(|c| c.contains(&0)));
+      let nul =
+        world.paths.iter().any(|path| world.disk.content(path).is_some_and(|c| c.contains(&0)));
       if nul && !world.oracle.nul_by_writer {
         world.oracle.violation("NUL bytes in a file");
       }
@@ -497,13 +497,14 @@ impl<'a> Schedule<'a> {
       last.clear();
       let mut done = true;
       for target in self.targets.clone() {
-        let hint = Hint { waited: Duration::from_secs(1), opened_since_close: true, adopting: false };
+        let hint =
+          Hint { waited: Duration::from_secs(1), opened_since_close: true, adopting: false };
         let outcome = self.ask(|engine| engine.pass(&target, &hint));
         self.world.borrow_mut().say(|| format!("settle: {outcome:?}"));
         last.push(format!("{outcome:?}"));
         match outcome {
-          Some(Ok(Outcome::Unchanged { reshape_due: false } | Outcome::Gone)) => {}
-          Some(Ok(Outcome::Unchanged { reshape_due: true })) => {
+          Some(Ok(Outcome::Unchanged { reshape_due: false, recheck: false } | Outcome::Gone)) => {}
+          Some(Ok(Outcome::Unchanged { reshape_due: true, .. })) => {
             last.push(format!("{:?}", self.lazy(&target)));
             done = false;
           }

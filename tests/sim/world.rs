@@ -127,7 +127,9 @@ impl World {
         let stall = 100_000 + self.rng.below(600_000) as i64;
         self.clock.advance(stall);
       }
-      if self.rng.one_in(5000) {
+      // Stopped for longer than a lease lives between its last look at the clock and the write: that
+      // is a documented remainder, so it happens before other calls only.
+      if self.rng.one_in(5000) && !matches!(name, "pwrite" | "truncate") {
         self.say(|| "stall of 46 s".to_owned());
         // The kernel breaks leases by force when somebody waits for so long.
         self.clock.advance(46_000_000);
@@ -226,8 +228,7 @@ impl World {
         }
       }
       Step::Read => {
-        actor.buffer =
-          ino.map(|ino| self.disk.inode(ino).data.clone()).unwrap_or_default();
+        actor.buffer = ino.map(|ino| self.disk.inode(ino).data.clone()).unwrap_or_default();
       }
       Step::Prepend(text) => {
         actor.buffer.splice(0..0, text.iter().copied());
@@ -347,8 +348,7 @@ impl World {
     self.disk.power_loss(&mut self.rng);
     sure.extend(self.oracle.sealed(&self.book));
     let after = self.visible();
-    let lines: BTreeSet<u32> =
-      self.oracle.expected.keys().chain(after.keys()).copied().collect();
+    let lines: BTreeSet<u32> = self.oracle.expected.keys().chain(after.keys()).copied().collect();
     for line in lines.difference(&sure) {
       self.oracle.expected.insert(*line, after.get(line).copied().unwrap_or(0));
     }
@@ -368,7 +368,10 @@ fn replace(buffer: &mut Vec<u8>, line: usize, text: &[u8]) {
 
 fn shown(step: &Step) -> String {
   let mut text = format!("{step:?}");
-  if let Step::Put(bytes) | Step::Extend(bytes) | Step::Prepend(bytes) | Step::Store(bytes)
+  if let Step::Put(bytes)
+  | Step::Extend(bytes)
+  | Step::Prepend(bytes)
+  | Step::Store(bytes)
   | Step::Replace(_, bytes) = step
   {
     let name = text.split_once('(').map_or("", |(name, _)| name).to_owned();

@@ -13,7 +13,12 @@ use super::{book::Book, rng::Rng};
 /// One system call, or one computation between two of them.
 #[derive(Clone, Debug)]
 pub(crate) enum Step {
-  Open { path: PathBuf, create: bool, truncate: bool, append: bool },
+  Open {
+    path: PathBuf,
+    create: bool,
+    truncate: bool,
+    append: bool,
+  },
   /// Reads the whole file into the buffer.
   Read,
   /// Puts text before the buffer.
