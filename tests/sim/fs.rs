@@ -169,6 +169,7 @@ impl SimFile {
     }
     let after = world.disk.inode(ino).data.escape_ascii().to_string();
     world.say(|| format!("now: {after}"));
+    world.oracle.all_is_durable();
     world.oracle.changes_at_write = world.n_changes;
     // What happens to a file that has no name any more is of no interest to anybody.
     if world.disk.lookup(&self.path) == Some(ino) {

@@ -9,7 +9,9 @@
 mod book;
 mod clock;
 mod disk;
+mod ending;
 mod fs;
+mod log;
 mod oracle;
 mod rng;
 mod schedule;

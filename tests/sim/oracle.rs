@@ -16,7 +16,7 @@ use memfw::{
   store::{Access, Item, ItemFilter, Ledger, Op, OpKind},
 };
 
-use super::book::Book;
+use super::{book::Book, log};
 
 /// The key of all simulated ledgers.
 pub(crate) const KEY: [u8; 32] = [7; 32];
@@ -34,6 +34,9 @@ pub(crate) struct Oracle {
   pub(crate) violations: Vec<String>,
   /// How many changes of writers there had been when the engine wrote last.
   pub(crate) changes_at_write: u64,
+  /// How much of the ledger's log is sure to survive a power loss: what was there when the engine
+  /// wrote last, for it waits for its rows before it does.
+  pub(crate) sure_log: u64,
   ledger: PathBuf,
   witness: Option<Ledger>,
   /// Sealed bytes by id; they never change.
@@ -61,6 +64,7 @@ impl Oracle {
       recovering: false,
       violations: Vec::new(),
       changes_at_write: 0,
+      sure_log: 0,
       ledger,
       witness: None,
       seals: BTreeMap::new(),
@@ -75,6 +79,10 @@ impl Oracle {
   pub(crate) fn forget(&mut self) {
     self.witness = None;
     self.seals.clear();
+  }
+
+  pub(crate) fn all_is_durable(&mut self) {
+    self.sure_log = log::end(&self.ledger);
   }
 
   fn witness(&mut self) -> &Ledger {

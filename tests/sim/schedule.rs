@@ -18,20 +18,19 @@ use memfw::{
   os::Rung,
   provenance::{NoAgent, State},
   seal::MasterKey,
-  store::{Access, ItemFilter, Ledger},
+  store::{Access, Ledger},
 };
 
 use super::{
   clock::{Killed, SimClock},
   fs::{ROOT, SimFs},
+  log,
   oracle::{KEY, Oracle},
   world::{Control, World},
 };
 
 /// The memory files of a schedule: mostly one, sometimes two.
 const FILES: [&str; 2] = ["MEMORY.md", "memory/2026-03-01.md"];
-/// More rounds than any file needs to settle once nobody writes.
-const ROUNDS: usize = 40;
 
 /// What a schedule did, so that a run can say that it tried something.
 #[derive(Clone, Copy, Debug, Default)]
@@ -105,27 +104,35 @@ impl Stage {
   }
 }
 
+impl Stage {
+  fn ledger(&self) -> PathBuf {
+    self.dir.path().join("ledger.db")
+  }
+}
+
 fn open(path: &Path) -> Ledger {
   Ledger::open(path, Access::ReadWrite, Some(MasterKey::new(KEY))).unwrap()
 }
 
-struct Schedule<'a> {
-  world: Rc<RefCell<World>>,
-  clock: Arc<SimClock>,
+pub(super) struct Schedule<'a> {
+  pub(super) world: Rc<RefCell<World>>,
+  pub(super) clock: Arc<SimClock>,
   config: Arc<Config>,
-  targets: Vec<Target>,
-  engine: Option<Engine<SimFs>>,
+  pub(super) targets: Vec<Target>,
+  pub(super) engine: Option<Engine<SimFs>>,
   stage: &'a Stage,
-  tally: Tally,
+  pub(super) tally: Tally,
 }
 
 impl<'a> Schedule<'a> {
   fn new(seed: u64, control: Control, stage: &'a Stage, traced: bool) -> Self {
     let clock = Arc::new(SimClock::new());
-    let ledger = stage.dir.path().join("ledger.db");
-    remove(&ledger);
+    let ledger = stage.ledger();
+    log::remove(&ledger);
     fs::copy(&stage.template, &ledger).unwrap();
-    let oracle = Oracle::new(ledger);
+    let mut oracle = Oracle::new(ledger);
+    // As long as somebody reads, closing the ledger leaves its log alone, as a kill does.
+    drop(oracle.items());
     let mut world = World::new(seed, control, Arc::clone(&clock), oracle);
     world.trace = traced.then(Vec::new);
     let n_files = if world.rng.one_in(5) { 2 } else { 1 };
@@ -190,7 +197,7 @@ impl<'a> Schedule<'a> {
     }
   }
 
-  fn below(&self, n: usize) -> usize {
+  pub(super) fn below(&self, n: usize) -> usize {
     self.world.borrow_mut().rng.below(n)
   }
 
@@ -252,18 +259,21 @@ impl<'a> Schedule<'a> {
   fn power_loss(&mut self) {
     self.tally.power_losses += 1;
     let mut world = self.world.borrow_mut();
-    world.power_loss();
+    let world = &mut *world;
+    let ledger = self.stage.ledger();
+    world.oracle.forget();
     if world.control == Control::ForgetfulLedger {
-      world.oracle.forget();
-      let ledger = self.stage.dir.path().join("ledger.db");
-      remove(&ledger);
+      log::remove(&ledger);
       fs::copy(&self.stage.template, &ledger).unwrap();
+    } else {
+      log::lose(&ledger, world.oracle.sure_log, &mut world.rng);
     }
+    world.power_loss();
   }
 
   /// Starts the engine as the daemon does: what was interrupted is ended, then every file is looked
   /// at. It may be killed in that, too.
-  fn restart(&mut self, adopting: bool) {
+  pub(super) fn restart(&mut self, adopting: bool) {
     for attempt in 0.. {
       self.engine = None;
       self.world.borrow_mut().say(|| "start".to_owned());
@@ -275,7 +285,7 @@ impl<'a> Schedule<'a> {
       let fs = SimFs { world: Rc::clone(&self.world), clock: Arc::clone(&self.clock) };
       self.engine = Some(Engine::new(
         fs,
-        open(&dir.join("ledger.db")),
+        open(&self.stage.ledger()),
         Box::new(NoAgent),
         Arc::clone(&self.clock) as Arc<_>,
         Arc::clone(&self.config),
@@ -302,7 +312,7 @@ impl<'a> Schedule<'a> {
   }
 
   /// Asks the engine for something. `None`: it was killed.
-  fn ask<T>(
+  pub(super) fn ask<T>(
     &mut self,
     what: impl FnOnce(&mut Engine<SimFs>) -> Result<T, EngineError>,
   ) -> Option<Result<T, EngineError>> {
@@ -339,7 +349,7 @@ impl<'a> Schedule<'a> {
     outcome
   }
 
-  fn lazy(&mut self, target: &Target) -> Option<Result<LazyOutcome, EngineError>> {
+  pub(super) fn lazy(&mut self, target: &Target) -> Option<Result<LazyOutcome, EngineError>> {
     let outcome = self.ask(|engine| engine.lazy(target, Duration::ZERO));
     self.world.borrow_mut().say(|| format!("lazy: {outcome:?}"));
     outcome
@@ -368,6 +378,7 @@ impl<'a> Schedule<'a> {
       return;
     }
     self.tally.approvals += 1;
+    self.world.borrow_mut().oracle.all_is_durable();
     if !self.holds(&item.path, &plain, "after its approval") {
       return;
     }
@@ -407,123 +418,5 @@ impl<'a> Schedule<'a> {
     let id = items[self.below(items.len())].id.clone();
     let answer = self.ask(|engine| engine.reject(id.as_str(), "ann", None));
     self.world.borrow_mut().say(|| format!("reject: {answer:?}"));
-  }
-
-  /// Everybody finishes; then all must be true.
-  fn judge(&mut self) {
-    {
-      let mut world = self.world.borrow_mut();
-      if !world.oracle.violations.is_empty() {
-        return;
-      }
-      world.say(|| "everybody finishes".to_owned());
-      world.finish();
-      world.intensity = 0;
-      world.fault = 0;
-    }
-    if self.below(2) == 0 || self.engine.is_none() {
-      self.restart(false);
-    }
-    if self.engine.is_none() {
-      return;
-    }
-    self.settle();
-    if self.engine().ledger().has_open_ops().unwrap() {
-      // A passing error of the file system left it; the next start ends it.
-      self.restart(false);
-      self.settle();
-    }
-    let first = self.state();
-    if self.engine().ledger().has_open_ops().unwrap() {
-      self.world.borrow_mut().oracle.violation("an operation stays open");
-    }
-    {
-      let mut world = self.world.borrow_mut();
-      let world = &mut *world;
-      self.tally.items = world.oracle.items().len() as u64;
-      let visible = world.visible();
-      world.oracle.judge_end(&world.book, &visible);
-      let nul =
-        world.paths.iter().any(|path| world.disk.content(path).is_some_and(|c| c.contains(&0)));
-      if nul && !world.oracle.nul_by_writer {
-        world.oracle.violation("NUL bytes in a file");
-      }
-    }
-    // I4: all files are looked at again as if they had changed.
-    self.restart(false);
-    {
-      let mut world = self.world.borrow_mut();
-      let now = world.now_ns();
-      for path in world.paths.clone() {
-        if let Some(ino) = world.disk.lookup(&path) {
-          world.disk.touch(ino, now + 1);
-        }
-      }
-    }
-    self.settle();
-    if self.state() != first {
-      let text = format!("I4: {:#?}\nbecame {:#?}", first, self.state());
-      self.world.borrow_mut().oracle.violation(text);
-    }
-  }
-
-  fn engine(&self) -> &Engine<SimFs> {
-    self.engine.as_ref().unwrap()
-  }
-
-  /// Files and items, as far as they must not change by themselves.
-  fn state(&self) -> Vec<String> {
-    let world = self.world.borrow();
-    let mut state = Vec::new();
-    for path in &world.paths {
-      let content = world.disk.content(path).unwrap_or_default();
-      state.push(content.escape_ascii().to_string());
-    }
-    let items = self.engine().ledger().items(&ItemFilter::default()).unwrap();
-    for item in items.iter().filter(|item| !item.in_file) {
-      state.push(format!("{} {} {} x{}", item.id, item.n, item.status, item.occurrences));
-    }
-    state
-  }
-
-  /// Passes and lazy passes until there is nothing to do.
-  fn settle(&mut self) {
-    // A file time from the future never counts as old.
-    let ahead = self.world.borrow().disk.latest() / 1000 - self.clock.wall();
-    self.clock.advance(ahead.max(0) + 1_000_000);
-    let mut last = Vec::new();
-    for _ in 0..ROUNDS {
-      self.clock.advance(600_000);
-      last.clear();
-      let mut done = true;
-      for target in self.targets.clone() {
-        let hint =
-          Hint { waited: Duration::from_secs(1), opened_since_close: true, adopting: false };
-        let outcome = self.ask(|engine| engine.pass(&target, &hint));
-        self.world.borrow_mut().say(|| format!("settle: {outcome:?}"));
-        last.push(format!("{outcome:?}"));
-        match outcome {
-          Some(Ok(Outcome::Unchanged { reshape_due: false, recheck: false } | Outcome::Gone)) => {}
-          Some(Ok(Outcome::Unchanged { reshape_due: true, .. })) => {
-            last.push(format!("{:?}", self.lazy(&target)));
-            done = false;
-          }
-          _ => done = false,
-        }
-      }
-      if done {
-        return;
-      }
-    }
-    self.world.borrow_mut().oracle.violation(format!("it never settles: {last:?}"));
-  }
-}
-
-/// Removes a ledger with its log.
-fn remove(ledger: &Path) {
-  for end in ["", "-wal", "-shm"] {
-    let mut name = ledger.as_os_str().to_owned();
-    name.push(end);
-    drop(fs::remove_file(name));
   }
 }

@@ -208,7 +208,7 @@ impl Script<'_> {
 
   fn held_appender(&mut self) -> &'static str {
     self.open(false, true);
-    for _ in 0..1 + self.rng.below(4) {
+    for _ in 0..=self.rng.below(4) {
       let block = self.block();
       self.add([Step::Put(block)]);
       self.dawdle();
@@ -263,7 +263,7 @@ impl Script<'_> {
   /// `tail -f`: holds the file open and writes nothing.
   fn tail(&mut self) -> &'static str {
     self.open(false, false);
-    for _ in 0..1 + self.rng.below(12) {
+    for _ in 0..=self.rng.below(12) {
       self.add([Step::Read, Step::Nothing]);
     }
     self.add([Step::Close]);
