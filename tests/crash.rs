@@ -14,10 +14,15 @@ use {
 
 /// Writes in all; each fifth is poison.
 const WRITES: usize = 200;
-/// Time between two writes of one writer. Both together last some seconds and meet dozens of kills.
-const PACE: Duration = Duration::from_millis(40);
-/// Longest life of a daemon; shorter than its start-up on a slow machine, longer on a fast one.
-const LIFE_MS: u64 = 160;
+/// Between two writes of one writer, at most; less where a start of the daemon takes less.
+const LONGEST_PACE: Duration = Duration::from_millis(80);
+/// Longest life of a daemon, in times of its first start: some die while they start, some while they
+/// guard.
+const LIVES: u32 = 8;
+const LONGEST_LIFE: Duration = Duration::from_millis(600);
+/// Starts of a daemon that is killed within [`AFTERMATH`] microseconds after a write.
+const ROUNDS: usize = 30;
+const AFTERMATH: u64 = 12_000;
 const MODULUS: usize = 5;
 
 fn is_poison(n: usize) -> bool {
@@ -29,13 +34,13 @@ fn text(n: usize) -> String {
   if is_poison(n) { poison(n) } else { clean(n) }
 }
 
-/// Writes every second number to a file; counts what was confirmed.
-fn write(file: &Path, writer: Writer, first: usize, confirmed: &AtomicUsize) {
+/// Writes every second number to a file, one each `time`; counts what was confirmed.
+fn write(file: &Path, writer: Writer, first: usize, time: Duration, confirmed: &AtomicUsize) {
   for n in (first..WRITES).step_by(2) {
     let started = Instant::now();
     writer.add(file, format!("{}\n", text(n)).as_bytes());
     confirmed.fetch_add(1, Ordering::SeqCst);
-    pace(PACE.saturating_sub(started.elapsed()));
+    pace(time.saturating_sub(started.elapsed()));
   }
 }
 
@@ -47,7 +52,11 @@ fn assert_survives(config: &str, writers: [Writer; 2]) {
     guarded = guarded.memory(file, "# Notes\n\n- old\n");
   }
   // The baseline is adopted in peace: what is written before that is no memory of an agent.
+  let before = Instant::now();
   guarded.start();
+  let start_up = before.elapsed();
+  let time = start_up.min(LONGEST_PACE);
+  let life = u64::try_from((start_up * LIVES).min(LONGEST_LIFE).as_micros()).unwrap();
   let mut random = Random::new();
   let confirmed = AtomicUsize::new(0);
   let mut kills = 0;
@@ -55,10 +64,10 @@ fn assert_survives(config: &str, writers: [Writer; 2]) {
     for (at, writer) in writers.into_iter().enumerate() {
       let path = guarded.path(files[at]);
       let confirmed = &confirmed;
-      scope.spawn(move || write(&path, writer, at, confirmed));
+      scope.spawn(move || write(&path, writer, at, time, confirmed));
     }
     while confirmed.load(Ordering::SeqCst) < WRITES {
-      pace(Duration::from_micros(random.below(LIFE_MS * 1000)));
+      pace(Duration::from_micros(random.below(life)));
       guarded.kill();
       kills += 1;
       guarded.spawn();
@@ -68,27 +77,25 @@ fn assert_survives(config: &str, writers: [Writer; 2]) {
   guarded.start();
   guarded.settle();
   let seed = random.seed;
-  println!("{kills} kills, seed {seed}");
-  assert!(kills > 10, "only {kills} kills, seed {seed}");
-  check(&guarded, &files, seed);
-  guarded.approve_all();
-  guarded.settle();
-  guarded.stop();
-  let all: Vec<u8> = guarded.files().into_values().flatten().collect();
-  for n in 0..WRITES {
-    let found = marks::count(&all, text(n).as_bytes());
-    assert_eq!(found, 1, "after approval `{}` is there {found} times, seed {seed}", text(n));
-  }
+  let count =
+    |kind: &str| guarded.json(&["audit", "--event", kind, "--json"]).as_array().unwrap().len();
+  let (starts, recovered) = (count("started"), count("recovered"));
+  println!(
+    "{kills} kills, {starts} complete starts, {recovered} operations recovered, seed {seed}"
+  );
+  assert!(kills > 5 && starts > 3, "{kills} kills, {starts} starts, seed {seed}");
+  check(&mut guarded, &files, WRITES, seed);
 }
 
-fn check(guarded: &Guarded, files: &[&str], seed: u64) {
+/// What was written is where it belongs, and after an approval all of it is back.
+fn check(guarded: &mut Guarded, files: &[&str], writes: usize, seed: u64) {
   let all: Vec<u8> = guarded.files().into_values().flatten().collect();
   assert!(!all.contains(&0), "NUL bytes, seed {seed}");
   for file in files {
     marks::assert_well_formed(&guarded.read(file));
   }
   let sealed = guarded.sealed();
-  for n in 0..WRITES {
+  for n in 0..writes {
     if is_poison(n) {
       let left = marks::count(&all, needle(n).as_bytes());
       assert_eq!(left, 0, "poison {n} is left, seed {seed}");
@@ -100,7 +107,15 @@ fn check(guarded: &Guarded, files: &[&str], seed: u64) {
       assert_eq!(found, 1, "`{}` is there {found} times, seed {seed}", clean(n));
     }
   }
-  assert_eq!(sealed.len(), WRITES / MODULUS, "seed {seed}");
+  assert_eq!(sealed.len(), writes / MODULUS, "seed {seed}");
+  guarded.approve_all();
+  guarded.settle();
+  guarded.stop();
+  let all: Vec<u8> = guarded.files().into_values().flatten().collect();
+  for n in 0..writes {
+    let found = marks::count(&all, text(n).as_bytes());
+    assert_eq!(found, 1, "after approval `{}` is there {found} times, seed {seed}", text(n));
+  }
 }
 
 #[test]
@@ -111,6 +126,32 @@ fn killed_while_others_append_and_rewrite() {
 #[test]
 fn killed_while_others_write_in_place_and_rename() {
   assert_survives(AT_ONCE, [Writer::InPlace, Writer::Rename]);
+}
+
+#[test]
+fn killed_in_the_middle_of_what_a_write_sets_off() {
+  let mut guarded = Guarded::new(AT_ONCE).memory("MEMORY.md", "# Notes\n\n- old\n");
+  let mut random = Random::new();
+  for round in 0..ROUNDS {
+    guarded.start();
+    let texts: Vec<String> =
+      (0..MODULUS).map(|n| format!("{}\n", text(round * MODULUS + n))).collect();
+    // All but the one that closes the file half-way, whose poison may come in parts.
+    let writer = Writer::ALL[round % (Writer::ALL.len() - 1)];
+    if round % 2 == 0 {
+      writer.add(&guarded.path("MEMORY.md"), texts.concat().as_bytes());
+    } else {
+      // Poison first, so that it is on its way out while more is coming.
+      for text in texts.iter().rev() {
+        writer.add(&guarded.path("MEMORY.md"), text.as_bytes());
+      }
+    }
+    pace(Duration::from_micros(random.below(AFTERMATH)));
+    guarded.kill();
+  }
+  guarded.start();
+  guarded.settle();
+  check(&mut guarded, &["MEMORY.md"], ROUNDS * MODULUS, random.seed);
 }
 
 #[test]

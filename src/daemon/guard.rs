@@ -18,7 +18,9 @@ use crate::{
     UNLEASED_AFTER,
   },
   os::{
-    RealFs, WatchEvent, Watcher, Workspace, pause,
+    RealFs, WatchEvent, Watcher, Workspace,
+    paths::read_own,
+    pause,
     workspace::{is_memory, is_memory_dir},
   },
   store::Pending,
@@ -58,6 +60,7 @@ impl Guard {
       pid: std::process::id(),
       version: env!("CARGO_PKG_VERSION").to_owned(),
       phase: Phase::Starting,
+      boot: boot_id(),
       started_at: engine.clock().now(),
       scanned_at: None,
       workspaces: workspaces.iter().map(|path| super::health::encode(path)).collect(),
@@ -78,6 +81,9 @@ impl Guard {
   /// Replays interrupted operations, starts to watch, and marks every file as dirty.
   pub fn start(&mut self) -> Result<(), DaemonError> {
     self.engine.clear_degradations()?;
+    if self.lost_power()? {
+      self.engine.ledger_mut().forget_stamps().map_err(EngineError::from)?;
+    }
     self.write_health()?;
     self.engine.recover()?;
     for root in self.workspaces.clone() {
@@ -103,6 +109,14 @@ impl Guard {
       self.queue.dirty(target, now);
     }
     Ok(())
+  }
+
+  /// Whether the machine went down under the last daemon. Then a stamp can be younger on the disk than
+  /// the bytes that it vouches for.
+  fn lost_power(&self) -> Result<bool, EngineError> {
+    let Some((json, _)) = self.engine.ledger().health(KEY)? else { return Ok(false) };
+    let Ok(last) = serde_json::from_str::<Health>(&json) else { return Ok(true) };
+    Ok(last.phase != Phase::Stopped && last.boot != self.health.boot)
   }
 
   /// Says once, when the queue of the start has been worked off, that everything is guarded.
@@ -416,6 +430,11 @@ impl Guard {
   fn now(&self) -> Duration {
     self.engine.clock().monotonic()
   }
+}
+
+fn boot_id() -> Option<String> {
+  let text = read_own(Path::new("/proc/sys/kernel/random/boot_id"), 64).ok()??;
+  String::from_utf8(text).ok().map(|id| id.trim().to_owned())
 }
 
 fn adopted_key(root: &Path) -> String {

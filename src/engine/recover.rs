@@ -28,6 +28,11 @@ impl<F: Fs> Engine<F> {
     for op in &ops {
       let _writing = self.lock()?;
       let what = self.recover_one(op)?;
+      // Whatever the stamp says, the bytes may be older: they are read again.
+      if self.ledger.file(&op.path)?.is_some() {
+        let at = self.now();
+        self.ledger.set_stamp(&op.path, None, None, at)?;
+      }
       self.ledger.finish(op.id)?;
       self.tell(Event::new(EventKind::Recovered).path(&op.path).detail(what))?;
     }
