@@ -3,7 +3,8 @@
 //!
 //! Variables of the environment: `MEMFW_SIM_SCHEDULES` (how many), `MEMFW_SIM_SEED` (one seed, or the
 //! first of them when the number is given as well), `MEMFW_SIM_TRACE=1` (print what happened),
-//! `MEMFW_SIM_THREADS`. A failure prints the seed that repeats it.
+//! `MEMFW_SIM_THREADS`, `MEMFW_SIM_SECONDS` (begin no schedule after that time; how many there were
+//! is printed). A failure prints the seed that repeats it.
 #![forbid(unsafe_code)]
 
 mod book;
@@ -42,6 +43,7 @@ fn schedules(first: u64, n: u64, control: Control) -> (Tally, Vec<(u64, Vec<Stri
     .unwrap_or_else(|| thread::available_parallelism().map_or(1, |n| n.get() as u64))
     .min(n);
   let traced = traced();
+  let (start, limit) = (Instant::now(), number("MEMFW_SIM_SECONDS"));
   let results: Vec<_> = thread::scope(|scope| {
     let threads: Vec<_> = (0..n_threads)
       .map(|thread| {
@@ -53,7 +55,8 @@ fn schedules(first: u64, n: u64, control: Control) -> (Tally, Vec<(u64, Vec<Stri
               Ok(done) => tally.add(&done),
               Err(found) => failures.push((seed, found)),
             }
-            if failures.len() > 20 {
+            if failures.len() > 20 || limit.is_some_and(|limit| start.elapsed().as_secs() >= limit)
+            {
               break;
             }
           }
