@@ -23,7 +23,7 @@ use crate::{
     pause,
     workspace::{is_memory, is_memory_dir},
   },
-  store::Pending,
+  store::{FileRow, FileStatus, Pending},
 };
 
 /// First and longest pause between two tries for a lease within one turn (FILE-PROTOCOL section 3:
@@ -86,27 +86,25 @@ impl Guard {
     }
     self.write_health()?;
     self.engine.recover()?;
+    let rows = self.engine.ledger().files().map_err(EngineError::from)?;
+    let mut known: HashMap<PathBuf, FileRow> =
+      rows.into_iter().map(|row| (row.path.clone(), row)).collect();
     for root in self.workspaces.clone() {
       let key = adopted_key(&root);
       if self.engine.ledger().health(&key).map_err(EngineError::from)?.is_none() {
         self.adopting.insert(root.clone());
       }
       // Watching comes before looking, so that nothing falls in between.
-      self.look_at(&root, true)?;
+      self.look_at(&root, Some(&mut known))?;
     }
-    let rows = self.engine.ledger().files().map_err(EngineError::from)?;
+    // A file that is gone is not found by looking.
     let now = self.now();
-    for row in rows {
-      let Ok(rel) = row.path.strip_prefix(&row.workspace) else { continue };
-      if !self.workspaces.contains(&row.workspace) {
-        continue;
+    for row in known.into_values().filter(|row| row.status != FileStatus::Missing) {
+      if let (true, Ok(rel)) =
+        (self.workspaces.contains(&row.workspace), row.path.strip_prefix(&row.workspace))
+      {
+        self.queue.dirty(Target::new(&row.workspace, rel), now);
       }
-      let target = Target::new(&row.workspace, rel);
-      if row.pending.contains(Pending::RESHAPE) {
-        self.queue.reshape(target.clone(), now);
-      }
-      // A file that is gone is not found by looking.
-      self.queue.dirty(target, now);
     }
     Ok(())
   }
@@ -193,7 +191,7 @@ impl Guard {
       // The files of a workspace that is gone are looked for when it is back.
       Err(EngineError::Root(_)) => {
         self.engine.forget_root(&target.root);
-        self.report(|guard| guard.look_at(&target.root, false));
+        self.report(|guard| guard.look_at(&target.root, None));
         Ok(true)
       }
       Err(error) => {
@@ -342,13 +340,19 @@ impl Guard {
         .and_then(|path| path.strip_prefix(&root).ok())
         .is_none_or(|rel| rel.as_os_str().is_empty() || is_memory_dir(rel));
       if concerned && of_interest {
-        self.report(|guard| guard.look_at(&root, false));
+        self.report(|guard| guard.look_at(&root, None));
       }
     }
   }
 
-  /// Watches the directories of a workspace and marks its files as dirty.
-  fn look_at(&mut self, root: &Path, starting: bool) -> Result<(), EngineError> {
+  /// Watches the directories of a workspace and marks its files as dirty. At a start the files that the
+  /// ledger knows with the stamp that they have are left alone; all that are there are taken out of
+  /// `known`.
+  fn look_at(
+    &mut self,
+    root: &Path,
+    mut known: Option<&mut HashMap<PathBuf, FileRow>>,
+  ) -> Result<(), EngineError> {
     let key = format!("workspace:{}", crate::engine::event::shown(root));
     let fs = RealFs::default();
     let workspace = match Workspace::open(&fs, root) {
@@ -382,10 +386,18 @@ impl Guard {
     let now = self.now();
     for file in &walk.files {
       let target = Target::new(root, file);
-      if starting && self.adopting.contains(root) {
+      if known.is_some() && self.adopting.contains(root) {
         self.baseline.insert(target.clone());
       }
-      self.queue.dirty(target, now);
+      let row = known.as_mut().and_then(|known| known.remove(&target.path()));
+      match row {
+        Some(row) if self.engine.is_current(&target, &row)? => {
+          if row.pending.contains(Pending::RESHAPE) {
+            self.queue.reshape(target, now);
+          }
+        }
+        _ => self.queue.dirty(target, now),
+      }
     }
     problems.sort();
     problems.dedup();

@@ -251,17 +251,17 @@ impl<F: Fs> Engine<F> {
         format!("make the file again, or read the text with `memfw quarantine show {}`", item.id),
       ));
     }
-    // What others wrote meanwhile is judged first, so that nothing is carried in by the approval.
-    self.catch_up(&target)?;
     for attempt in 0..ATTEMPTS {
+      // What others wrote meanwhile is judged first, so that nothing is carried in by the approval.
+      self.catch_up(&target)?;
       if let Some(placed) = self.put_back_once(&target, item, by, reason, attempt)? {
         return Ok(placed);
       }
     }
-    Err(EngineError::refused_with("the file is being replaced", "approve it once more"))
+    Err(EngineError::refused_with("others keep writing to the file", "approve it once more"))
   }
 
-  /// One try; `None` when somebody put another file into its place meanwhile.
+  /// One try; `None` when somebody wrote or put another file into its place meanwhile.
   fn put_back_once(
     &mut self,
     target: &Target,
@@ -277,6 +277,10 @@ impl<F: Fs> Engine<F> {
     }
     let plain = self.ledger.unseal(&item.id)?;
     let bytes = file.read_all()?;
+    let judged = self.ledger.file(&item.path)?.and_then(|row| row.hash);
+    if judged != Some(ContentHash::of(&bytes)) {
+      return Ok(None);
+    }
     let restore = Restore::find(&bytes, &item.id, &plain);
     let stands = placeholder::stands(&bytes, &plain);
     if attempt > 0 && restore.placed == Placed::Appended && stands {
