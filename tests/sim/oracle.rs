@@ -27,6 +27,8 @@ pub(crate) struct Oracle {
   pub(crate) expected: BTreeMap<u32, u32>,
   /// The lines that a person wanted back, with each of the items in which they were.
   pub(crate) approved: BTreeSet<(u32, String)>,
+  /// The bytes of the items that a person wanted back.
+  pub(crate) approved_plains: BTreeMap<String, Vec<u8>>,
   /// Whether a writer left NUL bytes itself (a hole behind a cut).
   pub(crate) nul_by_writer: bool,
   /// Whether the engine is ending what a crash interrupted, so that images need not match exactly.
@@ -60,6 +62,7 @@ impl Oracle {
     Self {
       expected: BTreeMap::new(),
       approved: BTreeSet::new(),
+      approved_plains: BTreeMap::new(),
       nul_by_writer: false,
       recovering: false,
       violations: Vec::new(),
@@ -187,12 +190,26 @@ impl Oracle {
       }
     }
     for (&line, &n) in is.iter().filter(|(line, _)| !was.contains_key(line)) {
-      if sealed.contains(&line) || held.contains(&line) {
+      let parts = self.approved_parts(&book.lines[line as usize].text);
+      if sealed.contains(&line) || held.contains(&line) || !parts.is_empty() {
         self.expected.insert(line, n);
+        // A part that a person wanted back makes whole what was taken out in pieces.
+        self.approved.extend(parts.into_iter().map(|id| (line, id)));
       } else {
         self.violation(format!("{} was written by the engine out of nothing", book.show(line)));
       }
     }
+  }
+
+  /// The approved items that hold the start, the end or the middle of a line.
+  fn approved_parts(&self, text: &[u8]) -> Vec<String> {
+    let holds = |plain: &[u8]| {
+      let bare = plain.trim_ascii();
+      (1..text.len()).any(|at| plain.starts_with(&text[at..]) || bare.ends_with(&text[..at]))
+        || !bare.is_empty() && text.windows(bare.len()).any(|part| part == bare)
+    };
+    let held = self.approved_plains.iter().filter(|(_, plain)| holds(plain));
+    held.map(|(id, _)| id.clone()).collect()
   }
 
   fn n_approved(&self, line: u32) -> u32 {

@@ -367,6 +367,7 @@ impl<'a> Schedule<'a> {
       let world = &mut *world;
       let plain = world.oracle.plain(&item);
       let id = item.id.as_str();
+      world.oracle.approved_plains.insert(id.to_owned(), plain.clone());
       let lines = world.book.count(&plain).into_keys();
       world.oracle.approved.extend(lines.map(|line| (line, id.to_owned())));
       world.say(|| format!("approve {:?}", plain.escape_ascii().to_string()));
