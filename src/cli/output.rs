@@ -60,6 +60,11 @@ impl Style {
   }
 }
 
+/// A number of things in words: `1 file`, `2 files`.
+pub fn count(n: u64, what: &str) -> String {
+  if n == 1 { format!("1 {what}") } else { format!("{n} {what}s") }
+}
+
 /// Where a command writes its answer.
 pub struct Out {
   writer: RefCell<BufWriter<Box<dyn Write>>>,

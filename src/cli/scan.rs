@@ -15,7 +15,7 @@ use super::{
   context::Context,
   escape::terminal,
   failure::Failure,
-  output::Style,
+  output::{Style, count},
 };
 use crate::{
   config::Config,
@@ -181,8 +181,8 @@ impl Report<'_> {
     } else if self.worst == Verdict::Pass {
       out.line(&format!(
         "clean: {} in {}",
-        count(self.n_blocks, "block"),
-        count(self.n_files, "file")
+        count(self.n_blocks as u64, "block"),
+        count(self.n_files as u64, "file")
       ))?;
     }
     Ok(if self.worst == Verdict::Pass { Status::Yes } else { Status::No })
@@ -274,10 +274,6 @@ fn finding_json(finding: &Finding) -> Value {
 
 fn words(decision: &Decision) -> Vec<&'static str> {
   decision.codes.iter().map(|code| code.as_str()).collect()
-}
-
-fn count(n: usize, what: &str) -> String {
-  if n == 1 { format!("1 {what}") } else { format!("{n} {what}s") }
 }
 
 fn stdin(max_bytes: u64) -> Result<Vec<u8>, Failure> {

@@ -11,7 +11,7 @@ use super::{
   context::Context,
   escape::terminal,
   failure::Failure,
-  output::Style,
+  output::{Style, count},
   time,
 };
 use crate::{
@@ -178,7 +178,11 @@ impl Report {
       out.line(&format!("  workspace   {}", terminal(&room.path)))?;
       out.line(&format!("              {}", terminal(&room.files)))?;
     }
-    out.line(&format!("  protected   {} blocks in {} files", self.n_blocks, self.n_files))?;
+    out.line(&format!(
+      "  protected   {} in {}",
+      count(self.n_blocks, "block"),
+      count(self.n_files, "file")
+    ))?;
     let waiting = match self.n_waiting {
       0 => "nothing".to_owned(),
       n => out.paint(Style::Yellow, &format!("{n} in quarantine: memfw quarantine list")),

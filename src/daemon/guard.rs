@@ -149,7 +149,8 @@ impl Guard {
   pub fn status_line(&self) -> String {
     let at = self.engine.clock().now();
     let n_files = self.engine.ledger().counts(at).map_or(0, |counts| counts.files);
-    format!("guarding {n_files} files in {}", self.health.workspaces.join(", "))
+    let files = if n_files == 1 { "file" } else { "files" };
+    format!("guarding {n_files} {files} in {}", self.health.workspaces.join(", "))
   }
 
   /// Takes an event in; nothing is opened here.
