@@ -18,13 +18,15 @@ use crate::{
     UNLEASED_AFTER,
   },
   os::{
-    RealFs, WatchEvent, Watcher, Workspace, pause,
+    RealFs, WatchEvent, Watcher, Workspace,
+    paths::read_own,
+    pause,
     workspace::{is_memory, is_memory_dir},
   },
-  store::Pending,
+  store::{FileRow, FileStatus, Pending},
 };
 
-/// First and longest pause between two tries for a lease within one turn (FILE-PROTOCOL section 3:
+/// First and longest pause between two tries for a lease within one turn (docs/adr/0002:
 /// 0.2 to 5 ms; the loop's timers are no finer than a millisecond, so the first tries are made here).
 const LEASE_PAUSE: Duration = Duration::from_micros(200);
 /// How soon a lease is asked for again while a verifying reader is there (it stays for 0.1 to 0.3 ms;
@@ -48,6 +50,8 @@ pub struct Guard {
   adopting: HashSet<PathBuf>,
   /// Files of that first scan; one that appears meanwhile is no baseline.
   baseline: HashSet<Target>,
+  /// Files of the start-up scan that were not looked at yet.
+  first: HashSet<Target>,
   health: Health,
 }
 
@@ -58,6 +62,7 @@ impl Guard {
       pid: std::process::id(),
       version: env!("CARGO_PKG_VERSION").to_owned(),
       phase: Phase::Starting,
+      boot: boot_id(),
       started_at: engine.clock().now(),
       scanned_at: None,
       workspaces: workspaces.iter().map(|path| super::health::encode(path)).collect(),
@@ -71,6 +76,7 @@ impl Guard {
       own_opens: HashMap::new(),
       adopting: HashSet::new(),
       baseline: HashSet::new(),
+      first: HashSet::new(),
       health,
     }
   }
@@ -78,36 +84,47 @@ impl Guard {
   /// Replays interrupted operations, starts to watch, and marks every file as dirty.
   pub fn start(&mut self) -> Result<(), DaemonError> {
     self.engine.clear_degradations()?;
+    if self.lost_power()? {
+      self.engine.ledger_mut().forget_stamps().map_err(EngineError::from)?;
+    }
     self.write_health()?;
     self.engine.recover()?;
+    let rows = self.engine.ledger().files().map_err(EngineError::from)?;
+    let mut known: HashMap<PathBuf, FileRow> =
+      rows.into_iter().map(|row| (row.path.clone(), row)).collect();
     for root in self.workspaces.clone() {
       let key = adopted_key(&root);
       if self.engine.ledger().health(&key).map_err(EngineError::from)?.is_none() {
         self.adopting.insert(root.clone());
       }
       // Watching comes before looking, so that nothing falls in between.
-      self.look_at(&root, true)?;
+      self.look_at(&root, Some(&mut known))?;
     }
-    let rows = self.engine.ledger().files().map_err(EngineError::from)?;
+    // A file that is gone is not found by looking.
     let now = self.now();
-    for row in rows {
-      let Ok(rel) = row.path.strip_prefix(&row.workspace) else { continue };
-      if !self.workspaces.contains(&row.workspace) {
-        continue;
+    for row in known.into_values().filter(|row| row.status != FileStatus::Missing) {
+      if let (true, Ok(rel)) =
+        (self.workspaces.contains(&row.workspace), row.path.strip_prefix(&row.workspace))
+      {
+        self.queue.dirty(Target::new(&row.workspace, rel), now);
       }
-      let target = Target::new(&row.workspace, rel);
-      if row.pending.contains(Pending::RESHAPE) {
-        self.queue.reshape(target.clone(), now);
-      }
-      // A file that is gone is not found by looking.
-      self.queue.dirty(target, now);
     }
+    self.first = self.queue.dirty_targets().cloned().collect();
     Ok(())
   }
 
-  /// Says once, when the queue of the start has been worked off, that everything is guarded.
+  /// Whether the machine went down under the last daemon. Then a stamp can be younger on the disk than
+  /// the bytes that it vouches for.
+  fn lost_power(&self) -> Result<bool, EngineError> {
+    let Some((json, _)) = self.engine.ledger().health(KEY)? else { return Ok(false) };
+    let Ok(last) = serde_json::from_str::<Health>(&json) else { return Ok(true) };
+    Ok(last.phase != Phase::Stopped && last.boot != self.health.boot)
+  }
+
+  /// Says once, when every file that was there at the start was looked at, that everything is guarded;
+  /// what is written meanwhile is work like any other.
   pub fn finish_start(&mut self) -> Result<bool, DaemonError> {
-    if self.health.phase != Phase::Starting || self.queue.n_dirty() > 0 {
+    if self.health.phase != Phase::Starting || !self.first.is_empty() {
       return Ok(false);
     }
     let at = self.engine.clock().now();
@@ -179,13 +196,15 @@ impl Guard {
       // The files of a workspace that is gone are looked for when it is back.
       Err(EngineError::Root(_)) => {
         self.engine.forget_root(&target.root);
-        self.report(|guard| guard.look_at(&target.root, false));
+        self.first.remove(&target);
+        self.report(|guard| guard.look_at(&target.root, None));
         Ok(true)
       }
       Err(error) => {
         let key = format!("file:{}", crate::engine::event::shown(&target.path()));
         let text = error.to_string();
         self.report(|guard| guard.engine.degrade(&key, &text));
+        self.first.remove(&target);
         let now = self.now();
         self.queue.back_off(kind, target, waiting, now);
         Ok(true)
@@ -232,6 +251,9 @@ impl Guard {
         }
         Outcome::Changed if n_changed < MAX_CHANGED => n_changed += 1,
         Outcome::Busy | Outcome::Changed | Outcome::HeldOpen => {
+          if outcome == Outcome::HeldOpen {
+            self.first.remove(target);
+          }
           self.queue.back_off(Kind::Urgent, target.clone(), waiting, now);
           return Ok(());
         }
@@ -292,6 +314,7 @@ impl Guard {
     self.opened.remove(target);
     self.own_opens.remove(target);
     self.baseline.remove(target);
+    self.first.remove(target);
     let key = format!("file:{}", crate::engine::event::shown(&target.path()));
     self.engine.recovered(&key)
   }
@@ -328,13 +351,19 @@ impl Guard {
         .and_then(|path| path.strip_prefix(&root).ok())
         .is_none_or(|rel| rel.as_os_str().is_empty() || is_memory_dir(rel));
       if concerned && of_interest {
-        self.report(|guard| guard.look_at(&root, false));
+        self.report(|guard| guard.look_at(&root, None));
       }
     }
   }
 
-  /// Watches the directories of a workspace and marks its files as dirty.
-  fn look_at(&mut self, root: &Path, starting: bool) -> Result<(), EngineError> {
+  /// Watches the directories of a workspace and marks its files as dirty. At a start the files that the
+  /// ledger knows with the stamp that they have are left alone; all that are there are taken out of
+  /// `known`.
+  fn look_at(
+    &mut self,
+    root: &Path,
+    mut known: Option<&mut HashMap<PathBuf, FileRow>>,
+  ) -> Result<(), EngineError> {
     let key = format!("workspace:{}", crate::engine::event::shown(root));
     let fs = RealFs::default();
     let workspace = match Workspace::open(&fs, root) {
@@ -368,10 +397,18 @@ impl Guard {
     let now = self.now();
     for file in &walk.files {
       let target = Target::new(root, file);
-      if starting && self.adopting.contains(root) {
+      if known.is_some() && self.adopting.contains(root) {
         self.baseline.insert(target.clone());
       }
-      self.queue.dirty(target, now);
+      let row = known.as_mut().and_then(|known| known.remove(&target.path()));
+      match row {
+        Some(row) if self.engine.is_current(&target, &row)? => {
+          if row.pending.contains(Pending::RESHAPE) {
+            self.queue.reshape(target, now);
+          }
+        }
+        _ => self.queue.dirty(target, now),
+      }
     }
     problems.sort();
     problems.dedup();
@@ -416,6 +453,11 @@ impl Guard {
   fn now(&self) -> Duration {
     self.engine.clock().monotonic()
   }
+}
+
+fn boot_id() -> Option<String> {
+  let text = read_own(Path::new("/proc/sys/kernel/random/boot_id"), 64).ok()??;
+  String::from_utf8(text).ok().map(|id| id.trim().to_owned())
 }
 
 fn adopted_key(root: &Path) -> String {

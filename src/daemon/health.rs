@@ -39,6 +39,9 @@ pub struct Health {
   pub version: String,
   /// How far it has come.
   pub phase: Phase,
+  /// Which start of the machine it runs in; `None` where the system does not tell.
+  #[serde(default)]
+  pub boot: Option<String>,
   /// When it started, microseconds since the epoch.
   pub started_at: i64,
   /// When its start-up scan was done.

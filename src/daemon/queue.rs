@@ -131,9 +131,9 @@ impl Queue {
     Some(due.saturating_sub(now))
   }
 
-  /// How many files are dirty.
-  pub fn n_dirty(&self) -> usize {
-    self.urgent.waiting.len()
+  /// The files that are dirty.
+  pub fn dirty_targets(&self) -> impl Iterator<Item = &Target> {
+    self.urgent.waiting.keys()
   }
 
   /// Whether nothing is pending.

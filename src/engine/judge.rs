@@ -205,8 +205,13 @@ fn judge_block(
     }
     None => findings,
   };
-  let rest = court.continued.iter().find(|rest| fresh.iter().any(|line| overlaps(line, rest)));
-  if let Some(rest) = rest {
+  let continued = court.continued;
+  let rest = continued.iter().find(|rest| fresh.iter().any(|line| overlaps(line, rest)));
+  let approved_rest = rest.is_some_and(|rest| {
+    let text = file.get(rest.clone()).unwrap_or_default();
+    matches!(settled(text, court), Precedent::Excused(..))
+  });
+  if let (Some(rest), None, false) = (rest, restored, approved_rest) {
     let finding = Finding {
       code: Code::QuarantineContinued,
       layer: Layer::Rules,

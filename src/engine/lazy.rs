@@ -38,6 +38,9 @@ impl<F: Fs> Engine<F> {
     if row.stamp != Some(super::stamp_row(&stamp)) {
       return Ok(LazyOutcome::Dirty);
     }
+    if !self.may_reshape(&target.root) {
+      return self.give_up(target);
+    }
     let quiet = self.since_change(&stamp);
     if quiet < idle {
       return Ok(LazyOutcome::NotIdle(idle.saturating_sub(quiet)));
@@ -108,6 +111,10 @@ impl<F: Fs> Engine<F> {
     // The rows of the new version: the same blocks at other lines.
     let renewed = View::renewed(new, &rows, &view.facts);
     let rows = renewed.rows(at, || self.new_id())?;
+    // A torn region is whole only after one step, and compact after another.
+    let more = self.reshape_of(target, &renewed, &rows).0.is_some();
+    let pending = if more { Pending::RESHAPE } else { Pending::NONE };
+    let pending = if stamp.is_settled(at) { pending } else { pending | Pending::RETRY };
     let event = Event::new(EventKind::Reshaped).path(&path);
     self.ledger.record(&ScanRecord {
       path: &path,
@@ -118,7 +125,7 @@ impl<F: Fs> Engine<F> {
       note: None,
       blocks: &rows,
       adopted: true,
-      pending: if stamp.is_settled(at) { Pending::NONE } else { Pending::RETRY },
+      pending,
       marker_mode: mode.as_str(),
       events: &[event.row()],
       at,
@@ -126,7 +133,7 @@ impl<F: Fs> Engine<F> {
     file.release();
     file.sync()?;
     self.ledger.finish(op)?;
-    Ok(LazyOutcome::Done)
+    Ok(if more { LazyOutcome::NotIdle(Duration::ZERO) } else { LazyOutcome::Done })
   }
 
   /// Nothing to reshape after all, or nothing that may be.

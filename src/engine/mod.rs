@@ -41,12 +41,12 @@ use crate::{
 };
 
 /// How long a file that somebody else has open is waited for before it is read and redacted without
-/// a lease (FILE-PROTOCOL section 7: a choice; from the first refusal to about 4 ms was tried).
+/// a lease (docs/adr/0002: a choice; from the first refusal to about 4 ms was tried).
 pub const UNLEASED_AFTER: Duration = Duration::from_millis(5);
 /// The longest time under one lease; afterwards nothing is written, for the kernel breaks leases by
-/// force after 45 s and a stalled process must not write late (FILE-PROTOCOL section 7).
+/// force after 45 s and a stalled process must not write late (docs/adr/0002).
 pub const MAX_LEASE: Duration = Duration::from_millis(500);
-/// How long an agent's verifying read is waited for (FILE-PROTOCOL section 7, measured 0.2-0.6 ms).
+/// How long an agent's verifying read is waited for (docs/adr/0002, measured 0.2-0.6 ms).
 pub const HOLD_OFF: Duration = Duration::from_millis(50);
 /// How long an unfinished last line with poison in it is left to its writer, who may write in pieces and
 /// close the file after each of them; what comes later still goes with the line it continues.
@@ -56,7 +56,7 @@ pub const MAX_TAIL_WAIT: Duration = Duration::from_millis(500);
 /// An incomplete last line counts as complete when the file has not changed for so long and no lease
 /// could be had.
 pub const TAIL_COMPLETE_AFTER: Duration = Duration::from_millis(500);
-/// How young a stamp may not be to be trusted (FILE-PROTOCOL section 5: before Linux 6.13 file times
+/// How young a stamp may not be to be trusted (docs/adr/0002: before Linux 6.13 file times
 /// advance by 1 to 10 ms).
 pub const RACY: Duration = Duration::from_millis(20);
 /// How long another process of memfw may hold the write lock before we give up.

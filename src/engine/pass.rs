@@ -278,6 +278,12 @@ impl<F: Fs> Engine<F> {
     Some(Outcome::Unchanged { reshape_due: row.pending.contains(Pending::RESHAPE), recheck })
   }
 
+  /// Whether the file is the version that the ledger knows, by its stamp alone.
+  pub fn is_current(&mut self, target: &Target, row: &FileRow) -> Result<bool, EngineError> {
+    let stamp = self.stamp(target)?.map(|stamp| super::stamp_row(&stamp));
+    Ok(stamp.is_some() && stamp == row.stamp && !row.pending.contains(Pending::RETRY))
+  }
+
   /// The version that the ledger knows, read again: only its stamp is new.
   fn same_version(
     &mut self,

@@ -1,6 +1,6 @@
 //! After a crash: operations that were begun and not finished are completed or dropped, in order.
 //!
-//! FILE-PROTOCOL section 7, recover(): a redaction needs no undo, for its range holds the poison, the
+//! docs/adr/0002, recover(): a redaction needs no undo, for its range holds the poison, the
 //! placeholder or a mixture of both, and the full scan that follows finds the first; a reshape is
 //! redone from its images, or, where the file is neither, left to a person.
 #![forbid(unsafe_code)]
@@ -28,6 +28,11 @@ impl<F: Fs> Engine<F> {
     for op in &ops {
       let _writing = self.lock()?;
       let what = self.recover_one(op)?;
+      // Whatever the stamp says, the bytes may be older: they are read again.
+      if self.ledger.file(&op.path)?.is_some() {
+        let at = self.now();
+        self.ledger.set_stamp(&op.path, None, None, at)?;
+      }
       self.ledger.finish(op.id)?;
       self.tell(Event::new(EventKind::Recovered).path(&op.path).detail(what))?;
     }

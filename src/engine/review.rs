@@ -83,6 +83,11 @@ impl Restore {
     }
   }
 
+  /// Where lengths may not change, the same length and an addition at the end are still safe.
+  fn may_be_written(&self, any_length: bool) -> bool {
+    any_length || self.is_equal_length() || self.placed == Placed::Appended
+  }
+
   fn is_equal_length(&self) -> bool {
     self.before.len() == self.after.len()
   }
@@ -101,8 +106,9 @@ impl<F: Fs> Engine<F> {
       if item.status != State::Flagged {
         return Err(EngineError::refused(format!("`{}` is {} already", item.id, item.status)));
       }
+      self.want_reshape(&item.path)?;
       self.excuse(&item, by, reason, Placed::InPlace)?;
-      self.renew(&item.path, Pending::RESHAPE)?;
+      self.renew(&item.path)?;
       return Ok((item, Placed::InPlace));
     }
     let placed = self.put_back(&item, by, reason)?;
@@ -127,9 +133,10 @@ impl<F: Fs> Engine<F> {
       .block(&item.id)
       .origin(&item.source, item.trust)
       .detail(by_whom(by, reason));
+    self.want_reshape(&item.path)?;
     self.ledger.decide(&item.id, State::Rejected, by, at, &[event.row()])?;
     event.log(None);
-    self.renew(&item.path, Pending::RESHAPE)?;
+    self.renew(&item.path)?;
     Ok(item)
   }
 
@@ -244,17 +251,17 @@ impl<F: Fs> Engine<F> {
         format!("make the file again, or read the text with `memfw quarantine show {}`", item.id),
       ));
     }
-    // What others wrote meanwhile is judged first, so that nothing is carried in by the approval.
-    self.catch_up(&target)?;
     for attempt in 0..ATTEMPTS {
+      // What others wrote meanwhile is judged first, so that nothing is carried in by the approval.
+      self.catch_up(&target)?;
       if let Some(placed) = self.put_back_once(&target, item, by, reason, attempt)? {
         return Ok(placed);
       }
     }
-    Err(EngineError::refused_with("the file is being replaced", "approve it once more"))
+    Err(EngineError::refused_with("others keep writing to the file", "approve it once more"))
   }
 
-  /// One try; `None` when somebody put another file into its place meanwhile.
+  /// One try; `None` when somebody wrote or put another file into its place meanwhile.
   fn put_back_once(
     &mut self,
     target: &Target,
@@ -270,6 +277,10 @@ impl<F: Fs> Engine<F> {
     }
     let plain = self.ledger.unseal(&item.id)?;
     let bytes = file.read_all()?;
+    let judged = self.ledger.file(&item.path)?.and_then(|row| row.hash);
+    if judged != Some(ContentHash::of(&bytes)) {
+      return Ok(None);
+    }
     let restore = Restore::find(&bytes, &item.id, &plain);
     let stands = placeholder::stands(&bytes, &plain);
     if attempt > 0 && restore.placed == Placed::Appended && stands {
@@ -278,6 +289,12 @@ impl<F: Fs> Engine<F> {
     }
     if item.status == State::Approved && restore.placed == Placed::Appended && stands {
       return Err(EngineError::refused(format!("`{}` is approved already", item.id)));
+    }
+    if !restore.may_be_written(self.may_reshape(&target.root)) {
+      return Err(EngineError::refused_with(
+        "the placeholder was changed, and this file system allows no change of length",
+        format!("take the text from `memfw quarantine show {}`", item.id),
+      ));
     }
     let at = self.now();
     let op = self.ledger.begin(&image(item, &file, &bytes, &restore)?, at)?;
@@ -312,11 +329,12 @@ impl<F: Fs> Engine<F> {
       span: start..start + plain.len(),
       origin: Origin { source: item.source.clone(), trust: item.trust, observed: false },
     };
-    // Recorded before anybody else may look: an approval is not judged again.
+    // Durable before the ledger says that it stands there; recorded before anybody else may look, for an
+    // approval is not judged again.
+    file.sync()?;
     let row = self.ledger.file(&item.path)?;
     let view = self.view(target, row.as_ref(), restore.new, Origin::unknown(), Some(&restored))?;
     self.record(target, &file, &view, &seen)?;
-    file.sync()?;
     file.release();
     self.ledger.finish(op)?;
     drop(file);
@@ -348,11 +366,20 @@ impl<F: Fs> Engine<F> {
     Ok(())
   }
 
+  /// Notes that the lazy pass has work in a file: before the decision that makes it so, for alone it does
+  /// no harm.
+  fn want_reshape(&mut self, path: &Path) -> Result<(), EngineError> {
+    if let Some(row) = self.ledger.file(path)? {
+      self.ledger.set_pending(path, row.pending | Pending::RESHAPE)?;
+    }
+    Ok(())
+  }
+
   /// Lets the lazy pass look at a file, at once where nobody has it open: a person is waiting.
-  fn renew(&mut self, path: &Path, pending: Pending) -> Result<(), EngineError> {
+  fn renew(&mut self, path: &Path) -> Result<(), EngineError> {
     let Some(target) = self.target_of(path)? else { return Ok(()) };
     self.catch_up(&target)?;
-    self.ledger.set_pending(path, pending)?;
+    self.want_reshape(path)?;
     self.lazy(&target, Duration::ZERO)?;
     Ok(())
   }

@@ -252,6 +252,8 @@ impl<F: Fs> Engine<F> {
     restored: Option<&Restored>,
   ) -> Result<View, EngineError> {
     let path = target.path();
+    // One view of the ledger for all the questions of one file: each alone would lock it anew.
+    let _snapshot = self.ledger.snapshot()?;
     let placeholders = self.ledger.placeholder_ids(&path)?;
     let mut redacted = HashMap::new();
     for id in ids_in(&bytes).into_iter().filter(|id| placeholders.contains_key(id)) {
@@ -272,18 +274,21 @@ impl<F: Fs> Engine<F> {
     let continued = self.continued(&document)?;
     let now = self.now();
     let ledger = &self.ledger;
+    let decided = !placeholders.is_empty() || ledger.has_exceptions()?;
     let mut failed = None;
     let mut court = Court {
       origin: &origin,
       config: &self.config,
       continued: &continued,
       restored,
-      precedent: &mut |hash| match precedent(ledger, &path, hash, now) {
-        Ok(precedent) => precedent,
-        Err(error) => {
+      precedent: &mut |hash| {
+        if !decided {
+          return Precedent::None;
+        }
+        precedent(ledger, &path, hash, now).unwrap_or_else(|error| {
           failed.get_or_insert(error);
           Precedent::None
-        }
+        })
       },
     };
     let judgements = judge::judge_fresh(&bytes, &document, &comparison, &mut court);

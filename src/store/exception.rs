@@ -67,6 +67,11 @@ impl Ledger {
     })
   }
 
+  /// Whether anything was ever approved and not taken back.
+  pub fn has_exceptions(&self) -> Result<bool, StoreError> {
+    self.read(|conn| Ok(conn.prepare_cached("SELECT 1 FROM exception LIMIT 1")?.exists([])?))
+  }
+
   /// Takes an approval back.
   pub fn withdraw_exception(&mut self, hash: ContentHash) -> Result<(), StoreError> {
     self.write(Durability::Synced, |tx, _| {

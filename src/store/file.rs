@@ -171,6 +171,17 @@ impl Ledger {
     })
   }
 
+  /// Takes the stamps of all files away, so that all of them are read again.
+  pub fn forget_stamps(&mut self) -> Result<(), StoreError> {
+    self.write(Durability::Seen, |tx, _| {
+      tx.execute(
+        "UPDATE file SET dev = NULL, ino = NULL, size = NULL, mtime_ns = NULL, ctime_ns = NULL",
+        [],
+      )?;
+      Ok(())
+    })
+  }
+
   /// Notes that a file is missing, cannot be scanned, or is watched again; makes the row if need be. Its
   /// blocks stay as they are, and it will be read again as soon as it can be.
   pub fn set_status(
