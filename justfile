@@ -45,6 +45,11 @@ test *args:
 corpus:
   cargo test --lib detect::
 
+# The file protocol under simulation; a seed that fails is printed: `MEMFW_SIM_SEED=n just sim 1`
+[group('test')]
+sim n="1000000":
+  MEMFW_SIM_SCHEDULES={{n}} cargo test --release --test integration sim:: -- --nocapture
+
 # Looks at changed snapshots and accepts them one by one
 [group('test')]
 snap:

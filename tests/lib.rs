@@ -16,6 +16,7 @@ mod holdoff;
 mod hostile;
 mod review;
 mod scan;
+mod sim;
 mod support;
 mod workspaces;
 mod writers;

@@ -273,10 +273,10 @@ impl<F: Fs> Engine<F> {
       return Ok(id);
     }
     for digits in crate::memory::id::MIN_ID_DIGITS..=crate::memory::id::MAX_ID_DIGITS {
-      let mut drawn = Vec::with_capacity(SPARE_IDS);
-      for _ in 0..SPARE_IDS {
-        drawn.push(BlockId::from_random(random::array()?, digits));
-      }
+      let random: [u8; SPARE_IDS * 8] = random::array()?;
+      let (chunks, _) = random.as_chunks::<8>();
+      let mut drawn: Vec<BlockId> =
+        chunks.iter().map(|chunk| BlockId::from_random(*chunk, digits)).collect();
       drawn.sort_unstable();
       drawn.dedup();
       let taken = self.ledger.ids_taken(&drawn)?;

@@ -31,14 +31,36 @@ pub fn reshape<F: MemoryFile>(file: &F, base: &[u8], new: &[u8]) -> Result<Resha
   }
   leased()?;
   let same = base.iter().zip(new).take_while(|(old, new)| old == new).count();
+  match put(file, same, base.len(), new) {
+    Ok(()) => Ok(Reshaped::Done),
+    Err(error) => {
+      // Half a reshape would be read as memory, with its tail twice. The old bytes fit where they were,
+      // even on a full disk; where they cannot be put back either, the journal has them.
+      undo(file, same, base).map_err(|_undone| error)?;
+      Ok(Reshaped::Changed)
+    }
+  }
+}
+
+/// Writes `new` from its first difference on over a file of `length` bytes.
+fn put<F: MemoryFile>(file: &F, same: usize, length: usize, new: &[u8]) -> Result<(), FsError> {
   let fresh = new.get(same..).unwrap_or_default();
   if !fresh.is_empty() {
     file.pwrite(same as u64, fresh)?;
   }
-  if new.len() < base.len() {
+  if new.len() < length {
     file.truncate(new.len() as u64)?;
   }
-  Ok(Reshaped::Done)
+  Ok(())
+}
+
+/// Brings `base` back after a write that failed somewhere.
+fn undo<F: MemoryFile>(file: &F, same: usize, base: &[u8]) -> Result<(), FsError> {
+  file.pwrite(same as u64, base.get(same..).unwrap_or_default())?;
+  if file.stamp()?.size > base.len() as u64 {
+    file.truncate(base.len() as u64)?;
+  }
+  Ok(())
 }
 
 /// What to do about a reshape that was begun and not recorded as finished.

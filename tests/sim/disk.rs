@@ -1,0 +1,236 @@
+//! The disk of a schedule: inodes, names, descriptors, leases, and what a power loss leaves.
+#![forbid(unsafe_code)]
+
+use std::{
+  collections::{BTreeMap, BTreeSet},
+  path::{Path, PathBuf},
+};
+
+use memfw::os::Stamp;
+
+use super::{book::Book, rng::Rng};
+
+/// The unit in which the page cache reaches the disk.
+pub(crate) const PAGE: usize = 4096;
+
+/// One file.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Inode {
+  /// What readers see.
+  pub(crate) data: Vec<u8>,
+  /// What a power loss would leave.
+  pub(crate) disk: Vec<u8>,
+  /// Lines that a power loss cannot take, because they were synced and no writer wrote there since.
+  pub(crate) sure: BTreeSet<u32>,
+  time_ns: i64,
+  disk_time_ns: i64,
+  /// Descriptors.
+  opens: usize,
+  /// Mappings.
+  pub(crate) maps: usize,
+  /// The descriptor that holds the write lease.
+  pub(crate) lease: Option<u64>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Descriptor {
+  ino: usize,
+  append: bool,
+}
+
+/// All files of a schedule.
+#[derive(Debug, Default)]
+pub(crate) struct Disk {
+  inodes: Vec<Inode>,
+  names: BTreeMap<PathBuf, usize>,
+  descriptors: BTreeMap<u64, Descriptor>,
+  next: u64,
+}
+
+impl Disk {
+  pub(crate) fn lookup(&self, path: &Path) -> Option<usize> {
+    self.names.get(path).copied()
+  }
+
+  pub(crate) fn inode(&self, ino: usize) -> &Inode {
+    &self.inodes[ino]
+  }
+
+  pub(crate) fn inode_mut(&mut self, ino: usize) -> &mut Inode {
+    &mut self.inodes[ino]
+  }
+
+  /// Whether a name leads to the inode.
+  pub(crate) fn is_linked(&self, ino: usize) -> bool {
+    self.names.values().any(|&named| named == ino)
+  }
+
+  /// What stands at a path.
+  pub(crate) fn content(&self, path: &Path) -> Option<&[u8]> {
+    self.lookup(path).map(|ino| &self.inodes[ino].data[..])
+  }
+
+  pub(crate) fn stamp(&self, ino: usize) -> Stamp {
+    let inode = &self.inodes[ino];
+    Stamp {
+      dev: 1,
+      ino: ino as u64 + 1,
+      size: inode.data.len() as u64,
+      mtime_ns: inode.time_ns,
+      ctime_ns: inode.time_ns,
+    }
+  }
+
+  pub(crate) fn touch(&mut self, ino: usize, time_ns: i64) {
+    self.inodes[ino].time_ns = time_ns;
+  }
+
+  /// Whether an open would have to wait.
+  pub(crate) fn is_leased(&self, path: &Path) -> bool {
+    self.lookup(path).is_some_and(|ino| self.inodes[ino].lease.is_some())
+  }
+
+  /// Opens a file, makes it where it is missing and asked for. The caller has seen that it is not
+  /// leased.
+  pub(crate) fn open(
+    &mut self,
+    path: &Path,
+    create: bool,
+    append: bool,
+    now_ns: i64,
+  ) -> Option<u64> {
+    let ino = match self.lookup(path) {
+      Some(ino) => ino,
+      None if create => {
+        self.inodes.push(Inode { time_ns: now_ns, disk_time_ns: now_ns, ..Inode::default() });
+        self.names.insert(path.to_owned(), self.inodes.len() - 1);
+        self.inodes.len() - 1
+      }
+      None => return None,
+    };
+    self.next += 1;
+    self.inodes[ino].opens += 1;
+    self.descriptors.insert(self.next, Descriptor { ino, append });
+    Some(self.next)
+  }
+
+  /// The inode behind a descriptor; none after a power loss.
+  pub(crate) fn ino(&self, fd: u64) -> Option<usize> {
+    self.descriptors.get(&fd).map(|descriptor| descriptor.ino)
+  }
+
+  pub(crate) fn is_append(&self, fd: u64) -> bool {
+    self.descriptors.get(&fd).is_some_and(|descriptor| descriptor.append)
+  }
+
+  pub(crate) fn close(&mut self, fd: u64) {
+    if let Some(Descriptor { ino, .. }) = self.descriptors.remove(&fd) {
+      let inode = &mut self.inodes[ino];
+      inode.opens -= 1;
+      if inode.lease == Some(fd) {
+        inode.lease = None;
+      }
+    }
+  }
+
+  /// Grants a write lease if nobody else has the file open or mapped.
+  pub(crate) fn lease(&mut self, fd: u64) -> bool {
+    let Some(ino) = self.ino(fd) else { return false };
+    let inode = &mut self.inodes[ino];
+    let free = inode.opens == 1 && inode.maps == 0 && inode.lease.is_none();
+    if free {
+      inode.lease = Some(fd);
+    }
+    free
+  }
+
+  /// Takes all leases away by force.
+  pub(crate) fn break_leases(&mut self) {
+    for inode in &mut self.inodes {
+      inode.lease = None;
+    }
+  }
+
+  pub(crate) fn write(&mut self, ino: usize, at: usize, bytes: &[u8], now_ns: i64) {
+    let inode = &mut self.inodes[ino];
+    let end = inode.data.len().max(at + bytes.len());
+    inode.data.resize(end, 0);
+    inode.data[at..at + bytes.len()].copy_from_slice(bytes);
+    inode.time_ns = now_ns;
+  }
+
+  pub(crate) fn truncate(&mut self, ino: usize, len: usize, now_ns: i64) {
+    let inode = &mut self.inodes[ino];
+    inode.data.resize(len, 0);
+    inode.time_ns = now_ns;
+  }
+
+  pub(crate) fn rename(&mut self, from: &Path, to: &Path, now_ns: i64) {
+    if let Some(ino) = self.names.remove(from) {
+      // A rename changes the inode's ctime.
+      self.inodes[ino].time_ns = now_ns;
+      self.names.insert(to.to_owned(), ino);
+    }
+  }
+
+  pub(crate) fn unlink(&mut self, path: &Path) {
+    self.names.remove(path);
+  }
+
+  pub(crate) fn sync(&mut self, ino: usize, book: &Book) {
+    let inode = &mut self.inodes[ino];
+    inode.disk.clone_from(&inode.data);
+    inode.disk_time_ns = inode.time_ns;
+    inode.sure = book.count(&inode.data).into_keys().collect();
+  }
+
+  /// What the kernel does on its own: one page, the length, or the times of a file reach the disk.
+  pub(crate) fn write_back(&mut self, rng: &mut Rng) {
+    if self.inodes.is_empty() {
+      return;
+    }
+    let ino = rng.below(self.inodes.len());
+    let inode = &mut self.inodes[ino];
+    if rng.one_in(4) {
+      // Of a file that is only overwritten, the times may well be there before the bytes.
+      inode.disk_time_ns = inode.time_ns;
+    }
+    if inode.data.len() < inode.disk.len() && rng.one_in(2) {
+      inode.disk.truncate(inode.data.len());
+    }
+    let n_pages = inode.data.len().div_ceil(PAGE).max(1);
+    let start = rng.below(n_pages) * PAGE;
+    if start > inode.disk.len() {
+      // The length grows only with the pages before (data=ordered): no holes.
+      return;
+    }
+    let end = inode.data.len().min(start + PAGE);
+    let in_place = end.min(inode.disk.len());
+    if start < in_place {
+      inode.disk[start..in_place].copy_from_slice(&inode.data[start..in_place]);
+    }
+    if end > inode.disk.len() {
+      inode.disk.extend_from_slice(&inode.data[in_place.max(start)..end]);
+    }
+  }
+
+  /// Only what reached the disk is left, and no process.
+  pub(crate) fn power_loss(&mut self, rng: &mut Rng) {
+    for _ in 0..rng.below(8) {
+      self.write_back(rng);
+    }
+    self.descriptors.clear();
+    for inode in &mut self.inodes {
+      inode.data.clone_from(&inode.disk);
+      inode.time_ns = inode.disk_time_ns;
+      inode.opens = 0;
+      inode.maps = 0;
+      inode.lease = None;
+    }
+  }
+
+  /// The latest time that any file carries, in nanoseconds.
+  pub(crate) fn latest(&self) -> i64 {
+    self.inodes.iter().map(|inode| inode.time_ns).max().unwrap_or(0)
+  }
+}

@@ -1,0 +1,125 @@
+//! The end of a schedule: everybody finishes, everything settles, and then all must be true.
+#![forbid(unsafe_code)]
+
+use std::time::Duration;
+
+use memfw::{
+  engine::{Engine, Hint, Outcome},
+  store::ItemFilter,
+};
+
+use super::{fs::SimFs, schedule::Schedule};
+
+/// More rounds than any file needs to settle once nobody writes.
+const ROUNDS: usize = 40;
+
+impl Schedule<'_> {
+  /// Everybody finishes; then all must be true.
+  pub(super) fn judge(&mut self) {
+    {
+      let mut world = self.world.borrow_mut();
+      if !world.oracle.violations.is_empty() {
+        return;
+      }
+      world.say(|| "everybody finishes".to_owned());
+      world.finish();
+      world.intensity = 0;
+      world.fault = 0;
+    }
+    if self.below(2) == 0 || self.engine.is_none() {
+      self.restart(false);
+    }
+    if self.engine.is_none() {
+      return;
+    }
+    self.settle();
+    if self.engine().ledger().has_open_ops().unwrap() {
+      // A passing error of the file system left it; the next start ends it.
+      self.restart(false);
+      self.settle();
+    }
+    let first = self.state();
+    if self.engine().ledger().has_open_ops().unwrap() {
+      self.world.borrow_mut().oracle.violation("an operation stays open");
+    }
+    {
+      let mut world = self.world.borrow_mut();
+      let world = &mut *world;
+      self.tally.items = world.oracle.items().len() as u64;
+      let visible = world.visible();
+      world.oracle.judge_end(&world.book, &visible);
+      let nul =
+        world.paths.iter().any(|path| world.disk.content(path).is_some_and(|c| c.contains(&0)));
+      if nul && !world.oracle.nul_by_writer {
+        world.oracle.violation("NUL bytes in a file");
+      }
+    }
+    // I4: all files are looked at again as if they had changed.
+    self.restart(false);
+    {
+      let mut world = self.world.borrow_mut();
+      let now = world.now_ns();
+      for path in world.paths.clone() {
+        if let Some(ino) = world.disk.lookup(&path) {
+          world.disk.touch(ino, now + 1);
+        }
+      }
+    }
+    self.settle();
+    if self.state() != first {
+      let text = format!("I4: {:#?}\nbecame {:#?}", first, self.state());
+      self.world.borrow_mut().oracle.violation(text);
+    }
+  }
+
+  fn engine(&self) -> &Engine<SimFs> {
+    self.engine.as_ref().unwrap()
+  }
+
+  /// Files and items, as far as they must not change by themselves.
+  fn state(&self) -> Vec<String> {
+    let world = self.world.borrow();
+    let mut state = Vec::new();
+    for path in &world.paths {
+      let content = world.disk.content(path).unwrap_or_default();
+      state.push(content.escape_ascii().to_string());
+    }
+    let items = self.engine().ledger().items(&ItemFilter::default()).unwrap();
+    for item in items.iter().filter(|item| !item.in_file) {
+      state.push(format!("{} {} {} x{}", item.id, item.n, item.status, item.occurrences));
+    }
+    state
+  }
+
+  /// Passes and lazy passes until there is nothing to do.
+  fn settle(&mut self) {
+    // A file time from the future never counts as old.
+    let ahead = self.world.borrow().disk.latest() / 1000 - self.clock.wall();
+    self.clock.advance(ahead.max(0) + 1_000_000);
+    let mut last = Vec::new();
+    for _ in 0..ROUNDS {
+      self.clock.advance(600_000);
+      last.clear();
+      let mut done = true;
+      for target in self.targets.clone() {
+        let hint =
+          Hint { waited: Duration::from_secs(1), opened_since_close: true, adopting: false };
+        let outcome = self.ask(|engine| engine.pass(&target, &hint));
+        self.world.borrow_mut().say(|| format!("settle: {outcome:?}"));
+        last.push(format!("{outcome:?}"));
+        match outcome {
+          Some(Ok(Outcome::Unchanged { reshape_due: false, recheck: false } | Outcome::Gone)) => {}
+          Some(Ok(Outcome::Unchanged { reshape_due: true, .. })) => {
+            last.push(format!("{:?}", self.lazy(&target)));
+            done = false;
+          }
+          _ => done = false,
+        }
+      }
+      if done {
+        return;
+      }
+    }
+    self.world.borrow_mut().oracle.violation(format!("it never settles: {last:?}"));
+  }
+}
