@@ -16,10 +16,9 @@ use {
 const WRITES: usize = 200;
 /// Between two writes of one writer, at most; less where a start of the daemon takes less.
 const LONGEST_PACE: Duration = Duration::from_millis(80);
-/// Longest life of a daemon, in times of its first start: some die while they start, some while they
-/// guard.
-const LIVES: u32 = 8;
-const LONGEST_LIFE: Duration = Duration::from_millis(600);
+/// Longest life of a daemon in microseconds: of one half from when it guards, of the other from its
+/// birth.
+const LIFE: u64 = 250_000;
 /// Starts of a daemon that is killed within [`AFTERMATH`] microseconds after a write.
 const ROUNDS: usize = 30;
 const AFTERMATH: u64 = 12_000;
@@ -56,7 +55,6 @@ fn assert_survives(config: &str, writers: [Writer; 2]) {
   guarded.start();
   let start_up = before.elapsed();
   let time = start_up.min(LONGEST_PACE);
-  let life = u64::try_from((start_up * LIVES).min(LONGEST_LIFE).as_micros()).unwrap();
   let mut random = Random::new();
   let confirmed = AtomicUsize::new(0);
   let mut kills = 0;
@@ -67,7 +65,10 @@ fn assert_survives(config: &str, writers: [Writer; 2]) {
       scope.spawn(move || write(&path, writer, at, time, confirmed));
     }
     while confirmed.load(Ordering::SeqCst) < WRITES {
-      pace(Duration::from_micros(random.below(life)));
+      if random.below(2) == 0 {
+        guarded.wait_until_started();
+      }
+      pace(Duration::from_micros(random.below(LIFE)));
       guarded.kill();
       kills += 1;
       guarded.spawn();

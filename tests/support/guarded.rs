@@ -99,9 +99,15 @@ impl Guarded {
   #[track_caller]
   pub(crate) fn start(&mut self) {
     self.spawn();
-    self.daemon.as_mut().unwrap().wait_for_log("started");
+    self.wait_until_started();
     let output = self.memfw(&["status", "--wait", PATIENCE]);
     assert_eq!(output.status, 0, "the daemon does not start: {output:?}\n{}", self.last_log());
+  }
+
+  /// Waits until a daemon that was spawned says that it guards.
+  #[track_caller]
+  pub(crate) fn wait_until_started(&mut self) {
+    self.daemon.as_mut().expect("no daemon runs").wait_for_log("started");
   }
 
   /// Ends the daemon in order.
