@@ -1,0 +1,129 @@
+//! How far provenance is written into files: the modes of the configuration, and the step-down where
+//! an agent would read no further than its limit.
+
+use crate::support::{AT_ONCE, Guarded, Writer, clean, marks};
+use regex::Regex;
+
+/// Characters of `MEMORY.md` that the agent injects.
+const INJECTED: usize = 20_000;
+
+/// A guarded `MEMORY.md` of so many characters, to which clean lines were appended one by one.
+fn appended(config: &str, length: usize) -> (Guarded, String) {
+  let mut before = "# Memory\n\n".to_owned();
+  while before.len() + 40 < length {
+    before.push_str("- a line about trains and night trains\n");
+  }
+  let rest = length - before.len() - "- \n".len();
+  before = format!("{before}- {}\n", "x".repeat(rest));
+  assert_eq!(before.len(), length);
+  let mut guarded = Guarded::new(config).memory("MEMORY.md", &before);
+  guarded.start();
+  for n in 0..3 {
+    Writer::Shell.add(&guarded.path("MEMORY.md"), format!("{}\n", clean(n)).as_bytes());
+    guarded.settle();
+  }
+  let found = guarded.read("MEMORY.md");
+  let text: String = (0..3).map(|n| clean(n) + "\n").collect();
+  marks::assert_same(&marks::strip(&found), (before + &text).as_bytes(), config);
+  (guarded, String::from_utf8(found).unwrap())
+}
+
+/// Fails unless each appended line ends with an id comment.
+fn assert_ids(text: &str) {
+  let id = Regex::new(r"(?m)^- Ann likes .*\. <!-- memfw:[0-9a-f]{6} -->$").unwrap();
+  assert_eq!(id.find_iter(text).count(), 3, "{}", marks::show(text.as_bytes()));
+  assert!(!text.contains("memfw:id="));
+}
+
+#[test]
+fn entries_carry_their_id_where_the_configuration_says_so() {
+  let (mut guarded, text) = appended(&format!("markers = \"id\"\n{AT_ONCE}"), 500);
+  if marks::reshapes(guarded.tmp()) {
+    assert_ids(&text);
+  }
+  guarded.stop();
+}
+
+#[test]
+fn nothing_is_marked_where_the_configuration_says_so() {
+  let (mut guarded, text) = appended(&format!("markers = \"none\"\n{AT_ONCE}"), 500);
+  assert!(!text.contains("memfw"), "{}", marks::show(text.as_bytes()));
+  guarded.stop();
+}
+
+#[test]
+fn wrappers_stay_where_the_configuration_insists() {
+  let (mut guarded, text) = appended(&format!("markers = \"wrap\"\n{AT_ONCE}"), INJECTED + 500);
+  if marks::reshapes(guarded.tmp()) {
+    assert_eq!(text.matches("memfw:id=").count(), 3);
+  }
+  guarded.stop();
+}
+
+#[test]
+fn a_file_that_wrappers_would_make_too_long_gets_ids_and_status_says_so() {
+  // Three lines of 56 bytes, three ids of 22; three wrappers would need some 94 each.
+  let (mut guarded, text) = appended(AT_ONCE, INJECTED - 260);
+  if marks::reshapes(guarded.tmp()) {
+    assert_ids(&text);
+    let status = guarded.ok(&["status"]);
+    assert!(status.contains("MEMORY.md") && status.contains("20000"), "{status}");
+  }
+  guarded.stop();
+}
+
+#[test]
+fn a_file_that_is_too_long_already_gets_nothing_and_status_says_so() {
+  let (mut guarded, text) = appended(AT_ONCE, INJECTED + 500);
+  assert!(!text.contains("memfw"), "{}", marks::show(text.as_bytes()));
+  if marks::reshapes(guarded.tmp()) {
+    let status = guarded.ok(&["status"]);
+    assert!(status.contains("MEMORY.md") && status.contains("20000"), "{status}");
+  }
+  guarded.stop();
+}
+
+#[test]
+fn only_injected_files_have_a_limit() {
+  let long = "- a line about trains and night trains\n".repeat(600);
+  let mut guarded = Guarded::new(AT_ONCE).memory("memory/long.md", &long);
+  guarded.start();
+  Writer::Shell.add(&guarded.path("memory/long.md"), format!("{}\n", clean(1)).as_bytes());
+  guarded.settle();
+  let found = guarded.read("memory/long.md");
+  marks::assert_marked(&guarded.path("memory/long.md"), &found, &clean(1));
+  guarded.stop();
+}
+
+#[test]
+fn markers_follow_what_the_file_becomes() {
+  let mut guarded = Guarded::new(AT_ONCE).memory("memory/day.md", "# Day\n\n- old\n");
+  let path = guarded.path("memory/day.md");
+  guarded.start();
+  for n in 0..4 {
+    Writer::Shell.add(&path, format!("{}\n", clean(n)).as_bytes());
+    guarded.settle();
+  }
+  // The agent takes a line out, moves one up and changes one, with memfw's comments in between.
+  let text = String::from_utf8(marks::strip(&guarded.read("memory/day.md"))).unwrap();
+  let text = text.replace(&format!("{}\n", clean(1)), "");
+  let text = text.replace(&clean(2), "- Ann likes the aisle seat on day trains.");
+  let moved = format!("{}\n- old\n", clean(3));
+  let text = text.replace(&format!("{}\n", clean(3)), "").replace("- old\n", &moved);
+  std::fs::write(&path, &text).unwrap();
+  guarded.settle();
+  let found = guarded.read("memory/day.md");
+  marks::assert_well_formed(&found);
+  marks::assert_same(&marks::strip(&found), text.as_bytes(), "day.md");
+  if marks::reshapes(&path) {
+    for line in [&clean(0), &clean(3), "- Ann likes the aisle seat on day trains."] {
+      assert!(marks::is_wrapped(&found, line), "{line}:\n{}", marks::show(&found));
+    }
+  }
+  // Nothing is left to do: a second look changes nothing.
+  guarded.stop();
+  guarded.start();
+  guarded.settle();
+  marks::assert_same(&guarded.read("memory/day.md"), &found, "day.md");
+  guarded.stop();
+}
