@@ -1,7 +1,7 @@
 //! Where the top-level blocks of a markdown text start and end.
 //!
 //! pulldown-cmark says what the structure is; this module only makes its input harmless (see
-//! [`flatten`]) and its output ours: items instead of lists, and whether a block is open at its end.
+//! `flatten`) and its output ours: items instead of lists, and whether a block is open at its end.
 #![forbid(unsafe_code)]
 
 use std::ops::Range;
