@@ -104,18 +104,19 @@ pub fn run(context: &Context, args: ProvenanceArgs) -> Result<Status, Failure> {
   Ok(Status::Yes)
 }
 
-/// The stretches of a block: neighbouring lines of the same revision. Lines are counted as if no
-/// marker stood inside the block, which is where the lazy pass keeps them.
+/// The stretches of a block: neighbouring lines of the same revision. A placeholder that stands between
+/// two lines is in no stretch.
 fn stretches(block: &BlockRow) -> Vec<Stretch<'_>> {
   let mut found: Vec<Stretch<'_>> = Vec::new();
-  for (offset, line) in block.lines.iter().enumerate() {
-    let number = block.start_line.saturating_add(offset as u32);
-    let Some(revision) = block.revisions.iter().find(|revision| revision.number == line.revision)
-    else {
-      continue;
-    };
+  for line in &block.lines {
+    let number = block.start_line.saturating_add(line.offset);
+    let Some(revision) = block.revision(line.revision) else { continue };
     match found.last_mut() {
-      Some(last) if last.revision.number == revision.number => last.end_line = number,
+      Some(last)
+        if last.revision.number == revision.number && number.saturating_sub(last.end_line) < 2 =>
+      {
+        last.end_line = number;
+      }
       _ => found.push(Stretch { start_line: number, end_line: number, block, revision }),
     }
   }

@@ -16,6 +16,7 @@ pub mod pass;
 pub mod recover;
 pub mod redact;
 pub mod review;
+pub mod rows;
 pub mod settled;
 pub mod view;
 
