@@ -17,6 +17,8 @@ pub mod recover;
 pub mod redact;
 pub mod review;
 pub mod rows;
+#[cfg(test)]
+mod rows_tests;
 pub mod settled;
 pub mod view;
 

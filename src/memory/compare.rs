@@ -102,8 +102,8 @@ pub struct Comparison {
   /// Blocks of the document, by index, whose known block is continued by another one too: a block was
   /// split. They inherit its provenance but need an id of their own.
   pub heirs: HashSet<usize>,
-  /// For each edited block, by index, where each of its lines was known from; `None` for a line that is
-  /// blank or fresh.
+  /// For each block that is edited or came back, by index, where each of its lines was known from; `None`
+  /// for a line that is blank or fresh.
   pub inherited: HashMap<usize, Vec<Option<Inherited>>>,
 }
 
@@ -135,11 +135,17 @@ pub fn compare(document: &Document, known: &[KnownBlock]) -> Comparison {
     let is = |flags: &[bool]| flags.get(index).copied().unwrap_or(false);
     fates.push(match pairs.of_block.get(index).copied().flatten() {
       None => Fate::Inserted,
-      Some(known) if is(&in_order) => Fate::Unchanged { known },
-      Some(known) if is(&equal) => Fate::Moved { known },
       Some(at) => {
-        origins.insert(index, pool.own(block, known.get(at), at));
-        Fate::Edited { known: at, fresh: Vec::new() }
+        let old = known.get(at);
+        // A block that is as it once was may have been put together from lines of the last version.
+        if !is(&equal) || old.is_none_or(|old| old.former) {
+          origins.insert(index, pool.own(block, old, at));
+        }
+        match is(&equal) {
+          true if is(&in_order) => Fate::Unchanged { known: at },
+          true => Fate::Moved { known: at },
+          false => Fate::Edited { known: at, fresh: Vec::new() },
+        }
       }
     });
   }

@@ -92,7 +92,7 @@ impl Pool {
         None if line.kind != LineKind::Blank => *origin = self.take(line.hash),
         Some(own) if line.kind == LineKind::Text => {
           let left = self.lines.get_mut(&line.hash).and_then(BinaryHeap::peek_mut);
-          if let Some(mut left) = left.filter(|left| left.0.former == own.former && left.0 < *own) {
+          if let Some(mut left) = left.filter(|left| left.0 < *own) {
             std::mem::swap(&mut left.0, own);
           }
         }
