@@ -14,10 +14,10 @@ use super::{
   time,
 };
 use crate::{
-  engine::event::shown,
+  engine::{event::shown, stamp_row},
   memory::BlockId,
-  os::{Clock as _, SystemClock},
-  store::{BlockRow, Revision},
+  os::{Clock as _, Fs as _, RealFs, SystemClock, Workspace},
+  store::{BlockRow, FileRow, Revision},
 };
 
 /// Lines that were written together.
@@ -39,6 +39,7 @@ pub fn run(context: &Context, args: ProvenanceArgs) -> Result<Status, Failure> {
     );
   };
   let rows = ledger.blocks(file.id)?;
+  let current = is_current(&file);
   let stretches: Vec<Stretch<'_>> = rows
     .iter()
     .flat_map(stretches)
@@ -64,11 +65,15 @@ pub fn run(context: &Context, args: ProvenanceArgs) -> Result<Status, Failure> {
           "session_id": revision.session,
           "ts": time::rfc3339(revision.at),
           "content_hash": block.hash.to_hex(),
+          "current": current,
         })
       })
       .collect();
     context.out.json(&list)?;
     return Ok(if list.is_empty() && line.is_some() { Status::No } else { Status::Yes });
+  }
+  if !current {
+    context.out.line("the file has changed since: these are its lines at the last scan")?;
   }
   if stretches.is_empty() {
     context.out.line("no block stands there")?;
@@ -102,6 +107,15 @@ pub fn run(context: &Context, args: ProvenanceArgs) -> Result<Status, Failure> {
   }
   table.write(&context.out)?;
   Ok(Status::Yes)
+}
+
+/// Whether the file is still the version that the ledger knows, by its stamp.
+fn is_current(file: &FileRow) -> bool {
+  let fs = RealFs::default();
+  let Ok(workspace) = Workspace::open(&fs, &file.workspace) else { return false };
+  let Ok(rel) = file.path.strip_prefix(&file.workspace) else { return false };
+  let stamp = fs.stamp(workspace.root(), rel).ok().flatten();
+  file.stamp.is_some() && stamp.map(|stamp| stamp_row(&stamp)) == file.stamp
 }
 
 /// The stretches of a block: neighbouring lines of the same revision. A placeholder that stands between

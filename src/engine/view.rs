@@ -47,6 +47,14 @@ pub struct View {
   pub origin: Origin,
 }
 
+/// How markers stand in a file.
+pub struct Marking {
+  /// The mode in force.
+  pub mode: MarkerMode,
+  /// Why it is not the one that the configuration asks for.
+  pub why: Option<String>,
+}
+
 impl View {
   /// A version that differs from a judged one only in markers and placeholders: nothing in it is
   /// fresh.
@@ -180,25 +188,22 @@ impl<F: Fs> Engine<F> {
     Ok(rest)
   }
 
-  /// How markers may stand in this file, and why not fuller.
-  pub(super) fn marker_mode(
-    &self,
-    target: &Target,
-    hash: ContentHash,
-  ) -> (MarkerMode, Option<String>) {
+  /// How markers may stand in this file.
+  fn marking(&self, target: &Target, hash: ContentHash) -> Marking {
+    let none = |why: String| Marking { mode: MarkerMode::None, why: Some(why) };
     match self.agent.standing(&target.root, &target.rel) {
-      Standing::Unreadable(why) => return (MarkerMode::None, Some(why)),
+      Standing::Unreadable(why) => return none(why),
       Standing::Recorded { hash: recorded } if recorded != hash => {
-        let why = "edited by somebody else since the agent's last recorded write".to_owned();
-        return (MarkerMode::None, Some(why));
+        return none("edited by somebody else since the agent's last recorded write".to_owned());
       }
       Standing::Recorded { .. } | Standing::NoRecord => {}
     }
-    match self.config.markers {
-      Markers::None => (MarkerMode::None, None),
-      Markers::Id => (MarkerMode::Id, None),
-      Markers::Wrap | Markers::Auto => (MarkerMode::Wrap, None),
-    }
+    let mode = match self.config.markers {
+      Markers::None => MarkerMode::None,
+      Markers::Id => MarkerMode::Id,
+      Markers::Wrap | Markers::Auto => MarkerMode::Wrap,
+    };
+    Marking { mode, why: None }
   }
 
   /// The reshape that is due, stepped down from wrappers to ids to nothing where the agent would
@@ -208,19 +213,26 @@ impl<F: Fs> Engine<F> {
     target: &Target,
     view: &View,
     rows: &[BlockRow],
-  ) -> (Option<Vec<u8>>, MarkerMode) {
-    let (mut mode, _) = self.marker_mode(target, view.hash);
+  ) -> (Option<Vec<u8>>, Marking) {
+    let mut marking = self.marking(target, view.hash);
     let limit =
       self.agent.injection_limit(&target.rel).filter(|_| self.config.markers == Markers::Auto);
     loop {
-      let plan = view.plan(mode, true, rows);
+      let plan = view.plan(marking.mode, true, rows);
       let result: &[u8] = plan.reshape.as_deref().unwrap_or(&view.bytes);
-      let too_long = limit.is_some_and(|limit| chars(result) > limit);
-      mode = match mode {
-        MarkerMode::Wrap if too_long => MarkerMode::Id,
-        MarkerMode::Id if too_long => MarkerMode::None,
-        mode => return (plan.reshape, mode),
+      let lower = match (marking.mode, limit) {
+        (MarkerMode::Wrap, Some(limit)) if chars(result) > limit => (MarkerMode::Id, limit),
+        (MarkerMode::Id, Some(limit)) if chars(result) > limit => (MarkerMode::None, limit),
+        _ => {
+          // Where there is nothing to mark, nothing is missing.
+          marking.why = marking.why.filter(|_| rows.iter().any(|row| row.marker.is_some()));
+          return (plan.reshape, marking);
+        }
       };
+      let (mode, limit) = lower;
+      let why =
+        format!("fuller markers would take it past the {limit} characters that the agent reads");
+      marking = Marking { mode, why: Some(why) };
     }
   }
 }

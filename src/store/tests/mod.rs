@@ -126,7 +126,8 @@ pub(super) fn scan<'a>(path: &'a str, blocks: &'a [BlockRow], at: i64) -> ScanRe
     blocks,
     adopted: false,
     pending: Pending::NONE,
-    marker_mode: "wrap",
+    marker_mode: "id",
+    unmarked: Some("too long"),
     events: &[],
     at,
   }
