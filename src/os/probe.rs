@@ -180,7 +180,8 @@ fn ask(dir: &Path) -> Seen {
       return Seen { number, lease, coarse_times: true };
     }
   };
-  let off = read_own(Path::new(LEASES_ENABLE), 16).ok().flatten().is_some_and(|text| text == b"0\n");
+  let off =
+    read_own(Path::new(LEASES_ENABLE), 16).ok().flatten().is_some_and(|text| text == b"0\n");
   let lease = match lease::acquire(file.as_fd()) {
     _ if off => Err("leases are switched off (`fs.leases-enable`)".to_owned()),
     Ok(Grant::Granted) => {
@@ -235,7 +236,8 @@ mod tests {
 
   #[test]
   fn a_ceiling_only_lowers() {
-    let found = |number| describe(Seen { number: Some(number), lease: Ok(()), coarse_times: false });
+    let found =
+      |number| describe(Seen { number: Some(number), lease: Ok(()), coarse_times: false });
     assert_eq!(found(0xEF53).up_to(Rung::Lease), found(0xEF53));
     let lowered = found(0xEF53).up_to(Rung::EqualLengthOnly);
     assert_eq!((lowered.rung, lowered.needs_polling), (Rung::EqualLengthOnly, false));

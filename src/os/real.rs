@@ -182,7 +182,12 @@ impl RealFs {
 
   /// What the file system of a workspace can do, as far as it is used.
   pub fn probe<'r>(&self, root: &'r Root) -> &'r Probe {
-    root.probe.get_or_init(|| probe(&root.path).up_to(self.ceiling))
+    root.probe.get_or_init(|| self.probe_dir(&root.path))
+  }
+
+  /// The same for a directory that is not open.
+  pub fn probe_dir(&self, dir: &Path) -> Probe {
+    probe(dir).up_to(self.ceiling)
   }
 
   /// Facts of what stands at a path, `None` if nothing does.

@@ -14,8 +14,10 @@ use crate::os::{
 
 pub(crate) const RULES: TargetRules = TargetRules { max_bytes: 1 << 20, owners: Vec::new() };
 /// Both ways of resolving a path have to give the same answers.
-pub(crate) const WAYS: [RealFs; 2] =
-  [RealFs { resolver: Resolver::Kernel, ceiling: Rung::Lease }, RealFs { resolver: Resolver::Stepwise, ceiling: Rung::Lease }];
+pub(crate) const WAYS: [RealFs; 2] = [
+  RealFs { resolver: Resolver::Kernel, ceiling: Rung::Lease },
+  RealFs { resolver: Resolver::Stepwise, ceiling: Rung::Lease },
+];
 
 #[expect(clippy::disallowed_methods, reason = "the tests' own files")]
 pub(crate) fn write(path: &Path, text: &str) {
