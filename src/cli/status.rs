@@ -11,13 +11,14 @@ use super::{
   context::Context,
   escape::terminal,
   failure::Failure,
+  guarded::file_system,
   output::{Style, count},
   time,
 };
 use crate::{
-  daemon::health::{Health, KEY, Phase},
+  daemon::health::{Health, KEY, Phase, Room},
   engine::{DEGRADED, event::shown, settled},
-  os::{Clock as _, DaemonLock, RealFs, SystemClock, pause, probe::probe},
+  os::{Clock as _, DaemonLock, RealFs, SystemClock, alarm, pause},
   store::{FileStatus, Ledger},
 };
 
@@ -76,6 +77,10 @@ pub fn run(context: &Context, args: StatusArgs) -> Result<Status, Failure> {
       }
     }
   }
+  // What the daemon could not write into the ledger.
+  if daemon.pid.is_some() {
+    degradations.extend(alarm::raised(&context.home()?.data).map(|text| (text, 0)));
+  }
   let report = Report::gather(context, ledger.as_ref(), &daemon, degradations)?;
   if args.json {
     context.out.json(&report.to_json())?;
@@ -86,9 +91,22 @@ pub fn run(context: &Context, args: StatusArgs) -> Result<Status, Failure> {
 }
 
 /// One guarded directory.
-struct Room {
+struct Place {
   path: String,
-  files: String,
+  room: Room,
+}
+
+impl Place {
+  fn to_json(&self) -> Value {
+    let Room { file_system, protocol, coarse_times, polled, .. } = &self.room;
+    json!({
+      "path": self.path,
+      "file_system": file_system,
+      "protocol": protocol,
+      "coarse_times": coarse_times,
+      "polled": polled,
+    })
+  }
 }
 
 /// What `status` says.
@@ -97,7 +115,9 @@ struct Report {
   pid: Option<u32>,
   started_at: Option<i64>,
   scanned_at: Option<i64>,
-  rooms: Vec<Room>,
+  places: Vec<Place>,
+  /// What wakes the daemon although nothing happens.
+  wakeups: Vec<String>,
   n_files: u64,
   n_blocks: u64,
   n_waiting: u64,
@@ -125,7 +145,8 @@ impl Report {
       pid: daemon.pid,
       started_at: daemon.health.as_ref().map(|health| health.started_at),
       scanned_at: daemon.health.as_ref().and_then(|health| health.scanned_at),
-      rooms: Vec::new(),
+      places: Vec::new(),
+      wakeups: Vec::new(),
       n_files: 0,
       n_blocks: 0,
       n_waiting: 0,
@@ -134,8 +155,17 @@ impl Report {
       unmarked: Vec::new(),
       degradations,
     };
+    if let Some(health) = daemon.health.as_ref().filter(|_| daemon.pid.is_some()) {
+      report.wakeups.clone_from(&health.wakeups);
+    }
     for path in guarded(context, daemon)? {
-      report.rooms.push(Room { path: shown(&path), files: probe(&path).description });
+      // What the daemon found counts; before it has looked, we look ourselves.
+      let found = daemon.health.as_ref().and_then(|health| health.room(&path)).cloned();
+      let room = match found {
+        Some(room) => room,
+        None => Room::of(&path, &file_system(&context.config()?.config).probe_dir(&path), None),
+      };
+      report.places.push(Place { path: shown(&path), room });
     }
     let Some(ledger) = ledger else { return Ok(report) };
     let counts = ledger.counts(SystemClock.now())?;
@@ -168,7 +198,8 @@ impl Report {
       "version": env!("CARGO_PKG_VERSION"),
       "started_at": self.started_at.map(time::rfc3339),
       "scanned_at": self.scanned_at.map(time::rfc3339),
-      "workspaces": self.rooms.iter().map(|room| json!({ "path": room.path, "file_system": room.files })).collect::<Vec<_>>(),
+      "workspaces": self.places.iter().map(Place::to_json).collect::<Vec<_>>(),
+      "wakeups": self.wakeups,
       "files": self.n_files,
       "blocks": self.n_blocks,
       "waiting": self.n_waiting,
@@ -188,9 +219,9 @@ impl Report {
       env!("CARGO_PKG_VERSION"),
       out.paint(style, self.daemon)
     ))?;
-    for room in &self.rooms {
-      out.line(&format!("  workspace   {}", terminal(&room.path)))?;
-      out.line(&format!("              {}", terminal(&room.files)))?;
+    for Place { path, room } in &self.places {
+      out.line(&format!("  workspace   {}", terminal(path)))?;
+      out.line(&format!("              {}", terminal(&room.file_system)))?;
     }
     out.line(&format!(
       "  protected   {} in {}",
@@ -209,6 +240,9 @@ impl Report {
     if let Some(at) = self.scanned_at {
       let now = SystemClock.now();
       out.line(&format!("  last scan   {}", time::short(at, now)))?;
+    }
+    for wakeup in &self.wakeups {
+      out.line(&format!("  wakes up    {}", terminal(wakeup)))?;
     }
     for (file, why) in &self.unguarded {
       out.line(&format!(

@@ -110,6 +110,7 @@ markers = "id"
 idle_ms = 0
 max_bytes = 1_000
 owners = [0, "ann"]
+protocol = "no-lease"
 [baseline]
 action = "quarantine"
 [detection]
@@ -128,6 +129,7 @@ format = "json"
         reshape_idle: Duration::ZERO,
         max_file_bytes: 1000,
         owners: vec![Owner::Uid(0), Owner::Name("ann".to_owned())],
+        protocol: Protocol::NoLease,
         baseline_action: BaselineAction::Quarantine,
         scope: Scope::Relaxed,
         sensitivity: Sensitivity::High,
@@ -136,7 +138,7 @@ format = "json"
       }
     );
     let lines: Vec<_> = effective.values().map(|(_, _, origin)| origin).collect();
-    let expected = [1, 2, 4, 5, 6, 8, 10, 11, 13, 14].map(|line| Origin::File { line });
+    let expected = [1, 2, 4, 5, 6, 7, 9, 11, 12, 14, 15].map(|line| Origin::File { line });
     assert_eq!(lines, expected);
   }
 

@@ -8,7 +8,7 @@
 use {
   super::{
     setting::{Complaint, Owner, Rules, Setting},
-    word::{BaselineAction, LogFormat, LogLevel, Markers, Scope, Sensitivity},
+    word::{BaselineAction, LogFormat, LogLevel, Markers, Protocol, Scope, Sensitivity},
   },
   std::{ops::RangeInclusive, path::PathBuf, time::Duration},
   toml::{Spanned, de::DeValue},
@@ -94,6 +94,10 @@ keys! {
 
   /// Users besides our own, by number or name, whose memory files may be changed.
   "files.owners" => owners: Vec<Owner> = Vec::new();
+
+  /// How files are edited: "auto" (as well as their file system allows), "equal-length-only" (text is
+  /// overwritten in place, markers are never written) or "no-lease" (the same without leases, polled).
+  "files.protocol" => protocol: Protocol = Protocol::Auto;
 
   /// What happens to poison that was there before memfw: "flag" or "quarantine".
   "baseline.action" => baseline_action: BaselineAction = BaselineAction::Flag;

@@ -4,7 +4,9 @@
 use {
   super::{
     nearest::nearest,
-    word::{BaselineAction, LogFormat, LogLevel, Markers, Scope, Sensitivity, Word, find, list},
+    word::{
+      BaselineAction, LogFormat, LogLevel, Markers, Protocol, Scope, Sensitivity, Word, find, list,
+    },
   },
   std::{
     ops::{Range, RangeInclusive},
@@ -211,7 +213,7 @@ macro_rules! word_settings {
   )+ };
 }
 
-word_settings!(Markers, BaselineAction, Scope, Sensitivity, LogLevel, LogFormat);
+word_settings!(Markers, Protocol, BaselineAction, Scope, Sensitivity, LogLevel, LogFormat);
 
 fn read_word<W: Word>(value: &Spanned<DeValue<'_>>, rules: &Rules<'_>) -> Result<W, Complaint> {
   let Some(text) = value.get_ref().as_str() else {

@@ -7,7 +7,13 @@
 
 pub mod guard;
 pub mod health;
+mod held;
+mod look;
+pub mod poll;
 pub mod queue;
+pub mod reload;
+mod service;
+mod trouble;
 
 use std::{path::PathBuf, time::Duration};
 
@@ -16,13 +22,15 @@ use tokio::{
   sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel},
 };
 
-pub use guard::Guard;
+pub use guard::{Guard, Parts};
 pub use health::{Health, Phase};
 pub use queue::Queue;
+pub use reload::Reload;
+use service::{Service, tell};
 
 use crate::{
   engine::{Engine, EngineError, EventKind},
-  os::{RealFs, WatchEvent, Watcher, systemd},
+  os::{Alarm, RealFs, WatchEvent, Watcher, mounts, systemd},
 };
 
 /// Everything that can wake the daemon apart from its own due times.
@@ -32,15 +40,24 @@ pub enum Event {
   Watch(WatchEvent),
   /// SIGTERM or SIGINT: finish the operation in hand and stop.
   Terminate,
+  /// SIGHUP: read the configuration again.
+  Reload,
 }
 
 /// What the daemon is asked to do.
-#[derive(Clone, Debug)]
-pub struct Options {
+pub struct Options<'r> {
   /// The workspaces to guard.
   pub workspaces: Vec<PathBuf>,
   /// Process what is pending and stop.
   pub once: bool,
+  /// The file system that the engine has, too.
+  pub fs: RealFs,
+  /// What is written when the ledger cannot be.
+  pub alarm: Option<Alarm>,
+  /// Why nothing can be sealed, if so: then nothing is redacted, and poison is only reported.
+  pub report_only: Option<String>,
+  /// Where configuration and key come from when they are asked for again.
+  pub source: &'r dyn Reload,
 }
 
 /// Why the daemon could not run.
@@ -49,6 +66,9 @@ pub enum DaemonError {
   /// The engine.
   #[error(transparent)]
   Engine(#[from] EngineError),
+  /// The ledger cannot be written, and there is no time to wait until it can.
+  #[error("{0}")]
+  Outage(String),
   /// The watcher could not be made.
   #[error("cannot watch directories: {0}")]
   Watch(String),
@@ -58,43 +78,75 @@ pub enum DaemonError {
 }
 
 /// Runs until SIGTERM, or with `once` until nothing is pending. The caller holds the daemon lock.
-pub fn run(engine: Engine<RealFs>, options: Options) -> Result<(), DaemonError> {
+pub fn run(engine: Engine<RealFs>, options: Options<'_>) -> Result<(), DaemonError> {
   let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
   runtime.block_on(serve(engine, options))
 }
 
-async fn serve(engine: Engine<RealFs>, options: Options) -> Result<(), DaemonError> {
+async fn serve(engine: Engine<RealFs>, options: Options<'_>) -> Result<(), DaemonError> {
+  let Options { workspaces, once, fs, alarm, report_only, source } = options;
   let (sender, mut events) = unbounded_channel();
   // Handlers first: a SIGTERM during the first scan must end it in order, too.
   let mut signals = Signals::new()?;
   let watcher = watcher(sender)?;
-  let mut guard = Guard::new(engine, watcher, options.workspaces);
-  guard.start()?;
+  let mut guard = Guard::new(Parts { engine, fs, watcher, workspaces, alarm, report_only });
+  let mut service = Service::new(guard.now());
+  let mut is_under_way = false;
   loop {
+    service.progress(guard.now(), guard.is_starting());
     if signals.terminated() {
       break;
     }
     drain(&mut guard, &mut events);
     // One piece of work at a time, so that a signal or an event never waits for the whole queue.
-    if guard.work()? {
-      tokio::task::yield_now().await;
-      continue;
+    let turn = if is_under_way { guard.work() } else { guard.start().map(|()| true) };
+    match turn {
+      Ok(worked) => {
+        is_under_way = true;
+        if worked {
+          tokio::task::yield_now().await;
+          continue;
+        }
+      }
+      Err(error) => guard.absorb(error)?,
     }
-    if guard.finish_start()? {
-      tell_systemd(systemd::ready());
-      tell_systemd(systemd::status(&guard.status_line()));
+    match guard.finish_start() {
+      Ok(true) => {
+        tell(systemd::ready());
+        tell(systemd::status(&guard.status_line()));
+      }
+      Ok(false) => {}
+      Err(error) => guard.absorb(error)?,
     }
-    if options.once && guard.is_idle() {
-      break;
+    if once {
+      if let Some(why) = guard.trouble() {
+        return Err(DaemonError::Outage(why.to_owned()));
+      }
+      if guard.is_idle() {
+        break;
+      }
     }
-    match next(&mut events, &mut signals, guard.next_due()).await {
+    guard.refresh(service.wakeup());
+    let due = [guard.next_due(), service.next_due(guard.now())].into_iter().flatten().min();
+    let event = next(&mut events, &mut signals, due).await;
+    guard.woke();
+    match event {
       Some(Event::Watch(event)) => guard.seen(&event),
       Some(Event::Terminate) => break,
+      Some(Event::Reload) => {
+        tell(systemd::reloading());
+        guard.reload(source);
+        // While the first scan is under way its end will say so.
+        if !guard.is_starting() {
+          tell(systemd::ready());
+          tell(systemd::status(&guard.status_line()));
+        }
+      }
       None => {}
     }
   }
-  tell_systemd(systemd::stopping());
-  guard.stop(EventKind::Stopped)?;
+  tell(systemd::stopping());
+  guard.stop(EventKind::Stopped);
   Ok(())
 }
 
@@ -120,7 +172,7 @@ async fn next(
   };
   tokio::select! {
     biased;
-    () = signals.wait() => Some(Event::Terminate),
+    event = signals.wait() => Some(event),
     event = events.recv() => event.map(Event::Watch),
     () = timer => None,
   }
@@ -128,6 +180,11 @@ async fn next(
 
 fn watcher(sender: UnboundedSender<WatchEvent>) -> Result<Watcher, DaemonError> {
   // The channel is unbounded on purpose: an event that was dropped is a file that is not guarded.
+  let mounted = sender.clone();
+  let changed = Box::new(move || mounted.send(WatchEvent::Mounts).is_ok());
+  if let Err(error) = mounts::watch(changed) {
+    tracing::warn!(target: "memfw", %error, "mounts over memory will not be noticed");
+  }
   let forward = Box::new(move |event| {
     // The receiver is gone only while the daemon stops.
     sender.send(event).ok();
@@ -135,17 +192,11 @@ fn watcher(sender: UnboundedSender<WatchEvent>) -> Result<Watcher, DaemonError> 
   Watcher::new(forward).map_err(|error| DaemonError::Watch(error.to_string()))
 }
 
-/// A service manager that cannot be told anything is no reason to stop guarding.
-fn tell_systemd(told: std::io::Result<()>) {
-  if let Err(error) = told {
-    tracing::debug!(target: "memfw", %error, "the service manager was not told");
-  }
-}
-
-/// SIGTERM and SIGINT.
+/// SIGTERM, SIGINT and SIGHUP.
 struct Signals {
   terminate: Signal,
   interrupt: Signal,
+  hangup: Signal,
 }
 
 impl Signals {
@@ -153,17 +204,20 @@ impl Signals {
     Ok(Self {
       terminate: signal(SignalKind::terminate())?,
       interrupt: signal(SignalKind::interrupt())?,
+      hangup: signal(SignalKind::hangup())?,
     })
   }
 
-  async fn wait(&mut self) {
+  async fn wait(&mut self) -> Event {
     tokio::select! {
-      _ = self.terminate.recv() => {}
-      _ = self.interrupt.recv() => {}
+      biased;
+      _ = self.terminate.recv() => Event::Terminate,
+      _ = self.interrupt.recv() => Event::Terminate,
+      _ = self.hangup.recv() => Event::Reload,
     }
   }
 
-  /// Whether one of them has come, without waiting.
+  /// Whether the daemon is to end, without waiting.
   fn terminated(&mut self) -> bool {
     let mut context = std::task::Context::from_waker(std::task::Waker::noop());
     self.terminate.poll_recv(&mut context).is_ready()

@@ -131,6 +131,14 @@ impl Queue {
     Some(due.saturating_sub(now))
   }
 
+  /// Forgets the files that are not to be kept.
+  pub fn retain(&mut self, keep: impl Fn(&Target) -> bool) {
+    for lane in [&mut self.urgent, &mut self.lazy] {
+      lane.waiting.retain(|target, _| keep(target));
+      lane.order.retain(|(_, target)| keep(target));
+    }
+  }
+
   /// The files that are dirty.
   pub fn dirty_targets(&self) -> impl Iterator<Item = &Target> {
     self.urgent.waiting.keys()
@@ -204,6 +212,18 @@ mod tests {
     queue.put_off(kind, a, waiting, ms(500));
     queue.dirty(target("a"), ms(10));
     assert_eq!(queue.next_due(ms(10)), Some(ms(0)));
+  }
+
+  #[test]
+  fn what_is_forgotten_is_not_due() {
+    let mut queue = Queue::default();
+    queue.dirty(target("a"), ms(1));
+    queue.reshape(target("a"), ms(1));
+    queue.dirty(target("b"), ms(2));
+    queue.retain(|target| target.rel != Path::new("a"));
+    assert_eq!(queue.next_due(ms(0)), Some(ms(2)));
+    assert_eq!(queue.take(ms(9)).map(|(_, found, _)| found), Some(target("b")));
+    assert!(queue.is_empty());
   }
 
   #[test]

@@ -68,6 +68,8 @@ events! {
   Degraded = "degraded", "protection is reduced";
   /// What was reduced is whole again.
   Restored = "restored", "protection is whole again";
+  /// A changed configuration took effect.
+  Reloaded = "reloaded", "configuration reloaded";
   /// All files are looked at again, for the watcher may have missed something.
   Rescanned = "rescanned", "rescanned everything";
 }

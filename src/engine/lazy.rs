@@ -38,10 +38,15 @@ impl<F: Fs> Engine<F> {
     if row.stamp != Some(super::stamp_row(&stamp)) {
       return Ok(LazyOutcome::Dirty);
     }
+    // Nothing can be journalled without a key; the markers stay due.
+    if !self.ledger.has_key() {
+      return Ok(LazyOutcome::Done);
+    }
     if !self.may_reshape(&target.root) {
       return self.give_up(target);
     }
-    let quiet = self.since_change(&stamp);
+    // The queue has waited for as long already, whatever the clock says.
+    let quiet = self.since_change(&stamp, idle);
     if quiet < idle {
       return Ok(LazyOutcome::NotIdle(idle.saturating_sub(quiet)));
     }

@@ -36,7 +36,7 @@ pub use lazy::LazyOutcome;
 pub use pass::{Hint, Outcome};
 
 use crate::{
-  config::{Config, Owner},
+  config::{Config, Owner, Protocol},
   memory::BlockId,
   os::{self, Clock, Fs, FsError, MemoryFile, Rung, TargetRules, WriteLock, random, user},
   provenance::AgentRecords,
@@ -80,6 +80,15 @@ fn lease_anew<M: MemoryFile>(file: &mut M) -> Result<bool, FsError> {
   match file.try_lease() {
     Err(FsError::LeaseUnsupported { .. }) => Ok(false),
     answer => answer,
+  }
+}
+
+/// The highest rung that the configuration lets a file system stand on.
+pub fn ceiling(config: &Config) -> Rung {
+  match config.protocol {
+    Protocol::Auto => Rung::Lease,
+    Protocol::EqualLengthOnly => Rung::EqualLengthOnly,
+    Protocol::NoLease => Rung::NoLease,
   }
 }
 
@@ -172,6 +181,14 @@ impl<F: Fs> Engine<F> {
   /// The configuration in force.
   pub fn config(&self) -> &Config {
     &self.config
+  }
+
+  /// Goes on with another configuration; everything is opened anew.
+  pub fn configure(&mut self, config: Arc<Config>, fs: F) {
+    self.config = config;
+    self.fs = fs;
+    self.roots.clear();
+    self.hot.clear();
   }
 
   /// The clock.

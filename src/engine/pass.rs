@@ -54,6 +54,14 @@ pub enum Outcome {
   Busy,
   /// It was processed as far as possible while somebody else has it open: again when they are done.
   HeldOpen,
+  /// Processed while somebody keeps it open, perhaps through a mapping, whose changes make no event:
+  /// again in a while.
+  StillOpen {
+    /// Markers or placeholders are to be renewed when the file is idle.
+    reshape_due: bool,
+  },
+  /// There is poison in it, and nothing can be sealed: it was reported and stays.
+  Unsealed,
   /// An agent's tool is about to verify its write, or a writer has not finished its line: again after
   /// this time, or when somebody has opened the file.
   HoldOff(Duration),
@@ -86,14 +94,14 @@ impl<F: Fs> Engine<F> {
         Err(refusal) => return self.refused(target, row.as_ref(), &stamp, refusal),
       },
     };
-    let leased = match file.access() {
+    let (leased, held_open) = match file.access() {
       Touch::Full => match file.try_lease() {
-        Ok(granted) => granted,
+        Ok(granted) => (granted, !granted),
         // Here nothing is ever leased: compare and overwrite, and no reshape.
-        Err(FsError::LeaseUnsupported { .. }) => false,
+        Err(FsError::LeaseUnsupported { .. }) => (false, false),
         Err(error) => return Err(error.into()),
       },
-      Touch::ReadOnly(_) => false,
+      Touch::ReadOnly(_) => (false, false),
     };
     let writable = matches!(file.access(), Touch::Full);
     if writable && !leased && hint.waited < UNLEASED_AFTER {
@@ -102,11 +110,23 @@ impl<F: Fs> Engine<F> {
     }
     let outcome = self.process(target, row.as_ref(), &mut file, leased, hint);
     file.release();
-    let outcome = outcome?;
-    if matches!(outcome, Outcome::HoldOff(_) | Outcome::HeldOpen) {
+    let mut outcome = outcome?;
+    if let (true, Outcome::Done { reshape_due, .. }) = (held_open, outcome) {
+      outcome = self.still_open(target, reshape_due)?;
+    }
+    if matches!(outcome, Outcome::HoldOff(_) | Outcome::HeldOpen | Outcome::StillOpen { .. }) {
       self.hot.insert(target.clone(), file);
     }
     Ok(outcome)
+  }
+
+  /// A file that somebody keeps open may change without another stamp, as long as the change is made
+  /// through a mapping. So its stamp vouches for nothing until the file was read under a lease.
+  fn still_open(&mut self, target: &Target, reshape_due: bool) -> Result<Outcome, EngineError> {
+    if let Some(row) = self.ledger.file(&target.path())? {
+      self.ledger.set_pending(&target.path(), row.pending | Pending::RETRY)?;
+    }
+    Ok(Outcome::StillOpen { reshape_due })
   }
 
   fn process(
@@ -128,7 +148,7 @@ impl<F: Fs> Engine<F> {
     if !leased && file.stamp()? != before {
       return Ok(Outcome::Busy);
     }
-    let quiet = self.since_change(&before);
+    let quiet = self.since_change(&before, hint.waited);
     // Without a lease the last line may still be under way, and an empty file is most likely one
     // that its writer has just truncated.
     if !leased && quiet < TAIL_COMPLETE_AFTER && (bytes.is_empty() || bytes.last() != Some(&b'\n'))
@@ -136,8 +156,9 @@ impl<F: Fs> Engine<F> {
       return Ok(Outcome::Busy);
     }
     let hash = ContentHash::of(&bytes);
+    let still = leased || quiet >= TAIL_COMPLETE_AFTER;
     if let Some(row) = row.filter(|row| {
-      leased && row.status == FileStatus::Watched && row.hash == Some(hash) && row.note.is_none()
+      still && row.status == FileStatus::Watched && row.hash == Some(hash) && row.note.is_none()
     }) {
       return self.same_version(target, row, &before);
     }
@@ -149,6 +170,9 @@ impl<F: Fs> Engine<F> {
     if writable {
       let plan = view.plan(MarkerMode::None, false, &[]);
       if !plan.redactions.is_empty() {
+        if !self.ledger.has_key() {
+          return self.unsealed(target, &view);
+        }
         if self.must_hold_off(target, &view, quiet, leased, hint) {
           return Ok(Outcome::HoldOff(HOLD_OFF));
         }
@@ -170,7 +194,30 @@ impl<F: Fs> Engine<F> {
         }
       }
     }
-    self.record(target, file, &view, &Seen { leased, stamp, adopting, started })
+    self.record(
+      target,
+      file,
+      &view,
+      &Seen { leased, stamp, adopting, started, waited: hint.waited },
+    )
+  }
+
+  /// Without a key nothing can be sealed, so nothing leaves the file. The version is not recorded: what
+  /// is fresh in it stays so until it can be taken out.
+  fn unsealed(&mut self, target: &Target, view: &View) -> Result<Outcome, EngineError> {
+    let mut codes: Vec<&str> = view
+      .judgements
+      .iter()
+      .flatten()
+      .filter(|judgement| judgement.decision.verdict == Verdict::Quarantine)
+      .flat_map(|judgement| judgement.decision.codes.iter().map(|code| code.as_str()))
+      .collect();
+    codes.sort_unstable();
+    codes.dedup();
+    let path = super::event::shown(&target.path());
+    let why = format!("poison stands in `{path}` ({}) and cannot be sealed", codes.join(", "));
+    self.degrade(&format!("file:{path}"), &why)?;
+    Ok(Outcome::Unsealed)
   }
 
   /// Writes what was seen into the ledger. Only a version that nobody could be writing gets its
@@ -182,7 +229,7 @@ impl<F: Fs> Engine<F> {
     view: &View,
     seen: &Seen,
   ) -> Result<Outcome, EngineError> {
-    let Seen { leased, stamp, adopting, started } = *seen;
+    let Seen { leased, stamp, adopting, started, waited } = *seen;
     let at = self.now();
     let rows = view.rows(at, || self.new_id())?;
     let writable = matches!(file.access(), Touch::Full);
@@ -192,7 +239,7 @@ impl<F: Fs> Engine<F> {
     } else {
       (None, Marking { mode: MarkerMode::None, why: None })
     };
-    let settled = leased || !writable || self.since_change(&stamp) >= TAIL_COMPLETE_AFTER;
+    let settled = leased || !writable || self.since_change(&stamp, waited) >= TAIL_COMPLETE_AFTER;
     let took_ms = (self.clock.monotonic().saturating_sub(started)).as_secs_f64() * 1e3;
     let mut events = Vec::new();
     let path = target.path();
@@ -367,11 +414,13 @@ impl<F: Fs> Engine<F> {
     }
   }
 
-  /// How long ago the file changed, by its own stamps and the wall clock; a stamp from the future
-  /// (a clock that was set back) counts as just now.
-  pub(super) fn since_change(&self, stamp: &Stamp) -> Duration {
-    let changed = stamp.mtime_ns.max(stamp.ctime_ns) / 1000;
-    Duration::from_micros(u64::try_from(self.now().saturating_sub(changed)).unwrap_or(0))
+  /// How long ago the file changed, by its own stamps and the wall clock. Where the clock was set back
+  /// since, so that the stamp is from the future, it is at least as long as somebody has `waited` for the
+  /// file to become still.
+  pub(super) fn since_change(&self, stamp: &Stamp, waited: Duration) -> Duration {
+    let now_ns = self.now().saturating_mul(1000);
+    let since = now_ns.saturating_sub(stamp.changed_ns(now_ns));
+    u64::try_from(since).map_or(waited, Duration::from_nanos)
   }
 }
 
@@ -386,4 +435,6 @@ pub(super) struct Seen {
   pub adopting: bool,
   /// When its reading began, on the monotonic clock.
   pub started: Duration,
+  /// How long it was waited for.
+  pub waited: Duration,
 }

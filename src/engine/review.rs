@@ -322,8 +322,13 @@ impl<F: Fs> Engine<F> {
       return Ok(None);
     }
     self.follow(target, ContentHash::of(&bytes), ContentHash::of(&restore.new))?;
-    let seen =
-      Seen { leased: true, stamp: file.stamp()?, adopting: false, started: self.clock.monotonic() };
+    let seen = Seen {
+      leased: true,
+      stamp: file.stamp()?,
+      adopting: false,
+      started: self.clock.monotonic(),
+      waited: Duration::ZERO,
+    };
     let start = restore.new.len().min(restore.offset + restore.after.len() - plain.len());
     let restored = Restored {
       span: start..start + plain.len(),

@@ -12,6 +12,10 @@ pub trait Clock: Send + Sync {
   fn now(&self) -> i64;
   /// Time since some fixed moment; never goes back.
   fn monotonic(&self) -> Duration;
+  /// How long the machine has been suspended in all, while the monotonic clock stood still.
+  fn asleep(&self) -> Duration {
+    Duration::ZERO
+  }
 }
 
 /// The clocks of the machine.
@@ -34,6 +38,18 @@ impl Clock for SystemClock {
   fn monotonic(&self) -> Duration {
     static START: OnceLock<Instant> = OnceLock::new();
     START.get_or_init(Instant::now).elapsed()
+  }
+
+  #[cfg(target_os = "linux")]
+  fn asleep(&self) -> Duration {
+    use rustix::time::{ClockId, clock_gettime};
+    let read = |clock| {
+      let now = clock_gettime(clock);
+      Duration::new(now.tv_sec.unsigned_abs(), now.tv_nsec.unsigned_abs() as u32)
+    };
+    // This order, for the time between the two readings must not look like sleep.
+    let with_sleep = read(ClockId::Boottime);
+    with_sleep.saturating_sub(read(ClockId::Monotonic))
   }
 }
 

@@ -8,11 +8,13 @@
 //! only in a regular file below the workspace root (I6); while a lease is held the file is touched
 //! through that one descriptor alone (I5). `unsafe` stands in [`lease`] and nowhere else.
 
+pub mod alarm;
 pub mod clock;
 pub mod fs;
 pub mod key;
 pub mod lease;
 pub mod lock;
+pub mod mounts;
 pub mod paths;
 pub mod probe;
 pub mod random;
@@ -25,6 +27,7 @@ pub mod user;
 pub mod watch;
 pub mod workspace;
 
+pub use alarm::Alarm;
 pub use clock::{Clock, SystemClock, pause};
 pub use fs::{
   Entry, Fs, FsError, Kind, Listing, MemoryFile, OpenError, Reason, Refusal, RootDir, Shown, Stamp,

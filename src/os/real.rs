@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 use std::{
+  cell::OnceCell,
   ffi::OsStr,
   fs::File,
   io,
@@ -29,7 +30,7 @@ use super::{
     TargetRules, Touch,
   },
   lease::{self, Grant},
-  probe::{Rung, probe},
+  probe::{Probe, Rung, probe},
   resolve::{self, Facts, Resolver, Target},
   user,
 };
@@ -38,6 +39,8 @@ use super::{
 #[derive(Clone, Copy, Debug)]
 pub struct RealFs {
   resolver: Resolver,
+  /// The highest rung that is used, whatever a file system offers.
+  ceiling: Rung,
 }
 
 /// An open workspace directory.
@@ -46,6 +49,8 @@ pub struct Root {
   path: PathBuf,
   handle: OwnedFd,
   stamp: Stamp,
+  /// Found out when it is first asked for.
+  probe: OnceCell<Probe>,
 }
 
 /// One open memory file. Dropping it gives a held lease back.
@@ -54,6 +59,8 @@ pub struct RealFile {
   file: File,
   path: PathBuf,
   access: Touch,
+  /// Whether leases count where it lies.
+  leases: bool,
   max_bytes: u64,
   /// Monotonic time just before the lease was granted.
   leased_at: Option<Duration>,
@@ -62,9 +69,10 @@ pub struct RealFile {
 impl Default for RealFs {
   fn default() -> Self {
     #[cfg(target_os = "linux")]
-    return Self { resolver: Resolver::Kernel };
+    let resolver = Resolver::Kernel;
     #[cfg(not(target_os = "linux"))]
-    return Self { resolver: Resolver::Stepwise };
+    let resolver = Resolver::Stepwise;
+    Self { resolver, ceiling: Rung::Lease }
   }
 }
 
@@ -84,7 +92,7 @@ impl Fs for RealFs {
   type File = RealFile;
 
   fn rung(&self, root: &Root) -> Rung {
-    probe(&root.path).rung
+    self.probe(root).rung
   }
 
   fn open_root(&self, path: &Path) -> Result<Root, OpenError> {
@@ -103,7 +111,7 @@ impl Fs for RealFs {
     }
     let handle = resolve::root(&real).map_err(refused)?;
     let stat = rustix::fs::fstat(&handle).map_err(|errno| refused(resolve::refusal(errno)))?;
-    Ok(Root { path: real, handle, stamp: resolve::facts(&stat).stamp })
+    Ok(Root { path: real, handle, stamp: resolve::facts(&stat).stamp, probe: OnceCell::new() })
   }
 
   fn stamp(&self, root: &Root, rel: &Path) -> Result<Option<Stamp>, FsError> {
@@ -166,6 +174,22 @@ impl Fs for RealFs {
 }
 
 impl RealFs {
+  /// The same, standing on no higher rung than this.
+  #[must_use]
+  pub fn up_to(self, ceiling: Rung) -> Self {
+    Self { ceiling, ..self }
+  }
+
+  /// What the file system of a workspace can do, as far as it is used.
+  pub fn probe<'r>(&self, root: &'r Root) -> &'r Probe {
+    root.probe.get_or_init(|| self.probe_dir(&root.path))
+  }
+
+  /// The same for a directory that is not open.
+  pub fn probe_dir(&self, dir: &Path) -> Probe {
+    probe(dir).up_to(self.ceiling)
+  }
+
   /// Facts of what stands at a path, `None` if nothing does.
   fn look(self, root: &Root, rel: &Path) -> Result<Option<Facts>, FsError> {
     match self.resolver.find(root.handle.as_fd(), rel).and_then(|target| target.facts()) {
@@ -184,7 +208,7 @@ impl RealFs {
   ) -> Result<RealFile, Refusal> {
     let target = self.resolver.find(root.handle.as_fd(), rel)?;
     let found = target.facts()?;
-    let wanted = judge(&found, root.stamp.dev, rules)?;
+    let wanted = judge(&found, rules)?;
     let (handle, access) = match open_inode(&target, wanted) {
       Err(Refusal::Absent) => {
         // No /proc, or the name is gone since. The stepwise way tells which.
@@ -197,26 +221,26 @@ impl RealFs {
       return Err(Refusal::Replaced);
     }
     // The file may have grown or been linked between the check and the open.
-    let access = lower(access, judge(&opened, root.stamp.dev, rules)?);
+    let access = lower(access, judge(&opened, rules)?);
     Ok(RealFile {
       file: File::from(handle),
       path: path.to_owned(),
       access,
+      // Where others write past a lease, one that is granted all the same does not count.
+      leases: !self.probe(root).needs_polling,
       max_bytes: rules.max_bytes,
       leased_at: None,
     })
   }
 }
 
-/// Whether a thing with these facts may be opened, and for what.
-fn judge(facts: &Facts, device: u64, rules: &TargetRules) -> Result<Touch, Refusal> {
+/// Whether a thing with these facts may be opened, and for what. That it lies on the mount of the root
+/// was seen on the way to it; its device says nothing, for on an overlay it is that of a layer.
+fn judge(facts: &Facts, rules: &TargetRules) -> Result<Touch, Refusal> {
   match facts.kind {
     Kind::File => {}
     Kind::Symlink => return Err(Refusal::Symlink),
     kind => return Err(Refusal::NotRegular(kind)),
-  }
-  if facts.stamp.dev != device {
-    return Err(Refusal::OtherMount);
   }
   if facts.stamp.size > rules.max_bytes {
     return Err(Refusal::TooLarge { size: facts.stamp.size, limit: rules.max_bytes });
@@ -305,7 +329,7 @@ impl MemoryFile for RealFile {
     let refused = |refusal| OpenError { path: self.path.clone(), refusal };
     let stat = rustix::fs::fstat(&self.file).map_err(|errno| refused(resolve::refusal(errno)))?;
     let facts = resolve::facts(&stat);
-    let now = judge(&facts, facts.stamp.dev, rules).map_err(refused)?;
+    let now = judge(&facts, rules).map_err(refused)?;
     self.access = lower(self.access, now);
     self.max_bytes = rules.max_bytes;
     Ok(self.access)
@@ -314,6 +338,10 @@ impl MemoryFile for RealFile {
   fn try_lease(&mut self) -> Result<bool, FsError> {
     if self.leased_at.is_some() {
       return Ok(true);
+    }
+    if !self.leases {
+      let source = io::ErrorKind::Unsupported.into();
+      return Err(FsError::LeaseUnsupported { path: self.path.clone(), source });
     }
     let before = SystemClock.monotonic();
     match lease::acquire(self.file.as_fd()).map_err(|error| self.failed("lease", error))? {

@@ -14,8 +14,10 @@ use crate::os::{
 
 pub(crate) const RULES: TargetRules = TargetRules { max_bytes: 1 << 20, owners: Vec::new() };
 /// Both ways of resolving a path have to give the same answers.
-pub(crate) const WAYS: [RealFs; 2] =
-  [RealFs { resolver: Resolver::Kernel }, RealFs { resolver: Resolver::Stepwise }];
+pub(crate) const WAYS: [RealFs; 2] = [
+  RealFs { resolver: Resolver::Kernel, ceiling: Rung::Lease },
+  RealFs { resolver: Resolver::Stepwise, ceiling: Rung::Lease },
+];
 
 #[expect(clippy::disallowed_methods, reason = "the tests' own files")]
 pub(crate) fn write(path: &Path, text: &str) {
@@ -280,6 +282,22 @@ fn an_appender_that_waited_for_a_reshape_lands_behind_it() {
   assert_eq!(read(&path), "<!-- m -->\n- a\n<!-- /m -->\n- b\n");
   assert!(file.stamp().unwrap().same_file(&before), "the inode changed");
   assert!(matches!(reshape(&file, new, base), Err(FsError::NotLeased { .. })));
+}
+
+#[test]
+fn on_the_lowest_rung_no_lease_is_asked_for() {
+  let dir = tree();
+  let open = |fs: RealFs| {
+    let root = fs.open_root(dir.path()).unwrap();
+    (fs.rung(&root), fs.open(&root, Path::new("MEMORY.md"), &RULES).unwrap())
+  };
+  let (rung, mut file) = open(RealFs::default().up_to(Rung::NoLease));
+  assert_eq!(rung, Rung::NoLease);
+  assert!(matches!(file.try_lease(), Err(FsError::LeaseUnsupported { .. })));
+  drop(file);
+  let (rung, mut file) = open(RealFs::default().up_to(Rung::EqualLengthOnly));
+  assert_eq!(rung, Rung::EqualLengthOnly);
+  assert!(file.try_lease().unwrap());
 }
 
 #[test]

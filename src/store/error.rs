@@ -207,6 +207,13 @@ impl StoreError {
     Some(fixed.to_owned())
   }
 
+  /// Whether the database is whole and cannot be written, or not be read, at the moment: besides what
+  /// passes by itself, a disk that became read-only or fails.
+  pub fn is_outage(&self) -> bool {
+    self.is_passing()
+      || matches!(self, Self::ReadOnly { .. } | Self::CannotOpen { .. } | Self::Io { .. })
+  }
+
   /// Whether the same call may succeed later without anybody doing anything: locked, or no space.
   pub fn is_passing(&self) -> bool {
     matches!(self, Self::Locked { .. } | Self::Full { .. })

@@ -1,7 +1,7 @@
 //! A workspace with the real daemon on it.
 
 use {
-  super::{Background, Output, Test, marks},
+  super::{Background, Mounts, Output, Test, marks},
   serde_json::Value,
   std::{
     collections::BTreeMap,
@@ -25,6 +25,10 @@ pub(crate) struct Guarded {
   temp: Rc<TempDir>,
   env: Vec<(&'static str, String)>,
   uid: Option<u32>,
+  /// Where all commands run and files are looked at.
+  mounts: Option<Mounts>,
+  /// Further words before the daemon's command.
+  before: Vec<String>,
   daemon: Option<Background>,
 }
 
@@ -32,7 +36,14 @@ impl Guarded {
   /// An empty workspace that the configuration names; no daemon yet.
   pub(crate) fn new(config: &str) -> Self {
     let test = Test::new().config(format!("workspaces = [\"[TMP]/workspace\"]\n{config}"));
-    Self { temp: Rc::clone(&test.temp), env: Vec::new(), uid: None, daemon: None }
+    Self {
+      temp: Rc::clone(&test.temp),
+      env: Vec::new(),
+      uid: None,
+      mounts: None,
+      before: Vec::new(),
+      daemon: None,
+    }
   }
 
   /// One more variable for all commands.
@@ -44,6 +55,27 @@ impl Guarded {
   /// All commands run as this user.
   pub(crate) fn uid(mut self, uid: u32) -> Self {
     self.uid = Some(uid);
+    self
+  }
+
+  /// All commands run in a mount namespace in which `setup` was run, with the directory of this world
+  /// as `$TMP`; `None`, with a line that says why, where that does not work.
+  pub(crate) fn mounts(mut self, setup: &str) -> Option<Self> {
+    let setup = format!("TMP='{}' && {setup}", self.tmp().display());
+    self.mounts = Some(Mounts::new(&["--mount"], &setup)?);
+    Some(self)
+  }
+
+  /// Runs a script of the shell in that namespace, with the same `$TMP`.
+  #[track_caller]
+  pub(crate) fn in_mounts(&self, script: &str) {
+    let script = format!("TMP='{}' && {script}", self.tmp().display());
+    self.mounts.as_ref().expect("there is no namespace").run(&script);
+  }
+
+  /// Words before the daemon's command.
+  pub(crate) fn before(mut self, words: &[&str]) -> Self {
+    self.before = words.iter().map(|&word| word.to_owned()).collect();
     self
   }
 
@@ -67,6 +99,7 @@ impl Guarded {
   pub(crate) fn test(&self) -> Test {
     let mut test = Test::within(Rc::clone(&self.temp));
     test.uid = self.uid;
+    test.before = self.mounts.as_ref().map(Mounts::enter).unwrap_or_default();
     self.env.iter().fold(test, |test, (name, value)| test.env(name, value))
   }
 
@@ -92,7 +125,9 @@ impl Guarded {
   /// Starts the daemon and does not wait for it.
   pub(crate) fn spawn(&mut self) {
     assert!(self.daemon.is_none(), "a daemon runs already");
-    self.daemon = Some(self.test().args(["run"]).start());
+    let mut test = self.test().args(["run"]);
+    test.before.extend(self.before.clone());
+    self.daemon = Some(test.start());
   }
 
   /// Starts the daemon and waits until its first scan is done.
@@ -130,6 +165,24 @@ impl Guarded {
   pub(crate) fn settle(&self) {
     let output = self.memfw(&["settle", PATIENCE]);
     assert_eq!(output.status, 0, "it does not settle: {output:?}\n{}", self.last_log());
+  }
+
+  /// The daemon's process id.
+  #[track_caller]
+  pub(crate) fn pid(&self) -> u32 {
+    self.daemon.as_ref().expect("no daemon runs").id()
+  }
+
+  /// Sends the daemon a signal.
+  #[track_caller]
+  pub(crate) fn signal(&mut self, signal: rustix::process::Signal) {
+    self.daemon.as_mut().expect("no daemon runs").signal(signal);
+  }
+
+  /// Waits for a line of the daemon's log.
+  #[track_caller]
+  pub(crate) fn wait_for_log(&mut self, text: &str) {
+    self.daemon.as_mut().expect("no daemon runs").wait_for_log(text);
   }
 
   /// What the daemon has logged.
@@ -188,9 +241,15 @@ impl Guarded {
     self.temp.path()
   }
 
+  /// The same directory with what is mounted below it.
+  fn seen(&self) -> PathBuf {
+    let root = self.mounts.as_ref().map(Mounts::root).unwrap_or_default();
+    PathBuf::from(format!("{root}{}", self.tmp().display()))
+  }
+
   /// A file of the workspace.
   pub(crate) fn path(&self, file: impl AsRef<Path>) -> PathBuf {
-    self.tmp().join("workspace").join(file)
+    self.seen().join("workspace").join(file)
   }
 
   /// A file of the workspace as commands name it in their answers.
@@ -211,7 +270,7 @@ impl Guarded {
 
   /// Files below a directory of this world that hold `needle`.
   pub(crate) fn holding(&self, dir: &str, needle: &str) -> Vec<PathBuf> {
-    let mut files = files_below(&self.tmp().join(dir));
+    let mut files = files_below(&self.seen().join(dir));
     files.retain(|_, bytes| marks::find(bytes, needle.as_bytes()).is_some());
     files.into_keys().collect()
   }
