@@ -15,6 +15,7 @@ mod guard;
 mod holdoff;
 mod hostile;
 mod markers;
+mod race;
 mod review;
 mod scan;
 mod sim;
