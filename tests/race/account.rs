@@ -84,13 +84,9 @@ pub(crate) fn account(
     account.odd.push(format!("{placeholders} placeholders for {n_out} blocks"));
   }
   for hand in confirmed {
-    let at: Vec<usize> =
-      hand.iter().filter_map(|n| places.get(n)?.first().copied()).collect();
-    let in_order = if way == Way::Prepend {
-      at.is_sorted_by(|one, next| one > next)
-    } else {
-      at.is_sorted()
-    };
+    let at: Vec<usize> = hand.iter().filter_map(|n| places.get(n)?.first().copied()).collect();
+    let in_order =
+      if way == Way::Prepend { at.is_sorted_by(|one, next| one > next) } else { at.is_sorted() };
     if !in_order {
       account.odd.push("the blocks have another order".to_owned());
     }

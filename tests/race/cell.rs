@@ -23,7 +23,7 @@ use {
 /// Blocks of one file.
 pub(crate) const PER_FILE: usize = 40;
 /// Files that are written to at the same time.
-const LANES: usize = 4;
+const LANES: usize = 8;
 /// Items that are approved at the end.
 const APPROVED: usize = 8;
 

@@ -100,7 +100,11 @@ fn replace(path: &Path, bytes: &[u8]) {
 }
 
 /// How many confirmed blocks are neither in the files nor among what was taken out, by first lines.
-pub(crate) fn lost(written: &super::cell::Written, way: super::Way, taken: &BTreeSet<Vec<u8>>) -> usize {
+pub(crate) fn lost(
+  written: &super::cell::Written,
+  way: super::Way,
+  taken: &BTreeSet<Vec<u8>>,
+) -> usize {
   let mut lost = 0;
   for (file, confirmed) in written {
     let bytes = fs::read(file).unwrap();

@@ -38,6 +38,9 @@ pub(crate) enum Way {
   Unlink,
 }
 
+/// Microseconds until a file without new writes has its markers when the idle time is 0: a stamp is
+/// trusted after 20 ms, and the daemon looks twice.
+const RESHAPED_AFTER: u64 = 50_000;
 /// Bytes of a chunk.
 const CHUNK: usize = 9;
 
@@ -143,20 +146,21 @@ impl Hand {
 
   /// Time between a read and the write that follows from it.
   fn hesitate(&mut self) {
-    match self.random.below(4) {
-      0 | 1 => {}
-      2 => pace(Duration::from_micros(self.random.below(300))),
-      _ => pace(Duration::from_micros(self.random.below(3_000))),
+    match self.random.below(8) {
+      0..=3 => {}
+      4 | 5 => pace(Duration::from_micros(self.random.below(300))),
+      6 => pace(Duration::from_micros(self.random.below(3_000))),
+      _ => pace(Duration::from_micros(self.random.below(RESHAPED_AFTER))),
     }
   }
 
-  /// Time between two writes. Markers are written when a stamp is 20 ms old, so one pause in four ends
-  /// about then, and the next write meets the daemon while it rewrites.
+  /// Time between two writes: mostly none or little, and sometimes about as much as the daemon waits
+  /// before it reshapes, so that the next write meets it there.
   pub(crate) fn rest(&mut self) {
     match self.random.below(8) {
       0..=2 => {}
       3..=5 => pace(Duration::from_micros(self.random.below(2_000))),
-      _ => pace(Duration::from_micros(19_000 + self.random.below(8_000))),
+      _ => pace(Duration::from_micros(RESHAPED_AFTER / 4 + self.random.below(RESHAPED_AFTER))),
     }
   }
 }
