@@ -16,6 +16,7 @@ mod holdoff;
 mod hostile;
 mod ladder;
 mod markers;
+mod race;
 mod review;
 mod scan;
 mod sim;

@@ -35,7 +35,16 @@ pub(crate) struct Guarded {
 impl Guarded {
   /// An empty workspace that the configuration names; no daemon yet.
   pub(crate) fn new(config: &str) -> Self {
-    let test = Test::new().config(format!("workspaces = [\"[TMP]/workspace\"]\n{config}"));
+    Self::of(Test::new(), config)
+  }
+
+  /// The same below another directory, as on another file system.
+  pub(crate) fn below(dir: &Path, config: &str) -> Self {
+    Self::of(Test::below(dir), config)
+  }
+
+  fn of(test: Test, config: &str) -> Self {
+    let test = test.config(format!("workspaces = [\"[TMP]/workspace\"]\n{config}"));
     Self {
       temp: Rc::clone(&test.temp),
       env: Vec::new(),
@@ -234,6 +243,14 @@ impl Guarded {
       args.extend(items.iter().map(id));
       self.ok(&args);
     }
+  }
+
+  /// Ends the daemon and leaves everything where it is, for somebody to look at; where that is.
+  pub(crate) fn keep(&mut self) -> PathBuf {
+    self.daemon = None;
+    // One owner that never lets go.
+    std::mem::forget(Rc::clone(&self.temp));
+    self.tmp().to_owned()
   }
 
   /// The directory of this world.
