@@ -2,14 +2,14 @@
 #![forbid(unsafe_code)]
 
 use std::{
-  collections::{HashMap, HashSet},
+  collections::{BTreeSet, HashMap, HashSet},
   path::{Path, PathBuf},
   time::Duration,
 };
 
 use super::{
   DaemonError,
-  health::{ADOPTED, Health, KEY, Phase},
+  health::{ADOPTED, Health, KEY, Phase, told},
   queue::{Kind, Queue, Waiting},
 };
 use crate::{
@@ -35,6 +35,10 @@ const READER_PAUSE: Duration = Duration::from_millis(1);
 /// A file that changes under our hands so often in a row is left for the next turn.
 const MAX_CHANGED: u32 = 16;
 
+/// After a look at a tree the next one waits so many times as long as it took: directories that come
+/// and go without end must not keep files waiting.
+const LOOK_REST: u32 = 4;
+
 /// What the daemon holds.
 pub struct Guard {
   engine: Engine<RealFs>,
@@ -52,6 +56,11 @@ pub struct Guard {
   baseline: HashSet<Target>,
   /// Files of the start-up scan that were not looked at yet.
   first: HashSet<Target>,
+  /// Workspaces that have to be looked at again, and when that may be next.
+  looks: BTreeSet<PathBuf>,
+  next_look: Duration,
+  /// Links that no look went through.
+  links: HashSet<PathBuf>,
   health: Health,
 }
 
@@ -77,6 +86,9 @@ impl Guard {
       adopting: HashSet::new(),
       baseline: HashSet::new(),
       first: HashSet::new(),
+      looks: BTreeSet::new(),
+      next_look: Duration::ZERO,
+      links: HashSet::new(),
       health,
     }
   }
@@ -213,14 +225,29 @@ impl Guard {
     }
   }
 
+  /// Looks again at the workspaces whose directories have changed, once for any number of events.
+  pub fn look(&mut self) {
+    let started = self.now();
+    if self.looks.is_empty() || started < self.next_look {
+      return;
+    }
+    for root in std::mem::take(&mut self.looks) {
+      self.report(|guard| guard.look_at(&root, None));
+    }
+    let now = self.now();
+    self.next_look = now + now.saturating_sub(started).saturating_mul(LOOK_REST);
+  }
+
   /// How long until something is due.
   pub fn next_due(&self) -> Option<Duration> {
-    self.queue.next_due(self.now())
+    let now = self.now();
+    let look = (!self.looks.is_empty()).then(|| self.next_look.saturating_sub(now));
+    look.into_iter().chain(self.queue.next_due(now)).min()
   }
 
   /// Whether nothing is pending.
   pub fn is_idle(&self) -> bool {
-    self.queue.is_empty()
+    self.queue.is_empty() && self.looks.is_empty()
   }
 
   /// Ends in order.
@@ -324,6 +351,9 @@ impl Guard {
     let now = self.now();
     if let Some(target) = self.target(path) {
       self.queue.dirty(target, now);
+    } else if path.is_symlink() != self.links.contains(path) {
+      // A link where a directory could be is told, and that it is gone is, too.
+      self.look_again(Some(path));
     }
   }
 
@@ -344,7 +374,7 @@ impl Guard {
     }
   }
 
-  /// Looks at the workspace of a path (at all of them without one) again.
+  /// Has the workspace of a path (all of them without one) looked at again.
   fn look_again(&mut self, path: Option<&Path>) {
     for root in self.workspaces.clone() {
       let concerned = path.is_none_or(|path| path.starts_with(&root) || root.starts_with(path));
@@ -352,7 +382,7 @@ impl Guard {
         .and_then(|path| path.strip_prefix(&root).ok())
         .is_none_or(|rel| rel.as_os_str().is_empty() || is_memory_dir(rel));
       if concerned && of_interest {
-        self.report(|guard| guard.look_at(&root, None));
+        self.looks.insert(root);
       }
     }
   }
@@ -395,6 +425,10 @@ impl Guard {
       walk = workspace.walk(&fs);
     }
     problems.extend(walk.problems.iter().map(ToString::to_string));
+    self.links.retain(|link| !link.starts_with(root));
+    self
+      .links
+      .extend(walk.problems.iter().filter(|one| one.is_link()).map(|one| root.join(one.path())));
     let now = self.now();
     for file in &walk.files {
       let target = Target::new(root, file);
@@ -411,12 +445,9 @@ impl Guard {
         _ => self.queue.dirty(target, now),
       }
     }
-    problems.sort();
-    problems.dedup();
-    if problems.is_empty() {
-      self.engine.recovered(&key)
-    } else {
-      self.engine.degrade(&key, &problems.join("; "))
+    match told(problems) {
+      None => self.engine.recovered(&key),
+      Some(text) => self.engine.degrade(&key, &text),
     }
   }
 

@@ -9,11 +9,18 @@ pub mod guard;
 pub mod health;
 pub mod queue;
 
-use std::{path::PathBuf, time::Duration};
+use std::{
+  path::PathBuf,
+  sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+  },
+  time::Duration,
+};
 
 use tokio::{
   signal::unix::{Signal, SignalKind, signal},
-  sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel},
+  sync::mpsc::{Receiver, Sender, channel},
 };
 
 pub use guard::Guard;
@@ -24,6 +31,10 @@ use crate::{
   engine::{Engine, EngineError, EventKind},
   os::{RealFs, WatchEvent, Watcher, systemd},
 };
+
+/// Events that wait to be taken in; four times what the kernel keeps before it drops some. Whoever makes
+/// more has everything looked at again, and does not fill our memory.
+const MAX_EVENTS: usize = 65_536;
 
 /// Everything that can wake the daemon apart from its own due times.
 #[derive(Debug)]
@@ -64,10 +75,12 @@ pub fn run(engine: Engine<RealFs>, options: Options) -> Result<(), DaemonError> 
 }
 
 async fn serve(engine: Engine<RealFs>, options: Options) -> Result<(), DaemonError> {
-  let (sender, mut events) = unbounded_channel();
+  let (sender, receiver) = channel(MAX_EVENTS);
+  let lost = Arc::new(AtomicBool::new(false));
+  let mut events = Events { receiver, lost: Arc::clone(&lost) };
   // Handlers first: a SIGTERM during the first scan must end it in order, too.
   let mut signals = Signals::new()?;
-  let watcher = watcher(sender)?;
+  let watcher = watcher(sender, lost)?;
   let mut guard = Guard::new(engine, watcher, options.workspaces);
   guard.start()?;
   loop {
@@ -75,6 +88,7 @@ async fn serve(engine: Engine<RealFs>, options: Options) -> Result<(), DaemonErr
       break;
     }
     drain(&mut guard, &mut events);
+    guard.look();
     // One piece of work at a time, so that a signal or an event never waits for the whole queue.
     if guard.work()? {
       tokio::task::yield_now().await;
@@ -99,19 +113,26 @@ async fn serve(engine: Engine<RealFs>, options: Options) -> Result<(), DaemonErr
 }
 
 /// All events that are there already, so that an open that followed a close is known before the file
-/// is processed.
-fn drain(guard: &mut Guard, events: &mut UnboundedReceiver<WatchEvent>) {
-  while let Ok(event) = events.try_recv() {
+/// is processed. No more than those: events that never end must not keep files waiting.
+fn drain(guard: &mut Guard, events: &mut Events) {
+  for _ in 0..events.receiver.len() {
+    let Ok(event) = events.receiver.try_recv() else { break };
     guard.seen(&event);
+  }
+  if events.lost.swap(false, Ordering::SeqCst) {
+    guard.seen(&WatchEvent::Rescan);
   }
 }
 
+/// What the watcher has seen.
+struct Events {
+  receiver: Receiver<WatchEvent>,
+  /// Whether there was no room for an event.
+  lost: Arc<AtomicBool>,
+}
+
 /// The next event, or `None` when the next due time came first.
-async fn next(
-  events: &mut UnboundedReceiver<WatchEvent>,
-  signals: &mut Signals,
-  due: Option<Duration>,
-) -> Option<Event> {
+async fn next(events: &mut Events, signals: &mut Signals, due: Option<Duration>) -> Option<Event> {
   let timer = async {
     match due {
       Some(due) => tokio::time::sleep(due).await,
@@ -121,16 +142,19 @@ async fn next(
   tokio::select! {
     biased;
     () = signals.wait() => Some(Event::Terminate),
-    event = events.recv() => event.map(Event::Watch),
+    event = events.receiver.recv() => event.map(Event::Watch),
     () = timer => None,
   }
 }
 
-fn watcher(sender: UnboundedSender<WatchEvent>) -> Result<Watcher, DaemonError> {
-  // The channel is unbounded on purpose: an event that was dropped is a file that is not guarded.
+fn watcher(sender: Sender<WatchEvent>, lost: Arc<AtomicBool>) -> Result<Watcher, DaemonError> {
+  // An event that is dropped would be a file that is not guarded, so it is said that one was; should the
+  // receiver have caught up just then, there is room to wake it. It is gone only while the daemon stops.
   let forward = Box::new(move |event| {
-    // The receiver is gone only while the daemon stops.
-    sender.send(event).ok();
+    if sender.try_send(event).is_err() {
+      lost.store(true, Ordering::SeqCst);
+      sender.try_send(WatchEvent::Rescan).ok();
+    }
   });
   Watcher::new(forward).map_err(|error| DaemonError::Watch(error.to_string()))
 }
