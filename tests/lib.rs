@@ -14,6 +14,7 @@ mod demo;
 mod guard;
 mod holdoff;
 mod hostile;
+mod hostile_tree;
 mod ladder;
 mod markers;
 mod race;

@@ -6,7 +6,9 @@ use {
   std::{
     collections::BTreeMap,
     fs,
+    os::unix::fs::lchown,
     path::{Path, PathBuf},
+    process::Command,
     rc::Rc,
   },
   tempfile::TempDir,
@@ -17,8 +19,12 @@ pub(crate) const AT_ONCE: &str = "[files]\nidle_ms = 0\n";
 /// Markers are never written while a test lasts.
 pub(crate) const NEVER: &str = "[files]\nidle_ms = 3600000\n";
 
+/// A uid that owns nothing.
+const NOBODY: u32 = 65534;
 /// Seconds that `settle` and `status --wait` may take; far more than they need.
 const PATIENCE: &str = "45";
+/// How often that is waited for where a tree is very large.
+const LONG_PATIENCE: usize = 16;
 
 /// A workspace of its own, its memfw home, and the daemon while it runs.
 pub(crate) struct Guarded {
@@ -88,6 +94,31 @@ impl Guarded {
     self
   }
 
+  /// All commands run as a user who owns nothing but this world, also where the tests run as root, who
+  /// may read and write everything. `None`, said aloud, where nobody else can be played.
+  pub(crate) fn as_nobody(self) -> Option<Self> {
+    if !rustix::process::geteuid().is_root() {
+      return Some(self);
+    }
+    let id = NOBODY.to_string();
+    let mut drop = Command::new("setpriv");
+    drop.args(["--reuid", &id, "--regid", &id, "--clear-groups", env!("CARGO_BIN_EXE_memfw")]);
+    if !drop.arg("--version").output().is_ok_and(|output| output.status.success()) {
+      println!(
+        "skipped: root may do everything, and setpriv cannot run memfw as somebody else here"
+      );
+      return None;
+    }
+    let mut paths = vec![self.tmp().to_owned()];
+    while let Some(path) = paths.pop() {
+      lchown(&path, Some(NOBODY), Some(NOBODY)).unwrap();
+      if path.is_dir() && !path.is_symlink() {
+        paths.extend(fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()));
+      }
+    }
+    Some(self.uid(NOBODY))
+  }
+
   /// A file of the workspace.
   pub(crate) fn memory(self, file: &str, text: impl AsRef<[u8]>) -> Self {
     drop(self.test().memory(file, text));
@@ -146,6 +177,15 @@ impl Guarded {
     self.wait_until_started();
     let output = self.memfw(&["status", "--wait", PATIENCE]);
     assert_eq!(output.status, 0, "the daemon does not start: {output:?}\n{}", self.last_log());
+  }
+
+  /// The same with more patience, for trees that take long.
+  #[track_caller]
+  pub(crate) fn start_patiently(&mut self) {
+    self.spawn();
+    let is_ready = |guarded: &Self| guarded.memfw(&["status", "--wait", PATIENCE]).status == 0;
+    let ready = (0..LONG_PATIENCE).any(|_| is_ready(self));
+    assert!(ready, "the daemon does not start:\n{}", self.last_log());
   }
 
   /// Waits until a daemon that was spawned says that it guards.
