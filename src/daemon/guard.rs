@@ -292,7 +292,7 @@ impl Guard {
         self.queue.back_off(kind, target, waiting, now);
       }
       Err(error) => {
-        let key = format!("file:{}", crate::engine::event::shown(&target.path()));
+        let key = target.key();
         let text = error.to_string();
         self.report(|guard| guard.engine.degrade(&key, &text));
         self.first.remove(&target);
@@ -425,7 +425,7 @@ impl Guard {
     self.own_opens.remove(target);
     self.baseline.remove(target);
     self.first.remove(target);
-    let key = format!("file:{}", crate::engine::event::shown(&target.path()));
+    let key = target.key();
     self.engine.recovered(&key)
   }
 

@@ -24,7 +24,7 @@ pub mod view;
 
 use std::{
   cell::RefCell,
-  collections::HashMap,
+  collections::{HashMap, HashSet},
   path::{Path, PathBuf},
   sync::Arc,
   time::Duration,
@@ -38,7 +38,7 @@ pub use pass::{Hint, Outcome};
 use crate::{
   config::{Config, Owner, Protocol},
   memory::BlockId,
-  os::{self, Clock, Fs, FsError, MemoryFile, Rung, TargetRules, WriteLock, random, user},
+  os::{self, Clock, Fs, FsError, MemoryFile, Rung, TargetRules, WriteLock, lease, random, user},
   provenance::AgentRecords,
   store::{self, Ledger},
 };
@@ -46,9 +46,6 @@ use crate::{
 /// How long a file that somebody else has open is waited for before it is read and redacted without
 /// a lease (docs/adr/0002: a choice; from the first refusal to about 4 ms was tried).
 pub const UNLEASED_AFTER: Duration = Duration::from_millis(5);
-/// The longest time under one lease; afterwards nothing is written, for the kernel breaks leases by
-/// force after 45 s and a stalled process must not write late (docs/adr/0002).
-pub const MAX_LEASE: Duration = Duration::from_millis(500);
 /// How long an agent's verifying read is waited for (docs/adr/0002, measured 0.2-0.6 ms).
 pub const HOLD_OFF: Duration = Duration::from_millis(50);
 /// How long an unfinished last line with poison in it is left to its writer, who may write in pieces and
@@ -73,7 +70,7 @@ pub const DEGRADED: &str = "degraded:";
 /// Makes sure of a lease that is not about to be too old, where one could be had before; whether it is
 /// held. Between an old lease and a new one others may write: whoever goes on compares first.
 fn lease_anew<M: MemoryFile>(file: &mut M) -> Result<bool, FsError> {
-  if file.leased_for().is_some_and(|age| age <= MAX_LEASE / 2) {
+  if file.leased_for().is_some_and(|age| age <= lease::LIMIT / 2) {
     return Ok(true);
   }
   file.release();
@@ -121,6 +118,11 @@ impl Target {
   /// The absolute path.
   pub fn path(&self) -> PathBuf {
     self.root.join(&self.rel)
+  }
+
+  /// The key under which reduced protection of this file is noted.
+  pub fn key(&self) -> String {
+    format!("file:{}", event::shown(&self.path()))
   }
 }
 
@@ -297,8 +299,9 @@ impl<F: Fs> Engine<F> {
       let (chunks, _) = random.as_chunks::<8>();
       let mut drawn: Vec<BlockId> =
         chunks.iter().map(|chunk| BlockId::from_random(*chunk, digits)).collect();
-      drawn.sort_unstable();
-      drawn.dedup();
+      // In the order in which they were drawn, so that neighbours share no digits.
+      let mut seen = HashSet::new();
+      drawn.retain(|id| seen.insert(id.clone()));
       let taken = self.ledger.ids_taken(&drawn)?;
       drawn.retain(|id| !taken.contains(id));
       // Longer ids where half of the short ones are taken.

@@ -291,6 +291,9 @@ impl<F: Fs> Engine<F> {
       events: &event_rows,
       at,
     })?;
+    for hash in view.judgements.iter().flatten().flat_map(|judgement| &judgement.excused_by) {
+      self.ledger.use_exception(*hash, at)?;
+    }
     for event in &events {
       event.log(Some(took_ms));
     }

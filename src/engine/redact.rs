@@ -6,12 +6,12 @@ use std::{
   time::Duration,
 };
 
-use super::{Engine, EngineError, Event, EventKind, MAX_LEASE, Target, view::View};
+use super::{Engine, EngineError, Event, EventKind, Target, view::View};
 use crate::{
   detect::{Code, Finding, Layer},
   memory::{BlockId, ContentHash, Redaction, RedactionKind, SegmentKind, placeholder},
   os::{
-    Fs, MemoryFile,
+    Fs, MemoryFile, lease,
     redact::{Change, overwrite},
   },
   provenance::{Attestation, Followed, State},
@@ -52,7 +52,7 @@ impl<F: Fs> Engine<F> {
     };
     // Judging a large file can outlast a lease. What follows compares before it writes, so a fresh
     // lease, or none, is as good for the redaction; only the version as a whole has to be read anew.
-    let late = leased && file.leased_for().is_none_or(|age| age > MAX_LEASE);
+    let late = leased && file.leased_for().is_none_or(|age| age > lease::LIMIT);
     if late {
       super::lease_anew(file)?;
     }

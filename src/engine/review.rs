@@ -189,6 +189,7 @@ impl<F: Fs> Engine<F> {
         spared: false,
         approved: false,
         origin: None,
+        excused_by: vec![],
       });
     }
     let at = self.now();
