@@ -13,7 +13,7 @@ use crate::{
     Fs as _, WatchError, Workspace,
     workspace::{is_memory, is_memory_dir},
   },
-  store::{FileRow, Pending},
+  store::{FileRow, FileStatus, Pending},
 };
 
 /// How a workspace is looked at.
@@ -42,7 +42,7 @@ impl Guard {
     }
     // A file that is gone is not found by looking.
     let now = self.now();
-    for row in known.into_values().filter(|row| row.status != crate::store::FileStatus::Missing) {
+    for row in known.into_values().filter(|row| row.status != FileStatus::Missing) {
       if let (true, Ok(rel)) =
         (roots.contains(&row.workspace), row.path.strip_prefix(&row.workspace))
       {
@@ -175,6 +175,12 @@ impl Guard {
             self.baseline.insert(target.clone());
           }
           match known.remove(&target.path()) {
+            // What could not be guarded is asked anew: limits and owners may have changed.
+            Some(row) if row.note.is_some() => {
+              let at = self.engine.clock().now();
+              self.engine.ledger_mut().set_stamp(&row.path, None, row.hash, at)?;
+              self.queue.dirty(target, now);
+            }
             Some(row) if self.engine.is_current(&target, &row).unwrap_or(false) => {
               if row.pending.contains(Pending::RESHAPE) {
                 self.queue.reshape(target, now);
@@ -185,10 +191,14 @@ impl Guard {
         }
       }
     }
-    if matches!(look, Look::Poll) {
-      for target in self.polls.changed(root, stamps) {
-        self.queue.dirty(target, now);
+    match look {
+      Look::First(_) => {}
+      Look::Poll => {
+        for target in self.polls.changed(root, stamps) {
+          self.queue.dirty(target, now);
+        }
       }
+      Look::Again => self.mark_missing(root)?,
     }
     self.await_no_more();
     problems.sort();
@@ -200,6 +210,20 @@ impl Guard {
       self.troubled.insert(root.to_owned());
       self.engine.degrade(&key, &problems.join("; "))
     }
+  }
+
+  /// Marks what the ledger knows and is not there any more; the event of its end may be lost, too.
+  fn mark_missing(&mut self, root: &Path) -> Result<(), EngineError> {
+    let now = self.now();
+    for row in self.engine.ledger().files()? {
+      if let (true, Ok(rel)) = (row.workspace == root, row.path.strip_prefix(root))
+        && row.status != FileStatus::Missing
+      {
+        // What is there was marked already.
+        self.queue.dirty(Target::new(root, rel), now);
+      }
+    }
+    Ok(())
   }
 
   /// A polled workspace that is gone takes its files with it.
