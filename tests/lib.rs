@@ -23,5 +23,6 @@ mod scan;
 mod service;
 mod sim;
 mod support;
+mod waking;
 mod workspaces;
 mod writers;
