@@ -43,7 +43,7 @@ pub fn run(context: &Context, args: RunArgs) -> Result<Status, Failure> {
     once: args.once,
     fs: file_system(&config),
     alarm,
-    report_only: keyless.as_ref().map(|failure| in_one_line(failure)),
+    report_only: keyless.as_ref().map(in_one_line),
     source: &Again { context, workspaces: &args.workspace },
   };
   daemon::run(engine, options).map_err(|error| match error {

@@ -278,15 +278,20 @@ impl Guard {
       Kind::Lazy => self.lazy(&target, waiting),
     };
     match result {
-      Ok(()) => self.end_trouble(),
+      Ok(()) => {
+        self.trouble.unblock(&target);
+        self.end_trouble();
+      }
       Err(error) if error.consequence() == Consequence::Stop => return Err(error.into()),
       // The files of a workspace that is gone are looked for when it is back.
       Err(EngineError::Root(_)) => {
         self.engine.forget_root(&target.root);
+        self.trouble.unblock(&target);
         self.first.remove(&target);
         self.report(|guard| guard.look_at(&target.root, Look::Again));
       }
       Err(EngineError::Store(error)) if error.is_outage() => {
+        self.trouble.block(&target);
         self.trouble_with(&error);
         let now = self.now();
         self.queue.back_off(kind, target, waiting, now);

@@ -63,7 +63,7 @@ mod tests {
     assert_eq!(held.next_due(EVERY), Some(EVERY));
     assert_eq!(held.wakeup().as_deref(), Some("reads a file that somebody keeps open every 60 s"));
     assert!(held.take(EVERY + EVERY / 2).is_empty());
-    assert_eq!(held.take(EVERY * 2), [target.clone()]);
+    assert_eq!(held.take(EVERY * 2), std::slice::from_ref(&target));
     assert_eq!(held.next_due(EVERY * 2), None);
     held.keep(target.clone(), EVERY);
     held.release(&target);

@@ -18,7 +18,7 @@ use crate::{
     Fs as _, WatchError, Workspace,
     workspace::{is_memory, is_memory_dir},
   },
-  store::{FileRow, Pending},
+  store::{FileRow, FileStatus, Pending},
 };
 
 /// After a look at a tree the next one waits so many times as long as it took: directories that come
@@ -51,7 +51,7 @@ impl Guard {
     }
     // A file that is gone is not found by looking.
     let now = self.now();
-    for row in known.into_values().filter(|row| row.status != crate::store::FileStatus::Missing) {
+    for row in known.into_values().filter(|row| row.status != FileStatus::Missing) {
       if let (true, Ok(rel)) =
         (roots.contains(&row.workspace), row.path.strip_prefix(&row.workspace))
       {
@@ -200,6 +200,12 @@ impl Guard {
             self.baseline.insert(target.clone());
           }
           match known.remove(&target.path()) {
+            // What could not be guarded is asked anew: limits and owners may have changed.
+            Some(row) if row.note.is_some() => {
+              let at = self.engine.clock().now();
+              self.engine.ledger_mut().set_stamp(&row.path, None, row.hash, at)?;
+              self.queue.dirty(target, now);
+            }
             Some(row) if self.engine.is_current(&target, &row).unwrap_or(false) => {
               if row.pending.contains(Pending::RESHAPE) {
                 self.queue.reshape(target, now);
@@ -210,10 +216,14 @@ impl Guard {
         }
       }
     }
-    if matches!(look, Look::Poll) {
-      for target in self.polls.changed(root, stamps) {
-        self.queue.dirty(target, now);
+    match look {
+      Look::First(_) => {}
+      Look::Poll => {
+        for target in self.polls.changed(root, stamps) {
+          self.queue.dirty(target, now);
+        }
       }
+      Look::Again => self.mark_missing(root)?,
     }
     self.await_no_more();
     match told(problems) {
@@ -226,6 +236,20 @@ impl Guard {
         self.engine.degrade(&key, &text)
       }
     }
+  }
+
+  /// Marks what the ledger knows and is not there any more; the event of its end may be lost, too.
+  fn mark_missing(&mut self, root: &Path) -> Result<(), EngineError> {
+    let now = self.now();
+    for row in self.engine.ledger().files()? {
+      if let (true, Ok(rel)) = (row.workspace == root, row.path.strip_prefix(root))
+        && row.status != FileStatus::Missing
+      {
+        // What is there was marked already.
+        self.queue.dirty(Target::new(root, rel), now);
+      }
+    }
+    Ok(())
   }
 
   /// A polled workspace that is gone takes its files with it.

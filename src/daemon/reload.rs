@@ -81,6 +81,9 @@ impl Guard {
     self.rooms.remove(root);
     self.troubled.remove(root);
     self.adopting.remove(root);
+    for target in self.queue.dirty_targets().filter(|target| target.root == root) {
+      self.trouble.unblock(target);
+    }
     self.queue.retain(|target| target.root != root);
     self.first.retain(|target| target.root != root);
     self.baseline.retain(|target| target.root != root);

@@ -5,11 +5,11 @@
 //! again, that is said, both go into the ledger, and everything is looked at once more.
 #![forbid(unsafe_code)]
 
-use std::time::Duration;
+use std::{collections::HashSet, time::Duration};
 
 use super::{DaemonError, Guard};
 use crate::{
-  engine::{EngineError, Event, EventKind},
+  engine::{EngineError, Event, EventKind, Target},
   store::StoreError,
 };
 
@@ -28,6 +28,8 @@ pub(super) struct Trouble {
   tries: u32,
   /// When it is tried again; while all is well, when the last trouble ended.
   at: Duration,
+  /// Files whose work failed for it: a smaller write may go well before theirs does.
+  blocked: HashSet<Target>,
 }
 
 impl Trouble {
@@ -41,9 +43,19 @@ impl Trouble {
     self.text.as_deref()
   }
 
-  /// How long until the next try.
+  /// How long until the next try, if that is not now.
   pub(super) fn next_due(&self, now: Duration) -> Option<Duration> {
-    self.text.as_ref().map(|_| self.at.saturating_sub(now))
+    self.is_waiting(now).then(|| self.at.saturating_sub(now))
+  }
+
+  /// The work on a file failed for it.
+  pub(super) fn block(&mut self, target: &Target) {
+    self.blocked.insert(target.clone());
+  }
+
+  /// The work on a file went well, or nobody is interested in it any more.
+  pub(super) fn unblock(&mut self, target: &Target) {
+    self.blocked.remove(target);
   }
 
   /// Notes a failure; whether there is something new to say.
@@ -61,6 +73,7 @@ impl Trouble {
 
   fn end(&mut self, now: Duration) {
     self.text = None;
+    self.blocked.clear();
     self.at = now;
   }
 }
@@ -95,9 +108,11 @@ impl Guard {
     Event::new(EventKind::Degraded).detail(text).log(None);
   }
 
-  /// Something went well: whether the ledger can be written again is found out by writing to it.
+  /// Nothing is blocked any more: whether the ledger can be written again is found out by writing to it.
   pub(super) fn end_trouble(&mut self) {
-    let Some(text) = self.trouble.text() else { return };
+    let Some(text) = self.trouble.text().filter(|_| self.trouble.blocked.is_empty()) else {
+      return;
+    };
     let events = [
       Event::new(EventKind::Degraded).detail(text),
       Event::new(EventKind::Restored).detail("the ledger can be written again"),

@@ -18,7 +18,7 @@ use crate::{
   detect::{Action, Code, Decision, Verdict},
   memory::{BlockId, ContentHash, Fate, MarkerMode, line, placeholder},
   os::{
-    Fs, MemoryFile, Touch, pause,
+    Fs, FsError, MemoryFile, Touch, pause,
     redact::{Change, overwrite},
     reshape::{Reshaped, reshape},
   },
@@ -199,7 +199,8 @@ impl<F: Fs> Engine<F> {
     if plan.redactions.is_empty() {
       return Err(EngineError::refused(format!("there is nothing to take out at line {line}")));
     }
-    let done = self.redact(target, &mut file, true, &view, &plan.redactions, started)?;
+    let leased = file.leased_for().is_some();
+    let done = self.redact(target, &mut file, leased, &view, &plan.redactions, started)?;
     let Redacted::Done { ids, .. } = done else {
       return Err(EngineError::refused_with("the file changed meanwhile", "try again"));
     };
@@ -276,6 +277,7 @@ impl<F: Fs> Engine<F> {
     if !self.is_on_path(target, &file)? {
       return Ok(None);
     }
+    let leased = file.leased_for().is_some();
     let plain = self.ledger.unseal(&item.id)?;
     let bytes = file.read_all()?;
     let judged = self.ledger.file(&item.path)?.and_then(|row| row.hash);
@@ -311,8 +313,10 @@ impl<F: Fs> Engine<F> {
         replacement: &restore.after,
       };
       overwrite(&file, &[change])?.stale.is_empty()
-    } else {
+    } else if leased {
       reshape(&file, &bytes, &restore.new)? == Reshaped::Done
+    } else {
+      append(&file, &bytes, &restore.new)?
     };
     if !written {
       self.ledger.finish(op)?;
@@ -324,7 +328,7 @@ impl<F: Fs> Engine<F> {
     }
     self.follow(target, ContentHash::of(&bytes), ContentHash::of(&restore.new))?;
     let seen = Seen {
-      leased: true,
+      leased,
       stamp: file.stamp()?,
       adopting: false,
       started: self.clock.monotonic(),
@@ -413,7 +417,7 @@ impl<F: Fs> Engine<F> {
     Ok(self.stamp(target)?.is_some_and(|stamp| stamp.same_file(&open)))
   }
 
-  /// Opens a file and waits a while for its lease.
+  /// Opens a file and waits a while for its lease, where one can be had at all.
   fn open_leased(&mut self, target: &Target) -> Result<F::File, EngineError> {
     self.hot.remove(target);
     let mut file = self.open(target)?.map_err(|error| EngineError::refused(error.to_string()))?;
@@ -422,7 +426,13 @@ impl<F: Fs> Engine<F> {
       return Err(EngineError::refused(format!("`{name}` is not written: {reason}")));
     }
     let start = self.clock.monotonic();
-    while !file.try_lease()? {
+    loop {
+      match file.try_lease() {
+        // Without leases what follows compares before it writes, and changes no length.
+        Ok(true) | Err(FsError::LeaseUnsupported { .. }) => return Ok(file),
+        Ok(false) => {}
+        Err(error) => return Err(error.into()),
+      }
       if self.clock.monotonic().saturating_sub(start) > PATIENCE {
         return Err(EngineError::refused_with(
           format!("another program has `{name}` open"),
@@ -431,7 +441,16 @@ impl<F: Fs> Engine<F> {
       }
       pause(RETRY);
     }
-    Ok(file)
+  }
+}
+
+/// Adds what `new` has more than `base` to the end, without a lease; whether the file is `base` still.
+fn append<M: MemoryFile>(file: &M, base: &[u8], new: &[u8]) -> Result<bool, EngineError> {
+  let more =
+    new.strip_prefix(base).filter(|_| matches!(file.read_all().as_deref(), Ok(now) if now == base));
+  match more {
+    Some(more) => file.append(more).map(|()| true).map_err(Into::into),
+    None => Ok(false),
   }
 }
 

@@ -53,7 +53,9 @@ impl Alarm {
 /// The line that stands there; `None` where all is well.
 pub fn raised(data: &Path) -> Option<String> {
   let bytes = read_own(&path(data), SIZE as u64).ok()??;
-  let line = String::from_utf8_lossy(&bytes).trim().to_owned();
+  // Where a long line was cut, it may end within a character.
+  let line: String = bytes.utf8_chunks().map(|chunk| chunk.valid()).collect();
+  let line = line.trim().to_owned();
   (!line.is_empty()).then_some(line)
 }
 

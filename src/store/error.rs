@@ -177,11 +177,9 @@ impl StoreError {
         "install the newer memfw again; do not delete the file, it holds the quarantined texts"
       }
       Self::Older { .. } => "`memfw run --once` brings it up to date",
-      Self::NotOurs { .. } | Self::NotADatabase { .. } => {
-        "set `MEMFW_HOME` to another directory, or move the file away"
-      }
-      Self::Corrupt { .. } | Self::BadValue { .. } => {
-        "stop memfw and keep a copy of the file with its `-wal`: `memfw doctor` says what is left"
+      Self::NotOurs { .. } => "set `MEMFW_HOME` to another directory, or move the file away",
+      Self::NotADatabase { path } | Self::Corrupt { path, .. } | Self::BadValue { path, .. } => {
+        return Some(move_aside(path));
       }
       Self::Locked { .. } => "try again; if it stays, look for a program that has the file open",
       Self::ReadOnly { .. } => "check the owner and the permissions of the file and its directory",
@@ -218,6 +216,15 @@ impl StoreError {
   pub fn is_passing(&self) -> bool {
     matches!(self, Self::Locked { .. } | Self::Full { .. })
   }
+}
+
+/// How to go on without a broken database. The key stays: it opens what can still be read of the old one.
+fn move_aside(path: &Path) -> String {
+  let path = path.display();
+  format!(
+    "bring a backup back, or stop memfw and move it aside, for it may still be mended: `t=$(date +%s); \
+     mv '{path}' '{path}.corrupt-'$t; mv '{path}-wal' '{path}.corrupt-'$t-wal`; keep `master.key`"
+  )
 }
 
 fn list(ids: &[BlockId]) -> String {
