@@ -15,6 +15,7 @@ mod guard;
 mod holdoff;
 mod hostile;
 mod markers;
+mod restore;
 mod review;
 mod scan;
 mod sim;

@@ -19,7 +19,7 @@ use crate::{
   engine::{DEGRADED, event::shown, settled},
   os::{Clock as _, DaemonLock, RealFs, SystemClock, pause, probe::probe},
   provenance::{AgentRecords, Standing},
-  store::{FileRow, FileStatus, Ledger},
+  store::{FileRow, FileStatus, Ledger, VersionTotals},
 };
 
 /// How often the ledger is asked while waiting.
@@ -103,6 +103,8 @@ struct Report {
   n_blocks: u64,
   n_waiting: u64,
   n_flagged: u64,
+  /// What is kept of earlier versions; `None` when none are.
+  versions: Option<VersionTotals>,
   unguarded: Vec<(String, String)>,
   /// Files without markers, and why not.
   unmarked: Vec<(String, String)>,
@@ -131,6 +133,7 @@ impl Report {
       n_blocks: 0,
       n_waiting: 0,
       n_flagged: 0,
+      versions: None,
       unguarded: Vec::new(),
       unmarked: Vec::new(),
       degradations,
@@ -144,6 +147,9 @@ impl Report {
     report.n_blocks = counts.blocks_by_state.iter().map(|(_, n)| n).sum();
     report.n_waiting = counts.waiting;
     report.n_flagged = counts.flagged;
+    if context.config()?.config.version_mb > 0 {
+      report.versions = Some(ledger.version_totals()?);
+    }
     let agent = super::openclaw::records(&context.surroundings.env);
     for row in ledger.files()? {
       if let Some(why) = unmarked(&*agent, &row) {
@@ -168,6 +174,12 @@ impl Report {
       "blocks": self.n_blocks,
       "waiting": self.n_waiting,
       "flagged": self.n_flagged,
+      "versions": self.versions.map(|totals| json!({
+        "count": totals.versions,
+        "bytes": totals.bytes,
+        "oldest": totals.oldest.map(time::rfc3339),
+        "due": totals.due,
+      })),
       "unguarded": self.unguarded.iter().map(|(file, why)| json!({ "file": file, "why": why })).collect::<Vec<_>>(),
       "unmarked": self.unmarked.iter().map(|(file, why)| json!({ "file": file, "why": why })).collect::<Vec<_>>(),
       "degradations": self.degradations.iter().map(|(text, _)| text).collect::<Vec<_>>(),
@@ -205,6 +217,9 @@ impl Report {
       let now = SystemClock.now();
       out.line(&format!("  last scan   {}", time::short(at, now)))?;
     }
+    if let Some(totals) = &self.versions {
+      out.line(&format!("  versions    {}", kept(totals)))?;
+    }
     for (file, why) in &self.unguarded {
       out.line(&format!(
         "  {}   {}: {}",
@@ -221,6 +236,23 @@ impl Report {
     }
     Ok(())
   }
+}
+
+/// What is kept of earlier versions, in words.
+fn kept(totals: &VersionTotals) -> String {
+  let oldest = totals.oldest.map_or(String::new(), |oldest| {
+    format!(", the oldest seen {}", time::short(oldest, SystemClock.now()))
+  });
+  let due = match totals.due {
+    0 => String::new(),
+    due => format!("; {} not kept yet", count(due, "file")),
+  };
+  format!("{} in {}{oldest}{due}", count(totals.versions, "version"), megabytes(totals.bytes))
+}
+
+/// Bytes as megabytes of a million, to one decimal.
+fn megabytes(bytes: u64) -> String {
+  format!("{}.{} MB", bytes / 1_000_000, bytes / 100_000 % 10)
 }
 
 /// Why no marker may stand in a file: any edit of ours could make the agent stop loading it.

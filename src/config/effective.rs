@@ -112,6 +112,9 @@ max_bytes = 1_000
 owners = [0, "ann"]
 [baseline]
 action = "quarantine"
+[versions]
+keep_days = 3
+max_mb = 0
 [detection]
 scope = "relaxed"
 sensitivity = "high"
@@ -129,6 +132,8 @@ format = "json"
         max_file_bytes: 1000,
         owners: vec![Owner::Uid(0), Owner::Name("ann".to_owned())],
         baseline_action: BaselineAction::Quarantine,
+        version_days: 3,
+        version_mb: 0,
         scope: Scope::Relaxed,
         sensitivity: Sensitivity::High,
         log_level: LogLevel::Debug,
@@ -136,7 +141,7 @@ format = "json"
       }
     );
     let lines: Vec<_> = effective.values().map(|(_, _, origin)| origin).collect();
-    let expected = [1, 2, 4, 5, 6, 8, 10, 11, 13, 14].map(|line| Origin::File { line });
+    let expected = [1, 2, 4, 5, 6, 8, 10, 11, 13, 14, 16, 17].map(|line| Origin::File { line });
     assert_eq!(lines, expected);
   }
 

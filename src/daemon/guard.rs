@@ -52,6 +52,8 @@ pub struct Guard {
   baseline: HashSet<Target>,
   /// Files of the start-up scan that were not looked at yet.
   first: HashSet<Target>,
+  /// Files whose content is to be kept as a version when nothing else is due.
+  unkept: Vec<Target>,
   health: Health,
 }
 
@@ -77,6 +79,7 @@ impl Guard {
       adopting: HashSet::new(),
       baseline: HashSet::new(),
       first: HashSet::new(),
+      unkept: Vec::new(),
       health,
     }
   }
@@ -137,6 +140,7 @@ impl Guard {
       ledger.set_health(&adopted_key(&root), "{}", at).map_err(EngineError::from)?;
     }
     self.baseline.clear();
+    self.unkept = self.engine.versions_due()?;
     self.health.phase = Phase::Guarding;
     self.health.scanned_at = Some(at);
     self.write_health()?;
@@ -186,7 +190,7 @@ impl Guard {
   /// Processes one file that is due; `false` when none is.
   pub fn work(&mut self) -> Result<bool, DaemonError> {
     let now = self.now();
-    let Some((kind, target, waiting)) = self.queue.take(now) else { return Ok(false) };
+    let Some((kind, target, waiting)) = self.queue.take(now) else { return self.keep_one() };
     let result = match kind {
       Kind::Urgent => self.urgent(&target, waiting),
       Kind::Lazy => self.lazy(&target, waiting),
@@ -213,14 +217,27 @@ impl Guard {
     }
   }
 
+  /// Keeps one version that is due; `false` when none is.
+  fn keep_one(&mut self) -> Result<bool, DaemonError> {
+    let Some(target) = self.unkept.pop() else { return Ok(false) };
+    match self.engine.keep_present(&target) {
+      Err(error) if error.consequence() == Consequence::Stop => return Err(error.into()),
+      // The file is guarded all the same, and its next change is kept.
+      Err(error) => tracing::debug!(target: "memfw", %error, "a version is not kept"),
+      Ok(()) => {}
+    }
+    self.count_opens();
+    Ok(true)
+  }
+
   /// How long until something is due.
   pub fn next_due(&self) -> Option<Duration> {
-    self.queue.next_due(self.now())
+    if self.unkept.is_empty() { self.queue.next_due(self.now()) } else { Some(Duration::ZERO) }
   }
 
   /// Whether nothing is pending.
   pub fn is_idle(&self) -> bool {
-    self.queue.is_empty()
+    self.queue.is_empty() && self.unkept.is_empty()
   }
 
   /// Ends in order.

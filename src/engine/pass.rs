@@ -12,7 +12,7 @@ use crate::{
   memory::{ContentHash, MarkerMode},
   os::{Fs, FsError, MemoryFile, OpenError, Refusal, Stamp, Touch},
   provenance::Standing,
-  store::{FileRow, FileStatus, Pending, ScanRecord},
+  store::{FileRow, FileStatus, Pending, ScanRecord, Writer},
 };
 
 /// What the caller saw of a file from outside.
@@ -100,13 +100,14 @@ impl<F: Fs> Engine<F> {
     let outcome = self.process(target, row.as_ref(), &mut file, leased, hint);
     file.release();
     let outcome = outcome?;
+    self.keep_noted(Writer::Other)?;
     if matches!(outcome, Outcome::HoldOff(_) | Outcome::HeldOpen) {
       self.hot.insert(target.clone(), file);
     }
     Ok(outcome)
   }
 
-  fn process(
+  pub(super) fn process(
     &mut self,
     target: &Target,
     row: Option<&FileRow>,
@@ -246,6 +247,7 @@ impl<F: Fs> Engine<F> {
     if !settled {
       return Ok(Outcome::HeldOpen);
     }
+    self.note_version(target, view, adopting);
     Ok(Outcome::Done { reshape_due: reshape.is_some(), recheck })
   }
 
@@ -305,6 +307,8 @@ impl<F: Fs> Engine<F> {
     let path = target.path();
     if row.is_some_and(|row| row.status != FileStatus::Missing) {
       self.ledger.set_status(&path, &target.root, FileStatus::Missing, None)?;
+      let at = self.now();
+      self.ledger.retire_version(&path, at)?;
       self.tell(Event::new(EventKind::Vanished).path(&path))?;
     }
     Ok(Outcome::Gone)

@@ -43,6 +43,12 @@ pub fn pause(wait: Duration) {
   std::thread::sleep(wait);
 }
 
+/// The moment after which something is not tried any longer.
+#[expect(clippy::disallowed_methods, reason = "the one place that reads the time")]
+pub fn deadline(after: Duration) -> Instant {
+  Instant::now() + after
+}
+
 #[cfg(test)]
 mod tests {
   use super::*;
