@@ -20,6 +20,7 @@ mod markers;
 mod outage;
 mod race;
 mod replaced;
+mod restore;
 mod review;
 mod scan;
 mod service;

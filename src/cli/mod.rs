@@ -13,15 +13,18 @@ pub mod audit;
 pub mod config;
 pub mod context;
 pub mod demo;
+pub mod diff;
 pub mod doctor;
 pub mod escape;
 pub mod failure;
 pub mod guarded;
 pub mod log;
+pub mod moment;
 pub mod openclaw;
 pub mod output;
 pub mod provenance;
 pub mod quarantine;
+pub mod restore;
 pub mod run;
 pub mod scan;
 pub mod status;
@@ -98,6 +101,7 @@ fn dispatch(context: &Context, command: Command) -> Result<Status, Failure> {
     Command::Quarantine(args) => quarantine::run(context, args),
     Command::Provenance(args) => provenance::run(context, args),
     Command::Audit(args) => audit::run(context, args),
+    Command::Restore(args) => restore::run(context, args),
     Command::Config(args) => config::run(context, args),
     Command::Doctor(args) => doctor::run(context, args),
   }

@@ -19,7 +19,7 @@ use crate::{
   daemon::health::{Health, KEY, Phase, Room},
   engine::{DEGRADED, event::shown, settled},
   os::{Clock as _, DaemonLock, RealFs, SystemClock, alarm, pause},
-  store::{FileStatus, Ledger},
+  store::{FileStatus, Ledger, VersionTotals},
 };
 
 /// How often the ledger is asked while waiting.
@@ -122,6 +122,8 @@ struct Report {
   n_blocks: u64,
   n_waiting: u64,
   n_flagged: u64,
+  /// What is kept of earlier versions; `None` when none are.
+  versions: Option<VersionTotals>,
   unguarded: Vec<(String, String)>,
   /// Files with fewer markers than the configuration asks for: path, mode, and why.
   unmarked: Vec<(String, String, String)>,
@@ -151,6 +153,7 @@ impl Report {
       n_blocks: 0,
       n_waiting: 0,
       n_flagged: 0,
+      versions: None,
       unguarded: Vec::new(),
       unmarked: Vec::new(),
       degradations,
@@ -173,6 +176,9 @@ impl Report {
     report.n_blocks = counts.blocks_by_state.iter().map(|(_, n)| n).sum();
     report.n_waiting = counts.waiting;
     report.n_flagged = counts.flagged;
+    if context.config()?.config.version_mb > 0 {
+      report.versions = Some(ledger.version_totals()?);
+    }
     for row in ledger.files()? {
       if let Some(why) = row.unmarked.filter(|_| row.status == FileStatus::Watched) {
         report.unmarked.push((shown(&row.path), row.marker_mode, why));
@@ -204,6 +210,12 @@ impl Report {
       "blocks": self.n_blocks,
       "waiting": self.n_waiting,
       "flagged": self.n_flagged,
+      "versions": self.versions.map(|totals| json!({
+        "count": totals.versions,
+        "bytes": totals.bytes,
+        "oldest": totals.oldest.map(time::rfc3339),
+        "due": totals.due,
+      })),
       "unguarded": self.unguarded.iter().map(|(file, why)| json!({ "file": file, "why": why })).collect::<Vec<_>>(),
       "unmarked": self.unmarked.iter().map(|(file, mode, why)| json!({ "file": file, "mode": mode, "why": why })).collect::<Vec<_>>(),
       "degradations": self.degradations.iter().map(|(text, _)| text).collect::<Vec<_>>(),
@@ -244,6 +256,9 @@ impl Report {
     for wakeup in &self.wakeups {
       out.line(&format!("  wakes up    {}", terminal(wakeup)))?;
     }
+    if let Some(totals) = &self.versions {
+      out.line(&format!("  versions    {}", kept(totals)))?;
+    }
     for (file, why) in &self.unguarded {
       out.line(&format!(
         "  {}   {}: {}",
@@ -260,6 +275,23 @@ impl Report {
     }
     Ok(())
   }
+}
+
+/// What is kept of earlier versions, in words.
+fn kept(totals: &VersionTotals) -> String {
+  let oldest = totals.oldest.map_or(String::new(), |oldest| {
+    format!(", the oldest seen {}", time::short(oldest, SystemClock.now()))
+  });
+  let due = match totals.due {
+    0 => String::new(),
+    due => format!("; {} not kept yet", count(due, "file")),
+  };
+  format!("{} in {}{oldest}{due}", count(totals.versions, "version"), megabytes(totals.bytes))
+}
+
+/// Bytes as megabytes of a million, to one decimal.
+fn megabytes(bytes: u64) -> String {
+  format!("{}.{} MB", bytes / 1_000_000, bytes / 100_000 % 10)
 }
 
 /// The workspaces of the daemon, or without one those that it would guard.

@@ -113,6 +113,9 @@ owners = [0, "ann"]
 protocol = "no-lease"
 [baseline]
 action = "quarantine"
+[versions]
+keep_days = 3
+max_mb = 0
 [detection]
 scope = "relaxed"
 sensitivity = "high"
@@ -131,6 +134,8 @@ format = "json"
         owners: vec![Owner::Uid(0), Owner::Name("ann".to_owned())],
         protocol: Protocol::NoLease,
         baseline_action: BaselineAction::Quarantine,
+        version_days: 3,
+        version_mb: 0,
         scope: Scope::Relaxed,
         sensitivity: Sensitivity::High,
         log_level: LogLevel::Debug,
@@ -138,7 +143,7 @@ format = "json"
       }
     );
     let lines: Vec<_> = effective.values().map(|(_, _, origin)| origin).collect();
-    let expected = [1, 2, 4, 5, 6, 7, 9, 11, 12, 14, 15].map(|line| Origin::File { line });
+    let expected = [1, 2, 4, 5, 6, 7, 9, 11, 12, 14, 15, 17, 18].map(|line| Origin::File { line });
     assert_eq!(lines, expected);
   }
 

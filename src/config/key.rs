@@ -102,6 +102,13 @@ keys! {
   /// What happens to poison that was there before memfw: "flag" or "quarantine".
   "baseline.action" => baseline_action: BaselineAction = BaselineAction::Flag;
 
+  /// How long a version of a memory file is kept after something else has taken its place, in days.
+  "versions.keep_days" => version_days: u64 = 14, in 1..=3650;
+
+  /// Room for all versions together, in megabytes; the longest replaced ones go first, and the newest
+  /// of each file stays. 0 keeps none.
+  "versions.max_mb" => version_mb: u64 = 256, in 0..=1_048_576;
+
   /// Which rules judge memory: "strict" (all of them) or "relaxed" (only the unmistakable).
   "detection.scope" => scope: Scope = Scope::Strict;
 

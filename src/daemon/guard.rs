@@ -65,6 +65,8 @@ pub struct Guard {
   pub(super) baseline: HashSet<Target>,
   /// Files of the start-up scan that were not looked at yet.
   pub(super) first: HashSet<Target>,
+  /// Files whose content is to be kept as a version when nothing else is due.
+  unkept: Vec<Target>,
   /// Workspaces that have to be looked at again, and when that may be next.
   pub(super) looks: BTreeSet<PathBuf>,
   pub(super) next_look: Duration,
@@ -130,6 +132,7 @@ impl Guard {
       looks: BTreeSet::new(),
       next_look: Duration::ZERO,
       links: HashSet::new(),
+      unkept: Vec::new(),
       health,
       trouble: Trouble::default(),
       alarm,
@@ -185,6 +188,7 @@ impl Guard {
     }
     let line = self.status_line();
     self.engine.tell(Event::new(EventKind::Started).detail(line))?;
+    self.unkept = self.engine.versions_due()?;
     self.health.phase = Phase::Guarding;
     self.health.scanned_at = Some(at);
     self.write_health()?;
@@ -271,7 +275,7 @@ impl Guard {
     }
     let Some((kind, target, waiting)) = self.queue.take(now) else {
       self.end_trouble();
-      return Ok(false);
+      return self.keep_one();
     };
     let result = match kind {
       Kind::Urgent => self.urgent(&target, waiting),
@@ -308,20 +312,35 @@ impl Guard {
     Ok(true)
   }
 
+  /// Keeps one version that is due; `false` when none is.
+  fn keep_one(&mut self) -> Result<bool, DaemonError> {
+    let Some(target) = self.unkept.pop() else { return Ok(false) };
+    match self.engine.keep_present(&target) {
+      Err(error) if error.consequence() == Consequence::Stop => return Err(error.into()),
+      // The file is guarded all the same, and its next change is kept.
+      Err(error) => tracing::debug!(target: "memfw", %error, "a version is not kept"),
+      Ok(()) => {}
+    }
+    self.count_opens();
+    Ok(true)
+  }
+
   /// How long until something is due.
   pub fn next_due(&self) -> Option<Duration> {
     let now = self.now();
     // While the ledger cannot be written, nothing else is due before it is tried again.
     self.trouble.next_due(now).or_else(|| {
+      let keep = (!self.unkept.is_empty()).then_some(Duration::ZERO);
       let look = (!self.looks.is_empty()).then(|| self.next_look.saturating_sub(now));
-      let due = [look, self.queue.next_due(now), self.polls.next_due(now), self.held.next_due(now)];
+      let due =
+        [look, keep, self.queue.next_due(now), self.polls.next_due(now), self.held.next_due(now)];
       due.into_iter().flatten().min()
     })
   }
 
   /// Whether nothing is pending.
   pub fn is_idle(&self) -> bool {
-    self.queue.is_empty() && self.looks.is_empty()
+    self.queue.is_empty() && self.looks.is_empty() && self.unkept.is_empty()
   }
 
   /// Ends in order.

@@ -10,7 +10,7 @@ use crate::{
     Fs, FsError, MemoryFile, Touch,
     reshape::{Reshaped, reshape},
   },
-  store::{FileStatus, NewOp, OpKind, Pending, ScanRecord},
+  store::{FileStatus, NewOp, OpKind, Pending, ScanRecord, Writer},
 };
 
 /// What became of a lazy pass.
@@ -139,6 +139,8 @@ impl<F: Fs> Engine<F> {
     file.release();
     file.sync()?;
     self.ledger.finish(op)?;
+    self.note_version(target, &renewed, false);
+    self.keep_noted(Writer::Memfw)?;
     Ok(if more { LazyOutcome::NotIdle(Duration::ZERO) } else { LazyOutcome::Done })
   }
 

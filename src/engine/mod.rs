@@ -15,11 +15,13 @@ pub mod lazy;
 pub mod pass;
 pub mod recover;
 pub mod redact;
+pub mod restore;
 pub mod review;
 pub mod rows;
 #[cfg(test)]
 mod rows_tests;
 pub mod settled;
+pub mod versions;
 pub mod view;
 
 use std::{
@@ -139,6 +141,8 @@ pub struct Engine<F: Fs> {
   hot: HashMap<Target, F::File>,
   /// Ids that nothing in the ledger had when they were drawn.
   spare_ids: RefCell<Vec<BlockId>>,
+  /// A version that was recorded and not kept yet.
+  noted: Option<versions::Noted>,
   /// Targets that were opened since the last [`Engine::take_opens`].
   opens: Vec<Target>,
   /// memfw's data directory, where the lock is.
@@ -165,6 +169,7 @@ impl<F: Fs> Engine<F> {
       roots: HashMap::new(),
       hot: HashMap::new(),
       spare_ids: RefCell::default(),
+      noted: None,
       opens: Vec::new(),
       data,
     }

@@ -15,7 +15,7 @@ use crate::{
   memory::{ContentHash, MarkerMode},
   os::{Fs, FsError, MemoryFile, OpenError, Refusal, Stamp, Touch},
   provenance::Standing,
-  store::{FileRow, FileStatus, Pending, ScanRecord},
+  store::{FileRow, FileStatus, Pending, ScanRecord, Writer},
 };
 
 /// What the caller saw of a file from outside.
@@ -111,6 +111,7 @@ impl<F: Fs> Engine<F> {
     let outcome = self.process(target, row.as_ref(), &mut file, leased, hint);
     file.release();
     let mut outcome = outcome?;
+    self.keep_noted(Writer::Other)?;
     if let (true, Outcome::Done { reshape_due, .. }) = (held_open, outcome) {
       outcome = self.still_open(target, reshape_due)?;
     }
@@ -129,7 +130,7 @@ impl<F: Fs> Engine<F> {
     Ok(Outcome::StillOpen { reshape_due })
   }
 
-  fn process(
+  pub(super) fn process(
     &mut self,
     target: &Target,
     row: Option<&FileRow>,
@@ -300,6 +301,7 @@ impl<F: Fs> Engine<F> {
     if !settled {
       return Ok(Outcome::HeldOpen);
     }
+    self.note_version(target, view, adopting);
     Ok(Outcome::Done { reshape_due: reshape.is_some(), recheck })
   }
 
@@ -359,6 +361,8 @@ impl<F: Fs> Engine<F> {
     let path = target.path();
     if row.is_some_and(|row| row.status != FileStatus::Missing) {
       self.ledger.set_status(&path, &target.root, FileStatus::Missing, None)?;
+      let at = self.now();
+      self.ledger.retire_version(&path, at)?;
       self.tell(Event::new(EventKind::Vanished).path(&path))?;
     }
     Ok(Outcome::Gone)

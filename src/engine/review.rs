@@ -23,13 +23,13 @@ use crate::{
     reshape::{Reshaped, reshape},
   },
   provenance::State,
-  store::{Item, NewOp, OpKind, Pending},
+  store::{Item, NewOp, OpKind, Pending, Writer},
 };
 
 /// How long a file that somebody else has open is waited for when a person asked for something.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// How often a file that is replaced under our hands is tried.
-const ATTEMPTS: u32 = 5;
+pub(super) const ATTEMPTS: u32 = 5;
 /// How often a lease is asked for meanwhile.
 const RETRY: Duration = Duration::from_millis(2);
 
@@ -347,6 +347,7 @@ impl<F: Fs> Engine<F> {
     self.record(target, &file, &view, &seen)?;
     file.release();
     self.ledger.finish(op)?;
+    self.keep_noted(Writer::Memfw)?;
     drop(file);
     drop(writing);
     Ok(Some(restore.placed))
@@ -395,7 +396,7 @@ impl<F: Fs> Engine<F> {
   }
 
   /// Brings the ledger up to date with a file, waiting a while for others to close it.
-  fn catch_up(&mut self, target: &Target) -> Result<(), EngineError> {
+  pub(super) fn catch_up(&mut self, target: &Target) -> Result<(), EngineError> {
     let start = self.clock.monotonic();
     loop {
       let waited = self.clock.monotonic().saturating_sub(start);
@@ -412,13 +413,17 @@ impl<F: Fs> Engine<F> {
   }
 
   /// Whether the path still leads to this file; an editor may have renamed another one over it.
-  fn is_on_path(&mut self, target: &Target, file: &F::File) -> Result<bool, EngineError> {
+  pub(super) fn is_on_path(
+    &mut self,
+    target: &Target,
+    file: &F::File,
+  ) -> Result<bool, EngineError> {
     let open = file.stamp()?;
     Ok(self.stamp(target)?.is_some_and(|stamp| stamp.same_file(&open)))
   }
 
   /// Opens a file and waits a while for its lease, where one can be had at all.
-  fn open_leased(&mut self, target: &Target) -> Result<F::File, EngineError> {
+  pub(super) fn open_leased(&mut self, target: &Target) -> Result<F::File, EngineError> {
     self.hot.remove(target);
     let mut file = self.open(target)?.map_err(|error| EngineError::refused(error.to_string()))?;
     let name = shown(&target.path());
@@ -474,7 +479,7 @@ fn image<'a, M: MemoryFile>(
   })
 }
 
-fn by_whom(by: &str, reason: Option<&str>) -> String {
+pub(super) fn by_whom(by: &str, reason: Option<&str>) -> String {
   match reason {
     Some(reason) => format!("by {by}: {reason}"),
     None => format!("by {by}"),

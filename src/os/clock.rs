@@ -74,6 +74,12 @@ pub fn timestamp(micros: i64) -> Timestamp {
   Timestamp::from_second(micros.div_euclid(1_000_000)).unwrap_or(limit)
 }
 
+/// The moment after which something is not tried any longer.
+#[expect(clippy::disallowed_methods, reason = "the one place that reads the time")]
+pub fn deadline(after: Duration) -> Instant {
+  Instant::now() + after
+}
+
 #[cfg(test)]
 mod tests {
   use super::*;

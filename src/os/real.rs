@@ -19,7 +19,7 @@ use std::{
 };
 
 use rustix::{
-  fs::{Dir, OFlags},
+  fs::{Dir, Mode, OFlags},
   io::Errno,
 };
 
@@ -129,13 +129,17 @@ impl Fs for RealFs {
       .map_err(|refusal| OpenError { path: path.clone(), refusal })
   }
 
+  fn create(&self, root: &Root, rel: &Path) -> Result<(), OpenError> {
+    self.make(root, rel).map_err(|refusal| OpenError { path: root.path.join(rel), refusal })
+  }
+
   fn list(&self, root: &Root, rel: &Path, limit: usize) -> Result<Listing, FsError> {
     let path = root.path.join(rel);
     let refused = |refusal| FsError::Refused { path: path.clone(), refusal };
     let failed = |errno: Errno| FsError::io("list", &path, errno.into());
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let directory = if rel.as_os_str().is_empty() {
-      rustix::fs::openat(&root.handle, ".", flags, rustix::fs::Mode::empty())
+      rustix::fs::openat(&root.handle, ".", flags, Mode::empty())
         .map_err(|errno| refused(resolve::refusal(errno)))?
     } else {
       let target = self.resolver.find(root.handle.as_fd(), rel).map_err(refused)?;
@@ -231,6 +235,38 @@ impl RealFs {
       max_bytes: rules.max_bytes,
       leased_at: None,
     })
+  }
+}
+
+impl RealFs {
+  /// The directory is found as any file is; below it stands one plain name, so no link can be followed
+  /// and nothing that is there can be opened.
+  fn make(self, root: &Root, rel: &Path) -> Result<(), Refusal> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let (parent, Some(name)) = (rel.parent(), rel.file_name()) else {
+      return Err(Refusal::Escapes);
+    };
+    let directory = match parent.filter(|parent| !parent.as_os_str().is_empty()) {
+      Some(parent) => {
+        let target = self.resolver.find(root.handle.as_fd(), parent)?;
+        match target.facts()?.kind {
+          Kind::Directory => target.open(flags).map_err(resolve::refusal)?,
+          Kind::Symlink => return Err(Refusal::Symlink),
+          kind => return Err(Refusal::NotRegular(kind)),
+        }
+      }
+      None => {
+        rustix::fs::openat(&root.handle, ".", flags, Mode::empty()).map_err(resolve::refusal)?
+      }
+    };
+    let found = resolve::facts(&rustix::fs::fstat(&directory).map_err(resolve::refusal)?);
+    if found.uid != user::effective_uid() {
+      return Err(Refusal::ForeignDirectory(found.uid));
+    }
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let mode = Mode::RUSR | Mode::WUSR;
+    rustix::fs::openat(&directory, name, flags, mode).map_err(resolve::refusal)?;
+    rustix::fs::fsync(&directory).map_err(resolve::refusal)
   }
 }
 

@@ -18,6 +18,7 @@
 mod block;
 mod column;
 mod count;
+mod delta;
 mod error;
 mod event;
 mod exception;
@@ -33,6 +34,7 @@ mod record;
 mod stamp;
 #[cfg(test)]
 mod tests;
+mod version;
 
 use std::{ops::Deref, path::Path, path::PathBuf};
 
@@ -50,6 +52,7 @@ pub use open::Access;
 pub use quarantine::{Admission, Admitted, Existing, NewItem};
 pub use record::ScanRecord;
 pub use stamp::Stamp;
+pub use version::{NewVersion, Retention, Version, VersionTotals, Writer};
 
 use crate::seal::MasterKey;
 use error::Fault;
