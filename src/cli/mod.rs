@@ -15,7 +15,9 @@ pub mod context;
 pub mod demo;
 pub mod doctor;
 pub mod escape;
+pub mod exposure;
 pub mod failure;
+pub mod gate;
 pub mod guarded;
 pub mod log;
 pub mod openclaw;
@@ -91,6 +93,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>, surroundings: Surroundings)
 fn dispatch(context: &Context, command: Command) -> Result<Status, Failure> {
   match command {
     Command::Run(args) => run::run(context, args),
+    Command::Gate(args) => gate::run(context, args),
     Command::Demo(args) => demo::run(context, args),
     Command::Status(args) => status::run(context, args),
     Command::Settle(args) => status::settle(context, args),

@@ -10,6 +10,7 @@ use super::{
   args::{SettleArgs, StatusArgs},
   context::Context,
   escape::terminal,
+  exposure::Reading,
   failure::Failure,
   output::{Style, count},
   time,
@@ -76,6 +77,8 @@ pub fn run(context: &Context, args: StatusArgs) -> Result<Status, Failure> {
         degradations.push((serde_json::from_str::<String>(&json).unwrap_or(json), at));
       }
     }
+    let reading = Reading::find(ledger)?;
+    degradations.extend(reading.degradations(SystemClock.now()).into_iter().map(|text| (text, 0)));
   }
   let report = Report::gather(context, ledger.as_ref(), &daemon, degradations)?;
   if args.json {
@@ -107,6 +110,7 @@ struct Report {
   /// Files without markers, and why not.
   unmarked: Vec<(String, String)>,
   degradations: Vec<(String, i64)>,
+  reading: Reading,
 }
 
 impl Report {
@@ -134,6 +138,7 @@ impl Report {
       unguarded: Vec::new(),
       unmarked: Vec::new(),
       degradations,
+      reading: ledger.map(Reading::find).transpose()?.unwrap_or_default(),
     };
     for path in guarded(context, daemon)? {
       report.rooms.push(Room { path: shown(&path), files: probe(&path).description });
@@ -157,6 +162,7 @@ impl Report {
   }
 
   fn to_json(&self) -> Value {
+    let (exposure, gate) = self.reading.to_json();
     json!({
       "daemon": self.daemon,
       "pid": self.pid,
@@ -168,6 +174,8 @@ impl Report {
       "blocks": self.n_blocks,
       "waiting": self.n_waiting,
       "flagged": self.n_flagged,
+      "exposure": exposure,
+      "gate": gate,
       "unguarded": self.unguarded.iter().map(|(file, why)| json!({ "file": file, "why": why })).collect::<Vec<_>>(),
       "unmarked": self.unmarked.iter().map(|(file, why)| json!({ "file": file, "why": why })).collect::<Vec<_>>(),
       "degradations": self.degradations.iter().map(|(text, _)| text).collect::<Vec<_>>(),
@@ -205,6 +213,7 @@ impl Report {
       let now = SystemClock.now();
       out.line(&format!("  last scan   {}", time::short(at, now)))?;
     }
+    out.line(&format!("  exposure    {}", self.reading.line(SystemClock.now())))?;
     for (file, why) in &self.unguarded {
       out.line(&format!(
         "  {}   {}: {}",

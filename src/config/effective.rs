@@ -115,6 +115,9 @@ action = "quarantine"
 [detection]
 scope = "relaxed"
 sensitivity = "high"
+[gate]
+enabled = true
+max_wait_ms = 500
 [log]
 level = "debug"
 format = "json"
@@ -131,13 +134,27 @@ format = "json"
         baseline_action: BaselineAction::Quarantine,
         scope: Scope::Relaxed,
         sensitivity: Sensitivity::High,
+        gate_enabled: true,
+        gate_max_wait: Duration::from_millis(500),
         log_level: LogLevel::Debug,
         log_format: LogFormat::Json,
       }
     );
     let lines: Vec<_> = effective.values().map(|(_, _, origin)| origin).collect();
-    let expected = [1, 2, 4, 5, 6, 8, 10, 11, 13, 14].map(|line| Origin::File { line });
+    let expected = [1, 2, 4, 5, 6, 8, 10, 11, 13, 14, 16, 17].map(|line| Origin::File { line });
     assert_eq!(lines, expected);
+  }
+
+  #[test]
+  fn a_truth_value_stands_without_quotes() {
+    assert_eq!(
+      problems("[gate]\nenabled = \"true\"\n"),
+      ["line 2, column 11: `gate.enabled` must be `true` or `false`, found a string \
+        (write `true` without quotes)"]
+    );
+    assert_eq!(problems("gate.enabled = 1"), [
+      "line 1, column 16: `gate.enabled` must be `true` or `false`, found an integer"
+    ]);
   }
 
   #[test]

@@ -9,12 +9,14 @@ use std::{
 
 use super::{
   DaemonError,
+  exposure::Exposure,
   health::{ADOPTED, Health, KEY, Phase},
   queue::{Kind, Queue, Waiting},
 };
 use crate::{
   engine::{
-    Consequence, Engine, EngineError, Event, EventKind, Hint, LazyOutcome, Outcome, RACY, Target,
+    Consequence, Engine, EngineError, Event, EventKind, Hint, LazyOutcome, Outcome, Passed, RACY,
+    Target,
     UNLEASED_AFTER,
   },
   os::{
@@ -53,6 +55,9 @@ pub struct Guard {
   /// Files of the start-up scan that were not looked at yet.
   first: HashSet<Target>,
   health: Health,
+  exposure: Exposure,
+  /// Whether directories came since [`Guard::new_directories`].
+  has_new_directories: bool,
 }
 
 impl Guard {
@@ -78,6 +83,8 @@ impl Guard {
       baseline: HashSet::new(),
       first: HashSet::new(),
       health,
+      exposure: Exposure::default(),
+      has_new_directories: true,
     }
   }
 
@@ -213,6 +220,50 @@ impl Guard {
     }
   }
 
+  /// Looks at one file out of turn, for a reader who waits at the gate.
+  pub(super) fn attend(&mut self, path: &Path) -> Result<Passed, DaemonError> {
+    let Some(target) = self.target(path) else { return Ok(Passed::Never) };
+    let now = self.now();
+    let mut answer = self.engine.passed(&target);
+    if matches!(answer, Ok(Passed::NotYet)) {
+      self.queue.hurry(target.clone(), now);
+      self.work()?;
+      answer = self.engine.passed(&target);
+    }
+    self.count_opens();
+    match answer {
+      Err(error) if error.consequence() == Consequence::Stop => Err(error.into()),
+      // Work on the file meets the same error and says so.
+      Err(_) => {
+        self.queue.dirty(target, now);
+        Ok(Passed::NotYet)
+      }
+      Ok(answer) => Ok(answer),
+    }
+  }
+
+  /// The directories that are watched, each with whether it is the root of a workspace; `None` when
+  /// none came since this was asked last.
+  pub(super) fn new_directories(&mut self) -> Option<Vec<(PathBuf, bool)>> {
+    if !std::mem::take(&mut self.has_new_directories) {
+      return None;
+    }
+    let mut watched = self.watcher.watched();
+    watched.retain(|dir| self.workspaces.iter().any(|root| dir.starts_with(root)));
+    let roots: Vec<bool> = watched.iter().map(|dir| self.workspaces.contains(dir)).collect();
+    Some(watched.into_iter().zip(roots).collect())
+  }
+
+  /// All of them are new to somebody.
+  pub(super) fn tell_directories_again(&mut self) {
+    self.has_new_directories = true;
+  }
+
+  /// The engine, for what is said about the gate.
+  pub(super) fn engine(&mut self) -> &mut Engine<RealFs> {
+    &mut self.engine
+  }
+
   /// How long until something is due.
   pub fn next_due(&self) -> Option<Duration> {
     self.queue.next_due(self.now())
@@ -243,6 +294,7 @@ impl Guard {
       };
       let outcome = self.engine.pass(target, &hint);
       self.count_opens();
+      self.exposure.note(&mut self.engine);
       let outcome = outcome?;
       let now = self.now();
       match outcome {
@@ -388,6 +440,7 @@ impl Guard {
           Err(error) => problems.push(error.to_string()),
         }
       }
+      self.has_new_directories |= watched_more;
       // What was written into a directory before it was watched is found by looking once more.
       if !watched_more {
         break;
@@ -451,7 +504,7 @@ impl Guard {
     Ok(())
   }
 
-  fn now(&self) -> Duration {
+  pub(super) fn now(&self) -> Duration {
     self.engine.clock().monotonic()
   }
 }

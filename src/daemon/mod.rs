@@ -5,6 +5,8 @@
 //! nothing is opened while the stamp of the path is that of the ledger. Signals are seen before files.
 #![forbid(unsafe_code)]
 
+pub mod exposure;
+pub mod gate;
 pub mod guard;
 pub mod health;
 pub mod queue;
@@ -16,6 +18,7 @@ use tokio::{
   sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel},
 };
 
+pub use gate::GateLink;
 pub use guard::Guard;
 pub use health::{Health, Phase};
 pub use queue::Queue;
@@ -30,6 +33,8 @@ use crate::{
 pub enum Event {
   /// Something about a watched directory.
   Watch(WatchEvent),
+  /// Something about the gate.
+  Gate(gate::Said),
   /// SIGTERM or SIGINT: finish the operation in hand and stop.
   Terminate,
 }
@@ -68,15 +73,22 @@ async fn serve(engine: Engine<RealFs>, options: Options) -> Result<(), DaemonErr
   // Handlers first: a SIGTERM during the first scan must end it in order, too.
   let mut signals = Signals::new()?;
   let watcher = watcher(sender)?;
+  let (asker, mut asked) = unbounded_channel();
   let mut guard = Guard::new(engine, watcher, options.workspaces);
+  // Before the first file is opened, or the gate would take us for anybody.
+  let mut gate = if options.once { GateLink::none() } else { GateLink::listen(&mut guard, asker)? };
   guard.start()?;
+  gate.start(&mut guard)?;
   loop {
     if signals.terminated() {
       break;
     }
     drain(&mut guard, &mut events);
+    while let Ok(said) = asked.try_recv() {
+      gate.hear(&mut guard, said)?;
+    }
     // One piece of work at a time, so that a signal or an event never waits for the whole queue.
-    if guard.work()? {
+    if gate.work(&mut guard)? || guard.work()? {
       tokio::task::yield_now().await;
       continue;
     }
@@ -87,13 +99,16 @@ async fn serve(engine: Engine<RealFs>, options: Options) -> Result<(), DaemonErr
     if options.once && guard.is_idle() {
       break;
     }
-    match next(&mut events, &mut signals, guard.next_due()).await {
+    let due = [guard.next_due(), gate.next_due(guard.now())].into_iter().flatten().min();
+    match next(&mut events, &mut asked, &mut signals, due).await {
       Some(Event::Watch(event)) => guard.seen(&event),
+      Some(Event::Gate(said)) => gate.hear(&mut guard, said)?,
       Some(Event::Terminate) => break,
       None => {}
     }
   }
   tell_systemd(systemd::stopping());
+  gate.stop(&mut guard)?;
   guard.stop(EventKind::Stopped)?;
   Ok(())
 }
@@ -109,6 +124,7 @@ fn drain(guard: &mut Guard, events: &mut UnboundedReceiver<WatchEvent>) {
 /// The next event, or `None` when the next due time came first.
 async fn next(
   events: &mut UnboundedReceiver<WatchEvent>,
+  asked: &mut UnboundedReceiver<gate::Said>,
   signals: &mut Signals,
   due: Option<Duration>,
 ) -> Option<Event> {
@@ -122,6 +138,7 @@ async fn next(
     biased;
     () = signals.wait() => Some(Event::Terminate),
     event = events.recv() => event.map(Event::Watch),
+    Some(said) = asked.recv() => Some(Event::Gate(said)),
     () = timer => None,
   }
 }

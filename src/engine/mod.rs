@@ -13,6 +13,7 @@ pub mod facts;
 pub mod judge;
 pub mod lazy;
 pub mod pass;
+pub mod passed;
 pub mod recover;
 pub mod redact;
 pub mod review;
@@ -31,6 +32,7 @@ pub use error::{Consequence, EngineError};
 pub use event::{Event, EventKind};
 pub use lazy::LazyOutcome;
 pub use pass::{Hint, Outcome};
+pub use passed::Passed;
 
 use crate::{
   config::{Config, Owner},
@@ -127,6 +129,8 @@ pub struct Engine<F: Fs> {
   spare_ids: RefCell<Vec<BlockId>>,
   /// Targets that were opened since the last [`Engine::take_opens`].
   opens: Vec<Target>,
+  /// How long poison stood in a file, for each redaction since [`Engine::take_exposures`].
+  exposures: Vec<Duration>,
   /// memfw's data directory, where the lock is.
   data: PathBuf,
 }
@@ -152,6 +156,7 @@ impl<F: Fs> Engine<F> {
       hot: HashMap::new(),
       spare_ids: RefCell::default(),
       opens: Vec::new(),
+      exposures: Vec::new(),
       data,
     }
   }
@@ -192,6 +197,17 @@ impl<F: Fs> Engine<F> {
   /// The targets that were opened since this was asked last: their events are our own.
   pub fn take_opens(&mut self) -> Vec<Target> {
     std::mem::take(&mut self.opens)
+  }
+
+  /// How long after the last write to its file poison left it, for each urgent redaction since this was
+  /// asked last.
+  pub fn take_exposures(&mut self) -> Vec<Duration> {
+    std::mem::take(&mut self.exposures)
+  }
+
+  /// memfw's data directory.
+  pub fn data(&self) -> &Path {
+    &self.data
   }
 
   /// Notes that protection is reduced; said once, until it changes or is over.

@@ -4,7 +4,7 @@
 //! so it is returned as text for the log and never stops anything.
 #![forbid(unsafe_code)]
 
-use std::io;
+use std::{io, time::Duration};
 
 use sd_notify::NotifyState;
 
@@ -29,6 +29,12 @@ pub fn stopping() -> io::Result<()> {
 /// The daemon is alive.
 pub fn watchdog() -> io::Result<()> {
   sd_notify::notify(&[NotifyState::Watchdog])
+}
+
+/// How often the service manager wants to hear that the daemon is alive, if it asks for that at all:
+/// half of the time after which it takes the daemon for dead (sd_watchdog_enabled(3)).
+pub fn watchdog_interval() -> Option<Duration> {
+  sd_notify::watchdog_enabled().map(|limit| limit / 2).filter(|interval| !interval.is_zero())
 }
 
 /// A line break would start another assignment of the notification protocol.

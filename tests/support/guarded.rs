@@ -125,6 +125,11 @@ impl Guarded {
     self.daemon.take().expect("no daemon runs").kill();
   }
 
+  /// The daemon that runs.
+  pub(crate) fn daemon(&mut self) -> &mut Background {
+    self.daemon.as_mut().expect("no daemon runs")
+  }
+
   /// Waits until everything that was written has been processed.
   #[track_caller]
   pub(crate) fn settle(&self) {
