@@ -9,6 +9,7 @@
 //! - shells, which do not know each other: [`config`], [`store`] (SQLite ledger),
 //!   [`os`] (files, leases, watching, paths), [`openclaw`] (the agent framework's own records);
 //! - [`engine`]: one file, from dirty to done; the same for daemon, command line and tests;
+//! - [`gate`]: readers wait until the daemon has passed what they would read;
 //! - [`daemon`]: the loop, one closed event enum;
 //! - [`cli`]: one file per command.
 
@@ -17,6 +18,7 @@ pub mod config;
 pub mod daemon;
 pub mod detect;
 pub mod engine;
+pub mod gate;
 pub mod memory;
 pub mod openclaw;
 pub mod os;

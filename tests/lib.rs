@@ -11,6 +11,7 @@ mod bad_input;
 mod config;
 mod crash;
 mod demo;
+mod gate;
 mod guard;
 mod holdoff;
 mod hostile;

@@ -47,6 +47,8 @@ pub struct GlobalArgs {
 pub enum Command {
   /// Guard memory: the daemon, in the foreground
   Run(RunArgs),
+  /// Make readers of memory wait until it has been passed
+  Gate(GateArgs),
   /// See it work on a throw-away workspace
   Demo(DemoArgs),
   /// What is protected, what is not, and why
@@ -78,6 +80,22 @@ pub struct RunArgs {
   pub once: bool,
 
   /// Guard this directory instead of the configured ones; may be repeated
+  #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+  pub workspace: Vec<PathBuf>,
+}
+
+/// `memfw gate`
+///
+/// Makes readers of memory wait until the daemon has passed the bytes that they would see.
+///
+/// Needs `CAP_SYS_ADMIN` at its start and gives up all rights right after it. The daemon listens for
+/// it where `gate.enabled = true`, and tells it which directories are guarded. Whoever waits for too
+/// long is let through, and `memfw status` says so.
+#[derive(Clone, Debug, ClapArgs)]
+#[command(after_help = "Example: sudo MEMFW_HOME=\"$MEMFW_HOME\" memfw gate")]
+pub struct GateArgs {
+  /// Gate only this workspace of the daemon's, and do so also if another user owns it; may be
+  /// repeated
   #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
   pub workspace: Vec<PathBuf>,
 }
@@ -346,6 +364,7 @@ mod tests {
   #[command(name = "memfw")]
   enum All {
     Run(RunArgs),
+    Gate(GateArgs),
     Demo(DemoArgs),
     Status(StatusArgs),
     Settle(SettleArgs),
@@ -382,6 +401,7 @@ mod tests {
   fn the_contract_parses() {
     for line in [
       "memfw run --once --workspace /a --workspace /b",
+      "memfw gate --workspace /a --workspace /b",
       "memfw demo",
       "memfw status --json --wait 5",
       "memfw settle",

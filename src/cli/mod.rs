@@ -16,7 +16,9 @@ pub mod demo;
 pub mod diff;
 pub mod doctor;
 pub mod escape;
+pub mod exposure;
 pub mod failure;
+pub mod gate;
 pub mod guarded;
 pub mod log;
 pub mod moment;
@@ -94,6 +96,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>, surroundings: Surroundings)
 fn dispatch(context: &Context, command: Command) -> Result<Status, Failure> {
   match command {
     Command::Run(args) => run::run(context, args),
+    Command::Gate(args) => gate::run(context, args),
     Command::Demo(args) => demo::run(context, args),
     Command::Status(args) => status::run(context, args),
     Command::Settle(args) => status::settle(context, args),

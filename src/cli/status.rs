@@ -10,6 +10,7 @@ use super::{
   args::{SettleArgs, StatusArgs},
   context::Context,
   escape::terminal,
+  exposure::Reading,
   failure::Failure,
   guarded::file_system,
   output::{Style, count},
@@ -76,6 +77,8 @@ pub fn run(context: &Context, args: StatusArgs) -> Result<Status, Failure> {
         degradations.push((serde_json::from_str::<String>(&json).unwrap_or(json), at));
       }
     }
+    let reading = Reading::find(ledger)?;
+    degradations.extend(reading.degradations(SystemClock.now()).into_iter().map(|text| (text, 0)));
   }
   // What the daemon could not write into the ledger.
   if daemon.pid.is_some() {
@@ -128,6 +131,7 @@ struct Report {
   /// Files with fewer markers than the configuration asks for: path, mode, and why.
   unmarked: Vec<(String, String, String)>,
   degradations: Vec<(String, i64)>,
+  reading: Reading,
 }
 
 impl Report {
@@ -157,6 +161,7 @@ impl Report {
       unguarded: Vec::new(),
       unmarked: Vec::new(),
       degradations,
+      reading: ledger.map(Reading::find).transpose()?.unwrap_or_default(),
     };
     if let Some(health) = daemon.health.as_ref().filter(|_| daemon.pid.is_some()) {
       report.wakeups.clone_from(&health.wakeups);
@@ -198,6 +203,7 @@ impl Report {
   }
 
   fn to_json(&self) -> Value {
+    let (exposure, gate) = self.reading.to_json();
     json!({
       "daemon": self.daemon,
       "pid": self.pid,
@@ -216,6 +222,8 @@ impl Report {
         "oldest": totals.oldest.map(time::rfc3339),
         "due": totals.due,
       })),
+      "exposure": exposure,
+      "gate": gate,
       "unguarded": self.unguarded.iter().map(|(file, why)| json!({ "file": file, "why": why })).collect::<Vec<_>>(),
       "unmarked": self.unmarked.iter().map(|(file, mode, why)| json!({ "file": file, "mode": mode, "why": why })).collect::<Vec<_>>(),
       "degradations": self.degradations.iter().map(|(text, _)| text).collect::<Vec<_>>(),
@@ -259,6 +267,7 @@ impl Report {
     if let Some(totals) = &self.versions {
       out.line(&format!("  versions    {}", kept(totals)))?;
     }
+    out.line(&format!("  exposure    {}", self.reading.line(SystemClock.now())))?;
     for (file, why) in &self.unguarded {
       out.line(&format!(
         "  {}   {}: {}",

@@ -116,6 +116,13 @@ keys! {
   /// A higher sensitivity quarantines more and errs more often.
   "detection.sensitivity" => sensitivity: Sensitivity = Sensitivity::Medium;
 
+  /// Whether a gate makes readers of memory wait until its bytes have been passed; it is a process of
+  /// its own (`memfw gate`), for which the daemon then listens.
+  "gate.enabled" => gate_enabled: bool = false;
+
+  /// How long a reader waits at the gate at most, in milliseconds.
+  "gate.max_wait_ms" => gate_max_wait: Duration = Duration::from_secs(2), in 10..=60_000;
+
   /// The least severe log line that is written: "error", "warn", "info", "debug" or "trace".
   "log.level" => log_level: LogLevel = LogLevel::Info;
 

@@ -9,6 +9,7 @@ use std::{
 
 use super::{
   DaemonError,
+  exposure::Exposure,
   health::{ADOPTED, Health, KEY, Phase, Room},
   held::Held,
   look::Look,
@@ -66,13 +67,16 @@ pub struct Guard {
   /// Files of the start-up scan that were not looked at yet.
   pub(super) first: HashSet<Target>,
   /// Files whose content is to be kept as a version when nothing else is due.
-  unkept: Vec<Target>,
+  pub(super) unkept: Vec<Target>,
   /// Workspaces that have to be looked at again, and when that may be next.
   pub(super) looks: BTreeSet<PathBuf>,
   pub(super) next_look: Duration,
   /// Links that no look went through.
   pub(super) links: HashSet<PathBuf>,
   pub(super) health: Health,
+  pub(super) exposure: Exposure,
+  /// Whether directories came since [`Guard::new_directories`].
+  pub(super) has_new_directories: bool,
   pub(super) trouble: Trouble,
   pub(super) alarm: Option<Alarm>,
   /// Why nothing can be sealed, and so nothing is redacted.
@@ -138,6 +142,8 @@ impl Guard {
       alarm,
       report_only,
       asleep,
+      exposure: Exposure::default(),
+      has_new_directories: true,
     }
   }
 
@@ -312,19 +318,6 @@ impl Guard {
     Ok(true)
   }
 
-  /// Keeps one version that is due; `false` when none is.
-  fn keep_one(&mut self) -> Result<bool, DaemonError> {
-    let Some(target) = self.unkept.pop() else { return Ok(false) };
-    match self.engine.keep_present(&target) {
-      Err(error) if error.consequence() == Consequence::Stop => return Err(error.into()),
-      // The file is guarded all the same, and its next change is kept.
-      Err(error) => tracing::debug!(target: "memfw", %error, "a version is not kept"),
-      Ok(()) => {}
-    }
-    self.count_opens();
-    Ok(true)
-  }
-
   /// How long until something is due.
   pub fn next_due(&self) -> Option<Duration> {
     let now = self.now();
@@ -363,6 +356,7 @@ impl Guard {
       };
       let outcome = self.engine.pass(target, &hint);
       self.count_opens();
+      self.exposure.note(&mut self.engine);
       let outcome = outcome?;
       let now = self.now();
       match outcome {
@@ -436,7 +430,7 @@ impl Guard {
   }
 
   /// Opens of our own are events, too; they are no reader that an agent's tool was waiting for.
-  fn count_opens(&mut self) {
+  pub(super) fn count_opens(&mut self) {
     for opened in self.engine.take_opens() {
       *self.own_opens.entry(opened).or_default() += 1;
     }

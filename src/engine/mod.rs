@@ -13,6 +13,7 @@ pub mod facts;
 pub mod judge;
 pub mod lazy;
 pub mod pass;
+pub mod passed;
 pub mod recover;
 pub mod redact;
 pub mod restore;
@@ -36,6 +37,7 @@ pub use error::{Consequence, EngineError};
 pub use event::{Event, EventKind};
 pub use lazy::LazyOutcome;
 pub use pass::{Hint, Outcome};
+pub use passed::Passed;
 
 use crate::{
   config::{Config, Owner, Protocol},
@@ -145,6 +147,8 @@ pub struct Engine<F: Fs> {
   noted: Option<versions::Noted>,
   /// Targets that were opened since the last [`Engine::take_opens`].
   opens: Vec<Target>,
+  /// How long poison stood in a file, for each redaction since [`Engine::take_exposures`].
+  exposures: Vec<Duration>,
   /// memfw's data directory, where the lock is.
   data: PathBuf,
 }
@@ -171,6 +175,7 @@ impl<F: Fs> Engine<F> {
       spare_ids: RefCell::default(),
       noted: None,
       opens: Vec::new(),
+      exposures: Vec::new(),
       data,
     }
   }
@@ -219,6 +224,17 @@ impl<F: Fs> Engine<F> {
   /// The targets that were opened since this was asked last: their events are our own.
   pub fn take_opens(&mut self) -> Vec<Target> {
     std::mem::take(&mut self.opens)
+  }
+
+  /// How long after the last write to its file poison left it, for each urgent redaction since this was
+  /// asked last.
+  pub fn take_exposures(&mut self) -> Vec<Duration> {
+    std::mem::take(&mut self.exposures)
+  }
+
+  /// memfw's data directory.
+  pub fn data(&self) -> &Path {
+    &self.data
   }
 
   /// Notes that protection is reduced; said once, until it changes or is over.

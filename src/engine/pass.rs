@@ -185,6 +185,7 @@ impl<F: Fs> Engine<F> {
         match self.redact(target, file, leased, &view, &plan.redactions, started)? {
           Redacted::Changed => return Ok(Outcome::Changed),
           Redacted::Done { bytes, .. } => {
+            self.exposures.push(self.since_change(&before, hint.waited));
             stamp = file.stamp()?;
             // What is left is judged again: it must be clean now, and its rows are those of the
             // version that stands in the file.

@@ -209,6 +209,11 @@ impl Guarded {
     self.daemon.take().expect("no daemon runs").kill();
   }
 
+  /// The daemon that runs.
+  pub(crate) fn daemon(&mut self) -> &mut Background {
+    self.daemon.as_mut().expect("no daemon runs")
+  }
+
   /// Waits until everything that was written has been processed.
   #[track_caller]
   pub(crate) fn settle(&self) {
@@ -219,7 +224,7 @@ impl Guarded {
   /// The daemon's process id.
   #[track_caller]
   pub(crate) fn pid(&self) -> u32 {
-    self.daemon.as_ref().expect("no daemon runs").id()
+    self.daemon.as_ref().expect("no daemon runs").pid()
   }
 
   /// Sends the daemon a signal.
