@@ -55,6 +55,11 @@ sim n="1000000":
 hostile-tree files="100000":
   MEMFW_TREE_FILES={{files}} cargo test --release --test integration hostile_tree:: -- --nocapture
 
+# The process dies at each of its failpoints, with each kind of writer at work
+[group('test')]
+crash rounds="10":
+  MEMFW_CRASH_ROUNDS={{rounds}} cargo test --features failpoints --test integration crash:: -- --nocapture
+
 # Looks at changed snapshots and accepts them one by one
 [group('test')]
 snap:

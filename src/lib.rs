@@ -10,13 +10,15 @@
 //!   [`os`] (files, leases, watching, paths), [`openclaw`] (the agent framework's own records);
 //! - [`engine`]: one file, from dirty to done; the same for daemon, command line and tests;
 //! - [`daemon`]: the loop, one closed event enum;
-//! - [`cli`]: one file per command.
+//! - [`cli`]: one file per command;
+//! - [`failpoint`]: where tests have the process die; empty in the product.
 
 pub mod cli;
 pub mod config;
 pub mod daemon;
 pub mod detect;
 pub mod engine;
+pub mod failpoint;
 pub mod memory;
 pub mod openclaw;
 pub mod os;

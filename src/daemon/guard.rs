@@ -17,6 +17,7 @@ use crate::{
     Consequence, Engine, EngineError, Event, EventKind, Hint, LazyOutcome, Outcome, RACY, Target,
     UNLEASED_AFTER,
   },
+  failpoint::{Point, hit},
   os::{
     RealFs, WatchEvent, Watcher, Workspace,
     paths::read_own,
@@ -145,8 +146,10 @@ impl Guard {
       if !root.is_dir() {
         continue;
       }
+      hit(Point::AdoptBeforeMark);
       let ledger = self.engine.ledger_mut();
       ledger.set_health(&adopted_key(&root), "{}", at).map_err(EngineError::from)?;
+      hit(Point::AdoptAfterMark);
     }
     self.baseline.clear();
     self.health.phase = Phase::Guarding;
