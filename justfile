@@ -72,6 +72,11 @@ openclaw-edits edits="200":
   cargo build --release
   tests/openclaw/edits.sh target/release/memfw {{edits}}
 
+# The process dies at each of its failpoints, with each kind of writer at work
+[group('test')]
+crash rounds="10":
+  MEMFW_CRASH_ROUNDS={{rounds}} cargo test --features failpoints --test integration crash:: -- --nocapture
+
 # Looks at changed snapshots and accepts them one by one
 [group('test')]
 snap:

@@ -23,6 +23,7 @@ use crate::{
     Consequence, Engine, EngineError, Event, EventKind, Hint, LazyOutcome, Outcome, RACY, Target,
     UNLEASED_AFTER,
   },
+  failpoint::{Point, hit},
   os::{Alarm, RealFs, WatchEvent, Watcher, paths::read_own, pause},
 };
 
@@ -183,8 +184,10 @@ impl Guard {
     for root in &self.adopting {
       // One that is not there has no baseline yet.
       if root.is_dir() {
+        hit(Point::AdoptBeforeMark);
         let ledger = self.engine.ledger_mut();
         ledger.set_health(&adopted_key(root), "{}", at).map_err(EngineError::from)?;
+        hit(Point::AdoptAfterMark);
       }
     }
     self.adopting.clear();

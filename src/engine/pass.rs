@@ -12,6 +12,7 @@ use super::{
 };
 use crate::{
   detect::{Layer, Verdict},
+  failpoint::{Point, hit},
   memory::{ContentHash, MarkerMode},
   os::{Fs, FsError, MemoryFile, OpenError, Refusal, Stamp, Touch},
   provenance::Standing,
@@ -73,6 +74,7 @@ impl<F: Fs> Engine<F> {
   /// Processes one file. Errors concern the ledger or the machine, never the text.
   pub fn pass(&mut self, target: &Target, hint: &Hint) -> Result<Outcome, EngineError> {
     let path = target.path();
+    self.recover_file(&path)?;
     let stamp = self.stamp(target)?;
     let row = self.ledger.file(&path)?;
     let Some(stamp) = stamp else { return self.vanished(target, row.as_ref()) };
@@ -110,6 +112,7 @@ impl<F: Fs> Engine<F> {
     }
     let outcome = self.process(target, row.as_ref(), &mut file, leased, hint);
     file.release();
+    hit(Point::PassAfterRelease);
     let mut outcome = outcome?;
     self.keep_noted(Writer::Other)?;
     if let (true, Outcome::Done { reshape_due, .. }) = (held_open, outcome) {
@@ -278,6 +281,7 @@ impl<F: Fs> Engine<F> {
     let pending = if reshape.is_some() { Pending::RESHAPE } else { Pending::NONE };
     let pending = if recheck { pending | Pending::RETRY } else { pending };
     let event_rows: Vec<_> = events.iter().map(Event::row).collect();
+    hit(Point::PassBeforeRecord);
     self.ledger.record(&ScanRecord {
       path: &path,
       workspace: &target.root,
@@ -293,6 +297,7 @@ impl<F: Fs> Engine<F> {
       events: &event_rows,
       at,
     })?;
+    hit(Point::PassAfterRecord);
     for hash in view.judgements.iter().flatten().flat_map(|judgement| &judgement.excused_by) {
       self.ledger.use_exception(*hash, at)?;
     }

@@ -16,6 +16,7 @@ use super::{
 };
 use crate::{
   detect::{Action, Code, Decision, Verdict},
+  failpoint::{Point, hit},
   memory::{BlockId, ContentHash, Fate, MarkerMode, line, placeholder},
   os::{
     Fs, FsError, MemoryFile, Touch, pause,
@@ -134,7 +135,9 @@ impl<F: Fs> Engine<F> {
       .origin(&item.source, item.trust)
       .detail(by_whom(by, reason));
     self.want_reshape(&item.path)?;
+    hit(Point::RejectBeforeDecision);
     self.ledger.decide(&item.id, State::Rejected, by, at, &[event.row()])?;
+    hit(Point::RejectAfterDecision);
     event.log(None);
     self.renew(&item.path)?;
     Ok(item)
@@ -300,10 +303,13 @@ impl<F: Fs> Engine<F> {
       ));
     }
     let at = self.now();
+    hit(Point::ApproveBeforeBegin);
     let op = self.ledger.begin(&image(item, &file, &bytes, &restore)?, at)?;
+    hit(Point::ApproveAfterBegin);
     self.excuse(item, by, reason, restore.placed)?;
     let same_text = line::norm_hash(&plain);
     self.ledger.except(same_text, &item.codes, reason.unwrap_or_default(), at, None)?;
+    hit(Point::ApproveAfterDecision);
     // What follows compares with what was read before it writes.
     super::lease_anew(&mut file)?;
     let written = if restore.is_equal_length() {
@@ -326,7 +332,9 @@ impl<F: Fs> Engine<F> {
       self.ledger.finish(op)?;
       return Ok(None);
     }
+    hit(Point::ApproveAfterWrite);
     self.follow(target, ContentHash::of(&bytes), ContentHash::of(&restore.new))?;
+    hit(Point::ApproveAfterFollow);
     let seen = Seen {
       leased,
       stamp: file.stamp()?,
@@ -342,11 +350,14 @@ impl<F: Fs> Engine<F> {
     // Durable before the ledger says that it stands there; recorded before anybody else may look, for an
     // approval is not judged again.
     file.sync()?;
+    hit(Point::ApproveAfterSync);
     let row = self.ledger.file(&item.path)?;
     let view = self.view(target, row.as_ref(), restore.new, Origin::unknown(), Some(&restored))?;
     self.record(target, &file, &view, &seen)?;
+    hit(Point::ApproveAfterRecord);
     file.release();
     self.ledger.finish(op)?;
+    hit(Point::ApproveAfterFinish);
     self.keep_noted(Writer::Memfw)?;
     drop(file);
     drop(writing);

@@ -6,6 +6,7 @@ use std::path::Path;
 use rusqlite::{Connection, TransactionBehavior};
 
 use super::{StoreError, error::Fault};
+use crate::failpoint::{Point, hit};
 
 /// Marks a database as memfw's: `mfw1` in ASCII.
 pub(super) const APPLICATION_ID: i64 = 0x6d66_7731;
@@ -59,7 +60,9 @@ pub(super) fn migrate(conn: &mut Connection, path: &Path) -> Result<(), Fault> {
     tx.pragma_update(None, "user_version", step.number)?;
   }
   tx.pragma_update(None, "application_id", APPLICATION_ID)?;
+  hit(Point::MigrateBeforeCommit);
   tx.commit()?;
+  hit(Point::MigrateAfterCommit);
   Ok(())
 }
 

@@ -54,7 +54,10 @@ pub use record::ScanRecord;
 pub use stamp::Stamp;
 pub use version::{NewVersion, Retention, Version, VersionTotals, Writer};
 
-use crate::seal::MasterKey;
+use crate::{
+  failpoint::{Point, hit, unsafe_ledger},
+  seal::MasterKey,
+};
 use error::Fault;
 
 /// Microseconds since 1970, UTC.
@@ -80,8 +83,10 @@ enum Durability {
 }
 
 impl Durability {
-  const fn as_str(self) -> &'static str {
+  fn as_str(self) -> &'static str {
     match self {
+      // The control of the tests of power loss; never in the product.
+      _ if unsafe_ledger() => "OFF",
       Self::Seen => "NORMAL",
       Self::Synced => "FULL",
     }
@@ -160,7 +165,9 @@ impl Ledger {
       // Immediate, because a read that turns into a write later cannot wait for its turn.
       let tx = conn.transaction_with_behavior(TransactionBehavior::Immediate)?;
       let value = change(&tx, key)?;
+      hit(Point::StoreBeforeCommit);
       tx.commit()?;
+      hit(Point::StoreAfterCommit);
       Ok(value)
     };
     run().map_err(|fault: Fault| fault.at(&self.path))
