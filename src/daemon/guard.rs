@@ -11,11 +11,12 @@ use super::{
   DaemonError,
   health::{ADOPTED, Health, KEY, Phase},
   queue::{Kind, Queue, Waiting},
+  readers::Readers,
 };
 use crate::{
   engine::{
     Consequence, Engine, EngineError, Event, EventKind, Hint, LazyOutcome, Outcome, RACY, Target,
-    UNLEASED_AFTER,
+    UNLEASED_AFTER, adopt::BATCH,
   },
   os::{
     RealFs, WatchEvent, Watcher, Workspace,
@@ -42,10 +43,8 @@ pub struct Guard {
   /// Absolute paths without links, as far as they exist.
   workspaces: Vec<PathBuf>,
   queue: Queue,
-  /// Whether somebody else opened a file after its last close by a writer.
-  opened: HashMap<Target, bool>,
-  /// Opens of our own whose events are still to come.
-  own_opens: HashMap<Target, u32>,
+  /// Who opened what after its last close by a writer.
+  readers: Readers,
   /// Workspaces whose first scan is under way.
   adopting: HashSet<PathBuf>,
   /// Files of that first scan; one that appears meanwhile is no baseline.
@@ -72,8 +71,7 @@ impl Guard {
       watcher,
       workspaces,
       queue: Queue::default(),
-      opened: HashMap::new(),
-      own_opens: HashMap::new(),
+      readers: Readers::default(),
       adopting: HashSet::new(),
       baseline: HashSet::new(),
       first: HashSet::new(),
@@ -159,7 +157,7 @@ impl Guard {
       WatchEvent::Dirty(path) => self.mark(path),
       WatchEvent::Closed(path) => {
         if let Some(target) = self.target(path) {
-          self.opened.insert(target, false);
+          self.readers.closed(target);
         }
         self.mark(path);
       }
@@ -187,6 +185,39 @@ impl Guard {
   pub fn work(&mut self) -> Result<bool, DaemonError> {
     let now = self.now();
     let Some((kind, target, waiting)) = self.queue.take(now) else { return Ok(false) };
+    if kind == Kind::Urgent && waiting.tries == 0 && self.baseline.contains(&target) {
+      return self.adopt(target, waiting);
+    }
+    self.work_on(kind, target, waiting)
+  }
+
+  /// Adopts a file of a first scan together with those that come next.
+  fn adopt(&mut self, target: Target, waiting: Waiting) -> Result<bool, DaemonError> {
+    let mut batch = vec![(target, waiting)];
+    let baseline = &self.baseline;
+    batch.extend(self.queue.take_more(self.now(), BATCH - 1, |next| baseline.contains(next)));
+    let targets: Vec<Target> = batch.iter().map(|(target, _)| target.clone()).collect();
+    // Where not even that works, each file says on its own why.
+    let adopted = self.engine.adopt(&targets).unwrap_or_else(|_| vec![None; targets.len()]);
+    self.count_opens();
+    for (index, (target, waiting)) in batch.into_iter().enumerate() {
+      match adopted.get(index) {
+        Some(Some(outcome)) => {
+          if matches!(outcome, Outcome::Done { recheck: true, .. }) {
+            self.queue.dirty(target.clone(), self.now() + RACY);
+          }
+          self.forget(&target);
+        }
+        Some(None) => {
+          self.work_on(Kind::Urgent, target, waiting)?;
+        }
+        None => self.queue.dirty(target, waiting.due),
+      }
+    }
+    Ok(true)
+  }
+
+  fn work_on(&mut self, kind: Kind, target: Target, waiting: Waiting) -> Result<bool, DaemonError> {
     let result = match kind {
       Kind::Urgent => self.urgent(&target, waiting),
       Kind::Lazy => self.lazy(&target, waiting),
@@ -238,7 +269,7 @@ impl Guard {
       let now = self.now();
       let hint = Hint {
         waited: now.saturating_sub(waiting.since),
-        opened_since_close: self.opened.get(target).copied().unwrap_or(false),
+        opened_since_close: self.readers.was_read(target),
         adopting: self.baseline.contains(target),
       };
       let outcome = self.engine.pass(target, &hint);
@@ -303,21 +334,24 @@ impl Guard {
     Ok(())
   }
 
-  /// Opens of our own are events, too; they are no reader that an agent's tool was waiting for.
+  /// Opens of our own are events, too.
   fn count_opens(&mut self) {
     for opened in self.engine.take_opens() {
-      *self.own_opens.entry(opened).or_default() += 1;
+      self.readers.opened_by_us(opened);
     }
   }
 
   /// A file was processed: what was wrong about it is over.
   fn calm(&mut self, target: &Target) -> Result<(), EngineError> {
-    self.opened.remove(target);
-    self.own_opens.remove(target);
-    self.baseline.remove(target);
-    self.first.remove(target);
+    self.forget(target);
     let key = format!("file:{}", crate::engine::event::shown(&target.path()));
     self.engine.recovered(&key)
+  }
+
+  fn forget(&mut self, target: &Target) {
+    self.readers.forget(target);
+    self.baseline.remove(target);
+    self.first.remove(target);
   }
 
   fn mark(&mut self, path: &Path) {
@@ -327,18 +361,11 @@ impl Guard {
     }
   }
 
-  /// Somebody opened a file. Our own opens are told apart by counting; where two opens were merged
-  /// into one event the hold-off simply lasts its full time.
+  /// Somebody opened a file.
   fn note_open(&mut self, path: &Path) {
     let Some(target) = self.target(path) else { return };
-    if let Some(n) = self.own_opens.get_mut(&target).filter(|n| **n > 0) {
-      *n -= 1;
-      return;
-    }
-    if self.opened.get(&target) == Some(&false) {
-      self.opened.insert(target.clone(), true);
-    }
-    if self.queue.is_dirty(&target) {
+    self.readers.opened(&target);
+    if self.readers.was_read(&target) && self.queue.is_dirty(&target) {
       let now = self.now();
       self.queue.dirty(target, now);
     }

@@ -8,6 +8,7 @@
 pub mod guard;
 pub mod health;
 pub mod queue;
+mod readers;
 
 use std::{path::PathBuf, time::Duration};
 

@@ -7,12 +7,14 @@
 //! what a crash interrupted.
 #![forbid(unsafe_code)]
 
+pub mod adopt;
 pub mod error;
 pub mod event;
 pub mod facts;
 pub mod judge;
 pub mod lazy;
 pub mod pass;
+mod reader;
 pub mod recover;
 pub mod redact;
 pub mod review;
