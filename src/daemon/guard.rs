@@ -27,9 +27,10 @@ use crate::{
   store::{FileRow, FileStatus, Pending},
 };
 
-/// First and longest pause between two tries for a lease within one turn (docs/adr/0002:
-/// 0.2 to 5 ms; the loop's timers are no finer than a millisecond, so the first tries are made here).
-const LEASE_PAUSE: Duration = Duration::from_micros(200);
+/// First pause between two tries for a lease within one turn, doubled each time: most writers close
+/// right after their last write, whose event comes first. The loop's timers are no finer than a
+/// millisecond, so the first tries are made here.
+const LEASE_PAUSE: Duration = Duration::from_micros(50);
 /// How soon a lease is asked for again while a verifying reader is there (it stays for 0.1 to 0.3 ms;
 /// the loop's timers are no finer).
 const READER_PAUSE: Duration = Duration::from_millis(1);

@@ -11,6 +11,7 @@ pub mod adopt;
 pub mod error;
 pub mod event;
 pub mod facts;
+mod forms;
 pub mod judge;
 pub mod lazy;
 pub mod pass;
@@ -28,6 +29,8 @@ use std::{
   sync::Arc,
   time::Duration,
 };
+
+use forms::Forms;
 
 pub use error::{Consequence, EngineError};
 pub use event::{Event, EventKind};
@@ -125,6 +128,8 @@ pub struct Engine<F: Fs> {
   roots: HashMap<PathBuf, (F::Root, Rung)>,
   /// Files that were opened and could not be leased yet: opening again would wake ourselves.
   hot: HashMap<Target, F::File>,
+  /// What stands in files in place of what was taken out.
+  forms: RefCell<Forms>,
   /// Ids that nothing in the ledger had when they were drawn.
   spare_ids: RefCell<Vec<BlockId>>,
   /// Targets that were opened since the last [`Engine::take_opens`].
@@ -152,6 +157,7 @@ impl<F: Fs> Engine<F> {
       config,
       roots: HashMap::new(),
       hot: HashMap::new(),
+      forms: RefCell::default(),
       spare_ids: RefCell::default(),
       opens: Vec::new(),
       data,
