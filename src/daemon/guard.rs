@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 
 use std::{
-  collections::{BTreeMap, BTreeSet, HashMap, HashSet},
+  collections::{BTreeMap, BTreeSet, HashSet},
   path::{Path, PathBuf},
   time::Duration,
 };
@@ -12,34 +12,23 @@ use super::{
   exposure::Exposure,
   health::{ADOPTED, Health, KEY, Phase, Room},
   held::Held,
-  look::Look,
   poll::{EVERY, Polls},
-  queue::{Kind, Queue, Waiting},
+  queue::Queue,
+  readers::Readers,
   service::seconds,
   trouble::Trouble,
 };
 use crate::{
-  engine::{
-    Consequence, Engine, EngineError, Event, EventKind, Hint, LazyOutcome, Outcome, RACY, Target,
-    UNLEASED_AFTER,
-  },
+  engine::{Engine, EngineError, Event, EventKind, Target},
   failpoint::{Point, hit},
-  os::{Alarm, RealFs, WatchEvent, Watcher, paths::read_own, pause},
+  os::{Alarm, RealFs, WatchEvent, Watcher, paths::read_own},
 };
 
-/// First and longest pause between two tries for a lease within one turn (docs/adr/0002:
-/// 0.2 to 5 ms; the loop's timers are no finer than a millisecond, so the first tries are made here).
-const LEASE_PAUSE: Duration = Duration::from_micros(200);
-/// How soon a lease is asked for again while a verifying reader is there (it stays for 0.1 to 0.3 ms;
-/// the loop's timers are no finer).
-const READER_PAUSE: Duration = Duration::from_millis(1);
 /// How long the ledger is waited for. A lease may be held meanwhile, and openers of that file wait with
 /// us; those who write to the ledger take milliseconds.
 const LEDGER_PATIENCE: Duration = Duration::from_millis(250);
 /// A sleep shorter than this is no suspend but the time between two readings of a clock.
 const SUSPEND: Duration = Duration::from_secs(1);
-/// A file that changes under our hands so often in a row is left for the next turn.
-const MAX_CHANGED: u32 = 16;
 
 /// What the daemon holds.
 pub struct Guard {
@@ -52,15 +41,13 @@ pub struct Guard {
   /// Workspaces where events are not enough.
   pub(super) polls: Polls,
   /// Files that somebody keeps open.
-  held: Held,
+  pub(super) held: Held,
   /// What `status` says about each workspace.
   pub(super) rooms: BTreeMap<PathBuf, Room>,
   /// Workspaces a part of which is not guarded.
   pub(super) troubled: HashSet<PathBuf>,
-  /// Whether somebody else opened a file after its last close by a writer.
-  pub(super) opened: HashMap<Target, bool>,
-  /// Opens of our own whose events are still to come.
-  pub(super) own_opens: HashMap<Target, u32>,
+  /// Who opened what after its last close by a writer.
+  pub(super) readers: Readers,
   /// Workspaces whose first scan is under way.
   pub(super) adopting: HashSet<PathBuf>,
   /// Files of that first scan; one that appears meanwhile is no baseline.
@@ -129,8 +116,7 @@ impl Guard {
       held: Held::default(),
       rooms: BTreeMap::new(),
       troubled: HashSet::new(),
-      opened: HashMap::new(),
-      own_opens: HashMap::new(),
+      readers: Readers::default(),
       adopting: HashSet::new(),
       baseline: HashSet::new(),
       first: HashSet::new(),
@@ -249,7 +235,7 @@ impl Guard {
       WatchEvent::Dirty(path) => self.mark(path),
       WatchEvent::Closed(path) => {
         if let Some(target) = self.target(path) {
-          self.opened.insert(target, false);
+          self.readers.closed(target);
         }
         self.mark(path);
       }
@@ -268,57 +254,6 @@ impl Guard {
       }
       WatchEvent::Error(text) => self.report(|guard| guard.engine.degrade("watch", text)),
     }
-  }
-
-  /// Does one piece of work that is due; `false` when there is none.
-  pub fn work(&mut self) -> Result<bool, DaemonError> {
-    let now = self.now();
-    if self.trouble.is_waiting(now) {
-      return Ok(false);
-    }
-    if self.poll() {
-      return Ok(true);
-    }
-    for target in self.held.take(now) {
-      self.queue.dirty(target, now);
-    }
-    let Some((kind, target, waiting)) = self.queue.take(now) else {
-      self.end_trouble();
-      return self.keep_one();
-    };
-    let result = match kind {
-      Kind::Urgent => self.urgent(&target, waiting),
-      Kind::Lazy => self.lazy(&target, waiting),
-    };
-    match result {
-      Ok(()) => {
-        self.trouble.unblock(&target);
-        self.end_trouble();
-      }
-      Err(error) if error.consequence() == Consequence::Stop => return Err(error.into()),
-      // The files of a workspace that is gone are looked for when it is back.
-      Err(EngineError::Root(_)) => {
-        self.engine.forget_root(&target.root);
-        self.trouble.unblock(&target);
-        self.first.remove(&target);
-        self.report(|guard| guard.look_at(&target.root, Look::Again));
-      }
-      Err(EngineError::Store(error)) if error.is_outage() => {
-        self.trouble.block(&target);
-        self.trouble_with(&error);
-        let now = self.now();
-        self.queue.back_off(kind, target, waiting, now);
-      }
-      Err(error) => {
-        let key = target.key();
-        let text = error.to_string();
-        self.report(|guard| guard.engine.degrade(&key, &text));
-        self.first.remove(&target);
-        let now = self.now();
-        self.queue.back_off(kind, target, waiting, now);
-      }
-    }
-    Ok(true)
   }
 
   /// How long until something is due.
@@ -347,109 +282,6 @@ impl Guard {
     self.report(|guard| guard.engine.tell(Event::new(kind)));
   }
 
-  fn urgent(&mut self, target: &Target, waiting: Waiting) -> Result<(), EngineError> {
-    let mut pause_for = LEASE_PAUSE;
-    let mut n_changed = 0;
-    loop {
-      let now = self.now();
-      let hint = Hint {
-        waited: now.saturating_sub(waiting.since),
-        opened_since_close: self.opened.get(target).copied().unwrap_or(false),
-        adopting: self.baseline.contains(target),
-      };
-      let outcome = self.engine.pass(target, &hint);
-      self.count_opens();
-      self.exposure.note(&mut self.engine);
-      let outcome = outcome?;
-      let now = self.now();
-      match outcome {
-        Outcome::Busy if now.saturating_sub(waiting.since) < UNLEASED_AFTER => {
-          pause(pause_for);
-          pause_for = pause_for.saturating_mul(2);
-        }
-        Outcome::Changed if n_changed < MAX_CHANGED => n_changed += 1,
-        Outcome::Busy | Outcome::Changed | Outcome::HeldOpen => {
-          if outcome == Outcome::HeldOpen {
-            self.first.remove(target);
-          }
-          self.queue.back_off(Kind::Urgent, target.clone(), waiting, now);
-          return Ok(());
-        }
-        Outcome::HoldOff(wait) => {
-          // Once the reader has come, it will be gone in a moment.
-          let due = now + if hint.opened_since_close { READER_PAUSE } else { wait };
-          self.queue.put_off(Kind::Urgent, target.clone(), waiting, due);
-          return Ok(());
-        }
-        Outcome::Done { reshape_due, recheck } | Outcome::Unchanged { reshape_due, recheck } => {
-          if recheck {
-            self.queue.dirty(target.clone(), now + RACY);
-          }
-          self.calm(target)?;
-          if reshape_due {
-            self.queue.reshape(target.clone(), now + self.engine.config().reshape_idle);
-          }
-          return Ok(());
-        }
-        Outcome::StillOpen { reshape_due } => {
-          self.calm(target)?;
-          self.held.keep(target.clone(), now);
-          if reshape_due {
-            self.queue.reshape(target.clone(), now + self.engine.config().reshape_idle);
-          }
-          return Ok(());
-        }
-        Outcome::Unsealed => {
-          self.first.remove(target);
-          return Ok(());
-        }
-        Outcome::Gone | Outcome::Unscannable => {
-          self.calm(target)?;
-          return Ok(());
-        }
-      }
-    }
-  }
-
-  fn lazy(&mut self, target: &Target, waiting: Waiting) -> Result<(), EngineError> {
-    if self.queue.is_dirty(target) {
-      let idle = self.engine.config().reshape_idle;
-      let due = self.now() + idle.max(RACY);
-      self.queue.reshape(target.clone(), due);
-      return Ok(());
-    }
-    let idle = self.engine.config().reshape_idle;
-    let outcome = self.engine.lazy(target, idle);
-    self.count_opens();
-    let outcome = outcome?;
-    let now = self.now();
-    match outcome {
-      LazyOutcome::Done => {}
-      LazyOutcome::NotIdle(rest) => self.queue.reshape(target.clone(), now + rest),
-      LazyOutcome::Busy => self.queue.back_off(Kind::Lazy, target.clone(), waiting, now),
-      LazyOutcome::Dirty => self.queue.dirty(target.clone(), now),
-    }
-    Ok(())
-  }
-
-  /// Opens of our own are events, too; they are no reader that an agent's tool was waiting for.
-  pub(super) fn count_opens(&mut self) {
-    for opened in self.engine.take_opens() {
-      *self.own_opens.entry(opened).or_default() += 1;
-    }
-  }
-
-  /// A file was processed: what was wrong about it is over.
-  fn calm(&mut self, target: &Target) -> Result<(), EngineError> {
-    self.held.release(target);
-    self.opened.remove(target);
-    self.own_opens.remove(target);
-    self.baseline.remove(target);
-    self.first.remove(target);
-    let key = target.key();
-    self.engine.recovered(&key)
-  }
-
   fn mark(&mut self, path: &Path) {
     let now = self.now();
     if let Some(target) = self.target(path) {
@@ -460,18 +292,11 @@ impl Guard {
     }
   }
 
-  /// Somebody opened a file. Our own opens are told apart by counting; where two opens were merged
-  /// into one event the hold-off simply lasts its full time.
+  /// Somebody opened a file.
   fn note_open(&mut self, path: &Path) {
     let Some(target) = self.target(path) else { return };
-    if let Some(n) = self.own_opens.get_mut(&target).filter(|n| **n > 0) {
-      *n -= 1;
-      return;
-    }
-    if self.opened.get(&target) == Some(&false) {
-      self.opened.insert(target.clone(), true);
-    }
-    if self.queue.is_dirty(&target) {
+    self.readers.opened(&target);
+    if self.readers.was_read(&target) && self.queue.is_dirty(&target) {
       let now = self.now();
       self.queue.dirty(target, now);
     }

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use super::{Engine, EngineError, Event, EventKind, Target, judge::Origin, view::View};
+use super::{Engine, EngineError, Event, EventKind, Target, judge::Origin, pass::Due, view::View};
 use crate::{
   failpoint::{Point, hit},
   memory::ContentHash,
@@ -123,8 +123,7 @@ impl<F: Fs> Engine<F> {
     let rows = renewed.rows(at, || self.new_id())?;
     // A torn region is whole only after one step, and compact after another.
     let more = self.reshape_of(target, &renewed, &rows).0.is_some();
-    let pending = if more { Pending::RESHAPE } else { Pending::NONE };
-    let pending = if stamp.is_settled(at) { pending } else { pending | Pending::RETRY };
+    let pending = Due { reshape: more, recheck: !stamp.is_settled(at) }.pending();
     let event = Event::new(EventKind::Reshaped).path(&path);
     self.ledger.record(&ScanRecord {
       path: &path,
