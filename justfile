@@ -50,6 +50,11 @@ corpus:
 sim n="1000000":
   MEMFW_SIM_SCHEDULES={{n}} cargo test --release --test integration sim:: -- --nocapture
 
+# Trees laid out to trap memfw, one of them very large; mounts and locks on files need root
+[group('test')]
+hostile-tree files="100000":
+  MEMFW_TREE_FILES={{files}} cargo test --release --test integration hostile_tree:: -- --nocapture
+
 # Looks at changed snapshots and accepts them one by one
 [group('test')]
 snap:

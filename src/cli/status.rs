@@ -19,8 +19,7 @@ use crate::{
   daemon::health::{Health, KEY, Phase, Room},
   engine::{DEGRADED, event::shown, settled},
   os::{Clock as _, DaemonLock, RealFs, SystemClock, alarm, pause},
-  provenance::{AgentRecords, Standing},
-  store::{FileRow, FileStatus, Ledger},
+  store::{FileStatus, Ledger},
 };
 
 /// How often the ledger is asked while waiting.
@@ -124,8 +123,8 @@ struct Report {
   n_waiting: u64,
   n_flagged: u64,
   unguarded: Vec<(String, String)>,
-  /// Files without markers, and why not.
-  unmarked: Vec<(String, String)>,
+  /// Files with fewer markers than the configuration asks for: path, mode, and why.
+  unmarked: Vec<(String, String, String)>,
   degradations: Vec<(String, i64)>,
 }
 
@@ -174,15 +173,21 @@ impl Report {
     report.n_blocks = counts.blocks_by_state.iter().map(|(_, n)| n).sum();
     report.n_waiting = counts.waiting;
     report.n_flagged = counts.flagged;
-    let agent = super::openclaw::records(&context.surroundings.env);
     for row in ledger.files()? {
-      if let Some(why) = unmarked(&*agent, &row) {
-        report.unmarked.push((shown(&row.path), why));
+      if let Some(why) = row.unmarked.filter(|_| row.status == FileStatus::Watched) {
+        report.unmarked.push((shown(&row.path), row.marker_mode, why));
       }
       if let Some(note) = row.note.filter(|_| row.status != FileStatus::Missing) {
         report.unguarded.push((shown(&row.path), note));
       }
     }
+    // What cannot be read is not guarded, and from what cannot be written no poison can be taken out.
+    let text = match report.unguarded.len() {
+      0 => None,
+      1 => Some("1 file is not fully guarded".to_owned()),
+      n => Some(format!("{n} files are not fully guarded")),
+    };
+    report.degradations.extend(text.map(|text| (text, 0)));
     Ok(report)
   }
 
@@ -200,7 +205,7 @@ impl Report {
       "waiting": self.n_waiting,
       "flagged": self.n_flagged,
       "unguarded": self.unguarded.iter().map(|(file, why)| json!({ "file": file, "why": why })).collect::<Vec<_>>(),
-      "unmarked": self.unmarked.iter().map(|(file, why)| json!({ "file": file, "why": why })).collect::<Vec<_>>(),
+      "unmarked": self.unmarked.iter().map(|(file, mode, why)| json!({ "file": file, "mode": mode, "why": why })).collect::<Vec<_>>(),
       "degradations": self.degradations.iter().map(|(text, _)| text).collect::<Vec<_>>(),
     })
   }
@@ -247,26 +252,13 @@ impl Report {
         terminal(why)
       ))?;
     }
-    for (file, why) in &self.unmarked {
+    for (file, _, why) in &self.unmarked {
       out.line(&format!("  unmarked    {}: {}", terminal(file), terminal(why)))?;
     }
     for (text, _) in &self.degradations {
       out.line(&format!("  {}    {}", out.paint(Style::Red, "degraded"), terminal(text)))?;
     }
     Ok(())
-  }
-}
-
-/// Why no marker may stand in a file: any edit of ours could make the agent stop loading it.
-fn unmarked(agent: &dyn AgentRecords, row: &FileRow) -> Option<String> {
-  let rel = row.path.strip_prefix(&row.workspace).ok()?;
-  match agent.standing(&row.workspace, rel) {
-    _ if row.status != FileStatus::Watched => None,
-    Standing::Unreadable(why) => Some(why),
-    Standing::Recorded { hash } if Some(hash) != row.hash => {
-      Some("edited by somebody else since the agent's last recorded write".to_owned())
-    }
-    Standing::Recorded { .. } | Standing::NoRecord => None,
   }
 }
 

@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 
 use std::{
-  collections::{BTreeMap, HashMap, HashSet},
+  collections::{BTreeMap, BTreeSet, HashMap, HashSet},
   path::{Path, PathBuf},
   time::Duration,
 };
@@ -65,6 +65,11 @@ pub struct Guard {
   pub(super) baseline: HashSet<Target>,
   /// Files of the start-up scan that were not looked at yet.
   pub(super) first: HashSet<Target>,
+  /// Workspaces that have to be looked at again, and when that may be next.
+  pub(super) looks: BTreeSet<PathBuf>,
+  pub(super) next_look: Duration,
+  /// Links that no look went through.
+  pub(super) links: HashSet<PathBuf>,
   pub(super) health: Health,
   pub(super) trouble: Trouble,
   pub(super) alarm: Option<Alarm>,
@@ -122,6 +127,9 @@ impl Guard {
       adopting: HashSet::new(),
       baseline: HashSet::new(),
       first: HashSet::new(),
+      looks: BTreeSet::new(),
+      next_look: Duration::ZERO,
+      links: HashSet::new(),
       health,
       trouble: Trouble::default(),
       alarm,
@@ -305,14 +313,15 @@ impl Guard {
     let now = self.now();
     // While the ledger cannot be written, nothing else is due before it is tried again.
     self.trouble.next_due(now).or_else(|| {
-      let due = [self.queue.next_due(now), self.polls.next_due(now), self.held.next_due(now)];
+      let look = (!self.looks.is_empty()).then(|| self.next_look.saturating_sub(now));
+      let due = [look, self.queue.next_due(now), self.polls.next_due(now), self.held.next_due(now)];
       due.into_iter().flatten().min()
     })
   }
 
   /// Whether nothing is pending.
   pub fn is_idle(&self) -> bool {
-    self.queue.is_empty()
+    self.queue.is_empty() && self.looks.is_empty()
   }
 
   /// Ends in order.
@@ -429,6 +438,9 @@ impl Guard {
     let now = self.now();
     if let Some(target) = self.target(path) {
       self.queue.dirty(target, now);
+    } else if path.is_symlink() != self.links.contains(path) {
+      // A link where a directory could be is told, and that it is gone is, too.
+      self.look_again(Some(path));
     }
   }
 

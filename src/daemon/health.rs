@@ -18,6 +18,9 @@ pub const KEY: &str = "daemon";
 /// Keys of workspaces whose baseline was adopted start with this.
 pub const ADOPTED: &str = "adopted:";
 
+/// Problems of one workspace that are told; a tree can be made to have any number.
+const MAX_TOLD: usize = 20;
+
 /// How far the daemon has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -114,6 +117,18 @@ fn decode(text: &str) -> PathBuf {
   PathBuf::from(OsString::from_vec(bytes.unwrap_or_default()))
 }
 
+/// Problems as one text of bounded length; `None` where there are none.
+pub fn told(mut problems: Vec<String>) -> Option<String> {
+  problems.sort();
+  problems.dedup();
+  let more = problems.len().saturating_sub(MAX_TOLD);
+  problems.truncate(MAX_TOLD);
+  if more > 0 {
+    problems.push(format!("and {more} more"));
+  }
+  (!problems.is_empty()).then(|| problems.join("; "))
+}
+
 #[cfg(test)]
 mod tests {
   use std::ffi::OsStr;
@@ -126,5 +141,14 @@ mod tests {
       let path = Path::new(OsStr::from_bytes(bytes));
       assert_eq!(decode(&encode(path)), path);
     }
+  }
+
+  #[test]
+  fn problems_are_told_once_and_not_without_end() {
+    assert_eq!(told(vec![]), None);
+    let twice = ["b", "a", "b"].map(str::to_owned);
+    assert_eq!(told(twice.to_vec()).as_deref(), Some("a; b"));
+    let many = told((0..1000).map(|n| format!("{n:04}")).collect()).unwrap();
+    assert!(many.starts_with("0000; 0001; ") && many.ends_with("; 0019; and 980 more"), "{many}");
   }
 }

@@ -6,7 +6,12 @@ use std::{
   path::{Path, PathBuf},
 };
 
-use super::{Guard, guard::adopted_key, health::Room, poll::Why};
+use super::{
+  Guard,
+  guard::adopted_key,
+  health::{Room, told},
+  poll::Why,
+};
 use crate::{
   engine::{EngineError, Event, EventKind, Target, event::shown},
   os::{
@@ -15,6 +20,10 @@ use crate::{
   },
   store::{FileRow, FileStatus, Pending},
 };
+
+/// After a look at a tree the next one waits so many times as long as it took: directories that come
+/// and go without end must not keep files waiting.
+const LOOK_REST: u32 = 4;
 
 /// How a workspace is looked at.
 pub(super) enum Look<'k> {
@@ -54,7 +63,7 @@ impl Guard {
     Ok(())
   }
 
-  /// Looks at the workspace of a path (at all of them without one) again.
+  /// Has the workspace of a path (all of them without one) looked at again.
   pub(super) fn look_again(&mut self, path: Option<&Path>) {
     for root in self.workspaces.clone() {
       let concerned = path.is_none_or(|path| path.starts_with(&root) || root.starts_with(path));
@@ -62,9 +71,22 @@ impl Guard {
         .and_then(|path| path.strip_prefix(&root).ok())
         .is_none_or(|rel| rel.as_os_str().is_empty() || is_memory_dir(rel));
       if concerned && of_interest {
-        self.report(|guard| guard.look_at(&root, Look::Again));
+        self.looks.insert(root);
       }
     }
+  }
+
+  /// Looks again at the workspaces whose directories have changed, once for any number of events.
+  pub(super) fn look(&mut self) {
+    let started = self.now();
+    if self.looks.is_empty() || started < self.next_look {
+      return;
+    }
+    for root in std::mem::take(&mut self.looks) {
+      self.report(|guard| guard.look_at(&root, Look::Again));
+    }
+    let now = self.now();
+    self.next_look = now + now.saturating_sub(started).saturating_mul(LOOK_REST);
   }
 
   /// Looks at everything again, and says why.
@@ -147,6 +169,9 @@ impl Guard {
       walk = workspace.walk(&fs);
     }
     problems.extend(walk.problems.iter().map(ToString::to_string));
+    self.links.retain(|link| !link.starts_with(root));
+    let links = walk.problems.iter().filter(|one| one.is_link()).map(|one| root.join(one.path()));
+    self.links.extend(links);
     let probe = fs.probe(workspace.root());
     let why = if limit.is_some() {
       Some(Why::Unwatched)
@@ -201,14 +226,15 @@ impl Guard {
       Look::Again => self.mark_missing(root)?,
     }
     self.await_no_more();
-    problems.sort();
-    problems.dedup();
-    if problems.is_empty() {
-      self.troubled.remove(root);
-      self.engine.recovered(&key)
-    } else {
-      self.troubled.insert(root.to_owned());
-      self.engine.degrade(&key, &problems.join("; "))
+    match told(problems) {
+      None => {
+        self.troubled.remove(root);
+        self.engine.recovered(&key)
+      }
+      Some(text) => {
+        self.troubled.insert(root.to_owned());
+        self.engine.degrade(&key, &text)
+      }
     }
   }
 

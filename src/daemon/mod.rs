@@ -15,11 +15,18 @@ pub mod reload;
 mod service;
 mod trouble;
 
-use std::{path::PathBuf, time::Duration};
+use std::{
+  path::PathBuf,
+  sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+  },
+  time::Duration,
+};
 
 use tokio::{
   signal::unix::{Signal, SignalKind, signal},
-  sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel},
+  sync::mpsc::{Receiver, Sender, channel, error::TrySendError},
 };
 
 pub use guard::{Guard, Parts};
@@ -32,6 +39,10 @@ use crate::{
   engine::{Engine, EngineError, EventKind},
   os::{Alarm, RealFs, WatchEvent, Watcher, mounts, systemd},
 };
+
+/// Events that wait to be taken in; four times what the kernel keeps before it drops some. Whoever makes
+/// more has everything looked at again, and does not fill our memory.
+const MAX_EVENTS: usize = 65_536;
 
 /// Everything that can wake the daemon apart from its own due times.
 #[derive(Debug)]
@@ -85,10 +96,12 @@ pub fn run(engine: Engine<RealFs>, options: Options<'_>) -> Result<(), DaemonErr
 
 async fn serve(engine: Engine<RealFs>, options: Options<'_>) -> Result<(), DaemonError> {
   let Options { workspaces, once, fs, alarm, report_only, source } = options;
-  let (sender, mut events) = unbounded_channel();
+  let (sender, receiver) = channel(MAX_EVENTS);
+  let lost = Arc::new(AtomicBool::new(false));
+  let mut events = Events { receiver, lost: Arc::clone(&lost) };
   // Handlers first: a SIGTERM during the first scan must end it in order, too.
   let mut signals = Signals::new()?;
-  let watcher = watcher(sender)?;
+  let watcher = watcher(sender, lost)?;
   let mut guard = Guard::new(Parts { engine, fs, watcher, workspaces, alarm, report_only });
   let mut service = Service::new(guard.now());
   let mut is_under_way = false;
@@ -98,6 +111,7 @@ async fn serve(engine: Engine<RealFs>, options: Options<'_>) -> Result<(), Daemo
       break;
     }
     drain(&mut guard, &mut events);
+    guard.look();
     // One piece of work at a time, so that a signal or an event never waits for the whole queue.
     let turn = if is_under_way { guard.work() } else { guard.start().map(|()| true) };
     match turn {
@@ -151,19 +165,26 @@ async fn serve(engine: Engine<RealFs>, options: Options<'_>) -> Result<(), Daemo
 }
 
 /// All events that are there already, so that an open that followed a close is known before the file
-/// is processed.
-fn drain(guard: &mut Guard, events: &mut UnboundedReceiver<WatchEvent>) {
-  while let Ok(event) = events.try_recv() {
+/// is processed. No more than those: events that never end must not keep files waiting.
+fn drain(guard: &mut Guard, events: &mut Events) {
+  for _ in 0..events.receiver.len() {
+    let Ok(event) = events.receiver.try_recv() else { break };
     guard.seen(&event);
+  }
+  if events.lost.swap(false, Ordering::SeqCst) {
+    guard.seen(&WatchEvent::Rescan);
   }
 }
 
+/// What the watcher has seen.
+struct Events {
+  receiver: Receiver<WatchEvent>,
+  /// Whether there was no room for an event.
+  lost: Arc<AtomicBool>,
+}
+
 /// The next event, or `None` when the next due time came first.
-async fn next(
-  events: &mut UnboundedReceiver<WatchEvent>,
-  signals: &mut Signals,
-  due: Option<Duration>,
-) -> Option<Event> {
+async fn next(events: &mut Events, signals: &mut Signals, due: Option<Duration>) -> Option<Event> {
   let timer = async {
     match due {
       Some(due) => tokio::time::sleep(due).await,
@@ -173,21 +194,26 @@ async fn next(
   tokio::select! {
     biased;
     event = signals.wait() => Some(event),
-    event = events.recv() => event.map(Event::Watch),
+    event = events.receiver.recv() => event.map(Event::Watch),
     () = timer => None,
   }
 }
 
-fn watcher(sender: UnboundedSender<WatchEvent>) -> Result<Watcher, DaemonError> {
-  // The channel is unbounded on purpose: an event that was dropped is a file that is not guarded.
+fn watcher(sender: Sender<WatchEvent>, lost: Arc<AtomicBool>) -> Result<Watcher, DaemonError> {
   let mounted = sender.clone();
-  let changed = Box::new(move || mounted.send(WatchEvent::Mounts).is_ok());
+  // With no room for it everything is looked at again anyway.
+  let changed =
+    Box::new(move || !matches!(mounted.try_send(WatchEvent::Mounts), Err(TrySendError::Closed(_))));
   if let Err(error) = mounts::watch(changed) {
     tracing::warn!(target: "memfw", %error, "mounts over memory will not be noticed");
   }
+  // An event that is dropped would be a file that is not guarded, so it is said that one was; should the
+  // receiver have caught up just then, there is room to wake it. It is gone only while the daemon stops.
   let forward = Box::new(move |event| {
-    // The receiver is gone only while the daemon stops.
-    sender.send(event).ok();
+    if sender.try_send(event).is_err() {
+      lost.store(true, Ordering::SeqCst);
+      sender.try_send(WatchEvent::Rescan).ok();
+    }
   });
   Watcher::new(forward).map_err(|error| DaemonError::Watch(error.to_string()))
 }

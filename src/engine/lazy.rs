@@ -91,7 +91,7 @@ impl<F: Fs> Engine<F> {
     }
     let at = self.now();
     let rows = view.rows(at, || self.new_id())?;
-    let (new, mode) = self.reshape_of(target, &view, &rows);
+    let (new, marking) = self.reshape_of(target, &view, &rows);
     let Some(new) = new else { return self.give_up(target) };
     let image = NewOp {
       kind: OpKind::Reshape,
@@ -131,7 +131,8 @@ impl<F: Fs> Engine<F> {
       blocks: &rows,
       adopted: true,
       pending,
-      marker_mode: mode.as_str(),
+      marker_mode: marking.mode.as_str(),
+      unmarked: marking.why.as_deref(),
       events: &[event.row()],
       at,
     })?;

@@ -16,6 +16,9 @@ pub mod pass;
 pub mod recover;
 pub mod redact;
 pub mod review;
+pub mod rows;
+#[cfg(test)]
+mod rows_tests;
 pub mod settled;
 pub mod view;
 

@@ -5,7 +5,10 @@ use std::time::Duration;
 
 use super::{
   Engine, EngineError, Event, EventKind, HOLD_OFF, MAX_TAIL_WAIT, TAIL_COMPLETE_AFTER, TAIL_GRACE,
-  Target, UNLEASED_AFTER, judge::Origin, redact::Redacted, view::View,
+  Target, UNLEASED_AFTER,
+  judge::Origin,
+  redact::Redacted,
+  view::{Marking, View},
 };
 use crate::{
   detect::{Layer, Verdict},
@@ -230,11 +233,11 @@ impl<F: Fs> Engine<F> {
     let at = self.now();
     let rows = view.rows(at, || self.new_id())?;
     let writable = matches!(file.access(), Touch::Full);
-    let (reshape, mode) = if writable && !adopting && self.may_reshape(&target.root) {
+    let (reshape, marking) = if writable && !adopting && self.may_reshape(&target.root) {
       // What was fresh is known from here on, and may be wrapped.
       self.reshape_of(target, &View::renewed(view.bytes.clone(), &rows, &view.facts), &rows)
     } else {
-      (None, MarkerMode::None)
+      (None, Marking { mode: MarkerMode::None, why: None })
     };
     let settled = leased || !writable || self.since_change(&stamp, waited) >= TAIL_COMPLETE_AFTER;
     let took_ms = (self.clock.monotonic().saturating_sub(started)).as_secs_f64() * 1e3;
@@ -283,7 +286,8 @@ impl<F: Fs> Engine<F> {
       blocks: &rows,
       adopted: true,
       pending,
-      marker_mode: mode.as_str(),
+      marker_mode: marking.mode.as_str(),
+      unmarked: marking.why.as_deref(),
       events: &event_rows,
       at,
     })?;

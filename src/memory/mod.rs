@@ -14,11 +14,12 @@ pub mod marker;
 mod outline;
 pub mod placeholder;
 pub mod plan;
+mod pool;
 pub mod reshape;
 #[cfg(test)]
 mod tests;
 
-pub use compare::{Comparison, Fate, KnownBlock, KnownLine, compare};
+pub use compare::{Comparison, Fate, Inherited, KnownBlock, KnownLine, compare};
 pub use document::{Block, Continued, Document, Known, Segment, SegmentKind};
 pub use id::{BlockId, ContentHash};
 pub use line::Line;

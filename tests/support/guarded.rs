@@ -6,7 +6,9 @@ use {
   std::{
     collections::BTreeMap,
     fs,
+    os::unix::fs::lchown,
     path::{Path, PathBuf},
+    process::Command,
     rc::Rc,
   },
   tempfile::TempDir,
@@ -17,8 +19,12 @@ pub(crate) const AT_ONCE: &str = "[files]\nidle_ms = 0\n";
 /// Markers are never written while a test lasts.
 pub(crate) const NEVER: &str = "[files]\nidle_ms = 3600000\n";
 
+/// A uid that owns nothing.
+const NOBODY: u32 = 65534;
 /// Seconds that `settle` and `status --wait` may take; far more than they need.
 const PATIENCE: &str = "45";
+/// How often that is waited for where a tree is very large.
+const LONG_PATIENCE: usize = 16;
 
 /// A workspace of its own, its memfw home, and the daemon while it runs.
 pub(crate) struct Guarded {
@@ -35,7 +41,16 @@ pub(crate) struct Guarded {
 impl Guarded {
   /// An empty workspace that the configuration names; no daemon yet.
   pub(crate) fn new(config: &str) -> Self {
-    let test = Test::new().config(format!("workspaces = [\"[TMP]/workspace\"]\n{config}"));
+    Self::of(Test::new(), config)
+  }
+
+  /// The same below another directory, as on another file system.
+  pub(crate) fn below(dir: &Path, config: &str) -> Self {
+    Self::of(Test::below(dir), config)
+  }
+
+  fn of(test: Test, config: &str) -> Self {
+    let test = test.config(format!("workspaces = [\"[TMP]/workspace\"]\n{config}"));
     Self {
       temp: Rc::clone(&test.temp),
       env: Vec::new(),
@@ -77,6 +92,31 @@ impl Guarded {
   pub(crate) fn before(mut self, words: &[&str]) -> Self {
     self.before = words.iter().map(|&word| word.to_owned()).collect();
     self
+  }
+
+  /// All commands run as a user who owns nothing but this world, also where the tests run as root, who
+  /// may read and write everything. `None`, said aloud, where nobody else can be played.
+  pub(crate) fn as_nobody(self) -> Option<Self> {
+    if !rustix::process::geteuid().is_root() {
+      return Some(self);
+    }
+    let id = NOBODY.to_string();
+    let mut drop = Command::new("setpriv");
+    drop.args(["--reuid", &id, "--regid", &id, "--clear-groups", env!("CARGO_BIN_EXE_memfw")]);
+    if !drop.arg("--version").output().is_ok_and(|output| output.status.success()) {
+      println!(
+        "skipped: root may do everything, and setpriv cannot run memfw as somebody else here"
+      );
+      return None;
+    }
+    let mut paths = vec![self.tmp().to_owned()];
+    while let Some(path) = paths.pop() {
+      lchown(&path, Some(NOBODY), Some(NOBODY)).unwrap();
+      if path.is_dir() && !path.is_symlink() {
+        paths.extend(fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()));
+      }
+    }
+    Some(self.uid(NOBODY))
   }
 
   /// A file of the workspace.
@@ -137,6 +177,15 @@ impl Guarded {
     self.wait_until_started();
     let output = self.memfw(&["status", "--wait", PATIENCE]);
     assert_eq!(output.status, 0, "the daemon does not start: {output:?}\n{}", self.last_log());
+  }
+
+  /// The same with more patience, for trees that take long.
+  #[track_caller]
+  pub(crate) fn start_patiently(&mut self) {
+    self.spawn();
+    let is_ready = |guarded: &Self| guarded.memfw(&["status", "--wait", PATIENCE]).status == 0;
+    let ready = (0..LONG_PATIENCE).any(|_| is_ready(self));
+    assert!(ready, "the daemon does not start:\n{}", self.last_log());
   }
 
   /// Waits until a daemon that was spawned says that it guards.
@@ -234,6 +283,14 @@ impl Guarded {
       args.extend(items.iter().map(id));
       self.ok(&args);
     }
+  }
+
+  /// Ends the daemon and leaves everything where it is, for somebody to look at; where that is.
+  pub(crate) fn keep(&mut self) -> PathBuf {
+    self.daemon = None;
+    // One owner that never lets go.
+    std::mem::forget(Rc::clone(&self.temp));
+    self.tmp().to_owned()
   }
 
   /// The directory of this world.

@@ -79,8 +79,13 @@ pub(crate) struct Output {
 impl Test {
   /// An empty workspace, an empty home, no configuration.
   pub(crate) fn new() -> Self {
+    Self::below(Path::new("/tmp"))
+  }
+
+  /// The same below another directory, as on another file system.
+  fn below(dir: &Path) -> Self {
     // A path of always the same length, so that tables come out alike everywhere.
-    let temp = tempfile::Builder::new().prefix("memfw-").tempdir_in("/tmp").unwrap();
+    let temp = tempfile::Builder::new().prefix("memfw-").tempdir_in(dir).unwrap();
     for dir in ["home", "workspace"] {
       fs::create_dir(temp.path().join(dir)).unwrap();
     }
