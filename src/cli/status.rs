@@ -10,6 +10,7 @@ use super::{
   args::{SettleArgs, StatusArgs},
   context::Context,
   escape::terminal,
+  exposure::Reading,
   failure::Failure,
   guarded::file_system,
   output::{Style, count},
@@ -19,7 +20,7 @@ use crate::{
   daemon::health::{Health, KEY, Phase, Room},
   engine::{DEGRADED, event::shown, settled},
   os::{Clock as _, DaemonLock, RealFs, SystemClock, alarm, pause},
-  store::{FileStatus, Ledger},
+  store::{FileStatus, Ledger, VersionTotals},
 };
 
 /// How often the ledger is asked while waiting.
@@ -76,6 +77,8 @@ pub fn run(context: &Context, args: StatusArgs) -> Result<Status, Failure> {
         degradations.push((serde_json::from_str::<String>(&json).unwrap_or(json), at));
       }
     }
+    let reading = Reading::find(ledger)?;
+    degradations.extend(reading.degradations(SystemClock.now()).into_iter().map(|text| (text, 0)));
   }
   // What the daemon could not write into the ledger.
   if daemon.pid.is_some() {
@@ -122,10 +125,13 @@ struct Report {
   n_blocks: u64,
   n_waiting: u64,
   n_flagged: u64,
+  /// What is kept of earlier versions; `None` when none are.
+  versions: Option<VersionTotals>,
   unguarded: Vec<(String, String)>,
   /// Files with fewer markers than the configuration asks for: path, mode, and why.
   unmarked: Vec<(String, String, String)>,
   degradations: Vec<(String, i64)>,
+  reading: Reading,
 }
 
 impl Report {
@@ -151,9 +157,11 @@ impl Report {
       n_blocks: 0,
       n_waiting: 0,
       n_flagged: 0,
+      versions: None,
       unguarded: Vec::new(),
       unmarked: Vec::new(),
       degradations,
+      reading: ledger.map(Reading::find).transpose()?.unwrap_or_default(),
     };
     if let Some(health) = daemon.health.as_ref().filter(|_| daemon.pid.is_some()) {
       report.wakeups.clone_from(&health.wakeups);
@@ -173,6 +181,9 @@ impl Report {
     report.n_blocks = counts.blocks_by_state.iter().map(|(_, n)| n).sum();
     report.n_waiting = counts.waiting;
     report.n_flagged = counts.flagged;
+    if context.config()?.config.version_mb > 0 {
+      report.versions = Some(ledger.version_totals()?);
+    }
     for row in ledger.files()? {
       if let Some(why) = row.unmarked.filter(|_| row.status == FileStatus::Watched) {
         report.unmarked.push((shown(&row.path), row.marker_mode, why));
@@ -192,6 +203,7 @@ impl Report {
   }
 
   fn to_json(&self) -> Value {
+    let (exposure, gate) = self.reading.to_json();
     json!({
       "daemon": self.daemon,
       "pid": self.pid,
@@ -204,6 +216,14 @@ impl Report {
       "blocks": self.n_blocks,
       "waiting": self.n_waiting,
       "flagged": self.n_flagged,
+      "versions": self.versions.map(|totals| json!({
+        "count": totals.versions,
+        "bytes": totals.bytes,
+        "oldest": totals.oldest.map(time::rfc3339),
+        "due": totals.due,
+      })),
+      "exposure": exposure,
+      "gate": gate,
       "unguarded": self.unguarded.iter().map(|(file, why)| json!({ "file": file, "why": why })).collect::<Vec<_>>(),
       "unmarked": self.unmarked.iter().map(|(file, mode, why)| json!({ "file": file, "mode": mode, "why": why })).collect::<Vec<_>>(),
       "degradations": self.degradations.iter().map(|(text, _)| text).collect::<Vec<_>>(),
@@ -244,6 +264,10 @@ impl Report {
     for wakeup in &self.wakeups {
       out.line(&format!("  wakes up    {}", terminal(wakeup)))?;
     }
+    if let Some(totals) = &self.versions {
+      out.line(&format!("  versions    {}", kept(totals)))?;
+    }
+    out.line(&format!("  exposure    {}", self.reading.line(SystemClock.now())))?;
     for (file, why) in &self.unguarded {
       out.line(&format!(
         "  {}   {}: {}",
@@ -260,6 +284,23 @@ impl Report {
     }
     Ok(())
   }
+}
+
+/// What is kept of earlier versions, in words.
+fn kept(totals: &VersionTotals) -> String {
+  let oldest = totals.oldest.map_or(String::new(), |oldest| {
+    format!(", the oldest seen {}", time::short(oldest, SystemClock.now()))
+  });
+  let due = match totals.due {
+    0 => String::new(),
+    due => format!("; {} not kept yet", count(due, "file")),
+  };
+  format!("{} in {}{oldest}{due}", count(totals.versions, "version"), megabytes(totals.bytes))
+}
+
+/// Bytes as megabytes of a million, to one decimal.
+fn megabytes(bytes: u64) -> String {
+  format!("{}.{} MB", bytes / 1_000_000, bytes / 100_000 % 10)
 }
 
 /// The workspaces of the daemon, or without one those that it would guard.

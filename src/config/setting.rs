@@ -98,6 +98,23 @@ impl Setting for u64 {
   }
 }
 
+impl Setting for bool {
+  fn read(value: &Spanned<DeValue<'_>>, rules: &Rules<'_>) -> Result<Self, Complaint> {
+    let DeValue::Boolean(answer) = value.get_ref() else {
+      let mut complaint = Complaint::wrong_type(value, rules, "`true` or `false`");
+      if let Some(word @ ("true" | "false")) = value.get_ref().as_str() {
+        complaint.hint = Some(format!("write `{word}` without quotes"));
+      }
+      return Err(complaint);
+    };
+    Ok(*answer)
+  }
+
+  fn show(&self) -> Value {
+    Value::Boolean(*self)
+  }
+}
+
 /// A duration in milliseconds: the key's name ends with `_ms`.
 impl Setting for Duration {
   fn read(value: &Spanned<DeValue<'_>>, rules: &Rules<'_>) -> Result<Self, Complaint> {

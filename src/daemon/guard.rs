@@ -9,6 +9,7 @@ use std::{
 
 use super::{
   DaemonError,
+  exposure::Exposure,
   health::{ADOPTED, Health, KEY, Phase, Room},
   held::Held,
   look::Look,
@@ -22,6 +23,7 @@ use crate::{
     Consequence, Engine, EngineError, Event, EventKind, Hint, LazyOutcome, Outcome, RACY, Target,
     UNLEASED_AFTER,
   },
+  failpoint::{Point, hit},
   os::{Alarm, RealFs, WatchEvent, Watcher, paths::read_own, pause},
 };
 
@@ -65,12 +67,17 @@ pub struct Guard {
   pub(super) baseline: HashSet<Target>,
   /// Files of the start-up scan that were not looked at yet.
   pub(super) first: HashSet<Target>,
+  /// Files whose content is to be kept as a version when nothing else is due.
+  pub(super) unkept: Vec<Target>,
   /// Workspaces that have to be looked at again, and when that may be next.
   pub(super) looks: BTreeSet<PathBuf>,
   pub(super) next_look: Duration,
   /// Links that no look went through.
   pub(super) links: HashSet<PathBuf>,
   pub(super) health: Health,
+  pub(super) exposure: Exposure,
+  /// Whether directories came since [`Guard::new_directories`].
+  pub(super) has_new_directories: bool,
   pub(super) trouble: Trouble,
   pub(super) alarm: Option<Alarm>,
   /// Why nothing can be sealed, and so nothing is redacted.
@@ -130,11 +137,14 @@ impl Guard {
       looks: BTreeSet::new(),
       next_look: Duration::ZERO,
       links: HashSet::new(),
+      unkept: Vec::new(),
       health,
       trouble: Trouble::default(),
       alarm,
       report_only,
       asleep,
+      exposure: Exposure::default(),
+      has_new_directories: true,
     }
   }
 
@@ -174,8 +184,10 @@ impl Guard {
     for root in &self.adopting {
       // One that is not there has no baseline yet.
       if root.is_dir() {
+        hit(Point::AdoptBeforeMark);
         let ledger = self.engine.ledger_mut();
         ledger.set_health(&adopted_key(root), "{}", at).map_err(EngineError::from)?;
+        hit(Point::AdoptAfterMark);
       }
     }
     self.adopting.clear();
@@ -185,6 +197,7 @@ impl Guard {
     }
     let line = self.status_line();
     self.engine.tell(Event::new(EventKind::Started).detail(line))?;
+    self.unkept = self.engine.versions_due()?;
     self.health.phase = Phase::Guarding;
     self.health.scanned_at = Some(at);
     self.write_health()?;
@@ -271,7 +284,7 @@ impl Guard {
     }
     let Some((kind, target, waiting)) = self.queue.take(now) else {
       self.end_trouble();
-      return Ok(false);
+      return self.keep_one();
     };
     let result = match kind {
       Kind::Urgent => self.urgent(&target, waiting),
@@ -297,7 +310,7 @@ impl Guard {
         self.queue.back_off(kind, target, waiting, now);
       }
       Err(error) => {
-        let key = format!("file:{}", crate::engine::event::shown(&target.path()));
+        let key = target.key();
         let text = error.to_string();
         self.report(|guard| guard.engine.degrade(&key, &text));
         self.first.remove(&target);
@@ -313,15 +326,17 @@ impl Guard {
     let now = self.now();
     // While the ledger cannot be written, nothing else is due before it is tried again.
     self.trouble.next_due(now).or_else(|| {
+      let keep = (!self.unkept.is_empty()).then_some(Duration::ZERO);
       let look = (!self.looks.is_empty()).then(|| self.next_look.saturating_sub(now));
-      let due = [look, self.queue.next_due(now), self.polls.next_due(now), self.held.next_due(now)];
+      let due =
+        [look, keep, self.queue.next_due(now), self.polls.next_due(now), self.held.next_due(now)];
       due.into_iter().flatten().min()
     })
   }
 
   /// Whether nothing is pending.
   pub fn is_idle(&self) -> bool {
-    self.queue.is_empty() && self.looks.is_empty()
+    self.queue.is_empty() && self.looks.is_empty() && self.unkept.is_empty()
   }
 
   /// Ends in order.
@@ -344,6 +359,7 @@ impl Guard {
       };
       let outcome = self.engine.pass(target, &hint);
       self.count_opens();
+      self.exposure.note(&mut self.engine);
       let outcome = outcome?;
       let now = self.now();
       match outcome {
@@ -417,7 +433,7 @@ impl Guard {
   }
 
   /// Opens of our own are events, too; they are no reader that an agent's tool was waiting for.
-  fn count_opens(&mut self) {
+  pub(super) fn count_opens(&mut self) {
     for opened in self.engine.take_opens() {
       *self.own_opens.entry(opened).or_default() += 1;
     }
@@ -430,7 +446,7 @@ impl Guard {
     self.own_opens.remove(target);
     self.baseline.remove(target);
     self.first.remove(target);
-    let key = format!("file:{}", crate::engine::event::shown(&target.path()));
+    let key = target.key();
     self.engine.recovered(&key)
   }
 

@@ -9,7 +9,10 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-use crate::{memory::id::hex, os::Probe};
+use crate::{
+  memory::id::{from_hex, hex},
+  os::Probe,
+};
 
 /// What a path starts with that is not UTF-8.
 const HEX: &str = "hex:";
@@ -109,12 +112,7 @@ pub fn encode(path: &Path) -> String {
 
 fn decode(text: &str) -> PathBuf {
   let Some(digits) = text.strip_prefix(HEX) else { return PathBuf::from(text) };
-  let bytes: Option<Vec<u8>> = digits
-    .as_bytes()
-    .chunks_exact(2)
-    .map(|pair| std::str::from_utf8(pair).ok().and_then(|pair| u8::from_str_radix(pair, 16).ok()))
-    .collect();
-  PathBuf::from(OsString::from_vec(bytes.unwrap_or_default()))
+  PathBuf::from(OsString::from_vec(from_hex(digits).unwrap_or_default()))
 }
 
 /// Problems as one text of bounded length; `None` where there are none.

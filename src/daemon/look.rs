@@ -162,6 +162,7 @@ impl Guard {
           Err(error) => problems.push(error.to_string()),
         }
       }
+      self.has_new_directories |= watched_more;
       // What was written into a directory before it was watched is found by looking once more.
       if !watched_more {
         break;

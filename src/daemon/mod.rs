@@ -5,9 +5,12 @@
 //! nothing is opened while the stamp of the path is that of the ledger. Signals are seen before files.
 #![forbid(unsafe_code)]
 
+pub mod exposure;
+pub mod gate;
 pub mod guard;
 pub mod health;
 mod held;
+mod keep;
 mod look;
 pub mod poll;
 pub mod queue;
@@ -26,9 +29,12 @@ use std::{
 
 use tokio::{
   signal::unix::{Signal, SignalKind, signal},
-  sync::mpsc::{Receiver, Sender, channel, error::TrySendError},
+  sync::mpsc::{
+    Receiver, Sender, UnboundedReceiver, channel, error::TrySendError, unbounded_channel,
+  },
 };
 
+pub use gate::GateLink;
 pub use guard::{Guard, Parts};
 pub use health::{Health, Phase};
 pub use queue::Queue;
@@ -49,6 +55,8 @@ const MAX_EVENTS: usize = 65_536;
 pub enum Event {
   /// Something about a watched directory.
   Watch(WatchEvent),
+  /// Something about the gate.
+  Gate(gate::Said),
   /// SIGTERM or SIGINT: finish the operation in hand and stop.
   Terminate,
   /// SIGHUP: read the configuration again.
@@ -103,6 +111,9 @@ async fn serve(engine: Engine<RealFs>, options: Options<'_>) -> Result<(), Daemo
   let mut signals = Signals::new()?;
   let watcher = watcher(sender, lost)?;
   let mut guard = Guard::new(Parts { engine, fs, watcher, workspaces, alarm, report_only });
+  let (asker, mut asked) = unbounded_channel();
+  // Before the first file is opened, or the gate would take us for anybody.
+  let mut gate = if once { GateLink::none() } else { GateLink::listen(&mut guard, asker)? };
   let mut service = Service::new(guard.now());
   let mut is_under_way = false;
   loop {
@@ -112,8 +123,18 @@ async fn serve(engine: Engine<RealFs>, options: Options<'_>) -> Result<(), Daemo
     }
     drain(&mut guard, &mut events);
     guard.look();
+    while let Ok(said) = asked.try_recv() {
+      gate
+        .hear(&mut guard, said)
+        .map_err(DaemonError::from)
+        .or_else(|error| guard.absorb(error))?;
+    }
     // One piece of work at a time, so that a signal or an event never waits for the whole queue.
-    let turn = if is_under_way { guard.work() } else { guard.start().map(|()| true) };
+    let turn = if is_under_way {
+      gate.work(&mut guard).and_then(|worked| Ok(worked || guard.work()?))
+    } else {
+      guard.start().and_then(|()| Ok(gate.start(&mut guard)?)).map(|()| true)
+    };
     match turn {
       Ok(worked) => {
         is_under_way = true;
@@ -141,11 +162,19 @@ async fn serve(engine: Engine<RealFs>, options: Options<'_>) -> Result<(), Daemo
       }
     }
     guard.refresh(service.wakeup());
-    let due = [guard.next_due(), service.next_due(guard.now())].into_iter().flatten().min();
-    let event = next(&mut events, &mut signals, due).await;
+    let now = guard.now();
+    let due = [guard.next_due(), gate.next_due(now), service.next_due(now)];
+    let due = due.into_iter().flatten().min();
+    let event = next(&mut events, &mut asked, &mut signals, due).await;
     guard.woke();
     match event {
       Some(Event::Watch(event)) => guard.seen(&event),
+      Some(Event::Gate(said)) => {
+        gate
+          .hear(&mut guard, said)
+          .map_err(DaemonError::from)
+          .or_else(|error| guard.absorb(error))?;
+      }
       Some(Event::Terminate) => break,
       Some(Event::Reload) => {
         tell(systemd::reloading());
@@ -160,6 +189,7 @@ async fn serve(engine: Engine<RealFs>, options: Options<'_>) -> Result<(), Daemo
     }
   }
   tell(systemd::stopping());
+  gate.stop(&mut guard).map_err(DaemonError::from).or_else(|error| guard.absorb(error))?;
   guard.stop(EventKind::Stopped);
   Ok(())
 }
@@ -184,7 +214,12 @@ struct Events {
 }
 
 /// The next event, or `None` when the next due time came first.
-async fn next(events: &mut Events, signals: &mut Signals, due: Option<Duration>) -> Option<Event> {
+async fn next(
+  events: &mut Events,
+  asked: &mut UnboundedReceiver<gate::Said>,
+  signals: &mut Signals,
+  due: Option<Duration>,
+) -> Option<Event> {
   let timer = async {
     match due {
       Some(due) => tokio::time::sleep(due).await,
@@ -195,6 +230,7 @@ async fn next(events: &mut Events, signals: &mut Signals, due: Option<Duration>)
     biased;
     event = signals.wait() => Some(event),
     event = events.receiver.recv() => event.map(Event::Watch),
+    Some(said) = asked.recv() => Some(Event::Gate(said)),
     () = timer => None,
   }
 }

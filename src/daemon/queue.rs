@@ -85,6 +85,14 @@ impl Queue {
     });
   }
 
+  /// Marks a file as the next one: somebody waits for it.
+  pub fn hurry(&mut self, target: Target, now: Duration) {
+    self.urgent.set(target, |old| Waiting {
+      due: Duration::ZERO,
+      ..old.unwrap_or(Waiting { due: now, since: now, tries: 0 })
+    });
+  }
+
   /// Puts a file off until `due`, keeping its age; one that became dirty meanwhile stays due as it is.
   pub fn put_off(&mut self, kind: Kind, target: Target, was: Waiting, due: Duration) {
     self.lane(kind).set(target, |old| Waiting {
@@ -176,6 +184,21 @@ mod tests {
       [(Kind::Urgent, target("b")), (Kind::Urgent, target("a")), (Kind::Lazy, target("c"))];
     assert_eq!(order, expected);
     assert!(queue.is_empty());
+  }
+
+  #[test]
+  fn a_file_that_somebody_waits_for_goes_first_and_keeps_its_age() {
+    let mut queue = Queue::default();
+    queue.dirty(target("a"), ms(1));
+    queue.dirty(target("b"), ms(2));
+    let (kind, b, waiting) = queue.take(ms(9)).map(|_| queue.take(ms(9)).unwrap()).unwrap();
+    queue.dirty(target("a"), ms(3));
+    queue.put_off(kind, b.clone(), waiting, ms(50));
+    queue.hurry(b.clone(), ms(9));
+    let (_, first, waiting) = queue.take(ms(9)).unwrap();
+    assert_eq!((first, waiting.since, waiting.tries), (b, ms(2), 1));
+    queue.hurry(target("new"), ms(9));
+    assert_eq!(queue.take(ms(9)).unwrap().1, target("new"));
   }
 
   #[test]

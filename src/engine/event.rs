@@ -56,6 +56,8 @@ events! {
   Approved = "approved", "block approved";
   /// A person rejected a block.
   Rejected = "rejected", "block rejected";
+  /// A person brought an earlier version of a file back.
+  RestoredVersion = "restored-version", "earlier version brought back";
   /// Markers were written or placeholders compacted.
   Reshaped = "reshaped", "markers renewed";
   /// An interrupted operation was completed or dropped.

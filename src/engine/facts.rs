@@ -6,6 +6,7 @@ use std::collections::{HashMap, HashSet};
 use crate::{
   detect::Code,
   memory::{BlockId, Known, KnownBlock, KnownLine, Marker},
+  os::clock::rfc3339,
   provenance::{State, Trust},
   store::BlockRow,
 };
@@ -100,11 +101,4 @@ pub fn known_block(row: &BlockRow, former: bool) -> KnownBlock {
     marker: row.marker.clone(),
     former,
   }
-}
-
-/// Microseconds since the epoch as RFC 3339 in UTC, whole seconds.
-pub fn rfc3339(at: i64) -> String {
-  jiff::Timestamp::from_microsecond(at)
-    .map(|time| time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string())
-    .unwrap_or_default()
 }

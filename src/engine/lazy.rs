@@ -5,12 +5,13 @@ use std::time::Duration;
 
 use super::{Engine, EngineError, Event, EventKind, Target, judge::Origin, view::View};
 use crate::{
+  failpoint::{Point, hit},
   memory::ContentHash,
   os::{
     Fs, FsError, MemoryFile, Touch,
     reshape::{Reshaped, reshape},
   },
-  store::{FileStatus, NewOp, OpKind, Pending, ScanRecord},
+  store::{FileStatus, NewOp, OpKind, Pending, ScanRecord, Writer},
 };
 
 /// What became of a lazy pass.
@@ -102,7 +103,9 @@ impl<F: Fs> Engine<F> {
       before: &view.bytes,
       after: &new,
     };
+    hit(Point::LazyBeforeBegin);
     let op = self.ledger.begin(&image, at)?;
+    hit(Point::LazyAfterBegin);
     if !super::lease_anew(file)? {
       self.ledger.finish(op)?;
       return Ok(LazyOutcome::Busy);
@@ -111,7 +114,9 @@ impl<F: Fs> Engine<F> {
       self.ledger.finish(op)?;
       return Ok(LazyOutcome::Dirty);
     }
+    hit(Point::LazyBeforeFollow);
     self.follow(target, view.hash, ContentHash::of(&new))?;
+    hit(Point::LazyAfterFollow);
     let stamp = file.stamp()?;
     // The rows of the new version: the same blocks at other lines.
     let renewed = View::renewed(new, &rows, &view.facts);
@@ -136,9 +141,15 @@ impl<F: Fs> Engine<F> {
       events: &[event.row()],
       at,
     })?;
+    hit(Point::LazyAfterRecord);
     file.release();
+    hit(Point::LazyAfterRelease);
     file.sync()?;
+    hit(Point::LazyAfterSync);
     self.ledger.finish(op)?;
+    hit(Point::LazyAfterFinish);
+    self.note_version(target, &renewed, false);
+    self.keep_noted(Writer::Memfw)?;
     Ok(if more { LazyOutcome::NotIdle(Duration::ZERO) } else { LazyOutcome::Done })
   }
 

@@ -12,10 +12,11 @@ use super::{
 };
 use crate::{
   detect::{Layer, Verdict},
+  failpoint::{Point, hit},
   memory::{ContentHash, MarkerMode},
   os::{Fs, FsError, MemoryFile, OpenError, Refusal, Stamp, Touch},
   provenance::Standing,
-  store::{FileRow, FileStatus, Pending, ScanRecord},
+  store::{FileRow, FileStatus, Pending, ScanRecord, Writer},
 };
 
 /// What the caller saw of a file from outside.
@@ -73,6 +74,7 @@ impl<F: Fs> Engine<F> {
   /// Processes one file. Errors concern the ledger or the machine, never the text.
   pub fn pass(&mut self, target: &Target, hint: &Hint) -> Result<Outcome, EngineError> {
     let path = target.path();
+    self.recover_file(&path)?;
     let stamp = self.stamp(target)?;
     let row = self.ledger.file(&path)?;
     let Some(stamp) = stamp else { return self.vanished(target, row.as_ref()) };
@@ -110,7 +112,9 @@ impl<F: Fs> Engine<F> {
     }
     let outcome = self.process(target, row.as_ref(), &mut file, leased, hint);
     file.release();
+    hit(Point::PassAfterRelease);
     let mut outcome = outcome?;
+    self.keep_noted(Writer::Other)?;
     if let (true, Outcome::Done { reshape_due, .. }) = (held_open, outcome) {
       outcome = self.still_open(target, reshape_due)?;
     }
@@ -129,7 +133,7 @@ impl<F: Fs> Engine<F> {
     Ok(Outcome::StillOpen { reshape_due })
   }
 
-  fn process(
+  pub(super) fn process(
     &mut self,
     target: &Target,
     row: Option<&FileRow>,
@@ -184,6 +188,7 @@ impl<F: Fs> Engine<F> {
         match self.redact(target, file, leased, &view, &plan.redactions, started)? {
           Redacted::Changed => return Ok(Outcome::Changed),
           Redacted::Done { bytes, .. } => {
+            self.exposures.push(self.since_change(&before, hint.waited));
             stamp = file.stamp()?;
             // What is left is judged again: it must be clean now, and its rows are those of the
             // version that stands in the file.
@@ -276,6 +281,7 @@ impl<F: Fs> Engine<F> {
     let pending = if reshape.is_some() { Pending::RESHAPE } else { Pending::NONE };
     let pending = if recheck { pending | Pending::RETRY } else { pending };
     let event_rows: Vec<_> = events.iter().map(Event::row).collect();
+    hit(Point::PassBeforeRecord);
     self.ledger.record(&ScanRecord {
       path: &path,
       workspace: &target.root,
@@ -291,12 +297,17 @@ impl<F: Fs> Engine<F> {
       events: &event_rows,
       at,
     })?;
+    hit(Point::PassAfterRecord);
+    for hash in view.judgements.iter().flatten().flat_map(|judgement| &judgement.excused_by) {
+      self.ledger.use_exception(*hash, at)?;
+    }
     for event in &events {
       event.log(Some(took_ms));
     }
     if !settled {
       return Ok(Outcome::HeldOpen);
     }
+    self.note_version(target, view, adopting);
     Ok(Outcome::Done { reshape_due: reshape.is_some(), recheck })
   }
 
@@ -356,6 +367,8 @@ impl<F: Fs> Engine<F> {
     let path = target.path();
     if row.is_some_and(|row| row.status != FileStatus::Missing) {
       self.ledger.set_status(&path, &target.root, FileStatus::Missing, None)?;
+      let at = self.now();
+      self.ledger.retire_version(&path, at)?;
       self.tell(Event::new(EventKind::Vanished).path(&path))?;
     }
     Ok(Outcome::Gone)

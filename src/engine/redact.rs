@@ -6,12 +6,13 @@ use std::{
   time::Duration,
 };
 
-use super::{Engine, EngineError, Event, EventKind, MAX_LEASE, Target, view::View};
+use super::{Engine, EngineError, Event, EventKind, Target, view::View};
 use crate::{
   detect::{Code, Finding, Layer},
+  failpoint::{Point, hit},
   memory::{BlockId, ContentHash, Redaction, RedactionKind, SegmentKind, placeholder},
   os::{
-    Fs, MemoryFile,
+    Fs, MemoryFile, lease,
     redact::{Change, overwrite},
   },
   provenance::{Attestation, Followed, State},
@@ -47,12 +48,14 @@ impl<F: Fs> Engine<F> {
     started: Duration,
   ) -> Result<Redacted, EngineError> {
     let redactions = self.named(target, view, redactions)?;
+    hit(Point::RedactBeforeAdmit);
     let Some(ops) = self.admit(target, file, view, &redactions, started)? else {
       return Ok(Redacted::Changed);
     };
+    hit(Point::RedactAfterAdmit);
     // Judging a large file can outlast a lease. What follows compares before it writes, so a fresh
     // lease, or none, is as good for the redaction; only the version as a whole has to be read anew.
-    let late = leased && file.leased_for().is_none_or(|age| age > MAX_LEASE);
+    let late = leased && file.leased_for().is_none_or(|age| age > lease::LIMIT);
     if late {
       super::lease_anew(file)?;
     }
@@ -73,13 +76,17 @@ impl<F: Fs> Engine<F> {
       }
     }
     let whole = result.stale.is_empty() && !late;
+    hit(Point::RedactBeforeFollow);
     if whole {
       // Also without a lease: the record follows only from the very bytes that were edited, so
       // what somebody else wrote meanwhile is not vouched for.
       self.follow(target, view.hash, ContentHash::of(&bytes))?;
     }
+    hit(Point::RedactAfterFollow);
     file.sync()?;
+    hit(Point::RedactAfterSync);
     self.finish(&ops)?;
+    hit(Point::RedactAfterFinish);
     let ids = redactions.into_iter().map(|named| named.redaction.id).collect();
     Ok(if whole { Redacted::Done { bytes, ids } } else { Redacted::Changed })
   }

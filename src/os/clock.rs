@@ -6,6 +6,8 @@ use std::{
   time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
+use jiff::Timestamp;
+
 /// Two clocks: one for people, one for intervals.
 pub trait Clock: Send + Sync {
   /// Microseconds since 1970, UTC; may jump when the system clock is set.
@@ -57,6 +59,25 @@ impl Clock for SystemClock {
 #[expect(clippy::disallowed_methods, reason = "the one place that waits")]
 pub fn pause(wait: Duration) {
   std::thread::sleep(wait);
+}
+
+/// A time of [`Clock::now`] as RFC 3339 in UTC, whole seconds: `2026-11-21T14:32:00Z`.
+///
+/// A time outside the years that can be written is shown as the first or last one that can.
+pub fn rfc3339(micros: i64) -> String {
+  timestamp(micros).to_string()
+}
+
+/// A time of [`Clock::now`] in whole seconds, or the first or last one that can be written.
+pub fn timestamp(micros: i64) -> Timestamp {
+  let limit = if micros < 0 { Timestamp::MIN } else { Timestamp::MAX };
+  Timestamp::from_second(micros.div_euclid(1_000_000)).unwrap_or(limit)
+}
+
+/// The moment after which something is not tried any longer.
+#[expect(clippy::disallowed_methods, reason = "the one place that reads the time")]
+pub fn deadline(after: Duration) -> Instant {
+  Instant::now() + after
 }
 
 #[cfg(test)]

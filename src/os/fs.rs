@@ -178,6 +178,9 @@ pub enum Refusal {
   /// We may not read it.
   #[error("permission denied")]
   Permission,
+  /// It is to be made in a directory of this uid, which is not ours, and would not be that user's.
+  #[error("its directory belongs to uid {0}, who would not own the file")]
+  ForeignDirectory(u32),
   /// The name is absolute, empty or contains `..`.
   #[error("the path leads out of the workspace")]
   Escapes,
@@ -327,6 +330,12 @@ pub trait Fs {
     rel: &Path,
     rules: &TargetRules,
   ) -> Result<Self::File, OpenError>;
+  /// Makes an empty file where nothing stands, readable by its owner alone, durably. Only for a person
+  /// who wants a file back that is gone; a file system that never makes one need not.
+  fn create(&self, root: &Self::Root, rel: &Path) -> Result<(), OpenError> {
+    let refusal = Refusal::Io(io::ErrorKind::Unsupported.into());
+    Err(OpenError { path: root.path().join(rel), refusal })
+  }
   /// How the files below a root can be edited.
   fn rung(&self, root: &Self::Root) -> Rung;
   /// At most `limit` names in the directory `rel` (empty for the root itself).

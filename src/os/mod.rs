@@ -11,6 +11,8 @@
 pub mod alarm;
 pub mod clock;
 pub mod fs;
+#[cfg(target_os = "linux")]
+pub mod gate;
 pub mod key;
 pub mod lease;
 pub mod lock;
@@ -22,6 +24,7 @@ pub mod real;
 pub mod redact;
 pub mod reshape;
 mod resolve;
+pub mod socket;
 pub mod systemd;
 pub mod user;
 pub mod watch;

@@ -19,7 +19,7 @@ use std::{
 };
 
 use rustix::{
-  fs::{Dir, OFlags},
+  fs::{Dir, Mode, OFlags},
   io::Errno,
 };
 
@@ -129,13 +129,17 @@ impl Fs for RealFs {
       .map_err(|refusal| OpenError { path: path.clone(), refusal })
   }
 
+  fn create(&self, root: &Root, rel: &Path) -> Result<(), OpenError> {
+    self.make(root, rel).map_err(|refusal| OpenError { path: root.path.join(rel), refusal })
+  }
+
   fn list(&self, root: &Root, rel: &Path, limit: usize) -> Result<Listing, FsError> {
     let path = root.path.join(rel);
     let refused = |refusal| FsError::Refused { path: path.clone(), refusal };
     let failed = |errno: Errno| FsError::io("list", &path, errno.into());
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let directory = if rel.as_os_str().is_empty() {
-      rustix::fs::openat(&root.handle, ".", flags, rustix::fs::Mode::empty())
+      rustix::fs::openat(&root.handle, ".", flags, Mode::empty())
         .map_err(|errno| refused(resolve::refusal(errno)))?
     } else {
       let target = self.resolver.find(root.handle.as_fd(), rel).map_err(refused)?;
@@ -234,6 +238,38 @@ impl RealFs {
   }
 }
 
+impl RealFs {
+  /// The directory is found as any file is; below it stands one plain name, so no link can be followed
+  /// and nothing that is there can be opened.
+  fn make(self, root: &Root, rel: &Path) -> Result<(), Refusal> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let (parent, Some(name)) = (rel.parent(), rel.file_name()) else {
+      return Err(Refusal::Escapes);
+    };
+    let directory = match parent.filter(|parent| !parent.as_os_str().is_empty()) {
+      Some(parent) => {
+        let target = self.resolver.find(root.handle.as_fd(), parent)?;
+        match target.facts()?.kind {
+          Kind::Directory => target.open(flags).map_err(resolve::refusal)?,
+          Kind::Symlink => return Err(Refusal::Symlink),
+          kind => return Err(Refusal::NotRegular(kind)),
+        }
+      }
+      None => {
+        rustix::fs::openat(&root.handle, ".", flags, Mode::empty()).map_err(resolve::refusal)?
+      }
+    };
+    let found = resolve::facts(&rustix::fs::fstat(&directory).map_err(resolve::refusal)?);
+    if found.uid != user::effective_uid() {
+      return Err(Refusal::ForeignDirectory(found.uid));
+    }
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let mode = Mode::RUSR | Mode::WUSR;
+    rustix::fs::openat(&directory, name, flags, mode).map_err(resolve::refusal)?;
+    rustix::fs::fsync(&directory).map_err(resolve::refusal)
+  }
+}
+
 /// Whether a thing with these facts may be opened, and for what. That it lies on the mount of the root
 /// was seen on the way to it; its device says nothing, for on an overlay it is that of a layer.
 fn judge(facts: &Facts, rules: &TargetRules) -> Result<Touch, Refusal> {
@@ -303,6 +339,9 @@ impl RealFile {
 
   /// Fills as much of `buffer` as there is.
   fn fill(&self, offset: u64, buffer: &mut [u8]) -> Result<usize, FsError> {
+    if let Some(done) = self.fill_leased(offset, buffer)? {
+      return Ok(done);
+    }
     let mut done = 0;
     while let Some(rest) = buffer.get_mut(done..).filter(|rest| !rest.is_empty()) {
       match self.file.read_at(rest, offset.saturating_add(done as u64)) {
@@ -313,6 +352,23 @@ impl RealFile {
       }
     }
     Ok(done)
+  }
+}
+
+impl RealFile {
+  /// The same without a permission event, whose handler would wait for our lease; `None` where there
+  /// is no lease, or the file cannot be mapped.
+  fn fill_leased(&self, offset: u64, buffer: &mut [u8]) -> Result<Option<usize>, FsError> {
+    if self.leased_at.is_none() {
+      return Ok(None);
+    }
+    let size = self.facts()?.stamp.size;
+    let there = usize::try_from(size.saturating_sub(offset)).unwrap_or(usize::MAX);
+    let count = there.min(buffer.len());
+    let Some(part) = buffer.get_mut(..count) else { return Ok(None) };
+    let read = lease::read(self.file.as_fd(), offset, part);
+    // A file that got another length meanwhile is read in the ordinary way: the lease was broken.
+    Ok((read.is_ok() && self.facts()?.stamp.size == size).then_some(count))
   }
 }
 

@@ -132,6 +132,12 @@ pub enum StoreError {
     /// The nearest known id.
     nearest: Option<BlockId>,
   },
+  /// No version has these bytes.
+  #[error("there is no version `{id}`")]
+  UnknownVersion {
+    /// The beginning of the hash of the bytes.
+    id: String,
+  },
   /// Several ids start so.
   #[error("`{id}` is ambiguous: {}", list(candidates))]
   AmbiguousId {
@@ -194,6 +200,7 @@ impl StoreError {
         return Some(format!("did you mean `{nearest}`?"));
       }
       Self::UnknownId { nearest: None, .. } => "`memfw quarantine list` shows the ids",
+      Self::UnknownVersion { .. } => "`memfw restore FILE --list` shows the versions",
       Self::AmbiguousId { .. } => "give more digits",
       Self::Unsealable { .. }
       | Self::Deleted { .. }

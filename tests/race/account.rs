@@ -77,7 +77,7 @@ pub(crate) fn account(
       account.twice.push(format!("block {n} is {in_quarantine} times in quarantine"));
     }
   }
-  account.nul = file.iter().filter(|byte| **byte == 0).count();
+  account.nul = marks::count(file, b"\0");
   account.raw = marks::count(file, NEEDLE).saturating_sub(approved.len());
   let n_out = texts.keys().filter(|n| is_poison(**n) && !approved.contains(n)).count();
   if placeholders != n_out {

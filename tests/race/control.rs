@@ -106,7 +106,7 @@ pub(crate) fn lost(
   taken: &BTreeSet<Vec<u8>>,
 ) -> usize {
   let mut lost = 0;
-  for (file, confirmed) in written {
+  for (file, confirmed) in &written.files {
     let bytes = fs::read(file).unwrap();
     let lines: BTreeSet<&[u8]> = bytes.split_inclusive(|byte| *byte == b'\n').collect();
     for n in confirmed.iter().flatten() {

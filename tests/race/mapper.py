@@ -1,6 +1,7 @@
 """Adds blocks to files through shared mappings whose descriptor is closed before the store.
 
-One request a line on standard input, {"file", "text", "gap"}; "ok" when the block stands there.
+One request a line on standard input, {"file", "text", "gap"}, the gap in milliseconds; "ok 0" when the
+block stands there.
 The mmap module keeps a descriptor of its own open, so the C library is called.
 """
 
@@ -37,7 +38,7 @@ for line in sys.stdin:
     if address == FAILED:
         sys.exit("mmap: " + os.strerror(ctypes.get_errno()))
     os.close(fd)
-    time.sleep(request["gap"])
+    time.sleep(request["gap"] / 1000)
     ctypes.memmove(address + old, text, len(text))
     libc.munmap(address, size)
-    print("ok", flush=True)
+    print("ok 0", flush=True)

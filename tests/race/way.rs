@@ -2,14 +2,14 @@
 #![forbid(unsafe_code)]
 
 use {
-  super::{block::HEADER, mapper::Mapper},
+  super::{block::HEADER, helper::Helper},
   crate::support::{Random, pace},
   std::{
     fs::{self, File, OpenOptions},
     io::Write as _,
-    os::unix::fs::FileExt as _,
+    os::unix::fs::{FileExt as _, MetadataExt as _},
     path::{Path, PathBuf},
-    time::Duration,
+    time::{Duration, Instant},
   },
 };
 
@@ -36,11 +36,19 @@ pub(crate) enum Way {
   Vim,
   /// Read everything; later unlink the file and write a new one.
   Unlink,
+  /// As `Truncate`, in node.
+  NodeWrite,
+  /// The same with the block behind a quoted line, and a verifying read at once.
+  NodeEdit,
+  /// Read everything; later `root.write` of OpenClaw's safe writer.
+  SafeWrite,
+  /// `root.append` of OpenClaw's safe writer.
+  SafeAppend,
 }
 
-/// Microseconds until a file without new writes has its markers when the idle time is 0: a stamp is
-/// trusted after 20 ms, and the daemon looks twice.
-const RESHAPED_AFTER: u64 = 50_000;
+/// About how long the daemon takes to write markers when the idle time is 0: a stamp is trusted after
+/// 20 ms.
+const EDITED_AFTER: Duration = Duration::from_millis(25);
 /// Bytes of a chunk.
 const CHUNK: usize = 9;
 
@@ -58,7 +66,11 @@ impl Way {
     Self::Unlink,
   ];
 
-  /// The name in the table.
+  /// Those that OpenClaw and its agent's tools use, in node.
+  pub(crate) const NODE: [Self; 4] =
+    [Self::NodeWrite, Self::NodeEdit, Self::SafeWrite, Self::SafeAppend];
+
+  /// The name in the table and in requests.
   pub(crate) fn name(self) -> &'static str {
     match self {
       Self::Append => "append",
@@ -71,18 +83,22 @@ impl Way {
       Self::Rename => "temp+rename",
       Self::Vim => "vim style",
       Self::Unlink => "unlink+recreate",
+      Self::NodeWrite => "write",
+      Self::NodeEdit => "edit",
+      Self::SafeWrite => "safe-write",
+      Self::SafeAppend => "safe-append",
     }
   }
 
   /// How many write to one file at the same time. Two that read, modify and write would overwrite
   /// each other's blocks, whoever guards the file: that is their own race, and not what is tested.
   pub(crate) fn hands(self) -> usize {
-    if matches!(self, Self::Append | Self::Held) { 2 } else { 1 }
+    if matches!(self, Self::Append | Self::Held | Self::SafeAppend) { 2 } else { 1 }
   }
 
-  /// Whether it reads first, so that what it writes may be older than what stands there.
-  pub(crate) fn rewrites(self) -> bool {
-    !matches!(self, Self::Append | Self::Chunks | Self::Held | Self::Mapped)
+  /// Whether another process writes.
+  pub(crate) fn needs_helper(self) -> bool {
+    self == Self::Mapped || Self::NODE.contains(&self)
   }
 
   /// Whether others may see a block of which the first line stands and the second does not.
@@ -95,15 +111,24 @@ impl Way {
 pub(crate) struct Hand {
   way: Way,
   random: Random,
-  mapper: Option<Mapper>,
+  helper: Option<Helper>,
   file: PathBuf,
   held: Option<File>,
+  /// How long after a write the daemon edited the file the last time.
+  edited_after: Duration,
 }
 
 impl Hand {
   pub(crate) fn new(way: Way, seed: u64) -> Self {
-    let mapper = (way == Way::Mapped).then(Mapper::start);
-    Self { way, random: Random::from_seed(seed), mapper, file: PathBuf::new(), held: None }
+    let helper = Helper::of(way);
+    Self {
+      way,
+      random: Random::from_seed(seed),
+      helper,
+      file: PathBuf::new(),
+      held: None,
+      edited_after: EDITED_AFTER,
+    }
   }
 
   /// Turns to another file, which is there.
@@ -117,50 +142,75 @@ impl Hand {
     self.held = None;
   }
 
-  /// Adds a block. When it returns, the write is complete.
-  pub(crate) fn add(&mut self, text: &[u8]) {
+  /// Adds a block. When it returns, the write is complete. How often the writer was told to come back,
+  /// or why it could not write.
+  pub(crate) fn add(&mut self, text: &[u8]) -> Result<usize, String> {
     let file = self.file.clone();
     match self.way {
+      way if way.needs_helper() => {
+        let gap = self.gap();
+        return self.helper.as_mut().unwrap().add(&file, text, gap);
+      }
       Way::Append => appending(&file).write_all(text).unwrap(),
       Way::Chunks => {
         let mut open = appending(&file);
         for chunk in text.chunks(CHUNK) {
           open.write_all(chunk).unwrap();
           if self.random.below(8) == 0 {
-            self.hesitate();
+            pace(self.gap());
           }
         }
       }
       Way::Held => self.held.as_ref().unwrap().write_all(text).unwrap(),
-      Way::Mapped => {
-        let gap = Duration::from_micros(self.random.below(3_000));
-        self.mapper.as_mut().unwrap().add(&file, text, gap);
-      }
       way => {
         let all = with(way, &fs::read(&file).unwrap(), text);
-        self.hesitate();
+        pace(self.gap());
         rewrite(way, &file, &all);
       }
     }
+    Ok(0)
   }
 
   /// Time between a read and the write that follows from it.
-  fn hesitate(&mut self) {
+  fn gap(&mut self) -> Duration {
     match self.random.below(8) {
-      0..=3 => {}
-      4 | 5 => pace(Duration::from_micros(self.random.below(300))),
-      6 => pace(Duration::from_micros(self.random.below(3_000))),
-      _ => pace(Duration::from_micros(self.random.below(RESHAPED_AFTER))),
+      0..=3 => Duration::ZERO,
+      4 | 5 => Duration::from_micros(self.random.below(300)),
+      6 => Duration::from_micros(self.random.below(3_000)),
+      _ if self.way == Way::Mapped => Duration::from_micros(self.random.below(8_000)),
+      _ => self.aim(),
     }
   }
 
-  /// Time between two writes: mostly none or little, and sometimes about as much as the daemon waits
-  /// before it reshapes, so that the next write meets it there.
+  /// Time between two writes: none, little, until the daemon has edited the file, or about as long as
+  /// that took the last time, so that the next write meets the daemon at work.
   pub(crate) fn rest(&mut self) {
     match self.random.below(8) {
-      0..=2 => {}
-      3..=5 => pace(Duration::from_micros(self.random.below(2_000))),
-      _ => pace(Duration::from_micros(RESHAPED_AFTER / 4 + self.random.below(RESHAPED_AFTER))),
+      0 | 1 => {}
+      2 | 3 => pace(Duration::from_micros(self.random.below(2_000))),
+      4 | 5 => self.watch(),
+      _ => pace(self.aim()),
+    }
+  }
+
+  fn aim(&mut self) -> Duration {
+    let early = Duration::from_micros(self.random.below(4_000));
+    (self.edited_after + Duration::from_millis(1)).saturating_sub(early)
+  }
+
+  /// Waits for the daemon's edit, without opening the file. Where another hand writes as well, that is
+  /// not seen; there it is the usual time.
+  fn watch(&mut self) {
+    if self.way.hands() > 1 {
+      return pace(EDITED_AFTER * 2);
+    }
+    let stamp = || self.file.metadata().map(|stamp| (stamp.mtime(), stamp.mtime_nsec())).ok();
+    let (before, started) = (stamp(), Instant::now());
+    while stamp() == before && started.elapsed() < EDITED_AFTER * 2 {
+      pace(Duration::from_micros(50));
+    }
+    if stamp() != before {
+      self.edited_after = started.elapsed();
     }
   }
 }

@@ -58,7 +58,7 @@ impl Background {
   }
 
   /// Its process id.
-  pub(crate) fn id(&self) -> u32 {
+  pub(crate) fn pid(&self) -> u32 {
     self.child.id()
   }
 
@@ -95,7 +95,7 @@ impl Background {
     }
   }
 
-  /// Sends a signal.
+  /// Sends a signal, unless the command has ended.
   pub(crate) fn signal(&mut self, signal: Signal) {
     // Once the child was waited for, its id may belong to somebody else.
     if matches!(self.child.try_wait(), Ok(None)) {

@@ -96,7 +96,7 @@ impl Guarded {
 
   /// All commands run as a user who owns nothing but this world, also where the tests run as root, who
   /// may read and write everything. `None`, said aloud, where nobody else can be played.
-  pub(crate) fn as_nobody(self) -> Option<Self> {
+  pub(crate) fn played_by_nobody(self) -> Option<Self> {
     if !rustix::process::geteuid().is_root() {
       return Some(self);
     }
@@ -170,6 +170,35 @@ impl Guarded {
     self.daemon = Some(test.start());
   }
 
+  /// Starts a daemon that dies at a point of the code (`name:n`), and does not wait for it.
+  #[cfg(feature = "failpoints")]
+  pub(crate) fn spawn_at(&mut self, failpoint: &str) {
+    assert!(self.daemon.is_none(), "a daemon runs already");
+    let test = self.test().args(["run"]).env(memfw::failpoint::VARIABLE, failpoint);
+    self.daemon = Some(test.start());
+  }
+
+  /// Whether such a daemon ends within this time.
+  #[cfg(feature = "failpoints")]
+  pub(crate) fn ends_within(&mut self, time: std::time::Duration) -> bool {
+    let started = std::time::Instant::now();
+    let daemon = self.daemon.as_mut().expect("no daemon runs");
+    while !daemon.has_ended() && started.elapsed() < time {
+      super::pace(std::time::Duration::from_millis(1));
+    }
+    daemon.has_ended()
+  }
+
+  /// Waits until such a daemon has come to its point.
+  #[cfg(feature = "failpoints")]
+  #[track_caller]
+  pub(crate) fn wait_for_death(&mut self, name: &str) {
+    use std::os::unix::process::ExitStatusExt as _;
+    let mut daemon = self.daemon.take().expect("no daemon runs");
+    daemon.wait_for_log(&format!("failpoint {name}"));
+    assert_eq!(daemon.wait().signal(), Some(9), "it did not die at {name}");
+  }
+
   /// Starts the daemon and waits until its first scan is done.
   #[track_caller]
   pub(crate) fn start(&mut self) {
@@ -209,6 +238,11 @@ impl Guarded {
     self.daemon.take().expect("no daemon runs").kill();
   }
 
+  /// The daemon that runs.
+  pub(crate) fn daemon(&mut self) -> &mut Background {
+    self.daemon.as_mut().expect("no daemon runs")
+  }
+
   /// Waits until everything that was written has been processed.
   #[track_caller]
   pub(crate) fn settle(&self) {
@@ -219,7 +253,7 @@ impl Guarded {
   /// The daemon's process id.
   #[track_caller]
   pub(crate) fn pid(&self) -> u32 {
-    self.daemon.as_ref().expect("no daemon runs").id()
+    self.daemon.as_ref().expect("no daemon runs").pid()
   }
 
   /// Sends the daemon a signal.

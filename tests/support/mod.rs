@@ -152,6 +152,12 @@ impl Test {
     self
   }
 
+  /// Runs as whoever runs the tests, whatever the world's user is.
+  pub(crate) fn as_root(mut self) -> Self {
+    self.uid = None;
+    self
+  }
+
   /// What comes in through standard input.
   pub(crate) fn stdin(mut self, text: impl AsRef<[u8]>) -> Self {
     self.stdin = text.as_ref().to_vec();

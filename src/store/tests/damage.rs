@@ -49,7 +49,7 @@ fn a_newer_database_is_refused_and_stays_as_it_is() {
   for access in BOTH {
     let error = open(&home, access);
     let newer =
-      matches!(&error, StoreError::Newer { found: 99, known: 1, path } if *path == home.path());
+      matches!(&error, StoreError::Newer { found: 99, known: 2, path } if *path == home.path());
     assert!(newer, "{error:?}");
   }
   assert!(before == fs::read(home.path()).unwrap());

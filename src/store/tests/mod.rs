@@ -7,6 +7,7 @@ mod damage;
 mod openers;
 mod permissions;
 mod secrecy;
+mod versions;
 
 use std::{
   ops::{Deref, DerefMut},
