@@ -75,6 +75,8 @@ impl<F: Fs> Engine<F> {
       return Ok(LazyOutcome::Dirty);
     }
     let bytes = file.read_all()?;
+    // Nobody is kept waiting while the journal is written; the reshape compares before it writes.
+    file.release();
     let view = self.view(target, row.as_ref(), bytes, Origin::unknown(), None)?;
     if row.as_ref().and_then(|row| row.hash) != Some(view.hash)
       || view.judgements.iter().any(Option::is_some)
@@ -108,6 +110,7 @@ impl<F: Fs> Engine<F> {
     }
     self.follow(target, view.hash, ContentHash::of(&new))?;
     let stamp = file.stamp()?;
+    file.release();
     // The rows of the new version: the same blocks at other lines.
     let renewed = View::renewed(new, &rows, &view.facts);
     let rows = renewed.rows(at, || self.new_id())?;
@@ -130,7 +133,6 @@ impl<F: Fs> Engine<F> {
       events: &[event.row()],
       at,
     })?;
-    file.release();
     file.sync()?;
     self.ledger.finish(op)?;
     Ok(if more { LazyOutcome::NotIdle(Duration::ZERO) } else { LazyOutcome::Done })

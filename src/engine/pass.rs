@@ -125,6 +125,9 @@ impl<F: Fs> Engine<F> {
     if !leased && file.stamp()? != before {
       return Ok(Outcome::Busy);
     }
+    // From here on the stamp says whether this is still the version that stands there: who opens the
+    // file without waiting would be refused while it is judged.
+    file.release();
     let quiet = self.since_change(&before);
     // Without a lease the last line may still be under way, and an empty file is most likely one
     // that its writer has just truncated.
@@ -156,8 +159,8 @@ impl<F: Fs> Engine<F> {
         }
         match self.redact(target, file, leased, &view, &plan.redactions, started)? {
           Redacted::Changed => return Ok(Outcome::Changed),
-          Redacted::Done { bytes, .. } => {
-            stamp = file.stamp()?;
+          Redacted::Done { bytes, stamp: written, .. } => {
+            stamp = written;
             // What is left is judged again: it must be clean now, and its rows are those of the
             // version that stands in the file.
             let row = self.ledger.file(&target.path())?;
