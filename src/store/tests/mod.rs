@@ -93,7 +93,11 @@ pub(super) fn block(digits: &str, ordinal: u32) -> BlockRow {
     hash,
     norm_hash: hash,
     lines: vec![
-      BlockLine { hash: [1, 2, 3, 4, 5, 6, 7, 255], revision: 0x0102_0304, offset: 0x0506_0708 };
+      BlockLine {
+        hash: [1, 2, 3, 4, 5, 6, 7, 255],
+        revision: 0x0102_0304,
+        offset: 0x0506_0708
+      };
       3
     ],
     marker: None,
