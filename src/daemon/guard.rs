@@ -14,32 +14,21 @@ use super::{
   held::Held,
   look::Look,
   poll::{EVERY, Polls},
-  queue::{Kind, Queue, Waiting},
+  queue::{Kind, LAST_RETRY, Queue},
   service::seconds,
   trouble::Trouble,
 };
 use crate::{
-  engine::{
-    Consequence, Engine, EngineError, Event, EventKind, Hint, LazyOutcome, Outcome, RACY, Target,
-    UNLEASED_AFTER,
-  },
+  engine::{Consequence, Engine, EngineError, Event, EventKind, Target},
   failpoint::{Point, hit},
-  os::{Alarm, RealFs, WatchEvent, Watcher, paths::read_own, pause},
+  os::{Alarm, RealFs, WatchEvent, Watcher, paths::read_own},
 };
 
-/// First and longest pause between two tries for a lease within one turn (docs/adr/0002:
-/// 0.2 to 5 ms; the loop's timers are no finer than a millisecond, so the first tries are made here).
-const LEASE_PAUSE: Duration = Duration::from_micros(200);
-/// How soon a lease is asked for again while a verifying reader is there (it stays for 0.1 to 0.3 ms;
-/// the loop's timers are no finer).
-const READER_PAUSE: Duration = Duration::from_millis(1);
 /// How long the ledger is waited for. A lease may be held meanwhile, and openers of that file wait with
 /// us; those who write to the ledger take milliseconds.
 const LEDGER_PATIENCE: Duration = Duration::from_millis(250);
 /// A sleep shorter than this is no suspend but the time between two readings of a clock.
 const SUSPEND: Duration = Duration::from_secs(1);
-/// A file that changes under our hands so often in a row is left for the next turn.
-const MAX_CHANGED: u32 = 16;
 
 /// What the daemon holds.
 pub struct Guard {
@@ -52,7 +41,7 @@ pub struct Guard {
   /// Workspaces where events are not enough.
   pub(super) polls: Polls,
   /// Files that somebody keeps open.
-  held: Held,
+  pub(super) held: Held,
   /// What `status` says about each workspace.
   pub(super) rooms: BTreeMap<PathBuf, Room>,
   /// Workspaces a part of which is not guarded.
@@ -219,6 +208,11 @@ impl Guard {
       }
     }
     wakeups.extend(self.held.wakeup());
+    if let n @ 1.. = self.queue.n_stubborn() {
+      let files = if n == 1 { "a file".to_owned() } else { format!("{n} files") };
+      wakeups
+        .push(format!("asks for {files} that cannot be worked on every {}", seconds(LAST_RETRY)));
+    }
     let rooms: Vec<Room> = self.rooms.values().cloned().collect();
     if (&self.health.rooms, &self.health.wakeups) != (&rooms, &wakeups) {
       (self.health.rooms, self.health.wakeups) = (rooms, wakeups);
@@ -276,6 +270,7 @@ impl Guard {
     if self.trouble.is_waiting(now) {
       return Ok(false);
     }
+    self.look();
     if self.poll() {
       return Ok(true);
     }
@@ -347,91 +342,6 @@ impl Guard {
     self.report(|guard| guard.engine.tell(Event::new(kind)));
   }
 
-  fn urgent(&mut self, target: &Target, waiting: Waiting) -> Result<(), EngineError> {
-    let mut pause_for = LEASE_PAUSE;
-    let mut n_changed = 0;
-    loop {
-      let now = self.now();
-      let hint = Hint {
-        waited: now.saturating_sub(waiting.since),
-        opened_since_close: self.opened.get(target).copied().unwrap_or(false),
-        adopting: self.baseline.contains(target),
-      };
-      let outcome = self.engine.pass(target, &hint);
-      self.count_opens();
-      self.exposure.note(&mut self.engine);
-      let outcome = outcome?;
-      let now = self.now();
-      match outcome {
-        Outcome::Busy if now.saturating_sub(waiting.since) < UNLEASED_AFTER => {
-          pause(pause_for);
-          pause_for = pause_for.saturating_mul(2);
-        }
-        Outcome::Changed if n_changed < MAX_CHANGED => n_changed += 1,
-        Outcome::Busy | Outcome::Changed | Outcome::HeldOpen => {
-          if outcome == Outcome::HeldOpen {
-            self.first.remove(target);
-          }
-          self.queue.back_off(Kind::Urgent, target.clone(), waiting, now);
-          return Ok(());
-        }
-        Outcome::HoldOff(wait) => {
-          // Once the reader has come, it will be gone in a moment.
-          let due = now + if hint.opened_since_close { READER_PAUSE } else { wait };
-          self.queue.put_off(Kind::Urgent, target.clone(), waiting, due);
-          return Ok(());
-        }
-        Outcome::Done { reshape_due, recheck } | Outcome::Unchanged { reshape_due, recheck } => {
-          if recheck {
-            self.queue.dirty(target.clone(), now + RACY);
-          }
-          self.calm(target)?;
-          if reshape_due {
-            self.queue.reshape(target.clone(), now + self.engine.config().reshape_idle);
-          }
-          return Ok(());
-        }
-        Outcome::StillOpen { reshape_due } => {
-          self.calm(target)?;
-          self.held.keep(target.clone(), now);
-          if reshape_due {
-            self.queue.reshape(target.clone(), now + self.engine.config().reshape_idle);
-          }
-          return Ok(());
-        }
-        Outcome::Unsealed => {
-          self.first.remove(target);
-          return Ok(());
-        }
-        Outcome::Gone | Outcome::Unscannable => {
-          self.calm(target)?;
-          return Ok(());
-        }
-      }
-    }
-  }
-
-  fn lazy(&mut self, target: &Target, waiting: Waiting) -> Result<(), EngineError> {
-    if self.queue.is_dirty(target) {
-      let idle = self.engine.config().reshape_idle;
-      let due = self.now() + idle.max(RACY);
-      self.queue.reshape(target.clone(), due);
-      return Ok(());
-    }
-    let idle = self.engine.config().reshape_idle;
-    let outcome = self.engine.lazy(target, idle);
-    self.count_opens();
-    let outcome = outcome?;
-    let now = self.now();
-    match outcome {
-      LazyOutcome::Done => {}
-      LazyOutcome::NotIdle(rest) => self.queue.reshape(target.clone(), now + rest),
-      LazyOutcome::Busy => self.queue.back_off(Kind::Lazy, target.clone(), waiting, now),
-      LazyOutcome::Dirty => self.queue.dirty(target.clone(), now),
-    }
-    Ok(())
-  }
-
   /// Opens of our own are events, too; they are no reader that an agent's tool was waiting for.
   pub(super) fn count_opens(&mut self) {
     for opened in self.engine.take_opens() {
@@ -440,7 +350,7 @@ impl Guard {
   }
 
   /// A file was processed: what was wrong about it is over.
-  fn calm(&mut self, target: &Target) -> Result<(), EngineError> {
+  pub(super) fn calm(&mut self, target: &Target) -> Result<(), EngineError> {
     self.held.release(target);
     self.opened.remove(target);
     self.own_opens.remove(target);

@@ -17,6 +17,7 @@ pub mod queue;
 pub mod reload;
 mod service;
 mod trouble;
+mod turn;
 
 use std::{
   path::PathBuf,
@@ -122,7 +123,6 @@ async fn serve(engine: Engine<RealFs>, options: Options<'_>) -> Result<(), Daemo
       break;
     }
     drain(&mut guard, &mut events);
-    guard.look();
     while let Ok(said) = asked.try_recv() {
       gate
         .hear(&mut guard, said)
