@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 
 use std::{
-  collections::{BTreeMap, BTreeSet, HashMap, HashSet},
+  collections::{BTreeMap, BTreeSet, HashSet},
   path::{Path, PathBuf},
   time::Duration,
 };
@@ -12,14 +12,14 @@ use super::{
   exposure::Exposure,
   health::{ADOPTED, Health, KEY, Phase, Room},
   held::Held,
-  look::Look,
   poll::{EVERY, Polls},
-  queue::{Kind, LAST_RETRY, Queue},
+  queue::{LAST_RETRY, Queue},
+  readers::Readers,
   service::seconds,
   trouble::Trouble,
 };
 use crate::{
-  engine::{Consequence, Engine, EngineError, Event, EventKind, Target},
+  engine::{Engine, EngineError, Event, EventKind, Target},
   failpoint::{Point, hit},
   os::{Alarm, RealFs, WatchEvent, Watcher, paths::read_own},
 };
@@ -46,10 +46,8 @@ pub struct Guard {
   pub(super) rooms: BTreeMap<PathBuf, Room>,
   /// Workspaces a part of which is not guarded.
   pub(super) troubled: HashSet<PathBuf>,
-  /// Whether somebody else opened a file after its last close by a writer.
-  pub(super) opened: HashMap<Target, bool>,
-  /// Opens of our own whose events are still to come.
-  pub(super) own_opens: HashMap<Target, u32>,
+  /// Who opened what after its last close by a writer.
+  pub(super) readers: Readers,
   /// Workspaces whose first scan is under way.
   pub(super) adopting: HashSet<PathBuf>,
   /// Files of that first scan; one that appears meanwhile is no baseline.
@@ -118,8 +116,7 @@ impl Guard {
       held: Held::default(),
       rooms: BTreeMap::new(),
       troubled: HashSet::new(),
-      opened: HashMap::new(),
-      own_opens: HashMap::new(),
+      readers: Readers::default(),
       adopting: HashSet::new(),
       baseline: HashSet::new(),
       first: HashSet::new(),
@@ -210,8 +207,8 @@ impl Guard {
     wakeups.extend(self.held.wakeup());
     if let n @ 1.. = self.queue.n_stubborn() {
       let files = if n == 1 { "a file".to_owned() } else { format!("{n} files") };
-      wakeups
-        .push(format!("asks for {files} that cannot be worked on every {}", seconds(LAST_RETRY)));
+      let every = seconds(LAST_RETRY);
+      wakeups.push(format!("asks for {files} that cannot be worked on every {every}"));
     }
     let rooms: Vec<Room> = self.rooms.values().cloned().collect();
     if (&self.health.rooms, &self.health.wakeups) != (&rooms, &wakeups) {
@@ -243,7 +240,7 @@ impl Guard {
       WatchEvent::Dirty(path) => self.mark(path),
       WatchEvent::Closed(path) => {
         if let Some(target) = self.target(path) {
-          self.opened.insert(target, false);
+          self.readers.closed(target);
         }
         self.mark(path);
       }
@@ -262,58 +259,6 @@ impl Guard {
       }
       WatchEvent::Error(text) => self.report(|guard| guard.engine.degrade("watch", text)),
     }
-  }
-
-  /// Does one piece of work that is due; `false` when there is none.
-  pub fn work(&mut self) -> Result<bool, DaemonError> {
-    let now = self.now();
-    if self.trouble.is_waiting(now) {
-      return Ok(false);
-    }
-    self.look();
-    if self.poll() {
-      return Ok(true);
-    }
-    for target in self.held.take(now) {
-      self.queue.dirty(target, now);
-    }
-    let Some((kind, target, waiting)) = self.queue.take(now) else {
-      self.end_trouble();
-      return self.keep_one();
-    };
-    let result = match kind {
-      Kind::Urgent => self.urgent(&target, waiting),
-      Kind::Lazy => self.lazy(&target, waiting),
-    };
-    match result {
-      Ok(()) => {
-        self.trouble.unblock(&target);
-        self.end_trouble();
-      }
-      Err(error) if error.consequence() == Consequence::Stop => return Err(error.into()),
-      // The files of a workspace that is gone are looked for when it is back.
-      Err(EngineError::Root(_)) => {
-        self.engine.forget_root(&target.root);
-        self.trouble.unblock(&target);
-        self.first.remove(&target);
-        self.report(|guard| guard.look_at(&target.root, Look::Again));
-      }
-      Err(EngineError::Store(error)) if error.is_outage() => {
-        self.trouble.block(&target);
-        self.trouble_with(&error);
-        let now = self.now();
-        self.queue.back_off(kind, target, waiting, now);
-      }
-      Err(error) => {
-        let key = target.key();
-        let text = error.to_string();
-        self.report(|guard| guard.engine.degrade(&key, &text));
-        self.first.remove(&target);
-        let now = self.now();
-        self.queue.back_off(kind, target, waiting, now);
-      }
-    }
-    Ok(true)
   }
 
   /// How long until something is due.
@@ -342,24 +287,6 @@ impl Guard {
     self.report(|guard| guard.engine.tell(Event::new(kind)));
   }
 
-  /// Opens of our own are events, too; they are no reader that an agent's tool was waiting for.
-  pub(super) fn count_opens(&mut self) {
-    for opened in self.engine.take_opens() {
-      *self.own_opens.entry(opened).or_default() += 1;
-    }
-  }
-
-  /// A file was processed: what was wrong about it is over.
-  pub(super) fn calm(&mut self, target: &Target) -> Result<(), EngineError> {
-    self.held.release(target);
-    self.opened.remove(target);
-    self.own_opens.remove(target);
-    self.baseline.remove(target);
-    self.first.remove(target);
-    let key = target.key();
-    self.engine.recovered(&key)
-  }
-
   fn mark(&mut self, path: &Path) {
     let now = self.now();
     if let Some(target) = self.target(path) {
@@ -370,18 +297,11 @@ impl Guard {
     }
   }
 
-  /// Somebody opened a file. Our own opens are told apart by counting; where two opens were merged
-  /// into one event the hold-off simply lasts its full time.
+  /// Somebody opened a file.
   fn note_open(&mut self, path: &Path) {
     let Some(target) = self.target(path) else { return };
-    if let Some(n) = self.own_opens.get_mut(&target).filter(|n| **n > 0) {
-      *n -= 1;
-      return;
-    }
-    if self.opened.get(&target) == Some(&false) {
-      self.opened.insert(target.clone(), true);
-    }
-    if self.queue.is_dirty(&target) {
+    self.readers.opened(&target);
+    if self.readers.was_read(&target) && self.queue.is_dirty(&target) {
       let now = self.now();
       self.queue.dirty(target, now);
     }

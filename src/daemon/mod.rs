@@ -14,10 +14,11 @@ mod keep;
 mod look;
 pub mod poll;
 pub mod queue;
+mod readers;
 pub mod reload;
 mod service;
 mod trouble;
-mod turn;
+mod work;
 
 use std::{
   path::PathBuf,

@@ -135,6 +135,22 @@ impl Queue {
     None
   }
 
+  /// Takes further dirty files that are due, at most `n`, as long as they are `like` what was wanted.
+  pub fn take_more(
+    &mut self,
+    now: Duration,
+    n: usize,
+    like: impl Fn(&Target) -> bool,
+  ) -> Vec<(Target, Waiting)> {
+    let lane = &mut self.urgent;
+    let mut taken = Vec::new();
+    while taken.len() < n && lane.order.first().is_some_and(|(_, target)| like(target)) {
+      let Some(one) = lane.take(now) else { break };
+      taken.push(one);
+    }
+    taken
+  }
+
   /// How long until the next file is due; `None` when nothing is pending.
   pub fn next_due(&self, now: Duration) -> Option<Duration> {
     let first = |lane: &Lane| lane.order.first().map(|(due, _)| *due);
@@ -209,6 +225,22 @@ mod tests {
     assert_eq!((first, waiting.since, waiting.tries), (b, ms(2), 1));
     queue.hurry(target("new"), ms(9));
     assert_eq!(queue.take(ms(9)).unwrap().1, target("new"));
+  }
+
+  #[test]
+  fn what_is_taken_together_is_due_and_alike() {
+    let mut queue = Queue::default();
+    for (name, due) in [("a", 1), ("b", 2), ("c", 3), ("x", 4), ("d", 5)] {
+      queue.dirty(target(name), ms(due));
+    }
+    let mut take = |now, n| -> Vec<Target> {
+      let more = queue.take_more(ms(now), n, |one| *one != target("x"));
+      more.into_iter().map(|(target, _)| target).collect()
+    };
+    assert_eq!(take(9, 1), [target("a")]);
+    assert_eq!(take(2, 9), [target("b")]);
+    assert_eq!(take(9, 9), [target("c")], "not over another one");
+    assert_eq!(take(9, 9), []);
   }
 
   #[test]

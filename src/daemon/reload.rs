@@ -87,8 +87,7 @@ impl Guard {
     self.queue.retain(|target| target.root != root);
     self.first.retain(|target| target.root != root);
     self.baseline.retain(|target| target.root != root);
-    self.opened.retain(|target, _| target.root != root);
-    self.own_opens.retain(|target, _| target.root != root);
+    self.readers.forget_root(root);
     // What was wrong with it is nobody's concern any more.
     let of_root =
       [format!("{DEGRADED}workspace:{}", shown(root)), format!("{DEGRADED}file:{}/", shown(root))];

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use super::{Engine, EngineError, Event, EventKind, Target, judge::Origin, view::View};
+use super::{Engine, EngineError, Event, EventKind, Target, judge::Origin, pass::Due, view::View};
 use crate::{
   failpoint::{Point, hit},
   memory::ContentHash,
@@ -81,6 +81,8 @@ impl<F: Fs> Engine<F> {
       return Ok(LazyOutcome::Dirty);
     }
     let bytes = file.read_all()?;
+    // Nobody is kept waiting while the journal is written; the reshape compares before it writes.
+    file.release();
     let view = self.view(target, row.as_ref(), bytes, Origin::unknown(), None)?;
     if row.as_ref().and_then(|row| row.hash) != Some(view.hash)
       || view.judgements.iter().any(Option::is_some)
@@ -118,13 +120,13 @@ impl<F: Fs> Engine<F> {
     self.follow(target, view.hash, ContentHash::of(&new))?;
     hit(Point::LazyAfterFollow);
     let stamp = file.stamp()?;
+    file.release();
     // The rows of the new version: the same blocks at other lines.
     let renewed = View::renewed(new, &rows, &view.facts);
     let rows = renewed.rows(at, || self.new_id())?;
     // A torn region is whole only after one step, and compact after another.
     let more = self.reshape_of(target, &renewed, &rows).0.is_some();
-    let pending = if more { Pending::RESHAPE } else { Pending::NONE };
-    let pending = if stamp.is_settled(at) { pending } else { pending | Pending::RETRY };
+    let pending = Due { reshape: more, recheck: !stamp.is_settled(at) }.pending();
     let event = Event::new(EventKind::Reshaped).path(&path);
     self.ledger.record(&ScanRecord {
       path: &path,
@@ -142,8 +144,6 @@ impl<F: Fs> Engine<F> {
       at,
     })?;
     hit(Point::LazyAfterRecord);
-    file.release();
-    hit(Point::LazyAfterRelease);
     file.sync()?;
     hit(Point::LazyAfterSync);
     self.ledger.finish(op)?;

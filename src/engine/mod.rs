@@ -7,13 +7,16 @@
 //! what a crash interrupted.
 #![forbid(unsafe_code)]
 
+pub mod adopt;
 pub mod error;
 pub mod event;
 pub mod facts;
+mod forms;
 pub mod judge;
 pub mod lazy;
 pub mod pass;
 pub mod passed;
+mod reader;
 pub mod recover;
 pub mod redact;
 pub mod restore;
@@ -32,6 +35,8 @@ use std::{
   sync::Arc,
   time::Duration,
 };
+
+use forms::Forms;
 
 pub use error::{Consequence, EngineError};
 pub use event::{Event, EventKind};
@@ -141,6 +146,8 @@ pub struct Engine<F: Fs> {
   roots: HashMap<PathBuf, (F::Root, Rung)>,
   /// Files that were opened and could not be leased yet: opening again would wake ourselves.
   hot: HashMap<Target, F::File>,
+  /// What stands in files in place of what was taken out.
+  forms: RefCell<Forms>,
   /// Ids that nothing in the ledger had when they were drawn.
   spare_ids: RefCell<Vec<BlockId>>,
   /// A version that was recorded and not kept yet.
@@ -172,6 +179,7 @@ impl<F: Fs> Engine<F> {
       config,
       roots: HashMap::new(),
       hot: HashMap::new(),
+      forms: RefCell::default(),
       spare_ids: RefCell::default(),
       noted: None,
       opens: Vec::new(),

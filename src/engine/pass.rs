@@ -1,12 +1,13 @@
 //! The urgent pass: a dirty file is read under a lease, judged, and what is poison leaves at once.
 #![forbid(unsafe_code)]
 
-use std::time::Duration;
+use std::{path::Path, time::Duration};
 
 use super::{
   Engine, EngineError, Event, EventKind, HOLD_OFF, MAX_TAIL_WAIT, TAIL_COMPLETE_AFTER, TAIL_GRACE,
   Target, UNLEASED_AFTER,
   judge::Origin,
+  reader::came_and_went,
   redact::Redacted,
   view::{Marking, View},
 };
@@ -16,7 +17,7 @@ use crate::{
   memory::{ContentHash, MarkerMode},
   os::{Fs, FsError, MemoryFile, OpenError, Refusal, Stamp, Touch},
   provenance::Standing,
-  store::{FileRow, FileStatus, Pending, ScanRecord, Writer},
+  store::{BlockRow, FileRow, FileStatus, Pending, ScanRecord, Writer},
 };
 
 /// What the caller saw of a file from outside.
@@ -110,9 +111,19 @@ impl<F: Fs> Engine<F> {
       self.hot.insert(target.clone(), file);
       return Ok(Outcome::Busy);
     }
-    let outcome = self.process(target, row.as_ref(), &mut file, leased, hint);
+    let mut sight = Sight::default();
+    let mut outcome = self.process(target, row.as_ref(), &mut file, leased, hint, &mut sight);
     file.release();
     hit(Point::PassAfterRelease);
+    if matches!(outcome, Ok(Outcome::HoldOff(HOLD_OFF)))
+      && came_and_went(&mut file, &*self.clock, leased, sight.awaited)
+    {
+      // One who wrote was no reader, and has a reader of its own still to come.
+      let opened_since_close = hint.opened_since_close || Some(file.stamp()?) == sight.stamp;
+      let hint = Hint { opened_since_close, ..*hint };
+      outcome = self.process(target, row.as_ref(), &mut file, true, &hint, &mut sight);
+      file.release();
+    }
     let mut outcome = outcome?;
     self.keep_noted(Writer::Other)?;
     if let (true, Outcome::Done { reshape_due, .. }) = (held_open, outcome) {
@@ -140,6 +151,7 @@ impl<F: Fs> Engine<F> {
     file: &mut F::File,
     leased: bool,
     hint: &Hint,
+    sight: &mut Sight,
   ) -> Result<Outcome, EngineError> {
     let started = self.clock.monotonic();
     let before = file.stamp()?;
@@ -152,6 +164,10 @@ impl<F: Fs> Engine<F> {
     if !leased && file.stamp()? != before {
       return Ok(Outcome::Busy);
     }
+    // From here on the stamp says whether this is still the version that stands there: who opens the
+    // file without waiting would be refused while it is judged.
+    *sight = Sight { stamp: Some(before), awaited: file.is_awaited() };
+    file.release();
     let quiet = self.since_change(&before, hint.waited);
     // Without a lease the last line may still be under way, and an empty file is most likely one
     // that its writer has just truncated.
@@ -193,9 +209,9 @@ impl<F: Fs> Engine<F> {
         }
         match self.redact(target, file, leased, &view, &plan.redactions, started)? {
           Redacted::Changed => return Ok(Outcome::Changed),
-          Redacted::Done { bytes, .. } => {
+          Redacted::Done { bytes, stamp: written, .. } => {
             self.exposures.push(self.since_change(&before, hint.waited));
-            stamp = file.stamp()?;
+            stamp = written;
             // What is left is judged again: it must be clean now, and its rows are those of the
             // version that stands in the file.
             let row = self.ledger.file(&target.path())?;
@@ -252,27 +268,8 @@ impl<F: Fs> Engine<F> {
     };
     let settled = leased || !writable || self.since_change(&stamp, waited) >= TAIL_COMPLETE_AFTER;
     let took_ms = (self.clock.monotonic().saturating_sub(started)).as_secs_f64() * 1e3;
-    let mut events = Vec::new();
     let path = target.path();
-    for (index, judgement) in view.judgements.iter().enumerate() {
-      let (Some(judgement), Some(row)) = (judgement, rows.get(index)) else { continue };
-      let decision = &judgement.decision;
-      let kind = match decision.verdict {
-        Verdict::Pass if adopting => continue,
-        Verdict::Pass => EventKind::Kept,
-        _ => EventKind::Flagged,
-      };
-      let event = Event::new(kind)
-        .path(&path)
-        .block(&row.id)
-        .origin(&view.origin.source, view.origin.trust)
-        .decided(Layer::Rules, &decision.codes, decision.score, "keep");
-      events.push(event);
-    }
-    if adopting {
-      let text = format!("{} blocks adopted as they are", rows.len());
-      events.push(Event::new(EventKind::Adopted).path(&path).detail(text));
-    }
+    let mut events = told(&path, view, &rows, adopting);
     let note = match file.access() {
       Touch::Full => None,
       Touch::ReadOnly(reason) => Some(format!("scanned, not written: {reason}")),
@@ -283,9 +280,7 @@ impl<F: Fs> Engine<F> {
         events.push(Event::new(EventKind::Unguarded).path(&path).detail(note.clone()));
       }
     }
-    let recheck = !stamp.is_settled(at);
-    let pending = if reshape.is_some() { Pending::RESHAPE } else { Pending::NONE };
-    let pending = if recheck { pending | Pending::RETRY } else { pending };
+    let due = Due { reshape: reshape.is_some(), recheck: !stamp.is_settled(at) };
     let event_rows: Vec<_> = events.iter().map(Event::row).collect();
     hit(Point::PassBeforeRecord);
     self.ledger.record(&ScanRecord {
@@ -297,7 +292,7 @@ impl<F: Fs> Engine<F> {
       note: note.as_deref(),
       blocks: &rows,
       adopted: true,
-      pending,
+      pending: due.pending(),
       marker_mode: marking.mode.as_str(),
       unmarked: marking.why.as_deref(),
       events: &event_rows,
@@ -314,7 +309,7 @@ impl<F: Fs> Engine<F> {
       return Ok(Outcome::HeldOpen);
     }
     self.note_version(target, view, adopting);
-    Ok(Outcome::Done { reshape_due: reshape.is_some(), recheck })
+    Ok(due.done())
   }
 
   /// An agent's own tool writes its record, then the file, then reads it back and compares. Poison
@@ -360,12 +355,11 @@ impl<F: Fs> Engine<F> {
     stamp: &Stamp,
   ) -> Result<Outcome, EngineError> {
     let at = self.now();
-    let recheck = !stamp.is_settled(at);
-    let reshape = row.pending.without(Pending::RETRY);
-    let pending = if recheck { reshape | Pending::RETRY } else { reshape };
-    self.ledger.set_stamp(&target.path(), Some(super::stamp_row(stamp)), row.hash, at)?;
-    self.ledger.set_pending(&target.path(), pending)?;
-    Ok(Outcome::Done { reshape_due: pending.contains(Pending::RESHAPE), recheck })
+    let due =
+      Due { reshape: row.pending.contains(Pending::RESHAPE), recheck: !stamp.is_settled(at) };
+    let stamp = super::stamp_row(stamp);
+    self.ledger.set_seen(&target.path(), stamp, row.hash, due.pending(), at)?;
+    Ok(due.done())
   }
 
   fn vanished(&mut self, target: &Target, row: Option<&FileRow>) -> Result<Outcome, EngineError> {
@@ -441,6 +435,60 @@ impl<F: Fs> Engine<F> {
     let since = now_ns.saturating_sub(stamp.changed_ns(now_ns));
     u64::try_from(since).map_or(waited, Duration::from_nanos)
   }
+}
+
+/// What is still to be done about a version that was recorded.
+#[derive(Clone, Copy)]
+pub(super) struct Due {
+  /// Markers or placeholders are to be renewed.
+  pub reshape: bool,
+  /// Its stamp is too young to be trusted.
+  pub recheck: bool,
+}
+
+impl Due {
+  pub(super) fn pending(self) -> Pending {
+    let reshape = if self.reshape { Pending::RESHAPE } else { Pending::NONE };
+    if self.recheck { reshape | Pending::RETRY } else { reshape }
+  }
+
+  pub(super) const fn done(self) -> Outcome {
+    Outcome::Done { reshape_due: self.reshape, recheck: self.recheck }
+  }
+}
+
+/// What there is to tell about the blocks of a version that stay.
+pub(super) fn told(path: &Path, view: &View, rows: &[BlockRow], adopting: bool) -> Vec<Event> {
+  let mut events = Vec::new();
+  for (judgement, row) in view.judgements.iter().zip(rows) {
+    let Some(judgement) = judgement else { continue };
+    let decision = &judgement.decision;
+    let kind = match decision.verdict {
+      Verdict::Pass if adopting => continue,
+      Verdict::Pass => EventKind::Kept,
+      _ => EventKind::Flagged,
+    };
+    let event = Event::new(kind)
+      .path(path)
+      .block(&row.id)
+      .origin(&view.origin.source, view.origin.trust)
+      .decided(Layer::Rules, &decision.codes, decision.score, "keep");
+    events.push(event);
+  }
+  if adopting {
+    let text = format!("{} blocks adopted as they are", rows.len());
+    events.push(Event::new(EventKind::Adopted).path(path).detail(text));
+  }
+  events
+}
+
+/// What was to be seen of a file at the moment in which it was read.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Sight {
+  /// Its stamp; `None` when it was not read.
+  stamp: Option<Stamp>,
+  /// Whether somebody waited for the lease.
+  awaited: bool,
 }
 
 /// How a version was read.

@@ -134,7 +134,7 @@ impl<F: Fs> Engine<F> {
     let mut redacted = HashMap::new();
     for id in ids_in(&bytes).into_iter().filter(|id| placeholders.contains_key(id)) {
       // Without its form only the placeholder's own line is recognised, which is enough to go on.
-      if let Ok(form) = self.ledger.redacted_form(&id) {
+      if let Some(form) = self.forms.borrow_mut().of(&self.ledger, &id) {
         redacted.insert(id, form);
       }
     }

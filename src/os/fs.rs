@@ -336,6 +336,15 @@ pub trait Fs {
     let refusal = Refusal::Io(io::ErrorKind::Unsupported.into());
     Err(OpenError { path: root.path().join(rel), refusal })
   }
+  /// Content and stamp of a file that may be read and written and that nobody else has open; `None`
+  /// where that is not so, for whatever reason. For a first look at many files.
+  fn glance(&self, root: &Self::Root, rel: &Path, rules: &TargetRules) -> Option<(Vec<u8>, Stamp)> {
+    let mut file = self.open(root, rel, rules).ok().filter(|file| file.access() == Touch::Full)?;
+    let leased = file.try_lease().ok()?;
+    let found = leased.then(|| Some((file.stamp().ok()?, file.read_all().ok()?)));
+    file.release();
+    found.flatten().map(|(stamp, bytes)| (bytes, stamp))
+  }
   /// How the files below a root can be edited.
   fn rung(&self, root: &Self::Root) -> Rung;
   /// At most `limit` names in the directory `rel` (empty for the root itself).
@@ -357,6 +366,10 @@ pub trait MemoryFile {
   /// How long the lease has been held; `None` without one. Nothing may be written from
   /// [`crate::os::lease::LIMIT`] on.
   fn leased_for(&self) -> Option<Duration>;
+  /// Whether somebody waits for the lease that is held; `false` where that cannot be told.
+  fn is_awaited(&self) -> bool {
+    false
+  }
   /// Gives the lease back; nothing happens without one.
   fn release(&mut self);
   /// The whole content, bounded by the rules' size cap.

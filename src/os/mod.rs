@@ -10,6 +10,7 @@
 
 pub mod alarm;
 pub mod clock;
+mod create;
 pub mod fs;
 #[cfg(target_os = "linux")]
 pub mod gate;
@@ -21,6 +22,7 @@ pub mod paths;
 pub mod probe;
 pub mod random;
 pub mod real;
+pub mod real_file;
 pub mod redact;
 pub mod reshape;
 mod resolve;
@@ -39,6 +41,7 @@ pub use fs::{
 pub use lock::{DaemonLock, LockError, WriteLock};
 pub use paths::{Env, Home};
 pub use probe::{Probe, Rung};
-pub use real::{RealFile, RealFs, Root};
+pub use real::{RealFs, Root};
+pub use real_file::RealFile;
 pub use watch::{Limit, WatchError, WatchEvent, Watcher};
 pub use workspace::{Problem, Walk, Workspace};

@@ -9,13 +9,11 @@ use std::{
   cell::OnceCell,
   ffi::OsStr,
   fs::File,
-  io,
   os::{
     fd::{AsFd as _, OwnedFd},
-    unix::{ffi::OsStrExt as _, fs::FileExt as _},
+    unix::ffi::OsStrExt as _,
   },
   path::{Path, PathBuf},
-  time::Duration,
 };
 
 use rustix::{
@@ -24,13 +22,12 @@ use rustix::{
 };
 
 use super::{
-  clock::{Clock as _, SystemClock},
   fs::{
     Entry, Fs, FsError, Kind, Listing, MemoryFile, OpenError, Reason, Refusal, RootDir, Stamp,
     TargetRules, Touch,
   },
-  lease::{self, Grant},
   probe::{Probe, Rung, probe},
+  real_file::RealFile,
   resolve::{self, Facts, Resolver, Target},
   user,
 };
@@ -38,7 +35,7 @@ use super::{
 /// The kernel's file system.
 #[derive(Clone, Copy, Debug)]
 pub struct RealFs {
-  resolver: Resolver,
+  pub(super) resolver: Resolver,
   /// The highest rung that is used, whatever a file system offers.
   ceiling: Rung,
 }
@@ -47,23 +44,10 @@ pub struct RealFs {
 #[derive(Debug)]
 pub struct Root {
   path: PathBuf,
-  handle: OwnedFd,
+  pub(super) handle: OwnedFd,
   stamp: Stamp,
   /// Found out when it is first asked for.
   probe: OnceCell<Probe>,
-}
-
-/// One open memory file. Dropping it gives a held lease back.
-#[derive(Debug)]
-pub struct RealFile {
-  file: File,
-  path: PathBuf,
-  access: Touch,
-  /// Whether leases count where it lies.
-  leases: bool,
-  max_bytes: u64,
-  /// Monotonic time just before the lease was granted.
-  leased_at: Option<Duration>,
 }
 
 impl Default for RealFs {
@@ -131,6 +115,32 @@ impl Fs for RealFs {
 
   fn create(&self, root: &Root, rel: &Path) -> Result<(), OpenError> {
     self.make(root, rel).map_err(|refusal| OpenError { path: root.path.join(rel), refusal })
+  }
+
+  /// Opens it for reading only: closing it is no event then, and ten thousand of them need not be
+  /// looked at twice.
+  fn glance(&self, root: &Root, rel: &Path, rules: &TargetRules) -> Option<(Vec<u8>, Stamp)> {
+    let target = self.resolver.find(root.handle.as_fd(), rel).ok()?;
+    let found = target.facts().ok()?;
+    if judge(&found, rules).ok()? != Touch::Full || !target.is_writable() {
+      return None;
+    }
+    let handle = target.open(OFlags::RDONLY | OFlags::NONBLOCK).ok()?;
+    let mut file = RealFile {
+      file: File::from(handle),
+      path: root.path.join(rel),
+      access: Touch::ReadOnly(Reason::NotWritable),
+      leases: !self.probe(root).needs_polling,
+      max_bytes: rules.max_bytes,
+      leased_at: None,
+    };
+    if !file.try_lease().ok()? {
+      return None;
+    }
+    let stamp = file.stamp().ok()?;
+    let bytes = file.read_all().ok()?;
+    file.release();
+    stamp.same_file(&found.stamp).then_some((bytes, stamp))
   }
 
   fn list(&self, root: &Root, rel: &Path, limit: usize) -> Result<Listing, FsError> {
@@ -238,41 +248,9 @@ impl RealFs {
   }
 }
 
-impl RealFs {
-  /// The directory is found as any file is; below it stands one plain name, so no link can be followed
-  /// and nothing that is there can be opened.
-  fn make(self, root: &Root, rel: &Path) -> Result<(), Refusal> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let (parent, Some(name)) = (rel.parent(), rel.file_name()) else {
-      return Err(Refusal::Escapes);
-    };
-    let directory = match parent.filter(|parent| !parent.as_os_str().is_empty()) {
-      Some(parent) => {
-        let target = self.resolver.find(root.handle.as_fd(), parent)?;
-        match target.facts()?.kind {
-          Kind::Directory => target.open(flags).map_err(resolve::refusal)?,
-          Kind::Symlink => return Err(Refusal::Symlink),
-          kind => return Err(Refusal::NotRegular(kind)),
-        }
-      }
-      None => {
-        rustix::fs::openat(&root.handle, ".", flags, Mode::empty()).map_err(resolve::refusal)?
-      }
-    };
-    let found = resolve::facts(&rustix::fs::fstat(&directory).map_err(resolve::refusal)?);
-    if found.uid != user::effective_uid() {
-      return Err(Refusal::ForeignDirectory(found.uid));
-    }
-    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let mode = Mode::RUSR | Mode::WUSR;
-    rustix::fs::openat(&directory, name, flags, mode).map_err(resolve::refusal)?;
-    rustix::fs::fsync(&directory).map_err(resolve::refusal)
-  }
-}
-
 /// Whether a thing with these facts may be opened, and for what. That it lies on the mount of the root
 /// was seen on the way to it; its device says nothing, for on an overlay it is that of a layer.
-fn judge(facts: &Facts, rules: &TargetRules) -> Result<Touch, Refusal> {
+pub(super) fn judge(facts: &Facts, rules: &TargetRules) -> Result<Touch, Refusal> {
   match facts.kind {
     Kind::File => {}
     Kind::Symlink => return Err(Refusal::Symlink),
@@ -291,7 +269,7 @@ fn judge(facts: &Facts, rules: &TargetRules) -> Result<Touch, Refusal> {
 }
 
 /// The lesser of two permissions.
-fn lower(one: Touch, other: Touch) -> Touch {
+pub(super) fn lower(one: Touch, other: Touch) -> Touch {
   if one == Touch::Full { other } else { one }
 }
 
@@ -312,211 +290,6 @@ fn open_inode(target: &Target, wanted: Touch) -> Result<(OwnedFd, Touch), Refusa
   }
   let handle = target.open(OFlags::RDONLY | OFlags::NONBLOCK).map_err(resolve::refusal)?;
   Ok((handle, access))
-}
-
-impl RealFile {
-  /// Whether the held lease is whole: nobody waits for it and it was not broken by force.
-  pub fn is_undisturbed(&self) -> bool {
-    self.leased_at.is_some() && lease::undisturbed(self.file.as_fd()).unwrap_or(false)
-  }
-
-  fn failed(&self, op: &'static str, source: io::Error) -> FsError {
-    FsError::io(op, &self.path, source)
-  }
-
-  fn writable(&self) -> Result<(), FsError> {
-    match self.access {
-      Touch::Full => Ok(()),
-      Touch::ReadOnly(reason) => Err(FsError::ReadOnly { path: self.path.clone(), reason }),
-    }
-  }
-
-  fn facts(&self) -> Result<Facts, FsError> {
-    rustix::fs::fstat(&self.file)
-      .map(|stat| resolve::facts(&stat))
-      .map_err(|errno| self.failed("stat", errno.into()))
-  }
-
-  /// Fills as much of `buffer` as there is.
-  fn fill(&self, offset: u64, buffer: &mut [u8]) -> Result<usize, FsError> {
-    if let Some(done) = self.fill_leased(offset, buffer)? {
-      return Ok(done);
-    }
-    let mut done = 0;
-    while let Some(rest) = buffer.get_mut(done..).filter(|rest| !rest.is_empty()) {
-      match self.file.read_at(rest, offset.saturating_add(done as u64)) {
-        Ok(0) => break,
-        Ok(count) => done += count,
-        Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-        Err(error) => return Err(self.failed("read", error)),
-      }
-    }
-    Ok(done)
-  }
-}
-
-impl RealFile {
-  /// The same without a permission event, whose handler would wait for our lease; `None` where there
-  /// is no lease, or the file cannot be mapped.
-  fn fill_leased(&self, offset: u64, buffer: &mut [u8]) -> Result<Option<usize>, FsError> {
-    if self.leased_at.is_none() {
-      return Ok(None);
-    }
-    let size = self.facts()?.stamp.size;
-    let there = usize::try_from(size.saturating_sub(offset)).unwrap_or(usize::MAX);
-    let count = there.min(buffer.len());
-    let Some(part) = buffer.get_mut(..count) else { return Ok(None) };
-    let read = lease::read(self.file.as_fd(), offset, part);
-    // A file that got another length meanwhile is read in the ordinary way: the lease was broken.
-    Ok((read.is_ok() && self.facts()?.stamp.size == size).then_some(count))
-  }
-}
-
-impl MemoryFile for RealFile {
-  fn path(&self) -> &Path {
-    &self.path
-  }
-
-  fn access(&self) -> Touch {
-    self.access
-  }
-
-  fn recheck(&mut self, rules: &TargetRules) -> Result<Touch, OpenError> {
-    let refused = |refusal| OpenError { path: self.path.clone(), refusal };
-    let stat = rustix::fs::fstat(&self.file).map_err(|errno| refused(resolve::refusal(errno)))?;
-    let facts = resolve::facts(&stat);
-    let now = judge(&facts, rules).map_err(refused)?;
-    self.access = lower(self.access, now);
-    self.max_bytes = rules.max_bytes;
-    Ok(self.access)
-  }
-
-  fn try_lease(&mut self) -> Result<bool, FsError> {
-    if self.leased_at.is_some() {
-      return Ok(true);
-    }
-    if !self.leases {
-      let source = io::ErrorKind::Unsupported.into();
-      return Err(FsError::LeaseUnsupported { path: self.path.clone(), source });
-    }
-    let before = SystemClock.monotonic();
-    match lease::acquire(self.file.as_fd()).map_err(|error| self.failed("lease", error))? {
-      Grant::Granted => {
-        self.leased_at = Some(before);
-        Ok(true)
-      }
-      Grant::Busy => Ok(false),
-      Grant::Unsupported(source) => {
-        Err(FsError::LeaseUnsupported { path: self.path.clone(), source })
-      }
-    }
-  }
-
-  fn leased_for(&self) -> Option<Duration> {
-    self.leased_at.map(|since| SystemClock.monotonic().saturating_sub(since))
-  }
-
-  fn release(&mut self) {
-    if self.leased_at.take().is_some() {
-      lease::release(self.file.as_fd());
-    }
-  }
-
-  fn read_all(&self) -> Result<Vec<u8>, FsError> {
-    let size = self.facts()?.stamp.size;
-    let too_large =
-      |size| FsError::TooLarge { path: self.path.clone(), size, limit: self.max_bytes };
-    if size > self.max_bytes {
-      return Err(too_large(size));
-    }
-    let mut bytes = vec![0; size as usize];
-    let mut length = self.fill(0, &mut bytes)?;
-    // A writer without regard for us may be appending: read on, never past the cap.
-    let mut more = [0; 8192];
-    while length == bytes.len() {
-      let count = self.fill(length as u64, &mut more)?;
-      bytes.extend_from_slice(more.get(..count).unwrap_or_default());
-      length += count;
-      if length as u64 > self.max_bytes {
-        return Err(too_large(length as u64));
-      }
-      if count == 0 {
-        break;
-      }
-    }
-    bytes.truncate(length);
-    Ok(bytes)
-  }
-
-  fn pread(&self, offset: u64, len: usize) -> Result<Vec<u8>, FsError> {
-    // Nothing longer than the cap stands in the file, so nothing longer is set aside for it.
-    let mut bytes = vec![0; len.min(usize::try_from(self.max_bytes).unwrap_or(usize::MAX))];
-    let count = self.fill(offset, &mut bytes)?;
-    bytes.truncate(count);
-    Ok(bytes)
-  }
-
-  fn pwrite(&self, offset: u64, bytes: &[u8]) -> Result<(), FsError> {
-    self.writable()?;
-    self.file.write_all_at(bytes, offset).map_err(|error| self.failed("write", error))
-  }
-
-  fn truncate(&self, len: u64) -> Result<(), FsError> {
-    self.writable()?;
-    if len > self.facts()?.stamp.size {
-      // A longer file would be filled with NUL; that tore files when we were killed.
-      return Err(self.failed("truncate", io::ErrorKind::InvalidInput.into()));
-    }
-    self.file.set_len(len).map_err(|error| self.failed("truncate", error))
-  }
-
-  fn append(&self, bytes: &[u8]) -> Result<(), FsError> {
-    self.writable()?;
-    let written = loop {
-      match append(&self.file, bytes) {
-        Err(Errno::INTR) => {}
-        answer => break answer.map_err(|errno| self.failed("append to", errno.into()))?,
-      }
-    };
-    if written == bytes.len() {
-      Ok(())
-    } else {
-      Err(FsError::ShortAppend { path: self.path.clone(), written, wanted: bytes.len() })
-    }
-  }
-
-  fn sync(&self) -> Result<(), FsError> {
-    self.file.sync_data().map_err(|error| self.failed("sync", error))
-  }
-
-  fn stamp(&self) -> Result<Stamp, FsError> {
-    Ok(self.facts()?.stamp)
-  }
-}
-
-impl Drop for RealFile {
-  fn drop(&mut self) {
-    // Closing would do, but for a child process that is between fork and exec just now and still
-    // holds the descriptor.
-    self.release();
-  }
-}
-
-/// One write at the end of the file, wherever that is at that moment.
-#[cfg(target_os = "linux")]
-fn append(file: &File, bytes: &[u8]) -> rustix::io::Result<usize> {
-  let parts = [io::IoSlice::new(bytes)];
-  rustix::io::pwritev2(file, &parts, 0, rustix::io::ReadWriteFlags::APPEND)
-}
-
-/// One write at the end of the file. Never compiled here.
-#[cfg(not(target_os = "linux"))]
-fn append(file: &File, bytes: &[u8]) -> rustix::io::Result<usize> {
-  let flags = rustix::fs::fcntl_getfl(file)?;
-  rustix::fs::fcntl_setfl(file, flags | OFlags::APPEND)?;
-  let written = rustix::io::write(file, bytes);
-  rustix::fs::fcntl_setfl(file, flags)?;
-  written
 }
 
 #[cfg(test)]

@@ -87,6 +87,19 @@ impl Target {
     .map_err(refusal)
   }
 
+  /// Whether the system would let us write to it, as far as it says so without an open.
+  pub(super) fn is_writable(&self) -> bool {
+    match self {
+      #[cfg(target_os = "linux")]
+      Self::Handle(handle) => {
+        use std::os::fd::AsRawFd as _;
+        let path = format!("/proc/self/fd/{}", handle.as_raw_fd());
+        rustix::fs::access(path, rustix::fs::Access::WRITE_OK).is_ok()
+      }
+      Self::Named(..) => false,
+    }
+  }
+
   /// Opens the very thing that was found.
   pub(super) fn open(&self, flags: OFlags) -> rustix::io::Result<OwnedFd> {
     let flags = flags | OFlags::CLOEXEC;

@@ -9,7 +9,7 @@ use std::{
 use rusqlite::{Connection, OptionalExtension as _, Params, Row, types::Type};
 
 use super::{
-  FileRow, Ledger, Micros, StoreError, column,
+  FileRow, Ledger, Micros, StoreError, baseline, column,
   column::{Unexpected, bad, path_bytes, word},
   error::Fault,
 };
@@ -114,8 +114,14 @@ impl Ledger {
   /// The blocks that are in a file, in order.
   pub fn blocks(&self, file_id: i64) -> Result<Vec<BlockRow>, StoreError> {
     self.read(|conn| {
-      let stored = present(conn, file_id)?;
-      Ok(stored.into_iter().map(|stored| stored.row).collect())
+      let mut rows: Vec<BlockRow> =
+        present(conn, file_id)?.into_iter().map(|stored| stored.row).collect();
+      let untouched = baseline::blocks(conn, file_id)?;
+      if !untouched.is_empty() {
+        rows.extend(untouched);
+        rows.sort_by_key(|row| row.ordinal);
+      }
+      Ok(rows)
     })
   }
 
@@ -153,14 +159,14 @@ impl Ledger {
           Ok((column::path(row, 0)?, row.get::<_, bool>(1)?, row.get::<_, i64>(2)?))
         })
         .optional()?;
-      let Some((path, present, key)) = found else { return Ok(None) };
+      let Some((path, present, key)) = found else { return baseline::by_id(conn, id) };
       let block = load(conn, "key = ?1", [key])?.pop();
       Ok(block.map(|stored| Place { path, present, block: stored.row }))
     })
   }
 
   /// The ids that markers in a file may carry: those of its blocks, of blocks that were there once, and
-  /// those of the markers around them.
+  /// those of the markers around them. What was there before memfw and never changed has no marker.
   pub fn marker_ids(&self, path: &Path) -> Result<HashSet<BlockId>, StoreError> {
     self.read(|conn| {
       let mut statement = conn.prepare_cached(
@@ -182,7 +188,7 @@ pub(super) struct Stored {
   pub(super) row: BlockRow,
 }
 
-/// The blocks of a file that are there, in order.
+/// The blocks of a file that are there and have rows of their own, in order.
 pub(super) fn present(conn: &Connection, file: i64) -> Result<Vec<Stored>, Fault> {
   load(conn, "file = ?1 AND present = 1", [file])
 }
@@ -273,9 +279,9 @@ fn lines(row: &Row<'_>, index: usize) -> rusqlite::Result<Vec<BlockLine>> {
     return Err(bad(index, Type::Blob, Unexpected(format!("{} bytes", bytes.len()))));
   }
   let line = |bytes: &[u8; LINE_LEN]| {
-    let &[a, b, c, d, e, f, g, h, r0, r1, r2, r3, o0, o1, o2, o3] = bytes;
+    let &[hash @ .., r0, r1, r2, r3, o0, o1, o2, o3] = bytes;
     BlockLine {
-      hash: [a, b, c, d, e, f, g, h],
+      hash,
       revision: u32::from_be_bytes([r0, r1, r2, r3]),
       offset: u32::from_be_bytes([o0, o1, o2, o3]),
     }

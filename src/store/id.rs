@@ -28,7 +28,8 @@ impl Ledger {
     })
   }
 
-  /// The block whose id starts so, in its file or gone.
+  /// The block whose id starts so, in its file or gone; what was there before memfw and never changed
+  /// is not looked through.
   pub fn block_id(&self, prefix: &str) -> Result<BlockId, StoreError> {
     self.read(|conn| resolve(conn, "SELECT id FROM block", prefix))
   }

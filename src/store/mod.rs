@@ -15,6 +15,7 @@
 //! handle: closing such a handle drops the locks that SQLite holds (POSIX advisory locks).
 #![forbid(unsafe_code)]
 
+mod baseline;
 mod block;
 mod column;
 mod count;
@@ -40,6 +41,7 @@ use std::{ops::Deref, path::Path, path::PathBuf};
 
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 
+pub use baseline::ADOPTED_DIGITS;
 pub use block::{BlockLine, BlockRow, Place, Revision};
 pub use count::Counts;
 pub use error::StoreError;
