@@ -208,6 +208,7 @@ fn a_newer_database_is_refused_and_left_as_it_is() {
   let guarded = sealed();
   let path = guarded.tmp().join(LEDGER);
   let database = Connection::open(&path).unwrap();
+  let own: i64 = database.pragma_query_value(None, "user_version", |row| row.get(0)).unwrap();
   database.pragma_update(None, "user_version", 999).unwrap();
   drop(database);
   for args in
@@ -220,7 +221,7 @@ fn a_newer_database_is_refused_and_left_as_it_is() {
   let doctor = guarded.memfw(&["doctor"]);
   assert!(doctor.status == 1 && doctor.stdout.contains("newer memfw"), "{doctor:?}");
   let database = Connection::open(&path).unwrap();
-  database.pragma_update(None, "user_version", 1).unwrap();
+  database.pragma_update(None, "user_version", own).unwrap();
   drop(database);
   assert_eq!(guarded.waiting().len(), 1, "nothing was lost");
 }

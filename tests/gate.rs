@@ -54,9 +54,15 @@ impl Gated {
       guarded = guarded.memory(&format!("memory/{n}.md"), "# Notes\n");
     }
     guarded.start();
-    guarded.settle();
     let mut gated = Self { gate: None, guarded };
-    gated.open().then_some(gated)
+    if !gated.open() {
+      return None;
+    }
+    // What was passed once is not asked about again, whatever becomes of the daemon.
+    for n in 0..FILES {
+      fs::read(gated.note(n)).unwrap();
+    }
+    Some(gated)
   }
 
   /// Starts the gate and waits until both directories are gated.
@@ -181,7 +187,6 @@ fn poisoned_reads(guarded: &Guarded, tries: usize) -> usize {
 fn nobody_reads_poison_that_was_written_before() {
   let Some(gated) = Gated::new(NEVER, LONG) else { return };
   assert_eq!(poisoned_reads(&gated.guarded, 1000), 0);
-  gated.guarded.settle();
   gated.assert_nobody_was_let_through();
   assert_eq!(gated.guarded.waiting().len(), 1000);
 }
@@ -195,10 +200,10 @@ fn without_a_gate_poison_is_read() {
   guarded.start();
   let seen = poisoned_reads(&guarded, 200);
   assert!(seen > 0, "the test of the gate proves nothing");
-  guarded.settle();
+  eventually("the last redactions", || guarded.waiting().len() == 200);
   let status: Value = guarded.json(&["status", "--json"]);
   let exposure = &status["exposure"];
-  assert_eq!(exposure["redactions"], 128, "{status:#}");
+  assert!((1..=128).contains(&exposure["redactions"].as_u64().unwrap()), "{status:#}");
   assert!(exposure["p50_us"].as_u64() <= exposure["p99_us"].as_u64(), "{status:#}");
   assert!(exposure["p50_us"].as_u64() > Some(0), "{status:#}");
   assert!(guarded.ok(&["status"]).contains("  exposure    p50 "));
@@ -290,7 +295,6 @@ fn a_reader_goes_on_when_the_daemon_dies() {
   // The next daemon finds the gate, and is told what happened.
   gated.guarded.start();
   eventually("the alarm", || gated.degradations().contains("no daemon was running"));
-  gated.guarded.settle();
   pen.add(&gated.note(2), &poison(2));
   assert!(!holds(&fs::read(gated.note(2)).unwrap(), 2));
 }
@@ -311,7 +315,6 @@ fn a_reader_waits_for_a_daemon_that_hangs_only_so_long() {
   assert!(next < Duration::from_millis(600), "the next one waited for {next:?}");
   gated.guarded.daemon().signal(Signal::CONT);
   eventually("the alarm", || gated.degradations().contains("the daemon did not answer"));
-  gated.guarded.settle();
   assert!(!holds(&fs::read(gated.note(1)).unwrap(), 1));
   pen.add(&gated.note(4), &poison(4));
   assert!(!holds(&fs::read(gated.note(4)).unwrap(), 4), "readers wait again");
@@ -331,7 +334,8 @@ fn readers_go_on_when_the_gate_dies_and_status_says_so() {
   assert!(killed.elapsed() < SOON, "it waited for {:?}", killed.elapsed());
   gated.guarded.daemon().signal(Signal::CONT);
   eventually("the word", || gated.degradations().contains("the gate is gone: readers do not wait"));
-  assert!(gated.guarded.memfw(&["status"]).stdout.contains("  exposure    p50 "));
+  let status = || gated.guarded.memfw(&["status"]).stdout;
+  eventually("the exposure", || status().contains("  exposure    p50 "));
   // The next one makes it whole again, and one that ends in order says so.
   assert!(gated.open());
   eventually("the gate", || gated.gate_says("directories", &2.into()));
@@ -349,8 +353,10 @@ fn daemon_and_commands_never_wait_for_each_other() {
   let mut pen = Pen::new();
   let started = Instant::now();
   for n in 0..12 {
-    pen.add(&gated.note(n), &format!("\n{}\n{}", clean(n), poison(n)));
-    pen.add(&gated.note(n + 1), &format!("\n{}", poison(n + 100)));
+    for line in ["", &clean(n), &poison(n)] {
+      pen.add(&gated.note(n), line);
+    }
+    pen.add(&gated.note(n + 1), &poison(n + 100));
     gated.guarded.approve_all();
     let read = fs::read(gated.note(n)).unwrap();
     assert!(read.starts_with(b"# Notes") || read.starts_with(b"<!--"), "{n}");
@@ -372,7 +378,6 @@ fn other_files_and_new_ones_are_not_waited_for() {
   for name in ["AGENTS.md", "memory/notes.txt", "memory/.hidden.md"] {
     fs::write(gated.guarded.path(name), "text\n").unwrap();
   }
-  gated.guarded.settle();
   gated.guarded.daemon().signal(Signal::STOP);
   let started = Instant::now();
   for name in ["AGENTS.md", "memory/notes.txt", "memory/.hidden.md"] {

@@ -141,7 +141,7 @@ fn several_workspaces_are_guarded_at_once() {
 
 #[test]
 fn neighbours_have_ids_that_differ_at_once() {
-  let items: String = (0..60).map(|n| format!("{}\n", clean(n))).collect();
+  let items = (0..60).map(clean).collect::<Vec<_>>().join("\n") + "\n";
   let mut guarded = Guarded::new("").memory("MEMORY.md", &items);
   guarded.start();
   guarded.stop();

@@ -1,15 +1,22 @@
 //! How long poison could be read: measured at each redaction, kept for `status`.
 //!
-//! The time runs from the file's last change by its writer, as the kernel stamped it, to the redaction
-//! with its durable copy. Only what was written while this daemon ran counts: what was written before
+//! The time runs from the first change that the last look at the file did not cover (by the event, or
+//! by the kernel's stamp where that is older) to the redaction with its durable copy: at least as long
+//! as the poison was there. Only what was written while this daemon ran counts; what was written before
 //! is found at the start and said there.
 #![forbid(unsafe_code)]
 
-use std::{collections::VecDeque, time::Duration};
+use std::{
+  collections::{HashMap, VecDeque},
+  time::Duration,
+};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{engine::Engine, os::RealFs};
+use crate::{
+  engine::{Engine, Target},
+  os::RealFs,
+};
 
 /// The key of the row in the ledger.
 pub const KEY: &str = "exposure";
@@ -25,6 +32,9 @@ pub struct Exposure {
   is_loaded: bool,
   #[serde(skip)]
   started: Option<Duration>,
+  /// When the files that somebody keeps open were looked at last.
+  #[serde(skip)]
+  looks: HashMap<Target, Duration>,
 }
 
 impl Exposure {
@@ -46,8 +56,19 @@ impl Exposure {
     sorted.get(rank).copied().map(Duration::from_micros)
   }
 
-  /// Takes in what the engine measured, and writes it down. Losing a figure is no failure to guard.
-  pub(super) fn note(&mut self, engine: &mut Engine<RealFs>) {
+  /// A file was looked at as a whole at this time, although somebody has it open.
+  pub(super) fn looked(&mut self, target: &Target, at: Duration) {
+    self.looks.insert(target.clone(), at);
+  }
+
+  /// A file is done with.
+  pub(super) fn forget(&mut self, target: &Target) {
+    self.looks.remove(target);
+  }
+
+  /// Takes in what the engine measured on a file that is dirty since a time on the monotonic clock, and
+  /// writes it down. Losing a figure is no failure to guard.
+  pub(super) fn note(&mut self, engine: &mut Engine<RealFs>, target: &Target, dirty: Duration) {
     let now = engine.clock().monotonic();
     let started = *self.started.get_or_insert(now);
     let fresh = engine.take_exposures();
@@ -61,8 +82,9 @@ impl Exposure {
     }
     let before = self.us.len();
     let seen = now.saturating_sub(started);
+    let since = self.looks.get(target).map_or(dirty, |look| dirty.max(*look));
     for exposure in fresh.into_iter().filter(|exposure| *exposure <= seen) {
-      self.add(exposure);
+      self.add(exposure.max(now.saturating_sub(since)));
     }
     if self.us.len() != before || before == MAX_KEPT {
       let json = serde_json::to_string(self).unwrap_or_default();

@@ -115,15 +115,15 @@ impl Guard {
     let mut pause_for = LEASE_PAUSE;
     let mut n_changed = 0;
     loop {
-      let now = self.now();
+      let began = self.now();
       let hint = Hint {
-        waited: now.saturating_sub(waiting.since),
+        waited: began.saturating_sub(waiting.since),
         opened_since_close: self.readers.was_read(target),
         adopting: self.baseline.contains(target),
       };
       let outcome = self.engine.pass(target, &hint);
       self.count_opens();
-      self.exposure.note(&mut self.engine);
+      self.exposure.note(&mut self.engine, target, waiting.since);
       let outcome = outcome?;
       let now = self.now();
       match outcome {
@@ -135,6 +135,7 @@ impl Guard {
         Outcome::Busy | Outcome::Changed | Outcome::HeldOpen => {
           if outcome == Outcome::HeldOpen {
             self.first.remove(target);
+            self.exposure.looked(target, began);
           }
           self.queue.back_off(Kind::Urgent, target.clone(), waiting, now);
           return Ok(());
@@ -157,6 +158,7 @@ impl Guard {
         }
         Outcome::StillOpen { reshape_due } => {
           self.calm(target)?;
+          self.exposure.looked(target, began);
           self.held.keep(target.clone(), now);
           if reshape_due {
             self.queue.reshape(target.clone(), now + self.engine.config().reshape_idle);
@@ -206,6 +208,7 @@ impl Guard {
   /// A file was processed: what was wrong about it is over.
   fn calm(&mut self, target: &Target) -> Result<(), EngineError> {
     self.held.release(target);
+    self.exposure.forget(target);
     self.forget(target);
     let key = target.key();
     self.engine.recovered(&key)

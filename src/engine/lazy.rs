@@ -81,6 +81,8 @@ impl<F: Fs> Engine<F> {
       return Ok(LazyOutcome::Dirty);
     }
     let bytes = file.read_all()?;
+    // Nobody is kept waiting while the journal is written; the reshape compares before it writes.
+    file.release();
     let view = self.view(target, row.as_ref(), bytes, Origin::unknown(), None)?;
     if row.as_ref().and_then(|row| row.hash) != Some(view.hash)
       || view.judgements.iter().any(Option::is_some)
@@ -118,6 +120,7 @@ impl<F: Fs> Engine<F> {
     self.follow(target, view.hash, ContentHash::of(&new))?;
     hit(Point::LazyAfterFollow);
     let stamp = file.stamp()?;
+    file.release();
     // The rows of the new version: the same blocks at other lines.
     let renewed = View::renewed(new, &rows, &view.facts);
     let rows = renewed.rows(at, || self.new_id())?;
@@ -141,8 +144,6 @@ impl<F: Fs> Engine<F> {
       at,
     })?;
     hit(Point::LazyAfterRecord);
-    file.release();
-    hit(Point::LazyAfterRelease);
     file.sync()?;
     hit(Point::LazyAfterSync);
     self.ledger.finish(op)?;

@@ -111,17 +111,17 @@ impl<F: Fs> Engine<F> {
       self.hot.insert(target.clone(), file);
       return Ok(Outcome::Busy);
     }
-    let mut outcome = self.process(target, row.as_ref(), &mut file, leased, hint);
-    let (seen, awaited) = (file.stamp()?, file.is_awaited());
+    let mut sight = Sight::default();
+    let mut outcome = self.process(target, row.as_ref(), &mut file, leased, hint, &mut sight);
     file.release();
     hit(Point::PassAfterRelease);
     if matches!(outcome, Ok(Outcome::HoldOff(HOLD_OFF)))
-      && came_and_went(&mut file, &*self.clock, leased, awaited)
+      && came_and_went(&mut file, &*self.clock, leased, sight.awaited)
     {
       // One who wrote was no reader, and has a reader of its own still to come.
-      let opened_since_close = hint.opened_since_close || file.stamp()? == seen;
+      let opened_since_close = hint.opened_since_close || Some(file.stamp()?) == sight.stamp;
       let hint = Hint { opened_since_close, ..*hint };
-      outcome = self.process(target, row.as_ref(), &mut file, true, &hint);
+      outcome = self.process(target, row.as_ref(), &mut file, true, &hint, &mut sight);
       file.release();
     }
     let mut outcome = outcome?;
@@ -151,6 +151,7 @@ impl<F: Fs> Engine<F> {
     file: &mut F::File,
     leased: bool,
     hint: &Hint,
+    sight: &mut Sight,
   ) -> Result<Outcome, EngineError> {
     let started = self.clock.monotonic();
     let before = file.stamp()?;
@@ -163,6 +164,10 @@ impl<F: Fs> Engine<F> {
     if !leased && file.stamp()? != before {
       return Ok(Outcome::Busy);
     }
+    // From here on the stamp says whether this is still the version that stands there: who opens the
+    // file without waiting would be refused while it is judged.
+    *sight = Sight { stamp: Some(before), awaited: file.is_awaited() };
+    file.release();
     let quiet = self.since_change(&before, hint.waited);
     // Without a lease the last line may still be under way, and an empty file is most likely one
     // that its writer has just truncated.
@@ -198,9 +203,9 @@ impl<F: Fs> Engine<F> {
         }
         match self.redact(target, file, leased, &view, &plan.redactions, started)? {
           Redacted::Changed => return Ok(Outcome::Changed),
-          Redacted::Done { bytes, .. } => {
+          Redacted::Done { bytes, stamp: written, .. } => {
             self.exposures.push(self.since_change(&before, hint.waited));
-            stamp = file.stamp()?;
+            stamp = written;
             // What is left is judged again: it must be clean now, and its rows are those of the
             // version that stands in the file.
             let row = self.ledger.file(&target.path())?;
@@ -469,6 +474,15 @@ pub(super) fn told(path: &Path, view: &View, rows: &[BlockRow], adopting: bool) 
     events.push(Event::new(EventKind::Adopted).path(path).detail(text));
   }
   events
+}
+
+/// What was to be seen of a file at the moment in which it was read.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Sight {
+  /// Its stamp; `None` when it was not read.
+  stamp: Option<Stamp>,
+  /// Whether somebody waited for the lease.
+  awaited: bool,
 }
 
 /// How a version was read.

@@ -11,6 +11,7 @@
 use super::{
   Engine, EngineError, Event, EventKind, Hint, MAX_TAIL_WAIT, Outcome, Target,
   event::shown,
+  pass::Sight,
   review::{ATTEMPTS, by_whom},
 };
 use crate::{
@@ -159,7 +160,8 @@ impl<F: Fs> Engine<F> {
     )?;
     // Nobody waits for a reader of ours, and no writer is under way: what is to leave leaves at once.
     let hint = Hint { waited: MAX_TAIL_WAIT, opened_since_close: true, adopting: false };
-    let outcome = self.process(target, row.as_ref(), &mut file, true, &hint)?;
+    let outcome =
+      self.process(target, row.as_ref(), &mut file, true, &hint, &mut Sight::default())?;
     file.release();
     self.ledger.finish(op)?;
     if matches!(outcome, Outcome::Done { .. }) {

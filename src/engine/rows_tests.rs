@@ -256,7 +256,7 @@ impl Walk {
       let said = row.marker.as_ref().map(|marker| tags[marker].trust);
       assert_eq!(said.is_some(), worst.is_some(), "{}", story());
       assert!(said <= worst, "a marker says too much: {}", story());
-      for line in row.lines.iter() {
+      for line in &row.lines {
         let trust = row.revision(line.revision).unwrap().trust;
         reported.entry(line.hash).or_default().push(trust);
       }

@@ -195,6 +195,9 @@ struct Pairs {
   of_known: Vec<Option<usize>>,
 }
 
+/// Whether a known block had left the file, its trust, and its index.
+type Rank = (bool, Trust, usize);
+
 /// A line that stands in more unmatched blocks than this says nothing about which one it came from.
 const MAX_HOLDERS: usize = 16;
 
@@ -251,7 +254,7 @@ impl Pairs {
 
   /// Nobody can tell which of several equal blocks left the file: it is never the least trusted one.
   fn least_trusted(&mut self, known: &[KnownBlock]) {
-    let mut left: HashMap<ContentHash, BinaryHeap<Reverse<(bool, Trust, usize)>>> = HashMap::new();
+    let mut left: HashMap<ContentHash, BinaryHeap<Reverse<Rank>>> = HashMap::new();
     let free = known.iter().enumerate().filter(|(at, _)| self.known_is_free(*at));
     for (at, block) in free {
       let rank = Reverse((block.former, block.trust(), at));

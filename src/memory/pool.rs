@@ -79,7 +79,9 @@ impl Pool {
       };
     }
     for (hash, left) in middle {
-      left.into_iter().for_each(|at| self.add(hash, at));
+      for at in left {
+        self.add(hash, at);
+      }
     }
     own
   }

@@ -279,9 +279,9 @@ fn lines(row: &Row<'_>, index: usize) -> rusqlite::Result<Vec<BlockLine>> {
     return Err(bad(index, Type::Blob, Unexpected(format!("{} bytes", bytes.len()))));
   }
   let line = |bytes: &[u8; LINE_LEN]| {
-    let &[a, b, c, d, e, f, g, h, r0, r1, r2, r3, o0, o1, o2, o3] = bytes;
+    let &[hash @ .., r0, r1, r2, r3, o0, o1, o2, o3] = bytes;
     BlockLine {
-      hash: [a, b, c, d, e, f, g, h],
+      hash,
       revision: u32::from_be_bytes([r0, r1, r2, r3]),
       offset: u32::from_be_bytes([o0, o1, o2, o3]),
     }
