@@ -57,7 +57,7 @@ impl<F: Fs> Engine<F> {
     version: ContentHash,
     by: &str,
   ) -> Result<Restored, EngineError> {
-    if !self.keeps_versions() {
+    if self.config.version_mb == 0 {
       return Err(EngineError::refused_with(
         "versions are switched off",
         "`versions.max_mb` says how much room they may take",
