@@ -8,6 +8,7 @@
 #![expect(clippy::string_slice, reason = "ids and answers that are cut here are ASCII")]
 
 mod bad_input;
+mod come_back;
 mod config;
 mod crash;
 mod demo;

@@ -186,6 +186,7 @@ impl Guard {
       return Ok(());
     }
     let idle = self.engine.config().reshape_idle;
+    self.engine.bring_back_again(target)?;
     let outcome = self.engine.lazy(target, idle);
     self.count_opens();
     let outcome = outcome?;

@@ -16,6 +16,7 @@ pub mod judge;
 pub mod lazy;
 pub mod pass;
 pub mod passed;
+pub mod put_back;
 mod reader;
 pub mod recover;
 pub mod redact;

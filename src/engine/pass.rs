@@ -280,7 +280,9 @@ impl<F: Fs> Engine<F> {
         events.push(Event::new(EventKind::Unguarded).path(&path).detail(note.clone()));
       }
     }
-    let due = Due { reshape: reshape.is_some(), recheck: !stamp.is_settled(at) };
+    // What a person let in goes back where its placeholder came back, when the file is idle.
+    let reshape_due = reshape.is_some() || (writable && self.has_returned(&path, view)?);
+    let due = Due { reshape: reshape_due, recheck: !stamp.is_settled(at) };
     let event_rows: Vec<_> = events.iter().map(Event::row).collect();
     hit(Point::PassBeforeRecord);
     self.ledger.record(&ScanRecord {

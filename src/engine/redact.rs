@@ -10,7 +10,7 @@ use super::{Engine, EngineError, Event, EventKind, Target, UNLEASED_AFTER, view:
 use crate::{
   detect::{Code, Finding, Layer},
   failpoint::{Point, hit},
-  memory::{BlockId, ContentHash, Redaction, RedactionKind, SegmentKind, placeholder},
+  memory::{BlockId, ContentHash, Redaction, RedactionKind, placeholder},
   os::{
     Fs, MemoryFile, Stamp, pause,
     redact::{Change, overwrite},
@@ -125,15 +125,7 @@ impl<F: Fs> Engine<F> {
     view: &View,
     redactions: &[Redaction],
   ) -> Result<Vec<Named>, EngineError> {
-    let standing: HashSet<&BlockId> = view
-      .document
-      .segments()
-      .iter()
-      .filter_map(|segment| match &segment.kind {
-        SegmentKind::Placeholder(id) => Some(id),
-        _ => None,
-      })
-      .collect();
+    let standing: HashSet<&BlockId> = view.document.placeholders().collect();
     let path = target.path();
     let mut next: HashMap<ContentHash, u32> = HashMap::new();
     let mut named = Vec::with_capacity(redactions.len());
