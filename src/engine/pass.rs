@@ -98,22 +98,36 @@ impl<F: Fs> Engine<F> {
       return Ok(Outcome::Busy);
     }
     let mut outcome = self.process(target, row.as_ref(), &mut file, leased, hint);
-    let (seen, awaited) = (file.stamp()?, file.is_awaited());
-    file.release();
-    if matches!(outcome, Ok(Outcome::HoldOff(HOLD_OFF)))
-      && came_and_went(&mut file, &*self.clock, leased, awaited)
-    {
-      // One who wrote was no reader, and has a reader of its own still to come.
-      let opened_since_close = hint.opened_since_close || file.stamp()? == seen;
-      let hint = Hint { opened_since_close, ..*hint };
-      outcome = self.process(target, row.as_ref(), &mut file, true, &hint);
-      file.release();
+    if matches!(outcome, Ok(Outcome::HoldOff(HOLD_OFF))) {
+      outcome = self.after_reader(target, row.as_ref(), &mut file, leased, hint);
     }
+    file.release();
     let outcome = outcome?;
     if matches!(outcome, Outcome::HoldOff(_) | Outcome::HeldOpen) {
       self.hot.insert(target.clone(), file);
     }
     Ok(outcome)
+  }
+
+  /// Goes on as soon as the agent's verifying read is over, if it comes in the next moment.
+  fn after_reader(
+    &mut self,
+    target: &Target,
+    row: Option<&FileRow>,
+    file: &mut F::File,
+    leased: bool,
+    hint: &Hint,
+  ) -> Result<Outcome, EngineError> {
+    let seen = file.stamp()?;
+    let awaited = file.is_awaited();
+    file.release();
+    if !came_and_went(file, &*self.clock, leased, awaited) {
+      return Ok(Outcome::HoldOff(HOLD_OFF));
+    }
+    // One who wrote was no reader, and has a reader of its own still to come.
+    let opened_since_close = hint.opened_since_close || file.stamp()? == seen;
+    let hint = Hint { opened_since_close, ..*hint };
+    self.process(target, row, file, true, &hint)
   }
 
   fn process(
