@@ -11,7 +11,10 @@ use crate::engine::Target;
 /// First wait after an error or a refusal.
 const FIRST_RETRY: Duration = Duration::from_millis(5);
 /// Longest wait between two tries; a file that somebody keeps open is looked at this often.
-const LAST_RETRY: Duration = Duration::from_secs(1);
+pub(super) const LAST_RETRY: Duration = Duration::from_secs(1);
+
+/// From so many tries on the pause between them is the longest one.
+const STUBBORN: u32 = 8;
 
 /// One file that waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,6 +88,14 @@ impl Queue {
     });
   }
 
+  /// Marks a file as the next one: somebody waits for it.
+  pub fn hurry(&mut self, target: Target, now: Duration) {
+    self.urgent.set(target, |old| Waiting {
+      due: Duration::ZERO,
+      ..old.unwrap_or(Waiting { due: now, since: now, tries: 0 })
+    });
+  }
+
   /// Puts a file off until `due`, keeping its age; one that became dirty meanwhile stays due as it is.
   pub fn put_off(&mut self, kind: Kind, target: Target, was: Waiting, due: Duration) {
     self.lane(kind).set(target, |old| Waiting {
@@ -147,6 +158,21 @@ impl Queue {
     Some(due.saturating_sub(now))
   }
 
+  /// Forgets the files that are not to be kept.
+  pub fn retain(&mut self, keep: impl Fn(&Target) -> bool) {
+    for lane in [&mut self.urgent, &mut self.lazy] {
+      lane.waiting.retain(|target, _| keep(target));
+      lane.order.retain(|(_, target)| keep(target));
+    }
+  }
+
+  /// How many files are asked for again and again, because somebody keeps them open.
+  pub fn n_stubborn(&self) -> usize {
+    let lanes = [&self.urgent, &self.lazy];
+    let tries = lanes.into_iter().flat_map(|lane| lane.waiting.values()).map(|one| one.tries);
+    tries.filter(|tries| *tries > STUBBORN).count()
+  }
+
   /// The files that are dirty.
   pub fn dirty_targets(&self) -> impl Iterator<Item = &Target> {
     self.urgent.waiting.keys()
@@ -184,6 +210,21 @@ mod tests {
       [(Kind::Urgent, target("b")), (Kind::Urgent, target("a")), (Kind::Lazy, target("c"))];
     assert_eq!(order, expected);
     assert!(queue.is_empty());
+  }
+
+  #[test]
+  fn a_file_that_somebody_waits_for_goes_first_and_keeps_its_age() {
+    let mut queue = Queue::default();
+    queue.dirty(target("a"), ms(1));
+    queue.dirty(target("b"), ms(2));
+    let (kind, b, waiting) = queue.take(ms(9)).map(|_| queue.take(ms(9)).unwrap()).unwrap();
+    queue.dirty(target("a"), ms(3));
+    queue.put_off(kind, b.clone(), waiting, ms(50));
+    queue.hurry(b.clone(), ms(9));
+    let (_, first, waiting) = queue.take(ms(9)).unwrap();
+    assert_eq!((first, waiting.since, waiting.tries), (b, ms(2), 1));
+    queue.hurry(target("new"), ms(9));
+    assert_eq!(queue.take(ms(9)).unwrap().1, target("new"));
   }
 
   #[test]
@@ -226,6 +267,7 @@ mod tests {
     }
     assert!(waits.is_sorted());
     assert_eq!(waits.last(), Some(&LAST_RETRY));
+    assert_eq!(queue.n_stubborn(), 1);
   }
 
   #[test]
@@ -236,6 +278,18 @@ mod tests {
     queue.put_off(kind, a, waiting, ms(500));
     queue.dirty(target("a"), ms(10));
     assert_eq!(queue.next_due(ms(10)), Some(ms(0)));
+  }
+
+  #[test]
+  fn what_is_forgotten_is_not_due() {
+    let mut queue = Queue::default();
+    queue.dirty(target("a"), ms(1));
+    queue.reshape(target("a"), ms(1));
+    queue.dirty(target("b"), ms(2));
+    queue.retain(|target| target.rel != Path::new("a"));
+    assert_eq!(queue.next_due(ms(0)), Some(ms(2)));
+    assert_eq!(queue.take(ms(9)).map(|(_, found, _)| found), Some(target("b")));
+    assert!(queue.is_empty());
   }
 
   #[test]

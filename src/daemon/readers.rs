@@ -5,7 +5,7 @@
 //! told apart counts as ours, for poison that goes too early breaks the tool that verifies its write.
 #![forbid(unsafe_code)]
 
-use std::collections::HashMap;
+use std::{collections::HashMap, path::Path};
 
 use crate::engine::Target;
 
@@ -47,12 +47,16 @@ impl Readers {
     self.since_close.remove(target);
     self.own.remove(target);
   }
+
+  /// This workspace is not guarded any more.
+  pub(super) fn forget_root(&mut self, root: &Path) {
+    self.since_close.retain(|target, _| target.root != root);
+    self.own.retain(|target, _| target.root != root);
+  }
 }
 
 #[cfg(test)]
 mod tests {
-  use std::path::Path;
-
   use super::*;
 
   fn target() -> Target {

@@ -83,6 +83,7 @@ impl<F: Fs> Engine<F> {
         adopted: true,
         pending: due.pending(),
         marker_mode: MarkerMode::None.as_str(),
+        unmarked: None,
         events,
         at,
       });

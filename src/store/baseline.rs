@@ -113,7 +113,7 @@ fn plain(row: &BlockRow) -> Option<Origin> {
     && revision.number == 0
     && revision.source.is_baseline()
     && revision.session.is_none()
-    && row.lines.iter().all(|line| line.revision == 0)
+    && row.lines.iter().zip(0..).all(|(line, n)| line.revision == 0 && line.offset == n)
     && id_bytes(&row.id).is_some();
   let Revision { trust, attestation, at, .. } = *revision;
   nothing_to_say.then_some(Origin { trust, attestation, at })
@@ -167,8 +167,8 @@ fn next(rest: &mut &[u8], revision: &Revision) -> Option<BlockRow> {
   let hash = ContentHash(take(rest)?);
   let norm_hash = ContentHash(take(rest)?);
   let mut lines = Vec::new();
-  for _ in 0..n_lines {
-    lines.push(BlockLine { hash: take(rest)?, revision: 0 });
+  for offset in 0..n_lines {
+    lines.push(BlockLine { hash: take(rest)?, revision: 0, offset });
   }
   Some(BlockRow {
     id,
@@ -210,7 +210,9 @@ mod tests {
   fn untouched(digits: &str, ordinal: u32) -> BlockRow {
     let mut row = block(digits, ordinal);
     row.revisions[0].source = Source::baseline();
-    row.lines.iter_mut().for_each(|line| line.revision = 0);
+    for (line, offset) in row.lines.iter_mut().zip(0..) {
+      (line.revision, line.offset) = (0, offset);
+    }
     row
   }
 

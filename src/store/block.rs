@@ -51,6 +51,25 @@ pub struct BlockRow {
   pub revisions: Vec<Revision>,
 }
 
+impl BlockRow {
+  /// The revision with this number. Numbers count from 0 without a gap.
+  pub fn revision(&self, number: u32) -> Option<&Revision> {
+    self.revisions.get(number as usize).filter(|revision| revision.number == number)
+  }
+
+  /// Whether all of it was there before memfw.
+  pub fn is_baseline(&self) -> bool {
+    self.revisions.iter().all(|revision| revision.source.is_baseline())
+      || self.live().all(|revision| revision.source.is_baseline())
+  }
+
+  /// The revisions of which a line is still there.
+  pub fn live(&self) -> impl Iterator<Item = &Revision> {
+    let numbers: HashSet<u32> = self.lines.iter().map(|line| line.revision).collect();
+    self.revisions.iter().filter(move |revision| numbers.contains(&revision.number))
+  }
+}
+
 /// One line of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct BlockLine {
@@ -58,6 +77,9 @@ pub struct BlockLine {
   pub hash: [u8; 8],
   /// The revision that brought it.
   pub revision: u32,
+  /// How many lines of the file below the first line of the block it stands: comments of memfw's may
+  /// stand in between.
+  pub offset: u32,
 }
 
 /// One writing of a block.
@@ -237,7 +259,7 @@ fn revision(row: &Row<'_>) -> rusqlite::Result<Revision> {
   })
 }
 
-const LINE_LEN: usize = 12;
+const LINE_LEN: usize = 16;
 
 /// The lines of a block as one column.
 pub(super) fn join_lines(lines: &[BlockLine]) -> Vec<u8> {
@@ -245,6 +267,7 @@ pub(super) fn join_lines(lines: &[BlockLine]) -> Vec<u8> {
   for line in lines {
     bytes.extend_from_slice(&line.hash);
     bytes.extend_from_slice(&line.revision.to_be_bytes());
+    bytes.extend_from_slice(&line.offset.to_be_bytes());
   }
   bytes
 }
@@ -255,9 +278,13 @@ fn lines(row: &Row<'_>, index: usize) -> rusqlite::Result<Vec<BlockLine>> {
   if !rest.is_empty() {
     return Err(bad(index, Type::Blob, Unexpected(format!("{} bytes", bytes.len()))));
   }
-  let line = |&[a, b, c, d, e, f, g, h, r0, r1, r2, r3]: &[u8; LINE_LEN]| BlockLine {
-    hash: [a, b, c, d, e, f, g, h],
-    revision: u32::from_be_bytes([r0, r1, r2, r3]),
+  let line = |bytes: &[u8; LINE_LEN]| {
+    let &[hash @ .., r0, r1, r2, r3, o0, o1, o2, o3] = bytes;
+    BlockLine {
+      hash,
+      revision: u32::from_be_bytes([r0, r1, r2, r3]),
+      offset: u32::from_be_bytes([o0, o1, o2, o3]),
+    }
   };
   Ok(chunks.iter().map(line).collect())
 }

@@ -42,6 +42,8 @@ pub struct FileRow {
   pub pending: Pending,
   /// The marker mode that is in force for it.
   pub marker_mode: String,
+  /// Why that is not the mode that was asked for; memfw's own words.
+  pub unmarked: Option<String>,
 }
 
 /// Whether a file is guarded.
@@ -257,7 +259,7 @@ pub(super) fn find(conn: &Connection, path: &Path) -> rusqlite::Result<Option<Fi
 fn select(rest: &str) -> String {
   format!(
     "SELECT id, path, workspace, hash, status, note, adopted_at, scanned_at, pending, marker_mode,
-       dev, ino, size, mtime_ns, ctime_ns
+       dev, ino, size, mtime_ns, ctime_ns, unmarked
      FROM file {rest}"
   )
 }
@@ -275,6 +277,7 @@ fn file_row(row: &Row<'_>) -> rusqlite::Result<FileRow> {
     pending: Pending(row.get(8)?),
     marker_mode: row.get(9)?,
     stamp: Stamp::from_row(row, 10)?,
+    unmarked: row.get(15)?,
   })
 }
 

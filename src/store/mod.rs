@@ -19,6 +19,7 @@ mod baseline;
 mod block;
 mod column;
 mod count;
+mod delta;
 mod error;
 mod event;
 mod exception;
@@ -34,6 +35,7 @@ mod record;
 mod stamp;
 #[cfg(test)]
 mod tests;
+mod version;
 
 use std::{ops::Deref, path::Path, path::PathBuf};
 
@@ -52,8 +54,12 @@ pub use open::Access;
 pub use quarantine::{Admission, Admitted, Existing, NewItem};
 pub use record::ScanRecord;
 pub use stamp::Stamp;
+pub use version::{NewVersion, Retention, Version, VersionTotals, Writer};
 
-use crate::seal::MasterKey;
+use crate::{
+  failpoint::{Point, hit, unsafe_ledger},
+  seal::MasterKey,
+};
 use error::Fault;
 
 /// Microseconds since 1970, UTC.
@@ -79,8 +85,10 @@ enum Durability {
 }
 
 impl Durability {
-  const fn as_str(self) -> &'static str {
+  fn as_str(self) -> &'static str {
     match self {
+      // The control of the tests of power loss; never in the product.
+      _ if unsafe_ledger() => "OFF",
       Self::Seen => "NORMAL",
       Self::Synced => "FULL",
     }
@@ -159,7 +167,9 @@ impl Ledger {
       // Immediate, because a read that turns into a write later cannot wait for its turn.
       let tx = conn.transaction_with_behavior(TransactionBehavior::Immediate)?;
       let value = change(&tx, key)?;
+      hit(Point::StoreBeforeCommit);
       tx.commit()?;
+      hit(Point::StoreAfterCommit);
       Ok(value)
     };
     run().map_err(|fault: Fault| fault.at(&self.path))

@@ -40,6 +40,8 @@ pub struct ScanRecord<'a> {
   pub pending: Pending,
   /// The marker mode in force.
   pub marker_mode: &'a str,
+  /// Why that is not the mode that was asked for.
+  pub unmarked: Option<&'a str>,
   /// What happened.
   pub events: &'a [NewEvent],
   /// When.
@@ -81,11 +83,11 @@ fn upsert_file(conn: &Connection, scan: &ScanRecord<'_>) -> Result<i64, Fault> {
   let id = conn
     .prepare_cached(
       "INSERT INTO file (path, workspace, dev, ino, size, mtime_ns, ctime_ns, hash, status, note,
-         adopted_at, scanned_at, pending, marker_mode)
-       VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)
+         adopted_at, scanned_at, pending, marker_mode, unmarked)
+       VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)
        ON CONFLICT (path) DO UPDATE SET workspace = ?2, dev = ?3, ino = ?4, size = ?5, mtime_ns = ?6,
          ctime_ns = ?7, hash = ?8, status = ?9, note = ?10, adopted_at = coalesce(adopted_at, ?11),
-         scanned_at = ?12, pending = ?13, marker_mode = ?14
+         scanned_at = ?12, pending = ?13, marker_mode = ?14, unmarked = ?15
        RETURNING id",
     )?
     .query_row(
@@ -104,6 +106,7 @@ fn upsert_file(conn: &Connection, scan: &ScanRecord<'_>) -> Result<i64, Fault> {
         scan.at,
         scan.pending.bits(),
         scan.marker_mode,
+        scan.unmarked,
       ],
       |row| row.get(0),
     )?;
@@ -296,6 +299,7 @@ mod tests {
     assert_eq!(ledger.blocks(file).unwrap(), rows);
     let found = ledger.file(Path::new("/w/a.md")).unwrap().unwrap();
     assert_eq!((found.id, found.adopted_at, found.scanned_at), (file, Some(7), Some(7)));
+    assert_eq!((found.marker_mode.as_str(), found.unmarked.as_deref()), ("id", Some("too long")));
     assert_eq!(ledger.record(&scan("/w/a.md", &rows, 9)).unwrap(), file);
     let again = ledger.file(Path::new("/w/a.md")).unwrap().unwrap();
     assert_eq!((again.adopted_at, again.scanned_at), (Some(7), Some(9)), "adopted once");

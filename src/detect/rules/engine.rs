@@ -199,10 +199,12 @@ impl RuleSet {
     })
   }
 
+  /// Whether the sentence, or the one before it, speaks of attacks. What follows does not count: it would be
+  /// the attacker's own choice, and often it is what the attack is about.
   fn is_reported(&self, seen: &Seen<'_>) -> bool {
     let mut report = Classes::default();
     report.insert(self.report);
-    seen.around().intersects(&report)
+    [-1, 0].into_iter().filter_map(|by| seen.unit(by)).any(|unit| unit.classes.intersects(&report))
   }
 }
 
