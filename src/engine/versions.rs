@@ -112,7 +112,8 @@ impl<F: Fs> Engine<F> {
 
   /// Whether versions are kept at all.
   pub fn keeps_versions(&self) -> bool {
-    self.config.version_mb > 0
+    // Without a key nothing can be sealed; the version is kept once the key is back.
+    self.config.version_mb > 0 && self.ledger.has_key()
   }
 
   /// A version that is not kept takes protection away from nobody: it is said, and guarding goes on.
