@@ -184,8 +184,8 @@ impl Report {
     report.n_blocks = counts.blocks_by_state.iter().map(|(_, n)| n).sum();
     report.n_waiting = counts.waiting;
     report.n_flagged = counts.flagged;
-    // A broken configuration is a degradation of the daemon, and no reason to say nothing.
-    if context.config().is_ok_and(|effective| effective.config.version_mb > 0) {
+    // A configuration that does not hold is said elsewhere, and what is kept is there all the same.
+    if !context.config().is_ok_and(|found| found.config.version_mb == 0) {
       report.versions = Some(ledger.version_totals()?);
     }
     for row in ledger.files()? {

@@ -31,6 +31,11 @@ impl Guard {
     if self.report_only.is_some() {
       self.report(|guard| guard.unlock(source));
     }
+    // Versions may be wanted by now, or not wanted any more.
+    self.report(|guard| {
+      guard.unkept = guard.engine.versions_due()?;
+      Ok(())
+    });
   }
 
   /// The key may be there by now; then what it was needed for is made up for.

@@ -7,7 +7,7 @@ use super::{
   CLOSE_TICK, Engine, EngineError, Event, EventKind, HOLD_OFF, MAX_TAIL_WAIT, TAIL_COMPLETE_AFTER,
   TAIL_GRACE, Target, UNLEASED_AFTER,
   judge::Origin,
-  reader::came_and_went,
+  reader::{Sight, came_and_went},
   redact::Redacted,
   view::{Marking, View},
 };
@@ -473,15 +473,6 @@ pub(super) fn told(path: &Path, view: &View, rows: &[BlockRow], adopting: bool) 
     events.push(Event::new(EventKind::Adopted).path(path).detail(text));
   }
   events
-}
-
-/// What was to be seen of a file at the moment in which it was read.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Sight {
-  /// Its stamp; `None` when it was not read.
-  stamp: Option<Stamp>,
-  /// Whether somebody waited for the lease.
-  awaited: bool,
 }
 
 /// How a version was read.

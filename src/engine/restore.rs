@@ -11,7 +11,7 @@
 use super::{
   Engine, EngineError, Event, EventKind, Hint, MAX_TAIL_WAIT, Outcome, Target,
   event::shown,
-  pass::Sight,
+  reader::Sight,
   review::{ATTEMPTS, by_whom},
 };
 use crate::{
@@ -57,7 +57,7 @@ impl<F: Fs> Engine<F> {
     version: ContentHash,
     by: &str,
   ) -> Result<Restored, EngineError> {
-    if !self.keeps_versions() {
+    if self.config.version_mb == 0 {
       return Err(EngineError::refused_with(
         "versions are switched off",
         "`versions.max_mb` says how much room they may take",

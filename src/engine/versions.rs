@@ -46,11 +46,13 @@ impl<F: Fs> Engine<F> {
 
   /// Guarded files whose present content is not kept yet; versions that may not be kept are forgotten.
   pub fn versions_due(&mut self) -> Result<Vec<Target>, EngineError> {
-    if !self.keeps_versions() {
+    if self.config.version_mb == 0 {
       if self.ledger.version_totals()?.versions > 0 {
         self.ledger.forget_versions()?;
       }
       self.recovered(DEGRADED_KEY)?;
+    }
+    if !self.keeps_versions() {
       return Ok(Vec::new());
     }
     let due = self.ledger.versions_due()?.into_iter();
@@ -110,9 +112,8 @@ impl<F: Fs> Engine<F> {
     Ok(())
   }
 
-  /// Whether versions are kept at all.
-  pub fn keeps_versions(&self) -> bool {
-    // Without a key nothing can be sealed; the version is kept once the key is back.
+  /// Whether versions are kept at all: nothing can be sealed without a key.
+  fn keeps_versions(&self) -> bool {
     self.config.version_mb > 0 && self.ledger.has_key()
   }
 

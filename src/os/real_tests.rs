@@ -325,3 +325,55 @@ fn files_that_cannot_be_written_are_read_only_with_the_reason() {
     println!("skipped: no immutable files here (chattr +i failed)");
   }
 }
+
+#[test]
+fn a_file_is_made_only_where_nothing_stands_and_never_through_a_link() {
+  let dir = tree();
+  let outside = tempfile::tempdir().unwrap();
+  symlink(outside.path(), dir.path().join("memory/away")).unwrap();
+  symlink(outside.path().join("x.md"), dir.path().join("memory/link.md")).unwrap();
+  for way in WAYS {
+    let root = way.open_root(dir.path()).unwrap();
+    for (rel, expected) in [
+      ("MEMORY.md", "Io("),
+      ("memory/day.md", "Io("),
+      ("memory/link.md", "Io("),
+      ("memory/away/x.md", "Symlink"),
+      ("memory/none/x.md", "Absent"),
+      ("memory/day.md/x.md", "NotRegular"),
+      ("../x.md", "Escapes"),
+      ("/x.md", "Escapes"),
+      ("", "Escapes"),
+    ] {
+      let refusal = format!("{:?}", way.create(&root, Path::new(rel)).unwrap_err().refusal);
+      assert!(refusal.starts_with(expected) || refusal == "Absent", "{rel}: {refusal}");
+    }
+    for rel in ["memory.md", "memory/new.md"] {
+      way.create(&root, Path::new(rel)).unwrap();
+      let made = dir.path().join(rel);
+      let found = rustix::fs::lstat(&made).unwrap();
+      assert_eq!((found.st_size, found.st_mode & 0o7777, found.st_nlink), (0, 0o600, 1));
+      assert_eq!(open(dir.path(), rel).access(), Touch::Full);
+      #[expect(clippy::disallowed_methods, reason = "the tests' own files")]
+      fs::remove_file(made).unwrap();
+    }
+  }
+  assert_eq!(read(&dir.path().join("MEMORY.md")), "- a\n");
+  assert_eq!(outside.path().read_dir().unwrap().count(), 0);
+}
+
+#[test]
+fn a_file_is_not_made_in_a_directory_of_somebody_else() {
+  if !rustix::process::geteuid().is_root() {
+    println!("skipped: only root can give a directory away");
+    return;
+  }
+  let dir = tree();
+  let other = rustix::process::Uid::from_raw(65_534);
+  rustix::fs::chown(dir.path().join("memory"), Some(other), None).unwrap();
+  let fs = RealFs::default();
+  let root = fs.open_root(dir.path()).unwrap();
+  let refusal = fs.create(&root, Path::new("memory/new.md")).unwrap_err().refusal;
+  assert!(matches!(refusal, Refusal::ForeignDirectory(65_534)), "{refusal:?}");
+  assert!(!dir.path().join("memory/new.md").exists());
+}
