@@ -171,7 +171,10 @@ impl Report {
       let found = daemon.health.as_ref().and_then(|health| health.room(&path)).cloned();
       let room = match found {
         Some(room) => room,
-        None => Room::of(&path, &file_system(&context.config()?.config).probe_dir(&path), None),
+        None => {
+          let config = context.config().unwrap_or_default().config;
+          Room::of(&path, &file_system(&config).probe_dir(&path), None)
+        }
       };
       report.places.push(Place { path: shown(&path), room });
     }

@@ -4,8 +4,8 @@
 use std::{path::Path, time::Duration};
 
 use super::{
-  Engine, EngineError, Event, EventKind, HOLD_OFF, MAX_TAIL_WAIT, TAIL_COMPLETE_AFTER, TAIL_GRACE,
-  Target, UNLEASED_AFTER,
+  CLOSE_TICK, Engine, EngineError, Event, EventKind, HOLD_OFF, MAX_TAIL_WAIT, TAIL_COMPLETE_AFTER,
+  TAIL_GRACE, Target, UNLEASED_AFTER,
   judge::Origin,
   reader::{Sight, came_and_went},
   redact::Redacted,
@@ -135,8 +135,7 @@ impl<F: Fs> Engine<F> {
     Ok(outcome)
   }
 
-  /// A file that somebody keeps open may change without another stamp, as long as the change is made
-  /// through a mapping. So its stamp vouches for nothing until the file was read under a lease.
+  /// A change through a mapping may leave the stamp as it is, so it vouches for nothing without a lease.
   fn still_open(&mut self, target: &Target, reshape_due: bool) -> Result<Outcome, EngineError> {
     if let Some(row) = self.ledger.file(&target.path())? {
       self.ledger.set_pending(&target.path(), row.pending | Pending::RETRY)?;
@@ -161,24 +160,18 @@ impl<F: Fs> Engine<F> {
     if on_path.map(|stamp| stamp.ino) != Some(before.ino) {
       return Ok(Outcome::Changed);
     }
-    if !leased && file.stamp()? != before {
+    let quiet = self.since_change(&before, hint.waited);
+    if !leased && (quiet < CLOSE_TICK || file.stamp()? != before) {
       return Ok(Outcome::Busy);
     }
     // From here on the stamp says whether this is still the version that stands there: who opens the
     // file without waiting would be refused while it is judged.
     *sight = Sight { stamp: Some(before), awaited: file.is_awaited() };
     file.release();
-    let quiet = self.since_change(&before, hint.waited);
     // Without a lease the last line may still be under way, and an empty file is most likely one
     // that its writer has just truncated.
     if !leased && quiet < TAIL_COMPLETE_AFTER && (bytes.is_empty() || bytes.last() != Some(&b'\n'))
     {
-      return Ok(Outcome::Busy);
-    }
-    // Elsewhere no event tells that a writer closed the file; one tick without a change stands for it.
-    // Never compiled here.
-    #[cfg(not(target_os = "linux"))]
-    if quiet < super::RACY {
       return Ok(Outcome::Busy);
     }
     let hash = ContentHash::of(&bytes);
