@@ -181,7 +181,8 @@ impl Report {
     report.n_blocks = counts.blocks_by_state.iter().map(|(_, n)| n).sum();
     report.n_waiting = counts.waiting;
     report.n_flagged = counts.flagged;
-    if context.config()?.config.version_mb > 0 {
+    // A configuration that does not hold is said elsewhere, and what is kept is there all the same.
+    if !context.config().is_ok_and(|found| found.config.version_mb == 0) {
       report.versions = Some(ledger.version_totals()?);
     }
     for row in ledger.files()? {

@@ -13,7 +13,7 @@ use super::{
   health::{ADOPTED, Health, KEY, Phase, Room},
   held::Held,
   poll::{EVERY, Polls},
-  queue::Queue,
+  queue::{LAST_RETRY, Queue},
   readers::Readers,
   service::seconds,
   trouble::Trouble,
@@ -205,6 +205,11 @@ impl Guard {
       }
     }
     wakeups.extend(self.held.wakeup());
+    if let n @ 1.. = self.queue.n_stubborn() {
+      let files = if n == 1 { "a file".to_owned() } else { format!("{n} files") };
+      let every = seconds(LAST_RETRY);
+      wakeups.push(format!("asks for {files} that cannot be worked on every {every}"));
+    }
     let rooms: Vec<Room> = self.rooms.values().cloned().collect();
     if (&self.health.rooms, &self.health.wakeups) != (&rooms, &wakeups) {
       (self.health.rooms, self.health.wakeups) = (rooms, wakeups);

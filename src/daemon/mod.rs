@@ -124,7 +124,6 @@ async fn serve(engine: Engine<RealFs>, options: Options<'_>) -> Result<(), Daemo
       break;
     }
     drain(&mut guard, &mut events);
-    guard.look();
     while let Ok(said) = asked.try_recv() {
       gate
         .hear(&mut guard, said)

@@ -11,7 +11,10 @@ use crate::engine::Target;
 /// First wait after an error or a refusal.
 const FIRST_RETRY: Duration = Duration::from_millis(5);
 /// Longest wait between two tries; a file that somebody keeps open is looked at this often.
-const LAST_RETRY: Duration = Duration::from_secs(1);
+pub(super) const LAST_RETRY: Duration = Duration::from_secs(1);
+
+/// From so many tries on the pause between them is the longest one.
+const STUBBORN: u32 = 8;
 
 /// One file that waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -163,6 +166,13 @@ impl Queue {
     }
   }
 
+  /// How many files are asked for again and again, because somebody keeps them open.
+  pub fn n_stubborn(&self) -> usize {
+    let lanes = [&self.urgent, &self.lazy];
+    let tries = lanes.into_iter().flat_map(|lane| lane.waiting.values()).map(|one| one.tries);
+    tries.filter(|tries| *tries > STUBBORN).count()
+  }
+
   /// The files that are dirty.
   pub fn dirty_targets(&self) -> impl Iterator<Item = &Target> {
     self.urgent.waiting.keys()
@@ -257,6 +267,7 @@ mod tests {
     }
     assert!(waits.is_sorted());
     assert_eq!(waits.last(), Some(&LAST_RETRY));
+    assert_eq!(queue.n_stubborn(), 1);
   }
 
   #[test]

@@ -33,6 +33,7 @@ impl Guard {
     if self.trouble.is_waiting(now) {
       return Ok(false);
     }
+    self.look();
     if self.poll() {
       return Ok(true);
     }

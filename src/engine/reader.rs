@@ -7,12 +7,21 @@
 
 use std::time::Duration;
 
-use crate::os::{Clock, MemoryFile, pause};
+use crate::os::{Clock, MemoryFile, Stamp, pause};
 
 /// How often it is asked.
 const PROBE: Duration = Duration::from_micros(200);
 /// How long: four times what was measured. Later readers are seen by their event.
 const WATCH: Duration = Duration::from_millis(2);
+
+/// What was to be seen of a file at the moment in which it was read.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Sight {
+  /// Its stamp; `None` when it was not read.
+  pub stamp: Option<Stamp>,
+  /// Whether somebody waited for the lease.
+  pub awaited: bool,
+}
 
 /// Waits for a reader to come and to go; whether one did. Then the lease is held again.
 ///

@@ -11,7 +11,7 @@
 use super::{
   Engine, EngineError, Event, EventKind, Hint, MAX_TAIL_WAIT, Outcome, Target,
   event::shown,
-  pass::Sight,
+  reader::Sight,
   review::{ATTEMPTS, by_whom},
 };
 use crate::{

@@ -254,9 +254,12 @@ impl Pairs {
 
   /// Nobody can tell which of several equal blocks left the file: it is never the least trusted one.
   fn least_trusted(&mut self, known: &[KnownBlock]) {
+    // Only present blocks compete with present ones; that nothing left is the usual case.
+    let former = |at: &usize| known.get(*at).is_some_and(|block| block.former);
+    let back = self.of_block.iter().flatten().any(former);
     let mut left: HashMap<ContentHash, BinaryHeap<Reverse<Rank>>> = HashMap::new();
     let free = known.iter().enumerate().filter(|(at, _)| self.known_is_free(*at));
-    for (at, block) in free {
+    for (at, block) in free.filter(|(_, block)| back || !block.former) {
       let rank = Reverse((block.former, block.trust(), at));
       left.entry(block.norm_hash).or_default().push(rank);
     }

@@ -210,7 +210,9 @@ mod tests {
   fn untouched(digits: &str, ordinal: u32) -> BlockRow {
     let mut row = block(digits, ordinal);
     row.revisions[0].source = Source::baseline();
-    row.lines.iter_mut().for_each(|line| line.revision = 0);
+    for (line, offset) in row.lines.iter_mut().zip(0..) {
+      (line.revision, line.offset) = (0, offset);
+    }
     row
   }
 
