@@ -5,6 +5,9 @@ mod live;
 #[cfg(feature = "failpoints")]
 mod points;
 
+#[cfg(feature = "failpoints")]
+pub(crate) use live::{Kind, Pen};
+
 use {
   crate::support::{
     AT_ONCE, Guarded, Random, Writer, clean, eventually, marks, needle, pace, poison,

@@ -15,7 +15,11 @@ mod guard;
 mod holdoff;
 mod hostile;
 mod hostile_tree;
+#[cfg(feature = "failpoints")]
+mod leases;
 mod markers;
+#[cfg(feature = "failpoints")]
+mod powerloss;
 mod review;
 mod scan;
 mod sim;

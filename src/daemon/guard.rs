@@ -35,9 +35,7 @@ const LEASE_PAUSE: Duration = Duration::from_micros(200);
 const READER_PAUSE: Duration = Duration::from_millis(1);
 /// A file that changes under our hands so often in a row is left for the next turn.
 const MAX_CHANGED: u32 = 16;
-
-/// After a look at a tree the next one waits so many times as long as it took: directories that come
-/// and go without end must not keep files waiting.
+/// The next look at a tree waits so many times as long as the last one took, for the sake of the files.
 const LOOK_REST: u32 = 4;
 
 /// What the daemon holds.
@@ -149,6 +147,8 @@ impl Guard {
       hit(Point::AdoptBeforeMark);
       let ledger = self.engine.ledger_mut();
       ledger.set_health(&adopted_key(&root), "{}", at).map_err(EngineError::from)?;
+      // On the disk, or after a power cut what comes next were adopted, too.
+      ledger.checkpoint().map_err(EngineError::from)?;
       hit(Point::AdoptAfterMark);
     }
     self.baseline.clear();
@@ -228,7 +228,7 @@ impl Guard {
     }
   }
 
-  /// Looks again at the workspaces whose directories have changed, once for any number of events.
+  /// Looks again at workspaces whose directories changed, once for any number of events.
   pub fn look(&mut self) {
     let started = self.now();
     if self.looks.is_empty() || started < self.next_look {

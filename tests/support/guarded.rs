@@ -134,6 +134,12 @@ impl Guarded {
     self.daemon = Some(test.start());
   }
 
+  /// The daemon that runs.
+  #[cfg(feature = "failpoints")]
+  pub(crate) fn daemon(&mut self) -> &mut Background {
+    self.daemon.as_mut().expect("no daemon runs")
+  }
+
   /// Whether such a daemon ends within this time.
   #[cfg(feature = "failpoints")]
   pub(crate) fn ends_within(&mut self, time: std::time::Duration) -> bool {
@@ -186,6 +192,12 @@ impl Guarded {
     let status = daemon.terminate();
     let log = String::from_utf8_lossy(&daemon.stderr()).into_owned();
     assert_eq!(status.code(), Some(0), "the daemon did not end in order:\n{log}");
+  }
+
+  /// Does something while the daemon stands still.
+  #[cfg(feature = "failpoints")]
+  pub(crate) fn stand_still(&self, what: impl FnOnce()) {
+    self.daemon.as_ref().expect("no daemon runs").stand_still(what);
   }
 
   /// Ends the daemon at once.
