@@ -18,8 +18,12 @@ mod holdoff;
 mod hostile;
 mod hostile_tree;
 mod ladder;
+#[cfg(feature = "failpoints")]
+mod leases;
 mod markers;
 mod outage;
+#[cfg(feature = "failpoints")]
+mod powerloss;
 mod race;
 mod replaced;
 mod restore;

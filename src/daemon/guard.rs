@@ -173,6 +173,8 @@ impl Guard {
         hit(Point::AdoptBeforeMark);
         let ledger = self.engine.ledger_mut();
         ledger.set_health(&adopted_key(root), "{}", at).map_err(EngineError::from)?;
+        // On the disk, or after a power cut what comes next were adopted, too.
+        ledger.checkpoint().map_err(EngineError::from)?;
         hit(Point::AdoptAfterMark);
       }
     }
