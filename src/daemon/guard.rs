@@ -15,7 +15,7 @@ use super::{
 use crate::{
   engine::{
     Consequence, Engine, EngineError, Event, EventKind, Hint, LazyOutcome, Outcome, RACY, Target,
-    UNLEASED_AFTER,
+    UNLEASED_AFTER, VERIFIED_AFTER,
   },
   os::{
     RealFs, WatchEvent, Watcher, Workspace,
@@ -44,6 +44,8 @@ pub struct Guard {
   queue: Queue,
   /// Whether somebody else opened a file after its last close by a writer.
   opened: HashMap<Target, bool>,
+  /// When somebody else opened a file the last time, on the monotonic clock.
+  opened_at: HashMap<Target, Duration>,
   /// Opens of our own whose events are still to come.
   own_opens: HashMap<Target, u32>,
   /// Workspaces whose first scan is under way.
@@ -73,6 +75,7 @@ impl Guard {
       workspaces,
       queue: Queue::default(),
       opened: HashMap::new(),
+      opened_at: HashMap::new(),
       own_opens: HashMap::new(),
       adopting: HashSet::new(),
       baseline: HashSet::new(),
@@ -289,6 +292,16 @@ impl Guard {
       self.queue.reshape(target.clone(), due);
       return Ok(());
     }
+    // A tool that has read the file writes next, and its agent's record must then be about what it read.
+    if let Some(at) = self.opened_at.get(target).copied() {
+      let rest = (at + VERIFIED_AFTER).saturating_sub(self.now());
+      if !rest.is_zero() && self.engine.is_recorded(target)? {
+        let due = self.now() + rest;
+        self.queue.reshape(target.clone(), due);
+        return Ok(());
+      }
+    }
+    self.opened_at.remove(target);
     let idle = self.engine.config().reshape_idle;
     let outcome = self.engine.lazy(target, idle);
     self.count_opens();
@@ -335,6 +348,8 @@ impl Guard {
       *n -= 1;
       return;
     }
+    let now = self.now();
+    self.opened_at.insert(target.clone(), now);
     if self.opened.get(&target) == Some(&false) {
       self.opened.insert(target.clone(), true);
     }

@@ -125,9 +125,6 @@ impl<F: Fs> Engine<F> {
     if !leased && file.stamp()? != before {
       return Ok(Outcome::Busy);
     }
-    // From here on the stamp says whether this is still the version that stands there: who opens the
-    // file without waiting would be refused while it is judged.
-    file.release();
     let quiet = self.since_change(&before);
     // Without a lease the last line may still be under way, and an empty file is most likely one
     // that its writer has just truncated.
@@ -139,6 +136,7 @@ impl<F: Fs> Engine<F> {
     if let Some(row) = row.filter(|row| {
       leased && row.status == FileStatus::Watched && row.hash == Some(hash) && row.note.is_none()
     }) {
+      file.release();
       return self.same_version(target, row, &before);
     }
     let adopting = hint.adopting && row.is_none_or(|row| row.adopted_at.is_none());
@@ -170,6 +168,9 @@ impl<F: Fs> Engine<F> {
         }
       }
     }
+    // The stamp says from here on whether this is still the version that stands there; nobody is kept
+    // waiting for the disk.
+    file.release();
     self.record(target, file, &view, &Seen { leased, stamp, adopting, started })
   }
 
