@@ -302,7 +302,9 @@ impl Guard {
   /// Somebody opened a file.
   fn note_open(&mut self, path: &Path) {
     let Some(target) = self.target(path) else { return };
-    self.readers.opened(&target);
+    let now = self.now();
+    let is_waiting = self.queue.is_known(&target);
+    self.readers.opened(&target, is_waiting.then_some(now));
     if self.readers.was_read(&target) && self.queue.is_dirty(&target) {
       let now = self.now();
       self.queue.dirty(target, now);

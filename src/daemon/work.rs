@@ -11,7 +11,7 @@ use super::{
 use crate::{
   engine::{
     Consequence, EngineError, Hint, LazyOutcome, Outcome, RACY, Target, UNLEASED_AFTER,
-    adopt::BATCH,
+    VERIFIED_AFTER, adopt::BATCH,
   },
   os::pause,
 };
@@ -185,6 +185,16 @@ impl Guard {
       self.queue.reshape(target.clone(), due);
       return Ok(());
     }
+    // A tool that has read the file writes next, and its agent's record must then be about what it read.
+    if let Some(at) = self.readers.latest(target) {
+      let rest = (at + VERIFIED_AFTER).saturating_sub(self.now());
+      if !rest.is_zero() && self.engine.is_recorded(target)? {
+        let due = self.now() + rest;
+        self.queue.reshape(target.clone(), due);
+        return Ok(());
+      }
+    }
+    self.readers.forget_latest(target);
     let idle = self.engine.config().reshape_idle;
     self.engine.bring_back_again(target)?;
     let outcome = self.engine.lazy(target, idle);

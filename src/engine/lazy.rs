@@ -3,7 +3,10 @@
 
 use std::time::Duration;
 
-use super::{Engine, EngineError, Event, EventKind, Target, judge::Origin, pass::Due, view::View};
+use super::{
+  Engine, EngineError, Event, EventKind, Target, VERIFIED_AFTER, judge::Origin, pass::Due,
+  view::View,
+};
 use crate::{
   failpoint::{Point, hit},
   memory::ContentHash,
@@ -11,6 +14,7 @@ use crate::{
     Fs, FsError, MemoryFile, Touch,
     reshape::{Reshaped, reshape},
   },
+  provenance::Standing,
   store::{FileStatus, NewOp, OpKind, Pending, ScanRecord, Writer},
 };
 
@@ -46,6 +50,7 @@ impl<F: Fs> Engine<F> {
     if !self.may_reshape(&target.root) {
       return self.give_up(target);
     }
+    let idle = if self.is_recorded(target)? { idle.max(VERIFIED_AFTER) } else { idle };
     // The queue has waited for as long already, whatever the clock says.
     let quiet = self.since_change(&stamp, idle);
     if quiet < idle {
@@ -68,6 +73,14 @@ impl<F: Fs> Engine<F> {
     outcome
   }
 
+  /// Whether the version that the ledger knows is the one that the agent has on record: its tools then
+  /// verify what they wrote, and compare what they read with their record.
+  pub fn is_recorded(&self, target: &Target) -> Result<bool, EngineError> {
+    let hash = self.ledger.file(&target.path())?.and_then(|row| row.hash);
+    let recorded = hash.map(|hash| Standing::Recorded { hash });
+    Ok(recorded.is_some() && recorded == Some(self.agent.standing(&target.root, &target.rel)))
+  }
+
   fn reshape_leased(
     &mut self,
     target: &Target,
@@ -81,8 +94,11 @@ impl<F: Fs> Engine<F> {
       return Ok(LazyOutcome::Dirty);
     }
     let bytes = file.read_all()?;
-    // Nobody is kept waiting while the journal is written; the reshape compares before it writes.
-    file.release();
+    // Nobody is kept waiting while the journal is written; the reshape compares before it writes. Only
+    // a tool that compares what it read with a record must not read in between.
+    if !self.is_recorded(target)? {
+      file.release();
+    }
     let view = self.view(target, row.as_ref(), bytes, Origin::unknown(), None)?;
     if row.as_ref().and_then(|row| row.hash) != Some(view.hash)
       || view.judgements.iter().any(Option::is_some)

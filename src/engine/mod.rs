@@ -58,6 +58,10 @@ use crate::{
 pub const UNLEASED_AFTER: Duration = Duration::from_millis(5);
 /// How long an agent's verifying read is waited for (docs/adr/0002, measured 0.2-0.6 ms).
 pub const HOLD_OFF: Duration = Duration::from_millis(50);
+/// How long a reshape leaves a file alone that an agent's tool has written and may verify, or has read and
+/// may write. It is never urgent, so this is a choice, ten times [`HOLD_OFF`]: on a loaded machine a
+/// verifying read came more than 20 ms after its write, and the tool failed because markers were there.
+pub const VERIFIED_AFTER: Duration = Duration::from_millis(500);
 /// How long an unfinished last line with poison in it is left to its writer, who may write in pieces and
 /// close the file after each of them; what comes later still goes with the line it continues.
 pub const TAIL_GRACE: Duration = Duration::from_millis(20);

@@ -113,6 +113,7 @@ impl<F: Fs> Engine<F> {
     }
     let mut sight = Sight::default();
     let mut outcome = self.process(target, row.as_ref(), &mut file, leased, hint, &mut sight);
+    sight.awaited = file.is_awaited();
     file.release();
     hit(Point::PassAfterRelease);
     if matches!(outcome, Ok(Outcome::HoldOff(HOLD_OFF)))
@@ -164,10 +165,7 @@ impl<F: Fs> Engine<F> {
     if !leased && (quiet < CLOSE_TICK || file.stamp()? != before) {
       return Ok(Outcome::Busy);
     }
-    // From here on the stamp says whether this is still the version that stands there: who opens the
-    // file without waiting would be refused while it is judged.
-    *sight = Sight { stamp: Some(before), awaited: file.is_awaited() };
-    file.release();
+    sight.stamp = Some(before);
     // Without a lease the last line may still be under way, and an empty file is most likely one
     // that its writer has just truncated.
     if !leased && quiet < TAIL_COMPLETE_AFTER && (bytes.is_empty() || bytes.last() != Some(&b'\n'))
@@ -179,6 +177,7 @@ impl<F: Fs> Engine<F> {
     if let Some(row) = row.filter(|row| {
       still && row.status == FileStatus::Watched && row.hash == Some(hash) && row.note.is_none()
     }) {
+      file.release();
       return self.same_version(target, row, &before);
     }
     let adopting = hint.adopting && row.is_none_or(|row| row.adopted_at.is_none());
@@ -214,6 +213,9 @@ impl<F: Fs> Engine<F> {
         }
       }
     }
+    // The stamp says from here on whether this is still the version that stands there; nobody is kept
+    // waiting for the disk.
+    file.release();
     self.record(
       target,
       file,

@@ -15,7 +15,7 @@ use crate::{
     Fs, MemoryFile, Stamp, pause,
     redact::{Change, overwrite},
   },
-  provenance::{Attestation, Followed, State},
+  provenance::{Attestation, Followed, Standing, State},
   store::{NewEvent, NewItem, NewOp, OpId, OpKind},
 };
 
@@ -43,7 +43,9 @@ impl<F: Fs> Engine<F> {
   /// Order (docs/adr/0002): the quarantine rows and the operation are durable before the
   /// first byte is overwritten; each range is compared with what the plan was made from directly
   /// before it is overwritten; the agent's record follows before the lease is released. Nobody is kept
-  /// waiting for the disk: the lease is given back while the rows are written, and asked for again.
+  /// waiting for the disk: the lease is given back while the rows are written, and asked for again. Only
+  /// of a version that the agent has on record it is kept, for a tool that reads in between would
+  /// write from a version that is not on record any more.
   pub(super) fn redact(
     &mut self,
     target: &Target,
@@ -54,7 +56,10 @@ impl<F: Fs> Engine<F> {
     started: Duration,
   ) -> Result<Redacted, EngineError> {
     let redactions = self.named(target, view, redactions)?;
-    file.release();
+    let recorded = Standing::Recorded { hash: view.hash };
+    if self.agent.standing(&target.root, &target.rel) != recorded {
+      file.release();
+    }
     hit(Point::RedactBeforeAdmit);
     let Some(ops) = self.admit(target, file, view, &redactions, started)? else {
       return Ok(Redacted::Changed);
