@@ -219,6 +219,8 @@ impl Guard {
 
   /// A file was processed: what was wrong about it is over.
   fn calm(&mut self, target: &Target) -> Result<(), EngineError> {
+    // A version that was read while it was being written is not kept at once.
+    self.unkept.push(target.clone());
     self.held.release(target);
     self.exposure.forget(target);
     self.forget(target);
