@@ -50,6 +50,11 @@ corpus:
 sim n="1000000":
   MEMFW_SIM_SCHEDULES={{n}} cargo test --release --test integration sim:: -- --nocapture
 
+# Trees laid out to trap memfw, one of them very large; mounts and locks on files need root
+[group('test')]
+hostile-tree files="100000":
+  MEMFW_TREE_FILES={{files}} cargo test --release --test integration hostile_tree:: -- --nocapture
+
 # Writers that take no lock, on real file systems (temp, tmpfs, overlay, xfs, btrfs; all but the first two need root)
 [group('test')]
 race ops="20000" on="temp,tmpfs,overlay,xfs,btrfs":
@@ -66,6 +71,21 @@ fs-safe ops="800":
 openclaw-edits edits="200":
   cargo build --release
   tests/openclaw/edits.sh target/release/memfw {{edits}}
+
+# The process dies at each of its failpoints, with each kind of writer at work
+[group('test')]
+crash rounds="10":
+  MEMFW_CRASH_ROUNDS={{rounds}} cargo test --features failpoints --test integration crash:: -- --nocapture
+
+# The daemon stands still while it holds a lease, for longer than the kernel waits
+[group('test')]
+leases:
+  cargo test --features failpoints --test integration leases:: -- --nocapture
+
+# The power goes at random moments, on copies of an image of a file system; needs root
+[group('test')]
+powerloss snapshots="200":
+  MEMFW_POWERLOSS_SNAPSHOTS={{snapshots}} cargo test --features failpoints --test integration powerloss:: -- --nocapture --test-threads 1
 
 # Looks at changed snapshots and accepts them one by one
 [group('test')]

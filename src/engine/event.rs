@@ -50,12 +50,16 @@ events! {
   Quarantined = "quarantined", "block quarantined";
   /// A quarantined block came back and went out again.
   Returned = "returned", "quarantined block came back and went out again";
+  /// The placeholder of approved text came back with an older version, and the text once more.
+  BroughtBack = "brought-back", "approved text brought back once more";
   /// A marker that memfw did not write was neutralised.
   ForgedMarker = "forged-marker", "forged marker neutralised";
   /// A person approved a block.
   Approved = "approved", "block approved";
   /// A person rejected a block.
   Rejected = "rejected", "block rejected";
+  /// A person brought an earlier version of a file back.
+  RestoredVersion = "restored-version", "earlier version brought back";
   /// Markers were written or placeholders compacted.
   Reshaped = "reshaped", "markers renewed";
   /// An interrupted operation was completed or dropped.
@@ -68,6 +72,8 @@ events! {
   Degraded = "degraded", "protection is reduced";
   /// What was reduced is whole again.
   Restored = "restored", "protection is whole again";
+  /// A changed configuration took effect.
+  Reloaded = "reloaded", "configuration reloaded";
   /// All files are looked at again, for the watcher may have missed something.
   Rescanned = "rescanned", "rescanned everything";
 }

@@ -4,16 +4,18 @@
 use std::time::Duration;
 
 use super::{
-  Engine, EngineError, Event, EventKind, Target, VERIFIED_AFTER, judge::Origin, view::View,
+  Engine, EngineError, Event, EventKind, Target, VERIFIED_AFTER, judge::Origin, pass::Due,
+  view::View,
 };
 use crate::{
+  failpoint::{Point, hit},
   memory::ContentHash,
   os::{
     Fs, FsError, MemoryFile, Touch,
     reshape::{Reshaped, reshape},
   },
   provenance::Standing,
-  store::{FileStatus, NewOp, OpKind, Pending, ScanRecord},
+  store::{FileStatus, NewOp, OpKind, Pending, ScanRecord, Writer},
 };
 
 /// What became of a lazy pass.
@@ -41,11 +43,16 @@ impl<F: Fs> Engine<F> {
     if row.stamp != Some(super::stamp_row(&stamp)) {
       return Ok(LazyOutcome::Dirty);
     }
+    // Nothing can be journalled without a key; the markers stay due.
+    if !self.ledger.has_key() {
+      return Ok(LazyOutcome::Done);
+    }
     if !self.may_reshape(&target.root) {
       return self.give_up(target);
     }
-    let quiet = self.since_change(&stamp);
     let idle = if self.is_recorded(target)? { idle.max(VERIFIED_AFTER) } else { idle };
+    // The queue has waited for as long already, whatever the clock says.
+    let quiet = self.since_change(&stamp, idle);
     if quiet < idle {
       return Ok(LazyOutcome::NotIdle(idle.saturating_sub(quiet)));
     }
@@ -103,7 +110,7 @@ impl<F: Fs> Engine<F> {
     }
     let at = self.now();
     let rows = view.rows(at, || self.new_id())?;
-    let (new, mode) = self.reshape_of(target, &view, &rows);
+    let (new, marking) = self.reshape_of(target, &view, &rows);
     let Some(new) = new else { return self.give_up(target) };
     let image = NewOp {
       kind: OpKind::Reshape,
@@ -114,7 +121,9 @@ impl<F: Fs> Engine<F> {
       before: &view.bytes,
       after: &new,
     };
+    hit(Point::LazyBeforeBegin);
     let op = self.ledger.begin(&image, at)?;
+    hit(Point::LazyAfterBegin);
     if !super::lease_anew(file)? {
       self.ledger.finish(op)?;
       return Ok(LazyOutcome::Busy);
@@ -123,7 +132,9 @@ impl<F: Fs> Engine<F> {
       self.ledger.finish(op)?;
       return Ok(LazyOutcome::Dirty);
     }
+    hit(Point::LazyBeforeFollow);
     self.follow(target, view.hash, ContentHash::of(&new))?;
+    hit(Point::LazyAfterFollow);
     let stamp = file.stamp()?;
     file.release();
     // The rows of the new version: the same blocks at other lines.
@@ -131,8 +142,7 @@ impl<F: Fs> Engine<F> {
     let rows = renewed.rows(at, || self.new_id())?;
     // A torn region is whole only after one step, and compact after another.
     let more = self.reshape_of(target, &renewed, &rows).0.is_some();
-    let pending = if more { Pending::RESHAPE } else { Pending::NONE };
-    let pending = if stamp.is_settled(at) { pending } else { pending | Pending::RETRY };
+    let pending = Due { reshape: more, recheck: !stamp.is_settled(at) }.pending();
     let event = Event::new(EventKind::Reshaped).path(&path);
     self.ledger.record(&ScanRecord {
       path: &path,
@@ -144,12 +154,18 @@ impl<F: Fs> Engine<F> {
       blocks: &rows,
       adopted: true,
       pending,
-      marker_mode: mode.as_str(),
+      marker_mode: marking.mode.as_str(),
+      unmarked: marking.why.as_deref(),
       events: &[event.row()],
       at,
     })?;
+    hit(Point::LazyAfterRecord);
     file.sync()?;
+    hit(Point::LazyAfterSync);
     self.ledger.finish(op)?;
+    hit(Point::LazyAfterFinish);
+    self.note_version(target, &renewed, false);
+    self.keep_noted(Writer::Memfw)?;
     Ok(if more { LazyOutcome::NotIdle(Duration::ZERO) } else { LazyOutcome::Done })
   }
 

@@ -5,17 +5,23 @@
 //! redone from its images, or, where the file is neither, left to a person.
 #![forbid(unsafe_code)]
 
-use std::time::Duration;
+use std::{collections::HashSet, path::Path, time::Duration};
 
-use super::{Engine, EngineError, Event, EventKind};
+use super::{
+  Engine, EngineError, Event, EventKind, Target,
+  judge::{BlockText, Origin},
+};
 use crate::{
-  memory::ContentHash,
+  detect::Layer,
+  failpoint::{Point, hit, tear},
+  memory::{BlockId, ContentHash, Document, placeholder},
   os::{
     Fs, FsError, MemoryFile, Touch, pause,
-    redact::{Left, left},
+    redact::{Left, find_torn, left},
     reshape::{Recovery, recover_reshape},
   },
-  store::{Images, Op, OpKind},
+  provenance::{Attestation, State},
+  store::{Images, NewItem, Op, OpKind},
 };
 
 /// How long the lease of a file with an interrupted operation is waited for.
@@ -24,18 +30,36 @@ const LEASE_WAIT: Duration = Duration::from_secs(2);
 impl<F: Fs> Engine<F> {
   /// Ends what was interrupted; returns how many operations there were.
   pub fn recover(&mut self) -> Result<usize, EngineError> {
-    let ops = self.ledger.open_ops()?;
+    self.recover_where(|_| true)
+  }
+
+  /// Ends what another process left open in one file when it died. Nothing is waited for where nothing is
+  /// open.
+  pub(super) fn recover_file(&mut self, path: &Path) -> Result<(), EngineError> {
+    if self.ledger.has_open_ops()? {
+      self.recover_where(|op| op.path == path)?;
+    }
+    Ok(())
+  }
+
+  fn recover_where(&mut self, concerned: impl Fn(&Op) -> bool) -> Result<usize, EngineError> {
+    // Operations are begun and finished under this lock: what is open now has nobody any more.
+    let writing = self.lock()?;
+    let ops: Vec<Op> = self.ledger.open_ops()?.into_iter().filter(concerned).collect();
     for op in &ops {
-      let _writing = self.lock()?;
+      hit(Point::RecoverBefore);
       let what = self.recover_one(op)?;
       // Whatever the stamp says, the bytes may be older: they are read again.
       if self.ledger.file(&op.path)?.is_some() {
         let at = self.now();
         self.ledger.set_stamp(&op.path, None, None, at)?;
       }
+      hit(Point::RecoverBeforeFinish);
       self.ledger.finish(op.id)?;
+      hit(Point::RecoverAfterFinish);
       self.tell(Event::new(EventKind::Recovered).path(&op.path).detail(what))?;
     }
+    drop(writing);
     Ok(ops.len())
   }
 
@@ -69,23 +93,80 @@ impl<F: Fs> Engine<F> {
           Recovery::Done => "already complete".to_owned(),
           Recovery::NotApplied => "not begun; dropped".to_owned(),
           Recovery::Rewrite(bytes) if leased => {
+            hit(Point::RecoverBeforeWrite);
+            tear(Point::RecoverTorn, 0, &bytes, current.len(), |part| file.pwrite(0, part))?;
             file.pwrite(0, &bytes)?;
+            hit(Point::RecoverAfterWrite);
             if bytes.len() < current.len() {
               file.truncate(bytes.len() as u64)?;
+              hit(Point::RecoverAfterCut);
             }
             self.follow(&target, ContentHash::of(&images.before), ContentHash::of(&bytes))?;
             "torn; completed".to_owned()
           }
-          // Somebody else wrote since. Their text stands; ours is kept for a person to look at.
+          // Somebody else wrote since. Their text stands; what is gone is kept for a person to look at.
           Recovery::Rewrite(_) | Recovery::Foreign => {
-            "the file was rewritten by somebody else meanwhile; left as it is".to_owned()
+            let what = "the file was rewritten by somebody else meanwhile; left as it is";
+            match self.keep_lost(&target, &current, &images.before)? {
+              Some(id) => format!("{what}; what is gone from it waits in quarantine as {id}"),
+              None => what.to_owned(),
+            }
           }
         }
       }
     };
     file.release();
     file.sync()?;
+    hit(Point::RecoverAfterSync);
     Ok(outcome)
+  }
+}
+
+impl<F: Fs> Engine<F> {
+  /// Seals the blocks of an image that a file does not hold any more, as one item that waits for a
+  /// person: whoever wrote the file may have read a half-done change of ours, or may have meant it.
+  fn keep_lost(
+    &mut self,
+    target: &Target,
+    current: &[u8],
+    base: &[u8],
+  ) -> Result<Option<BlockId>, EngineError> {
+    let path = target.path();
+    let row = self.ledger.file(&path)?;
+    let view = self.view(target, row.as_ref(), base.to_vec(), Origin::unknown(), None)?;
+    let standing: HashSet<ContentHash> = Document::parse(current, &view.facts.ids)
+      .blocks()
+      .iter()
+      .map(|block| block.norm_hash)
+      .collect();
+    let gone = view.document.blocks().iter().filter(|block| !standing.contains(&block.norm_hash));
+    let bytes: Vec<u8> =
+      gone.flat_map(|block| BlockText::new(base, block).bytes().to_vec()).collect();
+    if bytes.is_empty() {
+      return Ok(None);
+    }
+    let id = self.new_id()?;
+    let item = NewItem {
+      redacted: &placeholder::redact(&bytes, &id),
+      id,
+      path: &path,
+      line: 1,
+      bytes: &bytes,
+      n: 0,
+      terminated: bytes.last() == Some(&b'\n'),
+      status: State::Held,
+      source: view.origin.source.clone(),
+      trust: view.origin.trust,
+      attestation: Attestation::SelfReported,
+      session: None,
+      score: 0.0,
+      layer: Layer::Rules,
+      codes: vec![],
+      findings_json: "[]".to_owned(),
+    };
+    let at = self.now();
+    let admission = self.ledger.quarantine(&[item], &[], &[], at)?;
+    Ok(admission.items.into_iter().next().map(|item| item.id))
   }
 }
 
@@ -97,19 +178,28 @@ fn untear<M: MemoryFile>(
   op: &Op,
   images: &Images,
 ) -> Result<String, EngineError> {
-  let start = usize::try_from(op.offset).unwrap_or(usize::MAX);
-  let Some(range) = current.get(start..start.saturating_add(images.after.len())) else {
-    return Ok("the file is shorter now; dropped".to_owned());
-  };
-  let wanted = match left(range, &images.before, &images.after) {
+  let mut start = usize::try_from(op.offset).unwrap_or(usize::MAX);
+  let range = current.get(start..start.saturating_add(images.after.len()));
+  let found = range.map_or(Left::Foreign, |range| left(range, &images.before, &images.after));
+  let wanted = match found {
     Left::After => return Ok("already complete".to_owned()),
     Left::Before => op.kind == OpKind::Restore,
     Left::Torn => true,
-    Left::Foreign => return Ok("the place was rewritten meanwhile; dropped".to_owned()),
+    Left::Foreign => match find_torn(current, &images.before, &images.after) {
+      Some(moved) => {
+        start = moved;
+        true
+      }
+      None => return Ok("the place was rewritten meanwhile; dropped".to_owned()),
+    },
   };
   if !wanted {
     return Ok("not begun; dropped".to_owned());
   }
-  file.pwrite(op.offset, &images.after)?;
+  let (at, new) = (start as u64, &images.after);
+  hit(Point::RecoverBeforeWrite);
+  tear(Point::RecoverTorn, start, new, new.len(), |part| file.pwrite(at, part))?;
+  file.pwrite(at, new)?;
+  hit(Point::RecoverAfterWrite);
   Ok("completed".to_owned())
 }

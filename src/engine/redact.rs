@@ -9,7 +9,8 @@ use std::{
 use super::{Engine, EngineError, Event, EventKind, Target, UNLEASED_AFTER, view::View};
 use crate::{
   detect::{Code, Finding, Layer},
-  memory::{BlockId, ContentHash, Redaction, RedactionKind, SegmentKind, placeholder},
+  failpoint::{Point, hit},
+  memory::{BlockId, ContentHash, Redaction, RedactionKind, placeholder},
   os::{
     Fs, MemoryFile, Stamp, pause,
     redact::{Change, overwrite},
@@ -59,9 +60,11 @@ impl<F: Fs> Engine<F> {
     if self.agent.standing(&target.root, &target.rel) != recorded {
       file.release();
     }
+    hit(Point::RedactBeforeAdmit);
     let Some(ops) = self.admit(target, file, view, &redactions, started)? else {
       return Ok(Redacted::Changed);
     };
+    hit(Point::RedactAfterAdmit);
     // What follows compares before it writes, so the redaction can do without a lease; but then, or when
     // somebody wrote meanwhile, the version as a whole has to be read anew.
     let same = !leased || (self.lease_soon(file)? && file.read_all()? == view.bytes);
@@ -82,15 +85,19 @@ impl<F: Fs> Engine<F> {
       }
     }
     let whole = result.stale.is_empty() && same;
+    hit(Point::RedactBeforeFollow);
     if whole {
       // Also without a lease: the record follows only from the very bytes that were edited, so
       // what somebody else wrote meanwhile is not vouched for.
       self.follow(target, view.hash, ContentHash::of(&bytes))?;
     }
+    hit(Point::RedactAfterFollow);
     let stamp = file.stamp()?;
     file.release();
     file.sync()?;
+    hit(Point::RedactAfterSync);
     self.finish(&ops)?;
+    hit(Point::RedactAfterFinish);
     let ids = redactions.into_iter().map(|named| named.redaction.id).collect();
     Ok(if whole { Redacted::Done { bytes, ids, stamp } } else { Redacted::Changed })
   }
@@ -123,15 +130,7 @@ impl<F: Fs> Engine<F> {
     view: &View,
     redactions: &[Redaction],
   ) -> Result<Vec<Named>, EngineError> {
-    let standing: HashSet<&BlockId> = view
-      .document
-      .segments()
-      .iter()
-      .filter_map(|segment| match &segment.kind {
-        SegmentKind::Placeholder(id) => Some(id),
-        _ => None,
-      })
-      .collect();
+    let standing: HashSet<&BlockId> = view.document.placeholders().collect();
     let path = target.path();
     let mut next: HashMap<ContentHash, u32> = HashMap::new();
     let mut named = Vec::with_capacity(redactions.len());

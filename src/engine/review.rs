@@ -10,26 +10,22 @@ use std::{path::Path, time::Duration};
 use super::{
   Engine, EngineError, Event, EventKind, Hint, Outcome, Target,
   event::shown,
-  judge::{BlockJudgement, Origin, Restored},
-  pass::Seen,
+  judge::{BlockJudgement, Origin},
   redact::Redacted,
 };
 use crate::{
   detect::{Action, Code, Decision, Verdict},
-  memory::{BlockId, ContentHash, Fate, MarkerMode, line, placeholder},
-  os::{
-    Fs, MemoryFile, Touch, pause,
-    redact::{Change, overwrite},
-    reshape::{Reshaped, reshape},
-  },
+  failpoint::{Point, hit},
+  memory::{BlockId, ContentHash, Fate, MarkerMode},
+  os::{Fs, FsError, MemoryFile, Touch, pause},
   provenance::State,
-  store::{Item, NewOp, OpKind, Pending},
+  store::{Item, Pending},
 };
 
 /// How long a file that somebody else has open is waited for when a person asked for something.
-const PATIENCE: Duration = Duration::from_secs(5);
+pub(super) const PATIENCE: Duration = Duration::from_secs(5);
 /// How often a file that is replaced under our hands is tried.
-const ATTEMPTS: u32 = 5;
+pub(super) const ATTEMPTS: u32 = 5;
 /// How often a lease is asked for meanwhile.
 const RETRY: Duration = Duration::from_millis(2);
 
@@ -42,55 +38,6 @@ pub enum Placed {
   Appended,
   /// They stood in the file all the time (a flagged block).
   InPlace,
-}
-
-/// An edit that brings bytes back.
-struct Restore {
-  placed: Placed,
-  /// Where `before` stands.
-  offset: usize,
-  before: Vec<u8>,
-  after: Vec<u8>,
-  /// The whole file afterwards.
-  new: Vec<u8>,
-}
-
-impl Restore {
-  /// What brings `plain` back into `bytes`.
-  fn find(bytes: &[u8], id: &BlockId, plain: &[u8]) -> Self {
-    let Some(found) = placeholder::find(bytes, id, plain) else {
-      let mut tail = Vec::new();
-      if !bytes.is_empty() && bytes.last() != Some(&b'\n') {
-        tail.push(b'\n');
-      }
-      tail.extend_from_slice(plain);
-      return Self {
-        placed: Placed::Appended,
-        offset: bytes.len(),
-        before: vec![],
-        new: [bytes, &tail].concat(),
-        after: tail,
-      };
-    };
-    let head = bytes.get(..found.span.start).unwrap_or_default();
-    let tail = bytes.get(found.span.end..).unwrap_or_default();
-    Self {
-      placed: Placed::AtPlaceholder,
-      offset: found.span.start,
-      before: bytes.get(found.span).unwrap_or_default().to_vec(),
-      after: plain.to_vec(),
-      new: [head, plain, tail].concat(),
-    }
-  }
-
-  /// Where lengths may not change, the same length and an addition at the end are still safe.
-  fn may_be_written(&self, any_length: bool) -> bool {
-    any_length || self.is_equal_length() || self.placed == Placed::Appended
-  }
-
-  fn is_equal_length(&self) -> bool {
-    self.before.len() == self.after.len()
-  }
 }
 
 impl<F: Fs> Engine<F> {
@@ -134,7 +81,9 @@ impl<F: Fs> Engine<F> {
       .origin(&item.source, item.trust)
       .detail(by_whom(by, reason));
     self.want_reshape(&item.path)?;
+    hit(Point::RejectBeforeDecision);
     self.ledger.decide(&item.id, State::Rejected, by, at, &[event.row()])?;
+    hit(Point::RejectAfterDecision);
     event.log(None);
     self.renew(&item.path)?;
     Ok(item)
@@ -151,7 +100,7 @@ impl<F: Fs> Engine<F> {
   ) -> Result<BlockId, EngineError> {
     self.catch_up(target)?;
     let writing = self.lock()?;
-    let mut file = self.open_leased(target)?;
+    let mut file = self.open_leased(target, PATIENCE)?;
     if !self.is_on_path(target, &file)? {
       return Err(EngineError::refused_with("the file is being replaced", "try again"));
     }
@@ -189,6 +138,7 @@ impl<F: Fs> Engine<F> {
         spared: false,
         approved: false,
         origin: None,
+        excused_by: vec![],
       });
     }
     let at = self.now();
@@ -198,7 +148,8 @@ impl<F: Fs> Engine<F> {
     if plan.redactions.is_empty() {
       return Err(EngineError::refused(format!("there is nothing to take out at line {line}")));
     }
-    let done = self.redact(target, &mut file, true, &view, &plan.redactions, started)?;
+    let leased = file.leased_for().is_some();
+    let done = self.redact(target, &mut file, leased, &view, &plan.redactions, started)?;
     let Redacted::Done { ids, .. } = done else {
       return Err(EngineError::refused_with("the file changed meanwhile", "try again"));
     };
@@ -236,114 +187,8 @@ impl<F: Fs> Engine<F> {
     Ok(self.ledger.withdraw_exception(hash)?)
   }
 
-  fn put_back(
-    &mut self,
-    item: &Item,
-    by: &str,
-    reason: Option<&str>,
-  ) -> Result<Placed, EngineError> {
-    let target = self.target_of(&item.path)?.ok_or_else(|| {
-      EngineError::refused(format!("`{}` is in no guarded workspace", shown(&item.path)))
-    })?;
-    if self.stamp(&target)?.is_none() {
-      return Err(EngineError::refused_with(
-        format!("`{}` does not exist any more", shown(&item.path)),
-        format!("make the file again, or read the text with `memfw quarantine show {}`", item.id),
-      ));
-    }
-    for attempt in 0..ATTEMPTS {
-      // What others wrote meanwhile is judged first, so that nothing is carried in by the approval.
-      self.catch_up(&target)?;
-      if let Some(placed) = self.put_back_once(&target, item, by, reason, attempt)? {
-        return Ok(placed);
-      }
-    }
-    Err(EngineError::refused_with("others keep writing to the file", "approve it once more"))
-  }
-
-  /// One try; `None` when somebody wrote or put another file into its place meanwhile.
-  fn put_back_once(
-    &mut self,
-    target: &Target,
-    item: &Item,
-    by: &str,
-    reason: Option<&str>,
-    attempt: u32,
-  ) -> Result<Option<Placed>, EngineError> {
-    let writing = self.lock()?;
-    let mut file = self.open_leased(target)?;
-    if !self.is_on_path(target, &file)? {
-      return Ok(None);
-    }
-    let plain = self.ledger.unseal(&item.id)?;
-    let bytes = file.read_all()?;
-    let judged = self.ledger.file(&item.path)?.and_then(|row| row.hash);
-    if judged != Some(ContentHash::of(&bytes)) {
-      return Ok(None);
-    }
-    let restore = Restore::find(&bytes, &item.id, &plain);
-    let stands = placeholder::stands(&bytes, &plain);
-    if attempt > 0 && restore.placed == Placed::Appended && stands {
-      // Whoever replaced the file had read what was brought back.
-      return Ok(Some(Placed::AtPlaceholder));
-    }
-    if item.status == State::Approved && restore.placed == Placed::Appended && stands {
-      return Err(EngineError::refused(format!("`{}` is approved already", item.id)));
-    }
-    if !restore.may_be_written(self.may_reshape(&target.root)) {
-      return Err(EngineError::refused_with(
-        "the placeholder was changed, and this file system allows no change of length",
-        format!("take the text from `memfw quarantine show {}`", item.id),
-      ));
-    }
-    let at = self.now();
-    let op = self.ledger.begin(&image(item, &file, &bytes, &restore)?, at)?;
-    self.excuse(item, by, reason, restore.placed)?;
-    let same_text = line::norm_hash(&plain);
-    self.ledger.except(same_text, &item.codes, reason.unwrap_or_default(), at, None)?;
-    // What follows compares with what was read before it writes.
-    super::lease_anew(&mut file)?;
-    let written = if restore.is_equal_length() {
-      let change = Change {
-        offset: restore.offset as u64,
-        expected: &restore.before,
-        replacement: &restore.after,
-      };
-      overwrite(&file, &[change])?.stale.is_empty()
-    } else {
-      reshape(&file, &bytes, &restore.new)? == Reshaped::Done
-    };
-    if !written {
-      self.ledger.finish(op)?;
-      return Err(EngineError::refused_with("the file changed meanwhile", "approve it once more"));
-    }
-    if !self.is_on_path(target, &file)? {
-      self.ledger.finish(op)?;
-      return Ok(None);
-    }
-    self.follow(target, ContentHash::of(&bytes), ContentHash::of(&restore.new))?;
-    let seen =
-      Seen { leased: true, stamp: file.stamp()?, adopting: false, started: self.clock.monotonic() };
-    let start = restore.new.len().min(restore.offset + restore.after.len() - plain.len());
-    let restored = Restored {
-      span: start..start + plain.len(),
-      origin: Origin { source: item.source.clone(), trust: item.trust, observed: false },
-    };
-    // Durable before the ledger says that it stands there; recorded before anybody else may look, for an
-    // approval is not judged again.
-    file.sync()?;
-    let row = self.ledger.file(&item.path)?;
-    let view = self.view(target, row.as_ref(), restore.new, Origin::unknown(), Some(&restored))?;
-    self.record(target, &file, &view, &seen)?;
-    file.release();
-    self.ledger.finish(op)?;
-    drop(file);
-    drop(writing);
-    Ok(Some(restore.placed))
-  }
-
   /// Makes an approval durable: by content, for what was found in it.
-  fn excuse(
+  pub(super) fn excuse(
     &mut self,
     item: &Item,
     by: &str,
@@ -385,7 +230,7 @@ impl<F: Fs> Engine<F> {
   }
 
   /// Brings the ledger up to date with a file, waiting a while for others to close it.
-  fn catch_up(&mut self, target: &Target) -> Result<(), EngineError> {
+  pub(super) fn catch_up(&mut self, target: &Target) -> Result<(), EngineError> {
     let start = self.clock.monotonic();
     loop {
       let waited = self.clock.monotonic().saturating_sub(start);
@@ -402,13 +247,21 @@ impl<F: Fs> Engine<F> {
   }
 
   /// Whether the path still leads to this file; an editor may have renamed another one over it.
-  fn is_on_path(&mut self, target: &Target, file: &F::File) -> Result<bool, EngineError> {
+  pub(super) fn is_on_path(
+    &mut self,
+    target: &Target,
+    file: &F::File,
+  ) -> Result<bool, EngineError> {
     let open = file.stamp()?;
     Ok(self.stamp(target)?.is_some_and(|stamp| stamp.same_file(&open)))
   }
 
-  /// Opens a file and waits a while for its lease.
-  fn open_leased(&mut self, target: &Target) -> Result<F::File, EngineError> {
+  /// Opens a file and waits a while for its lease, where one can be had at all.
+  pub(super) fn open_leased(
+    &mut self,
+    target: &Target,
+    patience: Duration,
+  ) -> Result<F::File, EngineError> {
     self.hot.remove(target);
     let mut file = self.open(target)?.map_err(|error| EngineError::refused(error.to_string()))?;
     let name = shown(&target.path());
@@ -416,8 +269,14 @@ impl<F: Fs> Engine<F> {
       return Err(EngineError::refused(format!("`{name}` is not written: {reason}")));
     }
     let start = self.clock.monotonic();
-    while !file.try_lease()? {
-      if self.clock.monotonic().saturating_sub(start) > PATIENCE {
+    loop {
+      match file.try_lease() {
+        // Without leases what follows compares before it writes, and changes no length.
+        Ok(true) | Err(FsError::LeaseUnsupported { .. }) => return Ok(file),
+        Ok(false) => {}
+        Err(error) => return Err(error.into()),
+      }
+      if self.clock.monotonic().saturating_sub(start) >= patience {
         return Err(EngineError::refused_with(
           format!("another program has `{name}` open"),
           "close it there and try again",
@@ -425,31 +284,10 @@ impl<F: Fs> Engine<F> {
       }
       pause(RETRY);
     }
-    Ok(file)
   }
 }
 
-/// The operation of a restore: a range at equal length, or images of the whole file.
-fn image<'a, M: MemoryFile>(
-  item: &'a Item,
-  file: &M,
-  bytes: &'a [u8],
-  restore: &'a Restore,
-) -> Result<NewOp<'a>, EngineError> {
-  let stamp = file.stamp()?;
-  let equal = restore.is_equal_length();
-  Ok(NewOp {
-    kind: if equal { OpKind::Restore } else { OpKind::Reshape },
-    path: &item.path,
-    dev: stamp.dev,
-    ino: stamp.ino,
-    offset: if equal { restore.offset as u64 } else { 0 },
-    before: if equal { &restore.before } else { bytes },
-    after: if equal { &restore.after } else { &restore.new },
-  })
-}
-
-fn by_whom(by: &str, reason: Option<&str>) -> String {
+pub(super) fn by_whom(by: &str, reason: Option<&str>) -> String {
   match reason {
     Some(reason) => format!("by {by}: {reason}"),
     None => format!("by {by}"),

@@ -6,13 +6,12 @@ use std::{
   path::{Path, PathBuf},
 };
 
-use rusqlite::{Connection, OptionalExtension as _, Row, params, types::ValueRef};
+use rusqlite::{OptionalExtension as _, Row, params, types::ValueRef};
 use zeroize::Zeroizing;
 
 use super::{
   Durability, Ledger, Micros, NewEvent, StoreError, column,
   column::{path_bytes, word},
-  error::Fault,
   event, id,
 };
 use crate::{
@@ -195,6 +194,17 @@ impl Ledger {
     })
   }
 
+  /// The items of a file that were approved since a time, oldest approval first.
+  pub fn approved_since(&self, path: &Path, since: Micros) -> Result<Vec<BlockId>, StoreError> {
+    self.read(|conn| {
+      let mut statement = conn.prepare_cached(
+        "SELECT id FROM quarantine WHERE path = ?1 AND status = 'approved' AND reviewed_at >= ?2
+         ORDER BY reviewed_at, id",
+      )?;
+      Ok(column::ids(&mut statement, params![path_bytes(path), since])?)
+    })
+  }
+
   /// The items of a file that wait for a person, oldest first.
   pub fn waiting_ids(&self, path: &Path) -> Result<Vec<BlockId>, StoreError> {
     self.read(|conn| {
@@ -258,13 +268,6 @@ fn item_row(row: &Row<'_>) -> rusqlite::Result<Item> {
     terminated: row.get(20)?,
     in_file: row.get(21)?,
   })
-}
-
-/// Whether anything is under this id, in the quarantine or among the blocks.
-pub(super) fn taken(conn: &Connection, id: &str) -> Result<bool, Fault> {
-  let sql = "SELECT 1 FROM block WHERE id = ?1 UNION ALL SELECT 1 FROM quarantine WHERE id = ?1
-             UNION ALL SELECT 1 FROM block WHERE marker = ?1";
-  Ok(conn.prepare_cached(sql)?.exists([id])?)
 }
 
 #[cfg(test)]

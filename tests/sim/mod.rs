@@ -27,7 +27,7 @@ use world::Control;
 /// So many that `cargo test` hardly notices.
 const FEW: u64 = 150;
 /// Enough for each control to fail several times.
-const CONTROLS: u64 = 600;
+const CONTROLS: u64 = 4000;
 
 fn number(name: &str) -> Option<u64> {
   env::var(name).ok().map(|text| text.parse().expect(name))
