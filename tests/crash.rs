@@ -4,6 +4,8 @@
 mod live;
 #[cfg(feature = "failpoints")]
 mod points;
+#[cfg(feature = "failpoints")]
+mod restores;
 
 #[cfg(feature = "failpoints")]
 pub(crate) use live::{Kind, Pen};

@@ -11,18 +11,26 @@ mod bad_input;
 mod config;
 mod crash;
 mod demo;
+mod gate;
 mod guard;
 mod holdoff;
 mod hostile;
 mod hostile_tree;
+mod ladder;
 #[cfg(feature = "failpoints")]
 mod leases;
 mod markers;
+mod outage;
 #[cfg(feature = "failpoints")]
 mod powerloss;
+mod race;
+mod replaced;
+mod restore;
 mod review;
 mod scan;
+mod service;
 mod sim;
 mod support;
+mod waking;
 mod workspaces;
 mod writers;

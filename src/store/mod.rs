@@ -15,9 +15,11 @@
 //! handle: closing such a handle drops the locks that SQLite holds (POSIX advisory locks).
 #![forbid(unsafe_code)]
 
+mod baseline;
 mod block;
 mod column;
 mod count;
+mod delta;
 mod error;
 mod event;
 mod exception;
@@ -33,11 +35,13 @@ mod record;
 mod stamp;
 #[cfg(test)]
 mod tests;
+mod version;
 
 use std::{ops::Deref, path::Path, path::PathBuf};
 
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 
+pub use baseline::ADOPTED_DIGITS;
 pub use block::{BlockLine, BlockRow, Place, Revision};
 pub use count::Counts;
 pub use error::StoreError;
@@ -50,6 +54,7 @@ pub use open::Access;
 pub use quarantine::{Admission, Admitted, Existing, NewItem};
 pub use record::ScanRecord;
 pub use stamp::Stamp;
+pub use version::{NewVersion, Retention, Version, VersionTotals, Writer};
 
 use crate::{
   failpoint::{Point, hit, unsafe_ledger},

@@ -295,6 +295,11 @@ impl<'a> Schedule<'a> {
       let recovered = self.ask(Engine::recover);
       self.world.borrow_mut().oracle.recovering = false;
       if matches!(recovered, Some(Ok(_))) {
+        if adopting && self.below(2) == 0 {
+          let targets = self.targets.clone();
+          let adopted = self.ask(|engine| engine.adopt(&targets));
+          self.world.borrow_mut().say(|| format!("adopt: {adopted:?}"));
+        }
         for target in self.targets.clone() {
           let hint = Hint { waited: Duration::from_secs(1), adopting, ..Hint::default() };
           drop(self.ask(|engine| engine.pass(&target, &hint)));
