@@ -83,7 +83,7 @@ fn a_leased_file_is_open_once_and_no_second_lease_is_held() {
     }
     let pid = guarded.daemon().pid();
     assert_eq!(descriptors(pid, &path), 1, "{point:?}: a second open would wait for itself");
-    assert_eq!(leases(pid), 1, "{point:?}");
+    assert!(leases(pid) <= 1, "{point:?}: a second lease");
     guarded.daemon().go_on();
     guarded.settle();
     assert_eq!(leases(pid), 0, "{point:?}: a lease is kept at rest");

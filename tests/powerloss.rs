@@ -207,6 +207,10 @@ fn world(images: &Path, control: bool) -> Option<(Guarded, Mounted)> {
   assert!(run("sync", &[]));
   guarded.start();
   guarded.settle();
+  if control {
+    // It must lose text and not the whole ledger, which a start would simply make anew.
+    assert!(run("sync", &[]));
+  }
   Some((guarded, mounted))
 }
 

@@ -128,7 +128,9 @@ impl World<'_> {
   fn dies_while_written(&mut self, point: Point, nth: u64) {
     self.guarded.spawn_at(&format!("{}:{nth}", point.as_str()));
     for _ in 0..MAX_BURSTS {
-      let burst = 1 + self.random.below(3) as usize;
+      // Poison comes alone, so that what is left in its place makes the file shorter.
+      let clean = self.next_poison() - self.progress.confirmed();
+      let burst = clean.min(1 + self.random.below(3) as usize).max(1);
       self.progress.up_to(self.progress.confirmed() + burst);
       if self.guarded.ends_within(BURST) {
         break;
