@@ -11,7 +11,7 @@ use super::{Engine, EngineError, Event, EventKind};
 use crate::{
   memory::ContentHash,
   os::{
-    Fs, FsError, MemoryFile, Touch, pause,
+    Fs, FsError, MemoryFile, Touch,
     redact::{Left, left},
     reshape::{Recovery, recover_reshape},
   },
@@ -58,7 +58,7 @@ impl<F: Fs> Engine<F> {
       if self.clock.monotonic() >= deadline {
         break;
       }
-      pause(Duration::from_millis(5));
+      self.clock.pause(Duration::from_millis(5));
     }
     let current = file.read_all()?;
     let outcome = match op.kind {

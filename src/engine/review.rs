@@ -18,7 +18,7 @@ use crate::{
   detect::{Action, Code, Decision, Verdict},
   memory::{BlockId, ContentHash, Fate, MarkerMode, line, placeholder},
   os::{
-    Fs, MemoryFile, Touch, pause,
+    Fs, MemoryFile, Touch,
     redact::{Change, overwrite},
     reshape::{Reshaped, reshape},
   },
@@ -397,7 +397,7 @@ impl<F: Fs> Engine<F> {
       if !again || waited >= PATIENCE {
         return Ok(());
       }
-      pause(RETRY);
+      self.clock.pause(RETRY);
     }
   }
 
@@ -423,7 +423,7 @@ impl<F: Fs> Engine<F> {
           "close it there and try again",
         ));
       }
-      pause(RETRY);
+      self.clock.pause(RETRY);
     }
     Ok(file)
   }

@@ -12,6 +12,10 @@ pub trait Clock: Send + Sync {
   fn now(&self) -> i64;
   /// Time since some fixed moment; never goes back.
   fn monotonic(&self) -> Duration;
+  /// Waits. Only between two tries of something that has a deadline on this clock.
+  fn pause(&self, wait: Duration) {
+    pause(wait);
+  }
 }
 
 /// The clocks of the machine.
