@@ -77,7 +77,11 @@ impl<F: Fs> Engine<F> {
       return Ok(outcome);
     }
     let mut file = match self.hot.remove(target) {
-      Some(file) if file.stamp()?.ino == stamp.ino => file,
+      // It may have been linked or given away since.
+      Some(mut file) if file.stamp()?.ino == stamp.ino => match file.recheck(&self.rules()) {
+        Ok(_) => file,
+        Err(refusal) => return self.refused(target, row.as_ref(), &stamp, refusal),
+      },
       _ => match self.open(target)? {
         Ok(file) => file,
         Err(refusal) => return self.refused(target, row.as_ref(), &stamp, refusal),
@@ -97,7 +101,10 @@ impl<F: Fs> Engine<F> {
       self.hot.insert(target.clone(), file);
       return Ok(Outcome::Busy);
     }
-    let outcome = self.process(target, row.as_ref(), &mut file, leased, hint);
+    // Whoever opened the file before its last change has read something else.
+    let opened_since_close = hint.opened_since_close && file.stamp()? == stamp;
+    let hint = Hint { opened_since_close, ..*hint };
+    let outcome = self.process(target, row.as_ref(), &mut file, leased, &hint);
     file.release();
     let outcome = outcome?;
     if matches!(outcome, Outcome::HoldOff(_) | Outcome::HeldOpen) {
@@ -140,8 +147,10 @@ impl<F: Fs> Engine<F> {
     }
     let adopting = hint.adopting && row.is_none_or(|row| row.adopted_at.is_none());
     let origin = if adopting { Origin::baseline() } else { Origin::unknown() };
-    let mut view = self.view(target, row, bytes, origin, None)?;
     let writable = matches!(file.access(), Touch::Full);
+    // Poison that could only be flagged, because the file could not be written, leaves it now.
+    let regained = writable && row.is_some_and(|row| row.note.is_some());
+    let mut view = self.view_again(target, row, bytes, origin, None, regained)?;
     let mut stamp = before;
     if writable {
       let plan = view.plan(MarkerMode::None, false, &[]);

@@ -146,6 +146,11 @@ impl View {
   }
 }
 
+/// Whether something was found in a block that was not there before memfw.
+fn is_only_flagged(row: &BlockRow) -> bool {
+  row.state == State::Flagged && row.revisions.iter().any(|one| !one.source.is_baseline())
+}
+
 /// Adds a revision for fresh lines; gives its number.
 fn revise(row: &mut BlockRow, origin: &Origin, at: i64) -> u32 {
   let number = row.revisions.last().map_or(0, |revision| revision.number.saturating_add(1));
@@ -251,6 +256,19 @@ impl<F: Fs> Engine<F> {
     origin: Origin,
     restored: Option<&Restored>,
   ) -> Result<View, EngineError> {
+    self.view_again(target, row, bytes, origin, restored, false)
+  }
+
+  /// The same; with `again`, what was flagged and is no baseline is judged once more.
+  pub(super) fn view_again(
+    &mut self,
+    target: &Target,
+    row: Option<&FileRow>,
+    bytes: Vec<u8>,
+    origin: Origin,
+    restored: Option<&Restored>,
+    again: bool,
+  ) -> Result<View, EngineError> {
     let path = target.path();
     // One view of the ledger for all the questions of one file: each alone would lock it anew.
     let _snapshot = self.ledger.snapshot()?;
@@ -270,7 +288,15 @@ impl<F: Fs> Engine<F> {
     }
     let facts = FileFacts::new(rows, markers, &placeholders, redacted);
     let document = Document::parse(&bytes, &facts.ids);
-    let comparison = compare(&document, &facts.known);
+    let mut comparison = compare(&document, &facts.known);
+    if again {
+      for fate in &mut comparison.fates {
+        let row = fate.known().and_then(|known| facts.rows.get(known));
+        if row.is_some_and(is_only_flagged) {
+          *fate = Fate::Inserted;
+        }
+      }
+    }
     let continued = self.continued(&document)?;
     let now = self.now();
     let ledger = &self.ledger;

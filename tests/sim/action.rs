@@ -154,11 +154,8 @@ impl Schedule<'_> {
     what: impl FnOnce(&mut memfw::engine::Engine<super::fs::SimFs>) -> Result<T, EngineError>,
   ) -> Option<Result<T, EngineError>> {
     self.world.borrow_mut().oracle.for_person = true;
-    let answer = if self.one_in(4) && self.engine.is_some() {
-      self.ask(what)
-    } else {
-      self.command(what)
-    };
+    let answer =
+      if self.one_in(4) && self.engine.is_some() { self.ask(what) } else { self.command(what) };
     self.world.borrow_mut().oracle.for_person = false;
     answer
   }
@@ -206,8 +203,9 @@ impl Schedule<'_> {
     let mut world = self.world.borrow_mut();
     let content = world.disk.content(path).unwrap_or_default();
     let bare = plain.trim_ascii_end();
-    // An id comment may stand at the end of a line.
-    let lines = bare.split(|byte| matches!(byte, b'\r' | b'\n')).filter(|line| !line.is_empty());
+    // An id comment may stand at the end of a line, and be renewed.
+    let lines = bare.split(|byte| matches!(byte, b'\r' | b'\n'));
+    let lines = lines.map(without_id).filter(|line| !line.is_empty());
     let stands = lines.clone().all(|line| content.windows(line.len()).any(|part| part == line));
     let undisturbed = world.n_changes == world.oracle.changes_at_write;
     if !stands && undisturbed {
@@ -237,4 +235,11 @@ impl Schedule<'_> {
     }
     answer.is_none()
   }
+}
+
+/// A line without the id comment at its end.
+fn without_id(line: &[u8]) -> &[u8] {
+  let id = b" <!-- memfw:";
+  let at = line.windows(id.len()).rposition(|part| part == id);
+  at.filter(|_| line.ends_with(b"-->")).map_or(line, |at| &line[..at])
 }

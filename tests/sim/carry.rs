@@ -80,8 +80,12 @@ impl World {
         }
       }
       Step::Close => self.close(actor),
-      Step::CloseTool => {
+      Step::CloseTool(path) => {
         self.close(actor);
+        if self.disk.content(path) != Some(&actor.buffer[..]) {
+          // Somebody else was there already.
+          return true;
+        }
         for opened in self.opened.values_mut() {
           *opened = false;
         }

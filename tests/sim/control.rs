@@ -4,10 +4,7 @@
 
 use std::rc::Rc;
 
-use super::{
-  schedule::run,
-  stage::Stage,
-};
+use super::{schedule::run, stage::Stage};
 
 /// What is broken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -231,8 +231,7 @@ impl SimFile {
       let (after, maps) = (inode.data.clone(), inode.maps);
       let (path, before, after) = (&*self.path, &before[..], &after[..]);
       let (rung, age) = (world.rung, self.age.get());
-      let write =
-        Write { path, leased, age, rung, maps, unsafe_target, at, bytes, before, after };
+      let write = Write { path, leased, age, rung, maps, unsafe_target, at, bytes, before, after };
       let what = world.oracle.judge(&world.book, &write);
       if let Some(what) = what {
         world.tally.count(what);
@@ -250,7 +249,13 @@ impl SimFile {
   }
 
   /// Writes as much as the system takes at once: all of it, nearly always.
-  fn put(&self, name: &'static str, at: usize, bytes: &[u8], alone: bool) -> Result<usize, FsError> {
+  fn put(
+    &self,
+    name: &'static str,
+    at: usize,
+    bytes: &[u8],
+    alone: bool,
+  ) -> Result<usize, FsError> {
     let fate = self.fs.world.borrow_mut().called(name, alone);
     let failed = |kind| Err(FsError::io(name, &self.path, self.fs.failure(kind)));
     match fate {
@@ -441,4 +446,3 @@ impl MemoryFile for SimFile {
     Ok(world.disk.stamp(self.ino(&world)))
   }
 }
-

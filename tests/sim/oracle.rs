@@ -34,6 +34,7 @@ pub(crate) struct Oracle {
   /// Whether it does what a person asked for.
   pub(crate) for_person: bool,
   pub(crate) violations: Vec<String>,
+  n_said: usize,
   /// How many changes of writers there had been when the engine wrote last.
   pub(crate) changes_at_write: u64,
   /// The engine's call before which it was asked for what it does now.
@@ -79,6 +80,7 @@ impl Oracle {
       recovering: false,
       for_person: false,
       violations: Vec::new(),
+      n_said: 0,
       changes_at_write: 0,
       asked_at: 0,
       n_writes_for_people: 0,
@@ -93,6 +95,13 @@ impl Oracle {
     self.violations.push(what.into());
   }
 
+  /// The violations since this was asked last.
+  pub(crate) fn unsaid(&mut self) -> &[String] {
+    let unsaid = self.n_said..self.violations.len();
+    self.n_said = unsaid.end;
+    &self.violations[unsaid]
+  }
+
   /// The items of the quarantine, in an order that does not depend on their random ids.
   pub(crate) fn items(&mut self) -> Rc<Vec<Item>> {
     let commits = self.stage.log.commits();
@@ -100,8 +109,13 @@ impl Oracle {
       let mut items = self.stage.witness.items(&ItemFilter::default()).unwrap();
       items.retain(|item| !item.in_file);
       items.sort_by(|a, b| {
-        (a.quarantined_at, &a.path, a.line, a.hash.0, a.n)
-          .cmp(&(b.quarantined_at, &b.path, b.line, b.hash.0, b.n))
+        (a.quarantined_at, &a.path, a.line, a.hash.0, a.n).cmp(&(
+          b.quarantined_at,
+          &b.path,
+          b.line,
+          b.hash.0,
+          b.n,
+        ))
       });
       self.items = (commits, Rc::new(items));
     }

@@ -174,7 +174,8 @@ impl Log {
 
   fn last_op(&self) -> i64 {
     let probe = self.probe.lock().unwrap();
-    let mut query = probe.prepare_cached("SELECT seq FROM sqlite_sequence WHERE name = 'op'").unwrap();
+    let mut query =
+      probe.prepare_cached("SELECT seq FROM sqlite_sequence WHERE name = 'op'").unwrap();
     query.query_row([], |row| row.get(0)).optional().unwrap().unwrap_or(0)
   }
 
@@ -182,7 +183,8 @@ impl Log {
   fn end(&self) -> Place {
     let mut head = [0; 48];
     self.index.read_exact_at(&mut head, 0).unwrap();
-    let number = |at: usize| u32::from_ne_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
+    let number =
+      |at: usize| u32::from_ne_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
     let frame = FRAME_HEAD + u64::from(u16::from_ne_bytes([head[14], head[15]]));
     let mut round = [0; 8];
     round.copy_from_slice(&head[32..40]);

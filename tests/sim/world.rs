@@ -107,6 +107,7 @@ impl World {
 
   pub(crate) fn say(&mut self, what: impl FnOnce() -> String) {
     if let Some(trace) = &mut self.trace {
+      trace.extend(self.oracle.unsaid().iter().map(|text| format!("VIOLATION: {text}")));
       trace.push(what());
     }
   }
@@ -190,7 +191,8 @@ impl World {
     }
     // Stopped for longer than a lease lives between its last look at the clock and the write: that is
     // a documented remainder, so it happens before other calls only.
-    let late = (name.starts_with("pwrite") || name == "truncate") && self.control != Control::LateWrite;
+    let late =
+      (name.starts_with("pwrite") || name == "truncate") && self.control != Control::LateWrite;
     if self.rng.one_in(1500) && !late {
       self.note("stall of 46 s");
       // The kernel breaks leases by force when somebody waits for so long.

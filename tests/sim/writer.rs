@@ -39,7 +39,7 @@ pub(crate) enum Step {
   Sync,
   Close,
   /// Closes what an agent's tool wrote, and remembers when.
-  CloseTool,
+  CloseTool(PathBuf),
   /// The tool puts on record what it is about to write: the buffer.
   Record(PathBuf),
   /// The tool has read the file back and compares.
@@ -342,10 +342,15 @@ impl Script<'_> {
     if self.rng.one_in(3) {
       let temp = self.beside("tool");
       self.add([Step::Open { path: temp.clone(), create: true, truncate: true, append: false }]);
-      self.add([Step::Write(0, 100), Step::Close, Step::Rename(temp, path.clone()), Step::CloseTool]);
+      self.add([
+        Step::Write(0, 100),
+        Step::Close,
+        Step::Rename(temp, path.clone()),
+        Step::CloseTool(path.clone()),
+      ]);
     } else {
       self.open(true, false);
-      self.add([Step::Write(0, 100), Step::CloseTool]);
+      self.add([Step::Write(0, 100), Step::CloseTool(path.clone())]);
     }
     self.dawdle();
     let read = Step::Open { path: path.clone(), create: false, truncate: false, append: false };
