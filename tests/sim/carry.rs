@@ -89,12 +89,14 @@ impl World {
         for opened in self.opened.values_mut() {
           *opened = false;
         }
+        let written = self.disk.lookup(path).map_or(now, |ino| self.disk.stamp(ino).mtime_ns);
+        let ago = Duration::from_nanos(u64::try_from(now - written).unwrap_or(0));
         actor.closing = Some(Closing {
-          at: self.clock.elapsed(),
+          at: self.clock.elapsed().saturating_sub(ago),
           n_jumps: self.n_jumps,
           n_changes: self.n_changes,
           n_opens: self.n_opens,
-          n_others: self.oracle.n_writes_for_people,
+          n_others: self.oracle.n_blind_writes,
         });
       }
       Step::Record(path) => self.agent.record(path, &actor.buffer),
@@ -192,7 +194,7 @@ impl World {
     let undisturbed = closing.n_jumps == self.n_jumps
       && closing.n_changes == self.n_changes
       && closing.n_opens + 1 == self.n_opens
-      && closing.n_others == self.oracle.n_writes_for_people
+      && closing.n_others == self.oracle.n_blind_writes
       && self.disk.inode(ino).kind == Kind::File;
     if !undisturbed || self.clock.elapsed().saturating_sub(closing.at) > VERIFIED {
       return;

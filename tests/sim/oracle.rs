@@ -39,8 +39,9 @@ pub(crate) struct Oracle {
   pub(crate) changes_at_write: u64,
   /// The engine's call before which it was asked for what it does now.
   pub(crate) asked_at: u64,
-  /// How often the engine wrote because a person or a crash asked for it.
-  pub(crate) n_writes_for_people: u64,
+  /// How often the engine wrote without regard for verifying reads: because a person or a crash asked
+  /// for it, or because without a lease it cannot know what was written since it read.
+  pub(crate) n_blind_writes: u64,
   pub(crate) stage: Rc<Stage>,
   items: Cached<Item>,
   ops: Cached<Op>,
@@ -83,7 +84,7 @@ impl Oracle {
       n_said: 0,
       changes_at_write: 0,
       asked_at: 0,
-      n_writes_for_people: 0,
+      n_blind_writes: 0,
       stage,
       items: (u64::MAX, Rc::default()),
       ops: (u64::MAX, Rc::default()),
@@ -177,8 +178,8 @@ impl Oracle {
 
   /// All that can be said about one write of the engine; what kind of write it was.
   pub(crate) fn judge(&mut self, book: &Book, write: &Write<'_>) -> Option<&'static str> {
-    if self.recovering || self.for_person {
-      self.n_writes_for_people += 1;
+    if self.recovering || self.for_person || !write.leased {
+      self.n_blind_writes += 1;
     }
     if write.unsafe_target {
       self.violation("I6: what is written is linked, foreign or no regular file");

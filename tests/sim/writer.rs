@@ -61,7 +61,7 @@ pub(crate) enum Step {
   Nothing,
 }
 
-/// When a tool closed what it had written.
+/// When a tool wrote what it has closed now.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Closing {
   /// On the monotonic clock.
@@ -72,7 +72,7 @@ pub(crate) struct Closing {
   pub(crate) n_changes: u64,
   /// How often somebody had opened something.
   pub(crate) n_opens: u64,
-  /// How often the engine had written because a person or a crash asked for it.
+  /// How often the engine had written without regard for verifying reads.
   pub(crate) n_others: u64,
 }
 
