@@ -3,13 +3,14 @@
 
 use std::time::Duration;
 
-use super::{Engine, EngineError, Event, EventKind, Target, judge::Origin, view::View};
+use super::{Engine, EngineError, Event, EventKind, HOLD_OFF, Target, judge::Origin, view::View};
 use crate::{
   memory::ContentHash,
   os::{
     Fs, FsError, MemoryFile, Touch,
     reshape::{Reshaped, reshape},
   },
+  provenance::Standing,
   store::{FileStatus, NewOp, OpKind, Pending, ScanRecord},
 };
 
@@ -42,6 +43,11 @@ impl<F: Fs> Engine<F> {
       return self.give_up(target);
     }
     let quiet = self.since_change(&stamp);
+    // What an agent's tool has just written is about to be read back by it.
+    let recorded = row.hash.is_some_and(|hash| {
+      self.agent.standing(&target.root, &target.rel) == (Standing::Recorded { hash })
+    });
+    let idle = if recorded { idle.max(HOLD_OFF) } else { idle };
     if quiet < idle {
       return Ok(LazyOutcome::NotIdle(idle.saturating_sub(quiet)));
     }

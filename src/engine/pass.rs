@@ -5,14 +5,17 @@ use std::time::Duration;
 
 use super::{
   Engine, EngineError, Event, EventKind, HOLD_OFF, MAX_TAIL_WAIT, TAIL_COMPLETE_AFTER, TAIL_GRACE,
-  Target, UNLEASED_AFTER, judge::Origin, redact::Redacted, view::View,
+  Target, UNLEASED_AFTER,
+  judge::{BlockJudgement, Origin},
+  redact::Redacted,
+  view::{View, is_only_flagged},
 };
 use crate::{
-  detect::{Layer, Verdict},
+  detect::{Action, Layer, Verdict},
   memory::{ContentHash, MarkerMode},
   os::{Fs, FsError, MemoryFile, OpenError, Refusal, Stamp, Touch},
-  provenance::Standing,
-  store::{FileRow, FileStatus, Pending, ScanRecord},
+  provenance::{Standing, State},
+  store::{BlockRow, FileRow, FileStatus, Pending, ScanRecord},
 };
 
 /// What the caller saw of a file from outside.
@@ -163,6 +166,9 @@ impl<F: Fs> Engine<F> {
         if unfinished && quiet < TAIL_GRACE && hint.waited < MAX_TAIL_WAIT {
           return Ok(Outcome::HoldOff(TAIL_GRACE.saturating_sub(quiet)));
         }
+        if regained {
+          self.disown(&view)?;
+        }
         match self.redact(target, file, leased, &view, &plan.redactions, started)? {
           Redacted::Changed => return Ok(Outcome::Changed),
           Redacted::Done { bytes, .. } => {
@@ -177,6 +183,24 @@ impl<F: Fs> Engine<F> {
       }
     }
     self.record(target, file, &view, &Seen { leased, stamp, adopting, started })
+  }
+
+  /// Rows of what could only be flagged until now and is about to leave the file: they must not vouch for
+  /// the same bytes when they come back.
+  fn disown(&mut self, view: &View) -> Result<(), EngineError> {
+    let out = |block: &&BlockRow| {
+      let leaves = |one: &BlockJudgement| one.decision.action == Action::Quarantine;
+      let judged = view.document.blocks().iter().zip(&view.judgements);
+      is_only_flagged(block)
+        && judged
+          .filter(|(_, one)| one.as_ref().is_some_and(leaves))
+          .any(|(b, _)| b.hash == block.hash)
+    };
+    for row in view.facts.rows.iter().filter(out) {
+      let at = self.now();
+      self.ledger.decide(&row.id, State::Quarantined, "memfw", at, &[])?;
+    }
+    Ok(())
   }
 
   /// Writes what was seen into the ledger. Only a version that nobody could be writing gets its

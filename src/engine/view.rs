@@ -147,7 +147,7 @@ impl View {
 }
 
 /// Whether something was found in a block that was not there before memfw.
-fn is_only_flagged(row: &BlockRow) -> bool {
+pub(super) fn is_only_flagged(row: &BlockRow) -> bool {
   row.state == State::Flagged && row.revisions.iter().any(|one| !one.source.is_baseline())
 }
 

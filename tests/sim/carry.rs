@@ -96,10 +96,14 @@ impl World {
           n_jumps: self.n_jumps,
           n_changes: self.n_changes,
           n_opens: self.n_opens,
+          n_records: self.n_records,
           n_others: self.oracle.n_blind_writes,
         });
       }
-      Step::Record(path) => self.agent.record(path, &actor.buffer),
+      Step::Record(path) => {
+        self.n_records += 1;
+        self.agent.record(path, &actor.buffer);
+      }
       Step::Verify(path) => self.verify(actor, path),
       Step::Map => {
         actor.map = ino;
@@ -194,6 +198,7 @@ impl World {
     let undisturbed = closing.n_jumps == self.n_jumps
       && closing.n_changes == self.n_changes
       && closing.n_opens + 1 == self.n_opens
+      && closing.n_records == self.n_records
       && closing.n_others == self.oracle.n_blind_writes
       && self.disk.inode(ino).kind == Kind::File;
     if !undisturbed || self.clock.elapsed().saturating_sub(closing.at) > VERIFIED {

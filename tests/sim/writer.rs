@@ -72,6 +72,8 @@ pub(crate) struct Closing {
   pub(crate) n_changes: u64,
   /// How often somebody had opened something.
   pub(crate) n_opens: u64,
+  /// How often a tool had put something on record, which hides what was there before.
+  pub(crate) n_records: u64,
   /// How often the engine had written without regard for verifying reads.
   pub(crate) n_others: u64,
 }
