@@ -104,8 +104,13 @@ impl<F: Fs> Engine<F> {
       self.hot.insert(target.clone(), file);
       return Ok(Outcome::Busy);
     }
+    let unchanged = file.stamp()? == stamp;
+    // It may be ours to write since it was opened, and its stamp would not tell.
+    if !writable && !unchanged {
+      return Ok(Outcome::Changed);
+    }
     // Whoever opened the file before its last change has read something else.
-    let opened_since_close = hint.opened_since_close && file.stamp()? == stamp;
+    let opened_since_close = hint.opened_since_close && unchanged;
     let hint = Hint { opened_since_close, ..*hint };
     let outcome = self.process(target, row.as_ref(), &mut file, leased, &hint);
     file.release();
@@ -337,7 +342,9 @@ impl<F: Fs> Engine<F> {
     self.hot.remove(target);
     let path = target.path();
     if row.is_some_and(|row| row.status != FileStatus::Missing) {
-      self.ledger.set_status(&path, &target.root, FileStatus::Missing, None)?;
+      // Why it could not be written: when it is back, what was only flagged is judged again.
+      let note = row.and_then(|row| row.note.as_deref());
+      self.ledger.set_status(&path, &target.root, FileStatus::Missing, note)?;
       self.tell(Event::new(EventKind::Vanished).path(&path))?;
     }
     Ok(Outcome::Gone)

@@ -383,7 +383,9 @@ impl World {
       let n = after.get(&line).copied().unwrap_or(0);
       let wanted = self.oracle.expected.entry(line).or_default();
       // An older file may be back, with lines that a writer or memfw took out since.
-      *wanted = if sure.contains(&line) { n.max(*wanted) } else { n };
+      if *wanted == 0 || !sure.contains(&line) {
+        *wanted = n;
+      }
     }
     self.opened.clear();
   }
