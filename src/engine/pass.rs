@@ -64,6 +64,7 @@ pub enum Outcome {
 impl<F: Fs> Engine<F> {
   /// Processes one file. Errors concern the ledger or the machine, never the text.
   pub fn pass(&mut self, target: &Target, hint: &Hint) -> Result<Outcome, EngineError> {
+    let asked = self.clock.monotonic();
     let path = target.path();
     let stamp = self.stamp(target)?;
     let row = self.ledger.file(&path)?;
@@ -109,8 +110,11 @@ impl<F: Fs> Engine<F> {
     if !writable && !unchanged {
       return Ok(Outcome::Changed);
     }
-    // Whoever opened the file before its last change has read something else.
-    let opened_since_close = hint.opened_since_close && unchanged;
+    // Whoever opened the file before its last change has read something else, and a change since we were
+    // asked was not known to the asker.
+    let since_asked = self.clock.monotonic().saturating_sub(asked);
+    let opened_since_close =
+      hint.opened_since_close && unchanged && self.since_change(&stamp) >= since_asked;
     let hint = Hint { opened_since_close, ..*hint };
     let outcome = self.process(target, row.as_ref(), &mut file, leased, &hint);
     file.release();

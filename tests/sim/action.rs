@@ -170,8 +170,9 @@ impl Schedule<'_> {
       let plain = world.oracle.plain(&item);
       let id = item.id.as_str();
       world.oracle.approved_plains.insert(id.to_owned(), plain.clone());
-      let lines = world.book.count(&plain).into_keys();
-      world.oracle.approved.extend(lines.map(|line| (line, id.to_owned())));
+      for line in world.book.count(&plain).into_keys() {
+        *world.oracle.approved.entry((line, id.to_owned())).or_default() += 1;
+      }
       world.say(|| format!("approve {:?}", plain.escape_ascii().to_string()));
       plain
     };

@@ -37,7 +37,7 @@ pub(crate) enum Control {
 }
 
 /// Enough for each control to fail several times.
-const CONTROLS: u64 = 3000;
+const CONTROLS: u64 = 4000;
 
 /// Schedules go on until what is broken is found out.
 fn must_fail(control: Control, with: &str) {

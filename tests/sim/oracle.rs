@@ -23,8 +23,9 @@ use super::{book::Book, stage::Stage};
 pub(crate) struct Oracle {
   /// How often each line has to be there: in the memory files, or in quarantine.
   pub(crate) expected: BTreeMap<u32, u32>,
-  /// The lines that a person wanted back, with each of the items in which they were.
-  pub(crate) approved: BTreeSet<(u32, String)>,
+  /// The lines that a person wanted back, with each of the items in which they were, and how often:
+  /// where the placeholder is gone, each time adds them once.
+  pub(crate) approved: BTreeMap<(u32, String), u32>,
   /// The bytes of the items that a person wanted back.
   pub(crate) approved_plains: BTreeMap<String, Vec<u8>>,
   /// Whether a writer left NUL bytes itself (a hole behind a cut, or one that a power loss left).
@@ -75,7 +76,7 @@ impl Oracle {
   pub(crate) fn new(stage: Rc<Stage>) -> Self {
     Self {
       expected: BTreeMap::new(),
-      approved: BTreeSet::new(),
+      approved: BTreeMap::new(),
       approved_plains: BTreeMap::new(),
       nul_by_writer: false,
       recovering: false,
@@ -261,7 +262,9 @@ impl Oracle {
       if sealed.contains(&line) || held.contains(&line) || !parts.is_empty() {
         self.expected.insert(line, n);
         // A part that a person wanted back makes whole what was taken out in pieces.
-        self.approved.extend(parts.into_iter().map(|id| (line, id)));
+        for id in parts {
+          self.approved.entry((line, id)).or_insert(1);
+        }
       } else if !(recovering && write.bytes.is_some_and(|b| write.at + b.len() < write.after.len()))
       {
         self.violation(format!("I3: {} was written by the engine out of nothing", book.show(line)));
@@ -282,7 +285,7 @@ impl Oracle {
   }
 
   fn n_approved(&self, line: u32) -> u32 {
-    self.approved.iter().filter(|(approved, _)| *approved == line).count() as u32
+    self.approved.iter().filter(|((approved, _), _)| *approved == line).map(|(_, n)| n).sum()
   }
 
   /// I4: what came back is one item with more occurrences; equal ones are numbered from 0.
