@@ -6,16 +6,16 @@ use std::time::Duration;
 use super::{
   Engine, EngineError, Event, EventKind, HOLD_OFF, MAX_TAIL_WAIT, TAIL_COMPLETE_AFTER, TAIL_GRACE,
   Target, UNLEASED_AFTER,
-  judge::{BlockJudgement, Origin},
+  judge::Origin,
   redact::Redacted,
   view::{View, is_only_flagged},
 };
 use crate::{
-  detect::{Action, Layer, Verdict},
+  detect::{Layer, Verdict},
   memory::{ContentHash, MarkerMode},
   os::{Fs, FsError, MemoryFile, OpenError, Refusal, Stamp, Touch},
   provenance::{Standing, State},
-  store::{BlockRow, FileRow, FileStatus, Pending, ScanRecord},
+  store::{FileRow, FileStatus, Pending, ScanRecord},
 };
 
 /// What the caller saw of a file from outside.
@@ -163,6 +163,9 @@ impl<F: Fs> Engine<F> {
     // Poison that could only be flagged, because the file could not be written, leaves it now.
     let regained = writable && row.is_some_and(|row| row.note.is_some());
     let mut view = self.view_again(target, row, bytes, origin, None, regained)?;
+    if regained {
+      self.disown(&view)?;
+    }
     let mut stamp = before;
     if writable {
       let plan = view.plan(MarkerMode::None, false, &[]);
@@ -174,9 +177,6 @@ impl<F: Fs> Engine<F> {
           && plan.redactions.iter().any(|one| one.span.end == view.bytes.len());
         if unfinished && quiet < TAIL_GRACE && hint.waited < MAX_TAIL_WAIT {
           return Ok(Outcome::HoldOff(TAIL_GRACE.saturating_sub(quiet)));
-        }
-        if regained {
-          self.disown(&view)?;
         }
         match self.redact(target, file, leased, &view, &plan.redactions, started)? {
           Redacted::Changed => return Ok(Outcome::Changed),
@@ -194,18 +194,10 @@ impl<F: Fs> Engine<F> {
     self.record(target, file, &view, &Seen { leased, stamp, adopting, started })
   }
 
-  /// Rows of what could only be flagged until now and is about to leave the file: they must not vouch for
-  /// the same bytes when they come back.
+  /// Rows of what could only be flagged until now: they must not vouch for the same bytes any more, neither
+  /// now nor when they come back.
   fn disown(&mut self, view: &View) -> Result<(), EngineError> {
-    let out = |block: &&BlockRow| {
-      let leaves = |one: &BlockJudgement| one.decision.action == Action::Quarantine;
-      let judged = view.document.blocks().iter().zip(&view.judgements);
-      is_only_flagged(block)
-        && judged
-          .filter(|(_, one)| one.as_ref().is_some_and(leaves))
-          .any(|(b, _)| b.hash == block.hash)
-    };
-    for row in view.facts.rows.iter().filter(out) {
+    for row in view.facts.rows.iter().filter(|row| is_only_flagged(row)) {
       let at = self.now();
       self.ledger.decide(&row.id, State::Quarantined, "memfw", at, &[])?;
     }

@@ -60,7 +60,8 @@ fn undo<F: MemoryFile>(file: &F, same: usize, base: &[u8]) -> Result<(), FsError
   if file.stamp()?.size > base.len() as u64 {
     file.truncate(base.len() as u64)?;
   }
-  Ok(())
+  // What is half written may have reached the disk, and the journal forgets it next.
+  file.sync()
 }
 
 /// What to do about a reshape that was begun and not recorded as finished.

@@ -38,7 +38,9 @@ impl World {
         actor.fd = self.disk.open(path, *create, *append, now);
         actor.at = 0;
         self.n_opens += 1;
-        self.opened.insert(path.clone(), true);
+        if let Some(opened) = self.opened.get_mut(path) {
+          *opened = true;
+        }
         let ino = actor.fd.and_then(|fd| self.disk.ino(fd));
         if let (true, Some(ino)) = (truncate, ino) {
           self.change(ino, |disk| disk.truncate(ino, 0, now), 0..usize::MAX);
@@ -138,6 +140,7 @@ impl World {
       Step::Rename(from, to) => {
         let before = self.visible();
         self.disk.rename(from, to, now);
+        self.opened.insert(to.clone(), false);
         self.judge_target(to);
         self.noted(&before);
       }

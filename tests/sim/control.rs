@@ -21,8 +21,8 @@ pub(crate) enum Control {
   /// The window between comparison and write of a redaction without a lease, which is atomic
   /// otherwise, is open to writers. It is the documented remainder of the protocol.
   OpenGap,
-  /// Every start wants other markers than the one before.
-  ChangingPlan,
+  /// Items do not have the number any more under which they would be known again.
+  Renumbered,
   /// Every lease looks as if it had just been granted.
   YoungLease,
   /// The engine stalls between its last look at the clock and a write. It is the documented remainder
@@ -70,8 +70,8 @@ fn i3_a_writer_between_comparison_and_write_is_found_out() {
 }
 
 #[test]
-fn i4_a_plan_that_is_never_done_is_found_out() {
-  must_fail(Control::ChangingPlan, "I4");
+fn i4_items_that_are_not_known_again_are_found_out() {
+  must_fail(Control::Renumbered, "I4");
 }
 
 #[test]

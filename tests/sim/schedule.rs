@@ -75,7 +75,6 @@ pub(super) struct Schedule<'a> {
   pub(super) stage: &'a Rc<Stage>,
   /// Whether the machine went down since stamps were forgotten.
   lost_power: bool,
-  n_starts: usize,
 }
 
 impl<'a> Schedule<'a> {
@@ -118,7 +117,6 @@ impl<'a> Schedule<'a> {
       engine: None,
       stage,
       lost_power: false,
-      n_starts: 0,
     };
     this.first_files();
     this
@@ -206,9 +204,8 @@ impl<'a> Schedule<'a> {
     };
     let agent: Box<dyn AgentRecords> =
       if control == Control::NoRecords { Box::new(NoAgent) } else { Box::new(agent) };
-    if control == Control::ChangingPlan {
-      let markers = if self.n_starts.is_multiple_of(2) { Markers::Wrap } else { Markers::Id };
-      self.config = Arc::new(Config { markers, ..(*self.config).clone() });
+    if control == Control::Renumbered {
+      self.stage.log.renumber();
     }
     Engine::new(
       SimFs { world: Rc::clone(&self.world), clock: Arc::clone(&self.clock) },
@@ -248,7 +245,6 @@ impl<'a> Schedule<'a> {
         world.unblock();
         world.trouble = None;
       }
-      self.n_starts += 1;
       self.engine = Some(self.new_engine(Who::Daemon));
       if self.start(adopting) {
         return;

@@ -194,9 +194,9 @@ impl World {
     }
     // Stopped for longer than a lease lives between its last look at the clock and the write: that is
     // a documented remainder, so it happens before other calls only.
-    let late =
-      (name.starts_with("pwrite") || name == "truncate") && self.control != Control::LateWrite;
-    if self.rng.one_in(1500) && !late {
+    let late = name.starts_with("pwrite") || name == "truncate";
+    let wanted = self.control == Control::LateWrite;
+    if self.rng.one_in(if late && wanted { 8 } else { 1500 }) && (!late || wanted) {
       self.note("stall of 46 s");
       // The kernel breaks leases by force when somebody waits for so long.
       self.clock.advance(46_000_000);
