@@ -50,6 +50,33 @@ corpus:
 sim n="1000000":
   MEMFW_SIM_SCHEDULES={{n}} cargo test --release --test integration sim:: -- --nocapture
 
+# Trees laid out to trap memfw, one of them very large; mounts and locks on files need root
+[group('test')]
+hostile-tree files="100000":
+  MEMFW_TREE_FILES={{files}} cargo test --release --test integration hostile_tree:: -- --nocapture
+
+# Writers that take no lock, on real file systems (temp, tmpfs, overlay, xfs, btrfs; all but the first two need root)
+[group('test')]
+race ops="20000" on="temp,tmpfs,overlay,xfs,btrfs":
+  MEMFW_RACE_OPS={{ops}} MEMFW_RACE_ON={{on}} cargo test --release --test integration race:: -- --nocapture
+
+# OpenClaw's own safe writer, from npm, and node's way to write
+[group('test')]
+fs-safe ops="800":
+  tests/node/prepare.sh target/node-writers
+  MEMFW_NODE_WRITERS="$PWD/target/node-writers" MEMFW_RACE_OPS={{ops}} cargo test --release --test integration race::openclaw -- --nocapture
+
+# Edits by the real OpenClaw, from npm (650 MB), while memfw guards with no idle time
+[group('test')]
+openclaw-edits edits="200":
+  cargo build --release
+  tests/openclaw/edits.sh target/release/memfw {{edits}}
+
+# The process dies at each of its failpoints, with each kind of writer at work
+[group('test')]
+crash rounds="10":
+  MEMFW_CRASH_ROUNDS={{rounds}} cargo test --features failpoints --test integration crash:: -- --nocapture
+
 # Looks at changed snapshots and accepts them one by one
 [group('test')]
 snap:

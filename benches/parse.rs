@@ -7,8 +7,9 @@ use std::{
 };
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use memfw::memory::{
-  BlockId, Document, Facts, Known, KnownBlock, KnownLine, MarkerMode, compare, plan,
+use memfw::{
+  memory::{BlockId, Document, Facts, Known, KnownBlock, KnownLine, MarkerMode, compare, plan},
+  provenance::Trust,
 };
 
 const REAL: &[&[u8]] = &[
@@ -28,9 +29,13 @@ fn known_of(document: &Document) -> Vec<KnownBlock> {
       id: format!("{at:06x}").parse().ok()?,
       hash: block.hash,
       norm_hash: block.norm_hash,
-      lines: block.lines.iter().map(|line| KnownLine { hash: line.hash, revision: 0 }).collect(),
+      lines: block
+        .lines
+        .iter()
+        .map(|line| KnownLine { hash: line.hash, revision: 0, trust: Trust::Verified })
+        .collect(),
       marker: None,
-      baseline: true,
+      former: false,
     })
   });
   known.collect()

@@ -9,14 +9,18 @@
 //! - shells, which do not know each other: [`config`], [`store`] (SQLite ledger),
 //!   [`os`] (files, leases, watching, paths), [`openclaw`] (the agent framework's own records);
 //! - [`engine`]: one file, from dirty to done; the same for daemon, command line and tests;
+//! - [`gate`]: readers wait until the daemon has passed what they would read;
 //! - [`daemon`]: the loop, one closed event enum;
-//! - [`cli`]: one file per command.
+//! - [`cli`]: one file per command;
+//! - [`failpoint`]: where tests have the process die; empty in the product.
 
 pub mod cli;
 pub mod config;
 pub mod daemon;
 pub mod detect;
 pub mod engine;
+pub mod failpoint;
+pub mod gate;
 pub mod memory;
 pub mod openclaw;
 pub mod os;

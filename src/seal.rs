@@ -1,5 +1,5 @@
 //! Seals: the encrypted form of bytes that must not stay readable (quarantined text, images of file
-//! operations). Pure: key, nonce and salt are parameters.
+//! operations, versions of files). Pure: key, nonce and salt are parameters.
 //!
 //! AES-256-GCM under a key per item, derived with HKDF-SHA256 from the master key, the item's salt and
 //! its purpose and id. The associated data bind purpose, id, path and content hash. A seal that was
@@ -70,6 +70,8 @@ pub enum Purpose {
   OpBefore,
   /// The bytes that a file operation writes.
   OpAfter,
+  /// A version of a memory file, or its difference to another one.
+  Version,
 }
 
 impl Purpose {
@@ -79,6 +81,7 @@ impl Purpose {
       Self::Redacted => "redacted",
       Self::OpBefore => "op-before",
       Self::OpAfter => "op-after",
+      Self::Version => "version",
     }
   }
 }
@@ -90,7 +93,7 @@ pub struct SealContext<'a> {
   pub purpose: Purpose,
   /// The id of the item or operation.
   pub id: &'a str,
-  /// The bytes of the path of the file.
+  /// The bytes of the path of the file; empty for what belongs to no one path.
   pub path: &'a [u8],
   /// The hash of the content that the seal belongs to.
   pub hash: ContentHash,

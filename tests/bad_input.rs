@@ -5,6 +5,7 @@ use {
     AT_ONCE, Guarded, Output, Test, Writer, clean, eventually, id, marks, needle, poison,
   },
   rusqlite::Connection,
+  serde_json::{Value, json},
   std::{
     fs,
     os::unix::fs::{PermissionsExt, chown},
@@ -101,10 +102,14 @@ fn a_file_that_may_not_be_written_is_scanned_and_told() {
   guarded.start();
   write(&guarded, "memory/twin.md", &format!("\n{}\n", poison(1)));
   eventually("it is told", || guarded.memfw(&["status"]).stdout.contains("memory/twin.md"));
-  let status = guarded.json(&["status", "--json"]);
+  let told = guarded.memfw(&["status", "--json"]);
+  let status: Value = serde_json::from_str(&told.stdout).unwrap();
   let unguarded = status["unguarded"].as_array().unwrap();
   assert_eq!(unguarded.len(), 1, "{status:#}");
   assert_eq!(unguarded[0]["file"], Guarded::named("memory/twin.md"));
+  // Poison could not be taken out there, so the answer to "is all protected" is no.
+  assert_eq!(status["degradations"], json!(["1 file is not fully guarded"]));
+  assert_eq!(told.status, 1);
   assert!(marks::find(&fs::read(&other).unwrap(), needle(1).as_bytes()).is_some());
   eventually("it is flagged", || guarded.listed("flagged").len() == 1);
   guarded.settle();
@@ -113,7 +118,8 @@ fn a_file_that_may_not_be_written_is_scanned_and_told() {
   write(&guarded, "memory/twin.md", &format!("{}\n", poison(2)));
   guarded.settle();
   assert!(guarded.holding("workspace", &needle(2)).is_empty());
-  assert_eq!(guarded.json(&["status", "--json"])["unguarded"], serde_json::json!([]));
+  let status = guarded.json(&["status", "--json"]);
+  assert_eq!((&status["unguarded"], &status["degradations"]), (&json!([]), &json!([])));
   guarded.stop();
 }
 
@@ -202,6 +208,7 @@ fn a_newer_database_is_refused_and_left_as_it_is() {
   let guarded = sealed();
   let path = guarded.tmp().join(LEDGER);
   let database = Connection::open(&path).unwrap();
+  let own: i64 = database.pragma_query_value(None, "user_version", |row| row.get(0)).unwrap();
   database.pragma_update(None, "user_version", 999).unwrap();
   drop(database);
   for args in
@@ -214,7 +221,7 @@ fn a_newer_database_is_refused_and_left_as_it_is() {
   let doctor = guarded.memfw(&["doctor"]);
   assert!(doctor.status == 1 && doctor.stdout.contains("newer memfw"), "{doctor:?}");
   let database = Connection::open(&path).unwrap();
-  database.pragma_update(None, "user_version", 1).unwrap();
+  database.pragma_update(None, "user_version", own).unwrap();
   drop(database);
   assert_eq!(guarded.waiting().len(), 1, "nothing was lost");
 }

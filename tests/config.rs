@@ -26,6 +26,8 @@ fn without_a_file_the_defaults_hold() {
       baseline.action        "flag"    default
       detection.scope        "strict"  default
       detection.sensitivity  "medium"  default
+      gate.enabled           false     default
+      gate.max_wait_ms       2000      default
       log.level              "info"    default
       log.format             "text"    default
       "#,
@@ -60,6 +62,8 @@ fn values_tell_where_they_come_from() {
       baseline.action        "flag"    default
       detection.scope        "strict"  default
       detection.sensitivity  "medium"  default
+      gate.enabled           false     default
+      gate.max_wait_ms       2000      default
       log.level              "warn"    --log-level
       log.format             "text"    default
       "#,

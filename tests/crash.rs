@@ -1,5 +1,12 @@
 //! The daemon dies at any moment while others write: nothing is lost, nothing doubled, no poison left.
 
+#[cfg(feature = "failpoints")]
+mod live;
+#[cfg(feature = "failpoints")]
+mod points;
+#[cfg(feature = "failpoints")]
+mod restores;
+
 use {
   crate::support::{
     AT_ONCE, Guarded, Random, Writer, clean, eventually, marks, needle, pace, poison,
@@ -117,6 +124,17 @@ fn check(guarded: &mut Guarded, files: &[&str], writes: usize, seed: u64) {
     let found = marks::count(&all, text(n).as_bytes());
     assert_eq!(found, 1, "after approval `{}` is there {found} times, seed {seed}", text(n));
   }
+}
+
+#[test]
+#[cfg(not(feature = "failpoints"))]
+fn the_product_has_no_failpoints() {
+  let program = std::fs::read(env!("CARGO_BIN_EXE_memfw")).unwrap();
+  for name in ["MEMFW_FAILPOINT", "MEMFW_UNSAFE_LEDGER", "redact-after-admit"] {
+    assert!(marks::find(&program, name.as_bytes()).is_none(), "`{name}` is in the program");
+  }
+  // What must be there, so that this test can fail.
+  assert!(marks::find(&program, b"MEMFW_HOME").is_some());
 }
 
 #[test]

@@ -138,3 +138,17 @@ fn several_workspaces_are_guarded_at_once() {
   assert_eq!(guarded.holding("other", &needle(2)), Vec::<PathBuf>::new());
   assert_eq!(daemon.terminate().code(), Some(0));
 }
+
+#[test]
+fn neighbours_have_ids_that_differ_at_once() {
+  let items = (0..60).map(clean).collect::<Vec<_>>().join("\n") + "\n";
+  let mut guarded = Guarded::new("").memory("MEMORY.md", &items);
+  guarded.start();
+  guarded.stop();
+  let path = guarded.path("MEMORY.md");
+  let found = guarded.json(&["provenance", path.to_str().unwrap(), "--json"]);
+  let ids: Vec<&str> = found.as_array().unwrap().iter().map(id).collect();
+  assert_eq!(ids.len(), 60);
+  // Handed out in order they would all share their first digits with the next.
+  assert!(!ids.is_sorted() && !ids.iter().rev().is_sorted(), "{ids:?}");
+}

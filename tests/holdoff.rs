@@ -25,13 +25,13 @@ const HOLD_OFF: Duration = Duration::from_millis(50);
 const TRIES: usize = 12;
 
 /// A state directory as OpenClaw 2026.9.6 lays it out, with its workspace, and memfw on it.
-struct State {
-  guarded: Guarded,
-  database: Connection,
+pub(crate) struct State {
+  pub(crate) guarded: Guarded,
+  pub(crate) database: Connection,
 }
 
 impl State {
-  fn new(config: &str) -> Self {
+  pub(crate) fn new(config: &str) -> Self {
     let mut guarded = Guarded::new(config).env("OPENCLAW_STATE_DIR", "[TMP]");
     guarded = guarded.memory("MEMORY.md", "# Memory\n\n- old\n");
     fs::create_dir(guarded.tmp().join("state")).unwrap();
@@ -49,7 +49,7 @@ impl State {
     state
   }
 
-  fn file(&self) -> PathBuf {
+  pub(crate) fn file(&self) -> PathBuf {
     self.guarded.path("MEMORY.md")
   }
 
@@ -82,7 +82,7 @@ impl State {
   }
 
   /// Adds a line as OpenClaw's tool does: the row first, then the file in place.
-  fn tool_adds(&self, text: &str) -> Instant {
+  pub(crate) fn tool_adds(&self, text: &str) -> Instant {
     let mut bytes = fs::read(self.file()).unwrap();
     bytes.extend_from_slice(format!("{text}\n").as_bytes());
     self.record(&bytes);
@@ -107,7 +107,7 @@ fn hex(bytes: &[u8]) -> String {
 }
 
 /// Waits without giving the processor away, for sleeping is too coarse.
-fn spin_until(end: Instant) {
+pub(crate) fn spin_until(end: Instant) {
   while Instant::now() < end {
     std::hint::spin_loop();
   }

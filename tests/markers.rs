@@ -1,8 +1,11 @@
 //! How far provenance is written into files: the modes of the configuration, and the step-down where
 //! an agent would read no further than its limit.
 
-use crate::support::{AT_ONCE, Guarded, Writer, clean, marks};
-use regex::Regex;
+use {
+  crate::support::{AT_ONCE, Guarded, Writer, clean, marks, poison},
+  regex::Regex,
+  serde_json::{Value, json},
+};
 
 /// Characters of `MEMORY.md` that the agent injects.
 const INJECTED: usize = 20_000;
@@ -35,12 +38,24 @@ fn assert_ids(text: &str) {
   assert!(!text.contains("memfw:id="));
 }
 
+/// Fails unless `status` says which markers stand in the file, and why not fuller ones.
+fn assert_told(guarded: &Guarded, mode: &str) {
+  let why = "fuller markers would take it past the 20000 characters that the agent reads";
+  let status = guarded.json(&["status", "--json"]);
+  let told = json!([{ "file": Guarded::named("MEMORY.md"), "mode": mode, "why": why }]);
+  assert_eq!((&status["unmarked"], &status["degradations"]), (&told, &json!([])));
+  let status = guarded.ok(&["status"]);
+  assert!(status.contains(&format!("workspace/MEMORY.md: {why}")), "{status}");
+}
+
 #[test]
 fn entries_carry_their_id_where_the_configuration_says_so() {
   let (mut guarded, text) = appended(&format!("markers = \"id\"\n{AT_ONCE}"), 500);
   if marks::reshapes(guarded.tmp()) {
     assert_ids(&text);
   }
+  // That was asked for.
+  assert_eq!(guarded.json(&["status", "--json"])["unmarked"], json!([]));
   guarded.stop();
 }
 
@@ -66,8 +81,7 @@ fn a_file_that_wrappers_would_make_too_long_gets_ids_and_status_says_so() {
   let (mut guarded, text) = appended(AT_ONCE, INJECTED - 260);
   if marks::reshapes(guarded.tmp()) {
     assert_ids(&text);
-    let status = guarded.ok(&["status"]);
-    assert!(status.contains("MEMORY.md") && status.contains("20000"), "{status}");
+    assert_told(&guarded, "id");
   }
   guarded.stop();
 }
@@ -77,8 +91,7 @@ fn a_file_that_is_too_long_already_gets_nothing_and_status_says_so() {
   let (mut guarded, text) = appended(AT_ONCE, INJECTED + 500);
   assert!(!text.contains("memfw"), "{}", marks::show(text.as_bytes()));
   if marks::reshapes(guarded.tmp()) {
-    let status = guarded.ok(&["status"]);
-    assert!(status.contains("MEMORY.md") && status.contains("20000"), "{status}");
+    assert_told(&guarded, "none");
   }
   guarded.stop();
 }
@@ -125,5 +138,90 @@ fn markers_follow_what_the_file_becomes() {
   guarded.start();
   guarded.settle();
   marks::assert_same(&guarded.read("memory/day.md"), &found, "day.md");
+  guarded.stop();
+}
+
+/// The source of each line of a file that has one.
+fn sources(guarded: &Guarded, file: &str) -> Vec<(u64, String)> {
+  let path = guarded.path(file);
+  let found = guarded.json(&["provenance", path.to_str().unwrap(), "--json"]);
+  let stretches = found.as_array().unwrap().iter().flat_map(|stretch| {
+    let number = |key: &str| stretch[key].as_u64().unwrap();
+    let source = stretch["source"].as_str().unwrap().to_owned();
+    (number("start_line")..=number("end_line")).map(move |line| (line, source.clone()))
+  });
+  stretches.collect()
+}
+
+#[test]
+fn a_line_keeps_its_provenance_and_its_marker_below_another_heading() {
+  let mut guarded = Guarded::new(AT_ONCE).memory("memory/day.md", "# Day\n\n- old\n");
+  let path = guarded.path("memory/day.md");
+  guarded.start();
+  Writer::Shell.add(&path, format!("{}\n", clean(0)).as_bytes());
+  guarded.settle();
+  std::fs::write(&path, format!("# Day\n\n{}\n- old\n", clean(0))).unwrap();
+  guarded.settle();
+  let text = String::from_utf8(guarded.read("memory/day.md")).unwrap();
+  let found = sources(&guarded, "memory/day.md");
+  for (number, line) in text.lines().enumerate() {
+    let source = found.iter().find(|(at, _)| *at == number as u64 + 1).map(|(_, source)| &**source);
+    match line {
+      "# Day" | "- old" => assert_eq!(source, Some("baseline"), "{line}"),
+      line if line == clean(0) => assert_eq!(source, Some("unknown"), "{line}"),
+      line if line.starts_with("<!--") => assert_eq!(source, None, "{line}"),
+      _ => {}
+    }
+  }
+  if marks::reshapes(&path) {
+    assert!(marks::is_wrapped(text.as_bytes(), &clean(0)), "{text}");
+    assert!(!marks::is_wrapped(text.as_bytes(), "- old"), "{text}");
+  }
+  guarded.stop();
+}
+
+#[test]
+fn lines_are_counted_over_a_placeholder_inside_a_block() {
+  let mut guarded = Guarded::new(AT_ONCE).memory("memory/a.md", "# A\n\n- old\n");
+  let path = guarded.path("memory/a.md");
+  guarded.start();
+  std::fs::write(&path, format!("# A\n\n{}\n- old\n", poison(0))).unwrap();
+  guarded.settle();
+  let text = String::from_utf8(guarded.read("memory/a.md")).unwrap();
+  assert!(text.lines().nth(2).unwrap().contains("quarantined"), "{text}");
+  let found: Vec<u64> =
+    sources(&guarded, "memory/a.md").into_iter().map(|(line, _)| line).collect();
+  assert_eq!(found, [1, 2, 4]);
+  let at = |line: usize| format!("{}:{line}", path.display());
+  assert_eq!(guarded.memfw(&["provenance", &at(4)]).status, 0);
+  assert_eq!(guarded.memfw(&["provenance", &at(3)]).status, 1);
+  // What nobody has read yet is not passed off as what stands there.
+  guarded.stop();
+  let current = |guarded: &Guarded| -> Value {
+    guarded.json(&["provenance", path.to_str().unwrap(), "--json"])[0]["current"].clone()
+  };
+  assert_eq!(current(&guarded), json!(true));
+  Writer::Shell.add(&path, format!("{}\n", clean(1)).as_bytes());
+  assert_eq!(current(&guarded), json!(false));
+  let told = guarded.memfw(&["provenance", path.to_str().unwrap()]).stdout;
+  assert!(told.starts_with("the file has changed since"), "{told}");
+}
+
+#[test]
+fn a_marker_that_somebody_changed_says_again_what_the_ledger_says() {
+  let mut guarded = Guarded::new(AT_ONCE).memory("memory/day.md", "# Day\n\n- old\n");
+  let path = guarded.path("memory/day.md");
+  guarded.start();
+  Writer::Shell.add(&path, format!("{}\n", clean(0)).as_bytes());
+  guarded.settle();
+  if marks::reshapes(&path) {
+    let text = std::fs::read_to_string(&path).unwrap();
+    let lie = text.replace("source=unknown trust=untrusted", "source=user:owner trust=trusted");
+    assert_ne!(lie, text);
+    std::fs::write(&path, &lie).unwrap();
+    guarded.settle();
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
+  }
+  assert!(sources(&guarded, "memory/day.md").iter().all(|(_, source)| source != "user:owner"));
   guarded.stop();
 }

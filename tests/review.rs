@@ -5,6 +5,7 @@ use {
     AT_ONCE, Guarded, NEVER, Output, Writer, clean, eventually, id, marks, needle, poison,
   },
   regex::Regex,
+  rusqlite::{Connection, OpenFlags},
   serde_json::{Value, json},
 };
 
@@ -252,6 +253,28 @@ fn what_was_approved_stays_approved_when_the_file_is_rewritten() {
   assert_eq!(marks::strip(&guarded.read("MEMORY.md")), rewritten.as_bytes());
   assert!(guarded.waiting().is_empty());
   assert!(guarded.listed("flagged").is_empty(), "it was approved");
+  guarded.stop();
+}
+
+#[test]
+fn an_approval_counts_the_blocks_that_it_excuses() {
+  let (mut guarded, id) = poisoned(AT_ONCE);
+  assert_eq!(decide(&guarded, "approve", &id).status, 0);
+  guarded.settle();
+  let uses = |guarded: &Guarded| -> i64 {
+    let path = guarded.tmp().join("memfw/data/ledger.sqlite");
+    let ledger = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY).unwrap();
+    ledger.query_row("SELECT sum(uses) FROM exception", [], |row| row.get(0)).unwrap()
+  };
+  assert_eq!(uses(&guarded), 0, "bringing it back is no use of it");
+  std::fs::create_dir(guarded.path("memory")).unwrap();
+  for n in 1..3 {
+    let path = guarded.path(format!("memory/{n}.md"));
+    Writer::Shell.add(&path, format!("{}\n", poison(1)).as_bytes());
+    guarded.settle();
+    assert!(guarded.waiting().is_empty());
+    assert_eq!(uses(&guarded), n);
+  }
   guarded.stop();
 }
 

@@ -40,21 +40,23 @@ const ROOMS: &[Room] = &[
   Room { name: "provenance", layer: 0, uses: &["memory"] },
   Room { name: "detect", layer: 0, uses: &["memory", "provenance"] },
   Room { name: "seal", layer: 0, uses: &["memory"] },
+  // Where tests have the process die; empty in the product.
+  Room { name: "failpoint", layer: 0, uses: &[] },
   Room { name: "config", layer: 1, uses: &["memory", "provenance", "detect"] },
-  Room { name: "store", layer: 1, uses: &["memory", "provenance", "detect", "seal"] },
+  Room { name: "store", layer: 1, uses: &["memory", "provenance", "detect", "seal", "failpoint"] },
   // Files, leases and locks know bytes, not what they mean.
-  Room { name: "os", layer: 1, uses: &[] },
+  Room { name: "os", layer: 1, uses: &["failpoint"] },
   Room { name: "openclaw", layer: 1, uses: &["memory", "provenance"] },
   // The engine meets an agent framework only through `provenance::AgentRecords`.
   Room {
     name: "engine",
     layer: 2,
-    uses: &["memory", "provenance", "detect", "seal", "config", "store", "os"],
+    uses: &["memory", "provenance", "detect", "seal", "failpoint", "config", "store", "os"],
   },
   Room {
     name: "daemon",
     layer: 3,
-    uses: &["memory", "provenance", "detect", "config", "store", "os", "engine"],
+    uses: &["memory", "provenance", "detect", "failpoint", "config", "store", "os", "engine"],
   },
   Room {
     name: "cli",

@@ -47,6 +47,8 @@ pub struct GlobalArgs {
 pub enum Command {
   /// Guard memory: the daemon, in the foreground
   Run(RunArgs),
+  /// Make readers of memory wait until it has been passed
+  Gate(GateArgs),
   /// See it work on a throw-away workspace
   Demo(DemoArgs),
   /// What is protected, what is not, and why
@@ -61,6 +63,8 @@ pub enum Command {
   Provenance(ProvenanceArgs),
   /// What happened, in order
   Audit(AuditArgs),
+  /// Earlier versions of a memory file: list, compare, bring back
+  Restore(RestoreArgs),
   /// Where the configuration is, what it says, whether it is right
   Config(ConfigArgs),
   /// What could be wrong with this installation
@@ -76,6 +80,22 @@ pub struct RunArgs {
   pub once: bool,
 
   /// Guard this directory instead of the configured ones; may be repeated
+  #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+  pub workspace: Vec<PathBuf>,
+}
+
+/// `memfw gate`
+///
+/// Makes readers of memory wait until the daemon has passed the bytes that they would see.
+///
+/// Needs `CAP_SYS_ADMIN` at its start and gives up all rights right after it. The daemon listens for
+/// it where `gate.enabled = true`, and tells it which directories are guarded. Whoever waits for too
+/// long is let through, and `memfw status` says so.
+#[derive(Clone, Debug, ClapArgs)]
+#[command(after_help = "Example: sudo MEMFW_HOME=\"$MEMFW_HOME\" memfw gate")]
+pub struct GateArgs {
+  /// Gate only this workspace of the daemon's, and do so also if another user owns it; may be
+  /// repeated
   #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
   pub workspace: Vec<PathBuf>,
 }
@@ -258,6 +278,40 @@ pub struct AuditArgs {
   pub json: bool,
 }
 
+/// `memfw restore`
+#[derive(Clone, Debug, ClapArgs)]
+#[command(after_help = "Example: memfw restore ~/notes/MEMORY.md --diff --at \"2h ago\"")]
+pub struct RestoreArgs {
+  /// A memory file, there or gone
+  #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+  pub file: PathBuf,
+
+  /// The version that stood there then (`2026-11-20 14:00`, `2h ago`), or the beginning of its hash;
+  /// without it, the newest one that differs from what stands there
+  #[arg(long, value_name = "TIME|VERSION")]
+  pub at: Option<String>,
+
+  /// List the versions, newest first, and change nothing
+  #[arg(long, conflicts_with_all = ["at", "diff", "print", "yes"])]
+  pub list: bool,
+
+  /// Show what would change, and change nothing
+  #[arg(long, conflicts_with_all = ["print", "yes"])]
+  pub diff: bool,
+
+  /// Print the version instead of bringing it back
+  #[arg(long, conflicts_with_all = ["yes", "json"])]
+  pub print: bool,
+
+  /// Bring it back without asking
+  #[arg(long)]
+  pub yes: bool,
+
+  /// Answer in JSON
+  #[arg(long)]
+  pub json: bool,
+}
+
 /// `memfw config`
 #[derive(Clone, Debug, ClapArgs)]
 #[command(after_help = "Example: memfw config check")]
@@ -310,6 +364,7 @@ mod tests {
   #[command(name = "memfw")]
   enum All {
     Run(RunArgs),
+    Gate(GateArgs),
     Demo(DemoArgs),
     Status(StatusArgs),
     Settle(SettleArgs),
@@ -317,6 +372,7 @@ mod tests {
     Quarantine(QuarantineArgs),
     Provenance(ProvenanceArgs),
     Audit(AuditArgs),
+    Restore(RestoreArgs),
     Config(ConfigArgs),
     Doctor(DoctorArgs),
   }
@@ -345,6 +401,7 @@ mod tests {
   fn the_contract_parses() {
     for line in [
       "memfw run --once --workspace /a --workspace /b",
+      "memfw gate --workspace /a --workspace /b",
       "memfw demo",
       "memfw status --json --wait 5",
       "memfw settle",
@@ -359,6 +416,10 @@ mod tests {
       "memfw quarantine reject a1",
       "memfw provenance MEMORY.md:12 --json",
       "memfw audit --days 7 --source exec --event approved --limit 10 --json",
+      "memfw restore MEMORY.md --list --json",
+      "memfw restore MEMORY.md --diff --at 3d",
+      "memfw restore MEMORY.md --print",
+      "memfw restore MEMORY.md --yes",
       "memfw config show --json",
       "memfw doctor --json",
     ] {
@@ -374,6 +435,7 @@ mod tests {
     assert!(error.contains("'list'"), "{error}");
     assert!(parse("memfw quarantine approve").is_err());
     assert!(parse("memfw scan --json --jsonl").is_err());
+    assert!(parse("memfw restore MEMORY.md --list --yes").is_err());
     assert!(parse("memfw status --wait -1").is_err());
   }
 }

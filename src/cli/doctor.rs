@@ -11,12 +11,12 @@ use super::{
   context::Context,
   escape::terminal,
   failure::Failure,
-  guarded::{KEY, LEDGER},
+  guarded::{KEY, LEDGER, file_system},
   output::Style,
 };
 use crate::{
   engine::event::shown,
-  os::{DaemonLock, Limit, Rung, key, paths, probe::probe},
+  os::{DaemonLock, Limit, Rung, key, paths},
   provenance::Standing,
   seal::MasterKey,
   store::{Access, Ledger, StoreError},
@@ -180,9 +180,14 @@ fn workspaces(context: &Context, checks: &mut Vec<Check>) {
       add(checks, "workspace", Health::Note, format!("`{}` is not there", shown(&path)));
       continue;
     }
-    let probe = probe(&path);
+    let probe = file_system(&config.config).probe_dir(&path);
     let health = if probe.rung == Rung::Lease { Health::Fine } else { Health::Note };
     add(checks, "workspace", health, format!("`{}`: {}", shown(&path), probe.description));
+    if probe.needs_polling {
+      hint(checks, Some("changes are also looked for every 2 s"));
+    } else if probe.coarse_times {
+      hint(checks, Some("file times are coarse here: each change is looked at twice"));
+    }
     if let Standing::Unreadable(why) = agent.standing(&path, Path::new("MEMORY.md")) {
       add(checks, "agent records", Health::Wrong, why);
       hint(checks, Some("markers stay out of the files until this memfw knows the format"));

@@ -10,7 +10,7 @@ use std::{
 use super::{context::Context, failure::Failure, openclaw};
 use crate::{
   config::Config,
-  engine::{Engine, EngineError},
+  engine::{Engine, EngineError, ceiling},
   os::{Home, RealFs, SystemClock, key},
   seal::MasterKey,
   store::{Access, Ledger, StoreError},
@@ -59,13 +59,43 @@ impl Context {
   pub fn engine(&self, config: &Config) -> Result<Engine<RealFs>, Failure> {
     let home = self.home()?;
     home.create().map_err(unavailable)?;
-    let mut ledger = Ledger::open(&home.data.join(LEDGER), Access::ReadWrite, None)?;
-    let sealed = ledger.needs_key()?;
-    let key = key::load_or_create(&home.data.join(KEY), sealed).map_err(unavailable)?;
-    ledger.unlock(MasterKey::new(*key))?;
+    let mut ledger = self.ledger_to_write()?;
+    self.unlock(&mut ledger)??;
+    self.engine_on(ledger, config)
+  }
+
+  /// The ledger, to write, still without its key.
+  pub fn ledger_to_write(&self) -> Result<Ledger, Failure> {
+    Ok(self.open_ledger()??)
+  }
+
+  /// The same; the inner error tells what is wrong with the ledger itself.
+  pub fn open_ledger(&self) -> Result<Result<Ledger, StoreError>, Failure> {
+    let path = self.home()?.data.join(LEDGER);
+    Ok(Ledger::open(&path, Access::ReadWrite, None))
+  }
+
+  /// Gives the ledger its key, which is made at first use; the inner failure is that the key which
+  /// belongs to this ledger cannot be had.
+  pub fn unlock(&self, ledger: &mut Ledger) -> Result<Result<(), Failure>, Failure> {
+    let path = self.home()?.data.join(KEY);
+    let key = match key::load_or_create(&path, ledger.needs_key()?) {
+      Ok(key) => key,
+      Err(error) => return Ok(Err(unavailable(error))),
+    };
+    match ledger.unlock(MasterKey::new(*key)) {
+      Ok(()) => Ok(Ok(())),
+      Err(error @ StoreError::WrongKey { .. }) => Ok(Err(error.into())),
+      Err(error) => Err(error.into()),
+    }
+  }
+
+  /// The engine on an open ledger.
+  pub fn engine_on(&self, ledger: Ledger, config: &Config) -> Result<Engine<RealFs>, Failure> {
+    let data = self.home()?.data;
     let agent = openclaw::records(&self.surroundings.env);
     let clock = Arc::new(SystemClock);
-    Ok(Engine::new(RealFs::default(), ledger, agent, clock, Arc::new(config.clone()), home.data))
+    Ok(Engine::new(file_system(config), ledger, agent, clock, Arc::new(config.clone()), data))
   }
 
   /// The workspaces to guard, in the order flags, configuration, the agent's own; without links in
@@ -89,6 +119,11 @@ impl Context {
     found.dedup();
     Ok(found)
   }
+}
+
+/// The file system as the configuration lets it be used.
+pub fn file_system(config: &Config) -> RealFs {
+  RealFs::default().up_to(ceiling(config))
 }
 
 /// The path without links where it exists, else made absolute.

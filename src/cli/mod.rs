@@ -13,15 +13,20 @@ pub mod audit;
 pub mod config;
 pub mod context;
 pub mod demo;
+pub mod diff;
 pub mod doctor;
 pub mod escape;
+pub mod exposure;
 pub mod failure;
+pub mod gate;
 pub mod guarded;
 pub mod log;
+pub mod moment;
 pub mod openclaw;
 pub mod output;
 pub mod provenance;
 pub mod quarantine;
+pub mod restore;
 pub mod run;
 pub mod scan;
 pub mod status;
@@ -91,6 +96,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>, surroundings: Surroundings)
 fn dispatch(context: &Context, command: Command) -> Result<Status, Failure> {
   match command {
     Command::Run(args) => run::run(context, args),
+    Command::Gate(args) => gate::run(context, args),
     Command::Demo(args) => demo::run(context, args),
     Command::Status(args) => status::run(context, args),
     Command::Settle(args) => status::settle(context, args),
@@ -98,6 +104,7 @@ fn dispatch(context: &Context, command: Command) -> Result<Status, Failure> {
     Command::Quarantine(args) => quarantine::run(context, args),
     Command::Provenance(args) => provenance::run(context, args),
     Command::Audit(args) => audit::run(context, args),
+    Command::Restore(args) => restore::run(context, args),
     Command::Config(args) => config::run(context, args),
     Command::Doctor(args) => doctor::run(context, args),
   }

@@ -14,10 +14,10 @@ use super::{
   time,
 };
 use crate::{
-  engine::event::shown,
+  engine::{event::shown, stamp_row},
   memory::BlockId,
-  os::{Clock as _, SystemClock},
-  store::{BlockRow, Revision},
+  os::{Clock as _, Fs as _, RealFs, SystemClock, Workspace},
+  store::{BlockRow, FileRow, Revision},
 };
 
 /// Lines that were written together.
@@ -39,6 +39,7 @@ pub fn run(context: &Context, args: ProvenanceArgs) -> Result<Status, Failure> {
     );
   };
   let rows = ledger.blocks(file.id)?;
+  let current = is_current(&file);
   let stretches: Vec<Stretch<'_>> = rows
     .iter()
     .flat_map(stretches)
@@ -64,11 +65,15 @@ pub fn run(context: &Context, args: ProvenanceArgs) -> Result<Status, Failure> {
           "session_id": revision.session,
           "ts": time::rfc3339(revision.at),
           "content_hash": block.hash.to_hex(),
+          "current": current,
         })
       })
       .collect();
     context.out.json(&list)?;
     return Ok(if list.is_empty() && line.is_some() { Status::No } else { Status::Yes });
+  }
+  if !current {
+    context.out.line("the file has changed since: these are its lines at the last scan")?;
   }
   if stretches.is_empty() {
     context.out.line("no block stands there")?;
@@ -104,18 +109,28 @@ pub fn run(context: &Context, args: ProvenanceArgs) -> Result<Status, Failure> {
   Ok(Status::Yes)
 }
 
-/// The stretches of a block: neighbouring lines of the same revision. Lines are counted as if no
-/// marker stood inside the block, which is where the lazy pass keeps them.
+/// Whether the file is still the version that the ledger knows, by its stamp.
+fn is_current(file: &FileRow) -> bool {
+  let fs = RealFs::default();
+  let Ok(workspace) = Workspace::open(&fs, &file.workspace) else { return false };
+  let Ok(rel) = file.path.strip_prefix(&file.workspace) else { return false };
+  let stamp = fs.stamp(workspace.root(), rel).ok().flatten();
+  file.stamp.is_some() && stamp.map(|stamp| stamp_row(&stamp)) == file.stamp
+}
+
+/// The stretches of a block: neighbouring lines of the same revision. A placeholder that stands between
+/// two lines is in no stretch.
 fn stretches(block: &BlockRow) -> Vec<Stretch<'_>> {
   let mut found: Vec<Stretch<'_>> = Vec::new();
-  for (offset, line) in block.lines.iter().enumerate() {
-    let number = block.start_line.saturating_add(offset as u32);
-    let Some(revision) = block.revisions.iter().find(|revision| revision.number == line.revision)
-    else {
-      continue;
-    };
+  for line in &block.lines {
+    let number = block.start_line.saturating_add(line.offset);
+    let Some(revision) = block.revision(line.revision) else { continue };
     match found.last_mut() {
-      Some(last) if last.revision.number == revision.number => last.end_line = number,
+      Some(last)
+        if last.revision.number == revision.number && number.saturating_sub(last.end_line) < 2 =>
+      {
+        last.end_line = number;
+      }
       _ => found.push(Stretch { start_line: number, end_line: number, block, revision }),
     }
   }

@@ -1,11 +1,26 @@
 //! `memfw run`: the daemon, in the foreground.
 #![forbid(unsafe_code)]
 
-use super::{Status, args::RunArgs, context::Context, failure::Failure};
-use crate::{
-  daemon::{self, DaemonError, Options},
-  os::DaemonLock,
+use std::{path::PathBuf, time::Duration};
+
+use super::{
+  Status,
+  args::RunArgs,
+  context::Context,
+  failure::{Failure, FailureKind},
+  guarded::file_system,
 };
+use crate::{
+  config::Config,
+  daemon::{self, DaemonError, Options, Reload},
+  engine::{Event, EventKind},
+  os::{Alarm, DaemonLock, pause},
+  store::Ledger,
+};
+
+/// Pauses between two tries to open a ledger that is locked or has no room.
+const FIRST_RETRY: Duration = Duration::from_millis(100);
+const LAST_RETRY: Duration = Duration::from_secs(5);
 
 /// Carries the command out.
 pub fn run(context: &Context, args: RunArgs) -> Result<Status, Failure> {
@@ -16,10 +31,87 @@ pub fn run(context: &Context, args: RunArgs) -> Result<Status, Failure> {
   home.create().map_err(|error| Failure::unavailable(error.to_string()))?;
   let _alone = DaemonLock::acquire(&home.data, env!("CARGO_PKG_VERSION"))
     .map_err(|error| Failure::unavailable(error.to_string()))?;
-  let engine = context.engine(&config)?;
-  daemon::run(engine, Options { workspaces, once: args.once }).map_err(|error| match error {
+  let alarm = Alarm::open(&home.data)
+    .inspect_err(|error| tracing::error!(target: "memfw", %error, "the alarm file cannot be made"))
+    .ok();
+  let mut ledger = open(context, &args, alarm.as_ref())?;
+  // Without the key nothing can be sealed, and so nothing is redacted; it can still be reported.
+  let keyless = context.unlock(&mut ledger)?.err();
+  let engine = context.engine_on(ledger, &config)?;
+  let options = Options {
+    workspaces,
+    once: args.once,
+    fs: file_system(&config),
+    alarm,
+    report_only: keyless.as_ref().map(in_one_line),
+    source: &Again { context, workspaces: &args.workspace },
+  };
+  daemon::run(engine, options).map_err(|error| match error {
     DaemonError::Engine(error) => error.into(),
     error => Failure::unavailable(error.to_string()),
   })?;
-  Ok(Status::Yes)
+  match keyless.filter(|_| args.once) {
+    Some(failure) => Err(failure),
+    None => Ok(Status::Yes),
+  }
+}
+
+/// Opens the ledger. A daemon waits until it is there to be opened, and says so meanwhile.
+fn open(context: &Context, args: &RunArgs, alarm: Option<&Alarm>) -> Result<Ledger, Failure> {
+  let mut wait = FIRST_RETRY;
+  let mut said = String::new();
+  loop {
+    let error = match context.open_ledger()? {
+      Ok(ledger) => {
+        if let Some(Err(error)) = alarm.map(Alarm::silence) {
+          tracing::error!(target: "memfw", %error, "the alarm file could not be written");
+        }
+        return Ok(ledger);
+      }
+      Err(error) if args.once || !error.is_passing() => return Err(error.into()),
+      Err(error) => error,
+    };
+    let text = format!("{error}; nothing is guarded until it can be opened");
+    if said != text {
+      if let Some(Err(error)) = alarm.map(|alarm| alarm.raise(&text)) {
+        tracing::error!(target: "memfw", %error, "the alarm file could not be written");
+      }
+      Event::new(EventKind::Degraded).detail(&text).log(None);
+      said = text;
+    }
+    pause(wait);
+    wait = wait.saturating_mul(2).min(LAST_RETRY);
+  }
+}
+
+/// What SIGHUP reads again.
+struct Again<'c> {
+  context: &'c Context,
+  workspaces: &'c [PathBuf],
+}
+
+impl Reload for Again<'_> {
+  fn configuration(&self) -> Result<(Config, Vec<PathBuf>), String> {
+    let read = || {
+      let config = self.context.config()?.config;
+      let workspaces = self.context.workspaces(&config, self.workspaces)?;
+      Ok((config, workspaces))
+    };
+    read().map_err(|failure: Failure| in_one_line(&failure))
+  }
+
+  fn unlock(&self, ledger: &mut Ledger) -> Result<(), String> {
+    let answer = self.context.unlock(ledger).and_then(|answer| answer);
+    answer.map_err(|failure| in_one_line(&failure))
+  }
+}
+
+/// A failure for the log and for `status`.
+fn in_one_line(failure: &Failure) -> String {
+  let mut parts = vec![failure.error.clone()];
+  parts.extend(failure.hints.iter().cloned());
+  if failure.kind == FailureKind::Config && !failure.also.is_empty() {
+    parts.push(format!("{} more; `memfw config check` lists them", failure.also.len()));
+  }
+  parts.join("; ")
 }

@@ -10,16 +10,17 @@ use super::{
   args::{SettleArgs, StatusArgs},
   context::Context,
   escape::terminal,
+  exposure::Reading,
   failure::Failure,
+  guarded::file_system,
   output::{Style, count},
   time,
 };
 use crate::{
-  daemon::health::{Health, KEY, Phase},
+  daemon::health::{Health, KEY, Phase, Room},
   engine::{DEGRADED, event::shown, settled},
-  os::{Clock as _, DaemonLock, RealFs, SystemClock, pause, probe::probe},
-  provenance::{AgentRecords, Standing},
-  store::{FileRow, FileStatus, Ledger},
+  os::{Clock as _, DaemonLock, RealFs, SystemClock, alarm, pause},
+  store::{FileStatus, Ledger, VersionTotals},
 };
 
 /// How often the ledger is asked while waiting.
@@ -76,6 +77,12 @@ pub fn run(context: &Context, args: StatusArgs) -> Result<Status, Failure> {
         degradations.push((serde_json::from_str::<String>(&json).unwrap_or(json), at));
       }
     }
+    let reading = Reading::find(ledger)?;
+    degradations.extend(reading.degradations(SystemClock.now()).into_iter().map(|text| (text, 0)));
+  }
+  // What the daemon could not write into the ledger.
+  if daemon.pid.is_some() {
+    degradations.extend(alarm::raised(&context.home()?.data).map(|text| (text, 0)));
   }
   let report = Report::gather(context, ledger.as_ref(), &daemon, degradations)?;
   if args.json {
@@ -87,9 +94,22 @@ pub fn run(context: &Context, args: StatusArgs) -> Result<Status, Failure> {
 }
 
 /// One guarded directory.
-struct Room {
+struct Place {
   path: String,
-  files: String,
+  room: Room,
+}
+
+impl Place {
+  fn to_json(&self) -> Value {
+    let Room { file_system, protocol, coarse_times, polled, .. } = &self.room;
+    json!({
+      "path": self.path,
+      "file_system": file_system,
+      "protocol": protocol,
+      "coarse_times": coarse_times,
+      "polled": polled,
+    })
+  }
 }
 
 /// What `status` says.
@@ -98,15 +118,20 @@ struct Report {
   pid: Option<u32>,
   started_at: Option<i64>,
   scanned_at: Option<i64>,
-  rooms: Vec<Room>,
+  places: Vec<Place>,
+  /// What wakes the daemon although nothing happens.
+  wakeups: Vec<String>,
   n_files: u64,
   n_blocks: u64,
   n_waiting: u64,
   n_flagged: u64,
+  /// What is kept of earlier versions; `None` when none are.
+  versions: Option<VersionTotals>,
   unguarded: Vec<(String, String)>,
-  /// Files without markers, and why not.
-  unmarked: Vec<(String, String)>,
+  /// Files with fewer markers than the configuration asks for: path, mode, and why.
+  unmarked: Vec<(String, String, String)>,
   degradations: Vec<(String, i64)>,
+  reading: Reading,
 }
 
 impl Report {
@@ -126,17 +151,29 @@ impl Report {
       pid: daemon.pid,
       started_at: daemon.health.as_ref().map(|health| health.started_at),
       scanned_at: daemon.health.as_ref().and_then(|health| health.scanned_at),
-      rooms: Vec::new(),
+      places: Vec::new(),
+      wakeups: Vec::new(),
       n_files: 0,
       n_blocks: 0,
       n_waiting: 0,
       n_flagged: 0,
+      versions: None,
       unguarded: Vec::new(),
       unmarked: Vec::new(),
       degradations,
+      reading: ledger.map(Reading::find).transpose()?.unwrap_or_default(),
     };
+    if let Some(health) = daemon.health.as_ref().filter(|_| daemon.pid.is_some()) {
+      report.wakeups.clone_from(&health.wakeups);
+    }
     for path in guarded(context, daemon)? {
-      report.rooms.push(Room { path: shown(&path), files: probe(&path).description });
+      // What the daemon found counts; before it has looked, we look ourselves.
+      let found = daemon.health.as_ref().and_then(|health| health.room(&path)).cloned();
+      let room = match found {
+        Some(room) => room,
+        None => Room::of(&path, &file_system(&context.config()?.config).probe_dir(&path), None),
+      };
+      report.places.push(Place { path: shown(&path), room });
     }
     let Some(ledger) = ledger else { return Ok(report) };
     let counts = ledger.counts(SystemClock.now())?;
@@ -144,32 +181,51 @@ impl Report {
     report.n_blocks = counts.blocks_by_state.iter().map(|(_, n)| n).sum();
     report.n_waiting = counts.waiting;
     report.n_flagged = counts.flagged;
-    let agent = super::openclaw::records(&context.surroundings.env);
+    if context.config()?.config.version_mb > 0 {
+      report.versions = Some(ledger.version_totals()?);
+    }
     for row in ledger.files()? {
-      if let Some(why) = unmarked(&*agent, &row) {
-        report.unmarked.push((shown(&row.path), why));
+      if let Some(why) = row.unmarked.filter(|_| row.status == FileStatus::Watched) {
+        report.unmarked.push((shown(&row.path), row.marker_mode, why));
       }
       if let Some(note) = row.note.filter(|_| row.status != FileStatus::Missing) {
         report.unguarded.push((shown(&row.path), note));
       }
     }
+    // What cannot be read is not guarded, and from what cannot be written no poison can be taken out.
+    let text = match report.unguarded.len() {
+      0 => None,
+      1 => Some("1 file is not fully guarded".to_owned()),
+      n => Some(format!("{n} files are not fully guarded")),
+    };
+    report.degradations.extend(text.map(|text| (text, 0)));
     Ok(report)
   }
 
   fn to_json(&self) -> Value {
+    let (exposure, gate) = self.reading.to_json();
     json!({
       "daemon": self.daemon,
       "pid": self.pid,
       "version": env!("CARGO_PKG_VERSION"),
       "started_at": self.started_at.map(time::rfc3339),
       "scanned_at": self.scanned_at.map(time::rfc3339),
-      "workspaces": self.rooms.iter().map(|room| json!({ "path": room.path, "file_system": room.files })).collect::<Vec<_>>(),
+      "workspaces": self.places.iter().map(Place::to_json).collect::<Vec<_>>(),
+      "wakeups": self.wakeups,
       "files": self.n_files,
       "blocks": self.n_blocks,
       "waiting": self.n_waiting,
       "flagged": self.n_flagged,
+      "versions": self.versions.map(|totals| json!({
+        "count": totals.versions,
+        "bytes": totals.bytes,
+        "oldest": totals.oldest.map(time::rfc3339),
+        "due": totals.due,
+      })),
+      "exposure": exposure,
+      "gate": gate,
       "unguarded": self.unguarded.iter().map(|(file, why)| json!({ "file": file, "why": why })).collect::<Vec<_>>(),
-      "unmarked": self.unmarked.iter().map(|(file, why)| json!({ "file": file, "why": why })).collect::<Vec<_>>(),
+      "unmarked": self.unmarked.iter().map(|(file, mode, why)| json!({ "file": file, "mode": mode, "why": why })).collect::<Vec<_>>(),
       "degradations": self.degradations.iter().map(|(text, _)| text).collect::<Vec<_>>(),
     })
   }
@@ -183,9 +239,9 @@ impl Report {
       env!("CARGO_PKG_VERSION"),
       out.paint(style, self.daemon)
     ))?;
-    for room in &self.rooms {
-      out.line(&format!("  workspace   {}", terminal(&room.path)))?;
-      out.line(&format!("              {}", terminal(&room.files)))?;
+    for Place { path, room } in &self.places {
+      out.line(&format!("  workspace   {}", terminal(path)))?;
+      out.line(&format!("              {}", terminal(&room.file_system)))?;
     }
     out.line(&format!(
       "  protected   {} in {}",
@@ -205,6 +261,13 @@ impl Report {
       let now = SystemClock.now();
       out.line(&format!("  last scan   {}", time::short(at, now)))?;
     }
+    for wakeup in &self.wakeups {
+      out.line(&format!("  wakes up    {}", terminal(wakeup)))?;
+    }
+    if let Some(totals) = &self.versions {
+      out.line(&format!("  versions    {}", kept(totals)))?;
+    }
+    out.line(&format!("  exposure    {}", self.reading.line(SystemClock.now())))?;
     for (file, why) in &self.unguarded {
       out.line(&format!(
         "  {}   {}: {}",
@@ -213,7 +276,7 @@ impl Report {
         terminal(why)
       ))?;
     }
-    for (file, why) in &self.unmarked {
+    for (file, _, why) in &self.unmarked {
       out.line(&format!("  unmarked    {}: {}", terminal(file), terminal(why)))?;
     }
     for (text, _) in &self.degradations {
@@ -223,17 +286,21 @@ impl Report {
   }
 }
 
-/// Why no marker may stand in a file: any edit of ours could make the agent stop loading it.
-fn unmarked(agent: &dyn AgentRecords, row: &FileRow) -> Option<String> {
-  let rel = row.path.strip_prefix(&row.workspace).ok()?;
-  match agent.standing(&row.workspace, rel) {
-    _ if row.status != FileStatus::Watched => None,
-    Standing::Unreadable(why) => Some(why),
-    Standing::Recorded { hash } if Some(hash) != row.hash => {
-      Some("edited by somebody else since the agent's last recorded write".to_owned())
-    }
-    Standing::Recorded { .. } | Standing::NoRecord => None,
-  }
+/// What is kept of earlier versions, in words.
+fn kept(totals: &VersionTotals) -> String {
+  let oldest = totals.oldest.map_or(String::new(), |oldest| {
+    format!(", the oldest seen {}", time::short(oldest, SystemClock.now()))
+  });
+  let due = match totals.due {
+    0 => String::new(),
+    due => format!("; {} not kept yet", count(due, "file")),
+  };
+  format!("{} in {}{oldest}{due}", count(totals.versions, "version"), megabytes(totals.bytes))
+}
+
+/// Bytes as megabytes of a million, to one decimal.
+fn megabytes(bytes: u64) -> String {
+  format!("{}.{} MB", bytes / 1_000_000, bytes / 100_000 % 10)
 }
 
 /// The workspaces of the daemon, or without one those that it would guard.

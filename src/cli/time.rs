@@ -1,19 +1,13 @@
 //! Times for people and programs; the clock is read elsewhere.
 #![forbid(unsafe_code)]
 
-use jiff::Timestamp;
+pub use crate::os::clock::rfc3339;
+use crate::os::clock::timestamp;
 
 const SECOND: i64 = 1_000_000;
 const MINUTE: i64 = 60 * SECOND;
 const HOUR: i64 = 60 * MINUTE;
 const DAY: i64 = 24 * HOUR;
-
-/// Microseconds since 1970 as RFC 3339 in UTC, whole seconds: `2026-11-21T14:32:00Z`.
-///
-/// A time outside the years that can be written is shown as the first or last one that can.
-pub fn rfc3339(micros: i64) -> String {
-  stamp(micros).to_string()
-}
 
 /// A time as people say it: `now`, `5 min ago`, `3 h ago`, `2 d ago`, and the date after 30 days or
 /// when it lies ahead.
@@ -23,13 +17,8 @@ pub fn short(micros: i64, now: i64) -> String {
     age @ MINUTE..HOUR => format!("{} min ago", age / MINUTE),
     age @ HOUR..DAY => format!("{} h ago", age / HOUR),
     age if (DAY..30 * DAY).contains(&age) => format!("{} d ago", age / DAY),
-    _ => stamp(micros).strftime("%Y-%m-%d").to_string(),
+    _ => timestamp(micros).strftime("%Y-%m-%d").to_string(),
   }
-}
-
-fn stamp(micros: i64) -> Timestamp {
-  let limit = if micros < 0 { Timestamp::MIN } else { Timestamp::MAX };
-  Timestamp::from_second(micros.div_euclid(SECOND)).unwrap_or(limit)
 }
 
 #[cfg(test)]

@@ -110,11 +110,18 @@ markers = "id"
 idle_ms = 0
 max_bytes = 1_000
 owners = [0, "ann"]
+protocol = "no-lease"
 [baseline]
 action = "quarantine"
+[versions]
+keep_days = 3
+max_mb = 0
 [detection]
 scope = "relaxed"
 sensitivity = "high"
+[gate]
+enabled = true
+max_wait_ms = 500
 [log]
 level = "debug"
 format = "json"
@@ -128,16 +135,35 @@ format = "json"
         reshape_idle: Duration::ZERO,
         max_file_bytes: 1000,
         owners: vec![Owner::Uid(0), Owner::Name("ann".to_owned())],
+        protocol: Protocol::NoLease,
         baseline_action: BaselineAction::Quarantine,
+        version_days: 3,
+        version_mb: 0,
         scope: Scope::Relaxed,
         sensitivity: Sensitivity::High,
+        gate_enabled: true,
+        gate_max_wait: Duration::from_millis(500),
         log_level: LogLevel::Debug,
         log_format: LogFormat::Json,
       }
     );
     let lines: Vec<_> = effective.values().map(|(_, _, origin)| origin).collect();
-    let expected = [1, 2, 4, 5, 6, 8, 10, 11, 13, 14].map(|line| Origin::File { line });
+    let expected =
+      [1, 2, 4, 5, 6, 7, 9, 11, 12, 14, 15, 17, 18, 20, 21].map(|line| Origin::File { line });
     assert_eq!(lines, expected);
+  }
+
+  #[test]
+  fn a_truth_value_stands_without_quotes() {
+    assert_eq!(
+      problems("[gate]\nenabled = \"true\"\n"),
+      ["line 2, column 11: `gate.enabled` must be `true` or `false`, found a string \
+        (write `true` without quotes)"]
+    );
+    assert_eq!(
+      problems("gate.enabled = 1"),
+      ["line 1, column 16: `gate.enabled` must be `true` or `false`, found an integer"]
+    );
   }
 
   #[test]

@@ -8,7 +8,7 @@
 use {
   super::{
     setting::{Complaint, Owner, Rules, Setting},
-    word::{BaselineAction, LogFormat, LogLevel, Markers, Scope, Sensitivity},
+    word::{BaselineAction, LogFormat, LogLevel, Markers, Protocol, Scope, Sensitivity},
   },
   std::{ops::RangeInclusive, path::PathBuf, time::Duration},
   toml::{Spanned, de::DeValue},
@@ -95,8 +95,19 @@ keys! {
   /// Users besides our own, by number or name, whose memory files may be changed.
   "files.owners" => owners: Vec<Owner> = Vec::new();
 
+  /// How files are edited: "auto" (as well as their file system allows), "equal-length-only" (text is
+  /// overwritten in place, markers are never written) or "no-lease" (the same without leases, polled).
+  "files.protocol" => protocol: Protocol = Protocol::Auto;
+
   /// What happens to poison that was there before memfw: "flag" or "quarantine".
   "baseline.action" => baseline_action: BaselineAction = BaselineAction::Flag;
+
+  /// How long a version of a memory file is kept after something else has taken its place, in days.
+  "versions.keep_days" => version_days: u64 = 14, in 1..=3650;
+
+  /// Room for all versions together, in megabytes; the longest replaced ones go first, and the newest
+  /// of each file stays. 0 keeps none.
+  "versions.max_mb" => version_mb: u64 = 256, in 0..=1_048_576;
 
   /// Which rules judge memory: "strict" (all of them) or "relaxed" (only the unmistakable).
   "detection.scope" => scope: Scope = Scope::Strict;
@@ -104,6 +115,13 @@ keys! {
   /// How much evidence is asked for before a block is quarantined: "low", "medium" or "high".
   /// A higher sensitivity quarantines more and errs more often.
   "detection.sensitivity" => sensitivity: Sensitivity = Sensitivity::Medium;
+
+  /// Whether a gate makes readers of memory wait until its bytes have been passed; it is a process of
+  /// its own (`memfw gate`), for which the daemon then listens.
+  "gate.enabled" => gate_enabled: bool = false;
+
+  /// How long a reader waits at the gate at most, in milliseconds.
+  "gate.max_wait_ms" => gate_max_wait: Duration = Duration::from_secs(2), in 10..=60_000;
 
   /// The least severe log line that is written: "error", "warn", "info", "debug" or "trace".
   "log.level" => log_level: LogLevel = LogLevel::Info;

@@ -4,7 +4,9 @@
 use {
   super::{
     nearest::nearest,
-    word::{BaselineAction, LogFormat, LogLevel, Markers, Scope, Sensitivity, Word, find, list},
+    word::{
+      BaselineAction, LogFormat, LogLevel, Markers, Protocol, Scope, Sensitivity, Word, find, list,
+    },
   },
   std::{
     ops::{Range, RangeInclusive},
@@ -93,6 +95,23 @@ impl Setting for u64 {
 
   fn show(&self) -> Value {
     Value::Integer(i64::try_from(*self).unwrap_or(i64::MAX))
+  }
+}
+
+impl Setting for bool {
+  fn read(value: &Spanned<DeValue<'_>>, rules: &Rules<'_>) -> Result<Self, Complaint> {
+    let DeValue::Boolean(answer) = value.get_ref() else {
+      let mut complaint = Complaint::wrong_type(value, rules, "`true` or `false`");
+      if let Some(word @ ("true" | "false")) = value.get_ref().as_str() {
+        complaint.hint = Some(format!("write `{word}` without quotes"));
+      }
+      return Err(complaint);
+    };
+    Ok(*answer)
+  }
+
+  fn show(&self) -> Value {
+    Value::Boolean(*self)
   }
 }
 
@@ -211,7 +230,7 @@ macro_rules! word_settings {
   )+ };
 }
 
-word_settings!(Markers, BaselineAction, Scope, Sensitivity, LogLevel, LogFormat);
+word_settings!(Markers, Protocol, BaselineAction, Scope, Sensitivity, LogLevel, LogFormat);
 
 fn read_word<W: Word>(value: &Spanned<DeValue<'_>>, rules: &Rules<'_>) -> Result<W, Complaint> {
   let Some(text) = value.get_ref().as_str() else {

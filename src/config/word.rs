@@ -71,6 +71,16 @@ words! {
     None = "none",
   }
 
+  /// The highest rung of the fallback ladder by which files are edited.
+  Protocol {
+    /// What the file system can do.
+    Auto = "auto",
+    /// Overwritten at equal length under a lease, never reshaped.
+    EqualLengthOnly = "equal-length-only",
+    /// Compared and overwritten at equal length without a lease, never reshaped, and polled.
+    NoLease = "no-lease",
+  }
+
   /// The least severe log line that is written.
   LogLevel {
     /// Protection is reduced or data at risk: act.

@@ -2,62 +2,98 @@
 #![forbid(unsafe_code)]
 
 use std::{
-  collections::{HashMap, HashSet},
+  collections::{BTreeMap, BTreeSet, HashSet},
   path::{Path, PathBuf},
   time::Duration,
 };
 
 use super::{
   DaemonError,
-  health::{ADOPTED, Health, KEY, Phase},
-  queue::{Kind, Queue, Waiting},
+  exposure::Exposure,
+  health::{ADOPTED, Health, KEY, Phase, Room},
+  held::Held,
+  poll::{EVERY, Polls},
+  queue::{LAST_RETRY, Queue},
+  readers::Readers,
+  service::seconds,
+  trouble::Trouble,
 };
 use crate::{
-  engine::{
-    Consequence, Engine, EngineError, Event, EventKind, Hint, LazyOutcome, Outcome, RACY, Target,
-    UNLEASED_AFTER,
-  },
-  os::{
-    RealFs, WatchEvent, Watcher, Workspace,
-    paths::read_own,
-    pause,
-    workspace::{is_memory, is_memory_dir},
-  },
-  store::{FileRow, FileStatus, Pending},
+  engine::{Engine, EngineError, Event, EventKind, Target},
+  failpoint::{Point, hit},
+  os::{Alarm, RealFs, WatchEvent, Watcher, paths::read_own},
 };
 
-/// First and longest pause between two tries for a lease within one turn (docs/adr/0002:
-/// 0.2 to 5 ms; the loop's timers are no finer than a millisecond, so the first tries are made here).
-const LEASE_PAUSE: Duration = Duration::from_micros(200);
-/// How soon a lease is asked for again while a verifying reader is there (it stays for 0.1 to 0.3 ms;
-/// the loop's timers are no finer).
-const READER_PAUSE: Duration = Duration::from_millis(1);
-/// A file that changes under our hands so often in a row is left for the next turn.
-const MAX_CHANGED: u32 = 16;
+/// How long the ledger is waited for. A lease may be held meanwhile, and openers of that file wait with
+/// us; those who write to the ledger take milliseconds.
+const LEDGER_PATIENCE: Duration = Duration::from_millis(250);
+/// A sleep shorter than this is no suspend but the time between two readings of a clock.
+const SUSPEND: Duration = Duration::from_secs(1);
 
 /// What the daemon holds.
 pub struct Guard {
-  engine: Engine<RealFs>,
-  watcher: Watcher,
+  pub(super) engine: Engine<RealFs>,
+  pub(super) fs: RealFs,
+  pub(super) watcher: Watcher,
   /// Absolute paths without links, as far as they exist.
-  workspaces: Vec<PathBuf>,
-  queue: Queue,
-  /// Whether somebody else opened a file after its last close by a writer.
-  opened: HashMap<Target, bool>,
-  /// Opens of our own whose events are still to come.
-  own_opens: HashMap<Target, u32>,
+  pub(super) workspaces: Vec<PathBuf>,
+  pub(super) queue: Queue,
+  /// Workspaces where events are not enough.
+  pub(super) polls: Polls,
+  /// Files that somebody keeps open.
+  pub(super) held: Held,
+  /// What `status` says about each workspace.
+  pub(super) rooms: BTreeMap<PathBuf, Room>,
+  /// Workspaces a part of which is not guarded.
+  pub(super) troubled: HashSet<PathBuf>,
+  /// Who opened what after its last close by a writer.
+  pub(super) readers: Readers,
   /// Workspaces whose first scan is under way.
-  adopting: HashSet<PathBuf>,
+  pub(super) adopting: HashSet<PathBuf>,
   /// Files of that first scan; one that appears meanwhile is no baseline.
-  baseline: HashSet<Target>,
+  pub(super) baseline: HashSet<Target>,
   /// Files of the start-up scan that were not looked at yet.
-  first: HashSet<Target>,
-  health: Health,
+  pub(super) first: HashSet<Target>,
+  /// Files whose content is to be kept as a version when nothing else is due.
+  pub(super) unkept: Vec<Target>,
+  /// Workspaces that have to be looked at again, and when that may be next.
+  pub(super) looks: BTreeSet<PathBuf>,
+  pub(super) next_look: Duration,
+  /// Links that no look went through.
+  pub(super) links: HashSet<PathBuf>,
+  pub(super) health: Health,
+  pub(super) exposure: Exposure,
+  /// Whether directories came since [`Guard::new_directories`].
+  pub(super) has_new_directories: bool,
+  pub(super) trouble: Trouble,
+  pub(super) alarm: Option<Alarm>,
+  /// Why nothing can be sealed, and so nothing is redacted.
+  pub(super) report_only: Option<String>,
+  /// How long the machine had been suspended when we last looked.
+  asleep: Duration,
+}
+
+/// What a guard is made of.
+pub struct Parts {
+  /// The engine.
+  pub engine: Engine<RealFs>,
+  /// The file system that the engine has, too.
+  pub fs: RealFs,
+  /// The watcher of directories.
+  pub watcher: Watcher,
+  /// The workspaces to guard.
+  pub workspaces: Vec<PathBuf>,
+  /// What is written when the ledger cannot be.
+  pub alarm: Option<Alarm>,
+  /// Why nothing can be sealed, if so.
+  pub report_only: Option<String>,
 }
 
 impl Guard {
   /// A guard of these workspaces.
-  pub fn new(engine: Engine<RealFs>, watcher: Watcher, workspaces: Vec<PathBuf>) -> Self {
+  pub fn new(parts: Parts) -> Self {
+    let Parts { mut engine, fs, watcher, workspaces, alarm, report_only } = parts;
+    engine.ledger_mut().set_patience(LEDGER_PATIENCE);
     let health = Health {
       pid: std::process::id(),
       version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -66,50 +102,53 @@ impl Guard {
       started_at: engine.clock().now(),
       scanned_at: None,
       workspaces: workspaces.iter().map(|path| super::health::encode(path)).collect(),
+      rooms: Vec::new(),
+      wakeups: Vec::new(),
     };
+    let asleep = engine.clock().asleep();
     Self {
       engine,
+      fs,
       watcher,
       workspaces,
       queue: Queue::default(),
-      opened: HashMap::new(),
-      own_opens: HashMap::new(),
+      polls: Polls::default(),
+      held: Held::default(),
+      rooms: BTreeMap::new(),
+      troubled: HashSet::new(),
+      readers: Readers::default(),
       adopting: HashSet::new(),
       baseline: HashSet::new(),
       first: HashSet::new(),
+      looks: BTreeSet::new(),
+      next_look: Duration::ZERO,
+      links: HashSet::new(),
+      unkept: Vec::new(),
       health,
+      trouble: Trouble::default(),
+      alarm,
+      report_only,
+      asleep,
+      exposure: Exposure::default(),
+      has_new_directories: true,
     }
   }
 
-  /// Replays interrupted operations, starts to watch, and marks every file as dirty.
+  /// Replays interrupted operations, starts to watch, and marks every file as dirty. Where the ledger
+  /// could not be written it can be called again.
   pub fn start(&mut self) -> Result<(), DaemonError> {
     self.engine.clear_degradations()?;
     if self.lost_power()? {
       self.engine.ledger_mut().forget_stamps().map_err(EngineError::from)?;
     }
     self.write_health()?;
-    self.engine.recover()?;
-    let rows = self.engine.ledger().files().map_err(EngineError::from)?;
-    let mut known: HashMap<PathBuf, FileRow> =
-      rows.into_iter().map(|row| (row.path.clone(), row)).collect();
-    for root in self.workspaces.clone() {
-      let key = adopted_key(&root);
-      if self.engine.ledger().health(&key).map_err(EngineError::from)?.is_none() {
-        self.adopting.insert(root.clone());
-      }
-      // Watching comes before looking, so that nothing falls in between.
-      self.look_at(&root, Some(&mut known))?;
+    if let Some(why) = &self.report_only {
+      self.engine.degrade("key", &reports_only(why))?;
+    } else {
+      self.engine.recover()?;
     }
-    // A file that is gone is not found by looking.
-    let now = self.now();
-    for row in known.into_values().filter(|row| row.status != FileStatus::Missing) {
-      if let (true, Ok(rel)) =
-        (self.workspaces.contains(&row.workspace), row.path.strip_prefix(&row.workspace))
-      {
-        self.queue.dirty(Target::new(&row.workspace, rel), now);
-      }
-    }
-    self.first = self.queue.dirty_targets().cloned().collect();
+    let roots = self.workspaces.clone();
+    self.look_first(&roots)?;
     Ok(())
   }
 
@@ -121,28 +160,70 @@ impl Guard {
     Ok(last.phase != Phase::Stopped && last.boot != self.health.boot)
   }
 
-  /// Says once, when every file that was there at the start was looked at, that everything is guarded;
-  /// what is written meanwhile is work like any other.
+  /// Says, when every file that was there at the start was looked at, that everything is guarded; what
+  /// is written meanwhile is work like any other. Whether it was said just now.
   pub fn finish_start(&mut self) -> Result<bool, DaemonError> {
-    if self.health.phase != Phase::Starting || !self.first.is_empty() {
+    if !self.first.is_empty() || self.trouble.text().is_some() {
       return Ok(false);
     }
     let at = self.engine.clock().now();
-    for root in std::mem::take(&mut self.adopting) {
+    for root in &self.adopting {
       // One that is not there has no baseline yet.
-      if !root.is_dir() {
-        continue;
+      if root.is_dir() {
+        hit(Point::AdoptBeforeMark);
+        let ledger = self.engine.ledger_mut();
+        ledger.set_health(&adopted_key(root), "{}", at).map_err(EngineError::from)?;
+        hit(Point::AdoptAfterMark);
       }
-      let ledger = self.engine.ledger_mut();
-      ledger.set_health(&adopted_key(&root), "{}", at).map_err(EngineError::from)?;
     }
+    self.adopting.clear();
     self.baseline.clear();
+    if self.health.phase != Phase::Starting {
+      return Ok(false);
+    }
+    let line = self.status_line();
+    self.engine.tell(Event::new(EventKind::Started).detail(line))?;
+    self.unkept = self.engine.versions_due()?;
     self.health.phase = Phase::Guarding;
     self.health.scanned_at = Some(at);
     self.write_health()?;
-    let line = self.status_line();
-    self.engine.tell(Event::new(EventKind::Started).detail(line))?;
     Ok(true)
+  }
+
+  /// Whether the start-up scan is under way.
+  pub fn is_starting(&self) -> bool {
+    self.health.phase == Phase::Starting
+  }
+
+  /// Brings what `status` reads up to date, if it is not; `further` are wakeups that the loop knows of.
+  pub fn refresh(&mut self, further: Option<String>) {
+    let mut wakeups: Vec<String> = further.into_iter().collect();
+    for (root, room) in &self.rooms {
+      if let Some(why) = &room.polled {
+        let root = crate::engine::event::shown(root);
+        wakeups.push(format!("polls `{root}` every {}: {why}", seconds(EVERY)));
+      }
+    }
+    wakeups.extend(self.held.wakeup());
+    if let n @ 1.. = self.queue.n_stubborn() {
+      let files = if n == 1 { "a file".to_owned() } else { format!("{n} files") };
+      let every = seconds(LAST_RETRY);
+      wakeups.push(format!("asks for {files} that cannot be worked on every {every}"));
+    }
+    let rooms: Vec<Room> = self.rooms.values().cloned().collect();
+    if (&self.health.rooms, &self.health.wakeups) != (&rooms, &wakeups) {
+      (self.health.rooms, self.health.wakeups) = (rooms, wakeups);
+      self.report(Self::write_health);
+    }
+  }
+
+  /// The process woke up, whatever for.
+  pub fn woke(&mut self) {
+    let asleep = self.engine.clock().asleep();
+    let slept = asleep.saturating_sub(std::mem::replace(&mut self.asleep, asleep));
+    if slept >= SUSPEND {
+      self.rescan(&format!("the machine was suspended for {} s", slept.as_secs()));
+    }
   }
 
   /// One line about what is guarded.
@@ -159,7 +240,7 @@ impl Guard {
       WatchEvent::Dirty(path) => self.mark(path),
       WatchEvent::Closed(path) => {
         if let Some(target) = self.target(path) {
-          self.opened.insert(target, false);
+          self.readers.closed(target);
         }
         self.mark(path);
       }
@@ -170,11 +251,8 @@ impl Guard {
         self.engine.forget_root(path);
         self.look_again(None);
       }
-      WatchEvent::Rescan => {
-        self.look_again(None);
-        let event = Event::new(EventKind::Rescanned).detail("the watcher lost events");
-        self.report(|guard| guard.engine.tell(event));
-      }
+      WatchEvent::Rescan => self.rescan("the watcher lost events"),
+      WatchEvent::Mounts => self.mounts_changed(),
       WatchEvent::Limit(limit) => {
         let text = limit.to_string();
         self.report(|guard| guard.engine.degrade("watch", &text));
@@ -183,277 +261,77 @@ impl Guard {
     }
   }
 
-  /// Processes one file that is due; `false` when none is.
-  pub fn work(&mut self) -> Result<bool, DaemonError> {
-    let now = self.now();
-    let Some((kind, target, waiting)) = self.queue.take(now) else { return Ok(false) };
-    let result = match kind {
-      Kind::Urgent => self.urgent(&target, waiting),
-      Kind::Lazy => self.lazy(&target, waiting),
-    };
-    match result {
-      Ok(()) => Ok(true),
-      Err(error) if error.consequence() == Consequence::Stop => Err(error.into()),
-      // The files of a workspace that is gone are looked for when it is back.
-      Err(EngineError::Root(_)) => {
-        self.engine.forget_root(&target.root);
-        self.first.remove(&target);
-        self.report(|guard| guard.look_at(&target.root, None));
-        Ok(true)
-      }
-      Err(error) => {
-        let key = format!("file:{}", crate::engine::event::shown(&target.path()));
-        let text = error.to_string();
-        self.report(|guard| guard.engine.degrade(&key, &text));
-        self.first.remove(&target);
-        let now = self.now();
-        self.queue.back_off(kind, target, waiting, now);
-        Ok(true)
-      }
-    }
-  }
-
   /// How long until something is due.
   pub fn next_due(&self) -> Option<Duration> {
-    self.queue.next_due(self.now())
+    let now = self.now();
+    // While the ledger cannot be written, nothing else is due before it is tried again.
+    self.trouble.next_due(now).or_else(|| {
+      let keep = (!self.unkept.is_empty()).then_some(Duration::ZERO);
+      let look = (!self.looks.is_empty()).then(|| self.next_look.saturating_sub(now));
+      let due =
+        [look, keep, self.queue.next_due(now), self.polls.next_due(now), self.held.next_due(now)];
+      due.into_iter().flatten().min()
+    })
   }
 
   /// Whether nothing is pending.
   pub fn is_idle(&self) -> bool {
-    self.queue.is_empty()
+    self.queue.is_empty() && self.looks.is_empty() && self.unkept.is_empty()
   }
 
   /// Ends in order.
-  pub fn stop(&mut self, kind: EventKind) -> Result<(), DaemonError> {
+  pub fn stop(&mut self, kind: EventKind) {
     self.health.phase = Phase::Stopped;
-    self.write_health()?;
-    self.engine.tell(Event::new(kind))?;
-    Ok(())
-  }
-
-  fn urgent(&mut self, target: &Target, waiting: Waiting) -> Result<(), EngineError> {
-    let mut pause_for = LEASE_PAUSE;
-    let mut n_changed = 0;
-    loop {
-      let now = self.now();
-      let hint = Hint {
-        waited: now.saturating_sub(waiting.since),
-        opened_since_close: self.opened.get(target).copied().unwrap_or(false),
-        adopting: self.baseline.contains(target),
-      };
-      let outcome = self.engine.pass(target, &hint);
-      self.count_opens();
-      let outcome = outcome?;
-      let now = self.now();
-      match outcome {
-        Outcome::Busy if now.saturating_sub(waiting.since) < UNLEASED_AFTER => {
-          pause(pause_for);
-          pause_for = pause_for.saturating_mul(2);
-        }
-        Outcome::Changed if n_changed < MAX_CHANGED => n_changed += 1,
-        Outcome::Busy | Outcome::Changed | Outcome::HeldOpen => {
-          if outcome == Outcome::HeldOpen {
-            self.first.remove(target);
-          }
-          self.queue.back_off(Kind::Urgent, target.clone(), waiting, now);
-          return Ok(());
-        }
-        Outcome::HoldOff(wait) => {
-          // Once the reader has come, it will be gone in a moment.
-          let due = now + if hint.opened_since_close { READER_PAUSE } else { wait };
-          self.queue.put_off(Kind::Urgent, target.clone(), waiting, due);
-          return Ok(());
-        }
-        Outcome::Done { reshape_due, recheck } | Outcome::Unchanged { reshape_due, recheck } => {
-          if recheck {
-            self.queue.dirty(target.clone(), now + RACY);
-          }
-          self.calm(target)?;
-          if reshape_due {
-            self.queue.reshape(target.clone(), now + self.engine.config().reshape_idle);
-          }
-          return Ok(());
-        }
-        Outcome::Gone | Outcome::Unscannable => {
-          self.calm(target)?;
-          return Ok(());
-        }
-      }
-    }
-  }
-
-  fn lazy(&mut self, target: &Target, waiting: Waiting) -> Result<(), EngineError> {
-    if self.queue.is_dirty(target) {
-      let idle = self.engine.config().reshape_idle;
-      let due = self.now() + idle.max(RACY);
-      self.queue.reshape(target.clone(), due);
-      return Ok(());
-    }
-    let idle = self.engine.config().reshape_idle;
-    let outcome = self.engine.lazy(target, idle);
-    self.count_opens();
-    let outcome = outcome?;
-    let now = self.now();
-    match outcome {
-      LazyOutcome::Done => {}
-      LazyOutcome::NotIdle(rest) => self.queue.reshape(target.clone(), now + rest),
-      LazyOutcome::Busy => self.queue.back_off(Kind::Lazy, target.clone(), waiting, now),
-      LazyOutcome::Dirty => self.queue.dirty(target.clone(), now),
-    }
-    Ok(())
-  }
-
-  /// Opens of our own are events, too; they are no reader that an agent's tool was waiting for.
-  fn count_opens(&mut self) {
-    for opened in self.engine.take_opens() {
-      *self.own_opens.entry(opened).or_default() += 1;
-    }
-  }
-
-  /// A file was processed: what was wrong about it is over.
-  fn calm(&mut self, target: &Target) -> Result<(), EngineError> {
-    self.opened.remove(target);
-    self.own_opens.remove(target);
-    self.baseline.remove(target);
-    self.first.remove(target);
-    let key = format!("file:{}", crate::engine::event::shown(&target.path()));
-    self.engine.recovered(&key)
+    // Where the ledger cannot be written now, the next start looks more closely, and that is all.
+    self.report(Self::write_health);
+    self.report(|guard| guard.engine.tell(Event::new(kind)));
   }
 
   fn mark(&mut self, path: &Path) {
     let now = self.now();
     if let Some(target) = self.target(path) {
       self.queue.dirty(target, now);
+    } else if path.is_symlink() != self.links.contains(path) {
+      // A link where a directory could be is told, and that it is gone is, too.
+      self.look_again(Some(path));
     }
   }
 
-  /// Somebody opened a file. Our own opens are told apart by counting; where two opens were merged
-  /// into one event the hold-off simply lasts its full time.
+  /// Somebody opened a file.
   fn note_open(&mut self, path: &Path) {
     let Some(target) = self.target(path) else { return };
-    if let Some(n) = self.own_opens.get_mut(&target).filter(|n| **n > 0) {
-      *n -= 1;
-      return;
-    }
-    if self.opened.get(&target) == Some(&false) {
-      self.opened.insert(target.clone(), true);
-    }
-    if self.queue.is_dirty(&target) {
+    self.readers.opened(&target);
+    if self.readers.was_read(&target) && self.queue.is_dirty(&target) {
       let now = self.now();
       self.queue.dirty(target, now);
     }
   }
 
-  /// Looks at the workspace of a path (at all of them without one) again.
-  fn look_again(&mut self, path: Option<&Path>) {
-    for root in self.workspaces.clone() {
-      let concerned = path.is_none_or(|path| path.starts_with(&root) || root.starts_with(path));
-      let of_interest = path
-        .and_then(|path| path.strip_prefix(&root).ok())
-        .is_none_or(|rel| rel.as_os_str().is_empty() || is_memory_dir(rel));
-      if concerned && of_interest {
-        self.report(|guard| guard.look_at(&root, None));
-      }
+  /// An error while an event is taken in has no caller to go to: it is said, and what could not be noted
+  /// is looked for again once the ledger can be written.
+  pub(super) fn report(&mut self, what: impl FnOnce(&mut Self) -> Result<(), EngineError>) {
+    match what(self) {
+      Ok(()) => {}
+      Err(EngineError::Store(error)) if error.is_outage() => self.trouble_with(&error),
+      Err(error) => tracing::error!(target: "memfw", %error, "an event could not be noted"),
     }
   }
 
-  /// Watches the directories of a workspace and marks its files as dirty. At a start the files that the
-  /// ledger knows with the stamp that they have are left alone; all that are there are taken out of
-  /// `known`.
-  fn look_at(
-    &mut self,
-    root: &Path,
-    mut known: Option<&mut HashMap<PathBuf, FileRow>>,
-  ) -> Result<(), EngineError> {
-    let key = format!("workspace:{}", crate::engine::event::shown(root));
-    let fs = RealFs::default();
-    let workspace = match Workspace::open(&fs, root) {
-      Ok(workspace) => workspace,
-      Err(error) => {
-        self.await_directory(root);
-        return self.engine.degrade(&key, &error.to_string());
-      }
-    };
-    let mut problems: Vec<String> = Vec::new();
-    let mut walk = workspace.walk(&fs);
-    loop {
-      let watched = self.watcher.watched();
-      let mut watched_more = false;
-      for dir in walk.dirs.iter().map(|dir| workspace.absolute(dir)) {
-        if watched.binary_search(&dir).is_ok() {
-          continue;
-        }
-        match self.watcher.add(&dir) {
-          Ok(()) => watched_more = true,
-          Err(error) => problems.push(error.to_string()),
-        }
-      }
-      // What was written into a directory before it was watched is found by looking once more.
-      if !watched_more {
-        break;
-      }
-      walk = workspace.walk(&fs);
-    }
-    problems.extend(walk.problems.iter().map(ToString::to_string));
-    let now = self.now();
-    for file in &walk.files {
-      let target = Target::new(root, file);
-      if known.is_some() && self.adopting.contains(root) {
-        self.baseline.insert(target.clone());
-      }
-      let row = known.as_mut().and_then(|known| known.remove(&target.path()));
-      match row {
-        Some(row) if self.engine.is_current(&target, &row)? => {
-          if row.pending.contains(Pending::RESHAPE) {
-            self.queue.reshape(target, now);
-          }
-        }
-        _ => self.queue.dirty(target, now),
-      }
-    }
-    problems.sort();
-    problems.dedup();
-    if problems.is_empty() {
-      self.engine.recovered(&key)
-    } else {
-      self.engine.degrade(&key, &problems.join("; "))
-    }
-  }
-
-  /// A workspace that is not there yet is seen when it appears in the nearest directory that is.
-  fn await_directory(&mut self, root: &Path) {
-    let nearest = root.ancestors().skip(1).find(|dir| dir.is_dir());
-    if let Some(Err(error)) = nearest.map(|dir| self.watcher.add(dir)) {
-      tracing::warn!(target: "memfw", %error, "a missing workspace is not waited for");
-    }
-  }
-
-  /// The memory file behind a path of an event.
-  fn target(&self, path: &Path) -> Option<Target> {
-    self.workspaces.iter().find_map(|root| {
-      let rel = path.strip_prefix(root).ok()?;
-      is_memory(rel).then(|| Target::new(root, rel))
-    })
-  }
-
-  /// An error while an event is taken in has no caller to go to: it is said, and the next pass over
-  /// the same file meets it again.
-  fn report(&mut self, what: impl FnOnce(&mut Self) -> Result<(), EngineError>) {
-    if let Err(error) = what(self) {
-      tracing::error!(target: "memfw", %error, "the ledger could not be written");
-    }
-  }
-
-  fn write_health(&mut self) -> Result<(), EngineError> {
+  pub(super) fn write_health(&mut self) -> Result<(), EngineError> {
     let json = serde_json::to_string(&self.health).unwrap_or_default();
     let at = self.engine.clock().now();
     self.engine.ledger_mut().set_health(KEY, &json, at)?;
     Ok(())
   }
 
-  fn now(&self) -> Duration {
+  pub(super) fn now(&self) -> Duration {
     self.engine.clock().monotonic()
   }
+}
+
+/// What is said while nothing can be sealed.
+pub(super) fn reports_only(why: &str) -> String {
+  format!("poison is reported and stays where it is, for nothing can be sealed: {why}")
 }
 
 fn boot_id() -> Option<String> {
@@ -461,6 +339,7 @@ fn boot_id() -> Option<String> {
   String::from_utf8(text).ok().map(|id| id.trim().to_owned())
 }
 
-fn adopted_key(root: &Path) -> String {
+/// The key under which stands that the baseline of a workspace was adopted.
+pub(super) fn adopted_key(root: &Path) -> String {
   format!("{ADOPTED}{}", crate::engine::event::shown(root))
 }

@@ -9,7 +9,10 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-use crate::memory::id::hex;
+use crate::{
+  memory::id::{from_hex, hex},
+  os::Probe,
+};
 
 /// What a path starts with that is not UTF-8.
 const HEX: &str = "hex:";
@@ -17,6 +20,9 @@ const HEX: &str = "hex:";
 pub const KEY: &str = "daemon";
 /// Keys of workspaces whose baseline was adopted start with this.
 pub const ADOPTED: &str = "adopted:";
+
+/// Problems of one workspace that are told; a tree can be made to have any number.
+const MAX_TOLD: usize = 20;
 
 /// How far the daemon has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -48,12 +54,51 @@ pub struct Health {
   pub scanned_at: Option<i64>,
   /// What it guards: paths as text, or as `hex:` and hex digits where they are not UTF-8.
   pub workspaces: Vec<String>,
+  /// What it found out about each of them.
+  #[serde(default)]
+  pub rooms: Vec<Room>,
+  /// What wakes it although nothing happens, a sentence each.
+  #[serde(default)]
+  pub wakeups: Vec<String>,
+}
+
+/// One workspace as the daemon found it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Room {
+  /// Its path, as in [`Health::workspaces`].
+  pub path: String,
+  /// One line about type and rung, and why it is not the highest.
+  pub file_system: String,
+  /// The rung of the fallback ladder: `lease`, `equal-length-only` or `no-lease`.
+  pub protocol: String,
+  /// Whether two changes in a row can carry the same file times.
+  pub coarse_times: bool,
+  /// Why its stamps are polled, if they are.
+  pub polled: Option<String>,
+}
+
+impl Room {
+  /// What a probe found, and why the workspace is polled, if it is.
+  pub fn of(root: &Path, probe: &Probe, polled: Option<String>) -> Self {
+    Self {
+      path: encode(root),
+      file_system: probe.description.clone(),
+      protocol: probe.rung.as_str().to_owned(),
+      coarse_times: probe.coarse_times,
+      polled,
+    }
+  }
 }
 
 impl Health {
   /// The paths that it guards.
   pub fn roots(&self) -> Vec<PathBuf> {
     self.workspaces.iter().map(|text| decode(text)).collect()
+  }
+
+  /// What was found out about a workspace.
+  pub fn room(&self, root: &Path) -> Option<&Room> {
+    self.rooms.iter().find(|room| decode(&room.path) == root)
   }
 }
 
@@ -67,12 +112,19 @@ pub fn encode(path: &Path) -> String {
 
 fn decode(text: &str) -> PathBuf {
   let Some(digits) = text.strip_prefix(HEX) else { return PathBuf::from(text) };
-  let bytes: Option<Vec<u8>> = digits
-    .as_bytes()
-    .chunks_exact(2)
-    .map(|pair| std::str::from_utf8(pair).ok().and_then(|pair| u8::from_str_radix(pair, 16).ok()))
-    .collect();
-  PathBuf::from(OsString::from_vec(bytes.unwrap_or_default()))
+  PathBuf::from(OsString::from_vec(from_hex(digits).unwrap_or_default()))
+}
+
+/// Problems as one text of bounded length; `None` where there are none.
+pub fn told(mut problems: Vec<String>) -> Option<String> {
+  problems.sort();
+  problems.dedup();
+  let more = problems.len().saturating_sub(MAX_TOLD);
+  problems.truncate(MAX_TOLD);
+  if more > 0 {
+    problems.push(format!("and {more} more"));
+  }
+  (!problems.is_empty()).then(|| problems.join("; "))
 }
 
 #[cfg(test)]
@@ -87,5 +139,14 @@ mod tests {
       let path = Path::new(OsStr::from_bytes(bytes));
       assert_eq!(decode(&encode(path)), path);
     }
+  }
+
+  #[test]
+  fn problems_are_told_once_and_not_without_end() {
+    assert_eq!(told(vec![]), None);
+    let twice = ["b", "a", "b"].map(str::to_owned);
+    assert_eq!(told(twice.to_vec()).as_deref(), Some("a; b"));
+    let many = told((0..1000).map(|n| format!("{n:04}")).collect()).unwrap();
+    assert!(many.starts_with("0000; 0001; ") && many.ends_with("; 0019; and 980 more"), "{many}");
   }
 }

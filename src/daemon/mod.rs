@@ -5,42 +5,80 @@
 //! nothing is opened while the stamp of the path is that of the ledger. Signals are seen before files.
 #![forbid(unsafe_code)]
 
+pub mod exposure;
+pub mod gate;
 pub mod guard;
 pub mod health;
+mod held;
+mod keep;
+mod look;
+pub mod poll;
 pub mod queue;
+mod readers;
+pub mod reload;
+mod service;
+mod trouble;
+mod work;
 
-use std::{path::PathBuf, time::Duration};
+use std::{
+  path::PathBuf,
+  sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+  },
+  time::Duration,
+};
 
 use tokio::{
   signal::unix::{Signal, SignalKind, signal},
-  sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel},
+  sync::mpsc::{
+    Receiver, Sender, UnboundedReceiver, channel, error::TrySendError, unbounded_channel,
+  },
 };
 
-pub use guard::Guard;
+pub use gate::GateLink;
+pub use guard::{Guard, Parts};
 pub use health::{Health, Phase};
 pub use queue::Queue;
+pub use reload::Reload;
+use service::{Service, tell};
 
 use crate::{
   engine::{Engine, EngineError, EventKind},
-  os::{RealFs, WatchEvent, Watcher, systemd},
+  os::{Alarm, RealFs, WatchEvent, Watcher, mounts, systemd},
 };
+
+/// Events that wait to be taken in; four times what the kernel keeps before it drops some. Whoever makes
+/// more has everything looked at again, and does not fill our memory.
+const MAX_EVENTS: usize = 65_536;
 
 /// Everything that can wake the daemon apart from its own due times.
 #[derive(Debug)]
 pub enum Event {
   /// Something about a watched directory.
   Watch(WatchEvent),
+  /// Something about the gate.
+  Gate(gate::Said),
   /// SIGTERM or SIGINT: finish the operation in hand and stop.
   Terminate,
+  /// SIGHUP: read the configuration again.
+  Reload,
 }
 
 /// What the daemon is asked to do.
-#[derive(Clone, Debug)]
-pub struct Options {
+pub struct Options<'r> {
   /// The workspaces to guard.
   pub workspaces: Vec<PathBuf>,
   /// Process what is pending and stop.
   pub once: bool,
+  /// The file system that the engine has, too.
+  pub fs: RealFs,
+  /// What is written when the ledger cannot be.
+  pub alarm: Option<Alarm>,
+  /// Why nothing can be sealed, if so: then nothing is redacted, and poison is only reported.
+  pub report_only: Option<String>,
+  /// Where configuration and key come from when they are asked for again.
+  pub source: &'r dyn Reload,
 }
 
 /// Why the daemon could not run.
@@ -49,6 +87,9 @@ pub enum DaemonError {
   /// The engine.
   #[error(transparent)]
   Engine(#[from] EngineError),
+  /// The ledger cannot be written, and there is no time to wait until it can.
+  #[error("{0}")]
+  Outage(String),
   /// The watcher could not be made.
   #[error("cannot watch directories: {0}")]
   Watch(String),
@@ -58,57 +99,125 @@ pub enum DaemonError {
 }
 
 /// Runs until SIGTERM, or with `once` until nothing is pending. The caller holds the daemon lock.
-pub fn run(engine: Engine<RealFs>, options: Options) -> Result<(), DaemonError> {
+pub fn run(engine: Engine<RealFs>, options: Options<'_>) -> Result<(), DaemonError> {
   let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
   runtime.block_on(serve(engine, options))
 }
 
-async fn serve(engine: Engine<RealFs>, options: Options) -> Result<(), DaemonError> {
-  let (sender, mut events) = unbounded_channel();
+async fn serve(engine: Engine<RealFs>, options: Options<'_>) -> Result<(), DaemonError> {
+  let Options { workspaces, once, fs, alarm, report_only, source } = options;
+  let (sender, receiver) = channel(MAX_EVENTS);
+  let lost = Arc::new(AtomicBool::new(false));
+  let mut events = Events { receiver, lost: Arc::clone(&lost) };
   // Handlers first: a SIGTERM during the first scan must end it in order, too.
   let mut signals = Signals::new()?;
-  let watcher = watcher(sender)?;
-  let mut guard = Guard::new(engine, watcher, options.workspaces);
-  guard.start()?;
+  let watcher = watcher(sender, lost)?;
+  let mut guard = Guard::new(Parts { engine, fs, watcher, workspaces, alarm, report_only });
+  let (asker, mut asked) = unbounded_channel();
+  // Before the first file is opened, or the gate would take us for anybody.
+  let mut gate = if once { GateLink::none() } else { GateLink::listen(&mut guard, asker)? };
+  let mut service = Service::new(guard.now());
+  let mut is_under_way = false;
   loop {
+    service.progress(guard.now(), guard.is_starting());
     if signals.terminated() {
       break;
     }
     drain(&mut guard, &mut events);
+    while let Ok(said) = asked.try_recv() {
+      gate
+        .hear(&mut guard, said)
+        .map_err(DaemonError::from)
+        .or_else(|error| guard.absorb(error))?;
+    }
     // One piece of work at a time, so that a signal or an event never waits for the whole queue.
-    if guard.work()? {
-      tokio::task::yield_now().await;
-      continue;
+    let turn = if is_under_way {
+      gate.work(&mut guard).and_then(|worked| Ok(worked || guard.work()?))
+    } else {
+      guard.start().and_then(|()| Ok(gate.start(&mut guard)?)).map(|()| true)
+    };
+    match turn {
+      Ok(worked) => {
+        is_under_way = true;
+        if worked {
+          tokio::task::yield_now().await;
+          continue;
+        }
+      }
+      Err(error) => guard.absorb(error)?,
     }
-    if guard.finish_start()? {
-      tell_systemd(systemd::ready());
-      tell_systemd(systemd::status(&guard.status_line()));
+    match guard.finish_start() {
+      Ok(true) => {
+        tell(systemd::ready());
+        tell(systemd::status(&guard.status_line()));
+      }
+      Ok(false) => {}
+      Err(error) => guard.absorb(error)?,
     }
-    if options.once && guard.is_idle() {
-      break;
+    if once {
+      if let Some(why) = guard.trouble() {
+        return Err(DaemonError::Outage(why.to_owned()));
+      }
+      if guard.is_idle() {
+        break;
+      }
     }
-    match next(&mut events, &mut signals, guard.next_due()).await {
+    guard.refresh(service.wakeup());
+    let now = guard.now();
+    let due = [guard.next_due(), gate.next_due(now), service.next_due(now)];
+    let due = due.into_iter().flatten().min();
+    let event = next(&mut events, &mut asked, &mut signals, due).await;
+    guard.woke();
+    match event {
       Some(Event::Watch(event)) => guard.seen(&event),
+      Some(Event::Gate(said)) => {
+        gate
+          .hear(&mut guard, said)
+          .map_err(DaemonError::from)
+          .or_else(|error| guard.absorb(error))?;
+      }
       Some(Event::Terminate) => break,
+      Some(Event::Reload) => {
+        tell(systemd::reloading());
+        guard.reload(source);
+        // While the first scan is under way its end will say so.
+        if !guard.is_starting() {
+          tell(systemd::ready());
+          tell(systemd::status(&guard.status_line()));
+        }
+      }
       None => {}
     }
   }
-  tell_systemd(systemd::stopping());
-  guard.stop(EventKind::Stopped)?;
+  tell(systemd::stopping());
+  gate.stop(&mut guard).map_err(DaemonError::from).or_else(|error| guard.absorb(error))?;
+  guard.stop(EventKind::Stopped);
   Ok(())
 }
 
 /// All events that are there already, so that an open that followed a close is known before the file
-/// is processed.
-fn drain(guard: &mut Guard, events: &mut UnboundedReceiver<WatchEvent>) {
-  while let Ok(event) = events.try_recv() {
+/// is processed. No more than those: events that never end must not keep files waiting.
+fn drain(guard: &mut Guard, events: &mut Events) {
+  for _ in 0..events.receiver.len() {
+    let Ok(event) = events.receiver.try_recv() else { break };
     guard.seen(&event);
   }
+  if events.lost.swap(false, Ordering::SeqCst) {
+    guard.seen(&WatchEvent::Rescan);
+  }
+}
+
+/// What the watcher has seen.
+struct Events {
+  receiver: Receiver<WatchEvent>,
+  /// Whether there was no room for an event.
+  lost: Arc<AtomicBool>,
 }
 
 /// The next event, or `None` when the next due time came first.
 async fn next(
-  events: &mut UnboundedReceiver<WatchEvent>,
+  events: &mut Events,
+  asked: &mut UnboundedReceiver<gate::Said>,
   signals: &mut Signals,
   due: Option<Duration>,
 ) -> Option<Event> {
@@ -120,32 +229,37 @@ async fn next(
   };
   tokio::select! {
     biased;
-    () = signals.wait() => Some(Event::Terminate),
-    event = events.recv() => event.map(Event::Watch),
+    event = signals.wait() => Some(event),
+    event = events.receiver.recv() => event.map(Event::Watch),
+    Some(said) = asked.recv() => Some(Event::Gate(said)),
     () = timer => None,
   }
 }
 
-fn watcher(sender: UnboundedSender<WatchEvent>) -> Result<Watcher, DaemonError> {
-  // The channel is unbounded on purpose: an event that was dropped is a file that is not guarded.
+fn watcher(sender: Sender<WatchEvent>, lost: Arc<AtomicBool>) -> Result<Watcher, DaemonError> {
+  let mounted = sender.clone();
+  // With no room for it everything is looked at again anyway.
+  let changed =
+    Box::new(move || !matches!(mounted.try_send(WatchEvent::Mounts), Err(TrySendError::Closed(_))));
+  if let Err(error) = mounts::watch(changed) {
+    tracing::warn!(target: "memfw", %error, "mounts over memory will not be noticed");
+  }
+  // An event that is dropped would be a file that is not guarded, so it is said that one was; should the
+  // receiver have caught up just then, there is room to wake it. It is gone only while the daemon stops.
   let forward = Box::new(move |event| {
-    // The receiver is gone only while the daemon stops.
-    sender.send(event).ok();
+    if sender.try_send(event).is_err() {
+      lost.store(true, Ordering::SeqCst);
+      sender.try_send(WatchEvent::Rescan).ok();
+    }
   });
   Watcher::new(forward).map_err(|error| DaemonError::Watch(error.to_string()))
 }
 
-/// A service manager that cannot be told anything is no reason to stop guarding.
-fn tell_systemd(told: std::io::Result<()>) {
-  if let Err(error) = told {
-    tracing::debug!(target: "memfw", %error, "the service manager was not told");
-  }
-}
-
-/// SIGTERM and SIGINT.
+/// SIGTERM, SIGINT and SIGHUP.
 struct Signals {
   terminate: Signal,
   interrupt: Signal,
+  hangup: Signal,
 }
 
 impl Signals {
@@ -153,17 +267,20 @@ impl Signals {
     Ok(Self {
       terminate: signal(SignalKind::terminate())?,
       interrupt: signal(SignalKind::interrupt())?,
+      hangup: signal(SignalKind::hangup())?,
     })
   }
 
-  async fn wait(&mut self) {
+  async fn wait(&mut self) -> Event {
     tokio::select! {
-      _ = self.terminate.recv() => {}
-      _ = self.interrupt.recv() => {}
+      biased;
+      _ = self.terminate.recv() => Event::Terminate,
+      _ = self.interrupt.recv() => Event::Terminate,
+      _ = self.hangup.recv() => Event::Reload,
     }
   }
 
-  /// Whether one of them has come, without waiting.
+  /// Whether the daemon is to end, without waiting.
   fn terminated(&mut self) -> bool {
     let mut context = std::task::Context::from_waker(std::task::Waker::noop());
     self.terminate.poll_recv(&mut context).is_ready()

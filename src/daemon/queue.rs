@@ -11,7 +11,10 @@ use crate::engine::Target;
 /// First wait after an error or a refusal.
 const FIRST_RETRY: Duration = Duration::from_millis(5);
 /// Longest wait between two tries; a file that somebody keeps open is looked at this often.
-const LAST_RETRY: Duration = Duration::from_secs(1);
+pub(super) const LAST_RETRY: Duration = Duration::from_secs(1);
+
+/// From so many tries on the pause between them is the longest one.
+const STUBBORN: u32 = 8;
 
 /// One file that waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,6 +88,14 @@ impl Queue {
     });
   }
 
+  /// Marks a file as the next one: somebody waits for it.
+  pub fn hurry(&mut self, target: Target, now: Duration) {
+    self.urgent.set(target, |old| Waiting {
+      due: Duration::ZERO,
+      ..old.unwrap_or(Waiting { due: now, since: now, tries: 0 })
+    });
+  }
+
   /// Puts a file off until `due`, keeping its age; one that became dirty meanwhile stays due as it is.
   pub fn put_off(&mut self, kind: Kind, target: Target, was: Waiting, due: Duration) {
     self.lane(kind).set(target, |old| Waiting {
@@ -124,11 +135,42 @@ impl Queue {
     None
   }
 
+  /// Takes further dirty files that are due, at most `n`, as long as they are `like` what was wanted.
+  pub fn take_more(
+    &mut self,
+    now: Duration,
+    n: usize,
+    like: impl Fn(&Target) -> bool,
+  ) -> Vec<(Target, Waiting)> {
+    let lane = &mut self.urgent;
+    let mut taken = Vec::new();
+    while taken.len() < n && lane.order.first().is_some_and(|(_, target)| like(target)) {
+      let Some(one) = lane.take(now) else { break };
+      taken.push(one);
+    }
+    taken
+  }
+
   /// How long until the next file is due; `None` when nothing is pending.
   pub fn next_due(&self, now: Duration) -> Option<Duration> {
     let first = |lane: &Lane| lane.order.first().map(|(due, _)| *due);
     let due = [first(&self.urgent), first(&self.lazy)].into_iter().flatten().min()?;
     Some(due.saturating_sub(now))
+  }
+
+  /// Forgets the files that are not to be kept.
+  pub fn retain(&mut self, keep: impl Fn(&Target) -> bool) {
+    for lane in [&mut self.urgent, &mut self.lazy] {
+      lane.waiting.retain(|target, _| keep(target));
+      lane.order.retain(|(_, target)| keep(target));
+    }
+  }
+
+  /// How many files are asked for again and again, because somebody keeps them open.
+  pub fn n_stubborn(&self) -> usize {
+    let lanes = [&self.urgent, &self.lazy];
+    let tries = lanes.into_iter().flat_map(|lane| lane.waiting.values()).map(|one| one.tries);
+    tries.filter(|tries| *tries > STUBBORN).count()
   }
 
   /// The files that are dirty.
@@ -171,6 +213,37 @@ mod tests {
   }
 
   #[test]
+  fn a_file_that_somebody_waits_for_goes_first_and_keeps_its_age() {
+    let mut queue = Queue::default();
+    queue.dirty(target("a"), ms(1));
+    queue.dirty(target("b"), ms(2));
+    let (kind, b, waiting) = queue.take(ms(9)).map(|_| queue.take(ms(9)).unwrap()).unwrap();
+    queue.dirty(target("a"), ms(3));
+    queue.put_off(kind, b.clone(), waiting, ms(50));
+    queue.hurry(b.clone(), ms(9));
+    let (_, first, waiting) = queue.take(ms(9)).unwrap();
+    assert_eq!((first, waiting.since, waiting.tries), (b, ms(2), 1));
+    queue.hurry(target("new"), ms(9));
+    assert_eq!(queue.take(ms(9)).unwrap().1, target("new"));
+  }
+
+  #[test]
+  fn what_is_taken_together_is_due_and_alike() {
+    let mut queue = Queue::default();
+    for (name, due) in [("a", 1), ("b", 2), ("c", 3), ("x", 4), ("d", 5)] {
+      queue.dirty(target(name), ms(due));
+    }
+    let mut take = |now, n| -> Vec<Target> {
+      let more = queue.take_more(ms(now), n, |one| *one != target("x"));
+      more.into_iter().map(|(target, _)| target).collect()
+    };
+    assert_eq!(take(9, 1), [target("a")]);
+    assert_eq!(take(2, 9), [target("b")]);
+    assert_eq!(take(9, 9), [target("c")], "not over another one");
+    assert_eq!(take(9, 9), []);
+  }
+
+  #[test]
   fn nothing_pending_means_no_timer() {
     let mut queue = Queue::default();
     assert_eq!(queue.next_due(ms(0)), None);
@@ -194,6 +267,7 @@ mod tests {
     }
     assert!(waits.is_sorted());
     assert_eq!(waits.last(), Some(&LAST_RETRY));
+    assert_eq!(queue.n_stubborn(), 1);
   }
 
   #[test]
@@ -204,6 +278,18 @@ mod tests {
     queue.put_off(kind, a, waiting, ms(500));
     queue.dirty(target("a"), ms(10));
     assert_eq!(queue.next_due(ms(10)), Some(ms(0)));
+  }
+
+  #[test]
+  fn what_is_forgotten_is_not_due() {
+    let mut queue = Queue::default();
+    queue.dirty(target("a"), ms(1));
+    queue.reshape(target("a"), ms(1));
+    queue.dirty(target("b"), ms(2));
+    queue.retain(|target| target.rel != Path::new("a"));
+    assert_eq!(queue.next_due(ms(0)), Some(ms(2)));
+    assert_eq!(queue.take(ms(9)).map(|(_, found, _)| found), Some(target("b")));
+    assert!(queue.is_empty());
   }
 
   #[test]

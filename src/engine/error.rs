@@ -67,7 +67,7 @@ impl EngineError {
     match self {
       // Another process was quicker with an id; the next try has others.
       Self::Store(StoreError::RepeatedId { .. }) => Consequence::Retry,
-      Self::Store(error) if !error.is_passing() => Consequence::Stop,
+      Self::Store(error) if !error.is_outage() => Consequence::Stop,
       Self::Store(_)
       | Self::Lock(_)
       | Self::Random(_)

@@ -56,6 +56,8 @@ events! {
   Approved = "approved", "block approved";
   /// A person rejected a block.
   Rejected = "rejected", "block rejected";
+  /// A person brought an earlier version of a file back.
+  RestoredVersion = "restored-version", "earlier version brought back";
   /// Markers were written or placeholders compacted.
   Reshaped = "reshaped", "markers renewed";
   /// An interrupted operation was completed or dropped.
@@ -68,6 +70,8 @@ events! {
   Degraded = "degraded", "protection is reduced";
   /// What was reduced is whole again.
   Restored = "restored", "protection is whole again";
+  /// A changed configuration took effect.
+  Reloaded = "reloaded", "configuration reloaded";
   /// All files are looked at again, for the watcher may have missed something.
   Rescanned = "rescanned", "rescanned everything";
 }

@@ -6,7 +6,8 @@ use std::collections::{HashMap, HashSet};
 use crate::{
   detect::Code,
   memory::{BlockId, Known, KnownBlock, KnownLine, Marker},
-  provenance::State,
+  os::clock::rfc3339,
+  provenance::{State, Trust},
   store::BlockRow,
 };
 
@@ -24,14 +25,18 @@ pub struct FileFacts {
 }
 
 impl FileFacts {
-  /// Facts from rows, from the ids that markers may carry, and from the states of the items that were taken out of the file.
+  /// Facts from the rows of blocks that are in the file and that were there once, from the ids that markers
+  /// may carry, and from the states of the items that were taken out of the file.
   pub fn new(
-    rows: Vec<BlockRow>,
+    mut rows: Vec<BlockRow>,
+    former: Vec<BlockRow>,
     markers: HashSet<BlockId>,
     placeholders: &HashMap<BlockId, State>,
     redacted: HashMap<BlockId, Vec<u8>>,
   ) -> Self {
-    let known = rows.iter().map(known_block).collect();
+    let mut known: Vec<KnownBlock> = rows.iter().map(|row| known_block(row, false)).collect();
+    known.extend(former.iter().map(|row| known_block(row, true)));
+    rows.extend(former);
     let gone = placeholders
       .iter()
       .filter(|(_, state)| matches!(state, State::Rejected | State::Forgotten))
@@ -42,13 +47,12 @@ impl FileFacts {
   }
 
   /// What to write for each marker id: the first block names the marker, and the least trusted
-  /// revision of all its blocks decides what it says.
+  /// revision of which a line is left in its blocks decides what it says.
   pub fn tags(rows: &[BlockRow]) -> HashMap<BlockId, Marker> {
     let mut tags: HashMap<BlockId, Marker> = HashMap::new();
     for row in rows {
       let Some(marker) = &row.marker else { continue };
-      let Some(worst) =
-        row.revisions.iter().filter(|r| !r.source.is_baseline()).min_by_key(|r| r.trust)
+      let Some(worst) = row.live().filter(|r| !r.source.is_baseline()).min_by_key(|r| r.trust)
       else {
         continue;
       };
@@ -79,7 +83,8 @@ impl FileFacts {
 }
 
 /// A row as the core compares it.
-pub fn known_block(row: &BlockRow) -> KnownBlock {
+pub fn known_block(row: &BlockRow, former: bool) -> KnownBlock {
+  let trust = |number: u32| row.revision(number).map_or(Trust::Hostile, |revision| revision.trust);
   KnownBlock {
     id: row.id.clone(),
     hash: row.hash,
@@ -87,16 +92,13 @@ pub fn known_block(row: &BlockRow) -> KnownBlock {
     lines: row
       .lines
       .iter()
-      .map(|line| KnownLine { hash: line.hash, revision: line.revision })
+      .map(|line| KnownLine {
+        hash: line.hash,
+        revision: line.revision,
+        trust: trust(line.revision),
+      })
       .collect(),
     marker: row.marker.clone(),
-    baseline: row.revisions.iter().all(|revision| revision.source.is_baseline()),
+    former,
   }
-}
-
-/// Microseconds since the epoch as RFC 3339 in UTC, whole seconds.
-pub fn rfc3339(at: i64) -> String {
-  jiff::Timestamp::from_microsecond(at)
-    .map(|time| time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string())
-    .unwrap_or_default()
 }

@@ -49,6 +49,8 @@ pub struct BlockJudgement {
   pub approved: bool,
   /// Where it came from, where that is known better than of the rest of the file.
   pub origin: Option<Origin>,
+  /// The earlier approvals that it rests on, by the hash of what was approved.
+  pub excused_by: Vec<ContentHash>,
 }
 
 /// Joins the parts of a block and remembers where each byte came from.
@@ -196,6 +198,7 @@ fn judge_block(
     spared: false,
     approved: false,
     origin: None,
+    excused_by: vec![],
   };
   let restored =
     court.restored.filter(|restored| fresh.iter().any(|line| overlaps(line, &restored.span)));
@@ -209,7 +212,7 @@ fn judge_block(
   let rest = continued.iter().find(|rest| fresh.iter().any(|line| overlaps(line, rest)));
   let approved_rest = rest.is_some_and(|rest| {
     let text = file.get(rest.clone()).unwrap_or_default();
-    matches!(settled(text, court), Precedent::Excused(..))
+    matches!(settled(text, court).0, Precedent::Excused(..))
   });
   if let (Some(rest), None, false) = (rest, restored, approved_rest) {
     let finding = Finding {
@@ -224,13 +227,17 @@ fn judge_block(
   }
   // The question is asked of each run of fresh lines, for that is what a person decides about.
   let mut excused: Vec<Code> = Vec::new();
+  let mut excused_by: Vec<ContentHash> = Vec::new();
   let mut approved = restored.is_some();
   let mut origin = restored.map(|restored| restored.origin.clone());
   for run in runs(fresh) {
-    match settled(file.get(run).unwrap_or_default(), court) {
+    let (precedent, hash) = settled(file.get(run).unwrap_or_default(), court);
+    match precedent {
       Precedent::None => {}
       Precedent::Excused(codes, source) => {
         approved = true;
+        // What a person brings back at this moment is no use of an earlier word.
+        excused_by.extend(restored.is_none().then_some(hash));
         excused.extend(codes);
         origin = source;
       }
@@ -247,14 +254,19 @@ fn judge_block(
   };
   let decision = detect::policy::decide(&findings, &input);
   let spared = input.baseline && decision.action != Action::Quarantine;
-  BlockJudgement { decision, findings, spared, approved, origin }
+  BlockJudgement { decision, findings, spared, approved, origin, excused_by }
 }
 
-/// What was decided about these bytes, or else about the same text with other line ends.
-fn settled(bytes: &[u8], court: &mut Court<'_>) -> Precedent {
-  match (court.precedent)(&ContentHash::of(bytes)) {
-    Precedent::None => (court.precedent)(&line::norm_hash(bytes)),
-    precedent => precedent,
+/// What was decided about these bytes, or else about the same text with other line ends, and the hash
+/// under which it stands.
+fn settled(bytes: &[u8], court: &mut Court<'_>) -> (Precedent, ContentHash) {
+  let hash = ContentHash::of(bytes);
+  match (court.precedent)(&hash) {
+    Precedent::None => {
+      let hash = line::norm_hash(bytes);
+      ((court.precedent)(&hash), hash)
+    }
+    precedent => (precedent, hash),
   }
 }
 

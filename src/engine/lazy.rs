@@ -3,15 +3,18 @@
 
 use std::time::Duration;
 
-use super::{Engine, EngineError, Event, EventKind, HOLD_OFF, Target, judge::Origin, view::View};
+use super::{
+  Engine, EngineError, Event, EventKind, HOLD_OFF, Target, judge::Origin, pass::Due, view::View,
+};
 use crate::{
+  failpoint::{Point, hit},
   memory::ContentHash,
   os::{
     Fs, FsError, MemoryFile, Touch,
     reshape::{Reshaped, reshape},
   },
   provenance::Standing,
-  store::{FileStatus, NewOp, OpKind, Pending, ScanRecord},
+  store::{FileStatus, NewOp, OpKind, Pending, ScanRecord, Writer},
 };
 
 /// What became of a lazy pass.
@@ -39,15 +42,20 @@ impl<F: Fs> Engine<F> {
     if row.stamp != Some(super::stamp_row(&stamp)) {
       return Ok(LazyOutcome::Dirty);
     }
+    // Nothing can be journalled without a key; the markers stay due.
+    if !self.ledger.has_key() {
+      return Ok(LazyOutcome::Done);
+    }
     if !self.may_reshape(&target.root) {
       return self.give_up(target);
     }
-    let quiet = self.since_change(&stamp);
     // What an agent's tool has just written is about to be read back by it.
     let recorded = row.hash.is_some_and(|hash| {
       self.agent.standing(&target.root, &target.rel) == (Standing::Recorded { hash })
     });
     let idle = if recorded { idle.max(HOLD_OFF) } else { idle };
+    // The queue has waited for as long already, whatever the clock says.
+    let quiet = self.since_change(&stamp, idle);
     if quiet < idle {
       return Ok(LazyOutcome::NotIdle(idle.saturating_sub(quiet)));
     }
@@ -81,6 +89,8 @@ impl<F: Fs> Engine<F> {
       return Ok(LazyOutcome::Dirty);
     }
     let bytes = file.read_all()?;
+    // Nobody is kept waiting while the journal is written; the reshape compares before it writes.
+    file.release();
     let view = self.view(target, row.as_ref(), bytes, Origin::unknown(), None)?;
     if row.as_ref().and_then(|row| row.hash) != Some(view.hash)
       || view.judgements.iter().any(Option::is_some)
@@ -92,7 +102,7 @@ impl<F: Fs> Engine<F> {
     }
     let at = self.now();
     let rows = view.rows(at, || self.new_id())?;
-    let (new, mode) = self.reshape_of(target, &view, &rows);
+    let (new, marking) = self.reshape_of(target, &view, &rows);
     let Some(new) = new else { return self.give_up(target) };
     let image = NewOp {
       kind: OpKind::Reshape,
@@ -103,7 +113,9 @@ impl<F: Fs> Engine<F> {
       before: &view.bytes,
       after: &new,
     };
+    hit(Point::LazyBeforeBegin);
     let op = self.ledger.begin(&image, at)?;
+    hit(Point::LazyAfterBegin);
     if !super::lease_anew(file)? {
       self.ledger.finish(op)?;
       return Ok(LazyOutcome::Busy);
@@ -112,15 +124,17 @@ impl<F: Fs> Engine<F> {
       self.ledger.finish(op)?;
       return Ok(LazyOutcome::Dirty);
     }
+    hit(Point::LazyBeforeFollow);
     self.follow(target, view.hash, ContentHash::of(&new))?;
+    hit(Point::LazyAfterFollow);
     let stamp = file.stamp()?;
+    file.release();
     // The rows of the new version: the same blocks at other lines.
     let renewed = View::renewed(new, &rows, &view.facts);
     let rows = renewed.rows(at, || self.new_id())?;
     // A torn region is whole only after one step, and compact after another.
     let more = self.reshape_of(target, &renewed, &rows).0.is_some();
-    let pending = if more { Pending::RESHAPE } else { Pending::NONE };
-    let pending = if stamp.is_settled(at) { pending } else { pending | Pending::RETRY };
+    let pending = Due { reshape: more, recheck: !stamp.is_settled(at) }.pending();
     let event = Event::new(EventKind::Reshaped).path(&path);
     self.ledger.record(&ScanRecord {
       path: &path,
@@ -132,13 +146,18 @@ impl<F: Fs> Engine<F> {
       blocks: &rows,
       adopted: true,
       pending,
-      marker_mode: mode.as_str(),
+      marker_mode: marking.mode.as_str(),
+      unmarked: marking.why.as_deref(),
       events: &[event.row()],
       at,
     })?;
-    file.release();
+    hit(Point::LazyAfterRecord);
     file.sync()?;
+    hit(Point::LazyAfterSync);
     self.ledger.finish(op)?;
+    hit(Point::LazyAfterFinish);
+    self.note_version(target, &renewed, false);
+    self.keep_noted(Writer::Memfw)?;
     Ok(if more { LazyOutcome::NotIdle(Duration::ZERO) } else { LazyOutcome::Done })
   }
 

@@ -7,35 +7,47 @@
 //! what a crash interrupted.
 #![forbid(unsafe_code)]
 
+pub mod adopt;
 pub mod error;
 pub mod event;
 pub mod facts;
+mod forms;
 pub mod judge;
 pub mod lazy;
 pub mod pass;
+pub mod passed;
+mod reader;
 pub mod recover;
 pub mod redact;
+pub mod restore;
 pub mod review;
+pub mod rows;
+#[cfg(test)]
+mod rows_tests;
 pub mod settled;
+pub mod versions;
 pub mod view;
 
 use std::{
   cell::RefCell,
-  collections::HashMap,
+  collections::{HashMap, HashSet},
   path::{Path, PathBuf},
   sync::Arc,
   time::Duration,
 };
 
+use forms::Forms;
+
 pub use error::{Consequence, EngineError};
 pub use event::{Event, EventKind};
 pub use lazy::LazyOutcome;
 pub use pass::{Hint, Outcome};
+pub use passed::Passed;
 
 use crate::{
-  config::{Config, Owner},
+  config::{Config, Owner, Protocol},
   memory::BlockId,
-  os::{self, Clock, Fs, FsError, MemoryFile, Rung, TargetRules, WriteLock, random, user},
+  os::{self, Clock, Fs, FsError, MemoryFile, Rung, TargetRules, WriteLock, lease, random, user},
   provenance::AgentRecords,
   store::{self, Ledger},
 };
@@ -43,9 +55,6 @@ use crate::{
 /// How long a file that somebody else has open is waited for before it is read and redacted without
 /// a lease (docs/adr/0002: a choice; from the first refusal to about 4 ms was tried).
 pub const UNLEASED_AFTER: Duration = Duration::from_millis(5);
-/// The longest time under one lease; afterwards nothing is written, for the kernel breaks leases by
-/// force after 45 s and a stalled process must not write late (docs/adr/0002).
-pub const MAX_LEASE: Duration = Duration::from_millis(500);
 /// How long an agent's verifying read is waited for (docs/adr/0002, measured 0.2-0.6 ms).
 pub const HOLD_OFF: Duration = Duration::from_millis(50);
 /// How long an unfinished last line with poison in it is left to its writer, who may write in pieces and
@@ -70,13 +79,22 @@ pub const DEGRADED: &str = "degraded:";
 /// Makes sure of a lease that is not about to be too old, where one could be had before; whether it is
 /// held. Between an old lease and a new one others may write: whoever goes on compares first.
 fn lease_anew<M: MemoryFile>(file: &mut M) -> Result<bool, FsError> {
-  if file.leased_for().is_some_and(|age| age <= MAX_LEASE / 2) {
+  if file.leased_for().is_some_and(|age| age <= lease::LIMIT / 2) {
     return Ok(true);
   }
   file.release();
   match file.try_lease() {
     Err(FsError::LeaseUnsupported { .. }) => Ok(false),
     answer => answer,
+  }
+}
+
+/// The highest rung that the configuration lets a file system stand on.
+pub fn ceiling(config: &Config) -> Rung {
+  match config.protocol {
+    Protocol::Auto => Rung::Lease,
+    Protocol::EqualLengthOnly => Rung::EqualLengthOnly,
+    Protocol::NoLease => Rung::NoLease,
   }
 }
 
@@ -110,6 +128,11 @@ impl Target {
   pub fn path(&self) -> PathBuf {
     self.root.join(&self.rel)
   }
+
+  /// The key under which reduced protection of this file is noted.
+  pub fn key(&self) -> String {
+    format!("file:{}", event::shown(&self.path()))
+  }
 }
 
 /// The engine: ledger, files, records of the agent framework, time.
@@ -123,10 +146,16 @@ pub struct Engine<F: Fs> {
   roots: HashMap<PathBuf, (F::Root, Rung)>,
   /// Files that were opened and could not be leased yet: opening again would wake ourselves.
   hot: HashMap<Target, F::File>,
+  /// What stands in files in place of what was taken out.
+  forms: RefCell<Forms>,
   /// Ids that nothing in the ledger had when they were drawn.
   spare_ids: RefCell<Vec<BlockId>>,
+  /// A version that was recorded and not kept yet.
+  noted: Option<versions::Noted>,
   /// Targets that were opened since the last [`Engine::take_opens`].
   opens: Vec<Target>,
+  /// How long poison stood in a file, for each redaction since [`Engine::take_exposures`].
+  exposures: Vec<Duration>,
   /// memfw's data directory, where the lock is.
   data: PathBuf,
 }
@@ -150,8 +179,11 @@ impl<F: Fs> Engine<F> {
       config,
       roots: HashMap::new(),
       hot: HashMap::new(),
+      forms: RefCell::default(),
       spare_ids: RefCell::default(),
+      noted: None,
       opens: Vec::new(),
+      exposures: Vec::new(),
       data,
     }
   }
@@ -176,6 +208,14 @@ impl<F: Fs> Engine<F> {
     &self.config
   }
 
+  /// Goes on with another configuration; everything is opened anew.
+  pub fn configure(&mut self, config: Arc<Config>, fs: F) {
+    self.config = config;
+    self.fs = fs;
+    self.roots.clear();
+    self.hot.clear();
+  }
+
   /// The clock.
   pub fn clock(&self) -> &dyn Clock {
     &*self.clock
@@ -197,6 +237,17 @@ impl<F: Fs> Engine<F> {
   /// The targets that were opened since this was asked last: their events are our own.
   pub fn take_opens(&mut self) -> Vec<Target> {
     std::mem::take(&mut self.opens)
+  }
+
+  /// How long after the last write to its file poison left it, for each urgent redaction since this was
+  /// asked last.
+  pub fn take_exposures(&mut self) -> Vec<Duration> {
+    std::mem::take(&mut self.exposures)
+  }
+
+  /// memfw's data directory.
+  pub fn data(&self) -> &Path {
+    &self.data
   }
 
   /// Notes that protection is reduced; said once, until it changes or is over.
@@ -282,8 +333,9 @@ impl<F: Fs> Engine<F> {
       let (chunks, _) = random.as_chunks::<8>();
       let mut drawn: Vec<BlockId> =
         chunks.iter().map(|chunk| BlockId::from_random(*chunk, digits)).collect();
-      drawn.sort_unstable();
-      drawn.dedup();
+      // In the order in which they were drawn, so that neighbours share no digits.
+      let mut seen = HashSet::new();
+      drawn.retain(|id| seen.insert(id.clone()));
       let taken = self.ledger.ids_taken(&drawn)?;
       drawn.retain(|id| !taken.contains(id));
       // Longer ids where half of the short ones are taken.

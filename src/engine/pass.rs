@@ -1,21 +1,23 @@
 //! The urgent pass: a dirty file is read under a lease, judged, and what is poison leaves at once.
 #![forbid(unsafe_code)]
 
-use std::time::Duration;
+use std::{path::Path, time::Duration};
 
 use super::{
   Engine, EngineError, Event, EventKind, HOLD_OFF, MAX_TAIL_WAIT, TAIL_COMPLETE_AFTER, TAIL_GRACE,
   Target, UNLEASED_AFTER,
   judge::Origin,
+  reader::{Sight, came_and_went},
   redact::Redacted,
-  view::{View, is_only_flagged},
+  view::{Marking, View, is_only_flagged},
 };
 use crate::{
   detect::{Layer, Verdict},
+  failpoint::{Point, hit},
   memory::{ContentHash, MarkerMode},
   os::{Fs, FsError, MemoryFile, OpenError, Refusal, Stamp, Touch},
   provenance::{Standing, State},
-  store::{FileRow, FileStatus, Pending, ScanRecord},
+  store::{BlockRow, FileRow, FileStatus, Pending, ScanRecord, Writer},
 };
 
 /// What the caller saw of a file from outside.
@@ -54,6 +56,14 @@ pub enum Outcome {
   Busy,
   /// It was processed as far as possible while somebody else has it open: again when they are done.
   HeldOpen,
+  /// Processed while somebody keeps it open, perhaps through a mapping, whose changes make no event:
+  /// again in a while.
+  StillOpen {
+    /// Markers or placeholders are to be renewed when the file is idle.
+    reshape_due: bool,
+  },
+  /// There is poison in it, and nothing can be sealed: it was reported and stays.
+  Unsealed,
   /// An agent's tool is about to verify its write, or a writer has not finished its line: again after
   /// this time, or when somebody has opened the file.
   HoldOff(Duration),
@@ -66,6 +76,7 @@ impl<F: Fs> Engine<F> {
   pub fn pass(&mut self, target: &Target, hint: &Hint) -> Result<Outcome, EngineError> {
     let asked = self.clock.monotonic();
     let path = target.path();
+    self.recover_file(&path)?;
     let stamp = self.stamp(target)?;
     let row = self.ledger.file(&path)?;
     let Some(stamp) = stamp else { return self.vanished(target, row.as_ref()) };
@@ -91,14 +102,14 @@ impl<F: Fs> Engine<F> {
         Err(refusal) => return self.refused(target, row.as_ref(), &stamp, refusal),
       },
     };
-    let leased = match file.access() {
+    let (leased, held_open) = match file.access() {
       Touch::Full => match file.try_lease() {
-        Ok(granted) => granted,
+        Ok(granted) => (granted, !granted),
         // Here nothing is ever leased: compare and overwrite, and no reshape.
-        Err(FsError::LeaseUnsupported { .. }) => false,
+        Err(FsError::LeaseUnsupported { .. }) => (false, false),
         Err(error) => return Err(error.into()),
       },
-      Touch::ReadOnly(_) => false,
+      Touch::ReadOnly(_) => (false, false),
     };
     let writable = matches!(file.access(), Touch::Full);
     if writable && !leased && hint.waited < UNLEASED_AFTER {
@@ -113,25 +124,51 @@ impl<F: Fs> Engine<F> {
     // Whoever opened the file before its last change has read something else, and a change since we were
     // asked was not known to the asker.
     let since_asked = self.clock.monotonic().saturating_sub(asked);
-    let opened_since_close =
-      hint.opened_since_close && unchanged && self.since_change(&stamp) >= since_asked;
+    let opened_since_close = hint.opened_since_close
+      && unchanged
+      && self.since_change(&stamp, Duration::ZERO) >= since_asked;
     let hint = Hint { opened_since_close, ..*hint };
-    let outcome = self.process(target, row.as_ref(), &mut file, leased, &hint);
+    let mut sight = Sight::default();
+    let mut outcome = self.process(target, row.as_ref(), &mut file, leased, &hint, &mut sight);
     file.release();
-    let outcome = outcome?;
-    if matches!(outcome, Outcome::HoldOff(_) | Outcome::HeldOpen) {
+    hit(Point::PassAfterRelease);
+    if matches!(outcome, Ok(Outcome::HoldOff(HOLD_OFF)))
+      && came_and_went(&mut file, &*self.clock, leased, sight.awaited)
+    {
+      // One who wrote was no reader, and has a reader of its own still to come.
+      let opened_since_close = hint.opened_since_close || Some(file.stamp()?) == sight.stamp;
+      let hint = Hint { opened_since_close, ..hint };
+      outcome = self.process(target, row.as_ref(), &mut file, true, &hint, &mut sight);
+      file.release();
+    }
+    let mut outcome = outcome?;
+    self.keep_noted(Writer::Other)?;
+    if let (true, Outcome::Done { reshape_due, .. }) = (held_open, outcome) {
+      outcome = self.still_open(target, reshape_due)?;
+    }
+    if matches!(outcome, Outcome::HoldOff(_) | Outcome::HeldOpen | Outcome::StillOpen { .. }) {
       self.hot.insert(target.clone(), file);
     }
     Ok(outcome)
   }
 
-  fn process(
+  /// A file that somebody keeps open may change without another stamp, as long as the change is made
+  /// through a mapping. So its stamp vouches for nothing until the file was read under a lease.
+  fn still_open(&mut self, target: &Target, reshape_due: bool) -> Result<Outcome, EngineError> {
+    if let Some(row) = self.ledger.file(&target.path())? {
+      self.ledger.set_pending(&target.path(), row.pending | Pending::RETRY)?;
+    }
+    Ok(Outcome::StillOpen { reshape_due })
+  }
+
+  pub(super) fn process(
     &mut self,
     target: &Target,
     row: Option<&FileRow>,
     file: &mut F::File,
     leased: bool,
     hint: &Hint,
+    sight: &mut Sight,
   ) -> Result<Outcome, EngineError> {
     let started = self.clock.monotonic();
     let before = file.stamp()?;
@@ -144,16 +181,27 @@ impl<F: Fs> Engine<F> {
     if !leased && file.stamp()? != before {
       return Ok(Outcome::Busy);
     }
-    let quiet = self.since_change(&before);
+    // From here on the stamp says whether this is still the version that stands there: who opens the
+    // file without waiting would be refused while it is judged.
+    *sight = Sight { stamp: Some(before), awaited: file.is_awaited() };
+    file.release();
+    let quiet = self.since_change(&before, hint.waited);
     // Without a lease the last line may still be under way, and an empty file is most likely one
     // that its writer has just truncated.
     if !leased && quiet < TAIL_COMPLETE_AFTER && (bytes.is_empty() || bytes.last() != Some(&b'\n'))
     {
       return Ok(Outcome::Busy);
     }
+    // Elsewhere no event tells that a writer closed the file; one tick without a change stands for it.
+    // Never compiled here.
+    #[cfg(not(target_os = "linux"))]
+    if quiet < super::RACY {
+      return Ok(Outcome::Busy);
+    }
     let hash = ContentHash::of(&bytes);
+    let still = leased || quiet >= TAIL_COMPLETE_AFTER;
     if let Some(row) = row.filter(|row| {
-      leased && row.status == FileStatus::Watched && row.hash == Some(hash) && row.note.is_none()
+      still && row.status == FileStatus::Watched && row.hash == Some(hash) && row.note.is_none()
     }) {
       return self.same_version(target, row, &before);
     }
@@ -170,6 +218,9 @@ impl<F: Fs> Engine<F> {
     if writable {
       let plan = view.plan(MarkerMode::None, false, &[]);
       if !plan.redactions.is_empty() {
+        if !self.ledger.has_key() {
+          return self.unsealed(target, &view);
+        }
         if self.must_hold_off(target, &view, quiet, leased, hint) {
           return Ok(Outcome::HoldOff(HOLD_OFF));
         }
@@ -180,8 +231,9 @@ impl<F: Fs> Engine<F> {
         }
         match self.redact(target, file, leased, &view, &plan.redactions, started)? {
           Redacted::Changed => return Ok(Outcome::Changed),
-          Redacted::Done { bytes, .. } => {
-            stamp = file.stamp()?;
+          Redacted::Done { bytes, stamp: written, .. } => {
+            self.exposures.push(self.since_change(&before, hint.waited));
+            stamp = written;
             // What is left is judged again: it must be clean now, and its rows are those of the
             // version that stands in the file.
             let row = self.ledger.file(&target.path())?;
@@ -191,7 +243,30 @@ impl<F: Fs> Engine<F> {
         }
       }
     }
-    self.record(target, file, &view, &Seen { leased, stamp, adopting, started })
+    self.record(
+      target,
+      file,
+      &view,
+      &Seen { leased, stamp, adopting, started, waited: hint.waited },
+    )
+  }
+
+  /// Without a key nothing can be sealed, so nothing leaves the file. The version is not recorded: what
+  /// is fresh in it stays so until it can be taken out.
+  fn unsealed(&mut self, target: &Target, view: &View) -> Result<Outcome, EngineError> {
+    let mut codes: Vec<&str> = view
+      .judgements
+      .iter()
+      .flatten()
+      .filter(|judgement| judgement.decision.verdict == Verdict::Quarantine)
+      .flat_map(|judgement| judgement.decision.codes.iter().map(|code| code.as_str()))
+      .collect();
+    codes.sort_unstable();
+    codes.dedup();
+    let path = super::event::shown(&target.path());
+    let why = format!("poison stands in `{path}` ({}) and cannot be sealed", codes.join(", "));
+    self.degrade(&format!("file:{path}"), &why)?;
+    Ok(Outcome::Unsealed)
   }
 
   /// Rows of what could only be flagged until now: they must not vouch for the same bytes any more, neither
@@ -213,39 +288,20 @@ impl<F: Fs> Engine<F> {
     view: &View,
     seen: &Seen,
   ) -> Result<Outcome, EngineError> {
-    let Seen { leased, stamp, adopting, started } = *seen;
+    let Seen { leased, stamp, adopting, started, waited } = *seen;
     let at = self.now();
     let rows = view.rows(at, || self.new_id())?;
     let writable = matches!(file.access(), Touch::Full);
-    let (reshape, mode) = if writable && !adopting && self.may_reshape(&target.root) {
+    let (reshape, marking) = if writable && !adopting && self.may_reshape(&target.root) {
       // What was fresh is known from here on, and may be wrapped.
       self.reshape_of(target, &View::renewed(view.bytes.clone(), &rows, &view.facts), &rows)
     } else {
-      (None, MarkerMode::None)
+      (None, Marking { mode: MarkerMode::None, why: None })
     };
-    let settled = leased || !writable || self.since_change(&stamp) >= TAIL_COMPLETE_AFTER;
+    let settled = leased || !writable || self.since_change(&stamp, waited) >= TAIL_COMPLETE_AFTER;
     let took_ms = (self.clock.monotonic().saturating_sub(started)).as_secs_f64() * 1e3;
-    let mut events = Vec::new();
     let path = target.path();
-    for (index, judgement) in view.judgements.iter().enumerate() {
-      let (Some(judgement), Some(row)) = (judgement, rows.get(index)) else { continue };
-      let decision = &judgement.decision;
-      let kind = match decision.verdict {
-        Verdict::Pass if adopting => continue,
-        Verdict::Pass => EventKind::Kept,
-        _ => EventKind::Flagged,
-      };
-      let event = Event::new(kind)
-        .path(&path)
-        .block(&row.id)
-        .origin(&view.origin.source, view.origin.trust)
-        .decided(Layer::Rules, &decision.codes, decision.score, "keep");
-      events.push(event);
-    }
-    if adopting {
-      let text = format!("{} blocks adopted as they are", rows.len());
-      events.push(Event::new(EventKind::Adopted).path(&path).detail(text));
-    }
+    let mut events = told(&path, view, &rows, adopting);
     let note = match file.access() {
       Touch::Full => None,
       Touch::ReadOnly(reason) => Some(format!("scanned, not written: {reason}")),
@@ -256,10 +312,9 @@ impl<F: Fs> Engine<F> {
         events.push(Event::new(EventKind::Unguarded).path(&path).detail(note.clone()));
       }
     }
-    let recheck = !stamp.is_settled(at);
-    let pending = if reshape.is_some() { Pending::RESHAPE } else { Pending::NONE };
-    let pending = if recheck { pending | Pending::RETRY } else { pending };
+    let due = Due { reshape: reshape.is_some(), recheck: !stamp.is_settled(at) };
     let event_rows: Vec<_> = events.iter().map(Event::row).collect();
+    hit(Point::PassBeforeRecord);
     self.ledger.record(&ScanRecord {
       path: &path,
       workspace: &target.root,
@@ -269,18 +324,24 @@ impl<F: Fs> Engine<F> {
       note: note.as_deref(),
       blocks: &rows,
       adopted: true,
-      pending,
-      marker_mode: mode.as_str(),
+      pending: due.pending(),
+      marker_mode: marking.mode.as_str(),
+      unmarked: marking.why.as_deref(),
       events: &event_rows,
       at,
     })?;
+    hit(Point::PassAfterRecord);
+    for hash in view.judgements.iter().flatten().flat_map(|judgement| &judgement.excused_by) {
+      self.ledger.use_exception(*hash, at)?;
+    }
     for event in &events {
       event.log(Some(took_ms));
     }
     if !settled {
       return Ok(Outcome::HeldOpen);
     }
-    Ok(Outcome::Done { reshape_due: reshape.is_some(), recheck })
+    self.note_version(target, view, adopting);
+    Ok(due.done())
   }
 
   /// An agent's own tool writes its record, then the file, then reads it back and compares. Poison
@@ -326,12 +387,11 @@ impl<F: Fs> Engine<F> {
     stamp: &Stamp,
   ) -> Result<Outcome, EngineError> {
     let at = self.now();
-    let recheck = !stamp.is_settled(at);
-    let reshape = row.pending.without(Pending::RETRY);
-    let pending = if recheck { reshape | Pending::RETRY } else { reshape };
-    self.ledger.set_stamp(&target.path(), Some(super::stamp_row(stamp)), row.hash, at)?;
-    self.ledger.set_pending(&target.path(), pending)?;
-    Ok(Outcome::Done { reshape_due: pending.contains(Pending::RESHAPE), recheck })
+    let due =
+      Due { reshape: row.pending.contains(Pending::RESHAPE), recheck: !stamp.is_settled(at) };
+    let stamp = super::stamp_row(stamp);
+    self.ledger.set_seen(&target.path(), stamp, row.hash, due.pending(), at)?;
+    Ok(due.done())
   }
 
   fn vanished(&mut self, target: &Target, row: Option<&FileRow>) -> Result<Outcome, EngineError> {
@@ -341,6 +401,8 @@ impl<F: Fs> Engine<F> {
       // Why it could not be written: when it is back, what was only flagged is judged again.
       let note = row.and_then(|row| row.note.as_deref());
       self.ledger.set_status(&path, &target.root, FileStatus::Missing, note)?;
+      let at = self.now();
+      self.ledger.retire_version(&path, at)?;
       self.tell(Event::new(EventKind::Vanished).path(&path))?;
     }
     Ok(Outcome::Gone)
@@ -399,12 +461,59 @@ impl<F: Fs> Engine<F> {
     }
   }
 
-  /// How long ago the file changed, by its own stamps and the wall clock; a stamp from the future
-  /// (a clock that was set back) counts as just now.
-  pub(super) fn since_change(&self, stamp: &Stamp) -> Duration {
-    let changed = stamp.mtime_ns.max(stamp.ctime_ns) / 1000;
-    Duration::from_micros(u64::try_from(self.now().saturating_sub(changed)).unwrap_or(0))
+  /// How long ago the file changed, by its own stamps and the wall clock. Where the clock was set back
+  /// since, so that the stamp is from the future, it is at least as long as somebody has `waited` for the
+  /// file to become still.
+  pub(super) fn since_change(&self, stamp: &Stamp, waited: Duration) -> Duration {
+    let now_ns = self.now().saturating_mul(1000);
+    let since = now_ns.saturating_sub(stamp.changed_ns(now_ns));
+    u64::try_from(since).map_or(waited, Duration::from_nanos)
   }
+}
+
+/// What is still to be done about a version that was recorded.
+#[derive(Clone, Copy)]
+pub(super) struct Due {
+  /// Markers or placeholders are to be renewed.
+  pub reshape: bool,
+  /// Its stamp is too young to be trusted.
+  pub recheck: bool,
+}
+
+impl Due {
+  pub(super) fn pending(self) -> Pending {
+    let reshape = if self.reshape { Pending::RESHAPE } else { Pending::NONE };
+    if self.recheck { reshape | Pending::RETRY } else { reshape }
+  }
+
+  pub(super) const fn done(self) -> Outcome {
+    Outcome::Done { reshape_due: self.reshape, recheck: self.recheck }
+  }
+}
+
+/// What there is to tell about the blocks of a version that stay.
+pub(super) fn told(path: &Path, view: &View, rows: &[BlockRow], adopting: bool) -> Vec<Event> {
+  let mut events = Vec::new();
+  for (judgement, row) in view.judgements.iter().zip(rows) {
+    let Some(judgement) = judgement else { continue };
+    let decision = &judgement.decision;
+    let kind = match decision.verdict {
+      Verdict::Pass if adopting => continue,
+      Verdict::Pass => EventKind::Kept,
+      _ => EventKind::Flagged,
+    };
+    let event = Event::new(kind)
+      .path(path)
+      .block(&row.id)
+      .origin(&view.origin.source, view.origin.trust)
+      .decided(Layer::Rules, &decision.codes, decision.score, "keep");
+    events.push(event);
+  }
+  if adopting {
+    let text = format!("{} blocks adopted as they are", rows.len());
+    events.push(Event::new(EventKind::Adopted).path(path).detail(text));
+  }
+  events
 }
 
 /// How a version was read.
@@ -418,4 +527,6 @@ pub(super) struct Seen {
   pub adopting: bool,
   /// When its reading began, on the monotonic clock.
   pub started: Duration,
+  /// How long it was waited for.
+  pub waited: Duration,
 }

@@ -5,14 +5,15 @@
 //! redone from its images, or, where the file is neither, left to a person.
 #![forbid(unsafe_code)]
 
-use std::time::Duration;
+use std::{path::Path, time::Duration};
 
 use super::{Engine, EngineError, Event, EventKind};
 use crate::{
+  failpoint::{Point, hit, tear},
   memory::ContentHash,
   os::{
     Fs, FsError, MemoryFile, Touch,
-    redact::{Left, left},
+    redact::{Left, find_torn, left},
     reshape::{Recovery, recover_reshape},
   },
   store::{Images, Op, OpKind},
@@ -24,18 +25,36 @@ const LEASE_WAIT: Duration = Duration::from_secs(2);
 impl<F: Fs> Engine<F> {
   /// Ends what was interrupted; returns how many operations there were.
   pub fn recover(&mut self) -> Result<usize, EngineError> {
-    let ops = self.ledger.open_ops()?;
+    self.recover_where(|_| true)
+  }
+
+  /// Ends what another process left open in one file when it died. Nothing is waited for where nothing is
+  /// open.
+  pub(super) fn recover_file(&mut self, path: &Path) -> Result<(), EngineError> {
+    if self.ledger.has_open_ops()? {
+      self.recover_where(|op| op.path == path)?;
+    }
+    Ok(())
+  }
+
+  fn recover_where(&mut self, concerned: impl Fn(&Op) -> bool) -> Result<usize, EngineError> {
+    // Operations are begun and finished under this lock: what is open now has nobody any more.
+    let writing = self.lock()?;
+    let ops: Vec<Op> = self.ledger.open_ops()?.into_iter().filter(concerned).collect();
     for op in &ops {
-      let _writing = self.lock()?;
+      hit(Point::RecoverBefore);
       let what = self.recover_one(op)?;
       // Whatever the stamp says, the bytes may be older: they are read again.
       if self.ledger.file(&op.path)?.is_some() {
         let at = self.now();
         self.ledger.set_stamp(&op.path, None, None, at)?;
       }
+      hit(Point::RecoverBeforeFinish);
       self.ledger.finish(op.id)?;
+      hit(Point::RecoverAfterFinish);
       self.tell(Event::new(EventKind::Recovered).path(&op.path).detail(what))?;
     }
+    drop(writing);
     Ok(ops.len())
   }
 
@@ -69,9 +88,13 @@ impl<F: Fs> Engine<F> {
           Recovery::Done => "already complete".to_owned(),
           Recovery::NotApplied => "not begun; dropped".to_owned(),
           Recovery::Rewrite(bytes) if leased => {
+            hit(Point::RecoverBeforeWrite);
+            tear(Point::RecoverTorn, 0, &bytes, current.len(), |part| file.pwrite(0, part))?;
             file.pwrite(0, &bytes)?;
+            hit(Point::RecoverAfterWrite);
             if bytes.len() < current.len() {
               file.truncate(bytes.len() as u64)?;
+              hit(Point::RecoverAfterCut);
             }
             self.follow(&target, ContentHash::of(&images.before), ContentHash::of(&bytes))?;
             "torn; completed".to_owned()
@@ -85,6 +108,7 @@ impl<F: Fs> Engine<F> {
     };
     file.release();
     file.sync()?;
+    hit(Point::RecoverAfterSync);
     Ok(outcome)
   }
 }
@@ -97,19 +121,28 @@ fn untear<M: MemoryFile>(
   op: &Op,
   images: &Images,
 ) -> Result<String, EngineError> {
-  let start = usize::try_from(op.offset).unwrap_or(usize::MAX);
-  let Some(range) = current.get(start..start.saturating_add(images.after.len())) else {
-    return Ok("the file is shorter now; dropped".to_owned());
-  };
-  let wanted = match left(range, &images.before, &images.after) {
+  let mut start = usize::try_from(op.offset).unwrap_or(usize::MAX);
+  let range = current.get(start..start.saturating_add(images.after.len()));
+  let found = range.map_or(Left::Foreign, |range| left(range, &images.before, &images.after));
+  let wanted = match found {
     Left::After => return Ok("already complete".to_owned()),
     Left::Before => op.kind == OpKind::Restore,
     Left::Torn => true,
-    Left::Foreign => return Ok("the place was rewritten meanwhile; dropped".to_owned()),
+    Left::Foreign => match find_torn(current, &images.before, &images.after) {
+      Some(moved) => {
+        start = moved;
+        true
+      }
+      None => return Ok("the place was rewritten meanwhile; dropped".to_owned()),
+    },
   };
   if !wanted {
     return Ok("not begun; dropped".to_owned());
   }
-  file.pwrite(op.offset, &images.after)?;
+  let (at, new) = (start as u64, &images.after);
+  hit(Point::RecoverBeforeWrite);
+  tear(Point::RecoverTorn, start, new, new.len(), |part| file.pwrite(at, part))?;
+  file.pwrite(at, new)?;
+  hit(Point::RecoverAfterWrite);
   Ok("completed".to_owned())
 }

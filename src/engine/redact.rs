@@ -6,17 +6,21 @@ use std::{
   time::Duration,
 };
 
-use super::{Engine, EngineError, Event, EventKind, MAX_LEASE, Target, view::View};
+use super::{Engine, EngineError, Event, EventKind, Target, UNLEASED_AFTER, view::View};
 use crate::{
   detect::{Code, Finding, Layer},
+  failpoint::{Point, hit},
   memory::{BlockId, ContentHash, Redaction, RedactionKind, SegmentKind, placeholder},
   os::{
-    Fs, MemoryFile,
+    Fs, MemoryFile, Stamp,
     redact::{Change, overwrite},
   },
   provenance::{Attestation, Followed, State},
   store::{NewEvent, NewItem, NewOp, OpId, OpKind},
 };
+
+/// Pause between two tries for a lease (docs/adr/0002: 0.2 to 5 ms).
+const LEASE_PAUSE: Duration = Duration::from_micros(200);
 
 /// What became of a redaction.
 pub enum Redacted {
@@ -26,6 +30,8 @@ pub enum Redacted {
     bytes: Vec<u8>,
     /// What was taken out.
     ids: Vec<BlockId>,
+    /// The stamp of these bytes.
+    stamp: Stamp,
   },
   /// The file changed, or too much time passed under the lease: nothing (more) was written.
   Changed,
@@ -36,7 +42,8 @@ impl<F: Fs> Engine<F> {
   ///
   /// Order (docs/adr/0002): the quarantine rows and the operation are durable before the
   /// first byte is overwritten; each range is compared with what the plan was made from directly
-  /// before it is overwritten; the agent's record follows before the lease is released.
+  /// before it is overwritten; the agent's record follows before the lease is released. Nobody is kept
+  /// waiting for the disk: the lease is given back while the rows are written, and asked for again.
   pub(super) fn redact(
     &mut self,
     target: &Target,
@@ -47,15 +54,15 @@ impl<F: Fs> Engine<F> {
     started: Duration,
   ) -> Result<Redacted, EngineError> {
     let redactions = self.named(target, view, redactions)?;
+    file.release();
+    hit(Point::RedactBeforeAdmit);
     let Some(ops) = self.admit(target, file, view, &redactions, started)? else {
       return Ok(Redacted::Changed);
     };
-    // Judging a large file can outlast a lease. What follows compares before it writes, so a fresh
-    // lease, or none, is as good for the redaction; only the version as a whole has to be read anew.
-    let late = leased && file.leased_for().is_none_or(|age| age > MAX_LEASE);
-    if late {
-      super::lease_anew(file)?;
-    }
+    hit(Point::RedactAfterAdmit);
+    // What follows compares before it writes, so the redaction can do without a lease; but then, or when
+    // somebody wrote meanwhile, the version as a whole has to be read anew.
+    let same = !leased || (self.lease_soon(file)? && file.read_all()? == view.bytes);
     let changes: Vec<Change<'_>> = redactions
       .iter()
       .map(|Named { redaction, .. }| Change {
@@ -72,16 +79,34 @@ impl<F: Fs> Engine<F> {
         range.copy_from_slice(&redaction.replacement);
       }
     }
-    let whole = result.stale.is_empty() && !late;
+    let whole = result.stale.is_empty() && same;
+    hit(Point::RedactBeforeFollow);
     if whole {
       // Also without a lease: the record follows only from the very bytes that were edited, so
       // what somebody else wrote meanwhile is not vouched for.
       self.follow(target, view.hash, ContentHash::of(&bytes))?;
     }
+    hit(Point::RedactAfterFollow);
+    let stamp = file.stamp()?;
+    file.release();
     file.sync()?;
+    hit(Point::RedactAfterSync);
     self.finish(&ops)?;
+    hit(Point::RedactAfterFinish);
     let ids = redactions.into_iter().map(|named| named.redaction.id).collect();
-    Ok(if whole { Redacted::Done { bytes, ids } } else { Redacted::Changed })
+    Ok(if whole { Redacted::Done { bytes, ids, stamp } } else { Redacted::Changed })
+  }
+
+  /// Asks for the lease for as long as a file is waited for before it is redacted without one.
+  fn lease_soon(&self, file: &mut F::File) -> Result<bool, EngineError> {
+    let until = self.clock.monotonic() + UNLEASED_AFTER;
+    while !super::lease_anew(file)? {
+      if self.clock.monotonic() >= until {
+        return Ok(false);
+      }
+      self.clock.pause(LEASE_PAUSE);
+    }
+    Ok(true)
   }
 
   fn finish(&mut self, ops: &[OpId]) -> Result<(), EngineError> {

@@ -16,20 +16,21 @@ use super::{
 };
 use crate::{
   detect::{Action, Code, Decision, Verdict},
+  failpoint::{Point, hit},
   memory::{BlockId, ContentHash, Fate, MarkerMode, line, placeholder},
   os::{
-    Fs, MemoryFile, Touch,
+    Fs, FsError, MemoryFile, Touch,
     redact::{Change, overwrite},
     reshape::{Reshaped, reshape},
   },
   provenance::State,
-  store::{Item, NewOp, OpKind, Pending},
+  store::{Item, NewOp, OpKind, Pending, Writer},
 };
 
 /// How long a file that somebody else has open is waited for when a person asked for something.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// How often a file that is replaced under our hands is tried.
-const ATTEMPTS: u32 = 5;
+pub(super) const ATTEMPTS: u32 = 5;
 /// How often a lease is asked for meanwhile.
 const RETRY: Duration = Duration::from_millis(2);
 
@@ -134,7 +135,9 @@ impl<F: Fs> Engine<F> {
       .origin(&item.source, item.trust)
       .detail(by_whom(by, reason));
     self.want_reshape(&item.path)?;
+    hit(Point::RejectBeforeDecision);
     self.ledger.decide(&item.id, State::Rejected, by, at, &[event.row()])?;
+    hit(Point::RejectAfterDecision);
     event.log(None);
     self.renew(&item.path)?;
     Ok(item)
@@ -189,6 +192,7 @@ impl<F: Fs> Engine<F> {
         spared: false,
         approved: false,
         origin: None,
+        excused_by: vec![],
       });
     }
     let at = self.now();
@@ -198,7 +202,8 @@ impl<F: Fs> Engine<F> {
     if plan.redactions.is_empty() {
       return Err(EngineError::refused(format!("there is nothing to take out at line {line}")));
     }
-    let done = self.redact(target, &mut file, true, &view, &plan.redactions, started)?;
+    let leased = file.leased_for().is_some();
+    let done = self.redact(target, &mut file, leased, &view, &plan.redactions, started)?;
     let Redacted::Done { ids, .. } = done else {
       return Err(EngineError::refused_with("the file changed meanwhile", "try again"));
     };
@@ -275,6 +280,7 @@ impl<F: Fs> Engine<F> {
     if !self.is_on_path(target, &file)? {
       return Ok(None);
     }
+    let leased = file.leased_for().is_some();
     let plain = self.ledger.unseal(&item.id)?;
     let bytes = file.read_all()?;
     let judged = self.ledger.file(&item.path)?.and_then(|row| row.hash);
@@ -297,10 +303,13 @@ impl<F: Fs> Engine<F> {
       ));
     }
     let at = self.now();
+    hit(Point::ApproveBeforeBegin);
     let op = self.ledger.begin(&image(item, &file, &bytes, &restore)?, at)?;
+    hit(Point::ApproveAfterBegin);
     self.excuse(item, by, reason, restore.placed)?;
     let same_text = line::norm_hash(&plain);
     self.ledger.except(same_text, &item.codes, reason.unwrap_or_default(), at, None)?;
+    hit(Point::ApproveAfterDecision);
     // What follows compares with what was read before it writes.
     super::lease_anew(&mut file)?;
     let written = if restore.is_equal_length() {
@@ -310,8 +319,10 @@ impl<F: Fs> Engine<F> {
         replacement: &restore.after,
       };
       overwrite(&file, &[change])?.stale.is_empty()
-    } else {
+    } else if leased {
       reshape(&file, &bytes, &restore.new)? == Reshaped::Done
+    } else {
+      append(&file, &bytes, &restore.new)?
     };
     if !written {
       self.ledger.finish(op)?;
@@ -321,9 +332,16 @@ impl<F: Fs> Engine<F> {
       self.ledger.finish(op)?;
       return Ok(None);
     }
+    hit(Point::ApproveAfterWrite);
     self.follow(target, ContentHash::of(&bytes), ContentHash::of(&restore.new))?;
-    let seen =
-      Seen { leased: true, stamp: file.stamp()?, adopting: false, started: self.clock.monotonic() };
+    hit(Point::ApproveAfterFollow);
+    let seen = Seen {
+      leased,
+      stamp: file.stamp()?,
+      adopting: false,
+      started: self.clock.monotonic(),
+      waited: Duration::ZERO,
+    };
     let start = restore.new.len().min(restore.offset + restore.after.len() - plain.len());
     let restored = Restored {
       span: start..start + plain.len(),
@@ -332,11 +350,15 @@ impl<F: Fs> Engine<F> {
     // Durable before the ledger says that it stands there; recorded before anybody else may look, for an
     // approval is not judged again.
     file.sync()?;
+    hit(Point::ApproveAfterSync);
     let row = self.ledger.file(&item.path)?;
     let view = self.view(target, row.as_ref(), restore.new, Origin::unknown(), Some(&restored))?;
     self.record(target, &file, &view, &seen)?;
+    hit(Point::ApproveAfterRecord);
     file.release();
     self.ledger.finish(op)?;
+    hit(Point::ApproveAfterFinish);
+    self.keep_noted(Writer::Memfw)?;
     drop(file);
     drop(writing);
     Ok(Some(restore.placed))
@@ -385,7 +407,7 @@ impl<F: Fs> Engine<F> {
   }
 
   /// Brings the ledger up to date with a file, waiting a while for others to close it.
-  fn catch_up(&mut self, target: &Target) -> Result<(), EngineError> {
+  pub(super) fn catch_up(&mut self, target: &Target) -> Result<(), EngineError> {
     let start = self.clock.monotonic();
     loop {
       let waited = self.clock.monotonic().saturating_sub(start);
@@ -402,13 +424,17 @@ impl<F: Fs> Engine<F> {
   }
 
   /// Whether the path still leads to this file; an editor may have renamed another one over it.
-  fn is_on_path(&mut self, target: &Target, file: &F::File) -> Result<bool, EngineError> {
+  pub(super) fn is_on_path(
+    &mut self,
+    target: &Target,
+    file: &F::File,
+  ) -> Result<bool, EngineError> {
     let open = file.stamp()?;
     Ok(self.stamp(target)?.is_some_and(|stamp| stamp.same_file(&open)))
   }
 
-  /// Opens a file and waits a while for its lease.
-  fn open_leased(&mut self, target: &Target) -> Result<F::File, EngineError> {
+  /// Opens a file and waits a while for its lease, where one can be had at all.
+  pub(super) fn open_leased(&mut self, target: &Target) -> Result<F::File, EngineError> {
     self.hot.remove(target);
     let mut file = self.open(target)?.map_err(|error| EngineError::refused(error.to_string()))?;
     let name = shown(&target.path());
@@ -416,7 +442,13 @@ impl<F: Fs> Engine<F> {
       return Err(EngineError::refused(format!("`{name}` is not written: {reason}")));
     }
     let start = self.clock.monotonic();
-    while !file.try_lease()? {
+    loop {
+      match file.try_lease() {
+        // Without leases what follows compares before it writes, and changes no length.
+        Ok(true) | Err(FsError::LeaseUnsupported { .. }) => return Ok(file),
+        Ok(false) => {}
+        Err(error) => return Err(error.into()),
+      }
       if self.clock.monotonic().saturating_sub(start) > PATIENCE {
         return Err(EngineError::refused_with(
           format!("another program has `{name}` open"),
@@ -425,7 +457,16 @@ impl<F: Fs> Engine<F> {
       }
       self.clock.pause(RETRY);
     }
-    Ok(file)
+  }
+}
+
+/// Adds what `new` has more than `base` to the end, without a lease; whether the file is `base` still.
+fn append<M: MemoryFile>(file: &M, base: &[u8], new: &[u8]) -> Result<bool, EngineError> {
+  let more =
+    new.strip_prefix(base).filter(|_| matches!(file.read_all().as_deref(), Ok(now) if now == base));
+  match more {
+    Some(more) => file.append(more).map(|()| true).map_err(Into::into),
+    None => Ok(false),
   }
 }
 
@@ -449,7 +490,7 @@ fn image<'a, M: MemoryFile>(
   })
 }
 
-fn by_whom(by: &str, reason: Option<&str>) -> String {
+pub(super) fn by_whom(by: &str, reason: Option<&str>) -> String {
   match reason {
     Some(reason) => format!("by {by}: {reason}"),
     None => format!("by {by}"),

@@ -8,7 +8,7 @@ use std::{
 
 use super::{EngineError, event::shown};
 use crate::{
-  os::{Fs, Workspace},
+  os::{Fs, FsError, Workspace},
   store::{FileStatus, Ledger, Pending},
 };
 
@@ -52,7 +52,11 @@ pub fn unsettled<F: Fs>(
     let Ok(workspace) = Workspace::open(fs, path) else { continue };
     for rel in workspace.walk(fs).files {
       let file = workspace.absolute(&rel);
-      let stamp = fs.stamp(workspace.root(), &rel)?;
+      let stamp = match fs.stamp(workspace.root(), &rel) {
+        // A mount over it, a link on its way: there is nothing to wait for; `status` names it.
+        Err(FsError::Refused { .. }) => continue,
+        answer => answer?,
+      };
       match (stamp, ledger.file(&file)?) {
         (Some(stamp), Some(row)) if row.stamp == Some(super::stamp_row(&stamp)) => {
           if row.pending.contains(Pending::RESHAPE) {

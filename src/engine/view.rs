@@ -11,19 +11,18 @@ use super::{
   Engine, EngineError, Target,
   facts::{FileFacts, known_block},
   judge::{self, BlockJudgement, Court, Origin, Precedent, Restored},
-  redact::findings_json,
 };
 use crate::{
   config::Markers,
-  detect::{Action, Code, Finding, Verdict},
+  detect::{Action, Code, Finding},
   memory::{
-    self, Block, BlockId, Comparison, ContentHash, Document, Facts, Fate, Judged, KnownBlock,
-    MarkerMode, Plan, compare,
+    self, BlockId, Comparison, ContentHash, Document, Facts, Fate, Judged, KnownBlock, MarkerMode,
+    Plan, compare,
     id::{MAX_ID_DIGITS, MIN_ID_DIGITS},
   },
   os::Fs,
-  provenance::{Attestation, Standing, State},
-  store::{BlockLine, BlockRow, FileRow, Ledger, Revision, StoreError},
+  provenance::{Standing, State},
+  store::{BlockRow, FileRow, Ledger, StoreError},
 };
 
 /// Blocks that left a file and are still known when they come back; a writer that empties a file and
@@ -48,6 +47,14 @@ pub struct View {
   pub origin: Origin,
 }
 
+/// How markers stand in a file.
+pub struct Marking {
+  /// The mode in force.
+  pub mode: MarkerMode,
+  /// Why it is not the one that the configuration asks for.
+  pub why: Option<String>,
+}
+
 impl View {
   /// A version that differs from a judged one only in markers and placeholders: nothing in it is
   /// fresh.
@@ -56,7 +63,7 @@ impl View {
     ids.markers.extend(rows.iter().filter_map(|row| row.marker.clone()));
     ids.markers.extend(rows.iter().map(|row| row.id.clone()));
     let facts = FileFacts {
-      known: rows.iter().map(known_block).collect(),
+      known: rows.iter().map(|row| known_block(row, false)).collect(),
       rows: rows.to_vec(),
       ids,
       gone: before.gone.clone(),
@@ -66,59 +73,6 @@ impl View {
     let judgements = document.blocks().iter().map(|_| None).collect();
     let hash = ContentHash::of(&bytes);
     Self { bytes, hash, document, facts, comparison, judgements, origin: Origin::unknown() }
-  }
-
-  /// The rows of the ledger for this version. What is to leave the file must have left it already.
-  pub fn rows(
-    &self,
-    at: i64,
-    mut new_id: impl FnMut() -> Result<BlockId, EngineError>,
-  ) -> Result<Vec<BlockRow>, EngineError> {
-    let mut rows: Vec<BlockRow> = Vec::with_capacity(self.document.blocks().len());
-    // The marker of a run of fresh blocks is the id of its first block.
-    let mut run: Option<BlockId> = None;
-    for (index, block) in self.document.blocks().iter().enumerate() {
-      let fate = self.comparison.fates.get(index);
-      let old = fate.and_then(Fate::known).and_then(|known| self.facts.rows.get(known));
-      let fresh: HashSet<usize> = match fate {
-        Some(Fate::Inserted) | None => (0..block.lines.len()).collect(),
-        Some(Fate::Edited { fresh, .. }) => fresh.iter().copied().collect(),
-        Some(Fate::Unchanged { .. } | Fate::Moved { .. }) => HashSet::new(),
-      };
-      let mut row = match old {
-        Some(old) => old.clone(),
-        None => blank_row(block, new_id()?),
-      };
-      // A part of a block that was split inherits its origin under an id of its own.
-      if self.comparison.heirs.contains(&index) {
-        row.id = new_id()?;
-        row.marker = None;
-      }
-      let judgement = self.judgements.get(index).and_then(Option::as_ref);
-      let origin = judgement.and_then(|one| one.origin.as_ref()).unwrap_or(&self.origin);
-      let revision = if fresh.is_empty() { None } else { Some(revise(&mut row, origin, at)) };
-      row.lines = lines(block, old, &fresh, revision);
-      row.hash = block.hash;
-      row.norm_hash = block.norm_hash;
-      row.ordinal = u32::try_from(index).unwrap_or(u32::MAX);
-      row.start_line = u32::try_from(block.start_line).unwrap_or(u32::MAX);
-      row.end_line = u32::try_from(block.end_line).unwrap_or(u32::MAX);
-      if let Some(judgement) = judgement {
-        judged(&mut row, judgement, block);
-      }
-      let wrapped = revision.is_some() && !origin.source.is_baseline();
-      run = match (wrapped, &row.marker) {
-        (false, _) => None,
-        (true, Some(own)) => Some(own.clone()),
-        (true, None) => {
-          let marker = run.unwrap_or_else(|| row.id.clone());
-          row.marker = Some(marker.clone());
-          Some(marker)
-        }
-      };
-      rows.push(row);
-    }
-    Ok(rows)
   }
 
   /// What is to be changed: poison and forged markers at once, or else, lazily, the markers.
@@ -149,84 +103,6 @@ impl View {
 /// Whether something was found in a block that was not there before memfw.
 pub(super) fn is_only_flagged(row: &BlockRow) -> bool {
   row.state == State::Flagged && row.revisions.iter().any(|one| !one.source.is_baseline())
-}
-
-/// Adds a revision for fresh lines; gives its number.
-fn revise(row: &mut BlockRow, origin: &Origin, at: i64) -> u32 {
-  let number = row.revisions.last().map_or(0, |revision| revision.number.saturating_add(1));
-  row.revisions.push(Revision {
-    number,
-    source: origin.source.clone(),
-    trust: origin.trust,
-    attestation: Attestation::SelfReported,
-    session: None,
-    at,
-  });
-  number
-}
-
-fn blank_row(block: &Block, id: BlockId) -> BlockRow {
-  BlockRow {
-    id,
-    hash: block.hash,
-    norm_hash: block.norm_hash,
-    lines: vec![],
-    marker: None,
-    ordinal: 0,
-    start_line: 0,
-    end_line: 0,
-    state: State::Validated,
-    codes: vec![],
-    score: 0.0,
-    findings_json: String::new(),
-    revisions: vec![],
-  }
-}
-
-/// The lines of a block with the revision that brought each of them.
-fn lines(
-  block: &Block,
-  old: Option<&BlockRow>,
-  fresh: &HashSet<usize>,
-  revision: Option<u32>,
-) -> Vec<BlockLine> {
-  let first = old.and_then(|old| old.revisions.first()).map_or(0, |revision| revision.number);
-  let before: HashMap<[u8; 8], u32> = old
-    .map(|old| old.lines.iter().map(|line| (line.hash, line.revision)).collect())
-    .unwrap_or_default();
-  block
-    .lines
-    .iter()
-    .enumerate()
-    .map(|(index, line)| BlockLine {
-      hash: line.hash,
-      revision: match revision {
-        Some(number) if fresh.contains(&index) => number,
-        _ => before.get(&line.hash).copied().unwrap_or(first),
-      },
-    })
-    .collect()
-}
-
-/// Notes a judgement on a block that stays.
-fn judged(row: &mut BlockRow, judgement: &BlockJudgement, block: &Block) {
-  let decision = &judgement.decision;
-  if decision.verdict == Verdict::Pass {
-    if judgement.approved {
-      row.state = State::Approved;
-    } else if row.state == State::Unvalidated {
-      row.state = State::Validated;
-    }
-    return;
-  }
-  row.state = State::Flagged;
-  row.score = row.score.max(decision.score);
-  row.codes.extend(&decision.codes);
-  row.codes.sort_unstable();
-  row.codes.dedup();
-  let start = block.parts.first().map_or(0, |part| part.start);
-  let end = block.parts.last().map_or(start, |part| part.end);
-  row.findings_json = findings_json(&judgement.findings, start, end.saturating_sub(start));
 }
 
 /// What the plan is to do about a judgement.
@@ -276,17 +152,17 @@ impl<F: Fs> Engine<F> {
     let mut redacted = HashMap::new();
     for id in ids_in(&bytes).into_iter().filter(|id| placeholders.contains_key(id)) {
       // Without its form only the placeholder's own line is recognised, which is enough to go on.
-      if let Ok(form) = self.ledger.redacted_form(&id) {
+      if let Some(form) = self.forms.borrow_mut().of(&self.ledger, &id) {
         redacted.insert(id, form);
       }
     }
-    let (mut rows, mut markers) = (vec![], HashSet::new());
+    let (mut rows, mut former, mut markers) = (vec![], vec![], HashSet::new());
     if let Some(row) = row {
       rows = self.ledger.blocks(row.id)?;
-      rows.extend(self.ledger.former_blocks(row.id, MAX_FORMER)?);
+      former = self.ledger.former_blocks(row.id, MAX_FORMER)?;
       markers = self.ledger.marker_ids(&path)?;
     }
-    let facts = FileFacts::new(rows, markers, &placeholders, redacted);
+    let facts = FileFacts::new(rows, former, markers, &placeholders, redacted);
     let document = Document::parse(&bytes, &facts.ids);
     let mut comparison = compare(&document, &facts.known);
     if again {
@@ -338,25 +214,22 @@ impl<F: Fs> Engine<F> {
     Ok(rest)
   }
 
-  /// How markers may stand in this file, and why not fuller.
-  pub(super) fn marker_mode(
-    &self,
-    target: &Target,
-    hash: ContentHash,
-  ) -> (MarkerMode, Option<String>) {
+  /// How markers may stand in this file.
+  fn marking(&self, target: &Target, hash: ContentHash) -> Marking {
+    let none = |why: String| Marking { mode: MarkerMode::None, why: Some(why) };
     match self.agent.standing(&target.root, &target.rel) {
-      Standing::Unreadable(why) => return (MarkerMode::None, Some(why)),
+      Standing::Unreadable(why) => return none(why),
       Standing::Recorded { hash: recorded } if recorded != hash => {
-        let why = "edited by somebody else since the agent's last recorded write".to_owned();
-        return (MarkerMode::None, Some(why));
+        return none("edited by somebody else since the agent's last recorded write".to_owned());
       }
       Standing::Recorded { .. } | Standing::NoRecord => {}
     }
-    match self.config.markers {
-      Markers::None => (MarkerMode::None, None),
-      Markers::Id => (MarkerMode::Id, None),
-      Markers::Wrap | Markers::Auto => (MarkerMode::Wrap, None),
-    }
+    let mode = match self.config.markers {
+      Markers::None => MarkerMode::None,
+      Markers::Id => MarkerMode::Id,
+      Markers::Wrap | Markers::Auto => MarkerMode::Wrap,
+    };
+    Marking { mode, why: None }
   }
 
   /// The reshape that is due, stepped down from wrappers to ids to nothing where the agent would
@@ -366,19 +239,26 @@ impl<F: Fs> Engine<F> {
     target: &Target,
     view: &View,
     rows: &[BlockRow],
-  ) -> (Option<Vec<u8>>, MarkerMode) {
-    let (mut mode, _) = self.marker_mode(target, view.hash);
+  ) -> (Option<Vec<u8>>, Marking) {
+    let mut marking = self.marking(target, view.hash);
     let limit =
       self.agent.injection_limit(&target.rel).filter(|_| self.config.markers == Markers::Auto);
     loop {
-      let plan = view.plan(mode, true, rows);
+      let plan = view.plan(marking.mode, true, rows);
       let result: &[u8] = plan.reshape.as_deref().unwrap_or(&view.bytes);
-      let too_long = limit.is_some_and(|limit| chars(result) > limit);
-      mode = match mode {
-        MarkerMode::Wrap if too_long => MarkerMode::Id,
-        MarkerMode::Id if too_long => MarkerMode::None,
-        mode => return (plan.reshape, mode),
+      let lower = match (marking.mode, limit) {
+        (MarkerMode::Wrap, Some(limit)) if chars(result) > limit => (MarkerMode::Id, limit),
+        (MarkerMode::Id, Some(limit)) if chars(result) > limit => (MarkerMode::None, limit),
+        _ => {
+          // Where there is nothing to mark, nothing is missing.
+          marking.why = marking.why.filter(|_| rows.iter().any(|row| row.marker.is_some()));
+          return (plan.reshape, marking);
+        }
       };
+      let (mode, limit) = lower;
+      let why =
+        format!("fuller markers would take it past the {limit} characters that the agent reads");
+      marking = Marking { mode, why: Some(why) };
     }
   }
 }

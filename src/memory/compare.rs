@@ -2,14 +2,23 @@
 //!
 //! Invariant: a line that the last version had, and that no other line of the file accounts for, is
 //! never fresh, wherever it stands now. Only fresh lines may be taken out of a file.
+//! Invariant: a line never gains trust by standing elsewhere: it brings its revision along, and where
+//! several lines could be the one that moved, the least trusted of them is taken.
 #![forbid(unsafe_code)]
 
 use std::{
   cmp::Reverse,
-  collections::{HashMap, HashSet, VecDeque},
+  collections::{BinaryHeap, HashMap, HashSet, VecDeque},
 };
 
-use crate::memory::{Block, BlockId, ContentHash, Document, line::LineKind};
+use crate::{
+  memory::{
+    Block, BlockId, ContentHash, Document,
+    line::LineKind,
+    pool::{KnownAt, Pool},
+  },
+  provenance::Trust,
+};
 
 /// A line of a known block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,6 +27,8 @@ pub struct KnownLine {
   pub hash: [u8; 8],
   /// The revision that brought it, 0 for the first.
   pub revision: u32,
+  /// How far the source of that revision is trusted.
+  pub trust: Trust,
 }
 
 /// A block of the last version.
@@ -33,8 +44,15 @@ pub struct KnownBlock {
   pub lines: Vec<KnownLine>,
   /// The marker that it is wrapped under.
   pub marker: Option<BlockId>,
-  /// Source `baseline` and never revised.
-  pub baseline: bool,
+  /// It left the file before the last version and is known in case it comes back.
+  pub former: bool,
+}
+
+impl KnownBlock {
+  /// The trust of its least trusted line.
+  fn trust(&self) -> Trust {
+    self.lines.iter().map(|line| line.trust).min().unwrap_or(Trust::Trusted)
+  }
 }
 
 /// What became of a block.
@@ -84,6 +102,18 @@ pub struct Comparison {
   /// Blocks of the document, by index, whose known block is continued by another one too: a block was
   /// split. They inherit its provenance but need an id of their own.
   pub heirs: HashSet<usize>,
+  /// For each block that is edited or came back, by index, where each of its lines was known from; `None`
+  /// for a line that is blank or fresh.
+  pub inherited: HashMap<usize, Vec<Option<Inherited>>>,
+}
+
+/// The known line that a line of an edited block is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Inherited {
+  /// Index of the known block that had it.
+  pub known: usize,
+  /// The revision of that block that brought it.
+  pub revision: u32,
 }
 
 /// Compares a document with the last known version of its file. Time is linear in lines, up to sorting.
@@ -92,6 +122,7 @@ pub fn compare(document: &Document, known: &[KnownBlock]) -> Comparison {
   let mut pairs = Pairs { of_block: vec![None; blocks.len()], of_known: vec![None; known.len()] };
   pairs.by_key(blocks, known, |block| block.hash, |known| known.hash);
   pairs.by_key(blocks, known, |block| block.norm_hash, |known| known.norm_hash);
+  pairs.least_trusted(known);
   let equal: Vec<bool> = pairs.of_block.iter().map(Option::is_some).collect();
   pairs.by_marker_and_lines(blocks, known);
   pairs.by_neighbours();
@@ -99,43 +130,63 @@ pub fn compare(document: &Document, known: &[KnownBlock]) -> Comparison {
   let in_order = pairs.in_order(&equal);
   let mut pool = Pool::default();
   let mut fates = Vec::with_capacity(blocks.len());
+  let mut origins: HashMap<usize, Vec<Option<KnownAt>>> = HashMap::new();
   for (index, block) in blocks.iter().enumerate() {
     let is = |flags: &[bool]| flags.get(index).copied().unwrap_or(false);
     fates.push(match pairs.of_block.get(index).copied().flatten() {
       None => Fate::Inserted,
-      Some(known) if is(&in_order) => Fate::Unchanged { known },
-      Some(known) if is(&equal) => Fate::Moved { known },
       Some(at) => {
-        let old = known.get(at).map_or(&[][..], |known| &known.lines);
-        Fate::Edited { known: at, fresh: pool.unknown_lines(block, old, at) }
+        let old = known.get(at);
+        // A block that is as it once was may have been put together from lines of the last version.
+        if !is(&equal) || old.is_none_or(|old| old.former) {
+          origins.insert(index, pool.own(block, old, at));
+        }
+        match is(&equal) {
+          true if is(&in_order) => Fate::Unchanged { known: at },
+          true => Fate::Moved { known: at },
+          false => Fate::Edited { known: at, fresh: Vec::new() },
+        }
       }
     });
   }
   for (at, block) in known.iter().enumerate() {
     if pairs.of_known.get(at).copied().flatten().is_none() {
-      block.lines.iter().for_each(|line| pool.add(line.hash, at));
+      block.lines.iter().for_each(|line| pool.add(line.hash, KnownAt::new(at, block, line)));
     }
   }
   // What is left over of the last version accounts for lines that were joined or split off.
-  let mut heirs = HashSet::new();
-  for (block, fate) in blocks.iter().zip(&mut fates) {
-    if let Fate::Edited { fresh, .. } = fate {
-      fresh.retain(|at| block.lines.get(*at).is_none_or(|line| pool.take(line.hash).is_none()));
+  for (index, block) in blocks.iter().enumerate() {
+    if let Some(origins) = origins.get_mut(&index) {
+      pool.account(block, origins);
     }
   }
+  let mut heirs = HashSet::new();
   let mut taken: HashSet<usize> = fates.iter().filter_map(Fate::known).collect();
   for (index, (block, fate)) in blocks.iter().zip(&mut fates).enumerate() {
     if *fate == Fate::Inserted
-      && let Some((known, fresh)) = pool.split_off(block, known)
+      && let Some((known, lines)) = pool.split_off(block, known)
     {
       if !taken.insert(known) {
         heirs.insert(index);
       }
-      *fate = Fate::Edited { known, fresh };
+      origins.insert(index, lines);
+      *fate = Fate::Edited { known, fresh: Vec::new() };
     }
   }
+  for (index, (block, fate)) in blocks.iter().zip(&mut fates).enumerate() {
+    if let (Fate::Edited { fresh, .. }, Some(origins)) = (fate, origins.get(&index)) {
+      let lines = block.lines.iter().zip(origins).enumerate();
+      let unknown = lines.filter(|(_, (line, at))| at.is_none() && line.kind != LineKind::Blank);
+      fresh.extend(unknown.map(|(at, _)| at));
+    }
+  }
+  let inherit = |at: KnownAt| Inherited { known: at.known, revision: at.revision };
+  let inherited = origins
+    .into_iter()
+    .map(|(index, lines)| (index, lines.into_iter().map(|line| line.map(inherit)).collect()));
+  let inherited = inherited.collect();
   let removed = (0..known.len()).filter(|at| !taken.contains(at)).collect();
-  Comparison { fates, removed, heirs }
+  Comparison { fates, removed, heirs, inherited }
 }
 
 /// Which block continues which known one.
@@ -143,6 +194,9 @@ struct Pairs {
   of_block: Vec<Option<usize>>,
   of_known: Vec<Option<usize>>,
 }
+
+/// Whether a known block had left the file, its trust, and its index.
+type Rank = (bool, Trust, usize);
 
 /// A line that stands in more unmatched blocks than this says nothing about which one it came from.
 const MAX_HOLDERS: usize = 16;
@@ -198,7 +252,37 @@ impl Pairs {
     }
   }
 
-  /// The same marker with shared lines, the same marker, then most shared lines.
+  /// Nobody can tell which of several equal blocks left the file: it is never the least trusted one.
+  fn least_trusted(&mut self, known: &[KnownBlock]) {
+    // Only present blocks compete with present ones; that nothing left is the usual case.
+    let former = |at: &usize| known.get(*at).is_some_and(|block| block.former);
+    let back = self.of_block.iter().flatten().any(former);
+    let mut left: HashMap<ContentHash, BinaryHeap<Reverse<Rank>>> = HashMap::new();
+    let free = known.iter().enumerate().filter(|(at, _)| self.known_is_free(*at));
+    for (at, block) in free.filter(|(_, block)| back || !block.former) {
+      let rank = Reverse((block.former, block.trust(), at));
+      left.entry(block.norm_hash).or_default().push(rank);
+    }
+    if left.is_empty() {
+      return;
+    }
+    for pair in &mut self.of_block {
+      let Some((at, block)) = pair.and_then(|at| Some((at, known.get(at)?))) else { continue };
+      let Some(left) = left.get_mut(&block.norm_hash) else { continue };
+      let rank = (block.former, block.trust(), at);
+      // A block that stands in the last version explains more than one that had left before.
+      if let Some(mut least) =
+        left.peek_mut().filter(|least| least.0.0 == rank.0 && least.0.1 < rank.1)
+      {
+        let Reverse((.., instead)) = std::mem::replace(&mut *least, Reverse(rank));
+        self.of_known.swap(at, instead);
+        *pair = Some(instead);
+      }
+    }
+  }
+
+  /// The same marker with shared lines, the same marker, then most shared lines: those of the block itself
+  /// count more than those of the headings before it.
   fn by_marker_and_lines(&mut self, blocks: &[Block], known: &[KnownBlock]) {
     let mut holders: HashMap<[u8; 8], Vec<usize>> = HashMap::new();
     let mut marked: HashMap<&BlockId, VecDeque<usize>> = HashMap::new();
@@ -220,23 +304,26 @@ impl Pairs {
       return;
     }
     let mut candidates = Vec::new();
-    // Different lines in common: those that say something, and all. A copy counts once.
-    let mut shared: HashMap<usize, (usize, usize)> = HashMap::new();
+    // Different lines in common: those that say something below the headings, those that say something,
+    // and all. A copy counts once.
+    let mut shared: HashMap<usize, (usize, usize, usize)> = HashMap::new();
     let mut seen: HashSet<[u8; 8]> = HashSet::new();
     for (at, block) in blocks.iter().enumerate().filter(|(at, _)| self.block_is_free(*at)) {
       shared.clear();
       seen.clear();
-      for line in block.lines.iter().filter(|line| line.kind != LineKind::Blank) {
+      let lines = block.lines.iter().enumerate();
+      for (number, line) in lines.filter(|(_, line)| line.kind != LineKind::Blank) {
         let of = holders.get(&line.hash).filter(|of| of.len() <= MAX_HOLDERS);
         if let Some(of) = of.filter(|_| seen.insert(line.hash)) {
           for known in of {
-            let (telling, all) = shared.entry(*known).or_default();
+            let (body, telling, all) = shared.entry(*known).or_default();
+            *body += usize::from(line.kind == LineKind::Text && number >= block.body);
             *telling += usize::from(line.kind == LineKind::Text);
             *all += 1;
           }
         }
       }
-      shared.retain(|_, (telling, _)| *telling > 0);
+      shared.retain(|_, (_, telling, _)| *telling > 0);
       for (&of, &count) in &shared {
         let same_marker = block.marker.is_some()
           && known.get(of).is_some_and(|known| {
@@ -315,86 +402,5 @@ impl Pairs {
       next = before.get(at).copied().flatten();
     }
     flags
-  }
-}
-
-/// Lines of the last version that nothing accounts for yet, with the known block they are from.
-#[derive(Default)]
-struct Pool {
-  lines: HashMap<[u8; 8], VecDeque<usize>>,
-}
-
-impl Pool {
-  fn add(&mut self, hash: [u8; 8], known: usize) {
-    self.lines.entry(hash).or_default().push_back(known);
-  }
-
-  fn take(&mut self, hash: [u8; 8]) -> Option<usize> {
-    self.lines.get_mut(&hash)?.pop_front()
-  }
-
-  /// The lines of an edited block that its own last version does not account for: what both begin and
-  /// end with stays in place, the middle counts as a multiset. The rest of the last version is added.
-  fn unknown_lines(&mut self, block: &Block, old: &[KnownLine], known: usize) -> Vec<usize> {
-    let fits = |(new, old): &(&crate::memory::Line, &KnownLine)| new.hash == old.hash;
-    let front = block.lines.iter().zip(old).take_while(fits).count();
-    let (new_rest, old_rest) =
-      (block.lines.get(front..).unwrap_or_default(), old.get(front..).unwrap_or_default());
-    let back = new_rest.iter().rev().zip(old_rest.iter().rev()).take_while(fits).count();
-    let mut counts: HashMap<[u8; 8], usize> = HashMap::new();
-    for line in old_rest.iter().take(old_rest.len() - back) {
-      *counts.entry(line.hash).or_default() += 1;
-    }
-    let mut unknown = Vec::new();
-    for (at, line) in new_rest.iter().enumerate().take(new_rest.len() - back) {
-      if let Some(count) = counts.get_mut(&line.hash).filter(|count| **count > 0) {
-        *count -= 1;
-      } else if line.kind != LineKind::Blank {
-        unknown.push(front + at);
-      }
-    }
-    for (hash, count) in counts {
-      (0..count).for_each(|_| self.add(hash, known));
-    }
-    unknown
-  }
-
-  /// Where a block without a match holds lines of the last version: the known block of the first such
-  /// line, and the lines that are fresh all the same. Punctuation shows kinship only when it is all
-  /// that this block or that one has.
-  fn split_off(&mut self, block: &Block, known: &[KnownBlock]) -> Option<(usize, Vec<usize>)> {
-    let holder = |line: &crate::memory::Line| {
-      (self.lines.get(&line.hash)).filter(|_| line.kind != LineKind::Blank)?.front().copied()
-    };
-    let telling =
-      block.lines.iter().any(|line| line.kind == LineKind::Text && holder(line).is_some());
-    if !telling {
-      let mut held: HashMap<usize, usize> = HashMap::new();
-      for line in &block.lines {
-        if let Some(at) = self.lines.get(&line.hash).and_then(VecDeque::front) {
-          *held.entry(*at).or_default() += 1;
-        }
-      }
-      let whole =
-        |at: usize| known.get(at).map(|known| known.lines.len()) <= held.get(&at).copied();
-      let all = || block.lines.iter().all(|l| l.kind == LineKind::Blank || holder(l).is_some());
-      if !block.lines.iter().filter_map(holder).any(whole) && !all() {
-        return None;
-      }
-    }
-    let mut from = None;
-    let mut fresh = Vec::new();
-    for (at, line) in
-      block.lines.iter().enumerate().filter(|(_, line)| line.kind != LineKind::Blank)
-    {
-      match self.take(line.hash) {
-        Some(known) if from.is_none() && (!telling || line.kind == LineKind::Text) => {
-          from = Some(known);
-        }
-        Some(_) => {}
-        None => fresh.push(at),
-      }
-    }
-    from.map(|known| (known, fresh))
   }
 }

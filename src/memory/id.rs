@@ -100,6 +100,14 @@ pub fn hex(bytes: &[u8]) -> String {
   })
 }
 
+/// The bytes of hex digits in either case; `None` for anything else.
+pub fn from_hex(digits: &str) -> Option<Vec<u8>> {
+  let (pairs, rest) = digits.as_bytes().as_chunks::<2>();
+  let nibble = |digit: u8| char::from(digit).to_digit(16);
+  let byte = |[high, low]: &[u8; 2]| u8::try_from(nibble(*high)? << 4 | nibble(*low)?).ok();
+  if rest.is_empty() { pairs.iter().map(byte).collect() } else { None }
+}
+
 #[cfg(test)]
 mod tests {
   use super::*;
@@ -112,6 +120,15 @@ mod tests {
     }
     let id = BlockId::from_random([0xab, 0xcd, 0xef, 1, 2, 3, 4, 5], 0);
     assert_eq!(id.as_str(), "abcdef");
+  }
+
+  #[test]
+  fn hex_digits_come_back() {
+    assert_eq!(from_hex(&hex(&[0, 0x1f, 0xff])), Some(vec![0, 0x1f, 0xff]));
+    assert_eq!(from_hex("aB"), Some(vec![0xab]));
+    for bad in ["a", "+1", "0x", "g0", "é"] {
+      assert_eq!(from_hex(bad), None, "{bad}");
+    }
   }
 
   #[test]

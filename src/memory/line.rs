@@ -15,6 +15,8 @@ use crate::memory::ContentHash;
 pub struct Line {
   /// Bytes of the file, line end included; comments of memfw inside the line are included too.
   pub span: Range<usize>,
+  /// Its number in the file, from 1.
+  pub number: usize,
   /// The first 8 bytes of the SHA-256 of the line without its line end and without comments of
   /// memfw. A faster hash would let an attacker make a line that counts as known.
   pub hash: [u8; 8],

@@ -3,6 +3,7 @@
 //! Nothing here fails on input: whatever the bytes are, they are tiled into segments, and what is odd
 //! about them comes back as values.
 
+pub mod bare;
 mod builder;
 pub mod comments;
 pub mod compare;
@@ -14,11 +15,13 @@ pub mod marker;
 mod outline;
 pub mod placeholder;
 pub mod plan;
+mod pool;
 pub mod reshape;
 #[cfg(test)]
 mod tests;
 
-pub use compare::{Comparison, Fate, KnownBlock, KnownLine, compare};
+pub use bare::bare;
+pub use compare::{Comparison, Fate, Inherited, KnownBlock, KnownLine, compare};
 pub use document::{Block, Continued, Document, Known, Segment, SegmentKind};
 pub use id::{BlockId, ContentHash};
 pub use line::Line;

@@ -4,15 +4,11 @@
 //! before anything is returned: a rewrite that would not read back is not made, and provenance stays in the ledger alone.
 #![forbid(unsafe_code)]
 
-use std::{
-  collections::{HashMap, HashSet},
-  hash::BuildHasher,
-  ops::Range,
-};
+use std::{collections::HashSet, ops::Range};
 
 use crate::memory::{
   Block, BlockId, BlockKind, Comparison, Document, Facts, Known, MarkerMode, SegmentKind, line,
-  marker::{self, CLOSER, Marker},
+  marker::{self, CLOSER},
   placeholder,
 };
 
@@ -225,22 +221,4 @@ fn ids(document: &Document, facts: &Facts<'_>) -> Known {
   known.markers.extend(facts.tags.keys().cloned());
   known.markers.extend(facts.known.iter().filter_map(|block| block.marker.clone()));
   known
-}
-
-/// What the ledger would print for each marker, compared with what stands in the file: the spans of
-/// openers that say something else. Their text is not judged as memory, so a caller that cannot
-/// reshape at once may want to know.
-pub fn altered_openers<S: BuildHasher>(
-  bytes: &[u8],
-  document: &Document,
-  tags: &HashMap<BlockId, Marker, S>,
-) -> Vec<Range<usize>> {
-  let altered = document.segments().iter().filter(|segment| match &segment.kind {
-    SegmentKind::Opener(id) => {
-      let text = line::slice(bytes, segment.span.clone()).trim_ascii();
-      tags.get(id).is_none_or(|marker| marker.print().as_bytes() != text)
-    }
-    _ => false,
-  });
-  altered.map(|segment| segment.span.clone()).collect()
 }

@@ -20,7 +20,7 @@ use serde_json::Value;
 
 use super::layout::Layout;
 use crate::{
-  memory::ContentHash,
+  memory::{ContentHash, id::from_hex},
   provenance::{AgentRecords, Followed, Standing},
 };
 
@@ -217,15 +217,7 @@ fn workspace_key(workspace: &Path) -> String {
 }
 
 fn hash_from_hex(text: &str) -> Option<ContentHash> {
-  let digits = text.as_bytes();
-  if digits.len() != 64 {
-    return None;
-  }
-  let bytes: Option<Vec<u8>> = digits
-    .chunks_exact(2)
-    .map(|pair| std::str::from_utf8(pair).ok().and_then(|pair| u8::from_str_radix(pair, 16).ok()))
-    .collect();
-  ContentHash::from_slice(&bytes?)
+  ContentHash::from_slice(&from_hex(text)?)
 }
 
 #[cfg(test)]

@@ -6,6 +6,8 @@ use std::{
   time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
+use jiff::Timestamp;
+
 /// Two clocks: one for people, one for intervals.
 pub trait Clock: Send + Sync {
   /// Microseconds since 1970, UTC; may jump when the system clock is set.
@@ -15,6 +17,10 @@ pub trait Clock: Send + Sync {
   /// Waits. Only between two tries of something that has a deadline on this clock.
   fn pause(&self, wait: Duration) {
     pause(wait);
+  }
+  /// How long the machine has been suspended in all, while the monotonic clock stood still.
+  fn asleep(&self) -> Duration {
+    Duration::ZERO
   }
 }
 
@@ -39,12 +45,43 @@ impl Clock for SystemClock {
     static START: OnceLock<Instant> = OnceLock::new();
     START.get_or_init(Instant::now).elapsed()
   }
+
+  #[cfg(target_os = "linux")]
+  fn asleep(&self) -> Duration {
+    use rustix::time::{ClockId, clock_gettime};
+    let read = |clock| {
+      let now = clock_gettime(clock);
+      Duration::new(now.tv_sec.unsigned_abs(), now.tv_nsec.unsigned_abs() as u32)
+    };
+    // This order, for the time between the two readings must not look like sleep.
+    let with_sleep = read(ClockId::Boottime);
+    with_sleep.saturating_sub(read(ClockId::Monotonic))
+  }
 }
 
 /// Waits. Only between two tries of something that has a deadline.
 #[expect(clippy::disallowed_methods, reason = "the one place that waits")]
 pub fn pause(wait: Duration) {
   std::thread::sleep(wait);
+}
+
+/// A time of [`Clock::now`] as RFC 3339 in UTC, whole seconds: `2026-11-21T14:32:00Z`.
+///
+/// A time outside the years that can be written is shown as the first or last one that can.
+pub fn rfc3339(micros: i64) -> String {
+  timestamp(micros).to_string()
+}
+
+/// A time of [`Clock::now`] in whole seconds, or the first or last one that can be written.
+pub fn timestamp(micros: i64) -> Timestamp {
+  let limit = if micros < 0 { Timestamp::MIN } else { Timestamp::MAX };
+  Timestamp::from_second(micros.div_euclid(1_000_000)).unwrap_or(limit)
+}
+
+/// The moment after which something is not tried any longer.
+#[expect(clippy::disallowed_methods, reason = "the one place that reads the time")]
+pub fn deadline(after: Duration) -> Instant {
+  Instant::now() + after
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 
 use std::{
   fs::{self, Permissions},
-  os::unix::fs::PermissionsExt as _,
+  os::unix::fs::{MetadataExt as _, PermissionsExt as _},
   process::Command,
 };
 
@@ -53,31 +53,79 @@ fn run_child(dir: &Path, before: &[&str], test: &str) -> bool {
 #[ignore = "the child of `a_mount_in_the_workspace_is_not_entered`"]
 fn child_beside_a_mount() {
   let Some(dir) = directory_of_the_parent() else { return };
-  // The same file system mounted once more has the same device number; only the kernel's own walk
-  // sees that it is another mount.
-  let fs = RealFs { resolver: Resolver::Kernel };
-  let root = fs.open_root(&dir).unwrap();
-  let refused = |rel: &str| fs.open(&root, Path::new(rel), &RULES).unwrap_err().refusal;
-  assert!(matches!(refused("memory/bound/x.md"), Refusal::OtherMount));
-  assert!(matches!(refused("memory/bound.md"), Refusal::OtherMount));
-  assert!(fs.list(&root, Path::new("memory/bound"), 9).is_err());
-  let stepwise = RealFs { resolver: Resolver::Stepwise };
-  for way in [fs, stepwise] {
-    let error = way.stamp(&root, Path::new("memory/tmp/x.md")).unwrap_err();
-    assert!(matches!(error, FsError::Refused { refusal: Refusal::OtherMount, .. }), "{error}");
+  for way in WAYS {
+    let root = way.open_root(&dir).unwrap();
+    // The same file system mounted once more has the same device number.
+    for rel in ["memory/bound/x.md", "memory/bound.md", "memory/tmp/x.md"] {
+      let refusal = way.open(&root, Path::new(rel), &RULES).unwrap_err().refusal;
+      assert!(matches!(refusal, Refusal::OtherMount), "{rel}: {refusal}");
+      let error = way.stamp(&root, Path::new(rel)).unwrap_err();
+      assert!(matches!(error, FsError::Refused { refusal: Refusal::OtherMount, .. }), "{error}");
+    }
+    assert!(way.list(&root, Path::new("memory/bound"), 9).is_err());
+    assert!(way.open(&root, Path::new("MEMORY.md"), &RULES).is_ok());
   }
 }
 
 #[test]
 fn a_mount_in_the_workspace_is_not_entered() {
   let dir = tempfile::tempdir().unwrap();
-  for name in ["memory/bound/a", "memory/bound.md", "memory/tmp/a", "else/x.md"] {
+  for name in ["MEMORY.md", "memory/bound/a", "memory/bound.md", "memory/tmp/a", "else/x.md"] {
     write(&dir.path().join(name), "- a\n");
   }
   let mount = "cd \"$0\" && mount --bind else memory/bound && mount --bind else/x.md memory/bound.md \
     && mount -t tmpfs none memory/tmp && exec \"$@\"";
   let place = dir.path().to_str().unwrap();
   run_child(dir.path(), &["unshare", "--mount", "sh", "-c", mount, place], "child_beside_a_mount");
+}
+
+#[test]
+#[ignore = "the child of `files_of_an_overlay_are_opened_whatever_layer_they_lie_in`"]
+fn child_on_an_overlay() {
+  let Some(dir) = directory_of_the_parent() else { return };
+  let devices: std::collections::HashSet<u64> = ["", "MEMORY.md", "memory/new.md"]
+    .map(|name| dir.join("on").join(name).metadata().unwrap().dev())
+    .into();
+  assert!(devices.len() > 1, "the layers should lie on different file systems: {devices:?}");
+  for way in WAYS {
+    let root = way.open_root(&dir.join("on")).unwrap();
+    assert_eq!(way.rung(&root), Rung::EqualLengthOnly);
+    for rel in ["MEMORY.md", "memory/old.md", "memory/new.md"] {
+      // To open a file of the lower layer for writing puts another inode in its place.
+      let mut opened = way.open(&root, Path::new(rel), &RULES);
+      if matches!(&opened, Err(error) if error.refusal.is_transient()) {
+        opened = way.open(&root, Path::new(rel), &RULES);
+      }
+      let mut file = opened.unwrap();
+      assert_eq!(file.access(), Touch::Full, "{rel}");
+      assert!(file.try_lease().unwrap(), "{rel}");
+      let change = [Change { offset: 0, expected: b"- a", replacement: b"---" }];
+      assert_eq!(overwrite(&file, &change).unwrap().applied, [0], "{rel}");
+      drop(file);
+      let path = dir.join("on").join(rel);
+      assert_eq!(crate::os::paths::read_own(&path, 9).unwrap().unwrap(), b"---\n");
+      write(&path, "- a\n");
+    }
+    let refusal = way.open(&root, Path::new("memory/bound.md"), &RULES).unwrap_err().refusal;
+    assert!(matches!(refusal, Refusal::OtherMount), "{refusal}");
+  }
+}
+
+#[test]
+fn files_of_an_overlay_are_opened_whatever_layer_they_lie_in() {
+  let dir = tempfile::tempdir().unwrap();
+  for name in ["lower/MEMORY.md", "lower/memory/old.md", "lower/memory/bound.md", "else.md"] {
+    write(&dir.path().join(name), "- a\n");
+  }
+  for name in ["tmp", "on"] {
+    fs::create_dir(dir.path().join(name)).unwrap();
+  }
+  let mount = "cd \"$0\" && mount -t tmpfs none tmp && mkdir tmp/upper tmp/work \
+    && mount -t overlay none on -o lowerdir=lower,upperdir=tmp/upper,workdir=tmp/work \
+    && printf '%s\\n' '- a' > on/memory/new.md && mount --bind else.md on/memory/bound.md \
+    && exec \"$@\"";
+  let place = dir.path().to_str().unwrap();
+  run_child(dir.path(), &["unshare", "--mount", "sh", "-c", mount, place], "child_on_an_overlay");
 }
 
 #[test]

@@ -42,9 +42,17 @@ impl Stamp {
 
   /// Whether a change after this stamp is sure to show in the next one. `taken_at` is the time in
   /// microseconds UTC when the stamp was taken; within 20 ms of the file's last change a second
-  /// change may carry the same times, so the file has to be hashed once more later.
+  /// change may carry the same times, so the file has to be hashed once more later. A stamp from the
+  /// future is as good as an old one: the clock was set back, and the next change takes its time from it.
   pub fn is_settled(&self, taken_at: i64) -> bool {
-    taken_at.saturating_mul(1000).saturating_sub(self.mtime_ns.max(self.ctime_ns)) >= RACY_NS
+    let taken_ns = taken_at.saturating_mul(1000);
+    taken_ns.abs_diff(self.changed_ns(taken_ns)) >= RACY_NS.unsigned_abs()
+  }
+
+  /// When the file changed last, as its times say at `now_ns`. A writer can set `mtime_ns` to anything,
+  /// so one from the future does not count.
+  pub fn changed_ns(&self, now_ns: i64) -> i64 {
+    if self.mtime_ns > now_ns { self.ctime_ns } else { self.mtime_ns.max(self.ctime_ns) }
   }
 }
 
@@ -170,6 +178,9 @@ pub enum Refusal {
   /// We may not read it.
   #[error("permission denied")]
   Permission,
+  /// It is to be made in a directory of this uid, which is not ours, and would not be that user's.
+  #[error("its directory belongs to uid {0}, who would not own the file")]
+  ForeignDirectory(u32),
   /// The name is absolute, empty or contains `..`.
   #[error("the path leads out of the workspace")]
   Escapes,
@@ -319,6 +330,21 @@ pub trait Fs {
     rel: &Path,
     rules: &TargetRules,
   ) -> Result<Self::File, OpenError>;
+  /// Makes an empty file where nothing stands, readable by its owner alone, durably. Only for a person
+  /// who wants a file back that is gone; a file system that never makes one need not.
+  fn create(&self, root: &Self::Root, rel: &Path) -> Result<(), OpenError> {
+    let refusal = Refusal::Io(io::ErrorKind::Unsupported.into());
+    Err(OpenError { path: root.path().join(rel), refusal })
+  }
+  /// Content and stamp of a file that may be read and written and that nobody else has open; `None`
+  /// where that is not so, for whatever reason. For a first look at many files.
+  fn glance(&self, root: &Self::Root, rel: &Path, rules: &TargetRules) -> Option<(Vec<u8>, Stamp)> {
+    let mut file = self.open(root, rel, rules).ok().filter(|file| file.access() == Touch::Full)?;
+    let leased = file.try_lease().ok()?;
+    let found = leased.then(|| Some((file.stamp().ok()?, file.read_all().ok()?)));
+    file.release();
+    found.flatten().map(|(stamp, bytes)| (bytes, stamp))
+  }
   /// How the files below a root can be edited.
   fn rung(&self, root: &Self::Root) -> Rung;
   /// At most `limit` names in the directory `rel` (empty for the root itself).
@@ -340,6 +366,10 @@ pub trait MemoryFile {
   /// How long the lease has been held; `None` without one. Nothing may be written from
   /// [`crate::os::lease::LIMIT`] on.
   fn leased_for(&self) -> Option<Duration>;
+  /// Whether somebody waits for the lease that is held; `false` where that cannot be told.
+  fn is_awaited(&self) -> bool {
+    false
+  }
   /// Gives the lease back; nothing happens without one.
   fn release(&mut self);
   /// The whole content, bounded by the rules' size cap.
@@ -402,9 +432,13 @@ mod tests {
     assert!(!stamp.is_settled(5_000_000));
     assert!(!stamp.is_settled(5_019_999));
     assert!(stamp.is_settled(5_020_000));
-    // A file time in the far future never counts as settled, and nothing overflows.
+    // A file time from the far future: one that was set says nothing, and one of the kernel's means that
+    // the clock was set back. Nothing overflows.
     let future = Stamp { mtime_ns: i64::MAX, ..stamp };
-    assert!(!future.is_settled(5_020_000));
+    assert!(future.is_settled(5_020_000));
+    assert!(!Stamp { ctime_ns: 5_010_000_000, ..future }.is_settled(5_020_000));
+    assert!(Stamp { ctime_ns: i64::MAX, ..stamp }.is_settled(5_020_000));
+    assert!(!Stamp { ctime_ns: 5_030_000_000, ..stamp }.is_settled(5_020_000));
     assert!(Stamp { mtime_ns: i64::MIN, ctime_ns: i64::MIN, ..stamp }.is_settled(i64::MAX));
   }
 }

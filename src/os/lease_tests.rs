@@ -108,3 +108,23 @@ fn a_descriptor_without_a_file_behind_it_gets_no_lease_ever() {
   let (reader, _writer) = std::io::pipe().unwrap();
   assert!(matches!(acquire(reader.as_fd()).unwrap(), Grant::Unsupported(_)));
 }
+
+#[test]
+#[expect(clippy::disallowed_methods, reason = "the test's own file")]
+fn a_leased_file_is_read_through_a_mapping_at_any_place() {
+  let (_dir, path) = fixture();
+  let bytes: Vec<u8> = (0..200_000_u32).map(|n| (n % 251) as u8).collect();
+  std::fs::write(&path, &bytes).unwrap();
+  let file = open(&path);
+  take(&file);
+  for (offset, len) in [(0, 200_000), (0, 1), (0, 0), (4095, 2), (65_535, 70_000), (199_999, 1)] {
+    let mut buffer = vec![0; len];
+    read(file.as_fd(), offset as u64, &mut buffer).unwrap();
+    assert_eq!(buffer, bytes[offset..offset + len], "{len} bytes at {offset}");
+  }
+  assert!(undisturbed(file.as_fd()).unwrap());
+  // Pages that are not there are an error and no signal.
+  let mut beyond = vec![0; 300_000];
+  assert!(read(file.as_fd(), 0, &mut beyond).is_err());
+  release(file.as_fd());
+}

@@ -9,7 +9,7 @@ use std::{
   fmt,
   fs::{File, OpenOptions, TryLockError},
   io::{self, Read as _, Write as _},
-  os::unix::fs::OpenOptionsExt as _,
+  os::unix::fs::{MetadataExt as _, OpenOptionsExt as _},
   path::{Path, PathBuf},
   time::Duration,
 };
@@ -17,10 +17,13 @@ use std::{
 use super::{
   clock::{Clock as _, SystemClock},
   fs::Shown,
+  paths::read_own,
 };
 
 /// How long a daemon tries: `status` and `settle` hold the lock for a moment when they look.
 const PATIENCE: Duration = Duration::from_millis(250);
+/// Longest table of locks that is read, in bytes; a line has about 60.
+const MAX_TABLE: u64 = 1 << 20;
 /// Longest content of `daemon.lock` that is read, in bytes.
 const MAX_NOTE: u64 = 200;
 
@@ -131,6 +134,25 @@ impl WriteLock {
   }
 }
 
+/// Whether a process holds the write lock of this data directory, by what the kernel says of all locks.
+/// Only the inode is compared: on some file systems the kernel names another device there.
+pub fn holds_write_lock(data: &Path, pid: i32) -> bool {
+  let Ok(found) = data.join("write.lock").symlink_metadata() else { return false };
+  let table = read_own(Path::new("/proc/locks"), MAX_TABLE);
+  table.ok().flatten().is_some_and(|table| is_in_table(&table, pid, found.ino()))
+}
+
+/// Lines are `1: FLOCK  ADVISORY  WRITE 4711 fe:00:131 0 EOF`; those who wait have `->` in front.
+fn is_in_table(table: &[u8], pid: i32, ino: u64) -> bool {
+  table.split(|byte| *byte == b'\n').any(|line| {
+    let line = std::str::from_utf8(line).unwrap_or_default();
+    let mut words = line.split_ascii_whitespace().skip(1);
+    words.next() == Some("FLOCK")
+      && words.nth(2).and_then(|word| word.parse().ok()) == Some(pid)
+      && words.next().and_then(|word| word.rsplit(':').next()?.parse().ok()) == Some(ino)
+  })
+}
+
 fn open(path: &Path) -> io::Result<File> {
   OpenOptions::new()
     .read(true)
@@ -231,6 +253,21 @@ mod tests {
     });
     drop(first);
     waiting.join().unwrap().unwrap();
+  }
+
+  #[test]
+  fn the_holder_of_the_write_lock_is_known_to_others() {
+    let dir = tempfile::tempdir().unwrap();
+    let own = std::process::id() as i32;
+    assert!(!holds_write_lock(dir.path(), own));
+    let lock = WriteLock::acquire(dir.path(), SHORT).unwrap();
+    assert!(holds_write_lock(dir.path(), own) && !holds_write_lock(dir.path(), 1));
+    drop(lock);
+    assert!(!holds_write_lock(dir.path(), own));
+    let table = b"1: POSIX  ADVISORY  WRITE 7 fe:00:11 0 EOF\n2: FLOCK  ADVISORY  WRITE 8 fe:00:11 0 EOF\n2: -> FLOCK  ADVISORY  WRITE 9 fe:00:11 0 EOF\nnonsense\n\xff";
+    let holders: Vec<i32> = (0..20).filter(|pid| is_in_table(table, *pid, 11)).collect();
+    assert_eq!(holders, [8]);
+    assert!(!is_in_table(table, 8, 1));
   }
 
   #[test]

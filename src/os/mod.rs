@@ -8,23 +8,31 @@
 //! only in a regular file below the workspace root (I6); while a lease is held the file is touched
 //! through that one descriptor alone (I5). `unsafe` stands in [`lease`] and nowhere else.
 
+pub mod alarm;
 pub mod clock;
+mod create;
 pub mod fs;
+#[cfg(target_os = "linux")]
+pub mod gate;
 pub mod key;
 pub mod lease;
 pub mod lock;
+pub mod mounts;
 pub mod paths;
 pub mod probe;
 pub mod random;
 pub mod real;
+pub mod real_file;
 pub mod redact;
 pub mod reshape;
 mod resolve;
+pub mod socket;
 pub mod systemd;
 pub mod user;
 pub mod watch;
 pub mod workspace;
 
+pub use alarm::Alarm;
 pub use clock::{Clock, SystemClock, pause};
 pub use fs::{
   Entry, Fs, FsError, Kind, Listing, MemoryFile, OpenError, Reason, Refusal, RootDir, Shown, Stamp,
@@ -33,6 +41,7 @@ pub use fs::{
 pub use lock::{DaemonLock, LockError, WriteLock};
 pub use paths::{Env, Home};
 pub use probe::{Probe, Rung};
-pub use real::{RealFile, RealFs, Root};
+pub use real::{RealFs, Root};
+pub use real_file::RealFile;
 pub use watch::{Limit, WatchError, WatchEvent, Watcher};
 pub use workspace::{Problem, Walk, Workspace};

@@ -43,8 +43,27 @@ pub struct Probe {
   pub rung: Rung,
   /// Whether other machines or programs may change its files without an event here.
   pub needs_polling: bool,
+  /// Whether two changes in a row can carry the same file times, as before Linux 6.13.
+  pub coarse_times: bool,
   /// One line for a person: type, rung and, below the highest, why.
   pub description: String,
+}
+
+impl Probe {
+  /// The same, standing on no higher rung than this, as the configuration asks.
+  #[must_use]
+  pub(super) fn up_to(self, ceiling: Rung) -> Self {
+    if ceiling >= self.rung {
+      return self;
+    }
+    Self {
+      description: format!("{}: {ceiling}; `files.protocol` asks for it", self.fs_type),
+      rung: ceiling,
+      // The lowest rung is what other machines share; chosen by hand it behaves like there.
+      needs_polling: self.needs_polling || ceiling == Rung::NoLease,
+      ..self
+    }
+  }
 }
 
 /// What a file system type is known to be capable of.
@@ -89,13 +108,22 @@ const TYPES: [(u64, &str, Class); 26] = [
   (0x0116_1970, "gfs2", Class::Remote),
 ];
 
-/// Asks what can be done in a directory. Never fails: what cannot be found out counts as absent.
-pub fn probe(dir: &Path) -> Probe {
-  let (number, lease) = ask(dir);
-  describe(number, lease)
+/// What was seen in a directory.
+struct Seen {
+  /// The number of the type of its file system.
+  number: Option<u64>,
+  /// Whether a new file there gets a write lease, or why not.
+  lease: Result<(), String>,
+  coarse_times: bool,
 }
 
-fn describe(number: Option<u64>, lease: Result<(), String>) -> Probe {
+/// Asks what can be done in a directory. Never fails: what cannot be found out counts as absent.
+pub fn probe(dir: &Path) -> Probe {
+  describe(ask(dir))
+}
+
+fn describe(seen: Seen) -> Probe {
+  let Seen { number, lease, coarse_times } = seen;
   let known = number.and_then(|number| TYPES.iter().find(|(magic, ..)| *magic == number));
   let fs_type = match (known, number) {
     (Some((_, name, _)), _) => (*name).to_owned(),
@@ -119,42 +147,63 @@ fn describe(number: Option<u64>, lease: Result<(), String>) -> Probe {
     (Class::Local, Ok(())) => (Rung::Lease, String::new()),
   };
   let description = format!("{fs_type}: {rung}{why}");
-  Probe { fs_type, rung, needs_polling: class == Class::Remote, description }
+  Probe { fs_type, rung, needs_polling: class == Class::Remote, coarse_times, description }
 }
 
-/// The type number, and whether a new file there gets a write lease (or why not).
+/// Where the kernel says whether it gives leases at all.
 #[cfg(target_os = "linux")]
-fn ask(dir: &Path) -> (Option<u64>, Result<(), String>) {
+const LEASES_ENABLE: &str = "/proc/sys/fs/leases-enable";
+/// Pairs of changes by which the fineness of file times is found out. A pair takes some microseconds and
+/// a tick of the kernel at least one millisecond, so at most one pair has a tick between its changes.
+#[cfg(target_os = "linux")]
+const PAIRS: usize = 3;
+
+#[cfg(target_os = "linux")]
+fn ask(dir: &Path) -> Seen {
   use std::os::fd::AsFd as _;
 
   use rustix::fs::{Mode, OFlags};
 
-  use super::lease::{self, Grant};
+  use super::{
+    lease::{self, Grant},
+    paths::read_own,
+  };
 
   // Some types are negative where the field is a signed 32-bit one.
   let number = rustix::fs::statfs(dir).ok().map(|found| found.f_type as u64 & 0xFFFF_FFFF);
   let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC | OFlags::EXCL;
-  let lease = match rustix::fs::open(dir, flags, Mode::RUSR | Mode::WUSR) {
+  let file = match rustix::fs::open(dir, flags, Mode::RUSR | Mode::WUSR) {
+    Ok(file) => file,
     Err(errno) => {
       let error = std::io::Error::from(errno);
-      Err(format!("leases cannot be tried out ({error})"))
+      let lease = Err(format!("leases cannot be tried out ({error})"));
+      return Seen { number, lease, coarse_times: true };
     }
-    Ok(file) => match lease::acquire(file.as_fd()) {
-      Ok(Grant::Granted) => {
-        lease::release(file.as_fd());
-        Ok(())
-      }
-      Ok(Grant::Busy) => Err("a lease on a new file was refused".to_owned()),
-      Ok(Grant::Unsupported(error)) | Err(error) => Err(format!("no leases ({error})")),
-    },
   };
-  (number, lease)
+  let off =
+    read_own(Path::new(LEASES_ENABLE), 16).ok().flatten().is_some_and(|text| text == b"0\n");
+  let lease = match lease::acquire(file.as_fd()) {
+    _ if off => Err("leases are switched off (`fs.leases-enable`)".to_owned()),
+    Ok(Grant::Granted) => {
+      lease::release(file.as_fd());
+      Ok(())
+    }
+    Ok(Grant::Busy) => Err("a lease on a new file was refused".to_owned()),
+    Ok(Grant::Unsupported(error)) | Err(error) => Err(format!("no leases ({error})")),
+  };
+  let change = || {
+    rustix::io::pwrite(&file, b"x", 0)?;
+    rustix::fs::fstat(&file).map(|stat| (stat.st_ctime, stat.st_ctime_nsec))
+  };
+  // What cannot be measured counts as coarse.
+  let coarse_times = (0..PAIRS).any(|_| change().ok().is_none_or(|one| change().ok() == Some(one)));
+  Seen { number, lease, coarse_times }
 }
 
 /// There are no leases. Never compiled here.
 #[cfg(not(target_os = "linux"))]
-fn ask(_dir: &Path) -> (Option<u64>, Result<(), String>) {
-  (None, Err("this system has no leases".to_owned()))
+fn ask(_dir: &Path) -> Seen {
+  Seen { number: None, lease: Err("this system has no leases".to_owned()), coarse_times: true }
 }
 
 #[cfg(test)]
@@ -164,7 +213,8 @@ mod tests {
   #[test]
   fn the_rung_follows_from_type_and_lease() {
     let rung = |number, lease: Result<(), &str>| {
-      let found = describe(number, lease.map_err(str::to_owned));
+      let lease = lease.map_err(str::to_owned);
+      let found = describe(Seen { number, lease, coarse_times: false });
       (found.description, found.rung, found.needs_polling)
     };
     assert_eq!(rung(Some(0xEF53), Ok(())), ("ext4: lease".into(), Rung::Lease, false));
@@ -182,6 +232,19 @@ mod tests {
     let (text, found, _) = rung(Some(0x1234), Ok(()));
     assert!(text.starts_with("type 0x1234: equal-length-only; "), "{text}");
     assert_eq!(found, Rung::EqualLengthOnly);
+  }
+
+  #[test]
+  fn a_ceiling_only_lowers() {
+    let found =
+      |number| describe(Seen { number: Some(number), lease: Ok(()), coarse_times: false });
+    assert_eq!(found(0xEF53).up_to(Rung::Lease), found(0xEF53));
+    let lowered = found(0xEF53).up_to(Rung::EqualLengthOnly);
+    assert_eq!((lowered.rung, lowered.needs_polling), (Rung::EqualLengthOnly, false));
+    let lowest = found(0xEF53).up_to(Rung::NoLease);
+    assert_eq!((lowest.rung, lowest.needs_polling), (Rung::NoLease, true));
+    assert_eq!(lowest.description, "ext4: no-lease; `files.protocol` asks for it");
+    assert_eq!(found(0x6969).up_to(Rung::EqualLengthOnly), found(0x6969));
   }
 
   #[test]

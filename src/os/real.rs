@@ -6,30 +6,28 @@
 #![forbid(unsafe_code)]
 
 use std::{
+  cell::OnceCell,
   ffi::OsStr,
   fs::File,
-  io,
   os::{
     fd::{AsFd as _, OwnedFd},
-    unix::{ffi::OsStrExt as _, fs::FileExt as _},
+    unix::ffi::OsStrExt as _,
   },
   path::{Path, PathBuf},
-  time::Duration,
 };
 
 use rustix::{
-  fs::{Dir, OFlags},
+  fs::{Dir, Mode, OFlags},
   io::Errno,
 };
 
 use super::{
-  clock::{Clock as _, SystemClock},
   fs::{
     Entry, Fs, FsError, Kind, Listing, MemoryFile, OpenError, Reason, Refusal, RootDir, Stamp,
     TargetRules, Touch,
   },
-  lease::{self, Grant},
-  probe::{Rung, probe},
+  probe::{Probe, Rung, probe},
+  real_file::RealFile,
   resolve::{self, Facts, Resolver, Target},
   user,
 };
@@ -37,34 +35,28 @@ use super::{
 /// The kernel's file system.
 #[derive(Clone, Copy, Debug)]
 pub struct RealFs {
-  resolver: Resolver,
+  pub(super) resolver: Resolver,
+  /// The highest rung that is used, whatever a file system offers.
+  ceiling: Rung,
 }
 
 /// An open workspace directory.
 #[derive(Debug)]
 pub struct Root {
   path: PathBuf,
-  handle: OwnedFd,
+  pub(super) handle: OwnedFd,
   stamp: Stamp,
-}
-
-/// One open memory file. Dropping it gives a held lease back.
-#[derive(Debug)]
-pub struct RealFile {
-  file: File,
-  path: PathBuf,
-  access: Touch,
-  max_bytes: u64,
-  /// Monotonic time just before the lease was granted.
-  leased_at: Option<Duration>,
+  /// Found out when it is first asked for.
+  probe: OnceCell<Probe>,
 }
 
 impl Default for RealFs {
   fn default() -> Self {
     #[cfg(target_os = "linux")]
-    return Self { resolver: Resolver::Kernel };
+    let resolver = Resolver::Kernel;
     #[cfg(not(target_os = "linux"))]
-    return Self { resolver: Resolver::Stepwise };
+    let resolver = Resolver::Stepwise;
+    Self { resolver, ceiling: Rung::Lease }
   }
 }
 
@@ -84,7 +76,7 @@ impl Fs for RealFs {
   type File = RealFile;
 
   fn rung(&self, root: &Root) -> Rung {
-    probe(&root.path).rung
+    self.probe(root).rung
   }
 
   fn open_root(&self, path: &Path) -> Result<Root, OpenError> {
@@ -103,7 +95,7 @@ impl Fs for RealFs {
     }
     let handle = resolve::root(&real).map_err(refused)?;
     let stat = rustix::fs::fstat(&handle).map_err(|errno| refused(resolve::refusal(errno)))?;
-    Ok(Root { path: real, handle, stamp: resolve::facts(&stat).stamp })
+    Ok(Root { path: real, handle, stamp: resolve::facts(&stat).stamp, probe: OnceCell::new() })
   }
 
   fn stamp(&self, root: &Root, rel: &Path) -> Result<Option<Stamp>, FsError> {
@@ -121,13 +113,43 @@ impl Fs for RealFs {
       .map_err(|refusal| OpenError { path: path.clone(), refusal })
   }
 
+  fn create(&self, root: &Root, rel: &Path) -> Result<(), OpenError> {
+    self.make(root, rel).map_err(|refusal| OpenError { path: root.path.join(rel), refusal })
+  }
+
+  /// Opens it for reading only: closing it is no event then, and ten thousand of them need not be
+  /// looked at twice.
+  fn glance(&self, root: &Root, rel: &Path, rules: &TargetRules) -> Option<(Vec<u8>, Stamp)> {
+    let target = self.resolver.find(root.handle.as_fd(), rel).ok()?;
+    let found = target.facts().ok()?;
+    if judge(&found, rules).ok()? != Touch::Full || !target.is_writable() {
+      return None;
+    }
+    let handle = target.open(OFlags::RDONLY | OFlags::NONBLOCK).ok()?;
+    let mut file = RealFile {
+      file: File::from(handle),
+      path: root.path.join(rel),
+      access: Touch::ReadOnly(Reason::NotWritable),
+      leases: !self.probe(root).needs_polling,
+      max_bytes: rules.max_bytes,
+      leased_at: None,
+    };
+    if !file.try_lease().ok()? {
+      return None;
+    }
+    let stamp = file.stamp().ok()?;
+    let bytes = file.read_all().ok()?;
+    file.release();
+    stamp.same_file(&found.stamp).then_some((bytes, stamp))
+  }
+
   fn list(&self, root: &Root, rel: &Path, limit: usize) -> Result<Listing, FsError> {
     let path = root.path.join(rel);
     let refused = |refusal| FsError::Refused { path: path.clone(), refusal };
     let failed = |errno: Errno| FsError::io("list", &path, errno.into());
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let directory = if rel.as_os_str().is_empty() {
-      rustix::fs::openat(&root.handle, ".", flags, rustix::fs::Mode::empty())
+      rustix::fs::openat(&root.handle, ".", flags, Mode::empty())
         .map_err(|errno| refused(resolve::refusal(errno)))?
     } else {
       let target = self.resolver.find(root.handle.as_fd(), rel).map_err(refused)?;
@@ -166,6 +188,22 @@ impl Fs for RealFs {
 }
 
 impl RealFs {
+  /// The same, standing on no higher rung than this.
+  #[must_use]
+  pub fn up_to(self, ceiling: Rung) -> Self {
+    Self { ceiling, ..self }
+  }
+
+  /// What the file system of a workspace can do, as far as it is used.
+  pub fn probe<'r>(&self, root: &'r Root) -> &'r Probe {
+    root.probe.get_or_init(|| self.probe_dir(&root.path))
+  }
+
+  /// The same for a directory that is not open.
+  pub fn probe_dir(&self, dir: &Path) -> Probe {
+    probe(dir).up_to(self.ceiling)
+  }
+
   /// Facts of what stands at a path, `None` if nothing does.
   fn look(self, root: &Root, rel: &Path) -> Result<Option<Facts>, FsError> {
     match self.resolver.find(root.handle.as_fd(), rel).and_then(|target| target.facts()) {
@@ -184,7 +222,7 @@ impl RealFs {
   ) -> Result<RealFile, Refusal> {
     let target = self.resolver.find(root.handle.as_fd(), rel)?;
     let found = target.facts()?;
-    let wanted = judge(&found, root.stamp.dev, rules)?;
+    let wanted = judge(&found, rules)?;
     let (handle, access) = match open_inode(&target, wanted) {
       Err(Refusal::Absent) => {
         // No /proc, or the name is gone since. The stepwise way tells which.
@@ -197,26 +235,26 @@ impl RealFs {
       return Err(Refusal::Replaced);
     }
     // The file may have grown or been linked between the check and the open.
-    let access = lower(access, judge(&opened, root.stamp.dev, rules)?);
+    let access = lower(access, judge(&opened, rules)?);
     Ok(RealFile {
       file: File::from(handle),
       path: path.to_owned(),
       access,
+      // Where others write past a lease, one that is granted all the same does not count.
+      leases: !self.probe(root).needs_polling,
       max_bytes: rules.max_bytes,
       leased_at: None,
     })
   }
 }
 
-/// Whether a thing with these facts may be opened, and for what.
-fn judge(facts: &Facts, device: u64, rules: &TargetRules) -> Result<Touch, Refusal> {
+/// Whether a thing with these facts may be opened, and for what. That it lies on the mount of the root
+/// was seen on the way to it; its device says nothing, for on an overlay it is that of a layer.
+pub(super) fn judge(facts: &Facts, rules: &TargetRules) -> Result<Touch, Refusal> {
   match facts.kind {
     Kind::File => {}
     Kind::Symlink => return Err(Refusal::Symlink),
     kind => return Err(Refusal::NotRegular(kind)),
-  }
-  if facts.stamp.dev != device {
-    return Err(Refusal::OtherMount);
   }
   if facts.stamp.size > rules.max_bytes {
     return Err(Refusal::TooLarge { size: facts.stamp.size, limit: rules.max_bytes });
@@ -231,7 +269,7 @@ fn judge(facts: &Facts, device: u64, rules: &TargetRules) -> Result<Touch, Refus
 }
 
 /// The lesser of two permissions.
-fn lower(one: Touch, other: Touch) -> Touch {
+pub(super) fn lower(one: Touch, other: Touch) -> Touch {
   if one == Touch::Full { other } else { one }
 }
 
@@ -252,187 +290,6 @@ fn open_inode(target: &Target, wanted: Touch) -> Result<(OwnedFd, Touch), Refusa
   }
   let handle = target.open(OFlags::RDONLY | OFlags::NONBLOCK).map_err(resolve::refusal)?;
   Ok((handle, access))
-}
-
-impl RealFile {
-  /// Whether the held lease is whole: nobody waits for it and it was not broken by force.
-  pub fn is_undisturbed(&self) -> bool {
-    self.leased_at.is_some() && lease::undisturbed(self.file.as_fd()).unwrap_or(false)
-  }
-
-  fn failed(&self, op: &'static str, source: io::Error) -> FsError {
-    FsError::io(op, &self.path, source)
-  }
-
-  fn writable(&self) -> Result<(), FsError> {
-    match self.access {
-      Touch::Full => Ok(()),
-      Touch::ReadOnly(reason) => Err(FsError::ReadOnly { path: self.path.clone(), reason }),
-    }
-  }
-
-  fn facts(&self) -> Result<Facts, FsError> {
-    rustix::fs::fstat(&self.file)
-      .map(|stat| resolve::facts(&stat))
-      .map_err(|errno| self.failed("stat", errno.into()))
-  }
-
-  /// Fills as much of `buffer` as there is.
-  fn fill(&self, offset: u64, buffer: &mut [u8]) -> Result<usize, FsError> {
-    let mut done = 0;
-    while let Some(rest) = buffer.get_mut(done..).filter(|rest| !rest.is_empty()) {
-      match self.file.read_at(rest, offset.saturating_add(done as u64)) {
-        Ok(0) => break,
-        Ok(count) => done += count,
-        Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-        Err(error) => return Err(self.failed("read", error)),
-      }
-    }
-    Ok(done)
-  }
-}
-
-impl MemoryFile for RealFile {
-  fn path(&self) -> &Path {
-    &self.path
-  }
-
-  fn access(&self) -> Touch {
-    self.access
-  }
-
-  fn recheck(&mut self, rules: &TargetRules) -> Result<Touch, OpenError> {
-    let refused = |refusal| OpenError { path: self.path.clone(), refusal };
-    let stat = rustix::fs::fstat(&self.file).map_err(|errno| refused(resolve::refusal(errno)))?;
-    let facts = resolve::facts(&stat);
-    let now = judge(&facts, facts.stamp.dev, rules).map_err(refused)?;
-    self.access = lower(self.access, now);
-    self.max_bytes = rules.max_bytes;
-    Ok(self.access)
-  }
-
-  fn try_lease(&mut self) -> Result<bool, FsError> {
-    if self.leased_at.is_some() {
-      return Ok(true);
-    }
-    let before = SystemClock.monotonic();
-    match lease::acquire(self.file.as_fd()).map_err(|error| self.failed("lease", error))? {
-      Grant::Granted => {
-        self.leased_at = Some(before);
-        Ok(true)
-      }
-      Grant::Busy => Ok(false),
-      Grant::Unsupported(source) => {
-        Err(FsError::LeaseUnsupported { path: self.path.clone(), source })
-      }
-    }
-  }
-
-  fn leased_for(&self) -> Option<Duration> {
-    self.leased_at.map(|since| SystemClock.monotonic().saturating_sub(since))
-  }
-
-  fn release(&mut self) {
-    if self.leased_at.take().is_some() {
-      lease::release(self.file.as_fd());
-    }
-  }
-
-  fn read_all(&self) -> Result<Vec<u8>, FsError> {
-    let size = self.facts()?.stamp.size;
-    let too_large =
-      |size| FsError::TooLarge { path: self.path.clone(), size, limit: self.max_bytes };
-    if size > self.max_bytes {
-      return Err(too_large(size));
-    }
-    let mut bytes = vec![0; size as usize];
-    let mut length = self.fill(0, &mut bytes)?;
-    // A writer without regard for us may be appending: read on, never past the cap.
-    let mut more = [0; 8192];
-    while length == bytes.len() {
-      let count = self.fill(length as u64, &mut more)?;
-      bytes.extend_from_slice(more.get(..count).unwrap_or_default());
-      length += count;
-      if length as u64 > self.max_bytes {
-        return Err(too_large(length as u64));
-      }
-      if count == 0 {
-        break;
-      }
-    }
-    bytes.truncate(length);
-    Ok(bytes)
-  }
-
-  fn pread(&self, offset: u64, len: usize) -> Result<Vec<u8>, FsError> {
-    // Nothing longer than the cap stands in the file, so nothing longer is set aside for it.
-    let mut bytes = vec![0; len.min(usize::try_from(self.max_bytes).unwrap_or(usize::MAX))];
-    let count = self.fill(offset, &mut bytes)?;
-    bytes.truncate(count);
-    Ok(bytes)
-  }
-
-  fn pwrite(&self, offset: u64, bytes: &[u8]) -> Result<(), FsError> {
-    self.writable()?;
-    self.file.write_all_at(bytes, offset).map_err(|error| self.failed("write", error))
-  }
-
-  fn truncate(&self, len: u64) -> Result<(), FsError> {
-    self.writable()?;
-    if len > self.facts()?.stamp.size {
-      // A longer file would be filled with NUL; that tore files when we were killed.
-      return Err(self.failed("truncate", io::ErrorKind::InvalidInput.into()));
-    }
-    self.file.set_len(len).map_err(|error| self.failed("truncate", error))
-  }
-
-  fn append(&self, bytes: &[u8]) -> Result<(), FsError> {
-    self.writable()?;
-    let written = loop {
-      match append(&self.file, bytes) {
-        Err(Errno::INTR) => {}
-        answer => break answer.map_err(|errno| self.failed("append to", errno.into()))?,
-      }
-    };
-    if written == bytes.len() {
-      Ok(())
-    } else {
-      Err(FsError::ShortAppend { path: self.path.clone(), written, wanted: bytes.len() })
-    }
-  }
-
-  fn sync(&self) -> Result<(), FsError> {
-    self.file.sync_data().map_err(|error| self.failed("sync", error))
-  }
-
-  fn stamp(&self) -> Result<Stamp, FsError> {
-    Ok(self.facts()?.stamp)
-  }
-}
-
-impl Drop for RealFile {
-  fn drop(&mut self) {
-    // Closing would do, but for a child process that is between fork and exec just now and still
-    // holds the descriptor.
-    self.release();
-  }
-}
-
-/// One write at the end of the file, wherever that is at that moment.
-#[cfg(target_os = "linux")]
-fn append(file: &File, bytes: &[u8]) -> rustix::io::Result<usize> {
-  let parts = [io::IoSlice::new(bytes)];
-  rustix::io::pwritev2(file, &parts, 0, rustix::io::ReadWriteFlags::APPEND)
-}
-
-/// One write at the end of the file. Never compiled here.
-#[cfg(not(target_os = "linux"))]
-fn append(file: &File, bytes: &[u8]) -> rustix::io::Result<usize> {
-  let flags = rustix::fs::fcntl_getfl(file)?;
-  rustix::fs::fcntl_setfl(file, flags | OFlags::APPEND)?;
-  let written = rustix::io::write(file, bytes);
-  rustix::fs::fcntl_setfl(file, flags)?;
-  written
 }
 
 #[cfg(test)]

@@ -14,8 +14,10 @@ use crate::os::{
 
 pub(crate) const RULES: TargetRules = TargetRules { max_bytes: 1 << 20, owners: Vec::new() };
 /// Both ways of resolving a path have to give the same answers.
-pub(crate) const WAYS: [RealFs; 2] =
-  [RealFs { resolver: Resolver::Kernel }, RealFs { resolver: Resolver::Stepwise }];
+pub(crate) const WAYS: [RealFs; 2] = [
+  RealFs { resolver: Resolver::Kernel, ceiling: Rung::Lease },
+  RealFs { resolver: Resolver::Stepwise, ceiling: Rung::Lease },
+];
 
 #[expect(clippy::disallowed_methods, reason = "the tests' own files")]
 pub(crate) fn write(path: &Path, text: &str) {
@@ -283,6 +285,22 @@ fn an_appender_that_waited_for_a_reshape_lands_behind_it() {
 }
 
 #[test]
+fn on_the_lowest_rung_no_lease_is_asked_for() {
+  let dir = tree();
+  let open = |fs: RealFs| {
+    let root = fs.open_root(dir.path()).unwrap();
+    (fs.rung(&root), fs.open(&root, Path::new("MEMORY.md"), &RULES).unwrap())
+  };
+  let (rung, mut file) = open(RealFs::default().up_to(Rung::NoLease));
+  assert_eq!(rung, Rung::NoLease);
+  assert!(matches!(file.try_lease(), Err(FsError::LeaseUnsupported { .. })));
+  drop(file);
+  let (rung, mut file) = open(RealFs::default().up_to(Rung::EqualLengthOnly));
+  assert_eq!(rung, Rung::EqualLengthOnly);
+  assert!(file.try_lease().unwrap());
+}
+
+#[test]
 fn files_that_cannot_be_written_are_read_only_with_the_reason() {
   let dir = tree();
   let path = dir.path().join("MEMORY.md");
@@ -306,4 +324,56 @@ fn files_that_cannot_be_written_are_read_only_with_the_reason() {
   } else {
     println!("skipped: no immutable files here (chattr +i failed)");
   }
+}
+
+#[test]
+fn a_file_is_made_only_where_nothing_stands_and_never_through_a_link() {
+  let dir = tree();
+  let outside = tempfile::tempdir().unwrap();
+  symlink(outside.path(), dir.path().join("memory/away")).unwrap();
+  symlink(outside.path().join("x.md"), dir.path().join("memory/link.md")).unwrap();
+  for way in WAYS {
+    let root = way.open_root(dir.path()).unwrap();
+    for (rel, expected) in [
+      ("MEMORY.md", "Io("),
+      ("memory/day.md", "Io("),
+      ("memory/link.md", "Io("),
+      ("memory/away/x.md", "Symlink"),
+      ("memory/none/x.md", "Absent"),
+      ("memory/day.md/x.md", "NotRegular"),
+      ("../x.md", "Escapes"),
+      ("/x.md", "Escapes"),
+      ("", "Escapes"),
+    ] {
+      let refusal = format!("{:?}", way.create(&root, Path::new(rel)).unwrap_err().refusal);
+      assert!(refusal.starts_with(expected) || refusal == "Absent", "{rel}: {refusal}");
+    }
+    for rel in ["memory.md", "memory/new.md"] {
+      way.create(&root, Path::new(rel)).unwrap();
+      let made = dir.path().join(rel);
+      let found = rustix::fs::lstat(&made).unwrap();
+      assert_eq!((found.st_size, found.st_mode & 0o7777, found.st_nlink), (0, 0o600, 1));
+      assert_eq!(open(dir.path(), rel).access(), Touch::Full);
+      #[expect(clippy::disallowed_methods, reason = "the tests' own files")]
+      fs::remove_file(made).unwrap();
+    }
+  }
+  assert_eq!(read(&dir.path().join("MEMORY.md")), "- a\n");
+  assert_eq!(outside.path().read_dir().unwrap().count(), 0);
+}
+
+#[test]
+fn a_file_is_not_made_in_a_directory_of_somebody_else() {
+  if !rustix::process::geteuid().is_root() {
+    println!("skipped: only root can give a directory away");
+    return;
+  }
+  let dir = tree();
+  let other = rustix::process::Uid::from_raw(65_534);
+  rustix::fs::chown(dir.path().join("memory"), Some(other), None).unwrap();
+  let fs = RealFs::default();
+  let root = fs.open_root(dir.path()).unwrap();
+  let refusal = fs.create(&root, Path::new("memory/new.md")).unwrap_err().refusal;
+  assert!(matches!(refusal, Refusal::ForeignDirectory(65_534)), "{refusal:?}");
+  assert!(!dir.path().join("memory/new.md").exists());
 }

@@ -10,6 +10,7 @@ use super::{
   fs::{FsError, MemoryFile},
   lease,
 };
+use crate::failpoint::{Point, hit, tear};
 
 /// One range to overwrite.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,7 +49,11 @@ pub fn overwrite<F: MemoryFile>(file: &F, changes: &[Change<'_>]) -> Result<Over
     let in_time = file.leased_for().is_none_or(|age| age < lease::LIMIT);
     if in_time && file.pread(change.offset, change.expected.len())? == change.expected {
       if !change.expected.is_empty() {
-        file.pwrite(change.offset, change.replacement)?;
+        hit(Point::OverwriteBefore);
+        let (at, new) = (change.offset, change.replacement);
+        tear(Point::OverwriteTorn, at as usize, new, new.len(), |part| file.pwrite(at, part))?;
+        file.pwrite(at, new)?;
+        hit(Point::OverwriteAfter);
       }
       done.applied.push(index);
     } else {
@@ -85,6 +90,24 @@ pub fn left(current: &[u8], before: &[u8], after: &[u8]) -> Left {
   } else {
     Left::Foreign
   }
+}
+
+/// As many bytes as tell a torn range from other text: a placeholder up to most of its id.
+const HEAD: usize = 16;
+
+/// Where a torn range stands that a writer has moved since: it wrote text before it, or took some away.
+pub fn find_torn(current: &[u8], before: &[u8], after: &[u8]) -> Option<usize> {
+  let head = |bytes: &[u8], at: usize| {
+    let head = bytes.get(..HEAD.min(bytes.len())).unwrap_or_default();
+    current.get(at..).is_some_and(|rest| rest.starts_with(head))
+  };
+  let last = current.len().checked_sub(after.len())?;
+  (0..=last).find(|&at| {
+    (head(after, at) || head(before, at))
+      && current
+        .get(at..at + after.len())
+        .is_some_and(|range| left(range, before, after) == Left::Torn)
+  })
 }
 
 #[cfg(test)]

@@ -132,6 +132,25 @@ fn what_a_crash_left_of_a_range_is_told_apart() {
   assert_eq!(left(b"", b"abc", b"xyz"), Left::Foreign);
 }
 
+#[test]
+fn a_torn_range_is_found_where_a_writer_has_moved_it() {
+  let before = b"- the poison is here and long enough\n";
+  let after = b"<!-- memfw:a1b2c3 quarantined    -->\n";
+  assert_eq!(before.len(), after.len());
+  let torn = |written: usize| [&after[..written], &before[written..]].concat();
+  for written in [16, 20, 30] {
+    let moved = [b"- new\n- text\n".to_vec(), torn(written), b"- end\n".to_vec()].concat();
+    assert_eq!(find_torn(&moved, before, after), Some(13), "{written}");
+  }
+  // The disk may have got the second half only.
+  let second = [b"- new\n", &before[..20], &after[20..]].concat();
+  assert_eq!(find_torn(&second, before, after), Some(6));
+  for whole in [&before[..], after, b"", b"- something else\n"] {
+    let moved = [b"- new\n", whole].concat();
+    assert_eq!(find_torn(&moved, before, after), None, "{}", whole.escape_ascii());
+  }
+}
+
 proptest! {
   /// I3, and size and other bytes stay, whatever is asked.
   #[test]

@@ -9,6 +9,7 @@ use super::{
   fs::{FsError, MemoryFile},
   lease,
 };
+use crate::failpoint::{Point, hit, tear};
 
 /// What became of a reshape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,10 +47,15 @@ pub fn reshape<F: MemoryFile>(file: &F, base: &[u8], new: &[u8]) -> Result<Resha
 fn put<F: MemoryFile>(file: &F, same: usize, length: usize, new: &[u8]) -> Result<(), FsError> {
   let fresh = new.get(same..).unwrap_or_default();
   if !fresh.is_empty() {
-    file.pwrite(same as u64, fresh)?;
+    hit(Point::ReshapeBefore);
+    let write = |part: &[u8]| file.pwrite(same as u64, part);
+    tear(Point::ReshapeTorn, same, fresh, length.saturating_sub(same), write)?;
+    write(fresh)?;
+    hit(Point::ReshapeAfterWrite);
   }
   if new.len() < length {
     file.truncate(new.len() as u64)?;
+    hit(Point::ReshapeAfterCut);
   }
   Ok(())
 }

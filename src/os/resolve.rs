@@ -87,6 +87,19 @@ impl Target {
     .map_err(refusal)
   }
 
+  /// Whether the system would let us write to it, as far as it says so without an open.
+  pub(super) fn is_writable(&self) -> bool {
+    match self {
+      #[cfg(target_os = "linux")]
+      Self::Handle(handle) => {
+        use std::os::fd::AsRawFd as _;
+        let path = format!("/proc/self/fd/{}", handle.as_raw_fd());
+        rustix::fs::access(path, rustix::fs::Access::WRITE_OK).is_ok()
+      }
+      Self::Named(..) => false,
+    }
+  }
+
   /// Opens the very thing that was found.
   pub(super) fn open(&self, flags: OFlags) -> rustix::io::Result<OwnedFd> {
     let flags = flags | OFlags::CLOEXEC;
@@ -130,7 +143,8 @@ fn beneath(root: BorrowedFd<'_>, rel: &Path) -> rustix::io::Result<OwnedFd> {
 }
 
 fn stepwise(root: BorrowedFd<'_>, rel: &Path) -> Result<Target, Refusal> {
-  let device = facts(&rustix::fs::fstat(root).map_err(refusal)?).stamp.dev;
+  let itself = OsStr::new("");
+  let mount = Mount::of(root, itself)?;
   let mut parent = rustix::fs::openat(root, ".", DIRECTORY, Mode::empty()).map_err(refusal)?;
   let mut names: Vec<&OsStr> = rel.iter().collect();
   let Some(last) = names.pop() else { return Err(Refusal::Escapes) };
@@ -139,13 +153,57 @@ fn stepwise(root: BorrowedFd<'_>, rel: &Path) -> Result<Target, Refusal> {
       Ok(next) => next,
       Err(error) => return Err(not_a_directory(parent.as_fd(), name, error)),
     };
-    if facts(&rustix::fs::fstat(&parent).map_err(refusal)?).stamp.dev != device {
+    if !Mount::of(parent.as_fd(), itself)?.is(mount) {
       return Err(Refusal::OtherMount);
     }
   }
-  let target = Target::Named(parent, last.to_owned());
   // The name has to exist, as it has for the kernel's walk; and a mount over it shows here.
-  if target.facts()?.stamp.dev == device { Ok(target) } else { Err(Refusal::OtherMount) }
+  let is_here = Mount::of(parent.as_fd(), last)?.is(mount);
+  if is_here { Ok(Target::Named(parent, last.to_owned())) } else { Err(Refusal::OtherMount) }
+}
+
+/// Which mount something lies on, as well as the system tells.
+#[derive(Clone, Copy)]
+struct Mount {
+  /// The kernel's number of the mount, from Linux 5.8 on.
+  id: Option<u64>,
+  /// The device. On an overlay a file has that of its layer, so it only counts where there is no id.
+  device: u64,
+}
+
+impl Mount {
+  /// The mount of a name in a directory, or of the directory itself where the name is empty.
+  fn of(parent: BorrowedFd<'_>, name: &OsStr) -> Result<Self, Refusal> {
+    let flags = AtFlags::SYMLINK_NOFOLLOW;
+    let stat = if name.is_empty() {
+      rustix::fs::fstat(parent)
+    } else {
+      rustix::fs::statat(parent, name, flags)
+    };
+    let device = facts(&stat.map_err(refusal)?).stamp.dev;
+    Ok(Self { id: mount_id(parent, name), device })
+  }
+
+  fn is(self, other: Self) -> bool {
+    match (self.id, other.id) {
+      (Some(one), Some(other)) => one == other,
+      _ => self.device == other.device,
+    }
+  }
+}
+
+#[cfg(target_os = "linux")]
+fn mount_id(parent: BorrowedFd<'_>, name: &OsStr) -> Option<u64> {
+  use rustix::fs::StatxFlags;
+  let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::EMPTY_PATH;
+  let found = rustix::fs::statx(parent, name, flags, StatxFlags::MNT_ID).ok()?;
+  (found.stx_mask & StatxFlags::MNT_ID.bits() != 0).then_some(found.stx_mnt_id)
+}
+
+/// Never compiled here.
+#[cfg(not(target_os = "linux"))]
+fn mount_id(_parent: BorrowedFd<'_>, _name: &OsStr) -> Option<u64> {
+  None
 }
 
 /// A link in the middle of a path is refused as a link, not as a thing that is no directory.

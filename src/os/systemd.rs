@@ -1,10 +1,10 @@
-//! What the service manager is told: ready, status, stopping, alive.
+//! What the service manager is told: ready, reloading, status, stopping, alive, not done yet.
 //!
 //! Without `NOTIFY_SOCKET` all of it does nothing. A failure to tell is no failure of the daemon,
 //! so it is returned as text for the log and never stops anything.
 #![forbid(unsafe_code)]
 
-use std::io;
+use std::{io, time::Duration};
 
 use sd_notify::NotifyState;
 
@@ -26,9 +26,27 @@ pub fn stopping() -> io::Result<()> {
   sd_notify::notify(&[NotifyState::Stopping])
 }
 
+/// The configuration is being read again; [`ready`] ends it. The time tells the service manager which
+/// of two overlapping reloads was answered (`Type=notify-reload`).
+pub fn reloading() -> io::Result<()> {
+  sd_notify::notify(&[NotifyState::Reloading, NotifyState::monotonic_usec_now()?])
+}
+
+/// The start takes longer: at most this time from now on.
+pub fn extend(by: Duration) -> io::Result<()> {
+  let micros = u32::try_from(by.as_micros()).unwrap_or(u32::MAX);
+  sd_notify::notify(&[NotifyState::ExtendTimeoutUsec(micros)])
+}
+
 /// The daemon is alive.
 pub fn watchdog() -> io::Result<()> {
   sd_notify::notify(&[NotifyState::Watchdog])
+}
+
+/// How often the service manager wants to hear that the daemon is alive, if it asks for that at all:
+/// half of the time after which it takes the daemon for dead (sd_watchdog_enabled(3)).
+pub fn watchdog_interval() -> Option<Duration> {
+  sd_notify::watchdog_enabled().map(|limit| limit / 2).filter(|interval| !interval.is_zero())
 }
 
 /// A line break would start another assignment of the notification protocol.

@@ -9,7 +9,7 @@
 #![forbid(unsafe_code)]
 
 use std::{
-  collections::BTreeSet,
+  collections::{BTreeMap, BTreeSet},
   fmt, io,
   os::unix::fs::MetadataExt as _,
   path::{Path, PathBuf},
@@ -40,6 +40,8 @@ pub enum WatchEvent {
   RootGone(PathBuf),
   /// Events were lost: compare all stamps.
   Rescan,
+  /// Something was mounted or unmounted somewhere: see [`Watcher::misplaced`].
+  Mounts,
   /// A limit of the system was reached; something is not watched.
   Limit(Limit),
   /// The watcher failed otherwise; events may be lost.
@@ -74,7 +76,7 @@ impl fmt::Display for Limit {
     let setting = self.sysctl();
     write!(
       f,
-      "the system's limit of {what} (`{setting}`) is reached\nhint: sudo sysctl {setting}={value}"
+      "the system's limit of {what} is reached; raise it with `sudo sysctl {setting}={value}`"
     )
   }
 }
@@ -102,35 +104,56 @@ pub enum WatchError {
 }
 
 type Watched = Arc<Mutex<BTreeSet<PathBuf>>>;
+type Send = Arc<dyn Fn(WatchEvent) + std::marker::Send + Sync>;
+/// Device and inode.
+type Identity = (u64, u64);
 
 /// One watcher for all directories, as the number of inotify instances of a user is small.
-#[derive(Debug)]
 pub struct Watcher {
-  inner: RecommendedWatcher,
+  /// `None` as long as the system has no instance left.
+  inner: Option<RecommendedWatcher>,
   watched: Watched,
+  /// What each directory was when its watch was set.
+  identities: BTreeMap<PathBuf, Identity>,
+  send: Send,
 }
 
 impl Watcher {
   /// Starts watching nothing. `send` is called from the watcher's thread; it must neither block nor
-  /// panic, so an unbounded channel belongs behind it.
-  pub fn new(send: Box<dyn Fn(WatchEvent) + Send>) -> Result<Self, WatchError> {
-    let watched = Watched::default();
-    let known = Arc::clone(&watched);
-    let handler = move |event: notify::Result<Event>| match event {
-      Ok(event) => {
-        let is_dir = |path: &Path| path.symlink_metadata().is_ok_and(|found| found.is_dir());
-        let events = translate(event, &mut lock(&known), is_dir);
-        events.into_iter().for_each(&send);
-      }
-      Err(error) => send(match limit(&error) {
-        Some(limit) => WatchEvent::Limit(limit),
-        None => WatchEvent::Error(error.to_string()),
-      }),
+  /// panic, so an unbounded channel belongs behind it. Where the system has no inotify instance left,
+  /// the watcher is blind: each [`Self::add`] tries again and says so.
+  pub fn new(send: Box<dyn Fn(WatchEvent) + std::marker::Send + Sync>) -> Result<Self, WatchError> {
+    let mut watcher = Self {
+      inner: None,
+      watched: Watched::default(),
+      identities: BTreeMap::new(),
+      send: Arc::from(send),
     };
-    match RecommendedWatcher::new(handler, notify::Config::default()) {
-      Ok(inner) => Ok(Self { inner, watched }),
-      Err(error) => Err(failure(Path::new(""), &error)),
+    match watcher.inner() {
+      Ok(_) | Err(WatchError::Limit(_)) => Ok(watcher),
+      Err(error) => Err(error),
     }
+  }
+
+  fn inner(&mut self) -> Result<&mut RecommendedWatcher, WatchError> {
+    if self.inner.is_none() {
+      let known = Arc::clone(&self.watched);
+      let send = Arc::clone(&self.send);
+      let handler = move |event: notify::Result<Event>| match event {
+        Ok(event) => {
+          let is_dir = |path: &Path| path.symlink_metadata().is_ok_and(|found| found.is_dir());
+          let events = translate(event, &mut lock(&known), is_dir);
+          events.into_iter().for_each(&*send);
+        }
+        Err(error) => send(match limit(&error) {
+          Some(limit) => WatchEvent::Limit(limit),
+          None => WatchEvent::Error(error.to_string()),
+        }),
+      };
+      let made = RecommendedWatcher::new(handler, notify::Config::default());
+      self.inner = Some(made.map_err(|error| failure(Path::new(""), &error))?);
+    }
+    self.inner.as_mut().ok_or(WatchError::Limit(Limit::Instances))
   }
 
   /// Watches one directory, not what is below it. Adding it again does no harm.
@@ -141,14 +164,18 @@ impl Watcher {
       // A directory that was moved away keeps its watch under the old name.
       self.forget(dir);
     }
-    let set = self.inner.watch(dir, RecursiveMode::NonRecursive);
+    let set = self.inner().map(|inner| inner.watch(dir, RecursiveMode::NonRecursive));
     let answer = match set {
-      Err(error) => Err(failure(dir, &error)),
-      Ok(()) if identity(dir).ok() != Some(before) => {
+      Err(error) => Err(error),
+      Ok(Err(error)) => Err(failure(dir, &error)),
+      Ok(Ok(())) if identity(dir).ok() != Some(before) => {
         self.forget(dir);
         Err(WatchError::Replaced(dir.to_owned()))
       }
-      Ok(()) => Ok(()),
+      Ok(Ok(())) => {
+        self.identities.insert(dir.to_owned(), before);
+        Ok(())
+      }
     };
     if answer.is_err() {
       lock(&self.watched).remove(dir);
@@ -167,9 +194,19 @@ impl Watcher {
     lock(&self.watched).iter().cloned().collect()
   }
 
+  /// Watched directories whose path leads elsewhere by now: a mount over them, or an unmount, makes no
+  /// event in them. [`Self::remove`] them before they are added again.
+  pub fn misplaced(&self) -> Vec<PathBuf> {
+    let is_elsewhere = |dir: &PathBuf| identity(dir).ok().as_ref() != self.identities.get(dir);
+    self.watched().into_iter().filter(is_elsewhere).collect()
+  }
+
   fn forget(&mut self, dir: &Path) {
-    // The only failure is that there is no such watch, which is what was wanted.
-    self.inner.unwatch(dir).ok();
+    self.identities.remove(dir);
+    if let Some(inner) = &mut self.inner {
+      // The only failure is that there is no such watch, which is what was wanted.
+      inner.unwatch(dir).ok();
+    }
   }
 }
 
@@ -178,7 +215,7 @@ fn lock(watched: &Watched) -> MutexGuard<'_, BTreeSet<PathBuf>> {
   watched.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn identity(dir: &Path) -> Result<(u64, u64), WatchError> {
+fn identity(dir: &Path) -> Result<Identity, WatchError> {
   match dir.symlink_metadata() {
     Ok(found) if found.is_dir() => Ok((found.dev(), found.ino())),
     Ok(_) => Err(WatchError::NotADirectory(dir.to_owned())),

@@ -282,11 +282,12 @@ fn an_overflow_is_a_rescan() {
   let dir = tempfile::tempdir().unwrap();
   let (sender, events) = mpsc::channel();
   let (open_gate, gate) = mpsc::channel::<()>();
+  let gate = Mutex::new(gate);
   let (at_gate, arrived) = mpsc::channel();
   let stalling = move |event| {
     // The first event stalls the watcher, until the kernel's queue is full.
     at_gate.send(()).ok();
-    gate.recv().ok();
+    gate.lock().unwrap().recv().ok();
     drop(sender.send(event));
   };
   let mut watcher = Watcher::new(Box::new(stalling)).unwrap();

@@ -71,6 +71,15 @@ impl Problem {
   }
 }
 
+impl Problem {
+  /// Whether a symbolic link is the reason.
+  pub fn is_link(&self) -> bool {
+    let refused =
+      |error: &FsError| matches!(error, FsError::Refused { refusal: Refusal::Symlink, .. });
+    matches!(self, Self::Unreadable { error, .. } if refused(error))
+  }
+}
+
 impl fmt::Display for Problem {
   fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     match self {
@@ -178,6 +187,10 @@ impl<F: Fs> Workspace<F> {
           }
         } else if is_memory(&rel) {
           walk.files.push(rel);
+        } else if entry.kind == Kind::Symlink && !is_hidden(&entry.name) {
+          // It may lead to a directory of memory, and nothing behind it is guarded.
+          let error = FsError::Refused { path: self.absolute(&rel), refusal: Refusal::Symlink };
+          walk.problems.push(Problem::Unreadable { path: rel, error });
         }
       }
       walk.dirs.push(dir.clone());

@@ -9,7 +9,7 @@ use std::{
 use rusqlite::{Connection, OptionalExtension as _, Params, Row, types::Type};
 
 use super::{
-  FileRow, Ledger, Micros, StoreError, column,
+  FileRow, Ledger, Micros, StoreError, baseline, column,
   column::{Unexpected, bad, path_bytes, word},
   error::Fault,
 };
@@ -51,6 +51,25 @@ pub struct BlockRow {
   pub revisions: Vec<Revision>,
 }
 
+impl BlockRow {
+  /// The revision with this number. Numbers count from 0 without a gap.
+  pub fn revision(&self, number: u32) -> Option<&Revision> {
+    self.revisions.get(number as usize).filter(|revision| revision.number == number)
+  }
+
+  /// Whether all of it was there before memfw.
+  pub fn is_baseline(&self) -> bool {
+    self.revisions.iter().all(|revision| revision.source.is_baseline())
+      || self.live().all(|revision| revision.source.is_baseline())
+  }
+
+  /// The revisions of which a line is still there.
+  pub fn live(&self) -> impl Iterator<Item = &Revision> {
+    let numbers: HashSet<u32> = self.lines.iter().map(|line| line.revision).collect();
+    self.revisions.iter().filter(move |revision| numbers.contains(&revision.number))
+  }
+}
+
 /// One line of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct BlockLine {
@@ -58,6 +77,9 @@ pub struct BlockLine {
   pub hash: [u8; 8],
   /// The revision that brought it.
   pub revision: u32,
+  /// How many lines of the file below the first line of the block it stands: comments of memfw's may
+  /// stand in between.
+  pub offset: u32,
 }
 
 /// One writing of a block.
@@ -92,8 +114,14 @@ impl Ledger {
   /// The blocks that are in a file, in order.
   pub fn blocks(&self, file_id: i64) -> Result<Vec<BlockRow>, StoreError> {
     self.read(|conn| {
-      let stored = present(conn, file_id)?;
-      Ok(stored.into_iter().map(|stored| stored.row).collect())
+      let mut rows: Vec<BlockRow> =
+        present(conn, file_id)?.into_iter().map(|stored| stored.row).collect();
+      let untouched = baseline::blocks(conn, file_id)?;
+      if !untouched.is_empty() {
+        rows.extend(untouched);
+        rows.sort_by_key(|row| row.ordinal);
+      }
+      Ok(rows)
     })
   }
 
@@ -131,14 +159,14 @@ impl Ledger {
           Ok((column::path(row, 0)?, row.get::<_, bool>(1)?, row.get::<_, i64>(2)?))
         })
         .optional()?;
-      let Some((path, present, key)) = found else { return Ok(None) };
+      let Some((path, present, key)) = found else { return baseline::by_id(conn, id) };
       let block = load(conn, "key = ?1", [key])?.pop();
       Ok(block.map(|stored| Place { path, present, block: stored.row }))
     })
   }
 
   /// The ids that markers in a file may carry: those of its blocks, of blocks that were there once, and
-  /// those of the markers around them.
+  /// those of the markers around them. What was there before memfw and never changed has no marker.
   pub fn marker_ids(&self, path: &Path) -> Result<HashSet<BlockId>, StoreError> {
     self.read(|conn| {
       let mut statement = conn.prepare_cached(
@@ -160,7 +188,7 @@ pub(super) struct Stored {
   pub(super) row: BlockRow,
 }
 
-/// The blocks of a file that are there, in order.
+/// The blocks of a file that are there and have rows of their own, in order.
 pub(super) fn present(conn: &Connection, file: i64) -> Result<Vec<Stored>, Fault> {
   load(conn, "file = ?1 AND present = 1", [file])
 }
@@ -231,7 +259,7 @@ fn revision(row: &Row<'_>) -> rusqlite::Result<Revision> {
   })
 }
 
-const LINE_LEN: usize = 12;
+const LINE_LEN: usize = 16;
 
 /// The lines of a block as one column.
 pub(super) fn join_lines(lines: &[BlockLine]) -> Vec<u8> {
@@ -239,6 +267,7 @@ pub(super) fn join_lines(lines: &[BlockLine]) -> Vec<u8> {
   for line in lines {
     bytes.extend_from_slice(&line.hash);
     bytes.extend_from_slice(&line.revision.to_be_bytes());
+    bytes.extend_from_slice(&line.offset.to_be_bytes());
   }
   bytes
 }
@@ -249,9 +278,13 @@ fn lines(row: &Row<'_>, index: usize) -> rusqlite::Result<Vec<BlockLine>> {
   if !rest.is_empty() {
     return Err(bad(index, Type::Blob, Unexpected(format!("{} bytes", bytes.len()))));
   }
-  let line = |&[a, b, c, d, e, f, g, h, r0, r1, r2, r3]: &[u8; LINE_LEN]| BlockLine {
-    hash: [a, b, c, d, e, f, g, h],
-    revision: u32::from_be_bytes([r0, r1, r2, r3]),
+  let line = |bytes: &[u8; LINE_LEN]| {
+    let &[hash @ .., r0, r1, r2, r3, o0, o1, o2, o3] = bytes;
+    BlockLine {
+      hash,
+      revision: u32::from_be_bytes([r0, r1, r2, r3]),
+      offset: u32::from_be_bytes([o0, o1, o2, o3]),
+    }
   };
   Ok(chunks.iter().map(line).collect())
 }

@@ -63,7 +63,17 @@ fn blocks_by_state(conn: &Connection) -> Result<Vec<(State, u64)>, Fault> {
   )?;
   let rows =
     statement.query_map([], |row| Ok((column::word::<State>(row, 0)?, row.get::<_, i64>(1)?)))?;
-  let found = rows.collect::<Result<Vec<_>, _>>()?;
+  let mut found = rows.collect::<Result<Vec<_>, _>>()?;
+  let untouched = one(
+    conn,
+    "SELECT coalesce(sum(b.n), 0) FROM baseline b JOIN file f ON f.id = b.file
+     WHERE f.status <> 'missing'",
+  )?;
+  match found.iter_mut().find(|(state, _)| *state == State::Validated) {
+    Some((_, count)) => *count += untouched as i64,
+    None if untouched > 0 => found.push((State::Validated, untouched as i64)),
+    None => {}
+  }
   let ordered = State::ALL.into_iter().filter_map(|state| {
     found.iter().find(|(found, _)| *found == state).map(|(_, count)| (state, *count as u64))
   });

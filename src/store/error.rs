@@ -132,6 +132,12 @@ pub enum StoreError {
     /// The nearest known id.
     nearest: Option<BlockId>,
   },
+  /// No version has these bytes.
+  #[error("there is no version `{id}`")]
+  UnknownVersion {
+    /// The beginning of the hash of the bytes.
+    id: String,
+  },
   /// Several ids start so.
   #[error("`{id}` is ambiguous: {}", list(candidates))]
   AmbiguousId {
@@ -177,11 +183,9 @@ impl StoreError {
         "install the newer memfw again; do not delete the file, it holds the quarantined texts"
       }
       Self::Older { .. } => "`memfw run --once` brings it up to date",
-      Self::NotOurs { .. } | Self::NotADatabase { .. } => {
-        "set `MEMFW_HOME` to another directory, or move the file away"
-      }
-      Self::Corrupt { .. } | Self::BadValue { .. } => {
-        "stop memfw and keep a copy of the file with its `-wal`: `memfw doctor` says what is left"
+      Self::NotOurs { .. } => "set `MEMFW_HOME` to another directory, or move the file away",
+      Self::NotADatabase { path } | Self::Corrupt { path, .. } | Self::BadValue { path, .. } => {
+        return Some(move_aside(path));
       }
       Self::Locked { .. } => "try again; if it stays, look for a program that has the file open",
       Self::ReadOnly { .. } => "check the owner and the permissions of the file and its directory",
@@ -196,6 +200,7 @@ impl StoreError {
         return Some(format!("did you mean `{nearest}`?"));
       }
       Self::UnknownId { nearest: None, .. } => "`memfw quarantine list` shows the ids",
+      Self::UnknownVersion { .. } => "`memfw restore FILE --list` shows the versions",
       Self::AmbiguousId { .. } => "give more digits",
       Self::Unsealable { .. }
       | Self::Deleted { .. }
@@ -207,10 +212,26 @@ impl StoreError {
     Some(fixed.to_owned())
   }
 
+  /// Whether the database is whole and cannot be written, or not be read, at the moment: besides what
+  /// passes by itself, a disk that became read-only or fails.
+  pub fn is_outage(&self) -> bool {
+    self.is_passing()
+      || matches!(self, Self::ReadOnly { .. } | Self::CannotOpen { .. } | Self::Io { .. })
+  }
+
   /// Whether the same call may succeed later without anybody doing anything: locked, or no space.
   pub fn is_passing(&self) -> bool {
     matches!(self, Self::Locked { .. } | Self::Full { .. })
   }
+}
+
+/// How to go on without a broken database. The key stays: it opens what can still be read of the old one.
+fn move_aside(path: &Path) -> String {
+  let path = path.display();
+  format!(
+    "bring a backup back, or stop memfw and move it aside, for it may still be mended: `t=$(date +%s); \
+     mv '{path}' '{path}.corrupt-'$t; mv '{path}-wal' '{path}.corrupt-'$t-wal`; keep `master.key`"
+  )
 }
 
 fn list(ids: &[BlockId]) -> String {

@@ -13,6 +13,7 @@ use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use super::{
   Durability, Ledger, Micros, Stamp, StoreError, column,
   column::{path_bytes, word},
+  error::Fault,
 };
 use crate::memory::ContentHash;
 
@@ -41,6 +42,8 @@ pub struct FileRow {
   pub pending: Pending,
   /// The marker mode that is in force for it.
   pub marker_mode: String,
+  /// Why that is not the mode that was asked for; memfw's own words.
+  pub unmarked: Option<String>,
 }
 
 /// Whether a file is guarded.
@@ -149,25 +152,21 @@ impl Ledger {
     hash: Option<ContentHash>,
     at: Micros,
   ) -> Result<(), StoreError> {
+    self.write(Durability::Seen, |tx, _| set_stamp(tx, path, stamp, hash, at))
+  }
+
+  /// Notes that the content is still that of `hash`, under another stamp.
+  pub fn set_seen(
+    &mut self,
+    path: &Path,
+    stamp: Stamp,
+    hash: Option<ContentHash>,
+    pending: Pending,
+    at: Micros,
+  ) -> Result<(), StoreError> {
     self.write(Durability::Seen, |tx, _| {
-      let [dev, ino, size, mtime, ctime] = Stamp::columns(stamp);
-      let changed = tx
-        .prepare_cached(
-          "UPDATE file SET dev = ?2, ino = ?3, size = ?4, mtime_ns = ?5, ctime_ns = ?6, hash = ?7,
-             scanned_at = ?8
-           WHERE path = ?1",
-        )?
-        .execute(params![
-          path_bytes(path),
-          dev,
-          ino,
-          size,
-          mtime,
-          ctime,
-          hash.map(|hash| hash.0),
-          at
-        ])?;
-      known(path, changed)
+      set_stamp(tx, path, Some(stamp), hash, at)?;
+      set_pending(tx, path, pending)
     })
   }
 
@@ -205,16 +204,45 @@ impl Ledger {
 
   /// Notes what is still to be done with a file.
   pub fn set_pending(&mut self, path: &Path, pending: Pending) -> Result<(), StoreError> {
-    self.write(Durability::Seen, |tx, _| {
-      let changed = tx
-        .prepare_cached("UPDATE file SET pending = ?2 WHERE path = ?1")?
-        .execute(params![path_bytes(path), pending.bits()])?;
-      known(path, changed)
-    })
+    self.write(Durability::Seen, |tx, _| set_pending(tx, path, pending))
   }
 }
 
-fn known(path: &Path, changed: usize) -> Result<(), super::error::Fault> {
+fn set_stamp(
+  conn: &Connection,
+  path: &Path,
+  stamp: Option<Stamp>,
+  hash: Option<ContentHash>,
+  at: Micros,
+) -> Result<(), Fault> {
+  let [dev, ino, size, mtime, ctime] = Stamp::columns(stamp);
+  let changed = conn
+    .prepare_cached(
+      "UPDATE file SET dev = ?2, ino = ?3, size = ?4, mtime_ns = ?5, ctime_ns = ?6, hash = ?7,
+         scanned_at = ?8
+       WHERE path = ?1",
+    )?
+    .execute(params![
+      path_bytes(path),
+      dev,
+      ino,
+      size,
+      mtime,
+      ctime,
+      hash.map(|hash| hash.0),
+      at
+    ])?;
+  known(path, changed)
+}
+
+fn set_pending(conn: &Connection, path: &Path, pending: Pending) -> Result<(), Fault> {
+  let changed = conn
+    .prepare_cached("UPDATE file SET pending = ?2 WHERE path = ?1")?
+    .execute(params![path_bytes(path), pending.bits()])?;
+  known(path, changed)
+}
+
+fn known(path: &Path, changed: usize) -> Result<(), Fault> {
   match changed {
     0 => Err(StoreError::UnknownFile { path: path.to_owned() }.into()),
     _ => Ok(()),
@@ -231,7 +259,7 @@ pub(super) fn find(conn: &Connection, path: &Path) -> rusqlite::Result<Option<Fi
 fn select(rest: &str) -> String {
   format!(
     "SELECT id, path, workspace, hash, status, note, adopted_at, scanned_at, pending, marker_mode,
-       dev, ino, size, mtime_ns, ctime_ns
+       dev, ino, size, mtime_ns, ctime_ns, unmarked
      FROM file {rest}"
   )
 }
@@ -249,6 +277,7 @@ fn file_row(row: &Row<'_>) -> rusqlite::Result<FileRow> {
     pending: Pending(row.get(8)?),
     marker_mode: row.get(9)?,
     stamp: Stamp::from_row(row, 10)?,
+    unmarked: row.get(15)?,
   })
 }
 

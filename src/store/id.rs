@@ -5,7 +5,7 @@ use std::collections::HashSet;
 
 use rusqlite::Connection;
 
-use super::{Ledger, StoreError, column, error::Fault, item};
+use super::{Ledger, StoreError, column, error::Fault};
 use crate::memory::{BlockId, id::MAX_ID_DIGITS};
 
 /// How many ids an ambiguous prefix names.
@@ -16,11 +16,6 @@ const SLIPS: usize = 2;
 const SHOWN: usize = 40;
 
 impl Ledger {
-  /// Whether a new block or item cannot have this id.
-  pub fn id_taken(&self, id: &str) -> Result<bool, StoreError> {
-    self.read(|conn| item::taken(conn, id))
-  }
-
   /// Which of these ids a new block or item cannot have.
   pub fn ids_taken(&self, ids: &[BlockId]) -> Result<HashSet<BlockId>, StoreError> {
     let list = ids.iter().map(BlockId::as_str).collect::<serde_json::Value>().to_string();
@@ -33,7 +28,8 @@ impl Ledger {
     })
   }
 
-  /// The block whose id starts so, in its file or gone.
+  /// The block whose id starts so, in its file or gone; what was there before memfw and never changed
+  /// is not looked through.
   pub fn block_id(&self, prefix: &str) -> Result<BlockId, StoreError> {
     self.read(|conn| resolve(conn, "SELECT id FROM block", prefix))
   }
@@ -150,15 +146,13 @@ mod tests {
   }
 
   #[test]
-  fn ids_of_blocks_markers_and_items_are_taken() {
+  fn ids_of_blocks_and_items_are_taken() {
     let mut ledger = ledger();
-    let mut row = block("bbbbb1", 0);
-    row.marker = Some(id("bbbbb0"));
-    ledger.record(&scan("/w/a.md", &[row], 1)).unwrap();
-    for (digits, taken) in [("a1b2c3", true), ("bbbbb1", true), ("bbbbb0", true), ("bbbbb2", false)]
-    {
-      assert_eq!(ledger.id_taken(digits).unwrap(), taken, "{digits}");
-    }
+    ledger.record(&scan("/w/a.md", &[block("bbbbb1", 0)], 1)).unwrap();
+    ledger.record(&scan("/w/a.md", &[], 2)).unwrap();
+    let asked: Vec<BlockId> = ["bbbbb2", "a1b2c3", "bbbbb1"].map(id).to_vec();
+    let taken = ledger.ids_taken(&asked).unwrap();
+    assert_eq!(taken, HashSet::from([id("a1b2c3"), id("bbbbb1")]), "also of a block that left");
     assert_eq!(ledger.block_id("b").unwrap(), id("bbbbb1"));
     assert!(ledger.block_id("a1b2c3").is_err());
   }

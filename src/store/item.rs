@@ -6,13 +6,12 @@ use std::{
   path::{Path, PathBuf},
 };
 
-use rusqlite::{Connection, OptionalExtension as _, Row, params, types::ValueRef};
+use rusqlite::{OptionalExtension as _, Row, params, types::ValueRef};
 use zeroize::Zeroizing;
 
 use super::{
   Durability, Ledger, Micros, NewEvent, StoreError, column,
   column::{path_bytes, word},
-  error::Fault,
   event, id,
 };
 use crate::{
@@ -258,13 +257,6 @@ fn item_row(row: &Row<'_>) -> rusqlite::Result<Item> {
     terminated: row.get(20)?,
     in_file: row.get(21)?,
   })
-}
-
-/// Whether anything is under this id, in the quarantine or among the blocks.
-pub(super) fn taken(conn: &Connection, id: &str) -> Result<bool, Fault> {
-  let sql = "SELECT 1 FROM block WHERE id = ?1 UNION ALL SELECT 1 FROM quarantine WHERE id = ?1
-             UNION ALL SELECT 1 FROM block WHERE marker = ?1";
-  Ok(conn.prepare_cached(sql)?.exists([id])?)
 }
 
 #[cfg(test)]

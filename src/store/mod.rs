@@ -15,9 +15,11 @@
 //! handle: closing such a handle drops the locks that SQLite holds (POSIX advisory locks).
 #![forbid(unsafe_code)]
 
+mod baseline;
 mod block;
 mod column;
 mod count;
+mod delta;
 mod error;
 mod event;
 mod exception;
@@ -34,11 +36,13 @@ mod record;
 mod stamp;
 #[cfg(test)]
 mod tests;
+mod version;
 
 use std::{ops::Deref, path::Path, path::PathBuf};
 
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 
+pub use baseline::ADOPTED_DIGITS;
 pub use block::{BlockLine, BlockRow, Place, Revision};
 pub use count::Counts;
 pub use error::StoreError;
@@ -51,8 +55,12 @@ pub use open::Access;
 pub use quarantine::{Admission, Admitted, Existing, NewItem};
 pub use record::ScanRecord;
 pub use stamp::Stamp;
+pub use version::{NewVersion, Retention, Version, VersionTotals, Writer};
 
-use crate::seal::MasterKey;
+use crate::{
+  failpoint::{Point, hit, unsafe_ledger},
+  seal::MasterKey,
+};
 use error::Fault;
 
 /// Microseconds since 1970, UTC.
@@ -79,8 +87,10 @@ enum Durability {
 }
 
 impl Durability {
-  const fn as_str(self) -> &'static str {
+  fn as_str(self) -> &'static str {
     match self {
+      // The control of the tests of power loss; never in the product.
+      _ if unsafe_ledger() => "OFF",
       Self::Seen => "NORMAL",
       Self::Synced => "FULL",
     }
@@ -159,7 +169,9 @@ impl Ledger {
       // Immediate, because a read that turns into a write later cannot wait for its turn.
       let tx = conn.transaction_with_behavior(TransactionBehavior::Immediate)?;
       let value = change(&tx, key)?;
+      hit(Point::StoreBeforeCommit);
       tx.commit()?;
+      hit(Point::StoreAfterCommit);
       Ok(value)
     };
     let value = run().map_err(|fault: Fault| fault.at(&self.path))?;

@@ -1,9 +1,9 @@
 //! What a simulation of power cuts and full disks needs to know of a ledger, and to do to it.
 //!
-//! Nothing here changes what a transaction does: it reports commits, and sets two limits of SQLite.
+//! Nothing here changes what a transaction does: it reports commits, and sets a limit of SQLite.
 #![forbid(unsafe_code)]
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{fmt, sync::Arc};
 
 use super::{Ledger, StoreError};
 
@@ -39,11 +39,6 @@ impl Ledger {
       let most = pages.map_or(4_294_967_294, |more| u64::from(now) + u64::from(more));
       Ok(conn.query_row(&format!("PRAGMA max_page_count = {most}"), [], |_| Ok(()))?)
     })
-  }
-
-  /// How long this connection waits for another one's transaction.
-  pub fn set_patience(&self, patience: Duration) -> Result<(), StoreError> {
-    self.read(|conn| Ok(conn.busy_timeout(patience)?))
   }
 }
 
@@ -82,7 +77,7 @@ mod tests {
   fn an_impatient_connection_does_not_wait_for_another_one() {
     let home = Home::new();
     let (mut first, second) = (home.ledger(), home.ledger());
-    first.set_patience(Duration::ZERO).unwrap();
+    first.set_patience(std::time::Duration::ZERO);
     second.conn.execute_batch("BEGIN IMMEDIATE").unwrap();
     assert!(matches!(first.begin(&op(), 1), Err(StoreError::Locked { .. })));
     second.conn.execute_batch("COMMIT").unwrap();

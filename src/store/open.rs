@@ -63,6 +63,12 @@ impl Ledger {
     Ok(ledger)
   }
 
+  /// Waits no longer than this for the transaction of another connection.
+  pub fn set_patience(&mut self, patience: Duration) {
+    // It sets a number in memory and has no way to fail.
+    self.conn.busy_timeout(patience).ok();
+  }
+
   /// Whether this database was ever used with a key: then a lost key file must be put back, not made
   /// anew.
   pub fn needs_key(&self) -> Result<bool, StoreError> {

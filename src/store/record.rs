@@ -13,7 +13,7 @@ use rusqlite::{Connection, params};
 
 use super::{
   BlockRow, Durability, FileStatus, Ledger, Micros, NewEvent, Pending, Revision, Stamp, StoreError,
-  block, block::Stored, column, column::path_bytes, error::Fault, event,
+  baseline, block, block::Stored, column, column::path_bytes, error::Fault, event,
 };
 use crate::memory::{BlockId, ContentHash};
 
@@ -40,6 +40,8 @@ pub struct ScanRecord<'a> {
   pub pending: Pending,
   /// The marker mode in force.
   pub marker_mode: &'a str,
+  /// Why that is not the mode that was asked for.
+  pub unmarked: Option<&'a str>,
   /// What happened.
   pub events: &'a [NewEvent],
   /// When.
@@ -53,9 +55,25 @@ impl Ledger {
   pub fn record(&mut self, scan: &ScanRecord<'_>) -> Result<i64, StoreError> {
     self.write(Durability::Seen, |tx, _| {
       let file = upsert_file(tx, scan)?;
-      record_blocks(tx, file, scan)?;
+      baseline::expand(tx, file)?;
+      record_blocks(tx, file, scan.blocks, scan.at)?;
       event::append(tx, scan.events, scan.at)?;
       Ok(file)
+    })
+  }
+
+  /// Records the first scans of many files in one transaction: those of their blocks about which there
+  /// is nothing to say ([`super::ADOPTED_DIGITS`]) share a row. The files must be new to the ledger.
+  pub fn adopt(&mut self, scans: &[ScanRecord<'_>]) -> Result<(), StoreError> {
+    self.write(Durability::Seen, |tx, _| {
+      for scan in scans {
+        let file = upsert_file(tx, scan)?;
+        baseline::expand(tx, file)?;
+        let told: Vec<BlockRow> = baseline::insert(tx, file, scan.blocks)?.cloned().collect();
+        record_blocks(tx, file, &told, scan.at)?;
+        event::append(tx, scan.events, scan.at)?;
+      }
+      Ok(())
     })
   }
 }
@@ -65,11 +83,11 @@ fn upsert_file(conn: &Connection, scan: &ScanRecord<'_>) -> Result<i64, Fault> {
   let id = conn
     .prepare_cached(
       "INSERT INTO file (path, workspace, dev, ino, size, mtime_ns, ctime_ns, hash, status, note,
-         adopted_at, scanned_at, pending, marker_mode)
-       VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)
+         adopted_at, scanned_at, pending, marker_mode, unmarked)
+       VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)
        ON CONFLICT (path) DO UPDATE SET workspace = ?2, dev = ?3, ino = ?4, size = ?5, mtime_ns = ?6,
          ctime_ns = ?7, hash = ?8, status = ?9, note = ?10, adopted_at = coalesce(adopted_at, ?11),
-         scanned_at = ?12, pending = ?13, marker_mode = ?14
+         scanned_at = ?12, pending = ?13, marker_mode = ?14, unmarked = ?15
        RETURNING id",
     )?
     .query_row(
@@ -88,48 +106,60 @@ fn upsert_file(conn: &Connection, scan: &ScanRecord<'_>) -> Result<i64, Fault> {
         scan.at,
         scan.pending.bits(),
         scan.marker_mode,
+        scan.unmarked,
       ],
       |row| row.get(0),
     )?;
   Ok(id)
 }
 
-fn record_blocks(conn: &Connection, file: i64, scan: &ScanRecord<'_>) -> Result<(), Fault> {
+fn record_blocks(
+  conn: &Connection,
+  file: i64,
+  blocks: &[BlockRow],
+  at: Micros,
+) -> Result<(), Fault> {
   let before = block::present(conn, file)?;
   let before: HashMap<&BlockId, &Stored> =
     before.iter().map(|stored| (&stored.row.id, stored)).collect();
-  let mut seen = HashSet::with_capacity(scan.blocks.len());
-  for row in scan.blocks {
+  let mut seen = HashSet::with_capacity(blocks.len());
+  for row in blocks {
     if !seen.insert(&row.id) {
       return Err(StoreError::RepeatedId { id: row.id.clone() }.into());
     }
     if let Some(stored) = before.get(&row.id) {
-      update(conn, file, stored, row, scan.at)?;
+      update(conn, file, stored, row, at)?;
     } else if let Some(stored) = block::by_id(conn, &row.id)? {
       conn
         .prepare_cached("UPDATE block SET present = 1, gone_at = NULL, file = ?2 WHERE key = ?1")?
         .execute((stored.key, file))?;
-      update(conn, file, &stored, row, scan.at)?;
+      update(conn, file, &stored, row, at)?;
     } else {
-      let key = insert(conn, file, row, scan.at)?;
-      write_revisions(conn, key, &[], &row.revisions)?;
+      insert(conn, file, row, at)?;
     }
   }
   for stored in before.values().filter(|stored| !seen.contains(&stored.row.id)) {
     conn
       .prepare_cached("UPDATE block SET present = 0, gone_at = ?2 WHERE key = ?1")?
-      .execute((stored.key, scan.at))?;
+      .execute((stored.key, at))?;
   }
   Ok(())
 }
 
-fn insert(conn: &Connection, file: i64, row: &BlockRow, at: Micros) -> Result<i64, Fault> {
+/// Adds a block with its revisions; one whose id another block has is left out.
+pub(super) fn insert(
+  conn: &Connection,
+  file: i64,
+  row: &BlockRow,
+  at: Micros,
+) -> Result<(), Fault> {
   let mut statement = conn.prepare_cached(
     "INSERT INTO block (id, file, present, ordinal, start_line, end_line, hash, norm_hash, lines,
        marker, state, state_at, codes, score, findings)
-     VALUES (?1, ?2, 1, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
+     VALUES (?1, ?2, 1, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)
+     ON CONFLICT (id) DO NOTHING",
   )?;
-  let key = statement.insert(params![
+  let inserted = statement.execute(params![
     row.id.as_str(),
     file,
     row.ordinal,
@@ -145,7 +175,10 @@ fn insert(conn: &Connection, file: i64, row: &BlockRow, at: Micros) -> Result<i6
     column::score(row.score),
     row.findings_json,
   ])?;
-  Ok(key)
+  match inserted {
+    0 => Ok(()),
+    _ => write_revisions(conn, conn.last_insert_rowid(), &[], &row.revisions),
+  }
 }
 
 fn update(
@@ -266,6 +299,7 @@ mod tests {
     assert_eq!(ledger.blocks(file).unwrap(), rows);
     let found = ledger.file(Path::new("/w/a.md")).unwrap().unwrap();
     assert_eq!((found.id, found.adopted_at, found.scanned_at), (file, Some(7), Some(7)));
+    assert_eq!((found.marker_mode.as_str(), found.unmarked.as_deref()), ("id", Some("too long")));
     assert_eq!(ledger.record(&scan("/w/a.md", &rows, 9)).unwrap(), file);
     let again = ledger.file(Path::new("/w/a.md")).unwrap().unwrap();
     assert_eq!((again.adopted_at, again.scanned_at), (Some(7), Some(9)), "adopted once");

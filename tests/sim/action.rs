@@ -23,7 +23,8 @@ impl Schedule<'_> {
       }
       25..=27 => drop(self.approve()),
       28 | 29 => drop(self.reject()),
-      30 => drop(self.quarantine_by_hand(&target)),
+      30 if self.one_in(2) => drop(self.quarantine_by_hand(&target)),
+      30 => drop(self.restore(&target)),
       31 => {
         let mut world = self.world.borrow_mut();
         let (what, seconds) = *world.rng.pick(&[
@@ -83,6 +84,7 @@ impl Schedule<'_> {
         0..=3 => self.pass(&target).is_none(),
         4 | 5 => self.lazy(&target).is_none(),
         6 => self.approve(),
+        7 if self.one_in(2) => self.restore(&target),
         7 => self.reject(),
         _ => self.quarantine_by_hand(&target),
       };
@@ -119,6 +121,8 @@ impl Schedule<'_> {
         Outcome::Unscannable => "pass: Unscannable",
         Outcome::Busy => "pass: Busy",
         Outcome::HeldOpen => "pass: HeldOpen",
+        Outcome::StillOpen { .. } => "pass: StillOpen",
+        Outcome::Unsealed => "pass: Unsealed",
         Outcome::HoldOff(_) => "pass: HoldOff",
         Outcome::Changed => "pass: Changed",
       });
@@ -223,6 +227,34 @@ impl Schedule<'_> {
     self.say(|| format!("reject: {answer:?}"));
     if matches!(answer, Some(Ok(_))) {
       self.world.borrow_mut().note("reject");
+    }
+    answer.is_none()
+  }
+
+  /// A person wants an earlier version of a file; what stands there now is kept as one.
+  fn restore(&mut self, target: &Target) -> bool {
+    let versions = self.stage.witness.versions(&target.path()).unwrap();
+    if versions.is_empty() {
+      return false;
+    }
+    let version = versions[self.below(versions.len())].hash;
+    {
+      let mut world = self.world.borrow_mut();
+      let world = &mut *world;
+      let text = self.stage.witness.version_bytes(version).unwrap();
+      let lines = world.book.count(&text);
+      let known = world.oracle.expected.keys().chain(lines.keys());
+      for line in known {
+        let n = lines.get(line).copied().unwrap_or(0);
+        let (least, most) = world.oracle.restored.entry(*line).or_insert((n, n));
+        (*least, *most) = (n.min(*least), n.max(*most));
+      }
+      world.say(|| format!("restore {:?}", text.escape_ascii().to_string()));
+    }
+    let answer = self.for_person(|engine| engine.restore(target, version, "ann"));
+    self.say(|| format!("restore: {answer:?}"));
+    if matches!(answer, Some(Ok(_))) {
+      self.world.borrow_mut().note("restore of a version");
     }
     answer.is_none()
   }

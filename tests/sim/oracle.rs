@@ -26,6 +26,9 @@ pub(crate) struct Oracle {
   /// The lines that a person wanted back, with each of the items in which they were, and how often:
   /// where the placeholder is gone, each time adds them once.
   pub(crate) approved: BTreeMap<(u32, String), u32>,
+  /// Lines that a person wanted to be as in an earlier version, and how often they stand in one at
+  /// least and at most. What stood there instead is kept as a version.
+  pub(crate) restored: BTreeMap<u32, (u32, u32)>,
   /// The bytes of the items that a person wanted back.
   pub(crate) approved_plains: BTreeMap<String, Vec<u8>>,
   /// Whether a writer left NUL bytes itself (a hole behind a cut, or one that a power loss left).
@@ -77,6 +80,7 @@ impl Oracle {
     Self {
       expected: BTreeMap::new(),
       approved: BTreeMap::new(),
+      restored: BTreeMap::new(),
       approved_plains: BTreeMap::new(),
       nul_by_writer: false,
       recovering: false,
@@ -188,7 +192,8 @@ impl Oracle {
     if write.leased && write.age.is_some_and(|age| age >= lease::LIMIT) {
       self.violation(format!("I5: written under a lease of {:?}", write.age));
     }
-    if write.before.len() != write.after.len() && !write.leased {
+    let appends = write.at == write.before.len();
+    if write.before.len() != write.after.len() && !write.leased && !appends {
       self.violation("I3: the length was changed without a lease");
     }
     if write.bytes.is_none() && (write.rung != Rung::Lease || write.maps > 0) {
@@ -315,11 +320,12 @@ impl Oracle {
     for (&line, &wanted) in &expected {
       let n = visible.get(&line).copied().unwrap_or(0);
       let text = &book.lines[line as usize].text;
-      if n < wanted && !sealed.contains(&line) && !self.is_sealed_in_pieces(text) {
+      let (least, most) = self.restored.get(&line).copied().unwrap_or((wanted, wanted));
+      if n < wanted.min(least) && !sealed.contains(&line) && !self.is_sealed_in_pieces(text) {
         self.violation(format!("I1: {} is lost", book.show(line)));
       }
       // Two items may hold the same line, and a person may want both back.
-      if n > wanted + self.n_approved(line) {
+      if n > wanted.max(most) + self.n_approved(line) {
         let name = book.show(line);
         self.violation(format!("I1: {name} is there {n} times instead of {wanted}"));
       }
@@ -336,6 +342,9 @@ impl Oracle {
 fn is_meant(op: &Op, write: &Write<'_>, recovering: bool) -> bool {
   let Some(images) = &op.images else { return false };
   if op.kind == OpKind::Reshape {
+    if added(images.before.as_slice(), images.after.as_slice(), write) {
+      return true;
+    }
     let stands = |image: &[u8]| match write.bytes {
       Some(bytes) => image.get(write.at..write.at + bytes.len()) == Some(bytes),
       None => image.len() == write.at,
@@ -348,12 +357,20 @@ fn is_meant(op: &Op, write: &Write<'_>, recovering: bool) -> bool {
   images.after.get(at..at + bytes.len()) == Some(bytes)
 }
 
+/// Whether a write is an addition at the end, which overwrites nothing, and which somebody else's may
+/// have come before.
+fn added(before: &[u8], after: &[u8], write: &Write<'_>) -> bool {
+  let more = after.strip_prefix(before).filter(|_| write.at == write.before.len());
+  more.zip(write.bytes).is_some_and(|(more, bytes)| more.starts_with(bytes))
+}
+
 /// Whether what stood at the place of a write was what the operation says.
 fn is_compared(op: &Op, write: &Write<'_>, recovering: bool) -> bool {
   let Some(images) = &op.images else { return false };
   let (before, after) = (&images.before[..], &images.after[..]);
   if op.kind == OpKind::Reshape {
-    return write.leased && (recovering || is_state(write.before, before, after));
+    return added(before, after, write)
+      || write.leased && (recovering || is_state(write.before, before, after));
   }
   let Some(bytes) = write.bytes else { return false };
   let at = write.at - op.offset as usize;

@@ -267,6 +267,11 @@ impl<'a> Schedule<'a> {
       self.world.borrow_mut().oracle.recovering = false;
     }
     if fine {
+      if adopting && self.one_in(2) {
+        let targets = self.targets.clone();
+        let adopted = self.ask(|engine| engine.adopt(&targets));
+        self.say(|| format!("adopt: {adopted:?}"));
+      }
       for target in self.targets.clone() {
         let hint = Hint { waited: Duration::from_secs(1), adopting, ..Hint::default() };
         drop(self.ask(|engine| engine.pass(&target, &hint)));

@@ -128,7 +128,7 @@ impl Stage {
   fn observed(&self, mut ledger: Ledger) -> Ledger {
     let log = Arc::clone(&self.log);
     ledger.observe(Arc::new(move |synced| log.committed(synced)));
-    ledger.set_patience(Duration::ZERO).unwrap();
+    ledger.set_patience(Duration::ZERO);
     ledger
   }
 }

@@ -137,6 +137,8 @@ const REQUIRED: &[&str] = &[
   "approve: refused",
   "reject",
   "quarantine by hand",
+  "restore of a version",
+  "pass: StillOpen",
   "verifying read",
   "poison came back",
 ];

@@ -11,8 +11,15 @@ use std::{
 use memfw::os::{Kind, Rung};
 
 use super::{
-  agent::SimAgent, book::Book, clock::SimClock, control::Control, disk::Disk, oracle::Oracle,
-  rng::Rng, tally::Tally, writer::Actor,
+  agent::SimAgent,
+  book::Book,
+  clock::SimClock,
+  control::Control,
+  disk::Disk,
+  oracle::Oracle,
+  rng::Rng,
+  tally::Tally,
+  writer::{Actor, Step},
 };
 
 /// How an engine's call ends.
@@ -224,6 +231,14 @@ impl World {
       self.blocked = 1 + self.rng.below(40);
       self.oracle.stage.log.block(true);
     }
+  }
+
+  /// Whether a writer waits for the lease of a file.
+  pub(crate) fn is_awaited(&self, path: &Path) -> bool {
+    self.actors.iter().any(|actor| {
+      let next = actor.steps.front();
+      actor.waits && matches!(next, Some(Step::Open { path: wanted, .. }) if wanted == path)
+    })
   }
 
   /// Others let go of the ledger.

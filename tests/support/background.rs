@@ -57,6 +57,11 @@ impl Background {
     }
   }
 
+  /// Its process id.
+  pub(crate) fn pid(&self) -> u32 {
+    self.child.id()
+  }
+
   /// Whether the command has ended.
   pub(crate) fn has_ended(&mut self) -> bool {
     self.child.try_wait().unwrap().is_some()
@@ -90,7 +95,8 @@ impl Background {
     }
   }
 
-  fn signal(&mut self, signal: Signal) {
+  /// Sends a signal, unless the command has ended.
+  pub(crate) fn signal(&mut self, signal: Signal) {
     // Once the child was waited for, its id may belong to somebody else.
     if matches!(self.child.try_wait(), Ok(None)) {
       kill_process(Pid::from_child(&self.child), signal).unwrap_or_default();

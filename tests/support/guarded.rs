@@ -1,12 +1,14 @@
 //! A workspace with the real daemon on it.
 
 use {
-  super::{Background, Output, Test, marks},
+  super::{Background, Mounts, Output, Test, marks},
   serde_json::Value,
   std::{
     collections::BTreeMap,
     fs,
+    os::unix::fs::lchown,
     path::{Path, PathBuf},
+    process::Command,
     rc::Rc,
   },
   tempfile::TempDir,
@@ -17,22 +19,46 @@ pub(crate) const AT_ONCE: &str = "[files]\nidle_ms = 0\n";
 /// Markers are never written while a test lasts.
 pub(crate) const NEVER: &str = "[files]\nidle_ms = 3600000\n";
 
+/// A uid that owns nothing.
+const NOBODY: u32 = 65534;
 /// Seconds that `settle` and `status --wait` may take; far more than they need.
 const PATIENCE: &str = "45";
+/// How often that is waited for where a tree is very large.
+const LONG_PATIENCE: usize = 16;
 
 /// A workspace of its own, its memfw home, and the daemon while it runs.
 pub(crate) struct Guarded {
   temp: Rc<TempDir>,
   env: Vec<(&'static str, String)>,
   uid: Option<u32>,
+  /// Where all commands run and files are looked at.
+  mounts: Option<Mounts>,
+  /// Further words before the daemon's command.
+  before: Vec<String>,
   daemon: Option<Background>,
 }
 
 impl Guarded {
   /// An empty workspace that the configuration names; no daemon yet.
   pub(crate) fn new(config: &str) -> Self {
-    let test = Test::new().config(format!("workspaces = [\"[TMP]/workspace\"]\n{config}"));
-    Self { temp: Rc::clone(&test.temp), env: Vec::new(), uid: None, daemon: None }
+    Self::of(Test::new(), config)
+  }
+
+  /// The same below another directory, as on another file system.
+  pub(crate) fn below(dir: &Path, config: &str) -> Self {
+    Self::of(Test::below(dir), config)
+  }
+
+  fn of(test: Test, config: &str) -> Self {
+    let test = test.config(format!("workspaces = [\"[TMP]/workspace\"]\n{config}"));
+    Self {
+      temp: Rc::clone(&test.temp),
+      env: Vec::new(),
+      uid: None,
+      mounts: None,
+      before: Vec::new(),
+      daemon: None,
+    }
   }
 
   /// One more variable for all commands.
@@ -45,6 +71,52 @@ impl Guarded {
   pub(crate) fn uid(mut self, uid: u32) -> Self {
     self.uid = Some(uid);
     self
+  }
+
+  /// All commands run in a mount namespace in which `setup` was run, with the directory of this world
+  /// as `$TMP`; `None`, with a line that says why, where that does not work.
+  pub(crate) fn mounts(mut self, setup: &str) -> Option<Self> {
+    let setup = format!("TMP='{}' && {setup}", self.tmp().display());
+    self.mounts = Some(Mounts::new(&["--mount"], &setup)?);
+    Some(self)
+  }
+
+  /// Runs a script of the shell in that namespace, with the same `$TMP`.
+  #[track_caller]
+  pub(crate) fn in_mounts(&self, script: &str) {
+    let script = format!("TMP='{}' && {script}", self.tmp().display());
+    self.mounts.as_ref().expect("there is no namespace").run(&script);
+  }
+
+  /// Words before the daemon's command.
+  pub(crate) fn before(mut self, words: &[&str]) -> Self {
+    self.before = words.iter().map(|&word| word.to_owned()).collect();
+    self
+  }
+
+  /// All commands run as a user who owns nothing but this world, also where the tests run as root, who
+  /// may read and write everything. `None`, said aloud, where nobody else can be played.
+  pub(crate) fn played_by_nobody(self) -> Option<Self> {
+    if !rustix::process::geteuid().is_root() {
+      return Some(self);
+    }
+    let id = NOBODY.to_string();
+    let mut drop = Command::new("setpriv");
+    drop.args(["--reuid", &id, "--regid", &id, "--clear-groups", env!("CARGO_BIN_EXE_memfw")]);
+    if !drop.arg("--version").output().is_ok_and(|output| output.status.success()) {
+      println!(
+        "skipped: root may do everything, and setpriv cannot run memfw as somebody else here"
+      );
+      return None;
+    }
+    let mut paths = vec![self.tmp().to_owned()];
+    while let Some(path) = paths.pop() {
+      lchown(&path, Some(NOBODY), Some(NOBODY)).unwrap();
+      if path.is_dir() && !path.is_symlink() {
+        paths.extend(fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()));
+      }
+    }
+    Some(self.uid(NOBODY))
   }
 
   /// A file of the workspace.
@@ -67,6 +139,7 @@ impl Guarded {
   pub(crate) fn test(&self) -> Test {
     let mut test = Test::within(Rc::clone(&self.temp));
     test.uid = self.uid;
+    test.before = self.mounts.as_ref().map(Mounts::enter).unwrap_or_default();
     self.env.iter().fold(test, |test, (name, value)| test.env(name, value))
   }
 
@@ -92,7 +165,38 @@ impl Guarded {
   /// Starts the daemon and does not wait for it.
   pub(crate) fn spawn(&mut self) {
     assert!(self.daemon.is_none(), "a daemon runs already");
-    self.daemon = Some(self.test().args(["run"]).start());
+    let mut test = self.test().args(["run"]);
+    test.before.extend(self.before.clone());
+    self.daemon = Some(test.start());
+  }
+
+  /// Starts a daemon that dies at a point of the code (`name:n`), and does not wait for it.
+  #[cfg(feature = "failpoints")]
+  pub(crate) fn spawn_at(&mut self, failpoint: &str) {
+    assert!(self.daemon.is_none(), "a daemon runs already");
+    let test = self.test().args(["run"]).env(memfw::failpoint::VARIABLE, failpoint);
+    self.daemon = Some(test.start());
+  }
+
+  /// Whether such a daemon ends within this time.
+  #[cfg(feature = "failpoints")]
+  pub(crate) fn ends_within(&mut self, time: std::time::Duration) -> bool {
+    let started = std::time::Instant::now();
+    let daemon = self.daemon.as_mut().expect("no daemon runs");
+    while !daemon.has_ended() && started.elapsed() < time {
+      super::pace(std::time::Duration::from_millis(1));
+    }
+    daemon.has_ended()
+  }
+
+  /// Waits until such a daemon has come to its point.
+  #[cfg(feature = "failpoints")]
+  #[track_caller]
+  pub(crate) fn wait_for_death(&mut self, name: &str) {
+    use std::os::unix::process::ExitStatusExt as _;
+    let mut daemon = self.daemon.take().expect("no daemon runs");
+    daemon.wait_for_log(&format!("failpoint {name}"));
+    assert_eq!(daemon.wait().signal(), Some(9), "it did not die at {name}");
   }
 
   /// Starts the daemon and waits until its first scan is done.
@@ -102,6 +206,15 @@ impl Guarded {
     self.wait_until_started();
     let output = self.memfw(&["status", "--wait", PATIENCE]);
     assert_eq!(output.status, 0, "the daemon does not start: {output:?}\n{}", self.last_log());
+  }
+
+  /// The same with more patience, for trees that take long.
+  #[track_caller]
+  pub(crate) fn start_patiently(&mut self) {
+    self.spawn();
+    let is_ready = |guarded: &Self| guarded.memfw(&["status", "--wait", PATIENCE]).status == 0;
+    let ready = (0..LONG_PATIENCE).any(|_| is_ready(self));
+    assert!(ready, "the daemon does not start:\n{}", self.last_log());
   }
 
   /// Waits until a daemon that was spawned says that it guards.
@@ -125,11 +238,34 @@ impl Guarded {
     self.daemon.take().expect("no daemon runs").kill();
   }
 
+  /// The daemon that runs.
+  pub(crate) fn daemon(&mut self) -> &mut Background {
+    self.daemon.as_mut().expect("no daemon runs")
+  }
+
   /// Waits until everything that was written has been processed.
   #[track_caller]
   pub(crate) fn settle(&self) {
     let output = self.memfw(&["settle", PATIENCE]);
     assert_eq!(output.status, 0, "it does not settle: {output:?}\n{}", self.last_log());
+  }
+
+  /// The daemon's process id.
+  #[track_caller]
+  pub(crate) fn pid(&self) -> u32 {
+    self.daemon.as_ref().expect("no daemon runs").pid()
+  }
+
+  /// Sends the daemon a signal.
+  #[track_caller]
+  pub(crate) fn signal(&mut self, signal: rustix::process::Signal) {
+    self.daemon.as_mut().expect("no daemon runs").signal(signal);
+  }
+
+  /// Waits for a line of the daemon's log.
+  #[track_caller]
+  pub(crate) fn wait_for_log(&mut self, text: &str) {
+    self.daemon.as_mut().expect("no daemon runs").wait_for_log(text);
   }
 
   /// What the daemon has logged.
@@ -183,14 +319,28 @@ impl Guarded {
     }
   }
 
+  /// Ends the daemon and leaves everything where it is, for somebody to look at; where that is.
+  pub(crate) fn keep(&mut self) -> PathBuf {
+    self.daemon = None;
+    // One owner that never lets go.
+    std::mem::forget(Rc::clone(&self.temp));
+    self.tmp().to_owned()
+  }
+
   /// The directory of this world.
   pub(crate) fn tmp(&self) -> &Path {
     self.temp.path()
   }
 
+  /// The same directory with what is mounted below it.
+  fn seen(&self) -> PathBuf {
+    let root = self.mounts.as_ref().map(Mounts::root).unwrap_or_default();
+    PathBuf::from(format!("{root}{}", self.tmp().display()))
+  }
+
   /// A file of the workspace.
   pub(crate) fn path(&self, file: impl AsRef<Path>) -> PathBuf {
-    self.tmp().join("workspace").join(file)
+    self.seen().join("workspace").join(file)
   }
 
   /// A file of the workspace as commands name it in their answers.
@@ -211,7 +361,7 @@ impl Guarded {
 
   /// Files below a directory of this world that hold `needle`.
   pub(crate) fn holding(&self, dir: &str, needle: &str) -> Vec<PathBuf> {
-    let mut files = files_below(&self.tmp().join(dir));
+    let mut files = files_below(&self.seen().join(dir));
     files.retain(|_, bytes| marks::find(bytes, needle.as_bytes()).is_some());
     files.into_keys().collect()
   }

@@ -7,6 +7,7 @@
 mod background;
 mod guarded;
 pub(crate) mod marks;
+mod mounts;
 mod sample;
 mod text;
 mod writers;
@@ -14,6 +15,7 @@ mod writers;
 pub(crate) use {
   background::{Background, eventually},
   guarded::{AT_ONCE, Guarded, NEVER, files_below, id},
+  mounts::Mounts,
   sample::{Random, block, clean, eol, needle, pace, poison, trees},
   writers::Writer,
 };
@@ -50,6 +52,8 @@ pub(crate) struct Test {
   status: i32,
   files: Vec<(PathBuf, Vec<u8>)>,
   uid: Option<u32>,
+  /// Words before the command.
+  before: Vec<String>,
 }
 
 /// The world that a command has left behind.
@@ -75,8 +79,13 @@ pub(crate) struct Output {
 impl Test {
   /// An empty workspace, an empty home, no configuration.
   pub(crate) fn new() -> Self {
+    Self::below(Path::new("/tmp"))
+  }
+
+  /// The same below another directory, as on another file system.
+  fn below(dir: &Path) -> Self {
     // A path of always the same length, so that tables come out alike everywhere.
-    let temp = tempfile::Builder::new().prefix("memfw-").tempdir_in("/tmp").unwrap();
+    let temp = tempfile::Builder::new().prefix("memfw-").tempdir_in(dir).unwrap();
     for dir in ["home", "workspace"] {
       fs::create_dir(temp.path().join(dir)).unwrap();
     }
@@ -94,6 +103,7 @@ impl Test {
       status: 0,
       files: Vec::new(),
       uid: None,
+      before: Vec::new(),
     }
   }
 
@@ -139,6 +149,12 @@ impl Test {
   pub(crate) fn env(mut self, name: &str, value: impl AsRef<OsStr>) -> Self {
     let value = self.expand(value.as_ref().as_bytes());
     self.env.push((name.into(), OsString::from_vec(value)));
+    self
+  }
+
+  /// Runs as whoever runs the tests, whatever the world's user is.
+  pub(crate) fn as_root(mut self) -> Self {
+    self.uid = None;
     self
   }
 
@@ -226,17 +242,14 @@ impl Test {
   }
 
   fn command(&self) -> Command {
-    let mut command = match self.uid {
-      None => Command::new(env!("CARGO_BIN_EXE_memfw")),
-      Some(uid) => {
-        let uid = uid.to_string();
-        let mut command = Command::new("setpriv");
-        command.args(["--reuid", &uid, "--regid", &uid, "--clear-groups"]);
-        command.arg(env!("CARGO_BIN_EXE_memfw"));
-        command
-      }
-    };
+    let mut words = self.before.clone();
+    if let Some(uid) = self.uid.map(|uid| uid.to_string()) {
+      words.extend(["setpriv", "--reuid", &uid, "--regid", &uid, "--clear-groups"].map(Into::into));
+    }
+    words.push(env!("CARGO_BIN_EXE_memfw").to_owned());
+    let mut command = Command::new(&words[0]);
     command
+      .args(&words[1..])
       .args(&self.args)
       .current_dir(self.tmp().join("workspace"))
       .env_clear()

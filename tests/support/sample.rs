@@ -61,6 +61,11 @@ impl Random {
     let given = std::env::var(SEED).ok().and_then(|seed| seed.parse().ok());
     let seed: u64 = given.unwrap_or_else(|| RandomState::new().hash_one(SEED)).max(1);
     println!("{SEED}={seed}");
+    Self::from_seed(seed)
+  }
+
+  /// The numbers of a seed that is not 0.
+  pub(crate) fn from_seed(seed: u64) -> Self {
     Self { seed, state: seed }
   }
 

@@ -18,6 +18,8 @@ pub struct RuleSet {
   by_anchor: Vec<Vec<u16>>,
   /// All anchors.
   anchors: Classes,
+  /// The rules about how often words occur.
+  counting: Vec<u16>,
   negator: Class,
   unnegate: Class,
   forbidden: Class,
@@ -67,7 +69,9 @@ impl RuleSet {
       }
       anchors.insert(rule.anchor);
     }
-    Self { lexicon, rules, by_anchor, anchors, negator, unnegate, forbidden, report }
+    let counting = rules.iter().zip(0..).filter(|(rule, _)| rule.over.is_some());
+    let counting = counting.map(|(_, index)| index).collect();
+    Self { lexicon, rules, by_anchor, anchors, counting, negator, unnegate, forbidden, report }
   }
 
   /// The rules, in the order of their files.
@@ -157,7 +161,8 @@ impl RuleSet {
 
   /// Rules about how often words occur in the text as a whole.
   fn count(&self, words: &[WordMatch], scope: Scope, mode: Mode, hits: &mut Vec<Hit>) {
-    for (index, rule) in self.rules.iter().enumerate() {
+    for index in self.counting.iter().map(|&index| usize::from(index)) {
+      let Some(rule) = self.rules.get(index) else { continue };
       let Some(over) = rule.over else { continue };
       if !rule.applies(scope, mode) || words.len() <= over {
         continue;
@@ -194,10 +199,12 @@ impl RuleSet {
     })
   }
 
+  /// Whether the sentence, or the one before it, speaks of attacks. What follows does not count: it would be
+  /// the attacker's own choice, and often it is what the attack is about.
   fn is_reported(&self, seen: &Seen<'_>) -> bool {
     let mut report = Classes::default();
     report.insert(self.report);
-    seen.around().intersects(&report)
+    [-1, 0].into_iter().filter_map(|by| seen.unit(by)).any(|unit| unit.classes.intersects(&report))
   }
 }
 

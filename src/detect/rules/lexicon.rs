@@ -10,7 +10,7 @@ use super::{
   rule::Pattern,
   trie::{Trie, is_word},
 };
-use aho_corasick::{AhoCorasick, MatchKind};
+use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 
 /// How many classes a rule set has room for, named and unnamed together.
 pub(super) const MAX_CLASSES: usize = 64 * BITS;
@@ -217,6 +217,8 @@ impl Words {
     let automaton = AhoCorasick::builder()
       .ascii_case_insensitive(true)
       .match_kind(MatchKind::Standard)
+      // Each byte of all memory goes through it: speed is worth the table.
+      .kind(Some(AhoCorasickKind::DFA))
       .build(&literals.texts)
       .map_err(|error| error.to_string())?;
     Ok(Self { automaton: Some(automaton), uses: literals.uses })

@@ -111,7 +111,8 @@ pub struct Guards {
   pub negated: bool,
   /// A quotation is mentioned, not said: the hit becomes information.
   pub quoted: bool,
-  /// A report about attacks is none: the hit becomes information.
+  /// A report about attacks is none: where the sentence or the one before it speaks of them, the hit becomes
+  /// information.
   pub reported: bool,
 }
 

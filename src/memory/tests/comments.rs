@@ -149,17 +149,6 @@ fn id_comments_leave_the_line_as_it_was() {
 }
 
 #[test]
-fn openers_that_say_something_else_are_told() {
-  let mut lies = marker(1);
-  lies.trust = Trust::Trusted;
-  let text = format!("{}\na\n<!-- /memfw -->\n", lies.print());
-  let document = Document::parse(text.as_bytes(), &known(&[1], &[]));
-  let tags = HashMap::from([(id(1), marker(1))]);
-  let altered = reshape::altered_openers(text.as_bytes(), &document, &tags);
-  assert_eq!(altered.first(), Some(&(0..lies.print().len() + 1)));
-}
-
-#[test]
 fn short_forms_do_not_depend_on_id_comments_beside_them() {
   let known = known(&[1], &[3, 4]);
   let text = "text <!-- memfw:000001 -->memfw:000003\n";

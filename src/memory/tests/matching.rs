@@ -119,3 +119,63 @@ fn blocks_swallowed_and_released_are_not_new() {
   }
   assert_eq!(released.heirs, HashSet::from([1, 2, 3]));
 }
+
+/// What is known of a version of which every line has this trust; `former` when it had left the file.
+fn trusted(text: &str, first: usize, trust: Trust, former: bool) -> Vec<KnownBlock> {
+  let mut known = ledger(&parse(text), first);
+  for block in &mut known {
+    block.former = former;
+    block.lines.iter_mut().for_each(|line| line.trust = trust);
+  }
+  known
+}
+
+/// The known block that each line of a block is from.
+fn origins(found: &Comparison, block: usize) -> Vec<Option<usize>> {
+  found.inherited[&block].iter().map(|line| line.map(|line| line.known)).collect()
+}
+
+#[test]
+fn a_line_that_joins_another_block_is_still_its_own() {
+  let mut known = trusted("# Day\n\n- old\n", 0x100, Trust::Verified, false);
+  known.extend(trusted("- new\n", 0x200, Trust::Untrusted, false));
+  let found = compare(&parse("# Day\n\n- new\n- old\n"), &known);
+  // The item says more about what the block is than the heading above it.
+  assert_eq!(found.fates[0], Fate::Edited { known: 1, fresh: vec![] });
+  assert_eq!(origins(&found, 0), [Some(0), None, Some(1)]);
+  assert_eq!(found.fates[1], Fate::Edited { known: 0, fresh: vec![] });
+  assert_eq!(origins(&found, 1), [Some(0)]);
+}
+
+#[test]
+fn of_equal_blocks_the_least_trusted_one_is_left() {
+  for low in 0..3 {
+    let trust = |at| if at == low { Trust::Untrusted } else { Trust::Verified };
+    let known: Vec<KnownBlock> =
+      (0..3).flat_map(|at| trusted("- x\n", 0x100 * (at + 1), trust(at), false)).collect();
+    let found = compare(&parse("- x\n"), &known);
+    assert_eq!(found.fates[0].known(), Some(low));
+    // One that had left before is no explanation while one is there.
+    let mut known = trusted("- x\n", 0x100, Trust::Verified, false);
+    known.extend(trusted("- x\n", 0x200, Trust::Hostile, true));
+    assert_eq!(compare(&parse("- x\n"), &known).fates, [Fate::Unchanged { known: 0 }]);
+  }
+}
+
+#[test]
+fn of_equal_lines_the_least_trusted_one_is_left() {
+  let mut known = trusted("one\ntwo\nthree\n", 0x100, Trust::Verified, false);
+  known.extend(trusted("two\n", 0x200, Trust::Untrusted, false));
+  let found = compare(&parse("one\ntwo\n"), &known);
+  assert_eq!(found.fates, [Fate::Edited { known: 0, fresh: vec![] }]);
+  assert_eq!(origins(&found, 0), [Some(0), Some(1)]);
+}
+
+#[test]
+fn a_block_put_together_as_one_that_was_there_once_is_what_it_was_made_of() {
+  let mut known = trusted("- x\n", 0x100, Trust::Hostile, false);
+  known.extend(trusted("# H\n\n- x\n", 0x200, Trust::Trusted, true));
+  let found = compare(&parse("# H\n\n- x\n"), &known);
+  assert_eq!(found.fates, [Fate::Unchanged { known: 1 }]);
+  assert_eq!(origins(&found, 0), [Some(1), None, Some(0)]);
+}

@@ -26,9 +26,13 @@ fn ledger(document: &Document, first: usize) -> Vec<KnownBlock> {
     id: id(first + at),
     hash: block.hash,
     norm_hash: block.norm_hash,
-    lines: block.lines.iter().map(|line| KnownLine { hash: line.hash, revision: 0 }).collect(),
+    lines: block
+      .lines
+      .iter()
+      .map(|line| KnownLine { hash: line.hash, revision: 0, trust: Trust::Untrusted })
+      .collect(),
     marker: block.marker.clone(),
-    baseline: false,
+    former: false,
   };
   document.blocks().iter().enumerate().map(block).collect()
 }

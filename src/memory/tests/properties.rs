@@ -1,7 +1,7 @@
 //! What holds for all texts.
 #![forbid(unsafe_code)]
 
-use proptest::prelude::*;
+use proptest::{prelude::*, test_runner::TestCaseResult};
 
 use super::*;
 
@@ -130,6 +130,59 @@ fn facts<'a>(
   Facts { known, tags, gone, mode, compact: false }
 }
 
+/// What the plan has changed needs no change any more.
+fn plans_once(before: &[u8], after: &[u8], joined: bool, neutralise: bool) -> TestCaseResult {
+  let after = if joined { [before, after].concat() } else { after.to_vec() };
+  let known = all_known();
+  let ledger = ledger(&Document::parse(before, &known), 0x100);
+  let document = Document::parse(&after, &known);
+  let action = if neutralise { Action::Neutralise } else { Action::Quarantine };
+  let judged = judge_all(&document, after.len(), action);
+  let plan = redactions(&after, &document, &ledger, &judged, 0x900);
+  let redacted = apply(&after, &plan);
+  prop_assert_eq!(redacted.len(), after.len());
+  let known = knowing(&known, &plan);
+  let clean = Document::parse(&redacted, &known);
+  prop_assert_eq!(&tiled(&clean, &redacted), &redacted);
+  let judged = judge_all(&clean, redacted.len(), action);
+  let again = redactions(&redacted, &clean, &ledger, &judged, 0xa00);
+  prop_assert_eq!(&again.redactions, &Vec::new(), "{:?}", String::from_utf8(redacted));
+  Ok(())
+}
+
+/// What was taken out of an addition can be put back byte for byte.
+fn comes_back(before: &[u8], added: &[u8]) -> TestCaseResult {
+  let ledger = ledger(&parse(before), 0x100);
+  let after = [before, added].concat();
+  let document = parse(&after);
+  let judged = judge_all(&document, after.len(), Action::Quarantine);
+  let plan = redactions(&after, &document, &ledger, &judged, 0x900);
+  let mut file = apply(&after, &plan);
+  for redaction in &plan.redactions {
+    let found = placeholder::find(&file, &redaction.id, &redaction.original);
+    if let Some(found) = found {
+      prop_assert!(found.exact);
+      prop_assert_eq!(&found.span, &redaction.span);
+    } else {
+      prop_assert!(line::is_blank(&redaction.replacement), "only where no line had room");
+    }
+    file[redaction.span.clone()].copy_from_slice(&redaction.original);
+  }
+  prop_assert_eq!(file, after);
+  Ok(())
+}
+
+#[test]
+fn a_closer_in_another_case_below_a_heading_comes_back() {
+  comes_back(b"#", b"text\n<!-- /Memfw -->\r\n").unwrap();
+}
+
+#[test]
+fn lines_of_a_block_that_swallowed_others_are_planned_once() {
+  let before = b"<div>\r\n***\r\n\r\n\r\na  \r\n";
+  plans_once(before, b"</div>\na  \r\n***\r\n", false, false).unwrap();
+}
+
 proptest! {
   #![proptest_config(ProptestConfig { cases: 2000, ..ProptestConfig::default() })]
 
@@ -204,42 +257,12 @@ proptest! {
   fn planning_again_gives_nothing_to_do(
     before in plain(), after in text(), joined in any::<bool>(), neutralise in any::<bool>(),
   ) {
-    let after = if joined { [&before[..], &after].concat() } else { after.0 };
-    let known = all_known();
-    let ledger = ledger(&Document::parse(&before, &known), 0x100);
-    let document = Document::parse(&after, &known);
-    let action = if neutralise { Action::Neutralise } else { Action::Quarantine };
-    let judged = judge_all(&document, after.len(), action);
-    let plan = redactions(&after, &document, &ledger, &judged, 0x900);
-    let redacted = apply(&after, &plan);
-    prop_assert_eq!(redacted.len(), after.len());
-    let known = knowing(&known, &plan);
-    let clean = Document::parse(&redacted, &known);
-    prop_assert_eq!(&tiled(&clean, &redacted), &redacted);
-    let judged = judge_all(&clean, redacted.len(), action);
-    let again = redactions(&redacted, &clean, &ledger, &judged, 0xa00);
-    prop_assert_eq!(&again.redactions, &Vec::new(), "{:?}", String::from_utf8(redacted));
+    plans_once(&before, &after, joined, neutralise)?;
   }
 
   #[test]
   fn approving_gives_the_bytes_back(before in plain(), added in plain()) {
-    let ledger = ledger(&parse(&*before), 0x100);
-    let after = [&before[..], &added].concat();
-    let document = parse(&after);
-    let judged = judge_all(&document, after.len(), Action::Quarantine);
-    let plan = redactions(&after, &document, &ledger, &judged, 0x900);
-    let mut file = apply(&after, &plan);
-    for redaction in &plan.redactions {
-      let found = placeholder::find(&file, &redaction.id, &redaction.original);
-      if let Some(found) = found {
-        prop_assert!(found.exact);
-        prop_assert_eq!(&found.span, &redaction.span);
-      } else {
-        prop_assert!(line::is_blank(&redaction.replacement), "only where no line had room");
-      }
-      file[redaction.span.clone()].copy_from_slice(&redaction.original);
-    }
-    prop_assert_eq!(file, after);
+    comes_back(&before, &added)?;
   }
 
   #[test]

@@ -25,7 +25,9 @@ CREATE TABLE file (
   adopted_at INTEGER,
   scanned_at INTEGER,
   pending INTEGER NOT NULL,
-  marker_mode TEXT NOT NULL
+  marker_mode TEXT NOT NULL,
+  -- Why no fuller markers stand in it.
+  unmarked TEXT
 ) STRICT;
 
 -- Rows of blocks that left their file stay with present = 0: their history is evidence.
@@ -39,8 +41,9 @@ CREATE TABLE block (
   end_line INTEGER NOT NULL,
   hash BLOB NOT NULL CHECK (length(hash) = 32),
   norm_hash BLOB NOT NULL CHECK (length(norm_hash) = 32),
-  -- Twelve bytes a line: eight of its hash, four of the number of its revision, big-endian.
-  lines BLOB NOT NULL CHECK (length(lines) % 12 = 0),
+  -- Sixteen bytes a line: eight of its hash, and big-endian four of the number of its revision and four of
+  -- how many lines of the file it stands below the first one.
+  lines BLOB NOT NULL CHECK (length(lines) % 16 = 0),
   marker TEXT,
   state TEXT NOT NULL,
   state_at INTEGER NOT NULL,

@@ -10,7 +10,7 @@ use std::{
 use rusqlite::Connection;
 
 use super::{Home, block, id, item, op, scan};
-use crate::store::{Access, BlockRow, ItemFilter, Ledger, StoreError};
+use crate::store::{Access, BlockRow, ItemFilter, Ledger, StoreError, migrate::KNOWN};
 
 fn open(home: &Home, access: Access) -> StoreError {
   Ledger::open(&home.path(), access, None).unwrap_err()
@@ -49,7 +49,7 @@ fn a_newer_database_is_refused_and_stays_as_it_is() {
   for access in BOTH {
     let error = open(&home, access);
     let newer =
-      matches!(&error, StoreError::Newer { found: 99, known: 1, path } if *path == home.path());
+      matches!(&error, StoreError::Newer { found: 99, known: KNOWN, path } if *path == home.path());
     assert!(newer, "{error:?}");
   }
   assert!(before == fs::read(home.path()).unwrap());

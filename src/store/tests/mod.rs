@@ -7,6 +7,7 @@ mod damage;
 mod openers;
 mod permissions;
 mod secrecy;
+mod versions;
 
 use std::{
   ops::{Deref, DerefMut},
@@ -92,7 +93,14 @@ pub(super) fn block(digits: &str, ordinal: u32) -> BlockRow {
     id: id(digits),
     hash,
     norm_hash: hash,
-    lines: vec![BlockLine { hash: [1, 2, 3, 4, 5, 6, 7, 255], revision: 0x0102_0304 }; 3],
+    lines: vec![
+      BlockLine {
+        hash: [1, 2, 3, 4, 5, 6, 7, 255],
+        revision: 0x0102_0304,
+        offset: 0x0506_0708
+      };
+      3
+    ],
     marker: None,
     ordinal,
     start_line: ordinal * 4 + 1,
@@ -123,7 +131,8 @@ pub(super) fn scan<'a>(path: &'a str, blocks: &'a [BlockRow], at: i64) -> ScanRe
     blocks,
     adopted: false,
     pending: Pending::NONE,
-    marker_mode: "wrap",
+    marker_mode: "id",
+    unmarked: Some("too long"),
     events: &[],
     at,
   }

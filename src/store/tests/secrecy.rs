@@ -5,8 +5,9 @@ use std::{fs, path::Path};
 
 use super::{Home, block, id, item, op, scan};
 use crate::{
+  memory::ContentHash,
   provenance::State,
-  store::{NewItem, NewOp, OpKind},
+  store::{Ledger, NewItem, NewOp, NewVersion, OpKind, Retention, Writer},
 };
 
 /// Words that occur nowhere else, long enough not to occur by chance.
@@ -85,4 +86,45 @@ fn deleted_seals_leave_no_free_pages_with_their_bytes() {
   ledger.conn.execute("UPDATE quarantine SET sealed = NULL", []).unwrap();
   ledger.checkpoint().unwrap();
   assert_eq!(found(&home.dir(), middle), [""; 0], "secure delete");
+}
+
+#[test]
+fn versions_of_files_are_in_no_file_of_the_state_directory() {
+  let home = Home::new();
+  let mut ledger = home.ledger();
+  ledger.record(&scan("/w/a.md", &[], 1)).unwrap();
+  let forever = Retention { max_age: i64::MAX, max_bytes: u64::MAX };
+  let mut text = b"# Notes\n".to_vec();
+  let keep = |ledger: &mut Ledger, text: &[u8], at: i64, retention: &Retention| {
+    let new = NewVersion {
+      path: Path::new("/w/a.md"),
+      file_hash: ContentHash::of(text),
+      bytes: text,
+      writer: Writer::Other,
+      seen_at: at,
+    };
+    ledger.keep_version(&new, retention, at).unwrap();
+  };
+  // Whole, as differences, and as one large text.
+  for at in 0..40 {
+    text.extend_from_slice(format!("{SECRET} {at}\n").as_bytes());
+    keep(&mut ledger, &text, at, &forever);
+  }
+  keep(&mut ledger, SECRET.repeat(2000).as_bytes(), 41, &forever);
+  assert_eq!(ledger.versions(Path::new("/w/a.md")).unwrap().len(), 41);
+  assert_secret(&home, "in the log");
+  ledger.checkpoint().unwrap();
+  assert_secret(&home, "after a checkpoint");
+  let sealed: Vec<u8> = ledger
+    .conn
+    .query_row("SELECT sealed FROM content ORDER BY id DESC LIMIT 1", [], |row| row.get(0))
+    .unwrap();
+  assert_eq!(found(&home.dir(), &sealed[5000..5032]), ["ledger.db"]);
+  // What is pruned is gone for good, also for whoever has the key.
+  let none = Retention { max_age: 0, max_bytes: 0 };
+  keep(&mut ledger, b"", 50, &none);
+  assert_eq!(ledger.versions(Path::new("/w/a.md")).unwrap().len(), 1);
+  ledger.checkpoint().unwrap();
+  assert_eq!(found(&home.dir(), &sealed[5000..5032]), [""; 0], "secure delete");
+  assert_secret(&home, "after pruning");
 }

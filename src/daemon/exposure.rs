@@ -1,0 +1,128 @@
+//! How long poison could be read: measured at each redaction, kept for `status`.
+//!
+//! The time runs from the first change that the last look at the file did not cover (by the event, or
+//! by the kernel's stamp where that is older) to the redaction with its durable copy: at least as long
+//! as the poison was there. Only what was written while this daemon ran counts; what was written before
+//! is found at the start and said there.
+#![forbid(unsafe_code)]
+
+use std::{
+  collections::{HashMap, VecDeque},
+  time::Duration,
+};
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+  engine::{Engine, Target},
+  os::RealFs,
+};
+
+/// The key of the row in the ledger.
+pub const KEY: &str = "exposure";
+/// Redactions that count; the 99th percentile needs about a hundred.
+pub const MAX_KEPT: usize = 128;
+
+/// The latest exposures.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Exposure {
+  /// In microseconds, oldest first; at most [`MAX_KEPT`].
+  us: VecDeque<u64>,
+  #[serde(skip)]
+  is_loaded: bool,
+  #[serde(skip)]
+  started: Option<Duration>,
+  /// When the files that somebody keeps open were looked at last.
+  #[serde(skip)]
+  looks: HashMap<Target, Duration>,
+}
+
+impl Exposure {
+  /// What the ledger has.
+  pub fn parse(json: &str) -> Self {
+    serde_json::from_str(json).unwrap_or_default()
+  }
+
+  /// How many redactions it is about.
+  pub fn n(&self) -> usize {
+    self.us.len()
+  }
+
+  /// The time that `percent` of the redactions did not exceed; `None` without any.
+  pub fn percentile(&self, percent: usize) -> Option<Duration> {
+    let mut sorted: Vec<u64> = self.us.iter().copied().collect();
+    sorted.sort_unstable();
+    let rank = (sorted.len() * percent).div_ceil(100).saturating_sub(1);
+    sorted.get(rank).copied().map(Duration::from_micros)
+  }
+
+  /// A file was looked at as a whole at this time, although somebody has it open.
+  pub(super) fn looked(&mut self, target: &Target, at: Duration) {
+    self.looks.insert(target.clone(), at);
+  }
+
+  /// A file is done with.
+  pub(super) fn forget(&mut self, target: &Target) {
+    self.looks.remove(target);
+  }
+
+  /// Takes in what the engine measured on a file that is dirty since a time on the monotonic clock, and
+  /// writes it down. Losing a figure is no failure to guard.
+  pub(super) fn note(&mut self, engine: &mut Engine<RealFs>, target: &Target, dirty: Duration) {
+    let now = engine.clock().monotonic();
+    let started = *self.started.get_or_insert(now);
+    let fresh = engine.take_exposures();
+    if fresh.is_empty() {
+      return;
+    }
+    if !self.is_loaded {
+      let kept = engine.ledger().health(KEY).ok().flatten();
+      self.us = kept.map(|(json, _)| Self::parse(&json).us).unwrap_or_default();
+      self.is_loaded = true;
+    }
+    let before = self.us.len();
+    let seen = now.saturating_sub(started);
+    let since = self.looks.get(target).map_or(dirty, |look| dirty.max(*look));
+    for exposure in fresh.into_iter().filter(|exposure| *exposure <= seen) {
+      self.add(exposure.max(now.saturating_sub(since)));
+    }
+    if self.us.len() != before || before == MAX_KEPT {
+      let json = serde_json::to_string(self).unwrap_or_default();
+      let at = engine.clock().now();
+      if let Err(error) = engine.ledger_mut().set_health(KEY, &json, at) {
+        tracing::debug!(target: "memfw", %error, "an exposure was not written down");
+      }
+    }
+  }
+
+  fn add(&mut self, exposure: Duration) {
+    self.us.push_back(u64::try_from(exposure.as_micros()).unwrap_or(u64::MAX));
+    while self.us.len() > MAX_KEPT {
+      self.us.pop_front();
+    }
+  }
+}
+
+#[cfg(test)]
+mod tests {
+  use super::*;
+
+  #[test]
+  fn percentiles_are_of_the_latest_redactions() {
+    let mut exposure = Exposure::default();
+    assert_eq!(exposure.percentile(50), None);
+    for n in 1..=100 {
+      exposure.add(Duration::from_micros(n));
+    }
+    assert_eq!(exposure.percentile(50), Some(Duration::from_micros(50)));
+    assert_eq!(exposure.percentile(99), Some(Duration::from_micros(99)));
+    assert_eq!(exposure.percentile(100), Some(Duration::from_micros(100)));
+    for _ in 0..MAX_KEPT {
+      exposure.add(Duration::from_micros(7));
+    }
+    assert_eq!((exposure.n(), exposure.percentile(99)), (MAX_KEPT, Some(Duration::from_micros(7))));
+    let json = serde_json::to_string(&exposure).unwrap();
+    assert_eq!(Exposure::parse(&json), exposure);
+    assert_eq!(Exposure::parse("nonsense").n(), 0);
+  }
+}

@@ -1,0 +1,390 @@
+//! The daemon's end of the gate: it listens, answers, and says what became of the gate.
+//!
+//! A thread accepts connections and passes on what is said; everything else happens in the loop, like
+//! all work on files. One gate at a time: a new connection takes the place of the old one. Only our own
+//! user and root are listened to. The gate learns paths and stamps, nothing else.
+#![forbid(unsafe_code)]
+
+use std::{
+  collections::VecDeque,
+  io,
+  path::{Path, PathBuf},
+  time::Duration,
+};
+
+use serde::{Deserialize, Serialize};
+use tokio::sync::mpsc::UnboundedSender;
+
+use super::{DaemonError, Guard};
+use crate::{
+  engine::{Consequence, Engine, EngineError, Event, EventKind, Passed},
+  gate::message::{ToDaemon, ToGate},
+  os::{
+    RealFs,
+    socket::{Channel, Listener, address},
+    user,
+  },
+};
+
+/// The key of the row in the ledger.
+pub const KEY: &str = "gate";
+/// The key of the degradation.
+const DEGRADED: &str = "gate";
+/// How long the gate may take to come after a start: it looks for the daemon twice a second.
+const COMING: Duration = Duration::from_secs(3);
+/// First and longest pause between two looks at a file that somebody waits for.
+const FIRST_LOOK: Duration = Duration::from_millis(1);
+const LAST_LOOK: Duration = Duration::from_millis(20);
+/// How soon a message is sent again to a gate that has not read the last ones.
+const SEND_AGAIN: Duration = Duration::from_millis(2);
+/// Messages that wait to be sent; a gate that lets more pile up is gone.
+const MAX_OUTBOX: usize = 100_000;
+/// Questions that are kept at once; the gate asks one for each file with readers, of which it holds
+/// fewer.
+const MAX_QUESTIONS: usize = 1024;
+
+/// What is known about the gate, for `status`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GateHealth {
+  /// Whether it is there.
+  pub connected: bool,
+  /// Its process id.
+  pub pid: Option<i32>,
+  /// Since when, microseconds since the epoch.
+  pub since: i64,
+  /// How many directories have readers that wait.
+  pub directories: u32,
+  /// A directory of the daemon's whose readers do not wait.
+  #[serde(default)]
+  pub ungated: Option<String>,
+  /// How many readers it let through to bytes that nobody had passed, since it came.
+  pub let_through: u64,
+  /// When that was reported last.
+  pub let_through_at: Option<i64>,
+  /// Why.
+  pub why: Option<String>,
+}
+
+/// What comes from the gate, or from whoever connects.
+#[derive(Debug)]
+pub enum Said {
+  /// Somebody has connected.
+  Came(u64, Channel),
+  /// A message of this connection.
+  Message(u64, ToDaemon),
+  /// This connection is over.
+  Gone(u64),
+}
+
+/// The gate, if there is to be one.
+#[derive(Debug, Default)]
+pub struct GateLink {
+  listener: Option<Listener>,
+  link: Option<(u64, Channel)>,
+  questions: VecDeque<Question>,
+  /// What could not be sent yet, in order.
+  outbox: VecDeque<ToGate>,
+  /// When that is tried again.
+  send_at: Option<Duration>,
+  /// When the gate has to be there.
+  expected_by: Option<Duration>,
+  max_wait: Duration,
+  health: GateHealth,
+}
+
+/// Somebody waits for a file.
+#[derive(Debug)]
+struct Question {
+  id: u32,
+  path: PathBuf,
+  due: Duration,
+  pause: Duration,
+  /// Nobody waits for longer.
+  until: Duration,
+}
+
+impl GateLink {
+  /// No gate.
+  pub fn none() -> Self {
+    Self::default()
+  }
+
+  /// Listens for the gate where the configuration asks for one.
+  pub fn listen(guard: &mut Guard, sender: UnboundedSender<Said>) -> Result<Self, DaemonError> {
+    let now = guard.now();
+    let engine = guard.engine();
+    let mut link = Self { max_wait: engine.config().gate_max_wait, ..Self::default() };
+    if !engine.config().gate_enabled {
+      return Ok(link);
+    }
+    link.expected_by = Some(now + COMING);
+    match Listener::bind(&address(engine.data())) {
+      Ok(listener) => {
+        let shared = listener.share();
+        std::thread::Builder::new()
+          .name("gate".to_owned())
+          .spawn(move || accept(&shared, &sender))?;
+        link.listener = Some(listener);
+      }
+      Err(error) => {
+        tracing::error!(target: "memfw", %error, "the gate cannot be listened for");
+      }
+    }
+    Ok(link)
+  }
+
+  /// Writes down that the gate is not there yet, or that there shall be none.
+  pub fn start(&mut self, guard: &mut Guard) -> Result<(), EngineError> {
+    self.health.since = guard.engine().clock().now();
+    if self.expected_by.is_none() {
+      return guard.engine().ledger_mut().remove_health(KEY).map_err(EngineError::from);
+    }
+    self.write(guard)?;
+    if self.listener.is_none() {
+      self.expected_by = None;
+      guard.engine().degrade(DEGRADED, "the gate's socket cannot be made: readers do not wait")?;
+    }
+    Ok(())
+  }
+
+  /// Takes in what the gate says.
+  pub fn hear(&mut self, guard: &mut Guard, said: Said) -> Result<(), EngineError> {
+    match said {
+      Said::Came(number, channel) => self.welcome(guard, number, channel),
+      Said::Message(number, message) if self.is_linked(number) => self.answer(guard, message),
+      Said::Gone(number) if self.is_linked(number) => self.lose(guard, "the gate is gone"),
+      Said::Message(..) | Said::Gone(_) => Ok(()),
+    }
+  }
+
+  /// Looks at one file that somebody waits for, if one is due; whether one was.
+  pub fn work(&mut self, guard: &mut Guard) -> Result<bool, DaemonError> {
+    let now = guard.now();
+    if self.expected_by.is_some_and(|by| now >= by) {
+      self.expected_by = None;
+      guard.engine().degrade(DEGRADED, "the gate is not running: readers do not wait")?;
+    }
+    if self.link.is_some()
+      && let Some(directories) = guard.new_directories()
+    {
+      self.outbox.extend(directories.into_iter().map(|(dir, root)| ToGate::Watch { root, dir }));
+      self.flush(guard)?;
+    } else if self.send_at.is_some_and(|at| now >= at) {
+      self.flush(guard)?;
+    }
+    let Some(index) = self.questions.iter().position(|question| question.due <= now) else {
+      return Ok(false);
+    };
+    let Some(mut question) = self.questions.remove(index) else { return Ok(false) };
+    let answer = guard.attend(&question.path)?;
+    let now = guard.now();
+    let id = question.id;
+    match answer {
+      Passed::At(stamp) => self.send(guard, ToGate::Passed { id, stamp })?,
+      Passed::Never => self.send(guard, ToGate::Aside { id })?,
+      // The gate has let its readers through by then.
+      Passed::NotYet if now >= question.until => {}
+      Passed::NotYet => {
+        question.due = now + question.pause;
+        question.pause = (question.pause * 2).min(LAST_LOOK);
+        self.questions.push_back(question);
+      }
+    }
+    Ok(true)
+  }
+
+  /// How long until something is due.
+  pub fn next_due(&self, now: Duration) -> Option<Duration> {
+    let questions = self.questions.iter().map(|question| question.due);
+    questions.chain(self.expected_by).chain(self.send_at).min().map(|due| due.saturating_sub(now))
+  }
+
+  /// Ends in order.
+  pub fn stop(&mut self, guard: &mut Guard) -> Result<(), EngineError> {
+    if let Some(listener) = self.listener.take() {
+      listener.close();
+      self.health.connected = false;
+      self.write(guard)?;
+    }
+    Ok(())
+  }
+
+  fn is_linked(&self, number: u64) -> bool {
+    self.link.as_ref().is_some_and(|(linked, _)| *linked == number)
+  }
+
+  fn welcome(
+    &mut self,
+    guard: &mut Guard,
+    number: u64,
+    channel: Channel,
+  ) -> Result<(), EngineError> {
+    if let Some((_, old)) = self.link.take() {
+      old.close();
+    }
+    self.questions.clear();
+    self.outbox.clear();
+    self.expected_by = None;
+    self.health = GateHealth {
+      connected: true,
+      pid: Some(channel.peer().pid),
+      since: guard.engine().clock().now(),
+      ..GateHealth::default()
+    };
+    self.link = Some((number, channel));
+    self.write(guard)?;
+    guard.engine().recovered(DEGRADED)?;
+    guard.tell_directories_again();
+    self.send(guard, ToGate::Hello { max_wait: self.max_wait })
+  }
+
+  fn answer(&mut self, guard: &mut Guard, message: ToDaemon) -> Result<(), EngineError> {
+    let now = guard.now();
+    match message {
+      ToDaemon::Ask { id, path } => {
+        if self.questions.len() >= MAX_QUESTIONS {
+          self.questions.pop_front();
+        }
+        let until = now + self.max_wait;
+        self.questions.push_back(Question { id, path, due: now, pause: FIRST_LOOK, until });
+        Ok(())
+      }
+      ToDaemon::Gated { n } => {
+        self.health.directories = n;
+        self.write(guard)
+      }
+      ToDaemon::NotGated { dir } => {
+        self.health.ungated = Some(crate::engine::event::shown(&dir));
+        self.write(guard)
+      }
+      ToDaemon::LetThrough { n, why } => {
+        let at = guard.engine().clock().now();
+        self.health.let_through = self.health.let_through.saturating_add(n.into());
+        self.health.let_through_at = Some(at);
+        self.health.why = Some(why.to_string());
+        let text = format!("the gate let {n} reads through unjudged: {why}");
+        guard.engine().tell(Event::new(EventKind::Degraded).detail(text))?;
+        self.write(guard)
+      }
+      ToDaemon::Bye => self.lose(guard, "the gate was stopped"),
+    }
+  }
+
+  fn lose(&mut self, guard: &mut Guard, what: &str) -> Result<(), EngineError> {
+    if let Some((_, channel)) = self.link.take() {
+      channel.close();
+    }
+    self.questions.clear();
+    self.outbox.clear();
+    self.send_at = None;
+    self.health.connected = false;
+    self.write(guard)?;
+    guard.engine().degrade(DEGRADED, &format!("{what}: readers do not wait"))
+  }
+
+  fn send(&mut self, guard: &mut Guard, message: ToGate) -> Result<(), EngineError> {
+    self.outbox.push_back(message);
+    self.flush(guard)
+  }
+
+  /// Sends what there is to say, as far as the gate reads it.
+  fn flush(&mut self, guard: &mut Guard) -> Result<(), EngineError> {
+    self.send_at = None;
+    while let (Some(message), Some((_, channel))) = (self.outbox.front(), &self.link) {
+      match channel.send(&message.encode()) {
+        Ok(()) => {
+          self.outbox.pop_front();
+        }
+        Err(error)
+          if error.kind() == io::ErrorKind::WouldBlock && self.outbox.len() < MAX_OUTBOX =>
+        {
+          self.send_at = Some(guard.now() + SEND_AGAIN);
+          return Ok(());
+        }
+        Err(_) => return self.lose(guard, "the gate does not listen"),
+      }
+    }
+    Ok(())
+  }
+
+  fn write(&self, guard: &mut Guard) -> Result<(), EngineError> {
+    let json = serde_json::to_string(&self.health).unwrap_or_default();
+    let at = guard.engine().clock().now();
+    guard.engine().ledger_mut().set_health(KEY, &json, at)?;
+    Ok(())
+  }
+}
+
+/// Lets in whoever may come, and passes on what is said.
+fn accept(listener: &Listener, sender: &UnboundedSender<Said>) {
+  let mut number = 0;
+  while let Ok(channel) = listener.accept() {
+    let peer = channel.peer();
+    if peer.uid != 0 && peer.uid != user::effective_uid() {
+      tracing::warn!(target: "memfw", uid = peer.uid, pid = peer.pid, "a stranger came as a gate");
+      continue;
+    }
+    number += 1;
+    let (from, to) = (channel.clone(), sender.clone());
+    let spawned = std::thread::Builder::new().name("gate".to_owned()).spawn(move || {
+      while let Ok(Some(bytes)) = from.receive() {
+        // What cannot be read ends the connection.
+        let Ok(message) = ToDaemon::decode(&bytes) else { break };
+        if to.send(Said::Message(number, message)).is_err() {
+          return;
+        }
+      }
+      from.close();
+      to.send(Said::Gone(number)).ok();
+    });
+    if spawned.is_ok() && sender.send(Said::Came(number, channel)).is_err() {
+      return;
+    }
+  }
+}
+
+impl Guard {
+  /// Looks at one file out of turn, for a reader who waits at the gate.
+  pub(super) fn attend(&mut self, path: &Path) -> Result<Passed, DaemonError> {
+    let Some(target) = self.target(path) else { return Ok(Passed::Never) };
+    let now = self.now();
+    let mut answer = self.engine.passed(&target);
+    if matches!(answer, Ok(Passed::NotYet)) {
+      self.queue.hurry(target.clone(), now);
+      self.work()?;
+      answer = self.engine.passed(&target);
+    }
+    self.count_opens();
+    match answer {
+      Err(error) if error.consequence() == Consequence::Stop => Err(error.into()),
+      // Work on the file meets the same error and says so.
+      Err(_) => {
+        self.queue.dirty(target, now);
+        Ok(Passed::NotYet)
+      }
+      Ok(answer) => Ok(answer),
+    }
+  }
+
+  /// The directories that are watched, each with whether it is the root of a workspace; `None` when
+  /// none came since this was asked last.
+  pub(super) fn new_directories(&mut self) -> Option<Vec<(PathBuf, bool)>> {
+    if !std::mem::take(&mut self.has_new_directories) {
+      return None;
+    }
+    let mut watched = self.watcher.watched();
+    watched.retain(|dir| self.workspaces.iter().any(|root| dir.starts_with(root)));
+    let roots: Vec<bool> = watched.iter().map(|dir| self.workspaces.contains(dir)).collect();
+    Some(watched.into_iter().zip(roots).collect())
+  }
+
+  /// All of them are new to somebody.
+  pub(super) fn tell_directories_again(&mut self) {
+    self.has_new_directories = true;
+  }
+
+  /// The engine, for what is said about the gate.
+  pub(super) fn engine(&mut self) -> &mut Engine<RealFs> {
+    &mut self.engine
+  }
+}

@@ -1,0 +1,293 @@
+//! Finding files: which directories are watched, which files are dirty, what is polled instead.
+#![forbid(unsafe_code)]
+
+use std::{
+  collections::HashMap,
+  path::{Path, PathBuf},
+};
+
+use super::{
+  Guard,
+  guard::adopted_key,
+  health::{Room, told},
+  poll::Why,
+};
+use crate::{
+  engine::{EngineError, Event, EventKind, Target, event::shown},
+  os::{
+    Fs as _, WatchError, Workspace,
+    workspace::{is_memory, is_memory_dir},
+  },
+  store::{FileRow, FileStatus, Pending},
+};
+
+/// After a look at a tree the next one waits so many times as long as it took: directories that come
+/// and go without end must not keep files waiting.
+const LOOK_REST: u32 = 4;
+
+/// How a workspace is looked at.
+pub(super) enum Look<'k> {
+  /// At a start the files that the ledger knows with the stamp that they have are left alone; all that
+  /// are there are taken out.
+  First(&'k mut HashMap<PathBuf, FileRow>),
+  /// Every file is marked as dirty.
+  Again,
+  /// What has another stamp than at the last poll is marked as dirty.
+  Poll,
+}
+
+impl Guard {
+  /// Adds workspaces: watches them, and marks the files that the ledger does not know as they are.
+  pub(super) fn look_first(&mut self, roots: &[PathBuf]) -> Result<(), EngineError> {
+    let rows = self.engine.ledger().files()?;
+    let mut known: HashMap<PathBuf, FileRow> =
+      rows.into_iter().map(|row| (row.path.clone(), row)).collect();
+    for root in roots {
+      if self.engine.ledger().health(&adopted_key(root))?.is_none() {
+        self.adopting.insert(root.clone());
+      }
+      // Watching comes before looking, so that nothing falls in between.
+      self.look_at(root, Look::First(&mut known))?;
+    }
+    // A file that is gone is not found by looking.
+    let now = self.now();
+    for row in known.into_values().filter(|row| row.status != FileStatus::Missing) {
+      if let (true, Ok(rel)) =
+        (roots.contains(&row.workspace), row.path.strip_prefix(&row.workspace))
+      {
+        self.queue.dirty(Target::new(&row.workspace, rel), now);
+      }
+    }
+    let found = self.queue.dirty_targets().filter(|target| roots.contains(&target.root));
+    self.first.extend(found.cloned());
+    Ok(())
+  }
+
+  /// Has the workspace of a path (all of them without one) looked at again.
+  pub(super) fn look_again(&mut self, path: Option<&Path>) {
+    for root in self.workspaces.clone() {
+      let concerned = path.is_none_or(|path| path.starts_with(&root) || root.starts_with(path));
+      let of_interest = path
+        .and_then(|path| path.strip_prefix(&root).ok())
+        .is_none_or(|rel| rel.as_os_str().is_empty() || is_memory_dir(rel));
+      if concerned && of_interest {
+        self.looks.insert(root);
+      }
+    }
+  }
+
+  /// Looks again at the workspaces whose directories have changed, once for any number of events.
+  pub(super) fn look(&mut self) {
+    let started = self.now();
+    if self.looks.is_empty() || started < self.next_look {
+      return;
+    }
+    for root in std::mem::take(&mut self.looks) {
+      self.report(|guard| guard.look_at(&root, Look::Again));
+    }
+    let now = self.now();
+    self.next_look = now + now.saturating_sub(started).saturating_mul(LOOK_REST);
+  }
+
+  /// Looks at everything again, and says why.
+  pub(super) fn rescan(&mut self, why: &str) {
+    self.look_again(None);
+    let event = Event::new(EventKind::Rescanned).detail(why);
+    self.report(|guard| guard.engine.tell(event));
+  }
+
+  /// Something was mounted or unmounted: what is watched may not be what the paths lead to any more.
+  pub(super) fn mounts_changed(&mut self) {
+    let misplaced = self.watcher.misplaced();
+    for dir in &misplaced {
+      self.watcher.remove(dir);
+    }
+    let concerned: Vec<PathBuf> = self
+      .workspaces
+      .iter()
+      .filter(|root| {
+        let moved = misplaced.iter().any(|dir| dir.starts_with(root) || root.starts_with(dir));
+        moved || self.troubled.contains(*root)
+      })
+      .cloned()
+      .collect();
+    for root in &concerned {
+      self.engine.forget_root(root);
+      self.report(|guard| guard.look_at(root, Look::Again));
+    }
+    if !misplaced.is_empty() {
+      let event = Event::new(EventKind::Rescanned).detail("a file system was mounted or unmounted");
+      self.report(|guard| guard.engine.tell(event));
+    }
+  }
+
+  /// Polls what has to be polled; whether anything was due.
+  pub(super) fn poll(&mut self) -> bool {
+    let now = self.now();
+    let due = self.polls.take(now);
+    for root in &due {
+      self.report(|guard| guard.look_at(root, Look::Poll));
+    }
+    !due.is_empty()
+  }
+
+  /// Watches the directories of a workspace and marks its files as dirty.
+  pub(super) fn look_at(&mut self, root: &Path, mut look: Look<'_>) -> Result<(), EngineError> {
+    let key = format!("workspace:{}", shown(root));
+    let fs = self.fs;
+    let workspace = match Workspace::open(&fs, root) {
+      Ok(workspace) => workspace,
+      Err(error) => {
+        self.await_directory(root);
+        self.troubled.insert(root.to_owned());
+        if matches!(look, Look::Poll) {
+          self.mark_gone(root);
+        }
+        return self.engine.degrade(&key, &error.to_string());
+      }
+    };
+    let mut problems: Vec<String> = Vec::new();
+    let mut limit = None;
+    let mut walk = workspace.walk(&fs);
+    loop {
+      let watched = self.watcher.watched();
+      let mut watched_more = false;
+      for dir in walk.dirs.iter().map(|dir| workspace.absolute(dir)) {
+        if watched.binary_search(&dir).is_ok() {
+          continue;
+        }
+        match self.watcher.add(&dir) {
+          Ok(()) => watched_more = true,
+          Err(WatchError::Limit(reached)) => limit = Some(reached),
+          Err(error) => problems.push(error.to_string()),
+        }
+      }
+      self.has_new_directories |= watched_more;
+      // What was written into a directory before it was watched is found by looking once more.
+      if !watched_more {
+        break;
+      }
+      walk = workspace.walk(&fs);
+    }
+    problems.extend(walk.problems.iter().map(ToString::to_string));
+    self.links.retain(|link| !link.starts_with(root));
+    let links = walk.problems.iter().filter(|one| one.is_link()).map(|one| root.join(one.path()));
+    self.links.extend(links);
+    let probe = fs.probe(workspace.root());
+    let why = if limit.is_some() {
+      Some(Why::Unwatched)
+    } else {
+      probe.needs_polling.then_some(Why::Shared)
+    };
+    if let Some(limit) = limit {
+      problems.push(format!("{limit}; until then files are polled"));
+    }
+    let now = self.now();
+    self.polls.set(root, why, now);
+    let room = Room::of(root, probe, why.map(|why| why.to_string()));
+    self.rooms.insert(root.to_owned(), room);
+    let mut stamps = HashMap::new();
+    for file in &walk.files {
+      let target = Target::new(root, file);
+      match &mut look {
+        Look::Again => self.queue.dirty(target, now),
+        Look::Poll => match fs.stamp(workspace.root(), file) {
+          Ok(Some(stamp)) => drop(stamps.insert(target, stamp)),
+          // It is gone since, or cannot be looked at: the pass says which.
+          Ok(None) | Err(_) => self.queue.dirty(target, now),
+        },
+        Look::First(known) => {
+          if self.adopting.contains(root) {
+            self.baseline.insert(target.clone());
+          }
+          match known.remove(&target.path()) {
+            // What could not be guarded is asked anew: limits and owners may have changed.
+            Some(row) if row.note.is_some() => {
+              let at = self.engine.clock().now();
+              self.engine.ledger_mut().set_stamp(&row.path, None, row.hash, at)?;
+              self.queue.dirty(target, now);
+            }
+            Some(row) if self.engine.is_current(&target, &row).unwrap_or(false) => {
+              if row.pending.contains(Pending::RESHAPE) {
+                self.queue.reshape(target, now);
+              }
+            }
+            _ => self.queue.dirty(target, now),
+          }
+        }
+      }
+    }
+    match look {
+      Look::First(_) => {}
+      Look::Poll => {
+        for target in self.polls.changed(root, stamps) {
+          self.queue.dirty(target, now);
+        }
+      }
+      Look::Again => self.mark_missing(root)?,
+    }
+    self.await_no_more();
+    match told(problems) {
+      None => {
+        self.troubled.remove(root);
+        self.engine.recovered(&key)
+      }
+      Some(text) => {
+        self.troubled.insert(root.to_owned());
+        self.engine.degrade(&key, &text)
+      }
+    }
+  }
+
+  /// Marks what the ledger knows and is not there any more; the event of its end may be lost, too.
+  fn mark_missing(&mut self, root: &Path) -> Result<(), EngineError> {
+    let now = self.now();
+    for row in self.engine.ledger().files()? {
+      if let (true, Ok(rel)) = (row.workspace == root, row.path.strip_prefix(root))
+        && row.status != FileStatus::Missing
+      {
+        // What is there was marked already.
+        self.queue.dirty(Target::new(root, rel), now);
+      }
+    }
+    Ok(())
+  }
+
+  /// A polled workspace that is gone takes its files with it.
+  fn mark_gone(&mut self, root: &Path) {
+    let now = self.now();
+    for target in self.polls.changed(root, HashMap::new()) {
+      self.queue.dirty(target, now);
+    }
+  }
+
+  /// A workspace that is not there yet is seen when it appears in the nearest directory that is.
+  fn await_directory(&mut self, root: &Path) {
+    let nearest = root.ancestors().skip(1).find(|dir| dir.is_dir());
+    if let Some(Err(error)) = nearest.map(|dir| self.watcher.add(dir)) {
+      tracing::warn!(target: "memfw", %error, "a missing workspace is polled for");
+      let now = self.now();
+      self.polls.set(root, Some(Why::Unwatched), now);
+    }
+  }
+
+  /// Directories that were watched for a missing workspace make events of their own; they are let go
+  /// when all workspaces are there.
+  fn await_no_more(&mut self) {
+    if self.workspaces.iter().all(|root| root.is_dir()) {
+      for dir in self.watcher.watched() {
+        if !self.workspaces.iter().any(|root| dir.starts_with(root)) {
+          self.watcher.remove(&dir);
+        }
+      }
+    }
+  }
+
+  /// The memory file behind a path of an event.
+  pub(super) fn target(&self, path: &Path) -> Option<Target> {
+    self.workspaces.iter().find_map(|root| {
+      let rel = path.strip_prefix(root).ok()?;
+      is_memory(rel).then(|| Target::new(root, rel))
+    })
+  }
+}

@@ -1,0 +1,150 @@
+//! Workspaces whose changes may come without an event: their stamps are compared every two seconds.
+//!
+//! Nothing is opened for it. The timer exists only while such a workspace does.
+#![forbid(unsafe_code)]
+
+use std::{
+  collections::{BTreeMap, HashMap},
+  fmt,
+  path::{Path, PathBuf},
+  time::Duration,
+};
+
+use crate::{engine::Target, os::Stamp};
+
+/// The time between two looks (docs/adr/0002: a choice; 10,000 stamps take 50 ms).
+pub const EVERY: Duration = Duration::from_secs(2);
+
+/// Why events are not enough.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Why {
+  /// Others may change files past this kernel, or the configuration asks to behave so.
+  Shared,
+  /// A limit of the system keeps directories from being watched.
+  Unwatched,
+}
+
+impl fmt::Display for Why {
+  fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    f.pad(match self {
+      Self::Shared => "changes may come without an event",
+      Self::Unwatched => "not every directory is watched",
+    })
+  }
+}
+
+/// The workspaces that are polled.
+#[derive(Debug, Default)]
+pub struct Polls {
+  polled: BTreeMap<PathBuf, Polled>,
+  due: Duration,
+}
+
+#[derive(Debug)]
+struct Polled {
+  why: Why,
+  stamps: HashMap<Target, Stamp>,
+}
+
+impl Polls {
+  /// From now on a workspace is polled, or is not.
+  pub fn set(&mut self, root: &Path, why: Option<Why>, now: Duration) {
+    match why {
+      None => drop(self.polled.remove(root)),
+      Some(why) => {
+        if self.polled.is_empty() {
+          self.due = now + EVERY;
+        }
+        let stamps = HashMap::new();
+        self.polled.entry(root.to_owned()).or_insert(Polled { why, stamps }).why = why;
+      }
+    }
+  }
+
+  /// Why this workspace is polled, if it is.
+  pub fn why(&self, root: &Path) -> Option<Why> {
+    self.polled.get(root).map(|polled| polled.why)
+  }
+
+  /// The workspaces to look at now; the next time is from now on.
+  pub fn take(&mut self, now: Duration) -> Vec<PathBuf> {
+    if self.polled.is_empty() || now < self.due {
+      return Vec::new();
+    }
+    self.due = now + EVERY;
+    self.polled.keys().cloned().collect()
+  }
+
+  /// How long until the next look; `None` when nothing is polled.
+  pub fn next_due(&self, now: Duration) -> Option<Duration> {
+    (!self.polled.is_empty()).then(|| self.due.saturating_sub(now))
+  }
+
+  /// The files whose stamps are not those of the last look, gone ones included.
+  pub fn changed(&mut self, root: &Path, stamps: HashMap<Target, Stamp>) -> Vec<Target> {
+    let Some(polled) = self.polled.get_mut(root) else { return stamps.into_keys().collect() };
+    let old = std::mem::take(&mut polled.stamps);
+    let mut changed: Vec<Target> =
+      old.keys().filter(|target| !stamps.contains_key(target)).cloned().collect();
+    changed.extend(
+      stamps
+        .iter()
+        .filter(|(target, stamp)| old.get(target) != Some(stamp))
+        .map(|(t, _)| t.clone()),
+    );
+    polled.stamps = stamps;
+    changed
+  }
+}
+
+#[cfg(test)]
+mod tests {
+  use super::*;
+
+  const fn ms(ms: u64) -> Duration {
+    Duration::from_millis(ms)
+  }
+
+  fn stamps(list: &[(&str, u64)]) -> HashMap<Target, Stamp> {
+    let stamp = |size| Stamp { dev: 1, ino: 2, size, mtime_ns: 0, ctime_ns: 0 };
+    let target = |name| Target::new(Path::new("/w"), Path::new(name));
+    list.iter().map(|&(name, size)| (target(name), stamp(size))).collect()
+  }
+
+  #[test]
+  fn the_timer_exists_only_while_something_is_polled() {
+    let root = Path::new("/w");
+    let mut polls = Polls::default();
+    polls.set(root, None, ms(0));
+    assert_eq!((polls.next_due(ms(0)), polls.take(ms(9000))), (None, vec![]));
+    polls.set(root, Some(Why::Shared), ms(1000));
+    assert_eq!(polls.next_due(ms(1500)), Some(ms(1500)));
+    assert_eq!(polls.take(ms(2999)), Vec::<PathBuf>::new());
+    assert_eq!(polls.take(ms(3500)), [root]);
+    assert_eq!(polls.next_due(ms(3500)), Some(EVERY));
+    polls.set(root, None, ms(3600));
+    assert_eq!(polls.next_due(ms(3600)), None);
+  }
+
+  #[test]
+  fn what_differs_from_the_last_look_is_dirty() {
+    let root = Path::new("/w");
+    let mut polls = Polls::default();
+    polls.set(root, Some(Why::Unwatched), ms(0));
+    let names = |changed: Vec<Target>| {
+      let mut names: Vec<_> = changed.into_iter().map(|target| target.rel).collect();
+      names.sort();
+      names
+    };
+    assert_eq!(
+      names(polls.changed(root, stamps(&[("a", 1), ("b", 1)]))),
+      [Path::new("a"), Path::new("b")]
+    );
+    assert!(polls.changed(root, stamps(&[("a", 1), ("b", 1)])).is_empty());
+    let changed = polls.changed(root, stamps(&[("a", 2), ("c", 1)]));
+    assert_eq!(names(changed), ["a", "b", "c"].map(PathBuf::from));
+    // Asked for again, the stamps are kept.
+    polls.set(root, Some(Why::Unwatched), ms(0));
+    assert!(polls.changed(root, stamps(&[("a", 2), ("c", 1)])).is_empty());
+  }
+}

@@ -1,0 +1,106 @@
+//! SIGHUP: a configuration that holds takes effect, any other one changes nothing.
+#![forbid(unsafe_code)]
+
+use std::{path::PathBuf, sync::Arc};
+
+use super::{Guard, health::encode};
+use crate::{
+  config::Config,
+  engine::{self, DEGRADED, EngineError, Event, EventKind, event::shown},
+  os::RealFs,
+  store::Ledger,
+};
+
+/// Where configuration and key come from. Errors are sentences for a person.
+pub trait Reload {
+  /// The configuration as it is now, and the workspaces that follow from it.
+  fn configuration(&self) -> Result<(Config, Vec<PathBuf>), String>;
+  /// Gives the ledger its key.
+  fn unlock(&self, ledger: &mut Ledger) -> Result<(), String>;
+}
+
+impl Guard {
+  /// Reads everything again.
+  pub fn reload(&mut self, source: &dyn Reload) {
+    self.report(|guard| match source.configuration() {
+      Ok((config, workspaces)) => guard.configure(config, workspaces),
+      Err(why) => guard
+        .engine
+        .degrade("configuration", &format!("the changed configuration does not hold: {why}")),
+    });
+    if self.report_only.is_some() {
+      self.report(|guard| guard.unlock(source));
+    }
+    // Versions may be wanted by now, or not wanted any more.
+    self.report(|guard| {
+      guard.unkept = guard.engine.versions_due()?;
+      Ok(())
+    });
+  }
+
+  /// The key may be there by now; then what it was needed for is made up for.
+  fn unlock(&mut self, source: &dyn Reload) -> Result<(), EngineError> {
+    match source.unlock(self.engine.ledger_mut()) {
+      Ok(()) => {
+        self.report_only = None;
+        self.engine.recovered("key")?;
+        self.engine.recover()?;
+        self.look_again(None);
+        Ok(())
+      }
+      Err(why) => self.engine.degrade("key", &super::guard::reports_only(&why)),
+    }
+  }
+
+  fn configure(&mut self, config: Config, workspaces: Vec<PathBuf>) -> Result<(), EngineError> {
+    let old = self.engine.config();
+    let later = old.log_level != config.log_level || old.log_format != config.log_format;
+    self.fs = RealFs::default().up_to(engine::ceiling(&config));
+    self.engine.configure(Arc::new(config), self.fs);
+    let gone: Vec<PathBuf> =
+      self.workspaces.iter().filter(|root| !workspaces.contains(root)).cloned().collect();
+    self.workspaces = workspaces;
+    for root in gone {
+      self.leave(&root)?;
+    }
+    self.health.workspaces = self.workspaces.iter().map(|path| encode(path)).collect();
+    self.write_health()?;
+    // Limits and owners may have changed, so all are looked at as at a start.
+    let roots = self.workspaces.clone();
+    self.look_first(&roots)?;
+    self.engine.recovered("configuration")?;
+    let line = self.status_line();
+    let note = if later { "; `[log]` takes effect at the next start" } else { "" };
+    self.engine.tell(Event::new(EventKind::Reloaded).detail(format!("{line}{note}")))
+  }
+
+  /// A workspace is not guarded any more.
+  fn leave(&mut self, root: &std::path::Path) -> Result<(), EngineError> {
+    for dir in self.watcher.watched() {
+      if dir.starts_with(root) && !self.workspaces.iter().any(|other| dir.starts_with(other)) {
+        self.watcher.remove(&dir);
+      }
+    }
+    let now = self.now();
+    self.polls.set(root, None, now);
+    self.rooms.remove(root);
+    self.troubled.remove(root);
+    self.adopting.remove(root);
+    for target in self.queue.dirty_targets().filter(|target| target.root == root) {
+      self.trouble.unblock(target);
+    }
+    self.queue.retain(|target| target.root != root);
+    self.first.retain(|target| target.root != root);
+    self.baseline.retain(|target| target.root != root);
+    self.readers.forget_root(root);
+    // What was wrong with it is nobody's concern any more.
+    let of_root =
+      [format!("{DEGRADED}workspace:{}", shown(root)), format!("{DEGRADED}file:{}/", shown(root))];
+    for (key, ..) in self.engine.ledger().healths()? {
+      if key == of_root[0] || key.starts_with(&of_root[1]) {
+        self.engine.ledger_mut().remove_health(&key)?;
+      }
+    }
+    Ok(())
+  }
+}

@@ -1,0 +1,62 @@
+//! What the service manager wants to hear while the loop runs; all of it comes from the loop itself, so
+//! a loop that does not get on is silent.
+#![forbid(unsafe_code)]
+
+use std::{io, time::Duration};
+
+use crate::os::systemd;
+
+/// How often a start that takes long is announced, and for how long each time.
+const EXTEND_EVERY: Duration = Duration::from_secs(10);
+const EXTEND_BY: Duration = Duration::from_mins(1);
+
+/// What is told, and when next.
+#[derive(Debug)]
+pub(super) struct Service {
+  /// How often we say that we are alive; `None` where nobody asks for it.
+  interval: Option<Duration>,
+  ping_at: Duration,
+  extend_at: Duration,
+}
+
+impl Service {
+  /// Finds out what the service manager asks for.
+  pub(super) fn new(now: Duration) -> Self {
+    Self { interval: systemd::watchdog_interval(), ping_at: now, extend_at: now }
+  }
+
+  /// The loop has got on.
+  pub(super) fn progress(&mut self, now: Duration, is_starting: bool) {
+    if let Some(interval) = self.interval.filter(|_| now >= self.ping_at) {
+      self.ping_at = now + interval;
+      tell(systemd::watchdog());
+    }
+    if is_starting && now >= self.extend_at {
+      self.extend_at = now + EXTEND_EVERY;
+      tell(systemd::extend(EXTEND_BY));
+    }
+  }
+
+  /// How long until the next ping.
+  pub(super) fn next_due(&self, now: Duration) -> Option<Duration> {
+    self.interval.map(|_| self.ping_at.saturating_sub(now))
+  }
+
+  /// How this wakes the process, for `status`.
+  pub(super) fn wakeup(&self) -> Option<String> {
+    let interval = self.interval?;
+    Some(format!("tells the service manager every {} that it is alive", seconds(interval)))
+  }
+}
+
+/// A service manager that cannot be told anything is no reason to stop guarding.
+pub(super) fn tell(told: io::Result<()>) {
+  if let Err(error) = told {
+    tracing::debug!(target: "memfw", %error, "the service manager was not told");
+  }
+}
+
+/// A time in seconds, as short as it can be said.
+pub(super) fn seconds(time: Duration) -> String {
+  format!("{} s", time.as_secs_f64())
+}

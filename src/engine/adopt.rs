@@ -1,0 +1,202 @@
+//! First scans, many files at a time: what was there before memfw is read, judged on all processors,
+//! and recorded in one transaction.
+//!
+//! Adopting changes no byte of a file, so nothing here has to be durable before anything else (I2), and
+//! a crash costs the files of one batch, which the next start adopts. A file that is anything but plain
+//! (open elsewhere, not writable, known, with something to be taken out) is left to [`super::pass`].
+#![forbid(unsafe_code)]
+
+use std::{
+  num::NonZero,
+  path::PathBuf,
+  thread::{self, available_parallelism},
+};
+
+use super::{
+  Engine, EngineError, Outcome, Target,
+  facts::FileFacts,
+  judge::{Court, Origin, Precedent, judge_fresh},
+  pass::{Due, told},
+  view::View,
+};
+use crate::{
+  config::Config,
+  detect::{Action, BaselineAction},
+  memory::{BlockId, ContentHash, Document, Known, MarkerMode, compare},
+  os::{Fs, Stamp, random},
+  store::{ADOPTED_DIGITS, BlockRow, FileStatus, ScanRecord},
+};
+
+/// Files of one batch, at most: a signal waits for no more.
+pub const BATCH: usize = 64;
+/// Bytes of one batch, at most, apart from its last file; they stand in memory together with all that
+/// is made of them.
+const BATCH_BYTES: usize = 1 << 20;
+/// Threads, at most; more than that wait for the one that reads and writes.
+const MAX_THREADS: usize = 8;
+
+/// A file that was read.
+struct Read {
+  /// Its place among the targets.
+  index: usize,
+  path: PathBuf,
+  bytes: Vec<u8>,
+  stamp: Stamp,
+}
+
+/// What came of it.
+struct Judged {
+  view: View,
+  rows: Vec<BlockRow>,
+}
+
+impl<F: Fs> Engine<F> {
+  /// Adopts files of a first scan. The answers belong to the first of the targets, at least one of
+  /// them; `None` is a file for [`Engine::pass`]. The others were not looked at.
+  pub fn adopt(&mut self, targets: &[Target]) -> Result<Vec<Option<Outcome>>, EngineError> {
+    // An approval excuses a text wherever it stands, and poison has to leave: both take the long way.
+    if self.config.baseline_action == BaselineAction::Quarantine || self.ledger.has_exceptions()? {
+      return Ok(vec![None; targets.len()]);
+    }
+    let _writing = self.lock()?;
+    let (looked, reads) = self.read_quiet(targets)?;
+    let mut outcomes: Vec<Option<Outcome>> = vec![None; looked];
+    let started = self.clock.monotonic();
+    let at = self.now();
+    let judged = judge_all(reads, &self.config, at);
+    let told: Vec<_> =
+      judged.iter().map(|(read, one)| told(&read.path, &one.view, &one.rows, true)).collect();
+    let event_rows: Vec<Vec<_>> =
+      told.iter().map(|events| events.iter().map(super::Event::row).collect()).collect();
+    let mut scans = Vec::with_capacity(judged.len());
+    for ((read, one), events) in judged.iter().zip(&event_rows) {
+      let Some(target) = targets.get(read.index) else { continue };
+      let due = Due { reshape: false, recheck: !read.stamp.is_settled(at) };
+      scans.push(ScanRecord {
+        path: &read.path,
+        workspace: &target.root,
+        stamp: Some(super::stamp_row(&read.stamp)),
+        hash: Some(one.view.hash),
+        status: FileStatus::Watched,
+        note: None,
+        blocks: &one.rows,
+        adopted: true,
+        pending: due.pending(),
+        marker_mode: MarkerMode::None.as_str(),
+        unmarked: None,
+        events,
+        at,
+      });
+      if let Some(outcome) = outcomes.get_mut(read.index) {
+        *outcome = Some(due.done());
+      }
+    }
+    self.ledger.adopt(&scans)?;
+    let took_ms = self.clock.monotonic().saturating_sub(started).as_secs_f64() * 1e3;
+    told.iter().flatten().for_each(|event| event.log(Some(took_ms)));
+    Ok(outcomes)
+  }
+
+  /// Reads those of the first targets that can be read without anybody noticing; also how many were
+  /// looked at.
+  fn read_quiet(&mut self, targets: &[Target]) -> Result<(usize, Vec<Read>), EngineError> {
+    let rules = self.rules();
+    for target in targets {
+      // What is wrong with a workspace is said on the long way.
+      self.root(&target.root).ok();
+    }
+    let mut reads = Vec::with_capacity(targets.len());
+    let mut bytes = 0;
+    for (index, (target, path)) in targets.iter().zip(self.unknown(targets)?).enumerate() {
+      if bytes >= BATCH_BYTES {
+        return Ok((index, reads));
+      }
+      let (Some((root, _)), Some(path)) = (self.roots.get(&target.root), path) else { continue };
+      self.opens.push(target.clone());
+      if let Some((text, stamp)) = self.fs.glance(root, &target.rel, &rules) {
+        bytes += text.len();
+        reads.push(Read { index, path, bytes: text, stamp });
+      }
+    }
+    Ok((targets.len(), reads))
+  }
+
+  /// The paths of those targets of which the ledger knows nothing.
+  fn unknown(&self, targets: &[Target]) -> Result<Vec<Option<PathBuf>>, EngineError> {
+    let view = self.ledger.snapshot()?;
+    let path_of = |target: &Target| {
+      let path = target.path();
+      let known = view.file(&path)?.is_some() || !view.placeholder_ids(&path)?.is_empty();
+      Ok((!known).then_some(path))
+    };
+    targets.iter().map(path_of).collect()
+  }
+}
+
+/// Judges files on all processors; those that are not plain are left out.
+fn judge_all(reads: Vec<Read>, config: &Config, at: i64) -> Vec<(Read, Judged)> {
+  let n_threads = available_parallelism().map_or(1, NonZero::get).min(MAX_THREADS);
+  let size = reads.len().div_ceil(n_threads).max(1);
+  let mut parts: Vec<Vec<Read>> = Vec::new();
+  let mut left = reads.into_iter();
+  while left.len() > 0 {
+    parts.push(left.by_ref().take(size).collect());
+  }
+  let own = parts.pop().unwrap_or_default();
+  let judge_part = move |part: Vec<Read>| -> Vec<(Read, Judged)> {
+    part
+      .into_iter()
+      .filter_map(|mut read| {
+        let judged = judge(std::mem::take(&mut read.bytes), config, at)?;
+        Some((read, judged))
+      })
+      .collect()
+  };
+  thread::scope(|scope| {
+    let others: Vec<_> =
+      parts.into_iter().map(|part| scope.spawn(move || judge_part(part))).collect();
+    let own = judge_part(own);
+    // What a thread that failed had in hand is judged again on the long way.
+    let others = others.into_iter().filter_map(|thread| thread.join().ok());
+    others.flatten().chain(own).collect()
+  })
+}
+
+/// A baseline; `None` if anything is to leave the file, or the system has no random numbers.
+fn judge(bytes: Vec<u8>, config: &Config, at: i64) -> Option<Judged> {
+  let document = Document::parse(&bytes, &Known::default());
+  let comparison = compare(&document, &[]);
+  let origin = Origin::baseline();
+  let mut court = Court {
+    origin: &origin,
+    config,
+    continued: &[],
+    restored: None,
+    precedent: &mut |_| Precedent::None,
+  };
+  let judgements = judge_fresh(&bytes, &document, &comparison, &mut court);
+  if judgements.iter().flatten().any(|one| one.decision.action == Action::Quarantine) {
+    return None;
+  }
+  let hash = ContentHash::of(&bytes);
+  let facts = FileFacts::default();
+  let view = View { bytes, hash, document, facts, comparison, judgements, origin };
+  let mut ids = Ids::default();
+  let rows = view.rows(at, || ids.draw()).ok()?;
+  Some(Judged { view, rows })
+}
+
+/// Ids that are long enough not to be looked up.
+#[derive(Default)]
+struct Ids(Vec<[u8; 8]>);
+
+impl Ids {
+  fn draw(&mut self) -> Result<BlockId, EngineError> {
+    if self.0.is_empty() {
+      let random: [u8; 64 * 8] = random::array()?;
+      self.0.extend(random.as_chunks::<8>().0);
+    }
+    let random = self.0.pop().ok_or(EngineError::NoFreeId)?;
+    Ok(BlockId::from_random(random, ADOPTED_DIGITS))
+  }
+}

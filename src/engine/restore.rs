@@ -1,0 +1,222 @@
+//! Bringing an earlier version of a file back, because a person asks for it.
+//!
+//! What stands there now is kept as a version first, so a restore can itself be undone. The version goes
+//! into the file as any reshape does: under the write lock and a lease, journalled, in place. Still under
+//! that lease it goes through the normal pass, so text that is in quarantine leaves again before
+//! anybody else can read it, and lines that the ledger knows keep the provenance that they had.
+//!
+//! A file that is gone is made anew, as an empty one, and only here; see docs/versions.md.
+#![forbid(unsafe_code)]
+
+use super::{
+  Engine, EngineError, Event, EventKind, Hint, MAX_TAIL_WAIT, Outcome, Target,
+  event::shown,
+  reader::Sight,
+  review::{ATTEMPTS, by_whom},
+};
+use crate::{
+  memory::{BlockId, ContentHash},
+  os::{
+    Fs, FsError, MemoryFile,
+    reshape::{Reshaped, reshape},
+  },
+  store::{ItemFilter, NewOp, NewVersion, OpKind, Writer},
+};
+
+/// What became of a restore.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Restored {
+  /// Whether the version stood there already, so that nothing was done.
+  pub unchanged: bool,
+  /// Whether the file was gone and was made anew.
+  pub created: bool,
+  /// What stood there before, kept as a version, so that this can be undone.
+  pub before: Option<ContentHash>,
+  /// What the version held and was taken out again.
+  pub quarantined: Vec<BlockId>,
+}
+
+impl<F: Fs> Engine<F> {
+  /// What stands in a file now, as versions are; `None` where there is no file. What others wrote is
+  /// judged first.
+  pub fn present(&mut self, target: &Target) -> Result<Option<Vec<u8>>, EngineError> {
+    self.catch_up(target)?;
+    if self.stamp(target)?.is_none() {
+      return Ok(None);
+    }
+    let file = self.open(target)?.map_err(|error| EngineError::refused(error.to_string()))?;
+    let bytes = file.read_all()?;
+    drop(file);
+    self.bare(target, bytes).map(Some)
+  }
+
+  /// Puts a version of a file into it.
+  pub fn restore(
+    &mut self,
+    target: &Target,
+    version: ContentHash,
+    by: &str,
+  ) -> Result<Restored, EngineError> {
+    if self.config.version_mb == 0 {
+      return Err(EngineError::refused_with(
+        "versions are switched off",
+        "`versions.max_mb` says how much room they may take",
+      ));
+    }
+    let text = self.ledger.version_bytes(version)?;
+    let mut made = false;
+    for _ in 0..ATTEMPTS {
+      // What others wrote meanwhile is judged and kept first.
+      self.catch_up(target)?;
+      self.keep_present(target)?;
+      let began = self.now();
+      let created = self.stamp(target)?.is_none();
+      if created {
+        self.create(target)?;
+        made = true;
+      }
+      if let Some(done) = self.restore_once(target, version, &text, created, by)? {
+        // What the pass under the lease could not finish.
+        self.catch_up(target)?;
+        let (unchanged, before) = match done {
+          Put::Stood => (true, None),
+          Put::Over(before) => (false, Some(before).filter(|_| !made)),
+        };
+        let quarantined = if unchanged { vec![] } else { self.taken_since(target, began)? };
+        return Ok(Restored { unchanged, created: made, before, quarantined });
+      }
+    }
+    Err(EngineError::refused_with("others keep writing to the file", "restore it once more"))
+  }
+
+  /// One try; `None` when somebody wrote meanwhile. `fresh` is whether we have just made the file.
+  fn restore_once(
+    &mut self,
+    target: &Target,
+    version: ContentHash,
+    text: &[u8],
+    fresh: bool,
+    by: &str,
+  ) -> Result<Option<Put>, EngineError> {
+    let path = target.path();
+    let writing = self.lock()?;
+    let mut file = self.open_leased(target).map_err(|error| unleased(error, target))?;
+    if !self.is_on_path(target, &file)? {
+      return Ok(None);
+    }
+    let bytes = file.read_all()?;
+    let row = self.ledger.file(&path)?;
+    let file_hash = ContentHash::of(&bytes);
+    let judged = row.as_ref().and_then(|row| row.hash) == Some(file_hash);
+    if !(judged || fresh && bytes.is_empty()) {
+      return Ok(None);
+    }
+    let before = self.bare(target, bytes.clone())?;
+    if before == text && !fresh {
+      return Ok(Some(Put::Stood));
+    }
+    if !fresh {
+      // So that the restore can be undone, also where a daemon has not come to it yet.
+      let seen_at = self.now();
+      let writer = Writer::Other;
+      self.keep(&NewVersion { path: &path, file_hash, bytes: &before, writer, seen_at })?;
+    }
+    let fits = text.len() == bytes.len() || text.starts_with(&bytes);
+    if !fits && !self.may_reshape(&target.root) {
+      return Err(EngineError::refused_with(
+        "this file system allows no change of length but an addition at the end",
+        format!("write it yourself: `memfw restore {} --print > FILE`", shown(&path)),
+      ));
+    }
+    let stamp = file.stamp()?;
+    let image = NewOp {
+      kind: OpKind::Reshape,
+      path: &path,
+      dev: stamp.dev,
+      ino: stamp.ino,
+      offset: 0,
+      before: &bytes,
+      after: text,
+    };
+    let at = self.now();
+    let op = self.ledger.begin(&image, at)?;
+    super::lease_anew(&mut file)?;
+    let written =
+      reshape(&file, &bytes, text)? == Reshaped::Done && self.is_on_path(target, &file)?;
+    if !written {
+      self.ledger.finish(op)?;
+      return Ok(None);
+    }
+    // Of a file that was gone the agent's record is of other bytes than we found.
+    if !fresh {
+      self.follow(target, file_hash, ContentHash::of(text))?;
+    }
+    file.sync()?;
+    let name: String = version.to_hex().chars().take(8).collect();
+    self.tell(
+      Event::new(EventKind::RestoredVersion)
+        .path(&path)
+        .detail(format!("version {name}, {}", by_whom(by, None))),
+    )?;
+    // Nobody waits for a reader of ours, and no writer is under way: what is to leave leaves at once.
+    let hint = Hint { waited: MAX_TAIL_WAIT, opened_since_close: true, adopting: false };
+    let outcome =
+      self.process(target, row.as_ref(), &mut file, true, &hint, &mut Sight::default())?;
+    file.release();
+    self.ledger.finish(op)?;
+    if matches!(outcome, Outcome::Done { .. }) {
+      self.keep_noted(Writer::Memfw)?;
+    }
+    drop(file);
+    drop(writing);
+    Ok(Some(Put::Over(ContentHash::of(&before))))
+  }
+
+  /// Makes an empty file in the place of one that is gone.
+  fn create(&mut self, target: &Target) -> Result<(), EngineError> {
+    self.root(&target.root)?;
+    let Some((root, _)) = self.roots.get(&target.root) else { return Ok(()) };
+    self.fs.create(root, &target.rel).map_err(|error| {
+      let hint = match target.rel.parent().filter(|dir| !dir.as_os_str().is_empty()) {
+        Some(dir) => format!(
+          "make the directory first where it is gone: `mkdir -p {}`",
+          shown(&target.root.join(dir))
+        ),
+        None => format!("write it elsewhere: `memfw restore {} --print`", shown(&target.path())),
+      };
+      EngineError::refused_with(error.to_string(), hint)
+    })
+  }
+
+  /// What was taken out of a file since then, by id.
+  fn taken_since(&self, target: &Target, began: i64) -> Result<Vec<BlockId>, EngineError> {
+    let filter = ItemFilter { path: Some(target.path()), ..ItemFilter::default() };
+    let items = self.ledger.items(&filter)?.into_iter();
+    Ok(
+      items
+        .filter(|item| !item.in_file && item.status.is_waiting() && item.seen_at >= began)
+        .map(|item| item.id)
+        .collect(),
+    )
+  }
+}
+
+/// What one try came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Put {
+  /// The version stood there already.
+  Stood,
+  /// It stands there now; before it these bytes did.
+  Over(ContentHash),
+}
+
+/// A file on which no lease can be had is not rewritten, whoever asks.
+fn unleased(error: EngineError, target: &Target) -> EngineError {
+  match error {
+    EngineError::Fs(error @ FsError::LeaseUnsupported { .. }) => EngineError::refused_with(
+      error.to_string(),
+      format!("write it yourself: `memfw restore {} --print > FILE`", shown(&target.path())),
+    ),
+    error => error,
+  }
+}

@@ -1,0 +1,286 @@
+//! A random walk of a file: whatever is written, changed, moved, joined, split, deleted and brought back, no
+//! line is ever reported as more trusted than those who wrote it.
+#![forbid(unsafe_code)]
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use super::{facts::FileFacts, judge::Origin, view::View};
+use crate::{
+  memory::{BlockId, ContentHash, Document, MarkerMode, compare, line},
+  provenance::{Source, Trust},
+  store::BlockRow,
+};
+
+/// Walks of so many steps; `cargo test` hardly notices.
+const WALKS: u64 = 40;
+const STEPS: usize = 50;
+
+/// A small generator of pseudo-random numbers (splitmix64); a seed repeats a walk.
+struct Dice(u64);
+
+impl Dice {
+  fn below(&mut self, n: usize) -> usize {
+    self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let mut z = self.0;
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    ((z ^ (z >> 31)) % n as u64) as usize
+  }
+}
+
+/// The file, what the ledger would know of it, and who really wrote what.
+struct Walk {
+  dice: Dice,
+  text: String,
+  rows: Vec<BlockRow>,
+  former: Vec<BlockRow>,
+  /// The trust of those who wrote each line that is there, by its text.
+  truth: BTreeMap<String, Vec<Trust>>,
+  /// Lines that were deleted and may come back.
+  gone: Vec<String>,
+  /// The most trusted writer that each text ever had.
+  best: HashMap<String, Trust>,
+  n_texts: usize,
+  n_ids: usize,
+  trace: Vec<String>,
+}
+
+impl Walk {
+  fn new(seed: u64) -> Self {
+    let mut walk = Self {
+      dice: Dice(seed),
+      text: String::new(),
+      rows: vec![],
+      former: vec![],
+      truth: BTreeMap::new(),
+      gone: vec![],
+      best: HashMap::new(),
+      n_texts: 0,
+      n_ids: 0,
+      trace: vec![],
+    };
+    for _ in 0..3 {
+      walk.add(Trust::Verified);
+    }
+    walk.look(Origin::baseline());
+    walk
+  }
+
+  fn fresh(&mut self, kind: &str, trust: Trust) -> String {
+    self.n_texts += 1;
+    let text = format!("{kind}{} {}", trust, self.n_texts);
+    self.truth.insert(text.clone(), vec![trust]);
+    text
+  }
+
+  fn lines(&self) -> Vec<String> {
+    self.text.lines().map(str::to_owned).collect()
+  }
+
+  fn write(&mut self, lines: &[String]) {
+    self.text = lines.iter().flat_map(|line| [line, "\n"]).collect();
+  }
+
+  /// The numbers of lines that say something and are no comments of ours.
+  fn said(lines: &[String]) -> Vec<usize> {
+    let said = |line: &&String| !line.is_empty() && !line.starts_with("<!--");
+    (0..lines.len()).filter(|at| lines.get(*at).as_ref().is_some_and(said)).collect()
+  }
+
+  /// Somebody appends.
+  fn add(&mut self, trust: Trust) {
+    let mut lines = self.lines();
+    match self.dice.below(5) {
+      0 => lines.extend([self.fresh("# ", trust), String::new(), self.fresh("- ", trust)]),
+      1 => {
+        lines.push(String::new());
+        lines.extend([self.fresh("", trust), self.fresh("", trust), self.fresh("", trust)]);
+      }
+      2 => lines.extend([self.fresh("- ", trust), self.fresh("  - ", trust)]),
+      3 => lines.push(self.copy(trust)),
+      _ => lines.push(self.fresh("- ", trust)),
+    }
+    self.write(&lines);
+  }
+
+  /// The text of an item that stands there already.
+  fn copy(&mut self, trust: Trust) -> String {
+    let old: Vec<String> = self
+      .truth
+      .iter()
+      .filter(|(text, all)| text.starts_with("- ") && !all.is_empty() && !self.has_left(text))
+      .map(|(text, _)| text.clone())
+      .collect();
+    if old.is_empty() {
+      return self.fresh("- ", trust);
+    }
+    let text = old[self.dice.below(old.len())].clone();
+    self.truth.entry(text.clone()).or_default().push(trust);
+    text
+  }
+
+  /// Whether the ledger knows a block with this line that left the file: a copy could be that one.
+  fn has_left(&self, text: &str) -> bool {
+    let hash = line::hash_of([text.as_bytes()]);
+    self.former.iter().any(|row| row.lines.iter().any(|line| line.hash == hash))
+  }
+
+  /// Takes a line out; of equal lines nobody can tell which, so the walk takes the least trusted.
+  fn take(&mut self, lines: &mut Vec<String>) -> Option<(String, Trust)> {
+    let said = Self::said(lines);
+    if said.is_empty() {
+      return None;
+    }
+    let text = lines.remove(said[self.dice.below(said.len())]);
+    let all = self.truth.get_mut(&text).unwrap();
+    all.sort_unstable();
+    let trust = all.remove(0);
+    let best = self.best.entry(text.clone()).or_insert(trust);
+    *best = trust.max(*best).max(all.last().copied().unwrap_or(trust));
+    Some((text, trust))
+  }
+
+  fn put(&mut self, lines: &mut Vec<String>, text: String, trust: Trust) {
+    let at = self.dice.below(lines.len() + 1);
+    self.truth.entry(text.clone()).or_default().push(trust);
+    lines.insert(at, text);
+  }
+
+  fn step(&mut self) {
+    let trust = Trust::ALL[self.dice.below(4)];
+    let mut lines = self.lines();
+    let what = self.dice.below(9);
+    self.trace.push(format!("{what} {trust}"));
+    match what {
+      0 | 1 => {
+        self.add(trust);
+        lines = self.lines();
+      }
+      // Moved, perhaps more than one.
+      2..=4 => {
+        for _ in 0..=self.dice.below(3) {
+          if let Some((text, trust)) = self.take(&mut lines) {
+            self.put(&mut lines, text, trust);
+          }
+        }
+      }
+      5 => {
+        let left = self.take(&mut lines);
+        self.gone.extend(left.map(|(text, _)| text));
+      }
+      6 if !self.gone.is_empty() => {
+        let at = self.dice.below(self.gone.len());
+        // It may be any of the equal lines that were there once, or the work of who writes it now.
+        let text = self.gone.remove(at);
+        let best = self.best.get(&text).copied().unwrap_or(trust);
+        self.put(&mut lines, text, best.max(trust));
+      }
+      // Rewritten in place.
+      7 => {
+        let said = Self::said(&lines);
+        if !said.is_empty() {
+          let at = said[self.dice.below(said.len())];
+          let mut one = vec![lines[at].clone()];
+          let left = self.take(&mut one);
+          self.gone.extend(left.map(|(text, _)| text));
+          lines[at] = self.fresh("- ", trust);
+        }
+      }
+      // Joined and split.
+      _ => {
+        let blank: Vec<usize> = (0..lines.len()).filter(|at| lines[*at].is_empty()).collect();
+        if self.dice.below(2) == 0 && !blank.is_empty() {
+          lines.remove(blank[self.dice.below(blank.len())]);
+        } else {
+          lines.insert(self.dice.below(lines.len() + 1), String::new());
+        }
+      }
+    }
+    self.write(&lines);
+    self.look(Origin { source: Source::new(&format!("mcp:{trust}")), trust, observed: false });
+  }
+
+  fn facts(&self) -> FileFacts {
+    let all = self.rows.iter().chain(&self.former);
+    let markers = all.flat_map(|row| row.marker.clone().into_iter().chain([row.id.clone()]));
+    let markers = markers.collect();
+    let (rows, former) = (self.rows.clone(), self.former.clone());
+    FileFacts::new(rows, former, markers, &HashMap::new(), HashMap::new())
+  }
+
+  /// The pass over what was written, and perhaps the lazy one.
+  fn look(&mut self, origin: Origin) {
+    let bytes = self.text.clone().into_bytes();
+    let facts = self.facts();
+    let document = Document::parse(&bytes, &facts.ids);
+    let comparison = compare(&document, &facts.known);
+    let judgements = document.blocks().iter().map(|_| None).collect();
+    let hash = ContentHash::of(&bytes);
+    let view = View { bytes, hash, document, facts, comparison, judgements, origin };
+    let mut next = self.n_ids;
+    let rows = view
+      .rows(1, || {
+        next += 1;
+        Ok(format!("{next:06x}").parse::<BlockId>().unwrap())
+      })
+      .unwrap();
+    self.n_ids = next;
+    let left = std::mem::replace(&mut self.rows, rows);
+    self.former.splice(0..0, left);
+    let there: HashSet<&BlockId> = self.rows.iter().map(|row| &row.id).collect();
+    self.former.retain(|row| !there.contains(&row.id));
+    self.check(&view);
+    if self.dice.below(2) == 0 {
+      let renewed = View::renewed(view.bytes.clone(), &self.rows, &view.facts);
+      if let Some(new) = renewed.plan(MarkerMode::Wrap, true, &self.rows).reshape {
+        let renewed = View::renewed(new, &self.rows, &view.facts);
+        self.rows = renewed.rows(2, || panic!("no block is new")).unwrap();
+        self.text = String::from_utf8(renewed.bytes.clone()).unwrap();
+        self.check(&renewed);
+      }
+    }
+  }
+
+  fn check(&self, view: &View) {
+    let text = &self.text;
+    let story = || format!("{}\n=>\n{text}", self.trace.join("\n"));
+    let mut reported: HashMap<[u8; 8], Vec<Trust>> = HashMap::new();
+    let tags = FileFacts::tags(&self.rows);
+    for (block, row) in view.document.blocks().iter().zip(&self.rows) {
+      assert_eq!(row.lines.len(), block.lines.len(), "{}", story());
+      for (number, revision) in row.revisions.iter().enumerate() {
+        assert_eq!(revision.number as usize, number, "{}", story());
+      }
+      let outside = row.live().filter(|revision| !revision.source.is_baseline());
+      let worst = outside.map(|revision| revision.trust).min();
+      let said = row.marker.as_ref().map(|marker| tags[marker].trust);
+      assert_eq!(said.is_some(), worst.is_some(), "{}", story());
+      assert!(said <= worst, "a marker says too much: {}", story());
+      for line in &row.lines {
+        let trust = row.revision(line.revision).unwrap().trust;
+        reported.entry(line.hash).or_default().push(trust);
+      }
+    }
+    for (text, truth) in &self.truth {
+      let mut truth = truth.clone();
+      truth.sort_unstable();
+      let mut found = reported.remove(&line::hash_of([text.as_bytes()])).unwrap_or_default();
+      found.sort_unstable();
+      assert_eq!(found.len(), truth.len(), "`{text}`: {}", story());
+      for (found, truth) in found.iter().zip(&truth) {
+        assert!(found <= truth, "`{text}` is {truth} and reported as {found}: {}", story());
+      }
+    }
+  }
+}
+
+#[test]
+fn no_line_is_ever_reported_as_more_trusted_than_its_writer() {
+  for seed in 0..WALKS {
+    let mut walk = Walk::new(seed);
+    for _ in 0..STEPS {
+      walk.trace = vec![format!("seed {seed}"), walk.text.clone()];
+      walk.step();
+    }
+  }
+}

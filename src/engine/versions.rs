@@ -1,0 +1,135 @@
+//! Keeping versions of files, off the urgent path: what a pass recorded is kept once its lease is given
+//! back, and what a first scan adopted is kept later, one file at a time, when nothing else is due.
+//!
+//! Invariant: keeping versions never keeps a file from being guarded; where it fails, `status` says so.
+#![forbid(unsafe_code)]
+
+use std::path::PathBuf;
+
+use super::{Engine, EngineError, Target, judge::Origin, view::View};
+use crate::{
+  memory::{ContentHash, bare, marker},
+  os::{Fs, MemoryFile},
+  store::{NewVersion, Retention, StoreError, Writer},
+};
+
+/// Microseconds in a day.
+const DAY: i64 = 86_400_000_000;
+/// Under which key it is noted that versions are not kept.
+const DEGRADED_KEY: &str = "versions";
+
+/// A version between being recorded and being kept.
+pub(super) struct Noted {
+  path: PathBuf,
+  file_hash: ContentHash,
+  bytes: Vec<u8>,
+}
+
+impl<F: Fs> Engine<F> {
+  /// Notes the version that was just recorded. A baseline is left for when there is time.
+  pub(super) fn note_version(&mut self, target: &Target, view: &View, adopting: bool) {
+    if adopting || !self.keeps_versions() {
+      return;
+    }
+    let bytes = bare(&view.document, &view.bytes, self.may_reshape(&target.root));
+    self.noted = Some(Noted { path: target.path(), file_hash: view.hash, bytes });
+  }
+
+  /// Keeps the version that was noted, if any.
+  pub(super) fn keep_noted(&mut self, writer: Writer) -> Result<(), EngineError> {
+    let Some(Noted { path, file_hash, bytes }) = self.noted.take() else { return Ok(()) };
+    let seen_at = self.now();
+    let new = NewVersion { path: &path, file_hash, bytes: &bytes, writer, seen_at };
+    let kept = self.keep(&new);
+    self.told(kept)
+  }
+
+  /// Guarded files whose present content is not kept yet; versions that may not be kept are forgotten.
+  pub fn versions_due(&mut self) -> Result<Vec<Target>, EngineError> {
+    if self.config.version_mb == 0 {
+      if self.ledger.version_totals()?.versions > 0 {
+        self.ledger.forget_versions()?;
+      }
+      self.recovered(DEGRADED_KEY)?;
+    }
+    if !self.keeps_versions() {
+      return Ok(Vec::new());
+    }
+    let due = self.ledger.versions_due()?.into_iter();
+    Ok(
+      due
+        .filter_map(|(root, path)| path.strip_prefix(&root).ok().map(|rel| Target::new(&root, rel)))
+        .collect(),
+    )
+  }
+
+  /// Keeps the present content of a file that was judged before. One that has changed since is left to
+  /// the pass that its change brings about.
+  pub fn keep_present(&mut self, target: &Target) -> Result<(), EngineError> {
+    let kept = self.try_keep_present(target);
+    self.told(kept)
+  }
+
+  fn try_keep_present(&mut self, target: &Target) -> Result<(), EngineError> {
+    let path = target.path();
+    if !self.keeps_versions() || !self.ledger.is_version_due(&path)? {
+      return Ok(());
+    }
+    let _writing = self.lock()?;
+    let Some(row) = self.ledger.file(&path)? else { return Ok(()) };
+    let Ok(file) = self.open(target)? else { return Ok(()) };
+    let bytes = file.read_all()?;
+    let file_hash = ContentHash::of(&bytes);
+    drop(file);
+    if row.hash != Some(file_hash) {
+      return Ok(());
+    }
+    let seen_at = row.scanned_at.unwrap_or_else(|| self.now());
+    let bytes = self.bare(target, bytes)?;
+    let new = NewVersion { path: &path, file_hash, bytes: &bytes, writer: Writer::Other, seen_at };
+    self.keep(&new)
+  }
+
+  /// What stands in a file without what memfw wrote into it.
+  pub(super) fn bare(&mut self, target: &Target, bytes: Vec<u8>) -> Result<Vec<u8>, EngineError> {
+    if marker::find(&bytes, b"memfw", 0).is_none() {
+      return Ok(bytes);
+    }
+    let compact = self.may_reshape(&target.root);
+    let row = self.ledger.file(&target.path())?;
+    let view = self.view(target, row.as_ref(), bytes, Origin::unknown(), None)?;
+    Ok(bare(&view.document, &view.bytes, compact))
+  }
+
+  /// Keeps a version, whatever it is about.
+  pub(super) fn keep(&mut self, new: &NewVersion<'_>) -> Result<(), EngineError> {
+    let retention = Retention {
+      max_age: i64::try_from(self.config.version_days).unwrap_or(i64::MAX).saturating_mul(DAY),
+      max_bytes: self.config.version_mb.saturating_mul(1_000_000),
+    };
+    let at = self.now();
+    self.ledger.keep_version(new, &retention, at)?;
+    Ok(())
+  }
+
+  /// Whether versions are kept at all: nothing can be sealed without a key.
+  fn keeps_versions(&self) -> bool {
+    self.config.version_mb > 0 && self.ledger.has_key()
+  }
+
+  /// A version that is not kept takes protection away from nobody: it is said, and guarding goes on.
+  fn told(&mut self, kept: Result<(), EngineError>) -> Result<(), EngineError> {
+    match kept {
+      Ok(()) => self.recovered(DEGRADED_KEY),
+      Err(EngineError::Store(error)) if !error.is_passing() && !is_of_one(&error) => {
+        Err(error.into())
+      }
+      Err(error) => self.degrade(DEGRADED_KEY, &format!("versions are not kept: {error}")),
+    }
+  }
+}
+
+/// Whether an error is about one version and says nothing about the ledger.
+fn is_of_one(error: &StoreError) -> bool {
+  matches!(error, StoreError::Unsealable { .. } | StoreError::UnknownFile { .. })
+}

@@ -1,0 +1,251 @@
+//! Points at which a test has the process end or stop, to see what is left behind.
+//!
+//! Only a build with the feature `failpoints` looks at [`VARIABLE`]; in the product each function here
+//! is empty. `NAME:N` ends the process by SIGKILL at the n-th time that it comes to the point,
+//! `NAME:N:stop` stops it there until somebody has it go on. Not for making errors: those come from a
+//! simulated file system.
+#![forbid(unsafe_code)]
+
+/// The variable that names a point.
+pub const VARIABLE: &str = "MEMFW_FAILPOINT";
+
+macro_rules! points {
+  ($($variant:ident = $name:literal,)+) => {
+    /// A step between two effects on a file or on the ledger.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Point {
+      $(#[doc = $name] $variant,)+
+    }
+
+    impl Point {
+      /// All of them.
+      pub const ALL: &[Self] = &[$(Self::$variant,)+];
+
+      /// The name in [`VARIABLE`].
+      pub const fn as_str(self) -> &'static str {
+        match self { $(Self::$variant => $name,)+ }
+      }
+    }
+  };
+}
+
+points! {
+  // The ledger: each transaction, and the first one.
+  StoreBeforeCommit = "store-before-commit",
+  StoreAfterCommit = "store-after-commit",
+  MigrateBeforeCommit = "migrate-before-commit",
+  MigrateAfterCommit = "migrate-after-commit",
+  // Equal-length overwriting, by a redaction or an approval.
+  OverwriteBefore = "overwrite-before",
+  OverwriteTorn = "overwrite-torn",
+  OverwriteAfter = "overwrite-after",
+  RedactBeforeAdmit = "redact-before-admit",
+  RedactAfterAdmit = "redact-after-admit",
+  RedactBeforeFollow = "redact-before-follow",
+  RedactAfterFollow = "redact-after-follow",
+  RedactAfterSync = "redact-after-sync",
+  RedactAfterFinish = "redact-after-finish",
+  PassBeforeRecord = "pass-before-record",
+  PassAfterRecord = "pass-after-record",
+  PassAfterRelease = "pass-after-release",
+  // A change of length, by the lazy pass or an approval.
+  ReshapeBefore = "reshape-before",
+  ReshapeTorn = "reshape-torn",
+  ReshapeAfterWrite = "reshape-after-write",
+  ReshapeAfterCut = "reshape-after-cut",
+  LazyBeforeBegin = "lazy-before-begin",
+  LazyAfterBegin = "lazy-after-begin",
+  LazyBeforeFollow = "lazy-before-follow",
+  LazyAfterFollow = "lazy-after-follow",
+  LazyAfterRecord = "lazy-after-record",
+  LazyAfterRelease = "lazy-after-release",
+  LazyAfterSync = "lazy-after-sync",
+  LazyAfterFinish = "lazy-after-finish",
+  // A decision of a person.
+  ApproveBeforeBegin = "approve-before-begin",
+  ApproveAfterBegin = "approve-after-begin",
+  ApproveAfterDecision = "approve-after-decision",
+  ApproveAfterWrite = "approve-after-write",
+  ApproveAfterFollow = "approve-after-follow",
+  ApproveAfterSync = "approve-after-sync",
+  ApproveAfterRecord = "approve-after-record",
+  ApproveAfterFinish = "approve-after-finish",
+  RejectBeforeDecision = "reject-before-decision",
+  RejectAfterDecision = "reject-after-decision",
+  // What follows a crash.
+  RecoverBefore = "recover-before",
+  RecoverBeforeWrite = "recover-before-write",
+  RecoverTorn = "recover-torn",
+  RecoverAfterWrite = "recover-after-write",
+  RecoverAfterCut = "recover-after-cut",
+  RecoverAfterSync = "recover-after-sync",
+  RecoverBeforeFinish = "recover-before-finish",
+  RecoverAfterFinish = "recover-after-finish",
+  // The first scan.
+  AdoptBeforeMark = "adopt-before-mark",
+  AdoptAfterMark = "adopt-after-mark",
+}
+
+#[cfg(not(feature = "failpoints"))]
+pub use absent::{hit, tear, unsafe_ledger};
+#[cfg(feature = "failpoints")]
+pub use armed::{hit, tear, unsafe_ledger};
+
+#[cfg(not(feature = "failpoints"))]
+mod absent {
+  use super::Point;
+
+  /// Nothing.
+  #[inline]
+  pub const fn hit(_point: Point) {}
+
+  /// Nothing is written.
+  #[inline]
+  pub fn tear<E>(
+    _point: Point,
+    _offset: usize,
+    _bytes: &[u8],
+    _standing: usize,
+    _write: impl FnOnce(&[u8]) -> Result<(), E>,
+  ) -> Result<(), E> {
+    Ok(())
+  }
+
+  /// The ledger is always durable.
+  #[inline]
+  pub const fn unsafe_ledger() -> bool {
+    false
+  }
+}
+
+#[cfg(feature = "failpoints")]
+mod armed {
+  use std::{
+    io::Write as _,
+    sync::{
+      OnceLock,
+      atomic::{AtomicU64, Ordering},
+    },
+  };
+
+  use rustix::process::{Signal, getpid, kill_process};
+
+  use super::{Point, VARIABLE};
+
+  /// Has the ledger lose what a power cut loses, as a control of the tests of power loss.
+  const UNSAFE_LEDGER: &str = "MEMFW_UNSAFE_LEDGER";
+  /// A write that is cut short by a kill ends where a page of the file does.
+  const PAGE: usize = 4096;
+
+  struct Armed {
+    name: String,
+    nth: u64,
+    signal: Signal,
+  }
+
+  static HITS: AtomicU64 = AtomicU64::new(0);
+
+  #[expect(
+    clippy::disallowed_methods,
+    reason = "no part of the product, so no part of its environment"
+  )]
+  fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+  }
+
+  fn armed() -> Option<&'static Armed> {
+    static ARMED: OnceLock<Option<Armed>> = OnceLock::new();
+    ARMED
+      .get_or_init(|| {
+        let text = variable(VARIABLE)?;
+        let mut parts = text.split(':');
+        let name = parts.next()?.to_owned();
+        let nth = parts.next().and_then(|nth| nth.parse().ok()).unwrap_or(1);
+        let signal = if parts.next() == Some("stop") { Signal::STOP } else { Signal::KILL };
+        Some(Armed { name, nth, signal })
+      })
+      .as_ref()
+  }
+
+  /// The armed point, when this is the time.
+  fn is_time(point: Point) -> Option<&'static Armed> {
+    let armed = armed().filter(|armed| armed.name == point.as_str())?;
+    (HITS.fetch_add(1, Ordering::SeqCst) + 1 == armed.nth).then_some(armed)
+  }
+
+  fn strike(armed: &Armed) {
+    // The test waits for this line.
+    std::io::stderr().write_all(format!("failpoint {}\n", armed.name).as_bytes()).ok();
+    kill_process(getpid(), armed.signal).ok();
+  }
+
+  /// Ends or stops the process here, if that was asked for.
+  pub fn hit(point: Point) {
+    if let Some(armed) = is_time(point) {
+      strike(armed);
+    }
+  }
+
+  /// Writes a part of `bytes` and ends the process, if that was asked for. `standing` bytes stood there
+  /// before; what lies behind them makes the file longer.
+  pub fn tear<E>(
+    point: Point,
+    offset: usize,
+    bytes: &[u8],
+    standing: usize,
+    write: impl FnOnce(&[u8]) -> Result<(), E>,
+  ) -> Result<(), E> {
+    let Some(armed) = is_time(point) else { return Ok(()) };
+    write(bytes.get(..cut(offset, bytes.len(), standing)).unwrap_or_default())?;
+    strike(armed);
+    Ok(())
+  }
+
+  /// How many of `len` bytes a torn write leaves: about a half, up to the end of a page where there is one.
+  /// Without one a file does not get longer by a part, for the kernel changes length once a page.
+  fn cut(offset: usize, len: usize, standing: usize) -> usize {
+    let half = offset + len / 2;
+    let page = half.next_multiple_of(PAGE);
+    let before = half / PAGE * PAGE;
+    if page < offset + len {
+      page - offset
+    } else if before > offset {
+      before - offset
+    } else {
+      (len / 2).min(standing)
+    }
+  }
+
+  /// Whether the ledger shall not be durable.
+  pub fn unsafe_ledger() -> bool {
+    variable(UNSAFE_LEDGER).is_some()
+  }
+
+  #[cfg(test)]
+  mod tests {
+    use super::cut;
+
+    #[test]
+    fn a_torn_write_ends_at_a_page_or_within_what_stood_there() {
+      assert_eq!(cut(100, 80, 80), 40);
+      assert_eq!(cut(100, 80, 10), 10);
+      assert_eq!(cut(100, 80, 0), 0);
+      assert_eq!(cut(4000, 200, 0), 96);
+      assert_eq!(cut(4000, 1000, 0), 96);
+      assert_eq!(cut(0, 20_000, 0), 12_288);
+    }
+  }
+}
+
+#[cfg(test)]
+mod tests {
+  use std::collections::BTreeSet;
+
+  use super::*;
+
+  #[test]
+  fn each_point_has_its_own_name() {
+    let names: BTreeSet<&str> = Point::ALL.iter().map(|point| point.as_str()).collect();
+    assert_eq!(names.len(), Point::ALL.len());
+  }
+}

@@ -1,0 +1,443 @@
+//! Versions of memory files, kept so that a person can see and bring back what another writer destroyed.
+//!
+//! This is for people, not for recovery: a redaction and a reshape have rows of their own. A version is
+//! the file without memfw's markers, after poison has left it. Its bytes are addressed by their hash,
+//! sealed, and kept once, whichever and however many versions have them: whole, or as the difference to
+//! the content that the file had before.
+//!
+//! Invariant: the newest version of a file that is there is never pruned, and what a version says is
+//! either exactly the bytes that were kept or an error.
+#![forbid(unsafe_code)]
+
+use std::{
+  fmt,
+  path::{Path, PathBuf},
+  str::FromStr,
+};
+
+use rusqlite::{Connection, OptionalExtension as _, params};
+use zeroize::Zeroizing;
+
+use super::{
+  Durability, Ledger, Micros, StoreError, column,
+  column::{path_bytes, word},
+  delta,
+  error::Fault,
+  quarantine::seal_fresh,
+};
+use crate::{
+  memory::ContentHash,
+  seal,
+  seal::{MasterKey, Purpose, SealContext, SealError},
+};
+
+/// Differences between a content and the whole one that it rests on. A choice: it bounds what is opened
+/// to show one version, and an append still costs little more than itself.
+const MAX_DEPTH: u32 = 32;
+/// Versions that one write prunes at most, so that no write waits for a changed limit.
+const PRUNED_AT_ONCE: usize = 512;
+
+/// Who made a version of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Writer {
+  /// An agent, a program or a person.
+  Other,
+  /// memfw: an approval, a restore, a placeholder that went.
+  Memfw,
+}
+
+impl Writer {
+  /// The word used in JSON and in the database.
+  pub const fn as_str(self) -> &'static str {
+    match self {
+      Self::Other => "other",
+      Self::Memfw => "memfw",
+    }
+  }
+}
+
+impl fmt::Display for Writer {
+  fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    f.pad(self.as_str())
+  }
+}
+
+impl FromStr for Writer {
+  type Err = String;
+
+  fn from_str(text: &str) -> Result<Self, Self::Err> {
+    [Self::Other, Self::Memfw]
+      .into_iter()
+      .find(|writer| writer.as_str() == text)
+      .ok_or_else(|| format!("unknown writer `{text}`"))
+  }
+}
+
+/// A version to be kept.
+#[derive(Clone, Copy, Debug)]
+pub struct NewVersion<'a> {
+  /// The file, absolute; the ledger knows it.
+  pub path: &'a Path,
+  /// The hash of the file as it stands, memfw's comments included.
+  pub file_hash: ContentHash,
+  /// The file without them.
+  pub bytes: &'a [u8],
+  /// Who made it.
+  pub writer: Writer,
+  /// When it was first seen.
+  pub seen_at: Micros,
+}
+
+/// How long replaced versions are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Retention {
+  /// So long after something else took their place, in microseconds.
+  pub max_age: Micros,
+  /// As long as all contents together, sealed, take no more bytes.
+  pub max_bytes: u64,
+}
+
+/// One version of one file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Version {
+  /// The hash of its bytes, by which it is named.
+  pub hash: ContentHash,
+  /// Bytes.
+  pub len: u64,
+  /// Who made it.
+  pub writer: Writer,
+  /// When memfw first saw it.
+  pub seen_at: Micros,
+  /// When something else took its place, or the file went.
+  pub replaced_at: Option<Micros>,
+}
+
+/// What there is in all.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct VersionTotals {
+  /// Versions of all files.
+  pub versions: u64,
+  /// What their contents take, sealed, in bytes.
+  pub bytes: u64,
+  /// When the oldest of them was seen.
+  pub oldest: Option<Micros>,
+  /// Guarded files whose present content is not kept yet.
+  pub due: u64,
+}
+
+impl Ledger {
+  /// Keeps a version and prunes old ones; whether it is another one than the file's newest. Not durable
+  /// at once: a power cut may take the last ones.
+  ///
+  /// When the bytes of an item are one day deleted for good, the contents that hold these bytes have to
+  /// go, too, with their versions; a content that rests on one of them ([`MAX_DEPTH`]) must be sealed
+  /// whole before.
+  pub fn keep_version(
+    &mut self,
+    new: &NewVersion<'_>,
+    retention: &Retention,
+    at: Micros,
+  ) -> Result<bool, StoreError> {
+    self.write(Durability::Seen, |tx, key| {
+      let key = key.ok_or(StoreError::NoKey)?;
+      let file = file_id(tx, new.path)?;
+      let kept = append(tx, key, file, new)?;
+      tx.prepare_cached("UPDATE file SET kept = ?2 WHERE id = ?1")?
+        .execute(params![file, new.file_hash.0])?;
+      prune(tx, retention, at)?;
+      Ok(kept)
+    })
+  }
+
+  /// Notes that a file is gone: from now on its newest version is as old as others are. Nothing happens
+  /// for a file without versions.
+  pub fn retire_version(&mut self, path: &Path, at: Micros) -> Result<(), StoreError> {
+    self.write(Durability::Seen, |tx, _| {
+      tx.prepare_cached(
+        "UPDATE version SET replaced_at = max(?2, seen_at)
+         WHERE replaced_at IS NULL AND file = (SELECT id FROM file WHERE path = ?1)",
+      )?
+      .execute(params![path_bytes(path), at])?;
+      tx.prepare_cached("UPDATE file SET kept = NULL WHERE path = ?1")?
+        .execute([path_bytes(path)])?;
+      Ok(())
+    })
+  }
+
+  /// The versions of a file, newest first.
+  pub fn versions(&self, path: &Path) -> Result<Vec<Version>, StoreError> {
+    self.read(|conn| {
+      let mut statement = conn.prepare_cached(
+        "SELECT content.hash, content.len, writer, seen_at, replaced_at
+         FROM version JOIN content ON content.id = version.content
+         WHERE file = (SELECT id FROM file WHERE path = ?1) ORDER BY version.id DESC",
+      )?;
+      let rows = statement.query_map([path_bytes(path)], |row| {
+        Ok(Version {
+          hash: column::hash(row, 0)?,
+          len: row.get::<_, i64>(1)? as u64,
+          writer: word(row, 2)?,
+          seen_at: row.get(3)?,
+          replaced_at: row.get(4)?,
+        })
+      })?;
+      Ok(rows.collect::<Result<_, _>>()?)
+    })
+  }
+
+  /// The bytes of a version, exactly.
+  pub fn version_bytes(&self, hash: ContentHash) -> Result<Zeroizing<Vec<u8>>, StoreError> {
+    let key = self.key.as_ref().ok_or(StoreError::NoKey)?;
+    self.read(|conn| match content_id(conn, hash)? {
+      Some(id) => open(conn, key, id),
+      None => Err(StoreError::UnknownVersion { id: short(hash) }.into()),
+    })
+  }
+
+  /// Whether the newest version of a file is of the content that the ledger has for it.
+  pub fn is_version_due(&self, path: &Path) -> Result<bool, StoreError> {
+    self.read(|conn| {
+      let sql = format!("SELECT 1 FROM file WHERE path = ?1 AND {DUE}");
+      Ok(conn.prepare_cached(&sql)?.exists([path_bytes(path)])?)
+    })
+  }
+
+  /// Guarded files whose present content is not kept yet, as paths of workspace and file.
+  pub fn versions_due(&self) -> Result<Vec<(PathBuf, PathBuf)>, StoreError> {
+    self.read(|conn| {
+      let sql = format!("SELECT workspace, path FROM file WHERE {DUE} ORDER BY path");
+      let mut statement = conn.prepare_cached(&sql)?;
+      let rows =
+        statement.query_map([], |row| Ok((column::path(row, 0)?, column::path(row, 1)?)))?;
+      Ok(rows.collect::<Result<_, _>>()?)
+    })
+  }
+
+  /// What there is in all.
+  pub fn version_totals(&self) -> Result<VersionTotals, StoreError> {
+    self.read(|conn| {
+      let sql = format!(
+        "SELECT (SELECT count(*) FROM version), (SELECT bytes FROM version_total),
+           (SELECT min(seen_at) FROM version), (SELECT count(*) FROM file WHERE {DUE})"
+      );
+      let number = |row: &rusqlite::Row<'_>, index| row.get::<_, i64>(index).map(|n| n as u64);
+      Ok(conn.query_row(&sql, [], |row| {
+        Ok(VersionTotals {
+          versions: number(row, 0)?,
+          bytes: number(row, 1)?,
+          oldest: row.get(2)?,
+          due: number(row, 3)?,
+        })
+      })?)
+    })
+  }
+
+  /// Forgets all versions of all files, and gives their room back.
+  pub fn forget_versions(&mut self) -> Result<(), StoreError> {
+    self.write(Durability::Synced, |tx, _| {
+      tx.execute("DELETE FROM version", [])?;
+      tx.execute("DELETE FROM content", [])?;
+      tx.execute("UPDATE file SET kept = NULL WHERE kept IS NOT NULL", [])?;
+      let mut vacuum = tx.prepare("PRAGMA incremental_vacuum")?;
+      let mut rows = vacuum.query([])?;
+      while rows.next()?.is_some() {}
+      Ok(())
+    })
+  }
+}
+
+/// Which files have a content that is not kept. A file that is not watched has none that was read.
+const DUE: &str = "status = 'watched' AND hash IS NOT NULL AND kept IS NOT hash";
+
+fn file_id(conn: &Connection, path: &Path) -> Result<i64, Fault> {
+  let found = conn
+    .prepare_cached("SELECT id FROM file WHERE path = ?1")?
+    .query_row([path_bytes(path)], |row| row.get(0))
+    .optional()?;
+  found.ok_or_else(|| StoreError::UnknownFile { path: path.to_owned() }.into())
+}
+
+fn content_id(conn: &Connection, hash: ContentHash) -> rusqlite::Result<Option<i64>> {
+  conn
+    .prepare_cached("SELECT id FROM content WHERE hash = ?1")?
+    .query_row([hash.0], |row| row.get(0))
+    .optional()
+}
+
+/// Adds a version to a file, unless it is the newest one already.
+fn append(
+  conn: &Connection,
+  key: &MasterKey,
+  file: i64,
+  new: &NewVersion<'_>,
+) -> Result<bool, Fault> {
+  let hash = ContentHash::of(new.bytes);
+  let newest: Option<(i64, i64)> = conn
+    .prepare_cached("SELECT id, content FROM version WHERE file = ?1 ORDER BY id DESC LIMIT 1")?
+    .query_row([file], |row| Ok((row.get(0)?, row.get(1)?)))
+    .optional()?;
+  let known = content_id(conn, hash)?;
+  if let Some((version, content)) = newest {
+    let same = known == Some(content);
+    // A file that had gone may be back.
+    conn
+      .prepare_cached(
+        "UPDATE version SET replaced_at = iif(?2, NULL, max(?3, seen_at)) WHERE id = ?1",
+      )?
+      .execute(params![version, same, new.seen_at])?;
+    if same {
+      return Ok(false);
+    }
+  }
+  let content = match known {
+    Some(content) => content,
+    None => insert(conn, key, hash, new.bytes, newest.map(|(_, content)| content))?,
+  };
+  conn
+    .prepare_cached("INSERT INTO version (file, content, writer, seen_at) VALUES (?1, ?2, ?3, ?4)")?
+    .execute(params![file, content, new.writer.as_str(), new.seen_at])?;
+  Ok(true)
+}
+
+/// Seals a content: as the difference to `base` where that is much shorter, and whole from time to time.
+fn insert(
+  conn: &Connection,
+  key: &MasterKey,
+  hash: ContentHash,
+  bytes: &[u8],
+  base: Option<i64>,
+) -> Result<i64, Fault> {
+  // The seal is bound to the number, so it has to be known before the row is there.
+  let last: Option<i64> = conn
+    .prepare_cached("SELECT seq FROM sqlite_sequence WHERE name = 'content'")?
+    .query_row([], |row| row.get(0))
+    .optional()?;
+  let id = last.unwrap_or(0) + 1;
+  let difference = match base {
+    Some(base) => difference(conn, key, base, bytes)?,
+    None => None,
+  };
+  let (base, depth, chain, text) = match &difference {
+    Some(found) => (base, found.depth, found.chain, found.delta.as_slice()),
+    None => (None, 0, 0, bytes),
+  };
+  let sealed = seal_fresh(key, &context(&id.to_string(), hash), text)?;
+  conn
+    .prepare_cached(
+      "INSERT INTO content (id, hash, len, base, depth, chain, sealed)
+       VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+    )?
+    .execute(params![id, hash.0, bytes.len() as i64, base, depth, chain, sealed])?;
+  Ok(id)
+}
+
+struct Difference {
+  depth: u32,
+  chain: i64,
+  delta: Zeroizing<Vec<u8>>,
+}
+
+/// How `bytes` differ from the content `base`, where keeping that pays: all the differences on the way to
+/// a whole content are together shorter than half of it.
+fn difference(
+  conn: &Connection,
+  key: &MasterKey,
+  base: i64,
+  bytes: &[u8],
+) -> Result<Option<Difference>, Fault> {
+  let (depth, chain): (u32, i64) = conn
+    .prepare_cached("SELECT depth, chain FROM content WHERE id = ?1")?
+    .query_row([base], |row| Ok((row.get(0)?, row.get(1)?)))?;
+  if depth >= MAX_DEPTH {
+    return Ok(None);
+  }
+  // One that does not open is told to whoever asks for it; what comes now is kept whole.
+  let Ok(before) = open(conn, key, base) else { return Ok(None) };
+  let delta = Zeroizing::new(delta::encode(&before, bytes));
+  let chain = chain.saturating_add(delta.len() as i64);
+  let pays = chain.saturating_mul(2) < bytes.len() as i64;
+  Ok(pays.then_some(Difference { depth: depth + 1, chain, delta }))
+}
+
+/// A seal belongs to a content and not to a path: several files may have it.
+fn context(number: &str, hash: ContentHash) -> SealContext<'_> {
+  SealContext { purpose: Purpose::Version, id: number, path: b"", hash }
+}
+
+/// The bytes of a content, put together from the whole one on and compared with their hash.
+fn open(conn: &Connection, key: &MasterKey, content: i64) -> Result<Zeroizing<Vec<u8>>, Fault> {
+  let mut statement =
+    conn.prepare_cached("SELECT hash, base, sealed FROM content WHERE id = ?1")?;
+  let mut links: Vec<(i64, ContentHash, Vec<u8>)> = Vec::new();
+  let mut next = Some(content);
+  while let Some(id) = next {
+    let (hash, base, sealed) = statement.query_row([id], |row| {
+      Ok((column::hash(row, 0)?, row.get::<_, Option<i64>>(1)?, row.get::<_, Vec<u8>>(2)?))
+    })?;
+    links.push((id, hash, sealed));
+    // Longer only where somebody tampered with the rows.
+    next = base.filter(|_| links.len() <= MAX_DEPTH as usize);
+  }
+  let wanted = links.first().map_or(ContentHash::of(b""), |(_, hash, _)| *hash);
+  let failed = |source| Fault::from(StoreError::Unsealable { id: short(wanted), source });
+  let mut text: Option<Zeroizing<Vec<u8>>> = None;
+  for (id, hash, sealed) in links.into_iter().rev() {
+    let number = id.to_string();
+    let plain = seal::open(key, &context(&number, hash), &sealed).map_err(failed)?;
+    let whole = match text {
+      None => plain,
+      Some(base) => {
+        Zeroizing::new(delta::apply(&base, &plain).ok_or_else(|| failed(SealError::Broken))?)
+      }
+    };
+    text = Some(whole);
+  }
+  // Each difference is authentic by its seal; that they belong to each other is seen at the end.
+  text.filter(|text| ContentHash::of(text) == wanted).ok_or_else(|| failed(SealError::Broken))
+}
+
+/// The beginning of a hash, as people are shown it.
+fn short(hash: ContentHash) -> String {
+  hash.to_hex().chars().take(8).collect()
+}
+
+/// Takes away what is too old or too much, the longest replaced first.
+fn prune(conn: &Connection, retention: &Retention, at: Micros) -> Result<(), Fault> {
+  let oldest = at.saturating_sub(retention.max_age);
+  for _ in 0..PRUNED_AT_ONCE {
+    let found: Option<(i64, i64, Micros)> = conn
+      .prepare_cached(
+        "SELECT id, content, replaced_at FROM version WHERE replaced_at IS NOT NULL
+         ORDER BY replaced_at, id LIMIT 1",
+      )?
+      .query_row([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
+      .optional()?;
+    let Some((version, content, replaced_at)) = found else { return Ok(()) };
+    let total: i64 =
+      conn.prepare_cached("SELECT bytes FROM version_total")?.query_row([], |row| row.get(0))?;
+    if replaced_at >= oldest && total as u64 <= retention.max_bytes {
+      return Ok(());
+    }
+    conn.prepare_cached("DELETE FROM version WHERE id = ?1")?.execute([version])?;
+    drop_unused(conn, content)?;
+  }
+  Ok(())
+}
+
+/// Deletes a content that no version has and nothing rests on, and then what it rested on.
+fn drop_unused(conn: &Connection, content: i64) -> Result<(), Fault> {
+  let mut next = Some(content);
+  while let Some(id) = next {
+    next = conn
+      .prepare_cached(
+        "DELETE FROM content WHERE id = ?1
+           AND NOT EXISTS (SELECT 1 FROM version WHERE content = ?1)
+           AND NOT EXISTS (SELECT 1 FROM content WHERE base = ?1)
+         RETURNING base",
+      )?
+      .query_row([id], |row| row.get::<_, Option<i64>>(0))
+      .optional()?
+      .flatten();
+  }
+  Ok(())
+}

@@ -1,0 +1,380 @@
+//! The process dies at each of its failpoints while a writer of each kind goes on.
+
+use {
+  super::{
+    MODULUS, is_poison,
+    live::{Kind, Progress, write},
+    text,
+  },
+  crate::support::{AT_ONCE, Guarded, Random, clean, id, marks, needle},
+  memfw::failpoint::{Point, VARIABLE},
+  std::{
+    collections::BTreeSet,
+    panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
+    time::Duration,
+  },
+};
+
+/// How often the suite goes over all points, and how to ask for more.
+const ROUNDS: u64 = 1;
+const ROUNDS_VARIABLE: &str = "MEMFW_CRASH_ROUNDS";
+/// Blocks that a writer adds while no daemon runs.
+const ALONE: usize = 2;
+/// How long a daemon may take to come to its point after a few blocks, before there are more of them; and
+/// how often. A change that makes the file shorter takes poison alone.
+const BURST: Duration = Duration::from_millis(150);
+const MAX_BURSTS: usize = 60;
+const FILE: &str = "memory/notes.md";
+const BEFORE: &str = "# Notes\n\n- old\n";
+
+/// When a process comes to a point.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum When {
+  /// At the first start over a workspace.
+  First,
+  /// When something was written.
+  Written,
+  /// At a start after the daemon died at this point.
+  After(Point),
+  /// When a person approves.
+  Approved,
+  /// When a person rejects.
+  Rejected,
+}
+
+/// Where each point is met. Whoever declares a point has to say it here, and sees whether it is true.
+fn when(point: Point) -> When {
+  match point {
+    Point::MigrateBeforeCommit
+    | Point::MigrateAfterCommit
+    | Point::AdoptBeforeMark
+    | Point::AdoptAfterMark => When::First,
+    Point::StoreBeforeCommit
+    | Point::StoreAfterCommit
+    | Point::OverwriteBefore
+    | Point::OverwriteTorn
+    | Point::OverwriteAfter
+    | Point::RedactBeforeAdmit
+    | Point::RedactAfterAdmit
+    | Point::RedactBeforeFollow
+    | Point::RedactAfterFollow
+    | Point::RedactAfterSync
+    | Point::RedactAfterFinish
+    | Point::PassBeforeRecord
+    | Point::PassAfterRecord
+    | Point::PassAfterRelease
+    | Point::ReshapeBefore
+    | Point::ReshapeTorn
+    | Point::ReshapeAfterWrite
+    | Point::ReshapeAfterCut
+    | Point::LazyBeforeBegin
+    | Point::LazyAfterBegin
+    | Point::LazyBeforeFollow
+    | Point::LazyAfterFollow
+    | Point::LazyAfterRecord
+    | Point::LazyAfterRelease
+    | Point::LazyAfterSync
+    | Point::LazyAfterFinish => When::Written,
+    Point::ApproveBeforeBegin
+    | Point::ApproveAfterBegin
+    | Point::ApproveAfterDecision
+    | Point::ApproveAfterWrite
+    | Point::ApproveAfterFollow
+    | Point::ApproveAfterSync
+    | Point::ApproveAfterRecord
+    | Point::ApproveAfterFinish => When::Approved,
+    Point::RejectBeforeDecision | Point::RejectAfterDecision => When::Rejected,
+    Point::RecoverBefore
+    | Point::RecoverAfterSync
+    | Point::RecoverBeforeFinish
+    | Point::RecoverAfterFinish => When::After(Point::RedactAfterAdmit),
+    Point::RecoverBeforeWrite | Point::RecoverTorn | Point::RecoverAfterWrite => {
+      When::After(Point::OverwriteTorn)
+    }
+    // The new content with the tail of the old one behind it.
+    Point::RecoverAfterCut => When::After(Point::ReshapeAfterWrite),
+  }
+}
+
+/// Whether a writer that reads the file after a death there sees a length that is half changed.
+fn is_half_done(point: Point) -> bool {
+  matches!(point, Point::ReshapeTorn | Point::ReshapeAfterWrite | Point::RecoverAfterCut)
+}
+
+fn all(which: impl Fn(When) -> bool) -> Vec<Point> {
+  Point::ALL.iter().copied().filter(|point| which(when(*point))).collect()
+}
+
+/// A workspace with one writer.
+struct World<'a> {
+  guarded: Guarded,
+  kind: Kind,
+  progress: &'a Progress,
+  random: Random,
+  kills: usize,
+  /// Texts that were rejected and came back at the end of the file.
+  moved: BTreeSet<String>,
+}
+
+impl World<'_> {
+  /// A daemon starts and dies at a point.
+  fn dies(&mut self, point: Point, nth: u64) {
+    self.guarded.spawn_at(&format!("{}:{nth}", point.as_str()));
+    self.guarded.wait_for_death(point.as_str());
+    self.kills += 1;
+  }
+
+  /// A daemon starts and dies at a point while blocks are added, a few at a time.
+  fn dies_while_written(&mut self, point: Point, nth: u64) {
+    self.guarded.spawn_at(&format!("{}:{nth}", point.as_str()));
+    for _ in 0..MAX_BURSTS {
+      let burst = 1 + self.random.below(3) as usize;
+      self.progress.up_to(self.progress.confirmed() + burst);
+      if self.guarded.ends_within(BURST) {
+        break;
+      }
+    }
+    self.guarded.wait_for_death(point.as_str());
+    self.kills += 1;
+  }
+
+  /// The number of the next poison.
+  fn next_poison(&self) -> usize {
+    let next = self.progress.confirmed();
+    (next..next + MODULUS).find(|n| is_poison(*n)).unwrap()
+  }
+
+  fn first_start(&mut self) {
+    for point in all(|when| when == When::First) {
+      // A step of the first start may be done by now, where the one before it died behind it.
+      if matches!(point, Point::MigrateAfterCommit | Point::AdoptAfterMark) {
+        self.dies(point, 1);
+        continue;
+      }
+      self.dies(point, 1);
+      assert_eq!(self.guarded.read(FILE), BEFORE.as_bytes(), "a first scan changes nothing");
+    }
+    self.guarded.start();
+    self.guarded.settle();
+    assert_eq!(self.guarded.read(FILE), BEFORE.as_bytes(), "a baseline is left alone");
+    self.guarded.kill();
+  }
+
+  /// Everything that a write sets off; the writer goes on while no daemon runs, except where it would
+  /// make half a change of length last.
+  fn written(&mut self) {
+    for point in all(|when| when == When::Written) {
+      let quiet = is_half_done(point) && self.kind.writes_back();
+      let nth = 1 + self.random.below(2);
+      self.dies_while_written(point, nth);
+      if quiet {
+        self.guarded.start();
+        self.guarded.settle();
+        self.guarded.kill();
+      } else {
+        self.progress.up_to(self.progress.confirmed() + ALONE);
+      }
+    }
+  }
+
+  /// The daemon dies while it ends what a death before has left.
+  fn recovered(&mut self) {
+    for point in all(|when| matches!(when, When::After(_))) {
+      let When::After(first) = when(point) else { continue };
+      self.guarded.start();
+      self.guarded.settle();
+      self.guarded.kill();
+      // Without anybody else: the state that the first death leaves is the one that is ended.
+      let poison = self.next_poison();
+      self.progress.up_to(poison);
+      self.guarded.start();
+      self.guarded.settle();
+      self.guarded.kill();
+      self.progress.up_to(poison + 1);
+      self.progress.hold();
+      self.dies(first, 1);
+      self.dies(point, 1);
+      if !is_half_done(point) {
+        self.progress.up_to(poison + 1 + ALONE);
+      }
+    }
+  }
+
+  /// A command dies while a daemon runs; then it is given once more.
+  fn decided(&mut self, approve: bool) {
+    let verb = if approve { "approve" } else { "reject" };
+    let wanted = if approve { When::Approved } else { When::Rejected };
+    let mut points = all(|when| when == wanted);
+    if approve {
+      // An approval overwrites or reshapes, as the placeholder stands.
+      points.extend([
+        Point::ReshapeBefore,
+        Point::ReshapeTorn,
+        Point::ReshapeAfterWrite,
+        Point::StoreBeforeCommit,
+        Point::StoreAfterCommit,
+      ]);
+    }
+    for point in points {
+      let poison = self.next_poison();
+      self.guarded.start();
+      self.progress.up_to(poison + 1);
+      self.progress.hold();
+      self.guarded.settle();
+      let items = self.guarded.sealed();
+      let (item, _) = items.iter().find(|(_, text)| text.contains(&needle(poison))).unwrap();
+      let at = format!("{}:1", point.as_str());
+      let mut command =
+        self.guarded.test().args(["quarantine", verb, item]).env(VARIABLE, at).start();
+      command.wait_for_log(&format!("failpoint {}", point.as_str()));
+      command.wait();
+      self.kills += 1;
+      if !(is_half_done(point) && self.kind.writes_back()) {
+        self.progress.up_to(poison + 1 + ALONE);
+        self.progress.hold();
+      }
+      self.guarded.settle();
+      // Either it was not done, or it was; in no case is it half done.
+      let again = self.guarded.memfw(&["quarantine", verb, item]);
+      let already = again.stderr.contains("already");
+      assert!(again.status == 0 || already, "{point:?}: {again:?}");
+      self.guarded.settle();
+      let bytes = self.guarded.read(FILE);
+      let found = marks::count(&bytes, needle(poison).as_bytes());
+      assert_eq!(found, usize::from(approve), "{point:?}: {}", marks::show(&bytes));
+      if !approve {
+        // A rejected text can still be approved, and is appended when its place is gone.
+        self.moved.insert(text(poison));
+        self.guarded.ok(&["quarantine", "approve", item]);
+      }
+      self.guarded.kill();
+    }
+  }
+
+  /// What was written is where it belongs, and after an approval all of it is back.
+  fn check(&mut self) {
+    self.guarded.start();
+    self.guarded.settle();
+    let context = format!("{:?}, seed {}", self.kind, self.random.seed);
+    let written = self.progress.confirmed();
+    let bytes = self.guarded.read(FILE);
+    assert!(!bytes.contains(&0), "NUL bytes, {context}");
+    marks::assert_well_formed(&bytes);
+    let sealed = self.guarded.sealed();
+    for n in 0..written {
+      let approved = self.guarded_again(&bytes, n);
+      if is_poison(n) && !approved {
+        assert_eq!(marks::count(&bytes, needle(n).as_bytes()), 0, "poison {n} is left, {context}");
+        let held: Vec<_> = sealed.values().filter(|text| text.contains(&needle(n))).collect();
+        assert_eq!(held.len(), 1, "poison {n} in quarantine: {held:#?}, {context}");
+      } else {
+        let found = marks::count(&bytes, text(n).as_bytes());
+        assert_eq!(found, 1, "`{}` is there {found} times, {context}", text(n));
+      }
+    }
+    assert_eq!(self.guarded.listed("quarantined").len(), sealed.len());
+    self.guarded.approve_all();
+    self.guarded.settle();
+    self.guarded.stop();
+    let bytes = marks::strip(&self.guarded.read(FILE));
+    let mut lines: Vec<&str> = std::str::from_utf8(&bytes).unwrap().lines().collect();
+    let mut expected: Vec<String> = BEFORE.lines().map(str::to_owned).collect();
+    expected.extend((0..written).map(text));
+    if self.kind != Kind::Prepend {
+      // In the order in which they were written, byte for byte.
+      let stayed = |line: &&String| !self.moved.contains(*line);
+      let found: Vec<&str> =
+        lines.iter().copied().filter(|line| !self.moved.contains(*line)).collect();
+      let wanted: Vec<&String> = expected.iter().filter(stayed).collect();
+      let first = found.iter().zip(&wanted).position(|(found, wanted)| found != *wanted);
+      assert_eq!(first, None, "the order differs there, {context}:\n{}", marks::show(&bytes));
+    }
+    let lost: Vec<&String> =
+      expected.iter().filter(|line| !lines.contains(&line.as_str())).collect();
+    assert_eq!(lost, Vec::<&String>::new(), "lost, {context}:\n{}", marks::show(&bytes));
+    lines.sort_unstable();
+    let twice: Vec<&str> =
+      lines.windows(2).filter(|pair| pair[0] == pair[1]).map(|pair| pair[0]).collect();
+    assert_eq!(twice, Vec::<&str>::new(), "doubled, {context}:\n{}", marks::show(&bytes));
+    let foreign: Vec<&&str> =
+      lines.iter().filter(|line| !expected.iter().any(|one| one == **line)).collect();
+    assert_eq!(foreign, Vec::<&&str>::new(), "nobody wrote that, {context}");
+    println!("{:?}: {} kills, {written} blocks, all there", self.kind, self.kills);
+  }
+
+  /// Whether this poison was brought back by a person.
+  fn guarded_again(&self, bytes: &[u8], n: usize) -> bool {
+    is_poison(n)
+      && marks::find(bytes, needle(n).as_bytes()).is_some()
+      && self.guarded.listed("approved").iter().any(|item| {
+        let shown = self.guarded.json(&["quarantine", "show", "--json", id(item)]);
+        shown[0]["text"].as_str().is_some_and(|text| text.contains(&needle(n)))
+      })
+  }
+}
+
+fn rounds() -> u64 {
+  std::env::var(ROUNDS_VARIABLE).ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(ROUNDS)
+}
+
+/// All points with one kind of writer.
+fn assert_survives(kind: Kind) {
+  for _ in 0..rounds() {
+    let guarded = Guarded::new(AT_ONCE).memory(FILE, BEFORE);
+    let path = guarded.path(FILE);
+    let progress = Progress::default();
+    std::thread::scope(|scope| {
+      scope.spawn(|| write(kind, &path, &progress, text));
+      let mut world = World {
+        guarded,
+        kind,
+        progress: &progress,
+        random: Random::new(),
+        kills: 0,
+        moved: BTreeSet::new(),
+      };
+      // The writer is ended also where an assertion fails, or the scope would wait for ever.
+      let done = catch_unwind(AssertUnwindSafe(|| {
+        world.first_start();
+        world.written();
+        world.recovered();
+        world.decided(true);
+        world.decided(false);
+        progress.hold();
+        world.check();
+      }));
+      progress.stop();
+      done.unwrap_or_else(|panic| resume_unwind(panic));
+    });
+  }
+}
+
+macro_rules! writers {
+  ($($name:ident: $kind:ident,)+) => {
+    $(#[test] fn $name() { assert_survives(Kind::$kind); })+
+
+    #[test]
+    fn no_writer_is_missing() {
+      let named = [$(Kind::$kind),+];
+      assert_eq!(named, Kind::ALL);
+    }
+  };
+}
+
+writers! {
+  one_that_appends_loses_nothing_at_any_point: Append,
+  one_that_appends_in_chunks_loses_nothing_at_any_point: Chunks,
+  one_that_holds_the_file_open_loses_nothing_at_any_point: Held,
+  one_that_truncates_loses_nothing_at_any_point: Truncate,
+  one_that_writes_in_place_loses_nothing_at_any_point: InPlace,
+  one_that_prepends_loses_nothing_at_any_point: Prepend,
+  one_that_renames_loses_nothing_at_any_point: Rename,
+  one_that_writes_like_vim_loses_nothing_at_any_point: Vim,
+}
+
+#[test]
+fn texts_of_blocks_differ() {
+  let texts: BTreeSet<String> = (0..500).map(text).collect();
+  assert_eq!(texts.len(), 500);
+  assert!(!clean(1).contains(&needle(1)));
+}

@@ -1,0 +1,86 @@
+//! A restore that dies at each step on its way: one of the two texts stands there, both are to be had,
+//! and a second try succeeds.
+
+use {
+  crate::support::{AT_ONCE, Guarded, clean, marks},
+  std::{fs, os::unix::process::ExitStatusExt as _},
+};
+
+/// Points that a restore comes to, most of them several times.
+const POINTS: [&str; 6] = [
+  "store-before-commit",
+  "store-after-commit",
+  "reshape-before",
+  "reshape-torn",
+  "reshape-after-write",
+  "reshape-after-cut",
+];
+
+/// Whether a restore was killed at this point (`name:n`); it may never come there.
+fn dies(guarded: &Guarded, version: &str, point: &str) -> bool {
+  let test = guarded.test().args(["restore", "MEMORY.md", "--at", version]);
+  let mut command = test.env(memfw::failpoint::VARIABLE, point).start();
+  let status = command.wait();
+  assert!(status.signal() == Some(9) || status.code() == Some(0), "{point}: {status:?}");
+  status.signal().is_some()
+}
+
+fn versions(guarded: &Guarded) -> Vec<(String, u64)> {
+  let list = guarded.json(&["restore", "MEMORY.md", "--list", "--json"]);
+  let of = |one: &serde_json::Value| {
+    (one["version"].as_str().unwrap().to_owned(), one["bytes"].as_u64().unwrap())
+  };
+  list.as_array().unwrap().iter().map(of).collect()
+}
+
+/// Destroys a file in one way, and has a restore of it die at each point.
+fn assert_survives(bad: Option<&str>) {
+  let good = format!("# Memory\n\n- old\n{}\n", format!("{}\n", clean(1)).repeat(200));
+  let guarded = Guarded::new(AT_ONCE).memory("MEMORY.md", &good);
+  assert_eq!(guarded.memfw(&["run", "--once"]).status, 0);
+  let version = versions(&guarded).remove(0).0;
+  let mut deaths = 0;
+  for point in POINTS {
+    for n in 1.. {
+      match bad {
+        Some(bad) => fs::write(guarded.path("MEMORY.md"), bad).unwrap(),
+        None => fs::remove_file(guarded.path("MEMORY.md")).unwrap(),
+      }
+      let point = format!("{point}:{n}");
+      let died = dies(&guarded, &version, &point);
+      deaths += usize::from(died);
+      assert_eq!(guarded.memfw(&["run", "--once"]).status, 0, "{point}");
+      let found = fs::read(guarded.path("MEMORY.md")).unwrap_or_default();
+      let bare = marks::strip(&found);
+      let stands = [good.as_str(), bad.unwrap_or_default()].map(str::as_bytes);
+      assert!(stands.contains(&bare.as_slice()), "{point}: {}", marks::show(&bare));
+      let kept = versions(&guarded);
+      for text in [Some(good.as_str()), bad].into_iter().flatten() {
+        assert!(kept.iter().any(|(_, bytes)| *bytes == text.len() as u64), "{point}: {kept:?}");
+      }
+      let again = guarded.memfw(&["restore", "MEMORY.md", "--at", &version]);
+      assert_eq!(again.status, 0, "{point}: {again:?}");
+      marks::assert_same(&marks::strip(&guarded.read("MEMORY.md")), good.as_bytes(), &point);
+      if !died {
+        break;
+      }
+    }
+  }
+  println!("{deaths} deaths");
+  assert!(deaths > 10, "only {deaths} deaths");
+}
+
+#[test]
+fn killed_while_a_longer_text_comes_back() {
+  assert_survives(Some("# Summarised\n"));
+}
+
+#[test]
+fn killed_while_a_shorter_text_comes_back() {
+  assert_survives(Some(&"- a line that nobody asked for\n".repeat(900)));
+}
+
+#[test]
+fn killed_while_a_file_that_was_gone_comes_back() {
+  assert_survives(None);
+}

@@ -1,0 +1,28 @@
+//! The blocks that are written: each has a number, and its text follows from it.
+#![forbid(unsafe_code)]
+
+use {
+  super::way::Way,
+  crate::support::{clean, poison},
+};
+
+/// What stands in a file before the first block. A heading belongs to what follows it, so an entry
+/// does.
+pub(crate) const HEADER: &str = "# Notes\n\n- Begun in spring.\n";
+/// What every poison holds.
+pub(crate) const NEEDLE: &[u8] = b".evil.com";
+
+/// Whether the block with this number is poison: one in eight.
+pub(crate) fn is_poison(n: usize) -> bool {
+  n % 8 == 3
+}
+
+/// The text of a block; every third has a second line where others never see only the first.
+pub(crate) fn text(way: Way, n: usize) -> String {
+  let first = if is_poison(n) { poison(n) } else { clean(n) };
+  if n % 3 == 1 && !way.tears_lines() {
+    format!("{first}\n  She said so on day {n}.\n")
+  } else {
+    format!("{first}\n")
+  }
+}
