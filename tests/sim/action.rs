@@ -243,11 +243,10 @@ impl Schedule<'_> {
       let world = &mut *world;
       let text = self.stage.witness.version_bytes(version).unwrap();
       let lines = world.book.count(&text);
-      let known = world.oracle.expected.keys().chain(lines.keys());
-      for line in known {
-        let n = lines.get(line).copied().unwrap_or(0);
-        let (least, most) = world.oracle.restored.entry(*line).or_insert((n, n));
-        (*least, *most) = (n.min(*least), n.max(*most));
+      world.oracle.restored_files.insert(target.path());
+      for (line, n) in lines {
+        let most = world.oracle.restored.entry(line).or_default();
+        *most = n.max(*most);
       }
       world.say(|| format!("restore {:?}", text.escape_ascii().to_string()));
     }

@@ -7,7 +7,7 @@
 
 use std::{
   collections::{BTreeMap, BTreeSet},
-  path::Path,
+  path::{Path, PathBuf},
   rc::Rc,
   time::Duration,
 };
@@ -26,9 +26,10 @@ pub(crate) struct Oracle {
   /// The lines that a person wanted back, with each of the items in which they were, and how often:
   /// where the placeholder is gone, each time adds them once.
   pub(crate) approved: BTreeMap<(u32, String), u32>,
-  /// Lines that a person wanted to be as in an earlier version, and how often they stand in one at
-  /// least and at most. What stood there instead is kept as a version.
-  pub(crate) restored: BTreeMap<u32, (u32, u32)>,
+  /// Lines of versions that a person wanted back, and how often they stand in one at most.
+  pub(crate) restored: BTreeMap<u32, u32>,
+  /// Files of which a person wanted a version back: what stood there is kept as a version.
+  pub(crate) restored_files: BTreeSet<PathBuf>,
   /// The bytes of the items that a person wanted back.
   pub(crate) approved_plains: BTreeMap<String, Vec<u8>>,
   /// Whether a writer left NUL bytes itself (a hole behind a cut, or one that a power loss left).
@@ -81,6 +82,7 @@ impl Oracle {
       expected: BTreeMap::new(),
       approved: BTreeMap::new(),
       restored: BTreeMap::new(),
+      restored_files: BTreeSet::new(),
       approved_plains: BTreeMap::new(),
       nul_by_writer: false,
       recovering: false,
@@ -308,6 +310,15 @@ impl Oracle {
     }
   }
 
+  /// The lines of all versions of files of which one was brought back.
+  fn kept(&self, book: &Book) -> BTreeSet<u32> {
+    let witness = &self.stage.witness;
+    let versions = self.restored_files.iter().flat_map(|path| witness.versions(path).unwrap());
+    versions
+      .flat_map(|version| book.count(&witness.version_bytes(version.hash).unwrap()).into_keys())
+      .collect()
+  }
+
   /// I1 at the end: each line is there, once, or in quarantine; poison only in quarantine.
   pub(crate) fn judge_end(
     &mut self,
@@ -317,11 +328,16 @@ impl Oracle {
   ) {
     let sealed = self.sealed(book);
     let expected = self.expected.clone();
+    let kept = self.kept(book);
     for (&line, &wanted) in &expected {
       let n = visible.get(&line).copied().unwrap_or(0);
       let text = &book.lines[line as usize].text;
-      let (least, most) = self.restored.get(&line).copied().unwrap_or((wanted, wanted));
-      if n < wanted.min(least) && !sealed.contains(&line) && !self.is_sealed_in_pieces(text) {
+      let most = self.restored.get(&line).copied().unwrap_or(0);
+      if n < wanted
+        && !kept.contains(&line)
+        && !sealed.contains(&line)
+        && !self.is_sealed_in_pieces(text)
+      {
         self.violation(format!("I1: {} is lost", book.show(line)));
       }
       // Two items may hold the same line, and a person may want both back.
