@@ -165,12 +165,11 @@ impl<F: Fs> Engine<F> {
     let facts = FileFacts::new(rows, former, markers, &placeholders, redacted);
     let document = Document::parse(&bytes, &facts.ids);
     let mut comparison = compare(&document, &facts.known);
-    if again {
-      for fate in &mut comparison.fates {
-        let row = fate.known().and_then(|known| facts.rows.get(known));
-        if row.is_some_and(is_only_flagged) {
-          *fate = Fate::Inserted;
-        }
+    for fate in &mut comparison.fates {
+      let row = fate.known().and_then(|known| facts.rows.get(known));
+      // What was to leave the file and did not has no row that vouches for it.
+      if row.is_some_and(|row| row.state == State::Quarantined || again && is_only_flagged(row)) {
+        *fate = Fate::Inserted;
       }
     }
     let continued = self.continued(&document)?;
