@@ -201,6 +201,11 @@ impl<F: Fs> Engine<F> {
     &self.ledger
   }
 
+  /// Ends the engine and gives its ledger back.
+  pub fn into_ledger(self) -> Ledger {
+    self.ledger
+  }
+
   /// The ledger, to write.
   pub fn ledger_mut(&mut self) -> &mut Ledger {
     &mut self.ledger

@@ -9,14 +9,14 @@ use super::{
   judge::Origin,
   reader::{Sight, came_and_went},
   redact::Redacted,
-  view::{Marking, View},
+  view::{Marking, View, is_only_flagged},
 };
 use crate::{
   detect::{Layer, Verdict},
   failpoint::{Point, hit},
   memory::{ContentHash, MarkerMode},
   os::{Fs, FsError, MemoryFile, OpenError, Refusal, Stamp, Touch},
-  provenance::Standing,
+  provenance::{Standing, State},
   store::{BlockRow, FileRow, FileStatus, Pending, ScanRecord, Writer},
 };
 
@@ -74,6 +74,7 @@ pub enum Outcome {
 impl<F: Fs> Engine<F> {
   /// Processes one file. Errors concern the ledger or the machine, never the text.
   pub fn pass(&mut self, target: &Target, hint: &Hint) -> Result<Outcome, EngineError> {
+    let asked = self.clock.monotonic();
     let path = target.path();
     self.recover_file(&path)?;
     let stamp = self.stamp(target)?;
@@ -91,7 +92,11 @@ impl<F: Fs> Engine<F> {
       return Ok(outcome);
     }
     let mut file = match self.hot.remove(target) {
-      Some(file) if file.stamp()?.ino == stamp.ino => file,
+      // It may have been linked or given away since.
+      Some(mut file) if file.stamp()?.ino == stamp.ino => match file.recheck(&self.rules()) {
+        Ok(_) => file,
+        Err(refusal) => return self.refused(target, row.as_ref(), &stamp, refusal),
+      },
       _ => match self.open(target)? {
         Ok(file) => file,
         Err(refusal) => return self.refused(target, row.as_ref(), &stamp, refusal),
@@ -111,8 +116,20 @@ impl<F: Fs> Engine<F> {
       self.hot.insert(target.clone(), file);
       return Ok(Outcome::Busy);
     }
+    let unchanged = file.stamp()? == stamp;
+    // It may be ours to write since it was opened, and its stamp would not tell.
+    if !writable && !unchanged {
+      return Ok(Outcome::Changed);
+    }
+    // Whoever opened the file before its last change has read something else, and a change since we were
+    // asked was not known to the asker.
+    let since_asked = self.clock.monotonic().saturating_sub(asked);
+    let opened_since_close = hint.opened_since_close
+      && unchanged
+      && self.since_change(&stamp, Duration::ZERO) >= since_asked;
+    let hint = Hint { opened_since_close, ..*hint };
     let mut sight = Sight::default();
-    let mut outcome = self.process(target, row.as_ref(), &mut file, leased, hint, &mut sight);
+    let mut outcome = self.process(target, row.as_ref(), &mut file, leased, &hint, &mut sight);
     sight.awaited = file.is_awaited();
     file.release();
     hit(Point::PassAfterRelease);
@@ -121,7 +138,7 @@ impl<F: Fs> Engine<F> {
     {
       // One who wrote was no reader, and has a reader of its own still to come.
       let opened_since_close = hint.opened_since_close || Some(file.stamp()?) == sight.stamp;
-      let hint = Hint { opened_since_close, ..*hint };
+      let hint = Hint { opened_since_close, ..hint };
       outcome = self.process(target, row.as_ref(), &mut file, true, &hint, &mut sight);
       file.release();
     }
@@ -182,8 +199,13 @@ impl<F: Fs> Engine<F> {
     }
     let adopting = hint.adopting && row.is_none_or(|row| row.adopted_at.is_none());
     let origin = if adopting { Origin::baseline() } else { Origin::unknown() };
-    let mut view = self.view(target, row, bytes, origin, None)?;
     let writable = matches!(file.access(), Touch::Full);
+    // Poison that could only be flagged, because the file could not be written, leaves it now.
+    let regained = writable && row.is_some_and(|row| row.note.is_some());
+    let mut view = self.view_again(target, row, bytes, origin, None, regained)?;
+    if regained {
+      self.disown(&view)?;
+    }
     let mut stamp = before;
     if writable {
       let plan = view.plan(MarkerMode::None, false, &[]);
@@ -240,6 +262,16 @@ impl<F: Fs> Engine<F> {
     let why = format!("poison stands in `{path}` ({}) and cannot be sealed", codes.join(", "));
     self.degrade(&format!("file:{path}"), &why)?;
     Ok(Outcome::Unsealed)
+  }
+
+  /// Rows of what could only be flagged until now: they must not vouch for the same bytes any more, neither
+  /// now nor when they come back.
+  fn disown(&mut self, view: &View) -> Result<(), EngineError> {
+    for row in view.facts.rows.iter().filter(|row| is_only_flagged(row)) {
+      let at = self.now();
+      self.ledger.decide(&row.id, State::Quarantined, "memfw", at, &[])?;
+    }
+    Ok(())
   }
 
   /// Writes what was seen into the ledger. Only a version that nobody could be writing gets its
@@ -363,7 +395,9 @@ impl<F: Fs> Engine<F> {
     self.hot.remove(target);
     let path = target.path();
     if row.is_some_and(|row| row.status != FileStatus::Missing) {
-      self.ledger.set_status(&path, &target.root, FileStatus::Missing, None)?;
+      // Why it could not be written: when it is back, what was only flagged is judged again.
+      let note = row.and_then(|row| row.note.as_deref());
+      self.ledger.set_status(&path, &target.root, FileStatus::Missing, note)?;
       let at = self.now();
       self.ledger.retire_version(&path, at)?;
       self.tell(Event::new(EventKind::Vanished).path(&path))?;

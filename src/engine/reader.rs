@@ -7,7 +7,7 @@
 
 use std::time::Duration;
 
-use crate::os::{Clock, MemoryFile, Stamp, pause};
+use crate::os::{Clock, MemoryFile, Stamp};
 
 /// How often it is asked.
 const PROBE: Duration = Duration::from_micros(200);
@@ -36,7 +36,7 @@ pub(super) fn came_and_went<M: MemoryFile>(
   let (mut free, mut here) = (free, awaited);
   let end = clock.monotonic() + WATCH;
   while clock.monotonic() < end {
-    pause(PROBE);
+    clock.pause(PROBE);
     match file.try_lease() {
       Ok(true) if here => return true,
       Ok(true) => {

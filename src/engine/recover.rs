@@ -16,7 +16,7 @@ use crate::{
   failpoint::{Point, hit, tear},
   memory::{BlockId, ContentHash, Document, placeholder},
   os::{
-    Fs, FsError, MemoryFile, Touch, pause,
+    Fs, FsError, MemoryFile, Touch,
     redact::{Left, find_torn, left},
     reshape::{Recovery, recover_reshape},
   },
@@ -82,7 +82,7 @@ impl<F: Fs> Engine<F> {
       if self.clock.monotonic() >= deadline {
         break;
       }
-      pause(Duration::from_millis(5));
+      self.clock.pause(Duration::from_millis(5));
     }
     let current = file.read_all()?;
     let outcome = match op.kind {

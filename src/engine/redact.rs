@@ -12,7 +12,7 @@ use crate::{
   failpoint::{Point, hit},
   memory::{BlockId, ContentHash, Redaction, RedactionKind, placeholder},
   os::{
-    Fs, MemoryFile, Stamp, pause,
+    Fs, MemoryFile, Stamp,
     redact::{Change, overwrite},
   },
   provenance::{Attestation, Followed, Standing, State},
@@ -109,7 +109,7 @@ impl<F: Fs> Engine<F> {
       if self.clock.monotonic() >= until {
         return Ok(false);
       }
-      pause(LEASE_PAUSE);
+      self.clock.pause(LEASE_PAUSE);
     }
     Ok(true)
   }

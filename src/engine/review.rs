@@ -17,7 +17,7 @@ use crate::{
   detect::{Action, Code, Decision, Verdict},
   failpoint::{Point, hit},
   memory::{BlockId, ContentHash, Fate, MarkerMode},
-  os::{Fs, FsError, MemoryFile, Touch, pause},
+  os::{Fs, FsError, MemoryFile, Touch},
   provenance::State,
   store::{Item, Pending},
 };
@@ -242,7 +242,7 @@ impl<F: Fs> Engine<F> {
       if !again || waited >= PATIENCE {
         return Ok(());
       }
-      pause(RETRY);
+      self.clock.pause(RETRY);
     }
   }
 
@@ -282,7 +282,7 @@ impl<F: Fs> Engine<F> {
           "close it there and try again",
         ));
       }
-      pause(RETRY);
+      self.clock.pause(RETRY);
     }
   }
 }

@@ -16,8 +16,8 @@ use crate::{
   config::Markers,
   detect::{Action, Code, Finding},
   memory::{
-    self, BlockId, Comparison, ContentHash, Document, Facts, Judged, KnownBlock, MarkerMode, Plan,
-    compare,
+    self, BlockId, Comparison, ContentHash, Document, Facts, Fate, Judged, KnownBlock, MarkerMode,
+    Plan, compare,
     id::{MAX_ID_DIGITS, MIN_ID_DIGITS},
   },
   os::Fs,
@@ -100,6 +100,11 @@ impl View {
   }
 }
 
+/// Whether something was found in a block that was not there before memfw.
+pub(super) fn is_only_flagged(row: &BlockRow) -> bool {
+  row.state == State::Flagged && row.revisions.iter().any(|one| !one.source.is_baseline())
+}
+
 /// What the plan is to do about a judgement.
 fn wanted(judgement: Option<&BlockJudgement>) -> Judged {
   let Some(judgement) = judgement else {
@@ -127,6 +132,19 @@ impl<F: Fs> Engine<F> {
     origin: Origin,
     restored: Option<&Restored>,
   ) -> Result<View, EngineError> {
+    self.view_again(target, row, bytes, origin, restored, false)
+  }
+
+  /// The same; with `again`, what was flagged and is no baseline is judged once more.
+  pub(super) fn view_again(
+    &mut self,
+    target: &Target,
+    row: Option<&FileRow>,
+    bytes: Vec<u8>,
+    origin: Origin,
+    restored: Option<&Restored>,
+    again: bool,
+  ) -> Result<View, EngineError> {
     let path = target.path();
     // One view of the ledger for all the questions of one file: each alone would lock it anew.
     let _snapshot = self.ledger.snapshot()?;
@@ -146,7 +164,14 @@ impl<F: Fs> Engine<F> {
     }
     let facts = FileFacts::new(rows, former, markers, &placeholders, redacted);
     let document = Document::parse(&bytes, &facts.ids);
-    let comparison = compare(&document, &facts.known);
+    let mut comparison = compare(&document, &facts.known);
+    for fate in &mut comparison.fates {
+      let row = fate.known().and_then(|known| facts.rows.get(known));
+      // What was to leave the file and did not has no row that vouches for it.
+      if row.is_some_and(|row| row.state == State::Quarantined || again && is_only_flagged(row)) {
+        *fate = Fate::Inserted;
+      }
+    }
     let continued = self.continued(&document)?;
     let now = self.now();
     let ledger = &self.ledger;

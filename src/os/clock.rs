@@ -14,6 +14,10 @@ pub trait Clock: Send + Sync {
   fn now(&self) -> i64;
   /// Time since some fixed moment; never goes back.
   fn monotonic(&self) -> Duration;
+  /// Waits. Only between two tries of something that has a deadline on this clock.
+  fn pause(&self, wait: Duration) {
+    pause(wait);
+  }
   /// How long the machine has been suspended in all, while the monotonic clock stood still.
   fn asleep(&self) -> Duration {
     Duration::ZERO

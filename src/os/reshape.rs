@@ -66,7 +66,8 @@ fn undo<F: MemoryFile>(file: &F, same: usize, base: &[u8]) -> Result<(), FsError
   if file.stamp()?.size > base.len() as u64 {
     file.truncate(base.len() as u64)?;
   }
-  Ok(())
+  // What is half written may have reached the disk, and the journal forgets it next.
+  file.sync()
 }
 
 /// What to do about a reshape that was begun and not recorded as finished.
@@ -108,15 +109,26 @@ fn recover_shrunk(current: &[u8], base: &[u8], new: &[u8]) -> Recovery {
   if current.starts_with(base) {
     Recovery::NotApplied
   } else if is_mixture(current, base, new, base.len()) {
-    // Asked before `Done`: the new content followed by the base's tail is a missing cut.
-    rewrite(new, current, base.len())
+    // Asked before `Done`: the new content followed by the base's tail is a missing cut, unless so little
+    // of it stands there that it may be the beginning of what somebody else wrote.
+    if current.len() > base.len() && current.starts_with(new) && base.len() - new.len() < EVIDENCE {
+      return Recovery::Done;
+    }
+    rewrite(new, current, torn_until(current, base, new, base.len()))
   } else if current.starts_with(new) {
     Recovery::Done
   } else if is_mixture(current, base, new, new.len()) {
-    rewrite(new, current, new.len())
+    rewrite(new, current, torn_until(current, base, new, new.len()))
   } else {
     Recovery::Foreign
   }
+}
+
+/// Where the mixture ends that is replaced: at `length`, unless both images differ in so few bytes before
+/// it that those which stand there may be somebody else's by chance. Those are kept, too.
+fn torn_until(current: &[u8], base: &[u8], new: &[u8], length: usize) -> usize {
+  let same = base.iter().zip(new).take_while(|(old, new)| old == new).count();
+  if current.len() > length && length.saturating_sub(same) < EVIDENCE { same } else { length }
 }
 
 fn recover_grown(current: &[u8], base: &[u8], new: &[u8]) -> Recovery {
@@ -144,7 +156,8 @@ fn recover_grown(current: &[u8], base: &[u8], new: &[u8]) -> Recovery {
   if torn_at_new {
     rewrite(new, current, new.len())
   } else if is_mixture(current, base, new, base.len()) {
-    rewrite(new, current, base.len() + hole)
+    let until = torn_until(current, base, new, base.len());
+    rewrite(new, current, if hole > 0 { base.len() + hole } else { until })
   } else {
     Recovery::Foreign
   }

@@ -86,6 +86,18 @@ pub(super) fn expand(conn: &Connection, file: i64) -> Result<(), Fault> {
   Ok(())
 }
 
+/// Gives the blocks that share a row with this one rows of their own; nothing where it has one.
+pub(super) fn expand_around(conn: &Connection, id: &BlockId) -> Result<(), Fault> {
+  let Some(digits) = id_bytes(id) else { return Ok(()) };
+  let sql = "SELECT file FROM baseline WHERE instr(blocks, ?1) > 0";
+  let mut statement = conn.prepare_cached(sql)?;
+  let files = statement.query_map([&digits[..]], |row| row.get(0))?;
+  for file in files.collect::<Result<Vec<i64>, _>>()? {
+    expand(conn, file)?;
+  }
+  Ok(())
+}
+
 /// The block with this id. Looks through all of them.
 pub(super) fn by_id(conn: &Connection, id: &BlockId) -> Result<Option<Place>, Fault> {
   let Some(digits) = id_bytes(id) else { return Ok(None) };

@@ -10,7 +10,7 @@ use rusqlite::{OptionalExtension as _, Row, params, types::ValueRef};
 use zeroize::Zeroizing;
 
 use super::{
-  Durability, Ledger, Micros, NewEvent, StoreError, column,
+  Durability, Ledger, Micros, NewEvent, StoreError, baseline, column,
   column::{path_bytes, word},
   event, id,
 };
@@ -158,6 +158,7 @@ impl Ledger {
   ) -> Result<State, StoreError> {
     // A person's word, and rare: it must not be lost with the power.
     self.write(Durability::Synced, |tx, _| {
+      baseline::expand_around(tx, id)?;
       let state = |sql: &str| {
         let mut statement = tx.prepare_cached(sql)?;
         statement.query_row([id.as_str()], |row| word::<State>(row, 0)).optional()

@@ -28,6 +28,7 @@ mod health;
 mod id;
 mod item;
 mod migrate;
+mod observe;
 mod op;
 mod open;
 mod quarantine;
@@ -73,6 +74,7 @@ pub struct Ledger {
   access: Access,
   key: Option<MasterKey>,
   durability: Durability,
+  observer: Option<observe::Observer>,
 }
 
 /// When a commit counts as done.
@@ -172,7 +174,11 @@ impl Ledger {
       hit(Point::StoreAfterCommit);
       Ok(value)
     };
-    run().map_err(|fault: Fault| fault.at(&self.path))
+    let value = run().map_err(|fault: Fault| fault.at(&self.path))?;
+    if let Some(observer) = &self.observer {
+      observer.committed(durability == Durability::Synced);
+    }
+    Ok(value)
   }
 }
 

@@ -22,12 +22,11 @@ pub(crate) struct Book {
 const HEAD: &[u8] = b"(#";
 const DIGITS: usize = 6;
 
-const CLEAN: [&str; 6] = [
+const CLEAN: [&str; 5] = [
   "Ann prefers short answers.",
   "The billing service is deployed on Tuesdays and Thursdays before 15:00.",
   "Rust 1.95 is used in all repositories of the team.",
   "The garden door sticks when it rains, so it has to be lifted a little.",
-  "Lunch was at the new place near the station; the soup was good.",
   "x",
 ];
 const POISON: [&str; 3] = [
@@ -47,6 +46,14 @@ impl Book {
       text.extend_from_slice(" More of the same was said about it.".repeat(20).as_bytes());
     }
     self.lines.push(Line { text: text.clone(), poison });
+    text
+  }
+
+  /// A new clean line, so short that it fits over most others.
+  pub(crate) fn short_line(&mut self, rng: &mut Rng) -> Vec<u8> {
+    let number = self.lines.len();
+    let text = format!("(#{number:06}) {}", *rng.pick(&["x", "yes", "no."])).into_bytes();
+    self.lines.push(Line { text: text.clone(), poison: false });
     text
   }
 

@@ -3,7 +3,7 @@
 
 use std::{
   panic::resume_unwind,
-  sync::atomic::{AtomicI64, Ordering},
+  sync::atomic::{AtomicBool, AtomicI64, Ordering},
   time::Duration,
 };
 
@@ -23,6 +23,10 @@ pub(crate) struct SimClock {
   monotonic: AtomicI64,
   /// Calls until the engine is killed; 0: never.
   fuse: AtomicI64,
+  /// Whether the engine waited since the last call: others had all the time they wanted.
+  paused: AtomicBool,
+  /// Whether the fuse burnt down in a reading of the clock.
+  killed: AtomicBool,
 }
 
 impl SimClock {
@@ -31,6 +35,8 @@ impl SimClock {
       wall: AtomicI64::new(START),
       monotonic: AtomicI64::new(1_000_000),
       fuse: AtomicI64::new(0),
+      paused: AtomicBool::new(false),
+      killed: AtomicBool::new(false),
     }
   }
 
@@ -40,7 +46,8 @@ impl SimClock {
     self.monotonic.fetch_add(micros, Ordering::Relaxed);
   }
 
-  /// Sets the wall clock forwards or backwards.
+  /// Sets the wall clock forwards or backwards. A machine that sleeps does the same: its monotonic
+  /// clock stands still.
   pub(crate) fn jump(&self, micros: i64) {
     self.wall.fetch_add(micros, Ordering::Relaxed);
   }
@@ -69,9 +76,20 @@ impl SimClock {
     left == 1
   }
 
+  /// Whether the engine waited since this was asked last.
+  pub(crate) fn take_pause(&self) -> bool {
+    self.paused.swap(false, Ordering::Relaxed)
+  }
+
+  /// Whether the engine was killed in a reading of the clock since this was asked last.
+  pub(crate) fn take_killed(&self) -> bool {
+    self.killed.swap(false, Ordering::Relaxed)
+  }
+
   fn called(&self) {
     self.advance(1);
     if self.burns_down() {
+      self.killed.store(true, Ordering::Relaxed);
       resume_unwind(Box::new(Killed));
     }
   }
@@ -86,5 +104,11 @@ impl Clock for SimClock {
   fn monotonic(&self) -> Duration {
     self.called();
     self.elapsed()
+  }
+
+  fn pause(&self, wait: Duration) {
+    self.called();
+    self.advance(wait.as_micros() as i64);
+    self.paused.store(true, Ordering::Relaxed);
   }
 }

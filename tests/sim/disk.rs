@@ -1,21 +1,26 @@
 //! The disk of a schedule: inodes, names, descriptors, leases, and what a power loss leaves.
+//!
+//! What was not synced reaches the disk page by page in any order; names in the order in which they
+//! were changed (as with a journal of metadata), but before or after the bytes that they lead to. On
+//! some disks also the length of a file is there before its bytes, which then read as NUL.
 #![forbid(unsafe_code)]
 
 use std::{
-  collections::{BTreeMap, BTreeSet},
+  collections::{BTreeMap, BTreeSet, VecDeque},
   path::{Path, PathBuf},
 };
 
-use memfw::os::Stamp;
+use memfw::os::{Kind, Stamp};
 
 use super::{book::Book, rng::Rng};
 
 /// The unit in which the page cache reaches the disk.
 pub(crate) const PAGE: usize = 4096;
 
-/// One file.
-#[derive(Clone, Debug, Default)]
+/// One file, or what stands in the place of one.
+#[derive(Clone, Debug)]
 pub(crate) struct Inode {
+  pub(crate) kind: Kind,
   /// What readers see.
   pub(crate) data: Vec<u8>,
   /// What a power loss would leave.
@@ -24,12 +29,42 @@ pub(crate) struct Inode {
   pub(crate) sure: BTreeSet<u32>,
   time_ns: i64,
   disk_time_ns: i64,
+  /// Names.
+  pub(crate) links: usize,
+  /// Whether it belongs to somebody else.
+  pub(crate) foreign: bool,
+  /// The call of the engine before which it became something that may not be written (I6).
+  pub(crate) unsafe_since: Option<u64>,
   /// Descriptors.
   opens: usize,
   /// Mappings.
   pub(crate) maps: usize,
   /// The descriptor that holds the write lease.
   pub(crate) lease: Option<u64>,
+}
+
+impl Inode {
+  fn new(kind: Kind, now_ns: i64) -> Self {
+    Self {
+      kind,
+      data: Vec::new(),
+      disk: Vec::new(),
+      sure: BTreeSet::new(),
+      time_ns: now_ns,
+      disk_time_ns: now_ns,
+      links: 0,
+      foreign: false,
+      unsafe_since: None,
+      opens: 0,
+      maps: 0,
+      lease: None,
+    }
+  }
+
+  /// A regular file of ours with one name.
+  pub(crate) fn may_be_written(&self) -> bool {
+    self.kind == Kind::File && self.links <= 1 && !self.foreign
+  }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -43,8 +78,21 @@ struct Descriptor {
 pub(crate) struct Disk {
   inodes: Vec<Inode>,
   names: BTreeMap<PathBuf, usize>,
+  /// Changes of names that a power loss may still take, oldest first.
+  unsynced: VecDeque<(PathBuf, Option<usize>)>,
+  disk_names: BTreeMap<PathBuf, usize>,
   descriptors: BTreeMap<u64, Descriptor>,
   next: u64,
+  /// Whether a length may reach the disk before the bytes.
+  pub(crate) holes: bool,
+}
+
+/// What a power loss took.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Taken {
+  pub(crate) names: bool,
+  pub(crate) pages: bool,
+  pub(crate) hole: bool,
 }
 
 impl Disk {
@@ -62,7 +110,7 @@ impl Disk {
 
   /// Whether a name leads to the inode.
   pub(crate) fn is_linked(&self, ino: usize) -> bool {
-    self.names.values().any(|&named| named == ino)
+    self.inodes[ino].links > 0
   }
 
   /// What stands at a path.
@@ -90,6 +138,33 @@ impl Disk {
     self.lookup(path).is_some_and(|ino| self.inodes[ino].lease.is_some())
   }
 
+  /// How many leases are held.
+  pub(crate) fn n_leases(&self) -> usize {
+    self.inodes.iter().filter(|inode| inode.lease.is_some()).count()
+  }
+
+  fn name(&mut self, path: &Path, ino: Option<usize>) {
+    let old = match ino {
+      Some(ino) => {
+        self.inodes[ino].links += 1;
+        self.names.insert(path.to_owned(), ino)
+      }
+      None => self.names.remove(path),
+    };
+    if let Some(old) = old {
+      self.inodes[old].links -= 1;
+    }
+    self.unsynced.push_back((path.to_owned(), ino));
+  }
+
+  /// Makes a file, or something that is none, at a path.
+  pub(crate) fn create(&mut self, path: &Path, kind: Kind, now_ns: i64) -> usize {
+    self.inodes.push(Inode::new(kind, now_ns));
+    let ino = self.inodes.len() - 1;
+    self.name(path, Some(ino));
+    ino
+  }
+
   /// Opens a file, makes it where it is missing and asked for. The caller has seen that it is not
   /// leased.
   pub(crate) fn open(
@@ -100,13 +175,9 @@ impl Disk {
     now_ns: i64,
   ) -> Option<u64> {
     let ino = match self.lookup(path) {
-      Some(ino) => ino,
-      None if create => {
-        self.inodes.push(Inode { time_ns: now_ns, disk_time_ns: now_ns, ..Inode::default() });
-        self.names.insert(path.to_owned(), self.inodes.len() - 1);
-        self.inodes.len() - 1
-      }
-      None => return None,
+      Some(ino) if self.inodes[ino].kind == Kind::File => ino,
+      None if create => self.create(path, Kind::File, now_ns),
+      _ => return None,
     };
     self.next += 1;
     self.inodes[ino].opens += 1;
@@ -133,11 +204,11 @@ impl Disk {
     }
   }
 
-  /// Grants a write lease if nobody else has the file open or mapped.
-  pub(crate) fn lease(&mut self, fd: u64) -> bool {
+  /// Grants a write lease if nobody else has the file open or, where that is seen, mapped.
+  pub(crate) fn lease(&mut self, fd: u64, sees_maps: bool) -> bool {
     let Some(ino) = self.ino(fd) else { return false };
     let inode = &mut self.inodes[ino];
-    let free = inode.opens == 1 && inode.maps == 0 && inode.lease.is_none();
+    let free = inode.opens == 1 && (inode.maps == 0 || !sees_maps) && inode.lease.is_none();
     if free {
       inode.lease = Some(fd);
     }
@@ -166,28 +237,56 @@ impl Disk {
   }
 
   pub(crate) fn rename(&mut self, from: &Path, to: &Path, now_ns: i64) {
-    if let Some(ino) = self.names.remove(from) {
+    if let Some(ino) = self.lookup(from) {
       // A rename changes the inode's ctime.
       self.inodes[ino].time_ns = now_ns;
-      self.names.insert(to.to_owned(), ino);
+      self.name(to, Some(ino));
+      self.name(from, None);
     }
   }
 
-  pub(crate) fn unlink(&mut self, path: &Path) {
-    self.names.remove(path);
+  pub(crate) fn link(&mut self, from: &Path, to: &Path, now_ns: i64) {
+    if let Some(ino) = self.lookup(from) {
+      self.inodes[ino].time_ns = now_ns;
+      self.name(to, Some(ino));
+    }
   }
 
+  pub(crate) fn unlink(&mut self, path: &Path, now_ns: i64) {
+    if let Some(ino) = self.lookup(path) {
+      self.inodes[ino].time_ns = now_ns;
+      self.name(path, None);
+    }
+  }
+
+  /// A sync makes the bytes durable, and with them, as journals do, all names.
   pub(crate) fn sync(&mut self, ino: usize, book: &Book) {
     let inode = &mut self.inodes[ino];
     inode.disk.clone_from(&inode.data);
     inode.disk_time_ns = inode.time_ns;
     inode.sure = book.count(&inode.data).into_keys().collect();
+    self.commit_names(usize::MAX);
   }
 
-  /// What the kernel does on its own: one page, the length, or the times of a file reach the disk.
+  fn commit_names(&mut self, n: usize) {
+    for _ in 0..n.min(self.unsynced.len()) {
+      match self.unsynced.pop_front() {
+        Some((path, Some(ino))) => drop(self.disk_names.insert(path, ino)),
+        Some((path, None)) => drop(self.disk_names.remove(&path)),
+        None => {}
+      }
+    }
+  }
+
+  /// What the kernel does on its own: one page, the length, the times of a file, or a name reach the
+  /// disk.
   pub(crate) fn write_back(&mut self, rng: &mut Rng) {
     if self.inodes.is_empty() {
       return;
+    }
+    if rng.one_in(4) {
+      let n = 1 + rng.below(3);
+      self.commit_names(n);
     }
     let ino = rng.below(self.inodes.len());
     let inode = &mut self.inodes[ino];
@@ -198,10 +297,13 @@ impl Disk {
     if inode.data.len() < inode.disk.len() && rng.one_in(2) {
       inode.disk.truncate(inode.data.len());
     }
+    if self.holes && inode.data.len() > inode.disk.len() && rng.one_in(4) {
+      inode.disk.resize(inode.data.len(), 0);
+    }
     let n_pages = inode.data.len().div_ceil(PAGE).max(1);
     let start = rng.below(n_pages) * PAGE;
     if start > inode.disk.len() {
-      // The length grows only with the pages before (data=ordered): no holes.
+      // The length grows only with the pages before (data=ordered).
       return;
     }
     let end = inode.data.len().min(start + PAGE);
@@ -215,18 +317,28 @@ impl Disk {
   }
 
   /// Only what reached the disk is left, and no process.
-  pub(crate) fn power_loss(&mut self, rng: &mut Rng) {
+  pub(crate) fn power_loss(&mut self, rng: &mut Rng) -> Taken {
     for _ in 0..rng.below(8) {
       self.write_back(rng);
     }
+    let mut taken = Taken { names: self.disk_names != self.names, ..Taken::default() };
+    self.unsynced.clear();
+    self.names.clone_from(&self.disk_names);
     self.descriptors.clear();
     for inode in &mut self.inodes {
+      taken.pages |= inode.data != inode.disk;
+      taken.hole |= inode.disk.contains(&0) && !inode.data.contains(&0);
       inode.data.clone_from(&inode.disk);
       inode.time_ns = inode.disk_time_ns;
+      inode.links = 0;
       inode.opens = 0;
       inode.maps = 0;
       inode.lease = None;
     }
+    for ino in self.names.values() {
+      self.inodes[*ino].links += 1;
+    }
+    taken
   }
 
   /// The latest time that any file carries, in nanoseconds.

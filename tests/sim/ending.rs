@@ -24,7 +24,8 @@ impl Schedule<'_> {
       world.say(|| "everybody finishes".to_owned());
       world.finish();
       world.intensity = 0;
-      world.fault = 0;
+      world.trouble = None;
+      world.unblock();
     }
     if self.below(2) == 0 || self.engine.is_none() {
       self.restart(false);
@@ -45,9 +46,14 @@ impl Schedule<'_> {
     {
       let mut world = self.world.borrow_mut();
       let world = &mut *world;
-      self.tally.items = world.oracle.items().len() as u64;
+      let items = world.oracle.items();
+      world.tally.count_n("items", items.len() as u64);
+      let n = items.iter().filter(|item| item.occurrences > 1).count();
+      world.tally.count_n("poison came back", n as u64);
+      world.oracle.judge_items();
       let visible = world.visible();
-      world.oracle.judge_end(&world.book, &visible);
+      let readable = world.readable();
+      world.oracle.judge_end(&world.book, &visible, &readable);
       let nul =
         world.paths.iter().any(|path| world.disk.content(path).is_some_and(|c| c.contains(&0)));
       if nul && !world.oracle.nul_by_writer {
@@ -108,7 +114,11 @@ impl Schedule<'_> {
         self.world.borrow_mut().say(|| format!("settle: {outcome:?}"));
         last.push(format!("{outcome:?}"));
         match outcome {
-          Some(Ok(Outcome::Unchanged { reshape_due: false, recheck: false } | Outcome::Gone)) => {}
+          Some(Ok(
+            Outcome::Unchanged { reshape_due: false, recheck: false }
+            | Outcome::Gone
+            | Outcome::Unscannable,
+          )) => {}
           Some(Ok(Outcome::Unchanged { reshape_due: true, .. })) => {
             last.push(format!("{:?}", self.lazy(&target)));
             done = false;

@@ -13,19 +13,22 @@ use std::{
 };
 
 use memfw::os::{
-  Fs, FsError, Kind, Listing, MemoryFile, OpenError, Refusal, RootDir, Rung, Stamp, TargetRules,
-  Touch,
+  Fs, FsError, Kind, Listing, MemoryFile, OpenError, Reason, Refusal, RootDir, Rung, Stamp,
+  TargetRules, Touch,
 };
 
 use super::{
   clock::{Killed, SimClock},
-  disk::PAGE,
+  control::Control,
+  disk::{Inode, PAGE},
   oracle::Write,
-  world::{Control, Fate, World},
+  world::{Fate, World},
 };
 
 /// The workspace of all schedules; it exists in no real file system.
 pub(crate) const ROOT: &str = "/sim/workspace";
+/// Whoever owns a file that is not ours.
+const STRANGER: u32 = 4711;
 
 /// A handle on the world, given to the engine.
 #[derive(Clone)]
@@ -46,18 +49,37 @@ impl RootDir for SimRoot {
   }
 }
 
-fn eio() -> io::Error {
-  io::Error::from(io::ErrorKind::Interrupted)
-}
-
 impl SimFs {
   /// The engine calls. The world is not borrowed while the engine is being killed.
   fn enter(&self, name: &str) -> Result<(), io::Error> {
     let fate = self.world.borrow_mut().called(name, false);
     match fate {
-      Fate::Fine => Ok(()),
-      Fate::Fails => Err(eio()),
+      // A full disk is no matter for calls that need no space.
+      Fate::Fine | Fate::Fails(io::ErrorKind::StorageFull) => Ok(()),
+      Fate::Fails(kind) => Err(self.failure(kind)),
       Fate::Killed => resume_unwind(Box::new(Killed)),
+    }
+  }
+
+  fn failure(&self, kind: io::ErrorKind) -> io::Error {
+    self.world.borrow_mut().note(match kind {
+      io::ErrorKind::Interrupted => "fault: interrupted",
+      io::ErrorKind::StorageFull => "fault: disk full",
+      _ => "fault: input/output error",
+    });
+    io::Error::from(kind)
+  }
+
+  /// What may be done with a file, as its inode says.
+  fn touch(&self, inode: &Inode) -> Touch {
+    if self.world.borrow().control == Control::BlindOpen {
+      Touch::Full
+    } else if inode.foreign {
+      Touch::ReadOnly(Reason::ForeignOwner(STRANGER))
+    } else if inode.links > 1 {
+      Touch::ReadOnly(Reason::HardLinked(inode.links as u64))
+    } else {
+      Touch::Full
     }
   }
 }
@@ -78,14 +100,28 @@ impl Fs for SimFs {
   }
 
   fn kind(&self, root: &SimRoot, rel: &Path) -> Result<Option<Kind>, FsError> {
-    Ok(self.stamp(root, rel)?.map(|_| Kind::File))
+    let path = root.0.join(rel);
+    self.enter("lstat").map_err(|error| FsError::io("stat", &path, error))?;
+    let world = self.world.borrow();
+    Ok(world.disk.lookup(&path).map(|ino| world.disk.inode(ino).kind))
   }
 
   fn open(&self, root: &SimRoot, rel: &Path, rules: &TargetRules) -> Result<SimFile, OpenError> {
     let path = root.0.join(rel);
     let refused = |refusal| OpenError { path: path.clone(), refusal };
+    self.enter("find").map_err(|error| refused(Refusal::Io(error)))?;
+    let found = self.world.borrow().disk.lookup(&path);
+    let found = found.ok_or_else(|| refused(Refusal::Absent))?;
+    match self.world.borrow().disk.inode(found).kind {
+      Kind::File => {}
+      Kind::Symlink => return Err(refused(Refusal::Symlink)),
+      kind => return Err(refused(Refusal::NotRegular(kind))),
+    }
     self.enter("open").map_err(|error| refused(Refusal::Io(error)))?;
     let mut world = self.world.borrow_mut();
+    if world.disk.lookup(&path) != Some(found) {
+      return Err(refused(Refusal::Replaced));
+    }
     if world.disk.is_leased(&path) {
       // Only the engine takes leases here, so it would wait for itself.
       world.oracle.violation("I5: the engine opens a file that it has leased");
@@ -93,21 +129,39 @@ impl Fs for SimFs {
     }
     let now = world.now_ns();
     let fd = world.disk.open(&path, false, false, now).ok_or_else(|| refused(Refusal::Absent))?;
-    let ino = world.disk.ino(fd).unwrap();
-    let size = world.disk.inode(ino).data.len() as u64;
-    if size > rules.max_bytes {
-      world.disk.close(fd);
-      return Err(refused(Refusal::TooLarge { size, limit: rules.max_bytes }));
-    }
+    let size = world.disk.inode(found).data.len() as u64;
     drop(world);
-    Ok(SimFile {
+    // The file may have grown or been linked between the check and the open.
+    let mut file = SimFile {
       fs: self.clone(),
-      path,
+      path: path.clone(),
       fd,
+      access: Touch::Full,
       leased_at: None,
+      age: Cell::new(None),
       compared: Cell::new(false),
       first: RefCell::new(None),
-    })
+    };
+    self.enter("fstat").map_err(|error| refused(Refusal::Io(error)))?;
+    if size > rules.max_bytes {
+      return Err(refused(Refusal::TooLarge { size, limit: rules.max_bytes }));
+    }
+    let inode = self.world.borrow().disk.inode(found).clone();
+    file.access = self.touch(&inode);
+    Ok(file)
+  }
+
+  fn create(&self, root: &SimRoot, rel: &Path) -> Result<(), OpenError> {
+    let path = root.0.join(rel);
+    let refused = |refusal| OpenError { path: path.clone(), refusal };
+    self.enter("create").map_err(|error| refused(Refusal::Io(error)))?;
+    let mut world = self.world.borrow_mut();
+    let now = world.now_ns();
+    if world.disk.lookup(&path).is_some() {
+      return Err(refused(Refusal::Io(io::ErrorKind::AlreadyExists.into())));
+    }
+    world.disk.create(&path, Kind::File, now);
+    Ok(())
   }
 
   fn rung(&self, _root: &SimRoot) -> Rung {
@@ -124,7 +178,10 @@ pub(crate) struct SimFile {
   fs: SimFs,
   path: PathBuf,
   fd: u64,
+  access: Touch,
   leased_at: Option<Duration>,
+  /// How old the lease was when the engine looked last.
+  age: Cell<Option<Duration>>,
   /// Whether the last call compared: without a lease, the write that follows is taken together with
   /// it, because what lies between is a documented remainder (about a microsecond).
   compared: Cell<bool>,
@@ -146,16 +203,23 @@ impl SimFile {
     self.fs.world.borrow().control == Control::BlindComparison
   }
 
-  /// The content, or what it was at first when comparing is blind.
-  fn content(&self) -> Vec<u8> {
+  fn is_leased(&self) -> bool {
     let world = self.fs.world.borrow();
-    let now = world.disk.inode(self.ino(&world)).data.clone();
-    drop(world);
+    world.disk.inode(self.ino(&world)).lease == Some(self.fd)
+  }
+
+  fn now(&self) -> Vec<u8> {
+    let world = self.fs.world.borrow();
+    world.disk.inode(self.ino(&world)).data.clone()
+  }
+
+  /// What was read, or what it was at first when comparing is blind.
+  fn seen(&self, now: Vec<u8>) -> Vec<u8> {
     if self.is_blind() { self.first.borrow_mut().get_or_insert(now).clone() } else { now }
   }
 
-  /// Writes `bytes` at `at`, of which only `n` get there; or cuts.
-  fn edit(&self, at: usize, bytes: Option<&[u8]>, n: usize) {
+  /// Writes `bytes` at `at`; or cuts.
+  fn edit(&self, at: usize, bytes: Option<&[u8]>) {
     let mut world = self.fs.world.borrow_mut();
     let world = &mut *world;
     let ino = self.ino(world);
@@ -164,29 +228,76 @@ impl SimFile {
     let blind = world.control == Control::BlindComparison;
     let leased = blind || world.disk.inode(ino).lease == Some(self.fd);
     match bytes {
-      Some(bytes) => world.disk.write(ino, at, &bytes[..n], now),
+      Some(bytes) => world.disk.write(ino, at, bytes, now),
       None => world.disk.truncate(ino, at, now),
     }
-    let after = world.disk.inode(ino).data.escape_ascii().to_string();
-    world.say(|| format!("now: {after}"));
-    world.oracle.all_is_durable();
+    let after = &world.disk.inode(ino).data;
+    if world.trace.is_some() {
+      let shown = after.escape_ascii().to_string();
+      world.say(|| format!("now: {shown}"));
+    }
     world.oracle.changes_at_write = world.n_changes;
     // What happens to a file that has no name any more is of no interest to anybody.
     if world.disk.lookup(&self.path) == Some(ino) {
-      let after = world.disk.inode(ino).data.clone();
+      let inode = world.disk.inode(ino);
+      let unsafe_target = inode.unsafe_since.is_some_and(|call| call < world.oracle.asked_at);
+      let (after, maps) = (inode.data.clone(), inode.maps);
       let (path, before, after) = (&*self.path, &before[..], &after[..]);
-      let rung = world.rung;
-      world.oracle.judge(&world.book, &Write { path, leased, rung, at, bytes, before, after });
+      let (rung, age) = (world.rung, self.age.get());
+      let write = Write { path, leased, age, rung, maps, unsafe_target, at, bytes, before, after };
+      let what = world.oracle.judge(&world.book, &write);
+      if let Some(what) = what {
+        world.tally.count(what);
+      }
     }
   }
 
   /// A write that fails or is killed may have got as far as a page boundary.
   fn cut_short(&self, at: usize, bytes: &[u8]) {
-    let next = (at / PAGE + 1) * PAGE;
     let some = self.fs.world.borrow_mut().rng.one_in(2);
+    let next = (at / PAGE + 1) * PAGE;
     if some && next < at + bytes.len() {
-      self.edit(at, Some(bytes), next - at);
+      self.edit(at, Some(&bytes[..next - at]));
     }
+  }
+
+  /// Writes as much as the system takes at once: all of it, nearly always.
+  fn put(
+    &self,
+    name: &'static str,
+    at: usize,
+    bytes: &[u8],
+    alone: bool,
+  ) -> Result<usize, FsError> {
+    let fate = self.fs.world.borrow_mut().called(name, alone);
+    let failed = |kind| Err(FsError::io(name, &self.path, self.fs.failure(kind)));
+    match fate {
+      Fate::Fails(io::ErrorKind::StorageFull) => {
+        let room = self.now().len().saturating_sub(at).min(bytes.len());
+        if room < bytes.len() {
+          // What stands there already needs no space.
+          self.edit(at, Some(&bytes[..room]));
+          return failed(io::ErrorKind::StorageFull);
+        }
+      }
+      Fate::Fails(kind) => {
+        self.cut_short(at, bytes);
+        return failed(kind);
+      }
+      Fate::Killed => {
+        self.cut_short(at, bytes);
+        resume_unwind(Box::new(Killed));
+      }
+      Fate::Fine => {}
+    }
+    let mut n = bytes.len();
+    if n > 1 && self.fs.world.borrow_mut().rng.one_in(20) {
+      let mut world = self.fs.world.borrow_mut();
+      n = 1 + world.rng.below(n - 1);
+      world.note("short write");
+    }
+    self.edit(at, Some(&bytes[..n]));
+    Ok(n)
   }
 }
 
@@ -202,11 +313,23 @@ impl MemoryFile for SimFile {
   }
 
   fn access(&self) -> Touch {
-    Touch::Full
+    self.access
   }
 
-  fn recheck(&mut self, _rules: &TargetRules) -> Result<Touch, OpenError> {
-    Ok(Touch::Full)
+  fn recheck(&mut self, rules: &TargetRules) -> Result<Touch, OpenError> {
+    let refused = |refusal| OpenError { path: self.path.clone(), refusal };
+    self.fs.enter("fstat").map_err(|error| refused(Refusal::Io(error)))?;
+    let world = self.fs.world.borrow();
+    let inode = world.disk.inode(self.ino(&world)).clone();
+    drop(world);
+    let size = inode.data.len() as u64;
+    if size > rules.max_bytes {
+      return Err(refused(Refusal::TooLarge { size, limit: rules.max_bytes }));
+    }
+    if self.access == Touch::Full {
+      self.access = self.fs.touch(&inode);
+    }
+    Ok(self.access)
   }
 
   fn try_lease(&mut self) -> Result<bool, FsError> {
@@ -216,14 +339,24 @@ impl MemoryFile for SimFile {
     let before = self.fs.clock.elapsed();
     self.enter("lease")?;
     let mut world = self.fs.world.borrow_mut();
+    let world = &mut *world;
     if world.rung == Rung::NoLease {
       let source = io::Error::from(io::ErrorKind::Unsupported);
       return Err(FsError::LeaseUnsupported { path: self.path.clone(), source });
     }
-    let granted = world.control == Control::BlindComparison || world.disk.lease(self.fd);
+    let blind = world.control == Control::BlindComparison;
+    // An overlay does not see mappings whose descriptor is closed.
+    let granted = blind || world.disk.lease(self.fd, world.rung == Rung::Lease);
     if granted {
       self.leased_at = Some(before);
+      if world.disk.inode(self.ino(world)).maps > 0 {
+        world.note("lease granted despite a mapping");
+      }
+      if world.disk.n_leases() > 1 {
+        world.oracle.violation("I5: two leases at a time");
+      }
     } else {
+      world.note("lease refused");
       // Those who wait for the lease wait for a while.
       let long = world.rng.one_in(3);
       let wait = if long { world.rng.below(1_500_000) } else { world.rng.below(5_000) };
@@ -233,7 +366,14 @@ impl MemoryFile for SimFile {
   }
 
   fn leased_for(&self) -> Option<Duration> {
-    self.leased_at.map(|since| self.fs.clock.elapsed().saturating_sub(since))
+    let age = self.leased_at.map(|since| self.fs.clock.elapsed().saturating_sub(since));
+    self.age.set(age);
+    let young = self.fs.world.borrow().control == Control::YoungLease;
+    if young { age.map(|_| Duration::ZERO) } else { age }
+  }
+
+  fn is_awaited(&self) -> bool {
+    self.leased_at.is_some() && self.fs.world.borrow().is_awaited(&self.path)
   }
 
   fn release(&mut self) {
@@ -245,6 +385,7 @@ impl MemoryFile for SimFile {
           inode.lease = None;
         }
       }
+      // Whoever waited for that goes on.
       let n = world.intensity;
       world.run(n);
     }
@@ -252,47 +393,62 @@ impl MemoryFile for SimFile {
 
   fn read_all(&self) -> Result<Vec<u8>, FsError> {
     self.enter("read")?;
-    Ok(self.content())
+    let now = self.now();
+    // Under a lease nobody writes meanwhile; else the second half may be of another version.
+    let torn = !self.is_leased() && now.len() > 1 && self.fs.world.borrow_mut().rng.one_in(4);
+    if !torn {
+      return Ok(self.seen(now));
+    }
+    let half = self.fs.world.borrow_mut().rng.below(now.len());
+    self.enter("read the rest")?;
+    let later = self.now();
+    if later != now {
+      self.fs.world.borrow_mut().note("torn read");
+    }
+    let rest = later.get(half..).unwrap_or_default();
+    Ok(self.seen([&now[..half], rest].concat()))
   }
 
   fn pread(&self, offset: u64, len: usize) -> Result<Vec<u8>, FsError> {
     self.enter("pread")?;
     self.compared.set(true);
-    Ok(self.content().into_iter().skip(offset as usize).take(len).collect())
+    let now = self.now();
+    Ok(self.seen(now).into_iter().skip(offset as usize).take(len).collect())
   }
 
   fn pwrite(&self, offset: u64, bytes: &[u8]) -> Result<(), FsError> {
-    let at = offset as usize;
+    let mut at = offset as usize;
     let alone = self.compared.take() && self.fs.world.borrow().control != Control::OpenGap;
-    let fate = self.fs.world.borrow_mut().called("pwrite", alone);
-    match fate {
-      Fate::Fine => {
-        self.edit(at, Some(bytes), bytes.len());
-        Ok(())
-      }
-      Fate::Fails => {
-        self.cut_short(at, bytes);
-        Err(FsError::io("write", &self.path, eio()))
-      }
-      Fate::Killed => {
-        self.cut_short(at, bytes);
-        resume_unwind(Box::new(Killed));
-      }
+    let n = self.put("pwrite", at, bytes, alone)?;
+    let mut rest = &bytes[n..];
+    while !rest.is_empty() {
+      at = offset as usize + bytes.len() - rest.len();
+      let n = self.put("pwrite the rest", at, rest, alone)?;
+      rest = &rest[n..];
     }
+    Ok(())
   }
 
   fn truncate(&self, len: u64) -> Result<(), FsError> {
     self.enter("truncate")?;
-    self.edit(len as usize, None, 0);
+    if len as usize > self.now().len() {
+      return Err(FsError::io("truncate", &self.path, io::ErrorKind::InvalidInput.into()));
+    }
+    self.edit(len as usize, None);
     Ok(())
   }
 
   fn append(&self, bytes: &[u8]) -> Result<(), FsError> {
     self.enter("append")?;
-    let world = self.fs.world.borrow();
-    let at = world.disk.inode(self.ino(&world)).data.len();
-    drop(world);
-    self.edit(at, Some(bytes), bytes.len());
+    // Wherever the end is at that moment.
+    let at = self.now().len();
+    let short = self.fs.world.borrow_mut().rng.one_in(20);
+    let written = if short { bytes.len() / 2 } else { bytes.len() };
+    self.edit(at, Some(&bytes[..written]));
+    if short {
+      let path = self.path.clone();
+      return Err(FsError::ShortAppend { path, written, wanted: bytes.len() });
+    }
     Ok(())
   }
 

@@ -1,5 +1,5 @@
 //! What must be true: the invariants of the file protocol, asked in each write of the engine and at
-//! the end of a schedule.
+//! the end of a schedule. Each violation begins with the name of its invariant.
 //!
 //! The oracle reads the ledger through a connection of its own, so it sees what is committed and
 //! nothing that the engine only believes.
@@ -8,48 +8,67 @@
 use std::{
   collections::{BTreeMap, BTreeSet},
   path::{Path, PathBuf},
+  rc::Rc,
+  time::Duration,
 };
 
 use memfw::{
-  os::Rung,
-  seal::MasterKey,
-  store::{Access, Item, ItemFilter, Ledger, Op, OpKind},
+  os::{Rung, lease},
+  store::{Item, ItemFilter, Op, OpKind},
 };
 
-use super::{book::Book, log};
-
-/// The key of all simulated ledgers.
-pub(crate) const KEY: [u8; 32] = [7; 32];
+use super::{book::Book, stage::Stage};
 
 /// What has to be true, and where it was not.
 pub(crate) struct Oracle {
   /// How often each line has to be there: in the memory files, or in quarantine.
   pub(crate) expected: BTreeMap<u32, u32>,
-  /// The lines that a person wanted back, with each of the items in which they were.
-  pub(crate) approved: BTreeSet<(u32, String)>,
+  /// The lines that a person wanted back, with each of the items in which they were, and how often:
+  /// where the placeholder is gone, each time adds them once.
+  pub(crate) approved: BTreeMap<(u32, String), u32>,
+  /// Lines of versions that a person wanted back, and how often they stand in one at most.
+  pub(crate) restored: BTreeMap<u32, u32>,
+  /// Files of which a person wanted a version back: what stood there is kept as a version.
+  pub(crate) restored_files: BTreeSet<PathBuf>,
   /// The bytes of the items that a person wanted back.
   pub(crate) approved_plains: BTreeMap<String, Vec<u8>>,
-  /// Whether a writer left NUL bytes itself (a hole behind a cut).
+  /// Whether a writer left NUL bytes itself (a hole behind a cut, or one that a power loss left).
   pub(crate) nul_by_writer: bool,
   /// Whether the engine is ending what a crash interrupted, so that images need not match exactly.
   pub(crate) recovering: bool,
+  /// Whether it does what a person asked for.
+  pub(crate) for_person: bool,
   pub(crate) violations: Vec<String>,
+  n_said: usize,
   /// How many changes of writers there had been when the engine wrote last.
   pub(crate) changes_at_write: u64,
-  /// How much of the ledger's log is sure to survive a power loss: what was there when the engine
-  /// wrote last, for it waits for its rows before it does.
-  pub(crate) sure_log: u64,
-  ledger: PathBuf,
-  witness: Option<Ledger>,
+  /// The engine's call before which it was asked for what it does now.
+  pub(crate) asked_at: u64,
+  /// How often the engine wrote without regard for verifying reads: because a person or a crash asked
+  /// for it, or because without a lease it cannot know what was written since it read.
+  pub(crate) n_blind_writes: u64,
+  pub(crate) stage: Rc<Stage>,
+  items: Cached<Item>,
+  ops: Cached<Op>,
   /// Sealed bytes by id; they never change.
   seals: BTreeMap<String, Vec<u8>>,
 }
 
-/// A write of the engine, before it is carried out.
+/// Rows, and after how many commits they were read.
+type Cached<T> = (u64, Rc<Vec<T>>);
+
+/// A write of the engine, just carried out.
 pub(crate) struct Write<'a> {
   pub(crate) path: &'a Path,
+  /// Whether the lease was still held.
   pub(crate) leased: bool,
+  /// How old it was when the engine looked last.
+  pub(crate) age: Option<Duration>,
   pub(crate) rung: Rung,
+  /// How many mappings there were.
+  pub(crate) maps: usize,
+  /// Whether the file was none that may be written when the engine was asked for this.
+  pub(crate) unsafe_target: bool,
   pub(crate) at: usize,
   /// `None` for a cut at `at`.
   pub(crate) bytes: Option<&'a [u8]>,
@@ -58,18 +77,24 @@ pub(crate) struct Write<'a> {
 }
 
 impl Oracle {
-  pub(crate) fn new(ledger: PathBuf) -> Self {
+  pub(crate) fn new(stage: Rc<Stage>) -> Self {
     Self {
       expected: BTreeMap::new(),
-      approved: BTreeSet::new(),
+      approved: BTreeMap::new(),
+      restored: BTreeMap::new(),
+      restored_files: BTreeSet::new(),
       approved_plains: BTreeMap::new(),
       nul_by_writer: false,
       recovering: false,
+      for_person: false,
       violations: Vec::new(),
+      n_said: 0,
       changes_at_write: 0,
-      sure_log: 0,
-      ledger,
-      witness: None,
+      asked_at: 0,
+      n_blind_writes: 0,
+      stage,
+      items: (u64::MAX, Rc::default()),
+      ops: (u64::MAX, Rc::default()),
       seals: BTreeMap::new(),
     }
   }
@@ -78,28 +103,40 @@ impl Oracle {
     self.violations.push(what.into());
   }
 
-  /// Lets go of the ledger, which is about to be replaced.
-  pub(crate) fn forget(&mut self) {
-    self.witness = None;
-    self.seals.clear();
+  /// The violations since this was asked last.
+  pub(crate) fn unsaid(&mut self) -> &[String] {
+    let unsaid = self.n_said..self.violations.len();
+    self.n_said = unsaid.end;
+    &self.violations[unsaid]
   }
 
-  pub(crate) fn all_is_durable(&mut self) {
-    self.sure_log = log::end(&self.ledger);
+  /// The items of the quarantine, in an order that does not depend on their random ids.
+  pub(crate) fn items(&mut self) -> Rc<Vec<Item>> {
+    let commits = self.stage.log.commits();
+    if self.items.0 != commits {
+      let mut items = self.stage.witness.items(&ItemFilter::default()).unwrap();
+      items.retain(|item| !item.in_file);
+      items.sort_by(|a, b| {
+        (a.quarantined_at, &a.path, a.line, a.hash.0, a.n).cmp(&(
+          b.quarantined_at,
+          &b.path,
+          b.line,
+          b.hash.0,
+          b.n,
+        ))
+      });
+      self.items = (commits, Rc::new(items));
+    }
+    Rc::clone(&self.items.1)
   }
 
-  fn witness(&mut self) -> &Ledger {
-    let Self { witness, ledger, .. } = self;
-    witness.get_or_insert_with(|| {
-      Ledger::open(ledger, Access::ReadOnly, Some(MasterKey::new(KEY))).unwrap()
-    })
-  }
-
-  /// The items of the quarantine.
-  pub(crate) fn items(&mut self) -> Vec<Item> {
-    let mut items = self.witness().items(&ItemFilter::default()).unwrap();
-    items.retain(|item| !item.in_file);
-    items
+  /// The operations that were begun and not finished.
+  pub(crate) fn ops(&mut self) -> Rc<Vec<Op>> {
+    let commits = self.stage.log.commits();
+    if self.ops.0 != commits {
+      self.ops = (commits, Rc::new(self.stage.witness.open_ops().unwrap()));
+    }
+    Rc::clone(&self.ops.1)
   }
 
   /// The sealed bytes of an item.
@@ -107,7 +144,7 @@ impl Oracle {
     if let Some(known) = self.seals.get(item.id.as_str()) {
       return known.clone();
     }
-    let plain = self.witness().unseal(&item.id).unwrap().to_vec();
+    let plain = self.stage.witness.unseal(&item.id).unwrap().to_vec();
     self.seals.insert(item.id.as_str().to_owned(), plain.clone());
     plain
   }
@@ -136,33 +173,69 @@ impl Oracle {
     })
   }
 
-  /// I2 and I3: what the engine may overwrite, and that nothing is lost by it.
-  pub(crate) fn judge(&mut self, book: &Book, write: &Write<'_>) {
-    let ops: Vec<Op> = self.witness().open_ops().unwrap();
-    let ops: Vec<Op> = ops.into_iter().filter(|op| op.path == write.path).collect();
-    let same_length = write.before.len() == write.after.len();
-    if !same_length && !write.leased {
-      self.violation("the length was changed without a lease");
+  /// Whether a NUL byte in a file is not one of an interrupted reshape, which its recovery has to
+  /// repair.
+  pub(crate) fn is_hole_of_a_writer(&mut self, path: &Path, content: &[u8]) -> bool {
+    let ops = self.ops();
+    let images = ops.iter().filter(|op| op.kind == OpKind::Reshape && op.path == path);
+    let lengths = images.filter_map(|op| op.images.as_ref());
+    let end = lengths.map(|images| images.before.len().max(images.after.len())).max().unwrap_or(0);
+    content.iter().skip(end).any(|&byte| byte == 0)
+  }
+
+  /// All that can be said about one write of the engine; what kind of write it was.
+  pub(crate) fn judge(&mut self, book: &Book, write: &Write<'_>) -> Option<&'static str> {
+    if self.recovering || self.for_person || !write.leased {
+      self.n_blind_writes += 1;
     }
-    if write.bytes.is_none() && write.rung != Rung::Lease {
-      self.violation("a file was cut where mappings of it may be out of sight");
+    if write.unsafe_target {
+      self.violation("I6: what is written is linked, foreign or no regular file");
     }
+    if write.leased && write.age.is_some_and(|age| age >= lease::LIMIT) {
+      self.violation(format!("I5: written under a lease of {:?}", write.age));
+    }
+    let appends = write.at == write.before.len();
+    if write.before.len() != write.after.len() && !write.leased && !appends {
+      self.violation("I3: the length was changed without a lease");
+    }
+    if write.bytes.is_none() && (write.rung != Rung::Lease || write.maps > 0) {
+      self.violation("I3: a file was cut where somebody may have mapped it");
+    }
+    let all = self.ops();
+    let ops: Vec<&Op> = all.iter().filter(|op| op.path == write.path).collect();
     let recovering = self.recovering;
     let mut sealed_now = false;
-    match ops.iter().find(|op| covers(op, write, recovering)) {
-      None => {
-        let what = write.bytes.map_or("cut".to_owned(), |bytes| bytes.escape_ascii().to_string());
-        self.violation(format!("I2: {what:?} at {} has no durable row", write.at));
-      }
-      Some(op) if op.kind == OpKind::Redact => {
-        let before = op.images.as_ref().map(|images| images.before.to_vec()).unwrap_or_default();
-        let items = self.items();
-        sealed_now = items.iter().any(|item| self.plain(item) == before);
-        if !sealed_now {
-          self.violation("I2: redacted bytes are not in quarantine");
+    let mut kind = None;
+    let what = write.bytes.map_or("cut".to_owned(), |bytes| bytes.escape_ascii().to_string());
+    let meant = || ops.iter().filter(|op| is_meant(op, write, recovering));
+    // One that could not be finished may be left from an earlier time.
+    match meant().find(|op| is_compared(op, write, recovering)).or_else(|| meant().last()) {
+      None => self.violation(format!("I2: {what:?} at {} has no row", write.at)),
+      Some(op) => {
+        kind = Some(match op.kind {
+          _ if recovering => "write of a recovery",
+          OpKind::Redact if write.leased => "redaction leased",
+          OpKind::Redact => "redaction without a lease",
+          OpKind::Restore => "restore",
+          OpKind::Reshape => "reshape",
+          OpKind::Neutralise => "neutralise",
+        });
+        let number: i64 = op.id.to_string().parse().unwrap();
+        if number > self.stage.log.sure_op() {
+          self.violation(format!("I2: the row of {what:?} at {} is not durable", write.at));
+        }
+        if op.kind == OpKind::Redact {
+          let before = op.images.as_ref().map(|images| images.before.to_vec()).unwrap_or_default();
+          let items = self.items();
+          sealed_now = items.iter().any(|item| self.plain(item) == before);
+          if !sealed_now {
+            self.violation("I2: redacted bytes are not in quarantine");
+          }
+        }
+        if !is_compared(op, write, recovering) {
+          self.violation(format!("I3: {what:?} at {} is over bytes not compared", write.at));
         }
       }
-      Some(_) => {}
     }
     let (was, is) = (book.count(write.before), book.count(write.after));
     let mut held = BTreeSet::new();
@@ -173,11 +246,13 @@ impl Oracle {
     let changed = was.iter().any(|(line, _)| !is.contains_key(line))
       || is.iter().any(|(line, _)| !was.contains_key(line));
     if !changed {
-      return;
+      return kind;
     }
     let sealed = self.sealed(book);
     for line in was.keys().filter(|line| !is.contains_key(line)) {
-      if !sealed.contains(line)
+      // What no writer wrote may have become whole by chance, half way through a recovery.
+      if self.expected.get(line).is_some_and(|n| *n > 0)
+        && !sealed.contains(line)
         && !held.contains(line)
         && !self.is_sealed_in_pieces(&book.lines[*line as usize].text)
       {
@@ -194,11 +269,15 @@ impl Oracle {
       if sealed.contains(&line) || held.contains(&line) || !parts.is_empty() {
         self.expected.insert(line, n);
         // A part that a person wanted back makes whole what was taken out in pieces.
-        self.approved.extend(parts.into_iter().map(|id| (line, id)));
-      } else {
-        self.violation(format!("{} was written by the engine out of nothing", book.show(line)));
+        for id in parts {
+          self.approved.entry((line, id)).or_insert(1);
+        }
+      } else if !(recovering && write.bytes.is_some_and(|b| write.at + b.len() < write.after.len()))
+      {
+        self.violation(format!("I3: {} was written by the engine out of nothing", book.show(line)));
       }
     }
+    kind
   }
 
   /// The approved items that hold the start, the end or the middle of a line.
@@ -213,47 +292,111 @@ impl Oracle {
   }
 
   fn n_approved(&self, line: u32) -> u32 {
-    self.approved.iter().filter(|(approved, _)| *approved == line).count() as u32
+    self.approved.iter().filter(|((approved, _), _)| *approved == line).map(|(_, n)| n).sum()
+  }
+
+  /// I4: what came back is one item with more occurrences; equal ones are numbered from 0.
+  pub(crate) fn judge_items(&mut self) {
+    let items = self.items();
+    let mut numbers: BTreeMap<(&Path, Vec<u8>), BTreeSet<u32>> = BTreeMap::new();
+    let mut n = 0;
+    for item in items.iter() {
+      let plain = self.plain(item);
+      n += usize::from(!numbers.entry((&item.path, plain)).or_default().insert(item.n));
+    }
+    let gaps = numbers.values().filter(|set| set.iter().zip(0..).any(|(a, b)| *a != b)).count();
+    if n > 0 || gaps > 0 {
+      self.violation(format!("I4: {n} items twice, {gaps} misnumbered"));
+    }
+  }
+
+  /// The lines of all versions of files of which one was brought back.
+  fn kept(&self, book: &Book) -> BTreeSet<u32> {
+    let witness = &self.stage.witness;
+    let versions = self.restored_files.iter().flat_map(|path| witness.versions(path).unwrap());
+    versions
+      .flat_map(|version| book.count(&witness.version_bytes(version.hash).unwrap()).into_keys())
+      .collect()
   }
 
   /// I1 at the end: each line is there, once, or in quarantine; poison only in quarantine.
-  pub(crate) fn judge_end(&mut self, book: &Book, visible: &BTreeMap<u32, u32>) {
+  pub(crate) fn judge_end(
+    &mut self,
+    book: &Book,
+    visible: &BTreeMap<u32, u32>,
+    readable: &BTreeSet<u32>,
+  ) {
     let sealed = self.sealed(book);
     let expected = self.expected.clone();
+    let kept = self.kept(book);
     for (&line, &wanted) in &expected {
       let n = visible.get(&line).copied().unwrap_or(0);
       let text = &book.lines[line as usize].text;
-      if n < wanted && !sealed.contains(&line) && !self.is_sealed_in_pieces(text) {
+      let most = self.restored.get(&line).copied().unwrap_or(0);
+      if n < wanted
+        && !kept.contains(&line)
+        && !sealed.contains(&line)
+        && !self.is_sealed_in_pieces(text)
+      {
         self.violation(format!("I1: {} is lost", book.show(line)));
       }
       // Two items may hold the same line, and a person may want both back.
-      if n > wanted + self.n_approved(line) {
+      if n > wanted.max(most) + self.n_approved(line) {
         let name = book.show(line);
         self.violation(format!("I1: {name} is there {n} times instead of {wanted}"));
       }
     }
-    for &line in visible.keys() {
+    for &line in readable {
       if book.lines[line as usize].poison && self.n_approved(line) == 0 {
-        self.violation(format!("{} can be read", book.show(line)));
+        self.violation(format!("P2: {} can be read", book.show(line)));
       }
     }
   }
 }
 
-/// Whether an operation that is on record explains a write.
-fn covers(op: &Op, write: &Write<'_>, recovering: bool) -> bool {
+/// Whether an operation that is on record is about a write: its place, and what is put there.
+fn is_meant(op: &Op, write: &Write<'_>, recovering: bool) -> bool {
+  let Some(images) = &op.images else { return false };
+  if op.kind == OpKind::Reshape {
+    if added(images.before.as_slice(), images.after.as_slice(), write) {
+      return true;
+    }
+    let stands = |image: &[u8]| match write.bytes {
+      Some(bytes) => image.get(write.at..write.at + bytes.len()) == Some(bytes),
+      None => image.len() == write.at,
+    };
+    return recovering || stands(&images.after) || stands(&images.before);
+  }
+  let (Some(bytes), Some(at)) = (write.bytes, write.at.checked_sub(op.offset as usize)) else {
+    return false;
+  };
+  images.after.get(at..at + bytes.len()) == Some(bytes)
+}
+
+/// Whether a write is an addition at the end, which overwrites nothing, and which somebody else's may
+/// have come before.
+fn added(before: &[u8], after: &[u8], write: &Write<'_>) -> bool {
+  let more = after.strip_prefix(before).filter(|_| write.at == write.before.len());
+  more.zip(write.bytes).is_some_and(|(more, bytes)| more.starts_with(bytes))
+}
+
+/// Whether what stood at the place of a write was what the operation says.
+fn is_compared(op: &Op, write: &Write<'_>, recovering: bool) -> bool {
   let Some(images) = &op.images else { return false };
   let (before, after) = (&images.before[..], &images.after[..]);
   if op.kind == OpKind::Reshape {
-    return write.leased && (recovering || is_state(write.before, before, after));
+    return added(before, after, write)
+      || write.leased && (recovering || is_state(write.before, before, after));
   }
   let Some(bytes) = write.bytes else { return false };
-  let Some(old) = write.before.get(write.at..write.at + bytes.len()) else { return false };
-  op.offset == write.at as u64
-    && after == bytes
-    && before.len() == old.len()
-    && (old == before
-      || recovering && old.iter().zip(before.iter().zip(after)).all(|(o, (b, a))| o == b || o == a))
+  let at = write.at - op.offset as usize;
+  let part = at..at + bytes.len();
+  let old = write.before.get(write.at..write.at + bytes.len()).unwrap_or_default();
+  let Some((before, after)) = before.get(part.clone()).zip(after.get(part)) else {
+    return before.is_empty() && old.is_empty();
+  };
+  old == before
+    || recovering && old.iter().zip(before.iter().zip(after)).all(|(o, (b, a))| o == b || o == a)
 }
 
 /// Whether a file is as a reshape finds it, or as one of its writes leaves it that may have failed on the

@@ -3,43 +3,43 @@
 
 use std::{
   collections::{BTreeMap, BTreeSet},
+  io,
   path::{Path, PathBuf},
   sync::Arc,
 };
 
+use memfw::os::{Kind, Rung};
+
 use super::{
+  agent::SimAgent,
   book::Book,
   clock::SimClock,
+  control::Control,
   disk::Disk,
   oracle::Oracle,
   rng::Rng,
+  tally::Tally,
   writer::{Actor, Step},
 };
-use memfw::os::Rung;
-
-/// What is broken on purpose, so that the oracle has something to find.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Control {
-  /// Nothing.
-  None,
-  /// Leases are granted to everybody and keep nobody out, and every comparison with what was read
-  /// finds it unchanged.
-  BlindComparison,
-  /// A power loss takes the rows that were written since the start, as `synchronous=OFF` would.
-  ForgetfulLedger,
-  /// The window between comparison and write of a redaction without a lease, which is atomic
-  /// otherwise, is open to writers. It is the documented remainder of the protocol.
-  OpenGap,
-}
 
 /// How an engine's call ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
   Fine,
   /// The system call fails.
-  Fails,
+  Fails(io::ErrorKind),
   /// The engine is killed in this call.
   Killed,
+}
+
+/// Calls of the engine that will fail.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Trouble {
+  /// Calls until then.
+  pub(crate) wait: usize,
+  /// How many.
+  pub(crate) calls: usize,
+  pub(crate) kind: io::ErrorKind,
 }
 
 /// Everything of a schedule that is not the engine.
@@ -49,7 +49,9 @@ pub(crate) struct World {
   pub(crate) disk: Disk,
   pub(crate) book: Book,
   pub(crate) oracle: Oracle,
+  pub(crate) agent: SimAgent,
   pub(crate) control: Control,
+  pub(crate) tally: Tally,
   pub(crate) rung: Rung,
   /// The memory files.
   pub(crate) paths: Vec<PathBuf>,
@@ -57,16 +59,27 @@ pub(crate) struct World {
   pub(crate) intensity: usize,
   /// Writers that may still begin.
   pub(crate) budget: usize,
-  /// Calls until one fails; 0: none does.
-  pub(crate) fault: usize,
+  pub(crate) trouble: Option<Trouble>,
+  /// Larger files are not read.
+  pub(crate) max_bytes: u64,
   /// File times advance only every 4 ms.
   pub(crate) coarse: bool,
   /// Steps that changed a file.
   pub(crate) n_changes: u64,
+  /// Files that a writer opened.
+  pub(crate) n_opens: u64,
+  /// How often a tool put something on record.
+  pub(crate) n_records: u64,
+  /// How often the wall clock was set.
+  pub(crate) n_jumps: u64,
   /// Calls of the engine.
   pub(crate) n_calls: u64,
+  /// Whether somebody else opened a file after its writer had closed it.
+  pub(crate) opened: BTreeMap<PathBuf, bool>,
   /// What happened, where somebody wants to read it.
   pub(crate) trace: Option<Vec<String>>,
+  /// Calls for which another program will hold the ledger's lock.
+  blocked: usize,
   actors: Vec<Actor>,
   serial: usize,
 }
@@ -79,16 +92,24 @@ impl World {
       disk: Disk::default(),
       book: Book::default(),
       oracle,
+      agent: SimAgent::default(),
       control,
+      tally: Tally::default(),
       rung: Rung::Lease,
       paths: Vec::new(),
       intensity: 0,
       budget: 0,
-      fault: 0,
+      trouble: None,
+      max_bytes: u64::MAX,
       coarse: false,
       n_changes: 0,
+      n_opens: 0,
+      n_records: 0,
+      n_jumps: 0,
       n_calls: 0,
+      opened: BTreeMap::new(),
       trace: None,
+      blocked: 0,
       actors: Vec::new(),
       serial: 0,
     }
@@ -96,8 +117,15 @@ impl World {
 
   pub(crate) fn say(&mut self, what: impl FnOnce() -> String) {
     if let Some(trace) = &mut self.trace {
+      trace.extend(self.oracle.unsaid().iter().map(|text| format!("VIOLATION: {text}")));
       trace.push(what());
     }
+  }
+
+  /// Something worth to be counted happens.
+  pub(crate) fn note(&mut self, what: &str) {
+    self.tally.count(what);
+    self.say(|| what.to_owned());
   }
 
   /// What a file's times would be now.
@@ -110,11 +138,18 @@ impl World {
   pub(crate) fn visible(&self) -> BTreeMap<u32, u32> {
     let mut all = BTreeMap::new();
     for path in &self.paths {
-      for (line, n) in self.book.count(self.disk.content(path).unwrap_or_default()) {
-        *all.entry(line).or_default() += n;
+      for (line, _) in self.book.places(self.disk.content(path).unwrap_or_default()) {
+        *all.entry(line).or_default() += 1;
       }
     }
     all
+  }
+
+  /// The lines of memory files that may be read.
+  pub(crate) fn readable(&self) -> BTreeSet<u32> {
+    let contents = self.paths.iter().filter_map(|path| self.disk.content(path));
+    let read = contents.filter(|content| content.len() as u64 <= self.max_bytes);
+    read.flat_map(|content| self.book.count(content).into_keys()).collect()
   }
 
   /// The engine calls: time passes, others run, and the call may be its last.
@@ -122,37 +157,101 @@ impl World {
     self.n_calls += 1;
     let pause = 1 + self.rng.below(200) as i64;
     self.clock.advance(pause);
+    if self.clock.take_pause() && !alone {
+      self.run(self.intensity);
+    }
     if self.intensity > 0 {
-      if self.rng.one_in(300) {
-        let stall = 100_000 + self.rng.below(600_000) as i64;
-        self.clock.advance(stall);
-      }
-      // Stopped for longer than a lease lives between its last look at the clock and the write: that
-      // is a documented remainder, so it happens before other calls only.
-      if self.rng.one_in(5000) && !matches!(name, "pwrite" | "truncate") {
-        self.say(|| "stall of 46 s".to_owned());
-        // The kernel breaks leases by force when somebody waits for so long.
-        self.clock.advance(46_000_000);
-        self.disk.break_leases();
-      }
+      self.disturb(name);
       if !alone {
         let n = self.rng.below(self.intensity);
         self.run(n);
       }
     }
+    if self.n_calls.is_multiple_of(16) && self.oracle.stage.log.is_being_written() {
+      self.oracle.violation(format!("I5: a transaction of the ledger is open in `{name}`"));
+    }
     self.say(|| format!("engine: {name}"));
     if self.clock.burns_down() {
-      self.say(|| "killed".to_owned());
+      self.note(&format!("killed in {name}"));
       return Fate::Killed;
     }
-    if self.fault > 0 {
-      self.fault -= 1;
-      if self.fault == 0 {
-        self.say(|| "fails".to_owned());
-        return Fate::Fails;
-      }
+    self.fails()
+  }
+
+  /// Whether this call is one that fails.
+  fn fails(&mut self) -> Fate {
+    let Some(trouble) = &mut self.trouble else { return Fate::Fine };
+    if trouble.wait > 0 {
+      trouble.wait -= 1;
+      return Fate::Fine;
     }
-    Fate::Fine
+    let kind = trouble.kind;
+    trouble.calls -= 1;
+    if trouble.calls == 0 {
+      self.trouble = None;
+    }
+    Fate::Fails(kind)
+  }
+
+  /// Time goes by in jumps, and others want the ledger, too.
+  fn disturb(&mut self, name: &str) {
+    if self.rng.one_in(300) {
+      let stall = 100_000 + self.rng.below(600_000) as i64;
+      self.clock.advance(stall);
+    }
+    // Stopped for longer than a lease lives between its last look at the clock and the write: that is
+    // a documented remainder, so it happens before other calls only.
+    let late = name.starts_with("pwrite") || name == "truncate";
+    let wanted = self.control == Control::LateWrite;
+    if self.rng.one_in(if late && wanted { 8 } else { 1500 }) && (!late || wanted) {
+      self.note("stall of 46 s");
+      // The kernel breaks leases by force when somebody waits for so long.
+      self.clock.advance(46_000_000);
+      if self.disk.n_leases() > 0 {
+        self.note("lease broken by force");
+      }
+      self.disk.break_leases();
+    }
+    if self.rng.one_in(600) {
+      let (what, seconds) = *self.rng.pick(&[
+        ("clock jumps back", -86_400),
+        ("clock jumps back", -3_600),
+        ("clock jumps back", -1),
+        ("clock jumps forward", 1),
+        ("clock jumps forward", 86_400),
+        ("suspend", 28_800),
+      ]);
+      self.jump(what, seconds);
+    }
+    if self.blocked > 0 {
+      self.blocked -= 1;
+      self.oracle.stage.log.block(self.blocked > 0);
+    } else if self.rng.one_in(500) && !self.oracle.stage.log.is_being_written() {
+      self.note("ledger blocked");
+      self.blocked = 1 + self.rng.below(40);
+      self.oracle.stage.log.block(true);
+    }
+  }
+
+  /// Whether a writer waits for the lease of a file.
+  pub(crate) fn is_awaited(&self, path: &Path) -> bool {
+    self.actors.iter().any(|actor| {
+      let next = actor.steps.front();
+      actor.waits && matches!(next, Some(Step::Open { path: wanted, .. }) if wanted == path)
+    })
+  }
+
+  /// Others let go of the ledger.
+  pub(crate) fn unblock(&mut self) {
+    self.blocked = 0;
+    self.oracle.stage.log.block(false);
+  }
+
+  /// Somebody sets the clock, or the machine sleeps.
+  pub(crate) fn jump(&mut self, what: &str, seconds: i64) {
+    self.note(what);
+    self.n_jumps += 1;
+    self.clock.jump(seconds * 1_000_000);
   }
 
   /// Lets writers do some steps.
@@ -162,16 +261,31 @@ impl World {
     }
   }
 
-  /// Lets all writers finish.
+  /// Lets all writers finish, and everything be a file of ours again.
   pub(crate) fn finish(&mut self) {
     self.budget = 0;
     for _ in 0..100_000 {
       if self.actors.is_empty() {
-        return;
+        break;
       }
       self.step();
     }
-    self.oracle.violation("a writer never finished");
+    if !self.actors.is_empty() {
+      self.oracle.violation("a writer never finished");
+    }
+    let before = self.visible();
+    let now = self.now_ns();
+    for path in self.paths.clone() {
+      let Some(ino) = self.disk.lookup(&path) else { continue };
+      if self.disk.inode(ino).kind != Kind::File || self.disk.inode(ino).links > 1 {
+        // Its other name was left behind by a script that a power loss ended.
+        self.disk.unlink(&path, now);
+      }
+      self.disk.inode_mut(ino).foreign = false;
+      self.disk.touch(ino, now);
+      self.judge_target(&path);
+    }
+    self.noted(&before);
   }
 
   fn step(&mut self) {
@@ -184,6 +298,7 @@ impl World {
       self.serial += 1;
       let path = self.rng.pick(&self.paths).clone();
       let actor = Actor::new(&mut self.rng, &mut self.book, &path, self.serial);
+      self.tally.count(&["writer: ", actor.name].concat());
       self.actors.push(actor);
     }
     if self.actors.is_empty() {
@@ -205,108 +320,13 @@ impl World {
     }
   }
 
-  /// One system call of a writer; `false` when it waits for a lease.
-  fn carry_out(&mut self, actor: &mut Actor, step: &Step) -> bool {
-    if let Step::Open { path, .. } = step
-      && self.disk.is_leased(path)
-    {
-      return false;
-    }
-    if !matches!(step, Step::Nothing) {
-      let name = actor.name;
-      self.say(|| format!("  {name}: {}", shown(step)));
-    }
-    let now = self.now_ns();
-    let ino = actor.fd.and_then(|fd| self.disk.ino(fd));
-    match step {
-      Step::Open { path, create, truncate, append } => {
-        actor.fd = self.disk.open(path, *create, *append, now);
-        actor.at = 0;
-        let ino = actor.fd.and_then(|fd| self.disk.ino(fd));
-        if let (true, Some(ino)) = (truncate, ino) {
-          self.change(ino, |disk| disk.truncate(ino, 0, now), 0..usize::MAX);
-        }
-      }
-      Step::Read => {
-        actor.buffer = ino.map(|ino| self.disk.inode(ino).data.clone()).unwrap_or_default();
-      }
-      Step::Prepend(text) => {
-        actor.buffer.splice(0..0, text.iter().copied());
-      }
-      Step::Extend(text) => actor.buffer.extend_from_slice(text),
-      Step::Replace(line, text) => replace(&mut actor.buffer, *line, text),
-      Step::Write(from, to) => {
-        let part = actor.buffer.len() * from / 100..actor.buffer.len() * to / 100;
-        let (at, bytes) = (part.start, actor.buffer[part].to_vec());
-        if let Some(ino) = ino {
-          self.write(ino, at, &bytes);
-        }
-      }
-      Step::Put(text) => {
-        let append = actor.fd.is_some_and(|fd| self.disk.is_append(fd));
-        if let Some(ino) = ino {
-          let at = if append { self.disk.inode(ino).data.len() } else { actor.at };
-          self.write(ino, at, text);
-          actor.at = at + text.len();
-        }
-      }
-      Step::Cut => {
-        if let Some(ino) = ino {
-          let len = actor.buffer.len();
-          self.change(ino, |disk| disk.truncate(ino, len, now), len..usize::MAX);
-        }
-      }
-      Step::Sync => {
-        if let Some(ino) = ino {
-          self.disk.sync(ino, &self.book);
-        }
-      }
-      Step::Close => {
-        if let Some(fd) = actor.fd.take() {
-          self.disk.close(fd);
-        }
-      }
-      Step::Map => {
-        actor.map = ino;
-        if let Some(ino) = ino {
-          self.disk.inode_mut(ino).maps += 1;
-        }
-      }
-      Step::Store(text) => {
-        if let Some(ino) = actor.map {
-          let at = self.disk.inode(ino).data.len();
-          self.write(ino, at, text);
-        }
-      }
-      Step::Unmap => {
-        if let Some(ino) = actor.map.take() {
-          self.disk.inode_mut(ino).maps -= 1;
-        }
-      }
-      Step::Rename(from, to) => self.rename(from, to, now),
-      Step::Unlink(path) => {
-        let before = self.visible();
-        self.disk.unlink(path);
-        self.noted(&before);
-      }
-      Step::Nothing => {}
-    }
-    true
-  }
-
-  fn rename(&mut self, from: &Path, to: &Path, now: i64) {
-    let before = self.visible();
-    self.disk.rename(from, to, now);
-    self.noted(&before);
-  }
-
-  fn write(&mut self, ino: usize, at: usize, bytes: &[u8]) {
-    let now = self.now_ns();
-    self.change(ino, |disk| disk.write(ino, at, bytes, now), at..at + bytes.len());
-  }
-
   /// A writer changes a range of a file.
-  fn change(&mut self, ino: usize, what: impl FnOnce(&mut Disk), range: std::ops::Range<usize>) {
+  pub(crate) fn change(
+    &mut self,
+    ino: usize,
+    what: impl FnOnce(&mut Disk),
+    range: std::ops::Range<usize>,
+  ) {
     let linked = self.disk.is_linked(ino);
     let before = if linked { self.visible() } else { BTreeMap::new() };
     let had_nul = self.disk.inode(ino).data.contains(&0);
@@ -323,7 +343,7 @@ impl World {
   }
 
   /// What a writer changed is from now on what has to be there.
-  fn noted(&mut self, before: &BTreeMap<u32, u32>) {
+  pub(crate) fn noted(&mut self, before: &BTreeMap<u32, u32>) {
     self.n_changes += 1;
     let after = self.visible();
     let lines: BTreeSet<u32> = before.keys().chain(after.keys()).copied().collect();
@@ -335,47 +355,53 @@ impl World {
     }
   }
 
+  /// Notes whether a file is one that may be written.
+  pub(crate) fn judge_target(&mut self, path: &Path) {
+    if let Some(ino) = self.disk.lookup(path) {
+      let n_calls = self.n_calls;
+      let inode = self.disk.inode_mut(ino);
+      inode.unsafe_since =
+        if inode.may_be_written() { None } else { inode.unsafe_since.or(Some(n_calls)) };
+    }
+  }
+
   /// The power goes: all processes end, and only what reached the disk is there afterwards.
   pub(crate) fn power_loss(&mut self) {
-    self.say(|| "power loss".to_owned());
+    self.note("power loss");
     self.actors.clear();
-    let mut sure = BTreeSet::new();
-    for path in &self.paths {
-      if let Some(ino) = self.disk.lookup(path) {
-        sure.extend(self.disk.inode(ino).sure.iter().copied());
+    let inodes: Vec<Option<usize>> = self.paths.iter().map(|path| self.disk.lookup(path)).collect();
+    let taken = self.disk.power_loss(&mut self.rng);
+    for (happened, what) in [
+      (taken.names, "power loss takes names"),
+      (taken.pages, "power loss takes pages"),
+      (taken.hole, "power loss leaves a hole"),
+    ] {
+      if happened {
+        self.note(what);
       }
     }
-    self.disk.power_loss(&mut self.rng);
-    sure.extend(self.oracle.sealed(&self.book));
+    let mut sure = self.oracle.sealed(&self.book);
+    for (path, ino) in self.paths.clone().iter().zip(inodes) {
+      self.judge_target(path);
+      // What a name leads to now that it did not lead to before is as old as it is.
+      if let Some(ino) = ino.filter(|ino| self.disk.lookup(path) == Some(*ino)) {
+        sure.extend(self.disk.inode(ino).sure.iter().copied());
+        let content = self.disk.inode(ino).data.clone();
+        self.oracle.nul_by_writer |= self.oracle.is_hole_of_a_writer(path, &content);
+      } else if self.disk.content(path).is_some_and(|content| content.contains(&0)) {
+        self.oracle.nul_by_writer = true;
+      }
+    }
     let after = self.visible();
     let lines: BTreeSet<u32> = self.oracle.expected.keys().chain(after.keys()).copied().collect();
-    for line in lines.difference(&sure) {
-      self.oracle.expected.insert(*line, after.get(line).copied().unwrap_or(0));
+    for line in lines {
+      let n = after.get(&line).copied().unwrap_or(0);
+      let wanted = self.oracle.expected.entry(line).or_default();
+      // An older file may be back, with lines that a writer or memfw took out since.
+      if *wanted == 0 || !sure.contains(&line) {
+        *wanted = n;
+      }
     }
+    self.opened.clear();
   }
-}
-
-/// Takes the n-th line out of a text and puts another in its place.
-fn replace(buffer: &mut Vec<u8>, line: usize, text: &[u8]) {
-  let lines: Vec<&[u8]> = buffer.split_inclusive(|&byte| byte == b'\n').collect();
-  if lines.is_empty() {
-    buffer.extend_from_slice(text);
-    return;
-  }
-  let out = line % lines.len();
-  *buffer = [&lines[..out], &[text], &lines[out + 1..]].concat().concat();
-}
-
-fn shown(step: &Step) -> String {
-  let mut text = format!("{step:?}");
-  if let Step::Put(bytes)
-  | Step::Extend(bytes)
-  | Step::Prepend(bytes)
-  | Step::Store(bytes)
-  | Step::Replace(_, bytes) = step
-  {
-    let name = text.split_once('(').map_or("", |(name, _)| name).to_owned();
-    text = format!("{name} {:?}", bytes.escape_ascii().to_string());
-  }
-  text
 }

@@ -6,7 +6,10 @@
 use std::{
   collections::VecDeque,
   path::{Path, PathBuf},
+  time::Duration,
 };
+
+use memfw::os::Kind;
 
 use super::{book::Book, rng::Rng};
 
@@ -35,14 +38,44 @@ pub(crate) enum Step {
   Cut,
   Sync,
   Close,
+  /// Closes what an agent's tool wrote, and remembers when.
+  CloseTool(PathBuf),
+  /// The tool puts on record what it is about to write: the buffer.
+  Record(PathBuf),
+  /// The tool has read the file back and compares.
+  Verify(PathBuf),
   /// Maps the file; the mapping lives on when the descriptor is closed.
   Map,
   /// Extends the file and stores text at its end, through the mapping.
   Store(Vec<u8>),
+  /// Stores text over the n-th line (modulo their number) through the mapping, if it fits.
+  StoreOver(usize, Vec<u8>),
   Unmap,
   Rename(PathBuf, PathBuf),
+  Link(PathBuf, PathBuf),
   Unlink(PathBuf),
+  /// Puts something that is no regular file at a path.
+  Place(PathBuf, Kind),
+  /// Gives a file to somebody else, or back.
+  Chown(PathBuf, bool),
   Nothing,
+}
+
+/// When a tool wrote what it has closed now.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Closing {
+  /// On the monotonic clock.
+  pub(crate) at: Duration,
+  /// How often the wall clock had been set.
+  pub(crate) n_jumps: u64,
+  /// How often writers had changed something.
+  pub(crate) n_changes: u64,
+  /// How often somebody had opened something.
+  pub(crate) n_opens: u64,
+  /// How often a tool had put something on record, which hides what was there before.
+  pub(crate) n_records: u64,
+  /// How often the engine had written without regard for verifying reads.
+  pub(crate) n_others: u64,
 }
 
 /// A program in the middle of its script.
@@ -54,29 +87,49 @@ pub(crate) struct Actor {
   pub(crate) map: Option<usize>,
   pub(crate) buffer: Vec<u8>,
   pub(crate) at: usize,
+  /// Whether the step that is next has begun to wait for a lease.
+  pub(crate) waits: bool,
+  pub(crate) closing: Option<Closing>,
 }
 
-/// The ways to write.
-const KINDS: usize = 13;
+/// A way to write, as a script and its weight.
+type Way<'a> = (usize, fn(&mut Script<'a>) -> &'static str);
 
 impl Actor {
   /// A program that does something to the file at `path`.
   pub(crate) fn new(rng: &mut Rng, book: &mut Book, path: &Path, serial: usize) -> Self {
-    let mut script = Script { rng, book, path, steps: Vec::new() };
-    let name = match script.rng.below(KINDS) {
-      0 | 1 => script.append(),
-      2 => script.truncate_then_write(),
-      3 => script.in_place(),
-      4 => script.prepend(),
-      5 => script.temp_and_rename(serial),
-      6 => script.vim(),
-      7 => script.held_appender(),
-      8 => script.chunked(true),
-      9 => script.chunked(false),
-      10 => script.unlink_and_create(),
-      11 => script.mapped(),
-      _ => script.tail(),
-    };
+    let ways: [Way<'_>; 19] = [
+      (6, Script::append),
+      (3, Script::truncate_then_write),
+      (3, Script::in_place),
+      (3, Script::prepend),
+      (3, Script::temp_and_rename),
+      (3, Script::vim),
+      (3, Script::held_appender),
+      (3, |script| script.chunked(true)),
+      (3, |script| script.chunked(false)),
+      (2, Script::unlink_and_create),
+      (1, Script::unlink),
+      (2, Script::mapped),
+      (2, Script::mapped_in_place),
+      (3, Script::stale),
+      (4, Script::tool),
+      (1, Script::hard_link),
+      (1, Script::foreign_owner),
+      (1, Script::no_file),
+      (2, Script::tail),
+    ];
+    let all: usize = ways.iter().map(|(weight, _)| weight).sum();
+    let mut at = rng.below(all);
+    let mut script = Script { rng, book, path, serial, steps: Vec::new() };
+    let mut name = "";
+    for (weight, way) in ways {
+      if at < weight {
+        name = way(&mut script);
+        break;
+      }
+      at -= weight;
+    }
     Self { name, steps: script.steps.into(), ..Self::default() }
   }
 }
@@ -85,10 +138,20 @@ struct Script<'a> {
   rng: &'a mut Rng,
   book: &'a mut Book,
   path: &'a Path,
+  serial: usize,
   steps: Vec<Step>,
 }
 
 impl Script<'_> {
+  /// A name beside the file.
+  fn beside(&self, end: &str) -> PathBuf {
+    self.path.with_extension(format!("{}.{end}", self.serial))
+  }
+
+  fn path(&self) -> PathBuf {
+    self.path.to_owned()
+  }
+
   fn block(&mut self) -> Vec<u8> {
     let poison = self.rng.one_in(3);
     self.book.block(self.rng, poison)
@@ -184,10 +247,10 @@ impl Script<'_> {
     "prepend"
   }
 
-  fn temp_and_rename(&mut self, serial: usize) -> &'static str {
+  fn temp_and_rename(&mut self) -> &'static str {
     self.read();
     self.change();
-    let temp = self.path.with_extension(format!("{serial}.tmp"));
+    let temp = self.beside("tmp");
     self.add([Step::Open { path: temp.clone(), create: true, truncate: true, append: false }]);
     self.write();
     self.close();
@@ -247,6 +310,102 @@ impl Script<'_> {
     self.write();
     self.close();
     "unlink and create"
+  }
+
+  fn unlink(&mut self) -> &'static str {
+    let path = self.path();
+    self.add([Step::Unlink(path)]);
+    "unlink"
+  }
+
+  /// Old text, poison included, is written back long after somebody else changed the file.
+  fn stale(&mut self) -> &'static str {
+    if self.rng.one_in(2) {
+      self.open(false, true);
+      let block = self.book.block(self.rng, true);
+      self.add([Step::Put(block), Step::Close]);
+    }
+    self.read();
+    let n = 10 + self.rng.below(60);
+    self.add(vec![Step::Nothing; n]);
+    self.change();
+    self.open(true, false);
+    self.write();
+    self.close();
+    "stale read-modify-write"
+  }
+
+  /// An agent's own tool: on record before it writes, and read back afterwards.
+  fn tool(&mut self) -> &'static str {
+    self.read();
+    self.change();
+    let path = self.path();
+    self.add([Step::Record(path.clone())]);
+    if self.rng.one_in(3) {
+      let temp = self.beside("tool");
+      self.add([Step::Open { path: temp.clone(), create: true, truncate: true, append: false }]);
+      self.add([
+        Step::Write(0, 100),
+        Step::Close,
+        Step::Rename(temp, path.clone()),
+        Step::CloseTool(path.clone()),
+      ]);
+    } else {
+      self.open(true, false);
+      self.add([Step::Write(0, 100), Step::CloseTool(path.clone())]);
+    }
+    self.dawdle();
+    let read = Step::Open { path: path.clone(), create: false, truncate: false, append: false };
+    self.add([read, Step::Verify(path), Step::Close]);
+    "agent tool"
+  }
+
+  fn hard_link(&mut self) -> &'static str {
+    let (path, other) = (self.path(), self.beside("link"));
+    self.add([Step::Link(path.clone(), other.clone())]);
+    self.dawdle();
+    if self.rng.one_in(2) {
+      self.append();
+    }
+    self.dawdle();
+    let gone = if self.rng.one_in(4) { path } else { other };
+    self.add([Step::Unlink(gone)]);
+    "hard link"
+  }
+
+  fn foreign_owner(&mut self) -> &'static str {
+    let path = self.path();
+    self.add([Step::Chown(path.clone(), true)]);
+    self.dawdle();
+    self.append();
+    self.dawdle();
+    self.add([Step::Chown(path, false)]);
+    "foreign owner"
+  }
+
+  /// For a while something else stands where the file was.
+  fn no_file(&mut self) -> &'static str {
+    let (path, away) = (self.path(), self.beside("away"));
+    let kind = *self.rng.pick(&[Kind::Symlink, Kind::Fifo, Kind::Directory]);
+    self.add([Step::Rename(path.clone(), away.clone()), Step::Place(path.clone(), kind)]);
+    self.dawdle();
+    self.dawdle();
+    self.add([Step::Unlink(path.clone()), Step::Rename(away, path)]);
+    "no file"
+  }
+
+  fn mapped_in_place(&mut self) -> &'static str {
+    self.open(false, false);
+    self.add([Step::Map, Step::Close]);
+    for _ in 0..=self.rng.below(3) {
+      self.dawdle();
+      let line = self.rng.below(50);
+      let text = self.book.short_line(self.rng);
+      self.add([Step::StoreOver(line, text)]);
+    }
+    self.dawdle();
+    self.add([Step::Unmap]);
+    "mapped in place"
   }
 
   fn mapped(&mut self) -> &'static str {

@@ -1,0 +1,241 @@
+//! One system call of a writer, carried out.
+#![forbid(unsafe_code)]
+
+use std::time::Duration;
+
+use memfw::os::Kind;
+
+use super::{
+  world::World,
+  writer::{Actor, Closing, Step},
+};
+
+/// How long a tool's verifying read may come after its close and still has to see what the tool wrote:
+/// the hold-off of 50 ms, less what coarse file times hide.
+const VERIFIED: Duration = Duration::from_millis(45);
+
+impl World {
+  /// Carries out a step; `false` when it waits for a lease.
+  pub(crate) fn carry_out(&mut self, actor: &mut Actor, step: &Step) -> bool {
+    if let Step::Open { path, .. } = step
+      && self.disk.is_leased(path)
+    {
+      if !actor.waits {
+        self.note("lease makes a writer wait");
+      }
+      actor.waits = true;
+      return false;
+    }
+    actor.waits = false;
+    if !matches!(step, Step::Nothing) {
+      let name = actor.name;
+      self.say(|| format!("  {name}: {}", shown(step)));
+    }
+    let now = self.now_ns();
+    let ino = actor.fd.and_then(|fd| self.disk.ino(fd));
+    match step {
+      Step::Open { path, create, truncate, append } => {
+        actor.fd = self.disk.open(path, *create, *append, now);
+        actor.at = 0;
+        self.n_opens += 1;
+        if let Some(opened) = self.opened.get_mut(path) {
+          *opened = true;
+        }
+        let ino = actor.fd.and_then(|fd| self.disk.ino(fd));
+        if let (true, Some(ino)) = (truncate, ino) {
+          self.change(ino, |disk| disk.truncate(ino, 0, now), 0..usize::MAX);
+          self.opened.insert(path.clone(), false);
+        }
+      }
+      Step::Read => {
+        actor.buffer = ino.map(|ino| self.disk.inode(ino).data.clone()).unwrap_or_default();
+      }
+      Step::Prepend(text) => {
+        actor.buffer.splice(0..0, text.iter().copied());
+      }
+      Step::Extend(text) => actor.buffer.extend_from_slice(text),
+      Step::Replace(line, text) => replace(&mut actor.buffer, *line, text),
+      Step::Write(from, to) => {
+        let part = actor.buffer.len() * from / 100..actor.buffer.len() * to / 100;
+        let (at, bytes) = (part.start, actor.buffer[part].to_vec());
+        if let Some(ino) = ino {
+          self.write(ino, at, &bytes);
+        }
+      }
+      Step::Put(text) => {
+        let append = actor.fd.is_some_and(|fd| self.disk.is_append(fd));
+        if let Some(ino) = ino {
+          let at = if append { self.disk.inode(ino).data.len() } else { actor.at };
+          self.write(ino, at, text);
+          actor.at = at + text.len();
+        }
+      }
+      Step::Cut => {
+        if let Some(ino) = ino {
+          let len = actor.buffer.len();
+          self.change(ino, |disk| disk.truncate(ino, len, now), len..usize::MAX);
+        }
+      }
+      Step::Sync => {
+        if let Some(ino) = ino {
+          self.disk.sync(ino, &self.book);
+        }
+      }
+      Step::Close => self.close(actor),
+      Step::CloseTool(path) => {
+        self.close(actor);
+        if self.disk.content(path) != Some(&actor.buffer[..]) {
+          // Somebody else was there already.
+          return true;
+        }
+        for opened in self.opened.values_mut() {
+          *opened = false;
+        }
+        let written = self.disk.lookup(path).map_or(now, |ino| self.disk.stamp(ino).mtime_ns);
+        let ago = Duration::from_nanos(u64::try_from(now - written).unwrap_or(0));
+        actor.closing = Some(Closing {
+          at: self.clock.elapsed().saturating_sub(ago),
+          n_jumps: self.n_jumps,
+          n_changes: self.n_changes,
+          n_opens: self.n_opens,
+          n_records: self.n_records,
+          n_others: self.oracle.n_blind_writes,
+        });
+      }
+      Step::Record(path) => {
+        self.n_records += 1;
+        self.agent.record(path, &actor.buffer);
+      }
+      Step::Verify(path) => self.verify(actor, path),
+      Step::Map => {
+        actor.map = ino;
+        if let Some(ino) = ino {
+          self.disk.inode_mut(ino).maps += 1;
+        }
+      }
+      Step::Store(text) => {
+        if let Some(ino) = actor.map {
+          let at = self.disk.inode(ino).data.len();
+          self.write(ino, at, text);
+        }
+      }
+      Step::StoreOver(line, text) => {
+        if let Some(ino) = actor.map {
+          let data = &self.disk.inode(ino).data;
+          let lines: Vec<&[u8]> = data.split(|&byte| byte == b'\n').collect();
+          let index = line % lines.len();
+          let at = lines[..index].iter().map(|line| line.len() + 1).sum();
+          let mut text = text.clone();
+          if text.len() <= lines[index].len() {
+            text.resize(lines[index].len(), b' ');
+            self.write(ino, at, &text);
+          }
+        }
+      }
+      Step::Unmap => {
+        if let Some(ino) = actor.map.take() {
+          self.disk.inode_mut(ino).maps -= 1;
+        }
+      }
+      Step::Rename(from, to) => {
+        let before = self.visible();
+        self.disk.rename(from, to, now);
+        self.opened.insert(to.clone(), false);
+        self.judge_target(to);
+        self.noted(&before);
+      }
+      Step::Link(from, to) => {
+        self.disk.link(from, to, now);
+        self.judge_target(from);
+      }
+      Step::Unlink(path) => {
+        let before = self.visible();
+        let ino = self.disk.lookup(path);
+        self.disk.unlink(path, now);
+        // The other name of a hard link may be the last one now.
+        for path in self.paths.clone() {
+          if ino.is_some() && self.disk.lookup(&path) == ino {
+            self.judge_target(&path);
+          }
+        }
+        self.noted(&before);
+      }
+      Step::Place(path, kind) => {
+        if self.disk.lookup(path).is_none() {
+          self.disk.create(path, *kind, now);
+          self.judge_target(path);
+        }
+      }
+      Step::Chown(path, foreign) => {
+        if let Some(ino) = self.disk.lookup(path) {
+          self.disk.inode_mut(ino).foreign = *foreign;
+          self.disk.touch(ino, now);
+          self.judge_target(path);
+        }
+      }
+      Step::Nothing => {}
+    }
+    true
+  }
+
+  fn close(&mut self, actor: &mut Actor) {
+    if let Some(fd) = actor.fd.take() {
+      self.disk.close(fd);
+    }
+  }
+
+  fn write(&mut self, ino: usize, at: usize, bytes: &[u8]) {
+    let now = self.now_ns();
+    self.change(ino, |disk| disk.write(ino, at, bytes, now), at..at + bytes.len());
+    for path in self.paths.clone() {
+      if self.disk.lookup(&path) == Some(ino) {
+        self.opened.insert(path, false);
+      }
+    }
+  }
+
+  /// A tool that reads back what it wrote finds it, unless somebody else wrote since.
+  fn verify(&mut self, actor: &Actor, path: &std::path::Path) {
+    let Some(closing) = actor.closing else { return };
+    let Some(ino) = self.disk.lookup(path) else { return };
+    let undisturbed = closing.n_jumps == self.n_jumps
+      && closing.n_changes == self.n_changes
+      && closing.n_opens + 1 == self.n_opens
+      && closing.n_records == self.n_records
+      && closing.n_others == self.oracle.n_blind_writes
+      && self.disk.inode(ino).kind == Kind::File;
+    if !undisturbed || self.clock.elapsed().saturating_sub(closing.at) > VERIFIED {
+      return;
+    }
+    self.note("verifying read");
+    if self.disk.inode(ino).data != actor.buffer {
+      self.oracle.violation("P4: a tool does not find what it has just written");
+    }
+  }
+}
+
+/// Takes the n-th line out of a text and puts another in its place.
+fn replace(buffer: &mut Vec<u8>, line: usize, text: &[u8]) {
+  let lines: Vec<&[u8]> = buffer.split_inclusive(|&byte| byte == b'\n').collect();
+  if lines.is_empty() {
+    buffer.extend_from_slice(text);
+    return;
+  }
+  let out = line % lines.len();
+  *buffer = [&lines[..out], &[text], &lines[out + 1..]].concat().concat();
+}
+
+fn shown(step: &Step) -> String {
+  let mut text = format!("{step:?}");
+  if let Step::Put(bytes)
+  | Step::Extend(bytes)
+  | Step::Prepend(bytes)
+  | Step::Store(bytes)
+  | Step::StoreOver(_, bytes)
+  | Step::Replace(_, bytes) = step
+  {
+    let name = text.split_once('(').map_or("", |(name, _)| name).to_owned();
+    text = format!("{name} {:?}", bytes.escape_ascii().to_string());
+  }
+  text
+}

@@ -1,0 +1,100 @@
+//! What is broken on purpose, so that the oracle has something to find: a simulation that finds nothing
+//! proves nothing. Each invariant of the file protocol has at least one.
+#![forbid(unsafe_code)]
+
+use std::rc::Rc;
+
+use super::{schedule::run, stage::Stage};
+
+/// What is broken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Control {
+  /// Nothing.
+  None,
+  /// Leases are granted to everybody and keep nobody out, and every comparison with what was read
+  /// finds it unchanged.
+  BlindComparison,
+  /// A power loss takes the rows that were written since the start, as `synchronous=OFF` would.
+  ForgetfulLedger,
+  /// No commit is waited for.
+  HastyLedger,
+  /// The window between comparison and write of a redaction without a lease, which is atomic
+  /// otherwise, is open to writers. It is the documented remainder of the protocol.
+  OpenGap,
+  /// Items do not have the number any more under which they would be known again.
+  Renumbered,
+  /// Every lease looks as if it had just been granted.
+  YoungLease,
+  /// The engine stalls between its last look at the clock and a write. It is the documented remainder
+  /// of the protocol.
+  LateWrite,
+  /// Whatever is opened looks like a file that may be written.
+  BlindOpen,
+  /// After a power loss, stamps are believed.
+  TrustingStart,
+  /// An agent's record is never seen, so nothing is held off for its verifying read.
+  NoRecords,
+}
+
+/// Enough for each control to fail several times.
+const CONTROLS: u64 = 4000;
+
+/// Schedules go on until what is broken is found out.
+fn must_fail(control: Control, with: &str) {
+  let stage = Rc::new(Stage::new());
+  let found = (0..CONTROLS).any(|seed| {
+    let found = run(seed, control, &stage, false).err().unwrap_or_default();
+    found.iter().any(|line| line.starts_with(with))
+  });
+  assert!(found, "{control:?}: nothing like {with:?} in {CONTROLS} schedules");
+}
+
+#[test]
+fn i1_a_comparison_that_sees_nothing_is_found_out() {
+  must_fail(Control::BlindComparison, "I1");
+}
+
+#[test]
+fn i1_a_ledger_that_forgets_is_found_out() {
+  must_fail(Control::ForgetfulLedger, "I1");
+}
+
+#[test]
+fn i2_a_ledger_that_does_not_wait_for_the_disk_is_found_out() {
+  must_fail(Control::HastyLedger, "I2");
+}
+
+#[test]
+fn i3_a_writer_between_comparison_and_write_is_found_out() {
+  must_fail(Control::OpenGap, "I3");
+}
+
+#[test]
+fn i4_items_that_are_not_known_again_are_found_out() {
+  must_fail(Control::Renumbered, "I4");
+}
+
+#[test]
+fn i5_a_write_under_an_old_lease_is_found_out() {
+  must_fail(Control::YoungLease, "I5");
+}
+
+#[test]
+fn i5_a_stall_directly_before_a_write_is_found_out() {
+  must_fail(Control::LateWrite, "I");
+}
+
+#[test]
+fn i6_a_write_to_a_linked_or_foreign_file_is_found_out() {
+  must_fail(Control::BlindOpen, "I6");
+}
+
+#[test]
+fn stamps_that_are_believed_after_a_power_loss_are_found_out() {
+  must_fail(Control::TrustingStart, "P2");
+}
+
+#[test]
+fn a_redaction_before_the_verifying_read_is_found_out() {
+  must_fail(Control::NoRecords, "P4");
+}
