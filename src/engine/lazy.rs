@@ -100,7 +100,8 @@ impl<F: Fs> Engine<F> {
       file.release();
     }
     let view = self.view(target, row.as_ref(), bytes, Origin::unknown(), None)?;
-    if row.as_ref().and_then(|row| row.hash) != Some(view.hash)
+    // What was scanned when it could not be written is judged again first.
+    if row.as_ref().is_none_or(|row| row.hash != Some(view.hash) || row.note.is_some())
       || view.judgements.iter().any(Option::is_some)
     {
       // The stamp did not tell it, so it must not vouch for the file any longer.

@@ -198,7 +198,9 @@ impl Schedule<'_> {
     let intensity = std::mem::take(&mut self.world.borrow_mut().intensity);
     let killed = self.pass(&target).is_none() || self.lazy(&target).is_none();
     self.world.borrow_mut().intensity = intensity;
-    let _ = self.holds(&item.path, &plain, "after the pass that follows its approval");
+    if !killed {
+      let _ = self.holds(&item.path, &plain, "after the pass that follows its approval");
+    }
     killed
   }
 

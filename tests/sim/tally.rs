@@ -111,7 +111,6 @@ const REQUIRED: &[&str] = &[
   "recovery: completed",
   "recovery: not begun; dropped",
   "recovery: the file is gone; dropped",
-  "recovery: the file is shorter now; dropped",
   "recovery: the file may not be written any more; dropped",
   "recovery: the file was rewritten by somebody else meanwhile; left as it is",
   "recovery: the place was rewritten meanwhile; dropped",
