@@ -9,6 +9,10 @@ use std::{
   collections::VecDeque,
   io,
   path::{Path, PathBuf},
+  sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering::SeqCst},
+  },
   time::Duration,
 };
 
@@ -120,10 +124,9 @@ impl GateLink {
     link.expected_by = Some(now + COMING);
     match Listener::bind(&address(engine.data())) {
       Ok(listener) => {
-        let shared = listener.share();
-        std::thread::Builder::new()
-          .name("gate".to_owned())
-          .spawn(move || accept(&shared, &sender))?;
+        let (shared, asked) = (listener.share(), guard.is_asked());
+        let accepting = move || accept(&shared, &sender, &asked);
+        std::thread::Builder::new().name("gate".to_owned()).spawn(accepting)?;
         link.listener = Some(listener);
       }
       Err(error) => {
@@ -149,6 +152,7 @@ impl GateLink {
 
   /// Takes in what the gate says.
   pub fn hear(&mut self, guard: &mut Guard, said: Said) -> Result<(), EngineError> {
+    guard.is_asked().store(false, SeqCst);
     match said {
       Said::Came(number, channel) => self.welcome(guard, number, channel),
       Said::Message(number, message) if self.is_linked(number) => self.answer(guard, message),
@@ -316,7 +320,7 @@ impl GateLink {
 }
 
 /// Lets in whoever may come, and passes on what is said.
-fn accept(listener: &Listener, sender: &UnboundedSender<Said>) {
+fn accept(listener: &Listener, sender: &UnboundedSender<Said>, asked: &Arc<AtomicBool>) {
   let mut number = 0;
   while let Ok(channel) = listener.accept() {
     let peer = channel.peer();
@@ -325,7 +329,7 @@ fn accept(listener: &Listener, sender: &UnboundedSender<Said>) {
       continue;
     }
     number += 1;
-    let (from, to) = (channel.clone(), sender.clone());
+    let (from, to, asked) = (channel.clone(), sender.clone(), Arc::clone(asked));
     // Before anything that it says.
     if sender.send(Said::Came(number, channel)).is_err() {
       return;
@@ -334,6 +338,7 @@ fn accept(listener: &Listener, sender: &UnboundedSender<Said>) {
       while let Ok(Some(bytes)) = from.receive() {
         // What cannot be read ends the connection.
         let Ok(message) = ToDaemon::decode(&bytes) else { break };
+        asked.store(true, SeqCst);
         if to.send(Said::Message(number, message)).is_err() {
           return;
         }
@@ -380,6 +385,11 @@ impl Guard {
     watched.retain(|dir| self.workspaces.iter().any(|root| dir.starts_with(root)));
     let roots: Vec<bool> = watched.iter().map(|dir| self.workspaces.contains(dir)).collect();
     Some(watched.into_iter().zip(roots).collect())
+  }
+
+  /// Set by whoever hears the gate ask, cleared when the question is taken up.
+  pub(super) fn is_asked(&self) -> Arc<AtomicBool> {
+    Arc::clone(&self.is_asked)
   }
 
   /// All of them are new to somebody.

@@ -4,6 +4,7 @@
 use std::{
   collections::{BTreeMap, BTreeSet, HashSet},
   path::{Path, PathBuf},
+  sync::{Arc, atomic::AtomicBool},
   time::Duration,
 };
 
@@ -63,6 +64,8 @@ pub struct Guard {
   pub(super) links: HashSet<PathBuf>,
   pub(super) health: Health,
   pub(super) exposure: Exposure,
+  /// Whether somebody at the gate has a question that was not heard yet.
+  pub(super) is_asked: Arc<AtomicBool>,
   /// Whether directories came since [`Guard::new_directories`].
   pub(super) has_new_directories: bool,
   pub(super) trouble: Trouble,
@@ -130,6 +133,7 @@ impl Guard {
       report_only,
       asleep,
       exposure: Exposure::default(),
+      is_asked: Arc::default(),
       has_new_directories: true,
     }
   }

@@ -1,7 +1,7 @@
 //! Doing what is due: a file is passed, adopted or reshaped, and the outcome says when it is due again.
 #![forbid(unsafe_code)]
 
-use std::time::Duration;
+use std::{sync::atomic::Ordering::SeqCst, time::Duration};
 
 use super::{
   DaemonError, Guard,
@@ -128,7 +128,10 @@ impl Guard {
       let outcome = outcome?;
       let now = self.now();
       match outcome {
-        Outcome::Busy if now.saturating_sub(waiting.since) < UNLEASED_AFTER => {
+        // A reader at the gate is answered first: it may be why there is no lease.
+        Outcome::Busy
+          if now.saturating_sub(waiting.since) < UNLEASED_AFTER && !self.is_asked.load(SeqCst) =>
+        {
           pause(pause_for);
           pause_for = pause_for.saturating_mul(2);
         }
