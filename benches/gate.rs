@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 #![expect(
   clippy::disallowed_methods,
+  clippy::indexing_slicing,
   clippy::print_stdout,
   clippy::unwrap_used,
   reason = "a measurement plays the agent, and ends when something is not as it should be"

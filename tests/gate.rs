@@ -496,7 +496,7 @@ fn a_gate_keeps_no_rights_and_becomes_the_user_of_the_daemon() {
   assert_eq!(refused.status, 2, "{refused:?}");
   assert!(refused.stderr.starts_with("error: the gate needs `CAP_SYS_ADMIN`"), "{refused:?}");
   assert!(refused.stderr.contains("hint: start it as a system service"), "{refused:?}");
-  let mut gate = guarded.test().as_root().args(["gate"]).start();
+  let mut gate = guarded.test().by_root().args(["gate"]).start();
   let status =
     || -> Value { serde_json::from_str(&guarded.memfw(&["status", "--json"]).stdout).unwrap() };
   eventually("the gate", || gate.has_ended() || status()["gate"]["directories"] == 2);

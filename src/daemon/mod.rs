@@ -5,6 +5,7 @@
 //! nothing is opened while the stamp of the path is that of the ledger. Signals are seen before files.
 #![forbid(unsafe_code)]
 
+mod attend;
 pub mod exposure;
 pub mod gate;
 pub mod guard;

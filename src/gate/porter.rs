@@ -157,13 +157,12 @@ impl Shared {
       return is_memory_name(*root, name).then_some(path);
     }
     // Through another mount the path is another one; the file is the same.
-    let found = rooms.iter().find_map(|(dir, root)| {
+    rooms.iter().find_map(|(dir, root)| {
       let path = dir.join(name);
       let same = is_memory_name(*root, name)
         && rustix::fs::lstat(&path).is_ok_and(|s| (s.st_dev, s.st_ino) == (stamp.dev, stamp.ino));
       same.then_some(path)
-    });
-    found
+    })
   }
 
   /// Makes readers of a directory wait; whether that is new.

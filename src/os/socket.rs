@@ -68,6 +68,7 @@ impl Listener {
   }
 
   /// The same listener for another thread.
+  #[must_use]
   pub fn share(&self) -> Self {
     Self { socket: Arc::clone(&self.socket) }
   }
@@ -117,14 +118,13 @@ impl Channel {
     let mut buffer = vec![0; MAX_MESSAGE];
     loop {
       match recv(&self.socket, &mut buffer[..], RecvFlags::TRUNC) {
-        Ok((_, 0)) => return Ok(None),
+        Ok((_, 0)) | Err(rustix::io::Errno::CONNRESET) => return Ok(None),
         Ok((_, n)) if n > MAX_MESSAGE => return Err(io::ErrorKind::InvalidData.into()),
         Ok((_, n)) => {
           buffer.truncate(n);
           return Ok(Some(buffer));
         }
         Err(rustix::io::Errno::INTR) => {}
-        Err(rustix::io::Errno::CONNRESET) => return Ok(None),
         Err(error) => return Err(error.into()),
       }
     }
@@ -160,6 +160,8 @@ fn peer(_socket: &OwnedFd) -> io::Result<Peer> {
 
 #[cfg(test)]
 mod tests {
+  use std::os::unix::fs::PermissionsExt as _;
+
   use super::*;
   use crate::os::user::effective_uid;
 
@@ -208,7 +210,6 @@ mod tests {
     assert!(Channel::connect(&path).is_err());
     let listener = Listener::bind(&path).unwrap();
     Channel::connect(&path).unwrap();
-    use std::os::unix::fs::PermissionsExt as _;
     assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
     let waiting = std::thread::spawn({
       let listener = listener.share();

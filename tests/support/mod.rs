@@ -153,7 +153,7 @@ impl Test {
   }
 
   /// Runs as whoever runs the tests, whatever the world's user is.
-  pub(crate) fn as_root(mut self) -> Self {
+  pub(crate) fn by_root(mut self) -> Self {
     self.uid = None;
     self
   }
