@@ -30,8 +30,6 @@ pub(crate) enum Control {
   LateWrite,
   /// Whatever is opened looks like a file that may be written.
   BlindOpen,
-  /// After a power loss, stamps are believed.
-  TrustingStart,
   /// An agent's record is never seen, so nothing is held off for its verifying read.
   NoRecords,
 }
@@ -87,11 +85,6 @@ fn i5_a_stall_directly_before_a_write_is_found_out() {
 #[test]
 fn i6_a_write_to_a_linked_or_foreign_file_is_found_out() {
   must_fail(Control::BlindOpen, "I6");
-}
-
-#[test]
-fn stamps_that_are_believed_after_a_power_loss_are_found_out() {
-  must_fail(Control::TrustingStart, "P2");
 }
 
 #[test]

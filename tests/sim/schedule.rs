@@ -227,7 +227,7 @@ impl<'a> Schedule<'a> {
       world.note("power loss takes commits");
     }
     world.power_loss();
-    self.lost_power = world.control != Control::TrustingStart;
+    self.lost_power = true;
   }
 
   /// Starts the engine as the daemon does: what was interrupted is ended, then every file is looked
@@ -274,7 +274,8 @@ impl<'a> Schedule<'a> {
       }
       for target in self.targets.clone() {
         let hint = Hint { waited: Duration::from_secs(1), adopting, ..Hint::default() };
-        drop(self.ask(|engine| engine.pass(&target, &hint)));
+        let outcome = self.ask(|engine| engine.pass(&target, &hint));
+        self.say(|| format!("pass at the start: {outcome:?}"));
       }
     }
     self.clock.arm(0);
