@@ -77,6 +77,16 @@ openclaw-edits edits="200":
 crash rounds="10":
   MEMFW_CRASH_ROUNDS={{rounds}} cargo test --features failpoints --test integration crash:: -- --nocapture
 
+# The daemon stands still while it holds a lease, for longer than the kernel waits
+[group('test')]
+leases:
+  cargo test --features failpoints --test integration leases:: -- --nocapture
+
+# The power goes at random moments, on copies of an image of a file system; needs root
+[group('test')]
+powerloss snapshots="200":
+  MEMFW_POWERLOSS_SNAPSHOTS={{snapshots}} cargo test --features failpoints --test integration powerloss:: -- --nocapture --test-threads 1
+
 # Looks at changed snapshots and accepts them one by one
 [group('test')]
 snap:

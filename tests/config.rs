@@ -23,7 +23,10 @@ fn without_a_file_the_defaults_hold() {
       files.idle_ms          5000      default
       files.max_bytes        8388608   default
       files.owners           []        default
+      files.protocol         "auto"    default
       baseline.action        "flag"    default
+      versions.keep_days     14        default
+      versions.max_mb        256       default
       detection.scope        "strict"  default
       detection.sensitivity  "medium"  default
       gate.enabled           false     default
@@ -59,7 +62,10 @@ fn values_tell_where_they_come_from() {
       files.idle_ms          0         [TMP]/memfw/config/config.toml:2
       files.max_bytes        8388608   default
       files.owners           []        default
+      files.protocol         "auto"    default
       baseline.action        "flag"    default
+      versions.keep_days     14        default
+      versions.max_mb        256       default
       detection.scope        "strict"  default
       detection.sensitivity  "medium"  default
       gate.enabled           false     default

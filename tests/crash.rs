@@ -7,6 +7,9 @@ mod points;
 #[cfg(feature = "failpoints")]
 mod restores;
 
+#[cfg(feature = "failpoints")]
+pub(crate) use live::{Kind, Pen};
+
 use {
   crate::support::{
     AT_ONCE, Guarded, Random, Writer, clean, eventually, marks, needle, pace, poison,

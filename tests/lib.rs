@@ -8,6 +8,7 @@
 #![expect(clippy::string_slice, reason = "ids and answers that are cut here are ASCII")]
 
 mod bad_input;
+mod come_back;
 mod config;
 mod crash;
 mod demo;
@@ -17,8 +18,12 @@ mod holdoff;
 mod hostile;
 mod hostile_tree;
 mod ladder;
+#[cfg(feature = "failpoints")]
+mod leases;
 mod markers;
 mod outage;
+#[cfg(feature = "failpoints")]
+mod powerloss;
 mod race;
 mod replaced;
 mod restore;

@@ -126,7 +126,7 @@ fn lost_events_make_everything_be_looked_at_again() {
   guarded.start();
   guarded.signal(Signal::STOP);
   // Names that are no memory, so that what is lost is all that is to be found.
-  for n in 0..=limit / 3 {
+  for n in 0..=limit / 2 {
     fs::write(guarded.path(format!("memory/{n}.txt")), "").unwrap();
   }
   let text = format!("\n{}\n", poison(1));

@@ -224,6 +224,8 @@ fn known_files_are_not_opened_at_a_start() {
   }
   guarded.start();
   guarded.settle();
+  let kept = || guarded.json(&["status", "--json"])["versions"]["due"] == 0;
+  eventually("a version of each file is kept", kept);
   guarded.stop();
   let watch = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC).unwrap();
   inotify::add_watch(&watch, guarded.path("memory"), WatchFlags::OPEN).unwrap();

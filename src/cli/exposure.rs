@@ -18,6 +18,9 @@ use crate::{
 /// which an operator or a monitor sees it; afterwards it stands in the audit.
 const ALARM: i64 = 3_600_000_000;
 
+/// How long a gate may take to gate the directories that it was told of, in microseconds.
+const COMING: i64 = 3_000_000;
+
 /// What is known about reading.
 #[derive(Debug, Default)]
 pub struct Reading {
@@ -45,6 +48,9 @@ impl Reading {
         "the gate let {n} through unjudged, the last {}: {why}",
         time::short(at, now)
       ));
+    }
+    if gate.connected && gate.directories == 0 && now.saturating_sub(gate.since) > COMING {
+      found.push("the gate makes no readers wait: its log says why".to_owned());
     }
     if let Some(dir) = gate.ungated.as_ref().filter(|_| gate.connected) {
       found.push(format!("readers of `{dir}` do not wait: the log of the gate says why"));
@@ -117,7 +123,10 @@ mod tests {
     assert!(line.ends_with("(without it: nothing was redacted yet)"), "{line}");
     // One that gates nothing yet protects nobody.
     let early = GateHealth { connected: true, ..GateHealth::default() };
-    assert_eq!(reading("[]", early).line(NOW), "nothing was redacted yet");
+    let early = reading("[]", early);
+    assert_eq!(early.line(NOW), "nothing was redacted yet");
+    let found = early.degradations(NOW);
+    assert!(found.len() == 1 && found[0].contains("no readers wait"), "{found:?}");
   }
 
   #[test]

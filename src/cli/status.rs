@@ -171,7 +171,10 @@ impl Report {
       let found = daemon.health.as_ref().and_then(|health| health.room(&path)).cloned();
       let room = match found {
         Some(room) => room,
-        None => Room::of(&path, &file_system(&context.config()?.config).probe_dir(&path), None),
+        None => {
+          let config = context.config().unwrap_or_default().config;
+          Room::of(&path, &file_system(&config).probe_dir(&path), None)
+        }
       };
       report.places.push(Place { path: shown(&path), room });
     }
@@ -181,7 +184,8 @@ impl Report {
     report.n_blocks = counts.blocks_by_state.iter().map(|(_, n)| n).sum();
     report.n_waiting = counts.waiting;
     report.n_flagged = counts.flagged;
-    if context.config()?.config.version_mb > 0 {
+    // A configuration that does not hold is said elsewhere, and what is kept is there all the same.
+    if !context.config().is_ok_and(|found| found.config.version_mb == 0) {
       report.versions = Some(ledger.version_totals()?);
     }
     for row in ledger.files()? {

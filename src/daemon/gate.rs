@@ -326,6 +326,10 @@ fn accept(listener: &Listener, sender: &UnboundedSender<Said>) {
     }
     number += 1;
     let (from, to) = (channel.clone(), sender.clone());
+    // Before anything that it says.
+    if sender.send(Said::Came(number, channel)).is_err() {
+      return;
+    }
     let spawned = std::thread::Builder::new().name("gate".to_owned()).spawn(move || {
       while let Ok(Some(bytes)) = from.receive() {
         // What cannot be read ends the connection.
@@ -337,8 +341,8 @@ fn accept(listener: &Listener, sender: &UnboundedSender<Said>) {
       from.close();
       to.send(Said::Gone(number)).ok();
     });
-    if spawned.is_ok() && sender.send(Said::Came(number, channel)).is_err() {
-      return;
+    if spawned.is_err() {
+      sender.send(Said::Gone(number)).ok();
     }
   }
 }

@@ -173,6 +173,8 @@ impl Guard {
         hit(Point::AdoptBeforeMark);
         let ledger = self.engine.ledger_mut();
         ledger.set_health(&adopted_key(root), "{}", at).map_err(EngineError::from)?;
+        // On the disk, or after a power cut what comes next were adopted, too.
+        ledger.checkpoint().map_err(EngineError::from)?;
         hit(Point::AdoptAfterMark);
       }
     }
@@ -300,7 +302,9 @@ impl Guard {
   /// Somebody opened a file.
   fn note_open(&mut self, path: &Path) {
     let Some(target) = self.target(path) else { return };
-    self.readers.opened(&target);
+    let now = self.now();
+    let is_waiting = self.queue.is_known(&target);
+    self.readers.opened(&target, is_waiting.then_some(now));
     if self.readers.was_read(&target) && self.queue.is_dirty(&target) {
       let now = self.now();
       self.queue.dirty(target, now);

@@ -120,6 +120,11 @@ impl Queue {
     });
   }
 
+  /// Whether this file waits for anything.
+  pub fn is_known(&self, target: &Target) -> bool {
+    self.is_dirty(target) || self.lazy.waiting.contains_key(target)
+  }
+
   /// Whether this file waits as dirty.
   pub fn is_dirty(&self, target: &Target) -> bool {
     self.urgent.waiting.contains_key(target)

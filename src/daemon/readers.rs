@@ -5,7 +5,7 @@
 //! told apart counts as ours, for poison that goes too early breaks the tool that verifies its write.
 #![forbid(unsafe_code)]
 
-use std::{collections::HashMap, path::Path};
+use std::{collections::HashMap, path::Path, time::Duration};
 
 use crate::engine::Target;
 
@@ -16,6 +16,10 @@ pub(super) struct Readers {
   since_close: HashMap<Target, u32>,
   /// Opens of our own since the file was last calm; their events may be from before the close or after.
   own: HashMap<Target, u32>,
+  /// Opens of our own whose events are still to come.
+  to_come: HashMap<Target, u32>,
+  /// When somebody else opened a file that is to be reshaped the last time, on the monotonic clock.
+  latest: HashMap<Target, Duration>,
 }
 
 impl Readers {
@@ -24,8 +28,16 @@ impl Readers {
     self.since_close.insert(target, 0);
   }
 
-  /// Somebody opened it.
-  pub(super) fn opened(&mut self, target: &Target) {
+  /// Somebody opened it; at this time, where that counts for a reshape.
+  pub(super) fn opened(&mut self, target: &Target, at: Option<Duration>) {
+    match self.to_come.get_mut(target).filter(|n| **n > 0) {
+      Some(n) => *n -= 1,
+      None => {
+        if let Some(at) = at {
+          self.latest.insert(target.clone(), at);
+        }
+      }
+    }
     if let Some(n) = self.since_close.get_mut(target) {
       *n = n.saturating_add(1);
     }
@@ -33,6 +45,7 @@ impl Readers {
 
   /// We opened it; the event of that comes later, or has come.
   pub(super) fn opened_by_us(&mut self, target: Target) {
+    *self.to_come.entry(target.clone()).or_default() += 1;
     *self.own.entry(target).or_default() += 1;
   }
 
@@ -42,16 +55,29 @@ impl Readers {
     self.since_close.get(target).is_some_and(|&n| n > own)
   }
 
+  /// When somebody else opened it the last time.
+  pub(super) fn latest(&self, target: &Target) -> Option<Duration> {
+    self.latest.get(target).copied()
+  }
+
+  /// It is reshaped now.
+  pub(super) fn forget_latest(&mut self, target: &Target) {
+    self.latest.remove(target);
+  }
+
   /// The file was processed; what was opened is of no interest any more.
   pub(super) fn forget(&mut self, target: &Target) {
     self.since_close.remove(target);
     self.own.remove(target);
+    self.to_come.remove(target);
   }
 
   /// This workspace is not guarded any more.
   pub(super) fn forget_root(&mut self, root: &Path) {
     self.since_close.retain(|target, _| target.root != root);
     self.own.retain(|target, _| target.root != root);
+    self.to_come.retain(|target, _| target.root != root);
+    self.latest.retain(|target, _| target.root != root);
   }
 }
 
@@ -66,13 +92,13 @@ mod tests {
   #[test]
   fn only_an_open_after_the_close_that_is_not_ours_is_a_reader() {
     let mut readers = Readers::default();
-    readers.opened(&target());
+    readers.opened(&target(), None);
     readers.closed(target());
     assert!(!readers.was_read(&target()), "opened before");
     readers.opened_by_us(target());
-    readers.opened(&target());
+    readers.opened(&target(), None);
     assert!(!readers.was_read(&target()), "that was us");
-    readers.opened(&target());
+    readers.opened(&target(), None);
     assert!(readers.was_read(&target()));
     readers.forget(&target());
     assert!(!readers.was_read(&target()));
@@ -83,9 +109,23 @@ mod tests {
     let mut readers = Readers::default();
     // Opened by us while the events of the writer before were still to come.
     readers.opened_by_us(target());
-    readers.opened(&target());
+    readers.opened(&target(), None);
     readers.closed(target());
-    readers.opened(&target());
+    readers.opened(&target(), None);
     assert!(!readers.was_read(&target()));
+  }
+
+  #[test]
+  fn the_latest_open_by_others_is_known_and_ours_is_none() {
+    let mut readers = Readers::default();
+    let at = Duration::from_secs;
+    readers.opened_by_us(target());
+    readers.opened(&target(), Some(at(1)));
+    assert_eq!(readers.latest(&target()), None);
+    readers.opened(&target(), Some(at(2)));
+    readers.opened(&target(), None);
+    assert_eq!(readers.latest(&target()), Some(at(2)));
+    readers.forget_latest(&target());
+    assert_eq!(readers.latest(&target()), None);
   }
 }

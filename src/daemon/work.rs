@@ -11,7 +11,7 @@ use super::{
 use crate::{
   engine::{
     Consequence, EngineError, Hint, LazyOutcome, Outcome, RACY, Target, UNLEASED_AFTER,
-    adopt::BATCH,
+    VERIFIED_AFTER, adopt::BATCH,
   },
   os::pause,
 };
@@ -185,7 +185,18 @@ impl Guard {
       self.queue.reshape(target.clone(), due);
       return Ok(());
     }
+    // A tool that has read the file writes next, and its agent's record must then be about what it read.
+    if let Some(at) = self.readers.latest(target) {
+      let rest = (at + VERIFIED_AFTER).saturating_sub(self.now());
+      if !rest.is_zero() && self.engine.is_recorded(target)? {
+        let due = self.now() + rest;
+        self.queue.reshape(target.clone(), due);
+        return Ok(());
+      }
+    }
+    self.readers.forget_latest(target);
     let idle = self.engine.config().reshape_idle;
+    self.engine.bring_back_again(target)?;
     let outcome = self.engine.lazy(target, idle);
     self.count_opens();
     let outcome = outcome?;
@@ -208,6 +219,8 @@ impl Guard {
 
   /// A file was processed: what was wrong about it is over.
   fn calm(&mut self, target: &Target) -> Result<(), EngineError> {
+    // A version that was read while it was being written is not kept at once.
+    self.unkept.push(target.clone());
     self.held.release(target);
     self.exposure.forget(target);
     self.forget(target);

@@ -50,6 +50,8 @@ events! {
   Quarantined = "quarantined", "block quarantined";
   /// A quarantined block came back and went out again.
   Returned = "returned", "quarantined block came back and went out again";
+  /// The placeholder of approved text came back with an older version, and the text once more.
+  BroughtBack = "brought-back", "approved text brought back once more";
   /// A marker that memfw did not write was neutralised.
   ForgedMarker = "forged-marker", "forged marker neutralised";
   /// A person approved a block.

@@ -4,7 +4,8 @@
 use std::time::Duration;
 
 use super::{
-  Engine, EngineError, Event, EventKind, HOLD_OFF, Target, judge::Origin, pass::Due, view::View,
+  Engine, EngineError, Event, EventKind, Target, VERIFIED_AFTER, judge::Origin, pass::Due,
+  view::View,
 };
 use crate::{
   failpoint::{Point, hit},
@@ -49,11 +50,7 @@ impl<F: Fs> Engine<F> {
     if !self.may_reshape(&target.root) {
       return self.give_up(target);
     }
-    // What an agent's tool has just written is about to be read back by it.
-    let recorded = row.hash.is_some_and(|hash| {
-      self.agent.standing(&target.root, &target.rel) == (Standing::Recorded { hash })
-    });
-    let idle = if recorded { idle.max(HOLD_OFF) } else { idle };
+    let idle = if self.is_recorded(target)? { idle.max(VERIFIED_AFTER) } else { idle };
     // The queue has waited for as long already, whatever the clock says.
     let quiet = self.since_change(&stamp, idle);
     if quiet < idle {
@@ -76,6 +73,14 @@ impl<F: Fs> Engine<F> {
     outcome
   }
 
+  /// Whether the version that the ledger knows is the one that the agent has on record: its tools then
+  /// verify what they wrote, and compare what they read with their record.
+  pub fn is_recorded(&self, target: &Target) -> Result<bool, EngineError> {
+    let hash = self.ledger.file(&target.path())?.and_then(|row| row.hash);
+    let recorded = hash.map(|hash| Standing::Recorded { hash });
+    Ok(recorded.is_some() && recorded == Some(self.agent.standing(&target.root, &target.rel)))
+  }
+
   fn reshape_leased(
     &mut self,
     target: &Target,
@@ -89,8 +94,11 @@ impl<F: Fs> Engine<F> {
       return Ok(LazyOutcome::Dirty);
     }
     let bytes = file.read_all()?;
-    // Nobody is kept waiting while the journal is written; the reshape compares before it writes.
-    file.release();
+    // Nobody is kept waiting while the journal is written; the reshape compares before it writes. Only
+    // a tool that compares what it read with a record must not read in between.
+    if !self.is_recorded(target)? {
+      file.release();
+    }
     let view = self.view(target, row.as_ref(), bytes, Origin::unknown(), None)?;
     // What was scanned when it could not be written is judged again first.
     if row.as_ref().is_none_or(|row| row.hash != Some(view.hash) || row.note.is_some())

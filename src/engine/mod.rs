@@ -16,6 +16,7 @@ pub mod judge;
 pub mod lazy;
 pub mod pass;
 pub mod passed;
+pub mod put_back;
 mod reader;
 pub mod recover;
 pub mod redact;
@@ -57,6 +58,10 @@ use crate::{
 pub const UNLEASED_AFTER: Duration = Duration::from_millis(5);
 /// How long an agent's verifying read is waited for (docs/adr/0002, measured 0.2-0.6 ms).
 pub const HOLD_OFF: Duration = Duration::from_millis(50);
+/// How long a reshape leaves a file alone that an agent's tool has written and may verify, or has read and
+/// may write. It is never urgent, so this is a choice, ten times [`HOLD_OFF`]: on a loaded machine a
+/// verifying read came more than 20 ms after its write, and the tool failed because markers were there.
+pub const VERIFIED_AFTER: Duration = Duration::from_millis(500);
 /// How long an unfinished last line with poison in it is left to its writer, who may write in pieces and
 /// close the file after each of them; what comes later still goes with the line it continues.
 pub const TAIL_GRACE: Duration = Duration::from_millis(20);
@@ -68,6 +73,9 @@ pub const TAIL_COMPLETE_AFTER: Duration = Duration::from_millis(500);
 /// How young a stamp may not be to be trusted (docs/adr/0002: before Linux 6.13 file times
 /// advance by 1 to 10 ms).
 pub const RACY: Duration = Duration::from_millis(20);
+/// Where no event tells that a writer has closed the file (macOS; never compiled here), this time without
+/// a change stands for it.
+pub const CLOSE_TICK: Duration = if cfg!(target_os = "linux") { Duration::ZERO } else { RACY };
 /// How long another process of memfw may hold the write lock before we give up.
 pub const WRITE_LOCK_WAIT: Duration = Duration::from_secs(10);
 

@@ -4,8 +4,8 @@
 use std::{path::Path, time::Duration};
 
 use super::{
-  Engine, EngineError, Event, EventKind, HOLD_OFF, MAX_TAIL_WAIT, TAIL_COMPLETE_AFTER, TAIL_GRACE,
-  Target, UNLEASED_AFTER,
+  CLOSE_TICK, Engine, EngineError, Event, EventKind, HOLD_OFF, MAX_TAIL_WAIT, TAIL_COMPLETE_AFTER,
+  TAIL_GRACE, Target, UNLEASED_AFTER,
   judge::Origin,
   reader::{Sight, came_and_went},
   redact::Redacted,
@@ -130,6 +130,7 @@ impl<F: Fs> Engine<F> {
     let hint = Hint { opened_since_close, ..*hint };
     let mut sight = Sight::default();
     let mut outcome = self.process(target, row.as_ref(), &mut file, leased, &hint, &mut sight);
+    sight.awaited = file.is_awaited();
     file.release();
     hit(Point::PassAfterRelease);
     if matches!(outcome, Ok(Outcome::HoldOff(HOLD_OFF)))
@@ -152,8 +153,7 @@ impl<F: Fs> Engine<F> {
     Ok(outcome)
   }
 
-  /// A file that somebody keeps open may change without another stamp, as long as the change is made
-  /// through a mapping. So its stamp vouches for nothing until the file was read under a lease.
+  /// A change through a mapping may leave the stamp as it is, so it vouches for nothing without a lease.
   fn still_open(&mut self, target: &Target, reshape_due: bool) -> Result<Outcome, EngineError> {
     if let Some(row) = self.ledger.file(&target.path())? {
       self.ledger.set_pending(&target.path(), row.pending | Pending::RETRY)?;
@@ -178,24 +178,15 @@ impl<F: Fs> Engine<F> {
     if on_path.map(|stamp| stamp.ino) != Some(before.ino) {
       return Ok(Outcome::Changed);
     }
-    if !leased && file.stamp()? != before {
+    let quiet = self.since_change(&before, hint.waited);
+    if !leased && (quiet < CLOSE_TICK || file.stamp()? != before) {
       return Ok(Outcome::Busy);
     }
-    // From here on the stamp says whether this is still the version that stands there: who opens the
-    // file without waiting would be refused while it is judged.
-    *sight = Sight { stamp: Some(before), awaited: file.is_awaited() };
-    file.release();
-    let quiet = self.since_change(&before, hint.waited);
+    sight.stamp = Some(before);
     // Without a lease the last line may still be under way, and an empty file is most likely one
     // that its writer has just truncated.
     if !leased && quiet < TAIL_COMPLETE_AFTER && (bytes.is_empty() || bytes.last() != Some(&b'\n'))
     {
-      return Ok(Outcome::Busy);
-    }
-    // Elsewhere no event tells that a writer closed the file; one tick without a change stands for it.
-    // Never compiled here.
-    #[cfg(not(target_os = "linux"))]
-    if quiet < super::RACY {
       return Ok(Outcome::Busy);
     }
     let hash = ContentHash::of(&bytes);
@@ -203,6 +194,7 @@ impl<F: Fs> Engine<F> {
     if let Some(row) = row.filter(|row| {
       still && row.status == FileStatus::Watched && row.hash == Some(hash) && row.note.is_none()
     }) {
+      file.release();
       return self.same_version(target, row, &before);
     }
     let adopting = hint.adopting && row.is_none_or(|row| row.adopted_at.is_none());
@@ -243,6 +235,9 @@ impl<F: Fs> Engine<F> {
         }
       }
     }
+    // The stamp says from here on whether this is still the version that stands there; nobody is kept
+    // waiting for the disk.
+    file.release();
     self.record(
       target,
       file,
@@ -312,7 +307,9 @@ impl<F: Fs> Engine<F> {
         events.push(Event::new(EventKind::Unguarded).path(&path).detail(note.clone()));
       }
     }
-    let due = Due { reshape: reshape.is_some(), recheck: !stamp.is_settled(at) };
+    // What a person let in goes back where its placeholder came back, when the file is idle.
+    let reshape_due = reshape.is_some() || (writable && self.has_returned(&path, view)?);
+    let due = Due { reshape: reshape_due, recheck: !stamp.is_settled(at) };
     let event_rows: Vec<_> = events.iter().map(Event::row).collect();
     hit(Point::PassBeforeRecord);
     self.ledger.record(&ScanRecord {

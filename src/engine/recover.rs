@@ -5,18 +5,23 @@
 //! redone from its images, or, where the file is neither, left to a person.
 #![forbid(unsafe_code)]
 
-use std::{path::Path, time::Duration};
+use std::{collections::HashSet, path::Path, time::Duration};
 
-use super::{Engine, EngineError, Event, EventKind};
+use super::{
+  Engine, EngineError, Event, EventKind, Target,
+  judge::{BlockText, Origin},
+};
 use crate::{
+  detect::Layer,
   failpoint::{Point, hit, tear},
-  memory::ContentHash,
+  memory::{BlockId, ContentHash, Document, placeholder},
   os::{
     Fs, FsError, MemoryFile, Touch,
     redact::{Left, find_torn, left},
     reshape::{Recovery, recover_reshape},
   },
-  store::{Images, Op, OpKind},
+  provenance::{Attestation, State},
+  store::{Images, NewItem, Op, OpKind},
 };
 
 /// How long the lease of a file with an interrupted operation is waited for.
@@ -99,9 +104,13 @@ impl<F: Fs> Engine<F> {
             self.follow(&target, ContentHash::of(&images.before), ContentHash::of(&bytes))?;
             "torn; completed".to_owned()
           }
-          // Somebody else wrote since. Their text stands; ours is kept for a person to look at.
+          // Somebody else wrote since. Their text stands; what is gone is kept for a person to look at.
           Recovery::Rewrite(_) | Recovery::Foreign => {
-            "the file was rewritten by somebody else meanwhile; left as it is".to_owned()
+            let what = "the file was rewritten by somebody else meanwhile; left as it is";
+            match self.keep_lost(&target, &current, &images.before)? {
+              Some(id) => format!("{what}; what is gone from it waits in quarantine as {id}"),
+              None => what.to_owned(),
+            }
           }
         }
       }
@@ -110,6 +119,54 @@ impl<F: Fs> Engine<F> {
     file.sync()?;
     hit(Point::RecoverAfterSync);
     Ok(outcome)
+  }
+}
+
+impl<F: Fs> Engine<F> {
+  /// Seals the blocks of an image that a file does not hold any more, as one item that waits for a
+  /// person: whoever wrote the file may have read a half-done change of ours, or may have meant it.
+  fn keep_lost(
+    &mut self,
+    target: &Target,
+    current: &[u8],
+    base: &[u8],
+  ) -> Result<Option<BlockId>, EngineError> {
+    let path = target.path();
+    let row = self.ledger.file(&path)?;
+    let view = self.view(target, row.as_ref(), base.to_vec(), Origin::unknown(), None)?;
+    let standing: HashSet<ContentHash> = Document::parse(current, &view.facts.ids)
+      .blocks()
+      .iter()
+      .map(|block| block.norm_hash)
+      .collect();
+    let gone = view.document.blocks().iter().filter(|block| !standing.contains(&block.norm_hash));
+    let bytes: Vec<u8> =
+      gone.flat_map(|block| BlockText::new(base, block).bytes().to_vec()).collect();
+    if bytes.is_empty() {
+      return Ok(None);
+    }
+    let id = self.new_id()?;
+    let item = NewItem {
+      redacted: &placeholder::redact(&bytes, &id),
+      id,
+      path: &path,
+      line: 1,
+      bytes: &bytes,
+      n: 0,
+      terminated: bytes.last() == Some(&b'\n'),
+      status: State::Held,
+      source: view.origin.source.clone(),
+      trust: view.origin.trust,
+      attestation: Attestation::SelfReported,
+      session: None,
+      score: 0.0,
+      layer: Layer::Rules,
+      codes: vec![],
+      findings_json: "[]".to_owned(),
+    };
+    let at = self.now();
+    let admission = self.ledger.quarantine(&[item], &[], &[], at)?;
+    Ok(admission.items.into_iter().next().map(|item| item.id))
   }
 }
 

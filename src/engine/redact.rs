@@ -10,12 +10,12 @@ use super::{Engine, EngineError, Event, EventKind, Target, UNLEASED_AFTER, view:
 use crate::{
   detect::{Code, Finding, Layer},
   failpoint::{Point, hit},
-  memory::{BlockId, ContentHash, Redaction, RedactionKind, SegmentKind, placeholder},
+  memory::{BlockId, ContentHash, Redaction, RedactionKind, placeholder},
   os::{
     Fs, MemoryFile, Stamp,
     redact::{Change, overwrite},
   },
-  provenance::{Attestation, Followed, State},
+  provenance::{Attestation, Followed, Standing, State},
   store::{NewEvent, NewItem, NewOp, OpId, OpKind},
 };
 
@@ -43,7 +43,9 @@ impl<F: Fs> Engine<F> {
   /// Order (docs/adr/0002): the quarantine rows and the operation are durable before the
   /// first byte is overwritten; each range is compared with what the plan was made from directly
   /// before it is overwritten; the agent's record follows before the lease is released. Nobody is kept
-  /// waiting for the disk: the lease is given back while the rows are written, and asked for again.
+  /// waiting for the disk: the lease is given back while the rows are written, and asked for again. Only
+  /// of a version that the agent has on record it is kept, for a tool that reads in between would
+  /// write from a version that is not on record any more.
   pub(super) fn redact(
     &mut self,
     target: &Target,
@@ -54,7 +56,10 @@ impl<F: Fs> Engine<F> {
     started: Duration,
   ) -> Result<Redacted, EngineError> {
     let redactions = self.named(target, view, redactions)?;
-    file.release();
+    let recorded = Standing::Recorded { hash: view.hash };
+    if self.agent.standing(&target.root, &target.rel) != recorded {
+      file.release();
+    }
     hit(Point::RedactBeforeAdmit);
     let Some(ops) = self.admit(target, file, view, &redactions, started)? else {
       return Ok(Redacted::Changed);
@@ -125,15 +130,7 @@ impl<F: Fs> Engine<F> {
     view: &View,
     redactions: &[Redaction],
   ) -> Result<Vec<Named>, EngineError> {
-    let standing: HashSet<&BlockId> = view
-      .document
-      .segments()
-      .iter()
-      .filter_map(|segment| match &segment.kind {
-        SegmentKind::Placeholder(id) => Some(id),
-        _ => None,
-      })
-      .collect();
+    let standing: HashSet<&BlockId> = view.document.placeholders().collect();
     let path = target.path();
     let mut next: HashMap<ContentHash, u32> = HashMap::new();
     let mut named = Vec::with_capacity(redactions.len());

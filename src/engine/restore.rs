@@ -12,7 +12,7 @@ use super::{
   Engine, EngineError, Event, EventKind, Hint, MAX_TAIL_WAIT, Outcome, Target,
   event::shown,
   reader::Sight,
-  review::{ATTEMPTS, by_whom},
+  review::{ATTEMPTS, PATIENCE, by_whom},
 };
 use crate::{
   memory::{BlockId, ContentHash},
@@ -100,7 +100,7 @@ impl<F: Fs> Engine<F> {
   ) -> Result<Option<Put>, EngineError> {
     let path = target.path();
     let writing = self.lock()?;
-    let mut file = self.open_leased(target).map_err(|error| unleased(error, target))?;
+    let mut file = self.open_leased(target, PATIENCE).map_err(|error| unleased(error, target))?;
     if !self.is_on_path(target, &file)? {
       return Ok(None);
     }

@@ -10,25 +10,20 @@ use std::{path::Path, time::Duration};
 use super::{
   Engine, EngineError, Event, EventKind, Hint, Outcome, Target,
   event::shown,
-  judge::{BlockJudgement, Origin, Restored},
-  pass::Seen,
+  judge::{BlockJudgement, Origin},
   redact::Redacted,
 };
 use crate::{
   detect::{Action, Code, Decision, Verdict},
   failpoint::{Point, hit},
-  memory::{BlockId, ContentHash, Fate, MarkerMode, line, placeholder},
-  os::{
-    Fs, FsError, MemoryFile, Touch,
-    redact::{Change, overwrite},
-    reshape::{Reshaped, reshape},
-  },
+  memory::{BlockId, ContentHash, Fate, MarkerMode},
+  os::{Fs, FsError, MemoryFile, Touch},
   provenance::State,
-  store::{Item, NewOp, OpKind, Pending, Writer},
+  store::{Item, Pending},
 };
 
 /// How long a file that somebody else has open is waited for when a person asked for something.
-const PATIENCE: Duration = Duration::from_secs(5);
+pub(super) const PATIENCE: Duration = Duration::from_secs(5);
 /// How often a file that is replaced under our hands is tried.
 pub(super) const ATTEMPTS: u32 = 5;
 /// How often a lease is asked for meanwhile.
@@ -43,55 +38,6 @@ pub enum Placed {
   Appended,
   /// They stood in the file all the time (a flagged block).
   InPlace,
-}
-
-/// An edit that brings bytes back.
-struct Restore {
-  placed: Placed,
-  /// Where `before` stands.
-  offset: usize,
-  before: Vec<u8>,
-  after: Vec<u8>,
-  /// The whole file afterwards.
-  new: Vec<u8>,
-}
-
-impl Restore {
-  /// What brings `plain` back into `bytes`.
-  fn find(bytes: &[u8], id: &BlockId, plain: &[u8]) -> Self {
-    let Some(found) = placeholder::find(bytes, id, plain) else {
-      let mut tail = Vec::new();
-      if !bytes.is_empty() && bytes.last() != Some(&b'\n') {
-        tail.push(b'\n');
-      }
-      tail.extend_from_slice(plain);
-      return Self {
-        placed: Placed::Appended,
-        offset: bytes.len(),
-        before: vec![],
-        new: [bytes, &tail].concat(),
-        after: tail,
-      };
-    };
-    let head = bytes.get(..found.span.start).unwrap_or_default();
-    let tail = bytes.get(found.span.end..).unwrap_or_default();
-    Self {
-      placed: Placed::AtPlaceholder,
-      offset: found.span.start,
-      before: bytes.get(found.span).unwrap_or_default().to_vec(),
-      after: plain.to_vec(),
-      new: [head, plain, tail].concat(),
-    }
-  }
-
-  /// Where lengths may not change, the same length and an addition at the end are still safe.
-  fn may_be_written(&self, any_length: bool) -> bool {
-    any_length || self.is_equal_length() || self.placed == Placed::Appended
-  }
-
-  fn is_equal_length(&self) -> bool {
-    self.before.len() == self.after.len()
-  }
 }
 
 impl<F: Fs> Engine<F> {
@@ -154,7 +100,7 @@ impl<F: Fs> Engine<F> {
   ) -> Result<BlockId, EngineError> {
     self.catch_up(target)?;
     let writing = self.lock()?;
-    let mut file = self.open_leased(target)?;
+    let mut file = self.open_leased(target, PATIENCE)?;
     if !self.is_on_path(target, &file)? {
       return Err(EngineError::refused_with("the file is being replaced", "try again"));
     }
@@ -241,131 +187,8 @@ impl<F: Fs> Engine<F> {
     Ok(self.ledger.withdraw_exception(hash)?)
   }
 
-  fn put_back(
-    &mut self,
-    item: &Item,
-    by: &str,
-    reason: Option<&str>,
-  ) -> Result<Placed, EngineError> {
-    let target = self.target_of(&item.path)?.ok_or_else(|| {
-      EngineError::refused(format!("`{}` is in no guarded workspace", shown(&item.path)))
-    })?;
-    if self.stamp(&target)?.is_none() {
-      return Err(EngineError::refused_with(
-        format!("`{}` does not exist any more", shown(&item.path)),
-        format!("make the file again, or read the text with `memfw quarantine show {}`", item.id),
-      ));
-    }
-    for attempt in 0..ATTEMPTS {
-      // What others wrote meanwhile is judged first, so that nothing is carried in by the approval.
-      self.catch_up(&target)?;
-      if let Some(placed) = self.put_back_once(&target, item, by, reason, attempt)? {
-        return Ok(placed);
-      }
-    }
-    Err(EngineError::refused_with("others keep writing to the file", "approve it once more"))
-  }
-
-  /// One try; `None` when somebody wrote or put another file into its place meanwhile.
-  fn put_back_once(
-    &mut self,
-    target: &Target,
-    item: &Item,
-    by: &str,
-    reason: Option<&str>,
-    attempt: u32,
-  ) -> Result<Option<Placed>, EngineError> {
-    let writing = self.lock()?;
-    let mut file = self.open_leased(target)?;
-    if !self.is_on_path(target, &file)? {
-      return Ok(None);
-    }
-    let leased = file.leased_for().is_some();
-    let plain = self.ledger.unseal(&item.id)?;
-    let bytes = file.read_all()?;
-    let judged = self.ledger.file(&item.path)?.and_then(|row| row.hash);
-    if judged != Some(ContentHash::of(&bytes)) {
-      return Ok(None);
-    }
-    let restore = Restore::find(&bytes, &item.id, &plain);
-    let stands = placeholder::stands(&bytes, &plain);
-    if attempt > 0 && restore.placed == Placed::Appended && stands {
-      // Whoever replaced the file had read what was brought back.
-      return Ok(Some(Placed::AtPlaceholder));
-    }
-    if item.status == State::Approved && restore.placed == Placed::Appended && stands {
-      return Err(EngineError::refused(format!("`{}` is approved already", item.id)));
-    }
-    if !restore.may_be_written(self.may_reshape(&target.root)) {
-      return Err(EngineError::refused_with(
-        "the placeholder was changed, and this file system allows no change of length",
-        format!("take the text from `memfw quarantine show {}`", item.id),
-      ));
-    }
-    let at = self.now();
-    hit(Point::ApproveBeforeBegin);
-    let op = self.ledger.begin(&image(item, &file, &bytes, &restore)?, at)?;
-    hit(Point::ApproveAfterBegin);
-    self.excuse(item, by, reason, restore.placed)?;
-    let same_text = line::norm_hash(&plain);
-    self.ledger.except(same_text, &item.codes, reason.unwrap_or_default(), at, None)?;
-    hit(Point::ApproveAfterDecision);
-    // What follows compares with what was read before it writes.
-    super::lease_anew(&mut file)?;
-    let written = if restore.is_equal_length() {
-      let change = Change {
-        offset: restore.offset as u64,
-        expected: &restore.before,
-        replacement: &restore.after,
-      };
-      overwrite(&file, &[change])?.stale.is_empty()
-    } else if leased {
-      reshape(&file, &bytes, &restore.new)? == Reshaped::Done
-    } else {
-      append(&file, &bytes, &restore.new)?
-    };
-    if !written {
-      self.ledger.finish(op)?;
-      return Err(EngineError::refused_with("the file changed meanwhile", "approve it once more"));
-    }
-    if !self.is_on_path(target, &file)? {
-      self.ledger.finish(op)?;
-      return Ok(None);
-    }
-    hit(Point::ApproveAfterWrite);
-    self.follow(target, ContentHash::of(&bytes), ContentHash::of(&restore.new))?;
-    hit(Point::ApproveAfterFollow);
-    let seen = Seen {
-      leased,
-      stamp: file.stamp()?,
-      adopting: false,
-      started: self.clock.monotonic(),
-      waited: Duration::ZERO,
-    };
-    let start = restore.new.len().min(restore.offset + restore.after.len() - plain.len());
-    let restored = Restored {
-      span: start..start + plain.len(),
-      origin: Origin { source: item.source.clone(), trust: item.trust, observed: false },
-    };
-    // Durable before the ledger says that it stands there; recorded before anybody else may look, for an
-    // approval is not judged again.
-    file.sync()?;
-    hit(Point::ApproveAfterSync);
-    let row = self.ledger.file(&item.path)?;
-    let view = self.view(target, row.as_ref(), restore.new, Origin::unknown(), Some(&restored))?;
-    self.record(target, &file, &view, &seen)?;
-    hit(Point::ApproveAfterRecord);
-    file.release();
-    self.ledger.finish(op)?;
-    hit(Point::ApproveAfterFinish);
-    self.keep_noted(Writer::Memfw)?;
-    drop(file);
-    drop(writing);
-    Ok(Some(restore.placed))
-  }
-
   /// Makes an approval durable: by content, for what was found in it.
-  fn excuse(
+  pub(super) fn excuse(
     &mut self,
     item: &Item,
     by: &str,
@@ -434,7 +257,11 @@ impl<F: Fs> Engine<F> {
   }
 
   /// Opens a file and waits a while for its lease, where one can be had at all.
-  pub(super) fn open_leased(&mut self, target: &Target) -> Result<F::File, EngineError> {
+  pub(super) fn open_leased(
+    &mut self,
+    target: &Target,
+    patience: Duration,
+  ) -> Result<F::File, EngineError> {
     self.hot.remove(target);
     let mut file = self.open(target)?.map_err(|error| EngineError::refused(error.to_string()))?;
     let name = shown(&target.path());
@@ -449,7 +276,7 @@ impl<F: Fs> Engine<F> {
         Ok(false) => {}
         Err(error) => return Err(error.into()),
       }
-      if self.clock.monotonic().saturating_sub(start) > PATIENCE {
+      if self.clock.monotonic().saturating_sub(start) >= patience {
         return Err(EngineError::refused_with(
           format!("another program has `{name}` open"),
           "close it there and try again",
@@ -458,36 +285,6 @@ impl<F: Fs> Engine<F> {
       self.clock.pause(RETRY);
     }
   }
-}
-
-/// Adds what `new` has more than `base` to the end, without a lease; whether the file is `base` still.
-fn append<M: MemoryFile>(file: &M, base: &[u8], new: &[u8]) -> Result<bool, EngineError> {
-  let more =
-    new.strip_prefix(base).filter(|_| matches!(file.read_all().as_deref(), Ok(now) if now == base));
-  match more {
-    Some(more) => file.append(more).map(|()| true).map_err(Into::into),
-    None => Ok(false),
-  }
-}
-
-/// The operation of a restore: a range at equal length, or images of the whole file.
-fn image<'a, M: MemoryFile>(
-  item: &'a Item,
-  file: &M,
-  bytes: &'a [u8],
-  restore: &'a Restore,
-) -> Result<NewOp<'a>, EngineError> {
-  let stamp = file.stamp()?;
-  let equal = restore.is_equal_length();
-  Ok(NewOp {
-    kind: if equal { OpKind::Restore } else { OpKind::Reshape },
-    path: &item.path,
-    dev: stamp.dev,
-    ino: stamp.ino,
-    offset: if equal { restore.offset as u64 } else { 0 },
-    before: if equal { &restore.before } else { bytes },
-    after: if equal { &restore.after } else { &restore.new },
-  })
 }
 
 pub(super) fn by_whom(by: &str, reason: Option<&str>) -> String {

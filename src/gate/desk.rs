@@ -252,7 +252,9 @@ impl Desk {
 
   fn hear(&mut self, message: ToGate) {
     let now = SystemClock.monotonic();
-    self.waiting.heard(now);
+    if self.waiting.heard(now) {
+      tracing::info!(target: "memfw", "the daemon answers again, readers wait");
+    }
     match message {
       ToGate::Hello { max_wait } => {
         self.waiting.set_max_wait(max_wait);

@@ -105,10 +105,10 @@ impl<R> Waiting<R> {
     Arrival::Ask(self.next_id)
   }
 
-  /// The daemon said something.
-  pub fn heard(&mut self, now: Duration) {
+  /// The daemon said something; whether that ends a silence.
+  pub fn heard(&mut self, now: Duration) -> bool {
     self.heard_at = now;
-    self.silent = false;
+    std::mem::take(&mut self.silent)
   }
 
   /// A question was answered: those who waited for it, with their deadlines.
@@ -135,8 +135,11 @@ impl<R> Waiting<R> {
         continue;
       }
       let why = if self.heard_at < file.asked_at { Why::Silent } else { Why::Slow };
-      self.silent |= why == Why::Silent;
-      self.given_up.insert(*id, now + self.max_wait);
+      if why == Why::Silent {
+        self.silent = true;
+      } else {
+        self.given_up.insert(*id, now + self.max_wait);
+      }
       gone.extend(late.into_iter().map(|reader| (reader, why)));
     }
     self.n_readers -= gone.len();
@@ -212,7 +215,7 @@ mod tests {
     assert_eq!(waiting.arrive(OTHER, "c", None, ms(111)), Arrival::LetThrough("c", Why::Silent));
     assert_eq!(waiting.next_deadline(), None);
     // An old answer is a sign of life.
-    waiting.heard(ms(112));
+    assert!(waiting.heard(ms(112)) && !waiting.heard(ms(112)));
     assert!(matches!(waiting.arrive(OTHER, "d", None, ms(113)), Arrival::Ask(_)));
   }
 

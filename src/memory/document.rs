@@ -114,6 +114,14 @@ impl Document {
     &self.segments
   }
 
+  /// The ids of the placeholders that stand in the file, in file order.
+  pub fn placeholders(&self) -> impl Iterator<Item = &BlockId> {
+    self.segments.iter().filter_map(|segment| match &segment.kind {
+      SegmentKind::Placeholder(id) => Some(id),
+      _ => None,
+    })
+  }
+
   /// The blocks, in file order.
   pub fn blocks(&self) -> &[Block] {
     &self.blocks

@@ -23,8 +23,7 @@ use std::{
 use nix::{
   errno::Errno,
   sys::fanotify::{
-    EventFFlags, Fanotify, FanotifyEvent, FanotifyResponse, InitFlags, MarkFlags, MaskFlags,
-    Response,
+    EventFFlags, Fanotify, FanotifyEvent, InitFlags, MarkFlags, MaskFlags, Response,
   },
 };
 use rustix::{
@@ -214,12 +213,18 @@ impl Barrier {
     Ok((readers, lost))
   }
 
-  /// Lets a reader go on.
+  /// Lets a reader go on. The answer names the event by the number of its descriptor, which is closed
+  /// before: one that asks for a lease right after its open would find the file open otherwise. Should
+  /// another event get the same number meanwhile, two equal answers serve both.
   pub fn allow(&self, reader: Reader) {
-    if let Some(fd) = reader.event.fd() {
-      // It fails only when the reader was killed meanwhile.
-      self.readers.write_response(FanotifyResponse::new(fd, Response::FAN_ALLOW)).ok();
-    }
+    let Some(fd) = reader.event.fd().map(|fd| fd.as_raw_fd()) else { return };
+    drop(reader);
+    let mut answer = [0; 8];
+    let (number, response) = answer.split_at_mut(4);
+    number.copy_from_slice(&fd.to_ne_bytes());
+    response.copy_from_slice(&Response::FAN_ALLOW.bits().to_ne_bytes());
+    // It fails only when the reader was killed meanwhile.
+    rustix::io::write(&self.readers, &answer).ok();
   }
 
   /// Who has written which file since this was asked last; the second value says that some are missing.

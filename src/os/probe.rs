@@ -78,6 +78,10 @@ enum Class {
   Remote,
 }
 
+/// How long the lease of a new file is tried for; whoever looks at an opened file is done in less.
+#[cfg(target_os = "linux")]
+const PATIENCE_MS: u32 = 50;
+
 /// `f_type` numbers of linux/magic.h (and of the file systems' own sources), with the class.
 const TYPES: [(u64, &str, Class); 26] = [
   (0xEF53, "ext4", Class::Local),
@@ -182,7 +186,7 @@ fn ask(dir: &Path) -> Seen {
   };
   let off =
     read_own(Path::new(LEASES_ENABLE), 16).ok().flatten().is_some_and(|text| text == b"0\n");
-  let lease = match lease::acquire(file.as_fd()) {
+  let lease = match patiently(|| lease::acquire(file.as_fd())) {
     _ if off => Err("leases are switched off (`fs.leases-enable`)".to_owned()),
     Ok(Grant::Granted) => {
       lease::release(file.as_fd());
@@ -198,6 +202,21 @@ fn ask(dir: &Path) -> Seen {
   // What cannot be measured counts as coarse.
   let coarse_times = (0..PAIRS).any(|_| change().ok().is_none_or(|one| change().ok() == Some(one)));
   Seen { number, lease, coarse_times }
+}
+
+/// Asks again while the unnamed file is held open: by somebody who looks at all files that are opened
+/// (the gate, a virus scanner), or by a child of ours that is just being started.
+#[cfg(target_os = "linux")]
+fn patiently(
+  mut ask: impl FnMut() -> std::io::Result<super::lease::Grant>,
+) -> std::io::Result<super::lease::Grant> {
+  for _ in 0..PATIENCE_MS {
+    match ask() {
+      Ok(super::lease::Grant::Busy) => super::pause(std::time::Duration::from_millis(1)),
+      answer => return answer,
+    }
+  }
+  ask()
 }
 
 /// There are no leases. Never compiled here.

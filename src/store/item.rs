@@ -195,6 +195,17 @@ impl Ledger {
     })
   }
 
+  /// The items of a file that were approved since a time, oldest approval first.
+  pub fn approved_since(&self, path: &Path, since: Micros) -> Result<Vec<BlockId>, StoreError> {
+    self.read(|conn| {
+      let mut statement = conn.prepare_cached(
+        "SELECT id FROM quarantine WHERE path = ?1 AND status = 'approved' AND reviewed_at >= ?2
+         ORDER BY reviewed_at, id",
+      )?;
+      Ok(column::ids(&mut statement, params![path_bytes(path), since])?)
+    })
+  }
+
   /// The items of a file that wait for a person, oldest first.
   pub fn waiting_ids(&self, path: &Path) -> Result<Vec<BlockId>, StoreError> {
     self.read(|conn| {

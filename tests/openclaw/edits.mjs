@@ -33,8 +33,9 @@ const PER_TURN = 50;
 // Entries that are revised in turn, so that the file stays short enough to be injected whole.
 const ENTRIES = 20;
 const POISON_EVERY = 10;
-// Milliseconds within which memfw writes its markers after an edit when it need not wait for idleness.
-const RESHAPED_WITHIN = 60;
+// Milliseconds that memfw leaves an edit alone which may still be verified. One edit in four comes about when
+// that time of the edit before it ends, and meets memfw while it writes its markers.
+const LEFT_ALONE = 500;
 const TURN_LIMIT = 300_000;
 
 const dir = fs.mkdtempSync(path.join(os.tmpdir(), 'memfw-edits-'));
@@ -98,7 +99,7 @@ async function answer(request, response) {
   const user = messages.findLastIndex(({ role, content }) => role === 'user' && textOf(content).includes(asked));
   const done = messages.slice(user + 1).filter((message) => message.role === 'assistant').length;
   const args = user < 0 ? undefined : steps[done];
-  if (args) await sleep(crypto.randomInt(RESHAPED_WITHIN));
+  if (args) await sleep((crypto.randomInt(4) === 0 ? LEFT_ALONE - 30 : 0) + crypto.randomInt(60));
   const call = args && {
     index: 0,
     id: `call${crypto.randomUUID().replaceAll('-', '')}`,

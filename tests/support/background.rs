@@ -95,6 +95,24 @@ impl Background {
     }
   }
 
+  /// Has a command go on that stands still.
+  #[cfg(feature = "failpoints")]
+  pub(crate) fn go_on(&mut self) {
+    self.signal(Signal::CONT);
+  }
+
+  /// Does something while the command stands still.
+  #[cfg(feature = "failpoints")]
+  pub(crate) fn stand_still(&self, what: impl FnOnce()) {
+    let pid = Pid::from_child(&self.child);
+    kill_process(pid, Signal::STOP).unwrap();
+    let state = format!("/proc/{}/stat", pid.as_raw_nonzero());
+    // Each of its threads stops where it is next scheduled.
+    eventually("it stands still", || std::fs::read_to_string(&state).unwrap().contains(") T "));
+    what();
+    kill_process(pid, Signal::CONT).unwrap();
+  }
+
   /// Sends a signal, unless the command has ended.
   pub(crate) fn signal(&mut self, signal: Signal) {
     // Once the child was waited for, its id may belong to somebody else.

@@ -232,6 +232,12 @@ impl Guarded {
     assert_eq!(status.code(), Some(0), "the daemon did not end in order:\n{log}");
   }
 
+  /// Does something while the daemon stands still.
+  #[cfg(feature = "failpoints")]
+  pub(crate) fn stand_still(&self, what: impl FnOnce()) {
+    self.daemon.as_ref().expect("no daemon runs").stand_still(what);
+  }
+
   /// Ends the daemon at once.
   #[track_caller]
   pub(crate) fn kill(&mut self) {

@@ -1,0 +1,291 @@
+//! Bringing approved bytes back into their file, exactly.
+//!
+//! An approval is durable before the file is touched, the operation is journalled, and what is written
+//! is compared first. For a while afterwards the placeholder may come back with an older version that
+//! somebody saves over the file; then the bytes are brought back once more. A person's deletion stands.
+#![forbid(unsafe_code)]
+
+use std::{collections::HashSet, path::Path, time::Duration};
+
+use super::{
+  Engine, EngineError, Event, EventKind, Target,
+  event::shown,
+  judge::{Origin, Restored},
+  pass::Seen,
+  review::{ATTEMPTS, PATIENCE, Placed},
+  view::View,
+};
+use crate::{
+  failpoint::{Point, hit},
+  memory::{BlockId, ContentHash, line, placeholder},
+  os::{
+    Fs, MemoryFile,
+    redact::{Change, overwrite},
+    reshape::{Reshaped, reshape},
+  },
+  provenance::State,
+  store::{Item, NewOp, OpKind, Writer},
+};
+
+/// How long after an approval its placeholder may come back, in microseconds: ten minutes, within which
+/// programs save what they had read before (docs/adr/0002).
+const WATCHED_FOR: i64 = 600_000_000;
+
+/// An edit that brings bytes back.
+struct Restore {
+  placed: Placed,
+  /// Where `before` stands.
+  offset: usize,
+  before: Vec<u8>,
+  after: Vec<u8>,
+  /// The whole file afterwards.
+  new: Vec<u8>,
+}
+
+impl Restore {
+  /// What brings `plain` back into `bytes`.
+  fn find(bytes: &[u8], id: &BlockId, plain: &[u8]) -> Self {
+    let Some(found) = placeholder::find(bytes, id, plain) else {
+      let mut tail = Vec::new();
+      if !bytes.is_empty() && bytes.last() != Some(&b'\n') {
+        tail.push(b'\n');
+      }
+      tail.extend_from_slice(plain);
+      return Self {
+        placed: Placed::Appended,
+        offset: bytes.len(),
+        before: vec![],
+        new: [bytes, &tail].concat(),
+        after: tail,
+      };
+    };
+    let head = bytes.get(..found.span.start).unwrap_or_default();
+    let tail = bytes.get(found.span.end..).unwrap_or_default();
+    Self {
+      placed: Placed::AtPlaceholder,
+      offset: found.span.start,
+      before: bytes.get(found.span).unwrap_or_default().to_vec(),
+      after: plain.to_vec(),
+      new: [head, plain, tail].concat(),
+    }
+  }
+
+  /// Where lengths may not change, the same length and an addition at the end are still safe.
+  fn may_be_written(&self, any_length: bool) -> bool {
+    any_length || self.is_equal_length() || self.placed == Placed::Appended
+  }
+
+  fn is_equal_length(&self) -> bool {
+    self.before.len() == self.after.len()
+  }
+}
+
+/// Why bytes are brought back.
+#[derive(Clone, Copy)]
+enum Cause<'a> {
+  /// A person approved them.
+  Approval {
+    by: &'a str,
+    reason: Option<&'a str>,
+    /// Which try it is.
+    attempt: u32,
+  },
+  /// They are approved, and their placeholder came back.
+  Again,
+}
+
+impl<F: Fs> Engine<F> {
+  /// Brings back what was approved a short while ago and whose placeholder stands in the file again.
+  /// Nobody is waited for: what cannot be done now is done when the file is looked at next.
+  pub fn bring_back_again(&mut self, target: &Target) -> Result<(), EngineError> {
+    for id in self.ledger.approved_since(&target.path(), self.now().saturating_sub(WATCHED_FOR))? {
+      let item = self.ledger.item(id.as_str())?;
+      match self.put_back_once(target, &item, Cause::Again) {
+        Err(EngineError::Refused { .. }) | Ok(_) => {}
+        Err(error) => return Err(error),
+      }
+    }
+    Ok(())
+  }
+
+  /// Whether the placeholder of something that was approved a short while ago stands in this version.
+  pub(super) fn has_returned(&self, path: &Path, view: &View) -> Result<bool, EngineError> {
+    let standing: HashSet<&BlockId> = view.document.placeholders().collect();
+    if standing.is_empty() {
+      return Ok(false);
+    }
+    let watched = self.ledger.approved_since(path, self.now().saturating_sub(WATCHED_FOR))?;
+    Ok(watched.iter().any(|id| standing.contains(id)))
+  }
+
+  pub(super) fn put_back(
+    &mut self,
+    item: &Item,
+    by: &str,
+    reason: Option<&str>,
+  ) -> Result<Placed, EngineError> {
+    let target = self.target_of(&item.path)?.ok_or_else(|| {
+      EngineError::refused(format!("`{}` is in no guarded workspace", shown(&item.path)))
+    })?;
+    if self.stamp(&target)?.is_none() {
+      return Err(EngineError::refused_with(
+        format!("`{}` does not exist any more", shown(&item.path)),
+        format!("make the file again, or read the text with `memfw quarantine show {}`", item.id),
+      ));
+    }
+    for attempt in 0..ATTEMPTS {
+      // What others wrote meanwhile is judged first, so that nothing is carried in by the approval.
+      self.catch_up(&target)?;
+      if let Some(placed) =
+        self.put_back_once(&target, item, Cause::Approval { by, reason, attempt })?
+      {
+        return Ok(placed);
+      }
+    }
+    Err(EngineError::refused_with("others keep writing to the file", "approve it once more"))
+  }
+
+  /// One try; `None` when somebody wrote or put another file into its place meanwhile.
+  fn put_back_once(
+    &mut self,
+    target: &Target,
+    item: &Item,
+    cause: Cause<'_>,
+  ) -> Result<Option<Placed>, EngineError> {
+    let writing = self.lock()?;
+    let mut file = match cause {
+      Cause::Approval { .. } => self.open_leased(target, PATIENCE)?,
+      Cause::Again => self.open_leased(target, Duration::ZERO)?,
+    };
+    if !self.is_on_path(target, &file)? {
+      return Ok(None);
+    }
+    let leased = file.leased_for().is_some();
+    let plain = self.ledger.unseal(&item.id)?;
+    let bytes = file.read_all()?;
+    let judged = self.ledger.file(&item.path)?.and_then(|row| row.hash);
+    if judged != Some(ContentHash::of(&bytes)) {
+      return Ok(None);
+    }
+    let restore = Restore::find(&bytes, &item.id, &plain);
+    match cause {
+      // Where it was deleted it stays deleted.
+      Cause::Again if restore.placed != Placed::AtPlaceholder => return Ok(None),
+      Cause::Approval { attempt, .. }
+        if restore.placed == Placed::Appended && placeholder::stands(&bytes, &plain) =>
+      {
+        if attempt > 0 {
+          // Whoever replaced the file had read what was brought back.
+          return Ok(Some(Placed::AtPlaceholder));
+        }
+        if item.status == State::Approved {
+          return Err(EngineError::refused(format!("`{}` is approved already", item.id)));
+        }
+      }
+      Cause::Approval { .. } | Cause::Again => {}
+    }
+    if !restore.may_be_written(self.may_reshape(&target.root)) {
+      return Err(EngineError::refused_with(
+        "the placeholder was changed, and this file system allows no change of length",
+        format!("take the text from `memfw quarantine show {}`", item.id),
+      ));
+    }
+    let at = self.now();
+    hit(Point::ApproveBeforeBegin);
+    let op = self.ledger.begin(&image(item, &file, &bytes, &restore)?, at)?;
+    hit(Point::ApproveAfterBegin);
+    if let Cause::Approval { by, reason, .. } = cause {
+      self.excuse(item, by, reason, restore.placed)?;
+      let same_text = line::norm_hash(&plain);
+      self.ledger.except(same_text, &item.codes, reason.unwrap_or_default(), at, None)?;
+    }
+    hit(Point::ApproveAfterDecision);
+    // What follows compares with what was read before it writes.
+    super::lease_anew(&mut file)?;
+    let written = if restore.is_equal_length() {
+      let change = Change {
+        offset: restore.offset as u64,
+        expected: &restore.before,
+        replacement: &restore.after,
+      };
+      overwrite(&file, &[change])?.stale.is_empty()
+    } else if leased {
+      reshape(&file, &bytes, &restore.new)? == Reshaped::Done
+    } else {
+      append(&file, &bytes, &restore.new)?
+    };
+    if !written {
+      self.ledger.finish(op)?;
+      return Err(EngineError::refused_with("the file changed meanwhile", "approve it once more"));
+    }
+    if !self.is_on_path(target, &file)? {
+      self.ledger.finish(op)?;
+      return Ok(None);
+    }
+    hit(Point::ApproveAfterWrite);
+    self.follow(target, ContentHash::of(&bytes), ContentHash::of(&restore.new))?;
+    hit(Point::ApproveAfterFollow);
+    let seen = Seen {
+      leased,
+      stamp: file.stamp()?,
+      adopting: false,
+      started: self.clock.monotonic(),
+      waited: Duration::ZERO,
+    };
+    let start = restore.new.len().min(restore.offset + restore.after.len() - plain.len());
+    let restored = Restored {
+      span: start..start + plain.len(),
+      origin: Origin { source: item.source.clone(), trust: item.trust, observed: false },
+    };
+    // Durable before the ledger says that it stands there; recorded before anybody else may look, for an
+    // approval is not judged again.
+    file.sync()?;
+    hit(Point::ApproveAfterSync);
+    let row = self.ledger.file(&item.path)?;
+    let view = self.view(target, row.as_ref(), restore.new, Origin::unknown(), Some(&restored))?;
+    self.record(target, &file, &view, &seen)?;
+    hit(Point::ApproveAfterRecord);
+    file.release();
+    self.ledger.finish(op)?;
+    hit(Point::ApproveAfterFinish);
+    self.keep_noted(Writer::Memfw)?;
+    drop(file);
+    drop(writing);
+    if matches!(cause, Cause::Again) {
+      let event = Event::new(EventKind::BroughtBack).path(&item.path).block(&item.id);
+      let why = "an older version had brought its placeholder back";
+      self.tell(event.origin(&item.source, item.trust).detail(why))?;
+    }
+    Ok(Some(restore.placed))
+  }
+}
+
+/// Adds what `new` has more than `base` to the end, without a lease; whether the file is `base` still.
+fn append<M: MemoryFile>(file: &M, base: &[u8], new: &[u8]) -> Result<bool, EngineError> {
+  let more =
+    new.strip_prefix(base).filter(|_| matches!(file.read_all().as_deref(), Ok(now) if now == base));
+  match more {
+    Some(more) => file.append(more).map(|()| true).map_err(Into::into),
+    None => Ok(false),
+  }
+}
+
+/// The operation of a restore: a range at equal length, or images of the whole file.
+fn image<'a, M: MemoryFile>(
+  item: &'a Item,
+  file: &M,
+  bytes: &'a [u8],
+  restore: &'a Restore,
+) -> Result<NewOp<'a>, EngineError> {
+  let stamp = file.stamp()?;
+  let equal = restore.is_equal_length();
+  Ok(NewOp {
+    kind: if equal { OpKind::Restore } else { OpKind::Reshape },
+    path: &item.path,
+    dev: stamp.dev,
+    ino: stamp.ino,
+    offset: if equal { restore.offset as u64 } else { 0 },
+    before: if equal { &restore.before } else { bytes },
+    after: if equal { &restore.after } else { &restore.new },
+  })
+}
