@@ -60,17 +60,6 @@ impl Schedule<'_> {
         world.oracle.violation("NUL bytes in a file");
       }
     }
-    if std::env::var_os("DBG").is_some() {
-      for path in self.world.borrow().paths.clone() {
-        let prov = self.world.borrow().oracle.stage.witness.provenance(&path).unwrap();
-        if let Some((row, blocks)) = prov {
-          self.say(|| format!("DBG {:?} {:?}", row.note, row.status));
-          for b in blocks {
-            self.say(|| format!("DBG {} {:?} {:?} {:?}", b.id, b.state, b.codes, b.revisions));
-          }
-        }
-      }
-    }
     // I4: all files are looked at again as if they had changed.
     self.restart(false);
     {
