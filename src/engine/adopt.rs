@@ -16,7 +16,7 @@ use super::{
   Engine, EngineError, Outcome, Target,
   facts::FileFacts,
   judge::{Court, Origin, Precedent, judge_fresh},
-  pass::{Due, told},
+  record::{Due, told},
   view::View,
 };
 use crate::{

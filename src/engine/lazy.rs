@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use super::{
-  Engine, EngineError, Event, EventKind, Target, VERIFIED_AFTER, judge::Origin, pass::Due,
+  Engine, EngineError, Event, EventKind, Target, VERIFIED_AFTER, judge::Origin, record::Due,
   view::View,
 };
 use crate::{

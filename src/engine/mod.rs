@@ -18,6 +18,7 @@ pub mod pass;
 pub mod passed;
 pub mod put_back;
 mod reader;
+pub mod record;
 pub mod recover;
 pub mod redact;
 pub mod restore;

@@ -11,7 +11,7 @@ use super::{
   Engine, EngineError, Event, EventKind, Target,
   event::shown,
   judge::{Origin, Restored},
-  pass::Seen,
+  record::Seen,
   review::{ATTEMPTS, PATIENCE, Placed},
   view::View,
 };

@@ -1,0 +1,145 @@
+//! Writing down what was seen of a file: its blocks, what is still to be done, what there is to tell.
+#![forbid(unsafe_code)]
+
+use std::{path::Path, time::Duration};
+
+use super::{
+  Engine, EngineError, Event, EventKind, Outcome, TAIL_COMPLETE_AFTER, Target,
+  view::{Marking, View},
+};
+use crate::{
+  detect::{Layer, Verdict},
+  failpoint::{Point, hit},
+  memory::MarkerMode,
+  os::{Fs, MemoryFile, Stamp, Touch},
+  store::{BlockRow, FileStatus, Pending, ScanRecord},
+};
+
+impl<F: Fs> Engine<F> {
+  /// Writes what was seen into the ledger. Only a version that nobody could be writing gets its
+  /// stamp: without a lease the file stays dirty until it has been still for a while.
+  pub(super) fn record(
+    &mut self,
+    target: &Target,
+    file: &F::File,
+    view: &View,
+    seen: &Seen,
+  ) -> Result<Outcome, EngineError> {
+    let Seen { leased, stamp, adopting, started, waited } = *seen;
+    let at = self.now();
+    let rows = view.rows(at, || self.new_id())?;
+    let writable = matches!(file.access(), Touch::Full);
+    let (reshape, marking) = if writable && !adopting && self.may_reshape(&target.root) {
+      // What was fresh is known from here on, and may be wrapped.
+      self.reshape_of(target, &View::renewed(view.bytes.clone(), &rows, &view.facts), &rows)
+    } else {
+      (None, Marking { mode: MarkerMode::None, why: None })
+    };
+    let settled = leased || !writable || self.since_change(&stamp, waited) >= TAIL_COMPLETE_AFTER;
+    let took_ms = (self.clock.monotonic().saturating_sub(started)).as_secs_f64() * 1e3;
+    let path = target.path();
+    let mut events = told(&path, view, &rows, adopting);
+    let note = match file.access() {
+      Touch::Full => None,
+      Touch::ReadOnly(reason) => Some(format!("scanned, not written: {reason}")),
+    };
+    if let Some(note) = &note {
+      let known = self.ledger.file(&path)?.is_some_and(|row| row.note.as_deref() == Some(note));
+      if !known {
+        events.push(Event::new(EventKind::Unguarded).path(&path).detail(note.clone()));
+      }
+    }
+    // What a person let in goes back where its placeholder came back, when the file is idle.
+    let reshape_due = reshape.is_some() || (writable && self.has_returned(&path, view)?);
+    let due = Due { reshape: reshape_due, recheck: !stamp.is_settled(at) };
+    let event_rows: Vec<_> = events.iter().map(Event::row).collect();
+    hit(Point::PassBeforeRecord);
+    self.ledger.record(&ScanRecord {
+      path: &path,
+      workspace: &target.root,
+      stamp: settled.then_some(super::stamp_row(&stamp)),
+      hash: Some(view.hash),
+      status: FileStatus::Watched,
+      note: note.as_deref(),
+      blocks: &rows,
+      adopted: true,
+      pending: due.pending(),
+      marker_mode: marking.mode.as_str(),
+      unmarked: marking.why.as_deref(),
+      events: &event_rows,
+      at,
+    })?;
+    hit(Point::PassAfterRecord);
+    for hash in view.judgements.iter().flatten().flat_map(|judgement| &judgement.excused_by) {
+      self.ledger.use_exception(*hash, at)?;
+    }
+    for event in &events {
+      event.log(Some(took_ms));
+    }
+    if !settled {
+      return Ok(Outcome::HeldOpen);
+    }
+    self.note_version(target, view, adopting);
+    Ok(due.done())
+  }
+}
+
+/// What is still to be done about a version that was recorded.
+#[derive(Clone, Copy)]
+pub(super) struct Due {
+  /// Markers or placeholders are to be renewed.
+  pub reshape: bool,
+  /// Its stamp is too young to be trusted.
+  pub recheck: bool,
+}
+
+impl Due {
+  pub(super) fn pending(self) -> Pending {
+    let reshape = if self.reshape { Pending::RESHAPE } else { Pending::NONE };
+    if self.recheck { reshape | Pending::RETRY } else { reshape }
+  }
+
+  pub(super) const fn done(self) -> Outcome {
+    Outcome::Done { reshape_due: self.reshape, recheck: self.recheck }
+  }
+}
+
+/// What there is to tell about the blocks of a version that stay.
+pub(super) fn told(path: &Path, view: &View, rows: &[BlockRow], adopting: bool) -> Vec<Event> {
+  let mut events = Vec::new();
+  for (judgement, row) in view.judgements.iter().zip(rows) {
+    let Some(judgement) = judgement else { continue };
+    let decision = &judgement.decision;
+    let kind = match decision.verdict {
+      Verdict::Pass if adopting => continue,
+      Verdict::Pass => EventKind::Kept,
+      _ => EventKind::Flagged,
+    };
+    let event = Event::new(kind)
+      .path(path)
+      .block(&row.id)
+      .origin(&view.origin.source, view.origin.trust)
+      .decided(Layer::Rules, &decision.codes, decision.score, "keep");
+    events.push(event);
+  }
+  if adopting {
+    let text = format!("{} blocks adopted as they are", rows.len());
+    events.push(Event::new(EventKind::Adopted).path(path).detail(text));
+  }
+  events
+}
+
+/// How a version was read.
+#[derive(Clone, Copy)]
+pub(super) struct Seen {
+  /// Under a lease.
+  pub leased: bool,
+  /// With this stamp, taken after the last write of ours.
+  pub stamp: Stamp,
+  /// As a baseline.
+  pub adopting: bool,
+  /// When its reading began, on the monotonic clock.
+  pub started: Duration,
+  /// How long it was waited for.
+  pub waited: Duration,
+}
