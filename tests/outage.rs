@@ -43,7 +43,7 @@ fn on_a_full_disk_nothing_is_redacted_until_there_is_room() {
   append(&guarded, &format!("{}\n", poison(0)));
   eventually("there is room at first", || !stands(&guarded, 0));
   guarded.in_mounts("cat /dev/zero > \"$TMP/memfw/data/fill\" 2> /dev/null || true");
-  let many: String = (1..MANY).map(|n| format!("\n{}\n", poison(n))).collect();
+  let many = (1..MANY).map(|n| format!("\n{}\n", poison(n))).collect::<Vec<_>>().concat();
   append(&guarded, &many);
   guarded.wait_for_log("nothing is redacted until the ledger can be written again");
   assert!(stands(&guarded, MANY - 1));

@@ -105,7 +105,8 @@ impl Manager {
   fn wait_for(&mut self, line: &str) -> String {
     let mut buffer = [0; 4096];
     loop {
-      let length = self.socket.recv(&mut buffer).expect(&format!("`{line}` after {}", self.seen));
+      let length =
+        self.socket.recv(&mut buffer).unwrap_or_else(|_| panic!("`{line}` after {}", self.seen));
       let message = String::from_utf8(buffer[..length].to_vec()).unwrap();
       self.seen.push_str(&message);
       if message.lines().any(|found| found.starts_with(line)) {
@@ -192,7 +193,7 @@ fn a_daemon_at_rest_sleeps() {
 #[test]
 fn file_times_from_the_future_keep_nobody_awake() {
   let mut guarded = Guarded::new(AT_ONCE).memory("MEMORY.md", "# Memory\n");
-  let future = std::time::SystemTime::now() + Duration::from_secs(100 * 365 * 86_400);
+  let future = std::time::SystemTime::now() + Duration::from_hours(100 * 365 * 24);
   let date = |guarded: &Guarded| {
     let file = fs::File::options().append(true).open(guarded.path("MEMORY.md")).unwrap();
     file.set_modified(future).unwrap();

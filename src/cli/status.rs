@@ -169,13 +169,10 @@ impl Report {
     for path in guarded(context, daemon)? {
       // What the daemon found counts; before it has looked, we look ourselves.
       let found = daemon.health.as_ref().and_then(|health| health.room(&path)).cloned();
-      let room = match found {
-        Some(room) => room,
-        None => {
-          let config = context.config().unwrap_or_default().config;
-          Room::of(&path, &file_system(&config).probe_dir(&path), None)
-        }
-      };
+      let room = found.unwrap_or_else(|| {
+        let config = context.config().unwrap_or_default().config;
+        Room::of(&path, &file_system(&config).probe_dir(&path), None)
+      });
       report.places.push(Place { path: shown(&path), room });
     }
     let Some(ledger) = ledger else { return Ok(report) };

@@ -80,7 +80,7 @@ pub(crate) struct Disk {
   names: BTreeMap<PathBuf, usize>,
   /// Changes of names that a power loss may still take, oldest first.
   unsynced: VecDeque<(PathBuf, Option<usize>)>,
-  disk_names: BTreeMap<PathBuf, usize>,
+  durable_names: BTreeMap<PathBuf, usize>,
   descriptors: BTreeMap<u64, Descriptor>,
   next: u64,
   /// Whether a length may reach the disk before the bytes.
@@ -271,8 +271,8 @@ impl Disk {
   fn commit_names(&mut self, n: usize) {
     for _ in 0..n.min(self.unsynced.len()) {
       match self.unsynced.pop_front() {
-        Some((path, Some(ino))) => drop(self.disk_names.insert(path, ino)),
-        Some((path, None)) => drop(self.disk_names.remove(&path)),
+        Some((path, Some(ino))) => drop(self.durable_names.insert(path, ino)),
+        Some((path, None)) => drop(self.durable_names.remove(&path)),
         None => {}
       }
     }
@@ -321,9 +321,9 @@ impl Disk {
     for _ in 0..rng.below(8) {
       self.write_back(rng);
     }
-    let mut taken = Taken { names: self.disk_names != self.names, ..Taken::default() };
+    let mut taken = Taken { names: self.durable_names != self.names, ..Taken::default() };
     self.unsynced.clear();
-    self.names.clone_from(&self.disk_names);
+    self.names.clone_from(&self.durable_names);
     self.descriptors.clear();
     for inode in &mut self.inodes {
       taken.pages |= inode.data != inode.disk;

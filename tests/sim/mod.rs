@@ -24,7 +24,7 @@ mod tally;
 mod world;
 mod writer;
 
-use std::{env, rc::Rc, thread, time::Instant};
+use std::{env, num::NonZero, rc::Rc, thread, time::Instant};
 
 use control::Control;
 use schedule::run;
@@ -52,7 +52,7 @@ fn traced() -> bool {
 fn schedules(seeds: &[std::ops::Range<u64>]) -> (Tally, Vec<(u64, Vec<String>)>) {
   let seeds: Vec<u64> = seeds.iter().cloned().flatten().collect();
   let n_threads = number("MEMFW_SIM_THREADS")
-    .map_or_else(|| thread::available_parallelism().map_or(1, |n| n.get()), |n| n as usize)
+    .map_or_else(|| thread::available_parallelism().map_or(1, NonZero::get), |n| n as usize)
     .min(seeds.len());
   let traced = traced();
   let (start, limit) = (Instant::now(), number("MEMFW_SIM_SECONDS"));
@@ -94,7 +94,7 @@ fn nothing_is_lost_in_any_schedule() {
   let n = number("MEMFW_SIM_SCHEDULES").unwrap_or(if seed.is_some() { 1 } else { FEW });
   let first = seed.unwrap_or(0);
   let start = Instant::now();
-  let (tally, failures) = schedules(&[first..first + n]);
+  let (tally, failures) = schedules(std::slice::from_ref(&(first..first + n)));
   let seconds = start.elapsed().as_secs_f64();
   let done = tally.of("schedules") + failures.len() as u64;
   println!("{tally}");

@@ -209,7 +209,7 @@ impl Oracle {
     let what = write.bytes.map_or("cut".to_owned(), |bytes| bytes.escape_ascii().to_string());
     let meant = || ops.iter().filter(|op| is_meant(op, write, recovering));
     // One that could not be finished may be left from an earlier time.
-    match meant().find(|op| is_compared(op, write, recovering)).or_else(|| meant().last()) {
+    match meant().find(|op| is_compared(op, write, recovering)).or_else(|| meant().next_back()) {
       None => self.violation(format!("I2: {what:?} at {} has no row", write.at)),
       Some(op) => {
         kind = Some(match op.kind {
