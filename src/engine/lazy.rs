@@ -138,6 +138,7 @@ impl<F: Fs> Engine<F> {
     hit(Point::LazyAfterFollow);
     let stamp = file.stamp()?;
     file.release();
+    hit(Point::LazyAfterRelease);
     // The rows of the new version: the same blocks at other lines.
     let renewed = View::renewed(new, &rows, &view.facts);
     let rows = renewed.rows(at, || self.new_id())?;
