@@ -130,7 +130,7 @@ impl Ledger {
   /// at once: a power cut may take the last ones.
   ///
   /// When the bytes of an item are one day deleted for good, the contents that hold these bytes have to
-  /// go, too, with their versions; a content that rests on one of them ([`MAX_DEPTH`]) must be sealed
+  /// go, too, with their versions; a content that rests on one of them (`MAX_DEPTH`) must be sealed
   /// whole before.
   pub fn keep_version(
     &mut self,
