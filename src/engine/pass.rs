@@ -17,7 +17,7 @@ use crate::{
   failpoint::{Point, hit},
   memory::{ContentHash, MarkerMode},
   os::{Fs, FsError, MemoryFile, OpenError, Refusal, Stamp, Touch},
-  provenance::{Standing, State},
+  provenance::State,
   store::{FileRow, FileStatus, Pending, Writer},
 };
 
@@ -289,7 +289,7 @@ impl<F: Fs> Engine<F> {
     if (hint.opened_since_close && leased) || quiet >= HOLD_OFF {
       return false;
     }
-    self.agent.standing(&target.root, &target.rel) == (Standing::Recorded { hash: view.hash })
+    self.agent.standing(&target.root, &target.rel).is_about(view.hash)
   }
 
   /// What there is to say when the ledger knows this stamp. A stamp that was taken right after a change

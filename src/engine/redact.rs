@@ -15,7 +15,7 @@ use crate::{
     Fs, MemoryFile, Stamp,
     redact::{Change, overwrite},
   },
-  provenance::{Attestation, Followed, Standing, State},
+  provenance::{Attestation, Followed, State},
   store::{NewEvent, NewItem, NewOp, OpId, OpKind},
 };
 
@@ -56,8 +56,7 @@ impl<F: Fs> Engine<F> {
     started: Duration,
   ) -> Result<Redacted, EngineError> {
     let redactions = self.named(target, view, redactions)?;
-    let recorded = Standing::Recorded { hash: view.hash };
-    if self.agent.standing(&target.root, &target.rel) != recorded {
+    if !self.agent.standing(&target.root, &target.rel).is_about(view.hash) {
       file.release();
     }
     hit(Point::RedactBeforeAdmit);
@@ -251,7 +250,7 @@ impl<F: Fs> Engine<F> {
     after: ContentHash,
   ) -> Result<(), EngineError> {
     let key = format!("agent-record:{}", super::event::shown(&target.path()));
-    match self.agent.follow(&target.root, &target.rel, before, after) {
+    match self.agent.follow(&target.root, &target.rel, before, after, None) {
       Followed::Failed(why) => self.degrade(&key, &why),
       Followed::Yes => self.recovered(&key),
       Followed::NotOurs => Ok(()),

@@ -218,7 +218,7 @@ impl<F: Fs> Engine<F> {
     let none = |why: String| Marking { mode: MarkerMode::None, why: Some(why) };
     match self.agent.standing(&target.root, &target.rel) {
       Standing::Unreadable(why) => return none(why),
-      Standing::Recorded { hash: recorded } if recorded != hash => {
+      Standing::Recorded { hash: recorded, .. } if recorded != hash => {
         return none("edited by somebody else since the agent's last recorded write".to_owned());
       }
       Standing::Recorded { .. } | Standing::NoRecord => {}

@@ -3,7 +3,7 @@
 //! OpenClaw writes a row before its tools write a file, and stops loading `MEMORY.md` for good when a
 //! file whose row it wrote was edited by somebody else before its own next write. So the hash of a
 //! row follows an edit of ours, and only then: when the row's hash was the hash of the bytes that we
-//! edited. The class in the row is never touched here.
+//! edited. The class in the row changes only together with that, to one that was on record before.
 //!
 //! Layout as observed in 2026.9.6: table `plugin_state_entries`, `plugin_id` =
 //! `core:memory-artifact-provenance`, `namespace` = `workspace-files`, `value_json` with `version` 1,
@@ -21,7 +21,7 @@ use serde_json::Value;
 use super::layout::Layout;
 use crate::{
   memory::{ContentHash, id::from_hex},
-  provenance::{AgentRecords, Followed, Standing},
+  provenance::{AgentRecords, Answer, Followed, Question, Standing},
 };
 
 const PLUGIN: &str = "core:memory-artifact-provenance";
@@ -60,6 +60,12 @@ struct Row {
   hash: ContentHash,
 }
 
+impl Row {
+  fn class(&self) -> Option<String> {
+    self.value.get("originClass").and_then(Value::as_str).map(str::to_owned)
+  }
+}
+
 impl OpenClawRecords {
   /// Records of the OpenClaw with this layout.
   pub fn new(layout: Layout) -> Self {
@@ -94,7 +100,12 @@ impl OpenClawRecords {
       return Ok(Standing::NoRecord);
     };
     let row = find(&connection, &path, workspace, file)?;
-    Ok(row.map_or(Standing::NoRecord, |row| Standing::Recorded { hash: row.hash }))
+    Ok(
+      row.map_or(Standing::NoRecord, |row| Standing::Recorded {
+        hash: row.hash,
+        class: row.class(),
+      }),
+    )
   }
 
   fn follow_or(
@@ -103,6 +114,7 @@ impl OpenClawRecords {
     file: &Path,
     before: ContentHash,
     after: ContentHash,
+    class: Option<&str>,
   ) -> Result<Followed, LedgerError> {
     let Some((mut connection, path)) = self.open(workspace, true)? else {
       return Ok(Followed::NotOurs);
@@ -118,6 +130,9 @@ impl OpenClawRecords {
     }
     if let Some(object) = row.value.as_object_mut() {
       object.insert("fileHash".to_owned(), Value::String(after.to_hex()));
+      if let Some(class) = class {
+        object.insert("originClass".to_owned(), Value::String(class.to_owned()));
+      }
     }
     // The old text in the condition makes this a compare-and-swap, whatever else a version of
     // OpenClaw may put into a row.
@@ -146,10 +161,15 @@ impl AgentRecords for OpenClawRecords {
     file: &Path,
     before: ContentHash,
     after: ContentHash,
+    class: Option<&str>,
   ) -> Followed {
     self
-      .follow_or(workspace, file, before, after)
+      .follow_or(workspace, file, before, after, class)
       .unwrap_or_else(|error| Followed::Failed(error.to_string()))
+  }
+
+  fn attribute(&self, question: &Question<'_>) -> Answer {
+    Answer::nothing_on_record(question)
   }
 
   fn injection_limit(&self, file: &Path) -> Option<usize> {
@@ -252,17 +272,21 @@ mod tests {
     (dir, OpenClawRecords::new(layout))
   }
 
+  fn recorded(hash: ContentHash) -> Standing {
+    Standing::Recorded { hash, class: Some("untrusted".to_owned()) }
+  }
+
   #[test]
   fn a_row_is_found_and_follows_only_from_the_bytes_it_is_about() {
     let (ours, theirs, after) =
       (ContentHash::of(b"a"), ContentHash::of(b"b"), ContentHash::of(b"c"));
     let (_dir, records) = state(ours);
     let (workspace, file) = (Path::new(WORKSPACE), Path::new("MEMORY.md"));
-    assert_eq!(records.standing(workspace, file), Standing::Recorded { hash: ours });
-    assert_eq!(records.follow(workspace, file, theirs, after), Followed::NotOurs);
-    assert_eq!(records.standing(workspace, file), Standing::Recorded { hash: ours });
-    assert_eq!(records.follow(workspace, file, ours, after), Followed::Yes);
-    assert_eq!(records.standing(workspace, file), Standing::Recorded { hash: after });
+    assert_eq!(records.standing(workspace, file), recorded(ours));
+    assert_eq!(records.follow(workspace, file, theirs, after, None), Followed::NotOurs);
+    assert_eq!(records.standing(workspace, file), recorded(ours));
+    assert_eq!(records.follow(workspace, file, ours, after, None), Followed::Yes);
+    assert_eq!(records.standing(workspace, file), recorded(after));
     assert_eq!(records.standing(workspace, Path::new("memory/x.md")), Standing::NoRecord);
     assert_eq!(records.standing(Path::new("/elsewhere"), file), Standing::NoRecord);
   }
@@ -271,7 +295,7 @@ mod tests {
   fn the_class_in_the_row_stays_as_it_is() {
     let (dir, records) = state(ContentHash::of(b"a"));
     let (workspace, file) = (Path::new(WORKSPACE), Path::new("MEMORY.md"));
-    records.follow(workspace, file, ContentHash::of(b"a"), ContentHash::of(b"b"));
+    records.follow(workspace, file, ContentHash::of(b"a"), ContentHash::of(b"b"), None);
     let connection = Connection::open(dir.path().join("state/openclaw.sqlite")).unwrap();
     let class: String = connection
       .query_row("SELECT value_json ->> '$.originClass' FROM plugin_state_entries", [], |row| {
@@ -290,7 +314,8 @@ mod tests {
       .unwrap();
     let (workspace, file) = (Path::new(WORKSPACE), Path::new("MEMORY.md"));
     assert!(matches!(records.standing(workspace, file), Standing::Unreadable(_)));
-    let followed = records.follow(workspace, file, ContentHash::of(b"a"), ContentHash::of(b"b"));
+    let followed =
+      records.follow(workspace, file, ContentHash::of(b"a"), ContentHash::of(b"b"), None);
     assert!(matches!(followed, Followed::Failed(_)), "{followed:?}");
   }
 
@@ -304,6 +329,7 @@ mod tests {
       Path::new("MEMORY.md"),
       ContentHash::of(b"a"),
       ContentHash::of(b"b"),
+      None,
     );
     assert!(matches!(followed, Followed::Failed(_)), "{followed:?}");
   }

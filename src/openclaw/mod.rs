@@ -7,6 +7,7 @@
 
 pub mod layout;
 pub mod ledger;
+pub mod transcript;
 
 pub use layout::{Layout, OpenClawEnv};
 pub use ledger::OpenClawRecords;

@@ -5,12 +5,16 @@
 
 pub mod agent;
 pub mod attestation;
+pub mod attribution;
+pub mod evidence;
 pub mod source;
 pub mod state;
 pub mod trust;
 
 pub use agent::{AgentRecords, Followed, NoAgent, Standing};
 pub use attestation::Attestation;
+pub use attribution::{Answer, Attribution, Outlook, Question};
+pub use evidence::{Evidence, Fed, Written};
 pub use source::Source;
 pub use state::State;
 pub use trust::Trust;

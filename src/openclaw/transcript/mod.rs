@@ -1,0 +1,9 @@
+//! What OpenClaw wrote down about its sessions, read for attribution: one model, two stores.
+//!
+//! Since 2026.8.1 a transcript is rows of a SQLite database per agent, some of them compressed; before,
+//! it is a JSONL file per session. Everything in there is hostile: sizes are capped, unknown records
+//! are skipped, and nothing is ever written.
+
+pub mod model;
+
+pub use model::{Call, Message, Outcome, Record, Session, Sessions, Window};
