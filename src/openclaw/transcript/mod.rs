@@ -6,4 +6,4 @@
 
 pub mod model;
 
-pub use model::{Call, Message, Outcome, Record, Session, Sessions, Window};
+pub use model::{Call, Found, Message, Outcome, Record, Sender, Session, Sessions, Window};
