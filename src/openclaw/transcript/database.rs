@@ -52,6 +52,8 @@ pub(super) struct Database {
   connection: Connection,
   path: PathBuf,
   looks: Arc<AtomicU32>,
+  #[cfg(test)]
+  asked: std::cell::RefCell<BTreeSet<String>>,
 }
 
 impl Database {
@@ -79,7 +81,13 @@ impl Database {
       Connection::open_with_flags(uri(path, is_at_rest), flags).map_err(sqlite)?;
     let looks = Arc::new(AtomicU32::new(0));
     guard(&mut connection, &looks).map_err(sqlite)?;
-    Ok(Some(Self { connection, path: path.to_owned(), looks }))
+    Ok(Some(Self {
+      connection,
+      path: path.to_owned(),
+      looks,
+      #[cfg(test)]
+      asked: std::cell::RefCell::default(),
+    }))
   }
 
   /// The stored columns of an ordinary table; none where there is no such table.
@@ -127,7 +135,15 @@ impl Database {
     sql: &str,
   ) -> Result<rusqlite::CachedStatement<'_>, DatabaseError> {
     self.looks.store(0, Ordering::Relaxed);
+    #[cfg(test)]
+    self.asked.borrow_mut().insert(sql.to_owned());
     self.connection.prepare_cached(sql).map_err(|error| self.failed(error))
+  }
+
+  /// Every statement that was asked so far.
+  #[cfg(test)]
+  pub(super) fn asked(&self) -> Vec<String> {
+    self.asked.borrow().iter().cloned().collect()
   }
 
   /// An error of this database.

@@ -5,6 +5,7 @@
 //! are skipped, and nothing is ever written. [`Stores`] joins both over all agents.
 
 mod database;
+mod describe;
 mod entry;
 mod envelope;
 mod gather;
