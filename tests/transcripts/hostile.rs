@@ -1,6 +1,7 @@
 //! Databases and files that were made to hurt their reader.
 
 use std::{
+  fmt::Write as _,
   fs,
   os::unix::fs::symlink,
   path::{Path, PathBuf},
@@ -196,7 +197,8 @@ fn what_pretends_to_be_a_table_is_not_asked() {
 #[test]
 fn a_schema_without_end_is_refused() {
   let state = State::empty();
-  let tables: String = (0..6000).map(|n| format!("CREATE TABLE t{n} (a);")).collect();
+  let tables: Vec<String> = (0..6000).map(|n| format!("CREATE TABLE t{n} (a);")).collect();
+  let tables = tables.concat();
   state.sql(&format!("BEGIN; {tables} COMMIT"));
   let read = state.records(MAIN);
   assert_eq!((read.found.len(), read.problems.len()), (0, 1), "{:?}", read.problems);
@@ -293,7 +295,7 @@ fn many_lines(state: &State, id: &str, n: i64) {
     let role = if i % 10 == 0 { "user" } else { "assistant" };
     let event = json!({"type": "message", "id": i, "timestamp": at.to_string(),
       "message": {"role": role, "content": format!("{i} {}", "x".repeat(200))}});
-    text.push_str(&format!("{event}\n"));
+    writeln!(text, "{event}").unwrap();
   }
   fs::write(state.jsonl(id), text).unwrap();
 }

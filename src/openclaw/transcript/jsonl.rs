@@ -99,7 +99,9 @@ impl JsonlStore {
     let problem = self.gather(id, window, &mut gather).err();
     let mut found = gather.finish();
     if let Some(peer) = direct_peer(&session.key) {
-      found.iter_mut().for_each(|record| name_peer(record, peer));
+      for record in &mut found {
+        name_peer(record, peer);
+      }
     }
     Found { found, problems: problem.map(|error| self.failed(id, &error)).into_iter().collect() }
   }
