@@ -10,8 +10,13 @@ use crate::{
 };
 
 /// The variables that OpenClaw reads and that matter here.
-pub const VARIABLES: &[&str] =
-  &["OPENCLAW_HOME", "OPENCLAW_PROFILE", "OPENCLAW_STATE_DIR", "OPENCLAW_WORKSPACE_DIR"];
+pub const VARIABLES: &[&str] = &[
+  "OPENCLAW_CONFIG_PATH",
+  "OPENCLAW_HOME",
+  "OPENCLAW_PROFILE",
+  "OPENCLAW_STATE_DIR",
+  "OPENCLAW_WORKSPACE_DIR",
+];
 
 fn layout(env: &Env) -> Option<Layout> {
   Layout::from_env(&OpenClawEnv {
@@ -19,6 +24,7 @@ fn layout(env: &Env) -> Option<Layout> {
     openclaw_home: env.path("OPENCLAW_HOME"),
     state_dir: env.path("OPENCLAW_STATE_DIR"),
     workspace_dir: env.path("OPENCLAW_WORKSPACE_DIR"),
+    config_path: env.path("OPENCLAW_CONFIG_PATH"),
     profile: env.get("OPENCLAW_PROFILE").and_then(|name| name.to_str()).map(str::to_owned),
   })
 }
