@@ -14,6 +14,7 @@ use std::{
 use serde_json::Value;
 
 use super::{
+  injection::Limits,
   layout::{Layout, OpenClawEnv, expanded},
   settings::{Settings, normal},
 };
@@ -28,11 +29,6 @@ const IMPLICIT_AGENT: &str = "main";
 const MAX_AGENTS: usize = 256;
 /// Further paths of one agent that are taken up.
 const MAX_EXTRA: usize = 256;
-/// Characters of one file that OpenClaw injects (`DEFAULT_BOOTSTRAP_MAX_CHARS`).
-const BOOTSTRAP_MAX_CHARS: usize = 20_000;
-/// Characters of all injected files together (`DEFAULT_BOOTSTRAP_TOTAL_MAX_CHARS`).
-const BOOTSTRAP_TOTAL_MAX_CHARS: usize = 60_000;
-
 /// One agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Agent {
@@ -174,8 +170,8 @@ impl Installation {
           .unwrap_or(fallback)
       };
       let (max_chars, max_total_chars) = (
-        limit("bootstrapMaxChars", BOOTSTRAP_MAX_CHARS),
-        limit("bootstrapTotalMaxChars", BOOTSTRAP_TOTAL_MAX_CHARS),
+        limit("bootstrapMaxChars", Limits::default().file),
+        limit("bootstrapTotalMaxChars", Limits::default().total),
       );
       let extra = self.extra(entry, &workspace, env);
       agents.push(Agent {
@@ -280,9 +276,10 @@ impl Installation {
     let mut found: Vec<PathBuf> = Vec::new();
     for text in texts {
       let Ok(text) = self.settings.expand(&text, &|name| variable(env, name)) else { continue };
-      let path = match text.starts_with('~') {
-        true => expanded(Path::new(&text), env.home.as_deref()),
-        false => Some(workspace.join(&text)),
+      let path = if text.starts_with('~') {
+        expanded(Path::new(&text), env.home.as_deref())
+      } else {
+        Some(workspace.join(&text))
       };
       if let Some(path) = path.map(|path| normal(&path)).filter(|path| !found.contains(path)) {
         found.push(path);
@@ -311,8 +308,8 @@ impl Installation {
           workspace,
           dir,
           is_default: false,
-          max_chars: BOOTSTRAP_MAX_CHARS,
-          max_total_chars: BOOTSTRAP_TOTAL_MAX_CHARS,
+          max_chars: Limits::default().file,
+          max_total_chars: Limits::default().total,
           extra: vec![],
         });
       }

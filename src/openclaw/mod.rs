@@ -6,6 +6,7 @@
 //! own record was about the very bytes that memfw edited ([`ledger`]).
 
 mod file;
+pub mod injection;
 pub mod installation;
 pub mod layout;
 pub mod ledger;
