@@ -5,9 +5,11 @@
 //! transaction, and writes one thing alone: the hash of a file that memfw edited, where OpenClaw's
 //! own record was about the very bytes that memfw edited ([`ledger`]).
 
+mod attribute;
 pub mod layout;
 pub mod ledger;
+pub mod records;
 pub mod transcript;
 
 pub use layout::{Layout, OpenClawEnv};
-pub use ledger::OpenClawRecords;
+pub use records::OpenClawRecords;
