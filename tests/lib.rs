@@ -32,6 +32,7 @@ mod scan;
 mod service;
 mod sim;
 mod support;
+mod transcripts;
 mod waking;
 mod workspaces;
 mod writers;
