@@ -21,7 +21,7 @@ use serde_json::Value;
 use super::layout::Layout;
 use crate::{
   memory::{ContentHash, id::from_hex},
-  provenance::{Followed, Standing},
+  provenance::{AgentRecords, Answer, Followed, Question, Standing},
 };
 
 const PLUGIN: &str = "core:memory-artifact-provenance";
@@ -32,10 +32,14 @@ const ROW_VERSION: i64 = 1;
 const MAX_ROW_BYTES: usize = 16 * 1024;
 /// How long a busy database is waited for under a lease, which a writer may be waiting for in turn.
 const BUSY: Duration = Duration::from_millis(50);
+/// Characters of a file that OpenClaw injects (`agents.defaults.bootstrapMaxChars`, its default).
+const BOOTSTRAP_MAX_CHARS: usize = 20_000;
+/// The same for `USER.md`.
+const USER_MAX_CHARS: usize = 4_000;
 
-/// The ledger, found through OpenClaw's [`Layout`].
+/// OpenClaw's records, found through its [`Layout`].
 #[derive(Clone, Debug)]
-pub struct FileLedger {
+pub struct OpenClawRecords {
   layout: Layout,
 }
 
@@ -48,21 +52,6 @@ enum LedgerError {
   UnknownForm { path: PathBuf },
 }
 
-/// What OpenClaw noted about the last write of its own tools to a file.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LedgerRow {
-  /// SHA-256 of the whole file after that write.
-  pub hash: ContentHash,
-  /// How far OpenClaw trusts the file since then.
-  pub class: Option<String>,
-  /// The session that wrote.
-  pub session_id: Option<String>,
-  /// Its key.
-  pub session_key: Option<String>,
-  /// When the write was noted, just before it was made, in microseconds UTC.
-  pub observed_at: Option<i64>,
-}
-
 /// A row as it stands in the database.
 struct Row {
   key: String,
@@ -73,16 +62,12 @@ struct Row {
 
 impl Row {
   fn class(&self) -> Option<String> {
-    self.text("originClass")
-  }
-
-  fn text(&self, name: &str) -> Option<String> {
-    self.value.get(name).and_then(Value::as_str).map(str::to_owned)
+    self.value.get("originClass").and_then(Value::as_str).map(str::to_owned)
   }
 }
 
-impl FileLedger {
-  /// The ledger of the OpenClaw with this layout.
+impl OpenClawRecords {
+  /// Records of the OpenClaw with this layout.
   pub fn new(layout: Layout) -> Self {
     Self { layout }
   }
@@ -108,44 +93,6 @@ impl FileLedger {
       Ok(connection) => Ok(Some((connection, path))),
       Err(error) => Err(LedgerError::Database { path, error }),
     }
-  }
-
-  /// What OpenClaw noted about `file`; the error is a sentence for `status`.
-  pub(super) fn row(&self, workspace: &Path, file: &Path) -> Result<Option<LedgerRow>, String> {
-    let read = || {
-      let Some((connection, path)) = self.open(workspace, false)? else { return Ok(None) };
-      find(&connection, &path, workspace, file)
-    };
-    let row = read().map_err(|error: LedgerError| error.to_string())?;
-    Ok(row.map(|row| LedgerRow {
-      hash: row.hash,
-      class: row.class(),
-      session_id: row.text("sessionId"),
-      session_key: row.text("sessionKey"),
-      observed_at:
-        row.value.get("observedAt").and_then(Value::as_i64).map(|ms| ms.saturating_mul(1000)),
-    }))
-  }
-
-  /// What is on record about `file`.
-  pub(super) fn standing(&self, workspace: &Path, file: &Path) -> Standing {
-    self
-      .standing_or(workspace, file)
-      .unwrap_or_else(|error| Standing::Unreadable(error.to_string()))
-  }
-
-  /// Lets the row follow an edit of ours, as [`crate::provenance::AgentRecords::follow`] says.
-  pub(super) fn follow(
-    &self,
-    workspace: &Path,
-    file: &Path,
-    before: ContentHash,
-    after: ContentHash,
-    class: Option<&str>,
-  ) -> Followed {
-    self
-      .follow_or(workspace, file, before, after, class)
-      .unwrap_or_else(|error| Followed::Failed(error.to_string()))
   }
 
   fn standing_or(&self, workspace: &Path, file: &Path) -> Result<Standing, LedgerError> {
@@ -198,6 +145,39 @@ impl FileLedger {
       .map_err(database)?;
     transaction.commit().map_err(database)?;
     Ok(if changed == 1 { Followed::Yes } else { Followed::NotOurs })
+  }
+}
+
+impl AgentRecords for OpenClawRecords {
+  fn standing(&self, workspace: &Path, file: &Path) -> Standing {
+    self
+      .standing_or(workspace, file)
+      .unwrap_or_else(|error| Standing::Unreadable(error.to_string()))
+  }
+
+  fn follow(
+    &self,
+    workspace: &Path,
+    file: &Path,
+    before: ContentHash,
+    after: ContentHash,
+    class: Option<&str>,
+  ) -> Followed {
+    self
+      .follow_or(workspace, file, before, after, class)
+      .unwrap_or_else(|error| Followed::Failed(error.to_string()))
+  }
+
+  fn attribute(&self, question: &Question<'_>) -> Answer {
+    Answer::nothing_on_record(question)
+  }
+
+  fn injection_limit(&self, file: &Path) -> Option<usize> {
+    match file.to_str()? {
+      "MEMORY.md" | "memory.md" => Some(BOOTSTRAP_MAX_CHARS),
+      "USER.md" => Some(USER_MAX_CHARS),
+      _ => None,
+    }
   }
 }
 
@@ -267,7 +247,7 @@ mod tests {
   const WORKSPACE: &str = "/home/claw/.openclaw/workspace";
 
   /// A state directory with a row as OpenClaw 2026.9.6 writes it.
-  fn state(hash: ContentHash) -> (tempfile::TempDir, FileLedger) {
+  fn state(hash: ContentHash) -> (tempfile::TempDir, OpenClawRecords) {
     let dir = tempfile::tempdir().unwrap();
     std::fs::create_dir(dir.path().join("state")).unwrap();
     let connection = Connection::open(dir.path().join("state/openclaw.sqlite")).unwrap();
@@ -289,7 +269,7 @@ mod tests {
       )
       .unwrap();
     let layout = Layout { state_dir: dir.path().to_owned(), workspace: PathBuf::from(WORKSPACE) };
-    (dir, FileLedger::new(layout))
+    (dir, OpenClawRecords::new(layout))
   }
 
   fn recorded(hash: ContentHash) -> Standing {

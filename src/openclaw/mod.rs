@@ -8,8 +8,7 @@
 mod attribute;
 pub mod layout;
 pub mod ledger;
-pub mod records;
 pub mod transcript;
 
 pub use layout::{Layout, OpenClawEnv};
-pub use records::OpenClawRecords;
+pub use ledger::OpenClawRecords;
