@@ -12,6 +12,7 @@ mod come_back;
 mod config;
 mod crash;
 mod demo;
+mod discovery;
 mod gate;
 mod guard;
 mod holdoff;

@@ -225,6 +225,11 @@ impl<F: Fs> Engine<F> {
     self.hot.clear();
   }
 
+  /// Goes on with other records of the agent framework.
+  pub fn set_agent(&mut self, agent: Box<dyn AgentRecords>) {
+    self.agent = agent;
+  }
+
   /// The clock.
   pub fn clock(&self) -> &dyn Clock {
     &*self.clock

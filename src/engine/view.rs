@@ -10,7 +10,7 @@ use std::{
 use super::{
   Engine, EngineError, Target,
   facts::{FileFacts, known_block},
-  judge::{self, BlockJudgement, Court, Origin, Precedent, Restored},
+  judge::{self, BlockJudgement, Court, Origin, Precedent, Restored, Treatment},
 };
 use crate::{
   config::Markers,
@@ -179,6 +179,7 @@ impl<F: Fs> Engine<F> {
     let mut failed = None;
     let mut court = Court {
       origin: &origin,
+      treatment: Treatment::of(&target.rel, &self.config),
       config: &self.config,
       continued: &continued,
       restored,
@@ -215,6 +216,10 @@ impl<F: Fs> Engine<F> {
 
   /// How markers may stand in this file.
   fn marking(&self, target: &Target, hash: ContentHash) -> Marking {
+    // People keep these files by hand, and every byte of them is an instruction.
+    if Treatment::of(&target.rel, &self.config) != Treatment::Memory {
+      return Marking { mode: MarkerMode::None, why: None };
+    }
     let none = |why: String| Marking { mode: MarkerMode::None, why: Some(why) };
     match self.agent.standing(&target.root, &target.rel) {
       Standing::Unreadable(why) => return none(why),
@@ -240,8 +245,10 @@ impl<F: Fs> Engine<F> {
     rows: &[BlockRow],
   ) -> (Option<Vec<u8>>, Marking) {
     let mut marking = self.marking(target, view.hash);
-    let limit =
-      self.agent.injection_limit(&target.rel).filter(|_| self.config.markers == Markers::Auto);
+    let limit = self
+      .agent
+      .injection_limit(&target.root, &target.rel)
+      .filter(|_| self.config.markers == Markers::Auto);
     loop {
       let plan = view.plan(marking.mode, true, rows);
       let result: &[u8] = plan.reshape.as_deref().unwrap_or(&view.bytes);

@@ -189,7 +189,11 @@ impl<'r> Given<'r> {
 
   /// Somebody who is not the owner. There are always three parts, so that nobody can be called owner.
   fn peer(&self, session: &Session) -> Source {
-    let channel = part(session.channel.as_deref().unwrap_or("unknown"));
+    let channel = match session.channel.as_deref() {
+      // `user:owner:...` is the owner.
+      Some("owner") | None => "unknown".to_owned(),
+      Some(channel) => part(channel),
+    };
     let named = self.sender.and_then(|sender| {
       let username = sender.username.as_deref().map(|name| format!("@{}", part(name)));
       username.or_else(|| sender.id.as_deref().or(sender.name.as_deref()).map(part))
