@@ -18,7 +18,9 @@ use std::{
 use rusqlite::{Connection, OpenFlags, OptionalExtension, TransactionBehavior};
 use serde_json::Value;
 
-use super::{Installation, injection::Limits, layout::Layout};
+use super::{
+  Installation, attribute::attribute, injection::Limits, layout::Layout, transcript::Stores,
+};
 use crate::{
   memory::{ContentHash, id::from_hex},
   provenance::{AgentRecords, Answer, Followed, Question, Standing},
@@ -49,6 +51,19 @@ enum LedgerError {
   UnknownForm { path: PathBuf },
 }
 
+/// What OpenClaw noted about the last write of its own tools to a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct LedgerRow {
+  /// SHA-256 of the whole file after that write.
+  pub(super) hash: ContentHash,
+  /// The session that wrote.
+  pub(super) session_id: Option<String>,
+  /// Its key.
+  pub(super) session_key: Option<String>,
+  /// When the write was noted, just before it was made, in microseconds UTC.
+  pub(super) observed_at: Option<i64>,
+}
+
 /// A row as it stands in the database.
 struct Row {
   key: String,
@@ -59,7 +74,11 @@ struct Row {
 
 impl Row {
   fn class(&self) -> Option<String> {
-    self.value.get("originClass").and_then(Value::as_str).map(str::to_owned)
+    self.text("originClass")
+  }
+
+  fn text(&self, name: &str) -> Option<String> {
+    self.value.get(name).and_then(Value::as_str).map(str::to_owned)
   }
 }
 
@@ -124,6 +143,24 @@ impl OpenClawRecords {
       }
     }
     Ok(None)
+  }
+
+  /// What OpenClaw noted about a file; the error is a sentence for `status`.
+  fn row(&self, workspace: &Path, file: &Path) -> Result<Option<LedgerRow>, String> {
+    let read = || {
+      let Some((connection, path)) = self.open(workspace, false)? else { return Ok(None) };
+      self.find(&connection, &path, workspace, file)
+    };
+    let row = read().map_err(|error: LedgerError| error.to_string())?;
+    Ok(row.map(|row| {
+      let observed_ms = row.value.get("observedAt").and_then(Value::as_i64);
+      LedgerRow {
+        hash: row.hash,
+        session_id: row.text("sessionId"),
+        session_key: row.text("sessionKey"),
+        observed_at: observed_ms.map(|ms| ms.saturating_mul(1000)),
+      }
+    }))
   }
 
   fn standing_or(&self, workspace: &Path, file: &Path) -> Result<Standing, LedgerError> {
@@ -200,7 +237,12 @@ impl AgentRecords for OpenClawRecords {
   }
 
   fn attribute(&self, question: &Question<'_>) -> Answer {
-    Answer::nothing_on_record(question)
+    let database = self.layout_of(question.workspace).state_database(question.workspace);
+    let Some(state_dir) = database.parent().and_then(Path::parent) else {
+      return Answer::nothing_on_record(question);
+    };
+    let row = self.row(question.workspace, question.file);
+    attribute(question, row, &Stores::open(state_dir))
   }
 
   fn injection_limit(&self, workspace: &Path, file: &Path) -> Option<usize> {
