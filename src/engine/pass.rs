@@ -10,14 +10,14 @@ use super::{
   reader::{Sight, came_and_went},
   record::{Due, Seen},
   redact::Redacted,
-  view::{View, is_only_flagged},
+  view::View,
 };
 use crate::{
   detect::Verdict,
   failpoint::{Point, hit},
   memory::{ContentHash, MarkerMode},
   os::{Fs, FsError, MemoryFile, OpenError, Refusal, Stamp, Touch},
-  provenance::{Standing, State},
+  provenance::Standing,
   store::{FileRow, FileStatus, Pending, Writer},
 };
 
@@ -201,12 +201,7 @@ impl<F: Fs> Engine<F> {
     let adopting = hint.adopting && row.is_none_or(|row| row.adopted_at.is_none());
     let origin = if adopting { Origin::baseline() } else { Origin::unknown() };
     let writable = matches!(file.access(), Touch::Full);
-    // Poison that could only be flagged, because the file could not be written, leaves it now.
-    let regained = writable && row.is_some_and(|row| row.note.is_some());
-    let mut view = self.view_again(target, row, bytes, origin, None, regained)?;
-    if regained {
-      self.disown(&view)?;
-    }
+    let mut view = self.view_as(target, row, bytes, origin, None, writable)?;
     let mut stamp = before;
     if writable {
       let plan = view.plan(MarkerMode::None, false, &[]);
@@ -263,16 +258,6 @@ impl<F: Fs> Engine<F> {
     let why = format!("poison stands in `{path}` ({}) and cannot be sealed", codes.join(", "));
     self.degrade(&format!("file:{path}"), &why)?;
     Ok(Outcome::Unsealed)
-  }
-
-  /// Rows of what could only be flagged until now: they must not vouch for the same bytes any more, neither
-  /// now nor when they come back.
-  fn disown(&mut self, view: &View) -> Result<(), EngineError> {
-    for row in view.facts.rows.iter().filter(|row| is_only_flagged(row)) {
-      let at = self.now();
-      self.ledger.decide(&row.id, State::Quarantined, "memfw", at, &[])?;
-    }
-    Ok(())
   }
 
   /// An agent's own tool writes its record, then the file, then reads it back and compares. Poison

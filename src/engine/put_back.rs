@@ -163,8 +163,8 @@ impl<F: Fs> Engine<F> {
     let leased = file.leased_for().is_some();
     let plain = self.ledger.unseal(&item.id)?;
     let bytes = file.read_all()?;
-    let judged = self.ledger.file(&item.path)?.and_then(|row| row.hash);
-    if judged != Some(ContentHash::of(&bytes)) {
+    let row = self.ledger.file(&item.path)?;
+    if !self.is_judged(row.as_ref(), ContentHash::of(&bytes))? {
       return Ok(None);
     }
     let restore = Restore::find(&bytes, &item.id, &plain);

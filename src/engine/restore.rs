@@ -107,8 +107,7 @@ impl<F: Fs> Engine<F> {
     let bytes = file.read_all()?;
     let row = self.ledger.file(&path)?;
     let file_hash = ContentHash::of(&bytes);
-    let judged = row.as_ref().and_then(|row| row.hash) == Some(file_hash);
-    if !(judged || fresh && bytes.is_empty()) {
+    if !(fresh && bytes.is_empty() || self.is_judged(row.as_ref(), file_hash)?) {
       return Ok(None);
     }
     let before = self.bare(target, bytes.clone())?;

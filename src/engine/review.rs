@@ -19,7 +19,7 @@ use crate::{
   memory::{BlockId, ContentHash, Fate, MarkerMode},
   os::{Fs, FsError, MemoryFile, Touch},
   provenance::State,
-  store::{Item, Pending},
+  store::{FileRow, Item, Pending},
 };
 
 /// How long a file that somebody else has open is waited for when a person asked for something.
@@ -244,6 +244,22 @@ impl<F: Fs> Engine<F> {
       }
       self.clock.pause(RETRY);
     }
+  }
+
+  /// Whether the ledger knows this version as one that was judged to its end. What was found while the file
+  /// could not be written is still to leave it, so then the next pass takes it up.
+  pub(super) fn is_judged(
+    &mut self,
+    row: Option<&FileRow>,
+    hash: ContentHash,
+  ) -> Result<bool, EngineError> {
+    let Some(row) = row.filter(|row| row.hash == Some(hash)) else { return Ok(false) };
+    if row.note.is_some() {
+      let at = self.now();
+      self.ledger.set_stamp(&row.path, None, None, at)?;
+      return Ok(false);
+    }
+    Ok(true)
   }
 
   /// Whether the path still leads to this file; an editor may have renamed another one over it.
