@@ -342,12 +342,17 @@ impl<F: Fs> Engine<F> {
     if matches!(refusal.refusal, Refusal::Io(_)) {
       return Err(EngineError::Open(refusal));
     }
+    // It may be another thing that was looked at than the one that was refused.
+    if self.stamp(target)? != Some(*stamp) {
+      return Ok(Outcome::Changed);
+    }
     let path = target.path();
     let note = refusal.refusal.to_string();
     let known = row.is_some_and(|row| row.note.as_deref() == Some(note.as_str()));
     self.ledger.set_status(&path, &target.root, FileStatus::Unscannable, Some(&note))?;
     let at = self.now();
-    self.ledger.set_stamp(&path, Some(super::stamp_row(stamp)), None, at)?;
+    let due = Due { reshape: false, recheck: !stamp.is_settled(at) };
+    self.ledger.set_seen(&path, super::stamp_row(stamp), None, due.pending(), at)?;
     if !known {
       self.tell(Event::new(EventKind::Unguarded).path(&path).detail(note))?;
     }
