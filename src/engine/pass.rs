@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use super::{
-  CLOSE_TICK, Engine, EngineError, Event, EventKind, HOLD_OFF, MAX_TAIL_WAIT, TAIL_COMPLETE_AFTER,
-  TAIL_GRACE, Target, UNLEASED_AFTER,
+  CLOSE_TICK, Engine, EngineError, Event, EventKind, HOLD_OFF, MAX_TAIL_WAIT, RACY,
+  TAIL_COMPLETE_AFTER, TAIL_GRACE, Target, UNLEASED_AFTER,
   judge::Origin,
   reader::{Sight, came_and_went},
   record::{Due, Seen},
@@ -123,8 +123,8 @@ impl<F: Fs> Engine<F> {
       return Ok(Outcome::Changed);
     }
     // Whoever opened the file before its last change has read something else, and a change since we were
-    // asked was not known to the asker.
-    let since_asked = self.clock.monotonic().saturating_sub(asked);
+    // asked was not known to the asker. Where file times are coarse it may seem to be older than it is.
+    let since_asked = self.clock.monotonic().saturating_sub(asked) + self.time_step(target);
     let opened_since_close = hint.opened_since_close
       && unchanged
       && self.since_change(&stamp, Duration::ZERO) >= since_asked;
@@ -380,6 +380,13 @@ impl<F: Fs> Engine<F> {
       Some((root, _)) => Ok(self.fs.open(root, &target.rel, &rules)),
       None => Ok(Err(OpenError { path: target.path(), refusal: Refusal::Absent })),
     }
+  }
+
+  /// How much older than it is a change may seem to be, by the times of its file.
+  fn time_step(&self, target: &Target) -> Duration {
+    let coarse =
+      self.roots.get(&target.root).is_some_and(|(root, _)| self.fs.has_coarse_times(root));
+    if coarse { RACY / 2 } else { Duration::ZERO }
   }
 
   /// How long ago the file changed, by its own stamps and the wall clock. Where the clock was set back

@@ -168,6 +168,10 @@ impl Fs for SimFs {
     self.world.borrow().rung
   }
 
+  fn has_coarse_times(&self, _root: &SimRoot) -> bool {
+    self.world.borrow().coarse
+  }
+
   fn list(&self, _root: &SimRoot, _rel: &Path, _limit: usize) -> Result<Listing, FsError> {
     Ok(Listing::default())
   }
