@@ -262,9 +262,7 @@ impl<'a> Schedule<'a> {
     }
     let mut fine = !self.lost_power;
     if fine {
-      self.world.borrow_mut().oracle.recovering = true;
       fine = matches!(self.ask(Engine::recover), Some(Ok(_)));
-      self.world.borrow_mut().oracle.recovering = false;
     }
     if fine {
       if adopting && self.one_in(2) {
@@ -316,6 +314,7 @@ impl<'a> Schedule<'a> {
     {
       let mut world = self.world.borrow_mut();
       world.oracle.asked_at = world.n_calls;
+      world.oracle.op_at_asking = self.stage.log.last_op();
     }
     let answer = catch_unwind(AssertUnwindSafe(|| what(engine)));
     let mut world = self.world.borrow_mut();

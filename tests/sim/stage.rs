@@ -172,7 +172,8 @@ impl Log {
     }
   }
 
-  fn last_op(&self) -> i64 {
+  /// The last operation that was begun.
+  pub(crate) fn last_op(&self) -> i64 {
     let probe = self.probe.lock().unwrap();
     let mut query =
       probe.prepare_cached("SELECT seq FROM sqlite_sequence WHERE name = 'op'").unwrap();
