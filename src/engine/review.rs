@@ -141,6 +141,11 @@ impl<F: Fs> Engine<F> {
         excused_by: vec![],
       });
     }
+    let leased = file.leased_for().is_some();
+    // Nobody is kept waiting for the disk, but for a tool that compares what it reads with a record.
+    if !self.is_recorded(target)? {
+      file.release();
+    }
     let at = self.now();
     let text = super::judge::BlockText::of(&view.bytes, &view.document, index);
     self.reopen(target, &text, by, at)?;
@@ -148,16 +153,14 @@ impl<F: Fs> Engine<F> {
     if plan.redactions.is_empty() {
       return Err(EngineError::refused(format!("there is nothing to take out at line {line}")));
     }
-    let leased = file.leased_for().is_some();
+    if let Some(row) = &row {
+      // The block row must not vouch for the same bytes when they come back, be it by a power cut.
+      self.ledger.decide(&row.id, State::Quarantined, by, at, &[])?;
+    }
     let done = self.redact(target, &mut file, leased, &view, &plan.redactions, started)?;
     let Redacted::Done { ids, .. } = done else {
       return Err(EngineError::refused_with("the file changed meanwhile", "try again"));
     };
-    if let (Some(row), Some(_)) = (&row, known) {
-      // The block row must not vouch for the same bytes when they come back.
-      self.ledger.decide(&row.id, State::Quarantined, by, at, &[])?;
-    }
-    file.release();
     drop(file);
     drop(writing);
     self.catch_up(target)?;
