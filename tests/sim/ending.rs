@@ -101,7 +101,7 @@ impl Schedule<'_> {
   }
 
   /// Passes and lazy passes until there is nothing to do.
-  fn settle(&mut self) {
+  pub(super) fn settle(&mut self) {
     // A file time from the future never counts as old.
     let ahead = self.world.borrow().disk.latest() / 1000 - self.clock.wall();
     self.clock.advance(ahead.max(0) + 1_000_000);
