@@ -29,6 +29,7 @@ fn without_a_file_the_defaults_hold() {
       versions.max_mb        256       default
       detection.scope        "strict"  default
       detection.sensitivity  "medium"  default
+      trust.rule             []        default
       gate.enabled           false     default
       gate.max_wait_ms       2000      default
       log.level              "info"    default
@@ -68,6 +69,7 @@ fn values_tell_where_they_come_from() {
       versions.max_mb        256       default
       detection.scope        "strict"  default
       detection.sensitivity  "medium"  default
+      trust.rule             []        default
       gate.enabled           false     default
       gate.max_wait_ms       2000      default
       log.level              "warn"    --log-level

@@ -80,6 +80,7 @@ mod tests {
       super::{setting::Owner, word::*},
       *,
     },
+    crate::provenance::{SourcePattern, Trust, TrustRule},
     proptest::prelude::*,
     std::{path::PathBuf, time::Duration},
   };
@@ -119,6 +120,8 @@ max_mb = 0
 [detection]
 scope = "relaxed"
 sensitivity = "high"
+[trust]
+rule = [{ source = "exec", trust = "hostile" }]
 [gate]
 enabled = true
 max_wait_ms = 500
@@ -141,6 +144,10 @@ format = "json"
         version_mb: 0,
         scope: Scope::Relaxed,
         sensitivity: Sensitivity::High,
+        trust_rules: vec![TrustRule {
+          source: SourcePattern::new("exec").unwrap(),
+          trust: Trust::Hostile,
+        }],
         gate_enabled: true,
         gate_max_wait: Duration::from_millis(500),
         log_level: LogLevel::Debug,
@@ -149,7 +156,7 @@ format = "json"
     );
     let lines: Vec<_> = effective.values().map(|(_, _, origin)| origin).collect();
     let expected =
-      [1, 2, 4, 5, 6, 7, 9, 11, 12, 14, 15, 17, 18, 20, 21].map(|line| Origin::File { line });
+      [1, 2, 4, 5, 6, 7, 9, 11, 12, 14, 15, 17, 19, 20, 22, 23].map(|line| Origin::File { line });
     assert_eq!(lines, expected);
   }
 

@@ -61,7 +61,8 @@ impl<F: Fs> Engine<F> {
     if row.as_ref().is_some_and(|row| row.status == FileStatus::Watched && row.hash == Some(hash)) {
       return Ok(Passed::At(before));
     }
-    let view = self.view(target, row.as_ref(), bytes, Origin::unknown(), None)?;
+    let view =
+      self.view(target, row.as_ref(), bytes, Origin::seen(&self.config, false, None), None)?;
     let clean = view.plan(MarkerMode::None, false, &[]).redactions.is_empty();
     Ok(if clean { Passed::At(before) } else { Passed::NotYet })
   }

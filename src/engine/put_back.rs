@@ -233,10 +233,7 @@ impl<F: Fs> Engine<F> {
       waited: Duration::ZERO,
     };
     let start = restore.new.len().min(restore.offset + restore.after.len() - plain.len());
-    let restored = Restored {
-      span: start..start + plain.len(),
-      origin: Origin { source: item.source.clone(), trust: item.trust, observed: false },
-    };
+    let restored = Restored { span: start..start + plain.len(), origin: Origin::of_item(item) };
     // Durable before the ledger says that it stands there; recorded before anybody else may look, for an
     // approval is not judged again.
     file.sync()?;
