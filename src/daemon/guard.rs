@@ -203,6 +203,7 @@ impl Guard {
     let line = self.status_line();
     self.engine.tell(Event::new(EventKind::Started).detail(line))?;
     self.unkept = self.engine.versions_due()?;
+    self.ask_about_all()?;
     self.health.phase = Phase::Guarding;
     self.health.scanned_at = Some(at);
     self.write_health()?;

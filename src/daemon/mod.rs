@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod attend;
+mod attribute;
 pub mod exposure;
 pub mod found;
 pub mod gate;

@@ -36,7 +36,8 @@ impl<F: Fs> Engine<F> {
     let path = target.path();
     let Some(stamp) = self.stamp(target)? else { return Ok(LazyOutcome::Done) };
     let Some(row) = self.ledger.file(&path)? else { return Ok(LazyOutcome::Dirty) };
-    if !row.pending.contains(Pending::RESHAPE) {
+    // A marker says where its text came from, so that has to be known first.
+    if !row.pending.contains(Pending::RESHAPE) || row.pending.contains(Pending::ATTRIBUTE) {
       return Ok(LazyOutcome::Done);
     }
     if row.stamp != Some(super::stamp_row(&stamp)) {

@@ -198,7 +198,8 @@ impl<F: Fs> Engine<F> {
       return self.same_version(target, row, &before);
     }
     let adopting = hint.adopting && row.is_none_or(|row| row.adopted_at.is_none());
-    let origin = if adopting { Origin::baseline() } else { Origin::unknown() };
+    let sighting = if adopting { None } else { self.sighting(target, hash, &before)? };
+    let origin = Origin::seen(&self.config, adopting, sighting);
     let writable = matches!(file.access(), Touch::Full);
     let mut view = self.view_as(target, row, bytes, origin, None, writable)?;
     let mut stamp = before;
@@ -305,7 +306,10 @@ impl<F: Fs> Engine<F> {
     let due =
       Due { reshape: row.pending.contains(Pending::RESHAPE), recheck: !stamp.is_settled(at) };
     let stamp = super::stamp_row(stamp);
-    self.ledger.set_seen(&target.path(), stamp, row.hash, due.pending(), at)?;
+    // What is asked about it elsewhere goes on.
+    let asked =
+      if row.pending.contains(Pending::ATTRIBUTE) { Pending::ATTRIBUTE } else { Pending::NONE };
+    self.ledger.set_seen(&target.path(), stamp, row.hash, due.pending() | asked, at)?;
     Ok(due.done())
   }
 

@@ -294,7 +294,7 @@ fn ids_in(bytes: &[u8]) -> HashSet<BlockId> {
   found
 }
 
-fn precedent(
+pub(super) fn precedent(
   ledger: &Ledger,
   path: &Path,
   hash: &ContentHash,
@@ -306,7 +306,7 @@ fn precedent(
     let origin = match ledger.existing_item(path, *hash, 0)? {
       Some(existing) => {
         let item = ledger.item(existing.id.as_str())?;
-        Some(Origin { source: item.source, trust: item.trust, observed: false })
+        Some(Origin::of_item(&item))
       }
       None => None,
     };
