@@ -66,7 +66,7 @@ impl World {
     // No marker is due while a test lasts.
     let config = Arc::new(Config { reshape_idle: Duration::from_hours(1), ..Config::default() });
     let engine = Engine::new(fs, ledger, Box::new(NoAgent), shared, config, data);
-    let watcher = Watcher::new(Box::new(|_| {})).unwrap();
+    let watcher = Watcher::new().unwrap();
     let workspaces = vec![root];
     let mut guard =
       Guard::new(Parts { engine, fs, watcher, workspaces, alarm: None, report_only: None });

@@ -2,7 +2,8 @@
 #![forbid(unsafe_code)]
 
 use std::{
-  collections::{BTreeMap, BTreeSet, HashSet},
+  collections::{BTreeMap, BTreeSet, HashSet, VecDeque},
+  os::fd::OwnedFd,
   path::{Path, PathBuf},
   sync::{Arc, atomic::AtomicBool},
   time::Duration,
@@ -47,6 +48,8 @@ pub struct Guard {
   pub(super) rooms: BTreeMap<PathBuf, Room>,
   /// Workspaces a part of which is not guarded.
   pub(super) troubled: HashSet<PathBuf>,
+  /// Events that were taken from the watcher while a file was worked on, and not taken in yet.
+  pub(super) heard: VecDeque<WatchEvent>,
   /// Who opened what after its last close by a writer.
   pub(super) readers: Readers,
   /// Workspaces whose first scan is under way.
@@ -119,6 +122,7 @@ impl Guard {
       held: Held::default(),
       rooms: BTreeMap::new(),
       troubled: HashSet::new(),
+      heard: VecDeque::new(),
       readers: Readers::default(),
       adopting: HashSet::new(),
       baseline: HashSet::new(),
@@ -240,8 +244,28 @@ impl Guard {
     format!("guarding {n_files} {files} in {}", self.health.workspaces.join(", "))
   }
 
+  /// Takes in what has happened in the directories; whether that is all, or nearly endless.
+  pub fn listen(&mut self) -> bool {
+    // Opens of our own are known before their events.
+    self.count_opens();
+    let taken = self.watcher.take();
+    self.heard.extend(taken.events);
+    for event in std::mem::take(&mut self.heard) {
+      self.seen(&event);
+    }
+    if taken.is_all {
+      self.readers.heard_all();
+    }
+    taken.is_all
+  }
+
+  /// Readable while there is something to [`Self::listen`] to; `None` while nothing can be watched.
+  pub fn watched_by(&self) -> Option<Arc<OwnedFd>> {
+    self.watcher.descriptor()
+  }
+
   /// Takes an event in; nothing is opened here.
-  pub fn seen(&mut self, event: &WatchEvent) {
+  fn seen(&mut self, event: &WatchEvent) {
     match event {
       WatchEvent::Dirty(path) => self.mark(path),
       WatchEvent::Closed(path) => {
@@ -257,8 +281,10 @@ impl Guard {
         self.engine.forget_root(path);
         self.look_again(None);
       }
-      WatchEvent::Rescan => self.rescan("the watcher lost events"),
-      WatchEvent::Mounts => self.mounts_changed(),
+      WatchEvent::Rescan => {
+        self.readers.lost_some();
+        self.rescan("the watcher lost events");
+      }
       WatchEvent::Limit(limit) => {
         let text = limit.to_string();
         self.report(|guard| guard.engine.degrade("watch", &text));

@@ -122,7 +122,13 @@ impl Guard {
         opened_since_close: self.readers.was_read(target),
         adopting: self.baseline.contains(target),
       };
-      let outcome = self.engine.pass(target, &hint);
+      let Self { engine, watcher, readers, heard, .. } = self;
+      let mut was_read = |own_opens| {
+        let taken = watcher.take();
+        heard.extend(taken.events);
+        taken.is_all && readers.would_be_read(target, own_opens, &*heard)
+      };
+      let outcome = engine.pass_seen_by(target, &hint, &mut was_read);
       self.count_opens();
       self.exposure.note(&mut self.engine, target, waiting.since);
       let outcome = outcome?;
@@ -216,7 +222,7 @@ impl Guard {
   /// Opens of our own are events, too.
   pub(super) fn count_opens(&mut self) {
     for opened in self.engine.take_opens() {
-      self.readers.opened_by_us(opened);
+      self.readers.opened_by_us(&opened);
     }
   }
 

@@ -75,6 +75,27 @@ pub enum Outcome {
 impl<F: Fs> Engine<F> {
   /// Processes one file. Errors concern the ledger or the machine, never the text.
   pub fn pass(&mut self, target: &Target, hint: &Hint) -> Result<Outcome, EngineError> {
+    self.pass_with(target, hint, Sight::default())
+  }
+
+  /// The same with somebody who can say at any moment whether the file was opened by somebody else since a
+  /// writer closed it, besides so many opens of our own since [`Engine::take_opens`]. Asked under a lease,
+  /// the answer is about the bytes that stand there, which that of the hint need not be.
+  pub fn pass_seen_by(
+    &mut self,
+    target: &Target,
+    hint: &Hint,
+    was_read: &mut dyn FnMut(u32) -> bool,
+  ) -> Result<Outcome, EngineError> {
+    self.pass_with(target, hint, Sight { was_read: Some(was_read), ..Sight::default() })
+  }
+
+  fn pass_with(
+    &mut self,
+    target: &Target,
+    hint: &Hint,
+    mut sight: Sight<'_>,
+  ) -> Result<Outcome, EngineError> {
     let asked = self.clock.monotonic();
     let path = target.path();
     self.recover_file(&path)?;
@@ -129,7 +150,6 @@ impl<F: Fs> Engine<F> {
       && unchanged
       && self.since_change(&stamp, Duration::ZERO) >= since_asked;
     let hint = Hint { opened_since_close, ..*hint };
-    let mut sight = Sight::default();
     let mut outcome = self.process(target, row.as_ref(), &mut file, leased, &hint, &mut sight);
     sight.awaited = file.is_awaited();
     file.release();
@@ -169,7 +189,7 @@ impl<F: Fs> Engine<F> {
     file: &mut F::File,
     leased: bool,
     hint: &Hint,
-    sight: &mut Sight,
+    sight: &mut Sight<'_>,
   ) -> Result<Outcome, EngineError> {
     let started = self.clock.monotonic();
     let before = file.stamp()?;
@@ -214,7 +234,10 @@ impl<F: Fs> Engine<F> {
         if !self.ledger.has_key() {
           return self.unsealed(target, &view);
         }
-        if self.must_hold_off(target, &view, quiet, leased, hint) {
+        if quiet < HOLD_OFF
+          && self.is_of_agent(target, &view)
+          && !(leased && self.was_read(target, hint, sight))
+        {
           return Ok(Outcome::HoldOff(HOLD_OFF));
         }
         let unfinished = view.bytes.last() != Some(&b'\n')
@@ -275,21 +298,18 @@ impl<F: Fs> Engine<F> {
     Ok(())
   }
 
-  /// An agent's own tool writes its record, then the file, then reads it back and compares. Poison
-  /// stays until that reader was there, or until [`HOLD_OFF`] has passed since the write.
-  fn must_hold_off(
-    &self,
-    target: &Target,
-    view: &View,
-    quiet: Duration,
-    leased: bool,
-    hint: &Hint,
-  ) -> bool {
-    // The lease tells that the reader has closed the file again.
-    if (hint.opened_since_close && leased) || quiet >= HOLD_OFF {
-      return false;
-    }
+  /// Whether an agent's own tool wrote this version. It writes its record, then the file, then reads it
+  /// back and compares: poison stays until that reader was there, or until [`HOLD_OFF`] has passed since
+  /// the write.
+  fn is_of_agent(&self, target: &Target, view: &View) -> bool {
     self.agent.standing(&target.root, &target.rel) == (Standing::Recorded { hash: view.hash })
+  }
+
+  /// Whether somebody else has read this version; the lease tells that they have closed it again.
+  fn was_read(&self, target: &Target, hint: &Hint, sight: &mut Sight<'_>) -> bool {
+    let Some(was_read) = &mut sight.was_read else { return hint.opened_since_close };
+    let own = self.opens.iter().filter(|opened| *opened == target).count();
+    was_read(u32::try_from(own).unwrap_or(u32::MAX))
   }
 
   /// What there is to say when the ledger knows this stamp. A stamp that was taken right after a change
