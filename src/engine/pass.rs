@@ -106,6 +106,13 @@ impl<F: Fs> Engine<F> {
       self.hot.remove(target);
       return Ok(outcome);
     }
+    // Opening it once more would be an event again, and so without end.
+    if !self.ledger.has_key()
+      && self.unsealed.get(target) == Some(&stamp)
+      && stamp.is_settled(self.now())
+    {
+      return Ok(Outcome::Unsealed);
+    }
     let _writing = self.lock()?;
     // The other process may have finished this file while we waited for the lock.
     let row = self.ledger.file(&path)?;
@@ -163,7 +170,14 @@ impl<F: Fs> Engine<F> {
       outcome = self.process(target, row.as_ref(), &mut file, true, &hint, &mut sight);
       file.release();
     }
-    let mut outcome = outcome?;
+    let mut outcome = match outcome {
+      Ok(outcome) => outcome,
+      Err(error) => {
+        // Closing it would be an event, and the file be looked at again at once.
+        self.hot.insert(target.clone(), file);
+        return Err(error);
+      }
+    };
     self.keep_noted(Writer::Other)?;
     if let (true, Outcome::Done { reshape_due, .. }) = (held_open, outcome) {
       outcome = self.still_open(target, reshape_due)?;
@@ -232,7 +246,8 @@ impl<F: Fs> Engine<F> {
       let plan = view.plan(MarkerMode::None, false, &[]);
       if !plan.redactions.is_empty() {
         if !self.ledger.has_key() {
-          return self.unsealed(target, &view);
+          self.unsealed.insert(target.clone(), before);
+          return self.report_unsealed(target, &view);
         }
         if quiet < HOLD_OFF
           && self.is_of_agent(target, &view)
@@ -272,7 +287,7 @@ impl<F: Fs> Engine<F> {
 
   /// Without a key nothing can be sealed, so nothing leaves the file. The version is not recorded: what
   /// is fresh in it stays so until it can be taken out.
-  fn unsealed(&mut self, target: &Target, view: &View) -> Result<Outcome, EngineError> {
+  fn report_unsealed(&mut self, target: &Target, view: &View) -> Result<Outcome, EngineError> {
     let mut codes: Vec<&str> = view
       .judgements
       .iter()
