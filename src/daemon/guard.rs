@@ -334,9 +334,10 @@ impl Guard {
     let Some(target) = self.target(path) else { return };
     let now = self.now();
     let is_waiting = self.queue.is_known(&target);
-    self.readers.opened(&target, is_waiting.then_some(now));
-    if self.readers.was_read(&target) && self.queue.is_dirty(&target) {
-      let now = self.now();
+    let is_foreign = self.readers.opened(&target, is_waiting.then_some(now));
+    // A file that somebody keeps open is open here as well; whoever comes may need it to be closed.
+    let is_held = is_foreign && self.held.is_kept(&target);
+    if is_held || (self.readers.was_read(&target) && self.queue.is_dirty(&target)) {
       self.queue.dirty(target, now);
     }
   }

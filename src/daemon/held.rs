@@ -27,6 +27,11 @@ impl Held {
     self.due.remove(target);
   }
 
+  /// Whether somebody has it open.
+  pub(super) fn is_kept(&self, target: &Target) -> bool {
+    self.due.contains_key(target)
+  }
+
   /// The files to read now.
   pub(super) fn take(&mut self, now: Duration) -> Vec<Target> {
     self.due.extract_if(.., |_, due| *due <= now).map(|(target, _)| target).collect()

@@ -38,19 +38,19 @@ impl Readers {
     self.since_close.insert(target, 0);
   }
 
-  /// Somebody opened it; at this time, where that counts for a reshape.
-  pub(super) fn opened(&mut self, target: &Target, at: Option<Duration>) {
-    match self.to_come.get_mut(target).filter(|n| **n > 0) {
-      Some(n) => *n -= 1,
-      None => {
-        if let Some(at) = at {
-          self.latest.insert(target.clone(), at);
-        }
-      }
-    }
+  /// Somebody opened it; at this time, where that counts for a reshape. Whether that was somebody else.
+  pub(super) fn opened(&mut self, target: &Target, at: Option<Duration>) -> bool {
     if let Some(n) = self.since_close.get_mut(target) {
       *n = n.saturating_add(1);
     }
+    if let Some(n) = self.to_come.get_mut(target).filter(|n| **n > 0) {
+      *n -= 1;
+      return false;
+    }
+    if let Some(at) = at {
+      self.latest.insert(target.clone(), at);
+    }
+    true
   }
 
   /// We opened it; the event of that comes later.

@@ -53,7 +53,7 @@ impl Queue {
       }
       kept.push_back(event);
       // A bell that cannot be rung any more has been rung often enough.
-      rope.write(&[1]).ok();
+      rope.write_all(&[1]).ok();
     };
     let inner = RecommendedWatcher::new(handler, notify::Config::default())
       .map_err(|error| failure(Path::new(""), &error))?;
