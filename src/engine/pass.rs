@@ -99,9 +99,17 @@ impl<F: Fs> Engine<F> {
     let asked = self.clock.monotonic();
     let path = target.path();
     self.recover_file(&path)?;
-    let stamp = self.stamp(target)?;
+    let stamp = self.stamp(target);
     let row = self.ledger.file(&path)?;
-    let Some(stamp) = stamp else { return self.vanished(target, row.as_ref()) };
+    let stamp = match stamp {
+      Ok(Some(stamp)) => stamp,
+      Ok(None) => return self.vanished(target, row.as_ref()),
+      // A link or a mount has come on its way.
+      Err(EngineError::Fs(FsError::Refused { path, refusal })) => {
+        return self.refused(target, row.as_ref(), None, OpenError { path, refusal });
+      }
+      Err(error) => return Err(error),
+    };
     if let Some(outcome) = self.unchanged(row.as_ref(), &stamp) {
       self.hot.remove(target);
       return Ok(outcome);
@@ -124,11 +132,11 @@ impl<F: Fs> Engine<F> {
       // It may have been linked or given away since.
       Some(mut file) if file.stamp()?.ino == stamp.ino => match file.recheck(&self.rules()) {
         Ok(_) => file,
-        Err(refusal) => return self.refused(target, row.as_ref(), &stamp, refusal),
+        Err(refusal) => return self.refused(target, row.as_ref(), Some(&stamp), refusal),
       },
       _ => match self.open(target)? {
         Ok(file) => file,
-        Err(refusal) => return self.refused(target, row.as_ref(), &stamp, refusal),
+        Err(refusal) => return self.refused(target, row.as_ref(), Some(&stamp), refusal),
       },
     };
     let (leased, held_open) = match file.access() {
@@ -218,10 +226,10 @@ impl<F: Fs> Engine<F> {
       return Ok(Outcome::Busy);
     }
     sight.stamp = Some(before);
-    // Without a lease the last line may still be under way, and an empty file is most likely one
-    // that its writer has just truncated.
-    if !leased && quiet < TAIL_COMPLETE_AFTER && (bytes.is_empty() || bytes.last() != Some(&b'\n'))
-    {
+    // Without a lease the last line may still be under way, but not without end; and an empty file is
+    // most likely one that its writer has just truncated.
+    let is_cut = bytes.last() != Some(&b'\n') && hint.waited < MAX_TAIL_WAIT;
+    if !leased && quiet < TAIL_COMPLETE_AFTER && (bytes.is_empty() || is_cut) {
       return Ok(Outcome::Busy);
     }
     let hash = ContentHash::of(&bytes);
@@ -379,7 +387,7 @@ impl<F: Fs> Engine<F> {
     &mut self,
     target: &Target,
     row: Option<&FileRow>,
-    stamp: &Stamp,
+    stamp: Option<&Stamp>,
     refusal: OpenError,
   ) -> Result<Outcome, EngineError> {
     if matches!(refusal.refusal, Refusal::Absent) {
@@ -392,12 +400,13 @@ impl<F: Fs> Engine<F> {
     if matches!(refusal.refusal, Refusal::Io(_)) {
       return Err(EngineError::Open(refusal));
     }
+    self.hot.remove(target);
     let path = target.path();
     let note = refusal.refusal.to_string();
     let known = row.is_some_and(|row| row.note.as_deref() == Some(note.as_str()));
     self.ledger.set_status(&path, &target.root, FileStatus::Unscannable, Some(&note))?;
     let at = self.now();
-    self.ledger.set_stamp(&path, Some(super::stamp_row(stamp)), None, at)?;
+    self.ledger.set_stamp(&path, stamp.map(super::stamp_row), None, at)?;
     if !known {
       self.tell(Event::new(EventKind::Unguarded).path(&path).detail(note))?;
     }
