@@ -15,7 +15,7 @@ use super::{
   health::{ADOPTED, Health, KEY, Phase, Room},
   held::Held,
   poll::{EVERY, Polls},
-  queue::{LAST_RETRY, Queue},
+  queue::{Kind, LAST_RETRY, Queue},
   readers::Readers,
   service::seconds,
   trouble::Trouble,
@@ -215,6 +215,11 @@ impl Guard {
       }
     }
     wakeups.extend(self.held.wakeup());
+    // Whoever has closed a file before that was told is found out by trying.
+    let fresh = self.watcher.hear_readers(self.held.directories());
+    for (kind, target) in self.held.within(&fresh) {
+      self.try_held(kind, target);
+    }
     if let n @ 1.. = self.queue.n_stubborn() {
       let files = if n == 1 { "a file".to_owned() } else { format!("{n} files") };
       let every = seconds(LAST_RETRY);
@@ -275,6 +280,13 @@ impl Guard {
         self.mark(path);
       }
       WatchEvent::Opened(path) => self.note_open(path),
+      WatchEvent::Released(path) => {
+        if let Some(target) = self.target(path)
+          && let Some(kind) = self.held.kept(&target)
+        {
+          self.try_held(kind, target);
+        }
+      }
       WatchEvent::DirAdded(path) => self.look_again(Some(path)),
       WatchEvent::RootGone(path) => {
         self.watcher.remove(path);
@@ -319,6 +331,15 @@ impl Guard {
     self.report(|guard| guard.engine.tell(Event::new(kind)));
   }
 
+  /// Somebody who had a file open may have closed it.
+  pub(super) fn try_held(&mut self, kind: Kind, target: Target) {
+    let now = self.now();
+    match kind {
+      Kind::Urgent => self.queue.dirty(target, now),
+      Kind::Lazy => self.queue.reshape(target, now),
+    }
+  }
+
   fn mark(&mut self, path: &Path) {
     let now = self.now();
     if let Some(target) = self.target(path) {
@@ -336,7 +357,7 @@ impl Guard {
     let is_waiting = self.queue.is_known(&target);
     let is_foreign = self.readers.opened(&target, is_waiting.then_some(now));
     // A file that somebody keeps open is open here as well; whoever comes may need it to be closed.
-    let is_held = is_foreign && self.held.is_kept(&target);
+    let is_held = is_foreign && self.held.kept(&target).is_some();
     if is_held || (self.readers.was_read(&target) && self.queue.is_dirty(&target)) {
       self.queue.dirty(target, now);
     }

@@ -26,7 +26,7 @@ const MAX_EVENTS: usize = 16_384;
 /// Bytes of one read: hundreds of events, and more than the longest one needs.
 const BUFFER: usize = 16_384;
 
-/// What is watched for. Readers' closes are left out: they change nothing.
+/// What is watched for. Readers' closes are left out as a rule: they change nothing.
 const MASK: WatchFlags = WatchFlags::ATTRIB
   .union(WatchFlags::CREATE)
   .union(WatchFlags::OPEN)
@@ -101,6 +101,17 @@ impl Queue {
     Ok(())
   }
 
+  /// Whether it is told when a reader closes a file in a watched directory.
+  pub(super) fn hear_readers(&mut self, dir: &Path, is_told: bool) {
+    let more = if is_told { WatchFlags::CLOSE_NOWRITE } else { WatchFlags::empty() };
+    if let Some(number) = self.numbers.get(dir)
+      && inotify::add_watch(&*self.descriptor, dir, MASK | more).is_ok_and(|now| now != *number)
+    {
+      // Another directory stands there by now; its own event has it watched anew.
+      self.remove(dir);
+    }
+  }
+
   /// Ends the watch of a path; events of it that were not read yet mean nothing any more.
   pub(super) fn remove(&mut self, dir: &Path) {
     let Some(number) = self.numbers.remove(dir) else { return };
@@ -157,8 +168,8 @@ fn meaning(dir: &Path, flags: ReadFlags, name: Option<&OsStr>) -> Option<Seen> {
   let ended =
     ReadFlags::DELETE_SELF | ReadFlags::MOVE_SELF | ReadFlags::UNMOUNT | ReadFlags::IGNORED;
   let is_dir = flags.contains(ReadFlags::ISDIR) || name.is_none();
-  // Listing a directory opens it; that is nothing new about what is in it.
-  if is_dir && flags.contains(ReadFlags::OPEN) {
+  // Listing a directory opens and closes it; that is nothing new about what is in it.
+  if is_dir && flags.intersects(ReadFlags::OPEN | ReadFlags::CLOSE_NOWRITE) {
     return None;
   }
   let path = name.map_or_else(|| dir.to_owned(), |name| dir.join(name));
@@ -170,6 +181,8 @@ fn meaning(dir: &Path, flags: ReadFlags, name: Option<&OsStr>) -> Option<Seen> {
     Seen::Event(WatchEvent::DirAdded(path))
   } else if flags.contains(ReadFlags::OPEN) {
     Seen::Event(WatchEvent::Opened(path))
+  } else if flags.contains(ReadFlags::CLOSE_NOWRITE) {
+    Seen::Event(WatchEvent::Released(path))
   } else if flags.intersects(ReadFlags::CLOSE_WRITE | ReadFlags::MOVED_TO) {
     Seen::Event(WatchEvent::Closed(path))
   } else {
@@ -192,6 +205,8 @@ mod tests {
     let dir = ReadFlags::ISDIR;
     let cases = [
       (ReadFlags::OPEN, Some("x.md"), event(WatchEvent::Opened(path("/w/x.md")))),
+      (ReadFlags::CLOSE_NOWRITE, Some("x.md"), event(WatchEvent::Released(path("/w/x.md")))),
+      (ReadFlags::CLOSE_NOWRITE | dir, None, None),
       (ReadFlags::OPEN | dir, Some("sub"), None),
       (ReadFlags::OPEN | dir, None, None),
       (ReadFlags::CLOSE_WRITE, Some("x.md"), event(WatchEvent::Closed(path("/w/x.md")))),

@@ -14,7 +14,7 @@
 #![forbid(unsafe_code)]
 
 use std::{
-  collections::BTreeMap,
+  collections::{BTreeMap, BTreeSet},
   fmt, io,
   os::{fd::OwnedFd, unix::fs::MetadataExt as _},
   path::{Path, PathBuf},
@@ -37,6 +37,9 @@ pub enum WatchEvent {
   /// Somebody who had this path open for writing closed it, we ourselves included, or moved a file here:
   /// what stands there is whole.
   Closed(PathBuf),
+  /// Somebody who had this path open for reading alone closed it; told only for directories that were
+  /// named to [`Watcher::hear_readers`].
+  Released(PathBuf),
   /// A directory appeared here: walk and watch it.
   DirAdded(PathBuf),
   /// This watched directory was deleted or moved away, and its watch is off. If a directory stands
@@ -134,13 +137,15 @@ pub struct Watcher {
   queue: Option<Queue>,
   /// What each watched directory was when its watch was set.
   watched: BTreeMap<PathBuf, Identity>,
+  /// Directories whose readers are told when they close a file.
+  heard: BTreeSet<PathBuf>,
 }
 
 impl Watcher {
   /// Starts watching nothing. Where the system has no inotify instance left, the watcher is blind: each
   /// [`Self::add`] tries again and says so.
   pub fn new() -> Result<Self, WatchError> {
-    let mut watcher = Self { queue: None, watched: BTreeMap::new() };
+    let mut watcher = Self { queue: None, watched: BTreeMap::new(), heard: BTreeSet::new() };
     match watcher.queue() {
       Ok(_) | Err(WatchError::Limit(_)) => Ok(watcher),
       Err(error) => Err(error),
@@ -188,9 +193,26 @@ impl Watcher {
   /// Stops watching a directory; nothing happens if it is not watched.
   pub fn remove(&mut self, dir: &Path) {
     self.watched.remove(dir);
+    self.heard.remove(dir);
     if let Some(queue) = &mut self.queue {
       queue.remove(dir);
     }
+  }
+
+  /// Of these directories alone it is told when a reader closes a file, for that wakes us at each read.
+  /// The directories that are new: who closed a file there before is not known.
+  pub fn hear_readers(&mut self, dirs: BTreeSet<PathBuf>) -> Vec<PathBuf> {
+    let Some(queue) = &mut self.queue else { return Vec::new() };
+    // One that cannot be set is a directory that is going.
+    for dir in self.heard.difference(&dirs).filter(|dir| self.watched.contains_key(*dir)) {
+      queue.hear_readers(dir, false);
+    }
+    let fresh: Vec<PathBuf> = dirs.difference(&self.heard).cloned().collect();
+    for dir in fresh.iter().filter(|dir| self.watched.contains_key(*dir)) {
+      queue.hear_readers(dir, true);
+    }
+    self.heard = dirs;
+    fresh
   }
 
   /// The directories that are watched.
