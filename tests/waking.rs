@@ -7,7 +7,7 @@ use {
     config::Config,
     daemon::{Guard, Parts},
     engine::Engine,
-    os::{Clock, RealFs, SystemClock, Watcher},
+    os::{Clock, RealFs, SystemClock, Watcher, WriteLock, lease},
     provenance::NoAgent,
     seal::MasterKey,
     store::{Access, EventFilter, Ledger, Pending},
@@ -15,10 +15,12 @@ use {
   std::{
     fs::{self, File, OpenOptions},
     io::Write as _,
+    os::fd::AsFd as _,
     path::{Path, PathBuf},
     sync::{
       Arc,
       atomic::{AtomicU64, Ordering},
+      mpsc,
     },
     time::Duration,
   },
@@ -66,7 +68,7 @@ impl World {
     // No marker is due while a test lasts.
     let config = Arc::new(Config { reshape_idle: Duration::from_hours(1), ..Config::default() });
     let engine = Engine::new(fs, ledger, Box::new(NoAgent), shared, config, data);
-    let watcher = Watcher::new(Box::new(|_| {})).unwrap();
+    let watcher = Watcher::new().unwrap();
     let workspaces = vec![root];
     let mut guard = Guard::new(Parts {
       engine,
@@ -162,4 +164,31 @@ fn a_file_that_somebody_keeps_open_is_read_again_once_a_minute() {
   assert!(world.guard.next_due().is_none_or(|due| due > minute));
   let row = world.ledger().file(&world.memory()).unwrap().unwrap();
   assert!(!row.pending.contains(Pending::RETRY), "its stamp counts again");
+}
+
+#[test]
+fn who_holds_the_write_lock_gets_a_lease_on_what_the_daemon_kept_open() {
+  let mut world = World::new();
+  let mut holder = world.append();
+  world.settle();
+  writeln!(holder, "{}", poison(1)).unwrap();
+  drop(holder);
+  world.clock.monotonic.fetch_add(61_000, Ordering::Relaxed);
+  // A command: it has the lock, and asks for a lease.
+  let (data, memory) = (world.dir.path().to_owned(), world.memory());
+  let (locked, go) = mpsc::channel();
+  let command = std::thread::spawn(move || {
+    let _lock = WriteLock::acquire(&data, Duration::from_secs(5)).unwrap();
+    locked.send(()).unwrap();
+    let file = OpenOptions::new().read(true).write(true).open(memory).unwrap();
+    // Less than what the daemon waits for the lock.
+    (0..2_500).any(|_| {
+      crate::support::pace(Duration::from_millis(2));
+      matches!(lease::acquire(file.as_fd()).unwrap(), lease::Grant::Granted)
+    })
+  });
+  go.recv().unwrap();
+  world.settle();
+  assert!(command.join().unwrap(), "the daemon kept the file open while it waited for the command");
+  assert!(!world.holds(1));
 }
