@@ -14,7 +14,6 @@ use crate::{
     Fs, FsError, MemoryFile, Touch,
     reshape::{Reshaped, reshape},
   },
-  provenance::Standing,
   store::{FileStatus, NewOp, OpKind, Pending, ScanRecord, Writer},
 };
 
@@ -37,7 +36,8 @@ impl<F: Fs> Engine<F> {
     let path = target.path();
     let Some(stamp) = self.stamp(target)? else { return Ok(LazyOutcome::Done) };
     let Some(row) = self.ledger.file(&path)? else { return Ok(LazyOutcome::Dirty) };
-    if !row.pending.contains(Pending::RESHAPE) {
+    // A marker says where its text came from, so that has to be known first.
+    if !row.pending.contains(Pending::RESHAPE) || row.pending.contains(Pending::ATTRIBUTE) {
       return Ok(LazyOutcome::Done);
     }
     if row.stamp != Some(super::stamp_row(&stamp)) {
@@ -78,8 +78,8 @@ impl<F: Fs> Engine<F> {
   /// verify what they wrote, and compare what they read with their record.
   pub fn is_recorded(&self, target: &Target) -> Result<bool, EngineError> {
     let hash = self.ledger.file(&target.path())?.and_then(|row| row.hash);
-    let recorded = hash.map(|hash| Standing::Recorded { hash });
-    Ok(recorded.is_some() && recorded == Some(self.agent.standing(&target.root, &target.rel)))
+    let standing = || self.agent.standing(&target.root, &target.rel);
+    Ok(hash.is_some_and(|hash| standing().is_about(hash)))
   }
 
   fn reshape_leased(

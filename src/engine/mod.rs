@@ -8,12 +8,16 @@
 #![forbid(unsafe_code)]
 
 pub mod adopt;
+pub mod attribute;
+#[cfg(test)]
+mod attribute_tests;
 pub mod error;
 pub mod event;
 pub mod facts;
 mod forms;
 pub mod judge;
 pub mod lazy;
+pub mod origin;
 pub mod pass;
 pub mod passed;
 pub mod put_back;
@@ -21,12 +25,15 @@ mod reader;
 pub mod record;
 pub mod recover;
 pub mod redact;
+mod rejudge;
 pub mod restore;
 pub mod review;
 pub mod rows;
 #[cfg(test)]
 mod rows_tests;
 pub mod settled;
+#[cfg(test)]
+mod testing;
 pub mod versions;
 pub mod view;
 
@@ -40,6 +47,7 @@ use std::{
 
 use forms::Forms;
 
+pub use attribute::Attributing;
 pub use error::{Consequence, EngineError};
 pub use event::{Event, EventKind};
 pub use lazy::LazyOutcome;
@@ -223,6 +231,11 @@ impl<F: Fs> Engine<F> {
     self.fs = fs;
     self.roots.clear();
     self.hot.clear();
+  }
+
+  /// Goes on with other records of the agent framework.
+  pub fn set_agent(&mut self, agent: Box<dyn AgentRecords>) {
+    self.agent = agent;
   }
 
   /// The clock.

@@ -17,7 +17,6 @@ use crate::{
   failpoint::{Point, hit},
   memory::{ContentHash, MarkerMode},
   os::{Fs, FsError, MemoryFile, OpenError, Refusal, Stamp, Touch},
-  provenance::Standing,
   store::{FileRow, FileStatus, Pending, Writer},
 };
 
@@ -199,7 +198,8 @@ impl<F: Fs> Engine<F> {
       return self.same_version(target, row, &before);
     }
     let adopting = hint.adopting && row.is_none_or(|row| row.adopted_at.is_none());
-    let origin = if adopting { Origin::baseline() } else { Origin::unknown() };
+    let sighting = if adopting { None } else { self.sighting(target, hash, &before)? };
+    let origin = Origin::seen(&self.config, adopting, sighting);
     let writable = matches!(file.access(), Touch::Full);
     let mut view = self.view_as(target, row, bytes, origin, None, writable)?;
     let mut stamp = before;
@@ -274,7 +274,7 @@ impl<F: Fs> Engine<F> {
     if (hint.opened_since_close && leased) || quiet >= HOLD_OFF {
       return false;
     }
-    self.agent.standing(&target.root, &target.rel) == (Standing::Recorded { hash: view.hash })
+    self.agent.standing(&target.root, &target.rel).is_about(view.hash)
   }
 
   /// What there is to say when the ledger knows this stamp. A stamp that was taken right after a change
@@ -306,7 +306,10 @@ impl<F: Fs> Engine<F> {
     let due =
       Due { reshape: row.pending.contains(Pending::RESHAPE), recheck: !stamp.is_settled(at) };
     let stamp = super::stamp_row(stamp);
-    self.ledger.set_seen(&target.path(), stamp, row.hash, due.pending(), at)?;
+    // What is asked about it elsewhere goes on.
+    let asked =
+      if row.pending.contains(Pending::ATTRIBUTE) { Pending::ATTRIBUTE } else { Pending::NONE };
+    self.ledger.set_seen(&target.path(), stamp, row.hash, due.pending() | asked, at)?;
     Ok(due.done())
   }
 

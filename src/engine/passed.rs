@@ -64,7 +64,8 @@ impl<F: Fs> Engine<F> {
     if row.as_ref().is_some_and(|row| same(row) && !(writable && row.note.is_some())) {
       return Ok(Passed::At(before));
     }
-    let view = self.view_as(target, row.as_ref(), bytes, Origin::unknown(), None, writable)?;
+    let origin = Origin::seen(&self.config, false, None);
+    let view = self.view_as(target, row.as_ref(), bytes, origin, None, writable)?;
     let clean = view.plan(MarkerMode::None, false, &[]).redactions.is_empty();
     Ok(if clean { Passed::At(before) } else { Passed::NotYet })
   }

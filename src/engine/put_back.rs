@@ -252,10 +252,7 @@ impl<F: Fs> Engine<F> {
     // The stamp says from here on whether this is still the version that stands there.
     file.release();
     let start = restore.new.len().min(restore.offset + restore.after.len() - plain.len());
-    let restored = Restored {
-      span: start..start + plain.len(),
-      origin: Origin { source: item.source.clone(), trust: item.trust, observed: false },
-    };
+    let restored = Restored { span: start..start + plain.len(), origin: Origin::of_item(item) };
     // Durable before the ledger says that it stands there; recorded under the write lock, before any other
     // pass over the file.
     file.sync()?;

@@ -67,7 +67,7 @@ impl<F: Fs> Engine<F> {
       note: note.as_deref(),
       blocks: &rows,
       adopted: true,
-      pending: due.pending(),
+      pending: due.pending() | self.asking_due(&path, &rows)?,
       marker_mode: marking.mode.as_str(),
       unmarked: marking.why.as_deref(),
       events: &event_rows,
@@ -134,7 +134,7 @@ pub(super) fn told(path: &Path, view: &View, rows: &[BlockRow], adopting: bool) 
     let event = Event::new(kind)
       .path(path)
       .block(&row.id)
-      .origin(&view.origin.source, view.origin.trust)
+      .of(judgement.origin.as_ref().unwrap_or(&view.origin))
       .decided(Layer::Rules, &decision.codes, decision.score, "keep");
     events.push(event);
   }

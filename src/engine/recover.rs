@@ -25,7 +25,7 @@ use crate::{
     reshape::{Recovery, recover_reshape},
   },
   provenance::{Attestation, State},
-  store::{Images, NewItem, Op, OpKind},
+  store::{Images, NewItem, Op, OpKind, Trail},
 };
 
 /// How long the lease of a file with an interrupted operation is waited for.
@@ -198,6 +198,7 @@ impl<F: Fs> Engine<F> {
       layer: Layer::Rules,
       codes: vec![],
       findings_json: "[]".to_owned(),
+      trail: Trail::default(),
     };
     let at = self.now();
     let admission = self.ledger.quarantine(&[item], &[], &[], at)?;

@@ -15,7 +15,7 @@ use crate::{
     Fs, MemoryFile, Stamp,
     redact::{Change, overwrite},
   },
-  provenance::{Attestation, Followed, Standing, State},
+  provenance::{Followed, State},
   store::{NewEvent, NewItem, NewOp, OpId, OpKind},
 };
 
@@ -56,8 +56,7 @@ impl<F: Fs> Engine<F> {
     started: Duration,
   ) -> Result<Redacted, EngineError> {
     let redactions = self.named(target, view, redactions)?;
-    let recorded = Standing::Recorded { hash: view.hash };
-    if self.agent.standing(&target.root, &target.rel) != recorded {
+    if !self.agent.standing(&target.root, &target.rel).is_about(view.hash) {
       file.release();
     }
     hit(Point::RedactBeforeAdmit);
@@ -111,8 +110,7 @@ impl<F: Fs> Engine<F> {
 
   /// Whether these bytes are the version that the agent has on record.
   fn stands_on_record(&self, target: &Target, bytes: &[u8]) -> bool {
-    let recorded = Standing::Recorded { hash: ContentHash::of(bytes) };
-    self.agent.standing(&target.root, &target.rel) == recorded
+    self.agent.standing(&target.root, &target.rel).is_about(ContentHash::of(bytes))
   }
 
   /// Asks for the lease again, for so long.
@@ -200,8 +198,9 @@ impl<F: Fs> Engine<F> {
       let decision = judgement.map(|judgement| &judgement.decision);
       let codes = decision.map_or(&[][..], |decision| &decision.codes);
       let score = decision.map_or(1.0, |decision| decision.score);
-      let event =
-        |kind| Event::new(kind).path(&path).origin(&view.origin.source, view.origin.trust);
+      // Where it came from may be known better than of the rest of the file.
+      let origin = judgement.and_then(|one| one.origin.as_ref()).unwrap_or(&view.origin);
+      let event = |kind| Event::new(kind).path(&path).of(origin);
       let neutralise = redaction.kind == RedactionKind::Neutralise;
       ops.push(NewOp {
         kind: if neutralise { OpKind::Neutralise } else { OpKind::Redact },
@@ -233,10 +232,10 @@ impl<F: Fs> Engine<F> {
         n: *n,
         terminated: redaction.original.last() == Some(&b'\n'),
         status: State::Quarantined,
-        source: view.origin.source.clone(),
-        trust: view.origin.trust,
-        attestation: Attestation::SelfReported,
-        session: None,
+        source: origin.source.clone(),
+        trust: origin.trust,
+        attestation: origin.attestation,
+        session: origin.session.clone(),
         score,
         codes: codes.to_vec(),
         findings_json: findings_json(
@@ -245,6 +244,7 @@ impl<F: Fs> Engine<F> {
           redaction.original.len(),
         ),
         layer: Layer::Rules,
+        trail: origin.trail.clone(),
       });
     }
     let at = self.now();
@@ -268,7 +268,7 @@ impl<F: Fs> Engine<F> {
     after: ContentHash,
   ) -> Result<(), EngineError> {
     let key = format!("agent-record:{}", super::event::shown(&target.path()));
-    match self.agent.follow(&target.root, &target.rel, before, after) {
+    match self.agent.follow(&target.root, &target.rel, before, after, None) {
       Followed::Failed(why) => self.degrade(&key, &why),
       Followed::Yes => self.recovered(&key),
       Followed::NotOurs => Ok(()),

@@ -118,7 +118,7 @@ impl<F: Fs> Engine<F> {
     let row = known.and_then(|known| view.facts.rows.get(known)).cloned();
     let worst = row.as_ref().and_then(|row| row.revisions.iter().min_by_key(|one| one.trust));
     if let Some(worst) = worst {
-      view.origin = Origin { source: worst.source.clone(), trust: worst.trust, observed: false };
+      view.origin = Origin::of_revision(worst);
     }
     // To the plan it is a new block with a verdict; everything else stays.
     if let Some(fate) = view.comparison.fates.get_mut(index) {

@@ -10,7 +10,7 @@ use std::{
 use super::{
   Engine, EngineError, Target,
   facts::{FileFacts, known_block},
-  judge::{self, BlockJudgement, Court, Origin, Precedent, Restored},
+  judge::{self, BlockJudgement, Court, Origin, Precedent, Restored, Treatment},
 };
 use crate::{
   config::Markers,
@@ -178,6 +178,7 @@ impl<F: Fs> Engine<F> {
     let mut failed = None;
     let mut court = Court {
       origin: &origin,
+      treatment: Treatment::of(&target.rel, &self.config),
       config: &self.config,
       continued: &continued,
       restored,
@@ -214,10 +215,14 @@ impl<F: Fs> Engine<F> {
 
   /// How markers may stand in this file.
   fn marking(&self, target: &Target, hash: ContentHash) -> Marking {
+    // People keep these files by hand, and every byte of them is an instruction.
+    if Treatment::of(&target.rel, &self.config) != Treatment::Memory {
+      return Marking { mode: MarkerMode::None, why: None };
+    }
     let none = |why: String| Marking { mode: MarkerMode::None, why: Some(why) };
     match self.agent.standing(&target.root, &target.rel) {
       Standing::Unreadable(why) => return none(why),
-      Standing::Recorded { hash: recorded } if recorded != hash => {
+      Standing::Recorded { hash: recorded, .. } if recorded != hash => {
         return none("edited by somebody else since the agent's last recorded write".to_owned());
       }
       Standing::Recorded { .. } | Standing::NoRecord => {}
@@ -239,8 +244,10 @@ impl<F: Fs> Engine<F> {
     rows: &[BlockRow],
   ) -> (Option<Vec<u8>>, Marking) {
     let mut marking = self.marking(target, view.hash);
-    let limit =
-      self.agent.injection_limit(&target.rel).filter(|_| self.config.markers == Markers::Auto);
+    let limit = self
+      .agent
+      .injection_limit(&target.root, &target.rel)
+      .filter(|_| self.config.markers == Markers::Auto);
     loop {
       let plan = view.plan(marking.mode, true, rows);
       let result: &[u8] = plan.reshape.as_deref().unwrap_or(&view.bytes);
@@ -287,7 +294,7 @@ fn ids_in(bytes: &[u8]) -> HashSet<BlockId> {
   found
 }
 
-fn precedent(
+pub(super) fn precedent(
   ledger: &Ledger,
   path: &Path,
   hash: &ContentHash,
@@ -299,7 +306,7 @@ fn precedent(
     let origin = match ledger.existing_item(path, *hash, 0)? {
       Some(existing) => {
         let item = ledger.item(existing.id.as_str())?;
-        Some(Origin { source: item.source, trust: item.trust, observed: false })
+        Some(Origin::of_item(&item))
       }
       None => None,
     };

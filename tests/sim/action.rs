@@ -4,7 +4,7 @@
 use std::{io, path::Path, time::Duration};
 
 use memfw::{
-  engine::{EngineError, Hint, LazyOutcome, Outcome, Target},
+  engine::{Attributing, EngineError, Hint, LazyOutcome, Outcome, Target},
   provenance::State,
   store::Item,
 };
@@ -136,6 +136,17 @@ impl Schedule<'_> {
   }
 
   pub(super) fn lazy(&mut self, target: &Target) -> Option<Result<LazyOutcome, EngineError>> {
+    // Markers wait until the agent's records were asked.
+    let asked = self.ask(|engine| engine.attribute(target, Duration::ZERO))?;
+    self.say(|| format!("attribute: {asked:?}"));
+    if let Ok(outcome) = asked {
+      self.world.borrow_mut().tally.count(match outcome {
+        Attributing::Done { .. } => "attribute: Done",
+        Attributing::Later => "attribute: Later",
+        Attributing::NotNow => "attribute: NotNow",
+        Attributing::Unreadable => "attribute: Unreadable",
+      });
+    }
     let idle = Duration::from_millis(if self.one_in(4) { 5000 } else { 0 });
     let outcome = self.ask(|engine| engine.lazy(target, idle));
     if let Some(Ok(outcome)) = &outcome {

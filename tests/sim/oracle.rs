@@ -16,7 +16,7 @@ use std::{
 use memfw::{
   config::Config,
   detect::Action,
-  engine::judge::{Court, Origin, Precedent, judge_fresh},
+  engine::judge::{Court, Origin, Precedent, Treatment, judge_fresh},
   memory::{Document, Known, compare},
   os::{Rung, lease},
   store::{Item, ItemFilter, Op, OpKind},
@@ -404,6 +404,7 @@ fn leaves(content: &[u8], place: &Range<usize>) -> bool {
     config: &config,
     continued: &[],
     restored: None,
+    treatment: Treatment::Memory,
     precedent: &mut |_| Precedent::None,
   };
   let judgements = judge_fresh(content, &document, &comparison, &mut court);
