@@ -69,12 +69,13 @@ impl<F: Fs> Engine<F> {
       Some(file) => file,
       None => match self.open(target)? {
         Ok(file) => file,
-        Err(_) => return Ok(LazyOutcome::Dirty),
+        // The pass says why, and that nothing can be due then.
+        Err(_) => return self.doubt(target),
       },
     };
     // One that was kept may have been linked or given away since.
     if !matches!(file.recheck(&self.rules()), Ok(Touch::Full)) {
-      return Ok(LazyOutcome::Dirty);
+      return self.doubt(target);
     }
     match file.try_lease() {
       Ok(true) => {}
@@ -123,10 +124,7 @@ impl<F: Fs> Engine<F> {
     if row.as_ref().is_none_or(|row| row.hash != Some(view.hash) || row.note.is_some())
       || view.judgements.iter().any(Option::is_some)
     {
-      // The stamp did not tell it, so it must not vouch for the file any longer.
-      let at = self.now();
-      self.ledger.set_stamp(&path, None, None, at)?;
-      return Ok(LazyOutcome::Dirty);
+      return self.doubt(target);
     }
     let at = self.now();
     let rows = view.rows(at, || self.new_id())?;
@@ -188,6 +186,13 @@ impl<F: Fs> Engine<F> {
     self.note_version(target, &renewed, false);
     self.keep_noted(Writer::Memfw)?;
     Ok(if more { LazyOutcome::NotIdle(Duration::ZERO) } else { LazyOutcome::Done })
+  }
+
+  /// The file is not what its stamp told, so that must not vouch for it any longer.
+  fn doubt(&mut self, target: &Target) -> Result<LazyOutcome, EngineError> {
+    let at = self.now();
+    self.ledger.set_stamp(&target.path(), None, None, at)?;
+    Ok(LazyOutcome::Dirty)
   }
 
   /// Nothing to reshape after all, or nothing that may be.

@@ -14,7 +14,7 @@ use super::{
   view::{self, View},
 };
 use crate::{
-  detect::{Action, Verdict},
+  detect::{Action, Code, Verdict},
   memory::{BlockId, ContentHash, Fate, MarkerMode, line::LineKind},
   os::{Fs, FsError, MemoryFile, Touch},
   provenance::State,
@@ -285,6 +285,8 @@ impl<F: Fs> Engine<F> {
         row.state = State::Flagged;
         row.score = row.score.max(one.judgement.decision.score);
         row.codes.extend(&one.judgement.decision.codes);
+        // It leaves the file when that can be written.
+        row.codes.push(Code::LeftInPlace);
         row.codes.sort_unstable();
         row.codes.dedup();
       }
