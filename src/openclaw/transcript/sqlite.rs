@@ -28,7 +28,7 @@ const MAX_ACTIVE: usize = 128;
 /// from a webhook stays at its start.
 const STALE_MS: i64 = 6 * 3600 * 1000;
 /// Events that are looked through one by one before the time is searched by halving.
-const TAIL: i64 = 1024;
+const TAIL: i64 = 128;
 /// Rows, and bytes after which no further row is read, of one statement.
 const BATCH_ROWS: usize = 32;
 const BATCH_BYTES: usize = 256 * 1024;
