@@ -22,6 +22,7 @@ mod ladder;
 #[cfg(feature = "failpoints")]
 mod leases;
 mod markers;
+mod openclaw;
 mod outage;
 #[cfg(feature = "failpoints")]
 mod powerloss;

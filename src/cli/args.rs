@@ -69,6 +69,9 @@ pub enum Command {
   Config(ConfigArgs),
   /// What could be wrong with this installation
   Doctor(DoctorArgs),
+  /// What the agent framework does with memory, and having it load a dropped file again
+  #[command(name = super::openclaw::NAME)]
+  Agent(super::openclaw::AgentArgs),
 }
 
 /// `memfw run`
@@ -422,6 +425,8 @@ mod tests {
       "memfw restore MEMORY.md --yes",
       "memfw config show --json",
       "memfw doctor --json",
+      &format!("memfw {} status --json", crate::cli::openclaw::NAME),
+      &format!("memfw {} retrust MEMORY.md --yes", crate::cli::openclaw::NAME),
     ] {
       assert!(parse(line).is_ok(), "{line}: {}", parse(line).unwrap_err());
     }

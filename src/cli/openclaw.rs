@@ -1,8 +1,17 @@
-//! Where the agent framework comes in: its environment, its workspaces, its records.
+//! Where the agent framework comes in: its environment, its workspaces, its records, and the command
+//! `memfw openclaw` about them.
 #![forbid(unsafe_code)]
+
+pub mod args;
+mod program;
+mod retrust;
+mod state;
 
 use std::path::{Path, PathBuf};
 
+pub use args::{AgentArgs, AgentStatusArgs, NAME, RetrustArgs};
+
+use super::{Status, context::Context, failure::Failure};
 use crate::{
   config::Config,
   daemon::Found,
@@ -18,7 +27,17 @@ pub const VARIABLES: &[&str] = &[
   "OPENCLAW_PROFILE",
   "OPENCLAW_STATE_DIR",
   "OPENCLAW_WORKSPACE_DIR",
+  // Where its program is looked for.
+  "PATH",
 ];
+
+/// Carries the command out.
+pub fn run(context: &Context, args: &AgentArgs) -> Result<Status, Failure> {
+  match &args.command {
+    args::AgentCommand::Status(args) => state::run(context, args),
+    args::AgentCommand::Retrust(args) => retrust::run(context, args),
+  }
+}
 
 /// All of OpenClaw that is used on this machine, by the environment and the configuration.
 pub fn installations(env: &Env, config: &Config) -> Vec<Installation> {

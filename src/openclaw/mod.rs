@@ -5,8 +5,11 @@
 //! transaction, and writes one thing alone: the hash of a file that memfw edited, where OpenClaw's
 //! own record was about the very bytes that memfw edited ([`ledger`]).
 
+mod database;
 mod file;
+pub mod index;
 pub mod injection;
+pub mod inspect;
 pub mod installation;
 pub mod layout;
 pub mod ledger;
@@ -15,4 +18,4 @@ pub mod transcript;
 
 pub use installation::{Agent, Installation};
 pub use layout::{Layout, OpenClawEnv};
-pub use ledger::OpenClawRecords;
+pub use ledger::{LedgerRow, OpenClawRecords};
