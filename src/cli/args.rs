@@ -425,8 +425,6 @@ mod tests {
       "memfw restore MEMORY.md --yes",
       "memfw config show --json",
       "memfw doctor --json",
-      &format!("memfw {} status --json", crate::cli::openclaw::NAME),
-      &format!("memfw {} retrust MEMORY.md --yes", crate::cli::openclaw::NAME),
     ] {
       assert!(parse(line).is_ok(), "{line}: {}", parse(line).unwrap_err());
     }

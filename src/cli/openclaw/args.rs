@@ -51,3 +51,20 @@ pub struct RetrustArgs {
   #[arg(long)]
   pub yes: bool,
 }
+
+#[cfg(test)]
+mod tests {
+  use clap::Parser as _;
+
+  use super::*;
+  use crate::cli::Args as CommandLine;
+
+  #[test]
+  fn the_contract_parses() {
+    for line in ["status", "status --json", "retrust MEMORY.md", "retrust MEMORY.md --yes"] {
+      let words = format!("memfw {NAME} {line}");
+      assert!(CommandLine::try_parse_from(words.split(' ')).is_ok(), "{line}");
+    }
+    assert!(CommandLine::try_parse_from(["memfw", NAME, "retrust"]).is_err());
+  }
+}
