@@ -13,6 +13,7 @@ mod config;
 mod crash;
 mod demo;
 mod discovery;
+mod errands;
 mod gate;
 mod guard;
 mod holdoff;

@@ -10,6 +10,7 @@ use std::{
 
 use super::{
   DaemonError,
+  errands::{Errands, Helpers},
   exposure::Exposure,
   found::Sources,
   health::{ADOPTED, Health, KEY, Phase, Room},
@@ -65,6 +66,8 @@ pub struct Guard {
   pub(super) links: HashSet<PathBuf>,
   /// What the workspaces follow from.
   pub(super) sources: Sources,
+  /// What follows a quarantine.
+  pub(super) errands: Errands,
   /// Until the start: those files, and what could not be found.
   first_sources: (Vec<PathBuf>, Vec<String>),
   pub(super) health: Health,
@@ -95,6 +98,8 @@ pub struct Parts {
   pub sources: Vec<PathBuf>,
   /// What could not be found out about them.
   pub notes: Vec<String>,
+  /// What can be run after a quarantine.
+  pub helpers: Helpers,
   /// What is written when the ledger cannot be.
   pub alarm: Option<Alarm>,
   /// Why nothing can be sealed, if so.
@@ -104,7 +109,8 @@ pub struct Parts {
 impl Guard {
   /// A guard of these workspaces.
   pub fn new(parts: Parts) -> Self {
-    let Parts { mut engine, fs, watcher, workspaces, sources, notes, alarm, report_only } = parts;
+    let Parts { mut engine, fs, watcher, workspaces, sources, notes, helpers, alarm, report_only } =
+      parts;
     engine.ledger_mut().set_patience(LEDGER_PATIENCE);
     let health = Health {
       pid: std::process::id(),
@@ -137,6 +143,7 @@ impl Guard {
       links: HashSet::new(),
       sources: Sources::default(),
       first_sources: (sources, notes),
+      errands: Errands::new(helpers),
       unkept: Vec::new(),
       health,
       trouble: Trouble::default(),
@@ -159,6 +166,8 @@ impl Guard {
     self.write_health()?;
     let (sources, notes) = self.first_sources.clone();
     self.set_sources(sources, notes)?;
+    let helpers = self.errands.helpers.clone();
+    self.set_helpers(helpers)?;
     if let Some(why) = &self.report_only {
       self.engine.degrade("key", &reports_only(why))?;
     } else {
@@ -292,7 +301,9 @@ impl Guard {
       let keep = (!self.unkept.is_empty()).then_some(Duration::ZERO);
       let look = (!self.looks.is_empty()).then(|| self.next_look.saturating_sub(now));
       let sources = self.sources.next_due(now);
+      let errand = self.next_errand(now);
       let due = [
+        errand,
         sources,
         look,
         keep,

@@ -35,6 +35,25 @@ impl Index {
     Ok(has.then_some(Self { connection, path }))
   }
 
+  /// Whether the index of any agent of a workspace holds any of these texts of a file; `None` where there
+  /// is none.
+  pub(super) fn any_holds(
+    installations: &[Installation],
+    workspace: &Path,
+    file: &Path,
+    texts: &[&[u8]],
+  ) -> Option<bool> {
+    let mut found = None;
+    for installation in installations {
+      for agent in installation.agents_of(workspace) {
+        let Ok(Some(index)) = Self::open(installation, agent) else { continue };
+        let holds = texts.iter().any(|text| index.holds(file, text).unwrap_or(false));
+        found = Some(found.unwrap_or(false) || holds);
+      }
+    }
+    found
+  }
+
   /// The hash of the version that is indexed of a file of the workspace.
   pub fn version(&self, file: &Path) -> Result<Option<ContentHash>, String> {
     let Some(name) = file.to_str() else { return Ok(None) };

@@ -18,7 +18,7 @@ use std::{
 use rusqlite::{Connection, OpenFlags, OptionalExtension, TransactionBehavior};
 use serde_json::Value;
 
-use super::{Installation, injection::Limits, layout::Layout};
+use super::{Installation, index::Index, injection::Limits, layout::Layout};
 use crate::{
   memory::{ContentHash, id::from_hex},
   provenance::{AgentRecords, Answer, Followed, Question, Standing},
@@ -263,6 +263,10 @@ impl AgentRecords for OpenClawRecords {
     // Agents that share a workspace read the same file.
     let limits = agents.map(|agent| Limits::of(agent).left_for(workspace, file));
     limits.min().unwrap_or_else(|| Limits::default().left_for(workspace, file))
+  }
+
+  fn still_indexed(&self, workspace: &Path, file: &Path, texts: &[&[u8]]) -> Option<bool> {
+    Index::any_holds(&self.installations, workspace, file, texts)
   }
 }
 
