@@ -8,6 +8,7 @@
 use std::cmp::Ordering;
 
 use super::{
+  asking::statements,
   material::{Material, Role},
   rank::{is_foreign, rank},
   turns::Context,
@@ -15,11 +16,11 @@ use super::{
 use crate::provenance::{
   Source,
   overlap::{Cover, Text},
-  words::{sentences, squeezed},
+  words::squeezed,
 };
 
 /// Which part of a sentence the owner's words must explain while something foreign is in sight.
-const OWNER_WELL: f32 = 0.75;
+const OWNER_WELL: f32 = 0.85;
 /// How much of its neighbourhoods must be the owner's, too.
 const OWNER_NEIGHBOURS: f32 = 0.2;
 /// Which part is enough where nothing foreign is in sight.
@@ -269,16 +270,6 @@ fn groups<'c>(words: &Text, context: &'c Context<'_>, is_guarded: bool) -> Vec<G
     }
   }
   groups
-}
-
-/// Sentences of the owner's that tell something. One that asks, or that points to a page, names words
-/// that the answer from the page has as well, and so it explains nothing while a page is in sight.
-fn statements(text: &str) -> impl Iterator<Item = &str> {
-  let asks = |sentence: &str| {
-    let sentence = sentence.trim_end();
-    sentence.ends_with(['?', '？', '؟']) || sentence.contains("://")
-  };
-  sentences(text).into_iter().filter(move |sentence| !asks(sentence))
 }
 
 fn cover_of(words: &Text, groups: &[Group<'_>], of: impl Fn(&Group<'_>) -> bool) -> Cover {

@@ -6,6 +6,7 @@
 //! has. Nothing is opened or written here; records are hostile and bounded.
 #![forbid(unsafe_code)]
 
+mod asking;
 mod choose;
 mod host;
 mod material;

@@ -1,5 +1,6 @@
 //! Attribution on real records and on what can be done to them.
 #![forbid(unsafe_code)]
 
+mod paraphrases;
 mod recorded;
 mod store;

@@ -67,6 +67,11 @@ impl Entry {
     ContentHash::of(&std::fs::read(fixtures().join(path)).unwrap())
   }
 
+  /// What was on record some seconds after the write.
+  pub(super) fn store(&self) -> Store {
+    Store::recorded(&self.version, self.changed_at + 3_000_000)
+  }
+
   /// OpenClaw's row about the file after the turn.
   pub(super) fn row(&self) -> Option<LedgerRow> {
     if self.version != "2026.9.6" {
@@ -102,7 +107,7 @@ fn every_recorded_entry_has_its_true_origin() {
   let entries = entries();
   assert_eq!(entries.len(), 23);
   for entry in entries {
-    let store = Store::recorded(&entry.version, entry.turn);
+    let store = entry.store();
     let answer = entry.ask(entry.row(), &store);
     let found = &answer.attributions[0];
     let shown = format!("{} turn {}: {}\n{found:#?}", entry.version, entry.turn, entry.text);
