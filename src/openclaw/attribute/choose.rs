@@ -82,6 +82,8 @@ struct Group<'c> {
   role: Role,
   in_turn: bool,
   taints: bool,
+  /// Whether some of it is not on record, so that nothing can be said about its words.
+  is_lost: bool,
   at: i64,
   cover: Cover,
 }
@@ -123,17 +125,31 @@ pub(super) fn choose(text: &str, context: &Context<'_>) -> Decision {
     named.extend(&tainting);
   }
   named.sort_by_key(|source| rank(source));
+  if !named.is_empty() {
+    let mut beside: Vec<&Source> =
+      groups.iter().filter(|group| may_have_fed(&words, group)).map(|group| group.source).collect();
+    beside.sort_by_key(|source| rank(source));
+    named.extend(beside);
+  }
   dedup(&mut named);
 
   let mut decision = match named.split_first() {
-    Some((least, others)) => Decision {
+    Some((first, others)) => Decision {
       fed_by: others.iter().take(MAX_BESIDE).map(|source| (*source).clone()).collect(),
-      ..Decision::of((*least).clone())
+      ..Decision::of((*first).clone())
     },
     None => own(&words, &owner, &groups, is_guarded, is_owners && own_weight > 0.0),
   };
   fill(&mut decision, text, &words, &groups, context);
   decision
+}
+
+/// Whether a text that is somebody else's may come from this as well: it is in the turn, and it shares
+/// notable words or is not on record.
+fn may_have_fed(words: &Text, group: &Group<'_>) -> bool {
+  let is_notable = |unit| words.weight(unit) > 0.0 && words.share(&group.cover, unit) >= NOTABLE;
+  let shares = (0..words.n_units()).any(is_notable);
+  group.role == Role::Foreign && group.in_turn && group.taints && (group.is_lost || shares)
 }
 
 /// The owner or the agent: nothing foreign explains the text, and the turn is clean.
@@ -201,7 +217,8 @@ fn explained_by_owner(words: &Text, owner: &Cover, groups: &[Group<'_>], unit: u
     && words.has_all_firm_words(owner, unit)
     && words.neighbours(owner, unit) >= OWNER_NEIGHBOURS
     && groups.iter().filter(|group| group.role == Role::Foreign).all(|group| {
-      words.share(&group.cover, unit) + MARGIN <= share
+      !group.is_lost
+        && words.share(&group.cover, unit) + MARGIN <= share
         && words.gain(&group.cover, owner, unit) <= MAX_GAIN
     })
 }
@@ -218,7 +235,8 @@ fn explaining<'c>(
     if group.in_turn {
       share >= NOTABLE
     } else {
-      share >= NOTABLE_EARLIER && words.gain(&group.cover, owner, unit) >= MARGIN
+      let adds = words.gain(&group.cover, owner, unit) >= MARGIN;
+      share >= NOTABLE_EARLIER && (adds || share + MARGIN > words.share(owner, unit))
     }
   };
   let foreign = || groups.iter().filter(|group| group.role == Role::Foreign);
@@ -249,6 +267,7 @@ fn groups<'c>(words: &Text, context: &'c Context<'_>, is_guarded: bool) -> Vec<G
         role: material.role,
         in_turn: false,
         taints: false,
+        is_lost: false,
         at: material.at,
         cover: words.nothing(),
       });
@@ -257,6 +276,7 @@ fn groups<'c>(words: &Text, context: &'c Context<'_>, is_guarded: bool) -> Vec<G
     let Some(group) = groups.get_mut(place) else { continue };
     group.in_turn |= material.in_turn;
     group.taints |= material.taints;
+    group.is_lost |= material.in_turn && material.taints && material.text.is_empty();
     if left == 0 {
       continue;
     }

@@ -17,7 +17,7 @@ const AFTER: i64 = 10 * 60 * 1_000_000;
 /// How much later than the text was seen its call may have been noted, in microseconds.
 const NOTED_LATE: i64 = 5_000_000;
 /// Most sessions that are looked at.
-pub(super) const MAX_SESSIONS: usize = 16;
+pub(super) const MAX_SESSIONS: usize = 64;
 /// Most calls that are taken for the same lines; of equal ones the least trusted counts.
 const MAX_EQUAL: usize = 4;
 
@@ -34,6 +34,8 @@ pub(super) struct Scenes {
   pub(super) all: Vec<Scene>,
   /// Whether OpenClaw's ledger names the first one as the writer of this very version.
   pub(super) first_is_ledgers: bool,
+  /// Whether no session was left out.
+  pub(super) are_all: bool,
   /// Whether OpenClaw has any records at all.
   pub(super) has_records: bool,
 }

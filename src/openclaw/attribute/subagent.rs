@@ -9,7 +9,6 @@ use super::{
   material::{Origin, Role, source},
   rank::{is_foreign, rank},
   search::window,
-  turns::context,
 };
 use crate::{
   openclaw::transcript::{Call, Message, Record, Session, Window},
@@ -46,7 +45,7 @@ impl Inquiry<'_> {
     if let Some(label) = argument("label").or_else(|| argument("name")) {
       label.clone_into(&mut parent.name);
     }
-    let before = context(&session, &records, index, self.question.workspace);
+    let before = self.context(&session, &records, index, None);
     let task = argument("task").or_else(|| argument("prompt")).unwrap_or_default();
     let mut decision = choose(task, &before);
     // A sub-agent that is not isolated has all that its parent had.

@@ -1,6 +1,9 @@
 //! Attribution on real records and on what can be done to them.
 #![forbid(unsafe_code)]
 
+mod calls;
+mod mutations;
 mod paraphrases;
 mod recorded;
 mod store;
+mod turns;

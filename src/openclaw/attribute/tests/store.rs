@@ -91,7 +91,7 @@ fn read_well<T>(found: Found<T>) -> T {
 pub(super) struct Talk {
   pub(super) session: Session,
   pub(super) records: Vec<Record>,
-  at: i64,
+  pub(super) at: i64,
 }
 
 /// The second in which made-up talks begin.
