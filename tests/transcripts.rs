@@ -1,5 +1,8 @@
 //! Both readers of OpenClaw's transcripts against what OpenClaw wrote, record by record.
 
+#[path = "transcripts/hostile.rs"]
+mod hostile;
+
 use std::{collections::BTreeMap, fs, path::PathBuf};
 
 use memfw::openclaw::transcript::{

@@ -5,6 +5,7 @@
 //! are skipped, and nothing is ever written. [`Stores`] joins both over all agents.
 
 mod database;
+mod describe;
 mod entry;
 mod envelope;
 mod gather;
@@ -12,7 +13,7 @@ mod json;
 mod jsonl;
 mod lines;
 pub mod model;
-mod parse;
+pub mod parse;
 mod sqlite;
 pub mod stores;
 
