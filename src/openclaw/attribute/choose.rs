@@ -196,8 +196,14 @@ fn fill(
     decision.share = Some(words.share_of_all(&group.cover).min(1.0));
     decision.at = Some(group.at);
     let text = squeezed(text);
+    let mut left = MAX_COMPARED_BYTES;
+    let mut copies = context.materials.iter().rev().filter(of_source).take_while(|material| {
+      let has_room = left > 0;
+      left = left.saturating_sub(material.text.len());
+      has_room
+    });
     decision.is_copy = text.chars().count() >= MIN_COPY_CHARS
-      && context.materials.iter().filter(of_source).any(|m| squeezed(&m.text).contains(&text));
+      && copies.any(|material| squeezed(&material.text).contains(&text));
   }
   let mut also: Vec<(u8, String)> = Vec::new();
   for material in context.materials.iter().filter(|m| m.in_turn && m.role == Role::Foreign) {

@@ -19,6 +19,8 @@ mod tests;
 mod turns;
 mod writes;
 
+use std::{collections::HashMap, rc::Rc};
+
 use self::{
   choose::{Decision, choose},
   material::{Material, Origin, Role},
@@ -48,7 +50,7 @@ pub(super) fn attribute(
   row: Result<Option<LedgerRow>, String>,
   sessions: &dyn Sessions,
 ) -> Answer {
-  let mut inquiry = Inquiry { question, sessions, problems: vec![] };
+  let mut inquiry = Inquiry { question, sessions, problems: vec![], histories: HashMap::new() };
   let row = row.unwrap_or_else(|problem| {
     inquiry.problems.push(problem);
     None
@@ -81,6 +83,8 @@ struct Inquiry<'a> {
   sessions: &'a dyn Sessions,
   /// What could not be read.
   problems: Vec<String>,
+  /// Sessions that were read once: one question may be about many texts of the same call.
+  histories: HashMap<String, Rc<[Record]>>,
 }
 
 impl Inquiry<'_> {
@@ -152,7 +156,7 @@ impl Inquiry<'_> {
     is_ledgers: bool,
     is_output: bool,
   ) -> Attribution {
-    let records = self.history(&scene.session, write.at);
+    let records = self.history(&scene.session);
     // Up to the answer, for answers to several calls of one message come in any order.
     let last = write.answer.map_or(i64::MAX, |(_, _, seq)| seq);
     let end = records.partition_point(|record| record.seq < last);
@@ -179,7 +183,7 @@ impl Inquiry<'_> {
       .iter()
       .filter(same_key)
       .map(|scene| {
-        let records = self.history(&scene.session, at);
+        let records = self.history(&scene.session);
         let until = self.question.seen_at.max(at);
         let end = records.iter().take_while(|record| record.at <= until).count();
         let mut before = self.context(&scene.session, &records, end, None);
@@ -193,9 +197,15 @@ impl Inquiry<'_> {
   }
 
   /// What the agent may have had in its context when it wrote.
-  fn history(&mut self, session: &Session, at: i64) -> Vec<Record> {
-    let from = at.saturating_sub(MEMORY_OF_AGENT);
-    self.records(session, Window { from, to: window(self.question).to })
+  fn history(&mut self, session: &Session) -> Rc<[Record]> {
+    if let Some(known) = self.histories.get(&session.id) {
+      return Rc::clone(known);
+    }
+    let window = window(self.question);
+    let from = window.from.saturating_sub(MEMORY_OF_AGENT);
+    let records: Rc<[Record]> = self.records(session, Window { from, ..window }).into();
+    self.histories.insert(session.id.clone(), Rc::clone(&records));
+    records
   }
 
   /// What stood before the agent before the record at `end`, when it made the call `own`.

@@ -21,6 +21,9 @@ pub(super) const MAX_SESSIONS: usize = 64;
 /// Most calls that are taken for the same lines; of equal ones the least trusted counts.
 const MAX_EQUAL: usize = 4;
 
+/// Most calls that one text is made of; the lines of more are nobody's.
+const MAX_PICKS: usize = 32;
+
 /// One session that was at work.
 #[derive(Debug)]
 pub(super) struct Scene {
@@ -109,7 +112,7 @@ impl<'s> Search<'s> {
       .filter(|(has, ..)| has.contains(&true))
       .collect();
     let mut picks = Vec::new();
-    while !found.is_empty() && open.contains(&true) {
+    while !found.is_empty() && open.contains(&true) && picks.len() < MAX_PICKS {
       let n_new =
         |has: &[bool]| has.iter().zip(&open).filter(|(has, open)| **has && **open).count();
       let key = |(has, scene, write): &(Vec<bool>, &Scene, &Write<'_>)| {

@@ -4,14 +4,13 @@
 use serde_json::Value;
 
 use super::{
-  Inquiry, MAX_RECORDS,
+  Inquiry,
   choose::{Decision, choose},
   material::{Origin, Role, source},
   rank::{is_foreign, rank},
-  search::window,
 };
 use crate::{
-  openclaw::transcript::{Call, Message, Record, Session, Window},
+  openclaw::transcript::{Call, Message, Record, Session},
   provenance::Source,
 };
 
@@ -37,9 +36,7 @@ impl Inquiry<'_> {
       return parent;
     };
     let Some(session) = self.note(self.sessions.session(key)) else { return parent };
-    let to = window(self.question).to;
-    let from = window(self.question).from.saturating_sub(super::MEMORY_OF_AGENT);
-    let records = self.note(self.sessions.records(&session.id, Window { from, to }, MAX_RECORDS));
+    let records = self.history(&session);
     let Some((index, call, answer)) = spawn(&records, &child.key) else { return parent };
     let argument = |name: &str| call.arguments.get(name).and_then(Value::as_str);
     if let Some(label) = argument("label").or_else(|| argument("name")) {

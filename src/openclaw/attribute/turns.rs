@@ -13,6 +13,9 @@ use super::{
 };
 use crate::provenance::Source;
 
+/// Most calls without an answer in one turn of which each is named.
+const MAX_LOST: usize = 64;
+
 /// What stood before the agent at one moment.
 #[derive(Debug)]
 pub(super) struct Context<'r> {
@@ -117,9 +120,12 @@ fn all_calls(records: &[Record]) -> impl Iterator<Item = (&str, &Call)> {
 impl<'r> Context<'r> {
   /// Calls whose answers are not on record: the agent may have got them all the same.
   fn lost(&mut self, open: &mut Vec<(&'r Call, i64)>, workspace: &Path) {
-    for (call, at) in open.drain(..) {
+    let too_many = open.get(MAX_LOST).map(|(_, at)| *at);
+    for (call, at) in open.drain(..).take(MAX_LOST) {
       self.materials.extend(of_lost(call, workspace, at));
     }
+    let rest = too_many.map(|at| Material::new(Source::unknown(), Role::Foreign, "", at));
+    self.materials.extend(rest);
   }
 
   fn end_turn(&mut self) {

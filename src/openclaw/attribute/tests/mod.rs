@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod calls;
+mod hostile;
 mod mutations;
 mod paraphrases;
 mod recorded;

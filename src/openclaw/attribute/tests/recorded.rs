@@ -8,8 +8,8 @@ use serde_json::Value;
 use super::store::{Store, fixtures, read};
 use crate::{
   memory::{ContentHash, id::from_hex},
-  openclaw::{attribute::attribute, ledger::LedgerRow},
-  provenance::{Answer, Attestation, Outlook, Question},
+  openclaw::{Layout, OpenClawRecords, attribute::attribute, ledger::LedgerRow},
+  provenance::{AgentRecords as _, Answer, Attestation, Outlook, Question},
 };
 
 pub(super) const WORKSPACE: &str = "/home/claw/.openclaw/workspace";
@@ -99,6 +99,23 @@ impl Entry {
       texts: &[self.text.as_bytes()],
     };
     attribute(&question, Ok(row), store)
+  }
+}
+
+#[test]
+fn the_engine_gets_the_same_from_the_stores_as_they_are() {
+  for entry in entries() {
+    let state_dir = fixtures().parent().unwrap().join(&entry.version);
+    let layout = Layout { state_dir, workspace: WORKSPACE.into() };
+    let answer = OpenClawRecords::new(layout).attribute(&Question {
+      workspace: Path::new(WORKSPACE),
+      file: Path::new(&entry.file),
+      version: entry.hash(),
+      seen_at: entry.changed_at + 40_000,
+      changed_at: entry.changed_at,
+      texts: &[entry.text.as_bytes()],
+    });
+    assert_eq!(answer.attributions[0].source.as_str(), entry.source, "{}", entry.text);
   }
 }
 
