@@ -8,6 +8,7 @@
 use std::cmp::Ordering;
 
 use super::{
+  asking::statements,
   material::{Material, Role},
   rank::{is_foreign, rank},
   turns::Context,
@@ -15,11 +16,11 @@ use super::{
 use crate::provenance::{
   Source,
   overlap::{Cover, Text},
-  words::{sentences, squeezed},
+  words::squeezed,
 };
 
 /// Which part of a sentence the owner's words must explain while something foreign is in sight.
-const OWNER_WELL: f32 = 0.75;
+const OWNER_WELL: f32 = 0.85;
 /// How much of its neighbourhoods must be the owner's, too.
 const OWNER_NEIGHBOURS: f32 = 0.2;
 /// Which part is enough where nothing foreign is in sight.
@@ -81,6 +82,8 @@ struct Group<'c> {
   role: Role,
   in_turn: bool,
   taints: bool,
+  /// Whether some of it is not on record, so that nothing can be said about its words.
+  is_lost: bool,
   at: i64,
   cover: Cover,
 }
@@ -122,17 +125,31 @@ pub(super) fn choose(text: &str, context: &Context<'_>) -> Decision {
     named.extend(&tainting);
   }
   named.sort_by_key(|source| rank(source));
+  if !named.is_empty() {
+    let mut beside: Vec<&Source> =
+      groups.iter().filter(|group| may_have_fed(&words, group)).map(|group| group.source).collect();
+    beside.sort_by_key(|source| rank(source));
+    named.extend(beside);
+  }
   dedup(&mut named);
 
   let mut decision = match named.split_first() {
-    Some((least, others)) => Decision {
+    Some((first, others)) => Decision {
       fed_by: others.iter().take(MAX_BESIDE).map(|source| (*source).clone()).collect(),
-      ..Decision::of((*least).clone())
+      ..Decision::of((*first).clone())
     },
     None => own(&words, &owner, &groups, is_guarded, is_owners && own_weight > 0.0),
   };
   fill(&mut decision, text, &words, &groups, context);
   decision
+}
+
+/// Whether a text that is somebody else's may come from this as well: it is in the turn, and it shares
+/// notable words or is not on record.
+fn may_have_fed(words: &Text, group: &Group<'_>) -> bool {
+  let is_notable = |unit| words.weight(unit) > 0.0 && words.share(&group.cover, unit) >= NOTABLE;
+  let shares = (0..words.n_units()).any(is_notable);
+  group.role == Role::Foreign && group.in_turn && group.taints && (group.is_lost || shares)
 }
 
 /// The owner or the agent: nothing foreign explains the text, and the turn is clean.
@@ -179,8 +196,14 @@ fn fill(
     decision.share = Some(words.share_of_all(&group.cover).min(1.0));
     decision.at = Some(group.at);
     let text = squeezed(text);
+    let mut left = MAX_COMPARED_BYTES;
+    let mut copies = context.materials.iter().rev().filter(of_source).take_while(|material| {
+      let has_room = left > 0;
+      left = left.saturating_sub(material.text.len());
+      has_room
+    });
     decision.is_copy = text.chars().count() >= MIN_COPY_CHARS
-      && context.materials.iter().filter(of_source).any(|m| squeezed(&m.text).contains(&text));
+      && copies.any(|material| squeezed(&material.text).contains(&text));
   }
   let mut also: Vec<(u8, String)> = Vec::new();
   for material in context.materials.iter().filter(|m| m.in_turn && m.role == Role::Foreign) {
@@ -200,7 +223,8 @@ fn explained_by_owner(words: &Text, owner: &Cover, groups: &[Group<'_>], unit: u
     && words.has_all_firm_words(owner, unit)
     && words.neighbours(owner, unit) >= OWNER_NEIGHBOURS
     && groups.iter().filter(|group| group.role == Role::Foreign).all(|group| {
-      words.share(&group.cover, unit) + MARGIN <= share
+      !group.is_lost
+        && words.share(&group.cover, unit) + MARGIN <= share
         && words.gain(&group.cover, owner, unit) <= MAX_GAIN
     })
 }
@@ -217,7 +241,8 @@ fn explaining<'c>(
     if group.in_turn {
       share >= NOTABLE
     } else {
-      share >= NOTABLE_EARLIER && words.gain(&group.cover, owner, unit) >= MARGIN
+      let adds = words.gain(&group.cover, owner, unit) >= MARGIN;
+      share >= NOTABLE_EARLIER && (adds || share + MARGIN > words.share(owner, unit))
     }
   };
   let foreign = || groups.iter().filter(|group| group.role == Role::Foreign);
@@ -248,6 +273,7 @@ fn groups<'c>(words: &Text, context: &'c Context<'_>, is_guarded: bool) -> Vec<G
         role: material.role,
         in_turn: false,
         taints: false,
+        is_lost: false,
         at: material.at,
         cover: words.nothing(),
       });
@@ -256,6 +282,7 @@ fn groups<'c>(words: &Text, context: &'c Context<'_>, is_guarded: bool) -> Vec<G
     let Some(group) = groups.get_mut(place) else { continue };
     group.in_turn |= material.in_turn;
     group.taints |= material.taints;
+    group.is_lost |= material.in_turn && material.taints && material.text.is_empty();
     if left == 0 {
       continue;
     }
@@ -269,16 +296,6 @@ fn groups<'c>(words: &Text, context: &'c Context<'_>, is_guarded: bool) -> Vec<G
     }
   }
   groups
-}
-
-/// Sentences of the owner's that tell something. One that asks, or that points to a page, names words
-/// that the answer from the page has as well, and so it explains nothing while a page is in sight.
-fn statements(text: &str) -> impl Iterator<Item = &str> {
-  let asks = |sentence: &str| {
-    let sentence = sentence.trim_end();
-    sentence.ends_with(['?', '？', '؟']) || sentence.contains("://")
-  };
-  sentences(text).into_iter().filter(move |sentence| !asks(sentence))
 }
 
 fn cover_of(words: &Text, groups: &[Group<'_>], of: impl Fn(&Group<'_>) -> bool) -> Cover {

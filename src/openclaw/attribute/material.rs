@@ -307,6 +307,23 @@ pub(super) fn of_outcome<'r>(
   Some(material)
 }
 
+/// What a call whose answer is not on record may have put before the agent. Calls that write or only
+/// say that something was done are left out.
+pub(super) fn of_lost<'r>(call: &'r Call, workspace: &Path, at: i64) -> Option<Material<'r>> {
+  let is_silent = ["write", "edit", "apply_patch"].contains(&call.tool.as_str());
+  // The text only has to be long enough to be an answer at all.
+  let answer = Outcome {
+    call: call.id.clone(),
+    tool: call.tool.clone(),
+    text: ".".repeat(MIN_ANSWER_BYTES),
+    details: Value::Null,
+    is_error: false,
+    network: false,
+  };
+  let material = of_outcome(&answer, Some(call), workspace, &mut None, at)?;
+  (!is_silent).then(|| Material::new(material.source, material.role, "", at))
+}
+
 /// Argument names for a path, in the spellings that tools use.
 pub(super) const PATH_KEYS: &[&str] = &[
   "path",

@@ -6,6 +6,7 @@
 //! has. Nothing is opened or written here; records are hostile and bounded.
 #![forbid(unsafe_code)]
 
+mod asking;
 mod choose;
 mod host;
 mod material;
@@ -17,6 +18,8 @@ mod subagent;
 mod tests;
 mod turns;
 mod writes;
+
+use std::{collections::HashMap, rc::Rc};
 
 use self::{
   choose::{Decision, choose},
@@ -47,7 +50,7 @@ pub(super) fn attribute(
   row: Result<Option<LedgerRow>, String>,
   sessions: &dyn Sessions,
 ) -> Answer {
-  let mut inquiry = Inquiry { question, sessions, problems: vec![] };
+  let mut inquiry = Inquiry { question, sessions, problems: vec![], histories: HashMap::new() };
   let row = row.unwrap_or_else(|problem| {
     inquiry.problems.push(problem);
     None
@@ -80,6 +83,8 @@ struct Inquiry<'a> {
   sessions: &'a dyn Sessions,
   /// What could not be read.
   problems: Vec<String>,
+  /// Sessions that were read once: one question may be about many texts of the same call.
+  histories: HashMap<String, Rc<[Record]>>,
 }
 
 impl Inquiry<'_> {
@@ -105,11 +110,14 @@ impl Inquiry<'_> {
         break;
       }
     }
+    scenes.are_all = true;
     for session in self.note(self.sessions.active(window)) {
       let is_known = scenes.all.iter().any(|scene| scene.session.id == session.id);
       if !is_known && scenes.all.len() < MAX_SESSIONS {
         let records = self.records(&session, window);
         scenes.all.push(Scene { session, records });
+      } else if !is_known {
+        scenes.are_all = false;
       }
     }
     if scenes.all.is_empty() {
@@ -129,7 +137,7 @@ impl Inquiry<'_> {
     match pick.by {
       By::Nobody => {
         // The agent keeps records, they could be read, and they know nothing of this write.
-        let is_told = scenes.has_records && self.problems.is_empty();
+        let is_told = scenes.has_records && scenes.are_all && self.problems.is_empty();
         let source = if is_told { Source::new("external-edit") } else { Source::unknown() };
         Attribution::without_evidence(source)
       }
@@ -148,18 +156,19 @@ impl Inquiry<'_> {
     is_ledgers: bool,
     is_output: bool,
   ) -> Attribution {
-    let records = self.history(&scene.session, write.at);
-    let seq = scene.records.get(write.index).map(|record| record.seq);
-    let end = records.iter().position(|record| Some(record.seq) == seq);
-    let mut before =
-      context(&scene.session, &records, end.unwrap_or(records.len()), self.question.workspace);
+    let records = self.history(&scene.session);
+    // Up to the answer, for answers to several calls of one message come in any order.
+    let last = write.answer.map_or(i64::MAX, |(_, _, seq)| seq);
+    let end = records.partition_point(|record| record.seq < last);
+    let id = write.call.id.as_str();
+    let mut before = self.context(&scene.session, &records, end, Some(id));
     before.is_marked |= write.is_marked;
     if is_output {
       before.materials.push(Material::new(Source::new("exec"), Role::Foreign, "", write.at));
     }
     let decision = self.decide(text, &before, &scene.session);
-    let at = write.answer.map_or(write.at, |(_, at)| at);
-    finish(decision, &scene.session, write.tool, at, is_ledgers)
+    let at = write.answer.map_or(write.at, |(_, at, _)| at);
+    finish(decision, &scene.session, &write.call.tool, at, is_ledgers)
   }
 
   /// OpenClaw's ledger names a session, and there is no call on record: the memory flush before a
@@ -174,10 +183,10 @@ impl Inquiry<'_> {
       .iter()
       .filter(same_key)
       .map(|scene| {
-        let records = self.history(&scene.session, at);
+        let records = self.history(&scene.session);
         let until = self.question.seen_at.max(at);
         let end = records.iter().take_while(|record| record.at <= until).count();
-        let mut before = context(&scene.session, &records, end, self.question.workspace);
+        let mut before = self.context(&scene.session, &records, end, None);
         before.widen();
         self.decide(text, &before, &scene.session)
       })
@@ -188,9 +197,27 @@ impl Inquiry<'_> {
   }
 
   /// What the agent may have had in its context when it wrote.
-  fn history(&mut self, session: &Session, at: i64) -> Vec<Record> {
-    let from = at.saturating_sub(MEMORY_OF_AGENT);
-    self.records(session, Window { from, to: window(self.question).to })
+  fn history(&mut self, session: &Session) -> Rc<[Record]> {
+    if let Some(known) = self.histories.get(&session.id) {
+      return Rc::clone(known);
+    }
+    let window = window(self.question);
+    let from = window.from.saturating_sub(MEMORY_OF_AGENT);
+    let records: Rc<[Record]> = self.records(session, Window { from, ..window }).into();
+    self.histories.insert(session.id.clone(), Rc::clone(&records));
+    records
+  }
+
+  /// What stood before the agent before the record at `end`, when it made the call `own`.
+  fn context<'r>(
+    &self,
+    session: &Session,
+    records: &'r [Record],
+    end: usize,
+    own: Option<&str>,
+  ) -> Context<'r> {
+    let is_cut = records.len() >= MAX_RECORDS;
+    context(session, records, end, is_cut, own, self.question.workspace)
   }
 
   /// Where a text comes from, by its words and by how the session came to be.

@@ -17,9 +17,12 @@ const AFTER: i64 = 10 * 60 * 1_000_000;
 /// How much later than the text was seen its call may have been noted, in microseconds.
 const NOTED_LATE: i64 = 5_000_000;
 /// Most sessions that are looked at.
-pub(super) const MAX_SESSIONS: usize = 16;
+pub(super) const MAX_SESSIONS: usize = 64;
 /// Most calls that are taken for the same lines; of equal ones the least trusted counts.
 const MAX_EQUAL: usize = 4;
+
+/// Most calls that one text is made of; the lines of more are nobody's.
+const MAX_PICKS: usize = 32;
 
 /// One session that was at work.
 #[derive(Debug)]
@@ -34,6 +37,8 @@ pub(super) struct Scenes {
   pub(super) all: Vec<Scene>,
   /// Whether OpenClaw's ledger names the first one as the writer of this very version.
   pub(super) first_is_ledgers: bool,
+  /// Whether no session was left out.
+  pub(super) are_all: bool,
   /// Whether OpenClaw has any records at all.
   pub(super) has_records: bool,
 }
@@ -107,7 +112,7 @@ impl<'s> Search<'s> {
       .filter(|(has, ..)| has.contains(&true))
       .collect();
     let mut picks = Vec::new();
-    while !found.is_empty() && open.contains(&true) {
+    while !found.is_empty() && open.contains(&true) && picks.len() < MAX_PICKS {
       let n_new =
         |has: &[bool]| has.iter().zip(&open).filter(|(has, open)| **has && **open).count();
       let key = |(has, scene, write): &(Vec<bool>, &Scene, &Write<'_>)| {

@@ -4,15 +4,13 @@
 use serde_json::Value;
 
 use super::{
-  Inquiry, MAX_RECORDS,
+  Inquiry,
   choose::{Decision, choose},
   material::{Origin, Role, source},
   rank::{is_foreign, rank},
-  search::window,
-  turns::context,
 };
 use crate::{
-  openclaw::transcript::{Call, Message, Record, Session, Window},
+  openclaw::transcript::{Call, Message, Record, Session},
   provenance::Source,
 };
 
@@ -38,15 +36,13 @@ impl Inquiry<'_> {
       return parent;
     };
     let Some(session) = self.note(self.sessions.session(key)) else { return parent };
-    let to = window(self.question).to;
-    let from = window(self.question).from.saturating_sub(super::MEMORY_OF_AGENT);
-    let records = self.note(self.sessions.records(&session.id, Window { from, to }, MAX_RECORDS));
+    let records = self.history(&session);
     let Some((index, call, answer)) = spawn(&records, &child.key) else { return parent };
     let argument = |name: &str| call.arguments.get(name).and_then(Value::as_str);
     if let Some(label) = argument("label").or_else(|| argument("name")) {
       label.clone_into(&mut parent.name);
     }
-    let before = context(&session, &records, index, self.question.workspace);
+    let before = self.context(&session, &records, index, None);
     let task = argument("task").or_else(|| argument("prompt")).unwrap_or_default();
     let mut decision = choose(task, &before);
     // A sub-agent that is not isolated has all that its parent had.

@@ -8,10 +8,13 @@ use std::{collections::HashMap, path::Path};
 
 use super::{
   super::transcript::{Call, Message, Record, Session},
-  material::{Given, Material, Origin, Role, WRAPPER, of_outcome, origin, source},
+  material::{Given, Material, Origin, Role, WRAPPER, of_lost, of_outcome, origin, source},
   rank::rank,
 };
 use crate::provenance::Source;
+
+/// Most calls without an answer in one turn of which each is named.
+const MAX_LOST: usize = 64;
 
 /// What stood before the agent at one moment.
 #[derive(Debug)]
@@ -24,17 +27,28 @@ pub(super) struct Context<'r> {
   pub(super) origin: Origin,
 }
 
-/// What stood before the agent before the record at `end` in `records`.
+/// What stood before the agent before the record at `end` in `records`, when it made the call `own`;
+/// `is_cut` says that there is more before them.
 pub(super) fn context<'r>(
   session: &Session,
   records: &'r [Record],
   end: usize,
+  is_cut: bool,
+  own: Option<&str>,
   workspace: &Path,
 ) -> Context<'r> {
   let mut context = Context { materials: vec![], is_marked: false, origin: origin(session) };
-  let mut calls: HashMap<&str, &Call> = HashMap::new();
+  let records_before = records.get(..end).unwrap_or(records);
+  if is_cut || context.origin == Origin::Person && !begins_with_a_person(records_before) {
+    let at = records_before.first().map_or(0, |record| record.at);
+    context.materials.push(Material::new(Source::unknown(), Role::Foreign, "", at));
+  }
+  // Answers may stand before their calls, so all calls are known from the start.
+  let mut calls: HashMap<&str, &Call> = all_calls(records_before).collect();
+  let mut open: Vec<(&'r Call, i64)> = Vec::new();
+  let mut early: Vec<&str> = Vec::new();
   let mut page = None;
-  for record in records.get(..end).unwrap_or(records) {
+  for record in records_before {
     let at = record.at;
     match &record.message {
       Message::User { text, context: around, owner, sender, provenance } => {
@@ -46,6 +60,7 @@ pub(super) fn context<'r>(
           provenance: provenance.as_deref(),
         };
         if given.begins_turn(session) {
+          context.lost(&mut open, workspace);
           context.end_turn();
         }
         context.materials.extend(given.materials(session, at));
@@ -53,9 +68,20 @@ pub(super) fn context<'r>(
       Message::Assistant { calls: made, tainted, .. } => {
         context.is_marked |= tainted;
         calls.extend(made.iter().map(|call| (call.id.as_str(), call)));
+        for call in made.iter().filter(|call| own != Some(&call.id)) {
+          match early.iter().position(|id| *id == call.id) {
+            Some(place) => drop(early.swap_remove(place)),
+            None => open.push((call, at)),
+          }
+        }
       }
       Message::Tool(outcome) => {
         let call = calls.get(outcome.call.as_str()).copied();
+        let n_open = open.len();
+        open.retain(|(open, _)| open.id != outcome.call);
+        if open.len() == n_open {
+          early.push(&outcome.call);
+        }
         context.materials.extend(of_outcome(outcome, call, workspace, &mut page, at));
       }
       Message::Injected { kind, text } => context.materials.push(injected(kind, text, at)),
@@ -68,14 +94,40 @@ pub(super) fn context<'r>(
       }
       Message::Reset => {
         context.materials.clear();
+        open.clear();
         context.is_marked = false;
       }
     }
   }
+  context.lost(&mut open, workspace);
   context
 }
 
-impl Context<'_> {
+/// Whether nothing is missing at the beginning: what an agent does, a person asked for.
+fn begins_with_a_person(records: &[Record]) -> bool {
+  let first = records.first().map(|record| &record.message);
+  matches!(first, None | Some(Message::User { .. } | Message::Reset))
+}
+
+fn all_calls(records: &[Record]) -> impl Iterator<Item = (&str, &Call)> {
+  let calls = records.iter().rev().filter_map(|record| match &record.message {
+    Message::Assistant { calls, .. } => Some(calls),
+    _ => None,
+  });
+  calls.flatten().map(|call| (call.id.as_str(), call))
+}
+
+impl<'r> Context<'r> {
+  /// Calls whose answers are not on record: the agent may have got them all the same.
+  fn lost(&mut self, open: &mut Vec<(&'r Call, i64)>, workspace: &Path) {
+    let too_many = open.get(MAX_LOST).map(|(_, at)| *at);
+    for (call, at) in open.drain(..).take(MAX_LOST) {
+      self.materials.extend(of_lost(call, workspace, at));
+    }
+    let rest = too_many.map(|at| Material::new(Source::unknown(), Role::Foreign, "", at));
+    self.materials.extend(rest);
+  }
+
   fn end_turn(&mut self) {
     self.is_marked = false;
     for material in &mut self.materials {

@@ -30,14 +30,13 @@ const UNANSWERED: i64 = 600_000_000;
 /// A call that may have written to the file.
 #[derive(Debug)]
 pub(super) struct Write<'r> {
-  /// Its record's index, and the record's time.
-  pub(super) index: usize,
+  pub(super) call: &'r Call,
+  /// The time of its record.
   pub(super) at: i64,
-  pub(super) tool: &'r str,
   /// Whether OpenClaw had marked the turn as tainted when the call was made.
   pub(super) is_marked: bool,
-  /// The answer and its time.
-  pub(super) answer: Option<(&'r Outcome, i64)>,
+  /// The answer, its time and its place.
+  pub(super) answer: Option<(&'r Outcome, i64, i64)>,
   pub(super) is_command: bool,
   names: Option<Names>,
   content: Content,
@@ -61,12 +60,12 @@ pub(super) struct Lines<'t> {
 pub(super) fn writes<'r>(records: &'r [Record], workspace: &Path, file: &Path) -> Vec<Write<'r>> {
   let mut found: Vec<Write<'r>> = Vec::new();
   let mut open: Vec<(&'r str, usize)> = Vec::new();
-  for (index, record) in records.iter().enumerate() {
+  for record in records {
     match &record.message {
       Message::Assistant { calls, tainted, .. } => {
         for call in calls {
           let Some(mut write) = write_of(call, workspace, file) else { continue };
-          (write.index, write.at, write.is_marked) = (index, record.at, *tainted);
+          (write.at, write.is_marked) = (record.at, *tainted);
           open.push((&call.id, found.len()));
           found.push(write);
         }
@@ -76,7 +75,7 @@ pub(super) fn writes<'r>(records: &'r [Record], workspace: &Path, file: &Path) -
         let Some(place) = open.iter().rposition(|(id, _)| *id == outcome.call) else { continue };
         let (_, number) = open.remove(place);
         if let Some(write) = found.get_mut(number) {
-          write.answered(outcome, record.at, workspace, file);
+          write.answered(outcome, record, workspace, file);
         }
       }
       _ => {}
@@ -109,12 +108,12 @@ fn write_of<'r>(call: &'r Call, workspace: &Path, file: &Path) -> Option<Write<'
     names?;
     content.take(&call.arguments, 0);
   }
-  Some(Write { index: 0, at: 0, tool, is_marked: false, answer: None, is_command, names, content })
+  Some(Write { call, at: 0, is_marked: false, answer: None, is_command, names, content })
 }
 
 impl<'r> Write<'r> {
-  fn answered(&mut self, outcome: &'r Outcome, at: i64, workspace: &Path, file: &Path) {
-    self.answer = Some((outcome, at));
+  fn answered(&mut self, outcome: &'r Outcome, record: &Record, workspace: &Path, file: &Path) {
+    self.answer = Some((outcome, record.at, record.seq));
     // A patch in the answer has whole lines where the edit replaced a part of one.
     if let Some(patch) = outcome.details.get("patch").and_then(Value::as_str) {
       self.content.take_patch(patch, workspace, file);
@@ -123,13 +122,13 @@ impl<'r> Write<'r> {
 
   /// Whether the file was changed while the call ran.
   pub(super) fn was_running(&self, changed_at: i64) -> bool {
-    let end = self.answer.map_or(self.at.saturating_add(UNANSWERED), |(_, at)| at);
+    let end = self.answer.map_or(self.at.saturating_add(UNANSWERED), |(_, at, _)| at);
     changed_at >= self.at.saturating_sub(SLACK) && changed_at <= end.saturating_add(SLACK)
   }
 
   /// Whether a tool said that it did not write. A command that fails may have written before.
   pub(super) fn failed(&self) -> bool {
-    !self.is_command && self.answer.is_some_and(|(outcome, _)| outcome.is_error)
+    !self.is_command && self.answer.is_some_and(|(outcome, ..)| outcome.is_error)
   }
 
   /// Whether it is a command with the file's name in it.

@@ -1,5 +1,10 @@
 //! Attribution on real records and on what can be done to them.
 #![forbid(unsafe_code)]
 
+mod calls;
+mod hostile;
+mod mutations;
+mod paraphrases;
 mod recorded;
 mod store;
+mod turns;

@@ -8,8 +8,8 @@ use serde_json::Value;
 use super::store::{Store, fixtures, read};
 use crate::{
   memory::{ContentHash, id::from_hex},
-  openclaw::{attribute::attribute, ledger::LedgerRow},
-  provenance::{Answer, Attestation, Outlook, Question},
+  openclaw::{Layout, OpenClawRecords, attribute::attribute, ledger::LedgerRow},
+  provenance::{AgentRecords as _, Answer, Attestation, Outlook, Question},
 };
 
 pub(super) const WORKSPACE: &str = "/home/claw/.openclaw/workspace";
@@ -67,6 +67,11 @@ impl Entry {
     ContentHash::of(&std::fs::read(fixtures().join(path)).unwrap())
   }
 
+  /// What was on record some seconds after the write.
+  pub(super) fn store(&self) -> Store {
+    Store::recorded(&self.version, self.changed_at + 3_000_000)
+  }
+
   /// OpenClaw's row about the file after the turn.
   pub(super) fn row(&self) -> Option<LedgerRow> {
     if self.version != "2026.9.6" {
@@ -100,11 +105,28 @@ impl Entry {
 }
 
 #[test]
+fn the_engine_gets_the_same_from_the_stores_as_they_are() {
+  for entry in entries() {
+    let state_dir = fixtures().parent().unwrap().join(&entry.version);
+    let layout = Layout { state_dir, workspace: WORKSPACE.into() };
+    let answer = OpenClawRecords::new(layout).attribute(&Question {
+      workspace: Path::new(WORKSPACE),
+      file: Path::new(&entry.file),
+      version: entry.hash(),
+      seen_at: entry.changed_at + 40_000,
+      changed_at: entry.changed_at,
+      texts: &[entry.text.as_bytes()],
+    });
+    assert_eq!(answer.attributions[0].source.as_str(), entry.source, "{}", entry.text);
+  }
+}
+
+#[test]
 fn every_recorded_entry_has_its_true_origin() {
   let entries = entries();
   assert_eq!(entries.len(), 23);
   for entry in entries {
-    let store = Store::recorded(&entry.version, entry.turn);
+    let store = entry.store();
     let answer = entry.ask(entry.row(), &store);
     let found = &answer.attributions[0];
     let shown = format!("{} turn {}: {}\n{found:#?}", entry.version, entry.turn, entry.text);

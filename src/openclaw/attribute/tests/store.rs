@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use crate::openclaw::transcript::{
-  Call, Found, Message, Outcome, Record, Sender, Session, Sessions, Window,
+  Call, Found, Message, Outcome, Record, Sender, Session, Sessions, Stores, Window,
 };
 
 /// Where the fixtures are.
@@ -66,103 +66,24 @@ impl Sessions for Store {
 }
 
 impl Store {
-  /// The recorded turns of one version up to `turn`.
-  pub(super) fn recorded(version: &str, turn: u64) -> Self {
-    let mut store = Self::default();
-    let mut names: Vec<String> = fixtures()
-      .join("transcripts")
-      .read_dir()
-      .unwrap()
-      .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-      .filter(|name| name.starts_with(version))
-      .collect();
-    names.sort();
-    for name in names {
-      let number = name.split("-turn-").nth(1).and_then(|rest| rest.chars().next());
-      // What follows the webhook is a part of turn 4.
-      let number = number.and_then(|digit| digit.to_digit(10)).unwrap_or(4);
-      if u64::from(number) > turn {
-        continue;
-      }
-      for line in read(&format!("transcripts/{name}")).lines() {
-        store.add(&serde_json::from_str(line).unwrap());
-      }
-    }
-    for (_, records) in &mut store.sessions {
-      records.sort_by_key(|record| record.seq);
-    }
-    store
-  }
-
-  fn add(&mut self, line: &Value) {
-    let (id, key) = (line["session_id"].as_str().unwrap(), line["session_key"].as_str().unwrap());
-    let seq = line["seq"].as_i64().unwrap();
-    let at: jiff::Timestamp = line["event"]["timestamp"].as_str().unwrap().parse().unwrap();
-    let message = message(&line["event"]["message"]);
-    let place = self.sessions.iter().position(|(session, _)| session.id == id);
-    let place = place.unwrap_or_else(|| {
-      self.sessions.push((session(id, key), vec![]));
-      self.sessions.len() - 1
+  /// All that one version of OpenClaw wrote down, up to a moment.
+  pub(super) fn recorded(version: &str, until: i64) -> Self {
+    let dir = fixtures().parent().unwrap().join(version);
+    let stores = Stores::open(&dir);
+    let all = Window { from: i64::MIN, to: until };
+    let sessions = read_well(stores.active(all)).into_iter().map(|session| {
+      let records = read_well(stores.records(&session.id, all, 10_000));
+      (session, records)
     });
-    self.sessions[place].1.push(Record { seq, at: at.as_microsecond(), message });
+    let sessions: Vec<_> = sessions.collect();
+    assert!(!sessions.is_empty(), "{} has no sessions", dir.display());
+    Self { sessions, problems: vec![] }
   }
 }
 
-/// A session as its key tells.
-pub(super) fn session(id: &str, key: &str) -> Session {
-  let is = |what: &str| key.split(':').nth(2) == Some(what);
-  Session {
-    id: id.to_owned(),
-    key: key.to_owned(),
-    agent: "main".to_owned(),
-    hook_source: is("cron").then(|| "webhook".to_owned()),
-    created_via: is("subagent").then(|| "spawn".to_owned()),
-    parent_key: is("subagent")
-      .then(|| "agent:main:explicit:0d7c6a52-9f4e-4d1b-8f27-2b6f5c9e1a34".to_owned()),
-    ..Session::default()
-  }
-}
-
-fn text_of(content: &Value) -> String {
-  match content {
-    Value::String(text) => text.clone(),
-    other => {
-      let parts = other.as_array().into_iter().flatten();
-      parts.filter_map(|part| part["text"].as_str()).collect::<Vec<_>>().join("\n")
-    }
-  }
-}
-
-fn message(message: &Value) -> Message {
-  let own = &message["__openclaw"];
-  match message["role"].as_str().unwrap() {
-    "user" => Message::User {
-      text: text_of(&message["content"]),
-      context: String::new(),
-      owner: own["senderIsOwner"].as_bool(),
-      sender: None,
-      provenance: message["provenance"]["kind"].as_str().map(str::to_owned),
-    },
-    "assistant" => {
-      let calls = message["content"].as_array().unwrap().iter();
-      let calls = calls.filter(|part| part["type"] == "toolCall").map(|part| Call {
-        id: part["id"].as_str().unwrap().to_owned(),
-        tool: part["name"].as_str().unwrap().to_owned(),
-        arguments: part["arguments"].clone(),
-      });
-      let tainted = own["turnTainted"] == json!(true);
-      Message::Assistant { calls: calls.collect(), tainted, run: None }
-    }
-    "toolResult" => Message::Tool(Outcome {
-      call: message["toolCallId"].as_str().unwrap().to_owned(),
-      tool: message["toolName"].as_str().unwrap().to_owned(),
-      text: text_of(&message["content"]),
-      details: message["details"].clone(),
-      is_error: message["isError"] == json!(true),
-      network: own["resultContentSource"] == "network",
-    }),
-    role => panic!("unknown role {role}"),
-  }
+fn read_well<T>(found: Found<T>) -> T {
+  assert_eq!(found.problems, [""; 0]);
+  found.found
 }
 
 /// A talk that a test makes up, message by message, a second apart.
@@ -170,7 +91,7 @@ fn message(message: &Value) -> Message {
 pub(super) struct Talk {
   pub(super) session: Session,
   pub(super) records: Vec<Record>,
-  at: i64,
+  pub(super) at: i64,
 }
 
 /// The second in which made-up talks begin.
@@ -178,7 +99,13 @@ pub(super) const START: i64 = 1_795_000_000_000_000;
 
 impl Talk {
   pub(super) fn new(id: &str, key: &str) -> Self {
-    Self { session: session(id, key), records: vec![], at: START }
+    let session = Session {
+      id: id.to_owned(),
+      key: key.to_owned(),
+      agent: "main".to_owned(),
+      ..Session::default()
+    };
+    Self { session, records: vec![], at: START }
   }
 
   pub(super) fn main() -> Self {
