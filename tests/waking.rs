@@ -68,8 +68,16 @@ impl World {
     let engine = Engine::new(fs, ledger, Box::new(NoAgent), shared, config, data);
     let watcher = Watcher::new(Box::new(|_| {})).unwrap();
     let workspaces = vec![root];
-    let mut guard =
-      Guard::new(Parts { engine, fs, watcher, workspaces, alarm: None, report_only: None });
+    let mut guard = Guard::new(Parts {
+      engine,
+      fs,
+      watcher,
+      workspaces,
+      sources: vec![],
+      notes: vec![],
+      alarm: None,
+      report_only: None,
+    });
     guard.start().unwrap();
     Self { dir, clock, guard }
   }

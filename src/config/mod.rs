@@ -27,4 +27,7 @@ pub use nearest::nearest;
 pub use problem::ConfigProblem;
 pub use raw::Raw;
 pub use setting::Owner;
-pub use word::{BaselineAction, LogFormat, LogLevel, Markers, Protocol, Scope, Sensitivity};
+pub use word::{
+  BaselineAction, InstructionFile, LogFormat, LogLevel, Markers, NotifyVia, Protocol, Scope,
+  Sensitivity,
+};

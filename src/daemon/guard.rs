@@ -11,6 +11,7 @@ use std::{
 use super::{
   DaemonError,
   exposure::Exposure,
+  found::Sources,
   health::{ADOPTED, Health, KEY, Phase, Room},
   held::Held,
   poll::{EVERY, Polls},
@@ -62,6 +63,10 @@ pub struct Guard {
   pub(super) next_look: Duration,
   /// Links that no look went through.
   pub(super) links: HashSet<PathBuf>,
+  /// What the workspaces follow from.
+  pub(super) sources: Sources,
+  /// Until the start: those files, and what could not be found.
+  first_sources: (Vec<PathBuf>, Vec<String>),
   pub(super) health: Health,
   pub(super) exposure: Exposure,
   /// Whether somebody at the gate has a question that was not heard yet.
@@ -86,6 +91,10 @@ pub struct Parts {
   pub watcher: Watcher,
   /// The workspaces to guard.
   pub workspaces: Vec<PathBuf>,
+  /// The files that these follow from.
+  pub sources: Vec<PathBuf>,
+  /// What could not be found out about them.
+  pub notes: Vec<String>,
   /// What is written when the ledger cannot be.
   pub alarm: Option<Alarm>,
   /// Why nothing can be sealed, if so.
@@ -95,7 +104,7 @@ pub struct Parts {
 impl Guard {
   /// A guard of these workspaces.
   pub fn new(parts: Parts) -> Self {
-    let Parts { mut engine, fs, watcher, workspaces, alarm, report_only } = parts;
+    let Parts { mut engine, fs, watcher, workspaces, sources, notes, alarm, report_only } = parts;
     engine.ledger_mut().set_patience(LEDGER_PATIENCE);
     let health = Health {
       pid: std::process::id(),
@@ -126,6 +135,8 @@ impl Guard {
       looks: BTreeSet::new(),
       next_look: Duration::ZERO,
       links: HashSet::new(),
+      sources: Sources::default(),
+      first_sources: (sources, notes),
       unkept: Vec::new(),
       health,
       trouble: Trouble::default(),
@@ -146,6 +157,8 @@ impl Guard {
       self.engine.ledger_mut().forget_stamps().map_err(EngineError::from)?;
     }
     self.write_health()?;
+    let (sources, notes) = self.first_sources.clone();
+    self.set_sources(sources, notes)?;
     if let Some(why) = &self.report_only {
       self.engine.degrade("key", &reports_only(why))?;
     } else {
@@ -244,11 +257,15 @@ impl Guard {
   /// Takes an event in; nothing is opened here.
   pub fn seen(&mut self, event: &WatchEvent) {
     match event {
-      WatchEvent::Dirty(path) => self.mark(path),
+      WatchEvent::Dirty(path) => {
+        self.note_source(path);
+        self.mark(path);
+      }
       WatchEvent::Closed(path) => {
         if let Some(target) = self.target(path) {
           self.readers.closed(target);
         }
+        self.note_source(path);
         self.mark(path);
       }
       WatchEvent::Opened(path) => self.note_open(path),
@@ -275,8 +292,15 @@ impl Guard {
     self.trouble.next_due(now).or_else(|| {
       let keep = (!self.unkept.is_empty()).then_some(Duration::ZERO);
       let look = (!self.looks.is_empty()).then(|| self.next_look.saturating_sub(now));
-      let due =
-        [look, keep, self.queue.next_due(now), self.polls.next_due(now), self.held.next_due(now)];
+      let sources = self.sources.next_due(now);
+      let due = [
+        sources,
+        look,
+        keep,
+        self.queue.next_due(now),
+        self.polls.next_due(now),
+        self.held.next_due(now),
+      ];
       due.into_iter().flatten().min()
     })
   }

@@ -85,6 +85,7 @@ impl Guard {
     for root in std::mem::take(&mut self.looks) {
       self.report(|guard| guard.look_at(&root, Look::Again));
     }
+    self.watch_sources();
     let now = self.now();
     self.next_look = now + now.saturating_sub(started).saturating_mul(LOOK_REST);
   }
@@ -278,7 +279,8 @@ impl Guard {
   fn await_no_more(&mut self) {
     if self.workspaces.iter().all(|root| root.is_dir()) {
       for dir in self.watcher.watched() {
-        if !self.workspaces.iter().any(|root| dir.starts_with(root)) {
+        let needed = self.sources.is_watched(&dir);
+        if !needed && !self.workspaces.iter().any(|root| dir.starts_with(root)) {
           self.watcher.remove(&dir);
         }
       }

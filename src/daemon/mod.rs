@@ -8,6 +8,7 @@
 mod attend;
 mod attribute;
 pub mod exposure;
+pub mod found;
 pub mod gate;
 pub mod guard;
 pub mod health;
@@ -38,6 +39,7 @@ use tokio::{
   },
 };
 
+pub use found::Found;
 pub use gate::GateLink;
 pub use guard::{Guard, Parts};
 pub use health::{Health, Phase};
@@ -71,6 +73,10 @@ pub enum Event {
 pub struct Options<'r> {
   /// The workspaces to guard.
   pub workspaces: Vec<PathBuf>,
+  /// The files that these follow from.
+  pub sources: Vec<PathBuf>,
+  /// What could not be found out about them.
+  pub notes: Vec<String>,
   /// Process what is pending and stop.
   pub once: bool,
   /// The file system that the engine has, too.
@@ -107,14 +113,15 @@ pub fn run(engine: Engine<RealFs>, options: Options<'_>) -> Result<(), DaemonErr
 }
 
 async fn serve(engine: Engine<RealFs>, options: Options<'_>) -> Result<(), DaemonError> {
-  let Options { workspaces, once, fs, alarm, report_only, source } = options;
+  let Options { workspaces, sources, notes, once, fs, alarm, report_only, source } = options;
   let (sender, receiver) = channel(MAX_EVENTS);
   let lost = Arc::new(AtomicBool::new(false));
   let mut events = Events { receiver, lost: Arc::clone(&lost) };
   // Handlers first: a SIGTERM during the first scan must end it in order, too.
   let mut signals = Signals::new()?;
   let watcher = watcher(sender, lost)?;
-  let mut guard = Guard::new(Parts { engine, fs, watcher, workspaces, alarm, report_only });
+  let mut guard =
+    Guard::new(Parts { engine, fs, watcher, workspaces, sources, notes, alarm, report_only });
   let (asker, mut asked) = unbounded_channel();
   // Before the first file is opened, or the gate would take us for anybody.
   let mut gate = if once { GateLink::none() } else { GateLink::listen(&mut guard, asker)? };
@@ -126,6 +133,7 @@ async fn serve(engine: Engine<RealFs>, options: Options<'_>) -> Result<(), Daemo
       break;
     }
     drain(&mut guard, &mut events);
+    guard.rediscover(source);
     while let Ok(said) = asked.try_recv() {
       gate
         .hear(&mut guard, said)

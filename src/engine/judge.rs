@@ -1,10 +1,10 @@
 //! Fresh lines to findings to decisions: which layer says what, and what policy makes of it.
 #![forbid(unsafe_code)]
 
-use std::{borrow::Cow, ops::Range};
+use std::{borrow::Cow, ops::Range, path::Path};
 
 use crate::{
-  config::Config,
+  config::{Config, InstructionFile},
   detect::{
     self, Action, Code, Decision, Finding, JudgeOptions, Layer, PolicyInput, RuleKind, Severity,
     Verdict,
@@ -13,6 +13,29 @@ use crate::{
 };
 
 pub use super::origin::Origin;
+
+/// How the text of a file is treated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Treatment {
+  /// Poison is taken out.
+  Memory,
+  /// It is full of instructions by nature: findings are flagged and stay.
+  Report,
+  /// Nothing is looked for.
+  Ignore,
+}
+
+impl Treatment {
+  /// How the configuration has a file treated; the path is relative to its workspace.
+  pub fn of(rel: &Path, config: &Config) -> Self {
+    match InstructionFile::of(rel) {
+      None => Self::Memory,
+      Some(file) if config.files_quarantine.contains(&file) => Self::Memory,
+      Some(file) if config.files_ignore.contains(&file) => Self::Ignore,
+      Some(_) => Self::Report,
+    }
+  }
+}
 
 /// The judgement on one block of the document; blocks without fresh lines have none.
 #[derive(Clone, Debug)]
@@ -101,6 +124,8 @@ pub struct Restored {
 pub struct Court<'a> {
   /// Where fresh lines came from.
   pub origin: &'a Origin,
+  /// How text of this file is treated.
+  pub treatment: Treatment,
   /// The configuration in force.
   pub config: &'a Config,
   /// The rest of lines of which the beginning is in quarantine.
@@ -148,6 +173,9 @@ pub fn judge_fresh(
 
 /// What is found in a block, as far as it touches fresh lines; spans in bytes of the file.
 fn findings(file: &[u8], block: &Block, fresh: &[Range<usize>], court: &Court<'_>) -> Vec<Finding> {
+  if court.treatment == Treatment::Ignore {
+    return vec![];
+  }
   let text = BlockText::new(file, block);
   let options = JudgeOptions { scope: court.config.scope, ..JudgeOptions::default() };
   let (bytes, comments) = without_markers(text.bytes());
@@ -245,10 +273,11 @@ fn judge_block(
     sensitivity: court.config.sensitivity,
     baseline: court.origin.source.is_baseline(),
     baseline_action: court.config.baseline_action,
+    instructions: court.treatment == Treatment::Report,
     excused: &excused,
   };
   let decision = detect::policy::decide(&findings, &input);
-  let spared = input.baseline && decision.action != Action::Quarantine;
+  let spared = (input.baseline || input.instructions) && decision.action != Action::Quarantine;
   BlockJudgement { decision, findings, spared, approved, origin, excused_by }
 }
 

@@ -4,20 +4,19 @@
 use std::time::Duration;
 
 use super::{
-  CLOSE_TICK, Engine, EngineError, Event, EventKind, HOLD_OFF, MAX_TAIL_WAIT, TAIL_COMPLETE_AFTER,
-  TAIL_GRACE, Target, UNLEASED_AFTER,
+  CLOSE_TICK, Engine, EngineError, Event, EventKind, HOLD_OFF, MAX_TAIL_WAIT, RACY,
+  TAIL_COMPLETE_AFTER, TAIL_GRACE, Target, UNLEASED_AFTER,
   judge::Origin,
   reader::{Sight, came_and_went},
   record::{Due, Seen},
   redact::Redacted,
-  view::{View, is_only_flagged},
+  view::View,
 };
 use crate::{
   detect::Verdict,
   failpoint::{Point, hit},
   memory::{ContentHash, MarkerMode},
   os::{Fs, FsError, MemoryFile, OpenError, Refusal, Stamp, Touch},
-  provenance::State,
   store::{FileRow, FileStatus, Pending, Writer},
 };
 
@@ -123,8 +122,8 @@ impl<F: Fs> Engine<F> {
       return Ok(Outcome::Changed);
     }
     // Whoever opened the file before its last change has read something else, and a change since we were
-    // asked was not known to the asker.
-    let since_asked = self.clock.monotonic().saturating_sub(asked);
+    // asked was not known to the asker. Where file times are coarse it may seem to be older than it is.
+    let since_asked = self.clock.monotonic().saturating_sub(asked) + self.time_step(target);
     let opened_since_close = hint.opened_since_close
       && unchanged
       && self.since_change(&stamp, Duration::ZERO) >= since_asked;
@@ -202,12 +201,7 @@ impl<F: Fs> Engine<F> {
     let sighting = if adopting { None } else { self.sighting(target, hash, &before)? };
     let origin = Origin::seen(&self.config, adopting, sighting);
     let writable = matches!(file.access(), Touch::Full);
-    // Poison that could only be flagged, because the file could not be written, leaves it now.
-    let regained = writable && row.is_some_and(|row| row.note.is_some());
-    let mut view = self.view_again(target, row, bytes, origin, None, regained)?;
-    if regained {
-      self.disown(&view)?;
-    }
+    let mut view = self.view_as(target, row, bytes, origin, None, writable)?;
     let mut stamp = before;
     if writable {
       let plan = view.plan(MarkerMode::None, false, &[]);
@@ -264,16 +258,6 @@ impl<F: Fs> Engine<F> {
     let why = format!("poison stands in `{path}` ({}) and cannot be sealed", codes.join(", "));
     self.degrade(&format!("file:{path}"), &why)?;
     Ok(Outcome::Unsealed)
-  }
-
-  /// Rows of what could only be flagged until now: they must not vouch for the same bytes any more, neither
-  /// now nor when they come back.
-  fn disown(&mut self, view: &View) -> Result<(), EngineError> {
-    for row in view.facts.rows.iter().filter(|row| is_only_flagged(row)) {
-      let at = self.now();
-      self.ledger.decide(&row.id, State::Quarantined, "memfw", at, &[])?;
-    }
-    Ok(())
   }
 
   /// An agent's own tool writes its record, then the file, then reads it back and compares. Poison
@@ -361,12 +345,17 @@ impl<F: Fs> Engine<F> {
     if matches!(refusal.refusal, Refusal::Io(_)) {
       return Err(EngineError::Open(refusal));
     }
+    // It may be another thing that was looked at than the one that was refused.
+    if self.stamp(target)? != Some(*stamp) {
+      return Ok(Outcome::Changed);
+    }
     let path = target.path();
     let note = refusal.refusal.to_string();
     let known = row.is_some_and(|row| row.note.as_deref() == Some(note.as_str()));
     self.ledger.set_status(&path, &target.root, FileStatus::Unscannable, Some(&note))?;
     let at = self.now();
-    self.ledger.set_stamp(&path, Some(super::stamp_row(stamp)), None, at)?;
+    let due = Due { reshape: false, recheck: !stamp.is_settled(at) };
+    self.ledger.set_seen(&path, super::stamp_row(stamp), None, due.pending(), at)?;
     if !known {
       self.tell(Event::new(EventKind::Unguarded).path(&path).detail(note))?;
     }
@@ -394,6 +383,13 @@ impl<F: Fs> Engine<F> {
       Some((root, _)) => Ok(self.fs.open(root, &target.rel, &rules)),
       None => Ok(Err(OpenError { path: target.path(), refusal: Refusal::Absent })),
     }
+  }
+
+  /// How much older than it is a change may seem to be, by the times of its file.
+  fn time_step(&self, target: &Target) -> Duration {
+    let coarse =
+      self.roots.get(&target.root).is_some_and(|(root, _)| self.fs.has_coarse_times(root));
+    if coarse { RACY / 2 } else { Duration::ZERO }
   }
 
   /// How long ago the file changed, by its own stamps and the wall clock. Where the clock was set back

@@ -7,14 +7,14 @@ use std::{collections::BTreeMap, time::Duration};
 use super::{
   Engine, EngineError, HOLD_OFF, Hint, Target, UNLEASED_AFTER,
   attribute::lines_of,
-  judge::{self, BlockJudgement, Court, Precedent},
+  judge::{self, BlockJudgement, Court, Precedent, Treatment},
   origin::Origin,
   redact::Redacted,
   rows,
   view::{self, View},
 };
 use crate::{
-  detect::{Action, Verdict},
+  detect::{Action, Code, Verdict},
   memory::{BlockId, ContentHash, Fate, MarkerMode, line::LineKind},
   os::{Fs, FsError, MemoryFile, Touch},
   provenance::State,
@@ -180,6 +180,7 @@ impl<F: Fs> Engine<F> {
       config: &self.config,
       continued: &[],
       restored: None,
+      treatment: Treatment::of(&target.rel, &self.config),
       precedent: &mut |hash| {
         view::precedent(&self.ledger, &path, hash, now).unwrap_or_else(|error| {
           failed.get_or_insert(error);
@@ -245,15 +246,13 @@ impl<F: Fs> Engine<F> {
     let mut view = self.view(target, row.as_ref(), bytes, Origin::unknown(), None)?;
     sentence(&mut view, sentences);
     let plan = view.plan(MarkerMode::None, false, &[]);
+    // The rows must not vouch for the same bytes when they come back, be it by a power cut.
+    for one in sentences.iter().filter(|one| one.lines.is_none()) {
+      let at = self.now();
+      self.ledger.decide(&one.id, State::Quarantined, "memfw", at, &[])?;
+    }
     let done = self.redact(target, &mut file, leased, &view, &plan.redactions, started)?;
     let is_done = matches!(done, Redacted::Done { .. });
-    if is_done {
-      // The rows must not vouch for the same bytes when they come back.
-      for one in sentences.iter().filter(|one| one.lines.is_none()) {
-        let at = self.now();
-        self.ledger.decide(&one.id, State::Quarantined, "memfw", at, &[])?;
-      }
-    }
     drop(file);
     drop(writing);
     let waited = HOLD_OFF.max(UNLEASED_AFTER);
@@ -284,6 +283,7 @@ impl<F: Fs> Engine<F> {
         row.state = State::Flagged;
         row.score = row.score.max(one.judgement.decision.score);
         row.codes.extend(&one.judgement.decision.codes);
+        row.codes.push(Code::LeftInPlace);
         row.codes.sort_unstable();
         row.codes.dedup();
       }

@@ -194,7 +194,8 @@ fn placed(block: &Block, line: &Line, revision: u32) -> BlockLine {
 pub(super) fn judged(row: &mut BlockRow, judgement: &BlockJudgement, block: &Block) {
   let decision = &judgement.decision;
   if decision.verdict == Verdict::Pass {
-    if judgement.approved {
+    // What was found in other lines of it stays found.
+    if judgement.approved && row.state != State::Flagged {
       row.state = State::Approved;
     } else if row.state == State::Unvalidated {
       row.state = State::Validated;

@@ -161,7 +161,7 @@ impl AgentRecords for Records {
     Answer { attributions, outlook, clean_turn }
   }
 
-  fn injection_limit(&self, _: &Path) -> Option<usize> {
+  fn injection_limit(&self, _: &Path, _: &Path) -> Option<usize> {
     None
   }
 }

@@ -30,7 +30,8 @@ pub enum WatchEvent {
   Dirty(PathBuf),
   /// Somebody opened this path, for reading or writing; we ourselves included.
   Opened(PathBuf),
-  /// Somebody who had this path open for writing closed it; we ourselves included.
+  /// Somebody who had this path open for writing closed it, we ourselves included; or a finished file was
+  /// moved to this path.
   Closed(PathBuf),
   /// A directory appeared here: walk and watch it.
   DirAdded(PathBuf),
@@ -288,6 +289,8 @@ fn translate(
       | EventKind::Modify(ModifyKind::Name(
         RenameMode::To | RenameMode::Both | RenameMode::Any | RenameMode::Other,
       )) if !watched.contains(&path) && is_dir(&path) => seen.push(WatchEvent::DirAdded(path)),
+      // Whoever opened the file that stood here before has read something else.
+      EventKind::Modify(ModifyKind::Name(RenameMode::To)) => seen.push(WatchEvent::Closed(path)),
       _ => seen.push(WatchEvent::Dirty(path)),
     }
   }

@@ -44,7 +44,7 @@ fn each_kind_of_event_has_one_meaning() {
     (Create(CreateKind::File), x, dirty(x)),
     (Create(CreateKind::Folder), "/w/new", added("/w/new")),
     (Create(CreateKind::Any), "/w/dir", added("/w/dir")),
-    (name(RenameMode::To), x, dirty(x)),
+    (name(RenameMode::To), x, vec![WatchEvent::Closed(path(x))]),
     (name(RenameMode::To), "/w/dir", added("/w/dir")),
     (name(RenameMode::From), x, dirty(x)),
     (Remove(RemoveKind::File), x, dirty(x)),
@@ -148,7 +148,7 @@ fn a_file_that_lands_by_rename_and_one_that_goes_are_reported() {
   let file = dir.path().join("MEMORY.md");
   fs::write(outside.path().join("t"), "- a\n").unwrap();
   fs::rename(outside.path().join("t"), &file).unwrap();
-  until(&events, &WatchEvent::Dirty(file.clone()));
+  until(&events, &WatchEvent::Closed(file.clone()));
   fs::remove_file(&file).unwrap();
   until(&events, &WatchEvent::Dirty(file));
 }

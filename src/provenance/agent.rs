@@ -69,8 +69,9 @@ pub trait AgentRecords: Send {
   fn attribute(&self, question: &Question<'_>) -> Answer;
 
   /// How many characters of `file` the framework puts before its model, where it injects the file
-  /// whole; `None` where the file is only searched.
-  fn injection_limit(&self, file: &Path) -> Option<usize>;
+  /// whole: its own limit, or what the files before it leave of the limit for all together. `None` where
+  /// the file is only searched.
+  fn injection_limit(&self, workspace: &Path, file: &Path) -> Option<usize>;
 }
 
 /// No framework: nothing on record, nothing injected.
@@ -101,7 +102,7 @@ impl AgentRecords for NoAgent {
     Answer::nothing_on_record(question)
   }
 
-  fn injection_limit(&self, _: &Path) -> Option<usize> {
+  fn injection_limit(&self, _: &Path, _: &Path) -> Option<usize> {
     None
   }
 }

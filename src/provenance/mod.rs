@@ -7,10 +7,12 @@ pub mod agent;
 pub mod attestation;
 pub mod attribution;
 pub mod evidence;
+pub mod overlap;
 pub mod rules;
 pub mod source;
 pub mod state;
 pub mod trust;
+pub mod words;
 
 pub use agent::{AgentRecords, Followed, NoAgent, Standing};
 pub use attestation::Attestation;

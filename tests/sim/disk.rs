@@ -293,6 +293,9 @@ impl Disk {
     if rng.one_in(4) {
       // Of a file that is only overwritten, the times may well be there before the bytes.
       inode.disk_time_ns = inode.time_ns;
+      if rng.one_in(2) {
+        return;
+      }
     }
     if inode.data.len() < inode.disk.len() && rng.one_in(2) {
       inode.disk.truncate(inode.data.len());

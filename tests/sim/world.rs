@@ -145,13 +145,6 @@ impl World {
     all
   }
 
-  /// The lines of memory files that may be read.
-  pub(crate) fn readable(&self) -> BTreeSet<u32> {
-    let contents = self.paths.iter().filter_map(|path| self.disk.content(path));
-    let read = contents.filter(|content| content.len() as u64 <= self.max_bytes);
-    read.flat_map(|content| self.book.count(content).into_keys()).collect()
-  }
-
   /// The engine calls: time passes, others run, and the call may be its last.
   pub(crate) fn called(&mut self, name: &str, alone: bool) -> Fate {
     self.n_calls += 1;
