@@ -23,7 +23,7 @@ use super::{
 };
 use crate::{
   memory::{ContentHash, id::from_hex},
-  provenance::{AgentRecords, Answer, Followed, Question, Standing},
+  provenance::{AgentRecords, Answer, Classes, Followed, Question, Standing},
 };
 
 const PLUGIN: &str = "core:memory-artifact-provenance";
@@ -34,6 +34,9 @@ const ROW_VERSION: i64 = 1;
 const MAX_ROW_BYTES: usize = 16 * 1024;
 /// How long a busy database is waited for under a lease, which a writer may be waiting for in turn.
 const BUSY: Duration = Duration::from_millis(50);
+/// What OpenClaw calls a file that its own turns wrote, and one that others had a hand in.
+const CLASSES: Classes = Classes { full: "agent", dropped: "untrusted" };
+
 /// OpenClaw's records, found through its [`Layout`].
 #[derive(Clone, Debug)]
 pub struct OpenClawRecords {
@@ -234,6 +237,10 @@ impl AgentRecords for OpenClawRecords {
     self
       .follow_or(workspace, file, before, after, class)
       .unwrap_or_else(|error| Followed::Failed(error.to_string()))
+  }
+
+  fn classes(&self) -> Option<Classes> {
+    Some(CLASSES)
   }
 
   fn attribute(&self, question: &Question<'_>) -> Answer {

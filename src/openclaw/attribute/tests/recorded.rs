@@ -89,6 +89,7 @@ impl Entry {
       workspace: Path::new(WORKSPACE),
       file: Path::new(&self.file),
       version: self.hash(),
+      on_record: self.hash(),
       seen_at: self.changed_at + 40_000,
       changed_at: self.changed_at,
       texts: &[self.text.as_bytes()],
