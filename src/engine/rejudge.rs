@@ -283,6 +283,7 @@ impl<F: Fs> Engine<F> {
         row.state = State::Flagged;
         row.score = row.score.max(one.judgement.decision.score);
         row.codes.extend(&one.judgement.decision.codes);
+        // It leaves the file when that can be written.
         row.codes.push(Code::LeftInPlace);
         row.codes.sort_unstable();
         row.codes.dedup();

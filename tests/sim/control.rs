@@ -37,8 +37,9 @@ pub(crate) enum Control {
   NoRecords,
 }
 
-/// Enough for each control to fail several times: the rarest, a ledger that forgets, does so in one of 350.
-const CONTROLS: u64 = 4000;
+/// Enough for each control to fail many times: the rarest, a tool whose record is never seen, does so in one
+/// of 800.
+const CONTROLS: u64 = 12_000;
 
 /// Schedules go on until what is broken is found out; with `MEMFW_SIM_TRACE` to the end, to count.
 fn must_fail(control: Control, with: &str) {

@@ -193,3 +193,20 @@ fn a_passing_error_costs_no_interrupted_operation() {
     scene.drop_engine();
   }
 }
+
+#[test]
+fn a_rejection_in_a_file_that_cannot_be_read_keeps_nobody_busy() {
+  let stage = Rc::new(Stage::new());
+  let mut scene = Schedule::alone(1, &stage, format!("- one\n{TWO}").as_bytes());
+  scene.begin();
+  let target = scene.targets[0].clone();
+  scene.command(|engine| engine.quarantine_line(&target, 2, "ann", None)).unwrap().unwrap();
+  scene.settle();
+  let item = scene.items().remove(0);
+  scene.put(&vec![b'x'; 9_000_000]);
+  scene.pass_it();
+  scene.command(|engine| engine.reject(item.id.as_str(), "ann", None)).unwrap().unwrap();
+  scene.settle();
+  assert_eq!(scene.found(), [""; 0]);
+  scene.drop_engine();
+}

@@ -154,6 +154,7 @@ fn missing_tables_and_columns_cost_what_stood_in_them() {
   );
   let read = state.records(MAIN).found;
   assert_eq!((read.len(), unread(&read)), (whole.len(), 1), "only the compressed row is lost");
+  assert_eq!(state.stores().active(ALL).problems.len(), 1);
 }
 
 #[test]

@@ -210,3 +210,63 @@ pub(super) fn plan(database: &Database, sql: &str) -> Vec<String> {
   let params = rusqlite::params_from_iter(std::iter::repeat_n(1, n));
   statement.query_map(params, |row| row.get(3)).unwrap().collect::<Result<_, _>>().unwrap()
 }
+
+#[cfg(test)]
+mod tests {
+  use super::*;
+
+  fn database(sql: &str) -> (tempfile::TempDir, Database) {
+    let dir = tempfile::tempdir().unwrap();
+    let path = std::fs::canonicalize(dir.path()).unwrap().join("a?b#c%20.sqlite");
+    Connection::open(&path).unwrap().execute_batch(sql).unwrap();
+    let database = Database::open(&path).unwrap().unwrap();
+    (dir, database)
+  }
+
+  fn number(database: &Database, sql: &str) -> Result<Option<i64>, DatabaseError> {
+    database.one(sql, [], |row| row.get(0))
+  }
+
+  #[test]
+  fn a_statement_without_end_is_stopped_and_the_next_one_runs() {
+    let (_dir, database) = database("CREATE TABLE t (a); INSERT INTO t VALUES (7)");
+    let endless =
+      "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(i) FROM n";
+    for _ in 0..3 {
+      let error = number(&database, endless).unwrap_err();
+      assert!(error.to_string().contains("interrupted"), "{error}");
+      assert_eq!(number(&database, "SELECT a FROM t").unwrap(), Some(7));
+    }
+  }
+
+  #[test]
+  fn only_stored_columns_of_ordinary_tables_count() {
+    let (_dir, database) = database(
+      "CREATE TABLE t (a, b AS (hex(a)) VIRTUAL, c AS (1) STORED, d);
+       CREATE VIEW v AS SELECT 1 AS a; CREATE VIRTUAL TABLE f USING fts5(a);",
+    );
+    assert_eq!(database.columns("t").unwrap(), BTreeSet::from(["a".to_owned(), "d".to_owned()]));
+    for other in ["v", "f", "none", "t; DROP TABLE t"] {
+      assert!(database.columns(other).unwrap().is_empty(), "{other}");
+    }
+    assert!(number(&database, "SELECT a FROM v").is_err());
+  }
+
+  #[test]
+  fn values_have_a_length_and_nothing_can_be_written() {
+    let (_dir, database) = database("CREATE TABLE t (a)");
+    assert!(number(&database, "SELECT length(zeroblob(17000000))").is_err());
+    assert!(number(&database, "INSERT INTO t VALUES (1) RETURNING 1").is_err());
+    assert!(number(&database, "ATTACH '/tmp/x' AS x").is_err());
+  }
+
+  #[test]
+  fn other_things_than_files_are_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = std::fs::canonicalize(dir.path()).unwrap();
+    assert!(matches!(Database::open(&dir), Err(DatabaseError::NoFile(_))));
+    assert!(Database::open(&dir.join("none")).unwrap().is_none());
+    std::os::unix::fs::symlink("/etc/passwd", dir.join("link")).unwrap();
+    assert!(matches!(Database::open(&dir.join("link")), Err(DatabaseError::NoFile(_))));
+  }
+}

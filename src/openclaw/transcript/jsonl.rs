@@ -12,6 +12,7 @@ use std::{
   fs::{self, File},
   io::{self, Read as _},
   ops::ControlFlow,
+  os::unix::fs::FileExt as _,
   path::{Path, PathBuf},
 };
 
@@ -35,7 +36,9 @@ const MAX_FILES: usize = 128;
 /// Lines in a row without a time that are passed over.
 const MAX_TIMELESS: usize = 64;
 /// From this length on the end of a window is searched by halving, down to this length.
-const HALVED: u64 = 512 * 1024;
+const HALVED: u64 = 32 * 1024;
+/// The first line of a file is shorter.
+const HEAD: usize = 1024;
 
 /// The transcripts of one agent.
 #[derive(Debug)]
@@ -127,6 +130,9 @@ impl JsonlStore {
   /// The time of a session's last event in a window.
   fn last_in(&self, id: &str, window: Window) -> io::Result<Option<i64>> {
     let Some((file, len)) = self.file(id)? else { return Ok(None) };
+    if first_time(&file)?.is_some_and(|at| at > window.to) {
+      return Ok(None);
+    }
     let mut lines = LinesBack::new(&file, end_of(&file, len, window.to)?, MAX_EVENT);
     let mut timeless = 0;
     while let Some(line) = lines.line()? {
@@ -251,6 +257,14 @@ fn is_plain(id: &str) -> bool {
     && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_')
 }
 
+/// The time of the first line, where it is as short as that of OpenClaw.
+fn first_time(file: &File) -> io::Result<Option<i64>> {
+  let mut head = [0; HEAD];
+  let n = file.read_at(&mut head, 0)?;
+  let line = head.get(..n).and_then(|head| head.split(|byte| *byte == b'\n').next());
+  Ok(line.and_then(parse::time_of))
+}
+
 /// The end of a line after which all lines are later than `to`, as far as halving finds one.
 fn end_of(file: &File, len: u64, to: i64) -> io::Result<u64> {
   let last = LinesBack::new(file, len, MAX_EVENT).line()?;
@@ -260,7 +274,7 @@ fn end_of(file: &File, len: u64, to: i64) -> io::Result<u64> {
   }
   let (mut low, mut high) = (0, len);
   while high - low > HALVED {
-    let middle = low + (high - low) / 2;
+    let middle = u64::midpoint(low, high);
     // The line that ends last before the middle.
     let Some(end) = line_end(file, low, middle)? else { break };
     let line = LinesBack::new(file, end, MAX_EVENT).line()?;
@@ -269,19 +283,15 @@ fn end_of(file: &File, len: u64, to: i64) -> io::Result<u64> {
       Some(_) => low = end,
       None => break,
     }
-    if high == end && end == low {
-      break;
-    }
   }
   Ok(high)
 }
 
 /// The last end of a line in a part of a file.
 fn line_end(file: &File, from: u64, to: u64) -> io::Result<Option<u64>> {
-  use std::os::unix::fs::FileExt as _;
   let mut end = to;
   while end > from {
-    let start = end.saturating_sub(64 * 1024).max(from);
+    let start = end.saturating_sub(8 * 1024).max(from);
     let mut block = vec![0; (end - start) as usize];
     file.read_exact_at(&mut block, start)?;
     if let Some(newline) = block.iter().rposition(|byte| *byte == b'\n') {

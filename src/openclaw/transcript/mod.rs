@@ -13,7 +13,7 @@ mod json;
 mod jsonl;
 mod lines;
 pub mod model;
-mod parse;
+pub mod parse;
 mod sqlite;
 pub mod stores;
 

@@ -15,13 +15,13 @@ use super::{
 };
 
 /// Longest event that is read, in bytes; OpenClaw compresses events up to the same length.
-pub(super) const MAX_EVENT: usize = 4 * 1024 * 1024;
+pub const MAX_EVENT: usize = 4 * 1024 * 1024;
 /// Most calls of one message.
 const MAX_CALLS: usize = 256;
 
 /// Who may be believed about the sender of a message in which OpenClaw noted none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Blocks {
+pub enum Blocks {
   /// The session talks through a channel, where OpenClaw puts the blocks before all else.
   NameSender,
   /// Whatever stands in the text was typed.
@@ -30,15 +30,15 @@ pub(super) enum Blocks {
 
 /// An event that could be read.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Event {
+pub struct Event {
   /// When it was written by its own account, in microseconds UTC.
-  pub(super) at: Option<i64>,
+  pub at: Option<i64>,
   /// What it says; `None` for kinds that nobody asks for.
-  pub(super) message: Option<Message>,
+  pub message: Option<Message>,
 }
 
 /// Reads an event.
-pub(super) fn event(bytes: &[u8], blocks: Blocks) -> Result<Event, &'static str> {
+pub fn event(bytes: &[u8], blocks: Blocks) -> Result<Event, &'static str> {
   if bytes.len() > MAX_EVENT {
     return Err("it is longer than four megabytes");
   }
@@ -63,7 +63,7 @@ pub(super) fn event(bytes: &[u8], blocks: Blocks) -> Result<Event, &'static str>
 }
 
 /// When an event was written, without the rest of it.
-pub(super) fn time_of(bytes: &[u8]) -> Option<i64> {
+pub fn time_of(bytes: &[u8]) -> Option<i64> {
   #[derive(serde::Deserialize)]
   struct Timed<'a> {
     #[serde(borrow)]

@@ -17,6 +17,9 @@ use super::{
   parse::{self, Blocks, MAX_EVENT},
 };
 
+const EVENTS: &str = "transcript_events";
+/// A short row for each event. A time in it is found without passing by the event's text.
+const IDENTITIES: &str = "transcript_event_identities";
 /// How many sessions around the start of a window, and how many of the latest, are looked at.
 const MAX_SESSIONS: i64 = 512;
 /// Most sessions in an answer.
@@ -25,7 +28,7 @@ const MAX_ACTIVE: usize = 128;
 /// from a webhook stays at its start.
 const STALE_MS: i64 = 6 * 3600 * 1000;
 /// Events that are looked through one by one before the time is searched by halving.
-const TAIL: i64 = 1024;
+const TAIL: i64 = 128;
 /// Rows, and bytes after which no further row is read, of one statement.
 const BATCH_ROWS: usize = 32;
 const BATCH_BYTES: usize = 256 * 1024;
@@ -36,6 +39,7 @@ pub(super) const MAX_NAME: usize = 512;
 #[derive(Debug)]
 pub(super) struct Tables {
   pub(super) events: BTreeSet<String>,
+  pub(super) identities: BTreeSet<String>,
   pub(super) windows: BTreeSet<String>,
   /// `session_windows`, before that `sessions`.
   pub(super) windows_name: &'static str,
@@ -77,7 +81,8 @@ impl SqliteStore {
     let (windows_name, windows) = first(["session_windows", "sessions"])?;
     let (nodes_name, nodes) = first(["session_nodes", "session_entries"])?;
     let tables = Tables {
-      events: database.columns("transcript_events")?,
+      events: database.columns(EVENTS)?,
+      identities: database.columns(IDENTITIES)?,
       windows,
       windows_name,
       nodes,
@@ -93,6 +98,12 @@ impl SqliteStore {
   /// Sessions with records in `window`, each with the time of its last one.
   pub(super) fn active(&self, window: Window) -> Found<Vec<(i64, Session)>> {
     let mut answer = Found::default();
+    if !has(&self.tables.events, &["session_id", "seq", "created_at"]) {
+      answer
+        .problems
+        .push(format!("the transcripts of agent `{}` have an unknown form", self.agent));
+      return answer;
+    }
     let candidates = match self.candidates(window) {
       Ok(candidates) => candidates,
       Err(error) => {
@@ -202,94 +213,92 @@ impl SqliteStore {
   }
 
   /// Number and time of the event at or below a number.
-  fn probe(&self, id: &str, below: i64) -> Result<Option<(i64, i64)>, DatabaseError> {
-    let found = self.database.one(&self.probe_sql(), (id, below), |row| {
-      Ok(whole(row, 0)?.zip(Some(whole(row, 1)?.and_then(parse::micros).unwrap_or(i64::MIN))))
-    })?;
-    Ok(found.flatten())
-  }
-
-  fn probe_sql(&self) -> String {
-    format!(
-      "SELECT seq, {} FROM transcript_events
-       WHERE session_id = ?1 AND seq <= ?2 ORDER BY seq DESC LIMIT 1",
+  fn probe(&self, table: &str, id: &str, below: i64) -> Result<Option<(i64, i64)>, DatabaseError> {
+    let sql = format!(
+      "SELECT seq, {} FROM {table} WHERE session_id = ?1 AND seq <= ?2 ORDER BY seq DESC LIMIT 1",
       column(&self.tables.events, "created_at"),
-    )
+    );
+    let read = |row: &Row<'_>| {
+      let at = whole(row, 1)?.and_then(parse::micros).unwrap_or(i64::MIN);
+      Ok(whole(row, 0)?.map(|seq| (seq, at)))
+    };
+    Ok(self.database.one(&sql, (id, below), read)?.flatten())
   }
 
-  fn tail_sql(&self) -> String {
-    let at = column(&self.tables.events, "created_at");
-    format!(
-      "SELECT seq, {at} FROM transcript_events
-       WHERE session_id = ?1 AND seq BETWEEN ?2 AND ?3 AND {at} BETWEEN ?4 AND ?5
-       ORDER BY seq DESC LIMIT 1",
-    )
+  /// The table that has the times of all events of a session in the shortest rows.
+  fn times(&self, id: &str, last: i64) -> Result<&'static str, DatabaseError> {
+    let is_complete = has(&self.tables.identities, &["session_id", "seq", "created_at"])
+      && self.probe(IDENTITIES, id, i64::MAX)?.is_some_and(|(seq, _)| seq == last);
+    Ok(if is_complete { IDENTITIES } else { EVENTS })
   }
 
   /// The number of the last event that is not later than `to`.
   fn last_until(&self, id: &str, to: i64) -> Result<Option<i64>, DatabaseError> {
-    let Some((last, at)) = self.probe(id, i64::MAX)? else { return Ok(None) };
+    let Some((last, at)) = self.probe(EVENTS, id, i64::MAX)? else { return Ok(None) };
     if at <= to {
       return Ok(Some(last));
     }
+    let table = self.times(id, last)?;
     let tail = last.saturating_sub(TAIL);
-    if let Some((seq, _)) = self.in_tail(id, (tail, last), (i64::MIN, to))? {
+    if let Some((seq, _)) = self.in_tail(table, id, (tail, last), (i64::MIN, to))? {
       return Ok(Some(seq));
     }
     // Numbers follow time closely enough further back: halve what is left.
-    let (mut low, mut high, mut best) = (i64::MIN, tail, None);
-    if self.probe(id, tail)?.is_none_or(|(_, at)| at <= to) {
-      return Ok(Some(tail));
-    }
-    let lowest = self.lowest(id)?;
-    low = low.max(lowest.unwrap_or(0));
+    let sql = format!("SELECT seq FROM {table} WHERE session_id = ?1 ORDER BY seq LIMIT 1");
+    let lowest = self.database.one(&sql, [id], |row| whole(row, 0))?.flatten();
+    let (mut low, mut high, mut best) = (lowest.unwrap_or(0), tail, None);
     while low <= high {
-      let middle = low + (high - low) / 2;
-      match self.probe(id, middle)? {
+      let middle = i64::midpoint(low, high);
+      match self.probe(table, id, middle)? {
         Some((seq, at)) if at <= to => {
           best = Some(seq);
-          low = middle + 1;
+          low = middle.saturating_add(1);
         }
-        Some((seq, _)) => high = seq - 1,
-        None => low = middle + 1,
+        Some((seq, _)) => high = seq.saturating_sub(1),
+        None => low = middle.saturating_add(1),
       }
     }
     Ok(best)
   }
 
-  fn lowest(&self, id: &str) -> Result<Option<i64>, DatabaseError> {
-    let sql = "SELECT seq FROM transcript_events WHERE session_id = ?1 ORDER BY seq LIMIT 1";
-    Ok(self.database.one(sql, [id], |row| whole(row, 0))?.flatten())
-  }
-
+  /// The last of some events in a stretch of time, both with their ends.
   fn in_tail(
     &self,
+    table: &str,
     id: &str,
     numbers: (i64, i64),
     times: (i64, i64),
   ) -> Result<Option<(i64, i64)>, DatabaseError> {
+    let at = column(&self.tables.events, "created_at");
+    let sql = format!(
+      "SELECT seq, {at} FROM {table}
+       WHERE session_id = ?1 AND seq BETWEEN ?2 AND ?3 AND {at} BETWEEN ?4 AND ?5
+       ORDER BY seq DESC LIMIT 1",
+    );
     // Both ends are times of events that may still count: the first upwards, the last downwards.
     let times = (times.0.saturating_add(999).div_euclid(1000), times.1.div_euclid(1000));
     let params = (id, numbers.0, numbers.1, times.0, times.1);
     let read = |row: &Row<'_>| Ok(whole(row, 0)?.zip(whole(row, 1)?.and_then(parse::micros)));
-    Ok(self.database.one(&self.tail_sql(), params, read)?.flatten())
+    Ok(self.database.one(&sql, params, read)?.flatten())
   }
 
   /// The time of a session's last event in a window.
   fn last_in(&self, id: &str, window: Window) -> Result<Option<i64>, DatabaseError> {
-    if !has(&self.tables.events, &["session_id", "seq", "created_at"]) {
+    let Some((last, at)) = self.probe(EVENTS, id, i64::MAX)? else { return Ok(None) };
+    if (window.from..=window.to).contains(&at) {
+      return Ok(Some(at));
+    }
+    // Numbers need not follow time to the letter.
+    let numbers = (last.saturating_sub(TAIL), last);
+    let table = self.times(id, last)?;
+    if let Some((_, at)) = self.in_tail(table, id, numbers, (window.from, window.to))? {
+      return Ok(Some(at));
+    }
+    if at < window.from {
       return Ok(None);
     }
-    let Some((last, at)) = self.probe(id, i64::MAX)? else { return Ok(None) };
-    if at <= window.to && at >= window.from {
-      return Ok(Some(at));
-    }
-    let numbers = (last.saturating_sub(TAIL), last);
-    if let Some((_, at)) = self.in_tail(id, numbers, (window.from, window.to))? {
-      return Ok(Some(at));
-    }
     let Some(seq) = self.last_until(id, window.to)? else { return Ok(None) };
-    Ok(self.probe(id, seq)?.map(|(_, at)| at).filter(|at| *at >= window.from))
+    Ok(self.probe(table, id, seq)?.map(|(_, at)| at).filter(|at| *at >= window.from))
   }
 
   /// Ids of sessions that may have records in a window, the latest first.
