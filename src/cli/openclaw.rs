@@ -124,6 +124,11 @@ pub fn records(env: &Env, config: &Config) -> Box<dyn AgentRecords> {
   boxed(installations(env, config))
 }
 
+/// The command by which a person brings a file back that OpenClaw has dropped.
+pub fn retrust(file: &str) -> String {
+  format!("memfw openclaw retrust {file}")
+}
+
 fn boxed(found: Vec<Installation>) -> Box<dyn AgentRecords> {
   match OpenClawRecords::of(found) {
     Some(records) => Box::new(records),

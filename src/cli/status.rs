@@ -13,6 +13,7 @@ use super::{
   exposure::Reading,
   failure::Failure,
   guarded::file_system,
+  openclaw,
   output::{Style, count},
   time,
 };
@@ -20,6 +21,7 @@ use crate::{
   daemon::health::{Health, KEY, Phase, Room},
   engine::{DEGRADED, event::shown, settled},
   os::{Clock as _, DaemonLock, RealFs, SystemClock, alarm, pause},
+  provenance::Standing,
   store::{FileStatus, Ledger, VersionTotals},
 };
 
@@ -130,6 +132,8 @@ struct Report {
   unguarded: Vec<(String, String)>,
   /// Files with fewer markers than the configuration asks for: path, mode, and why.
   unmarked: Vec<(String, String, String)>,
+  /// Files that the agent framework does not load any more.
+  dropped: Vec<Dropped>,
   degradations: Vec<(String, i64)>,
   reading: Reading,
 }
@@ -160,6 +164,7 @@ impl Report {
       versions: None,
       unguarded: Vec::new(),
       unmarked: Vec::new(),
+      dropped: Vec::new(),
       degradations,
       reading: ledger.map(Reading::find).transpose()?.unwrap_or_default(),
     };
@@ -193,6 +198,7 @@ impl Report {
         report.unguarded.push((shown(&row.path), note));
       }
     }
+    report.dropped = dropped(context, ledger)?;
     // What cannot be read is not guarded, and from what cannot be written no poison can be taken out.
     let text = match report.unguarded.len() {
       0 => None,
@@ -227,6 +233,7 @@ impl Report {
       "gate": gate,
       "unguarded": self.unguarded.iter().map(|(file, why)| json!({ "file": file, "why": why })).collect::<Vec<_>>(),
       "unmarked": self.unmarked.iter().map(|(file, mode, why)| json!({ "file": file, "mode": mode, "why": why })).collect::<Vec<_>>(),
+      "dropped": self.dropped.iter().map(Dropped::to_json).collect::<Vec<_>>(),
       "degradations": self.degradations.iter().map(|(text, _)| text).collect::<Vec<_>>(),
     })
   }
@@ -280,11 +287,53 @@ impl Report {
     for (file, _, why) in &self.unmarked {
       out.line(&format!("  unmarked    {}: {}", terminal(file), terminal(why)))?;
     }
+    for Dropped { file, command, .. } in &self.dropped {
+      let next = format!("the agent does not load it any more; `{command}` brings it back");
+      out.line(&format!("  dropped     {}: {}", terminal(file), terminal(next)))?;
+    }
     for (text, _) in &self.degradations {
       out.line(&format!("  {}    {}", out.paint(Style::Red, "degraded"), terminal(text)))?;
     }
     Ok(())
   }
+}
+
+/// A file that the agent framework has dropped for reasons of its own.
+struct Dropped {
+  file: String,
+  class: String,
+  /// What brings it back.
+  command: String,
+}
+
+impl Dropped {
+  fn to_json(&self) -> Value {
+    let Self { file, class, command } = self;
+    json!({ "file": file, "class": class, "command": command })
+  }
+}
+
+/// The files that were dropped when memfw looked at them last, as far as they still are.
+fn dropped(context: &Context, ledger: &Ledger) -> Result<Vec<Dropped>, Failure> {
+  let noted = ledger.all_noted()?;
+  let config = context.config().unwrap_or_default().config;
+  let records = openclaw::records(&context.surroundings.env, &config);
+  let Some(classes) = records.classes() else { return Ok(Vec::new()) };
+  let mut found = Vec::new();
+  for (row, noted) in noted {
+    let Some(class) = noted.class.filter(|class| class == classes.dropped) else { continue };
+    let Ok(rel) = row.path.strip_prefix(&row.workspace) else { continue };
+    // A person may have brought it back since.
+    let now = records.standing(&row.workspace, rel);
+    if row.status == FileStatus::Watched
+      && matches!(&now, Standing::Recorded { class: Some(now), .. } if *now == class)
+    {
+      let file = shown(&row.path);
+      let command = openclaw::retrust(&file);
+      found.push(Dropped { file, class, command });
+    }
+  }
+  Ok(found)
 }
 
 /// What is kept of earlier versions, in words.

@@ -117,6 +117,7 @@ ignore = ["USER.md"]
 [agent]
 profiles = ["work"]
 program = "claw"
+follow = "validated"
 [baseline]
 action = "quarantine"
 [versions]
@@ -154,6 +155,7 @@ format = "json"
         files_ignore: vec![InstructionFile::User],
         agent_profiles: vec!["work".to_owned()],
         agent_program: "claw".to_owned(),
+        agent_follow: Follow::Validated,
         baseline_action: BaselineAction::Quarantine,
         version_days: 3,
         version_mb: 0,
@@ -175,10 +177,11 @@ format = "json"
       }
     );
     let lines: Vec<_> = effective.values().map(|(_, _, origin)| origin).collect();
-    let expected =
-      [1, 2, 4, 5, 6, 7, 8, 9, 11, 12, 14, 16, 17, 19, 20, 22, 24, 25, 27, 28, 29, 30, 31, 33, 34];
-    let expected = expected.map(|line| Origin::File { line });
-    assert_eq!(lines, expected);
+    let expected = [
+      1, 2, 4, 5, 6, 7, 8, 9, 11, 12, 13, 15, 17, 18, 20, 21, 23, 25, 26, 28, 29, 30, 31, 32, 34,
+      35,
+    ];
+    assert_eq!(lines, expected.map(|line| Origin::File { line }));
   }
 
   #[test]

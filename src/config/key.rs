@@ -9,8 +9,8 @@ use {
   super::{
     setting::{Complaint, Owner, Rules, Setting},
     word::{
-      BaselineAction, InstructionFile, LogFormat, LogLevel, Markers, NotifyVia, Protocol, Scope,
-      Sensitivity,
+      BaselineAction, Follow, InstructionFile, LogFormat, LogLevel, Markers, NotifyVia, Protocol,
+      Scope, Sensitivity,
     },
   },
   crate::provenance::TrustRule,
@@ -116,6 +116,11 @@ keys! {
   /// The agent framework's own program, a name that is looked for in `PATH` or a path; it is asked to
   /// renew its index and to send messages. Empty means the framework's usual name.
   "agent.program" => agent_program: String = String::new();
+
+  /// When the agent framework may trust a file again that it has dropped: "edits" (when edits of ours
+  /// were all that was in the way) or "validated" (also when all that is left of a tainted write was
+  /// judged, and nothing was found).
+  "agent.follow" => agent_follow: Follow = Follow::Edits;
 
   /// What happens to poison that was there before memfw: "flag" or "quarantine".
   "baseline.action" => baseline_action: BaselineAction = BaselineAction::Flag;

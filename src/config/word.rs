@@ -115,6 +115,14 @@ words! {
     Command = "command",
   }
 
+  /// When the agent framework may trust a file again that it has dropped.
+  Follow {
+    /// When edits of ours were all that was in the way.
+    Edits = "edits",
+    /// Also when all that is left of a tainted write was judged, and nothing was found.
+    Validated = "validated",
+  }
+
   /// The least severe log line that is written.
   LogLevel {
     /// Protection is reduced or data at risk: act.

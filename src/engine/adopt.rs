@@ -94,6 +94,11 @@ impl<F: Fs> Engine<F> {
       }
     }
     self.ledger.adopt(&scans)?;
+    for (read, one) in &judged {
+      if let Some(target) = targets.get(read.index) {
+        self.note_adopted(target, one.view.hash)?;
+      }
+    }
     let took_ms = self.clock.monotonic().saturating_sub(started).as_secs_f64() * 1e3;
     told.iter().flatten().for_each(|event| event.log(Some(took_ms)));
     Ok(outcomes)

@@ -21,7 +21,9 @@ use crate::{
   memory::{BlockId, ContentHash},
   os::{Fs, MemoryFile, Stamp},
   provenance::{AgentRecords, Answer, Attribution, Outlook, Question, Trust},
-  store::{Attributed, BlockRow, FileStatus, ItemOrigin, Pending, Sighting, StoreError, Trail},
+  store::{
+    Attributed, BlockRow, FileStatus, ItemOrigin, Noted, Pending, Sighting, StoreError, Trail,
+  },
 };
 
 /// How long an answer may still come. An agent writes its tool calls down within seconds, and the result of
@@ -60,6 +62,7 @@ pub struct Asking {
 #[derive(Debug)]
 pub(super) struct Visit {
   pub(super) sighting: Sighting,
+  on_record: ContentHash,
   pub(super) seen_at: i64,
   pub(super) pieces: Vec<Piece>,
 }
@@ -89,6 +92,7 @@ impl Asking {
         workspace: &self.root,
         file: &self.rel,
         version: visit.sighting.version,
+        on_record: visit.on_record,
         seen_at: visit.seen_at,
         changed_at: visit.sighting.changed_at,
         texts: &texts,
@@ -103,7 +107,10 @@ impl Asking {
         visit.seen_at = visit.seen_at.min(seen_at);
         visit.pieces.push(piece);
       }
-      None => self.visits.push(Visit { sighting, seen_at, pieces: vec![piece] }),
+      None => {
+        let on_record = sighting.version;
+        self.visits.push(Visit { sighting, on_record, seen_at, pieces: vec![piece] });
+      }
     }
   }
 }
@@ -128,9 +135,25 @@ impl<F: Fs> Engine<F> {
     self.answered(target, &asking, &answers, waited)
   }
 
+  /// Where the record of each version is found by now.
+  fn with_records(&self, mut asking: Asking, path: &Path) -> Result<Asking, EngineError> {
+    if let Some(noted) = self.ledger.noted(path)?.filter(Noted::is_about_file) {
+      let visits = asking.visits.iter_mut();
+      for visit in visits.filter(|visit| visit.sighting.version == noted.base) {
+        visit.on_record = noted.version;
+      }
+    }
+    Ok(asking)
+  }
+
   /// All about which the agent's records are to be asked in a file; `None` while the file is not what the
   /// ledger knows.
   pub fn asking(&mut self, target: &Target) -> Result<Option<Asking>, EngineError> {
+    let asking = self.gather(target)?;
+    asking.map(|asking| self.with_records(asking, &target.path())).transpose()
+  }
+
+  fn gather(&mut self, target: &Target) -> Result<Option<Asking>, EngineError> {
     let path = target.path();
     let (root, rel) = (target.root.clone(), target.rel.clone());
     let mut asking = Asking { root, rel, file: None, visits: vec![], lost: vec![] };
@@ -225,6 +248,10 @@ impl<F: Fs> Engine<F> {
     if left && !self.take_down(target, asking, &said)? {
       return Ok(Attributing::NotNow);
     }
+    for (visit, answer) in asking.visits.iter().zip(answers) {
+      self.clear_of_us(target, visit, answer)?;
+    }
+    self.class_back(target)?;
     if later {
       return Ok(Attributing::Later);
     }

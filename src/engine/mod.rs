@@ -11,6 +11,9 @@ pub mod adopt;
 pub mod attribute;
 #[cfg(test)]
 mod attribute_tests;
+mod class;
+#[cfg(test)]
+mod class_tests;
 pub mod error;
 pub mod event;
 pub mod facts;

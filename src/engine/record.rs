@@ -83,6 +83,7 @@ impl<F: Fs> Engine<F> {
     if !settled {
       return Ok(Outcome::HeldOpen);
     }
+    self.note_write(target, view, at)?;
     self.note_version(target, view, adopting);
     Ok(due.done())
   }

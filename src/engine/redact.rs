@@ -268,7 +268,9 @@ impl<F: Fs> Engine<F> {
     after: ContentHash,
   ) -> Result<(), EngineError> {
     let key = format!("agent-record:{}", super::event::shown(&target.path()));
-    match self.agent.follow(&target.root, &target.rel, before, after, None) {
+    let followed = self.agent.follow(&target.root, &target.rel, before, after, None);
+    self.note_edit(target, before, after, followed == Followed::Yes)?;
+    match followed {
       Followed::Failed(why) => self.degrade(&key, &why),
       Followed::Yes => self.recovered(&key),
       Followed::NotOurs => Ok(()),

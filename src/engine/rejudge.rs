@@ -246,15 +246,13 @@ impl<F: Fs> Engine<F> {
     let mut view = self.view(target, row.as_ref(), bytes, Origin::unknown(), None)?;
     sentence(&mut view, sentences);
     let plan = view.plan(MarkerMode::None, false, &[]);
+    // The rows must not vouch for the same bytes when they come back, be it by a power cut.
+    for one in sentences.iter().filter(|one| one.lines.is_none()) {
+      let at = self.now();
+      self.ledger.decide(&one.id, State::Quarantined, "memfw", at, &[])?;
+    }
     let done = self.redact(target, &mut file, leased, &view, &plan.redactions, started)?;
     let is_done = matches!(done, Redacted::Done { .. });
-    if is_done {
-      // The rows must not vouch for the same bytes when they come back.
-      for one in sentences.iter().filter(|one| one.lines.is_none()) {
-        let at = self.now();
-        self.ledger.decide(&one.id, State::Quarantined, "memfw", at, &[])?;
-      }
-    }
     drop(file);
     drop(writing);
     let waited = HOLD_OFF.max(UNLEASED_AFTER);

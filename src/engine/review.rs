@@ -228,6 +228,9 @@ impl<F: Fs> Engine<F> {
     let Some(target) = self.target_of(path)? else { return Ok(()) };
     self.catch_up(&target)?;
     self.want_reshape(path)?;
+    // Markers wait until it is known who wrote what.
+    self.attribute(&target, Duration::ZERO)?;
+    self.class_back(&target)?;
     self.lazy(&target, Duration::ZERO)?;
     Ok(())
   }

@@ -22,10 +22,11 @@ use crate::{
   memory::ContentHash,
   os::{Clock, RealFs, SystemClock},
   provenance::{
-    AgentRecords, Answer, Attestation, Attribution, Followed, Outlook, Question, Source, Standing,
+    AgentRecords, Answer, Attestation, Attribution, Classes, Followed, Outlook, Question, Source,
+    Standing,
   },
   seal::MasterKey,
-  store::{Access, BlockRow, FileRow, Ledger},
+  store::{Access, BlockRow, FileRow, Ledger, Pending},
 };
 
 /// Poison that layer 1 takes out, whatever its source, unless that is trusted.
@@ -67,6 +68,7 @@ impl Clock for Ahead {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Asked {
   pub(super) version: ContentHash,
+  pub(super) on_record: ContentHash,
   pub(super) seen_at: i64,
   pub(super) changed_at: i64,
   pub(super) texts: Vec<String>,
@@ -145,6 +147,10 @@ impl AgentRecords for Records {
     }
   }
 
+  fn classes(&self) -> Option<Classes> {
+    Some(Classes { full: "agent", dropped: "untrusted" })
+  }
+
   fn attribute(&self, question: &Question<'_>) -> Answer {
     let mut book = self.book();
     let texts: Vec<String> =
@@ -156,8 +162,8 @@ impl AgentRecords for Records {
     };
     let attributions = texts.iter().map(answer).collect();
     let (outlook, clean_turn) = (book.outlook.clone().unwrap_or(Outlook::Final), book.clean_turn);
-    let Question { version, seen_at, changed_at, .. } = *question;
-    book.asked.push(Asked { version, seen_at, changed_at, texts });
+    let Question { version, on_record, seen_at, changed_at, .. } = *question;
+    book.asked.push(Asked { version, on_record, seen_at, changed_at, texts });
     Answer { attributions, outlook, clean_turn }
   }
 
@@ -240,7 +246,10 @@ impl World {
   /// Writes markers.
   pub(super) fn lazy(&mut self) {
     for _ in 0..10 {
-      self.clock.advance(Duration::from_secs(10));
+      if !self.file().pending.contains(Pending::RESHAPE) {
+        return;
+      }
+      self.clock.advance(Duration::from_secs(1));
       self.pass();
       self.engine.lazy(&self.target, Duration::ZERO).unwrap();
     }

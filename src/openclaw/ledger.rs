@@ -24,7 +24,7 @@ use super::{
 };
 use crate::{
   memory::{ContentHash, id::from_hex},
-  provenance::{AgentRecords, Answer, Followed, Question, Standing},
+  provenance::{AgentRecords, Answer, Classes, Followed, Question, Standing},
 };
 
 const PLUGIN: &str = "core:memory-artifact-provenance";
@@ -41,6 +41,9 @@ const PATIENCE: Duration = Duration::from_secs(5);
 pub const TRUSTED: &str = "agent";
 /// See [`TRUSTED`].
 pub const DROPPED: &str = "untrusted";
+/// What OpenClaw calls a file that its own turns wrote, and one that others had a hand in.
+const CLASSES: Classes = Classes { full: TRUSTED, dropped: DROPPED };
+
 /// OpenClaw's records, found through its [`Layout`].
 #[derive(Clone, Debug)]
 pub struct OpenClawRecords {
@@ -255,6 +258,10 @@ impl AgentRecords for OpenClawRecords {
     self
       .follow_or(workspace, file, before, after, class)
       .unwrap_or_else(|error| Followed::Failed(error.to_string()))
+  }
+
+  fn classes(&self) -> Option<Classes> {
+    Some(CLASSES)
   }
 
   fn attribute(&self, question: &Question<'_>) -> Answer {

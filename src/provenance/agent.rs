@@ -43,6 +43,15 @@ pub enum Followed {
   Failed(String),
 }
 
+/// The framework's own words for how far it trusts a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Classes {
+  /// It loads the file; a first write of its own tools gives it this one.
+  pub full: &'static str,
+  /// It does not load the file any more.
+  pub dropped: &'static str,
+}
+
 /// The records of an agent framework about the memory files of its workspaces.
 pub trait AgentRecords: Send {
   /// What is on record about `file` (relative to `workspace`).
@@ -59,6 +68,11 @@ pub trait AgentRecords: Send {
     after: ContentHash,
     class: Option<&str>,
   ) -> Followed;
+
+  /// The words for its classes; `None` where it has none, or none that are known.
+  fn classes(&self) -> Option<Classes> {
+    None
+  }
 
   /// Whether there is anything to ask: where nobody keeps records, nothing is asked.
   fn keeps_records(&self) -> bool {

@@ -19,6 +19,9 @@ pub struct Question<'a> {
   pub file: &'a Path,
   /// SHA-256 of the whole file as its writer left it, when the text was first seen in it.
   pub version: ContentHash,
+  /// The hash under which a record about that version is found by now: another one after edits of ours
+  /// that the record has followed.
+  pub on_record: ContentHash,
   /// When memfw first saw that version, in microseconds UTC.
   pub seen_at: i64,
   /// When the file had been changed then by its own time stamp, in microseconds UTC.

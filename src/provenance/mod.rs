@@ -14,7 +14,7 @@ pub mod state;
 pub mod trust;
 pub mod words;
 
-pub use agent::{AgentRecords, Followed, NoAgent, Standing};
+pub use agent::{AgentRecords, Classes, Followed, NoAgent, Standing};
 pub use attestation::Attestation;
 pub use attribution::{Answer, Attribution, Outlook, Question};
 pub use evidence::{Evidence, Fed, Written};

@@ -80,7 +80,7 @@ mod tests {
       "4b9c9d1a59bc91e5c6a30abf6f625394f9f417f071dc5a9ad32e65ec8b92c205",
       "499188a761597621b75ed8c17af2d829cb29ee0da9a00b03547c5246ee19c891",
       "a8f68ff107dffc4cef447797fbfe6766ef78324703e2cbae09221acf121357d1",
-      "cfa8bcee920987952a5ef9c9df65660401d8a57758aed256d629381e1cd7a0fb",
+      "d5d6c1d9ad027431b270170321bc07f36d8c2e4f361e1478a488a62b9d02e64c",
     ];
     let found: Vec<String> =
       MIGRATIONS.iter().map(|step| ContentHash::of(step.sql.as_bytes()).to_hex()).collect();

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use rusqlite::{OptionalExtension as _, params};
 
-use super::{Durability, Ledger, Micros, StoreError, column, column::path_bytes};
+use super::{Durability, FileRow, Ledger, Micros, StoreError, column, column::path_bytes};
 use crate::memory::ContentHash;
 
 /// The note about one file.
@@ -14,11 +14,13 @@ use crate::memory::ContentHash;
 pub struct Noted {
   /// What the file held.
   pub version: ContentHash,
+  /// The last version that somebody else had written; edits of ours led from it to this one.
+  pub base: ContentHash,
   /// The hash on record; `None` for no record.
   pub recorded: Option<ContentHash>,
   /// The class on record, in the agent's own word.
   pub class: Option<String>,
-  /// When an edit of ours made this version; `None` where somebody else had written it.
+  /// When the last edit of ours made this version; `None` where somebody else had written it.
   pub edited_at: Option<Micros>,
   /// What cost the file its class, while there is a class to go back to.
   pub fall: Option<Fall>,
@@ -31,6 +33,8 @@ pub struct Fall {
   pub version: ContentHash,
   /// The class before it.
   pub former: String,
+  /// Whether an edit of ours came right before it.
+  pub after_edit: bool,
 }
 
 impl Noted {
@@ -44,23 +48,46 @@ impl Ledger {
   /// The note about a file.
   pub fn noted(&self, path: &Path) -> Result<Option<Noted>, StoreError> {
     self.read(|conn| {
-      let sql = "SELECT s.version, s.recorded, s.class, s.edited_at, s.fallen, s.former
+      let sql = "SELECT s.version, s.base, s.recorded, s.class, s.edited_at, s.fallen, s.former, s.after_edit
                  FROM standing s JOIN file f ON f.id = s.file WHERE f.path = ?1";
       let found = conn
         .prepare_cached(sql)?
         .query_row([path_bytes(path)], |row| {
-          let fallen = column::optional_hash(row, 4)?;
-          let former: Option<String> = row.get(5)?;
+          let fallen = column::optional_hash(row, 5)?;
+          let former: Option<String> = row.get(6)?;
+          let after_edit = row.get::<_, Option<bool>>(7)?.unwrap_or_default();
+          let fall = fallen.zip(former);
           Ok(Noted {
             version: column::hash(row, 0)?,
-            recorded: column::optional_hash(row, 1)?,
-            class: row.get(2)?,
-            edited_at: row.get(3)?,
-            fall: fallen.zip(former).map(|(version, former)| Fall { version, former }),
+            base: column::hash(row, 1)?,
+            recorded: column::optional_hash(row, 2)?,
+            class: row.get(3)?,
+            edited_at: row.get(4)?,
+            fall: fall.map(|(version, former)| Fall { version, former, after_edit }),
           })
         })
         .optional()?;
       Ok(found)
+    })
+  }
+
+  /// Files with what is noted about them, by path.
+  pub fn all_noted(&self) -> Result<Vec<(FileRow, Noted)>, StoreError> {
+    let view = self.snapshot()?;
+    let mut all = Vec::new();
+    for file in view.files()? {
+      if let Some(noted) = view.noted(&file.path)? {
+        all.push((file, noted));
+      }
+    }
+    Ok(all)
+  }
+
+  /// Whether something that was first seen in this version of a file was taken out of it.
+  pub fn was_taken_from(&self, path: &Path, version: ContentHash) -> Result<bool, StoreError> {
+    self.read(|conn| {
+      let sql = "SELECT 1 FROM quarantine WHERE path = ?1 AND version = ?2";
+      Ok(conn.prepare_cached(sql)?.exists(params![path_bytes(path), version.0])?)
     })
   }
 
@@ -69,17 +96,20 @@ impl Ledger {
     let fall = noted.fall.as_ref();
     self.write(Durability::Seen, |tx, _| {
       tx.prepare_cached(
-        "INSERT OR REPLACE INTO standing (file, version, recorded, class, edited_at, fallen, former)
-         SELECT id, ?2, ?3, ?4, ?5, ?6, ?7 FROM file WHERE path = ?1",
+        "INSERT OR REPLACE INTO standing (file, version, base, recorded, class, edited_at, fallen,
+           former, after_edit)
+         SELECT id, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9 FROM file WHERE path = ?1",
       )?
       .execute(params![
         path_bytes(path),
         noted.version.0,
+        noted.base.0,
         noted.recorded.map(|hash| hash.0),
         noted.class,
         noted.edited_at,
         fall.map(|fall| fall.version.0),
         fall.map(|fall| fall.former.as_str()),
+        fall.map(|fall| fall.after_edit),
       ])?;
       Ok(())
     })
@@ -96,7 +126,14 @@ mod tests {
     let mut ledger = Home::new().ledger();
     let path = Path::new("/w/a.md");
     let version = ContentHash::of(b"a");
-    let bare = Noted { version, recorded: None, class: None, edited_at: None, fall: None };
+    let bare = Noted {
+      version,
+      base: ContentHash::of(b"0"),
+      recorded: None,
+      class: None,
+      edited_at: None,
+      fall: None,
+    };
     ledger.note(path, &bare).unwrap();
     assert_eq!(ledger.noted(path).unwrap(), None, "no such file");
     ledger.record(&scan("/w/a.md", &[], 1)).unwrap();
@@ -106,7 +143,7 @@ mod tests {
       recorded: Some(version),
       class: Some("untrusted".into()),
       edited_at: Some(7),
-      fall: Some(Fall { version: ContentHash::of(b"b"), former: "agent".into() }),
+      fall: Some(Fall { version: ContentHash::of(b"b"), former: "agent".into(), after_edit: true }),
       ..bare
     };
     ledger.note(path, &full).unwrap();

@@ -55,7 +55,7 @@ pub(super) fn attribute(
     inquiry.problems.push(problem);
     None
   });
-  let row = row.filter(|row| row.hash == question.version);
+  let row = row.filter(|row| row.hash == question.on_record);
   let scenes = inquiry.scenes(row.as_ref());
   let search = Search::new(&scenes, question);
   let mut is_open = false;

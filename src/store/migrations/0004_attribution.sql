@@ -22,17 +22,20 @@ CREATE INDEX quarantine_due ON quarantine (path) WHERE due = 1;
 ALTER TABLE event ADD COLUMN attestation TEXT;
 ALTER TABLE event ADD COLUMN session TEXT;
 
--- How the agent's records stood to a file when it was looked at last. `version` is what the file held then;
--- `recorded` and `class` are the hash and the class on record, null for no record; `edited_at` is when an
--- edit of ours made that version, null where somebody else had written it. `fallen` is the version whose
--- write cost the file its class, and `former` the class before it; both null while there is none to go back
--- to.
+-- How the agent's records stood to a file when it was looked at last. `version` is what the file held then,
+-- and `base` the last version that somebody else had written, from which edits of ours led to it, the last
+-- of them at `edited_at` (null without any). `recorded` and `class` are the hash and the class on record,
+-- null for no record. `fallen` is the version whose write cost the file its class, `former` the class before
+-- it, and `after_edit` whether an edit of ours came right before that write; null while there is no class to
+-- go back to.
 CREATE TABLE standing (
   file INTEGER NOT NULL PRIMARY KEY REFERENCES file (id),
   version BLOB NOT NULL CHECK (length(version) = 32),
+  base BLOB NOT NULL CHECK (length(base) = 32),
   recorded BLOB CHECK (recorded IS NULL OR length(recorded) = 32),
   class TEXT,
   edited_at INTEGER,
   fallen BLOB CHECK (fallen IS NULL OR length(fallen) = 32),
-  former TEXT
+  former TEXT,
+  after_edit INTEGER CHECK (after_edit IS NULL OR after_edit IN (0, 1))
 ) STRICT;

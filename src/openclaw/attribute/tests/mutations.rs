@@ -56,6 +56,7 @@ impl Sample {
       workspace: Path::new(WORKSPACE),
       file: Path::new(&self.file),
       version,
+      on_record: version,
       seen_at: self.changed_at + 20_000,
       changed_at: self.changed_at,
       texts: &[self.text.as_bytes()],

@@ -77,6 +77,7 @@ pub(super) fn ask_store(store: &Store, changed_at: i64, text: &str) -> Answer {
     workspace: Path::new(WORKSPACE),
     file: Path::new("MEMORY.md"),
     version: ContentHash::of(text.as_bytes()),
+    on_record: ContentHash::of(text.as_bytes()),
     seen_at: changed_at + 20_000,
     changed_at,
     texts: &[text.as_bytes()],

@@ -1,0 +1,211 @@
+//! How far the agent framework trusts a file, and when that goes back after an edit of ours.
+//!
+//! A framework may drop a file for good because of a write of its own that was tainted, or because it had
+//! read a version that we edited. The class goes back in two cases alone: the whole of the write that cost
+//! it has left the file again, or our edit was all that the framework saw.
+//!
+//! Invariant: the framework never trusts a file further than it would without our edits, had what we took
+//! out never been written; unless a person or the configuration says so. So a class goes back only to one
+//! that was on record for the very lines that are left, and only across one write of others.
+#![forbid(unsafe_code)]
+
+use super::{
+  Engine, EngineError, Target,
+  attribute::{Of, Visit},
+  view::View,
+};
+use crate::{
+  config::Follow,
+  memory::{ContentHash, Fate},
+  os::Fs,
+  provenance::{Answer, Attestation, Attribution, Followed, Outlook, Standing, State},
+  store::{BlockRow, Fall, Noted},
+};
+
+/// How soon after an edit of ours a tool may write what it made of an older version, in microseconds: a tool
+/// reads and writes within one call (a choice; measured calls take milliseconds).
+const STALE_READ: i64 = 5_000_000;
+
+impl View {
+  /// Whether nothing that was there before has changed its text or its place.
+  fn only_adds(&self) -> bool {
+    let is_there = |known: &usize| self.facts.known.get(*known).is_some_and(|one| !one.former);
+    !self.comparison.removed.iter().any(is_there)
+      && self.comparison.fates.iter().all(|fate| match fate {
+        Fate::Unchanged { known } => is_there(known),
+        Fate::Inserted => true,
+        Fate::Moved { .. } | Fate::Edited { .. } => false,
+      })
+  }
+}
+
+impl<F: Fs> Engine<F> {
+  /// Notes how the records stand to a version that was looked at, and whether its write cost the file its
+  /// class; if all of that write has left the file already, the class goes back.
+  pub(super) fn note_write(
+    &mut self,
+    target: &Target,
+    view: &View,
+    at: i64,
+  ) -> Result<(), EngineError> {
+    let path = target.path();
+    let (recorded, class) = match self.agent.standing(&target.root, &target.rel) {
+      Standing::Unreadable(_) => return Ok(()),
+      Standing::NoRecord => (None, None),
+      Standing::Recorded { hash, class } => (Some(hash), class),
+    };
+    let before = self.ledger.noted(&path)?;
+    if let Some(before) = before.as_ref().filter(|before| before.version == view.hash) {
+      // A person may have given it another class.
+      if (before.recorded, &before.class) != (recorded, &class) {
+        let fall = before.fall.clone().filter(|_| before.class == class);
+        self.ledger.note(&path, &Noted { recorded, class, fall, ..before.clone() })?;
+      }
+      return self.class_back(target);
+    }
+    let base = view.origin.trail.sighting.map_or(view.hash, |seen| seen.version);
+    let edited_at = (base != view.hash).then_some(at);
+    let mut noted = Noted { version: view.hash, base, recorded, class, edited_at, fall: None };
+    noted.fall = before.and_then(|before| self.fall(&before, &noted, view, at));
+    self.ledger.note(&path, &noted)?;
+    self.class_back(target)
+  }
+
+  /// Notes how the records stand to a file that was there before memfw. Only of those at the top of a
+  /// workspace, which a framework loads: a first scan sees thousands of notes.
+  pub(super) fn note_adopted(
+    &mut self,
+    target: &Target,
+    version: ContentHash,
+  ) -> Result<(), EngineError> {
+    if target.rel.components().count() > 1 {
+      return Ok(());
+    }
+    let (recorded, class) = match self.agent.standing(&target.root, &target.rel) {
+      Standing::Unreadable(_) => return Ok(()),
+      Standing::NoRecord => (None, None),
+      Standing::Recorded { hash, class } => (Some(hash), class),
+    };
+    let noted = Noted { version, base: version, recorded, class, edited_at: None, fall: None };
+    Ok(self.ledger.note(&target.path(), &noted)?)
+  }
+
+  /// Whether the write that made a version cost the file its class, and that could go back.
+  fn fall(&self, before: &Noted, now: &Noted, view: &View, at: i64) -> Option<Fall> {
+    let classes = self.agent.classes()?;
+    let had_all = match &before.class {
+      // A first write gives it all, so without a record there is nothing to lose but that.
+      None => before.recorded.is_none(),
+      Some(class) => class == classes.full && before.is_about_file(),
+    };
+    let is_dropped = now.class.as_deref() == Some(classes.dropped) && now.is_about_file();
+    (had_all && is_dropped && view.only_adds()).then(|| Fall {
+      version: now.base,
+      former: classes.full.to_owned(),
+      after_edit: before.edited_at.is_some_and(|edited| at.saturating_sub(edited) <= STALE_READ),
+    })
+  }
+
+  /// Notes an edit of ours, and whether the record has followed it.
+  pub(super) fn note_edit(
+    &mut self,
+    target: &Target,
+    before: ContentHash,
+    after: ContentHash,
+    followed: bool,
+  ) -> Result<(), EngineError> {
+    let path = target.path();
+    let Some(noted) = self.ledger.noted(&path)?.filter(|noted| noted.version == before) else {
+      return Ok(());
+    };
+    let recorded = if followed { Some(after) } else { noted.recorded };
+    let fall = noted.fall.clone().filter(|_| followed);
+    let edited_at = Some(self.now());
+    let noted = Noted { version: after, recorded, edited_at, fall, ..noted };
+    Ok(self.ledger.note(&path, &noted)?)
+  }
+
+  /// Lets the class go back where something of the write that cost it was taken out, and nothing of it is
+  /// left that nobody has reviewed.
+  pub(super) fn class_back(&mut self, target: &Target) -> Result<(), EngineError> {
+    let path = target.path();
+    let Some(noted) = self.ledger.noted(&path)?.filter(Noted::is_about_file) else { return Ok(()) };
+    let Some(fall) = noted.fall.clone() else { return Ok(()) };
+    let Some((row, blocks)) = self.ledger.provenance(&path)? else { return Ok(()) };
+    let lenient = self.config.agent_follow == Follow::Validated;
+    if row.hash != Some(noted.version)
+      || !(lenient || self.ledger.was_taken_from(&path, fall.version)?)
+      || blocks.iter().any(|block| is_left(block, fall.version, lenient))
+    {
+      return Ok(());
+    }
+    self.give_back(target, noted, &fall.former)
+  }
+
+  /// Lets the class go back where the framework saw nothing foreign in the turn that wrote a version, and
+  /// an edit of ours came right before it: that was all that it can have stumbled over.
+  pub(super) fn clear_of_us(
+    &mut self,
+    target: &Target,
+    visit: &Visit,
+    answer: &Answer,
+  ) -> Result<(), EngineError> {
+    if answer.clean_turn != Some(true) || answer.outlook != Outlook::Final {
+      return Ok(());
+    }
+    let path = target.path();
+    let Some(noted) = self.ledger.noted(&path)?.filter(Noted::is_about_file) else { return Ok(()) };
+    let is_this = |fall: &Fall| fall.after_edit && fall.version == visit.sighting.version;
+    let Some(fall) = noted.fall.clone().filter(is_this) else { return Ok(()) };
+    // Every line of it has to be the tool's own, or somebody else's would go along.
+    let is_whole = self.is_all_of(target, visit)?;
+    if !is_whole || !answer.attributions.iter().all(is_written_by_tool) {
+      return Ok(());
+    }
+    self.give_back(target, noted, &fall.former)
+  }
+
+  /// Whether a question was about all text that was first seen in its version.
+  fn is_all_of(&self, target: &Target, visit: &Visit) -> Result<bool, EngineError> {
+    let Some((_, blocks)) = self.ledger.provenance(&target.path())? else { return Ok(false) };
+    let asked = |block: &BlockRow, number| {
+      visit.pieces.iter().any(|piece| piece.of == Of::Revision(block.id.clone(), number))
+    };
+    let of_it = |one: &&crate::store::Revision| {
+      one.trail.sighting.map(|seen| seen.version) == Some(visit.sighting.version)
+    };
+    Ok(blocks.iter().all(|block| block.live().filter(of_it).all(|one| asked(block, one.number))))
+  }
+
+  fn give_back(&mut self, target: &Target, noted: Noted, class: &str) -> Result<(), EngineError> {
+    let (root, rel) = (&target.root, &target.rel);
+    let key = format!("agent-record:{}", super::event::shown(&target.path()));
+    match self.agent.follow(root, rel, noted.version, noted.version, Some(class)) {
+      Followed::Failed(why) => self.degrade(&key, &why),
+      Followed::NotOurs => Ok(()),
+      Followed::Yes => {
+        let noted = Noted { class: Some(class.to_owned()), fall: None, ..noted };
+        self.ledger.note(&target.path(), &noted)?;
+        self.recovered(&key)
+      }
+    }
+  }
+}
+
+/// Whether a block still has a line of a write that nobody has reviewed. To be judged is enough only where
+/// the configuration says so.
+fn is_left(block: &BlockRow, version: ContentHash, lenient: bool) -> bool {
+  block.live().any(|revision| {
+    let is_of_it = revision.trail.sighting.map(|seen| seen.version) == Some(version);
+    let is_reviewed = block.state == State::Approved
+      || lenient && block.state == State::Validated && !revision.trail.due;
+    is_of_it && !is_reviewed
+  })
+}
+
+/// Whether a text is what a call of the framework's own tools wrote.
+fn is_written_by_tool(said: &Attribution) -> bool {
+  said.attestation >= Attestation::ToolObserved
+    && said.evidence.written.is_some()
+    && !matches!(said.source.kind(), "unknown" | "external-edit")
+}
