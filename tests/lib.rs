@@ -18,6 +18,7 @@ mod guard;
 mod holdoff;
 mod hostile;
 mod hostile_tree;
+mod kept_open;
 mod ladder;
 #[cfg(feature = "failpoints")]
 mod leases;

@@ -7,7 +7,7 @@ use {
     config::Config,
     daemon::{Guard, Parts},
     engine::Engine,
-    os::{Clock, Fs as _, RealFs, Rung, SystemClock, WatchEvent, Watcher},
+    os::{Clock, Fs as _, RealFs, Rung, SystemClock, Watcher, WriteLock, lease},
     provenance::NoAgent,
     seal::MasterKey,
     store::{Access, EventFilter, Ledger, Pending},
@@ -15,11 +15,13 @@ use {
   std::{
     fs::{self, File, OpenOptions},
     io::{BufRead as _, BufReader, Write as _},
+    os::fd::AsFd as _,
     path::{Path, PathBuf},
     process::{Child, ChildStdin, ChildStdout, Command, Stdio},
     sync::{
       Arc,
       atomic::{AtomicU64, Ordering},
+      mpsc,
     },
     time::Duration,
   },
@@ -67,7 +69,7 @@ impl World {
     // No marker is due while a test lasts.
     let config = Arc::new(Config { reshape_idle: Duration::from_hours(1), ..Config::default() });
     let engine = Engine::new(fs, ledger, Box::new(NoAgent), shared, config, data);
-    let watcher = Watcher::new(Box::new(|_| {})).unwrap();
+    let watcher = Watcher::new().unwrap();
     let workspaces = vec![root];
     let mut guard = Guard::new(Parts {
       engine,
@@ -165,6 +167,33 @@ fn a_file_that_somebody_keeps_open_is_read_again_once_a_minute() {
   assert!(!row.pending.contains(Pending::RETRY), "its stamp counts again");
 }
 
+#[test]
+fn who_holds_the_write_lock_gets_a_lease_on_what_the_daemon_kept_open() {
+  let mut world = World::new();
+  let mut holder = world.append();
+  world.settle();
+  writeln!(holder, "{}", poison(1)).unwrap();
+  drop(holder);
+  world.clock.monotonic.fetch_add(61_000, Ordering::Relaxed);
+  // A command: it has the lock, and asks for a lease.
+  let (data, memory) = (world.dir.path().to_owned(), world.memory());
+  let (locked, go) = mpsc::channel();
+  let command = std::thread::spawn(move || {
+    let _lock = WriteLock::acquire(&data, Duration::from_secs(5)).unwrap();
+    locked.send(()).unwrap();
+    let file = OpenOptions::new().read(true).write(true).open(memory).unwrap();
+    // Less than what the daemon waits for the lock.
+    (0..2_500).any(|_| {
+      crate::support::pace(Duration::from_millis(2));
+      matches!(lease::acquire(file.as_fd()).unwrap(), lease::Grant::Granted)
+    })
+  });
+  go.recv().unwrap();
+  world.settle();
+  assert!(command.join().unwrap(), "the daemon kept the file open while it waited for the command");
+  assert!(!world.holds(1));
+}
+
 /// Maps the file that it is given and stores what it is told, without any other call.
 const MAPPER: &str = "
 import mmap, sys
@@ -227,7 +256,8 @@ fn stores_through_a_mapping_are_seen_within_a_minute_and_when_it_goes() {
   };
   // The first store makes the page dirty, which changes the file's times; those after it do not.
   mapper.store(at, "- y");
-  world.guard.seen(&WatchEvent::Dirty(memory.clone()));
+  writeln!(world.append(), "- z").unwrap();
+  world.guard.listen();
   world.settle();
   let fs = RealFs::default();
   if fs.rung(&fs.open_root(memory.parent().unwrap()).unwrap()) != Rung::Lease {
@@ -243,7 +273,7 @@ fn stores_through_a_mapping_are_seen_within_a_minute_and_when_it_goes() {
   assert!(!world.holds(1));
   mapper.store(at, &poison(2));
   drop(mapper);
-  world.guard.seen(&WatchEvent::Closed(memory));
+  world.guard.listen();
   world.settle();
   assert!(!world.holds(2));
 }

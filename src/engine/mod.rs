@@ -57,7 +57,10 @@ pub use passed::Passed;
 use crate::{
   config::{Config, Owner, Protocol},
   memory::BlockId,
-  os::{self, Clock, Fs, FsError, MemoryFile, Rung, TargetRules, WriteLock, lease, random, user},
+  os::{
+    self, Clock, Fs, FsError, LockError, MemoryFile, Rung, TargetRules, WriteLock, lease, random,
+    user,
+  },
   provenance::AgentRecords,
   store::{self, Ledger},
 };
@@ -163,6 +166,8 @@ pub struct Engine<F: Fs> {
   roots: HashMap<PathBuf, (F::Root, Rung)>,
   /// Files that were opened and could not be leased yet: opening again would wake ourselves.
   hot: HashMap<Target, F::File>,
+  /// Files with poison that could not be sealed, as they were when that was reported.
+  unsealed: HashMap<Target, os::Stamp>,
   /// What stands in files in place of what was taken out.
   forms: RefCell<Forms>,
   /// Ids that nothing in the ledger had when they were drawn.
@@ -196,6 +201,7 @@ impl<F: Fs> Engine<F> {
       config,
       roots: HashMap::new(),
       hot: HashMap::new(),
+      unsealed: HashMap::new(),
       forms: RefCell::default(),
       spare_ids: RefCell::default(),
       noted: None,
@@ -340,7 +346,12 @@ impl<F: Fs> Engine<F> {
   }
 
   /// The lock that serialises those who touch files; nobody keeps it longer than one operation.
-  fn lock(&self) -> Result<WriteLock, EngineError> {
+  fn lock(&mut self) -> Result<WriteLock, EngineError> {
+    match WriteLock::acquire(&self.data, Duration::ZERO) {
+      // Whoever holds it may be waiting for a lease on what we keep open.
+      Err(LockError::Busy { .. }) => self.hot.clear(),
+      answer => return Ok(answer?),
+    }
     Ok(WriteLock::acquire(&self.data, WRITE_LOCK_WAIT)?)
   }
 

@@ -7,7 +7,7 @@
 use super::{Engine, EngineError, Target, judge::Origin};
 use crate::{
   memory::{ContentHash, MarkerMode},
-  os::{Fs, MemoryFile as _, Refusal, Stamp, Touch},
+  os::{Fs, FsError, MemoryFile as _, Refusal, Stamp, Touch},
   store::{FileRow, FileStatus, Pending},
 };
 
@@ -25,7 +25,11 @@ pub enum Passed {
 impl<F: Fs> Engine<F> {
   /// Looks whether the bytes that stand in a file now may be read.
   pub fn passed(&mut self, target: &Target) -> Result<Passed, EngineError> {
-    let Some(stamp) = self.stamp(target)? else { return Ok(Passed::Never) };
+    let stamp = match self.stamp(target) {
+      Ok(Some(stamp)) => stamp,
+      Ok(None) | Err(EngineError::Fs(FsError::Refused { .. })) => return Ok(Passed::Never),
+      Err(error) => return Err(error),
+    };
     let row = self.ledger.file(&target.path())?;
     if let Some(row) = row.as_ref().filter(|row| row.stamp == Some(super::stamp_row(&stamp))) {
       if row.status == FileStatus::Unscannable {
