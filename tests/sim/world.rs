@@ -292,8 +292,7 @@ impl World {
       self.budget -= 1;
       self.serial += 1;
       let path = self.rng.pick(&self.paths).clone();
-      let tools = self.control == Control::NoRecords;
-      let actor = Actor::new(&mut self.rng, &mut self.book, &path, self.serial, tools);
+      let actor = Actor::new(&mut self.rng, &mut self.book, &path, self.serial, self.control);
       self.tally.count(&["writer: ", actor.name].concat());
       self.actors.push(actor);
     }

@@ -11,7 +11,7 @@ use std::{
 
 use memfw::os::Kind;
 
-use super::{book::Book, rng::Rng};
+use super::{book::Book, control::Control, rng::Rng};
 
 /// One system call, or one computation between two of them.
 #[derive(Clone, Debug)]
@@ -96,14 +96,15 @@ pub(crate) struct Actor {
 type Way<'a> = (usize, fn(&mut Script<'a>) -> &'static str);
 
 impl Actor {
-  /// A program that does something to the file at `path`; with `tools` it is mostly an agent's tool.
+  /// A program that does something to the file at `path`, mostly of the kind that a control needs.
   pub(crate) fn new(
     rng: &mut Rng,
     book: &mut Book,
     path: &Path,
     serial: usize,
-    tools: bool,
+    control: Control,
   ) -> Self {
+    let often = |of: Control, weight| if control == of { 60 } else { weight };
     let ways: [Way<'_>; 19] = [
       (6, Script::append),
       (3, Script::truncate_then_write),
@@ -117,9 +118,9 @@ impl Actor {
       (2, Script::unlink_and_create),
       (1, Script::unlink),
       (2, Script::mapped),
-      (2, Script::mapped_in_place),
+      (often(Control::HiddenStores, 2), Script::mapped_in_place),
       (3, Script::stale),
-      (if tools { 60 } else { 4 }, Script::tool),
+      (often(Control::NoRecords, 4), Script::tool),
       (1, Script::hard_link),
       (1, Script::foreign_owner),
       (1, Script::no_file),
