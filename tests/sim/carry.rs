@@ -6,7 +6,6 @@ use std::time::Duration;
 use memfw::os::{Kind, Rung};
 
 use super::{
-  control::Control,
   world::World,
   writer::{Actor, Closing, Step},
 };
@@ -129,8 +128,9 @@ impl World {
           let mut text = text.clone();
           if text.len() <= lines[index].len() {
             text.resize(lines[index].len(), b' ');
-            // Where leases do not see mappings that is a documented remainder, so the times tell there.
-            let hidden = self.rung == Rung::Lease || self.control == Control::HiddenStores;
+            // Where leases do not see mappings that is a documented remainder (a scene plays it), so the
+            // times tell there.
+            let hidden = self.rung == Rung::Lease;
             let range = at..at + text.len();
             self.change(ino, |disk| disk.store(ino, at, &text, now, hidden), range);
             self.note("store through a mapping");

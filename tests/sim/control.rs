@@ -33,9 +33,6 @@ pub(crate) enum Control {
   /// What the engine syncs is not on the disk for that, and stamps are believed after a power loss. Each
   /// of the two alone does no harm here, for what is recorded has been synced before.
   TrustingStart,
-  /// Where leases do not see mappings, stores through one change no times either. It is the documented
-  /// remainder of the protocol; most programs are writers through mappings.
-  HiddenStores,
   /// An agent's record is never seen, so nothing is held off for its verifying read.
   NoRecords,
 }
@@ -104,11 +101,6 @@ fn i6_a_write_to_a_linked_or_foreign_file_is_found_out() {
 #[test]
 fn stamps_that_are_believed_after_a_power_loss_are_found_out() {
   must_fail(Control::TrustingStart, "P2");
-}
-
-#[test]
-fn a_store_that_nothing_tells_of_is_found_out() {
-  must_fail(Control::HiddenStores, "P2");
 }
 
 #[test]

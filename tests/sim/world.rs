@@ -292,7 +292,8 @@ impl World {
       self.budget -= 1;
       self.serial += 1;
       let path = self.rng.pick(&self.paths).clone();
-      let actor = Actor::new(&mut self.rng, &mut self.book, &path, self.serial, self.control);
+      let tools = self.control == Control::NoRecords;
+      let actor = Actor::new(&mut self.rng, &mut self.book, &path, self.serial, tools);
       self.tally.count(&["writer: ", actor.name].concat());
       self.actors.push(actor);
     }

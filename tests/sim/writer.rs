@@ -11,7 +11,7 @@ use std::{
 
 use memfw::os::Kind;
 
-use super::{book::Book, control::Control, rng::Rng};
+use super::{book::Book, rng::Rng};
 
 /// One system call, or one computation between two of them.
 #[derive(Clone, Debug)]
@@ -96,15 +96,14 @@ pub(crate) struct Actor {
 type Way<'a> = (usize, fn(&mut Script<'a>) -> &'static str);
 
 impl Actor {
-  /// A program that does something to the file at `path`, mostly of the kind that a control needs.
+  /// A program that does something to the file at `path`; with `tools` it is mostly an agent's tool.
   pub(crate) fn new(
     rng: &mut Rng,
     book: &mut Book,
     path: &Path,
     serial: usize,
-    control: Control,
+    tools: bool,
   ) -> Self {
-    let often = |of: Control, weight| if control == of { 60 } else { weight };
     let ways: [Way<'_>; 19] = [
       (6, Script::append),
       (3, Script::truncate_then_write),
@@ -118,9 +117,9 @@ impl Actor {
       (2, Script::unlink_and_create),
       (1, Script::unlink),
       (2, Script::mapped),
-      (often(Control::HiddenStores, 2), Script::mapped_in_place),
+      (2, Script::mapped_in_place),
       (3, Script::stale),
-      (often(Control::NoRecords, 4), Script::tool),
+      (if tools { 60 } else { 4 }, Script::tool),
       (1, Script::hard_link),
       (1, Script::foreign_owner),
       (1, Script::no_file),
