@@ -7,7 +7,7 @@ use {
     config::Config,
     daemon::{Guard, Helpers, Parts},
     engine::Engine,
-    os::{Clock, Fs as _, RealFs, Rung, SystemClock, WatchEvent, Watcher, WriteLock, lease},
+    os::{Clock, Fs as _, RealFs, Rung, SystemClock, Watcher, WriteLock, lease},
     provenance::NoAgent,
     seal::MasterKey,
     store::{Access, EventFilter, Ledger, Pending},
@@ -257,7 +257,8 @@ fn stores_through_a_mapping_are_seen_within_a_minute_and_when_it_goes() {
   };
   // The first store makes the page dirty, which changes the file's times; those after it do not.
   mapper.store(at, "- y");
-  world.guard.seen(&WatchEvent::Dirty(memory.clone()));
+  writeln!(world.append(), "- z").unwrap();
+  world.guard.listen();
   world.settle();
   let fs = RealFs::default();
   if fs.rung(&fs.open_root(memory.parent().unwrap()).unwrap()) != Rung::Lease {
@@ -273,7 +274,7 @@ fn stores_through_a_mapping_are_seen_within_a_minute_and_when_it_goes() {
   assert!(!world.holds(1));
   mapper.store(at, &poison(2));
   drop(mapper);
-  world.guard.seen(&WatchEvent::Closed(memory));
+  world.guard.listen();
   world.settle();
   assert!(!world.holds(2));
 }

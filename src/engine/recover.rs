@@ -20,7 +20,7 @@ use crate::{
   failpoint::{Point, hit, tear},
   memory::{BlockId, ContentHash, Document, placeholder},
   os::{
-    Fs, FsError, MemoryFile, Refusal, Touch,
+    Fs, FsError, MemoryFile, Refusal, Touch, lease,
     redact::{Left, find_torn, left},
     reshape::{Recovery, recover_reshape},
   },
@@ -120,6 +120,10 @@ impl<F: Fs> Engine<F> {
       self.clock.pause(Duration::from_millis(5));
     }
     let current = file.read_all()?;
+    // Nothing is written late; the next pass over the file tries again.
+    if file.leased_for().is_some_and(|age| age >= lease::LIMIT) {
+      return Err(FsError::NotLeased { path: op.path.clone() }.into());
+    }
     let outcome = match op.kind {
       OpKind::Redact | OpKind::Neutralise | OpKind::Restore => untear(&file, &current, op, images)?,
       OpKind::Reshape => {

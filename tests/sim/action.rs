@@ -9,7 +9,7 @@ use memfw::{
   store::Item,
 };
 
-use super::{control::Control, fs::ROOT, schedule::Schedule, world::Trouble};
+use super::{fs::ROOT, schedule::Schedule, world::Trouble};
 
 impl Schedule<'_> {
   pub(super) fn act(&mut self) {
@@ -37,11 +37,7 @@ impl Schedule<'_> {
       }
       32 | 33 => self.trouble(),
       34 => self.full_ledger(&target),
-      n => {
-        // What is broken there is seen after a power loss only.
-        let often = self.world.borrow().control == Control::TrustingStart;
-        self.kill(n >= 38 || often);
-      }
+      n => self.kill(n >= 38),
     }
   }
 

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use memfw::os::Kind;
+use memfw::os::{Kind, Rung};
 
 use super::{
   world::World,
@@ -128,7 +128,11 @@ impl World {
           let mut text = text.clone();
           if text.len() <= lines[index].len() {
             text.resize(lines[index].len(), b' ');
-            self.change(ino, |disk| disk.store(ino, at, &text, now), at..at + text.len());
+            // Where leases do not see mappings that is a documented remainder (a scene plays it), so the
+            // times tell there.
+            let hidden = self.rung == Rung::Lease;
+            let range = at..at + text.len();
+            self.change(ino, |disk| disk.store(ino, at, &text, now, hidden), range);
             self.note("store through a mapping");
           }
         }

@@ -30,9 +30,6 @@ pub(crate) enum Control {
   LateWrite,
   /// Whatever is opened looks like a file that may be written.
   BlindOpen,
-  /// What the engine syncs is not on the disk for that, and stamps are believed after a power loss. Each
-  /// of the two alone does no harm here, for what is recorded has been synced before.
-  TrustingStart,
   /// An agent's record is never seen, so nothing is held off for its verifying read.
   NoRecords,
 }
@@ -96,11 +93,6 @@ fn i5_a_stall_directly_before_a_write_is_found_out() {
 #[test]
 fn i6_a_write_to_a_linked_or_foreign_file_is_found_out() {
   must_fail(Control::BlindOpen, "I6");
-}
-
-#[test]
-fn stamps_that_are_believed_after_a_power_loss_are_found_out() {
-  must_fail(Control::TrustingStart, "P2");
 }
 
 #[test]

@@ -234,11 +234,11 @@ impl Disk {
   }
 
   /// A store through a mapping. The kernel sees the first one, which makes the page dirty, and the next one
-  /// only when that page was written back.
-  pub(crate) fn store(&mut self, ino: usize, at: usize, bytes: &[u8], now_ns: i64) {
+  /// only when that page was written back; unless nothing is to be `hidden`.
+  pub(crate) fn store(&mut self, ino: usize, at: usize, bytes: &[u8], now_ns: i64, hidden: bool) {
     let inode = &mut self.inodes[ino];
     inode.data[at..at + bytes.len()].copy_from_slice(bytes);
-    if !std::mem::replace(&mut inode.stored, true) {
+    if !std::mem::replace(&mut inode.stored, true) || !hidden {
       inode.time_ns = now_ns;
     }
   }

@@ -7,6 +7,7 @@ use std::{io, rc::Rc, time::Duration};
 use memfw::{
   detect::Code,
   engine::{Hint, review::Placed},
+  os::Rung,
   provenance::State,
   store::{Item, ItemFilter},
 };
@@ -209,4 +210,40 @@ fn a_rejection_in_a_file_that_cannot_be_read_keeps_nobody_busy() {
   scene.settle();
   assert_eq!(scene.found(), [""; 0]);
   scene.drop_engine();
+}
+
+#[test]
+fn a_store_that_neither_lease_nor_stamp_tells_of_is_seen_with_the_next_change() {
+  let stage = Rc::new(Stage::new());
+  for (rung, told) in [(Rung::Lease, true), (Rung::EqualLengthOnly, false)] {
+    let mut scene = Schedule::alone(1, &stage, format!("- one\n{:200}\n", "").as_bytes());
+    scene.world.borrow_mut().rung = rung;
+    scene.begin();
+    let ino = {
+      let mut world = scene.world.borrow_mut();
+      let ino = world.disk.lookup(&world.paths[0]).unwrap();
+      world.disk.inode_mut(ino).maps = 1;
+      ino
+    };
+    let store = |scene: &Schedule<'_>, text: &str| {
+      scene.clock.advance(1_000_000);
+      let mut world = scene.world.borrow_mut();
+      let now = world.now_ns();
+      world.disk.store(ino, 6, text.as_bytes(), now, true);
+    };
+    store(&scene, "- two");
+    scene.pass_it();
+    // A young stamp is looked at once more.
+    scene.clock.advance(1_000_000);
+    scene.pass_it();
+    store(&scene, &format!("\n{POISON}"));
+    scene.world.borrow_mut().disk.inode_mut(ino).maps = 0;
+    scene.pass_it();
+    assert_eq!(!scene.text().contains(POISON), told, "{rung}");
+    let text = scene.text();
+    scene.put(format!("{text}- three\n").as_bytes());
+    scene.settle();
+    assert!(!scene.text().contains(POISON), "{rung}");
+    scene.drop_engine();
+  }
 }

@@ -258,9 +258,7 @@ impl<'a> Schedule<'a> {
     let world = &mut *world;
     world.unblock();
     let all = world.control == Control::ForgetfulLedger;
-    // Where stamps are believed, one has to be there.
-    let kept = world.control == Control::TrustingStart;
-    let n = if kept { 0 } else { self.stage.log.lose(&mut world.rng, all) };
+    let n = self.stage.log.lose(&mut world.rng, all);
     if n > 0 {
       world.note("power loss takes commits");
     }
@@ -294,9 +292,6 @@ impl<'a> Schedule<'a> {
   }
 
   fn start(&mut self, adopting: bool) -> bool {
-    if self.world.borrow().control == Control::TrustingStart {
-      self.lost_power = false;
-    }
     if self.lost_power {
       let forgotten = self.ask(|engine| Ok(engine.ledger_mut().forget_stamps()?));
       self.lost_power = !matches!(forgotten, Some(Ok(())));
