@@ -7,16 +7,17 @@ use {
     config::Config,
     daemon::{Guard, Parts},
     engine::Engine,
-    os::{Clock, RealFs, SystemClock, Watcher, WriteLock, lease},
+    os::{Clock, Fs as _, RealFs, Rung, SystemClock, WatchEvent, Watcher, WriteLock, lease},
     provenance::NoAgent,
     seal::MasterKey,
     store::{Access, EventFilter, Ledger, Pending},
   },
   std::{
     fs::{self, File, OpenOptions},
-    io::Write as _,
+    io::{BufRead as _, BufReader, Write as _},
     os::fd::AsFd as _,
     path::{Path, PathBuf},
+    process::{Child, ChildStdin, ChildStdout, Command, Stdio},
     sync::{
       Arc,
       atomic::{AtomicU64, Ordering},
@@ -70,8 +71,16 @@ impl World {
     let engine = Engine::new(fs, ledger, Box::new(NoAgent), shared, config, data);
     let watcher = Watcher::new().unwrap();
     let workspaces = vec![root];
-    let mut guard =
-      Guard::new(Parts { engine, fs, watcher, workspaces, alarm: None, report_only: None });
+    let mut guard = Guard::new(Parts {
+      engine,
+      fs,
+      watcher,
+      workspaces,
+      sources: vec![],
+      notes: vec![],
+      alarm: None,
+      report_only: None,
+    });
     guard.start().unwrap();
     Self { dir, clock, guard }
   }
@@ -183,4 +192,87 @@ fn who_holds_the_write_lock_gets_a_lease_on_what_the_daemon_kept_open() {
   world.settle();
   assert!(command.join().unwrap(), "the daemon kept the file open while it waited for the command");
   assert!(!world.holds(1));
+}
+
+/// Maps the file that it is given and stores what it is told, without any other call.
+const MAPPER: &str = "
+import mmap, sys
+with open(sys.argv[1], 'r+b') as file:
+  memory = mmap.mmap(file.fileno(), 0)
+print('ready', flush=True)
+for line in sys.stdin:
+  at, text = line.rstrip('\\n').split(' ', 1)
+  memory[int(at):int(at) + len(text)] = text.encode()
+  print('stored', flush=True)
+";
+
+/// A process that has a file mapped.
+struct Mapper {
+  child: Child,
+  requests: Option<ChildStdin>,
+  answers: BufReader<ChildStdout>,
+}
+
+impl Mapper {
+  /// `None` where there is no Python.
+  fn of(file: &Path) -> Option<Self> {
+    let mut command = Command::new("python3");
+    command.args(["-E", "-S", "-c", MAPPER]).arg(file);
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().ok()?;
+    let requests = child.stdin.take();
+    let answers = BufReader::new(child.stdout.take()?);
+    let mut this = Self { child, requests, answers };
+    this.answer("ready").then_some(this)
+  }
+
+  fn answer(&mut self, wanted: &str) -> bool {
+    let mut line = String::new();
+    self.answers.read_line(&mut line).is_ok() && line.trim_end() == wanted
+  }
+
+  fn store(&mut self, at: usize, text: &str) {
+    writeln!(self.requests.as_mut().unwrap(), "{at} {text}").unwrap();
+    assert!(self.answer("stored"));
+  }
+}
+
+impl Drop for Mapper {
+  /// The mapping goes with the process.
+  fn drop(&mut self) {
+    drop(self.requests.take());
+    self.child.wait().unwrap();
+  }
+}
+
+#[test]
+fn stores_through_a_mapping_are_seen_within_a_minute_and_when_it_goes() {
+  let mut world = World::new();
+  writeln!(world.append(), "\n- {:x<300}", "").unwrap();
+  world.settle();
+  let memory = world.memory();
+  let at = fs::read_to_string(&memory).unwrap().find("- x").unwrap();
+  let Some(mut mapper) = Mapper::of(&memory) else {
+    return eprintln!("SKIPPED: no stores through a mapping: there is no python3 with mmap");
+  };
+  // The first store makes the page dirty, which changes the file's times; those after it do not.
+  mapper.store(at, "- y");
+  world.guard.seen(&WatchEvent::Dirty(memory.clone()));
+  world.settle();
+  let fs = RealFs::default();
+  if fs.rung(&fs.open_root(memory.parent().unwrap()).unwrap()) != Rung::Lease {
+    return eprintln!("SKIPPED: leases do not see mappings on the file system of temporary files");
+  }
+  let row = world.ledger().file(&memory).unwrap().unwrap();
+  assert!(row.pending.contains(Pending::RETRY), "its stamp vouches for nothing");
+  mapper.store(at, &poison(1));
+  world.settle();
+  assert!(world.holds(1), "nobody told");
+  world.clock.monotonic.fetch_add(61_000, Ordering::Relaxed);
+  world.settle();
+  assert!(!world.holds(1));
+  mapper.store(at, &poison(2));
+  drop(mapper);
+  world.guard.seen(&WatchEvent::Closed(memory));
+  world.settle();
+  assert!(!world.holds(2));
 }

@@ -12,6 +12,7 @@ use std::{
 use super::{
   DaemonError,
   exposure::Exposure,
+  found::Sources,
   health::{ADOPTED, Health, KEY, Phase, Room},
   held::Held,
   poll::{EVERY, Polls},
@@ -65,6 +66,10 @@ pub struct Guard {
   pub(super) next_look: Duration,
   /// Links that no look went through.
   pub(super) links: HashSet<PathBuf>,
+  /// What the workspaces follow from.
+  pub(super) sources: Sources,
+  /// Until the start: those files, and what could not be found.
+  first_sources: (Vec<PathBuf>, Vec<String>),
   pub(super) health: Health,
   pub(super) exposure: Exposure,
   /// Whether somebody at the gate has a question that was not heard yet.
@@ -89,6 +94,10 @@ pub struct Parts {
   pub watcher: Watcher,
   /// The workspaces to guard.
   pub workspaces: Vec<PathBuf>,
+  /// The files that these follow from.
+  pub sources: Vec<PathBuf>,
+  /// What could not be found out about them.
+  pub notes: Vec<String>,
   /// What is written when the ledger cannot be.
   pub alarm: Option<Alarm>,
   /// Why nothing can be sealed, if so.
@@ -98,7 +107,7 @@ pub struct Parts {
 impl Guard {
   /// A guard of these workspaces.
   pub fn new(parts: Parts) -> Self {
-    let Parts { mut engine, fs, watcher, workspaces, alarm, report_only } = parts;
+    let Parts { mut engine, fs, watcher, workspaces, sources, notes, alarm, report_only } = parts;
     engine.ledger_mut().set_patience(LEDGER_PATIENCE);
     let health = Health {
       pid: std::process::id(),
@@ -130,6 +139,8 @@ impl Guard {
       looks: BTreeSet::new(),
       next_look: Duration::ZERO,
       links: HashSet::new(),
+      sources: Sources::default(),
+      first_sources: (sources, notes),
       unkept: Vec::new(),
       health,
       trouble: Trouble::default(),
@@ -150,6 +161,8 @@ impl Guard {
       self.engine.ledger_mut().forget_stamps().map_err(EngineError::from)?;
     }
     self.write_health()?;
+    let (sources, notes) = self.first_sources.clone();
+    self.set_sources(sources, notes)?;
     if let Some(why) = &self.report_only {
       self.engine.degrade("key", &reports_only(why))?;
     } else {
@@ -194,6 +207,7 @@ impl Guard {
     let line = self.status_line();
     self.engine.tell(Event::new(EventKind::Started).detail(line))?;
     self.unkept = self.engine.versions_due()?;
+    self.ask_about_all()?;
     self.health.phase = Phase::Guarding;
     self.health.scanned_at = Some(at);
     self.write_health()?;
@@ -272,11 +286,15 @@ impl Guard {
   /// Takes an event in; nothing is opened here.
   fn seen(&mut self, event: &WatchEvent) {
     match event {
-      WatchEvent::Dirty(path) => self.mark(path),
+      WatchEvent::Dirty(path) => {
+        self.note_source(path);
+        self.mark(path);
+      }
       WatchEvent::Closed(path) => {
         if let Some(target) = self.target(path) {
           self.readers.closed(target);
         }
+        self.note_source(path);
         self.mark(path);
       }
       WatchEvent::Opened(path) => self.note_open(path),
@@ -312,8 +330,15 @@ impl Guard {
     self.trouble.next_due(now).or_else(|| {
       let keep = (!self.unkept.is_empty()).then_some(Duration::ZERO);
       let look = (!self.looks.is_empty()).then(|| self.next_look.saturating_sub(now));
-      let due =
-        [look, keep, self.queue.next_due(now), self.polls.next_due(now), self.held.next_due(now)];
+      let sources = self.sources.next_due(now);
+      let due = [
+        sources,
+        look,
+        keep,
+        self.queue.next_due(now),
+        self.polls.next_due(now),
+        self.held.next_due(now),
+      ];
       due.into_iter().flatten().min()
     })
   }
@@ -337,6 +362,7 @@ impl Guard {
     match kind {
       Kind::Urgent => self.queue.dirty(target, now),
       Kind::Lazy => self.queue.reshape(target, now),
+      Kind::Attribute => self.queue.attribute(target, now),
     }
   }
 

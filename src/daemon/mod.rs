@@ -6,7 +6,9 @@
 #![forbid(unsafe_code)]
 
 mod attend;
+mod attribute;
 pub mod exposure;
+pub mod found;
 pub mod gate;
 pub mod guard;
 pub mod health;
@@ -29,6 +31,7 @@ use tokio::{
   sync::mpsc::{Receiver, UnboundedReceiver, channel, error::TrySendError, unbounded_channel},
 };
 
+pub use found::Found;
 pub use gate::GateLink;
 pub use guard::{Guard, Parts};
 pub use health::{Health, Phase};
@@ -60,6 +63,10 @@ pub enum Event {
 pub struct Options<'r> {
   /// The workspaces to guard.
   pub workspaces: Vec<PathBuf>,
+  /// The files that these follow from.
+  pub sources: Vec<PathBuf>,
+  /// What could not be found out about them.
+  pub notes: Vec<String>,
   /// Process what is pending and stop.
   pub once: bool,
   /// The file system that the engine has, too.
@@ -96,12 +103,13 @@ pub fn run(engine: Engine<RealFs>, options: Options<'_>) -> Result<(), DaemonErr
 }
 
 async fn serve(engine: Engine<RealFs>, options: Options<'_>) -> Result<(), DaemonError> {
-  let Options { workspaces, once, fs, alarm, report_only, source } = options;
+  let Options { workspaces, sources, notes, once, fs, alarm, report_only, source } = options;
   // Handlers first: a SIGTERM during the first scan must end it in order, too.
   let mut signals = Signals::new()?;
   let mut events = Events { watched: None, mounts: watch_mounts() };
   let watcher = Watcher::new().map_err(|error| DaemonError::Watch(error.to_string()))?;
-  let mut guard = Guard::new(Parts { engine, fs, watcher, workspaces, alarm, report_only });
+  let mut guard =
+    Guard::new(Parts { engine, fs, watcher, workspaces, sources, notes, alarm, report_only });
   let (asker, mut asked) = unbounded_channel();
   // Before the first file is opened, or the gate would take us for anybody.
   let mut gate = if once { GateLink::none() } else { GateLink::listen(&mut guard, asker)? };
@@ -116,6 +124,7 @@ async fn serve(engine: Engine<RealFs>, options: Options<'_>) -> Result<(), Daemo
     if events.mounts.try_recv().is_ok() {
       guard.mounts_changed();
     }
+    guard.rediscover(source);
     while let Ok(said) = asked.try_recv() {
       gate
         .hear(&mut guard, said)

@@ -82,6 +82,7 @@ impl Guard {
   fn work_on(&mut self, kind: Kind, target: Target, waiting: Waiting) -> Result<bool, DaemonError> {
     let result = match kind {
       Kind::Urgent => self.urgent(&target, waiting),
+      Kind::Attribute => self.attribute(&target, waiting),
       Kind::Lazy => self.lazy(&target, waiting),
     };
     match result {
@@ -164,6 +165,7 @@ impl Guard {
             self.queue.dirty(target.clone(), now + RACY);
           }
           self.calm(target)?;
+          self.ask_about(target)?;
           if reshape_due {
             self.queue.reshape(target.clone(), now + self.engine.config().reshape_idle);
           }
@@ -171,6 +173,7 @@ impl Guard {
         }
         Outcome::StillOpen { reshape_due } => {
           self.calm(target)?;
+          self.ask_about(target)?;
           self.exposure.looked(target, began);
           self.held.keep(Kind::Urgent, target.clone(), now);
           if reshape_due {

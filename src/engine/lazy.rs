@@ -14,7 +14,6 @@ use crate::{
     Fs, FsError, MemoryFile, Touch,
     reshape::{Reshaped, reshape},
   },
-  provenance::Standing,
   store::{FileStatus, NewOp, OpKind, Pending, ScanRecord, Writer},
 };
 
@@ -43,7 +42,8 @@ impl<F: Fs> Engine<F> {
       Err(error) => return Err(error),
     };
     let Some(row) = self.ledger.file(&path)? else { return Ok(LazyOutcome::Dirty) };
-    if !row.pending.contains(Pending::RESHAPE) {
+    // A marker says where its text came from, so that has to be known first.
+    if !row.pending.contains(Pending::RESHAPE) || row.pending.contains(Pending::ATTRIBUTE) {
       return Ok(LazyOutcome::Done);
     }
     if row.stamp != Some(super::stamp_row(&stamp)) {
@@ -69,12 +69,13 @@ impl<F: Fs> Engine<F> {
       Some(file) => file,
       None => match self.open(target)? {
         Ok(file) => file,
-        Err(_) => return Ok(LazyOutcome::Dirty),
+        // The pass says why, and that nothing can be due then.
+        Err(_) => return self.doubt(target),
       },
     };
     // One that was kept may have been linked or given away since.
     if !matches!(file.recheck(&self.rules()), Ok(Touch::Full)) {
-      return Ok(LazyOutcome::Dirty);
+      return self.doubt(target);
     }
     match file.try_lease() {
       Ok(true) => {}
@@ -96,8 +97,8 @@ impl<F: Fs> Engine<F> {
   /// verify what they wrote, and compare what they read with their record.
   pub fn is_recorded(&self, target: &Target) -> Result<bool, EngineError> {
     let hash = self.ledger.file(&target.path())?.and_then(|row| row.hash);
-    let recorded = hash.map(|hash| Standing::Recorded { hash });
-    Ok(recorded.is_some() && recorded == Some(self.agent.standing(&target.root, &target.rel)))
+    let standing = || self.agent.standing(&target.root, &target.rel);
+    Ok(hash.is_some_and(|hash| standing().is_about(hash)))
   }
 
   fn reshape_leased(
@@ -123,10 +124,7 @@ impl<F: Fs> Engine<F> {
     if row.as_ref().is_none_or(|row| row.hash != Some(view.hash) || row.note.is_some())
       || view.judgements.iter().any(Option::is_some)
     {
-      // The stamp did not tell it, so it must not vouch for the file any longer.
-      let at = self.now();
-      self.ledger.set_stamp(&path, None, None, at)?;
-      return Ok(LazyOutcome::Dirty);
+      return self.doubt(target);
     }
     let at = self.now();
     let rows = view.rows(at, || self.new_id())?;
@@ -188,6 +186,13 @@ impl<F: Fs> Engine<F> {
     self.note_version(target, &renewed, false);
     self.keep_noted(Writer::Memfw)?;
     Ok(if more { LazyOutcome::NotIdle(Duration::ZERO) } else { LazyOutcome::Done })
+  }
+
+  /// The file is not what its stamp told, so that must not vouch for it any longer.
+  fn doubt(&mut self, target: &Target) -> Result<LazyOutcome, EngineError> {
+    let at = self.now();
+    self.ledger.set_stamp(&target.path(), None, None, at)?;
+    Ok(LazyOutcome::Dirty)
   }
 
   /// Nothing to reshape after all, or nothing that may be.

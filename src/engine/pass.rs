@@ -4,20 +4,19 @@
 use std::time::Duration;
 
 use super::{
-  CLOSE_TICK, Engine, EngineError, Event, EventKind, HOLD_OFF, MAX_TAIL_WAIT, TAIL_COMPLETE_AFTER,
-  TAIL_GRACE, Target, UNLEASED_AFTER,
+  CLOSE_TICK, Engine, EngineError, Event, EventKind, HOLD_OFF, MAX_TAIL_WAIT, RACY,
+  TAIL_COMPLETE_AFTER, TAIL_GRACE, Target, UNLEASED_AFTER,
   judge::Origin,
   reader::{Sight, came_and_went},
   record::{Due, Seen},
   redact::Redacted,
-  view::{View, is_only_flagged},
+  view::View,
 };
 use crate::{
   detect::Verdict,
   failpoint::{Point, hit},
   memory::{ContentHash, MarkerMode},
   os::{Fs, FsError, MemoryFile, OpenError, Refusal, Stamp, Touch},
-  provenance::{Standing, State},
   store::{FileRow, FileStatus, Pending, Writer},
 };
 
@@ -159,8 +158,8 @@ impl<F: Fs> Engine<F> {
       return Ok(Outcome::Changed);
     }
     // Whoever opened the file before its last change has read something else, and a change since we were
-    // asked was not known to the asker.
-    let since_asked = self.clock.monotonic().saturating_sub(asked);
+    // asked was not known to the asker. Where file times are coarse it may seem to be older than it is.
+    let since_asked = self.clock.monotonic().saturating_sub(asked) + self.time_step(target);
     let opened_since_close = hint.opened_since_close
       && unchanged
       && self.since_change(&stamp, Duration::ZERO) >= since_asked;
@@ -241,14 +240,10 @@ impl<F: Fs> Engine<F> {
       return self.same_version(target, row, &before);
     }
     let adopting = hint.adopting && row.is_none_or(|row| row.adopted_at.is_none());
-    let origin = if adopting { Origin::baseline() } else { Origin::unknown() };
+    let sighting = if adopting { None } else { self.sighting(target, hash, &before)? };
+    let origin = Origin::seen(&self.config, adopting, sighting);
     let writable = matches!(file.access(), Touch::Full);
-    // Poison that could only be flagged, because the file could not be written, leaves it now.
-    let regained = writable && row.is_some_and(|row| row.note.is_some());
-    let mut view = self.view_again(target, row, bytes, origin, None, regained)?;
-    if regained {
-      self.disown(&view)?;
-    }
+    let mut view = self.view_as(target, row, bytes, origin, None, writable)?;
     let mut stamp = before;
     if writable {
       let plan = view.plan(MarkerMode::None, false, &[]);
@@ -311,21 +306,11 @@ impl<F: Fs> Engine<F> {
     Ok(Outcome::Unsealed)
   }
 
-  /// Rows of what could only be flagged until now: they must not vouch for the same bytes any more, neither
-  /// now nor when they come back.
-  fn disown(&mut self, view: &View) -> Result<(), EngineError> {
-    for row in view.facts.rows.iter().filter(|row| is_only_flagged(row)) {
-      let at = self.now();
-      self.ledger.decide(&row.id, State::Quarantined, "memfw", at, &[])?;
-    }
-    Ok(())
-  }
-
   /// Whether an agent's own tool wrote this version. It writes its record, then the file, then reads it
   /// back and compares: poison stays until that reader was there, or until [`HOLD_OFF`] has passed since
   /// the write.
   fn is_of_agent(&self, target: &Target, view: &View) -> bool {
-    self.agent.standing(&target.root, &target.rel) == (Standing::Recorded { hash: view.hash })
+    self.agent.standing(&target.root, &target.rel).is_about(view.hash)
   }
 
   /// Whether somebody else has read this version; the lease tells that they have closed it again.
@@ -364,7 +349,10 @@ impl<F: Fs> Engine<F> {
     let due =
       Due { reshape: row.pending.contains(Pending::RESHAPE), recheck: !stamp.is_settled(at) };
     let stamp = super::stamp_row(stamp);
-    self.ledger.set_seen(&target.path(), stamp, row.hash, due.pending(), at)?;
+    // What is asked about it elsewhere goes on.
+    let asked =
+      if row.pending.contains(Pending::ATTRIBUTE) { Pending::ATTRIBUTE } else { Pending::NONE };
+    self.ledger.set_seen(&target.path(), stamp, row.hash, due.pending() | asked, at)?;
     Ok(due.done())
   }
 
@@ -400,13 +388,25 @@ impl<F: Fs> Engine<F> {
     if matches!(refusal.refusal, Refusal::Io(_)) {
       return Err(EngineError::Open(refusal));
     }
+    // It may be another thing that was looked at than the one that was refused.
+    if let Some(stamp) = stamp
+      && self.stamp(target)? != Some(*stamp)
+    {
+      return Ok(Outcome::Changed);
+    }
     self.hot.remove(target);
     let path = target.path();
     let note = refusal.refusal.to_string();
     let known = row.is_some_and(|row| row.note.as_deref() == Some(note.as_str()));
     self.ledger.set_status(&path, &target.root, FileStatus::Unscannable, Some(&note))?;
     let at = self.now();
-    self.ledger.set_stamp(&path, stamp.map(super::stamp_row), None, at)?;
+    match stamp {
+      Some(stamp) => {
+        let due = Due { reshape: false, recheck: !stamp.is_settled(at) };
+        self.ledger.set_seen(&path, super::stamp_row(stamp), None, due.pending(), at)?;
+      }
+      None => self.ledger.set_stamp(&path, None, None, at)?,
+    }
     if !known {
       self.tell(Event::new(EventKind::Unguarded).path(&path).detail(note))?;
     }
@@ -434,6 +434,13 @@ impl<F: Fs> Engine<F> {
       Some((root, _)) => Ok(self.fs.open(root, &target.rel, &rules)),
       None => Ok(Err(OpenError { path: target.path(), refusal: Refusal::Absent })),
     }
+  }
+
+  /// How much older than it is a change may seem to be, by the times of its file.
+  fn time_step(&self, target: &Target) -> Duration {
+    let coarse =
+      self.roots.get(&target.root).is_some_and(|(root, _)| self.fs.has_coarse_times(root));
+    if coarse { RACY / 2 } else { Duration::ZERO }
   }
 
   /// How long ago the file changed, by its own stamps and the wall clock. Where the clock was set back

@@ -158,6 +158,8 @@ fn translate(event: Event, is_dir: impl Fn(&Path) -> bool) -> Vec<Seen> {
       | EventKind::Modify(ModifyKind::Name(
         RenameMode::To | RenameMode::Both | RenameMode::Any | RenameMode::Other,
       )) if is_dir(&path) => WatchEvent::DirAdded(path),
+      // Whoever opened the file that stood here before has read something else.
+      EventKind::Modify(ModifyKind::Name(RenameMode::To)) => WatchEvent::Closed(path),
       _ => WatchEvent::Dirty(path),
     };
     seen.push(Seen::Event(what));

@@ -37,7 +37,7 @@ fn each_kind_of_event_has_one_meaning() {
     (Create(CreateKind::File), x, dirty(x)),
     (Create(CreateKind::Folder), "/w/new", event(WatchEvent::DirAdded(path("/w/new")))),
     (Create(CreateKind::Any), "/w/dir", event(WatchEvent::DirAdded(path("/w/dir")))),
-    (name(RenameMode::To), x, dirty(x)),
+    (name(RenameMode::To), x, event(WatchEvent::Closed(path(x)))),
     (name(RenameMode::To), "/w/dir", event(WatchEvent::DirAdded(path("/w/dir")))),
     (name(RenameMode::From), x, vec![Seen::Gone(path(x))]),
     (Remove(RemoveKind::Folder), "/w2", vec![Seen::Gone(path("/w2"))]),

@@ -6,6 +6,7 @@
 
 use std::path::Path;
 
+use super::attribution::{Answer, Question};
 use crate::memory::ContentHash;
 
 /// What the framework has on record about one memory file.
@@ -17,9 +18,18 @@ pub enum Standing {
   Recorded {
     /// SHA-256 of the whole file after that write.
     hash: ContentHash,
+    /// How far the framework trusts the file since then, in its own word; `None` where it has none.
+    class: Option<String>,
   },
   /// There are records that we cannot read; the text says why, for `status`.
   Unreadable(String),
+}
+
+impl Standing {
+  /// Whether the framework's record is about a file with this hash.
+  pub fn is_about(&self, version: ContentHash) -> bool {
+    matches!(self, Self::Recorded { hash, .. } if *hash == version)
+  }
 }
 
 /// What became of the wish that the framework's record follows an edit of ours.
@@ -39,18 +49,29 @@ pub trait AgentRecords: Send {
   fn standing(&self, workspace: &Path, file: &Path) -> Standing;
 
   /// Lets the record follow an edit of ours from `before` to `after`, if and only if it was about
-  /// `before`: nothing that somebody else wrote may be laundered.
+  /// `before`: nothing that somebody else wrote may be laundered. With `class`, the file's class becomes
+  /// that one in the same transaction; only a class that was on record for this file before may be given.
   fn follow(
     &self,
     workspace: &Path,
     file: &Path,
     before: ContentHash,
     after: ContentHash,
+    class: Option<&str>,
   ) -> Followed;
 
+  /// Whether there is anything to ask: where nobody keeps records, nothing is asked.
+  fn keeps_records(&self) -> bool {
+    true
+  }
+
+  /// Who wrote new text, as far as the records tell by now.
+  fn attribute(&self, question: &Question<'_>) -> Answer;
+
   /// How many characters of `file` the framework puts before its model, where it injects the file
-  /// whole; `None` where the file is only searched.
-  fn injection_limit(&self, file: &Path) -> Option<usize>;
+  /// whole: its own limit, or what the files before it leave of the limit for all together. `None` where
+  /// the file is only searched.
+  fn injection_limit(&self, workspace: &Path, file: &Path) -> Option<usize>;
 }
 
 /// No framework: nothing on record, nothing injected.
@@ -62,11 +83,26 @@ impl AgentRecords for NoAgent {
     Standing::NoRecord
   }
 
-  fn follow(&self, _: &Path, _: &Path, _: ContentHash, _: ContentHash) -> Followed {
+  fn follow(
+    &self,
+    _: &Path,
+    _: &Path,
+    _: ContentHash,
+    _: ContentHash,
+    _: Option<&str>,
+  ) -> Followed {
     Followed::NotOurs
   }
 
-  fn injection_limit(&self, _: &Path) -> Option<usize> {
+  fn keeps_records(&self) -> bool {
+    false
+  }
+
+  fn attribute(&self, question: &Question<'_>) -> Answer {
+    Answer::nothing_on_record(question)
+  }
+
+  fn injection_limit(&self, _: &Path, _: &Path) -> Option<usize> {
     None
   }
 }

@@ -5,12 +5,20 @@
 
 pub mod agent;
 pub mod attestation;
+pub mod attribution;
+pub mod evidence;
+pub mod overlap;
+pub mod rules;
 pub mod source;
 pub mod state;
 pub mod trust;
+pub mod words;
 
 pub use agent::{AgentRecords, Followed, NoAgent, Standing};
 pub use attestation::Attestation;
-pub use source::Source;
+pub use attribution::{Answer, Attribution, Outlook, Question};
+pub use evidence::{Evidence, Fed, Written};
+pub use rules::{SourcePattern, TrustRule, trust_of};
+pub use source::{MAX_SOURCE_CHARS, Source};
 pub use state::State;
 pub use trust::Trust;

@@ -10,7 +10,7 @@ use std::{
 
 use memfw::{
   memory::ContentHash,
-  provenance::{AgentRecords, Followed, Standing},
+  provenance::{AgentRecords, Answer, Followed, Question, Standing},
 };
 
 /// The records, shared between the framework's tools and the engines.
@@ -35,7 +35,7 @@ impl SimAgent {
 impl AgentRecords for SimAgent {
   fn standing(&self, workspace: &Path, file: &Path) -> Standing {
     match self.hash(&workspace.join(file)) {
-      Some(hash) => Standing::Recorded { hash },
+      Some(hash) => Standing::Recorded { hash, class: None },
       None => Standing::NoRecord,
     }
   }
@@ -46,6 +46,7 @@ impl AgentRecords for SimAgent {
     file: &Path,
     before: ContentHash,
     after: ContentHash,
+    _class: Option<&str>,
   ) -> Followed {
     let mut rows = self.rows.lock().unwrap();
     match rows.get_mut(&workspace.join(file)) {
@@ -57,7 +58,11 @@ impl AgentRecords for SimAgent {
     }
   }
 
-  fn injection_limit(&self, _file: &Path) -> Option<usize> {
+  fn attribute(&self, question: &Question<'_>) -> Answer {
+    Answer::nothing_on_record(question)
+  }
+
+  fn injection_limit(&self, _workspace: &Path, _file: &Path) -> Option<usize> {
     self.limit
   }
 }

@@ -1,0 +1,93 @@
+//! Who wrote a new piece of memory: the question that the engine asks, and the answer.
+//!
+//! An answer rests on what was observed, never on what the text says about itself. Where several
+//! origins would explain a text, the least trusted one is answered; where none does, the source is
+//! `external-edit` (the agent keeps records, and they know nothing of this write) or `unknown`.
+#![forbid(unsafe_code)]
+
+use std::path::Path;
+
+use super::{Attestation, Evidence, Source};
+use crate::memory::ContentHash;
+
+/// New text in a memory file.
+#[derive(Clone, Copy, Debug)]
+pub struct Question<'a> {
+  /// The workspace, without links in its path.
+  pub workspace: &'a Path,
+  /// The file, relative to the workspace.
+  pub file: &'a Path,
+  /// SHA-256 of the whole file as its writer left it, when the text was first seen in it.
+  pub version: ContentHash,
+  /// When memfw first saw that version, in microseconds UTC.
+  pub seen_at: i64,
+  /// When the file had been changed then by its own time stamp, in microseconds UTC.
+  pub changed_at: i64,
+  /// The pieces of new text, each the fresh lines of one block, as raw bytes.
+  pub texts: &'a [&'a [u8]],
+}
+
+/// Whether asking again later can bring more.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outlook {
+  /// The records about this write are complete.
+  Final,
+  /// The write is not on record yet, or not all of it: ask again.
+  Later,
+  /// Records that should be there cannot be read; the text says why, for `status`. Ask again.
+  Unreadable(String),
+}
+
+/// What the records say.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Answer {
+  /// One for each text of the question, in order.
+  pub attributions: Vec<Attribution>,
+  /// Whether asking again can bring more.
+  pub outlook: Outlook,
+  /// Whether the framework itself saw nothing foreign in the turn that made this very version, so that
+  /// only an edit by somebody else can have cost the file its class; `None` where that is not known.
+  pub clean_turn: Option<bool>,
+}
+
+/// Where one text came from.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Attribution {
+  /// The source.
+  pub source: Source,
+  /// Sources whose trust the text cannot exceed either: what fed the sub-agent that wrote it.
+  pub fed_by: Vec<Source>,
+  /// How that is known.
+  pub attestation: Attestation,
+  /// The agent's session that wrote it.
+  pub session: Option<String>,
+  /// What it rests on.
+  pub evidence: Evidence,
+}
+
+impl Attribution {
+  /// A source that nothing speaks for.
+  pub fn without_evidence(source: Source) -> Self {
+    Self {
+      source,
+      fed_by: vec![],
+      attestation: Attestation::SelfReported,
+      session: None,
+      evidence: Evidence::default(),
+    }
+  }
+}
+
+impl Answer {
+  /// The same source for each text, without evidence.
+  pub fn all(question: &Question<'_>, source: &Source, outlook: Outlook) -> Self {
+    let attribution = Attribution::without_evidence(source.clone());
+    let attributions = vec![attribution; question.texts.len()];
+    Self { attributions, outlook, clean_turn: None }
+  }
+
+  /// There is no agent with records: the source stays unknown.
+  pub fn nothing_on_record(question: &Question<'_>) -> Self {
+    Self::all(question, &Source::unknown(), Outlook::Final)
+  }
+}
