@@ -403,12 +403,12 @@ fn daemon_and_commands_never_wait_for_each_other() {
 #[test]
 fn other_files_and_new_ones_are_not_waited_for() {
   let Some(mut gated) = Gated::new(NEVER, LONG) else { return };
-  for name in ["AGENTS.md", "memory/notes.txt", "memory/.hidden.md"] {
+  for name in ["README.md", "memory/notes.txt", "memory/.hidden.md"] {
     fs::write(gated.guarded.path(name), "text\n").unwrap();
   }
   gated.guarded.daemon().signal(Signal::STOP);
   let started = Instant::now();
-  for name in ["AGENTS.md", "memory/notes.txt", "memory/.hidden.md"] {
+  for name in ["README.md", "memory/notes.txt", "memory/.hidden.md"] {
     fs::write(gated.guarded.path(name), "other text\n").unwrap();
     assert_eq!(fs::read(gated.guarded.path(name)).unwrap(), b"other text\n");
   }

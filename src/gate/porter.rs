@@ -137,13 +137,17 @@ impl Shared {
       return self.barrier.allow(reader);
     }
     match reader.stamp() {
-      // An empty file has nothing to read, and its writer is just making it.
-      Some(stamp) if stamp.size > 0 && !self.is_passed(&stamp) => {
-        match self.memory(&reader, &stamp) {
-          Some(path) => self.tell(Event::Came(Held { reader, path })),
-          None => self.barrier.allow(reader),
+      Some(stamp) if self.is_passed(&stamp) => {
+        if reader.is_reading() {
+          self.barrier.quieten(&reader, &stamp);
         }
+        self.barrier.allow(reader);
       }
+      // An empty file has nothing to read, and its writer is just making it.
+      Some(stamp) if stamp.size > 0 => match self.memory(&reader, &stamp) {
+        Some(path) => self.tell(Event::Came(Held { reader, path })),
+        None => self.barrier.allow(reader),
+      },
       _ => self.barrier.allow(reader),
     }
   }
