@@ -24,6 +24,9 @@ if ! cargo build --release --locked --target "$host" >&2; then
   exit 77
 fi
 
+# SQLite has a static of the same name twice.
+export ASAN_OPTIONS=detect_odr_violation=0:detect_leaks=0
+
 seed() {
   local corpus=corpus/$1 real=../fixtures/openclaw
   mkdir -p "$corpus" artifacts
@@ -48,7 +51,12 @@ for target in "${targets[@]}"; do
   seed "$target"
   echo "-- $target, $seconds s"
   # One allocation over 64 MB, or 1 GB in all (the sanitizer's own included), is a failure.
-  "$CARGO_TARGET_DIR/$host/release/$target" "corpus/$target" \
+  log=artifacts/$target.log
+  if ! "$CARGO_TARGET_DIR/$host/release/$target" "corpus/$target" \
     -max_total_time="$seconds" -max_len=400000 -timeout=20 -rss_limit_mb=1024 -malloc_limit_mb=64 \
-    -artifact_prefix="artifacts/$target-" -print_final_stats=1 2>&1 | tail -n 25
+    -artifact_prefix="artifacts/$target-" -print_final_stats=1 >"$log" 2>&1; then
+    tail -n 60 "$log"
+    exit 1
+  fi
+  tail -n 6 "$log"
 done
