@@ -24,13 +24,23 @@ fn without_a_file_the_defaults_hold() {
       files.max_bytes        8388608   default
       files.owners           []        default
       files.protocol         "auto"    default
+      files.quarantine       []        default
+      files.ignore           []        default
+      agent.profiles         []        default
+      agent.program          ""        default
       baseline.action        "flag"    default
       versions.keep_days     14        default
       versions.max_mb        256       default
       detection.scope        "strict"  default
       detection.sensitivity  "medium"  default
+      trust.rule             []        default
       gate.enabled           false     default
       gate.max_wait_ms       2000      default
+      notify.via             "none"    default
+      notify.channel         ""        default
+      notify.target          ""        default
+      notify.command         []        default
+      notify.interval_s      900       default
       log.level              "info"    default
       log.format             "text"    default
       "#,
@@ -63,13 +73,23 @@ fn values_tell_where_they_come_from() {
       files.max_bytes        8388608   default
       files.owners           []        default
       files.protocol         "auto"    default
+      files.quarantine       []        default
+      files.ignore           []        default
+      agent.profiles         []        default
+      agent.program          ""        default
       baseline.action        "flag"    default
       versions.keep_days     14        default
       versions.max_mb        256       default
       detection.scope        "strict"  default
       detection.sensitivity  "medium"  default
+      trust.rule             []        default
       gate.enabled           false     default
       gate.max_wait_ms       2000      default
+      notify.via             "none"    default
+      notify.channel         ""        default
+      notify.target          ""        default
+      notify.command         []        default
+      notify.interval_s      900       default
       log.level              "warn"    --log-level
       log.format             "text"    default
       "#,

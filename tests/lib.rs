@@ -12,11 +12,13 @@ mod come_back;
 mod config;
 mod crash;
 mod demo;
+mod discovery;
 mod gate;
 mod guard;
 mod holdoff;
 mod hostile;
 mod hostile_tree;
+mod kept_open;
 mod ladder;
 #[cfg(feature = "failpoints")]
 mod leases;

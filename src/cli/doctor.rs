@@ -174,7 +174,7 @@ fn workspaces(context: &Context, checks: &mut Vec<Check>) {
     hint(checks, Some("memfw run --workspace DIR"));
     return;
   };
-  let agent = super::openclaw::records(&context.surroundings.env);
+  let agent = super::openclaw::records(&context.surroundings.env, &config.config);
   for path in paths {
     if !path.is_dir() {
       add(checks, "workspace", Health::Note, format!("`{}` is not there", shown(&path)));

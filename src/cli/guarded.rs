@@ -10,6 +10,7 @@ use std::{
 use super::{context::Context, failure::Failure, openclaw};
 use crate::{
   config::Config,
+  daemon::Found,
   engine::{Engine, EngineError, ceiling},
   os::{Home, RealFs, SystemClock, key},
   seal::MasterKey,
@@ -93,7 +94,7 @@ impl Context {
   /// The engine on an open ledger.
   pub fn engine_on(&self, ledger: Ledger, config: &Config) -> Result<Engine<RealFs>, Failure> {
     let data = self.home()?.data;
-    let agent = openclaw::records(&self.surroundings.env);
+    let agent = openclaw::records(&self.surroundings.env, config);
     let clock = Arc::new(SystemClock);
     Ok(Engine::new(file_system(config), ledger, agent, clock, Arc::new(config.clone()), data))
   }
@@ -101,22 +102,31 @@ impl Context {
   /// The workspaces to guard, in the order flags, configuration, the agent's own; without links in
   /// their paths where they exist.
   pub fn workspaces(&self, config: &Config, flags: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
-    let mut found: Vec<PathBuf> = if !flags.is_empty() {
-      flags.to_vec()
-    } else if !config.workspaces.is_empty() {
-      config.workspaces.clone()
-    } else {
-      openclaw::workspace(&self.surroundings.env).into_iter().collect()
-    };
-    if found.is_empty() {
+    Ok(self.discover(config, flags)?.workspaces)
+  }
+
+  /// The same with all that it follows from.
+  pub fn discover(&self, config: &Config, flags: &[PathBuf]) -> Result<Found, Failure> {
+    let mut found = openclaw::discover(&self.surroundings.env, config);
+    let named = if flags.is_empty() { &config.workspaces[..] } else { flags };
+    if !named.is_empty() {
+      found.workspaces = named.to_vec();
+      // What could not be found is not asked for.
+      (found.notes, found.is_complete) = (vec![], true);
+    }
+    if found.workspaces.is_empty() {
       return Err(Failure::unavailable("no workspace is known").hint(
         "name one: `memfw run --workspace DIR`, or `workspaces = [...]` in the configuration",
       ));
     }
-    for path in &mut found {
-      *path = resolved(path);
+    let mut workspaces: Vec<PathBuf> = Vec::new();
+    for path in &found.workspaces {
+      let path = resolved(path);
+      if !workspaces.contains(&path) {
+        workspaces.push(path);
+      }
     }
-    found.dedup();
+    found.workspaces = workspaces;
     Ok(found)
   }
 }

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
   config::Config,
-  daemon::{self, DaemonError, Options, Reload},
+  daemon::{self, DaemonError, Found, Options, Reload},
   engine::{Event, EventKind},
   os::{Alarm, DaemonLock, pause},
   store::Ledger,
@@ -25,7 +25,7 @@ const LAST_RETRY: Duration = Duration::from_secs(5);
 /// Carries the command out.
 pub fn run(context: &Context, args: RunArgs) -> Result<Status, Failure> {
   let config = context.config()?.config;
-  let workspaces = context.workspaces(&config, &args.workspace)?;
+  let found = context.discover(&config, &args.workspace)?;
   context.start_log(&config)?;
   let home = context.home()?;
   home.create().map_err(|error| Failure::unavailable(error.to_string()))?;
@@ -37,9 +37,12 @@ pub fn run(context: &Context, args: RunArgs) -> Result<Status, Failure> {
   let mut ledger = open(context, &args, alarm.as_ref())?;
   // Without the key nothing can be sealed, and so nothing is redacted; it can still be reported.
   let keyless = context.unlock(&mut ledger)?.err();
-  let engine = context.engine_on(ledger, &config)?;
+  let mut engine = context.engine_on(ledger, &config)?;
+  engine.set_agent(found.agent);
   let options = Options {
-    workspaces,
+    workspaces: found.workspaces,
+    sources: found.files,
+    notes: found.notes,
     once: args.once,
     fs: file_system(&config),
     alarm,
@@ -91,13 +94,14 @@ struct Again<'c> {
 }
 
 impl Reload for Again<'_> {
-  fn configuration(&self) -> Result<(Config, Vec<PathBuf>), String> {
-    let read = || {
-      let config = self.context.config()?.config;
-      let workspaces = self.context.workspaces(&config, self.workspaces)?;
-      Ok((config, workspaces))
-    };
-    read().map_err(|failure: Failure| in_one_line(&failure))
+  fn configuration(&self) -> Result<Config, String> {
+    let config = self.context.config().map(|found| found.config);
+    config.map_err(|failure| in_one_line(&failure))
+  }
+
+  fn discover(&self, config: &Config) -> Result<Found, String> {
+    let found = self.context.discover(config, self.workspaces);
+    found.map_err(|failure| in_one_line(&failure))
   }
 
   fn unlock(&self, ledger: &mut Ledger) -> Result<(), String> {

@@ -52,6 +52,7 @@ impl Judge<'_> {
       sensitivity: self.config.sensitivity,
       baseline: false,
       baseline_action: self.config.baseline_action,
+      instructions: false,
       excused: &[],
     };
     policy::decide(findings, &input)

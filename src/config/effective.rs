@@ -80,6 +80,7 @@ mod tests {
       super::{setting::Owner, word::*},
       *,
     },
+    crate::provenance::{SourcePattern, Trust, TrustRule},
     proptest::prelude::*,
     std::{path::PathBuf, time::Duration},
   };
@@ -111,6 +112,11 @@ idle_ms = 0
 max_bytes = 1_000
 owners = [0, "ann"]
 protocol = "no-lease"
+quarantine = ["SOUL.md"]
+ignore = ["USER.md"]
+[agent]
+profiles = ["work"]
+program = "claw"
 [baseline]
 action = "quarantine"
 [versions]
@@ -119,9 +125,17 @@ max_mb = 0
 [detection]
 scope = "relaxed"
 sensitivity = "high"
+[trust]
+rule = [{ source = "exec", trust = "hostile" }]
 [gate]
 enabled = true
 max_wait_ms = 500
+[notify]
+via = "command"
+channel = "c"
+target = "t"
+command = ["say", "memory"]
+interval_s = 5
 [log]
 level = "debug"
 format = "json"
@@ -136,20 +150,34 @@ format = "json"
         max_file_bytes: 1000,
         owners: vec![Owner::Uid(0), Owner::Name("ann".to_owned())],
         protocol: Protocol::NoLease,
+        files_quarantine: vec![InstructionFile::Soul],
+        files_ignore: vec![InstructionFile::User],
+        agent_profiles: vec!["work".to_owned()],
+        agent_program: "claw".to_owned(),
         baseline_action: BaselineAction::Quarantine,
         version_days: 3,
         version_mb: 0,
         scope: Scope::Relaxed,
         sensitivity: Sensitivity::High,
+        trust_rules: vec![TrustRule {
+          source: SourcePattern::new("exec").unwrap(),
+          trust: Trust::Hostile,
+        }],
         gate_enabled: true,
         gate_max_wait: Duration::from_millis(500),
+        notify_via: NotifyVia::Command,
+        notify_channel: "c".to_owned(),
+        notify_target: "t".to_owned(),
+        notify_command: vec!["say".to_owned(), "memory".to_owned()],
+        notify_interval_s: 5,
         log_level: LogLevel::Debug,
         log_format: LogFormat::Json,
       }
     );
     let lines: Vec<_> = effective.values().map(|(_, _, origin)| origin).collect();
     let expected =
-      [1, 2, 4, 5, 6, 7, 9, 11, 12, 14, 15, 17, 18, 20, 21].map(|line| Origin::File { line });
+      [1, 2, 4, 5, 6, 7, 8, 9, 11, 12, 14, 16, 17, 19, 20, 22, 24, 25, 27, 28, 29, 30, 31, 33, 34];
+    let expected = expected.map(|line| Origin::File { line });
     assert_eq!(lines, expected);
   }
 

@@ -8,8 +8,12 @@
 use {
   super::{
     setting::{Complaint, Owner, Rules, Setting},
-    word::{BaselineAction, LogFormat, LogLevel, Markers, Protocol, Scope, Sensitivity},
+    word::{
+      BaselineAction, InstructionFile, LogFormat, LogLevel, Markers, NotifyVia, Protocol, Scope,
+      Sensitivity,
+    },
   },
+  crate::provenance::TrustRule,
   std::{ops::RangeInclusive, path::PathBuf, time::Duration},
   toml::{Spanned, de::DeValue},
 };
@@ -99,6 +103,20 @@ keys! {
   /// overwritten in place, markers are never written) or "no-lease" (the same without leases, polled).
   "files.protocol" => protocol: Protocol = Protocol::Auto;
 
+  /// Files that the agent reads as instructions (AGENTS.md, USER.md and others) and that are treated
+  /// like memory: poison is taken out of them. In the others findings are flagged and stay.
+  "files.quarantine" => files_quarantine: Vec<InstructionFile> = Vec::new();
+
+  /// Files that the agent reads as instructions and that are not judged.
+  "files.ignore" => files_ignore: Vec<InstructionFile> = Vec::new();
+
+  /// Profiles of the agent framework that are guarded besides the one of the environment.
+  "agent.profiles" => agent_profiles: Vec<String> = Vec::new();
+
+  /// The agent framework's own program, a name that is looked for in `PATH` or a path; it is asked to
+  /// renew its index and to send messages. Empty means the framework's usual name.
+  "agent.program" => agent_program: String = String::new();
+
   /// What happens to poison that was there before memfw: "flag" or "quarantine".
   "baseline.action" => baseline_action: BaselineAction = BaselineAction::Flag;
 
@@ -116,12 +134,36 @@ keys! {
   /// A higher sensitivity quarantines more and errs more often.
   "detection.sensitivity" => sensitivity: Sensitivity = Sensitivity::Medium;
 
+  /// How far sources are trusted: rules, of which the first whose pattern matches holds, before those
+  /// that are built in. A rule is a table of its own, and `*` stands for any characters:
+  ///     [[trust.rule]]
+  ///     source = "web_fetch:*.example.com"
+  ///     trust = "verified"
+  /// The words are "trusted", "verified", "untrusted" and "hostile".
+  "trust.rule" => trust_rules: Vec<TrustRule> = Vec::new();
+
   /// Whether a gate makes readers of memory wait until its bytes have been passed; it is a process of
   /// its own (`memfw gate`), for which the daemon then listens.
   "gate.enabled" => gate_enabled: bool = false;
 
   /// How long a reader waits at the gate at most, in milliseconds.
   "gate.max_wait_ms" => gate_max_wait: Duration = Duration::from_secs(2), in 10..=60_000;
+
+  /// How you are told that something was taken out of a file: "none", "message" (to a channel of the
+  /// agent framework), "event" (to the agent's own session) or "command" (a program of yours).
+  "notify.via" => notify_via: NotifyVia = NotifyVia::None;
+
+  /// For "message": the channel, by its name in the agent framework.
+  "notify.channel" => notify_channel: String = String::new();
+
+  /// For "message": who gets it, as the channel names people.
+  "notify.target" => notify_target: String = String::new();
+
+  /// For "command": the program and its arguments, without a shell; the message is one more argument.
+  "notify.command" => notify_command: Vec<String> = Vec::new();
+
+  /// The shortest time between two messages about the same source, in seconds.
+  "notify.interval_s" => notify_interval_s: u64 = 900, in 1..=604_800;
 
   /// The least severe log line that is written: "error", "warn", "info", "debug" or "trace".
   "log.level" => log_level: LogLevel = LogLevel::Info;

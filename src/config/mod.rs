@@ -17,6 +17,7 @@ mod nearest;
 pub mod problem;
 pub mod raw;
 mod setting;
+mod trust;
 pub mod word;
 
 pub use effective::{Effective, Origin};
@@ -26,4 +27,7 @@ pub use nearest::nearest;
 pub use problem::ConfigProblem;
 pub use raw::Raw;
 pub use setting::Owner;
-pub use word::{BaselineAction, LogFormat, LogLevel, Markers, Protocol, Scope, Sensitivity};
+pub use word::{
+  BaselineAction, InstructionFile, LogFormat, LogLevel, Markers, NotifyVia, Protocol, Scope,
+  Sensitivity,
+};

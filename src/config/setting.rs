@@ -5,7 +5,8 @@ use {
   super::{
     nearest::nearest,
     word::{
-      BaselineAction, LogFormat, LogLevel, Markers, Protocol, Scope, Sensitivity, Word, find, list,
+      BaselineAction, InstructionFile, LogFormat, LogLevel, Markers, NotifyVia, Protocol, Scope,
+      Sensitivity, Word, find, list,
     },
   },
   std::{
@@ -112,6 +113,25 @@ impl Setting for bool {
 
   fn show(&self) -> Value {
     Value::Boolean(*self)
+  }
+}
+
+/// A name or an argument: one line.
+impl Setting for String {
+  fn read(value: &Spanned<DeValue<'_>>, rules: &Rules<'_>) -> Result<Self, Complaint> {
+    match value.get_ref().as_str() {
+      Some(text) if text.chars().any(char::is_control) => Err(Complaint {
+        span: value.span(),
+        message: format!("`{}` holds a control character", rules.name),
+        hint: None,
+      }),
+      Some(text) => Ok(text.to_owned()),
+      None => Err(Complaint::wrong_type(value, rules, "text")),
+    }
+  }
+
+  fn show(&self) -> Value {
+    Value::String(self.clone())
   }
 }
 
@@ -230,7 +250,17 @@ macro_rules! word_settings {
   )+ };
 }
 
-word_settings!(Markers, Protocol, BaselineAction, Scope, Sensitivity, LogLevel, LogFormat);
+word_settings!(
+  Markers,
+  Protocol,
+  BaselineAction,
+  InstructionFile,
+  NotifyVia,
+  Scope,
+  Sensitivity,
+  LogLevel,
+  LogFormat
+);
 
 fn read_word<W: Word>(value: &Spanned<DeValue<'_>>, rules: &Rules<'_>) -> Result<W, Complaint> {
   let Some(text) = value.get_ref().as_str() else {

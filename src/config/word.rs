@@ -1,7 +1,7 @@
 //! Settings that are one word out of a few.
 #![forbid(unsafe_code)]
 
-use std::{fmt, str::FromStr};
+use std::{fmt, path::Path, str::FromStr};
 
 pub use crate::detect::{BaselineAction, Scope, Sensitivity};
 
@@ -81,6 +81,40 @@ words! {
     NoLease = "no-lease",
   }
 
+  /// A file of a workspace that is put before the model as instructions, and that the agent can write.
+  InstructionFile {
+    /// What the agent is to do.
+    Agents = "AGENTS.md",
+    /// Who it is.
+    Soul = "SOUL.md",
+    /// What it is called.
+    Identity = "IDENTITY.md",
+    /// Whom it works for; the personal ones below `users/` count as this one.
+    User = "USER.md",
+    /// Its tools.
+    Tools = "TOOLS.md",
+    /// What it does when it is woken.
+    Heartbeat = "HEARTBEAT.md",
+    /// What it does when it starts.
+    Boot = "BOOT.md",
+    /// What it does the first time.
+    Bootstrap = "BOOTSTRAP.md",
+    /// Its diary of consolidation.
+    Dreams = "DREAMS.md",
+  }
+
+  /// How people are told what was done.
+  NotifyVia {
+    /// They are not.
+    None = "none",
+    /// By a message through the agent framework.
+    Message = "message",
+    /// By an event in the agent's own session.
+    Event = "event",
+    /// By a program of theirs.
+    Command = "command",
+  }
+
   /// The least severe log line that is written.
   LogLevel {
     /// Protection is reduced or data at risk: act.
@@ -119,6 +153,19 @@ macro_rules! core_words {
 
 core_words!(BaselineAction, Scope, Sensitivity);
 
+impl InstructionFile {
+  /// Which of them a path relative to a workspace is: a file of its root, or `users/ID/USER.md`.
+  pub fn of(rel: &Path) -> Option<Self> {
+    let mut parts = rel.components().map(|part| part.as_os_str().to_str());
+    match [parts.next(), parts.next(), parts.next(), parts.next()] {
+      [Some(Some("dreams.md")), None, ..] => Some(Self::Dreams),
+      [Some(Some(name)), None, ..] => find(name),
+      [Some(Some("users")), Some(Some(_)), Some(Some("USER.md")), None] => Some(Self::User),
+      _ => None,
+    }
+  }
+}
+
 /// The member that is written like `text`.
 pub(super) fn find<W: Word>(text: &str) -> Option<W> {
   W::ALL.iter().copied().find(|word| word.word() == text)
@@ -126,7 +173,12 @@ pub(super) fn find<W: Word>(text: &str) -> Option<W> {
 
 /// All words for a message: `` `a`, `b` or `c` ``.
 pub(super) fn list<W: Word>() -> String {
-  let words: Vec<String> = W::ALL.iter().map(|word| format!("`{}`", word.word())).collect();
+  list_of(&W::ALL.iter().map(|word| word.word()).collect::<Vec<_>>())
+}
+
+/// Words for a message, in their order.
+pub(super) fn list_of(words: &[&str]) -> String {
+  let words: Vec<String> = words.iter().map(|word| format!("`{word}`")).collect();
   match words.split_last() {
     Some((last, rest)) if !rest.is_empty() => format!("{} or {last}", rest.join(", ")),
     _ => words.concat(),
@@ -144,6 +196,22 @@ mod tests {
     }
     for &markers in Markers::ALL {
       assert_eq!(markers.as_str().parse(), Ok(markers));
+    }
+  }
+
+  #[test]
+  fn instruction_files_are_told_by_their_place() {
+    for (path, expected) in [
+      ("AGENTS.md", Some(InstructionFile::Agents)),
+      ("dreams.md", Some(InstructionFile::Dreams)),
+      ("users/ann/USER.md", Some(InstructionFile::User)),
+      ("users/USER.md", None),
+      ("users/ann/SOUL.md", None),
+      ("users/ann/x/USER.md", None),
+      ("memory/AGENTS.md", None),
+      ("MEMORY.md", None),
+    ] {
+      assert_eq!(InstructionFile::of(Path::new(path)), expected, "{path}");
     }
   }
 

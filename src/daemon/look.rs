@@ -85,6 +85,7 @@ impl Guard {
     for root in std::mem::take(&mut self.looks) {
       self.report(|guard| guard.look_at(&root, Look::Again));
     }
+    self.watch_sources();
     let now = self.now();
     self.next_look = now + now.saturating_sub(started).saturating_mul(LOOK_REST);
   }
@@ -208,7 +209,9 @@ impl Guard {
               self.queue.dirty(target, now);
             }
             Some(row) if self.engine.is_current(&target, &row).unwrap_or(false) => {
-              if row.pending.contains(Pending::RESHAPE) {
+              if row.pending.contains(Pending::ATTRIBUTE) {
+                self.queue.attribute(target, now);
+              } else if row.pending.contains(Pending::RESHAPE) {
                 self.queue.reshape(target, now);
               }
             }
@@ -276,7 +279,8 @@ impl Guard {
   fn await_no_more(&mut self) {
     if self.workspaces.iter().all(|root| root.is_dir()) {
       for dir in self.watcher.watched() {
-        if !self.workspaces.iter().any(|root| dir.starts_with(root)) {
+        let needed = self.sources.is_watched(&dir);
+        if !needed && !self.workspaces.iter().any(|root| dir.starts_with(root)) {
           self.watcher.remove(&dir);
         }
       }

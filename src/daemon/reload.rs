@@ -3,7 +3,7 @@
 
 use std::{path::PathBuf, sync::Arc};
 
-use super::{Guard, health::encode};
+use super::{Found, Guard, health::encode};
 use crate::{
   config::Config,
   engine::{self, DEGRADED, EngineError, Event, EventKind, event::shown},
@@ -13,8 +13,10 @@ use crate::{
 
 /// Where configuration and key come from. Errors are sentences for a person.
 pub trait Reload {
-  /// The configuration as it is now, and the workspaces that follow from it.
-  fn configuration(&self) -> Result<(Config, Vec<PathBuf>), String>;
+  /// The configuration as it is now.
+  fn configuration(&self) -> Result<Config, String>;
+  /// What is to be guarded by a configuration.
+  fn discover(&self, config: &Config) -> Result<Found, String>;
   /// Gives the ledger its key.
   fn unlock(&self, ledger: &mut Ledger) -> Result<(), String>;
 }
@@ -22,8 +24,12 @@ pub trait Reload {
 impl Guard {
   /// Reads everything again.
   pub fn reload(&mut self, source: &dyn Reload) {
-    self.report(|guard| match source.configuration() {
-      Ok((config, workspaces)) => guard.configure(config, workspaces),
+    let read = source.configuration().and_then(|config| Ok((source.discover(&config)?, config)));
+    self.report(|guard| match read {
+      Ok((mut found, config)) => {
+        guard.keep_known(&mut found);
+        guard.configure(config, found)
+      }
       Err(why) => guard
         .engine
         .degrade("configuration", &format!("the changed configuration does not hold: {why}")),
@@ -52,14 +58,17 @@ impl Guard {
     }
   }
 
-  fn configure(&mut self, config: Config, workspaces: Vec<PathBuf>) -> Result<(), EngineError> {
+  pub(super) fn configure(&mut self, config: Config, found: Found) -> Result<(), EngineError> {
+    let Found { workspaces, agent, files, notes, is_complete: _ } = found;
     let old = self.engine.config();
     let later = old.log_level != config.log_level || old.log_format != config.log_format;
     self.fs = RealFs::default().up_to(engine::ceiling(&config));
     self.engine.configure(Arc::new(config), self.fs);
+    self.engine.set_agent(agent);
     let gone: Vec<PathBuf> =
       self.workspaces.iter().filter(|root| !workspaces.contains(root)).cloned().collect();
     self.workspaces = workspaces;
+    self.set_sources(files, notes)?;
     for root in gone {
       self.leave(&root)?;
     }

@@ -7,6 +7,7 @@
 //! | a trigger of severity low or higher | flag; from a `trusted` source from medium on |
 //! | triggers of severity info (any address, any command, any secret named) | pass; two families of them in one sentence are a `trigger-combination` of severity low, which the rules report |
 //! | anything in a text that was there before memfw | at most flag, unless `baseline.action = "quarantine"` |
+//! | anything in a file of instructions | at most flag, unless the file is one of `files.quarantine`; triggers in what was there before memfw from medium on, for such files are full of them |
 //! | a code that a person excused for this text | as if it were not there |
 //!
 //! `sensitivity` moves the two thresholds by one step of severity: `high` flags nothing less and
@@ -112,6 +113,8 @@ pub struct PolicyInput<'a> {
   pub baseline: bool,
   /// What happens to findings in such text.
   pub baseline_action: BaselineAction,
+  /// Whether it stands in a file of instructions, which are only reported on.
+  pub instructions: bool,
   /// Codes that a person excused for this text.
   pub excused: &'a [Code],
 }
@@ -125,7 +128,19 @@ impl Default for PolicyInput<'_> {
       sensitivity: Sensitivity::Medium,
       baseline: false,
       baseline_action: BaselineAction::Flag,
+      instructions: false,
       excused: &[],
+    }
+  }
+}
+
+impl PolicyInput<'_> {
+  /// One step higher for what comes into a file of instructions: it rules every turn.
+  fn sensitivity_here(&self) -> Sensitivity {
+    match (self.instructions && !self.baseline, self.sensitivity) {
+      (false, sensitivity) => sensitivity,
+      (true, Sensitivity::Low) => Sensitivity::Medium,
+      (true, Sensitivity::Medium | Sensitivity::High) => Sensitivity::High,
     }
   }
 }
@@ -152,7 +167,8 @@ pub fn decide(findings: &[Finding], input: &PolicyInput<'_>) -> Decision {
   codes.dedup();
   let worst =
     counted.iter().map(|finding| verdict_of(finding, input)).max().unwrap_or(Verdict::Pass);
-  let spared = input.baseline && input.baseline_action == BaselineAction::Flag;
+  let spared =
+    input.instructions || input.baseline && input.baseline_action == BaselineAction::Flag;
   let verdict = if spared { worst.min(Verdict::Flag) } else { worst };
   let action = match verdict {
     Verdict::Pass => Action::Keep,
@@ -163,14 +179,15 @@ pub fn decide(findings: &[Finding], input: &PolicyInput<'_>) -> Decision {
 }
 
 fn verdict_of(finding: &Finding, input: &PolicyInput<'_>) -> Verdict {
+  let sensitivity = input.sensitivity_here();
   let quarantines = finding.kind == RuleKind::Signature && {
     let medium = match input.trust {
       Trust::Hostile => true,
-      Trust::Untrusted => input.source_observed || input.sensitivity == Sensitivity::High,
-      Trust::Verified => input.sensitivity == Sensitivity::High,
+      Trust::Untrusted => input.source_observed || sensitivity == Sensitivity::High,
+      Trust::Verified => sensitivity == Sensitivity::High,
       Trust::Trusted => false,
     };
-    let least = match (medium, input.trust, input.sensitivity) {
+    let least = match (medium, input.trust, sensitivity) {
       (true, _, _) => Severity::Medium,
       (false, Trust::Trusted, _) | (false, Trust::Verified, Sensitivity::Low) => Severity::Critical,
       (false, _, _) => Severity::High,
@@ -180,7 +197,8 @@ fn verdict_of(finding: &Finding, input: &PolicyInput<'_>) -> Verdict {
   if quarantines {
     return Verdict::Quarantine;
   }
-  let least = if input.trust == Trust::Trusted || input.sensitivity == Sensitivity::Low {
+  let by_nature = input.instructions && input.baseline;
+  let least = if input.trust == Trust::Trusted || sensitivity == Sensitivity::Low || by_nature {
     Severity::Medium
   } else {
     Severity::Low
@@ -276,6 +294,21 @@ mod tests {
     assert_eq!(decide(&found, &input).action, Action::Annotate);
     input.baseline_action = BaselineAction::Quarantine;
     assert_eq!(decide(&found, &input).action, Action::Quarantine);
+  }
+
+  #[test]
+  fn instructions_are_reported_on_and_never_taken_out() {
+    use RuleKind::{Signature, Trigger};
+    let fresh = PolicyInput { instructions: true, ..Default::default() };
+    assert_eq!(verdict(Signature, Severity::Critical, &fresh), Verdict::Flag);
+    assert_eq!(verdict(Trigger, Severity::Low, &fresh), Verdict::Flag);
+    let low = PolicyInput { sensitivity: Sensitivity::Low, ..fresh };
+    assert_eq!(verdict(Trigger, Severity::Low, &low), Verdict::Flag);
+    let before = PolicyInput { baseline: true, ..fresh };
+    assert_eq!(verdict(Trigger, Severity::Low, &before), Verdict::Pass);
+    assert_eq!(verdict(Trigger, Severity::Medium, &before), Verdict::Flag);
+    let asked = PolicyInput { baseline_action: BaselineAction::Quarantine, ..before };
+    assert_eq!(verdict(Signature, Severity::Critical, &asked), Verdict::Flag);
   }
 
   #[test]

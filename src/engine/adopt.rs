@@ -15,7 +15,7 @@ use std::{
 use super::{
   Engine, EngineError, Outcome, Target,
   facts::FileFacts,
-  judge::{Court, Origin, Precedent, judge_fresh},
+  judge::{Court, Origin, Precedent, Treatment, judge_fresh},
   record::{Due, told},
   view::View,
 };
@@ -40,6 +40,8 @@ struct Read {
   /// Its place among the targets.
   index: usize,
   path: PathBuf,
+  /// How its text is treated.
+  treatment: Treatment,
   bytes: Vec<u8>,
   stamp: Stamp,
 }
@@ -115,7 +117,8 @@ impl<F: Fs> Engine<F> {
       self.opens.push(target.clone());
       if let Some((text, stamp)) = self.fs.glance(root, &target.rel, &rules) {
         bytes += text.len();
-        reads.push(Read { index, path, bytes: text, stamp });
+        let treatment = Treatment::of(&target.rel, &self.config);
+        reads.push(Read { index, path, treatment, bytes: text, stamp });
       }
     }
     Ok((targets.len(), reads))
@@ -147,7 +150,7 @@ fn judge_all(reads: Vec<Read>, config: &Config, at: i64) -> Vec<(Read, Judged)> 
     part
       .into_iter()
       .filter_map(|mut read| {
-        let judged = judge(std::mem::take(&mut read.bytes), config, at)?;
+        let judged = judge(std::mem::take(&mut read.bytes), read.treatment, config, at)?;
         Some((read, judged))
       })
       .collect()
@@ -163,12 +166,13 @@ fn judge_all(reads: Vec<Read>, config: &Config, at: i64) -> Vec<(Read, Judged)> 
 }
 
 /// A baseline; `None` if anything is to leave the file, or the system has no random numbers.
-fn judge(bytes: Vec<u8>, config: &Config, at: i64) -> Option<Judged> {
+fn judge(bytes: Vec<u8>, treatment: Treatment, config: &Config, at: i64) -> Option<Judged> {
   let document = Document::parse(&bytes, &Known::default());
   let comparison = compare(&document, &[]);
-  let origin = Origin::baseline();
+  let origin = Origin::seen(config, true, None);
   let mut court = Court {
     origin: &origin,
+    treatment,
     config,
     continued: &[],
     restored: None,

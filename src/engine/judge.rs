@@ -1,38 +1,39 @@
 //! Fresh lines to findings to decisions: which layer says what, and what policy makes of it.
 #![forbid(unsafe_code)]
 
-use std::{borrow::Cow, ops::Range};
+use std::{borrow::Cow, ops::Range, path::Path};
 
 use crate::{
-  config::Config,
+  config::{Config, InstructionFile},
   detect::{
     self, Action, Code, Decision, Finding, JudgeOptions, Layer, PolicyInput, RuleKind, Severity,
     Verdict,
   },
   memory::{Block, BlockId, Comparison, ContentHash, Document, Fate, line, marker},
-  provenance::{Source, Trust},
 };
 
-/// What is asked about one text apart from the text.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Origin {
-  /// Where it came from.
-  pub source: Source,
-  /// How far that is trusted.
-  pub trust: Trust,
-  /// Whether it was observed, so that it is a second kind of evidence.
-  pub observed: bool,
+pub use super::origin::Origin;
+
+/// How the text of a file is treated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Treatment {
+  /// Poison is taken out.
+  Memory,
+  /// It is full of instructions by nature: findings are flagged and stay.
+  Report,
+  /// Nothing is looked for.
+  Ignore,
 }
 
-impl Origin {
-  /// Nobody saw who wrote it.
-  pub fn unknown() -> Self {
-    Self { source: Source::unknown(), trust: Trust::Untrusted, observed: false }
-  }
-
-  /// It was there before memfw.
-  pub fn baseline() -> Self {
-    Self { source: Source::baseline(), trust: Trust::Verified, observed: false }
+impl Treatment {
+  /// How the configuration has a file treated; the path is relative to its workspace.
+  pub fn of(rel: &Path, config: &Config) -> Self {
+    match InstructionFile::of(rel) {
+      None => Self::Memory,
+      Some(file) if config.files_quarantine.contains(&file) => Self::Memory,
+      Some(file) if config.files_ignore.contains(&file) => Self::Ignore,
+      Some(_) => Self::Report,
+    }
   }
 }
 
@@ -123,6 +124,8 @@ pub struct Restored {
 pub struct Court<'a> {
   /// Where fresh lines came from.
   pub origin: &'a Origin,
+  /// How text of this file is treated.
+  pub treatment: Treatment,
   /// The configuration in force.
   pub config: &'a Config,
   /// The rest of lines of which the beginning is in quarantine.
@@ -170,6 +173,9 @@ pub fn judge_fresh(
 
 /// What is found in a block, as far as it touches fresh lines; spans in bytes of the file.
 fn findings(file: &[u8], block: &Block, fresh: &[Range<usize>], court: &Court<'_>) -> Vec<Finding> {
+  if court.treatment == Treatment::Ignore {
+    return vec![];
+  }
   let text = BlockText::new(file, block);
   let options = JudgeOptions { scope: court.config.scope, ..JudgeOptions::default() };
   let (bytes, comments) = without_markers(text.bytes());
@@ -179,6 +185,17 @@ fn findings(file: &[u8], block: &Block, fresh: &[Range<usize>], court: &Court<'_
     .map(|finding| Finding { span: text.to_file(&finding.span), ..finding })
     .filter(|finding| fresh.iter().any(|line| overlaps(line, &finding.span)))
     .collect()
+}
+
+/// Judges these lines of a block as if they were fresh.
+pub(super) fn judge_lines(
+  file: &[u8],
+  block: &Block,
+  fresh: &[Range<usize>],
+  court: &mut Court<'_>,
+) -> BlockJudgement {
+  let findings = findings(file, block, fresh, court);
+  judge_block(file, fresh, findings, court)
 }
 
 fn judge_block(
@@ -230,8 +247,10 @@ fn judge_block(
   let mut excused_by: Vec<ContentHash> = Vec::new();
   let mut approved = restored.is_some();
   let mut origin = restored.map(|restored| restored.origin.clone());
-  for run in runs(fresh) {
-    let (precedent, hash) = settled(file.get(run).unwrap_or_default(), court);
+  let runs = runs(fresh);
+  let mut approved_origins: Vec<Option<Origin>> = Vec::new();
+  for run in &runs {
+    let (precedent, hash) = settled(file.get(run.clone()).unwrap_or_default(), court);
     match precedent {
       Precedent::None => {}
       Precedent::Excused(codes, source) => {
@@ -239,10 +258,14 @@ fn judge_block(
         // What a person brings back at this moment is no use of an earlier word.
         excused_by.extend(restored.is_none().then_some(hash));
         excused.extend(codes);
-        origin = source;
+        approved_origins.push(source);
       }
       Precedent::Quarantined(codes) => return quarantine(codes, vec![]),
     }
+  }
+  // A line beside something that was approved has another origin.
+  if restored.is_none() && approved_origins.len() == runs.len() {
+    origin = approved_origins.into_iter().flatten().min_by_key(|origin| origin.trust);
   }
   let input = PolicyInput {
     trust: court.origin.trust,
@@ -250,10 +273,11 @@ fn judge_block(
     sensitivity: court.config.sensitivity,
     baseline: court.origin.source.is_baseline(),
     baseline_action: court.config.baseline_action,
+    instructions: court.treatment == Treatment::Report,
     excused: &excused,
   };
   let decision = detect::policy::decide(&findings, &input);
-  let spared = input.baseline && decision.action != Action::Quarantine;
+  let spared = (input.baseline || input.instructions) && decision.action != Action::Quarantine;
   BlockJudgement { decision, findings, spared, approved, origin, excused_by }
 }
 

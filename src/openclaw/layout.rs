@@ -3,10 +3,13 @@
 //! The order was observed with OpenClaw 2026.9.6: `OPENCLAW_WORKSPACE_DIR` names the workspace
 //! itself; `OPENCLAW_STATE_DIR` holds state and workspace; `OPENCLAW_HOME` and `HOME` hold
 //! `.openclaw`; `OPENCLAW_PROFILE` moves the workspace to `.openclaw-PROFILE/workspace` and leaves
-//! the state where it is.
+//! the state where it is. What the configuration file adds to this is told by
+//! [`Installation`](super::Installation).
 #![forbid(unsafe_code)]
 
 use std::path::{Path, PathBuf};
+
+use super::settings::normal;
 
 /// The variables that OpenClaw reads, as they were when memfw started.
 #[derive(Clone, Debug, Default)]
@@ -19,8 +22,45 @@ pub struct OpenClawEnv {
   pub state_dir: Option<PathBuf>,
   /// `OPENCLAW_WORKSPACE_DIR`.
   pub workspace_dir: Option<PathBuf>,
+  /// `OPENCLAW_CONFIG_PATH`.
+  pub config_path: Option<PathBuf>,
   /// `OPENCLAW_PROFILE`.
   pub profile: Option<String>,
+}
+
+impl OpenClawEnv {
+  /// The home directory that OpenClaw works with.
+  pub fn home_dir(&self) -> Option<PathBuf> {
+    let home = self.home.as_deref().and_then(set);
+    match self.openclaw_home.as_deref().and_then(set) {
+      Some(explicit) => expanded(explicit, home),
+      None => absolute(home?),
+    }
+  }
+
+  /// What OpenClaw sees when it is started with `--profile NAME`; `None` where that is no name that it
+  /// accepts.
+  pub fn of_profile(&self, name: &str) -> Option<Self> {
+    let name = name.trim();
+    let dir = match name.to_lowercase().as_str() {
+      "default" => ".openclaw".to_owned(),
+      _ if is_profile(name) => format!(".openclaw-{name}"),
+      _ => return None,
+    };
+    Some(Self {
+      state_dir: Some(self.home_dir()?.join(dir)),
+      config_path: None,
+      workspace_dir: None,
+      profile: Some(name.to_owned()),
+      ..self.clone()
+    })
+  }
+
+  /// A path as OpenClaw takes it from a variable: without blanks around it, `~` expanded, absolute.
+  pub(super) fn resolve(&self, path: &Path) -> Option<PathBuf> {
+    let path = set(path)?;
+    expanded(path, self.home_dir().as_deref()).map(|path| normal(&path))
+  }
 }
 
 /// Where things are.
@@ -35,11 +75,17 @@ pub struct Layout {
 impl Layout {
   /// The layout that OpenClaw would use in this environment; `None` when not even `HOME` is set.
   pub fn from_env(env: &OpenClawEnv) -> Option<Self> {
-    let home = env.openclaw_home.as_deref().or(env.home.as_deref());
-    let state_dir = env.state_dir.clone().or_else(|| home.map(|home| home.join(".openclaw")))?;
-    let profile = env.profile.as_deref().filter(|name| is_plain(name) && *name != "default");
-    let workspace = match (&env.workspace_dir, &env.state_dir, profile, home) {
-      (Some(dir), ..) => dir.clone(),
+    let home = env.home_dir();
+    let named = env.state_dir.as_deref().and_then(|dir| env.resolve(dir));
+    let state_dir = named.clone().or_else(|| home.as_ref().map(|home| home.join(".openclaw")))?;
+    let profile = env
+      .profile
+      .as_deref()
+      .map(str::trim)
+      .filter(|name| is_profile(name) && !name.eq_ignore_ascii_case("default"));
+    // Here alone OpenClaw does not expand `~`.
+    let workspace = match (env.workspace_dir.as_deref().and_then(set), named, profile, home) {
+      (Some(dir), ..) => normal(&absolute(dir)?),
       (None, Some(state), ..) => state.join("workspace"),
       (None, None, Some(profile), Some(home)) => {
         home.join(format!(".openclaw-{profile}")).join("workspace")
@@ -60,11 +106,32 @@ impl Layout {
   }
 }
 
-/// A profile name becomes part of a path, so it may not leave its directory.
-fn is_plain(name: &str) -> bool {
-  !name.is_empty()
-    && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'))
-    && !name.contains("..")
+/// A variable without the blanks around it; an empty one, `undefined` and `null` are not set.
+fn set(value: &Path) -> Option<&Path> {
+  let Some(text) = value.to_str() else { return Some(value) };
+  let text = text.trim();
+  (!matches!(text, "" | "undefined" | "null")).then(|| Path::new(text))
+}
+
+/// A path with the `~` at its start expanded, made absolute.
+pub(super) fn expanded(path: &Path, home: Option<&Path>) -> Option<PathBuf> {
+  match path.strip_prefix("~") {
+    Ok(rest) if rest.as_os_str().is_empty() => home.map(Path::to_owned),
+    Ok(rest) => home.map(|home| home.join(rest)),
+    Err(_) => absolute(path),
+  }
+}
+
+/// Variables may name relative paths, as seen from where the process was started.
+fn absolute(path: &Path) -> Option<PathBuf> {
+  std::path::absolute(path).ok()
+}
+
+/// A profile name becomes part of a path, so OpenClaw accepts only such.
+fn is_profile(name: &str) -> bool {
+  name.len() <= 64
+    && name.starts_with(|c: char| c.is_ascii_alphanumeric())
+    && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'))
 }
 
 #[cfg(test)]
@@ -97,6 +164,27 @@ mod tests {
   fn a_profile_cannot_leave_its_directory() {
     let profile = OpenClawEnv { profile: Some("../../etc".into()), ..env() };
     assert_eq!(workspace(&profile), Path::new("/home/ann/.openclaw/workspace"));
+  }
+
+  #[test]
+  fn variables_are_trimmed_and_their_tilde_is_expanded() {
+    let state = OpenClawEnv { state_dir: Some(" ~/st/../s ".into()), ..env() };
+    assert_eq!(workspace(&state), Path::new("/home/ann/s/workspace"));
+    let home = OpenClawEnv { openclaw_home: Some("~/x".into()), ..env() };
+    assert_eq!(workspace(&home), Path::new("/home/ann/x/.openclaw/workspace"));
+    let unset = OpenClawEnv { openclaw_home: Some("undefined".into()), ..env() };
+    assert_eq!(workspace(&unset), Path::new("/home/ann/.openclaw/workspace"));
+    let dir = OpenClawEnv { workspace_dir: Some("/w/./a/../b".into()), ..env() };
+    assert_eq!(workspace(&dir), Path::new("/w/b"));
+  }
+
+  #[test]
+  fn a_named_profile_moves_everything() {
+    let work = env().of_profile("work").unwrap();
+    let layout = Layout::from_env(&work).unwrap();
+    assert_eq!(layout.state_dir, Path::new("/home/ann/.openclaw-work"));
+    assert_eq!(layout.workspace, Path::new("/home/ann/.openclaw-work/workspace"));
+    assert!(env().of_profile("../etc").is_none());
   }
 
   #[test]

@@ -18,7 +18,9 @@ use std::{
 use rusqlite::{Connection, OpenFlags, OptionalExtension, TransactionBehavior};
 use serde_json::Value;
 
-use super::layout::Layout;
+use super::{
+  Installation, attribute::attribute, injection::Limits, layout::Layout, transcript::Stores,
+};
 use crate::{
   memory::{ContentHash, id::from_hex},
   provenance::{AgentRecords, Answer, Followed, Question, Standing},
@@ -32,15 +34,12 @@ const ROW_VERSION: i64 = 1;
 const MAX_ROW_BYTES: usize = 16 * 1024;
 /// How long a busy database is waited for under a lease, which a writer may be waiting for in turn.
 const BUSY: Duration = Duration::from_millis(50);
-/// Characters of a file that OpenClaw injects (`agents.defaults.bootstrapMaxChars`, its default).
-const BOOTSTRAP_MAX_CHARS: usize = 20_000;
-/// The same for `USER.md`.
-const USER_MAX_CHARS: usize = 4_000;
-
 /// OpenClaw's records, found through its [`Layout`].
 #[derive(Clone, Debug)]
 pub struct OpenClawRecords {
   layout: Layout,
+  /// What was found on this machine; empty where only the layout is known.
+  installations: Vec<Installation>,
 }
 
 /// Why a row could not be read or changed.
@@ -50,6 +49,19 @@ enum LedgerError {
   Database { path: PathBuf, error: rusqlite::Error },
   #[error("OpenClaw's database `{path}` has a file ledger of unknown form")]
   UnknownForm { path: PathBuf },
+}
+
+/// What OpenClaw noted about the last write of its own tools to a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct LedgerRow {
+  /// SHA-256 of the whole file after that write.
+  pub(super) hash: ContentHash,
+  /// The session that wrote.
+  pub(super) session_id: Option<String>,
+  /// Its key.
+  pub(super) session_key: Option<String>,
+  /// When the write was noted, just before it was made, in microseconds UTC.
+  pub(super) observed_at: Option<i64>,
 }
 
 /// A row as it stands in the database.
@@ -62,14 +74,31 @@ struct Row {
 
 impl Row {
   fn class(&self) -> Option<String> {
-    self.value.get("originClass").and_then(Value::as_str).map(str::to_owned)
+    self.text("originClass")
+  }
+
+  fn text(&self, name: &str) -> Option<String> {
+    self.value.get(name).and_then(Value::as_str).map(str::to_owned)
   }
 }
 
 impl OpenClawRecords {
   /// Records of the OpenClaw with this layout.
   pub fn new(layout: Layout) -> Self {
-    Self { layout }
+    Self { layout, installations: vec![] }
+  }
+
+  /// Records of all that was found; `None` where that is nothing.
+  pub fn of(installations: Vec<Installation>) -> Option<Self> {
+    Some(Self { layout: installations.first()?.layout.clone(), installations })
+  }
+
+  /// The layout that a workspace belongs to.
+  fn layout_of(&self, workspace: &Path) -> &Layout {
+    let mut found = self.installations.iter();
+    found
+      .find(|one| one.agents_of(workspace).next().is_some())
+      .map_or(&self.layout, |one| &one.layout)
   }
 
   fn open(
@@ -77,7 +106,7 @@ impl OpenClawRecords {
     workspace: &Path,
     write: bool,
   ) -> Result<Option<(Connection, PathBuf)>, LedgerError> {
-    let path = self.layout.state_database(workspace);
+    let path = self.layout_of(workspace).state_database(workspace);
     if !path.is_file() {
       return Ok(None);
     }
@@ -95,11 +124,50 @@ impl OpenClawRecords {
     }
   }
 
+  /// The row about a file, whichever path of its workspace OpenClaw knew it by: it takes the path without
+  /// links, or the one that is configured where that did not exist yet.
+  fn find(
+    &self,
+    connection: &Connection,
+    path: &Path,
+    workspace: &Path,
+    file: &Path,
+  ) -> Result<Option<Row>, LedgerError> {
+    if let Some(row) = find(connection, path, workspace, file)? {
+      return Ok(Some(row));
+    }
+    let agents = self.installations.iter().flat_map(|one| one.agents_of(workspace));
+    for agent in agents.filter(|agent| agent.workspace != workspace) {
+      if let Some(row) = find(connection, path, &agent.workspace, file)? {
+        return Ok(Some(row));
+      }
+    }
+    Ok(None)
+  }
+
+  /// What OpenClaw noted about a file; the error is a sentence for `status`.
+  fn row(&self, workspace: &Path, file: &Path) -> Result<Option<LedgerRow>, String> {
+    let read = || {
+      let Some((connection, path)) = self.open(workspace, false)? else { return Ok(None) };
+      self.find(&connection, &path, workspace, file)
+    };
+    let row = read().map_err(|error: LedgerError| error.to_string())?;
+    Ok(row.map(|row| {
+      let observed_ms = row.value.get("observedAt").and_then(Value::as_i64);
+      LedgerRow {
+        hash: row.hash,
+        session_id: row.text("sessionId"),
+        session_key: row.text("sessionKey"),
+        observed_at: observed_ms.map(|ms| ms.saturating_mul(1000)),
+      }
+    }))
+  }
+
   fn standing_or(&self, workspace: &Path, file: &Path) -> Result<Standing, LedgerError> {
     let Some((connection, path)) = self.open(workspace, false)? else {
       return Ok(Standing::NoRecord);
     };
-    let row = find(&connection, &path, workspace, file)?;
+    let row = self.find(&connection, &path, workspace, file)?;
     Ok(
       row.map_or(Standing::NoRecord, |row| Standing::Recorded {
         hash: row.hash,
@@ -122,7 +190,7 @@ impl OpenClawRecords {
     let database = |error| LedgerError::Database { path: path.clone(), error };
     let transaction =
       connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(database)?;
-    let Some(mut row) = find(&transaction, &path, workspace, file)? else {
+    let Some(mut row) = self.find(&transaction, &path, workspace, file)? else {
       return Ok(Followed::NotOurs);
     };
     if row.hash != before {
@@ -169,15 +237,19 @@ impl AgentRecords for OpenClawRecords {
   }
 
   fn attribute(&self, question: &Question<'_>) -> Answer {
-    Answer::nothing_on_record(question)
+    let database = self.layout_of(question.workspace).state_database(question.workspace);
+    let Some(state_dir) = database.parent().and_then(Path::parent) else {
+      return Answer::nothing_on_record(question);
+    };
+    let row = self.row(question.workspace, question.file);
+    attribute(question, row, &Stores::open(state_dir))
   }
 
-  fn injection_limit(&self, file: &Path) -> Option<usize> {
-    match file.to_str()? {
-      "MEMORY.md" | "memory.md" => Some(BOOTSTRAP_MAX_CHARS),
-      "USER.md" => Some(USER_MAX_CHARS),
-      _ => None,
-    }
+  fn injection_limit(&self, workspace: &Path, file: &Path) -> Option<usize> {
+    let agents = self.installations.iter().flat_map(|one| one.agents_of(workspace));
+    // Agents that share a workspace read the same file.
+    let limits = agents.map(|agent| Limits::of(agent).left_for(workspace, file));
+    limits.min().unwrap_or_else(|| Limits::default().left_for(workspace, file))
   }
 }
 
@@ -243,6 +315,7 @@ fn hash_from_hex(text: &str) -> Option<ContentHash> {
 #[cfg(test)]
 mod tests {
   use super::*;
+  use crate::openclaw::OpenClawEnv;
 
   const WORKSPACE: &str = "/home/claw/.openclaw/workspace";
 
@@ -289,6 +362,36 @@ mod tests {
     assert_eq!(records.standing(workspace, file), recorded(after));
     assert_eq!(records.standing(workspace, Path::new("memory/x.md")), Standing::NoRecord);
     assert_eq!(records.standing(Path::new("/elsewhere"), file), Standing::NoRecord);
+  }
+
+  #[test]
+  fn a_row_is_found_under_the_configured_path_too() {
+    let (dir, _) = state(ContentHash::of(b"a"));
+    let real = dir.path().join("real");
+    std::fs::create_dir(&real).unwrap();
+    let link = dir.path().join("link");
+    std::os::unix::fs::symlink(&real, &link).unwrap();
+    let connection = Connection::open(dir.path().join("state/openclaw.sqlite")).unwrap();
+    let (old, new) = (workspace_key(Path::new(WORKSPACE)), workspace_key(&link));
+    connection
+      .execute(
+        "UPDATE plugin_state_entries SET entry_key = replace(entry_key, ?1, ?2),
+         value_json = replace(value_json, ?1, ?2)",
+        (old, new),
+      )
+      .unwrap();
+    let layout = Layout { state_dir: dir.path().to_owned(), workspace: link.clone() };
+    let (real, file) = (real.canonicalize().unwrap(), Path::new("MEMORY.md"));
+    let records = OpenClawRecords::new(layout.clone());
+    assert_eq!(records.standing(&real, file), Standing::NoRecord, "nobody knows the link");
+    let env = OpenClawEnv {
+      home: Some(dir.path().to_owned()),
+      state_dir: Some(dir.path().to_owned()),
+      workspace_dir: Some(link),
+      ..OpenClawEnv::default()
+    };
+    let records = OpenClawRecords::of(Installation::discover(&env, &[])).unwrap();
+    assert_eq!(records.standing(&real, file), recorded(ContentHash::of(b"a")));
   }
 
   #[test]

@@ -5,9 +5,15 @@
 //! transaction, and writes one thing alone: the hash of a file that memfw edited, where OpenClaw's
 //! own record was about the very bytes that memfw edited ([`ledger`]).
 
+mod attribute;
+mod file;
+pub mod injection;
+pub mod installation;
 pub mod layout;
 pub mod ledger;
+pub mod settings;
 pub mod transcript;
 
+pub use installation::{Agent, Installation};
 pub use layout::{Layout, OpenClawEnv};
 pub use ledger::OpenClawRecords;

@@ -1,8 +1,9 @@
 //! Which files of a workspace are memory, and where they are.
 //!
 //! Memory is `MEMORY.md` (or `memory.md`, its older name) in the root and every `*.md` file below
-//! `memory/`. Names that editors and sync tools use for a moment are not. Nothing is opened here,
-//! nothing is created, no link is followed.
+//! `memory/`; and so are the files that the agent reads as instructions and can write, in the root and
+//! as `users/ID/USER.md`. Names that editors and sync tools use for a moment are not. Nothing is opened
+//! here, nothing is created, no link is followed.
 #![forbid(unsafe_code)]
 
 use std::{
@@ -16,8 +17,24 @@ use super::fs::{Fs, FsError, Kind, OpenError, Refusal, RootDir, Shown};
 
 /// The directory whose markdown files are memory.
 const DIRECTORY: &str = "memory";
-/// The memory files of the root.
-const ROOT_FILES: [&str; 2] = ["MEMORY.md", "memory.md"];
+/// The memory files of the root, and its files of instructions.
+const ROOT_FILES: [&str; 12] = [
+  "MEMORY.md",
+  "memory.md",
+  "AGENTS.md",
+  "BOOT.md",
+  "BOOTSTRAP.md",
+  "DREAMS.md",
+  "HEARTBEAT.md",
+  "IDENTITY.md",
+  "SOUL.md",
+  "TOOLS.md",
+  "USER.md",
+  "dreams.md",
+];
+/// The directory with a directory for each person, and the one file of theirs.
+const PEOPLE: &str = "users";
+const PERSON_FILE: &str = "USER.md";
 /// Directories below the root that are entered one inside the other.
 pub const MAX_DEPTH: usize = 16;
 /// Names in all that a walk takes up; a bound on memory, ten times the largest tree tried.
@@ -142,9 +159,49 @@ impl<F: Fs> Workspace<F> {
       }
       Err(error) => walk.problems.push(Problem::Unreadable { path: top, error }),
     }
+    self.visit_people(fs, &mut walk);
     walk.files.sort();
     walk.dirs.sort();
     walk
+  }
+
+  /// The directories of people: one level, of which each is looked into for one name.
+  fn visit_people(&self, fs: &F, walk: &mut Walk) {
+    let top = PathBuf::from(PEOPLE);
+    match fs.kind(&self.root, &top) {
+      Ok(Some(Kind::Directory)) => {}
+      // A link or a file of this name belongs to something else, and the agent does not go through it.
+      Ok(_) => return,
+      Err(error) => {
+        walk.problems.push(Problem::Unreadable { path: top, error });
+        return;
+      }
+    }
+    let listing = match fs.list(&self.root, &top, MAX_NAMES) {
+      Ok(listing) => listing,
+      Err(FsError::Refused { refusal: Refusal::Absent, .. }) => return,
+      Err(error) => {
+        walk.problems.push(Problem::Unreadable { path: top, error });
+        return;
+      }
+    };
+    walk.dirs.push(top.clone());
+    for entry in listing.entries {
+      let dir = top.join(&entry.name);
+      if entry.kind != Kind::Directory || !is_memory_dir(&dir) {
+        continue;
+      }
+      walk.dirs.push(dir.clone());
+      let file = dir.join(PERSON_FILE);
+      match fs.kind(&self.root, &file) {
+        Ok(Some(_)) => walk.files.push(file),
+        Ok(None) => {}
+        Err(error) => walk.problems.push(Problem::Unreadable { path: file, error }),
+      }
+    }
+    if listing.truncated {
+      walk.problems.push(Problem::TooMany { path: top });
+    }
   }
 
   /// Finds all memory files and directories at and below one directory (a new one).
@@ -153,7 +210,9 @@ impl<F: Fs> Workspace<F> {
       return self.walk(fs);
     }
     let mut walk = Walk::default();
-    if is_memory_dir(rel) {
+    if rel.starts_with(PEOPLE) {
+      self.visit_people(fs, &mut walk);
+    } else if is_memory_dir(rel) {
       self.descend(fs, rel.to_owned(), MAX_NAMES, &mut walk);
     }
     walk.files.sort();
@@ -211,6 +270,12 @@ pub fn is_memory(rel: &Path) -> bool {
   if rest.as_os_str().is_empty() {
     return ROOT_FILES.iter().any(|name| first == *name);
   }
+  if first == PEOPLE {
+    let below = rest.parent().is_some_and(|dir| !dir.as_os_str().is_empty());
+    return below
+      && is_memory_dir(rel.parent().unwrap_or(rel))
+      && rest.file_name() == Some(OsStr::new(PERSON_FILE));
+  }
   let plain = |part: Component<'_>| matches!(part, Component::Normal(name) if !is_hidden(name));
   first == DIRECTORY
     && rest.components().all(plain)
@@ -220,8 +285,17 @@ pub fn is_memory(rel: &Path) -> bool {
 /// Whether a path relative to a workspace root is a directory that can hold memory files.
 pub fn is_memory_dir(rel: &Path) -> bool {
   let mut names = rel.components();
-  names.next() == Some(Component::Normal(OsStr::new(DIRECTORY)))
-    && names.all(|part| matches!(part, Component::Normal(name) if !is_hidden(name)))
+  let first = names.next();
+  let mut depth = 0;
+  let plain = names.all(|part| {
+    depth += 1;
+    matches!(part, Component::Normal(name) if !is_hidden(name))
+  });
+  plain
+    && match first {
+      Some(Component::Normal(name)) if name == PEOPLE => depth <= 1,
+      first => first == Some(Component::Normal(OsStr::new(DIRECTORY))),
+    }
 }
 
 /// Dot names belong to tools: swap files, locks and temporaries of editors and of atomic writers.

@@ -32,6 +32,9 @@ fn memory_is_told_by_its_name() {
     "memory/new\nline.md",
     "memory/.md.md",
     "memory/x.tmp.md",
+    "AGENTS.md",
+    "dreams.md",
+    "users/ann/USER.md",
   ] {
     assert_eq!(is_memory(Path::new(name)), !name.contains("/."), "{name}");
   }
@@ -55,6 +58,12 @@ fn memory_is_told_by_its_name() {
     "/memory/x.md",
     "notes/memory/x.md",
     "memory.md/x.md",
+    "agents.md",
+    "users/USER.md",
+    "users/.x/USER.md",
+    "users/ann/b/USER.md",
+    "users/ann/SOUL.md",
+    ".fs-safe-1234.tmp",
   ] {
     assert!(!is_memory(Path::new(name)), "{name}");
   }
@@ -80,6 +89,19 @@ fn a_walk_finds_memory_files_and_the_directories_to_watch() {
   let absolute = workspace.absolute(Path::new("memory/b.md"));
   assert_eq!(workspace.relative(&absolute), Some(Path::new("memory/b.md")));
   assert_eq!(workspace.relative(&workspace.absolute(Path::new(""))), Some(Path::new("")));
+}
+
+#[test]
+fn instructions_and_personal_files_are_found() {
+  let dir = tempfile::tempdir().unwrap();
+  for name in ["SOUL.md", "users/ann/USER.md", "users/ann/notes.md", "users/bob/x/USER.md"] {
+    write(&dir.path().join(name));
+  }
+  symlink("ann", dir.path().join("users/link")).unwrap();
+  let (files, dirs, problems) = walk(dir.path());
+  assert_eq!(files, ["SOUL.md", "users/ann/USER.md"]);
+  assert_eq!(dirs, ["", "users", "users/ann", "users/bob"]);
+  assert!(problems.is_empty(), "{problems:?}");
 }
 
 #[test]

@@ -60,12 +60,18 @@ pub trait AgentRecords: Send {
     class: Option<&str>,
   ) -> Followed;
 
+  /// Whether there is anything to ask: where nobody keeps records, nothing is asked.
+  fn keeps_records(&self) -> bool {
+    true
+  }
+
   /// Who wrote new text, as far as the records tell by now.
   fn attribute(&self, question: &Question<'_>) -> Answer;
 
   /// How many characters of `file` the framework puts before its model, where it injects the file
-  /// whole; `None` where the file is only searched.
-  fn injection_limit(&self, file: &Path) -> Option<usize>;
+  /// whole: its own limit, or what the files before it leave of the limit for all together. `None` where
+  /// the file is only searched.
+  fn injection_limit(&self, workspace: &Path, file: &Path) -> Option<usize>;
 }
 
 /// No framework: nothing on record, nothing injected.
@@ -88,11 +94,15 @@ impl AgentRecords for NoAgent {
     Followed::NotOurs
   }
 
+  fn keeps_records(&self) -> bool {
+    false
+  }
+
   fn attribute(&self, question: &Question<'_>) -> Answer {
     Answer::nothing_on_record(question)
   }
 
-  fn injection_limit(&self, _: &Path) -> Option<usize> {
+  fn injection_limit(&self, _: &Path, _: &Path) -> Option<usize> {
     None
   }
 }

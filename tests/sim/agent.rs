@@ -62,7 +62,7 @@ impl AgentRecords for SimAgent {
     Answer::nothing_on_record(question)
   }
 
-  fn injection_limit(&self, _file: &Path) -> Option<usize> {
+  fn injection_limit(&self, _workspace: &Path, _file: &Path) -> Option<usize> {
     self.limit
   }
 }
