@@ -284,7 +284,7 @@ impl Guard {
   }
 
   /// Takes an event in; nothing is opened here.
-  fn seen(&mut self, event: &WatchEvent) {
+  pub fn seen(&mut self, event: &WatchEvent) {
     match event {
       WatchEvent::Dirty(path) => {
         self.note_source(path);
