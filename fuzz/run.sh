@@ -4,7 +4,7 @@
 #   fuzz/run.sh [SECONDS [TARGET...]]     SECONDS for each target, 60 unless told
 #
 # Ends with 77 where the targets cannot be built (no C++ compiler, no sanitizer, no network). What a target
-# dislikes lies in fuzz/artifacts afterwards and is kept in fuzz/corpus for the next run.
+# dislikes lies in fuzz/target/artifacts afterwards; what it learnt lies in fuzz/target/corpus for the next run.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 
@@ -28,8 +28,8 @@ fi
 export ASAN_OPTIONS=detect_odr_violation=0:detect_leaks=0
 
 seed() {
-  local corpus=corpus/$1 real=../fixtures/openclaw
-  mkdir -p "$corpus" artifacts
+  local corpus=$CARGO_TARGET_DIR/corpus/$1 real=../fixtures/openclaw
+  mkdir -p "$corpus" "$CARGO_TARGET_DIR/artifacts"
   case $1 in
     transcript_event)
       cat "$real"/2026.7.1-2/agents/main/sessions/*.jsonl | split -l 1 - "$corpus/seed-"
@@ -51,10 +51,10 @@ for target in "${targets[@]}"; do
   seed "$target"
   echo "-- $target, $seconds s"
   # One allocation over 64 MB, or 1 GB in all (the sanitizer's own included), is a failure.
-  log=artifacts/$target.log
-  if ! "$CARGO_TARGET_DIR/$host/release/$target" "corpus/$target" \
+  log=$CARGO_TARGET_DIR/artifacts/$target.log
+  if ! "$CARGO_TARGET_DIR/$host/release/$target" "$CARGO_TARGET_DIR/corpus/$target" \
     -max_total_time="$seconds" -max_len=400000 -timeout=20 -rss_limit_mb=1024 -malloc_limit_mb=64 \
-    -artifact_prefix="artifacts/$target-" -print_final_stats=1 >"$log" 2>&1; then
+    -artifact_prefix="$CARGO_TARGET_DIR/artifacts/$target-" -print_final_stats=1 >"$log" 2>&1; then
     tail -n 60 "$log"
     exit 1
   fi
