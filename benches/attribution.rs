@@ -220,7 +220,7 @@ fn times(mut run: impl FnMut()) -> [Vec<Duration>; 2] {
     let (started, used) = (Instant::now(), processor());
     run();
     times[0].push(started.elapsed());
-    times[1].push(processor() - used);
+    times[1].push(processor().saturating_sub(used));
   }
   times.each_mut().map(|times| {
     times.sort_unstable();
@@ -281,7 +281,7 @@ fn write_on(path: &Path, stop: &AtomicBool) -> [Vec<Duration>; 2] {
       )
       .unwrap();
     times[0].push(started.elapsed());
-    times[1].push(processor() - used);
+    times[1].push(processor().saturating_sub(used));
     thread::sleep(Duration::from_micros(500));
   }
   times.each_mut().map(|times| {

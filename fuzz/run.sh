@@ -4,7 +4,7 @@
 #   fuzz/run.sh [SECONDS [TARGET...]]     SECONDS for each target, 60 unless told
 #
 # Ends with 77 where the targets cannot be built (no C++ compiler, no sanitizer, no network). What a target
-# dislikes lies in fuzz/artifacts afterwards and is kept in fuzz/corpus for the next run.
+# dislikes lies in fuzz/target/artifacts afterwards; what it learnt lies in fuzz/target/corpus for the next run.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 
@@ -19,14 +19,17 @@ export RUSTC_BOOTSTRAP=1 CARGO_TARGET_DIR="${MEMFW_FUZZ_TARGET_DIR:-$PWD/target}
 export RUSTFLAGS="--cfg fuzzing -Zsanitizer=address -Cpasses=sancov-module \
 -Cllvm-args=-sanitizer-coverage-level=4 -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
 -Cllvm-args=-sanitizer-coverage-pc-table -Cllvm-args=-sanitizer-coverage-trace-compares -Ccodegen-units=1"
-if ! cargo build --release --locked --target "$host" >&2; then
+if ! cargo build --release --target "$host" >&2; then
   echo "the fuzz targets cannot be built here" >&2
   exit 77
 fi
 
+# SQLite has a static of the same name twice.
+export ASAN_OPTIONS=detect_odr_violation=0:detect_leaks=0
+
 seed() {
-  local corpus=corpus/$1 real=../fixtures/openclaw
-  mkdir -p "$corpus" artifacts
+  local corpus=$CARGO_TARGET_DIR/corpus/$1 real=../fixtures/openclaw
+  mkdir -p "$corpus" "$CARGO_TARGET_DIR/artifacts"
   case $1 in
     transcript_event)
       cat "$real"/2026.7.1-2/agents/main/sessions/*.jsonl | split -l 1 - "$corpus/seed-"
@@ -48,7 +51,12 @@ for target in "${targets[@]}"; do
   seed "$target"
   echo "-- $target, $seconds s"
   # One allocation over 64 MB, or 1 GB in all (the sanitizer's own included), is a failure.
-  "$CARGO_TARGET_DIR/$host/release/$target" "corpus/$target" \
+  log=$CARGO_TARGET_DIR/artifacts/$target.log
+  if ! "$CARGO_TARGET_DIR/$host/release/$target" "$CARGO_TARGET_DIR/corpus/$target" \
     -max_total_time="$seconds" -max_len=400000 -timeout=20 -rss_limit_mb=1024 -malloc_limit_mb=64 \
-    -artifact_prefix="artifacts/$target-" -print_final_stats=1 2>&1 | tail -n 25
+    -artifact_prefix="$CARGO_TARGET_DIR/artifacts/$target-" -print_final_stats=1 >"$log" 2>&1; then
+    tail -n 60 "$log"
+    exit 1
+  fi
+  tail -n 6 "$log"
 done

@@ -270,7 +270,11 @@ impl AgentRecords for OpenClawRecords {
       return Answer::nothing_on_record(question);
     };
     let row = self.row(question.workspace, question.file);
-    attribute(question, row, &Stores::open(state_dir))
+    let layout = self.layout_of(question.workspace);
+    let same = self.installations.iter().filter(|one| one.layout == *layout);
+    let agents = same.flat_map(|one| &one.agents);
+    let own = agents.map(|agent| (agent.id.as_str(), agent.dir.as_path()));
+    attribute(question, row, &Stores::open_with(state_dir, own))
   }
 
   fn injection_limit(&self, workspace: &Path, file: &Path) -> Option<usize> {

@@ -262,6 +262,18 @@ fn a_database_at_rest_gets_no_log_beside_it() {
 }
 
 #[test]
+fn an_agent_whose_directory_is_elsewhere_is_asked_too() {
+  let (state, other) = (State::empty(), State::new());
+  let own = other.database().parent().unwrap().to_owned();
+  let agents = [("far", own.as_path()), ("again", own.as_path()), ("none", Path::new("/none"))];
+  let active = Stores::open_with(state.dir.path(), agents).active(ALL);
+  assert_eq!((active.found.len(), active.problems.len()), (5, 0));
+  assert!(active.found.iter().all(|session| session.agent == "far"));
+  // What is below the state directory is not asked twice.
+  assert_eq!(Stores::open_with(other.dir.path(), agents).active(ALL).found.len(), 5);
+}
+
+#[test]
 fn links_pipes_and_directories_are_not_opened() {
   let state = State::new();
   let real = state.dir.path().join("elsewhere.sqlite");

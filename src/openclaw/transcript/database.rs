@@ -29,6 +29,8 @@ const BUSY: Duration = Duration::from_millis(20);
 const STEPS_PER_LOOK: i32 = 500;
 /// Looks that one statement gets: 100,000 steps, some two milliseconds.
 const MAX_LOOKS: u32 = 200;
+/// Looks and statements that a database gets in all, as long as it is open.
+const MAX_IN_ALL: u32 = 40_000;
 /// Longest value or row that SQLite handles for us, in bytes. OpenClaw's longest event has four megabytes.
 const MAX_VALUE: i32 = 16 * 1024 * 1024;
 /// Most tables, indexes and triggers of a database; OpenClaw 2026.9.6 has some 200.
@@ -43,15 +45,32 @@ pub(super) enum DatabaseError {
   NoFile(PathBuf),
   #[error("`{0}` has a write-ahead log of more than a gigabyte")]
   LongLog(PathBuf),
+  #[error("`{0}` costs more to read than one question may")]
+  Costly(PathBuf),
   #[error("`{path}`: {error}")]
   Sqlite { path: PathBuf, error: rusqlite::Error },
+}
+
+/// What statements have cost so far.
+#[derive(Debug, Default)]
+struct Spent {
+  looks: AtomicU32,
+  in_all: AtomicU32,
+}
+
+impl Spent {
+  /// One look more; whether that is too much.
+  fn look(&self) -> bool {
+    let in_all = self.in_all.fetch_add(1, Ordering::Relaxed) >= MAX_IN_ALL;
+    self.looks.fetch_add(1, Ordering::Relaxed) >= MAX_LOOKS || in_all
+  }
 }
 
 /// An open database.
 pub(super) struct Database {
   connection: Connection,
   path: PathBuf,
-  looks: Arc<AtomicU32>,
+  spent: Arc<Spent>,
   #[cfg(test)]
   asked: std::cell::RefCell<BTreeSet<String>>,
 }
@@ -79,12 +98,12 @@ impl Database {
       | OpenFlags::SQLITE_OPEN_URI;
     let mut connection =
       Connection::open_with_flags(uri(path, is_at_rest), flags).map_err(sqlite)?;
-    let looks = Arc::new(AtomicU32::new(0));
-    guard(&mut connection, &looks).map_err(sqlite)?;
+    let spent = Arc::new(Spent::default());
+    guard(&mut connection, &spent).map_err(sqlite)?;
     Ok(Some(Self {
       connection,
       path: path.to_owned(),
-      looks,
+      spent,
       #[cfg(test)]
       asked: std::cell::RefCell::default(),
     }))
@@ -134,7 +153,10 @@ impl Database {
     &self,
     sql: &str,
   ) -> Result<rusqlite::CachedStatement<'_>, DatabaseError> {
-    self.looks.store(0, Ordering::Relaxed);
+    self.spent.looks.store(0, Ordering::Relaxed);
+    if self.spent.look() {
+      return Err(DatabaseError::Costly(self.path.clone()));
+    }
     #[cfg(test)]
     self.asked.borrow_mut().insert(sql.to_owned());
     self.connection.prepare_cached(sql).map_err(|error| self.failed(error))
@@ -153,7 +175,7 @@ impl Database {
 }
 
 /// Keeps what the database holds from doing harm.
-fn guard(connection: &mut Connection, looks: &Arc<AtomicU32>) -> rusqlite::Result<()> {
+fn guard(connection: &mut Connection, spent: &Arc<Spent>) -> rusqlite::Result<()> {
   connection.busy_timeout(BUSY)?;
   connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, MAX_VALUE)?;
   connection.set_limit(Limit::SQLITE_LIMIT_SCHEMA, MAX_SCHEMA)?;
@@ -167,11 +189,8 @@ fn guard(connection: &mut Connection, looks: &Arc<AtomicU32>) -> rusqlite::Resul
   ] {
     connection.set_db_config(setting, on)?;
   }
-  let looks = Arc::clone(looks);
-  connection.progress_handler(
-    STEPS_PER_LOOK,
-    Some(move || looks.fetch_add(1, Ordering::Relaxed) >= MAX_LOOKS),
-  )
+  let spent = Arc::clone(spent);
+  connection.progress_handler(STEPS_PER_LOOK, Some(move || spent.look()))
 }
 
 /// The path as SQLite wants it, with everything encoded that could mean something there.
@@ -237,6 +256,15 @@ mod tests {
       assert!(error.to_string().contains("interrupted"), "{error}");
       assert_eq!(number(&database, "SELECT a FROM t").unwrap(), Some(7));
     }
+  }
+
+  #[test]
+  fn all_statements_together_have_an_end_too() {
+    let (_dir, database) = database("CREATE TABLE t (a)");
+    let costs = |_: &u32| number(&database, "SELECT 1").is_err();
+    // The steps of the statements themselves are counted beside them.
+    let first = (0..MAX_IN_ALL + 9).find(costs).unwrap();
+    assert!((MAX_IN_ALL / 2..=MAX_IN_ALL).contains(&first), "{first}");
   }
 
   #[test]

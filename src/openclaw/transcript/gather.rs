@@ -15,6 +15,8 @@ use super::{
 
 /// Most bytes of text in one answer. The longest turns that were seen have some hundred kilobytes.
 pub(super) const MAX_BYTES: usize = 16 * 1024 * 1024;
+/// Most bytes of events that are looked at for one answer.
+const MAX_READ: usize = 64 * 1024 * 1024;
 /// How many events are looked at for each record that is wanted: bookkeeping stands between them.
 const EVENTS_PER_RECORD: usize = 4;
 /// And at least so many.
@@ -28,6 +30,7 @@ pub(super) struct Gather {
   blocks: Blocks,
   left: usize,
   bytes: usize,
+  read: usize,
   latest_first: Vec<Record>,
 }
 
@@ -35,7 +38,7 @@ impl Gather {
   /// An answer for this window.
   pub(super) fn new(window: Window, limit: usize, blocks: Blocks) -> Self {
     let left = limit.saturating_mul(EVENTS_PER_RECORD).max(MIN_EVENTS);
-    Self { window, limit, blocks, left, bytes: 0, latest_first: vec![] }
+    Self { window, limit, blocks, left, bytes: 0, read: 0, latest_first: vec![] }
   }
 
   /// Takes the next older event: its bytes, or why they cannot be read. `Break` when the answer is whole
@@ -46,10 +49,11 @@ impl Gather {
     stored_at: Option<i64>,
     event: Result<&[u8], String>,
   ) -> ControlFlow<()> {
-    if self.limit == 0 || self.left == 0 {
+    if self.limit == 0 || self.left == 0 || self.read > MAX_READ {
       return ControlFlow::Break(());
     }
     self.left -= 1;
+    self.read += event.as_ref().map_or(0, |bytes| bytes.len());
     let event = event.and_then(|bytes| parse::event(bytes, self.blocks).map_err(str::to_owned));
     let (at, message) = match event {
       Ok(event) => (event.at.or(stored_at), event.message),

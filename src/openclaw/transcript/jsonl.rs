@@ -6,7 +6,7 @@
 #![forbid(unsafe_code)]
 
 use std::{
-  cell::OnceCell,
+  cell::{Cell, OnceCell},
   cmp::Reverse,
   collections::HashMap,
   fs::{self, File},
@@ -20,7 +20,7 @@ use super::{
   entry::{self, Entry},
   gather::Gather,
   json,
-  lines::LinesBack,
+  lines::{LinesBack, spend},
   model::{Found, Message, Record, Session, Window},
   parse::{self, Blocks, MAX_EVENT},
 };
@@ -35,6 +35,8 @@ const MAX_NAMES: usize = 20_000;
 const MAX_FILES: usize = 128;
 /// Lines in a row without a time that are passed over.
 const MAX_TIMELESS: usize = 64;
+/// Most bytes that one question reads.
+const MAX_READ: u64 = 256 * 1024 * 1024;
 /// From this length on the end of a window is searched by halving, down to this length.
 const HALVED: u64 = 32 * 1024;
 /// The first line of a file is shorter.
@@ -46,6 +48,8 @@ pub(super) struct JsonlStore {
   directory: PathBuf,
   agent: String,
   registry: OnceCell<Found<Registry>>,
+  /// Bytes that may still be read.
+  allowance: Cell<u64>,
 }
 
 /// `sessions.json`: keys and entries by the id of the session.
@@ -63,6 +67,7 @@ impl JsonlStore {
       directory: directory.to_owned(),
       agent: agent.to_owned(),
       registry: OnceCell::new(),
+      allowance: Cell::new(MAX_READ),
     })
   }
 
@@ -111,7 +116,7 @@ impl JsonlStore {
 
   fn gather(&self, id: &str, window: Window, gather: &mut Gather) -> io::Result<()> {
     let Some((file, len)) = self.file(id)? else { return Ok(()) };
-    let mut lines = LinesBack::new(&file, end_of(&file, len, window.to)?, MAX_EVENT);
+    let mut lines = self.lines_until(&file, len, window.to)?;
     while let Some(line) = lines.line()? {
       let event = match &line.bytes {
         // A line of white space is nothing, not something that cannot be read.
@@ -127,13 +132,39 @@ impl JsonlStore {
     Ok(())
   }
 
+  /// The lines of a file backwards, from a place after which all are later than `to`, as far as
+  /// halving finds one.
+  fn lines_until<'a>(&'a self, file: &'a File, len: u64, to: i64) -> io::Result<LinesBack<'a>> {
+    let lines = |end| LinesBack::new(file, end, MAX_EVENT, &self.allowance);
+    let time_at = |end| {
+      let line = lines(end).line()?.and_then(|line| line.bytes);
+      Ok::<_, io::Error>(line.and_then(|bytes| parse::time_of(&bytes)))
+    };
+    if len <= HALVED || time_at(len)?.is_none_or(|at| at <= to) {
+      return Ok(lines(len));
+    }
+    let (mut low, mut high) = (0, len);
+    while high - low > HALVED {
+      // The line that ends last before the middle.
+      let Some(end) = line_end(file, low, u64::midpoint(low, high), &self.allowance)? else {
+        break;
+      };
+      match time_at(end)? {
+        Some(at) if at > to => high = end,
+        Some(_) => low = end,
+        None => break,
+      }
+    }
+    Ok(lines(high))
+  }
+
   /// The time of a session's last event in a window.
   fn last_in(&self, id: &str, window: Window) -> io::Result<Option<i64>> {
     let Some((file, len)) = self.file(id)? else { return Ok(None) };
     if first_time(&file)?.is_some_and(|at| at > window.to) {
       return Ok(None);
     }
-    let mut lines = LinesBack::new(&file, end_of(&file, len, window.to)?, MAX_EVENT);
+    let mut lines = self.lines_until(&file, len, window.to)?;
     let mut timeless = 0;
     while let Some(line) = lines.line()? {
       match line.bytes.as_deref().and_then(parse::time_of) {
@@ -265,33 +296,12 @@ fn first_time(file: &File) -> io::Result<Option<i64>> {
   Ok(line.and_then(parse::time_of))
 }
 
-/// The end of a line after which all lines are later than `to`, as far as halving finds one.
-fn end_of(file: &File, len: u64, to: i64) -> io::Result<u64> {
-  let last = LinesBack::new(file, len, MAX_EVENT).line()?;
-  let last = last.and_then(|line| line.bytes).and_then(|bytes| parse::time_of(&bytes));
-  if len <= HALVED || last.is_none_or(|at| at <= to) {
-    return Ok(len);
-  }
-  let (mut low, mut high) = (0, len);
-  while high - low > HALVED {
-    let middle = u64::midpoint(low, high);
-    // The line that ends last before the middle.
-    let Some(end) = line_end(file, low, middle)? else { break };
-    let line = LinesBack::new(file, end, MAX_EVENT).line()?;
-    match line.and_then(|line| line.bytes).and_then(|bytes| parse::time_of(&bytes)) {
-      Some(at) if at > to => high = end,
-      Some(_) => low = end,
-      None => break,
-    }
-  }
-  Ok(high)
-}
-
 /// The last end of a line in a part of a file.
-fn line_end(file: &File, from: u64, to: u64) -> io::Result<Option<u64>> {
+fn line_end(file: &File, from: u64, to: u64, allowance: &Cell<u64>) -> io::Result<Option<u64>> {
   let mut end = to;
   while end > from {
     let start = end.saturating_sub(8 * 1024).max(from);
+    spend(allowance, end - start)?;
     let mut block = vec![0; (end - start) as usize];
     file.read_exact_at(&mut block, start)?;
     if let Some(newline) = block.iter().rposition(|byte| *byte == b'\n') {

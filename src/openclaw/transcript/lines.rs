@@ -1,15 +1,13 @@
 //! The lines of a file from its end backwards, block by block.
 //!
-//! Invariant: a line over the cap costs no more memory than the cap, and one reader reads at most a
-//! fixed number of bytes, whatever the file is.
+//! Invariant: a line over the cap costs no more memory than the cap, and no more bytes are read than
+//! the allowance has, whatever the file is.
 #![forbid(unsafe_code)]
 
-use std::{fs::File, io, os::unix::fs::FileExt as _};
+use std::{cell::Cell, fs::File, io, os::unix::fs::FileExt as _};
 
 /// First block; each further one for the same line is twice as long.
 const BLOCK: usize = 8 * 1024;
-/// Most bytes that one reader reads.
-const MAX_READ: u64 = 128 * 1024 * 1024;
 
 /// A line, without its end.
 #[derive(Debug, PartialEq, Eq)]
@@ -29,13 +27,14 @@ pub(super) struct LinesBack<'a> {
   start: u64,
   /// What was read and not given out.
   held: Vec<u8>,
-  read: u64,
+  /// Bytes that may still be read, by all readers that share it.
+  allowance: &'a Cell<u64>,
 }
 
 impl<'a> LinesBack<'a> {
   /// The lines that end at or before `end`; `end` is the end of the file or of a line.
-  pub(super) fn new(file: &'a File, end: u64, max_line: usize) -> Self {
-    Self { file, max_line, start: end, held: vec![], read: 0 }
+  pub(super) fn new(file: &'a File, end: u64, max_line: usize, allowance: &'a Cell<u64>) -> Self {
+    Self { file, max_line, start: end, held: vec![], allowance }
   }
 
   /// The line before; `None` at the beginning of the file, an error also where too much was read.
@@ -83,16 +82,24 @@ impl<'a> LinesBack<'a> {
     if block == 0 {
       return Ok(false);
     }
-    if self.read >= MAX_READ {
-      return Err(io::Error::other("more was read than one answer may cost"));
-    }
+    spend(self.allowance, block)?;
     let mut bytes = vec![0; block as usize];
     self.file.read_exact_at(&mut bytes, self.start - block)?;
     bytes.append(&mut self.held);
     self.held = bytes;
     self.start -= block;
-    self.read += block;
     Ok(true)
+  }
+}
+
+/// Takes bytes off an allowance.
+pub(super) fn spend(allowance: &Cell<u64>, bytes: u64) -> io::Result<()> {
+  match allowance.get().checked_sub(bytes) {
+    Some(left) => {
+      allowance.set(left);
+      Ok(())
+    }
+    None => Err(io::Error::other("there is more to read than one question may cost")),
   }
 }
 
@@ -107,7 +114,8 @@ mod tests {
   fn all(bytes: &[u8], max_line: usize) -> Vec<Line> {
     let mut file = tempfile::tempfile().unwrap();
     file.write_all(bytes).unwrap();
-    let mut lines = LinesBack::new(&file, bytes.len() as u64, max_line);
+    let allowance = Cell::new(1 << 30);
+    let mut lines = LinesBack::new(&file, bytes.len() as u64, max_line, &allowance);
     let mut all: Vec<Line> = std::iter::from_fn(|| lines.line().unwrap()).collect();
     all.reverse();
     all
@@ -120,6 +128,15 @@ mod tests {
     let bytes: Vec<Option<&[u8]>> = lines.iter().map(|line| line.bytes.as_deref()).collect();
     assert_eq!(bytes, [Some(&b"first"[..]), None, Some(b"last")]);
     assert_eq!((lines[1].offset, lines[2].offset), (6, 3_000_007));
+  }
+
+  #[test]
+  fn no_more_is_read_than_allowed() {
+    let mut file = tempfile::tempfile().unwrap();
+    file.write_all(&vec![b'x'; 1_000_000]).unwrap();
+    let allowance = Cell::new(500_000);
+    assert!(LinesBack::new(&file, 1_000_000, 4_000_000, &allowance).line().is_err());
+    assert!(allowance.get() < 500_000);
   }
 
   proptest! {

@@ -46,24 +46,43 @@ impl Stores {
   /// The transcripts below a state directory. It never fails: what is not there has no sessions, and
   /// what cannot be opened is a problem of each answer.
   pub fn open(state_dir: &Path) -> Self {
-    let (directories, mut problems) = agents(state_dir);
-    let mut agents = Vec::new();
+    Self::open_with(state_dir, [])
+  }
+
+  /// The same, and those of agents whose own directories were put elsewhere by the configuration.
+  pub fn open_with<'a>(
+    state_dir: &Path,
+    elsewhere: impl IntoIterator<Item = (&'a str, &'a Path)>,
+  ) -> Self {
+    let (directories, problems) = agents(state_dir);
+    let mut stores = Self { agents: vec![], problems };
+    let mut usual = BTreeSet::new();
     for directory in directories {
       let Some(name) = directory.file_name().and_then(|name| name.to_str()) else { continue };
-      let is_plain = |path: &Path| fs::symlink_metadata(path).is_ok_and(|meta| meta.is_dir());
       let own = directory.join("agent");
-      let sqlite = if is_plain(&own) {
-        SqliteStore::open(&own.join("openclaw-agent.sqlite"), name).unwrap_or_else(|error| {
-          problems.push(error.to_string());
-          None
-        })
-      } else {
-        None
-      };
-      let jsonl = JsonlStore::open(&directory.join("sessions"), name);
-      agents.push(Agent { sqlite, jsonl });
+      stores.add_agent(name, &own, JsonlStore::open(&directory.join("sessions"), name));
+      usual.insert(own);
     }
-    Self { agents, problems }
+    for (name, own) in elsewhere {
+      // A path that a person wrote down may lead over links, as the state directory's may.
+      let Ok(own) = fs::canonicalize(own) else { continue };
+      if stores.agents.len() < MAX_AGENTS && usual.insert(own.clone()) {
+        stores.add_agent(name, &own, None);
+      }
+    }
+    stores
+  }
+
+  fn add_agent(&mut self, name: &str, own: &Path, jsonl: Option<JsonlStore>) {
+    let is_plain = fs::symlink_metadata(own).is_ok_and(|meta| meta.is_dir());
+    let path = is_plain.then(|| own.join("openclaw-agent.sqlite"));
+    let sqlite = path.and_then(|path| {
+      SqliteStore::open(&path, name).unwrap_or_else(|error| {
+        self.problems.push(error.to_string());
+        None
+      })
+    });
+    self.agents.push(Agent { sqlite, jsonl });
   }
 
   fn answer<T: Default>(&self) -> Found<T> {
