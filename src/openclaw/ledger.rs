@@ -18,7 +18,7 @@ use std::{
 use rusqlite::{Connection, OpenFlags, OptionalExtension, TransactionBehavior};
 use serde_json::Value;
 
-use super::{Installation, index::Index, injection::Limits, layout::Layout};
+use super::{Installation, index::Index, injection::Limits, inspect::TRUSTED, layout::Layout};
 use crate::{
   memory::{ContentHash, id::from_hex},
   provenance::{AgentRecords, Answer, Followed, Question, Standing},
@@ -34,10 +34,6 @@ const MAX_ROW_BYTES: usize = 16 * 1024;
 const BUSY: Duration = Duration::from_millis(50);
 /// The same where a person waits and no lease is held.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// The class of a file that OpenClaw loads, and of one that it does not.
-pub const TRUSTED: &str = "agent";
-/// See [`TRUSTED`].
-pub const DROPPED: &str = "untrusted";
 /// OpenClaw's records, found through its [`Layout`].
 #[derive(Clone, Debug)]
 pub struct OpenClawRecords {
@@ -455,7 +451,7 @@ mod tests {
     let shown = records.row(workspace, file).unwrap().unwrap();
     assert_eq!(
       (shown.class.as_deref(), shown.observed_at),
-      (Some(DROPPED), Some(1_795_231_178_617_000))
+      (Some("untrusted"), Some(1_795_231_178_617_000))
     );
     let now = ContentHash::of(b"now");
     assert!(records.retrust(workspace, file, &shown, now).unwrap());
