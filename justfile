@@ -87,12 +87,17 @@ leases:
 powerloss snapshots="200":
   MEMFW_POWERLOSS_SNAPSHOTS={{snapshots}} cargo test --features failpoints --test integration powerloss:: -- --nocapture --test-threads 1
 
+# The readers of transcripts on bytes that a fuzzer makes up; needs a C++ compiler
+[group('test')]
+fuzz seconds="60" *targets:
+  fuzz/run.sh {{seconds}} {{targets}}
+
 # Looks at changed snapshots and accepts them one by one
 [group('test')]
 snap:
   cargo insta test --review
 
-# Benchmarks; a name runs only one of parse, detect, exposure
+# Benchmarks; a name runs only one of attribution, parse, detect, exposure
 [group('test')]
 bench name="":
   cargo bench {{ if name == "" { "--benches" } else { "--bench " + name } }}

@@ -33,6 +33,7 @@ fn without_a_file_the_defaults_hold() {
       versions.max_mb        256       default
       detection.scope        "strict"  default
       detection.sensitivity  "medium"  default
+      trust.rule             []        default
       gate.enabled           false     default
       gate.max_wait_ms       2000      default
       notify.via             "none"    default
@@ -81,6 +82,7 @@ fn values_tell_where_they_come_from() {
       versions.max_mb        256       default
       detection.scope        "strict"  default
       detection.sensitivity  "medium"  default
+      trust.rule             []        default
       gate.enabled           false     default
       gate.max_wait_ms       2000      default
       notify.via             "none"    default

@@ -205,7 +205,7 @@ impl World {
     let mut guard = Guard::new(Parts {
       engine,
       fs,
-      watcher: Watcher::new(Box::new(|_| {})).unwrap(),
+      watcher: Watcher::new().unwrap(),
       workspaces: vec![root.clone()],
       sources: vec![],
       notes: vec![],

@@ -20,6 +20,7 @@ mod guard;
 mod holdoff;
 mod hostile;
 mod hostile_tree;
+mod kept_open;
 mod ladder;
 #[cfg(feature = "failpoints")]
 mod leases;
@@ -36,6 +37,7 @@ mod scan;
 mod service;
 mod sim;
 mod support;
+mod transcripts;
 mod waking;
 mod workspaces;
 mod writers;

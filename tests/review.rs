@@ -49,8 +49,8 @@ fn the_list_and_one_item_as_people_see_them() {
     let lines: Vec<Vec<&str>> =
       list.lines().map(|line| line.split_whitespace().collect()).collect();
     assert_eq!(lines.len(), 2, "{list}");
-    assert_eq!(lines[0], ["ID", "STATUS", "SOURCE", "WHY", "FILE", "SINCE"]);
-    assert_eq!(lines[1][..3], ["[ID..]", "quarantined", "unknown"], "{list}");
+    assert_eq!(lines[0], ["ID", "STATUS", "SOURCE", "TRUST", "KNOWN", "WHY", "FILE", "SINCE"]);
+    assert_eq!(lines[1][..4], ["[ID..]", "quarantined", "unknown", "untrusted"], "{list}");
     assert_eq!(lines[1].last(), Some(&"now"), "{list}");
     assert!(list.contains("MEMORY.md:4"), "{list}");
 
@@ -84,6 +84,8 @@ fn the_list_as_programs_see_it() {
     "source",
     "trust",
     "attestation",
+    "session_id",
+    "evidence",
     "score",
     "codes",
     "quarantined_at",

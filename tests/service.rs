@@ -165,7 +165,7 @@ fn switches(pid: u32) -> u64 {
 
 /// The daemon comes to rest: within the deadline there are three seconds with one wakeup at most.
 #[track_caller]
-fn assert_at_rest(guarded: &Guarded) {
+pub(crate) fn assert_at_rest(guarded: &Guarded) {
   let start = Instant::now();
   loop {
     let before = switches(guarded.pid());

@@ -7,18 +7,21 @@ use {
     config::Config,
     daemon::{Guard, Helpers, Parts},
     engine::Engine,
-    os::{Clock, RealFs, SystemClock, Watcher},
+    os::{Clock, Fs as _, RealFs, Rung, SystemClock, WatchEvent, Watcher, WriteLock, lease},
     provenance::NoAgent,
     seal::MasterKey,
     store::{Access, EventFilter, Ledger, Pending},
   },
   std::{
     fs::{self, File, OpenOptions},
-    io::Write as _,
+    io::{BufRead as _, BufReader, Write as _},
+    os::fd::AsFd as _,
     path::{Path, PathBuf},
+    process::{Child, ChildStdin, ChildStdout, Command, Stdio},
     sync::{
       Arc,
       atomic::{AtomicU64, Ordering},
+      mpsc,
     },
     time::Duration,
   },
@@ -66,7 +69,7 @@ impl World {
     // No marker is due while a test lasts.
     let config = Arc::new(Config { reshape_idle: Duration::from_hours(1), ..Config::default() });
     let engine = Engine::new(fs, ledger, Box::new(NoAgent), shared, config, data);
-    let watcher = Watcher::new(Box::new(|_| {})).unwrap();
+    let watcher = Watcher::new().unwrap();
     let workspaces = vec![root];
     let mut guard = Guard::new(Parts {
       engine,
@@ -163,4 +166,114 @@ fn a_file_that_somebody_keeps_open_is_read_again_once_a_minute() {
   assert!(world.guard.next_due().is_none_or(|due| due > minute));
   let row = world.ledger().file(&world.memory()).unwrap().unwrap();
   assert!(!row.pending.contains(Pending::RETRY), "its stamp counts again");
+}
+
+#[test]
+fn who_holds_the_write_lock_gets_a_lease_on_what_the_daemon_kept_open() {
+  let mut world = World::new();
+  let mut holder = world.append();
+  world.settle();
+  writeln!(holder, "{}", poison(1)).unwrap();
+  drop(holder);
+  world.clock.monotonic.fetch_add(61_000, Ordering::Relaxed);
+  // A command: it has the lock, and asks for a lease.
+  let (data, memory) = (world.dir.path().to_owned(), world.memory());
+  let (locked, go) = mpsc::channel();
+  let command = std::thread::spawn(move || {
+    let _lock = WriteLock::acquire(&data, Duration::from_secs(5)).unwrap();
+    locked.send(()).unwrap();
+    let file = OpenOptions::new().read(true).write(true).open(memory).unwrap();
+    // Less than what the daemon waits for the lock.
+    (0..2_500).any(|_| {
+      crate::support::pace(Duration::from_millis(2));
+      matches!(lease::acquire(file.as_fd()).unwrap(), lease::Grant::Granted)
+    })
+  });
+  go.recv().unwrap();
+  world.settle();
+  assert!(command.join().unwrap(), "the daemon kept the file open while it waited for the command");
+  assert!(!world.holds(1));
+}
+
+/// Maps the file that it is given and stores what it is told, without any other call.
+const MAPPER: &str = "
+import mmap, sys
+with open(sys.argv[1], 'r+b') as file:
+  memory = mmap.mmap(file.fileno(), 0)
+print('ready', flush=True)
+for line in sys.stdin:
+  at, text = line.rstrip('\\n').split(' ', 1)
+  memory[int(at):int(at) + len(text)] = text.encode()
+  print('stored', flush=True)
+";
+
+/// A process that has a file mapped.
+struct Mapper {
+  child: Child,
+  requests: Option<ChildStdin>,
+  answers: BufReader<ChildStdout>,
+}
+
+impl Mapper {
+  /// `None` where there is no Python.
+  fn of(file: &Path) -> Option<Self> {
+    let mut command = Command::new("python3");
+    command.args(["-E", "-S", "-c", MAPPER]).arg(file);
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().ok()?;
+    let requests = child.stdin.take();
+    let answers = BufReader::new(child.stdout.take()?);
+    let mut this = Self { child, requests, answers };
+    this.answer("ready").then_some(this)
+  }
+
+  fn answer(&mut self, wanted: &str) -> bool {
+    let mut line = String::new();
+    self.answers.read_line(&mut line).is_ok() && line.trim_end() == wanted
+  }
+
+  fn store(&mut self, at: usize, text: &str) {
+    writeln!(self.requests.as_mut().unwrap(), "{at} {text}").unwrap();
+    assert!(self.answer("stored"));
+  }
+}
+
+impl Drop for Mapper {
+  /// The mapping goes with the process.
+  fn drop(&mut self) {
+    drop(self.requests.take());
+    self.child.wait().unwrap();
+  }
+}
+
+#[test]
+fn stores_through_a_mapping_are_seen_within_a_minute_and_when_it_goes() {
+  let mut world = World::new();
+  writeln!(world.append(), "\n- {:x<300}", "").unwrap();
+  world.settle();
+  let memory = world.memory();
+  let at = fs::read_to_string(&memory).unwrap().find("- x").unwrap();
+  let Some(mut mapper) = Mapper::of(&memory) else {
+    return eprintln!("SKIPPED: no stores through a mapping: there is no python3 with mmap");
+  };
+  // The first store makes the page dirty, which changes the file's times; those after it do not.
+  mapper.store(at, "- y");
+  world.guard.seen(&WatchEvent::Dirty(memory.clone()));
+  world.settle();
+  let fs = RealFs::default();
+  if fs.rung(&fs.open_root(memory.parent().unwrap()).unwrap()) != Rung::Lease {
+    return eprintln!("SKIPPED: leases do not see mappings on the file system of temporary files");
+  }
+  let row = world.ledger().file(&memory).unwrap().unwrap();
+  assert!(row.pending.contains(Pending::RETRY), "its stamp vouches for nothing");
+  mapper.store(at, &poison(1));
+  world.settle();
+  assert!(world.holds(1), "nobody told");
+  world.clock.monotonic.fetch_add(61_000, Ordering::Relaxed);
+  world.settle();
+  assert!(!world.holds(1));
+  mapper.store(at, &poison(2));
+  drop(mapper);
+  world.guard.seen(&WatchEvent::Closed(memory));
+  world.settle();
+  assert!(!world.holds(2));
 }

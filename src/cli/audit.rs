@@ -21,7 +21,7 @@ use crate::{
   },
   memory::BlockId,
   os::{Clock as _, SystemClock},
-  provenance::{Source, Trust},
+  provenance::{Attestation, Source, Trust},
   store::{EventFilter, EventRow},
 };
 
@@ -98,6 +98,8 @@ fn to_json(row: &EventRow) -> serde_json::Value {
     "block": row.block.as_ref().map(BlockId::as_str),
     "source": row.source.as_ref().map(Source::as_str),
     "trust": row.trust.map(Trust::as_str),
+    "attestation": row.attestation.map(Attestation::as_str),
+    "session_id": row.session,
     "layer": row.layer.map(Layer::as_str),
     "codes": row.codes.iter().copied().map(Code::as_str).collect::<Vec<_>>(),
     "score": row.score.map(rounded),

@@ -17,6 +17,7 @@ pub mod demo;
 pub mod diff;
 pub mod doctor;
 pub mod escape;
+pub mod evidence;
 pub mod exposure;
 pub mod failure;
 pub mod gate;

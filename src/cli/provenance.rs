@@ -7,6 +7,8 @@ use super::{
   Status,
   args::ProvenanceArgs,
   context::Context,
+  escape::terminal,
+  evidence,
   failure::Failure,
   guarded,
   output::Style,
@@ -63,6 +65,7 @@ pub fn run(context: &Context, args: ProvenanceArgs) -> Result<Status, Failure> {
           "attestation": revision.attestation.as_str(),
           "state": block.state.as_str(),
           "session_id": revision.session,
+          "evidence": evidence::line(&revision.trail.evidence_json),
           "ts": time::rfc3339(revision.at),
           "content_hash": block.hash.to_hex(),
           "current": current,
@@ -106,6 +109,12 @@ pub fn run(context: &Context, args: ProvenanceArgs) -> Result<Status, Failure> {
     ]);
   }
   table.write(&context.out)?;
+  // What it rests on would not fit beside it.
+  for Stretch { start_line, block, revision, .. } in &stretches {
+    if let Some(line) = evidence::line(&revision.trail.evidence_json) {
+      context.out.line(&format!("{}:{start_line}  {}", block.id, terminal(line)))?;
+    }
+  }
   Ok(Status::Yes)
 }
 

@@ -13,6 +13,7 @@ use super::{
   context::Context,
   copies::{self, Copy},
   escape::{Escape, terminal},
+  evidence,
   failure::Failure,
   guarded,
   output::Style,
@@ -70,6 +71,8 @@ fn list(context: &Context, args: &QuarantineListArgs) -> Result<Status, Failure>
     Column::new("ID"),
     Column::new("STATUS"),
     Column::new("SOURCE").cut_end(8),
+    Column::new("TRUST"),
+    Column::new("KNOWN").cut_end(8),
     Column::new("WHY").cut_end(14),
     Column::new("FILE").cut_start(16),
     Column::new("SINCE"),
@@ -79,6 +82,8 @@ fn list(context: &Context, args: &QuarantineListArgs) -> Result<Status, Failure>
       Cell::styled(item.id.as_str(), Style::Cyan),
       Cell::from(item.status.as_str()),
       Cell::from(item.source.as_str()),
+      Cell::from(item.trust.as_str()),
+      Cell::from(item.attestation.as_str()),
       Cell::from(words(&item.codes)),
       Cell::from(format!("{}:{}", shown(&item.path), item.line)),
       Cell::from(time::short(item.quarantined_at, now)),
@@ -150,6 +155,12 @@ fn print(
     item.trust,
     item.attestation
   ))?;
+  if let Some(line) = evidence::line(&item.trail.evidence_json) {
+    out.line(&format!("  how     {}", terminal(line)))?;
+  }
+  if let Some(session) = &item.session {
+    out.line(&format!("  session {}", terminal(session.as_str())))?;
+  }
   out.line(&format!("  when    {}", time::short(item.quarantined_at, now)))?;
   if item.occurrences > 1 {
     out
@@ -316,6 +327,8 @@ fn to_json(item: &Item) -> Value {
     "source": item.source.as_str(),
     "trust": item.trust.as_str(),
     "attestation": item.attestation.as_str(),
+    "session_id": item.session,
+    "evidence": evidence::line(&item.trail.evidence_json),
     "score": rounded(item.score),
     "codes": item.codes.iter().map(|code| code.as_str()).collect::<Vec<_>>(),
     "quarantined_at": time::rfc3339(item.quarantined_at),

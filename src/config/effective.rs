@@ -80,6 +80,7 @@ mod tests {
       super::{setting::Owner, word::*},
       *,
     },
+    crate::provenance::{SourcePattern, Trust, TrustRule},
     proptest::prelude::*,
     std::{path::PathBuf, time::Duration},
   };
@@ -124,6 +125,8 @@ max_mb = 0
 [detection]
 scope = "relaxed"
 sensitivity = "high"
+[trust]
+rule = [{ source = "exec", trust = "hostile" }]
 [gate]
 enabled = true
 max_wait_ms = 500
@@ -156,6 +159,10 @@ format = "json"
         version_mb: 0,
         scope: Scope::Relaxed,
         sensitivity: Sensitivity::High,
+        trust_rules: vec![TrustRule {
+          source: SourcePattern::new("exec").unwrap(),
+          trust: Trust::Hostile,
+        }],
         gate_enabled: true,
         gate_max_wait: Duration::from_millis(500),
         notify_via: NotifyVia::Command,
@@ -169,8 +176,9 @@ format = "json"
     );
     let lines: Vec<_> = effective.values().map(|(_, _, origin)| origin).collect();
     let expected =
-      [1, 2, 4, 5, 6, 7, 8, 9, 11, 12, 14, 16, 17, 19, 20, 22, 23, 25, 26, 27, 28, 29, 31, 32];
-    assert_eq!(lines, expected.map(|line| Origin::File { line }));
+      [1, 2, 4, 5, 6, 7, 8, 9, 11, 12, 14, 16, 17, 19, 20, 22, 24, 25, 27, 28, 29, 30, 31, 33, 34];
+    let expected = expected.map(|line| Origin::File { line });
+    assert_eq!(lines, expected);
   }
 
   #[test]

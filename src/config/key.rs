@@ -13,6 +13,7 @@ use {
       Sensitivity,
     },
   },
+  crate::provenance::TrustRule,
   std::{ops::RangeInclusive, path::PathBuf, time::Duration},
   toml::{Spanned, de::DeValue},
 };
@@ -132,6 +133,14 @@ keys! {
   /// How much evidence is asked for before a block is quarantined: "low", "medium" or "high".
   /// A higher sensitivity quarantines more and errs more often.
   "detection.sensitivity" => sensitivity: Sensitivity = Sensitivity::Medium;
+
+  /// How far sources are trusted: rules, of which the first whose pattern matches holds, before those
+  /// that are built in. A rule is a table of its own, and `*` stands for any characters:
+  ///     [[trust.rule]]
+  ///     source = "web_fetch:*.example.com"
+  ///     trust = "verified"
+  /// The words are "trusted", "verified", "untrusted" and "hostile".
+  "trust.rule" => trust_rules: Vec<TrustRule> = Vec::new();
 
   /// Whether a gate makes readers of memory wait until its bytes have been passed; it is a process of
   /// its own (`memfw gate`), for which the daemon then listens.

@@ -17,6 +17,7 @@ mod nearest;
 pub mod problem;
 pub mod raw;
 mod setting;
+mod trust;
 pub mod word;
 
 pub use effective::{Effective, Origin};

@@ -173,7 +173,12 @@ pub(super) fn find<W: Word>(text: &str) -> Option<W> {
 
 /// All words for a message: `` `a`, `b` or `c` ``.
 pub(super) fn list<W: Word>() -> String {
-  let words: Vec<String> = W::ALL.iter().map(|word| format!("`{}`", word.word())).collect();
+  list_of(&W::ALL.iter().map(|word| word.word()).collect::<Vec<_>>())
+}
+
+/// Words for a message, in their order.
+pub(super) fn list_of(words: &[&str]) -> String {
+  let words: Vec<String> = words.iter().map(|word| format!("`{word}`")).collect();
   match words.split_last() {
     Some((last, rest)) if !rest.is_empty() => format!("{} or {last}", rest.join(", ")),
     _ => words.concat(),

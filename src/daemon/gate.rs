@@ -104,6 +104,8 @@ struct Question {
   pause: Duration,
   /// Nobody waits for longer.
   until: Duration,
+  /// Whether the gate knows that we are at it.
+  is_told: bool,
 }
 
 impl GateLink {
@@ -190,7 +192,12 @@ impl GateLink {
       Passed::NotYet => {
         question.due = now + question.pause;
         question.pause = (question.pause * 2).min(LAST_LOOK);
+        let is_told = std::mem::replace(&mut question.is_told, true);
         self.questions.push_back(question);
+        // Or a file that takes long would look like a daemon that hangs, for which nobody waits.
+        if !is_told {
+          self.send(guard, ToGate::NotYet { id })?;
+        }
       }
     }
     Ok(true)
@@ -249,7 +256,8 @@ impl GateLink {
           self.questions.pop_front();
         }
         let until = now + self.max_wait;
-        self.questions.push_back(Question { id, path, due: now, pause: FIRST_LOOK, until });
+        let question = Question { id, path, due: now, pause: FIRST_LOOK, until, is_told: false };
+        self.questions.push_back(question);
         Ok(())
       }
       ToDaemon::Gated { n } => {

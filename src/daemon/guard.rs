@@ -2,7 +2,8 @@
 #![forbid(unsafe_code)]
 
 use std::{
-  collections::{BTreeMap, BTreeSet, HashSet},
+  collections::{BTreeMap, BTreeSet, HashSet, VecDeque},
+  os::fd::OwnedFd,
   path::{Path, PathBuf},
   sync::{Arc, atomic::AtomicBool},
   time::Duration,
@@ -16,7 +17,7 @@ use super::{
   health::{ADOPTED, Health, KEY, Phase, Room},
   held::Held,
   poll::{EVERY, Polls},
-  queue::{LAST_RETRY, Queue},
+  queue::{Kind, LAST_RETRY, Queue},
   readers::Readers,
   service::seconds,
   trouble::Trouble,
@@ -49,6 +50,8 @@ pub struct Guard {
   pub(super) rooms: BTreeMap<PathBuf, Room>,
   /// Workspaces a part of which is not guarded.
   pub(super) troubled: HashSet<PathBuf>,
+  /// Events that were taken from the watcher while a file was worked on, and not taken in yet.
+  pub(super) heard: VecDeque<WatchEvent>,
   /// Who opened what after its last close by a writer.
   pub(super) readers: Readers,
   /// Workspaces whose first scan is under way.
@@ -134,6 +137,7 @@ impl Guard {
       held: Held::default(),
       rooms: BTreeMap::new(),
       troubled: HashSet::new(),
+      heard: VecDeque::new(),
       readers: Readers::default(),
       adopting: HashSet::new(),
       baseline: HashSet::new(),
@@ -212,6 +216,7 @@ impl Guard {
     let line = self.status_line();
     self.engine.tell(Event::new(EventKind::Started).detail(line))?;
     self.unkept = self.engine.versions_due()?;
+    self.ask_about_all()?;
     self.health.phase = Phase::Guarding;
     self.health.scanned_at = Some(at);
     self.write_health()?;
@@ -233,6 +238,11 @@ impl Guard {
       }
     }
     wakeups.extend(self.held.wakeup());
+    // Whoever has closed a file before that was told is found out by trying.
+    let fresh = self.watcher.hear_readers(self.held.directories());
+    for (kind, target) in self.held.within(&fresh) {
+      self.try_held(kind, target);
+    }
     if let n @ 1.. = self.queue.n_stubborn() {
       let files = if n == 1 { "a file".to_owned() } else { format!("{n} files") };
       let every = seconds(LAST_RETRY);
@@ -262,6 +272,26 @@ impl Guard {
     format!("guarding {n_files} {files} in {}", self.health.workspaces.join(", "))
   }
 
+  /// Takes in what has happened in the directories; whether that is all, or nearly endless.
+  pub fn listen(&mut self) -> bool {
+    // Opens of our own are known before their events.
+    self.count_opens();
+    let taken = self.watcher.take();
+    self.heard.extend(taken.events);
+    for event in std::mem::take(&mut self.heard) {
+      self.seen(&event);
+    }
+    if taken.is_all {
+      self.readers.heard_all();
+    }
+    taken.is_all
+  }
+
+  /// Readable while there is something to [`Self::listen`] to; `None` while nothing can be watched.
+  pub fn watched_by(&self) -> Option<Arc<OwnedFd>> {
+    self.watcher.descriptor()
+  }
+
   /// Takes an event in; nothing is opened here.
   pub fn seen(&mut self, event: &WatchEvent) {
     match event {
@@ -277,14 +307,23 @@ impl Guard {
         self.mark(path);
       }
       WatchEvent::Opened(path) => self.note_open(path),
+      WatchEvent::Released(path) => {
+        if let Some(target) = self.target(path)
+          && let Some(kind) = self.held.kept(&target)
+        {
+          self.try_held(kind, target);
+        }
+      }
       WatchEvent::DirAdded(path) => self.look_again(Some(path)),
       WatchEvent::RootGone(path) => {
         self.watcher.remove(path);
         self.engine.forget_root(path);
         self.look_again(None);
       }
-      WatchEvent::Rescan => self.rescan("the watcher lost events"),
-      WatchEvent::Mounts => self.mounts_changed(),
+      WatchEvent::Rescan => {
+        self.readers.lost_some();
+        self.rescan("the watcher lost events");
+      }
       WatchEvent::Limit(limit) => {
         let text = limit.to_string();
         self.report(|guard| guard.engine.degrade("watch", &text));
@@ -328,6 +367,16 @@ impl Guard {
     self.report(|guard| guard.engine.tell(Event::new(kind)));
   }
 
+  /// Somebody who had a file open may have closed it.
+  pub(super) fn try_held(&mut self, kind: Kind, target: Target) {
+    let now = self.now();
+    match kind {
+      Kind::Urgent => self.queue.dirty(target, now),
+      Kind::Lazy => self.queue.reshape(target, now),
+      Kind::Attribute => self.queue.attribute(target, now),
+    }
+  }
+
   fn mark(&mut self, path: &Path) {
     let now = self.now();
     if let Some(target) = self.target(path) {
@@ -343,9 +392,10 @@ impl Guard {
     let Some(target) = self.target(path) else { return };
     let now = self.now();
     let is_waiting = self.queue.is_known(&target);
-    self.readers.opened(&target, is_waiting.then_some(now));
-    if self.readers.was_read(&target) && self.queue.is_dirty(&target) {
-      let now = self.now();
+    let is_foreign = self.readers.opened(&target, is_waiting.then_some(now));
+    // A file that somebody keeps open is open here as well; whoever comes may need it to be closed.
+    let is_held = is_foreign && self.held.kept(&target).is_some();
+    if is_held || (self.readers.was_read(&target) && self.queue.is_dirty(&target)) {
       self.queue.dirty(target, now);
     }
   }

@@ -209,7 +209,9 @@ impl Guard {
               self.queue.dirty(target, now);
             }
             Some(row) if self.engine.is_current(&target, &row).unwrap_or(false) => {
-              if row.pending.contains(Pending::RESHAPE) {
+              if row.pending.contains(Pending::ATTRIBUTE) {
+                self.queue.attribute(target, now);
+              } else if row.pending.contains(Pending::RESHAPE) {
                 self.queue.reshape(target, now);
               }
             }

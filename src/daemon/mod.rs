@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod attend;
+mod attribute;
 pub mod errands;
 pub mod exposure;
 pub mod found;
@@ -23,20 +24,12 @@ mod service;
 mod trouble;
 mod work;
 
-use std::{
-  path::PathBuf,
-  sync::{
-    Arc,
-    atomic::{AtomicBool, Ordering},
-  },
-  time::Duration,
-};
+use std::{os::fd::OwnedFd, path::PathBuf, sync::Arc, time::Duration};
 
 use tokio::{
+  io::{Interest, unix::AsyncFd},
   signal::unix::{Signal, SignalKind, signal},
-  sync::mpsc::{
-    Receiver, Sender, UnboundedReceiver, channel, error::TrySendError, unbounded_channel,
-  },
+  sync::mpsc::{Receiver, UnboundedReceiver, channel, error::TrySendError, unbounded_channel},
 };
 
 pub use errands::Helpers;
@@ -50,18 +43,16 @@ use service::{Service, tell};
 
 use crate::{
   engine::{Engine, EngineError, EventKind},
-  os::{Alarm, RealFs, WatchEvent, Watcher, mounts, systemd},
+  os::{Alarm, RealFs, Watcher, mounts, systemd},
 };
-
-/// Events that wait to be taken in; four times what the kernel keeps before it drops some. Whoever makes
-/// more has everything looked at again, and does not fill our memory.
-const MAX_EVENTS: usize = 65_536;
 
 /// Everything that can wake the daemon apart from its own due times.
 #[derive(Debug)]
 pub enum Event {
-  /// Something about a watched directory.
-  Watch(WatchEvent),
+  /// Something about a watched directory, to be taken from the watcher.
+  Watch,
+  /// Something was mounted or unmounted somewhere.
+  Mounts,
   /// Something about the gate.
   Gate(gate::Said),
   /// SIGTERM or SIGINT: finish the operation in hand and stop.
@@ -118,12 +109,10 @@ pub fn run(engine: Engine<RealFs>, options: Options<'_>) -> Result<(), DaemonErr
 async fn serve(engine: Engine<RealFs>, options: Options<'_>) -> Result<(), DaemonError> {
   let Options { workspaces, sources, notes, helpers, once, fs, alarm, report_only, source } =
     options;
-  let (sender, receiver) = channel(MAX_EVENTS);
-  let lost = Arc::new(AtomicBool::new(false));
-  let mut events = Events { receiver, lost: Arc::clone(&lost) };
   // Handlers first: a SIGTERM during the first scan must end it in order, too.
   let mut signals = Signals::new()?;
-  let watcher = watcher(sender, lost)?;
+  let mut events = Events { watched: None, mounts: watch_mounts() };
+  let watcher = Watcher::new().map_err(|error| DaemonError::Watch(error.to_string()))?;
   let mut guard = Guard::new(Parts {
     engine,
     fs,
@@ -145,7 +134,10 @@ async fn serve(engine: Engine<RealFs>, options: Options<'_>) -> Result<(), Daemo
     if signals.terminated() {
       break;
     }
-    drain(&mut guard, &mut events);
+    let is_all = guard.listen();
+    if events.mounts.try_recv().is_ok() {
+      guard.mounts_changed();
+    }
     guard.rediscover(source);
     while let Ok(said) = asked.try_recv() {
       gate
@@ -162,7 +154,7 @@ async fn serve(engine: Engine<RealFs>, options: Options<'_>) -> Result<(), Daemo
     match turn {
       Ok(worked) => {
         is_under_way = true;
-        if worked {
+        if worked || !is_all {
           tokio::task::yield_now().await;
           continue;
         }
@@ -189,10 +181,11 @@ async fn serve(engine: Engine<RealFs>, options: Options<'_>) -> Result<(), Daemo
     let now = guard.now();
     let due = [guard.next_due(), gate.next_due(now), service.next_due(now)];
     let due = due.into_iter().flatten().min();
+    events.follow(&guard)?;
     let event = next(&mut events, &mut asked, &mut signals, due).await;
     guard.woke();
     match event {
-      Some(Event::Watch(event)) => guard.seen(&event),
+      Some(Event::Mounts) => guard.mounts_changed(),
       Some(Event::Gate(said)) => {
         gate
           .hear(&mut guard, said)
@@ -209,7 +202,8 @@ async fn serve(engine: Engine<RealFs>, options: Options<'_>) -> Result<(), Daemo
           tell(systemd::status(&guard.status_line()));
         }
       }
-      None => {}
+      // What there is to know is taken in at the next turn.
+      Some(Event::Watch) | None => {}
     }
   }
   tell(systemd::stopping());
@@ -218,23 +212,34 @@ async fn serve(engine: Engine<RealFs>, options: Options<'_>) -> Result<(), Daemo
   Ok(())
 }
 
-/// All events that are there already, so that an open that followed a close is known before the file
-/// is processed. No more than those: events that never end must not keep files waiting.
-fn drain(guard: &mut Guard, events: &mut Events) {
-  for _ in 0..events.receiver.len() {
-    let Ok(event) = events.receiver.try_recv() else { break };
-    guard.seen(&event);
-  }
-  if events.lost.swap(false, Ordering::SeqCst) {
-    guard.seen(&WatchEvent::Rescan);
+/// What tells that there is something to take in.
+struct Events {
+  /// The watcher's descriptor; `None` as long as the watcher is blind.
+  watched: Option<AsyncFd<Arc<OwnedFd>>>,
+  mounts: Receiver<()>,
+}
+
+impl Events {
+  /// The watcher may see by now.
+  fn follow(&mut self, guard: &Guard) -> std::io::Result<()> {
+    if self.watched.is_none()
+      && let Some(descriptor) = guard.watched_by()
+    {
+      // The form that replaces it is an unsafe call, for types whose descriptor may change; ours cannot.
+      #[expect(deprecated, reason = "the only form that safe code can call")]
+      let watched = AsyncFd::with_interest(descriptor, Interest::READABLE)?;
+      self.watched = Some(watched);
+    }
+    Ok(())
   }
 }
 
-/// What the watcher has seen.
-struct Events {
-  receiver: Receiver<WatchEvent>,
-  /// Whether there was no room for an event.
-  lost: Arc<AtomicBool>,
+/// Waits until something has happened in the directories since this was called last.
+async fn happened(watched: Option<&AsyncFd<Arc<OwnedFd>>>) -> std::io::Result<()> {
+  let Some(watched) = watched else { return std::future::pending().await };
+  // All that is there is taken before the next wait; what comes from now on wakes again.
+  watched.readable().await?.clear_ready();
+  Ok(())
 }
 
 /// The next event, or `None` when the next due time came first.
@@ -250,32 +255,25 @@ async fn next(
       None => std::future::pending().await,
     }
   };
+  let Events { watched, mounts } = events;
   tokio::select! {
     biased;
     event = signals.wait() => Some(event),
-    event = events.receiver.recv() => event.map(Event::Watch),
+    happened = happened(watched.as_ref()) => happened.ok().map(|()| Event::Watch),
+    Some(()) = mounts.recv() => Some(Event::Mounts),
     Some(said) = asked.recv() => Some(Event::Gate(said)),
     () = timer => None,
   }
 }
 
-fn watcher(sender: Sender<WatchEvent>, lost: Arc<AtomicBool>) -> Result<Watcher, DaemonError> {
-  let mounted = sender.clone();
-  // With no room for it everything is looked at again anyway.
-  let changed =
-    Box::new(move || !matches!(mounted.try_send(WatchEvent::Mounts), Err(TrySendError::Closed(_))));
+/// Says when something was mounted or unmounted; any number of times at once is one.
+fn watch_mounts() -> Receiver<()> {
+  let (sender, receiver) = channel(1);
+  let changed = Box::new(move || !matches!(sender.try_send(()), Err(TrySendError::Closed(()))));
   if let Err(error) = mounts::watch(changed) {
     tracing::warn!(target: "memfw", %error, "mounts over memory will not be noticed");
   }
-  // An event that is dropped would be a file that is not guarded, so it is said that one was; should the
-  // receiver have caught up just then, there is room to wake it. It is gone only while the daemon stops.
-  let forward = Box::new(move |event| {
-    if sender.try_send(event).is_err() {
-      lost.store(true, Ordering::SeqCst);
-      sender.try_send(WatchEvent::Rescan).ok();
-    }
-  });
-  Watcher::new(forward).map_err(|error| DaemonError::Watch(error.to_string()))
+  receiver
 }
 
 /// SIGTERM, SIGINT and SIGHUP.

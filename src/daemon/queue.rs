@@ -27,11 +27,23 @@ pub struct Waiting {
   pub tries: u32,
 }
 
-/// Which of the two kinds of work.
+/// Pauses between two questions about the same text: an agent writes its records soon after its files, but
+/// the result of a slow call comes late (a choice: records came within a second of the write).
+const ASK_AGAIN: [Duration; 5] = [
+  Duration::from_millis(50),
+  Duration::from_millis(200),
+  Duration::from_secs(1),
+  Duration::from_secs(3),
+  Duration::from_secs(10),
+];
+
+/// Which kind of work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
   /// A dirty file.
   Urgent,
+  /// Text of which the agent's records may tell who wrote it.
+  Attribute,
   /// Markers to renew.
   Lazy,
 }
@@ -65,10 +77,11 @@ impl Lane {
   }
 }
 
-/// Files that are dirty, and files whose markers are to be renewed.
+/// Files that are dirty, files about which the records are asked, and files whose markers are to be renewed.
 #[derive(Debug, Default)]
 pub struct Queue {
   urgent: Lane,
+  attribute: Lane,
   lazy: Lane,
 }
 
@@ -76,6 +89,7 @@ impl Queue {
   fn lane(&mut self, kind: Kind) -> &mut Lane {
     match kind {
       Kind::Urgent => &mut self.urgent,
+      Kind::Attribute => &mut self.attribute,
       Kind::Lazy => &mut self.lazy,
     }
   }
@@ -111,6 +125,21 @@ impl Queue {
     self.put_off(kind, target, was, now + wait);
   }
 
+  /// The records are to be asked about a file now; what is new in it begins anew.
+  pub fn attribute(&mut self, target: Target, now: Duration) {
+    self.attribute.set(target, |old| Waiting {
+      due: now,
+      since: old.map_or(now, |old| old.since),
+      tries: 0,
+    });
+  }
+
+  /// The records did not tell yet: they are asked again later, ever more rarely.
+  pub fn ask_again(&mut self, target: Target, was: Waiting, now: Duration) {
+    let pause = ASK_AGAIN.get(was.tries as usize).or(ASK_AGAIN.last()).copied();
+    self.put_off(Kind::Attribute, target, was, now + pause.unwrap_or(LAST_RETRY));
+  }
+
   /// The markers of a file are due at `due`; a later time wins, for each write starts the idle time
   /// anew.
   pub fn reshape(&mut self, target: Target, due: Duration) {
@@ -122,7 +151,8 @@ impl Queue {
 
   /// Whether this file waits for anything.
   pub fn is_known(&self, target: &Target) -> bool {
-    self.is_dirty(target) || self.lazy.waiting.contains_key(target)
+    self.is_dirty(target)
+      || [&self.attribute, &self.lazy].iter().any(|lane| lane.waiting.contains_key(target))
   }
 
   /// Whether this file waits as dirty.
@@ -132,7 +162,7 @@ impl Queue {
 
   /// Takes one file that is due: dirty ones first, the longest due before the others.
   pub fn take(&mut self, now: Duration) -> Option<(Kind, Target, Waiting)> {
-    for kind in [Kind::Urgent, Kind::Lazy] {
+    for kind in [Kind::Urgent, Kind::Attribute, Kind::Lazy] {
       if let Some((target, waiting)) = self.lane(kind).take(now) {
         return Some((kind, target, waiting));
       }
@@ -159,13 +189,14 @@ impl Queue {
   /// How long until the next file is due; `None` when nothing is pending.
   pub fn next_due(&self, now: Duration) -> Option<Duration> {
     let first = |lane: &Lane| lane.order.first().map(|(due, _)| *due);
-    let due = [first(&self.urgent), first(&self.lazy)].into_iter().flatten().min()?;
+    let lanes = [&self.urgent, &self.attribute, &self.lazy];
+    let due = lanes.into_iter().filter_map(first).min()?;
     Some(due.saturating_sub(now))
   }
 
   /// Forgets the files that are not to be kept.
   pub fn retain(&mut self, keep: impl Fn(&Target) -> bool) {
-    for lane in [&mut self.urgent, &mut self.lazy] {
+    for lane in [&mut self.urgent, &mut self.attribute, &mut self.lazy] {
       lane.waiting.retain(|target, _| keep(target));
       lane.order.retain(|(_, target)| keep(target));
     }
@@ -173,7 +204,7 @@ impl Queue {
 
   /// How many files are asked for again and again, because somebody keeps them open.
   pub fn n_stubborn(&self) -> usize {
-    let lanes = [&self.urgent, &self.lazy];
+    let lanes = [&self.urgent, &self.attribute, &self.lazy];
     let tries = lanes.into_iter().flat_map(|lane| lane.waiting.values()).map(|one| one.tries);
     tries.filter(|tries| *tries > STUBBORN).count()
   }
@@ -185,7 +216,7 @@ impl Queue {
 
   /// Whether nothing is pending.
   pub fn is_empty(&self) -> bool {
-    self.urgent.waiting.is_empty() && self.lazy.waiting.is_empty()
+    [&self.urgent, &self.attribute, &self.lazy].iter().all(|lane| lane.waiting.is_empty())
   }
 }
 

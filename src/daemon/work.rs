@@ -23,6 +23,9 @@ const LEASE_PAUSE: Duration = Duration::from_micros(50);
 /// How soon a lease is asked for again while a verifying reader is there (it stays for 0.1 to 0.3 ms;
 /// the loop's timers are no finer).
 const READER_PAUSE: Duration = Duration::from_millis(1);
+/// Tries for a lease to write markers, within about a second; whoever has the file open for longer is waited
+/// for.
+const MAX_BUSY: u32 = 8;
 /// A file that changes under our hands so often in a row is left for the next turn.
 const MAX_CHANGED: u32 = 16;
 
@@ -37,8 +40,8 @@ impl Guard {
     if self.poll() {
       return Ok(true);
     }
-    for target in self.held.take(now) {
-      self.queue.dirty(target, now);
+    for (kind, target) in self.held.take(now) {
+      self.try_held(kind, target);
     }
     let Some((kind, target, waiting)) = self.queue.take(now) else {
       self.end_trouble();
@@ -79,6 +82,7 @@ impl Guard {
   fn work_on(&mut self, kind: Kind, target: Target, waiting: Waiting) -> Result<bool, DaemonError> {
     let result = match kind {
       Kind::Urgent => self.urgent(&target, waiting),
+      Kind::Attribute => self.attribute(&target, waiting),
       Kind::Lazy => self.lazy(&target, waiting),
     };
     match result {
@@ -122,7 +126,13 @@ impl Guard {
         opened_since_close: self.readers.was_read(target),
         adopting: self.baseline.contains(target),
       };
-      let outcome = self.engine.pass(target, &hint);
+      let Self { engine, watcher, readers, heard, .. } = self;
+      let mut was_read = |own_opens| {
+        let taken = watcher.take();
+        heard.extend(taken.events);
+        taken.is_all && readers.would_be_read(target, own_opens, &*heard)
+      };
+      let outcome = engine.pass_seen_by(target, &hint, &mut was_read);
       self.count_opens();
       if self.exposure.note(&mut self.engine, target, waiting.since) {
         self.errands.stir();
@@ -157,6 +167,7 @@ impl Guard {
             self.queue.dirty(target.clone(), now + RACY);
           }
           self.calm(target)?;
+          self.ask_about(target)?;
           if reshape_due {
             self.queue.reshape(target.clone(), now + self.engine.config().reshape_idle);
           }
@@ -164,8 +175,9 @@ impl Guard {
         }
         Outcome::StillOpen { reshape_due } => {
           self.calm(target)?;
+          self.ask_about(target)?;
           self.exposure.looked(target, began);
-          self.held.keep(target.clone(), now);
+          self.held.keep(Kind::Urgent, target.clone(), now);
           if reshape_due {
             self.queue.reshape(target.clone(), now + self.engine.config().reshape_idle);
           }
@@ -207,8 +219,12 @@ impl Guard {
     let outcome = outcome?;
     let now = self.now();
     match outcome {
+      LazyOutcome::Done if self.held.kept(target) == Some(Kind::Lazy) => self.held.release(target),
       LazyOutcome::Done => {}
       LazyOutcome::NotIdle(rest) => self.queue.reshape(target.clone(), now + rest),
+      LazyOutcome::Busy if waiting.tries >= MAX_BUSY => {
+        self.held.keep(Kind::Lazy, target.clone(), now);
+      }
       LazyOutcome::Busy => self.queue.back_off(Kind::Lazy, target.clone(), waiting, now),
       LazyOutcome::Dirty => self.queue.dirty(target.clone(), now),
     }
@@ -218,7 +234,7 @@ impl Guard {
   /// Opens of our own are events, too.
   pub(super) fn count_opens(&mut self) {
     for opened in self.engine.take_opens() {
-      self.readers.opened_by_us(opened);
+      self.readers.opened_by_us(&opened);
     }
   }
 

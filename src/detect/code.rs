@@ -38,6 +38,8 @@ codes! {
   QuarantineContinued = "quarantine-continued", "the rest of a line that is in quarantine";
   /// Put there by a person with `memfw quarantine add`.
   ManualQuarantine = "manual-quarantine", "put into quarantine by a person";
+  /// To be taken out of a file that may not be written.
+  LeftInPlace = "left-in-place", "it was to leave a file that may not be written";
   /// Larger than what is judged.
   TextTooLarge = "text-too-large", "only the start of a very long text was judged";
   /// Zero-width characters inside words, or in long runs.

@@ -169,7 +169,7 @@ fn judge_all(reads: Vec<Read>, config: &Config, at: i64) -> Vec<(Read, Judged)> 
 fn judge(bytes: Vec<u8>, treatment: Treatment, config: &Config, at: i64) -> Option<Judged> {
   let document = Document::parse(&bytes, &Known::default());
   let comparison = compare(&document, &[]);
-  let origin = Origin::baseline();
+  let origin = Origin::seen(config, true, None);
   let mut court = Court {
     origin: &origin,
     treatment,

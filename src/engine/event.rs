@@ -5,10 +5,11 @@
 
 use std::{fmt, fmt::Write as _, path::Path, str::FromStr};
 
+use super::origin::Origin;
 use crate::{
   detect::{Code, Layer},
   memory::BlockId,
-  provenance::{Source, Trust},
+  provenance::{Attestation, Source, Trust},
   store::NewEvent,
 };
 
@@ -54,6 +55,10 @@ events! {
   BroughtBack = "brought-back", "approved text brought back once more";
   /// A marker that memfw did not write was neutralised.
   ForgedMarker = "forged-marker", "forged marker neutralised";
+  /// It became known who wrote a text.
+  Attributed = "attributed", "source known";
+  /// What was taken out of a file came from somebody who is trusted; it stays out until a person decides.
+  FoundTrusted = "found-trusted", "source found trusted after a redaction";
   /// A person approved a block.
   Approved = "approved", "block approved";
   /// A person rejected a block.
@@ -130,6 +135,15 @@ impl Event {
     self
   }
 
+  /// Whose origin is this, as far as it is known.
+  #[must_use]
+  pub fn of(self, origin: &Origin) -> Self {
+    let mut event = self.origin(&origin.source, origin.trust);
+    event.0.attestation = Some(origin.attestation);
+    event.0.session.clone_from(&origin.session);
+    event
+  }
+
   /// What was found, by which layer, with which score, and what was done.
   #[must_use]
   pub fn decided(mut self, layer: Layer, codes: &[Code], score: f32, action: &'static str) -> Self {
@@ -166,6 +180,8 @@ impl Event {
           block = event.block.as_ref().map(BlockId::as_str),
           source = event.source.as_ref().map(Source::as_str),
           trust = event.trust.map(Trust::as_str),
+          attestation = event.attestation.map(Attestation::as_str),
+          session = event.session.as_deref(),
           layer = event.layer.map(Layer::as_str),
           code = (!codes.is_empty()).then_some(codes.as_str()),
           score = event.score.map(rounded),
@@ -179,7 +195,9 @@ impl Event {
     match kind {
       EventKind::Degraded | EventKind::Unguarded => line!(error),
       EventKind::Rescanned | EventKind::Recovered => line!(warn),
-      EventKind::Kept | EventKind::Reshaped | EventKind::Vanished => line!(debug),
+      EventKind::Kept | EventKind::Attributed | EventKind::Reshaped | EventKind::Vanished => {
+        line!(debug)
+      }
       _ => line!(info),
     }
   }

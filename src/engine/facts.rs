@@ -5,10 +5,10 @@ use std::collections::{HashMap, HashSet};
 
 use crate::{
   detect::Code,
-  memory::{BlockId, Known, KnownBlock, KnownLine, Marker},
+  memory::{BlockId, Known, KnownBlock, KnownLine, Marker, marker::MAX_MARKER_BYTES},
   os::clock::rfc3339,
-  provenance::{State, Trust},
-  store::BlockRow,
+  provenance::{Attestation, Source, State, Trust},
+  store::{BlockRow, Revision},
 };
 
 /// What the ledger knows about one file.
@@ -59,8 +59,7 @@ impl FileFacts {
       let flags: &[Code] = if row.state == State::Flagged { &row.codes } else { &[] };
       if let Some(tag) = tags.get_mut(marker) {
         if worst.trust < tag.trust {
-          tag.trust = worst.trust;
-          tag.source = worst.source.clone();
+          name(tag, worst);
         }
         for code in flags {
           if !tag.flags.iter().any(|flag| flag == code.as_str()) {
@@ -69,17 +68,35 @@ impl FileFacts {
         }
         continue;
       }
-      tags.insert(
-        marker.clone(),
-        Marker {
-          flags: flags.iter().map(|code| code.as_str().to_owned()).collect(),
-          session: worst.session.clone(),
-          ..Marker::new(marker.clone(), worst.source.clone(), worst.trust, rfc3339(worst.at))
-        },
-      );
+      let mut tag = Marker {
+        flags: flags.iter().map(|code| code.as_str().to_owned()).collect(),
+        ..Marker::new(marker.clone(), worst.source.clone(), worst.trust, rfc3339(worst.at))
+      };
+      name(&mut tag, worst);
+      tags.insert(marker.clone(), tag);
+    }
+    for tag in tags.values_mut() {
+      // Names come from others, and a marker that is too long is none.
+      if tag.print().len() > MAX_MARKER_BYTES {
+        tag.source = Source::new(tag.source.kind());
+        tag.session = None;
+      }
+      if tag.print().len() > MAX_MARKER_BYTES {
+        tag.source = Source::unknown();
+        tag.trust = tag.trust.min(Trust::Untrusted);
+      }
     }
     tags
   }
+}
+
+/// Has a marker say where this revision came from.
+fn name(tag: &mut Marker, revision: &Revision) {
+  tag.source = revision.source.clone();
+  tag.trust = revision.trust;
+  tag.session.clone_from(&revision.session);
+  // That nobody saw it is what a marker says without a word.
+  tag.att = Some(revision.attestation).filter(|att| *att > Attestation::SelfReported);
 }
 
 /// A row as the core compares it.

@@ -10,31 +10,9 @@ use crate::{
     Verdict,
   },
   memory::{Block, BlockId, Comparison, ContentHash, Document, Fate, line, marker},
-  provenance::{Source, Trust},
 };
 
-/// What is asked about one text apart from the text.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Origin {
-  /// Where it came from.
-  pub source: Source,
-  /// How far that is trusted.
-  pub trust: Trust,
-  /// Whether it was observed, so that it is a second kind of evidence.
-  pub observed: bool,
-}
-
-impl Origin {
-  /// Nobody saw who wrote it.
-  pub fn unknown() -> Self {
-    Self { source: Source::unknown(), trust: Trust::Untrusted, observed: false }
-  }
-
-  /// It was there before memfw.
-  pub fn baseline() -> Self {
-    Self { source: Source::baseline(), trust: Trust::Verified, observed: false }
-  }
-}
+pub use super::origin::Origin;
 
 /// How the text of a file is treated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -209,6 +187,17 @@ fn findings(file: &[u8], block: &Block, fresh: &[Range<usize>], court: &Court<'_
     .collect()
 }
 
+/// Judges these lines of a block as if they were fresh.
+pub(super) fn judge_lines(
+  file: &[u8],
+  block: &Block,
+  fresh: &[Range<usize>],
+  court: &mut Court<'_>,
+) -> BlockJudgement {
+  let findings = findings(file, block, fresh, court);
+  judge_block(file, fresh, findings, court)
+}
+
 fn judge_block(
   file: &[u8],
   fresh: &[Range<usize>],
@@ -258,8 +247,10 @@ fn judge_block(
   let mut excused_by: Vec<ContentHash> = Vec::new();
   let mut approved = restored.is_some();
   let mut origin = restored.map(|restored| restored.origin.clone());
-  for run in runs(fresh) {
-    let (precedent, hash) = settled(file.get(run).unwrap_or_default(), court);
+  let runs = runs(fresh);
+  let mut approved_origins: Vec<Option<Origin>> = Vec::new();
+  for run in &runs {
+    let (precedent, hash) = settled(file.get(run.clone()).unwrap_or_default(), court);
     match precedent {
       Precedent::None => {}
       Precedent::Excused(codes, source) => {
@@ -267,10 +258,14 @@ fn judge_block(
         // What a person brings back at this moment is no use of an earlier word.
         excused_by.extend(restored.is_none().then_some(hash));
         excused.extend(codes);
-        origin = source;
+        approved_origins.push(source);
       }
       Precedent::Quarantined(codes) => return quarantine(codes, vec![]),
     }
+  }
+  // A line beside something that was approved has another origin.
+  if restored.is_none() && approved_origins.len() == runs.len() {
+    origin = approved_origins.into_iter().flatten().min_by_key(|origin| origin.trust);
   }
   let input = PolicyInput {
     trust: court.origin.trust,

@@ -34,9 +34,16 @@ impl<F: Fs> Engine<F> {
   /// Renews the markers of one file, if that is due and the file has been idle for `idle`.
   pub fn lazy(&mut self, target: &Target, idle: Duration) -> Result<LazyOutcome, EngineError> {
     let path = target.path();
-    let Some(stamp) = self.stamp(target)? else { return Ok(LazyOutcome::Done) };
+    let stamp = match self.stamp(target) {
+      Ok(Some(stamp)) => stamp,
+      Ok(None) => return Ok(LazyOutcome::Done),
+      // A link or a mount has come on its way; the urgent pass says so.
+      Err(EngineError::Fs(FsError::Refused { .. })) => return Ok(LazyOutcome::Dirty),
+      Err(error) => return Err(error),
+    };
     let Some(row) = self.ledger.file(&path)? else { return Ok(LazyOutcome::Dirty) };
-    if !row.pending.contains(Pending::RESHAPE) {
+    // A marker says where its text came from, so that has to be known first.
+    if !row.pending.contains(Pending::RESHAPE) || row.pending.contains(Pending::ATTRIBUTE) {
       return Ok(LazyOutcome::Done);
     }
     if row.stamp != Some(super::stamp_row(&stamp)) {
@@ -56,13 +63,27 @@ impl<F: Fs> Engine<F> {
       return Ok(LazyOutcome::NotIdle(idle.saturating_sub(quiet)));
     }
     let _writing = self.lock()?;
-    let mut file = match self.open(target)? {
-      Ok(file) if matches!(file.access(), Touch::Full) => file,
-      _ => return Ok(LazyOutcome::Dirty),
+    let kept = self.hot.remove(target);
+    let kept = kept.filter(|file| file.stamp().is_ok_and(|found| found.same_file(&stamp)));
+    let mut file = match kept {
+      Some(file) => file,
+      None => match self.open(target)? {
+        Ok(file) => file,
+        // The pass says why, and that nothing can be due then.
+        Err(_) => return self.doubt(target),
+      },
     };
+    // One that was kept may have been linked or given away since.
+    if !matches!(file.recheck(&self.rules()), Ok(Touch::Full)) {
+      return self.doubt(target);
+    }
     match file.try_lease() {
       Ok(true) => {}
-      Ok(false) => return Ok(LazyOutcome::Busy),
+      Ok(false) => {
+        // Closing it would be an event that wakes ourselves.
+        self.hot.insert(target.clone(), file);
+        return Ok(LazyOutcome::Busy);
+      }
       // Without leases nothing is ever reshaped; the markers live in the ledger alone.
       Err(FsError::LeaseUnsupported { .. }) => return self.give_up(target),
       Err(error) => return Err(error.into()),
@@ -103,10 +124,7 @@ impl<F: Fs> Engine<F> {
     if row.as_ref().is_none_or(|row| row.hash != Some(view.hash) || row.note.is_some())
       || view.judgements.iter().any(Option::is_some)
     {
-      // The stamp did not tell it, so it must not vouch for the file any longer.
-      let at = self.now();
-      self.ledger.set_stamp(&path, None, None, at)?;
-      return Ok(LazyOutcome::Dirty);
+      return self.doubt(target);
     }
     let at = self.now();
     let rows = view.rows(at, || self.new_id())?;
@@ -168,6 +186,13 @@ impl<F: Fs> Engine<F> {
     self.note_version(target, &renewed, false);
     self.keep_noted(Writer::Memfw)?;
     Ok(if more { LazyOutcome::NotIdle(Duration::ZERO) } else { LazyOutcome::Done })
+  }
+
+  /// The file is not what its stamp told, so that must not vouch for it any longer.
+  fn doubt(&mut self, target: &Target) -> Result<LazyOutcome, EngineError> {
+    let at = self.now();
+    self.ledger.set_stamp(&target.path(), None, None, at)?;
+    Ok(LazyOutcome::Dirty)
   }
 
   /// Nothing to reshape after all, or nothing that may be.

@@ -8,12 +8,16 @@
 #![forbid(unsafe_code)]
 
 pub mod adopt;
+pub mod attribute;
+#[cfg(test)]
+mod attribute_tests;
 pub mod error;
 pub mod event;
 pub mod facts;
 mod forms;
 pub mod judge;
 pub mod lazy;
+pub mod origin;
 pub mod pass;
 pub mod passed;
 pub mod put_back;
@@ -21,12 +25,15 @@ mod reader;
 pub mod record;
 pub mod recover;
 pub mod redact;
+mod rejudge;
 pub mod restore;
 pub mod review;
 pub mod rows;
 #[cfg(test)]
 mod rows_tests;
 pub mod settled;
+#[cfg(test)]
+mod testing;
 pub mod versions;
 pub mod view;
 
@@ -40,6 +47,7 @@ use std::{
 
 use forms::Forms;
 
+pub use attribute::Attributing;
 pub use error::{Consequence, EngineError};
 pub use event::{Event, EventKind};
 pub use lazy::LazyOutcome;
@@ -49,7 +57,10 @@ pub use passed::Passed;
 use crate::{
   config::{Config, Owner, Protocol},
   memory::BlockId,
-  os::{self, Clock, Fs, FsError, MemoryFile, Rung, TargetRules, WriteLock, lease, random, user},
+  os::{
+    self, Clock, Fs, FsError, LockError, MemoryFile, Rung, TargetRules, WriteLock, lease, random,
+    user,
+  },
   provenance::AgentRecords,
   store::{self, Ledger},
 };
@@ -80,8 +91,8 @@ pub const CLOSE_TICK: Duration = if cfg!(target_os = "linux") { Duration::ZERO }
 /// How long another process of memfw may hold the write lock before we give up.
 pub const WRITE_LOCK_WAIT: Duration = Duration::from_secs(10);
 
-/// How many ids are drawn at a time.
-const SPARE_IDS: usize = 256;
+/// How many ids are drawn at a time: as many as a command or a changed file needs.
+const SPARE_IDS: usize = 32;
 /// Keys of reduced protection in the ledger start with this.
 pub const DEGRADED: &str = "degraded:";
 
@@ -155,6 +166,8 @@ pub struct Engine<F: Fs> {
   roots: HashMap<PathBuf, (F::Root, Rung)>,
   /// Files that were opened and could not be leased yet: opening again would wake ourselves.
   hot: HashMap<Target, F::File>,
+  /// Files with poison that could not be sealed, as they were when that was reported.
+  unsealed: HashMap<Target, os::Stamp>,
   /// What stands in files in place of what was taken out.
   forms: RefCell<Forms>,
   /// Ids that nothing in the ledger had when they were drawn.
@@ -188,6 +201,7 @@ impl<F: Fs> Engine<F> {
       config,
       roots: HashMap::new(),
       hot: HashMap::new(),
+      unsealed: HashMap::new(),
       forms: RefCell::default(),
       spare_ids: RefCell::default(),
       noted: None,
@@ -337,12 +351,17 @@ impl<F: Fs> Engine<F> {
   }
 
   /// The lock that serialises those who touch files; nobody keeps it longer than one operation.
-  fn lock(&self) -> Result<WriteLock, EngineError> {
+  fn lock(&mut self) -> Result<WriteLock, EngineError> {
+    match WriteLock::acquire(&self.data, Duration::ZERO) {
+      // Whoever holds it may be waiting for a lease on what we keep open.
+      Err(LockError::Busy { .. }) => self.hot.clear(),
+      answer => return Ok(answer?),
+    }
     Ok(WriteLock::acquire(&self.data, WRITE_LOCK_WAIT)?)
   }
 
-  /// A fresh id that nothing in the ledger has. They are drawn and looked up many at a time, for a first
-  /// scan needs one for every block.
+  /// A fresh id that nothing in the ledger has. They are drawn and looked up some at a time; a first scan,
+  /// which needs one for every block, has longer ones that are not looked up ([`adopt`]).
   fn new_id(&self) -> Result<BlockId, EngineError> {
     if let Some(id) = self.spare_ids.borrow_mut().pop() {
       return Ok(id);

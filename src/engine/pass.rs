@@ -4,20 +4,19 @@
 use std::time::Duration;
 
 use super::{
-  CLOSE_TICK, Engine, EngineError, Event, EventKind, HOLD_OFF, MAX_TAIL_WAIT, TAIL_COMPLETE_AFTER,
-  TAIL_GRACE, Target, UNLEASED_AFTER,
+  CLOSE_TICK, Engine, EngineError, Event, EventKind, HOLD_OFF, MAX_TAIL_WAIT, RACY,
+  TAIL_COMPLETE_AFTER, TAIL_GRACE, Target, UNLEASED_AFTER,
   judge::Origin,
   reader::{Sight, came_and_went},
   record::{Due, Seen},
   redact::Redacted,
-  view::{View, is_only_flagged},
+  view::View,
 };
 use crate::{
   detect::Verdict,
   failpoint::{Point, hit},
   memory::{ContentHash, MarkerMode},
   os::{Fs, FsError, MemoryFile, OpenError, Refusal, Stamp, Touch},
-  provenance::State,
   store::{FileRow, FileStatus, Pending, Writer},
 };
 
@@ -75,15 +74,51 @@ pub enum Outcome {
 impl<F: Fs> Engine<F> {
   /// Processes one file. Errors concern the ledger or the machine, never the text.
   pub fn pass(&mut self, target: &Target, hint: &Hint) -> Result<Outcome, EngineError> {
+    self.pass_with(target, hint, Sight::default())
+  }
+
+  /// The same with somebody who can say at any moment whether the file was opened by somebody else since a
+  /// writer closed it, besides so many opens of our own since [`Engine::take_opens`]. Asked under a lease,
+  /// the answer is about the bytes that stand there, which that of the hint need not be.
+  pub fn pass_seen_by(
+    &mut self,
+    target: &Target,
+    hint: &Hint,
+    was_read: &mut dyn FnMut(u32) -> bool,
+  ) -> Result<Outcome, EngineError> {
+    self.pass_with(target, hint, Sight { was_read: Some(was_read), ..Sight::default() })
+  }
+
+  fn pass_with(
+    &mut self,
+    target: &Target,
+    hint: &Hint,
+    mut sight: Sight<'_>,
+  ) -> Result<Outcome, EngineError> {
     let asked = self.clock.monotonic();
     let path = target.path();
     self.recover_file(&path)?;
-    let stamp = self.stamp(target)?;
+    let stamp = self.stamp(target);
     let row = self.ledger.file(&path)?;
-    let Some(stamp) = stamp else { return self.vanished(target, row.as_ref()) };
+    let stamp = match stamp {
+      Ok(Some(stamp)) => stamp,
+      Ok(None) => return self.vanished(target, row.as_ref()),
+      // A link or a mount has come on its way.
+      Err(EngineError::Fs(FsError::Refused { path, refusal })) => {
+        return self.refused(target, row.as_ref(), None, OpenError { path, refusal });
+      }
+      Err(error) => return Err(error),
+    };
     if let Some(outcome) = self.unchanged(row.as_ref(), &stamp) {
       self.hot.remove(target);
       return Ok(outcome);
+    }
+    // Opening it once more would be an event again, and so without end.
+    if !self.ledger.has_key()
+      && self.unsealed.get(target) == Some(&stamp)
+      && stamp.is_settled(self.now())
+    {
+      return Ok(Outcome::Unsealed);
     }
     let _writing = self.lock()?;
     // The other process may have finished this file while we waited for the lock.
@@ -96,11 +131,11 @@ impl<F: Fs> Engine<F> {
       // It may have been linked or given away since.
       Some(mut file) if file.stamp()?.ino == stamp.ino => match file.recheck(&self.rules()) {
         Ok(_) => file,
-        Err(refusal) => return self.refused(target, row.as_ref(), &stamp, refusal),
+        Err(refusal) => return self.refused(target, row.as_ref(), Some(&stamp), refusal),
       },
       _ => match self.open(target)? {
         Ok(file) => file,
-        Err(refusal) => return self.refused(target, row.as_ref(), &stamp, refusal),
+        Err(refusal) => return self.refused(target, row.as_ref(), Some(&stamp), refusal),
       },
     };
     let (leased, held_open) = match file.access() {
@@ -123,13 +158,12 @@ impl<F: Fs> Engine<F> {
       return Ok(Outcome::Changed);
     }
     // Whoever opened the file before its last change has read something else, and a change since we were
-    // asked was not known to the asker.
-    let since_asked = self.clock.monotonic().saturating_sub(asked);
+    // asked was not known to the asker. Where file times are coarse it may seem to be older than it is.
+    let since_asked = self.clock.monotonic().saturating_sub(asked) + self.time_step(target);
     let opened_since_close = hint.opened_since_close
       && unchanged
       && self.since_change(&stamp, Duration::ZERO) >= since_asked;
     let hint = Hint { opened_since_close, ..*hint };
-    let mut sight = Sight::default();
     let mut outcome = self.process(target, row.as_ref(), &mut file, leased, &hint, &mut sight);
     sight.awaited = file.is_awaited();
     file.release();
@@ -143,7 +177,14 @@ impl<F: Fs> Engine<F> {
       outcome = self.process(target, row.as_ref(), &mut file, true, &hint, &mut sight);
       file.release();
     }
-    let mut outcome = outcome?;
+    let mut outcome = match outcome {
+      Ok(outcome) => outcome,
+      Err(error) => {
+        // Closing it would be an event, and the file be looked at again at once.
+        self.hot.insert(target.clone(), file);
+        return Err(error);
+      }
+    };
     self.keep_noted(Writer::Other)?;
     if let (true, Outcome::Done { reshape_due, .. }) = (held_open, outcome) {
       outcome = self.still_open(target, reshape_due)?;
@@ -169,7 +210,7 @@ impl<F: Fs> Engine<F> {
     file: &mut F::File,
     leased: bool,
     hint: &Hint,
-    sight: &mut Sight,
+    sight: &mut Sight<'_>,
   ) -> Result<Outcome, EngineError> {
     let started = self.clock.monotonic();
     let before = file.stamp()?;
@@ -184,10 +225,10 @@ impl<F: Fs> Engine<F> {
       return Ok(Outcome::Busy);
     }
     sight.stamp = Some(before);
-    // Without a lease the last line may still be under way, and an empty file is most likely one
-    // that its writer has just truncated.
-    if !leased && quiet < TAIL_COMPLETE_AFTER && (bytes.is_empty() || bytes.last() != Some(&b'\n'))
-    {
+    // Without a lease the last line may still be under way, but not without end; and an empty file is
+    // most likely one that its writer has just truncated.
+    let is_cut = bytes.last() != Some(&b'\n') && hint.waited < MAX_TAIL_WAIT;
+    if !leased && quiet < TAIL_COMPLETE_AFTER && (bytes.is_empty() || is_cut) {
       return Ok(Outcome::Busy);
     }
     let hash = ContentHash::of(&bytes);
@@ -199,22 +240,22 @@ impl<F: Fs> Engine<F> {
       return self.same_version(target, row, &before);
     }
     let adopting = hint.adopting && row.is_none_or(|row| row.adopted_at.is_none());
-    let origin = if adopting { Origin::baseline() } else { Origin::unknown() };
+    let sighting = if adopting { None } else { self.sighting(target, hash, &before)? };
+    let origin = Origin::seen(&self.config, adopting, sighting);
     let writable = matches!(file.access(), Touch::Full);
-    // Poison that could only be flagged, because the file could not be written, leaves it now.
-    let regained = writable && row.is_some_and(|row| row.note.is_some());
-    let mut view = self.view_again(target, row, bytes, origin, None, regained)?;
-    if regained {
-      self.disown(&view)?;
-    }
+    let mut view = self.view_as(target, row, bytes, origin, None, writable)?;
     let mut stamp = before;
     if writable {
       let plan = view.plan(MarkerMode::None, false, &[]);
       if !plan.redactions.is_empty() {
         if !self.ledger.has_key() {
-          return self.unsealed(target, &view);
+          self.unsealed.insert(target.clone(), before);
+          return self.report_unsealed(target, &view);
         }
-        if self.must_hold_off(target, &view, quiet, leased, hint) {
+        if quiet < HOLD_OFF
+          && self.is_of_agent(target, &view)
+          && !(leased && self.was_read(target, hint, sight))
+        {
           return Ok(Outcome::HoldOff(HOLD_OFF));
         }
         let unfinished = view.bytes.last() != Some(&b'\n')
@@ -249,7 +290,7 @@ impl<F: Fs> Engine<F> {
 
   /// Without a key nothing can be sealed, so nothing leaves the file. The version is not recorded: what
   /// is fresh in it stays so until it can be taken out.
-  fn unsealed(&mut self, target: &Target, view: &View) -> Result<Outcome, EngineError> {
+  fn report_unsealed(&mut self, target: &Target, view: &View) -> Result<Outcome, EngineError> {
     let mut codes: Vec<&str> = view
       .judgements
       .iter()
@@ -265,31 +306,18 @@ impl<F: Fs> Engine<F> {
     Ok(Outcome::Unsealed)
   }
 
-  /// Rows of what could only be flagged until now: they must not vouch for the same bytes any more, neither
-  /// now nor when they come back.
-  fn disown(&mut self, view: &View) -> Result<(), EngineError> {
-    for row in view.facts.rows.iter().filter(|row| is_only_flagged(row)) {
-      let at = self.now();
-      self.ledger.decide(&row.id, State::Quarantined, "memfw", at, &[])?;
-    }
-    Ok(())
+  /// Whether an agent's own tool wrote this version. It writes its record, then the file, then reads it
+  /// back and compares: poison stays until that reader was there, or until [`HOLD_OFF`] has passed since
+  /// the write.
+  fn is_of_agent(&self, target: &Target, view: &View) -> bool {
+    self.agent.standing(&target.root, &target.rel).is_about(view.hash)
   }
 
-  /// An agent's own tool writes its record, then the file, then reads it back and compares. Poison
-  /// stays until that reader was there, or until [`HOLD_OFF`] has passed since the write.
-  fn must_hold_off(
-    &self,
-    target: &Target,
-    view: &View,
-    quiet: Duration,
-    leased: bool,
-    hint: &Hint,
-  ) -> bool {
-    // The lease tells that the reader has closed the file again.
-    if (hint.opened_since_close && leased) || quiet >= HOLD_OFF {
-      return false;
-    }
-    self.agent.standing(&target.root, &target.rel).is_about(view.hash)
+  /// Whether somebody else has read this version; the lease tells that they have closed it again.
+  fn was_read(&self, target: &Target, hint: &Hint, sight: &mut Sight<'_>) -> bool {
+    let Some(was_read) = &mut sight.was_read else { return hint.opened_since_close };
+    let own = self.opens.iter().filter(|opened| *opened == target).count();
+    was_read(u32::try_from(own).unwrap_or(u32::MAX))
   }
 
   /// What there is to say when the ledger knows this stamp. A stamp that was taken right after a change
@@ -321,7 +349,10 @@ impl<F: Fs> Engine<F> {
     let due =
       Due { reshape: row.pending.contains(Pending::RESHAPE), recheck: !stamp.is_settled(at) };
     let stamp = super::stamp_row(stamp);
-    self.ledger.set_seen(&target.path(), stamp, row.hash, due.pending(), at)?;
+    // What is asked about it elsewhere goes on.
+    let asked =
+      if row.pending.contains(Pending::ATTRIBUTE) { Pending::ATTRIBUTE } else { Pending::NONE };
+    self.ledger.set_seen(&target.path(), stamp, row.hash, due.pending() | asked, at)?;
     Ok(due.done())
   }
 
@@ -344,7 +375,7 @@ impl<F: Fs> Engine<F> {
     &mut self,
     target: &Target,
     row: Option<&FileRow>,
-    stamp: &Stamp,
+    stamp: Option<&Stamp>,
     refusal: OpenError,
   ) -> Result<Outcome, EngineError> {
     if matches!(refusal.refusal, Refusal::Absent) {
@@ -357,12 +388,25 @@ impl<F: Fs> Engine<F> {
     if matches!(refusal.refusal, Refusal::Io(_)) {
       return Err(EngineError::Open(refusal));
     }
+    // It may be another thing that was looked at than the one that was refused.
+    if let Some(stamp) = stamp
+      && self.stamp(target)? != Some(*stamp)
+    {
+      return Ok(Outcome::Changed);
+    }
+    self.hot.remove(target);
     let path = target.path();
     let note = refusal.refusal.to_string();
     let known = row.is_some_and(|row| row.note.as_deref() == Some(note.as_str()));
     self.ledger.set_status(&path, &target.root, FileStatus::Unscannable, Some(&note))?;
     let at = self.now();
-    self.ledger.set_stamp(&path, Some(super::stamp_row(stamp)), None, at)?;
+    match stamp {
+      Some(stamp) => {
+        let due = Due { reshape: false, recheck: !stamp.is_settled(at) };
+        self.ledger.set_seen(&path, super::stamp_row(stamp), None, due.pending(), at)?;
+      }
+      None => self.ledger.set_stamp(&path, None, None, at)?,
+    }
     if !known {
       self.tell(Event::new(EventKind::Unguarded).path(&path).detail(note))?;
     }
@@ -390,6 +434,13 @@ impl<F: Fs> Engine<F> {
       Some((root, _)) => Ok(self.fs.open(root, &target.rel, &rules)),
       None => Ok(Err(OpenError { path: target.path(), refusal: Refusal::Absent })),
     }
+  }
+
+  /// How much older than it is a change may seem to be, by the times of its file.
+  fn time_step(&self, target: &Target) -> Duration {
+    let coarse =
+      self.roots.get(&target.root).is_some_and(|(root, _)| self.fs.has_coarse_times(root));
+    if coarse { RACY / 2 } else { Duration::ZERO }
   }
 
   /// How long ago the file changed, by its own stamps and the wall clock. Where the clock was set back

@@ -7,8 +7,8 @@
 use super::{Engine, EngineError, Target, judge::Origin};
 use crate::{
   memory::{ContentHash, MarkerMode},
-  os::{Fs, MemoryFile as _, Refusal, Stamp},
-  store::{FileStatus, Pending},
+  os::{Fs, FsError, MemoryFile as _, Refusal, Stamp, Touch},
+  store::{FileRow, FileStatus, Pending},
 };
 
 /// The answer.
@@ -25,7 +25,11 @@ pub enum Passed {
 impl<F: Fs> Engine<F> {
   /// Looks whether the bytes that stand in a file now may be read.
   pub fn passed(&mut self, target: &Target) -> Result<Passed, EngineError> {
-    let Some(stamp) = self.stamp(target)? else { return Ok(Passed::Never) };
+    let stamp = match self.stamp(target) {
+      Ok(Some(stamp)) => stamp,
+      Ok(None) | Err(EngineError::Fs(FsError::Refused { .. })) => return Ok(Passed::Never),
+      Err(error) => return Err(error),
+    };
     let row = self.ledger.file(&target.path())?;
     if let Some(row) = row.as_ref().filter(|row| row.stamp == Some(super::stamp_row(&stamp))) {
       if row.status == FileStatus::Unscannable {
@@ -51,6 +55,7 @@ impl<F: Fs> Engine<F> {
     let before = file.stamp()?;
     let bytes = file.read_all()?;
     let is_still = before == stamp && file.stamp()? == before;
+    let writable = matches!(file.access(), Touch::Full);
     // Closing it would be an event that wakes ourselves; the pass over the file closes it.
     self.hot.insert(target.clone(), file);
     if !is_still {
@@ -58,10 +63,13 @@ impl<F: Fs> Engine<F> {
     }
     // The version that was judged last, only its stamp is new or too young.
     let hash = ContentHash::of(&bytes);
-    if row.as_ref().is_some_and(|row| row.status == FileStatus::Watched && row.hash == Some(hash)) {
+    let same = |row: &FileRow| row.status == FileStatus::Watched && row.hash == Some(hash);
+    // What could not be taken out of it then may have to leave now.
+    if row.as_ref().is_some_and(|row| same(row) && !(writable && row.note.is_some())) {
       return Ok(Passed::At(before));
     }
-    let view = self.view(target, row.as_ref(), bytes, Origin::unknown(), None)?;
+    let origin = Origin::seen(&self.config, false, None);
+    let view = self.view_as(target, row.as_ref(), bytes, origin, None, writable)?;
     let clean = view.plan(MarkerMode::None, false, &[]).redactions.is_empty();
     Ok(if clean { Passed::At(before) } else { Passed::NotYet })
   }

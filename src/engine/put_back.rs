@@ -5,7 +5,7 @@
 //! somebody saves over the file; then the bytes are brought back once more. A person's deletion stands.
 #![forbid(unsafe_code)]
 
-use std::{collections::HashSet, path::Path, time::Duration};
+use std::{cell::Cell, collections::HashSet, path::Path, time::Duration};
 
 use super::{
   Engine, EngineError, Event, EventKind, Target,
@@ -87,11 +87,21 @@ enum Cause<'a> {
   Approval {
     by: &'a str,
     reason: Option<&'a str>,
-    /// Which try it is.
-    attempt: u32,
+    /// Whether an earlier try has made it durable.
+    decided: &'a Cell<bool>,
   },
   /// They are approved, and their placeholder came back.
   Again,
+}
+
+impl Cause<'_> {
+  /// How long the file is waited for.
+  const fn patience(&self) -> Duration {
+    match self {
+      Self::Approval { .. } => PATIENCE,
+      Self::Again => Duration::ZERO,
+    }
+  }
 }
 
 impl<F: Fs> Engine<F> {
@@ -133,12 +143,12 @@ impl<F: Fs> Engine<F> {
         format!("make the file again, or read the text with `memfw quarantine show {}`", item.id),
       ));
     }
-    for attempt in 0..ATTEMPTS {
+    let decided = Cell::new(false);
+    for _ in 0..ATTEMPTS {
       // What others wrote meanwhile is judged first, so that nothing is carried in by the approval.
       self.catch_up(&target)?;
-      if let Some(placed) =
-        self.put_back_once(&target, item, Cause::Approval { by, reason, attempt })?
-      {
+      let cause = Cause::Approval { by, reason, decided: &decided };
+      if let Some(placed) = self.put_back_once(&target, item, cause)? {
         return Ok(placed);
       }
     }
@@ -153,34 +163,35 @@ impl<F: Fs> Engine<F> {
     cause: Cause<'_>,
   ) -> Result<Option<Placed>, EngineError> {
     let writing = self.lock()?;
-    let mut file = match cause {
-      Cause::Approval { .. } => self.open_leased(target, PATIENCE)?,
-      Cause::Again => self.open_leased(target, Duration::ZERO)?,
-    };
+    let mut file = self.open_leased(target, cause.patience())?;
     if !self.is_on_path(target, &file)? {
       return Ok(None);
     }
     let leased = file.leased_for().is_some();
     let plain = self.ledger.unseal(&item.id)?;
     let bytes = file.read_all()?;
-    let judged = self.ledger.file(&item.path)?.and_then(|row| row.hash);
-    if judged != Some(ContentHash::of(&bytes)) {
+    let row = self.ledger.file(&item.path)?;
+    if !self.is_judged(row.as_ref(), ContentHash::of(&bytes))? {
       return Ok(None);
     }
     let restore = Restore::find(&bytes, &item.id, &plain);
     match cause {
       // Where it was deleted it stays deleted.
       Cause::Again if restore.placed != Placed::AtPlaceholder => return Ok(None),
-      Cause::Approval { attempt, .. }
+      Cause::Approval { by, reason, decided }
         if restore.placed == Placed::Appended && placeholder::stands(&bytes, &plain) =>
       {
-        if attempt > 0 {
+        if decided.get() {
           // Whoever replaced the file had read what was brought back.
           return Ok(Some(Placed::AtPlaceholder));
         }
         if item.status == State::Approved {
           return Err(EngineError::refused(format!("`{}` is approved already", item.id)));
         }
+        // It never left the disk (a power cut), or it stands there twice: nobody wants one more.
+        file.release();
+        self.decide_for(item, &plain, by, reason, Placed::InPlace)?;
+        return Ok(Some(Placed::InPlace));
       }
       Cause::Approval { .. } | Cause::Again => {}
     }
@@ -190,18 +201,28 @@ impl<F: Fs> Engine<F> {
         format!("take the text from `memfw quarantine show {}`", item.id),
       ));
     }
-    let at = self.now();
+    let image = image(item, &file, &bytes, &restore)?;
+    // Nobody is kept waiting for the disk; what follows compares with what was read before it writes. Only
+    // a tool that compares what it read with a record must not read in between.
+    if !self.is_recorded(target)? {
+      file.release();
+    }
     hit(Point::ApproveBeforeBegin);
-    let op = self.ledger.begin(&image(item, &file, &bytes, &restore)?, at)?;
+    let at = self.now();
+    let op = self.ledger.begin(&image, at)?;
     hit(Point::ApproveAfterBegin);
-    if let Cause::Approval { by, reason, .. } = cause {
-      self.excuse(item, by, reason, restore.placed)?;
-      let same_text = line::norm_hash(&plain);
-      self.ledger.except(same_text, &item.codes, reason.unwrap_or_default(), at, None)?;
+    if let Cause::Approval { by, reason, decided, .. } = cause
+      && !decided.replace(true)
+    {
+      self.decide_for(item, &plain, by, reason, restore.placed)?;
     }
     hit(Point::ApproveAfterDecision);
-    // What follows compares with what was read before it writes.
-    super::lease_anew(&mut file)?;
+    // What is recorded afterwards is the whole version, so the whole of it has to be as it was. Somebody who
+    // writes now goes first; it is decided, so the daemon goes on with it where this gives up.
+    if leased && !(self.lease_within(&mut file, cause.patience())? && file.read_all()? == bytes) {
+      self.ledger.finish(op)?;
+      return Ok(None);
+    }
     let written = if restore.is_equal_length() {
       let change = Change {
         offset: restore.offset as u64,
@@ -214,11 +235,7 @@ impl<F: Fs> Engine<F> {
     } else {
       append(&file, &bytes, &restore.new)?
     };
-    if !written {
-      self.ledger.finish(op)?;
-      return Err(EngineError::refused_with("the file changed meanwhile", "approve it once more"));
-    }
-    if !self.is_on_path(target, &file)? {
+    if !(written && self.is_on_path(target, &file)?) {
       self.ledger.finish(op)?;
       return Ok(None);
     }
@@ -232,20 +249,18 @@ impl<F: Fs> Engine<F> {
       started: self.clock.monotonic(),
       waited: Duration::ZERO,
     };
+    // The stamp says from here on whether this is still the version that stands there.
+    file.release();
     let start = restore.new.len().min(restore.offset + restore.after.len() - plain.len());
-    let restored = Restored {
-      span: start..start + plain.len(),
-      origin: Origin { source: item.source.clone(), trust: item.trust, observed: false },
-    };
-    // Durable before the ledger says that it stands there; recorded before anybody else may look, for an
-    // approval is not judged again.
+    let restored = Restored { span: start..start + plain.len(), origin: Origin::of_item(item) };
+    // Durable before the ledger says that it stands there; recorded under the write lock, before any other
+    // pass over the file.
     file.sync()?;
     hit(Point::ApproveAfterSync);
     let row = self.ledger.file(&item.path)?;
     let view = self.view(target, row.as_ref(), restore.new, Origin::unknown(), Some(&restored))?;
     self.record(target, &file, &view, &seen)?;
     hit(Point::ApproveAfterRecord);
-    file.release();
     self.ledger.finish(op)?;
     hit(Point::ApproveAfterFinish);
     self.keep_noted(Writer::Memfw)?;
@@ -257,6 +272,22 @@ impl<F: Fs> Engine<F> {
       self.tell(event.origin(&item.source, item.trust).detail(why))?;
     }
     Ok(Some(restore.placed))
+  }
+
+  /// Makes an approval durable, also for the same text with other line ends.
+  fn decide_for(
+    &mut self,
+    item: &Item,
+    plain: &[u8],
+    by: &str,
+    reason: Option<&str>,
+    placed: Placed,
+  ) -> Result<(), EngineError> {
+    self.excuse(item, by, reason, placed)?;
+    let at = self.now();
+    let same_text = line::norm_hash(plain);
+    self.ledger.except(same_text, &item.codes, reason.unwrap_or_default(), at, None)?;
+    Ok(())
   }
 }
 

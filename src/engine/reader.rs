@@ -15,12 +15,14 @@ const PROBE: Duration = Duration::from_micros(200);
 const WATCH: Duration = Duration::from_millis(2);
 
 /// What was to be seen of a file at the moment in which it was read.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Sight {
+#[derive(Default)]
+pub(super) struct Sight<'w> {
   /// Its stamp; `None` when it was not read.
   pub stamp: Option<Stamp>,
   /// Whether somebody waited for the lease.
   pub awaited: bool,
+  /// Says whether somebody else has opened it since a writer closed it.
+  pub was_read: Option<&'w mut dyn FnMut(u32) -> bool>,
 }
 
 /// Waits for a reader to come and to go; whether one did. Then the lease is held again.

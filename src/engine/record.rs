@@ -5,10 +5,11 @@ use std::{path::Path, time::Duration};
 
 use super::{
   Engine, EngineError, Event, EventKind, Outcome, TAIL_COMPLETE_AFTER, Target,
+  judge::BlockJudgement,
   view::{Marking, View},
 };
 use crate::{
-  detect::{Layer, Verdict},
+  detect::{Action, Code, Layer, Verdict},
   failpoint::{Point, hit},
   memory::MarkerMode,
   os::{Fs, MemoryFile, Stamp, Touch},
@@ -27,8 +28,11 @@ impl<F: Fs> Engine<F> {
   ) -> Result<Outcome, EngineError> {
     let Seen { leased, stamp, adopting, started, waited } = *seen;
     let at = self.now();
-    let rows = view.rows(at, || self.new_id())?;
+    let mut rows = view.rows(at, || self.new_id())?;
     let writable = matches!(file.access(), Touch::Full);
+    if !writable {
+      note_left(view, &mut rows);
+    }
     let (reshape, marking) = if writable && !adopting && self.may_reshape(&target.root) {
       // What was fresh is known from here on, and may be wrapped.
       self.reshape_of(target, &View::renewed(view.bytes.clone(), &rows, &view.facts), &rows)
@@ -63,7 +67,7 @@ impl<F: Fs> Engine<F> {
       note: note.as_deref(),
       blocks: &rows,
       adopted: true,
-      pending: due.pending(),
+      pending: due.pending() | self.asking_due(&path, &rows)?,
       marker_mode: marking.mode.as_str(),
       unmarked: marking.why.as_deref(),
       events: &event_rows,
@@ -104,6 +108,18 @@ impl Due {
   }
 }
 
+/// Notes at the rows themselves what was to leave a file that may not be written: whatever becomes of the
+/// file, of what the ledger says about it, or of the place of the text, it leaves when it can.
+fn note_left(view: &View, rows: &mut [BlockRow]) {
+  for (judgement, row) in view.judgements.iter().zip(rows) {
+    let leaves = |judgement: &BlockJudgement| judgement.decision.action == Action::Quarantine;
+    if judgement.as_ref().is_some_and(leaves) && !row.codes.contains(&Code::LeftInPlace) {
+      row.codes.push(Code::LeftInPlace);
+      row.codes.sort_unstable();
+    }
+  }
+}
+
 /// What there is to tell about the blocks of a version that stay.
 pub(super) fn told(path: &Path, view: &View, rows: &[BlockRow], adopting: bool) -> Vec<Event> {
   let mut events = Vec::new();
@@ -118,7 +134,7 @@ pub(super) fn told(path: &Path, view: &View, rows: &[BlockRow], adopting: bool) 
     let event = Event::new(kind)
       .path(path)
       .block(&row.id)
-      .origin(&view.origin.source, view.origin.trust)
+      .of(judgement.origin.as_ref().unwrap_or(&view.origin))
       .decided(Layer::Rules, &decision.codes, decision.score, "keep");
     events.push(event);
   }

@@ -5,7 +5,11 @@
 //! redone from its images, or, where the file is neither, left to a person.
 #![forbid(unsafe_code)]
 
-use std::{collections::HashSet, path::Path, time::Duration};
+use std::{
+  collections::HashSet,
+  path::{Path, PathBuf},
+  time::Duration,
+};
 
 use super::{
   Engine, EngineError, Event, EventKind, Target,
@@ -16,39 +20,64 @@ use crate::{
   failpoint::{Point, hit, tear},
   memory::{BlockId, ContentHash, Document, placeholder},
   os::{
-    Fs, FsError, MemoryFile, Touch,
+    Fs, FsError, MemoryFile, Refusal, Touch,
     redact::{Left, find_torn, left},
     reshape::{Recovery, recover_reshape},
   },
   provenance::{Attestation, State},
-  store::{Images, NewItem, Op, OpKind},
+  store::{Images, NewItem, Op, OpKind, Trail},
 };
 
 /// How long the lease of a file with an interrupted operation is waited for.
 const LEASE_WAIT: Duration = Duration::from_secs(2);
 
 impl<F: Fs> Engine<F> {
-  /// Ends what was interrupted; returns how many operations there were.
+  /// Ends what was interrupted; returns how many operations there were. One whose file cannot be read now
+  /// stays open until that file is looked at.
   pub fn recover(&mut self) -> Result<usize, EngineError> {
-    self.recover_where(|_| true)
+    let (n, failed) = self.recover_where(|_| true)?;
+    if let Some((op, error)) = failed {
+      let path = super::event::shown(&op.path);
+      tracing::warn!(target: "memfw", file = path, %error, "an interrupted operation waits");
+    }
+    Ok(n)
   }
 
   /// Ends what another process left open in one file when it died. Nothing is waited for where nothing is
   /// open.
   pub(super) fn recover_file(&mut self, path: &Path) -> Result<(), EngineError> {
-    if self.ledger.has_open_ops()? {
-      self.recover_where(|op| op.path == path)?;
+    if self.ledger.has_open_ops()?
+      && let (_, Some((_, error))) = self.recover_where(|op| op.path == path)?
+    {
+      return Err(error);
     }
     Ok(())
   }
 
-  fn recover_where(&mut self, concerned: impl Fn(&Op) -> bool) -> Result<usize, EngineError> {
+  /// Also the first operation that has to wait, and for what: later ones of the same file wait with it.
+  fn recover_where(
+    &mut self,
+    concerned: impl Fn(&Op) -> bool,
+  ) -> Result<(usize, Option<(Op, EngineError)>), EngineError> {
     // Operations are begun and finished under this lock: what is open now has nobody any more.
     let writing = self.lock()?;
     let ops: Vec<Op> = self.ledger.open_ops()?.into_iter().filter(concerned).collect();
-    for op in &ops {
+    let n = ops.len();
+    let mut failed = None;
+    let mut waiting: HashSet<PathBuf> = HashSet::new();
+    for op in ops {
+      if waiting.contains(&op.path) {
+        continue;
+      }
       hit(Point::RecoverBefore);
-      let what = self.recover_one(op)?;
+      let what = match self.recover_one(&op) {
+        Err(error @ (EngineError::Fs(_) | EngineError::Open(_))) => {
+          waiting.insert(op.path.clone());
+          failed.get_or_insert((op, error));
+          continue;
+        }
+        answer => answer?,
+      };
       // Whatever the stamp says, the bytes may be older: they are read again.
       if self.ledger.file(&op.path)?.is_some() {
         let at = self.now();
@@ -60,7 +89,7 @@ impl<F: Fs> Engine<F> {
       self.tell(Event::new(EventKind::Recovered).path(&op.path).detail(what))?;
     }
     drop(writing);
-    Ok(ops.len())
+    Ok((n, failed))
   }
 
   fn recover_one(&mut self, op: &Op) -> Result<String, EngineError> {
@@ -70,11 +99,17 @@ impl<F: Fs> Engine<F> {
     let Some(images) = &op.images else {
       return Ok("its sealed images do not open; dropped".to_owned());
     };
-    if self.stamp(&target).ok().flatten().is_none() {
-      return Ok("the file is gone; dropped".to_owned());
+    match self.stamp(&target) {
+      Ok(Some(_)) => {}
+      // What may pass is no reason to give the images up.
+      Err(error @ EngineError::Fs(FsError::Io { .. })) => return Err(error),
+      Ok(None) | Err(_) => return Ok("the file is gone; dropped".to_owned()),
     }
     let mut file = match self.open(&target)? {
       Ok(file) if matches!(file.access(), Touch::Full) => file,
+      Err(error) if matches!(error.refusal, Refusal::Io(_)) || error.refusal.is_transient() => {
+        return Err(EngineError::Open(error));
+      }
       _ => return Ok("the file may not be written any more; dropped".to_owned()),
     };
     let deadline = self.clock.monotonic() + LEASE_WAIT;
@@ -163,6 +198,7 @@ impl<F: Fs> Engine<F> {
       layer: Layer::Rules,
       codes: vec![],
       findings_json: "[]".to_owned(),
+      trail: Trail::default(),
     };
     let at = self.now();
     let admission = self.ledger.quarantine(&[item], &[], &[], at)?;

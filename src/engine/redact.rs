@@ -15,7 +15,7 @@ use crate::{
     Fs, MemoryFile, Stamp,
     redact::{Change, overwrite},
   },
-  provenance::{Attestation, Followed, State},
+  provenance::{Followed, State},
   store::{NewEvent, NewItem, NewOp, OpId, OpKind},
 };
 
@@ -66,7 +66,14 @@ impl<F: Fs> Engine<F> {
     hit(Point::RedactAfterAdmit);
     // What follows compares before it writes, so the redaction can do without a lease; but then, or when
     // somebody wrote meanwhile, the version as a whole has to be read anew.
-    let same = !leased || (self.lease_soon(file)? && file.read_all()? == view.bytes);
+    let held = !leased || self.lease_within(file, UNLEASED_AFTER)?;
+    let now = file.read_all()?;
+    let same = held && now == view.bytes;
+    // An agent's tool was quicker: it is about to verify another version, which is held off for on its own.
+    if now != view.bytes && self.stands_on_record(target, &now) {
+      self.finish(&ops)?;
+      return Ok(Redacted::Changed);
+    }
     let changes: Vec<Change<'_>> = redactions
       .iter()
       .map(|Named { redaction, .. }| Change {
@@ -101,9 +108,18 @@ impl<F: Fs> Engine<F> {
     Ok(if whole { Redacted::Done { bytes, ids, stamp } } else { Redacted::Changed })
   }
 
-  /// Asks for the lease for as long as a file is waited for before it is redacted without one.
-  fn lease_soon(&self, file: &mut F::File) -> Result<bool, EngineError> {
-    let until = self.clock.monotonic() + UNLEASED_AFTER;
+  /// Whether these bytes are the version that the agent has on record.
+  fn stands_on_record(&self, target: &Target, bytes: &[u8]) -> bool {
+    self.agent.standing(&target.root, &target.rel).is_about(ContentHash::of(bytes))
+  }
+
+  /// Asks for the lease again, for so long.
+  pub(super) fn lease_within(
+    &self,
+    file: &mut F::File,
+    patience: Duration,
+  ) -> Result<bool, EngineError> {
+    let until = self.clock.monotonic() + patience;
     while !super::lease_anew(file)? {
       if self.clock.monotonic() >= until {
         return Ok(false);
@@ -182,8 +198,9 @@ impl<F: Fs> Engine<F> {
       let decision = judgement.map(|judgement| &judgement.decision);
       let codes = decision.map_or(&[][..], |decision| &decision.codes);
       let score = decision.map_or(1.0, |decision| decision.score);
-      let event =
-        |kind| Event::new(kind).path(&path).origin(&view.origin.source, view.origin.trust);
+      // Where it came from may be known better than of the rest of the file.
+      let origin = judgement.and_then(|one| one.origin.as_ref()).unwrap_or(&view.origin);
+      let event = |kind| Event::new(kind).path(&path).of(origin);
       let neutralise = redaction.kind == RedactionKind::Neutralise;
       ops.push(NewOp {
         kind: if neutralise { OpKind::Neutralise } else { OpKind::Redact },
@@ -215,10 +232,10 @@ impl<F: Fs> Engine<F> {
         n: *n,
         terminated: redaction.original.last() == Some(&b'\n'),
         status: State::Quarantined,
-        source: view.origin.source.clone(),
-        trust: view.origin.trust,
-        attestation: Attestation::SelfReported,
-        session: None,
+        source: origin.source.clone(),
+        trust: origin.trust,
+        attestation: origin.attestation,
+        session: origin.session.clone(),
         score,
         codes: codes.to_vec(),
         findings_json: findings_json(
@@ -227,6 +244,7 @@ impl<F: Fs> Engine<F> {
           redaction.original.len(),
         ),
         layer: Layer::Rules,
+        trail: origin.trail.clone(),
       });
     }
     let at = self.now();

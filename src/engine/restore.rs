@@ -17,7 +17,7 @@ use super::{
 use crate::{
   memory::{BlockId, ContentHash},
   os::{
-    Fs, FsError, MemoryFile,
+    Fs, MemoryFile,
     reshape::{Reshaped, reshape},
   },
   store::{ItemFilter, NewOp, NewVersion, OpKind, Writer},
@@ -100,20 +100,31 @@ impl<F: Fs> Engine<F> {
   ) -> Result<Option<Put>, EngineError> {
     let path = target.path();
     let writing = self.lock()?;
-    let mut file = self.open_leased(target, PATIENCE).map_err(|error| unleased(error, target))?;
+    let mut file = self.open_leased(target, PATIENCE)?;
     if !self.is_on_path(target, &file)? {
       return Ok(None);
     }
     let bytes = file.read_all()?;
     let row = self.ledger.file(&path)?;
     let file_hash = ContentHash::of(&bytes);
-    let judged = row.as_ref().and_then(|row| row.hash) == Some(file_hash);
-    if !(judged || fresh && bytes.is_empty()) {
+    if !(fresh && bytes.is_empty() || self.is_judged(row.as_ref(), file_hash)?) {
       return Ok(None);
     }
     let before = self.bare(target, bytes.clone())?;
     if before == text && !fresh {
       return Ok(Some(Put::Stood));
+    }
+    if file.leased_for().is_none() {
+      return Err(EngineError::refused_with(
+        "this file system gives no lease, and without one a file is not rewritten",
+        format!("write it yourself: `memfw restore {} --print > FILE`", shown(&path)),
+      ));
+    }
+    let stamp = file.stamp()?;
+    // Nobody is kept waiting for the disk; the reshape compares before it writes. Only a tool that compares
+    // what it read with a record must not read in between.
+    if !self.is_recorded(target)? {
+      file.release();
     }
     if !fresh {
       // So that the restore can be undone, also where a daemon has not come to it yet.
@@ -128,7 +139,6 @@ impl<F: Fs> Engine<F> {
         format!("write it yourself: `memfw restore {} --print > FILE`", shown(&path)),
       ));
     }
-    let stamp = file.stamp()?;
     let image = NewOp {
       kind: OpKind::Reshape,
       path: &path,
@@ -140,9 +150,9 @@ impl<F: Fs> Engine<F> {
     };
     let at = self.now();
     let op = self.ledger.begin(&image, at)?;
-    super::lease_anew(&mut file)?;
-    let written =
-      reshape(&file, &bytes, text)? == Reshaped::Done && self.is_on_path(target, &file)?;
+    let written = self.lease_within(&mut file, PATIENCE)?
+      && reshape(&file, &bytes, text)? == Reshaped::Done
+      && self.is_on_path(target, &file)?;
     if !written {
       self.ledger.finish(op)?;
       return Ok(None);
@@ -208,15 +218,4 @@ enum Put {
   Stood,
   /// It stands there now; before it these bytes did.
   Over(ContentHash),
-}
-
-/// A file on which no lease can be had is not rewritten, whoever asks.
-fn unleased(error: EngineError, target: &Target) -> EngineError {
-  match error {
-    EngineError::Fs(error @ FsError::LeaseUnsupported { .. }) => EngineError::refused_with(
-      error.to_string(),
-      format!("write it yourself: `memfw restore {} --print > FILE`", shown(&target.path())),
-    ),
-    error => error,
-  }
 }

@@ -19,7 +19,7 @@ use crate::{
   memory::{BlockId, ContentHash, Fate, MarkerMode},
   os::{Fs, FsError, MemoryFile, Touch},
   provenance::State,
-  store::{Item, Pending},
+  store::{FileRow, Item, Pending},
 };
 
 /// How long a file that somebody else has open is waited for when a person asked for something.
@@ -118,7 +118,7 @@ impl<F: Fs> Engine<F> {
     let row = known.and_then(|known| view.facts.rows.get(known)).cloned();
     let worst = row.as_ref().and_then(|row| row.revisions.iter().min_by_key(|one| one.trust));
     if let Some(worst) = worst {
-      view.origin = Origin { source: worst.source.clone(), trust: worst.trust, observed: false };
+      view.origin = Origin::of_revision(worst);
     }
     // To the plan it is a new block with a verdict; everything else stays.
     if let Some(fate) = view.comparison.fates.get_mut(index) {
@@ -141,6 +141,11 @@ impl<F: Fs> Engine<F> {
         excused_by: vec![],
       });
     }
+    let leased = file.leased_for().is_some();
+    // Nobody is kept waiting for the disk, but for a tool that compares what it reads with a record.
+    if !self.is_recorded(target)? {
+      file.release();
+    }
     let at = self.now();
     let text = super::judge::BlockText::of(&view.bytes, &view.document, index);
     self.reopen(target, &text, by, at)?;
@@ -148,16 +153,14 @@ impl<F: Fs> Engine<F> {
     if plan.redactions.is_empty() {
       return Err(EngineError::refused(format!("there is nothing to take out at line {line}")));
     }
-    let leased = file.leased_for().is_some();
+    if let Some(row) = &row {
+      // The block row must not vouch for the same bytes when they come back, be it by a power cut.
+      self.ledger.decide(&row.id, State::Quarantined, by, at, &[])?;
+    }
     let done = self.redact(target, &mut file, leased, &view, &plan.redactions, started)?;
     let Redacted::Done { ids, .. } = done else {
       return Err(EngineError::refused_with("the file changed meanwhile", "try again"));
     };
-    if let (Some(row), Some(_)) = (&row, known) {
-      // The block row must not vouch for the same bytes when they come back.
-      self.ledger.decide(&row.id, State::Quarantined, by, at, &[])?;
-    }
-    file.release();
     drop(file);
     drop(writing);
     self.catch_up(target)?;
@@ -244,6 +247,22 @@ impl<F: Fs> Engine<F> {
       }
       self.clock.pause(RETRY);
     }
+  }
+
+  /// Whether the ledger knows this version as one that was judged to its end. What was found while the file
+  /// could not be written is still to leave it, so then the next pass takes it up.
+  pub(super) fn is_judged(
+    &mut self,
+    row: Option<&FileRow>,
+    hash: ContentHash,
+  ) -> Result<bool, EngineError> {
+    let Some(row) = row.filter(|row| row.hash == Some(hash)) else { return Ok(false) };
+    if row.note.is_some() {
+      let at = self.now();
+      self.ledger.set_stamp(&row.path, None, None, at)?;
+      return Ok(false);
+    }
+    Ok(true)
   }
 
   /// Whether the path still leads to this file; an editor may have renamed another one over it.

@@ -15,7 +15,7 @@ use super::{
 use crate::{
   detect::Verdict,
   memory::{Block, BlockId, Fate, Inherited, Line, line::LineKind},
-  provenance::{Attestation, State},
+  provenance::State,
   store::{BlockLine, BlockRow, Revision},
 };
 
@@ -125,7 +125,10 @@ fn adopt(row: &mut BlockRow, other: &BlockRow, number: u32) -> u32 {
   let Some(revision) = other.revision(number) else { return number };
   let of = |revision: &Revision| (revision.at, revision.trust, revision.attestation);
   let same = |own: &&Revision| {
-    of(own) == of(revision) && own.source == revision.source && own.session == revision.session
+    of(own) == of(revision)
+      && own.source == revision.source
+      && own.session == revision.session
+      && own.trail == revision.trail
   };
   if let Some(own) = row.revisions.iter().find(same) {
     return own.number;
@@ -142,9 +145,10 @@ fn revise(row: &mut BlockRow, origin: &Origin, at: i64) -> u32 {
     number,
     source: origin.source.clone(),
     trust: origin.trust,
-    attestation: Attestation::SelfReported,
-    session: None,
+    attestation: origin.attestation,
+    session: origin.session.clone(),
     at,
+    trail: origin.trail.clone(),
   });
   number
 }
@@ -187,10 +191,11 @@ fn placed(block: &Block, line: &Line, revision: u32) -> BlockLine {
 }
 
 /// Notes a judgement on a block that stays.
-fn judged(row: &mut BlockRow, judgement: &BlockJudgement, block: &Block) {
+pub(super) fn judged(row: &mut BlockRow, judgement: &BlockJudgement, block: &Block) {
   let decision = &judgement.decision;
   if decision.verdict == Verdict::Pass {
-    if judgement.approved {
+    // What was found in other lines of it stays found.
+    if judgement.approved && row.state != State::Flagged {
       row.state = State::Approved;
     } else if row.state == State::Unvalidated {
       row.state = State::Validated;

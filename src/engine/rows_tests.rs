@@ -197,7 +197,7 @@ impl Walk {
       }
     }
     self.write(&lines);
-    self.look(Origin { source: Source::new(&format!("mcp:{trust}")), trust, observed: false });
+    self.look(Origin::assumed(Source::new(&format!("mcp:{trust}")), trust));
   }
 
   fn facts(&self) -> FileFacts {

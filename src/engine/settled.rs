@@ -19,6 +19,8 @@ pub enum Unsettled {
   Dirty(PathBuf),
   /// Markers of a file are to be renewed.
   Markers(PathBuf),
+  /// The agent's records are to be asked about text of a file.
+  Sources(PathBuf),
   /// A file that the ledger knows is gone, and that was not noticed yet.
   Gone(PathBuf),
   /// An operation is open.
@@ -29,6 +31,7 @@ impl fmt::Display for Unsettled {
   fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     match self {
       Self::Dirty(path) => write!(f, "changes of `{}`", shown(path)),
+      Self::Sources(path) => write!(f, "sources of what is new in `{}`", shown(path)),
       Self::Markers(path) => write!(f, "markers of `{}`", shown(path)),
       Self::Gone(path) => write!(f, "the removal of `{}`", shown(path)),
       Self::Operation => f.write_str("an open operation"),
@@ -59,7 +62,9 @@ pub fn unsettled<F: Fs>(
       };
       match (stamp, ledger.file(&file)?) {
         (Some(stamp), Some(row)) if row.stamp == Some(super::stamp_row(&stamp)) => {
-          if row.pending.contains(Pending::RESHAPE) {
+          if row.pending.contains(Pending::ATTRIBUTE) {
+            found.push(Unsettled::Sources(file));
+          } else if row.pending.contains(Pending::RESHAPE) {
             found.push(Unsettled::Markers(file));
           }
         }

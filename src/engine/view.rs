@@ -16,8 +16,8 @@ use crate::{
   config::Markers,
   detect::{Action, Code, Finding},
   memory::{
-    self, BlockId, Comparison, ContentHash, Document, Facts, Fate, Judged, KnownBlock, MarkerMode,
-    Plan, compare,
+    self, BlockId, Comparison, ContentHash, Document, Facts, Judged, KnownBlock, MarkerMode, Plan,
+    compare,
     id::{MAX_ID_DIGITS, MIN_ID_DIGITS},
   },
   os::Fs,
@@ -100,9 +100,11 @@ impl View {
   }
 }
 
-/// Whether something was found in a block that was not there before memfw.
-pub(super) fn is_only_flagged(row: &BlockRow) -> bool {
-  row.state == State::Flagged && row.revisions.iter().any(|one| !one.source.is_baseline())
+/// Whether the same text may stand in a file because of this row. What was to leave and did not, by a
+/// person's word or because the file may not be written, has none that vouches for it.
+fn vouches(row: &BlockRow, writable: bool) -> bool {
+  let left = row.state == State::Flagged && row.codes.contains(&Code::LeftInPlace);
+  row.state != State::Quarantined && !(left && writable)
 }
 
 /// What the plan is to do about a judgement.
@@ -123,7 +125,8 @@ fn wanted(judgement: Option<&BlockJudgement>) -> Judged {
 }
 
 impl<F: Fs> Engine<F> {
-  /// Reads `bytes` against the ledger and judges what is fresh.
+  /// Reads `bytes` against the ledger and judges what is fresh. In a file that may be written that is also
+  /// what was to leave it before and could not.
   pub(super) fn view(
     &mut self,
     target: &Target,
@@ -132,18 +135,18 @@ impl<F: Fs> Engine<F> {
     origin: Origin,
     restored: Option<&Restored>,
   ) -> Result<View, EngineError> {
-    self.view_again(target, row, bytes, origin, restored, false)
+    self.view_as(target, row, bytes, origin, restored, true)
   }
 
-  /// The same; with `again`, what was flagged and is no baseline is judged once more.
-  pub(super) fn view_again(
+  /// The same for a file that may be `writable` or not.
+  pub(super) fn view_as(
     &mut self,
     target: &Target,
     row: Option<&FileRow>,
     bytes: Vec<u8>,
     origin: Origin,
     restored: Option<&Restored>,
-    again: bool,
+    writable: bool,
   ) -> Result<View, EngineError> {
     let path = target.path();
     // One view of the ledger for all the questions of one file: each alone would lock it anew.
@@ -162,16 +165,12 @@ impl<F: Fs> Engine<F> {
       former = self.ledger.former_blocks(row.id, MAX_FORMER)?;
       markers = self.ledger.marker_ids(&path)?;
     }
+    // Taken out before anything is compared: also single lines of theirs must not be known.
+    rows.retain(|row| vouches(row, writable));
+    former.retain(|row| vouches(row, writable));
     let facts = FileFacts::new(rows, former, markers, &placeholders, redacted);
     let document = Document::parse(&bytes, &facts.ids);
-    let mut comparison = compare(&document, &facts.known);
-    for fate in &mut comparison.fates {
-      let row = fate.known().and_then(|known| facts.rows.get(known));
-      // What was to leave the file and did not has no row that vouches for it.
-      if row.is_some_and(|row| row.state == State::Quarantined || again && is_only_flagged(row)) {
-        *fate = Fate::Inserted;
-      }
-    }
+    let comparison = compare(&document, &facts.known);
     let continued = self.continued(&document)?;
     let now = self.now();
     let ledger = &self.ledger;
@@ -295,7 +294,7 @@ fn ids_in(bytes: &[u8]) -> HashSet<BlockId> {
   found
 }
 
-fn precedent(
+pub(super) fn precedent(
   ledger: &Ledger,
   path: &Path,
   hash: &ContentHash,
@@ -307,7 +306,7 @@ fn precedent(
     let origin = match ledger.existing_item(path, *hash, 0)? {
       Some(existing) => {
         let item = ledger.item(existing.id.as_str())?;
-        Some(Origin { source: item.source, trust: item.trust, observed: false })
+        Some(Origin::of_item(&item))
       }
       None => None,
     };

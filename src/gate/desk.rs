@@ -282,6 +282,8 @@ impl Desk {
           }
         }
       }
+      // That it was heard is all that there is to it: its readers wait on.
+      ToGate::NotYet { .. } => {}
       ToGate::Aside { id } => {
         for (_, held) in self.waiting.answered(id) {
           self.shared.barrier.allow(held.reader);

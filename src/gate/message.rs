@@ -15,7 +15,7 @@ use super::Why;
 use crate::os::Stamp;
 
 /// Version of the messages; gate and daemon of different versions do not talk.
-pub const VERSION: u16 = 1;
+pub const VERSION: u16 = 2;
 
 /// What the gate says.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,6 +69,11 @@ pub enum ToGate {
     id: u32,
     /// Stamp of the bytes.
     stamp: Stamp,
+  },
+  /// The file was looked at, and its bytes cannot be passed yet: the daemon is alive.
+  NotYet {
+    /// The question.
+    id: u32,
   },
   /// There is nothing to wait for: no memory file, or one that nobody can judge.
   Aside {
@@ -135,6 +140,7 @@ impl ToGate {
         .u64(stamp.mtime_ns.cast_unsigned())
         .u64(stamp.ctime_ns.cast_unsigned())
         .done(),
+      Self::NotYet { id } => Writer::new(b'y').u32(*id).done(),
       Self::Aside { id } => Writer::new(b's').u32(*id).done(),
     }
   }
@@ -159,6 +165,7 @@ impl ToGate {
           ctime_ns: reader.u64()?.cast_signed(),
         },
       },
+      b'y' => Self::NotYet { id: reader.u32()? },
       b's' => Self::Aside { id: reader.u32()? },
       _ => return Err(Unreadable::Form),
     };
@@ -272,6 +279,7 @@ mod tests {
       any::<u32>().prop_map(|ms| ToGate::Hello { max_wait: Duration::from_millis(ms.into()) }),
       (any::<bool>(), path()).prop_map(|(root, dir)| ToGate::Watch { root, dir }),
       (any::<u32>(), stamp).prop_map(|(id, stamp)| ToGate::Passed { id, stamp }),
+      any::<u32>().prop_map(|id| ToGate::NotYet { id }),
       any::<u32>().prop_map(|id| ToGate::Aside { id }),
     ]
   }

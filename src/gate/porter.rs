@@ -238,7 +238,8 @@ mod tests {
     for (root, name, expected) in [
       (true, "MEMORY.md", true),
       (true, "memory.md", true),
-      (true, "AGENTS.md", false),
+      (true, "AGENTS.md", true),
+      (true, "README.md", false),
       (false, "2026-11-21.md", true),
       (false, "AGENTS.md", true),
       (false, ".x.md", false),

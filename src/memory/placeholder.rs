@@ -107,11 +107,13 @@ pub fn find(bytes: &[u8], id: &BlockId, original: &[u8]) -> Option<FoundAt> {
   inexact
 }
 
-/// Whether `original` stands somewhere in `bytes`, from the start of a line.
+/// Whether `original` stands somewhere in `bytes`, from the start of a line to the end of one.
 pub fn stands(bytes: &[u8], original: &[u8]) -> bool {
   let mut at = 0;
   while let Some(found) = marker::find(bytes, original, at) {
-    if found == 0 || bytes.get(found - 1) == Some(&b'\n') {
+    let begins = found == 0 || bytes.get(found - 1) == Some(&b'\n');
+    let next = bytes.get(found + original.len());
+    if begins && (original.ends_with(b"\n") || matches!(next, None | Some(b'\r' | b'\n'))) {
       return true;
     }
     at = found + 1;
@@ -183,9 +185,10 @@ mod tests {
   }
 
   #[test]
-  fn text_stands_where_a_line_starts_with_it() {
+  fn text_stands_where_whole_lines_are_it() {
     assert!(stands(b"a\nb\n", b"b\n") && stands(b"b\n", b"b\n"));
     assert!(!stands(b"ab\n", b"b\n") && !stands(b"a\n", b"b\n"));
+    assert!(stands(b"a\nb\r\n", b"b") && stands(b"b", b"b") && !stands(b"bc\nab\n", b"b"));
   }
 
   fn redacted(text: &str) -> String {

@@ -5,6 +5,7 @@
 //! transaction, and writes one thing alone: the hash of a file that memfw edited, where OpenClaw's
 //! own record was about the very bytes that memfw edited ([`ledger`]).
 
+mod attribute;
 mod database;
 mod file;
 pub mod index;

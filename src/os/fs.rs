@@ -347,6 +347,9 @@ pub trait Fs {
   }
   /// How the files below a root can be edited.
   fn rung(&self, root: &Self::Root) -> Rung;
+
+  /// Whether two changes of a file below a root can carry the same times ([`super::Probe::coarse_times`]).
+  fn has_coarse_times(&self, root: &Self::Root) -> bool;
   /// At most `limit` names in the directory `rel` (empty for the root itself).
   fn list(&self, root: &Self::Root, rel: &Path, limit: usize) -> Result<Listing, FsError>;
 }

@@ -15,10 +15,14 @@ pub mod errand;
 pub mod fs;
 #[cfg(target_os = "linux")]
 pub mod gate;
+#[cfg(target_os = "linux")]
+mod inotify;
 pub mod key;
 pub mod lease;
 pub mod lock;
 pub mod mounts;
+#[cfg(any(test, not(target_os = "linux")))]
+mod notified;
 pub mod paths;
 pub mod probe;
 pub mod random;
@@ -44,5 +48,5 @@ pub use paths::{Env, Home};
 pub use probe::{Probe, Rung};
 pub use real::{RealFs, Root};
 pub use real_file::RealFile;
-pub use watch::{Limit, WatchError, WatchEvent, Watcher};
+pub use watch::{Limit, Taken, WatchError, WatchEvent, Watcher};
 pub use workspace::{Problem, Walk, Workspace};

@@ -79,6 +79,10 @@ impl Fs for RealFs {
     self.probe(root).rung
   }
 
+  fn has_coarse_times(&self, root: &Root) -> bool {
+    self.probe(root).coarse_times
+  }
+
   fn open_root(&self, path: &Path) -> Result<Root, OpenError> {
     let refused = |refusal| OpenError { path: path.to_owned(), refusal };
     let real = match path.canonicalize() {

@@ -153,8 +153,13 @@ fn recover_grown(current: &[u8], base: &[u8], new: &[u8]) -> Recovery {
       return Recovery::NotApplied;
     }
   }
+  // What stands behind the base and is not what was appended is the new content, all of which was written
+  // there, and of which a writer has changed a part since.
+  let grown = tail.iter().zip(new.iter().skip(base.len())).take_while(|(now, new)| now == new);
   if torn_at_new {
     rewrite(new, current, new.len())
+  } else if grown.count() >= EVIDENCE {
+    Recovery::Foreign
   } else if is_mixture(current, base, new, base.len()) {
     let until = torn_until(current, base, new, base.len());
     rewrite(new, current, if hole > 0 { base.len() + hole } else { until })

@@ -104,6 +104,17 @@ fn a_growing_write_that_was_cut_short_ends_at_a_page() {
   assert_eq!(recover_reshape(&current, base, &grown), Recovery::NotApplied);
 }
 
+#[test]
+fn what_a_writer_changed_in_a_finished_reshape_is_not_taken_for_an_addition() {
+  let base = b"- a first entry\n- a second entry\n";
+  let new =
+    b"<!-- memfw:id=a1b2c3 -->\n- a first entry\n- a second entry\n<!-- /memfw -->\n- end\n";
+  let mut current = new.to_vec();
+  let at = new.len() - b"<!-- /memfw -->\n- end\n".len();
+  current[at..at + 5].copy_from_slice(b"- own");
+  assert_eq!(recover_reshape(&current, base, new), Recovery::Foreign);
+}
+
 /// How far a reshape came before the crash.
 #[derive(Clone, Debug)]
 enum Crash {

@@ -4,6 +4,11 @@
 //! content. An event only says where to look: the receiver takes the stamp first. An overflow is a
 //! [`WatchEvent::Rescan`]. No timer, so no wakeups at rest.
 //!
+//! On Linux the queue is the kernel's and is read by whoever calls [`Watcher::take`], without a thread
+//! in between (docs/adr/0009). So the caller decides how much is read at a time, and when `take` says that
+//! this was all, nothing that happened before is unknown: an event stands in the queue before the call
+//! that made it returns.
+//!
 //! After [`Watcher::add`] of a directory the caller lists it, and lists it again when its own stamp
 //! has changed meanwhile: what was written before the watch stood made no event.
 #![forbid(unsafe_code)]
@@ -11,17 +16,16 @@
 use std::{
   collections::{BTreeMap, BTreeSet},
   fmt, io,
-  os::unix::fs::MetadataExt as _,
+  os::{fd::OwnedFd, unix::fs::MetadataExt as _},
   path::{Path, PathBuf},
-  sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
-
-use notify::{
-  Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher as _,
-  event::{AccessKind, AccessMode, CreateKind, ModifyKind, RenameMode},
+  sync::Arc,
 };
 
 use super::fs::Shown;
+#[cfg(target_os = "linux")]
+use super::inotify::Queue;
+#[cfg(not(target_os = "linux"))]
+use super::notified::Queue;
 
 /// What was seen. All paths are absolute.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,8 +34,12 @@ pub enum WatchEvent {
   Dirty(PathBuf),
   /// Somebody opened this path, for reading or writing; we ourselves included.
   Opened(PathBuf),
-  /// Somebody who had this path open for writing closed it; we ourselves included.
+  /// Somebody who had this path open for writing closed it, we ourselves included, or moved a file here:
+  /// what stands there is whole.
   Closed(PathBuf),
+  /// Somebody who had this path open for reading alone closed it; told only for directories that were
+  /// named to [`Watcher::hear_readers`].
+  Released(PathBuf),
   /// A directory appeared here: walk and watch it.
   DirAdded(PathBuf),
   /// This watched directory was deleted or moved away, and its watch is off. If a directory stands
@@ -40,8 +48,6 @@ pub enum WatchEvent {
   RootGone(PathBuf),
   /// Events were lost: compare all stamps.
   Rescan,
-  /// Something was mounted or unmounted somewhere: see [`Watcher::misplaced`].
-  Mounts,
   /// A limit of the system was reached; something is not watched.
   Limit(Limit),
   /// The watcher failed otherwise; events may be lost.
@@ -103,116 +109,139 @@ pub enum WatchError {
   },
 }
 
-type Watched = Arc<Mutex<BTreeSet<PathBuf>>>;
-type Send = Arc<dyn Fn(WatchEvent) + std::marker::Send + Sync>;
 /// Device and inode.
 type Identity = (u64, u64);
 
+/// What an event of the system means.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Seen {
+  /// This.
+  Event(WatchEvent),
+  /// A directory was deleted or moved away; if it is watched, it and what is below it are gone.
+  Gone(PathBuf),
+}
+
+/// What [`Watcher::take`] found.
+#[derive(Debug, Default)]
+pub struct Taken {
+  /// In the order in which it happened.
+  pub events: Vec<WatchEvent>,
+  /// Whether that is all that had happened.
+  pub is_all: bool,
+}
+
 /// One watcher for all directories, as the number of inotify instances of a user is small.
+#[derive(Debug)]
 pub struct Watcher {
   /// `None` as long as the system has no instance left.
-  inner: Option<RecommendedWatcher>,
-  watched: Watched,
-  /// What each directory was when its watch was set.
-  identities: BTreeMap<PathBuf, Identity>,
-  send: Send,
+  queue: Option<Queue>,
+  /// What each watched directory was when its watch was set.
+  watched: BTreeMap<PathBuf, Identity>,
+  /// Directories whose readers are told when they close a file.
+  heard: BTreeSet<PathBuf>,
 }
 
 impl Watcher {
-  /// Starts watching nothing. `send` is called from the watcher's thread; it must neither block nor
-  /// panic, so an unbounded channel belongs behind it. Where the system has no inotify instance left,
-  /// the watcher is blind: each [`Self::add`] tries again and says so.
-  pub fn new(send: Box<dyn Fn(WatchEvent) + std::marker::Send + Sync>) -> Result<Self, WatchError> {
-    let mut watcher = Self {
-      inner: None,
-      watched: Watched::default(),
-      identities: BTreeMap::new(),
-      send: Arc::from(send),
-    };
-    match watcher.inner() {
+  /// Starts watching nothing. Where the system has no inotify instance left, the watcher is blind: each
+  /// [`Self::add`] tries again and says so.
+  pub fn new() -> Result<Self, WatchError> {
+    let mut watcher = Self { queue: None, watched: BTreeMap::new(), heard: BTreeSet::new() };
+    match watcher.queue() {
       Ok(_) | Err(WatchError::Limit(_)) => Ok(watcher),
       Err(error) => Err(error),
     }
   }
 
-  fn inner(&mut self) -> Result<&mut RecommendedWatcher, WatchError> {
-    if self.inner.is_none() {
-      let known = Arc::clone(&self.watched);
-      let send = Arc::clone(&self.send);
-      let handler = move |event: notify::Result<Event>| match event {
-        Ok(event) => {
-          let is_dir = |path: &Path| path.symlink_metadata().is_ok_and(|found| found.is_dir());
-          let events = translate(event, &mut lock(&known), is_dir);
-          events.into_iter().for_each(&*send);
+  /// Readable while there is something to take; `None` while the watcher is blind.
+  pub fn descriptor(&self) -> Option<Arc<OwnedFd>> {
+    self.queue.as_ref().map(Queue::descriptor)
+  }
+
+  /// Takes what has happened, without waiting, and no more than the system keeps by default: whoever makes
+  /// events without end must not keep us from everything else.
+  pub fn take(&mut self) -> Taken {
+    let Some(queue) = &mut self.queue else { return Taken { events: Vec::new(), is_all: true } };
+    let (found, is_all) = queue.read();
+    let mut events = Vec::with_capacity(found.len());
+    for one in found {
+      let seen = self.queue.as_ref().map(|queue| queue.meaning(one)).unwrap_or_default();
+      for seen in seen {
+        match seen {
+          Seen::Event(event) => events.push(event),
+          Seen::Gone(path) if self.watched.contains_key(&path) => self.lose(&path, &mut events),
+          Seen::Gone(path) => events.push(WatchEvent::Dirty(path)),
         }
-        Err(error) => send(match limit(&error) {
-          Some(limit) => WatchEvent::Limit(limit),
-          None => WatchEvent::Error(error.to_string()),
-        }),
-      };
-      let made = RecommendedWatcher::new(handler, notify::Config::default());
-      self.inner = Some(made.map_err(|error| failure(Path::new(""), &error))?);
+      }
     }
-    self.inner.as_mut().ok_or(WatchError::Limit(Limit::Instances))
+    Taken { events, is_all }
   }
 
   /// Watches one directory, not what is below it. Adding it again does no harm.
   pub fn add(&mut self, dir: &Path) -> Result<(), WatchError> {
     let before = identity(dir)?;
-    let fresh = lock(&self.watched).insert(dir.to_owned());
-    if fresh {
-      // A directory that was moved away keeps its watch under the old name.
-      self.forget(dir);
-    }
-    let set = self.inner().map(|inner| inner.watch(dir, RecursiveMode::NonRecursive));
-    let answer = match set {
-      Err(error) => Err(error),
-      Ok(Err(error)) => Err(failure(dir, &error)),
-      Ok(Ok(())) if identity(dir).ok() != Some(before) => {
-        self.forget(dir);
-        Err(WatchError::Replaced(dir.to_owned()))
-      }
-      Ok(Ok(())) => {
-        self.identities.insert(dir.to_owned(), before);
-        Ok(())
-      }
-    };
-    if answer.is_err() {
-      lock(&self.watched).remove(dir);
+    let answer = self.queue().and_then(|queue| queue.add(dir)).and_then(|()| {
+      let is_same = identity(dir).ok() == Some(before);
+      if is_same { Ok(()) } else { Err(WatchError::Replaced(dir.to_owned())) }
+    });
+    match &answer {
+      Ok(()) => drop(self.watched.insert(dir.to_owned(), before)),
+      Err(_) => self.remove(dir),
     }
     answer
   }
 
   /// Stops watching a directory; nothing happens if it is not watched.
   pub fn remove(&mut self, dir: &Path) {
-    lock(&self.watched).remove(dir);
-    self.forget(dir);
+    self.watched.remove(dir);
+    self.heard.remove(dir);
+    if let Some(queue) = &mut self.queue {
+      queue.remove(dir);
+    }
+  }
+
+  /// Of these directories alone it is told when a reader closes a file, for that wakes us at each read.
+  /// The directories that are new: who closed a file there before is not known.
+  pub fn hear_readers(&mut self, dirs: BTreeSet<PathBuf>) -> Vec<PathBuf> {
+    let Some(queue) = &mut self.queue else { return Vec::new() };
+    // One that cannot be set is a directory that is going.
+    for dir in self.heard.difference(&dirs).filter(|dir| self.watched.contains_key(*dir)) {
+      queue.hear_readers(dir, false);
+    }
+    let fresh: Vec<PathBuf> = dirs.difference(&self.heard).cloned().collect();
+    for dir in fresh.iter().filter(|dir| self.watched.contains_key(*dir)) {
+      queue.hear_readers(dir, true);
+    }
+    self.heard = dirs;
+    fresh
   }
 
   /// The directories that are watched.
   pub fn watched(&self) -> Vec<PathBuf> {
-    lock(&self.watched).iter().cloned().collect()
+    self.watched.keys().cloned().collect()
   }
 
   /// Watched directories whose path leads elsewhere by now: a mount over them, or an unmount, makes no
   /// event in them. [`Self::remove`] them before they are added again.
   pub fn misplaced(&self) -> Vec<PathBuf> {
-    let is_elsewhere = |dir: &PathBuf| identity(dir).ok().as_ref() != self.identities.get(dir);
-    self.watched().into_iter().filter(is_elsewhere).collect()
+    let is_elsewhere = |(dir, known): &(&PathBuf, &Identity)| identity(dir).ok() != Some(**known);
+    self.watched.iter().filter(is_elsewhere).map(|(dir, _)| dir.clone()).collect()
   }
 
-  fn forget(&mut self, dir: &Path) {
-    self.identities.remove(dir);
-    if let Some(inner) = &mut self.inner {
-      // The only failure is that there is no such watch, which is what was wanted.
-      inner.unwatch(dir).ok();
+  fn queue(&mut self) -> Result<&mut Queue, WatchError> {
+    if self.queue.is_none() {
+      self.queue = Some(Queue::new()?);
+    }
+    self.queue.as_mut().ok_or(WatchError::Limit(Limit::Instances))
+  }
+
+  /// A watched directory is gone, and what is below it went with it.
+  fn lose(&mut self, path: &Path, events: &mut Vec<WatchEvent>) {
+    let below = self.watched.keys().filter(|dir| dir.starts_with(path));
+    for dir in below.cloned().collect::<Vec<_>>() {
+      self.remove(&dir);
+      events.push(WatchEvent::RootGone(dir));
     }
   }
-}
-
-/// The set stays usable whatever happened to another thread.
-fn lock(watched: &Watched) -> MutexGuard<'_, BTreeSet<PathBuf>> {
-  watched.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn identity(dir: &Path) -> Result<Identity, WatchError> {
@@ -224,74 +253,6 @@ fn identity(dir: &Path) -> Result<Identity, WatchError> {
     }
     Err(error) => Err(WatchError::Failed { path: dir.to_owned(), text: error.to_string() }),
   }
-}
-
-fn limit(error: &notify::Error) -> Option<Limit> {
-  match &error.kind {
-    notify::ErrorKind::MaxFilesWatch => Some(Limit::Watches),
-    // EMFILE of inotify_init1(2) is the number of instances; so is that of a full descriptor table,
-    // which a program with some dozens of files does not reach.
-    notify::ErrorKind::Io(error) => match error.raw_os_error() {
-      Some(libc::EMFILE) => Some(Limit::Instances),
-      Some(libc::ENOSPC) => Some(Limit::Watches),
-      _ => None,
-    },
-    _ => None,
-  }
-}
-
-fn failure(path: &Path, error: &notify::Error) -> WatchError {
-  if let Some(limit) = limit(error) {
-    return WatchError::Limit(limit);
-  }
-  match &error.kind {
-    notify::ErrorKind::PathNotFound => WatchError::NotADirectory(path.to_owned()),
-    // The error's own text would repeat the path unescaped.
-    notify::ErrorKind::Io(error) => {
-      WatchError::Failed { path: path.to_owned(), text: error.to_string() }
-    }
-    kind => WatchError::Failed { path: path.to_owned(), text: format!("{kind:?}") },
-  }
-}
-
-/// Maps one event. Watched directories that are gone leave `watched`.
-fn translate(
-  event: Event,
-  watched: &mut BTreeSet<PathBuf>,
-  is_dir: impl Fn(&Path) -> bool,
-) -> Vec<WatchEvent> {
-  if event.need_rescan() || event.paths.is_empty() {
-    return vec![WatchEvent::Rescan];
-  }
-  let mut seen = Vec::new();
-  for path in event.paths {
-    match event.kind {
-      // Listing a watched directory opens it; that is nothing new about what is in it.
-      EventKind::Access(AccessKind::Open(_)) if watched.contains(&path) => {}
-      EventKind::Access(AccessKind::Open(_)) => seen.push(WatchEvent::Opened(path)),
-      EventKind::Access(AccessKind::Close(AccessMode::Write)) => {
-        seen.push(WatchEvent::Closed(path));
-      }
-      EventKind::Remove(_) | EventKind::Modify(ModifyKind::Name(RenameMode::From))
-        if watched.contains(&path) =>
-      {
-        // What is below it went with it.
-        let gone: Vec<_> = watched.iter().filter(|dir| dir.starts_with(&path)).cloned().collect();
-        for dir in gone {
-          watched.remove(&dir);
-          seen.push(WatchEvent::RootGone(dir));
-        }
-      }
-      EventKind::Create(CreateKind::Folder) => seen.push(WatchEvent::DirAdded(path)),
-      // These do not say whether it is a directory that arrived.
-      EventKind::Create(CreateKind::Any | CreateKind::Other)
-      | EventKind::Modify(ModifyKind::Name(
-        RenameMode::To | RenameMode::Both | RenameMode::Any | RenameMode::Other,
-      )) if !watched.contains(&path) && is_dir(&path) => seen.push(WatchEvent::DirAdded(path)),
-      _ => seen.push(WatchEvent::Dirty(path)),
-    }
-  }
-  seen
 }
 
 #[cfg(test)]

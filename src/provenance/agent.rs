@@ -60,6 +60,11 @@ pub trait AgentRecords: Send {
     class: Option<&str>,
   ) -> Followed;
 
+  /// Whether there is anything to ask: where nobody keeps records, nothing is asked.
+  fn keeps_records(&self) -> bool {
+    true
+  }
+
   /// Who wrote new text, as far as the records tell by now.
   fn attribute(&self, question: &Question<'_>) -> Answer;
 
@@ -93,6 +98,10 @@ impl AgentRecords for NoAgent {
     _: Option<&str>,
   ) -> Followed {
     Followed::NotOurs
+  }
+
+  fn keeps_records(&self) -> bool {
+    false
   }
 
   fn attribute(&self, question: &Question<'_>) -> Answer {

@@ -30,6 +30,69 @@ pub struct Evidence {
   pub note: Option<String>,
 }
 
+impl Evidence {
+  /// A name or an address as it may stand in evidence: one line, not too long.
+  pub fn capped(name: &str) -> String {
+    let clean = name.trim().chars().map(|c| if c.is_control() { '\u{fffd}' } else { c });
+    clean.take(MAX_EVIDENCE_CHARS).collect()
+  }
+
+  /// One line for people: "fetched from example.com at 14:02, written by edit in session 315857cc at
+  /// 14:03, 83 % of its words from that page". `time` prints microseconds UTC. The caller escapes it.
+  pub fn line(&self, time: &dyn Fn(i64) -> String) -> String {
+    let mut parts = Vec::new();
+    if let Some(fed) = &self.fed {
+      parts.push(format!("{} at {}", fed.how(), time(fed.at)));
+    }
+    if let Some(written) = &self.written {
+      let session = written.session.as_deref().map(|id| id.chars().take(8).collect::<String>());
+      let session = session.map_or_else(String::new, |id| format!(" in session {id}"));
+      parts.push(format!("written by {}{session} at {}", written.tool, time(written.at)));
+    }
+    if let Some((fed, share)) = self.fed.as_ref().and_then(|fed| Some((fed, fed.share?))) {
+      let percent = (share.clamp(0.0, 1.0) * 100.0).round();
+      parts.push(format!("{percent} % of its words from {}", fed.what()));
+    }
+    if let Some((first, others)) = self.also.split_first() {
+      let more =
+        if others.is_empty() { String::new() } else { format!(" and {} more", others.len()) };
+      parts.push(format!("{first}{more} in the same turn"));
+    }
+    if self.ledger_hash {
+      parts.push("the agent's ledger has the hash of this version".to_owned());
+    }
+    parts.extend(self.note.clone());
+    if parts.is_empty() { "nothing on record".to_owned() } else { parts.join(", ") }
+  }
+}
+
+impl Fed {
+  /// How the agent came to it.
+  fn how(&self) -> String {
+    let (kind, detail) = self.source.split_once(':').unwrap_or((&self.source, ""));
+    match (kind, detail) {
+      ("user", "owner") => "said by the owner".to_owned(),
+      ("user", from) => format!("said by {from}"),
+      ("web_fetch" | "browser", host) if !host.is_empty() => format!("fetched from {host}"),
+      ("web_search", _) => "found by a web search".to_owned(),
+      ("file" | "memory", name) if !name.is_empty() => format!("read from {name}"),
+      ("exec", _) => "printed by a command".to_owned(),
+      ("agent", _) => "thought of by the agent".to_owned(),
+      _ => format!("from {}", self.source),
+    }
+  }
+
+  /// What the words were compared with.
+  fn what(&self) -> &'static str {
+    match self.source.split(':').next() {
+      Some("user") => "that message",
+      Some("web_fetch" | "browser") => "that page",
+      Some("file" | "memory") => "that file",
+      _ => "there",
+    }
+  }
+}
+
 /// The call that wrote a text.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Written {
@@ -52,4 +115,35 @@ pub struct Fed {
   /// Which part of the text's words is found there, 0 to 1; `None` where it was not compared.
   #[serde(skip_serializing_if = "Option::is_none")]
   pub share: Option<f64>,
+}
+
+#[cfg(test)]
+mod tests {
+  use super::*;
+
+  /// Minutes of the first hour of 1970.
+  fn clock(micros: i64) -> String {
+    format!("14:{:02}", micros / 60_000_000)
+  }
+
+  #[test]
+  fn evidence_is_one_line_for_people() {
+    let written =
+      Written { tool: "edit".into(), at: 180_000_000, session: Some("315857cc-1b16-46b9".into()) };
+    let fed = Fed { source: "web_fetch:example.com".into(), at: 120_000_000, share: Some(0.834) };
+    let evidence = Evidence { written: Some(written), fed: Some(fed), ..Evidence::default() };
+    assert_eq!(
+      evidence.line(&clock),
+      "fetched from example.com at 14:02, written by edit in session 315857cc at 14:03, \
+       83 % of its words from that page"
+    );
+    assert_eq!(Evidence::default().line(&clock), "nothing on record");
+  }
+
+  #[test]
+  fn hostile_names_stay_short_and_on_one_line() {
+    let name = Evidence::capped(&format!("a\n\u{1b}[2J{}", "x".repeat(9000)));
+    assert_eq!(name.chars().count(), MAX_EVIDENCE_CHARS);
+    assert!(!name.chars().any(char::is_control));
+  }
 }

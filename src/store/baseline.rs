@@ -10,7 +10,7 @@
 use rusqlite::{Connection, OptionalExtension as _, Row, params, types::Type};
 
 use super::{
-  BlockLine, BlockRow, Micros, Place, Revision,
+  BlockLine, BlockRow, Micros, Place, Revision, Trail,
   column::{self, Unexpected, bad, word},
   error::Fault,
   record,
@@ -125,6 +125,7 @@ fn plain(row: &BlockRow) -> Option<Origin> {
     && revision.number == 0
     && revision.source.is_baseline()
     && revision.session.is_none()
+    && revision.trail == Trail::default()
     && row.lines.iter().zip(0..).all(|(line, n)| line.revision == 0 && line.offset == n)
     && id_bytes(&row.id).is_some();
   let Revision { trust, attestation, at, .. } = *revision;
@@ -159,6 +160,7 @@ fn decode(row: &Row<'_>) -> rusqlite::Result<Vec<BlockRow>> {
     attestation: word(row, 3)?,
     session: None,
     at: row.get(1)?,
+    trail: Trail::default(),
   };
   let mut rest = all;
   let mut found = Vec::new();

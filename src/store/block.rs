@@ -9,7 +9,7 @@ use std::{
 use rusqlite::{Connection, OptionalExtension as _, Params, Row, types::Type};
 
 use super::{
-  FileRow, Ledger, Micros, StoreError, baseline, column,
+  FileRow, Ledger, Micros, StoreError, Trail, baseline, column,
   column::{Unexpected, bad, path_bytes, word},
   error::Fault,
 };
@@ -97,6 +97,8 @@ pub struct Revision {
   pub session: Option<String>,
   /// When memfw saw it.
   pub at: Micros,
+  /// How that is known.
+  pub trail: Trail,
 }
 
 /// Where a block is, or was.
@@ -215,7 +217,8 @@ fn load(
   let places: HashMap<i64, usize> =
     blocks.iter().enumerate().map(|(place, block)| (block.key, place)).collect();
   let sql = format!(
-    "SELECT block, number, source, trust, attestation, session, at FROM revision
+    "SELECT block, number, source, trust, attestation, session, at, evidence, version, changed_at, due
+     FROM revision
      WHERE block IN (SELECT key FROM block WHERE {condition}) ORDER BY block, number"
   );
   let mut statement = conn.prepare_cached(&sql)?;
@@ -256,6 +259,7 @@ fn revision(row: &Row<'_>) -> rusqlite::Result<Revision> {
     attestation: word(row, 4)?,
     session: row.get(5)?,
     at: row.get(6)?,
+    trail: Trail::from_row(row, 7)?,
   })
 }
 

@@ -13,7 +13,7 @@ use super::{
 use crate::{
   detect::{Code, Layer},
   memory::BlockId,
-  provenance::{Source, Trust},
+  provenance::{Attestation, Source, Trust},
 };
 
 /// Something that happened. Holds no text of a memory file.
@@ -29,6 +29,10 @@ pub struct NewEvent {
   pub source: Option<Source>,
   /// How far that is trusted.
   pub trust: Option<Trust>,
+  /// How the source is known.
+  pub attestation: Option<Attestation>,
+  /// The agent's session.
+  pub session: Option<String>,
   /// Who found it.
   pub layer: Option<Layer>,
   /// What was found.
@@ -58,6 +62,10 @@ pub struct EventRow {
   pub source: Option<Source>,
   /// How far that is trusted.
   pub trust: Option<Trust>,
+  /// How the source is known.
+  pub attestation: Option<Attestation>,
+  /// The agent's session.
+  pub session: Option<String>,
   /// Who found it.
   pub layer: Option<Layer>,
   /// What was found.
@@ -95,7 +103,8 @@ impl Ledger {
   pub fn events(&self, filter: &EventFilter) -> Result<Vec<EventRow>, StoreError> {
     let mut events = self.read(|conn| {
       let mut statement = conn.prepare_cached(
-        "SELECT id, at, event, path, block, source, trust, layer, codes, score, action, detail
+        "SELECT id, at, event, path, block, source, trust, layer, codes, score, action, detail,
+           attestation, session
          FROM event
          WHERE at >= ?1
            AND (?2 IS NULL OR event = ?2)
@@ -120,8 +129,8 @@ pub(super) fn append(conn: &Connection, events: &[NewEvent], at: Micros) -> Resu
     conn
       .prepare_cached(
         "INSERT INTO event (at, event, path, block, source, trust, layer, codes, score, action,
-           detail)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+           detail, attestation, session)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
       )?
       .execute(params![
         at,
@@ -135,6 +144,8 @@ pub(super) fn append(conn: &Connection, events: &[NewEvent], at: Micros) -> Resu
         event.score.map(column::score),
         event.action,
         event.detail,
+        event.attestation.map(Attestation::as_str),
+        event.session,
       ])?;
   }
   Ok(())
@@ -155,6 +166,8 @@ fn event_row(row: &Row<'_>) -> rusqlite::Result<EventRow> {
     score: row.get::<_, Option<f64>>(9)?.map(|score| score as f32),
     action: row.get(10)?,
     detail: row.get(11)?,
+    attestation: optional_word(row, 12)?,
+    session: row.get(13)?,
   })
 }
 
@@ -186,6 +199,8 @@ mod tests {
       score: Some(0.5),
       action: Some("quarantine"),
       detail: "one line".into(),
+      attestation: Some(Attestation::ToolObserved),
+      session: Some("s".into()),
     };
     ledger.append_events(&[new.clone(), NewEvent::default()], 4).unwrap();
     let rows = ledger.events(&EventFilter::default()).unwrap();
@@ -197,6 +212,7 @@ mod tests {
     );
     assert_eq!((row.source, row.trust, row.layer), (new.source, new.trust, new.layer));
     assert_eq!((row.codes, row.score, row.action.as_deref()), (new.codes, new.score, new.action));
+    assert_eq!((row.attestation, row.session), (new.attestation, new.session));
     assert_eq!((rows[0].path.as_ref(), rows[0].score), (None, None));
   }
 

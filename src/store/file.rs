@@ -99,6 +99,8 @@ impl Pending {
   pub const RESHAPE: Self = Self(1);
   /// The last pass could not finish and is to be tried again.
   pub const RETRY: Self = Self(2);
+  /// The agent's records are to be asked who wrote what.
+  pub const ATTRIBUTE: Self = Self(4);
 
   /// Whether nothing is to be done.
   pub const fn is_empty(self) -> bool {
@@ -235,7 +237,7 @@ fn set_stamp(
   known(path, changed)
 }
 
-fn set_pending(conn: &Connection, path: &Path, pending: Pending) -> Result<(), Fault> {
+pub(super) fn set_pending(conn: &Connection, path: &Path, pending: Pending) -> Result<(), Fault> {
   let changed = conn
     .prepare_cached("UPDATE file SET pending = ?2 WHERE path = ?1")?
     .execute(params![path_bytes(path), pending.bits()])?;

@@ -10,7 +10,7 @@ use rusqlite::{OptionalExtension as _, Row, params, types::ValueRef};
 use zeroize::Zeroizing;
 
 use super::{
-  Durability, Ledger, Micros, NewEvent, StoreError, baseline, column,
+  Durability, Ledger, Micros, NewEvent, StoreError, Trail, baseline, column,
   column::{path_bytes, word},
   event, id,
 };
@@ -69,6 +69,8 @@ pub struct Item {
   pub terminated: bool,
   /// Whether this is a block that stands in its file, and not an item of the quarantine.
   pub in_file: bool,
+  /// How its origin is known.
+  pub trail: Trail,
 }
 
 /// Which items are asked for; the default is all of them.
@@ -225,12 +227,14 @@ const QUARANTINED: &str = "SELECT id FROM quarantine";
 const ITEMS: &str = "
   SELECT id, path, line, hash, n, status, source, trust, attestation, session, score, layer, codes,
     findings, quarantined_at, seen_at, reviewed_at, reviewed_by, occurrences,
-    iif(sealed IS NULL, NULL, len) AS len, terminated, 0 AS in_file
+    iif(sealed IS NULL, NULL, len) AS len, terminated, 0 AS in_file, evidence, version, changed_at,
+    due
   FROM quarantine
   UNION ALL
   SELECT b.id, f.path, b.start_line, b.hash, 0, b.state, coalesce(r.source, 'unknown'),
     coalesce(r.trust, 'untrusted'), coalesce(r.attestation, 'self-reported'), r.session, b.score, NULL,
-    b.codes, b.findings, b.state_at, b.state_at, b.reviewed_at, b.reviewed_by, 1, NULL, 1, 1
+    b.codes, b.findings, b.state_at, b.state_at, b.reviewed_at, b.reviewed_by, 1, NULL, 1, 1,
+    coalesce(r.evidence, ''), r.version, r.changed_at, coalesce(r.due, 0)
   FROM block b
   JOIN file f ON f.id = b.file
   LEFT JOIN revision r ON r.block = b.key
@@ -268,6 +272,7 @@ fn item_row(row: &Row<'_>) -> rusqlite::Result<Item> {
     len: row.get::<_, Option<i64>>(19)?.map(|len| len as u64),
     terminated: row.get(20)?,
     in_file: row.get(21)?,
+    trail: Trail::from_row(row, 22)?,
   })
 }
 

@@ -23,6 +23,7 @@ const MIGRATIONS: &[Migration] = &[
   Migration { number: 1, sql: include_str!("migrations/0001_ledger.sql") },
   Migration { number: 2, sql: include_str!("migrations/0002_versions.sql") },
   Migration { number: 3, sql: include_str!("migrations/0003_baseline.sql") },
+  Migration { number: 4, sql: include_str!("migrations/0004_attribution.sql") },
 ];
 
 /// The format that this memfw writes: the number of the last step.
@@ -79,6 +80,7 @@ mod tests {
       "4b9c9d1a59bc91e5c6a30abf6f625394f9f417f071dc5a9ad32e65ec8b92c205",
       "499188a761597621b75ed8c17af2d829cb29ee0da9a00b03547c5246ee19c891",
       "a8f68ff107dffc4cef447797fbfe6766ef78324703e2cbae09221acf121357d1",
+      "cfa8bcee920987952a5ef9c9df65660401d8a57758aed256d629381e1cd7a0fb",
     ];
     let found: Vec<String> =
       MIGRATIONS.iter().map(|step| ContentHash::of(step.sql.as_bytes()).to_hex()).collect();

@@ -15,6 +15,7 @@
 //! handle: closing such a handle drops the locks that SQLite holds (POSIX advisory locks).
 #![forbid(unsafe_code)]
 
+mod attribution;
 mod baseline;
 mod block;
 mod column;
@@ -34,14 +35,17 @@ mod open;
 mod quarantine;
 mod record;
 mod stamp;
+mod standing;
 #[cfg(test)]
 mod tests;
+mod trail;
 mod version;
 
 use std::{ops::Deref, path::Path, path::PathBuf};
 
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 
+pub use attribution::{Attributed, DueItem, ItemOrigin};
 pub use baseline::ADOPTED_DIGITS;
 pub use block::{BlockLine, BlockRow, Place, Revision};
 pub use count::Counts;
@@ -55,6 +59,8 @@ pub use open::Access;
 pub use quarantine::{Admission, Admitted, Existing, NewItem};
 pub use record::ScanRecord;
 pub use stamp::Stamp;
+pub use standing::{Fall, Noted};
+pub use trail::{Sighting, Trail};
 pub use version::{NewVersion, Retention, Version, VersionTotals, Writer};
 
 use crate::{

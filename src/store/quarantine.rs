@@ -6,7 +6,7 @@ use std::path::Path;
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::{
-  Durability, Ledger, Micros, NewEvent, NewOp, OpId, StoreError, column,
+  Durability, Ledger, Micros, NewEvent, NewOp, OpId, StoreError, Trail, column,
   column::{path_bytes, word},
   error::Fault,
   event, op,
@@ -54,6 +54,8 @@ pub struct NewItem<'a> {
   pub codes: Vec<Code>,
   /// The findings as JSON (codes, severities, spans in these bytes, why). Never text of the block.
   pub findings_json: String,
+  /// How their origin is known.
+  pub trail: Trail,
 }
 
 /// What became of a call to [`Ledger::quarantine`].
@@ -199,13 +201,14 @@ fn come(
     return Err(StoreError::RepeatedId { id: item.id.clone() }.into());
   }
   let (sealed, redacted) = seals(key, item, &item.id, hash)?;
+  let (version, changed_at) = item.trail.columns();
   conn
     .prepare_cached(
       "INSERT INTO quarantine (id, path, hash, n, line, status, source, trust, attestation, session,
          score, layer, codes, findings, quarantined_at, seen_at, occurrences, len, terminated, sealed,
-         redacted)
+         redacted, evidence, version, changed_at, due)
        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?15, 1, ?16, ?17,
-         ?18, ?19)",
+         ?18, ?19, ?20, ?21, ?22, ?23)",
     )?
     .execute(params![
       item.id.as_str(),
@@ -227,6 +230,10 @@ fn come(
       item.terminated,
       sealed,
       redacted,
+      item.trail.evidence_json,
+      version,
+      changed_at,
+      item.trail.due,
     ])?;
   Ok(Admitted { id: item.id.clone(), fresh: true, occurrences: 1, status: item.status })
 }

@@ -181,7 +181,7 @@ pub(super) fn insert(
   }
 }
 
-fn update(
+pub(super) fn update(
   conn: &Connection,
   file: i64,
   stored: &Stored,
@@ -248,12 +248,14 @@ fn write_revisions(
     if old.get(revision.number as usize) == Some(revision) {
       continue;
     }
+    let (version, changed_at) = revision.trail.columns();
     conn
       .prepare_cached(
-        "INSERT INTO revision (block, number, source, trust, attestation, session, at)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+        "INSERT INTO revision (block, number, source, trust, attestation, session, at, evidence,
+           version, changed_at, due)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)
          ON CONFLICT (block, number) DO UPDATE SET source = ?3, trust = ?4, attestation = ?5,
-           session = ?6, at = ?7",
+           session = ?6, at = ?7, evidence = ?8, version = ?9, changed_at = ?10, due = ?11",
       )?
       .execute(params![
         block,
@@ -263,6 +265,10 @@ fn write_revisions(
         revision.attestation.as_str(),
         revision.session,
         revision.at,
+        revision.trail.evidence_json,
+        version,
+        changed_at,
+        revision.trail.due,
       ])?;
   }
   Ok(())
@@ -274,7 +280,10 @@ mod tests {
   use crate::{
     detect::Code,
     provenance::{Attestation, Source, State, Trust},
-    store::tests::{Home, block, id, scan},
+    store::{
+      Sighting, Trail,
+      tests::{Home, block, id, scan},
+    },
   };
 
   #[test]
@@ -293,6 +302,11 @@ mod tests {
       attestation: Attestation::ContentHashed,
       session: Some("s".into()),
       at: 5,
+      trail: Trail {
+        evidence_json: "{}".into(),
+        sighting: Some(Sighting { version: ContentHash::of(b"v"), changed_at: 4 }),
+        due: true,
+      },
     };
     rows[1].revisions.push(second);
     let file = ledger.record(&ScanRecord { adopted: true, ..scan("/w/a.md", &rows, 7) }).unwrap();

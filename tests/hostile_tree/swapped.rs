@@ -2,26 +2,24 @@
 
 use {
   super::{OUTSIDE, assert_guards, make, spy::Spy, world},
-  crate::support::{Guarded, clean, eventually, marks, needle, pace, poison},
+  crate::support::{Guarded, clean, eventually, marks, needle, poison},
   rustix::fs::{CWD, FileType, RenameFlags, renameat_with},
   std::{
     fs,
     os::unix::fs::symlink,
     path::Path,
     sync::atomic::{AtomicBool, AtomicUsize, Ordering},
-    time::Duration,
   },
 };
 
 /// Swaps that each loop makes at least.
 const SWAPS: usize = 3_000;
-/// Between two of them. A writer that makes events faster than the watcher's thread can read them keeps
-/// it from all else; that is no trap but plain overload.
-const PACE: Duration = Duration::from_micros(200);
 /// Blocks of poison that leave a file beside it meanwhile.
 const ROUNDS: usize = 3;
+/// The first poison of new directories.
+const NEW: usize = 500;
 
-/// Exchanges two names again and again while poison beside them leaves.
+/// Exchanges two names as fast as that can be done while poison beside them leaves.
 fn while_swapping(guarded: &Guarded, one: &Path, other: &Path) {
   let stop = AtomicBool::new(false);
   let swaps = AtomicUsize::new(0);
@@ -30,13 +28,13 @@ fn while_swapping(guarded: &Guarded, one: &Path, other: &Path) {
       while !stop.load(Ordering::SeqCst) || swaps.load(Ordering::SeqCst) < SWAPS {
         renameat_with(CWD, one, CWD, other, RenameFlags::EXCHANGE).unwrap();
         swaps.fetch_add(1, Ordering::SeqCst);
-        pace(PACE);
       }
     });
     // Ended also where an assertion fails, or the scope would wait for ever.
     let _stop = OnDrop(&stop);
     for n in 0..ROUNDS {
       assert_beside(guarded, n);
+      assert_in_new_directory(guarded, n);
     }
   });
   println!("{} swaps", swaps.load(Ordering::SeqCst));
@@ -59,6 +57,19 @@ fn assert_beside(guarded: &Guarded, n: usize) {
   });
 }
 
+/// A directory that appears meanwhile is guarded.
+fn assert_in_new_directory(guarded: &Guarded, n: usize) {
+  let dir = guarded.path(format!("memory/new-{n}"));
+  fs::create_dir(&dir).unwrap();
+  let file = dir.join("a.md");
+  fs::write(&file, "# New\n").unwrap();
+  let text = format!("{}\n", poison(NEW + n));
+  crate::support::Writer::Shell.add(&file, text.as_bytes());
+  eventually("the poison in a new directory leaves", || {
+    marks::find(&fs::read(&file).unwrap(), needle(NEW + n).as_bytes()).is_none()
+  });
+}
+
 #[test]
 fn a_file_and_a_link_that_are_swapped_lead_nowhere() {
   let (mut guarded, outside) = world();
@@ -72,7 +83,7 @@ fn a_file_and_a_link_that_are_swapped_lead_nowhere() {
   while_swapping(&guarded, &file, &link);
   assert_guards(&guarded, ROUNDS);
   assert_eq!(spy.seen(), Vec::<String>::new(), "the link was followed");
-  assert_eq!(guarded.waiting().len(), ROUNDS + 1);
+  assert_eq!(guarded.waiting().len(), 2 * ROUNDS + 1);
   guarded.stop();
 }
 
@@ -91,7 +102,7 @@ fn a_directory_and_a_link_that_are_swapped_lead_nowhere() {
   assert_guards(&guarded, ROUNDS);
   assert_eq!(spy.seen(), Vec::<String>::new(), "the link was followed");
   assert_eq!(fs::read_dir(&outside).unwrap().count(), 2);
-  assert_eq!(guarded.waiting().len(), ROUNDS + 1);
+  assert_eq!(guarded.waiting().len(), 2 * ROUNDS + 1);
   guarded.stop();
 }
 

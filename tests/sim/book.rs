@@ -36,8 +36,8 @@ const POISON: [&str; 3] = [
 ];
 
 impl Book {
-  /// A new line.
-  fn line(&mut self, rng: &mut Rng, poison: bool) -> Vec<u8> {
+  /// A new line, without mark and line end.
+  pub(crate) fn bare_line(&mut self, rng: &mut Rng, poison: bool) -> Vec<u8> {
     let number = self.lines.len();
     let words = if poison { *rng.pick(&POISON) } else { *rng.pick(&CLEAN) };
     let mut text = format!("(#{number:06}) {words}").into_bytes();
@@ -66,22 +66,22 @@ impl Book {
       out.extend_from_slice(tail.as_bytes());
     };
     match rng.below(8) {
-      0 | 1 => add("", self.line(rng, poison), "\n"),
-      2 | 3 => add("- ", self.line(rng, poison), "\n"),
+      0 | 1 => add("", self.bare_line(rng, poison), "\n"),
+      2 | 3 => add("- ", self.bare_line(rng, poison), "\n"),
       4 => {
-        add("## ", self.line(rng, false), "\n\n");
-        add("", self.line(rng, poison), "\n");
+        add("## ", self.bare_line(rng, false), "\n\n");
+        add("", self.bare_line(rng, poison), "\n");
       }
       5 => {
-        add("", self.line(rng, false), "\n");
-        add("", self.line(rng, poison), "\n");
-        add("", self.line(rng, false), "\n");
+        add("", self.bare_line(rng, false), "\n");
+        add("", self.bare_line(rng, poison), "\n");
+        add("", self.bare_line(rng, false), "\n");
       }
-      6 => add("", self.line(rng, poison), "\r\n"),
-      _ if poison => add("> ", self.line(rng, poison), "\n"),
+      6 => add("", self.bare_line(rng, poison), "\r\n"),
+      _ if poison => add("> ", self.bare_line(rng, poison), "\n"),
       _ => {
-        add("```\n", self.line(rng, false), "\n");
-        add("", self.line(rng, false), "\n```\n");
+        add("```\n", self.bare_line(rng, false), "\n");
+        add("", self.bare_line(rng, false), "\n```\n");
       }
     }
     match rng.below(8) {

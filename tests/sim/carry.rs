@@ -128,7 +128,8 @@ impl World {
           let mut text = text.clone();
           if text.len() <= lines[index].len() {
             text.resize(lines[index].len(), b' ');
-            self.write(ino, at, &text);
+            self.change(ino, |disk| disk.store(ino, at, &text, now), at..at + text.len());
+            self.note("store through a mapping");
           }
         }
       }

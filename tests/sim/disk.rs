@@ -39,6 +39,8 @@ pub(crate) struct Inode {
   opens: usize,
   /// Mappings.
   pub(crate) maps: usize,
+  /// Whether a page is dirty through a mapping, so that further stores change no times.
+  stored: bool,
   /// The descriptor that holds the write lease.
   pub(crate) lease: Option<u64>,
 }
@@ -57,6 +59,7 @@ impl Inode {
       unsafe_since: None,
       opens: 0,
       maps: 0,
+      stored: false,
       lease: None,
     }
   }
@@ -230,6 +233,16 @@ impl Disk {
     inode.time_ns = now_ns;
   }
 
+  /// A store through a mapping. The kernel sees the first one, which makes the page dirty, and the next one
+  /// only when that page was written back.
+  pub(crate) fn store(&mut self, ino: usize, at: usize, bytes: &[u8], now_ns: i64) {
+    let inode = &mut self.inodes[ino];
+    inode.data[at..at + bytes.len()].copy_from_slice(bytes);
+    if !std::mem::replace(&mut inode.stored, true) {
+      inode.time_ns = now_ns;
+    }
+  }
+
   pub(crate) fn truncate(&mut self, ino: usize, len: usize, now_ns: i64) {
     let inode = &mut self.inodes[ino];
     inode.data.resize(len, 0);
@@ -263,6 +276,7 @@ impl Disk {
   pub(crate) fn sync(&mut self, ino: usize, book: &Book) {
     let inode = &mut self.inodes[ino];
     inode.disk.clone_from(&inode.data);
+    inode.stored = false;
     inode.disk_time_ns = inode.time_ns;
     inode.sure = book.count(&inode.data).into_keys().collect();
     self.commit_names(usize::MAX);
@@ -293,7 +307,11 @@ impl Disk {
     if rng.one_in(4) {
       // Of a file that is only overwritten, the times may well be there before the bytes.
       inode.disk_time_ns = inode.time_ns;
+      if rng.one_in(2) {
+        return;
+      }
     }
+    inode.stored = false;
     if inode.data.len() < inode.disk.len() && rng.one_in(2) {
       inode.disk.truncate(inode.data.len());
     }
@@ -333,6 +351,7 @@ impl Disk {
       inode.links = 0;
       inode.opens = 0;
       inode.maps = 0;
+      inode.stored = false;
       inode.lease = None;
     }
     for ino in self.names.values() {

@@ -18,6 +18,7 @@ mod ending;
 mod fs;
 mod oracle;
 mod rng;
+mod scene;
 mod schedule;
 mod stage;
 mod tally;

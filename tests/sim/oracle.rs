@@ -7,12 +7,17 @@
 
 use std::{
   collections::{BTreeMap, BTreeSet},
+  ops::Range,
   path::{Path, PathBuf},
   rc::Rc,
   time::Duration,
 };
 
 use memfw::{
+  config::Config,
+  detect::Action,
+  engine::judge::{Court, Origin, Precedent, Treatment, judge_fresh},
+  memory::{Document, Known, compare},
   os::{Rung, lease},
   store::{Item, ItemFilter, Op, OpKind},
 };
@@ -34,8 +39,10 @@ pub(crate) struct Oracle {
   pub(crate) approved_plains: BTreeMap<String, Vec<u8>>,
   /// Whether a writer left NUL bytes itself (a hole behind a cut, or one that a power loss left).
   pub(crate) nul_by_writer: bool,
-  /// Whether the engine is ending what a crash interrupted, so that images need not match exactly.
-  pub(crate) recovering: bool,
+  /// The last operation that had been begun when the engine was asked for what it does now. What it does
+  /// about that one or an earlier one is recovery, which any pass may begin with, so images need not match
+  /// exactly.
+  pub(crate) op_at_asking: i64,
   /// Whether it does what a person asked for.
   pub(crate) for_person: bool,
   pub(crate) violations: Vec<String>,
@@ -85,7 +92,7 @@ impl Oracle {
       restored_files: BTreeSet::new(),
       approved_plains: BTreeMap::new(),
       nul_by_writer: false,
-      recovering: false,
+      op_at_asking: 0,
       for_person: false,
       violations: Vec::new(),
       n_said: 0,
@@ -185,9 +192,6 @@ impl Oracle {
 
   /// All that can be said about one write of the engine; what kind of write it was.
   pub(crate) fn judge(&mut self, book: &Book, write: &Write<'_>) -> Option<&'static str> {
-    if self.recovering || self.for_person || !write.leased {
-      self.n_blind_writes += 1;
-    }
     if write.unsafe_target {
       self.violation("I6: what is written is linked, foreign or no regular file");
     }
@@ -203,13 +207,31 @@ impl Oracle {
     }
     let all = self.ops();
     let ops: Vec<&Op> = all.iter().filter(|op| op.path == write.path).collect();
-    let recovering = self.recovering;
+    let last_op = self.op_at_asking;
+    let is_old = |op: &Op| number(op) <= last_op;
+    let mut recovering = false;
+    let mut partial = false;
     let mut sealed_now = false;
     let mut kind = None;
     let what = write.bytes.map_or("cut".to_owned(), |bytes| bytes.escape_ascii().to_string());
-    let meant = || ops.iter().filter(|op| is_meant(op, write, recovering));
+    let meant = || ops.iter().filter(|op| is_meant(op, write, is_old(op)));
     // One that could not be finished may be left from an earlier time.
-    match meant().find(|op| is_compared(op, write, recovering)).or_else(|| meant().next_back()) {
+    let op = meant().find(|op| is_compared(op, write, is_old(op))).or_else(|| meant().next_back());
+    if let Some(op) = op {
+      recovering = is_old(op);
+      let images = op.images.as_ref().filter(|_| op.kind == OpKind::Reshape);
+      partial = if recovering {
+        write.bytes.is_some_and(|bytes| write.at + bytes.len() < write.after.len())
+      } else {
+        images.is_some_and(|images| {
+          images.before.as_slice() != write.after && images.after.as_slice() != write.after
+        })
+      };
+    }
+    if recovering || self.for_person || !write.leased {
+      self.n_blind_writes += 1;
+    }
+    match op {
       None => self.violation(format!("I2: {what:?} at {} has no row", write.at)),
       Some(op) => {
         kind = Some(match op.kind {
@@ -220,8 +242,7 @@ impl Oracle {
           OpKind::Reshape => "reshape",
           OpKind::Neutralise => "neutralise",
         });
-        let number: i64 = op.id.to_string().parse().unwrap();
-        if number > self.stage.log.sure_op() {
+        if number(op) > self.stage.log.sure_op() {
           self.violation(format!("I2: the row of {what:?} at {} is not durable", write.at));
         }
         if op.kind == OpKind::Redact {
@@ -272,8 +293,8 @@ impl Oracle {
         for id in parts {
           self.approved.entry((line, id)).or_insert(1);
         }
-      } else if !(recovering && write.bytes.is_some_and(|b| write.at + b.len() < write.after.len()))
-      {
+      } else if !partial {
+        // Half of a change of length may make a line whole by chance, under a lease, where nobody sees it.
         self.violation(format!("I3: {} was written by the engine out of nothing", book.show(line)));
       }
     }
@@ -319,13 +340,14 @@ impl Oracle {
       .collect()
   }
 
-  /// I1 at the end: each line is there, once, or in quarantine; poison only in quarantine.
+  /// I1 at the end: each line is there, once, or in quarantine; poison only in quarantine. `readable` are
+  /// the files that may be read. How much poison the rules let stand.
   pub(crate) fn judge_end(
     &mut self,
     book: &Book,
     visible: &BTreeMap<u32, u32>,
-    readable: &BTreeSet<u32>,
-  ) {
+    readable: &[&[u8]],
+  ) -> u64 {
     let sealed = self.sealed(book);
     let expected = self.expected.clone();
     let kept = self.kept(book);
@@ -346,12 +368,54 @@ impl Oracle {
         self.violation(format!("I1: {name} is there {n} times instead of {wanted}"));
       }
     }
-    for &line in readable {
-      if book.lines[line as usize].poison && self.n_approved(line) == 0 {
-        self.violation(format!("P2: {} can be read", book.show(line)));
+    let mut n_spared = 0;
+    for content in readable {
+      for (line, place) in book.places(content) {
+        if !book.lines[line as usize].poison || self.n_approved(line) > 0 {
+          continue;
+        }
+        // Writers without a lock mix their lines, and a writer's line in the middle of another may be no
+        // poison to the rules, which is not the protocol's fault. One of its own is.
+        if is_alone(content, &place) || leaves(content, &place) {
+          self.violation(format!("P2: {} can be read", book.show(line)));
+        } else {
+          n_spared += 1;
+        }
       }
     }
+    n_spared
   }
+}
+
+/// Whether nothing but a list or quote mark stands on the same line.
+fn is_alone(content: &[u8], place: &Range<usize>) -> bool {
+  let head = content[..place.start].rsplit(|byte| *byte == b'\n').next().unwrap_or_default();
+  let tail = content[place.end..].split(|byte| *byte == b'\n').next().unwrap_or_default();
+  matches!(head, b"" | b"- " | b"> ") && tail.trim_ascii_end().is_empty()
+}
+
+/// Whether the rules take a line out of a text of which nothing is known.
+fn leaves(content: &[u8], place: &Range<usize>) -> bool {
+  let document = Document::parse(content, &Known::default());
+  let comparison = compare(&document, &[]);
+  let (origin, config) = (Origin::unknown(), Config::default());
+  let mut court = Court {
+    origin: &origin,
+    config: &config,
+    continued: &[],
+    restored: None,
+    treatment: Treatment::Memory,
+    precedent: &mut |_| Precedent::None,
+  };
+  let judgements = judge_fresh(content, &document, &comparison, &mut court);
+  document.blocks().iter().zip(judgements).any(|(block, judgement)| {
+    block.parts.iter().any(|part| part.start < place.end && place.start < part.end)
+      && judgement.is_some_and(|judgement| judgement.decision.action == Action::Quarantine)
+  })
+}
+
+fn number(op: &Op) -> i64 {
+  op.id.to_string().parse().unwrap()
 }
 
 /// Whether an operation that is on record is about a write: its place, and what is put there.

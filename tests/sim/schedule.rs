@@ -122,6 +122,42 @@ impl<'a> Schedule<'a> {
     this
   }
 
+  /// One file with this text on a good file system, and nobody else who writes.
+  pub(super) fn alone(seed: u64, stage: &'a Rc<Stage>, text: &[u8]) -> Self {
+    let mut this = Self::new(seed, Control::None, stage, false);
+    this.targets.truncate(1);
+    this.config = Arc::new(Config { markers: Markers::None, ..Config::default() });
+    {
+      let mut world = this.world.borrow_mut();
+      world.paths.truncate(1);
+      (world.rung, world.coarse, world.intensity, world.budget) = (Rung::Lease, false, 0, 0);
+      (world.max_bytes, world.agent.limit) = (u64::MAX, None);
+    }
+    this.put(text);
+    this
+  }
+
+  /// Somebody writes the first file anew, durably.
+  pub(super) fn put(&mut self, text: &[u8]) {
+    self.clock.advance(1_000_000);
+    let mut world = self.world.borrow_mut();
+    let world = &mut *world;
+    let (path, now) = (world.paths[0].clone(), world.now_ns());
+    let fd = world.disk.open(&path, true, false, now).unwrap();
+    let ino = world.disk.ino(fd).unwrap();
+    world.disk.truncate(ino, 0, now);
+    world.disk.write(ino, 0, text, now);
+    world.disk.sync(ino, &world.book);
+    world.disk.close(fd);
+  }
+
+  /// What stands in the first file.
+  pub(super) fn text(&self) -> String {
+    let world = self.world.borrow();
+    let content = world.disk.content(&world.paths[0]).unwrap_or_default();
+    String::from_utf8(content.to_vec()).unwrap()
+  }
+
   /// What was there before memfw.
   fn first_files(&mut self) {
     let mut world = self.world.borrow_mut();
@@ -222,7 +258,9 @@ impl<'a> Schedule<'a> {
     let world = &mut *world;
     world.unblock();
     let all = world.control == Control::ForgetfulLedger;
-    let n = self.stage.log.lose(&mut world.rng, all);
+    // Where stamps are believed, one has to be there.
+    let kept = world.control == Control::TrustingStart;
+    let n = if kept { 0 } else { self.stage.log.lose(&mut world.rng, all) };
     if n > 0 {
       world.note("power loss takes commits");
     }
@@ -256,15 +294,16 @@ impl<'a> Schedule<'a> {
   }
 
   fn start(&mut self, adopting: bool) -> bool {
+    if self.world.borrow().control == Control::TrustingStart {
+      self.lost_power = false;
+    }
     if self.lost_power {
       let forgotten = self.ask(|engine| Ok(engine.ledger_mut().forget_stamps()?));
       self.lost_power = !matches!(forgotten, Some(Ok(())));
     }
     let mut fine = !self.lost_power;
     if fine {
-      self.world.borrow_mut().oracle.recovering = true;
       fine = matches!(self.ask(Engine::recover), Some(Ok(_)));
-      self.world.borrow_mut().oracle.recovering = false;
     }
     if fine {
       if adopting && self.one_in(2) {
@@ -316,6 +355,7 @@ impl<'a> Schedule<'a> {
     {
       let mut world = self.world.borrow_mut();
       world.oracle.asked_at = world.n_calls;
+      world.oracle.op_at_asking = self.stage.log.last_op();
     }
     let answer = catch_unwind(AssertUnwindSafe(|| what(engine)));
     let mut world = self.world.borrow_mut();

@@ -71,6 +71,8 @@ pub(crate) struct Log {
 #[derive(Clone, Copy, Debug, Default)]
 struct State {
   commits: u64,
+  /// The last operation, and after how many commits that was asked.
+  last_op: (u64, i64),
   sure: Place,
   sure_op: i64,
   forgetful: bool,
@@ -168,11 +170,21 @@ impl Log {
     state.commits += 1;
     if synced && !state.forgetful {
       state.sure = self.end();
-      state.sure_op = self.last_op();
+      state.sure_op = self.find_last_op();
+      state.last_op = (state.commits, state.sure_op);
     }
   }
 
-  fn last_op(&self) -> i64 {
+  /// The last operation that was begun.
+  pub(crate) fn last_op(&self) -> i64 {
+    let mut state = self.state();
+    if state.last_op.0 != state.commits {
+      state.last_op = (state.commits, self.find_last_op());
+    }
+    state.last_op.1
+  }
+
+  fn find_last_op(&self) -> i64 {
     let probe = self.probe.lock().unwrap();
     let mut query =
       probe.prepare_cached("SELECT seq FROM sqlite_sequence WHERE name = 'op'").unwrap();

@@ -80,6 +80,7 @@ const REQUIRED: &[&str] = &[
   "fault: input/output error",
   "fault: interrupted",
   "short write",
+  "store through a mapping",
   "torn read",
   "ledger blocked",
   "ledger full",

@@ -145,13 +145,6 @@ impl World {
     all
   }
 
-  /// The lines of memory files that may be read.
-  pub(crate) fn readable(&self) -> BTreeSet<u32> {
-    let contents = self.paths.iter().filter_map(|path| self.disk.content(path));
-    let read = contents.filter(|content| content.len() as u64 <= self.max_bytes);
-    read.flat_map(|content| self.book.count(content).into_keys()).collect()
-  }
-
   /// The engine calls: time passes, others run, and the call may be its last.
   pub(crate) fn called(&mut self, name: &str, alone: bool) -> Fate {
     self.n_calls += 1;
@@ -281,8 +274,10 @@ impl World {
         // Its other name was left behind by a script that a power loss ended.
         self.disk.unlink(&path, now);
       }
-      self.disk.inode_mut(ino).foreign = false;
-      self.disk.touch(ino, now);
+      // Nothing else that changed may need a new stamp to be seen.
+      if std::mem::take(&mut self.disk.inode_mut(ino).foreign) {
+        self.disk.touch(ino, now);
+      }
       self.judge_target(&path);
     }
     self.noted(&before);
@@ -297,7 +292,8 @@ impl World {
       self.budget -= 1;
       self.serial += 1;
       let path = self.rng.pick(&self.paths).clone();
-      let actor = Actor::new(&mut self.rng, &mut self.book, &path, self.serial);
+      let tools = self.control == Control::NoRecords;
+      let actor = Actor::new(&mut self.rng, &mut self.book, &path, self.serial, tools);
       self.tally.count(&["writer: ", actor.name].concat());
       self.actors.push(actor);
     }

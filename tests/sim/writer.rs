@@ -96,8 +96,14 @@ pub(crate) struct Actor {
 type Way<'a> = (usize, fn(&mut Script<'a>) -> &'static str);
 
 impl Actor {
-  /// A program that does something to the file at `path`.
-  pub(crate) fn new(rng: &mut Rng, book: &mut Book, path: &Path, serial: usize) -> Self {
+  /// A program that does something to the file at `path`; with `tools` it is mostly an agent's tool.
+  pub(crate) fn new(
+    rng: &mut Rng,
+    book: &mut Book,
+    path: &Path,
+    serial: usize,
+    tools: bool,
+  ) -> Self {
     let ways: [Way<'_>; 19] = [
       (6, Script::append),
       (3, Script::truncate_then_write),
@@ -113,7 +119,7 @@ impl Actor {
       (2, Script::mapped),
       (2, Script::mapped_in_place),
       (3, Script::stale),
-      (4, Script::tool),
+      (if tools { 60 } else { 4 }, Script::tool),
       (1, Script::hard_link),
       (1, Script::foreign_owner),
       (1, Script::no_file),
@@ -400,7 +406,11 @@ impl Script<'_> {
     for _ in 0..=self.rng.below(3) {
       self.dawdle();
       let line = self.rng.below(50);
-      let text = self.book.short_line(self.rng);
+      let text = if self.rng.one_in(3) {
+        self.book.bare_line(self.rng, true)
+      } else {
+        self.book.short_line(self.rng)
+      };
       self.add([Step::StoreOver(line, text)]);
     }
     self.dawdle();

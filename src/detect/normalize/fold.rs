@@ -87,6 +87,13 @@ const fn is_special(byte: u8) -> bool {
   matches!(byte, 0..=0x1f | 0x7f.. | b'*' | b'_' | b'~' | b'`' | b'<' | b'&' | b'\\')
 }
 
+/// Letters of ASCII keep their case, which encoded words need; patterns ignore it.
+fn lower(c: char) -> impl Iterator<Item = char> {
+  let ascii = c.is_ascii().then_some(c);
+  let other = (!c.is_ascii()).then(|| c.to_lowercase());
+  ascii.into_iter().chain(other.into_iter().flatten())
+}
+
 fn is_line_marker(byte: u8) -> bool {
   matches!(byte, b'#' | b'>' | b'-' | b'+' | b'|' | b'=' | b' ' | b'0'..=b'9')
 }
@@ -187,7 +194,10 @@ impl Folder<'_> {
   /// Whether the line at `at` starts a block of its own: an item, a heading, a table row, a fence.
   fn starts_block(&self, at: usize) -> bool {
     match self.byte(at) {
-      Some(b'-' | b'+' | b'*') => matches!(self.byte(at + 1), Some(b' ' | b'\t' | b'-' | b'*')),
+      Some(b'-' | b'+' | b'*') => match self.byte(at + 1) {
+        Some(b'*') => self.byte(at + 2) == Some(b'*'),
+        next => matches!(next, Some(b' ' | b'\t' | b'-')),
+      },
       Some(b'#' | b'|') => true,
       Some(b'`') => self.byte(at + 1) == Some(b'`') && self.byte(at + 2) == Some(b'`'),
       Some(b'0'..=b'9') => {
@@ -288,9 +298,9 @@ impl Folder<'_> {
       if !matches!(self.out.last(), None | Some(b' ' | b'\n')) {
         self.put(" ", at..at + length);
       }
-    } else if invisible::classify(decoded).is_none() && !decoded.is_control() {
+    } else if let Some(shown) = invisible::shown(decoded) {
       let mut buffer = [0; 4];
-      self.put(decoded.encode_utf8(&mut buffer), at..at + length);
+      self.put(shown.encode_utf8(&mut buffer), at..at + length);
     }
     at + length
   }
@@ -381,8 +391,7 @@ impl Folder<'_> {
       self.copy(start..end);
       return end;
     }
-    let folded: String =
-      cluster.nfkc().flat_map(char::to_lowercase).take(MAX_EXPANSION + 1).collect();
+    let folded: String = cluster.nfkc().flat_map(lower).take(MAX_EXPANSION + 1).collect();
     if folded == cluster || folded.chars().count() > MAX_EXPANSION {
       self.copy(start..end);
     } else {
@@ -441,7 +450,7 @@ mod tests {
       ("# Head\n\ntext\nmore", "Head\ntext more"),
       ("> quoted\n> lines", "quoted lines"),
       ("ig\u{200b}no\u{ad}re", "ignore"),
-      ("Ｉｇｎｏｒｅ ｔｈｉｓ", "ignore this"),
+      ("Ｉｇｎｏｒｅ ｔｈｉｓ", "Ignore this"),
       ("Ign\u{43e}re", "Ignore"),
       ("\u{1b}[31mred\u{1b}[0m text", "red text"),
       ("&#105;gnore &lt;b&gt;", "ignore <b>"),

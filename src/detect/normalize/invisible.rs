@@ -23,6 +23,15 @@ pub(super) enum Invisible {
   Tag,
 }
 
+/// What an entity says, if anything. One that names a tag character says the letter behind it.
+pub(super) fn shown(c: char) -> Option<char> {
+  match classify(c) {
+    Some(Invisible::Tag) => char::from_u32(u32::from(c) - 0xe0000).filter(|c| !c.is_control()),
+    Some(_) => None,
+    None => (!c.is_control()).then_some(c),
+  }
+}
+
 /// The class of an invisible character.
 pub(super) fn classify(c: char) -> Option<Invisible> {
   match u32::from(c) {

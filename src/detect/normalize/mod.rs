@@ -5,13 +5,18 @@
 #![forbid(unsafe_code)]
 
 mod ansi;
+mod apart;
 mod decode;
+mod disguise;
+mod encoded;
 mod fold;
 mod html;
 mod invisible;
 mod language;
+mod leet;
 mod script;
 mod view;
+mod words;
 
 use std::{borrow::Cow, ops::Range};
 
@@ -23,6 +28,8 @@ use super::{Code, Finding, Layer, RuleKind, Severity};
 const MAX_HIDDEN: usize = 128;
 /// How often decoded text is looked through for encoded text again.
 const MAX_DEPTH: usize = 2;
+/// Views of one text, at most.
+const MAX_VIEWS: usize = 256;
 /// Hidden texts shorter than this many bytes instruct nobody.
 const MIN_HIDDEN: usize = 8;
 
@@ -51,15 +58,38 @@ pub fn normalize(bytes: &[u8]) -> Normalized<'_> {
   if !fold::is_plain(text) {
     fold_into(&mut out, text, &disguised, &mut hidden, &mut rest);
   }
-  decode_into(&mut out, text, None, MAX_DEPTH, &mut rest);
+  let mut says = encoded::passages(text);
+  if let Some(folded) = rest.first().filter(|_| !text.is_ascii() || text.contains('&')) {
+    // What stands between the letters, or for them, is out of the way there.
+    let read = encoded::passages(&folded.text).into_iter();
+    let read = read.map(|one| encoded::Passage { span: folded.map.span(&one.span), ..one });
+    let new: Vec<_> = read.filter(|one| says.iter().all(|known| known.text != one.text)).collect();
+    says.extend(new);
+    if is_written_twice(text, &folded.text) && encoded::folded(&folded.text) != folded.text {
+      let why = "characters are written as others that are written as others in turn";
+      says.push(encoded::Passage { span: 0..text.len(), text: folded.text.to_string(), why });
+    }
+  }
+  for one in says {
+    decoded_into(&mut out, one, MAX_DEPTH, &mut rest);
+  }
   for part in hidden.into_iter().take(MAX_HIDDEN) {
-    let decodes = part.text.clone();
-    decode_into(&mut out, &decodes, Some(part.within.clone()), MAX_DEPTH, &mut rest);
+    for one in encoded::passages(&part.text) {
+      let one = encoded::Passage { span: part.within.clone(), ..one };
+      decoded_into(&mut out, one, MAX_DEPTH, &mut rest);
+    }
     rest.push(View { kind: ViewKind::Hidden, text: Cow::Owned(part.text), map: part.map });
   }
   out.views.push(View { kind: ViewKind::Raw, text: raw, map: Map::Shift(0) });
   out.views.append(&mut rest);
   out
+}
+
+/// Whether entities, or letters of full width, may stand for entities or markup. Chinese and Japanese use
+/// signs of full width, and now and then a letter.
+fn is_written_twice(text: &str, folded: &str) -> bool {
+  let wide = |c: &char| matches!(c, '\u{ff10}'..='\u{ff19}' | '\u{ff21}'..='\u{ff3a}' | '\u{ff41}'..='\u{ff5a}');
+  text.contains("&#") || folded.contains("&#") || text.chars().filter(wide).nth(7).is_some()
 }
 
 /// A text that a reader does not see.
@@ -171,33 +201,28 @@ fn push_hidden(text: &str, span: Range<usize>, hidden: &mut Vec<HiddenText>) {
   hidden.push(HiddenText { text: folded.text, map: folded.map, within: span });
 }
 
-/// Adds a view for each encoded word of `text`. `within` is where the text stands in the raw text,
-/// when it is itself decoded or hidden.
-fn decode_into<'a>(
-  out: &mut Normalized<'a>,
-  text: &str,
-  within: Option<Range<usize>>,
+/// Adds a view of what a passage says, and of what is hidden or encoded in that in turn.
+fn decoded_into(
+  out: &mut Normalized<'_>,
+  passage: encoded::Passage,
   depth: usize,
-  rest: &mut Vec<View<'a>>,
+  rest: &mut Vec<View<'_>>,
 ) {
-  if depth == 0 {
-    return;
-  }
-  for word in decode::decoded(text) {
-    let span = within.clone().unwrap_or(word.span);
-    out.note(
-      Code::EncodedText,
-      Severity::Low,
-      RuleKind::Trigger,
-      span.clone(),
-      "an encoded word decodes to language",
-    );
-    decode_into(out, &word.text, Some(span.clone()), depth - 1, rest);
-    let folded = fold::fold(&word.text, 0, &[]);
+  let encoded::Passage { span, text, why } = passage;
+  out.note(Code::EncodedText, Severity::Low, RuleKind::Trigger, span.clone(), why);
+  for text in encoded::readings(&text) {
+    if rest.len() >= MAX_VIEWS {
+      return;
+    }
+    if depth > 1 {
+      for one in encoded::passages(&text) {
+        decoded_into(out, encoded::Passage { span: span.clone(), ..one }, depth - 1, rest);
+      }
+    }
     rest.push(View {
       kind: ViewKind::Decoded,
-      text: Cow::Owned(folded.text),
-      map: Map::Whole(span),
+      text: Cow::Owned(text),
+      map: Map::Whole(span.clone()),
     });
   }
 }

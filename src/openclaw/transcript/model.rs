@@ -33,6 +33,29 @@ pub struct Session {
   pub created_via: Option<String>,
   /// The key of the session that spawned it.
   pub parent_key: Option<String>,
+  /// Who gave it words, as OpenClaw counted them, by the channel's ids; at most sixteen.
+  pub participants: Vec<String>,
+}
+
+/// Who sent a message, as the channel told OpenClaw. Only the id is given by the channel itself;
+/// the other two are chosen by the sender and prove nothing.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Sender {
+  /// The channel's id of the sender.
+  pub id: Option<String>,
+  /// The user name, without an at sign.
+  pub username: Option<String>,
+  /// The name that people see.
+  pub name: Option<String>,
+}
+
+/// What was found, and what could not be read on the way. A problem is a sentence for `status`.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Found<T> {
+  /// What was found, also where there were problems.
+  pub found: T,
+  /// What could not be read; empty where all could.
+  pub problems: Vec<String>,
 }
 
 /// One record of a session.
@@ -51,12 +74,15 @@ pub struct Record {
 pub enum Message {
   /// Words that were given to the agent.
   User {
-    /// The text, cut at the cap of the reader.
+    /// The words, cut at the cap of the reader, without what OpenClaw put around them.
     text: String,
+    /// What OpenClaw put around the words: names, the history of a group, replied and forwarded
+    /// messages, events. Words of others stand in it; it is empty where there is none.
+    context: String,
     /// Whether OpenClaw took the sender for the owner; `None` where it does not say.
     owner: Option<bool>,
-    /// The sender as the channel names them.
-    sender: Option<String>,
+    /// The sender, where the channel named one.
+    sender: Option<Sender>,
     /// `external_user`, `inter_session`, `internal_system`, ...: what OpenClaw says about where it is from.
     provenance: Option<String>,
   },
@@ -71,6 +97,19 @@ pub enum Message {
   },
   /// What a tool answered.
   Tool(Outcome),
+  /// What OpenClaw or a plugin put before the agent besides: recalled memory, runtime context, the
+  /// output of a command that a person ran, the summary of another branch. No turn begins with it.
+  Injected {
+    /// `custom:<type>`, `bash` or `branch`.
+    kind: String,
+    /// The text, cut at the cap of the reader.
+    text: String,
+  },
+  /// There is a record that cannot be read (too long, damaged): what it said is not known.
+  Unread {
+    /// Why, in memfw's own words.
+    why: String,
+  },
   /// A summary took the place of earlier records: what stood in them may still be before the agent.
   Compaction {
     /// The summary, cut at the cap of the reader.
@@ -104,18 +143,22 @@ pub struct Outcome {
   pub details: Value,
   /// Whether it failed.
   pub is_error: bool,
+  /// Whether OpenClaw noted that the answer came from the network.
+  pub network: bool,
 }
 
-/// Sessions that can be read. All answers are capped; what cannot be read is an error text for
-/// `status`, never a panic.
+/// Sessions that can be read. All answers are capped; what cannot be read is a problem beside the
+/// answer, never a panic.
 pub trait Sessions {
   /// Sessions that have records in `window`, the latest first.
-  fn active(&self, window: Window) -> Result<Vec<Session>, String>;
+  fn active(&self, window: Window) -> Found<Vec<Session>>;
 
   /// One session by id or by key; `None` where there is none.
-  fn session(&self, id_or_key: &str) -> Result<Option<Session>, String>;
+  fn session(&self, id_or_key: &str) -> Found<Option<Session>>;
 
-  /// Records of one session up to `until` (microseconds UTC), oldest first: at least all since the
-  /// last message of a user before `from`, at most `limit` of them, the latest kept.
-  fn records(&self, id: &str, window: Window, limit: usize) -> Result<Vec<Record>, String>;
+  /// Records of one session up to the end of `window`, oldest first: all from its start on, and those
+  /// before it back to a message of a user (of any but `internal_system` provenance), that one
+  /// included; at most `limit` of them, the latest kept. Where the first record is not such a message,
+  /// the session begins there, or the limit was met.
+  fn records(&self, id: &str, window: Window, limit: usize) -> Found<Vec<Record>>;
 }

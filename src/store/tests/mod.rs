@@ -19,7 +19,7 @@ use tempfile::TempDir;
 
 use super::{
   Access, BlockLine, BlockRow, FileStatus, Ledger, NewItem, NewOp, OpKind, Pending, Revision,
-  ScanRecord, Stamp,
+  ScanRecord, Stamp, Trail,
 };
 use crate::{
   detect::Layer,
@@ -116,6 +116,7 @@ pub(super) fn block(digits: &str, ordinal: u32) -> BlockRow {
       attestation: Attestation::SelfReported,
       session: None,
       at: 1,
+      trail: Trail::default(),
     }],
   }
 }
@@ -156,6 +157,7 @@ pub(super) fn item<'a>(id: &BlockId, bytes: &'a [u8]) -> NewItem<'a> {
     layer: Layer::Rules,
     codes: Vec::new(),
     findings_json: "[]".into(),
+    trail: Trail::default(),
   }
 }
 

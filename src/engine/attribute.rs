@@ -1,0 +1,417 @@
+//! Who wrote it: what was seen for the first time is asked about in the agent's records, after whatever
+//! had to leave its file has left it.
+//!
+//! Three steps, so that the middle one may take its time elsewhere: [`Engine::asking`] gathers the text,
+//! [`Asking::ask`] asks the records, [`Engine::answered`] writes down what they said, has policy decide
+//! once more where the source is news to it, and says whether to ask again. No lease is held meanwhile.
+//!
+//! Invariant: only what the records say changes a source, and what is asked about is kept in the ledger
+//! alone, so a restart asks again.
+#![forbid(unsafe_code)]
+
+use std::{
+  path::{Path, PathBuf},
+  time::Duration,
+};
+
+use zeroize::Zeroizing;
+
+use super::{Engine, EngineError, Event, EventKind, Target, event::shown, origin::Origin};
+use crate::{
+  memory::{BlockId, ContentHash},
+  os::{Fs, MemoryFile, Stamp},
+  provenance::{AgentRecords, Answer, Attribution, Outlook, Question, Trust},
+  store::{Attributed, BlockRow, FileStatus, ItemOrigin, Pending, Sighting, StoreError, Trail},
+};
+
+/// How long an answer may still come. An agent writes its tool calls down within seconds, and the result of
+/// a slow one when it is done; after this time what there is is taken (a choice: markers wait for it).
+pub const PATIENCE: Duration = Duration::from_secs(30);
+
+/// How it stands with asking about one file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Attributing {
+  /// Nothing is due any more. Whether markers are to be renewed.
+  Done {
+    /// They are, when the file is idle.
+    reshape_due: bool,
+  },
+  /// The write is not on record yet: ask again.
+  Later,
+  /// The file is not what the ledger knows, or somebody uses it: again, soon.
+  NotNow,
+  /// The records cannot be read; `status` says so. Asked again when the file changes, or at a start.
+  Unreadable,
+}
+
+/// What is asked about at one time: all that is due in one file.
+#[derive(Debug)]
+pub struct Asking {
+  root: PathBuf,
+  rel: PathBuf,
+  /// The version of the file in which its text stands, with its bytes; none where nothing in it is due.
+  pub(super) file: Option<(ContentHash, Vec<u8>)>,
+  pub(super) visits: Vec<Visit>,
+  /// Items whose bytes cannot be had any more.
+  lost: Vec<BlockId>,
+}
+
+/// What was first seen in one version.
+#[derive(Debug)]
+pub(super) struct Visit {
+  pub(super) sighting: Sighting,
+  pub(super) seen_at: i64,
+  pub(super) pieces: Vec<Piece>,
+}
+
+/// One text.
+#[derive(Debug)]
+pub(super) struct Piece {
+  pub(super) of: Of,
+  text: Zeroizing<Vec<u8>>,
+}
+
+/// Where it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Of {
+  /// In its file: a block, and the number of its revision.
+  Revision(BlockId, u32),
+  /// In quarantine.
+  Item(BlockId),
+}
+
+impl Asking {
+  /// Asks; one answer for each version.
+  pub fn ask(&self, agent: &dyn AgentRecords) -> Vec<Answer> {
+    let ask = |visit: &Visit| {
+      let texts: Vec<&[u8]> = visit.pieces.iter().map(|piece| piece.text.as_slice()).collect();
+      agent.attribute(&Question {
+        workspace: &self.root,
+        file: &self.rel,
+        version: visit.sighting.version,
+        seen_at: visit.seen_at,
+        changed_at: visit.sighting.changed_at,
+        texts: &texts,
+      })
+    };
+    self.visits.iter().map(ask).collect()
+  }
+
+  fn push(&mut self, sighting: Sighting, seen_at: i64, piece: Piece) {
+    match self.visits.iter_mut().find(|visit| visit.sighting == sighting) {
+      Some(visit) => {
+        visit.seen_at = visit.seen_at.min(seen_at);
+        visit.pieces.push(piece);
+      }
+      None => self.visits.push(Visit { sighting, seen_at, pieces: vec![piece] }),
+    }
+  }
+}
+
+/// What was said about a text, and is to be taken as it is.
+pub(super) struct Said {
+  pub(super) of: Of,
+  sighting: Sighting,
+  attribution: Attribution,
+}
+
+impl<F: Fs> Engine<F> {
+  /// Asks about all that is due in a file and writes down what is said. `waited`: how long it is due
+  /// already, by a clock that nobody sets.
+  pub fn attribute(
+    &mut self,
+    target: &Target,
+    waited: Duration,
+  ) -> Result<Attributing, EngineError> {
+    let Some(asking) = self.asking(target)? else { return Ok(Attributing::NotNow) };
+    let answers = asking.ask(&*self.agent);
+    self.answered(target, &asking, &answers, waited)
+  }
+
+  /// All about which the agent's records are to be asked in a file; `None` while the file is not what the
+  /// ledger knows.
+  pub fn asking(&mut self, target: &Target) -> Result<Option<Asking>, EngineError> {
+    let path = target.path();
+    let (root, rel) = (target.root.clone(), target.rel.clone());
+    let mut asking = Asking { root, rel, file: None, visits: vec![], lost: vec![] };
+    if !self.ledger.has_key() {
+      return Ok(Some(asking));
+    }
+    for item in self.ledger.due_items(&path)? {
+      match self.ledger.unseal(&item.id) {
+        Ok(text) => {
+          asking.push(item.sighting, item.seen_at, Piece { of: Of::Item(item.id), text });
+        }
+        Err(StoreError::Deleted { .. } | StoreError::Unsealable { .. }) => {
+          asking.lost.push(item.id);
+        }
+        Err(error) => return Err(error.into()),
+      }
+    }
+    let Some((row, blocks)) = self.ledger.provenance(&path)? else { return Ok(Some(asking)) };
+    let is_due = blocks.iter().any(|block| block.live().any(|one| one.trail.due));
+    // What is gone is asked about when it is back.
+    if !is_due || row.status != FileStatus::Watched {
+      return Ok(Some(asking));
+    }
+    let Some(bytes) = self.read_known(target, row.hash)? else {
+      // What was taken out of it is asked about all the same.
+      return Ok((!asking.visits.is_empty()).then_some(asking));
+    };
+    let document = self.view(target, Some(&row), bytes.clone(), Origin::unknown(), None)?.document;
+    for (block, text) in blocks.iter().zip(document.blocks()) {
+      for revision in block.revisions.iter().filter(|one| one.trail.due) {
+        let Some(sighting) = revision.trail.sighting else { continue };
+        let text: Vec<u8> = lines_of(block, text, &[revision.number])
+          .flat_map(|line| bytes.get(line.span.clone()).unwrap_or_default())
+          .copied()
+          .collect();
+        if text.is_empty() {
+          continue;
+        }
+        let of = Of::Revision(block.id.clone(), revision.number);
+        asking.push(sighting, revision.at, Piece { of, text: Zeroizing::new(text) });
+      }
+    }
+    asking.file = row.hash.map(|hash| (hash, bytes));
+    Ok(Some(asking))
+  }
+
+  /// The bytes of a file, where they are those that the ledger knows.
+  fn read_known(
+    &mut self,
+    target: &Target,
+    hash: Option<ContentHash>,
+  ) -> Result<Option<Vec<u8>>, EngineError> {
+    // Whoever holds this lock never waits at the gate.
+    let _writing = self.lock()?;
+    let Ok(file) = self.open(target)? else { return Ok(None) };
+    let bytes = file.read_all()?;
+    Ok((hash == Some(ContentHash::of(&bytes))).then_some(bytes))
+  }
+
+  /// Writes down what the agent's records said.
+  pub fn answered(
+    &mut self,
+    target: &Target,
+    asking: &Asking,
+    answers: &[Answer],
+    waited: Duration,
+  ) -> Result<Attributing, EngineError> {
+    let path = target.path();
+    if !self.ledger.has_key() {
+      return self.end_asking(target, Pending::ATTRIBUTE).map(|_| Attributing::Unreadable);
+    }
+    let mut said: Vec<Said> = Vec::new();
+    let (mut later, mut unreadable) = (false, None);
+    for (visit, answer) in asking.visits.iter().zip(answers) {
+      match &answer.outlook {
+        Outlook::Unreadable(why) => unreadable = Some(why.clone()),
+        Outlook::Later if !self.is_overdue(visit.seen_at, waited) => later = true,
+        Outlook::Later | Outlook::Final => {
+          for (piece, attribution) in visit.pieces.iter().zip(&answer.attributions) {
+            let (of, sighting) = (piece.of.clone(), visit.sighting);
+            said.push(Said { of, sighting, attribution: attribution.clone() });
+          }
+        }
+      }
+    }
+    let key = format!("attribution:{}", shown(&path));
+    match &unreadable {
+      Some(why) => self.degrade(&key, &format!("who wrote new text cannot be told: {why}"))?,
+      None => self.recovered(&key)?,
+    }
+    let left = !said.is_empty() || !asking.lost.is_empty() || !(later || unreadable.is_some());
+    if left && !self.take_down(target, asking, &said)? {
+      return Ok(Attributing::NotNow);
+    }
+    if later {
+      return Ok(Attributing::Later);
+    }
+    if unreadable.is_some() {
+      self.end_asking(target, Pending::ATTRIBUTE)?;
+      return Ok(Attributing::Unreadable);
+    }
+    // New text may have come meanwhile.
+    let row = self.ledger.file(&path)?;
+    let pending = row.map_or(Pending::NONE, |row| row.pending);
+    if pending.contains(Pending::ATTRIBUTE) {
+      return Ok(Attributing::NotNow);
+    }
+    Ok(Attributing::Done { reshape_due: pending.contains(Pending::RESHAPE) })
+  }
+
+  /// Files about whose text the records are to be asked, also those whose records could not be read.
+  pub fn attributions_due(&self) -> Result<Vec<Target>, EngineError> {
+    let due = self.ledger.attributions_due()?.into_iter();
+    Ok(
+      due
+        .filter_map(|(root, path)| path.strip_prefix(&root).ok().map(|rel| Target::new(&root, rel)))
+        .collect(),
+    )
+  }
+
+  /// Whether the records are to be asked about text of a file.
+  pub fn is_attribution_pending(&self, target: &Target) -> Result<bool, EngineError> {
+    let row = self.ledger.file(&target.path())?;
+    Ok(row.is_some_and(|row| row.pending.contains(Pending::ATTRIBUTE)))
+  }
+
+  /// Where new text in these bytes is first seen; `None` where there are no records to ask.
+  pub(super) fn sighting(
+    &self,
+    target: &Target,
+    version: ContentHash,
+    stamp: &Stamp,
+  ) -> Result<Option<Sighting>, EngineError> {
+    if !self.agent.keeps_records() {
+      return Ok(None);
+    }
+    // What stands in a version of ours that the ledger does not know was brought back by a person.
+    let noted = self.ledger.noted(&target.path())?;
+    if noted.is_some_and(|noted| noted.version == version && noted.edited_at.is_some()) {
+      return Ok(None);
+    }
+    Ok(Some(Sighting { version, changed_at: stamp.mtime_ns / 1000 }))
+  }
+
+  /// Whether the records are to be asked about text of a file whose blocks have these rows.
+  pub(super) fn asking_due(&self, path: &Path, rows: &[BlockRow]) -> Result<Pending, EngineError> {
+    let is_due = rows.iter().any(|row| row.live().any(|one| one.trail.due))
+      || !self.ledger.due_items(path)?.is_empty();
+    Ok(if is_due { Pending::ATTRIBUTE } else { Pending::NONE })
+  }
+
+  /// Whether what was seen at a time has been waited for long enough.
+  fn is_overdue(&self, seen_at: i64, waited: Duration) -> bool {
+    match u64::try_from(self.now().saturating_sub(seen_at)) {
+      Ok(age) => Duration::from_micros(age) >= PATIENCE,
+      // The clock was set back.
+      Err(_) => waited >= PATIENCE,
+    }
+  }
+
+  fn end_asking(&mut self, target: &Target, done: Pending) -> Result<(), EngineError> {
+    if let Some(row) = self.ledger.file(&target.path())? {
+      self.ledger.set_pending(&row.path, row.pending.without(done))?;
+    }
+    Ok(())
+  }
+
+  /// Puts what was said into the ledger; `false` when the file has changed since.
+  fn take_down(
+    &mut self,
+    target: &Target,
+    asking: &Asking,
+    said: &[Said],
+  ) -> Result<bool, EngineError> {
+    let path = target.path();
+    let writing = self.lock()?;
+    let Some((row, blocks)) = self.ledger.provenance(&path)? else { return Ok(true) };
+    if asking.file.as_ref().is_some_and(|(hash, _)| row.hash != Some(*hash)) {
+      return Ok(false);
+    }
+    let at = self.now();
+    let mut events = Vec::new();
+    let mut items = Vec::new();
+    for one in said {
+      let Of::Item(id) = &one.of else { continue };
+      let origin = self.origin_of(one);
+      items.push(item_origin(id, &origin));
+      events.extend(self.told_of_item(target, id, &origin)?);
+    }
+    for id in &asking.lost {
+      let item = self.ledger.item(id.as_str())?;
+      let mut origin = Origin::of_item(&item);
+      origin.trail.due = false;
+      items.push(item_origin(id, &origin));
+    }
+    let mut known = super::rejudge::Known::new(blocks);
+    for one in said {
+      let Of::Revision(id, number) = &one.of else { continue };
+      let origin = self.origin_of(one);
+      if known.fill(id, *number, one.sighting, &origin) && origin.source.kind() != "unknown" {
+        events.push(Event::new(EventKind::Attributed).path(&path).block(id).of(&origin));
+      }
+    }
+    known.forget_dead();
+    let verdicts = match &asking.file {
+      Some((_, bytes)) => self.judge_again(target, &row, bytes, &mut known)?,
+      None => vec![],
+    };
+    let rows = known.rows();
+    // Items that came meanwhile are asked about next time.
+    let is_there = row.status == FileStatus::Watched;
+    let still = is_there && rows.iter().any(|row| row.live().any(|one| one.trail.due))
+      || self.ledger.due_items(&path)?.iter().any(|due| !items.iter().any(|one| one.id == due.id));
+    let mut pending = row.pending.without(Pending::ATTRIBUTE);
+    if still {
+      pending = pending | Pending::ATTRIBUTE;
+    }
+    if let Some((_, bytes)) = &asking.file
+      && verdicts.is_empty()
+      && self.is_marking_due(target, &row, bytes, &rows)?
+    {
+      pending = pending | Pending::RESHAPE;
+    }
+    let changed: Vec<BlockRow> = known.changed();
+    let event_rows: Vec<_> = events.iter().map(Event::row).collect();
+    self.ledger.attribute(&Attributed {
+      path: &path,
+      blocks: &changed,
+      items: &items,
+      pending,
+      events: &event_rows,
+      at,
+    })?;
+    events.iter().for_each(|event| event.log(None));
+    drop(writing);
+    match &asking.file {
+      Some((hash, _)) if !verdicts.is_empty() => self.take_out(target, *hash, &verdicts),
+      _ => Ok(true),
+    }
+  }
+
+  fn origin_of(&self, said: &Said) -> Origin {
+    let trail = Trail::asked(said.sighting);
+    Origin::attributed(&self.config, &said.attribution, &trail)
+  }
+
+  /// What there is to tell about something in quarantine.
+  fn told_of_item(
+    &self,
+    target: &Target,
+    id: &BlockId,
+    origin: &Origin,
+  ) -> Result<Option<Event>, EngineError> {
+    let event = |kind| Event::new(kind).path(&target.path()).block(id).of(origin);
+    let waits = self.ledger.item(id.as_str())?.status.is_waiting();
+    if waits && origin.trust == Trust::Trusted {
+      let next = format!("it stays out; `memfw quarantine approve {id}` brings it back");
+      return Ok(Some(event(EventKind::FoundTrusted).detail(next)));
+    }
+    let is_news = origin.source.kind() != "unknown";
+    Ok(is_news.then(|| event(EventKind::Attributed)))
+  }
+}
+
+fn item_origin(id: &BlockId, origin: &Origin) -> ItemOrigin {
+  ItemOrigin {
+    id: id.clone(),
+    source: origin.source.clone(),
+    trust: origin.trust,
+    attestation: origin.attestation,
+    session: origin.session.clone(),
+    trail: origin.trail.clone(),
+  }
+}
+
+/// The lines of a block that these revisions brought.
+pub(super) fn lines_of<'a>(
+  row: &'a BlockRow,
+  block: &'a crate::memory::Block,
+  revisions: &'a [u32],
+) -> impl Iterator<Item = &'a crate::memory::Line> {
+  let lines = block.lines.iter().zip(&row.lines);
+  lines.filter(|(_, known)| revisions.contains(&known.revision)).map(|(line, _)| line)
+}

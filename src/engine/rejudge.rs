@@ -1,0 +1,322 @@
+//! Policy once more, where the source of a text has become known: what now has to leave its file leaves it
+//! by the same door as everything else.
+#![forbid(unsafe_code)]
+
+use std::{collections::BTreeMap, time::Duration};
+
+use super::{
+  Engine, EngineError, HOLD_OFF, Hint, Target, UNLEASED_AFTER,
+  attribute::lines_of,
+  judge::{self, BlockJudgement, Court, Precedent, Treatment},
+  origin::Origin,
+  redact::Redacted,
+  rows,
+  view::{self, View},
+};
+use crate::{
+  detect::{Action, Code, Verdict},
+  memory::{BlockId, ContentHash, Fate, MarkerMode, line::LineKind},
+  os::{Fs, FsError, MemoryFile, Touch},
+  provenance::State,
+  store::{BlockRow, FileRow, Sighting},
+};
+
+/// The blocks of a file while what is said about them is put in.
+pub(super) struct Known {
+  before: Vec<BlockRow>,
+  rows: Vec<BlockRow>,
+  /// The numbers of the revisions about which something was said, by the index of their block.
+  told: BTreeMap<usize, Vec<u32>>,
+}
+
+/// A block of which something has to leave the file.
+pub(super) struct Sentence {
+  id: BlockId,
+  /// The lines, as indices into those of the block; all of them for the whole block.
+  lines: Option<Vec<usize>>,
+  judgement: BlockJudgement,
+}
+
+impl Known {
+  pub(super) fn new(rows: Vec<BlockRow>) -> Self {
+    Self { before: rows.clone(), rows, told: BTreeMap::new() }
+  }
+
+  /// Puts an origin into a revision that still waits for it; whether it does.
+  pub(super) fn fill(
+    &mut self,
+    id: &BlockId,
+    number: u32,
+    sighting: Sighting,
+    origin: &Origin,
+  ) -> bool {
+    let Some((index, row)) = self.rows.iter_mut().enumerate().find(|(_, row)| row.id == *id) else {
+      return false;
+    };
+    let waits = |trail: &crate::store::Trail| trail.due && trail.sighting == Some(sighting);
+    let Some(revision) = row.revisions.get_mut(number as usize).filter(|one| waits(&one.trail))
+    else {
+      return false;
+    };
+    origin.fill(revision);
+    self.told.entry(index).or_default().push(number);
+    true
+  }
+
+  /// Nobody asks about lines that are not there any more.
+  pub(super) fn forget_dead(&mut self) {
+    for row in &mut self.rows {
+      let live: Vec<u32> = row.live().map(|one| one.number).collect();
+      for revision in row.revisions.iter_mut().filter(|one| !live.contains(&one.number)) {
+        revision.trail.due = false;
+      }
+    }
+  }
+
+  pub(super) fn rows(&self) -> Vec<BlockRow> {
+    self.rows.clone()
+  }
+
+  /// The rows that are not what they were.
+  pub(super) fn changed(&self) -> Vec<BlockRow> {
+    let pairs = self.before.iter().zip(&self.rows);
+    pairs.filter(|(before, row)| before != row).map(|(_, row)| row.clone()).collect()
+  }
+
+  /// Blocks of one run share a marker as long as they have one source.
+  fn mark_anew(&mut self) {
+    let mut run: Option<(Option<BlockId>, BlockRow)> = None;
+    for (index, row) in self.rows.iter_mut().enumerate() {
+      let is_new = row.revisions.len() == 1 && self.told.contains_key(&index);
+      let Some(marker) = row.marker.clone().filter(|_| is_new) else {
+        run = None;
+        continue;
+      };
+      if let Some((old, last)) = &run
+        && old.as_ref() == Some(&marker)
+      {
+        row.marker =
+          if has_same_origin(last, row) { last.marker.clone() } else { Some(row.id.clone()) };
+      }
+      run = Some((Some(marker), row.clone()));
+    }
+  }
+}
+
+fn has_same_origin(one: &BlockRow, other: &BlockRow) -> bool {
+  one.revisions.iter().zip(&other.revisions).all(|(one, other)| {
+    (&one.source, one.trust, one.attestation, &one.session)
+      == (&other.source, other.trust, other.attestation, &other.session)
+  })
+}
+
+impl<F: Fs> Engine<F> {
+  /// Asks policy about the blocks whose source became known, and puts what it says into their rows. What has
+  /// to leave the file stays due until it has left.
+  pub(super) fn judge_again(
+    &mut self,
+    target: &Target,
+    row: &FileRow,
+    bytes: &[u8],
+    known: &mut Known,
+  ) -> Result<Vec<Sentence>, EngineError> {
+    let view = self.view(target, Some(row), bytes.to_vec(), Origin::unknown(), None)?;
+    known.mark_anew();
+    let mut sentences = Vec::new();
+    for (&index, numbers) in &known.told {
+      let (Some(before), Some(after), Some(block)) =
+        (known.before.get(index), known.rows.get_mut(index), view.document.blocks().get(index))
+      else {
+        continue;
+      };
+      let told = |row: &BlockRow| {
+        let revisions = row.revisions.iter().filter(|one| numbers.contains(&one.number));
+        revisions.map(Origin::of_revision).min_by_key(|origin| (origin.trust, !origin.observed))
+      };
+      let (Some(was), Some(origin)) = (told(before), told(after)) else { continue };
+      let same = (was.trust, was.observed) == (origin.trust, origin.observed);
+      if same || after.state == State::Approved {
+        continue;
+      }
+      let fresh: Vec<_> = lines_of(after, block, numbers).map(|line| line.span.clone()).collect();
+      let judgement = self.judge_lines(target, bytes, block, &fresh, &origin)?;
+      let says = |line: &&crate::memory::Line| line.kind != LineKind::Blank;
+      let n_fresh = lines_of(after, block, numbers).filter(says).count();
+      let is_whole = n_fresh == block.lines.iter().filter(says).count();
+      if judgement.decision.action == Action::Quarantine {
+        for revision in after.revisions.iter_mut().filter(|one| numbers.contains(&one.number)) {
+          revision.trail.due = true;
+        }
+        let lines = block.lines.iter().zip(&after.lines).enumerate();
+        let told = lines.filter(|(_, (_, known))| numbers.contains(&known.revision));
+        let lines = (!is_whole).then(|| told.map(|(index, _)| index).collect());
+        sentences.push(Sentence { id: after.id.clone(), lines, judgement });
+      } else if judgement.decision.verdict != Verdict::Pass {
+        rows::judged(after, &judgement, block);
+      } else if is_whole && after.state == State::Flagged {
+        // What was said against it was that nobody knew where it came from.
+        after.state = State::Validated;
+        after.codes.clear();
+        after.score = 0.0;
+        after.findings_json.clear();
+      }
+    }
+    Ok(sentences)
+  }
+
+  /// The judgement on these lines of a block, given where they came from.
+  fn judge_lines(
+    &self,
+    target: &Target,
+    bytes: &[u8],
+    block: &crate::memory::Block,
+    fresh: &[std::ops::Range<usize>],
+    origin: &Origin,
+  ) -> Result<BlockJudgement, EngineError> {
+    let (path, now) = (target.path(), self.now());
+    let mut failed = None;
+    let mut court = Court {
+      origin,
+      config: &self.config,
+      continued: &[],
+      restored: None,
+      treatment: Treatment::of(&target.rel, &self.config),
+      precedent: &mut |hash| {
+        view::precedent(&self.ledger, &path, hash, now).unwrap_or_else(|error| {
+          failed.get_or_insert(error);
+          Precedent::None
+        })
+      },
+    };
+    let mut judgement = judge::judge_lines(bytes, block, fresh, &mut court);
+    judgement.origin.get_or_insert_with(|| origin.clone());
+    match failed {
+      Some(error) => Err(error.into()),
+      None => Ok(judgement),
+    }
+  }
+
+  /// Whether the lazy pass has work in a file whose blocks have these rows.
+  pub(super) fn is_marking_due(
+    &mut self,
+    target: &Target,
+    row: &FileRow,
+    bytes: &[u8],
+    rows: &[BlockRow],
+  ) -> Result<bool, EngineError> {
+    if row.note.is_some() || !self.may_reshape(&target.root) {
+      return Ok(false);
+    }
+    let view = self.view(target, Some(row), bytes.to_vec(), Origin::unknown(), None)?;
+    let view = View::renewed(view.bytes, rows, &view.facts);
+    Ok(self.reshape_of(target, &view, rows).0.is_some())
+  }
+
+  /// Takes out what policy says has to leave; `false` when that has to wait.
+  pub(super) fn take_out(
+    &mut self,
+    target: &Target,
+    version: ContentHash,
+    sentences: &[Sentence],
+  ) -> Result<bool, EngineError> {
+    let started = self.clock.monotonic();
+    let writing = self.lock()?;
+    self.hot.remove(target);
+    let Ok(mut file) = self.open(target)? else { return Ok(false) };
+    if let Touch::ReadOnly(_) = file.access() {
+      self.leave_in_place(target, sentences)?;
+      return Ok(true);
+    }
+    let leased = match self.lease_briefly(&mut file) {
+      Ok(leased) => leased,
+      Err(EngineError::Fs(FsError::LeaseUnsupported { .. })) => false,
+      Err(error) => return Err(error),
+    };
+    let stamp = file.stamp()?;
+    let bytes = file.read_all()?;
+    let is_same = ContentHash::of(&bytes) == version && self.is_on_path(target, &file)?;
+    let quiet = self.since_change(&stamp, Duration::ZERO);
+    // The tool that wrote it may be about to verify it.
+    let verifies =
+      quiet < HOLD_OFF && self.agent.standing(&target.root, &target.rel).is_about(version);
+    if !is_same || verifies {
+      return Ok(false);
+    }
+    let row = self.ledger.file(&target.path())?;
+    let mut view = self.view(target, row.as_ref(), bytes, Origin::unknown(), None)?;
+    sentence(&mut view, sentences);
+    let plan = view.plan(MarkerMode::None, false, &[]);
+    let done = self.redact(target, &mut file, leased, &view, &plan.redactions, started)?;
+    let is_done = matches!(done, Redacted::Done { .. });
+    if is_done {
+      // The rows must not vouch for the same bytes when they come back.
+      for one in sentences.iter().filter(|one| one.lines.is_none()) {
+        let at = self.now();
+        self.ledger.decide(&one.id, State::Quarantined, "memfw", at, &[])?;
+      }
+    }
+    drop(file);
+    drop(writing);
+    let waited = HOLD_OFF.max(UNLEASED_AFTER);
+    self.pass(target, &Hint { waited, opened_since_close: true, adopting: false })?;
+    Ok(is_done)
+  }
+
+  /// Asks for a lease for as long as a file is waited for before it is redacted without one.
+  fn lease_briefly(&self, file: &mut F::File) -> Result<bool, EngineError> {
+    let until = self.clock.monotonic() + UNLEASED_AFTER;
+    while !file.try_lease()? {
+      if self.clock.monotonic() >= until {
+        return Ok(false);
+      }
+      self.clock.pause(Duration::from_micros(200));
+    }
+    Ok(true)
+  }
+
+  /// What has to leave a file that may not be written is flagged, and not asked about again.
+  fn leave_in_place(&mut self, target: &Target, sentences: &[Sentence]) -> Result<(), EngineError> {
+    let path = target.path();
+    let Some((row, mut rows)) = self.ledger.provenance(&path)? else { return Ok(()) };
+    rows.retain(|row| sentences.iter().any(|one| one.id == row.id));
+    for row in &mut rows {
+      row.revisions.iter_mut().for_each(|revision| revision.trail.due = false);
+      if let Some(one) = sentences.iter().find(|one| one.id == row.id) {
+        row.state = State::Flagged;
+        row.score = row.score.max(one.judgement.decision.score);
+        row.codes.extend(&one.judgement.decision.codes);
+        // It leaves the file when that can be written.
+        row.codes.push(Code::LeftInPlace);
+        row.codes.sort_unstable();
+        row.codes.dedup();
+      }
+    }
+    let at = self.now();
+    self.ledger.attribute(&crate::store::Attributed {
+      path: &path,
+      blocks: &rows,
+      items: &[],
+      pending: row.pending.without(crate::store::Pending::ATTRIBUTE),
+      events: &[],
+      at,
+    })?;
+    Ok(())
+  }
+}
+
+/// To the plan, what has to leave is new, with a verdict; everything else stays.
+fn sentence(view: &mut View, sentences: &[Sentence]) {
+  view.judgements.iter_mut().for_each(|judgement| *judgement = None);
+  for (index, fate) in view.comparison.fates.iter_mut().enumerate() {
+    let Some(known) = fate.known() else { continue };
+    let Some(row) = view.facts.rows.get(known) else { continue };
+    let Some(one) = sentences.iter().find(|one| one.id == row.id) else { continue };
+    *fate = match &one.lines {
+      None => Fate::Inserted,
+      Some(lines) => Fate::Edited { known, fresh: lines.clone() },
+    };
+    if let Some(judgement) = view.judgements.get_mut(index) {
+      *judgement = Some(one.judgement.clone());
+    }
+  }
+}

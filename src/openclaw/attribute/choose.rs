@@ -1,0 +1,319 @@
+//! Where a text comes from, among all that stood before the agent that wrote it.
+//!
+//! Invariant: never upwards. The owner is named only where nothing foreign would explain the text as
+//! well; where several sources do, or none does, the least trusted is named, and the others stand
+//! beside it so that the text is trusted no more than any of them.
+#![forbid(unsafe_code)]
+
+use std::cmp::Ordering;
+
+use super::{
+  material::{Material, Role},
+  rank::{is_foreign, rank},
+  turns::Context,
+};
+use crate::provenance::{
+  Source,
+  overlap::{Cover, Text},
+  words::{sentences, squeezed},
+};
+
+/// Which part of a sentence the owner's words must explain while something foreign is in sight.
+const OWNER_WELL: f32 = 0.75;
+/// How much of its neighbourhoods must be the owner's, too.
+const OWNER_NEIGHBOURS: f32 = 0.2;
+/// Which part is enough where nothing foreign is in sight.
+const OWNER_ALONE: f32 = 0.3;
+/// By how much one must explain more than another to explain it better.
+const MARGIN: f32 = 0.15;
+/// What a foreign material may explain beyond the owner's words.
+const MAX_GAIN: f32 = 0.1;
+/// Which part a material of this turn explains notably.
+const NOTABLE: f32 = 0.3;
+/// The same for what came before this turn.
+const NOTABLE_EARLIER: f32 = 0.45;
+/// Which part of a text from memory makes the memory's own origin count.
+const FROM_MEMORY: f32 = 0.25;
+/// Most sources that stand beside another.
+pub(super) const MAX_BESIDE: usize = 8;
+/// Most bytes of material that are compared, the latest first.
+const MAX_COMPARED_BYTES: usize = 2 * 1024 * 1024;
+/// Shortest text, in letters and digits, whose copy proves where it is from.
+const MIN_COPY_CHARS: usize = 20;
+
+/// What the comparison found.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Decision {
+  pub(super) source: Source,
+  /// Sources whose trust the text cannot exceed either, least trusted first.
+  pub(super) fed_by: Vec<Source>,
+  /// Which part of the text's words the source has; `None` where nothing was compared.
+  pub(super) share: Option<f32>,
+  /// When the agent got it.
+  pub(super) at: Option<i64>,
+  /// Whether the text stands in it letter by letter.
+  pub(super) is_copy: bool,
+  /// What else stood before the agent in that turn.
+  pub(super) also: Vec<String>,
+  /// The source of the words where it is not the source of the text: what fed a sub-agent.
+  pub(super) fed: Option<Source>,
+}
+
+impl Decision {
+  /// A source that nothing more is known about.
+  pub(super) fn of(source: Source) -> Self {
+    Self { source, fed_by: vec![], share: None, at: None, is_copy: false, also: vec![], fed: None }
+  }
+
+  /// Nobody but what started the session asked for anything in it.
+  pub(super) fn started_by(&mut self, starter: &Source) {
+    if !is_foreign(&self.source) {
+      self.source = starter.clone();
+    } else if self.source != *starter && !self.fed_by.contains(starter) {
+      self.fed_by.insert(0, starter.clone());
+    }
+  }
+}
+
+/// All materials of one source.
+struct Group<'c> {
+  source: &'c Source,
+  role: Role,
+  in_turn: bool,
+  taints: bool,
+  at: i64,
+  cover: Cover,
+}
+
+/// Where `text` comes from.
+pub(super) fn choose(text: &str, context: &Context<'_>) -> Decision {
+  let words = Text::new(text);
+  let is_guarded = context.is_marked || context.materials.iter().any(|m| m.role == Role::Foreign);
+  let groups = groups(&words, context, is_guarded);
+  let unknown = Source::unknown();
+  let owner = cover_of(&words, &groups, |group| matches!(group.role, Role::Owner | Role::Task));
+  let mut tainting: Vec<&Source> =
+    groups.iter().filter(|g| g.taints && g.in_turn).map(|g| g.source).collect();
+  // OpenClaw saw something that is not on record in a form that is known here.
+  if context.is_marked && tainting.is_empty() {
+    tainting.push(&unknown);
+  }
+  tainting.sort_by_key(|source| rank(source));
+
+  let mut named: Vec<&Source> = Vec::new();
+  let mut own_weight = 0.0;
+  let mut is_owners = true;
+  for unit in 0..words.n_units() {
+    if words.weight(unit) <= 0.0 {
+      continue;
+    }
+    if !words.is_cut() && explained_by_owner(&words, &owner, &groups, unit) {
+      own_weight += words.weight(unit);
+      continue;
+    }
+    let found = explaining(&words, &owner, &groups, unit);
+    if found.is_empty() {
+      named.extend(&tainting);
+      is_owners = false;
+    }
+    named.extend(found);
+  }
+  if own_weight <= 0.0 && named.is_empty() {
+    named.extend(&tainting);
+  }
+  named.sort_by_key(|source| rank(source));
+  dedup(&mut named);
+
+  let mut decision = match named.split_first() {
+    Some((least, others)) => Decision {
+      fed_by: others.iter().take(MAX_BESIDE).map(|source| (*source).clone()).collect(),
+      ..Decision::of((*least).clone())
+    },
+    None => own(&words, &owner, &groups, is_guarded, is_owners && own_weight > 0.0),
+  };
+  fill(&mut decision, text, &words, &groups, context);
+  decision
+}
+
+/// The owner or the agent: nothing foreign explains the text, and the turn is clean.
+fn own(
+  words: &Text,
+  owner: &Cover,
+  groups: &[Group<'_>],
+  is_guarded: bool,
+  is_owners: bool,
+) -> Decision {
+  let has_owner = groups.iter().any(|group| group.role == Role::Owner);
+  let is_owners =
+    has_owner && (is_owners || (!is_guarded && words.share_of_all(owner) >= OWNER_ALONE));
+  let source = Source::new(if is_owners { "user:owner" } else { "agent" });
+  let mut fed_by: Vec<Source> = Vec::new();
+  if !is_owners {
+    // The agent may say in its own words what it read before the owner spoke last.
+    let earlier = groups.iter().filter(|group| group.taints).map(|group| group.source);
+    fed_by.extend(earlier.min_by_key(|source| rank(source)).cloned());
+  }
+  for group in groups.iter().filter(|group| group.role == Role::Memory) {
+    let gain: f32 = (0..words.n_units())
+      .map(|unit| words.gain(&group.cover, owner, unit) * words.weight(unit))
+      .sum();
+    let total: f32 = (0..words.n_units()).map(|unit| words.weight(unit)).sum();
+    if total > 0.0 && gain / total >= FROM_MEMORY {
+      fed_by.push(group.source.clone());
+    }
+  }
+  fed_by.truncate(MAX_BESIDE);
+  Decision { fed_by, ..Decision::of(source) }
+}
+
+/// The share, the time and the others beside.
+fn fill(
+  decision: &mut Decision,
+  text: &str,
+  words: &Text,
+  groups: &[Group<'_>],
+  context: &Context<'_>,
+) {
+  let of_source = |material: &&Material<'_>| material.source == decision.source;
+  if let Some(group) = groups.iter().find(|group| *group.source == decision.source) {
+    decision.share = Some(words.share_of_all(&group.cover).min(1.0));
+    decision.at = Some(group.at);
+    let text = squeezed(text);
+    decision.is_copy = text.chars().count() >= MIN_COPY_CHARS
+      && context.materials.iter().filter(of_source).any(|m| squeezed(&m.text).contains(&text));
+  }
+  let mut also: Vec<(u8, String)> = Vec::new();
+  for material in context.materials.iter().filter(|m| m.in_turn && m.role == Role::Foreign) {
+    let is_named = material.source == decision.source;
+    also.extend((!is_named).then(|| (rank(&material.source), material.source.to_string())));
+    also.extend(material.also.iter().map(|name| (rank(&material.source), name.clone())));
+  }
+  also.sort();
+  also.dedup();
+  decision.also = also.into_iter().map(|(_, name)| name).take(MAX_BESIDE).collect();
+}
+
+/// Whether the owner's words explain a unit, and nothing foreign does as well.
+fn explained_by_owner(words: &Text, owner: &Cover, groups: &[Group<'_>], unit: usize) -> bool {
+  let share = words.share(owner, unit);
+  share >= OWNER_WELL
+    && words.has_all_firm_words(owner, unit)
+    && words.neighbours(owner, unit) >= OWNER_NEIGHBOURS
+    && groups.iter().filter(|group| group.role == Role::Foreign).all(|group| {
+      words.share(&group.cover, unit) + MARGIN <= share
+        && words.gain(&group.cover, owner, unit) <= MAX_GAIN
+    })
+}
+
+/// The foreign sources that explain a unit: the best, those about as good, and those that add to it.
+fn explaining<'c>(
+  words: &Text,
+  owner: &Cover,
+  groups: &[Group<'c>],
+  unit: usize,
+) -> Vec<&'c Source> {
+  let is_notable = |group: &&Group<'_>| {
+    let share = words.share(&group.cover, unit);
+    if group.in_turn {
+      share >= NOTABLE
+    } else {
+      share >= NOTABLE_EARLIER && words.gain(&group.cover, owner, unit) >= MARGIN
+    }
+  };
+  let foreign = || groups.iter().filter(|group| group.role == Role::Foreign);
+  let by_share = |a: &&Group<'_>, b: &&Group<'_>| {
+    let (a, b) = (words.share(&a.cover, unit), words.share(&b.cover, unit));
+    a.partial_cmp(&b).unwrap_or(Ordering::Equal)
+  };
+  let Some(best) = foreign().filter(is_notable).max_by(by_share) else { return vec![] };
+  let top = words.share(&best.cover, unit);
+  let beside = foreign().filter(|group| {
+    words.share(&group.cover, unit) + MARGIN > top
+      || words.gain(&group.cover, &best.cover, unit) >= MARGIN
+  });
+  beside.map(|group| group.source).collect()
+}
+
+/// The materials by source, each compared with the text.
+fn groups<'c>(words: &Text, context: &'c Context<'_>, is_guarded: bool) -> Vec<Group<'c>> {
+  let mut groups: Vec<Group<'c>> = Vec::new();
+  let mut left = MAX_COMPARED_BYTES;
+  for material in context.materials.iter().rev() {
+    let place = groups
+      .iter()
+      .position(|group| *group.source == material.source && group.role == material.role);
+    let place = place.unwrap_or_else(|| {
+      groups.push(Group {
+        source: &material.source,
+        role: material.role,
+        in_turn: false,
+        taints: false,
+        at: material.at,
+        cover: words.nothing(),
+      });
+      groups.len() - 1
+    });
+    let Some(group) = groups.get_mut(place) else { continue };
+    group.in_turn |= material.in_turn;
+    group.taints |= material.taints;
+    if left == 0 {
+      continue;
+    }
+    left = left.saturating_sub(material.text.len());
+    if is_guarded && material.role == Role::Owner {
+      for sentence in statements(&material.text) {
+        group.cover.add(&words.cover(sentence));
+      }
+    } else {
+      group.cover.add(&words.cover(&material.text));
+    }
+  }
+  groups
+}
+
+/// Sentences of the owner's that tell something. One that asks, or that points to a page, names words
+/// that the answer from the page has as well, and so it explains nothing while a page is in sight.
+fn statements(text: &str) -> impl Iterator<Item = &str> {
+  let asks = |sentence: &str| {
+    let sentence = sentence.trim_end();
+    sentence.ends_with(['?', '？', '؟']) || sentence.contains("://")
+  };
+  sentences(text).into_iter().filter(move |sentence| !asks(sentence))
+}
+
+fn cover_of(words: &Text, groups: &[Group<'_>], of: impl Fn(&Group<'_>) -> bool) -> Cover {
+  let mut cover = words.nothing();
+  for group in groups.iter().filter(|group| of(group)) {
+    cover.add(&group.cover);
+  }
+  cover
+}
+
+fn dedup(sources: &mut Vec<&Source>) {
+  let mut seen = std::collections::BTreeSet::new();
+  sources.retain(|source| seen.insert(*source));
+}
+
+/// The less trusted of two decisions about parts of one text; the other one stands beside it.
+pub(super) fn merge(one: Decision, other: Decision) -> Decision {
+  let (mut least, other) =
+    if rank(&other.source) < rank(&one.source) { (other, one) } else { (one, other) };
+  if other.source != least.source && (is_foreign(&other.source) || !is_foreign(&least.source)) {
+    least.fed_by.push(other.source);
+  }
+  for source in other.fed_by {
+    if source != least.source && !least.fed_by.contains(&source) {
+      least.fed_by.push(source);
+    }
+  }
+  least.fed_by.sort_by_key(rank);
+  least.fed_by.dedup();
+  least.fed_by.truncate(MAX_BESIDE);
+  for name in other.also {
+    if !least.also.contains(&name) && least.also.len() < MAX_BESIDE {
+      least.also.push(name);
+    }
+  }
+  least.is_copy &= other.is_copy;
+  least
+}

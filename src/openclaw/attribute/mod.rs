@@ -1,0 +1,272 @@
+//! Who wrote new text, from what OpenClaw has on record.
+//!
+//! First the call that wrote it ([`search`], [`writes`]), then what stood before the agent when it
+//! made that call ([`turns`], [`material`]), then which of it the text comes from ([`choose`]).
+//! OpenClaw's ledger tells the session by the hash of the file, also for writes that no transcript
+//! has. Nothing is opened or written here; records are hostile and bounded.
+#![forbid(unsafe_code)]
+
+mod choose;
+mod host;
+mod material;
+mod path;
+mod rank;
+mod search;
+mod subagent;
+#[cfg(test)]
+mod tests;
+mod turns;
+mod writes;
+
+use self::{
+  choose::{Decision, choose},
+  material::{Material, Origin, Role},
+  rank::{is_foreign, rank},
+  search::{By, MAX_SESSIONS, Pick, Scene, Scenes, Search, window},
+  turns::{Context, context},
+  writes::Write,
+};
+use super::{
+  ledger::LedgerRow,
+  transcript::{Found, Record, Session, Sessions, Window},
+};
+use crate::provenance::{
+  Answer, Attestation, Attribution, Evidence, Fed, Outlook, Question, Source, Written,
+};
+
+/// How far back what an agent read may still be in its context, in microseconds.
+const MEMORY_OF_AGENT: i64 = 6 * 3600 * 1_000_000;
+/// Most records of a session from which a context is made.
+const MAX_RECORDS: usize = 600;
+/// Most sources that are kept beside another.
+const MAX_FED_BY: usize = 16;
+
+/// Answers a question from the ledger's row about the file and from the sessions.
+pub(super) fn attribute(
+  question: &Question<'_>,
+  row: Result<Option<LedgerRow>, String>,
+  sessions: &dyn Sessions,
+) -> Answer {
+  let mut inquiry = Inquiry { question, sessions, problems: vec![] };
+  let row = row.unwrap_or_else(|problem| {
+    inquiry.problems.push(problem);
+    None
+  });
+  let row = row.filter(|row| row.hash == question.version);
+  let scenes = inquiry.scenes(row.as_ref());
+  let search = Search::new(&scenes, question);
+  let mut is_open = false;
+  let mut attributions = Vec::with_capacity(question.texts.len());
+  for bytes in question.texts {
+    let picks = search.picks(&lossy(bytes), question);
+    is_open |= picks.iter().any(|pick| search.is_open(pick, question));
+    let parts: Vec<Attribution> =
+      picks.iter().map(|pick| inquiry.attribution(&scenes, pick)).collect();
+    let whole = parts.into_iter().reduce(worse);
+    attributions.push(whole.unwrap_or_else(|| Attribution::without_evidence(Source::unknown())));
+  }
+  let clean_turn = row.as_ref().and_then(|row| search.clean_turn(row));
+  let outlook = match inquiry.problems.into_iter().next() {
+    Some(problem) => Outlook::Unreadable(problem),
+    None if is_open => Outlook::Later,
+    None => Outlook::Final,
+  };
+  Answer { attributions, outlook, clean_turn }
+}
+
+/// One question on its way through the records.
+struct Inquiry<'a> {
+  question: &'a Question<'a>,
+  sessions: &'a dyn Sessions,
+  /// What could not be read.
+  problems: Vec<String>,
+}
+
+impl Inquiry<'_> {
+  fn note<T>(&mut self, found: Found<T>) -> T {
+    self.problems.extend(found.problems);
+    found.found
+  }
+
+  fn records(&mut self, session: &Session, window: Window) -> Vec<Record> {
+    self.note(self.sessions.records(&session.id, window, MAX_RECORDS))
+  }
+
+  /// The sessions that may have written.
+  fn scenes(&mut self, row: Option<&LedgerRow>) -> Scenes {
+    let window = window(self.question);
+    let mut scenes = Scenes { has_records: row.is_some(), ..Scenes::default() };
+    let names = row.into_iter().flat_map(|row| [&row.session_id, &row.session_key]);
+    for name in names.flatten() {
+      if let Some(session) = self.note(self.sessions.session(name)) {
+        let records = self.records(&session, window);
+        scenes.all.push(Scene { session, records });
+        scenes.first_is_ledgers = true;
+        break;
+      }
+    }
+    for session in self.note(self.sessions.active(window)) {
+      let is_known = scenes.all.iter().any(|scene| scene.session.id == session.id);
+      if !is_known && scenes.all.len() < MAX_SESSIONS {
+        let records = self.records(&session, window);
+        scenes.all.push(Scene { session, records });
+      }
+    }
+    if scenes.all.is_empty() {
+      let ever = Window { from: 0, ..window };
+      scenes.has_records |= !self.note(self.sessions.active(ever)).is_empty();
+    }
+    scenes.has_records |= !scenes.all.is_empty();
+    scenes
+  }
+
+  /// Where the lines of one pick come from.
+  fn attribution(&mut self, scenes: &Scenes, pick: &Pick<'_, '_>) -> Attribution {
+    let is_ledgers = |scene: &Scene| {
+      let first = scenes.all.first().filter(|_| scenes.first_is_ledgers);
+      first.is_some_and(|first| first.session.id == scene.session.id)
+    };
+    match pick.by {
+      By::Nobody => {
+        // The agent keeps records, they could be read, and they know nothing of this write.
+        let is_told = scenes.has_records && self.problems.is_empty();
+        let source = if is_told { Source::new("external-edit") } else { Source::unknown() };
+        Attribution::without_evidence(source)
+      }
+      By::Call(scene, write) => self.of_call(scene, write, &pick.text, is_ledgers(scene), false),
+      By::Output(scene, write) => self.of_call(scene, write, &pick.text, is_ledgers(scene), true),
+      By::Ledger(scene) => self.of_ledger(scenes, scene, &pick.text),
+    }
+  }
+
+  /// A call of a tool wrote it.
+  fn of_call(
+    &mut self,
+    scene: &Scene,
+    write: &Write<'_>,
+    text: &str,
+    is_ledgers: bool,
+    is_output: bool,
+  ) -> Attribution {
+    let records = self.history(&scene.session, write.at);
+    let seq = scene.records.get(write.index).map(|record| record.seq);
+    let end = records.iter().position(|record| Some(record.seq) == seq);
+    let mut before =
+      context(&scene.session, &records, end.unwrap_or(records.len()), self.question.workspace);
+    before.is_marked |= write.is_marked;
+    if is_output {
+      before.materials.push(Material::new(Source::new("exec"), Role::Foreign, "", write.at));
+    }
+    let decision = self.decide(text, &before, &scene.session);
+    let at = write.answer.map_or(write.at, |(_, at)| at);
+    finish(decision, &scene.session, write.tool, at, is_ledgers)
+  }
+
+  /// OpenClaw's ledger names a session, and there is no call on record: the memory flush before a
+  /// compaction, or the hook that keeps an ended session. Both write about all that the session
+  /// remembers, so all of it counts as one turn.
+  fn of_ledger(&mut self, scenes: &Scenes, scene: &Scene, text: &str) -> Attribution {
+    let at = self.question.changed_at;
+    // The hook runs when another session has already taken the key.
+    let same_key = |other: &&Scene| other.session.key == scene.session.key;
+    let decisions: Vec<Decision> = scenes
+      .all
+      .iter()
+      .filter(same_key)
+      .map(|scene| {
+        let records = self.history(&scene.session, at);
+        let until = self.question.seen_at.max(at);
+        let end = records.iter().take_while(|record| record.at <= until).count();
+        let mut before = context(&scene.session, &records, end, self.question.workspace);
+        before.widen();
+        self.decide(text, &before, &scene.session)
+      })
+      .collect();
+    let decision = decisions.into_iter().reduce(choose::merge);
+    let decision = decision.unwrap_or_else(|| Decision::of(Source::unknown()));
+    finish(decision, &scene.session, "memory flush", at, true)
+  }
+
+  /// What the agent may have had in its context when it wrote.
+  fn history(&mut self, session: &Session, at: i64) -> Vec<Record> {
+    let from = at.saturating_sub(MEMORY_OF_AGENT);
+    self.records(session, Window { from, to: window(self.question).to })
+  }
+
+  /// Where a text comes from, by its words and by how the session came to be.
+  fn decide(&mut self, text: &str, before: &Context<'_>, session: &Session) -> Decision {
+    let mut decision = choose(text, before);
+    match &before.origin {
+      Origin::Person => {}
+      Origin::Hook(hook) => decision.started_by(hook),
+      Origin::Cron => {
+        let asked = before.materials.iter().find(|material| material.role == Role::Foreign);
+        decision.started_by(&asked.map_or_else(|| Source::new("cron"), |m| m.source.clone()));
+      }
+      Origin::Subagent => {
+        let parent = self.parent(session, 0);
+        decision.delegated(&parent);
+      }
+    }
+    decision
+  }
+}
+
+/// The attribution that a decision amounts to.
+fn finish(
+  decision: Decision,
+  session: &Session,
+  tool: &str,
+  at: i64,
+  is_ledgers: bool,
+) -> Attribution {
+  let id = Evidence::capped(&session.id);
+  let attestation = if is_ledgers || decision.is_copy {
+    Attestation::ContentHashed
+  } else {
+    Attestation::ToolObserved
+  };
+  let fed_source = decision.fed.as_ref().unwrap_or(&decision.source);
+  let evidence = Evidence {
+    written: Some(Written { tool: Evidence::capped(tool), at, session: Some(id.clone()) }),
+    fed: decision.at.map(|at| Fed {
+      source: Evidence::capped(fed_source.as_str()),
+      at,
+      share: decision.share.map(f64::from),
+    }),
+    also: decision.also.iter().map(|name| Evidence::capped(name)).collect(),
+    ledger_hash: is_ledgers,
+    note: None,
+  };
+  let mut fed_by = decision.fed_by;
+  fed_by.truncate(MAX_FED_BY);
+  Attribution { source: decision.source, fed_by, attestation, session: Some(id), evidence }
+}
+
+/// The less trusted of two attributions of parts of one text; the other stands beside it.
+fn worse(one: Attribution, other: Attribution) -> Attribution {
+  let (mut least, other) =
+    if rank(&other.source) < rank(&one.source) { (other, one) } else { (one, other) };
+  let sources = std::iter::once(other.source).chain(other.fed_by);
+  for source in sources.filter(is_foreign) {
+    let is_known = source == least.source || least.fed_by.contains(&source);
+    if !is_known && least.fed_by.len() < MAX_FED_BY {
+      least.fed_by.push(source);
+    }
+  }
+  least.attestation = least.attestation.min(other.attestation);
+  least.evidence.ledger_hash &= other.evidence.ledger_hash;
+  least
+}
+
+/// The text of a file's bytes; what is no text has no words.
+fn lossy(bytes: &[u8]) -> String {
+  let mut text = String::with_capacity(bytes.len());
+  for chunk in bytes.utf8_chunks() {
+    text.push_str(chunk.valid());
+    if !chunk.invalid().is_empty() {
+      text.push('\u{fffd}');
+    }
+  }
+  text
+}

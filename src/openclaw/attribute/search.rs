@@ -1,0 +1,187 @@
+//! The calls that may have written a text, over all sessions that were at work then.
+#![forbid(unsafe_code)]
+
+use super::{
+  super::{
+    ledger::LedgerRow,
+    transcript::{Message, Record, Session, Window},
+  },
+  material::{Origin, origin},
+  writes::{Lines, Write, writes},
+};
+use crate::provenance::Question;
+
+/// How long before a change its call may have been made, and how long after it may be answered.
+const BEFORE: i64 = 15 * 60 * 1_000_000;
+const AFTER: i64 = 10 * 60 * 1_000_000;
+/// How much later than the text was seen its call may have been noted, in microseconds.
+const NOTED_LATE: i64 = 5_000_000;
+/// Most sessions that are looked at.
+pub(super) const MAX_SESSIONS: usize = 16;
+/// Most calls that are taken for the same lines; of equal ones the least trusted counts.
+const MAX_EQUAL: usize = 4;
+
+/// One session that was at work.
+#[derive(Debug)]
+pub(super) struct Scene {
+  pub(super) session: Session,
+  pub(super) records: Vec<Record>,
+}
+
+/// All sessions that were at work.
+#[derive(Debug, Default)]
+pub(super) struct Scenes {
+  pub(super) all: Vec<Scene>,
+  /// Whether OpenClaw's ledger names the first one as the writer of this very version.
+  pub(super) first_is_ledgers: bool,
+  /// Whether OpenClaw has any records at all.
+  pub(super) has_records: bool,
+}
+
+/// Their calls.
+#[derive(Debug)]
+pub(super) struct Search<'s> {
+  pub(super) scenes: &'s Scenes,
+  /// For each session, its calls that may have written to the file.
+  writes: Vec<Vec<Write<'s>>>,
+}
+
+/// What wrote a text, or some lines of it.
+#[derive(Debug)]
+pub(super) struct Pick<'p, 's> {
+  /// The lines.
+  pub(super) text: String,
+  pub(super) by: By<'p, 's>,
+}
+
+/// Who wrote.
+#[derive(Debug)]
+pub(super) enum By<'p, 's> {
+  /// A call that was given the text.
+  Call(&'s Scene, &'p Write<'s>),
+  /// A command that names the file and ran then, but does not have the text.
+  Output(&'s Scene, &'p Write<'s>),
+  /// A session that OpenClaw's ledger names; there is no call on record.
+  Ledger(&'s Scene),
+  /// Nothing on record did.
+  Nobody,
+}
+
+/// When the calls and their answers can be, for a question.
+pub(super) fn window(question: &Question<'_>) -> Window {
+  let (seen, changed) = (question.seen_at, question.changed_at);
+  Window {
+    from: seen.min(changed).saturating_sub(BEFORE),
+    to: seen.max(changed).saturating_add(AFTER),
+  }
+}
+
+impl<'s> Search<'s> {
+  pub(super) fn new(scenes: &'s Scenes, question: &Question<'_>) -> Self {
+    let latest = question.seen_at.max(question.changed_at).saturating_add(NOTED_LATE);
+    let of = |scene: &'s Scene| {
+      let mut found = writes(&scene.records, question.workspace, question.file);
+      found.retain(|write| write.at <= latest);
+      found
+    };
+    Self { scenes, writes: scenes.all.iter().map(of).collect() }
+  }
+
+  fn pairs(&self) -> impl Iterator<Item = (&'s Scene, &Write<'s>)> {
+    let scenes = self.scenes.all.iter().zip(&self.writes);
+    scenes.flat_map(|(scene, writes)| writes.iter().map(move |write| (scene, write)))
+  }
+
+  fn ledger(&self) -> Option<&'s Scene> {
+    self.scenes.all.first().filter(|_| self.scenes.first_is_ledgers)
+  }
+
+  /// What wrote `text`: for each of its lines at least one answer.
+  pub(super) fn picks(&self, text: &str, question: &Question<'_>) -> Vec<Pick<'_, 's>> {
+    let lines = Lines::new(text);
+    let changed_at = question.changed_at;
+    let mut open: Vec<bool> = vec![true; lines.len()];
+    let mut found: Vec<(Vec<bool>, &'s Scene, &Write<'s>)> = self
+      .pairs()
+      .map(|(scene, write)| (write.lines(&lines), scene, write))
+      .filter(|(has, ..)| has.contains(&true))
+      .collect();
+    let mut picks = Vec::new();
+    while !found.is_empty() && open.contains(&true) {
+      let n_new =
+        |has: &[bool]| has.iter().zip(&open).filter(|(has, open)| **has && **open).count();
+      let key = |(has, scene, write): &(Vec<bool>, &Scene, &Write<'_>)| {
+        let is_ledgers =
+          self.ledger().is_some_and(|ledgers| ledgers.session.id == scene.session.id);
+        (n_new(has), !write.failed(), write.was_running(changed_at), is_ledgers, write.certainty())
+      };
+      let Some(best) = found.iter().map(key).max().filter(|best| best.0 > 0) else { break };
+      let equal: Vec<_> = found.iter().filter(|one| key(one) == best).collect();
+      // The latest of equal ones, and no more than a few of them.
+      let mut taken = vec![false; lines.len()];
+      for (has, scene, write) in equal.into_iter().rev().take(MAX_EQUAL) {
+        picks.push(Pick { text: lines.text(has, &open), by: By::Call(scene, write) });
+        taken.iter_mut().zip(has).for_each(|(taken, has)| *taken |= has);
+      }
+      open.iter_mut().zip(&taken).for_each(|(open, taken)| *open &= !taken);
+      found.retain(|(has, ..)| has.iter().zip(&open).any(|(has, open)| *has && *open));
+    }
+    if open.contains(&true) || lines.len() == 0 {
+      let rest = if lines.len() == 0 { text.to_owned() } else { lines.text(&open, &open) };
+      picks.push(Pick { by: self.without_text(&lines, &open, question), text: rest });
+    }
+    picks
+  }
+
+  /// Who wrote lines that no call was given as they are.
+  fn without_text(&self, lines: &Lines<'_>, open: &[bool], question: &Question<'_>) -> By<'_, 's> {
+    let running = || self.pairs().filter(|(_, write)| write.was_running(question.changed_at));
+    let has_parts = |write: &Write<'_>| {
+      let mut open = open.iter().enumerate().filter(|(_, open)| **open);
+      !write.failed() && open.all(|(line, _)| write.has_part_of(lines.get(line)))
+    };
+    if let Some((scene, write)) = running().filter(|(_, write)| has_parts(write)).last() {
+      return By::Call(scene, write);
+    }
+    if let Some((scene, write)) = running().filter(|(_, write)| write.is_naming_command()).last() {
+      return By::Output(scene, write);
+    }
+    self.ledger().map_or(By::Nobody, By::Ledger)
+  }
+
+  /// Whether more about a pick may still come on record.
+  pub(super) fn is_open(&self, pick: &Pick<'_, 's>, question: &Question<'_>) -> bool {
+    match pick.by {
+      By::Call(scene, write) | By::Output(scene, write) => {
+        write.answer.is_none() && !scene.went_on_after(write.at)
+      }
+      By::Ledger(scene) => {
+        let last = scene.records.last().map_or(i64::MIN, |record| record.at);
+        last <= question.changed_at.saturating_add(NOTED_LATE)
+      }
+      By::Nobody => !self.scenes.all.is_empty(),
+    }
+  }
+
+  /// Whether OpenClaw saw nothing foreign in the turn that made this version.
+  pub(super) fn clean_turn(&self, row: &LedgerRow) -> Option<bool> {
+    let scene = self.ledger()?;
+    if origin(&scene.session) != Origin::Person {
+      return Some(false);
+    }
+    // The row is written just before the file, while the call runs.
+    let at = row.observed_at?;
+    let writes = self.writes.first()?.iter();
+    let write = writes.filter(|write| write.was_running(at) && write.answer.is_some()).last()?;
+    Some(!write.is_marked)
+  }
+}
+
+impl Scene {
+  /// Whether a person spoke after `at`: what was not answered until then never will be.
+  fn went_on_after(&self, at: i64) -> bool {
+    self.records.iter().any(|record| {
+      record.at > at && matches!(record.message, Message::User { .. } | Message::Reset)
+    })
+  }
+}

@@ -1,0 +1,322 @@
+//! Transcripts up to 2026.7: one JSONL file a session, and `sessions.json` about all of them.
+//!
+//! A file is read from its end backwards, never whole; a moment in the past is found by halving. An id
+//! becomes the name of a file only where it consists of letters, digits, `-` and `_`, so none leaves
+//! the directory; the paths that stand in `sessions.json` are never opened.
+#![forbid(unsafe_code)]
+
+use std::{
+  cell::OnceCell,
+  cmp::Reverse,
+  collections::HashMap,
+  fs::{self, File},
+  io::{self, Read as _},
+  ops::ControlFlow,
+  os::unix::fs::FileExt as _,
+  path::{Path, PathBuf},
+};
+
+use super::{
+  entry::{self, Entry},
+  gather::Gather,
+  json,
+  lines::LinesBack,
+  model::{Found, Message, Record, Session, Window},
+  parse::{self, Blocks, MAX_EVENT},
+};
+
+/// Longest `sessions.json` that is read; an entry takes some twenty kilobytes.
+const MAX_REGISTRY: u64 = 32 * 1024 * 1024;
+/// Most entries of it that are kept.
+const MAX_ENTRIES: usize = 20_000;
+/// Most names of the directory that are looked at.
+const MAX_NAMES: usize = 20_000;
+/// Most files, the latest by their time stamps, that are looked into for a window.
+const MAX_FILES: usize = 128;
+/// Lines in a row without a time that are passed over.
+const MAX_TIMELESS: usize = 64;
+/// From this length on the end of a window is searched by halving, down to this length.
+const HALVED: u64 = 32 * 1024;
+/// The first line of a file is shorter.
+const HEAD: usize = 1024;
+
+/// The transcripts of one agent.
+#[derive(Debug)]
+pub(super) struct JsonlStore {
+  directory: PathBuf,
+  agent: String,
+  registry: OnceCell<Found<Registry>>,
+}
+
+/// `sessions.json`: keys and entries by the id of the session.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Registry {
+  by_id: HashMap<String, Session>,
+  id_by_key: HashMap<String, String>,
+}
+
+impl JsonlStore {
+  /// The transcripts in `directory`; `None` where there is no such directory.
+  pub(super) fn open(directory: &Path, agent: &str) -> Option<Self> {
+    let is_there = fs::symlink_metadata(directory).is_ok_and(|meta| meta.is_dir());
+    is_there.then(|| Self {
+      directory: directory.to_owned(),
+      agent: agent.to_owned(),
+      registry: OnceCell::new(),
+    })
+  }
+
+  /// Sessions with records in `window`, each with the time of its last one.
+  pub(super) fn active(&self, window: Window) -> Found<Vec<(i64, Session)>> {
+    let mut answer: Found<Vec<(i64, Session)>> = Found::default();
+    for id in self.latest_ids(&mut answer.problems) {
+      match self.last_in(&id, window) {
+        Ok(Some(at)) => answer.found.push((at, self.describe(&id))),
+        Ok(None) => {}
+        Err(error) => answer.problems.push(self.failed(&id, &error)),
+      }
+    }
+    if !answer.found.is_empty() {
+      answer.problems.extend(self.registry().problems.iter().cloned());
+    }
+    answer
+  }
+
+  /// One session by id or key.
+  pub(super) fn session(&self, id_or_key: &str) -> Found<Option<Session>> {
+    let registry = self.registry();
+    let id = registry.found.id_by_key.get(id_or_key).map_or(id_or_key, String::as_str);
+    let has_file = self.file(id).is_ok_and(|file| file.is_some());
+    let found = (has_file || registry.found.by_id.contains_key(id)).then(|| self.describe(id));
+    Found { found, problems: registry.problems.clone() }
+  }
+
+  /// Records of one session.
+  pub(super) fn records(&self, id: &str, window: Window, limit: usize) -> Found<Vec<Record>> {
+    let session = self.describe(id);
+    let blocks = match session.channel.as_deref() {
+      None | Some("webchat" | "cli" | "internal") => Blocks::ProveNothing,
+      Some(_) => Blocks::NameSender,
+    };
+    let mut gather = Gather::new(window, limit, blocks);
+    let problem = self.gather(id, window, &mut gather).err();
+    let mut found = gather.finish();
+    if let Some(peer) = direct_peer(&session.key) {
+      for record in &mut found {
+        name_peer(record, peer);
+      }
+    }
+    Found { found, problems: problem.map(|error| self.failed(id, &error)).into_iter().collect() }
+  }
+
+  fn gather(&self, id: &str, window: Window, gather: &mut Gather) -> io::Result<()> {
+    let Some((file, len)) = self.file(id)? else { return Ok(()) };
+    let mut lines = LinesBack::new(&file, end_of(&file, len, window.to)?, MAX_EVENT);
+    while let Some(line) = lines.line()? {
+      let event = match &line.bytes {
+        // A line of white space is nothing, not something that cannot be read.
+        Some(bytes) if bytes.iter().all(u8::is_ascii_whitespace) => continue,
+        Some(bytes) => Ok(bytes.as_slice()),
+        None => Err("it is longer than four megabytes".to_owned()),
+      };
+      let seq = i64::try_from(line.offset).unwrap_or(i64::MAX);
+      if gather.take(seq, None, event) == ControlFlow::Break(()) {
+        break;
+      }
+    }
+    Ok(())
+  }
+
+  /// The time of a session's last event in a window.
+  fn last_in(&self, id: &str, window: Window) -> io::Result<Option<i64>> {
+    let Some((file, len)) = self.file(id)? else { return Ok(None) };
+    if first_time(&file)?.is_some_and(|at| at > window.to) {
+      return Ok(None);
+    }
+    let mut lines = LinesBack::new(&file, end_of(&file, len, window.to)?, MAX_EVENT);
+    let mut timeless = 0;
+    while let Some(line) = lines.line()? {
+      match line.bytes.as_deref().and_then(parse::time_of) {
+        Some(at) if at < window.from => return Ok(None),
+        Some(at) if at <= window.to => return Ok(Some(at)),
+        Some(_) => {}
+        None if timeless > MAX_TIMELESS => return Ok(None),
+        None => timeless += 1,
+      }
+    }
+    Ok(None)
+  }
+
+  /// The ids of the files that were written to last.
+  fn latest_ids(&self, problems: &mut Vec<String>) -> Vec<String> {
+    let entries = match fs::read_dir(&self.directory) {
+      Ok(entries) => entries,
+      Err(error) => {
+        problems.push(format!("`{}`: {error}", self.directory.display()));
+        return vec![];
+      }
+    };
+    let mut files = Vec::new();
+    for entry in entries.take(MAX_NAMES).flatten() {
+      let name = entry.file_name();
+      let id = name.to_str().and_then(|name| name.strip_suffix(".jsonl"));
+      // The metadata of an entry is that of a link itself.
+      let meta = entry.metadata().ok().filter(fs::Metadata::is_file);
+      if let (Some(id), Some(meta)) = (id.filter(|id| is_plain(id)), meta) {
+        files.push((Reverse(meta.modified().ok()), id.to_owned()));
+      }
+    }
+    files.sort_unstable();
+    files.truncate(MAX_FILES);
+    files.into_iter().map(|(_, id)| id).collect()
+  }
+
+  /// The file of a session and its length; `None` where there is none.
+  fn file(&self, id: &str) -> io::Result<Option<(File, u64)>> {
+    if !is_plain(id) {
+      return Ok(None);
+    }
+    match open_plain(&self.directory.join(format!("{id}.jsonl"))) {
+      Ok(file) => {
+        let len = file.metadata()?.len();
+        Ok(Some((file, len)))
+      }
+      Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+      Err(error) => Err(error),
+    }
+  }
+
+  fn describe(&self, id: &str) -> Session {
+    self.registry().found.by_id.get(id).cloned().unwrap_or_else(|| Session {
+      id: id.to_owned(),
+      agent: self.agent.clone(),
+      ..Session::default()
+    })
+  }
+
+  fn registry(&self) -> &Found<Registry> {
+    self.registry.get_or_init(|| {
+      let path = self.directory.join("sessions.json");
+      match self.read_registry(&path) {
+        Ok(found) => Found { found, problems: vec![] },
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Found::default(),
+        Err(error) => {
+          let problem = format!("`{}`: {error}", path.display());
+          Found { found: Registry::default(), problems: vec![problem] }
+        }
+      }
+    })
+  }
+
+  fn read_registry(&self, path: &Path) -> io::Result<Registry> {
+    let file = open_plain(path)?;
+    if file.metadata()?.len() > MAX_REGISTRY {
+      return Err(io::Error::other("it is longer than 32 megabytes"));
+    }
+    let mut bytes = Vec::new();
+    file.take(MAX_REGISTRY).read_to_end(&mut bytes)?;
+    let mut registry = Registry::default();
+    json::pick(&bytes, entry::MEMBERS, &mut |key, members| {
+      self.enter(&mut registry, key, &Entry::new(members));
+      registry.id_by_key.len() < MAX_ENTRIES
+    })?;
+    Ok(registry)
+  }
+
+  fn enter(&self, registry: &mut Registry, key: String, entry: &Entry) {
+    let Some(id) = entry.word("sessionId") else { return };
+    let mut session =
+      Session { id: id.clone(), key: key.clone(), agent: self.agent.clone(), ..Session::default() };
+    entry.complete(&mut session);
+    // A thread of a channel has a file of its own, named after the session and the thread.
+    let file = entry.word("sessionFile");
+    let stem = file.as_deref().and_then(|file| file.rsplit('/').next()?.strip_suffix(".jsonl"));
+    let stem = stem.filter(|stem| is_plain(stem)).unwrap_or(&id).to_owned();
+    session.id.clone_from(&stem);
+    registry.id_by_key.insert(key, stem.clone());
+    registry.by_id.insert(stem, session);
+  }
+
+  fn failed(&self, id: &str, error: &io::Error) -> String {
+    format!("`{}`: {error}", self.directory.join(format!("{id}.jsonl")).display())
+  }
+}
+
+/// Opens a regular file; no link, and nothing that makes the opener wait.
+fn open_plain(path: &Path) -> io::Result<File> {
+  use rustix::fs::{Mode, OFlags, open};
+  let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+  let file = File::from(open(path, flags, Mode::empty())?);
+  if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("it is no regular file")) }
+}
+
+/// Whether a name is one that OpenClaw gives to a session: no path, no other kind of file.
+fn is_plain(id: &str) -> bool {
+  !id.is_empty()
+    && id.len() <= 128
+    && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_')
+}
+
+/// The time of the first line, where it is as short as that of OpenClaw.
+fn first_time(file: &File) -> io::Result<Option<i64>> {
+  let mut head = [0; HEAD];
+  let n = file.read_at(&mut head, 0)?;
+  let line = head.get(..n).and_then(|head| head.split(|byte| *byte == b'\n').next());
+  Ok(line.and_then(parse::time_of))
+}
+
+/// The end of a line after which all lines are later than `to`, as far as halving finds one.
+fn end_of(file: &File, len: u64, to: i64) -> io::Result<u64> {
+  let last = LinesBack::new(file, len, MAX_EVENT).line()?;
+  let last = last.and_then(|line| line.bytes).and_then(|bytes| parse::time_of(&bytes));
+  if len <= HALVED || last.is_none_or(|at| at <= to) {
+    return Ok(len);
+  }
+  let (mut low, mut high) = (0, len);
+  while high - low > HALVED {
+    let middle = u64::midpoint(low, high);
+    // The line that ends last before the middle.
+    let Some(end) = line_end(file, low, middle)? else { break };
+    let line = LinesBack::new(file, end, MAX_EVENT).line()?;
+    match line.and_then(|line| line.bytes).and_then(|bytes| parse::time_of(&bytes)) {
+      Some(at) if at > to => high = end,
+      Some(_) => low = end,
+      None => break,
+    }
+  }
+  Ok(high)
+}
+
+/// The last end of a line in a part of a file.
+fn line_end(file: &File, from: u64, to: u64) -> io::Result<Option<u64>> {
+  let mut end = to;
+  while end > from {
+    let start = end.saturating_sub(8 * 1024).max(from);
+    let mut block = vec![0; (end - start) as usize];
+    file.read_exact_at(&mut block, start)?;
+    if let Some(newline) = block.iter().rposition(|byte| *byte == b'\n') {
+      let found = start + newline as u64 + 1;
+      return Ok((found > from).then_some(found));
+    }
+    end = start;
+  }
+  Ok(None)
+}
+
+/// The other end of a direct chat that has a session of its own: `agent:main:telegram:direct:42`.
+fn direct_peer(key: &str) -> Option<&str> {
+  let parts: Vec<&str> = key.split(':').collect();
+  match parts.as_slice() {
+    ["agent", _, .., "direct" | "dm", peer] if !peer.is_empty() => Some(peer),
+    _ => None,
+  }
+}
+
+/// In a direct chat nobody else speaks, whatever a block in the text says.
+fn name_peer(record: &mut Record, peer: &str) {
+  if let Message::User { sender: Some(sender), .. } = &mut record.message
+    && sender.id.as_deref() != Some(peer)
+  {
+    *sender = super::model::Sender { id: Some(peer.to_owned()), ..Default::default() };
+  }
+}

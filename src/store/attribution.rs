@@ -1,0 +1,208 @@
+//! What the agent's records are still to be asked about, and writing down what they said.
+#![forbid(unsafe_code)]
+
+use std::path::{Path, PathBuf};
+
+use rusqlite::{Connection, params};
+
+use super::{
+  BlockRow, Durability, Ledger, Micros, NewEvent, Pending, Sighting, StoreError, Trail, block,
+  column,
+  column::{path_bytes, word},
+  error::Fault,
+  event, file, record,
+};
+use crate::{
+  memory::BlockId,
+  provenance::{Attestation, Source, Trust},
+};
+
+/// A quarantined item about which the agent's records are still to be asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DueItem {
+  /// The item.
+  pub id: BlockId,
+  /// When memfw saw it first.
+  pub seen_at: Micros,
+  /// In which version of its file.
+  pub sighting: Sighting,
+}
+
+/// The origin of a quarantined item, as it became known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ItemOrigin {
+  /// The item.
+  pub id: BlockId,
+  /// Where it came from.
+  pub source: Source,
+  /// How far that is trusted.
+  pub trust: Trust,
+  /// How that is known.
+  pub attestation: Attestation,
+  /// The agent's session.
+  pub session: Option<String>,
+  /// What it rests on.
+  pub trail: Trail,
+}
+
+/// What became known about the text of one file.
+#[derive(Clone, Debug)]
+pub struct Attributed<'a> {
+  /// The file.
+  pub path: &'a Path,
+  /// Those of its blocks about which something became known, whole.
+  pub blocks: &'a [BlockRow],
+  /// What was taken out of it.
+  pub items: &'a [ItemOrigin],
+  /// What is still to be done.
+  pub pending: Pending,
+  /// What happened.
+  pub events: &'a [NewEvent],
+  /// When.
+  pub at: Micros,
+}
+
+impl Ledger {
+  /// The items of a file about which the agent's records are still to be asked.
+  pub fn due_items(&self, path: &Path) -> Result<Vec<DueItem>, StoreError> {
+    self.read(|conn| {
+      let mut statement = conn.prepare_cached(
+        "SELECT id, quarantined_at, version, changed_at FROM quarantine
+         WHERE path = ?1 AND due = 1 AND version IS NOT NULL ORDER BY quarantined_at, id",
+      )?;
+      let rows = statement.query_map([path_bytes(path)], |row| {
+        let sighting = Sighting { version: column::hash(row, 2)?, changed_at: row.get(3)? };
+        Ok(DueItem { id: word(row, 0)?, seen_at: row.get(1)?, sighting })
+      })?;
+      Ok(rows.collect::<Result<_, _>>()?)
+    })
+  }
+
+  /// Whether there is text in or from a file about which the agent's records are still to be asked.
+  pub fn is_attribution_due(&self, path: &Path) -> Result<bool, StoreError> {
+    self.read(|conn| {
+      let sql = format!("SELECT 1 FROM ({DUE}) WHERE path = ?1");
+      Ok(conn.prepare_cached(&sql)?.exists([path_bytes(path)])?)
+    })
+  }
+
+  /// All such files, each with its workspace.
+  pub fn attributions_due(&self) -> Result<Vec<(PathBuf, PathBuf)>, StoreError> {
+    self.read(|conn| {
+      let sql = format!("SELECT DISTINCT workspace, path FROM ({DUE}) ORDER BY path");
+      let mut statement = conn.prepare_cached(&sql)?;
+      let rows =
+        statement.query_map([], |row| Ok((column::path(row, 0)?, column::path(row, 1)?)))?;
+      Ok(rows.collect::<Result<_, _>>()?)
+    })
+  }
+
+  /// Writes down what became known about the text of a file, in one transaction.
+  pub fn attribute(&mut self, known: &Attributed<'_>) -> Result<(), StoreError> {
+    self.write(Durability::Seen, |tx, _| {
+      for row in known.blocks {
+        let (Some(stored), Some(file)) = (block::by_id(tx, &row.id)?, file::find(tx, known.path)?)
+        else {
+          continue;
+        };
+        record::update(tx, file.id, &stored, row, known.at)?;
+      }
+      for item in known.items {
+        attribute_item(tx, item)?;
+      }
+      file::set_pending(tx, known.path, known.pending)?;
+      event::append(tx, known.events, known.at)
+    })
+  }
+}
+
+/// Paths and workspaces of files with due text: in blocks that are there, or in quarantine.
+const DUE: &str = "
+  SELECT f.workspace, f.path FROM revision r
+  JOIN block b ON b.key = r.block AND b.present = 1
+  JOIN file f ON f.id = b.file
+  WHERE r.due = 1
+  UNION ALL
+  SELECT f.workspace, f.path FROM quarantine q JOIN file f ON f.path = q.path WHERE q.due = 1";
+
+fn attribute_item(conn: &Connection, item: &ItemOrigin) -> Result<(), Fault> {
+  let (version, changed_at) = item.trail.columns();
+  conn
+    .prepare_cached(
+      "UPDATE quarantine SET source = ?2, trust = ?3, attestation = ?4, session = ?5, evidence = ?6,
+         version = ?7, changed_at = ?8, due = ?9
+       WHERE id = ?1",
+    )?
+    .execute(params![
+      item.id.as_str(),
+      item.source.as_str(),
+      item.trust.as_str(),
+      item.attestation.as_str(),
+      item.session,
+      item.trail.evidence_json,
+      version,
+      changed_at,
+      item.trail.due,
+    ])?;
+  Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+  use super::*;
+  use crate::{
+    memory::ContentHash,
+    store::{
+      NewItem,
+      tests::{Home, block, id, item, scan},
+    },
+  };
+
+  fn seen() -> Sighting {
+    Sighting { version: ContentHash::of(b"version"), changed_at: -3 }
+  }
+
+  #[test]
+  fn what_is_due_is_found_until_it_is_known() {
+    let mut ledger = Home::new().ledger();
+    let path = Path::new("/w/a.md");
+    let mut rows = [block("aaaaa1", 0), block("aaaaa2", 1)];
+    let file = ledger.record(&scan("/w/a.md", &rows, 1)).unwrap();
+    assert!(!ledger.is_attribution_due(path).unwrap());
+    rows[1].revisions[0].trail = Trail::asked(seen());
+    ledger.record(&scan("/w/a.md", &rows, 2)).unwrap();
+    let due = NewItem { trail: Trail::asked(seen()), ..item(&id("a1b2c3"), b"one\n") };
+    ledger.quarantine(&[due], &[], &[], 5).unwrap();
+    assert_eq!(ledger.attributions_due().unwrap(), [("/w".into(), path.to_owned())]);
+    let expected = DueItem { id: id("a1b2c3"), seen_at: 5, sighting: seen() };
+    assert_eq!(ledger.due_items(path).unwrap(), [expected]);
+
+    let trail = Trail { evidence_json: "{}".into(), sighting: Some(seen()), due: false };
+    rows[1].revisions[0].source = Source::new("exec");
+    rows[1].revisions[0].trail = trail.clone();
+    let origin = ItemOrigin {
+      id: id("a1b2c3"),
+      source: Source::new("web_fetch:b.example"),
+      trust: Trust::Hostile,
+      attestation: Attestation::ContentHashed,
+      session: Some("s".into()),
+      trail: trail.clone(),
+    };
+    let known = Attributed {
+      path,
+      blocks: &rows[1..],
+      items: std::slice::from_ref(&origin),
+      pending: Pending::RESHAPE,
+      events: &[],
+      at: 9,
+    };
+    ledger.attribute(&known).unwrap();
+    assert_eq!(ledger.blocks(file).unwrap(), rows);
+    let found = ledger.item("a1b2c3").unwrap();
+    assert_eq!((found.source, found.trust, found.trail), (origin.source, origin.trust, trail));
+    assert_eq!(found.session.as_deref(), Some("s"));
+    assert_eq!(ledger.file(path).unwrap().unwrap().pending, Pending::RESHAPE);
+    assert_eq!(ledger.attributions_due().unwrap(), []);
+    assert!(ledger.due_items(path).unwrap().is_empty());
+  }
+}

@@ -1,0 +1,49 @@
+//! How the origin of a text is known, as a row has it: what it rests on, in which version of its file the
+//! text was first seen, and whether the agent's records are still to be asked.
+#![forbid(unsafe_code)]
+
+use rusqlite::Row;
+
+use super::{Micros, column};
+use crate::memory::ContentHash;
+
+/// The version of its file in which a text was first seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Sighting {
+  /// The hash of the whole file, as its writer had left it.
+  pub version: ContentHash,
+  /// When the file had been changed then, by its own time stamp.
+  pub changed_at: Micros,
+}
+
+/// How the origin of a text is known. The default is that nobody has looked, and nobody will.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Trail {
+  /// What it rests on, as JSON of [`crate::provenance::Evidence`]; empty for nothing.
+  pub evidence_json: String,
+  /// Where it was first seen.
+  pub sighting: Option<Sighting>,
+  /// Whether the agent's records are still to be asked.
+  pub due: bool,
+}
+
+impl Trail {
+  /// Seen there, and the records are to be asked.
+  pub fn asked(sighting: Sighting) -> Self {
+    Self { sighting: Some(sighting), due: true, ..Self::default() }
+  }
+
+  /// The version and the time stamp as columns: both or none.
+  pub(super) fn columns(&self) -> (Option<[u8; 32]>, Option<Micros>) {
+    self.sighting.map(|seen| (seen.version.0, seen.changed_at)).unzip()
+  }
+
+  /// From four columns that begin at `first`: evidence, version, time stamp, due.
+  pub(super) fn from_row(row: &Row<'_>, first: usize) -> rusqlite::Result<Self> {
+    let version = column::optional_hash(row, first + 1)?;
+    let changed_at: Option<Micros> = row.get(first + 2)?;
+    let sighting =
+      version.zip(changed_at).map(|(version, changed_at)| Sighting { version, changed_at });
+    Ok(Self { evidence_json: row.get(first)?, sighting, due: row.get(first + 3)? })
+  }
+}

@@ -1,0 +1,89 @@
+//! Files that others keep open, and paths that lead elsewhere: work that cannot be done now must neither
+//! be put off without end nor wake the daemon again and again.
+
+use {
+  crate::{
+    service::assert_at_rest,
+    support::{AT_ONCE, Guarded, NEVER, clean, eventually, marks, needle, pace, poison},
+  },
+  std::{
+    fs::{self, File, OpenOptions},
+    io::Write as _,
+    os::unix::fs::symlink,
+    time::{Duration, Instant},
+  },
+};
+
+const FILE: &str = "memory/notes.md";
+
+#[test]
+fn a_file_that_is_touched_without_end_is_judged_all_the_same() {
+  let mut guarded = Guarded::new(NEVER).memory(FILE, "# Notes\n");
+  guarded.start();
+  let mut writer = OpenOptions::new().append(true).open(guarded.path(FILE)).unwrap();
+  write!(writer, "\n{}\n\n- and", poison(1)).unwrap();
+  let started = Instant::now();
+  // Never quiet for long enough to look finished, and never at the end of a line.
+  while !guarded.holding("workspace", &needle(1)).is_empty() {
+    assert!(
+      started.elapsed() < Duration::from_secs(20),
+      "the poison stays for as long as one writes"
+    );
+    pace(Duration::from_millis(100));
+    write!(writer, " on").unwrap();
+  }
+  writeln!(writer).unwrap();
+  drop(writer);
+  let whole = guarded.read(FILE);
+  assert!(marks::find(&whole, b"\n- and").is_some(), "{}", marks::show(&whole));
+  guarded.stop();
+}
+
+#[test]
+fn markers_wait_for_a_reader_to_close_the_file_and_wake_nobody_meanwhile() {
+  let mut guarded = Guarded::new(AT_ONCE).memory(FILE, "# Notes\n");
+  if !marks::reshapes(&guarded.path(FILE)) {
+    println!("skipped: files are not leased here");
+    return;
+  }
+  guarded.start();
+  guarded.settle();
+  let reader = File::open(guarded.path(FILE)).unwrap();
+  let mut writer = OpenOptions::new().append(true).open(guarded.path(FILE)).unwrap();
+  writeln!(writer, "\n{}", clean(1)).unwrap();
+  drop(writer);
+  let held = "reads a file that somebody keeps open every 60 s";
+  eventually("the file is known to be open", || {
+    guarded.json(&["status", "--json"])["wakeups"] == serde_json::json!([held])
+  });
+  assert_at_rest(&guarded);
+  assert!(!marks::is_wrapped(&guarded.read(FILE), &clean(1)));
+  let closed = Instant::now();
+  drop(reader);
+  guarded.settle();
+  assert!(closed.elapsed() < Duration::from_secs(30), "its close was not heard");
+  marks::assert_marked(&guarded.path(FILE), &guarded.read(FILE), &clean(1));
+  assert_eq!(guarded.json(&["status", "--json"])["wakeups"], serde_json::json!([]));
+  guarded.stop();
+}
+
+#[test]
+fn a_path_on_which_a_link_has_come_is_told_once_and_wakes_nobody() {
+  let mut guarded = Guarded::new(AT_ONCE).memory("memory/sub/a.md", "# Notes\n");
+  guarded.start();
+  guarded.settle();
+  let (sub, away) = (guarded.path("memory/sub"), guarded.tmp().join("away"));
+  fs::rename(&sub, &away).unwrap();
+  symlink(&away, &sub).unwrap();
+  eventually("the link is told", || guarded.memfw(&["status"]).stdout.contains("symbolic link"));
+  assert_at_rest(&guarded);
+  // What is put in its place is guarded again.
+  fs::remove_file(&sub).unwrap();
+  fs::rename(&away, &sub).unwrap();
+  let mut writer = OpenOptions::new().append(true).open(sub.join("a.md")).unwrap();
+  writeln!(writer, "{}", poison(1)).unwrap();
+  drop(writer);
+  eventually("the poison is out", || guarded.holding("workspace", &needle(1)).is_empty());
+  guarded.settle();
+  guarded.stop();
+}
