@@ -7,6 +7,7 @@
 )]
 #![expect(clippy::string_slice, reason = "ids and answers that are cut here are ASCII")]
 
+mod agent_comments;
 mod bad_input;
 mod come_back;
 mod config;

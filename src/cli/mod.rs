@@ -12,6 +12,7 @@ pub mod args;
 pub mod audit;
 pub mod config;
 pub mod context;
+pub mod copies;
 pub mod demo;
 pub mod diff;
 pub mod doctor;

@@ -11,6 +11,7 @@ use super::{
     QuarantineArgs, QuarantineCommand, QuarantineDecideArgs, QuarantineListArgs, QuarantineShowArgs,
   },
   context::Context,
+  copies::{self, Copy},
   escape::{Escape, terminal},
   evidence,
   failure::Failure,
@@ -94,6 +95,8 @@ fn list(context: &Context, args: &QuarantineListArgs) -> Result<Status, Failure>
 
 fn show(context: &Context, args: &QuarantineShowArgs) -> Result<Status, Failure> {
   let ledger = context.ledger_with_key()?;
+  // A configuration that does not hold is told by the commands that need it.
+  let max_file_bytes = context.config().unwrap_or_default().config.max_file_bytes;
   let mut shown_items = Vec::new();
   for name in &args.items {
     let item = find(&ledger, name)?;
@@ -103,16 +106,22 @@ fn show(context: &Context, args: &QuarantineShowArgs) -> Result<Status, Failure>
       Err(StoreError::UnknownId { .. } | StoreError::Deleted { .. }) => None,
       Err(error) => return Err(error.into()),
     };
+    let copies = match &text {
+      Some(text) => copies::find(&ledger, &item, text, max_file_bytes)?,
+      None => vec![],
+    };
     if args.json {
       let mut value = to_json(&item);
       if let Some(object) = value.as_object_mut() {
         let text = text.as_ref().map(|bytes| lossy(bytes));
         object.insert("text".to_owned(), json!(text));
         object.insert("findings".to_owned(), findings(&item));
+        let copies = copies.iter().map(copies::Copy::to_json).collect();
+        object.insert("copies".to_owned(), Value::Array(copies));
       }
       shown_items.push(value);
     } else {
-      print(context, &item, text.as_ref().map(|bytes| bytes.as_slice()))?;
+      print(context, &item, text.as_ref().map(|bytes| bytes.as_slice()), &copies)?;
     }
   }
   if args.json {
@@ -121,7 +130,12 @@ fn show(context: &Context, args: &QuarantineShowArgs) -> Result<Status, Failure>
   Ok(Status::Yes)
 }
 
-fn print(context: &Context, item: &Item, text: Option<&[u8]>) -> Result<(), Failure> {
+fn print(
+  context: &Context,
+  item: &Item,
+  text: Option<&[u8]>,
+  copies: &[Copy],
+) -> Result<(), Failure> {
   let out = &context.out;
   let now = SystemClock.now();
   let status = match item.status {
@@ -173,6 +187,15 @@ fn print(context: &Context, item: &Item, text: Option<&[u8]>) -> Result<(), Fail
       }
     }
     None => out.line("  text    not sealed here; it stands in the file, or was deleted")?,
+  }
+  for copy in copies {
+    out.line(&format!(
+      "  {}    {}:{} ({:.0} % of its words)",
+      out.paint(Style::Yellow, "also"),
+      terminal(shown(&copy.file)),
+      copy.start_line,
+      copy.share * 100.0
+    ))?;
   }
   if item.status.is_waiting() {
     out.line(&format!(

@@ -9,6 +9,7 @@ pub mod comments;
 pub mod compare;
 pub mod document;
 pub mod id;
+pub mod likeness;
 pub mod line;
 pub mod markdown;
 pub mod marker;

@@ -11,10 +11,13 @@ use super::{
   file::read,
   index::Index,
   injection::{Limits, MAX_BYTES, chars},
-  ledger::DROPPED,
 };
 use crate::memory::ContentHash;
 
+/// The class of a file that OpenClaw loads.
+pub const TRUSTED: &str = "agent";
+/// The class of one that it does not.
+pub const DROPPED: &str = "untrusted";
 /// The newest schema of the state database that was seen (2026.9.6).
 pub const STATE_SCHEMA: i64 = 18;
 /// The newest schema of an agent's database that was seen (2026.9.6).

@@ -27,7 +27,7 @@ use crate::{
   memory::{ContentHash, Document, Known},
   openclaw::{
     LedgerRow, OpenClawRecords,
-    ledger::{DROPPED, TRUSTED},
+    inspect::{DROPPED, TRUSTED},
   },
   os::{Clock as _, SystemClock, WriteLock, paths},
   provenance::State,
