@@ -13,6 +13,7 @@ mod config;
 mod crash;
 mod demo;
 mod discovery;
+mod errands;
 mod gate;
 mod guard;
 mod holdoff;
@@ -23,6 +24,7 @@ mod ladder;
 #[cfg(feature = "failpoints")]
 mod leases;
 mod markers;
+mod openclaw;
 mod outage;
 #[cfg(feature = "failpoints")]
 mod powerloss;

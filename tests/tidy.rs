@@ -103,6 +103,10 @@ const LONG_FILES: &[(&str, &str)] = &[];
 const FRAMEWORK_FILES: &[(&str, &str)] = &[
   ("src/lib.rs", "the map of the crate names every room"),
   ("src/cli/openclaw.rs", "the one place where the framework is chosen"),
+  ("src/cli/openclaw/args.rs", "the command about it"),
+  ("src/cli/openclaw/program.rs", "where its program is"),
+  ("src/cli/openclaw/retrust.rs", "the command about it"),
+  ("src/cli/openclaw/state.rs", "the command about it"),
 ];
 
 /// Names in home directories of examples; any other is somebody's real one.

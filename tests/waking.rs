@@ -5,7 +5,7 @@ use {
   crate::support::{needle, poison},
   memfw::{
     config::Config,
-    daemon::{Guard, Parts},
+    daemon::{Guard, Helpers, Parts},
     engine::Engine,
     os::{Clock, Fs as _, RealFs, Rung, SystemClock, WatchEvent, Watcher, WriteLock, lease},
     provenance::NoAgent,
@@ -78,6 +78,7 @@ impl World {
       workspaces,
       sources: vec![],
       notes: vec![],
+      helpers: Helpers::default(),
       alarm: None,
       report_only: None,
     });

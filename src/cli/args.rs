@@ -69,6 +69,9 @@ pub enum Command {
   Config(ConfigArgs),
   /// What could be wrong with this installation
   Doctor(DoctorArgs),
+  /// What the agent framework does with memory, and having it load a dropped file again
+  #[command(name = super::openclaw::NAME)]
+  Agent(super::openclaw::AgentArgs),
 }
 
 /// `memfw run`

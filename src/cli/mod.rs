@@ -108,6 +108,7 @@ fn dispatch(context: &Context, command: Command) -> Result<Status, Failure> {
     Command::Restore(args) => restore::run(context, args),
     Command::Config(args) => config::run(context, args),
     Command::Doctor(args) => doctor::run(context, args),
+    Command::Agent(args) => openclaw::run(context, &args),
   }
 }
 

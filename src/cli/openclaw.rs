@@ -1,11 +1,24 @@
-//! Where the agent framework comes in: its environment, its workspaces, its records.
+//! Where the agent framework comes in: its environment, its workspaces, its records, and the command
+//! `memfw openclaw` about them.
 #![forbid(unsafe_code)]
 
-use std::path::{Path, PathBuf};
+pub mod args;
+mod program;
+mod retrust;
+mod state;
 
+use std::{
+  collections::BTreeMap,
+  ffi::OsString,
+  path::{Path, PathBuf},
+};
+
+pub use args::{AgentArgs, AgentStatusArgs, NAME, RetrustArgs};
+
+use super::{Status, context::Context, failure::Failure, guarded};
 use crate::{
-  config::Config,
-  daemon::Found,
+  config::{Config, NotifyVia},
+  daemon::{Found, Helpers},
   openclaw::{Installation, OpenClawEnv, OpenClawRecords},
   os::Env,
   provenance::{AgentRecords, NoAgent},
@@ -18,7 +31,17 @@ pub const VARIABLES: &[&str] = &[
   "OPENCLAW_PROFILE",
   "OPENCLAW_STATE_DIR",
   "OPENCLAW_WORKSPACE_DIR",
+  // Where its program is looked for.
+  "PATH",
 ];
+
+/// Carries the command out.
+pub fn run(context: &Context, args: &AgentArgs) -> Result<Status, Failure> {
+  match &args.command {
+    args::AgentCommand::Status(args) => state::run(context, args),
+    args::AgentCommand::Retrust(args) => retrust::run(context, args),
+  }
+}
 
 /// All of OpenClaw that is used on this machine, by the environment and the configuration.
 pub fn installations(env: &Env, config: &Config) -> Vec<Installation> {
@@ -43,9 +66,57 @@ pub fn discover(env: &Env, config: &Config) -> Found {
       .flat_map(|one| one.settings.files.iter().flat_map(|file| seen(file)))
       .collect(),
     notes: found.iter().flat_map(|one| one.notes.iter().cloned()).collect(),
+    helpers: helpers(env, config, &found),
     is_complete: found.iter().all(Installation::is_complete),
     agent: boxed(found),
   }
+}
+
+/// The programs that can be run after a quarantine.
+fn helpers(env: &Env, config: &Config, found: &[Installation]) -> Helpers {
+  let program = program::find(env, config);
+  let mut reindex = BTreeMap::new();
+  for one in found {
+    for agent in &one.agents {
+      let Some(program) = &program else { continue };
+      let mut words = vec![program.clone().into_os_string()];
+      words.extend(one.profile.iter().flat_map(|name| ["--profile".into(), name.into()]));
+      words.extend(["memory", "index", "--agent", &agent.id].map(OsString::from));
+      reindex.insert(guarded::resolved(&agent.workspace), words);
+    }
+  }
+  Helpers { notify: notify(config, program.as_deref()), reindex }
+}
+
+/// How people are told, with the message to follow as the last argument.
+fn notify(config: &Config, program: Option<&Path>) -> Option<Result<Vec<OsString>, String>> {
+  let words = |more: &[&str]| -> Result<Vec<OsString>, String> {
+    let program = program.ok_or("`notify.via` needs OpenClaw's program, which was not found")?;
+    Ok(
+      [program.as_os_str().to_owned()].into_iter().chain(more.iter().map(OsString::from)).collect(),
+    )
+  };
+  let missing =
+    |key: &str| Err(format!("`notify.via` is `{}` and `{key}` is empty", config.notify_via));
+  Some(match config.notify_via {
+    NotifyVia::None => return None,
+    NotifyVia::Message if config.notify_channel.is_empty() => missing("notify.channel"),
+    NotifyVia::Message if config.notify_target.is_empty() => missing("notify.target"),
+    NotifyVia::Message => {
+      let (channel, target) = (&config.notify_channel, &config.notify_target);
+      // With `=`, so that nothing of it is taken for an option.
+      words(&[
+        "message",
+        "send",
+        &format!("--channel={channel}"),
+        &format!("--target={target}"),
+        "--message",
+      ])
+    }
+    NotifyVia::Event => words(&["system", "event", "--mode", "next-heartbeat", "--text"]),
+    NotifyVia::Command if config.notify_command.is_empty() => missing("notify.command"),
+    NotifyVia::Command => Ok(config.notify_command.iter().map(OsString::from).collect()),
+  })
 }
 
 /// OpenClaw's records about its memory files.

@@ -43,6 +43,7 @@ pub fn run(context: &Context, args: RunArgs) -> Result<Status, Failure> {
     workspaces: found.workspaces,
     sources: found.files,
     notes: found.notes,
+    helpers: found.helpers,
     once: args.once,
     fs: file_system(&config),
     alarm,

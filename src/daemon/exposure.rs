@@ -67,13 +67,18 @@ impl Exposure {
   }
 
   /// Takes in what the engine measured on a file that is dirty since a time on the monotonic clock, and
-  /// writes it down. Losing a figure is no failure to guard.
-  pub(super) fn note(&mut self, engine: &mut Engine<RealFs>, target: &Target, dirty: Duration) {
+  /// writes it down. Losing a figure is no failure to guard. Whether anything was taken out.
+  pub(super) fn note(
+    &mut self,
+    engine: &mut Engine<RealFs>,
+    target: &Target,
+    dirty: Duration,
+  ) -> bool {
     let now = engine.clock().monotonic();
     let started = *self.started.get_or_insert(now);
     let fresh = engine.take_exposures();
     if fresh.is_empty() {
-      return;
+      return false;
     }
     if !self.is_loaded {
       let kept = engine.ledger().health(KEY).ok().flatten();
@@ -93,6 +98,7 @@ impl Exposure {
         tracing::debug!(target: "memfw", %error, "an exposure was not written down");
       }
     }
+    true
   }
 
   fn add(&mut self, exposure: Duration) {

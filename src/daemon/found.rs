@@ -11,7 +11,7 @@ use std::{
   time::Duration,
 };
 
-use super::{Guard, Reload, health::told};
+use super::{Guard, Helpers, Reload, health::told};
 use crate::{engine::EngineError, provenance::AgentRecords};
 
 /// How long a changed configuration is left alone before it is read: writers change it in steps.
@@ -29,6 +29,8 @@ pub struct Found {
   pub files: Vec<PathBuf>,
   /// What could not be found out, a sentence each: memory may be unguarded.
   pub notes: Vec<String>,
+  /// What can be run after a quarantine.
+  pub helpers: Helpers,
   /// Whether what is not among the workspaces needs no guard. While a configuration cannot be read, what
   /// was found before stays guarded.
   pub is_complete: bool,
@@ -119,6 +121,7 @@ impl Guard {
     self.keep_known(&mut found);
     if found.workspaces == self.workspaces {
       self.engine.set_agent(found.agent);
+      self.set_helpers(found.helpers)?;
       return self.set_sources(found.files, found.notes);
     }
     let config = self.engine.config().clone();

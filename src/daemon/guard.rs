@@ -11,6 +11,7 @@ use std::{
 
 use super::{
   DaemonError,
+  errands::{Errands, Helpers},
   exposure::Exposure,
   found::Sources,
   health::{ADOPTED, Health, KEY, Phase, Room},
@@ -68,6 +69,8 @@ pub struct Guard {
   pub(super) links: HashSet<PathBuf>,
   /// What the workspaces follow from.
   pub(super) sources: Sources,
+  /// What follows a quarantine.
+  pub(super) errands: Errands,
   /// Until the start: those files, and what could not be found.
   first_sources: (Vec<PathBuf>, Vec<String>),
   pub(super) health: Health,
@@ -98,6 +101,8 @@ pub struct Parts {
   pub sources: Vec<PathBuf>,
   /// What could not be found out about them.
   pub notes: Vec<String>,
+  /// What can be run after a quarantine.
+  pub helpers: Helpers,
   /// What is written when the ledger cannot be.
   pub alarm: Option<Alarm>,
   /// Why nothing can be sealed, if so.
@@ -107,7 +112,8 @@ pub struct Parts {
 impl Guard {
   /// A guard of these workspaces.
   pub fn new(parts: Parts) -> Self {
-    let Parts { mut engine, fs, watcher, workspaces, sources, notes, alarm, report_only } = parts;
+    let Parts { mut engine, fs, watcher, workspaces, sources, notes, helpers, alarm, report_only } =
+      parts;
     engine.ledger_mut().set_patience(LEDGER_PATIENCE);
     let health = Health {
       pid: std::process::id(),
@@ -141,6 +147,7 @@ impl Guard {
       links: HashSet::new(),
       sources: Sources::default(),
       first_sources: (sources, notes),
+      errands: Errands::new(helpers),
       unkept: Vec::new(),
       health,
       trouble: Trouble::default(),
@@ -163,6 +170,8 @@ impl Guard {
     self.write_health()?;
     let (sources, notes) = self.first_sources.clone();
     self.set_sources(sources, notes)?;
+    let helpers = self.errands.helpers.clone();
+    self.set_helpers(helpers)?;
     if let Some(why) = &self.report_only {
       self.engine.degrade("key", &reports_only(why))?;
     } else {
@@ -284,7 +293,7 @@ impl Guard {
   }
 
   /// Takes an event in; nothing is opened here.
-  fn seen(&mut self, event: &WatchEvent) {
+  pub fn seen(&mut self, event: &WatchEvent) {
     match event {
       WatchEvent::Dirty(path) => {
         self.note_source(path);
@@ -331,7 +340,9 @@ impl Guard {
       let keep = (!self.unkept.is_empty()).then_some(Duration::ZERO);
       let look = (!self.looks.is_empty()).then(|| self.next_look.saturating_sub(now));
       let sources = self.sources.next_due(now);
+      let errand = self.next_errand(now);
       let due = [
+        errand,
         sources,
         look,
         keep,

@@ -7,6 +7,7 @@
 
 mod attend;
 mod attribute;
+pub mod errands;
 pub mod exposure;
 pub mod found;
 pub mod gate;
@@ -31,6 +32,7 @@ use tokio::{
   sync::mpsc::{Receiver, UnboundedReceiver, channel, error::TrySendError, unbounded_channel},
 };
 
+pub use errands::Helpers;
 pub use found::Found;
 pub use gate::GateLink;
 pub use guard::{Guard, Parts};
@@ -67,6 +69,8 @@ pub struct Options<'r> {
   pub sources: Vec<PathBuf>,
   /// What could not be found out about them.
   pub notes: Vec<String>,
+  /// What can be run after a quarantine.
+  pub helpers: Helpers,
   /// Process what is pending and stop.
   pub once: bool,
   /// The file system that the engine has, too.
@@ -103,13 +107,23 @@ pub fn run(engine: Engine<RealFs>, options: Options<'_>) -> Result<(), DaemonErr
 }
 
 async fn serve(engine: Engine<RealFs>, options: Options<'_>) -> Result<(), DaemonError> {
-  let Options { workspaces, sources, notes, once, fs, alarm, report_only, source } = options;
+  let Options { workspaces, sources, notes, helpers, once, fs, alarm, report_only, source } =
+    options;
   // Handlers first: a SIGTERM during the first scan must end it in order, too.
   let mut signals = Signals::new()?;
   let mut events = Events { watched: None, mounts: watch_mounts() };
   let watcher = Watcher::new().map_err(|error| DaemonError::Watch(error.to_string()))?;
-  let mut guard =
-    Guard::new(Parts { engine, fs, watcher, workspaces, sources, notes, alarm, report_only });
+  let mut guard = Guard::new(Parts {
+    engine,
+    fs,
+    watcher,
+    workspaces,
+    sources,
+    notes,
+    helpers,
+    alarm,
+    report_only,
+  });
   let (asker, mut asked) = unbounded_channel();
   // Before the first file is opened, or the gate would take us for anybody.
   let mut gate = if once { GateLink::none() } else { GateLink::listen(&mut guard, asker)? };

@@ -59,12 +59,13 @@ impl Guard {
   }
 
   pub(super) fn configure(&mut self, config: Config, found: Found) -> Result<(), EngineError> {
-    let Found { workspaces, agent, files, notes, is_complete: _ } = found;
+    let Found { workspaces, agent, files, notes, helpers, is_complete: _ } = found;
     let old = self.engine.config();
     let later = old.log_level != config.log_level || old.log_format != config.log_format;
     self.fs = RealFs::default().up_to(engine::ceiling(&config));
     self.engine.configure(Arc::new(config), self.fs);
     self.engine.set_agent(agent);
+    self.set_helpers(helpers)?;
     let gone: Vec<PathBuf> =
       self.workspaces.iter().filter(|root| !workspaces.contains(root)).cloned().collect();
     self.workspaces = workspaces;

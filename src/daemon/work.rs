@@ -45,7 +45,7 @@ impl Guard {
     }
     let Some((kind, target, waiting)) = self.queue.take(now) else {
       self.end_trouble();
-      return self.keep_one();
+      return Ok(self.keep_one()? || self.run_errands());
     };
     if kind == Kind::Urgent && waiting.tries == 0 && self.baseline.contains(&target) {
       return self.adopt(target, waiting);
@@ -134,7 +134,9 @@ impl Guard {
       };
       let outcome = engine.pass_seen_by(target, &hint, &mut was_read);
       self.count_opens();
-      self.exposure.note(&mut self.engine, target, waiting.since);
+      if self.exposure.note(&mut self.engine, target, waiting.since) {
+        self.errands.stir();
+      }
       let outcome = outcome?;
       let now = self.now();
       match outcome {

@@ -65,6 +65,8 @@ events! {
   Rejected = "rejected", "block rejected";
   /// A person brought an earlier version of a file back.
   RestoredVersion = "restored-version", "earlier version brought back";
+  /// A person had the agent framework trust a file again.
+  Retrusted = "retrusted", "file trusted again";
   /// Markers were written or placeholders compacted.
   Reshaped = "reshaped", "markers renewed";
   /// An interrupted operation was completed or dropped.

@@ -244,6 +244,11 @@ impl<F: Fs> Engine<F> {
     self.agent = agent;
   }
 
+  /// Whether the agent's index holds any of these texts of a file; `None` where it has none.
+  pub fn still_indexed(&self, target: &Target, texts: &[&[u8]]) -> Option<bool> {
+    self.agent.still_indexed(&target.root, &target.rel, texts)
+  }
+
   /// The clock.
   pub fn clock(&self) -> &dyn Clock {
     &*self.clock

@@ -53,6 +53,8 @@ pub struct Agent {
 pub struct Installation {
   /// State directory and workspace of the default agent.
   pub layout: Layout,
+  /// The profile that it is asked for by; `None` for what the environment leads to.
+  pub profile: Option<String>,
   /// The configuration file, there or not.
   pub config: PathBuf,
   /// What it says.
@@ -70,7 +72,7 @@ impl Installation {
     for name in profiles {
       match env.of_profile(name).as_ref().and_then(Self::of) {
         Some(one) if found.iter().any(|known| known.layout == one.layout) => {}
-        Some(one) => found.push(one),
+        Some(one) => found.push(Self { profile: Some(name.trim().to_owned()), ..one }),
         None => {
           if let Some(first) = found.first_mut() {
             first.notes.push(format!("`{}` is no name of a profile", name.escape_debug()));
@@ -93,7 +95,7 @@ impl Installation {
     }
     let config = config_file(env, &layout.state_dir);
     let settings = Settings::read(&config);
-    let mut found = Self { layout, config, settings, agents: vec![], notes: vec![] };
+    let mut found = Self { layout, profile: None, config, settings, agents: vec![], notes: vec![] };
     found.find_agents(env);
     if let Some(agent) = found.agents.iter().find(|agent| agent.is_default) {
       found.layout.workspace.clone_from(&agent.workspace);

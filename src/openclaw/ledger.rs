@@ -19,7 +19,8 @@ use rusqlite::{Connection, OpenFlags, OptionalExtension, TransactionBehavior};
 use serde_json::Value;
 
 use super::{
-  Installation, attribute::attribute, injection::Limits, layout::Layout, transcript::Stores,
+  Installation, attribute::attribute, index::Index, injection::Limits, layout::Layout,
+  transcript::Stores,
 };
 use crate::{
   memory::{ContentHash, id::from_hex},
@@ -34,6 +35,12 @@ const ROW_VERSION: i64 = 1;
 const MAX_ROW_BYTES: usize = 16 * 1024;
 /// How long a busy database is waited for under a lease, which a writer may be waiting for in turn.
 const BUSY: Duration = Duration::from_millis(50);
+/// The same where a person waits and no lease is held.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// The class of a file that OpenClaw loads, and of one that it does not.
+pub const TRUSTED: &str = "agent";
+/// See [`TRUSTED`].
+pub const DROPPED: &str = "untrusted";
 /// OpenClaw's records, found through its [`Layout`].
 #[derive(Clone, Debug)]
 pub struct OpenClawRecords {
@@ -53,15 +60,19 @@ enum LedgerError {
 
 /// What OpenClaw noted about the last write of its own tools to a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct LedgerRow {
+pub struct LedgerRow {
   /// SHA-256 of the whole file after that write.
-  pub(super) hash: ContentHash,
+  pub hash: ContentHash,
+  /// How far OpenClaw trusts the file since then.
+  pub class: Option<String>,
   /// The session that wrote.
-  pub(super) session_id: Option<String>,
+  pub session_id: Option<String>,
   /// Its key.
-  pub(super) session_key: Option<String>,
+  pub session_key: Option<String>,
   /// When the write was noted, just before it was made, in microseconds UTC.
-  pub(super) observed_at: Option<i64>,
+  pub observed_at: Option<i64>,
+  /// The row as it stands in the database: JSON, for a copy and for a comparison.
+  pub json: String,
 }
 
 /// A row as it stands in the database.
@@ -124,6 +135,48 @@ impl OpenClawRecords {
     }
   }
 
+  /// What OpenClaw noted about `file`; the error is a sentence.
+  pub fn row(&self, workspace: &Path, file: &Path) -> Result<Option<LedgerRow>, String> {
+    let read = || {
+      let Some((connection, path)) = self.open(workspace, false)? else { return Ok(None) };
+      self.find(&connection, &path, workspace, file)
+    };
+    let row = read().map_err(|error: LedgerError| error.to_string())?;
+    Ok(row.map(|row| LedgerRow {
+      hash: row.hash,
+      class: row.class(),
+      session_id: row.text("sessionId"),
+      session_key: row.text("sessionKey"),
+      observed_at:
+        row.value.get("observedAt").and_then(Value::as_i64).map(|ms| ms.saturating_mul(1000)),
+      json: row.json,
+    }))
+  }
+
+  /// Has OpenClaw trust a file with this hash, if its row is still the one that a person was shown;
+  /// `false` where it is not. OpenClaw does not support this.
+  pub fn retrust(
+    &self,
+    workspace: &Path,
+    file: &Path,
+    shown: &LedgerRow,
+    hash: ContentHash,
+  ) -> Result<bool, String> {
+    let change = || {
+      let Some((mut connection, path)) = self.open(workspace, true)? else { return Ok(false) };
+      let database = |error| LedgerError::Database { path: path.clone(), error };
+      connection.busy_timeout(PATIENCE).map_err(database)?;
+      let transaction =
+        connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(database)?;
+      let row = self.find(&transaction, &path, workspace, file)?;
+      let Some(row) = row.filter(|row| row.json == shown.json) else { return Ok(false) };
+      let changed = set(&transaction, row, hash, Some(TRUSTED)).map_err(database)?;
+      transaction.commit().map_err(database)?;
+      Ok(changed)
+    };
+    change().map_err(|error: LedgerError| error.to_string())
+  }
+
   /// The row about a file, whichever path of its workspace OpenClaw knew it by: it takes the path without
   /// links, or the one that is configured where that did not exist yet.
   fn find(
@@ -143,24 +196,6 @@ impl OpenClawRecords {
       }
     }
     Ok(None)
-  }
-
-  /// What OpenClaw noted about a file; the error is a sentence for `status`.
-  fn row(&self, workspace: &Path, file: &Path) -> Result<Option<LedgerRow>, String> {
-    let read = || {
-      let Some((connection, path)) = self.open(workspace, false)? else { return Ok(None) };
-      self.find(&connection, &path, workspace, file)
-    };
-    let row = read().map_err(|error: LedgerError| error.to_string())?;
-    Ok(row.map(|row| {
-      let observed_ms = row.value.get("observedAt").and_then(Value::as_i64);
-      LedgerRow {
-        hash: row.hash,
-        session_id: row.text("sessionId"),
-        session_key: row.text("sessionKey"),
-        observed_at: observed_ms.map(|ms| ms.saturating_mul(1000)),
-      }
-    }))
   }
 
   fn standing_or(&self, workspace: &Path, file: &Path) -> Result<Standing, LedgerError> {
@@ -190,29 +225,15 @@ impl OpenClawRecords {
     let database = |error| LedgerError::Database { path: path.clone(), error };
     let transaction =
       connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(database)?;
-    let Some(mut row) = self.find(&transaction, &path, workspace, file)? else {
+    let Some(row) = self.find(&transaction, &path, workspace, file)? else {
       return Ok(Followed::NotOurs);
     };
     if row.hash != before {
       return Ok(Followed::NotOurs);
     }
-    if let Some(object) = row.value.as_object_mut() {
-      object.insert("fileHash".to_owned(), Value::String(after.to_hex()));
-      if let Some(class) = class {
-        object.insert("originClass".to_owned(), Value::String(class.to_owned()));
-      }
-    }
-    // The old text in the condition makes this a compare-and-swap, whatever else a version of
-    // OpenClaw may put into a row.
-    let changed = transaction
-      .execute(
-        "UPDATE plugin_state_entries SET value_json = ?1
-         WHERE plugin_id = ?2 AND namespace = ?3 AND entry_key = ?4 AND value_json = ?5",
-        (row.value.to_string(), PLUGIN, NAMESPACE, &row.key, &row.json),
-      )
-      .map_err(database)?;
+    let changed = set(&transaction, row, after, class).map_err(database)?;
     transaction.commit().map_err(database)?;
-    Ok(if changed == 1 { Followed::Yes } else { Followed::NotOurs })
+    Ok(if changed { Followed::Yes } else { Followed::NotOurs })
   }
 }
 
@@ -251,6 +272,32 @@ impl AgentRecords for OpenClawRecords {
     let limits = agents.map(|agent| Limits::of(agent).left_for(workspace, file));
     limits.min().unwrap_or_else(|| Limits::default().left_for(workspace, file))
   }
+
+  fn still_indexed(&self, workspace: &Path, file: &Path, texts: &[&[u8]]) -> Option<bool> {
+    Index::any_holds(&self.installations, workspace, file, texts)
+  }
+}
+
+/// Gives a row another hash, and perhaps another class; whether it was still there. The old text in the
+/// condition makes this a compare-and-swap, whatever else a version of OpenClaw may put into a row.
+fn set(
+  connection: &Connection,
+  mut row: Row,
+  hash: ContentHash,
+  class: Option<&str>,
+) -> rusqlite::Result<bool> {
+  if let Some(object) = row.value.as_object_mut() {
+    object.insert("fileHash".to_owned(), Value::String(hash.to_hex()));
+    if let Some(class) = class {
+      object.insert("originClass".to_owned(), Value::String(class.to_owned()));
+    }
+  }
+  let changed = connection.execute(
+    "UPDATE plugin_state_entries SET value_json = ?1
+     WHERE plugin_id = ?2 AND namespace = ?3 AND entry_key = ?4 AND value_json = ?5",
+    (row.value.to_string(), PLUGIN, NAMESPACE, &row.key, &row.json),
+  )?;
+  Ok(changed == 1)
 }
 
 /// The row about `file`, if there is one. A database without the table is that of an OpenClaw that
@@ -406,6 +453,23 @@ mod tests {
       })
       .unwrap();
     assert_eq!(class, "untrusted");
+  }
+
+  #[test]
+  fn a_dropped_file_is_trusted_again_only_as_it_was_shown() {
+    let hash = ContentHash::of(b"a");
+    let (_dir, records) = state(hash);
+    let (workspace, file) = (Path::new(WORKSPACE), Path::new("MEMORY.md"));
+    let shown = records.row(workspace, file).unwrap().unwrap();
+    assert_eq!(
+      (shown.class.as_deref(), shown.observed_at),
+      (Some(DROPPED), Some(1_795_231_178_617_000))
+    );
+    let now = ContentHash::of(b"now");
+    assert!(records.retrust(workspace, file, &shown, now).unwrap());
+    let class = Some(TRUSTED.to_owned());
+    assert_eq!(records.standing(workspace, file), Standing::Recorded { hash: now, class });
+    assert!(!records.retrust(workspace, file, &shown, hash).unwrap(), "the row is another by now");
   }
 
   #[test]

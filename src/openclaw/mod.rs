@@ -6,8 +6,11 @@
 //! own record was about the very bytes that memfw edited ([`ledger`]).
 
 mod attribute;
+mod database;
 mod file;
+pub mod index;
 pub mod injection;
+pub mod inspect;
 pub mod installation;
 pub mod layout;
 pub mod ledger;
@@ -16,4 +19,4 @@ pub mod transcript;
 
 pub use installation::{Agent, Installation};
 pub use layout::{Layout, OpenClawEnv};
-pub use ledger::OpenClawRecords;
+pub use ledger::{LedgerRow, OpenClawRecords};

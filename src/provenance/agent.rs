@@ -72,6 +72,12 @@ pub trait AgentRecords: Send {
   /// whole: its own limit, or what the files before it leave of the limit for all together. `None` where
   /// the file is only searched.
   fn injection_limit(&self, workspace: &Path, file: &Path) -> Option<usize>;
+
+  /// Whether the framework's own index of `file` holds any of these texts; `None` where there is no index
+  /// that could be read.
+  fn still_indexed(&self, _workspace: &Path, _file: &Path, _texts: &[&[u8]]) -> Option<bool> {
+    None
+  }
 }
 
 /// No framework: nothing on record, nothing injected.

@@ -83,6 +83,8 @@ impl Entry {
     let text = |name: &str| row[name].as_str().map(str::to_owned);
     Some(LedgerRow {
       hash: ContentHash::from_slice(&from_hex(row["fileHash"].as_str().unwrap()).unwrap()).unwrap(),
+      class: text("originClass"),
+      json: row.to_string(),
       session_id: text("sessionId"),
       session_key: text("sessionKey"),
       observed_at: row["observedAt"].as_i64().map(|ms| ms * 1000),

@@ -1,0 +1,55 @@
+//! Reading OpenClaw's databases: never written here, and never kept open.
+#![forbid(unsafe_code)]
+
+use std::{path::Path, time::Duration};
+
+use rusqlite::{Connection, OpenFlags, OptionalExtension as _};
+
+/// How long a busy database is waited for.
+const BUSY: Duration = Duration::from_millis(500);
+
+/// The database at `path`, to read; `None` where there is no such file.
+pub(super) fn open(path: &Path) -> Result<Option<Connection>, String> {
+  if !path.is_file() {
+    return Ok(None);
+  }
+  let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
+    | OpenFlags::SQLITE_OPEN_NO_MUTEX
+    | OpenFlags::SQLITE_OPEN_NOFOLLOW;
+  let open = || {
+    let connection = Connection::open_with_flags(path, flags)?;
+    connection.busy_timeout(BUSY)?;
+    // The first look at the schema tells whether it is a database at all.
+    connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get::<_, i64>(0))?;
+    Ok(connection)
+  };
+  open().map(Some).map_err(|error: rusqlite::Error| failed(path, &error))
+}
+
+/// A failure as a sentence.
+pub(super) fn failed(path: &Path, error: &rusqlite::Error) -> String {
+  format!("OpenClaw's database `{}`: {error}", path.display())
+}
+
+/// Whether there is a table of this name with these columns.
+pub(super) fn has(connection: &Connection, table: &str, columns: &[&str]) -> bool {
+  let known = connection
+    .prepare("SELECT name FROM pragma_table_info(?1)")
+    .and_then(|mut found| found.query_map([table], |row| row.get::<_, String>(0))?.collect())
+    .unwrap_or_else(|_error| Vec::new());
+  columns.iter().all(|column| known.iter().any(|name| name == column)) && !known.is_empty()
+}
+
+/// The number of the schema; 0 where there is none.
+pub(super) fn schema(connection: &Connection) -> i64 {
+  connection.pragma_query_value(None, "user_version", |row| row.get(0)).unwrap_or(0)
+}
+
+/// The release of OpenClaw that made or last changed the database.
+pub(super) fn release(connection: &Connection) -> Option<String> {
+  if !has(connection, "schema_meta", &["meta_key", "app_version"]) {
+    return None;
+  }
+  let sql = "SELECT substr(app_version, 1, 64) FROM schema_meta WHERE meta_key = 'primary'";
+  connection.query_row(sql, [], |row| row.get::<_, Option<String>>(0)).optional().ok()??
+}

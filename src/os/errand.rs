@@ -1,0 +1,150 @@
+//! Running another program once: an argument vector, never a shell; with a time limit and without its
+//! output, but for the beginning of what it complains about.
+#![forbid(unsafe_code)]
+
+use std::{
+  ffi::OsString,
+  io::{self, Read},
+  os::unix::process::CommandExt as _,
+  process::{Child, Command, Stdio},
+  sync::mpsc::{Receiver, TryRecvError, channel},
+  thread,
+  time::Duration,
+};
+
+use rustix::process::{Pid, Signal, kill_process_group};
+
+use super::{Clock as _, SystemClock, pause};
+
+/// How often a running program is looked at.
+const LOOK: Duration = Duration::from_millis(50);
+/// How long the rest of a complaint is waited for once the program has ended.
+const REST: Duration = Duration::from_millis(500);
+/// Bytes of a complaint that are taken.
+const MAX_COMPLAINT: u64 = 4096;
+/// Characters of it that are told.
+const MAX_TOLD: usize = 200;
+
+/// A program that runs.
+#[derive(Debug)]
+pub struct Errand {
+  outcome: Receiver<Result<(), String>>,
+}
+
+impl Errand {
+  /// Starts a program with its arguments, which has so much time.
+  pub fn start(words: Vec<OsString>, limit: Duration) -> Self {
+    let (sender, outcome) = channel();
+    // Where no thread can be had, the receiver finds its other end gone.
+    let run = move || sender.send(run(&words, limit)).unwrap_or_default();
+    drop(thread::Builder::new().name("errand".to_owned()).spawn(run));
+    Self { outcome }
+  }
+
+  /// What became of it; `None` while it runs. An error is a sentence.
+  pub fn outcome(&self) -> Option<Result<(), String>> {
+    match self.outcome.try_recv() {
+      Ok(outcome) => Some(outcome),
+      Err(TryRecvError::Empty) => None,
+      Err(TryRecvError::Disconnected) => Some(Err("it could not be started".to_owned())),
+    }
+  }
+}
+
+fn run(words: &[OsString], limit: Duration) -> Result<(), String> {
+  let Some((program, args)) = words.split_first() else {
+    return Err("no program is named".to_owned());
+  };
+  let name = program.display().to_string();
+  let mut command = Command::new(program);
+  command.args(args).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+  // A group of its own, so that what it starts ends with it.
+  command.process_group(0);
+  let mut child = command.spawn().map_err(|error| format!("`{name}` cannot be run: {error}"))?;
+  let (sender, complaint) = channel();
+  if let Some(stderr) = child.stderr.take() {
+    let listen = move || sender.send(complaint_of(stderr)).unwrap_or_default();
+    drop(thread::Builder::new().name("errand".to_owned()).spawn(listen));
+  }
+  let started = SystemClock.monotonic();
+  loop {
+    match child.try_wait() {
+      Ok(Some(status)) if status.success() => return Ok(()),
+      Ok(Some(status)) => {
+        let why = complaint.recv_timeout(REST).unwrap_or_default();
+        let colon = if why.is_empty() { "" } else { ": " };
+        return Err(format!("`{name}` failed ({status}){colon}{why}"));
+      }
+      Ok(None) if SystemClock.monotonic().saturating_sub(started) < limit => pause(LOOK),
+      Ok(None) => {
+        end(&mut child);
+        return Err(format!("`{name}` took longer than {} s", limit.as_secs()));
+      }
+      Err(error) => {
+        end(&mut child);
+        return Err(format!("`{name}`: {error}"));
+      }
+    }
+  }
+}
+
+fn end(child: &mut Child) {
+  if let Some(group) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
+    // It may have ended by itself just now.
+    kill_process_group(group, Signal::KILL).ok();
+  }
+  child.wait().ok();
+}
+
+/// The first line of a complaint that says something. It is another program's text: the rest is read and
+/// forgotten, so that it is not kept waiting.
+fn complaint_of(mut stderr: impl Read) -> String {
+  let mut bytes = Vec::new();
+  (&mut stderr).take(MAX_COMPLAINT).read_to_end(&mut bytes).ok();
+  io::copy(&mut stderr, &mut io::sink()).ok();
+  let mut lines = bytes.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii);
+  let line = lines.find(|line| !line.is_empty()).unwrap_or_default();
+  let text: String = line.utf8_chunks().map(|chunk| chunk.valid()).collect();
+  text.chars().filter(|c| !c.is_control()).take(MAX_TOLD).collect()
+}
+
+#[cfg(test)]
+mod tests {
+  use super::*;
+
+  fn sh(script: &str, limit: Duration) -> Result<(), String> {
+    run(&["sh", "-c", script].map(OsString::from), limit)
+  }
+
+  const LONG: Duration = Duration::from_secs(30);
+
+  #[test]
+  fn success_and_failure_are_told() {
+    assert_eq!(sh("yes | head -c 100000; exit 0", LONG), Ok(()));
+    let why = sh("printf '\\n a\\033[31m b \\nc' >&2; exit 3", LONG).unwrap_err();
+    assert_eq!(why, "`sh` failed (exit status: 3): a[31m b");
+    let why = run(&["/no/such/program".into()], LONG).unwrap_err();
+    assert!(why.starts_with("`/no/such/program` cannot be run"), "{why}");
+    assert!(run(&[], LONG).is_err());
+    // More than a pipe holds does not keep it waiting.
+    assert_eq!(sh("head -c 1000000 /dev/zero >&2", LONG), Ok(()));
+  }
+
+  #[test]
+  fn arguments_are_no_script() {
+    let words = ["sh", "-c", "test \"$1\" = '$(exit 1); `x`'", "sh", "$(exit 1); `x`"];
+    assert_eq!(run(&words.map(OsString::from), LONG), Ok(()));
+  }
+
+  #[test]
+  fn one_that_takes_too_long_is_ended_with_what_it_has_started() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("late");
+    let script = format!("(sleep 2; touch {}) & wait", file.display());
+    let why = sh(&script, Duration::from_millis(100)).unwrap_err();
+    assert!(why.contains("took longer"), "{why}");
+    // Whatever it had started has lost its group: nothing of it is left to write.
+    let left = sh("sleep 3", LONG);
+    assert!(left.is_ok() && !file.exists());
+  }
+}

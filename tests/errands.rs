@@ -1,0 +1,297 @@
+//! What follows a quarantine: people are told, and the agent's index is looked at.
+
+use {
+  crate::support::{AT_ONCE, Guarded, clean, eventually, needle, poison},
+  memfw::{
+    config::Config,
+    daemon::{Guard, Helpers, Parts},
+    engine::Engine,
+    memory::ContentHash,
+    os::{Clock, RealFs, SystemClock, Watcher},
+    provenance::{AgentRecords, Answer, Followed, Question, Standing},
+    seal::MasterKey,
+    store::{Access, Ledger},
+  },
+  serde_json::Value,
+  std::{
+    collections::BTreeMap,
+    ffi::OsString,
+    fs,
+    path::{Path, PathBuf},
+    sync::{
+      Arc,
+      atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
+    },
+    time::Duration,
+  },
+};
+
+/// A program that writes each of its arguments into a line of a file, and ends with the status in
+/// another one.
+const PROGRAM: &str = "#!/bin/sh\nprintf '%s\\n' \"$@\" '--' >> '[TMP]/said'\n\
+  status=$(cat '[TMP]/status' 2>/dev/null)\n[ -z \"$status\" ] || echo 'no route' >&2\nexit ${status:-0}\n";
+
+/// A world with that program, and messages that go through it.
+fn world(config: &str) -> Guarded {
+  let guarded =
+    Guarded::new(&format!("{AT_ONCE}[agent]\nprogram = \"[TMP]/claw\"\n[notify]\n{config}"));
+  drop(guarded.test().write("claw", PROGRAM));
+  let status = std::process::Command::new("chmod")
+    .arg("755")
+    .arg(guarded.tmp().join("claw"))
+    .status()
+    .unwrap();
+  assert!(status.success());
+  guarded
+}
+
+/// The calls of the program, as lists of arguments.
+fn said(guarded: &Guarded) -> Vec<Vec<String>> {
+  let text = fs::read_to_string(guarded.tmp().join("said")).unwrap_or_default();
+  let calls = text.split_terminator("--\n");
+  calls.map(|call| call.lines().map(str::to_owned).collect()).collect()
+}
+
+fn degradations(guarded: &Guarded) -> String {
+  let output = guarded.memfw(&["status", "--json"]);
+  let status: Value = serde_json::from_str(&output.stdout).unwrap();
+  status["degradations"].to_string()
+}
+
+#[test]
+fn a_message_is_sent_once_an_interval_and_holds_no_memory() {
+  let mut guarded = world("via = \"message\"\nchannel = \"irc\"\ntarget = \"--ann\"\n");
+  guarded.start();
+  drop(guarded.test().memory("MEMORY.md", format!("{}\n\n{}\n", clean(1), poison(1))));
+  eventually("a message is sent", || said(&guarded).len() == 1);
+  drop(guarded.test().memory("memory/x.md", format!("{}\n\n{}\n", clean(2), poison(2))));
+  eventually("the second is out", || guarded.waiting().len() == 2);
+  guarded.settle();
+  let calls = said(&guarded);
+  assert_eq!(calls.len(), 1, "{calls:?}");
+  let text = "memfw: 1 block was taken out of MEMORY.md and kept for review (source: unknown). \
+    See `memfw quarantine list`.";
+  let expected = ["message", "send", "--channel=irc", "--target=--ann", "--message", text];
+  assert_eq!(calls[0], expected);
+  guarded.stop();
+}
+
+#[test]
+fn nobody_is_told_unless_that_is_asked_for() {
+  let mut guarded = world("");
+  guarded.start();
+  drop(guarded.test().memory("MEMORY.md", format!("{}\n", poison(1))));
+  eventually("it is out", || guarded.waiting().len() == 1);
+  guarded.settle();
+  guarded.stop();
+  assert!(said(&guarded).is_empty());
+}
+
+#[test]
+fn what_comes_within_the_interval_is_told_after_it() {
+  let mut guarded = world("via = \"event\"\ninterval_s = 1\n");
+  guarded.start();
+  for n in 1..=3 {
+    drop(guarded.test().memory(&format!("memory/{n}.md"), format!("{}\n", poison(n))));
+    eventually("it is out", || guarded.waiting().len() == n);
+  }
+  let told = |calls: &[Vec<String>]| -> u32 {
+    let number = |call: &Vec<String>| call.last()?.split(' ').nth(1)?.parse::<u32>().ok();
+    calls.iter().filter_map(number).sum()
+  };
+  eventually("all are told", || told(&said(&guarded)) == 3);
+  assert_eq!(said(&guarded)[0][..4], ["system", "event", "--mode", "next-heartbeat"]);
+  guarded.stop();
+}
+
+#[test]
+fn a_message_that_cannot_be_sent_is_visible() {
+  let mut guarded =
+    world("via = \"command\"\ncommand = [\"[TMP]/claw\", \"$(x)\"]\ninterval_s = 1\n");
+  fs::write(guarded.tmp().join("status"), "7").unwrap();
+  guarded.start();
+  drop(guarded.test().memory("MEMORY.md", format!("{}\n", poison(1))));
+  eventually("the failure is told", || degradations(&guarded).contains("no route"));
+  assert_eq!(said(&guarded)[0][0], "$(x)", "no shell looked at it");
+  fs::remove_file(guarded.tmp().join("status")).unwrap();
+  drop(guarded.test().memory("memory/x.md", format!("{}\n", poison(2))));
+  eventually("it is over", || degradations(&guarded) == "[]");
+  guarded.stop();
+}
+
+#[test]
+fn a_way_that_cannot_work_is_told_at_once() {
+  for (config, why) in [
+    ("via = \"message\"\n", "`notify.channel` is empty"),
+    ("via = \"command\"\n", "`notify.command` is empty"),
+  ] {
+    let mut guarded = world(config);
+    guarded.start_patiently();
+    assert!(degradations(&guarded).contains(why), "{}", degradations(&guarded));
+    guarded.stop();
+  }
+}
+
+/// Records of an agent whose index holds everything as long as it is said to.
+struct Indexed(Arc<AtomicBool>);
+
+impl AgentRecords for Indexed {
+  fn standing(&self, _: &Path, _: &Path) -> Standing {
+    Standing::NoRecord
+  }
+
+  fn follow(
+    &self,
+    _: &Path,
+    _: &Path,
+    _: ContentHash,
+    _: ContentHash,
+    _: Option<&str>,
+  ) -> Followed {
+    Followed::NotOurs
+  }
+
+  fn attribute(&self, question: &Question<'_>) -> Answer {
+    Answer::nothing_on_record(question)
+  }
+
+  fn injection_limit(&self, _: &Path, _: &Path) -> Option<usize> {
+    None
+  }
+
+  fn still_indexed(&self, _: &Path, _: &Path, texts: &[&[u8]]) -> Option<bool> {
+    Some(self.0.load(Relaxed) && !texts.is_empty())
+  }
+}
+
+/// The machine's clock, and by how many milliseconds it is ahead.
+#[derive(Default)]
+struct Ahead(AtomicU64);
+
+impl Clock for Ahead {
+  fn now(&self) -> i64 {
+    SystemClock.now()
+  }
+
+  fn monotonic(&self) -> Duration {
+    SystemClock.monotonic() + Duration::from_millis(self.0.load(Relaxed))
+  }
+}
+
+struct World {
+  dir: tempfile::TempDir,
+  root: PathBuf,
+  clock: Arc<Ahead>,
+  holds: Arc<AtomicBool>,
+  guard: Guard,
+}
+
+impl World {
+  fn new(reindex: bool) -> Self {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().canonicalize().unwrap().join("workspace");
+    fs::create_dir(&root).unwrap();
+    let ledger = Self::ledger_in(dir.path(), Access::ReadWrite);
+    let (clock, holds) = (Arc::new(Ahead::default()), Arc::new(AtomicBool::new(true)));
+    let fs = RealFs::default();
+    let agent = Box::new(Indexed(Arc::clone(&holds)));
+    let config = Arc::new(Config { reshape_idle: Duration::from_hours(1), ..Config::default() });
+    let shared = Arc::clone(&clock) as Arc<dyn Clock>;
+    let engine = Engine::new(fs, ledger, agent, shared, config, dir.path().to_owned());
+    let asked = dir.path().join("asked").into_os_string();
+    let words = vec![OsString::from("touch"), asked];
+    let reindex =
+      if reindex { BTreeMap::from([(root.clone(), words)]) } else { BTreeMap::default() };
+    let mut guard = Guard::new(Parts {
+      engine,
+      fs,
+      watcher: Watcher::new().unwrap(),
+      workspaces: vec![root.clone()],
+      sources: vec![],
+      notes: vec![],
+      helpers: Helpers { notify: None, reindex },
+      alarm: None,
+      report_only: None,
+    });
+    guard.start().unwrap();
+    let mut world = Self { dir, root, clock, holds, guard };
+    world.settle();
+    // No event tells of it: the guard looks at all files as after a suspend, and finds it.
+    fs::write(world.root.join("MEMORY.md"), format!("{}\n\n{}\n", clean(1), poison(1))).unwrap();
+    world.guard.seen(&memfw::os::WatchEvent::Rescan);
+    world.settle();
+    let text = fs::read_to_string(world.root.join("MEMORY.md")).unwrap();
+    assert!(!text.contains(&needle(1)));
+    world
+  }
+
+  fn ledger_in(dir: &Path, access: Access) -> Ledger {
+    Ledger::open(&dir.join("ledger.sqlite"), access, Some(MasterKey::new([7; 32]))).unwrap()
+  }
+
+  /// Does all work that is due within some seconds, as the loop does.
+  fn settle(&mut self) {
+    loop {
+      if !self.guard.work().unwrap() {
+        self.guard.finish_start().unwrap();
+        match self.guard.next_due() {
+          Some(wait) if wait < Duration::from_secs(10) => crate::support::pace(wait),
+          _ => return,
+        }
+      }
+    }
+  }
+
+  fn later(&mut self, minutes: u64) {
+    self.clock.0.fetch_add(minutes * 61_000, Relaxed);
+    self.settle();
+  }
+
+  /// What is said to be reduced about the index.
+  fn said(&self) -> Vec<String> {
+    let healths = Self::ledger_in(self.dir.path(), Access::ReadOnly).healths().unwrap();
+    healths
+      .into_iter()
+      .map(|(key, ..)| key)
+      .filter(|key| key.starts_with("degraded:index:"))
+      .collect()
+  }
+
+  /// Whether anything is due apart from the markers, in an hour.
+  fn looks_again(&self) -> bool {
+    self.guard.next_due().is_some_and(|due| due < Duration::from_mins(15))
+  }
+
+  fn was_asked(&self) -> bool {
+    self.dir.path().join("asked").exists()
+  }
+}
+
+#[test]
+fn an_index_that_keeps_quarantined_text_is_asked_to_be_renewed_and_then_told() {
+  let mut world = World::new(true);
+  assert!(!world.was_asked(), "the agent has a minute to do it by itself");
+  world.later(1);
+  assert!(world.was_asked() && world.said().is_empty());
+  world.later(1);
+  assert_eq!(world.said().len(), 1, "it is there still");
+  world.holds.store(false, Relaxed);
+  world.later(10);
+  assert!(world.said().is_empty());
+  assert!(!world.looks_again());
+}
+
+#[test]
+fn an_index_that_is_renewed_in_time_is_left_alone() {
+  let mut world = World::new(true);
+  world.holds.store(false, Relaxed);
+  world.later(1);
+  assert!(!world.was_asked() && world.said().is_empty() && !world.looks_again());
+}
+
+#[test]
+fn without_a_program_the_index_is_only_told() {
+  let mut world = World::new(false);
+  world.later(1);
+  assert_eq!(world.said().len(), 1);
+}

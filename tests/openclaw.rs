@@ -1,0 +1,209 @@
+//! `memfw openclaw` on the state that a real OpenClaw left behind.
+
+use {
+  crate::support::{Guarded, Test, poison},
+  memfw::memory::ContentHash,
+  rusqlite::Connection,
+  serde_json::{Value, json},
+  std::{
+    fs,
+    os::unix::{ffi::OsStrExt as _, fs::symlink},
+    path::Path,
+  },
+};
+
+/// The path by which OpenClaw knew the workspace when it wrote the state.
+const THEN: &str = "/home/claw/.openclaw/workspace";
+
+/// The state in a world of its own, as if OpenClaw had written it there.
+fn world() -> Guarded {
+  let guarded = Guarded::new("").env("OPENCLAW_STATE_DIR", "[TMP]/state");
+  drop(guarded.test().config(""));
+  let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/openclaw/state");
+  let state = guarded.tmp().join("state");
+  for (from, to) in [
+    ("openclaw.sqlite", "state/openclaw.sqlite"),
+    ("openclaw-agent.sqlite", "agents/main/agent/openclaw-agent.sqlite"),
+    ("workspace/MEMORY.md", "workspace/MEMORY.md"),
+    ("workspace/memory/2026-11-20.md", "workspace/memory/2026-11-20.md"),
+    ("workspace/memory/2026-11-21.md", "workspace/memory/2026-11-21.md"),
+  ] {
+    let to = state.join(to);
+    fs::create_dir_all(to.parent().unwrap()).unwrap();
+    fs::write(to, fs::read(fixture.join(from)).unwrap()).unwrap();
+  }
+  let key = |path: &Path| ContentHash::of(path.as_os_str().as_bytes()).to_hex();
+  let (old, new) = (key(Path::new(THEN)), key(&state.join("workspace").canonicalize().unwrap()));
+  database(&guarded)
+    .execute(
+      "UPDATE plugin_state_entries SET entry_key = replace(entry_key, ?1, ?2),
+       value_json = replace(value_json, ?1, ?2)",
+      (old, new),
+    )
+    .unwrap();
+  guarded
+}
+
+fn database(guarded: &Guarded) -> Connection {
+  Connection::open(guarded.tmp().join("state/state/openclaw.sqlite")).unwrap()
+}
+
+fn status(guarded: &Guarded) -> Value {
+  let output = guarded.memfw(&["openclaw", "status", "--json"]);
+  assert_eq!(output.stderr, "");
+  serde_json::from_str(&output.stdout).unwrap()
+}
+
+/// What is said about one file of the only agent.
+fn file(status: &Value, name: &str) -> Value {
+  let files = status["installations"][0]["agents"][0]["files"].as_array().unwrap();
+  let is_meant = |file: &&Value| file["file"].as_str().unwrap().ends_with(name);
+  files.iter().find(is_meant).cloned().unwrap_or_default()
+}
+
+/// Hash and class in OpenClaw's row about MEMORY.md.
+fn row(guarded: &Guarded) -> (String, String) {
+  database(guarded)
+    .query_row(
+      "SELECT value_json ->> '$.fileHash', value_json ->> '$.originClass'
+       FROM plugin_state_entries WHERE value_json ->> '$.relativePath' = 'MEMORY.md'",
+      [],
+      |row| Ok((row.get(0)?, row.get(1)?)),
+    )
+    .unwrap()
+}
+
+fn now(guarded: &Guarded) -> String {
+  let bytes = fs::read(guarded.tmp().join("state/workspace/MEMORY.md")).unwrap();
+  ContentHash::of(&bytes).to_hex()
+}
+
+const MEMORY: &str = "[TMP]/state/workspace/MEMORY.md";
+
+#[test]
+fn status_tells_what_is_loaded_and_what_is_not() {
+  let guarded = world();
+  insta::assert_json_snapshot!("status", status(&guarded));
+  let output = guarded.memfw(&["openclaw", "status"]);
+  assert_eq!((output.status, output.stderr.as_str()), (1, ""));
+  for line in [
+    "  database    written by 2026.9.6, schema 18\n",
+    "    transcripts sqlite, schema 23\n",
+    "    index       3 files as they are, 1 that are gone\n",
+    "by session 315857cc-1b16-46b9-ba03-f8fd22524341; memfw openclaw retrust [TMP]/state/workspace/MEMORY.md\n",
+    "    USER.md: not loaded: it is missing\n",
+    "    memory/2026-11-20.md: searched; edited since OpenClaw wrote it",
+    "    memory/2026-11-21.md: only searched: OpenClaw does not trust it",
+  ] {
+    assert!(output.stdout.contains(line), "{line}: {}", output.stdout);
+  }
+}
+
+#[test]
+fn a_file_that_is_no_plain_file_is_not_loaded() {
+  let guarded = world();
+  let path = |name: &str| guarded.tmp().join("state/workspace").join(name);
+  fs::rename(path("MEMORY.md"), path("elsewhere.md")).unwrap();
+  symlink("elsewhere.md", path("MEMORY.md")).unwrap();
+  fs::write(path("USER.md"), "a".repeat(5_000)).unwrap();
+  fs::write(path("SOUL.md"), "a").unwrap();
+  fs::hard_link(path("SOUL.md"), path("second.md")).unwrap();
+  let status = status(&guarded);
+  let told = |name: &str| {
+    let file = file(&status, name);
+    (file["injected"].clone(), file["why"].clone())
+  };
+  assert_eq!(told("MEMORY.md"), (json!("no"), json!("it is a link")));
+  assert_eq!(told("USER.md"), (json!("part"), json!("4000 of its 5000 characters")));
+  assert_eq!(told("SOUL.md"), (json!("no"), json!("it has a second name (a hard link)")));
+}
+
+#[test]
+fn nothing_that_cannot_be_read_stops_the_answer() {
+  let guarded = world();
+  fs::write(guarded.tmp().join("state/openclaw.json"), "{broken").unwrap();
+  fs::write(guarded.tmp().join("state/state/openclaw.sqlite"), "no database").unwrap();
+  fs::write(guarded.tmp().join("state/agents/main/agent/openclaw-agent.sqlite"), "").unwrap();
+  let output = guarded.memfw(&["openclaw", "status"]);
+  assert_eq!((output.status, output.stderr.as_str()), (1, ""));
+  assert!(output.stdout.contains("(cannot be read: defaults)"), "{}", output.stdout);
+  assert!(output.stdout.contains("not a database"), "{}", output.stdout);
+  // And without any OpenClaw there is nothing wrong.
+  let output = Test::new().args(["openclaw", "status", "--json"]).output();
+  assert_eq!((output.status, output.stderr.as_str()), (0, ""));
+}
+
+#[test]
+fn the_older_store_is_told() {
+  let guarded = world();
+  fs::remove_file(guarded.tmp().join("state/agents/main/agent/openclaw-agent.sqlite")).unwrap();
+  drop(guarded.test().write("state/agents/main/sessions/sessions.json", "{}"));
+  let status = status(&guarded);
+  let agent = &status["installations"][0]["agents"][0];
+  assert_eq!((&agent["transcripts"], &agent["indexed"]), (&json!("jsonl"), &json!(false)));
+}
+
+#[test]
+fn a_dropped_file_is_trusted_again_after_a_review() {
+  let mut guarded = world();
+  // The planted line of the fixture is flagged by the first scan, and goes by a person's word.
+  guarded.start();
+  for item in guarded.listed("flagged") {
+    guarded.ok(&["quarantine", "add", item["id"].as_str().unwrap()]);
+  }
+  guarded.settle();
+  let before = row(&guarded);
+  let output = guarded.memfw(&["openclaw", "retrust", MEMORY]);
+  assert_eq!(output.status, 2, "nobody was asked: {output:?}");
+  assert_eq!(row(&guarded), before);
+  assert!(output.stdout.contains(&format!("sha256    {}", now(&guarded))), "{}", output.stdout);
+  assert!(output.stdout.contains("line 6: baseline, verified, validated"), "{}", output.stdout);
+  assert!(output.stdout.contains("| - Prefers short answers"), "{}", output.stdout);
+  assert!(!output.stdout.contains("credentials"), "{}", output.stdout);
+  let said = guarded.ok(&["openclaw", "retrust", MEMORY, "--yes"]);
+  assert!(said.contains("trusted from the next turn on"), "{said}");
+  assert_eq!(row(&guarded), (now(&guarded), "agent".to_owned()));
+  assert_eq!(file(&status(&guarded), "MEMORY.md")["injected"], "whole");
+  // The row as it was is kept, and what was done is on record.
+  let copies = guarded.holding("memfw/data", &before.0);
+  assert_eq!(copies.len(), 1, "{copies:?}");
+  let events = guarded.json(&["audit", "--event", "retrusted", "--json"]);
+  assert_eq!(events.as_array().unwrap().len(), 1, "{events:#}");
+  let said = guarded.ok(&["openclaw", "retrust", MEMORY]);
+  assert!(said.contains("trusts it as it is"), "{said}");
+  guarded.stop();
+}
+
+#[test]
+fn a_file_in_doubt_is_refused() {
+  let mut guarded = world();
+  let refused = |guarded: &Guarded, why: &str| {
+    let before = row(guarded);
+    let output = guarded.memfw(&["openclaw", "retrust", MEMORY]);
+    assert_eq!(output.status, 2, "{output:?}");
+    assert!(output.stderr.contains("is in doubt; nothing was changed"), "{}", output.stderr);
+    assert!(output.stdout.contains(why), "{}", output.stdout);
+    assert_eq!(row(guarded), before);
+  };
+  refused(&guarded, "memfw does not guard it");
+  guarded.start();
+  guarded.settle();
+  refused(&guarded, "a block in it is flagged");
+  guarded.stop();
+  drop(guarded.test().write("state/workspace/MEMORY.md", format!("{}\n", poison(1))));
+  refused(&guarded, "it has changed since memfw judged it");
+}
+
+#[test]
+fn a_row_of_unknown_form_is_not_touched() {
+  let guarded = world();
+  let sql = "UPDATE plugin_state_entries SET value_json = replace(value_json, '\"version\":1', '\"version\":2')";
+  database(&guarded).execute(sql, []).unwrap();
+  let before = row(&guarded);
+  let output = guarded.memfw(&["openclaw", "retrust", MEMORY, "--yes"]);
+  assert_eq!(output.status, 2, "{output:?}");
+  assert!(output.stderr.contains("of unknown form"), "{}", output.stderr);
+  assert_eq!(row(&guarded), before);
+  let output = guarded.memfw(&["openclaw", "retrust", "[TMP]/elsewhere.md", "--yes"]);
+  assert_eq!(output.status, 2, "{output:?}");
+}
