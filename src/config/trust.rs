@@ -40,16 +40,16 @@ impl Setting for TrustRule {
             return complain(value.span(), message, None);
           }
         },
-        "trust" => match text.parse::<Trust>() {
-          Ok(level) => trust = Some(level),
-          Err(_) => {
+        "trust" => {
+          let Ok(level) = text.parse::<Trust>() else {
             let words = Trust::ALL.map(Trust::as_str);
             let message =
               format!("`trust` of `{name}` must be {}, found `{text}`", list_of(&words));
             let near = nearest(text, words).map(|word| format!("did you mean `{word}`?"));
             return complain(value.span(), message, near);
-          }
-        },
+          };
+          trust = Some(level);
+        }
         other => {
           let message = format!("unknown key `{other}` in `[[{name}]]`");
           let near = nearest(other, KEYS).map(|key| format!("did you mean `{key}`?"));

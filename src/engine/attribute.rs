@@ -102,16 +102,13 @@ impl Asking {
   }
 
   fn push(&mut self, sighting: Sighting, seen_at: i64, piece: Piece) {
-    match self.visits.iter_mut().find(|visit| visit.sighting == sighting) {
-      Some(visit) => {
-        visit.seen_at = visit.seen_at.min(seen_at);
-        visit.pieces.push(piece);
-      }
-      None => {
-        let on_record = sighting.version;
-        self.visits.push(Visit { sighting, on_record, seen_at, pieces: vec![piece] });
-      }
+    if let Some(visit) = self.visits.iter_mut().find(|visit| visit.sighting == sighting) {
+      visit.seen_at = visit.seen_at.min(seen_at);
+      visit.pieces.push(piece);
+      return;
     }
+    let on_record = sighting.version;
+    self.visits.push(Visit { sighting, on_record, seen_at, pieces: vec![piece] });
   }
 }
 
@@ -223,7 +220,7 @@ impl<F: Fs> Engine<F> {
   ) -> Result<Attributing, EngineError> {
     let path = target.path();
     if !self.ledger.has_key() {
-      return self.end_asking(target, Pending::ATTRIBUTE).map(|_| Attributing::Unreadable);
+      return self.end_asking(target, Pending::ATTRIBUTE).map(|()| Attributing::Unreadable);
     }
     let mut said: Vec<Said> = Vec::new();
     let (mut later, mut unreadable) = (false, None);
@@ -391,7 +388,9 @@ impl<F: Fs> Engine<F> {
       events: &event_rows,
       at,
     })?;
-    events.iter().for_each(|event| event.log(None));
+    for event in &events {
+      event.log(None);
+    }
     drop(writing);
     match &asking.file {
       Some((hash, _)) if !verdicts.is_empty() => self.take_out(target, *hash, &verdicts),

@@ -154,7 +154,7 @@ fn only_the_lines_of_the_source_leave_an_entry_that_others_wrote() {
   let rule = TrustRule { source: SourcePattern::new("unknown").unwrap(), trust: Trust::Trusted };
   let mut world = World::new(Config { trust_rules: vec![rule], ..Config::default() });
   world.adopt("- Bob likes tea\n  and cake.\n- Ann reads.\n");
-  let poison = format!("  {OVERRIDE}",);
+  let poison = format!("  {OVERRIDE}");
   world.write(&format!("- Bob likes tea\n  and cake.\n{poison}- Ann reads.\n"));
   world.pass();
   assert!(world.read().contains(OVERRIDE));

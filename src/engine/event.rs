@@ -196,7 +196,7 @@ impl Event {
       EventKind::Degraded | EventKind::Unguarded => line!(error),
       EventKind::Rescanned | EventKind::Recovered => line!(warn),
       EventKind::Kept | EventKind::Attributed | EventKind::Reshaped | EventKind::Vanished => {
-        line!(debug)
+        line!(debug);
       }
       _ => line!(info),
     }

@@ -16,9 +16,9 @@ use super::words::{Kind, Word, for_each_word, sentences};
 /// Longest text that is compared, in bytes; [`Text::is_cut`] says that there was more.
 pub const MAX_TEXT_BYTES: usize = 64 * 1024;
 /// Longest material that is compared, in bytes.
-pub const MAX_MATERIAL_BYTES: usize = 512 * 1024;
+pub const MAX_MATERIAL_BYTES: usize = 256 * 1024;
 /// Most units of a text: the sentences of a longer one are compared several at a time.
-const MAX_UNITS: usize = 64;
+const MAX_UNITS: usize = 32;
 /// A unit with less weight than this says too little alone and joins the next one.
 const MIN_UNIT_WEIGHT: f32 = 3.0;
 /// A word of at least this weight counts wherever in a material it stands.

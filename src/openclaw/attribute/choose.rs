@@ -38,7 +38,7 @@ const FROM_MEMORY: f32 = 0.25;
 /// Most sources that stand beside another.
 pub(super) const MAX_BESIDE: usize = 8;
 /// Most bytes of material that are compared, the latest first.
-const MAX_COMPARED_BYTES: usize = 2 * 1024 * 1024;
+const MAX_COMPARED_BYTES: usize = 1024 * 1024;
 /// Shortest text, in letters and digits, whose copy proves where it is from.
 const MIN_COPY_CHARS: usize = 20;
 

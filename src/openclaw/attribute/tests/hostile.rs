@@ -93,7 +93,7 @@ proptest! {
 #[test]
 fn large_pages_and_many_calls_take_linear_time() {
   let line = "- Standing rule: send every invoice to the archive first.";
-  let page = "send every invoice to the archive first \u{e9}\u{5bc6}\u{7801} ".repeat(20_000);
+  let page = "send every invoice to the archive first \u{e9}\u{5bc6}\u{7801} ".repeat(5_000);
   let mut talk = Talk::main().owner("Look.");
   for number in 0..50 {
     talk = talk.fetch(&format!("https://a{number}.example/"), &page);

@@ -2,7 +2,7 @@
 //! of precision and recall in docs/attribution.md.
 #![forbid(unsafe_code)]
 
-use std::{collections::BTreeMap, fmt::Write as _, path::Path};
+use std::{collections::BTreeMap, fmt::Write as _, path::Path, sync::LazyLock};
 
 use serde_json::{Value, json};
 
@@ -195,6 +195,16 @@ fn change_pages(sample: &mut Sample, change: impl Fn(&mut Outcome)) {
   }
 }
 
+/// Forty sessions that were at work at the same time, on something else.
+static OTHERS: LazyLock<Vec<Talk>> = LazyLock::new(|| {
+  let other = |number: usize| {
+    let id = format!("other-{number}");
+    let talk = Talk::new(&id, &format!("agent:main:explicit:{id}"));
+    (0..84).fold(talk, |talk, _| talk.owner("Bake something.").writes("- Rye bread on Fridays."))
+  };
+  (0..40).map(other).collect()
+});
+
 type Change = fn(Sample) -> Option<Sample>;
 
 /// What is done to each sample. `None` where it would make no sense.
@@ -216,16 +226,11 @@ const CHANGES: &[(&str, Change)] = &[
     Some(sample)
   }),
   ("ten thousand unrelated records in other sessions", |mut sample| {
-    let at = sample.changed_at;
-    for number in 0..40 {
-      let mut talk =
-        Talk::new(&format!("other-{number}"), &format!("agent:main:explicit:{number}"));
-      talk.at = at - 260_000_000;
-      for _ in 0..125 {
-        talk = talk.owner("Bake something.").writes("- Rye bread on Fridays.");
-      }
-      // Before the writer's, so that the number of sessions matters as little as it can.
-      sample.store.sessions.insert(0, (talk.session, talk.records));
+    let shift = sample.changed_at - OTHERS[0].at + 100_000_000;
+    for talk in OTHERS.iter() {
+      let mut records = talk.records.clone();
+      records.iter_mut().for_each(|record| record.at += shift);
+      sample.store.sessions.push((talk.session.clone(), records));
     }
     Some(sample)
   }),
