@@ -27,11 +27,8 @@ const FORMS: &[&str] = &[
 
 /// All forms as separate blocks, each beside a line that has nothing to do with it.
 fn text() -> String {
-  let mut text = "# Memory\n".to_owned();
-  for (n, form) in FORMS.iter().enumerate() {
-    text.push_str(&format!("\n{form}\n\n{}\n", clean(n)));
-  }
-  text
+  let blocks = FORMS.iter().enumerate().map(|(n, form)| format!("\n{form}\n\n{}\n", clean(n)));
+  std::iter::once("# Memory\n".to_owned()).chain(blocks).collect()
 }
 
 fn assert_survive(config: &str) {

@@ -147,7 +147,6 @@ fn translate(event: Event, is_dir: impl Fn(&Path) -> bool) -> Vec<Seen> {
       // Listing a watched directory opens it; that is nothing new about what is in it.
       EventKind::Access(AccessKind::Open(_)) if is_dir(&path) => continue,
       EventKind::Access(AccessKind::Open(_)) => WatchEvent::Opened(path),
-      EventKind::Access(AccessKind::Close(AccessMode::Write)) => WatchEvent::Closed(path),
       EventKind::Remove(_) | EventKind::Modify(ModifyKind::Name(RenameMode::From)) => {
         seen.push(Seen::Gone(path));
         continue;
@@ -159,7 +158,8 @@ fn translate(event: Event, is_dir: impl Fn(&Path) -> bool) -> Vec<Seen> {
         RenameMode::To | RenameMode::Both | RenameMode::Any | RenameMode::Other,
       )) if is_dir(&path) => WatchEvent::DirAdded(path),
       // Whoever opened the file that stood here before has read something else.
-      EventKind::Modify(ModifyKind::Name(RenameMode::To)) => WatchEvent::Closed(path),
+      EventKind::Access(AccessKind::Close(AccessMode::Write))
+      | EventKind::Modify(ModifyKind::Name(RenameMode::To)) => WatchEvent::Closed(path),
       _ => WatchEvent::Dirty(path),
     };
     seen.push(Seen::Event(what));

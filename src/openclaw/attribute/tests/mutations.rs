@@ -229,7 +229,9 @@ const CHANGES: &[(&str, Change)] = &[
     let shift = sample.changed_at - OTHERS[0].at + 100_000_000;
     for talk in OTHERS.iter() {
       let mut records = talk.records.clone();
-      records.iter_mut().for_each(|record| record.at += shift);
+      for record in &mut records {
+        record.at += shift;
+      }
       sample.store.sessions.push((talk.session.clone(), records));
     }
     Some(sample)
