@@ -28,6 +28,7 @@ fn without_a_file_the_defaults_hold() {
       files.ignore           []        default
       agent.profiles         []        default
       agent.program          ""        default
+      agent.follow           "edits"   default
       baseline.action        "flag"    default
       versions.keep_days     14        default
       versions.max_mb        256       default
@@ -77,6 +78,7 @@ fn values_tell_where_they_come_from() {
       files.ignore           []        default
       agent.profiles         []        default
       agent.program          ""        default
+      agent.follow           "edits"   default
       baseline.action        "flag"    default
       versions.keep_days     14        default
       versions.max_mb        256       default
