@@ -72,6 +72,12 @@ openclaw-edits edits="200":
   cargo build --release
   tests/openclaw/edits.sh target/release/memfw {{edits}}
 
+# All cases of the compatibility suite with the real OpenClaw, of today and of before its sessions were in SQLite
+[group('test')]
+openclaw suite="../shared/openclaw-compat":
+  cargo build --release
+  {{suite}}/run.sh --memfw target/release/memfw
+
 # The process dies at each of its failpoints, with each kind of writer at work
 [group('test')]
 crash rounds="10":
