@@ -1,7 +1,7 @@
 //! Who wrote new text, from what OpenClaw has on record.
 //!
 //! First the call that wrote it ([`search`], [`writes`]), then what stood before the agent when it
-//! made that call ([`turns`], [`material`]), then which of it the text comes from ([`choose`]).
+//! made that call ([`turns`], [`material`]), then which of it the text comes from ([`mod@choose`]).
 //! OpenClaw's ledger tells the session by the hash of the file, also for writes that no transcript
 //! has. Nothing is opened or written here; records are hostile and bounded.
 #![forbid(unsafe_code)]
