@@ -1,5 +1,5 @@
-//! How long everything takes that one attribution reads from 200 MB of transcripts, in both stores, and
-//! what the agent's own writer notices of it.
+//! How long it takes to find out who wrote one block in 200 MB of transcripts, and everything that is read
+//! for that, in both stores; and what the agent's own writer notices of it.
 //!
 //! The reference is the least that anybody could do: open the database and select the last rows of one
 //! session that is known already. Machines differ, so the ratio to it says more than the times.
@@ -26,10 +26,17 @@ use std::{
   time::{Duration, Instant},
 };
 
-use memfw::openclaw::transcript::{Message, Sessions, Stores, Window};
+use memfw::{
+  memory::ContentHash,
+  openclaw::{
+    Layout, OpenClawRecords,
+    transcript::{Message, Sessions, Stores, Window},
+  },
+  provenance::{AgentRecords as _, Outlook, Question},
+};
 use rusqlite::{Connection, OpenFlags};
 use rustix::time::{ClockId, clock_gettime};
-use serde_json::json;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
 const MEGABYTES: usize = 200;
@@ -75,7 +82,7 @@ fn event(dice: &mut Dice, n: usize, at: i64) -> String {
     2 => json!({"role": "toolResult", "toolCallId": format!("c{n}"), "toolName": "web_fetch",
       "content": [{"type": "text", "text": dice.text(12_000)}], "details": {"url": "http://example.com"}}),
     4 | 6 => json!({"role": "toolResult", "toolCallId": format!("c{n}"), "toolName": "edit",
-      "content": [{"type": "text", "text": "ok"}], "details": {"patch": dice.text(600)}}),
+      "content": [{"type": "text", "text": dice.text(600)}], "details": {"changed": true}}),
     7 => json!({"role": "assistant", "content": [{"type": "text", "text": dice.text(300)}]}),
     _ => json!({"role": "assistant", "content": [{"type": "toolCall", "id": format!("c{}", n + 1),
       "name": "edit", "arguments": {"path": "MEMORY.md", "edits": [{"newText": dice.text(400)}]}}]}),
@@ -210,6 +217,43 @@ fn read(state: &Path, at: i64) -> usize {
     black_box(stores.session(session.parent_key.as_deref().unwrap_or("agent:main:main")));
   }
   n
+}
+
+/// A call that wrote a block: what it wrote, and when, in microseconds UTC.
+fn call(path: &Path, dice: &mut Dice, written: &[Written]) -> (String, i64) {
+  let connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY).unwrap();
+  loop {
+    let session = &written[dice.roll(written.len())];
+    let n = dice.roll(session.events) / 8 * 8 + 3;
+    // The call and its answer are there.
+    if n + 1 < session.events {
+      let sql = "SELECT event_json FROM transcript_events WHERE session_id = ?1 AND seq = ?2";
+      let event: String =
+        connection.query_row(sql, (&session.id, n as i64), |row| row.get(0)).unwrap();
+      let event: Value = serde_json::from_str(&event).unwrap();
+      let text = &event["message"]["content"][0]["arguments"]["edits"][0]["newText"];
+      // The file is written just before the answer is.
+      let at = (session.from + (n + 1) as i64 * STEP) * 1000 - 10_000;
+      return (text.as_str().unwrap().to_owned(), at);
+    }
+  }
+}
+
+/// Asks who wrote it.
+fn ask(records: &OpenClawRecords, workspace: &Path, text: &str, at: i64) {
+  let version = ContentHash::of(text.as_bytes());
+  let answer = records.attribute(&Question {
+    workspace,
+    file: Path::new("MEMORY.md"),
+    version,
+    on_record: version,
+    seen_at: at + 20_000,
+    changed_at: at,
+    texts: &[text.as_bytes()],
+  });
+  assert!(answer.attributions[0].evidence.written.is_some(), "{answer:?}");
+  assert_eq!(answer.outlook, Outlook::Final, "{answer:?}");
+  black_box(answer);
 }
 
 /// The times of all questions by the clock and by the processor, each sorted. On a machine that does other
@@ -347,6 +391,17 @@ fn main() {
     "{} records a question, {:.1} times the reference",
     records / QUESTIONS,
     ours.as_secs_f64() / base.as_secs_f64()
+  );
+  let layout = Layout { state_dir: state.clone(), workspace: state.join("workspace") };
+  let (workspace, all) = (layout.workspace.clone(), OpenClawRecords::new(layout));
+  let calls: Vec<_> = (0..QUESTIONS).map(|_| call(&path, &mut dice, &written)).collect();
+  let mut asked = calls.iter();
+  report(
+    "who wrote one block",
+    &times(|| {
+      let (text, at) = asked.next().unwrap();
+      ask(&all, &workspace, text, *at);
+    }),
   );
   let alone = with_writer(path.clone(), || thread::sleep(Duration::from_secs(3)));
   report("a writer's commit, nobody reads", &alone);

@@ -25,7 +25,7 @@ use self::{
   choose::{Decision, choose},
   material::{Material, Origin, Role},
   rank::{is_foreign, rank},
-  search::{By, MAX_SESSIONS, Pick, Scene, Scenes, Search, window},
+  search::{By, MAX_SESSIONS, Pick, Scene, Scenes, Search, latest_call, window},
   turns::{Context, context},
   writes::Write,
 };
@@ -94,7 +94,18 @@ impl Inquiry<'_> {
   }
 
   fn records(&mut self, session: &Session, window: Window) -> Vec<Record> {
-    self.note(self.sessions.records(&session.id, window, MAX_RECORDS))
+    let mut records = self.note(self.sessions.records(&session.id, window, MAX_RECORDS));
+    if records.len() < MAX_RECORDS {
+      return records;
+    }
+    // What a busy session did since then may have pushed the call out.
+    let to = latest_call(self.question).min(window.to);
+    let mut until_then =
+      self.note(self.sessions.records(&session.id, Window { to, ..window }, MAX_RECORDS));
+    let last = until_then.last().map_or(i64::MIN, |record| record.seq);
+    records.retain(|record| record.seq > last);
+    until_then.append(&mut records);
+    until_then
   }
 
   /// The sessions that may have written.

@@ -81,9 +81,14 @@ pub(super) fn window(question: &Question<'_>) -> Window {
   }
 }
 
+/// The latest moment at which a call that wrote may have been noted, in microseconds UTC.
+pub(super) fn latest_call(question: &Question<'_>) -> i64 {
+  question.seen_at.max(question.changed_at).saturating_add(NOTED_LATE)
+}
+
 impl<'s> Search<'s> {
   pub(super) fn new(scenes: &'s Scenes, question: &Question<'_>) -> Self {
-    let latest = question.seen_at.max(question.changed_at).saturating_add(NOTED_LATE);
+    let latest = latest_call(question);
     let of = |scene: &'s Scene| {
       let mut found = writes(&scene.records, question.workspace, question.file);
       found.retain(|write| write.at <= latest);

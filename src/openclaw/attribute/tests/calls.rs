@@ -8,7 +8,7 @@ use super::{
   store::{Store, Talk},
 };
 use crate::{
-  openclaw::transcript::{Call, Message, Outcome},
+  openclaw::transcript::{Call, Message, Outcome, Record},
   provenance::{Answer, Attestation, Outlook},
 };
 
@@ -243,4 +243,21 @@ fn nothing_on_record_is_an_external_edit_only_where_all_could_be_read() {
   assert_eq!(answer.outlook, Outlook::Unreadable("the database is damaged".to_owned()));
   let none = ask_store(&Store::default(), idle.now(), TEXT);
   assert_eq!(none.attributions[0].source.as_str(), "unknown");
+}
+
+#[test]
+fn a_session_that_stays_busy_does_not_hide_its_call() {
+  let mut talk = fetched().writes(TEXT);
+  let (written_at, last) = (talk.now() - 500_000, talk.records.last().unwrap().seq);
+  for n in 1..=2_000 {
+    let call =
+      Call { id: format!("busy{n}"), tool: "read".to_owned(), arguments: json!({"path": "a.txt"}) };
+    let message = Message::Assistant { calls: vec![call], tainted: false, run: None };
+    talk.records.push(Record { seq: last + n, at: written_at + n * 200_000, message });
+  }
+  let mut store = Store::default();
+  store.sessions.push((talk.session.clone(), talk.records.clone()));
+  let answer = ask_store(&store, written_at, TEXT);
+  assert_source(&answer, "web_fetch:evil.example", "edit");
+  assert_eq!(answer.outlook, Outlook::Final);
 }
