@@ -180,8 +180,11 @@ impl<F: Fs> Engine<F> {
     let mut outcome = match outcome {
       Ok(outcome) => outcome,
       Err(error) => {
-        // Closing it would be an event, and the file be looked at again at once.
-        self.hot.insert(target.clone(), file);
+        // Closing it would be an event, and the file be looked at again at once. Only one that may be
+        // written: what cannot be written through this handle may be ours by the next time.
+        if matches!(file.access(), Touch::Full) {
+          self.hot.insert(target.clone(), file);
+        }
         return Err(error);
       }
     };
