@@ -161,6 +161,8 @@ impl<F: Fs> Engine<F> {
     let rows = renewed.rows(at, || self.new_id())?;
     // A torn region is whole only after one step, and compact after another.
     let more = self.reshape_of(target, &renewed, &rows).0.is_some();
+    // By a clock read after the write: to an older one the stamp would be from the future, and settled.
+    let at = self.now();
     let pending = Due { reshape: more, recheck: !stamp.is_settled(at) }.pending();
     let event = Event::new(EventKind::Reshaped).path(&path);
     self.ledger.record(&ScanRecord {

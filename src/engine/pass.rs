@@ -180,8 +180,11 @@ impl<F: Fs> Engine<F> {
     let mut outcome = match outcome {
       Ok(outcome) => outcome,
       Err(error) => {
-        // Closing it would be an event, and the file be looked at again at once.
-        self.hot.insert(target.clone(), file);
+        // Closing it would be an event, and the file be looked at again at once. Only one that may be
+        // written: what cannot be written through this handle may be ours by the next time.
+        if matches!(file.access(), Touch::Full) {
+          self.hot.insert(target.clone(), file);
+        }
         return Err(error);
       }
     };
@@ -265,14 +268,18 @@ impl<F: Fs> Engine<F> {
         }
         match self.redact(target, file, leased, &view, &plan.redactions, started)? {
           Redacted::Changed => return Ok(Outcome::Changed),
-          Redacted::Done { bytes, stamp: written, .. } => {
+          Redacted::Done { bytes, ids, stamp: written } => {
             self.exposures.push(self.since_change(&before, hint.waited));
             stamp = written;
-            // What is left is judged again: it must be clean now, and its rows are those of the
-            // version that stands in the file.
+            // What is left is judged again: its rows are those of the version that stands in the file.
             let row = self.ledger.file(&target.path())?;
             let origin = view.origin.clone();
             view = self.view(target, row.as_ref(), bytes, origin, None)?;
+            // One reason to take lines out may hide another one in the same block, and what is recorded
+            // now would not be looked at again. What was approved stays, and takes no other turn.
+            if !ids.is_empty() && !view.plan(MarkerMode::None, false, &[]).redactions.is_empty() {
+              return Ok(Outcome::Changed);
+            }
           }
         }
       }

@@ -431,10 +431,27 @@ fn is_meant(op: &Op, write: &Write<'_>, recovering: bool) -> bool {
     };
     return recovering || stands(&images.after) || stands(&images.before);
   }
-  let (Some(bytes), Some(at)) = (write.bytes, write.at.checked_sub(op.offset as usize)) else {
-    return false;
+  place(op, write, recovering).is_some()
+}
+
+/// Where in the images of an operation the bytes of a write are. A writer may have moved a torn range since:
+/// the recovery puts it right where it stands then, if each byte there is that of one image.
+fn place(op: &Op, write: &Write<'_>, recovering: bool) -> Option<usize> {
+  let (bytes, images) = (write.bytes?, op.images.as_ref()?);
+  let (before, after) = (&images.before[..], &images.after[..]);
+  let fits = |at: &usize| after.get(*at..*at + bytes.len()) == Some(bytes);
+  let is_torn = |at: &usize| {
+    let start = write.at.checked_sub(*at);
+    let old = start.and_then(|start| write.before.get(start..start + after.len()));
+    old.is_some_and(|old| before.len() == after.len() && is_of_both(old, before, after))
   };
-  images.after.get(at..at + bytes.len()) == Some(bytes)
+  let stayed = write.at.checked_sub(op.offset as usize).filter(fits);
+  let starts = 0..(after.len() + 1).saturating_sub(bytes.len()) * usize::from(recovering);
+  stayed.or_else(|| starts.into_iter().find(|at| fits(at) && is_torn(at)))
+}
+
+fn is_of_both(old: &[u8], before: &[u8], after: &[u8]) -> bool {
+  old.iter().zip(before.iter().zip(after)).all(|(o, (b, a))| o == b || o == a)
 }
 
 /// Whether a write is an addition at the end, which overwrites nothing, and which somebody else's may
@@ -452,15 +469,13 @@ fn is_compared(op: &Op, write: &Write<'_>, recovering: bool) -> bool {
     return added(before, after, write)
       || write.leased && (recovering || is_state(write.before, before, after));
   }
-  let Some(bytes) = write.bytes else { return false };
-  let at = write.at - op.offset as usize;
+  let (Some(bytes), Some(at)) = (write.bytes, place(op, write, recovering)) else { return false };
   let part = at..at + bytes.len();
   let old = write.before.get(write.at..write.at + bytes.len()).unwrap_or_default();
   let Some((before, after)) = before.get(part.clone()).zip(after.get(part)) else {
     return before.is_empty() && old.is_empty();
   };
-  old == before
-    || recovering && old.iter().zip(before.iter().zip(after)).all(|(o, (b, a))| o == b || o == a)
+  old == before || recovering && is_of_both(old, before, after)
 }
 
 /// Whether a file is as a reshape finds it, or as one of its writes leaves it that may have failed on the
