@@ -34,6 +34,9 @@ impl<F: Fs> Engine<F> {
   /// Renews the markers of one file, if that is due and the file has been idle for `idle`.
   pub fn lazy(&mut self, target: &Target, idle: Duration) -> Result<LazyOutcome, EngineError> {
     let path = target.path();
+    // What an error interrupted is ended first: an operation tells what stands in the file only as long as
+    // none comes after it.
+    self.recover_file(&path)?;
     let stamp = match self.stamp(target) {
       Ok(Some(stamp)) => stamp,
       Ok(None) => return Ok(LazyOutcome::Done),

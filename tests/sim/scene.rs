@@ -214,6 +214,44 @@ fn a_passing_error_costs_no_interrupted_operation() {
 }
 
 #[test]
+fn an_approval_that_an_error_interrupted_is_ended_before_the_file_is_reshaped() {
+  let stage = Rc::new(Stage::new());
+  let mut n_open = 0;
+  for (wait, calls) in (6..12).flat_map(|wait| (6..CALLS / 2).map(move |calls| (wait, calls))) {
+    let mut scene = Schedule::alone(7, &stage, b"- one\n");
+    scene.begin();
+    let long = POISON.trim_end().repeat(4);
+    scene.put(format!("- one\n\n{long}\n\n{POISON}\n- two\n").as_bytes());
+    scene.pass_it();
+    let item = scene.items().into_iter().find(|item| item.len == Some(POISON.len() as u64));
+    let (item, target) = (item.unwrap(), scene.targets[0].clone());
+    scene.world.borrow_mut().trouble = Some(Trouble { wait, calls: 1, kind: io::ErrorKind::Other });
+    let _ = scene.command(|engine| engine.approve(item.id.as_str(), "ann", None));
+    scene.world.borrow_mut().trouble = None;
+    if !scene.stage.witness.has_open_ops().unwrap() {
+      scene.drop_engine();
+      continue;
+    }
+    n_open += 1;
+    // Killed while the placeholders are compacted, perhaps before the cut.
+    scene.clock.advance(10_000_000);
+    scene.clock.arm(calls);
+    let _ = scene.ask(|engine| engine.attribute(&target, Duration::ZERO));
+    let _ = scene.ask(|engine| engine.lazy(&target, Duration::ZERO));
+    scene.clock.arm(0);
+    scene.drop_engine();
+    scene.restart(false);
+    scene.settle();
+    let text = scene.text();
+    let once = |line: &str| text.matches(line).count() == 1;
+    assert!(["- one\n", "- two\n"].into_iter().all(once), "{wait} {calls}: {text:?}");
+    assert_eq!(scene.found(), [""; 0], "{wait} {calls}");
+    scene.drop_engine();
+  }
+  assert!(n_open > 0);
+}
+
+#[test]
 fn a_rejection_in_a_file_that_cannot_be_read_keeps_nobody_busy() {
   let stage = Rc::new(Stage::new());
   let mut scene = Schedule::alone(1, &stage, format!("- one\n{TWO}").as_bytes());
