@@ -202,7 +202,8 @@ impl<F: Fs> Engine<F> {
 
   /// Nothing to reshape after all, or nothing that may be.
   fn give_up(&mut self, target: &Target) -> Result<LazyOutcome, EngineError> {
-    self.ledger.set_pending(&target.path(), Pending::NONE)?;
+    // A stamp that is too young to be trusted stays so.
+    self.no_longer_due(target, Pending::RESHAPE)?;
     Ok(LazyOutcome::Done)
   }
 }

@@ -252,6 +252,29 @@ fn an_approval_that_an_error_interrupted_is_ended_before_the_file_is_reshaped() 
 }
 
 #[test]
+fn a_decision_where_nothing_is_reshaped_does_not_make_a_young_stamp_old() {
+  let stage = Rc::new(Stage::new());
+  let filler = "x".repeat(POISON.len() - 1);
+  let mut scene = Schedule::alone(1, &stage, b"- one\n");
+  scene.world.borrow_mut().rung = Rung::EqualLengthOnly;
+  scene.begin();
+  scene.put(format!("{POISON}\n{filler}\n").as_bytes());
+  scene.pass_it();
+  let item = scene.items().remove(0);
+  scene.command(|engine| engine.reject(item.id.as_str(), "ann", None)).unwrap().unwrap();
+  {
+    // Another write within one tick of coarse file times.
+    let mut world = scene.world.borrow_mut();
+    let ino = world.disk.lookup(&world.paths[0]).unwrap();
+    let (at, time) = (POISON.len() + 1, world.disk.stamp(ino).mtime_ns);
+    world.disk.write(ino, at, POISON.as_bytes(), time);
+  }
+  scene.settle();
+  assert!(!scene.text().contains(POISON.trim_end()), "{:?}", scene.text());
+  scene.drop_engine();
+}
+
+#[test]
 fn a_rejection_in_a_file_that_cannot_be_read_keeps_nobody_busy() {
   let stage = Rc::new(Stage::new());
   let mut scene = Schedule::alone(1, &stage, format!("- one\n{TWO}").as_bytes());
