@@ -145,6 +145,28 @@ fn poison_in_a_file_that_could_not_be_written_leaves_it_wherever_it_stands_then(
 }
 
 #[test]
+fn a_file_that_could_neither_be_written_nor_read_is_opened_anew_when_it_is_ours() {
+  let stage = Rc::new(Stage::new());
+  let mut n_failed = 0;
+  for wait in 0..12 {
+    let mut scene = Schedule::alone(1, &stage, b"- one\n");
+    scene.begin();
+    scene.put(format!("- one\n\n{POISON}").as_bytes());
+    scene.give_away(true);
+    let target = scene.targets[0].clone();
+    scene.world.borrow_mut().trouble = Some(Trouble { wait, calls: 1, kind: io::ErrorKind::Other });
+    let answer = scene.ask(|engine| engine.pass(&target, &Hint::default())).unwrap();
+    scene.world.borrow_mut().trouble = None;
+    n_failed += usize::from(answer.is_err());
+    scene.give_away(false);
+    scene.pass_it();
+    assert!(!scene.text().contains(POISON.trim_end()), "{wait}: {:?}", scene.text());
+    scene.drop_engine();
+  }
+  assert!(n_failed > 0);
+}
+
+#[test]
 fn the_rest_of_a_line_in_quarantine_hides_no_poison_beside_it() {
   let stage = Rc::new(Stage::new());
   let mut scene = Schedule::alone(1, &stage, b"- one\n");
