@@ -220,7 +220,7 @@ impl<F: Fs> Engine<F> {
   ) -> Result<Attributing, EngineError> {
     let path = target.path();
     if !self.ledger.has_key() {
-      return self.end_asking(target, Pending::ATTRIBUTE).map(|()| Attributing::Unreadable);
+      return self.no_longer_due(target, Pending::ATTRIBUTE).map(|()| Attributing::Unreadable);
     }
     let mut said: Vec<Said> = Vec::new();
     let (mut later, mut unreadable) = (false, None);
@@ -253,7 +253,7 @@ impl<F: Fs> Engine<F> {
       return Ok(Attributing::Later);
     }
     if unreadable.is_some() {
-      self.end_asking(target, Pending::ATTRIBUTE)?;
+      self.no_longer_due(target, Pending::ATTRIBUTE)?;
       return Ok(Attributing::Unreadable);
     }
     // New text may have come meanwhile.
@@ -315,7 +315,11 @@ impl<F: Fs> Engine<F> {
     }
   }
 
-  fn end_asking(&mut self, target: &Target, done: Pending) -> Result<(), EngineError> {
+  pub(super) fn no_longer_due(
+    &mut self,
+    target: &Target,
+    done: Pending,
+  ) -> Result<(), EngineError> {
     if let Some(row) = self.ledger.file(&target.path())? {
       self.ledger.set_pending(&row.path, row.pending.without(done))?;
     }

@@ -34,6 +34,9 @@ impl<F: Fs> Engine<F> {
   /// Renews the markers of one file, if that is due and the file has been idle for `idle`.
   pub fn lazy(&mut self, target: &Target, idle: Duration) -> Result<LazyOutcome, EngineError> {
     let path = target.path();
+    // What an error interrupted is ended first: an operation tells what stands in the file only as long as
+    // none comes after it.
+    self.recover_file(&path)?;
     let stamp = match self.stamp(target) {
       Ok(Some(stamp)) => stamp,
       Ok(None) => return Ok(LazyOutcome::Done),
@@ -199,7 +202,8 @@ impl<F: Fs> Engine<F> {
 
   /// Nothing to reshape after all, or nothing that may be.
   fn give_up(&mut self, target: &Target) -> Result<LazyOutcome, EngineError> {
-    self.ledger.set_pending(&target.path(), Pending::NONE)?;
+    // A stamp that is too young to be trusted stays so.
+    self.no_longer_due(target, Pending::RESHAPE)?;
     Ok(LazyOutcome::Done)
   }
 }

@@ -108,6 +108,7 @@ impl<F: Fs> Engine<F> {
   /// Brings back what was approved a short while ago and whose placeholder stands in the file again.
   /// Nobody is waited for: what cannot be done now is done when the file is looked at next.
   pub fn bring_back_again(&mut self, target: &Target) -> Result<(), EngineError> {
+    self.recover_file(&target.path())?;
     for id in self.ledger.approved_since(&target.path(), self.now().saturating_sub(WATCHED_FOR))? {
       let item = self.ledger.item(id.as_str())?;
       match self.put_back_once(target, &item, Cause::Again) {

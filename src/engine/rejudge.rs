@@ -220,6 +220,7 @@ impl<F: Fs> Engine<F> {
     sentences: &[Sentence],
   ) -> Result<bool, EngineError> {
     let started = self.clock.monotonic();
+    self.recover_file(&target.path())?;
     let writing = self.lock()?;
     self.hot.remove(target);
     let Ok(mut file) = self.open(target)? else { return Ok(false) };

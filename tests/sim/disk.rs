@@ -6,7 +6,7 @@
 #![forbid(unsafe_code)]
 
 use std::{
-  collections::{BTreeMap, BTreeSet, VecDeque},
+  collections::{BTreeMap, VecDeque},
   path::{Path, PathBuf},
 };
 
@@ -25,8 +25,8 @@ pub(crate) struct Inode {
   pub(crate) data: Vec<u8>,
   /// What a power loss would leave.
   pub(crate) disk: Vec<u8>,
-  /// Lines that a power loss cannot take, because they were synced and no writer wrote there since.
-  pub(crate) sure: BTreeSet<u32>,
+  /// How often a power loss leaves each line: as often as it was synced and no writer wrote there since.
+  pub(crate) sure: BTreeMap<u32, u32>,
   time_ns: i64,
   disk_time_ns: i64,
   /// Names.
@@ -51,7 +51,7 @@ impl Inode {
       kind,
       data: Vec::new(),
       disk: Vec::new(),
-      sure: BTreeSet::new(),
+      sure: BTreeMap::new(),
       time_ns: now_ns,
       disk_time_ns: now_ns,
       links: 0,
@@ -278,7 +278,7 @@ impl Disk {
     inode.disk.clone_from(&inode.data);
     inode.stored = false;
     inode.disk_time_ns = inode.time_ns;
-    inode.sure = book.count(&inode.data).into_keys().collect();
+    inode.sure = book.count(&inode.data);
     self.commit_names(usize::MAX);
   }
 

@@ -145,6 +145,28 @@ fn poison_in_a_file_that_could_not_be_written_leaves_it_wherever_it_stands_then(
 }
 
 #[test]
+fn a_file_that_could_neither_be_written_nor_read_is_opened_anew_when_it_is_ours() {
+  let stage = Rc::new(Stage::new());
+  let mut n_failed = 0;
+  for wait in 0..12 {
+    let mut scene = Schedule::alone(1, &stage, b"- one\n");
+    scene.begin();
+    scene.put(format!("- one\n\n{POISON}").as_bytes());
+    scene.give_away(true);
+    let target = scene.targets[0].clone();
+    scene.world.borrow_mut().trouble = Some(Trouble { wait, calls: 1, kind: io::ErrorKind::Other });
+    let answer = scene.ask(|engine| engine.pass(&target, &Hint::default())).unwrap();
+    scene.world.borrow_mut().trouble = None;
+    n_failed += usize::from(answer.is_err());
+    scene.give_away(false);
+    scene.pass_it();
+    assert!(!scene.text().contains(POISON.trim_end()), "{wait}: {:?}", scene.text());
+    scene.drop_engine();
+  }
+  assert!(n_failed > 0);
+}
+
+#[test]
 fn the_rest_of_a_line_in_quarantine_hides_no_poison_beside_it() {
   let stage = Rc::new(Stage::new());
   let mut scene = Schedule::alone(1, &stage, b"- one\n");
@@ -211,6 +233,67 @@ fn a_passing_error_costs_no_interrupted_operation() {
     assert_eq!(scene.found(), [""; 0], "{calls} calls, an error after {wait}");
     scene.drop_engine();
   }
+}
+
+#[test]
+fn an_approval_that_an_error_interrupted_is_ended_before_the_file_is_reshaped() {
+  let stage = Rc::new(Stage::new());
+  let mut n_open = 0;
+  for (wait, calls) in (6..12).flat_map(|wait| (6..CALLS / 2).map(move |calls| (wait, calls))) {
+    let mut scene = Schedule::alone(7, &stage, b"- one\n");
+    scene.begin();
+    let long = POISON.trim_end().repeat(4);
+    scene.put(format!("- one\n\n{long}\n\n{POISON}\n- two\n").as_bytes());
+    scene.pass_it();
+    let item = scene.items().into_iter().find(|item| item.len == Some(POISON.len() as u64));
+    let (item, target) = (item.unwrap(), scene.targets[0].clone());
+    scene.world.borrow_mut().trouble = Some(Trouble { wait, calls: 1, kind: io::ErrorKind::Other });
+    let _ = scene.command(|engine| engine.approve(item.id.as_str(), "ann", None));
+    scene.world.borrow_mut().trouble = None;
+    if !scene.stage.witness.has_open_ops().unwrap() {
+      scene.drop_engine();
+      continue;
+    }
+    n_open += 1;
+    // Killed while the placeholders are compacted, perhaps before the cut.
+    scene.clock.advance(10_000_000);
+    scene.clock.arm(calls);
+    let _ = scene.ask(|engine| engine.attribute(&target, Duration::ZERO));
+    let _ = scene.ask(|engine| engine.lazy(&target, Duration::ZERO));
+    scene.clock.arm(0);
+    scene.drop_engine();
+    scene.restart(false);
+    scene.settle();
+    let text = scene.text();
+    let once = |line: &str| text.matches(line).count() == 1;
+    assert!(["- one\n", "- two\n"].into_iter().all(once), "{wait} {calls}: {text:?}");
+    assert_eq!(scene.found(), [""; 0], "{wait} {calls}");
+    scene.drop_engine();
+  }
+  assert!(n_open > 0);
+}
+
+#[test]
+fn a_decision_where_nothing_is_reshaped_does_not_make_a_young_stamp_old() {
+  let stage = Rc::new(Stage::new());
+  let filler = "x".repeat(POISON.len() - 1);
+  let mut scene = Schedule::alone(1, &stage, b"- one\n");
+  scene.world.borrow_mut().rung = Rung::EqualLengthOnly;
+  scene.begin();
+  scene.put(format!("{POISON}\n{filler}\n").as_bytes());
+  scene.pass_it();
+  let item = scene.items().remove(0);
+  scene.command(|engine| engine.reject(item.id.as_str(), "ann", None)).unwrap().unwrap();
+  {
+    // Another write within one tick of coarse file times.
+    let mut world = scene.world.borrow_mut();
+    let ino = world.disk.lookup(&world.paths[0]).unwrap();
+    let (at, time) = (POISON.len() + 1, world.disk.stamp(ino).mtime_ns);
+    world.disk.write(ino, at, POISON.as_bytes(), time);
+  }
+  scene.settle();
+  assert!(!scene.text().contains(POISON.trim_end()), "{:?}", scene.text());
+  scene.drop_engine();
 }
 
 #[test]

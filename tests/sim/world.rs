@@ -328,7 +328,8 @@ impl World {
     let had_nul = self.disk.inode(ino).data.contains(&0);
     for (line, place) in self.book.places(&self.disk.inode(ino).data) {
       if place.start < range.end && range.start < place.end {
-        self.disk.inode_mut(ino).sure.remove(&line);
+        let sure = self.disk.inode_mut(ino).sure.entry(line).or_default();
+        *sure = sure.saturating_sub(1);
       }
     }
     what(&mut self.disk);
@@ -376,12 +377,15 @@ impl World {
         self.note(what);
       }
     }
-    let mut sure = self.oracle.sealed(&self.book);
+    let sealed = self.oracle.sealed(&self.book);
+    let mut sure: BTreeMap<u32, u32> = BTreeMap::new();
     for (path, ino) in self.paths.clone().iter().zip(inodes) {
       self.judge_target(path);
       // What a name leads to now that it did not lead to before is as old as it is.
       if let Some(ino) = ino.filter(|ino| self.disk.lookup(path) == Some(*ino)) {
-        sure.extend(self.disk.inode(ino).sure.iter().copied());
+        for (line, n) in &self.disk.inode(ino).sure {
+          *sure.entry(*line).or_default() += n;
+        }
         let content = self.disk.inode(ino).data.clone();
         self.oracle.nul_by_writer |= self.oracle.is_hole_of_a_writer(path, &content);
       } else if self.disk.content(path).is_some_and(|content| content.contains(&0)) {
@@ -393,10 +397,11 @@ impl World {
     for line in lines {
       let n = after.get(&line).copied().unwrap_or(0);
       let wanted = self.oracle.expected.entry(line).or_default();
-      // An older file may be back, with lines that a writer or memfw took out since.
-      if *wanted == 0 || !sure.contains(&line) {
-        *wanted = n;
-      }
+      // An older file may be back, with lines that a writer or memfw took out since; and of two copies of
+      // a line only one may have been synced.
+      let kept =
+        if sealed.contains(&line) { u32::MAX } else { sure.get(&line).copied().unwrap_or(0) };
+      *wanted = if *wanted == 0 || kept == 0 { n } else { kept.max(n).min(*wanted) };
     }
     self.opened.clear();
   }
