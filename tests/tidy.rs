@@ -459,7 +459,9 @@ fn no_path_of_a_particular_machine_is_written_down() {
   let mut problems = Vec::new();
   for path in files("") {
     // Attacks and rules against them name the paths that they name; this file names what it seeks.
-    let foreign = ["fixtures", "rules", "tests/tidy.rs"].iter().any(|dir| path.starts_with(dir));
+    let foreign = ["fixtures", "rules", "training/data", "tests/tidy.rs"]
+      .iter()
+      .any(|dir| path.starts_with(dir));
     if foreign {
       continue;
     }
