@@ -7,7 +7,12 @@
 
 use std::ops::Range;
 
-use super::{disguise::undone, encoded::folded, invisible::smuggled, language::is_language};
+use super::{
+  disguise::{rot13_byte, undone},
+  encoded::folded,
+  invisible::smuggled,
+  language::is_language,
+};
 
 /// Encoded words that are decoded in one text, at most.
 const MAX_WORDS: usize = 32;
@@ -88,23 +93,12 @@ fn join_lines(bytes: &[u8], start: usize, first_end: usize) -> (usize, Option<Ve
 }
 
 fn decode_run(run: &[u8], layers: usize) -> Option<String> {
-  decode_as(run, layers).or_else(|| {
-    // Turned after it was encoded.
-    let backwards: Vec<u8> = run.iter().rev().copied().collect();
-    decode_as(&rot13_bytes(run), layers).or_else(|| decode_as(&backwards, layers))
-  })
-}
-
-fn rot13_bytes(run: &[u8]) -> Vec<u8> {
-  let turn = |byte: u8, first: u8| (byte - first + 13) % 26 + first;
-  run
-    .iter()
-    .map(|&byte| match byte {
-      b'a'..=b'z' => turn(byte, b'a'),
-      b'A'..=b'Z' => turn(byte, b'A'),
-      _ => byte,
-    })
-    .collect()
+  // It may have been turned after it was encoded.
+  let turned = || run.iter().map(|byte| rot13_byte(*byte)).collect::<Vec<u8>>();
+  let backwards = || run.iter().rev().copied().collect::<Vec<u8>>();
+  decode_as(run, layers)
+    .or_else(|| decode_as(&turned(), layers))
+    .or_else(|| decode_as(&backwards(), layers))
 }
 
 fn decode_as(run: &[u8], layers: usize) -> Option<String> {

@@ -4,7 +4,7 @@
 
 use std::ops::Range;
 
-use super::{decode, disguise, fold, invisible, script};
+use super::{decode, disguise, fold, invisible};
 
 /// A passage that says something else than it shows.
 pub(super) struct Passage {
@@ -49,10 +49,5 @@ pub(super) fn readings(text: &str) -> Vec<String> {
 
 /// The folded view of a text without the way back.
 pub(super) fn folded(text: &str) -> String {
-  let disguised = if text.is_ascii() {
-    vec![]
-  } else {
-    script::disguised(text, |c| invisible::classify(c).is_some()).words
-  };
-  fold::fold(text, 0, &disguised).text
+  fold::fold_alone(text, 0).text
 }

@@ -13,7 +13,7 @@ use super::{
   ansi::{self, Effect},
   html::{self, Construct, Scanner},
   invisible,
-  script::look_alike,
+  script::{self, look_alike, lower},
   view::{Builder, Map},
 };
 
@@ -67,6 +67,16 @@ pub(super) fn fold(text: &str, offset: usize, disguised: &[Range<usize>]) -> Fol
   }
 }
 
+/// The same for a text in which nobody has looked for disguised words yet.
+pub(super) fn fold_alone(text: &str, offset: usize) -> Folded {
+  let disguised = if text.is_ascii() {
+    vec![]
+  } else {
+    script::disguised(text, |c| invisible::classify(c).is_some()).words
+  };
+  fold(text, offset, &disguised)
+}
+
 /// Whether folding `text` could change anything: false for a plain line of ASCII.
 pub(super) fn is_plain(text: &str) -> bool {
   let mut previous = b'\n';
@@ -85,13 +95,6 @@ pub(super) fn is_plain(text: &str) -> bool {
 /// Bytes that end a run of plain copying. The space is handled apart.
 const fn is_special(byte: u8) -> bool {
   matches!(byte, 0..=0x1f | 0x7f.. | b'*' | b'_' | b'~' | b'`' | b'<' | b'&' | b'\\')
-}
-
-/// Letters of ASCII keep their case, which encoded words need; patterns ignore it.
-fn lower(c: char) -> impl Iterator<Item = char> {
-  let ascii = c.is_ascii().then_some(c);
-  let other = (!c.is_ascii()).then(|| c.to_lowercase());
-  ascii.into_iter().chain(other.into_iter().flatten())
 }
 
 fn is_line_marker(byte: u8) -> bool {
@@ -435,8 +438,7 @@ mod tests {
   use super::*;
 
   fn folded(text: &str) -> String {
-    let words = super::super::script::disguised(text, |c| invisible::classify(c).is_some()).words;
-    fold(text, 0, &words).text
+    fold_alone(text, 0).text
   }
 
   #[test]

@@ -192,12 +192,7 @@ fn push_hidden(text: &str, span: Range<usize>, hidden: &mut Vec<HiddenText>) {
     return;
   }
   let Some(part) = text.get(span.clone()) else { return };
-  let disguised = if part.is_ascii() {
-    Vec::new()
-  } else {
-    script::disguised(part, |c| invisible::classify(c).is_some()).words
-  };
-  let folded = fold::fold(part, span.start, &disguised);
+  let folded = fold::fold_alone(part, span.start);
   hidden.push(HiddenText { text: folded.text, map: folded.map, within: span });
 }
 

@@ -51,6 +51,13 @@ fn script(c: char) -> Script {
   }
 }
 
+/// The lower case of `c`. Letters of ASCII keep their case, which encoded words need; patterns ignore it.
+pub(super) fn lower(c: char) -> impl Iterator<Item = char> {
+  let ascii = c.is_ascii().then_some(c);
+  let other = (!c.is_ascii()).then(|| c.to_lowercase());
+  ascii.into_iter().chain(other.into_iter().flatten())
+}
+
 /// The ASCII letter or digit that `c` looks like.
 pub(super) fn look_alike(c: char) -> Option<char> {
   if c.is_ascii() {
