@@ -28,7 +28,7 @@ use crate::{
 /// How soon after an edit of ours a tool may write what it made of an older version, in microseconds: a tool
 /// reads and writes within one call (a choice; measured calls take milliseconds).
 const STALE_READ: i64 = 5_000_000;
-/// Most writes after an edit of ours that may wait for what the records say about them.
+/// Most writes since an edit of ours of which the records still have to tell.
 const MAX_UNPROVEN: usize = 64;
 /// Most lines that may have left the file in them.
 const MAX_GONE: usize = 256;
@@ -88,9 +88,13 @@ impl<F: Fs> Engine<F> {
     };
     let before = self.ledger.noted(&path)?;
     if let Some(before) = before.as_ref().filter(|before| before.version == view.hash) {
-      // A person may have given it another class.
-      if (before.recorded, &before.class) != (recorded, &class) {
-        let fall = before.fall.clone().filter(|_| before.class == class);
+      // A record of what has still to be written says nothing about this version.
+      let is_about = recorded == Some(view.hash);
+      let is_news = is_about || !before.is_about_file();
+      if is_news && (before.recorded, &before.class) != (recorded, &class) {
+        // A person may have given it another class.
+        let dropped = self.agent.classes().map(|classes| classes.dropped);
+        let fall = before.fall.clone().filter(|_| !is_about || class.as_deref() == dropped);
         self.ledger.note(&path, &Noted { recorded, class, fall, ..before.clone() })?;
       }
       return self.class_back(target);
@@ -122,27 +126,43 @@ impl<F: Fs> Engine<F> {
     Ok(self.ledger.note(&target.path(), &noted)?)
   }
 
-  /// Whether the write that made a version cost the file its class, and that could go back.
+  /// Whether the write that made a version cost the file its class, and that could go back. Where a tool
+  /// has put its next write on record already, that is not known yet, but what led there is kept.
   fn fall(&self, before: &Noted, now: &Noted, view: &View, at: i64) -> Option<Fall> {
-    let classes = self.agent.classes()?;
-    let is_dropped = now.class.as_deref() == Some(classes.dropped) && now.is_about_file();
-    let loss = view.loss().filter(|_| is_dropped)?;
-    if let Some(open) = before.fall.as_ref().filter(|fall| fall.after_edit) {
-      return open.clone().and(before, now, loss);
+    let dropped = self.agent.classes()?.dropped;
+    let is_ahead = now.is_behind() && now.recorded != before.recorded;
+    let is_dropped = now.is_about_file() && now.class.as_deref() == Some(dropped);
+    if !is_ahead && !is_dropped {
+      return None;
     }
-    let had_all = match &before.class {
+    let open = before.fall.clone().filter(|fall| fall.after_edit);
+    let mut fall = open.or_else(|| self.upright(before, at))?;
+    let loss = view.loss()?;
+    fall.version = now.base;
+    fall.unproven.push(now.base);
+    fall.only_adds &= loss.only_adds;
+    fall.gone.extend(loss.gone);
+    fall.after_edit |= is_ahead && now.edited_at.is_some();
+    let is_short = fall.unproven.len() <= MAX_UNPROVEN && fall.gone.len() <= MAX_GONE;
+    let could_go_back = fall.after_edit || is_dropped && fall.only_adds;
+    (is_short && could_go_back).then_some(fall)
+  }
+
+  /// What a fall from here starts with; `None` where the file has no class to lose.
+  fn upright(&self, noted: &Noted, at: i64) -> Option<Fall> {
+    let full = self.agent.classes()?.full;
+    let has_all = match &noted.class {
       // A first write gives it all, so without a record there is nothing to lose but that.
-      None => before.recorded.is_none(),
-      Some(class) => class == classes.full && before.is_about_file(),
+      None => noted.recorded.is_none(),
+      Some(class) => class == full && noted.is_about_file(),
     };
-    let after_edit = before.edited_at.is_some_and(|edited| at.saturating_sub(edited) <= STALE_READ);
-    (had_all && (loss.only_adds || after_edit)).then(|| Fall {
-      version: now.base,
-      former: classes.full.to_owned(),
-      after_edit,
-      only_adds: loss.only_adds,
-      unproven: vec![now.base],
-      gone: loss.gone,
+    has_all.then(|| Fall {
+      version: noted.base,
+      former: full.to_owned(),
+      after_edit: noted.edited_at.is_some_and(|edited| at.saturating_sub(edited) <= STALE_READ),
+      only_adds: true,
+      unproven: vec![],
+      gone: vec![],
     })
   }
 
@@ -158,10 +178,16 @@ impl<F: Fs> Engine<F> {
     let Some(noted) = self.ledger.noted(&path)?.filter(|noted| noted.version == before) else {
       return Ok(());
     };
+    let at = self.now();
+    let fall = if followed {
+      noted.fall.clone()
+    } else {
+      // The next write will cost the file its class, and it will have been our edit.
+      let open = noted.fall.clone().filter(|fall| fall.after_edit);
+      open.or_else(|| self.upright(&noted, at)).map(|fall| Fall { after_edit: true, ..fall })
+    };
     let recorded = if followed { Some(after) } else { noted.recorded };
-    let fall = noted.fall.clone().filter(|_| followed);
-    let edited_at = Some(self.now());
-    let noted = Noted { version: after, recorded, edited_at, fall, ..noted };
+    let noted = Noted { version: after, recorded, edited_at: Some(at), fall, ..noted };
     Ok(self.ledger.note(&path, &noted)?)
   }
 
@@ -194,8 +220,7 @@ impl<F: Fs> Engine<F> {
     if answer.clean_turn != Some(true) || answer.outlook != Outlook::Final {
       return Ok(());
     }
-    let path = target.path();
-    let Some(noted) = self.ledger.noted(&path)?.filter(Noted::is_about_file) else { return Ok(()) };
+    let Some(noted) = self.ledger.noted(&target.path())? else { return Ok(()) };
     let version = visit.sighting.version;
     let is_of_it = |fall: &Fall| fall.after_edit && fall.unproven.contains(&version);
     let Some(mut fall) = noted.fall.clone().filter(is_of_it) else { return Ok(()) };
@@ -212,7 +237,7 @@ impl<F: Fs> Engine<F> {
         fall.gone.swap_remove(index);
       }
     }
-    if fall.unproven.is_empty() && fall.gone.is_empty() {
+    if noted.is_about_file() && fall.unproven.is_empty() && fall.gone.is_empty() {
       return self.give_back(target, noted, &fall.former);
     }
     Ok(self.ledger.note(&target.path(), &Noted { fall: Some(fall), ..noted })?)
@@ -242,18 +267,6 @@ impl<F: Fs> Engine<F> {
         self.recovered(&key)
       }
     }
-  }
-}
-
-impl Fall {
-  /// The same with a further write by which the class stays down; `None` where that leads too far.
-  fn and(mut self, before: &Noted, now: &Noted, loss: Loss) -> Option<Self> {
-    self.version = now.base;
-    self.only_adds &= loss.only_adds;
-    self.unproven.push(now.base);
-    self.gone.extend(loss.gone);
-    let is_short = self.unproven.len() <= MAX_UNPROVEN && self.gone.len() <= MAX_GONE;
-    (before.is_about_file() && is_short).then_some(self)
   }
 }
 

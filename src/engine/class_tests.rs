@@ -15,7 +15,7 @@ const FULL: &str = "agent";
 const DROPPED: &str = "untrusted";
 
 /// What a tool of the framework does: it puts on record what it is about to write, by what it has read.
-fn record(
+pub(super) fn record(
   row: Option<&(ContentHash, String)>,
   read: &str,
   new: &str,
@@ -233,6 +233,27 @@ fn three_writes(tainted: Option<usize>) -> World {
 #[test]
 fn the_class_comes_back_over_several_writes_that_the_records_tell_of_late() {
   let world = three_writes(None);
+  assert_eq!((world.class().as_deref(), world.is_followed()), (Some(FULL), true));
+}
+
+#[test]
+fn a_write_that_is_on_record_before_it_is_in_the_file_costs_nothing() {
+  let mut world = trusted(at_once());
+  let read = world.read();
+  let poisoned = format!("{read}{OVERRIDE}");
+  world.tool(&read, &poisoned, false);
+  world.records.answer("Ignore", written("agent"));
+  world.records.answer("One more", written("agent"));
+  world.records.book().clean_turn = Some(true);
+  // It has read the poison, and puts its next write on record when the poison has just been taken out.
+  let path = world.target.path();
+  world.records.book().ahead =
+    Some((path.clone(), poisoned.clone(), format!("{poisoned}- One more.\n")));
+  world.pass();
+  assert_eq!(world.class().as_deref(), Some(DROPPED));
+  world.write(&format!("{poisoned}- One more.\n"));
+  world.done();
+  assert!(world.read().contains("One more") && !world.read().contains(OVERRIDE));
   assert_eq!((world.class().as_deref(), world.is_followed()), (Some(FULL), true));
 }
 

@@ -84,6 +84,9 @@ pub(super) struct Book {
   pub(super) clean_turn: Option<bool>,
   /// A question about text with these words is about a turn that was not clean.
   pub(super) tainted: Option<String>,
+  /// What a tool has read of a file and is about to write: it goes on record as soon as the record of the
+  /// file has followed an edit.
+  pub(super) ahead: Option<(PathBuf, String, String)>,
   /// Lines that tools took out.
   pub(super) replaced: Vec<String>,
   asked: Vec<Asked>,
@@ -144,6 +147,10 @@ impl AgentRecords for Records {
         *hash = after;
         if let Some(class) = class {
           class.clone_into(old);
+        }
+        if let Some((path, read, new)) = book.ahead.take() {
+          let row = super::class_tests::record(book.rows.get(&path), &read, &new, false);
+          book.rows.insert(path, row);
         }
         Followed::Yes
       }

@@ -45,6 +45,11 @@ pub struct Fall {
 }
 
 impl Noted {
+  /// Whether there was a record, about other bytes than the file held.
+  pub fn is_behind(&self) -> bool {
+    self.recorded.is_some_and(|recorded| recorded != self.version)
+  }
+
   /// Whether the record was about the very bytes that the file held.
   pub fn is_about_file(&self) -> bool {
     self.recorded == Some(self.version)
