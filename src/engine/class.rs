@@ -135,16 +135,18 @@ impl<F: Fs> Engine<F> {
     if !is_ahead && !is_dropped {
       return None;
     }
-    let open = before.fall.clone().filter(|fall| fall.after_edit);
-    let mut fall = open.or_else(|| self.upright(before, at))?;
+    let mut fall = before.open_fall().or_else(|| self.upright(before, at))?;
     let loss = view.loss()?;
     fall.version = now.base;
     fall.unproven.push(now.base);
     fall.only_adds &= loss.only_adds;
-    fall.gone.extend(loss.gone);
+    // A version in between may not have been recorded, and its losses be counted with the next one.
+    let new = loss.gone.into_iter().filter(|hash| !fall.gone.contains(hash));
+    let new: Vec<[u8; 8]> = new.collect();
+    fall.gone.extend(new);
     fall.after_edit |= is_ahead && now.edited_at.is_some();
     let is_short = fall.unproven.len() <= MAX_UNPROVEN && fall.gone.len() <= MAX_GONE;
-    let could_go_back = fall.after_edit || is_dropped && fall.only_adds;
+    let could_go_back = fall.after_edit || fall.only_adds || is_ahead;
     (is_short && could_go_back).then_some(fall)
   }
 
@@ -183,8 +185,8 @@ impl<F: Fs> Engine<F> {
       noted.fall.clone()
     } else {
       // The next write will cost the file its class, and it will have been our edit.
-      let open = noted.fall.clone().filter(|fall| fall.after_edit);
-      open.or_else(|| self.upright(&noted, at)).map(|fall| Fall { after_edit: true, ..fall })
+      let fall = noted.open_fall().or_else(|| self.upright(&noted, at));
+      fall.map(|fall| Fall { after_edit: true, ..fall })
     };
     let recorded = if followed { Some(after) } else { noted.recorded };
     let noted = Noted { version: after, recorded, edited_at: Some(at), fall, ..noted };
@@ -222,7 +224,7 @@ impl<F: Fs> Engine<F> {
     }
     let Some(noted) = self.ledger.noted(&target.path())? else { return Ok(()) };
     let version = visit.sighting.version;
-    let is_of_it = |fall: &Fall| fall.after_edit && fall.unproven.contains(&version);
+    let is_of_it = |fall: &Fall| fall.unproven.contains(&version);
     let Some(mut fall) = noted.fall.clone().filter(is_of_it) else { return Ok(()) };
     // Every line of it has to be the tool's own, or somebody else's would go along.
     let is_whole = self.is_all_of(target, visit)?;
@@ -237,7 +239,8 @@ impl<F: Fs> Engine<F> {
         fall.gone.swap_remove(index);
       }
     }
-    if noted.is_about_file() && fall.unproven.is_empty() && fall.gone.is_empty() {
+    let is_shown = fall.unproven.is_empty() && fall.gone.is_empty();
+    if noted.is_about_file() && fall.after_edit && is_shown {
       return self.give_back(target, noted, &fall.former);
     }
     Ok(self.ledger.note(&target.path(), &Noted { fall: Some(fall), ..noted })?)

@@ -45,6 +45,11 @@ pub struct Fall {
 }
 
 impl Noted {
+  /// A fall that further writes may belong to.
+  pub fn open_fall(&self) -> Option<Fall> {
+    self.fall.clone().filter(|fall| fall.after_edit || self.is_behind())
+  }
+
   /// Whether there was a record, about other bytes than the file held.
   pub fn is_behind(&self) -> bool {
     self.recorded.is_some_and(|recorded| recorded != self.version)
