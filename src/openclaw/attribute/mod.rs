@@ -55,26 +55,33 @@ pub(super) fn attribute(
     inquiry.problems.push(problem);
     None
   });
+  // An OpenClaw that keeps no ledger does not tell clean turns from others either.
+  let keeps_ledger = row.is_some();
   let row = row.filter(|row| row.hash == question.on_record);
   let scenes = inquiry.scenes(row.as_ref());
   let search = Search::new(&scenes, question);
-  let mut is_open = false;
+  let (mut is_open, mut is_clean) = (false, true);
   let mut attributions = Vec::with_capacity(question.texts.len());
   for bytes in question.texts {
     let picks = search.picks(&lossy(bytes), question);
     is_open |= picks.iter().any(|pick| search.is_open(pick, question));
+    is_clean &= picks.iter().all(Pick::is_clean);
     let parts: Vec<Attribution> =
       picks.iter().map(|pick| inquiry.attribution(&scenes, pick)).collect();
     let whole = parts.into_iter().reduce(worse);
     attributions.push(whole.unwrap_or_else(|| Attribution::without_evidence(Source::unknown())));
   }
-  let clean_turn = row.as_ref().and_then(|row| search.clean_turn(row));
+  // The row is about the last write alone; of one before it the calls themselves have to tell.
+  let clean_turn = match &row {
+    Some(row) => search.clean_turn(row),
+    None => (keeps_ledger && is_clean).then_some(true),
+  };
   let outlook = match inquiry.problems.into_iter().next() {
     Some(problem) => Outlook::Unreadable(problem),
     None if is_open => Outlook::Later,
     None => Outlook::Final,
   };
-  Answer { attributions, outlook, clean_turn }
+  Answer { attributions, outlook, clean_turn, replaced: search.replaced(question) }
 }
 
 /// One question on its way through the records.

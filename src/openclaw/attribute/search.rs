@@ -185,6 +185,27 @@ impl<'s> Search<'s> {
     let write = writes.filter(|write| write.was_running(at) && write.answer.is_some()).last()?;
     Some(!write.is_marked)
   }
+
+  /// Whole lines that clean calls took out of the file, when it was changed.
+  pub(super) fn replaced(&self, question: &Question<'_>) -> Vec<String> {
+    let then = self.pairs().filter(|(scene, write)| {
+      write.was_running(question.changed_at) && !write.is_command && is_clean(scene, write)
+    });
+    then.flat_map(|(_, write)| write.removed()).cloned().collect()
+  }
+}
+
+/// Whether OpenClaw saw nothing foreign when this session made this call, and the call is done.
+fn is_clean(scene: &Scene, write: &Write<'_>) -> bool {
+  let is_done = write.answer.is_some() && !write.failed();
+  is_done && !write.is_marked && origin(&scene.session) == Origin::Person
+}
+
+impl Pick<'_, '_> {
+  /// Whether a call wrote it in whose turn OpenClaw saw nothing foreign.
+  pub(super) fn is_clean(&self) -> bool {
+    matches!(self.by, By::Call(scene, write) if is_clean(scene, write))
+  }
 }
 
 impl Scene {
