@@ -20,6 +20,8 @@ pub(crate) enum Control {
   HastyLedger,
   /// No `fsync` of a memory file does anything.
   IdleSync,
+  /// A start ends nothing that a kill or a power loss interrupted.
+  NoRecovery,
   /// The window between comparison and write of a redaction without a lease, which is atomic
   /// otherwise, is open to writers. It is the documented remainder of the protocol.
   OpenGap,
@@ -70,6 +72,11 @@ fn i1_a_ledger_that_forgets_is_found_out() {
 #[test]
 fn i1_a_sync_of_files_that_does_nothing_is_found_out_by_a_power_loss() {
   must_fail(Control::IdleSync, "I1");
+}
+
+#[test]
+fn i1_a_start_that_ends_nothing_is_found_out() {
+  must_fail(Control::NoRecovery, "I1");
 }
 
 #[test]

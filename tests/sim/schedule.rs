@@ -293,6 +293,9 @@ impl<'a> Schedule<'a> {
   }
 
   fn start(&mut self, adopting: bool) -> bool {
+    if self.world.borrow().control == Control::NoRecovery {
+      self.stage.log.strike_out();
+    }
     if self.lost_power {
       let forgotten = self.ask(|engine| Ok(engine.ledger_mut().forget_stamps()?));
       self.lost_power = !matches!(forgotten, Some(Ok(())));
