@@ -15,7 +15,7 @@ use std::{
 use super::{
   Engine, EngineError, Outcome, Target,
   facts::FileFacts,
-  judge::{Court, Origin, Precedent, Treatment, judge_fresh},
+  judge::{Court, Origin, Treatment, judge_fresh},
   record::{Due, told},
   view::View,
 };
@@ -175,14 +175,8 @@ fn judge(bytes: Vec<u8>, treatment: Treatment, config: &Config, at: i64) -> Opti
   let document = Document::parse(&bytes, &Known::default());
   let comparison = compare(&document, &[]);
   let origin = Origin::seen(config, true, None);
-  let mut court = Court {
-    origin: &origin,
-    treatment,
-    config,
-    continued: &[],
-    restored: None,
-    precedent: &mut |_| Precedent::None,
-  };
+  let mut court =
+    Court { origin: &origin, treatment, config, continued: &[], restored: None, precedent: None };
   let judgements = judge_fresh(&bytes, &document, &comparison, &mut court);
   if judgements.iter().flatten().any(|one| one.decision.action == Action::Quarantine) {
     return None;

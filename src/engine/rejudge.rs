@@ -175,18 +175,19 @@ impl<F: Fs> Engine<F> {
   ) -> Result<BlockJudgement, EngineError> {
     let (path, now) = (target.path(), self.now());
     let mut failed = None;
+    let mut ask = |hash: &ContentHash| {
+      view::precedent(&self.ledger, &path, hash, now).unwrap_or_else(|error| {
+        failed.get_or_insert(error);
+        Precedent::None
+      })
+    };
     let mut court = Court {
       origin,
       config: &self.config,
       continued: &[],
       restored: None,
       treatment: Treatment::of(&target.rel, &self.config),
-      precedent: &mut |hash| {
-        view::precedent(&self.ledger, &path, hash, now).unwrap_or_else(|error| {
-          failed.get_or_insert(error);
-          Precedent::None
-        })
-      },
+      precedent: Some(&mut ask),
     };
     let mut judgement = judge::judge_lines(bytes, block, fresh, &mut court);
     judgement.origin.get_or_insert_with(|| origin.clone());

@@ -176,21 +176,19 @@ impl<F: Fs> Engine<F> {
     let ledger = &self.ledger;
     let decided = !placeholders.is_empty() || ledger.has_exceptions()?;
     let mut failed = None;
+    let mut ask = |hash: &ContentHash| {
+      precedent(ledger, &path, hash, now).unwrap_or_else(|error| {
+        failed.get_or_insert(error);
+        Precedent::None
+      })
+    };
     let mut court = Court {
       origin: &origin,
       treatment: Treatment::of(&target.rel, &self.config),
       config: &self.config,
       continued: &continued,
       restored,
-      precedent: &mut |hash| {
-        if !decided {
-          return Precedent::None;
-        }
-        precedent(ledger, &path, hash, now).unwrap_or_else(|error| {
-          failed.get_or_insert(error);
-          Precedent::None
-        })
-      },
+      precedent: decided.then_some(&mut ask),
     };
     let judgements = judge::judge_fresh(&bytes, &document, &comparison, &mut court);
     if let Some(error) = failed {

@@ -11,6 +11,7 @@
 pub mod alarm;
 pub mod clock;
 mod create;
+pub mod descriptors;
 pub mod errand;
 pub mod fs;
 #[cfg(target_os = "linux")]

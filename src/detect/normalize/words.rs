@@ -14,7 +14,7 @@ const ENDINGS: &[&str] = &["s", "ed", "d", "ing", "ly"];
 /// A pair of symbols counts at most this much, in [`SCALE`]ths of a nat.
 const CAP: f32 = 3.0;
 /// Weights are whole numbers in this unit.
-pub(super) const SCALE: f32 = 8.0;
+pub(super) const SCALE: i32 = 8;
 
 /// The words.
 pub(super) struct Words {
@@ -89,7 +89,7 @@ fn weights(ratio: impl Fn(usize, usize) -> f32) -> Box<[i8; SYMBOLS * SYMBOLS]> 
   let mut table = Box::new([0; SYMBOLS * SYMBOLS]);
   for (index, weight) in table.iter_mut().enumerate() {
     let (a, b) = (index / SYMBOLS, index % SYMBOLS);
-    *weight = (ratio(a, b).clamp(-CAP, CAP) * SCALE) as i8;
+    *weight = (ratio(a, b).clamp(-CAP, CAP) * SCALE as f32) as i8;
   }
   table
 }
