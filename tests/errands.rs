@@ -6,9 +6,8 @@ use {
     config::Config,
     daemon::{Guard, Helpers, Parts},
     engine::Engine,
-    memory::ContentHash,
     os::{Clock, RealFs, SystemClock, Watcher},
-    provenance::{AgentRecords, Answer, Followed, Question, Standing},
+    provenance::{AgentRecords, Answer, Question},
     seal::MasterKey,
     store::{Access, Ledger},
   },
@@ -136,27 +135,8 @@ fn a_way_that_cannot_work_is_told_at_once() {
 struct Indexed(Arc<AtomicBool>);
 
 impl AgentRecords for Indexed {
-  fn standing(&self, _: &Path, _: &Path) -> Standing {
-    Standing::NoRecord
-  }
-
-  fn follow(
-    &self,
-    _: &Path,
-    _: &Path,
-    _: ContentHash,
-    _: ContentHash,
-    _: Option<&str>,
-  ) -> Followed {
-    Followed::NotOurs
-  }
-
   fn attribute(&self, question: &Question<'_>) -> Answer {
     Answer::nothing_on_record(question)
-  }
-
-  fn injection_limit(&self, _: &Path, _: &Path) -> Option<usize> {
-    None
   }
 
   fn still_indexed(&self, _: &Path, _: &Path, texts: &[&[u8]]) -> Option<bool> {

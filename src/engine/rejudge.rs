@@ -84,7 +84,7 @@ impl Known {
   }
 
   /// Blocks of one run share a marker as long as they have one source.
-  fn mark_anew(&mut self) {
+  pub(super) fn mark_anew(&mut self) {
     let mut run: Option<(Option<BlockId>, BlockRow)> = None;
     for (index, row) in self.rows.iter_mut().enumerate() {
       let is_new = row.revisions.len() == 1 && self.told.contains_key(&index);
