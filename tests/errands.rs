@@ -187,6 +187,8 @@ impl World {
       fs,
       watcher: Watcher::new().unwrap(),
       workspaces: vec![root.clone()],
+      shapes: memfw::os::Shapes::default(),
+      is_named: true,
       sources: vec![],
       notes: vec![],
       helpers: Helpers { notify: None, reindex },

@@ -7,7 +7,7 @@ use std::{collections::BTreeMap, time::Duration};
 use super::{
   Engine, EngineError, HOLD_OFF, Hint, Target, UNLEASED_AFTER,
   attribute::lines_of,
-  judge::{self, BlockJudgement, Court, Precedent, Treatment},
+  judge::{self, BlockJudgement, Court, Precedent},
   origin::Origin,
   redact::Redacted,
   rows,
@@ -180,7 +180,7 @@ impl<F: Fs> Engine<F> {
       config: &self.config,
       continued: &[],
       restored: None,
-      treatment: Treatment::of(&target.rel, &self.config),
+      treatment: self.treatment(target),
       precedent: &mut |hash| {
         view::precedent(&self.ledger, &path, hash, now).unwrap_or_else(|error| {
           failed.get_or_insert(error);
@@ -254,6 +254,7 @@ impl<F: Fs> Engine<F> {
     }
     let done = self.redact(target, &mut file, leased, &view, &plan.redactions, started)?;
     let is_done = matches!(done, Redacted::Done { .. });
+    self.has_departed |= is_done;
     drop(file);
     drop(writing);
     let waited = HOLD_OFF.max(UNLEASED_AFTER);
