@@ -6,9 +6,8 @@ use {
     config::Config,
     daemon::{Guard, Helpers, Parts},
     engine::Engine,
-    memory::ContentHash,
     os::{Clock, RealFs, Watcher},
-    provenance::{AgentRecords, Answer, Followed, Question, Standing},
+    provenance::{AgentRecords, Answer, Question},
     store::Access,
   },
   serde_json::Value,
@@ -135,27 +134,8 @@ fn a_way_that_cannot_work_is_told_at_once() {
 struct Indexed(Arc<AtomicBool>);
 
 impl AgentRecords for Indexed {
-  fn standing(&self, _: &Path, _: &Path) -> Standing {
-    Standing::NoRecord
-  }
-
-  fn follow(
-    &self,
-    _: &Path,
-    _: &Path,
-    _: ContentHash,
-    _: ContentHash,
-    _: Option<&str>,
-  ) -> Followed {
-    Followed::NotOurs
-  }
-
   fn attribute(&self, question: &Question<'_>) -> Answer {
     Answer::nothing_on_record(question)
-  }
-
-  fn injection_limit(&self, _: &Path, _: &Path) -> Option<usize> {
-    None
   }
 
   fn still_indexed(&self, _: &Path, _: &Path, texts: &[&[u8]]) -> Option<bool> {
@@ -192,6 +172,8 @@ impl World {
       fs,
       watcher: Watcher::new().unwrap(),
       workspaces: vec![root.clone()],
+      shapes: memfw::os::Shapes::default(),
+      is_named: true,
       sources: vec![],
       notes: vec![],
       helpers: Helpers { notify: None, reindex },

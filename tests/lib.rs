@@ -8,6 +8,7 @@
 #![expect(clippy::string_slice, reason = "ids and answers that are cut here are ASCII")]
 
 mod agent_comments;
+mod asking;
 mod bad_input;
 mod come_back;
 mod config;

@@ -50,6 +50,8 @@ impl World {
       fs,
       watcher,
       workspaces,
+      shapes: memfw::os::Shapes::default(),
+      is_named: true,
       sources: vec![],
       notes: vec![],
       helpers: Helpers::default(),

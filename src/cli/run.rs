@@ -46,6 +46,8 @@ pub fn run(context: &Context, args: RunArgs) -> Result<Status, Failure> {
   engine.set_agent(found.agent);
   let options = Options {
     workspaces: found.workspaces,
+    shapes: found.shapes,
+    is_named: found.is_named,
     sources: found.files,
     notes: found.notes,
     helpers: found.helpers,

@@ -118,6 +118,7 @@ ignore = ["USER.md"]
 profiles = ["work"]
 program = "claw"
 follow = "validated"
+extra_paths = "quarantine"
 [baseline]
 action = "quarantine"
 [versions]
@@ -156,6 +157,7 @@ format = "json"
         agent_profiles: vec!["work".to_owned()],
         agent_program: "claw".to_owned(),
         agent_follow: Follow::Validated,
+        agent_extra_paths: ExtraPaths::Quarantine,
         baseline_action: BaselineAction::Quarantine,
         version_days: 3,
         version_mb: 0,
@@ -178,8 +180,8 @@ format = "json"
     );
     let lines: Vec<_> = effective.values().map(|(_, _, origin)| origin).collect();
     let expected = [
-      1, 2, 4, 5, 6, 7, 8, 9, 11, 12, 13, 15, 17, 18, 20, 21, 23, 25, 26, 28, 29, 30, 31, 32, 34,
-      35,
+      1, 2, 4, 5, 6, 7, 8, 9, 11, 12, 13, 14, 16, 18, 19, 21, 22, 24, 26, 27, 29, 30, 31, 32, 33,
+      35, 36,
     ];
     assert_eq!(lines, expected.map(|line| Origin::File { line }));
   }

@@ -5,8 +5,8 @@ use {
   super::{
     nearest::nearest,
     word::{
-      BaselineAction, Follow, InstructionFile, LogFormat, LogLevel, Markers, NotifyVia, Protocol,
-      Scope, Sensitivity, Word, find, list,
+      BaselineAction, ExtraPaths, Follow, InstructionFile, LogFormat, LogLevel, Markers, NotifyVia,
+      Protocol, Scope, Sensitivity, Word, find, list,
     },
   },
   std::{
@@ -251,6 +251,7 @@ macro_rules! word_settings {
 }
 
 word_settings!(
+  ExtraPaths,
   Follow,
   Markers,
   Protocol,

@@ -122,7 +122,7 @@ impl<F: Fs> Engine<F> {
       self.opens.push(target.clone());
       if let Some((text, stamp)) = self.fs.glance(root, &target.rel, &rules) {
         bytes += text.len();
-        let treatment = Treatment::of(&target.rel, &self.config);
+        let treatment = self.treatment(target);
         reads.push(Read { index, path, treatment, bytes: text, stamp });
       }
     }

@@ -4,7 +4,7 @@
 use std::{borrow::Cow, ops::Range, path::Path};
 
 use crate::{
-  config::{Config, InstructionFile},
+  config::{Config, ExtraPaths, InstructionFile},
   detect::{
     self, Action, Code, Decision, Finding, JudgeOptions, Layer, PolicyInput, RuleKind, Severity,
     Verdict,
@@ -26,8 +26,16 @@ pub enum Treatment {
 }
 
 impl Treatment {
-  /// How the configuration has a file treated; the path is relative to its workspace.
-  pub fn of(rel: &Path, config: &Config) -> Self {
+  /// How the configuration has a file treated; the path is relative to its directory, which may be
+  /// `elsewhere` than in a workspace.
+  pub fn of(rel: &Path, elsewhere: bool, config: &Config) -> Self {
+    if elsewhere {
+      return match config.agent_extra_paths {
+        ExtraPaths::Report => Self::Report,
+        ExtraPaths::Quarantine => Self::Memory,
+        ExtraPaths::Ignore => Self::Ignore,
+      };
+    }
     match InstructionFile::of(rel) {
       None => Self::Memory,
       Some(file) if config.files_quarantine.contains(&file) => Self::Memory,

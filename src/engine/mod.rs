@@ -49,6 +49,7 @@ use std::{
 };
 
 use forms::Forms;
+use judge::Treatment;
 
 pub use attribute::Attributing;
 pub use error::{Consequence, EngineError};
@@ -61,8 +62,8 @@ use crate::{
   config::{Config, Owner, Protocol},
   memory::BlockId,
   os::{
-    self, Clock, Fs, FsError, LockError, MemoryFile, Rung, TargetRules, WriteLock, lease, random,
-    user,
+    self, Clock, Fs, FsError, LockError, MemoryFile, Rung, Shapes, TargetRules, WriteLock, lease,
+    random, user,
   },
   provenance::AgentRecords,
   store::{self, Ledger},
@@ -162,7 +163,7 @@ impl Target {
 pub struct Engine<F: Fs> {
   fs: F,
   ledger: Ledger,
-  agent: Box<dyn AgentRecords>,
+  agent: Arc<dyn AgentRecords>,
   clock: Arc<dyn Clock>,
   config: Arc<Config>,
   /// Open workspaces, and how their files can be edited.
@@ -181,8 +182,12 @@ pub struct Engine<F: Fs> {
   opens: Vec<Target>,
   /// How long poison stood in a file, for each redaction since [`Engine::take_exposures`].
   exposures: Vec<Duration>,
+  /// Whether something left its file since [`Engine::take_departed`] because of its source.
+  has_departed: bool,
   /// memfw's data directory, where the lock is.
   data: PathBuf,
+  /// The directories that are no workspaces.
+  shapes: Shapes,
 }
 
 impl<F: Fs> Engine<F> {
@@ -199,7 +204,7 @@ impl<F: Fs> Engine<F> {
     Self {
       fs,
       ledger,
-      agent,
+      agent: Arc::from(agent),
       clock,
       config,
       roots: HashMap::new(),
@@ -210,7 +215,9 @@ impl<F: Fs> Engine<F> {
       noted: None,
       opens: Vec::new(),
       exposures: Vec::new(),
+      has_departed: false,
       data,
+      shapes: Shapes::default(),
     }
   }
 
@@ -244,7 +251,22 @@ impl<F: Fs> Engine<F> {
 
   /// Goes on with other records of the agent framework.
   pub fn set_agent(&mut self, agent: Box<dyn AgentRecords>) {
-    self.agent = agent;
+    self.agent = Arc::from(agent);
+  }
+
+  /// Which directories are no workspaces: what is in them is treated as the configuration says of them.
+  pub fn set_shapes(&mut self, shapes: Shapes) {
+    self.shapes = shapes;
+  }
+
+  /// How the text of a file is treated.
+  fn treatment(&self, target: &Target) -> Treatment {
+    Treatment::of(&target.rel, self.shapes.is_elsewhere(&target.root), &self.config)
+  }
+
+  /// The records of the agent framework, to be asked elsewhere.
+  pub fn agent(&self) -> Arc<dyn AgentRecords> {
+    Arc::clone(&self.agent)
   }
 
   /// Whether the agent's index holds any of these texts of a file; `None` where it has none.
@@ -279,6 +301,11 @@ impl<F: Fs> Engine<F> {
   /// asked last.
   pub fn take_exposures(&mut self) -> Vec<Duration> {
     std::mem::take(&mut self.exposures)
+  }
+
+  /// Whether something left its file because its source became known, since this was asked last.
+  pub fn take_departed(&mut self) -> bool {
+    std::mem::take(&mut self.has_departed)
   }
 
   /// memfw's data directory.

@@ -180,10 +180,6 @@ impl AgentRecords for Records {
     book.asked.push(Asked { version, on_record, seen_at, changed_at, texts });
     Answer { attributions, outlook, clean_turn, replaced: book.replaced.clone() }
   }
-
-  fn injection_limit(&self, _: &Path, _: &Path) -> Option<usize> {
-    None
-  }
 }
 
 /// A workspace with one memory file, and an engine on it.

@@ -184,7 +184,7 @@ impl<F: Fs> Engine<F> {
     };
     let mut court = Court {
       origin: &origin,
-      treatment: Treatment::of(&target.rel, &self.config),
+      treatment: self.treatment(target),
       config: &self.config,
       continued: &continued,
       restored,
@@ -214,7 +214,7 @@ impl<F: Fs> Engine<F> {
   /// How markers may stand in this file.
   fn marking(&self, target: &Target, hash: ContentHash) -> Marking {
     // People keep these files by hand, and every byte of them is an instruction.
-    if Treatment::of(&target.rel, &self.config) != Treatment::Memory {
+    if self.treatment(target) != Treatment::Memory || self.shapes.is_elsewhere(&target.root) {
       return Marking { mode: MarkerMode::None, why: None };
     }
     let none = |why: String| Marking { mode: MarkerMode::None, why: Some(why) };

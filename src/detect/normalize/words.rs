@@ -1,5 +1,6 @@
 //! Common words of languages in Latin letters, and how letters follow each other in them: what tells
-//! language in disguise from data.
+//! language in disguise from data. Not to be confused with the words that `provenance::words` leaves out of
+//! a comparison: those of this list that name things count there.
 #![forbid(unsafe_code)]
 
 use std::{collections::HashSet, sync::OnceLock};
