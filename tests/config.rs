@@ -189,9 +189,11 @@ fn problems_come_as_json_on_request() {
       "exists": true,
       "ok": false,
       "problems": [{
+        "file": "[TMP]/memfw/config/config.toml",
         "line": 2, "column": 1, "message": "unknown key `levels` in `[log]`",
         "hint": "did you mean `level`?",
       }],
+      "rules": [],
     })
   );
 }

@@ -32,6 +32,7 @@ mod powerloss;
 mod race;
 mod replaced;
 mod restore;
+mod rules;
 mod review;
 mod scan;
 mod service;

@@ -12,7 +12,7 @@ use super::{
   escape::terminal,
   failure::Failure,
   guarded::{KEY, LEDGER, file_system},
-  output::Style,
+  output::{Style, count},
 };
 use crate::{
   engine::event::shown,
@@ -53,6 +53,7 @@ pub fn run(context: &Context, args: DoctorArgs) -> Result<Status, Failure> {
   let mut checks = Vec::new();
   configuration(context, &mut checks);
   if let Ok(home) = context.home() {
+    rules(&home.config, &mut checks);
     directory(&home.data, &mut checks);
     ledger(&home.data, &mut checks);
     daemon(&home.data, &mut checks);
@@ -101,6 +102,28 @@ fn configuration(context: &Context, checks: &mut Vec<Check>) {
     Err(failure) => {
       add(checks, "configuration", Health::Wrong, failure.error.clone());
       hint(checks, Some("memfw config check"));
+    }
+  }
+}
+
+fn rules(config: &Path, checks: &mut Vec<Check>) {
+  match super::rules::check(config) {
+    Ok(loaded) if loaded.files.is_empty() => {}
+    Ok(loaded) => {
+      let n: usize = loaded.files.iter().map(|(_, n)| n).sum();
+      let files = count(loaded.files.len() as u64, "file");
+      add(
+        checks,
+        "rules",
+        Health::Fine,
+        format!("{} of yours in {files}", count(n as u64, "rule")),
+      );
+    }
+    Err(problems) => {
+      for problem in problems {
+        add(checks, "rules", Health::Wrong, Failure::from(problem).error);
+        hint(checks, Some("memfw config check"));
+      }
     }
   }
 }

@@ -18,14 +18,14 @@ use super::{
   guarded,
   output::Style,
   table::{Cell, Column, Table},
-  time,
+  time::{self, DAY},
 };
 use crate::{
   detect::Code,
   engine::{
     Engine, Target,
     event::{rounded, shown},
-    review::Placed,
+    review::{Approval, Placed},
   },
   os::{Clock as _, RealFs, SystemClock},
   provenance::State,
@@ -42,9 +42,9 @@ pub fn run(context: &Context, args: QuarantineArgs) -> Result<Status, Failure> {
   match args.command {
     QuarantineCommand::List(args) => list(context, &args),
     QuarantineCommand::Show(args) => show(context, &args),
-    QuarantineCommand::Add(args) => decide(context, &args, add),
-    QuarantineCommand::Approve(args) => decide(context, &args, approve),
-    QuarantineCommand::Reject(args) => decide(context, &args, reject),
+    QuarantineCommand::Add(args) => decide(context, &args, None, add),
+    QuarantineCommand::Approve(args) => decide(context, &args.decide, args.days, approve),
+    QuarantineCommand::Reject(args) => decide(context, &args, None, reject),
   }
 }
 
@@ -172,6 +172,9 @@ fn print(
   for code in &item.codes {
     out.line(&format!("  why     {code}: {}", code.title()))?;
   }
+  for rule in rules(item) {
+    out.line(&format!("  rule    {}", terminal(rule)))?;
+  }
   match text {
     Some(text) => {
       out.line("  text")?;
@@ -212,17 +215,24 @@ struct Done {
   value: Value,
 }
 
-type Act = fn(&mut Engine<RealFs>, &str, &str, Option<&str>) -> Result<Done, Failure>;
+type Act = fn(&mut Engine<RealFs>, &str, Approval<'_>) -> Result<Done, Failure>;
 
-fn decide(context: &Context, args: &QuarantineDecideArgs, act: Act) -> Result<Status, Failure> {
+fn decide(
+  context: &Context,
+  args: &QuarantineDecideArgs,
+  days: Option<u32>,
+  act: Act,
+) -> Result<Status, Failure> {
   // Without a ledger there is nothing to decide about, and none is made for it.
   drop(context.ledger()?);
   let config = context.config()?.config;
   let mut engine = context.engine(&config)?;
   let by = context.user();
+  let until = days.map(|days| SystemClock.now().saturating_add(i64::from(days) * DAY));
+  let word = Approval { by: &by, reason: args.reason.as_deref(), until };
   let mut values = Vec::new();
   for name in &args.items {
-    let done = act(&mut engine, name, &by, args.reason.as_deref());
+    let done = act(&mut engine, name, word);
     // What was done so far is told even when a later one fails.
     let done = match done {
       Ok(done) => done,
@@ -241,14 +251,9 @@ fn decide(context: &Context, args: &QuarantineDecideArgs, act: Act) -> Result<St
   Ok(Status::Yes)
 }
 
-fn approve(
-  engine: &mut Engine<RealFs>,
-  name: &str,
-  by: &str,
-  reason: Option<&str>,
-) -> Result<Done, Failure> {
+fn approve(engine: &mut Engine<RealFs>, name: &str, word: Approval<'_>) -> Result<Done, Failure> {
   let item = find(engine.ledger(), name)?;
-  let (item, placed) = engine.approve(item.id.as_str(), by, reason)?;
+  let (item, placed) = engine.approve_as(item.id.as_str(), word)?;
   let place = terminal(shown(&item.path));
   let (line, word) = match placed {
     Placed::AtPlaceholder => (format!("{}: approved, back in {place}", item.id), "placeholder"),
@@ -261,24 +266,14 @@ fn approve(
   Ok(Done { line, value: json!({ "id": item.id.as_str(), "status": "approved", "placed": word }) })
 }
 
-fn reject(
-  engine: &mut Engine<RealFs>,
-  name: &str,
-  by: &str,
-  reason: Option<&str>,
-) -> Result<Done, Failure> {
+fn reject(engine: &mut Engine<RealFs>, name: &str, word: Approval<'_>) -> Result<Done, Failure> {
   let item = find(engine.ledger(), name)?;
-  let item = engine.reject(item.id.as_str(), by, reason)?;
+  let item = engine.reject(item.id.as_str(), word.by, word.reason)?;
   let line = format!("{}: rejected; its sealed bytes are kept", item.id);
   Ok(Done { line, value: json!({ "id": item.id.as_str(), "status": "rejected" }) })
 }
 
-fn add(
-  engine: &mut Engine<RealFs>,
-  name: &str,
-  by: &str,
-  reason: Option<&str>,
-) -> Result<Done, Failure> {
+fn add(engine: &mut Engine<RealFs>, name: &str, word: Approval<'_>) -> Result<Done, Failure> {
   let (path, line) = if let (path, Some(line)) = guarded::place(name) {
     (path, line)
   } else {
@@ -292,7 +287,7 @@ fn add(
     (item.path, item.line as usize)
   };
   let target = target_of(engine, &path)?;
-  let id = engine.quarantine_line(&target, line, by, reason)?;
+  let id = engine.quarantine_line(&target, line, word.by, word.reason)?;
   let line = format!("{id}: in quarantine, out of {}", terminal(shown(&target.path())));
   Ok(Done { line, value: json!({ "id": id.as_str(), "status": "quarantined" }) })
 }
@@ -340,6 +335,22 @@ fn to_json(item: &Item) -> Value {
 
 fn findings(item: &Item) -> Value {
   serde_json::from_str(&item.findings_json).unwrap_or(Value::Array(vec![]))
+}
+
+/// The rules that an item is there for, each once, with the file that it stands in.
+fn rules(item: &Item) -> Vec<String> {
+  let mut rules = Vec::new();
+  for finding in findings(item).as_array().into_iter().flatten() {
+    let word = |key: &str| finding.get(key).and_then(Value::as_str);
+    let counts = item.codes.iter().any(|code| word("code") == Some(code.as_str()));
+    if let (true, Some(rule), Some(file)) = (counts, word("rule"), word("rule_file")) {
+      let rule = format!("{rule} in {file}");
+      if !rules.contains(&rule) {
+        rules.push(rule);
+      }
+    }
+  }
+  rules
 }
 
 /// Text for JSON: bytes that are no UTF-8 are U+FFFD.

@@ -79,6 +79,8 @@ pub struct Options<'r> {
   pub alarm: Option<Alarm>,
   /// Why nothing can be sealed, if so: then nothing is redacted, and poison is only reported.
   pub report_only: Option<String>,
+  /// Why a user's rules are not in force, if so: then the built-in ones guard.
+  pub bad_rules: Option<String>,
   /// Where configuration and key come from when they are asked for again.
   pub source: &'r dyn Reload,
 }
@@ -107,8 +109,8 @@ pub fn run(engine: Engine<RealFs>, options: Options<'_>) -> Result<(), DaemonErr
 }
 
 async fn serve(engine: Engine<RealFs>, options: Options<'_>) -> Result<(), DaemonError> {
-  let Options { workspaces, sources, notes, helpers, once, fs, alarm, report_only, source } =
-    options;
+  let Options { workspaces, sources, notes, helpers, once, fs, alarm, source, .. } = options;
+  let Options { report_only, bad_rules, .. } = options;
   // Handlers first: a SIGTERM during the first scan must end it in order, too.
   let mut signals = Signals::new()?;
   let mut events = Events { watched: None, mounts: watch_mounts() };
@@ -123,6 +125,7 @@ async fn serve(engine: Engine<RealFs>, options: Options<'_>) -> Result<(), Daemo
     helpers,
     alarm,
     report_only,
+    bad_rules,
   });
   let (asker, mut asked) = unbounded_channel();
   // Before the first file is opened, or the gate would take us for anybody.

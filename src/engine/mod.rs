@@ -59,6 +59,7 @@ pub use passed::Passed;
 
 use crate::{
   config::{Config, Owner, Protocol},
+  detect::rules::Rules,
   memory::BlockId,
   os::{
     self, Clock, Fs, FsError, LockError, MemoryFile, Rung, TargetRules, WriteLock, lease, random,
@@ -165,6 +166,8 @@ pub struct Engine<F: Fs> {
   agent: Box<dyn AgentRecords>,
   clock: Arc<dyn Clock>,
   config: Arc<Config>,
+  /// The rules in force.
+  judging: Rules,
   /// Open workspaces, and how their files can be edited.
   roots: HashMap<PathBuf, (F::Root, Rung)>,
   /// Files that were opened and could not be leased yet: opening again would wake ourselves.
@@ -202,6 +205,7 @@ impl<F: Fs> Engine<F> {
       agent,
       clock,
       config,
+      judging: Rules::default(),
       roots: HashMap::new(),
       hot: HashMap::new(),
       unsealed: HashMap::new(),
@@ -240,6 +244,11 @@ impl<F: Fs> Engine<F> {
     self.fs = fs;
     self.roots.clear();
     self.hot.clear();
+  }
+
+  /// Judges by these rules from now on; what is known is not judged again.
+  pub fn set_rules(&mut self, rules: Rules) {
+    self.judging = rules;
   }
 
   /// Goes on with other records of the agent framework.

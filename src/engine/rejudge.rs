@@ -178,6 +178,7 @@ impl<F: Fs> Engine<F> {
     let mut court = Court {
       origin,
       config: &self.config,
+      rules: self.judging.set(),
       continued: &[],
       restored: None,
       treatment: Treatment::of(&target.rel, &self.config),

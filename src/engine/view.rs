@@ -180,6 +180,7 @@ impl<F: Fs> Engine<F> {
       origin: &origin,
       treatment: Treatment::of(&target.rel, &self.config),
       config: &self.config,
+      rules: self.judging.set(),
       continued: &continued,
       restored,
       precedent: &mut |hash| {
