@@ -51,7 +51,7 @@ fn all_that_is_wrong_with_rules_and_configuration_is_told_at_once() {
       error: [TMP]/memfw/config/rules.d/more.toml:10:1: unknown field `colour`, expected one of `id`, `code`, `severity`, `kind`, `scope`, `modes`, `why`, `all`, `any`, `not`, `words`, `pattern`, `reach`, `guards`, `over`, `hits`, `misses`
       error: [TMP]/memfw/config/rules.d/acme.toml:3:8: rule `one`: unknown finding code `concealmint`
       hint: did you mean `concealment`?
-      error: [TMP]/memfw/config/rules.d/acme.toml:18:11: rule `two`: the pattern does not compile: unclosed group
+      error: [TMP]/memfw/config/rules.d/acme.toml:17:11: rule `two`: the pattern does not compile: unclosed group
       hint: patterns are regular expressions without look-around and back-references
       ",
     )
