@@ -14,6 +14,7 @@ mod config;
 mod crash;
 mod demo;
 mod discovery;
+mod embedding;
 mod errands;
 mod gate;
 mod guard;

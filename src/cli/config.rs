@@ -12,7 +12,10 @@ use {
     rules,
     table::{Cell, Column, Table},
   },
-  crate::config::{Config, ConfigProblem, Effective, KEYS, Origin, example},
+  crate::{
+    config::{Config, ConfigProblem, Effective, KEYS, Origin, example},
+    net::check_url,
+  },
   serde_json::{Value, json},
   std::{
     fs,
@@ -149,9 +152,26 @@ pub fn load(file: &Path, home: Option<&Path>) -> Result<Option<Effective>, Confi
     Ok(None) => return Ok(None),
     Err(why) => return Err(ConfigError::Unreadable { file: file.to_path_buf(), why }),
   };
-  Effective::parse(&text, home)
-    .map(Some)
-    .map_err(|problems| ConfigError::Broken { file: file.to_path_buf(), problems })
+  let broken = |problems| ConfigError::Broken { file: file.to_path_buf(), problems };
+  let effective = Effective::parse(&text, home).map_err(broken)?;
+  check_addresses(&effective).map_err(|problem| broken(vec![problem]))?;
+  Ok(Some(effective))
+}
+
+/// Addresses that would carry text in the clear are refused as early as any other mistake.
+fn check_addresses(effective: &Effective) -> Result<(), ConfigProblem> {
+  const KEY: &str = "detection.embedding_url";
+  let url = &effective.config.embedding_url;
+  if url.is_empty() {
+    return Ok(());
+  }
+  let line = KEYS.iter().find(|key| key.name == KEY).map(|key| effective.origin(key));
+  check_url(url).map(drop).map_err(|why| ConfigProblem {
+    line: if let Some(Origin::File { line }) = line { line } else { 1 },
+    column: 1,
+    message: format!("`{KEY}`: {why}"),
+    hint: Some("write it as `https://host/path`".to_owned()),
+  })
 }
 
 /// The text of a file of ours, or why it cannot be had; `None` where there is none.

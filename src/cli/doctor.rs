@@ -15,6 +15,7 @@ use super::{
   output::{Style, count},
 };
 use crate::{
+  config::EmbeddingProvider,
   engine::event::shown,
   os::{DaemonLock, Limit, Rung, key, paths},
   provenance::Standing,
@@ -54,6 +55,7 @@ pub fn run(context: &Context, args: DoctorArgs) -> Result<Status, Failure> {
   configuration(context, &mut checks);
   if let Ok(home) = context.home() {
     rules(&home.config, &mut checks);
+    embedding(context, &mut checks);
     directory(&home.data, &mut checks);
     ledger(&home.data, &mut checks);
     daemon(&home.data, &mut checks);
@@ -124,6 +126,24 @@ fn rules(config: &Path, checks: &mut Vec<Check>) {
         add(checks, "rules", Health::Wrong, Failure::from(problem).error);
         hint(checks, Some("memfw config check"));
       }
+    }
+  }
+}
+
+/// Asks the endpoint for the vector of a word of ours, if there is one to ask.
+fn embedding(context: &Context, checks: &mut Vec<Check>) {
+  let Ok(effective) = context.config() else { return };
+  let provider = effective.config.embedding_provider;
+  if provider == EmbeddingProvider::Local {
+    return;
+  }
+  let answer = super::embedding::embedder(context, &effective.config)
+    .and_then(|embedder| embedder.embed(&["memfw"]));
+  match answer {
+    Ok(_) => add(checks, "embedding", Health::Fine, format!("{provider} answers")),
+    Err(why) => {
+      add(checks, "embedding", Health::Wrong, format!("{provider}: {why}"));
+      hint(checks, Some("`detection.embedding_provider = \"local\"` needs nobody"));
     }
   }
 }

@@ -16,6 +16,7 @@ pub mod copies;
 pub mod demo;
 pub mod diff;
 pub mod doctor;
+pub mod embedding;
 pub mod escape;
 pub mod evidence;
 pub mod exposure;

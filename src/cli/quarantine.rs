@@ -12,6 +12,7 @@ use super::{
   },
   context::Context,
   copies::{self, Copy},
+  embedding::Likeness,
   escape::{Escape, terminal},
   evidence,
   failure::Failure,
@@ -96,7 +97,9 @@ fn list(context: &Context, args: &QuarantineListArgs) -> Result<Status, Failure>
 fn show(context: &Context, args: &QuarantineShowArgs) -> Result<Status, Failure> {
   let ledger = context.ledger_with_key()?;
   // A configuration that does not hold is told by the commands that need it.
-  let max_file_bytes = context.config().unwrap_or_default().config.max_file_bytes;
+  let config = context.config().unwrap_or_default().config;
+  let max_file_bytes = config.max_file_bytes;
+  let likeness = Likeness::new(context, &config);
   let mut shown_items = Vec::new();
   for name in &args.items {
     let item = find(&ledger, name)?;
@@ -110,6 +113,7 @@ fn show(context: &Context, args: &QuarantineShowArgs) -> Result<Status, Failure>
       Some(text) => copies::find(&ledger, &item, text, max_file_bytes)?,
       None => vec![],
     };
+    let near = text.as_ref().and_then(|text| likeness.of(&item, &lossy(text)));
     if args.json {
       let mut value = to_json(&item);
       if let Some(object) = value.as_object_mut() {
@@ -118,10 +122,12 @@ fn show(context: &Context, args: &QuarantineShowArgs) -> Result<Status, Failure>
         object.insert("findings".to_owned(), findings(&item));
         let copies = copies.iter().map(copies::Copy::to_json).collect();
         object.insert("copies".to_owned(), Value::Array(copies));
+        object.insert("nearest".to_owned(), likeness.to_json(near.as_ref()));
       }
       shown_items.push(value);
     } else {
-      print(context, &item, text.as_ref().map(|bytes| bytes.as_slice()), &copies)?;
+      let like = near.as_ref().and_then(|near| likeness.line(near));
+      print(context, &item, text.as_ref().map(|bytes| bytes.as_slice()), &copies, like)?;
     }
   }
   if args.json {
@@ -135,6 +141,7 @@ fn print(
   item: &Item,
   text: Option<&[u8]>,
   copies: &[Copy],
+  like: Option<String>,
 ) -> Result<(), Failure> {
   let out = &context.out;
   let now = SystemClock.now();
@@ -174,6 +181,9 @@ fn print(
   }
   for rule in rules(item) {
     out.line(&format!("  rule    {}", terminal(rule)))?;
+  }
+  if let Some(like) = like {
+    out.line(&format!("  like    {}", terminal(like)))?;
   }
   match text {
     Some(text) => {

@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use super::{
   config::read,
   context::Context,
+  embedding::exemplars,
   failure::{Failure, reason},
 };
 use crate::detect::rules::{
@@ -46,7 +47,7 @@ pub struct RuleProblem {
 }
 
 impl RuleProblem {
-  fn unreadable(file: &Path, why: impl Into<String>) -> Self {
+  pub(super) fn unreadable(file: &Path, why: impl Into<String>) -> Self {
     Self { file: file.to_owned(), place: None, message: why.into(), hint: None }
   }
 
@@ -115,17 +116,19 @@ pub fn load(config: &Path) -> Result<Loaded, Vec<RuleProblem>> {
   Ok(Loaded { rules, files: paths.into_iter().zip(counted).collect() })
 }
 
-/// The same, and the examples do what they say.
+/// The same, and the examples do what they say, and the exemplars hold.
 pub fn check(config: &Path) -> Result<Loaded, Vec<RuleProblem>> {
-  let loaded = load(config)?;
-  let wrong = loaded.rules.set().wrong_examples(&format!("{DIR}/"));
-  if wrong.is_empty() {
-    return Ok(loaded);
+  let loaded = load(config);
+  let mut problems = exemplars(config).err().unwrap_or_default();
+  let loaded = loaded.inspect_err(|wrong| problems.extend(wrong.iter().cloned()));
+  if let Ok(loaded) = &loaded {
+    let wrong = loaded.rules.set().wrong_examples(&format!("{DIR}/"));
+    problems.extend(wrong.into_iter().map(|error| problem(config, error)));
   }
-  Err(wrong.into_iter().map(|error| problem(config, error)).collect())
+  if problems.is_empty() { loaded } else { Err(problems) }
 }
 
-fn problem(config: &Path, error: RuleError) -> RuleProblem {
+pub(super) fn problem(config: &Path, error: RuleError) -> RuleProblem {
   let RuleError { file, line, column, message, hint } = error;
   RuleProblem { file: config.join(file), place: Some((line, column)), message, hint }
 }

@@ -1,4 +1,5 @@
 //! What is wrong with a rule file is told with its place.
+#![forbid(unsafe_code)]
 
 use super::*;
 
