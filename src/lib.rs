@@ -7,7 +7,8 @@
 //!   [`memory`] (text and facts to a plan), [`provenance`] (source, trust, attestation),
 //!   [`detect`] (normaliser, rules, policy), [`seal`] (encryption of quarantined bytes);
 //! - shells, which do not know each other: [`config`], [`store`] (SQLite ledger),
-//!   [`os`] (files, leases, watching, paths), [`openclaw`] (the agent framework's own records);
+//!   [`os`] (files, leases, watching, paths), [`net`] (what is asked over the network, if a user wants it),
+//!   [`openclaw`] (the agent framework's own records);
 //! - [`engine`]: one file, from dirty to done; the same for daemon, command line and tests;
 //! - [`gate`]: readers wait until the daemon has passed what they would read;
 //! - [`daemon`]: the loop, one closed event enum;
@@ -22,6 +23,7 @@ pub mod engine;
 pub mod failpoint;
 pub mod gate;
 pub mod memory;
+pub mod net;
 pub mod openclaw;
 pub mod os;
 pub mod provenance;

@@ -120,6 +120,7 @@ impl World {
       helpers: Helpers { notify: notify.map(Ok), ..Helpers::default() },
       alarm: None,
       report_only: None,
+      bad_rules: None,
     });
     let (wake, answered) = unbounded_channel();
     guard.ask_elsewhere(wake);

@@ -17,34 +17,38 @@ fn without_a_file_the_defaults_hold() {
     .args(["config", "show"])
     .stdout(
       r#"
-      KEY                    VALUE     ORIGIN
-      workspaces             []        default
-      markers                "auto"    default
-      files.idle_ms          5000      default
-      files.max_bytes        8388608   default
-      files.owners           []        default
-      files.protocol         "auto"    default
-      files.quarantine       []        default
-      files.ignore           []        default
-      agent.profiles         []        default
-      agent.program          ""        default
-      agent.follow           "edits"   default
-      agent.extra_paths      "report"  default
-      baseline.action        "flag"    default
-      versions.keep_days     14        default
-      versions.max_mb        256       default
-      detection.scope        "strict"  default
-      detection.sensitivity  "medium"  default
-      trust.rule             []        default
-      gate.enabled           false     default
-      gate.max_wait_ms       2000      default
-      notify.via             "none"    default
-      notify.channel         ""        default
-      notify.target          ""        default
-      notify.command         []        default
-      notify.interval_s      900       default
-      log.level              "info"    default
-      log.format             "text"    default
+      KEY                           VALUE     ORIGIN
+      workspaces                    []        default
+      markers                       "auto"    default
+      files.idle_ms                 5000      default
+      files.max_bytes               8388608   default
+      files.owners                  []        default
+      files.protocol                "auto"    default
+      files.quarantine              []        default
+      files.ignore                  []        default
+      agent.profiles                []        default
+      agent.program                 ""        default
+      agent.follow                  "edits"   default
+      agent.extra_paths             "report"  default
+      baseline.action               "flag"    default
+      versions.keep_days            14        default
+      versions.max_mb               256       default
+      detection.scope               "strict"  default
+      detection.sensitivity         "medium"  default
+      detection.embedding_provider  "local"   default
+      detection.embedding_url       ""        default
+      detection.embedding_model     ""        default
+      detection.embedding_key_file  ""        default
+      trust.rule                    []        default
+      gate.enabled                  false     default
+      gate.max_wait_ms              2000      default
+      notify.via                    "none"    default
+      notify.channel                ""        default
+      notify.target                 ""        default
+      notify.command                []        default
+      notify.interval_s             900       default
+      log.level                     "info"    default
+      log.format                    "text"    default
       "#,
     )
     .run()
@@ -68,34 +72,38 @@ fn values_tell_where_they_come_from() {
     .args(["config", "show", "--log-level", "warn"])
     .stdout(
       r#"
-      KEY                    VALUE     ORIGIN
-      workspaces             []        default
-      markers                "auto"    default
-      files.idle_ms          0         [TMP]/memfw/config/config.toml:2
-      files.max_bytes        8388608   default
-      files.owners           []        default
-      files.protocol         "auto"    default
-      files.quarantine       []        default
-      files.ignore           []        default
-      agent.profiles         []        default
-      agent.program          ""        default
-      agent.follow           "edits"   default
-      agent.extra_paths      "report"  default
-      baseline.action        "flag"    default
-      versions.keep_days     14        default
-      versions.max_mb        256       default
-      detection.scope        "strict"  default
-      detection.sensitivity  "medium"  default
-      trust.rule             []        default
-      gate.enabled           false     default
-      gate.max_wait_ms       2000      default
-      notify.via             "none"    default
-      notify.channel         ""        default
-      notify.target          ""        default
-      notify.command         []        default
-      notify.interval_s      900       default
-      log.level              "warn"    --log-level
-      log.format             "text"    default
+      KEY                           VALUE     ORIGIN
+      workspaces                    []        default
+      markers                       "auto"    default
+      files.idle_ms                 0         [TMP]/memfw/config/config.toml:2
+      files.max_bytes               8388608   default
+      files.owners                  []        default
+      files.protocol                "auto"    default
+      files.quarantine              []        default
+      files.ignore                  []        default
+      agent.profiles                []        default
+      agent.program                 ""        default
+      agent.follow                  "edits"   default
+      agent.extra_paths             "report"  default
+      baseline.action               "flag"    default
+      versions.keep_days            14        default
+      versions.max_mb               256       default
+      detection.scope               "strict"  default
+      detection.sensitivity         "medium"  default
+      detection.embedding_provider  "local"   default
+      detection.embedding_url       ""        default
+      detection.embedding_model     ""        default
+      detection.embedding_key_file  ""        default
+      trust.rule                    []        default
+      gate.enabled                  false     default
+      gate.max_wait_ms              2000      default
+      notify.via                    "none"    default
+      notify.channel                ""        default
+      notify.target                 ""        default
+      notify.command                []        default
+      notify.interval_s             900       default
+      log.level                     "warn"    --log-level
+      log.format                    "text"    default
       "#,
     )
     .run();
@@ -191,9 +199,11 @@ fn problems_come_as_json_on_request() {
       "exists": true,
       "ok": false,
       "problems": [{
+        "file": "[TMP]/memfw/config/config.toml",
         "line": 2, "column": 1, "message": "unknown key `levels` in `[log]`",
         "hint": "did you mean `level`?",
       }],
+      "rules": [],
     })
   );
 }

@@ -178,6 +178,7 @@ impl World {
       notes: vec![],
       helpers: Helpers { notify: None, reindex },
       alarm: None,
+      bad_rules: None,
       report_only: None,
     });
     guard.start().unwrap();

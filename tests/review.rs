@@ -281,6 +281,51 @@ fn an_approval_counts_the_blocks_that_it_excuses() {
 }
 
 #[test]
+fn an_approval_is_listed_ends_and_can_be_taken_back() {
+  let (mut guarded, id) = poisoned(AT_ONCE);
+  let args = ["quarantine", "approve", &id, "--reason", "my own note", "--days", "30"];
+  guarded.ok(&args);
+  guarded.settle();
+  let list = guarded.json(&["policy", "check", "--json"]);
+  let one = &list[0];
+  assert_eq!((list.as_array().unwrap().len(), one["id"].as_str()), (1, Some(id.as_str())));
+  assert_eq!((&one["standing"], &one["reason"]), (&json!("in-force"), &json!("my own note")));
+  assert!(one["expires_at"].is_string() && one["used_at"].is_null(), "{one}");
+  let text = guarded.ok(&["policy", "check"]);
+  assert!(text.contains("in-force") && text.contains("my own note"), "{text}");
+
+  // When its time is over it is reported, and the same text is judged again where it comes anew.
+  let set = |guarded: &Guarded, sql: &str| {
+    let ledger = Connection::open(guarded.tmp().join("memfw/data/ledger.sqlite")).unwrap();
+    ledger.execute(sql, []).unwrap();
+  };
+  set(&guarded, "UPDATE exception SET expires_at = 1");
+  std::fs::create_dir_all(guarded.path("memory")).unwrap();
+  let output = guarded.memfw(&["policy", "check"]);
+  assert!(output.status == 1 && output.stdout.contains("expired"), "{output:?}");
+  Writer::Shell.add(&guarded.path("memory/again.md"), format!("{}\n", poison(1)).as_bytes());
+  guarded.settle();
+  assert_eq!(guarded.waiting().len(), 1);
+  assert_eq!(guarded.holding("workspace", &needle(1)).len(), 1, "what was approved stays");
+
+  // In force again it excuses, and taken back it does not.
+  set(&guarded, "UPDATE exception SET expires_at = NULL");
+  Writer::Shell.add(&guarded.path("memory/more.md"), format!("{}\n", poison(1)).as_bytes());
+  guarded.settle();
+  assert_eq!(guarded.waiting().len(), 1);
+  let output = guarded.memfw(&["policy", "withdraw", "00000000000f"]);
+  assert_eq!(output.status, 2, "{output:?}");
+  guarded.ok(&["policy", "withdraw", &id, "--reason", "not mine after all"]);
+  assert_eq!(guarded.ok(&["policy", "check"]), "nothing is excused\n");
+  Writer::Shell.add(&guarded.path("memory/last.md"), format!("{}\n", poison(1)).as_bytes());
+  guarded.settle();
+  assert_eq!(guarded.waiting().len(), 2);
+  let events = guarded.json(&["audit", "--event", "withdrawn", "--json"]);
+  assert_eq!(events[0]["block"], json!(id), "{events:#}");
+  guarded.stop();
+}
+
+#[test]
 fn items_are_named_by_beginnings_and_places() {
   let (mut guarded, first) = poisoned(NEVER);
   let second = add_poison(&guarded, 2);

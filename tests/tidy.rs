@@ -46,6 +46,8 @@ const ROOMS: &[Room] = &[
   Room { name: "store", layer: 1, uses: &["memory", "provenance", "detect", "seal", "failpoint"] },
   // Files, leases and locks know bytes, not what they mean.
   Room { name: "os", layer: 1, uses: &["failpoint"] },
+  // What is asked over the network; it knows what a text is, and neither files nor the ledger.
+  Room { name: "net", layer: 1, uses: &["memory", "provenance", "detect"] },
   Room { name: "openclaw", layer: 1, uses: &["memory", "provenance"] },
   // The engine meets an agent framework only through `provenance::AgentRecords`.
   Room {
@@ -81,6 +83,7 @@ const ROOMS: &[Room] = &[
       "config",
       "store",
       "os",
+      "net",
       "openclaw",
       "engine",
       "gate",

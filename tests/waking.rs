@@ -56,6 +56,7 @@ impl World {
       notes: vec![],
       helpers: Helpers::default(),
       alarm: None,
+      bad_rules: None,
       report_only: None,
     });
     guard.start().unwrap();

@@ -59,6 +59,8 @@ pub enum Command {
   Scan(ScanArgs),
   /// Review what was taken out
   Quarantine(QuarantineArgs),
+  /// What you have excused, and whether it is still needed
+  Policy(PolicyArgs),
   /// Who wrote each line of memory
   Provenance(ProvenanceArgs),
   /// What happened, in order
@@ -197,7 +199,7 @@ pub enum QuarantineCommand {
   Add(QuarantineDecideArgs),
   /// Put the exact bytes back and remember that they are fine
   #[command(after_help = "Example: memfw quarantine approve a1b2c3 --reason \"my own note\"")]
-  Approve(QuarantineDecideArgs),
+  Approve(QuarantineApproveArgs),
   /// Refuse items; their placeholders go
   #[command(after_help = "Example: memfw quarantine reject a1b2c3")]
   Reject(QuarantineDecideArgs),
@@ -227,12 +229,60 @@ pub struct QuarantineShowArgs {
   pub json: bool,
 }
 
+/// `memfw quarantine approve`
+#[derive(Clone, Debug, ClapArgs)]
+pub struct QuarantineApproveArgs {
+  /// What is common to all decisions.
+  #[command(flatten)]
+  pub decide: QuarantineDecideArgs,
+
+  /// Excuse the same text only for so many days, wherever it comes anew
+  #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=36_500))]
+  pub days: Option<u32>,
+}
+
 /// `memfw quarantine add|approve|reject`
 #[derive(Clone, Debug, ClapArgs)]
 pub struct QuarantineDecideArgs {
   /// Ids, or the beginnings of ids, or places in files
   #[arg(value_name = "ID|FILE:LINE", required = true)]
   pub items: Vec<String>,
+
+  /// Why, for the audit
+  #[arg(long, value_name = "TEXT")]
+  pub reason: Option<String>,
+
+  /// Answer in JSON
+  #[arg(long)]
+  pub json: bool,
+}
+
+/// `memfw policy`
+#[derive(Clone, Debug, ClapArgs)]
+#[command(after_help = "Example: memfw policy check")]
+pub struct PolicyArgs {
+  /// What to do.
+  #[command(subcommand)]
+  pub command: PolicyCommand,
+}
+
+/// What to do with exceptions.
+#[derive(Clone, Debug, Subcommand)]
+pub enum PolicyCommand {
+  /// List what approvals excuse, and which of them are not needed any more
+  #[command(after_help = "Example: memfw policy check")]
+  Check(JsonArgs),
+  /// Take approvals back: the same text is judged again when it comes anew
+  #[command(after_help = "Example: memfw policy withdraw a1b2c3")]
+  Withdraw(PolicyWithdrawArgs),
+}
+
+/// `memfw policy withdraw`
+#[derive(Clone, Debug, ClapArgs)]
+pub struct PolicyWithdrawArgs {
+  /// Ids as `memfw policy check` lists them, or their beginnings
+  #[arg(value_name = "ID", required = true)]
+  pub exceptions: Vec<String>,
 
   /// Why, for the audit
   #[arg(long, value_name = "TEXT")]
@@ -373,6 +423,7 @@ mod tests {
     Settle(SettleArgs),
     Scan(ScanArgs),
     Quarantine(QuarantineArgs),
+    Policy(PolicyArgs),
     Provenance(ProvenanceArgs),
     Audit(AuditArgs),
     Restore(RestoreArgs),
@@ -416,7 +467,10 @@ mod tests {
       "memfw quarantine show a1b2c3 MEMORY.md:3",
       "memfw quarantine add MEMORY.md:3 --reason old",
       "memfw quarantine approve a1 b2 --json",
+      "memfw quarantine approve a1 --days 30",
       "memfw quarantine reject a1",
+      "memfw policy check --json",
+      "memfw policy withdraw a1 b2 --reason old --json",
       "memfw provenance MEMORY.md:12 --json",
       "memfw audit --days 7 --source exec --event approved --limit 10 --json",
       "memfw restore MEMORY.md --list --json",

@@ -8,10 +8,14 @@ use {
     context::Context,
     escape::terminal,
     failure::{Failure, reason},
-    output::Style,
+    output::{Style, count},
+    rules,
     table::{Cell, Column, Table},
   },
-  crate::config::{Config, ConfigProblem, Effective, KEYS, Origin, example},
+  crate::{
+    config::{Config, ConfigProblem, Effective, KEYS, Origin, example},
+    net::check_url,
+  },
   serde_json::{Value, json},
   std::{
     fs,
@@ -88,24 +92,38 @@ fn show(context: &Context, args: JsonArgs) -> Result<Status, Failure> {
 fn check(context: &Context, args: JsonArgs) -> Result<Status, Failure> {
   let file = context.config_file()?;
   let loaded = load(&file, context.surroundings.home().as_deref());
+  let rules = rules::check(&context.home()?.config);
   if args.json {
-    let problems = match &loaded {
-      Ok(_) => Vec::new(),
-      Err(error) => error.problems(),
-    };
+    let mut problems = loaded.as_ref().err().map(ConfigError::problems).unwrap_or_default();
+    if let Err(wrong) = &rules {
+      problems.extend(wrong.iter().map(rules::RuleProblem::to_json));
+    }
+    let files = rules.as_ref().map(|loaded| loaded.files.as_slice()).unwrap_or_default();
     context.out.json(&json!({
       "file": shown(&file),
       "exists": !matches!(loaded, Ok(None)),
-      "ok": loaded.is_ok(),
+      "ok": loaded.is_ok() && rules.is_ok(),
       "problems": problems,
+      "rules": files.iter().map(|(file, n)| json!({ "file": shown(file), "rules": n })).collect::<Vec<_>>(),
     }))?;
-    loaded?;
+  }
+  let failures = loaded.as_ref().err().map(|error| Failure::from(error.clone())).into_iter();
+  let wrong = rules.as_ref().err().map(Vec::as_slice).unwrap_or_default();
+  let failures = failures.chain(wrong.iter().map(|problem| Failure::from(problem.clone())));
+  if let Some(failure) = Failure::all(failures) {
+    return Err(failure);
+  }
+  if args.json {
     return Ok(Status::Yes);
   }
   let name = terminal(file.as_os_str().as_bytes());
-  match loaded? {
-    Some(_) => context.out.line(&format!("{name}: fine"))?,
-    None => context.out.line(&format!("{name}: not there, the defaults hold"))?,
+  match loaded {
+    Ok(Some(_)) => context.out.line(&format!("{name}: fine"))?,
+    _ => context.out.line(&format!("{name}: not there, the defaults hold"))?,
+  }
+  for (file, n) in rules.iter().flat_map(|loaded| &loaded.files) {
+    let name = terminal(file.as_os_str().as_bytes());
+    context.out.line(&format!("{name}: fine, {}", count(*n as u64, "rule")))?;
   }
   Ok(Status::Yes)
 }
@@ -129,18 +147,35 @@ fn print_example(context: &Context, args: JsonArgs) -> Result<Status, Failure> {
 
 /// Reads and checks a configuration file; `None` when there is none. `home` is what `~` stands for.
 pub fn load(file: &Path, home: Option<&Path>) -> Result<Option<Effective>, ConfigError> {
-  let text = match read(file) {
+  let text = match read(file, MAX_BYTES) {
     Ok(Some(text)) => text,
     Ok(None) => return Ok(None),
     Err(why) => return Err(ConfigError::Unreadable { file: file.to_path_buf(), why }),
   };
-  Effective::parse(&text, home)
-    .map(Some)
-    .map_err(|problems| ConfigError::Broken { file: file.to_path_buf(), problems })
+  let broken = |problems| ConfigError::Broken { file: file.to_path_buf(), problems };
+  let effective = Effective::parse(&text, home).map_err(broken)?;
+  check_addresses(&effective).map_err(|problem| broken(vec![problem]))?;
+  Ok(Some(effective))
 }
 
-/// The text of the file, or why it cannot be had.
-fn read(file: &Path) -> Result<Option<String>, String> {
+/// Addresses that would carry text in the clear are refused as early as any other mistake.
+fn check_addresses(effective: &Effective) -> Result<(), ConfigProblem> {
+  const KEY: &str = "detection.embedding_url";
+  let url = &effective.config.embedding_url;
+  if url.is_empty() {
+    return Ok(());
+  }
+  let line = KEYS.iter().find(|key| key.name == KEY).map(|key| effective.origin(key));
+  check_url(url).map(drop).map_err(|why| ConfigProblem {
+    line: if let Some(Origin::File { line }) = line { line } else { 1 },
+    column: 1,
+    message: format!("`{KEY}`: {why}"),
+    hint: Some("write it as `https://host/path`".to_owned()),
+  })
+}
+
+/// The text of a file of ours, or why it cannot be had; `None` where there is none.
+pub fn read(file: &Path, max_bytes: u64) -> Result<Option<String>, String> {
   let metadata = match fs::metadata(file) {
     Ok(metadata) => metadata,
     // A dangling link is a mistake to be told, not a file that nobody wrote.
@@ -157,14 +192,14 @@ fn read(file: &Path) -> Result<Option<String>, String> {
     let what = if metadata.is_dir() { "a directory" } else { "no regular file" };
     return Err(format!("it is {what}"));
   }
-  #[expect(clippy::disallowed_methods, reason = "the configuration is our own file, not memory")]
+  #[expect(clippy::disallowed_methods, reason = "these are our own files, not memory")]
   let opened = fs::File::open(file);
   let mut bytes = Vec::new();
   opened
-    .and_then(|file| file.take(MAX_BYTES + 1).read_to_end(&mut bytes))
+    .and_then(|file| file.take(max_bytes.saturating_add(1)).read_to_end(&mut bytes))
     .map_err(|error| reason(&error))?;
-  if bytes.len() as u64 > MAX_BYTES {
-    return Err(format!("it has more than {MAX_BYTES} bytes"));
+  if bytes.len() as u64 > max_bytes {
+    return Err(format!("it has more than {max_bytes} bytes"));
   }
   String::from_utf8(bytes).map(Some).map_err(|error| {
     let valid = error.as_bytes().get(..error.utf8_error().valid_up_to()).unwrap_or_default();
@@ -196,13 +231,15 @@ impl ConfigError {
   /// All that is wrong as JSON; a file that cannot be read has no line.
   fn problems(&self) -> Vec<Value> {
     match self {
-      Self::Unreadable { why, .. } => {
-        vec![json!({ "line": null, "column": null, "message": why, "hint": null })]
+      Self::Unreadable { file, why } => {
+        let file = shown(file);
+        vec![json!({ "file": file, "line": null, "column": null, "message": why, "hint": null })]
       }
-      Self::Broken { problems, .. } => problems
+      Self::Broken { file, problems } => problems
         .iter()
         .map(|ConfigProblem { line, column, message, hint }| {
-          json!({ "line": line, "column": column, "message": message, "hint": hint })
+          let file = shown(file);
+          json!({ "file": file, "line": line, "column": column, "message": message, "hint": hint })
         })
         .collect(),
     }

@@ -6,6 +6,7 @@
 use {
   super::{
     config::{ConfigError, load},
+    embedding::KEY_VARIABLE,
     failure::Failure,
     log::{LogSetup, is_stamped},
     output::Out,
@@ -39,7 +40,7 @@ pub struct Surroundings {
 impl Surroundings {
   /// Reads the environment, once.
   pub fn read() -> Self {
-    let further: Vec<&str> = [JOURNAL, LOG_VARIABLE, "USER"]
+    let further: Vec<&str> = [JOURNAL, LOG_VARIABLE, KEY_VARIABLE, "USER"]
       .into_iter()
       .chain(super::openclaw::VARIABLES.iter().copied())
       .collect();

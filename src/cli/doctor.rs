@@ -12,9 +12,10 @@ use super::{
   escape::terminal,
   failure::Failure,
   guarded::{KEY, LEDGER, file_system},
-  output::Style,
+  output::{Style, count},
 };
 use crate::{
+  config::EmbeddingProvider,
   engine::event::shown,
   os::{DaemonLock, Limit, Rung, key, paths},
   provenance::Standing,
@@ -53,6 +54,8 @@ pub fn run(context: &Context, args: DoctorArgs) -> Result<Status, Failure> {
   let mut checks = Vec::new();
   configuration(context, &mut checks);
   if let Ok(home) = context.home() {
+    rules(&home.config, &mut checks);
+    embedding(context, &mut checks);
     directory(&home.data, &mut checks);
     ledger(&home.data, &mut checks);
     daemon(&home.data, &mut checks);
@@ -101,6 +104,46 @@ fn configuration(context: &Context, checks: &mut Vec<Check>) {
     Err(failure) => {
       add(checks, "configuration", Health::Wrong, failure.error.clone());
       hint(checks, Some("memfw config check"));
+    }
+  }
+}
+
+fn rules(config: &Path, checks: &mut Vec<Check>) {
+  match super::rules::check(config) {
+    Ok(loaded) if loaded.files.is_empty() => {}
+    Ok(loaded) => {
+      let n: usize = loaded.files.iter().map(|(_, n)| n).sum();
+      let files = count(loaded.files.len() as u64, "file");
+      add(
+        checks,
+        "rules",
+        Health::Fine,
+        format!("{} of yours in {files}", count(n as u64, "rule")),
+      );
+    }
+    Err(problems) => {
+      for problem in problems {
+        add(checks, "rules", Health::Wrong, Failure::from(problem).error);
+        hint(checks, Some("memfw config check"));
+      }
+    }
+  }
+}
+
+/// Asks the endpoint for the vector of a word of ours, if there is one to ask.
+fn embedding(context: &Context, checks: &mut Vec<Check>) {
+  let Ok(effective) = context.config() else { return };
+  let provider = effective.config.embedding_provider;
+  if provider == EmbeddingProvider::Local {
+    return;
+  }
+  let answer = super::embedding::embedder(context, &effective.config)
+    .and_then(|embedder| embedder.embed(&["memfw"]));
+  match answer {
+    Ok(_) => add(checks, "embedding", Health::Fine, format!("{provider} answers")),
+    Err(why) => {
+      add(checks, "embedding", Health::Wrong, format!("{provider}: {why}"));
+      hint(checks, Some("`detection.embedding_provider = \"local\"` needs nobody"));
     }
   }
 }

@@ -62,7 +62,9 @@ impl Context {
     home.create().map_err(unavailable)?;
     let mut ledger = self.ledger_to_write()?;
     self.unlock(&mut ledger)??;
-    self.engine_on(ledger, config)
+    let mut engine = self.engine_on(ledger, config)?;
+    engine.set_rules(self.rules()?);
+    Ok(engine)
   }
 
   /// The ledger, to write, still without its key.
@@ -91,7 +93,7 @@ impl Context {
     }
   }
 
-  /// The engine on an open ledger.
+  /// The engine on an open ledger, with the rules that are built in.
   pub fn engine_on(&self, ledger: Ledger, config: &Config) -> Result<Engine<RealFs>, Failure> {
     let data = self.home()?.data;
     let agent = openclaw::records(&self.surroundings.env, config);

@@ -16,6 +16,7 @@ pub mod copies;
 pub mod demo;
 pub mod diff;
 pub mod doctor;
+pub mod embedding;
 pub mod escape;
 pub mod evidence;
 pub mod exposure;
@@ -26,9 +27,11 @@ pub mod log;
 pub mod moment;
 pub mod openclaw;
 pub mod output;
+pub mod policy;
 pub mod provenance;
 pub mod quarantine;
 pub mod restore;
+pub mod rules;
 pub mod run;
 pub mod scan;
 pub mod status;
@@ -104,6 +107,7 @@ fn dispatch(context: &Context, command: Command) -> Result<Status, Failure> {
     Command::Settle(args) => status::settle(context, args),
     Command::Scan(args) => scan::run(context, args),
     Command::Quarantine(args) => quarantine::run(context, args),
+    Command::Policy(args) => policy::run(context, args),
     Command::Provenance(args) => provenance::run(context, args),
     Command::Audit(args) => audit::run(context, args),
     Command::Restore(args) => restore::run(context, args),

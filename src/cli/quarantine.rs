@@ -12,20 +12,21 @@ use super::{
   },
   context::Context,
   copies::{self, Copy},
+  embedding::Likeness,
   escape::{Escape, terminal},
   evidence,
   failure::Failure,
   guarded,
   output::Style,
   table::{Cell, Column, Table},
-  time,
+  time::{self, DAY},
 };
 use crate::{
   detect::Code,
   engine::{
     Engine, Target,
     event::{rounded, shown},
-    review::Placed,
+    review::{Approval, Placed},
   },
   os::{Clock as _, RealFs, SystemClock},
   provenance::State,
@@ -42,9 +43,9 @@ pub fn run(context: &Context, args: QuarantineArgs) -> Result<Status, Failure> {
   match args.command {
     QuarantineCommand::List(args) => list(context, &args),
     QuarantineCommand::Show(args) => show(context, &args),
-    QuarantineCommand::Add(args) => decide(context, &args, add),
-    QuarantineCommand::Approve(args) => decide(context, &args, approve),
-    QuarantineCommand::Reject(args) => decide(context, &args, reject),
+    QuarantineCommand::Add(args) => decide(context, &args, None, add),
+    QuarantineCommand::Approve(args) => decide(context, &args.decide, args.days, approve),
+    QuarantineCommand::Reject(args) => decide(context, &args, None, reject),
   }
 }
 
@@ -96,7 +97,9 @@ fn list(context: &Context, args: &QuarantineListArgs) -> Result<Status, Failure>
 fn show(context: &Context, args: &QuarantineShowArgs) -> Result<Status, Failure> {
   let ledger = context.ledger_with_key()?;
   // A configuration that does not hold is told by the commands that need it.
-  let max_file_bytes = context.config().unwrap_or_default().config.max_file_bytes;
+  let config = context.config().unwrap_or_default().config;
+  let max_file_bytes = config.max_file_bytes;
+  let likeness = Likeness::new(context, &config);
   let mut shown_items = Vec::new();
   for name in &args.items {
     let item = find(&ledger, name)?;
@@ -110,6 +113,7 @@ fn show(context: &Context, args: &QuarantineShowArgs) -> Result<Status, Failure>
       Some(text) => copies::find(&ledger, &item, text, max_file_bytes)?,
       None => vec![],
     };
+    let near = text.as_ref().and_then(|text| likeness.of(&item, &lossy(text)));
     if args.json {
       let mut value = to_json(&item);
       if let Some(object) = value.as_object_mut() {
@@ -118,10 +122,12 @@ fn show(context: &Context, args: &QuarantineShowArgs) -> Result<Status, Failure>
         object.insert("findings".to_owned(), findings(&item));
         let copies = copies.iter().map(copies::Copy::to_json).collect();
         object.insert("copies".to_owned(), Value::Array(copies));
+        object.insert("nearest".to_owned(), likeness.to_json(near.as_ref()));
       }
       shown_items.push(value);
     } else {
-      print(context, &item, text.as_ref().map(|bytes| bytes.as_slice()), &copies)?;
+      let like = near.as_ref().and_then(|near| likeness.line(near));
+      print(context, &item, text.as_ref().map(|bytes| bytes.as_slice()), &copies, like)?;
     }
   }
   if args.json {
@@ -135,6 +141,7 @@ fn print(
   item: &Item,
   text: Option<&[u8]>,
   copies: &[Copy],
+  like: Option<String>,
 ) -> Result<(), Failure> {
   let out = &context.out;
   let now = SystemClock.now();
@@ -171,6 +178,12 @@ fn print(
   }
   for code in &item.codes {
     out.line(&format!("  why     {code}: {}", code.title()))?;
+  }
+  for rule in rules(item) {
+    out.line(&format!("  rule    {}", terminal(rule)))?;
+  }
+  if let Some(like) = like {
+    out.line(&format!("  like    {}", terminal(like)))?;
   }
   match text {
     Some(text) => {
@@ -212,17 +225,24 @@ struct Done {
   value: Value,
 }
 
-type Act = fn(&mut Engine<RealFs>, &str, &str, Option<&str>) -> Result<Done, Failure>;
+type Act = fn(&mut Engine<RealFs>, &str, Approval<'_>) -> Result<Done, Failure>;
 
-fn decide(context: &Context, args: &QuarantineDecideArgs, act: Act) -> Result<Status, Failure> {
+fn decide(
+  context: &Context,
+  args: &QuarantineDecideArgs,
+  days: Option<u32>,
+  act: Act,
+) -> Result<Status, Failure> {
   // Without a ledger there is nothing to decide about, and none is made for it.
   drop(context.ledger()?);
   let config = context.config()?.config;
   let mut engine = context.engine(&config)?;
   let by = context.user();
+  let until = days.map(|days| SystemClock.now().saturating_add(i64::from(days) * DAY));
+  let word = Approval { by: &by, reason: args.reason.as_deref(), until };
   let mut values = Vec::new();
   for name in &args.items {
-    let done = act(&mut engine, name, &by, args.reason.as_deref());
+    let done = act(&mut engine, name, word);
     // What was done so far is told even when a later one fails.
     let done = match done {
       Ok(done) => done,
@@ -241,14 +261,9 @@ fn decide(context: &Context, args: &QuarantineDecideArgs, act: Act) -> Result<St
   Ok(Status::Yes)
 }
 
-fn approve(
-  engine: &mut Engine<RealFs>,
-  name: &str,
-  by: &str,
-  reason: Option<&str>,
-) -> Result<Done, Failure> {
+fn approve(engine: &mut Engine<RealFs>, name: &str, word: Approval<'_>) -> Result<Done, Failure> {
   let item = find(engine.ledger(), name)?;
-  let (item, placed) = engine.approve(item.id.as_str(), by, reason)?;
+  let (item, placed) = engine.approve_as(item.id.as_str(), word)?;
   let place = terminal(shown(&item.path));
   let (line, word) = match placed {
     Placed::AtPlaceholder => (format!("{}: approved, back in {place}", item.id), "placeholder"),
@@ -261,24 +276,14 @@ fn approve(
   Ok(Done { line, value: json!({ "id": item.id.as_str(), "status": "approved", "placed": word }) })
 }
 
-fn reject(
-  engine: &mut Engine<RealFs>,
-  name: &str,
-  by: &str,
-  reason: Option<&str>,
-) -> Result<Done, Failure> {
+fn reject(engine: &mut Engine<RealFs>, name: &str, word: Approval<'_>) -> Result<Done, Failure> {
   let item = find(engine.ledger(), name)?;
-  let item = engine.reject(item.id.as_str(), by, reason)?;
+  let item = engine.reject(item.id.as_str(), word.by, word.reason)?;
   let line = format!("{}: rejected; its sealed bytes are kept", item.id);
   Ok(Done { line, value: json!({ "id": item.id.as_str(), "status": "rejected" }) })
 }
 
-fn add(
-  engine: &mut Engine<RealFs>,
-  name: &str,
-  by: &str,
-  reason: Option<&str>,
-) -> Result<Done, Failure> {
+fn add(engine: &mut Engine<RealFs>, name: &str, word: Approval<'_>) -> Result<Done, Failure> {
   let (path, line) = if let (path, Some(line)) = guarded::place(name) {
     (path, line)
   } else {
@@ -292,7 +297,7 @@ fn add(
     (item.path, item.line as usize)
   };
   let target = target_of(engine, &path)?;
-  let id = engine.quarantine_line(&target, line, by, reason)?;
+  let id = engine.quarantine_line(&target, line, word.by, word.reason)?;
   let line = format!("{id}: in quarantine, out of {}", terminal(shown(&target.path())));
   Ok(Done { line, value: json!({ "id": id.as_str(), "status": "quarantined" }) })
 }
@@ -340,6 +345,22 @@ fn to_json(item: &Item) -> Value {
 
 fn findings(item: &Item) -> Value {
   serde_json::from_str(&item.findings_json).unwrap_or(Value::Array(vec![]))
+}
+
+/// The rules that an item is there for, each once, with the file that it stands in.
+fn rules(item: &Item) -> Vec<String> {
+  let mut rules = Vec::new();
+  for finding in findings(item).as_array().into_iter().flatten() {
+    let word = |key: &str| finding.get(key).and_then(Value::as_str);
+    let counts = item.codes.iter().any(|code| word("code") == Some(code.as_str()));
+    if let (true, Some(rule), Some(file)) = (counts, word("rule"), word("rule_file")) {
+      let rule = format!("{rule} in {file}");
+      if !rules.contains(&rule) {
+        rules.push(rule);
+      }
+    }
+  }
+  rules
 }
 
 /// Text for JSON: bytes that are no UTF-8 are U+FFFD.

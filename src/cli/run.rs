@@ -13,6 +13,7 @@ use super::{
 use crate::{
   config::Config,
   daemon::{self, DaemonError, Found, Options, Reload},
+  detect::rules::Rules,
   engine::{Event, EventKind},
   os::{Alarm, DaemonLock, descriptors, pause},
   store::Ledger,
@@ -44,6 +45,12 @@ pub fn run(context: &Context, args: RunArgs) -> Result<Status, Failure> {
   let keyless = context.unlock(&mut ledger)?.err();
   let mut engine = context.engine_on(ledger, &config)?;
   engine.set_agent(found.agent);
+  // A slip in a rule file must not leave memory without a guard.
+  let rules = context.rules();
+  let bad_rules = rules.as_ref().err().map(|failure| {
+    format!("your rules do not hold, only those that are built in guard: {}", in_one_line(failure))
+  });
+  engine.set_rules(rules.unwrap_or_default());
   let options = Options {
     workspaces: found.workspaces,
     shapes: found.shapes,
@@ -55,6 +62,7 @@ pub fn run(context: &Context, args: RunArgs) -> Result<Status, Failure> {
     fs: file_system(&config),
     alarm,
     report_only: keyless.as_ref().map(in_one_line),
+    bad_rules,
     source: &Again { context, workspaces: &args.workspace },
   };
   daemon::run(engine, options).map_err(|error| match error {
@@ -110,6 +118,10 @@ impl Reload for Again<'_> {
   fn discover(&self, config: &Config) -> Result<Found, String> {
     let found = self.context.discover(config, self.workspaces);
     found.map_err(|failure| in_one_line(&failure))
+  }
+
+  fn rules(&self) -> Result<Rules, String> {
+    self.context.rules().map_err(|failure| in_one_line(&failure))
   }
 
   fn unlock(&self, ledger: &mut Ledger) -> Result<(), String> {

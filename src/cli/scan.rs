@@ -62,6 +62,7 @@ impl Judge<'_> {
 /// Carries the command out.
 pub fn run(context: &Context, args: ScanArgs) -> Result<Status, Failure> {
   let config = context.config()?.config;
+  let rules = context.rules()?;
   let judge = Judge {
     options: JudgeOptions {
       scope: args.scope.unwrap_or(config.scope),
@@ -70,6 +71,7 @@ pub fn run(context: &Context, args: ScanArgs) -> Result<Status, Failure> {
         ScanMode::Recall => Mode::Recall,
         ScanMode::Document => Mode::Document,
       },
+      rules: Some(rules.set()),
       ..JudgeOptions::default()
     },
     source: args.source.as_deref().map_or_else(Source::unknown, Source::new),
@@ -270,6 +272,8 @@ fn finding_json(finding: &Finding) -> Value {
     "start": finding.span.start,
     "end": finding.span.end,
     "why": finding.why,
+    "rule": finding.rule.as_ref().map(|rule| &rule.id),
+    "rule_file": finding.rule.as_ref().map(|rule| &rule.file),
   })
 }
 

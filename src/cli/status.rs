@@ -9,6 +9,7 @@ use super::{
   Status,
   args::{SettleArgs, StatusArgs},
   context::Context,
+  embedding,
   escape::terminal,
   exposure::Reading,
   failure::Failure,
@@ -81,6 +82,12 @@ pub fn run(context: &Context, args: StatusArgs) -> Result<Status, Failure> {
     }
     let reading = Reading::find(ledger)?;
     degradations.extend(reading.degradations(SystemClock.now()).into_iter().map(|text| (text, 0)));
+  }
+  // An endpoint that cannot even be asked; that it does not answer is noted where it was asked.
+  let config = context.config().unwrap_or_default().config;
+  if let Err(why) = embedding::embedder(context, &config) {
+    let provider = config.embedding_provider;
+    degradations.push((format!("{provider} cannot be asked for likeness: {why}"), 0));
   }
   // What the daemon could not write into the ledger.
   if daemon.pid.is_some() {

@@ -7,7 +7,8 @@ use crate::os::clock::timestamp;
 const SECOND: i64 = 1_000_000;
 const MINUTE: i64 = 60 * SECOND;
 const HOUR: i64 = 60 * MINUTE;
-const DAY: i64 = 24 * HOUR;
+/// Microseconds of a day.
+pub const DAY: i64 = 24 * HOUR;
 
 /// A time as people say it: `now`, `5 min ago`, `3 h ago`, `2 d ago`, and the date after 30 days or
 /// when it lies ahead.

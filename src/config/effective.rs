@@ -127,6 +127,10 @@ max_mb = 0
 [detection]
 scope = "relaxed"
 sensitivity = "high"
+embedding_provider = "openai"
+embedding_url = "https://api.example.com/v1"
+embedding_model = "m"
+embedding_key_file = "~/key"
 [trust]
 rule = [{ source = "exec", trust = "hostile" }]
 [gate]
@@ -163,6 +167,10 @@ format = "json"
         version_mb: 0,
         scope: Scope::Relaxed,
         sensitivity: Sensitivity::High,
+        embedding_provider: EmbeddingProvider::OpenAi,
+        embedding_url: "https://api.example.com/v1".to_owned(),
+        embedding_model: "m".to_owned(),
+        embedding_key_file: Some(PathBuf::from("/home/ann/key")),
         trust_rules: vec![TrustRule {
           source: SourcePattern::new("exec").unwrap(),
           trust: Trust::Hostile,
@@ -180,8 +188,8 @@ format = "json"
     );
     let lines: Vec<_> = effective.values().map(|(_, _, origin)| origin).collect();
     let expected = [
-      1, 2, 4, 5, 6, 7, 8, 9, 11, 12, 13, 14, 16, 18, 19, 21, 22, 24, 26, 27, 29, 30, 31, 32, 33,
-      35, 36,
+      1, 2, 4, 5, 6, 7, 8, 9, 11, 12, 13, 14, 16, 18, 19, 21, 22, 23, 24, 25, 26, 28, 30, 31, 33,
+      34, 35, 36, 37, 39, 40,
     ];
     assert_eq!(lines, expected.map(|line| Origin::File { line }));
   }

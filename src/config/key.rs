@@ -9,8 +9,8 @@ use {
   super::{
     setting::{Complaint, Owner, Rules, Setting},
     word::{
-      BaselineAction, ExtraPaths, Follow, InstructionFile, LogFormat, LogLevel, Markers, NotifyVia,
-      Protocol, Scope, Sensitivity,
+      BaselineAction, EmbeddingProvider, ExtraPaths, Follow, InstructionFile, LogFormat, LogLevel,
+      Markers, NotifyVia, Protocol, Scope, Sensitivity,
     },
   },
   crate::provenance::TrustRule,
@@ -142,6 +142,22 @@ keys! {
   /// How much evidence is asked for before a block is quarantined: "low", "medium" or "high".
   /// A higher sensitivity quarantines more and errs more often.
   "detection.sensitivity" => sensitivity: Sensitivity = Sensitivity::Medium;
+
+  /// Who makes the vectors by which a text is compared with known attacks, as an explanation: "local"
+  /// (memfw, and nothing leaves the machine), "openai" (any endpoint that is asked like OpenAI's) or
+  /// "ollama". The other two are sent blocks of untrusted and hostile sources.
+  "detection.embedding_provider" => embedding_provider: EmbeddingProvider = EmbeddingProvider::Local;
+
+  /// Where it is asked, up to `/embeddings` or `/api/embed`; `https`, or `http` on this machine. Empty
+  /// means the usual place: `https://api.openai.com/v1`, `http://127.0.0.1:11434`.
+  "detection.embedding_url" => embedding_url: String = String::new();
+
+  /// Its model. Empty means "text-embedding-3-small" and "nomic-embed-text".
+  "detection.embedding_model" => embedding_model: String = String::new();
+
+  /// A file with the key that it asks for, which nobody else may read (mode 0600). The variable
+  /// `MEMFW_EMBEDDING_KEY` stands for it; a key never stands here.
+  "detection.embedding_key_file" => embedding_key_file: Option<PathBuf> = None;
 
   /// How far sources are trusted: rules, of which the first whose pattern matches holds, before those
   /// that are built in. A rule is a table of its own, and `*` stands for any characters:

@@ -5,8 +5,8 @@ use {
   super::{
     nearest::nearest,
     word::{
-      BaselineAction, ExtraPaths, Follow, InstructionFile, LogFormat, LogLevel, Markers, NotifyVia,
-      Protocol, Scope, Sensitivity, Word, find, list,
+      BaselineAction, EmbeddingProvider, ExtraPaths, Follow, InstructionFile, LogFormat, LogLevel,
+      Markers, NotifyVia, Protocol, Scope, Sensitivity, Word, find, list,
     },
   },
   std::{
@@ -219,6 +219,20 @@ impl Setting for PathBuf {
   }
 }
 
+impl Setting for Option<PathBuf> {
+  /// An empty text is none.
+  fn read(value: &Spanned<DeValue<'_>>, rules: &Rules<'_>) -> Result<Self, Complaint> {
+    if value.get_ref().as_str() == Some("") {
+      return Ok(None);
+    }
+    PathBuf::read(value, rules).map(Some)
+  }
+
+  fn show(&self) -> Value {
+    self.as_ref().map_or_else(|| Value::String(String::new()), Setting::show)
+  }
+}
+
 impl<S: Setting> Setting for Vec<S> {
   /// Stops at the first bad element, whose own place the complaint names.
   fn read(value: &Spanned<DeValue<'_>>, rules: &Rules<'_>) -> Result<Self, Complaint> {
@@ -251,6 +265,7 @@ macro_rules! word_settings {
 }
 
 word_settings!(
+  EmbeddingProvider,
   ExtraPaths,
   Follow,
   Markers,

@@ -147,6 +147,16 @@ words! {
     Trace = "trace",
   }
 
+  /// Who makes the vectors by which a text is compared with known attacks.
+  EmbeddingProvider {
+    /// memfw itself.
+    Local = "local",
+    /// An endpoint that is asked like OpenAI's.
+    OpenAi = "openai",
+    /// Ollama.
+    Ollama = "ollama",
+  }
+
   /// How log lines are written.
   LogFormat {
     /// For people.

@@ -22,6 +22,7 @@ use super::{
   poll::{EVERY, Polls},
   queue::{Kind, LAST_RETRY, Queue},
   readers::Readers,
+  reload::RULES,
   service::seconds,
   trouble::Trouble,
 };
@@ -92,6 +93,8 @@ pub struct Guard {
   pub(super) alarm: Option<Alarm>,
   /// Why nothing can be sealed, and so nothing is redacted.
   pub(super) report_only: Option<String>,
+  /// Why a user's rules are not in force, if so.
+  pub(super) bad_rules: Option<String>,
   /// How long the machine had been suspended when we last looked.
   asleep: Duration,
 }
@@ -120,13 +123,15 @@ pub struct Parts {
   pub alarm: Option<Alarm>,
   /// Why nothing can be sealed, if so.
   pub report_only: Option<String>,
+  /// Why a user's rules are not in force, if so.
+  pub bad_rules: Option<String>,
 }
 
 impl Guard {
   /// A guard of these workspaces.
   pub fn new(parts: Parts) -> Self {
     let Parts { mut engine, fs, watcher, workspaces, shapes, is_named, .. } = parts;
-    let Parts { sources, notes, helpers, alarm, report_only, .. } = parts;
+    let Parts { sources, notes, helpers, alarm, report_only, bad_rules, .. } = parts;
     engine.set_shapes(shapes.clone());
     engine.ledger_mut().set_patience(LEDGER_PATIENCE);
     let health = Health {
@@ -170,6 +175,7 @@ impl Guard {
       trouble: Trouble::default(),
       alarm,
       report_only,
+      bad_rules,
       asleep,
       exposure: Exposure::default(),
       is_asked: Arc::default(),
@@ -189,6 +195,9 @@ impl Guard {
     self.set_sources(sources, notes)?;
     let helpers = self.errands.helpers.clone();
     self.set_helpers(helpers)?;
+    if let Some(why) = &self.bad_rules {
+      self.engine.degrade(RULES, why)?;
+    }
     if let Some(why) = &self.report_only {
       self.engine.degrade("key", &reports_only(why))?;
     } else {

@@ -86,6 +86,8 @@ pub struct Options<'r> {
   pub alarm: Option<Alarm>,
   /// Why nothing can be sealed, if so: then nothing is redacted, and poison is only reported.
   pub report_only: Option<String>,
+  /// Why a user's rules are not in force, if so: then the built-in ones guard.
+  pub bad_rules: Option<String>,
   /// Where configuration and key come from when they are asked for again.
   pub source: &'r dyn Reload,
 }
@@ -115,7 +117,7 @@ pub fn run(engine: Engine<RealFs>, options: Options<'_>) -> Result<(), DaemonErr
 
 async fn serve(engine: Engine<RealFs>, options: Options<'_>) -> Result<(), DaemonError> {
   let Options { workspaces, shapes, is_named, sources, notes, helpers, .. } = options;
-  let Options { once, fs, alarm, report_only, source, .. } = options;
+  let Options { once, fs, alarm, report_only, source, bad_rules, .. } = options;
   // Handlers first: a SIGTERM during the first scan must end it in order, too.
   let mut signals = Signals::new()?;
   let (answerer, answered) = unbounded_channel();
@@ -133,6 +135,7 @@ async fn serve(engine: Engine<RealFs>, options: Options<'_>) -> Result<(), Daemo
     helpers,
     alarm,
     report_only,
+    bad_rules,
   });
   guard.ask_elsewhere(answerer);
   let (asker, mut asked) = unbounded_channel();

@@ -1,4 +1,4 @@
-//! SIGHUP: a configuration that holds takes effect, any other one changes nothing.
+//! SIGHUP: a configuration that holds takes effect, any other one changes nothing; so do the rules.
 #![forbid(unsafe_code)]
 
 use std::{path::PathBuf, sync::Arc};
@@ -6,17 +6,23 @@ use std::{path::PathBuf, sync::Arc};
 use super::{Found, Guard, health::encode};
 use crate::{
   config::Config,
+  detect::rules::Rules,
   engine::{self, DEGRADED, EngineError, Event, EventKind, event::shown},
   os::RealFs,
   store::Ledger,
 };
 
-/// Where configuration and key come from. Errors are sentences for a person.
+/// The key under which stands that a user's rules do not hold.
+pub(super) const RULES: &str = "rules";
+
+/// Where configuration, rules and key come from. Errors are sentences for a person.
 pub trait Reload {
   /// The configuration as it is now.
   fn configuration(&self) -> Result<Config, String>;
   /// What is to be guarded by a configuration.
   fn discover(&self, config: &Config) -> Result<Found, String>;
+  /// The rules as they are now.
+  fn rules(&self) -> Result<Rules, String>;
   /// Gives the ledger its key.
   fn unlock(&self, ledger: &mut Ledger) -> Result<(), String>;
 }
@@ -24,6 +30,9 @@ pub trait Reload {
 impl Guard {
   /// Reads everything again.
   pub fn reload(&mut self, source: &dyn Reload) {
+    // First: what the configuration makes us look at again is judged by them.
+    let rules = source.rules();
+    self.report(|guard| guard.take_rules(rules));
     let read = source.configuration().and_then(|config| Ok((source.discover(&config)?, config)));
     self.report(|guard| match read {
       Ok((mut found, config)) => {
@@ -42,6 +51,22 @@ impl Guard {
       guard.unkept = guard.engine.versions_due()?;
       Ok(())
     });
+  }
+
+  /// Rules that hold take the place of those from before; what is known is not judged again.
+  fn take_rules(&mut self, rules: Result<Rules, String>) -> Result<(), EngineError> {
+    match rules {
+      Ok(rules) => {
+        self.engine.set_rules(rules);
+        self.bad_rules = None;
+        self.engine.recovered(RULES)
+      }
+      Err(why) => {
+        let why = format!("your changed rules do not hold, those from before guard: {why}");
+        self.bad_rules = Some(why.clone());
+        self.engine.degrade(RULES, &why)
+      }
+    }
   }
 
   /// The key may be there by now; then what it was needed for is made up for.

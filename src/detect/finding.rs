@@ -1,7 +1,9 @@
 //! One thing that a layer saw in a text.
 #![forbid(unsafe_code)]
 
-use std::{fmt, ops::Range};
+use std::{fmt, ops::Range, sync::Arc};
+
+use super::rules::RuleName;
 
 /// The layer that saw it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -91,6 +93,8 @@ pub struct Finding {
   pub span: Range<usize>,
   /// Why this is a finding, in plain words of ours, never the text's.
   pub why: String,
+  /// The rule that saw it; `None` where something else did.
+  pub rule: Option<Arc<RuleName>>,
 }
 
 impl fmt::Display for Layer {

@@ -4,12 +4,12 @@
 //! and the number of findings bounded, whatever the bytes are.
 #![forbid(unsafe_code)]
 
-use std::ops::Range;
+use std::{ops::Range, sync::Arc};
 
 use super::{
   Code, Finding, Layer, RuleKind, Severity,
   normalize::{Normalized, ViewKind, normalize},
-  rules::{self, Hit, Mode, Rule, RuleSet, Scope},
+  rules::{self, Hit, Mode, Rule, RuleName, RuleSet, Scope},
 };
 
 mod tags;
@@ -28,15 +28,13 @@ pub struct JudgeOptions<'a> {
   pub mode: Mode,
   /// Tags that came beside the text.
   pub tags: &'a [String],
+  /// The rules; the embedded ones where there are none.
+  pub rules: Option<&'a RuleSet>,
 }
 
-/// What stands in `bytes`, by the embedded rules; sorted by place.
+/// What stands in `bytes`, sorted by place.
 pub fn judge(bytes: &[u8], options: &JudgeOptions<'_>) -> Vec<Finding> {
-  judge_with(rules::builtin(), bytes, options)
-}
-
-/// What stands in `bytes`, by the given rules; sorted by place.
-pub fn judge_with(rules: &RuleSet, bytes: &[u8], options: &JudgeOptions<'_>) -> Vec<Finding> {
+  let rules = options.rules.unwrap_or_else(|| rules::builtin());
   let judged = bytes.get(..MAX_TEXT).unwrap_or(bytes);
   let normalized = normalize(judged);
   let mut findings = Vec::new();
@@ -68,6 +66,7 @@ pub fn judge_with(rules: &RuleSet, bytes: &[u8], options: &JudgeOptions<'_>) -> 
       kind: RuleKind::Trigger,
       span: MAX_TEXT..bytes.len(),
       why: "the text is larger than what is judged; the rest was not looked at".to_owned(),
+      rule: None,
     });
   }
   merge(findings)
@@ -79,7 +78,15 @@ fn finding(rule: &Rule, hit: &Hit, span: Range<usize>) -> Finding {
   } else {
     (rule.severity, rule.kind)
   };
-  Finding { code: rule.code, layer: Layer::Rules, severity, kind, span, why: rule.why.clone() }
+  Finding {
+    code: rule.code,
+    layer: Layer::Rules,
+    severity,
+    kind,
+    span,
+    why: rule.why.clone(),
+    rule: named(rule),
+  }
 }
 
 /// A rule that hits where no reader looks says more than the same rule in plain sight.
@@ -101,7 +108,12 @@ fn out_of_sight(kind: ViewKind, rule: &Rule, hit: &Hit, span: &Range<usize>) -> 
     kind: RuleKind::Signature,
     span: span.clone(),
     why: why.to_owned(),
+    rule: named(rule),
   })
+}
+
+fn named(rule: &Rule) -> Option<Arc<RuleName>> {
+  Some(Arc::clone(&rule.name))
 }
 
 fn overlap(a: &Range<usize>, b: &Range<usize>) -> bool {
@@ -131,6 +143,7 @@ fn merge(mut findings: Vec<Finding>) -> Vec<Finding> {
           last.kind = finding.kind;
           last.severity = finding.severity;
           last.why = finding.why;
+          last.rule = finding.rule;
         }
       }
       _ => merged.push(finding),

@@ -3,6 +3,7 @@
 //! Findings say what was seen; only `policy` decides.
 
 pub mod code;
+pub mod exemplar;
 pub mod finding;
 pub mod judge;
 pub mod normalize;

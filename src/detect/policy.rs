@@ -248,6 +248,7 @@ mod tests {
       kind,
       span: 0..1,
       why: String::new(),
+      rule: None,
     }
   }
 

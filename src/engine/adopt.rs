@@ -21,7 +21,7 @@ use super::{
 };
 use crate::{
   config::Config,
-  detect::{Action, BaselineAction},
+  detect::{Action, BaselineAction, rules::RuleSet},
   memory::{BlockId, ContentHash, Document, Known, MarkerMode, compare},
   os::{Fs, Stamp, random},
   store::{ADOPTED_DIGITS, BlockRow, FileStatus, ScanRecord},
@@ -65,7 +65,7 @@ impl<F: Fs> Engine<F> {
     let mut outcomes: Vec<Option<Outcome>> = vec![None; looked];
     let started = self.clock.monotonic();
     let at = self.now();
-    let judged = judge_all(reads, &self.config, at);
+    let judged = judge_all(reads, &self.config, self.judging.set(), at);
     let told: Vec<_> =
       judged.iter().map(|(read, one)| told(&read.path, &one.view, &one.rows, true)).collect();
     let event_rows: Vec<Vec<_>> =
@@ -142,7 +142,7 @@ impl<F: Fs> Engine<F> {
 }
 
 /// Judges files on all processors; those that are not plain are left out.
-fn judge_all(reads: Vec<Read>, config: &Config, at: i64) -> Vec<(Read, Judged)> {
+fn judge_all(reads: Vec<Read>, config: &Config, rules: &RuleSet, at: i64) -> Vec<(Read, Judged)> {
   let n_threads = available_parallelism().map_or(1, NonZero::get).min(MAX_THREADS);
   let size = reads.len().div_ceil(n_threads).max(1);
   let mut parts: Vec<Vec<Read>> = Vec::new();
@@ -155,7 +155,7 @@ fn judge_all(reads: Vec<Read>, config: &Config, at: i64) -> Vec<(Read, Judged)> 
     part
       .into_iter()
       .filter_map(|mut read| {
-        let judged = judge(std::mem::take(&mut read.bytes), read.treatment, config, at)?;
+        let judged = judge(std::mem::take(&mut read.bytes), read.treatment, (config, rules), at)?;
         Some((read, judged))
       })
       .collect()
@@ -171,12 +171,24 @@ fn judge_all(reads: Vec<Read>, config: &Config, at: i64) -> Vec<(Read, Judged)> 
 }
 
 /// A baseline; `None` if anything is to leave the file, or the system has no random numbers.
-fn judge(bytes: Vec<u8>, treatment: Treatment, config: &Config, at: i64) -> Option<Judged> {
+fn judge(
+  bytes: Vec<u8>,
+  treatment: Treatment,
+  (config, rules): (&Config, &RuleSet),
+  at: i64,
+) -> Option<Judged> {
   let document = Document::parse(&bytes, &Known::default());
   let comparison = compare(&document, &[]);
   let origin = Origin::seen(config, true, None);
-  let mut court =
-    Court { origin: &origin, treatment, config, continued: &[], restored: None, precedent: None };
+  let mut court = Court {
+    origin: &origin,
+    treatment,
+    config,
+    rules,
+    continued: &[],
+    restored: None,
+    precedent: None,
+  };
   let judgements = judge_fresh(&bytes, &document, &comparison, &mut court);
   if judgements.iter().flatten().any(|one| one.decision.action == Action::Quarantine) {
     return None;

@@ -107,6 +107,7 @@ impl Asking {
       attributions: vec![],
       outlook: Outlook::Unreadable(why.to_owned()),
       clean_turn: None,
+      replaced: vec![],
     };
     self.visits.iter().map(answer).collect()
   }

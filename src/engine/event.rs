@@ -61,6 +61,8 @@ events! {
   FoundTrusted = "found-trusted", "source found trusted after a redaction";
   /// A person approved a block.
   Approved = "approved", "block approved";
+  /// A person took an approval back.
+  Withdrawn = "withdrawn", "approval withdrawn";
   /// A person rejected a block.
   Rejected = "rejected", "block rejected";
   /// A person brought an earlier version of a file back.

@@ -7,7 +7,7 @@ use crate::{
   config::{Config, ExtraPaths, InstructionFile},
   detect::{
     self, Action, Code, Decision, Finding, JudgeOptions, Layer, PolicyInput, RuleKind, Severity,
-    Verdict,
+    Verdict, rules::RuleSet,
   },
   memory::{Block, BlockId, Comparison, ContentHash, Document, Fate, line, marker},
 };
@@ -136,6 +136,8 @@ pub struct Court<'a> {
   pub treatment: Treatment,
   /// The configuration in force.
   pub config: &'a Config,
+  /// The rules in force.
+  pub rules: &'a RuleSet,
   /// The rest of lines of which the beginning is in quarantine.
   pub continued: &'a [Range<usize>],
   /// What a person has just brought back.
@@ -186,7 +188,8 @@ fn findings(file: &[u8], block: &Block, fresh: &[Range<usize>], court: &Court<'_
     return vec![];
   }
   let text = BlockText::new(file, block);
-  let options = JudgeOptions { scope: court.config.scope, ..JudgeOptions::default() };
+  let options =
+    JudgeOptions { scope: court.config.scope, rules: Some(court.rules), ..JudgeOptions::default() };
   let (bytes, comments) = without_markers(text.bytes());
   detect::judge(&bytes, &options)
     .into_iter()
@@ -248,6 +251,7 @@ fn judge_block(
       kind: RuleKind::Signature,
       span: rest.clone(),
       why: "it continues a line whose beginning is in quarantine".to_owned(),
+      rule: None,
     };
     return quarantine(vec![Code::QuarantineContinued], vec![finding]);
   }
@@ -353,6 +357,7 @@ fn forged(span: Range<usize>) -> Finding {
     span,
     why: "it claims to be a provenance comment of memfw's, and the ledger does not know it"
       .to_owned(),
+    rule: None,
   }
 }
 
@@ -365,6 +370,7 @@ fn edited(block: &Block, marker: &BlockId) -> Finding {
     kind: RuleKind::Trigger,
     span: start..start,
     why: format!("what stands under the marker `{marker}` was changed"),
+    rule: None,
   }
 }
 

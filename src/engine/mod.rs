@@ -60,6 +60,7 @@ pub use passed::Passed;
 
 use crate::{
   config::{Config, Owner, Protocol},
+  detect::rules::Rules,
   memory::BlockId,
   os::{
     self, Clock, Fs, FsError, LockError, MemoryFile, Rung, Shapes, TargetRules, WriteLock, lease,
@@ -166,6 +167,8 @@ pub struct Engine<F: Fs> {
   agent: Arc<dyn AgentRecords>,
   clock: Arc<dyn Clock>,
   config: Arc<Config>,
+  /// The rules in force.
+  judging: Rules,
   /// Open workspaces, and how their files can be edited.
   roots: HashMap<PathBuf, (F::Root, Rung)>,
   /// Files that were opened and could not be leased yet: opening again would wake ourselves.
@@ -207,6 +210,7 @@ impl<F: Fs> Engine<F> {
       agent: Arc::from(agent),
       clock,
       config,
+      judging: Rules::default(),
       roots: HashMap::new(),
       hot: HashMap::new(),
       unsealed: HashMap::new(),
@@ -247,6 +251,11 @@ impl<F: Fs> Engine<F> {
     self.fs = fs;
     self.roots.clear();
     self.hot.clear();
+  }
+
+  /// Judges by these rules from now on; what is known is not judged again.
+  pub fn set_rules(&mut self, rules: Rules) {
+    self.judging = rules;
   }
 
   /// Goes on with other records of the agent framework.

@@ -12,7 +12,7 @@ use super::{
   event::shown,
   judge::{Origin, Restored},
   record::Seen,
-  review::{ATTEMPTS, PATIENCE, Placed},
+  review::{ATTEMPTS, Approval, PATIENCE, Placed},
   view::View,
 };
 use crate::{
@@ -85,8 +85,7 @@ impl Restore {
 enum Cause<'a> {
   /// A person approved them.
   Approval {
-    by: &'a str,
-    reason: Option<&'a str>,
+    word: Approval<'a>,
     /// Whether an earlier try has made it durable.
     decided: &'a Cell<bool>,
   },
@@ -132,8 +131,7 @@ impl<F: Fs> Engine<F> {
   pub(super) fn put_back(
     &mut self,
     item: &Item,
-    by: &str,
-    reason: Option<&str>,
+    word: Approval<'_>,
   ) -> Result<Placed, EngineError> {
     let target = self.target_of(&item.path)?.ok_or_else(|| {
       EngineError::refused(format!("`{}` is in no guarded workspace", shown(&item.path)))
@@ -148,7 +146,7 @@ impl<F: Fs> Engine<F> {
     for _ in 0..ATTEMPTS {
       // What others wrote meanwhile is judged first, so that nothing is carried in by the approval.
       self.catch_up(&target)?;
-      let cause = Cause::Approval { by, reason, decided: &decided };
+      let cause = Cause::Approval { word, decided: &decided };
       if let Some(placed) = self.put_back_once(&target, item, cause)? {
         return Ok(placed);
       }
@@ -179,7 +177,7 @@ impl<F: Fs> Engine<F> {
     match cause {
       // Where it was deleted it stays deleted.
       Cause::Again if restore.placed != Placed::AtPlaceholder => return Ok(None),
-      Cause::Approval { by, reason, decided }
+      Cause::Approval { word, decided }
         if restore.placed == Placed::Appended && placeholder::stands(&bytes, &plain) =>
       {
         if decided.get() {
@@ -191,7 +189,7 @@ impl<F: Fs> Engine<F> {
         }
         // It never left the disk (a power cut), or it stands there twice: nobody wants one more.
         file.release();
-        self.decide_for(item, &plain, by, reason, Placed::InPlace)?;
+        self.decide_for(item, &plain, word, Placed::InPlace)?;
         return Ok(Some(Placed::InPlace));
       }
       Cause::Approval { .. } | Cause::Again => {}
@@ -212,10 +210,10 @@ impl<F: Fs> Engine<F> {
     let at = self.now();
     let op = self.ledger.begin(&image, at)?;
     hit(Point::ApproveAfterBegin);
-    if let Cause::Approval { by, reason, decided, .. } = cause
+    if let Cause::Approval { word, decided, .. } = cause
       && !decided.replace(true)
     {
-      self.decide_for(item, &plain, by, reason, restore.placed)?;
+      self.decide_for(item, &plain, word, restore.placed)?;
     }
     hit(Point::ApproveAfterDecision);
     // What is recorded afterwards is the whole version, so the whole of it has to be as it was. Somebody who
@@ -280,14 +278,14 @@ impl<F: Fs> Engine<F> {
     &mut self,
     item: &Item,
     plain: &[u8],
-    by: &str,
-    reason: Option<&str>,
+    word: Approval<'_>,
     placed: Placed,
   ) -> Result<(), EngineError> {
-    self.excuse(item, by, reason, placed)?;
     let at = self.now();
+    self.excuse(item, word, placed, at)?;
     let same_text = line::norm_hash(plain);
-    self.ledger.except(same_text, &item.codes, reason.unwrap_or_default(), at, None)?;
+    let reason = word.reason.unwrap_or_default();
+    self.ledger.except(same_text, &item.codes, reason, at, word.until)?;
     Ok(())
   }
 }

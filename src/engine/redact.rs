@@ -303,6 +303,8 @@ pub(super) fn findings_json(findings: &[Finding], start: usize, len: usize) -> S
         "start": finding.span.start.saturating_sub(start).min(len),
         "end": finding.span.end.saturating_sub(start).min(len),
         "why": finding.why,
+        "rule": finding.rule.as_ref().map(|rule| &rule.id),
+        "rule_file": finding.rule.as_ref().map(|rule| &rule.file),
       })
     })
     .collect();

@@ -184,6 +184,7 @@ impl<F: Fs> Engine<F> {
     let mut court = Court {
       origin,
       config: &self.config,
+      rules: self.judging.set(),
       continued: &[],
       restored: None,
       treatment: self.treatment(target),

@@ -40,13 +40,33 @@ pub enum Placed {
   InPlace,
 }
 
+/// A person's word that a text is fine.
+#[derive(Clone, Copy, Debug)]
+pub struct Approval<'a> {
+  /// Who says so.
+  pub by: &'a str,
+  /// Why.
+  pub reason: Option<&'a str>,
+  /// Until when it holds for text that comes anew, microseconds since the epoch; `None` for good.
+  pub until: Option<i64>,
+}
+
 impl<F: Fs> Engine<F> {
-  /// Brings the bytes of a quarantined item back, or clears a flagged block.
+  /// Brings the bytes of a quarantined item back, or clears a flagged block; for good.
   pub fn approve(
     &mut self,
     id: &str,
     by: &str,
     reason: Option<&str>,
+  ) -> Result<(Item, Placed), EngineError> {
+    self.approve_as(id, Approval { by, reason, until: None })
+  }
+
+  /// The same with all that a person can say.
+  pub fn approve_as(
+    &mut self,
+    id: &str,
+    approval: Approval<'_>,
   ) -> Result<(Item, Placed), EngineError> {
     let item = self.ledger.item(id)?;
     if item.in_file {
@@ -54,11 +74,12 @@ impl<F: Fs> Engine<F> {
         return Err(EngineError::refused(format!("`{}` is {} already", item.id, item.status)));
       }
       self.want_reshape(&item.path)?;
-      self.excuse(&item, by, reason, Placed::InPlace)?;
+      let at = self.now();
+      self.excuse(&item, approval, Placed::InPlace, at)?;
       self.renew(&item.path)?;
       return Ok((item, Placed::InPlace));
     }
-    let placed = self.put_back(&item, by, reason)?;
+    let placed = self.put_back(&item, approval)?;
     Ok((item, placed))
   }
 
@@ -194,11 +215,11 @@ impl<F: Fs> Engine<F> {
   pub(super) fn excuse(
     &mut self,
     item: &Item,
-    by: &str,
-    reason: Option<&str>,
+    approval: Approval<'_>,
     placed: Placed,
+    at: i64,
   ) -> Result<(), EngineError> {
-    let at = self.now();
+    let Approval { by, reason, until } = approval;
     let event = Event::new(EventKind::Approved)
       .path(&item.path)
       .block(&item.id)
@@ -208,7 +229,7 @@ impl<F: Fs> Engine<F> {
         Placed::Appended => format!("appended, {}", by_whom(by, reason)),
         Placed::InPlace => by_whom(by, reason),
       });
-    self.ledger.except(item.hash, &item.codes, reason.unwrap_or_default(), at, None)?;
+    self.ledger.except(item.hash, &item.codes, reason.unwrap_or_default(), at, until)?;
     self.ledger.decide(&item.id, State::Approved, by, at, &[event.row()])?;
     event.log(None);
     Ok(())

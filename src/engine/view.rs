@@ -186,6 +186,7 @@ impl<F: Fs> Engine<F> {
       origin: &origin,
       treatment: self.treatment(target),
       config: &self.config,
+      rules: self.judging.set(),
       continued: &continued,
       restored,
       precedent: decided.then_some(&mut ask),

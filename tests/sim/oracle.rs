@@ -402,6 +402,7 @@ fn leaves(content: &[u8], place: &Range<usize>) -> bool {
   let mut court = Court {
     origin: &origin,
     config: &config,
+    rules: memfw::detect::rules::builtin(),
     continued: &[],
     restored: None,
     treatment: Treatment::Memory,

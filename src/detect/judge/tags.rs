@@ -4,7 +4,7 @@
 //! cannot hide in metadata that nobody reads.
 #![forbid(unsafe_code)]
 
-use std::ops::Range;
+use std::{ops::Range, sync::Arc};
 
 use super::JudgeOptions;
 use crate::detect::{Code, Finding, Layer, Severity, normalize::Normalized, rules::RuleSet};
@@ -53,6 +53,7 @@ fn judge_tag(
     kind: worst.kind,
     span,
     why: "a tag holds an instruction".to_owned(),
+    rule: Some(Arc::clone(&worst.name)),
   })
 }
 

@@ -239,6 +239,7 @@ impl Normalized<'_> {
       kind,
       span,
       why: why.to_owned(),
+      rule: None,
     });
   }
 }

@@ -2,11 +2,13 @@
 #![forbid(unsafe_code)]
 
 use serde::Deserialize;
+use toml::Spanned;
 
 use super::{
   RuleSet,
+  caps::{MAX_EXAMPLE_BYTES, MAX_EXAMPLES, MAX_USER_RULES, MAX_WHY_CHARS, MAX_WORDS},
   lexicon::{Class, Classes, Kind, LexiconBuilder},
-  rule::{Guards, Mode, Pattern, Reach, Rule, RuleError, Scope, kind, parse, severity},
+  rule::{Guards, Mode, Pattern, Reach, Rule, RuleError, RuleName, Scope, kind, severity},
 };
 use crate::detect::{Code, RuleKind};
 
@@ -22,9 +24,9 @@ struct RawFile {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RawClass {
-  name: String,
+  name: Spanned<String>,
   words: Vec<String>,
-  confirm: Option<String>,
+  confirm: Option<Spanned<String>>,
   #[serde(default)]
   prose: bool,
 }
@@ -32,36 +34,30 @@ struct RawClass {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RawRule {
-  id: String,
-  code: String,
-  severity: String,
-  kind: String,
-  #[serde(default = "relaxed")]
-  scope: String,
+  id: Spanned<String>,
+  code: Spanned<String>,
+  severity: Spanned<String>,
+  kind: Spanned<String>,
+  scope: Option<Spanned<String>>,
   #[serde(default)]
-  modes: Vec<String>,
-  why: String,
+  modes: Vec<Spanned<String>>,
+  why: Spanned<String>,
   #[serde(default)]
-  all: Vec<String>,
+  all: Vec<Spanned<String>>,
   #[serde(default)]
-  any: Vec<String>,
+  any: Vec<Spanned<String>>,
   #[serde(default)]
-  not: Vec<String>,
+  not: Vec<Spanned<String>>,
   #[serde(default)]
   words: Vec<Vec<String>>,
-  pattern: Option<String>,
-  #[serde(default)]
-  reach: Option<String>,
-  guards: Option<Vec<String>>,
+  pattern: Option<Spanned<String>>,
+  reach: Option<Spanned<String>>,
+  guards: Option<Vec<Spanned<String>>>,
   over: Option<usize>,
   #[serde(default)]
   hits: Vec<String>,
   #[serde(default)]
   misses: Vec<String>,
-}
-
-fn relaxed() -> String {
-  Scope::Relaxed.as_str().to_owned()
 }
 
 /// Names of the classes that the engine itself asks for.
@@ -70,41 +66,90 @@ pub(super) const UNNEGATE: &str = "unnegate";
 pub(super) const FORBIDDEN: &str = "forbidden";
 pub(super) const REPORT: &str = "report";
 
-/// Loads `files` (name, text) as one rule set; classes of one file are known in the others.
-pub fn load(files: &[(&str, &str)]) -> Result<RuleSet, Vec<RuleError>> {
-  load_with(files, true)
+/// A rule file: what it is called in messages, and its text.
+pub type NamedText<'a> = (&'a str, &'a str);
+
+/// What is wrong, at a byte of the file.
+struct Complaint {
+  at: usize,
+  message: String,
+  hint: Option<String>,
 }
 
-/// The same; without `check`, patterns are compiled when they are first needed.
-pub(super) fn load_with(files: &[(&str, &str)], check: bool) -> Result<RuleSet, Vec<RuleError>> {
+impl Complaint {
+  fn new(at: usize, message: impl Into<String>) -> Self {
+    Self { at, message: message.into(), hint: None }
+  }
+
+  fn hint(mut self, hint: impl Into<String>) -> Self {
+    self.hint = Some(hint.into());
+    self
+  }
+
+  fn of(self, what: &str, name: &str) -> Self {
+    Self { message: format!("{what} `{name}`: {}", self.message), ..self }
+  }
+}
+
+/// One file on its way.
+struct Parsed<'a> {
+  file: NamedText<'a>,
+  raw: RawFile,
+  /// Whether it is a user's: patterns are compiled now, and caps hold.
+  checked: bool,
+}
+
+/// Loads rule files as one set; classes of one file are known in the others. Patterns of `trusted`
+/// files are compiled when they are first needed, those of `checked` ones now, and these have caps.
+pub(super) fn load(
+  trusted: &[NamedText<'_>],
+  checked: &[NamedText<'_>],
+) -> Result<RuleSet, Vec<RuleError>> {
   let mut errors = Vec::new();
   let mut lexicon = LexiconBuilder::default();
   let mut parsed = Vec::new();
-  for (file, text) in files {
-    match toml::from_str::<RawFile>(text) {
-      Ok(raw) => parsed.push((*file, raw)),
-      Err(error) => errors.push(problem(file, None, error.to_string().trim().to_owned())),
+  let files = trusted.iter().map(|file| (*file, false));
+  for (file, checked) in files.chain(checked.iter().map(|file| (*file, true))) {
+    match toml::from_str::<RawFile>(file.1) {
+      Ok(raw) => parsed.push(Parsed { file, raw, checked }),
+      Err(error) => {
+        let at = error.span().map_or(file.1.len(), |span| span.start);
+        let message = error.message().trim().replace('\n', ", ");
+        errors.push(problem(file, Complaint::new(at, message)));
+      }
     }
   }
-  for (file, raw) in &parsed {
+  for Parsed { file, raw, checked } in &parsed {
     for class in &raw.class {
-      if let Err(reason) = add_class(&mut lexicon, class, check) {
-        errors.push(problem(file, Some(&class.name), reason));
+      if let Err(complaint) = add_class(&mut lexicon, class, *checked) {
+        errors.push(problem(*file, complaint.of("class", class.name.get_ref())));
       }
     }
   }
   let mut rules: Vec<Rule> = Vec::new();
-  for (file, raw) in parsed {
+  let mut n_checked = 0;
+  for Parsed { file, raw, checked } in parsed {
     for raw in raw.rule {
-      let id = raw.id.clone();
-      if rules.iter().any(|rule| rule.id == id) {
-        errors.push(problem(file, Some(&id), "the id is used twice".to_owned()));
-        continue;
-      }
-      match compile(file, raw, &mut lexicon, check) {
-        Ok(rule) => rules.push(rule),
-        Err(reason) => errors.push(problem(file, Some(&id), reason)),
-      }
+      let (at, id) = (raw.id.span().start, raw.id.get_ref().clone());
+      n_checked += usize::from(checked);
+      let complaint = if let Some(other) = rules.iter().find(|rule| rule.name.id == id) {
+        let place = format!("`{}`, line {}", other.name.file, other.line);
+        let complaint = Complaint::new(at, format!("the id is used already, in {place}"));
+        Some(complaint.hint("choose another id; a rule cannot be replaced"))
+      } else if checked && n_checked > MAX_USER_RULES {
+        (n_checked == MAX_USER_RULES + 1).then(|| {
+          Complaint::new(at, format!("there are more than {MAX_USER_RULES} rules in all files"))
+        })
+      } else {
+        match compile(file, raw, &mut lexicon, checked) {
+          Ok(rule) => {
+            rules.push(rule);
+            None
+          }
+          Err(complaint) => Some(complaint),
+        }
+      };
+      errors.extend(complaint.map(|complaint| problem(file, complaint.of("rule", &id))));
     }
   }
   let mut special = |name: &str| match lexicon.named(name) {
@@ -118,34 +163,94 @@ pub(super) fn load_with(files: &[(&str, &str)], check: bool) -> Result<RuleSet, 
   }
   match lexicon.build() {
     Ok(lexicon) => Ok(RuleSet::new(lexicon, rules, [negator, unnegate, forbidden, report])),
-    Err(reason) => Err(vec![problem("rules", None, reason)]),
+    Err(reason) => {
+      let file = checked.last().or(trusted.last()).copied().unwrap_or_default();
+      Err(vec![problem(file, Complaint::new(0, reason))])
+    }
   }
 }
 
-fn problem(file: &str, rule: Option<&str>, reason: String) -> RuleError {
-  RuleError { file: file.to_owned(), rule: rule.map(str::to_owned), reason }
+fn problem((file, text): NamedText<'_>, complaint: Complaint) -> RuleError {
+  let (line, column) = place(text, complaint.at);
+  let Complaint { message, hint, .. } = complaint;
+  RuleError { file: file.to_owned(), line, column, message, hint }
 }
 
-fn pattern(source: &str, check: bool) -> Result<Pattern, String> {
-  let pattern = Pattern::new(ascii_shorthands(source));
+/// Line and column, both from 1, of a byte; columns count characters.
+pub(in crate::detect) fn place(text: &str, at: usize) -> (usize, usize) {
+  let before = text.get(..at).unwrap_or(text);
+  let line = before.rsplit('\n').next().unwrap_or_default();
+  (before.matches('\n').count() + 1, line.chars().count() + 1)
+}
+
+fn pattern(source: &Spanned<String>, check: bool) -> Result<Pattern, Complaint> {
+  let pattern = Pattern::new(ascii_shorthands(source.get_ref()));
   if check {
-    pattern.check()?;
+    pattern.check().map_err(|error| {
+      // What the engine prints is a drawing of several lines; its last one says what is wrong.
+      let last = error.lines().next_back().unwrap_or_default();
+      let reason = last.trim_start_matches("error: ").to_owned();
+      Complaint::new(source.span().start, format!("the pattern does not compile: {reason}"))
+        .hint("patterns are regular expressions without look-around and back-references")
+    })?;
   }
   Ok(pattern)
 }
 
-fn add_class(lexicon: &mut LexiconBuilder, raw: &RawClass, check: bool) -> Result<(), String> {
-  let confirm = raw.confirm.as_deref().map(|source| pattern(source, check)).transpose()?;
+fn add_class(lexicon: &mut LexiconBuilder, raw: &RawClass, check: bool) -> Result<(), Complaint> {
+  let at = raw.name.span().start;
+  if check {
+    cap_words(at, raw.words.len())?;
+  }
+  let confirm = raw.confirm.as_ref().map(|source| pattern(source, check)).transpose()?;
   // A file of the user's may add words to a class that is there.
-  let class = match lexicon.named(&raw.name) {
+  let class = match lexicon.named(raw.name.get_ref()) {
     Some(class) if confirm.is_none() => class,
-    Some(_) => return Err("the class is there already and cannot get another pattern".to_owned()),
+    Some(_) => {
+      let message = "the class is there already and cannot get another pattern";
+      return Err(Complaint::new(at, message).hint("leave `confirm` out, or choose another name"));
+    }
     None => lexicon
-      .class(Some(&raw.name), Kind { confirm, prose: raw.prose })
-      .ok_or("there are too many word classes")?,
+      .class(Some(raw.name.get_ref()), Kind { confirm, prose: raw.prose })
+      .ok_or_else(|| no_room(at))?,
   };
   for word in &raw.words {
-    lexicon.word(class, word)?;
+    lexicon.word(class, word).map_err(|reason| Complaint::new(at, reason))?;
+  }
+  Ok(())
+}
+
+fn no_room(at: usize) -> Complaint {
+  Complaint::new(at, "there are too many word classes")
+    .hint("put words that mean the same into one class")
+}
+
+fn cap_words(at: usize, n_words: usize) -> Result<(), Complaint> {
+  if n_words > MAX_WORDS {
+    return Err(Complaint::new(at, format!("it has {n_words} words, at most {MAX_WORDS} may be")));
+  }
+  Ok(())
+}
+
+/// What holds for the rules of users only.
+fn cap_rule(raw: &RawRule) -> Result<(), Complaint> {
+  let at = raw.id.span().start;
+  cap_words(at, raw.words.iter().map(Vec::len).sum())?;
+  if raw.why.get_ref().chars().count() > MAX_WHY_CHARS {
+    let message = format!("`why` has more than {MAX_WHY_CHARS} characters");
+    return Err(Complaint::new(raw.why.span().start, message));
+  }
+  if raw.why.get_ref().contains(char::is_control) {
+    return Err(Complaint::new(raw.why.span().start, "`why` must be one line of plain text"));
+  }
+  let examples = raw.hits.len() + raw.misses.len();
+  if examples > MAX_EXAMPLES {
+    let message = format!("it has {examples} examples, at most {MAX_EXAMPLES} may be");
+    return Err(Complaint::new(at, message));
+  }
+  if raw.hits.iter().chain(&raw.misses).any(|example| example.len() > MAX_EXAMPLE_BYTES) {
+    let message = format!("an example has more than {MAX_EXAMPLE_BYTES} bytes");
+    return Err(Complaint::new(at, message));
   }
   Ok(())
 }
@@ -175,37 +280,57 @@ fn ascii_shorthands(pattern: &str) -> String {
   out
 }
 
+/// A word of a closed set.
+fn word<T, E: std::fmt::Display>(
+  text: &Spanned<String>,
+  read: impl FnOnce(&str) -> Result<T, E>,
+) -> Result<T, Complaint> {
+  read(text.get_ref()).map_err(|error| Complaint::new(text.span().start, error.to_string()))
+}
+
+fn code(text: &Spanned<String>) -> Result<Code, Complaint> {
+  word(text, str::parse).map_err(|complaint| {
+    let words = Code::ALL.iter().map(|code| code.as_str());
+    match nearest(text.get_ref(), words) {
+      Some(code) => complaint.hint(format!("did you mean `{code}`?")),
+      None => complaint,
+    }
+  })
+}
+
 fn compile(
-  file: &str,
+  file: NamedText<'_>,
   raw: RawRule,
   lexicon: &mut LexiconBuilder,
   check: bool,
-) -> Result<Rule, String> {
-  let code: Code = parse(&raw.code)?;
-  let severity = severity(&raw.severity).map_err(|error| error.to_string())?;
-  let kind = kind(&raw.kind).map_err(|error| error.to_string())?;
-  let mut modes = 0;
-  for mode in &raw.modes {
-    modes |= parse::<Mode>(mode)?.bit();
+) -> Result<Rule, Complaint> {
+  let at = raw.id.span().start;
+  if check {
+    cap_rule(&raw)?;
   }
-  if raw.modes.is_empty() {
-    modes = Mode::ALL.iter().fold(0, |bits, mode| bits | mode.bit());
-  }
-  let reach = match raw.reach.as_deref() {
-    None | Some("sentence") => Reach::Sentence,
-    Some("near") => Reach::Near,
-    Some(other) => return Err(format!("unknown reach `{other}`, expected `sentence` or `near`")),
+  let code = code(&raw.code)?;
+  let severity = word(&raw.severity, severity)?;
+  let kind = word(&raw.kind, kind)?;
+  let scope = raw.scope.as_ref().map(|scope| word(scope, str::parse::<Scope>)).transpose()?;
+  let modes = if raw.modes.is_empty() { Mode::ALL.to_vec() } else { modes(&raw.modes)? };
+  let reach = match raw.reach.as_ref().map(|reach| (reach.get_ref().as_str(), reach.span())) {
+    None | Some(("sentence", _)) => Reach::Sentence,
+    Some(("near", _)) => Reach::Near,
+    Some((other, span)) => {
+      let message = format!("unknown reach `{other}`, expected `sentence` or `near`");
+      return Err(Complaint::new(span.start, message));
+    }
   };
-  if raw.why.trim().is_empty() {
-    return Err("`why` is empty".to_owned());
+  if raw.why.get_ref().trim().is_empty() {
+    return Err(Complaint::new(raw.why.span().start, "`why` is empty"));
   }
   let guards = guards(raw.guards.as_deref(), kind)?;
   let mut anchor = None;
   let mut all = Classes::default();
   for group in &raw.words {
-    let class = lexicon.class(None, Kind::default()).ok_or("there are too many word classes")?;
+    let class = lexicon.class(None, Kind::default()).ok_or_else(|| no_room(at))?;
     for word in group {
-      lexicon.word(class, word)?;
+      lexicon.word(class, word).map_err(|reason| Complaint::new(at, reason))?;
     }
     all.insert(class);
     anchor.get_or_insert(class);
@@ -217,18 +342,21 @@ fn compile(
   }
   let any = set(lexicon, &raw.any)?;
   let not = set(lexicon, &raw.not)?;
-  let anchor: Class =
-    anchor.ok_or("`all` or `words` must name at least one class that is always there")?;
-  let pattern = raw.pattern.as_deref().map(|source| pattern(source, check)).transpose()?;
+  let anchor: Class = anchor.ok_or_else(|| {
+    Complaint::new(at, "`all` or `words` must name at least one class that is always there")
+      .hint("words = [[\"one\", \"another\"]]")
+  })?;
+  let pattern = raw.pattern.as_ref().map(|source| pattern(source, check)).transpose()?;
+  let id = raw.id.into_inner();
   Ok(Rule {
-    id: raw.id,
-    file: file.to_owned(),
+    name: RuleName { id, file: file.0.to_owned() }.into(),
+    line: place(file.1, at).0,
     code,
     severity,
     kind,
-    scope: parse(&raw.scope)?,
-    modes,
-    why: raw.why,
+    scope: scope.unwrap_or(Scope::Relaxed),
+    modes: modes.into_iter().fold(0, |bits, mode| bits | mode.bit()),
+    why: raw.why.into_inner(),
     anchor,
     all,
     any,
@@ -242,38 +370,53 @@ fn compile(
   })
 }
 
-fn guards(names: Option<&[String]>, kind: RuleKind) -> Result<Guards, String> {
+fn modes(words: &[Spanned<String>]) -> Result<Vec<Mode>, Complaint> {
+  words.iter().map(|text| word(text, str::parse)).collect()
+}
+
+fn guards(names: Option<&[Spanned<String>]>, kind: RuleKind) -> Result<Guards, Complaint> {
   let Some(names) = names else {
     let all = kind == RuleKind::Signature;
     return Ok(Guards { negated: true, quoted: all, reported: all });
   };
   let mut guards = Guards { negated: false, quoted: false, reported: false };
   for name in names {
-    match name.as_str() {
+    match name.get_ref().as_str() {
       "negated" => guards.negated = true,
       "quoted" => guards.quoted = true,
       "reported" => guards.reported = true,
       other => {
-        return Err(format!("unknown guard `{other}`, expected `negated`, `quoted` or `reported`"));
+        let message =
+          format!("unknown guard `{other}`, expected `negated`, `quoted` or `reported`");
+        return Err(Complaint::new(name.span().start, message));
       }
     }
   }
   Ok(guards)
 }
 
-fn named(lexicon: &LexiconBuilder, name: &str) -> Result<Class, String> {
-  lexicon.named(name).ok_or_else(|| {
-    let nearest = lexicon
-      .names()
-      .max_by(|a, b| strsim::jaro_winkler(a, name).total_cmp(&strsim::jaro_winkler(b, name)));
-    match nearest {
-      Some(nearest) => format!("unknown class `{name}`, did you mean `{nearest}`?"),
-      None => format!("unknown class `{name}`"),
+fn named(lexicon: &LexiconBuilder, name: &Spanned<String>) -> Result<Class, Complaint> {
+  lexicon.named(name.get_ref()).ok_or_else(|| {
+    let complaint =
+      Complaint::new(name.span().start, format!("unknown class `{}`", name.get_ref()));
+    match nearest(name.get_ref(), lexicon.names()) {
+      Some(nearest) => complaint.hint(format!("did you mean `{nearest}`?")),
+      None => complaint,
     }
   })
 }
 
-fn set(lexicon: &LexiconBuilder, names: &[String]) -> Result<Classes, String> {
+/// The word that looks most like `text`, if any looks like it at all.
+fn nearest<'a>(text: &str, words: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+  /// Below this two words have little more in common than letters (a choice).
+  const ALIKE: f64 = 0.75;
+  let near = words.map(|word| (strsim::jaro_winkler(word, text), word));
+  // By the word as well: names come in no order.
+  let best = near.max_by(|a, b| a.0.total_cmp(&b.0).then_with(|| b.1.cmp(a.1)));
+  best.filter(|(alike, _)| *alike >= ALIKE).map(|(_, word)| word)
+}
+
+fn set(lexicon: &LexiconBuilder, names: &[Spanned<String>]) -> Result<Classes, Complaint> {
   let mut classes = Classes::default();
   for name in names {
     classes.insert(named(lexicon, name)?);
@@ -282,45 +425,4 @@ fn set(lexicon: &LexiconBuilder, names: &[String]) -> Result<Classes, String> {
 }
 
 #[cfg(test)]
-mod tests {
-  use super::*;
-
-  const RULE: &str = "[[rule]]\nid = \"a\"\ncode = \"concealment\"\nseverity = \"high\"\n\
-                      kind = \"signature\"\nwhy = \"w\"\n";
-
-  fn reasons(text: &str) -> Vec<String> {
-    load(&[("user.toml", text)]).err().unwrap().iter().map(ToString::to_string).collect()
-  }
-
-  #[test]
-  fn every_problem_names_file_rule_and_reason() {
-    for (text, expected) in [
-      (format!("{RULE}words = [[\"x\"]]\npattern = '('\n"), "rule `a`: regex parse error"),
-      (format!("{RULE}all = [\"nothing\"]\n"), "rule `a`: unknown class `nothing`"),
-      (RULE.to_owned(), "must name at least one class"),
-      (format!("{RULE}words = [[\"\"]]\n"), "an empty word"),
-      (format!("{RULE}words = [[\"x\"]]\nreach = \"far\"\n"), "unknown reach `far`"),
-      (format!("{RULE}words = [[\"x\"]]\nmodes = [\"read\"]\n"), "unknown mode `read`"),
-      (format!("{RULE}words = [[\"x\"]]\nguards = [\"x\"]\n"), "unknown guard `x`"),
-      (RULE.replace("concealment", "nonsense"), "unknown finding code `nonsense`"),
-      (format!("{RULE}colour = 1\n"), "unknown field `colour`"),
-      (format!("{RULE}words = [[\"x\"]]\n{RULE}words = [[\"x\"]]\n"), "the id is used twice"),
-    ] {
-      let reasons = reasons(&text);
-      assert!(
-        reasons.iter().any(|reason| reason.contains("`user.toml`") && reason.contains(expected)),
-        "{expected}: {reasons:?}"
-      );
-    }
-  }
-
-  #[test]
-  fn all_problems_come_at_once() {
-    let text = format!(
-      "{}{}",
-      RULE.replace("\"a\"", "\"one\""),
-      RULE.replace("\"a\"", "\"two\"").replace("high", "worst")
-    );
-    assert_eq!(reasons(&text).len(), 2);
-  }
-}
+mod tests;

@@ -3,7 +3,7 @@
 //! One pass finds all words of all rules; a rule is looked at only in a sentence that has its anchor
 //! word, and its pattern runs only there. Only linear-time patterns, so no text can stall it.
 //!
-//! A rule file has word classes and rules:
+//! A rule file has word classes and rules (docs/detection.md says the same to users):
 //!
 //! ```toml
 //! [[class]]
@@ -32,32 +32,55 @@
 //! ```
 #![forbid(unsafe_code)]
 
+pub mod caps;
 mod engine;
+mod examples;
 mod lexicon;
 mod load;
 mod rule;
 mod sentence;
 mod trie;
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 pub use engine::{Hit, RuleSet};
-pub use load::load;
-use load::load_with;
+pub use load::NamedText;
+use load::load;
+pub(in crate::detect) use load::place;
 pub(crate) use rule::words;
-pub use rule::{Guards, Mode, Reach, Rule, RuleError, Scope, UnknownWord};
+pub use rule::{Guards, Mode, Reach, Rule, RuleError, RuleName, Scope, UnknownWord};
 
 /// The embedded rule files, in the order in which they are loaded.
 pub const FILES: &[(&str, &str)] = &[
-  ("classes.toml", include_str!("../../../rules/classes.toml")),
-  ("override.toml", include_str!("../../../rules/override.toml")),
-  ("exfiltration.toml", include_str!("../../../rules/exfiltration.toml")),
-  ("concealment.toml", include_str!("../../../rules/concealment.toml")),
-  ("takeover.toml", include_str!("../../../rules/takeover.toml")),
-  ("memory.toml", include_str!("../../../rules/memory.toml")),
-  ("framework.toml", include_str!("../../../rules/framework.toml")),
-  ("triggers.toml", include_str!("../../../rules/triggers.toml")),
+  ("rules/classes.toml", include_str!("../../../rules/classes.toml")),
+  ("rules/override.toml", include_str!("../../../rules/override.toml")),
+  ("rules/exfiltration.toml", include_str!("../../../rules/exfiltration.toml")),
+  ("rules/concealment.toml", include_str!("../../../rules/concealment.toml")),
+  ("rules/takeover.toml", include_str!("../../../rules/takeover.toml")),
+  ("rules/memory.toml", include_str!("../../../rules/memory.toml")),
+  ("rules/framework.toml", include_str!("../../../rules/framework.toml")),
+  ("rules/triggers.toml", include_str!("../../../rules/triggers.toml")),
 ];
+
+/// The rules in force: the embedded ones, or these together with a user's. Cheap to clone.
+#[derive(Clone, Debug, Default)]
+pub struct Rules(Option<Arc<RuleSet>>);
+
+impl Rules {
+  /// The embedded rules and a user's files, which may use and widen the embedded classes. All that is
+  /// wrong with the files comes at once.
+  pub fn with(files: &[NamedText<'_>]) -> Result<Self, Vec<RuleError>> {
+    if files.is_empty() {
+      return Ok(Self::default());
+    }
+    Ok(Self(Some(Arc::new(load(FILES, files)?))))
+  }
+
+  /// Them.
+  pub fn set(&self) -> &RuleSet {
+    self.0.as_deref().unwrap_or_else(|| builtin())
+  }
+}
 
 /// The embedded rules.
 pub fn builtin() -> &'static RuleSet {
@@ -70,16 +93,10 @@ pub fn builtin() -> &'static RuleSet {
 /// # Panics
 /// Never in a released build: a test loads every embedded file.
 pub fn embedded() -> RuleSet {
-  load_with(FILES, false).unwrap_or_else(|errors| {
+  load(FILES, &[]).unwrap_or_else(|errors| {
     let first = errors.first().map_or(String::new(), ToString::to_string);
     unreachable!("embedded rules are tested: {first}")
   })
-}
-
-/// The embedded rules and a user's files, which may use and widen the embedded classes.
-pub fn with_user_files(files: &[(&str, &str)]) -> Result<RuleSet, Vec<RuleError>> {
-  let all: Vec<(&str, &str)> = FILES.iter().chain(files).copied().collect();
-  load(&all)
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! One rule, and the words in which rule files are written.
 #![forbid(unsafe_code)]
 
-use std::{fmt, str::FromStr, sync::OnceLock};
+use std::sync::{Arc, OnceLock};
 
 use regex::{Regex, RegexBuilder};
 
@@ -116,13 +116,22 @@ pub struct Guards {
   pub reported: bool,
 }
 
+/// What a rule is called, and where it comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RuleName {
+  /// Unique in the rule set.
+  pub id: String,
+  /// `rules/NAME.toml` for a file that is built in, `rules.d/NAME.toml` for a user's.
+  pub file: String,
+}
+
 /// A compiled rule.
 #[derive(Debug)]
 pub struct Rule {
-  /// Its name, unique in the rule set.
-  pub id: String,
-  /// The file that it comes from.
-  pub file: String,
+  /// What it is called, and where it comes from.
+  pub name: Arc<RuleName>,
+  /// The line of its id in that file, from 1.
+  pub line: usize,
   /// What a hit is called.
   pub code: Code,
   /// How bad a hit is.
@@ -202,24 +211,20 @@ impl Rule {
   }
 }
 
-/// A rule file that cannot be used: where, which, why.
+/// What is wrong with a rule file, and where.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{file}:{line}:{column}: {message}")]
 pub struct RuleError {
   /// The file.
   pub file: String,
-  /// The rule or class, where one is to blame.
-  pub rule: Option<String>,
-  /// What is wrong with it.
-  pub reason: String,
-}
-
-impl fmt::Display for RuleError {
-  fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-    match &self.rule {
-      Some(rule) => write!(f, "`{}`, rule `{rule}`: {}", self.file, self.reason),
-      None => write!(f, "`{}`: {}", self.file, self.reason),
-    }
-  }
+  /// The line, from 1.
+  pub line: usize,
+  /// The column in characters, from 1.
+  pub column: usize,
+  /// What was found and what was expected: lower case, names in backticks, no final period.
+  pub message: String,
+  /// What to do, when that can be said.
+  pub hint: Option<String>,
 }
 
 /// Reads a severity.
@@ -244,12 +249,4 @@ pub(super) fn kind(text: &str) -> Result<RuleKind, UnknownWord> {
       found: text.to_owned(),
       expected: "`signature` or `trigger`",
     })
-}
-
-/// Reads a word of any of the enums above, as a reason for a [`RuleError`].
-pub(super) fn parse<T: FromStr>(text: &str) -> Result<T, String>
-where
-  T::Err: fmt::Display,
-{
-  text.parse().map_err(|error: T::Err| error.to_string())
 }

@@ -1,0 +1,282 @@
+//! `memfw policy`: what approvals excuse, whether that is still needed, and taking it back.
+//!
+//! An approval excuses a text by its hash, for the codes that it had. The ledger may have it under two
+//! hashes, of the bytes and of the same text with other line ends; to a person both are one.
+#![forbid(unsafe_code)]
+
+use serde_json::{Value, json};
+
+use super::{
+  Status,
+  args::{JsonArgs, PolicyArgs, PolicyCommand, PolicyWithdrawArgs},
+  context::Context,
+  escape::terminal,
+  failure::Failure,
+  output::{Style, count},
+  table::{Cell, Column, Table},
+  time::{self, DAY},
+};
+use crate::{
+  engine::{Event, EventKind, event::shown},
+  memory::ContentHash,
+  os::{Clock as _, SystemClock},
+  provenance::State,
+  store::{Exception, Item, ItemFilter, Ledger},
+};
+
+/// An approval that nothing has needed for so long is told as unused, in days (a choice: what is written
+/// once a month needs its approval once a month).
+const UNUSED_AFTER_DAYS: i64 = 30;
+
+/// Digits of a hash that name an exception whose item is gone.
+const DIGITS: usize = 12;
+
+/// Carries the command out.
+pub fn run(context: &Context, args: PolicyArgs) -> Result<Status, Failure> {
+  match args.command {
+    PolicyCommand::Check(args) => check(context, args),
+    PolicyCommand::Withdraw(args) => withdraw(context, &args),
+  }
+}
+
+/// Whether an approval still does something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Standing {
+  /// It holds, and was needed lately or is young.
+  InForce,
+  /// It holds, and nothing has needed it for a long time.
+  Unused,
+  /// Its time is over.
+  Expired,
+}
+
+impl Standing {
+  fn of(exception: &Exception, now: i64) -> Self {
+    let last = exception.used_at.unwrap_or_default().max(exception.created_at);
+    if !exception.holds(now) {
+      Self::Expired
+    } else if now.saturating_sub(last) >= UNUSED_AFTER_DAYS * DAY {
+      Self::Unused
+    } else {
+      Self::InForce
+    }
+  }
+
+  const fn as_str(self) -> &'static str {
+    match self {
+      Self::InForce => "in-force",
+      Self::Unused => "unused",
+      Self::Expired => "expired",
+    }
+  }
+}
+
+/// One approval as a person sees it.
+struct Excuse {
+  /// What it is called: the id of its item, or the beginning of its hash.
+  id: String,
+  /// The item, where it is still known.
+  item: Option<Item>,
+  exception: Exception,
+  /// All hashes that it stands under.
+  hashes: Vec<ContentHash>,
+}
+
+impl Excuse {
+  fn to_json(&self, now: i64) -> Value {
+    let exception = &self.exception;
+    json!({
+      "id": self.id,
+      "file": self.item.as_ref().map(|item| shown(&item.path)),
+      "content_hash": exception.hash.to_string(),
+      "codes": exception.codes.iter().map(|code| code.as_str()).collect::<Vec<_>>(),
+      "reason": exception.reason,
+      "created_at": time::rfc3339(exception.created_at),
+      "expires_at": exception.expires_at.map(time::rfc3339),
+      "used_at": exception.used_at.map(time::rfc3339),
+      "uses": exception.uses,
+      "standing": Standing::of(exception, now).as_str(),
+    })
+  }
+}
+
+/// All approvals, oldest first, each once.
+fn excuses(exceptions: Vec<Exception>, items: &[Item]) -> Vec<Excuse> {
+  let item_of = |hash| items.iter().find(|item| item.hash == hash);
+  let mut excuses: Vec<Excuse> = Vec::new();
+  let (named, others): (Vec<_>, Vec<_>) =
+    exceptions.into_iter().partition(|exception| item_of(exception.hash).is_some());
+  for exception in named {
+    let item = item_of(exception.hash).cloned();
+    let id = item.as_ref().map(|item| item.id.to_string()).unwrap_or_default();
+    excuses.push(Excuse { id, item, hashes: vec![exception.hash], exception });
+  }
+  for exception in others {
+    // Made in the same moment, for the same: the same text with other line ends.
+    let twin = excuses.iter_mut().find(|excuse| {
+      let one = &excuse.exception;
+      excuse.hashes.len() == 1
+        && (one.created_at, one.expires_at) == (exception.created_at, exception.expires_at)
+        && (&one.codes, &one.reason) == (&exception.codes, &exception.reason)
+    });
+    if let Some(Excuse { exception: one, hashes, .. }) = twin {
+      hashes.push(exception.hash);
+      one.uses += exception.uses;
+      one.used_at = one.used_at.max(exception.used_at);
+    } else {
+      let id: String = exception.hash.to_string().chars().take(DIGITS).collect();
+      excuses.push(Excuse { id, item: None, hashes: vec![exception.hash], exception });
+    }
+  }
+  excuses.sort_by_key(|excuse| excuse.exception.created_at);
+  excuses
+}
+
+fn find(ledger: &Ledger) -> Result<Vec<Excuse>, Failure> {
+  let filter = ItemFilter { statuses: vec![State::Approved], path: None };
+  Ok(excuses(ledger.exceptions()?, &ledger.items(&filter)?))
+}
+
+fn check(context: &Context, args: JsonArgs) -> Result<Status, Failure> {
+  let excuses = match context.ledger_to_read()? {
+    Some(ledger) => find(&ledger)?,
+    None => Vec::new(),
+  };
+  let now = SystemClock.now();
+  let standing = |excuse: &Excuse| Standing::of(&excuse.exception, now);
+  let idle = excuses.iter().filter(|excuse| standing(excuse) != Standing::InForce).count();
+  let status = if idle == 0 { Status::Yes } else { Status::No };
+  let out = &context.out;
+  if args.json {
+    out.json(&excuses.iter().map(|excuse| excuse.to_json(now)).collect::<Vec<_>>())?;
+    return Ok(status);
+  }
+  if excuses.is_empty() {
+    out.line("nothing is excused")?;
+    return Ok(status);
+  }
+  let mut table = Table::new([
+    Column::new("ID"),
+    Column::new("STANDING"),
+    Column::new("EXCUSED").cut_end(14),
+    Column::new("FILE").cut_start(16),
+    Column::new("SINCE"),
+    Column::new("UNTIL"),
+    Column::new("USED"),
+    Column::new("REASON").cut_end(16),
+  ]);
+  for excuse in &excuses {
+    let Excuse { id, item, exception, .. } = excuse;
+    let style = if standing(excuse) == Standing::InForce { Style::Plain } else { Style::Yellow };
+    let used = exception.used_at.map_or_else(|| "never".to_owned(), |at| time::short(at, now));
+    table.row([
+      Cell::styled(id, Style::Cyan),
+      Cell::styled(standing(excuse).as_str(), style),
+      Cell::from(exception.codes.iter().map(|code| code.as_str()).collect::<Vec<_>>().join(" ")),
+      Cell::from(item.as_ref().map_or_else(String::new, |item| shown(&item.path))),
+      Cell::from(time::short(exception.created_at, now)),
+      Cell::from(exception.expires_at.map_or_else(String::new, date)),
+      Cell::from(used),
+      Cell::from(exception.reason.as_str()),
+    ]);
+  }
+  table.write(out)?;
+  if idle > 0 {
+    let what = count(idle as u64, "approval");
+    out.line(&format!("{what} not needed any more: memfw policy withdraw ID"))?;
+  }
+  Ok(status)
+}
+
+/// The day of a time, also of one that lies ahead.
+fn date(at: i64) -> String {
+  time::rfc3339(at).chars().take("2026-11-21".len()).collect()
+}
+
+fn withdraw(context: &Context, args: &PolicyWithdrawArgs) -> Result<Status, Failure> {
+  drop(context.ledger()?);
+  let mut ledger = context.ledger_to_write()?;
+  let by = context.user();
+  let mut values = Vec::new();
+  for name in &args.exceptions {
+    let excuses = find(&ledger)?;
+    let mut named = excuses.iter().filter(|excuse| excuse.id.starts_with(name.as_str()));
+    let excuse = match (named.next(), named.next()) {
+      (Some(excuse), None) => excuse,
+      // An id that is the start of a longer one is itself.
+      (Some(_), Some(_)) => excuses.iter().find(|excuse| excuse.id == *name).ok_or_else(|| {
+        Failure::usage(format!("`{name}` is ambiguous")).hint("write more digits")
+      })?,
+      _ => {
+        return Err(
+          Failure::unavailable(format!("no approval is called `{name}`"))
+            .hint("`memfw policy check` lists them"),
+        );
+      }
+    };
+    let why = match &args.reason {
+      Some(reason) => format!("by {by}: {reason}"),
+      None => format!("by {by}"),
+    };
+    let mut event = Event::new(EventKind::Withdrawn).detail(why);
+    if let Some(item) = &excuse.item {
+      event = event.path(&item.path).block(&item.id).origin(&item.source, item.trust);
+    }
+    for hash in &excuse.hashes {
+      ledger.withdraw_exception(*hash)?;
+    }
+    ledger.append_events(&[event.row()], SystemClock.now())?;
+    if args.json {
+      values.push(json!({ "id": excuse.id, "status": "withdrawn" }));
+    } else {
+      let text = "withdrawn; where the text stands it stays, and it is judged when it comes anew";
+      context.out.line(&format!("{}: {text}", terminal(&excuse.id)))?;
+    }
+  }
+  if args.json {
+    context.out.json(&values)?;
+  }
+  Ok(Status::Yes)
+}
+
+#[cfg(test)]
+mod tests {
+  use super::*;
+  use crate::detect::Code;
+
+  fn exception(text: &[u8], created_at: i64) -> Exception {
+    Exception {
+      hash: ContentHash::of(text),
+      codes: vec![Code::Concealment],
+      reason: "mine".to_owned(),
+      created_at,
+      expires_at: None,
+      used_at: None,
+      uses: 0,
+    }
+  }
+
+  #[test]
+  fn an_approval_is_unused_a_month_after_its_last_use_and_expired_at_its_end() {
+    let mut one = exception(b"a", DAY);
+    assert_eq!(Standing::of(&one, 30 * DAY), Standing::InForce);
+    assert_eq!(Standing::of(&one, 31 * DAY), Standing::Unused);
+    one.used_at = Some(20 * DAY);
+    assert_eq!(Standing::of(&one, 49 * DAY), Standing::InForce);
+    assert_eq!(Standing::of(&one, 50 * DAY), Standing::Unused);
+    one.expires_at = Some(40 * DAY);
+    assert_eq!(Standing::of(&one, 40 * DAY - 1), Standing::InForce);
+    assert_eq!(Standing::of(&one, 40 * DAY), Standing::Expired);
+  }
+
+  #[test]
+  fn two_hashes_of_one_text_are_one_approval() {
+    let mut used = exception(b"a\n", 5);
+    (used.uses, used.used_at) = (2, Some(9));
+    let found = excuses(vec![exception(b"a\r\n", 5), used, exception(b"b", 6)], &[]);
+    assert_eq!(found.len(), 2);
+    assert_eq!((found[0].hashes.len(), found[0].exception.uses), (2, 2));
+    assert_eq!(found[0].exception.used_at, Some(9));
+    assert_eq!(found[1].id.len(), DIGITS);
+  }
+}

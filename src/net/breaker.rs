@@ -1,0 +1,65 @@
+//! Stops asking somebody who does not answer, and tries again later.
+#![forbid(unsafe_code)]
+
+use std::time::Duration;
+
+/// Failures in a row after which nobody is asked for a while (a choice: one may be chance).
+const FAILURES: u32 = 3;
+/// The first pause; each further one is twice as long.
+const FIRST_PAUSE: Duration = Duration::from_secs(30);
+/// The longest pause.
+const LAST_PAUSE: Duration = Duration::from_mins(15);
+
+/// A circuit breaker; time is a parameter, on any clock that only goes on.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Breaker {
+  failures: u32,
+  closed_until: Duration,
+}
+
+impl Breaker {
+  /// Whether to ask now.
+  pub fn may_ask(&self, now: Duration) -> bool {
+    self.failures < FAILURES || now >= self.closed_until
+  }
+
+  /// It answered.
+  pub fn succeeded(&mut self) {
+    *self = Self::default();
+  }
+
+  /// It did not. After a pause one question is let through, whose failure begins a longer one.
+  pub fn failed(&mut self, now: Duration) {
+    self.failures = self.failures.saturating_add(1);
+    if let Some(more) = self.failures.checked_sub(FAILURES) {
+      let pause = FIRST_PAUSE.saturating_mul(1 << more.min(16)).min(LAST_PAUSE);
+      self.closed_until = now.saturating_add(pause);
+    }
+  }
+}
+
+#[cfg(test)]
+mod tests {
+  use super::*;
+
+  #[test]
+  fn three_failures_are_a_pause_and_each_further_one_is_longer() {
+    let at = Duration::from_secs;
+    let mut breaker = Breaker::default();
+    for _ in 0..2 {
+      breaker.failed(at(0));
+      assert!(breaker.may_ask(at(0)));
+    }
+    breaker.failed(at(0));
+    assert!(!breaker.may_ask(at(29)) && breaker.may_ask(at(30)));
+    breaker.failed(at(30));
+    assert!(!breaker.may_ask(at(89)) && breaker.may_ask(at(90)));
+    for _ in 0..1000 {
+      breaker.failed(at(100));
+    }
+    assert!(!breaker.may_ask(at(100 + 899)) && breaker.may_ask(at(100 + 900)));
+    breaker.succeeded();
+    breaker.failed(at(2000));
+    assert!(breaker.may_ask(at(2000)), "an answer starts the count anew");
+  }
+}

@@ -1,0 +1,62 @@
+//! Where a text may be sent.
+#![forbid(unsafe_code)]
+
+use std::net::IpAddr;
+
+use ureq::http::Uri;
+
+/// Refuses an address that would carry text in the clear, or to a place that the address hides. The
+/// error is a sentence in lower case.
+pub fn check_url(text: &str) -> Result<Uri, String> {
+  let uri = text.parse::<Uri>().map_err(|error| format!("`{text}` is no address: {error}"))?;
+  let Some(authority) = uri.authority() else {
+    return Err(format!("`{text}` is no address: it has no host"));
+  };
+  if authority.as_str().contains('@') {
+    return Err("the address holds a name or a password; a key belongs into a file".to_owned());
+  }
+  let host = authority.host().trim_start_matches('[').trim_end_matches(']');
+  match uri.scheme_str() {
+    Some("https") => Ok(uri),
+    Some("http") if is_here(host) => Ok(uri),
+    Some("http") => Err(format!("`{text}` is not encrypted; `http` reaches only this machine")),
+    _ => Err(format!("`{text}` must begin with `https://`")),
+  }
+}
+
+/// Whether a host is this very machine.
+fn is_here(host: &str) -> bool {
+  host == "localhost" || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
+}
+
+#[cfg(test)]
+mod tests {
+  use super::*;
+
+  #[test]
+  fn text_leaves_this_machine_only_encrypted() {
+    for good in [
+      "https://api.openai.com/v1",
+      "https://[2001:db8::1]:8443/v1",
+      "http://127.0.0.1:11434",
+      "http://localhost:11434",
+      "http://[::1]:11434",
+    ] {
+      assert!(check_url(good).is_ok(), "{good}");
+    }
+    for (bad, why) in [
+      ("http://api.example.com/v1", "is not encrypted"),
+      ("http://192.0.2.10/", "is not encrypted"),
+      ("http://localhost.example.com/", "is not encrypted"),
+      ("https://key@api.example.com/v1", "a key belongs into a file"),
+      ("ftp://api.example.com/", "must begin with `https://`"),
+      ("api.example.com/v1", "is no address"),
+      ("/v1", "it has no host"),
+      ("", "is no address"),
+      ("https://", "is no address"),
+    ] {
+      let error = check_url(bad).unwrap_err();
+      assert!(error.contains(why), "{bad}: {error}");
+    }
+  }
+}
