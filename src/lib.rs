@@ -5,7 +5,8 @@
 //!
 //! - core, pure (no files, no clock, no environment, no failure on input):
 //!   [`memory`] (text and facts to a plan), [`provenance`] (source, trust, attestation),
-//!   [`detect`] (normaliser, rules, policy), [`seal`] (encryption of quarantined bytes);
+//!   [`detect`] (normaliser, rules, policy), [`eval`] (how well that does on labelled text),
+//!   [`seal`] (encryption of quarantined bytes);
 //! - shells, which do not know each other: [`config`], [`store`] (SQLite ledger),
 //!   [`os`] (files, leases, watching, paths), [`openclaw`] (the agent framework's own records);
 //! - [`engine`]: one file, from dirty to done; the same for daemon, command line and tests;
@@ -19,6 +20,7 @@ pub mod config;
 pub mod daemon;
 pub mod detect;
 pub mod engine;
+pub mod eval;
 pub mod failpoint;
 pub mod gate;
 pub mod memory;

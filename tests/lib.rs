@@ -15,6 +15,7 @@ mod crash;
 mod demo;
 mod discovery;
 mod errands;
+mod eval;
 mod gate;
 mod guard;
 mod holdoff;

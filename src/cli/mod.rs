@@ -17,6 +17,7 @@ pub mod demo;
 pub mod diff;
 pub mod doctor;
 pub mod escape;
+pub mod eval;
 pub mod evidence;
 pub mod exposure;
 pub mod failure;
@@ -105,6 +106,7 @@ fn dispatch(context: &Context, command: Command) -> Result<Status, Failure> {
     Command::Status(args) => status::run(context, args),
     Command::Settle(args) => status::settle(context, args),
     Command::Scan(args) => scan::run(context, args),
+    Command::Eval(args) => eval::run(context, args),
     Command::Quarantine(args) => quarantine::run(context, args),
     Command::Provenance(args) => provenance::run(context, args),
     Command::Audit(args) => audit::run(context, args),
