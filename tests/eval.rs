@@ -45,28 +45,31 @@ fn detection_does_not_fall_below_its_floors() {
 
 /// Harmless lines that no training has seen, where they are there.
 #[test]
-fn lines_kept_out_of_training_are_readable() {
+fn lines_kept_out_of_training_are_left_in_peace() {
   let sets = repository("training/data/heldout");
   if !Path::new(&sets).is_dir() {
     eprintln!("skipped: there are no lines that are kept out of training");
     return;
   }
-  let report = Test::new().args(["eval", &sets, "--json"]).json();
-  assert_eq!((&report["cases"]["bad"], &report["cases"]["attacks"]), (&json!(0), &json!(0)));
+  let floors = repository("fixtures/eval/heldout.toml");
+  let output = Test::new().args(["eval", &sets, "--floors", &floors]).output();
+  assert_eq!((output.status, output.stderr.as_str()), (0, ""), "{}", output.stdout);
+  assert!(!output.stdout.contains("could not be read"), "{}", output.stdout);
 }
 
 #[test]
-fn every_aim_is_about_something() {
-  let targets = fs::read_to_string(repository("fixtures/eval/targets.toml")).unwrap();
-  let floors = memfw::eval::Floors::parse(&targets).unwrap();
-  assert!(floors.list.len() > 10);
+fn aims_can_be_read() {
+  for file in ["targets", "heldout"] {
+    let text = fs::read_to_string(repository(&format!("fixtures/eval/{file}.toml"))).unwrap();
+    assert!(!memfw::eval::Floors::parse(&text).unwrap().list.is_empty());
+  }
 }
 
 #[test]
 fn a_report_for_people_fits_the_page_and_is_safe() {
   let hostile = "\u{1b}[31m\u{202e}\r\n";
   let mut lines = String::new();
-  for n in 0..60 {
+  for n in 1..=60 {
     let form = format!("{hostile}form {n}");
     lines += &line(ORDER, 1, &json!({ "form": form, "pair": n, "lang": "日本語" }));
     lines += &line("Ann likes tea.", 0, &json!({ "form": form, "pair": n }));

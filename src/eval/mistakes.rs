@@ -4,6 +4,8 @@
 //! Texts are cut and not made safe for a terminal: who prints them does that.
 #![forbid(unsafe_code)]
 
+use std::collections::HashMap;
+
 use serde::Serialize;
 
 use super::{case::Case, share::rounded};
@@ -59,37 +61,52 @@ impl Mistake {
   }
 }
 
-/// The few worst of many, in order; of equal ones those that came first.
+/// Kinds of which the mistakes are counted apart, at most; more than any real data has.
+const MAX_KINDS: usize = 1_000;
+
+/// The few worst of many, in order. Of equal ones the first of each kind come first, for rules give one
+/// score to many, and twenty of the same kind teach less than one each of twenty.
 #[derive(Debug)]
 pub struct Worst {
   most: usize,
   highest: bool,
-  kept: Vec<Mistake>,
+  kept: Vec<(usize, Mistake)>,
+  seen: HashMap<String, usize>,
 }
 
 impl Worst {
   /// Keeps so many, those of the highest scores or of the lowest.
   pub fn new(most: usize, highest: bool) -> Self {
-    Self { most, highest, kept: Vec::new() }
+    Self { most, highest, kept: Vec::new(), seen: HashMap::new() }
   }
 
   /// Looks at one more, which is made only if it is among the worst.
-  pub fn offer(&mut self, score: f32, mistake: impl FnOnce() -> Mistake) {
-    let rounded = rounded(f64::from(score));
-    let is_before = |kept: &Mistake| {
-      let order = kept.score.total_cmp(&rounded);
-      if self.highest { order.is_ge() } else { order.is_le() }
-    };
-    let at = self.kept.partition_point(is_before);
+  pub fn offer(&mut self, case: &Case, score: f32, mistake: impl FnOnce() -> Mistake) {
+    let nth = self.nth(case);
+    let score = rounded(f64::from(score));
+    let at = self.kept.partition_point(|(kept_nth, kept)| {
+      let order = kept.score.total_cmp(&score);
+      let order = if self.highest { order.reverse() } else { order };
+      order.then(kept_nth.cmp(&nth)).is_le()
+    });
     if at < self.most {
-      self.kept.insert(at, mistake());
+      self.kept.insert(at, (nth, mistake()));
       self.kept.truncate(self.most);
     }
   }
 
+  /// How many mistakes of its kind came before it.
+  fn nth(&mut self, case: &Case) -> usize {
+    let kind = format!("{} {}", case.set, case.kind);
+    let kind = if self.seen.len() < MAX_KINDS { kind } else { String::new() };
+    let seen = self.seen.entry(kind).or_default();
+    *seen += 1;
+    *seen - 1
+  }
+
   /// What was kept, the worst first.
   pub fn into_kept(self) -> Vec<Mistake> {
-    self.kept
+    self.kept.into_iter().map(|(_, mistake)| mistake).collect()
   }
 }
 
@@ -97,21 +114,28 @@ impl Worst {
 mod tests {
   use super::*;
 
-  fn kept(highest: bool, scores: &[f32]) -> Vec<(f64, u64)> {
-    let case = Case::parse(br#"{"text":"x","label":1}"#, "s").unwrap();
+  fn kept(highest: bool, scores: &[(f32, &str)]) -> Vec<(f64, u64)> {
     let mut worst = Worst::new(3, highest);
-    for (line, &score) in (1..).zip(scores) {
+    for (line, (score, kind)) in (1..).zip(scores) {
+      let case = format!(r#"{{"text":"x","label":1,"kind":"{kind}"}}"#);
+      let case = Case::parse(case.as_bytes(), "s").unwrap();
       let place = Place { file: "f".to_owned(), line };
-      worst.offer(score, || Mistake::new(place, &case, score, vec![]));
+      worst.offer(&case, *score, || Mistake::new(place, &case, *score, vec![]));
     }
     worst.into_kept().into_iter().map(|mistake| (mistake.score, mistake.place.line)).collect()
   }
 
   #[test]
   fn the_worst_are_kept_in_order() {
-    let scores = [0.25, 0.5, 0.0, 0.5, 0.75, 0.0];
+    let scores = [(0.25, "a"), (0.5, "a"), (0.0, "a"), (0.5, "a"), (0.75, "a"), (0.0, "a")];
     assert_eq!(kept(true, &scores), [(0.75, 5), (0.5, 2), (0.5, 4)]);
     assert_eq!(kept(false, &scores), [(0.0, 3), (0.0, 6), (0.25, 1)]);
+  }
+
+  #[test]
+  fn equal_ones_are_of_many_kinds() {
+    let scores = [(0.0, "a"), (0.0, "a"), (0.0, "a"), (0.0, "b"), (0.5, "c")];
+    assert_eq!(kept(false, &scores), [(0.0, 1), (0.0, 4), (0.0, 2)]);
   }
 
   #[test]

@@ -112,7 +112,7 @@ impl Tally {
     if is_attack != outcome.found {
       let worst = if is_attack { &mut self.missed } else { &mut self.false_alarms };
       let score = outcome.score;
-      worst.offer(score, || Mistake::new(place, case, score, outcome.codes));
+      worst.offer(case, score, || Mistake::new(place, case, score, outcome.codes));
     }
   }
 

@@ -253,12 +253,13 @@ fn write_mistakes(out: &Out, title: &str, mistakes: &[Mistake]) -> Result<(), Fa
     let names = [&mistake.set, &mistake.kind, &mistake.lang];
     let names: Vec<&str> =
       names.iter().map(|name| name.as_str()).filter(|name| !name.is_empty()).collect();
+    // The place comes first, so that it is not what is cut.
+    let file = mistake.place.file.rsplit('/').next().unwrap_or_default();
     let head = format!(
-      "{:.3} {} {}:{} {}",
+      "{:.3} {file}:{} {} {}",
       mistake.score,
-      names.join(" "),
-      mistake.place.file,
       mistake.place.line,
+      names.join(" "),
       mistake.codes.join(" ")
     );
     out.line(&format!("  {}", Escape::default().max_width(DEFAULT_COLUMNS - 2).apply(head)))?;
