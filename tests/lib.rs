@@ -17,6 +17,7 @@ mod demo;
 mod discovery;
 mod embedding;
 mod errands;
+mod eval;
 mod gate;
 mod guard;
 mod holdoff;

@@ -8,9 +8,11 @@
 #![forbid(unsafe_code)]
 
 pub mod adopt;
+pub mod assess;
 pub mod attribute;
 #[cfg(test)]
 mod attribute_tests;
+pub mod bulk;
 mod class;
 #[cfg(test)]
 mod class_tests;
