@@ -66,7 +66,9 @@ fn a_changed_configuration_is_followed_without_being_asked() {
   // Half a file says nothing about what is used: all stays guarded, and the trouble is told.
   configure(&guarded, "{agents: {entr");
   guarded.wait_for_log("cannot be read");
-  assert_eq!(places(&guarded).len(), 4, "the default workspace comes to those that were known");
+  eventually("the default workspace comes to those that were known", || {
+    places(&guarded).len() == 4
+  });
   assert!(status(&guarded)["degradations"].to_string().contains("cannot be read"));
   configure(&guarded, TWO);
   eventually("one is let go", || places(&guarded) == ["[TMP]/state/workspace-ann", "[TMP]/b"]);

@@ -13,7 +13,7 @@ use crate::{
     Consequence, EngineError, Hint, LazyOutcome, Outcome, RACY, Target, UNLEASED_AFTER,
     VERIFIED_AFTER, adopt::BATCH,
   },
-  os::pause,
+  os::{WatchEvent, pause},
 };
 
 /// First pause between two tries for a lease within one turn, doubled each time: most writers close
@@ -201,10 +201,15 @@ impl Guard {
           self.first.remove(target);
           return Ok(());
         }
-        Outcome::Gone | Outcome::Unscannable => {
-          self.calm(target)?;
-          return Ok(());
+        Outcome::Gone => {
+          // Its directory may follow, or be gone already.
+          self.engine.close_root(&target.root);
+          if !target.root.is_dir() {
+            self.seen(&WatchEvent::RootGone(target.root.clone()));
+          }
+          return self.calm(target);
         }
+        Outcome::Unscannable => return self.calm(target),
       }
     }
   }

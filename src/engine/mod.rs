@@ -362,6 +362,12 @@ impl<F: Fs> Engine<F> {
     self.hot.retain(|target, _| target.root != root);
   }
 
+  /// Closes the directory of a workspace until it is needed again: the kernel tells of the end of a
+  /// directory only when nobody has it open.
+  pub fn close_root(&mut self, root: &Path) {
+    self.roots.remove(root);
+  }
+
   /// Opens a workspace, once.
   fn root(&mut self, path: &Path) -> Result<(), EngineError> {
     if !self.roots.contains_key(path) {
