@@ -230,7 +230,7 @@ fn many_files_are_scanned_in_order_whatever_their_lengths() {
     let mut text = String::new();
     for block in 0..file * 13 % 31 {
       let i = file * 100 + block;
-      let is_poison = i % 11 == 0;
+      let is_poison = i.is_multiple_of(11);
       if is_poison {
         expected.push((format!("[TMP]/workspace/memory/{file:02}.md"), block * 2 + 1));
       }

@@ -27,6 +27,10 @@ pub fn cores() -> usize {
 
 /// What `work` makes of each of `items`, in their order. `work` is given batches of items whose
 /// `length` is alike, and gives one result for each.
+///
+/// # Panics
+///
+/// Where `work` panics, or gives another number of results.
 pub fn in_order<'i, T: Sync, R: Send>(
   items: &'i [T],
   length: impl Fn(&T) -> usize,

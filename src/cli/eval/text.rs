@@ -287,7 +287,7 @@ mod tests {
       (0..=i).for_each(|_| counts.add(true, true));
       Group { name: format!("n{i}"), counts }
     };
-    let groups: Vec<Group> = (0..MAX_ROWS + 1).map(group).collect();
+    let groups: Vec<Group> = (0..=MAX_ROWS).map(group).collect();
     let text = groups_table("set", &groups).render(80, false);
     assert_eq!(text.lines().count(), MAX_ROWS + 1, "{text}");
     assert!(text.contains("(2 others)") && text.lines().last().unwrap().contains('3'), "{text}");
