@@ -50,7 +50,9 @@ fn vector(text: &str) -> Vec<f32> {
   for pair in words.windows(2) {
     count(&pair.join(" "), 3);
   }
-  counts.iter_mut().for_each(|n| *n = n.sqrt());
+  for n in &mut counts {
+    *n = n.sqrt();
+  }
   counts
 }
 
