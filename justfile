@@ -72,6 +72,12 @@ openclaw-edits edits="200":
   cargo build --release
   tests/openclaw/edits.sh target/release/memfw {{edits}}
 
+# The memory flush, the index, a dropped file and notices, with the real OpenClaw (five minutes)
+[group('test')]
+openclaw-live parts="index,flush,retrust,notice":
+  cargo build --release
+  tests/openclaw/live.sh target/release/memfw {{parts}}
+
 # All cases of the compatibility suite with the real OpenClaw, of today and of before its sessions were in SQLite
 [group('test')]
 openclaw suite="../shared/openclaw-compat":

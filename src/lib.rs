@@ -5,7 +5,8 @@
 //!
 //! - core, pure (no files, no clock, no environment, no failure on input):
 //!   [`memory`] (text and facts to a plan), [`provenance`] (source, trust, attestation),
-//!   [`detect`] (normaliser, rules, policy), [`seal`] (encryption of quarantined bytes);
+//!   [`detect`] (normaliser, rules, policy), [`eval`] (how well that does on labelled text),
+//!   [`seal`] (encryption of quarantined bytes);
 //! - shells, which do not know each other: [`config`], [`store`] (SQLite ledger),
 //!   [`os`] (files, leases, watching, paths), [`net`] (what is asked over the network, if a user wants it),
 //!   [`openclaw`] (the agent framework's own records);
@@ -20,6 +21,7 @@ pub mod config;
 pub mod daemon;
 pub mod detect;
 pub mod engine;
+pub mod eval;
 pub mod failpoint;
 pub mod gate;
 pub mod memory;

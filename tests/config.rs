@@ -29,6 +29,7 @@ fn without_a_file_the_defaults_hold() {
       agent.profiles                []        default
       agent.program                 ""        default
       agent.follow                  "edits"   default
+      agent.extra_paths             "report"  default
       baseline.action               "flag"    default
       versions.keep_days            14        default
       versions.max_mb               256       default
@@ -83,6 +84,7 @@ fn values_tell_where_they_come_from() {
       agent.profiles                []        default
       agent.program                 ""        default
       agent.follow                  "edits"   default
+      agent.extra_paths             "report"  default
       baseline.action               "flag"    default
       versions.keep_days            14        default
       versions.max_mb               256       default

@@ -105,6 +105,73 @@ fn a_workspace_behind_a_link_is_one_workspace() {
   guarded.stop();
 }
 
+/// One agent, and notes in three places that it searches besides: a directory, one below the workspace, and
+/// one file of a directory.
+const SEARCHED: &str = "{agents: {entries: {ann: {workspace: '[TMP]/b'}}}, \
+  memory: {search: {extraPaths: [{path: '[TMP]/notes', pattern: '*.md'}, 'docs', '[TMP]/c/one.md', 'memory/x']}}}";
+
+#[test]
+fn notes_that_the_agent_searches_besides_are_reported() {
+  let mut guarded = world(SEARCHED);
+  drop(guarded.test().write("notes/old.md", format!("{}\n", clean(9))));
+  guarded.start();
+  let mut all = places(&guarded);
+  assert_eq!(all.remove(0), "[TMP]/b", "{all:?}");
+  assert_eq!(all, ["[TMP]/b/docs", "[TMP]/c", "[TMP]/notes"]);
+  let text = format!("{}\n\n{}\n", clean(1), poison(1));
+  for file in ["notes/new/x.md", "b/docs/y.md", "c/one.md", "b/memory/x/z.md"] {
+    drop(guarded.test().write(file, &text));
+  }
+  drop(guarded.test().write("c/two.md", format!("{}\n", poison(2))));
+  eventually("what is memory is clean", || guarded.waiting().len() == 1);
+  eventually("the others are flagged", || guarded.listed("flagged").len() == 3);
+  guarded.settle();
+  for file in ["notes/new/x.md", "b/docs/y.md", "c/one.md"] {
+    let now = fs::read_to_string(guarded.tmp().join(file)).unwrap();
+    assert_eq!(now, text, "no byte of {file} changes");
+  }
+  assert!(status(&guarded)["degradations"].as_array().unwrap().is_empty(), "{}", status(&guarded));
+  guarded.stop();
+}
+
+#[test]
+fn the_configuration_says_whether_they_are_cleaned_or_left_alone() {
+  for (word, n_waiting, n_places) in [("quarantine", 1, 4), ("ignore", 0, 1)] {
+    let mut guarded = world(SEARCHED);
+    drop(guarded.test().config(format!("{AT_ONCE}[agent]\nextra_paths = \"{word}\"\n")));
+    fs::create_dir(guarded.tmp().join("notes")).unwrap();
+    guarded.start();
+    assert_eq!(places(&guarded).len(), n_places, "{word}");
+    let text = format!("{}\n\n{}\n", clean(1), poison(1));
+    drop(
+      guarded.test().write("notes/x.md", &text).write("b/MEMORY.md", format!("{}\n", poison(2))),
+    );
+    eventually("it is done", || guarded.waiting().len() == n_waiting + 1);
+    guarded.settle();
+    let now = fs::read_to_string(guarded.tmp().join("notes/x.md")).unwrap();
+    assert_eq!(now.contains(&needle(1)), word == "ignore", "{now}");
+    assert!(now.starts_with(&clean(1)), "no markers in notes: {now}");
+    assert!(guarded.listed("flagged").is_empty());
+    guarded.stop();
+  }
+}
+
+#[test]
+fn a_workspace_that_comes_later_is_no_fault_and_is_guarded_then() {
+  let mut guarded = world(TWO);
+  fs::remove_dir(guarded.tmp().join("b")).unwrap();
+  guarded.start();
+  assert!(status(&guarded)["degradations"].as_array().unwrap().is_empty(), "{}", status(&guarded));
+  assert!(status(&guarded)["workspaces"].to_string().contains("not there yet"));
+  drop(guarded.test().write("b/MEMORY.md", format!("{}\n", poison(1))));
+  eventually("it is guarded", || guarded.waiting().len() == 1);
+  assert!(!status(&guarded)["workspaces"].to_string().contains("not there yet"));
+  // Once it was there, it is missed.
+  fs::remove_dir_all(guarded.tmp().join("b")).unwrap();
+  eventually("it is missed", || !status(&guarded)["degradations"].as_array().unwrap().is_empty());
+  guarded.stop();
+}
+
 #[test]
 fn findings_in_instructions_are_flagged_and_stay() {
   let mut guarded =

@@ -1,16 +1,14 @@
 //! What follows a quarantine: people are told, and the agent's index is looked at.
 
 use {
-  crate::support::{AT_ONCE, Guarded, clean, eventually, needle, poison},
+  crate::support::{AT_ONCE, Ahead, Guarded, clean, eventually, ledger_in, needle, poison, settle},
   memfw::{
     config::Config,
     daemon::{Guard, Helpers, Parts},
     engine::Engine,
-    memory::ContentHash,
-    os::{Clock, RealFs, SystemClock, Watcher},
-    provenance::{AgentRecords, Answer, Followed, Question, Standing},
-    seal::MasterKey,
-    store::{Access, Ledger},
+    os::{Clock, RealFs, Watcher},
+    provenance::{AgentRecords, Answer, Question},
+    store::Access,
   },
   serde_json::Value,
   std::{
@@ -20,7 +18,7 @@ use {
     path::{Path, PathBuf},
     sync::{
       Arc,
-      atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
+      atomic::{AtomicBool, Ordering::Relaxed},
     },
     time::Duration,
   },
@@ -136,45 +134,12 @@ fn a_way_that_cannot_work_is_told_at_once() {
 struct Indexed(Arc<AtomicBool>);
 
 impl AgentRecords for Indexed {
-  fn standing(&self, _: &Path, _: &Path) -> Standing {
-    Standing::NoRecord
-  }
-
-  fn follow(
-    &self,
-    _: &Path,
-    _: &Path,
-    _: ContentHash,
-    _: ContentHash,
-    _: Option<&str>,
-  ) -> Followed {
-    Followed::NotOurs
-  }
-
   fn attribute(&self, question: &Question<'_>) -> Answer {
     Answer::nothing_on_record(question)
   }
 
-  fn injection_limit(&self, _: &Path, _: &Path) -> Option<usize> {
-    None
-  }
-
   fn still_indexed(&self, _: &Path, _: &Path, texts: &[&[u8]]) -> Option<bool> {
     Some(self.0.load(Relaxed) && !texts.is_empty())
-  }
-}
-
-/// The machine's clock, and by how many milliseconds it is ahead.
-#[derive(Default)]
-struct Ahead(AtomicU64);
-
-impl Clock for Ahead {
-  fn now(&self) -> i64 {
-    SystemClock.now()
-  }
-
-  fn monotonic(&self) -> Duration {
-    SystemClock.monotonic() + Duration::from_millis(self.0.load(Relaxed))
   }
 }
 
@@ -191,7 +156,7 @@ impl World {
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path().canonicalize().unwrap().join("workspace");
     fs::create_dir(&root).unwrap();
-    let ledger = Self::ledger_in(dir.path(), Access::ReadWrite);
+    let ledger = ledger_in(dir.path(), Access::ReadWrite);
     let (clock, holds) = (Arc::new(Ahead::default()), Arc::new(AtomicBool::new(true)));
     let fs = RealFs::default();
     let agent = Box::new(Indexed(Arc::clone(&holds)));
@@ -207,6 +172,8 @@ impl World {
       fs,
       watcher: Watcher::new().unwrap(),
       workspaces: vec![root.clone()],
+      shapes: memfw::os::Shapes::default(),
+      is_named: true,
       sources: vec![],
       notes: vec![],
       helpers: Helpers { notify: None, reindex },
@@ -216,41 +183,24 @@ impl World {
     });
     guard.start().unwrap();
     let mut world = Self { dir, root, clock, holds, guard };
-    world.settle();
+    settle(&mut world.guard);
     // No event tells of it: the guard looks at all files as after a suspend, and finds it.
     fs::write(world.root.join("MEMORY.md"), format!("{}\n\n{}\n", clean(1), poison(1))).unwrap();
     world.guard.seen(&memfw::os::WatchEvent::Rescan);
-    world.settle();
+    settle(&mut world.guard);
     let text = fs::read_to_string(world.root.join("MEMORY.md")).unwrap();
     assert!(!text.contains(&needle(1)));
     world
   }
 
-  fn ledger_in(dir: &Path, access: Access) -> Ledger {
-    Ledger::open(&dir.join("ledger.sqlite"), access, Some(MasterKey::new([7; 32]))).unwrap()
-  }
-
-  /// Does all work that is due within some seconds, as the loop does.
-  fn settle(&mut self) {
-    loop {
-      if !self.guard.work().unwrap() {
-        self.guard.finish_start().unwrap();
-        match self.guard.next_due() {
-          Some(wait) if wait < Duration::from_secs(10) => crate::support::pace(wait),
-          _ => return,
-        }
-      }
-    }
-  }
-
   fn later(&mut self, minutes: u64) {
-    self.clock.0.fetch_add(minutes * 61_000, Relaxed);
-    self.settle();
+    self.clock.monotonic.fetch_add(minutes * 61_000, Relaxed);
+    settle(&mut self.guard);
   }
 
   /// What is said to be reduced about the index.
   fn said(&self) -> Vec<String> {
-    let healths = Self::ledger_in(self.dir.path(), Access::ReadOnly).healths().unwrap();
+    let healths = ledger_in(self.dir.path(), Access::ReadOnly).healths().unwrap();
     healths
       .into_iter()
       .map(|(key, ..)| key)

@@ -2,6 +2,7 @@
 
 use {
   crate::support::{AT_ONCE, Guarded, clean, files_below, id, needle, poison, trees},
+  memfw::os::workspace::is_memory,
   serde_json::Value,
   std::path::{Path, PathBuf},
 };
@@ -15,30 +16,9 @@ pub(crate) fn trees_in(dir: &Path) -> Vec<PathBuf> {
   trees
 }
 
-/// The files of a workspace's root that are guarded.
-const ROOT_FILES: [&str; 10] = [
-  "MEMORY.md",
-  "AGENTS.md",
-  "BOOT.md",
-  "BOOTSTRAP.md",
-  "DREAMS.md",
-  "HEARTBEAT.md",
-  "IDENTITY.md",
-  "SOUL.md",
-  "TOOLS.md",
-  "USER.md",
-];
-
-/// The memory files of a tree, as memfw's contract names them.
+/// The memory files of a tree.
 pub(crate) fn memory_of(tree: &Path) -> Vec<PathBuf> {
-  let is_memory = |path: &PathBuf| {
-    let name = path.file_name().unwrap().as_encoded_bytes();
-    let markdown = name.ends_with(b".md") && !name.starts_with(b".");
-    let root = path.parent() == Some(Path::new(""));
-    root && ROOT_FILES.contains(&&*path.to_string_lossy())
-      || (path.starts_with("memory") && markdown)
-  };
-  files_below(tree).into_keys().filter(is_memory).collect()
+  files_below(tree).into_keys().filter(|path| is_memory(path)).collect()
 }
 
 /// Guards a tree for a while and fails if a byte of it changed.

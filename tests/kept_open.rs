@@ -68,6 +68,36 @@ fn markers_wait_for_a_reader_to_close_the_file_and_wake_nobody_meanwhile() {
 }
 
 #[test]
+fn many_files_that_others_keep_open_leave_room_for_the_rest() {
+  // Fewer descriptors at the start than files that are kept open.
+  let limited = ["sh", "-c", "ulimit -S -n 64 && exec \"$@\"", "sh"];
+  let mut guarded = Guarded::new(AT_ONCE).before(&limited).memory(FILE, "# Notes\n");
+  let names: Vec<String> = (0..120).map(|n| format!("memory/open-{n}.md")).collect();
+  for name in &names {
+    guarded = guarded.memory(name, "# Note\n");
+  }
+  guarded.start();
+  guarded.settle();
+  let append = |name: &String| OpenOptions::new().append(true).open(guarded.path(name)).unwrap();
+  let mut kept: Vec<File> = names.iter().map(append).collect();
+  for (n, file) in kept.iter_mut().enumerate() {
+    writeln!(file, "\n{}", clean(n)).unwrap();
+  }
+  let mut writer = OpenOptions::new().append(true).open(guarded.path(FILE)).unwrap();
+  writeln!(writer, "\n{}", poison(200)).unwrap();
+  drop(writer);
+  eventually("the poison leaves", || guarded.holding("workspace", &needle(200)).is_empty());
+  eventually("all of them are known to be open", || {
+    let held = "reads 120 files that somebody keeps open every 60 s";
+    guarded.json(&["status", "--json"])["wakeups"] == serde_json::json!([held])
+  });
+  assert_eq!(guarded.json(&["status", "--json"])["degradations"], serde_json::json!([]));
+  drop(kept);
+  guarded.settle();
+  guarded.stop();
+}
+
+#[test]
 fn a_path_on_which_a_link_has_come_is_told_once_and_wakes_nobody() {
   let mut guarded = Guarded::new(AT_ONCE).memory("memory/sub/a.md", "# Notes\n");
   guarded.start();

@@ -8,6 +8,7 @@
 #![expect(clippy::string_slice, reason = "ids and answers that are cut here are ASCII")]
 
 mod agent_comments;
+mod asking;
 mod bad_input;
 mod come_back;
 mod config;
@@ -16,6 +17,7 @@ mod demo;
 mod discovery;
 mod embedding;
 mod errands;
+mod eval;
 mod gate;
 mod guard;
 mod holdoff;
@@ -33,8 +35,8 @@ mod powerloss;
 mod race;
 mod replaced;
 mod restore;
-mod rules;
 mod review;
+mod rules;
 mod scan;
 mod service;
 mod sim;

@@ -3,6 +3,10 @@
 use {
   crate::support::{Guarded, Test, clean, needle, poison},
   serde_json::Value,
+  std::{
+    io::{BufRead as _, BufReader, Read as _, Write as _},
+    process::Stdio,
+  },
 };
 
 #[test]
@@ -131,6 +135,121 @@ fn a_stream_is_answered_line_by_line() {
       .count(),
     1
   );
+}
+
+/// Chunks and cores must not show.
+#[test]
+fn a_long_stream_is_answered_in_order() {
+  let n = 5_000;
+  let mut lines = String::new();
+  for i in 0..n {
+    // Lengths in no order, for batches are made by length.
+    let filler = "tea ".repeat(i * 7919 % 97);
+    lines += &match i % 5 {
+      3 => format!("bad line {i}\n"),
+      4 => serde_json::json!({ "text": format!("{filler}{}", poison(i)) }).to_string() + "\n",
+      _ => serde_json::json!({ "text": format!("{filler}{}", clean(i)) }).to_string() + "\n",
+    };
+  }
+  let output = Test::new().args(["scan", "--jsonl"]).stdin(lines).output();
+  assert_eq!((output.status, output.stderr.as_str()), (0, ""));
+  let answers: Vec<Value> =
+    output.stdout.lines().map(|line| serde_json::from_str(line).expect(line)).collect();
+  assert_eq!(answers.len(), n);
+  for (i, answer) in answers.iter().enumerate() {
+    match i % 5 {
+      3 => assert!(answer["error"].is_string(), "{i}: {answer}"),
+      4 => assert_eq!(answer["verdict"], "quarantine", "{i}: {answer}"),
+      _ => assert_eq!(answer["verdict"], "pass", "{i}: {answer}"),
+    }
+  }
+}
+
+/// Whoever waits for an answer before the next line is sent gets one.
+#[test]
+fn a_conversation_is_answered_line_by_line() {
+  let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_memfw"))
+    .args(["scan", "--jsonl"])
+    .env_clear()
+    .env("MEMFW_HOME", Test::new().tmp())
+    .stdin(Stdio::piped())
+    .stdout(Stdio::piped())
+    .spawn()
+    .unwrap();
+  let mut input = child.stdin.take().unwrap();
+  let mut output = BufReader::new(child.stdout.take().unwrap());
+  for (i, expected) in ["pass", "quarantine", "pass"].into_iter().enumerate() {
+    let text = if expected == "pass" { clean(i) } else { poison(i) };
+    writeln!(input, "{}", serde_json::json!({ "text": text })).unwrap();
+    let mut answer = String::new();
+    output.read_line(&mut answer).unwrap();
+    assert_eq!(serde_json::from_str::<Value>(&answer).unwrap()["verdict"], expected);
+  }
+  drop(input);
+  assert!(child.wait().unwrap().success());
+}
+
+/// Ctrl-C: it ends at once and by that signal, and what it has written are whole lines.
+#[test]
+fn an_interrupted_stream_ends_with_a_line() {
+  let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_memfw"))
+    .args(["scan", "--jsonl"])
+    .env_clear()
+    .env("MEMFW_HOME", Test::new().tmp())
+    .stdin(Stdio::piped())
+    .stdout(Stdio::piped())
+    .stderr(Stdio::piped())
+    .spawn()
+    .unwrap();
+  let mut input = child.stdin.take().unwrap();
+  // More answers than a pipe holds, so that it is interrupted in the middle of writing.
+  let writer = std::thread::spawn(move || {
+    let line = serde_json::json!({ "text": clean(1) }).to_string() + "\n";
+    while input.write_all(line.as_bytes()).is_ok() {}
+  });
+  let mut output = BufReader::new(child.stdout.take().unwrap());
+  let mut answer = String::new();
+  output.read_line(&mut answer).unwrap();
+  let pid = rustix::process::Pid::from_child(&child);
+  rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+  let status = child.wait().unwrap();
+  writer.join().unwrap();
+  assert_eq!(std::os::unix::process::ExitStatusExt::signal(&status), Some(2));
+  output.read_to_string(&mut answer).unwrap();
+  assert!(answer.ends_with('\n') && answer.lines().all(|line| line.ends_with('}')));
+  let mut errors = String::new();
+  child.stderr.take().unwrap().read_to_string(&mut errors).unwrap();
+  assert_eq!(errors, "");
+}
+
+#[test]
+fn many_files_are_scanned_in_order_whatever_their_lengths() {
+  let mut test = Test::new();
+  let mut expected = Vec::new();
+  for file in 0..40 {
+    let mut text = String::new();
+    for block in 0..file * 13 % 31 {
+      let i = file * 100 + block;
+      let is_poison = i % 11 == 0;
+      if is_poison {
+        expected.push((format!("[TMP]/workspace/memory/{file:02}.md"), block * 2 + 1));
+      }
+      text += &if is_poison { poison(i) } else { clean(i) };
+      text += "\n\n";
+    }
+    test = test.memory(&format!("memory/{file:02}.md"), text);
+  }
+  let found = test.args(["scan", "--json", "[TMP]/workspace"]).status(1).json();
+  let places: Vec<(String, usize)> = found
+    .as_array()
+    .unwrap()
+    .iter()
+    .map(|one| {
+      let file = one["file"].as_str().unwrap().to_owned();
+      (file, one["start_line"].as_u64().unwrap() as usize)
+    })
+    .collect();
+  assert_eq!(places, expected);
 }
 
 #[test]

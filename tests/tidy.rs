@@ -40,6 +40,8 @@ const ROOMS: &[Room] = &[
   Room { name: "provenance", layer: 0, uses: &["memory"] },
   Room { name: "detect", layer: 0, uses: &["memory", "provenance"] },
   Room { name: "seal", layer: 0, uses: &["memory"] },
+  // Figures know a trust by its name, and nothing of how a text is judged.
+  Room { name: "eval", layer: 0, uses: &["provenance"] },
   // Where tests have the process die; empty in the product.
   Room { name: "failpoint", layer: 0, uses: &[] },
   Room { name: "config", layer: 1, uses: &["memory", "provenance", "detect"] },
@@ -80,6 +82,7 @@ const ROOMS: &[Room] = &[
       "provenance",
       "detect",
       "seal",
+      "eval",
       "config",
       "store",
       "os",

@@ -2,14 +2,13 @@
 //! The guard runs in the test, with a clock that can be moved, and is told of no event at all.
 
 use {
-  crate::support::{needle, poison},
+  crate::support::{Ahead, ledger_in, needle, poison, settle},
   memfw::{
     config::Config,
     daemon::{Guard, Helpers, Parts},
     engine::Engine,
-    os::{Clock, Fs as _, RealFs, Rung, SystemClock, Watcher, WriteLock, lease},
+    os::{Clock, Fs as _, RealFs, Rung, Watcher, WriteLock, lease},
     provenance::NoAgent,
-    seal::MasterKey,
     store::{Access, EventFilter, Ledger, Pending},
   },
   std::{
@@ -18,36 +17,11 @@ use {
     os::fd::AsFd as _,
     path::{Path, PathBuf},
     process::{Child, ChildStdin, ChildStdout, Command, Stdio},
-    sync::{
-      Arc,
-      atomic::{AtomicU64, Ordering},
-      mpsc,
-    },
+    sync::{Arc, atomic::Ordering, mpsc},
     time::Duration,
   },
   tempfile::TempDir,
 };
-
-/// The machine's clock, and by how many milliseconds it is ahead.
-#[derive(Default)]
-struct Ahead {
-  monotonic: AtomicU64,
-  asleep: AtomicU64,
-}
-
-impl Clock for Ahead {
-  fn now(&self) -> i64 {
-    SystemClock.now()
-  }
-
-  fn monotonic(&self) -> Duration {
-    SystemClock.monotonic() + Duration::from_millis(self.monotonic.load(Ordering::Relaxed))
-  }
-
-  fn asleep(&self) -> Duration {
-    Duration::from_millis(self.asleep.load(Ordering::Relaxed))
-  }
-}
 
 struct World {
   dir: TempDir,
@@ -61,7 +35,7 @@ impl World {
     let root = dir.path().canonicalize().unwrap().join("workspace");
     fs::create_dir(&root).unwrap();
     fs::write(root.join("MEMORY.md"), "# Memory\n").unwrap();
-    let ledger = Self::ledger_in(dir.path(), Access::ReadWrite);
+    let ledger = ledger_in(dir.path(), Access::ReadWrite);
     let clock = Arc::new(Ahead::default());
     let fs = RealFs::default();
     let data = dir.path().to_owned();
@@ -76,6 +50,8 @@ impl World {
       fs,
       watcher,
       workspaces,
+      shapes: memfw::os::Shapes::default(),
+      is_named: true,
       sources: vec![],
       notes: vec![],
       helpers: Helpers::default(),
@@ -87,29 +63,12 @@ impl World {
     Self { dir, clock, guard }
   }
 
-  fn ledger_in(dir: &Path, access: Access) -> Ledger {
-    Ledger::open(&dir.join("ledger.sqlite"), access, Some(MasterKey::new([7; 32]))).unwrap()
-  }
-
   fn ledger(&self) -> Ledger {
-    Self::ledger_in(self.dir.path(), Access::ReadOnly)
+    ledger_in(self.dir.path(), Access::ReadOnly)
   }
 
   fn memory(&self) -> PathBuf {
     self.dir.path().canonicalize().unwrap().join("workspace/MEMORY.md")
-  }
-
-  /// Does all work that is due, as the loop does.
-  fn settle(&mut self) {
-    loop {
-      if !self.guard.work().unwrap() {
-        self.guard.finish_start().unwrap();
-        match self.guard.next_due() {
-          Some(wait) if wait < Duration::from_secs(10) => crate::support::pace(wait),
-          _ => return,
-        }
-      }
-    }
   }
 
   fn holds(&self, n: usize) -> bool {
@@ -124,16 +83,16 @@ impl World {
 #[test]
 fn after_a_suspend_everything_is_looked_at_again() {
   let mut world = World::new();
-  world.settle();
+  settle(&mut world.guard);
   writeln!(world.append(), "{}", poison(1)).unwrap();
   // Two readings of a clock are never quite the same; that is no sleep.
   world.clock.asleep.store(20, Ordering::Relaxed);
   world.guard.woke();
-  world.settle();
+  settle(&mut world.guard);
   assert!(world.holds(1));
   world.clock.asleep.store(3_600_020, Ordering::Relaxed);
   world.guard.woke();
-  world.settle();
+  settle(&mut world.guard);
   assert!(!world.holds(1));
   let events = world.ledger().events(&EventFilter::default()).unwrap();
   let said = events.iter().filter(|event| event.event == "rescanned").collect::<Vec<_>>();
@@ -148,22 +107,22 @@ fn after_a_suspend_everything_is_looked_at_again() {
 fn a_file_that_somebody_keeps_open_is_read_again_once_a_minute() {
   let mut world = World::new();
   let mut holder = world.append();
-  world.settle();
+  settle(&mut world.guard);
   let row = world.ledger().file(&world.memory()).unwrap().unwrap();
   assert!(row.pending.contains(Pending::RETRY), "its stamp vouches for nothing");
   assert!(world.guard.next_due().is_some_and(|due| due > Duration::from_secs(50)));
   writeln!(holder, "{}", poison(1)).unwrap();
-  world.settle();
+  settle(&mut world.guard);
   assert!(world.holds(1), "nobody told");
   world.clock.monotonic.fetch_add(61_000, Ordering::Relaxed);
-  world.settle();
+  settle(&mut world.guard);
   assert!(!world.holds(1));
   let minute = Duration::from_mins(1);
   assert!(world.guard.next_due().is_some_and(|due| due <= minute), "it is open still");
   // Once it is closed, that was the last time.
   drop(holder);
   world.clock.monotonic.fetch_add(61_000, Ordering::Relaxed);
-  world.settle();
+  settle(&mut world.guard);
   assert!(world.guard.next_due().is_none_or(|due| due > minute));
   let row = world.ledger().file(&world.memory()).unwrap().unwrap();
   assert!(!row.pending.contains(Pending::RETRY), "its stamp counts again");
@@ -173,7 +132,7 @@ fn a_file_that_somebody_keeps_open_is_read_again_once_a_minute() {
 fn who_holds_the_write_lock_gets_a_lease_on_what_the_daemon_kept_open() {
   let mut world = World::new();
   let mut holder = world.append();
-  world.settle();
+  settle(&mut world.guard);
   writeln!(holder, "{}", poison(1)).unwrap();
   drop(holder);
   world.clock.monotonic.fetch_add(61_000, Ordering::Relaxed);
@@ -191,7 +150,7 @@ fn who_holds_the_write_lock_gets_a_lease_on_what_the_daemon_kept_open() {
     })
   });
   go.recv().unwrap();
-  world.settle();
+  settle(&mut world.guard);
   assert!(command.join().unwrap(), "the daemon kept the file open while it waited for the command");
   assert!(!world.holds(1));
 }
@@ -250,7 +209,7 @@ impl Drop for Mapper {
 fn stores_through_a_mapping_are_seen_within_a_minute_and_when_it_goes() {
   let mut world = World::new();
   writeln!(world.append(), "\n- {:x<300}", "").unwrap();
-  world.settle();
+  settle(&mut world.guard);
   let memory = world.memory();
   let at = fs::read_to_string(&memory).unwrap().find("- x").unwrap();
   let Some(mut mapper) = Mapper::of(&memory) else {
@@ -260,7 +219,7 @@ fn stores_through_a_mapping_are_seen_within_a_minute_and_when_it_goes() {
   mapper.store(at, "- y");
   writeln!(world.append(), "- z").unwrap();
   world.guard.listen();
-  world.settle();
+  settle(&mut world.guard);
   let fs = RealFs::default();
   if fs.rung(&fs.open_root(memory.parent().unwrap()).unwrap()) != Rung::Lease {
     return eprintln!("SKIPPED: leases do not see mappings on the file system of temporary files");
@@ -268,14 +227,14 @@ fn stores_through_a_mapping_are_seen_within_a_minute_and_when_it_goes() {
   let row = world.ledger().file(&memory).unwrap().unwrap();
   assert!(row.pending.contains(Pending::RETRY), "its stamp vouches for nothing");
   mapper.store(at, &poison(1));
-  world.settle();
+  settle(&mut world.guard);
   assert!(world.holds(1), "nobody told");
   world.clock.monotonic.fetch_add(61_000, Ordering::Relaxed);
-  world.settle();
+  settle(&mut world.guard);
   assert!(!world.holds(1));
   mapper.store(at, &poison(2));
   drop(mapper);
   world.guard.listen();
-  world.settle();
+  settle(&mut world.guard);
   assert!(!world.holds(2));
 }

@@ -57,6 +57,8 @@ pub enum Command {
   Settle(SettleArgs),
   /// Judge files or standard input without changing anything
   Scan(ScanArgs),
+  /// Measure detection on labelled text
+  Eval(super::eval::EvalArgs),
   /// Review what was taken out
   Quarantine(QuarantineArgs),
   /// What you have excused, and whether it is still needed
@@ -422,6 +424,7 @@ mod tests {
     Status(StatusArgs),
     Settle(SettleArgs),
     Scan(ScanArgs),
+    Eval(crate::cli::eval::EvalArgs),
     Quarantine(QuarantineArgs),
     Policy(PolicyArgs),
     Provenance(ProvenanceArgs),
@@ -463,6 +466,8 @@ mod tests {
       "memfw scan",
       "memfw scan - --jsonl",
       "memfw scan a b --source web_fetch:x --trust hostile --scope relaxed --mode document --json",
+      "memfw eval a.jsonl b --trust hostile --sensitivity high --layers rules --floors f.toml",
+      "memfw eval dev --json --svg curves.svg --mistakes 3",
       "memfw quarantine list --status flagged --status held --json",
       "memfw quarantine show a1b2c3 MEMORY.md:3",
       "memfw quarantine add MEMORY.md:3 --reason old",

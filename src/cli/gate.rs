@@ -5,6 +5,10 @@
 
 use super::{Status, args::GateArgs, context::Context, failure::Failure};
 
+/// Open files that are asked for: what [`crate::gate::waiting`] needs, and room.
+#[cfg(target_os = "linux")]
+const WANTED_DESCRIPTORS: u64 = 4096;
+
 /// Carries the command out.
 #[cfg(target_os = "linux")]
 pub fn run(context: &Context, args: GateArgs) -> Result<Status, Failure> {
@@ -16,7 +20,8 @@ pub fn run(context: &Context, args: GateArgs) -> Result<Status, Failure> {
       waiting::MAX_WAITING,
     },
     os::{
-      gate::{Barrier, GateError, MAX_BATCH, give_up_rights, owner_of, raise_descriptors},
+      descriptors,
+      gate::{Barrier, GateError, MAX_BATCH, give_up_rights, owner_of},
       socket, user,
     },
   };
@@ -47,7 +52,8 @@ pub fn run(context: &Context, args: GateArgs) -> Result<Status, Failure> {
     );
   }
   let barrier = Barrier::new().map_err(failed)?;
-  let n_descriptors = raise_descriptors();
+  // A reader whose event finds no descriptor is refused.
+  let n_descriptors = descriptors::raise(WANTED_DESCRIPTORS);
   // Those who wait, one batch that is being looked at, and what the process has open itself.
   if n_descriptors < (MAX_WAITING + 2 * MAX_BATCH) as u64 {
     return Err(

@@ -12,7 +12,7 @@ use crate::{
   config::Config,
   daemon::Found,
   engine::{Engine, EngineError, ceiling},
-  os::{Home, RealFs, SystemClock, key},
+  os::{Home, RealFs, Shapes, SystemClock, key},
   seal::MasterKey,
   store::{Access, Ledger, StoreError},
 };
@@ -98,13 +98,22 @@ impl Context {
     let data = self.home()?.data;
     let agent = openclaw::records(&self.surroundings.env, config);
     let clock = Arc::new(SystemClock);
-    Ok(Engine::new(file_system(config), ledger, agent, clock, Arc::new(config.clone()), data))
+    let mut engine =
+      Engine::new(file_system(config), ledger, agent, clock, Arc::new(config.clone()), data);
+    engine.set_shapes(self.shapes(config));
+    Ok(engine)
   }
 
   /// The workspaces to guard, in the order flags, configuration, the agent's own; without links in
   /// their paths where they exist.
   pub fn workspaces(&self, config: &Config, flags: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
     Ok(self.discover(config, flags)?.workspaces)
+  }
+
+  /// Which of the guarded directories are no workspaces.
+  pub fn shapes(&self, config: &Config) -> Shapes {
+    // Where nothing is known to be guarded, nothing is elsewhere.
+    self.discover(config, &[]).map(|found| found.shapes).unwrap_or_default()
   }
 
   /// The same with all that it follows from.
@@ -114,7 +123,8 @@ impl Context {
     if !named.is_empty() {
       found.workspaces = named.to_vec();
       // What could not be found is not asked for.
-      (found.notes, found.is_complete) = (vec![], true);
+      (found.notes, found.is_complete, found.is_named) = (vec![], true, true);
+      found.shapes = Shapes::default();
     }
     if found.workspaces.is_empty() {
       return Err(Failure::unavailable("no workspace is known").hint(
@@ -128,6 +138,8 @@ impl Context {
         workspaces.push(path);
       }
     }
+    found.shapes.retain(|root| !workspaces.iter().any(|path| path == root));
+    workspaces.extend(found.shapes.roots().cloned());
     found.workspaces = workspaces;
     Ok(found)
   }

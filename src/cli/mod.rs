@@ -18,16 +18,19 @@ pub mod diff;
 pub mod doctor;
 pub mod embedding;
 pub mod escape;
+pub mod eval;
 pub mod evidence;
 pub mod exposure;
 pub mod failure;
 pub mod gate;
 pub mod guarded;
+pub mod lines;
 pub mod log;
 pub mod moment;
 pub mod openclaw;
 pub mod output;
 pub mod policy;
+pub mod progress;
 pub mod provenance;
 pub mod quarantine;
 pub mod restore;
@@ -106,6 +109,7 @@ fn dispatch(context: &Context, command: Command) -> Result<Status, Failure> {
     Command::Status(args) => status::run(context, args),
     Command::Settle(args) => status::settle(context, args),
     Command::Scan(args) => scan::run(context, args),
+    Command::Eval(args) => eval::run(context, args),
     Command::Quarantine(args) => quarantine::run(context, args),
     Command::Policy(args) => policy::run(context, args),
     Command::Provenance(args) => provenance::run(context, args),

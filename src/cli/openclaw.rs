@@ -17,10 +17,10 @@ pub use args::{AgentArgs, AgentStatusArgs, NAME, RetrustArgs};
 
 use super::{Status, context::Context, failure::Failure, guarded};
 use crate::{
-  config::{Config, NotifyVia},
+  config::{Config, ExtraPaths, NotifyVia},
   daemon::{Found, Helpers},
   openclaw::{Installation, OpenClawEnv, OpenClawRecords},
-  os::Env,
+  os::{Env, Shape, Shapes},
   provenance::{AgentRecords, NoAgent},
 };
 
@@ -67,9 +67,47 @@ pub fn discover(env: &Env, config: &Config) -> Found {
       .collect(),
     notes: found.iter().flat_map(|one| one.notes.iter().cloned()).collect(),
     helpers: helpers(env, config, &found),
+    shapes: shapes(config, &found),
+    is_named: false,
     is_complete: found.iter().all(Installation::is_complete),
     agent: boxed(found),
   }
+}
+
+/// What OpenClaw searches outside of its workspaces, as it stands on the disk now. OpenClaw follows no
+/// link there, so neither is one guarded.
+fn shapes(config: &Config, found: &[Installation]) -> Shapes {
+  let mut shapes = Shapes::default();
+  if config.agent_extra_paths == ExtraPaths::Ignore {
+    return shapes;
+  }
+  let workspaces: Vec<PathBuf> = found
+    .iter()
+    .flat_map(Installation::workspaces)
+    .map(|workspace| guarded::resolved(&workspace))
+    .collect();
+  let is_guarded = |path: &Path, is_dir: bool| {
+    workspaces.iter().filter_map(|root| path.strip_prefix(root).ok()).any(|rel| {
+      let workspace = Shape::Workspace;
+      if is_dir { workspace.has_dir(rel) } else { workspace.has(rel) }
+    })
+  };
+  for path in found.iter().flat_map(|one| &one.agents).flat_map(|agent| &agent.extra) {
+    // What is not there yet is a file if it is called like one.
+    let is_dir = match path.symlink_metadata() {
+      Ok(meta) if meta.is_symlink() => continue,
+      Ok(meta) => meta.is_dir(),
+      Err(_) => path.extension().is_none_or(|extension| extension != "md"),
+    };
+    let (Some(dir), Some(name)) = (path.parent(), path.file_name()) else { continue };
+    let dir = guarded::resolved(dir);
+    match is_dir {
+      _ if is_guarded(&dir.join(name), is_dir) => {}
+      true => shapes.add_notes(dir.join(name)),
+      false => shapes.add_file(dir, name.to_owned()),
+    }
+  }
+  shapes
 }
 
 /// The programs that can be run after a quarantine.

@@ -18,6 +18,9 @@ use {
 /// Columns where nobody says how many there are.
 pub const DEFAULT_COLUMNS: usize = 80;
 
+/// Bytes that go into a pipe all at once or not at all (`PIPE_BUF` of Linux; POSIX has at least 512).
+const WHOLE: usize = 4096;
+
 /// A colour or weight, only ever put around text that is already safe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Style {
@@ -149,8 +152,21 @@ impl Out {
 
   /// Writes a value as JSON on one line, and hands it on at once: a reader may wait for each line.
   pub fn json_line(&self, value: &impl Serialize) -> Result<(), Failure> {
-    let text = serde_json::to_string(value).map_err(|error| json_failure(&error))?;
-    self.line(&ascii_escapes(&text))?;
+    self.line(&one_line(value)?)?;
+    self.flush()
+  }
+
+  /// Writes whole lines and hands them on, some at a time: what a signal interrupts ends with a line.
+  pub fn lines(&self, lines: &[String]) -> Result<(), Failure> {
+    let mut pending = 0;
+    for line in lines {
+      if pending > 0 && pending + line.len() + 1 > WHOLE {
+        self.flush()?;
+        pending = 0;
+      }
+      self.line(line)?;
+      pending += line.len() + 1;
+    }
     self.flush()
   }
 
@@ -158,6 +174,12 @@ impl Out {
   pub fn flush(&self) -> Result<(), Failure> {
     Ok(self.writer.borrow_mut().flush()?)
   }
+}
+
+/// A value as JSON on one line, as [`Out::json_line`] writes it.
+pub fn one_line(value: &impl Serialize) -> Result<String, Failure> {
+  let text = serde_json::to_string(value).map_err(|error| json_failure(&error))?;
+  Ok(ascii_escapes(&text))
 }
 
 fn json_failure(error: &serde_json::Error) -> Failure {

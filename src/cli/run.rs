@@ -15,13 +15,17 @@ use crate::{
   daemon::{self, DaemonError, Found, Options, Reload},
   detect::rules::Rules,
   engine::{Event, EventKind},
-  os::{Alarm, DaemonLock, pause},
+  os::{Alarm, DaemonLock, descriptors, pause},
   store::Ledger,
 };
 
 /// Pauses between two tries to open a ledger that is locked or has no room.
 const FIRST_RETRY: Duration = Duration::from_millis(100);
 const LAST_RETRY: Duration = Duration::from_secs(5);
+
+/// Open files that are asked for. Each memory file that somebody else keeps open takes one until they close
+/// it, and the usual limit of 1,024 is one that any program can use up.
+const WANTED_DESCRIPTORS: u64 = 65_536;
 
 /// Carries the command out.
 pub fn run(context: &Context, args: RunArgs) -> Result<Status, Failure> {
@@ -32,6 +36,7 @@ pub fn run(context: &Context, args: RunArgs) -> Result<Status, Failure> {
   home.create().map_err(|error| Failure::unavailable(error.to_string()))?;
   let _alone = DaemonLock::acquire(&home.data, env!("CARGO_PKG_VERSION"))
     .map_err(|error| Failure::unavailable(error.to_string()))?;
+  descriptors::raise(WANTED_DESCRIPTORS);
   let alarm = Alarm::open(&home.data)
     .inspect_err(|error| tracing::error!(target: "memfw", %error, "the alarm file cannot be made"))
     .ok();
@@ -48,6 +53,8 @@ pub fn run(context: &Context, args: RunArgs) -> Result<Status, Failure> {
   engine.set_rules(rules.unwrap_or_default());
   let options = Options {
     workspaces: found.workspaces,
+    shapes: found.shapes,
+    is_named: found.is_named,
     sources: found.files,
     notes: found.notes,
     helpers: found.helpers,

@@ -1,10 +1,15 @@
-//! `memfw scan`: what layer 1 says about a text, a file or a tree, without changing anything.
+//! `memfw scan`: what detection says about a text, a file or a tree, without changing anything.
+//!
+//! Files are taken some at a time: they are parsed, and then all their blocks judged, on all cores;
+//! answers come in the order of files and blocks. A signal may end it at any moment: nothing is
+//! written but whole lines, and nothing is left behind.
 #![forbid(unsafe_code)]
 
+mod stream;
+
 use std::{
-  io::{self, BufRead, Read as _},
+  io::{self, Read as _},
   path::{Path, PathBuf},
-  time::Duration,
 };
 
 use serde_json::{Value, json};
@@ -15,12 +20,16 @@ use super::{
   context::Context,
   escape::terminal,
   failure::Failure,
+  lines::CHUNK_LINES,
   output::{Style, count},
+  progress::Progress,
 };
 use crate::{
   config::Config,
-  detect::{self, Decision, Finding, JudgeOptions, Mode, PolicyInput, RuleKind, Verdict, policy},
+  detect::{Decision, Finding, JudgeOptions, Mode, Verdict},
   engine::{
+    assess::{Assessed, Exhibit, Layers, assess, facts_of},
+    bulk,
     event::{rounded, shown},
     judge::BlockText,
   },
@@ -30,10 +39,12 @@ use crate::{
   store::Ledger,
 };
 
-/// Longest line of `--jsonl`, in bytes: a text of the largest size, escaped.
-const MAX_LINE: u64 = 64 << 20;
 /// Most files of one scan; a bound on memory, not a limit that a memory tree meets.
 const MAX_FILES: usize = 1_000_000;
+/// Files that are read before their blocks are judged, at most: a choice.
+const MAX_CHUNK_FILES: usize = 512;
+/// Bytes of files after which no further file is read first: a choice, small beside everything else.
+const MAX_CHUNK_BYTES: usize = 8 << 20;
 
 /// How texts are judged.
 struct Judge<'a> {
@@ -41,21 +52,17 @@ struct Judge<'a> {
   source: Source,
   trust: Trust,
   config: Config,
+  n_threads: usize,
 }
 
 impl Judge<'_> {
-  fn decide(&self, findings: &[Finding], source: &Source, trust: Trust) -> Decision {
-    let observed = !matches!(source.kind(), "unknown" | "external-edit");
-    let input = PolicyInput {
-      trust,
-      source_observed: observed,
-      sensitivity: self.config.sensitivity,
-      baseline: false,
-      baseline_action: self.config.baseline_action,
-      instructions: false,
-      excused: &[],
-    };
-    policy::decide(findings, &input)
+  fn exhibit<'t>(&'t self, text: &'t [u8]) -> Exhibit<'t> {
+    Exhibit {
+      text,
+      options: self.options,
+      facts: facts_of(&self.source, self.trust, &self.config),
+      layers: Layers::All,
+    }
   }
 }
 
@@ -77,13 +84,20 @@ pub fn run(context: &Context, args: ScanArgs) -> Result<Status, Failure> {
     source: args.source.as_deref().map_or_else(Source::unknown, Source::new),
     trust: args.trust.unwrap_or(Trust::Untrusted),
     config,
+    n_threads: bulk::cores(),
   };
   if args.jsonl {
-    return jsonl(context, &judge, &args.paths);
+    if !(args.paths.is_empty() || args.paths == [PathBuf::from("-")]) {
+      return Err(
+        Failure::usage("`--jsonl` reads standard input").hint("memfw scan --jsonl < FILE"),
+      );
+    }
+    return stream::run(context, &judge);
   }
-  let ledger = context.ledger_to_read().unwrap_or(None);
   let mut report = Report {
     context,
+    judge: &judge,
+    progress: Progress::new("block", SystemClock.monotonic()),
     json: args.json,
     n_files: 0,
     n_blocks: 0,
@@ -92,18 +106,46 @@ pub fn run(context: &Context, args: ScanArgs) -> Result<Status, Failure> {
   };
   if args.paths.is_empty() || args.paths == [PathBuf::from("-")] {
     let bytes = stdin(judge.config.max_file_bytes)?;
-    report.file("-", &bytes, &judge, &Known::default())?;
+    report.files(&[Read { name: "-".to_owned(), bytes, known: Known::default() }])?;
   } else {
+    let ledger = context.ledger_to_read().unwrap_or(None);
+    let mut chunk = Vec::new();
+    let mut n_bytes = 0;
     for path in &args.paths {
-      for file in files(path)? {
-        let bytes = paths::read_own(&file, judge.config.max_file_bytes)
-          .map_err(|error| Failure::unavailable(error.to_string()))?
-          .ok_or_else(|| Failure::unavailable(format!("`{}` does not exist", shown(&file))))?;
-        report.file(&shown(&file), &bytes, &judge, &known(ledger.as_ref(), &file))?;
+      // What was read before something that cannot be read is answered first.
+      let found = match files(path) {
+        Ok(found) => found,
+        Err(failure) => return report.files(&chunk).and(Err(failure)),
+      };
+      for file in found {
+        let bytes = match read(&file, &judge) {
+          Ok(bytes) => bytes,
+          Err(failure) => return report.files(&chunk).and(Err(failure)),
+        };
+        n_bytes += bytes.len();
+        chunk.push(Read { name: shown(&file), bytes, known: known(ledger.as_ref(), &file) });
+        if chunk.len() >= MAX_CHUNK_FILES || n_bytes >= MAX_CHUNK_BYTES {
+          report.files(&std::mem::take(&mut chunk))?;
+          n_bytes = 0;
+        }
       }
     }
+    report.files(&chunk)?;
   }
   report.finish()
+}
+
+/// A file that was read.
+struct Read {
+  name: String,
+  bytes: Vec<u8>,
+  known: Known,
+}
+
+fn read(file: &Path, judge: &Judge<'_>) -> Result<Vec<u8>, Failure> {
+  paths::read_own(file, judge.config.max_file_bytes)
+    .map_err(|error| Failure::unavailable(error.to_string()))?
+    .ok_or_else(|| Failure::unavailable(format!("`{}` does not exist", shown(file))))
 }
 
 /// Markers and placeholders that memfw wrote into this file are no text of its author.
@@ -115,9 +157,33 @@ fn known(ledger: Option<&Ledger>, file: &Path) -> Known {
   Known { markers, placeholders: placeholders.into_keys().collect(), ..Known::default() }
 }
 
+/// One block of a file that was read.
+struct Item<'f> {
+  file: &'f str,
+  start_line: usize,
+  end_line: usize,
+  text: BlockText,
+}
+
+fn items(file: &Read) -> Vec<Item<'_>> {
+  let document = Document::parse(&file.bytes, &file.known);
+  let blocks = document.blocks().iter();
+  let item = |block| BlockText::new(&file.bytes, block);
+  blocks
+    .map(|block| Item {
+      file: &file.name,
+      start_line: block.start_line,
+      end_line: block.end_line,
+      text: item(block),
+    })
+    .collect()
+}
+
 /// What is written and counted while files are scanned.
 struct Report<'a> {
   context: &'a Context,
+  judge: &'a Judge<'a>,
+  progress: Progress,
   json: bool,
   n_files: usize,
   n_blocks: usize,
@@ -126,58 +192,79 @@ struct Report<'a> {
 }
 
 impl Report<'_> {
-  fn file(
-    &mut self,
-    name: &str,
-    bytes: &[u8],
-    judge: &Judge<'_>,
-    known: &Known,
-  ) -> Result<(), Failure> {
-    self.n_files += 1;
-    let document = Document::parse(bytes, known);
-    for block in document.blocks() {
-      self.n_blocks += 1;
-      let text = BlockText::new(bytes, block);
-      let findings = detect::judge(text.bytes(), &judge.options);
-      let decision = judge.decide(&findings, &judge.source, judge.trust);
-      if decision.verdict == Verdict::Pass {
-        continue;
+  /// Judges all blocks of some files, and tells in order.
+  fn files(&mut self, files: &[Read]) -> Result<(), Failure> {
+    let n_threads = self.judge.n_threads;
+    let parsed = bulk::in_order(
+      files,
+      |file| file.bytes.len(),
+      n_threads,
+      |batch| batch.iter().map(|file| items(file)).collect(),
+    );
+    let items: Vec<Item<'_>> = parsed.into_iter().flatten().collect();
+    for chunk in items.chunks(CHUNK_LINES) {
+      let answers = bulk::in_order(
+        chunk,
+        |item| item.text.bytes().len(),
+        n_threads,
+        |batch| {
+          let exhibits: Vec<Exhibit<'_>> =
+            batch.iter().map(|item| self.judge.exhibit(item.text.bytes())).collect();
+          assess(&exhibits, &SystemClock)
+        },
+      );
+      self.progress.clear();
+      for (item, answer) in chunk.iter().zip(&answers) {
+        self.tell(item, answer)?;
       }
-      self.worst = self.worst.max(decision.verdict);
-      if self.json {
-        self.values.push(json!({
-          "file": name,
-          "start_line": block.start_line,
-          "end_line": block.end_line,
-          "verdict": decision.verdict.as_str(),
-          "score": rounded(decision.score),
-          "action": decision.action.as_str(),
-          "codes": words(&decision),
-          "findings": findings.iter().map(finding_json).collect::<Vec<_>>(),
-        }));
-        continue;
-      }
-      let out = &self.context.out;
-      let style = if decision.verdict == Verdict::Quarantine { Style::Red } else { Style::Yellow };
-      let verdict = out.paint(style, decision.verdict.as_str());
-      out.line(&format!(
-        "{}:{}: {verdict} {}",
-        terminal(name),
-        block.start_line,
-        words(&decision).join(" ")
-      ))?;
-      let mut told: Vec<&str> = Vec::new();
-      for finding in findings.iter().filter(|finding| decision.codes.contains(&finding.code)) {
-        if !told.contains(&finding.why.as_str()) {
-          told.push(&finding.why);
-          out.line(&format!("    {}: {}", finding.code, finding.why))?;
-        }
+      self.n_blocks += chunk.len();
+      self.context.out.flush()?;
+      self.progress.at(self.n_blocks as u64, SystemClock.monotonic());
+    }
+    self.n_files += files.len();
+    Ok(())
+  }
+
+  fn tell(&mut self, item: &Item<'_>, answer: &Assessed) -> Result<(), Failure> {
+    let Assessed { findings, decision, .. } = answer;
+    if !answer.is_found() {
+      return Ok(());
+    }
+    self.worst = self.worst.max(decision.verdict);
+    if self.json {
+      self.values.push(json!({
+        "file": item.file,
+        "start_line": item.start_line,
+        "end_line": item.end_line,
+        "verdict": decision.verdict.as_str(),
+        "score": rounded(decision.score),
+        "action": decision.action.as_str(),
+        "codes": words(decision),
+        "findings": findings.iter().map(finding_json).collect::<Vec<_>>(),
+      }));
+      return Ok(());
+    }
+    let out = &self.context.out;
+    let style = if decision.verdict == Verdict::Quarantine { Style::Red } else { Style::Yellow };
+    let verdict = out.paint(style, decision.verdict.as_str());
+    out.line(&format!(
+      "{}:{}: {verdict} {}",
+      terminal(item.file),
+      item.start_line,
+      words(decision).join(" ")
+    ))?;
+    let mut told: Vec<&str> = Vec::new();
+    for finding in findings.iter().filter(|finding| decision.codes.contains(&finding.code)) {
+      if !told.contains(&finding.why.as_str()) {
+        told.push(&finding.why);
+        out.line(&format!("    {}: {}", finding.code, finding.why))?;
       }
     }
     Ok(())
   }
 
-  fn finish(self) -> Result<Status, Failure> {
+  fn finish(mut self) -> Result<Status, Failure> {
+    self.progress.clear();
     let out = &self.context.out;
     if self.json {
       out.json(&self.values)?;
@@ -190,77 +277,6 @@ impl Report<'_> {
     }
     Ok(if self.worst == Verdict::Pass { Status::Yes } else { Status::No })
   }
-}
-
-/// One JSON object a line in, one a line out, in order; a bad line is answered on its line.
-fn jsonl(context: &Context, judge: &Judge<'_>, inputs: &[PathBuf]) -> Result<Status, Failure> {
-  if !(inputs.is_empty() || inputs == [PathBuf::from("-")]) {
-    return Err(Failure::usage("`--jsonl` reads standard input").hint("memfw scan --jsonl < FILE"));
-  }
-  let mut input = io::stdin().lock();
-  let mut line = Vec::new();
-  loop {
-    line.clear();
-    let n = (&mut input)
-      .take(MAX_LINE)
-      .read_until(b'\n', &mut line)
-      .map_err(|error| Failure::unavailable(format!("cannot read standard input: {error}")))?;
-    if n == 0 {
-      return Ok(Status::Yes);
-    }
-    let cut = line.last() != Some(&b'\n') && n as u64 == MAX_LINE;
-    if cut {
-      // The rest of a line that is too long is not a line of its own.
-      input.skip_until(b'\n').map_err(|error| Failure::unavailable(error.to_string()))?;
-    }
-    let answer = if cut {
-      json!({ "error": format!("the line has more than {MAX_LINE} bytes") })
-    } else {
-      answer(&line, judge).unwrap_or_else(|error| json!({ "error": error }))
-    };
-    context.out.json_line(&answer)?;
-  }
-}
-
-fn answer(line: &[u8], judge: &Judge<'_>) -> Result<Value, String> {
-  let value: Value = serde_json::from_slice(line).map_err(|error| format!("not JSON: {error}"))?;
-  let object = value.as_object().ok_or("expected a JSON object")?;
-  let text = object.get("text").and_then(Value::as_str).ok_or("expected a string `text`")?;
-  let source = match object.get("source") {
-    None | Some(Value::Null) => judge.source.clone(),
-    Some(Value::String(source)) => Source::new(source),
-    Some(_) => return Err("expected a string `source`".to_owned()),
-  };
-  let trust = match object.get("trust") {
-    None | Some(Value::Null) => judge.trust,
-    Some(Value::String(trust)) => trust.parse::<Trust>().map_err(|error| error.to_string())?,
-    Some(_) => return Err("expected a string `trust`".to_owned()),
-  };
-  let tags: Vec<String> = match object.get("tags") {
-    None | Some(Value::Null) => vec![],
-    Some(Value::Array(tags)) => tags
-      .iter()
-      .map(|tag| tag.as_str().map(str::to_owned).ok_or("expected strings in `tags`"))
-      .collect::<Result<_, _>>()?,
-    Some(_) => return Err("expected an array `tags`".to_owned()),
-  };
-  let options = JudgeOptions { tags: &tags, ..judge.options };
-  let start = SystemClock.monotonic();
-  let findings = detect::judge(text.as_bytes(), &options);
-  let decision = judge.decide(&findings, &source, trust);
-  let took: Duration = SystemClock.monotonic().saturating_sub(start);
-  let kinds = |kind: RuleKind| findings.iter().filter(|finding| finding.kind == kind).count();
-  Ok(json!({
-    "verdict": decision.verdict.as_str(),
-    "score": rounded(decision.score),
-    "action": decision.action.as_str(),
-    "codes": words(&decision),
-    "layers": {
-      "rules": { "signatures": kinds(RuleKind::Signature), "triggers": kinds(RuleKind::Trigger) },
-      "model": { "score": null },
-    },
-    "us": u64::try_from(took.as_micros()).unwrap_or(u64::MAX),
-  }))
 }
 
 fn finding_json(finding: &Finding) -> Value {

@@ -389,10 +389,11 @@ pub fn settle(context: &Context, args: SettleArgs) -> Result<Status, Failure> {
   let patience = Duration::from_secs(u64::from(args.secs));
   let start = SystemClock.monotonic();
   let ledger = context.ledger()?;
+  let shapes = context.shapes(&context.config().unwrap_or_default().config);
   loop {
     let daemon = Daemon::find(context, Some(&ledger))?;
     let roots = guarded(context, &daemon)?;
-    let unsettled = settled::unsettled(&RealFs::default(), &ledger, &roots)?;
+    let unsettled = settled::unsettled(&RealFs::default(), &ledger, &roots, &shapes)?;
     let ready = daemon.is_guarding() || daemon.pid.is_none();
     if unsettled.is_empty() && ready {
       return Ok(Status::Yes);

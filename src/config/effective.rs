@@ -118,6 +118,7 @@ ignore = ["USER.md"]
 profiles = ["work"]
 program = "claw"
 follow = "validated"
+extra_paths = "quarantine"
 [baseline]
 action = "quarantine"
 [versions]
@@ -160,6 +161,7 @@ format = "json"
         agent_profiles: vec!["work".to_owned()],
         agent_program: "claw".to_owned(),
         agent_follow: Follow::Validated,
+        agent_extra_paths: ExtraPaths::Quarantine,
         baseline_action: BaselineAction::Quarantine,
         version_days: 3,
         version_mb: 0,
@@ -186,8 +188,8 @@ format = "json"
     );
     let lines: Vec<_> = effective.values().map(|(_, _, origin)| origin).collect();
     let expected = [
-      1, 2, 4, 5, 6, 7, 8, 9, 11, 12, 13, 15, 17, 18, 20, 21, 22, 23, 24, 25, 27, 29, 30, 32, 33,
-      34, 35, 36, 38, 39,
+      1, 2, 4, 5, 6, 7, 8, 9, 11, 12, 13, 14, 16, 18, 19, 21, 22, 23, 24, 25, 26, 28, 30, 31, 33,
+      34, 35, 36, 37, 39, 40,
     ];
     assert_eq!(lines, expected.map(|line| Origin::File { line }));
   }

@@ -9,8 +9,8 @@ use {
   super::{
     setting::{Complaint, Owner, Rules, Setting},
     word::{
-      BaselineAction, EmbeddingProvider, Follow, InstructionFile, LogFormat, LogLevel, Markers,
-      NotifyVia, Protocol, Scope, Sensitivity,
+      BaselineAction, EmbeddingProvider, ExtraPaths, Follow, InstructionFile, LogFormat, LogLevel,
+      Markers, NotifyVia, Protocol, Scope, Sensitivity,
     },
   },
   crate::provenance::TrustRule,
@@ -121,6 +121,10 @@ keys! {
   /// were all that was in the way) or "validated" (also when all that is left of a tainted write was
   /// judged, and nothing was found).
   "agent.follow" => agent_follow: Follow = Follow::Edits;
+
+  /// Notes outside of the workspaces that the agent framework is configured to search: "report"
+  /// (findings are flagged and stay), "quarantine" (poison is taken out) or "ignore".
+  "agent.extra_paths" => agent_extra_paths: ExtraPaths = ExtraPaths::Report;
 
   /// What happens to poison that was there before memfw: "flag" or "quarantine".
   "baseline.action" => baseline_action: BaselineAction = BaselineAction::Flag;

@@ -28,6 +28,6 @@ pub use problem::ConfigProblem;
 pub use raw::Raw;
 pub use setting::Owner;
 pub use word::{
-  BaselineAction, EmbeddingProvider, Follow, InstructionFile, LogFormat, LogLevel, Markers,
-  NotifyVia, Protocol, Scope, Sensitivity,
+  BaselineAction, EmbeddingProvider, ExtraPaths, Follow, InstructionFile, LogFormat, LogLevel,
+  Markers, NotifyVia, Protocol, Scope, Sensitivity,
 };

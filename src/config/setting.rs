@@ -5,8 +5,8 @@ use {
   super::{
     nearest::nearest,
     word::{
-      BaselineAction, EmbeddingProvider, Follow, InstructionFile, LogFormat, LogLevel, Markers,
-      NotifyVia, Protocol, Scope, Sensitivity, Word, find, list,
+      BaselineAction, EmbeddingProvider, ExtraPaths, Follow, InstructionFile, LogFormat, LogLevel,
+      Markers, NotifyVia, Protocol, Scope, Sensitivity, Word, find, list,
     },
   },
   std::{
@@ -266,6 +266,7 @@ macro_rules! word_settings {
 
 word_settings!(
   EmbeddingProvider,
+  ExtraPaths,
   Follow,
   Markers,
   Protocol,

@@ -123,6 +123,16 @@ words! {
     Validated = "validated",
   }
 
+  /// How notes outside of the workspaces are treated that the agent searches.
+  ExtraPaths {
+    /// Findings in them are flagged and stay.
+    Report = "report",
+    /// Poison is taken out of them.
+    Quarantine = "quarantine",
+    /// They are not looked at.
+    Ignore = "ignore",
+  }
+
   /// The least severe log line that is written.
   LogLevel {
     /// Protection is reduced or data at risk: act.

@@ -42,7 +42,11 @@ impl Guard {
       return None;
     }
     let mut watched = self.watcher.watched();
-    watched.retain(|dir| self.workspaces.iter().any(|root| dir.starts_with(root)));
+    // The gate is for workspaces.
+    watched.retain(|dir| {
+      let mut roots = self.workspaces.iter().filter(|root| !self.shapes.is_elsewhere(root));
+      roots.any(|root| dir.starts_with(root))
+    });
     let roots: Vec<bool> = watched.iter().map(|dir| self.workspaces.contains(dir)).collect();
     Some(watched.into_iter().zip(roots).collect())
   }

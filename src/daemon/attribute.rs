@@ -1,8 +1,17 @@
 //! Asking the agent's records who wrote what, behind everything that is urgent.
 #![forbid(unsafe_code)]
 
-use super::{Guard, queue::Waiting};
-use crate::engine::{Attributing, EngineError, Target};
+use std::sync::Arc;
+
+use super::{
+  DaemonError, Guard,
+  asker::{self, Matter, Reply},
+  queue::{Kind, Waiting},
+};
+use crate::engine::{Attributing, EngineError, Target, attribute::Asking};
+
+/// The key of records that do not answer.
+const KEY: &str = "agent-records";
 
 impl Guard {
   /// A file was looked at: what is new in it is asked about next.
@@ -25,18 +34,69 @@ impl Guard {
     Ok(())
   }
 
-  /// Asks about one file.
+  /// Asks about one file; nobody else is asked meanwhile.
   pub(super) fn attribute(&mut self, target: &Target, waiting: Waiting) -> Result<(), EngineError> {
-    let waited = self.now().saturating_sub(waiting.since);
-    let outcome = self.engine.attribute(target, waited);
+    let asking = self.engine.asking(target);
     self.count_opens();
+    let now = self.now();
+    match asking? {
+      None => self.queue.back_off(Kind::Attribute, target.clone(), waiting, now),
+      Some(asking) => {
+        let asking = Arc::new(asking);
+        let question = asker::origin(self.engine.agent(), Arc::clone(&asking));
+        self.asker.ask(target.clone(), Matter::Origin(waiting, asking), now, question);
+      }
+    }
+    Ok(())
+  }
+
+  /// Takes in what the records have answered; whether they have.
+  pub(super) fn hear_records(&mut self) -> Result<bool, DaemonError> {
+    if self.asker.is_late(self.now()) {
+      let why = "the agent's records have not answered a question for half a minute";
+      self.report(|guard| guard.engine.degrade(KEY, why));
+    }
+    let Some((target, matter, reply)) = self.asker.take() else { return Ok(false) };
+    self.report(|guard| guard.engine.recovered(KEY));
+    if !self.workspaces.contains(&target.root) {
+      return Ok(true);
+    }
+    match matter {
+      Matter::Index(asked) => {
+        let holds = if let Reply::Index(holds) = reply { holds } else { Some(true) };
+        self.report(|guard| guard.index_told(target, asked, holds));
+        Ok(true)
+      }
+      Matter::Origin(waiting, asking) => {
+        let result = self.origin_told(&target, waiting, &asking, reply);
+        self.worked_on(Kind::Attribute, target, waiting, result)
+      }
+    }
+  }
+
+  fn origin_told(
+    &mut self,
+    target: &Target,
+    waiting: Waiting,
+    asking: &Asking,
+    reply: Reply,
+  ) -> Result<(), EngineError> {
+    let answers = match reply {
+      Reply::Origin(answers) => answers,
+      _ => asking.unreadable("their reader failed"),
+    };
+    let waited = self.now().saturating_sub(waiting.since);
+    let outcome = self.engine.answered(target, asking, &answers, waited);
+    self.count_opens();
+    // What its source has given away leaves its file only now.
+    if self.engine.take_departed() {
+      self.errands.stir();
+    }
     let outcome = outcome?;
     let now = self.now();
     match outcome {
       Attributing::Later => self.queue.ask_again(target.clone(), waiting, now),
-      Attributing::NotNow => {
-        self.queue.back_off(super::queue::Kind::Attribute, target.clone(), waiting, now);
-      }
+      Attributing::NotNow => self.queue.back_off(Kind::Attribute, target.clone(), waiting, now),
       Attributing::Done { reshape_due } => self.mark_after(target, reshape_due),
       Attributing::Unreadable => self.mark_after(target, true),
     }

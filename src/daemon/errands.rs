@@ -14,7 +14,12 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-use super::Guard;
+use zeroize::Zeroizing;
+
+use super::{
+  Guard,
+  asker::{Matter, Reply},
+};
 use crate::{
   engine::{EngineError, EventKind, Target, event::shown},
   os::errand::Errand,
@@ -123,7 +128,8 @@ impl Guard {
     if errands.running.is_some() {
       return Some(LOOK);
     }
-    let check = errands.checks.values().map(|check| check.due.saturating_sub(now)).min();
+    let checks = errands.checks.values().filter(|_| !self.asker.is_busy());
+    let check = checks.map(|check| check.due.saturating_sub(now)).min();
     let message = match &errands.helpers.notify {
       Some(Ok(_)) => errands.news.keys().map(|source| self.until_told(source)).min(),
       _ => None,
@@ -258,18 +264,41 @@ impl Guard {
     Ok(true)
   }
 
-  /// Looks whether what is in quarantine left the agent's index, too.
+  /// Has somebody look whether what is in quarantine left the agent's index, too.
   fn check_index(&mut self) -> Result<bool, EngineError> {
     let now = self.now();
     let due = self.errands.checks.iter().find(|(_, check)| check.due <= now);
+    let due = due.filter(|_| !self.asker.is_busy());
     let Some((target, asked)) = due.map(|(target, check)| (target.clone(), check.asked)) else {
       return Ok(false);
     };
-    let key = format!("index:{}", shown(&target.path()));
-    if !self.is_indexed(&target)? {
-      self.errands.checks.remove(&target);
-      self.engine.recovered(&key)?;
+    let texts = self.taken_out_of(&target)?;
+    if texts.is_empty() {
+      self.index_told(target, asked, Some(false))?;
       return Ok(true);
+    }
+    // Until the answer is there.
+    self.errands.checks.insert(target.clone(), Check { due: now + INDEX_EVERY, asked });
+    let (agent, of) = (self.engine.agent(), target.clone());
+    self.asker.ask(target, Matter::Index(asked), now, move || {
+      let texts: Vec<&[u8]> = texts.iter().map(|text| text.as_slice()).collect();
+      Reply::Index(agent.still_indexed(&of.root, &of.rel, &texts))
+    });
+    Ok(true)
+  }
+
+  /// What the agent's index holds of it: if anything, the agent is asked to renew it, and then it is told.
+  pub(super) fn index_told(
+    &mut self,
+    target: Target,
+    asked: bool,
+    holds: Option<bool>,
+  ) -> Result<(), EngineError> {
+    let now = self.now();
+    let key = format!("index:{}", shown(&target.path()));
+    if holds != Some(true) {
+      self.errands.checks.remove(&target);
+      return self.engine.recovered(&key);
     }
     if let (false, None, Some(words)) =
       (asked, &self.errands.running, self.errands.helpers.reindex.get(&target.root))
@@ -277,25 +306,24 @@ impl Guard {
       let errand = Errand::start(words.clone(), INDEX_LIMIT);
       self.errands.running = Some((Running::Index(target.root.clone()), errand));
       self.errands.checks.insert(target, Check { due: now + INDEX_AFTER, asked: true });
-      return Ok(true);
+      return Ok(());
     }
     let text =
       format!("the agent's index still holds quarantined text of `{}`", shown(&target.path()));
     self.engine.degrade(&key, &text)?;
     self.errands.checks.insert(target, Check { due: now + INDEX_EVERY, asked });
-    Ok(true)
+    Ok(())
   }
 
-  /// Whether the index holds anything of a file that is out of it and waits.
-  fn is_indexed(&self, target: &Target) -> Result<bool, EngineError> {
+  /// What is out of a file and waits.
+  fn taken_out_of(&self, target: &Target) -> Result<Vec<Zeroizing<Vec<u8>>>, EngineError> {
     let ledger = self.engine.ledger();
     let filter = ItemFilter { path: Some(target.path()), ..ItemFilter::waiting() };
     let mut texts = Vec::new();
     for item in ledger.items(&filter)?.into_iter().filter(|item| !item.in_file) {
       texts.push(ledger.unseal(&item.id)?);
     }
-    let texts: Vec<&[u8]> = texts.iter().map(|text| text.as_slice()).collect();
-    Ok(!texts.is_empty() && self.engine.still_indexed(target, &texts) == Some(true))
+    Ok(texts)
   }
 
   /// Goes on with other programs, and looks at what happened before.

@@ -12,7 +12,7 @@ use std::{
 };
 
 use super::{Guard, Helpers, Reload, health::told};
-use crate::{engine::EngineError, provenance::AgentRecords};
+use crate::{engine::EngineError, os::Shapes, provenance::AgentRecords};
 
 /// How long a changed configuration is left alone before it is read: writers change it in steps.
 const REREAD_AFTER: Duration = Duration::from_millis(250);
@@ -21,8 +21,12 @@ const KEY: &str = "discovery";
 
 /// What was found.
 pub struct Found {
-  /// The workspaces to guard.
+  /// The directories to guard, workspaces first.
   pub workspaces: Vec<PathBuf>,
+  /// Which of them are no workspaces.
+  pub shapes: Shapes,
+  /// Whether a person has named them, so that each has to be there.
+  pub is_named: bool,
   /// The agent framework's records about them.
   pub agent: Box<dyn AgentRecords>,
   /// The files that this follows from, in directories without links.
@@ -119,7 +123,7 @@ impl Guard {
 
   fn take_found(&mut self, mut found: Found) -> Result<(), EngineError> {
     self.keep_known(&mut found);
-    if found.workspaces == self.workspaces {
+    if (&found.workspaces, &found.shapes) == (&self.workspaces, &self.shapes) {
       self.engine.set_agent(found.agent);
       self.set_helpers(found.helpers)?;
       return self.set_sources(found.files, found.notes);
@@ -134,6 +138,7 @@ impl Guard {
       let known = self.workspaces.iter().filter(|root| !found.workspaces.contains(root));
       let known: Vec<PathBuf> = known.cloned().collect();
       found.workspaces.extend(known);
+      found.shapes.extend(&self.shapes);
     }
   }
 }

@@ -9,8 +9,11 @@ use std::{
   time::Duration,
 };
 
+use tokio::sync::mpsc::UnboundedSender;
+
 use super::{
   DaemonError,
+  asker::Asker,
   errands::{Errands, Helpers},
   exposure::Exposure,
   found::Sources,
@@ -26,7 +29,7 @@ use super::{
 use crate::{
   engine::{Engine, EngineError, Event, EventKind, Target},
   failpoint::{Point, hit},
-  os::{Alarm, RealFs, WatchEvent, Watcher, paths::read_own},
+  os::{Alarm, RealFs, Shapes, WatchEvent, Watcher, paths::read_own},
 };
 
 /// How long the ledger is waited for. A lease may be held meanwhile, and openers of that file wait with
@@ -42,6 +45,10 @@ pub struct Guard {
   pub(super) watcher: Watcher,
   /// Absolute paths without links, as far as they exist.
   pub(super) workspaces: Vec<PathBuf>,
+  /// Which of them are no workspaces.
+  pub(super) shapes: Shapes,
+  /// Whether a person has named them, so that each has to be there.
+  pub(super) is_named: bool,
   pub(super) queue: Queue,
   /// Workspaces where events are not enough.
   pub(super) polls: Polls,
@@ -72,6 +79,8 @@ pub struct Guard {
   pub(super) sources: Sources,
   /// What follows a quarantine.
   pub(super) errands: Errands,
+  /// Who asks the agent's records.
+  pub(super) asker: Asker,
   /// Until the start: those files, and what could not be found.
   first_sources: (Vec<PathBuf>, Vec<String>),
   pub(super) health: Health,
@@ -98,8 +107,12 @@ pub struct Parts {
   pub fs: RealFs,
   /// The watcher of directories.
   pub watcher: Watcher,
-  /// The workspaces to guard.
+  /// The directories to guard, workspaces first.
   pub workspaces: Vec<PathBuf>,
+  /// Which of them are no workspaces.
+  pub shapes: Shapes,
+  /// Whether a person has named them, so that each has to be there.
+  pub is_named: bool,
   /// The files that these follow from.
   pub sources: Vec<PathBuf>,
   /// What could not be found out about them.
@@ -117,8 +130,9 @@ pub struct Parts {
 impl Guard {
   /// A guard of these workspaces.
   pub fn new(parts: Parts) -> Self {
-    let Parts { mut engine, fs, watcher, workspaces, sources, notes, helpers, alarm, .. } = parts;
-    let Parts { report_only, bad_rules, .. } = parts;
+    let Parts { mut engine, fs, watcher, workspaces, shapes, is_named, .. } = parts;
+    let Parts { sources, notes, helpers, alarm, report_only, bad_rules, .. } = parts;
+    engine.set_shapes(shapes.clone());
     engine.ledger_mut().set_patience(LEDGER_PATIENCE);
     let health = Health {
       pid: std::process::id(),
@@ -137,6 +151,8 @@ impl Guard {
       fs,
       watcher,
       workspaces,
+      shapes,
+      is_named,
       queue: Queue::default(),
       polls: Polls::default(),
       held: Held::default(),
@@ -153,6 +169,7 @@ impl Guard {
       sources: Sources::default(),
       first_sources: (sources, notes),
       errands: Errands::new(helpers),
+      asker: Asker::default(),
       unkept: Vec::new(),
       health,
       trouble: Trouble::default(),
@@ -355,7 +372,8 @@ impl Guard {
         sources,
         look,
         keep,
-        self.queue.next_due(now),
+        self.queue.next_due(now, self.asker.is_busy()),
+        self.asker.next_due(now),
         self.polls.next_due(now),
         self.held.next_due(now),
       ];
@@ -365,7 +383,16 @@ impl Guard {
 
   /// Whether nothing is pending.
   pub fn is_idle(&self) -> bool {
-    self.queue.is_empty() && self.looks.is_empty() && self.unkept.is_empty()
+    self.queue.is_empty()
+      && self.looks.is_empty()
+      && self.unkept.is_empty()
+      && !self.asker.is_busy()
+  }
+
+  /// From now on the agent's records are asked on a thread of their own, and `wake` is told of each answer;
+  /// else an answer is waited for.
+  pub fn ask_elsewhere(&mut self, wake: UnboundedSender<()>) {
+    self.asker.wake_by(wake);
   }
 
   /// Ends in order.
@@ -393,6 +420,9 @@ impl Guard {
     } else if path.is_symlink() != self.links.contains(path) {
       // A link where a directory could be is told, and that it is gone is, too.
       self.look_again(Some(path));
+    } else if self.workspaces.iter().any(|root| root == path) && !path.exists() {
+      // As long as we have it open its end is a change of it.
+      self.seen(&WatchEvent::RootGone(path.to_owned()));
     }
   }
 

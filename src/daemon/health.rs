@@ -90,6 +90,19 @@ impl Room {
   }
 }
 
+impl Room {
+  /// One that is not there yet.
+  pub fn awaited(root: &Path) -> Self {
+    Self {
+      path: encode(root),
+      file_system: "it is not there yet, and is guarded when it comes".to_owned(),
+      protocol: "none".to_owned(),
+      coarse_times: false,
+      polled: None,
+    }
+  }
+}
+
 impl Health {
   /// The paths that it guards.
   pub fn roots(&self) -> Vec<PathBuf> {

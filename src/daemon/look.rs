@@ -3,6 +3,7 @@
 
 use std::{
   collections::HashMap,
+  io,
   path::{Path, PathBuf},
 };
 
@@ -14,10 +15,7 @@ use super::{
 };
 use crate::{
   engine::{EngineError, Event, EventKind, Target, event::shown},
-  os::{
-    Fs as _, WatchError, Workspace,
-    workspace::{is_memory, is_memory_dir},
-  },
+  os::{Fs as _, Shape, WatchError, Workspace},
   store::{FileRow, FileStatus, Pending},
 };
 
@@ -69,7 +67,7 @@ impl Guard {
       let concerned = path.is_none_or(|path| path.starts_with(&root) || root.starts_with(path));
       let of_interest = path
         .and_then(|path| path.strip_prefix(&root).ok())
-        .is_none_or(|rel| rel.as_os_str().is_empty() || is_memory_dir(rel));
+        .is_none_or(|rel| rel.as_os_str().is_empty() || self.shapes.of(&root).has_dir(rel));
       if concerned && of_interest {
         self.looks.insert(root);
       }
@@ -144,12 +142,17 @@ impl Guard {
         if matches!(look, Look::Poll) {
           self.mark_gone(root);
         }
+        if self.is_awaited(root)? {
+          self.rooms.insert(root.to_owned(), Room::awaited(root));
+          return self.engine.recovered(&key);
+        }
         return self.engine.degrade(&key, &error.to_string());
       }
     };
+    let shape = self.shapes.of(root).clone();
     let mut problems: Vec<String> = Vec::new();
     let mut limit = None;
-    let mut walk = workspace.walk(&fs);
+    let mut walk = workspace.walk_as(&fs, &shape);
     loop {
       let watched = self.watcher.watched();
       let mut watched_more = false;
@@ -168,7 +171,12 @@ impl Guard {
       if !watched_more {
         break;
       }
-      walk = workspace.walk(&fs);
+      walk = workspace.walk_as(&fs, &shape);
+    }
+    if shape != Shape::Workspace {
+      // What lies in a workspace as well is a file of that.
+      let is_own = |target: Target| target.root == root;
+      walk.files.retain(|file| self.target(&root.join(file)).is_some_and(is_own));
     }
     problems.extend(walk.problems.iter().map(ToString::to_string));
     self.links.retain(|link| !link.starts_with(root));
@@ -227,7 +235,10 @@ impl Guard {
           self.queue.dirty(target, now);
         }
       }
-      Look::Again => self.mark_missing(root)?,
+      Look::Again => {
+        self.mark_missing(root)?;
+        self.note_adopted(root)?;
+      }
     }
     self.await_no_more();
     match told(problems) {
@@ -240,6 +251,26 @@ impl Guard {
         self.engine.degrade(&key, &text)
       }
     }
+  }
+
+  /// Whether a directory is none of those that were there once or that a person has named: the agent makes
+  /// it when it needs it, and as long as another one is there something is guarded.
+  fn is_awaited(&self, root: &Path) -> Result<bool, EngineError> {
+    let is_known = self.engine.ledger().health(&adopted_key(root))?.is_some();
+    let is_absent =
+      root.symlink_metadata().is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
+    let others = self.workspaces.iter().any(|other| other.is_dir());
+    Ok(is_absent && others && !is_known && !self.is_named)
+  }
+
+  /// A directory that came while we were here has no baseline: what is in it was new.
+  fn note_adopted(&mut self, root: &Path) -> Result<(), EngineError> {
+    let key = adopted_key(root);
+    if self.adopting.contains(root) || self.engine.ledger().health(&key)?.is_some() {
+      return Ok(());
+    }
+    let at = self.engine.clock().now();
+    Ok(self.engine.ledger_mut().set_health(&key, "{}", at)?)
   }
 
   /// Marks what the ledger knows and is not there any more; the event of its end may be lost, too.
@@ -291,7 +322,7 @@ impl Guard {
   pub(super) fn target(&self, path: &Path) -> Option<Target> {
     self.workspaces.iter().find_map(|root| {
       let rel = path.strip_prefix(root).ok()?;
-      is_memory(rel).then(|| Target::new(root, rel))
+      self.shapes.of(root).has(rel).then(|| Target::new(root, rel))
     })
   }
 }

@@ -5,6 +5,7 @@
 //! nothing is opened while the stamp of the path is that of the ledger. Signals are seen before files.
 #![forbid(unsafe_code)]
 
+mod asker;
 mod attend;
 mod attribute;
 pub mod errands;
@@ -43,7 +44,7 @@ use service::{Service, tell};
 
 use crate::{
   engine::{Engine, EngineError, EventKind},
-  os::{Alarm, RealFs, Watcher, mounts, systemd},
+  os::{Alarm, RealFs, Shapes, Watcher, mounts, systemd},
 };
 
 /// Everything that can wake the daemon apart from its own due times.
@@ -53,6 +54,8 @@ pub enum Event {
   Watch,
   /// Something was mounted or unmounted somewhere.
   Mounts,
+  /// The agent's records have answered a question.
+  Answered,
   /// Something about the gate.
   Gate(gate::Said),
   /// SIGTERM or SIGINT: finish the operation in hand and stop.
@@ -63,8 +66,12 @@ pub enum Event {
 
 /// What the daemon is asked to do.
 pub struct Options<'r> {
-  /// The workspaces to guard.
+  /// The directories to guard, workspaces first.
   pub workspaces: Vec<PathBuf>,
+  /// Which of them are no workspaces.
+  pub shapes: Shapes,
+  /// Whether a person has named them, so that each has to be there.
+  pub is_named: bool,
   /// The files that these follow from.
   pub sources: Vec<PathBuf>,
   /// What could not be found out about them.
@@ -109,17 +116,20 @@ pub fn run(engine: Engine<RealFs>, options: Options<'_>) -> Result<(), DaemonErr
 }
 
 async fn serve(engine: Engine<RealFs>, options: Options<'_>) -> Result<(), DaemonError> {
-  let Options { workspaces, sources, notes, helpers, once, fs, alarm, source, .. } = options;
-  let Options { report_only, bad_rules, .. } = options;
+  let Options { workspaces, shapes, is_named, sources, notes, helpers, .. } = options;
+  let Options { once, fs, alarm, report_only, source, bad_rules, .. } = options;
   // Handlers first: a SIGTERM during the first scan must end it in order, too.
   let mut signals = Signals::new()?;
-  let mut events = Events { watched: None, mounts: watch_mounts() };
+  let (answerer, answered) = unbounded_channel();
+  let mut events = Events { watched: None, mounts: watch_mounts(), answered };
   let watcher = Watcher::new().map_err(|error| DaemonError::Watch(error.to_string()))?;
   let mut guard = Guard::new(Parts {
     engine,
     fs,
     watcher,
     workspaces,
+    shapes,
+    is_named,
     sources,
     notes,
     helpers,
@@ -127,6 +137,7 @@ async fn serve(engine: Engine<RealFs>, options: Options<'_>) -> Result<(), Daemo
     report_only,
     bad_rules,
   });
+  guard.ask_elsewhere(answerer);
   let (asker, mut asked) = unbounded_channel();
   // Before the first file is opened, or the gate would take us for anybody.
   let mut gate = if once { GateLink::none() } else { GateLink::listen(&mut guard, asker)? };
@@ -206,7 +217,7 @@ async fn serve(engine: Engine<RealFs>, options: Options<'_>) -> Result<(), Daemo
         }
       }
       // What there is to know is taken in at the next turn.
-      Some(Event::Watch) | None => {}
+      Some(Event::Watch | Event::Answered) | None => {}
     }
   }
   tell(systemd::stopping());
@@ -220,6 +231,7 @@ struct Events {
   /// The watcher's descriptor; `None` as long as the watcher is blind.
   watched: Option<AsyncFd<Arc<OwnedFd>>>,
   mounts: Receiver<()>,
+  answered: UnboundedReceiver<()>,
 }
 
 impl Events {
@@ -258,13 +270,14 @@ async fn next(
       None => std::future::pending().await,
     }
   };
-  let Events { watched, mounts } = events;
+  let Events { watched, mounts, answered } = events;
   tokio::select! {
     biased;
     event = signals.wait() => Some(event),
     happened = happened(watched.as_ref()) => happened.ok().map(|()| Event::Watch),
     Some(()) = mounts.recv() => Some(Event::Mounts),
     Some(said) = asked.recv() => Some(Event::Gate(said)),
+    Some(()) = answered.recv() => Some(Event::Answered),
     () = timer => None,
   }
 }

@@ -160,14 +160,23 @@ impl Queue {
     self.urgent.waiting.contains_key(target)
   }
 
-  /// Takes one file that is due: dirty ones first, the longest due before the others.
-  pub fn take(&mut self, now: Duration) -> Option<(Kind, Target, Waiting)> {
+  /// Takes one file that is due: dirty ones first, the longest due before the others. While somebody is
+  /// being asked, nobody else is.
+  pub fn take(&mut self, now: Duration, asking: bool) -> Option<(Kind, Target, Waiting)> {
     for kind in [Kind::Urgent, Kind::Attribute, Kind::Lazy] {
+      if asking && kind == Kind::Attribute {
+        continue;
+      }
       if let Some((target, waiting)) = self.lane(kind).take(now) {
         return Some((kind, target, waiting));
       }
     }
     None
+  }
+
+  /// Whether a dirty file is due.
+  pub fn is_urgent(&self, now: Duration) -> bool {
+    self.urgent.order.first().is_some_and(|(due, _)| *due <= now)
   }
 
   /// Takes further dirty files that are due, at most `n`, as long as they are `like` what was wanted.
@@ -186,11 +195,11 @@ impl Queue {
     taken
   }
 
-  /// How long until the next file is due; `None` when nothing is pending.
-  pub fn next_due(&self, now: Duration) -> Option<Duration> {
+  /// How long until [`Self::take`] has the next file; `None` when nothing is pending.
+  pub fn next_due(&self, now: Duration, asking: bool) -> Option<Duration> {
     let first = |lane: &Lane| lane.order.first().map(|(due, _)| *due);
-    let lanes = [&self.urgent, &self.attribute, &self.lazy];
-    let due = lanes.into_iter().filter_map(first).min()?;
+    let attribute = if asking { None } else { first(&self.attribute) };
+    let due = [first(&self.urgent), attribute, first(&self.lazy)].into_iter().flatten().min()?;
     Some(due.saturating_sub(now))
   }
 
@@ -240,8 +249,9 @@ mod tests {
     queue.reshape(target("c"), ms(1));
     queue.dirty(target("b"), ms(3));
     queue.dirty(target("a"), ms(5));
-    let order: Vec<_> =
-      std::iter::from_fn(|| queue.take(ms(9))).map(|(kind, target, _)| (kind, target)).collect();
+    let order: Vec<_> = std::iter::from_fn(|| queue.take(ms(9), false))
+      .map(|(kind, target, _)| (kind, target))
+      .collect();
     let expected =
       [(Kind::Urgent, target("b")), (Kind::Urgent, target("a")), (Kind::Lazy, target("c"))];
     assert_eq!(order, expected);
@@ -253,14 +263,15 @@ mod tests {
     let mut queue = Queue::default();
     queue.dirty(target("a"), ms(1));
     queue.dirty(target("b"), ms(2));
-    let (kind, b, waiting) = queue.take(ms(9)).map(|_| queue.take(ms(9)).unwrap()).unwrap();
+    let (kind, b, waiting) =
+      queue.take(ms(9), false).map(|_| queue.take(ms(9), false).unwrap()).unwrap();
     queue.dirty(target("a"), ms(3));
     queue.put_off(kind, b.clone(), waiting, ms(50));
     queue.hurry(b.clone(), ms(9));
-    let (_, first, waiting) = queue.take(ms(9)).unwrap();
+    let (_, first, waiting) = queue.take(ms(9), false).unwrap();
     assert_eq!((first, waiting.since, waiting.tries), (b, ms(2), 1));
     queue.hurry(target("new"), ms(9));
-    assert_eq!(queue.take(ms(9)).unwrap().1, target("new"));
+    assert_eq!(queue.take(ms(9), false).unwrap().1, target("new"));
   }
 
   #[test]
@@ -282,10 +293,10 @@ mod tests {
   #[test]
   fn nothing_pending_means_no_timer() {
     let mut queue = Queue::default();
-    assert_eq!(queue.next_due(ms(0)), None);
+    assert_eq!(queue.next_due(ms(0), false), None);
     queue.dirty(target("a"), ms(7));
-    assert_eq!(queue.next_due(ms(5)), Some(ms(2)));
-    assert_eq!(queue.take(ms(6)), None);
+    assert_eq!(queue.next_due(ms(5), false), Some(ms(2)));
+    assert_eq!(queue.take(ms(6), false), None);
   }
 
   #[test]
@@ -295,11 +306,11 @@ mod tests {
     let mut now = ms(0);
     let mut waits = Vec::new();
     for _ in 0..12 {
-      now += queue.next_due(now).unwrap();
-      let (kind, target, waiting) = queue.take(now).unwrap();
+      now += queue.next_due(now, false).unwrap();
+      let (kind, target, waiting) = queue.take(now, false).unwrap();
       assert_eq!(waiting.since, ms(0));
       queue.back_off(kind, target, waiting, now);
-      waits.push(queue.next_due(now).unwrap());
+      waits.push(queue.next_due(now, false).unwrap());
     }
     assert!(waits.is_sorted());
     assert_eq!(waits.last(), Some(&LAST_RETRY));
@@ -310,10 +321,25 @@ mod tests {
   fn a_new_write_makes_a_waiting_file_due_at_once() {
     let mut queue = Queue::default();
     queue.dirty(target("a"), ms(0));
-    let (kind, a, waiting) = queue.take(ms(0)).unwrap();
+    let (kind, a, waiting) = queue.take(ms(0), false).unwrap();
     queue.put_off(kind, a, waiting, ms(500));
     queue.dirty(target("a"), ms(10));
-    assert_eq!(queue.next_due(ms(10)), Some(ms(0)));
+    assert_eq!(queue.next_due(ms(10), false), Some(ms(0)));
+  }
+
+  #[test]
+  fn while_a_question_is_out_everything_else_goes_on() {
+    let mut queue = Queue::default();
+    queue.attribute(target("a"), ms(1));
+    queue.reshape(target("b"), ms(2));
+    assert!(!queue.is_urgent(ms(9)));
+    queue.dirty(target("c"), ms(3));
+    assert!(queue.is_urgent(ms(9)) && !queue.is_urgent(ms(2)));
+    let kinds: Vec<_> =
+      std::iter::from_fn(|| queue.take(ms(9), true)).map(|(kind, ..)| kind).collect();
+    assert_eq!(kinds, [Kind::Urgent, Kind::Lazy]);
+    assert_eq!((queue.next_due(ms(9), true), queue.next_due(ms(9), false)), (None, Some(ms(0))));
+    assert!(!queue.is_empty());
   }
 
   #[test]
@@ -323,8 +349,8 @@ mod tests {
     queue.reshape(target("a"), ms(1));
     queue.dirty(target("b"), ms(2));
     queue.retain(|target| target.rel != Path::new("a"));
-    assert_eq!(queue.next_due(ms(0)), Some(ms(2)));
-    assert_eq!(queue.take(ms(9)).map(|(_, found, _)| found), Some(target("b")));
+    assert_eq!(queue.next_due(ms(0), false), Some(ms(2)));
+    assert_eq!(queue.take(ms(9), false).map(|(_, found, _)| found), Some(target("b")));
     assert!(queue.is_empty());
   }
 
@@ -333,7 +359,7 @@ mod tests {
     let mut queue = Queue::default();
     queue.reshape(target("a"), ms(5));
     queue.reshape(target("a"), ms(9));
-    assert_eq!(queue.take(ms(6)), None);
-    assert!(queue.take(ms(9)).is_some());
+    assert_eq!(queue.take(ms(6), false), None);
+    assert!(queue.take(ms(9), false).is_some());
   }
 }

@@ -84,7 +84,8 @@ impl Guard {
   }
 
   pub(super) fn configure(&mut self, config: Config, found: Found) -> Result<(), EngineError> {
-    let Found { workspaces, agent, files, notes, helpers, is_complete: _ } = found;
+    let Found { workspaces, shapes, is_named, agent, files, notes, helpers, is_complete: _ } =
+      found;
     let old = self.engine.config();
     let later = old.log_level != config.log_level || old.log_format != config.log_format;
     self.fs = RealFs::default().up_to(engine::ceiling(&config));
@@ -94,6 +95,8 @@ impl Guard {
     let gone: Vec<PathBuf> =
       self.workspaces.iter().filter(|root| !workspaces.contains(root)).cloned().collect();
     self.workspaces = workspaces;
+    self.engine.set_shapes(shapes.clone());
+    (self.shapes, self.is_named) = (shapes, is_named);
     self.set_sources(files, notes)?;
     for root in gone {
       self.leave(&root)?;

@@ -43,7 +43,10 @@ impl Guard {
     for (kind, target) in self.held.take(now) {
       self.try_held(kind, target);
     }
-    let Some((kind, target, waiting)) = self.queue.take(now) else {
+    if !self.queue.is_urgent(now) && self.hear_records()? {
+      return Ok(true);
+    }
+    let Some((kind, target, waiting)) = self.queue.take(now, self.asker.is_busy()) else {
       self.end_trouble();
       return Ok(self.keep_one()? || self.run_errands());
     };
@@ -85,6 +88,17 @@ impl Guard {
       Kind::Attribute => self.attribute(&target, waiting),
       Kind::Lazy => self.lazy(&target, waiting),
     };
+    self.worked_on(kind, target, waiting, result)
+  }
+
+  /// What follows from how it went.
+  pub(super) fn worked_on(
+    &mut self,
+    kind: Kind,
+    target: Target,
+    waiting: Waiting,
+    result: Result<(), EngineError>,
+  ) -> Result<bool, DaemonError> {
     match result {
       Ok(()) => {
         self.trouble.unblock(&target);

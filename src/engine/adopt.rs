@@ -15,7 +15,7 @@ use std::{
 use super::{
   Engine, EngineError, Outcome, Target,
   facts::FileFacts,
-  judge::{Court, Origin, Precedent, Treatment, judge_fresh},
+  judge::{Court, Origin, Treatment, judge_fresh},
   record::{Due, told},
   view::View,
 };
@@ -122,7 +122,7 @@ impl<F: Fs> Engine<F> {
       self.opens.push(target.clone());
       if let Some((text, stamp)) = self.fs.glance(root, &target.rel, &rules) {
         bytes += text.len();
-        let treatment = Treatment::of(&target.rel, &self.config);
+        let treatment = self.treatment(target);
         reads.push(Read { index, path, treatment, bytes: text, stamp });
       }
     }
@@ -187,7 +187,7 @@ fn judge(
     rules,
     continued: &[],
     restored: None,
-    precedent: &mut |_| Precedent::None,
+    precedent: None,
   };
   let judgements = judge_fresh(&bytes, &document, &comparison, &mut court);
   if judgements.iter().flatten().any(|one| one.decision.action == Action::Quarantine) {

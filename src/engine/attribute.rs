@@ -101,6 +101,17 @@ impl Asking {
     self.visits.iter().map(ask).collect()
   }
 
+  /// The answers where the records could not be asked; the text says why.
+  pub fn unreadable(&self, why: &str) -> Vec<Answer> {
+    let answer = |_: &Visit| Answer {
+      attributions: vec![],
+      outlook: Outlook::Unreadable(why.to_owned()),
+      clean_turn: None,
+      replaced: vec![],
+    };
+    self.visits.iter().map(answer).collect()
+  }
+
   fn push(&mut self, sighting: Sighting, seen_at: i64, piece: Piece) {
     if let Some(visit) = self.visits.iter_mut().find(|visit| visit.sighting == sighting) {
       visit.seen_at = visit.seen_at.min(seen_at);

@@ -6,8 +6,11 @@
 //!
 //! Invariant: the framework never trusts a file further than it would without our edits, had what we took
 //! out never been written; unless a person or the configuration says so. So a class goes back only to one
-//! that was on record for the very lines that are left, and only across one write of others.
+//! that was on record for the very lines that are left and only across one write of others; or else where
+//! the records show of each write since an edit of ours that the framework's own tools made all of it.
 #![forbid(unsafe_code)]
+
+use std::collections::HashMap;
 
 use super::{
   Engine, EngineError, Target,
@@ -16,7 +19,7 @@ use super::{
 };
 use crate::{
   config::Follow,
-  memory::{ContentHash, Fate},
+  memory::{ContentHash, Fate, line::line_hash},
   os::Fs,
   provenance::{Answer, Attestation, Attribution, Followed, Outlook, Standing, State},
   store::{BlockRow, Fall, Noted},
@@ -25,17 +28,46 @@ use crate::{
 /// How soon after an edit of ours a tool may write what it made of an older version, in microseconds: a tool
 /// reads and writes within one call (a choice; measured calls take milliseconds).
 const STALE_READ: i64 = 5_000_000;
+/// Most writes since an edit of ours of which the records still have to tell.
+const MAX_UNPROVEN: usize = 64;
+/// Most lines that may have left the file in them.
+const MAX_GONE: usize = 256;
+
+/// What a version did to the lines that were there before.
+struct Loss {
+  /// It took none away, and changed neither their places nor the blocks that they stand in.
+  only_adds: bool,
+  /// Hashes of those that are not there any more.
+  gone: Vec<[u8; 8]>,
+}
 
 impl View {
-  /// Whether nothing that was there before has changed its text or its place.
-  fn only_adds(&self) -> bool {
+  /// What happened to the lines that were there before; `None` where blocks were moved, or came back.
+  fn loss(&self) -> Option<Loss> {
     let is_there = |known: &usize| self.facts.known.get(*known).is_some_and(|one| !one.former);
-    !self.comparison.removed.iter().any(is_there)
-      && self.comparison.fates.iter().all(|fate| match fate {
-        Fate::Unchanged { known } => is_there(known),
-        Fate::Inserted => true,
-        Fate::Moved { .. } | Fate::Edited { .. } => false,
-      })
+    let mut only_adds = !self.comparison.removed.iter().any(is_there);
+    for fate in &self.comparison.fates {
+      match fate {
+        Fate::Unchanged { known } if is_there(known) => {}
+        Fate::Edited { known, .. } if is_there(known) => only_adds = false,
+        Fate::Inserted => {}
+        Fate::Unchanged { .. } | Fate::Moved { .. } | Fate::Edited { .. } => return None,
+      }
+    }
+    let mut left: HashMap<[u8; 8], usize> = HashMap::new();
+    for line in self.document.blocks().iter().flat_map(|block| &block.lines) {
+      *left.entry(line.hash).or_default() += 1;
+    }
+    let blank = line_hash(b"");
+    let known = self.facts.known.iter().filter(|block| !block.former);
+    let mut gone = Vec::new();
+    for line in known.flat_map(|block| &block.lines).filter(|line| line.hash != blank) {
+      match left.get_mut(&line.hash) {
+        Some(n) if *n > 0 => *n -= 1,
+        _ => gone.push(line.hash),
+      }
+    }
+    Some(Loss { only_adds, gone })
   }
 }
 
@@ -56,9 +88,13 @@ impl<F: Fs> Engine<F> {
     };
     let before = self.ledger.noted(&path)?;
     if let Some(before) = before.as_ref().filter(|before| before.version == view.hash) {
-      // A person may have given it another class.
-      if (before.recorded, &before.class) != (recorded, &class) {
-        let fall = before.fall.clone().filter(|_| before.class == class);
+      // A record of what has still to be written says nothing about this version.
+      let is_about = recorded == Some(view.hash);
+      let is_news = is_about || !before.is_about_file();
+      if is_news && (before.recorded, &before.class) != (recorded, &class) {
+        // A person may have given it another class.
+        let dropped = self.agent.classes().map(|classes| classes.dropped);
+        let fall = before.fall.clone().filter(|_| !is_about || class.as_deref() == dropped);
         self.ledger.note(&path, &Noted { recorded, class, fall, ..before.clone() })?;
       }
       return self.class_back(target);
@@ -90,19 +126,45 @@ impl<F: Fs> Engine<F> {
     Ok(self.ledger.note(&target.path(), &noted)?)
   }
 
-  /// Whether the write that made a version cost the file its class, and that could go back.
+  /// Whether the write that made a version cost the file its class, and that could go back. Where a tool
+  /// has put its next write on record already, that is not known yet, but what led there is kept.
   fn fall(&self, before: &Noted, now: &Noted, view: &View, at: i64) -> Option<Fall> {
-    let classes = self.agent.classes()?;
-    let had_all = match &before.class {
+    let dropped = self.agent.classes()?.dropped;
+    let is_ahead = now.is_behind() && now.recorded != before.recorded;
+    let is_dropped = now.is_about_file() && now.class.as_deref() == Some(dropped);
+    if !is_ahead && !is_dropped {
+      return None;
+    }
+    let mut fall = before.open_fall().or_else(|| self.upright(before, at))?;
+    let loss = view.loss()?;
+    fall.version = now.base;
+    fall.unproven.push(now.base);
+    fall.only_adds &= loss.only_adds;
+    // A version in between may not have been recorded, and its losses be counted with the next one.
+    let new = loss.gone.into_iter().filter(|hash| !fall.gone.contains(hash));
+    let new: Vec<[u8; 8]> = new.collect();
+    fall.gone.extend(new);
+    fall.after_edit |= is_ahead && now.edited_at.is_some();
+    let is_short = fall.unproven.len() <= MAX_UNPROVEN && fall.gone.len() <= MAX_GONE;
+    let could_go_back = fall.after_edit || fall.only_adds || is_ahead;
+    (is_short && could_go_back).then_some(fall)
+  }
+
+  /// What a fall from here starts with; `None` where the file has no class to lose.
+  fn upright(&self, noted: &Noted, at: i64) -> Option<Fall> {
+    let full = self.agent.classes()?.full;
+    let has_all = match &noted.class {
       // A first write gives it all, so without a record there is nothing to lose but that.
-      None => before.recorded.is_none(),
-      Some(class) => class == classes.full && before.is_about_file(),
+      None => noted.recorded.is_none(),
+      Some(class) => class == full && noted.is_about_file(),
     };
-    let is_dropped = now.class.as_deref() == Some(classes.dropped) && now.is_about_file();
-    (had_all && is_dropped && view.only_adds()).then(|| Fall {
-      version: now.base,
-      former: classes.full.to_owned(),
-      after_edit: before.edited_at.is_some_and(|edited| at.saturating_sub(edited) <= STALE_READ),
+    has_all.then(|| Fall {
+      version: noted.base,
+      former: full.to_owned(),
+      after_edit: noted.edited_at.is_some_and(|edited| at.saturating_sub(edited) <= STALE_READ),
+      only_adds: true,
+      unproven: vec![],
+      gone: vec![],
     })
   }
 
@@ -118,10 +180,16 @@ impl<F: Fs> Engine<F> {
     let Some(noted) = self.ledger.noted(&path)?.filter(|noted| noted.version == before) else {
       return Ok(());
     };
+    let at = self.now();
+    let fall = if followed {
+      noted.fall.clone()
+    } else {
+      // The next write will cost the file its class, and it will have been our edit.
+      let fall = noted.open_fall().or_else(|| self.upright(&noted, at));
+      fall.map(|fall| Fall { after_edit: true, ..fall })
+    };
     let recorded = if followed { Some(after) } else { noted.recorded };
-    let fall = noted.fall.clone().filter(|_| followed);
-    let edited_at = Some(self.now());
-    let noted = Noted { version: after, recorded, edited_at, fall, ..noted };
+    let noted = Noted { version: after, recorded, edited_at: Some(at), fall, ..noted };
     Ok(self.ledger.note(&path, &noted)?)
   }
 
@@ -130,7 +198,8 @@ impl<F: Fs> Engine<F> {
   pub(super) fn class_back(&mut self, target: &Target) -> Result<(), EngineError> {
     let path = target.path();
     let Some(noted) = self.ledger.noted(&path)?.filter(Noted::is_about_file) else { return Ok(()) };
-    let Some(fall) = noted.fall.clone() else { return Ok(()) };
+    let is_one = |fall: &Fall| fall.only_adds && fall.unproven == [fall.version];
+    let Some(fall) = noted.fall.clone().filter(is_one) else { return Ok(()) };
     let Some((row, blocks)) = self.ledger.provenance(&path)? else { return Ok(()) };
     let lenient = self.config.agent_follow == Follow::Validated;
     if row.hash != Some(noted.version)
@@ -153,16 +222,28 @@ impl<F: Fs> Engine<F> {
     if answer.clean_turn != Some(true) || answer.outlook != Outlook::Final {
       return Ok(());
     }
-    let path = target.path();
-    let Some(noted) = self.ledger.noted(&path)?.filter(Noted::is_about_file) else { return Ok(()) };
-    let is_this = |fall: &Fall| fall.after_edit && fall.version == visit.sighting.version;
-    let Some(fall) = noted.fall.clone().filter(is_this) else { return Ok(()) };
+    let Some(noted) = self.ledger.noted(&target.path())? else { return Ok(()) };
+    let version = visit.sighting.version;
+    let is_of_it = |fall: &Fall| fall.unproven.contains(&version);
+    let Some(mut fall) = noted.fall.clone().filter(is_of_it) else { return Ok(()) };
     // Every line of it has to be the tool's own, or somebody else's would go along.
     let is_whole = self.is_all_of(target, visit)?;
     if !is_whole || !answer.attributions.iter().all(is_written_by_tool) {
       return Ok(());
     }
-    self.give_back(target, noted, &fall.former)
+    fall.unproven.retain(|unproven| *unproven != version);
+    for line in &answer.replaced {
+      // A line that stood there twice has to be taken out twice.
+      let hash = line_hash(line.as_bytes());
+      if let Some(index) = fall.gone.iter().position(|gone| *gone == hash) {
+        fall.gone.swap_remove(index);
+      }
+    }
+    let is_shown = fall.unproven.is_empty() && fall.gone.is_empty();
+    if noted.is_about_file() && fall.after_edit && is_shown {
+      return self.give_back(target, noted, &fall.former);
+    }
+    Ok(self.ledger.note(&target.path(), &Noted { fall: Some(fall), ..noted })?)
   }
 
   /// Whether a question was about all text that was first seen in its version.

@@ -8,14 +8,14 @@ use super::testing::{OVERRIDE, World, said, web};
 use crate::{
   config::{Config, Follow},
   memory::ContentHash,
-  provenance::{Attestation, Attribution, Evidence, Written},
+  provenance::{Attestation, Attribution, Evidence, Outlook, Written},
 };
 
 const FULL: &str = "agent";
 const DROPPED: &str = "untrusted";
 
 /// What a tool of the framework does: it puts on record what it is about to write, by what it has read.
-fn record(
+pub(super) fn record(
   row: Option<&(ContentHash, String)>,
   read: &str,
   new: &str,
@@ -177,6 +177,91 @@ fn a_line_of_somebody_else_beside_it_is_not_laundered_with_it() {
   world.records.book().clean_turn = Some(true);
   world.done();
   assert_eq!(world.class().as_deref(), Some(DROPPED));
+}
+
+/// A tool changes a line of the version before our markers; what it says to have taken out.
+fn stale_change(world: &mut World, removes: &str, also: &str) {
+  let read = world.read();
+  world.lazy();
+  assert_ne!(world.read(), read, "markers were written");
+  let new = read.replace("- Ann reads.\n", "- Ann reads a lot.\n").replace(also, "");
+  world.tool(&read, &new, false);
+  assert_eq!(world.class().as_deref(), Some(DROPPED), "it stumbled over our markers");
+  world.records.answer("Ann reads a lot", written("agent"));
+  world.records.book().clean_turn = Some(true);
+  world.records.book().replaced = vec![removes.to_owned()];
+  world.done();
+}
+
+#[test]
+fn a_tool_that_changed_a_line_of_an_older_version_of_ours_loses_nothing() {
+  let mut world = trusted(at_once());
+  stale_change(&mut world, "- Ann reads.", "no such line");
+  assert_eq!((world.class().as_deref(), world.is_followed()), (Some(FULL), true));
+}
+
+#[test]
+fn a_line_that_somebody_else_took_out_beside_it_keeps_the_class_down() {
+  for (removes, also) in [("- Ann reads.", "- Bob likes tea.\n"), ("- Cy swims.", "no such line")] {
+    let mut world = trusted(at_once());
+    stale_change(&mut world, removes, also);
+    assert_eq!(world.class().as_deref(), Some(DROPPED), "{removes} {also}");
+  }
+}
+
+/// Three writes after an edit of ours, of which the records tell late. Whose turns are not clean?
+fn three_writes(tainted: Option<usize>) -> World {
+  let mut world = trusted(at_once());
+  let mut text = world.read();
+  world.lazy();
+  world.records.outlook(Outlook::Later);
+  for n in 0..3 {
+    let read = text.clone();
+    text = format!("{text}- More {n}.\n");
+    world.tool(&read, &text, tainted == Some(n));
+    world.records.answer(&format!("More {n}"), written("agent"));
+    world.done();
+  }
+  assert_eq!(world.class().as_deref(), Some(DROPPED));
+  world.records.outlook(Outlook::Final);
+  world.records.book().clean_turn = Some(true);
+  world.records.book().tainted = tainted.map(|n| format!("More {n}"));
+  world.attribute();
+  world
+}
+
+#[test]
+fn the_class_comes_back_over_several_writes_that_the_records_tell_of_late() {
+  let world = three_writes(None);
+  assert_eq!((world.class().as_deref(), world.is_followed()), (Some(FULL), true));
+}
+
+#[test]
+fn a_write_that_is_on_record_before_it_is_in_the_file_costs_nothing() {
+  let mut world = trusted(at_once());
+  let read = world.read();
+  let poisoned = format!("{read}{OVERRIDE}");
+  world.tool(&read, &poisoned, false);
+  world.records.answer("Ignore", written("agent"));
+  world.records.answer("One more", written("agent"));
+  world.records.book().clean_turn = Some(true);
+  // It has read the poison, and puts its next write on record when the poison has just been taken out.
+  let path = world.target.path();
+  world.records.book().ahead =
+    Some((path.clone(), poisoned.clone(), format!("{poisoned}- One more.\n")));
+  world.pass();
+  assert_eq!(world.class().as_deref(), Some(DROPPED));
+  world.write(&format!("{poisoned}- One more.\n"));
+  world.done();
+  assert!(world.read().contains("One more") && !world.read().contains(OVERRIDE));
+  assert_eq!((world.class().as_deref(), world.is_followed()), (Some(FULL), true));
+}
+
+#[test]
+fn one_tainted_write_of_several_keeps_the_class_down() {
+  for n in 0..3 {
+    assert_eq!(three_writes(Some(n)).class().as_deref(), Some(DROPPED), "{n}");
+  }
 }
 
 #[test]

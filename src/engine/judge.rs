@@ -4,7 +4,7 @@
 use std::{borrow::Cow, ops::Range, path::Path};
 
 use crate::{
-  config::{Config, InstructionFile},
+  config::{Config, ExtraPaths, InstructionFile},
   detect::{
     self, Action, Code, Decision, Finding, JudgeOptions, Layer, PolicyInput, RuleKind, Severity,
     Verdict, rules::RuleSet,
@@ -26,8 +26,16 @@ pub enum Treatment {
 }
 
 impl Treatment {
-  /// How the configuration has a file treated; the path is relative to its workspace.
-  pub fn of(rel: &Path, config: &Config) -> Self {
+  /// How the configuration has a file treated; the path is relative to its directory, which may be
+  /// `elsewhere` than in a workspace.
+  pub fn of(rel: &Path, elsewhere: bool, config: &Config) -> Self {
+    if elsewhere {
+      return match config.agent_extra_paths {
+        ExtraPaths::Report => Self::Report,
+        ExtraPaths::Quarantine => Self::Memory,
+        ExtraPaths::Ignore => Self::Ignore,
+      };
+    }
     match InstructionFile::of(rel) {
       None => Self::Memory,
       Some(file) if config.files_quarantine.contains(&file) => Self::Memory,
@@ -134,8 +142,9 @@ pub struct Court<'a> {
   pub continued: &'a [Range<usize>],
   /// What a person has just brought back.
   pub restored: Option<&'a Restored>,
-  /// What was decided about the same bytes before, with and without their last line end.
-  pub precedent: &'a mut dyn FnMut(&ContentHash) -> Precedent,
+  /// What was decided about the same bytes before, with and without their last line end; `None` where nothing
+  /// was ever decided.
+  pub precedent: Option<&'a mut dyn FnMut(&ContentHash) -> Precedent>,
 }
 
 /// Judges the blocks of a document that have fresh lines, in order; `None` for the others.
@@ -232,7 +241,7 @@ fn judge_block(
   let rest = continued.iter().find(|rest| fresh.iter().any(|line| overlaps(line, rest)));
   let approved_rest = rest.is_some_and(|rest| {
     let text = file.get(rest.clone()).unwrap_or_default();
-    matches!(settled(text, court).0, Precedent::Excused(..))
+    matches!(settled(text, court), Some((Precedent::Excused(..), _)))
   });
   if let (Some(rest), None, false) = (rest, restored, approved_rest) {
     let finding = Finding {
@@ -254,7 +263,9 @@ fn judge_block(
   let runs = runs(fresh);
   let mut approved_origins: Vec<Option<Origin>> = Vec::new();
   for run in &runs {
-    let (precedent, hash) = settled(file.get(run.clone()).unwrap_or_default(), court);
+    let Some((precedent, hash)) = settled(file.get(run.clone()).unwrap_or_default(), court) else {
+      break;
+    };
     match precedent {
       Precedent::None => {}
       Precedent::Excused(codes, source) => {
@@ -286,16 +297,17 @@ fn judge_block(
 }
 
 /// What was decided about these bytes, or else about the same text with other line ends, and the hash
-/// under which it stands.
-fn settled(bytes: &[u8], court: &mut Court<'_>) -> (Precedent, ContentHash) {
+/// under which it stands; `None` where nothing was ever decided.
+fn settled(bytes: &[u8], court: &mut Court<'_>) -> Option<(Precedent, ContentHash)> {
+  let ask = court.precedent.as_mut()?;
   let hash = ContentHash::of(bytes);
-  match (court.precedent)(&hash) {
+  Some(match ask(&hash) {
     Precedent::None => {
       let hash = line::norm_hash(bytes);
-      ((court.precedent)(&hash), hash)
+      (ask(&hash), hash)
     }
     precedent => (precedent, hash),
-  }
+  })
 }
 
 /// Markers that were there before memfw are those of another installation: one finding a file, and

@@ -8,9 +8,11 @@
 #![forbid(unsafe_code)]
 
 pub mod adopt;
+pub mod assess;
 pub mod attribute;
 #[cfg(test)]
 mod attribute_tests;
+pub mod bulk;
 mod class;
 #[cfg(test)]
 mod class_tests;
@@ -49,6 +51,7 @@ use std::{
 };
 
 use forms::Forms;
+use judge::Treatment;
 
 pub use attribute::Attributing;
 pub use error::{Consequence, EngineError};
@@ -62,8 +65,8 @@ use crate::{
   detect::rules::Rules,
   memory::BlockId,
   os::{
-    self, Clock, Fs, FsError, LockError, MemoryFile, Rung, TargetRules, WriteLock, lease, random,
-    user,
+    self, Clock, Fs, FsError, LockError, MemoryFile, Rung, Shapes, TargetRules, WriteLock, lease,
+    random, user,
   },
   provenance::AgentRecords,
   store::{self, Ledger},
@@ -163,7 +166,7 @@ impl Target {
 pub struct Engine<F: Fs> {
   fs: F,
   ledger: Ledger,
-  agent: Box<dyn AgentRecords>,
+  agent: Arc<dyn AgentRecords>,
   clock: Arc<dyn Clock>,
   config: Arc<Config>,
   /// The rules in force.
@@ -184,8 +187,12 @@ pub struct Engine<F: Fs> {
   opens: Vec<Target>,
   /// How long poison stood in a file, for each redaction since [`Engine::take_exposures`].
   exposures: Vec<Duration>,
+  /// Whether something left its file since [`Engine::take_departed`] because of its source.
+  has_departed: bool,
   /// memfw's data directory, where the lock is.
   data: PathBuf,
+  /// The directories that are no workspaces.
+  shapes: Shapes,
 }
 
 impl<F: Fs> Engine<F> {
@@ -202,7 +209,7 @@ impl<F: Fs> Engine<F> {
     Self {
       fs,
       ledger,
-      agent,
+      agent: Arc::from(agent),
       clock,
       config,
       judging: Rules::default(),
@@ -214,7 +221,9 @@ impl<F: Fs> Engine<F> {
       noted: None,
       opens: Vec::new(),
       exposures: Vec::new(),
+      has_departed: false,
       data,
+      shapes: Shapes::default(),
     }
   }
 
@@ -253,7 +262,22 @@ impl<F: Fs> Engine<F> {
 
   /// Goes on with other records of the agent framework.
   pub fn set_agent(&mut self, agent: Box<dyn AgentRecords>) {
-    self.agent = agent;
+    self.agent = Arc::from(agent);
+  }
+
+  /// Which directories are no workspaces: what is in them is treated as the configuration says of them.
+  pub fn set_shapes(&mut self, shapes: Shapes) {
+    self.shapes = shapes;
+  }
+
+  /// How the text of a file is treated.
+  fn treatment(&self, target: &Target) -> Treatment {
+    Treatment::of(&target.rel, self.shapes.is_elsewhere(&target.root), &self.config)
+  }
+
+  /// The records of the agent framework, to be asked elsewhere.
+  pub fn agent(&self) -> Arc<dyn AgentRecords> {
+    Arc::clone(&self.agent)
   }
 
   /// Whether the agent's index holds any of these texts of a file; `None` where it has none.
@@ -288,6 +312,11 @@ impl<F: Fs> Engine<F> {
   /// asked last.
   pub fn take_exposures(&mut self) -> Vec<Duration> {
     std::mem::take(&mut self.exposures)
+  }
+
+  /// Whether something left its file because its source became known, since this was asked last.
+  pub fn take_departed(&mut self) -> bool {
+    std::mem::take(&mut self.has_departed)
   }
 
   /// memfw's data directory.

@@ -93,6 +93,8 @@ impl<F: Fs> Engine<F> {
     let whole = result.stale.is_empty() && same;
     hit(Point::RedactBeforeFollow);
     if whole {
+      // The next version may be there before this one is written down.
+      self.note_write(target, view, self.now())?;
       // Also without a lease: the record follows only from the very bytes that were edited, so
       // what somebody else wrote meanwhile is not vouched for.
       self.follow(target, view.hash, ContentHash::of(&bytes))?;

@@ -7,7 +7,7 @@ use std::{collections::BTreeMap, time::Duration};
 use super::{
   Engine, EngineError, HOLD_OFF, Hint, Target, UNLEASED_AFTER,
   attribute::lines_of,
-  judge::{self, BlockJudgement, Court, Precedent, Treatment},
+  judge::{self, BlockJudgement, Court, Precedent},
   origin::Origin,
   redact::Redacted,
   rows,
@@ -84,7 +84,7 @@ impl Known {
   }
 
   /// Blocks of one run share a marker as long as they have one source.
-  fn mark_anew(&mut self) {
+  pub(super) fn mark_anew(&mut self) {
     let mut run: Option<(Option<BlockId>, BlockRow)> = None;
     for (index, row) in self.rows.iter_mut().enumerate() {
       let is_new = row.revisions.len() == 1 && self.told.contains_key(&index);
@@ -175,19 +175,20 @@ impl<F: Fs> Engine<F> {
   ) -> Result<BlockJudgement, EngineError> {
     let (path, now) = (target.path(), self.now());
     let mut failed = None;
+    let mut ask = |hash: &ContentHash| {
+      view::precedent(&self.ledger, &path, hash, now).unwrap_or_else(|error| {
+        failed.get_or_insert(error);
+        Precedent::None
+      })
+    };
     let mut court = Court {
       origin,
       config: &self.config,
       rules: self.judging.set(),
       continued: &[],
       restored: None,
-      treatment: Treatment::of(&target.rel, &self.config),
-      precedent: &mut |hash| {
-        view::precedent(&self.ledger, &path, hash, now).unwrap_or_else(|error| {
-          failed.get_or_insert(error);
-          Precedent::None
-        })
-      },
+      treatment: self.treatment(target),
+      precedent: Some(&mut ask),
     };
     let mut judgement = judge::judge_lines(bytes, block, fresh, &mut court);
     judgement.origin.get_or_insert_with(|| origin.clone());
@@ -255,6 +256,7 @@ impl<F: Fs> Engine<F> {
     }
     let done = self.redact(target, &mut file, leased, &view, &plan.redactions, started)?;
     let is_done = matches!(done, Redacted::Done { .. });
+    self.has_departed |= is_done;
     drop(file);
     drop(writing);
     let waited = HOLD_OFF.max(UNLEASED_AFTER);

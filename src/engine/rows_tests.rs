@@ -1,14 +1,15 @@
-//! A random walk of a file: whatever is written, changed, moved, joined, split, deleted and brought back, no
-//! line is ever reported as more trusted than those who wrote it.
+//! A random walk of a file: whatever is written, changed, moved, joined, split, deleted and brought back, and
+//! whenever the agent's records tell who wrote it, no line is ever reported as more trusted than those who
+//! wrote it.
 #![forbid(unsafe_code)]
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use super::{facts::FileFacts, judge::Origin, view::View};
+use super::{facts::FileFacts, judge::Origin, rejudge::Known, view::View};
 use crate::{
   memory::{BlockId, ContentHash, Document, MarkerMode, compare, line},
   provenance::{Source, Trust},
-  store::BlockRow,
+  store::{BlockRow, Sighting, Trail},
 };
 
 /// Walks of so many steps; `cargo test` hardly notices.
@@ -40,6 +41,8 @@ struct Walk {
   gone: Vec<String>,
   /// The most trusted writer that each text ever had.
   best: HashMap<String, Trust>,
+  /// Who wrote what was first seen there, where only the records know that.
+  writers: HashMap<Sighting, Trust>,
   n_texts: usize,
   n_ids: usize,
   trace: Vec<String>,
@@ -55,6 +58,7 @@ impl Walk {
       truth: BTreeMap::new(),
       gone: vec![],
       best: HashMap::new(),
+      writers: HashMap::new(),
       n_texts: 0,
       n_ids: 0,
       trace: vec![],
@@ -197,7 +201,40 @@ impl Walk {
       }
     }
     self.write(&lines);
-    self.look(Origin::assumed(Source::new(&format!("mcp:{trust}")), trust));
+    let origin = if self.dice.below(2) == 0 { told(trust) } else { self.unasked(trust) };
+    self.look(origin);
+    if self.dice.below(3) == 0 {
+      self.trace.push("asked".to_owned());
+      self.ask();
+    }
+  }
+
+  /// Nobody knows it before the records are asked.
+  fn unasked(&mut self, trust: Trust) -> Origin {
+    let version = ContentHash::of(self.text.as_bytes());
+    let sighting = Sighting { version, changed_at: self.writers.len() as i64 };
+    self.writers.insert(sighting, trust);
+    Origin { trail: Trail::asked(sighting), ..Origin::assumed(Source::unknown(), Trust::Hostile) }
+  }
+
+  /// The records say who wrote some of what is due.
+  fn ask(&mut self) {
+    let mut known = Known::new(self.rows.clone());
+    for row in self.rows.clone() {
+      for revision in row.live().filter(|one| one.trail.due) {
+        let sighting = revision.trail.sighting.unwrap();
+        if self.dice.below(3) > 0 {
+          let trail = Trail { sighting: Some(sighting), ..Trail::default() };
+          let origin = Origin { trail, ..told(self.writers[&sighting]) };
+          assert!(known.fill(&row.id, revision.number, sighting, &origin));
+        }
+      }
+    }
+    known.forget_dead();
+    known.mark_anew();
+    self.rows = known.rows();
+    let facts = self.facts();
+    self.check(&View::renewed(self.text.clone().into_bytes(), &self.rows, &facts));
   }
 
   fn facts(&self) -> FileFacts {
@@ -272,6 +309,11 @@ impl Walk {
       }
     }
   }
+}
+
+/// Somebody who was seen.
+fn told(trust: Trust) -> Origin {
+  Origin::assumed(Source::new(&format!("mcp:{trust}")), trust)
 }
 
 #[test]

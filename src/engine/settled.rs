@@ -8,7 +8,7 @@ use std::{
 
 use super::{EngineError, event::shown};
 use crate::{
-  os::{Fs, FsError, Workspace},
+  os::{Fs, FsError, Shapes, Workspace},
   store::{FileStatus, Ledger, Pending},
 };
 
@@ -45,6 +45,7 @@ pub fn unsettled<F: Fs>(
   fs: &F,
   ledger: &Ledger,
   workspaces: &[PathBuf],
+  shapes: &Shapes,
 ) -> Result<Vec<Unsettled>, EngineError> {
   let mut found = Vec::new();
   if ledger.has_open_ops()? {
@@ -53,8 +54,14 @@ pub fn unsettled<F: Fs>(
   for path in workspaces {
     // A workspace that is not there has nothing to wait for; `status` names it.
     let Ok(workspace) = Workspace::open(fs, path) else { continue };
-    for rel in workspace.walk(fs).files {
+    for rel in workspace.walk_as(fs, shapes.of(path)).files {
       let file = workspace.absolute(&rel);
+      // What lies in a workspace as well is a file of that.
+      let is_of =
+        |other: &PathBuf| file.strip_prefix(other).is_ok_and(|rel| shapes.of(other).has(rel));
+      if shapes.is_elsewhere(path) && workspaces.iter().find(|other| is_of(other)) != Some(path) {
+        continue;
+      }
       let stamp = match fs.stamp(workspace.root(), &rel) {
         // A mount over it, a link on its way: there is nothing to wait for; `status` names it.
         Err(FsError::Refused { .. }) => continue,

@@ -82,6 +82,13 @@ pub(super) struct Book {
   answers: Vec<(String, Attribution)>,
   outlook: Option<Outlook>,
   pub(super) clean_turn: Option<bool>,
+  /// A question about text with these words is about a turn that was not clean.
+  pub(super) tainted: Option<String>,
+  /// What a tool has read of a file and is about to write: it goes on record as soon as the record of the
+  /// file has followed an edit.
+  pub(super) ahead: Option<(PathBuf, String, String)>,
+  /// Lines that tools took out.
+  pub(super) replaced: Vec<String>,
   asked: Vec<Asked>,
   /// Whether edits of ours are not followed: the records are busy.
   pub(super) is_busy: bool,
@@ -141,6 +148,10 @@ impl AgentRecords for Records {
         if let Some(class) = class {
           class.clone_into(old);
         }
+        if let Some((path, read, new)) = book.ahead.take() {
+          let row = super::class_tests::record(book.rows.get(&path), &read, &new, false);
+          book.rows.insert(path, row);
+        }
         Followed::Yes
       }
       _ => Followed::NotOurs,
@@ -161,14 +172,13 @@ impl AgentRecords for Records {
       found.map_or_else(unknown, |(_, said)| said.clone())
     };
     let attributions = texts.iter().map(answer).collect();
-    let (outlook, clean_turn) = (book.outlook.clone().unwrap_or(Outlook::Final), book.clean_turn);
+    let outlook = book.outlook.clone().unwrap_or(Outlook::Final);
+    let is_tainted =
+      |text: &String| book.tainted.as_ref().is_some_and(|words| text.contains(words));
+    let clean_turn = book.clean_turn.filter(|_| !texts.iter().any(is_tainted));
     let Question { version, on_record, seen_at, changed_at, .. } = *question;
     book.asked.push(Asked { version, on_record, seen_at, changed_at, texts });
-    Answer { attributions, outlook, clean_turn }
-  }
-
-  fn injection_limit(&self, _: &Path, _: &Path) -> Option<usize> {
-    None
+    Answer { attributions, outlook, clean_turn, replaced: book.replaced.clone() }
   }
 }
 

@@ -176,22 +176,20 @@ impl<F: Fs> Engine<F> {
     let ledger = &self.ledger;
     let decided = !placeholders.is_empty() || ledger.has_exceptions()?;
     let mut failed = None;
+    let mut ask = |hash: &ContentHash| {
+      precedent(ledger, &path, hash, now).unwrap_or_else(|error| {
+        failed.get_or_insert(error);
+        Precedent::None
+      })
+    };
     let mut court = Court {
       origin: &origin,
-      treatment: Treatment::of(&target.rel, &self.config),
+      treatment: self.treatment(target),
       config: &self.config,
       rules: self.judging.set(),
       continued: &continued,
       restored,
-      precedent: &mut |hash| {
-        if !decided {
-          return Precedent::None;
-        }
-        precedent(ledger, &path, hash, now).unwrap_or_else(|error| {
-          failed.get_or_insert(error);
-          Precedent::None
-        })
-      },
+      precedent: decided.then_some(&mut ask),
     };
     let judgements = judge::judge_fresh(&bytes, &document, &comparison, &mut court);
     if let Some(error) = failed {
@@ -217,7 +215,7 @@ impl<F: Fs> Engine<F> {
   /// How markers may stand in this file.
   fn marking(&self, target: &Target, hash: ContentHash) -> Marking {
     // People keep these files by hand, and every byte of them is an instruction.
-    if Treatment::of(&target.rel, &self.config) != Treatment::Memory {
+    if self.treatment(target) != Treatment::Memory || self.shapes.is_elsewhere(&target.root) {
       return Marking { mode: MarkerMode::None, why: None };
     }
     let none = |why: String| Marking { mode: MarkerMode::None, why: Some(why) };

@@ -1,6 +1,9 @@
 //! How much of one text stands in another: by runs of words, whatever stands between and around them.
 //!
-//! For finding where a text went, not for judging it. Linear in both texts.
+//! For finding where a text went, not for judging it. Linear in both texts. `provenance::overlap` compares
+//! another way, for another question: it weighs single words, whatever their order, and so finds the source
+//! of a paraphrase among few materials; over all files of a workspace it would call everything on the same
+//! subject a copy.
 #![forbid(unsafe_code)]
 
 use std::{

@@ -115,6 +115,11 @@ pub(crate) fn newlines(bytes: &[u8]) -> usize {
   bytes.split(|b| *b == b'\n').count() - 1
 }
 
+/// The hash of a line without its line end, as in [`Line`]; of one without comments of memfw.
+pub fn line_hash(line: &[u8]) -> [u8; 8] {
+  hash_of([line])
+}
+
 /// The hash of one line's content.
 pub(crate) fn hash_of<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> [u8; 8] {
   let mut hasher = Sha256::new();

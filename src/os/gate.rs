@@ -29,7 +29,7 @@ use nix::{
 use rustix::{
   event::{PollFd, PollFlags, poll},
   fs::{CWD, Mode, OFlags, ResolveFlags},
-  process::{DumpableBehavior, Resource, Rlimit},
+  process::DumpableBehavior,
   thread::{CapabilitySet, CapabilitySets},
 };
 
@@ -41,8 +41,6 @@ use super::{
 
 /// Descriptors that one call of the kernel hands out at most: events of 24 bytes in 4096.
 pub const MAX_BATCH: usize = 170;
-/// What the soft limit of descriptors is raised to where the hard one allows it.
-const DESCRIPTORS: u64 = 4096;
 /// Group id of the kernel for events about opening and reading.
 const READERS: MaskFlags =
   MaskFlags::FAN_OPEN_PERM.union(MaskFlags::FAN_ACCESS_PERM).union(MaskFlags::FAN_EVENT_ON_CHILD);
@@ -285,22 +283,6 @@ pub fn give_up_rights(uid: u32, gid: u32) -> Result<(), GateError> {
   rustix::thread::set_capabilities(None, sets).map_err(failed)?;
   rustix::thread::set_no_new_privs(true).map_err(failed)?;
   rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable).map_err(failed)
-}
-
-/// Raises the number of descriptors as far as it may be: a reader whose event finds none is refused.
-/// The number that holds.
-pub fn raise_descriptors() -> u64 {
-  let limit = rustix::process::getrlimit(Resource::Nofile);
-  let most = limit.maximum.unwrap_or(DESCRIPTORS).min(DESCRIPTORS);
-  let now = limit.current.unwrap_or(DESCRIPTORS);
-  if now >= most {
-    return now;
-  }
-  let raised = Rlimit { current: Some(most), maximum: limit.maximum };
-  match rustix::process::setrlimit(Resource::Nofile, raised) {
-    Ok(()) => most,
-    Err(_) => now,
-  }
 }
 
 /// Owner and group of a path, links followed.

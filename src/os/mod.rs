@@ -11,6 +11,7 @@
 pub mod alarm;
 pub mod clock;
 mod create;
+pub mod descriptors;
 pub mod errand;
 pub mod fs;
 #[cfg(target_os = "linux")]
@@ -31,6 +32,7 @@ pub mod real_file;
 pub mod redact;
 pub mod reshape;
 mod resolve;
+pub mod shape;
 pub mod socket;
 pub mod systemd;
 pub mod user;
@@ -48,5 +50,6 @@ pub use paths::{Env, Home};
 pub use probe::{Probe, Rung};
 pub use real::{RealFs, Root};
 pub use real_file::RealFile;
+pub use shape::{Shape, Shapes};
 pub use watch::{Limit, Taken, WatchError, WatchEvent, Watcher};
 pub use workspace::{Problem, Walk, Workspace};

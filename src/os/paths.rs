@@ -159,14 +159,7 @@ impl Home {
 /// for those there is [`crate::os::Fs`]). `None` if it does not exist. Pipes and devices are
 /// refused without waiting for them.
 pub fn read_own(path: &Path, max_bytes: u64) -> Result<Option<Vec<u8>>, PathError> {
-  let file = match OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path) {
-    Ok(file) => file,
-    Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-    Err(error) => return Err(PathError::io("open", path)(error)),
-  };
-  if !file.metadata().map_err(PathError::io("look at", path))?.is_file() {
-    return Err(PathError::NotAFile { path: path.to_owned() });
-  }
+  let Some(file) = open_own(path)? else { return Ok(None) };
   let mut bytes = Vec::new();
   file
     .take(max_bytes.saturating_add(1))
@@ -176,6 +169,19 @@ pub fn read_own(path: &Path, max_bytes: u64) -> Result<Option<Vec<u8>>, PathErro
     return Err(PathError::TooLarge { path: path.to_owned(), limit: max_bytes });
   }
   Ok(Some(bytes))
+}
+
+/// Opens such a file to read it piece by piece.
+pub fn open_own(path: &Path) -> Result<Option<File>, PathError> {
+  let file = match OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path) {
+    Ok(file) => file,
+    Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+    Err(error) => return Err(PathError::io("open", path)(error)),
+  };
+  if !file.metadata().map_err(PathError::io("look at", path))?.is_file() {
+    return Err(PathError::NotAFile { path: path.to_owned() });
+  }
+  Ok(Some(file))
 }
 
 /// Writes a file of ours, 0600: it has the old content or all of the new one, also after a power

@@ -13,7 +13,10 @@ use std::{
   path::{Component, Path, PathBuf},
 };
 
-use super::fs::{Fs, FsError, Kind, OpenError, Refusal, RootDir, Shown};
+use super::{
+  Shape,
+  fs::{Fs, FsError, Kind, OpenError, Refusal, RootDir, Shown},
+};
 
 /// The directory whose markdown files are memory.
 const DIRECTORY: &str = "memory";
@@ -137,7 +140,29 @@ impl<F: Fs> Workspace<F> {
     path.strip_prefix(self.root.path()).ok()
   }
 
-  /// Finds all memory files and all directories to watch.
+  /// Finds all memory files and all directories to watch in a directory of any shape.
+  pub fn walk_as(&self, fs: &F, shape: &Shape) -> Walk {
+    let mut walk = Walk::default();
+    match shape {
+      Shape::Workspace => return self.walk(fs),
+      Shape::Notes => self.descend(fs, PathBuf::new(), MAX_NAMES, shape, &mut walk),
+      Shape::Files(names) => {
+        walk.dirs.push(PathBuf::new());
+        for name in names {
+          match fs.kind(&self.root, Path::new(name)) {
+            Ok(Some(_)) => walk.files.push(name.into()),
+            Ok(None) => {}
+            Err(error) => walk.problems.push(Problem::Unreadable { path: name.into(), error }),
+          }
+        }
+      }
+    }
+    walk.files.sort();
+    walk.dirs.sort();
+    walk
+  }
+
+  /// The same in a workspace.
   pub fn walk(&self, fs: &F) -> Walk {
     let mut walk = Walk { dirs: vec![PathBuf::new()], ..Walk::default() };
     for name in ROOT_FILES {
@@ -150,7 +175,9 @@ impl<F: Fs> Workspace<F> {
     let top = PathBuf::from(DIRECTORY);
     match fs.kind(&self.root, &top) {
       Ok(None) => {}
-      Ok(Some(Kind::Directory)) => self.descend(fs, top, MAX_NAMES, &mut walk),
+      Ok(Some(Kind::Directory)) => {
+        self.descend(fs, top, MAX_NAMES, &Shape::Workspace, &mut walk);
+      }
       Ok(Some(kind)) => {
         let refusal =
           if kind == Kind::Symlink { Refusal::Symlink } else { Refusal::NotRegular(kind) };
@@ -213,14 +240,14 @@ impl<F: Fs> Workspace<F> {
     if rel.starts_with(PEOPLE) {
       self.visit_people(fs, &mut walk);
     } else if is_memory_dir(rel) {
-      self.descend(fs, rel.to_owned(), MAX_NAMES, &mut walk);
+      self.descend(fs, rel.to_owned(), MAX_NAMES, &Shape::Workspace, &mut walk);
     }
     walk.files.sort();
     walk.dirs.sort();
     walk
   }
 
-  fn descend(&self, fs: &F, top: PathBuf, mut left: usize, walk: &mut Walk) {
+  fn descend(&self, fs: &F, top: PathBuf, mut left: usize, shape: &Shape, walk: &mut Walk) {
     let mut open = vec![top];
     while let Some(dir) = open.pop() {
       if dir.components().count() > MAX_DEPTH {
@@ -244,7 +271,9 @@ impl<F: Fs> Workspace<F> {
           if !is_hidden(&entry.name) {
             open.push(rel);
           }
-        } else if is_memory(&rel) {
+        } else if *shape == Shape::Notes && entry.kind == Kind::Symlink {
+          // The agent does not search behind links there.
+        } else if shape.has(&rel) {
           walk.files.push(rel);
         } else if entry.kind == Kind::Symlink && !is_hidden(&entry.name) {
           // It may lead to a directory of memory, and nothing behind it is guarded.
@@ -300,7 +329,7 @@ pub fn is_memory_dir(rel: &Path) -> bool {
 
 /// Dot names belong to tools: swap files, locks and temporaries of editors and of atomic writers.
 /// Their other temporary names (`x.md~`, `x.md.tmp`, `4913`, `x.swp`) do not end in `.md`.
-fn is_hidden(name: &OsStr) -> bool {
+pub(super) fn is_hidden(name: &OsStr) -> bool {
   name.as_bytes().starts_with(b".")
 }
 

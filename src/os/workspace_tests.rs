@@ -165,7 +165,7 @@ fn a_name_limit_stops_the_walk_and_says_so() {
   }
   let workspace = Workspace::open(&RealFs::default(), dir.path()).unwrap();
   let mut walk = Walk::default();
-  workspace.descend(&RealFs::default(), "memory".into(), 2, &mut walk);
+  workspace.descend(&RealFs::default(), "memory".into(), 2, &Shape::Workspace, &mut walk);
   assert_eq!(walk.files.len(), 2);
   // The directory is watched all the same, so that what changes in it is seen.
   assert_eq!(walk.dirs, [Path::new("memory")]);

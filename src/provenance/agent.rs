@@ -53,21 +53,27 @@ pub struct Classes {
 }
 
 /// The records of an agent framework about the memory files of its workspaces.
-pub trait AgentRecords: Send {
+/// They are asked from several threads. Where a method has a body, that is what holds for a framework
+/// that keeps nothing of the kind.
+pub trait AgentRecords: Send + Sync {
   /// What is on record about `file` (relative to `workspace`).
-  fn standing(&self, workspace: &Path, file: &Path) -> Standing;
+  fn standing(&self, _workspace: &Path, _file: &Path) -> Standing {
+    Standing::NoRecord
+  }
 
   /// Lets the record follow an edit of ours from `before` to `after`, if and only if it was about
   /// `before`: nothing that somebody else wrote may be laundered. With `class`, the file's class becomes
   /// that one in the same transaction; only a class that was on record for this file before may be given.
   fn follow(
     &self,
-    workspace: &Path,
-    file: &Path,
-    before: ContentHash,
-    after: ContentHash,
-    class: Option<&str>,
-  ) -> Followed;
+    _workspace: &Path,
+    _file: &Path,
+    _before: ContentHash,
+    _after: ContentHash,
+    _class: Option<&str>,
+  ) -> Followed {
+    Followed::NotOurs
+  }
 
   /// The words for its classes; `None` where it has none, or none that are known.
   fn classes(&self) -> Option<Classes> {
@@ -85,7 +91,9 @@ pub trait AgentRecords: Send {
   /// How many characters of `file` the framework puts before its model, where it injects the file
   /// whole: its own limit, or what the files before it leave of the limit for all together. `None` where
   /// the file is only searched.
-  fn injection_limit(&self, workspace: &Path, file: &Path) -> Option<usize>;
+  fn injection_limit(&self, _workspace: &Path, _file: &Path) -> Option<usize> {
+    None
+  }
 
   /// Whether the framework's own index of `file` holds any of these texts; `None` where there is no index
   /// that could be read.
@@ -99,30 +107,11 @@ pub trait AgentRecords: Send {
 pub struct NoAgent;
 
 impl AgentRecords for NoAgent {
-  fn standing(&self, _: &Path, _: &Path) -> Standing {
-    Standing::NoRecord
-  }
-
-  fn follow(
-    &self,
-    _: &Path,
-    _: &Path,
-    _: ContentHash,
-    _: ContentHash,
-    _: Option<&str>,
-  ) -> Followed {
-    Followed::NotOurs
-  }
-
   fn keeps_records(&self) -> bool {
     false
   }
 
   fn attribute(&self, question: &Question<'_>) -> Answer {
     Answer::nothing_on_record(question)
-  }
-
-  fn injection_limit(&self, _: &Path, _: &Path) -> Option<usize> {
-    None
   }
 }

@@ -51,6 +51,9 @@ pub struct Answer {
   /// Whether the framework itself saw nothing foreign in the turn that made this very version, so that
   /// only an edit by somebody else can have cost the file its class; `None` where that is not known.
   pub clean_turn: Option<bool>,
+  /// Whole lines that calls of the framework's own tools took out of the file around then, in turns in
+  /// which the framework saw nothing foreign; without line ends.
+  pub replaced: Vec<String>,
 }
 
 /// Where one text came from.
@@ -86,7 +89,7 @@ impl Answer {
   pub fn all(question: &Question<'_>, source: &Source, outlook: Outlook) -> Self {
     let attribution = Attribution::without_evidence(source.clone());
     let attributions = vec![attribution; question.texts.len()];
-    Self { attributions, outlook, clean_turn: None }
+    Self { attributions, outlook, clean_turn: None, replaced: vec![] }
   }
 
   /// There is no agent with records: the source stays unknown.

@@ -9,6 +9,7 @@ pub mod attribution;
 pub mod evidence;
 pub mod overlap;
 pub mod rules;
+mod sieve;
 pub mod source;
 pub mod state;
 pub mod trust;

@@ -6,12 +6,16 @@
 //! counts only where others of the same unit stand near it, unless it is rare. What a text says about
 //! where it comes from is never asked.
 //!
-//! One pass over the material, whatever the text: linear time. Both are capped.
+//! One pass over the material, whatever the text: linear time. Both are capped. Copies are looked for by
+//! `memory::likeness`, in which order counts.
 #![forbid(unsafe_code)]
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
-use super::words::{Kind, Word, for_each_word, sentences};
+use super::{
+  sieve::Sieve,
+  words::{Kind, Word, for_each_word, sentences},
+};
 
 /// Longest text that is compared, in bytes; [`Text::is_cut`] says that there was more.
 pub const MAX_TEXT_BYTES: usize = 64 * 1024;
@@ -36,6 +40,8 @@ pub struct Text {
   words: HashMap<Box<str>, Vec<Slot>>,
   /// The same for the beginnings of words that may be bent.
   stems: HashMap<Box<str>, Vec<Slot>>,
+  /// How all these begin.
+  begins: Sieve,
   is_cut: bool,
 }
 
@@ -78,6 +84,7 @@ impl Text {
       units: vec![],
       words: HashMap::new(),
       stems: HashMap::new(),
+      begins: Sieve::default(),
       is_cut: kept.len() < text.len(),
     };
     let sentences = sentences(kept);
@@ -101,12 +108,13 @@ impl Text {
   fn add(&mut self, sentence: &str) {
     let Some(number) = self.units.len().checked_sub(1) else { return };
     let Some(unit) = self.units.last_mut() else { return };
-    let (words, stems) = (&mut self.words, &mut self.stems);
+    let (words, stems, begins) = (&mut self.words, &mut self.stems, &mut self.begins);
     let mut before = None;
     for_each_word(sentence, |word| {
       if word.kind == Kind::Common {
         return;
       }
+      begins.add(word.text);
       let places = words.entry(word.text.into()).or_default();
       let known = places.last().filter(|slot| slot.unit as usize == number).map(|slot| slot.index);
       let index = known.unwrap_or_else(|| {
@@ -285,6 +293,9 @@ impl<'t> Search<'t> {
       return;
     }
     self.found.clear();
+    if !self.text.begins.passes(word.text) {
+      return self.before.clear();
+    }
     let exact = self.text.words.get(word.text).map_or(&[][..], Vec::as_slice);
     self.found.extend(exact.iter().map(|slot| (*slot, 1.0)));
     if stem(word).is_some() {
@@ -392,11 +403,7 @@ fn stem(word: Word<'_>) -> Option<&str> {
 
 /// As much of a text as fits, in whole characters.
 fn cut(text: &str, max: usize) -> &str {
-  let mut end = text.len().min(max);
-  while !text.is_char_boundary(end) {
-    end -= 1;
-  }
-  text.get(..end).unwrap_or_default()
+  text.get(..text.floor_char_boundary(max)).unwrap_or_default()
 }
 
 #[cfg(test)]

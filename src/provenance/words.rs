@@ -2,9 +2,17 @@
 //!
 //! Case, accents, compatibility forms, invisible characters, entities, escapes and punctuation do not
 //! count. Scripts that put no spaces between words are read as pairs of characters. Linear time.
+//!
+//! The lists here are of words that say nothing about where a text comes from. `detect::normalize` has a list
+//! for the opposite end: frequent words by which language is told from data, with the vocabulary of attacks
+//! among them (`password`, `send`, `ignore`), which is what tells one source from another here.
 #![forbid(unsafe_code)]
 
+use std::sync::LazyLock;
+
 use unicode_normalization::{UnicodeNormalization as _, char::is_combining_mark};
+
+use super::sieve::Sieve;
 
 /// Longest word that is told from another by all its characters; the rest of a longer one is dropped.
 const MAX_WORD_CHARS: usize = 48;
@@ -168,6 +176,7 @@ impl Builder {
       let text = self.text.as_str();
       let kind = match () {
         () if self.has_digit => Kind::Number,
+        () if !LISTED.passes(text) => Kind::Plain,
         () if NEGATIONS.binary_search(&text).is_ok() => Kind::Negation,
         () if COMMON.binary_search(&text).is_ok() => Kind::Common,
         () => Kind::Plain,
@@ -254,6 +263,13 @@ fn entity(after: &str) -> (Option<char>, usize) {
     _ => (None, 0),
   }
 }
+
+/// How the words of both lists begin.
+static LISTED: LazyLock<Sieve> = LazyLock::new(|| {
+  let mut sieve = Sieve::default();
+  NEGATIONS.iter().chain(COMMON).for_each(|word| sieve.add(word));
+  sieve
+});
 
 /// Words that say no, without accents, sorted.
 #[rustfmt::skip]

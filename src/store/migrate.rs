@@ -24,6 +24,7 @@ const MIGRATIONS: &[Migration] = &[
   Migration { number: 2, sql: include_str!("migrations/0002_versions.sql") },
   Migration { number: 3, sql: include_str!("migrations/0003_baseline.sql") },
   Migration { number: 4, sql: include_str!("migrations/0004_attribution.sql") },
+  Migration { number: 5, sql: include_str!("migrations/0005_fall.sql") },
 ];
 
 /// The format that this memfw writes: the number of the last step.
@@ -81,6 +82,7 @@ mod tests {
       "499188a761597621b75ed8c17af2d829cb29ee0da9a00b03547c5246ee19c891",
       "a8f68ff107dffc4cef447797fbfe6766ef78324703e2cbae09221acf121357d1",
       "d5d6c1d9ad027431b270170321bc07f36d8c2e4f361e1478a488a62b9d02e64c",
+      "63fd71861a1528a1ee25c13eb93ac6f59e0aceaea0089fcd76f3511a1eab38cc",
     ];
     let found: Vec<String> =
       MIGRATIONS.iter().map(|step| ContentHash::of(step.sql.as_bytes()).to_hex()).collect();

@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use rusqlite::{OptionalExtension as _, params};
+use rusqlite::{OptionalExtension as _, Row, params};
 
 use super::{Durability, FileRow, Ledger, Micros, StoreError, column, column::path_bytes};
 use crate::memory::ContentHash;
@@ -35,9 +35,26 @@ pub struct Fall {
   pub former: String,
   /// Whether an edit of ours came right before it.
   pub after_edit: bool,
+  /// Whether it took nothing away and changed nothing that was there.
+  pub only_adds: bool,
+  /// Versions of others since the last one that had its class, this one included, of which the records
+  /// have not shown yet that the agent's own tools wrote them.
+  pub unproven: Vec<ContentHash>,
+  /// Hashes of lines that left the file in them, of which the records have not shown it either.
+  pub gone: Vec<[u8; 8]>,
 }
 
 impl Noted {
+  /// A fall that further writes may belong to.
+  pub fn open_fall(&self) -> Option<Fall> {
+    self.fall.clone().filter(|fall| fall.after_edit || self.is_behind())
+  }
+
+  /// Whether there was a record, about other bytes than the file held.
+  pub fn is_behind(&self) -> bool {
+    self.recorded.is_some_and(|recorded| recorded != self.version)
+  }
+
   /// Whether the record was about the very bytes that the file held.
   pub fn is_about_file(&self) -> bool {
     self.recorded == Some(self.version)
@@ -48,22 +65,22 @@ impl Ledger {
   /// The note about a file.
   pub fn noted(&self, path: &Path) -> Result<Option<Noted>, StoreError> {
     self.read(|conn| {
-      let sql = "SELECT s.version, s.base, s.recorded, s.class, s.edited_at, s.fallen, s.former, s.after_edit
+      let sql = "SELECT s.version, s.base, s.recorded, s.class, s.edited_at, s.fallen, s.former, s.after_edit,
+                   s.only_adds, s.unproven, s.gone
                  FROM standing s JOIN file f ON f.id = s.file WHERE f.path = ?1";
       let found = conn
         .prepare_cached(sql)?
         .query_row([path_bytes(path)], |row| {
           let fallen = column::optional_hash(row, 5)?;
           let former: Option<String> = row.get(6)?;
-          let after_edit = row.get::<_, Option<bool>>(7)?.unwrap_or_default();
-          let fall = fallen.zip(former);
+          let fall = fallen.zip(former).map(|(version, former)| fall(row, version, former));
           Ok(Noted {
             version: column::hash(row, 0)?,
             base: column::hash(row, 1)?,
             recorded: column::optional_hash(row, 2)?,
             class: row.get(3)?,
             edited_at: row.get(4)?,
-            fall: fall.map(|(version, former)| Fall { version, former, after_edit }),
+            fall: fall.transpose()?,
           })
         })
         .optional()?;
@@ -97,8 +114,8 @@ impl Ledger {
     self.write(Durability::Seen, |tx, _| {
       tx.prepare_cached(
         "INSERT OR REPLACE INTO standing (file, version, base, recorded, class, edited_at, fallen,
-           former, after_edit)
-         SELECT id, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9 FROM file WHERE path = ?1",
+           former, after_edit, only_adds, unproven, gone)
+         SELECT id, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12 FROM file WHERE path = ?1",
       )?
       .execute(params![
         path_bytes(path),
@@ -110,10 +127,32 @@ impl Ledger {
         fall.map(|fall| fall.version.0),
         fall.map(|fall| fall.former.as_str()),
         fall.map(|fall| fall.after_edit),
+        fall.map(|fall| fall.only_adds),
+        fall.map(|fall| fall.unproven.iter().flat_map(|hash| hash.0).collect::<Vec<u8>>()),
+        fall.map(|fall| fall.gone.concat()),
       ])?;
       Ok(())
     })
   }
+}
+
+/// The rest of a row about a fall.
+fn fall(row: &Row<'_>, version: ContentHash, former: String) -> rusqlite::Result<Fall> {
+  let flag = |index| row.get::<_, Option<bool>>(index).map(Option::unwrap_or_default);
+  let bytes = |index| row.get::<_, Option<Vec<u8>>>(index).map(Option::unwrap_or_default);
+  Ok(Fall {
+    version,
+    former,
+    after_edit: flag(7)?,
+    only_adds: flag(8)?,
+    unproven: chunks(&bytes(9)?).map(ContentHash).collect(),
+    gone: chunks(&bytes(10)?).collect(),
+  })
+}
+
+/// The whole chunks of a column that the schema holds to whole chunks.
+fn chunks<const N: usize>(bytes: &[u8]) -> impl Iterator<Item = [u8; N]> {
+  bytes.chunks_exact(N).filter_map(|chunk| chunk.try_into().ok())
 }
 
 #[cfg(test)]
@@ -143,7 +182,14 @@ mod tests {
       recorded: Some(version),
       class: Some("untrusted".into()),
       edited_at: Some(7),
-      fall: Some(Fall { version: ContentHash::of(b"b"), former: "agent".into(), after_edit: true }),
+      fall: Some(Fall {
+        version: ContentHash::of(b"b"),
+        former: "agent".into(),
+        after_edit: true,
+        only_adds: false,
+        unproven: vec![ContentHash::of(b"b"), ContentHash::of(b"c")],
+        gone: vec![[1; 8], [2; 8], [3; 8]],
+      }),
       ..bare
     };
     ledger.note(path, &full).unwrap();

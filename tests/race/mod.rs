@@ -79,11 +79,14 @@ fn matrix(below: &Path) {
   let rows = race(below, ways, ops);
   if ops > FEW {
     let returned: u64 = rows.iter().map(|row| row.returned).sum();
-    assert!(returned > 0, "no stale write brought poison back, so that was not tested");
+    let stale = rows.iter().any(|row| row.way.may_be_stale());
+    assert!(returned > 0 || !stale, "no stale write brought poison back, so that was not tested");
     // The last reshape of each file comes when everybody has gone.
     let reshaped: usize = rows.iter().map(|row| row.reshaped).sum();
     let reshapes = probe(below).rung == Rung::Lease;
-    let meant = if reshapes { rows.len() * ops / PER_FILE * 2 } else { 0 };
+    // A single kind of writer may leave hardly any time for others.
+    let often = if rows.len() > SOME.len() { 2 } else { 1 };
+    let meant = if reshapes { rows.len() * ops / PER_FILE * often } else { 0 };
     assert!(
       reshaped >= meant,
       "the daemon rewrote files {reshaped} times only, {meant} were meant"

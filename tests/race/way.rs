@@ -101,6 +101,12 @@ impl Way {
     self == Self::Mapped || Self::NODE.contains(&self)
   }
 
+  /// Whether what it writes may be older than what stands there.
+  pub(crate) fn may_be_stale(self) -> bool {
+    use Way::{InPlace, Prepend, Rename, Truncate, Unlink, Vim};
+    matches!(self, Truncate | InPlace | Prepend | Rename | Vim | Unlink)
+  }
+
   /// Whether others may see a block of which the first line stands and the second does not.
   pub(crate) fn tears_lines(self) -> bool {
     matches!(self, Self::Chunks)

@@ -14,10 +14,14 @@ pub(crate) enum Control {
   /// Leases are granted to everybody and keep nobody out, and every comparison with what was read
   /// finds it unchanged.
   BlindComparison,
-  /// A power loss takes the rows that were written since the start, as `synchronous=OFF` would.
+  /// No commit is waited for, as with `synchronous=OFF`, and only a power loss can show it.
   ForgetfulLedger,
-  /// No commit is waited for.
+  /// No commit is waited for, which shows at once.
   HastyLedger,
+  /// No `fsync` of a memory file does anything.
+  IdleSync,
+  /// A start ends nothing that a kill or a power loss interrupted.
+  NoRecovery,
   /// The window between comparison and write of a redaction without a lease, which is atomic
   /// otherwise, is open to writers. It is the documented remainder of the protocol.
   OpenGap,
@@ -63,6 +67,16 @@ fn i1_a_comparison_that_sees_nothing_is_found_out() {
 #[test]
 fn i1_a_ledger_that_forgets_is_found_out() {
   must_fail(Control::ForgetfulLedger, "I1");
+}
+
+#[test]
+fn i1_a_sync_of_files_that_does_nothing_is_found_out_by_a_power_loss() {
+  must_fail(Control::IdleSync, "I1");
+}
+
+#[test]
+fn i1_a_start_that_ends_nothing_is_found_out() {
+  must_fail(Control::NoRecovery, "I1");
 }
 
 #[test]

@@ -16,7 +16,7 @@ use std::{
 use memfw::{
   config::Config,
   detect::Action,
-  engine::judge::{Court, Origin, Precedent, Treatment, judge_fresh},
+  engine::judge::{Court, Origin, Treatment, judge_fresh},
   memory::{Document, Known, compare},
   os::{Rung, lease},
   store::{Item, ItemFilter, Op, OpKind},
@@ -406,7 +406,7 @@ fn leaves(content: &[u8], place: &Range<usize>) -> bool {
     continued: &[],
     restored: None,
     treatment: Treatment::Memory,
-    precedent: &mut |_| Precedent::None,
+    precedent: None,
   };
   let judgements = judge_fresh(content, &document, &comparison, &mut court);
   document.blocks().iter().zip(judgements).any(|(block, judgement)| {

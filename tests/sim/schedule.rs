@@ -24,7 +24,7 @@ use super::{
   control::Control,
   fs::{ROOT, SimFs},
   oracle::Oracle,
-  stage::{Stage, Who},
+  stage::{Stage, Unsynced, Who},
   tally::Tally,
   world::World,
 };
@@ -81,8 +81,10 @@ impl<'a> Schedule<'a> {
   fn new(seed: u64, control: Control, stage: &'a Rc<Stage>, traced: bool) -> Self {
     let clock = Arc::new(SimClock::new());
     stage.log.reset();
-    if control == Control::HastyLedger {
-      stage.log.forget_to_wait();
+    match control {
+      Control::HastyLedger => stage.log.forget_to_wait(Unsynced::Said),
+      Control::ForgetfulLedger => stage.log.forget_to_wait(Unsynced::Hidden),
+      _ => {}
     }
     let oracle = Oracle::new(Rc::clone(stage));
     let mut world = World::new(seed, control, Arc::clone(&clock), oracle);
@@ -257,8 +259,7 @@ impl<'a> Schedule<'a> {
     let mut world = self.world.borrow_mut();
     let world = &mut *world;
     world.unblock();
-    let all = world.control == Control::ForgetfulLedger;
-    let n = self.stage.log.lose(&mut world.rng, all);
+    let n = self.stage.log.lose(&mut world.rng);
     if n > 0 {
       world.note("power loss takes commits");
     }
@@ -292,6 +293,9 @@ impl<'a> Schedule<'a> {
   }
 
   fn start(&mut self, adopting: bool) -> bool {
+    if self.world.borrow().control == Control::NoRecovery {
+      self.stage.log.strike_out();
+    }
     if self.lost_power {
       let forgotten = self.ask(|engine| Ok(engine.ledger_mut().forget_stamps()?));
       self.lost_power = !matches!(forgotten, Some(Ok(())));

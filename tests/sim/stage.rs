@@ -75,8 +75,17 @@ struct State {
   last_op: (u64, i64),
   sure: Place,
   sure_op: i64,
-  forgetful: bool,
+  unsynced: Option<Unsynced>,
   blocked: bool,
+}
+
+/// What a ledger says that waits for no commit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unsynced {
+  /// That it does not wait.
+  Said,
+  /// That it has waited.
+  Hidden,
 }
 
 impl Stage {
@@ -161,17 +170,20 @@ impl Log {
   }
 
   /// From now on no commit is waited for, whatever the engine asks for.
-  pub(crate) fn forget_to_wait(&self) {
-    self.state().forgetful = true;
+  pub(crate) fn forget_to_wait(&self, unsynced: Unsynced) {
+    self.state().unsynced = Some(unsynced);
   }
 
   fn committed(&self, synced: bool) {
     let mut state = self.state();
     state.commits += 1;
-    if synced && !state.forgetful {
+    if !synced || state.unsynced == Some(Unsynced::Said) {
+      return;
+    }
+    state.sure_op = self.find_last_op();
+    state.last_op = (state.commits, state.sure_op);
+    if state.unsynced.is_none() {
       state.sure = self.end();
-      state.sure_op = self.find_last_op();
-      state.last_op = (state.commits, state.sure_op);
     }
   }
 
@@ -222,6 +234,13 @@ impl Log {
     probe.execute_batch("BEGIN IMMEDIATE").and_then(|()| probe.execute_batch("ROLLBACK")).is_err()
   }
 
+  /// Strikes out all operations as if they were finished.
+  pub(crate) fn strike_out(&self) {
+    self.block(false);
+    self.probe.lock().unwrap().execute("DELETE FROM op", []).unwrap();
+    self.state().commits += 1;
+  }
+
   /// Gives all items other numbers.
   pub(crate) fn renumber(&self) {
     self.block(false);
@@ -242,10 +261,6 @@ impl Log {
   pub(crate) fn reset(&self) {
     self.block(false);
     *self.state() = State::default();
-    self.empty();
-  }
-
-  fn empty(&self) {
     self.database.write_all_at(&self.template, 0).unwrap();
     self.database.set_len(self.template.len() as u64).unwrap();
     self.cut(0);
@@ -257,15 +272,10 @@ impl Log {
     self.index.write_all_at(&INDEX_HEAD, 0).unwrap();
   }
 
-  /// A power loss: commits that nobody waited for are lost from some point on, or, with `all`,
-  /// everything is. Returns how many commits that were.
-  pub(crate) fn lose(&self, rng: &mut Rng, all: bool) -> usize {
+  /// A power loss: commits that nobody waited for are lost from some point on. Returns how many that were.
+  pub(crate) fn lose(&self, rng: &mut Rng) -> usize {
     self.block(false);
     self.state().commits += 1;
-    if all {
-      self.empty();
-      return 1;
-    }
     let (end, sure) = (self.end(), self.state().sure);
     // In another round of the log everything of the round before is in the database itself.
     let sure = if sure.round == end.round { sure.end } else { HEAD };

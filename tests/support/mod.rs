@@ -6,6 +6,7 @@
 
 mod background;
 mod guarded;
+mod inside;
 pub(crate) mod marks;
 mod mounts;
 mod sample;
@@ -15,6 +16,7 @@ mod writers;
 pub(crate) use {
   background::{Background, eventually},
   guarded::{AT_ONCE, Guarded, NEVER, files_below, id},
+  inside::{Ahead, ledger_in, settle},
   mounts::Mounts,
   sample::{Random, block, clean, eol, needle, pace, poison, trees},
   writers::Writer,

@@ -106,13 +106,6 @@ impl<'i> Report<'i> {
         ));
       }
       notes.extend(files.iter().find_map(|file| file.problem.clone()));
-      for path in &agent.extra {
-        notes.push(format!(
-          "`{}` is only indexed for the agent `{}`: name it in `workspaces` if memory lies there",
-          shown(path),
-          agent.id
-        ));
-      }
     }
     notes.dedup();
     notes

@@ -17,8 +17,8 @@ use super::{
 const MAX_FOUND: usize = 32;
 /// A longer passage is cut: its start is enough to judge it.
 const MAX_PASSAGE: usize = 16 * 1024;
-/// So much more likely, in nats, must a passage be when it is turned before its words are looked at.
-const MIN_GAIN: f32 = 8.0;
+/// So much more likely (8 nats) must a passage be when it is turned before its words are looked at.
+const MIN_GAIN: i32 = 8 * SCALE;
 /// So many different common words must come out.
 pub(super) const MIN_WORDS: usize = 3;
 /// How many unknown words a passage may be widened by on each side.
@@ -149,6 +149,10 @@ struct Passages {
 impl Passages {
   fn step(&mut self, at: usize, weight: i32) {
     if self.sum == 0 {
+      // Most bytes of plain text end here.
+      if weight <= 0 {
+        return;
+      }
       self.start = at;
     }
     self.sum += weight;
@@ -156,13 +160,13 @@ impl Passages {
       self.best = self.sum;
       self.end = at + 1;
     }
-    if self.sum <= 0 || (self.best as f32) > 4.0 * MIN_GAIN * SCALE && self.sum * 2 < self.best {
+    if self.sum <= 0 || self.best > 4 * MIN_GAIN && self.sum * 2 < self.best {
       self.close();
     }
   }
 
   fn close(&mut self) {
-    if self.best as f32 >= MIN_GAIN * SCALE && self.found.len() < MAX_FOUND {
+    if self.best >= MIN_GAIN && self.found.len() < MAX_FOUND {
       self.found.push(self.start..self.end);
     }
     (self.sum, self.best) = (0, 0);

@@ -32,9 +32,9 @@ pub(super) struct Gate {
 impl Gate {
   pub(super) fn step(&mut self, byte: u8) {
     let letter = byte.is_ascii_alphabetic();
-    let sign = stands_for(char::from(byte)).is_some();
     self.mixed += u32::from(letter && self.candidate);
-    self.candidate = sign && (self.last_letter || self.candidate);
+    self.candidate =
+      !letter && (self.last_letter || self.candidate) && stands_for(char::from(byte)).is_some();
     self.last_letter = letter;
   }
 

@@ -1,5 +1,6 @@
 //! Common words of languages in Latin letters, and how letters follow each other in them: what tells
-//! language in disguise from data.
+//! language in disguise from data. Not to be confused with the words that `provenance::words` leaves out of
+//! a comparison: those of this list that name things count there.
 #![forbid(unsafe_code)]
 
 use std::{collections::HashSet, sync::OnceLock};
@@ -14,7 +15,7 @@ const ENDINGS: &[&str] = &["s", "ed", "d", "ing", "ly"];
 /// A pair of symbols counts at most this much, in [`SCALE`]ths of a nat.
 const CAP: f32 = 3.0;
 /// Weights are whole numbers in this unit.
-pub(super) const SCALE: f32 = 8.0;
+pub(super) const SCALE: i32 = 8;
 
 /// The words.
 pub(super) struct Words {
@@ -89,7 +90,7 @@ fn weights(ratio: impl Fn(usize, usize) -> f32) -> Box<[i8; SYMBOLS * SYMBOLS]> 
   let mut table = Box::new([0; SYMBOLS * SYMBOLS]);
   for (index, weight) in table.iter_mut().enumerate() {
     let (a, b) = (index / SYMBOLS, index % SYMBOLS);
-    *weight = (ratio(a, b).clamp(-CAP, CAP) * SCALE) as i8;
+    *weight = (ratio(a, b).clamp(-CAP, CAP) * SCALE as f32) as i8;
   }
   table
 }

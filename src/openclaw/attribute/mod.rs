@@ -55,26 +55,33 @@ pub(super) fn attribute(
     inquiry.problems.push(problem);
     None
   });
+  // An OpenClaw that keeps no ledger does not tell clean turns from others either.
+  let keeps_ledger = row.is_some();
   let row = row.filter(|row| row.hash == question.on_record);
   let scenes = inquiry.scenes(row.as_ref());
   let search = Search::new(&scenes, question);
-  let mut is_open = false;
+  let (mut is_open, mut is_clean) = (false, true);
   let mut attributions = Vec::with_capacity(question.texts.len());
   for bytes in question.texts {
     let picks = search.picks(&lossy(bytes), question);
     is_open |= picks.iter().any(|pick| search.is_open(pick, question));
+    is_clean &= picks.iter().all(Pick::is_clean);
     let parts: Vec<Attribution> =
       picks.iter().map(|pick| inquiry.attribution(&scenes, pick)).collect();
     let whole = parts.into_iter().reduce(worse);
     attributions.push(whole.unwrap_or_else(|| Attribution::without_evidence(Source::unknown())));
   }
-  let clean_turn = row.as_ref().and_then(|row| search.clean_turn(row));
+  // The row is about the last write alone; of one before it the calls themselves have to tell.
+  let clean_turn = match &row {
+    Some(row) => search.clean_turn(row),
+    None => (keeps_ledger && is_clean).then_some(true),
+  };
   let outlook = match inquiry.problems.into_iter().next() {
     Some(problem) => Outlook::Unreadable(problem),
     None if is_open => Outlook::Later,
     None => Outlook::Final,
   };
-  Answer { attributions, outlook, clean_turn }
+  Answer { attributions, outlook, clean_turn, replaced: search.replaced(question) }
 }
 
 /// One question on its way through the records.
@@ -93,19 +100,21 @@ impl Inquiry<'_> {
     found.found
   }
 
-  fn records(&mut self, session: &Session, window: Window) -> Vec<Record> {
+  /// The records of a session in a window, and whether a longer one gives no more.
+  fn records(&mut self, session: &Session, window: Window) -> (Rc<[Record]>, bool) {
     let mut records = self.note(self.sessions.records(&session.id, window, MAX_RECORDS));
     if records.len() < MAX_RECORDS {
-      return records;
+      return (records.into(), false);
     }
     // What a busy session did since then may have pushed the call out.
     let to = latest_call(self.question).min(window.to);
     let mut until_then =
       self.note(self.sessions.records(&session.id, Window { to, ..window }, MAX_RECORDS));
     let last = until_then.last().map_or(i64::MIN, |record| record.seq);
+    let is_full = until_then.len() >= MAX_RECORDS;
     records.retain(|record| record.seq > last);
     until_then.append(&mut records);
-    until_then
+    (until_then.into(), is_full)
   }
 
   /// The sessions that may have written.
@@ -115,18 +124,35 @@ impl Inquiry<'_> {
     let names = row.into_iter().flat_map(|row| [&row.session_id, &row.session_key]);
     for name in names.flatten() {
       if let Some(session) = self.note(self.sessions.session(name)) {
-        let records = self.records(&session, window);
-        scenes.all.push(Scene { session, records });
+        let (records, is_full) = self.records(&session, window);
+        scenes.all.push(Scene { session, records, is_full });
         scenes.first_is_ledgers = true;
         break;
       }
     }
+    let named = row.filter(|row| row.session_id.is_some() || row.session_key.is_some());
+    let agent = |row: &LedgerRow| {
+      let key = row.session_key.as_deref().unwrap_or_default();
+      key
+        .match_indices(':')
+        .nth(1)
+        .and_then(|(end, _)| key.get(..=end))
+        .unwrap_or_default()
+        .to_owned()
+    };
+    scenes.private = named.filter(|_| !scenes.first_is_ledgers).map(agent);
     scenes.are_all = true;
-    for session in self.note(self.sessions.active(window)) {
+    let mut active = self.note(self.sessions.active(window));
+    if scenes.private.is_some() && active.is_empty() {
+      // Its turn began after a rest, and is noted when it ends.
+      let from = window.from.saturating_sub(MEMORY_OF_AGENT);
+      active = self.note(self.sessions.active(Window { from, ..window }));
+    }
+    for session in active {
       let is_known = scenes.all.iter().any(|scene| scene.session.id == session.id);
       if !is_known && scenes.all.len() < MAX_SESSIONS {
-        let records = self.records(&session, window);
-        scenes.all.push(Scene { session, records });
+        let (records, is_full) = self.records(&session, window);
+        scenes.all.push(Scene { session, records, is_full });
       } else if !is_known {
         scenes.are_all = false;
       }
@@ -148,13 +174,23 @@ impl Inquiry<'_> {
     match pick.by {
       By::Nobody => {
         // The agent keeps records, they could be read, and they know nothing of this write.
-        let is_told = scenes.has_records && scenes.are_all && self.problems.is_empty();
-        let source = if is_told { Source::new("external-edit") } else { Source::unknown() };
-        Attribution::without_evidence(source)
+        let is_told = scenes.are_all && self.problems.is_empty();
+        match path::importer(self.question.file) {
+          // No session was at work, so none can have written where imports lie.
+          Some(importer) if is_told && scenes.all.is_empty() => imported(importer),
+          _ if is_told && scenes.has_records => {
+            Attribution::without_evidence(Source::new("external-edit"))
+          }
+          _ => Attribution::without_evidence(Source::unknown()),
+        }
       }
       By::Call(scene, write) => self.of_call(scene, write, &pick.text, is_ledgers(scene), false),
       By::Output(scene, write) => self.of_call(scene, write, &pick.text, is_ledgers(scene), true),
-      By::Ledger(scene) => self.of_ledger(scenes, scene, &pick.text),
+      By::Ledger(scene) => {
+        let same_key = |other: &&Scene| other.session.key == scene.session.key;
+        self.of_ledger(scenes.all.iter().filter(same_key), &pick.text)
+      }
+      By::Private => self.of_ledger(scenes.of_agent(), &pick.text),
     }
   }
 
@@ -167,7 +203,7 @@ impl Inquiry<'_> {
     is_ledgers: bool,
     is_output: bool,
   ) -> Attribution {
-    let records = self.history(&scene.session);
+    let records = self.history(scene);
     // Up to the answer, for answers to several calls of one message come in any order.
     let last = write.answer.map_or(i64::MAX, |(_, _, seq)| seq);
     let end = records.partition_point(|record| record.seq < last);
@@ -179,42 +215,63 @@ impl Inquiry<'_> {
     }
     let decision = self.decide(text, &before, &scene.session);
     let at = write.answer.map_or(write.at, |(_, at, _)| at);
-    finish(decision, &scene.session, &write.call.tool, at, is_ledgers)
+    let mut said = finish(decision, &scene.session, &write.call.tool, at, is_ledgers);
+    said.evidence.note =
+      is_output.then(|| "the command names the file and does not have the text".to_owned());
+    said
   }
 
   /// OpenClaw's ledger names a session, and there is no call on record: the memory flush before a
   /// compaction, or the hook that keeps an ended session. Both write about all that the session
-  /// remembers, so all of it counts as one turn.
-  fn of_ledger(&mut self, scenes: &Scenes, scene: &Scene, text: &str) -> Attribution {
+  /// remembers, so all of it counts as one turn. The flush works in a copy of its session that is removed
+  /// when it is done, and nothing tells of which one: the text may come from any of `scenes`.
+  fn of_ledger<'s>(&mut self, scenes: impl Iterator<Item = &'s Scene>, text: &str) -> Attribution {
     let at = self.question.changed_at;
-    // The hook runs when another session has already taken the key.
-    let same_key = |other: &&Scene| other.session.key == scene.session.key;
-    let decisions: Vec<Decision> = scenes
-      .all
-      .iter()
-      .filter(same_key)
-      .map(|scene| {
-        let records = self.history(&scene.session);
-        let until = self.question.seen_at.max(at);
-        let end = records.iter().take_while(|record| record.at <= until).count();
-        let mut before = self.context(&scene.session, &records, end, None);
-        before.widen();
-        self.decide(text, &before, &scene.session)
-      })
-      .collect();
-    let decision = decisions.into_iter().reduce(choose::merge);
-    let decision = decision.unwrap_or_else(|| Decision::of(Source::unknown()));
-    finish(decision, &scene.session, "memory flush", at, true)
+    let mut found: Vec<(Decision, &Session)> = Vec::new();
+    for scene in scenes {
+      let records = self.history(scene);
+      let until = self.question.seen_at.max(at);
+      let end = records.iter().take_while(|record| record.at <= until).count();
+      let mut before = self.context(&scene.session, &records, end, None);
+      before.widen();
+      found.push((self.decide(text, &before, &scene.session), &scene.session));
+    }
+    let [(_, session), ..] = found.as_slice() else {
+      let note = "the agent's ledger names a session that is not on record".to_owned();
+      return Attribution {
+        evidence: Evidence { ledger_hash: true, note: Some(note), ..Evidence::default() },
+        ..Attribution::without_evidence(Source::unknown())
+      };
+    };
+    // The hook runs when another session has already taken the key, and of several copies none is told.
+    let (session, is_told) = (*session, found.iter().all(|(_, other)| other.key == session.key));
+    let decisions = found.into_iter().map(|(decision, _)| decision);
+    let decision =
+      decisions.reduce(choose::merge).unwrap_or_else(|| Decision::of(Source::unknown()));
+    let mut said = finish(decision, session, "memory flush", at, true);
+    if !is_told {
+      said.session = None;
+      said.evidence.written.iter_mut().for_each(|written| written.session = None);
+    }
+    said
   }
 
   /// What the agent may have had in its context when it wrote.
-  fn history(&mut self, session: &Session) -> Rc<[Record]> {
+  fn history(&mut self, scene: &Scene) -> Rc<[Record]> {
+    if scene.is_full {
+      return Rc::clone(&scene.records);
+    }
+    self.history_of(&scene.session)
+  }
+
+  /// The same of a session that wrote nothing itself.
+  fn history_of(&mut self, session: &Session) -> Rc<[Record]> {
     if let Some(known) = self.histories.get(&session.id) {
       return Rc::clone(known);
     }
     let window = window(self.question);
     let from = window.from.saturating_sub(MEMORY_OF_AGENT);
-    let records: Rc<[Record]> = self.records(session, Window { from, ..window }).into();
+    let (records, _) = self.records(session, Window { from, ..window });
     self.histories.insert(session.id.clone(), Rc::clone(&records));
     records
   }
@@ -247,6 +304,15 @@ impl Inquiry<'_> {
       }
     }
     decision
+  }
+}
+
+/// What OpenClaw's import put beside the memory, by where it lies.
+fn imported(importer: &str) -> Attribution {
+  let note = "it lies where imports do, and no session was at work when it came".to_owned();
+  Attribution {
+    evidence: Evidence { note: Some(note), ..Evidence::default() },
+    ..Attribution::without_evidence(material::source("import", Some(importer)))
   }
 }
 

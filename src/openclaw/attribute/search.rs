@@ -1,6 +1,8 @@
 //! The calls that may have written a text, over all sessions that were at work then.
 #![forbid(unsafe_code)]
 
+use std::rc::Rc;
+
 use super::{
   super::{
     ledger::LedgerRow,
@@ -28,7 +30,9 @@ const MAX_PICKS: usize = 32;
 #[derive(Debug)]
 pub(super) struct Scene {
   pub(super) session: Session,
-  pub(super) records: Vec<Record>,
+  pub(super) records: Rc<[Record]>,
+  /// Whether these are all that is read of a session at most, so that looking further back gives no more.
+  pub(super) is_full: bool,
 }
 
 /// All sessions that were at work.
@@ -37,10 +41,21 @@ pub(super) struct Scenes {
   pub(super) all: Vec<Scene>,
   /// Whether OpenClaw's ledger names the first one as the writer of this very version.
   pub(super) first_is_ledgers: bool,
+  /// How the keys of the writer's agent begin, where OpenClaw's ledger names a session as the writer of
+  /// this very version that has no records (any more).
+  pub(super) private: Option<String>,
   /// Whether no session was left out.
   pub(super) are_all: bool,
   /// Whether OpenClaw has any records at all.
   pub(super) has_records: bool,
+}
+
+impl Scenes {
+  /// Those of the agent that wrote in a session without records.
+  pub(super) fn of_agent(&self) -> impl Iterator<Item = &Scene> {
+    let prefix = self.private.as_deref().unwrap_or_default();
+    self.all.iter().filter(move |scene| scene.session.key.starts_with(prefix))
+  }
 }
 
 /// Their calls.
@@ -68,6 +83,8 @@ pub(super) enum By<'p, 's> {
   Output(&'s Scene, &'p Write<'s>),
   /// A session that OpenClaw's ledger names; there is no call on record.
   Ledger(&'s Scene),
+  /// The same without any records: a private copy of another session.
+  Private,
   /// Nothing on record did.
   Nobody,
 }
@@ -156,7 +173,11 @@ impl<'s> Search<'s> {
     if let Some((scene, write)) = running().filter(|(_, write)| write.is_naming_command()).last() {
       return By::Output(scene, write);
     }
-    self.ledger().map_or(By::Nobody, By::Ledger)
+    match self.ledger() {
+      Some(scene) => By::Ledger(scene),
+      None if self.scenes.private.is_some() => By::Private,
+      None => By::Nobody,
+    }
   }
 
   /// Whether more about a pick may still come on record.
@@ -165,10 +186,8 @@ impl<'s> Search<'s> {
       By::Call(scene, write) | By::Output(scene, write) => {
         write.answer.is_none() && !scene.went_on_after(write.at)
       }
-      By::Ledger(scene) => {
-        let last = scene.records.last().map_or(i64::MIN, |record| record.at);
-        last <= question.changed_at.saturating_add(NOTED_LATE)
-      }
+      By::Ledger(scene) => !scene.went_on(question),
+      By::Private => !self.scenes.of_agent().any(|scene| scene.went_on(question)),
       By::Nobody => !self.scenes.all.is_empty(),
     }
   }
@@ -185,9 +204,36 @@ impl<'s> Search<'s> {
     let write = writes.filter(|write| write.was_running(at) && write.answer.is_some()).last()?;
     Some(!write.is_marked)
   }
+
+  /// Whole lines that clean calls took out of the file, when it was changed.
+  pub(super) fn replaced(&self, question: &Question<'_>) -> Vec<String> {
+    let then = self.pairs().filter(|(scene, write)| {
+      write.was_running(question.changed_at) && !write.is_command && is_clean(scene, write)
+    });
+    then.flat_map(|(_, write)| write.removed()).cloned().collect()
+  }
+}
+
+/// Whether OpenClaw saw nothing foreign when this session made this call, and the call is done.
+fn is_clean(scene: &Scene, write: &Write<'_>) -> bool {
+  let is_done = write.answer.is_some() && !write.failed();
+  is_done && !write.is_marked && origin(&scene.session) == Origin::Person
+}
+
+impl Pick<'_, '_> {
+  /// Whether a call wrote it in whose turn OpenClaw saw nothing foreign.
+  pub(super) fn is_clean(&self) -> bool {
+    matches!(self.by, By::Call(scene, write) if is_clean(scene, write))
+  }
 }
 
 impl Scene {
+  /// Whether anything came on record well after the change.
+  fn went_on(&self, question: &Question<'_>) -> bool {
+    let last = self.records.last().map_or(i64::MIN, |record| record.at);
+    last > question.changed_at.saturating_add(NOTED_LATE)
+  }
+
   /// Whether a person spoke after `at`: what was not answered until then never will be.
   fn went_on_after(&self, at: i64) -> bool {
     self.records.iter().any(|record| {

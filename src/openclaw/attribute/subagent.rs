@@ -36,7 +36,7 @@ impl Inquiry<'_> {
       return parent;
     };
     let Some(session) = self.note(self.sessions.session(key)) else { return parent };
-    let records = self.history(&session);
+    let records = self.history_of(&session);
     let Some((index, call, answer)) = spawn(&records, &child.key) else { return parent };
     let argument = |name: &str| call.arguments.get(name).and_then(Value::as_str);
     if let Some(label) = argument("label").or_else(|| argument("name")) {

@@ -46,6 +46,8 @@ pub(super) struct Write<'r> {
 #[derive(Debug, Default)]
 struct Content {
   parts: Vec<String>,
+  /// Whole lines that its patches take out of the file.
+  removed: Vec<String>,
   squeezed: OnceCell<(String, HashSet<String>)>,
 }
 
@@ -131,6 +133,11 @@ impl<'r> Write<'r> {
     !self.is_command && self.answer.is_some_and(|(outcome, ..)| outcome.is_error)
   }
 
+  /// Whole lines that it took out of the file, as far as a patch says so.
+  pub(super) fn removed(&self) -> &[String] {
+    &self.content.removed
+  }
+
   /// Whether it is a command with the file's name in it.
   pub(super) fn is_naming_command(&self) -> bool {
     self.is_command && self.names.is_some()
@@ -198,7 +205,7 @@ impl<'t> Lines<'t> {
 
 impl Content {
   fn size(&self) -> usize {
-    self.parts.iter().map(String::len).sum()
+    self.parts.iter().chain(&self.removed).map(String::len).sum()
   }
 
   fn push(&mut self, text: &str) {
@@ -224,7 +231,7 @@ impl Content {
     }
   }
 
-  /// The lines that a patch adds to `file`, and how well the patch names it.
+  /// The lines that a patch adds to `file` and those that it takes out, and how well the patch names it.
   fn take_patch(&mut self, patch: &str, workspace: &Path, file: &Path) -> Option<Names> {
     let mut best = None;
     let mut here = None;
@@ -242,6 +249,10 @@ impl Content {
       } else if let (Some(_), Some(line)) = (here, line.strip_prefix('+')) {
         added.push_str(line);
         added.push('\n');
+      } else if let (Some(_), Some(line)) = (here, line.strip_prefix('-'))
+        && self.size() + line.len() <= MAX_CONTENT_BYTES
+      {
+        self.removed.push(line.to_owned());
       }
     }
     self.push(&added);

@@ -73,9 +73,13 @@ pub(super) fn ask(talk: &Talk, others: &[Talk], text: &str) -> Answer {
 }
 
 pub(super) fn ask_store(store: &Store, changed_at: i64, text: &str) -> Answer {
+  ask_about("MEMORY.md", store, changed_at, text)
+}
+
+pub(super) fn ask_about(file: &str, store: &Store, changed_at: i64, text: &str) -> Answer {
   let question = Question {
     workspace: Path::new(WORKSPACE),
-    file: Path::new("MEMORY.md"),
+    file: Path::new(file),
     version: ContentHash::of(text.as_bytes()),
     on_record: ContentHash::of(text.as_bytes()),
     seen_at: changed_at + 20_000,

@@ -1,0 +1,79 @@
+//! The command line of `memfw eval`.
+#![forbid(unsafe_code)]
+
+use std::path::PathBuf;
+
+use clap::{Args as ClapArgs, ValueEnum, ValueHint};
+
+use crate::{detect::Sensitivity, engine::assess::Layers, provenance::Trust};
+
+/// `memfw eval`
+///
+/// Judges labelled lines as `memfw scan` does, and says how many attacks were found and how many
+/// harmless lines were flagged, with 95 % intervals (Wilson).
+///
+/// A line is a JSON object with `text` and `label` (1 for an attack, 0 for harmless text); `set`, `kind`,
+/// `form`, `lang`, `transform`, `pair` and `trust` may be there. Exit status 1 where a floor is missed.
+#[derive(Clone, Debug, ClapArgs)]
+#[command(after_help = "Example: memfw eval fixtures/eval --floors fixtures/eval/floors.toml")]
+pub struct EvalArgs {
+  /// Files of labelled lines, or directories with `*.jsonl`
+  #[arg(value_name = "DIR|FILE", required = true, value_hint = ValueHint::AnyPath)]
+  pub paths: Vec<PathBuf>,
+
+  /// Judge all lines as from a source of this trust; otherwise as each line says, or untrusted
+  #[arg(long, value_name = "TRUST")]
+  pub trust: Option<Trust>,
+
+  /// How cautious to be: low, medium or high
+  #[arg(long, value_name = "SENSITIVITY")]
+  pub sensitivity: Option<Sensitivity>,
+
+  /// Which layers judge
+  #[arg(long, value_name = "LAYERS", default_value = "all")]
+  pub layers: LayersArg,
+
+  /// Hold the figures against the limits in this file
+  #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+  pub floors: Option<PathBuf>,
+
+  /// Show so many of the worst mistakes of each kind
+  #[arg(long, value_name = "N", default_value_t = 5, value_parser = mistakes)]
+  pub mistakes: usize,
+
+  /// Draw the curves into this file
+  #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+  pub svg: Option<PathBuf>,
+
+  /// Answer in JSON
+  #[arg(long)]
+  pub json: bool,
+}
+
+/// A number from 0 to 1,000: their texts are kept in memory.
+fn mistakes(word: &str) -> Result<usize, String> {
+  let number = word.parse().ok().filter(|number| *number <= 1_000);
+  number.ok_or_else(|| "expected a number from 0 to 1000".to_owned())
+}
+
+/// Which layers judge.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum LayersArg {
+  /// The normaliser and the rules
+  Rules,
+  /// The model alone
+  Model,
+  /// All that there are
+  All,
+}
+
+impl LayersArg {
+  /// The same in the words of the engine.
+  pub const fn layers(self) -> Layers {
+    match self {
+      Self::Rules => Layers::Rules,
+      Self::Model => Layers::Model,
+      Self::All => Layers::All,
+    }
+  }
+}

@@ -1,0 +1,91 @@
+//! How far a long command is, on standard error, for a person who watches.
+//!
+//! Only on a terminal and only after a while: scripts, logs and quick commands see nothing of it. It
+//! is one line that is painted over, and gone before anything else is written.
+#![forbid(unsafe_code)]
+
+use std::{
+  io::{self, IsTerminal as _, Write as _},
+  time::Duration,
+};
+
+use super::output::count;
+
+/// When it begins, from the start on; before that nobody has begun to wonder.
+const AFTER: Duration = Duration::from_secs(2);
+/// How often it is painted.
+const EVERY: Duration = Duration::from_millis(200);
+
+/// What has been done of a long command.
+#[derive(Debug)]
+pub struct Progress {
+  what: &'static str,
+  is_watched: bool,
+  start: Duration,
+  painted: Option<Duration>,
+  is_shown: bool,
+}
+
+impl Progress {
+  /// Of a command that begins now, on a monotonic clock, and counts `what`.
+  pub fn new(what: &'static str, now: Duration) -> Self {
+    let is_watched = io::stderr().is_terminal();
+    Self { what, is_watched, start: now, painted: None, is_shown: false }
+  }
+
+  /// So many are done.
+  pub fn at(&mut self, done: u64, now: Duration) {
+    if let Some(line) = self.line(done, now) {
+      self.is_shown = true;
+      paint(&line);
+    }
+  }
+
+  /// Takes it away, before something else is written.
+  pub fn clear(&mut self) {
+    if std::mem::take(&mut self.is_shown) {
+      paint("");
+    }
+  }
+
+  /// What to paint now, if anything.
+  fn line(&mut self, done: u64, now: Duration) -> Option<String> {
+    let elapsed = now.saturating_sub(self.start);
+    let is_due = self.painted.is_none_or(|painted| now.saturating_sub(painted) >= EVERY);
+    if !self.is_watched || elapsed < AFTER || !is_due {
+      return None;
+    }
+    self.painted = Some(now);
+    let rate = (done as f64 / elapsed.as_secs_f64()).round();
+    Some(format!("{}, {rate:.0} a second", count(done, self.what)))
+  }
+}
+
+impl Drop for Progress {
+  fn drop(&mut self) {
+    self.clear();
+  }
+}
+
+/// Writes over the line that is there. Where nobody can be told, nobody is.
+fn paint(line: &str) {
+  io::stderr().write_all(format!("\r\x1b[K{line}").as_bytes()).unwrap_or_default();
+}
+
+#[cfg(test)]
+mod tests {
+  use super::*;
+
+  #[test]
+  fn it_begins_late_and_is_painted_now_and_then() {
+    let at = Duration::from_millis;
+    let mut progress = Progress::new("line", at(1_000));
+    progress.is_watched = true;
+    assert_eq!(progress.line(10, at(2_999)), None);
+    assert_eq!(progress.line(500, at(3_000)).as_deref(), Some("500 lines, 250 a second"));
+    assert_eq!(progress.line(600, at(3_100)), None);
+    assert_eq!(progress.line(800, at(3_200)).as_deref(), Some("800 lines, 364 a second"));
+    progress.is_watched = false;
+    assert_eq!(progress.line(900, at(9_000)), None);
+  }
+}
