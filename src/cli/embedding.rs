@@ -187,15 +187,12 @@ fn note(
   }
   let Ok(Ok(mut ledger)) = context.open_ledger() else { return Ok(()) };
   let at = SystemClock.now();
-  let event = match (&json, &text) {
-    (Some(json), Some(text)) => {
-      ledger.set_health(&key, json, at)?;
-      Event::new(EventKind::Degraded).detail(text)
-    }
-    _ => {
-      ledger.remove_health(&key)?;
-      Event::new(EventKind::Restored).detail(key)
-    }
+  let event = if let (Some(json), Some(text)) = (&json, &text) {
+    ledger.set_health(&key, json, at)?;
+    Event::new(EventKind::Degraded).detail(text)
+  } else {
+    ledger.remove_health(&key)?;
+    Event::new(EventKind::Restored).detail(key)
   };
   ledger.append_events(&[event.row()], at)?;
   Ok(())

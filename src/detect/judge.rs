@@ -9,7 +9,7 @@ use std::{ops::Range, sync::Arc};
 use super::{
   Code, Finding, Layer, RuleKind, Severity,
   normalize::{Normalized, ViewKind, normalize},
-  rules::{self, Hit, Mode, Rule, RuleName, RuleSet, Scope},
+  rules::{self, Hit, Mode, Rule, RuleSet, Scope},
 };
 
 mod tags;
@@ -34,7 +34,10 @@ pub struct JudgeOptions<'a> {
 
 /// What stands in `bytes`, sorted by place.
 pub fn judge(bytes: &[u8], options: &JudgeOptions<'_>) -> Vec<Finding> {
-  let rules = options.rules.unwrap_or_else(|| rules::builtin());
+  let rules = match options.rules {
+    Some(rules) => rules,
+    None => rules::builtin(),
+  };
   let judged = bytes.get(..MAX_TEXT).unwrap_or(bytes);
   let normalized = normalize(judged);
   let mut findings = Vec::new();
@@ -85,7 +88,7 @@ fn finding(rule: &Rule, hit: &Hit, span: Range<usize>) -> Finding {
     kind,
     span,
     why: rule.why.clone(),
-    rule: named(rule),
+    rule: Some(Arc::clone(&rule.name)),
   }
 }
 
@@ -108,12 +111,8 @@ fn out_of_sight(kind: ViewKind, rule: &Rule, hit: &Hit, span: &Range<usize>) -> 
     kind: RuleKind::Signature,
     span: span.clone(),
     why: why.to_owned(),
-    rule: named(rule),
+    rule: Some(Arc::clone(&rule.name)),
   })
-}
-
-fn named(rule: &Rule) -> Option<Arc<RuleName>> {
-  Some(Arc::clone(&rule.name))
 }
 
 fn overlap(a: &Range<usize>, b: &Range<usize>) -> bool {

@@ -78,7 +78,10 @@ impl Rules {
 
   /// Them.
   pub fn set(&self) -> &RuleSet {
-    self.0.as_deref().unwrap_or_else(|| builtin())
+    match &self.0 {
+      Some(rules) => rules,
+      None => builtin(),
+    }
   }
 }
 
