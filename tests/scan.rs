@@ -226,7 +226,7 @@ fn an_interrupted_stream_ends_with_a_line() {
 fn many_files_are_scanned_in_order_whatever_their_lengths() {
   let mut test = Test::new();
   let mut expected = Vec::new();
-  for file in 0..40 {
+  for file in 0..40_usize {
     let mut text = String::new();
     for block in 0..file * 13 % 31 {
       let i = file * 100 + block;

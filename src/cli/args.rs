@@ -62,7 +62,7 @@ pub enum Command {
   /// Review what was taken out
   Quarantine(QuarantineArgs),
   /// What you have excused, and whether it is still needed
-  Policy(PolicyArgs),
+  Policy(super::policy::PolicyArgs),
   /// Who wrote each line of memory
   Provenance(ProvenanceArgs),
   /// What happened, in order
@@ -259,42 +259,6 @@ pub struct QuarantineDecideArgs {
   pub json: bool,
 }
 
-/// `memfw policy`
-#[derive(Clone, Debug, ClapArgs)]
-#[command(after_help = "Example: memfw policy check")]
-pub struct PolicyArgs {
-  /// What to do.
-  #[command(subcommand)]
-  pub command: PolicyCommand,
-}
-
-/// What to do with exceptions.
-#[derive(Clone, Debug, Subcommand)]
-pub enum PolicyCommand {
-  /// List what approvals excuse, and which of them are not needed any more
-  #[command(after_help = "Example: memfw policy check")]
-  Check(JsonArgs),
-  /// Take approvals back: the same text is judged again when it comes anew
-  #[command(after_help = "Example: memfw policy withdraw a1b2c3")]
-  Withdraw(PolicyWithdrawArgs),
-}
-
-/// `memfw policy withdraw`
-#[derive(Clone, Debug, ClapArgs)]
-pub struct PolicyWithdrawArgs {
-  /// Ids as `memfw policy check` lists them, or their beginnings
-  #[arg(value_name = "ID", required = true)]
-  pub exceptions: Vec<String>,
-
-  /// Why, for the audit
-  #[arg(long, value_name = "TEXT")]
-  pub reason: Option<String>,
-
-  /// Answer in JSON
-  #[arg(long)]
-  pub json: bool,
-}
-
 /// `memfw provenance`
 #[derive(Clone, Debug, ClapArgs)]
 #[command(after_help = "Example: memfw provenance ~/notes/MEMORY.md:12")]
@@ -426,7 +390,7 @@ mod tests {
     Scan(ScanArgs),
     Eval(crate::cli::eval::EvalArgs),
     Quarantine(QuarantineArgs),
-    Policy(PolicyArgs),
+    Policy(crate::cli::policy::PolicyArgs),
     Provenance(ProvenanceArgs),
     Audit(AuditArgs),
     Restore(RestoreArgs),

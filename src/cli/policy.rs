@@ -4,11 +4,12 @@
 //! hashes, of the bytes and of the same text with other line ends; to a person both are one.
 #![forbid(unsafe_code)]
 
+use clap::{Args as ClapArgs, Subcommand};
 use serde_json::{Value, json};
 
 use super::{
   Status,
-  args::{JsonArgs, PolicyArgs, PolicyCommand, PolicyWithdrawArgs},
+  args::JsonArgs,
   context::Context,
   escape::terminal,
   failure::Failure,
@@ -23,6 +24,42 @@ use crate::{
   provenance::State,
   store::{Exception, Item, ItemFilter, Ledger},
 };
+
+/// `memfw policy`
+#[derive(Clone, Debug, ClapArgs)]
+#[command(after_help = "Example: memfw policy check")]
+pub struct PolicyArgs {
+  /// What to do.
+  #[command(subcommand)]
+  pub command: PolicyCommand,
+}
+
+/// What to do with exceptions.
+#[derive(Clone, Debug, Subcommand)]
+pub enum PolicyCommand {
+  /// List what approvals excuse, and which of them are not needed any more
+  #[command(after_help = "Example: memfw policy check")]
+  Check(JsonArgs),
+  /// Take approvals back: the same text is judged again when it comes anew
+  #[command(after_help = "Example: memfw policy withdraw a1b2c3")]
+  Withdraw(PolicyWithdrawArgs),
+}
+
+/// `memfw policy withdraw`
+#[derive(Clone, Debug, ClapArgs)]
+pub struct PolicyWithdrawArgs {
+  /// Ids as `memfw policy check` lists them, or their beginnings
+  #[arg(value_name = "ID", required = true)]
+  pub exceptions: Vec<String>,
+
+  /// Why, for the audit
+  #[arg(long, value_name = "TEXT")]
+  pub reason: Option<String>,
+
+  /// Answer in JSON
+  #[arg(long)]
+  pub json: bool,
+}
 
 /// An approval that nothing has needed for so long is told as unused, in days (a choice: what is written
 /// once a month needs its approval once a month).

@@ -92,7 +92,9 @@ fn groups_table(title: &'static str, groups: &[Group]) -> Table {
   }
   if !others.is_empty() {
     let mut joined = Counts::default();
-    others.iter().for_each(|group| joined.join(&group.counts));
+    for group in others {
+      joined.join(&group.counts);
+    }
     table.row(row(&format!("({} others)", others.len()), &joined));
   }
   table
