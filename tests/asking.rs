@@ -27,7 +27,7 @@ use {
 };
 
 /// The longest that a slow answer is held back: much longer than anything that must not wait for it.
-const HELD_BACK: Duration = Duration::from_secs(60);
+const HELD_BACK: Duration = Duration::from_mins(1);
 
 /// Records that answer when they are let, and how often they were asked.
 #[derive(Default)]

@@ -145,11 +145,13 @@ fn a_long_stream_is_answered_in_order() {
   for i in 0..n {
     // Lengths in no order, for batches are made by length.
     let filler = "tea ".repeat(i * 7919 % 97);
-    lines += &match i % 5 {
-      3 => format!("bad line {i}\n"),
-      4 => serde_json::json!({ "text": format!("{filler}{}", poison(i)) }).to_string() + "\n",
-      _ => serde_json::json!({ "text": format!("{filler}{}", clean(i)) }).to_string() + "\n",
+    let line = match i % 5 {
+      3 => format!("bad line {i}"),
+      4 => serde_json::json!({ "text": format!("{filler}{}", poison(i)) }).to_string(),
+      _ => serde_json::json!({ "text": format!("{filler}{}", clean(i)) }).to_string(),
     };
+    lines.push_str(&line);
+    lines.push('\n');
   }
   let output = Test::new().args(["scan", "--jsonl"]).stdin(lines).output();
   assert_eq!((output.status, output.stderr.as_str()), (0, ""));
