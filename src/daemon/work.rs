@@ -232,12 +232,17 @@ impl Guard {
     }
     self.readers.forget_latest(target);
     let idle = self.engine.config().reshape_idle;
-    self.engine.bring_back_again(target)?;
+    let is_left = self.engine.bring_back_again(target)?;
     let outcome = self.engine.lazy(target, idle);
     self.count_opens();
     let outcome = outcome?;
     let now = self.now();
     match outcome {
+      // Somebody had the file open, or wrote, when approved text was to go back.
+      LazyOutcome::Done if is_left => {
+        self.engine.still_due(target)?;
+        self.queue.back_off(Kind::Lazy, target.clone(), waiting, now);
+      }
       LazyOutcome::Done if self.held.kept(target) == Some(Kind::Lazy) => self.held.release(target),
       LazyOutcome::Done => {}
       LazyOutcome::NotIdle(rest) => self.queue.reshape(target.clone(), now + rest),

@@ -93,9 +93,6 @@ impl<F: Fs> Engine<F> {
     }
     let outcome = self.reshape_leased(target, &mut file);
     file.release();
-    if matches!(outcome, Ok(LazyOutcome::Busy)) {
-      self.hot.insert(target.clone(), file);
-    }
     outcome
   }
 
@@ -135,11 +132,7 @@ impl<F: Fs> Engine<F> {
     let at = self.now();
     let rows = view.rows(at, || self.new_id())?;
     let (new, marking) = self.reshape_of(target, &view, &rows);
-    let Some(new) = new else {
-      // What a person let in could not go back a moment ago, when somebody else had the file open.
-      let is_returned = self.has_returned(&path, &view)?;
-      return if is_returned { Ok(LazyOutcome::Busy) } else { self.give_up(target) };
-    };
+    let Some(new) = new else { return self.give_up(target) };
     let image = NewOp {
       kind: OpKind::Reshape,
       path: &path,
@@ -170,8 +163,7 @@ impl<F: Fs> Engine<F> {
     let renewed = View::renewed(new, &rows, &view.facts);
     let rows = renewed.rows(at, || self.new_id())?;
     // A torn region is whole only after one step, and compact after another.
-    let more =
-      self.reshape_of(target, &renewed, &rows).0.is_some() || self.has_returned(&path, &renewed)?;
+    let more = self.reshape_of(target, &renewed, &rows).0.is_some();
     // By a clock read after the write: to an older one the stamp would be from the future, and settled.
     let at = self.now();
     let pending = Due { reshape: more, recheck: !stamp.is_settled(at) }.pending();

@@ -19,12 +19,12 @@ use crate::{
   failpoint::{Point, hit},
   memory::{BlockId, ContentHash, line, placeholder},
   os::{
-    Fs, MemoryFile,
+    Fs, MemoryFile, Touch,
     redact::{Change, overwrite},
     reshape::{Reshaped, reshape},
   },
   provenance::State,
-  store::{Item, NewOp, OpKind, Writer},
+  store::{Item, NewOp, OpKind, Pending, Writer},
 };
 
 /// How long after an approval its placeholder may come back, in microseconds: ten minutes, within which
@@ -105,17 +105,39 @@ impl Cause<'_> {
 
 impl<F: Fs> Engine<F> {
   /// Brings back what was approved a short while ago and whose placeholder stands in the file again.
-  /// Nobody is waited for: what cannot be done now is done when the file is looked at next.
-  pub fn bring_back_again(&mut self, target: &Target) -> Result<(), EngineError> {
+  /// Nobody is waited for; whether something is left to be done another time.
+  pub fn bring_back_again(&mut self, target: &Target) -> Result<bool, EngineError> {
+    let mut is_left = false;
     self.recover_file(&target.path())?;
     for id in self.ledger.approved_since(&target.path(), self.now().saturating_sub(WATCHED_FOR))? {
       let item = self.ledger.item(id.as_str())?;
       match self.put_back_once(target, &item, Cause::Again) {
-        Err(EngineError::Refused { .. }) | Ok(_) => {}
+        Ok(Some(_)) => {}
+        Err(EngineError::Refused { .. }) | Ok(None) => is_left |= self.has_place(target, &item)?,
         Err(error) => return Err(error),
       }
     }
+    Ok(is_left)
+  }
+
+  /// What [`Self::bring_back_again`] left stays due, also over a restart.
+  pub fn still_due(&mut self, target: &Target) -> Result<(), EngineError> {
+    if let Some(row) = self.ledger.file(&target.path())? {
+      self.ledger.set_pending(&row.path, row.pending | Pending::RESHAPE)?;
+    }
     Ok(())
+  }
+
+  /// Whether the placeholder of an item stands in a file that may be written.
+  fn has_place(&mut self, target: &Target, item: &Item) -> Result<bool, EngineError> {
+    if !self.may_reshape(&target.root) {
+      return Ok(false);
+    }
+    let plain = self.ledger.unseal(&item.id)?;
+    let Ok(file) = self.open(target)? else { return Ok(false) };
+    let may_be_written = matches!(file.access(), Touch::Full);
+    let restore = Restore::find(&file.read_all()?, &item.id, &plain);
+    Ok(may_be_written && restore.placed == Placed::AtPlaceholder)
   }
 
   /// Whether the placeholder of something that was approved a short while ago stands in this version.
