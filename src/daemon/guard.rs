@@ -420,9 +420,6 @@ impl Guard {
     } else if path.is_symlink() != self.links.contains(path) {
       // A link where a directory could be is told, and that it is gone is, too.
       self.look_again(Some(path));
-    } else if self.workspaces.iter().any(|root| root == path) && !path.exists() {
-      // As long as we have it open its end is a change of it.
-      self.seen(&WatchEvent::RootGone(path.to_owned()));
     }
   }
 

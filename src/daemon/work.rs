@@ -13,7 +13,8 @@ use crate::{
     Consequence, EngineError, Hint, LazyOutcome, Outcome, RACY, Target, UNLEASED_AFTER,
     VERIFIED_AFTER, adopt::BATCH,
   },
-  os::{WatchEvent, pause},
+  os::pause,
+  store::Pending,
 };
 
 /// First pause between two tries for a lease within one turn, doubled each time: most writers close
@@ -202,11 +203,8 @@ impl Guard {
           return Ok(());
         }
         Outcome::Gone => {
-          // Its directory may follow, or be gone already.
+          // Its directory may follow, or be gone already: that is told once nobody has it open.
           self.engine.close_root(&target.root);
-          if !target.root.is_dir() {
-            self.seen(&WatchEvent::RootGone(target.root.clone()));
-          }
           return self.calm(target);
         }
         Outcome::Unscannable => return self.calm(target),
@@ -240,7 +238,7 @@ impl Guard {
     match outcome {
       // Somebody had the file open, or wrote, when approved text was to go back.
       LazyOutcome::Done if is_left => {
-        self.engine.still_due(target)?;
+        self.engine.still_due(target, Pending::RESHAPE)?;
         self.queue.back_off(Kind::Lazy, target.clone(), waiting, now);
       }
       LazyOutcome::Done if self.held.kept(target) == Some(Kind::Lazy) => self.held.release(target),

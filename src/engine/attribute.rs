@@ -326,6 +326,14 @@ impl<F: Fs> Engine<F> {
     }
   }
 
+  /// Leaves something due, also over a restart.
+  pub fn still_due(&mut self, target: &Target, due: Pending) -> Result<(), EngineError> {
+    if let Some(row) = self.ledger.file(&target.path())? {
+      self.ledger.set_pending(&row.path, row.pending | due)?;
+    }
+    Ok(())
+  }
+
   pub(super) fn no_longer_due(
     &mut self,
     target: &Target,

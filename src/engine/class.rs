@@ -81,11 +81,7 @@ impl<F: Fs> Engine<F> {
     at: i64,
   ) -> Result<(), EngineError> {
     let path = target.path();
-    let (recorded, class) = match self.agent.standing(&target.root, &target.rel) {
-      Standing::Unreadable(_) => return Ok(()),
-      Standing::NoRecord => (None, None),
-      Standing::Recorded { hash, class } => (Some(hash), class),
-    };
+    let Some((recorded, class)) = self.on_record(target) else { return Ok(()) };
     let before = self.ledger.noted(&path)?;
     if let Some(before) = before.as_ref().filter(|before| before.version == view.hash) {
       // A record of what has still to be written says nothing about this version.
@@ -117,13 +113,18 @@ impl<F: Fs> Engine<F> {
     if target.rel.components().count() > 1 {
       return Ok(());
     }
-    let (recorded, class) = match self.agent.standing(&target.root, &target.rel) {
-      Standing::Unreadable(_) => return Ok(()),
-      Standing::NoRecord => (None, None),
-      Standing::Recorded { hash, class } => (Some(hash), class),
-    };
+    let Some((recorded, class)) = self.on_record(target) else { return Ok(()) };
     let noted = Noted { version, base: version, recorded, class, edited_at: None, fall: None };
     Ok(self.ledger.note(&target.path(), &noted)?)
+  }
+
+  /// Hash and class on record, `None` each where there is no record; nothing where it cannot be read.
+  fn on_record(&self, target: &Target) -> Option<(Option<ContentHash>, Option<String>)> {
+    match self.agent.standing(&target.root, &target.rel) {
+      Standing::Unreadable(_) => None,
+      Standing::NoRecord => Some((None, None)),
+      Standing::Recorded { hash, class } => Some((Some(hash), class)),
+    }
   }
 
   /// Whether the write that made a version cost the file its class, and that could go back. Where a tool

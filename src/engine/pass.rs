@@ -200,9 +200,7 @@ impl<F: Fs> Engine<F> {
 
   /// A change through a mapping may leave the stamp as it is, so it vouches for nothing without a lease.
   fn still_open(&mut self, target: &Target, reshape_due: bool) -> Result<Outcome, EngineError> {
-    if let Some(row) = self.ledger.file(&target.path())? {
-      self.ledger.set_pending(&target.path(), row.pending | Pending::RETRY)?;
-    }
+    self.still_due(target, Pending::RETRY)?;
     Ok(Outcome::StillOpen { reshape_due })
   }
 

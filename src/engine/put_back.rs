@@ -24,7 +24,7 @@ use crate::{
     reshape::{Reshaped, reshape},
   },
   provenance::State,
-  store::{Item, NewOp, OpKind, Pending, Writer},
+  store::{Item, NewOp, OpKind, Writer},
 };
 
 /// How long after an approval its placeholder may come back, in microseconds: ten minutes, within which
@@ -118,14 +118,6 @@ impl<F: Fs> Engine<F> {
       }
     }
     Ok(is_left)
-  }
-
-  /// What [`Self::bring_back_again`] left stays due, also over a restart.
-  pub fn still_due(&mut self, target: &Target) -> Result<(), EngineError> {
-    if let Some(row) = self.ledger.file(&target.path())? {
-      self.ledger.set_pending(&row.path, row.pending | Pending::RESHAPE)?;
-    }
-    Ok(())
   }
 
   /// Whether the placeholder of an item stands in a file that may be written.
