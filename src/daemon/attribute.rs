@@ -63,8 +63,10 @@ impl Guard {
     }
     match matter {
       Matter::Index(asked) => {
-        let holds = if let Reply::Index(holds) = reply { holds } else { Some(true) };
-        self.report(|guard| guard.index_told(target, asked, holds));
+        // Where there is no answer it is asked again later.
+        if let Reply::Index(holds) = reply {
+          self.report(|guard| guard.index_told(target, asked, holds));
+        }
         Ok(true)
       }
       Matter::Origin(waiting, asking) => {

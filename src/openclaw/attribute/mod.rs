@@ -100,21 +100,19 @@ impl Inquiry<'_> {
     found.found
   }
 
-  /// The records of a session in a window, and whether a longer one gives no more.
-  fn records(&mut self, session: &Session, window: Window) -> (Rc<[Record]>, bool) {
+  fn records(&mut self, session: &Session, window: Window) -> Rc<[Record]> {
     let mut records = self.note(self.sessions.records(&session.id, window, MAX_RECORDS));
     if records.len() < MAX_RECORDS {
-      return (records.into(), false);
+      return records.into();
     }
     // What a busy session did since then may have pushed the call out.
     let to = latest_call(self.question).min(window.to);
     let mut until_then =
       self.note(self.sessions.records(&session.id, Window { to, ..window }, MAX_RECORDS));
     let last = until_then.last().map_or(i64::MIN, |record| record.seq);
-    let is_full = until_then.len() >= MAX_RECORDS;
     records.retain(|record| record.seq > last);
     until_then.append(&mut records);
-    (until_then.into(), is_full)
+    until_then.into()
   }
 
   /// The sessions that may have written.
@@ -124,8 +122,8 @@ impl Inquiry<'_> {
     let names = row.into_iter().flat_map(|row| [&row.session_id, &row.session_key]);
     for name in names.flatten() {
       if let Some(session) = self.note(self.sessions.session(name)) {
-        let (records, is_full) = self.records(&session, window);
-        scenes.all.push(Scene { session, records, is_full });
+        let records = self.records(&session, window);
+        scenes.all.push(Scene { session, records });
         scenes.first_is_ledgers = true;
         break;
       }
@@ -151,8 +149,8 @@ impl Inquiry<'_> {
     for session in active {
       let is_known = scenes.all.iter().any(|scene| scene.session.id == session.id);
       if !is_known && scenes.all.len() < MAX_SESSIONS {
-        let (records, is_full) = self.records(&session, window);
-        scenes.all.push(Scene { session, records, is_full });
+        let records = self.records(&session, window);
+        scenes.all.push(Scene { session, records });
       } else if !is_known {
         scenes.are_all = false;
       }
@@ -256,12 +254,30 @@ impl Inquiry<'_> {
     said
   }
 
-  /// What the agent may have had in its context when it wrote.
+  /// What the agent may have had in its context when it wrote: what is known already, and what is older.
   fn history(&mut self, scene: &Scene) -> Rc<[Record]> {
-    if scene.is_full {
-      return Rc::clone(&scene.records);
+    if let Some(known) = self.histories.get(&scene.session.id) {
+      return Rc::clone(known);
     }
-    self.history_of(&scene.session)
+    let latest = latest_call(self.question);
+    let n_before = scene.records.iter().filter(|record| record.at <= latest).count();
+    let mut older = match MAX_RECORDS.saturating_sub(n_before) {
+      0 => vec![],
+      left => {
+        let to = window(self.question).from;
+        let window = Window { from: to.saturating_sub(MEMORY_OF_AGENT), to: to.saturating_sub(1) };
+        self.note(self.sessions.records(&scene.session.id, window, left))
+      }
+    };
+    let records = if older.is_empty() {
+      Rc::clone(&scene.records)
+    } else {
+      older.extend_from_slice(&scene.records);
+      older.sort_by_key(|record| record.seq);
+      older.into()
+    };
+    self.histories.insert(scene.session.id.clone(), Rc::clone(&records));
+    records
   }
 
   /// The same of a session that wrote nothing itself.
@@ -271,7 +287,7 @@ impl Inquiry<'_> {
     }
     let window = window(self.question);
     let from = window.from.saturating_sub(MEMORY_OF_AGENT);
-    let (records, _) = self.records(session, Window { from, ..window });
+    let records = self.records(session, Window { from, ..window });
     self.histories.insert(session.id.clone(), Rc::clone(&records));
     records
   }

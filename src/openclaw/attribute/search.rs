@@ -31,8 +31,6 @@ const MAX_PICKS: usize = 32;
 pub(super) struct Scene {
   pub(super) session: Session,
   pub(super) records: Rc<[Record]>,
-  /// Whether these are all that is read of a session at most, so that looking further back gives no more.
-  pub(super) is_full: bool,
 }
 
 /// All sessions that were at work.
