@@ -238,7 +238,7 @@ impl Guard {
     match outcome {
       // Somebody had the file open, or wrote, when approved text was to go back.
       LazyOutcome::Done if is_left => {
-        self.engine.still_due(target, Pending::RESHAPE)?;
+        self.engine.still_due(&target.path(), Pending::RESHAPE)?;
         self.queue.back_off(Kind::Lazy, target.clone(), waiting, now);
       }
       LazyOutcome::Done if self.held.kept(target) == Some(Kind::Lazy) => self.held.release(target),

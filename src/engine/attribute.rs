@@ -327,9 +327,9 @@ impl<F: Fs> Engine<F> {
   }
 
   /// Leaves something due, also over a restart.
-  pub fn still_due(&mut self, target: &Target, due: Pending) -> Result<(), EngineError> {
-    if let Some(row) = self.ledger.file(&target.path())? {
-      self.ledger.set_pending(&row.path, row.pending | due)?;
+  pub fn still_due(&mut self, path: &Path, due: Pending) -> Result<(), EngineError> {
+    if let Some(row) = self.ledger.file(path)? {
+      self.ledger.set_pending(path, row.pending | due)?;
     }
     Ok(())
   }

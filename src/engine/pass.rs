@@ -200,7 +200,7 @@ impl<F: Fs> Engine<F> {
 
   /// A change through a mapping may leave the stamp as it is, so it vouches for nothing without a lease.
   fn still_open(&mut self, target: &Target, reshape_due: bool) -> Result<Outcome, EngineError> {
-    self.still_due(target, Pending::RETRY)?;
+    self.still_due(&target.path(), Pending::RETRY)?;
     Ok(Outcome::StillOpen { reshape_due })
   }
 

@@ -238,10 +238,7 @@ impl<F: Fs> Engine<F> {
   /// Notes that the lazy pass has work in a file: before the decision that makes it so, for alone it does
   /// no harm.
   fn want_reshape(&mut self, path: &Path) -> Result<(), EngineError> {
-    if let Some(row) = self.ledger.file(path)? {
-      self.ledger.set_pending(path, row.pending | Pending::RESHAPE)?;
-    }
-    Ok(())
+    self.still_due(path, Pending::RESHAPE)
   }
 
   /// Lets the lazy pass look at a file, at once where nobody has it open: a person is waiting.
