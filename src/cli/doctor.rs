@@ -16,6 +16,7 @@ use super::{
 };
 use crate::{
   config::EmbeddingProvider,
+  detect::model::{Assessor as _, Model},
   engine::event::shown,
   os::{DaemonLock, Limit, Rung, key, paths},
   provenance::Standing,
@@ -61,6 +62,7 @@ pub fn run(context: &Context, args: DoctorArgs) -> Result<Status, Failure> {
     daemon(&home.data, &mut checks);
   }
   workspaces(context, &mut checks);
+  model(&mut checks);
   limits(&mut checks);
   let wrong = checks.iter().any(|check| check.health == Health::Wrong);
   if args.json {
@@ -234,6 +236,21 @@ fn workspaces(context: &Context, checks: &mut Vec<Check>) {
     if let Standing::Unreadable(why) = agent.standing(&path, Path::new("MEMORY.md")) {
       add(checks, "agent records", Health::Wrong, why);
       hint(checks, Some("markers stay out of the files until this memfw knows the format"));
+    }
+  }
+}
+
+fn model(checks: &mut Vec<Check>) {
+  let model = Model::embedded();
+  let version = model.version();
+  match model.check().degradation() {
+    None => {
+      let text = format!("version {version}: heads and encoder are what was shipped");
+      add(checks, "model", Health::Fine, text);
+    }
+    Some(why) => {
+      add(checks, "model", Health::Wrong, format!("version {version}: {why}"));
+      hint(checks, Some("install memfw again: the file of the program is damaged"));
     }
   }
 }

@@ -24,9 +24,12 @@ use super::{
 };
 use crate::{
   config::Config,
-  detect::{JudgeOptions, Sensitivity},
+  detect::{
+    JudgeOptions, Sensitivity,
+    model::{Assessor as _, Model},
+  },
   engine::{
-    assess::{Assessed, Exhibit, Layers, assess, facts_of},
+    assess::{Assessed, Exhibit, Layers, Reads, assess, facts_of},
     bulk,
     event::shown,
   },
@@ -47,11 +50,6 @@ const MAX_FLOORS: u64 = 1 << 20;
 /// Carries the command out.
 pub fn run(context: &Context, args: EvalArgs) -> Result<Status, Failure> {
   let layers = args.layers.layers();
-  if layers == Layers::Model && !Layers::has_model() {
-    return Err(
-      Failure::unavailable("there is no model in this memfw").hint("memfw eval --layers rules"),
-    );
-  }
   if let Some(svg) = &args.svg
     && svg.extension().is_none_or(|extension| extension != "svg")
   {
@@ -65,7 +63,7 @@ pub fn run(context: &Context, args: EvalArgs) -> Result<Status, Failure> {
   let setup = Setup {
     inputs: args.paths.iter().map(|path| shown(path)).collect(),
     layers: layers.as_str(),
-    model: Layers::has_model() && layers != Layers::Rules,
+    model: layers != Layers::Rules,
     trust: args.trust.map(Trust::as_str),
     sensitivity: court.config.sensitivity.as_str(),
   };
@@ -76,6 +74,11 @@ pub fn run(context: &Context, args: EvalArgs) -> Result<Status, Failure> {
     read(index, file, &court, &mut tally, &mut progress)?;
   }
   drop(progress);
+  // Figures of half a model would be taken for those of the whole.
+  let health = Model::embedded().health().degradation();
+  if let Some(why) = health.filter(|_| layers != Layers::Rules) {
+    return Err(Failure::unavailable(why).hint("memfw eval --layers rules"));
+  }
   let report = tally.report(setup, SystemClock.monotonic().saturating_sub(start));
   if report.all.n() == 0 {
     let first = report.cases.bad_lines.first();
@@ -128,9 +131,10 @@ impl Court {
         options: JudgeOptions { scope: self.config.scope, ..JudgeOptions::default() },
         facts: facts_of(&source, self.trust(case), &self.config),
         layers: self.layers,
+        reads: Reads::New,
       })
       .collect();
-    let mut assessed = assess(&exhibits, &SystemClock).into_iter();
+    let mut assessed = assess(&exhibits, Model::embedded(), &SystemClock).into_iter();
     drop(exhibits);
     let judged = cases.into_iter().map(|case| {
       let case = case?;

@@ -11,6 +11,7 @@ use super::{context::Context, failure::Failure, openclaw};
 use crate::{
   config::Config,
   daemon::Found,
+  detect::model::Model,
   engine::{Engine, EngineError, ceiling},
   os::{Home, RealFs, Shapes, SystemClock, key},
   seal::MasterKey,
@@ -101,7 +102,7 @@ impl Context {
     let mut engine =
       Engine::new(file_system(config), ledger, agent, clock, Arc::new(config.clone()), data);
     engine.set_shapes(self.shapes(config));
-    Ok(engine)
+    Ok(engine.with_model(Model::embedded()))
   }
 
   /// The workspaces to guard, in the order flags, configuration, the agent's own; without links in

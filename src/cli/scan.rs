@@ -26,9 +26,12 @@ use super::{
 };
 use crate::{
   config::Config,
-  detect::{Decision, Finding, JudgeOptions, Mode, Verdict},
+  detect::{
+    Decision, Finding, JudgeOptions, Mode, Verdict,
+    model::{Assessor as _, Model},
+  },
   engine::{
-    assess::{Assessed, Exhibit, Layers, assess, facts_of},
+    assess::{Assessed, Exhibit, Layers, Reads, assess, facts_of},
     bulk,
     event::{rounded, shown},
     judge::BlockText,
@@ -62,6 +65,7 @@ impl Judge<'_> {
       options: self.options,
       facts: facts_of(&self.source, self.trust, &self.config),
       layers: Layers::All,
+      reads: Reads::Notable,
     }
   }
 }
@@ -210,7 +214,7 @@ impl Report<'_> {
         |batch| {
           let exhibits: Vec<Exhibit<'_>> =
             batch.iter().map(|item| self.judge.exhibit(item.text.bytes())).collect();
-          assess(&exhibits, &SystemClock)
+          assess(&exhibits, Model::embedded(), &SystemClock)
         },
       );
       self.progress.clear();
@@ -265,6 +269,7 @@ impl Report<'_> {
 
   fn finish(mut self) -> Result<Status, Failure> {
     self.progress.clear();
+    warn_of_damage();
     let out = &self.context.out;
     if self.json {
       out.json(&self.values)?;
@@ -276,6 +281,13 @@ impl Report<'_> {
       ))?;
     }
     Ok(if self.worst == Verdict::Pass { Status::Yes } else { Status::No })
+  }
+}
+
+/// What scans without all of the model says so.
+pub(super) fn warn_of_damage() {
+  if let Some(why) = Model::embedded().health().degradation() {
+    super::complain(&format!("warning: {why}; install memfw again\n"));
   }
 }
 

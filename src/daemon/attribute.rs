@@ -102,11 +102,11 @@ impl Guard {
       Attributing::Done { reshape_due } => self.mark_after(target, reshape_due),
       Attributing::Unreadable => self.mark_after(target, true),
     }
-    Ok(())
+    self.read_closely(target)
   }
 
   /// Markers have waited until it was known what they have to say.
-  fn mark_after(&mut self, target: &Target, reshape_due: bool) {
+  pub(super) fn mark_after(&mut self, target: &Target, reshape_due: bool) {
     if reshape_due {
       let due = self.now() + self.engine.config().reshape_idle;
       self.queue.reshape(target.clone(), due);

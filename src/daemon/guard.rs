@@ -23,6 +23,7 @@ use super::{
   queue::{Kind, LAST_RETRY, Queue},
   readers::Readers,
   reload::RULES,
+  scorer::Scorer,
   service::seconds,
   trouble::Trouble,
 };
@@ -79,6 +80,8 @@ pub struct Guard {
   pub(super) sources: Sources,
   /// What follows a quarantine.
   pub(super) errands: Errands,
+  /// The thread on which texts are read closely.
+  pub(super) scorer: Scorer,
   /// Who asks the agent's records.
   pub(super) asker: Asker,
   /// Until the start: those files, and what could not be found.
@@ -169,6 +172,7 @@ impl Guard {
       sources: Sources::default(),
       first_sources: (sources, notes),
       errands: Errands::new(helpers),
+      scorer: Scorer::default(),
       asker: Asker::default(),
       unkept: Vec::new(),
       health,
@@ -187,6 +191,7 @@ impl Guard {
   /// could not be written it can be called again.
   pub fn start(&mut self) -> Result<(), DaemonError> {
     self.engine.clear_degradations()?;
+    self.engine.start_model()?;
     if self.lost_power()? {
       self.engine.ledger_mut().forget_stamps().map_err(EngineError::from)?;
     }
@@ -234,9 +239,13 @@ impl Guard {
         hit(Point::AdoptAfterMark);
       }
     }
+    let is_start = self.health.phase == Phase::Starting;
+    if is_start || !self.adopting.is_empty() {
+      self.read_all()?;
+    }
     self.adopting.clear();
     self.baseline.clear();
-    if self.health.phase != Phase::Starting {
+    if !is_start {
       return Ok(false);
     }
     let line = self.status_line();
@@ -386,6 +395,7 @@ impl Guard {
     self.queue.is_empty()
       && self.looks.is_empty()
       && self.unkept.is_empty()
+      && self.scorer.is_idle()
       && !self.asker.is_busy()
   }
 
@@ -410,6 +420,7 @@ impl Guard {
       Kind::Urgent => self.queue.dirty(target, now),
       Kind::Lazy => self.queue.reshape(target, now),
       Kind::Attribute => self.queue.attribute(target, now),
+      Kind::Model => self.queue.read(target, now),
     }
   }
 

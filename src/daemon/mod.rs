@@ -21,6 +21,7 @@ pub mod poll;
 pub mod queue;
 mod readers;
 pub mod reload;
+mod scorer;
 mod service;
 mod trouble;
 mod work;
@@ -43,7 +44,7 @@ pub use reload::Reload;
 use service::{Service, tell};
 
 use crate::{
-  engine::{Engine, EngineError, EventKind},
+  engine::{Engine, EngineError, EventKind, Scored},
   os::{Alarm, RealFs, Shapes, Watcher, mounts, systemd},
 };
 
@@ -58,6 +59,8 @@ pub enum Event {
   Answered,
   /// Something about the gate.
   Gate(gate::Said),
+  /// Texts of a file were read closely.
+  Scored(Scored),
   /// SIGTERM or SIGINT: finish the operation in hand and stop.
   Terminate,
   /// SIGHUP: read the configuration again.
@@ -141,6 +144,7 @@ async fn serve(engine: Engine<RealFs>, options: Options<'_>) -> Result<(), Daemo
   let (asker, mut asked) = unbounded_channel();
   // Before the first file is opened, or the gate would take us for anybody.
   let mut gate = if once { GateLink::none() } else { GateLink::listen(&mut guard, asker)? };
+  let mut scored = guard.scores();
   let mut service = Service::new(guard.now());
   let mut is_under_way = false;
   loop {
@@ -153,6 +157,9 @@ async fn serve(engine: Engine<RealFs>, options: Options<'_>) -> Result<(), Daemo
       guard.mounts_changed();
     }
     guard.rediscover(source);
+    while let Ok(scored) = scored.try_recv() {
+      guard.hear_scored(scored);
+    }
     while let Ok(said) = asked.try_recv() {
       gate
         .hear(&mut guard, said)
@@ -196,7 +203,7 @@ async fn serve(engine: Engine<RealFs>, options: Options<'_>) -> Result<(), Daemo
     let due = [guard.next_due(), gate.next_due(now), service.next_due(now)];
     let due = due.into_iter().flatten().min();
     events.follow(&guard)?;
-    let event = next(&mut events, &mut asked, &mut signals, due).await;
+    let event = next(&mut events, &mut asked, &mut scored, &mut signals, due).await;
     guard.woke();
     match event {
       Some(Event::Mounts) => guard.mounts_changed(),
@@ -206,6 +213,7 @@ async fn serve(engine: Engine<RealFs>, options: Options<'_>) -> Result<(), Daemo
           .map_err(DaemonError::from)
           .or_else(|error| guard.absorb(error))?;
       }
+      Some(Event::Scored(scored)) => guard.hear_scored(scored),
       Some(Event::Terminate) => break,
       Some(Event::Reload) => {
         tell(systemd::reloading());
@@ -261,6 +269,7 @@ async fn happened(watched: Option<&AsyncFd<Arc<OwnedFd>>>) -> std::io::Result<()
 async fn next(
   events: &mut Events,
   asked: &mut UnboundedReceiver<gate::Said>,
+  scored: &mut UnboundedReceiver<Scored>,
   signals: &mut Signals,
   due: Option<Duration>,
 ) -> Option<Event> {
@@ -277,6 +286,7 @@ async fn next(
     happened = happened(watched.as_ref()) => happened.ok().map(|()| Event::Watch),
     Some(()) = mounts.recv() => Some(Event::Mounts),
     Some(said) = asked.recv() => Some(Event::Gate(said)),
+    Some(scored) = scored.recv() => Some(Event::Scored(scored)),
     Some(()) = answered.recv() => Some(Event::Answered),
     () = timer => None,
   }

@@ -44,6 +44,8 @@ pub enum Kind {
   Urgent,
   /// Text of which the agent's records may tell who wrote it.
   Attribute,
+  /// Text that the model is to read closely.
+  Model,
   /// Markers to renew.
   Lazy,
 }
@@ -77,11 +79,13 @@ impl Lane {
   }
 }
 
-/// Files that are dirty, files about which the records are asked, and files whose markers are to be renewed.
+/// Files that are dirty, files about which the records are asked, files that are read closely, and files
+/// whose markers are to be renewed.
 #[derive(Debug, Default)]
 pub struct Queue {
   urgent: Lane,
   attribute: Lane,
+  model: Lane,
   lazy: Lane,
 }
 
@@ -90,6 +94,7 @@ impl Queue {
     match kind {
       Kind::Urgent => &mut self.urgent,
       Kind::Attribute => &mut self.attribute,
+      Kind::Model => &mut self.model,
       Kind::Lazy => &mut self.lazy,
     }
   }
@@ -140,6 +145,14 @@ impl Queue {
     self.put_off(Kind::Attribute, target, was, now + pause.unwrap_or(LAST_RETRY));
   }
 
+  /// Text of a file is to be read closely now.
+  pub fn read(&mut self, target: Target, now: Duration) {
+    self.model.set(target, |old| match old {
+      Some(old) => Waiting { due: old.due.min(now), ..old },
+      None => Waiting { due: now, since: now, tries: 0 },
+    });
+  }
+
   /// The markers of a file are due at `due`; a later time wins, for each write starts the idle time
   /// anew.
   pub fn reshape(&mut self, target: Target, due: Duration) {
@@ -152,7 +165,9 @@ impl Queue {
   /// Whether this file waits for anything.
   pub fn is_known(&self, target: &Target) -> bool {
     self.is_dirty(target)
-      || [&self.attribute, &self.lazy].iter().any(|lane| lane.waiting.contains_key(target))
+      || [&self.attribute, &self.model, &self.lazy]
+        .iter()
+        .any(|lane| lane.waiting.contains_key(target))
   }
 
   /// Whether this file waits as dirty.
@@ -163,7 +178,7 @@ impl Queue {
   /// Takes one file that is due: dirty ones first, the longest due before the others. While somebody is
   /// being asked, nobody else is.
   pub fn take(&mut self, now: Duration, asking: bool) -> Option<(Kind, Target, Waiting)> {
-    for kind in [Kind::Urgent, Kind::Attribute, Kind::Lazy] {
+    for kind in [Kind::Urgent, Kind::Attribute, Kind::Model, Kind::Lazy] {
       if asking && kind == Kind::Attribute {
         continue;
       }
@@ -199,13 +214,14 @@ impl Queue {
   pub fn next_due(&self, now: Duration, asking: bool) -> Option<Duration> {
     let first = |lane: &Lane| lane.order.first().map(|(due, _)| *due);
     let attribute = if asking { None } else { first(&self.attribute) };
-    let due = [first(&self.urgent), attribute, first(&self.lazy)].into_iter().flatten().min()?;
+    let due = [first(&self.urgent), attribute, first(&self.model), first(&self.lazy)];
+    let due = due.into_iter().flatten().min()?;
     Some(due.saturating_sub(now))
   }
 
   /// Forgets the files that are not to be kept.
   pub fn retain(&mut self, keep: impl Fn(&Target) -> bool) {
-    for lane in [&mut self.urgent, &mut self.attribute, &mut self.lazy] {
+    for lane in [&mut self.urgent, &mut self.attribute, &mut self.model, &mut self.lazy] {
       lane.waiting.retain(|target, _| keep(target));
       lane.order.retain(|(_, target)| keep(target));
     }
@@ -213,7 +229,7 @@ impl Queue {
 
   /// How many files are asked for again and again, because somebody keeps them open.
   pub fn n_stubborn(&self) -> usize {
-    let lanes = [&self.urgent, &self.attribute, &self.lazy];
+    let lanes = [&self.urgent, &self.attribute, &self.model, &self.lazy];
     let tries = lanes.into_iter().flat_map(|lane| lane.waiting.values()).map(|one| one.tries);
     tries.filter(|tries| *tries > STUBBORN).count()
   }
@@ -225,7 +241,9 @@ impl Queue {
 
   /// Whether nothing is pending.
   pub fn is_empty(&self) -> bool {
-    [&self.urgent, &self.attribute, &self.lazy].iter().all(|lane| lane.waiting.is_empty())
+    [&self.urgent, &self.attribute, &self.model, &self.lazy]
+      .iter()
+      .all(|lane| lane.waiting.is_empty())
   }
 }
 
@@ -351,6 +369,22 @@ mod tests {
     queue.retain(|target| target.rel != Path::new("a"));
     assert_eq!(queue.next_due(ms(0), false), Some(ms(2)));
     assert_eq!(queue.take(ms(9), false).map(|(_, found, _)| found), Some(target("b")));
+    assert!(queue.is_empty());
+  }
+
+  #[test]
+  fn a_close_look_comes_behind_what_is_urgent_and_before_markers() {
+    let mut queue = Queue::default();
+    for due in [1, 2] {
+      queue.reshape(target("a"), ms(1));
+      queue.read(target("a"), ms(due));
+      queue.attribute(target("a"), ms(3));
+      queue.dirty(target("b"), ms(4));
+    }
+    assert!(queue.is_known(&target("a")));
+    let kinds: Vec<Kind> =
+      std::iter::from_fn(|| queue.take(ms(9), false)).map(|(kind, ..)| kind).collect();
+    assert_eq!(kinds, [Kind::Urgent, Kind::Attribute, Kind::Model, Kind::Lazy]);
     assert!(queue.is_empty());
   }
 

@@ -87,6 +87,7 @@ impl Guard {
     let result = match kind {
       Kind::Urgent => self.urgent(&target, waiting),
       Kind::Attribute => self.attribute(&target, waiting),
+      Kind::Model => self.read(&target, waiting),
       Kind::Lazy => self.lazy(&target, waiting),
     };
     self.worked_on(kind, target, waiting, result)
@@ -183,6 +184,7 @@ impl Guard {
           }
           self.calm(target)?;
           self.ask_about(target)?;
+          self.read_closely(target)?;
           if reshape_due {
             self.queue.reshape(target.clone(), now + self.engine.config().reshape_idle);
           }
@@ -191,6 +193,7 @@ impl Guard {
         Outcome::StillOpen { reshape_due } => {
           self.calm(target)?;
           self.ask_about(target)?;
+          self.read_closely(target)?;
           self.exposure.looked(target, began);
           self.held.keep(Kind::Urgent, target.clone(), now);
           if reshape_due {

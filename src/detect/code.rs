@@ -130,6 +130,10 @@ codes! {
   KeyPath = "key-path", "a path to keys or configuration";
   /// Two families of triggers in one sentence.
   TriggerCombination = "trigger-combination", "several triggers in one sentence";
+  /// Layer 2: reads like an instruction to the agent.
+  LikelyInjection = "likely-injection", "reads like an instruction to the agent";
+  /// Layer 2: reads like poison in the form of memory.
+  LikelyPoison = "likely-poison", "reads like a false memory that serves somebody else";
 }
 
 impl fmt::Display for Code {

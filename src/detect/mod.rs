@@ -6,6 +6,7 @@ pub mod code;
 pub mod exemplar;
 pub mod finding;
 pub mod judge;
+pub mod model;
 pub mod normalize;
 pub mod policy;
 pub mod rules;

@@ -16,12 +16,17 @@ use super::{
   Engine, EngineError, Outcome, Target,
   facts::FileFacts,
   judge::{Court, Origin, Treatment, judge_fresh},
+  layer2::{Layer2, reading_due},
   record::{Due, told},
   view::View,
 };
 use crate::{
   config::Config,
-  detect::{Action, BaselineAction, rules::RuleSet},
+  detect::{
+    Action, BaselineAction,
+    model::{self, Depth},
+    rules::RuleSet,
+  },
   memory::{BlockId, ContentHash, Document, Known, MarkerMode, compare},
   os::{Fs, Stamp, random},
   store::{ADOPTED_DIGITS, BlockRow, FileStatus, ScanRecord},
@@ -65,7 +70,8 @@ impl<F: Fs> Engine<F> {
     let mut outcomes: Vec<Option<Outcome>> = vec![None; looked];
     let started = self.clock.monotonic();
     let at = self.now();
-    let judged = judge_all(reads, &self.config, self.judging.set(), at);
+    let how = How { config: &self.config, rules: self.judging.set(), model: self.model };
+    let judged = judge_all(reads, how, at);
     let told: Vec<_> =
       judged.iter().map(|(read, one)| told(&read.path, &one.view, &one.rows, true)).collect();
     let event_rows: Vec<Vec<_>> =
@@ -83,7 +89,7 @@ impl<F: Fs> Engine<F> {
         note: None,
         blocks: &one.rows,
         adopted: true,
-        pending: due.pending(),
+        pending: due.pending() | reading_due(&one.view),
         marker_mode: MarkerMode::None.as_str(),
         unmarked: None,
         events,
@@ -141,8 +147,16 @@ impl<F: Fs> Engine<F> {
   }
 }
 
+/// What judges.
+#[derive(Clone, Copy)]
+struct How<'a> {
+  config: &'a Config,
+  rules: &'a RuleSet,
+  model: Layer2,
+}
+
 /// Judges files on all processors; those that are not plain are left out.
-fn judge_all(reads: Vec<Read>, config: &Config, rules: &RuleSet, at: i64) -> Vec<(Read, Judged)> {
+fn judge_all(reads: Vec<Read>, how: How<'_>, at: i64) -> Vec<(Read, Judged)> {
   let n_threads = available_parallelism().map_or(1, NonZero::get).min(MAX_THREADS);
   let size = reads.len().div_ceil(n_threads).max(1);
   let mut parts: Vec<Vec<Read>> = Vec::new();
@@ -155,7 +169,7 @@ fn judge_all(reads: Vec<Read>, config: &Config, rules: &RuleSet, at: i64) -> Vec
     part
       .into_iter()
       .filter_map(|mut read| {
-        let judged = judge(std::mem::take(&mut read.bytes), read.treatment, (config, rules), at)?;
+        let judged = judge(std::mem::take(&mut read.bytes), read.treatment, how, at)?;
         Some((read, judged))
       })
       .collect()
@@ -174,13 +188,14 @@ fn judge_all(reads: Vec<Read>, config: &Config, rules: &RuleSet, at: i64) -> Vec
 fn judge(
   bytes: Vec<u8>,
   treatment: Treatment,
-  (config, rules): (&Config, &RuleSet),
+  How { config, rules, model }: How<'_>,
   at: i64,
 ) -> Option<Judged> {
   let document = Document::parse(&bytes, &Known::default());
   let comparison = compare(&document, &[]);
   let origin = Origin::seen(config, true, None);
   let mut court = Court {
+    reads_on: true,
     origin: &origin,
     treatment,
     config,
@@ -188,6 +203,8 @@ fn judge(
     continued: &[],
     restored: None,
     precedent: None,
+    // What is notable is read closely when everything is guarded.
+    assess: &mut |text, rules| Some(model::assess(model?, text, rules, Depth::Heads)),
   };
   let judgements = judge_fresh(&bytes, &document, &comparison, &mut court);
   if judgements.iter().flatten().any(|one| one.decision.action == Action::Quarantine) {

@@ -209,7 +209,7 @@ impl<F: Fs> Engine<F> {
   }
 
   /// The bytes of a file, where they are those that the ledger knows.
-  fn read_known(
+  pub(super) fn read_known(
     &mut self,
     target: &Target,
     hash: Option<ContentHash>,

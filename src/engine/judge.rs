@@ -7,9 +7,13 @@ use crate::{
   config::{Config, ExtraPaths, InstructionFile},
   detect::{
     self, Action, Code, Decision, Finding, JudgeOptions, Layer, PolicyInput, RuleKind, Severity,
-    Verdict, rules::RuleSet,
+    Verdict,
+    model::{Assessment, Depth, Probabilities},
+    policy,
+    rules::RuleSet,
   },
   memory::{Block, BlockId, Comparison, ContentHash, Document, Fate, line, marker},
+  provenance::Trust,
 };
 
 pub use super::origin::Origin;
@@ -60,6 +64,32 @@ pub struct BlockJudgement {
   pub origin: Option<Origin>,
   /// The earlier approvals that it rests on, by the hash of what was approved.
   pub excused_by: Vec<ContentHash>,
+  /// What the model thinks of the fresh lines; `None` where it was not asked.
+  pub assessment: Option<Assessment>,
+}
+
+impl BlockJudgement {
+  /// The layer whose word it is: the model's where nothing else would have said so much.
+  pub fn layer(&self) -> Layer {
+    let said = |layer: Layer, least: Severity| {
+      self.findings.iter().any(|finding| {
+        (finding.layer == Layer::Model) == (layer == Layer::Model) && finding.severity >= least
+      })
+    };
+    let by_rules = if self.decision.verdict == Verdict::Quarantine {
+      self.findings.iter().any(|finding| finding.kind == RuleKind::Signature)
+    } else {
+      said(Layer::Rules, Severity::Low)
+    };
+    if by_rules || !said(Layer::Model, Severity::Info) { Layer::Rules } else { Layer::Model }
+  }
+
+  /// Whether the encoder is still to read it.
+  pub fn wants_encoder(&self, trust: Trust) -> bool {
+    let stays = self.decision.action != Action::Quarantine && !self.approved;
+    let unread = self.assessment.as_ref().filter(|found| stays && found.depth < Depth::Encoder);
+    unread.is_some_and(|found| policy::wants_encoder(trust, found.probabilities))
+  }
 }
 
 /// Joins the parts of a block and remembers where each byte came from.
@@ -72,9 +102,14 @@ pub struct BlockText {
 impl BlockText {
   /// The text of `block` in `file`.
   pub fn new(file: &[u8], block: &Block) -> Self {
+    Self::of_spans(file, &block.parts)
+  }
+
+  /// The text of these spans of `file`.
+  pub fn of_spans(file: &[u8], spans: &[Range<usize>]) -> Self {
     let mut bytes = Vec::new();
     let mut parts = Vec::new();
-    for part in &block.parts {
+    for part in spans {
       if let Some(text) = file.get(part.clone()) {
         parts.push((bytes.len(), part.clone()));
         bytes.extend_from_slice(text);
@@ -145,6 +180,10 @@ pub struct Court<'a> {
   /// What was decided about the same bytes before, with and without their last line end; `None` where nothing
   /// was ever decided.
   pub precedent: Option<&'a mut dyn FnMut(&ContentHash) -> Precedent>,
+  /// What the model thinks of a text in which the rules see so much; `None` where there is no model.
+  pub assess: &'a mut dyn FnMut(&[u8], f32) -> Option<Assessment>,
+  /// Whether the encoder reads afterwards what only the heads have looked at.
+  pub reads_on: bool,
 }
 
 /// Judges the blocks of a document that have fresh lines, in order; `None` for the others.
@@ -171,13 +210,14 @@ pub fn judge_fresh(
         return None;
       }
       let mut findings = findings(file, block, &fresh, court);
+      let assessment = assessment(file, &fresh, &findings, court);
       if court.origin.source.is_baseline() {
         one_foreign(&mut findings, &mut foreign);
       }
       if let (Fate::Edited { .. }, Some(marker)) = (fate, &block.marker) {
         findings.push(edited(block, marker));
       }
-      Some(judge_block(file, &fresh, findings, court))
+      Some(judge_block(file, &fresh, findings, assessment, court))
     })
     .collect()
 }
@@ -207,13 +247,32 @@ pub(super) fn judge_lines(
   court: &mut Court<'_>,
 ) -> BlockJudgement {
   let findings = findings(file, block, fresh, court);
-  judge_block(file, fresh, findings, court)
+  let assessment = assessment(file, fresh, &findings, court);
+  judge_block(file, fresh, findings, assessment, court)
+}
+
+/// What the model thinks of the fresh lines, spans in bytes of the file. It sees nothing else: what stood
+/// there before was judged when it came.
+fn assessment(
+  file: &[u8],
+  fresh: &[Range<usize>],
+  findings: &[Finding],
+  court: &mut Court<'_>,
+) -> Option<Assessment> {
+  if court.treatment == Treatment::Ignore {
+    return None;
+  }
+  let text = BlockText::of_spans(file, fresh);
+  let mut found = (court.assess)(text.bytes(), policy::strength(findings))?;
+  found.sentence = found.sentence.map(|span| text.to_file(&span));
+  Some(found)
 }
 
 fn judge_block(
   file: &[u8],
   fresh: &[Range<usize>],
   findings: Vec<Finding>,
+  assessment: Option<Assessment>,
   court: &mut Court<'_>,
 ) -> BlockJudgement {
   let quarantine = |codes, findings| BlockJudgement {
@@ -228,10 +287,13 @@ fn judge_block(
     approved: false,
     origin: None,
     excused_by: vec![],
+    assessment: None,
   };
   let restored =
     court.restored.filter(|restored| fresh.iter().any(|line| overlaps(line, &restored.span)));
-  let findings: Vec<Finding> = match restored {
+  // A person has read it.
+  let assessment = assessment.filter(|_| restored.is_none());
+  let mut findings: Vec<Finding> = match restored {
     Some(restored) => {
       findings.into_iter().filter(|finding| !overlaps(&restored.span, &finding.span)).collect()
     }
@@ -282,7 +344,7 @@ fn judge_block(
   if restored.is_none() && approved_origins.len() == runs.len() {
     origin = approved_origins.into_iter().flatten().min_by_key(|origin| origin.trust);
   }
-  let input = PolicyInput {
+  let mut input = PolicyInput {
     trust: court.origin.trust,
     source_observed: court.origin.observed,
     sensitivity: court.config.sensitivity,
@@ -290,10 +352,25 @@ fn judge_block(
     baseline_action: court.config.baseline_action,
     instructions: court.treatment == Treatment::Report,
     excused: &excused,
+    probabilities: assessment.as_ref().map(|found| found.probabilities).unwrap_or_default(),
+    read: assessment.as_ref().is_some_and(|found| found.depth == Depth::Encoder),
   };
-  let decision = detect::policy::decide(&findings, &input);
+  if let (Some(found), Some(first), Some(last)) = (&assessment, fresh.first(), fresh.last()) {
+    findings.extend(policy::likely(found, first.start..last.end, &input));
+    let reads_on = court.reads_on
+      && found.depth < Depth::Encoder
+      && policy::wants_encoder(input.trust, found.probabilities);
+    if reads_on && policy::decide(&findings, &input).verdict < Verdict::Quarantine {
+      // What has to go goes at once; of everything else the encoder has the last word, and until then
+      // nothing is said that it may take back.
+      findings.retain(|finding| finding.layer != Layer::Model);
+      input.probabilities = Probabilities::default();
+      input.read = true;
+    }
+  }
+  let decision = policy::decide(&findings, &input);
   let spared = (input.baseline || input.instructions) && decision.action != Action::Quarantine;
-  BlockJudgement { decision, findings, spared, approved, origin, excused_by }
+  BlockJudgement { decision, findings, spared, approved, origin, excused_by, assessment }
 }
 
 /// What was decided about these bytes, or else about the same text with other line ends, and the hash

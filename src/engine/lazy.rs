@@ -166,7 +166,9 @@ impl<F: Fs> Engine<F> {
     let more = self.reshape_of(target, &renewed, &rows).0.is_some();
     // By a clock read after the write: to an older one the stamp would be from the future, and settled.
     let at = self.now();
-    let pending = Due { reshape: more, recheck: !stamp.is_settled(at) }.pending();
+    // What was to be read closely before still is.
+    let unread = row.as_ref().map_or(Pending::NONE, |row| row.pending.and(Pending::MODEL));
+    let pending = Due { reshape: more, recheck: !stamp.is_settled(at) }.pending() | unread;
     let event = Event::new(EventKind::Reshaped).path(&path);
     self.ledger.record(&ScanRecord {
       path: &path,

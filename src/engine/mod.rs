@@ -21,6 +21,9 @@ pub mod event;
 pub mod facts;
 mod forms;
 pub mod judge;
+pub mod layer2;
+#[cfg(test)]
+mod layer2_tests;
 pub mod lazy;
 pub mod origin;
 pub mod pass;
@@ -56,13 +59,14 @@ use judge::Treatment;
 pub use attribute::Attributing;
 pub use error::{Consequence, EngineError};
 pub use event::{Event, EventKind};
+pub use layer2::{Layer2, Reading, Scored, Scoring};
 pub use lazy::LazyOutcome;
 pub use pass::{Hint, Outcome};
 pub use passed::Passed;
 
 use crate::{
   config::{Config, Owner, Protocol},
-  detect::rules::Rules,
+  detect::{model::Assessor, rules::Rules},
   memory::BlockId,
   os::{
     self, Clock, Fs, FsError, LockError, MemoryFile, Rung, Shapes, TargetRules, WriteLock, lease,
@@ -191,6 +195,8 @@ pub struct Engine<F: Fs> {
   has_departed: bool,
   /// memfw's data directory, where the lock is.
   data: PathBuf,
+  /// What judges beside the rules.
+  model: Layer2,
   /// The directories that are no workspaces.
   shapes: Shapes,
 }
@@ -223,8 +229,16 @@ impl<F: Fs> Engine<F> {
       exposures: Vec::new(),
       has_departed: false,
       data,
+      model: None,
       shapes: Shapes::default(),
     }
+  }
+
+  /// The same with a model that judges beside the rules.
+  #[must_use]
+  pub fn with_model(mut self, model: &'static dyn Assessor) -> Self {
+    self.model = Some(model);
+    self
   }
 
   /// The ledger.

@@ -355,8 +355,7 @@ impl<F: Fs> Engine<F> {
       Due { reshape: row.pending.contains(Pending::RESHAPE), recheck: !stamp.is_settled(at) };
     let stamp = super::stamp_row(stamp);
     // What is asked about it elsewhere goes on.
-    let asked =
-      if row.pending.contains(Pending::ATTRIBUTE) { Pending::ATTRIBUTE } else { Pending::NONE };
+    let asked = row.pending.and(Pending::ATTRIBUTE | Pending::MODEL);
     self.ledger.set_seen(&target.path(), stamp, row.hash, due.pending() | asked, at)?;
     Ok(due.done())
   }

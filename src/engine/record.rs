@@ -6,10 +6,11 @@ use std::{path::Path, time::Duration};
 use super::{
   Engine, EngineError, Event, EventKind, Outcome, TAIL_COMPLETE_AFTER, Target,
   judge::BlockJudgement,
+  layer2::reading_due,
   view::{Marking, View},
 };
 use crate::{
-  detect::{Action, Code, Layer, Verdict},
+  detect::{Action, Code, Verdict},
   failpoint::{Point, hit},
   memory::MarkerMode,
   os::{Fs, MemoryFile, Stamp, Touch},
@@ -43,12 +44,15 @@ impl<F: Fs> Engine<F> {
     let took_ms = (self.clock.monotonic().saturating_sub(started)).as_secs_f64() * 1e3;
     let path = target.path();
     let mut events = told(&path, view, &rows, adopting);
+    let before = self.ledger.file(&path)?;
+    // What was to be read closely before still is.
+    let unread = before.as_ref().map_or(Pending::NONE, |row| row.pending.and(Pending::MODEL));
     let note = match file.access() {
       Touch::Full => None,
       Touch::ReadOnly(reason) => Some(format!("scanned, not written: {reason}")),
     };
     if let Some(note) = &note {
-      let known = self.ledger.file(&path)?.is_some_and(|row| row.note.as_deref() == Some(note));
+      let known = before.is_some_and(|row| row.note.as_deref() == Some(note));
       if !known {
         events.push(Event::new(EventKind::Unguarded).path(&path).detail(note.clone()));
       }
@@ -67,7 +71,7 @@ impl<F: Fs> Engine<F> {
       note: note.as_deref(),
       blocks: &rows,
       adopted: true,
-      pending: due.pending() | self.asking_due(&path, &rows)?,
+      pending: due.pending() | self.asking_due(&path, &rows)? | unread | reading_due(view),
       marker_mode: marking.mode.as_str(),
       unmarked: marking.why.as_deref(),
       events: &event_rows,
@@ -136,7 +140,7 @@ pub(super) fn told(path: &Path, view: &View, rows: &[BlockRow], adopting: bool) 
       .path(path)
       .block(&row.id)
       .of(judgement.origin.as_ref().unwrap_or(&view.origin))
-      .decided(Layer::Rules, &decision.codes, decision.score, "keep");
+      .decided(judgement.layer(), &decision.codes, decision.score, "keep");
     events.push(event);
   }
   if adopting {

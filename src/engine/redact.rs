@@ -6,7 +6,9 @@ use std::{
   time::Duration,
 };
 
-use super::{Engine, EngineError, Event, EventKind, Target, UNLEASED_AFTER, view::View};
+use super::{
+  Engine, EngineError, Event, EventKind, Target, UNLEASED_AFTER, judge::BlockJudgement, view::View,
+};
 use crate::{
   detect::{Code, Finding, Layer},
   failpoint::{Point, hit},
@@ -219,12 +221,8 @@ impl<F: Fs> Engine<F> {
         continue;
       }
       let kind = if *back { EventKind::Returned } else { EventKind::Quarantined };
-      events.push(event(kind).block(&redaction.id).decided(
-        Layer::Rules,
-        codes,
-        score,
-        "quarantine",
-      ));
+      let layer = judgement.map_or(Layer::Rules, BlockJudgement::layer);
+      events.push(event(kind).block(&redaction.id).decided(layer, codes, score, "quarantine"));
       items.push(NewItem {
         id: redaction.id.clone(),
         path: &path,
@@ -245,7 +243,7 @@ impl<F: Fs> Engine<F> {
           redaction.span.start,
           redaction.original.len(),
         ),
-        layer: Layer::Rules,
+        layer,
         trail: origin.trail.clone(),
       });
     }

@@ -31,10 +31,10 @@ pub(super) struct Known {
 
 /// A block of which something has to leave the file.
 pub(super) struct Sentence {
-  id: BlockId,
+  pub(super) id: BlockId,
   /// The lines, as indices into those of the block; all of them for the whole block.
-  lines: Option<Vec<usize>>,
-  judgement: BlockJudgement,
+  pub(super) lines: Option<Vec<usize>>,
+  pub(super) judgement: BlockJudgement,
 }
 
 impl Known {
@@ -165,7 +165,7 @@ impl<F: Fs> Engine<F> {
   }
 
   /// The judgement on these lines of a block, given where they came from.
-  fn judge_lines(
+  pub(super) fn judge_lines(
     &self,
     target: &Target,
     bytes: &[u8],
@@ -175,6 +175,7 @@ impl<F: Fs> Engine<F> {
   ) -> Result<BlockJudgement, EngineError> {
     let (path, now) = (target.path(), self.now());
     let mut failed = None;
+    let mut unread = None;
     let mut ask = |hash: &ContentHash| {
       view::precedent(&self.ledger, &path, hash, now).unwrap_or_else(|error| {
         failed.get_or_insert(error);
@@ -182,6 +183,7 @@ impl<F: Fs> Engine<F> {
       })
     };
     let mut court = Court {
+      reads_on: self.reads_on(),
       origin,
       config: &self.config,
       rules: self.judging.set(),
@@ -189,10 +191,16 @@ impl<F: Fs> Engine<F> {
       restored: None,
       treatment: self.treatment(target),
       precedent: Some(&mut ask),
+      assess: &mut |text, rules| {
+        self.assess(text, rules).unwrap_or_else(|error| {
+          unread.get_or_insert(error);
+          None
+        })
+      },
     };
     let mut judgement = judge::judge_lines(bytes, block, fresh, &mut court);
     judgement.origin.get_or_insert_with(|| origin.clone());
-    match failed {
+    match failed.or(unread) {
       Some(error) => Err(error.into()),
       None => Ok(judgement),
     }

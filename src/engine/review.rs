@@ -160,6 +160,7 @@ impl<F: Fs> Engine<F> {
         approved: false,
         origin: None,
         excused_by: vec![],
+        assessment: None,
       });
     }
     let leased = file.leased_for().is_some();

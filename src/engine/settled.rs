@@ -21,6 +21,8 @@ pub enum Unsettled {
   Markers(PathBuf),
   /// The agent's records are to be asked about text of a file.
   Sources(PathBuf),
+  /// The model is to read text of a file closely.
+  Scores(PathBuf),
   /// A file that the ledger knows is gone, and that was not noticed yet.
   Gone(PathBuf),
   /// An operation is open.
@@ -32,6 +34,7 @@ impl fmt::Display for Unsettled {
     match self {
       Self::Dirty(path) => write!(f, "changes of `{}`", shown(path)),
       Self::Sources(path) => write!(f, "sources of what is new in `{}`", shown(path)),
+      Self::Scores(path) => write!(f, "a close look at what is new in `{}`", shown(path)),
       Self::Markers(path) => write!(f, "markers of `{}`", shown(path)),
       Self::Gone(path) => write!(f, "the removal of `{}`", shown(path)),
       Self::Operation => f.write_str("an open operation"),
@@ -71,6 +74,8 @@ pub fn unsettled<F: Fs>(
         (Some(stamp), Some(row)) if row.stamp == Some(super::stamp_row(&stamp)) => {
           if row.pending.contains(Pending::ATTRIBUTE) {
             found.push(Unsettled::Sources(file));
+          } else if row.pending.contains(Pending::MODEL) {
+            found.push(Unsettled::Scores(file));
           } else if row.pending.contains(Pending::RESHAPE) {
             found.push(Unsettled::Markers(file));
           }

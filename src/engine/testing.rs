@@ -16,7 +16,7 @@ use std::{
 
 use tempfile::TempDir;
 
-use super::{Attributing, DEGRADED, Engine, Hint, Outcome, Target};
+use super::{Attributing, DEGRADED, Engine, Hint, Layer2, Outcome, Target};
 use crate::{
   config::Config,
   memory::ContentHash,
@@ -189,23 +189,28 @@ pub(super) struct World {
   pub(super) records: Records,
   pub(super) clock: Arc<Ahead>,
   config: Arc<Config>,
+  model: Layer2,
   dir: TempDir,
 }
 
 impl World {
   pub(super) fn new(config: Config) -> Self {
+    Self::with(config, None)
+  }
+
+  pub(super) fn with(config: Config, model: Layer2) -> Self {
     let dir = TempDir::new().unwrap();
     let root = dir.path().canonicalize().unwrap().join("workspace");
     fs::create_dir(&root).unwrap();
     let (records, clock, config) = (Records::default(), Arc::<Ahead>::default(), Arc::new(config));
-    let engine = engine(&dir, &records, &clock, &config);
+    let engine = engine(&dir, &records, &clock, &config, model);
     let target = Target::new(&root, Path::new("MEMORY.md"));
-    Self { engine, target, records, clock, config, dir }
+    Self { engine, target, records, clock, config, model, dir }
   }
 
   /// The process ends, and another one begins.
   pub(super) fn restart(&mut self) {
-    self.engine = engine(&self.dir, &self.records, &self.clock, &self.config);
+    self.engine = engine(&self.dir, &self.records, &self.clock, &self.config, self.model);
   }
 
   /// What was there before memfw.
@@ -294,11 +299,18 @@ fn engine(
   records: &Records,
   clock: &Arc<Ahead>,
   config: &Arc<Config>,
+  model: Layer2,
 ) -> Engine<RealFs> {
   let data = dir.path().join("data");
   fs::create_dir_all(&data).unwrap();
   let key = MasterKey::new([7; 32]);
   let ledger = Ledger::open(&data.join("ledger.sqlite"), Access::ReadWrite, Some(key)).unwrap();
   let (records, clock) = (Box::new(records.clone()), Arc::clone(clock));
-  Engine::new(RealFs::default(), ledger, records, clock, Arc::clone(config), data)
+  let engine = Engine::new(RealFs::default(), ledger, records, clock, Arc::clone(config), data);
+  let mut engine = match model {
+    Some(model) => engine.with_model(model),
+    None => engine,
+  };
+  engine.start_model().unwrap();
+  engine
 }

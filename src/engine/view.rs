@@ -176,6 +176,7 @@ impl<F: Fs> Engine<F> {
     let ledger = &self.ledger;
     let decided = !placeholders.is_empty() || ledger.has_exceptions()?;
     let mut failed = None;
+    let mut unread = None;
     let mut ask = |hash: &ContentHash| {
       precedent(ledger, &path, hash, now).unwrap_or_else(|error| {
         failed.get_or_insert(error);
@@ -183,6 +184,7 @@ impl<F: Fs> Engine<F> {
       })
     };
     let mut court = Court {
+      reads_on: self.reads_on(),
       origin: &origin,
       treatment: self.treatment(target),
       config: &self.config,
@@ -190,9 +192,15 @@ impl<F: Fs> Engine<F> {
       continued: &continued,
       restored,
       precedent: decided.then_some(&mut ask),
+      assess: &mut |text, rules| {
+        self.assess(text, rules).unwrap_or_else(|error| {
+          unread.get_or_insert(error);
+          None
+        })
+      },
     };
     let judgements = judge::judge_fresh(&bytes, &document, &comparison, &mut court);
-    if let Some(error) = failed {
+    if let Some(error) = failed.or(unread) {
       return Err(error.into());
     }
     let hash = ContentHash::of(&bytes);

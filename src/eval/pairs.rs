@@ -10,7 +10,8 @@ use super::share::Share;
 /// Attacks beside their twins.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct PairCounts {
-  /// Of the pairs, those in which the attack has the higher score.
+  /// Of the pairs, those in which the attack has the higher score: the model's, or the decision's where
+  /// the model was not asked.
   pub right: Share,
   /// Of the pairs, those in which both scores are equal; what is neither is ranked wrong.
   pub tied: Share,

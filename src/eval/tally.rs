@@ -103,7 +103,9 @@ impl Tally {
     }
     if let Some(pair) = &case.pair {
       let place = (file, format!("{} {pair}", case.set));
-      self.pairs.add(place, is_attack, outcome.score, outcome.found, &floors);
+      // The decision's score is zero on both sides where neither is flagged.
+      let score = outcome.model.unwrap_or(outcome.score);
+      self.pairs.add(place, is_attack, score, outcome.found, &floors);
     }
     self.scores.push((outcome.score, is_attack));
     self.model_scores.extend(outcome.model.map(|score| (score, is_attack)));

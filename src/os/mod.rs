@@ -35,6 +35,7 @@ mod resolve;
 pub mod shape;
 pub mod socket;
 pub mod systemd;
+pub mod thread;
 pub mod user;
 pub mod watch;
 pub mod workspace;

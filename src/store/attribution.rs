@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use rusqlite::{Connection, params};
 
 use super::{
-  BlockRow, Durability, Ledger, Micros, NewEvent, Pending, Sighting, StoreError, Trail, block,
-  column,
+  BlockRow, Durability, Ledger, Micros, NewEvent, Pending, Sighting, StoreError, Trail, baseline,
+  block, column,
   column::{path_bytes, word},
   error::Fault,
   event, file, record,
@@ -101,10 +101,14 @@ impl Ledger {
   pub fn attribute(&mut self, known: &Attributed<'_>) -> Result<(), StoreError> {
     self.write(Durability::Seen, |tx, _| {
       for row in known.blocks {
-        let (Some(stored), Some(file)) = (block::by_id(tx, &row.id)?, file::find(tx, known.path)?)
-        else {
-          continue;
-        };
+        let Some(file) = file::find(tx, known.path)? else { continue };
+        let mut stored = block::by_id(tx, &row.id)?;
+        if stored.is_none() {
+          // It was there before memfw, and there was nothing to say about it.
+          baseline::expand(tx, file.id)?;
+          stored = block::by_id(tx, &row.id)?;
+        }
+        let Some(stored) = stored else { continue };
         record::update(tx, file.id, &stored, row, known.at)?;
       }
       for item in known.items {

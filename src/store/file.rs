@@ -101,6 +101,8 @@ impl Pending {
   pub const RETRY: Self = Self(2);
   /// The agent's records are to be asked who wrote what.
   pub const ATTRIBUTE: Self = Self(4);
+  /// The model is to read text of it closely.
+  pub const MODEL: Self = Self(8);
 
   /// Whether nothing is to be done.
   pub const fn is_empty(self) -> bool {
@@ -110,6 +112,12 @@ impl Pending {
   /// Whether all of `other` is in this set.
   pub const fn contains(self, other: Self) -> bool {
     self.0 & other.0 == other.0
+  }
+
+  /// What is in both.
+  #[must_use]
+  pub const fn and(self, other: Self) -> Self {
+    Self(self.0 & other.0)
   }
 
   /// This set without `other`.

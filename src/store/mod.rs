@@ -34,6 +34,7 @@ mod op;
 mod open;
 mod quarantine;
 mod record;
+mod score;
 mod stamp;
 mod standing;
 #[cfg(test)]

@@ -400,6 +400,7 @@ fn leaves(content: &[u8], place: &Range<usize>) -> bool {
   let comparison = compare(&document, &[]);
   let (origin, config) = (Origin::unknown(), Config::default());
   let mut court = Court {
+    reads_on: false,
     origin: &origin,
     config: &config,
     rules: memfw::detect::rules::builtin(),
@@ -407,6 +408,7 @@ fn leaves(content: &[u8], place: &Range<usize>) -> bool {
     restored: None,
     treatment: Treatment::Memory,
     precedent: None,
+    assess: &mut |_, _| None,
   };
   let judgements = judge_fresh(content, &document, &comparison, &mut court);
   document.blocks().iter().zip(judgements).any(|(block, judgement)| {

@@ -8,7 +8,7 @@ use std::io;
 
 use serde_json::{Value, json};
 
-use super::{Judge, words};
+use super::{Judge, warn_of_damage, words};
 use crate::{
   cli::{
     Status,
@@ -18,9 +18,9 @@ use crate::{
     output::one_line,
     progress::Progress,
   },
-  detect::{JudgeOptions, Layer, RuleKind},
+  detect::{JudgeOptions, Layer, RuleKind, model::Model},
   engine::{
-    assess::{Assessed, Exhibit, Layers, assess, facts_of},
+    assess::{Assessed, Exhibit, Layers, Reads, assess, facts_of},
     bulk,
     event::rounded,
   },
@@ -41,6 +41,7 @@ pub(super) fn run(context: &Context, judge: &Judge<'_>) -> Result<Status, Failur
       Failure::unavailable(format!("cannot read standard input: {}", reason(&error)))
     })?;
     if chunk.is_empty() {
+      warn_of_damage();
       return Ok(Status::Yes);
     }
     let answers =
@@ -59,7 +60,7 @@ fn answer_all(lines: &[&Line], judge: &Judge<'_>) -> Vec<Result<String, Failure>
     lines.iter().map(|line| question(line, judge)).collect();
   let exhibits: Vec<Exhibit<'_>> =
     asked.iter().flatten().map(|question| question.exhibit(judge)).collect();
-  let mut assessed = assess(&exhibits, &SystemClock).into_iter();
+  let mut assessed = assess(&exhibits, Model::embedded(), &SystemClock).into_iter();
   let answers = asked.iter().map(|asked| match asked {
     Ok(_) => assessed.next().map_or_else(|| error("it was not judged"), |one| answer(&one)),
     Err(why) => error(why),
@@ -87,6 +88,8 @@ impl Question {
       options: JudgeOptions { tags: &self.tags, ..judge.options },
       facts: facts_of(source, self.trust, &judge.config),
       layers: Layers::All,
+      // Whoever asks about single texts asks what the daemon would say of them.
+      reads: Reads::New,
     }
   }
 }

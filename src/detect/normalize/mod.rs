@@ -67,7 +67,9 @@ pub fn normalize(bytes: &[u8]) -> Normalized<'_> {
     says.extend(new);
     if is_written_twice(text, &folded.text) && encoded::folded(&folded.text) != folded.text {
       let why = "characters are written as others that are written as others in turn";
-      says.push(encoded::Passage { span: 0..text.len(), text: folded.text.to_string(), why });
+      let severity = Severity::Low;
+      let (span, text) = (0..text.len(), folded.text.to_string());
+      says.push(encoded::Passage { span, text, why, severity });
     }
   }
   for one in says {
@@ -203,8 +205,8 @@ fn decoded_into(
   depth: usize,
   rest: &mut Vec<View<'_>>,
 ) {
-  let encoded::Passage { span, text, why } = passage;
-  out.note(Code::EncodedText, Severity::Low, RuleKind::Trigger, span.clone(), why);
+  let encoded::Passage { span, text, why, severity } = passage;
+  out.note(Code::EncodedText, severity, RuleKind::Trigger, span.clone(), why);
   for text in encoded::readings(&text) {
     if rest.len() >= MAX_VIEWS {
       return;

@@ -125,6 +125,13 @@ pub struct RuleName {
   pub file: String,
 }
 
+impl RuleName {
+  /// Whether it is one of memfw's own.
+  pub fn is_built_in(&self) -> bool {
+    self.file.starts_with("rules/")
+  }
+}
+
 /// A compiled rule.
 #[derive(Debug)]
 pub struct Rule {

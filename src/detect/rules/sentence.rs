@@ -10,7 +10,7 @@ use std::ops::Range;
 const MAX_UNIT: usize = 700;
 
 /// The sentences of `text`.
-pub(super) fn sentences(text: &str) -> Vec<Range<usize>> {
+pub fn sentences(text: &str) -> Vec<Range<usize>> {
   let bytes = text.as_bytes();
   let mut units = Vec::with_capacity(text.len() / 64 + 1);
   let mut start = 0;

@@ -1,0 +1,106 @@
+//! Layer 2 over all readings of a block: as it reads, what it hides, what it encodes.
+#![forbid(unsafe_code)]
+
+use super::{Assessment, Depth, Health};
+use crate::detect::{
+  judge::MAX_TEXT,
+  normalize::{View, ViewKind, normalize},
+};
+
+/// Hidden and encoded texts that the encoder reads, at most; the heads read all of them. Nothing else of
+/// a text makes work that is not in proportion to its length.
+const MAX_DEEP: usize = 8;
+
+/// Who says how likely a text is to be an attack.
+pub trait Assessor: Send + Sync {
+  /// What it thinks of a text as it reads, folded. `rules` is how strong the findings of the rules in it
+  /// are, from 0 to 1.
+  fn assess(&self, text: &str, rules: f32, depth: Depth) -> Assessment;
+
+  /// Which weights it has: what another version said is worth nothing.
+  fn version(&self) -> &str;
+
+  /// Whether all of it can be used, as far as that is known; the encoder is looked at when it is needed.
+  fn health(&self) -> Health;
+}
+
+/// What layer 2 thinks of `bytes`: the highest of all readings. The sentence is in bytes of the input.
+pub fn assess(assessor: &dyn Assessor, bytes: &[u8], rules: f32, depth: Depth) -> Assessment {
+  let normalized = normalize(bytes.get(..MAX_TEXT).unwrap_or(bytes));
+  let is_folded = normalized.views.iter().any(|view| view.kind == ViewKind::Folded);
+  // What the folded view says the raw one says, too, or hides.
+  let read = normalized.views.iter().filter(|view| !(is_folded && view.kind == ViewKind::Raw));
+  let aside = |view: &View<'_>| matches!(view.kind, ViewKind::Hidden | ViewKind::Decoded);
+  let mut n_deep = 0;
+  let mut all = read.map(|view| {
+    n_deep += usize::from(aside(view));
+    let depth = if n_deep > MAX_DEEP { Depth::Heads } else { depth };
+    let mut found = assessor.assess(&view.text, rules, depth);
+    found.sentence =
+      found.sentence.or_else(|| aside(view).then_some(0..view.text.len())).map(|sentence| {
+        let raw = view.map.span(&sentence);
+        normalized.raw.span(&raw)
+      });
+    found
+  });
+  let Some(first) = all.next() else { return assessor.assess("", rules, depth) };
+  all.fold(first, join)
+}
+
+/// The higher probability of each kind; place and explanation are those of the higher one of all. How
+/// closely it was looked at is told by how it reads.
+fn join(one: Assessment, other: Assessment) -> Assessment {
+  let depth = one.depth;
+  let mut probabilities = one.probabilities;
+  probabilities.injection = probabilities.injection.max(other.probabilities.injection);
+  probabilities.poison = probabilities.poison.max(other.probabilities.poison);
+  let most = if other.probabilities.most() > one.probabilities.most() { other } else { one };
+  Assessment { probabilities, depth, ..most }
+}
+
+#[cfg(test)]
+mod tests {
+  use super::*;
+  use crate::detect::model::Probabilities;
+
+  /// Fears one word.
+  struct Fears(&'static str);
+
+  impl Assessor for Fears {
+    fn assess(&self, text: &str, _: f32, depth: Depth) -> Assessment {
+      let sentence = text.find(self.0).map(|at| at..at + self.0.len());
+      let injection = if sentence.is_some() { 0.9 } else { 0.1 };
+      let probabilities = Probabilities { injection, poison: 0.2 };
+      Assessment { probabilities, sentence, nearest: None, depth }
+    }
+
+    fn version(&self) -> &'static str {
+      "1"
+    }
+
+    fn health(&self) -> Health {
+      Health::default()
+    }
+  }
+
+  fn found(text: &str) -> (f32, Option<&str>) {
+    let found = assess(&Fears("grue"), text.as_bytes(), 0.0, Depth::Encoder);
+    assert_eq!(found.depth, Depth::Encoder);
+    (found.probabilities.injection, found.sentence.and_then(|span| text.get(span)))
+  }
+
+  #[test]
+  fn what_is_hidden_or_encoded_counts_and_its_place_is_in_the_input() {
+    assert_eq!(found("A line about nothing."), (0.1, None));
+    assert_eq!(found("Ann: a grue lives here."), (0.9, Some("grue")));
+    let full = "Ann: a \u{ff47}\u{ff52}\u{ff55}\u{ff45} lives here.";
+    assert_eq!(found(full), (0.9, Some("\u{ff47}\u{ff52}\u{ff55}\u{ff45}")));
+    let hidden = "Fine.\n\n<!-- a grue lives behind the door -->\n";
+    assert!(found(hidden).0 > 0.8);
+    let encoded = "Token: YSBncnVlIGxpdmVzIGJlaGluZCB0aGUgZG9vciBvZiB0aGUgaG91c2U=";
+    assert_eq!(
+      found(encoded),
+      (0.9, Some("YSBncnVlIGxpdmVzIGJlaGluZCB0aGUgZG9vciBvZiB0aGUgaG91c2U="))
+    );
+  }
+}

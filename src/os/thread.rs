@@ -1,0 +1,39 @@
+//! The priority of threads.
+#![forbid(unsafe_code)]
+
+/// Work that can wait gets what others leave: at this niceness a tenth of the share of a thread that does not
+/// wait.
+#[cfg(target_os = "linux")]
+const NICE: i32 = 10;
+
+/// Has the calling thread, and those that it begins, give way to others. Where that is not possible it
+/// works like any other.
+pub fn yield_to_others() {
+  // On Linux a priority belongs to a thread, named like a process.
+  #[cfg(target_os = "linux")]
+  {
+    use rustix::process::{getpriority_process, setpriority_process};
+    let this = Some(rustix::thread::gettid());
+    // It may give way already, and never asks for more.
+    if getpriority_process(this).is_ok_and(|nice| nice < NICE) {
+      setpriority_process(this, NICE).ok();
+    }
+  }
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+  use super::*;
+
+  #[test]
+  fn only_this_thread_gives_way() {
+    let nice = || rustix::process::getpriority_process(Some(rustix::thread::gettid())).unwrap();
+    let before = nice();
+    let there = std::thread::spawn(move || {
+      yield_to_others();
+      nice()
+    });
+    assert!(there.join().unwrap() >= NICE.max(before));
+    assert_eq!(nice(), before);
+  }
+}

@@ -1,0 +1,58 @@
+#!/usr/bin/env bash
+# From the labelled lines to the shipped files: installs what is pinned, then trains, exports and measures.
+#
+#   training/run.sh [STEP] [OPTION...]
+#
+# Without STEP all of it: the encoder, then the n-gram heads and the fusion. `heads` is the second part
+# alone; `training/run.sh all --help` tells the steps and options of the first.
+#
+# TRAINING_VENV is where the Python packages go; MEMFW_DEV_DATA is the folder of lines that only measure.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")"
+
+step=everything
+if [ $# -gt 0 ] && [[ $1 != -* ]]; then
+  step=$1
+  shift
+fi
+recipe=(cargo run --quiet --release --example train-heads --)
+
+heads() {
+  mkdir -p made
+  "${recipe[@]}" train --data data data/written --out ../models/heads.bin
+  # Scores by heads that saw neither the author nor the source of a line: what the fusion is fitted to.
+  "${recipe[@]}" folds --data data data/written --dev data/heldout ${MEMFW_DEV_DATA:+"$MEMFW_DEV_DATA"} \
+    --out made/folds.jsonl | tee made/heads.txt
+  "${recipe[@]}" fuse --heads made/folds.jsonl --encoder made/logits.jsonl --out ../models/fusion.toml |
+    tee made/fusion.txt
+  for part in rules heads encoder sentences; do
+    "${recipe[@]}" fuse --heads made/folds.jsonl --encoder made/logits.jsonl --without "$part" \
+      >"made/without-$part.txt"
+  done
+  "${recipe[@]}" pack ../models/encoder.onnx
+  (cd ../models && sha256sum encoder.onnx.zst fusion.toml heads.bin vocabulary.txt >DIGESTS)
+}
+
+if [ "$step" = heads ]; then
+  heads
+  exit
+fi
+
+venv=${TRAINING_VENV:-made/venv}
+if [ ! -e "$venv/ready" ]; then
+  python3.11 -m venv "$venv"
+  "$venv/bin/pip" install --quiet --require-hashes --requirement requirements.txt
+  "$venv/bin/pip" install --quiet --require-hashes --no-deps --requirement base.txt
+  touch "$venv/ready"
+fi
+
+options=(--fold "${recipe[*]} fold")
+if [ -n "${MEMFW_DEV_DATA:-}" ]; then
+  options+=(--dev "$MEMFW_DEV_DATA")
+fi
+# The same run twice gives the same weights on the same machine.
+export CUBLAS_WORKSPACE_CONFIG=:4096:8 PYTHONHASHSEED=0 TOKENIZERS_PARALLELISM=false
+"$venv/bin/python" -m encoder "${step/everything/all}" "${options[@]}" "$@"
+if [ "$step" = everything ]; then
+  heads
+fi
