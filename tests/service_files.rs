@@ -83,6 +83,7 @@ fn a_service_is_installed_once_and_removed_with_its_file() {
       guards     [TMP]/home/.openclaw/workspace
       before     openclaw-gateway.service
       sandbox    writes only what it guards, the agent's records and its own data
+      later      once [TMP]/home/.openclaw is there: systemctl --user restart memfw.service
 
       next: memfw status --wait 30  # what is protected
       next: journalctl --user -fu memfw.service  # what happens
@@ -344,10 +345,11 @@ fn the_units_are_hardened_and_right() {
   let test = world();
   ok(&test, "install");
   let system = ok(&test, "install --manager system --user nobody --print");
-  let test = test.next().write("memfw@nobody.service", system);
+  // An instance for an ordinary user: systemd warns of a service that runs as nobody.
+  let test = test.next().write("memfw@ann.service", system);
   let units = [
     (test.tmp().join(UNIT), "50", vec!["--user", "verify", "--man=no"]),
-    (test.tmp().join("memfw@nobody.service"), "20", vec!["verify", "--man=no"]),
+    (test.tmp().join("memfw@ann.service"), "20", vec!["verify", "--man=no"]),
   ];
   for (unit, threshold, verify) in units {
     // Ten times what the last line of its answer says.

@@ -143,6 +143,11 @@ impl Supervisor {
     }
   }
 
+  /// Starts it anew, as after a directory was made that it may write: systemd looks only then.
+  pub fn restart(self, job: &Job<'_>) -> Option<Vec<OsString>> {
+    (self != Self::Launchd).then(|| self.words(&["restart", job.name]))
+  }
+
   /// What is run before the file goes. `runs`: it is loaded.
   pub fn stop(self, job: &Job<'_>, runs: bool) -> Vec<Vec<OsString>> {
     match self {

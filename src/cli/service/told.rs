@@ -116,6 +116,12 @@ pub(super) fn installed(context: &Context, unit: &Unit, facts: &Facts) -> Result
     _ => row(context, "before", facts.before.join(" "))?,
   }
   row(context, "sandbox", sandbox(unit.supervisor, facts.sandbox))?;
+  if let (Some(words), Sandbox::Whole) = (unit.supervisor.restart(&unit.job()), facts.sandbox) {
+    let command = shown(unit.supervisor, &words);
+    for path in facts.writable.iter().filter(|path| !path.exists()) {
+      row(context, "later", format!("once {} is there: {command}", path.display()))?;
+    }
+  }
   context.out.line("")?;
   let prefix = unit.user.as_ref().map(|user| format!("sudo -u {user} ")).unwrap_or_default();
   next(context, &format!("{prefix}memfw status --wait 30"), "what is protected")?;
