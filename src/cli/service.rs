@@ -126,7 +126,7 @@ fn status(context: &Context, args: &StatusArgs) -> Result<Status, Failure> {
   let found = unit.placed().look().map_err(unavailable)?;
   let standing = match (&found, Facts::gather(context, &unit)) {
     (Found::Nothing, _) => told::Standing::Missing,
-    (Found::Foreign(what), _) => told::Standing::Foreign(*what),
+    (Found::Foreign(what), _) => told::Standing::Foreign(what),
     // What it should say follows from the configuration, which cannot be read.
     (Found::Ours(_), Err(failure)) => told::Standing::Unknown(failure.error),
     (Found::Ours(text), Ok(facts)) => {

@@ -90,9 +90,6 @@ impl Control {
 
 /// A command as a person would type it.
 pub(super) fn shown(supervisor: Supervisor, words: &[OsString]) -> String {
-  let mut line = supervisor.program().to_owned();
-  for word in words {
-    line += &format!(" {}", word.display());
-  }
-  line
+  let words = words.iter().map(|word| word.display().to_string());
+  [supervisor.program().to_owned()].into_iter().chain(words).collect::<Vec<_>>().join(" ")
 }

@@ -39,7 +39,7 @@ pub fn render(template: &str, facts: &Facts) -> Result<String, Unsayable> {
     if before.trim() == VARIABLE {
       for (name, value) in &facts.variables {
         let (name, value) = (escaped(OsStr::new(name))?, escaped(value)?);
-        write!(text, "{indent}<key>{name}</key>\n{indent}<string>{value}</string>\n")
+        writeln!(text, "{indent}<key>{name}</key>\n{indent}<string>{value}</string>")
           .unwrap_or_default();
       }
     }

@@ -19,12 +19,11 @@ pub fn render(template: &str, facts: &Facts) -> Result<String, Unsayable> {
   let mut paragraphs = Vec::new();
   for paragraph in template.trim_end().split("\n\n") {
     let needs_namespace = paragraph.lines().any(|line| line == NEEDS_NAMESPACE);
-    match facts.sandbox.why().filter(|_| needs_namespace) {
-      Some(why) => paragraphs.push(format!("# Without the rest of the sandbox: {why}.")),
-      None => {
-        let lines = paragraph.lines().map(|line| rendered(line, facts));
-        paragraphs.push(lines.collect::<Result<Vec<_>, _>>()?.join("\n"));
-      }
+    if let Some(why) = facts.sandbox.why().filter(|_| needs_namespace) {
+      paragraphs.push(format!("# Without the rest of the sandbox: {why}."));
+    } else {
+      let lines = paragraph.lines().map(|line| rendered(line, facts));
+      paragraphs.push(lines.collect::<Result<Vec<_>, _>>()?.join("\n"));
     }
   }
   Ok(paragraphs.join("\n\n") + "\n")
@@ -116,7 +115,8 @@ mod tests {
   fn facts(supervisor: Supervisor) -> Facts {
     let template =
       supervisor.template().replace("%h", "/home/ann").replace("/home/%i", "/home/ann");
-    let paths = line(&template, "ReadWritePaths").split(' ').map(|path| path[1..].into());
+    let paths =
+      line(&template, "ReadWritePaths").split(' ').map(|path| path.trim_start_matches('-').into());
     Facts {
       program: line(&template, "ExecStart").split(' ').next().unwrap().into(),
       home: "/home/ann".into(),

@@ -60,22 +60,17 @@ impl Unit {
       (_, None) => None,
     };
     let env = &context.surroundings.env;
-    let (home, own) = match &user {
-      Some(name) => {
-        let home = user::home(name).map_err(unavailable)?;
-        let own = match env.get("MEMFW_HOME") {
-          Some(_) => context.home()?,
-          None => Home::below(&home),
-        };
-        (home, own)
-      }
-      None => {
-        let home = context
-          .surroundings
-          .home()
-          .ok_or_else(|| Failure::unavailable("no home directory is known").hint("set `HOME`"))?;
-        (home, context.home()?)
-      }
+    let (home, own) = if let Some(name) = &user {
+      let home = user::home(name).map_err(unavailable)?;
+      let is_named = env.get("MEMFW_HOME").is_some();
+      let own = if is_named { context.home()? } else { Home::below(&home) };
+      (home, own)
+    } else {
+      let home = context
+        .surroundings
+        .home()
+        .ok_or_else(|| Failure::unavailable("no home directory is known").hint("set `HOME`"))?;
+      (home, context.home()?)
     };
     let name = supervisor.name(user.as_deref());
     let file = supervisor.file(&home, user.as_deref());
@@ -94,14 +89,12 @@ impl Unit {
 
   /// The same command about the same service.
   pub fn command(&self, verb: &str) -> String {
-    let mut command = format!("memfw service {verb}");
-    if self.supervisor != Supervisor::native() {
-      command += &format!(" --manager {}", self.supervisor);
+    let supervisor = self.supervisor;
+    match &self.user {
+      Some(user) => format!("sudo memfw service {verb} --manager {supervisor} --user {user}"),
+      None if supervisor == Supervisor::native() => format!("memfw service {verb}"),
+      None => format!("memfw service {verb} --manager {supervisor}"),
     }
-    if let Some(user) = &self.user {
-      command = format!("sudo {command} --user {user}");
-    }
-    command
   }
 }
 
