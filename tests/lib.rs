@@ -39,6 +39,7 @@ mod review;
 mod rules;
 mod scan;
 mod service;
+mod service_files;
 mod sim;
 mod support;
 mod transcripts;

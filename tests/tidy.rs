@@ -112,6 +112,7 @@ const FRAMEWORK_FILES: &[(&str, &str)] = &[
   ("src/cli/openclaw/args.rs", "the command about it"),
   ("src/cli/openclaw/program.rs", "where its program is"),
   ("src/cli/openclaw/retrust.rs", "the command about it"),
+  ("src/cli/openclaw/service.rs", "what a service beside it has to know of it"),
   ("src/cli/openclaw/state.rs", "the command about it"),
 ];
 

@@ -73,6 +73,8 @@ pub enum Command {
   Config(ConfigArgs),
   /// What could be wrong with this installation
   Doctor(DoctorArgs),
+  /// Run memfw as a service: install, uninstall, status
+  Service(super::service::ServiceArgs),
   /// What the agent framework does with memory, and having it load a dropped file again
   #[command(name = super::openclaw::NAME)]
   Agent(super::openclaw::AgentArgs),
@@ -396,6 +398,7 @@ mod tests {
     Restore(RestoreArgs),
     Config(ConfigArgs),
     Doctor(DoctorArgs),
+    Service(crate::cli::service::ServiceArgs),
   }
 
   fn parse(line: &str) -> Result<All, String> {
@@ -448,6 +451,9 @@ mod tests {
       "memfw restore MEMORY.md --yes",
       "memfw config show --json",
       "memfw doctor --json",
+      "memfw service install --print",
+      "memfw service uninstall --manager system --user ann",
+      "memfw service status --manager launchd --json",
     ] {
       assert!(parse(line).is_ok(), "{line}: {}", parse(line).unwrap_err());
     }

@@ -22,7 +22,7 @@ use {
 };
 
 /// The name of the configuration file in its directory.
-const CONFIG_FILE: &str = "config.toml";
+pub(super) const CONFIG_FILE: &str = "config.toml";
 
 /// The variable that stands for `--log-level` where that is not given.
 const LOG_VARIABLE: &str = "MEMFW_LOG";

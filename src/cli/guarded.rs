@@ -168,7 +168,7 @@ pub fn place(text: &str) -> (PathBuf, Option<usize>) {
   (resolved(Path::new(text)), None)
 }
 
-fn unavailable(error: impl std::fmt::Display) -> Failure {
+pub(super) fn unavailable(error: impl std::fmt::Display) -> Failure {
   let text = error.to_string();
   let mut lines = text.lines();
   let mut failure = Failure::unavailable(lines.next().unwrap_or_default());

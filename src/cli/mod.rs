@@ -37,6 +37,7 @@ pub mod restore;
 pub mod rules;
 pub mod run;
 pub mod scan;
+pub mod service;
 pub mod status;
 pub mod table;
 pub mod time;
@@ -117,6 +118,7 @@ fn dispatch(context: &Context, command: Command) -> Result<Status, Failure> {
     Command::Restore(args) => restore::run(context, args),
     Command::Config(args) => config::run(context, args),
     Command::Doctor(args) => doctor::run(context, args),
+    Command::Service(args) => service::run(context, &args),
     Command::Agent(args) => openclaw::run(context, &args),
   }
 }

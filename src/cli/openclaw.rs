@@ -5,6 +5,7 @@
 pub mod args;
 mod program;
 mod retrust;
+pub mod service;
 mod state;
 
 use std::{
@@ -45,15 +46,19 @@ pub fn run(context: &Context, args: &AgentArgs) -> Result<Status, Failure> {
 
 /// All of OpenClaw that is used on this machine, by the environment and the configuration.
 pub fn installations(env: &Env, config: &Config) -> Vec<Installation> {
-  let env = OpenClawEnv {
+  Installation::discover(&surroundings(env), &config.agent_profiles)
+}
+
+/// What OpenClaw reads of the environment.
+fn surroundings(env: &Env) -> OpenClawEnv {
+  OpenClawEnv {
     home: env.path("HOME"),
     openclaw_home: env.path("OPENCLAW_HOME"),
     state_dir: env.path("OPENCLAW_STATE_DIR"),
     workspace_dir: env.path("OPENCLAW_WORKSPACE_DIR"),
     config_path: env.path("OPENCLAW_CONFIG_PATH"),
     profile: env.get("OPENCLAW_PROFILE").and_then(|name| name.to_str()).map(str::to_owned),
-  };
-  Installation::discover(&env, &config.agent_profiles)
+  }
 }
 
 /// What OpenClaw uses: the workspaces of all agents, and what that follows from.

@@ -3,9 +3,11 @@
 #![forbid(unsafe_code)]
 
 use std::{
-  ffi::OsString,
+  env::split_paths,
+  ffi::{OsStr, OsString},
   io::{self, Read},
-  os::unix::process::CommandExt as _,
+  os::unix::{fs::PermissionsExt as _, process::CommandExt as _},
+  path::{Path, PathBuf},
   process::{Child, Command, Stdio},
   sync::mpsc::{Receiver, TryRecvError, channel},
   thread,
@@ -51,7 +53,23 @@ impl Errand {
   }
 }
 
-fn run(words: &[OsString], limit: Duration) -> Result<(), String> {
+/// The program of this name in `PATH`, as an absolute path.
+pub fn find(path: &OsStr, name: &str) -> Option<PathBuf> {
+  // A relative directory in PATH would be another one each time.
+  split_paths(path)
+    .filter(|dir| dir.is_absolute())
+    .map(|dir| dir.join(name))
+    .find(|path| is_program(path))
+}
+
+/// Whether it is a file that somebody may run.
+pub fn is_program(path: &Path) -> bool {
+  path.metadata().is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
+}
+
+/// Runs a program with its arguments and waits for its end, which has to come within the time and to be a
+/// success. An error is a sentence.
+pub fn run(words: &[OsString], limit: Duration) -> Result<(), String> {
   let Some((program, args)) = words.split_first() else {
     return Err("no program is named".to_owned());
   };

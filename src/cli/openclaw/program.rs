@@ -1,15 +1,15 @@
 //! OpenClaw's own program: where it is and of which release, without running it.
 #![forbid(unsafe_code)]
 
-use std::{
-  env::split_paths,
-  os::unix::fs::PermissionsExt as _,
-  path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 
 use crate::{
   config::Config,
-  os::{Env, paths},
+  os::{
+    Env,
+    errand::{self, is_program},
+    paths,
+  },
 };
 
 /// Its usual name.
@@ -25,12 +25,7 @@ pub(super) fn find(env: &Env, config: &Config) -> Option<PathBuf> {
   if name.contains('/') {
     return Some(PathBuf::from(name)).filter(|path| path.is_absolute() && is_program(path));
   }
-  let path = env.get("PATH")?;
-  // A relative directory in PATH would be another one each time.
-  split_paths(path)
-    .filter(|dir| dir.is_absolute())
-    .map(|dir| dir.join(name))
-    .find(|path| is_program(path))
+  errand::find(env.get("PATH")?, name)
 }
 
 /// The release, by the package that the program belongs to.
@@ -45,8 +40,4 @@ pub(super) fn release(program: &Path) -> Option<String> {
     }
   }
   None
-}
-
-fn is_program(path: &Path) -> bool {
-  path.metadata().is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
 }
