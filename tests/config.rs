@@ -33,6 +33,9 @@ fn without_a_file_the_defaults_hold() {
       baseline.action               "flag"    default
       versions.keep_days            14        default
       versions.max_mb               256       default
+      events.keep_days              730       default
+      events.max_count              1000000   default
+      quarantine.rejected_days      365       default
       detection.scope               "strict"  default
       detection.sensitivity         "medium"  default
       detection.embedding_provider  "local"   default
@@ -88,6 +91,9 @@ fn values_tell_where_they_come_from() {
       baseline.action               "flag"    default
       versions.keep_days            14        default
       versions.max_mb               256       default
+      events.keep_days              730       default
+      events.max_count              1000000   default
+      quarantine.rejected_days      365       default
       detection.scope               "strict"  default
       detection.sensitivity         "medium"  default
       detection.embedding_provider  "local"   default

@@ -27,9 +27,11 @@ mod kept_open;
 mod ladder;
 #[cfg(feature = "failpoints")]
 mod leases;
+mod life;
 mod markers;
 mod openclaw;
 mod outage;
+mod packages;
 #[cfg(feature = "failpoints")]
 mod powerloss;
 mod race;

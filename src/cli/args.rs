@@ -69,6 +69,8 @@ pub enum Command {
   Audit(AuditArgs),
   /// Earlier versions of a memory file: list, compare, bring back
   Restore(RestoreArgs),
+  /// Take memfw's comments out of memory files, or put them back
+  Markers(super::markers::MarkersArgs),
   /// Where the configuration is, what it says, whether it is right
   Config(ConfigArgs),
   /// What could be wrong with this installation
@@ -369,8 +371,12 @@ pub struct JsonArgs {
 
 /// `memfw doctor`
 #[derive(Clone, Debug, ClapArgs)]
-#[command(after_help = "Example: memfw doctor")]
+#[command(after_help = "Example: memfw doctor --fix")]
 pub struct DoctorArgs {
+  /// Mend what is safe to mend, and say what is left to you
+  #[arg(long)]
+  pub fix: bool,
+
   /// Answer in JSON
   #[arg(long)]
   pub json: bool,
@@ -396,6 +402,7 @@ mod tests {
     Provenance(ProvenanceArgs),
     Audit(AuditArgs),
     Restore(RestoreArgs),
+    Markers(crate::cli::markers::MarkersArgs),
     Config(ConfigArgs),
     Doctor(DoctorArgs),
     Service(crate::cli::service::ServiceArgs),
@@ -454,6 +461,9 @@ mod tests {
       "memfw service install --print",
       "memfw service uninstall --manager system --user ann",
       "memfw service status --manager launchd --json",
+      "memfw doctor --fix",
+      "memfw markers remove",
+      "memfw markers add a.md b.md --json",
     ] {
       assert!(parse(line).is_ok(), "{line}: {}", parse(line).unwrap_err());
     }

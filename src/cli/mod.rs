@@ -26,6 +26,7 @@ pub mod gate;
 pub mod guarded;
 pub mod lines;
 pub mod log;
+pub mod markers;
 pub mod moment;
 pub mod openclaw;
 pub mod output;
@@ -116,6 +117,7 @@ fn dispatch(context: &Context, command: Command) -> Result<Status, Failure> {
     Command::Provenance(args) => provenance::run(context, args),
     Command::Audit(args) => audit::run(context, args),
     Command::Restore(args) => restore::run(context, args),
+    Command::Markers(args) => markers::run(context, args),
     Command::Config(args) => config::run(context, args),
     Command::Doctor(args) => doctor::run(context, args),
     Command::Service(args) => service::run(context, &args),

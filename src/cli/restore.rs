@@ -87,7 +87,7 @@ pub fn run(context: &Context, args: RestoreArgs) -> Result<Status, Failure> {
 }
 
 /// The file as the ledger knows it; it need not be there any more.
-fn find_file(ledger: &Ledger, typed: &Path) -> Result<PathBuf, Failure> {
+pub(super) fn find_file(ledger: &Ledger, typed: &Path) -> Result<PathBuf, Failure> {
   // The file may be gone, or a link may stand in its place; its directory is found all the same.
   let below = typed.parent().zip(typed.file_name()).map(|(parent, name)| {
     let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };

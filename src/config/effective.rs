@@ -124,6 +124,11 @@ action = "quarantine"
 [versions]
 keep_days = 3
 max_mb = 0
+[events]
+keep_days = 60
+max_count = 5000
+[quarantine]
+rejected_days = 30
 [detection]
 scope = "relaxed"
 sensitivity = "high"
@@ -165,6 +170,9 @@ format = "json"
         baseline_action: BaselineAction::Quarantine,
         version_days: 3,
         version_mb: 0,
+        event_days: 60,
+        event_count: 5000,
+        rejected_days: 30,
         scope: Scope::Relaxed,
         sensitivity: Sensitivity::High,
         embedding_provider: EmbeddingProvider::OpenAi,
@@ -188,8 +196,8 @@ format = "json"
     );
     let lines: Vec<_> = effective.values().map(|(_, _, origin)| origin).collect();
     let expected = [
-      1, 2, 4, 5, 6, 7, 8, 9, 11, 12, 13, 14, 16, 18, 19, 21, 22, 23, 24, 25, 26, 28, 30, 31, 33,
-      34, 35, 36, 37, 39, 40,
+      1, 2, 4, 5, 6, 7, 8, 9, 11, 12, 13, 14, 16, 18, 19, 21, 22, 24, 26, 27, 28, 29, 30, 31, 33,
+      35, 36, 38, 39, 40, 41, 42, 44, 45,
     ];
     assert_eq!(lines, expected.map(|line| Origin::File { line }));
   }

@@ -136,6 +136,16 @@ keys! {
   /// of each file stays. 0 keeps none.
   "versions.max_mb" => version_mb: u64 = 256, in 0..=1_048_576;
 
+  /// How long the record of what happened is kept, in days.
+  "events.keep_days" => event_days: u64 = 730, in 1..=36_500;
+
+  /// How many events are kept at most; what happens all the time goes first, then the oldest.
+  "events.max_count" => event_count: u64 = 1_000_000, in 1_000..=100_000_000;
+
+  /// How long the sealed text of a rejected item is kept after the decision, in days. What waits for a
+  /// decision is kept without end.
+  "quarantine.rejected_days" => rejected_days: u64 = 365, in 1..=36_500;
+
   /// Which rules judge memory: "strict" (all of them) or "relaxed" (only the unmistakable).
   "detection.scope" => scope: Scope = Scope::Strict;
 

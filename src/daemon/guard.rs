@@ -70,6 +70,8 @@ pub struct Guard {
   pub(super) first: HashSet<Target>,
   /// Files whose content is to be kept as a version when nothing else is due.
   pub(super) unkept: Vec<Target>,
+  /// When old records were looked for last.
+  pub(super) retained_at: Option<Duration>,
   /// Workspaces that have to be looked at again, and when that may be next.
   pub(super) looks: BTreeSet<PathBuf>,
   pub(super) next_look: Duration,
@@ -171,6 +173,7 @@ impl Guard {
       errands: Errands::new(helpers),
       asker: Asker::default(),
       unkept: Vec::new(),
+      retained_at: None,
       health,
       trouble: Trouble::default(),
       alarm,

@@ -85,6 +85,14 @@ events! {
   Reloaded = "reloaded", "configuration reloaded";
   /// All files are looked at again, for the watcher may have missed something.
   Rescanned = "rescanned", "rescanned everything";
+  /// What was kept for long enough was taken away.
+  Pruned = "pruned", "old records taken away";
+}
+
+impl EventKind {
+  /// What happens all the time and needs nobody: where there are too many events, these go first.
+  pub const ROUTINE: &'static [Self] =
+    &[Self::Kept, Self::Attributed, Self::Reshaped, Self::Vanished];
 }
 
 impl fmt::Display for EventKind {
@@ -197,9 +205,7 @@ impl Event {
     match kind {
       EventKind::Degraded | EventKind::Unguarded => line!(error),
       EventKind::Rescanned | EventKind::Recovered => line!(warn),
-      EventKind::Kept | EventKind::Attributed | EventKind::Reshaped | EventKind::Vanished => {
-        line!(debug);
-      }
+      kind if EventKind::ROUTINE.contains(&kind) => line!(debug),
       _ => line!(info),
     }
   }

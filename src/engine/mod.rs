@@ -32,6 +32,7 @@ pub mod recover;
 pub mod redact;
 mod rejudge;
 pub mod restore;
+pub mod retain;
 pub mod review;
 pub mod rows;
 #[cfg(test)]
@@ -39,6 +40,7 @@ mod rows_tests;
 pub mod settled;
 #[cfg(test)]
 mod testing;
+pub mod unmark;
 pub mod versions;
 pub mod view;
 

@@ -219,6 +219,10 @@ impl<F: Fs> Engine<F> {
       return Marking { mode: MarkerMode::None, why: None };
     }
     let none = |why: String| Marking { mode: MarkerMode::None, why: Some(why) };
+    // Where the ledger cannot be asked, what follows cannot be recorded either.
+    if self.is_unmarked(&target.path()).unwrap_or_default() {
+      return none(super::unmark::WHY.to_owned());
+    }
     match self.agent.standing(&target.root, &target.rel) {
       Standing::Unreadable(why) => return none(why),
       Standing::Recorded { hash: recorded, .. } if recorded != hash => {

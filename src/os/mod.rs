@@ -21,6 +21,7 @@ mod inotify;
 pub mod key;
 pub mod lease;
 pub mod lock;
+pub mod mend;
 pub mod mounts;
 #[cfg(any(test, not(target_os = "linux")))]
 mod notified;

@@ -3,13 +3,16 @@
 
 use std::path::Path;
 
-use rusqlite::{Connection, TransactionBehavior};
+use rusqlite::{Connection, OptionalExtension as _, TransactionBehavior};
 
-use super::{StoreError, error::Fault};
+use super::{StoreError, backup, error::Fault};
 use crate::failpoint::{Point, hit};
 
 /// Marks a database as memfw's: `mfw1` in ASCII.
 pub(super) const APPLICATION_ID: i64 = 0x6d66_7731;
+
+/// Under which key of `meta` the version of the memfw stands that made this format.
+const WRITTEN_BY: &str = "written_by";
 
 /// One step.
 #[derive(Debug)]
@@ -41,7 +44,9 @@ pub(super) fn format(conn: &Connection, path: &Path) -> Result<i64, Fault> {
   view.commit()?;
   match (application, found) {
     (APPLICATION_ID, found) if found > KNOWN => {
-      Err(StoreError::Newer { found, known: KNOWN, path: path() }.into())
+      let (by, path) = (written_by(conn), path());
+      let backup = backup::backups(&path).into_iter().find(|backup| backup.format <= KNOWN);
+      Err(StoreError::Newer { found, known: KNOWN, path, by, backup }.into())
     }
     (APPLICATION_ID, found) => Ok(found),
     (0, 0) if tables == 0 => Ok(0),
@@ -49,7 +54,16 @@ pub(super) fn format(conn: &Connection, path: &Path) -> Result<i64, Fault> {
   }
 }
 
-/// Brings a database to [`KNOWN`], in one transaction.
+/// Which memfw made a database; `None` where it did not say so, in a form that we know.
+fn written_by(conn: &Connection) -> Option<String> {
+  let sql = "SELECT value FROM meta WHERE key = ?1";
+  let found = conn.query_row(sql, [WRITTEN_BY], |row| row.get::<_, Vec<u8>>(0)).optional();
+  let text = String::from_utf8(found.ok()??).ok()?;
+  let is_version = |c: char| c.is_ascii_alphanumeric() || ".-+".contains(c);
+  (text.len() <= 32 && text.chars().all(is_version)).then_some(text)
+}
+
+/// Brings a database to [`KNOWN`], in one transaction; one that is older and not empty is copied before.
 pub(super) fn migrate(conn: &mut Connection, path: &Path) -> Result<(), Fault> {
   if format(conn, path)? == KNOWN {
     return Ok(());
@@ -58,15 +72,38 @@ pub(super) fn migrate(conn: &mut Connection, path: &Path) -> Result<(), Fault> {
   let tx = conn.transaction_with_behavior(TransactionBehavior::Immediate)?;
   // Asked again under the write lock: another opener may have been quicker.
   let found: i64 = tx.pragma_query_value(None, "user_version", |row| row.get(0))?;
-  for step in MIGRATIONS.iter().filter(|step| step.number > found) {
-    tx.execute_batch(step.sql)?;
-    tx.pragma_update(None, "user_version", step.number)?;
+  if found == KNOWN {
+    return Ok(());
   }
-  tx.pragma_update(None, "application_id", APPLICATION_ID)?;
+  // Nobody else can write from here on, and we have not written yet.
+  if found > 0 {
+    backup::make(path, found)?;
+  }
+  take_steps(&tx, found, KNOWN)?;
   hit(Point::MigrateBeforeCommit);
   tx.commit()?;
   hit(Point::MigrateAfterCommit);
   Ok(())
+}
+
+/// The steps after `found` up to `last`.
+fn take_steps(conn: &Connection, found: i64, last: i64) -> rusqlite::Result<()> {
+  for step in MIGRATIONS.iter().filter(|step| step.number > found && step.number <= last) {
+    conn.execute_batch(step.sql)?;
+    conn.pragma_update(None, "user_version", step.number)?;
+  }
+  conn.pragma_update(None, "application_id", APPLICATION_ID)?;
+  let insert =
+    "INSERT INTO meta (key, value) VALUES (?1, ?2) ON CONFLICT (key) DO UPDATE SET value = ?2";
+  conn.execute(insert, (WRITTEN_BY, env!("CARGO_PKG_VERSION").as_bytes())).map(drop)
+}
+
+/// Makes an empty database of an older format.
+#[cfg(test)]
+pub(super) fn up_to(conn: &mut Connection, format: i64) -> rusqlite::Result<()> {
+  let tx = conn.transaction()?;
+  take_steps(&tx, 0, format)?;
+  tx.commit()
 }
 
 #[cfg(test)]

@@ -16,6 +16,7 @@
 #![forbid(unsafe_code)]
 
 mod attribution;
+pub mod backup;
 mod baseline;
 mod block;
 mod column;
@@ -34,6 +35,7 @@ mod op;
 mod open;
 mod quarantine;
 mod record;
+mod retain;
 mod stamp;
 mod standing;
 #[cfg(test)]
@@ -46,6 +48,7 @@ use std::{ops::Deref, path::Path, path::PathBuf};
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 
 pub use attribution::{Attributed, DueItem, ItemOrigin};
+pub use backup::Backup;
 pub use baseline::ADOPTED_DIGITS;
 pub use block::{BlockLine, BlockRow, Place, Revision};
 pub use count::Counts;
@@ -58,6 +61,7 @@ pub use op::{Images, NewOp, Op, OpId, OpKind};
 pub use open::Access;
 pub use quarantine::{Admission, Admitted, Existing, NewItem};
 pub use record::ScanRecord;
+pub use retain::{Dropped, Keep};
 pub use stamp::Stamp;
 pub use standing::{Fall, Noted};
 pub use trail::{Sighting, Trail};
