@@ -26,6 +26,7 @@ pub mod mounts;
 mod notified;
 pub mod paths;
 pub mod probe;
+pub mod program;
 pub mod random;
 pub mod real;
 pub mod real_file;
