@@ -86,6 +86,8 @@ fn a_notice_is_shown_on_the_desktop_by_a_program_of_the_path() {
   let mut guarded = guarded.env("PATH", &path);
   guarded.start();
   drop(guarded.test().memory("MEMORY.md", format!("{}\n\n{}\n", clean(1), poison(1))));
+  eventually("it is out", || guarded.waiting().len() == 1);
+  assert_eq!(degradations(&guarded), "[]");
   eventually("a notice is shown", || said(&guarded).len() == 1);
   let words = said(&guarded).remove(0);
   let text = "memfw: 1 block was taken out of MEMORY.md and kept for review (source: unknown). \

@@ -240,7 +240,7 @@ fn bare(coloured: &str) -> String {
 #[test]
 fn lists_fit_eighty_columns_with_and_without_colours() {
   let guarded = world();
-  let list = || guarded.test().args(["quarantine", "list", "--status", "flagged"]);
+  let list = || guarded.test().args(["provenance", "MEMORY.md"]);
   let Some(plain) = list().env("NO_COLOR", "1").on_terminal(80, 24) else { return };
   assert!(plain.lines().count() > 1);
   for line in plain.lines() {
@@ -249,7 +249,7 @@ fn lists_fit_eighty_columns_with_and_without_colours() {
   let coloured = list().on_terminal(80, 24).unwrap();
   assert_ne!(coloured, plain);
   // The age of an item, in the last column, may be another one by now.
-  let since = plain.find("SINCE").unwrap();
+  let since = plain.find("WHEN").unwrap();
   let cut = |text: &str| -> Vec<String> {
     text.lines().map(|line| line.chars().take(since).collect()).collect()
   };

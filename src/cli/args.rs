@@ -39,7 +39,7 @@ pub struct Args {
 /// Options of every command.
 #[derive(Clone, Debug, ClapArgs)]
 pub struct GlobalArgs {
-  /// Least severe log line to write: error, warn, info, debug or trace
+  /// Least log level: error, warn, info, debug or trace
   #[arg(long, global = true, value_name = "LEVEL", display_order = 900)]
   pub log_level: Option<LogLevel>,
 }
@@ -169,7 +169,7 @@ pub struct ScanArgs {
   #[arg(value_name = "PATH", value_hint = ValueHint::AnyPath)]
   pub paths: Vec<PathBuf>,
 
-  /// Where the text comes from, such as `web_fetch:example.com`
+  /// Where it comes from, such as `web_fetch:example.com`
   #[arg(long, value_name = "SOURCE")]
   pub source: Option<String>,
 

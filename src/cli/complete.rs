@@ -139,6 +139,6 @@ mod tests {
     }
     let quoted = offered(Shell::Bash, "$(touch x); `y`", "").unwrap();
     assert_eq!(quoted, "\\$\\(touch\\ x\\)\\;\\ \\`y\\`");
-    assert_eq!(offered(Shell::Zsh, "id", "\x1b[31m").as_deref(), Some("id\t\\u{1b}[31m"));
+    assert_eq!(offered(Shell::Zsh, "id", "\u{202e}").as_deref(), Some("id\t\\u{202e}"));
   }
 }

@@ -287,7 +287,7 @@ mod tests {
       "# only this\nmarkers = \"id\"\n"
     );
     let inline = set("log = { level = \"warn\" }\n", key("log.format"), "\"json\"").unwrap();
-    assert_eq!(inline, "log = { level = \"warn\", format = \"json\" }\n");
+    assert_eq!(inline, "log = { level = \"warn\" , format = \"json\" }\n");
     let dotted = set("files.idle_ms = 1\n", key("files.max_bytes"), "2").unwrap();
     assert_eq!(dotted, "files.idle_ms = 1\nfiles.max_bytes = 2\n");
   }

@@ -89,8 +89,8 @@ keys! {
   /// Empty means the workspaces that the agent framework itself uses.
   "workspaces" => workspaces: Vec<PathBuf> = Vec::new();
 
-  /// Values for several keys at once: "quiet", "balanced" (the defaults) or "strict". A key that is set
-  /// here holds all the same.
+  /// Values for several keys at once: "quiet", "balanced" (the defaults) or "strict". What is set
+  /// key by key holds all the same.
   "preset" => preset: Preset = Preset::Balanced;
 
   /// How provenance is written into memory files: "wrap" (a comment pair around what was written

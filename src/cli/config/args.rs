@@ -86,7 +86,7 @@ pub struct SetArgs {
 #[derive(Clone, Copy, Debug, Default, ClapArgs)]
 #[group(multiple = false)]
 pub struct PresetArgs {
-  /// Preset: only strong evidence counts, messages are rare
+  /// Preset: only strong evidence, rare messages
   #[arg(long)]
   pub quiet: bool,
 
@@ -94,7 +94,7 @@ pub struct PresetArgs {
   #[arg(long)]
   pub balanced: bool,
 
-  /// Preset: little evidence is enough, more files are guarded like memory
+  /// Preset: little evidence is enough, in more files
   #[arg(long)]
   pub strict: bool,
 }
