@@ -75,6 +75,31 @@ fn a_message_is_sent_once_an_interval_and_holds_no_memory() {
 }
 
 #[test]
+fn a_notice_is_shown_on_the_desktop_by_a_program_of_the_path() {
+  let name = if cfg!(target_os = "macos") { "osascript" } else { "notify-send" };
+  let guarded = world("via = \"desktop\"\n");
+  let bin = guarded.tmp().join("bin");
+  fs::create_dir(&bin).unwrap();
+  fs::rename(guarded.tmp().join("claw"), bin.join(name)).unwrap();
+  // The program is a script that needs those of the system.
+  let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
+  let mut guarded = guarded.env("PATH", &path);
+  guarded.start();
+  drop(guarded.test().memory("MEMORY.md", format!("{}\n\n{}\n", clean(1), poison(1))));
+  eventually("it is out", || guarded.waiting().len() == 1);
+  assert_eq!(degradations(&guarded), "[]");
+  eventually("a notice is shown", || said(&guarded).len() == 1);
+  let words = said(&guarded).remove(0);
+  let text = "memfw: 1 block was taken out of MEMORY.md and kept for review (source: unknown). \
+    See `memfw quarantine list`.";
+  assert_eq!(words.last().unwrap(), text);
+  if name == "notify-send" {
+    assert_eq!(words[..3], ["--app-name=memfw", "--", "memfw"]);
+  }
+  guarded.stop();
+}
+
+#[test]
 fn nobody_is_told_unless_that_is_asked_for() {
   let mut guarded = world("");
   guarded.start();
@@ -122,6 +147,8 @@ fn a_way_that_cannot_work_is_told_at_once() {
   for (config, why) in [
     ("via = \"message\"\n", "`notify.channel` is empty"),
     ("via = \"command\"\n", "`notify.command` is empty"),
+    // The environment of tests has no PATH.
+    ("via = \"desktop\"\n", "was not found in PATH"),
   ] {
     let mut guarded = world(config);
     guarded.start_patiently();

@@ -5,11 +5,12 @@
 #![forbid(unsafe_code)]
 
 use {
+  super::config::PresetArgs,
   crate::{
     config::{LogLevel, Scope},
     provenance::{State, Trust},
   },
-  clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum, ValueHint},
+  clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum, ValueHint, builder::Resettable},
   std::path::PathBuf,
 };
 
@@ -22,7 +23,8 @@ use {
   name = "memfw",
   version,
   max_term_width = 100,
-  after_help = "Exit status: 0 yes or fine, 1 the answer is no, 2 could not tell."
+  after_help = "Examples: memfw demo · memfw run · memfw quarantine list\n\
+    Exit status: 0 yes or fine, 1 the answer is no, 2 could not tell."
 )]
 pub struct Args {
   /// What is common to all commands.
@@ -37,8 +39,8 @@ pub struct Args {
 /// Options of every command.
 #[derive(Clone, Debug, ClapArgs)]
 pub struct GlobalArgs {
-  /// Least severe log line to write: error, warn, info, debug or trace
-  #[arg(long, global = true, value_name = "LEVEL")]
+  /// Least log level: error, warn, info, debug or trace
+  #[arg(long, global = true, value_name = "LEVEL", display_order = 900)]
   pub log_level: Option<LogLevel>,
 }
 
@@ -71,8 +73,8 @@ pub enum Command {
   Restore(RestoreArgs),
   /// Take memfw's comments out of memory files, or put them back
   Markers(super::markers::MarkersArgs),
-  /// Where the configuration is, what it says, whether it is right
-  Config(ConfigArgs),
+  /// The configuration: where it is, what it says, changing it
+  Config(super::config::ConfigArgs),
   /// What could be wrong with this installation
   Doctor(DoctorArgs),
   /// Run memfw as a service: install, uninstall, status
@@ -80,6 +82,13 @@ pub enum Command {
   /// What the agent framework does with memory, and having it load a dropped file again
   #[command(name = super::openclaw::NAME)]
   Agent(super::openclaw::AgentArgs),
+  /// Completions for bash, zsh or fish, with ids and files from the ledger
+  Completions(super::complete::CompletionsArgs),
+  /// Manual pages, of all commands into a directory
+  Man(super::man::ManArgs),
+  /// What can stand next on a command line; completions ask for it
+  #[command(hide = true)]
+  Complete(super::complete::CompleteArgs),
 }
 
 /// `memfw run`
@@ -93,6 +102,10 @@ pub struct RunArgs {
   /// Guard this directory instead of the configured ones; may be repeated
   #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
   pub workspace: Vec<PathBuf>,
+
+  /// A preset of the configuration.
+  #[command(flatten)]
+  pub preset: PresetArgs,
 }
 
 /// `memfw gate`
@@ -142,10 +155,13 @@ pub struct SettleArgs {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum ScanMode {
   /// As a new block of memory
+  #[value(help = Resettable::Reset)]
   Write,
   /// As memory that is about to be shown to the agent
+  #[value(help = Resettable::Reset)]
   Recall,
   /// As a document from outside
+  #[value(help = Resettable::Reset)]
   Document,
 }
 
@@ -157,7 +173,7 @@ pub struct ScanArgs {
   #[arg(value_name = "PATH", value_hint = ValueHint::AnyPath)]
   pub paths: Vec<PathBuf>,
 
-  /// Where the text comes from, such as `web_fetch:example.com`
+  /// Where it comes from, such as `web_fetch:example.com`
   #[arg(long, value_name = "SOURCE")]
   pub source: Option<String>,
 
@@ -169,7 +185,7 @@ pub struct ScanArgs {
   #[arg(long, value_name = "SCOPE")]
   pub scope: Option<Scope>,
 
-  /// What the text is
+  /// What the text is: new memory, memory about to be shown, or a document from outside
   #[arg(long, value_name = "MODE", default_value = "write")]
   pub mode: ScanMode,
 
@@ -180,6 +196,10 @@ pub struct ScanArgs {
   /// Read one JSON object a line, answer one a line
   #[arg(long)]
   pub jsonl: bool,
+
+  /// A preset of the configuration.
+  #[command(flatten)]
+  pub preset: PresetArgs,
 }
 
 /// `memfw quarantine`
@@ -335,32 +355,6 @@ pub struct RestoreArgs {
   pub json: bool,
 }
 
-/// `memfw config`
-#[derive(Clone, Debug, ClapArgs)]
-#[command(after_help = "Example: memfw config check")]
-pub struct ConfigArgs {
-  /// What to do.
-  #[command(subcommand)]
-  pub command: ConfigCommand,
-}
-
-/// What to do with the configuration.
-#[derive(Clone, Debug, Subcommand)]
-pub enum ConfigCommand {
-  /// Print where the configuration file is, or would be
-  #[command(after_help = "Example: $EDITOR \"$(memfw config path)\"")]
-  Path(JsonArgs),
-  /// Print every value and where it comes from
-  #[command(after_help = "Example: memfw config show")]
-  Show(JsonArgs),
-  /// Say whether the configuration file is right
-  #[command(after_help = "Example: memfw config check && systemctl --user restart memfw")]
-  Check(JsonArgs),
-  /// Print a commented file with every key and its default
-  #[command(after_help = "Example: memfw config example > \"$(memfw config path)\"")]
-  Example(JsonArgs),
-}
-
 /// A command that only answers.
 #[derive(Clone, Copy, Debug, ClapArgs)]
 pub struct JsonArgs {
@@ -403,7 +397,7 @@ mod tests {
     Audit(AuditArgs),
     Restore(RestoreArgs),
     Markers(crate::cli::markers::MarkersArgs),
-    Config(ConfigArgs),
+    Config(crate::cli::config::ConfigArgs),
     Doctor(DoctorArgs),
     Service(crate::cli::service::ServiceArgs),
   }
@@ -457,6 +451,12 @@ mod tests {
       "memfw restore MEMORY.md --print",
       "memfw restore MEMORY.md --yes",
       "memfw config show --json",
+      "memfw config show files log.level --strict",
+      "memfw config set files.idle_ms 0 --json",
+      "memfw config set notify.command -- say -v anna",
+      "memfw config set markers --default",
+      "memfw run --strict",
+      "memfw scan - --quiet",
       "memfw doctor --json",
       "memfw service install --print",
       "memfw service uninstall --manager system --user ann",

@@ -54,6 +54,7 @@ pub fn run(context: &Context, args: AuditArgs) -> Result<Status, Failure> {
     context.out.line("nothing happened")?;
     return Ok(Status::Yes);
   }
+  context.out.page();
   let mut table = Table::new([
     Column::new("TIME"),
     Column::new("EVENT"),

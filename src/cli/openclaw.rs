@@ -16,7 +16,7 @@ use std::{
 
 pub use args::{AgentArgs, AgentStatusArgs, NAME, RetrustArgs};
 
-use super::{Status, context::Context, failure::Failure, guarded};
+use super::{Status, context::Context, desktop, failure::Failure, guarded};
 use crate::{
   config::{Config, ExtraPaths, NotifyVia},
   daemon::{Found, Helpers},
@@ -128,11 +128,15 @@ fn helpers(env: &Env, config: &Config, found: &[Installation]) -> Helpers {
       reindex.insert(guarded::resolved(&agent.workspace), words);
     }
   }
-  Helpers { notify: notify(config, program.as_deref()), reindex }
+  Helpers { notify: notify(env, config, program.as_deref()), reindex }
 }
 
 /// How people are told, with the message to follow as the last argument.
-fn notify(config: &Config, program: Option<&Path>) -> Option<Result<Vec<OsString>, String>> {
+fn notify(
+  env: &Env,
+  config: &Config,
+  program: Option<&Path>,
+) -> Option<Result<Vec<OsString>, String>> {
   let words = |more: &[&str]| -> Result<Vec<OsString>, String> {
     let program = program.ok_or("`notify.via` needs OpenClaw's program, which was not found")?;
     Ok(
@@ -157,6 +161,7 @@ fn notify(config: &Config, program: Option<&Path>) -> Option<Result<Vec<OsString
       ])
     }
     NotifyVia::Event => words(&["system", "event", "--mode", "next-heartbeat", "--text"]),
+    NotifyVia::Desktop => desktop::words(env),
     NotifyVia::Command if config.notify_command.is_empty() => missing("notify.command"),
     NotifyVia::Command => Ok(config.notify_command.iter().map(OsString::from).collect()),
   })

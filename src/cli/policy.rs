@@ -18,11 +18,12 @@ use super::{
   time::{self, DAY},
 };
 use crate::{
+  config::nearest,
   engine::{Event, EventKind, event::shown},
   memory::ContentHash,
   os::{Clock as _, SystemClock},
   provenance::State,
-  store::{Exception, Item, ItemFilter, Ledger},
+  store::{Exception, Item, ItemFilter, Ledger, StoreError},
 };
 
 /// `memfw policy`
@@ -169,9 +170,15 @@ fn excuses(exceptions: Vec<Exception>, items: &[Item]) -> Vec<Excuse> {
   excuses
 }
 
-fn find(ledger: &Ledger) -> Result<Vec<Excuse>, Failure> {
+fn find(ledger: &Ledger) -> Result<Vec<Excuse>, StoreError> {
   let filter = ItemFilter { statuses: vec![State::Approved], path: None };
   Ok(excuses(ledger.exceptions()?, &ledger.items(&filter)?))
+}
+
+/// What approvals are called, each with its reason.
+pub fn names(ledger: &Ledger) -> Result<Vec<(String, String)>, StoreError> {
+  let excuses = find(ledger)?.into_iter();
+  Ok(excuses.map(|excuse| (excuse.id, excuse.exception.reason)).collect())
 }
 
 fn check(context: &Context, args: JsonArgs) -> Result<Status, Failure> {
@@ -192,6 +199,7 @@ fn check(context: &Context, args: JsonArgs) -> Result<Status, Failure> {
     out.line("nothing is excused")?;
     return Ok(status);
   }
+  out.page();
   let mut table = Table::new([
     Column::new("ID"),
     Column::new("STANDING"),
@@ -245,10 +253,12 @@ fn withdraw(context: &Context, args: &PolicyWithdrawArgs) -> Result<Status, Fail
         Failure::usage(format!("`{name}` is ambiguous")).hint("write more digits")
       })?,
       _ => {
-        return Err(
-          Failure::unavailable(format!("no approval is called `{name}`"))
-            .hint("`memfw policy check` lists them"),
-        );
+        let near = nearest(name, excuses.iter().map(|excuse| excuse.id.as_str()));
+        return Err(Failure::unavailable(format!("no approval is called `{name}`")).hint(
+          near.map_or("`memfw policy check` lists them".to_owned(), |near| {
+            format!("did you mean `{near}`?")
+          }),
+        ));
       }
     };
     let why = match &args.reason {

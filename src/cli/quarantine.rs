@@ -67,6 +67,7 @@ fn list(context: &Context, args: &QuarantineListArgs) -> Result<Status, Failure>
     context.out.line("nothing waits for you")?;
     return Ok(Status::Yes);
   }
+  context.out.page();
   let now = SystemClock.now();
   let mut table = Table::new([
     Column::new("ID"),

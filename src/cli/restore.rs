@@ -183,6 +183,7 @@ fn list(
     context.out.line("no version is kept")?;
     return Ok(Status::Yes);
   }
+  context.out.page();
   let now = SystemClock.now();
   let mut table = Table::new([
     Column::new("VERSION"),

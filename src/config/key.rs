@@ -10,7 +10,7 @@ use {
     setting::{Complaint, Owner, Rules, Setting},
     word::{
       BaselineAction, EmbeddingProvider, ExtraPaths, Follow, InstructionFile, LogFormat, LogLevel,
-      Markers, NotifyVia, Protocol, Scope, Sensitivity,
+      Markers, NotifyVia, Preset, Protocol, Scope, Sensitivity,
     },
   },
   crate::provenance::TrustRule,
@@ -27,6 +27,8 @@ pub struct Key {
   pub about: &'static [&'static str],
   /// Smallest and largest number that is accepted, in the unit of the name; no meaning for words.
   pub bounds: RangeInclusive<u64>,
+  /// All values, where they are a few words; of an array, all elements.
+  pub words: fn() -> Vec<&'static str>,
   pub(super) read: fn(&mut Config, &Spanned<DeValue<'_>>, &Rules<'_>) -> Result<(), Complaint>,
   pub(super) show: fn(&Config) -> toml::Value,
 }
@@ -70,6 +72,7 @@ macro_rules! keys {
       name: $name,
       about: &[$( $about ),+],
       bounds: keys!(@bounds $( $bounds )?),
+      words: <$type as Setting>::words,
       read: |config, value, rules| {
         config.$field = Setting::read(value, rules)?;
         Ok(())
@@ -85,6 +88,10 @@ keys! {
   /// Directories whose memory is guarded, absolute or beginning with `~/`.
   /// Empty means the workspaces that the agent framework itself uses.
   "workspaces" => workspaces: Vec<PathBuf> = Vec::new();
+
+  /// Values for several keys at once: "quiet", "balanced" (the defaults) or "strict". What is set
+  /// key by key holds all the same.
+  "preset" => preset: Preset = Preset::Balanced;
 
   /// How provenance is written into memory files: "wrap" (a comment pair around what was written
   /// together), "id" (one short comment an entry), "none", or "auto" (as much as the file can bear).
@@ -185,7 +192,8 @@ keys! {
   "gate.max_wait_ms" => gate_max_wait: Duration = Duration::from_secs(2), in 10..=60_000;
 
   /// How you are told that something was taken out of a file: "none", "message" (to a channel of the
-  /// agent framework), "event" (to the agent's own session) or "command" (a program of yours).
+  /// agent framework), "event" (to the agent's own session), "desktop" (a notice on your desktop) or
+  /// "command" (a program of yours).
   "notify.via" => notify_via: NotifyVia = NotifyVia::None;
 
   /// For "message": the channel, by its name in the agent framework.
@@ -205,6 +213,11 @@ keys! {
 
   /// How log lines are written to standard error: "text" or "json".
   "log.format" => log_format: LogFormat = LogFormat::Text;
+}
+
+/// The key of this name.
+pub fn find(name: &str) -> Option<&'static Key> {
+  KEYS.iter().find(|key| key.name == name)
 }
 
 #[cfg(test)]

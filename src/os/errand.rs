@@ -3,11 +3,9 @@
 #![forbid(unsafe_code)]
 
 use std::{
-  env::split_paths,
-  ffi::{OsStr, OsString},
+  ffi::OsString,
   io::{self, Read},
-  os::unix::{fs::PermissionsExt as _, process::CommandExt as _},
-  path::{Path, PathBuf},
+  os::unix::process::CommandExt as _,
   process::{Child, Command, Stdio},
   sync::mpsc::{Receiver, TryRecvError, channel},
   thread,
@@ -51,20 +49,6 @@ impl Errand {
       Err(TryRecvError::Disconnected) => Some(Err("it could not be started".to_owned())),
     }
   }
-}
-
-/// The program of this name in `PATH`, as an absolute path.
-pub fn find(path: &OsStr, name: &str) -> Option<PathBuf> {
-  // A relative directory in PATH would be another one each time.
-  split_paths(path)
-    .filter(|dir| dir.is_absolute())
-    .map(|dir| dir.join(name))
-    .find(|path| is_program(path))
-}
-
-/// Whether it is a file that somebody may run.
-pub fn is_program(path: &Path) -> bool {
-  path.metadata().is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
 }
 
 /// Runs a program with its arguments and waits for its end, which has to come within the time and to be a

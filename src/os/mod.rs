@@ -28,6 +28,7 @@ mod notified;
 pub mod paths;
 pub mod placed;
 pub mod probe;
+pub mod program;
 pub mod random;
 pub mod real;
 pub mod real_file;

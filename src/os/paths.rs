@@ -86,6 +86,14 @@ pub enum PathError {
     /// Whose it is.
     uid: u32,
   },
+  /// A file of ours belongs to somebody else.
+  #[error("{} belongs to uid {uid}, not to us\nhint: run memfw as that user", Shown(path))]
+  ForeignFile {
+    /// The file.
+    path: PathBuf,
+    /// Whose it is.
+    uid: u32,
+  },
   /// A file of ours is larger than it can sensibly be.
   #[error("{} has more than {limit} bytes", Shown(path))]
   TooLarge {
@@ -213,6 +221,28 @@ pub(super) fn write_own(path: &Path, bytes: &[u8], mode: u32) -> Result<(), Path
   sync_parent(path)
 }
 
+/// The same for a file that is there, with the permissions that it has: other programs may have been
+/// allowed to read it. One of another user is refused, who could not read the new one.
+#[expect(clippy::disallowed_methods, reason = "own files are replaced, memory files never")]
+pub fn replace_own(path: &Path, bytes: &[u8]) -> Result<(), PathError> {
+  let found = path.symlink_metadata().map_err(PathError::io("look at", path))?;
+  if !found.is_file() {
+    return Err(PathError::NotAFile { path: path.to_owned() });
+  }
+  if found.uid() != user::effective_uid() {
+    return Err(PathError::ForeignFile { path: path.to_owned(), uid: found.uid() });
+  }
+  let temporary = write_temporary(path, bytes, 0o600)?;
+  let mode = Permissions::from_mode(found.mode() & 0o777);
+  let replaced =
+    std::fs::set_permissions(&temporary, mode).and_then(|()| std::fs::rename(&temporary, path));
+  if let Err(error) = replaced {
+    std::fs::remove_file(&temporary).ok();
+    return Err(PathError::io("write", path)(error));
+  }
+  sync_parent(path)
+}
+
 /// Like [`write_private`], but only if there is no such file; whether it was written.
 #[expect(clippy::disallowed_methods, reason = "removes the temporary file that it made")]
 pub(super) fn create_private(path: &Path, bytes: &[u8]) -> Result<bool, PathError> {
@@ -306,6 +336,21 @@ mod tests {
     assert_eq!(read_own(&path, 6).unwrap().unwrap(), b"second");
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
     assert!(write_private(&dir.path().join("no/such"), b"").is_err());
+  }
+
+  #[test]
+  fn a_file_that_is_replaced_keeps_its_permissions() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("config");
+    assert!(replace_own(&path, b"one").is_err(), "it is not made");
+    write_private(&path, b"one").unwrap();
+    std::fs::set_permissions(&path, Permissions::from_mode(0o644)).unwrap();
+    replace_own(&path, b"two").unwrap();
+    assert_eq!((mode(&path), read_own(&path, 9).unwrap().unwrap()), (0o644, b"two".to_vec()));
+    let link = dir.path().join("link");
+    std::os::unix::fs::symlink(&path, &link).unwrap();
+    assert!(matches!(replace_own(&link, b"three"), Err(PathError::NotAFile { .. })));
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 2);
   }
 
   #[test]

@@ -10,6 +10,7 @@ mod inside;
 pub(crate) mod marks;
 mod mounts;
 mod sample;
+mod terminal;
 mod text;
 mod writers;
 

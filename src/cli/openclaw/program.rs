@@ -5,11 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::{
   config::Config,
-  os::{
-    Env,
-    errand::{self, is_program},
-    paths,
-  },
+  os::{Env, paths, program},
 };
 
 /// Its usual name.
@@ -22,10 +18,7 @@ const MAX_ABOVE: usize = 4;
 /// The program that the configuration names, or its usual name, as an absolute path.
 pub(super) fn find(env: &Env, config: &Config) -> Option<PathBuf> {
   let name = if config.agent_program.is_empty() { NAME } else { &config.agent_program };
-  if name.contains('/') {
-    return Some(PathBuf::from(name)).filter(|path| path.is_absolute() && is_program(path));
-  }
-  errand::find(env.get("PATH")?, name)
+  program::find(env, name)
 }
 
 /// The release, by the package that the program belongs to.

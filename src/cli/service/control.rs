@@ -6,7 +6,7 @@ use std::{ffi::OsString, path::PathBuf, time::Duration};
 use super::{supervisor::Supervisor, unit::Unit};
 use crate::{
   cli::{context::Context, failure::Failure},
-  os::errand,
+  os::{errand, program},
 };
 
 /// How long one command may take. A start waits for the first scan, which takes seconds where there are
@@ -29,9 +29,8 @@ impl Control {
   /// Finds the program; a failure where there is none.
   pub(super) fn find(context: &Context, unit: &Unit) -> Result<Self, Failure> {
     let env = &context.surroundings.env;
-    let path = env.get("PATH").unwrap_or_default();
     let name = unit.supervisor.program();
-    let program = errand::find(path, name).ok_or_else(|| {
+    let program = program::find(env, name).ok_or_else(|| {
       Failure::unavailable(format!("there is no `{name}` in PATH"))
         .hint("`memfw run` guards without a service manager")
         .hint(format!("{} shows the file", unit.command("install --print")))
@@ -40,7 +39,7 @@ impl Control {
     let hint = is_lost.then(|| {
       format!("without a login session: export XDG_RUNTIME_DIR=/run/user/{}", unit.job().uid)
     });
-    let trial = errand::find(path, TRIAL);
+    let trial = program::find(env, TRIAL);
     Ok(Self { supervisor: unit.supervisor, program, trial, hint })
   }
 
