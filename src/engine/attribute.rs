@@ -83,6 +83,16 @@ pub(super) enum Of {
   Item(BlockId),
 }
 
+impl Of {
+  /// The item, where it is one.
+  pub(super) const fn item(&self) -> Option<&BlockId> {
+    match self {
+      Self::Item(id) => Some(id),
+      Self::Revision(..) => None,
+    }
+  }
+}
+
 impl Asking {
   /// Asks; one answer for each version.
   pub fn ask(&self, agent: &dyn AgentRecords) -> Vec<Answer> {
@@ -256,6 +266,7 @@ impl<F: Fs> Engine<F> {
     if left && !self.take_down(target, asking, &said)? {
       return Ok(Attributing::NotNow);
     }
+    self.let_in(said.iter().filter_map(|one| one.of.item()))?;
     for (visit, answer) in asking.visits.iter().zip(answers) {
       self.clear_of_us(target, visit, answer)?;
     }

@@ -34,6 +34,7 @@ mod op;
 mod open;
 mod quarantine;
 mod record;
+mod source_exception;
 mod stamp;
 mod standing;
 #[cfg(test)]
@@ -58,6 +59,7 @@ pub use op::{Images, NewOp, Op, OpId, OpKind};
 pub use open::Access;
 pub use quarantine::{Admission, Admitted, Existing, NewItem};
 pub use record::ScanRecord;
+pub use source_exception::{NewSourceException, SourceException};
 pub use stamp::Stamp;
 pub use standing::{Fall, Noted};
 pub use trail::{Sighting, Trail};

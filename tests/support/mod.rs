@@ -10,6 +10,7 @@ mod inside;
 pub(crate) mod marks;
 mod mounts;
 mod sample;
+mod terminal;
 mod text;
 mod writers;
 
@@ -19,6 +20,7 @@ pub(crate) use {
   inside::{Ahead, ledger_in, settle},
   mounts::Mounts,
   sample::{Random, block, clean, eol, needle, pace, poison, trees},
+  terminal::Terminal,
   writers::Writer,
 };
 

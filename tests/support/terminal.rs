@@ -1,0 +1,152 @@
+//! A terminal with a command on it, for what asks a person.
+
+use {
+  super::{DEADLINE, Test, eventually, guarded::Guarded},
+  rustix::{
+    process::{Pid, Signal, kill_process},
+    pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt},
+    termios::{LocalModes, Termios, Winsize, tcgetattr, tcsetwinsize},
+  },
+  std::{
+    ffi::OsString,
+    fs::{File, OpenOptions},
+    io::{Read as _, Write as _},
+    os::unix::{ffi::OsStringExt as _, fs::OpenOptionsExt as _},
+    process::{Child, ExitStatus},
+    sync::{Arc, Mutex},
+    time::Instant,
+  },
+};
+
+/// A pseudo-terminal of 24 rows, and the command that has it.
+pub(crate) struct Terminal {
+  child: Child,
+  keyboard: File,
+  /// The command's end of it, to look at its mode.
+  end: File,
+  shown: Arc<Mutex<Vec<u8>>>,
+  /// Up to where it was read.
+  read: usize,
+}
+
+impl Terminal {
+  /// Starts the command of a test on a terminal of so many columns; `None`, said aloud, where there are no
+  /// pseudo-terminals.
+  pub(crate) fn start(test: &Test, columns: u16) -> Option<Self> {
+    let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
+    let opened = openpt(flags).and_then(|master| {
+      grantpt(&master)?;
+      unlockpt(&master)?;
+      let name = ptsname(&master, Vec::new())?;
+      Ok((master, OsString::from_vec(name.into_bytes())))
+    });
+    let (master, name) = match opened {
+      Ok(opened) => opened,
+      Err(error) => {
+        eprintln!("skipped: there are no pseudo-terminals here ({error})");
+        return None;
+      }
+    };
+    let mut options = OpenOptions::new();
+    let end = options.read(true).write(true).custom_flags(libc::O_NOCTTY).open(name).unwrap();
+    let size = Winsize { ws_row: 24, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
+    tcsetwinsize(&end, size).unwrap();
+    let mut command = test.command();
+    command.stdin(end.try_clone().unwrap());
+    command.stdout(end.try_clone().unwrap());
+    command.stderr(end.try_clone().unwrap());
+    let child = command.spawn().unwrap();
+    let keyboard = File::from(master);
+    let mut screen = keyboard.try_clone().unwrap();
+    let shown = Arc::<Mutex<Vec<u8>>>::default();
+    let shared = Arc::clone(&shown);
+    // It ends with an error once nobody has the other end any more.
+    std::thread::spawn(move || {
+      let mut buffer = [0; 4096];
+      while let Ok(n @ 1..) = screen.read(&mut buffer) {
+        shared.lock().unwrap().extend_from_slice(&buffer[..n]);
+      }
+    });
+    Some(Self { child, keyboard, end, shown, read: 0 })
+  }
+
+  /// Waits until this is shown, behind what was waited for before; everything up to it.
+  #[track_caller]
+  pub(crate) fn expect(&mut self, text: &str) -> String {
+    let started = Instant::now();
+    loop {
+      let all = self.shown.lock().unwrap().clone();
+      let fresh = &all[self.read..];
+      let found = fresh.windows(text.len()).position(|window| window == text.as_bytes());
+      if let Some(at) = found {
+        let end = at + text.len();
+        self.read += end;
+        return String::from_utf8_lossy(&fresh[..end]).into_owned();
+      }
+      let late = started.elapsed() > DEADLINE;
+      assert!(!late, "`{text}` was never shown behind:\n{}", String::from_utf8_lossy(fresh));
+      super::pace(std::time::Duration::from_millis(2));
+    }
+  }
+
+  /// Presses a key, once the command waits for one.
+  #[track_caller]
+  pub(crate) fn press(&mut self, key: &[u8]) {
+    eventually("a key is waited for", || !self.is_for_lines());
+    self.keyboard.write_all(key).unwrap();
+  }
+
+  /// Types a line, once the command waits for one.
+  #[track_caller]
+  pub(crate) fn enter(&mut self, line: &str) {
+    eventually("a line is waited for", || self.is_for_lines());
+    self.keyboard.write_all(line.as_bytes()).unwrap();
+    self.keyboard.write_all(b"\n").unwrap();
+  }
+
+  /// Sends a signal, once the command waits for a key.
+  #[track_caller]
+  pub(crate) fn signal(&mut self, signal: Signal) {
+    eventually("a key is waited for", || !self.is_for_lines());
+    kill_process(Pid::from_child(&self.child), signal).unwrap();
+  }
+
+  /// The mode that the terminal is in.
+  pub(crate) fn mode(&self) -> Termios {
+    tcgetattr(&self.end).unwrap()
+  }
+
+  /// Whether the kernel edits lines and shows what is typed, as everywhere.
+  pub(crate) fn is_for_lines(&self) -> bool {
+    self.mode().local_modes.contains(LocalModes::ICANON | LocalModes::ECHO | LocalModes::ISIG)
+  }
+
+  /// Waits for the end of the command.
+  #[track_caller]
+  pub(crate) fn wait(&mut self) -> ExitStatus {
+    let started = Instant::now();
+    loop {
+      if let Some(status) = self.child.try_wait().unwrap() {
+        return status;
+      }
+      assert!(started.elapsed() < DEADLINE, "the command does not end");
+      super::pace(std::time::Duration::from_millis(2));
+    }
+  }
+}
+
+impl Drop for Terminal {
+  fn drop(&mut self) {
+    if matches!(self.child.try_wait(), Ok(None)) {
+      self.child.kill().unwrap_or_default();
+      drop(self.child.wait());
+    }
+  }
+}
+
+impl Guarded {
+  /// A command on a terminal of its own.
+  pub(crate) fn on_terminal(&self, term: &str, args: &[&str]) -> Option<Terminal> {
+    Terminal::start(&self.test().env("TERM", term).args(args), 80)
+  }
+}
