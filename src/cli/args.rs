@@ -8,7 +8,7 @@ use {
   super::config::PresetArgs,
   crate::{
     config::{LogLevel, Scope},
-    provenance::{State, Trust},
+    provenance::Trust,
   },
   clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum, ValueHint, builder::Resettable},
   std::path::PathBuf,
@@ -62,9 +62,11 @@ pub enum Command {
   /// Measure detection on labelled text
   Eval(super::eval::EvalArgs),
   /// Review what was taken out
-  Quarantine(QuarantineArgs),
+  Quarantine(super::quarantine::QuarantineArgs),
   /// What you have excused, and whether it is still needed
   Policy(super::policy::PolicyArgs),
+  /// Why an item is where it is, or what a finding code means
+  Explain(super::explain::ExplainArgs),
   /// Who wrote each line of memory
   Provenance(ProvenanceArgs),
   /// What happened, in order
@@ -165,6 +167,17 @@ pub enum ScanMode {
   Document,
 }
 
+/// What `memfw scan` calls a failure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum FailOn {
+  /// Anything that is found
+  #[value(help = Resettable::Reset)]
+  Flag,
+  /// Only what would be quarantined
+  #[value(help = Resettable::Reset)]
+  Quarantine,
+}
+
 /// `memfw scan`
 #[derive(Clone, Debug, ClapArgs)]
 #[command(after_help = "Example: memfw scan ~/notes/MEMORY.md")]
@@ -190,97 +203,24 @@ pub struct ScanArgs {
   pub mode: ScanMode,
 
   /// Answer in JSON
-  #[arg(long, conflicts_with = "jsonl")]
+  #[arg(long, conflicts_with_all = ["jsonl", "sarif"])]
   pub json: bool,
 
   /// Read one JSON object a line, answer one a line
-  #[arg(long)]
+  #[arg(long, conflicts_with = "sarif")]
   pub jsonl: bool,
 
   /// A preset of the configuration.
   #[command(flatten)]
   pub preset: PresetArgs,
-}
 
-/// `memfw quarantine`
-#[derive(Clone, Debug, ClapArgs)]
-#[command(after_help = "Example: memfw quarantine approve a1b2c3")]
-pub struct QuarantineArgs {
-  /// What to do.
-  #[command(subcommand)]
-  pub command: QuarantineCommand,
-}
-
-/// What to do with quarantined blocks.
-#[derive(Clone, Debug, Subcommand)]
-pub enum QuarantineCommand {
-  /// List what waits for you, oldest first
-  #[command(after_help = "Example: memfw quarantine list --status flagged")]
-  List(QuarantineListArgs),
-  /// Show items with their text and why they were taken out
-  #[command(after_help = "Example: memfw quarantine show a1b2c3")]
-  Show(QuarantineShowArgs),
-  /// Take blocks out of their file
-  #[command(after_help = "Example: memfw quarantine add ~/notes/MEMORY.md:12")]
-  Add(QuarantineDecideArgs),
-  /// Put the exact bytes back and remember that they are fine
-  #[command(after_help = "Example: memfw quarantine approve a1b2c3 --reason \"my own note\"")]
-  Approve(QuarantineApproveArgs),
-  /// Refuse items; their placeholders go
-  #[command(after_help = "Example: memfw quarantine reject a1b2c3")]
-  Reject(QuarantineDecideArgs),
-}
-
-/// `memfw quarantine list`
-#[derive(Clone, Debug, ClapArgs)]
-pub struct QuarantineListArgs {
-  /// Only items of this state, such as quarantined, held, flagged, approved or rejected
-  #[arg(long, value_name = "STATUS")]
-  pub status: Vec<State>,
-
-  /// Answer in JSON
+  /// Answer in SARIF 2.1.0, as code scanning services read it
   #[arg(long)]
-  pub json: bool,
-}
+  pub sarif: bool,
 
-/// `memfw quarantine show`
-#[derive(Clone, Debug, ClapArgs)]
-pub struct QuarantineShowArgs {
-  /// Ids, or the beginnings of ids, or places in files
-  #[arg(value_name = "ID|FILE:LINE", required = true)]
-  pub items: Vec<String>,
-
-  /// Answer in JSON
-  #[arg(long)]
-  pub json: bool,
-}
-
-/// `memfw quarantine approve`
-#[derive(Clone, Debug, ClapArgs)]
-pub struct QuarantineApproveArgs {
-  /// What is common to all decisions.
-  #[command(flatten)]
-  pub decide: QuarantineDecideArgs,
-
-  /// Excuse the same text only for so many days, wherever it comes anew
-  #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=36_500))]
-  pub days: Option<u32>,
-}
-
-/// `memfw quarantine add|approve|reject`
-#[derive(Clone, Debug, ClapArgs)]
-pub struct QuarantineDecideArgs {
-  /// Ids, or the beginnings of ids, or places in files
-  #[arg(value_name = "ID|FILE:LINE", required = true)]
-  pub items: Vec<String>,
-
-  /// Why, for the audit
-  #[arg(long, value_name = "TEXT")]
-  pub reason: Option<String>,
-
-  /// Answer in JSON
-  #[arg(long)]
-  pub json: bool,
+  /// From which verdict on the exit status is 1: flag or quarantine
+  #[arg(long, value_name = "VERDICT", default_value = "flag", conflicts_with = "jsonl")]
+  pub fail_on: FailOn,
 }
 
 /// `memfw provenance`
@@ -391,8 +331,9 @@ mod tests {
     Settle(SettleArgs),
     Scan(ScanArgs),
     Eval(crate::cli::eval::EvalArgs),
-    Quarantine(QuarantineArgs),
+    Quarantine(crate::cli::quarantine::QuarantineArgs),
     Policy(crate::cli::policy::PolicyArgs),
+    Explain(crate::cli::explain::ExplainArgs),
     Provenance(ProvenanceArgs),
     Audit(AuditArgs),
     Restore(RestoreArgs),
@@ -442,6 +383,14 @@ mod tests {
       "memfw quarantine approve a1 b2 --json",
       "memfw quarantine approve a1 --days 30",
       "memfw quarantine reject a1",
+      "memfw quarantine review a1 MEMORY.md:3",
+      "memfw quarantine review --status flagged",
+      "memfw quarantine delete a1 b2 --yes --reason old --json",
+      "memfw quarantine export --status rejected --format sarif",
+      "memfw quarantine export a1 --with-text",
+      "memfw explain a1 --json",
+      "memfw scan --sarif memory --fail-on quarantine",
+      "memfw policy allow web_fetch:docs.example.com url-reference --days 30 --reason ours --json",
       "memfw policy check --json",
       "memfw policy withdraw a1 b2 --reason old --json",
       "memfw provenance MEMORY.md:12 --json",

@@ -22,6 +22,7 @@ pub mod embedding;
 pub mod escape;
 pub mod eval;
 pub mod evidence;
+pub mod explain;
 pub mod exposure;
 pub mod failure;
 pub mod gate;
@@ -34,19 +35,23 @@ pub mod moment;
 pub mod openclaw;
 pub mod output;
 pub mod pager;
+pub mod pages;
 pub mod policy;
 pub mod progress;
 pub mod provenance;
 pub mod quarantine;
 pub mod restore;
+pub mod review;
 pub mod rules;
 pub mod run;
+pub mod sarif;
 pub mod scan;
 pub mod service;
 pub mod status;
 pub mod suggest;
 pub mod table;
 pub mod time;
+pub mod told;
 
 pub use {
   args::{Args, Command},
@@ -121,6 +126,7 @@ fn dispatch(context: &Context, command: Command) -> Result<Status, Failure> {
     Command::Eval(args) => eval::run(context, args),
     Command::Quarantine(args) => quarantine::run(context, args),
     Command::Policy(args) => policy::run(context, args),
+    Command::Explain(args) => explain::run(context, &args),
     Command::Provenance(args) => provenance::run(context, args),
     Command::Audit(args) => audit::run(context, args),
     Command::Restore(args) => restore::run(context, args),

@@ -1,15 +1,23 @@
 //! `memfw quarantine`: what is out of a file, why, and what a person decides about it.
 #![forbid(unsafe_code)]
 
+mod args;
+mod delete;
+mod export;
+
+pub use args::{
+  QuarantineApproveArgs, QuarantineArgs, QuarantineCommand, QuarantineDecideArgs,
+  QuarantineListArgs, QuarantineShowArgs,
+};
+pub use delete::DeleteArgs;
+pub use export::ExportArgs;
+
 use std::path::Path;
 
 use serde_json::{Value, json};
 
 use super::{
   Status,
-  args::{
-    QuarantineArgs, QuarantineCommand, QuarantineDecideArgs, QuarantineListArgs, QuarantineShowArgs,
-  },
   context::Context,
   copies::{self, Copy},
   embedding::Likeness,
@@ -18,6 +26,7 @@ use super::{
   failure::Failure,
   guarded,
   output::Style,
+  review,
   table::{Cell, Column, Table},
   time::{self, DAY},
 };
@@ -41,11 +50,14 @@ const PREVIEW_LINES: usize = 40;
 /// Carries the command out.
 pub fn run(context: &Context, args: QuarantineArgs) -> Result<Status, Failure> {
   match args.command {
+    QuarantineCommand::Review(args) => review::run(context, &args),
     QuarantineCommand::List(args) => list(context, &args),
     QuarantineCommand::Show(args) => show(context, &args),
     QuarantineCommand::Add(args) => decide(context, &args, None, add),
     QuarantineCommand::Approve(args) => decide(context, &args.decide, args.days, approve),
     QuarantineCommand::Reject(args) => decide(context, &args, None, reject),
+    QuarantineCommand::Delete(args) => delete::run(context, &args),
+    QuarantineCommand::Export(args) => export::run(context, &args),
   }
 }
 
@@ -220,9 +232,10 @@ fn print(
   Ok(())
 }
 
-/// What was done about one item: the line for people, the value for programs.
-struct Done {
-  line: String,
+/// What was done about one item.
+pub(super) struct Done {
+  /// The line for people.
+  pub(super) line: String,
   value: Value,
 }
 
@@ -262,7 +275,12 @@ fn decide(
   Ok(Status::Yes)
 }
 
-fn approve(engine: &mut Engine<RealFs>, name: &str, word: Approval<'_>) -> Result<Done, Failure> {
+/// Brings an item back, or clears a flagged block.
+pub(super) fn approve(
+  engine: &mut Engine<RealFs>,
+  name: &str,
+  word: Approval<'_>,
+) -> Result<Done, Failure> {
   let item = find(engine.ledger(), name)?;
   let (item, placed) = engine.approve_as(item.id.as_str(), word)?;
   let place = terminal(shown(&item.path));
@@ -277,14 +295,24 @@ fn approve(engine: &mut Engine<RealFs>, name: &str, word: Approval<'_>) -> Resul
   Ok(Done { line, value: json!({ "id": item.id.as_str(), "status": "approved", "placed": word }) })
 }
 
-fn reject(engine: &mut Engine<RealFs>, name: &str, word: Approval<'_>) -> Result<Done, Failure> {
+/// Refuses an item.
+pub(super) fn reject(
+  engine: &mut Engine<RealFs>,
+  name: &str,
+  word: Approval<'_>,
+) -> Result<Done, Failure> {
   let item = find(engine.ledger(), name)?;
   let item = engine.reject(item.id.as_str(), word.by, word.reason)?;
   let line = format!("{}: rejected; its sealed bytes are kept", item.id);
   Ok(Done { line, value: json!({ "id": item.id.as_str(), "status": "rejected" }) })
 }
 
-fn add(engine: &mut Engine<RealFs>, name: &str, word: Approval<'_>) -> Result<Done, Failure> {
+/// Takes a block out of its file.
+pub(super) fn add(
+  engine: &mut Engine<RealFs>,
+  name: &str,
+  word: Approval<'_>,
+) -> Result<Done, Failure> {
   let (path, line) = if let (path, Some(line)) = guarded::place(name) {
     (path, line)
   } else {
@@ -311,7 +339,7 @@ fn target_of(engine: &Engine<RealFs>, path: &Path) -> Result<Target, Failure> {
 }
 
 /// The item of an id, the beginning of one, or a place in a file.
-fn find(ledger: &Ledger, name: &str) -> Result<Item, Failure> {
+pub(super) fn find(ledger: &Ledger, name: &str) -> Result<Item, Failure> {
   if let (path, Some(line)) = guarded::place(name) {
     let filter = ItemFilter { path: Some(path.clone()), ..ItemFilter::default() };
     return ledger.items(&filter)?.into_iter().find(|item| item.line as usize == line).ok_or_else(

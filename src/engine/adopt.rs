@@ -187,6 +187,7 @@ fn judge(
     rules,
     continued: &[],
     restored: None,
+    allowed: &[],
     precedent: None,
   };
   let judgements = judge_fresh(&bytes, &document, &comparison, &mut court);

@@ -61,10 +61,14 @@ events! {
   FoundTrusted = "found-trusted", "source found trusted after a redaction";
   /// A person approved a block.
   Approved = "approved", "block approved";
+  /// A person excused codes for all text of a source.
+  Allowed = "allowed", "source allowed";
   /// A person took an approval back.
   Withdrawn = "withdrawn", "approval withdrawn";
   /// A person rejected a block.
   Rejected = "rejected", "block rejected";
+  /// A person had the sealed bytes of an item deleted.
+  Deleted = "deleted", "quarantined bytes deleted";
   /// A person brought an earlier version of a file back.
   RestoredVersion = "restored-version", "earlier version brought back";
   /// A person had the agent framework trust a file again.

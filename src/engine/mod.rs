@@ -8,6 +8,9 @@
 #![forbid(unsafe_code)]
 
 pub mod adopt;
+pub mod allowed;
+#[cfg(test)]
+mod allowed_tests;
 pub mod assess;
 pub mod attribute;
 #[cfg(test)]

@@ -189,6 +189,8 @@ impl<F: Fs> Engine<F> {
       rules: self.judging.set(),
       continued: &continued,
       restored,
+      // Whose text it is becomes known later.
+      allowed: &[],
       precedent: decided.then_some(&mut ask),
     };
     let judgements = judge::judge_fresh(&bytes, &document, &comparison, &mut court);

@@ -36,6 +36,7 @@ mod open;
 mod quarantine;
 mod record;
 mod retain;
+mod source_exception;
 mod stamp;
 mod standing;
 #[cfg(test)]
@@ -62,6 +63,7 @@ pub use open::Access;
 pub use quarantine::{Admission, Admitted, Existing, NewItem};
 pub use record::ScanRecord;
 pub use retain::{Dropped, Keep};
+pub use source_exception::{NewSourceException, SourceException};
 pub use stamp::Stamp;
 pub use standing::{Fall, Noted};
 pub use trail::{Sighting, Trail};
