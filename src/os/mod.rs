@@ -24,6 +24,7 @@ pub mod lock;
 pub mod mounts;
 #[cfg(any(test, not(target_os = "linux")))]
 mod notified;
+pub mod page;
 pub mod paths;
 pub mod probe;
 pub mod random;
