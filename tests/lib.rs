@@ -28,6 +28,7 @@ mod ladder;
 #[cfg(feature = "failpoints")]
 mod leases;
 mod markers;
+mod numbers;
 mod openclaw;
 mod outage;
 #[cfg(feature = "failpoints")]

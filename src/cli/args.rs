@@ -67,6 +67,12 @@ pub enum Command {
   Provenance(ProvenanceArgs),
   /// What happened, in order
   Audit(AuditArgs),
+  /// What happens, as it happens
+  Log(super::follow::LogArgs),
+  /// How much came, what became of it, how trusted memory is
+  Stats(super::stats::StatsArgs),
+  /// All of that as one page for a browser
+  Report(super::report::ReportArgs),
   /// Earlier versions of a memory file: list, compare, bring back
   Restore(RestoreArgs),
   /// Where the configuration is, what it says, whether it is right
@@ -393,6 +399,9 @@ mod tests {
     Policy(crate::cli::policy::PolicyArgs),
     Provenance(ProvenanceArgs),
     Audit(AuditArgs),
+    Log(crate::cli::follow::LogArgs),
+    Stats(crate::cli::stats::StatsArgs),
+    Report(crate::cli::report::ReportArgs),
     Restore(RestoreArgs),
     Config(ConfigArgs),
     Doctor(DoctorArgs),
@@ -442,6 +451,9 @@ mod tests {
       "memfw policy withdraw a1 b2 --reason old --json",
       "memfw provenance MEMORY.md:12 --json",
       "memfw audit --days 7 --source exec --event approved --limit 10 --json",
+      "memfw log -n 20 --no-follow --event approved --json",
+      "memfw stats --days 7 --rows 3 --json",
+      "memfw report --html r.html --days 90 --text --json",
       "memfw restore MEMORY.md --list --json",
       "memfw restore MEMORY.md --diff --at 3d",
       "memfw restore MEMORY.md --print",

@@ -22,6 +22,8 @@ pub mod eval;
 pub mod evidence;
 pub mod exposure;
 pub mod failure;
+mod figures;
+pub mod follow;
 pub mod gate;
 pub mod guarded;
 pub mod lines;
@@ -33,10 +35,12 @@ pub mod policy;
 pub mod progress;
 pub mod provenance;
 pub mod quarantine;
+pub mod report;
 pub mod restore;
 pub mod rules;
 pub mod run;
 pub mod scan;
+pub mod stats;
 pub mod status;
 pub mod table;
 pub mod time;
@@ -114,6 +118,9 @@ fn dispatch(context: &Context, command: Command) -> Result<Status, Failure> {
     Command::Policy(args) => policy::run(context, args),
     Command::Provenance(args) => provenance::run(context, args),
     Command::Audit(args) => audit::run(context, args),
+    Command::Log(args) => follow::run(context, args),
+    Command::Stats(args) => stats::run(context, args),
+    Command::Report(args) => report::run(context, args),
     Command::Restore(args) => restore::run(context, args),
     Command::Config(args) => config::run(context, args),
     Command::Doctor(args) => doctor::run(context, args),
