@@ -30,6 +30,7 @@ mod ladder;
 mod leases;
 mod life;
 mod markers;
+mod numbers;
 mod openclaw;
 mod outage;
 mod packages;

@@ -71,6 +71,12 @@ pub enum Command {
   Provenance(ProvenanceArgs),
   /// What happened, in order
   Audit(AuditArgs),
+  /// What happens, as it happens
+  Log(super::follow::LogArgs),
+  /// How much came, what became of it, how trusted memory is
+  Stats(super::stats::StatsArgs),
+  /// All of that as one page for a browser
+  Report(super::report::ReportArgs),
   /// Earlier versions of a memory file: list, compare, bring back
   Restore(RestoreArgs),
   /// Take memfw's comments out of memory files, or put them back
@@ -336,6 +342,9 @@ mod tests {
     Explain(crate::cli::explain::ExplainArgs),
     Provenance(ProvenanceArgs),
     Audit(AuditArgs),
+    Log(crate::cli::follow::LogArgs),
+    Stats(crate::cli::stats::StatsArgs),
+    Report(crate::cli::report::ReportArgs),
     Restore(RestoreArgs),
     Markers(crate::cli::markers::MarkersArgs),
     Config(crate::cli::config::ConfigArgs),
@@ -395,6 +404,9 @@ mod tests {
       "memfw policy withdraw a1 b2 --reason old --json",
       "memfw provenance MEMORY.md:12 --json",
       "memfw audit --days 7 --source exec --event approved --limit 10 --json",
+      "memfw log -n 20 --no-follow --event approved --json",
+      "memfw stats --days 7 --rows 3 --json",
+      "memfw report --html r.html --days 90 --text --json",
       "memfw restore MEMORY.md --list --json",
       "memfw restore MEMORY.md --diff --at 3d",
       "memfw restore MEMORY.md --print",

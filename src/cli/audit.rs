@@ -79,7 +79,8 @@ pub fn run(context: &Context, args: AuditArgs) -> Result<Status, Failure> {
   Ok(Status::Yes)
 }
 
-fn check_event(event: &str) -> Result<(), Failure> {
+/// Refuses the name of an event that there is not.
+pub(super) fn check_event(event: &str) -> Result<(), Failure> {
   if EventKind::from_str(event).is_ok() {
     return Ok(());
   }
@@ -91,7 +92,8 @@ fn check_event(event: &str) -> Result<(), Failure> {
   )
 }
 
-fn to_json(row: &EventRow) -> serde_json::Value {
+/// One event for programs.
+pub(super) fn to_json(row: &EventRow) -> serde_json::Value {
   json!({
     "at": time::rfc3339(row.at),
     "event": row.event,
@@ -106,5 +108,6 @@ fn to_json(row: &EventRow) -> serde_json::Value {
     "score": row.score.map(rounded),
     "action": row.action,
     "detail": row.detail,
+    "took_ms": row.took_us.map(|us| us as f64 / 1e3),
   })
 }

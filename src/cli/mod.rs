@@ -25,6 +25,8 @@ pub mod evidence;
 pub mod explain;
 pub mod exposure;
 pub mod failure;
+mod figures;
+pub mod follow;
 pub mod gate;
 pub mod guarded;
 pub mod lines;
@@ -40,6 +42,7 @@ pub mod policy;
 pub mod progress;
 pub mod provenance;
 pub mod quarantine;
+pub mod report;
 pub mod restore;
 pub mod review;
 pub mod rules;
@@ -47,6 +50,7 @@ pub mod run;
 pub mod sarif;
 pub mod scan;
 pub mod service;
+pub mod stats;
 pub mod status;
 pub mod suggest;
 pub mod table;
@@ -129,6 +133,9 @@ fn dispatch(context: &Context, command: Command) -> Result<Status, Failure> {
     Command::Explain(args) => explain::run(context, &args),
     Command::Provenance(args) => provenance::run(context, args),
     Command::Audit(args) => audit::run(context, args),
+    Command::Log(args) => follow::run(context, args),
+    Command::Stats(args) => stats::run(context, args),
+    Command::Report(args) => report::run(context, args),
     Command::Restore(args) => restore::run(context, args),
     Command::Markers(args) => markers::run(context, args),
     Command::Config(args) => config::run(context, args),

@@ -7,7 +7,10 @@
 
 use {
   super::{failure::Failure, pager::Pager},
-  rustix::termios::{isatty, tcgetwinsize},
+  rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    termios::{isatty, tcgetwinsize},
+  },
   serde::Serialize,
   std::{
     cell::RefCell,
@@ -207,6 +210,15 @@ impl Out {
       pending += line.len() + 1;
     }
     self.flush()
+  }
+
+  /// Whether nobody reads standard output any more: what would be written next would find nobody.
+  pub fn is_deserted(&self) -> bool {
+    let stdout = io::stdout();
+    let mut ends = [PollFd::new(&stdout, PollFlags::empty())];
+    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    poll(&mut ends, Some(&now)).is_ok()
+      && ends.iter().any(|end| end.revents().intersects(PollFlags::ERR | PollFlags::HUP))
   }
 
   /// Hands on what was written.

@@ -260,17 +260,12 @@ fn texts(context: &Context, excuses: &[Excuse], now: i64) -> Result<(), Failure>
       Cell::from(exception.codes.iter().map(|code| code.as_str()).collect::<Vec<_>>().join(" ")),
       Cell::from(item.as_ref().map_or_else(String::new, |item| shown(&item.path))),
       Cell::from(time::short(exception.created_at, now)),
-      Cell::from(exception.expires_at.map_or_else(String::new, date)),
+      Cell::from(exception.expires_at.map_or_else(String::new, time::date)),
       Cell::from(used),
       Cell::from(exception.reason.as_str()),
     ]);
   }
   table.write(&context.out)
-}
-
-/// The day of a time, also of one that lies ahead.
-fn date(at: i64) -> String {
-  time::rfc3339(at).chars().take("2026-11-21".len()).collect()
 }
 
 fn withdraw(context: &Context, args: &PolicyWithdrawArgs) -> Result<Status, Failure> {

@@ -24,6 +24,7 @@ use super::{
   readers::Readers,
   reload::RULES,
   service::seconds,
+  summary::Told,
   trouble::Trouble,
 };
 use crate::{
@@ -92,6 +93,8 @@ pub struct Guard {
   /// Whether directories came since [`Guard::new_directories`].
   pub(super) has_new_directories: bool,
   pub(super) trouble: Trouble,
+  /// Of which days the log has told.
+  pub(super) told: Told,
   pub(super) alarm: Option<Alarm>,
   /// Why nothing can be sealed, and so nothing is redacted.
   pub(super) report_only: Option<String>,
@@ -176,6 +179,7 @@ impl Guard {
       retained_at: None,
       health,
       trouble: Trouble::default(),
+      told: Told::default(),
       alarm,
       report_only,
       bad_rules,

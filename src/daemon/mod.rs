@@ -22,6 +22,7 @@ pub mod queue;
 mod readers;
 pub mod reload;
 mod service;
+mod summary;
 mod trouble;
 mod work;
 

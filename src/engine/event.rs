@@ -5,6 +5,8 @@
 
 use std::{fmt, fmt::Write as _, path::Path, str::FromStr};
 
+use tracing::Level;
+
 use super::origin::Origin;
 use crate::{
   detect::{Code, Layer},
@@ -91,12 +93,24 @@ events! {
   Rescanned = "rescanned", "rescanned everything";
   /// What was kept for long enough was taken away.
   Pruned = "pruned", "old records taken away";
+  /// A day is over: what happened in it.
+  Summary = "summary", "daily summary";
 }
 
 impl EventKind {
   /// What happens all the time and needs nobody: where there are too many events, these go first.
   pub const ROUTINE: &'static [Self] =
     &[Self::Kept, Self::Attributed, Self::Reshaped, Self::Vanished];
+
+  /// How severe it is, in the log and wherever else it is shown.
+  pub fn level(self) -> Level {
+    match self {
+      Self::Degraded | Self::Unguarded => Level::ERROR,
+      Self::Rescanned | Self::Recovered => Level::WARN,
+      kind if Self::ROUTINE.contains(&kind) => Level::DEBUG,
+      _ => Level::INFO,
+    }
+  }
 }
 
 impl fmt::Display for EventKind {
@@ -180,6 +194,12 @@ impl Event {
     self.0.clone()
   }
 
+  /// The same with how long the decision took, in milliseconds.
+  pub fn row_in(&self, took_ms: f64) -> NewEvent {
+    // What does not fit into a number of microseconds is cut to one that does.
+    NewEvent { took_us: Some((took_ms * 1e3).round() as u64), ..self.row() }
+  }
+
   /// Writes the log line. `took_ms` is how long the decision took.
   pub fn log(&self, took_ms: Option<f64>) {
     let event = &self.0;
@@ -206,14 +226,26 @@ impl Event {
         )
       };
     }
-    match kind {
-      EventKind::Degraded | EventKind::Unguarded => line!(error),
-      EventKind::Rescanned | EventKind::Recovered => line!(warn),
-      kind if EventKind::ROUTINE.contains(&kind) => line!(debug),
+    match kind.level() {
+      Level::ERROR => line!(error),
+      Level::WARN => line!(warn),
+      Level::DEBUG => line!(debug),
       _ => line!(info),
     }
   }
 }
+
+/// What is said when so many blocks were there before memfw.
+pub fn adopted(n: usize) -> String {
+  format!("{n}{ADOPTED}")
+}
+
+/// How many blocks [`adopted`] was about.
+pub fn n_adopted(detail: &str) -> Option<u64> {
+  detail.strip_suffix(ADOPTED)?.parse().ok()
+}
+
+const ADOPTED: &str = " blocks adopted as they are";
 
 /// A score with the three digits that mean something.
 pub fn rounded(score: f32) -> f64 {
@@ -248,6 +280,15 @@ mod tests {
     for kind in EventKind::ALL {
       assert_eq!(kind.as_str().parse(), Ok(*kind));
     }
+  }
+
+  #[test]
+  fn a_row_has_whole_microseconds_and_a_count_comes_back() {
+    let event = Event::new(EventKind::Kept);
+    assert_eq!((event.row().took_us, event.row_in(1.2346).took_us), (None, Some(1_235)));
+    assert_eq!(event.row_in(-1.0).took_us, Some(0));
+    assert_eq!(n_adopted(&adopted(1_234)), Some(1_234));
+    assert_eq!(n_adopted("many blocks adopted as they are"), None);
   }
 
   #[test]

@@ -25,6 +25,7 @@ pub mod mend;
 pub mod mounts;
 #[cfg(any(test, not(target_os = "linux")))]
 mod notified;
+pub mod page;
 pub mod paths;
 pub mod placed;
 pub mod probe;

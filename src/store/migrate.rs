@@ -29,6 +29,7 @@ const MIGRATIONS: &[Migration] = &[
   Migration { number: 4, sql: include_str!("migrations/0004_attribution.sql") },
   Migration { number: 5, sql: include_str!("migrations/0005_fall.sql") },
   Migration { number: 6, sql: include_str!("migrations/0006_source_exception.sql") },
+  Migration { number: 7, sql: include_str!("migrations/0007_took.sql") },
 ];
 
 /// The format that this memfw writes: the number of the last step.
@@ -122,6 +123,7 @@ mod tests {
       "d5d6c1d9ad027431b270170321bc07f36d8c2e4f361e1478a488a62b9d02e64c",
       "63fd71861a1528a1ee25c13eb93ac6f59e0aceaea0089fcd76f3511a1eab38cc",
       "70a039daa7882bf404ca4d49fc348842ebfd7e5e045b4da33838397d203d2ada",
+      "af3c81aed9981b5a23f12a6d4b726b85f88fc0eb4d3f39a2f979c3f32bdb60e4",
     ];
     let found: Vec<String> =
       MIGRATIONS.iter().map(|step| ContentHash::of(step.sql.as_bytes()).to_hex()).collect();

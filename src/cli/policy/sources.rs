@@ -4,7 +4,7 @@
 use clap::Args as ClapArgs;
 use serde_json::{Value, json};
 
-use super::{PolicyWithdrawArgs, Standing, date};
+use super::{PolicyWithdrawArgs, Standing};
 use crate::{
   cli::{
     Status,
@@ -68,7 +68,7 @@ pub(super) fn allow(context: &Context, args: &PolicyAllowArgs) -> Result<Status,
       "status": "allowed",
     }]))?;
   } else {
-    let end = until.map_or_else(String::new, |until| format!(" until {}", date(until)));
+    let end = until.map_or_else(String::new, |until| format!(" until {}", time::date(until)));
     let source = terminal(source.as_str());
     context.out.line(&format!("{source}: allowed {}{end}", words.join(" ")))?;
   }
@@ -115,7 +115,7 @@ pub(super) fn table(context: &Context, all: &[SourceException], now: i64) -> Res
       Cell::styled(id(one), Style::Cyan),
       standing(one, now).cell(),
       Cell::from(time::short(one.created_at, now)),
-      Cell::from(one.expires_at.map_or_else(String::new, date)),
+      Cell::from(one.expires_at.map_or_else(String::new, time::date)),
       Cell::from(used),
       Cell::from(one.reason.as_str()),
     ]);

@@ -104,7 +104,7 @@ pub fn help(card: &Card, look: Look) -> String {
   } else {
     format!(
       "Excuse a code in all text that comes from {source} from now on, with a reason, for some days or for \
-       good. Where nothing else is left against this item, it is approved, too."
+       good. This item still waits."
     )
   };
   let approve = if card.in_file {
