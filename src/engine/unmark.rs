@@ -82,7 +82,7 @@ impl<F: Fs> Engine<F> {
     let path = target.path();
     self.catch_up(target)?;
     let before = self.hash_of(&path)?;
-    self.still_due(target, Pending::RESHAPE)?;
+    self.still_due(&target.path(), Pending::RESHAPE)?;
     self.attribute(target, Duration::ZERO)?;
     let start = self.clock.monotonic();
     let why = loop {
@@ -92,7 +92,7 @@ impl<F: Fs> Engine<F> {
         LazyOutcome::Busy => RETRY,
         LazyOutcome::Dirty => {
           self.catch_up(target)?;
-          self.still_due(target, Pending::RESHAPE)?;
+          self.still_due(&target.path(), Pending::RESHAPE)?;
           RETRY
         }
       };

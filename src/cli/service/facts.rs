@@ -81,6 +81,7 @@ impl Facts {
       surroundings: Surroundings { env: env.clone() },
       out: Out::to(Box::new(io::sink()), false, 0),
       log_level: None,
+      preset: None,
     };
     let workspaces = inside.discover(&config, &[])?.workspaces;
     let mut variables = Vec::new();
@@ -126,7 +127,8 @@ impl Facts {
 /// The configuration of another user.
 fn theirs(unit: &Unit) -> Result<Option<Config>, Failure> {
   let file = unit.own.config.join(CONFIG_FILE);
-  Ok(config::load(&file, Some(&unit.home))?.map(|effective| effective.config))
+  let (effective, exists) = config::load(&file, None, Some(&unit.home))?;
+  Ok(exists.then_some(effective.config))
 }
 
 fn sandbox(supervisor: Supervisor, config: &Config) -> Sandbox {
