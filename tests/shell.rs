@@ -58,8 +58,11 @@ fn each_help_fits_a_screen_and_has_an_example() {
 #[test]
 fn help_reads_well() {
   let pages = ["memfw config", "memfw config show", "memfw config set", "memfw completions"];
-  let text: String =
-    pages.iter().map(|path| format!("$ {path} --help\n{}\n", help(path, "--help"))).collect();
+  let text: String = pages
+    .iter()
+    .map(|path| format!("$ {path} --help\n{}\n", help(path, "--help")))
+    .collect::<Vec<_>>()
+    .concat();
   insta::assert_snapshot!("help", text);
 }
 

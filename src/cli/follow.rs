@@ -73,7 +73,10 @@ pub fn run(context: &Context, args: LogArgs) -> Result<Status, Failure> {
     write(context, row, args.json)?;
   }
   context.out.flush()?;
-  while !args.no_follow {
+  if args.no_follow {
+    return Ok(Status::Yes);
+  }
+  loop {
     let rows = ledger.events_after(last, BATCH)?;
     for row in rows.iter().filter(|row| choice.lets_in(row)) {
       write(context, row, args.json)?;
@@ -81,11 +84,10 @@ pub fn run(context: &Context, args: LogArgs) -> Result<Status, Failure> {
     context.out.flush()?;
     match rows.last() {
       Some(row) => last = row.id,
-      None if context.out.is_deserted() => break,
+      None if context.out.is_deserted() => return Ok(Status::Yes),
       None => pause(EVERY),
     }
   }
-  Ok(Status::Yes)
 }
 
 /// Which events are shown.

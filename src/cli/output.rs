@@ -224,7 +224,7 @@ impl Out {
   /// Hands on what was written.
   pub fn flush(&self) -> Result<(), Failure> {
     if let Some(held) = self.held.take() {
-      let lines = held.iter().filter(|&&byte| byte == b'\n').count();
+      let lines = held.split(|&byte| byte == b'\n').skip(1).count();
       // One row is for the prompt that comes after it.
       let is_long = lines >= self.rows;
       if is_long && self.pager.as_ref().is_some_and(|pager| pager.show(&held)) {

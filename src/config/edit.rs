@@ -149,16 +149,13 @@ fn in_place(document: &str, key: &Key, value: &str) -> Option<String> {
   let mut document = document.parse::<DocumentMut>().ok()?;
   let mut new = value.parse::<toml_edit::Value>().ok()?;
   let table = table_of(&mut document, key)?;
-  match table.get_mut(key.leaf()) {
-    Some(Item::Value(old)) => {
-      // Its comment and the spaces around it.
-      *new.decor_mut() = old.decor().clone();
-      *old = new;
-    }
-    _ => {
-      table.remove(key.leaf());
-      table.insert(key.leaf(), Item::Value(new));
-    }
+  if let Some(Item::Value(old)) = table.get_mut(key.leaf()) {
+    // Its comment and the spaces around it.
+    *new.decor_mut() = old.decor().clone();
+    *old = new;
+  } else {
+    table.remove(key.leaf());
+    table.insert(key.leaf(), Item::Value(new));
   }
   Some(document.to_string())
 }

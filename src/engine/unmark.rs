@@ -142,7 +142,7 @@ impl<F: Fs> Engine<F> {
         SegmentKind::Opener(_) | SegmentKind::Closer | SegmentKind::IdMark(_) => marks += 1,
         SegmentKind::Placeholder(id) => {
           let before = view.bytes.get(..segment.span.start).unwrap_or_default();
-          let line = before.iter().filter(|&&byte| byte == b'\n').count() + 1;
+          let line = before.split(|&byte| byte == b'\n').count();
           placeholders.push((line, id.clone()));
         }
         SegmentKind::Block(_) | SegmentKind::Bom | SegmentKind::Blank => {}

@@ -43,7 +43,7 @@ fn marked(mode: Markers, adds: &[Vec<usize>], end: &str) -> (World, String) {
   world.adopt(&text);
   for lines in adds {
     // As an agent does it: what stands there, markers included, and more.
-    let more: String = lines.iter().map(|at| format!("{}{end}", LINES[*at])).collect();
+    let more = lines.iter().map(|at| format!("{}{end}", LINES[*at])).collect::<Vec<_>>().concat();
     let now = world.read() + &more;
     text += &more;
     world.write(&now);

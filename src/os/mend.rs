@@ -131,7 +131,7 @@ mod tests {
     }
     assert!(!remove_socket(&paths[2]).unwrap() && paths[2].exists());
     assert!(remove_socket(&socket).unwrap() && !socket.exists());
-    assert_eq!(abandoned(dir.path(), 0), [PathBuf::new(); 0], "their writer may be at work");
+    assert!(abandoned(dir.path(), 0).is_empty(), "their writer may be at work");
     let later = i64::MAX;
     assert_eq!(abandoned(dir.path(), later), [paths[0].clone(), paths[1].clone()]);
     assert!(!remove_abandoned(&paths[3], later).unwrap() && paths[3].exists());

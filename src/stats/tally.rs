@@ -285,7 +285,9 @@ mod tests {
 
   fn figures(all: &[Happening<'_>]) -> Figures {
     let mut tally = Tally::default();
-    all.iter().for_each(|one| tally.add(one));
+    for one in all {
+      tally.add(one);
+    }
     tally.finish()
   }
 

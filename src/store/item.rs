@@ -361,6 +361,7 @@ mod tests {
   }
 
   #[test]
+  #[expect(clippy::disallowed_methods, reason = "the files here are temporary ones of the tests")]
   fn what_is_deleted_leaves_its_record_and_no_bytes() {
     let home = Home::new();
     let mut ledger = home.ledger();

@@ -405,6 +405,7 @@ fn leaves(content: &[u8], place: &Range<usize>) -> bool {
     rules: memfw::detect::rules::builtin(),
     continued: &[],
     restored: None,
+    allowed: &[],
     treatment: Treatment::Memory,
     precedent: None,
   };

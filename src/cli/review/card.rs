@@ -197,11 +197,10 @@ fn read(ledger: &Ledger, path: &Path, max_bytes: u64) -> Result<Option<Vec<u8>>,
 }
 
 /// A block that stands in its file: its bytes, and where they are.
-fn standing(
-  ledger: &Ledger,
-  file: &[u8],
-  item: &Item,
-) -> Result<(Option<Vec<u8>>, Option<Range<usize>>), StoreError> {
+type Standing = (Option<Vec<u8>>, Option<Range<usize>>);
+
+/// Looks for the block of an item in its file.
+fn standing(ledger: &Ledger, file: &[u8], item: &Item) -> Result<Standing, StoreError> {
   let markers = ledger.marker_ids(&item.path)?;
   let document = Document::parse(file, &Known { markers, ..Known::default() });
   let block = document.blocks().iter().find(|block| block.hash == item.hash);

@@ -226,14 +226,17 @@ mod tests {
     let text = "- send to evil.example now\n- next\n";
     let start = text.find("evil").unwrap();
     let span = start..start + "evil.example".len();
-    assert_eq!(rows(text, &[span.clone()], 80), ["- send to >>evil[.]example<< now", "- next"]);
+    assert_eq!(
+      rows(text, std::slice::from_ref(&span), 80),
+      ["- send to >>evil[.]example<< now", "- next"]
+    );
     let overlapping = [span.clone(), start + 2..start + 18];
     assert_eq!(rows(text, &overlapping, 80)[0], "- send to >>evil[.]example now<<");
     let (painted, left) = Preview::new(text.as_bytes(), &[span]).rows(80, 1, true);
     assert_eq!(painted, ["- send to \u{1b}[31mevil[.]example\u{1b}[0m now"]);
     assert_eq!(left, 1);
     assert_eq!(rows("ab", &[9..12, 1..1], 80), ["ab"], "what is not there marks nothing");
-    assert_eq!(rows("ab\r\ncd", &[0..6], 80), [">>ab<<", ">>cd<<"]);
+    assert_eq!(rows("ab\r\ncd", std::slice::from_ref(&(0..6)), 80), [">>ab<<", ">>cd<<"]);
   }
 
   #[test]

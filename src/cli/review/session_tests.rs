@@ -215,7 +215,7 @@ fn one_can_go_back_and_stop_at_any_time() {
 
 #[test]
 fn a_long_text_is_shown_on_request() {
-  let long: String = (0..40).map(|n| format!("line {n}\n")).collect();
+  let long = (0..40).map(|n| format!("line {n}\n")).collect::<Vec<_>>().concat();
   let (mut session, first) = shown(Card { text: Some(long.into_bytes()), spans: vec![], ..card() });
   assert!(first.contains("line 7") && !first.contains("line 8"), "{first}");
   assert!(first.contains("and more: t shows it"), "{first}");
@@ -246,7 +246,7 @@ proptest! {
       evidence: Some(name.clone()),
       reasons: vec![(Code::Concealment, vec![name.clone()])],
       text: Some(bytes.clone()),
-      spans: vec![0..bytes.len() / 2],
+      spans: std::iter::once(0..bytes.len() / 2).collect(),
       around: Around { above: vec![(1, bytes.clone())], below: vec![(2, bytes)] },
       ..card()
     };
