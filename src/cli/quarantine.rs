@@ -42,8 +42,10 @@ use crate::{
   store::{Item, ItemFilter, Ledger, StoreError},
 };
 
-/// Columns of text that are shown of one line of a quarantined block.
+/// Columns of text that are shown of one line of a quarantined block, where the terminal has them.
 const PREVIEW_COLUMNS: usize = 100;
+/// Columns in front of it.
+const PREVIEW_INDENT: usize = 6;
 /// Lines that are shown of a quarantined block.
 const PREVIEW_LINES: usize = 40;
 
@@ -85,10 +87,10 @@ fn list(context: &Context, args: &QuarantineListArgs) -> Result<Status, Failure>
     Column::new("ID"),
     Column::new("STATUS"),
     Column::new("SOURCE").cut_end(8),
-    Column::new("TRUST"),
-    Column::new("KNOWN").cut_end(8),
-    Column::new("WHY").cut_end(14),
-    Column::new("FILE").cut_start(16),
+    Column::new("TRUST").dispensable(),
+    Column::new("KNOWN").dispensable(),
+    Column::new("WHY").cut_end(12),
+    Column::new("FILE").cut_start(12),
     Column::new("SINCE"),
   ]);
   for item in &items {
@@ -201,7 +203,8 @@ fn print(
   match text {
     Some(text) => {
       out.line("  text")?;
-      let safe = Escape::default().max_width(PREVIEW_COLUMNS);
+      let columns = out.table_columns().saturating_sub(PREVIEW_INDENT).min(PREVIEW_COLUMNS);
+      let safe = Escape::default().max_width(columns);
       let lines: Vec<&[u8]> = text.split_inclusive(|&byte| byte == b'\n').collect();
       for line in lines.iter().take(PREVIEW_LINES) {
         let line = line.strip_suffix(b"\n").unwrap_or(line);

@@ -23,6 +23,7 @@ use super::{
   lines::CHUNK_LINES,
   output::{Style, count},
   progress::Progress,
+  review::preview::prose,
   sarif::{self, Level, Lines, Place},
 };
 use crate::{
@@ -40,6 +41,8 @@ use crate::{
   store::Ledger,
 };
 
+/// In front of what is said about a finding.
+const INDENT: &str = "    ";
 /// Most files of one scan; a bound on memory, not a limit that a memory tree meets.
 const MAX_FILES: usize = 1_000_000;
 /// Files that are read before their blocks are judged, at most: a choice.
@@ -281,7 +284,10 @@ impl Report<'_> {
     for finding in findings.iter().filter(|finding| decision.codes.contains(&finding.code)) {
       if !told.contains(&finding.why.as_str()) {
         told.push(&finding.why);
-        out.line(&format!("    {}: {}", finding.code, finding.why))?;
+        let columns = out.table_columns().saturating_sub(INDENT.len());
+        for row in prose(&format!("{}: {}", finding.code, finding.why), columns) {
+          out.line(&format!("{INDENT}{row}"))?;
+        }
       }
     }
     Ok(())

@@ -180,11 +180,13 @@ const fn colour(trust: Trust) -> Style {
 
 fn day_table(out: &Out, span: &Span) -> Result<(), Failure> {
   let known = &span.figures.days;
-  let mut days: Vec<i64> = span.all_days().collect();
-  days.drain(..days.len().saturating_sub(SHOWN_DAYS));
   let of = |day: i64| {
     known.iter().find(|line| line.name == Some(day)).map(|line| line.counts).unwrap_or_default()
   };
+  // Days before the first one on which anything happened say nothing.
+  let quiet = |day: &i64| of(*day) == Counts::default();
+  let mut days: Vec<i64> = span.all_days().skip_while(quiet).collect();
+  days.drain(..days.len().saturating_sub(SHOWN_DAYS));
   let most = days.iter().map(|day| of(*day).seen()).max().unwrap_or(0);
   let mut table = Table::new([
     Column::new("DAY"),
