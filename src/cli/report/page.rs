@@ -30,6 +30,11 @@ pub(super) const MARK: &str =
 /// Lines of a table; all of them are in `memfw stats --json`.
 const MAX_ROWS: usize = 50;
 
+/// What the last column of a table is called; what was never timed has none.
+const P99: &str = "p99";
+/// The columns of a table behind the first ones.
+const FIGURES: [&str; 6] = ["seen", "kept", "flagged", "quarantined", "false alarms", P99];
+
 const STYLE: &str = include_str!("style.css");
 
 /// All that the page tells.
@@ -253,7 +258,7 @@ fn table<K>(
   if with_trust {
     html.markup("<th>trust</th>");
   }
-  for head in ["seen", "kept", "flagged", "quarantined", "false alarms", "p99"] {
+  for head in FIGURES {
     html.markup("<th class=\"n\">").markup(head).markup("</th>");
   }
   html.markup("</tr></thead><tbody>");
@@ -261,15 +266,28 @@ fn table<K>(
     html.markup("<tr><td class=\"name\">").text(line.name.as_ref().map_or("(others)", &name));
     html.markup("</td>");
     if with_trust {
-      html.markup("<td>").markup(line.trust.map_or("", Trust::as_str)).markup("</td>");
+      html
+        .markup("<td class=\"trust\">")
+        .markup(line.trust.map_or("", Trust::as_str))
+        .markup("</td>");
     }
     let Counts { kept, flagged, quarantined, approved, .. } = line.counts;
-    for n in [line.counts.seen(), kept, flagged, quarantined, approved] {
-      html.markup("<td class=\"n\">").number(n).markup("</td>");
+    // On a phone there are no columns, so each figure brings its own name.
+    let mut cell = |what: &'static str, text: &str| {
+      html
+        .markup("<td class=\"n\" data-what=\"")
+        .markup(what)
+        .markup("\">")
+        .text(text)
+        .markup("</td>");
+    };
+    let counts = [line.counts.seen(), kept, flagged, quarantined, approved];
+    for (what, n) in FIGURES.into_iter().zip(counts) {
+      cell(what, &n.to_string());
     }
-    html.markup("<td class=\"n\">");
-    html.text(line.latency.as_ref().map(|times| ms(times.p99_us)).unwrap_or_default());
-    html.markup("</td></tr>");
+    let p99 = line.latency.as_ref().map(|times| ms(times.p99_us));
+    cell(P99, &p99.unwrap_or_default());
+    html.markup("</tr>");
   }
   html.markup("</tbody></table></div>");
   if let more @ 1.. = lines.len().saturating_sub(MAX_ROWS) {

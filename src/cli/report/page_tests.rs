@@ -172,8 +172,9 @@ fn every_part_tells_its_figures() {
     "<b>5</b>wait for you",
     "<title>2026-11-21: 1 kept, 0 flagged, 1 quarantined</title>",
     "<title>2026-11-21: 0 trusted, 0 verified, 0 untrusted, 2 hostile</title>",
-    "<td class=\"name\">web_fetch:example.com</td><td>hostile</td><td class=\"n\">2</td>",
-    "<td class=\"n\">1.5 ms</td>",
+    "<td class=\"name\">web_fetch:example.com</td><td class=\"trust\">hostile</td>\
+      <td class=\"n\" data-what=\"seen\">2</td>",
+    "<td class=\"n\" data-what=\"p99\">1.5 ms</td>",
     "forged-marker: a provenance comment that memfw did not write",
     "And 4 more: <code>memfw quarantine list</code>",
     "<b class=\"bad\">degraded</b> web_fetch:example.com",
