@@ -33,6 +33,7 @@ mod markers;
 mod numbers;
 mod openclaw;
 mod outage;
+mod output;
 mod packages;
 #[cfg(feature = "failpoints")]
 mod powerloss;
@@ -51,5 +52,6 @@ mod sim;
 mod support;
 mod transcripts;
 mod waking;
+mod walk;
 mod workspaces;
 mod writers;

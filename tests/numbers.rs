@@ -15,6 +15,15 @@ use {
 const SCRIPT: &str = "<script>document.title='PWNED'</script>";
 /// The same as a name of a file, which can have no slash.
 const NAME: &str = "<img src=x onerror=document.title='PWNED'>\u{202e}";
+/// Names that would end an attribute, a style or a comment, or begin a link, and one without end.
+const NAMES: [&str; 6] = [
+  NAME,
+  "\"onmouseover=\"document.title='PWNED'\" autofocus onfocus=\"document.title='PWNED'",
+  "<style><!--&lt;svg onload=document.title='PWNED'&gt;<svg onload=document.title='PWNED'>",
+  "javascript:document.title='PWNED'",
+  "--><iframe srcdoc=\"<script>parent.document.title='PWNED'</script\">",
+  "averylongnamewithoutanyplacewhereitcouldbebrokenaverylongnamewithoutanyplacewhereitcouldbebroken",
+];
 
 /// A workspace with one clean and one poisoned line that came while the daemon ran, and one before.
 fn poisoned() -> Guarded {
@@ -147,10 +156,14 @@ fn a_follower_ends_when_nobody_reads_it() {
 fn hostile() -> Guarded {
   let mut guarded = Guarded::new(NEVER).memory("MEMORY.md", "# Memory\n");
   guarded.start();
-  let evil = format!("{} {SCRIPT}\n", poison(1));
   fs::create_dir_all(guarded.path("memory")).unwrap();
-  Writer::Shell.add(&guarded.path(format!("memory/{NAME}.md")), evil.as_bytes());
-  eventually("the poison waits", || !guarded.waiting().is_empty());
+  for (n, name) in NAMES.iter().enumerate() {
+    let evil = format!("{} {SCRIPT}\n", poison(n));
+    // A name has no slash; that of a tag's end can be left out.
+    let file = guarded.path(format!("memory/{}.md", name.replace('/', "")));
+    Writer::Shell.add(&file, evil.as_bytes());
+    eventually("the poison waits", || guarded.waiting().len() > n);
+  }
   guarded.settle();
   guarded
 }
@@ -174,7 +187,7 @@ fn a_report_holds_hostile_names_as_text_and_no_memory_unless_asked() {
     "{page}"
   );
   assert!(!page.contains("SSH keys") && !page.contains("PWNED&#39;&lt;/script"), "{page}");
-  for part in ["<img", "<script", "\u{202e}"] {
+  for part in ["<img", "<script", "<svg onload", "<iframe", "<style><", "\" on", "\u{202e}"] {
     assert!(!page.contains(part), "{part}");
   }
   let page = fs::read_to_string(report(&guarded, &["--text"])).unwrap();
@@ -227,6 +240,11 @@ fn browser() -> Option<PathBuf> {
 
 /// What a browser makes of a file: its document, and what it complained about.
 fn opened(browser: &Path, page: &Path) -> (String, String) {
+  opened_as(browser, page, &[])
+}
+
+/// The same with further words for the browser.
+fn opened_as(browser: &Path, page: &Path, words: &[&str]) -> (String, String) {
   let profile = tempfile::tempdir().unwrap();
   let output = Command::new(browser)
     .args([
@@ -237,6 +255,7 @@ fn opened(browser: &Path, page: &Path) -> (String, String) {
       "--enable-logging=stderr",
     ])
     .args(["--virtual-time-budget=2000", "--dump-dom"])
+    .args(words)
     .arg(format!("--user-data-dir={}", profile.path().display()))
     .arg(format!("file://{}", page.display()))
     .output()
@@ -253,7 +272,18 @@ fn in_a_browser_nothing_of_it_executes() {
   let (document, complaints) = opened(&browser, &page);
   assert!(document.contains("<title>memfw report</title>"), "{document}");
   assert!(document.contains("PWNED'&lt;/script&gt;"), "the text is there as text:\n{document}");
-  assert!(!document.contains("<img") && !document.contains("<script"), "{document}");
+  // The document as the browser understood it: the elements of the page, and no others.
+  let known = [
+    "html", "head", "meta", "title", "style", "body", "header", "section", "div", "span", "h1",
+    "h2", "p", "ul", "li", "b", "i", "br", "code", "pre", "svg", "g", "rect", "table", "thead",
+    "tbody", "tr", "th", "td",
+  ];
+  for tag in document.split('<').skip(1).filter(|tag| !tag.starts_with(['/', '!'])) {
+    let name = tag.split(|c: char| !c.is_ascii_alphanumeric()).next().unwrap();
+    assert!(known.contains(&name), "<{name}");
+    let attributes = tag.split('>').next().unwrap();
+    assert!(!attributes.contains(" on") && !attributes.contains("srcdoc"), "<{attributes}>");
+  }
   assert!(
     !complaints.contains("Content Security Policy"),
     "its own style is let in:\n{complaints}"
@@ -276,4 +306,29 @@ fn in_a_browser_nothing_of_it_executes() {
     "{document}"
   );
   assert!(complaints.contains("Content Security Policy"), "{complaints}");
+}
+
+#[test]
+fn a_report_fits_a_phone_and_a_desk() {
+  let Some(browser) = browser() else { return };
+  let guarded = hostile();
+  let page = fs::read_to_string(report(&guarded, &["--text"])).unwrap();
+  // The browser is asked how wide it has become, which the policy of the page would not let it tell.
+  let (before, rest) = page.split_once("<meta http-equiv").unwrap();
+  let (_, after) = rest.split_once('>').unwrap();
+  let asks = "<script>addEventListener('load', () => {
+    const root = document.documentElement;
+    document.title = [innerWidth, root.scrollWidth, matchMedia('(prefers-color-scheme: dark)').matches];
+  })</script>";
+  let probe = guarded.tmp().join("probe.html");
+  fs::write(&probe, format!("{before}{asks}{after}")).unwrap();
+  for width in [390, 1280] {
+    let size = format!("--window-size={width},900");
+    for (scheme, is_dark) in [(0, true), (1, false)] {
+      let scheme = format!("--blink-settings=preferredColorScheme={scheme}");
+      let (document, _) = opened_as(&browser, &probe, &[&size, &scheme]);
+      let title = format!("<title>{width},{width},{is_dark}</title>");
+      assert!(document.contains(&title), "{title} is not in:\n{document}");
+    }
+  }
 }

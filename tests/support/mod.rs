@@ -20,6 +20,7 @@ pub(crate) use {
   inside::{Ahead, ledger_in, settle},
   mounts::Mounts,
   sample::{Random, block, clean, eol, needle, pace, poison, trees},
+  terminal::Terminal,
   writers::Writer,
 };
 

@@ -34,7 +34,11 @@ pub(crate) struct Terminal {
 impl Terminal {
   /// Starts a command on a terminal of so many columns and rows; `None`, said aloud, where there are no
   /// pseudo-terminals. Its standard input is the terminal, or nothing.
-  fn start(mut command: Command, (columns, rows): (u16, u16), asks: bool) -> Option<Self> {
+  pub(crate) fn start(
+    mut command: Command,
+    (columns, rows): (u16, u16),
+    asks: bool,
+  ) -> Option<Self> {
     let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
     let opened = openpt(flags).and_then(|master| {
       grantpt(&master)?;
@@ -138,7 +142,7 @@ impl Terminal {
 
   /// Waits for the end of the command; everything that it has shown.
   #[track_caller]
-  fn all(mut self) -> Vec<u8> {
+  pub(crate) fn all(mut self) -> Vec<u8> {
     self.wait();
     // That was the last one: what is read ends there.
     self.end = None;
