@@ -24,9 +24,9 @@ use {
   },
 };
 
-/// A program that writes each of its arguments into a line of a file, and ends with the status in
-/// another one.
-const PROGRAM: &str = "#!/bin/sh\nprintf '%s\\n' \"$@\" '--' >> '[TMP]/said'\n\
+/// A program that writes each of its arguments into a line of a file and `====` behind them, and ends with
+/// the status in another one.
+const PROGRAM: &str = "#!/bin/sh\nprintf '%s\\n' \"$@\" '====' >> '[TMP]/said'\n\
   status=$(cat '[TMP]/status' 2>/dev/null)\n[ -z \"$status\" ] || echo 'no route' >&2\nexit ${status:-0}\n";
 
 /// A world with that program, and messages that go through it.
@@ -46,7 +46,7 @@ fn world(config: &str) -> Guarded {
 /// The calls of the program, as lists of arguments.
 fn said(guarded: &Guarded) -> Vec<Vec<String>> {
   let text = fs::read_to_string(guarded.tmp().join("said")).unwrap_or_default();
-  let calls = text.split_terminator("--\n");
+  let calls = text.split_terminator("====\n");
   calls.map(|call| call.lines().map(str::to_owned).collect()).collect()
 }
 

@@ -16,6 +16,7 @@ mod config_set;
 mod crash;
 mod demo;
 mod discovery;
+mod docs;
 mod embedding;
 mod errands;
 mod eval;

@@ -1,7 +1,7 @@
 //! What people and programs are told about all that happened: `memfw stats`, `memfw log`, `memfw report`.
 
 use {
-  crate::support::{Guarded, NEVER, Writer, clean, eventually, id, poison},
+  crate::support::{AT_ONCE, Guarded, NEVER, Writer, clean, eventually, id, poison},
   serde_json::Value,
   std::{
     fs,
@@ -27,7 +27,7 @@ const NAMES: [&str; 6] = [
 
 /// A workspace with one clean and one poisoned line that came while the daemon ran, and one before.
 fn poisoned() -> Guarded {
-  let mut guarded = Guarded::new(NEVER).memory("MEMORY.md", "# Memory\n\n- old\n");
+  let mut guarded = Guarded::new(AT_ONCE).memory("MEMORY.md", "# Memory\n\n- old\n");
   guarded.start();
   let file = guarded.path("MEMORY.md");
   Writer::Shell.add(&file, format!("{}\n", clean(1)).as_bytes());
@@ -154,7 +154,7 @@ fn a_follower_ends_when_nobody_reads_it() {
 
 /// Where something hostile is in the names, the text and the source.
 fn hostile() -> Guarded {
-  let mut guarded = Guarded::new(NEVER).memory("MEMORY.md", "# Memory\n");
+  let mut guarded = Guarded::new(AT_ONCE).memory("MEMORY.md", "# Memory\n");
   guarded.start();
   fs::create_dir_all(guarded.path("memory")).unwrap();
   for (n, name) in NAMES.iter().enumerate() {

@@ -195,11 +195,11 @@ fn an_item_and_a_code_are_explained() {
   let explained = guarded.ok(&["explain", &ids[0]]);
   for part in [
     format!("{}  quarantined\n", ids[0]),
-    "  source    unknown, untrusted, self-reported\n".to_owned(),
-    "  how       nothing on record\n".to_owned(),
-    "  found     exfiltration-endpoint: a ".to_owned(),
-    "  policy    trust untrusted, the source was seen by nobody, sensitivity medium\n".to_owned(),
-    format!("  next      memfw quarantine review {}\n", ids[0]),
+    "  source  unknown, untrusted, self-reported\n".to_owned(),
+    "  how     nothing on record\n".to_owned(),
+    "  found   exfiltration-endpoint: a ".to_owned(),
+    "  policy  trust untrusted, the source was seen by nobody, sensitivity medium\n".to_owned(),
+    format!("  next    memfw quarantine review {}\n", ids[0]),
   ] {
     assert!(explained.contains(&part), "`{part}` is not in:\n{explained}");
   }
@@ -213,7 +213,7 @@ fn an_item_and_a_code_are_explained() {
   assert!(found.iter().any(|one| one["alone"] == "quarantine"), "{value}");
   let page = guarded.ok(&["explain", "exfiltration-endpoint"]);
   assert!(page.starts_with("exfiltration-endpoint  sends data to a foreign place\n"), "{page}");
-  assert!(page.contains("Example:") && page.contains("  rule      "), "{page}");
+  assert!(page.contains("Example:") && page.contains("  rule    "), "{page}");
   let unknown = guarded.memfw(&["explain", "exfiltration-endpiont"]);
   assert_eq!(unknown.status, 2);
   assert!(unknown.stderr.contains("`exfiltration-endpoint`"), "{unknown:?}");

@@ -16,7 +16,7 @@ const UNIT: &str = "home/.config/systemd/user/memfw.service";
 const PLIST: &str = "home/Library/LaunchAgents/ai.memfw.daemon.plist";
 
 /// Stands for `systemctl` and `launchctl`: notes what it is told, and knows what it was told before.
-const MANAGER: &str = "#!/bin/sh
+pub(crate) const MANAGER: &str = "#!/bin/sh
 printf '%s' \"${0##*/}\" >> '[TMP]/said'
 printf ' [%s]' \"$@\" >> '[TMP]/said'
 echo >> '[TMP]/said'

@@ -87,10 +87,10 @@ pub enum Command {
   Doctor(DoctorArgs),
   /// Run memfw as a service: install, uninstall, status
   Service(super::service::ServiceArgs),
-  /// What the agent framework does with memory, and having it load a dropped file again
+  /// What the agent framework does with memory
   #[command(name = super::openclaw::NAME)]
   Agent(super::openclaw::AgentArgs),
-  /// Completions for bash, zsh or fish, with ids and files from the ledger
+  /// Completions for bash, zsh or fish
   Completions(super::complete::CompletionsArgs),
   /// Manual pages, of all commands into a directory
   Man(super::man::ManArgs),
@@ -196,7 +196,7 @@ pub struct ScanArgs {
   #[arg(long, value_name = "SOURCE")]
   pub source: Option<String>,
 
-  /// How far its source is trusted: trusted, verified, untrusted or hostile
+  /// Its source is trusted, verified, untrusted or hostile
   #[arg(long, value_name = "TRUST")]
   pub trust: Option<Trust>,
 
@@ -204,8 +204,8 @@ pub struct ScanArgs {
   #[arg(long, value_name = "SCOPE")]
   pub scope: Option<Scope>,
 
-  /// What the text is: new memory, memory about to be shown, or a document from outside
-  #[arg(long, value_name = "MODE", default_value = "write")]
+  /// New memory (write), memory about to be shown (recall), or a document from outside
+  #[arg(long, value_name = "MODE", default_value = "write", hide_possible_values = true)]
   pub mode: ScanMode,
 
   /// Answer in JSON
@@ -220,12 +220,18 @@ pub struct ScanArgs {
   #[command(flatten)]
   pub preset: PresetArgs,
 
-  /// Answer in SARIF 2.1.0, as code scanning services read it
+  /// Answer in SARIF 2.1.0, for code scanning services
   #[arg(long)]
   pub sarif: bool,
 
-  /// From which verdict on the exit status is 1: flag or quarantine
-  #[arg(long, value_name = "VERDICT", default_value = "flag", conflicts_with = "jsonl")]
+  /// Least to fail on: flag or quarantine
+  #[arg(
+    long,
+    value_name = "VERDICT",
+    default_value = "flag",
+    conflicts_with = "jsonl",
+    hide_possible_values = true
+  )]
   pub fail_on: FailOn,
 }
 

@@ -162,6 +162,12 @@ impl Test {
     self
   }
 
+  /// A line for the shell in place of arguments; it finds memfw as any other program, in `PATH`.
+  pub(crate) fn shell(mut self, line: &str) -> Self {
+    self.before.extend(["sh", "-c", line].map(Into::into));
+    self
+  }
+
   /// What comes in through standard input.
   pub(crate) fn stdin(mut self, text: impl AsRef<[u8]>) -> Self {
     self.stdin = text.as_ref().to_vec();

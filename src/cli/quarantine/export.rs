@@ -1,7 +1,7 @@
 //! `memfw quarantine export`: items for other programs, as JSON or SARIF. Their text only on request.
 #![forbid(unsafe_code)]
 
-use clap::{Args as ClapArgs, ValueEnum};
+use clap::{Args as ClapArgs, ValueEnum, builder::Resettable};
 use serde_json::{Value, json};
 
 use super::{find, findings, lossy, to_json};
@@ -21,8 +21,10 @@ use crate::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum ExportFormat {
   /// One array with one object an item
+  #[value(help = Resettable::Reset)]
   Json,
   /// SARIF 2.1.0, as code scanning services read it
+  #[value(help = Resettable::Reset)]
   Sarif,
 }
 
@@ -37,8 +39,8 @@ pub struct ExportArgs {
   #[arg(long, value_name = "STATUS", conflicts_with = "items")]
   pub status: Vec<State>,
 
-  /// In which form
-  #[arg(long, value_name = "FORMAT", default_value = "json")]
+  /// In which form: json or sarif
+  #[arg(long, value_name = "FORMAT", default_value = "json", hide_possible_values = true)]
   pub format: ExportFormat,
 
   /// Put the quarantined text into the JSON as well: it is hostile, so keep it from your agent

@@ -31,8 +31,8 @@ pub enum ServiceCommand {
 /// Which service is meant.
 #[derive(Clone, Debug, Args)]
 pub struct TargetArgs {
-  /// Which service manager: systemd for your user, systemd for the system, or launchd
-  #[arg(long, value_name = "MANAGER", default_value_t = Supervisor::native())]
+  /// Which service manager: user or system (both systemd), or launchd
+  #[arg(long, value_name = "MANAGER", default_value_t = Supervisor::native(), hide_possible_values = true)]
   pub manager: Supervisor,
 
   /// With `--manager system`: the user whose memory is guarded

@@ -8,7 +8,7 @@ use std::{
   path::{Path, PathBuf},
 };
 
-use clap::ValueEnum;
+use clap::{ValueEnum, builder::Resettable};
 
 use super::{facts::Facts, plist, systemd};
 
@@ -19,10 +19,13 @@ pub const LABEL: &str = "ai.memfw.daemon";
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Supervisor {
   /// systemd's manager of one user
+  #[value(help = Resettable::Reset)]
   User,
   /// systemd's manager of the system
+  #[value(help = Resettable::Reset)]
   System,
   /// launchd, for one user
+  #[value(help = Resettable::Reset)]
   Launchd,
 }
 
