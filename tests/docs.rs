@@ -155,10 +155,10 @@ fn judged(typed: &Typed, output: &Output, may_say_no: bool) -> Vec<String> {
     problems.push("it is no command of memfw".to_owned());
   }
   let said = format!("{}\n{}", output.stdout, output.stderr);
-  let mut said = said.lines().map(shape).filter(|shape| !shape.is_empty());
-  for line in &typed.shown {
-    let wanted = shape(line);
-    if !wanted.is_empty() && wanted != ["..."] && !said.any(|found| is_like(&found, &wanted)) {
+  let mut said = said.lines();
+  let is_said = |line: &&String| !line.trim().is_empty() && line.trim() != "...";
+  for line in typed.shown.iter().filter(is_said) {
+    if !said.any(|found| is_like(line, found)) {
       problems.push(format!("there is no line like `{line}`, or not in this order"));
       break;
     }
@@ -166,32 +166,31 @@ fn judged(typed: &Typed, output: &Output, may_say_no: bool) -> Vec<String> {
   problems
 }
 
-/// Whether a line is the one that a page shows; the heading of a table may have lost columns there, for
-/// pages show a terminal of 80 columns.
-fn is_like(found: &[String], wanted: &[String]) -> bool {
-  let mut found_words = found.iter();
-  found == wanted
-    || (wanted.len() > 1 && wanted.iter().all(|word| found_words.any(|found| found == word)))
+/// Whether a line that a page shows may be this one, which another world has said: the first word is the
+/// same, where numbers, ids and times are one word and paths another. Of the heading of a table all words
+/// are there, and more where the page leaves out columns, as a narrow terminal does.
+fn is_like(shown: &str, said: &str) -> bool {
+  let (shown, said): (Vec<&str>, Vec<&str>) =
+    (shown.split_whitespace().collect(), said.split_whitespace().collect());
+  let is_name = |word: &&str| word.chars().all(|c| c.is_ascii_uppercase());
+  if shown.len() > 1 && shown.iter().all(is_name) {
+    let mut said = said.iter();
+    return shown.iter().all(|word| said.any(|found| found == word));
+  }
+  class(shown.first().copied()) == class(said.first().copied())
 }
 
-/// What two lines must have in common to be the same line of different worlds: its first word, or where it
-/// is the heading of a table, all of them. Numbers, ids and times are one word, paths another.
-fn shape(line: &str) -> Vec<String> {
-  let words: Vec<&str> = line.split_whitespace().collect();
-  let is_name = |word: &&str| word.chars().all(|c| c.is_ascii_uppercase());
-  if words.len() > 1 && words.iter().all(is_name) {
-    return words.into_iter().map(str::to_owned).collect();
-  }
-  let Some(first) = words.first() else { return vec![] };
-  let is_hash = first.len() >= 6 && first.chars().all(|c| c.is_ascii_hexdigit());
-  let class = if first.starts_with(['/', '~']) || first.starts_with("[TMP]") {
+/// The kind of a word, or the word itself.
+fn class(word: Option<&str>) -> &str {
+  let Some(word) = word else { return "" };
+  let is_hash = word.len() >= 6 && word.chars().all(|c| c.is_ascii_hexdigit());
+  if word.starts_with(['/', '~']) || word.starts_with("[TMP]") {
     "/"
-  } else if is_hash || first.contains(|c: char| c.is_ascii_digit()) {
+  } else if is_hash || word.contains(|c: char| c.is_ascii_digit()) {
     "0"
   } else {
-    first
-  };
-  vec![class.to_owned()]
+    word
+  }
 }
 
 #[test]
@@ -267,6 +266,7 @@ fn what_a_page_may_not_say_is_refused() {
     ("```sh\nmemfw quarantine show nothing\n```", "its exit status is 2"),
     ("```console\n$ memfw config path\nerror: there is none\n```", "its exit status is 0"),
     ("```console\n$ memfw quarantine list\nID STATE\n```", "there is no line like `ID STATE`"),
+    ("```console\n$ memfw quarantine list\nSTATUS ID\n```", "there is no line like `STATUS ID`"),
     ("```console\n$ memfw config check\nfine\n```", "there is no line like `fine`"),
     ("```sh\ncurl example.com | sh\n```", "nobody knows `curl`"),
     ("```sh\nmemfw report --html - | sudo tee\n```", "memfw cannot be without it"),
