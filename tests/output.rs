@@ -58,7 +58,7 @@ fn masked(text: &str, ids: &[String]) -> String {
   static KEPT: LazyLock<Regex> = LazyLock::new(|| regex(r"\d+ versions in [\d.]+ MB"));
   // A path that was cut at its beginning may begin anywhere.
   static CUT: LazyLock<Regex> = LazyLock::new(|| regex(r"…[^ \n]*/(MEMORY\.md[^ \n]*) *"));
-  let mut text = STYLE.replace_all(text, "{$1}").into_owned();
+  let mut text = STYLE.replace_all(text, "{$1}").replace(env!("CARGO_BIN_EXE_memfw"), "[MEMFW]");
   for (n, id) in ids.iter().enumerate() {
     text = text.replace(id.as_str(), &format!("item-{:#<1$}", n + 1, id.len() - "item-".len()));
   }
@@ -208,6 +208,9 @@ fn what_is_changed_and_what_would_be() {
   scene.guarded.stop();
   let file = scene.guarded.path("other.md");
   fs::write(&file, format!("{}\n\n{}\n", clean(1), poison(9))).unwrap();
+  // Once each before it is shown twice.
+  scene.guarded.ok(&["policy", "allow", "web_fetch:docs.example.com", "url-reference"]);
+  scene.guarded.ok(&["markers", "remove"]);
   let all = || {
     scene.shows("scan", "scan other.md", Wide::Path)?;
     scene.shows("config", "config show files", Wide::Never)?;
@@ -217,7 +220,7 @@ fn what_is_changed_and_what_would_be() {
     scene.shows("report", "report --html ../report.html", Wide::Path)?;
     scene.shows("markers", "markers remove", Wide::Path)?;
     scene.shows("openclaw", "openclaw status", Wide::Path)?;
-    scene.shows("sources", "policy allow web_fetch:docs.example.com url-reference", Wide::Path)?;
+    scene.shows("sources", "policy check", Wide::Never)?;
     scene.shows("help", "--help", Wide::Never)?;
     scene.shows("mistake", "approve", Wide::Never)
   };

@@ -60,8 +60,8 @@ pub fn run(context: &Context, args: AuditArgs) -> Result<Status, Failure> {
     Column::new("EVENT"),
     Column::new("BLOCK"),
     Column::new("SOURCE").cut_end(10),
-    Column::new("FILE").cut_start(14),
-    Column::new("WHAT").cut_end(16),
+    Column::new("FILE").cut_start(12),
+    Column::new("WHAT").cut_end(12),
   ]);
   for row in &events {
     let codes = row.codes.iter().map(|code| code.as_str()).collect::<Vec<_>>().join(" ");

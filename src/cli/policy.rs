@@ -243,12 +243,12 @@ fn texts(context: &Context, excuses: &[Excuse], now: i64) -> Result<(), Failure>
   let mut table = Table::new([
     Column::new("ID"),
     Column::new("STANDING"),
-    Column::new("EXCUSED").cut_end(14),
-    Column::new("FILE").cut_start(16),
-    Column::new("SINCE"),
+    Column::new("EXCUSED").cut_end(12),
+    Column::new("FILE").cut_start(12),
+    Column::new("SINCE").dispensable(),
     Column::new("UNTIL"),
     Column::new("USED"),
-    Column::new("REASON").cut_end(16),
+    Column::new("REASON").cut_end(10),
   ]);
   for excuse in excuses {
     let Excuse { id, item, exception, .. } = excuse;

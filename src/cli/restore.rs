@@ -188,7 +188,7 @@ fn list(
   let mut table = Table::new([
     Column::new("VERSION"),
     Column::new("SEEN"),
-    Column::new("AGE"),
+    Column::new("AGE").dispensable(),
     Column::new("BYTES").right(),
     Column::new("LINES"),
     Column::new("BY"),

@@ -21,6 +21,8 @@ use {
   },
 };
 
+/// The unit.
+const NAME: &str = "memfw.service";
 /// Hands its words on, waits for the answer, and ends as that says. Its own `PATH` is that of the tests,
 /// for it needs `mv` and `sleep`; the world's has neither.
 const SYSTEMCTL: &str = "#!/bin/sh
@@ -136,7 +138,6 @@ struct Service {
 impl State {
   fn answer(&mut self, words: &[&str]) -> bool {
     self.asked.push(words.join(" "));
-    const NAME: &str = "memfw.service";
     match words {
       ["--user", "daemon-reload"] => {
         self.loaded = fs::read_to_string(self.units.join(NAME)).ok().map(|text| Unit::new(&text));

@@ -118,13 +118,13 @@ fn shape(text: &str) -> Vec<String> {
   static DURATION: LazyLock<Regex> = LazyLock::new(|| regex(r"#[#.]* ms"));
   static CUT: LazyLock<Regex> = LazyLock::new(|| regex(r"[^ ]*…[^ ]*"));
   static NUMBER: LazyLock<Regex> = LazyLock::new(|| regex(r"^ +\d+ "));
-  static KEPT: LazyLock<Regex> = LazyLock::new(|| regex(r"\d+ versions in [\d.]+ MB"));
+  static KEPT: LazyLock<Regex> = LazyLock::new(|| regex(r"^ +versions .*"));
   static SPACE: LazyLock<Regex> = LazyLock::new(|| regex(" +"));
   let masked = |line: &str| {
     let line = AGE.replace_all(line, "AGE").into_owned();
     let line = DURATION.replace_all(&line, "# ms").into_owned();
     let line = NUMBER.replace(&line, "N ").into_owned();
-    let line = KEPT.replace(&line, "N versions").into_owned();
+    let line = KEPT.replace(&line, " versions").into_owned();
     let line = CUT.replace_all(&line, "…").into_owned();
     SPACE.replace_all(&line, " ").into_owned()
   };

@@ -104,7 +104,7 @@ pub(super) fn table(context: &Context, all: &[SourceException], now: i64) -> Res
   let mut table = Table::new([
     Column::new("ALLOWED").cut_end(20),
     Column::new("STANDING"),
-    Column::new("SINCE"),
+    Column::new("SINCE").dispensable(),
     Column::new("UNTIL"),
     Column::new("USED"),
     Column::new("REASON").cut_end(14),
