@@ -326,7 +326,7 @@ fn a_report_fits_a_phone_and_a_desk() {
     let size = format!("--window-size={width},900");
     for (scheme, is_dark) in [(0, true), (1, false)] {
       let scheme = format!("--blink-settings=preferredColorScheme={scheme}");
-      let (document, _) = opened_as(&browser, &probe, &[&size, &scheme]);
+      let (document, _) = opened_as(&browser, &probe, &[&size, &scheme, "--hide-scrollbars"]);
       let title = format!("<title>{width},{width},{is_dark}</title>");
       assert!(document.contains(&title), "{title} is not in:\n{document}");
     }

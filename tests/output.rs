@@ -76,7 +76,8 @@ fn masked(text: &str, ids: &[String]) -> String {
   ] {
     text = mark.replace_all(&text, by).into_owned();
   }
-  HASH.replace_all(&text, |found: &Captures<'_>| "#".repeat(found[0].len())).into_owned()
+  let text = HASH.replace_all(&text, |found: &Captures<'_>| "#".repeat(found[0].len()));
+  text.lines().map(|line| line.trim_end().to_owned() + "\n").collect()
 }
 
 /// A text without its colours.
@@ -108,11 +109,12 @@ impl Scene {
       Writer::Shell.add(&guarded.path("MEMORY.md"), text.as_bytes());
       eventually("the poison waits", || guarded.waiting().len() > n);
       ids.push(id(&guarded.waiting()[n]));
-      guarded.settle();
+      settle(&guarded);
     }
     guarded.ok(&["quarantine", "approve", &ids[1], "--reason", "my own note"]);
+    settle(&guarded);
     guarded.ok(&["quarantine", "reject", &ids[2]]);
-    guarded.settle();
+    settle(&guarded);
     Some(Self { guarded, ids })
   }
 
@@ -155,6 +157,13 @@ impl Scene {
     insta::assert_snapshot!(name, text);
     Some(())
   }
+}
+
+/// Waits until all is done, and a version of each file is kept.
+fn settle(guarded: &Guarded) {
+  guarded.settle();
+  let is_kept = || guarded.json(&["status", "--json"])["versions"]["due"] == 0;
+  eventually("a version of each file is kept", is_kept);
 }
 
 fn id(item: &Value) -> String {
