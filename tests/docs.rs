@@ -172,7 +172,10 @@ fn judged(typed: &Typed, output: &Output, may_say_no: bool) -> Vec<String> {
 fn is_like(shown: &str, said: &str) -> bool {
   let (shown, said): (Vec<&str>, Vec<&str>) =
     (shown.split_whitespace().collect(), said.split_whitespace().collect());
-  let is_name = |word: &&str| word.chars().all(|c| c.is_ascii_uppercase());
+  let is_name = |word: &&str| {
+    word.starts_with(|c: char| c.is_ascii_uppercase())
+      && word.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit())
+  };
   if shown.len() > 1 && shown.iter().all(is_name) {
     let mut said = said.iter();
     return shown.iter().all(|word| said.any(|found| found == word));
