@@ -56,6 +56,8 @@ fn masked(text: &str, ids: &[String]) -> String {
   static SYSTEM: LazyLock<Regex> = LazyLock::new(|| regex(r"\w+: lease"));
   static LIMIT: LazyLock<Regex> = LazyLock::new(|| regex(r"(max_user_\w+ =) \d+"));
   static KEPT: LazyLock<Regex> = LazyLock::new(|| regex(r"\d+ versions in [\d.]+ MB"));
+  // As wide as the times beside it let it be.
+  static FILE: LazyLock<Regex> = LazyLock::new(|| regex(r"(FILE(?:\{0\})?) +((?:\{1\})?SEEN)"));
   // A path that was cut at its beginning may begin anywhere.
   static CUT: LazyLock<Regex> = LazyLock::new(|| regex(r"…[^ \n]*/(MEMORY\.md[^ \n]*) *"));
   let mut text = STYLE.replace_all(text, "{$1}").replace(env!("CARGO_BIN_EXE_memfw"), "[MEMFW]");
@@ -68,6 +70,7 @@ fn masked(text: &str, ids: &[String]) -> String {
     (&DURATION, " N ms"),
     (&TOOK, "${1}N"),
     (&P99, "  $1"),
+    (&FILE, "$1  $2"),
     (&PID, "pid N"),
     (&SYSTEM, "FS: lease"),
     (&LIMIT, "$1 N"),
