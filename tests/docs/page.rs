@@ -100,10 +100,9 @@ pub(super) fn without_comment(line: &str) -> &str {
   for (at, c) in line.char_indices() {
     match quote {
       Some(open) if c == open => quote = None,
-      Some(_) => {}
       None if c == '\'' || c == '"' => quote = Some(c),
       None if c == '#' && before == ' ' => return line[..at].trim(),
-      None => {}
+      Some(_) | None => {}
     }
     before = c;
   }
