@@ -36,7 +36,8 @@ asks() {
   rmdir --ignore-fail-on-non-empty -p "$(dirname "$to")" 2>/dev/null || true
   echo "not in this memfw: \`memfw $*\`" >&2
 }
-asks "$dir/share/man/man1/memfw.1" man
+# The page of memfw itself names those of its commands, so all of them go along.
+"$program" man "$dir/share/man/man1" >/dev/null 2>&1 || echo "not in this memfw: \`memfw man\`" >&2
 asks "$dir/share/bash-completion/completions/memfw" completions bash
 asks "$dir/share/zsh/vendor-completions/_memfw" completions zsh
 asks "$dir/share/fish/vendor_completions.d/memfw.fish" completions fish

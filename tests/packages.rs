@@ -54,6 +54,14 @@ fn a_package_holds_units_for_its_own_program_and_all_documents() {
     let expected = answer.status.success().then_some(answer.stdout);
     assert_eq!(files.get(Path::new(path)), expected.as_ref(), "{path}");
   }
+  // Whatever page the first one sends a reader to is there.
+  let first = String::from_utf8(files[Path::new("share/man/man1/memfw.1")].clone()).unwrap();
+  let first = first.replace('\\', "");
+  let named: Vec<&str> = first.lines().filter_map(|line| line.strip_suffix("(1)")).collect();
+  assert!(named.len() > 10, "{first}");
+  for page in named {
+    assert!(files.contains_key(&Path::new("share/man/man1").join(format!("{page}.1"))), "{page}");
+  }
 }
 
 #[test]

@@ -29,6 +29,8 @@ fn results(log: &Value) -> Vec<Value> {
   let run = &log["runs"][0];
   let rules = run["tool"]["driver"]["rules"].as_array().unwrap();
   let results = run["results"].as_array().unwrap().clone();
+  // The schema's kind of address may hold more than one of RFC 3986 can.
+  let uri = Regex::new(r"^(?:[A-Za-z0-9\-._~!$&'()*+,;=:@/?#]|%[0-9A-F]{2})+$").unwrap();
   for result in &results {
     let index = usize::try_from(result["ruleIndex"].as_u64().unwrap()).unwrap();
     assert_eq!(rules[index]["id"], result["ruleId"], "{result}");
@@ -40,8 +42,6 @@ fn results(log: &Value) -> Vec<Value> {
     let region = &place["region"];
     let end = region["endLine"].as_u64().unwrap_or(u64::MAX);
     assert!(region["startLine"].as_u64().unwrap() <= end, "{region}");
-    // The schema's kind of address may hold more than one of RFC 3986 can.
-    let uri = Regex::new(r"^(?:[A-Za-z0-9\-._~!$&'()*+,;=:@/?#]|%[0-9A-F]{2})+$").unwrap();
     let address = place["artifactLocation"]["uri"].as_str().unwrap();
     assert!(uri.is_match(address), "{address}");
   }

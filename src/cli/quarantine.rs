@@ -313,8 +313,8 @@ pub(super) fn add(
   name: &str,
   word: Approval<'_>,
 ) -> Result<Done, Failure> {
-  let (path, line) = if let (path, Some(line)) = guarded::place(name) {
-    (path, line)
+  let (path, line, was) = if let (path, Some(line)) = guarded::place(name) {
+    (path, line, None)
   } else {
     let item = engine.ledger().item(name)?;
     if !item.in_file {
@@ -323,11 +323,13 @@ pub(super) fn add(
           .hint("only what stands in a file can be put into quarantine"),
       );
     }
-    (item.path, item.line as usize)
+    (item.path, item.line as usize, Some(item.id))
   };
   let target = target_of(engine, &path)?;
   let id = engine.quarantine_line(&target, line, word.by, word.reason)?;
-  let line = format!("{id}: in quarantine, out of {}", terminal(shown(&target.path())));
+  // What is out of its file has an id of its own.
+  let was = was.filter(|was| *was != id).map(|was| format!(" (was {was})")).unwrap_or_default();
+  let line = format!("{id}: in quarantine, out of {}{was}", terminal(shown(&target.path())));
   Ok(Done { line, value: json!({ "id": id.as_str(), "status": "quarantined" }) })
 }
 

@@ -98,7 +98,7 @@ impl Ledger {
       let sql = format!(
         "SELECT * FROM ({ITEMS})
          WHERE (?1 IS NULL OR instr(?1, ',' || status || ',') > 0) AND (?2 IS NULL OR path = ?2)
-         ORDER BY quarantined_at, id"
+         ORDER BY quarantined_at, path, line, id"
       );
       let mut statement = conn.prepare_cached(&sql)?;
       let path = filter.path.as_deref().map(path_bytes);
@@ -239,7 +239,7 @@ impl Ledger {
     self.read(|conn| {
       let mut statement = conn.prepare_cached(
         "SELECT id FROM quarantine WHERE path = ?1 AND status IN ('quarantined', 'held')
-         ORDER BY quarantined_at, id",
+         ORDER BY quarantined_at, path, line, id",
       )?;
       Ok(column::ids(&mut statement, [path_bytes(path)])?)
     })

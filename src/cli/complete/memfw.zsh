@@ -8,7 +8,7 @@ _memfw() {
         shown+=("${line/$tab/  }")
     done < <(command memfw complete zsh $((CURRENT - 1)) -- "${(@Q)words}" 2> /dev/null)
     if (( ${#values} )); then
-        compadd -l -d shown -a values
+        compadd -V memfw -l -d shown -a values
     else
         _files
     fi
