@@ -101,42 +101,52 @@ fn try_block(tree: &Tree, no: &BTreeSet<String>, block: &Block) -> Tried {
   let mut stage = None;
   for typed in &typed {
     let commands = commands(&typed.text);
-    let programs: Vec<&str> = commands.iter().map(|words| words[0].as_str()).collect();
-    let foreign = NOT_RUN.iter().find(|(name, _)| programs.contains(name));
-    let is_ours = |name: &&str| MEMFW.contains(name) || HELPERS.contains(name);
-    let problem = match foreign {
-      Some((name, _)) if programs.iter().any(|name| MEMFW.contains(name)) => {
-        format!("`{name}` is not run here, and memfw cannot be without it")
+    match not_run(&commands) {
+      Err(why) => {
+        tried.problems.push(format!("{}: `{}`: {why}", typed.line, typed.text));
+        continue;
       }
-      Some((name, _)) => {
+      Ok(Some(name)) => {
         tried.not_run.insert(name);
         continue;
       }
-      None => match programs.iter().find(|name| !is_ours(name)) {
-        Some(name) => format!("nobody knows `{name}`: it is not in the table of what is not run"),
-        None => {
-          let words = commands.iter().rfind(|words| MEMFW.contains(&words[0].as_str()));
-          let path = words.map(|words| tree.path(words)).unwrap_or_default();
-          if stage.is_none() {
-            stage = Stage::new(block.world.as_deref());
-          }
-          let Some(stage) = &mut stage else {
-            tried.problems.push(format!("{}: nobody knows that world", block.line));
-            return tried;
-          };
-          tried.n_run += 1;
-          let output = stage.run(&typed.text, &path);
-          let problems = judged(typed, &output, no.contains(&path));
-          if problems.is_empty() {
-            continue;
-          }
-          format!("{}; it said:\n{}{}", problems.join("; "), output.stdout, output.stderr)
-        }
-      },
+      Ok(None) => {}
+    }
+    if stage.is_none() {
+      stage = Stage::new(block.world.as_deref());
+    }
+    let Some(stage) = &mut stage else {
+      tried.problems.push(format!("{}: nobody knows that world", block.line));
+      return tried;
     };
-    tried.problems.push(format!("{}: `{}`: {problem}", typed.line, typed.text));
+    let words = commands.iter().rfind(|words| MEMFW.contains(&words[0].as_str()));
+    let path = words.map(|words| tree.path(words)).unwrap_or_default();
+    let output = stage.run(&typed.text, &path);
+    tried.n_run += 1;
+    let problems = judged(typed, &output, no.contains(&path)).join("; ");
+    if !problems.is_empty() {
+      let said = format!("{}{}", output.stdout, output.stderr);
+      let what = format!("{}: `{}`: {problems}; it said:\n{said}", typed.line, typed.text);
+      tried.problems.push(what);
+    }
   }
   tried
+}
+
+/// The program for whose sake a line is not run, if any; an error where nobody knows what to do with it.
+fn not_run(commands: &[Vec<String>]) -> Result<Option<&'static str>, String> {
+  let programs: Vec<&str> = commands.iter().map(|words| words[0].as_str()).collect();
+  let is_memfw = |name: &&str| MEMFW.contains(name);
+  if let Some((name, _)) = NOT_RUN.iter().find(|(name, _)| programs.contains(name)) {
+    if programs.iter().any(is_memfw) {
+      return Err(format!("`{name}` is not run here, and memfw cannot be without it"));
+    }
+    return Ok(Some(name));
+  }
+  match programs.iter().find(|name| !is_memfw(name) && !HELPERS.contains(name)) {
+    Some(name) => Err(format!("nobody knows `{name}`: it is not in the table of what is not run")),
+    None => Ok(None),
+  }
 }
 
 /// What is not as the page says.

@@ -69,14 +69,13 @@ impl Page {
     for (index, line) in text.lines().enumerate() {
       let number = index + 1;
       if let Some(fence) = line.trim_start().strip_prefix("```") {
-        match open.take() {
-          Some(block) => page.blocks.push(block),
-          None => {
-            let mut words = fence.split_whitespace().map(str::to_owned);
-            let language = words.next().unwrap_or_default();
-            let world = words.next();
-            open = Some(Block { language, world, line: number + 1, lines: Vec::new() });
-          }
+        if let Some(block) = open.take() {
+          page.blocks.push(block);
+        } else {
+          let mut words = fence.split_whitespace().map(str::to_owned);
+          let language = words.next().unwrap_or_default();
+          let world = words.next();
+          open = Some(Block { language, world, line: number + 1, lines: Vec::new() });
         }
       } else if let Some(block) = &mut open {
         block.lines.push(line.to_owned());
@@ -100,10 +99,9 @@ pub(super) fn without_comment(line: &str) -> &str {
   for (at, c) in line.char_indices() {
     match quote {
       Some(open) if c == open => quote = None,
-      Some(_) => {}
       None if c == '\'' || c == '"' => quote = Some(c),
       None if c == '#' && before == ' ' => return line[..at].trim(),
-      None => {}
+      Some(_) | None => {}
     }
     before = c;
   }
