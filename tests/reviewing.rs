@@ -163,6 +163,11 @@ fn what_is_deleted_is_gone_for_good() {
   guarded.ok(&["quarantine", "approve", &ids[1]]);
   let refused = guarded.memfw(&["quarantine", "delete", "--yes", &ids[1]]);
   assert!(refused.stderr.contains("take it out first"), "{refused:?}");
+  // What it says to type works, although lines have moved.
+  let hint =
+    refused.stderr.split('`').find(|part| part.starts_with("memfw quarantine add")).unwrap();
+  guarded.ok(&hint.split(' ').skip(1).collect::<Vec<_>>());
+  assert!(guarded.holding("workspace", &needle(1)).is_empty());
   let deleted = guarded.json(&["audit", "--event", "deleted", "--json"]);
   assert_eq!(deleted.as_array().unwrap().len(), 1);
 }

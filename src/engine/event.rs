@@ -237,15 +237,16 @@ impl Event {
 
 /// What is said when so many blocks were there before memfw.
 pub fn adopted(n: usize) -> String {
-  format!("{n}{ADOPTED}")
+  if n == 1 { ADOPTED_ONE.to_owned() } else { format!("{n}{ADOPTED}") }
 }
 
 /// How many blocks [`adopted`] was about.
 pub fn n_adopted(detail: &str) -> Option<u64> {
-  detail.strip_suffix(ADOPTED)?.parse().ok()
+  if detail == ADOPTED_ONE { Some(1) } else { detail.strip_suffix(ADOPTED)?.parse().ok() }
 }
 
 const ADOPTED: &str = " blocks adopted as they are";
+const ADOPTED_ONE: &str = "1 block adopted as it is";
 
 /// A score with the three digits that mean something.
 pub fn rounded(score: f32) -> f64 {
@@ -287,7 +288,9 @@ mod tests {
     let event = Event::new(EventKind::Kept);
     assert_eq!((event.row().took_us, event.row_in(1.2346).took_us), (None, Some(1_235)));
     assert_eq!(event.row_in(-1.0).took_us, Some(0));
-    assert_eq!(n_adopted(&adopted(1_234)), Some(1_234));
+    for n in [0, 1, 2, 1_234] {
+      assert_eq!(n_adopted(&adopted(n)), Some(n as u64));
+    }
     assert_eq!(n_adopted("many blocks adopted as they are"), None);
   }
 

@@ -114,9 +114,18 @@ impl<F: Fs> Engine<F> {
   pub fn delete(&mut self, id: &str, by: &str, reason: Option<&str>) -> Result<Item, EngineError> {
     let item = self.ledger.item(id)?;
     if item.in_file || item.status == State::Approved {
+      // Lines have moved since it was taken out and came back.
+      let (path, known) = (shown(&item.path), self.ledger.provenance(&item.path)?);
+      let mut blocks = known.into_iter().flat_map(|(_, blocks)| blocks);
+      let hint = match blocks.find(|block| block.hash == item.hash) {
+        Some(block) => {
+          format!("take it out first: `memfw quarantine add {path}:{}`", block.start_line)
+        }
+        None => format!("see what stands there by now: `memfw provenance {path}`"),
+      };
       return Err(EngineError::refused_with(
         format!("`{}` is {} and stands in its file", item.id, item.status),
-        format!("take it out first: `memfw quarantine add {}:{}`", shown(&item.path), item.line),
+        hint,
       ));
     }
     if item.status == State::Forgotten {
