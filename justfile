@@ -123,3 +123,13 @@ demo:
 [group('doc')]
 doc:
   RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --document-private-items --locked
+
+# The Debian package, installed, run and removed in an empty root (needs cargo-deb)
+[group('release')]
+deb:
+  packaging/deb.sh --check
+
+# A static program with its documents and checksums, made twice and compared
+[group('release')]
+release:
+  packaging/release.sh --twice

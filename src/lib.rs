@@ -6,7 +6,7 @@
 //! - core, pure (no files, no clock, no environment, no failure on input):
 //!   [`memory`] (text and facts to a plan), [`provenance`] (source, trust, attestation),
 //!   [`detect`] (normaliser, rules, policy), [`eval`] (how well that does on labelled text),
-//!   [`seal`] (encryption of quarantined bytes);
+//!   [`stats`] (what became of blocks, counted), [`seal`] (encryption of quarantined bytes);
 //! - shells, which do not know each other: [`config`], [`store`] (SQLite ledger),
 //!   [`os`] (files, leases, watching, paths), [`net`] (what is asked over the network, if a user wants it),
 //!   [`openclaw`] (the agent framework's own records);
@@ -30,4 +30,5 @@ pub mod openclaw;
 pub mod os;
 pub mod provenance;
 pub mod seal;
+pub mod stats;
 pub mod store;

@@ -24,9 +24,9 @@ use {
   },
 };
 
-/// A program that writes each of its arguments into a line of a file, and ends with the status in
-/// another one.
-const PROGRAM: &str = "#!/bin/sh\nprintf '%s\\n' \"$@\" '--' >> '[TMP]/said'\n\
+/// A program that writes each of its arguments into a line of a file and `====` behind them, and ends with
+/// the status in another one.
+const PROGRAM: &str = "#!/bin/sh\nprintf '%s\\n' \"$@\" '====' >> '[TMP]/said'\n\
   status=$(cat '[TMP]/status' 2>/dev/null)\n[ -z \"$status\" ] || echo 'no route' >&2\nexit ${status:-0}\n";
 
 /// A world with that program, and messages that go through it.
@@ -46,7 +46,7 @@ fn world(config: &str) -> Guarded {
 /// The calls of the program, as lists of arguments.
 fn said(guarded: &Guarded) -> Vec<Vec<String>> {
   let text = fs::read_to_string(guarded.tmp().join("said")).unwrap_or_default();
-  let calls = text.split_terminator("--\n");
+  let calls = text.split_terminator("====\n");
   calls.map(|call| call.lines().map(str::to_owned).collect()).collect()
 }
 
@@ -71,6 +71,31 @@ fn a_message_is_sent_once_an_interval_and_holds_no_memory() {
     See `memfw quarantine list`.";
   let expected = ["message", "send", "--channel=irc", "--target=--ann", "--message", text];
   assert_eq!(calls[0], expected);
+  guarded.stop();
+}
+
+#[test]
+fn a_notice_is_shown_on_the_desktop_by_a_program_of_the_path() {
+  let name = if cfg!(target_os = "macos") { "osascript" } else { "notify-send" };
+  let guarded = world("via = \"desktop\"\n");
+  let bin = guarded.tmp().join("bin");
+  fs::create_dir(&bin).unwrap();
+  fs::rename(guarded.tmp().join("claw"), bin.join(name)).unwrap();
+  // The program is a script that needs those of the system.
+  let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
+  let mut guarded = guarded.env("PATH", &path);
+  guarded.start();
+  drop(guarded.test().memory("MEMORY.md", format!("{}\n\n{}\n", clean(1), poison(1))));
+  eventually("it is out", || guarded.waiting().len() == 1);
+  assert_eq!(degradations(&guarded), "[]");
+  eventually("a notice is shown", || said(&guarded).len() == 1);
+  let words = said(&guarded).remove(0);
+  let text = "memfw: 1 block was taken out of MEMORY.md and kept for review (source: unknown). \
+    See `memfw quarantine list`.";
+  assert_eq!(words.last().unwrap(), text);
+  if name == "notify-send" {
+    assert_eq!(words[..3], ["--app-name=memfw", "--", "memfw"]);
+  }
   guarded.stop();
 }
 
@@ -122,6 +147,8 @@ fn a_way_that_cannot_work_is_told_at_once() {
   for (config, why) in [
     ("via = \"message\"\n", "`notify.channel` is empty"),
     ("via = \"command\"\n", "`notify.command` is empty"),
+    // The environment of tests has no PATH.
+    ("via = \"desktop\"\n", "was not found in PATH"),
   ] {
     let mut guarded = world(config);
     guarded.start_patiently();

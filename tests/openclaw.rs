@@ -19,8 +19,13 @@ const THEN: &str = "/home/claw/.openclaw/workspace";
 fn world() -> Guarded {
   let guarded = Guarded::new("").env("OPENCLAW_STATE_DIR", "[TMP]/state");
   drop(guarded.test().config(""));
+  put(&guarded.tmp().join("state"));
+  guarded
+}
+
+/// Puts it into a directory, for a workspace below that.
+pub(crate) fn put(state: &Path) {
   let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/openclaw/state");
-  let state = guarded.tmp().join("state");
   for (from, to) in [
     ("openclaw.sqlite", "state/openclaw.sqlite"),
     ("openclaw-agent.sqlite", "agents/main/agent/openclaw-agent.sqlite"),
@@ -34,14 +39,14 @@ fn world() -> Guarded {
   }
   let key = |path: &Path| ContentHash::of(path.as_os_str().as_bytes()).to_hex();
   let (old, new) = (key(Path::new(THEN)), key(&state.join("workspace").canonicalize().unwrap()));
-  database(&guarded)
+  Connection::open(state.join("state/openclaw.sqlite"))
+    .unwrap()
     .execute(
       "UPDATE plugin_state_entries SET entry_key = replace(entry_key, ?1, ?2),
        value_json = replace(value_json, ?1, ?2)",
       (old, new),
     )
     .unwrap();
-  guarded
 }
 
 fn database(guarded: &Guarded) -> Connection {

@@ -42,6 +42,8 @@ const ROOMS: &[Room] = &[
   Room { name: "seal", layer: 0, uses: &["memory"] },
   // Figures know a trust by its name, and nothing of how a text is judged.
   Room { name: "eval", layer: 0, uses: &["provenance"] },
+  // What happened, counted; a latency is the same figure everywhere.
+  Room { name: "stats", layer: 0, uses: &["provenance", "detect", "eval"] },
   // Where tests have the process die; empty in the product.
   Room { name: "failpoint", layer: 0, uses: &[] },
   Room { name: "config", layer: 1, uses: &["memory", "provenance", "detect"] },
@@ -72,6 +74,7 @@ const ROOMS: &[Room] = &[
       "os",
       "engine",
       "gate",
+      "stats",
     ],
   },
   Room {
@@ -83,6 +86,7 @@ const ROOMS: &[Room] = &[
       "detect",
       "seal",
       "eval",
+      "stats",
       "config",
       "store",
       "os",
@@ -112,6 +116,7 @@ const FRAMEWORK_FILES: &[(&str, &str)] = &[
   ("src/cli/openclaw/args.rs", "the command about it"),
   ("src/cli/openclaw/program.rs", "where its program is"),
   ("src/cli/openclaw/retrust.rs", "the command about it"),
+  ("src/cli/openclaw/service.rs", "what a service beside it has to know of it"),
   ("src/cli/openclaw/state.rs", "the command about it"),
 ];
 

@@ -104,6 +104,42 @@ fn after_a_suspend_everything_is_looked_at_again() {
 }
 
 #[test]
+fn a_day_that_is_over_is_told_once_and_a_quiet_one_never() {
+  const DAY_MS: u64 = 86_400_000;
+  let mut world = World::new();
+  settle(&mut world.guard);
+  writeln!(world.append(), "{}", poison(1)).unwrap();
+  world.clock.asleep.store(3_600_000, Ordering::Relaxed);
+  world.guard.woke();
+  settle(&mut world.guard);
+  let told = |world: &World| -> Vec<String> {
+    let filter = EventFilter { event: Some("summary".into()), ..EventFilter::default() };
+    let events = world.ledger().events(&filter).unwrap();
+    events.into_iter().map(|event| event.detail).collect()
+  };
+  assert_eq!(told(&world), [""; 0], "the day is not over");
+  assert!(world.guard.next_due().is_none_or(|due| due > Duration::from_mins(1)), "a timer for it");
+  world.clock.wall.store(DAY_MS, Ordering::Relaxed);
+  settle(&mut world.guard);
+  settle(&mut world.guard);
+  let first = told(&world);
+  assert_eq!(first.len(), 1, "{first:?}");
+  assert!(first[0].contains(", 1 quarantined; 1 waits for review"), "{first:?}");
+  // Nothing happened since, but something waits; then that is decided, and there is nothing to say.
+  world.clock.wall.store(3 * DAY_MS, Ordering::Relaxed);
+  settle(&mut world.guard);
+  let second = told(&world);
+  assert_eq!(second.len(), 2, "{second:?}");
+  assert!(second[0].contains(": 0 blocks seen") && second[0].contains(" to "), "{second:?}");
+  let mut ledger = ledger_in(world.dir.path(), Access::ReadWrite);
+  let waiting = ledger.items(&memfw::store::ItemFilter::waiting()).unwrap();
+  ledger.decide(&waiting[0].id, memfw::provenance::State::Rejected, "ann", 1, &[]).unwrap();
+  world.clock.wall.store(4 * DAY_MS, Ordering::Relaxed);
+  settle(&mut world.guard);
+  assert_eq!(told(&world).len(), 2, "a quiet day");
+}
+
+#[test]
 fn a_file_that_somebody_keeps_open_is_read_again_once_a_minute() {
   let mut world = World::new();
   let mut holder = world.append();

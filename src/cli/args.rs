@@ -5,11 +5,12 @@
 #![forbid(unsafe_code)]
 
 use {
+  super::config::PresetArgs,
   crate::{
     config::{LogLevel, Scope},
-    provenance::{State, Trust},
+    provenance::Trust,
   },
-  clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum, ValueHint},
+  clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum, ValueHint, builder::Resettable},
   std::path::PathBuf,
 };
 
@@ -22,7 +23,8 @@ use {
   name = "memfw",
   version,
   max_term_width = 100,
-  after_help = "Exit status: 0 yes or fine, 1 the answer is no, 2 could not tell."
+  after_help = "Examples: memfw demo · memfw run · memfw quarantine list\n\
+    Exit status: 0 yes or fine, 1 the answer is no, 2 could not tell."
 )]
 pub struct Args {
   /// What is common to all commands.
@@ -37,8 +39,8 @@ pub struct Args {
 /// Options of every command.
 #[derive(Clone, Debug, ClapArgs)]
 pub struct GlobalArgs {
-  /// Least severe log line to write: error, warn, info, debug or trace
-  #[arg(long, global = true, value_name = "LEVEL")]
+  /// Least log level: error, warn, info, debug or trace
+  #[arg(long, global = true, value_name = "LEVEL", display_order = 900)]
   pub log_level: Option<LogLevel>,
 }
 
@@ -60,22 +62,41 @@ pub enum Command {
   /// Measure detection on labelled text
   Eval(super::eval::EvalArgs),
   /// Review what was taken out
-  Quarantine(QuarantineArgs),
+  Quarantine(super::quarantine::QuarantineArgs),
   /// What you have excused, and whether it is still needed
   Policy(super::policy::PolicyArgs),
+  /// Why an item is where it is, or what a finding code means
+  Explain(super::explain::ExplainArgs),
   /// Who wrote each line of memory
   Provenance(ProvenanceArgs),
   /// What happened, in order
   Audit(AuditArgs),
+  /// What happens, as it happens
+  Log(super::follow::LogArgs),
+  /// How much came, what became of it, how trusted memory is
+  Stats(super::stats::StatsArgs),
+  /// All of that as one page for a browser
+  Report(super::report::ReportArgs),
   /// Earlier versions of a memory file: list, compare, bring back
   Restore(RestoreArgs),
-  /// Where the configuration is, what it says, whether it is right
-  Config(ConfigArgs),
+  /// Take memfw's comments out of memory files, or put them back
+  Markers(super::markers::MarkersArgs),
+  /// The configuration: where it is, what it says, changing it
+  Config(super::config::ConfigArgs),
   /// What could be wrong with this installation
   Doctor(DoctorArgs),
-  /// What the agent framework does with memory, and having it load a dropped file again
+  /// Run memfw as a service: install, uninstall, status
+  Service(super::service::ServiceArgs),
+  /// What the agent framework does with memory
   #[command(name = super::openclaw::NAME)]
   Agent(super::openclaw::AgentArgs),
+  /// Completions for bash, zsh or fish
+  Completions(super::complete::CompletionsArgs),
+  /// Manual pages, of all commands into a directory
+  Man(super::man::ManArgs),
+  /// What can stand next on a command line; completions ask for it
+  #[command(hide = true)]
+  Complete(super::complete::CompleteArgs),
 }
 
 /// `memfw run`
@@ -89,6 +110,10 @@ pub struct RunArgs {
   /// Guard this directory instead of the configured ones; may be repeated
   #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
   pub workspace: Vec<PathBuf>,
+
+  /// A preset of the configuration.
+  #[command(flatten)]
+  pub preset: PresetArgs,
 }
 
 /// `memfw gate`
@@ -138,11 +163,25 @@ pub struct SettleArgs {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum ScanMode {
   /// As a new block of memory
+  #[value(help = Resettable::Reset)]
   Write,
   /// As memory that is about to be shown to the agent
+  #[value(help = Resettable::Reset)]
   Recall,
   /// As a document from outside
+  #[value(help = Resettable::Reset)]
   Document,
+}
+
+/// What `memfw scan` calls a failure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum FailOn {
+  /// Anything that is found
+  #[value(help = Resettable::Reset)]
+  Flag,
+  /// Only what would be quarantined
+  #[value(help = Resettable::Reset)]
+  Quarantine,
 }
 
 /// `memfw scan`
@@ -153,11 +192,11 @@ pub struct ScanArgs {
   #[arg(value_name = "PATH", value_hint = ValueHint::AnyPath)]
   pub paths: Vec<PathBuf>,
 
-  /// Where the text comes from, such as `web_fetch:example.com`
+  /// Where it comes from, such as `web_fetch:example.com`
   #[arg(long, value_name = "SOURCE")]
   pub source: Option<String>,
 
-  /// How far its source is trusted: trusted, verified, untrusted or hostile
+  /// Its source is trusted, verified, untrusted or hostile
   #[arg(long, value_name = "TRUST")]
   pub trust: Option<Trust>,
 
@@ -165,98 +204,35 @@ pub struct ScanArgs {
   #[arg(long, value_name = "SCOPE")]
   pub scope: Option<Scope>,
 
-  /// What the text is
-  #[arg(long, value_name = "MODE", default_value = "write")]
+  /// New memory (write), memory about to be shown (recall), or a document from outside
+  #[arg(long, value_name = "MODE", default_value = "write", hide_possible_values = true)]
   pub mode: ScanMode,
 
   /// Answer in JSON
-  #[arg(long, conflicts_with = "jsonl")]
+  #[arg(long, conflicts_with_all = ["jsonl", "sarif"])]
   pub json: bool,
 
   /// Read one JSON object a line, answer one a line
-  #[arg(long)]
+  #[arg(long, conflicts_with = "sarif")]
   pub jsonl: bool,
-}
 
-/// `memfw quarantine`
-#[derive(Clone, Debug, ClapArgs)]
-#[command(after_help = "Example: memfw quarantine approve a1b2c3")]
-pub struct QuarantineArgs {
-  /// What to do.
-  #[command(subcommand)]
-  pub command: QuarantineCommand,
-}
-
-/// What to do with quarantined blocks.
-#[derive(Clone, Debug, Subcommand)]
-pub enum QuarantineCommand {
-  /// List what waits for you, oldest first
-  #[command(after_help = "Example: memfw quarantine list --status flagged")]
-  List(QuarantineListArgs),
-  /// Show items with their text and why they were taken out
-  #[command(after_help = "Example: memfw quarantine show a1b2c3")]
-  Show(QuarantineShowArgs),
-  /// Take blocks out of their file
-  #[command(after_help = "Example: memfw quarantine add ~/notes/MEMORY.md:12")]
-  Add(QuarantineDecideArgs),
-  /// Put the exact bytes back and remember that they are fine
-  #[command(after_help = "Example: memfw quarantine approve a1b2c3 --reason \"my own note\"")]
-  Approve(QuarantineApproveArgs),
-  /// Refuse items; their placeholders go
-  #[command(after_help = "Example: memfw quarantine reject a1b2c3")]
-  Reject(QuarantineDecideArgs),
-}
-
-/// `memfw quarantine list`
-#[derive(Clone, Debug, ClapArgs)]
-pub struct QuarantineListArgs {
-  /// Only items of this state, such as quarantined, held, flagged, approved or rejected
-  #[arg(long, value_name = "STATUS")]
-  pub status: Vec<State>,
-
-  /// Answer in JSON
-  #[arg(long)]
-  pub json: bool,
-}
-
-/// `memfw quarantine show`
-#[derive(Clone, Debug, ClapArgs)]
-pub struct QuarantineShowArgs {
-  /// Ids, or the beginnings of ids, or places in files
-  #[arg(value_name = "ID|FILE:LINE", required = true)]
-  pub items: Vec<String>,
-
-  /// Answer in JSON
-  #[arg(long)]
-  pub json: bool,
-}
-
-/// `memfw quarantine approve`
-#[derive(Clone, Debug, ClapArgs)]
-pub struct QuarantineApproveArgs {
-  /// What is common to all decisions.
+  /// A preset of the configuration.
   #[command(flatten)]
-  pub decide: QuarantineDecideArgs,
+  pub preset: PresetArgs,
 
-  /// Excuse the same text only for so many days, wherever it comes anew
-  #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=36_500))]
-  pub days: Option<u32>,
-}
-
-/// `memfw quarantine add|approve|reject`
-#[derive(Clone, Debug, ClapArgs)]
-pub struct QuarantineDecideArgs {
-  /// Ids, or the beginnings of ids, or places in files
-  #[arg(value_name = "ID|FILE:LINE", required = true)]
-  pub items: Vec<String>,
-
-  /// Why, for the audit
-  #[arg(long, value_name = "TEXT")]
-  pub reason: Option<String>,
-
-  /// Answer in JSON
+  /// Answer in SARIF 2.1.0, for code scanning services
   #[arg(long)]
-  pub json: bool,
+  pub sarif: bool,
+
+  /// Least to fail on: flag or quarantine
+  #[arg(
+    long,
+    value_name = "VERDICT",
+    default_value = "flag",
+    conflicts_with = "jsonl",
+    hide_possible_values = true
+  )]
+  pub fail_on: FailOn,
 }
 
 /// `memfw provenance`
@@ -331,32 +307,6 @@ pub struct RestoreArgs {
   pub json: bool,
 }
 
-/// `memfw config`
-#[derive(Clone, Debug, ClapArgs)]
-#[command(after_help = "Example: memfw config check")]
-pub struct ConfigArgs {
-  /// What to do.
-  #[command(subcommand)]
-  pub command: ConfigCommand,
-}
-
-/// What to do with the configuration.
-#[derive(Clone, Debug, Subcommand)]
-pub enum ConfigCommand {
-  /// Print where the configuration file is, or would be
-  #[command(after_help = "Example: $EDITOR \"$(memfw config path)\"")]
-  Path(JsonArgs),
-  /// Print every value and where it comes from
-  #[command(after_help = "Example: memfw config show")]
-  Show(JsonArgs),
-  /// Say whether the configuration file is right
-  #[command(after_help = "Example: memfw config check && systemctl --user restart memfw")]
-  Check(JsonArgs),
-  /// Print a commented file with every key and its default
-  #[command(after_help = "Example: memfw config example > \"$(memfw config path)\"")]
-  Example(JsonArgs),
-}
-
 /// A command that only answers.
 #[derive(Clone, Copy, Debug, ClapArgs)]
 pub struct JsonArgs {
@@ -367,8 +317,12 @@ pub struct JsonArgs {
 
 /// `memfw doctor`
 #[derive(Clone, Debug, ClapArgs)]
-#[command(after_help = "Example: memfw doctor")]
+#[command(after_help = "Example: memfw doctor --fix")]
 pub struct DoctorArgs {
+  /// Mend what is safe to mend, and say what is left to you
+  #[arg(long)]
+  pub fix: bool,
+
   /// Answer in JSON
   #[arg(long)]
   pub json: bool,
@@ -389,13 +343,19 @@ mod tests {
     Settle(SettleArgs),
     Scan(ScanArgs),
     Eval(crate::cli::eval::EvalArgs),
-    Quarantine(QuarantineArgs),
+    Quarantine(crate::cli::quarantine::QuarantineArgs),
     Policy(crate::cli::policy::PolicyArgs),
+    Explain(crate::cli::explain::ExplainArgs),
     Provenance(ProvenanceArgs),
     Audit(AuditArgs),
+    Log(crate::cli::follow::LogArgs),
+    Stats(crate::cli::stats::StatsArgs),
+    Report(crate::cli::report::ReportArgs),
     Restore(RestoreArgs),
-    Config(ConfigArgs),
+    Markers(crate::cli::markers::MarkersArgs),
+    Config(crate::cli::config::ConfigArgs),
     Doctor(DoctorArgs),
+    Service(crate::cli::service::ServiceArgs),
   }
 
   fn parse(line: &str) -> Result<All, String> {
@@ -438,16 +398,39 @@ mod tests {
       "memfw quarantine approve a1 b2 --json",
       "memfw quarantine approve a1 --days 30",
       "memfw quarantine reject a1",
+      "memfw quarantine review a1 MEMORY.md:3",
+      "memfw quarantine review --status flagged",
+      "memfw quarantine delete a1 b2 --yes --reason old --json",
+      "memfw quarantine export --status rejected --format sarif",
+      "memfw quarantine export a1 --with-text",
+      "memfw explain a1 --json",
+      "memfw scan --sarif memory --fail-on quarantine",
+      "memfw policy allow web_fetch:docs.example.com url-reference --days 30 --reason ours --json",
       "memfw policy check --json",
       "memfw policy withdraw a1 b2 --reason old --json",
       "memfw provenance MEMORY.md:12 --json",
       "memfw audit --days 7 --source exec --event approved --limit 10 --json",
+      "memfw log -n 20 --no-follow --event approved --json",
+      "memfw stats --days 7 --rows 3 --json",
+      "memfw report --html r.html --days 90 --text --json",
       "memfw restore MEMORY.md --list --json",
       "memfw restore MEMORY.md --diff --at 3d",
       "memfw restore MEMORY.md --print",
       "memfw restore MEMORY.md --yes",
       "memfw config show --json",
+      "memfw config show files log.level --strict",
+      "memfw config set files.idle_ms 0 --json",
+      "memfw config set notify.command -- say -v anna",
+      "memfw config set markers --default",
+      "memfw run --strict",
+      "memfw scan - --quiet",
       "memfw doctor --json",
+      "memfw service install --print",
+      "memfw service uninstall --manager system --user ann",
+      "memfw service status --manager launchd --json",
+      "memfw doctor --fix",
+      "memfw markers remove",
+      "memfw markers add a.md b.md --json",
     ] {
       assert!(parse(line).is_ok(), "{line}: {}", parse(line).unwrap_err());
     }

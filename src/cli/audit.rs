@@ -54,13 +54,14 @@ pub fn run(context: &Context, args: AuditArgs) -> Result<Status, Failure> {
     context.out.line("nothing happened")?;
     return Ok(Status::Yes);
   }
+  context.out.page();
   let mut table = Table::new([
     Column::new("TIME"),
     Column::new("EVENT"),
     Column::new("BLOCK"),
     Column::new("SOURCE").cut_end(10),
-    Column::new("FILE").cut_start(14),
-    Column::new("WHAT").cut_end(16),
+    Column::new("FILE").cut_start(12),
+    Column::new("WHAT").cut_end(12),
   ]);
   for row in &events {
     let codes = row.codes.iter().map(|code| code.as_str()).collect::<Vec<_>>().join(" ");
@@ -78,7 +79,8 @@ pub fn run(context: &Context, args: AuditArgs) -> Result<Status, Failure> {
   Ok(Status::Yes)
 }
 
-fn check_event(event: &str) -> Result<(), Failure> {
+/// Refuses the name of an event that there is not.
+pub(super) fn check_event(event: &str) -> Result<(), Failure> {
   if EventKind::from_str(event).is_ok() {
     return Ok(());
   }
@@ -90,7 +92,8 @@ fn check_event(event: &str) -> Result<(), Failure> {
   )
 }
 
-fn to_json(row: &EventRow) -> serde_json::Value {
+/// One event for programs.
+pub(super) fn to_json(row: &EventRow) -> serde_json::Value {
   json!({
     "at": time::rfc3339(row.at),
     "event": row.event,
@@ -105,5 +108,6 @@ fn to_json(row: &EventRow) -> serde_json::Value {
     "score": row.score.map(rounded),
     "action": row.action,
     "detail": row.detail,
+    "took_ms": row.took_us.map(|us| us as f64 / 1e3),
   })
 }

@@ -1,10 +1,15 @@
-//! `memfw config`: where the configuration is, what it says, whether it is right.
+//! `memfw config`: where the configuration is, what it says, whether it is right, and changing it.
 #![forbid(unsafe_code)]
+
+pub mod args;
+mod set;
+
+pub use args::{ConfigArgs, PresetArgs};
 
 use {
   super::{
     Status,
-    args::{ConfigArgs, ConfigCommand, JsonArgs},
+    args::JsonArgs,
     context::Context,
     escape::terminal,
     failure::{Failure, reason},
@@ -13,9 +18,12 @@ use {
     table::{Cell, Column, Table},
   },
   crate::{
-    config::{Config, ConfigProblem, Effective, KEYS, Origin, example},
+    config::{
+      Config, ConfigProblem, Effective, KEYS, Key, Origin, Preset, edit, example, find, nearest,
+    },
     net::check_url,
   },
+  args::{ConfigCommand, ShowArgs},
   serde_json::{Value, json},
   std::{
     fs,
@@ -32,7 +40,8 @@ const MAX_BYTES: u64 = 1 << 20;
 pub fn run(context: &Context, args: ConfigArgs) -> Result<Status, Failure> {
   match args.command {
     ConfigCommand::Path(args) => path(context, args),
-    ConfigCommand::Show(args) => show(context, args),
+    ConfigCommand::Show(args) => show(context, &args),
+    ConfigCommand::Set(args) => set::run(context, &args),
     ConfigCommand::Check(args) => check(context, args),
     ConfigCommand::Example(args) => print_example(context, args),
   }
@@ -52,15 +61,17 @@ fn path(context: &Context, args: JsonArgs) -> Result<Status, Failure> {
   Ok(Status::Yes)
 }
 
-fn show(context: &Context, args: JsonArgs) -> Result<Status, Failure> {
+fn show(context: &Context, args: &ShowArgs) -> Result<Status, Failure> {
   let file = context.config_file()?;
+  let wanted = wanted(&args.keys)?;
   let effective = context.config()?;
+  let values = effective.values().filter(|(key, ..)| wanted.contains(&key.name));
   if args.json {
-    let values: Vec<Value> = effective
-      .values()
+    let values: Vec<Value> = values
       .map(|(key, value, origin)| {
         let (origin, line, name) = match origin {
           Origin::Default => ("default", None, None),
+          Origin::Preset(preset) => ("preset", None, Some(preset.as_str())),
           Origin::File { line } => ("file", Some(line), None),
           Origin::Flag(name) => ("flag", None, Some(name)),
           Origin::Environment(name) => ("environment", None, Some(name)),
@@ -72,14 +83,16 @@ fn show(context: &Context, args: JsonArgs) -> Result<Status, Failure> {
     context.out.json(&json!({ "file": shown(&file), "exists": exists, "values": values }))?;
     return Ok(Status::Yes);
   }
+  context.out.page();
   let mut table = Table::new([
     Column::new("KEY"),
     Column::new("VALUE").cut_end(16),
     Column::new("ORIGIN").cut_start(16),
   ]);
-  for (key, value, origin) in effective.values() {
+  for (key, value, origin) in values {
     let origin = match origin {
       Origin::Default => Cell::styled("default", Style::Dim),
+      Origin::Preset(preset) => Cell::styled(format!("preset {preset}"), Style::Cyan),
       Origin::File { line } => Cell::from(format!("{}:{line}", file.display())),
       Origin::Flag(name) | Origin::Environment(name) => Cell::styled(name, Style::Cyan),
     };
@@ -89,9 +102,35 @@ fn show(context: &Context, args: JsonArgs) -> Result<Status, Failure> {
   Ok(Status::Yes)
 }
 
+/// The keys that are named, by their names or by their tables; all where none is.
+fn wanted(names: &[String]) -> Result<Vec<&'static str>, Failure> {
+  if names.is_empty() {
+    return Ok(KEYS.iter().map(|key| key.name).collect());
+  }
+  let mut wanted = Vec::new();
+  for name in names {
+    let of_table = KEYS.iter().filter(|key| !name.is_empty() && key.section() == name);
+    let found: Vec<&str> = find(name).into_iter().chain(of_table).map(|key| key.name).collect();
+    if found.is_empty() {
+      let tables = KEYS.iter().map(Key::section).filter(|table| !table.is_empty());
+      return Err(unknown(name, nearest(name, tables)));
+    }
+    wanted.extend(found);
+  }
+  Ok(wanted)
+}
+
+/// There is no such key; `near` is what else could be meant.
+fn unknown(name: &str, near: Option<&str>) -> Failure {
+  Failure::usage(format!("unknown key `{name}`")).hint(edit::suggest(name).or(near).map_or_else(
+    || "`memfw config example` prints every key".to_owned(),
+    |near| format!("did you mean `{near}`?"),
+  ))
+}
+
 fn check(context: &Context, args: JsonArgs) -> Result<Status, Failure> {
   let file = context.config_file()?;
-  let loaded = load(&file, context.surroundings.home().as_deref());
+  let loaded = load(&file, context.preset, context.surroundings.home().as_deref());
   let rules = rules::check(&context.home()?.config);
   if args.json {
     let mut problems = loaded.as_ref().err().map(ConfigError::problems).unwrap_or_default();
@@ -101,7 +140,7 @@ fn check(context: &Context, args: JsonArgs) -> Result<Status, Failure> {
     let files = rules.as_ref().map(|loaded| loaded.files.as_slice()).unwrap_or_default();
     context.out.json(&json!({
       "file": shown(&file),
-      "exists": !matches!(loaded, Ok(None)),
+      "exists": !matches!(loaded, Ok((_, false))),
       "ok": loaded.is_ok() && rules.is_ok(),
       "problems": problems,
       "rules": files.iter().map(|(file, n)| json!({ "file": shown(file), "rules": n })).collect::<Vec<_>>(),
@@ -118,7 +157,7 @@ fn check(context: &Context, args: JsonArgs) -> Result<Status, Failure> {
   }
   let name = terminal(file.as_os_str().as_bytes());
   match loaded {
-    Ok(Some(_)) => context.out.line(&format!("{name}: fine"))?,
+    Ok((_, true)) => context.out.line(&format!("{name}: fine"))?,
     _ => context.out.line(&format!("{name}: not there, the defaults hold"))?,
   }
   for (file, n) in rules.iter().flat_map(|loaded| &loaded.files) {
@@ -145,17 +184,32 @@ fn print_example(context: &Context, args: JsonArgs) -> Result<Status, Failure> {
   Ok(Status::Yes)
 }
 
-/// Reads and checks a configuration file; `None` when there is none. `home` is what `~` stands for.
-pub fn load(file: &Path, home: Option<&Path>) -> Result<Option<Effective>, ConfigError> {
+/// Reads and checks a configuration file, under a preset that a flag asks for; and whether there is one.
+/// `home` is what `~` stands for.
+pub fn load(
+  file: &Path,
+  preset: Option<Preset>,
+  home: Option<&Path>,
+) -> Result<(Effective, bool), ConfigError> {
   let text = match read(file, MAX_BYTES) {
-    Ok(Some(text)) => text,
-    Ok(None) => return Ok(None),
+    Ok(text) => text,
     Err(why) => return Err(ConfigError::Unreadable { file: file.to_path_buf(), why }),
   };
-  let broken = |problems| ConfigError::Broken { file: file.to_path_buf(), problems };
-  let effective = Effective::parse(&text, home).map_err(broken)?;
-  check_addresses(&effective).map_err(|problem| broken(vec![problem]))?;
-  Ok(Some(effective))
+  let exists = text.is_some();
+  let effective = parse(&text.unwrap_or_default(), preset, home)
+    .map_err(|problems| ConfigError::Broken { file: file.to_path_buf(), problems })?;
+  Ok((effective, exists))
+}
+
+/// The configuration that a text asks for, or all that is wrong with it.
+fn parse(
+  text: &str,
+  preset: Option<Preset>,
+  home: Option<&Path>,
+) -> Result<Effective, Vec<ConfigProblem>> {
+  let effective = Effective::parse_under(preset, text, home)?;
+  check_addresses(&effective).map_err(|problem| vec![problem])?;
+  Ok(effective)
 }
 
 /// Addresses that would carry text in the clear are refused as early as any other mistake.
@@ -165,7 +219,7 @@ fn check_addresses(effective: &Effective) -> Result<(), ConfigProblem> {
   if url.is_empty() {
     return Ok(());
   }
-  let line = KEYS.iter().find(|key| key.name == KEY).map(|key| effective.origin(key));
+  let line = find(KEY).map(|key| effective.origin(key));
   check_url(url).map(drop).map_err(|why| ConfigProblem {
     line: if let Some(Origin::File { line }) = line { line } else { 1 },
     column: 1,

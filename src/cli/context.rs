@@ -9,10 +9,10 @@ use {
     embedding::KEY_VARIABLE,
     failure::Failure,
     log::{LogSetup, is_stamped},
-    output::Out,
+    output::{Colours, Out},
   },
   crate::{
-    config::{Config, Effective, LogLevel, Origin},
+    config::{Config, Effective, LogLevel, Origin, Preset},
     os::{Env, user},
   },
   std::{
@@ -22,10 +22,13 @@ use {
 };
 
 /// The name of the configuration file in its directory.
-const CONFIG_FILE: &str = "config.toml";
+pub(super) const CONFIG_FILE: &str = "config.toml";
 
 /// The variable that stands for `--log-level` where that is not given.
 const LOG_VARIABLE: &str = "MEMFW_LOG";
+
+/// The variables that say whether colours are wanted, besides those that `Env` always has.
+const COLOUR_VARIABLES: [&str; 2] = ["CLICOLOR", "CLICOLOR_FORCE"];
 
 /// The variable by which the service manager says that it adds the time.
 const JOURNAL: &str = "JOURNAL_STREAM";
@@ -42,6 +45,8 @@ impl Surroundings {
   pub fn read() -> Self {
     let further: Vec<&str> = [JOURNAL, LOG_VARIABLE, KEY_VARIABLE, "USER"]
       .into_iter()
+      .chain(COLOUR_VARIABLES)
+      .chain(super::pager::VARIABLES)
       .chain(super::openclaw::VARIABLES.iter().copied())
       .collect();
     Self { env: Env::capture(&further) }
@@ -52,9 +57,19 @@ impl Surroundings {
     self.env.path("HOME")
   }
 
-  /// Whether colours are unwanted (`NO_COLOR`) or impossible (`TERM=dumb`).
-  pub fn no_colour(&self) -> bool {
-    self.env.get("NO_COLOR").is_some() || self.env.get("TERM").is_some_and(|term| term == "dumb")
+  /// When colours are wanted, in the words that programs have agreed on, the strongest first:
+  /// `NO_COLOR`, `CLICOLOR_FORCE`, `CLICOLOR=0`; a terminal that is `dumb` has none.
+  pub fn colours(&self) -> Colours {
+    let is = |name: &str, word: &str| self.env.get(name).is_some_and(|value| value == word);
+    if self.env.get("NO_COLOR").is_some() {
+      Colours::Never
+    } else if self.env.get("CLICOLOR_FORCE").is_some() && !is("CLICOLOR_FORCE", "0") {
+      Colours::Always
+    } else if is("CLICOLOR", "0") || is("TERM", "dumb") {
+      Colours::Never
+    } else {
+      Colours::OnTerminals
+    }
   }
 }
 
@@ -66,6 +81,8 @@ pub struct Context {
   pub out: Out,
   /// `--log-level`.
   pub log_level: Option<LogLevel>,
+  /// `--quiet`, `--balanced`, `--strict`.
+  pub preset: Option<Preset>,
 }
 
 impl Context {
@@ -104,7 +121,7 @@ impl Context {
 
   /// What the file says, without the flags; the defaults where there is no file.
   fn configured(&self, file: &Path) -> Result<Effective, ConfigError> {
-    Ok(load(file, self.surroundings.home().as_deref())?.unwrap_or_default())
+    Ok(load(file, self.preset, self.surroundings.home().as_deref())?.0)
   }
 
   /// Starts logging as the configuration asks; for commands that log.
@@ -115,8 +132,33 @@ impl Context {
       level: config.log_level,
       format: config.log_format,
       time: !stamped,
-      colour: io::stderr().is_terminal() && !self.surroundings.no_colour(),
+      colour: self.surroundings.colours().on(io::stderr().is_terminal()),
     }
     .start()
+  }
+}
+
+#[cfg(test)]
+mod tests {
+  use super::*;
+
+  #[test]
+  fn colours_follow_the_environment() {
+    use Colours::{Always, Never, OnTerminals};
+    for (pairs, expected) in [
+      (&[][..], OnTerminals),
+      (&[("NO_COLOR", "1")][..], Never),
+      (&[("NO_COLOR", "")][..], OnTerminals),
+      (&[("CLICOLOR", "0")][..], Never),
+      (&[("CLICOLOR", "1")][..], OnTerminals),
+      (&[("CLICOLOR_FORCE", "1")][..], Always),
+      (&[("CLICOLOR_FORCE", "0")][..], OnTerminals),
+      (&[("CLICOLOR_FORCE", "1"), ("CLICOLOR", "0"), ("TERM", "dumb")][..], Always),
+      (&[("CLICOLOR_FORCE", "1"), ("NO_COLOR", "1")][..], Never),
+      (&[("TERM", "dumb")][..], Never),
+    ] {
+      let env = Env::from_pairs(pairs.iter().copied());
+      assert_eq!(Surroundings { env }.colours(), expected, "{pairs:?}");
+    }
   }
 }

@@ -1,5 +1,7 @@
-//! `memfw doctor`: what could be wrong, looked at without changing anything.
+//! `memfw doctor`: what could be wrong. It changes nothing, but with `--fix` what is safe to mend.
 #![forbid(unsafe_code)]
+
+mod fix;
 
 use std::{os::unix::fs::MetadataExt as _, path::Path};
 
@@ -27,6 +29,7 @@ use crate::{
 /// How a check came out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Health {
+  Mended,
   Fine,
   Note,
   Wrong,
@@ -35,6 +38,7 @@ enum Health {
 impl Health {
   const fn as_str(self) -> &'static str {
     match self {
+      Self::Mended => "mended",
       Self::Fine => "fine",
       Self::Note => "note",
       Self::Wrong => "wrong",
@@ -53,11 +57,15 @@ struct Check {
 /// Carries the command out.
 pub fn run(context: &Context, args: DoctorArgs) -> Result<Status, Failure> {
   let mut checks = Vec::new();
+  if args.fix {
+    fix::fix(context, &mut checks)?;
+  }
   configuration(context, &mut checks);
   if let Ok(home) = context.home() {
     rules(&home.config, &mut checks);
     embedding(context, &mut checks);
     directory(&home.data, &mut checks);
+    fix::look(&home, &mut checks);
     ledger(&home.data, &mut checks);
     daemon(&home.data, &mut checks);
   }
@@ -76,18 +84,35 @@ pub fn run(context: &Context, args: DoctorArgs) -> Result<Status, Failure> {
   } else {
     for check in &checks {
       let style = match check.health {
+        Health::Mended => Style::Cyan,
         Health::Fine => Style::Green,
         Health::Note => Style::Yellow,
         Health::Wrong => Style::Red,
       };
-      let health = context.out.paint(style, check.health.as_str());
-      context.out.line(&format!("{health:5} {:14} {}", check.what, terminal(&check.text)))?;
+      let health = context.out.paint(style, &format!("{:6}", check.health.as_str()));
+      context.out.line(&format!("{health} {:14} {}", check.what, terminal(&check.text)))?;
       if let Some(hint) = &check.hint {
-        context.out.line(&format!("{:20} hint: {}", "", terminal(hint)))?;
+        context.out.line(&format!("{:21} hint: {}", "", terminal(hint)))?;
       }
+    }
+    if args.fix {
+      context.out.line(&summary(&checks))?;
     }
   }
   Ok(if wrong { Status::No } else { Status::Yes })
+}
+
+/// What was mended, and what is left.
+fn summary(checks: &[Check]) -> String {
+  let n = |health| checks.iter().filter(|check| check.health == health).count();
+  let mended = match n(Health::Mended) {
+    0 => "nothing to mend".to_owned(),
+    n => format!("{n} mended"),
+  };
+  match n(Health::Wrong) {
+    0 => mended,
+    n => format!("{mended}; {n} left to you"),
+  }
 }
 
 fn add(checks: &mut Vec<Check>, what: &'static str, health: Health, text: impl Into<String>) {

@@ -9,7 +9,7 @@ use std::{
 
 use super::{context::Context, failure::Failure, openclaw};
 use crate::{
-  config::Config,
+  config::{Config, nearest},
   daemon::Found,
   detect::model::Model,
   engine::{Engine, EngineError, ceiling},
@@ -169,7 +169,19 @@ pub fn place(text: &str) -> (PathBuf, Option<usize>) {
   (resolved(Path::new(text)), None)
 }
 
-fn unavailable(error: impl std::fmt::Display) -> Failure {
+/// The guarded file that was probably meant by the path of none: of the same name, or of a near one.
+pub fn meant(ledger: &Ledger, path: &Path) -> Option<PathBuf> {
+  let name = path.file_name()?.to_str()?;
+  let files = ledger.files().ok()?;
+  let named = |name: &str| {
+    files.iter().map(|file| &file.path).find(|path| path.file_name().is_some_and(|it| it == name))
+  };
+  let names = files.iter().filter_map(|file| file.path.file_name()?.to_str());
+  named(name).or_else(|| named(nearest(name, names)?)).cloned()
+}
+
+/// The failure that an error tells, with its further lines as hints.
+pub fn unavailable(error: impl std::fmt::Display) -> Failure {
   let text = error.to_string();
   let mut lines = text.lines();
   let mut failure = Failure::unavailable(lines.next().unwrap_or_default());

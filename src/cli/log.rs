@@ -82,7 +82,8 @@ impl LogSetup {
   }
 }
 
-const fn filter(level: LogLevel) -> LevelFilter {
+/// The least severe level that is written.
+pub(super) const fn filter(level: LogLevel) -> LevelFilter {
   match level {
     LogLevel::Error => LevelFilter::ERROR,
     LogLevel::Warn => LevelFilter::WARN,
@@ -90,6 +91,25 @@ const fn filter(level: LogLevel) -> LevelFilter {
     LogLevel::Debug => LevelFilter::DEBUG,
     LogLevel::Trace => LevelFilter::TRACE,
   }
+}
+
+/// How a level is written in a line.
+pub(super) const fn word(level: Level) -> (&'static str, Style) {
+  match level {
+    Level::ERROR => ("error", Style::Red),
+    Level::WARN => (" warn", Style::Yellow),
+    Level::INFO => (" info", Style::Green),
+    Level::DEBUG => ("debug", Style::Dim),
+    Level::TRACE => ("trace", Style::Dim),
+  }
+}
+
+/// A value as it stands behind its name: one with a space, or that looks quoted, is quoted so that fields
+/// can be told apart.
+pub(super) fn quoted(value: &str) -> String {
+  let value = terminal(value);
+  let bare = !value.is_empty() && !value.contains([' ', '"', '=']);
+  if bare { value } else { format!("\"{}\"", value.replace('"', "\\\"")) }
 }
 
 struct Text {
@@ -112,13 +132,7 @@ where
       SystemTime.format_time(&mut writer)?;
       writer.write_char(' ')?;
     }
-    let (word, style) = match *event.metadata().level() {
-      Level::ERROR => ("error", Style::Red),
-      Level::WARN => (" warn", Style::Yellow),
-      Level::INFO => (" info", Style::Green),
-      Level::DEBUG => ("debug", Style::Dim),
-      Level::TRACE => ("trace", Style::Dim),
-    };
+    let (word, style) = word(*event.metadata().level());
     writer.write_str(&style.paint(word, self.colour))?;
     let mut fields = Fields::default();
     event.record(&mut fields);
@@ -139,11 +153,7 @@ impl Fields {
       self.message = terminal(value);
       return;
     }
-    let value = terminal(value);
-    // A value with a space, or one that looks quoted, is quoted so that fields can be told apart.
-    let bare = !value.is_empty() && !value.contains([' ', '"', '=']);
-    let shown = if bare { value } else { format!("\"{}\"", value.replace('"', "\\\"")) };
-    self.rest.extend([" ", field.name(), "=", &shown]);
+    self.rest.extend([" ", field.name(), "=", &quoted(value)]);
   }
 }
 

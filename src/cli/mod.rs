@@ -10,36 +10,52 @@
 
 pub mod args;
 pub mod audit;
+pub mod complete;
 pub mod config;
 pub mod context;
 pub mod copies;
 pub mod demo;
+pub mod desktop;
 pub mod diff;
 pub mod doctor;
 pub mod embedding;
 pub mod escape;
 pub mod eval;
 pub mod evidence;
+pub mod explain;
 pub mod exposure;
 pub mod failure;
+mod figures;
+pub mod follow;
 pub mod gate;
 pub mod guarded;
 pub mod lines;
 pub mod log;
+pub mod man;
+pub mod markers;
 pub mod moment;
 pub mod openclaw;
 pub mod output;
+pub mod pager;
+pub mod pages;
 pub mod policy;
 pub mod progress;
 pub mod provenance;
 pub mod quarantine;
+pub mod report;
 pub mod restore;
+pub mod review;
 pub mod rules;
 pub mod run;
+pub mod sarif;
 pub mod scan;
+pub mod service;
+pub mod stats;
 pub mod status;
+pub mod suggest;
 pub mod table;
 pub mod time;
+pub mod told;
 
 pub use {
   args::{Args, Command},
@@ -48,9 +64,10 @@ pub use {
 };
 
 use {
-  clap::Parser as _,
+  clap::{CommandFactory as _, Parser as _},
   escape::Escape,
   output::Out,
+  pager::Pager,
   std::{
     ffi::OsString,
     io::{self, Write as _},
@@ -85,8 +102,9 @@ pub fn run(args: impl IntoIterator<Item = OsString>, surroundings: Surroundings)
     Ok(args) => args,
     Err(error) => return usage(&error),
   };
-  let out = Out::stdout(surroundings.no_colour());
-  let context = Context { out, surroundings, log_level: args.global.log_level };
+  let out = Out::stdout(surroundings.colours(), || Pager::find(&surroundings.env));
+  let preset = args.command.preset();
+  let context = Context { out, surroundings, log_level: args.global.log_level, preset };
   let result = dispatch(&context, args.command)
     .and_then(|status| context.out.flush().map(|()| status))
     // What was answered before the failure belongs before the error.
@@ -112,12 +130,21 @@ fn dispatch(context: &Context, command: Command) -> Result<Status, Failure> {
     Command::Eval(args) => eval::run(context, args),
     Command::Quarantine(args) => quarantine::run(context, args),
     Command::Policy(args) => policy::run(context, args),
+    Command::Explain(args) => explain::run(context, &args),
     Command::Provenance(args) => provenance::run(context, args),
     Command::Audit(args) => audit::run(context, args),
+    Command::Log(args) => follow::run(context, args),
+    Command::Stats(args) => stats::run(context, args),
+    Command::Report(args) => report::run(context, args),
     Command::Restore(args) => restore::run(context, args),
+    Command::Markers(args) => markers::run(context, args),
     Command::Config(args) => config::run(context, args),
     Command::Doctor(args) => doctor::run(context, args),
+    Command::Service(args) => service::run(context, &args),
     Command::Agent(args) => openclaw::run(context, &args),
+    Command::Completions(args) => complete::print(context, &args),
+    Command::Man(args) => man::run(context, &args),
+    Command::Complete(args) => complete::run(context, args),
   }
 }
 
@@ -126,6 +153,9 @@ fn usage(error: &clap::Error) -> ExitCode {
   if error.use_stderr() {
     // Arguments may have come from a hostile file name, and clap repeats them as they are.
     complain(&Escape::default().keep_lines().apply(error.render().to_string()));
+    for command in suggest::nested(error, &Args::command()) {
+      complain(&format!("hint: did you mean `{command}`?\n"));
+    }
     return ExitCode::from(COULD_NOT_TELL);
   }
   match error.print() {

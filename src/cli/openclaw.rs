@@ -5,6 +5,7 @@
 pub mod args;
 mod program;
 mod retrust;
+pub mod service;
 mod state;
 
 use std::{
@@ -15,7 +16,7 @@ use std::{
 
 pub use args::{AgentArgs, AgentStatusArgs, NAME, RetrustArgs};
 
-use super::{Status, context::Context, failure::Failure, guarded};
+use super::{Status, context::Context, desktop, failure::Failure, guarded};
 use crate::{
   config::{Config, ExtraPaths, NotifyVia},
   daemon::{Found, Helpers},
@@ -45,15 +46,19 @@ pub fn run(context: &Context, args: &AgentArgs) -> Result<Status, Failure> {
 
 /// All of OpenClaw that is used on this machine, by the environment and the configuration.
 pub fn installations(env: &Env, config: &Config) -> Vec<Installation> {
-  let env = OpenClawEnv {
+  Installation::discover(&surroundings(env), &config.agent_profiles)
+}
+
+/// What OpenClaw reads of the environment.
+fn surroundings(env: &Env) -> OpenClawEnv {
+  OpenClawEnv {
     home: env.path("HOME"),
     openclaw_home: env.path("OPENCLAW_HOME"),
     state_dir: env.path("OPENCLAW_STATE_DIR"),
     workspace_dir: env.path("OPENCLAW_WORKSPACE_DIR"),
     config_path: env.path("OPENCLAW_CONFIG_PATH"),
     profile: env.get("OPENCLAW_PROFILE").and_then(|name| name.to_str()).map(str::to_owned),
-  };
-  Installation::discover(&env, &config.agent_profiles)
+  }
 }
 
 /// What OpenClaw uses: the workspaces of all agents, and what that follows from.
@@ -123,11 +128,15 @@ fn helpers(env: &Env, config: &Config, found: &[Installation]) -> Helpers {
       reindex.insert(guarded::resolved(&agent.workspace), words);
     }
   }
-  Helpers { notify: notify(config, program.as_deref()), reindex }
+  Helpers { notify: notify(env, config, program.as_deref()), reindex }
 }
 
 /// How people are told, with the message to follow as the last argument.
-fn notify(config: &Config, program: Option<&Path>) -> Option<Result<Vec<OsString>, String>> {
+fn notify(
+  env: &Env,
+  config: &Config,
+  program: Option<&Path>,
+) -> Option<Result<Vec<OsString>, String>> {
   let words = |more: &[&str]| -> Result<Vec<OsString>, String> {
     let program = program.ok_or("`notify.via` needs OpenClaw's program, which was not found")?;
     Ok(
@@ -152,6 +161,7 @@ fn notify(config: &Config, program: Option<&Path>) -> Option<Result<Vec<OsString
       ])
     }
     NotifyVia::Event => words(&["system", "event", "--mode", "next-heartbeat", "--text"]),
+    NotifyVia::Desktop => desktop::words(env),
     NotifyVia::Command if config.notify_command.is_empty() => missing("notify.command"),
     NotifyVia::Command => Ok(config.notify_command.iter().map(OsString::from).collect()),
   })

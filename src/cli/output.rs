@@ -6,8 +6,11 @@
 #![forbid(unsafe_code)]
 
 use {
-  super::failure::Failure,
-  rustix::termios::{isatty, tcgetwinsize},
+  super::{failure::Failure, pager::Pager},
+  rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    termios::{isatty, tcgetwinsize},
+  },
   serde::Serialize,
   std::{
     cell::RefCell,
@@ -63,6 +66,28 @@ impl Style {
   }
 }
 
+/// When colours are wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Colours {
+  /// Never.
+  Never,
+  /// Where somebody looks at them.
+  OnTerminals,
+  /// Also in files and pipes.
+  Always,
+}
+
+impl Colours {
+  /// Whether they are wanted on a terminal, or off one.
+  pub const fn on(self, terminal: bool) -> bool {
+    match self {
+      Self::Never => false,
+      Self::OnTerminals => terminal,
+      Self::Always => true,
+    }
+  }
+}
+
 /// A number of things in words: `1 file`, `2 files`.
 pub fn count(n: u64, what: &str) -> String {
   if n == 1 { format!("1 {what}") } else { format!("{n} {what}s") }
@@ -74,27 +99,34 @@ pub struct Out {
   terminal: bool,
   colour: bool,
   columns: usize,
+  rows: usize,
+  pager: Option<Pager>,
+  /// What waits for the pager, since [`Out::page`].
+  held: RefCell<Option<Vec<u8>>>,
 }
 
 impl Out {
-  /// Standard output of this process. Colours only on a terminal and only unless `no_colour`;
-  /// as wide as the terminal, else [`DEFAULT_COLUMNS`].
-  pub fn stdout(no_colour: bool) -> Self {
+  /// Standard output of this process, as wide as the terminal, else [`DEFAULT_COLUMNS`]; long lists on
+  /// a terminal go through the pager, if there is one.
+  pub fn stdout(colours: Colours, pager: impl FnOnce() -> Option<Pager>) -> Self {
     let stdout = io::stdout();
     let terminal = isatty(&stdout);
-    let columns = tcgetwinsize(&stdout)
-      .ok()
-      .map(|size| usize::from(size.ws_col))
-      .filter(|&columns| terminal && columns > 0)
-      .unwrap_or(DEFAULT_COLUMNS);
+    let size = tcgetwinsize(&stdout).ok().filter(|_| terminal);
+    let known = |n: u16| Some(usize::from(n)).filter(|&n| n > 0);
+    let columns = size.and_then(|size| known(size.ws_col)).unwrap_or(DEFAULT_COLUMNS);
+    let rows = size.and_then(|size| known(size.ws_row)).unwrap_or(usize::MAX);
     let writer: Box<dyn Write> = Box::new(stdout);
     let writer = RefCell::new(BufWriter::new(writer));
-    Self { writer, terminal, colour: terminal && !no_colour, columns }
+    let (colour, held) = (colours.on(terminal), RefCell::new(None));
+    let pager = terminal.then(pager).flatten();
+    Self { writer, terminal, colour, columns, rows, pager, held }
   }
 
   /// Any other place, which is no terminal, with or without colours, `columns` wide.
   pub fn to(writer: Box<dyn Write>, colour: bool, columns: usize) -> Self {
-    Self { writer: RefCell::new(BufWriter::new(writer)), terminal: false, colour, columns }
+    let writer = RefCell::new(BufWriter::new(writer));
+    let (rows, held) = (usize::MAX, RefCell::new(None));
+    Self { writer, terminal: false, colour, columns, rows, pager: None, held }
   }
 
   /// Whether a person reads along, and raw bytes would reach the terminal.
@@ -123,6 +155,14 @@ impl Out {
     style.paint(text, self.colour)
   }
 
+  /// What follows is a list: where it is longer than the terminal, it goes through the pager as soon as
+  /// it is whole.
+  pub fn page(&self) {
+    if self.pager.is_some() {
+      self.held.borrow_mut().get_or_insert_default();
+    }
+  }
+
   /// Writes text as it is.
   pub fn text(&self, text: &str) -> Result<(), Failure> {
     self.bytes(text.as_bytes())
@@ -130,14 +170,16 @@ impl Out {
 
   /// Writes text and a line end.
   pub fn line(&self, text: &str) -> Result<(), Failure> {
-    let mut writer = self.writer.borrow_mut();
-    writer.write_all(text.as_bytes())?;
-    writer.write_all(b"\n")?;
-    Ok(())
+    self.bytes(text.as_bytes())?;
+    self.bytes(b"\n")
   }
 
   /// Writes bytes as they are; never memory text to a terminal.
   pub fn bytes(&self, bytes: &[u8]) -> Result<(), Failure> {
+    if let Some(held) = self.held.borrow_mut().as_mut() {
+      held.extend_from_slice(bytes);
+      return Ok(());
+    }
     Ok(self.writer.borrow_mut().write_all(bytes)?)
   }
 
@@ -170,8 +212,26 @@ impl Out {
     self.flush()
   }
 
+  /// Whether nobody reads standard output any more: what would be written next would find nobody.
+  pub fn is_deserted(&self) -> bool {
+    let stdout = io::stdout();
+    let mut ends = [PollFd::new(&stdout, PollFlags::empty())];
+    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    poll(&mut ends, Some(&now)).is_ok()
+      && ends.iter().any(|end| end.revents().intersects(PollFlags::ERR | PollFlags::HUP))
+  }
+
   /// Hands on what was written.
   pub fn flush(&self) -> Result<(), Failure> {
+    if let Some(held) = self.held.take() {
+      let lines = held.split(|&byte| byte == b'\n').skip(1).count();
+      // One row is for the prompt that comes after it.
+      let is_long = lines >= self.rows;
+      if is_long && self.pager.as_ref().is_some_and(|pager| pager.show(&held)) {
+        return Ok(());
+      }
+      self.writer.borrow_mut().write_all(&held)?;
+    }
     Ok(self.writer.borrow_mut().flush()?)
   }
 }

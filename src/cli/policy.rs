@@ -4,6 +4,10 @@
 //! hashes, of the bytes and of the same text with other line ends; to a person both are one.
 #![forbid(unsafe_code)]
 
+mod sources;
+
+pub use sources::PolicyAllowArgs;
+
 use clap::{Args as ClapArgs, Subcommand};
 use serde_json::{Value, json};
 
@@ -18,11 +22,12 @@ use super::{
   time::{self, DAY},
 };
 use crate::{
+  config::nearest,
   engine::{Event, EventKind, event::shown},
   memory::ContentHash,
   os::{Clock as _, SystemClock},
   provenance::State,
-  store::{Exception, Item, ItemFilter, Ledger},
+  store::{Exception, Item, ItemFilter, Ledger, StoreError},
 };
 
 /// `memfw policy`
@@ -40,6 +45,11 @@ pub enum PolicyCommand {
   /// List what approvals excuse, and which of them are not needed any more
   #[command(after_help = "Example: memfw policy check")]
   Check(JsonArgs),
+  /// Excuse codes in all text of a source
+  #[command(
+    after_help = "Example: memfw policy allow web_fetch:docs.example.com command-reference"
+  )]
+  Allow(PolicyAllowArgs),
   /// Take approvals back: the same text is judged again when it comes anew
   #[command(after_help = "Example: memfw policy withdraw a1b2c3")]
   Withdraw(PolicyWithdrawArgs),
@@ -72,6 +82,7 @@ const DIGITS: usize = 12;
 pub fn run(context: &Context, args: PolicyArgs) -> Result<Status, Failure> {
   match args.command {
     PolicyCommand::Check(args) => check(context, args),
+    PolicyCommand::Allow(args) => sources::allow(context, &args),
     PolicyCommand::Withdraw(args) => withdraw(context, &args),
   }
 }
@@ -89,14 +100,24 @@ enum Standing {
 
 impl Standing {
   fn of(exception: &Exception, now: i64) -> Self {
-    let last = exception.used_at.unwrap_or_default().max(exception.created_at);
-    if !exception.holds(now) {
+    let Exception { created_at, used_at, expires_at, .. } = *exception;
+    Self::since(created_at, used_at, expires_at, now)
+  }
+
+  fn since(created_at: i64, used_at: Option<i64>, expires_at: Option<i64>, now: i64) -> Self {
+    let last = used_at.unwrap_or_default().max(created_at);
+    if expires_at.is_some_and(|end| now >= end) {
       Self::Expired
     } else if now.saturating_sub(last) >= UNUSED_AFTER_DAYS * DAY {
       Self::Unused
     } else {
       Self::InForce
     }
+  }
+
+  fn cell(self) -> Cell {
+    let style = if self == Self::InForce { Style::Plain } else { Style::Yellow };
+    Cell::styled(self.as_str(), style)
   }
 
   const fn as_str(self) -> &'static str {
@@ -125,6 +146,7 @@ impl Excuse {
     json!({
       "id": self.id,
       "file": self.item.as_ref().map(|item| shown(&item.path)),
+      "source": null,
       "content_hash": exception.hash.to_string(),
       "codes": exception.codes.iter().map(|code| code.as_str()).collect::<Vec<_>>(),
       "reason": exception.reason,
@@ -169,55 +191,46 @@ fn excuses(exceptions: Vec<Exception>, items: &[Item]) -> Vec<Excuse> {
   excuses
 }
 
-fn find(ledger: &Ledger) -> Result<Vec<Excuse>, Failure> {
+fn find(ledger: &Ledger) -> Result<Vec<Excuse>, StoreError> {
   let filter = ItemFilter { statuses: vec![State::Approved], path: None };
   Ok(excuses(ledger.exceptions()?, &ledger.items(&filter)?))
 }
 
+/// What approvals are called, each with its reason.
+pub fn names(ledger: &Ledger) -> Result<Vec<(String, String)>, StoreError> {
+  let excuses = find(ledger)?.into_iter();
+  Ok(excuses.map(|excuse| (excuse.id, excuse.exception.reason)).collect())
+}
+
 fn check(context: &Context, args: JsonArgs) -> Result<Status, Failure> {
-  let excuses = match context.ledger_to_read()? {
-    Some(ledger) => find(&ledger)?,
-    None => Vec::new(),
+  let (excuses, sources) = match context.ledger_to_read()? {
+    Some(ledger) => (find(&ledger)?, ledger.source_exceptions()?),
+    None => (vec![], vec![]),
   };
   let now = SystemClock.now();
   let standing = |excuse: &Excuse| Standing::of(&excuse.exception, now);
-  let idle = excuses.iter().filter(|excuse| standing(excuse) != Standing::InForce).count();
+  let of_sources = sources.iter().map(|one| sources::standing(one, now));
+  let all = excuses.iter().map(standing).chain(of_sources);
+  let idle = all.filter(|standing| *standing != Standing::InForce).count();
   let status = if idle == 0 { Status::Yes } else { Status::No };
   let out = &context.out;
   if args.json {
-    out.json(&excuses.iter().map(|excuse| excuse.to_json(now)).collect::<Vec<_>>())?;
+    let of_sources = sources.iter().map(|one| sources::to_json(one, now));
+    let all = excuses.iter().map(|excuse| excuse.to_json(now)).chain(of_sources);
+    out.json(&all.collect::<Vec<_>>())?;
     return Ok(status);
   }
-  if excuses.is_empty() {
+  if excuses.is_empty() && sources.is_empty() {
     out.line("nothing is excused")?;
     return Ok(status);
   }
-  let mut table = Table::new([
-    Column::new("ID"),
-    Column::new("STANDING"),
-    Column::new("EXCUSED").cut_end(14),
-    Column::new("FILE").cut_start(16),
-    Column::new("SINCE"),
-    Column::new("UNTIL"),
-    Column::new("USED"),
-    Column::new("REASON").cut_end(16),
-  ]);
-  for excuse in &excuses {
-    let Excuse { id, item, exception, .. } = excuse;
-    let style = if standing(excuse) == Standing::InForce { Style::Plain } else { Style::Yellow };
-    let used = exception.used_at.map_or_else(|| "never".to_owned(), |at| time::short(at, now));
-    table.row([
-      Cell::styled(id, Style::Cyan),
-      Cell::styled(standing(excuse).as_str(), style),
-      Cell::from(exception.codes.iter().map(|code| code.as_str()).collect::<Vec<_>>().join(" ")),
-      Cell::from(item.as_ref().map_or_else(String::new, |item| shown(&item.path))),
-      Cell::from(time::short(exception.created_at, now)),
-      Cell::from(exception.expires_at.map_or_else(String::new, date)),
-      Cell::from(used),
-      Cell::from(exception.reason.as_str()),
-    ]);
+  out.page();
+  if !excuses.is_empty() {
+    texts(context, &excuses, now)?;
   }
-  table.write(out)?;
+  if !sources.is_empty() {
+    sources::table(context, &sources, now)?;
+  }
   if idle > 0 {
     let what = count(idle as u64, "approval");
     out.line(&format!("{what} not needed any more: memfw policy withdraw ID"))?;
@@ -225,9 +238,34 @@ fn check(context: &Context, args: JsonArgs) -> Result<Status, Failure> {
   Ok(status)
 }
 
-/// The day of a time, also of one that lies ahead.
-fn date(at: i64) -> String {
-  time::rfc3339(at).chars().take("2026-11-21".len()).collect()
+/// What is excused for single texts.
+fn texts(context: &Context, excuses: &[Excuse], now: i64) -> Result<(), Failure> {
+  let mut table = Table::new([
+    Column::new("ID"),
+    Column::new("STANDING"),
+    Column::new("EXCUSED").cut_end(12),
+    Column::new("FILE").cut_start(12),
+    Column::new("SINCE").dispensable(),
+    Column::new("UNTIL"),
+    Column::new("USED"),
+    Column::new("REASON").cut_end(10),
+  ]);
+  for excuse in excuses {
+    let Excuse { id, item, exception, .. } = excuse;
+    let standing = Standing::of(exception, now);
+    let used = exception.used_at.map_or_else(|| "never".to_owned(), |at| time::short(at, now));
+    table.row([
+      Cell::styled(id, Style::Cyan),
+      standing.cell(),
+      Cell::from(exception.codes.iter().map(|code| code.as_str()).collect::<Vec<_>>().join(" ")),
+      Cell::from(item.as_ref().map_or_else(String::new, |item| shown(&item.path))),
+      Cell::from(time::short(exception.created_at, now)),
+      Cell::from(exception.expires_at.map_or_else(String::new, time::date)),
+      Cell::from(used),
+      Cell::from(exception.reason.as_str()),
+    ]);
+  }
+  table.write(&context.out)
 }
 
 fn withdraw(context: &Context, args: &PolicyWithdrawArgs) -> Result<Status, Failure> {
@@ -244,11 +282,19 @@ fn withdraw(context: &Context, args: &PolicyWithdrawArgs) -> Result<Status, Fail
       (Some(_), Some(_)) => excuses.iter().find(|excuse| excuse.id == *name).ok_or_else(|| {
         Failure::usage(format!("`{name}` is ambiguous")).hint("write more digits")
       })?,
+      _ if sources::withdraw(context, &mut ledger, name, args)? => {
+        if args.json {
+          values.push(json!({ "id": name, "status": "withdrawn" }));
+        }
+        continue;
+      }
       _ => {
-        return Err(
-          Failure::unavailable(format!("no approval is called `{name}`"))
-            .hint("`memfw policy check` lists them"),
-        );
+        let near = nearest(name, excuses.iter().map(|excuse| excuse.id.as_str()));
+        return Err(Failure::unavailable(format!("no approval is called `{name}`")).hint(
+          near.map_or("`memfw policy check` lists them".to_owned(), |near| {
+            format!("did you mean `{near}`?")
+          }),
+        ));
       }
     };
     let why = match &args.reason {

@@ -35,9 +35,13 @@ pub fn run(context: &Context, args: ProvenanceArgs) -> Result<Status, Failure> {
   let (path, line) = guarded::place(&args.place);
   let ledger = context.ledger()?;
   let Some(file) = ledger.file(&path)? else {
+    let near = guarded::meant(&ledger, &path);
     return Err(
-      Failure::unavailable(format!("`{}` is no guarded memory file", shown(&path)))
-        .hint("`memfw status` lists what is guarded"),
+      Failure::unavailable(format!("`{}` is no guarded memory file", shown(&path))).hint(
+        near.map_or("`memfw status` lists what is guarded".to_owned(), |near| {
+          format!("did you mean `{}`?", shown(&near))
+        }),
+      ),
     );
   };
   let rows = ledger.blocks(file.id)?;
@@ -75,6 +79,7 @@ pub fn run(context: &Context, args: ProvenanceArgs) -> Result<Status, Failure> {
     context.out.json(&list)?;
     return Ok(if list.is_empty() && line.is_some() { Status::No } else { Status::Yes });
   }
+  context.out.page();
   if !current {
     context.out.line("the file has changed since: these are its lines at the last scan")?;
   }

@@ -1,15 +1,23 @@
 //! `memfw quarantine`: what is out of a file, why, and what a person decides about it.
 #![forbid(unsafe_code)]
 
+mod args;
+mod delete;
+mod export;
+
+pub use args::{
+  QuarantineApproveArgs, QuarantineArgs, QuarantineCommand, QuarantineDecideArgs,
+  QuarantineListArgs, QuarantineShowArgs,
+};
+pub use delete::DeleteArgs;
+pub use export::ExportArgs;
+
 use std::path::Path;
 
 use serde_json::{Value, json};
 
 use super::{
   Status,
-  args::{
-    QuarantineArgs, QuarantineCommand, QuarantineDecideArgs, QuarantineListArgs, QuarantineShowArgs,
-  },
   context::Context,
   copies::{self, Copy},
   embedding::Likeness,
@@ -18,6 +26,7 @@ use super::{
   failure::Failure,
   guarded,
   output::Style,
+  review,
   table::{Cell, Column, Table},
   time::{self, DAY},
 };
@@ -33,19 +42,24 @@ use crate::{
   store::{Item, ItemFilter, Ledger, StoreError},
 };
 
-/// Columns of text that are shown of one line of a quarantined block.
+/// Columns of text that are shown of one line of a quarantined block, where the terminal has them.
 const PREVIEW_COLUMNS: usize = 100;
+/// Columns in front of it.
+const PREVIEW_INDENT: usize = 6;
 /// Lines that are shown of a quarantined block.
 const PREVIEW_LINES: usize = 40;
 
 /// Carries the command out.
 pub fn run(context: &Context, args: QuarantineArgs) -> Result<Status, Failure> {
   match args.command {
+    QuarantineCommand::Review(args) => review::run(context, &args),
     QuarantineCommand::List(args) => list(context, &args),
     QuarantineCommand::Show(args) => show(context, &args),
     QuarantineCommand::Add(args) => decide(context, &args, None, add),
     QuarantineCommand::Approve(args) => decide(context, &args.decide, args.days, approve),
     QuarantineCommand::Reject(args) => decide(context, &args, None, reject),
+    QuarantineCommand::Delete(args) => delete::run(context, &args),
+    QuarantineCommand::Export(args) => export::run(context, &args),
   }
 }
 
@@ -67,15 +81,16 @@ fn list(context: &Context, args: &QuarantineListArgs) -> Result<Status, Failure>
     context.out.line("nothing waits for you")?;
     return Ok(Status::Yes);
   }
+  context.out.page();
   let now = SystemClock.now();
   let mut table = Table::new([
     Column::new("ID"),
     Column::new("STATUS"),
     Column::new("SOURCE").cut_end(8),
-    Column::new("TRUST"),
-    Column::new("KNOWN").cut_end(8),
-    Column::new("WHY").cut_end(14),
-    Column::new("FILE").cut_start(16),
+    Column::new("TRUST").dispensable(),
+    Column::new("KNOWN").dispensable(),
+    Column::new("WHY").cut_end(12),
+    Column::new("FILE").cut_start(12),
     Column::new("SINCE"),
   ]);
   for item in &items {
@@ -188,7 +203,8 @@ fn print(
   match text {
     Some(text) => {
       out.line("  text")?;
-      let safe = Escape::default().max_width(PREVIEW_COLUMNS);
+      let columns = out.table_columns().saturating_sub(PREVIEW_INDENT).min(PREVIEW_COLUMNS);
+      let safe = Escape::default().max_width(columns);
       let lines: Vec<&[u8]> = text.split_inclusive(|&byte| byte == b'\n').collect();
       for line in lines.iter().take(PREVIEW_LINES) {
         let line = line.strip_suffix(b"\n").unwrap_or(line);
@@ -219,9 +235,10 @@ fn print(
   Ok(())
 }
 
-/// What was done about one item: the line for people, the value for programs.
-struct Done {
-  line: String,
+/// What was done about one item.
+pub(super) struct Done {
+  /// The line for people.
+  pub(super) line: String,
   value: Value,
 }
 
@@ -261,7 +278,12 @@ fn decide(
   Ok(Status::Yes)
 }
 
-fn approve(engine: &mut Engine<RealFs>, name: &str, word: Approval<'_>) -> Result<Done, Failure> {
+/// Brings an item back, or clears a flagged block.
+pub(super) fn approve(
+  engine: &mut Engine<RealFs>,
+  name: &str,
+  word: Approval<'_>,
+) -> Result<Done, Failure> {
   let item = find(engine.ledger(), name)?;
   let (item, placed) = engine.approve_as(item.id.as_str(), word)?;
   let place = terminal(shown(&item.path));
@@ -276,16 +298,26 @@ fn approve(engine: &mut Engine<RealFs>, name: &str, word: Approval<'_>) -> Resul
   Ok(Done { line, value: json!({ "id": item.id.as_str(), "status": "approved", "placed": word }) })
 }
 
-fn reject(engine: &mut Engine<RealFs>, name: &str, word: Approval<'_>) -> Result<Done, Failure> {
+/// Refuses an item.
+pub(super) fn reject(
+  engine: &mut Engine<RealFs>,
+  name: &str,
+  word: Approval<'_>,
+) -> Result<Done, Failure> {
   let item = find(engine.ledger(), name)?;
   let item = engine.reject(item.id.as_str(), word.by, word.reason)?;
   let line = format!("{}: rejected; its sealed bytes are kept", item.id);
   Ok(Done { line, value: json!({ "id": item.id.as_str(), "status": "rejected" }) })
 }
 
-fn add(engine: &mut Engine<RealFs>, name: &str, word: Approval<'_>) -> Result<Done, Failure> {
-  let (path, line) = if let (path, Some(line)) = guarded::place(name) {
-    (path, line)
+/// Takes a block out of its file.
+pub(super) fn add(
+  engine: &mut Engine<RealFs>,
+  name: &str,
+  word: Approval<'_>,
+) -> Result<Done, Failure> {
+  let (path, line, was) = if let (path, Some(line)) = guarded::place(name) {
+    (path, line, None)
   } else {
     let item = engine.ledger().item(name)?;
     if !item.in_file {
@@ -294,11 +326,13 @@ fn add(engine: &mut Engine<RealFs>, name: &str, word: Approval<'_>) -> Result<Do
           .hint("only what stands in a file can be put into quarantine"),
       );
     }
-    (item.path, item.line as usize)
+    (item.path, item.line as usize, Some(item.id))
   };
   let target = target_of(engine, &path)?;
   let id = engine.quarantine_line(&target, line, word.by, word.reason)?;
-  let line = format!("{id}: in quarantine, out of {}", terminal(shown(&target.path())));
+  // What is out of its file has an id of its own.
+  let was = was.filter(|was| *was != id).map(|was| format!(" (was {was})")).unwrap_or_default();
+  let line = format!("{id}: in quarantine, out of {}{was}", terminal(shown(&target.path())));
   Ok(Done { line, value: json!({ "id": id.as_str(), "status": "quarantined" }) })
 }
 
@@ -310,7 +344,7 @@ fn target_of(engine: &Engine<RealFs>, path: &Path) -> Result<Target, Failure> {
 }
 
 /// The item of an id, the beginning of one, or a place in a file.
-fn find(ledger: &Ledger, name: &str) -> Result<Item, Failure> {
+pub(super) fn find(ledger: &Ledger, name: &str) -> Result<Item, Failure> {
   if let (path, Some(line)) = guarded::place(name) {
     let filter = ItemFilter { path: Some(path.clone()), ..ItemFilter::default() };
     return ledger.items(&filter)?.into_iter().find(|item| item.line as usize == line).ok_or_else(

@@ -87,7 +87,7 @@ pub fn run(context: &Context, args: RestoreArgs) -> Result<Status, Failure> {
 }
 
 /// The file as the ledger knows it; it need not be there any more.
-fn find_file(ledger: &Ledger, typed: &Path) -> Result<PathBuf, Failure> {
+pub(super) fn find_file(ledger: &Ledger, typed: &Path) -> Result<PathBuf, Failure> {
   // The file may be gone, or a link may stand in its place; its directory is found all the same.
   let below = typed.parent().zip(typed.file_name()).map(|(parent, name)| {
     let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
@@ -183,11 +183,12 @@ fn list(
     context.out.line("no version is kept")?;
     return Ok(Status::Yes);
   }
+  context.out.page();
   let now = SystemClock.now();
   let mut table = Table::new([
     Column::new("VERSION"),
     Column::new("SEEN"),
-    Column::new("AGE"),
+    Column::new("AGE").dispensable(),
     Column::new("BYTES").right(),
     Column::new("LINES"),
     Column::new("BY"),

@@ -16,18 +16,20 @@ use serde_json::{Value, json};
 
 use super::{
   Status,
-  args::{ScanArgs, ScanMode},
+  args::{FailOn, ScanArgs, ScanMode},
   context::Context,
   escape::terminal,
   failure::Failure,
   lines::CHUNK_LINES,
   output::{Style, count},
   progress::Progress,
+  review::preview::prose,
+  sarif::{self, Level, Lines, Place},
 };
 use crate::{
   config::Config,
   detect::{
-    Decision, Finding, JudgeOptions, Mode, Verdict,
+    Decision, Finding, JudgeOptions, Mode, Severity, Verdict,
     model::{Assessor as _, Model},
   },
   engine::{
@@ -36,12 +38,14 @@ use crate::{
     event::{rounded, shown},
     judge::BlockText,
   },
-  memory::{Document, Known},
+  memory::{ContentHash, Document, Known},
   os::{Clock as _, SystemClock, paths},
   provenance::{Source, Trust},
   store::Ledger,
 };
 
+/// In front of what is said about a finding.
+const INDENT: &str = "    ";
 /// Most files of one scan; a bound on memory, not a limit that a memory tree meets.
 const MAX_FILES: usize = 1_000_000;
 /// Files that are read before their blocks are judged, at most: a choice.
@@ -102,15 +106,24 @@ pub fn run(context: &Context, args: ScanArgs) -> Result<Status, Failure> {
     context,
     judge: &judge,
     progress: Progress::new("block", SystemClock.monotonic()),
-    json: args.json,
+    form: match (args.json, args.sarif) {
+      (true, _) => Form::Json,
+      (_, true) => Form::Sarif(sarif::Report::default()),
+      _ => Form::Text,
+    },
     n_files: 0,
     n_blocks: 0,
     worst: Verdict::Pass,
+    fail_on: match args.fail_on {
+      FailOn::Flag => Verdict::Flag,
+      FailOn::Quarantine => Verdict::Quarantine,
+    },
     values: vec![],
   };
   if args.paths.is_empty() || args.paths == [PathBuf::from("-")] {
     let bytes = stdin(judge.config.max_file_bytes)?;
-    report.files(&[Read { name: "-".to_owned(), bytes, known: Known::default() }])?;
+    let (name, path) = ("-".to_owned(), PathBuf::from("-"));
+    report.files(&[Read { name, path, bytes, known: Known::default() }])?;
   } else {
     let ledger = context.ledger_to_read().unwrap_or(None);
     let mut chunk = Vec::new();
@@ -127,7 +140,8 @@ pub fn run(context: &Context, args: ScanArgs) -> Result<Status, Failure> {
           Err(failure) => return report.files(&chunk).and(Err(failure)),
         };
         n_bytes += bytes.len();
-        chunk.push(Read { name: shown(&file), bytes, known: known(ledger.as_ref(), &file) });
+        let (name, known) = (shown(&file), known(ledger.as_ref(), &file));
+        chunk.push(Read { name, path: file, bytes, known });
         if chunk.len() >= MAX_CHUNK_FILES || n_bytes >= MAX_CHUNK_BYTES {
           report.files(&std::mem::take(&mut chunk))?;
           n_bytes = 0;
@@ -142,6 +156,7 @@ pub fn run(context: &Context, args: ScanArgs) -> Result<Status, Failure> {
 /// A file that was read.
 struct Read {
   name: String,
+  path: PathBuf,
   bytes: Vec<u8>,
   known: Known,
 }
@@ -163,7 +178,7 @@ fn known(ledger: Option<&Ledger>, file: &Path) -> Known {
 
 /// One block of a file that was read.
 struct Item<'f> {
-  file: &'f str,
+  file: &'f Read,
   start_line: usize,
   end_line: usize,
   text: BlockText,
@@ -175,7 +190,7 @@ fn items(file: &Read) -> Vec<Item<'_>> {
   let item = |block| BlockText::new(&file.bytes, block);
   blocks
     .map(|block| Item {
-      file: &file.name,
+      file,
       start_line: block.start_line,
       end_line: block.end_line,
       text: item(block),
@@ -183,15 +198,23 @@ fn items(file: &Read) -> Vec<Item<'_>> {
     .collect()
 }
 
+/// In which form is answered.
+enum Form {
+  Text,
+  Json,
+  Sarif(sarif::Report),
+}
+
 /// What is written and counted while files are scanned.
 struct Report<'a> {
   context: &'a Context,
   judge: &'a Judge<'a>,
   progress: Progress,
-  json: bool,
+  form: Form,
   n_files: usize,
   n_blocks: usize,
   worst: Verdict,
+  fail_on: Verdict,
   values: Vec<Value>,
 }
 
@@ -235,9 +258,13 @@ impl Report<'_> {
       return Ok(());
     }
     self.worst = self.worst.max(decision.verdict);
-    if self.json {
+    if let Form::Sarif(report) = &mut self.form {
+      add(report, item, answer);
+      return Ok(());
+    }
+    if matches!(self.form, Form::Json) {
       self.values.push(json!({
-        "file": item.file,
+        "file": item.file.name,
         "start_line": item.start_line,
         "end_line": item.end_line,
         "verdict": decision.verdict.as_str(),
@@ -253,7 +280,7 @@ impl Report<'_> {
     let verdict = out.paint(style, decision.verdict.as_str());
     out.line(&format!(
       "{}:{}: {verdict} {}",
-      terminal(item.file),
+      terminal(&item.file.name),
       item.start_line,
       words(decision).join(" ")
     ))?;
@@ -261,7 +288,10 @@ impl Report<'_> {
     for finding in findings.iter().filter(|finding| decision.codes.contains(&finding.code)) {
       if !told.contains(&finding.why.as_str()) {
         told.push(&finding.why);
-        out.line(&format!("    {}: {}", finding.code, finding.why))?;
+        let columns = out.table_columns().saturating_sub(INDENT.len());
+        for row in prose(&format!("{}: {}", finding.code, finding.why), columns) {
+          out.line(&format!("{INDENT}{row}"))?;
+        }
       }
     }
     Ok(())
@@ -271,16 +301,50 @@ impl Report<'_> {
     self.progress.clear();
     warn_of_damage();
     let out = &self.context.out;
-    if self.json {
-      out.json(&self.values)?;
-    } else if self.worst == Verdict::Pass {
-      out.line(&format!(
+    match self.form {
+      Form::Json => out.json(&self.values)?,
+      Form::Sarif(report) => out.json(&report.log())?,
+      Form::Text if self.worst == Verdict::Pass => out.line(&format!(
         "clean: {} in {}",
         count(self.n_blocks as u64, "block"),
         count(self.n_files as u64, "file")
-      ))?;
+      ))?,
+      Form::Text => {}
     }
-    Ok(if self.worst == Verdict::Pass { Status::Yes } else { Status::No })
+    Ok(if self.worst < self.fail_on { Status::Yes } else { Status::No })
+  }
+}
+
+/// One result for each place of each code that counts.
+fn add(report: &mut sarif::Report, item: &Item<'_>, answer: &Assessed) {
+  let Assessed { findings, decision, .. } = answer;
+  let block = item.text.to_file(&(0..item.text.bytes().len()));
+  let lines = Lines::of(item.file.bytes.get(block.clone()).unwrap_or_default(), item.start_line);
+  for finding in findings.iter().filter(|finding| decision.codes.contains(&finding.code)) {
+    let level = match (finding.severity, decision.verdict) {
+      // What is worth knowing only beside something else did not decide.
+      (Severity::Info, _) => Level::Note,
+      (_, Verdict::Quarantine) => Level::Error,
+      _ => Level::Warning,
+    };
+    let span = item.text.to_file(&finding.span);
+    let span = span.start.saturating_sub(block.start)..span.end.saturating_sub(block.start);
+    let place = Place::span(&item.file.path, &lines, &span);
+    report.add(&sarif::Found {
+      code: finding.code,
+      level,
+      why: &finding.why,
+      place: &place,
+      hash: ContentHash::of(item.text.bytes()),
+      properties: json!({
+        "verdict": decision.verdict.as_str(),
+        "score": rounded(decision.score),
+        "severity": finding.severity.as_str(),
+        "kind": finding.kind.as_str(),
+        "rule": finding.rule.as_ref().map(|rule| &rule.id),
+      }),
+      is_suppressed: false,
+    });
   }
 }
 

@@ -64,7 +64,26 @@ pub fn run(context: &Context, args: StatusArgs) -> Result<Status, Failure> {
     return wait(context, Duration::from_secs(u64::from(secs)));
   }
   let ledger = context.ledger_to_read()?;
-  let daemon = Daemon::find(context, ledger.as_ref())?;
+  let report = report(context, ledger.as_ref())?;
+  if args.json {
+    context.out.json(&report.to_json())?;
+  } else {
+    report.print(context)?;
+  }
+  Ok(if report.degradations.is_empty() { Status::Yes } else { Status::No })
+}
+
+/// In what protection is reduced, a sentence each.
+pub(super) fn degradations(
+  context: &Context,
+  ledger: Option<&Ledger>,
+) -> Result<Vec<String>, Failure> {
+  let report = report(context, ledger)?;
+  Ok(report.degradations.into_iter().map(|(text, _)| text).collect())
+}
+
+fn report(context: &Context, ledger: Option<&Ledger>) -> Result<Report, Failure> {
+  let daemon = Daemon::find(context, ledger)?;
   let mut degradations: Vec<(String, i64)> = Vec::new();
   if !daemon.is_guarding() {
     let text = match (daemon.pid, &daemon.health) {
@@ -74,7 +93,7 @@ pub fn run(context: &Context, args: StatusArgs) -> Result<Status, Failure> {
     };
     degradations.push((text.to_owned(), 0));
   }
-  if let Some(ledger) = &ledger {
+  if let Some(ledger) = ledger {
     for (key, json, at) in ledger.healths()? {
       if key.starts_with(DEGRADED) {
         degradations.push((serde_json::from_str::<String>(&json).unwrap_or(json), at));
@@ -93,13 +112,7 @@ pub fn run(context: &Context, args: StatusArgs) -> Result<Status, Failure> {
   if daemon.pid.is_some() {
     degradations.extend(alarm::raised(&context.home()?.data).map(|text| (text, 0)));
   }
-  let report = Report::gather(context, ledger.as_ref(), &daemon, degradations)?;
-  if args.json {
-    context.out.json(&report.to_json())?;
-  } else {
-    report.print(context)?;
-  }
-  Ok(if report.degradations.is_empty() { Status::Yes } else { Status::No })
+  Report::gather(context, ledger, &daemon, degradations)
 }
 
 /// One guarded directory.

@@ -33,12 +33,13 @@ pub struct Column {
   title: &'static str,
   right: bool,
   cut: Cut,
+  is_dispensable: bool,
 }
 
 impl Column {
   /// A column of text at the left that is never cut.
   pub const fn new(title: &'static str) -> Self {
-    Self { title, right: false, cut: Cut::Never }
+    Self { title, right: false, cut: Cut::Never, is_dispensable: false }
   }
 
   /// Aligns at the right, for numbers.
@@ -57,6 +58,12 @@ impl Column {
   #[must_use]
   pub const fn cut_start(self, min: usize) -> Self {
     Self { cut: Cut::Start(min), ..self }
+  }
+
+  /// Is left out where the others would not fit beside it; for what another command tells as well.
+  #[must_use]
+  pub const fn dispensable(self) -> Self {
+    Self { is_dispensable: true, ..self }
   }
 
   const fn min(&self) -> Option<usize> {
@@ -131,6 +138,10 @@ impl Table {
 
   /// The table as text, in so many columns where that can be done.
   pub fn render(&self, columns: usize, colour: bool) -> String {
+    let last = self.columns.iter().rposition(|column| column.is_dispensable);
+    if let Some(at) = last.filter(|_| self.least() > columns) {
+      return self.without(at).render(columns, colour);
+    }
     let widths = self.widths(columns);
     let mut text = String::new();
     let titles: Vec<Cell> =
@@ -155,19 +166,42 @@ impl Table {
     text
   }
 
+  /// The same without one column.
+  fn without(&self, at: usize) -> Self {
+    fn others<T: Clone>(all: &[T], at: usize) -> Vec<T> {
+      all.iter().enumerate().filter(|(index, _)| *index != at).map(|(_, one)| one.clone()).collect()
+    }
+    let rows = self.rows.iter().map(|row| others(row, at)).collect();
+    Self { columns: others(&self.columns, at), rows }
+  }
+
+  /// The width of each column if nothing is cut.
+  fn whole(&self) -> Vec<usize> {
+    let whole = |(at, column): (usize, &Column)| {
+      let cells = self.rows.iter().filter_map(|row| row.get(at)).map(|cell| width(&cell.text));
+      cells.chain([width(column.title)]).max().unwrap_or(0)
+    };
+    self.columns.iter().enumerate().map(whole).collect()
+  }
+
+  /// Columns that the table needs when all is cut that may be.
+  fn least(&self) -> usize {
+    let least = |(whole, column): (usize, &Column)| {
+      column.min().map_or(whole, |min| min.max(column.title.len()).min(whole))
+    };
+    let widths = self.whole().into_iter().zip(&self.columns).map(least);
+    widths.sum::<usize>() + self.gaps()
+  }
+
+  /// Columns between the columns.
+  const fn gaps(&self) -> usize {
+    GAP * self.columns.len().saturating_sub(1)
+  }
+
   /// The width of each column.
   fn widths(&self, columns: usize) -> Vec<usize> {
-    let mut widths: Vec<usize> = self
-      .columns
-      .iter()
-      .enumerate()
-      .map(|(at, column)| {
-        let cells = self.rows.iter().filter_map(|row| row.get(at)).map(|cell| width(&cell.text));
-        cells.chain([width(column.title)]).max().unwrap_or(0)
-      })
-      .collect();
-    let gaps = GAP * self.columns.len().saturating_sub(1);
-    let mut surplus = (widths.iter().sum::<usize>() + gaps).saturating_sub(columns);
+    let mut widths = self.whole();
+    let mut surplus = (widths.iter().sum::<usize>() + self.gaps()).saturating_sub(columns);
     while surplus > 0 {
       let widest = widths
         .iter_mut()
@@ -216,6 +250,22 @@ mod tests {
       Column::new("LINE").right(),
       Column::new("WHY").cut_end(6),
     ])
+  }
+
+  #[test]
+  fn what_another_command_tells_is_left_out_where_there_is_no_room() {
+    let mut table = Table::new([
+      Column::new("ID"),
+      Column::new("TRUST").dispensable(),
+      Column::new("KNOWN").dispensable().cut_end(6),
+      Column::new("FILE").cut_start(6),
+    ]);
+    table.row(["a1b2c3", "untrusted", "self-reported", "/w/MEMORY.md"]);
+    let lines = |columns| table.render(columns, false).lines().nth(1).unwrap().to_owned();
+    assert_eq!(lines(80), "a1b2c3  untrusted  self-reported  /w/MEMORY.md");
+    assert_eq!(lines(33), "a1b2c3  untrusted  self-…  …RY.md");
+    assert_eq!(lines(32), "a1b2c3  untrusted  /w/MEMORY.md");
+    assert_eq!(lines(24), "a1b2c3  /w/MEMORY.md");
   }
 
   #[test]

@@ -18,8 +18,13 @@ pub fn short(micros: i64, now: i64) -> String {
     age @ MINUTE..HOUR => format!("{} min ago", age / MINUTE),
     age @ HOUR..DAY => format!("{} h ago", age / HOUR),
     age if (DAY..30 * DAY).contains(&age) => format!("{} d ago", age / DAY),
-    _ => timestamp(micros).strftime("%Y-%m-%d").to_string(),
+    _ => date(micros),
   }
+}
+
+/// The day of a time in UTC: `2026-11-21`.
+pub fn date(micros: i64) -> String {
+  timestamp(micros).strftime("%Y-%m-%d").to_string()
 }
 
 #[cfg(test)]

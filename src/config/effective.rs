@@ -4,9 +4,11 @@
 use {
   super::{
     key::{Config, KEYS, Key},
+    preset,
     problem::ConfigProblem,
-    raw::Raw,
-    setting::Rules,
+    raw::{Entry, Raw},
+    setting::{Complaint, Rules},
+    word::Preset,
   },
   std::{collections::BTreeMap, path::Path},
 };
@@ -16,6 +18,8 @@ use {
 pub enum Origin {
   /// Nobody set it.
   Default,
+  /// This preset brings it.
+  Preset(Preset),
   /// The configuration file sets it in this line, from 1.
   File {
     /// The line of the key.
@@ -40,14 +44,35 @@ impl Effective {
   ///
   /// `home` is what `~` stands for.
   pub fn parse(text: &str, home: Option<&Path>) -> Result<Self, Vec<ConfigProblem>> {
+    Self::parse_under(None, text, home)
+  }
+
+  /// The same with the preset that a flag asks for, if any; it holds in place of the one of `text`.
+  pub fn parse_under(
+    flag: Option<Preset>,
+    text: &str,
+    home: Option<&Path>,
+  ) -> Result<Self, Vec<ConfigProblem>> {
     let mut raw = Raw::parse(text);
     let mut effective = Self::default();
-    for entry in std::mem::take(&mut raw.entries) {
-      let rules = Rules { name: entry.key.name, bounds: entry.key.bounds.clone(), home };
-      match (entry.key.read)(&mut effective.config, &entry.value, &rules) {
-        Ok(()) => effective.set_origin(entry.key.name, Origin::File { line: entry.line }),
-        Err(complaint) => raw.complain(complaint.span.start, complaint.message, complaint.hint),
+    let entries = std::mem::take(&mut raw.entries);
+    // A preset stands below everything else, wherever its line is.
+    if let Some(named) = entries.iter().find(|entry| entry.key.name == PRESET) {
+      // What is wrong with it is said in its turn.
+      drop(effective.take(named, home));
+    }
+    let chosen = flag.unwrap_or(effective.config.preset);
+    for key in preset::apply(chosen, &mut effective.config) {
+      effective.set_origin(key.name, Origin::Preset(chosen));
+    }
+    for entry in &entries {
+      if let Err(complaint) = effective.take(entry, home) {
+        raw.complain(complaint.span.start, complaint.message, complaint.hint);
       }
+    }
+    if let Some(preset) = flag {
+      effective.config.preset = preset;
+      effective.set_origin(PRESET, Origin::Flag(flag_of(preset)));
     }
     if raw.problems.is_empty() {
       Ok(effective)
@@ -55,6 +80,14 @@ impl Effective {
       raw.problems.sort();
       Err(raw.problems)
     }
+  }
+
+  fn take(&mut self, entry: &Entry<'_>, home: Option<&Path>) -> Result<(), Complaint> {
+    let Entry { key, value, line } = entry;
+    let rules = Rules { name: key.name, bounds: key.bounds.clone(), home };
+    (key.read)(&mut self.config, value, &rules)?;
+    self.set_origin(key.name, Origin::File { line: *line });
+    Ok(())
   }
 
   /// Notes that the value of `key` now comes from elsewhere than the file.
@@ -73,11 +106,23 @@ impl Effective {
   }
 }
 
+/// The key that chooses a preset.
+const PRESET: &str = "preset";
+
+/// The flag of the command line for a preset.
+const fn flag_of(preset: Preset) -> &'static str {
+  match preset {
+    Preset::Quiet => "--quiet",
+    Preset::Balanced => "--balanced",
+    Preset::Strict => "--strict",
+  }
+}
+
 #[cfg(test)]
 mod tests {
   use {
     super::{
-      super::{setting::Owner, word::*},
+      super::{key::find, setting::Owner, word::*},
       *,
     },
     crate::provenance::{SourcePattern, Trust, TrustRule},
@@ -106,6 +151,7 @@ mod tests {
   #[test]
   fn every_key_can_be_set_and_remembers_its_line() {
     let text = r#"workspaces = ["/srv/a", "~/b"]
+preset = "quiet"
 markers = "id"
 [files]
 idle_ms = 0
@@ -124,6 +170,11 @@ action = "quarantine"
 [versions]
 keep_days = 3
 max_mb = 0
+[events]
+keep_days = 60
+max_count = 5000
+[quarantine]
+rejected_days = 30
 [detection]
 scope = "relaxed"
 sensitivity = "high"
@@ -151,6 +202,7 @@ format = "json"
       effective.config,
       Config {
         workspaces: vec![PathBuf::from("/srv/a"), PathBuf::from("/home/ann/b")],
+        preset: Preset::Quiet,
         markers: Markers::Id,
         reshape_idle: Duration::ZERO,
         max_file_bytes: 1000,
@@ -165,6 +217,9 @@ format = "json"
         baseline_action: BaselineAction::Quarantine,
         version_days: 3,
         version_mb: 0,
+        event_days: 60,
+        event_count: 5000,
+        rejected_days: 30,
         scope: Scope::Relaxed,
         sensitivity: Sensitivity::High,
         embedding_provider: EmbeddingProvider::OpenAi,
@@ -188,10 +243,36 @@ format = "json"
     );
     let lines: Vec<_> = effective.values().map(|(_, _, origin)| origin).collect();
     let expected = [
-      1, 2, 4, 5, 6, 7, 8, 9, 11, 12, 13, 14, 16, 18, 19, 21, 22, 23, 24, 25, 26, 28, 30, 31, 33,
-      34, 35, 36, 37, 39, 40,
+      1, 2, 3, 5, 6, 7, 8, 9, 10, 12, 13, 14, 15, 17, 19, 20, 22, 23, 25, 27, 28, 29, 30, 31, 32,
+      34, 36, 37, 39, 40, 41, 42, 43, 45, 46,
     ];
     assert_eq!(lines, expected.map(|line| Origin::File { line }));
+  }
+
+  #[test]
+  fn a_preset_stands_below_what_is_set_wherever_its_line_is() {
+    let text = "detection.sensitivity = \"medium\"\npreset = \"strict\"\n";
+    let effective = Effective::parse(text, None).unwrap();
+    let config = &effective.config;
+    assert_eq!(config.sensitivity, Sensitivity::Medium, "set by hand");
+    assert_eq!(config.baseline_action, BaselineAction::Quarantine);
+    let origin = |name| effective.origin(find(name).unwrap());
+    assert_eq!(origin("preset"), Origin::File { line: 2 });
+    assert_eq!(origin("detection.sensitivity"), Origin::File { line: 1 });
+    assert_eq!(origin("baseline.action"), Origin::Preset(Preset::Strict));
+    assert_eq!(origin("markers"), Origin::Default);
+  }
+
+  #[test]
+  fn a_flag_holds_in_place_of_the_preset_of_the_file() {
+    let text = "preset = \"strict\"\n";
+    let effective = Effective::parse_under(Some(Preset::Quiet), text, None).unwrap();
+    assert_eq!(effective.config.preset, Preset::Quiet);
+    assert_eq!(effective.config.baseline_action, BaselineAction::Flag);
+    assert_eq!(effective.config.sensitivity, Sensitivity::Low);
+    assert_eq!(effective.origin(find("preset").unwrap()), Origin::Flag("--quiet"));
+    let wrong = Effective::parse_under(Some(Preset::Quiet), "preset = \"strct\"", None);
+    assert_eq!(wrong.unwrap_err().len(), 1, "told once, and not hidden by the flag");
   }
 
   #[test]

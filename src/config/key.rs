@@ -10,7 +10,7 @@ use {
     setting::{Complaint, Owner, Rules, Setting},
     word::{
       BaselineAction, EmbeddingProvider, ExtraPaths, Follow, InstructionFile, LogFormat, LogLevel,
-      Markers, NotifyVia, Protocol, Scope, Sensitivity,
+      Markers, NotifyVia, Preset, Protocol, Scope, Sensitivity,
     },
   },
   crate::provenance::TrustRule,
@@ -27,6 +27,8 @@ pub struct Key {
   pub about: &'static [&'static str],
   /// Smallest and largest number that is accepted, in the unit of the name; no meaning for words.
   pub bounds: RangeInclusive<u64>,
+  /// All values, where they are a few words; of an array, all elements.
+  pub words: fn() -> Vec<&'static str>,
   pub(super) read: fn(&mut Config, &Spanned<DeValue<'_>>, &Rules<'_>) -> Result<(), Complaint>,
   pub(super) show: fn(&Config) -> toml::Value,
 }
@@ -70,6 +72,7 @@ macro_rules! keys {
       name: $name,
       about: &[$( $about ),+],
       bounds: keys!(@bounds $( $bounds )?),
+      words: <$type as Setting>::words,
       read: |config, value, rules| {
         config.$field = Setting::read(value, rules)?;
         Ok(())
@@ -85,6 +88,10 @@ keys! {
   /// Directories whose memory is guarded, absolute or beginning with `~/`.
   /// Empty means the workspaces that the agent framework itself uses.
   "workspaces" => workspaces: Vec<PathBuf> = Vec::new();
+
+  /// Values for several keys at once: "quiet", "balanced" (the defaults) or "strict". What is set
+  /// key by key holds all the same.
+  "preset" => preset: Preset = Preset::Balanced;
 
   /// How provenance is written into memory files: "wrap" (a comment pair around what was written
   /// together), "id" (one short comment an entry), "none", or "auto" (as much as the file can bear).
@@ -136,6 +143,16 @@ keys! {
   /// of each file stays. 0 keeps none.
   "versions.max_mb" => version_mb: u64 = 256, in 0..=1_048_576;
 
+  /// How long the record of what happened is kept, in days.
+  "events.keep_days" => event_days: u64 = 730, in 1..=36_500;
+
+  /// How many events are kept at most; what happens all the time goes first, then the oldest.
+  "events.max_count" => event_count: u64 = 1_000_000, in 1_000..=100_000_000;
+
+  /// How long the sealed text of a rejected item is kept after the decision, in days. What waits for a
+  /// decision is kept without end.
+  "quarantine.rejected_days" => rejected_days: u64 = 365, in 1..=36_500;
+
   /// Which rules judge memory: "strict" (all of them) or "relaxed" (only the unmistakable).
   "detection.scope" => scope: Scope = Scope::Strict;
 
@@ -175,7 +192,8 @@ keys! {
   "gate.max_wait_ms" => gate_max_wait: Duration = Duration::from_secs(2), in 10..=60_000;
 
   /// How you are told that something was taken out of a file: "none", "message" (to a channel of the
-  /// agent framework), "event" (to the agent's own session) or "command" (a program of yours).
+  /// agent framework), "event" (to the agent's own session), "desktop" (a notice on your desktop) or
+  /// "command" (a program of yours).
   "notify.via" => notify_via: NotifyVia = NotifyVia::None;
 
   /// For "message": the channel, by its name in the agent framework.
@@ -195,6 +213,11 @@ keys! {
 
   /// How log lines are written to standard error: "text" or "json".
   "log.format" => log_format: LogFormat = LogFormat::Text;
+}
+
+/// The key of this name.
+pub fn find(name: &str) -> Option<&'static Key> {
+  KEYS.iter().find(|key| key.name == name)
 }
 
 #[cfg(test)]

@@ -7,13 +7,16 @@
 //! document: its `deny_unknown_fields` knows one error.)
 //!
 //! Names, types, defaults and documentation of all keys stand once, in [`key`]; the example file,
-//! the defaults and the list of known keys are made from it and cannot drift apart.
+//! the defaults and the list of known keys are made from it and cannot drift apart. [`preset`] has
+//! other defaults for some of them, and [`edit`] changes one value of a document.
 #![forbid(unsafe_code)]
 
+pub mod edit;
 pub mod effective;
 pub mod example;
 pub mod key;
 mod nearest;
+pub mod preset;
 pub mod problem;
 pub mod raw;
 mod setting;
@@ -22,12 +25,13 @@ pub mod word;
 
 pub use effective::{Effective, Origin};
 pub use example::example;
-pub use key::{Config, KEYS, Key};
+pub use key::{Config, KEYS, Key, find};
 pub use nearest::nearest;
+pub use preset::{PARTS, Part};
 pub use problem::ConfigProblem;
 pub use raw::Raw;
 pub use setting::Owner;
 pub use word::{
   BaselineAction, EmbeddingProvider, ExtraPaths, Follow, InstructionFile, LogFormat, LogLevel,
-  Markers, NotifyVia, Protocol, Scope, Sensitivity,
+  Markers, NotifyVia, Preset, Protocol, Scope, Sensitivity,
 };

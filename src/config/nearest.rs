@@ -14,7 +14,7 @@ pub fn nearest<'c>(name: &str, candidates: impl IntoIterator<Item = &'c str>) ->
   let name = name.to_lowercase();
   candidates
     .into_iter()
-    .map(|candidate| (strsim::damerau_levenshtein(&name, candidate), candidate))
+    .map(|candidate| (strsim::damerau_levenshtein(&name, &candidate.to_lowercase()), candidate))
     .filter(|(distance, candidate)| *distance <= (candidate.chars().count() / 3).max(1))
     .min_by_key(|(distance, _)| *distance)
     .map(|(_, candidate)| candidate)
@@ -30,6 +30,7 @@ mod tests {
     assert_eq!(nearest("idel_ms", known), Some("idle_ms"));
     assert_eq!(nearest("max_byte", known), Some("max_bytes"));
     assert_eq!(nearest("OWNERS", known), Some("owners"));
+    assert_eq!(nearest("memroy.md", ["MEMORY.md"]), Some("MEMORY.md"));
     assert_eq!(nearest("telemetry", known), None);
     assert_eq!(nearest(&"owners".repeat(100), known), None);
   }

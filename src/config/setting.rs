@@ -6,7 +6,7 @@ use {
     nearest::nearest,
     word::{
       BaselineAction, EmbeddingProvider, ExtraPaths, Follow, InstructionFile, LogFormat, LogLevel,
-      Markers, NotifyVia, Protocol, Scope, Sensitivity, Word, find, list,
+      Markers, NotifyVia, Preset, Protocol, Scope, Sensitivity, Word, find, list,
     },
   },
   std::{
@@ -54,6 +54,11 @@ pub(super) trait Setting: Sized {
 
   /// The value as it would stand in the file.
   fn show(&self) -> Value;
+
+  /// All values, where they are a few words.
+  fn words() -> Vec<&'static str> {
+    Vec::new()
+  }
 }
 
 /// The type of a value with its article, for messages.
@@ -113,6 +118,10 @@ impl Setting for bool {
 
   fn show(&self) -> Value {
     Value::Boolean(*self)
+  }
+
+  fn words() -> Vec<&'static str> {
+    vec!["true", "false"]
   }
 }
 
@@ -248,6 +257,10 @@ impl<S: Setting> Setting for Vec<S> {
   fn show(&self) -> Value {
     Value::Array(self.iter().map(Setting::show).collect())
   }
+
+  fn words() -> Vec<&'static str> {
+    S::words()
+  }
 }
 
 macro_rules! word_settings {
@@ -259,6 +272,10 @@ macro_rules! word_settings {
 
       fn show(&self) -> Value {
         Value::String(self.as_str().to_owned())
+      }
+
+      fn words() -> Vec<&'static str> {
+        <$type as Word>::ALL.iter().map(|word| word.word()).collect()
       }
     }
   )+ };
@@ -273,6 +290,7 @@ word_settings!(
   BaselineAction,
   InstructionFile,
   NotifyVia,
+  Preset,
   Scope,
   Sensitivity,
   LogLevel,

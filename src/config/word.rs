@@ -111,8 +111,20 @@ words! {
     Message = "message",
     /// By an event in the agent's own session.
     Event = "event",
+    /// By a notice on their desktop.
+    Desktop = "desktop",
     /// By a program of theirs.
     Command = "command",
+  }
+
+  /// Values for several keys at once, which stand below what is set key by key.
+  Preset {
+    /// Only strong evidence counts, and messages are rare.
+    Quiet = "quiet",
+    /// The defaults.
+    Balanced = "balanced",
+    /// Little evidence is enough, and more files are treated like memory.
+    Strict = "strict",
   }
 
   /// When the agent framework may trust a file again that it has dropped.

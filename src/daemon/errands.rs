@@ -23,7 +23,7 @@ use super::{
 use crate::{
   engine::{EngineError, EventKind, Target, event::shown},
   os::errand::Errand,
-  store::{EventFilter, EventRow, ItemFilter},
+  store::{EventFilter, EventRow, ItemFilter, StoreError},
 };
 
 /// How long the agent has to renew its index by itself; it takes two seconds, and more when busy.
@@ -321,7 +321,12 @@ impl Guard {
     let filter = ItemFilter { path: Some(target.path()), ..ItemFilter::waiting() };
     let mut texts = Vec::new();
     for item in ledger.items(&filter)?.into_iter().filter(|item| !item.in_file) {
-      texts.push(ledger.unseal(&item.id)?);
+      match ledger.unseal(&item.id) {
+        Ok(text) => texts.push(text),
+        // A person had it deleted meanwhile.
+        Err(StoreError::Deleted { .. }) => {}
+        Err(error) => return Err(error.into()),
+      }
     }
     Ok(texts)
   }

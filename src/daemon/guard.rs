@@ -25,6 +25,7 @@ use super::{
   reload::RULES,
   scorer::Scorer,
   service::seconds,
+  summary::Told,
   trouble::Trouble,
 };
 use crate::{
@@ -71,6 +72,8 @@ pub struct Guard {
   pub(super) first: HashSet<Target>,
   /// Files whose content is to be kept as a version when nothing else is due.
   pub(super) unkept: Vec<Target>,
+  /// When old records were looked for last.
+  pub(super) retained_at: Option<Duration>,
   /// Workspaces that have to be looked at again, and when that may be next.
   pub(super) looks: BTreeSet<PathBuf>,
   pub(super) next_look: Duration,
@@ -93,6 +96,8 @@ pub struct Guard {
   /// Whether directories came since [`Guard::new_directories`].
   pub(super) has_new_directories: bool,
   pub(super) trouble: Trouble,
+  /// Of which days the log has told.
+  pub(super) told: Told,
   pub(super) alarm: Option<Alarm>,
   /// Why nothing can be sealed, and so nothing is redacted.
   pub(super) report_only: Option<String>,
@@ -175,8 +180,10 @@ impl Guard {
       scorer: Scorer::default(),
       asker: Asker::default(),
       unkept: Vec::new(),
+      retained_at: None,
       health,
       trouble: Trouble::default(),
+      told: Told::default(),
       alarm,
       report_only,
       bad_rules,

@@ -23,6 +23,7 @@ mod readers;
 pub mod reload;
 mod scorer;
 mod service;
+mod summary;
 mod trouble;
 mod work;
 

@@ -49,7 +49,7 @@ impl Guard {
     }
     let Some((kind, target, waiting)) = self.queue.take(now, self.asker.is_busy()) else {
       self.end_trouble();
-      return Ok(self.keep_one()? || self.run_errands());
+      return Ok(self.keep_one()? || self.run_errands() || self.summarise());
     };
     if kind == Kind::Urgent && waiting.tries == 0 && self.baseline.contains(&target) {
       return self.adopt(target, waiting);

@@ -86,7 +86,7 @@ pub const NOTABLE: f32 = 0.10;
 
 /// Below this probability the encoder overrules a trigger of ours, which only asks for a closer look: 95 %
 /// of harmless blocks of real workspaces lie below it. It takes a third of the false alarms about notes
-/// and security talk away, and one attack in three hundred (docs/detection.md).
+/// away, and of two hundred attacks that were found one (docs/adr/0010).
 pub const UNLIKELY: f32 = 0.11;
 
 /// Codes that are evidence of another kind beside the model's word: where data goes, secrets, and what is

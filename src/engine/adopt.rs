@@ -202,6 +202,7 @@ fn judge(
     rules,
     continued: &[],
     restored: None,
+    allowed: &[],
     precedent: None,
     // What is notable is read closely when everything is guarded.
     assess: &mut |text, rules| Some(model::assess(model?, text, rules, Depth::Heads)),

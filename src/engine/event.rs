@@ -5,6 +5,8 @@
 
 use std::{fmt, fmt::Write as _, path::Path, str::FromStr};
 
+use tracing::Level;
+
 use super::origin::Origin;
 use crate::{
   detect::{Code, Layer},
@@ -61,10 +63,14 @@ events! {
   FoundTrusted = "found-trusted", "source found trusted after a redaction";
   /// A person approved a block.
   Approved = "approved", "block approved";
+  /// A person excused codes for all text of a source.
+  Allowed = "allowed", "source allowed";
   /// A person took an approval back.
   Withdrawn = "withdrawn", "approval withdrawn";
   /// A person rejected a block.
   Rejected = "rejected", "block rejected";
+  /// A person had the sealed bytes of an item deleted.
+  Deleted = "deleted", "quarantined bytes deleted";
   /// A person brought an earlier version of a file back.
   RestoredVersion = "restored-version", "earlier version brought back";
   /// A person had the agent framework trust a file again.
@@ -85,6 +91,26 @@ events! {
   Reloaded = "reloaded", "configuration reloaded";
   /// All files are looked at again, for the watcher may have missed something.
   Rescanned = "rescanned", "rescanned everything";
+  /// What was kept for long enough was taken away.
+  Pruned = "pruned", "old records taken away";
+  /// A day is over: what happened in it.
+  Summary = "summary", "daily summary";
+}
+
+impl EventKind {
+  /// What happens all the time and needs nobody: where there are too many events, these go first.
+  pub const ROUTINE: &'static [Self] =
+    &[Self::Kept, Self::Attributed, Self::Reshaped, Self::Vanished];
+
+  /// How severe it is, in the log and wherever else it is shown.
+  pub fn level(self) -> Level {
+    match self {
+      Self::Degraded | Self::Unguarded => Level::ERROR,
+      Self::Rescanned | Self::Recovered => Level::WARN,
+      kind if Self::ROUTINE.contains(&kind) => Level::DEBUG,
+      _ => Level::INFO,
+    }
+  }
 }
 
 impl fmt::Display for EventKind {
@@ -168,6 +194,12 @@ impl Event {
     self.0.clone()
   }
 
+  /// The same with how long the decision took, in milliseconds.
+  pub fn row_in(&self, took_ms: f64) -> NewEvent {
+    // What does not fit into a number of microseconds is cut to one that does.
+    NewEvent { took_us: Some((took_ms * 1e3).round() as u64), ..self.row() }
+  }
+
   /// Writes the log line. `took_ms` is how long the decision took.
   pub fn log(&self, took_ms: Option<f64>) {
     let event = &self.0;
@@ -194,16 +226,27 @@ impl Event {
         )
       };
     }
-    match kind {
-      EventKind::Degraded | EventKind::Unguarded => line!(error),
-      EventKind::Rescanned | EventKind::Recovered => line!(warn),
-      EventKind::Kept | EventKind::Attributed | EventKind::Reshaped | EventKind::Vanished => {
-        line!(debug);
-      }
+    match kind.level() {
+      Level::ERROR => line!(error),
+      Level::WARN => line!(warn),
+      Level::DEBUG => line!(debug),
       _ => line!(info),
     }
   }
 }
+
+/// What is said when so many blocks were there before memfw.
+pub fn adopted(n: usize) -> String {
+  if n == 1 { ADOPTED_ONE.to_owned() } else { format!("{n}{ADOPTED}") }
+}
+
+/// How many blocks [`adopted`] was about.
+pub fn n_adopted(detail: &str) -> Option<u64> {
+  if detail == ADOPTED_ONE { Some(1) } else { detail.strip_suffix(ADOPTED)?.parse().ok() }
+}
+
+const ADOPTED: &str = " blocks adopted as they are";
+const ADOPTED_ONE: &str = "1 block adopted as it is";
 
 /// A score with the three digits that mean something.
 pub fn rounded(score: f32) -> f64 {
@@ -238,6 +281,17 @@ mod tests {
     for kind in EventKind::ALL {
       assert_eq!(kind.as_str().parse(), Ok(*kind));
     }
+  }
+
+  #[test]
+  fn a_row_has_whole_microseconds_and_a_count_comes_back() {
+    let event = Event::new(EventKind::Kept);
+    assert_eq!((event.row().took_us, event.row_in(1.2346).took_us), (None, Some(1_235)));
+    assert_eq!(event.row_in(-1.0).took_us, Some(0));
+    for n in [0, 1, 2, 1_234] {
+      assert_eq!(n_adopted(&adopted(n)), Some(n as u64));
+    }
+    assert_eq!(n_adopted("many blocks adopted as they are"), None);
   }
 
   #[test]

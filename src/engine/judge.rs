@@ -177,6 +177,8 @@ pub struct Court<'a> {
   pub continued: &'a [Range<usize>],
   /// What a person has just brought back.
   pub restored: Option<&'a Restored>,
+  /// Codes that a person excused for all text of this origin.
+  pub allowed: &'a [Code],
   /// What was decided about the same bytes before, with and without their last line end; `None` where nothing
   /// was ever decided.
   pub precedent: Option<&'a mut dyn FnMut(&ContentHash) -> Precedent>,
@@ -318,7 +320,7 @@ fn judge_block(
     return quarantine(vec![Code::QuarantineContinued], vec![finding]);
   }
   // The question is asked of each run of fresh lines, for that is what a person decides about.
-  let mut excused: Vec<Code> = Vec::new();
+  let mut excused: Vec<Code> = court.allowed.to_vec();
   let mut excused_by: Vec<ContentHash> = Vec::new();
   let mut approved = restored.is_some();
   let mut origin = restored.map(|restored| restored.origin.clone());

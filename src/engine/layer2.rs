@@ -276,7 +276,9 @@ impl<F: Fs> Engine<F> {
         continue;
       }
       let fresh: Vec<Range<usize>> = spans(block, &unit.lines);
-      let judgement = self.judge_lines(target, &view.bytes, block, &fresh, &unit.origin)?;
+      let (origin, allowed) = (&unit.origin, self.allowed_to(&unit.origin)?);
+      let judgement = self.judge_lines(target, &view.bytes, block, &fresh, (origin, &allowed))?;
+      self.note_allowed(origin, &allowed, &judgement)?;
       let is_whole = says(block, &unit.lines) == says(block, &all(block));
       // What may not be written was told already, and is judged anew when it may.
       let is_left = row.note.is_some() && after.codes.contains(&Code::LeftInPlace);
@@ -301,7 +303,9 @@ impl<F: Fs> Engine<F> {
       pairs.filter(|(before, row)| before != row).map(|(_, row)| row.clone()).collect();
     let event_rows: Vec<_> = events.iter().map(Event::row).collect();
     let at = self.now();
-    let marking_due = self.is_marking_due(target, &row, &view.bytes, &rows)?;
+    // What was there before memfw is not marked for having been read.
+    let marking_due =
+      !changed.is_empty() && self.is_marking_due(target, &row, &view.bytes, &rows)?;
     let writing = self.lock()?;
     let Some(now) = self.ledger.file(&path)?.filter(|now| now.hash == row.hash) else {
       return Ok(Reading::NotNow);

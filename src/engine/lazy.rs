@@ -45,8 +45,9 @@ impl<F: Fs> Engine<F> {
       Err(error) => return Err(error),
     };
     let Some(row) = self.ledger.file(&path)? else { return Ok(LazyOutcome::Dirty) };
-    // A marker says where its text came from, so that has to be known first.
-    if !row.pending.contains(Pending::RESHAPE) || row.pending.contains(Pending::ATTRIBUTE) {
+    // A marker says where its text came from, so that has to be known first, where markers are wanted.
+    let awaited = row.pending.contains(Pending::ATTRIBUTE) && !self.is_unmarked(&path)?;
+    if !row.pending.contains(Pending::RESHAPE) || awaited {
       return Ok(LazyOutcome::Done);
     }
     if row.stamp != Some(super::stamp_row(&stamp)) {
@@ -166,9 +167,10 @@ impl<F: Fs> Engine<F> {
     let more = self.reshape_of(target, &renewed, &rows).0.is_some();
     // By a clock read after the write: to an older one the stamp would be from the future, and settled.
     let at = self.now();
-    // What was to be read closely before still is.
-    let unread = row.as_ref().map_or(Pending::NONE, |row| row.pending.and(Pending::MODEL));
-    let pending = Due { reshape: more, recheck: !stamp.is_settled(at) }.pending() | unread;
+    let due = Due { reshape: more, recheck: !stamp.is_settled(at) };
+    // What was to be asked about or read closely before still is.
+    let open = Pending::ATTRIBUTE | Pending::MODEL;
+    let pending = due.pending() | row.as_ref().map_or(Pending::NONE, |row| row.pending.and(open));
     let event = Event::new(EventKind::Reshaped).path(&path);
     self.ledger.record(&ScanRecord {
       path: &path,

@@ -8,6 +8,9 @@
 #![forbid(unsafe_code)]
 
 pub mod adopt;
+pub mod allowed;
+#[cfg(test)]
+mod allowed_tests;
 pub mod assess;
 pub mod attribute;
 #[cfg(test)]
@@ -35,6 +38,7 @@ pub mod recover;
 pub mod redact;
 mod rejudge;
 pub mod restore;
+pub mod retain;
 pub mod review;
 pub mod rows;
 #[cfg(test)]
@@ -42,6 +46,7 @@ mod rows_tests;
 pub mod settled;
 #[cfg(test)]
 mod testing;
+pub mod unmark;
 pub mod versions;
 pub mod view;
 
@@ -101,6 +106,9 @@ pub const RACY: Duration = Duration::from_millis(20);
 pub const CLOSE_TICK: Duration = if cfg!(target_os = "linux") { Duration::ZERO } else { RACY };
 /// How long another process of memfw may hold the write lock before we give up.
 pub const WRITE_LOCK_WAIT: Duration = Duration::from_secs(10);
+/// For how long it may be held by nobody: a program that is just being started has all descriptors of whoever
+/// starts it, and with them the lock, until it runs.
+const WRITE_LOCK_MOMENT: Duration = Duration::from_millis(20);
 
 /// How many ids are drawn at a time: as many as a command or a changed file needs.
 const SPARE_IDS: usize = 32;
@@ -413,7 +421,7 @@ impl<F: Fs> Engine<F> {
 
   /// The lock that serialises those who touch files; nobody keeps it longer than one operation.
   fn lock(&mut self) -> Result<WriteLock, EngineError> {
-    match WriteLock::acquire(&self.data, Duration::ZERO) {
+    match WriteLock::acquire(&self.data, WRITE_LOCK_MOMENT) {
       // Whoever holds it may be waiting for a lease on what we keep open.
       Err(LockError::Busy { .. }) => self.hot.clear(),
       answer => return Ok(answer?),

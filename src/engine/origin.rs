@@ -119,8 +119,12 @@ fn plain(name: &str) -> String {
 
 /// Whether somebody saw the source: that nobody knows who wrote a text is no evidence about it.
 fn is_observed(source: &Source, attestation: Attestation) -> bool {
-  let is_known = !matches!(source.kind(), "unknown" | "external-edit" | "baseline");
-  is_known && attestation >= Attestation::ToolObserved
+  is_somebody(source) && attestation >= Attestation::ToolObserved
+}
+
+/// Whether the source names somebody: these three only say that nobody knows.
+pub fn is_somebody(source: &Source) -> bool {
+  !matches!(source.kind(), "unknown" | "external-edit" | "baseline")
 }
 
 #[cfg(test)]

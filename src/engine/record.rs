@@ -5,6 +5,7 @@ use std::{path::Path, time::Duration};
 
 use super::{
   Engine, EngineError, Event, EventKind, Outcome, TAIL_COMPLETE_AFTER, Target,
+  event::adopted,
   judge::BlockJudgement,
   layer2::reading_due,
   view::{Marking, View},
@@ -60,7 +61,7 @@ impl<F: Fs> Engine<F> {
     // What a person let in goes back where its placeholder came back, when the file is idle.
     let reshape_due = reshape.is_some() || (writable && self.has_returned(&path, view)?);
     let due = Due { reshape: reshape_due, recheck: !stamp.is_settled(at) };
-    let event_rows: Vec<_> = events.iter().map(Event::row).collect();
+    let event_rows: Vec<_> = events.iter().map(|event| event.row_in(took_ms)).collect();
     hit(Point::PassBeforeRecord);
     self.ledger.record(&ScanRecord {
       path: &path,
@@ -144,8 +145,7 @@ pub(super) fn told(path: &Path, view: &View, rows: &[BlockRow], adopting: bool) 
     events.push(event);
   }
   if adopting {
-    let text = format!("{} blocks adopted as they are", rows.len());
-    events.push(Event::new(EventKind::Adopted).path(path).detail(text));
+    events.push(Event::new(EventKind::Adopted).path(path).detail(adopted(rows.len())));
   }
   events
 }

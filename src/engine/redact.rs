@@ -248,7 +248,7 @@ impl<F: Fs> Engine<F> {
       });
     }
     let at = self.now();
-    let rows: Vec<NewEvent> = events.iter().map(Event::row).collect();
+    let rows: Vec<NewEvent> = events.iter().map(|event| event.row_in(took_ms)).collect();
     let admission = self.ledger.quarantine(&items, &ops, &rows, at)?;
     if admission.is_refused() {
       return Ok(None);

@@ -139,7 +139,9 @@ impl<F: Fs> Engine<F> {
         continue;
       }
       let fresh: Vec<_> = lines_of(after, block, numbers).map(|line| line.span.clone()).collect();
-      let judgement = self.judge_lines(target, bytes, block, &fresh, &origin)?;
+      let allowed = self.allowed_to(&origin)?;
+      let judgement = self.judge_lines(target, bytes, block, &fresh, (&origin, &allowed))?;
+      self.note_allowed(&origin, &allowed, &judgement)?;
       let says = |line: &&crate::memory::Line| line.kind != LineKind::Blank;
       let n_fresh = lines_of(after, block, numbers).filter(says).count();
       let is_whole = n_fresh == block.lines.iter().filter(says).count();
@@ -171,7 +173,7 @@ impl<F: Fs> Engine<F> {
     bytes: &[u8],
     block: &crate::memory::Block,
     fresh: &[std::ops::Range<usize>],
-    origin: &Origin,
+    (origin, allowed): (&Origin, &[Code]),
   ) -> Result<BlockJudgement, EngineError> {
     let (path, now) = (target.path(), self.now());
     let mut failed = None;
@@ -190,6 +192,7 @@ impl<F: Fs> Engine<F> {
       continued: &[],
       restored: None,
       treatment: self.treatment(target),
+      allowed,
       precedent: Some(&mut ask),
       assess: &mut |text, rules| {
         self.assess(text, rules).unwrap_or_else(|error| {

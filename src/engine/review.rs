@@ -110,6 +110,42 @@ impl<F: Fs> Engine<F> {
     Ok(item)
   }
 
+  /// Deletes the sealed bytes of an item for good: its placeholder goes with the lazy pass, its record stays.
+  pub fn delete(&mut self, id: &str, by: &str, reason: Option<&str>) -> Result<Item, EngineError> {
+    let item = self.ledger.item(id)?;
+    if item.in_file || item.status == State::Approved {
+      // Lines have moved since it was taken out and came back.
+      let (path, known) = (shown(&item.path), self.ledger.provenance(&item.path)?);
+      let mut blocks = known.into_iter().flat_map(|(_, blocks)| blocks);
+      let hint = match blocks.find(|block| block.hash == item.hash) {
+        Some(block) => {
+          format!("take it out first: `memfw quarantine add {path}:{}`", block.start_line)
+        }
+        None => format!("see what stands there by now: `memfw provenance {path}`"),
+      };
+      return Err(EngineError::refused_with(
+        format!("`{}` is {} and stands in its file", item.id, item.status),
+        hint,
+      ));
+    }
+    if item.status == State::Forgotten {
+      return Err(EngineError::refused(format!("`{}` is deleted already", item.id)));
+    }
+    let at = self.now();
+    let event = Event::new(EventKind::Deleted)
+      .path(&item.path)
+      .block(&item.id)
+      .origin(&item.source, item.trust)
+      .detail(by_whom(by, reason));
+    self.want_reshape(&item.path)?;
+    self.ledger.forget(&item.id, by, at, &[event.row()])?;
+    event.log(None);
+    // The write-ahead log still has the page as it was.
+    self.ledger.checkpoint()?;
+    self.renew(&item.path)?;
+    Ok(item)
+  }
+
   /// Takes a block that stands in a file into quarantine because a person says so. `line` is a line
   /// of the block, 1-based. Gives the id of the item.
   pub fn quarantine_line(

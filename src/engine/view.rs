@@ -191,6 +191,8 @@ impl<F: Fs> Engine<F> {
       rules: self.judging.set(),
       continued: &continued,
       restored,
+      // Whose text it is becomes known later.
+      allowed: &[],
       precedent: decided.then_some(&mut ask),
       assess: &mut |text, rules| {
         self.assess(text, rules).unwrap_or_else(|error| {
@@ -227,6 +229,10 @@ impl<F: Fs> Engine<F> {
       return Marking { mode: MarkerMode::None, why: None };
     }
     let none = |why: String| Marking { mode: MarkerMode::None, why: Some(why) };
+    // Where the ledger cannot be asked, what follows cannot be recorded either.
+    if self.is_unmarked(&target.path()).unwrap_or_default() {
+      return none(super::unmark::WHY.to_owned());
+    }
     match self.agent.standing(&target.root, &target.rel) {
       Standing::Unreadable(why) => return none(why),
       Standing::Recorded { hash: recorded, .. } if recorded != hash => {

@@ -17,13 +17,13 @@ struct OpenAi {
 #[derive(Deserialize)]
 struct Entry {
   index: usize,
-  embedding: Vec<f32>,
+  embedding: Vec<f64>,
 }
 
 /// `{"embeddings": [[..], ..]}`
 #[derive(Deserialize)]
 struct Ollama {
-  embeddings: Vec<Vec<f32>>,
+  embeddings: Vec<Vec<f64>>,
 }
 
 /// The vectors of an answer for so many texts; `dimension` is what earlier answers had.
@@ -36,7 +36,7 @@ pub(super) fn vectors(
   // What serde says may repeat what stands there.
   let unreadable =
     |_error: serde_json::Error| NetError::Answer("it is not the JSON that was expected");
-  let vectors = match form {
+  let vectors: Vec<Vec<f64>> = match form {
     Form::OpenAi => {
       let OpenAi { mut data } = serde_json::from_slice(body).map_err(unreadable)?;
       data.sort_by_key(|entry| entry.index);
@@ -57,7 +57,9 @@ pub(super) fn vectors(
   if length == 0 || length > MAX_DIMENSION || vectors.iter().any(|vector| vector.len() != length) {
     return Err(NetError::Answer("its vectors are not of the right length"));
   }
-  // A number that is too large for its type arrives as an infinite one.
+  let vectors: Vec<Vec<f32>> =
+    vectors.iter().map(|vector| vector.iter().map(|number| *number as f32).collect()).collect();
+  // A number that is too large is an infinite one now.
   let sound = |vector: &Vec<f32>| {
     vector.iter().all(|n| n.is_finite()) && vector.iter().any(|n| n.abs() > 0.0)
   };

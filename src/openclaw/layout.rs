@@ -128,7 +128,7 @@ fn absolute(path: &Path) -> Option<PathBuf> {
 }
 
 /// A profile name becomes part of a path, so OpenClaw accepts only such.
-fn is_profile(name: &str) -> bool {
+pub(super) fn is_profile(name: &str) -> bool {
   name.len() <= 64
     && name.starts_with(|c: char| c.is_ascii_alphanumeric())
     && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'))

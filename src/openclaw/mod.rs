@@ -8,6 +8,7 @@
 mod attribute;
 mod database;
 mod file;
+pub mod gateway;
 pub mod index;
 pub mod injection;
 pub mod inspect;

@@ -51,7 +51,9 @@ impl Errand {
   }
 }
 
-fn run(words: &[OsString], limit: Duration) -> Result<(), String> {
+/// Runs a program with its arguments and waits for its end, which has to come within the time and to be a
+/// success. An error is a sentence.
+pub fn run(words: &[OsString], limit: Duration) -> Result<(), String> {
   let Some((program, args)) = words.split_first() else {
     return Err("no program is named".to_owned());
   };

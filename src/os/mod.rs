@@ -21,11 +21,15 @@ mod inotify;
 pub mod key;
 pub mod lease;
 pub mod lock;
+pub mod mend;
 pub mod mounts;
 #[cfg(any(test, not(target_os = "linux")))]
 mod notified;
+pub mod page;
 pub mod paths;
+pub mod placed;
 pub mod probe;
+pub mod program;
 pub mod random;
 pub mod real;
 pub mod real_file;

@@ -49,6 +49,13 @@ impl Env {
     Self { values: pairs.into_iter().map(owned).collect() }
   }
 
+  /// The same with another value of one variable.
+  #[must_use]
+  pub fn with(mut self, name: &str, value: impl Into<OsString>) -> Self {
+    self.values.insert(name.to_owned(), value.into());
+    self
+  }
+
   /// A variable's value; `None` when it is unset or empty.
   pub fn get(&self, name: &str) -> Option<&OsStr> {
     self.values.get(name).map(OsString::as_os_str).filter(|value| !value.is_empty())
@@ -75,6 +82,14 @@ pub enum PathError {
   )]
   ForeignDirectory {
     /// The directory.
+    path: PathBuf,
+    /// Whose it is.
+    uid: u32,
+  },
+  /// A file of ours belongs to somebody else.
+  #[error("{} belongs to uid {uid}, not to us\nhint: run memfw as that user", Shown(path))]
+  ForeignFile {
+    /// The file.
     path: PathBuf,
     /// Whose it is.
     uid: u32,
@@ -106,7 +121,7 @@ pub enum PathError {
 }
 
 impl PathError {
-  fn io(op: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
+  pub(super) fn io(op: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
     let path = path.to_owned();
     move |source| Self::Io { op, path, source }
   }
@@ -131,6 +146,11 @@ impl Home {
     }
     let project = directories::ProjectDirs::from("", "", "memfw").ok_or(PathError::NoHome)?;
     Ok(Self { data: project.data_dir().to_owned(), config: project.config_dir().to_owned() })
+  }
+
+  /// Where another user's memfw keeps its files on Linux, by their home directory.
+  pub fn below(home: &Path) -> Self {
+    Self { data: home.join(".local/share/memfw"), config: home.join(".config/memfw") }
   }
 
   /// Makes both directories, for us alone (0700). A data directory that others may look into is
@@ -186,10 +206,37 @@ pub fn open_own(path: &Path) -> Result<Option<File>, PathError> {
 
 /// Writes a file of ours, 0600: it has the old content or all of the new one, also after a power
 /// loss. Only for files in memfw's own directories, as the file is replaced.
-#[expect(clippy::disallowed_methods, reason = "own files are replaced, memory files never")]
 pub fn write_private(path: &Path, bytes: &[u8]) -> Result<(), PathError> {
-  let temporary = write_temporary(path, bytes)?;
+  write_own(path, bytes, 0o600)
+}
+
+/// The same for a file with these permissions.
+#[expect(clippy::disallowed_methods, reason = "own files are replaced, memory files never")]
+pub(super) fn write_own(path: &Path, bytes: &[u8], mode: u32) -> Result<(), PathError> {
+  let temporary = write_temporary(path, bytes, mode)?;
   if let Err(error) = std::fs::rename(&temporary, path) {
+    std::fs::remove_file(&temporary).ok();
+    return Err(PathError::io("write", path)(error));
+  }
+  sync_parent(path)
+}
+
+/// The same for a file that is there, with the permissions that it has: other programs may have been
+/// allowed to read it. One of another user is refused, who could not read the new one.
+#[expect(clippy::disallowed_methods, reason = "own files are replaced, memory files never")]
+pub fn replace_own(path: &Path, bytes: &[u8]) -> Result<(), PathError> {
+  let found = path.symlink_metadata().map_err(PathError::io("look at", path))?;
+  if !found.is_file() {
+    return Err(PathError::NotAFile { path: path.to_owned() });
+  }
+  if found.uid() != user::effective_uid() {
+    return Err(PathError::ForeignFile { path: path.to_owned(), uid: found.uid() });
+  }
+  let temporary = write_temporary(path, bytes, 0o600)?;
+  let mode = Permissions::from_mode(found.mode() & 0o777);
+  let replaced =
+    std::fs::set_permissions(&temporary, mode).and_then(|()| std::fs::rename(&temporary, path));
+  if let Err(error) = replaced {
     std::fs::remove_file(&temporary).ok();
     return Err(PathError::io("write", path)(error));
   }
@@ -199,7 +246,7 @@ pub fn write_private(path: &Path, bytes: &[u8]) -> Result<(), PathError> {
 /// Like [`write_private`], but only if there is no such file; whether it was written.
 #[expect(clippy::disallowed_methods, reason = "removes the temporary file that it made")]
 pub(super) fn create_private(path: &Path, bytes: &[u8]) -> Result<bool, PathError> {
-  let temporary = write_temporary(path, bytes)?;
+  let temporary = write_temporary(path, bytes, 0o600)?;
   // Of several processes that start for the first time together, one link succeeds.
   let linked = std::fs::hard_link(&temporary, path);
   std::fs::remove_file(&temporary).ok();
@@ -212,14 +259,14 @@ pub(super) fn create_private(path: &Path, bytes: &[u8]) -> Result<bool, PathErro
 
 /// A durable file of ours beside `path`.
 #[expect(clippy::disallowed_methods, reason = "removes the temporary file that it made")]
-fn write_temporary(path: &Path, bytes: &[u8]) -> Result<PathBuf, PathError> {
+fn write_temporary(path: &Path, bytes: &[u8], mode: u32) -> Result<PathBuf, PathError> {
   let tag = random::array::<8>().map_err(|e| PathError::io("write", path)(io::Error::other(e)))?;
   let mut name = OsString::from(".");
   name.push(path.file_name().unwrap_or_default());
   name.push(format!(".{:016x}.tmp", u64::from_le_bytes(tag)));
   let temporary = path.with_file_name(name);
   let write = || {
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary)?;
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(&temporary)?;
     file.write_all(bytes)?;
     file.sync_all()
   };
@@ -234,7 +281,7 @@ fn write_temporary(path: &Path, bytes: &[u8]) -> Result<PathBuf, PathError> {
 
 /// A new name is durable when its directory is.
 #[expect(clippy::disallowed_methods, reason = "opens a directory of ours")]
-fn sync_parent(path: &Path) -> Result<(), PathError> {
+pub(super) fn sync_parent(path: &Path) -> Result<(), PathError> {
   let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) else {
     return Ok(());
   };
@@ -289,6 +336,21 @@ mod tests {
     assert_eq!(read_own(&path, 6).unwrap().unwrap(), b"second");
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
     assert!(write_private(&dir.path().join("no/such"), b"").is_err());
+  }
+
+  #[test]
+  fn a_file_that_is_replaced_keeps_its_permissions() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("config");
+    assert!(replace_own(&path, b"one").is_err(), "it is not made");
+    write_private(&path, b"one").unwrap();
+    std::fs::set_permissions(&path, Permissions::from_mode(0o644)).unwrap();
+    replace_own(&path, b"two").unwrap();
+    assert_eq!((mode(&path), read_own(&path, 9).unwrap().unwrap()), (0o644, b"two".to_vec()));
+    let link = dir.path().join("link");
+    std::os::unix::fs::symlink(&path, &link).unwrap();
+    assert!(matches!(replace_own(&link, b"three"), Err(PathError::NotAFile { .. })));
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 2);
   }
 
   #[test]

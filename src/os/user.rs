@@ -3,7 +3,12 @@
 //! Directory services (LDAP and the like) are not asked; the error says to give the number.
 #![forbid(unsafe_code)]
 
-use std::{io, path::Path};
+use std::{
+  ffi::OsStr,
+  io,
+  os::unix::ffi::OsStrExt as _,
+  path::{Path, PathBuf},
+};
 
 use super::paths::{self, PathError};
 
@@ -37,13 +42,29 @@ pub fn uid(name: &str) -> Result<u32, UserError> {
   if let Ok(number) = name.parse() {
     return Ok(number);
   }
+  find(&table()?, name).ok_or_else(|| UserError::Unknown { name: name.to_owned() })
+}
+
+/// The home directory of a user.
+pub fn home(name: &str) -> Result<PathBuf, UserError> {
+  home_in(&table()?, name).ok_or_else(|| UserError::Unknown { name: name.to_owned() })
+}
+
+fn table() -> Result<Vec<u8>, PathError> {
   let path = Path::new("/etc/passwd");
-  let table = paths::read_own(path, MAX_PASSWD)?.ok_or_else(|| PathError::Io {
+  paths::read_own(path, MAX_PASSWD)?.ok_or_else(|| PathError::Io {
     op: "read",
     path: path.to_owned(),
     source: io::ErrorKind::NotFound.into(),
-  })?;
-  find(&table, name).ok_or_else(|| UserError::Unknown { name: name.to_owned() })
+  })
+}
+
+fn home_in(table: &[u8], name: &str) -> Option<PathBuf> {
+  table.split(|&byte| byte == b'\n').find_map(|line| {
+    let mut fields = line.split(|&byte| byte == b':');
+    let home = (fields.next()? == name.as_bytes() && !name.is_empty()).then(|| fields.nth(4))??;
+    home.starts_with(b"/").then(|| PathBuf::from(OsStr::from_bytes(home)))
+  })
 }
 
 fn find(table: &[u8], name: &str) -> Option<u32> {
@@ -67,6 +88,10 @@ mod tests {
     assert_eq!(find(table, "bob"), None);
     assert_eq!(find(table, "an"), None);
     assert_eq!(find(table, ""), None);
+    assert_eq!(home_in(table, "ann"), Some("/home/ann".into()));
+    for nobody in ["an", "broken", "bob", ""] {
+      assert_eq!(home_in(table, nobody), None, "{nobody}");
+    }
     assert_eq!(uid("4711").unwrap(), 4711);
     assert_eq!(uid("root").unwrap(), 0);
     let error = uid("no\nbody").unwrap_err().to_string();

@@ -5,6 +5,7 @@ use std::{io, path::Path, path::PathBuf};
 
 use rusqlite::ErrorCode;
 
+use super::Backup;
 use crate::{memory::BlockId, seal::SealError};
 
 /// What went wrong. Messages are one line; [`StoreError::hint`] says what to do.
@@ -28,6 +29,10 @@ pub enum StoreError {
     known: i64,
     /// The database.
     path: PathBuf,
+    /// The version of the memfw that made it, where it says so.
+    by: Option<String>,
+    /// The newest backup that this memfw can read.
+    backup: Option<Backup>,
   },
   /// An earlier memfw made the database, and reading does not migrate.
   #[error("`{}` has format {found}, this memfw needs {known}", path.display())]
@@ -179,8 +184,8 @@ impl StoreError {
   pub fn hint(&self) -> Option<String> {
     let fixed = match self {
       Self::Missing { .. } => "start `memfw run`, or `memfw run --once`",
-      Self::Newer { .. } => {
-        "install the newer memfw again; do not delete the file, it holds the quarantined texts"
+      Self::Newer { path, by, backup, .. } => {
+        return Some(go_on_with_newer(path, by.as_deref(), backup.as_ref()));
       }
       Self::Older { .. } => "`memfw run --once` brings it up to date",
       Self::NotOurs { .. } => "set `MEMFW_HOME` to another directory, or move the file away",
@@ -231,6 +236,21 @@ fn move_aside(path: &Path) -> String {
   format!(
     "bring a backup back, or stop memfw and move it aside, for it may still be mended: `t=$(date +%s); \
      mv '{path}' '{path}.corrupt-'$t; mv '{path}-wal' '{path}.corrupt-'$t-wal`; keep `master.key`"
+  )
+}
+
+/// How to go on when this memfw is older than the one that was here before: best with that one again.
+fn go_on_with_newer(path: &Path, by: Option<&str>, backup: Option<&Backup>) -> String {
+  let own = env!("CARGO_PKG_VERSION");
+  let newer = by.map_or("the newer memfw".to_owned(), |by| format!("memfw {by} or a newer one"));
+  let again = format!(
+    "install {newer} again (this is memfw {own}); do not delete the file, it holds the quarantined texts"
+  );
+  let Some(Backup { path: copy, .. }) = backup else { return again };
+  let (path, copy) = (path.display(), copy.display());
+  format!(
+    "{again}; or go back to what was there before the upgrade, without what came since: stop memfw, then \
+     `mv '{path}' '{path}.newer'; mv '{path}-wal' '{path}.newer-wal'; cp -p '{copy}' '{path}'`"
   )
 }
 
@@ -329,7 +349,8 @@ mod tests {
 
   #[test]
   fn a_newer_database_is_refused_with_both_versions_the_path_and_the_advice_to_keep_it() {
-    let error = StoreError::Newer { found: 7, known: 1, path: "/s/ledger.db".into() };
+    let path = "/s/ledger.db".into();
+    let error = StoreError::Newer { found: 7, known: 1, path, by: None, backup: None };
     let text = format!("{error}\nhint: {}", error.hint().unwrap());
     for part in ["format 7", "knows 1", "/s/ledger.db", "do not delete"] {
       assert!(text.contains(part), "{part} in {text}");

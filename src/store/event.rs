@@ -43,6 +43,8 @@ pub struct NewEvent {
   pub action: Option<&'static str>,
   /// More, in memfw's own words.
   pub detail: String,
+  /// How long the decision took, in microseconds.
+  pub took_us: Option<u64>,
 }
 
 /// An event of the ledger.
@@ -76,6 +78,8 @@ pub struct EventRow {
   pub action: Option<String>,
   /// More, in memfw's own words.
   pub detail: String,
+  /// How long the decision took, in microseconds.
+  pub took_us: Option<u64>,
 }
 
 /// Which events are asked for; the default is all of them, newest first.
@@ -104,7 +108,7 @@ impl Ledger {
     let mut events = self.read(|conn| {
       let mut statement = conn.prepare_cached(
         "SELECT id, at, event, path, block, source, trust, layer, codes, score, action, detail,
-           attestation, session
+           attestation, session, took_us
          FROM event
          WHERE at >= ?1
            AND (?2 IS NULL OR event = ?2)
@@ -129,8 +133,8 @@ pub(super) fn append(conn: &Connection, events: &[NewEvent], at: Micros) -> Resu
     conn
       .prepare_cached(
         "INSERT INTO event (at, event, path, block, source, trust, layer, codes, score, action,
-           detail, attestation, session)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
+           detail, attestation, session, took_us)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
       )?
       .execute(params![
         at,
@@ -146,12 +150,14 @@ pub(super) fn append(conn: &Connection, events: &[NewEvent], at: Micros) -> Resu
         event.detail,
         event.attestation.map(Attestation::as_str),
         event.session,
+        event.took_us.map(|us| i64::try_from(us).unwrap_or(i64::MAX)),
       ])?;
   }
   Ok(())
 }
 
-fn event_row(row: &Row<'_>) -> rusqlite::Result<EventRow> {
+/// A row of which the columns are in the order of [`Ledger::events`].
+pub(super) fn event_row(row: &Row<'_>) -> rusqlite::Result<EventRow> {
   let present = |index| row.get_ref(index).map(|value| value != rusqlite::types::ValueRef::Null);
   Ok(EventRow {
     id: row.get(0)?,
@@ -168,6 +174,7 @@ fn event_row(row: &Row<'_>) -> rusqlite::Result<EventRow> {
     detail: row.get(11)?,
     attestation: optional_word(row, 12)?,
     session: row.get(13)?,
+    took_us: row.get::<_, Option<i64>>(14)?.map(|us| us.max(0) as u64),
   })
 }
 
@@ -201,6 +208,7 @@ mod tests {
       detail: "one line".into(),
       attestation: Some(Attestation::ToolObserved),
       session: Some("s".into()),
+      took_us: Some(1_234),
     };
     ledger.append_events(&[new.clone(), NewEvent::default()], 4).unwrap();
     let rows = ledger.events(&EventFilter::default()).unwrap();
@@ -213,6 +221,7 @@ mod tests {
     assert_eq!((row.source, row.trust, row.layer), (new.source, new.trust, new.layer));
     assert_eq!((row.codes, row.score, row.action.as_deref()), (new.codes, new.score, new.action));
     assert_eq!((row.attestation, row.session), (new.attestation, new.session));
+    assert_eq!((row.took_us, rows[0].took_us), (Some(1_234), None));
     assert_eq!((rows[0].path.as_ref(), rows[0].score), (None, None));
   }
 

@@ -98,7 +98,7 @@ impl Ledger {
       let sql = format!(
         "SELECT * FROM ({ITEMS})
          WHERE (?1 IS NULL OR instr(?1, ',' || status || ',') > 0) AND (?2 IS NULL OR path = ?2)
-         ORDER BY quarantined_at, id"
+         ORDER BY quarantined_at, path, line, id"
       );
       let mut statement = conn.prepare_cached(&sql)?;
       let path = filter.path.as_deref().map(path_bytes);
@@ -186,6 +186,32 @@ impl Ledger {
     })
   }
 
+  /// Deletes the sealed bytes of an item because a person says so, with the events; answers where it stood
+  /// before. The record stays, and so does the form of its placeholder, which holds none of the text.
+  pub fn forget(
+    &mut self,
+    id: &BlockId,
+    by: &str,
+    at: Micros,
+    events: &[NewEvent],
+  ) -> Result<State, StoreError> {
+    self.write(Durability::Synced, |tx, _| {
+      let former = tx
+        .prepare_cached("SELECT status FROM quarantine WHERE id = ?1")?
+        .query_row([id.as_str()], |row| word::<State>(row, 0))
+        .optional()?;
+      let Some(former) = former else { return Err(id::unknown(tx, QUARANTINED, id.as_str())?) };
+      tx.prepare_cached(
+        "UPDATE quarantine SET sealed = NULL, due = 0, status = ?2, reviewed_at = ?3,
+           reviewed_by = ?4
+         WHERE id = ?1",
+      )?
+      .execute(params![id.as_str(), State::Forgotten.as_str(), at, by])?;
+      event::append(tx, events, at)?;
+      Ok(former)
+    })
+  }
+
   /// The ids that placeholders in a file may carry, with where their items stand.
   pub fn placeholder_ids(&self, path: &Path) -> Result<HashMap<BlockId, State>, StoreError> {
     self.read(|conn| {
@@ -213,7 +239,7 @@ impl Ledger {
     self.read(|conn| {
       let mut statement = conn.prepare_cached(
         "SELECT id FROM quarantine WHERE path = ?1 AND status IN ('quarantined', 'held')
-         ORDER BY quarantined_at, id",
+         ORDER BY quarantined_at, path, line, id",
       )?;
       Ok(column::ids(&mut statement, [path_bytes(path)])?)
     })
@@ -332,6 +358,43 @@ mod tests {
     assert_eq!(ledger.blocks(file).unwrap()[0].state, State::Approved);
     ledger.record(&scan("/w/b.md", &[], 17)).unwrap();
     assert!(ledger.item("bbb").is_err(), "gone from its file");
+  }
+
+  #[test]
+  #[expect(clippy::disallowed_methods, reason = "the files here are temporary ones of the tests")]
+  fn what_is_deleted_leaves_its_record_and_no_bytes() {
+    let home = Home::new();
+    let mut ledger = home.ledger();
+    let one = item(&id("aaaaa1"), b"one\n");
+    ledger.quarantine(std::slice::from_ref(&one), &[], &[], 10).unwrap();
+    let sealed = |ledger: &Ledger| -> Option<Vec<u8>> {
+      ledger.conn.query_row("SELECT sealed FROM quarantine", [], |row| row.get(0)).unwrap()
+    };
+    let seal = sealed(&ledger).unwrap();
+    assert_eq!(ledger.forget(&one.id, "ann", 11, &[]).unwrap(), State::Quarantined);
+    assert_eq!(sealed(&ledger), None);
+    assert!(matches!(ledger.unseal(&one.id), Err(StoreError::Deleted { .. })));
+    assert_eq!(ledger.redacted_form(&one.id).unwrap(), one.redacted);
+    let found = ledger.item("aaaaa1").unwrap();
+    assert_eq!(
+      (found.status, found.len, found.hash),
+      (State::Forgotten, None, ContentHash::of(b"one\n"))
+    );
+    assert_eq!((found.reviewed_at, found.reviewed_by.as_deref()), (Some(11), Some("ann")));
+    ledger.checkpoint().unwrap();
+    drop(ledger);
+    for file in std::fs::read_dir(home.dir()).unwrap() {
+      let bytes = std::fs::read(file.unwrap().path()).unwrap();
+      assert!(
+        crate::memory::marker::find(&bytes, &seal, 0).is_none(),
+        "also free pages hold nothing"
+      );
+    }
+    let mut ledger = home.ledger();
+    assert!(matches!(
+      ledger.forget(&id("bbbbb1"), "ann", 12, &[]),
+      Err(StoreError::UnknownId { .. })
+    ));
   }
 
   #[test]

@@ -3,13 +3,16 @@
 
 use std::path::Path;
 
-use rusqlite::{Connection, TransactionBehavior};
+use rusqlite::{Connection, OptionalExtension as _, TransactionBehavior};
 
-use super::{StoreError, error::Fault};
+use super::{StoreError, backup, error::Fault};
 use crate::failpoint::{Point, hit};
 
 /// Marks a database as memfw's: `mfw1` in ASCII.
 pub(super) const APPLICATION_ID: i64 = 0x6d66_7731;
+
+/// Under which key of `meta` the version of the memfw stands that made this format.
+const WRITTEN_BY: &str = "written_by";
 
 /// One step.
 #[derive(Debug)]
@@ -26,6 +29,8 @@ const MIGRATIONS: &[Migration] = &[
   Migration { number: 4, sql: include_str!("migrations/0004_attribution.sql") },
   Migration { number: 5, sql: include_str!("migrations/0005_fall.sql") },
   Migration { number: 6, sql: include_str!("migrations/0006_scores.sql") },
+  Migration { number: 7, sql: include_str!("migrations/0007_source_exception.sql") },
+  Migration { number: 8, sql: include_str!("migrations/0008_took.sql") },
 ];
 
 /// The format that this memfw writes: the number of the last step.
@@ -42,7 +47,9 @@ pub(super) fn format(conn: &Connection, path: &Path) -> Result<i64, Fault> {
   view.commit()?;
   match (application, found) {
     (APPLICATION_ID, found) if found > KNOWN => {
-      Err(StoreError::Newer { found, known: KNOWN, path: path() }.into())
+      let (by, path) = (written_by(conn), path());
+      let backup = backup::backups(&path).into_iter().find(|backup| backup.format <= KNOWN);
+      Err(StoreError::Newer { found, known: KNOWN, path, by, backup }.into())
     }
     (APPLICATION_ID, found) => Ok(found),
     (0, 0) if tables == 0 => Ok(0),
@@ -50,7 +57,16 @@ pub(super) fn format(conn: &Connection, path: &Path) -> Result<i64, Fault> {
   }
 }
 
-/// Brings a database to [`KNOWN`], in one transaction.
+/// Which memfw made a database; `None` where it did not say so, in a form that we know.
+fn written_by(conn: &Connection) -> Option<String> {
+  let sql = "SELECT value FROM meta WHERE key = ?1";
+  let found = conn.query_row(sql, [WRITTEN_BY], |row| row.get::<_, Vec<u8>>(0)).optional();
+  let text = String::from_utf8(found.ok()??).ok()?;
+  let is_version = |c: char| c.is_ascii_alphanumeric() || ".-+".contains(c);
+  (text.len() <= 32 && text.chars().all(is_version)).then_some(text)
+}
+
+/// Brings a database to [`KNOWN`], in one transaction; one that is older and not empty is copied before.
 pub(super) fn migrate(conn: &mut Connection, path: &Path) -> Result<(), Fault> {
   if format(conn, path)? == KNOWN {
     return Ok(());
@@ -59,15 +75,38 @@ pub(super) fn migrate(conn: &mut Connection, path: &Path) -> Result<(), Fault> {
   let tx = conn.transaction_with_behavior(TransactionBehavior::Immediate)?;
   // Asked again under the write lock: another opener may have been quicker.
   let found: i64 = tx.pragma_query_value(None, "user_version", |row| row.get(0))?;
-  for step in MIGRATIONS.iter().filter(|step| step.number > found) {
-    tx.execute_batch(step.sql)?;
-    tx.pragma_update(None, "user_version", step.number)?;
+  if found == KNOWN {
+    return Ok(());
   }
-  tx.pragma_update(None, "application_id", APPLICATION_ID)?;
+  // Nobody else can write from here on, and we have not written yet.
+  if found > 0 {
+    backup::make(path, found)?;
+  }
+  take_steps(&tx, found, KNOWN)?;
   hit(Point::MigrateBeforeCommit);
   tx.commit()?;
   hit(Point::MigrateAfterCommit);
   Ok(())
+}
+
+/// The steps after `found` up to `last`.
+fn take_steps(conn: &Connection, found: i64, last: i64) -> rusqlite::Result<()> {
+  for step in MIGRATIONS.iter().filter(|step| step.number > found && step.number <= last) {
+    conn.execute_batch(step.sql)?;
+    conn.pragma_update(None, "user_version", step.number)?;
+  }
+  conn.pragma_update(None, "application_id", APPLICATION_ID)?;
+  let insert =
+    "INSERT INTO meta (key, value) VALUES (?1, ?2) ON CONFLICT (key) DO UPDATE SET value = ?2";
+  conn.execute(insert, (WRITTEN_BY, env!("CARGO_PKG_VERSION").as_bytes())).map(drop)
+}
+
+/// Makes an empty database of an older format.
+#[cfg(test)]
+pub(super) fn up_to(conn: &mut Connection, format: i64) -> rusqlite::Result<()> {
+  let tx = conn.transaction()?;
+  take_steps(&tx, 0, format)?;
+  tx.commit()
 }
 
 #[cfg(test)]
@@ -85,6 +124,8 @@ mod tests {
       "d5d6c1d9ad027431b270170321bc07f36d8c2e4f361e1478a488a62b9d02e64c",
       "63fd71861a1528a1ee25c13eb93ac6f59e0aceaea0089fcd76f3511a1eab38cc",
       "7f69154c985e62a42ce7bf50b28659eada4263d772fc4c2280e2c84bcaa47bc6",
+      "70a039daa7882bf404ca4d49fc348842ebfd7e5e045b4da33838397d203d2ada",
+      "af3c81aed9981b5a23f12a6d4b726b85f88fc0eb4d3f39a2f979c3f32bdb60e4",
     ];
     let found: Vec<String> =
       MIGRATIONS.iter().map(|step| ContentHash::of(step.sql.as_bytes()).to_hex()).collect();

@@ -16,6 +16,7 @@
 #![forbid(unsafe_code)]
 
 mod attribution;
+pub mod backup;
 mod baseline;
 mod block;
 mod column;
@@ -24,6 +25,7 @@ mod delta;
 mod error;
 mod event;
 mod exception;
+mod figures;
 mod file;
 mod health;
 mod id;
@@ -34,7 +36,9 @@ mod op;
 mod open;
 mod quarantine;
 mod record;
+mod retain;
 mod score;
+mod source_exception;
 mod stamp;
 mod standing;
 #[cfg(test)]
@@ -47,18 +51,22 @@ use std::{ops::Deref, path::Path, path::PathBuf};
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 
 pub use attribution::{Attributed, DueItem, ItemOrigin};
+pub use backup::Backup;
 pub use baseline::ADOPTED_DIGITS;
 pub use block::{BlockLine, BlockRow, Place, Revision};
 pub use count::Counts;
 pub use error::StoreError;
 pub use event::{EventFilter, EventRow, NewEvent};
 pub use exception::Exception;
+pub use figures::TrustDay;
 pub use file::{FileRow, FileStatus, Pending};
 pub use item::{Item, ItemFilter};
 pub use op::{Images, NewOp, Op, OpId, OpKind};
 pub use open::Access;
 pub use quarantine::{Admission, Admitted, Existing, NewItem};
 pub use record::ScanRecord;
+pub use retain::{Dropped, Keep};
+pub use source_exception::{NewSourceException, SourceException};
 pub use stamp::Stamp;
 pub use standing::{Fall, Noted};
 pub use trail::{Sighting, Trail};

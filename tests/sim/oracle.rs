@@ -406,6 +406,7 @@ fn leaves(content: &[u8], place: &Range<usize>) -> bool {
     rules: memfw::detect::rules::builtin(),
     continued: &[],
     restored: None,
+    allowed: &[],
     treatment: Treatment::Memory,
     precedent: None,
     assess: &mut |_, _| None,

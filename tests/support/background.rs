@@ -21,7 +21,7 @@ pub(crate) struct Background {
 
 impl Background {
   /// Takes a child over whose output streams are pipes.
-  pub(super) fn new(mut child: Child) -> Self {
+  pub(crate) fn new(mut child: Child) -> Self {
     let stdout = Stream::read(child.stdout.take().unwrap());
     let stderr = Stream::read(child.stderr.take().unwrap());
     Self { child, stdout, stderr }

@@ -18,6 +18,8 @@ use {
 /// The machine's clock, and by how many milliseconds it is ahead.
 #[derive(Default)]
 pub(crate) struct Ahead {
+  /// The clock on the wall.
+  pub(crate) wall: AtomicU64,
   pub(crate) monotonic: AtomicU64,
   /// How long the machine slept.
   pub(crate) asleep: AtomicU64,
@@ -25,7 +27,7 @@ pub(crate) struct Ahead {
 
 impl Clock for Ahead {
   fn now(&self) -> i64 {
-    SystemClock.now()
+    SystemClock.now() + self.wall.load(Relaxed) as i64 * 1_000
   }
 
   fn monotonic(&self) -> Duration {

@@ -10,6 +10,7 @@ mod inside;
 pub(crate) mod marks;
 mod mounts;
 mod sample;
+mod terminal;
 mod text;
 mod writers;
 
@@ -19,6 +20,7 @@ pub(crate) use {
   inside::{Ahead, ledger_in, settle},
   mounts::Mounts,
   sample::{Random, block, clean, eol, needle, pace, poison, trees},
+  terminal::Terminal,
   writers::Writer,
 };
 
@@ -157,6 +159,12 @@ impl Test {
   /// Runs as whoever runs the tests, whatever the world's user is.
   pub(crate) fn by_root(mut self) -> Self {
     self.uid = None;
+    self
+  }
+
+  /// A line for the shell in place of arguments; it finds memfw as any other program, in `PATH`.
+  pub(crate) fn shell(mut self, line: &str) -> Self {
+    self.before.extend(["sh", "-c", line].map(Into::into));
     self
   }
 

@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args as ClapArgs, ValueEnum, ValueHint};
+use clap::{Args as ClapArgs, ValueEnum, ValueHint, builder::Resettable};
 
 use crate::{detect::Sensitivity, engine::assess::Layers, provenance::Trust};
 
@@ -60,10 +60,13 @@ fn mistakes(word: &str) -> Result<usize, String> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum LayersArg {
   /// The normaliser and the rules
+  #[value(help = Resettable::Reset)]
   Rules,
   /// The model alone
+  #[value(help = Resettable::Reset)]
   Model,
   /// All that there are
+  #[value(help = Resettable::Reset)]
   All,
 }
 

@@ -1,15 +1,11 @@
 //! OpenClaw's own program: where it is and of which release, without running it.
 #![forbid(unsafe_code)]
 
-use std::{
-  env::split_paths,
-  os::unix::fs::PermissionsExt as _,
-  path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 
 use crate::{
   config::Config,
-  os::{Env, paths},
+  os::{Env, paths, program},
 };
 
 /// Its usual name.
@@ -22,15 +18,7 @@ const MAX_ABOVE: usize = 4;
 /// The program that the configuration names, or its usual name, as an absolute path.
 pub(super) fn find(env: &Env, config: &Config) -> Option<PathBuf> {
   let name = if config.agent_program.is_empty() { NAME } else { &config.agent_program };
-  if name.contains('/') {
-    return Some(PathBuf::from(name)).filter(|path| path.is_absolute() && is_program(path));
-  }
-  let path = env.get("PATH")?;
-  // A relative directory in PATH would be another one each time.
-  split_paths(path)
-    .filter(|dir| dir.is_absolute())
-    .map(|dir| dir.join(name))
-    .find(|path| is_program(path))
+  program::find(env, name)
 }
 
 /// The release, by the package that the program belongs to.
@@ -45,8 +33,4 @@ pub(super) fn release(program: &Path) -> Option<String> {
     }
   }
   None
-}
-
-fn is_program(path: &Path) -> bool {
-  path.metadata().is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
 }

@@ -48,8 +48,7 @@ fn a_newer_database_is_refused_and_stays_as_it_is() {
   let before = fs::read(home.path()).unwrap();
   for access in BOTH {
     let error = open(&home, access);
-    let newer =
-      matches!(&error, StoreError::Newer { found: 99, known: KNOWN, path } if *path == home.path());
+    let newer = matches!(&error, StoreError::Newer { found: 99, known: KNOWN, path, .. } if *path == home.path());
     assert!(newer, "{error:?}");
   }
   assert!(before == fs::read(home.path()).unwrap());

@@ -7,6 +7,7 @@ mod damage;
 mod openers;
 mod permissions;
 mod secrecy;
+mod upgrade;
 mod versions;
 
 use std::{

@@ -1,0 +1,108 @@
+//! The pager: a program that shows a long list piece by piece.
+//!
+//! It is `PAGER`, split at spaces and never given to a shell, or `less` where that is not set; `cat` or
+//! a program that is not there stand for none. What it is given was made safe for a terminal before.
+#![forbid(unsafe_code)]
+
+use std::{
+  ffi::OsString,
+  io::Write as _,
+  path::PathBuf,
+  process::{Command, Stdio},
+};
+
+use tokio::{
+  runtime::{Builder, Runtime},
+  signal::unix::{Signal, SignalKind, signal},
+};
+
+use crate::os::{Env, program};
+
+/// The variables that it depends on, besides `TERM` and `PATH`.
+pub const VARIABLES: [&str; 3] = ["PAGER", "LESS", "PATH"];
+
+/// What `less` does unless told otherwise: end where all fits, show colours, leave the text there.
+const LESS: &str = "FRX";
+
+/// A program and its arguments.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pager {
+  program: PathBuf,
+  args: Vec<String>,
+  /// Whether `less` is told how to behave.
+  is_told: bool,
+}
+
+impl Pager {
+  /// The pager that the environment asks for, if any.
+  pub fn find(env: &Env) -> Option<Self> {
+    if env.get("TERM").is_some_and(|term| term == "dumb") {
+      return None;
+    }
+    let words = env.get("PAGER").map_or(Some("less"), |words| words.to_str())?;
+    let mut words = words.split_whitespace();
+    let program = program::find(env, words.next()?)?;
+    if program.file_name().is_some_and(|name| name == "cat") {
+      return None;
+    }
+    let args = words.map(str::to_owned).collect();
+    Some(Self { program, args, is_told: env.get("LESS").is_none() })
+  }
+
+  /// Shows a text until the reader has enough of it; whether there was something to show it.
+  pub fn show(&self, text: &[u8]) -> bool {
+    // An interrupt is for the pager; without us the shell would take the terminal from it.
+    let _listening = listen();
+    let mut command = Command::new(&self.program);
+    command.args(&self.args).stdin(Stdio::piped());
+    // The text tells of what strangers wrote: nothing is to be started from within it.
+    command.env("LESSSECURE", "1");
+    if self.is_told {
+      command.env("LESS", OsString::from(LESS));
+    }
+    let Ok(mut child) = command.spawn() else { return false };
+    if let Some(mut stdin) = child.stdin.take() {
+      // To leave before the end is the reader's right.
+      stdin.write_all(text).ok();
+    }
+    child.wait().is_ok()
+  }
+}
+
+/// Takes interrupts in as long as this is kept.
+fn listen() -> Option<(Runtime, Signal)> {
+  let runtime = Builder::new_current_thread().enable_all().build().ok()?;
+  let inside = runtime.enter();
+  let heard = signal(SignalKind::interrupt()).ok()?;
+  drop(inside);
+  Some((runtime, heard))
+}
+
+#[cfg(test)]
+mod tests {
+  use super::*;
+
+  fn find(pairs: &[(&str, &str)]) -> Option<Vec<String>> {
+    let path = [("PATH", "/usr/bin:/bin")];
+    let pager = Pager::find(&Env::from_pairs(path.iter().chain(pairs).copied()))?;
+    let program = pager.program.file_name().unwrap().to_str().unwrap().to_owned();
+    Some([program].into_iter().chain(pager.args).collect())
+  }
+
+  #[test]
+  fn it_is_what_is_asked_for_and_no_shell_reads_it() {
+    assert_eq!(find(&[("PAGER", "head -n 3; $(x)")]).unwrap(), ["head", "-n", "3;", "$(x)"]);
+    for none in ["cat", "/bin/cat -v", " ", "no-such-program", "./head"] {
+      assert_eq!(find(&[("PAGER", none)]), None, "{none}");
+    }
+    assert_eq!(find(&[("PAGER", "head"), ("TERM", "dumb")]), None);
+  }
+
+  #[test]
+  fn a_reader_who_leaves_early_is_no_failure() {
+    let pager =
+      Pager { program: "/bin/sh".into(), args: vec!["-c".into(), "exit 0".into()], is_told: true };
+    assert!(pager.show(&vec![b'\n'; 1 << 20]));
+    assert!(!Pager { program: "/no/such/program".into(), ..pager }.show(b"x"));
+  }
+}

@@ -1,0 +1,253 @@
+//! The service managers that memfw knows: the file that each of them reads, and the commands that each of
+//! them understands.
+#![forbid(unsafe_code)]
+
+use std::{
+  ffi::OsString,
+  fmt,
+  path::{Path, PathBuf},
+};
+
+use clap::{ValueEnum, builder::Resettable};
+
+use super::{facts::Facts, plist, systemd};
+
+/// The label of launchd's agent, in the style of those that stand beside it.
+pub const LABEL: &str = "ai.memfw.daemon";
+
+/// A service manager.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Supervisor {
+  /// systemd's manager of one user
+  #[value(help = Resettable::Reset)]
+  User,
+  /// systemd's manager of the system
+  #[value(help = Resettable::Reset)]
+  System,
+  /// launchd, for one user
+  #[value(help = Resettable::Reset)]
+  Launchd,
+}
+
+/// A value that a service file cannot hold.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{}` has a character that cannot stand in a service file", .0.escape_debug())]
+pub struct Unsayable(pub String);
+
+impl Supervisor {
+  /// The one of this system.
+  pub const fn native() -> Self {
+    if cfg!(target_os = "macos") { Self::Launchd } else { Self::User }
+  }
+
+  /// The word for it.
+  pub const fn as_str(self) -> &'static str {
+    match self {
+      Self::User => "user",
+      Self::System => "system",
+      Self::Launchd => "launchd",
+    }
+  }
+
+  /// The program by which it is told what to do.
+  pub const fn program(self) -> &'static str {
+    match self {
+      Self::User | Self::System => "systemctl",
+      Self::Launchd => "launchctl",
+    }
+  }
+
+  /// The file as it stands in the source, for a user called `you` or `ann`.
+  pub const fn template(self) -> &'static str {
+    match self {
+      Self::User => include_str!("../../../systemd/memfw.service"),
+      Self::System => include_str!("../../../systemd/memfw@.service"),
+      Self::Launchd => include_str!("../../../launchd/ai.memfw.daemon.plist"),
+    }
+  }
+
+  /// What the service is called.
+  pub fn name(self, user: Option<&str>) -> String {
+    match (self, user) {
+      (Self::User, _) | (Self::System, None) => "memfw.service".to_owned(),
+      (Self::System, Some(user)) => format!("memfw@{user}.service"),
+      (Self::Launchd, _) => LABEL.to_owned(),
+    }
+  }
+
+  /// Where its file belongs.
+  pub fn file(self, home: &Path, user: Option<&str>) -> PathBuf {
+    let name = self.name(user);
+    match self {
+      // Where the agent puts its own, and where every user manager looks.
+      Self::User => home.join(".config/systemd/user").join(name),
+      Self::System => Path::new("/etc/systemd/system").join(name),
+      Self::Launchd => home.join("Library/LaunchAgents").join(name + ".plist"),
+    }
+  }
+
+  /// What its file says on this machine.
+  pub fn render(self, facts: &Facts) -> Result<String, Unsayable> {
+    match self {
+      Self::User | Self::System => systemd::render(self.template(), facts),
+      Self::Launchd => plist::render(self.template(), facts),
+    }
+  }
+
+  /// A line that its files take for a comment.
+  pub fn comment(self, text: &str) -> String {
+    match self {
+      Self::User | Self::System => format!("# {text}"),
+      Self::Launchd => format!("<!-- {} -->", text.replace("--", "- -")),
+    }
+  }
+
+  /// How a person follows what it logs.
+  pub fn follow(self, name: &str, home: &Path) -> String {
+    match self {
+      Self::User => format!("journalctl --user -fu {name}"),
+      Self::System => format!("journalctl -fu {name}"),
+      Self::Launchd => format!("tail -f {}", home.join("Library/Logs/memfw.log").display()),
+    }
+  }
+
+  fn words(self, words: &[&str]) -> Vec<OsString> {
+    let first = (self == Self::User).then_some("--user");
+    first.into_iter().chain(words.iter().copied()).map(OsString::from).collect()
+  }
+
+  /// Reads all files again; launchd does so by itself.
+  pub fn reload(self) -> Option<Vec<OsString>> {
+    (self != Self::Launchd).then(|| self.words(&["daemon-reload"]))
+  }
+
+  /// What is run once the file is there. `runs`: it runs already; `is_new`: with another file than now.
+  pub fn start(self, job: &Job<'_>, runs: bool, is_new: bool) -> Vec<Vec<OsString>> {
+    let name = job.name;
+    match self {
+      Self::User | Self::System => {
+        let verb = if runs && is_new { "restart" } else { "start" };
+        let mut all: Vec<_> = self.reload().into_iter().collect();
+        all.extend([self.words(&["enable", name]), self.words(&[verb, name])]);
+        all
+      }
+      Self::Launchd if runs && !is_new => vec![],
+      Self::Launchd => {
+        let mut all = Vec::new();
+        if runs {
+          all.push(self.words(&["bootout", &job.target()]));
+        }
+        all.push(self.words(&["enable", &job.target()]));
+        let mut words = self.words(&["bootstrap", &job.domain()]);
+        words.push(job.file.as_os_str().to_owned());
+        all.push(words);
+        all
+      }
+    }
+  }
+
+  /// Starts it anew, as after a directory was made that it may write: systemd looks only then.
+  pub fn restart(self, job: &Job<'_>) -> Option<Vec<OsString>> {
+    (self != Self::Launchd).then(|| self.words(&["restart", job.name]))
+  }
+
+  /// What is run before the file goes. `runs`: it is loaded.
+  pub fn stop(self, job: &Job<'_>, runs: bool) -> Vec<Vec<OsString>> {
+    match self {
+      Self::User | Self::System => vec![self.words(&["disable", "--now", job.name])],
+      Self::Launchd if runs => vec![self.words(&["bootout", &job.target()])],
+      Self::Launchd => vec![],
+    }
+  }
+
+  /// Succeeds while it runs.
+  pub fn asks_whether_it_runs(self, job: &Job<'_>) -> Vec<OsString> {
+    match self {
+      Self::User | Self::System => self.words(&["is-active", "--quiet", job.name]),
+      Self::Launchd => self.words(&["print", &job.target()]),
+    }
+  }
+
+  /// Succeeds where it is started at the next login or boot; launchd starts what has a file.
+  pub fn asks_whether_it_will(self, job: &Job<'_>) -> Option<Vec<OsString>> {
+    (self != Self::Launchd).then(|| self.words(&["is-enabled", "--quiet", job.name]))
+  }
+}
+
+impl fmt::Display for Supervisor {
+  fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    f.write_str(self.as_str())
+  }
+}
+
+/// What a command is about.
+#[derive(Clone, Copy, Debug)]
+pub struct Job<'a> {
+  /// The name of the service.
+  pub name: &'a str,
+  /// Its file.
+  pub file: &'a Path,
+  /// The uid of the user.
+  pub uid: u32,
+}
+
+impl Job<'_> {
+  fn domain(&self) -> String {
+    format!("gui/{}", self.uid)
+  }
+
+  fn target(&self) -> String {
+    format!("gui/{}/{}", self.uid, self.name)
+  }
+}
+
+#[cfg(test)]
+mod tests {
+  use super::*;
+
+  fn lines(all: &[Vec<OsString>]) -> Vec<String> {
+    all.iter().map(|words| words.join(" ".as_ref()).into_string().unwrap()).collect()
+  }
+
+  #[test]
+  fn systemd_is_told_in_order() {
+    let job = Job { name: "memfw.service", file: Path::new("/f"), uid: 7 };
+    assert_eq!(
+      lines(&Supervisor::User.start(&job, false, true)),
+      ["--user daemon-reload", "--user enable memfw.service", "--user start memfw.service"]
+    );
+    assert_eq!(Supervisor::User.start(&job, true, true)[2][1], "restart");
+    assert_eq!(Supervisor::User.start(&job, true, false)[2][1], "start");
+    let job = Job { name: "memfw@ann.service", ..job };
+    assert_eq!(
+      lines(&Supervisor::System.start(&job, false, true)),
+      ["daemon-reload", "enable memfw@ann.service", "start memfw@ann.service"]
+    );
+    assert_eq!(lines(&Supervisor::System.stop(&job, true)), ["disable --now memfw@ann.service"]);
+  }
+
+  #[test]
+  fn launchd_loads_a_changed_file_anew() {
+    let supervisor = Supervisor::Launchd;
+    let job = Job { name: LABEL, file: Path::new("/a b.plist"), uid: 501 };
+    let load = ["enable gui/501/ai.memfw.daemon", "bootstrap gui/501 /a b.plist"];
+    assert_eq!(lines(&supervisor.start(&job, false, true)), load);
+    let unload = "bootout gui/501/ai.memfw.daemon";
+    assert_eq!(lines(&supervisor.start(&job, true, true)), [unload, load[0], load[1]]);
+    assert_eq!(lines(&supervisor.start(&job, true, false)), [""; 0]);
+    assert_eq!(lines(&supervisor.stop(&job, true)), [unload]);
+    assert_eq!(lines(&supervisor.stop(&job, false)), [""; 0]);
+  }
+
+  #[test]
+  fn files_stand_where_their_manager_looks() {
+    let home = Path::new("/home/ann");
+    for (supervisor, user, file) in [
+      (Supervisor::User, None, "/home/ann/.config/systemd/user/memfw.service"),
+      (Supervisor::System, Some("ann"), "/etc/systemd/system/memfw@ann.service"),
+      (Supervisor::Launchd, None, "/home/ann/Library/LaunchAgents/ai.memfw.daemon.plist"),
+    ] {
+      assert_eq!(supervisor.file(home, user), Path::new(file));
+    }
+  }
+}

@@ -1,0 +1,92 @@
+//! Once a day one line about the days that are over: what came, what became of it, what waits.
+//!
+//! There is no timer for it: the line comes at the first occasion of a new day at which nothing is due, and
+//! not at all where nothing happened and nothing waits.
+#![forbid(unsafe_code)]
+
+use super::Guard;
+use crate::{
+  engine::{EngineError, Event, EventKind},
+  os::clock::timestamp,
+  stats::{Counts, DAY, Day, day, summary},
+  store::EventFilter,
+};
+
+/// Up to when days were told.
+#[derive(Debug, Default)]
+pub(super) struct Told {
+  /// A midnight of UTC; `None` before the ledger was asked.
+  until: Option<i64>,
+}
+
+impl Guard {
+  /// Tells of the days that are over, if that was not done; whether something was said.
+  pub(super) fn summarise(&mut self) -> bool {
+    if self.is_starting() {
+      return false;
+    }
+    let today = day(self.engine.clock().now()) * DAY;
+    // A clock that was set back has told of days that are still to come.
+    if self.told.until.is_some_and(|until| until == today) {
+      return false;
+    }
+    let mut has_said = false;
+    self.report(|guard| {
+      let from = match guard.told.until {
+        Some(until) => until.min(today),
+        None => guard.untold(today)?,
+      };
+      if from < today
+        && let Some(text) = guard.about(from, today)?
+      {
+        guard.engine.tell(Event::new(EventKind::Summary).detail(text))?;
+        has_said = true;
+      }
+      guard.told.until = Some(today);
+      Ok(())
+    });
+    has_said
+  }
+
+  /// The first day that was not told: that of the last summary, or else of the first event, but no day
+  /// before yesterday.
+  fn untold(&self, today: i64) -> Result<i64, EngineError> {
+    let ledger = self.engine.ledger();
+    let filter = EventFilter {
+      event: Some(EventKind::Summary.as_str().to_owned()),
+      limit: Some(1),
+      ..EventFilter::default()
+    };
+    if let Some(last) = ledger.events(&filter)?.first() {
+      return Ok((day(last.at) * DAY).min(today));
+    }
+    let first = ledger.events_after(i64::MIN, 1)?;
+    let first = first.first().map_or(today, |event| day(event.at) * DAY);
+    Ok(first.clamp(today.saturating_sub(DAY), today))
+  }
+
+  /// What there is to say about the days from one midnight up to another one.
+  fn about(&self, from: i64, to: i64) -> Result<Option<String>, EngineError> {
+    let ledger = self.engine.ledger();
+    let events = ledger.event_counts(from, to)?;
+    let n = |kind: EventKind| {
+      events.iter().find(|(word, _)| word == kind.as_str()).map_or(0, |(_, n)| *n)
+    };
+    let counts = Counts {
+      kept: n(EventKind::Kept),
+      flagged: n(EventKind::Flagged),
+      quarantined: n(EventKind::Quarantined),
+      returned: n(EventKind::Returned),
+      approved: n(EventKind::Approved),
+      rejected: n(EventKind::Rejected),
+    };
+    let waiting = ledger.counts(to)?.waiting;
+    let told = Day { counts, degraded: n(EventKind::Degraded), waiting };
+    let date = |at: i64| timestamp(at).strftime("%Y-%m-%d").to_string();
+    let days = match to - DAY {
+      last if last <= from => date(from),
+      last => format!("{} to {}", date(from), date(last)),
+    };
+    Ok(summary(&told).map(|text| format!("{days}: {text}")))
+  }
+}

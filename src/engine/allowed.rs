@@ -1,0 +1,82 @@
+//! What a person allows a source for good: codes that are excused in all its text.
+//!
+//! Such a word counts only for a source that somebody saw, never for one that a text claims or that nobody
+//! knows. It brings nothing back: what had to leave its file before it was known whose it is waits for a
+//! person like everything else.
+#![forbid(unsafe_code)]
+
+use super::{
+  Engine, EngineError, Event, EventKind,
+  judge::{BlockJudgement, Origin},
+  origin::is_somebody,
+  review::{Approval, by_whom},
+};
+use crate::{
+  detect::Code,
+  os::Fs,
+  provenance::{Source, trust_of},
+  store::NewSourceException,
+};
+
+impl<F: Fs> Engine<F> {
+  /// Excuses these codes for all text of a source that comes from now on.
+  pub fn allow(
+    &mut self,
+    source: &Source,
+    codes: &[Code],
+    word: Approval<'_>,
+  ) -> Result<(), EngineError> {
+    if !is_somebody(source) {
+      return Err(EngineError::refused_with(
+        format!("`{source}` names nobody, so it would let anybody in"),
+        "approve the text itself: `memfw quarantine approve ID`",
+      ));
+    }
+    if codes.contains(&Code::ManualQuarantine) {
+      return Err(EngineError::refused(format!(
+        "`{}` is the word of a person and not excused for a source",
+        Code::ManualQuarantine
+      )));
+    }
+    let at = self.now();
+    let words: Vec<&str> = codes.iter().map(|code| code.as_str()).collect();
+    let event = Event::new(EventKind::Allowed)
+      .origin(source, trust_of(&self.config.trust_rules, source, &[]))
+      .detail(format!("{}, {}", words.join(" "), by_whom(word.by, word.reason)));
+    let new = NewSourceException {
+      source,
+      codes,
+      reason: word.reason.unwrap_or_default(),
+      made_by: word.by,
+      expires_at: word.until,
+    };
+    self.ledger.except_source(&new, &[event.row()], at)?;
+    event.log(None);
+    Ok(())
+  }
+
+  /// The codes that are excused for text of this origin.
+  pub(super) fn allowed_to(&self, origin: &Origin) -> Result<Vec<Code>, EngineError> {
+    if !origin.observed {
+      return Ok(vec![]);
+    }
+    let found = self.ledger.exceptions_for(&origin.source, self.now())?;
+    Ok(found.into_iter().map(|one| one.code).collect())
+  }
+
+  /// Notes which of them a judgement needed.
+  pub(super) fn note_allowed(
+    &mut self,
+    origin: &Origin,
+    allowed: &[Code],
+    judgement: &BlockJudgement,
+  ) -> Result<(), EngineError> {
+    let is_found = |code: &&Code| judgement.findings.iter().any(|finding| finding.code == **code);
+    let used: Vec<Code> = allowed.iter().filter(is_found).copied().collect();
+    if used.is_empty() {
+      return Ok(());
+    }
+    let at = self.now();
+    Ok(self.ledger.use_source_exceptions(&origin.source, &used, at)?)
+  }
+}

@@ -1,0 +1,141 @@
+//! Tests of taking markers out and putting them back.
+#![forbid(unsafe_code)]
+
+use std::time::Duration;
+
+use proptest::prelude::*;
+
+use super::super::testing::{OVERRIDE, World};
+use crate::{
+  config::{Config, Markers},
+  store::Pending,
+};
+
+/// Lines of memory that markers are written around, and some that look like markers.
+const LINES: &[&str] = &[
+  "- Ann likes the window seat on night trains.",
+  "- The office closes at six.",
+  "  - on Fridays at four",
+  "",
+  "",
+  "## Plans",
+  "A paragraph about nothing in particular.",
+  "```",
+  "> a quotation",
+  "1. first",
+  "| a | b |",
+  "<!-- somebody's comment -->",
+  "hard  ",
+];
+
+/// All that a daemon does about a change.
+fn take_in(world: &mut World) {
+  world.pass();
+  world.attribute();
+  world.lazy();
+}
+
+/// A file to which these lines were added after its baseline, with its markers written; and what stood
+/// there before they were.
+fn marked(mode: Markers, adds: &[Vec<usize>], end: &str) -> (World, String) {
+  let mut world = World::new(Config { markers: mode, ..Config::default() });
+  let mut text = format!("# Memory{end}{end}- old{end}");
+  world.adopt(&text);
+  for lines in adds {
+    // As an agent does it: what stands there, markers included, and more.
+    let more = lines.iter().map(|at| format!("{}{end}", LINES[*at])).collect::<Vec<_>>().concat();
+    let now = world.read() + &more;
+    text += &more;
+    world.write(&now);
+    take_in(&mut world);
+  }
+  (world, text)
+}
+
+fn remark(world: &mut World) -> super::Remarked {
+  world.clock.advance(Duration::from_secs(1));
+  let target = world.target.clone();
+  world.engine.remark(&target).unwrap()
+}
+
+proptest! {
+  #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+
+  #[test]
+  fn what_is_left_is_what_would_be_there_without_memfw(
+    adds in prop::collection::vec(prop::collection::vec(0..LINES.len(), 1..5), 1..4),
+    mode in prop::sample::select(vec![Markers::Wrap, Markers::Id]),
+    end in prop::sample::select(vec!["\n", "\r\n"]),
+  ) {
+    let (mut world, text) = marked(mode, &adds, end);
+    let with = world.read();
+    world.engine.want_marks(false).unwrap();
+    let done = remark(&mut world);
+    prop_assert_eq!(&world.read(), &text);
+    prop_assert_eq!((done.marks, done.placeholders.len(), done.why), (0, 0, None));
+    prop_assert_eq!(done.changed, with != text);
+    // Nothing puts them back, whoever looks.
+    world.lazy();
+    world.restart();
+    take_in(&mut world);
+    prop_assert_eq!(&world.read(), &text);
+    world.engine.want_marks(true).unwrap();
+    remark(&mut world);
+    prop_assert_eq!(&world.read(), &with);
+  }
+}
+
+#[test]
+fn one_file_can_differ_from_all_others() {
+  let (mut world, text) = marked(Markers::Wrap, &[vec![0]], "\n");
+  let path = world.target.path();
+  let with = world.read();
+  assert_ne!(with, text);
+  let asked = |world: &World| world.engine.is_unmarked(&path).unwrap();
+  world.engine.want_marks_in(&path, false).unwrap();
+  assert!(asked(&world) && !world.engine.is_unmarked("/other.md".as_ref()).unwrap());
+  remark(&mut world);
+  assert_eq!(world.read(), text);
+  world.engine.want_marks(false).unwrap();
+  assert!(asked(&world) && world.engine.is_unmarked("/other.md".as_ref()).unwrap());
+  world.engine.want_marks_in(&path, true).unwrap();
+  assert!(!asked(&world) && world.engine.is_unmarked("/other.md".as_ref()).unwrap());
+  remark(&mut world);
+  assert_eq!(world.read(), with);
+  world.engine.want_marks(true).unwrap();
+  let wishes = world.engine.ledger().healths().unwrap();
+  assert!(!wishes.iter().any(|(key, ..)| key.starts_with(super::KEY)), "{wishes:?}");
+}
+
+#[test]
+fn new_text_gets_no_marker_while_none_are_wanted_and_its_own_afterwards() {
+  let (mut world, mut text) = marked(Markers::Wrap, &[vec![0]], "\n");
+  world.engine.want_marks(false).unwrap();
+  remark(&mut world);
+  text += "- Bob takes the day train.\n";
+  world.write(&text);
+  take_in(&mut world);
+  assert!(!world.file().pending.contains(Pending::RESHAPE), "nothing is due");
+  assert_eq!(world.file().unmarked.as_deref(), Some(super::WHY));
+  assert_eq!(world.read(), text);
+  world.engine.want_marks(true).unwrap();
+  let done = remark(&mut world);
+  assert_eq!((done.marks, done.why), (4, None), "{}", world.read());
+}
+
+#[test]
+fn placeholders_stay_and_the_text_can_still_come_back() {
+  let (mut world, text) = marked(Markers::Wrap, &[vec![0]], "\n");
+  let with = world.read();
+  world.write(&format!("{with}{OVERRIDE}- The office closes at six.\n"));
+  take_in(&mut world);
+  world.engine.want_marks(false).unwrap();
+  let done = remark(&mut world);
+  let [(line, id)] = &done.placeholders[..] else { panic!("{done:?}") };
+  let left = format!("{text}<!-- memfw:{id} quarantined -->\n- The office closes at six.\n");
+  assert_eq!(world.read(), left);
+  assert_eq!(left.lines().nth(line - 1).unwrap(), format!("<!-- memfw:{id} quarantined -->"));
+  world.clock.advance(Duration::from_secs(1));
+  world.engine.approve(id.as_str(), "ann", None).unwrap();
+  assert_eq!(world.read(), format!("{text}{OVERRIDE}- The office closes at six.\n"));
+}

@@ -1,0 +1,131 @@
+//! Writing a page that a person asked for, at a place that the person named: nothing of anybody else's is
+//! ever overwritten.
+#![forbid(unsafe_code)]
+
+use std::{
+  fs::{File, OpenOptions},
+  io::{self, Read as _, Seek as _, Write as _},
+  os::unix::fs::{MetadataExt as _, OpenOptionsExt as _},
+  path::Path,
+};
+
+/// Why a page was not written.
+#[derive(Debug, thiserror::Error)]
+pub enum PageError {
+  /// Something else stands there.
+  #[error("something else stands there: {0}")]
+  Foreign(&'static str),
+  /// It could not be written.
+  #[error(transparent)]
+  Io(#[from] io::Error),
+}
+
+/// Writes a page that begins with `mark`, readable for us alone (0600). What stands there already is
+/// overwritten only if it is a plain file of one name that begins with the same mark: the check and the
+/// write go through one descriptor, and no link is followed.
+pub fn write_page(path: &Path, mark: &str, page: &str) -> Result<(), PageError> {
+  let mut file = match open(path, true) {
+    Ok(file) => file,
+    Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+      let mut file = open(path, false).map_err(told)?;
+      check(&mut file, mark)?;
+      file.set_len(0)?;
+      file.rewind()?;
+      file
+    }
+    Err(error) => return Err(error.into()),
+  };
+  file.write_all(page.as_bytes())?;
+  file.sync_all()?;
+  Ok(())
+}
+
+fn open(path: &Path, create: bool) -> io::Result<File> {
+  let mut options = OpenOptions::new();
+  options.read(true).write(true).mode(0o600);
+  // A pipe is not waited for; it is refused as soon as it is seen to be one.
+  options.custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_CLOEXEC);
+  options.create_new(create).open(path)
+}
+
+/// A link and a directory cannot be opened like that.
+fn told(error: io::Error) -> PageError {
+  match error.raw_os_error() {
+    Some(libc::ELOOP) => PageError::Foreign("a link"),
+    Some(libc::EISDIR) => PageError::Foreign("a directory"),
+    _ => error.into(),
+  }
+}
+
+fn check(file: &mut File, mark: &str) -> Result<(), PageError> {
+  let found = file.metadata()?;
+  if !found.is_file() {
+    return Err(PageError::Foreign("no plain file"));
+  }
+  if found.nlink() != 1 {
+    return Err(PageError::Foreign("a file with a second name"));
+  }
+  let mut head = Vec::with_capacity(mark.len());
+  file.take(mark.len() as u64).read_to_end(&mut head)?;
+  if head != mark.as_bytes() {
+    return Err(PageError::Foreign("a file that memfw did not write"));
+  }
+  Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+  #![expect(clippy::disallowed_methods, reason = "the files here are temporary ones of the tests")]
+
+  use std::os::unix::fs::{PermissionsExt as _, symlink};
+
+  use super::*;
+
+  const MARK: &str = "<!-- ours -->";
+
+  fn page(text: &str) -> String {
+    format!("{MARK}{text}")
+  }
+
+  fn why(result: Result<(), PageError>) -> String {
+    result.unwrap_err().to_string()
+  }
+
+  #[test]
+  fn a_page_is_private_and_replaced_only_by_another_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("report.html");
+    write_page(&path, MARK, &page("a long first one")).unwrap();
+    assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+    write_page(&path, MARK, &page("second")).unwrap();
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), page("second"));
+    assert!(write_page(&dir.path().join("no/such"), MARK, &page("")).is_err());
+  }
+
+  #[test]
+  fn nothing_of_anybody_else_is_touched() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name);
+    for (name, text) in [("notes.md", "mine\n"), ("empty", ""), ("short", "<!--")] {
+      std::fs::write(at(name), text).unwrap();
+      let refused = why(write_page(&at(name), MARK, &page("x")));
+      assert!(refused.ends_with("a file that memfw did not write"), "{name}: {refused}");
+      assert_eq!(std::fs::read_to_string(at(name)).unwrap(), text);
+    }
+    // Links, also to a page of ours and to nothing.
+    write_page(&at("page"), MARK, &page("1")).unwrap();
+    symlink(at("page"), at("link")).unwrap();
+    symlink(at("nowhere"), at("dangling")).unwrap();
+    for name in ["link", "dangling"] {
+      assert!(why(write_page(&at(name), MARK, &page("2"))).ends_with("a link"), "{name}");
+    }
+    assert!(!at("nowhere").exists());
+    std::fs::hard_link(at("page"), at("second")).unwrap();
+    assert!(why(write_page(&at("page"), MARK, &page("2"))).ends_with("a second name"));
+    assert_eq!(std::fs::read_to_string(at("page")).unwrap(), page("1"));
+    assert!(why(write_page(dir.path(), MARK, &page("2"))).ends_with("a directory"));
+    let pipe = at("pipe");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    assert!(why(write_page(&pipe, MARK, &page("2"))).ends_with("no plain file"));
+  }
+}

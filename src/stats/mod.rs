@@ -1,0 +1,22 @@
+//! What happened to memory, counted: how many blocks came, what became of them, and how trusted memory was
+//! on each day.
+//!
+//! Pure: it is fed with what the ledger tells, oldest first, and reads neither ledger nor clock. Every size
+//! is capped.
+#![forbid(unsafe_code)]
+
+mod stock;
+mod summary;
+mod tally;
+
+pub use stock::{Level, MAX_DAYS, Move, levels};
+pub use summary::{Day, summary};
+pub use tally::{Counts, Figures, Happening, Line, MAX_NAMES, Tally, What};
+
+/// Microseconds of a day. Days are those of UTC, as times are in JSON.
+pub const DAY: i64 = 86_400_000_000;
+
+/// The day of a time, counted from 1970.
+pub const fn day(at: i64) -> i64 {
+  at.div_euclid(DAY)
+}

@@ -1,0 +1,378 @@
+//! Counting what became of blocks, by file, source, code, layer and day.
+#![forbid(unsafe_code)]
+
+use std::{borrow::Borrow, collections::HashMap, hash::Hash, time::Duration};
+
+use super::day;
+use crate::{
+  detect::{Code, Layer},
+  eval::latency::Latency,
+  provenance::Trust,
+};
+
+/// Names that one table tells apart; what comes beyond them is counted together. A hostile tree can hold
+/// any number of files, and a page can call itself anything.
+pub const MAX_NAMES: usize = 4_096;
+
+/// What became of a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum What {
+  /// It stays, and nothing was found.
+  Kept,
+  /// It stays, with findings.
+  Flagged,
+  /// It was taken out.
+  Quarantined,
+  /// It came back and was taken out again.
+  Returned,
+  /// A person brought it back, or cleared it: a false alarm.
+  Approved,
+  /// A person refused it.
+  Rejected,
+  /// So many blocks of a file were there before memfw; those of them that were flagged have been told
+  /// right before, with the same time.
+  Adopted(u64),
+}
+
+/// One thing that happened.
+#[derive(Clone, Copy, Debug)]
+pub struct Happening<'a> {
+  /// What.
+  pub what: What,
+  /// When, in microseconds since 1970.
+  pub at: i64,
+  /// The file, as it is shown.
+  pub file: Option<&'a str>,
+  /// Where the block came from.
+  pub source: Option<&'a str>,
+  /// How far that is trusted.
+  pub trust: Option<Trust>,
+  /// Who decided.
+  pub layer: Option<Layer>,
+  /// What was found.
+  pub codes: &'a [Code],
+  /// How long the decision took, in microseconds.
+  pub took_us: Option<u64>,
+}
+
+/// How often.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+  /// Blocks that stay without findings.
+  pub kept: u64,
+  /// Blocks that stay with findings.
+  pub flagged: u64,
+  /// Blocks that were taken out.
+  pub quarantined: u64,
+  /// How often such a block came back.
+  pub returned: u64,
+  /// False alarms: what a person brought back or cleared.
+  pub approved: u64,
+  /// What a person refused.
+  pub rejected: u64,
+}
+
+impl Counts {
+  /// Blocks that were judged. What came back is not seen anew.
+  pub const fn seen(&self) -> u64 {
+    self.kept + self.flagged + self.quarantined
+  }
+
+  /// Whether nothing is counted.
+  pub fn is_empty(&self) -> bool {
+    *self == Self::default()
+  }
+
+  fn add(&mut self, what: What, n: u64) {
+    let count = match what {
+      What::Kept | What::Adopted(_) => &mut self.kept,
+      What::Flagged => &mut self.flagged,
+      What::Quarantined => &mut self.quarantined,
+      What::Returned => &mut self.returned,
+      What::Approved => &mut self.approved,
+      What::Rejected => &mut self.rejected,
+    };
+    *count = count.saturating_add(n);
+  }
+
+  /// What a person wants to see first: findings, then decisions about them, then all the rest.
+  const fn rank(&self) -> (u64, u64, u64) {
+    (self.quarantined + self.returned + self.flagged, self.approved + self.rejected, self.kept)
+  }
+}
+
+/// One line of a table.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Line<K> {
+  /// What it is about; `None` for all that no line of its own was left for.
+  pub name: Option<K>,
+  /// How often.
+  pub counts: Counts,
+  /// The least trust that was seen of it.
+  pub trust: Option<Trust>,
+  /// How long decisions took; `None` where none was measured.
+  pub latency: Option<Latency>,
+}
+
+/// All tables. Lines with the most findings come first; days are in order, and only those on which
+/// something happened are there.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Figures {
+  /// Everything; its name says nothing.
+  pub all: Line<()>,
+  /// By file.
+  pub files: Vec<Line<String>>,
+  /// By source.
+  pub sources: Vec<Line<String>>,
+  /// By what was found; a block with two codes counts for both.
+  pub codes: Vec<Line<Code>>,
+  /// By who decided.
+  pub layers: Vec<Line<Layer>>,
+  /// By day of UTC, counted from 1970.
+  pub days: Vec<Line<i64>>,
+}
+
+/// Counts one happening after the other.
+#[derive(Debug, Default)]
+pub struct Tally {
+  all: Row,
+  files: Table<String>,
+  sources: Table<String>,
+  codes: Table<Code>,
+  layers: Table<Layer>,
+  days: Table<i64>,
+  run: Option<Run>,
+}
+
+/// Flagged blocks of one file that were told at the same time.
+#[derive(Debug)]
+struct Run {
+  at: i64,
+  file: Option<String>,
+  n: u64,
+}
+
+impl Tally {
+  /// Takes in what happened next.
+  pub fn add(&mut self, one: &Happening<'_>) {
+    let n = match one.what {
+      // Those with findings were counted as flagged.
+      What::Adopted(n) => n.saturating_sub(self.end_run(one)),
+      What::Flagged => {
+        self.go_on(one);
+        1
+      }
+      _ => 1,
+    };
+    let took = if matches!(one.what, What::Adopted(_)) { None } else { one.took_us };
+    let count = |row: &mut Row| {
+      row.counts.add(one.what, n);
+      row.trust = match (row.trust, one.trust) {
+        (Some(known), Some(new)) => Some(known.min(new)),
+        (known, new) => known.or(new),
+      };
+      row.took_us.extend(took.map(|us| u32::try_from(us).unwrap_or(u32::MAX)));
+    };
+    count(&mut self.all);
+    if let Some(file) = one.file {
+      count(self.files.row(file));
+    }
+    if let Some(source) = one.source {
+      count(self.sources.row(source));
+    }
+    for code in one.codes {
+      count(self.codes.row(code));
+    }
+    if let Some(layer) = &one.layer {
+      count(self.layers.row(layer));
+    }
+    count(self.days.row(&day(one.at)));
+  }
+
+  /// All tables.
+  pub fn finish(self) -> Figures {
+    let mut days = self.days.lines();
+    days.sort_by_key(|line| line.name);
+    Figures {
+      all: self.all.line(None),
+      files: self.files.lines(),
+      sources: self.sources.lines(),
+      codes: self.codes.lines(),
+      layers: self.layers.lines(),
+      days,
+    }
+  }
+
+  fn go_on(&mut self, one: &Happening<'_>) {
+    match &mut self.run {
+      Some(run) if run.at == one.at && run.file.as_deref() == one.file => run.n += 1,
+      run => *run = Some(Run { at: one.at, file: one.file.map(str::to_owned), n: 1 }),
+    }
+  }
+
+  fn end_run(&mut self, one: &Happening<'_>) -> u64 {
+    let run = self.run.take().filter(|run| run.at == one.at && run.file.as_deref() == one.file);
+    run.map_or(0, |run| run.n)
+  }
+}
+
+#[derive(Debug, Default)]
+struct Row {
+  counts: Counts,
+  trust: Option<Trust>,
+  took_us: Vec<u32>,
+}
+
+impl Row {
+  fn line<K>(self, name: Option<K>) -> Line<K> {
+    let times: Vec<Duration> =
+      self.took_us.iter().map(|us| Duration::from_micros(u64::from(*us))).collect();
+    Line { name, counts: self.counts, trust: self.trust, latency: Latency::of(&times) }
+  }
+}
+
+#[derive(Debug)]
+struct Table<K> {
+  rows: HashMap<K, Row>,
+  others: Row,
+}
+
+impl<K> Default for Table<K> {
+  fn default() -> Self {
+    Self { rows: HashMap::new(), others: Row::default() }
+  }
+}
+
+impl<K: Hash + Eq + Ord> Table<K> {
+  /// The row with a name, or the one of all that are too many.
+  fn row<Q>(&mut self, name: &Q) -> &mut Row
+  where
+    Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
+    K: Borrow<Q>,
+  {
+    if self.rows.len() >= MAX_NAMES && !self.rows.contains_key(name) {
+      return &mut self.others;
+    }
+    self.rows.entry(name.to_owned()).or_default()
+  }
+
+  fn lines(self) -> Vec<Line<K>> {
+    let mut lines: Vec<Line<K>> =
+      self.rows.into_iter().map(|(name, row)| row.line(Some(name))).collect();
+    lines.sort_by(|a, b| b.counts.rank().cmp(&a.counts.rank()).then_with(|| a.name.cmp(&b.name)));
+    if !self.others.counts.is_empty() {
+      lines.push(self.others.line(None));
+    }
+    lines
+  }
+}
+
+#[cfg(test)]
+mod tests {
+  use super::*;
+  use crate::stats::DAY;
+
+  const PLAIN: Happening<'static> = Happening {
+    what: What::Kept,
+    at: 0,
+    file: Some("/w/a.md"),
+    source: Some("exec"),
+    trust: Some(Trust::Untrusted),
+    layer: Some(Layer::Rules),
+    codes: &[],
+    took_us: None,
+  };
+
+  fn figures(all: &[Happening<'_>]) -> Figures {
+    let mut tally = Tally::default();
+    for one in all {
+      tally.add(one);
+    }
+    tally.finish()
+  }
+
+  #[test]
+  fn each_table_counts_the_same_things_by_another_name() {
+    let codes = [Code::ForgedMarker, Code::ZeroWidth];
+    let out = Happening { what: What::Quarantined, codes: &codes, took_us: Some(30), ..PLAIN };
+    let found = figures(&[
+      Happening { took_us: Some(10), ..PLAIN },
+      out,
+      Happening { what: What::Returned, at: DAY, ..out },
+      Happening { what: What::Approved, at: DAY, took_us: None, layer: None, ..out },
+      Happening { what: What::Rejected, file: Some("/w/b.md"), source: None, ..PLAIN },
+    ]);
+    let all = Counts { kept: 1, quarantined: 1, returned: 1, approved: 1, rejected: 1, flagged: 0 };
+    assert_eq!((found.all.counts, found.all.counts.seen()), (all, 2));
+    assert_eq!(found.all.latency.map(|times| (times.p50_us, times.max_us)), Some((30.0, 30.0)));
+    let names = |lines: &[Line<String>]| -> Vec<String> {
+      lines.iter().filter_map(|line| line.name.clone()).collect()
+    };
+    assert_eq!(names(&found.files), ["/w/a.md", "/w/b.md"]);
+    assert_eq!(found.files[0].counts, Counts { rejected: 0, ..all });
+    assert_eq!(names(&found.sources), ["exec"]);
+    assert_eq!(found.sources[0].trust, Some(Trust::Untrusted));
+    for line in &found.codes {
+      assert_eq!((line.counts.seen(), line.counts.approved), (1, 1), "{:?}", line.name);
+    }
+    assert_eq!(found.codes.len(), 2);
+    assert_eq!(found.layers[0].counts, Counts { approved: 0, ..all });
+    let days: Vec<_> = found.days.iter().map(|line| (line.name, line.counts.seen())).collect();
+    assert_eq!(days, [(Some(0), 2), (Some(1), 0)]);
+  }
+
+  #[test]
+  fn what_was_there_before_is_seen_once_with_its_findings() {
+    let flagged = Happening { what: What::Flagged, at: 7, ..PLAIN };
+    let found = figures(&[
+      // Another file of the same batch, and an earlier flag of the same one.
+      Happening { at: 6, ..flagged },
+      Happening { file: Some("/w/b.md"), ..flagged },
+      Happening { what: What::Adopted(3), file: Some("/w/b.md"), ..flagged },
+      flagged,
+      flagged,
+      Happening { what: What::Adopted(10), took_us: Some(5), ..flagged },
+    ]);
+    let by_name = |name: &str| {
+      let line = found.files.iter().find(|line| line.name.as_deref() == Some(name)).unwrap();
+      (line.counts.kept, line.counts.flagged)
+    };
+    assert_eq!((by_name("/w/a.md"), by_name("/w/b.md")), ((8, 3), (2, 1)));
+    assert_eq!(found.all.latency, None, "many files were adopted at once: that is no decision");
+    // Numbers that do not fit are no reason to fail.
+    assert_eq!(
+      figures(&[flagged, Happening { what: What::Adopted(0), ..flagged }]).all.counts.kept,
+      0
+    );
+  }
+
+  #[test]
+  fn names_without_end_are_counted_together() {
+    let mut tally = Tally::default();
+    let sources: Vec<String> = (0..MAX_NAMES + 5).map(|n| format!("webhook:{n:05}")).collect();
+    for source in sources.iter().chain(sources.first()) {
+      tally.add(&Happening { source: Some(source), ..PLAIN });
+    }
+    let found = tally.finish();
+    assert_eq!(found.sources.len(), MAX_NAMES + 1);
+    assert_eq!(
+      (found.sources[0].name.as_deref(), found.sources[0].counts.kept),
+      (Some("webhook:00000"), 2)
+    );
+    let last = found.sources.last().unwrap();
+    assert_eq!((&last.name, last.counts.kept), (&None, 5));
+    assert_eq!(found.all.counts.kept as usize, MAX_NAMES + 6);
+  }
+
+  #[test]
+  fn the_worst_come_first_and_the_least_trust_counts() {
+    let found = figures(&[
+      Happening { file: Some("quiet"), trust: Some(Trust::Verified), ..PLAIN },
+      Happening { file: Some("quiet"), ..PLAIN },
+      Happening { file: Some("bad"), what: What::Quarantined, ..PLAIN },
+      Happening { file: Some("quiet"), trust: None, ..PLAIN },
+    ]);
+    assert_eq!(found.files[0].name.as_deref(), Some("bad"));
+    assert_eq!(found.files[1].trust, Some(Trust::Untrusted));
+  }
+}

@@ -1,0 +1,232 @@
+//! What figures are made of: events one after the other, and how trusted memory was.
+//!
+//! Nothing is held here but one row at a time, and every answer is capped.
+#![forbid(unsafe_code)]
+
+use rusqlite::{OptionalExtension as _, params};
+
+use super::{Ledger, Micros, StoreError, column, event::EventRow, event::event_row};
+use crate::provenance::Trust;
+
+/// Blocks of one trust that came to memory and went from it on one day of UTC.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TrustDay {
+  /// The day, counted from 1970.
+  pub day: i64,
+  /// How far the blocks are trusted: the least of what was written into each.
+  pub trust: Trust,
+  /// Blocks that came and are, or were, there.
+  pub came: u64,
+  /// Blocks that went.
+  pub went: u64,
+}
+
+impl Ledger {
+  /// Shows the events of these kinds since a time, oldest first, at most `cap` of them: the newest.
+  /// Decisions of a person have the codes and the layer of what they are about. Whether there were more.
+  pub fn each_event(
+    &self,
+    kinds: &[&str],
+    since: Micros,
+    cap: u32,
+    mut visit: impl FnMut(EventRow),
+  ) -> Result<bool, StoreError> {
+    let kinds = format!(",{},", kinds.join(","));
+    let view = self.snapshot()?;
+    view.read(|conn| {
+      // The newest event that is one too many.
+      let before: Option<i64> = conn
+        .prepare_cached(
+          "SELECT id FROM event WHERE at >= ?1 AND instr(?2, ',' || event || ',') > 0
+           ORDER BY id DESC LIMIT 1 OFFSET ?3",
+        )?
+        .query_row(params![since, kinds, cap], |row| row.get(0))
+        .optional()?;
+      let mut statement = conn.prepare_cached(
+        "SELECT e.id, e.at, e.event, e.path, e.block, e.source, e.trust,
+           coalesce(e.layer, q.layer),
+           CASE WHEN e.codes = '' THEN coalesce(q.codes, b.codes, '') ELSE e.codes END,
+           e.score, e.action, e.detail, e.attestation, e.session, e.took_us
+         FROM event e
+           LEFT JOIN quarantine q ON e.event IN ('approved', 'rejected') AND q.id = e.block
+           LEFT JOIN block b ON e.event IN ('approved', 'rejected') AND b.id = e.block
+         WHERE e.id > ?1 AND e.at >= ?2 AND instr(?3, ',' || e.event || ',') > 0
+         ORDER BY e.id",
+      )?;
+      let rows =
+        statement.query_map(params![before.unwrap_or(i64::MIN), since, kinds], event_row)?;
+      for row in rows {
+        visit(row?);
+      }
+      Ok(before.is_some())
+    })
+  }
+
+  /// Events with a larger number than this, oldest first, at most `limit` of them.
+  pub fn events_after(&self, id: i64, limit: u32) -> Result<Vec<EventRow>, StoreError> {
+    self.read(|conn| {
+      let mut statement = conn.prepare_cached(
+        "SELECT id, at, event, path, block, source, trust, layer, codes, score, action, detail,
+           attestation, session, took_us
+         FROM event WHERE id > ?1 ORDER BY id LIMIT ?2",
+      )?;
+      let rows = statement.query_map((id, limit), event_row)?;
+      Ok(rows.collect::<Result<_, _>>()?)
+    })
+  }
+
+  /// How many events of each kind there were from one time up to, and without, another one.
+  pub fn event_counts(&self, from: Micros, to: Micros) -> Result<Vec<(String, u64)>, StoreError> {
+    self.read(|conn| {
+      let mut statement = conn.prepare_cached(
+        "SELECT event, count(*) FROM event WHERE at >= ?1 AND at < ?2 GROUP BY event ORDER BY event",
+      )?;
+      let rows =
+        statement.query_map((from, to), |row| Ok((row.get(0)?, row.get::<_, i64>(1)? as u64)))?;
+      Ok(rows.collect::<Result<_, _>>()?)
+    })
+  }
+
+  /// What came to memory and went from it, by day and trust, in the order of days. Files that are gone
+  /// are left out: when they went is not known for each of their blocks.
+  pub fn trust_days(&self) -> Result<Vec<TrustDay>, StoreError> {
+    self.read(|conn| {
+      let mut statement = conn.prepare_cached(
+        "WITH levels (trust, level) AS
+             (VALUES ('hostile', 0), ('untrusted', 1), ('verified', 2), ('trusted', 3)),
+           blocks (level, first, gone) AS
+             (SELECT min(l.level), min(r.at), b.gone_at
+              FROM block b JOIN file f ON f.id = b.file
+                JOIN revision r ON r.block = b.key JOIN levels l ON l.trust = r.trust
+              WHERE f.status <> 'missing' GROUP BY b.key),
+           moves (day, level, came, went) AS
+             (SELECT first, level, 1, 0 FROM blocks
+              UNION ALL SELECT gone, level, 0, 1 FROM blocks WHERE gone IS NOT NULL
+              UNION ALL SELECT a.at, l.level, a.n, 0
+                FROM baseline a JOIN file f ON f.id = a.file JOIN levels l ON l.trust = a.trust
+                WHERE f.status <> 'missing')
+         SELECT m.day / 86400000000, l.trust, sum(m.came), sum(m.went)
+         FROM moves m JOIN levels l ON l.level = m.level
+         GROUP BY 1, m.level ORDER BY 1, m.level",
+      )?;
+      let rows = statement.query_map([], |row| {
+        Ok(TrustDay {
+          day: row.get(0)?,
+          trust: column::word(row, 1)?,
+          came: row.get::<_, i64>(2)? as u64,
+          went: row.get::<_, i64>(3)? as u64,
+        })
+      })?;
+      Ok(rows.collect::<Result<_, _>>()?)
+    })
+  }
+}
+
+#[cfg(test)]
+mod tests {
+  use std::path::Path;
+
+  use super::*;
+  use crate::{
+    detect::{Code, Layer},
+    provenance::State,
+    store::{
+      FileStatus, NewEvent, NewItem, Revision,
+      tests::{Home, block, id, item, scan},
+    },
+  };
+
+  const DAY: i64 = 86_400_000_000;
+
+  fn event(event: &'static str) -> NewEvent {
+    NewEvent { event, ..NewEvent::default() }
+  }
+
+  #[test]
+  fn the_newest_events_of_the_kinds_come_oldest_first() {
+    let mut ledger = Home::new().ledger();
+    for (at, kind) in ["kept", "reshaped", "flagged", "kept", "kept"].into_iter().enumerate() {
+      ledger.append_events(&[event(kind)], at as i64).unwrap();
+    }
+    let seen = |since, cap| {
+      let mut seen = Vec::new();
+      let more = ledger
+        .each_event(&["kept", "flagged"], since, cap, |row| seen.push((row.at, row.event)))
+        .unwrap();
+      (seen.iter().map(|(at, _)| *at).collect::<Vec<_>>(), more)
+    };
+    assert_eq!(seen(0, 10), (vec![0, 2, 3, 4], false));
+    assert_eq!(seen(0, 4), (vec![0, 2, 3, 4], false));
+    assert_eq!(seen(0, 3), (vec![2, 3, 4], true));
+    assert_eq!(seen(3, 10), (vec![3, 4], false));
+    let after: Vec<i64> =
+      ledger.events_after(2, 2).unwrap().into_iter().map(|row| row.at).collect();
+    assert_eq!(after, [2, 3]);
+    let counts = ledger.event_counts(1, 4).unwrap();
+    let counts: Vec<_> = counts.iter().map(|(kind, n)| (kind.as_str(), *n)).collect();
+    assert_eq!(counts, [("flagged", 1), ("kept", 1), ("reshaped", 1)]);
+  }
+
+  #[test]
+  fn a_decision_has_what_it_is_about() {
+    let mut ledger = Home::new().ledger();
+    let codes = vec![Code::ForgedMarker, Code::ZeroWidth];
+    let item = NewItem { codes: codes.clone(), layer: Layer::Model, ..item(&id("bbbbb1"), b"x") };
+    ledger.quarantine(&[item], &[], &[], 1).unwrap();
+    let mut flagged = block("aaaaa1", 0);
+    flagged.state = State::Flagged;
+    flagged.codes = vec![Code::EncodedText];
+    ledger.record(&scan("/w/a.md", &[flagged], 1)).unwrap();
+    for digits in ["bbbbb1", "aaaaa1"] {
+      let approved = NewEvent { block: Some(id(digits)), ..event("approved") };
+      ledger.decide(&id(digits), State::Approved, "ann", 2, &[approved]).unwrap();
+    }
+    let mut seen = Vec::new();
+    ledger.each_event(&["approved"], 0, 9, |row| seen.push((row.layer, row.codes))).unwrap();
+    assert_eq!(seen, [(Some(Layer::Model), codes), (None, vec![Code::EncodedText])]);
+  }
+
+  #[test]
+  fn memory_is_as_trusted_as_the_least_that_was_written_into_it() {
+    let mut ledger = Home::new().ledger();
+    let mut rows = [block("aaaaa1", 0), block("aaaaa2", 1)];
+    for (row, at) in rows.iter_mut().zip([DAY, 2 * DAY]) {
+      row.revisions = vec![
+        Revision { trust: Trust::Trusted, at, ..row.revisions[0].clone() },
+        Revision { number: 1, trust: Trust::Hostile, at: 4 * DAY, ..row.revisions[0].clone() },
+      ];
+    }
+    rows[1].revisions.pop();
+    ledger.record(&scan("/w/a.md", &rows, 2 * DAY)).unwrap();
+    ledger.record(&scan("/w/a.md", &rows[..1], 5 * DAY + 1)).unwrap();
+    ledger.record(&scan("/w/b.md", &[block("aaaaa3", 0)], DAY)).unwrap();
+    let gone = FileStatus::Missing;
+    ledger.set_status(Path::new("/w/b.md"), Path::new("/w"), gone, None).unwrap();
+    let day = |day, trust, came, went| TrustDay { day, trust, came, went };
+    assert_eq!(
+      ledger.trust_days().unwrap(),
+      [day(1, Trust::Hostile, 1, 0), day(2, Trust::Trusted, 1, 0), day(5, Trust::Trusted, 0, 1),]
+    );
+  }
+
+  #[test]
+  fn what_was_there_before_counts_from_its_first_day() {
+    let mut ledger = Home::new().ledger();
+    let rows: Vec<_> = ["0000000000a1", "0000000000a2"]
+      .into_iter()
+      .zip(0..)
+      .map(|(digits, ordinal)| {
+        let mut row = block(digits, ordinal);
+        row.lines.iter_mut().zip(0..).for_each(|(line, n)| (line.revision, line.offset) = (0, n));
+        row.revisions[0].source = crate::provenance::Source::baseline();
+        row.revisions[0].trust = Trust::Verified;
+        row.revisions[0].at = 3 * DAY;
+        row
+      })
+      .collect();
+    let scans = [scan("/w/a.md", &rows, 3 * DAY)];
+    ledger.adopt(&scans).unwrap();
+    let expected = [TrustDay { day: 3, trust: Trust::Verified, came: 2, went: 0 }];
+    assert_eq!(ledger.trust_days().unwrap(), expected);
+  }
+}

@@ -1,0 +1,173 @@
+//! Taking away what was kept for long enough: old events, and the bytes of what a person rejected.
+//!
+//! What waits for a person is never taken away, and neither is what a file still holds. A rejected item
+//! keeps its row: the same bytes are recognised when they come again, and are then sealed anew.
+//!
+//! One call does a bounded piece of work, so nobody waits long for the write lock.
+#![forbid(unsafe_code)]
+
+use rusqlite::params;
+
+use super::{Durability, Ledger, Micros, StoreError};
+
+/// Rows that one call takes away at most; some milliseconds of work.
+const AT_ONCE: u64 = 2_000;
+
+/// How much of what happened is kept, and for how long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Keep<'a> {
+  /// Events before this go.
+  pub events_since: Micros,
+  /// The number of events, past which the oldest go.
+  pub events: u64,
+  /// Kinds of events that go before all others when there are too many.
+  pub routine: &'a [&'a str],
+  /// The bytes of items that were rejected before this go.
+  pub rejected_since: Micros,
+}
+
+/// What one call has taken away.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Dropped {
+  /// Events.
+  pub events: u64,
+  /// Rejected items that lost their bytes.
+  pub rejected: u64,
+  /// Whether there is more to be taken away.
+  pub more: bool,
+}
+
+impl Ledger {
+  /// Takes away some of what is older or more than what is to be kept.
+  pub fn retain(&mut self, keep: &Keep<'_>) -> Result<Dropped, StoreError> {
+    // Most calls find nothing, and need not wait for the write lock to say so.
+    if self.is_within(keep)? {
+      return Ok(Dropped::default());
+    }
+    let limit = AT_ONCE as i64;
+    self.write(Durability::Seen, |tx, _| {
+      let mut events = tx.execute(
+        "DELETE FROM event WHERE id IN (SELECT id FROM event WHERE at < ?1 ORDER BY at LIMIT ?2)",
+        params![keep.events_since, limit],
+      )? as u64;
+      let left: i64 = tx.query_row("SELECT count(*) FROM event", [], |row| row.get(0))?;
+      let mut over = (left as u64).saturating_sub(keep.events).min(AT_ONCE);
+      let routine = serde_json::Value::from(keep.routine.to_vec()).to_string();
+      for sql in [
+        "DELETE FROM event WHERE id IN (SELECT id FROM event
+           WHERE event IN (SELECT value FROM json_each(?1)) ORDER BY id LIMIT ?2)",
+        "DELETE FROM event WHERE ?1 IS NOT NULL
+           AND id IN (SELECT id FROM event ORDER BY id LIMIT ?2)",
+      ] {
+        if over > 0 {
+          let gone = tx.execute(sql, params![routine, over as i64])? as u64;
+          over = over.saturating_sub(gone);
+          events += gone;
+        }
+      }
+      // How the place of it looks stays, so that it is recognised where it still stands.
+      let rejected = tx.execute(
+        "UPDATE quarantine SET sealed = NULL WHERE id IN (SELECT id FROM quarantine
+           WHERE status = 'rejected' AND sealed IS NOT NULL AND reviewed_at < ?1 LIMIT ?2)",
+        params![keep.rejected_since, limit],
+      )? as u64;
+      let more = events >= AT_ONCE || rejected >= AT_ONCE;
+      Ok(Dropped { events, rejected, more })
+    })
+  }
+
+  fn is_within(&self, keep: &Keep<'_>) -> Result<bool, StoreError> {
+    self.read(|conn| {
+      let sql = "SELECT NOT EXISTS (SELECT 1 FROM event WHERE at < ?1)
+                   AND (SELECT count(*) FROM event) <= ?2
+                   AND NOT EXISTS (SELECT 1 FROM quarantine
+                     WHERE status = 'rejected' AND sealed IS NOT NULL AND reviewed_at < ?3)";
+      let most = i64::try_from(keep.events).unwrap_or(i64::MAX);
+      let known = params![keep.events_since, most, keep.rejected_since];
+      Ok(conn.prepare_cached(sql)?.query_row(known, |row| row.get(0))?)
+    })
+  }
+}
+
+#[cfg(test)]
+mod tests {
+  use std::slice;
+
+  use super::*;
+  use crate::{
+    provenance::State,
+    store::{
+      EventFilter, NewEvent,
+      tests::{Home, id, item},
+    },
+  };
+
+  const ALL: Keep<'static> =
+    Keep { events_since: 0, events: 1_000_000, routine: &["kept"], rejected_since: 0 };
+
+  fn event(event: &'static str) -> NewEvent {
+    NewEvent { event, ..NewEvent::default() }
+  }
+
+  fn kinds(ledger: &Ledger) -> Vec<String> {
+    let filter = EventFilter { ascending: true, ..EventFilter::default() };
+    ledger.events(&filter).unwrap().into_iter().map(|row| row.event).collect()
+  }
+
+  #[test]
+  fn old_events_go_and_past_the_number_routine_ones_go_first() {
+    let mut ledger = Home::new().ledger();
+    ledger.append_events(&[event("approved")], 1).unwrap();
+    let mixed = ["kept", "quarantined", "kept", "rejected", "kept"].map(event);
+    ledger.append_events(&mixed, 5).unwrap();
+    assert_eq!(ledger.retain(&ALL).unwrap(), Dropped::default());
+    let gone = ledger.retain(&Keep { events_since: 5, ..ALL }).unwrap();
+    assert_eq!(gone, Dropped { events: 1, ..Dropped::default() });
+    assert_eq!(kinds(&ledger), ["kept", "quarantined", "kept", "rejected", "kept"]);
+    ledger.retain(&Keep { events: 3, ..ALL }).unwrap();
+    assert_eq!(kinds(&ledger), ["quarantined", "rejected", "kept"], "the oldest routine ones");
+    ledger.retain(&Keep { events: 1, ..ALL }).unwrap();
+    assert_eq!(kinds(&ledger), ["rejected"], "then the oldest of all");
+    // Numbers are never given twice, also when the newest event is gone.
+    ledger.retain(&Keep { events: 0, ..ALL }).unwrap();
+    ledger.append_events(&[event("stopped")], 9).unwrap();
+    assert!(ledger.events(&EventFilter::default()).unwrap()[0].id > 6);
+  }
+
+  #[test]
+  fn one_call_does_a_bounded_piece() {
+    let mut ledger = Home::new().ledger();
+    let many: Vec<NewEvent> = (0..AT_ONCE + 7).map(|_| event("kept")).collect();
+    ledger.append_events(&many, 1).unwrap();
+    let keep = Keep { events_since: 2, ..ALL };
+    let first = ledger.retain(&keep).unwrap();
+    assert_eq!(first, Dropped { events: AT_ONCE, rejected: 0, more: true });
+    assert_eq!(ledger.retain(&keep).unwrap(), Dropped { events: 7, ..Dropped::default() });
+  }
+
+  #[test]
+  fn only_rejected_bytes_go_and_they_are_sealed_anew_when_they_come_back() {
+    let mut ledger = Home::new().ledger();
+    let bytes: [&[u8]; 3] = [b"one\n", b"two\n", b"three\n"];
+    let ids = ["a1b2c1", "a1b2c2", "a1b2c3"].map(id);
+    for (id, bytes) in ids.iter().zip(bytes) {
+      ledger.quarantine(&[item(id, bytes)], &[], &[], 1).unwrap();
+    }
+    ledger.decide(&ids[0], State::Rejected, "ann", 5, &[]).unwrap();
+    ledger.decide(&ids[1], State::Approved, "ann", 5, &[]).unwrap();
+    let keep = Keep { rejected_since: 5, ..ALL };
+    assert_eq!(ledger.retain(&keep).unwrap(), Dropped::default(), "not old enough");
+    let keep = Keep { rejected_since: 6, ..ALL };
+    assert_eq!(ledger.retain(&keep).unwrap(), Dropped { rejected: 1, ..Dropped::default() });
+    assert_eq!(ledger.retain(&keep).unwrap(), Dropped::default(), "once");
+    assert!(matches!(ledger.unseal(&ids[0]), Err(StoreError::Deleted { .. })));
+    assert_eq!(ledger.item("a1b2c1").unwrap().status, State::Rejected, "the record stays");
+    for at in [1, 2] {
+      assert_eq!(ledger.unseal(&ids[at]).unwrap().as_slice(), bytes[at]);
+    }
+    let back = item(&id("ffffff"), bytes[0]);
+    let admission = ledger.quarantine(slice::from_ref(&back), &[], &[], 9).unwrap();
+    assert_eq!((admission.items[0].id.as_str(), admission.items[0].occurrences), ("a1b2c1", 2));
+    assert_eq!(ledger.unseal(&ids[0]).unwrap().as_slice(), bytes[0]);
+  }
+}

@@ -1,0 +1,226 @@
+//! A person reviews: on a terminal, over a pipe, and by the plain commands that do the same.
+
+use {
+  crate::support::{Guarded, NEVER, Output, Writer, eventually, needle, poison},
+  rustix::process::Signal,
+  serde_json::Value,
+};
+
+/// A workspace in which so many poisoned lines were taken out, and no daemon; their ids in order.
+fn poisoned(n: usize) -> (Guarded, Vec<String>) {
+  let mut guarded = Guarded::new(NEVER).memory("MEMORY.md", "# Memory\n\n- old\n");
+  guarded.start();
+  for index in 0..n {
+    let text = format!("{}\n\n- between {index}\n\n", poison(index));
+    Writer::Shell.add(&guarded.path("MEMORY.md"), text.as_bytes());
+    eventually("the poison waits", || guarded.waiting().len() > index);
+  }
+  guarded.stop();
+  let mut sealed: Vec<(String, String)> = guarded.sealed().into_iter().collect();
+  let number = |text: &str| (0..n).position(|index| text.contains(&needle(index)));
+  sealed.sort_by_key(|(_, text)| number(text));
+  (guarded, sealed.into_iter().map(|(id, _)| id).collect())
+}
+
+/// Reviews with these lines as standard input.
+fn piped(guarded: &Guarded, args: &[&str], typed: &str) -> Output {
+  let command = ["quarantine", "review"].iter().chain(args);
+  guarded.test().args(command).stdin(typed).output()
+}
+
+#[track_caller]
+fn status_of(guarded: &Guarded, id: &str) -> String {
+  let shown = guarded.json(&["quarantine", "show", id, "--json"]);
+  shown[0]["status"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn keys_on_a_terminal_decide_and_leave_it_as_it_was() {
+  let (guarded, ids) = poisoned(3);
+  let Some(mut terminal) = guarded.on_terminal("xterm", &["quarantine", "review"]) else { return };
+  let before = terminal.mode();
+  let first = terminal.expect(" quit");
+  assert!(first.contains("[1 of 3]") && first.contains(&ids[0]), "{first}");
+  assert!(first.contains('\u{1b}') && first.contains("it was here"), "{first}");
+  terminal.press(b"\x1b[A");
+  terminal.expect(" quit");
+  terminal.press(b"r");
+  terminal.expect(&format!("{}: rejected", ids[0]));
+  terminal.expect("[2 of 3]");
+  terminal.expect(" quit");
+  terminal.press(b"a");
+  terminal.expect("Why is it fine?");
+  terminal.enter("my own note");
+  terminal.expect(&format!("{}: approved, back in", ids[1]));
+  terminal.expect("[3 of 3]");
+  terminal.press(b"\x03");
+  terminal.expect("2 items decided, 1 left");
+  assert_eq!(terminal.wait().code(), Some(0));
+  assert!(terminal.is_for_lines());
+  assert_eq!(terminal.mode().local_modes, before.local_modes);
+  assert_eq!(terminal.mode().input_modes, before.input_modes);
+  let expected = ["rejected", "approved", "quarantined"];
+  assert_eq!([0, 1, 2].map(|n| status_of(&guarded, &ids[n])), expected);
+  assert!(guarded.holding("workspace", &needle(1)).len() == 1, "it is back in its file");
+  let audit = guarded.json(&["audit", "--event", "approved", "--json"]);
+  assert!(audit[0]["detail"].as_str().unwrap().contains("my own note"), "{audit}");
+}
+
+#[test]
+fn a_signal_ends_a_review_and_the_terminal_is_as_it_was() {
+  let (guarded, ids) = poisoned(1);
+  for signal in [Signal::TERM, Signal::INT, Signal::HUP] {
+    let Some(mut terminal) = guarded.on_terminal("xterm", &["quarantine", "review"]) else {
+      return;
+    };
+    terminal.expect(" quit");
+    terminal.signal(signal);
+    terminal.expect("0 items decided, 1 left");
+    assert_eq!(terminal.wait().code(), Some(0), "{signal:?}");
+    assert!(terminal.is_for_lines(), "{signal:?}");
+  }
+  assert_eq!(status_of(&guarded, &ids[0]), "quarantined");
+}
+
+#[test]
+fn a_dumb_terminal_is_asked_for_lines() {
+  let (guarded, ids) = poisoned(1);
+  let Some(mut terminal) = guarded.on_terminal("dumb", &["quarantine", "review"]) else { return };
+  let shown = terminal.expect(" quit");
+  assert!(!shown.contains('\u{1b}'), "{shown}");
+  assert!(terminal.is_for_lines());
+  terminal.enter("r");
+  terminal.expect("1 item decided");
+  assert_eq!(terminal.wait().code(), Some(0));
+  assert_eq!(status_of(&guarded, &ids[0]), "rejected");
+}
+
+#[test]
+fn lines_over_a_pipe_do_the_same_as_keys() {
+  let (guarded, ids) = poisoned(3);
+  // What stands behind a key is the reason.
+  let output = piped(&guarded, &[], "x\nl\na my own note\nr approve nothing\n");
+  assert_eq!((output.status, output.stderr.as_str()), (0, ""), "{output:?}");
+  assert!(!output.stdout.contains('\u{1b}'));
+  assert!(output.stdout.contains(&format!("{}: later", ids[0])), "{}", output.stdout);
+  assert!(output.stdout.ends_with("2 items decided, 1 left\n"), "{}", output.stdout);
+  let expected = ["quarantined", "approved", "rejected"];
+  assert_eq!([0, 1, 2].map(|n| status_of(&guarded, &ids[n])), expected);
+  for line in output.stdout.lines() {
+    assert!(line.chars().count() <= 80, "{line}");
+  }
+  let dots = output.stdout.matches("evil[.]").count();
+  assert!(dots > 0 && !output.stdout.contains("evil.com"), "{}", output.stdout);
+
+  // What ends in between decides nothing.
+  let output = piped(&guarded, &[&ids[0]], "a");
+  assert!(output.stdout.ends_with("0 items decided, 1 left\n"), "{}", output.stdout);
+  let output = piped(&guarded, &[&ids[1]], "");
+  assert!(output.stdout.contains("it is approved"), "{}", output.stdout);
+  assert_eq!(status_of(&guarded, &ids[0]), "quarantined");
+  let output = piped(&guarded, &["--status", "held"], "");
+  assert_eq!(output.stdout, "nothing waits for you\n");
+}
+
+#[test]
+fn a_flagged_block_is_approved_or_taken_out() {
+  let before = format!("# Memory\n\n{}\n\n{}\n", poison(1), poison(2));
+  let mut guarded = Guarded::new(NEVER).memory("MEMORY.md", before);
+  guarded.start();
+  guarded.stop();
+  let flagged = guarded.listed("flagged");
+  assert_eq!(flagged.len(), 2, "{flagged:?}");
+  // Of the same moment, the one that stands first comes first; the heading belongs to it.
+  assert_eq!((&flagged[0]["line"], &flagged[1]["line"]), (&1.into(), &5.into()));
+  let output = piped(&guarded, &["--status", "flagged"], "r\na\n\n");
+  assert_eq!((output.status, output.stderr.as_str()), (0, ""), "{output:?}");
+  assert!(output.stdout.contains("It was there before memfw."), "{}", output.stdout);
+  assert!(output.stdout.contains("it stands here"), "{}", output.stdout);
+  assert!(output.stdout.ends_with("2 items decided\n"), "{}", output.stdout);
+  assert_eq!((guarded.waiting().len(), guarded.listed("approved").len()), (1, 1));
+  assert_eq!(guarded.holding("workspace", &needle(1)).len(), 0);
+  assert_eq!(guarded.holding("workspace", &needle(2)).len(), 1);
+}
+
+#[test]
+fn what_is_deleted_is_gone_for_good() {
+  let (guarded, ids) = poisoned(2);
+  let refused = guarded.memfw(&["quarantine", "delete", &ids[0]]);
+  assert_eq!(refused.status, 2, "nobody was there to ask: {refused:?}");
+  assert!(refused.stderr.contains("nothing was deleted"), "{refused:?}");
+  assert_eq!(status_of(&guarded, &ids[0]), "quarantined");
+  let line = format!("{}: deleted; its record stays\n", ids[0]);
+  assert_eq!(guarded.ok(&["quarantine", "delete", "--yes", &ids[0]]), line);
+  let shown = guarded.json(&["quarantine", "show", &ids[0], "--json"]);
+  assert_eq!((&shown[0]["status"], &shown[0]["text"]), (&"forgotten".into(), &Value::Null));
+  let file = String::from_utf8(guarded.read("MEMORY.md")).unwrap();
+  assert!(!file.contains(&ids[0]) && file.contains(&ids[1]), "its placeholder went: {file}");
+  for verb in ["approve", "delete"] {
+    let args = ["quarantine", verb, &ids[0], "--yes"];
+    let again = guarded.memfw(if verb == "approve" { &args[..3] } else { &args[..] });
+    assert_eq!(again.status, 2, "{again:?}");
+  }
+  guarded.ok(&["quarantine", "approve", &ids[1]]);
+  let refused = guarded.memfw(&["quarantine", "delete", "--yes", &ids[1]]);
+  assert!(refused.stderr.contains("take it out first"), "{refused:?}");
+  // What it says to type works, although lines have moved.
+  let hint =
+    refused.stderr.split('`').find(|part| part.starts_with("memfw quarantine add")).unwrap();
+  guarded.ok(&hint.split(' ').skip(1).collect::<Vec<_>>());
+  assert!(guarded.holding("workspace", &needle(1)).is_empty());
+  let deleted = guarded.json(&["audit", "--event", "deleted", "--json"]);
+  assert_eq!(deleted.as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn a_word_for_a_source_is_listed_and_taken_back() {
+  let (guarded, _) = poisoned(1);
+  let source = "web_fetch:docs.example.com";
+  let args = ["policy", "allow", source, "url-reference", "key-path", "--reason", "ours"];
+  assert_eq!(guarded.ok(&args), format!("{source}: allowed url-reference key-path\n"));
+  let list = guarded.json(&["policy", "check", "--json"]);
+  let names: Vec<&str> =
+    list.as_array().unwrap().iter().map(|one| one["id"].as_str().unwrap()).collect();
+  let [path, url] = [format!("{source}:key-path"), format!("{source}:url-reference")];
+  assert_eq!(names, [path.as_str(), url.as_str()]);
+  assert_eq!((&list[0]["source"], &list[0]["reason"]), (&source.into(), &"ours".into()));
+  assert!(guarded.ok(&["policy", "check"]).contains(&url));
+  let gone = guarded.ok(&["policy", "withdraw", &url]);
+  assert!(gone.starts_with(&format!("{url}: withdrawn")), "{gone}");
+  assert_eq!(guarded.json(&["policy", "check", "--json"]).as_array().unwrap().len(), 1);
+  assert_eq!(guarded.memfw(&["policy", "withdraw", &url]).status, 2);
+  let refused = guarded.memfw(&["policy", "allow", "unknown", "url-reference"]);
+  assert!(refused.status == 2 && refused.stderr.contains("names nobody"), "{refused:?}");
+  let refused = guarded.memfw(&["policy", "allow", source, "url-referense"]);
+  assert_eq!(refused.status, 2, "{refused:?}");
+}
+
+#[test]
+fn an_item_and_a_code_are_explained() {
+  let (guarded, ids) = poisoned(1);
+  let explained = guarded.ok(&["explain", &ids[0]]);
+  for part in [
+    format!("{}  quarantined\n", ids[0]),
+    "  source  unknown, untrusted, self-reported\n".to_owned(),
+    "  how     nothing on record\n".to_owned(),
+    "  found   exfiltration-endpoint: a ".to_owned(),
+    "  policy  trust untrusted, the source was seen by nobody, sensitivity medium\n".to_owned(),
+    format!("  next    memfw quarantine review {}\n", ids[0]),
+  ] {
+    assert!(explained.contains(&part), "`{part}` is not in:\n{explained}");
+  }
+  assert!(!explained.contains(&needle(0)), "it tells no text: {explained}");
+  let value = guarded.json(&["explain", &ids[0][..4], "--json"]);
+  assert_eq!(
+    (&value["id"], &value["trust_by_rules"]),
+    (&ids[0].as_str().into(), &"untrusted".into())
+  );
+  let found = value["findings"].as_array().unwrap();
+  assert!(found.iter().any(|one| one["alone"] == "quarantine"), "{value}");
+  let page = guarded.ok(&["explain", "exfiltration-endpoint"]);
+  assert!(page.starts_with("exfiltration-endpoint  sends data to a foreign place\n"), "{page}");
+  assert!(page.contains("Example:") && page.contains("  rule    "), "{page}");
+  let unknown = guarded.memfw(&["explain", "exfiltration-endpiont"]);
+  assert_eq!(unknown.status, 2);
+  assert!(unknown.stderr.contains("`exfiltration-endpoint`"), "{unknown:?}");
+}
