@@ -62,6 +62,18 @@ impl Escape {
   }
 }
 
+/// Text of bytes that goes where nothing has to be escaped, as into JSON; what is no UTF-8 is U+FFFD.
+pub fn lossy(bytes: &[u8]) -> String {
+  let mut text = String::new();
+  for chunk in bytes.utf8_chunks() {
+    text.push_str(chunk.valid());
+    if !chunk.invalid().is_empty() {
+      text.push(char::REPLACEMENT_CHARACTER);
+    }
+  }
+  text
+}
+
 /// The columns that text takes, as it is, without escaping; for text that was escaped before.
 pub fn width(text: &str) -> usize {
   text.chars().map(|c| c.width().unwrap_or(0)).sum()

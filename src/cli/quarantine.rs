@@ -21,7 +21,7 @@ use super::{
   context::Context,
   copies::{self, Copy},
   embedding::Likeness,
-  escape::{Escape, terminal},
+  escape::{Escape, lossy, terminal},
   evidence,
   failure::Failure,
   guarded,
@@ -395,18 +395,6 @@ fn rules(item: &Item) -> Vec<String> {
     }
   }
   rules
-}
-
-/// Text for JSON: bytes that are no UTF-8 are U+FFFD.
-fn lossy(bytes: &[u8]) -> String {
-  let mut text = String::new();
-  for chunk in bytes.utf8_chunks() {
-    text.push_str(chunk.valid());
-    if !chunk.invalid().is_empty() {
-      text.push(char::REPLACEMENT_CHARACTER);
-    }
-  }
-  text
 }
 
 fn words(codes: &[Code]) -> String {

@@ -15,7 +15,7 @@ use super::{
   args::RestoreArgs,
   context::Context,
   diff::{Change, DiffLine, counts, unified},
-  escape::{Escape, terminal},
+  escape::{Escape, lossy, terminal},
   failure::Failure,
   guarded,
   moment::moment,
@@ -348,16 +348,4 @@ fn bring_back(
     out.line(&format!("  undo: memfw restore {path} --at {}", short(before)))?;
   }
   Ok(Status::Yes)
-}
-
-/// Text for JSON: bytes that are no UTF-8 are U+FFFD.
-fn lossy(bytes: &[u8]) -> String {
-  let mut text = String::new();
-  for chunk in bytes.utf8_chunks() {
-    text.push_str(chunk.valid());
-    if !chunk.invalid().is_empty() {
-      text.push(char::REPLACEMENT_CHARACTER);
-    }
-  }
-  text
 }

@@ -142,13 +142,10 @@ fn assess_one(exhibit: &Exhibit<'_>, model: &dyn Assessor, clock: &dyn Clock) ->
 
 /// The heads say whether the encoder is to look as well.
 fn look(exhibit: &Exhibit<'_>, findings: &[Finding], model: &dyn Assessor) -> Assessment {
-  let rules = policy::strength(findings);
-  let glance = model::assess(model, exhibit.text, rules, Depth::Heads);
-  let is_wanted = match exhibit.reads {
-    Reads::New => policy::wants_encoder(exhibit.facts.trust, glance.probabilities),
-    Reads::Notable => policy::is_notable(glance.probabilities),
-  };
-  if is_wanted { model::assess(model, exhibit.text, rules, Depth::Encoder) } else { glance }
+  model::look(model, exhibit.text, policy::strength(findings), |glance| match exhibit.reads {
+    Reads::New => policy::wants_encoder(exhibit.facts.trust, glance),
+    Reads::Notable => policy::is_notable(glance),
+  })
 }
 
 #[cfg(test)]

@@ -91,13 +91,8 @@ impl Scoring {
     let options = JudgeOptions { scope: self.scope, ..JudgeOptions::default() };
     let read = |text: &Text| {
       let rules = policy::strength(&crate::detect::judge(&text.bytes, &options));
-      let glance = model::assess(assessor, &text.bytes, rules, Depth::Heads);
-      let found = if policy::wants_encoder(text.trust, glance.probabilities) {
-        model::assess(assessor, &text.bytes, rules, Depth::Encoder)
-      } else {
-        glance
-      };
-      (text.hash, found)
+      let wanted = |glance| policy::wants_encoder(text.trust, glance);
+      (text.hash, model::look(assessor, &text.bytes, rules, wanted))
     };
     Scored {
       target: self.target.clone(),

@@ -18,6 +18,8 @@ use tokio::{
   signal::unix::{Signal, SignalKind, signal},
 };
 
+use crate::cli::escape::lossy;
+
 /// Bytes that are read at once.
 const CHUNK: usize = 1024;
 /// Longest line that is taken; what is behind it is dropped.
@@ -82,7 +84,7 @@ impl Keyboard {
       if let Some(end) = self.read.iter().position(|&byte| byte == b'\n') {
         let mut line: Vec<u8> = self.read.drain(..=end).collect();
         line.truncate(end);
-        return Ok(Typed::Line(text(&line)));
+        return Ok(Typed::Line(lossy(&line)));
       }
       let n_before = self.read.len();
       if let Some(keys) = &mut self.keys
@@ -93,7 +95,7 @@ impl Keyboard {
       let bytes = read()?;
       if bytes.is_empty() {
         let rest: Vec<u8> = self.read.drain(..).collect();
-        return Ok(if rest.is_empty() { Typed::End } else { Typed::Line(text(&rest)) });
+        return Ok(if rest.is_empty() { Typed::End } else { Typed::Line(lossy(&rest)) });
       }
       let room = MAX_LINE.saturating_sub(n_before);
       let line_end = bytes.iter().position(|&byte| byte == b'\n').unwrap_or(bytes.len());
@@ -207,23 +209,11 @@ fn read() -> io::Result<Vec<u8>> {
 
 /// The one character that stands there.
 fn single(bytes: &[u8]) -> char {
-  let mut letters = text(bytes).chars().collect::<Vec<_>>().into_iter();
+  let mut letters = lossy(bytes).chars().collect::<Vec<_>>().into_iter();
   match (letters.next(), letters.next()) {
     (Some(key), None) => key,
     _ => char::REPLACEMENT_CHARACTER,
   }
-}
-
-/// Text of bytes; those that are no UTF-8 are U+FFFD.
-fn text(bytes: &[u8]) -> String {
-  let mut text = String::new();
-  for chunk in bytes.utf8_chunks() {
-    text.push_str(chunk.valid());
-    if !chunk.invalid().is_empty() {
-      text.push(char::REPLACEMENT_CHARACTER);
-    }
-  }
-  text
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Layer 2 over all readings of a block: as it reads, what it hides, what it encodes.
 #![forbid(unsafe_code)]
 
-use super::{Assessment, Depth, Health};
+use super::{Assessment, Depth, Health, Probabilities};
 use crate::detect::{
   judge::MAX_TEXT,
   normalize::{View, ViewKind, normalize},
@@ -47,6 +47,18 @@ pub fn assess(assessor: &dyn Assessor, bytes: &[u8], rules: f32, depth: Depth) -
   all.fold(first, join)
 }
 
+/// What layer 2 thinks of `bytes` as closely as they are worth it: by what the heads say, `wanted` tells
+/// whether the encoder is to read them.
+pub fn look(
+  assessor: &dyn Assessor,
+  bytes: &[u8],
+  rules: f32,
+  wanted: impl FnOnce(Probabilities) -> bool,
+) -> Assessment {
+  let glance = assess(assessor, bytes, rules, Depth::Heads);
+  if wanted(glance.probabilities) { assess(assessor, bytes, rules, Depth::Encoder) } else { glance }
+}
+
 /// The higher probability of each kind; place and explanation are those of the higher one of all. How
 /// closely it was looked at is told by how it reads.
 fn join(one: Assessment, other: Assessment) -> Assessment {
@@ -61,7 +73,6 @@ fn join(one: Assessment, other: Assessment) -> Assessment {
 #[cfg(test)]
 mod tests {
   use super::*;
-  use crate::detect::model::Probabilities;
 
   /// Fears one word.
   struct Fears(&'static str);

@@ -15,7 +15,7 @@ pub mod tokenizer;
 
 use std::{ops::Range, sync::OnceLock};
 
-pub use assess::{Assessor, assess};
+pub use assess::{Assessor, assess, look};
 pub use encoder::Encoder;
 pub use fusion::{Evidence, Fusion, Opinion};
 pub use heads::{Heads, Reading};
