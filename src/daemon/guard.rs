@@ -388,13 +388,20 @@ impl Guard {
         sources,
         look,
         keep,
-        self.queue.next_due(now, self.asker.is_busy()),
+        self.queue.next_due(now, &self.busy()),
         self.asker.next_due(now),
         self.polls.next_due(now),
         self.held.next_due(now),
       ];
       due.into_iter().flatten().min()
     })
+  }
+
+  /// For whom nothing is taken from the queue now.
+  pub(super) fn busy(&self) -> Vec<Kind> {
+    let asker = self.asker.is_busy().then_some(Kind::Attribute);
+    let scorer = self.scorer.is_busy().then_some(Kind::Model);
+    asker.into_iter().chain(scorer).collect()
   }
 
   /// Whether nothing is pending.
@@ -427,6 +434,7 @@ impl Guard {
       Kind::Urgent => self.queue.dirty(target, now),
       Kind::Lazy => self.queue.reshape(target, now),
       Kind::Attribute => self.queue.attribute(target, now),
+      Kind::Scored => self.queue.scored(target, now),
       Kind::Model => self.queue.read(target, now),
     }
   }

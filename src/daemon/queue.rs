@@ -44,10 +44,17 @@ pub enum Kind {
   Urgent,
   /// Text of which the agent's records may tell who wrote it.
   Attribute,
+  /// What the model said of a text is to be taken down.
+  Scored,
   /// Text that the model is to read closely.
   Model,
   /// Markers to renew.
   Lazy,
+}
+
+impl Kind {
+  /// All, the most urgent first.
+  const ALL: [Self; 5] = [Self::Urgent, Self::Attribute, Self::Scored, Self::Model, Self::Lazy];
 }
 
 /// Files of one kind, found by name and by due time: ten thousand are dirty at a start.
@@ -79,21 +86,28 @@ impl Lane {
   }
 }
 
-/// Files that are dirty, files about which the records are asked, files that are read closely, and files
-/// whose markers are to be renewed.
+/// Files that are dirty, files about which the records are asked, files that were read and that are to be
+/// read closely, and files whose markers are to be renewed.
 #[derive(Debug, Default)]
 pub struct Queue {
   urgent: Lane,
   attribute: Lane,
+  scored: Lane,
   model: Lane,
   lazy: Lane,
 }
 
 impl Queue {
+  /// In the order of [`Kind::ALL`].
+  fn lanes(&self) -> [&Lane; 5] {
+    [&self.urgent, &self.attribute, &self.scored, &self.model, &self.lazy]
+  }
+
   fn lane(&mut self, kind: Kind) -> &mut Lane {
     match kind {
       Kind::Urgent => &mut self.urgent,
       Kind::Attribute => &mut self.attribute,
+      Kind::Scored => &mut self.scored,
       Kind::Model => &mut self.model,
       Kind::Lazy => &mut self.lazy,
     }
@@ -145,12 +159,25 @@ impl Queue {
     self.put_off(Kind::Attribute, target, was, now + pause.unwrap_or(LAST_RETRY));
   }
 
-  /// Text of a file is to be read closely now.
+  /// Text of a file is to be read closely now, after what waits already.
   pub fn read(&mut self, target: Target, now: Duration) {
     self.model.set(target, |old| match old {
       Some(old) => Waiting { due: old.due.min(now), ..old },
       None => Waiting { due: now, since: now, tries: 0 },
     });
+  }
+
+  /// The same before what waits already: it was just written, and the others have stood for long.
+  pub fn read_first(&mut self, target: Target, now: Duration) {
+    self.model.set(target, |old| Waiting {
+      due: Duration::ZERO,
+      ..old.unwrap_or(Waiting { due: now, since: now, tries: 0 })
+    });
+  }
+
+  /// Text of a file was read.
+  pub fn scored(&mut self, target: Target, now: Duration) {
+    self.scored.set(target, |_| Waiting { due: now, since: now, tries: 0 });
   }
 
   /// The markers of a file are due at `due`; a later time wins, for each write starts the idle time
@@ -164,10 +191,7 @@ impl Queue {
 
   /// Whether this file waits for anything.
   pub fn is_known(&self, target: &Target) -> bool {
-    self.is_dirty(target)
-      || [&self.attribute, &self.model, &self.lazy]
-        .iter()
-        .any(|lane| lane.waiting.contains_key(target))
+    self.lanes().iter().any(|lane| lane.waiting.contains_key(target))
   }
 
   /// Whether this file waits as dirty.
@@ -175,11 +199,11 @@ impl Queue {
     self.urgent.waiting.contains_key(target)
   }
 
-  /// Takes one file that is due: dirty ones first, the longest due before the others. While somebody is
-  /// being asked, nobody else is.
-  pub fn take(&mut self, now: Duration, asking: bool) -> Option<(Kind, Target, Waiting)> {
-    for kind in [Kind::Urgent, Kind::Attribute, Kind::Model, Kind::Lazy] {
-      if asking && kind == Kind::Attribute {
+  /// Takes one file that is due: dirty ones first, the longest due before the others. Nothing is taken for
+  /// those who are `busy`.
+  pub fn take(&mut self, now: Duration, busy: &[Kind]) -> Option<(Kind, Target, Waiting)> {
+    for kind in Kind::ALL {
+      if busy.contains(&kind) {
         continue;
       }
       if let Some((target, waiting)) = self.lane(kind).take(now) {
@@ -211,17 +235,16 @@ impl Queue {
   }
 
   /// How long until [`Self::take`] has the next file; `None` when nothing is pending.
-  pub fn next_due(&self, now: Duration, asking: bool) -> Option<Duration> {
-    let first = |lane: &Lane| lane.order.first().map(|(due, _)| *due);
-    let attribute = if asking { None } else { first(&self.attribute) };
-    let due = [first(&self.urgent), attribute, first(&self.model), first(&self.lazy)];
-    let due = due.into_iter().flatten().min()?;
+  pub fn next_due(&self, now: Duration, busy: &[Kind]) -> Option<Duration> {
+    let lanes = Kind::ALL.into_iter().zip(self.lanes()).filter(|(kind, _)| !busy.contains(kind));
+    let due = lanes.filter_map(|(_, lane)| lane.order.first()).map(|(due, _)| *due).min()?;
     Some(due.saturating_sub(now))
   }
 
   /// Forgets the files that are not to be kept.
   pub fn retain(&mut self, keep: impl Fn(&Target) -> bool) {
-    for lane in [&mut self.urgent, &mut self.attribute, &mut self.model, &mut self.lazy] {
+    for kind in Kind::ALL {
+      let lane = self.lane(kind);
       lane.waiting.retain(|target, _| keep(target));
       lane.order.retain(|(_, target)| keep(target));
     }
@@ -229,8 +252,8 @@ impl Queue {
 
   /// How many files are asked for again and again, because somebody keeps them open.
   pub fn n_stubborn(&self) -> usize {
-    let lanes = [&self.urgent, &self.attribute, &self.model, &self.lazy];
-    let tries = lanes.into_iter().flat_map(|lane| lane.waiting.values()).map(|one| one.tries);
+    let tries =
+      self.lanes().into_iter().flat_map(|lane| lane.waiting.values()).map(|one| one.tries);
     tries.filter(|tries| *tries > STUBBORN).count()
   }
 
@@ -241,9 +264,7 @@ impl Queue {
 
   /// Whether nothing is pending.
   pub fn is_empty(&self) -> bool {
-    [&self.urgent, &self.attribute, &self.model, &self.lazy]
-      .iter()
-      .all(|lane| lane.waiting.is_empty())
+    self.lanes().iter().all(|lane| lane.waiting.is_empty())
   }
 }
 
@@ -267,7 +288,7 @@ mod tests {
     queue.reshape(target("c"), ms(1));
     queue.dirty(target("b"), ms(3));
     queue.dirty(target("a"), ms(5));
-    let order: Vec<_> = std::iter::from_fn(|| queue.take(ms(9), false))
+    let order: Vec<_> = std::iter::from_fn(|| queue.take(ms(9), &[]))
       .map(|(kind, target, _)| (kind, target))
       .collect();
     let expected =
@@ -282,14 +303,14 @@ mod tests {
     queue.dirty(target("a"), ms(1));
     queue.dirty(target("b"), ms(2));
     let (kind, b, waiting) =
-      queue.take(ms(9), false).map(|_| queue.take(ms(9), false).unwrap()).unwrap();
+      queue.take(ms(9), &[]).map(|_| queue.take(ms(9), &[]).unwrap()).unwrap();
     queue.dirty(target("a"), ms(3));
     queue.put_off(kind, b.clone(), waiting, ms(50));
     queue.hurry(b.clone(), ms(9));
-    let (_, first, waiting) = queue.take(ms(9), false).unwrap();
+    let (_, first, waiting) = queue.take(ms(9), &[]).unwrap();
     assert_eq!((first, waiting.since, waiting.tries), (b, ms(2), 1));
     queue.hurry(target("new"), ms(9));
-    assert_eq!(queue.take(ms(9), false).unwrap().1, target("new"));
+    assert_eq!(queue.take(ms(9), &[]).unwrap().1, target("new"));
   }
 
   #[test]
@@ -311,10 +332,10 @@ mod tests {
   #[test]
   fn nothing_pending_means_no_timer() {
     let mut queue = Queue::default();
-    assert_eq!(queue.next_due(ms(0), false), None);
+    assert_eq!(queue.next_due(ms(0), &[]), None);
     queue.dirty(target("a"), ms(7));
-    assert_eq!(queue.next_due(ms(5), false), Some(ms(2)));
-    assert_eq!(queue.take(ms(6), false), None);
+    assert_eq!(queue.next_due(ms(5), &[]), Some(ms(2)));
+    assert_eq!(queue.take(ms(6), &[]), None);
   }
 
   #[test]
@@ -324,11 +345,11 @@ mod tests {
     let mut now = ms(0);
     let mut waits = Vec::new();
     for _ in 0..12 {
-      now += queue.next_due(now, false).unwrap();
-      let (kind, target, waiting) = queue.take(now, false).unwrap();
+      now += queue.next_due(now, &[]).unwrap();
+      let (kind, target, waiting) = queue.take(now, &[]).unwrap();
       assert_eq!(waiting.since, ms(0));
       queue.back_off(kind, target, waiting, now);
-      waits.push(queue.next_due(now, false).unwrap());
+      waits.push(queue.next_due(now, &[]).unwrap());
     }
     assert!(waits.is_sorted());
     assert_eq!(waits.last(), Some(&LAST_RETRY));
@@ -339,10 +360,10 @@ mod tests {
   fn a_new_write_makes_a_waiting_file_due_at_once() {
     let mut queue = Queue::default();
     queue.dirty(target("a"), ms(0));
-    let (kind, a, waiting) = queue.take(ms(0), false).unwrap();
+    let (kind, a, waiting) = queue.take(ms(0), &[]).unwrap();
     queue.put_off(kind, a, waiting, ms(500));
     queue.dirty(target("a"), ms(10));
-    assert_eq!(queue.next_due(ms(10), false), Some(ms(0)));
+    assert_eq!(queue.next_due(ms(10), &[]), Some(ms(0)));
   }
 
   #[test]
@@ -354,9 +375,12 @@ mod tests {
     queue.dirty(target("c"), ms(3));
     assert!(queue.is_urgent(ms(9)) && !queue.is_urgent(ms(2)));
     let kinds: Vec<_> =
-      std::iter::from_fn(|| queue.take(ms(9), true)).map(|(kind, ..)| kind).collect();
+      std::iter::from_fn(|| queue.take(ms(9), &[Kind::Attribute])).map(|(kind, ..)| kind).collect();
     assert_eq!(kinds, [Kind::Urgent, Kind::Lazy]);
-    assert_eq!((queue.next_due(ms(9), true), queue.next_due(ms(9), false)), (None, Some(ms(0))));
+    assert_eq!(
+      (queue.next_due(ms(9), &[Kind::Attribute]), queue.next_due(ms(9), &[])),
+      (None, Some(ms(0)))
+    );
     assert!(!queue.is_empty());
   }
 
@@ -367,8 +391,8 @@ mod tests {
     queue.reshape(target("a"), ms(1));
     queue.dirty(target("b"), ms(2));
     queue.retain(|target| target.rel != Path::new("a"));
-    assert_eq!(queue.next_due(ms(0), false), Some(ms(2)));
-    assert_eq!(queue.take(ms(9), false).map(|(_, found, _)| found), Some(target("b")));
+    assert_eq!(queue.next_due(ms(0), &[]), Some(ms(2)));
+    assert_eq!(queue.take(ms(9), &[]).map(|(_, found, _)| found), Some(target("b")));
     assert!(queue.is_empty());
   }
 
@@ -383,9 +407,32 @@ mod tests {
     }
     assert!(queue.is_known(&target("a")));
     let kinds: Vec<Kind> =
-      std::iter::from_fn(|| queue.take(ms(9), false)).map(|(kind, ..)| kind).collect();
+      std::iter::from_fn(|| queue.take(ms(9), &[])).map(|(kind, ..)| kind).collect();
     assert_eq!(kinds, [Kind::Urgent, Kind::Attribute, Kind::Model, Kind::Lazy]);
     assert!(queue.is_empty());
+  }
+
+  #[test]
+  fn what_was_just_written_is_read_before_what_has_stood_for_long() {
+    let mut queue = Queue::default();
+    for name in ["a", "b"] {
+      queue.read(target(name), ms(1));
+    }
+    queue.read_first(target("new"), ms(5));
+    queue.read_first(target("b"), ms(6));
+    queue.read(target("b"), ms(7));
+    queue.scored(target("z"), ms(8));
+    let busy = [Kind::Model];
+    assert_eq!(
+      queue.next_due(ms(2), &busy),
+      Some(ms(6)),
+      "what was said is taken down all the same"
+    );
+    assert_eq!(queue.take(ms(9), &busy).unwrap().1, target("z"));
+    assert_eq!((queue.take(ms(9), &busy), queue.next_due(ms(9), &busy)), (None, None));
+    let order: Vec<_> =
+      std::iter::from_fn(|| queue.take(ms(9), &[])).map(|(_, target, _)| target).collect();
+    assert_eq!(order, ["b", "new", "a"].map(target));
   }
 
   #[test]
@@ -393,7 +440,7 @@ mod tests {
     let mut queue = Queue::default();
     queue.reshape(target("a"), ms(5));
     queue.reshape(target("a"), ms(9));
-    assert_eq!(queue.take(ms(6), false), None);
-    assert!(queue.take(ms(9), false).is_some());
+    assert_eq!(queue.take(ms(6), &[]), None);
+    assert!(queue.take(ms(9), &[]).is_some());
   }
 }

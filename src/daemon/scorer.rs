@@ -24,6 +24,10 @@ use crate::{
   os,
 };
 
+/// Files of which texts are on their way, at most: while one is read, the next is there. The texts of all
+/// notes at a first start do not fit into the memory that memfw wants to have.
+const MOST_AWAY: usize = 2;
+
 /// The thread and what goes there and comes back.
 pub(super) struct Scorer {
   /// Where texts go, once the thread has begun.
@@ -47,6 +51,11 @@ impl Default for Scorer {
 impl Scorer {
   pub(super) fn is_idle(&self) -> bool {
     self.away.is_empty()
+  }
+
+  /// Whether it has enough to read.
+  pub(super) fn is_busy(&self) -> bool {
+    self.away.len() >= MOST_AWAY
   }
 
   /// Has the texts of a file read.
@@ -99,24 +108,33 @@ impl Guard {
     }
     self.scorer.back.insert(target.clone(), scored);
     let now = self.now();
-    self.queue.read(target, now);
+    self.queue.scored(target, now);
   }
 
   /// A file was looked at: what is new in it is read closely, once it is known who wrote it.
   pub(super) fn read_closely(&mut self, target: &Target) -> Result<(), EngineError> {
-    let is_due = !self.scorer.away.contains(target) && self.engine.is_reading_pending(target)?;
-    if is_due && !self.engine.is_attribution_pending(target)? {
+    if self.is_reading_due(target)? {
       let now = self.now();
-      self.queue.read(target.clone(), now);
+      if self.is_starting() {
+        self.queue.read(target.clone(), now);
+      } else {
+        self.queue.read_first(target.clone(), now);
+      }
     }
     Ok(())
+  }
+
+  fn is_reading_due(&self, target: &Target) -> Result<bool, EngineError> {
+    let is_due = !self.scorer.away.contains(target) && self.engine.is_reading_pending(target)?;
+    Ok(is_due && !self.engine.is_attribution_pending(target)?)
   }
 
   /// At a start, and when a workspace was adopted: what was not read before.
   pub(super) fn read_all(&mut self) -> Result<(), EngineError> {
     for target in self.engine.scores_due()? {
-      if self.workspaces.contains(&target.root) {
-        self.read_closely(&target)?;
+      if self.workspaces.contains(&target.root) && self.is_reading_due(&target)? {
+        let now = self.now();
+        self.queue.read(target, now);
       }
     }
     Ok(())

@@ -47,7 +47,7 @@ impl Guard {
     if !self.queue.is_urgent(now) && self.hear_records()? {
       return Ok(true);
     }
-    let Some((kind, target, waiting)) = self.queue.take(now, self.asker.is_busy()) else {
+    let Some((kind, target, waiting)) = self.queue.take(now, &self.busy()) else {
       self.end_trouble();
       return Ok(self.keep_one()? || self.run_errands() || self.summarise());
     };
@@ -87,7 +87,7 @@ impl Guard {
     let result = match kind {
       Kind::Urgent => self.urgent(&target, waiting),
       Kind::Attribute => self.attribute(&target, waiting),
-      Kind::Model => self.read(&target, waiting),
+      Kind::Scored | Kind::Model => self.read(&target, waiting),
       Kind::Lazy => self.lazy(&target, waiting),
     };
     self.worked_on(kind, target, waiting, result)
