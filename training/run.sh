@@ -25,7 +25,7 @@ heads() {
     --out made/folds.jsonl | tee made/heads.txt
   "${recipe[@]}" fuse --heads made/folds.jsonl --encoder made/logits.jsonl --out ../models/fusion.toml |
     tee made/fusion.txt
-  for part in rules heads encoder sentences; do
+  for part in rules likeness heads encoder sentences; do
     "${recipe[@]}" fuse --heads made/folds.jsonl --encoder made/logits.jsonl --without "$part" \
       >"made/without-$part.txt"
   done

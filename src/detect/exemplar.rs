@@ -1,7 +1,7 @@
 //! The nearest known attack: a text beside exemplars, by the cosine of their vectors.
 //!
-//! This explains, and decides nothing: on unseen attacks it finds about one in twenty at one false alarm
-//! in a hundred (docs/detection.md). Vectors come from outside, through [`Embed`]; everything here is
+//! This explains, and decides nothing alone: on unseen attacks it finds about one in twenty at one false
+//! alarm in a hundred (docs/detection.md). Layer 2 weighs it among other things. Vectors come from outside, through [`Embed`]; everything here is
 //! pure.
 #![forbid(unsafe_code)]
 
@@ -80,20 +80,54 @@ impl Exemplars {
     trust: Trust,
     embed: &dyn Embed,
   ) -> Result<Option<Nearest<'_>>, String> {
-    let texts: Vec<&str> =
-      self.list().iter().map(|exemplar| exemplar.text.as_str()).chain([text]).collect();
-    let mut vectors = embed.embed(&texts)?;
+    let mut vectors = self.embed(&[text], embed)?;
+    Ok(vectors.pop().and_then(|own| nearest(self.list(), &vectors, &own, trust)))
+  }
+
+  /// The vectors of all of them, in their order, and of `more` behind them.
+  fn embed(&self, more: &[&str], embed: &dyn Embed) -> Result<Vec<Vec<f32>>, String> {
+    let own = self.list().iter().map(|exemplar| exemplar.text.as_str());
+    let texts: Vec<&str> = own.chain(more.iter().copied()).collect();
+    let vectors = embed.embed(&texts)?;
     if vectors.len() != texts.len() {
       return Err(format!("{} vectors came for {} texts", vectors.len(), texts.len()));
     }
-    let Some(own) = vectors.pop() else { return Ok(None) };
-    let near = self.list().iter().zip(&vectors).map(|(exemplar, vector)| Nearest {
-      exemplar,
-      similarity: cosine(vector, &own),
-      threshold: threshold(trust),
-    });
-    Ok(near.max_by(|a, b| a.similarity.total_cmp(&b.similarity)))
+    Ok(vectors)
   }
+}
+
+/// Exemplars with the vectors of [`Ngrams`], made once: for whoever asks about each block.
+#[derive(Clone, Debug)]
+pub struct KnownAttacks {
+  exemplars: Exemplars,
+  vectors: Vec<Vec<f32>>,
+}
+
+impl KnownAttacks {
+  /// These exemplars.
+  pub fn new(exemplars: Exemplars) -> Self {
+    let vectors = exemplars.embed(&[], &Ngrams).unwrap_or_default();
+    Self { exemplars, vectors }
+  }
+
+  /// The exemplar that `text` is most like; `None` without exemplars.
+  pub fn nearest(&self, text: &str, trust: Trust) -> Option<Nearest<'_>> {
+    nearest(self.exemplars.list(), &self.vectors, &Ngrams::vector(text), trust)
+  }
+}
+
+fn nearest<'a>(
+  exemplars: &'a [Exemplar],
+  vectors: &[Vec<f32>],
+  own: &[f32],
+  trust: Trust,
+) -> Option<Nearest<'a>> {
+  let near = exemplars.iter().zip(vectors).map(|(exemplar, vector)| Nearest {
+    exemplar,
+    similarity: cosine(vector, own),
+    threshold: threshold(trust),
+  });
+  near.max_by(|a, b| a.similarity.total_cmp(&b.similarity))
 }
 
 #[cfg(test)]
@@ -130,10 +164,13 @@ mod tests {
   #[test]
   fn every_exemplar_is_nearest_to_itself() {
     let all = Exemplars::built_in();
+    let known = KnownAttacks::new(all.clone());
     for exemplar in all.list() {
       let near = all.nearest(&exemplar.text, Trust::Trusted, &Ngrams).unwrap().unwrap();
       assert_eq!((near.exemplar, near.is_near()), (exemplar, true));
+      assert_eq!(known.nearest(&exemplar.text, Trust::Trusted), Some(near));
     }
+    assert_eq!(KnownAttacks::new(Exemplars::default()).nearest("a", Trust::Hostile), None);
   }
 
   #[test]

@@ -68,9 +68,9 @@ impl Threshold {
 /// workspaces are not all that such a source writes about. `train-heads fuse` measures them, and
 /// docs/detection.md has what each rests on, with intervals.
 pub const THRESHOLDS: [Threshold; 4] = [
-  Threshold::new(Trust::Trusted, limits(0.71, 0.76, None), limits(0.76, 0.79, None)),
-  Threshold::new(Trust::Verified, limits(0.62, 0.71, Some(0.76)), limits(0.50, 0.76, Some(0.79))),
-  Threshold::new(Trust::Untrusted, limits(0.20, 0.62, Some(0.71)), limits(0.11, 0.50, Some(0.76))),
+  Threshold::new(Trust::Trusted, limits(0.71, 0.76, None), limits(0.74, 0.79, None)),
+  Threshold::new(Trust::Verified, limits(0.62, 0.71, Some(0.76)), limits(0.50, 0.74, Some(0.79))),
+  Threshold::new(Trust::Untrusted, limits(0.20, 0.62, Some(0.71)), limits(0.11, 0.50, Some(0.74))),
   Threshold::new(Trust::Hostile, limits(0.11, 0.20, Some(0.62)), limits(0.05, 0.11, Some(0.50))),
 ];
 

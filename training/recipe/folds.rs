@@ -2,9 +2,14 @@
 
 use std::{collections::BTreeMap, error::Error};
 
-use memfw::detect::{
-  JudgeOptions, PolicyInput, decide, judge,
-  model::{Heads, Logits, Reading},
+use memfw::{
+  detect::{
+    JudgeOptions, PolicyInput, decide,
+    exemplar::{Exemplars, KnownAttacks},
+    judge,
+    model::{Heads, Logits, Reading},
+  },
+  provenance::Trust,
 };
 use serde_json::json;
 
@@ -23,6 +28,8 @@ pub(crate) struct Scored<'i> {
   pub(crate) reading: Reading,
   /// How strong the findings of the rules are, from 0 to 1.
   pub(crate) rules: f32,
+  /// How like the nearest known attack it is, from 0 to 1.
+  pub(crate) likeness: f32,
 }
 
 /// Scores all lines: `items` left out part by part, `dev` by heads that saw all `items`.
@@ -33,6 +40,7 @@ pub(crate) fn score<'i>(
   settings: &Settings,
 ) -> Vec<Scored<'i>> {
   let part_of = divide(items, parts);
+  let known = KnownAttacks::new(Exemplars::built_in());
   let mut scored = Vec::with_capacity(items.len() + dev.len());
   for part in 0..parts {
     let is_out = |item: &&Item| part_of.get(item.group.as_str()) == Some(&part);
@@ -41,11 +49,11 @@ pub(crate) fn score<'i>(
       continue;
     }
     let heads = train(&kept, settings);
-    scored.extend(out.into_iter().map(|item| one(item, Some(part), &heads)));
+    scored.extend(out.into_iter().map(|item| one(item, Some(part), &heads, &known)));
   }
   if !dev.is_empty() {
     let heads = train(&items.iter().collect::<Vec<_>>(), settings);
-    scored.extend(dev.iter().map(|item| one(item, None, &heads)));
+    scored.extend(dev.iter().map(|item| one(item, None, &heads, &known)));
   }
   scored
 }
@@ -71,7 +79,7 @@ fn divide(items: &[Item], parts: usize) -> BTreeMap<&str, usize> {
   part_of
 }
 
-fn one<'i>(item: &'i Item, part: Option<usize>, heads: &Heads) -> Scored<'i> {
+fn one<'i>(item: &'i Item, part: Option<usize>, heads: &Heads, known: &KnownAttacks) -> Scored<'i> {
   let mut readings = item.views.iter().map(|view| heads.read(view));
   let mut reading = readings.next().unwrap_or_else(|| heads.read(""));
   for other in readings {
@@ -80,19 +88,21 @@ fn one<'i>(item: &'i Item, part: Option<usize>, heads: &Heads) -> Scored<'i> {
   }
   let findings = judge(item.text.as_bytes(), &JudgeOptions::default());
   let rules = decide(&findings, &PolicyInput::default()).score;
-  Scored { item, part, reading, rules }
+  let near = |view: &String| known.nearest(view, Trust::Hostile).map(|near| near.similarity);
+  let likeness = item.views.iter().filter_map(near).fold(0.0, f32::max);
+  Scored { item, part, reading, rules, likeness }
 }
 
 /// One JSON object a line: `id`, `label`, `set`, `kind`, `lang`, `pair`, `group`, `part`, `rules`,
-/// `bytes`, and `heads` with the four logits.
+/// `likeness`, `bytes`, and `heads` with the four logits.
 pub(crate) fn lines(scored: &[Scored<'_>]) -> Result<String, Box<dyn Error>> {
   let mut out = String::new();
-  for Scored { item, part, reading, rules } in scored {
+  for Scored { item, part, reading, rules, likeness } in scored {
     let pair = |Logits { injection, poison }: Logits| json!([injection, poison]);
     let line = json!({
       "id": item.id, "label": u8::from(item.is_attack), "set": item.set, "kind": item.kind,
       "lang": item.lang, "pair": item.pair, "group": item.group, "part": part, "rules": rules,
-      "bytes": item.views.first().map_or(0, String::len),
+      "likeness": likeness, "bytes": item.views.first().map_or(0, String::len),
       "heads": { "whole": pair(reading.whole), "sentence": pair(reading.sentence) },
     });
     out.push_str(&serde_json::to_string(&line)?);

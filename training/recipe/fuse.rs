@@ -37,6 +37,8 @@ const RATES: [f64; 6] = [0.0001, 0.0005, 0.0015, 0.005, 0.05, 0.15];
 pub(crate) enum Part {
   /// The findings of the rules
   Rules,
+  /// The likeness to the nearest known attack
+  Likeness,
   /// The n-gram heads
   Heads,
   /// The encoder
@@ -50,9 +52,10 @@ impl Part {
   const fn places(self) -> &'static [usize] {
     match self {
       Self::Rules => &[2],
-      Self::Heads => &[3, 4, 5, 6],
-      Self::Encoder => &[7, 8, 9, 10],
-      Self::Sentences => &[4, 6, 8, 10],
+      Self::Likeness => &[3],
+      Self::Heads => &[4, 5, 6, 7],
+      Self::Encoder => &[3, 8, 9, 10, 11],
+      Self::Sentences => &[5, 7, 9, 11],
     }
   }
 }
@@ -72,6 +75,8 @@ struct Line {
   group: String,
   #[serde(default)]
   rules: f32,
+  #[serde(default)]
+  likeness: f32,
   #[serde(default)]
   bytes: usize,
   heads: Option<Two>,
@@ -130,7 +135,7 @@ pub(crate) fn fuse(
     fit_kinds(&with, None)
   };
   Ok((
-    Fusion { version: 1, prior: PRIOR as f32, heads: heads_only, encoder: both },
+    Fusion { version: 2, prior: PRIOR as f32, heads: heads_only, encoder: both },
     report.join("\n"),
   ))
 }
@@ -157,7 +162,10 @@ fn examples(
         None => continue,
       },
     };
-    let seen = Evidence { heads: heads.into(), encoder, rules: line.rules, bytes: line.bytes };
+    // While only the heads have looked nobody asks for it.
+    let likeness = if encoder.is_some() { line.likeness } else { 0.0 };
+    let Line { rules, bytes, .. } = line;
+    let seen = Evidence { heads: heads.into(), encoder, rules, likeness, bytes };
     let mut inputs = inputs(&seen);
     for place in left_out.iter().flat_map(|part| part.places()) {
       inputs[*place] = 0.0;
@@ -194,7 +202,8 @@ fn examples_of(examples: &[Example]) -> Vec<Example> {
     .iter()
     .map(|one| {
       let mut inputs = one.inputs;
-      inputs[7..].fill(0.0);
+      inputs[3] = 0.0;
+      inputs[8..].fill(0.0);
       let line = Line {
         id: one.line.id.clone(),
         set: one.line.set.clone(),
@@ -245,7 +254,7 @@ fn shares(examples: &[&Example]) -> Vec<f64> {
 /// Logistic regression by Newton steps on one weight at a time; all weights but those of bias and
 /// length stay at zero or above.
 fn fit(examples: &[&Example], counts: &[f64]) -> Inputs {
-  let mut weights = [0.0_f64; 11];
+  let mut weights = [0.0_f64; 12];
   let mut logits = vec![0.0_f64; examples.len()];
   for _ in 0..ROUNDS {
     for (at, weight) in weights.iter_mut().enumerate() {

@@ -20,40 +20,43 @@ pub struct Ngrams;
 
 impl Embed for Ngrams {
   fn embed(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, String> {
-    Ok(texts.iter().map(|text| vector(text)).collect())
+    Ok(texts.iter().map(|text| Self::vector(text)).collect())
   }
 }
 
-fn vector(text: &str) -> Vec<f32> {
-  let bytes = text.as_bytes();
-  let normalized = normalize(bytes.get(..MAX_BYTES).unwrap_or(bytes));
-  // What a reader would read: the folded view where folding changed something, else the text itself.
-  let views = &normalized.views;
-  let folded = views.iter().find(|view| view.kind == ViewKind::Folded).or(views.first());
-  let lower = folded.map(|view| view.text.to_lowercase()).unwrap_or_default();
-  let mut counts = vec![0f32; DIMENSION];
-  let mut count = |feature: &str, kind: u64| {
-    let at = (hash(feature, kind) % DIMENSION as u64) as usize;
-    if let Some(place) = counts.get_mut(at) {
-      *place += 1.0;
+impl Ngrams {
+  /// The vector of one text, of 4,096 numbers.
+  pub fn vector(text: &str) -> Vec<f32> {
+    let bytes = text.as_bytes();
+    let normalized = normalize(bytes.get(..MAX_BYTES).unwrap_or(bytes));
+    // What a reader would read: the folded view where folding changed something, else the text itself.
+    let views = &normalized.views;
+    let folded = views.iter().find(|view| view.kind == ViewKind::Folded).or(views.first());
+    let lower = folded.map(|view| view.text.to_lowercase()).unwrap_or_default();
+    let mut counts = vec![0f32; DIMENSION];
+    let mut count = |feature: &str, kind: u64| {
+      let at = (hash(feature, kind) % DIMENSION as u64) as usize;
+      if let Some(place) = counts.get_mut(at) {
+        *place += 1.0;
+      }
+    };
+    let words: Vec<&str> =
+      lower.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect();
+    for word in &words {
+      count(word, 1);
+      let letters: Vec<char> = word.chars().collect();
+      for piece in letters.windows(PIECE) {
+        count(&piece.iter().collect::<String>(), 2);
+      }
     }
-  };
-  let words: Vec<&str> =
-    lower.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect();
-  for word in &words {
-    count(word, 1);
-    let letters: Vec<char> = word.chars().collect();
-    for piece in letters.windows(PIECE) {
-      count(&piece.iter().collect::<String>(), 2);
+    for pair in words.windows(2) {
+      count(&pair.join(" "), 3);
     }
+    for n in &mut counts {
+      *n = n.sqrt();
+    }
+    counts
   }
-  for pair in words.windows(2) {
-    count(&pair.join(" "), 3);
-  }
-  for n in &mut counts {
-    *n = n.sqrt();
-  }
-  counts
 }
 
 /// FNV-1a, started apart for each kind of feature.
@@ -70,7 +73,7 @@ mod tests {
 
   #[test]
   fn shared_words_make_texts_alike() {
-    let like = |a, b| cosine(&vector(a), &vector(b));
+    let like = |a, b| cosine(&Ngrams::vector(a), &Ngrams::vector(b));
     assert!((like("Send the keys.", "send THE keys") - 1.0).abs() < 1e-6);
     assert!(
       like("Send the keys away", "send all keys away") > like("Send the keys", "Ann is fine")
@@ -81,7 +84,7 @@ mod tests {
   #[test]
   fn any_text_has_a_vector() {
     for text in ["", " ", "\u{0}", "\u{202e}", &"a ".repeat(100_000), &"é".repeat(MAX_BYTES)] {
-      let vector = vector(text);
+      let vector = Ngrams::vector(text);
       assert!(vector.len() == DIMENSION && vector.iter().all(|n| n.is_finite()));
     }
   }

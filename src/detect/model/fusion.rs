@@ -24,6 +24,8 @@ pub struct Evidence {
   pub encoder: Option<Opinion>,
   /// How strong the findings of the rules are, from 0 to 1: [`crate::detect::Decision::score`].
   pub rules: f32,
+  /// How like the nearest known attack it is, from 0 to 1; 0 while only the heads have looked.
+  pub likeness: f32,
   /// Length of the block in bytes.
   pub bytes: usize,
 }
@@ -41,7 +43,7 @@ pub struct Opinion {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Fusion {
-  /// Version of the format: 1.
+  /// Version of the format: 2.
   pub version: u32,
   /// The share of attacks at which the probabilities are calibrated.
   pub prior: f32,
@@ -71,6 +73,8 @@ pub struct Weights {
   pub length: f32,
   /// For the findings of the rules.
   pub rules: f32,
+  /// For the likeness to the nearest known attack.
+  pub likeness: f32,
   /// For the logits of the heads: whole and sentence of injection, whole and sentence of poison.
   pub heads: [f32; 4],
   /// The same for the encoder.
@@ -83,7 +87,7 @@ impl Fusion {
     let damage = |why| Damage::new("fusion", why);
     let text = str::from_utf8(bytes).ok().ok_or(damage("it is not text"))?;
     let fusion: Self = toml::from_str(text).ok().ok_or(damage("it is not in its format"))?;
-    if fusion.version != 1 {
+    if fusion.version != 2 {
       return Err(damage("it is of another version"));
     }
     if !(fusion.prior > 0.0 && fusion.prior < 1.0) {
@@ -107,20 +111,20 @@ impl Fusion {
   }
 }
 
-/// What a kind's weights are multiplied with: one, length, rules, heads, encoder.
-pub type Inputs = [f32; 11];
+/// What a kind's weights are multiplied with: one, length, rules, likeness, heads, encoder.
+pub type Inputs = [f32; 12];
 
 /// The inputs that `seen` gives.
 pub fn inputs(seen: &Evidence) -> Inputs {
-  let rules = if seen.rules.is_finite() { seen.rules.clamp(0.0, 1.0) } else { 0.0 };
+  let share = |number: f32| if number.is_finite() { number.clamp(0.0, 1.0) } else { 0.0 };
   in_order(
-    [1.0, length(seen.bytes), rules],
+    [1.0, length(seen.bytes), share(seen.rules), share(seen.likeness)],
     four(seen.heads),
     four(seen.encoder.unwrap_or_default()),
   )
 }
 
-fn in_order(first: [f32; 3], heads: [f32; 4], encoder: [f32; 4]) -> Inputs {
+fn in_order(first: [f32; 4], heads: [f32; 4], encoder: [f32; 4]) -> Inputs {
   let mut all = first.into_iter().chain(heads).chain(encoder);
   std::array::from_fn(|_| all.next().unwrap_or(0.0))
 }
@@ -140,19 +144,20 @@ pub fn length(bytes: usize) -> f32 {
 impl Weights {
   /// In the order of [`Inputs`].
   pub fn from_inputs(weights: &Inputs) -> Self {
-    let [bias, length, rules, heads @ .., _, _, _, _] = *weights;
+    let [bias, length, rules, likeness, heads @ .., _, _, _, _] = *weights;
     let [.., first, second, third, fourth] = *weights;
-    Self { bias, length, rules, heads, encoder: [first, second, third, fourth] }
+    Self { bias, length, rules, likeness, heads, encoder: [first, second, third, fourth] }
   }
 
   /// The log odds.
   pub fn logit(&self, inputs: &Inputs) -> f32 {
-    let weights = in_order([self.bias, self.length, self.rules], self.heads, self.encoder);
+    let first = [self.bias, self.length, self.rules, self.likeness];
+    let weights = in_order(first, self.heads, self.encoder);
     weights.iter().zip(inputs).map(|(weight, input)| weight * input).sum()
   }
 
   fn are_sound(&self) -> bool {
-    let rising = self.heads.iter().chain(&self.encoder).chain([&self.rules]);
+    let rising = self.heads.iter().chain(&self.encoder).chain([&self.rules, &self.likeness]);
     self.bias.is_finite()
       && self.length.is_finite()
       && rising.into_iter().all(|weight| weight.is_finite() && *weight >= 0.0)
@@ -177,7 +182,8 @@ mod tests {
     let logits = |at: usize| Logits { injection: numbers[at], poison: numbers[at + 1] };
     let heads = Opinion { whole: logits(0), sentence: logits(2) };
     let encoder = Opinion { whole: logits(4), sentence: logits(6) };
-    Evidence { heads, encoder: has_encoder.then_some(encoder), rules, bytes }
+    let likeness = if has_encoder { rules } else { 0.0 };
+    Evidence { heads, encoder: has_encoder.then_some(encoder), rules, likeness, bytes }
   }
 
   proptest! {
@@ -226,7 +232,7 @@ mod tests {
     let good = toml::to_string(&shipped()).unwrap();
     assert!(Fusion::load(good.as_bytes()).is_ok());
     for (from, to) in [
-      ("version = 1", "version = 2"),
+      ("version = 2", "version = 1"),
       ("prior = 0.", "prior = 7."),
       ("heads = [", "heads = [-1.0, "),
       ("rules = ", "rules = -"),

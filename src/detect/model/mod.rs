@@ -21,7 +21,7 @@ pub use fusion::{Evidence, Fusion, Opinion};
 pub use heads::{Heads, Reading};
 pub use tokenizer::Tokenizer;
 
-use super::exemplar::{self, Exemplars, Ngrams};
+use super::exemplar::{self, Exemplars, KnownAttacks};
 use crate::provenance::Trust;
 use digest::{EMBEDDED, Files};
 use passage::Passages;
@@ -121,7 +121,7 @@ pub struct Model {
   files: Files,
   version: String,
   quick: Result<Quick, Damage>,
-  exemplars: Exemplars,
+  attacks: OnceLock<KnownAttacks>,
   encoder: OnceLock<Result<Encoder, Damage>>,
 }
 
@@ -132,9 +132,9 @@ struct Quick {
   fusion: Fusion,
 }
 
-/// From which probability on the nearest known attack is looked for: below, nobody asks.
+/// From which probability on the nearest known attack is named: below, nobody asks.
 const EXPLAINED: f32 = 0.1;
-/// Whose likeness counts: it only explains, so the lowest threshold will do.
+/// Whose likeness is named: it only explains, so the lowest threshold will do.
 const EXPLAINED_AS: Trust = Trust::Hostile;
 
 impl Model {
@@ -154,7 +154,7 @@ impl Model {
       files,
       version: files.version(),
       quick: quick(),
-      exemplars: Exemplars::built_in(),
+      attacks: OnceLock::new(),
       encoder: OnceLock::new(),
     }
   }
@@ -176,11 +176,13 @@ impl Model {
     self.encoder.get_or_init(load).as_ref().map_err(|damage| *damage)
   }
 
-  /// The known attack that a text is like, if it is like one.
-  fn nearest(&self, text: &str) -> Option<Nearest> {
-    let near = self.exemplars.nearest(text, EXPLAINED_AS, &Ngrams).ok().flatten();
-    let near = near.filter(exemplar::Nearest::is_near)?;
-    Some(Nearest { name: near.exemplar.name.clone(), likeness: near.similarity })
+  /// How like the nearest known attack a text is, and which it is if it is like it at all.
+  fn nearest(&self, text: &str) -> (f32, Option<Nearest>) {
+    let attacks = self.attacks.get_or_init(|| KnownAttacks::new(Exemplars::built_in()));
+    let near = attacks.nearest(text, EXPLAINED_AS);
+    let likeness = near.as_ref().map_or(0.0, |near| near.similarity);
+    let named = near.filter(exemplar::Nearest::is_near);
+    (likeness, named.map(|near| Nearest { name: near.exemplar.name.clone(), likeness }))
   }
 
   /// What the encoder says of a text, and its most suspicious sentence.
@@ -216,14 +218,15 @@ impl Assessor for Model {
     let Reading { whole, sentence, place } = heads.read(text);
     let close = (depth == Depth::Encoder).then(|| self.close(text, heads)).flatten();
     let (encoder, closer) = close.unzip();
-    let seen = Evidence { heads: Opinion { whole, sentence }, encoder, rules, bytes: text.len() };
-    let probabilities = fusion.probabilities(&seen);
     // It takes longer than the heads do, and nobody waits for the encoder.
-    let explained = encoder.is_some() && probabilities.most() >= EXPLAINED;
+    let (likeness, nearest) = if encoder.is_some() { self.nearest(text) } else { (0.0, None) };
+    let heads = Opinion { whole, sentence };
+    let seen = Evidence { heads, encoder, rules, likeness, bytes: text.len() };
+    let probabilities = fusion.probabilities(&seen);
     Assessment {
       probabilities,
       sentence: closer.flatten().or(place),
-      nearest: explained.then(|| self.nearest(text)).flatten(),
+      nearest: nearest.filter(|_| probabilities.most() >= EXPLAINED),
       depth: if encoder.is_some() { Depth::Encoder } else { Depth::Heads },
     }
   }
