@@ -45,6 +45,19 @@ test *args:
 corpus:
   cargo test --lib detect::
 
+# Which lines of detection its unit tests reach (needs `rustup component add llvm-tools`)
+[group('test')]
+coverage:
+  #!/usr/bin/env bash
+  set -euo pipefail
+  mkdir -p target
+  export CARGO_TARGET_DIR="$PWD/target/coverage" LLVM_PROFILE_FILE="$PWD/target/coverage/profiles/%m.profraw"
+  RUSTFLAGS="-C instrument-coverage" cargo test --locked --lib detect:: 2>&1 | tee "$CARGO_TARGET_DIR.log"
+  tools=$(echo "$(rustc --print sysroot)"/lib/rustlib/*/bin)
+  test=$(grep -o 'coverage/debug/deps/memfw-[0-9a-f]*' "$CARGO_TARGET_DIR.log" | head -1)
+  "$tools/llvm-profdata" merge -sparse target/coverage/profiles/*.profraw -o target/coverage/all.profdata
+  "$tools/llvm-cov" report "target/$test" -instr-profile target/coverage/all.profdata src/detect
+
 # The file protocol under simulation; a seed that fails is printed: `MEMFW_SIM_SEED=n just sim 1`
 [group('test')]
 sim n="1000000":
