@@ -23,6 +23,7 @@ pub mod error;
 pub mod event;
 pub mod facts;
 mod forms;
+mod ids;
 pub mod judge;
 pub mod layer2;
 #[cfg(test)]
@@ -52,7 +53,7 @@ pub mod view;
 
 use std::{
   cell::RefCell,
-  collections::{HashMap, HashSet},
+  collections::HashMap,
   path::{Path, PathBuf},
   sync::Arc,
   time::Duration,
@@ -110,8 +111,6 @@ pub const WRITE_LOCK_WAIT: Duration = Duration::from_secs(10);
 /// starts it, and with them the lock, until it runs.
 const WRITE_LOCK_MOMENT: Duration = Duration::from_millis(20);
 
-/// How many ids are drawn at a time: as many as a command or a changed file needs.
-const SPARE_IDS: usize = 32;
 /// Keys of reduced protection in the ledger start with this.
 pub const DEGRADED: &str = "degraded:";
 
@@ -191,8 +190,8 @@ pub struct Engine<F: Fs> {
   unsealed: HashMap<Target, os::Stamp>,
   /// What stands in files in place of what was taken out.
   forms: RefCell<Forms>,
-  /// Ids that nothing in the ledger had when they were drawn.
-  spare_ids: RefCell<Vec<BlockId>>,
+  /// Ids that nothing has.
+  ids: RefCell<ids::Ids>,
   /// A version that was recorded and not kept yet.
   noted: Option<versions::Noted>,
   /// Targets that were opened since the last [`Engine::take_opens`].
@@ -231,7 +230,7 @@ impl<F: Fs> Engine<F> {
       hot: HashMap::new(),
       unsealed: HashMap::new(),
       forms: RefCell::default(),
-      spare_ids: RefCell::default(),
+      ids: RefCell::default(),
       noted: None,
       opens: Vec::new(),
       exposures: Vec::new(),
@@ -429,29 +428,10 @@ impl<F: Fs> Engine<F> {
     Ok(WriteLock::acquire(&self.data, WRITE_LOCK_WAIT)?)
   }
 
-  /// A fresh id that nothing in the ledger has. They are drawn and looked up some at a time; a first scan,
-  /// which needs one for every block, has longer ones that are not looked up ([`adopt`]).
+  /// A fresh id that nothing has. A first scan, which needs one for every block, has longer ones that are
+  /// not looked up ([`adopt`]).
   fn new_id(&self) -> Result<BlockId, EngineError> {
-    if let Some(id) = self.spare_ids.borrow_mut().pop() {
-      return Ok(id);
-    }
-    for digits in crate::memory::id::MIN_ID_DIGITS..=crate::memory::id::MAX_ID_DIGITS {
-      let random: [u8; SPARE_IDS * 8] = random::array()?;
-      let (chunks, _) = random.as_chunks::<8>();
-      let mut drawn: Vec<BlockId> =
-        chunks.iter().map(|chunk| BlockId::from_random(*chunk, digits)).collect();
-      // In the order in which they were drawn, so that neighbours share no digits.
-      let mut seen = HashSet::new();
-      drawn.retain(|id| seen.insert(id.clone()));
-      let taken = self.ledger.ids_taken(&drawn)?;
-      drawn.retain(|id| !taken.contains(id));
-      // Longer ids where half of the short ones are taken.
-      if drawn.len() > SPARE_IDS / 2 {
-        let id = drawn.pop();
-        self.spare_ids.replace(drawn);
-        return id.ok_or(EngineError::NoFreeId);
-      }
-    }
-    Err(EngineError::NoFreeId)
+    let taken = |ids: &[BlockId]| Ok(self.ledger.ids_taken(ids)?);
+    self.ids.borrow_mut().next(|| Ok(random::array()?), taken)
   }
 }

@@ -21,7 +21,8 @@ fn dies(guarded: &Guarded, version: &str, point: &str) -> bool {
   let test = guarded.test().args(["restore", "MEMORY.md", "--at", version]);
   let mut command = test.env(memfw::failpoint::VARIABLE, point).start();
   let status = command.wait();
-  assert!(status.signal() == Some(9) || status.code() == Some(0), "{point}: {status:?}");
+  let said = String::from_utf8_lossy(&command.stderr()).into_owned();
+  assert!(status.signal() == Some(9) || status.code() == Some(0), "{point}: {status:?}, {said}");
   status.signal().is_some()
 }
 
