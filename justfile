@@ -112,6 +112,11 @@ leases:
 powerloss snapshots="200":
   MEMFW_POWERLOSS_SNAPSHOTS={{snapshots}} cargo test --features failpoints --test integration powerloss:: -- --nocapture --test-threads 1
 
+# The encoder on emulated processors: the same bits on each; needs qemu-user
+[group('test')]
+processors:
+  tests/processors.sh
+
 # The readers of transcripts on bytes that a fuzzer makes up; needs a C++ compiler
 [group('test')]
 fuzz seconds="60" *targets:

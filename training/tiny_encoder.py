@@ -18,65 +18,73 @@ from tokenizers import BertWordPieceTokenizer
 ROOT = Path(__file__).resolve().parent.parent
 OUT = ROOT / "fixtures" / "encoder"
 TOKENS = ROOT / "fixtures" / "tokenizer"
-HIDDEN, HEADS, WIDE, POSITIONS, MAX_TOKENS = 16, 2, 32, 256, 128
+HIDDEN, HEADS, WIDE, POSITIONS, MAX_TOKENS = 32, 2, 48, 256, 128
 KEPT = 40
 
 
 class Graph:
+    """Names are those of the shipped file, for by them the weights are found."""
+
     def __init__(self):
         self.random = np.random.default_rng(5)
         self.nodes, self.weights = [], []
 
-    def weight(self, value, kind=np.float32):
-        name = f"w{len(self.weights)}"
+    def weight(self, name, value, kind=np.float32):
         self.weights.append(numpy_helper.from_array(np.asarray(value, dtype=kind), name))
         return name
+
+    def integers(self, *values):
+        return self.weight(f"w{len(self.weights)}", values, np.int64)
 
     def node(self, kind, *inputs, name=None, **attributes):
         name = name or f"n{len(self.nodes)}"
         self.nodes.append(helper.make_node(kind, list(inputs), [name], name=name, **attributes))
         return name
 
-    def linear(self, states, rows, columns, name=None):
-        matrix = self.weight(self.random.normal(0, 1 / rows**0.5, (rows, columns)))
-        product = self.node("MatMul", states, matrix, name=name and f"{name}.product")
-        return self.node("Add", product, self.weight(self.random.normal(0, 0.1, columns)), name=name)
+    def linear(self, states, rows, columns, name):
+        matrix = self.weight(f"{name}.weight", self.random.normal(0, 1 / rows**0.5, (rows, columns)))
+        product = self.node("MatMul", states, matrix, name=f"{name}.product")
+        bias = self.weight(f"{name}.bias", self.random.normal(0, 0.1, columns))
+        return self.node("Add", product, bias, name=name)
 
-    def norm(self, states):
-        ones, noughts = self.weight(np.ones(HIDDEN)), self.weight(np.zeros(HIDDEN))
-        return self.node("LayerNormalization", states, ones, noughts, axis=-1, epsilon=1e-12)
+    def norm(self, states, name):
+        weight = self.weight(f"{name}.weight", self.random.normal(1, 0.1, HIDDEN))
+        bias = self.weight(f"{name}.bias", self.random.normal(0, 0.1, HIDDEN))
+        return self.node("LayerNormalization", states, weight, bias, name=name, axis=-1, epsilon=1e-12)
 
 
 def made(n_tokens):
     g = Graph()
-    table = g.weight(g.random.normal(0, 1, (n_tokens, HIDDEN)))
-    places = g.weight(g.random.normal(0, 1, (POSITIONS, HIDDEN)))
-    integers = lambda *values: g.weight(values, np.int64)
-    sizes = g.node("Shape", "ids")
-    length = g.node("Slice", sizes, integers(1), integers(2), integers(0))
-    place = g.node("Slice", places, integers(0), length, integers(0))
-    states = g.norm(g.node("Add", g.node("Gather", table, "ids", axis=0), place))
+    table = g.weight("tokens", g.random.normal(0, 1, (n_tokens, HIDDEN)))
+    places = g.weight("positions", g.random.normal(0, 1, (POSITIONS, HIDDEN)))
+    one, two, nought = g.integers(1), g.integers(2), g.integers(0)
+    length = g.node("Slice", g.node("Shape", "ids"), one, two, nought)
+    place = g.node("Slice", places, nought, length, nought)
+    states = g.norm(g.node("Add", g.node("Gather", table, "ids", axis=0), place), "hidden.0")
     seen = g.node("Cast", "mask", to=TensorProto.FLOAT)
-    low = g.node("Mul", g.node("Sub", g.weight(1), seen), g.weight(-1e4))
-    bias = g.node("Unsqueeze", low, integers(1, 2))
-    apart, joined = integers(0, 0, HEADS, HIDDEN // HEADS), integers(0, 0, HIDDEN)
-    turned = [
-        g.node("Transpose", g.node("Reshape", g.linear(states, HIDDEN, HIDDEN), apart), perm=order)
-        for order in ([0, 2, 1, 3], [0, 2, 3, 1], [0, 2, 1, 3])
-    ]
-    scores = g.node("Add", g.node("MatMul", turned[0], turned[1]), bias)
-    mixed = g.node("MatMul", g.node("Softmax", scores, axis=-1), turned[2])
-    flat = g.node("Reshape", g.node("Transpose", mixed, perm=[0, 2, 1, 3]), joined)
-    states = g.norm(g.node("Add", states, g.linear(flat, HIDDEN, HIDDEN)))
-    wide = g.linear(states, HIDDEN, WIDE)
-    raised = g.node("Add", g.node("Erf", g.node("Div", wide, g.weight(2**0.5))), g.weight(1))
-    bent = g.node("Mul", g.node("Mul", wide, raised), g.weight(0.5))
-    states = g.norm(g.node("Add", states, g.linear(bent, WIDE, HIDDEN)))
-    shares = g.node("Unsqueeze", seen, integers(-1))
-    total = g.node("ReduceSum", g.node("Mul", states, shares), integers(1), keepdims=0)
-    mean = g.node("Div", total, g.node("ReduceSum", shares, integers(1), keepdims=0))
-    first = g.node("Gather", states, g.weight(0, np.int64), axis=1, name="first")
-    g.linear(g.node("Concat", first, mean, axis=1), 2 * HIDDEN, 2, name="logits")
+    low = g.node("Mul", g.node("Sub", g.weight("one", 1), seen), g.weight("masked", -1e4))
+    bias = g.node("Unsqueeze", low, g.integers(1, 2))
+    apart = g.weight("shape.heads", (0, 0, HEADS, HIDDEN // HEADS), np.int64)
+    joined = g.integers(0, 0, HIDDEN)
+    parts = (("query", [0, 2, 1, 3]), ("key", [0, 2, 3, 1]), ("value", [0, 2, 1, 3]))
+    query, key, value = (
+        g.node("Transpose", g.node("Reshape", g.linear(states, HIDDEN, HIDDEN, f"layer.1.{part}"), apart), perm=order)
+        for part, order in parts
+    )
+    shares = g.node("Softmax", g.node("Add", g.node("MatMul", query, key), bias), axis=-1)
+    mixed = g.node("Transpose", g.node("MatMul", shares, value), perm=[0, 2, 1, 3])
+    attended = g.linear(g.node("Reshape", mixed, joined), HIDDEN, HIDDEN, "layer.1.attended")
+    states = g.norm(g.node("Add", states, attended), "layer.1.attended.norm")
+    wide = g.linear(states, HIDDEN, WIDE, "layer.1.widened")
+    raised = g.node("Add", g.node("Erf", g.node("Div", wide, g.weight("root", 2**0.5))), "one")
+    bent = g.node("Mul", g.node("Mul", wide, raised), g.weight("half", 0.5))
+    narrow = g.linear(bent, WIDE, HIDDEN, "layer.1.narrowed")
+    states = g.norm(g.node("Add", states, narrow), "hidden.1")
+    weights = g.node("Unsqueeze", seen, g.integers(-1))
+    total = g.node("ReduceSum", g.node("Mul", states, weights), one, keepdims=0)
+    mean = g.node("Div", total, g.node("ReduceSum", weights, one, keepdims=0))
+    first = g.node("Gather", states, g.weight("first", 0, np.int64), axis=1, name="pool.first")
+    g.linear(g.node("Concat", first, mean, axis=1), 2 * HIDDEN, 2, "logits")
     sizes = ["batch", "length"]
     inputs = [helper.make_tensor_value_info(name, TensorProto.INT64, sizes) for name in ("ids", "mask")]
     output = helper.make_tensor_value_info("logits", TensorProto.FLOAT, ["batch", 2])
@@ -100,7 +108,7 @@ def main():
             per_channel=True,
             reduce_range=True,
             weight_type=QuantType.QInt8,
-            nodes_to_exclude=["logits.product", "first"],
+            nodes_to_exclude=["logits.product", "pool.first"],
         )
     running = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
     tokenizer = BertWordPieceTokenizer({one: n for n, one in enumerate(tokens)}, lowercase=True)

@@ -1,26 +1,27 @@
-//! The encoder: a small transformer that reads what n-grams cannot, run by `rten`.
+//! The encoder: a small transformer that reads what n-grams cannot.
 //!
-//! It expects a graph with the inputs `ids` and `mask` and the output `logits`, two numbers a text:
-//! injection, memory poison. What they mean is the matter of `fusion`.
+//! It gives two numbers a text: injection, memory poison. What they mean is the matter of `fusion`.
+//! `weights` reads the file, `network` is the transformer, `numbers` its arithmetic.
 //!
 //! Each text is run alone. The numbers inside are quantised by the range of all that is run together, so
-//! in a batch the score of a text would depend on its neighbours, whom an attacker may choose; batches of
-//! eight would save a fifth of the time (docs/detection.md).
+//! in a batch the score of a text would depend on its neighbours, whom an attacker may choose.
 //!
-//! Invariant: the same text has the same logits whatever else was scored and on how many threads.
+//! Invariant: the same text has the same logits, bit by bit, on every processor, whatever else was scored
+//! and on how many threads (docs/adr/0011).
 #![forbid(unsafe_code)]
 
-use std::{
-  num::NonZero,
-  sync::{
-    Arc, Mutex,
-    atomic::{AtomicUsize, Ordering::Relaxed},
-  },
-  thread,
+mod network;
+mod numbers;
+mod weights;
+
+use std::num::NonZero;
+
+use rayon::{
+  ThreadPool, ThreadPoolBuilder,
+  iter::{IntoParallelRefIterator as _, ParallelIterator as _},
 };
 
-use rten::{ModelOptions, NodeId, RunOptions, ThreadPool, Value, op_registry};
-
+use self::{network::Desk, weights::Weights};
 use super::{Damage, Logits, Tokenizer};
 
 /// The pieces of a text that are read, the first and the last included: as many as in training.
@@ -31,13 +32,10 @@ const MAX_MODEL: usize = 64 << 20;
 
 /// A model with its vocabulary.
 pub struct Encoder {
-  graph: rten::Model,
-  ids: NodeId,
-  mask: NodeId,
-  logits: NodeId,
+  weights: Weights,
   tokenizer: Tokenizer,
   /// One thread: in the background of a daemon more would only be in the way of others.
-  pool: Arc<ThreadPool>,
+  pool: ThreadPool,
 }
 
 impl Encoder {
@@ -46,102 +44,41 @@ impl Encoder {
     let tokenizer = Tokenizer::load(vocabulary)?;
     let damage = |why| Damage::new("encoder", why);
     let model = zstd::bulk::decompress(model, MAX_MODEL);
-    let mut model = model.map_err(|_error| damage("it cannot be decompressed"))?;
-    model.shrink_to_fit();
-    // Each operator is code in the binary: these are what the graph is made of.
-    let operators = op_registry!(
-      Add,
-      Cast,
-      Concat,
-      DequantizeLinear,
-      Div,
-      DynamicQuantizeLinear,
-      Erf,
-      Gather,
-      LayerNormalization,
-      MatMul,
-      MatMulInteger,
-      Mul,
-      ReduceSum,
-      Reshape,
-      Shape,
-      Slice,
-      Softmax,
-      Sub,
-      Transpose,
-      Unsqueeze
-    );
-    // Packed once, and not in each run: 8 MB of memory for 7 ms a text.
-    let graph = ModelOptions::with_ops(operators).prepack_weights(true).load(model).ok();
-    let graph = graph.ok_or(damage("the run time cannot load it"))?;
-    let node = |name| graph.find_node(name).ok_or(damage("it is not of the expected shape"));
-    let (ids, mask, logits) = (node("ids")?, node("mask")?, node("logits")?);
-    let encoder = Self { graph, ids, mask, logits, tokenizer, pool: one_thread() };
-    // A file that gives no two numbers for a text is found out here and not in the middle of the work.
-    encoder.of_text("", &encoder.pool)?;
+    let model = model.map_err(|_error| damage("it cannot be decompressed"))?;
+    let weights = Weights::read(&model).ok_or(damage("it is not of the expected shape"))?;
+    let encoder = Self { weights, tokenizer, pool: threads(NonZero::<usize>::MIN)? };
+    // A file whose parts do not fit together is found out here and not in the middle of the work.
+    encoder.logits(&[""])?;
     Ok(encoder)
   }
 
   /// What it says about each of these texts, on one thread.
   pub fn logits(&self, texts: &[&str]) -> Result<Vec<Logits>, Damage> {
-    texts.iter().map(|text| self.of_text(text, &self.pool)).collect()
+    self.pool.install(|| {
+      let mut desk = Desk::default();
+      texts.iter().map(|text| self.of_text(text, &mut desk)).collect()
+    })
   }
 
   /// The same with so many texts at a time, for scans in bulk.
   pub fn logits_abreast(
     &self,
     texts: &[&str],
-    threads: NonZero<usize>,
+    abreast: NonZero<usize>,
   ) -> Result<Vec<Logits>, Damage> {
-    let threads = threads.get().min(texts.len());
-    if threads <= 1 {
-      return self.logits(texts);
+    threads(abreast)?.install(|| {
+      texts.par_iter().map_init(Desk::default, |desk, text| self.of_text(text, desk)).collect()
+    })
+  }
+
+  fn of_text(&self, text: &str, desk: &mut Desk) -> Result<Logits, Damage> {
+    let ids = self.tokenizer.encode(text, MAX_TOKENS);
+    let logits = self.weights.logits(&ids, desk, |_states| {});
+    let [injection, poison] = logits.ok_or(Damage::new("encoder", "it does not run"))?;
+    if !(injection.is_finite() && poison.is_finite()) {
+      return Err(Damage::new("encoder", "it gives no number"));
     }
-    let next = AtomicUsize::new(0);
-    let found = Mutex::new(vec![None; texts.len()]);
-    let work = || {
-      let pool = one_thread();
-      loop {
-        let index = next.fetch_add(1, Relaxed);
-        let Some(text) = texts.get(index) else { return };
-        let logits = self.of_text(text, &pool);
-        // Nobody panics while holding it: it holds plain numbers.
-        let Ok(mut found) = found.lock() else { return };
-        if let Some(slot) = found.get_mut(index) {
-          *slot = Some(logits);
-        }
-      }
-    };
-    thread::scope(|scope| {
-      for _ in 0..threads {
-        scope.spawn(work);
-      }
-    });
-    let found = found.into_inner().unwrap_or_default();
-    let lost = Damage::new("encoder", "a thread that ran it died");
-    found.into_iter().map(|one| one.unwrap_or(Err(lost))).collect()
-  }
-
-  fn of_text(&self, text: &str, pool: &Arc<ThreadPool>) -> Result<Logits, Damage> {
-    self
-      .run(self.tokenizer.encode(text, MAX_TOKENS), pool)
-      .ok_or(Damage::new("encoder", "it does not run"))
-  }
-
-  fn run(&self, ids: Vec<i32>, pool: &Arc<ThreadPool>) -> Option<Logits> {
-    let (_, numbers) = self.value(ids, self.logits, pool)?.into_shape_vec::<f32, 2>().ok()?;
-    let &[injection, poison] = numbers.as_slice() else { return None };
-    (injection.is_finite() && poison.is_finite()).then_some(Logits { injection, poison })
-  }
-
-  /// What stands at one node of the graph.
-  fn value(&self, ids: Vec<i32>, node: NodeId, pool: &Arc<ThreadPool>) -> Option<Value> {
-    let shape = [1, ids.len()];
-    let mask = Value::from_shape(shape, vec![1i32; ids.len()]).ok()?;
-    let ids = Value::from_shape(shape, ids).ok()?;
-    let inputs = vec![(self.ids, ids.into()), (self.mask, mask.into())];
-    let options = RunOptions::default().with_thread_pool(Some(Arc::clone(pool)));
-    self.graph.run(inputs, &[node], Some(options)).ok()?.into_iter().next()
+    Ok(Logits { injection, poison })
   }
 }
 
@@ -151,12 +88,16 @@ impl std::fmt::Debug for Encoder {
   }
 }
 
-fn one_thread() -> Arc<ThreadPool> {
-  Arc::new(ThreadPool::with_num_threads(1))
+fn threads(many: NonZero<usize>) -> Result<ThreadPool, Damage> {
+  let pool = ThreadPoolBuilder::new().num_threads(many.get()).build();
+  pool.map_err(|_error| Damage::new("encoder", "no thread can be started for it"))
 }
 
 #[cfg(test)]
 mod tests {
+  use rten_gemm::{GemmInputA, GemmInputB, GemmOptions};
+  use rten_tensor::NdTensorView;
+
   use super::*;
   use crate::detect::model::digest::EMBEDDED;
 
@@ -208,29 +149,70 @@ mod tests {
       let text = one["text"].as_str().unwrap();
       let ids: Vec<i32> = serde_json::from_value(one["ids"].clone()).unwrap();
       assert_eq!(encoder.tokenizer.encode(text, MAX_TOKENS), ids, "{text:?}");
-      let off = |node: &str, expected: &serde_json::Value| {
-        let node = encoder.graph.find_node(node).unwrap();
-        let value = encoder.value(ids.clone(), node, &encoder.pool).unwrap();
-        let numbers = if node == encoder.logits {
-          value.into_shape_vec::<f32, 2>().unwrap().1
-        } else {
-          value.into_shape_vec::<f32, 3>().unwrap().1
-        };
+      let off = |numbers: &[f32], expected: &serde_json::Value| {
         let expected: Vec<f32> = serde_json::from_value(expected.clone()).unwrap();
         let pairs = numbers.iter().zip(&expected);
         pairs.map(|(a, b)| (a - b).abs()).fold(0.0, f32::max)
       };
-      for (layer, state) in one["hidden"].as_array().unwrap().iter().enumerate() {
-        let off = off(&format!("hidden.{layer}"), state);
+      let mut states = Vec::new();
+      let shown = |all: &[f32]| states.push(all.to_vec());
+      let logits = encoder.weights.logits(&ids, &mut Desk::default(), shown).unwrap();
+      let expected = one["hidden"].as_array().unwrap();
+      assert_eq!(states.len(), expected.len());
+      for (layer, (state, expected)) in states.iter().zip(expected).enumerate() {
+        let off = off(state, expected);
         assert!(off < 0.05, "layer {layer} of {text:?} is off by {off}");
       }
-      all.push(off("logits", &one["logits"]));
+      all.push(off(&logits, &one["logits"]));
     }
     all.sort_by(f32::total_cmp);
     assert!(all.len() > 20, "{} references", all.len());
     // A number that is rounded elsewhere moves a logit, by 0.09 at most in these 58 texts.
     let at = |share: usize| all.get(all.len() * share / 100).copied().unwrap_or(f32::NAN);
     assert!(at(50) < 0.001 && at(90) < 0.1 && at(99) < 0.2, "{all:?}");
+  }
+
+  #[test]
+  fn every_processor_gives_these_bits() {
+    let reference = include_str!("../../../fixtures/encoder/reference.jsonl");
+    let encoder = Encoder::load(EMBEDDED.encoder, EMBEDDED.vocabulary).unwrap();
+    let mut found = String::new();
+    // Not all of them: this runs on emulated processors, too (`tests/processors.sh`).
+    for line in reference.lines().step_by(6) {
+      let one: serde_json::Value = serde_json::from_str(line).unwrap();
+      let text = one["text"].as_str().unwrap();
+      let Logits { injection, poison } = encoder.logits(&[text]).unwrap()[0];
+      let words: String = text.chars().take(30).collect();
+      let line = format!("{:08x} {:08x} {words:?}\n", injection.to_bits(), poison.to_bits());
+      found.push_str(&line);
+    }
+    insta::assert_snapshot!(found);
+  }
+
+  #[test]
+  fn products_with_bytes_are_exact() {
+    // The largest of either sign, so that sums of two would overflow sixteen bits with larger weights.
+    let (rows, inputs, outputs) = (5, 384, 48);
+    let left: Vec<u8> = (0..rows * inputs).map(|n| if n % 7 < 5 { 255 } else { n as u8 }).collect();
+    let right: Vec<i8> = (0..inputs * outputs).map(|n| [64, 64, -64, 63][n % 11 % 4]).collect();
+    let multiplier = weights::Multiplier::new();
+    println!("multiplied by {}", multiplier.kernel_name());
+    let packed = multiplier.prepack_b(NdTensorView::from_data([inputs, outputs], right.as_slice()));
+    let view = NdTensorView::from_data([rows, inputs], left.as_slice());
+    let mut found = vec![0; rows * outputs];
+    let (a, b) = (GemmInputA::Unpacked(view), GemmInputB::Packed(&packed));
+    multiplier.gemm(&mut found, a, b, GemmOptions::default()).unwrap();
+    let expected: Vec<i32> = left
+      .chunks(inputs)
+      .flat_map(|row| {
+        let right = &right;
+        (0..outputs).map(move |column| {
+          let column = right.iter().skip(column).step_by(outputs);
+          row.iter().zip(column).map(|(x, y)| i32::from(*x) * i32::from(*y)).sum()
+        })
+      })
+      .collect();
+    assert_eq!(found, expected);
   }
 
   #[test]

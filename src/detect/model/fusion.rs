@@ -138,7 +138,7 @@ fn four(opinion: Opinion) -> [f32; 4] {
 /// How long a block is: 0 at 128 bytes, 1 more for each doubling, from -3 to 5. Short lines have
 /// noisier logits.
 pub fn length(bytes: usize) -> f32 {
-  ((bytes.max(1) as f32).log2() - 7.0).clamp(-3.0, 5.0)
+  (libm::log2f(bytes.max(1) as f32) - 7.0).clamp(-3.0, 5.0)
 }
 
 impl Weights {
@@ -165,7 +165,7 @@ impl Weights {
 }
 
 fn sigmoid(logit: f32) -> f32 {
-  1.0 / (1.0 + (-logit).exp())
+  1.0 / (1.0 + libm::expf(-logit))
 }
 
 #[cfg(test)]

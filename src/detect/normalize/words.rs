@@ -55,7 +55,8 @@ impl Words {
         last = next;
       }
     }
-    let log = |a: usize, b: usize| pairs.get(a * SYMBOLS + b).map_or(0.0, |count| count.ln());
+    let log =
+      |a: usize, b: usize| pairs.get(a * SYMBOLS + b).map_or(0.0, |count| libm::logf(*count));
     let turn = |s: usize| if s == GAP { GAP } else { (s + 13) % 26 };
     Self {
       rot13: weights(|a, b| log(turn(a), turn(b)) - log(a, b)),

@@ -1,0 +1,203 @@
+//! The numbers of the encoder, from the ONNX file that its training writes.
+//!
+//! The weights are found by the names that `training/encoder/graph.py` gives them, and the sizes by their
+//! shapes; `network` does what the graph says. A file in which anything is missing or of another shape is
+//! not loaded.
+#![forbid(unsafe_code)]
+
+use std::{cell::RefCell, collections::HashMap};
+
+use rten_gemm::{GemmExecutor, PackedBMatrix};
+use rten_onnx::onnx::{DataType, ModelProto, TensorProto};
+use rten_tensor::NdTensorView;
+
+use super::numbers::LANES;
+
+/// Multiplies bytes exactly, with whatever instructions there are.
+pub(super) type Multiplier = GemmExecutor<u8, i8, i32>;
+
+/// A product with a matrix of eight-bit weights and a sum with a bias.
+pub(super) struct Linear {
+  /// `[inputs, outputs]`, laid out for this processor.
+  pub(super) weight: PackedBMatrix<i8>,
+  /// What a weight of this output is worth.
+  pub(super) scales: Vec<f32>,
+  pub(super) bias: Vec<f32>,
+}
+
+/// What is done to a row that was brought to mean nought and variance one.
+pub(super) struct Norm {
+  pub(super) weight: Vec<f32>,
+  pub(super) bias: Vec<f32>,
+}
+
+/// One layer of the transformer.
+pub(super) struct Layer {
+  /// Queries, keys and values side by side, for they are made of the same bytes.
+  pub(super) query_key_value: Linear,
+  pub(super) attended: Linear,
+  pub(super) attended_norm: Norm,
+  pub(super) widened: Linear,
+  pub(super) narrowed: Linear,
+  pub(super) narrowed_norm: Norm,
+}
+
+/// All of it.
+pub(super) struct Weights {
+  /// Numbers of a state.
+  pub(super) width: usize,
+  /// Those of them that belong to one head.
+  pub(super) head: usize,
+  /// A row of bytes a token.
+  pub(super) tokens: Vec<u8>,
+  pub(super) token_scale: f32,
+  pub(super) token_zero: u8,
+  /// A row a place.
+  pub(super) positions: Vec<f32>,
+  pub(super) embedded_norm: Norm,
+  pub(super) layers: Vec<Layer>,
+  /// A row each for injection and poison: for the first token's state, then for the mean of all.
+  pub(super) outputs: [Vec<f32>; 2],
+  pub(super) bias: [f32; 2],
+}
+
+impl Weights {
+  /// The weights in this file, or nothing where it is not of the expected shape.
+  pub(super) fn read(model: &[u8]) -> Option<Self> {
+    let graph = ModelProto::parse_buf(model).ok()?.graph?;
+    let tensors = graph.initializer.into_iter();
+    let named = tensors.filter_map(|tensor| Some((tensor.name.clone()?, tensor)));
+    let file = File { tensors: named.collect() };
+    let embedded_norm = file.norm("hidden.0")?;
+    let width = embedded_norm.bias.len();
+    let head = file.head()?;
+    let whole = head > 0 && head.is_multiple_of(LANES) && width > 0 && width.is_multiple_of(head);
+    let layers = (1..).take_while(|n| file.has(&format!("hidden.{n}.weight")));
+    let layers: Option<Vec<Layer>> = layers.map(|n| file.layer(n, width)).collect();
+    let tokens = file.bytes("tokens_quantized", DataType::UINT8)?;
+    let positions = file.floats("positions")?;
+    let outputs = file.floats("logits.weight")?;
+    let fits = whole
+      && tokens.len().is_multiple_of(width)
+      && positions.len().is_multiple_of(width)
+      && outputs.len() == 4 * width;
+    let (pairs, _) = outputs.as_chunks::<2>();
+    let weights = Self {
+      width,
+      head,
+      token_scale: *file.floats("tokens_scale")?.first()?,
+      token_zero: u8::try_from(*file.integers("tokens_zero_point", DataType::UINT8)?.first()?)
+        .ok()?,
+      tokens,
+      positions,
+      embedded_norm,
+      layers: layers?,
+      outputs: [
+        pairs.iter().map(|pair| pair[0]).collect(),
+        pairs.iter().map(|pair| pair[1]).collect(),
+      ],
+      bias: file.floats("logits.bias")?.try_into().ok()?,
+    };
+    fits.then_some(weights)
+  }
+}
+
+struct File {
+  tensors: HashMap<String, TensorProto>,
+}
+
+impl File {
+  fn has(&self, name: &str) -> bool {
+    self.tensors.contains_key(name)
+  }
+
+  /// The numbers of a head: the last of four that a state is reshaped by.
+  fn head(&self) -> Option<usize> {
+    let shape = self.bytes("shape.heads", DataType::INT64)?;
+    let (words, _) = shape.as_chunks::<8>();
+    usize::try_from(i64::from_le_bytes(*words.get(3)?)).ok()
+  }
+
+  fn layer(&self, n: usize, width: usize) -> Option<Layer> {
+    let name = |part: &str| format!("layer.{n}.{part}");
+    let parts = [name("query"), name("key"), name("value")];
+    let widened = self.linear(&[name("widened")], width)?;
+    let wide = widened.bias.len();
+    let layer = Layer {
+      query_key_value: self.linear(&parts, width)?,
+      attended: self.linear(&[name("attended")], width)?,
+      attended_norm: self.norm(&name("attended.norm"))?,
+      widened,
+      narrowed: self.linear(&[name("narrowed")], wide)?,
+      narrowed_norm: self.norm(&format!("hidden.{n}"))?,
+    };
+    let fits = layer.query_key_value.bias.len() == 3 * width
+      && [&layer.attended, &layer.narrowed].iter().all(|linear| linear.bias.len() == width)
+      && [&layer.attended_norm, &layer.narrowed_norm].iter().all(|norm| norm.bias.len() == width);
+    fits.then_some(layer)
+  }
+
+  fn norm(&self, name: &str) -> Option<Norm> {
+    let weight = self.floats(&format!("{name}.weight"))?;
+    let bias = self.floats(&format!("{name}.bias"))?;
+    (weight.len() == bias.len()).then_some(Norm { weight, bias })
+  }
+
+  /// One matrix of these, side by side.
+  fn linear(&self, names: &[String], inputs: usize) -> Option<Linear> {
+    let (mut scales, mut bias, mut parts) = (Vec::new(), Vec::new(), Vec::new());
+    for name in names {
+      let own = self.floats(&format!("{name}.bias"))?;
+      let outputs = own.len();
+      let factors = self.floats(&format!("{name}.weight_scale"))?;
+      let zeros = self.integers(&format!("{name}.weight_zero_point"), DataType::INT8)?;
+      let weight = self.bytes(&format!("{name}.weight_quantized"), DataType::INT8)?;
+      let weight: Vec<i8> = weight.into_iter().map(u8::cast_signed).collect();
+      // Two products of a byte with a larger weight overflow the sixteen bits that AVX2 adds them in.
+      let exact = weight.iter().all(|weight| (-64..=64).contains(weight));
+      let fits = outputs > 0 && factors.len() == outputs && weight.len() == inputs * outputs;
+      if !exact || !fits || zeros.iter().any(|zero| *zero != 0) {
+        return None;
+      }
+      scales.extend(factors);
+      bias.extend(own);
+      parts.push((weight, outputs));
+    }
+    let mut weight = Vec::with_capacity(inputs * bias.len());
+    let mut rows: Vec<_> =
+      parts.iter().map(|(part, outputs)| part.chunks_exact(*outputs)).collect();
+    for _ in 0..inputs {
+      weight.extend(rows.iter_mut().filter_map(Iterator::next).flatten());
+    }
+    let view = NdTensorView::from_data([inputs, bias.len()], weight.as_slice());
+    Some(Linear { weight: Multiplier::new().prepack_b(view), scales, bias })
+  }
+
+  fn floats(&self, name: &str) -> Option<Vec<f32>> {
+    let tensor = self.tensors.get(name)?;
+    if tensor.data_type? != DataType::FLOAT {
+      return None;
+    }
+    let floats = match &tensor.raw_data {
+      Some(raw) => {
+        let raw = raw.borrow();
+        let (words, rest) = raw.as_chunks::<4>();
+        rest.is_empty().then(|| words.iter().map(|word| f32::from_le_bytes(*word)).collect())?
+      }
+      None => tensor.float_data.clone(),
+    };
+    floats.iter().all(|x| x.is_finite()).then_some(floats)
+  }
+
+  /// Numbers that are few enough to be written out.
+  fn integers(&self, name: &str, kind: DataType) -> Option<Vec<i32>> {
+    let tensor = self.tensors.get(name)?;
+    (tensor.data_type? == kind).then(|| tensor.int32_data.clone())
+  }
+
+  /// Taken out, for they are many.
+  fn bytes(&self, name: &str, kind: DataType) -> Option<Vec<u8>> {
+    let tensor = self.tensors.get(name)?;
+    (tensor.data_type? == kind).then(|| tensor.raw_data.as_ref().map(RefCell::take))?
+  }
+}
