@@ -72,13 +72,15 @@ impl Weights {
     let width = embedded_norm.bias.len();
     let head = file.head()?;
     let whole = head > 0 && head.is_multiple_of(LANES) && width > 0 && width.is_multiple_of(head);
-    let layers = (1..).take_while(|n| file.has(&format!("hidden.{n}.weight")));
+    if !whole {
+      return None;
+    }
+    let layers = (1..).take_while(|n| file.has(&format!("layer.{n}.")));
     let layers: Option<Vec<Layer>> = layers.map(|n| file.layer(n, width)).collect();
     let tokens = file.bytes("tokens_quantized", DataType::UINT8)?;
     let positions = file.floats("positions")?;
     let outputs = file.floats("logits.weight")?;
-    let fits = whole
-      && tokens.len().is_multiple_of(width)
+    let fits = tokens.len().is_multiple_of(width)
       && positions.len().is_multiple_of(width)
       && outputs.len() == 4 * width;
     let (pairs, _) = outputs.as_chunks::<2>();
@@ -107,8 +109,8 @@ struct File {
 }
 
 impl File {
-  fn has(&self, name: &str) -> bool {
-    self.tensors.contains_key(name)
+  fn has(&self, prefix: &str) -> bool {
+    self.tensors.keys().any(|name| name.starts_with(prefix))
   }
 
   /// The numbers of a head: the last of four that a state is reshaped by.
@@ -155,7 +157,9 @@ impl File {
       let weight: Vec<i8> = weight.into_iter().map(u8::cast_signed).collect();
       // Two products of a byte with a larger weight overflow the sixteen bits that AVX2 adds them in.
       let exact = weight.iter().all(|weight| (-64..=64).contains(weight));
-      let fits = outputs > 0 && factors.len() == outputs && weight.len() == inputs * outputs;
+      let fits = outputs > 0
+        && [factors.len(), zeros.len()] == [outputs; 2]
+        && weight.len() == inputs * outputs;
       if !exact || !fits || zeros.iter().any(|zero| *zero != 0) {
         return None;
       }
@@ -199,5 +203,77 @@ impl File {
   fn bytes(&self, name: &str, kind: DataType) -> Option<Vec<u8>> {
     let tensor = self.tensors.get(name)?;
     (tensor.data_type? == kind).then(|| tensor.raw_data.as_ref().map(RefCell::take))?
+  }
+}
+
+#[cfg(test)]
+mod tests {
+  use super::*;
+
+  const TINY: &[u8] = include_bytes!("../../../../fixtures/encoder/tiny.onnx");
+
+  /// The tiny model, in which this was done to each of these tensors.
+  fn with(names: &[&str], change: impl Fn(&mut TensorProto)) -> Option<Weights> {
+    let mut model = ModelProto::parse_buf(TINY).unwrap();
+    let tensors = &mut model.graph.as_mut().unwrap().initializer;
+    let wanted = |tensor: &&mut TensorProto| names.contains(&tensor.name.as_deref().unwrap());
+    assert_eq!(tensors.iter_mut().filter(wanted).map(change).count(), names.len());
+    Weights::read(&model.write_buf().unwrap())
+  }
+
+  fn raw(tensor: &TensorProto) -> std::cell::RefMut<'_, Vec<u8>> {
+    tensor.raw_data.as_ref().unwrap().borrow_mut()
+  }
+
+  #[test]
+  fn the_sizes_are_those_of_the_file() {
+    let weights = with(&[], |_tensor| {}).unwrap();
+    assert_eq!((weights.width, weights.head, weights.layers.len()), (32, 16, 1));
+    let layer = weights.layers.first().unwrap();
+    assert_eq!((layer.query_key_value.weight.cols(), layer.narrowed.weight.rows()), (96, 48));
+  }
+
+  #[test]
+  fn nothing_that_is_used_may_be_missing_or_short() {
+    let model = ModelProto::parse_buf(TINY).unwrap();
+    let names: Vec<String> =
+      model.graph.unwrap().initializer.iter().filter_map(|tensor| tensor.name.clone()).collect();
+    let used = |name: &&String| {
+      ["hidden", "layer", "tokens", "positions", "logits", "shape"]
+        .iter()
+        .any(|part| name.starts_with(part))
+    };
+    let used: Vec<&String> = names.iter().filter(used).collect();
+    assert!(used.len() > 30, "{used:?}");
+    for name in used {
+      assert!(with(&[name], |tensor| tensor.name = None).is_none(), "without {name}");
+      let short = |tensor: &mut TensorProto| {
+        tensor.int32_data.clear();
+        tensor.float_data.pop();
+        if tensor.raw_data.is_some() {
+          raw(tensor).pop();
+        }
+      };
+      assert!(with(&[name], short).is_none(), "short {name}");
+    }
+  }
+
+  #[test]
+  fn weights_that_some_processors_cannot_add_are_refused() {
+    let name = "layer.1.widened.weight_quantized";
+    assert!(with(&[name], |tensor| raw(tensor)[0] = 64).is_some());
+    assert!(with(&[name], |tensor| raw(tensor)[0] = 65).is_none());
+    assert!(with(&[name], |tensor| raw(tensor)[0] = (-65_i8).cast_unsigned()).is_none());
+    let zeros = "layer.1.widened.weight_zero_point";
+    assert!(with(&[zeros], |tensor| tensor.int32_data[0] = 1).is_none());
+  }
+
+  #[test]
+  fn numbers_that_are_none_are_refused() {
+    for name in ["hidden.1.weight", "layer.1.query.bias", "positions"] {
+      let spoil =
+        |tensor: &mut TensorProto| raw(tensor)[..4].copy_from_slice(&f32::NAN.to_le_bytes());
+      assert!(with(&[name], spoil).is_none(), "{name}");
+    }
   }
 }
