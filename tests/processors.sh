@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The encoder on processors that this machine is not: the same bits without AVX, with AVX2, and with what is
+# The encoder on processors that this machine is not: the same bits without AVX and with AVX2 as with what is
 # here. Needs qemu's user mode emulation; exits with 77 where it is not there.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -8,7 +8,8 @@ if [ "$(uname -sm)" != "Linux x86_64" ] || ! command -v qemu-x86_64 >/dev/null; 
 
 logs=$(mktemp -d)
 trap 'rm -rf "$logs"' EXIT
-export CARGO_TERM_COLOR=never
+# Less optimised, nothing would use the wide instructions.
+export CARGO_TERM_COLOR=never CARGO_PROFILE_DEV_OPT_LEVEL=${CARGO_PROFILE_DEV_OPT_LEVEL:-2}
 cargo test --locked --lib --no-run
 
 # One after the other would take twice as long: each has one long test.
@@ -26,9 +27,9 @@ for pair in "${processors[@]}"; do
   processor=${pair%%:*} kernel=${pair#*:}
   echo "== $processor"
   # What the emulator cannot do it says for each processor; none of it is about arithmetic.
-  grep -v '^qemu-x86_64: warning: TCG' "$logs/$processor"
+  grep -v '^qemu-x86_64: warning: TCG' "$logs/$processor" || true
   grep -q '^test result: ok' "$logs/$processor" || failed=1
   # Otherwise it would have been this machine again.
-  grep -qx "multiplied by $kernel" "$logs/$processor" || { echo "error: it was not emulated"; failed=1; }
+  grep -q "multiplied by $kernel\$" "$logs/$processor" || { echo "error: it was not emulated"; failed=1; }
 done
 exit "$failed"

@@ -171,7 +171,7 @@ fn calibration(scores: &[(f32, bool)]) -> (Option<f64>, Option<f64>, Vec<Bin>) {
 
 /// Where a rate stands on an axis of [`DECADES`] decades, from 0 to 1.
 pub fn on_log_axis(rate: f64) -> f64 {
-  if rate <= 0.0 { 0.0 } else { (1.0 + rate.log10() / DECADES).clamp(0.0, 1.0) }
+  if rate <= 0.0 { 0.0 } else { (1.0 + libm::log10(rate) / DECADES).clamp(0.0, 1.0) }
 }
 
 /// The points that can be told apart in a drawing: a bounded number, however many there were.

@@ -1,4 +1,7 @@
-"""The network as an ONNX graph, built by hand: the few operators that the run time has, and no more.
+"""The network as an ONNX graph, built by hand.
+
+onnxruntime runs it here. memfw takes the sizes and the weights from it, by the names that they have, and
+computes the same by itself (src/detect/model/encoder/network.rs): what changes here changes there.
 
 Inputs `ids` and `mask` are [batch, length] of int64; output `logits` is [batch, 2] of float.
 `hidden.0` is the embedding, `hidden.n` the state after layer n.

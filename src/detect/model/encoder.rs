@@ -14,12 +14,7 @@ mod network;
 mod numbers;
 mod weights;
 
-use std::num::NonZero;
-
-use rayon::{
-  ThreadPool, ThreadPoolBuilder,
-  iter::{IntoParallelRefIterator as _, ParallelIterator as _},
-};
+use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use self::{network::Desk, weights::Weights};
 use super::{Damage, Logits, Tokenizer};
@@ -34,8 +29,13 @@ const MAX_MODEL: usize = 64 << 20;
 pub struct Encoder {
   weights: Weights,
   tokenizer: Tokenizer,
-  /// One thread: in the background of a daemon more would only be in the way of others.
-  pool: ThreadPool,
+}
+
+thread_local! {
+  /// Keeps a product on the thread that asks for it: in the background of a daemon more would only be in the
+  /// way of others, and a scan in bulk has all of them busy already.
+  static ALONE: Option<ThreadPool> =
+    ThreadPoolBuilder::new().num_threads(1).use_current_thread().build().ok();
 }
 
 impl Encoder {
@@ -46,29 +46,22 @@ impl Encoder {
     let model = zstd::bulk::decompress(model, MAX_MODEL);
     let model = model.map_err(|_error| damage("it cannot be decompressed"))?;
     let weights = Weights::read(&model).ok_or(damage("it is not of the expected shape"))?;
-    let encoder = Self { weights, tokenizer, pool: threads(NonZero::<usize>::MIN)? };
-    // A file whose parts do not fit together is found out here and not in the middle of the work.
+    if !weights.cover(tokenizer.pieces(), MAX_TOKENS) {
+      return Err(damage("it does not fit the vocabulary"));
+    }
+    let encoder = Self { weights, tokenizer };
+    // What cannot be run at all is found out here and not in the middle of the work.
     encoder.logits(&[""])?;
     Ok(encoder)
   }
 
-  /// What it says about each of these texts, on one thread.
+  /// What it says about each of these texts, on the thread that asks.
   pub fn logits(&self, texts: &[&str]) -> Result<Vec<Logits>, Damage> {
-    self.pool.install(|| {
-      let mut desk = Desk::default();
-      texts.iter().map(|text| self.of_text(text, &mut desk)).collect()
-    })
-  }
-
-  /// The same with so many texts at a time, for scans in bulk.
-  pub fn logits_abreast(
-    &self,
-    texts: &[&str],
-    abreast: NonZero<usize>,
-  ) -> Result<Vec<Logits>, Damage> {
-    threads(abreast)?.install(|| {
-      texts.par_iter().map_init(Desk::default, |desk, text| self.of_text(text, desk)).collect()
-    })
+    if !ALONE.with(Option::is_some) {
+      return Err(Damage::new("encoder", "its thread cannot be set apart"));
+    }
+    let mut desk = Desk::default();
+    texts.iter().map(|text| self.of_text(text, &mut desk)).collect()
   }
 
   fn of_text(&self, text: &str, desk: &mut Desk) -> Result<Logits, Damage> {
@@ -88,14 +81,9 @@ impl std::fmt::Debug for Encoder {
   }
 }
 
-fn threads(many: NonZero<usize>) -> Result<ThreadPool, Damage> {
-  let pool = ThreadPoolBuilder::new().num_threads(many.get()).build();
-  pool.map_err(|_error| Damage::new("encoder", "no thread can be started for it"))
-}
-
 #[cfg(test)]
 mod tests {
-  use rten_gemm::{GemmInputA, GemmInputB, GemmOptions};
+  use rten_gemm::{GemmInputA, GemmInputB, GemmOptions, QuantParams};
   use rten_tensor::NdTensorView;
 
   use super::*;
@@ -151,6 +139,7 @@ mod tests {
       assert_eq!(encoder.tokenizer.encode(text, MAX_TOKENS), ids, "{text:?}");
       let off = |numbers: &[f32], expected: &serde_json::Value| {
         let expected: Vec<f32> = serde_json::from_value(expected.clone()).unwrap();
+        assert!(numbers.iter().all(|x| x.is_finite()), "{numbers:?}");
         let pairs = numbers.iter().zip(&expected);
         pairs.map(|(a, b)| (a - b).abs()).fold(0.0, f32::max)
       };
@@ -192,7 +181,7 @@ mod tests {
   #[test]
   fn products_with_bytes_are_exact() {
     // The largest of either sign, so that sums of two would overflow sixteen bits with larger weights.
-    let (rows, inputs, outputs) = (5, 384, 48);
+    let (rows, inputs, outputs) = (5, 1536, 48);
     let left: Vec<u8> = (0..rows * inputs).map(|n| if n % 7 < 5 { 255 } else { n as u8 }).collect();
     let right: Vec<i8> = (0..inputs * outputs).map(|n| [64, 64, -64, 63][n % 11 % 4]).collect();
     let multiplier = weights::Multiplier::new();
@@ -201,14 +190,15 @@ mod tests {
     let view = NdTensorView::from_data([rows, inputs], left.as_slice());
     let mut found = vec![0; rows * outputs];
     let (a, b) = (GemmInputA::Unpacked(view), GemmInputB::Packed(&packed));
-    multiplier.gemm(&mut found, a, b, GemmOptions::default()).unwrap();
+    let a_quant = Some(QuantParams { zero_point: &[131; 5] });
+    multiplier.gemm(&mut found, a, b, GemmOptions { a_quant, ..GemmOptions::default() }).unwrap();
     let expected: Vec<i32> = left
       .chunks(inputs)
       .flat_map(|row| {
         let right = &right;
         (0..outputs).map(move |column| {
           let column = right.iter().skip(column).step_by(outputs);
-          row.iter().zip(column).map(|(x, y)| i32::from(*x) * i32::from(*y)).sum()
+          row.iter().zip(column).map(|(x, y)| (i32::from(*x) - 131) * i32::from(*y)).sum()
         })
       })
       .collect();
@@ -223,9 +213,13 @@ mod tests {
     let alone: Vec<Logits> =
       texts.iter().flat_map(|text| encoder.logits(&[text]).unwrap()).collect();
     assert_eq!(encoder.logits(&texts).unwrap(), alone);
-    let abreast = encoder.logits_abreast(&texts, NonZero::new(3).unwrap()).unwrap();
-    assert_eq!(abreast, alone);
-    assert!(encoder.logits_abreast(&[], NonZero::new(3).unwrap()).unwrap().is_empty());
+    std::thread::scope(|scope| {
+      let abreast = [(); 3].map(|()| scope.spawn(|| encoder.logits(&texts).unwrap()));
+      for one in abreast {
+        assert_eq!(one.join().unwrap(), alone);
+      }
+    });
+    assert!(encoder.logits(&[]).unwrap().is_empty());
   }
 
   #[test]
@@ -235,5 +229,6 @@ mod tests {
     let half = MODEL.get(..MODEL.len() / 2).unwrap();
     assert!(Encoder::load(&packed(half), VOCABULARY).is_err());
     assert!(Encoder::load(&packed(MODEL), b"[PAD]\n").is_err());
+    assert!(Encoder::load(&packed(MODEL), EMBEDDED.vocabulary).is_err(), "of another one");
   }
 }

@@ -29,6 +29,7 @@ pub struct Tokenizer {
   within: HashMap<&'static str, i32>,
   /// The characters of the longest piece.
   longest: usize,
+  pieces: usize,
   unknown: i32,
   start: i32,
   end: i32,
@@ -52,7 +53,13 @@ impl Tokenizer {
     let special = |name| first.get(name).copied().ok_or(damage("it lacks a special piece"));
     let (unknown, start) = (special("[UNK]")?, special("[CLS]")?);
     let end = special("[SEP]")?;
-    Ok(Self { first, within, longest, unknown, start, end })
+    let pieces = text.lines().count();
+    Ok(Self { first, within, longest, pieces, unknown, start, end })
+  }
+
+  /// How many pieces the vocabulary has: numbers are below.
+  pub fn pieces(&self) -> usize {
+    self.pieces
   }
 
   /// The numbers of the pieces of a text, at most so many with the first and the last one; of a long text

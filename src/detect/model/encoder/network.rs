@@ -1,6 +1,6 @@
 //! The transformer: from the ids of a text to two logits.
 //!
-//! It does what the graph in the file says, in the same steps (`training/encoder/graph.py`). Products with
+//! It does what the graph in the file says (`training/encoder/graph.py`). Products with
 //! weights are products of bytes, which `rten-gemm` makes exactly; everything else is `numbers`, whose
 //! results depend on no processor. So the whole has the same bits everywhere.
 #![forbid(unsafe_code)]
@@ -142,9 +142,9 @@ impl Weights {
       }
     }
     let n = (states.len() / self.width) as f32;
-    let pooled = first.iter().copied().chain(mean.iter().map(|sum| sum / n));
+    let pooled = || first.iter().copied().chain(mean.iter().map(|sum| sum / n));
     let logit = |weights: &[f32], bias: f32| {
-      let products: Vec<f32> = pooled.clone().zip(weights).map(|(x, weight)| x * weight).collect();
+      let products: Vec<f32> = pooled().zip(weights).map(|(x, weight)| x * weight).collect();
       numbers::sum(&products, |x| x) + bias
     };
     let [injection, poison] = &self.outputs;

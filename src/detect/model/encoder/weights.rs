@@ -78,9 +78,14 @@ impl Weights {
     let layers = (1..).take_while(|n| file.has(&format!("layer.{n}.")));
     let layers: Option<Vec<Layer>> = layers.map(|n| file.layer(n, width)).collect();
     let tokens = file.bytes("tokens_quantized", DataType::UINT8)?;
+    // Otherwise the norm that stands behind the last layer would be left out with it.
+    let beyond =
+      layers.as_ref().is_some_and(|layers| file.has(&format!("hidden.{}.", layers.len() + 1)));
     let positions = file.floats("positions")?;
     let outputs = file.floats("logits.weight")?;
-    let fits = tokens.len().is_multiple_of(width)
+    let fits = !beyond
+      && layers.as_ref().is_some_and(|layers| !layers.is_empty())
+      && tokens.len().is_multiple_of(width)
       && positions.len().is_multiple_of(width)
       && outputs.len() == 4 * width;
     let (pairs, _) = outputs.as_chunks::<2>();
@@ -101,6 +106,11 @@ impl Weights {
       bias: file.floats("logits.bias")?.try_into().ok()?,
     };
     fits.then_some(weights)
+  }
+
+  /// Whether there is a row for each piece of a vocabulary, and for each place in a text of so many.
+  pub(super) fn cover(&self, pieces: usize, places: usize) -> bool {
+    self.tokens.len() / self.width >= pieces && self.positions.len() / self.width >= places
   }
 }
 
@@ -248,14 +258,25 @@ mod tests {
     for name in used {
       assert!(with(&[name], |tensor| tensor.name = None).is_none(), "without {name}");
       let short = |tensor: &mut TensorProto| {
-        tensor.int32_data.clear();
+        // By one number, so that only the sizes tell.
+        let size = if tensor.data_type == Some(DataType::FLOAT) { 4 } else { 1 };
+        tensor.int32_data.pop();
         tensor.float_data.pop();
         if tensor.raw_data.is_some() {
-          raw(tensor).pop();
+          let kept = raw(tensor).len() - size;
+          raw(tensor).truncate(kept);
         }
       };
       assert!(with(&[name], short).is_none(), "short {name}");
     }
+  }
+
+  #[test]
+  fn parts_of_another_width_are_refused() {
+    let norm = ["hidden.1.weight", "hidden.1.bias"];
+    assert!(with(&norm, |tensor| raw(tensor).truncate(16 * 4)).is_none());
+    let all = with(&[], |_tensor| {}).unwrap();
+    assert!(all.cover(64, 256) && !all.cover(64, 257) && !all.cover(1 << 20, 1));
   }
 
   #[test]
