@@ -1,8 +1,8 @@
 //! The transformer: from the ids of a text to two logits.
 //!
-//! It does what the graph in the file says (`training/encoder/graph.py`). Products with
-//! weights are products of bytes, which `rten-gemm` makes exactly; everything else is `numbers`, whose
-//! results depend on no processor. So the whole has the same bits everywhere.
+//! It does what the graph in the file says (`training/encoder/graph.py`). Products with weights are
+//! products of bytes, which `rten-gemm` makes exactly; everything else is `numbers`, whose results depend
+//! on no processor. So the whole has the same bits everywhere.
 #![forbid(unsafe_code)]
 #![expect(
   clippy::inline_always,
@@ -93,43 +93,23 @@ impl Weights {
   fn step(&self, layer: &Layer, desk: &mut Desk) -> Option<()> {
     let Desk { states, product, wide, seen, head } = desk;
     product.of(states, &layer.query_key_value)?;
-    wide.resize(product.sums.len(), 0.0);
     widest(
       #[inline(always)]
       || {
         product.floats(&layer.query_key_value, wide, |out, x| *out = x);
-        seen.clear();
         seen.resize(states.len(), 0.0);
         for own in (0..self.width).step_by(self.head) {
           head.attend(own..own + self.head, self.width, wide, seen);
         }
       },
     );
-    product.of(seen, &layer.attended)?;
-    widest(
-      #[inline(always)]
-      || {
-        product.floats(&layer.attended, states, |out, x| *out += x);
-        layer.attended_norm.rows(states);
-      },
-    );
+    product.add(seen, &layer.attended, &layer.attended_norm, states)?;
     product.of(states, &layer.widened)?;
-    wide.resize(product.sums.len(), 0.0);
     widest(
       #[inline(always)]
-      || {
-        product.floats(&layer.widened, wide, |out, x| *out = numbers::gelu(x));
-      },
+      || product.floats(&layer.widened, wide, |out, x| *out = numbers::gelu(x)),
     );
-    product.of(wide, &layer.narrowed)?;
-    widest(
-      #[inline(always)]
-      || {
-        product.floats(&layer.narrowed, states, |out, x| *out += x);
-        layer.narrowed_norm.rows(states);
-      },
-    );
-    Some(())
+    product.add(wide, &layer.narrowed, &layer.narrowed_norm, states)
   }
 
   /// From the first token's state and the mean of all.
@@ -184,9 +164,29 @@ impl Product {
     self.multiplier.gemm(&mut self.sums, left, right, options).ok()
   }
 
+  /// Adds the product to the states, and norms them.
+  fn add(
+    &mut self,
+    input: &[f32],
+    linear: &Linear,
+    norm: &Norm,
+    states: &mut Vec<f32>,
+  ) -> Option<()> {
+    self.of(input, linear)?;
+    widest(
+      #[inline(always)]
+      || {
+        self.floats(linear, states, |out, x| *out += x);
+        norm.rows(states);
+      },
+    );
+    Some(())
+  }
+
   /// Shows each number of the result, the bias added, together with the place that is its.
   #[inline(always)]
-  fn floats(&self, linear: &Linear, out: &mut [f32], put: impl Fn(&mut f32, f32)) {
+  fn floats(&self, linear: &Linear, out: &mut Vec<f32>, put: impl Fn(&mut f32, f32)) {
+    out.resize(self.sums.len(), 0.0);
     let columns = linear.bias.len();
     for (sums, out) in self.sums.chunks_exact(columns).zip(out.chunks_exact_mut(columns)) {
       for (((out, sum), factor), bias) in

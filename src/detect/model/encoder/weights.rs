@@ -76,15 +76,13 @@ impl Weights {
       return None;
     }
     let layers = (1..).take_while(|n| file.has(&format!("layer.{n}.")));
-    let layers: Option<Vec<Layer>> = layers.map(|n| file.layer(n, width)).collect();
-    let tokens = file.bytes("tokens_quantized", DataType::UINT8)?;
+    let layers = layers.map(|n| file.layer(n, width)).collect::<Option<Vec<Layer>>>()?;
     // Otherwise the norm that stands behind the last layer would be left out with it.
-    let beyond =
-      layers.as_ref().is_some_and(|layers| file.has(&format!("hidden.{}.", layers.len() + 1)));
+    let beyond = file.has(&format!("hidden.{}.", layers.len() + 1));
+    let tokens = file.bytes("tokens_quantized", DataType::UINT8)?;
     let positions = file.floats("positions")?;
     let outputs = file.floats("logits.weight")?;
-    let fits = !beyond
-      && layers.as_ref().is_some_and(|layers| !layers.is_empty())
+    let fits = !(layers.is_empty() || beyond)
       && tokens.len().is_multiple_of(width)
       && positions.len().is_multiple_of(width)
       && outputs.len() == 4 * width;
@@ -98,7 +96,7 @@ impl Weights {
       tokens,
       positions,
       embedded_norm,
-      layers: layers?,
+      layers,
       outputs: [
         pairs.iter().map(|pair| pair[0]).collect(),
         pairs.iter().map(|pair| pair[1]).collect(),
