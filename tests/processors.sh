@@ -8,8 +8,7 @@ if [ "$(uname -sm)" != "Linux x86_64" ] || ! command -v qemu-x86_64 >/dev/null; 
 
 logs=$(mktemp -d)
 trap 'rm -rf "$logs"' EXIT
-# Less optimised, nothing would use the wide instructions.
-export CARGO_TERM_COLOR=never CARGO_PROFILE_DEV_OPT_LEVEL=${CARGO_PROFILE_DEV_OPT_LEVEL:-2}
+export CARGO_TERM_COLOR=never
 cargo test --locked --lib --no-run
 
 # One after the other would take twice as long: each has one long test.
