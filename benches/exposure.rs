@@ -43,7 +43,7 @@ use {
 /// Poisoned appends per measurement.
 const WRITES: usize = 400;
 /// The same of those that the encoder decides on.
-const STATED: usize = 100;
+const STATED: usize = 400;
 /// Files that they go to in turn, so that none grows much.
 const FILES: usize = 8;
 /// Between two writes the daemon finishes what it does after the removal.
