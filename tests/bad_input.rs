@@ -257,7 +257,8 @@ fn without_a_daemon_and_without_a_ledger_commands_say_so() {
   let guarded = Guarded::new("").memory("MEMORY.md", "# Memory\n");
   let status = guarded.memfw(&["status"]);
   assert_eq!(status.status, 1, "{status:?}");
-  assert_eq!(guarded.memfw(&["status", "--wait", "0"]).status, 1);
+  let waited = guarded.memfw(&["status", "--wait", "0"]);
+  assert_eq!((waited.status, &waited.stdout), (1, &status.stdout));
   assert_eq!(guarded.memfw(&["settle", "1"]).status, 2);
   assert!(guarded.waiting().is_empty());
   assert_refused(&guarded.memfw(&["quarantine", "approve", "a1b2c3"]), &[]);

@@ -56,8 +56,10 @@ fn poison_that_was_there_before_is_announced_and_stays() {
     assert_eq!(flagged[0]["source"], "baseline");
     assert_eq!(flagged[0]["line"], 4);
     assert_eq!(guarded.waiting(), Vec::<Value>::new());
-    let status: Value = guarded.json(&["status", "--json"]);
-    assert_eq!((&status["flagged"], &status["waiting"]), (&1.into(), &0.into()), "{status:#}");
+    for words in [&["status", "--json"][..], &["status", "--json", "--wait", "5"]] {
+      let status: Value = guarded.json(words);
+      assert_eq!((&status["flagged"], &status["waiting"]), (&1.into(), &0.into()), "{status:#}");
+    }
     guarded.stop();
     // A second start knows the file and changes nothing either.
     guarded.start();

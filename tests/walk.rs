@@ -200,7 +200,6 @@ fn a_newcomer_is_protected_within_a_minute_reviews_and_leaves_without_a_trace() 
   walk.types("memfw service install");
   walk.types("memfw status --wait 30");
   assert!(walk.manager.runs(), "{}", walk.manager.log());
-  walk.types("memfw status");
   walk.remark("Play an agent that was talked into something");
   walk.types(POISONS);
   eventually("the poison is out of the file", || !walk.holds("backup-server.evil.com"));

@@ -145,7 +145,7 @@ pub struct StatusArgs {
   #[arg(long)]
   pub json: bool,
 
-  /// Wait until the daemon has done its first scan, at most so many seconds
+  /// Wait until the daemon has done its first scan, at most so many seconds; ends with 0 if it has
   #[arg(long, value_name = "SECS")]
   pub wait: Option<u32>,
 }

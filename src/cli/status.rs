@@ -60,9 +60,8 @@ impl Daemon {
 
 /// Carries `memfw status` out.
 pub fn run(context: &Context, args: StatusArgs) -> Result<Status, Failure> {
-  if let Some(secs) = args.wait {
-    return wait(context, Duration::from_secs(u64::from(secs)));
-  }
+  let waited = args.wait.map(|secs| wait(context, Duration::from_secs(u64::from(secs))));
+  let waited = waited.transpose()?;
   let ledger = context.ledger_to_read()?;
   let report = report(context, ledger.as_ref())?;
   if args.json {
@@ -70,7 +69,8 @@ pub fn run(context: &Context, args: StatusArgs) -> Result<Status, Failure> {
   } else {
     report.print(context)?;
   }
-  Ok(if report.degradations.is_empty() { Status::Yes } else { Status::No })
+  let is_well = if report.degradations.is_empty() { Status::Yes } else { Status::No };
+  Ok(waited.unwrap_or(is_well))
 }
 
 /// In what protection is reduced, a sentence each.
