@@ -30,14 +30,20 @@ pub struct Exposure {
   us: VecDeque<u64>,
   #[serde(skip)]
   is_loaded: bool,
+  /// When the daemon started, on the monotonic clock.
   #[serde(skip)]
-  started: Option<Duration>,
+  started: Duration,
   /// When the files that somebody keeps open were looked at last.
   #[serde(skip)]
   looks: HashMap<Target, Duration>,
 }
 
 impl Exposure {
+  /// Of a daemon that starts at this time on the monotonic clock.
+  pub(super) fn since(started: Duration) -> Self {
+    Self { started, ..Self::default() }
+  }
+
   /// What the ledger has.
   pub fn parse(json: &str) -> Self {
     serde_json::from_str(json).unwrap_or_default()
@@ -75,7 +81,6 @@ impl Exposure {
     dirty: Duration,
   ) -> bool {
     let now = engine.clock().monotonic();
-    let started = *self.started.get_or_insert(now);
     let fresh = engine.take_exposures();
     if fresh.is_empty() {
       return false;
@@ -86,7 +91,7 @@ impl Exposure {
       self.is_loaded = true;
     }
     let before = self.us.len();
-    let seen = now.saturating_sub(started);
+    let seen = now.saturating_sub(self.started);
     let since = self.looks.get(target).map_or(dirty, |look| dirty.max(*look));
     for exposure in fresh.into_iter().filter(|exposure| *exposure <= seen) {
       self.add(exposure.max(now.saturating_sub(since)));

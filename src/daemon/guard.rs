@@ -153,7 +153,7 @@ impl Guard {
       rooms: Vec::new(),
       wakeups: Vec::new(),
     };
-    let asleep = engine.clock().asleep();
+    let (asleep, now) = (engine.clock().asleep(), engine.clock().monotonic());
     Self {
       engine,
       fs,
@@ -188,7 +188,7 @@ impl Guard {
       report_only,
       bad_rules,
       asleep,
-      exposure: Exposure::default(),
+      exposure: Exposure::since(now),
       is_asked: Arc::default(),
       has_new_directories: true,
     }
