@@ -231,6 +231,10 @@ impl Guard {
     match look {
       Look::First(_) => {}
       Look::Poll => {
+        // What went between the start and the first poll is in no earlier look.
+        if self.polls.is_first(root) {
+          self.mark_missing(root)?;
+        }
         for target in self.polls.changed(root, stamps) {
           self.queue.dirty(target, now);
         }

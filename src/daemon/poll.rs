@@ -43,7 +43,8 @@ pub struct Polls {
 #[derive(Debug)]
 struct Polled {
   why: Why,
-  stamps: HashMap<Target, Stamp>,
+  /// Those of the last look; `None` before the first one.
+  stamps: Option<HashMap<Target, Stamp>>,
 }
 
 impl Polls {
@@ -55,8 +56,7 @@ impl Polls {
         if self.polled.is_empty() {
           self.due = now + EVERY;
         }
-        let stamps = HashMap::new();
-        self.polled.entry(root.to_owned()).or_insert(Polled { why, stamps }).why = why;
+        self.polled.entry(root.to_owned()).or_insert(Polled { why, stamps: None }).why = why;
       }
     }
   }
@@ -80,10 +80,15 @@ impl Polls {
     (!self.polled.is_empty()).then(|| self.due.saturating_sub(now))
   }
 
+  /// Whether there was no look yet with which a next one can be compared.
+  pub fn is_first(&self, root: &Path) -> bool {
+    self.polled.get(root).is_none_or(|polled| polled.stamps.is_none())
+  }
+
   /// The files whose stamps are not those of the last look, gone ones included.
   pub fn changed(&mut self, root: &Path, stamps: HashMap<Target, Stamp>) -> Vec<Target> {
     let Some(polled) = self.polled.get_mut(root) else { return stamps.into_keys().collect() };
-    let old = std::mem::take(&mut polled.stamps);
+    let old = polled.stamps.take().unwrap_or_default();
     let mut changed: Vec<Target> =
       old.keys().filter(|target| !stamps.contains_key(target)).cloned().collect();
     changed.extend(
@@ -92,7 +97,7 @@ impl Polls {
         .filter(|(target, stamp)| old.get(target) != Some(stamp))
         .map(|(t, _)| t.clone()),
     );
-    polled.stamps = stamps;
+    polled.stamps = Some(stamps);
     changed
   }
 }
@@ -136,10 +141,12 @@ mod tests {
       names.sort();
       names
     };
+    assert!(polls.is_first(root));
     assert_eq!(
       names(polls.changed(root, stamps(&[("a", 1), ("b", 1)]))),
       [Path::new("a"), Path::new("b")]
     );
+    assert!(!polls.is_first(root));
     assert!(polls.changed(root, stamps(&[("a", 1), ("b", 1)])).is_empty());
     let changed = polls.changed(root, stamps(&[("a", 2), ("c", 1)]));
     assert_eq!(names(changed), ["a", "b", "c"].map(PathBuf::from));
