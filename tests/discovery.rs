@@ -47,7 +47,7 @@ fn the_workspaces_of_all_agents_are_guarded() {
   for file in ["state/workspace-ann/MEMORY.md", "b/memory/x.md"] {
     drop(guarded.test().write(file, format!("{}\n{}\n", clean(1), poison(1))));
   }
-  eventually("both are clean", || guarded.waiting().len() == 2);
+  guarded.wait_for_items(2);
   for dir in ["state/workspace-ann", "b"] {
     assert!(guarded.holding(dir, &needle(1)).is_empty());
   }
@@ -167,7 +167,9 @@ fn a_workspace_that_comes_later_is_no_fault_and_is_guarded_then() {
   assert!(status(&guarded)["workspaces"].to_string().contains("not there yet"));
   drop(guarded.test().write("b/MEMORY.md", format!("{}\n", poison(1))));
   eventually("it is guarded", || guarded.waiting().len() == 1);
-  assert!(!status(&guarded)["workspaces"].to_string().contains("not there yet"));
+  eventually("it is there", || {
+    !status(&guarded)["workspaces"].to_string().contains("not there yet")
+  });
   // Once it was there, it is missed.
   fs::remove_dir_all(guarded.tmp().join("b")).unwrap();
   eventually("it is missed", || !status(&guarded)["degradations"].as_array().unwrap().is_empty());

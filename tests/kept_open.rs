@@ -63,7 +63,8 @@ fn markers_wait_for_a_reader_to_close_the_file_and_wake_nobody_meanwhile() {
   guarded.settle();
   assert!(closed.elapsed() < Duration::from_secs(30), "its close was not heard");
   marks::assert_marked(&guarded.path(FILE), &guarded.read(FILE), &clean(1));
-  assert_eq!(guarded.json(&["status", "--json"])["wakeups"], serde_json::json!([]));
+  let wakeups = || guarded.json(&["status", "--json"])["wakeups"].clone();
+  eventually("nobody is woken any more", || wakeups() == serde_json::json!([]));
   guarded.stop();
 }
 

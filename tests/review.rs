@@ -23,7 +23,7 @@ fn poisoned(config: &str) -> (Guarded, String) {
 fn add_poison(guarded: &Guarded, n: usize) -> String {
   let known = guarded.waiting().len();
   Writer::Shell.add(&guarded.path("MEMORY.md"), format!("{}\n", poison(n)).as_bytes());
-  eventually("the poison waits", || guarded.waiting().len() > known);
+  guarded.wait_for_items(known + 1);
   let sealed = guarded.sealed();
   sealed.into_iter().find(|(_, text)| text.contains(&needle(n))).expect("its text is sealed").0
 }
@@ -218,6 +218,7 @@ fn poison_that_comes_back_is_the_same_item() {
   eventually("it is out again", || guarded.waiting()[0]["occurrences"] == 2);
   assert_eq!(guarded.waiting().len(), 1);
   assert_eq!(crate::support::id(&guarded.waiting()[0]), id);
+  guarded.wait_for_items(1);
   assert!(guarded.holding("workspace", &needle(1)).is_empty());
   assert_eq!(marks::placeholders(&guarded.read("MEMORY.md")), 1);
   guarded.stop();

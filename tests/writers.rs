@@ -218,8 +218,7 @@ fn assert_cases(config: &str, each: bool, marked: bool) {
   }
   if !each {
     // Only what is urgent can be waited for where markers are never due.
-    let n_cases = cases.len();
-    crate::support::eventually("everything is out", || guarded.waiting().len() >= n_cases);
+    guarded.wait_for_items(cases.len());
   }
   let sealed = guarded.sealed();
   for (n, case) in cases.iter().enumerate() {
@@ -270,7 +269,7 @@ fn a_placeholder_keeps_length_and_line_ends_until_the_file_is_idle() {
   guarded.start();
   let text = format!("{}\r\n{}\r\n", poison(1), clean(1));
   Writer::Shell.add(&guarded.path("MEMORY.md"), text.as_bytes());
-  crate::support::eventually("it is out", || !guarded.waiting().is_empty());
+  guarded.wait_for_items(1);
   let id = id(&guarded.waiting()[0]).to_owned();
   let head = format!("<!-- memfw:{id} quarantined");
   let width = poison(1).len() - head.len() - "-->".len();

@@ -186,6 +186,8 @@ impl Stage {
       Writer::Shell.add(&file, format!("\n{}\n", poison(self.n_poisons)).as_bytes());
       self.n_poisons += 1;
       eventually("the poison waits", || self.waiting().len() > before);
+      // Where it came from is asked for after it is out, and markers come last.
+      self.guarded.settle();
     }
   }
 
@@ -204,9 +206,10 @@ impl Stage {
   /// An earlier version of the memory, as people write it.
   fn version(&self) -> String {
     let file = self.guarded.tmp().join("home/.openclaw/workspace/MEMORY.md");
-    let versions = self.guarded.json(&["restore", "--list", "--json", file.to_str().unwrap()]);
-    let oldest = versions.as_array().unwrap().last().unwrap();
-    oldest["version"].as_str().unwrap()[..8].to_owned()
+    let list = ["restore", "--list", "--json", file.to_str().unwrap()];
+    let versions = || self.guarded.json(&list).as_array().unwrap().clone();
+    eventually("a version is kept", || !versions().is_empty());
+    versions().last().unwrap()["version"].as_str().unwrap()[..8].to_owned()
   }
 
   fn make_ledger_newer(&mut self) {

@@ -1,7 +1,7 @@
 //! A workspace with the real daemon on it.
 
 use {
-  super::{Background, Mounts, Output, Test, marks},
+  super::{Background, Mounts, Output, Test, eventually, marks},
   serde_json::Value,
   std::{
     collections::BTreeMap,
@@ -293,6 +293,32 @@ impl Guarded {
     self.json(&["quarantine", "list", "--json"]).as_array().unwrap().clone()
   }
 
+  /// Waits until so many items wait and the text of none of them stands in its file any more: what is
+  /// taken out is recorded before it is overwritten.
+  #[track_caller]
+  pub(crate) fn wait_for_items(&self, n: usize) {
+    let is_out = |item: &Value| {
+      let file = item["file"].as_str().unwrap().replace("[TMP]", self.seen().to_str().unwrap());
+      let text = item["text"].as_str().unwrap().trim();
+      fs::read(file).is_ok_and(|bytes| marks::find(&bytes, text.as_bytes()).is_none())
+    };
+    eventually("what waits is out", || {
+      let items = self.waiting();
+      items.len() >= n && self.shown(&items).iter().all(is_out)
+    });
+  }
+
+  /// Items as they are shown one by one.
+  #[track_caller]
+  fn shown(&self, items: &[Value]) -> Vec<Value> {
+    if items.is_empty() {
+      return Vec::new();
+    }
+    let mut args = vec!["quarantine", "show", "--json"];
+    args.extend(items.iter().map(id));
+    self.json(&args).as_array().unwrap().clone()
+  }
+
   /// Items of one state.
   #[track_caller]
   pub(crate) fn listed(&self, status: &str) -> Vec<Value> {
@@ -303,15 +329,8 @@ impl Guarded {
   /// What waits, with its text, by id.
   #[track_caller]
   pub(crate) fn sealed(&self) -> BTreeMap<String, String> {
-    let items = self.waiting();
-    if items.is_empty() {
-      return BTreeMap::new();
-    }
-    let mut args = vec!["quarantine", "show", "--json"];
-    args.extend(items.iter().map(id));
-    let shown = self.json(&args);
     let text = |item: &Value| (id(item).to_owned(), item["text"].as_str().unwrap().to_owned());
-    shown.as_array().unwrap().iter().map(text).collect()
+    self.shown(&self.waiting()).iter().map(text).collect()
   }
 
   /// Approves everything that waits.
