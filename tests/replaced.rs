@@ -2,10 +2,10 @@
 //! looked at again.
 
 use {
-  crate::support::{Guarded, Writer, eventually, needle, poison},
+  crate::support::{Guarded, Writer, eventually, needle, pace, poison},
   rustix::process::Signal,
   serde_json::{Value, json},
-  std::fs,
+  std::{fs, time::Duration},
 };
 
 fn status(guarded: &Guarded) -> Value {
@@ -73,6 +73,48 @@ fn a_workspace_that_is_replaced_is_watched_again() {
   assert_guarded(&guarded, 3, "MEMORY.md");
   guarded.settle();
   assert_eq!(guarded.memfw(&["status"]).status, 0);
+  guarded.stop();
+}
+
+#[test]
+fn a_workspace_in_which_somebody_stands_is_missed_at_once_and_watched_again() {
+  let mut guarded = guarded();
+  guarded.start();
+  let workspace = guarded.tmp().join("workspace");
+  for n in 0..2 {
+    // As an agent does whose working directory it is: the kernel tells of its end when that one leaves.
+    let inside = fs::File::open(&workspace).unwrap();
+    fs::remove_dir_all(&workspace).unwrap();
+    if n == 0 {
+      guarded.wait_for_log("protection is reduced");
+    }
+    fs::create_dir(&workspace).unwrap();
+    assert_guarded(&guarded, 2 * n, "MEMORY.md");
+    fs::create_dir(workspace.join("memory")).unwrap();
+    assert_guarded(&guarded, 2 * n + 1, "memory/a.md");
+    drop(inside);
+  }
+  guarded.settle();
+  eventually("all is well", || status(&guarded)["degradations"] == json!([]));
+  guarded.stop();
+}
+
+#[test]
+fn a_workspace_that_goes_and_comes_again_and_again_is_guarded_in_the_end() {
+  let mut guarded = Guarded::new("").memory("MEMORY.md", "# Memory\n");
+  guarded.start();
+  let workspace = guarded.tmp().join("workspace");
+  for round in 0..20 {
+    for _ in 0..10 {
+      fs::remove_dir_all(&workspace).unwrap();
+      // At any moment of the look that follows.
+      pace(Duration::from_micros(37 * (1 + round)));
+      fs::create_dir(&workspace).unwrap();
+    }
+    assert_guarded(&guarded, usize::try_from(round).unwrap(), "MEMORY.md");
+  }
+  guarded.settle();
+  eventually("all is well", || status(&guarded)["degradations"] == json!([]));
   guarded.stop();
 }
 

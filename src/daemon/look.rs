@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
   engine::{EngineError, Event, EventKind, Target, event::shown},
-  os::{Fs as _, Shape, WatchError, Workspace},
+  os::{Fs as _, Refusal, Shape, WatchError, Workspace},
   store::{FileRow, FileStatus, Pending},
 };
 
@@ -137,7 +137,7 @@ impl Guard {
     let workspace = match Workspace::open(&fs, root) {
       Ok(workspace) => workspace,
       Err(error) => {
-        self.await_directory(root);
+        self.await_directory(root, matches!(error.refusal, Refusal::Absent));
         self.troubled.insert(root.to_owned());
         if matches!(look, Look::Poll) {
           self.mark_gone(root);
@@ -173,6 +173,7 @@ impl Guard {
       }
       walk = workspace.walk_as(&fs, &shape);
     }
+    self.watcher.watch_end(root);
     if shape != Shape::Workspace {
       // What lies in a workspace as well is a file of that.
       let is_own = |target: Target| target.root == root;
@@ -300,12 +301,17 @@ impl Guard {
   }
 
   /// A workspace that is not there yet is seen when it appears in the nearest directory that is.
-  fn await_directory(&mut self, root: &Path) {
-    let nearest = root.ancestors().skip(1).find(|dir| dir.is_dir());
-    if let Some(Err(error)) = nearest.map(|dir| self.watcher.add(dir)) {
+  fn await_directory(&mut self, root: &Path, is_absent: bool) {
+    let nearest = |skipped| root.ancestors().skip(skipped).find(|dir| dir.is_dir());
+    let above = nearest(1);
+    if let Some(Err(error)) = above.map(|dir| self.watcher.add(dir)) {
       tracing::warn!(target: "memfw", %error, "a missing workspace is polled for");
       let now = self.now();
       self.polls.set(root, Some(Why::Unwatched), now);
+    }
+    // What came before that was watched made no event.
+    if is_absent && nearest(0) != above {
+      self.looks.insert(root.to_owned());
     }
   }
 

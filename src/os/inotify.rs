@@ -40,6 +40,14 @@ const MASK: WatchFlags = WatchFlags::ATTRIB
   .union(WatchFlags::ONLYDIR)
   .union(WatchFlags::DONT_FOLLOW);
 
+/// What is watched for where only the end of what is in a directory matters, or its own.
+const ENDS: WatchFlags = WatchFlags::DELETE
+  .union(WatchFlags::MOVED_FROM)
+  .union(WatchFlags::DELETE_SELF)
+  .union(WatchFlags::MOVE_SELF)
+  .union(WatchFlags::ONLYDIR)
+  .union(WatchFlags::DONT_FOLLOW);
+
 /// An event as the kernel gave it.
 #[derive(Debug)]
 pub(super) enum Raw {
@@ -87,7 +95,19 @@ impl Queue {
 
   /// Watches one directory, whatever was watched under its path before.
   pub(super) fn add(&mut self, dir: &Path) -> Result<(), WatchError> {
-    let number = match inotify::add_watch(&*self.descriptor, dir, MASK) {
+    self.add_for(dir, MASK)
+  }
+
+  /// From now on only what goes from a directory is told, and that it goes itself; where it can be reached
+  /// in another way, too, what is told of that stays.
+  pub(super) fn add_ends(&mut self, dir: &Path) -> Result<(), WatchError> {
+    let paths = self.numbers.get(dir).and_then(|number| self.paths.get(number));
+    let is_alone = paths.is_some_and(|paths| paths.len() == 1);
+    self.add_for(dir, if is_alone { ENDS } else { ENDS | WatchFlags::MASK_ADD })
+  }
+
+  fn add_for(&mut self, dir: &Path, mask: WatchFlags) -> Result<(), WatchError> {
+    let number = match inotify::add_watch(&*self.descriptor, dir, mask) {
       Ok(number) => number,
       Err(Errno::NOSPC) => return Err(WatchError::Limit(Limit::Watches)),
       Err(Errno::NOENT | Errno::NOTDIR) => return Err(WatchError::NotADirectory(dir.to_owned())),

@@ -70,6 +70,11 @@ impl Queue {
     watched.map_err(|error| failure(dir, &error))
   }
 
+  /// The same: fewer events cannot be had.
+  pub(super) fn add_ends(&mut self, dir: &Path) -> Result<(), WatchError> {
+    self.add(dir)
+  }
+
   /// Not told here, and not needed: there are no leases to wait for.
   #[expect(
     clippy::unused_self,

@@ -103,6 +103,7 @@ fn the_bell_rings_for_a_write_and_is_silent_once_it_was_heard() {
     poll(&mut [PollFd::new(&*bell, PollFlags::IN)], Some(&wait)).unwrap() == 1
   };
   queue.add(dir.path()).unwrap();
+  queue.add_ends(dir.path()).unwrap();
   queue.hear_readers(dir.path(), true);
   let file = dir.path().join("a.md");
   fs::write(&file, "- a\n").unwrap();

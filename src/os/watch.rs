@@ -139,13 +139,20 @@ pub struct Watcher {
   watched: BTreeMap<PathBuf, Identity>,
   /// Directories whose readers are told when they close a file.
   heard: BTreeSet<PathBuf>,
+  /// Watched directories of which the directory above them tells, too, that they go.
+  roots: BTreeSet<PathBuf>,
 }
 
 impl Watcher {
   /// Starts watching nothing. Where the system has no inotify instance left, the watcher is blind: each
   /// [`Self::add`] tries again and says so.
   pub fn new() -> Result<Self, WatchError> {
-    let mut watcher = Self { queue: None, watched: BTreeMap::new(), heard: BTreeSet::new() };
+    let mut watcher = Self {
+      queue: None,
+      watched: BTreeMap::new(),
+      heard: BTreeSet::new(),
+      roots: BTreeSet::new(),
+    };
     match watcher.queue() {
       Ok(_) | Err(WatchError::Limit(_)) => Ok(watcher),
       Err(error) => Err(error),
@@ -168,7 +175,9 @@ impl Watcher {
       for seen in seen {
         match seen {
           Seen::Event(event) => events.push(event),
-          Seen::Gone(path) if self.watched.contains_key(&path) => self.lose(&path, &mut events),
+          Seen::Gone(path) if self.watched.contains_key(&path) || self.is_above(&path) => {
+            self.lose(&path, &mut events);
+          }
           Seen::Gone(path) => events.push(WatchEvent::Dirty(path)),
         }
       }
@@ -190,13 +199,41 @@ impl Watcher {
     answer
   }
 
+  /// Has the directory above a watched one tell, too, that it goes. A directory does so itself only once
+  /// nobody has it open any more, and an agent may stand in its workspace all day. Where that directory may
+  /// not be listed it cannot be watched, and the word of the watched one has to do.
+  pub fn watch_end(&mut self, root: &Path) {
+    let Some(above) = root.parent() else { return };
+    if self.watched.contains_key(root) && self.roots.insert(root.to_owned()) {
+      self.look_from(above);
+    }
+  }
+
   /// Stops watching a directory; nothing happens if it is not watched.
   pub fn remove(&mut self, dir: &Path) {
     self.watched.remove(dir);
     self.heard.remove(dir);
-    if let Some(queue) = &mut self.queue {
+    self.look_from(dir);
+    if self.roots.remove(dir)
+      && let Some(above) = dir.parent()
+    {
+      self.look_from(above);
+    }
+  }
+
+  /// Sees to it that a directory that is not watched tells as much as those below it need.
+  fn look_from(&mut self, dir: &Path) {
+    let is_above = self.is_above(dir);
+    if let Some(queue) = self.queue.as_mut().filter(|_| !self.watched.contains_key(dir))
+      && (!is_above || queue.add_ends(dir).is_err())
+    {
       queue.remove(dir);
     }
+  }
+
+  /// Whether a directory is asked to tell of the end of one in it.
+  fn is_above(&self, dir: &Path) -> bool {
+    self.roots.iter().any(|root| root.parent() == Some(dir))
   }
 
   /// Of these directories alone it is told when a reader closes a file, for that wakes us at each read.

@@ -168,6 +168,47 @@ fn a_root_that_is_moved_or_deleted_is_gone() {
 }
 
 #[test]
+#[expect(clippy::disallowed_methods, reason = "the test is the mover and the agent")]
+fn a_root_that_somebody_has_open_is_gone_when_it_goes() {
+  let dir = tempfile::tempdir().unwrap();
+  let (root, other) = (dir.path().join("workspace"), dir.path().join("other"));
+  let mut watch = Watch::new();
+  for dir in [&root, &other] {
+    fs::create_dir(dir).unwrap();
+    watch.add(dir);
+    watch.watcher.watch_end(dir);
+    watch.watcher.watch_end(dir);
+  }
+  assert_eq!(watch.watcher.watched(), [other.clone(), root.clone()]);
+  // What is written beside it, opened or made there is nobody's business.
+  File::create(dir.path().join("notes.txt")).unwrap();
+  let inside = File::open(&root).unwrap();
+  fs::remove_dir(&root).unwrap();
+  assert_eq!(watch.next(), Some(WatchEvent::RootGone(root.clone())));
+  assert_eq!(watch.watcher.watched(), [other.as_path()]);
+  drop(inside);
+
+  // It stays so after the directory above was watched for another reason.
+  fs::create_dir(&root).unwrap();
+  watch.add(&root);
+  watch.watcher.watch_end(&root);
+  watch.add(dir.path());
+  watch.watcher.remove(dir.path());
+  File::create(dir.path().join("more.txt")).unwrap();
+  let inside = File::open(&root).unwrap();
+  fs::remove_dir(&root).unwrap();
+  assert_eq!(watch.next(), Some(WatchEvent::RootGone(root)));
+  drop(inside);
+
+  // And when the directory above goes with all that is in it.
+  let moved = dir.path().with_extension("moved");
+  fs::rename(dir.path(), &moved).unwrap();
+  assert_eq!(watch.next(), Some(WatchEvent::RootGone(other)));
+  assert!(watch.watcher.watched().is_empty());
+  fs::rename(&moved, dir.path()).unwrap();
+}
+
+#[test]
 #[expect(clippy::disallowed_methods, reason = "the test is the writer")]
 fn a_directory_that_is_replaced_again_and_again_is_not_lost() {
   let dir = tempfile::tempdir().unwrap();
