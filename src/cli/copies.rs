@@ -6,13 +6,14 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
+use super::guarded;
 use crate::{
   engine::{
     event::{rounded, shown},
     judge::BlockText,
   },
   memory::{Document, Known, likeness::Likeness},
-  os::{Fs as _, MemoryFile as _, RealFs, TargetRules, Workspace},
+  os::{RealFs, Workspace},
   store::{Item, Ledger, StoreError},
 };
 
@@ -59,14 +60,12 @@ pub fn find(
   let Some(row) = ledger.file(&item.path)? else { return Ok(vec![]) };
   let fs = RealFs::default();
   let Ok(workspace) = Workspace::open(&fs, &row.workspace) else { return Ok(vec![]) };
-  let rules = TargetRules { max_bytes: max_file_bytes, owners: vec![] };
   let likeness = Likeness::of(text);
   let mut found: Vec<Copy> = Vec::new();
   let mut left = MAX_BYTES;
   for rel in workspace.walk(&fs).files {
     // What cannot be opened is told by `status`.
-    let Ok(file) = fs.open(workspace.root(), &rel, &rules) else { continue };
-    let Ok(bytes) = file.read_all() else { continue };
+    let Some(bytes) = guarded::read(&workspace, &rel, max_file_bytes) else { continue };
     let Some(rest) = left.checked_sub(bytes.len() as u64) else { break };
     left = rest;
     let path = workspace.absolute(&rel);

@@ -13,7 +13,10 @@ use crate::{
   daemon::Found,
   detect::model::Model,
   engine::{Engine, EngineError, ceiling},
-  os::{Home, RealFs, Shapes, SystemClock, key},
+  os::{
+    Fs as _, Home, MemoryFile as _, RealFs, Shapes, SystemClock, TargetRules, Workspace, key,
+    paths::LEASE_PATIENCE,
+  },
   seal::MasterKey,
   store::{Access, Ledger, StoreError},
 };
@@ -22,6 +25,17 @@ use crate::{
 pub const LEDGER: &str = "ledger.sqlite";
 /// The name of the file with the master key in the data directory.
 pub const KEY: &str = "master.key";
+
+/// The bytes of a file of a workspace; `None` where they cannot be had, which `status` tells.
+pub fn read(workspace: &Workspace<RealFs>, rel: &Path, max_bytes: u64) -> Option<Vec<u8>> {
+  let rules = TargetRules { max_bytes, owners: vec![] };
+  let root = workspace.root();
+  RealFs::default()
+    .open_within(root, rel, &rules, LEASE_PATIENCE, &SystemClock)
+    .ok()?
+    .read_all()
+    .ok()
+}
 
 impl Context {
   /// memfw's own directories; nothing is made.

@@ -431,11 +431,20 @@ impl<F: Fs> Engine<F> {
     &mut self,
     target: &Target,
   ) -> Result<Result<F::File, OpenError>, EngineError> {
+    self.open_within(target, Duration::ZERO)
+  }
+
+  /// The same for a person, who would rather wait than be told that the daemon has a lease just now.
+  pub(super) fn open_within(
+    &mut self,
+    target: &Target,
+    patience: Duration,
+  ) -> Result<Result<F::File, OpenError>, EngineError> {
     let rules = self.rules();
     self.root(&target.root)?;
     self.opens.push(target.clone());
     match self.roots.get(&target.root) {
-      Some((root, _)) => Ok(self.fs.open(root, &target.rel, &rules)),
+      Some((root, _)) => Ok(self.fs.open_within(root, &target.rel, &rules, patience, &*self.clock)),
       None => Ok(Err(OpenError { path: target.path(), refusal: Refusal::Absent })),
     }
   }

@@ -44,7 +44,9 @@ impl<F: Fs> Engine<F> {
     if self.stamp(target)?.is_none() {
       return Ok(None);
     }
-    let file = self.open(target)?.map_err(|error| EngineError::refused(error.to_string()))?;
+    let file = self
+      .open_within(target, PATIENCE)?
+      .map_err(|error| EngineError::refused(error.to_string()))?;
     let bytes = file.read_all()?;
     drop(file);
     self.bare(target, bytes).map(Some)

@@ -340,7 +340,9 @@ impl<F: Fs> Engine<F> {
     patience: Duration,
   ) -> Result<F::File, EngineError> {
     self.hot.remove(target);
-    let mut file = self.open(target)?.map_err(|error| EngineError::refused(error.to_string()))?;
+    let mut file = self
+      .open_within(target, patience)?
+      .map_err(|error| EngineError::refused(error.to_string()))?;
     let name = shown(&target.path());
     if let Touch::ReadOnly(reason) = file.access() {
       return Err(EngineError::refused(format!("`{name}` is not written: {reason}")));

@@ -128,7 +128,7 @@ impl<F: Fs> Engine<F> {
     if self.stamp(target)?.is_none() {
       return Ok(none);
     }
-    let Ok(file) = self.open(target)? else { return Ok(none) };
+    let Ok(file) = self.open_within(target, PATIENCE)? else { return Ok(none) };
     let bytes = file.read_all()?;
     drop(file);
     if marker::find(&bytes, b"memfw", 0).is_none() {

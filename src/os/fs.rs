@@ -14,7 +14,7 @@ use std::{
   time::Duration,
 };
 
-use super::probe::Rung;
+use super::{clock::Clock, paths::LEASE_RETRY, probe::Rung};
 
 /// What tells two versions of a file apart without reading it. Times are nanoseconds since 1970.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -330,6 +330,30 @@ pub trait Fs {
     rel: &Path,
     rules: &TargetRules,
   ) -> Result<Self::File, OpenError>;
+  /// The same, asked again for so long while the answer may be another one in a moment: whoever holds a
+  /// lease is told of the first try and gives it back.
+  fn open_within(
+    &self,
+    root: &Self::Root,
+    rel: &Path,
+    rules: &TargetRules,
+    patience: Duration,
+    clock: &dyn Clock,
+  ) -> Result<Self::File, OpenError> {
+    let mut since = None;
+    loop {
+      match self.open(root, rel, rules) {
+        Err(error) if error.refusal.is_transient() && !patience.is_zero() => {
+          let now = clock.monotonic();
+          if now.saturating_sub(*since.get_or_insert(now)) >= patience {
+            return Err(error);
+          }
+          clock.pause(LEASE_RETRY);
+        }
+        opened => return opened,
+      }
+    }
+  }
   /// Makes an empty file where nothing stands, readable by its owner alone, durably. Only for a person
   /// who wants a file back that is gone; a file system that never makes one need not.
   fn create(&self, root: &Self::Root, rel: &Path) -> Result<(), OpenError> {

@@ -10,9 +10,20 @@ use std::{
   io::{self, Read as _, Write as _},
   os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _},
   path::{Path, PathBuf},
+  time::Duration,
 };
 
-use super::{fs::Shown, random, user};
+use super::{
+  clock::{Clock as _, SystemClock},
+  fs::Shown,
+  random, user,
+};
+
+/// How long a reader waits for whoever holds a lease on a file, who is told by the first try; the daemon
+/// gives its own back within milliseconds.
+pub const LEASE_PATIENCE: Duration = Duration::from_secs(1);
+/// How soon it is tried again.
+pub(super) const LEASE_RETRY: Duration = Duration::from_millis(2);
 
 /// The variables that memfw itself knows. Those of an agent framework are named by its own room.
 const OWN: [&str; 11] = [
@@ -191,12 +202,21 @@ pub fn read_own(path: &Path, max_bytes: u64) -> Result<Option<Vec<u8>>, PathErro
   Ok(Some(bytes))
 }
 
-/// Opens such a file to read it piece by piece.
+/// Opens such a file to read it piece by piece. A lease on it is waited for.
 pub fn open_own(path: &Path) -> Result<Option<File>, PathError> {
-  let file = match OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path) {
-    Ok(file) => file,
-    Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-    Err(error) => return Err(PathError::io("open", path)(error)),
+  let start = SystemClock.monotonic();
+  let file = loop {
+    match OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path) {
+      Ok(file) => break file,
+      Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+      Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+        if SystemClock.monotonic().saturating_sub(start) >= LEASE_PATIENCE {
+          return Err(PathError::io("open", path)(error));
+        }
+        SystemClock.pause(LEASE_RETRY);
+      }
+      Err(error) => return Err(PathError::io("open", path)(error)),
+    }
   };
   if !file.metadata().map_err(PathError::io("look at", path))?.is_file() {
     return Err(PathError::NotAFile { path: path.to_owned() });

@@ -4,10 +4,12 @@ use std::{
   fs::{self, OpenOptions},
   os::unix::{ffi::OsStrExt as _, fs::symlink, net::UnixListener},
   process::Command,
+  time::Duration,
 };
 
 use super::*;
 use crate::os::{
+  SystemClock,
   lease::tests::wait_until,
   reshape::{Reshaped, reshape},
 };
@@ -227,6 +229,39 @@ fn the_stamp_changes_with_each_write_and_the_inode_with_a_rename() {
   let at_path = fs.stamp(&root, rel).unwrap().unwrap();
   assert!(!at_path.same_file(&file.stamp().unwrap()));
   assert_eq!(fs.stamp(&root, Path::new("absent")).unwrap(), None);
+}
+
+#[test]
+fn an_open_waits_until_a_lease_is_given_back() {
+  let dir = tree();
+  let rel = Path::new("MEMORY.md");
+  let mut file = open(dir.path(), rel);
+  take_lease(&mut file);
+  let fs = RealFs::default();
+  let root = fs.open_root(dir.path()).unwrap();
+  let open_within = |patience| fs.open_within(&root, rel, &RULES, patience, &SystemClock);
+  assert!(open_within(Duration::from_millis(5)).unwrap_err().refusal.is_transient());
+  // What is final is said at once, however patient one is.
+  let absent = Path::new("absent");
+  let refusal = fs.open_within(&root, absent, &RULES, Duration::MAX, &SystemClock).unwrap_err();
+  assert!(matches!(refusal.refusal, Refusal::Absent), "{refusal}");
+  drop(file);
+  let given_back = |what: &dyn Fn()| {
+    let mut file = open(dir.path(), rel);
+    take_lease(&mut file);
+    std::thread::scope(|scope| {
+      scope.spawn(move || {
+        wait_until("question", || !file.is_undisturbed());
+        file.release();
+      });
+      what();
+    });
+  };
+  given_back(&|| drop(open_within(Duration::from_mins(1)).unwrap()));
+  given_back(&|| {
+    let found = crate::os::paths::read_own(&dir.path().join(rel), 99).unwrap();
+    assert_eq!(found.unwrap(), b"- a\n");
+  });
 }
 
 #[test]

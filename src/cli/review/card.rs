@@ -6,7 +6,7 @@ use std::{ops::Range, path::Path};
 
 use crate::{
   cli::{
-    evidence,
+    evidence, guarded,
     told::{self, Told},
   },
   detect::Code,
@@ -16,7 +16,7 @@ use crate::{
     origin::is_somebody,
   },
   memory::{BlockId, Document, Known, line, placeholder},
-  os::{Fs as _, MemoryFile as _, RealFs, TargetRules, Workspace},
+  os::{RealFs, Workspace},
   provenance::{Attestation, Source, State, Trust},
   store::{Item, Ledger, StoreError},
 };
@@ -189,11 +189,8 @@ fn reasons(codes: &[Code], found: &[Told]) -> Vec<(Code, Vec<String>)> {
 fn read(ledger: &Ledger, path: &Path, max_bytes: u64) -> Result<Option<Vec<u8>>, StoreError> {
   let Some(row) = ledger.file(path)? else { return Ok(None) };
   let Ok(rel) = path.strip_prefix(&row.workspace) else { return Ok(None) };
-  let fs = RealFs::default();
-  let Ok(workspace) = Workspace::open(&fs, &row.workspace) else { return Ok(None) };
-  let rules = TargetRules { max_bytes, owners: vec![] };
-  let Ok(file) = fs.open(workspace.root(), rel, &rules) else { return Ok(None) };
-  Ok(file.read_all().ok())
+  let Ok(workspace) = Workspace::open(&RealFs::default(), &row.workspace) else { return Ok(None) };
+  Ok(guarded::read(&workspace, rel, max_bytes))
 }
 
 /// A block that stands in its file: its bytes, and where they are.
