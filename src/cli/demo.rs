@@ -5,6 +5,7 @@ use std::{
   io::{BufRead as _, BufReader, Write as _},
   path::{Path, PathBuf},
   process::{Child, Command, Stdio},
+  thread::{self, JoinHandle},
 };
 
 use super::{
@@ -91,23 +92,29 @@ struct Answer {
   stdout: String,
 }
 
-/// The daemon of the demo; it is stopped whatever happens.
-struct Daemon(Child);
+/// The daemon of the demo, and who shows its log; it is stopped whatever happens.
+struct Daemon {
+  child: Child,
+  log: Option<JoinHandle<()>>,
+}
 
 impl Daemon {
-  /// Asks it to end in order and waits for that.
+  /// Asks it to end in order and waits for that, and until all that it has said is shown.
   fn stop(&mut self) {
-    let pid = rustix::process::Pid::from_child(&self.0);
+    let pid = rustix::process::Pid::from_child(&self.child);
     // One that is gone already cannot be asked, and need not be.
     rustix::process::kill_process(pid, rustix::process::Signal::TERM).ok();
-    self.0.wait().ok();
+    self.child.wait().ok();
+    if let Some(log) = self.log.take() {
+      log.join().ok();
+    }
   }
 }
 
 impl Drop for Daemon {
   fn drop(&mut self) {
-    self.0.kill().ok();
-    self.0.wait().ok();
+    self.child.kill().ok();
+    self.child.wait().ok();
   }
 }
 
@@ -159,16 +166,16 @@ impl Stage {
       .stderr(Stdio::piped())
       .spawn()
       .map_err(|error| Failure::unavailable(format!("cannot run memfw: {error}")))?;
-    if let Some(log) = child.stderr.take() {
-      std::thread::spawn(move || {
+    let log = child.stderr.take().map(|log| {
+      thread::spawn(move || {
         for line in BufReader::new(log).lines().map_while(Result::ok) {
           let line = format!("  {} {}\n", Style::Dim.paint("log |", colour), terminal(&line));
           // A reader that went away ends the demo elsewhere.
           std::io::stdout().write_all(line.as_bytes()).ok();
         }
-      });
-    }
-    Ok(Daemon(child))
+      })
+    });
+    Ok(Daemon { child, log })
   }
 }
 
