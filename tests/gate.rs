@@ -238,7 +238,7 @@ fn the_verifying_read_of_the_writer_passes_and_others_wait() {
   let mut seen = 0;
   for n in 0..20 {
     let began = Instant::now();
-    let closed = state.tool_adds(&poison(n));
+    let closed = state.tool_adds(&poison(n)).closed;
     // Somebody else, who comes before the writer has verified.
     let other = Command::new("cat").arg(state.file()).stdout(Stdio::piped()).spawn().unwrap();
     spin_until(closed + Duration::from_micros(300));
