@@ -21,13 +21,11 @@ use {
 const READ_BACK: Duration = Duration::from_micros(300);
 /// How long a write with a record may stay when nobody reads it back.
 const HOLD_OFF: Duration = Duration::from_millis(50);
-/// Reads that have to come in time, for one alone could be chance.
-const IN_TIME: usize = 6;
+/// Tries of what depends on this test being scheduled in time.
+const TRIES: usize = 12;
 
 /// A write of a test.
 pub(crate) struct Written {
-  /// When it began; a record about it was there before.
-  began: Instant,
   /// When the file was closed.
   pub(crate) closed: Instant,
   /// What the file's time was then.
@@ -105,22 +103,21 @@ impl State {
 
   /// Writes the file in place.
   fn write(&self, bytes: &[u8]) -> Written {
-    let began = Instant::now();
     let file = OpenOptions::new().write(true).open(self.file()).unwrap();
     file.write_all_at(bytes, 0).unwrap();
     // While it is open here nobody edits it.
     let stamp = stamp(&file.metadata().unwrap());
     drop(file);
-    Written { began, closed: Instant::now(), stamp }
+    Written { closed: Instant::now(), stamp }
   }
 
-  /// How long after such a write began the file is edited; it is not opened for that.
+  /// How long after such a write the file is edited; it is not opened for that.
   fn edited_after(&self, written: &Written) -> Duration {
     while stamp(&self.file().metadata().unwrap()) == written.stamp {
       assert!(written.closed.elapsed() < Duration::from_secs(20), "it was never taken out");
       std::hint::spin_loop();
     }
-    written.began.elapsed()
+    written.closed.elapsed()
   }
 
   #[track_caller]
@@ -144,15 +141,12 @@ pub(crate) fn spin_until(end: Instant) {
   }
 }
 
-// A busy machine keeps this test or the daemon waiting, so these are repeated until it has let both run:
-// what must not be before the hold-off is over never is, however often it is tried.
-
 #[test]
 fn a_verifying_read_still_sees_what_was_written() {
   let mut state = State::new(AT_ONCE);
   state.guarded.start();
-  let (mut n, mut seen) = (0, 0);
-  eventually("reads come in time", || {
+  let mut seen = 0;
+  for n in 0..TRIES {
     let closed = state.tool_adds(&poison(n)).closed;
     spin_until(closed + READ_BACK);
     let read = fs::read(state.file()).unwrap();
@@ -165,10 +159,9 @@ fn a_verifying_read_still_sees_what_was_written() {
     let left = state.guarded.holding("workspace", &needle(n));
     assert!(left.is_empty(), "the poison stays after the verifying read");
     state.assert_followed();
-    n += 1;
-    seen >= IN_TIME
-  });
-  assert_eq!(state.guarded.waiting().len(), n);
+  }
+  assert!(seen > TRIES / 2, "only {seen} of {TRIES} reads came in time");
+  assert_eq!(state.guarded.waiting().len(), TRIES);
   state.guarded.stop();
 }
 
@@ -176,16 +169,15 @@ fn a_verifying_read_still_sees_what_was_written() {
 fn the_poison_goes_right_after_the_verifying_read() {
   let mut state = State::new(AT_ONCE);
   state.guarded.start();
-  let mut n = 0;
-  eventually("it goes before the hold-off is over", || {
+  let mut best = Duration::MAX;
+  for n in 0..TRIES {
     let written = state.tool_adds(&poison(n));
     spin_until(written.closed + READ_BACK);
     fs::read(state.file()).unwrap();
-    let took = state.edited_after(&written);
+    best = best.min(state.edited_after(&written));
     state.guarded.settle();
-    n += 1;
-    took < HOLD_OFF
-  });
+  }
+  assert!(best < HOLD_OFF, "even the fastest of {TRIES} took {best:?}");
   state.guarded.stop();
 }
 
@@ -206,15 +198,14 @@ fn without_a_verifying_read_the_poison_goes_all_the_same() {
 fn a_write_without_a_record_is_taken_out_at_once() {
   let mut state = State::new(AT_ONCE);
   state.guarded.start();
-  let mut n = 0;
-  eventually("it goes without a hold-off", || {
+  let mut best = Duration::MAX;
+  for n in 0..TRIES {
     let text = [fs::read(state.file()).unwrap(), format!("{}\n", poison(n)).into()].concat();
-    let took = state.edited_after(&state.write(&text));
+    best = best.min(state.edited_after(&state.write(&text)));
     state.guarded.settle();
     assert!(state.guarded.holding("workspace", &needle(n)).is_empty());
-    n += 1;
-    took < HOLD_OFF
-  });
+  }
+  assert!(best < HOLD_OFF, "even the fastest of {TRIES} took {best:?}");
   state.guarded.stop();
 }
 
