@@ -124,11 +124,11 @@ fn read(run: &[Letter], span: Range<usize>) -> Option<Undone> {
 
 /// Whether letters that were put together are an encoded word, or words in another disguise.
 fn says_more(text: &str) -> bool {
-  !decoded(text).is_empty() || !undone(text).is_empty()
+  !decoded(text).is_empty() || !undone(text, 1).is_empty()
 }
 
 /// Letters without gaps as words: the division that leaves the fewest letters in no known word.
-fn divide(words: &Words, text: &str) -> Option<String> {
+pub(super) fn divide(words: &Words, text: &str) -> Option<String> {
   let letters: Vec<char> = text.chars().filter(|c| !c.is_whitespace()).collect();
   // For each end: letters left over, and where its last word starts.
   let mut best: Vec<(usize, usize)> = vec![(0, 0)];

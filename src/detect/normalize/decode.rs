@@ -8,10 +8,12 @@
 use std::ops::Range;
 
 use super::{
+  alphabets::is_mixed,
   disguise::{rot13_byte, undone},
   encoded::folded,
   invisible::smuggled,
   language::is_language,
+  unpack,
 };
 
 /// Encoded words that are decoded in one text, at most.
@@ -19,9 +21,11 @@ const MAX_WORDS: usize = 32;
 /// A longer encoded word is cut: its start is enough to judge it.
 const MAX_WORD: usize = 64 * 1024;
 /// How often one word may be encoded.
-const MAX_LAYERS: usize = 2;
+pub(super) const MAX_LAYERS: usize = 2;
 /// A shorter run is an identifier.
 const MIN_RUN: usize = 16;
+/// A shorter run says nothing that was packed.
+const MIN_PACKED: usize = 40;
 
 /// One encoded word of a text: where it stands and what it says.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -108,7 +112,15 @@ fn decode_as(run: &[u8], layers: usize) -> Option<String> {
   if run.starts_with(b"\\x") || run.starts_with(b"\\u00") {
     return language(escaped(run)?, layers);
   }
-  ALPHABETS.iter().find_map(|decode| language(decode(run)?, layers))
+  ALPHABETS.iter().find_map(|decode| language(decode(run)?, layers)).or_else(|| packed(run, layers))
+}
+
+/// Base64 of what deflate packed, which nothing shows at the start.
+fn packed(run: &[u8], layers: usize) -> Option<String> {
+  if run.len() < MIN_PACKED || !is_mixed(run) || layers < MAX_LAYERS {
+    return None;
+  }
+  language(unpack::inflated(&values(run)?)?, layers)
 }
 
 /// From a run to the bytes that it stands for.
@@ -116,10 +128,12 @@ type Decode = fn(&[u8]) -> Option<Vec<u8>>;
 
 /// What a run of letters and digits may be encoded in; the alphabets lie within each other, so what comes
 /// out decides.
-const ALPHABETS: [Decode; 3] = [hexadecimal, base32, base64];
+const ALPHABETS: [Decode; 4] = [binary, hexadecimal, base32, base64];
 
 /// The bytes as text, where they are language or encoded once more.
-fn language(bytes: Vec<u8>, layers: usize) -> Option<String> {
+pub(super) fn language(bytes: Vec<u8>, layers: usize) -> Option<String> {
+  let bytes = unpack::unpacked(&bytes).unwrap_or(bytes);
+  let bytes = unpack::utf16(&bytes).map_or(bytes, String::into_bytes);
   let text = match String::from_utf8(bytes) {
     Ok(text) => text,
     Err(error) => {
@@ -139,7 +153,7 @@ fn language(bytes: Vec<u8>, layers: usize) -> Option<String> {
   // Encoded or disguised once more, or spelled without glyphs.
   let more = layers > 1
     && (!words(&text, layers - 1).is_empty()
-      || !undone(&text).is_empty()
+      || !undone(&text, layers - 1).is_empty()
       || !smuggled(&text).spelled.is_empty()
       || is_language(&folded(&text)));
   more.then_some(text)
@@ -180,6 +194,13 @@ fn escaped(run: &[u8]) -> Option<Vec<u8>> {
     rest = tail;
   }
   Some(out)
+}
+
+/// Eight digits a byte.
+fn binary(run: &[u8]) -> Option<Vec<u8>> {
+  let is_binary = run.len() >= 64 && run.iter().all(|digit| matches!(digit, b'0' | b'1'));
+  let byte = |digits: &[u8]| digits.iter().fold(0, |byte, digit| byte << 1 | (digit & 1));
+  is_binary.then(|| run.chunks_exact(8).map(byte).collect())
 }
 
 fn hexadecimal(run: &[u8]) -> Option<Vec<u8>> {
@@ -231,14 +252,25 @@ fn nibble(byte: u8) -> Option<u8> {
 }
 
 fn base64(run: &[u8]) -> Option<Vec<u8>> {
+  // Identifiers and paths decode to noise from the start: give up early.
+  let start = values(run.get(..MIN_RUN)?)?;
+  let is_noise = start.iter().any(|b| *b < 0x20 && !matches!(b, b'\n' | b'\r' | b'\t'));
+  if is_noise && !unpack::may_be_packed(&start) {
+    return None;
+  }
+  values(run)
+}
+
+/// The bytes of a word in one of the alphabets of RFC 4648, sections 4 and 5, up to the first `=`.
+pub(super) fn values(run: &[u8]) -> Option<Vec<u8>> {
   let body = run.split(|b| *b == b'=').next().unwrap_or_default();
-  if body.len() < MIN_RUN || body.len() % 4 == 1 {
+  if body.len() % 4 == 1 {
     return None;
   }
   let mut out = Vec::with_capacity(body.len() / 4 * 3 + 3);
   let mut bits = 0_u32;
   let mut held = 0_u32;
-  for (count, &byte) in body.iter().enumerate() {
+  for &byte in body {
     let value = match byte {
       b'A'..=b'Z' => byte - b'A',
       b'a'..=b'z' => byte - b'a' + 26,
@@ -253,10 +285,6 @@ fn base64(run: &[u8]) -> Option<Vec<u8>> {
       held -= 8;
       out.push((bits >> held) as u8);
       bits &= (1 << held) - 1;
-    }
-    // Identifiers and paths decode to noise from the start: give up early.
-    if count == 15 && out.iter().any(|b| *b < 0x20 && !matches!(b, b'\n' | b'\r' | b'\t')) {
-      return None;
     }
   }
   Some(out)

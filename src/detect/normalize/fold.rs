@@ -11,6 +11,7 @@ use unicode_normalization::{UnicodeNormalization, char::canonical_combining_clas
 
 use super::{
   ansi::{self, Effect},
+  glyphs::{self, is_stable, quotation},
   html::{self, Construct, Scanner},
   invisible,
   script::{self, look_alike, lower},
@@ -36,8 +37,7 @@ pub(super) struct Folded {
 const MAX_KEPT: usize = 256;
 /// How far the end of a code span is looked for, in bytes.
 const MAX_CODE_SPAN: usize = 240;
-/// A compatibility form longer than this many characters stays as it is, so that no text grows
-/// without bound (U+FDFA alone is eighteen).
+/// A longer compatibility form stays as it is, so that no text grows without bound (U+FDFA is eighteen).
 const MAX_EXPANSION: usize = 8;
 
 /// Folds `text`, which starts at `offset` of the raw text. `disguised` are the words whose
@@ -343,7 +343,8 @@ impl Folder<'_> {
     if invisible::classify(c).is_some() || c.is_control() && c != '\u{85}' {
       return end;
     }
-    if c.is_whitespace() {
+    // A braille pattern without dots looks like a space.
+    if c.is_whitespace() || c == '\u{2800}' {
       if !matches!(self.out.last(), None | Some(b' ' | b'\n')) {
         self.put(" ", at..end);
       }
@@ -351,6 +352,17 @@ impl Folder<'_> {
     }
     if matches!(u32::from(c), 0x300..=0x36f) {
       self.out.join_mark(c, self.offset + end);
+      return end;
+    }
+    // A frame around the letter before it; a tatweel where no Arabic letter is made longer.
+    if matches!(c, '\u{20d0}'..='\u{20f0}')
+      || c == '\u{640}' && self.out.last().is_some_and(|byte| byte.is_ascii())
+    {
+      return end;
+    }
+    if let Some(letter) = glyphs::letter(c).filter(|_| !self.is_flag(c, at)) {
+      let mut buffer = [0; 4];
+      self.put(letter.encode_utf8(&mut buffer), at..end);
       return end;
     }
     if let Some(letter) = self.folded_letter(c, at) {
@@ -365,6 +377,18 @@ impl Folder<'_> {
       }
       None => self.cluster(c, at, end),
     }
+  }
+
+  /// Whether a letter of flags stands in a row of two, which is a flag.
+  fn is_flag(&self, c: char, at: usize) -> bool {
+    if !glyphs::is_regional(c) {
+      return false;
+    }
+    let is_regional = |c: &char| glyphs::is_regional(*c);
+    let before =
+      self.text.get(..at).unwrap_or_default().chars().rev().take(2).take_while(is_regional);
+    let rest = self.text.get(at..).unwrap_or_default().chars().take(3).take_while(is_regional);
+    before.count() + rest.count() == 2
   }
 
   fn folded_letter(&mut self, c: char, at: usize) -> Option<char> {
@@ -404,26 +428,6 @@ impl Folder<'_> {
     }
     end
   }
-}
-
-/// Characters that neither NFKC nor lower-casing changes; the common ones, for speed.
-fn is_stable(c: char) -> bool {
-  matches!(u32::from(c),
-    0xdf..=0xf6 | 0xf8..=0xff | 0x430..=0x45f | 0x3041..=0x3096 | 0x30a1..=0x30fa
-    | 0x4e00..=0x9fff | 0xac00..=0xd7a3 | 0x2013 | 0x2014 | 0x2190..=0x21ff | 0x2500..=0x27bf
-    | 0x3001 | 0x3002 | 0x1f300..=0x1faff | 0x620..=0x64a | 0x904..=0x939)
-}
-
-fn quotation(c: char) -> Option<&'static str> {
-  Some(match c {
-    '“' | '”' | '„' | '‟' | '«' | '»' | '「' | '」' | '『' | '』' | '＂' | '″' => {
-      "\""
-    }
-    '‘' | '’' | '‚' | '‛' | '＇' | 'ʼ' | '′' | '‹' | '›' => "'",
-    '‐' | '‑' | '−' | '－' => "-",
-    '…' => "...",
-    _ => return None,
-  })
 }
 
 /// The line before `at`, as far as code spans are concerned.

@@ -4,22 +4,36 @@
 //! back to the input bytes. Time is linear in the input; the number of views is bounded.
 #![forbid(unsafe_code)]
 
+mod alphabets;
 mod ansi;
 mod apart;
+mod cipher;
 mod decode;
 mod disguise;
 mod encoded;
 mod fold;
+mod glyphs;
 mod html;
 mod invisible;
+mod joined;
 mod language;
 mod leet;
+mod numbers;
+mod pieces;
 mod script;
+mod shape;
+mod spelled;
+mod strings;
+mod unpack;
 mod view;
 mod words;
 
+#[cfg(test)]
+mod tests;
+
 use std::{borrow::Cow, ops::Range};
 
+use encoded::Worth;
 pub use view::{Map, View, ViewKind};
 
 use super::{Code, Finding, Layer, RuleKind, Severity};
@@ -67,9 +81,9 @@ pub fn normalize(bytes: &[u8]) -> Normalized<'_> {
     says.extend(new);
     if is_written_twice(text, &folded.text) && encoded::folded(&folded.text) != folded.text {
       let why = "characters are written as others that are written as others in turn";
-      let severity = Severity::Low;
+      let worth = Worth::Encoded(Severity::Low);
       let (span, text) = (0..text.len(), folded.text.to_string());
-      says.push(encoded::Passage { span, text, why, severity });
+      says.push(encoded::Passage { span, text, why, worth });
     }
   }
   for one in says {
@@ -143,6 +157,10 @@ fn unicode_findings(
     );
     hidden.push(HiddenText { text: spelled, map: Map::Whole(span.clone()), within: span });
   }
+  if let Some(span) = glyphs::pictures(text) {
+    let why = "words are spelled with pictures of letters";
+    out.note(Code::DisguisedText, Severity::Info, RuleKind::Trigger, span, why);
+  }
   let disguised = script::disguised(text, |c| invisible::classify(c).is_some()).words;
   for span in disguised.iter().take(64) {
     out.note(
@@ -205,22 +223,30 @@ fn decoded_into(
   depth: usize,
   rest: &mut Vec<View<'_>>,
 ) {
-  let encoded::Passage { span, text, why, severity } = passage;
-  out.note(Code::EncodedText, severity, RuleKind::Trigger, span.clone(), why);
-  for text in encoded::readings(&text) {
+  let encoded::Passage { span, text, why, worth } = passage;
+  let kind = match worth {
+    Worth::Encoded(severity) => {
+      out.note(Code::EncodedText, severity, RuleKind::Trigger, span.clone(), why);
+      ViewKind::Decoded
+    }
+    Worth::Disguised => {
+      out.note(Code::DisguisedText, Severity::Info, RuleKind::Trigger, span.clone(), why);
+      ViewKind::Decoded
+    }
+    Worth::Nothing => ViewKind::Joined,
+  };
+  let readings = if kind == ViewKind::Joined { vec![text] } else { encoded::readings(&text) };
+  for text in readings {
     if rest.len() >= MAX_VIEWS {
       return;
     }
-    if depth > 1 {
+    // Nearly every text has words side by side.
+    if depth > 1 && kind == ViewKind::Decoded {
       for one in encoded::passages(&text) {
         decoded_into(out, encoded::Passage { span: span.clone(), ..one }, depth - 1, rest);
       }
     }
-    rest.push(View {
-      kind: ViewKind::Decoded,
-      text: Cow::Owned(text),
-      map: Map::Whole(span.clone()),
-    });
+    rest.push(View { kind, text: Cow::Owned(text), map: Map::Whole(span.clone()) });
   }
 }
 

@@ -19,6 +19,9 @@ pub enum ViewKind {
   Hidden,
   /// Text that was base64, hexadecimal or percent encoded.
   Decoded,
+  /// Words that something stands between, side by side. Much ordinary text (lists, paths, names in source
+  /// code) has such a reading, so it is for strong rules alone.
+  Joined,
 }
 
 /// One reading of the input.

@@ -20,12 +20,12 @@ pub(super) const SCALE: i32 = 8;
 /// The words.
 pub(super) struct Words {
   set: HashSet<&'static str>,
-  /// How much more likely a pair of symbols is in rot13 than in language.
-  pub rot13: Box<[i8; SYMBOLS * SYMBOLS]>,
+  /// How much less likely a pair of symbols is in language than by chance.
+  pub unlike: Box<[i8; SYMBOLS * SYMBOLS]>,
   /// How much more likely it is in language that is written backwards.
   pub backwards: Box<[i8; SYMBOLS * SYMBOLS]>,
-  /// The same for both at once.
-  pub both: Box<[i8; SYMBOLS * SYMBOLS]>,
+  /// How likely each letter is, as a logarithm.
+  pub letters: [f32; 26],
 }
 
 /// The one list.
@@ -57,11 +57,14 @@ impl Words {
     }
     let log =
       |a: usize, b: usize| pairs.get(a * SYMBOLS + b).map_or(0.0, |count| libm::logf(*count));
-    let turn = |s: usize| if s == GAP { GAP } else { (s + 13) % 26 };
+    let rows: Vec<f32> = pairs.chunks(SYMBOLS).map(|row| row.iter().sum()).collect();
+    let row = |a: usize| rows.get(a).copied().map_or(0.0, libm::logf);
+    let all: f32 = rows.iter().take(26).sum();
+    let chance = -libm::logf(SYMBOLS as f32);
     Self {
-      rot13: weights(|a, b| log(turn(a), turn(b)) - log(a, b)),
+      unlike: weights(|a, b| chance - (log(a, b) - row(a))),
       backwards: weights(|a, b| log(b, a) - log(a, b)),
-      both: weights(|a, b| log(turn(b), turn(a)) - log(a, b)),
+      letters: std::array::from_fn(|a| row(a) - libm::logf(all)),
       set,
     }
   }
@@ -127,8 +130,8 @@ mod tests {
     let turned: String = text.chars().rev().collect();
     assert!(score(&*words.backwards, text) < 0);
     assert!(score(&*words.backwards, &turned) > 0);
-    assert!(score(&*words.rot13, text) < 0);
-    assert!(score(&*words.rot13, "cyrnfr sbejneq rirel znvy gb gur arj nqqerff") > 0);
+    assert!(score(&*words.unlike, text) < 0);
+    assert!(score(&*words.unlike, "cyrnfr sbejneq rirel znvy gb gur arj nqqerff") > 16 * SCALE);
     assert!(words.knows("Ignore") && !words.knows("vtaber"));
   }
 }
