@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use super::{
-  lexicon::{Class, Classes, Lexicon, WordMatch},
+  lexicon::{Class, Classes, Lexicon, WordMatch, classes_in},
   rule::{Mode, Reach, Rule, Scope},
   sentence::sentences,
 };
@@ -113,17 +113,7 @@ impl RuleSet {
     let mut next = 0;
     for range in sentences(text) {
       let first = next;
-      let mut classes = Classes::default();
-      while let Some(word) = words.get(next) {
-        if word.start as usize >= range.end {
-          break;
-        }
-        // A word that goes on over the end of a sentence is none.
-        if word.start as usize >= range.start && word.end as usize <= range.end {
-          classes.insert(word.class);
-        }
-        next += 1;
-      }
+      let classes = classes_in(&words, &mut next, &range);
       units.push(Unit { range, classes, words: first..next });
     }
     (units, words)
@@ -246,7 +236,7 @@ impl Seen<'_> {
 
 /// Whether `place` stands between quotation marks of its sentence, and something else stands
 /// outside: text that is nothing but quoted is said, not mentioned.
-fn is_quoted(text: &str, sentence: &Range<usize>, place: usize) -> bool {
+pub(in crate::detect) fn is_quoted(text: &str, sentence: &Range<usize>, place: usize) -> bool {
   const MIN_OUTSIDE: usize = 10;
   let (Some(before), Some(after)) =
     (text.get(sentence.start..place), text.get(place..sentence.end))

@@ -13,11 +13,11 @@ use super::{
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 
 /// How many classes a rule set has room for, named and unnamed together.
-pub(super) const MAX_CLASSES: usize = 64 * BITS;
+pub(in crate::detect) const MAX_CLASSES: usize = 64 * BITS;
 const BITS: usize = 8;
 
 /// A number of a class.
-pub(super) type Class = u16;
+pub(in crate::detect) type Class = u16;
 
 /// A set of classes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -74,7 +74,7 @@ impl Classes {
 
 /// One word of a class, found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct WordMatch {
+pub(in crate::detect) struct WordMatch {
   /// The class.
   pub class: Class,
   /// Where it starts.
@@ -83,9 +83,26 @@ pub(super) struct WordMatch {
   pub end: u32,
 }
 
+/// The classes of the words in a sentence; `next` is the first of `words`, which are sorted by place, that may be
+/// in it, and afterwards the first behind it. A word that goes on over the end of a sentence is none.
+pub(in crate::detect) fn classes_in(
+  words: &[WordMatch],
+  next: &mut usize,
+  sentence: &Range<usize>,
+) -> Classes {
+  let mut classes = Classes::default();
+  while let Some(word) = words.get(*next).filter(|word| (word.start as usize) < sentence.end) {
+    if word.start as usize >= sentence.start && word.end as usize <= sentence.end {
+      classes.insert(word.class);
+    }
+    *next += 1;
+  }
+  classes
+}
+
 /// Collects words before the automaton is built.
 #[derive(Debug, Default)]
-pub(super) struct LexiconBuilder {
+pub(in crate::detect) struct LexiconBuilder {
   starts: Literals,
   anywhere: Literals,
   wide: Literals,
@@ -103,11 +120,11 @@ struct Literals {
 
 /// How the words of a class count.
 #[derive(Debug, Default)]
-pub(crate) struct Kind {
+pub(in crate::detect) struct Kind {
   /// What must match around a word.
-  pub(crate) confirm: Option<Pattern>,
+  pub(in crate::detect) confirm: Option<Pattern>,
   /// Words inside an address or a path do not count: an attacker chooses his host names.
-  pub(crate) prose: bool,
+  pub(in crate::detect) prose: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -121,7 +138,7 @@ struct Use {
 
 impl LexiconBuilder {
   /// A new class; `None` when there is no room.
-  pub(super) fn class(&mut self, name: Option<&str>, kind: Kind) -> Option<Class> {
+  pub(in crate::detect) fn class(&mut self, name: Option<&str>, kind: Kind) -> Option<Class> {
     let number = self.kinds.len();
     if number >= MAX_CLASSES {
       return None;
@@ -134,17 +151,17 @@ impl LexiconBuilder {
   }
 
   /// The class of that name.
-  pub(super) fn named(&self, name: &str) -> Option<Class> {
+  pub(in crate::detect) fn named(&self, name: &str) -> Option<Class> {
     self.names.get(name).copied()
   }
 
   /// The names so far.
-  pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+  pub(in crate::detect) fn names(&self) -> impl Iterator<Item = &str> {
     self.names.keys().map(String::as_str)
   }
 
   /// Adds a word to a class. The text after the stars are gone must not be empty.
-  pub(super) fn word(&mut self, class: Class, word: &str) -> Result<(), &'static str> {
+  pub(in crate::detect) fn word(&mut self, class: Class, word: &str) -> Result<(), &'static str> {
     let (left, word) = word.strip_prefix('*').map_or((true, word), |rest| (false, rest));
     let (right, word) = word.strip_suffix('*').map_or((true, word), |rest| (false, rest));
     if word.trim().is_empty() {
@@ -214,11 +231,17 @@ impl Words {
     if literals.texts.is_empty() {
       return Ok(Self { automaton: None, uses: Vec::new() });
     }
+    let bytes: usize = literals.texts.iter().map(String::len).sum();
     let automaton = AhoCorasick::builder()
       .ascii_case_insensitive(true)
       .match_kind(MatchKind::Standard)
-      // Each byte of all memory goes through it: speed is worth the table.
-      .kind(Some(AhoCorasickKind::DFA))
+      // Each byte of all memory goes through it: speed is worth the table, as long as it is no larger than
+      // some megabytes.
+      .kind(Some(if bytes > MAX_TABLE {
+        AhoCorasickKind::ContiguousNFA
+      } else {
+        AhoCorasickKind::DFA
+      }))
       .build(&literals.texts)
       .map_err(|error| error.to_string())?;
     Ok(Self { automaton: Some(automaton), uses: literals.uses })
@@ -236,6 +259,8 @@ pub(crate) struct Lexicon {
   kinds: Vec<Kind>,
 }
 
+/// Bytes of all words for which there is a table of every step, at most: it takes some 400 bytes for each.
+const MAX_TABLE: usize = 48 * 1024;
 /// How much around a word its confirming pattern sees, in bytes.
 const CONFIRM_REACH: usize = 80;
 
@@ -306,7 +331,7 @@ fn confirms(pattern: &Pattern, text: &str, range: &Range<usize>) -> bool {
 }
 
 /// The character boundary at or before `at`.
-pub(super) fn floor(text: &str, mut at: usize) -> usize {
+pub(in crate::detect) fn floor(text: &str, mut at: usize) -> usize {
   while !text.is_char_boundary(at) {
     at -= 1;
   }

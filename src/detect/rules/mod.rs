@@ -33,9 +33,9 @@
 #![forbid(unsafe_code)]
 
 pub mod caps;
-mod engine;
+pub(in crate::detect) mod engine;
 mod examples;
-mod lexicon;
+pub(in crate::detect) mod lexicon;
 mod load;
 mod rule;
 mod sentence;

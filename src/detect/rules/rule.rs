@@ -176,7 +176,7 @@ pub struct Rule {
 /// A pattern that is compiled when it is first needed: most texts need none, and compiling all of
 /// them takes longer than reading a workspace.
 #[derive(Debug)]
-pub(super) struct Pattern {
+pub(in crate::detect) struct Pattern {
   source: String,
   compiled: OnceLock<Option<Regex>>,
 }

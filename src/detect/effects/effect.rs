@@ -1,0 +1,100 @@
+//! The closed list of effects.
+#![forbid(unsafe_code)]
+
+use std::ops::Range;
+
+use super::slot::{Novelty, Slot};
+use crate::detect::rules::words;
+
+/// What an entry would do to the agent or its owner if the agent followed it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Effect {
+  /// A rule for all future turns.
+  StandingOrder,
+  /// Something to run.
+  Command,
+  /// Where money goes, or that it goes.
+  Payment,
+  /// How somebody is reached.
+  Contact,
+  /// A registry, mirror, host, webhook or upload place.
+  Endpoint,
+  /// Approvals, allow lists, firewall and file modes, roles, claims of trust.
+  Permission,
+  /// Who the agent, its owner or somebody else is.
+  Identity,
+  /// Something is kept from the owner.
+  Secrecy,
+  /// When X happens, do Y.
+  Trigger,
+  /// Forget, distrust, skip a check.
+  Suppression,
+  /// A brand, link or person to put forward.
+  Promotion,
+  /// Data leaves.
+  Disclosure,
+  /// Medicine, electricity, law, money: a fact that harms if it is false.
+  SafetyFact,
+}
+
+words!(
+  Effect,
+  "effect",
+  "one of the effects of docs/detection.md",
+  StandingOrder = "standing-order",
+  Command = "command",
+  Payment = "payment",
+  Contact = "contact",
+  Endpoint = "endpoint",
+  Permission = "permission",
+  Identity = "identity",
+  Secrecy = "secrecy",
+  Trigger = "trigger",
+  Suppression = "suppression",
+  Promotion = "promotion",
+  Disclosure = "disclosure",
+  SafetyFact = "safety-fact",
+);
+
+/// How plainly a text says it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Strength {
+  /// The vocabulary is there: evidence for whoever weighs it.
+  Weak,
+  /// An order or a rule, with its object.
+  Plain,
+  /// Nobody could read it in another way; this does not depend on a probability.
+  Blatant,
+}
+
+words!(
+  Strength,
+  "strength",
+  "`weak`, `plain` or `blatant`",
+  Weak = "weak",
+  Plain = "plain",
+  Blatant = "blatant",
+);
+
+/// One effect of an entry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FoundEffect {
+  /// Which.
+  pub effect: Effect,
+  /// Where it is said, in bytes of the input: a sentence, item or row.
+  pub span: Range<usize>,
+  /// How plainly.
+  pub strength: Strength,
+  /// The values that it turns on, in order.
+  pub slots: Vec<Slot>,
+  /// Why, in plain words of ours, never the text's.
+  pub why: String,
+}
+
+impl FoundEffect {
+  /// How its slots compare with what the owner said and what is known: the worst of them; `None` where it
+  /// has none.
+  pub fn novelty(&self) -> Option<Novelty> {
+    self.slots.iter().map(|slot| slot.novelty).max()
+  }
+}

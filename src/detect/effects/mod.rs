@@ -1,0 +1,26 @@
+//! What an entry would do: effects and the slots that they turn on. Pure.
+//!
+//! Effects say what was read; only `policy` decides what follows from them, by the origin of the text. What is
+//! read as [`Strength::Blatant`] is the rule for texts from outside: it needs no probability.
+
+pub mod asked;
+pub mod effect;
+mod frame;
+mod host;
+pub mod known;
+mod number;
+pub mod read;
+pub mod slot;
+pub mod values;
+
+pub use asked::asks_to_keep;
+pub use effect::{Effect, FoundEffect, Strength};
+pub use frame::wrong_examples;
+pub use host::registrable;
+pub use known::{Setting, known_slots};
+pub use read::read;
+pub use slot::{KnownSlot, Novelty, Slot, SlotKind};
+pub use values::slots;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,343 @@
+//! Reads the effects of a text, sentence by sentence.
+#![forbid(unsafe_code)]
+
+use std::ops::Range;
+
+use super::{
+  effect::{Effect, FoundEffect, Strength},
+  frame::{Frame, Frames, Step, builtin},
+  known::{self, Setting},
+  slot::{Slot, SlotKind},
+  values,
+};
+use crate::detect::{
+  normalize::normalize,
+  rules::{
+    engine::is_quoted,
+    lexicon::{Class, Classes, WordMatch, classes_in},
+    sentences,
+  },
+};
+
+/// Effects of one text, at most: one a sentence and kind; what is beyond changes no verdict.
+const MAX_EFFECTS: usize = 256;
+/// Text beyond this size is not read; the judge says so itself.
+const MAX_TEXT: usize = 8 * 1024 * 1024;
+/// A negation reaches this many bytes ahead.
+const NEGATION_BYTES: usize = 56;
+/// Slots of one effect, at most.
+const MAX_SLOTS: usize = 8;
+
+/// What the entry in `bytes` would do, in order of its sentences; each effect once a sentence, as plainly as it
+/// is said there. Spans lie in `bytes`, on the edges of characters.
+pub fn read(bytes: &[u8], setting: &Setting<'_>) -> Vec<FoundEffect> {
+  let frames = builtin();
+  let normalized = normalize(bytes.get(..MAX_TEXT).unwrap_or(bytes));
+  let mut found: Vec<FoundEffect> = Vec::new();
+  for view in &normalized.views {
+    let back = |span: &Range<usize>| normalized.raw.span(&view.map.span(span));
+    for mut one in read_text(&view.text, frames) {
+      one.span = back(&one.span);
+      for slot in &mut one.slots {
+        slot.span = back(&slot.span);
+      }
+      let is_same =
+        |known: &FoundEffect| known.effect == one.effect && overlap(&known.span, &one.span);
+      match found.iter().position(is_same) {
+        Some(at) => {
+          // A folded view may read more of the same sentence.
+          if let Some(known) = found.get_mut(at).filter(|known| known.strength < one.strength) {
+            *known = one;
+          }
+        }
+        None if found.len() < MAX_EFFECTS => found.push(one),
+        None => {}
+      }
+    }
+  }
+  if found.iter().any(|one| !one.slots.is_empty()) {
+    known::compare(&mut found, bytes, setting);
+  }
+  found.sort_by_key(|one| (one.span.start, one.span.end, one.effect));
+  found
+}
+
+fn overlap(a: &Range<usize>, b: &Range<usize>) -> bool {
+  a.start < b.end && b.start < a.end
+}
+
+/// One sentence with the words and slots in it.
+struct Sentence<'a> {
+  text: &'a str,
+  range: Range<usize>,
+  words: &'a [WordMatch],
+  classes: Classes,
+  reported: bool,
+}
+
+fn read_text(text: &str, frames: &Frames) -> Vec<FoundEffect> {
+  let mut words = frames.lexicon.scan(text);
+  let slots = values::slots_of(text);
+  if words.is_empty() && slots.is_empty() {
+    return Vec::new();
+  }
+  for slot in &slots {
+    shapes_of(text, slot, |shape| push(&mut words, frames, shape, &slot.span));
+  }
+  values::pipes(text, |span| push(&mut words, frames, "@pipe", &span));
+  values::code_spans(text, |span| push(&mut words, frames, "@code", &span));
+  let mut persons = Vec::new();
+  values::persons(text, |span| {
+    push(&mut words, frames, "@person", &span);
+    persons.push(span);
+  });
+  words.sort_by_key(|word| (word.start, word.end));
+  let mut found = Vec::new();
+  let (mut next, mut next_slot) = (0, 0);
+  let mut reported_before = false;
+  for range in sentences(text) {
+    let first = next;
+    let classes = classes_in(&words, &mut next, &range);
+    let first_slot = next_slot;
+    while slots.get(next_slot).is_some_and(|slot| slot.span.start < range.end) {
+      next_slot += 1;
+    }
+    // What an address or an account is called is its owner's choice.
+    let here = slots.get(first_slot..next_slot).unwrap_or_default();
+    let is_value = |word: &WordMatch| {
+      here
+        .iter()
+        .any(|slot| slot.span.start < word.end as usize && (word.start as usize) < slot.span.end)
+    };
+    let in_sentence = words.get(first..next).unwrap_or_default();
+    let reports = in_sentence.iter().any(|word| word.class == frames.report && !is_value(word));
+    let sentence = Sentence {
+      text,
+      words: words.get(first..next).unwrap_or_default(),
+      classes,
+      reported: reports || reported_before,
+      range,
+    };
+    reported_before = reports;
+    let before = found.len();
+    read_sentence(&sentence, frames, &mut found);
+    for one in found.get_mut(before..).unwrap_or_default() {
+      one.slots = slots_for(one.effect, here, &persons, text, &sentence.range);
+    }
+    if found.len() >= MAX_EFFECTS {
+      break;
+    }
+  }
+  found
+}
+
+fn push(words: &mut Vec<WordMatch>, frames: &Frames, shape: &str, span: &Range<usize>) {
+  let at = super::frame::SHAPES.iter().position(|name| *name == shape);
+  if let Some(class) = at.and_then(|at| frames.shapes.get(at)) {
+    words.push(WordMatch { class: *class, start: span.start as u32, end: span.end as u32 });
+  }
+}
+
+/// The shapes that a slot has in frames.
+fn shapes_of(text: &str, slot: &Slot, mut has: impl FnMut(&'static str)) {
+  match slot.kind {
+    SlotKind::Iban | SlotKind::Card | SlotKind::Wallet => has("@account"),
+    SlotKind::Email => {
+      has("@email");
+      has("@reach");
+    }
+    SlotKind::Url | SlotKind::Domain | SlotKind::Host | SlotKind::Registry => {
+      has("@place");
+      has("@reach");
+    }
+    SlotKind::Ip => has("@place"),
+    SlotKind::Cidr => {
+      has("@place");
+      if matches!(slot.value.as_str(), "0.0.0.0/0" | "::/0") {
+        has("@world");
+      }
+    }
+    SlotKind::Phone | SlotKind::Handle => has("@reach"),
+    SlotKind::Path => has("@path"),
+    SlotKind::Package => has("@package"),
+    SlotKind::Amount => has("@amount"),
+    SlotKind::Person | SlotKind::Role | SlotKind::Time => {}
+  }
+  if slot.kind == SlotKind::Ip && text.get(slot.span.clone()) == Some("0.0.0.0") {
+    has("@world");
+  }
+}
+
+fn read_sentence(sentence: &Sentence<'_>, frames: &Frames, found: &mut Vec<FoundEffect>) {
+  let before = found.len();
+  for class in sentence.classes.common(&frames.anchors) {
+    let numbers = frames.by_anchor.get(usize::from(class)).map(Vec::as_slice).unwrap_or_default();
+    for number in numbers {
+      let Some(frame) = frames.list.get(usize::from(*number)) else { continue };
+      let here = found.get_mut(before..).unwrap_or_default();
+      let known = here.iter_mut().find(|one| one.effect == frame.effect);
+      if known.as_ref().is_some_and(|one| one.strength >= frame.strength) {
+        continue;
+      }
+      let Some(strength) = strength_of(frame, frames, sentence) else { continue };
+      match known {
+        Some(one) if one.strength < strength => {
+          one.strength = strength;
+          one.why.clone_from(&frame.why);
+        }
+        Some(_) => {}
+        None => found.push(FoundEffect {
+          effect: frame.effect,
+          span: whole_row(sentence),
+          strength,
+          slots: Vec::new(),
+          why: frame.why.clone(),
+        }),
+      }
+    }
+  }
+}
+
+/// A row of a table goes as a whole; otherwise the sentence.
+fn whole_row(sentence: &Sentence<'_>) -> Range<usize> {
+  let Range { start, end } = sentence.range;
+  let line = sentence.text.get(..start).and_then(|text| text.rfind('\n')).map_or(0, |at| at + 1);
+  let is_row = sentence.text.get(line..end).is_some_and(|text| text.trim_start().starts_with('|'));
+  if !is_row {
+    return start..end;
+  }
+  let rest = sentence.text.get(end..).unwrap_or_default();
+  line..end + rest.find('\n').unwrap_or(rest.len())
+}
+
+/// How plainly a sentence says what the frame is about; `None` where it does not.
+fn strength_of(frame: &Frame, frames: &Frames, sentence: &Sentence<'_>) -> Option<Strength> {
+  if sentence.classes.intersects(&frame.not) {
+    return None;
+  }
+  let has = |step: &Step| step.iter().any(|class| contains(&sentence.classes, *class));
+  if !frame.all.iter().all(has) || !frame.seq.iter().all(has) {
+    return None;
+  }
+  let place = place_of(frame, frames, sentence)?;
+  if frame.negated && is_negated(frames, sentence, place) {
+    return None;
+  }
+  let excused = (frame.reported && sentence.reported)
+    || (frame.quoted && is_quoted(sentence.text, &sentence.range, place));
+  if excused {
+    return Some(Strength::Weak);
+  }
+  // What somebody is said to claim or to wish is not said by the entry itself.
+  let claimed = contains(&sentence.classes, frames.claim);
+  Some(if claimed { frame.strength.min(Strength::Plain) } else { frame.strength })
+}
+
+fn contains(classes: &Classes, class: Class) -> bool {
+  let mut one = Classes::default();
+  one.insert(class);
+  classes.intersects(&one)
+}
+
+/// Where the frame begins in the sentence: the start of its sequence, or of the first word of `all`.
+fn place_of(frame: &Frame, frames: &Frames, sentence: &Sentence<'_>) -> Option<usize> {
+  let Some((first, rest)) = frame.seq.split_first() else {
+    return words_of(sentence, frame.all.first()?).map(|word| word.start as usize).next();
+  };
+  // Start of the sequence, and where the step so far ends.
+  let mut reached: Vec<(usize, usize)> = words_of(sentence, first)
+    .map(|word| (word.start as usize, word.end as usize))
+    .filter(|(start, _)| !frame.start || is_lead(frames, sentence, *start))
+    .collect();
+  for step in rest {
+    reached = words_of(sentence, step)
+      .filter_map(|word| {
+        let at = word.start as usize;
+        let from = reached.iter().find(|(_, end)| *end <= at && at - end <= frame.gap)?;
+        Some((from.0, word.end as usize))
+      })
+      .collect();
+  }
+  reached.first().map(|(start, _)| *start)
+}
+
+/// The words of a sentence that are of one of the classes of a step.
+fn words_of<'a>(
+  sentence: &'a Sentence<'_>,
+  step: &'a Step,
+) -> impl Iterator<Item = &'a WordMatch> + 'a {
+  sentence.words.iter().filter(move |word| step.contains(&word.class))
+}
+
+/// Whether nothing but a label, a bullet and words like "always" stands before `place` in its clause.
+fn is_lead(frames: &Frames, sentence: &Sentence<'_>, place: usize) -> bool {
+  let before = sentence.text.get(sentence.range.start..place).unwrap_or_default();
+  let from = before
+    .rfind([':', ';', ',', '→', '>', '|', '—', '–', '，', '：', '、'])
+    .map_or(0, |at| at + before.get(at..).and_then(|t| t.chars().next()).map_or(1, char::len_utf8));
+  let mut at = sentence.range.start + from;
+  for word in sentence.words {
+    if word.class != frames.lead || (word.start as usize) < at || word.end as usize > place {
+      continue;
+    }
+    if !is_blank(sentence.text.get(at..word.start as usize)) {
+      return false;
+    }
+    at = word.end as usize;
+  }
+  is_blank(sentence.text.get(at..place))
+}
+
+fn is_blank(text: Option<&str>) -> bool {
+  text.is_some_and(|text| !text.chars().any(char::is_alphanumeric))
+}
+
+/// Whether a negation stands shortly before `place`, in the same clause, and is not taken back.
+fn is_negated(frames: &Frames, sentence: &Sentence<'_>, place: usize) -> bool {
+  sentence.words.iter().filter(|word| word.class == frames.negator).any(|word| {
+    let end = word.end as usize;
+    if end > place || place - end > NEGATION_BYTES {
+      return false;
+    }
+    let gap = sentence.text.get(end..place).unwrap_or_default();
+    !gap.contains([',', ':', ';', '(', '|', '—', '，', '、'])
+      && !sentence.words.iter().any(|back| {
+        back.class == frames.unnegate && back.start as usize >= end && back.end as usize <= place
+      })
+  })
+}
+
+/// The slots of a sentence that an effect turns on.
+fn slots_for(
+  effect: Effect,
+  here: &[Slot],
+  persons: &[Range<usize>],
+  text: &str,
+  sentence: &Range<usize>,
+) -> Vec<Slot> {
+  use SlotKind as K;
+  let turns_on: &[SlotKind] = match effect {
+    Effect::Payment => &[K::Iban, K::Card, K::Wallet, K::Handle, K::Email, K::Url, K::Domain],
+    Effect::Contact => &[K::Email, K::Phone, K::Handle, K::Url, K::Domain],
+    Effect::Endpoint => &[K::Url, K::Domain, K::Host, K::Ip, K::Cidr, K::Registry],
+    Effect::Permission => {
+      &[K::Email, K::Url, K::Domain, K::Host, K::Ip, K::Cidr, K::Handle, K::Phone, K::Path]
+    }
+    Effect::Identity => &[K::Email, K::Domain, K::Handle, K::Phone],
+    Effect::Command => &[K::Url, K::Domain, K::Package, K::Registry, K::Path],
+    Effect::Disclosure | Effect::Trigger => {
+      &[K::Email, K::Url, K::Domain, K::Host, K::Ip, K::Wallet, K::Iban, K::Phone, K::Handle]
+    }
+    Effect::StandingOrder | Effect::Promotion => &[K::Email, K::Url, K::Domain, K::Handle],
+    Effect::Secrecy | Effect::Suppression | Effect::SafetyFact => &[],
+  };
+  let mut slots: Vec<Slot> =
+    here.iter().filter(|slot| turns_on.contains(&slot.kind)).take(MAX_SLOTS).cloned().collect();
+  if matches!(effect, Effect::Identity | Effect::Permission) {
+    let inside = |span: &&Range<usize>| span.start >= sentence.start && span.end <= sentence.end;
+    let named = persons.iter().filter(inside).take(2);
+    slots.extend(named.filter_map(|span| values::person(text, span.clone())));
+    slots.sort_by_key(|slot| slot.span.start);
+  }
+  slots
+}
