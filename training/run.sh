@@ -15,6 +15,9 @@ if [ $# -gt 0 ] && [[ $1 != -* ]]; then
   step=$1
   shift
 fi
+# Authors whose scenarios were there when the first of the two runs for authority began.
+FIRST_AUTHORS="c d e g j l m n o q r s t u"
+SECOND_RUN="--set epochs=2 --set seed=20261124 --set rate=8e-5 --set output_rate=5e-4"
 recipe=(cargo run --quiet --release --example train-heads --)
 
 heads() {
@@ -29,14 +32,40 @@ heads() {
     "${recipe[@]}" fuse --heads made/folds.jsonl --encoder made/logits.jsonl --without "$part" \
       >"made/without-$part.txt"
   done
-  "${recipe[@]}" pack ../models/encoder.onnx
-  (cd ../models && sha256sum encoder.onnx.zst fusion.toml heads.bin vocabulary.txt >DIGESTS)
+  if [ -e ../models/encoder.onnx ]; then "${recipe[@]}" pack ../models/encoder.onnx; fi
+  digests
 }
 
-if [ "$step" = heads ]; then
-  heads
-  exit
-fi
+digests() {
+  (cd ../models && sha256sum authority.bin authority.onnx.zst authority.toml encoder.onnx.zst fusion.toml \
+    heads.bin vocabulary.txt >DIGESTS)
+}
+
+# The third output: layers above those of the shipped encoder, which stays as it is; then the context head and
+# the fusion. The second run goes on where the first one ends, with the authors that came later.
+authority() {
+  local train=("$venv/bin/python" -m encoder.authority train --fold "${recipe[*]} fold")
+  "${train[@]}" --made made/authority-1 --authors $FIRST_AUTHORS --set epochs=4 --set stop=3
+  "${train[@]}" --made made/authority-2 --begin made/authority-1/authority.pt $SECOND_RUN
+  "$venv/bin/python" -m encoder.authority export --made made/authority-2 --fold "${recipe[*]} fold"
+  "${recipe[@]}" pack ../models/authority.onnx
+  rm ../models/authority.onnx
+  digests
+  "$venv/bin/python" -m encoder.authority logits --made made/authority-2 --fold "${recipe[*]} fold"
+  authority_heads
+}
+
+authority_heads() {
+  mkdir -p made
+  "${recipe[@]}" authority --data data/scenarios --models ../models --logits made/authority-2/authority-logits.jsonl |
+    tee made/authority.txt
+  digests
+}
+
+case $step in
+  heads) heads && exit ;;
+  authority-heads) authority_heads && exit ;;
+esac
 
 venv=${TRAINING_VENV:-made/venv}
 if [ ! -e "$venv/ready" ]; then
@@ -52,7 +81,12 @@ if [ -n "${MEMFW_DEV_DATA:-}" ]; then
 fi
 # The same run twice gives the same weights on the same machine.
 export CUBLAS_WORKSPACE_CONFIG=:4096:8 PYTHONHASHSEED=0 TOKENIZERS_PARALLELISM=false
+if [ "$step" = authority ]; then
+  authority
+  exit
+fi
 "$venv/bin/python" -m encoder "${step/everything/all}" "${options[@]}" "$@"
 if [ "$step" = everything ]; then
   heads
+  authority
 fi

@@ -59,6 +59,21 @@ struct Line {
 
 /// All lines of the files and directories, in the order of their names.
 pub(crate) fn read(paths: &[PathBuf]) -> Result<Vec<Item>, Box<dyn Error>> {
+  let mut items = Vec::new();
+  for file in files(paths)? {
+    let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let stem = name.split('.').next().unwrap_or_default();
+    for (index, line) in text(&file)?.lines().enumerate() {
+      let line: Line =
+        serde_json::from_str(line).map_err(|error| format!("{name}:{}: {error}", index + 1))?;
+      items.push(item(line, stem, index));
+    }
+  }
+  Ok(items)
+}
+
+/// The files, and those in the directories, in the order of their names.
+pub(crate) fn files(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Box<dyn Error>> {
   let mut files = Vec::new();
   for path in paths {
     if path.is_dir() {
@@ -72,17 +87,7 @@ pub(crate) fn read(paths: &[PathBuf]) -> Result<Vec<Item>, Box<dyn Error>> {
       files.push(path.clone());
     }
   }
-  let mut items = Vec::new();
-  for file in files {
-    let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let stem = name.split('.').next().unwrap_or_default();
-    for (index, line) in text(&file)?.lines().enumerate() {
-      let line: Line =
-        serde_json::from_str(line).map_err(|error| format!("{name}:{}: {error}", index + 1))?;
-      items.push(item(line, stem, index));
-    }
-  }
-  Ok(items)
+  Ok(files)
 }
 
 fn is_data(path: &Path) -> bool {
@@ -91,7 +96,7 @@ fn is_data(path: &Path) -> bool {
 }
 
 /// The text of a file; a compressed one is read by `gzip`.
-fn text(file: &Path) -> Result<String, Box<dyn Error>> {
+pub(crate) fn text(file: &Path) -> Result<String, Box<dyn Error>> {
   if file.extension().is_some_and(|extension| extension == "gz") {
     let output =
       Command::new("gzip").arg("-dc").arg("--").arg(file).stdin(Stdio::null()).output()?;

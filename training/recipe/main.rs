@@ -14,11 +14,15 @@
 )]
 
 mod adagrad;
+mod authority;
 mod data;
 mod folds;
 mod fuse;
 mod heads;
+mod limits;
+mod logistic;
 mod measure;
+mod scenarios;
 mod table;
 
 use std::{
@@ -87,6 +91,18 @@ enum Task {
     #[arg(long, num_args = 1.., conflicts_with = "out")]
     without: Vec<Part>,
   },
+  /// Trains the context head, fits the fusion of authority, and measures both
+  Authority {
+    /// Files or directories of scenarios
+    #[arg(long, required = true, num_args = 1..)]
+    data: Vec<PathBuf>,
+    /// Where the model is: `authority.bin` and `authority.toml` are written there
+    #[arg(long)]
+    models: PathBuf,
+    /// What `python -m encoder.authority logits` wrote
+    #[arg(long)]
+    logits: PathBuf,
+  },
   /// Compresses a file as it is shipped, into one of the same name with `.zst` behind it
   Pack {
     /// The file
@@ -102,6 +118,13 @@ const FUSION_NOTE: &str = "\
 # `train-heads fuse` (training/recipe), do not edit: models/DIGESTS has its digest.
 # `heads` and `encoder` hold four weights each: injection of the whole text and of its most
 # suspicious sentence, then poison of either. See src/detect/model/fusion.rs.
+";
+
+/// The same for authority.
+const AUTHORITY_NOTE: &str = "\
+# From what all parts say to the probability that somebody outside gains power by an entry. Made by
+# `train-heads authority` (training/recipe), do not edit: models/DIGESTS has its digest.
+# See src/detect/model/authority.rs.
 ";
 
 /// How hard zstd tries; it is done once.
@@ -137,6 +160,13 @@ fn main() -> Result<(), Box<dyn Error>> {
         fs::write(&out, format!("{FUSION_NOTE}{}", toml::to_string(&fusion)?))?;
       }
       println!("{report}");
+    }
+    Task::Authority { data, models, logits } => {
+      let made = authority::make(&scenarios::read(&data)?, &models, &logits)?;
+      fs::write(models.join("authority.bin"), made.head)?;
+      let text = format!("{AUTHORITY_NOTE}{}", toml::to_string(&made.fusion)?);
+      fs::write(models.join("authority.toml"), text)?;
+      println!("{}", made.report);
     }
     Task::Pack { file } => {
       let packed = zstd::bulk::compress(&fs::read(&file)?, COMPRESSION)?;

@@ -1,7 +1,9 @@
 //! Layer 2 over all readings of a block: as it reads, what it hides, what it encodes.
 #![forbid(unsafe_code)]
 
-use super::{Assessment, Depth, Health, Probabilities};
+use std::borrow::Cow;
+
+use super::{Assessment, Context, Depth, Health, Probabilities, context::MAX_ASKED};
 use crate::detect::{
   judge::MAX_TEXT,
   normalize::{View, ViewKind, normalize},
@@ -14,8 +16,8 @@ const MAX_DEEP: usize = 8;
 /// Who says how likely a text is to be an attack.
 pub trait Assessor: Send + Sync {
   /// What it thinks of a text as it reads, folded. `rules` is how strong the findings of the rules in it
-  /// are, from 0 to 1.
-  fn assess(&self, text: &str, rules: f32, depth: Depth) -> Assessment;
+  /// are, from 0 to 1. `context` is what is known about it besides.
+  fn assess(&self, text: &str, rules: f32, depth: Depth, context: &Context<'_>) -> Assessment;
 
   /// Which weights it has: what another version said is worth nothing.
   fn version(&self) -> &str;
@@ -25,17 +27,32 @@ pub trait Assessor: Send + Sync {
 }
 
 /// What layer 2 thinks of `bytes`: the highest of all readings. The sentence is in bytes of the input.
-pub fn assess(assessor: &dyn Assessor, bytes: &[u8], rules: f32, depth: Depth) -> Assessment {
+/// What was asked is read as the text is.
+pub fn assess(
+  assessor: &dyn Assessor,
+  bytes: &[u8],
+  rules: f32,
+  depth: Depth,
+  context: &Context<'_>,
+) -> Assessment {
+  let asked = if context.is_outside() { folded(context.asked) } else { Cow::Borrowed("") };
+  let context = &Context { asked: &asked, ..*context };
   let normalized = normalize(bytes.get(..MAX_TEXT).unwrap_or(bytes));
   let is_folded = normalized.views.iter().any(|view| view.kind == ViewKind::Folded);
   // What the folded view says the raw one says, too, or hides.
-  let read = normalized.views.iter().filter(|view| !(is_folded && view.kind == ViewKind::Raw));
+  let says_new = |view: &&View<'_>| match view.kind {
+    ViewKind::Raw => !is_folded,
+    // Nearly every text has words side by side, and no list that is run together was ever trained on.
+    ViewKind::Joined => false,
+    _ => true,
+  };
+  let read = normalized.views.iter().filter(says_new);
   let aside = |view: &View<'_>| matches!(view.kind, ViewKind::Hidden | ViewKind::Decoded);
   let mut n_deep = 0;
   let mut all = read.map(|view| {
     n_deep += usize::from(aside(view));
     let depth = if n_deep > MAX_DEEP { Depth::Heads } else { depth };
-    let mut found = assessor.assess(&view.text, rules, depth);
+    let mut found = assessor.assess(&view.text, rules, depth, context);
     found.sentence =
       found.sentence.or_else(|| aside(view).then_some(0..view.text.len())).map(|sentence| {
         let raw = view.map.span(&sentence);
@@ -43,7 +60,7 @@ pub fn assess(assessor: &dyn Assessor, bytes: &[u8], rules: f32, depth: Depth) -
       });
     found
   });
-  let Some(first) = all.next() else { return assessor.assess("", rules, depth) };
+  let Some(first) = all.next() else { return assessor.assess("", rules, depth, context) };
   all.fold(first, join)
 }
 
@@ -53,10 +70,23 @@ pub fn look(
   assessor: &dyn Assessor,
   bytes: &[u8],
   rules: f32,
+  context: &Context<'_>,
   wanted: impl FnOnce(Probabilities) -> bool,
 ) -> Assessment {
-  let glance = assess(assessor, bytes, rules, Depth::Heads);
-  if wanted(glance.probabilities) { assess(assessor, bytes, rules, Depth::Encoder) } else { glance }
+  let glance = assess(assessor, bytes, rules, Depth::Heads, context);
+  if wanted(glance.probabilities) {
+    assess(assessor, bytes, rules, Depth::Encoder, context)
+  } else {
+    glance
+  }
+}
+
+/// A text as it reads, cut to what is looked at.
+pub fn folded(text: &str) -> Cow<'_, str> {
+  let text = text.get(..text.floor_char_boundary(MAX_ASKED)).unwrap_or_default();
+  let normalized = normalize(text.as_bytes());
+  let folded = normalized.views.iter().find(|view| view.kind == ViewKind::Folded);
+  folded.map_or(Cow::Borrowed(text), |view| Cow::Owned(view.text.to_string()))
 }
 
 /// The higher probability of each kind; place and explanation are those of the higher one of all. How
@@ -66,23 +96,26 @@ fn join(one: Assessment, other: Assessment) -> Assessment {
   let mut probabilities = one.probabilities;
   probabilities.injection = probabilities.injection.max(other.probabilities.injection);
   probabilities.poison = probabilities.poison.max(other.probabilities.poison);
+  let authority = [one.authority, other.authority].into_iter().flatten().reduce(f32::max);
   let most = if other.probabilities.most() > one.probabilities.most() { other } else { one };
-  Assessment { probabilities, depth, ..most }
+  Assessment { probabilities, authority, depth, ..most }
 }
 
 #[cfg(test)]
 mod tests {
   use super::*;
+  use crate::detect::model::Kind;
 
   /// Fears one word.
   struct Fears(&'static str);
 
   impl Assessor for Fears {
-    fn assess(&self, text: &str, _: f32, depth: Depth) -> Assessment {
+    fn assess(&self, text: &str, _: f32, depth: Depth, context: &Context<'_>) -> Assessment {
       let sentence = text.find(self.0).map(|at| at..at + self.0.len());
       let injection = if sentence.is_some() { 0.9 } else { 0.1 };
       let probabilities = Probabilities { injection, poison: 0.2 };
-      Assessment { probabilities, sentence, nearest: None, depth }
+      let authority = context.is_outside().then_some(injection);
+      Assessment { probabilities, authority, sentence, nearest: None, depth }
     }
 
     fn version(&self) -> &'static str {
@@ -95,7 +128,9 @@ mod tests {
   }
 
   fn found(text: &str) -> (f32, Option<&str>) {
-    let found = assess(&Fears("grue"), text.as_bytes(), 0.0, Depth::Encoder);
+    let context = Context { kind: Kind::Page, ..Context::default() };
+    let found = assess(&Fears("grue"), text.as_bytes(), 0.0, Depth::Encoder, &context);
+    assert_eq!(found.authority, Some(found.probabilities.injection), "the highest of all readings");
     assert_eq!(found.depth, Depth::Encoder);
     (found.probabilities.injection, found.sentence.and_then(|span| text.get(span)))
   }

@@ -18,6 +18,12 @@ pub struct Files {
   pub fusion: &'static [u8],
   /// `encoder.onnx.zst`.
   pub encoder: &'static [u8],
+  /// `authority.onnx.zst`.
+  pub authority: &'static [u8],
+  /// `authority.bin`.
+  pub context: &'static [u8],
+  /// `authority.toml`.
+  pub power: &'static [u8],
   /// `vocabulary.txt`.
   pub vocabulary: &'static [u8],
   /// `DIGESTS`: lines of a SHA-256 in hex, two spaces, and a name, as `sha256sum` writes them.
@@ -29,6 +35,9 @@ pub static EMBEDDED: Files = Files {
   heads: include_bytes!("../../../models/heads.bin"),
   fusion: include_bytes!("../../../models/fusion.toml"),
   encoder: include_bytes!("../../../models/encoder.onnx.zst"),
+  authority: include_bytes!("../../../models/authority.onnx.zst"),
+  context: include_bytes!("../../../models/authority.bin"),
+  power: include_bytes!("../../../models/authority.toml"),
   vocabulary: include_bytes!("../../../models/vocabulary.txt"),
   digests: include_str!("../../../models/DIGESTS"),
 };
@@ -60,6 +69,21 @@ impl Files {
     self.checked("encoder.onnx.zst", self.encoder)
   }
 
+  /// `authority.onnx.zst`.
+  pub fn authority(&self) -> Result<&'static [u8], Damage> {
+    self.checked("authority.onnx.zst", self.authority)
+  }
+
+  /// `authority.bin`.
+  pub fn context(&self) -> Result<&'static [u8], Damage> {
+    self.checked("authority.bin", self.context)
+  }
+
+  /// `authority.toml`.
+  pub fn power(&self) -> Result<&'static [u8], Damage> {
+    self.checked("authority.toml", self.power)
+  }
+
   /// `vocabulary.txt`.
   pub fn vocabulary(&self) -> Result<&'static [u8], Damage> {
     self.checked("vocabulary.txt", self.vocabulary)
@@ -87,7 +111,15 @@ mod tests {
   #[test]
   fn what_is_embedded_is_what_was_shipped() {
     let files = EMBEDDED;
-    let all = [files.heads(), files.fusion(), files.encoder(), files.vocabulary()];
+    let all = [
+      files.heads(),
+      files.fusion(),
+      files.encoder(),
+      files.authority(),
+      files.context(),
+      files.power(),
+      files.vocabulary(),
+    ];
     for file in all {
       assert!(file.is_ok_and(|bytes| !bytes.is_empty()), "{file:?}");
     }

@@ -1,6 +1,8 @@
 //! The encoder: a small transformer that reads what n-grams cannot.
 //!
-//! It gives two numbers a text: injection, memory poison. What they mean is the matter of `fusion`.
+//! It gives two numbers a text: injection, memory poison. A third, authority, comes of a second look at the
+//! text behind what is known about it, through layers of its own above the lowest ones; where nothing is known
+//! about a text, nobody takes that look. What the numbers mean is the matter of `fusion` and `power`.
 //! `weights` reads the file, `network` is the transformer, `numbers` its arithmetic.
 //!
 //! Each text is run alone. The numbers inside are quantised by the range of all that is run together, so
@@ -16,11 +18,18 @@ mod weights;
 
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
-use self::{network::Desk, weights::Weights};
+use self::{
+  network::Desk,
+  weights::{Upper, Weights},
+};
 use super::{Damage, Logits, Tokenizer};
 
 /// The pieces of a text that are read, the first and the last included: as many as in training.
 pub const MAX_TOKENS: usize = 128;
+
+/// The pieces that are read of what is known about a text, the first and the last included: as many as in
+/// training.
+pub const MAX_CONTEXT: usize = 40;
 
 /// A larger file is none of ours, in bytes without compression.
 const MAX_MODEL: usize = 64 << 20;
@@ -28,6 +37,7 @@ const MAX_MODEL: usize = 64 << 20;
 /// A model with its vocabulary.
 pub struct Encoder {
   weights: Weights,
+  upper: Upper,
   tokenizer: Tokenizer,
 }
 
@@ -39,19 +49,26 @@ thread_local! {
 }
 
 impl Encoder {
-  /// An encoder from a compressed ONNX file and its vocabulary.
-  pub fn load(model: &[u8], vocabulary: &'static [u8]) -> Result<Self, Damage> {
+  /// An encoder from two compressed ONNX files, of which the second has the layers of the third output, and
+  /// their vocabulary.
+  pub fn load(model: &[u8], authority: &[u8], vocabulary: &'static [u8]) -> Result<Self, Damage> {
     let tokenizer = Tokenizer::load(vocabulary)?;
-    let damage = |why| Damage::new("encoder", why);
-    let model = zstd::bulk::decompress(model, MAX_MODEL);
-    let model = model.map_err(|_error| damage("it cannot be decompressed"))?;
-    let weights = Weights::read(&model).ok_or(damage("it is not of the expected shape"))?;
+    let unpacked = |name, packed| {
+      let unpacked = zstd::bulk::decompress(packed, MAX_MODEL);
+      unpacked.map_err(|_error| Damage::new(name, "it cannot be decompressed"))
+    };
+    let model = unpacked("encoder", model)?;
+    let weights = Weights::read(&model);
+    let weights = weights.ok_or(Damage::new("encoder", "it is not of the expected shape"))?;
     if !weights.cover(tokenizer.pieces(), MAX_TOKENS) {
-      return Err(damage("it does not fit the vocabulary"));
+      return Err(Damage::new("encoder", "it does not fit the vocabulary"));
     }
-    let encoder = Self { weights, tokenizer };
+    let upper = Upper::read(&unpacked("authority", authority)?, &weights);
+    let upper = upper.ok_or(Damage::new("authority", "it does not fit the encoder"))?;
+    let encoder = Self { weights, upper, tokenizer };
     // What cannot be run at all is found out here and not in the middle of the work.
     encoder.logits(&[""])?;
+    encoder.authority("", &[""])?;
     Ok(encoder)
   }
 
@@ -62,6 +79,26 @@ impl Encoder {
     }
     let mut desk = Desk::default();
     texts.iter().map(|text| self.of_text(text, &mut desk)).collect()
+  }
+
+  /// How much authority each of these texts takes, behind what is known about all of them, on the thread that
+  /// asks.
+  pub fn authority(&self, context: &str, texts: &[&str]) -> Result<Vec<f32>, Damage> {
+    if !ALONE.with(Option::is_some) {
+      return Err(Damage::new("encoder", "its thread cannot be set apart"));
+    }
+    let mut desk = Desk::default();
+    let of_text = |text: &&str| {
+      let ids = self.tokenizer.encode_pair(context, MAX_CONTEXT, text, MAX_TOKENS);
+      let logit = self.weights.authority(&self.upper, &ids, &mut desk);
+      let logit = logit.ok_or(Damage::new("authority", "it does not run"))?;
+      if logit.is_finite() {
+        Ok(logit)
+      } else {
+        Err(Damage::new("authority", "it gives no number"))
+      }
+    };
+    texts.iter().map(of_text).collect()
   }
 
   fn of_text(&self, text: &str, desk: &mut Desk) -> Result<Logits, Damage> {
@@ -83,6 +120,8 @@ impl std::fmt::Debug for Encoder {
 
 #[cfg(test)]
 mod tests {
+  use std::fmt::Write as _;
+
   use rten_gemm::{GemmInputA, GemmInputB, GemmOptions, QuantParams};
   use rten_tensor::NdTensorView;
 
@@ -101,7 +140,11 @@ mod tests {
   const TOLERANCE: f32 = 0.02;
 
   fn encoder() -> Encoder {
-    Encoder::load(&packed(MODEL), VOCABULARY).unwrap()
+    Encoder::load(&packed(MODEL), &packed(&weights::tests::upper()), VOCABULARY).unwrap()
+  }
+
+  fn embedded() -> Encoder {
+    Encoder::load(EMBEDDED.encoder, EMBEDDED.authority, EMBEDDED.vocabulary).unwrap()
   }
 
   fn references() -> Vec<(String, Logits)> {
@@ -130,7 +173,7 @@ mod tests {
   #[test]
   fn the_shipped_encoder_says_layer_by_layer_what_its_training_said() {
     let reference = include_str!("../../../fixtures/encoder/reference.jsonl");
-    let encoder = Encoder::load(EMBEDDED.encoder, EMBEDDED.vocabulary).unwrap();
+    let encoder = embedded();
     let mut all = Vec::new();
     for line in reference.lines() {
       let one: serde_json::Value = serde_json::from_str(line).unwrap();
@@ -162,9 +205,30 @@ mod tests {
   }
 
   #[test]
+  fn the_shipped_encoder_reads_behind_a_context_what_its_training_read() {
+    let reference = include_str!("../../../fixtures/encoder/authority.jsonl");
+    let encoder = embedded();
+    let mut all = Vec::new();
+    for line in reference.lines() {
+      let one: serde_json::Value = serde_json::from_str(line).unwrap();
+      let of = |name: &str| one[name].as_str().unwrap();
+      let context = format!("{}. asked: {}", of("kind"), of("asked"));
+      let ids: Vec<i32> = serde_json::from_value(one["ids"].clone()).unwrap();
+      let found = encoder.tokenizer.encode_pair(&context, MAX_CONTEXT, of("text"), MAX_TOKENS);
+      assert_eq!(found, ids, "{context:?}");
+      let logit = encoder.authority(&context, &[of("text")]).unwrap()[0];
+      all.push((logit - one["authority"].as_f64().unwrap() as f32).abs());
+    }
+    all.sort_by(f32::total_cmp);
+    assert!(all.len() > 20, "{} references", all.len());
+    let at = |share: usize| all.get(all.len() * share / 100).copied().unwrap_or(f32::NAN);
+    assert!(at(50) < 0.02 && at(90) < 0.15 && at(99) < 0.3, "{all:?}");
+  }
+
+  #[test]
   fn every_processor_gives_these_bits() {
     let reference = include_str!("../../../fixtures/encoder/reference.jsonl");
-    let encoder = Encoder::load(EMBEDDED.encoder, EMBEDDED.vocabulary).unwrap();
+    let encoder = embedded();
     let mut found = String::new();
     // Not all of them: this runs on emulated processors, too (`tests/processors.sh`).
     for line in reference.lines().step_by(6) {
@@ -174,6 +238,15 @@ mod tests {
       let words: String = text.chars().take(30).collect();
       let line = format!("{:08x} {:08x} {words:?}\n", injection.to_bits(), poison.to_bits());
       found.push_str(&line);
+    }
+    let reference = include_str!("../../../fixtures/encoder/authority.jsonl");
+    for line in reference.lines().step_by(8) {
+      let one: serde_json::Value = serde_json::from_str(line).unwrap();
+      let of = |name: &str| one[name].as_str().unwrap();
+      let context = format!("{}. asked: {}", of("kind"), of("asked"));
+      let authority = encoder.authority(&context, &[of("text")]).unwrap()[0];
+      let words: String = of("text").chars().take(30).collect();
+      writeln!(found, "authority {:08x} {words:?}", authority.to_bits()).unwrap();
     }
     insta::assert_snapshot!(found);
   }
@@ -220,15 +293,27 @@ mod tests {
       }
     });
     assert!(encoder.logits(&[]).unwrap().is_empty());
+    let context = "web page. asked: the hours";
+    let authority: Vec<f32> =
+      texts.iter().flat_map(|text| encoder.authority(context, &[text]).unwrap()).collect();
+    assert_eq!(encoder.authority(context, &texts).unwrap(), authority);
+    assert_ne!(encoder.authority("mail. asked: the hours", &texts).unwrap(), authority);
   }
 
   #[test]
   fn a_file_that_is_no_encoder_is_damaged() {
-    assert!(Encoder::load(b"", VOCABULARY).is_err());
-    assert!(Encoder::load(MODEL, VOCABULARY).is_err(), "it is not compressed");
+    let upper = packed(&weights::tests::upper());
+    assert!(Encoder::load(b"", &upper, VOCABULARY).is_err());
+    assert!(Encoder::load(MODEL, &upper, VOCABULARY).is_err(), "it is not compressed");
+    assert!(Encoder::load(&packed(MODEL), b"", VOCABULARY).is_err());
+    assert!(Encoder::load(&packed(MODEL), &packed(MODEL), VOCABULARY).is_err());
+    assert!(
+      Encoder::load(&packed(MODEL), EMBEDDED.authority, VOCABULARY).is_err(),
+      "of another one"
+    );
     let half = MODEL.get(..MODEL.len() / 2).unwrap();
-    assert!(Encoder::load(&packed(half), VOCABULARY).is_err());
-    assert!(Encoder::load(&packed(MODEL), b"[PAD]\n").is_err());
-    assert!(Encoder::load(&packed(MODEL), EMBEDDED.vocabulary).is_err(), "of another one");
+    assert!(Encoder::load(&packed(half), &upper, VOCABULARY).is_err());
+    assert!(Encoder::load(&packed(MODEL), &upper, b"[PAD]\n").is_err());
+    assert!(Encoder::load(&packed(MODEL), &upper, EMBEDDED.vocabulary).is_err(), "of another one");
   }
 }

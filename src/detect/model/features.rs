@@ -175,6 +175,11 @@ const fn finish(hash: u64) -> u32 {
   (hash >> 32) as u32
 }
 
+/// A feature of what is known about a text: a number in a group that no n-gram has.
+pub(super) fn joined(group: u64, number: u64) -> u32 {
+  finish(mix(group.wrapping_mul(0xd6e8_feb8_6659_fd93), number))
+}
+
 /// All digits are one: which version or port it is says nothing.
 const fn plain_digit(c: char) -> char {
   if c.is_ascii_digit() { '0' } else { c }

@@ -5,6 +5,10 @@
 
 mod address;
 pub mod assess;
+pub mod authority;
+pub mod context;
+pub mod context_features;
+pub mod context_head;
 pub mod digest;
 pub mod encoder;
 pub mod features;
@@ -16,12 +20,19 @@ pub mod tokenizer;
 use std::{ops::Range, sync::OnceLock};
 
 pub use assess::{Assessor, assess, look};
+pub use authority::{AuthorityEvidence, AuthorityFusion};
+pub use context::{Context, Kind};
+pub use context_features::Parts;
+pub use context_head::{ContextHead, Spoken};
 pub use encoder::Encoder;
 pub use fusion::{Evidence, Fusion, Opinion};
 pub use heads::{Heads, Reading};
 pub use tokenizer::Tokenizer;
 
-use super::exemplar::{self, Exemplars, KnownAttacks};
+use super::{
+  effects::{self, Setting},
+  exemplar::{self, Exemplars, KnownAttacks},
+};
 use crate::provenance::Trust;
 use digest::{EMBEDDED, Files};
 use passage::Passages;
@@ -65,12 +76,22 @@ pub enum Depth {
 pub struct Assessment {
   /// How likely it is to be an attack.
   pub probabilities: Probabilities,
+  /// How likely somebody outside gains power by it, from 0 to 1; `None` where its source is not known to be
+  /// outside, so that it was not asked.
+  pub authority: Option<f32>,
   /// The sentence that says it most, in bytes of the text, if one stands out.
   pub sentence: Option<Range<usize>>,
   /// The known attack that it is most like, if it is like any.
   pub nearest: Option<Nearest>,
   /// How closely it was looked at, which is less than was asked for while the encoder cannot be used.
   pub depth: Depth,
+}
+
+impl Assessment {
+  /// The highest of all that it says.
+  pub fn suspicion(&self) -> f32 {
+    self.probabilities.most().max(self.authority.unwrap_or_default())
+  }
 }
 
 /// A known attack that a text is like: explanation, never evidence.
@@ -130,6 +151,8 @@ pub struct Model {
 struct Quick {
   heads: Heads,
   fusion: Fusion,
+  context: ContextHead,
+  authority: AuthorityFusion,
 }
 
 /// From which probability on the nearest known attack is named: below, nobody asks.
@@ -148,7 +171,9 @@ impl Model {
   pub fn of(files: Files) -> Self {
     let quick = || -> Result<Quick, Damage> {
       let heads = Heads::load(files.heads()?)?;
-      Ok(Quick { heads, fusion: Fusion::load(files.fusion()?)? })
+      let fusion = Fusion::load(files.fusion()?)?;
+      let context = ContextHead::load(files.context()?)?;
+      Ok(Quick { heads, fusion, context, authority: AuthorityFusion::load(files.power()?)? })
     };
     Self {
       files,
@@ -161,7 +186,7 @@ impl Model {
 
   /// What it thinks of a text as it reads, folded, in which the rules see nothing.
   pub fn assess(&self, text: &str, depth: Depth) -> Assessment {
-    Assessor::assess(self, text, 0.0, depth)
+    Assessor::assess(self, text, 0.0, depth, &Context::default())
   }
 
   /// Reads all files, also those that are not needed yet.
@@ -172,7 +197,8 @@ impl Model {
   }
 
   fn encoder(&self) -> Result<&Encoder, Damage> {
-    let load = || Encoder::load(self.files.encoder()?, self.files.vocabulary()?);
+    let files = self.files;
+    let load = || Encoder::load(files.encoder()?, files.authority()?, files.vocabulary()?);
     self.encoder.get_or_init(load).as_ref().map_err(|damage| *damage)
   }
 
@@ -204,12 +230,65 @@ impl Model {
   }
 }
 
+impl Model {
+  /// What is known about a text from outside while only the heads have looked, as the fusion of authority sees
+  /// it; `None` where they cannot be used.
+  pub fn authority_evidence<'c>(
+    &self,
+    text: &str,
+    rules: f32,
+    context: &Context<'c>,
+  ) -> Option<AuthorityEvidence<'c>> {
+    let quick = self.quick.as_ref().ok()?;
+    let Reading { whole, sentence, .. } = quick.heads.read(text);
+    Some(self.gather(quick, text, rules, context, (Opinion { whole, sentence }, None)))
+  }
+
+  fn gather<'c>(
+    &self,
+    quick: &Quick,
+    text: &str,
+    rules: f32,
+    context: &Context<'c>,
+    (heads, encoder): (Opinion, Option<Opinion>),
+  ) -> AuthorityEvidence<'c> {
+    let effects =
+      effects::read(text.as_bytes(), &Setting { asked: context.asked, known: context.known });
+    let close = encoder.and_then(|_| self.close_authority(text, &quick.heads, context));
+    AuthorityEvidence {
+      head: quick.context.read(text, context, &effects),
+      encoder: close,
+      heads,
+      close: encoder.filter(|_| close.is_some()),
+      rules,
+      bytes: text.len(),
+      context: *context,
+      effects,
+    }
+  }
+
+  /// What the encoder says of the authority of a text, whole and by sentence.
+  fn close_authority(&self, text: &str, heads: &Heads, context: &Context<'_>) -> Option<Spoken> {
+    let encoder = self.encoder().ok()?;
+    let Passages { windows, sentences } = Passages::behind(text, heads);
+    let words = context.words();
+    let most = |spans: &[Range<usize>]| {
+      let texts: Vec<&str> = spans.iter().filter_map(|span| text.get(span.clone())).collect();
+      let each = encoder.authority(&words, &texts).ok()?;
+      Some(each.into_iter().reduce(f32::max))
+    };
+    let whole = most(&windows)??;
+    Some(Spoken { whole, sentence: most(&sentences)?.unwrap_or(whole) })
+  }
+}
+
 impl Assessor for Model {
-  fn assess(&self, text: &str, rules: f32, depth: Depth) -> Assessment {
+  fn assess(&self, text: &str, rules: f32, depth: Depth, context: &Context<'_>) -> Assessment {
     let nothing = Probabilities::default();
-    let Ok(Quick { heads, fusion }) = &self.quick else {
+    let Ok(quick @ Quick { heads, fusion, authority, .. }) = &self.quick else {
       return Assessment {
         probabilities: nothing,
+        authority: None,
         sentence: None,
         nearest: None,
         depth: Depth::Heads,
@@ -220,11 +299,16 @@ impl Assessor for Model {
     let (encoder, closer) = close.unzip();
     // It takes longer than the heads do, and nobody waits for the encoder.
     let (likeness, nearest) = if encoder.is_some() { self.nearest(text) } else { (0.0, None) };
-    let heads = Opinion { whole, sentence };
-    let seen = Evidence { heads, encoder, rules, likeness, bytes: text.len() };
+    let said = Opinion { whole, sentence };
+    let bytes = text.len();
+    let seen = Evidence { heads: said, encoder, rules, likeness, bytes };
     let probabilities = fusion.probabilities(&seen);
+    let authority = context
+      .is_outside()
+      .then(|| authority.probability(&self.gather(quick, text, rules, context, (said, encoder))));
     Assessment {
       probabilities,
+      authority,
       sentence: closer.flatten().or(place),
       nearest: nearest.filter(|_| probabilities.most() >= EXPLAINED),
       depth: if encoder.is_some() { Depth::Encoder } else { Depth::Heads },

@@ -12,6 +12,8 @@ use crate::detect::rules::sentences;
 /// The size of a window in quarters of a piece: an ASCII character is about a quarter, any other one or
 /// more. Just below what the encoder reads of a text.
 const WINDOW: usize = 4 * 120;
+/// The same where what is known about the text is read before it.
+const WINDOW_BEHIND: usize = 4 * 84;
 /// Windows that are read, at most: about 30 kB of English.
 pub(super) const MAX_WINDOWS: usize = 64;
 /// Sentences that are read on their own, at most; as many as in training.
@@ -31,8 +33,17 @@ pub(super) struct Passages {
 
 impl Passages {
   pub(super) fn of(text: &str, heads: &Heads) -> Self {
+    Self::of_size(text, heads, WINDOW)
+  }
+
+  /// The passages that are read behind what is known about the text.
+  pub(super) fn behind(text: &str, heads: &Heads) -> Self {
+    Self::of_size(text, heads, WINDOW_BEHIND)
+  }
+
+  fn of_size(text: &str, heads: &Heads, size: usize) -> Self {
     let all = sentences(text);
-    let windows = windows(text, &all);
+    let windows = windows(text, &all, size);
     let long = |span: &Range<usize>| {
       let part = text.get(span.clone()).unwrap_or_default();
       let least = if part.chars().any(is_wide) { MIN_WIDE } else { MIN_CHARS };
@@ -71,15 +82,15 @@ fn most_suspicious(
 }
 
 /// Stretches of sentences in a row, each as long as a window is.
-fn windows(text: &str, sentences: &[Range<usize>]) -> Vec<Range<usize>> {
+fn windows(text: &str, sentences: &[Range<usize>], most: usize) -> Vec<Range<usize>> {
   let mut windows: Vec<Range<usize>> = Vec::new();
   let mut size = 0;
   for sentence in sentences {
-    for piece in pieces(text, sentence) {
+    for piece in pieces(text, sentence, most) {
       let gap = windows.last().map_or(0, |last| piece.start.saturating_sub(last.end));
       let more = gap + size_of(text, &piece);
       match windows.last_mut() {
-        Some(last) if size + more <= WINDOW => {
+        Some(last) if size + more <= most => {
           last.end = piece.end;
           size += more;
         }
@@ -94,14 +105,14 @@ fn windows(text: &str, sentences: &[Range<usize>]) -> Vec<Range<usize>> {
 }
 
 /// A sentence in pieces that fit into a window, cut behind spaces where there are any.
-fn pieces(text: &str, sentence: &Range<usize>) -> Vec<Range<usize>> {
+fn pieces(text: &str, sentence: &Range<usize>, most: usize) -> Vec<Range<usize>> {
   let mut pieces = Vec::new();
   let mut start = sentence.start;
   let (mut size, mut space) = (0, None);
   let part = text.get(sentence.clone()).unwrap_or_default();
   for (at, c) in part.char_indices() {
     let at = sentence.start + at;
-    while size + cost(c) > WINDOW {
+    while size + cost(c) > most {
       let end = space.filter(|end| *end > start).unwrap_or(at);
       pieces.push(start..end);
       start = end;
@@ -139,7 +150,7 @@ mod tests {
   use super::*;
 
   fn cut(text: &str) -> Vec<&str> {
-    windows(text, &sentences(text)).into_iter().filter_map(|span| text.get(span)).collect()
+    windows(text, &sentences(text), WINDOW).into_iter().filter_map(|span| text.get(span)).collect()
   }
 
   #[test]
@@ -161,7 +172,7 @@ mod tests {
   proptest! {
     #[test]
     fn every_word_is_in_a_window_that_is_no_longer_than_one(text in "(\\PC{0,40}[ .!\n]){0,60}") {
-      let spans = windows(&text, &sentences(&text));
+      let spans = windows(&text, &sentences(&text), WINDOW);
       let is_blank = |from: usize, to: usize| text.get(from..to).unwrap().trim().is_empty();
       let mut end = 0;
       for span in &spans {

@@ -87,6 +87,16 @@ impl Tokenizer {
     tokens
   }
 
+  /// The same of two texts, one behind the other with the last number of each: at most `most_first` of the
+  /// first, and at most `most` in all.
+  pub fn encode_pair(&self, first: &str, most_first: usize, second: &str, most: usize) -> Vec<i32> {
+    let mut tokens = self.encode(first, most_first.min(most));
+    // Without the number that begins a text.
+    let rest = self.encode(second, most.saturating_sub(tokens.len()) + 1);
+    tokens.extend(rest.iter().skip(1));
+    tokens
+  }
+
   /// Adds the pieces of a word, the longest that fits first; a word with a part that is no piece is unknown
   /// as a whole.
   fn end_word(&self, word: &mut Word, tokens: &mut Vec<i32>) {

@@ -16,7 +16,7 @@ use rten_tensor::NdTensorView;
 
 use super::{
   numbers::{self, Coding, LANES, ROWS, widest},
-  weights::{Layer, Linear, Multiplier, Norm, Weights},
+  weights::{Layer, Linear, Multiplier, Norm, Upper, Weights},
 };
 
 /// The score of a token that is not there: its share is nought beside any other.
@@ -71,7 +71,18 @@ impl Weights {
       self.step(layer, desk)?;
       shown(&desk.states);
     }
-    self.read_out(&desk.states)
+    let [injection, poison] = &self.outputs;
+    let pooled = self.pooled(&desk.states)?;
+    Some([logit(&pooled, injection, self.bias[0]), logit(&pooled, poison, self.bias[1])])
+  }
+
+  /// The one logit of layers of its own above the lowest of these.
+  pub(super) fn authority(&self, upper: &Upper, ids: &[i32], desk: &mut Desk) -> Option<f32> {
+    self.embed(ids, &mut desk.states)?;
+    for layer in self.layers.get(..upper.shared)?.iter().chain(&upper.layers) {
+      self.step(layer, desk)?;
+    }
+    Some(logit(&self.pooled(&desk.states)?, &upper.output, upper.bias))
   }
 
   fn embed(&self, ids: &[i32], states: &mut Vec<f32>) -> Option<()> {
@@ -112,9 +123,9 @@ impl Weights {
     product.add(wide, &layer.narrowed, &layer.narrowed_norm, states)
   }
 
-  /// From the first token's state and the mean of all.
-  fn read_out(&self, states: &[f32]) -> Option<[f32; 2]> {
-    let first = states.get(..self.width)?;
+  /// The first token's state and the mean of all, side by side.
+  fn pooled(&self, states: &[f32]) -> Option<Vec<f32>> {
+    let mut pooled = states.get(..self.width)?.to_vec();
     let mut mean = vec![0.0; self.width];
     for row in states.chunks_exact(self.width) {
       for (sum, x) in mean.iter_mut().zip(row) {
@@ -122,14 +133,14 @@ impl Weights {
       }
     }
     let n = (states.len() / self.width) as f32;
-    let pooled = || first.iter().copied().chain(mean.iter().map(|sum| sum / n));
-    let logit = |weights: &[f32], bias: f32| {
-      let products: Vec<f32> = pooled().zip(weights).map(|(x, weight)| x * weight).collect();
-      numbers::sum(&products, |x| x) + bias
-    };
-    let [injection, poison] = &self.outputs;
-    Some([logit(injection, self.bias[0]), logit(poison, self.bias[1])])
+    pooled.extend(mean.iter().map(|sum| sum / n));
+    Some(pooled)
   }
+}
+
+fn logit(pooled: &[f32], weights: &[f32], bias: f32) -> f32 {
+  let products: Vec<f32> = pooled.iter().zip(weights).map(|(x, weight)| x * weight).collect();
+  numbers::sum(&products, |x| x) + bias
 }
 
 impl Norm {

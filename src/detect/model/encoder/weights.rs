@@ -61,13 +61,38 @@ pub(super) struct Weights {
   pub(super) bias: [f32; 2],
 }
 
+/// The layers that the third output has for itself, above the lowest ones of the encoder.
+pub(super) struct Upper {
+  /// Layers of the encoder below.
+  pub(super) shared: usize,
+  pub(super) layers: Vec<Layer>,
+  /// For the first token's state, then for the mean of all.
+  pub(super) output: Vec<f32>,
+  pub(super) bias: f32,
+}
+
+impl Upper {
+  /// The layers in this file, or nothing where it does not fit an encoder.
+  pub(super) fn read(model: &[u8], below: &Weights) -> Option<Self> {
+    let file = File::of(model)?;
+    let n_layers = below.layers.len();
+    let shared = (0..n_layers).find(|n| file.has(&format!("layer.{}.", n + 1)))?;
+    let whole = file.head()? == below.head && !file.has(&format!("layer.{}.", n_layers + 1));
+    let layers = (shared + 1..=n_layers).map(|n| file.layer(n, below.width));
+    let layers = layers.collect::<Option<Vec<Layer>>>()?;
+    let output = file.floats("authority.weight")?;
+    let [bias] = file.floats("authority.bias")?.try_into().ok()?;
+    let fits = whole
+      && output.len() == 2 * below.width
+      && layers.iter().all(|layer| layer.narrowed_norm.bias.len() == below.width);
+    fits.then_some(Self { shared, layers, output, bias })
+  }
+}
+
 impl Weights {
   /// The weights in this file, or nothing where it is not of the expected shape.
   pub(super) fn read(model: &[u8]) -> Option<Self> {
-    let graph = ModelProto::parse_buf(model).ok()?.graph?;
-    let tensors = graph.initializer.into_iter();
-    let named = tensors.filter_map(|tensor| Some((tensor.name.clone()?, tensor)));
-    let file = File { tensors: named.collect() };
+    let file = File::of(model)?;
     let embedded_norm = file.norm("hidden.0")?;
     let width = embedded_norm.bias.len();
     let head = file.head()?;
@@ -117,6 +142,13 @@ struct File {
 }
 
 impl File {
+  fn of(model: &[u8]) -> Option<Self> {
+    let graph = ModelProto::parse_buf(model).ok()?.graph?;
+    let tensors = graph.initializer.into_iter();
+    let named = tensors.filter_map(|tensor| Some((tensor.name.clone()?, tensor)));
+    Some(Self { tensors: named.collect() })
+  }
+
   fn has(&self, prefix: &str) -> bool {
     self.tensors.keys().any(|name| name.starts_with(prefix))
   }
@@ -215,7 +247,7 @@ impl File {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
   use super::*;
 
   const TINY: &[u8] = include_bytes!("../../../../fixtures/encoder/tiny.onnx");
@@ -227,6 +259,28 @@ mod tests {
     let wanted = |tensor: &&mut TensorProto| names.contains(&tensor.name.as_deref().unwrap());
     assert_eq!(tensors.iter_mut().filter(wanted).map(change).count(), names.len());
     Weights::read(&model.write_buf().unwrap())
+  }
+
+  /// The tiny model as a file of upper layers: its only layer, and an output made of one of its own.
+  pub(in super::super) fn upper() -> Vec<u8> {
+    let mut model = ModelProto::parse_buf(TINY).unwrap();
+    for tensor in &mut model.graph.as_mut().unwrap().initializer {
+      let name = tensor.name.clone().unwrap();
+      if let Some(part) = name.strip_prefix("logits.") {
+        tensor.name = Some(format!("authority.{part}"));
+        let half = raw(tensor).len() / 2;
+        raw(tensor).truncate(half);
+      }
+    }
+    model.write_buf().unwrap()
+  }
+
+  #[test]
+  fn upper_layers_are_those_of_the_same_encoder() {
+    let below = with(&[], |_tensor| {}).unwrap();
+    let found = Upper::read(&upper(), &below).unwrap();
+    assert_eq!((found.shared, found.layers.len(), found.output.len()), (0, 1, 64));
+    assert!(Upper::read(TINY, &below).is_none(), "it has no such output");
   }
 
   fn raw(tensor: &TensorProto) -> std::cell::RefMut<'_, Vec<u8>> {
