@@ -58,6 +58,8 @@ codes! {
   HiddenInstruction = "hidden-instruction", "an instruction that a reader does not see";
   /// An encoded word that decodes to language.
   EncodedText = "encoded-text", "an encoded word that says something";
+  /// Language in letters or an order that a filter does not read.
+  DisguisedText = "disguised-text", "words in disguise";
   /// A rule hit inside decoded text.
   EncodedInstruction = "encoded-instruction", "an instruction that is encoded";
   /// Ignore, forget, replace what the agent was told.
@@ -134,6 +136,36 @@ codes! {
   LikelyInjection = "likely-injection", "reads like an instruction to the agent";
   /// Layer 2: reads like poison in the form of memory.
   LikelyPoison = "likely-poison", "reads like a false memory that serves somebody else";
+  /// Somebody outside sets a rule for all future turns.
+  ForeignOrder = "foreign-order", "somebody outside sets a standing rule";
+  /// Somebody outside has the agent run something.
+  ForeignCommand = "foreign-command", "somebody outside has a command run";
+  /// Somebody outside says where money goes.
+  ForeignPayment = "foreign-payment", "somebody outside says where money goes";
+  /// Somebody outside says how a person is reached.
+  ForeignContact = "foreign-contact", "somebody outside changes a contact";
+  /// Somebody outside names a registry, mirror, host or upload place.
+  ForeignEndpoint = "foreign-endpoint", "somebody outside names a place to use";
+  /// Somebody outside grants a permission.
+  ForeignPermission = "foreign-permission", "somebody outside grants a permission";
+  /// Somebody outside says who somebody is.
+  ForeignIdentity = "foreign-identity", "somebody outside says who somebody is";
+  /// Somebody outside has something kept from the owner.
+  ForeignSecrecy = "foreign-secrecy", "somebody outside asks for secrecy";
+  /// Somebody outside sets a trigger.
+  ForeignTrigger = "foreign-trigger", "somebody outside sets a trigger";
+  /// Somebody outside has notes, checks or warnings dropped.
+  ForeignSuppression = "foreign-suppression", "somebody outside has a note or check dropped";
+  /// Somebody outside has a brand, link or person put forward.
+  ForeignPromotion = "foreign-promotion", "somebody outside promotes something";
+  /// Somebody outside has data sent away.
+  ForeignDisclosure = "foreign-disclosure", "somebody outside has data sent away";
+  /// Somebody outside states a fact that harms if it is false.
+  ForeignSafetyFact = "foreign-safety-fact", "a fact from outside on which safety depends";
+  /// Layer 2: somebody outside gains power by it.
+  LikelyAuthority = "likely-authority", "gives somebody outside power over the agent";
+  /// Layer 3: a model that read it with its source says that it has to go.
+  JudgedHarmful = "judged-harmful", "a model that read it says that it has to go";
 }
 
 impl fmt::Display for Code {

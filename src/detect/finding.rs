@@ -10,6 +10,8 @@ use super::rules::RuleName;
 pub enum Layer {
   /// The normaliser or a rule.
   Rules,
+  /// What the text would do, and who may.
+  Effects,
   /// The embedded model.
   Model,
   /// Other blocks, sources and days.
@@ -23,6 +25,7 @@ impl Layer {
   pub const fn as_str(self) -> &'static str {
     match self {
       Self::Rules => "rules",
+      Self::Effects => "effects",
       Self::Model => "model",
       Self::Context => "context",
       Self::Judge => "judge",

@@ -49,7 +49,15 @@ pub fn judge(bytes: &[u8], options: &JudgeOptions<'_>) -> Vec<Finding> {
       match view.kind {
         ViewKind::Raw => raw_hits.push((hit.rule, span.clone())),
         // What the raw view already says is not said again, and not without its excuse.
-        ViewKind::Folded if raw_hits.iter().any(|(r, s)| *r == hit.rule && overlap(s, &span)) => {
+        ViewKind::Folded | ViewKind::Joined
+          if raw_hits.iter().any(|(r, s)| *r == hit.rule && overlap(s, &span)) =>
+        {
+          continue;
+        }
+        // Only what nobody writes by chance; the text itself has said the rest.
+        ViewKind::Joined
+          if hit.excused || rule.kind != RuleKind::Signature || rule.severity < Severity::High =>
+        {
           continue;
         }
         _ => {}
@@ -102,6 +110,9 @@ fn out_of_sight(kind: ViewKind, rule: &Rule, hit: &Hit, span: &Range<usize>) -> 
       (Code::HiddenInstruction, "an instruction stands where a reader does not see it")
     }
     ViewKind::Decoded => (Code::EncodedInstruction, "an encoded word holds an instruction"),
+    ViewKind::Joined => {
+      (Code::EncodedInstruction, "words that stand apart make an instruction together")
+    }
     ViewKind::Raw | ViewKind::Folded => return None,
   };
   Some(Finding {

@@ -3,12 +3,14 @@
 //! Findings say what was seen; only `policy` decides.
 
 pub mod code;
+pub mod effects;
 pub mod exemplar;
 pub mod finding;
 pub mod judge;
 pub mod model;
 pub mod normalize;
 pub mod policy;
+pub mod reading;
 pub mod rules;
 
 pub use code::Code;

@@ -9,6 +9,11 @@
 //! | the model's probability over the threshold for the trust of the source ([`THRESHOLDS`]) | flag; over the second threshold and with evidence of another kind, quarantine |
 //! | anything in a text that was there before memfw | at most flag, unless `baseline.action = "quarantine"` |
 //! | anything in a file of instructions | at most flag, unless the file is one of `files.quarantine`; triggers in what was there before memfw from medium on, for such files are full of them |
+//! | an effect that the party behind the text has no right to ([`power`]), of severity high | hold; quarantine where there is evidence of another kind |
+//! | such an effect of severity low | flag |
+//! | a model that reads ([`reading`]) says that a text from outside has to go | hold; quarantine where there is evidence of another kind; flag where nobody knows whose words it is, and hold with such evidence |
+//! | it says that the text may stay, and `judge.may_release` | what rests on a probability alone is as if it were not there, unless something is hidden, a signature, a secret or a contradiction |
+//! | the owner's own words | nothing goes for its meaning: only what is hidden, encoded or forged; signatures of severity critical are flagged |
 //! | a code that a person excused for this text | as if it were not there |
 //!
 //! `sensitivity` moves the two thresholds by one step of severity: `high` flags nothing less and
@@ -16,67 +21,22 @@
 //! medium on and quarantines `verified` sources only for critical signatures.
 #![forbid(unsafe_code)]
 
+pub mod power;
+pub mod reading;
+pub mod threshold;
+
+pub use power::{Hold, Party, usurped};
+pub use reading::{ruled, wants_reading};
+pub use threshold::{Limits, THRESHOLDS, Threshold};
+
 use super::{
   Code, Finding, Layer, RuleKind, Severity,
+  effects::FoundEffect,
   model::{Assessment, Depth, Probabilities},
+  reading::Reading,
   rules::words,
 };
 use crate::provenance::Trust;
-
-/// From which probability on the model's word counts, for a source of one trust.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Threshold {
-  /// The trust.
-  pub trust: Trust,
-  /// While only the heads have looked.
-  pub heads: Limits,
-  /// Where the encoder has looked as well.
-  pub encoder: Limits,
-}
-
-/// Limits of the higher of the two probabilities.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Limits {
-  /// From here to the threshold of a quarantine a text is borderline: a judge that reads it may say more
-  /// than the model can.
-  pub doubt: f32,
-  /// From here on a text is flagged.
-  pub flag: f32,
-  /// From here on it is quarantined, where there is evidence of another kind; `None` for never.
-  pub quarantine: Option<f32>,
-}
-
-impl Threshold {
-  const fn new(trust: Trust, heads: Limits, encoder: Limits) -> Self {
-    Self { trust, heads, encoder }
-  }
-
-  /// The limits for a text that was looked at so closely.
-  pub const fn at(&self, depth: Depth) -> Limits {
-    match depth {
-      Depth::Heads => self.heads,
-      Depth::Encoder => self.encoder,
-    }
-  }
-}
-
-/// The thresholds at sensitivity `medium`: the probabilities above which one, five, fifteen and five hundred
-/// of ten thousand harmless blocks of real workspaces lie that the model was not trained on, for a source
-/// that is trusted, verified, untrusted and hostile. With the next stricter rate a text is quarantined where
-/// other evidence stands beside it, and from the next laxer one on a judge may be asked. Fifteen and not
-/// fifty for untrusted sources: above 0.50 lie 3 % of talk about security and 2 % of business mail, and
-/// workspaces are not all that such a source writes about. `train-heads fuse` measures them, and
-/// docs/detection.md has what each rests on, with intervals.
-pub const THRESHOLDS: [Threshold; 4] = [
-  Threshold::new(Trust::Trusted, limits(0.71, 0.76, None), limits(0.74, 0.79, None)),
-  Threshold::new(Trust::Verified, limits(0.62, 0.71, Some(0.76)), limits(0.50, 0.74, Some(0.79))),
-  Threshold::new(Trust::Untrusted, limits(0.20, 0.62, Some(0.71)), limits(0.11, 0.50, Some(0.74))),
-  Threshold::new(Trust::Hostile, limits(0.11, 0.20, Some(0.62)), limits(0.05, 0.11, Some(0.50))),
-];
-
-const fn limits(doubt: f32, flag: f32, quarantine: Option<f32>) -> Limits {
-  Limits { doubt, flag, quarantine }
-}
 
 /// By how much a step of sensitivity moves the odds of a threshold (DETECTION: a factor of three in the
 /// rate of false alarms).
@@ -101,6 +61,7 @@ const SECOND_KIND: &[Code] = &[
   Code::HiddenCss,
   Code::HiddenInstruction,
   Code::EncodedText,
+  Code::DisguisedText,
   Code::EncodedInstruction,
   Code::TagCharacters,
   Code::ZeroWidth,
@@ -213,6 +174,18 @@ pub struct PolicyInput<'a> {
   pub probabilities: Probabilities,
   /// Whether these probabilities are the encoder's word.
   pub read: bool,
+  /// Whose words it is.
+  pub party: Party,
+  /// What it would do.
+  pub effects: &'a [FoundEffect],
+  /// How likely somebody outside gains power by it, from 0 to 1; `None` where the model was not asked.
+  pub authority: Option<f32>,
+  /// Whether what policy holds leaves its file.
+  pub hold: Hold,
+  /// What a model that read it says; `None` where none was asked, or gave an answer that counts.
+  pub reading: Option<&'a Reading>,
+  /// Whether such an answer may release what a probability alone has held.
+  pub may_release: bool,
 }
 
 impl Default for PolicyInput<'_> {
@@ -228,11 +201,29 @@ impl Default for PolicyInput<'_> {
       excused: &[],
       probabilities: Probabilities::default(),
       read: false,
+      party: Party::Unknown,
+      effects: &[],
+      authority: None,
+      hold: Hold::On,
+      reading: None,
+      may_release: false,
     }
   }
 }
 
 impl PolicyInput<'_> {
+  /// Whether a probability is over a threshold at the sensitivity that holds.
+  pub(super) fn is_over(&self, probability: f32, threshold: f32) -> bool {
+    is_over(probability, threshold, self)
+  }
+
+  /// Whether the model alone would have the text flagged.
+  pub(super) fn is_suspected(&self) -> bool {
+    let limits = THRESHOLDS.iter().find(|one| one.trust == self.trust);
+    let depth = if self.read { Depth::Encoder } else { Depth::Heads };
+    limits.is_some_and(|one| self.is_over(self.probabilities.most(), one.at(depth).flag))
+  }
+
   /// One step higher for what comes into a file of instructions: it rules every turn.
   fn sensitivity_here(&self) -> Sensitivity {
     match (self.instructions && !self.baseline, self.sensitivity) {
@@ -256,6 +247,13 @@ pub struct Decision {
   pub codes: Vec<Code>,
 }
 
+impl Decision {
+  /// Whether the text leaves its file.
+  pub fn leaves(&self) -> bool {
+    matches!(self.action, Action::Quarantine | Action::Hold)
+  }
+}
+
 /// Decides.
 pub fn decide(findings: &[Finding], input: &PolicyInput<'_>) -> Decision {
   let counted: Vec<&Finding> =
@@ -264,21 +262,49 @@ pub fn decide(findings: &[Finding], input: &PolicyInput<'_>) -> Decision {
   codes.sort_unstable();
   codes.dedup();
   let is_backed = is_backed(&counted, input);
-  let verdicts = counted.iter().map(|finding| match finding.layer {
-    Layer::Model => verdict_of_model(finding, is_backed),
-    _ if is_overruled(finding, input) => Verdict::Pass,
-    _ => verdict_of(finding, input),
+  let outcomes = counted.iter().map(|finding| match finding.layer {
+    _ if input.party == Party::Owner => power::of_owner(finding),
+    _ if reading::is_released(finding, &counted, input) => Outcome::Pass,
+    Layer::Judge => reading::outcome(finding, &counted, input),
+    Layer::Model => verdict_of_model(finding, is_backed && power::shares_doubt(input)).into(),
+    Layer::Effects => power::outcome(finding, &counted, input),
+    _ if is_overruled(finding, input) => Outcome::Pass,
+    _ => verdict_of(finding, input).into(),
   });
-  let worst = verdicts.max().unwrap_or(Verdict::Pass);
+  let worst = outcomes.max().unwrap_or(Outcome::Pass);
   let spared =
     input.instructions || input.baseline && input.baseline_action == BaselineAction::Flag;
-  let verdict = if spared { worst.min(Verdict::Flag) } else { worst };
-  let action = match verdict {
-    Verdict::Pass => Action::Keep,
-    Verdict::Flag => Action::Annotate,
-    Verdict::Quarantine => Action::Quarantine,
+  let outcome = match worst {
+    Outcome::Hold if input.hold == Hold::Off => Outcome::Flag,
+    Outcome::Hold | Outcome::Quarantine if spared => Outcome::Flag,
+    outcome => outcome,
+  };
+  let (verdict, action) = match outcome {
+    Outcome::Pass => (Verdict::Pass, Action::Keep),
+    Outcome::Flag => (Verdict::Flag, Action::Annotate),
+    Outcome::Hold => (Verdict::Flag, Action::Hold),
+    Outcome::Quarantine => (Verdict::Quarantine, Action::Quarantine),
   };
   Decision { verdict, action, score: score(&codes, &counted, input), codes }
+}
+
+/// What becomes of a text for one finding, in order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Outcome {
+  Pass,
+  Flag,
+  Hold,
+  Quarantine,
+}
+
+impl From<Verdict> for Outcome {
+  fn from(verdict: Verdict) -> Self {
+    match verdict {
+      Verdict::Pass => Self::Pass,
+      Verdict::Flag => Self::Flag,
+      Verdict::Quarantine => Self::Quarantine,
+    }
+  }
 }
 
 /// How strong findings of the rules are, from 0 to 1: what the model is told of them.
@@ -362,7 +388,7 @@ fn is_backed(counted: &[&Finding], input: &PolicyInput<'_>) -> bool {
   let is_low_and_seen = input.source_observed && input.trust <= Trust::Untrusted;
   let is_second = |finding: &Finding| {
     finding.layer != Layer::Model
-      && finding.severity > Severity::Info
+      && (finding.severity > Severity::Info || is_disguise_from_outside(finding, input))
       && SECOND_KIND.contains(&finding.code)
   };
   is_low_and_seen || counted.iter().copied().any(is_second)
@@ -398,7 +424,17 @@ fn verdict_of(finding: &Finding, input: &PolicyInput<'_>) -> Verdict {
   } else {
     Severity::Low
   };
-  if finding.severity >= least { Verdict::Flag } else { Verdict::Pass }
+  if finding.severity >= least || is_disguise_from_outside(finding, input) {
+    Verdict::Flag
+  } else {
+    Verdict::Pass
+  }
+}
+
+/// Who writes so that a filter does not read it has a reason. In notes of people it is a heading in small
+/// capitals or a piece of source code.
+fn is_disguise_from_outside(finding: &Finding, input: &PolicyInput<'_>) -> bool {
+  finding.code == Code::DisguisedText && matches!(input.party, Party::Outside | Party::Hostile)
 }
 
 /// Whether the encoder has read the text and finds nothing in what a trigger of ours asks about. What is
@@ -428,6 +464,7 @@ fn score(codes: &[Code], findings: &[&Finding], input: &PolicyInput<'_>) -> f32 
         .map(|finding| match (finding.layer, code) {
           (Layer::Model, Code::LikelyInjection) => injection,
           (Layer::Model, _) => poison,
+          (Layer::Effects, Code::LikelyAuthority) => input.authority.unwrap_or_default(),
           _ if is_overruled(finding, input) => weight(RuleKind::Trigger, Severity::Info),
           _ => weight(finding.kind, finding.severity),
         })

@@ -1,7 +1,10 @@
 //! What is decided, case by case.
 
 use super::*;
-use crate::detect::Layer;
+use crate::detect::{
+  Layer,
+  effects::{Effect, Strength},
+};
 
 fn finding(kind: RuleKind, severity: Severity) -> Finding {
   Finding {
@@ -95,7 +98,7 @@ fn assessed(injection: f32, poison: f32) -> Assessment {
   let probabilities = Probabilities { injection, poison };
   let nearest = Some(crate::detect::model::Nearest { name: "a swap".into(), likeness: 0.5 });
   let depth = crate::detect::model::Depth::Encoder;
-  Assessment { probabilities, sentence: Some(3..9), nearest, depth }
+  Assessment { probabilities, authority: None, sentence: Some(3..9), nearest, depth }
 }
 
 fn by_model(poison: f32, further: &[Finding], input: &PolicyInput<'_>) -> Decision {
@@ -186,6 +189,36 @@ fn the_encoder_reads_what_is_little_trusted_or_notable() {
 }
 
 #[test]
+fn what_comes_from_outside_goes_by_the_models_word_where_both_outputs_agree() {
+  let word = Finding { layer: Layer::Model, ..finding(RuleKind::Trigger, Severity::High) };
+  let action = |party, authority| {
+    let input = PolicyInput { party, authority, source_observed: true, ..PolicyInput::default() };
+    decide(std::slice::from_ref(&word), &input).action
+  };
+  for (party, least) in [(Party::Asked, 0.5), (Party::Outside, 0.3), (Party::Hostile, 0.12)] {
+    assert_eq!(action(party, Some(least + 0.01)), Action::Quarantine, "{party}");
+    assert_eq!(action(party, Some(least - 0.01)), Action::Annotate, "{party}");
+    assert_eq!(action(party, None), Action::Quarantine, "{party}: nobody was asked");
+  }
+}
+
+#[test]
+fn what_nobody_is_known_to_have_written_is_told_where_the_model_suspects_it() {
+  let effect = |strength| {
+    let why = "it asks for secrecy".into();
+    FoundEffect { effect: Effect::Secrecy, strength, span: 0..9, slots: vec![], why }
+  };
+  let told = |strength, poison, read| {
+    let probabilities = Probabilities { injection: 0.0, poison };
+    let input = PolicyInput { probabilities, read, ..PolicyInput::default() };
+    !usurped(&[effect(strength)], 0..20, &input).is_empty()
+  };
+  assert!(told(Strength::Blatant, 0.51, true) && !told(Strength::Blatant, 0.49, true));
+  assert!(told(Strength::Blatant, 0.63, false) && !told(Strength::Blatant, 0.61, false));
+  assert!(!told(Strength::Plain, 0.99, true));
+}
+
+#[test]
 fn words_round_trip() {
   for verdict in Verdict::ALL {
     assert_eq!(verdict.as_str().parse(), Ok(*verdict));
@@ -230,4 +263,21 @@ fn the_encoder_overrules_triggers_of_ours_and_nothing_else() {
   ] {
     assert_eq!(verdict(&stays, &unlikely), Verdict::Flag, "{stays:?}");
   }
+}
+
+#[test]
+fn who_disguises_a_text_from_outside_is_taken_for_an_adversary() {
+  let mut disguised = finding(RuleKind::Trigger, Severity::Info);
+  disguised.code = Code::DisguisedText;
+  let found = [disguised];
+  let others = [Party::Owner, Party::Agent, Party::Asked, Party::Unknown, Party::Hostile];
+  assert!(others.iter().all(|party| party.with(&found) == *party));
+  assert_eq!(Party::Outside.with(&[]), Party::Outside);
+  let goes = |party: Party| {
+    let input = PolicyInput { party, authority: Some(0.3), read: true, ..Default::default() };
+    let findings = usurped(&[], 0..1, &input);
+    decide(&findings, &input).leaves()
+  };
+  assert!(!goes(Party::Outside));
+  assert!(goes(Party::Outside.with(&found)));
 }
