@@ -273,9 +273,12 @@ impl AgentRecords for OpenClawRecords {
     let row = self.row(question.workspace, question.file);
     let layout = self.layout_of(question.workspace);
     let same = self.installations.iter().filter(|one| one.layout == *layout);
-    let agents = same.flat_map(|one| &one.agents);
-    let own = agents.map(|agent| (agent.id.as_str(), agent.dir.as_path()));
-    attribute(question, row, &Stores::open_with(state_dir, own))
+    let agents: Vec<_> = same.flat_map(|one| &one.agents).collect();
+    let own = agents.iter().map(|agent| (agent.id.as_str(), agent.dir.as_path()));
+    // Workspaces are named without links in what is asked.
+    let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
+    let homes = agents.iter().map(|agent| (agent.id.clone(), real(&agent.workspace))).collect();
+    attribute(question, row, &Stores::open_with(state_dir, own).with_homes(homes))
   }
 
   fn injection_limit(&self, workspace: &Path, file: &Path) -> Option<usize> {

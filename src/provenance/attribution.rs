@@ -5,9 +5,12 @@
 //! `external-edit` (the agent keeps records, and they know nothing of this write) or `unknown`.
 #![forbid(unsafe_code)]
 
-use std::path::Path;
+use std::{
+  fmt,
+  path::{Path, PathBuf},
+};
 
-use super::{Attestation, Evidence, Source};
+use super::{Attestation, Evidence, Request, Source};
 use crate::memory::ContentHash;
 
 /// New text in a memory file.
@@ -26,8 +29,36 @@ pub struct Question<'a> {
   pub seen_at: i64,
   /// When the file had been changed then by its own time stamp, in microseconds UTC.
   pub changed_at: i64,
+  /// Other text of the same workspace's memory whose origin is known, what was there before memfw left out.
+  pub memory: &'a [Remembered],
   /// The pieces of new text, each the fresh lines of one block, as raw bytes.
   pub texts: &'a [&'a [u8]],
+}
+
+/// Text that stands in memory, and where it came from.
+#[derive(Clone, PartialEq)]
+pub struct Remembered {
+  /// The file, relative to the workspace.
+  pub file: PathBuf,
+  /// The lines that came together.
+  pub text: String,
+  /// Their source.
+  pub source: Source,
+  /// Sources whose trust they cannot exceed either.
+  pub fed_by: Vec<Source>,
+  /// How that is known.
+  pub attestation: Attestation,
+  /// What the owner had asked for when somebody else's text came; empty where that is not known.
+  pub asked: String,
+}
+
+/// Without the text: a log must not hold it.
+impl fmt::Debug for Remembered {
+  fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let mut shown = f.debug_struct("Remembered");
+    shown.field("file", &self.file).field("source", &self.source).field("fed_by", &self.fed_by);
+    shown.finish_non_exhaustive()
+  }
 }
 
 /// Whether asking again later can bring more.
@@ -69,6 +100,8 @@ pub struct Attribution {
   pub session: Option<String>,
   /// What it rests on.
   pub evidence: Evidence,
+  /// What the owner had asked for in that turn, and what of the source explains the text.
+  pub request: Option<Request>,
 }
 
 impl Attribution {
@@ -80,6 +113,7 @@ impl Attribution {
       attestation: Attestation::SelfReported,
       session: None,
       evidence: Evidence::default(),
+      request: None,
     }
   }
 }

@@ -22,6 +22,9 @@ pub struct Evidence {
   /// What else stood before the agent in that turn, least trusted first; at most eight.
   #[serde(skip_serializing_if = "Vec::is_empty")]
   pub also: Vec<String>,
+  /// Sources whose trust the text cannot exceed either, as in [`super::Attribution::fed_by`].
+  #[serde(skip_serializing_if = "Vec::is_empty")]
+  pub fed_by: Vec<String>,
   /// Whether the agent's ledger has the hash of the very version in which the text was first seen.
   #[serde(skip_serializing_if = "std::ops::Not::not")]
   pub ledger_hash: bool,
@@ -52,6 +55,9 @@ impl Evidence {
     if let Some((fed, share)) = self.fed.as_ref().and_then(|fed| Some((fed, fed.share?))) {
       let percent = (share.clamp(0.0, 1.0) * 100.0).round();
       parts.push(format!("{percent} % of its words from {}", fed.what()));
+    }
+    if !self.fed_by.is_empty() {
+      parts.push(format!("trusted no more than {}", self.fed_by.join(", ")));
     }
     if let Some((first, others)) = self.also.split_first() {
       let more =
@@ -138,6 +144,9 @@ mod tests {
        83 % of its words from that page"
     );
     assert_eq!(Evidence::default().line(&clock), "nothing on record");
+    let fed_by = vec!["web_fetch:a.example".to_owned(), "unknown".to_owned()];
+    let evidence = Evidence { fed_by, ..Evidence::default() };
+    assert_eq!(evidence.line(&clock), "trusted no more than web_fetch:a.example, unknown");
   }
 
   #[test]

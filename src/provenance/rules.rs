@@ -47,7 +47,7 @@ impl SourcePattern {
 
   /// Whether it stands for this source.
   pub fn matches(&self, source: &Source) -> bool {
-    is_match(&self.0, source.as_str())
+    matches_pattern(self.0.as_bytes(), source.as_str().as_bytes())
   }
 }
 
@@ -102,13 +102,14 @@ pub fn trust_of(rules: &[TrustRule], source: &Source, fed_by: &[Source]) -> Trus
 }
 
 fn default_trust(source: &Source) -> Trust {
-  let found = DEFAULTS.iter().find(|(pattern, _)| is_match(pattern, source.as_str()));
+  let found = DEFAULTS
+    .iter()
+    .find(|(pattern, _)| matches_pattern(pattern.as_bytes(), source.as_str().as_bytes()));
   found.map_or(Trust::Untrusted, |(_, trust)| *trust)
 }
 
-/// Greedy with one way back, so the work is at most the product of both lengths, which are capped.
-fn is_match(pattern: &str, text: &str) -> bool {
-  let (pattern, text) = (pattern.as_bytes(), text.as_bytes());
+/// Whether `*` for any bytes makes the one of the other. Greedy with one way back, so the work is at most the product of both lengths, which are capped.
+pub fn matches_pattern(pattern: &[u8], text: &[u8]) -> bool {
   let (mut p, mut t) = (0, 0);
   // Where to go on when what follows the last star does not fit: one byte further in the text.
   let mut retry: Option<(usize, usize)> = None;
@@ -212,8 +213,8 @@ mod tests {
 
   #[test]
   fn many_stars_cost_no_exponential_time() {
-    assert!(!is_match(&"*a".repeat(100), &"a".repeat(99)));
-    assert!(is_match(&"*a".repeat(100), &"a".repeat(200)));
+    assert!(!matches_pattern("*a".repeat(100).as_bytes(), "a".repeat(99).as_bytes()));
+    assert!(matches_pattern("*a".repeat(100).as_bytes(), "a".repeat(200).as_bytes()));
   }
 
   /// The definition, to compare with.
@@ -228,7 +229,8 @@ mod tests {
   proptest! {
     #[test]
     fn stars_stand_for_anything(pattern in "[ab*]{0,8}", text in "[ab]{0,10}") {
-      prop_assert_eq!(is_match(&pattern, &text), slowly(pattern.as_bytes(), text.as_bytes()));
+      let (pattern, text) = (pattern.as_bytes(), text.as_bytes());
+      prop_assert_eq!(matches_pattern(pattern, text), slowly(pattern, text));
     }
 
     #[test]

@@ -37,6 +37,17 @@ impl Source {
     if clean.is_empty() { Self::unknown() } else { Self(clean) }
   }
 
+  /// A source as people write it in labelled lines: `chat:owner` is the owner, `chat:NAME` somebody else on a
+  /// channel, `mail:ADDRESS` an e-mail; everything else as it is.
+  pub fn named(text: &str) -> Self {
+    match text.trim().split_once(':') {
+      Some(("chat", "owner")) => Self::new("user:owner"),
+      Some(("chat", name)) => Self::new(&format!("user:chat:{name}")),
+      Some(("mail", address)) => Self::new(&format!("email:{address}")),
+      _ => Self::new(text),
+    }
+  }
+
   /// The part before the first colon.
   pub fn kind(&self) -> &str {
     self.0.split_once(':').map_or(self.0.as_str(), |(kind, _)| kind)
@@ -74,6 +85,16 @@ mod tests {
     assert_eq!(source.kind(), "user");
     assert_eq!(source.detail(), Some("telegram:@ann"));
     assert_eq!(Source::new("exec").detail(), None);
+  }
+
+  #[test]
+  fn people_say_mail_and_chat() {
+    let named = |text| Source::named(text).as_str().to_owned();
+    assert_eq!(named("chat:owner"), "user:owner");
+    assert_eq!(named(" chat:other "), "user:chat:other");
+    assert_eq!(named("mail:a@b.example"), "email:a@b.example");
+    assert_eq!(named("web_fetch:a.example"), "web_fetch:a.example");
+    assert_eq!(named("chat"), "chat");
   }
 
   #[test]

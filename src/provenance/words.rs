@@ -214,7 +214,7 @@ pub fn is_invisible(c: char) -> bool {
 }
 
 /// Scripts that put no spaces between words, and Hangul, whose words change their ends.
-fn is_unspaced(c: char) -> bool {
+pub fn is_unspaced(c: char) -> bool {
   is_kana(c)
     || matches!(c, '\u{0e00}'..='\u{0eff}' | '\u{1000}'..='\u{109f}' | '\u{1780}'..='\u{17ff}')
     || matches!(c, '\u{3400}'..='\u{4dbf}' | '\u{4e00}'..='\u{9fff}')

@@ -13,7 +13,7 @@ pub(super) fn statements(text: &str) -> impl Iterator<Item = &str> {
 }
 
 /// Whether a sentence asks, or sends to a page.
-fn asks(sentence: &str) -> bool {
+pub(super) fn asks(sentence: &str) -> bool {
   let sentence = sentence.trim();
   let has_mark = sentence.contains(['?', '？', '؟'])
     || (sentence.contains(';') && is_greek(sentence))

@@ -10,12 +10,14 @@ use std::cmp::Ordering;
 use super::{
   asking::statements,
   material::{Material, Role},
+  owner::has_said,
   rank::{is_foreign, rank},
   turns::Context,
 };
 use crate::provenance::{
-  Source,
+  Request, Source,
   overlap::{Cover, Text},
+  passage::passage,
   words::squeezed,
 };
 
@@ -34,7 +36,7 @@ const NOTABLE: f32 = 0.3;
 /// The same for what came before this turn.
 const NOTABLE_EARLIER: f32 = 0.45;
 /// Which part of a text from memory makes the memory's own origin count.
-const FROM_MEMORY: f32 = 0.25;
+pub(super) const FROM_MEMORY: f32 = 0.25;
 /// Most sources that stand beside another.
 pub(super) const MAX_BESIDE: usize = 8;
 /// Most bytes of material that are compared, the latest first.
@@ -58,12 +60,23 @@ pub(super) struct Decision {
   pub(super) also: Vec<String>,
   /// The source of the words where it is not the source of the text: what fed a sub-agent.
   pub(super) fed: Option<Source>,
+  /// What the owner had asked for in that turn, and what of the source explains the text.
+  pub(super) request: Request,
 }
 
 impl Decision {
   /// A source that nothing more is known about.
   pub(super) fn of(source: Source) -> Self {
-    Self { source, fed_by: vec![], share: None, at: None, is_copy: false, also: vec![], fed: None }
+    Self {
+      source,
+      fed_by: vec![],
+      share: None,
+      at: None,
+      is_copy: false,
+      also: vec![],
+      fed: None,
+      request: Request::default(),
+    }
   }
 
   /// Nobody but what started the session asked for anything in it.
@@ -105,12 +118,13 @@ pub(super) fn choose(text: &str, context: &Context<'_>) -> Decision {
 
   let mut named: Vec<&Source> = Vec::new();
   let mut own_weight = 0.0;
+  let may_be_owners = !is_guarded || has_said(text, context);
   let mut is_owners = true;
   for unit in 0..words.n_units() {
     if words.weight(unit) <= 0.0 {
       continue;
     }
-    if !words.is_cut() && explained_by_owner(&words, &owner, &groups, unit) {
+    if may_be_owners && !words.is_cut() && explained_by_owner(&words, &owner, &groups, unit) {
       own_weight += words.weight(unit);
       continue;
     }
@@ -142,6 +156,15 @@ pub(super) fn choose(text: &str, context: &Context<'_>) -> Decision {
   };
   fill(&mut decision, text, &words, &groups, context);
   decision
+}
+
+/// Which part of a text's words stands in all that was before the agent.
+pub(super) fn support(text: &str, context: &Context<'_>) -> f32 {
+  let words = Text::new(text);
+  let groups = groups(&words, context, false);
+  let is_lost = groups.iter().any(|group| group.is_lost);
+  // What is not on record may have had all of it.
+  if is_lost { 1.0 } else { words.share_of_all(&cover_of(&words, &groups, |_| true)) }
 }
 
 /// Whether a text that is somebody else's may come from this as well: it is in the turn, and it shares
@@ -205,6 +228,9 @@ fn fill(
     decision.is_copy = text.chars().count() >= MIN_COPY_CHARS
       && copies.any(|material| squeezed(&material.text).contains(&text));
   }
+  let explaining = context.materials.iter().rev().filter(of_source);
+  let explaining = explaining.map(|material| material.text.as_ref());
+  decision.request = Request::new(&context.asked(), &passage(text, explaining));
   let mut also: Vec<(u8, String)> = Vec::new();
   for material in context.materials.iter().filter(|m| m.in_turn && m.role == Role::Foreign) {
     let is_named = material.source == decision.source;
@@ -223,7 +249,7 @@ fn explained_by_owner(words: &Text, owner: &Cover, groups: &[Group<'_>], unit: u
     && words.has_all_firm_words(owner, unit)
     && words.neighbours(owner, unit) >= OWNER_NEIGHBOURS
     && groups.iter().filter(|group| group.role == Role::Foreign).all(|group| {
-      !group.is_lost
+      !(group.is_lost && group.source.kind() != "attachment")
         && words.share(&group.cover, unit) + MARGIN <= share
         && words.gain(&group.cover, owner, unit) <= MAX_GAIN
     })
@@ -282,7 +308,8 @@ fn groups<'c>(words: &Text, context: &'c Context<'_>, is_guarded: bool) -> Vec<G
     let Some(group) = groups.get_mut(place) else { continue };
     group.in_turn |= material.in_turn;
     group.taints |= material.taints;
-    group.is_lost |= material.in_turn && material.taints && material.text.is_empty();
+    let is_lost = material.text.is_empty() || material.is_partial;
+    group.is_lost |= material.in_turn && material.taints && is_lost;
     if left == 0 {
       continue;
     }
@@ -332,5 +359,12 @@ pub(super) fn merge(one: Decision, other: Decision) -> Decision {
     }
   }
   least.is_copy &= other.is_copy;
+  least.request = of_both(least.request, &other.request);
   least
+}
+
+/// What was asked for where a text is made of two: it must have been the same for both.
+pub(super) fn of_both(least: Request, other: &Request) -> Request {
+  let asked = if least.asked == other.asked { least.asked } else { String::new() };
+  Request { asked, ..least }
 }

@@ -10,9 +10,14 @@ mod asking;
 mod choose;
 mod host;
 mod material;
+mod memory;
+mod owner;
+mod parts;
 mod path;
 mod rank;
 mod search;
+mod sentence;
+mod shell;
 mod subagent;
 #[cfg(test)]
 mod tests;
@@ -41,6 +46,10 @@ use crate::provenance::{
 const MEMORY_OF_AGENT: i64 = 6 * 3600 * 1_000_000;
 /// Most records of a session from which a context is made.
 const MAX_RECORDS: usize = 600;
+/// Which part of a text's words a session must have for it to be the one that the text is about, and below which
+/// part another one has nothing to do with it.
+const IS_ABOUT: f32 = 0.6;
+const HAS_NOTHING: f32 = 0.1;
 /// Most sources that are kept beside another.
 const MAX_FED_BY: usize = 16;
 
@@ -66,8 +75,7 @@ pub(super) fn attribute(
     let picks = search.picks(&lossy(bytes), question);
     is_open |= picks.iter().any(|pick| search.is_open(pick, question));
     is_clean &= picks.iter().all(Pick::is_clean);
-    let parts: Vec<Attribution> =
-      picks.iter().map(|pick| inquiry.attribution(&scenes, pick)).collect();
+    let parts: Vec<Attribution> = picks.iter().map(|pick| inquiry.of_pick(&scenes, pick)).collect();
     let whole = parts.into_iter().reduce(worse);
     attributions.push(whole.unwrap_or_else(|| Attribution::without_evidence(Source::unknown())));
   }
@@ -163,12 +171,26 @@ impl Inquiry<'_> {
     scenes
   }
 
-  /// Where the lines of one pick come from.
+  /// Where the lines of one pick come from: from nothing better than what those read that may have made
+  /// them as well.
+  fn of_pick(&mut self, scenes: &Scenes, pick: &Pick<'_, '_>) -> Attribution {
+    let first = self.attribution(scenes, pick);
+    let mut foreign = Vec::new();
+    for (scene, write) in &pick.rivals {
+      let said = self.of_call(scene, write, &pick.text, is_ledgers(scenes, scene), false);
+      let mut sources = std::iter::once(&said.source).chain(&said.fed_by);
+      foreign.extend(sources.any(is_foreign).then_some(said));
+    }
+    match foreign.into_iter().reduce(worse) {
+      // Nothing else on record did it.
+      Some(said) if first.source.kind() == "external-edit" => said,
+      Some(said) => worse(first, said),
+      None => first,
+    }
+  }
+
+  /// What the call that a pick names tells about its lines, or what is known without one.
   fn attribution(&mut self, scenes: &Scenes, pick: &Pick<'_, '_>) -> Attribution {
-    let is_ledgers = |scene: &Scene| {
-      let first = scenes.all.first().filter(|_| scenes.first_is_ledgers);
-      first.is_some_and(|first| first.session.id == scene.session.id)
-    };
     match pick.by {
       By::Nobody => {
         // The agent keeps records, they could be read, and they know nothing of this write.
@@ -176,14 +198,18 @@ impl Inquiry<'_> {
         match path::importer(self.question.file) {
           // No session was at work, so none can have written where imports lie.
           Some(importer) if is_told && scenes.all.is_empty() => imported(importer),
-          _ if is_told && scenes.has_records => {
-            Attribution::without_evidence(Source::new("external-edit"))
-          }
+          _ if is_told && scenes.has_records => self
+            .promoted(&pick.text)
+            .unwrap_or_else(|| Attribution::without_evidence(Source::new("external-edit"))),
           _ => Attribution::without_evidence(Source::unknown()),
         }
       }
-      By::Call(scene, write) => self.of_call(scene, write, &pick.text, is_ledgers(scene), false),
-      By::Output(scene, write) => self.of_call(scene, write, &pick.text, is_ledgers(scene), true),
+      By::Call(scene, write) => {
+        self.of_call(scene, write, &pick.text, is_ledgers(scenes, scene), false)
+      }
+      By::Output(scene, write) => {
+        self.of_call(scene, write, &pick.text, is_ledgers(scenes, scene), true)
+      }
       By::Ledger(scene) => {
         let same_key = |other: &&Scene| other.session.key == scene.session.key;
         self.of_ledger(scenes.all.iter().filter(same_key), &pick.text)
@@ -226,13 +252,20 @@ impl Inquiry<'_> {
   fn of_ledger<'s>(&mut self, scenes: impl Iterator<Item = &'s Scene>, text: &str) -> Attribution {
     let at = self.question.changed_at;
     let mut found: Vec<(Decision, &Session)> = Vec::new();
+    let mut supports: Vec<f32> = Vec::new();
     for scene in scenes {
       let records = self.history(scene);
       let until = self.question.seen_at.max(at);
       let end = records.iter().take_while(|record| record.at <= until).count();
       let mut before = self.context(&scene.session, &records, end, None);
       before.widen();
+      supports.push(choose::support(text, &before));
       found.push((self.decide(text, &before, &scene.session), &scene.session));
+    }
+    // What one session has nearly all words of was not written about another that has none of them.
+    if supports.iter().any(|support| *support >= IS_ABOUT) {
+      let mut supports = supports.into_iter();
+      found.retain(|_| supports.next().is_none_or(|support| support >= HAS_NOTHING));
     }
     let [(_, session), ..] = found.as_slice() else {
       let note = "the agent's ledger names a session that is not on record".to_owned();
@@ -307,6 +340,7 @@ impl Inquiry<'_> {
   /// Where a text comes from, by its words and by how the session came to be.
   fn decide(&mut self, text: &str, before: &Context<'_>, session: &Session) -> Decision {
     let mut decision = choose(text, before);
+    self.follow_memory(text, before, &mut decision);
     match &before.origin {
       Origin::Person => {}
       Origin::Hook(hook) => decision.started_by(hook),
@@ -321,6 +355,12 @@ impl Inquiry<'_> {
     }
     decision
   }
+}
+
+/// Whether OpenClaw's ledger names this session as the writer.
+fn is_ledgers(scenes: &Scenes, scene: &Scene) -> bool {
+  let first = scenes.all.first().filter(|_| scenes.first_is_ledgers);
+  first.is_some_and(|first| first.session.id == scene.session.id)
 }
 
 /// What OpenClaw's import put beside the memory, by where it lies.
@@ -349,6 +389,7 @@ fn finish(
   let fed_source = decision.fed.as_ref().unwrap_or(&decision.source);
   let evidence = Evidence {
     written: Some(Written { tool: Evidence::capped(tool), at, session: Some(id.clone()) }),
+    fed_by: vec![],
     fed: decision.at.map(|at| Fed {
       source: Evidence::capped(fed_source.as_str()),
       at,
@@ -360,7 +401,8 @@ fn finish(
   };
   let mut fed_by = decision.fed_by;
   fed_by.truncate(MAX_FED_BY);
-  Attribution { source: decision.source, fed_by, attestation, session: Some(id), evidence }
+  let request = Some(decision.request).filter(|request| !request.is_empty());
+  Attribution { source: decision.source, fed_by, attestation, session: Some(id), evidence, request }
 }
 
 /// The less trusted of two attributions of parts of one text; the other stands beside it.
@@ -376,6 +418,8 @@ fn worse(one: Attribution, other: Attribution) -> Attribution {
   }
   least.attestation = least.attestation.min(other.attestation);
   least.evidence.ledger_hash &= other.evidence.ledger_hash;
+  let other = other.request.unwrap_or_default();
+  least.request = least.request.map(|request| choose::of_both(request, &other));
   least
 }
 

@@ -17,10 +17,19 @@ pub(super) enum Names {
   File,
 }
 
-/// Whether `named`, as a tool was given it, is `file` of `workspace`.
-pub(super) fn names(named: &str, workspace: &Path, file: &Path) -> Option<Names> {
+/// Whether `named`, as a tool was given it, is `file` of `workspace`. `home` is where the agent works: from
+/// there a relative path counts.
+pub(super) fn names(named: &str, home: &Path, workspace: &Path, file: &Path) -> Option<Names> {
+  let from_home = home.join(named.trim());
   let named = plain(named)?;
   let full = plain(&workspace.join(file).to_string_lossy())?;
+  if home != workspace && named != full {
+    let resolved = plain(&from_home.to_string_lossy())?;
+    let is_elsewhere = named.is_relative() || resolved.starts_with(home);
+    if resolved == full || is_elsewhere {
+      return (resolved == full).then_some(Names::File);
+    }
+  }
   let below = plain(&file.to_string_lossy())?;
   if named == full || named == below {
     return Some(Names::File);
@@ -98,7 +107,8 @@ mod tests {
   use super::*;
 
   fn named(path: &str) -> Option<Names> {
-    names(path, Path::new("/home/claw/.openclaw/workspace"), Path::new("memory/2026-11-20.md"))
+    let workspace = Path::new("/home/claw/.openclaw/workspace");
+    names(path, workspace, workspace, Path::new("memory/2026-11-20.md"))
   }
 
   #[test]
@@ -119,6 +129,19 @@ mod tests {
     for path in ["2026-11-20.md", "memory/2026-11-21.md", "", "xmemory/2026-11-20.md"] {
       assert_eq!(named(path), None, "{path}");
     }
+  }
+
+  #[test]
+  fn a_relative_path_counts_from_where_its_agent_works() {
+    let (workspace, file) = (Path::new("/c/workspace-work"), Path::new("memory/a.md"));
+    let named = |path| names(path, Path::new("/c/workspace"), workspace, file);
+    for path in ["memory/a.md", "/c/workspace/memory/a.md", "./memory/a.md"] {
+      assert_eq!(named(path), None, "{path}");
+    }
+    for path in ["/c/workspace-work/memory/a.md", "../workspace-work/memory/a.md"] {
+      assert_eq!(named(path), Some(Names::File), "{path}");
+    }
+    assert_eq!(named("/mnt/box/memory/a.md"), Some(Names::Ending));
   }
 
   #[test]

@@ -9,7 +9,7 @@ use super::{
     transcript::{Message, Record, Session, Window},
   },
   material::{Origin, origin},
-  writes::{Lines, Write, writes},
+  writes::{Lines, Place, Write, writes},
 };
 use crate::provenance::Question;
 
@@ -23,6 +23,8 @@ pub(super) const MAX_SESSIONS: usize = 64;
 /// Most calls that are taken for the same lines; of equal ones the least trusted counts.
 const MAX_EQUAL: usize = 4;
 
+/// Most calls besides that may have made a text out of another, the latest first.
+const MAX_RIVALS: usize = 16;
 /// Most calls that one text is made of; the lines of more are nobody's.
 const MAX_PICKS: usize = 32;
 
@@ -70,6 +72,9 @@ pub(super) struct Pick<'p, 's> {
   /// The lines.
   pub(super) text: String,
   pub(super) by: By<'p, 's>,
+  /// Calls that ran when the file was changed and may have made the text out of what was there, where it
+  /// is not sure that the one above made it then. It is trusted no more than what they had before them.
+  pub(super) rivals: Vec<(&'s Scene, &'p Write<'s>)>,
 }
 
 /// Who wrote.
@@ -105,7 +110,9 @@ impl<'s> Search<'s> {
   pub(super) fn new(scenes: &'s Scenes, question: &Question<'_>) -> Self {
     let latest = latest_call(question);
     let of = |scene: &'s Scene| {
-      let mut found = writes(&scene.records, question.workspace, question.file);
+      let home = scene.session.workspace.as_deref().unwrap_or(question.workspace);
+      let place = Place { home, workspace: question.workspace, file: question.file };
+      let mut found = writes(&scene.records, &place);
       found.retain(|write| write.at <= latest);
       found
     };
@@ -145,7 +152,7 @@ impl<'s> Search<'s> {
       // The latest of equal ones, and no more than a few of them.
       let mut taken = vec![false; lines.len()];
       for (has, scene, write) in equal.into_iter().rev().take(MAX_EQUAL) {
-        picks.push(Pick { text: lines.text(has, &open), by: By::Call(scene, write) });
+        picks.push(self.pick(lines.text(has, &open), By::Call(scene, write), question));
         taken.iter_mut().zip(has).for_each(|(taken, has)| *taken |= has);
       }
       open.iter_mut().zip(&taken).for_each(|(open, taken)| *open &= !taken);
@@ -153,9 +160,34 @@ impl<'s> Search<'s> {
     }
     if open.contains(&true) || lines.len() == 0 {
       let rest = if lines.len() == 0 { text.to_owned() } else { lines.text(&open, &open) };
-      picks.push(Pick { by: self.without_text(&lines, &open, question), text: rest });
+      picks.push(self.pick(rest, self.without_text(&lines, &open, question), question));
     }
     picks
+  }
+
+  fn pick<'p>(&'p self, text: String, by: By<'p, 's>, question: &Question<'_>) -> Pick<'p, 's> {
+    let lines = Lines::new(&text);
+    let (changed_at, seen_at) = (question.changed_at, question.seen_at);
+    let own = match by {
+      By::Call(_, write) | By::Output(_, write) => Some(write),
+      _ => None,
+    };
+    // Who changes a file may set its time as well, but not when it was seen.
+    let is_sure = own.is_some_and(|write| {
+      write.surely_ran(changed_at) && write.was_running(seen_at) && write.has_all(&lines)
+    });
+    let is_told = matches!(by, By::Ledger(_) | By::Private);
+    let mut rivals: Vec<_> = self
+      .pairs()
+      .filter(|(_, write)| {
+        !is_sure && !is_told && !own.is_some_and(|own| std::ptr::eq(own, *write))
+      })
+      .filter(|(_, write)| write.was_running(changed_at) || write.was_running(seen_at))
+      .filter(|(_, write)| !write.failed() && write.may_have_made(&lines))
+      .collect();
+    rivals.sort_by_key(|(_, write)| std::cmp::Reverse(write.at));
+    rivals.truncate(MAX_RIVALS);
+    Pick { text, by, rivals }
   }
 
   /// Who wrote lines that no call was given as they are.
@@ -182,7 +214,10 @@ impl<'s> Search<'s> {
   pub(super) fn is_open(&self, pick: &Pick<'_, 's>, question: &Question<'_>) -> bool {
     match pick.by {
       By::Call(scene, write) | By::Output(scene, write) => {
-        write.answer.is_none() && !scene.went_on_after(write.at)
+        let is_unanswered = write.answer.is_none() && !scene.went_on_after(write.at);
+        // What ran then may have changed what this call wrote before.
+        let is_older = !write.was_running(question.changed_at) && pick.rivals.is_empty();
+        is_unanswered || is_older && !self.scenes.all.iter().all(|scene| scene.went_on(question))
       }
       By::Ledger(scene) => !scene.went_on(question),
       By::Private => !self.scenes.of_agent().any(|scene| scene.went_on(question)),
@@ -221,7 +256,9 @@ fn is_clean(scene: &Scene, write: &Write<'_>) -> bool {
 impl Pick<'_, '_> {
   /// Whether a call wrote it in whose turn OpenClaw saw nothing foreign.
   pub(super) fn is_clean(&self) -> bool {
+    let mut rivals = self.rivals.iter();
     matches!(self.by, By::Call(scene, write) if is_clean(scene, write))
+      && rivals.all(|(scene, write)| is_clean(scene, write))
   }
 }
 

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
   openclaw::transcript::{Call, Message, Record, Session},
-  provenance::Source,
+  provenance::{Request, Source},
 };
 
 /// Longest chain of sub-agents that is followed.
@@ -24,14 +24,19 @@ pub(super) struct Parent {
   pub(super) name: String,
   /// What fed the task that it was given, least trusted first; never empty.
   pub(super) fed_by: Vec<Source>,
+  /// What the owner had asked for when the task was handed over.
+  pub(super) asked: String,
 }
 
 impl Inquiry<'_> {
   /// What the session that spawned `child` handed over to it.
   pub(super) fn parent(&mut self, child: &Session, depth: usize) -> Parent {
     let name = child.key.rsplit(':').next().unwrap_or_default();
-    let mut parent =
-      Parent { name: name.chars().take(8).collect(), fed_by: vec![Source::unknown()] };
+    let mut parent = Parent {
+      name: name.chars().take(8).collect(),
+      fed_by: vec![Source::unknown()],
+      asked: String::new(),
+    };
     let Some(key) = child.parent_key.as_deref().filter(|_| depth < MAX_DEPTH) else {
       return parent;
     };
@@ -57,8 +62,10 @@ impl Inquiry<'_> {
       Origin::Subagent => {
         let grandparent = self.parent(&session, depth + 1);
         decision.fed_by.extend(grandparent.fed_by);
+        decision.request.asked = grandparent.asked;
       }
     }
+    parent.asked = decision.request.asked;
     parent.fed_by = decision.fed_by;
     parent.fed_by.push(decision.source);
     parent.fed_by.sort_by_key(rank);
@@ -76,6 +83,7 @@ impl Decision {
       self.fed = Some(own);
     }
     self.fed_by.extend(parent.fed_by.iter().cloned());
+    self.request = Request::new(&parent.asked, &self.request.passage);
     self.fed_by.sort_by_key(rank);
     self.fed_by.dedup();
   }

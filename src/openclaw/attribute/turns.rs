@@ -8,7 +8,8 @@ use std::{collections::HashMap, path::Path};
 
 use super::{
   super::transcript::{Call, Message, Record, Session},
-  material::{Given, Material, Origin, Role, WRAPPER, of_lost, of_outcome, origin, source},
+  material::{Given, Material, Origin, Role, of_lost, of_outcome, origin, source},
+  parts::has_content,
   rank::rank,
 };
 use crate::provenance::Source;
@@ -25,6 +26,8 @@ pub(super) struct Context<'r> {
   pub(super) is_marked: bool,
   /// How the session came to be.
   pub(super) origin: Origin,
+  /// Whether nobody asked for what was written: the agent keeps what it remembers.
+  pub(super) is_background: bool,
 }
 
 /// What stood before the agent before the record at `end` in `records`, when it made the call `own`;
@@ -37,7 +40,8 @@ pub(super) fn context<'r>(
   own: Option<&str>,
   workspace: &Path,
 ) -> Context<'r> {
-  let mut context = Context { materials: vec![], is_marked: false, origin: origin(session) };
+  let mut context =
+    Context { materials: vec![], is_marked: false, origin: origin(session), is_background: false };
   let records_before = records.get(..end).unwrap_or(records);
   if is_cut || context.origin == Origin::Person && !begins_with_a_person(records_before) {
     let at = records_before.first().map_or(0, |record| record.at);
@@ -141,12 +145,30 @@ impl<'r> Context<'r> {
     foreign.map(|material| &material.source).min_by_key(|source| rank(source)).cloned()
   }
 
+  /// What the owner said in the turn; nothing where nobody asked for what was written.
+  pub(super) fn asked(&self) -> String {
+    let is_owners = |material: &&Material<'_>| material.in_turn && material.role == Role::Owner;
+    let words = self.materials.iter().filter(is_owners).map(|material| material.text.trim());
+    if self.is_background { String::new() } else { words.collect::<Vec<_>>().join("\n") }
+  }
+
   /// Takes everything as one turn: for texts that the agent wrote about all that it remembered.
   pub(super) fn widen(&mut self) {
+    self.is_background = true;
     for material in &mut self.materials {
       material.in_turn = true;
     }
   }
+}
+
+/// Whether OpenClaw itself put it in, and not a plugin that begins like it.
+fn is_openclaws(name: &str) -> bool {
+  name == "openclaw" || name.starts_with("openclaw.") || name.starts_with("openclaw:")
+}
+
+/// Whether what OpenClaw put in hands on what others said.
+fn says_who_said(text: &str) -> bool {
+  ["istory", "eplied", "hread starter", "orwarded"].iter().any(|sign| text.contains(sign))
 }
 
 /// What OpenClaw or a plugin put in besides.
@@ -155,7 +177,7 @@ fn injected<'r>(kind: &str, text: &'r str, at: i64) -> Material<'r> {
     None if kind == "bash" => Source::new("exec"),
     // A branch is a part of the same talk; what fed it is not on record here.
     None => Source::unknown(),
-    Some((_, name)) if name.starts_with("openclaw") && !text.contains(WRAPPER) => {
+    Some((_, name)) if is_openclaws(name) && !has_content(text) && !says_who_said(text) => {
       return Material::new(Source::new("memory"), Role::Memory, text, at);
     }
     Some((_, name)) => source("plugin", Some(name)),

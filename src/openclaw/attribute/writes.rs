@@ -13,17 +13,16 @@ use super::{
   super::transcript::{Call, Message, Outcome, Record},
   material::PATH_KEYS,
   path::{self, Names},
+  shell,
 };
 use crate::provenance::words::squeezed;
 
 /// Most bytes of a call that are looked at.
 const MAX_CONTENT_BYTES: usize = 512 * 1024;
-/// Shortest line that is searched within others, in letters and digits. Shorter ones stand in any text.
-const MIN_SEARCHED_CHARS: usize = 10;
-/// Most lines that are searched within others; the rest must be whole lines of the call.
-const MAX_SEARCHED_LINES: usize = 64;
 /// How far the clocks of a file system and of the records may be apart, in microseconds.
 const SLACK: i64 = 2_000_000;
+/// The same where both are of one machine.
+const SMALL_SLACK: i64 = 50_000;
 /// How long a command may still write when its answer is not on record, in microseconds.
 const UNANSWERED: i64 = 600_000_000;
 
@@ -42,31 +41,60 @@ pub(super) struct Write<'r> {
   content: Content,
 }
 
+/// The file that is asked about, as an agent sees it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place<'a> {
+  /// Where the agent works.
+  pub(super) home: &'a Path,
+  /// Where the file lies.
+  pub(super) workspace: &'a Path,
+  /// The file, relative to that.
+  pub(super) file: &'a Path,
+}
+
+impl Place<'_> {
+  fn names(&self, named: &str) -> Option<Names> {
+    path::names(named, self.home, self.workspace, self.file)
+  }
+
+  /// Whether a command may have written there: from another workspace only where it says so.
+  fn is_reached_by(&self, parts: &[String]) -> bool {
+    let name = self.workspace.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    self.home == self.workspace || parts.iter().any(|part| mentions(part, name))
+  }
+}
+
 /// What a call put into the file, as far as the call says.
 #[derive(Debug, Default)]
 struct Content {
   parts: Vec<String>,
   /// Whole lines that its patches take out of the file.
   removed: Vec<String>,
-  squeezed: OnceCell<(String, HashSet<String>)>,
+  /// Whether it replaces text, and whether some of that does not end with a line.
+  replaces: bool,
+  is_within_line: bool,
+  /// Whether some of it was too large to be looked at.
+  is_cut: bool,
+  whole: OnceCell<HashSet<String>>,
 }
 
 /// A text as lines that can be recognised in a call.
 #[derive(Debug)]
 pub(super) struct Lines<'t> {
+  /// In letters and digits.
   lines: Vec<String>,
   raw: Vec<&'t str>,
 }
 
 /// Calls in `records` that may have written to `file`, oldest first.
-pub(super) fn writes<'r>(records: &'r [Record], workspace: &Path, file: &Path) -> Vec<Write<'r>> {
+pub(super) fn writes<'r>(records: &'r [Record], place: &Place<'_>) -> Vec<Write<'r>> {
   let mut found: Vec<Write<'r>> = Vec::new();
   let mut open: Vec<(&'r str, usize)> = Vec::new();
   for record in records {
     match &record.message {
       Message::Assistant { calls, tainted, .. } => {
         for call in calls {
-          let Some(mut write) = write_of(call, workspace, file) else { continue };
+          let Some(mut write) = write_of(call, place) else { continue };
           (write.at, write.is_marked) = (record.at, *tainted);
           open.push((&call.id, found.len()));
           found.push(write);
@@ -74,10 +102,10 @@ pub(super) fn writes<'r>(records: &'r [Record], workspace: &Path, file: &Path) -
       }
       Message::Tool(outcome) => {
         // Ids may come again in a later turn: the latest open call is meant.
-        let Some(place) = open.iter().rposition(|(id, _)| *id == outcome.call) else { continue };
-        let (_, number) = open.remove(place);
+        let Some(index) = open.iter().rposition(|(id, _)| *id == outcome.call) else { continue };
+        let (_, number) = open.remove(index);
         if let Some(write) = found.get_mut(number) {
-          write.answered(outcome, record, workspace, file);
+          write.answered(outcome, record, place);
         }
       }
       _ => {}
@@ -86,7 +114,7 @@ pub(super) fn writes<'r>(records: &'r [Record], workspace: &Path, file: &Path) -
   found
 }
 
-fn write_of<'r>(call: &'r Call, workspace: &Path, file: &Path) -> Option<Write<'r>> {
+fn write_of<'r>(call: &'r Call, place: &Place<'_>) -> Option<Write<'r>> {
   let tool = call.tool.as_str();
   if READERS.contains(&tool) {
     return None;
@@ -96,16 +124,19 @@ fn write_of<'r>(call: &'r Call, workspace: &Path, file: &Path) -> Option<Write<'
   let mut names = None;
   if is_command {
     content.take(&call.arguments, 0);
-    let name = file.file_name().and_then(|name| name.to_str())?;
+    if !place.is_reached_by(&content.parts) {
+      return None;
+    }
+    let name = place.file.file_name().and_then(|name| name.to_str())?;
     names = content.parts.iter().any(|part| mentions(part, name)).then_some(Names::File);
   } else {
     if let Some(arguments) = call.arguments.as_object() {
       let named = arguments.iter().filter(|(key, _)| PATH_KEYS.contains(&key.as_str()));
-      let named = named.filter_map(|(_, value)| path::names(value.as_str()?, workspace, file));
+      let named = named.filter_map(|(_, value)| place.names(value.as_str()?));
       names = named.max();
     }
     for text in patches(&call.arguments) {
-      names = names.max(content.take_patch(text, workspace, file));
+      names = names.max(content.take_patch(text, place));
     }
     names?;
     content.take(&call.arguments, 0);
@@ -114,18 +145,27 @@ fn write_of<'r>(call: &'r Call, workspace: &Path, file: &Path) -> Option<Write<'
 }
 
 impl<'r> Write<'r> {
-  fn answered(&mut self, outcome: &'r Outcome, record: &Record, workspace: &Path, file: &Path) {
+  fn answered(&mut self, outcome: &'r Outcome, record: &Record, place: &Place<'_>) {
     self.answer = Some((outcome, record.at, record.seq));
     // A patch in the answer has whole lines where the edit replaced a part of one.
     if let Some(patch) = outcome.details.get("patch").and_then(Value::as_str) {
-      self.content.take_patch(patch, workspace, file);
+      self.content.take_patch(patch, place);
     }
   }
 
   /// Whether the file was changed while the call ran.
   pub(super) fn was_running(&self, changed_at: i64) -> bool {
+    self.ran_at(changed_at, SLACK)
+  }
+
+  /// The same by clocks that agree, of a call that is done.
+  pub(super) fn surely_ran(&self, changed_at: i64) -> bool {
+    self.answer.is_some() && self.ran_at(changed_at, SMALL_SLACK)
+  }
+
+  fn ran_at(&self, moment: i64, slack: i64) -> bool {
     let end = self.answer.map_or(self.at.saturating_add(UNANSWERED), |(_, at, _)| at);
-    changed_at >= self.at.saturating_sub(SLACK) && changed_at <= end.saturating_add(SLACK)
+    moment >= self.at.saturating_sub(slack) && moment <= end.saturating_add(slack)
   }
 
   /// Whether a tool said that it did not write. A command that fails may have written before.
@@ -163,21 +203,65 @@ impl<'r> Write<'r> {
       })
   }
 
+  /// Whether it may have made one of the lines out of what was there: a command may always; what else is
+  /// written stands in the file as it is, or as a part of a line.
+  pub(super) fn may_have_made(&self, lines: &Lines<'_>) -> bool {
+    let is_in = |part: &str| {
+      let part = squeezed(part);
+      !part.is_empty() && lines.lines.iter().any(|line| line.contains(&part))
+    };
+    let content = &self.content;
+    self.is_command
+      || content.is_cut
+      || content.parts.iter().any(|part| {
+        // The end of a line that it puts into one leaves a part of that.
+        content.replaces && part.starts_with('\n')
+          || content.is_within_line && part.ends_with('\n')
+          || squeezed(part).is_empty()
+          || part.lines().any(is_in)
+      })
+  }
+
   /// Which of the lines the call was given; one flag for each.
   pub(super) fn lines(&self, lines: &Lines<'_>) -> Vec<bool> {
-    let (text, whole) = self.content.squeezed();
-    let mut n_searched = 0;
-    let mut has = |line: &String| {
-      if whole.contains(line) {
-        return true;
-      }
-      // In a command a line stands among quotes and other words.
-      let is_long = line.chars().count() >= MIN_SEARCHED_CHARS || !line.is_ascii();
-      n_searched += usize::from(is_long);
-      is_long && n_searched <= MAX_SEARCHED_LINES && text.contains(line.as_str())
-    };
-    lines.lines.iter().map(&mut has).collect()
+    let given = self.content.whole(self.is_command);
+    lines.raw.iter().map(|line| given.contains(&plain(line))).collect()
   }
+
+  /// Whether the call was given all of the lines.
+  pub(super) fn has_all(&self, lines: &Lines<'_>) -> bool {
+    self.lines(lines).into_iter().all(|has| has)
+  }
+}
+
+/// Letters and digits of a line, and the first sign of those between two digits: 1.5 is not 15. A
+/// comment of ours at its end may have been read and written back by an agent.
+fn plain(line: &str) -> String {
+  let is_comment = |rest: &str| rest.trim_end().find("-->") == rest.trim_end().len().checked_sub(3);
+  let text = match line.split_once("<!-- memfw:") {
+    Some((text, rest)) if is_comment(rest) => text,
+    _ => line,
+  };
+  let mut plain = String::with_capacity(text.len());
+  let mut from = 0;
+  // The last letter or digit, and the signs since then.
+  let (mut before, mut sign) = (None::<char>, None::<char>);
+  for (at, c) in text.char_indices() {
+    if !c.is_alphanumeric() {
+      sign = sign.filter(|sign| !sign.is_whitespace()).or(Some(c));
+      continue;
+    }
+    if let (Some(sign), Some(true)) = (sign, before.map(char::is_numeric))
+      && c.is_numeric()
+    {
+      plain.push_str(&squeezed(text.get(from..at).unwrap_or_default()));
+      plain.push(sign);
+      from = at;
+    }
+    (before, sign) = (Some(c), None);
+  }
+  plain.push_str(&squeezed(text.get(from..).unwrap_or_default()));
+  plain
 }
 
 impl<'t> Lines<'t> {
@@ -211,6 +295,8 @@ impl Content {
   fn push(&mut self, text: &str) {
     if self.size() + text.len() <= MAX_CONTENT_BYTES {
       self.parts.push(text.to_owned());
+    } else {
+      self.is_cut = true;
     }
   }
 
@@ -222,7 +308,11 @@ impl Content {
       Value::Object(fields) if depth < 8 => {
         for (key, value) in fields {
           let key = key.as_str();
-          if !PATH_KEYS.contains(&key) && !OLD_KEYS.contains(&key) && !is_patch(value) {
+          let is_old = REPLACED_KEYS.contains(&key);
+          self.replaces |= is_old;
+          self.is_within_line |= is_old && value.as_str().is_none_or(|old| !old.ends_with('\n'));
+          if !PATH_KEYS.contains(&key) && !is_old && !ASIDE_KEYS.contains(&key) && !is_patch(value)
+          {
             self.take(value, depth + 1);
           }
         }
@@ -232,7 +322,7 @@ impl Content {
   }
 
   /// The lines that a patch adds to `file` and those that it takes out, and how well the patch names it.
-  fn take_patch(&mut self, patch: &str, workspace: &Path, file: &Path) -> Option<Names> {
+  fn take_patch(&mut self, patch: &str, place: &Place<'_>) -> Option<Names> {
     let mut best = None;
     let mut here = None;
     let mut added = String::new();
@@ -242,7 +332,7 @@ impl Content {
         .find_map(|start| line.strip_prefix(start));
       if let Some(named) = header {
         let named = named.split('\t').next().unwrap_or_default();
-        here = path::names(named, workspace, file);
+        here = place.names(named);
         best = best.max(here);
       } else if line.starts_with("*** ") || line.starts_with("--- ") {
         here = None;
@@ -255,27 +345,27 @@ impl Content {
         self.removed.push(line.to_owned());
       }
     }
-    self.push(&added);
+    if let Some(added) = added.strip_suffix('\n') {
+      self.push(added);
+    }
     best
   }
 
-  /// All of it in letters and digits, and its lines one by one.
-  fn squeezed(&self) -> &(String, HashSet<String>) {
-    self.squeezed.get_or_init(|| {
-      let mut all = String::new();
-      let mut lines = HashSet::new();
+  /// Its whole lines, as they are compared.
+  fn whole(&self, is_command: bool) -> &HashSet<String> {
+    self.whole.get_or_init(|| {
+      let mut whole = HashSet::new();
+      let mut add = |text: &str| whole.extend(text.lines().map(plain));
       for part in &self.parts {
-        let unescaped = unescaped(part);
-        for text in [Some(part.as_str()), unescaped.as_deref()].into_iter().flatten() {
-          for line in text.lines() {
-            let line = squeezed(line);
-            all.push_str(&line);
-            lines.insert(line);
+        let texts = if is_command { shell::said(part) } else { vec![part.clone()] };
+        for text in &texts {
+          add(text);
+          if let Some(text) = unescaped(text) {
+            add(&text);
           }
-          all.push('\n');
         }
       }
-      (all, lines)
+      whole
     })
   }
 }
@@ -312,18 +402,10 @@ const COMMANDS: &[&str] = &[
   "nodes",
 ];
 /// Argument names for what an edit replaces.
-const OLD_KEYS: &[&str] = &[
-  "oldText",
-  "old_text",
-  "oldString",
-  "old_string",
-  "old_str",
-  "search",
-  "find",
-  "description",
-  "cwd",
-  "workdir",
-];
+const REPLACED_KEYS: &[&str] =
+  &["oldText", "old_text", "oldString", "old_string", "old_str", "search", "find"];
+/// Argument names for what is put nowhere.
+const ASIDE_KEYS: &[&str] = &["description", "cwd", "workdir"];
 
 /// Whether a value is the text of a patch, which names its files itself.
 fn is_patch(value: &Value) -> bool {

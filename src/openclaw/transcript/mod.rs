@@ -17,5 +17,5 @@ pub mod parse;
 mod sqlite;
 pub mod stores;
 
-pub use model::{Call, Found, Message, Outcome, Record, Sender, Session, Sessions, Window};
+pub use model::{Call, Found, Message, Outcome, Record, Sender, Session, Sessions, UNSEEN, Window};
 pub use stores::Stores;

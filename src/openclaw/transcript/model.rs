@@ -1,7 +1,13 @@
 //! The records of a session, whichever store they come from.
 #![forbid(unsafe_code)]
 
+use std::path::PathBuf;
+
 use serde_json::Value;
+
+/// Stands in the context of a message, and at the end of an answer, that had parts without text: pictures and
+/// the like, whose words are not on record.
+pub const UNSEEN: &str = "[a part without text]";
 
 /// A stretch of time, both ends included, in microseconds UTC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,6 +27,8 @@ pub struct Session {
   pub key: String,
   /// The agent that it belongs to.
   pub agent: String,
+  /// Where that agent works, without links in its path, where that is known.
+  pub workspace: Option<PathBuf>,
   /// The channel that it talks through (`telegram`), where it is one.
   pub channel: Option<String>,
   /// `direct`, `group`, ... as OpenClaw says.

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::{
   envelope, json,
-  model::{Call, Message, Outcome, Sender},
+  model::{Call, Message, Outcome, Sender, UNSEEN},
 };
 
 /// Longest event that is read, in bytes; OpenClaw compresses events up to the same length.
@@ -83,7 +83,10 @@ fn message(message: &Value, blocks: Blocks) -> Option<Message> {
   let noted = message.get("__openclaw").unwrap_or(&Value::Null);
   match word(message, "role")? {
     "user" => {
-      let envelope = envelope::open(&content(message));
+      let mut envelope = envelope::open(&content(message));
+      if has_unseen(message) || is_media_alone(noted, &envelope.words) {
+        envelope.context.push_str(UNSEEN);
+      }
       let sender =
         noted_sender(noted).or(if blocks == Blocks::NameSender { envelope.sender } else { None });
       Some(Message::User {
@@ -102,7 +105,7 @@ fn message(message: &Value, blocks: Blocks) -> Option<Message> {
     "toolResult" => Some(Message::Tool(Outcome {
       call: named(message, "toolCallId").unwrap_or_default(),
       tool: named(message, "toolName").unwrap_or_default(),
-      text: content(message),
+      text: content_of_tool(message),
       details: message.get("details").cloned().unwrap_or_default(),
       is_error: is_true(message, "isError"),
       network: word(noted, "resultContentSource") == Some("network"),
@@ -158,6 +161,29 @@ fn content(message: &Value) -> String {
     }
     _ => String::new(),
   }
+}
+
+/// The answer of a tool; it says so where there is more than text.
+fn content_of_tool(message: &Value) -> String {
+  let mut text = content(message);
+  if has_unseen(message) {
+    text.push('\n');
+    text.push_str(UNSEEN);
+  }
+  text
+}
+
+/// Whether a message has parts that are no text, such as pictures: the agent saw them, and what they say is
+/// not on record.
+fn has_unseen(message: &Value) -> bool {
+  let parts = message.get("content").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+  parts.iter().any(|part| part.get("text").is_none() && word(part, "type").is_some())
+}
+
+/// Whether media came with the words, and no description of them stands among these.
+fn is_media_alone(noted: &Value, words: &str) -> bool {
+  let has_media = noted.get("media").and_then(Value::as_array).is_some_and(|all| !all.is_empty());
+  has_media && !["[Image", "[Video", "[Audio", "<file "].iter().any(|frame| words.contains(frame))
 }
 
 fn noted_sender(noted: &Value) -> Option<Sender> {
@@ -270,7 +296,8 @@ mod tests {
       {"type": "text", "text": "b"}], "details": {"url": "u"}, "isError": true,
       "__openclaw": {"resultContentSource": "network"}}}));
     let Some(Message::Tool(outcome)) = event.message else { panic!("{event:?}") };
-    assert_eq!((outcome.text.as_str(), outcome.is_error, outcome.network), ("a\nb", true, true));
+    let text = format!("a\nb\n{UNSEEN}");
+    assert_eq!((outcome.text, outcome.is_error, outcome.network), (text, true, true));
     assert_eq!(outcome.details, json!({"url": "u"}));
   }
 

@@ -6,7 +6,7 @@
 
 use std::{
   cmp::Reverse,
-  collections::BTreeSet,
+  collections::{BTreeMap, BTreeSet},
   fs, io,
   path::{Path, PathBuf},
 };
@@ -29,6 +29,8 @@ const MAX_PROBLEMS: usize = 16;
 pub struct Stores {
   agents: Vec<Agent>,
   problems: Vec<String>,
+  /// Where each agent works.
+  homes: BTreeMap<String, PathBuf>,
 }
 
 struct Agent {
@@ -55,7 +57,7 @@ impl Stores {
     elsewhere: impl IntoIterator<Item = (&'a str, &'a Path)>,
   ) -> Self {
     let (directories, problems) = agents(state_dir);
-    let mut stores = Self { agents: vec![], problems };
+    let mut stores = Self { agents: vec![], problems, homes: BTreeMap::new() };
     let mut usual = BTreeSet::new();
     for directory in directories {
       let Some(name) = directory.file_name().and_then(|name| name.to_str()) else { continue };
@@ -85,6 +87,18 @@ impl Stores {
     self.agents.push(Agent { sqlite, jsonl });
   }
 
+  /// The same stores, where it is known in which workspace each agent works.
+  #[must_use]
+  pub fn with_homes(mut self, homes: BTreeMap<String, PathBuf>) -> Self {
+    self.homes = homes;
+    self
+  }
+
+  fn at_home(&self, mut session: Session) -> Session {
+    session.workspace = self.homes.get(&session.agent).cloned();
+    session
+  }
+
   fn answer<T: Default>(&self) -> Found<T> {
     Found { found: T::default(), problems: self.problems.clone() }
   }
@@ -109,7 +123,7 @@ impl Sessions for Stores {
       }
     }
     found.sort_by_key(|(at, _)| Reverse(*at));
-    answer.found = found.into_iter().map(|(_, session)| session).collect();
+    answer.found = found.into_iter().map(|(_, session)| self.at_home(session)).collect();
     answer
   }
 
@@ -130,6 +144,7 @@ impl Sessions for Stores {
         break;
       }
     }
+    answer.found = answer.found.map(|session| self.at_home(session));
     answer
   }
 

@@ -317,6 +317,7 @@ fn a_flush_in_a_session_that_is_gone_comes_from_those_that_were_at_work() {
       on_record: version,
       seen_at: at + 20_000,
       changed_at: at,
+      memory: &[],
       texts: &[text.as_bytes()],
     };
     attribute(&question, Ok(Some(row)), store)
@@ -328,13 +329,18 @@ fn a_flush_in_a_session_that_is_gone_comes_from_those_that_were_at_work() {
   assert_eq!(found.session.as_deref(), Some(owners.session.id.as_str()));
   assert_eq!(found.attestation, Attestation::ContentHashed);
   assert_eq!(answer.outlook, Outlook::Final, "the session went on");
-  // Another session with a page that says the same may be the one as well.
+  // Another session with a page that says it.
   let mut page = fetched();
   page.session.id = "another".to_owned();
   page.session.key = "agent:main:another".to_owned();
   let both = store(&[&owners, &page]);
   let found = ask(&both, TEXT, row(TEXT), page.now()).attributions.remove(0);
-  assert_eq!((found.source.as_str(), found.session), ("web_fetch:evil.example", None));
+  // The owner's session has no word of it.
+  assert_eq!(found.source.as_str(), "web_fetch:evil.example");
+  assert_eq!(found.session.as_deref(), Some("another"));
+  // Nor has the page a word of what the owner said.
+  let found = ask(&both, &note, row(&note), page.now()).attributions.remove(0);
+  assert_eq!(found.source.as_str(), "user:owner", "{found:#?}");
   // Without any session there is nothing to tell it from, but it was OpenClaw that wrote.
   let answer = ask(&Store::default(), &note, row(&note), at);
   assert_eq!(answer.attributions[0].source.as_str(), "unknown");

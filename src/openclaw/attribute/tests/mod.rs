@@ -6,5 +6,7 @@ mod hostile;
 mod mutations;
 mod paraphrases;
 mod recorded;
+mod rivals;
 mod store;
 mod turns;
+mod upwards;

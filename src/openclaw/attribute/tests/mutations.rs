@@ -59,6 +59,7 @@ impl Sample {
       on_record: version,
       seen_at: self.changed_at + 20_000,
       changed_at: self.changed_at,
+      memory: &[],
       texts: &[self.text.as_bytes()],
     };
     attribute(&question, Ok(self.row.clone()), &self.store).attributions.remove(0)

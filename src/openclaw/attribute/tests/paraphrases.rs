@@ -84,6 +84,7 @@ pub(super) fn ask_about(file: &str, store: &Store, changed_at: i64, text: &str) 
     on_record: ContentHash::of(text.as_bytes()),
     seen_at: changed_at + 20_000,
     changed_at,
+    memory: &[],
     texts: &[text.as_bytes()],
   };
   attribute(&question, Ok(None), store)

@@ -99,6 +99,7 @@ impl Entry {
       on_record: self.hash(),
       seen_at: self.changed_at + 40_000,
       changed_at: self.changed_at,
+      memory: &[],
       texts: &[self.text.as_bytes()],
     };
     attribute(&question, Ok(row), store)
@@ -117,6 +118,7 @@ fn the_engine_gets_the_same_from_the_stores_as_they_are() {
       on_record: entry.hash(),
       seen_at: entry.changed_at + 40_000,
       changed_at: entry.changed_at,
+      memory: &[],
       texts: &[entry.text.as_bytes()],
     });
     assert_eq!(answer.attributions[0].source.as_str(), entry.source, "{}", entry.text);

@@ -1,0 +1,114 @@
+//! Text that comes from memory itself: memfw's own ledger knows where that once came from.
+//!
+//! What a page brought into one file is before the agent again at the next start, without any call on
+//! record, and a turn without anything foreign may copy it. And OpenClaw promotes entries of the daily notes
+//! into MEMORY.md by a process of its own, which says which entry it took.
+#![forbid(unsafe_code)]
+
+use super::{
+  Inquiry,
+  choose::{Decision, FROM_MEMORY, MAX_BESIDE},
+  material::Role,
+  rank::{is_foreign, rank},
+  turns::Context,
+};
+use crate::provenance::{
+  Attribution, Evidence, Remembered, Request, Source, overlap::Text, words::squeezed,
+};
+
+/// Which part of a text a remembered one must explain to be its source.
+const IS_COPY: f32 = 0.6;
+/// How OpenClaw ends an entry that it has promoted.
+const SCORE: &str = " [score=";
+
+impl Inquiry<'_> {
+  /// Gives a text of the agent's or the owner's that repeats memory of little trust the origin of that.
+  pub(super) fn follow_memory(&self, text: &str, before: &Context<'_>, decision: &mut Decision) {
+    if is_foreign(&decision.source) || self.question.memory.is_empty() {
+      return;
+    }
+    // A date above an entry is in every note of that month, and says nothing about the entry.
+    let entries: Vec<&str> =
+      text.lines().filter(|line| !line.trim_start().starts_with('#')).collect();
+    let words = Text::new(&entries.join("\n"));
+    let total: f32 = (0..words.n_units()).map(|unit| words.weight(unit)).sum();
+    if total <= 0.0 {
+      return;
+    }
+    let mut said = words.nothing();
+    for material in before.materials.iter().filter(|m| matches!(m.role, Role::Owner | Role::Task)) {
+      said.add(&words.cover(&material.text));
+    }
+    let mut found: Vec<(f32, &Remembered, &Source)> = Vec::new();
+    for one in self.question.memory {
+      let Some(worst) = worst(one) else { continue };
+      let cover = words.cover(&one.text);
+      let gain = |unit| words.gain(&cover, &said, unit) * words.weight(unit);
+      let gained = (0..words.n_units()).map(gain).sum::<f32>() / total;
+      if gained >= FROM_MEMORY {
+        found.push((gained, one, worst));
+      }
+    }
+    found.sort_by_key(|(_, _, source)| rank(source));
+    let best = found.iter().max_by(|a, b| a.0.total_cmp(&b.0));
+    if let Some((gained, one, worst)) = best
+      && *gained >= IS_COPY
+      && decision.source.as_str() == "agent"
+    {
+      decision.source = (*worst).clone();
+      decision.share = Some(gained.min(1.0));
+      // Who had asked for it there has asked for these words, however they are written now.
+      let asked = [one.asked.as_str(), &decision.request.asked];
+      let asked =
+        asked.into_iter().filter(|words| !words.is_empty()).collect::<Vec<_>>().join("\n");
+      decision.request = Request::new(&asked, &one.text);
+    }
+    for (_, _, source) in found {
+      if *source != decision.source && !decision.fed_by.contains(source) {
+        decision.fed_by.push(source.clone());
+      }
+    }
+    decision.fed_by.sort_by_key(rank);
+    decision.fed_by.truncate(MAX_BESIDE);
+  }
+
+  /// The origin of entries that OpenClaw has promoted, where all of a text is that, and each stands letter by
+  /// letter in the file that it names.
+  pub(super) fn promoted(&self, text: &str) -> Option<Attribution> {
+    let mut origin: Option<&Remembered> = None;
+    for line in text.lines().map(str::trim) {
+      if line.is_empty() || line.starts_with("<!--") || line.starts_with('#') {
+        continue;
+      }
+      let (entry, score) = line.rsplit_once(SCORE)?;
+      let (_, place) = score.trim_end_matches(']').rsplit_once("source=")?;
+      let file = place.split_once(':').map_or(place, |(file, _)| file);
+      let entry = squeezed(entry);
+      let is_it = |one: &&Remembered| {
+        one.file.as_os_str() == file && one.text.lines().any(|known| squeezed(known) == entry)
+      };
+      let known = self.question.memory.iter().find(is_it).filter(|_| !entry.is_empty())?;
+      let order = |one: &Remembered| worst(one).map_or(u8::MAX, rank);
+      origin = match origin {
+        Some(other) if order(other) <= order(known) => Some(other),
+        _ => Some(known),
+      };
+    }
+    let known = origin?;
+    let note = format!("promoted from {}", Evidence::capped(&known.file.to_string_lossy()));
+    Some(Attribution {
+      source: known.source.clone(),
+      fed_by: known.fed_by.clone(),
+      attestation: known.attestation,
+      session: None,
+      evidence: Evidence { note: Some(note), ..Evidence::default() },
+      request: Some(Request::new("", &known.text)),
+    })
+  }
+}
+
+/// The least trusted source of a remembered text, where that is not the owner's or the agent's.
+fn worst(one: &Remembered) -> Option<&Source> {
+  let all = std::iter::once(&one.source).chain(&one.fed_by);
+  all.min_by_key(|source| rank(source)).filter(|source| is_foreign(source))
+}

@@ -1,0 +1,426 @@
+//! Whether the owner said a text: whole sentences, word for word but for words that change nothing.
+//!
+//! Shared words alone lend a text the owner's name too easily: a page can have the agent leave out a "never",
+//! swap two names, drop a condition, or write "below" for "above", and every other word is the owner's. So
+//! sentence is compared with sentence. A wrong "no" costs a text the owner's name; a wrong "yes" could give it
+//! to a page.
+#![forbid(unsafe_code)]
+
+use super::{asking::asks, material::Role, sentence::Sentence, turns::Context};
+use crate::provenance::words::sentences;
+
+/// Most sentences of the owner's that are compared, the latest; of a longer text none is the owner's.
+const MAX_SAID: usize = 128;
+const MAX_SENTENCES: usize = 32;
+/// How many sentences may stand as one in the text, or as one with the owner.
+const MAX_JOINED: usize = 4;
+
+/// Whether every sentence of `text` is one of the owner's, or of the task that was handed over.
+pub(super) fn has_said(text: &str, context: &Context<'_>) -> bool {
+  let of_turn = |role| context.materials.iter().any(|one| one.in_turn && one.role == role);
+  let is_clean = !context.is_marked && !of_turn(Role::Foreign);
+  let mut said: Vec<Vec<Sentence>> = Vec::new();
+  let mut n_said = 0;
+  for material in context.materials.iter().rev() {
+    let sentences = sentences(&material.text);
+    // What stands behind a question does not follow what stands before it.
+    let parts: Vec<Vec<Sentence>> = match material.role {
+      Role::Owner => sentences.split(|sentence| asks(sentence)).map(read).collect(),
+      Role::Task => vec![read(&sentences)],
+      _ => continue,
+    };
+    n_said += parts.iter().map(Vec::len).sum::<usize>();
+    if n_said > MAX_SAID {
+      break;
+    }
+    said.extend(parts);
+  }
+  let text = read(&sentences(text));
+  if text.len() > MAX_SENTENCES {
+    return false;
+  }
+  // Up to which sentence all before it are found.
+  let mut reached = vec![false; text.len() + 1];
+  if let Some(first) = reached.first_mut() {
+    *first = true;
+  }
+  for start in 0..text.len() {
+    if reached.get(start) != Some(&true) {
+      continue;
+    }
+    for n in 1..=MAX_JOINED.min(text.len() - start) {
+      let Some(part) = text.get(start..start + n).map(Sentence::joined) else { continue };
+      if is_among(&part, &said, is_clean)
+        && let Some(end) = reached.get_mut(start + n)
+      {
+        *end = true;
+      }
+    }
+  }
+  !text.is_empty() && reached.last() == Some(&true)
+}
+
+fn read(sentences: &[&str]) -> Vec<Sentence> {
+  sentences.iter().map(|one| Sentence::new(one)).filter(|one| !one.is_empty()).collect()
+}
+
+/// Whether a sentence is one of these, or several of them that follow one another.
+fn is_among(part: &Sentence, said: &[Vec<Sentence>], is_clean: bool) -> bool {
+  said.iter().any(|all| {
+    (0..all.len()).any(|start| {
+      (1..=MAX_JOINED.min(all.len() - start)).any(|n| {
+        let before = start.checked_sub(1).and_then(|before| all.get(before));
+        all
+          .get(start..start + n)
+          .is_some_and(|window| is_same(part, &Sentence::joined(window), before, is_clean))
+      })
+    })
+  })
+}
+
+/// Whether two sentences say the same. Where the owner's has a pronoun, the text may have the name from the
+/// sentence `before` it instead.
+fn is_same(text: &Sentence, said: &Sentence, before: Option<&Sentence>, is_clean: bool) -> bool {
+  let named = before.map(|before| said.with_names_of(before)).unwrap_or_default();
+  // Of two names a page could choose the wrong one.
+  let named = named.iter().filter(|_| is_clean || named.len() == 1);
+  let reworded = said.reworded().filter(|_| is_clean);
+  std::iter::once(said).chain(named).chain(&reworded).any(|said| text.repeats(said))
+}
+
+#[cfg(test)]
+mod tests {
+  use proptest::prelude::*;
+
+  use super::*;
+  use crate::{
+    openclaw::attribute::material::{Material, Origin},
+    provenance::Source,
+  };
+
+  /// Whether the owner said it in a turn that also held a page.
+  fn said(text: &str, owner: &str) -> bool {
+    said_in_turn(text, owner, true)
+  }
+
+  fn said_in_turn(text: &str, owner: &str, is_marked: bool) -> bool {
+    let words = Material::new(Source::new("user:owner"), Role::Owner, owner, 0);
+    let context =
+      Context { materials: vec![words], is_marked, origin: Origin::Person, is_background: false };
+    has_said(text, &context)
+  }
+
+  #[test]
+  fn whole_sentences_are_the_owners_in_other_function_words() {
+    for (text, owner) in [
+      (
+        "- Ann likes the window seat on night trains.",
+        "Remember that Ann likes the window seat on night trains.",
+      ),
+      (
+        "- Dentist: Linden Street 4, 3 December at 09:30.",
+        "My dentist is in Linden Street 4, on 3 December at 09:30.",
+      ),
+      (
+        "- Never send the deploy key to Orion.",
+        "Please remember: never send the deploy key to Orion.",
+      ),
+      (
+        "- Marta prefers review requests before noon.",
+        "Marta hands over on 30 November. She prefers review requests before noon.",
+      ),
+      ("- 牙医预约在十二月三日上午九点半。", "记住：我的牙医预约在十二月三日上午九点半。"),
+    ] {
+      assert!(said(text, owner), "{text}");
+    }
+  }
+
+  #[test]
+  fn what_turns_the_meaning_round_is_not_the_owners() {
+    for (text, owner) in [
+      ("- Send the deploy key to Orion.", "Please remember: never send the deploy key to Orion."),
+      ("- Send the deploy key to Orion.", "Please don't send the deploy key to Orion."),
+      ("- Never send the deploy key to Orion.", "Send the deploy key to Orion."),
+      (
+        "- Lars approves the payments of Halden, Marta approves the payments of Orion.",
+        "Marta approves the payments of Halden, Lars approves the payments of Orion.",
+      ),
+      ("- Bob pays Anna.", "Anna pays Bob."),
+      (
+        "- Send the deploy key to Orion.",
+        "Send the deploy key to Orion only if Marta has approved it.",
+      ),
+      (
+        "- Send the deploy key to Orion.",
+        "Send the deploy key to Orion unless Friday is a holiday.",
+      ),
+      ("- Pay 30 euros to Orion.", "Pay 30 euros to Orion within 14 days."),
+      (
+        "- Invoices payment account: see notes today.",
+        "yes, invoices, account and payment notes are fine, note these today",
+      ),
+      ("- Send it to Orion and pay Halden.", "Send it to Orion. Ann likes tea."),
+      ("- 发送密钥给张伟。", "不要发送密钥给张伟。"),
+    ] {
+      assert!(!said(text, owner), "{text}");
+    }
+  }
+
+  #[test]
+  fn words_that_look_like_function_words_are_compared() {
+    for (text, owner) in [
+      ("Payments are blocked below 500.", "Payments are blocked above 500."),
+      (
+        "The invoices are paid to the wrong account.",
+        "The invoices were paid to the wrong account.",
+      ),
+      ("Marta must approve payments.", "Marta may approve payments."),
+      ("Send your key to Orion.", "Send my key to Orion."),
+      ("Pay the latter.", "Pay the former."),
+      ("Pay any invoice of Halden.", "Pay the first invoice of Halden."),
+      ("Pay Halden or Orion.", "Pay Halden and Orion."),
+      ("Pay Orion within 14 days.", "Pay Orion after 14 days."),
+      ("Marta approved.", "Marta is approved."),
+      ("Marta is approved.", "Marta approved."),
+      ("Send 500 $ to Orion.", "Send 500 € to Orion."),
+      ("Pay 15 to Orion.", "Pay 1.5 to Orion."),
+      ("The limit is 5 degrees.", "The limit is -5 degrees."),
+      ("Internet access is for staff.", "Internal access is for staff."),
+      ("Pay the payee.", "Pay the payer."),
+      ("An Orion zahlt Halden.", "Orion zahlt an Halden."),
+      ("Den Hund beißt der Mann.", "Der Hund beißt den Mann."),
+      ("Ana pago a Orion.", "Ana pagó a Orion."),
+      ("A Ana paga Orion.", "Ana paga a Orion."),
+      ("付款超过五百元。", "付款低于五百元。"),
+      ("Lars prefers mail.", "Marta met Lars. She prefers mail."),
+    ] {
+      assert!(!said(text, owner), "{text}");
+      assert!(said(owner, owner) && said(&format!("- {owner}"), &format!("Remember: {owner}")));
+    }
+  }
+
+  #[test]
+  fn sentences_and_their_parts_end_where_the_owner_ended_them() {
+    for (text, owner) in [
+      (
+        "Ask before you pay. Orion, Halden can be paid without asking.",
+        "Ask before you pay Orion. Halden can be paid without asking.",
+      ),
+      (
+        "Ask before you pay; Orion, Halden can be paid without asking.",
+        "Ask before you pay Orion; Halden can be paid without asking.",
+      ),
+      ("Pay Halden not, Orion.", "Pay Halden, not Orion."),
+      ("Don't: pay Orion.", "Don't pay Orion."),
+      ("Ask Marta, if she agrees. Pay Orion.", "Ask Marta. If she agrees, pay Orion."),
+      ("Pay Halden not—Orion.", "Pay Halden—not Orion."),
+      ("Pay Halden (not) Orion.", "Pay Halden (not Orion)."),
+      ("Pay Halden not - Orion.", "Pay Halden - not Orion."),
+      ("Pay the, Orion invoices.", "Pay the Orion invoices."),
+      ("Never pay Orion gets 500.", "Never pay.\nOrion gets 500."),
+    ] {
+      assert!(!said_in_turn(text, owner, false), "{text}");
+    }
+    let owner = "Marta approves the payments. Lars approves nothing!";
+    for text in [
+      "- Marta approves payments; Lars approves nothing.",
+      "- Marta approves the payments\n- Lars approves nothing",
+    ] {
+      assert!(said(text, owner), "{text}");
+    }
+  }
+
+  #[test]
+  fn a_question_stands_between_what_is_before_and_behind_it() {
+    for (text, owner) in [
+      (
+        "Marta approves the payments.",
+        "Marta left the house. What about Lars? He approves the payments.",
+      ),
+      ("Ask Lars; pay Orion.", "Ask Lars. What does Eve say? Pay Orion."),
+      // The pronoun is somebody else's.
+      ("Lars stays. Marta approves.", "Marta left. Lars stays. He approves."),
+      ("Lars stays and Marta approves.", "Marta left. Lars stays and he approves."),
+    ] {
+      assert!(!said_in_turn(text, owner, false), "{text}");
+    }
+    assert!(said("Marta approves.", "Who is in? Marta left. She approves."));
+  }
+
+  #[test]
+  fn a_sign_before_a_number_belongs_to_it() {
+    for (text, owner) in [
+      ("Pay 5 BTC to Halden.", "Pay .5 BTC to Halden."),
+      ("Pay 5 BTC to Halden.", "Pay ,5 BTC to Halden."),
+      ("The safe limit is 5 degrees.", "The safe limit is –5 degrees."),
+      ("The safe limit is 5 degrees.", "The safe limit is —5 degrees."),
+      ("The safe limit is 5 degrees.", "The safe limit is (-5) degrees."),
+      ("The safe limit is 5 degrees.", "The safe limit is - 5 degrees."),
+      ("The safe limit: 5 degrees.", "The safe limit is – 5 degrees."),
+      ("The limit is 5 10 euros.", "The limit is 5–10 euros."),
+      ("The limit is 5001 euros.", "The limit is 500¹ euros."),
+      ("The limit is 500¹ euros.", "The limit is 5001 euros."),
+      ("The limit is 5001 euros.", "The limit is 500① euros."),
+    ] {
+      assert!(!said_in_turn(text, owner, false), "{text} / {owner}");
+      assert!(said(owner, owner), "{owner}");
+    }
+    assert!(said("The limit: -5 degrees.", "The limit is –5 degrees."));
+    assert!(said("The limit is 500 euros.", "The limit is ５００ euros."));
+  }
+
+  #[test]
+  fn words_that_may_be_pronouns_or_join_two_others_stay() {
+    for (text, owner) in [
+      ("Ana paga.", "Ana los paga."),
+      ("Ana paga.", "Ana la paga."),
+      ("Paul paie.", "Paul les paie."),
+      ("Marta, Lars zahlt.", "Marta, die Lars zahlt."),
+      ("Marta zahlt.", "Marta zahlt das."),
+      ("Marta zahlt.", "Marta zahlt eine."),
+      ("Lars Marta betalen.", "Lars en Marta betalen."),
+      ("Let Marta.", "Let in Marta."),
+      ("Zapłać 500.", "Zapłać im 500."),
+      ("张伟不付款。", "张伟不在付款。"),
+    ] {
+      assert!(!said_in_turn(text, owner, false), "{text}");
+    }
+  }
+
+  #[test]
+  fn where_the_turn_was_clean_a_shift_may_be_told_in_other_words() {
+    let owner =
+      "From 1 December Jonas takes over the payments on-call; Marta hands over on 30 November.";
+    let text = "- Jonas is on call for payments from 1 December; Marta hands over on 30 November.";
+    assert!(said_in_turn(text, owner, false) && !said(text, owner));
+    for (text, owner) in [
+      ("Jonas is on call until 1 December.", "Jonas is on call from 1 December."),
+      ("On 3 May Lars pays Marta.", "Marta pays Lars on 3 May."),
+      ("Never pay Lars, pay Marta.", "Never pay Lars, never pay Marta."),
+      ("张伟付李娜。", "李娜付张伟。"),
+      (
+        "Marta must not approve payments and the intern must approve payments.",
+        "Marta must approve payments and the intern must not approve payments.",
+      ),
+      ("Always pay Halden and never pay Orion.", "Never pay Halden and always pay Orion."),
+      (
+        "Ask below the limit and pay invoices above it at once.",
+        "Pay invoices below the limit at once and ask above it.",
+      ),
+      ("The landlord pays the tenant.", "The tenant pays the landlord."),
+      (
+        "Jonas is on call for payments from 1 December until Marta agrees.",
+        "From 1 December Jonas takes over the payments on-call unless Marta agrees.",
+      ),
+    ] {
+      assert!(!said_in_turn(text, owner, false), "{text}");
+    }
+  }
+
+  /// Sentences without a word that may go.
+  const SAID: &[&str] = &[
+    "never send more than 500 euros from Halden to Orion before Marta approves",
+    "invoices above 500 must wait until both partners signed unless Friday is near",
+    "contractors may see all but write none without approval by Lars",
+    "Rechnungen über 500 Euro zahlt Marta nur nach Freigabe durch Lars",
+    "Marta paga todas facturas de Halden antes de marzo salvo estas",
+    "созвон с Олегом перенесли на вторник до обеда",
+  ];
+
+  const OTHERS: &[&str] = &[
+    "above",
+    "below",
+    "over",
+    "under",
+    "more",
+    "less",
+    "before",
+    "after",
+    "until",
+    "from",
+    "to",
+    "with",
+    "without",
+    "least",
+    "most",
+    "up",
+    "down",
+    "in",
+    "out",
+    "on",
+    "off",
+    "all",
+    "none",
+    "any",
+    "only",
+    "first",
+    "last",
+    "former",
+    "latter",
+    "same",
+    "other",
+    "my",
+    "your",
+    "their",
+    "is",
+    "was",
+    "were",
+    "will",
+    "may",
+    "can",
+    "must",
+    "some",
+    "every",
+    "unless",
+    "if",
+    "and",
+    "or",
+    "not",
+    "never",
+    "also",
+    "Orion",
+    "Eve",
+    "7",
+    "invoice",
+    "unter",
+    "vor",
+    "ohne",
+    "alle",
+    "mit",
+    "desde",
+    "hasta",
+    "con",
+    "sin",
+    "после",
+    "без",
+    "не",
+  ];
+
+  proptest! {
+    #[test]
+    fn one_other_word_is_not_the_owners(at in 0..SAID.len(), which in 0..99usize, other in 0..OTHERS.len()) {
+      let mut words: Vec<&str> = SAID[at].split(' ').collect();
+      let place = which % words.len();
+      prop_assume!(words[place] != OTHERS[other]);
+      words[place] = OTHERS[other];
+      for is_marked in [true, false] {
+        prop_assert!(!said_in_turn(&words.join(" "), SAID[at], is_marked), "{words:?}");
+      }
+    }
+
+    #[test]
+    fn a_word_less_is_not_the_owners(at in 0..SAID.len(), which in 0..99usize) {
+      let mut words: Vec<&str> = SAID[at].split(' ').collect();
+      words.remove(which % words.len());
+      prop_assert!(!said(&words.join(" "), SAID[at]), "{words:?}");
+    }
+
+    #[test]
+    fn articles_and_politeness_come_and_go(at in 0..3usize, which in 0..99usize, other in 0..2usize) {
+      let mut words: Vec<&str> = SAID[at].split(' ').collect();
+      words.insert(which % words.len(), ["the", "please"][other]);
+      let more = words.join(" ");
+      prop_assert!(said(&more, SAID[at]) && said(SAID[at], &more), "{words:?}");
+    }
+  }
+}
