@@ -44,14 +44,16 @@ impl Effective {
   ///
   /// `home` is what `~` stands for.
   pub fn parse(text: &str, home: Option<&Path>) -> Result<Self, Vec<ConfigProblem>> {
-    Self::parse_under(None, text, home)
+    Self::parse_under(None, text, home, true)
   }
 
-  /// The same with the preset that a flag asks for, if any; it holds in place of the one of `text`.
+  /// The same with the preset that a flag asks for, if any; it holds in place of the one of `text`. Unless the
+  /// text is surely `ours`, keys that reach out are checked like all others and keep their defaults.
   pub fn parse_under(
     flag: Option<Preset>,
     text: &str,
     home: Option<&Path>,
+    is_ours: bool,
   ) -> Result<Self, Vec<ConfigProblem>> {
     let mut raw = Raw::parse(text);
     let mut effective = Self::default();
@@ -65,8 +67,10 @@ impl Effective {
     for key in preset::apply(chosen, &mut effective.config) {
       effective.set_origin(key.name, Origin::Preset(chosen));
     }
+    let mut unused = Self::default();
     for entry in &entries {
-      if let Err(complaint) = effective.take(entry, home) {
+      let into = if is_ours || !entry.key.reaches_out() { &mut effective } else { &mut unused };
+      if let Err(complaint) = into.take(entry, home) {
         raw.complain(complaint.span.start, complaint.message, complaint.hint);
       }
     }
@@ -149,6 +153,20 @@ mod tests {
   }
 
   #[test]
+  fn a_text_of_somebody_else_runs_nothing_and_reaches_nobody() {
+    let text = "markers = \"id\"\n[agent]\nprogram = \"/tmp/x\"\n\
+                [detection]\nembedding_provider = \"ollama\"\n\
+                [notify]\nvia = \"command\"\ncommand = [\"/bin/sh\"]\n";
+    let ours = Effective::parse_under(None, text, None, true).unwrap();
+    let theirs = Effective::parse_under(None, text, None, false).unwrap();
+    assert_eq!(ours.config.notify_command, ["/bin/sh"]);
+    assert_eq!(theirs.config, Config { markers: Markers::Id, ..Config::default() });
+    assert_eq!(theirs.origin(find("notify.command").unwrap()), Origin::Default);
+    let wrong = Effective::parse_under(None, "[notify]\nvia = 3\n", None, false);
+    assert!(wrong.is_err(), "what is wrong is said all the same");
+  }
+
+  #[test]
   fn every_key_can_be_set_and_remembers_its_line() {
     let text = r#"workspaces = ["/srv/a", "~/b"]
 preset = "quiet"
@@ -178,10 +196,21 @@ rejected_days = 30
 [detection]
 scope = "relaxed"
 sensitivity = "high"
+hold = "off"
 embedding_provider = "openai"
 embedding_url = "https://api.example.com/v1"
 embedding_model = "m"
 embedding_key_file = "~/key"
+[judge]
+via = "endpoint"
+url = "https://api.example.com/v1"
+model = "m"
+key_file = "~/judge"
+may_release = true
+per_hour = 2
+per_day = 3
+exclude_sources = ["email:*"]
+exclude_files = ["memory/private*"]
 [trust]
 rule = [{ source = "exec", trust = "hostile" }]
 [gate]
@@ -222,10 +251,20 @@ format = "json"
         rejected_days: 30,
         scope: Scope::Relaxed,
         sensitivity: Sensitivity::High,
+        hold: Hold::Off,
         embedding_provider: EmbeddingProvider::OpenAi,
         embedding_url: "https://api.example.com/v1".to_owned(),
         embedding_model: "m".to_owned(),
         embedding_key_file: Some(PathBuf::from("/home/ann/key")),
+        judge_via: JudgeVia::Endpoint,
+        judge_url: "https://api.example.com/v1".to_owned(),
+        judge_model: "m".to_owned(),
+        judge_key_file: Some(PathBuf::from("/home/ann/judge")),
+        judge_may_release: true,
+        judge_per_hour: 2,
+        judge_per_day: 3,
+        judge_exclude_sources: vec![SourcePattern::new("email:*").unwrap()],
+        judge_exclude_files: effective.config.judge_exclude_files.clone(),
         trust_rules: vec![TrustRule {
           source: SourcePattern::new("exec").unwrap(),
           trust: Trust::Hostile,
@@ -244,7 +283,7 @@ format = "json"
     let lines: Vec<_> = effective.values().map(|(_, _, origin)| origin).collect();
     let expected = [
       1, 2, 3, 5, 6, 7, 8, 9, 10, 12, 13, 14, 15, 17, 19, 20, 22, 23, 25, 27, 28, 29, 30, 31, 32,
-      34, 36, 37, 39, 40, 41, 42, 43, 45, 46,
+      33, 35, 36, 37, 38, 39, 40, 41, 42, 43, 45, 47, 48, 50, 51, 52, 53, 54, 56, 57,
     ];
     assert_eq!(lines, expected.map(|line| Origin::File { line }));
   }
@@ -266,12 +305,12 @@ format = "json"
   #[test]
   fn a_flag_holds_in_place_of_the_preset_of_the_file() {
     let text = "preset = \"strict\"\n";
-    let effective = Effective::parse_under(Some(Preset::Quiet), text, None).unwrap();
+    let effective = Effective::parse_under(Some(Preset::Quiet), text, None, true).unwrap();
     assert_eq!(effective.config.preset, Preset::Quiet);
     assert_eq!(effective.config.baseline_action, BaselineAction::Flag);
     assert_eq!(effective.config.sensitivity, Sensitivity::Low);
     assert_eq!(effective.origin(find("preset").unwrap()), Origin::Flag("--quiet"));
-    let wrong = Effective::parse_under(Some(Preset::Quiet), "preset = \"strct\"", None);
+    let wrong = Effective::parse_under(Some(Preset::Quiet), "preset = \"strct\"", None, true);
     assert_eq!(wrong.unwrap_err().len(), 1, "told once, and not hidden by the flag");
   }
 

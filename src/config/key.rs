@@ -7,13 +7,14 @@
 
 use {
   super::{
+    file_pattern::FilePattern,
     setting::{Complaint, Owner, Rules, Setting},
     word::{
-      BaselineAction, EmbeddingProvider, ExtraPaths, Follow, InstructionFile, LogFormat, LogLevel,
-      Markers, NotifyVia, Preset, Protocol, Scope, Sensitivity,
+      BaselineAction, EmbeddingProvider, ExtraPaths, Follow, Hold, InstructionFile, JudgeVia,
+      LogFormat, LogLevel, Markers, NotifyVia, Preset, Protocol, Scope, Sensitivity,
     },
   },
-  crate::provenance::TrustRule,
+  crate::provenance::{SourcePattern, TrustRule},
   std::{ops::RangeInclusive, path::PathBuf, time::Duration},
   toml::{Spanned, de::DeValue},
 };
@@ -42,6 +43,13 @@ impl Key {
   /// The name within its table.
   pub fn leaf(&self) -> &'static str {
     self.name.rsplit_once('.').map_or(self.name, |(_, leaf)| leaf)
+  }
+
+  /// Whether its value names a program that is run, or where text is sent.
+  pub fn reaches_out(&self) -> bool {
+    matches!(self.section(), "notify" | "judge")
+      || self.name == "agent.program"
+      || self.name.starts_with("detection.embedding_")
   }
 
   /// The value that `config` has for this key, as it would stand in the file.
@@ -160,6 +168,10 @@ keys! {
   /// A higher sensitivity quarantines more and errs more often.
   "detection.sensitivity" => sensitivity: Sensitivity = Sensitivity::Medium;
 
+  /// What becomes of text by which somebody outside would gain a power that is the owner's: "on" (it
+  /// waits outside its file for a person) or "off" (it stays, flagged).
+  "detection.hold" => hold: Hold = Hold::On;
+
   /// Who makes the vectors by which a text is compared with known attacks, as an explanation: "local"
   /// (memfw, and nothing leaves the machine), "openai" (any endpoint that is asked like OpenAI's) or
   /// "ollama". The other two are sent blocks of untrusted and hostile sources.
@@ -175,6 +187,38 @@ keys! {
   /// A file with the key that it asks for, which nobody else may read (mode 0600). The variable
   /// `MEMFW_EMBEDDING_KEY` stands for it; a key never stands here.
   "detection.embedding_key_file" => embedding_key_file: Option<PathBuf> = None;
+
+  /// Who reads new entries from outside and says whether they may stay: "off" (nobody), "endpoint" (a
+  /// server that is asked like OpenAI's), "agent" (the agent framework's own model) or "queue"
+  /// (whoever takes questions by `memfw judge next`).
+  "judge.via" => judge_via: JudgeVia = JudgeVia::Off;
+
+  /// For "endpoint": where it is asked, up to `/chat/completions`; `https`, or `http` on this
+  /// machine.
+  "judge.url" => judge_url: String = String::new();
+
+  /// The model that is asked. For "agent" empty means the agent framework's usual one.
+  "judge.model" => judge_model: String = String::new();
+
+  /// A file with the key that the endpoint asks for, which nobody else may read (mode 0600). The
+  /// variable `MEMFW_JUDGE_KEY` stands for it; a key never stands here.
+  "judge.key_file" => judge_key_file: Option<PathBuf> = None;
+
+  /// Whether an answer may also bring back what only a probability has held. It always may tighten.
+  "judge.may_release" => judge_may_release: bool = false;
+
+  /// How many questions are asked in an hour at most.
+  "judge.per_hour" => judge_per_hour: u64 = 60, in 1..=100_000;
+
+  /// How many questions are asked in a day (UTC) at most.
+  "judge.per_day" => judge_per_day: u64 = 500, in 1..=1_000_000;
+
+  /// Sources of which nothing is sent, `*` stands for any characters: "email:*".
+  "judge.exclude_sources" => judge_exclude_sources: Vec<SourcePattern> = Vec::new();
+
+  /// Files of which nothing is sent, relative to their workspace, `*` stands for any characters:
+  /// "memory/private*".
+  "judge.exclude_files" => judge_exclude_files: Vec<FilePattern> = Vec::new();
 
   /// How far sources are trusted: rules, of which the first whose pattern matches holds, before those
   /// that are built in. A rule is a table of its own, and `*` stands for any characters:
@@ -240,6 +284,18 @@ mod tests {
       if key.section() != last {
         assert!(seen.insert(key.section()), "`{}` stands apart from its section", key.name);
         last = key.section();
+      }
+    }
+  }
+
+  #[test]
+  fn what_names_a_program_or_an_address_reaches_out() {
+    for key in KEYS {
+      let leaf = key.leaf();
+      let named =
+        ["command", "program", "url", "endpoint", "provider", "via", "key_file", "target"];
+      if named.iter().any(|word| leaf.contains(word)) {
+        assert!(key.reaches_out(), "`{}`", key.name);
       }
     }
   }

@@ -14,6 +14,7 @@
 pub mod edit;
 pub mod effective;
 pub mod example;
+mod file_pattern;
 pub mod key;
 mod nearest;
 pub mod preset;
@@ -25,6 +26,7 @@ pub mod word;
 
 pub use effective::{Effective, Origin};
 pub use example::example;
+pub use file_pattern::FilePattern;
 pub use key::{Config, KEYS, Key, find};
 pub use nearest::nearest;
 pub use preset::{PARTS, Part};
@@ -32,6 +34,6 @@ pub use problem::ConfigProblem;
 pub use raw::Raw;
 pub use setting::Owner;
 pub use word::{
-  BaselineAction, EmbeddingProvider, ExtraPaths, Follow, InstructionFile, LogFormat, LogLevel,
-  Markers, NotifyVia, Preset, Protocol, Scope, Sensitivity,
+  BaselineAction, EmbeddingProvider, ExtraPaths, Follow, Hold, InstructionFile, JudgeVia,
+  LogFormat, LogLevel, Markers, NotifyVia, Preset, Protocol, Scope, Sensitivity,
 };

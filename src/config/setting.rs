@@ -5,8 +5,9 @@ use {
   super::{
     nearest::nearest,
     word::{
-      BaselineAction, EmbeddingProvider, ExtraPaths, Follow, InstructionFile, LogFormat, LogLevel,
-      Markers, NotifyVia, Preset, Protocol, Scope, Sensitivity, Word, find, list,
+      BaselineAction, EmbeddingProvider, ExtraPaths, Follow, Hold, InstructionFile, JudgeVia,
+      LogFormat, LogLevel, Markers, NotifyVia, Preset, Protocol, Scope, Sensitivity, Word, find,
+      list,
     },
   },
   std::{
@@ -285,9 +286,11 @@ word_settings!(
   EmbeddingProvider,
   ExtraPaths,
   Follow,
+  JudgeVia,
   Markers,
   Protocol,
   BaselineAction,
+  Hold,
   InstructionFile,
   NotifyVia,
   Preset,

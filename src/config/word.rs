@@ -3,7 +3,7 @@
 
 use std::{fmt, path::Path, str::FromStr};
 
-pub use crate::detect::{BaselineAction, Scope, Sensitivity};
+pub use crate::detect::{BaselineAction, Scope, Sensitivity, policy::Hold};
 
 /// A closed set of words, each written in one way in configuration, JSON and on the command line.
 pub(super) trait Word: Copy + 'static {
@@ -169,6 +169,18 @@ words! {
     Ollama = "ollama",
   }
 
+  /// Who reads new entries from outside and says whether they may stay.
+  JudgeVia {
+    /// Nobody.
+    Off = "off",
+    /// A server that is asked like OpenAI's.
+    Endpoint = "endpoint",
+    /// The agent framework's own model.
+    Agent = "agent",
+    /// Whoever takes questions from the queue.
+    Queue = "queue",
+  }
+
   /// How log lines are written.
   LogFormat {
     /// For people.
@@ -191,14 +203,15 @@ macro_rules! core_words {
   )+ };
 }
 
-core_words!(BaselineAction, Scope, Sensitivity);
+core_words!(BaselineAction, Hold, Scope, Sensitivity);
 
 impl InstructionFile {
   /// Which of them a path relative to a workspace is: a file of its root, or `users/ID/USER.md`.
   pub fn of(rel: &Path) -> Option<Self> {
     let mut parts = rel.components().map(|part| part.as_os_str().to_str());
     match [parts.next(), parts.next(), parts.next(), parts.next()] {
-      [Some(Some("dreams.md")), None, ..] => Some(Self::Dreams),
+      // The agent reads it in any case.
+      [Some(Some(name)), None, ..] if name.eq_ignore_ascii_case("dreams.md") => Some(Self::Dreams),
       [Some(Some(name)), None, ..] => find(name),
       [Some(Some("users")), Some(Some(_)), Some(Some("USER.md")), None] => Some(Self::User),
       _ => None,
@@ -244,6 +257,7 @@ mod tests {
     for (path, expected) in [
       ("AGENTS.md", Some(InstructionFile::Agents)),
       ("dreams.md", Some(InstructionFile::Dreams)),
+      ("DrEaMs.md", Some(InstructionFile::Dreams)),
       ("users/ann/USER.md", Some(InstructionFile::User)),
       ("users/USER.md", None),
       ("users/ann/SOUL.md", None),

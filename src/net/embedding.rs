@@ -4,10 +4,9 @@
 use std::{cell::RefCell, collections::HashMap, fmt, time::Duration};
 
 use serde_json::json;
-use ureq::Agent;
 use zeroize::Zeroizing;
 
-use super::{Breaker, answer, check_url};
+use super::{Breaker, Clock, NetError, answer, check_url, post::Post};
 use crate::{detect::exemplar::Embed, memory::ContentHash};
 
 /// Bytes of one text that are sent, at most: an exemplar is a sentence, and a block of that length says
@@ -19,8 +18,6 @@ const MAX_TEXTS: usize = 128;
 const MAX_ANSWER: u64 = 16 << 20;
 /// Vectors that are remembered, at most; by then a process has seen more texts than it will see again.
 const MAX_KEPT: usize = 1024;
-/// How long a connection is waited for.
-const CONNECT: Duration = Duration::from_secs(3);
 
 /// How a server wants to be asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,46 +66,10 @@ impl fmt::Debug for Settings {
   }
 }
 
-/// Why there are no vectors. Nothing of an answer, a text or a key stands in it.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum NetError {
-  /// The address may not be used.
-  #[error("{0}")]
-  Url(String),
-  /// More texts than one question may have.
-  #[error("{0} texts are more than one question may have")]
-  TooMany(usize),
-  /// It did not answer in time.
-  #[error("no answer came within {} ms", .0.as_millis())]
-  Deadline(Duration),
-  /// It could not be reached, or the connection broke.
-  #[error("the server cannot be reached: {0}")]
-  Unreachable(String),
-  /// It answered, with this HTTP status.
-  #[error("the server answered with status {0}")]
-  Status(u16),
-  /// It wanted the question to go elsewhere.
-  #[error("the server points elsewhere, which is not followed")]
-  Redirect,
-  /// The answer was longer than any that fits.
-  #[error("the answer has more than {} bytes", MAX_ANSWER)]
-  TooLarge,
-  /// The answer is not what was asked for.
-  #[error("the answer cannot be used: {0}")]
-  Answer(&'static str),
-  /// It failed too often and is not asked for a while.
-  #[error("it failed several times and is not asked for a while")]
-  Resting,
-}
-
-/// A clock that only goes on.
-type Clock = Box<dyn Fn() -> Duration>;
-
 /// Asks one server for vectors, and remembers them by the hashes of their texts.
 pub struct Client {
   settings: Settings,
-  agent: Agent,
-  address: String,
+  post: Post,
   clock: Clock,
   state: RefCell<State>,
 }
@@ -123,19 +84,10 @@ struct State {
 impl Client {
   /// A client; nothing is sent yet.
   pub fn new(settings: Settings, clock: Clock) -> Result<Self, NetError> {
-    let uri = check_url(&settings.url).map_err(NetError::Url)?;
-    let config = Agent::config_builder()
-      .https_only(uri.scheme_str() == Some("https"))
-      .http_status_as_error(false)
-      .max_redirects(0)
-      .proxy(None)
-      .user_agent(concat!("memfw/", env!("CARGO_PKG_VERSION")))
-      .timeout_global(Some(settings.deadline))
-      .timeout_connect(Some(CONNECT.min(settings.deadline)))
-      .build();
+    check_url(&settings.url).map_err(NetError::Url)?;
     let address = format!("{}/{}", settings.url.trim_end_matches('/'), settings.form.path());
-    let state = RefCell::default();
-    Ok(Self { settings, agent: config.into(), address, clock, state })
+    let post = Post::new(&address, settings.key.clone(), settings.deadline, MAX_ANSWER)?;
+    Ok(Self { settings, post, clock, state: RefCell::default() })
   }
 
   /// One vector a text, in order; only texts that were not asked about before are sent.
@@ -192,41 +144,13 @@ impl Client {
   }
 
   fn ask(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, NetError> {
-    let Settings { form, model, key, .. } = &self.settings;
+    let Settings { form, model, .. } = &self.settings;
     let question = match form {
       Form::OpenAi => json!({ "model": model, "input": texts, "encoding_format": "float" }),
       Form::Ollama => json!({ "model": model, "input": texts }),
     };
-    let mut request = self.agent.post(&self.address).header("content-type", "application/json");
-    if let Some(key) = key {
-      let bearer = Zeroizing::new(format!("Bearer {}", key.as_str()));
-      request = request.header("authorization", bearer.as_str());
-    }
-    let mut response = request.send(question.to_string()).map_err(|error| self.why(&error))?;
-    match response.status().as_u16() {
-      200..=299 => {}
-      300..=399 => return Err(NetError::Redirect),
-      status => return Err(NetError::Status(status)),
-    }
-    let body = response.body_mut().with_config().limit(MAX_ANSWER).read_to_vec();
-    let body = body.map_err(|error| self.why(&error))?;
+    let body = self.post.send(question.to_string())?;
     answer::vectors(*form, &body, texts.len(), self.state.borrow().dimension)
-  }
-
-  fn why(&self, error: &ureq::Error) -> NetError {
-    match error {
-      ureq::Error::Timeout(_) => NetError::Deadline(self.settings.deadline),
-      ureq::Error::BodyExceedsLimit(_) => NetError::TooLarge,
-      ureq::Error::TooManyRedirects | ureq::Error::RedirectFailed => NetError::Redirect,
-      ureq::Error::Io(error) => NetError::Unreachable(error.kind().to_string()),
-      ureq::Error::HostNotFound => NetError::Unreachable("the host is not known".to_owned()),
-      ureq::Error::ConnectionFailed => NetError::Unreachable("no connection".to_owned()),
-      ureq::Error::Tls(_) | ureq::Error::Rustls(_) | ureq::Error::TlsRequired => {
-        NetError::Unreachable("it cannot be encrypted, or the certificate is not valid".to_owned())
-      }
-      // What else the library says may repeat a header or an address.
-      _ => NetError::Unreachable("the answer is not HTTP".to_owned()),
-    }
   }
 }
 

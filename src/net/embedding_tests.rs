@@ -4,87 +4,20 @@
 
 use std::{
   cell::Cell,
-  io::{BufRead as _, BufReader, Read as _, Write as _},
-  net::{TcpListener, TcpStream},
+  io::{Read as _, Write as _},
+  net::TcpListener,
   rc::Rc,
-  sync::mpsc::{Receiver, channel},
-  thread,
   time::{Duration, Instant},
 };
 
 use zeroize::Zeroizing;
 
-use super::*;
+use super::{
+  testing::{Answer, always, by, respond, serve},
+  *,
+};
 use crate::detect::exemplar::{Embed as _, Exemplars};
 use crate::provenance::Trust;
-
-/// What the server does with one connection, given the body of the question.
-type Answer = Box<dyn FnMut(&mut TcpStream, &str) + Send>;
-
-/// A server on a port of its own that gives the same kind of answer each time, and the questions that came.
-fn serve(mut answer: Answer) -> (String, Receiver<String>) {
-  let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-  let url = format!("http://{}", listener.local_addr().unwrap());
-  let (sender, questions) = channel();
-  thread::spawn(move || {
-    for stream in listener.incoming() {
-      let Ok(mut stream) = stream else { return };
-      let Some(question) = question(&stream) else { continue };
-      let body = question.split_once("\n\n").map_or(String::new(), |(_, body)| body.to_owned());
-      if sender.send(question).is_err() {
-        return;
-      }
-      answer(&mut stream, &body);
-    }
-  });
-  (url, questions)
-}
-
-/// The head and body of a request; `None` for a connection that says nothing.
-fn question(stream: &TcpStream) -> Option<String> {
-  let mut reader = BufReader::new(stream);
-  let mut head = String::new();
-  let mut length = 0;
-  loop {
-    let mut line = String::new();
-    if reader.read_line(&mut line).ok()? == 0 {
-      return None;
-    }
-    let line = line.trim_end();
-    if let Some((name, value)) = line.split_once(':')
-      && name.eq_ignore_ascii_case("content-length")
-    {
-      length = value.trim().parse().ok()?;
-    }
-    head.push_str(line);
-    head.push('\n');
-    if line.is_empty() {
-      break;
-    }
-  }
-  let mut body = vec![0; length];
-  reader.read_exact(&mut body).ok()?;
-  Some(head + &String::from_utf8(body).ok()?)
-}
-
-/// A whole answer, after which the connection ends.
-fn respond(stream: &mut TcpStream, status: &str, more: &str, body: &str) {
-  let length = body.len();
-  let text = format!(
-    "HTTP/1.1 {status}\r\ncontent-length: {length}\r\nconnection: close\r\n{more}\r\n{body}"
-  );
-  stream.write_all(text.as_bytes()).ok();
-}
-
-/// An answer of its own kind.
-fn by(answer: impl FnMut(&mut TcpStream, &str) + Send + 'static) -> Answer {
-  Box::new(answer)
-}
-
-/// Always the same answer.
-fn always(status: &'static str, more: &'static str, body: &'static str) -> Answer {
-  by(move |stream, _| respond(stream, status, more, body))
-}
 
 /// As many vectors as texts, made of the lengths of the texts.
 fn lengths(form: Form) -> Answer {
@@ -205,7 +138,10 @@ fn an_endless_answer_ends() {
     let chunk = format!("10000\r\n{}\r\n", " ".repeat(0x10000));
     while stream.write_all(chunk.as_bytes()).is_ok() {}
   }));
-  assert_eq!(client(settings(Form::Ollama, &url)).vectors(&["a"]), Err(NetError::TooLarge));
+  assert_eq!(
+    client(settings(Form::Ollama, &url)).vectors(&["a"]),
+    Err(NetError::TooLarge(16 << 20))
+  );
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! What memfw asks over the network, where a user has configured it: vectors of texts.
+//! What memfw asks over the network, where a user has configured it: vectors of texts, and the opinion of a model
+//! that reads.
 //!
 //! Nothing here is on the way of a redaction, and without a configuration nothing here is made. Each
 //! question has a deadline and each answer a cap; TLS is required except to this very machine, no
@@ -9,11 +10,19 @@
 
 mod answer;
 mod breaker;
+mod chat;
+#[cfg(test)]
+mod chat_tests;
 mod embedding;
 #[cfg(test)]
 mod embedding_tests;
+mod post;
+#[cfg(test)]
+mod testing;
 mod url;
 
 pub use breaker::Breaker;
-pub use embedding::{Client, Form, MAX_TEXT, NetError, Settings};
+pub use chat::{CHAT_DEADLINE, Chat, ChatSettings};
+pub use embedding::{Client, Form, MAX_TEXT, Settings};
+pub use post::{Clock, NetError};
 pub use url::check_url;

@@ -54,12 +54,22 @@ impl Errand {
 /// Runs a program with its arguments and waits for its end, which has to come within the time and to be a
 /// success. An error is a sentence.
 pub fn run(words: &[OsString], limit: Duration) -> Result<(), String> {
+  watch(words, limit, None).map(drop)
+}
+
+/// The same for one whose output is wanted, of which `most` bytes are read; more of it is an error.
+pub fn output(words: &[OsString], limit: Duration, most: u64) -> Result<Vec<u8>, String> {
+  watch(words, limit, Some(most))
+}
+
+fn watch(words: &[OsString], limit: Duration, most: Option<u64>) -> Result<Vec<u8>, String> {
   let Some((program, args)) = words.split_first() else {
     return Err("no program is named".to_owned());
   };
   let name = program.display().to_string();
   let mut command = Command::new(program);
-  command.args(args).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+  let stdout = if most.is_some() { Stdio::piped() } else { Stdio::null() };
+  command.args(args).stdin(Stdio::null()).stdout(stdout).stderr(Stdio::piped());
   // A group of its own, so that what it starts ends with it.
   command.process_group(0);
   let mut child = command.spawn().map_err(|error| format!("`{name}` cannot be run: {error}"))?;
@@ -68,10 +78,21 @@ pub fn run(words: &[OsString], limit: Duration) -> Result<(), String> {
     let listen = move || sender.send(complaint_of(stderr)).unwrap_or_default();
     drop(thread::Builder::new().name("errand".to_owned()).spawn(listen));
   }
+  let (sender, printed) = channel();
+  if let (Some(stdout), Some(most)) = (child.stdout.take(), most) {
+    let listen = move || sender.send(printed_to(stdout, most)).unwrap_or_default();
+    drop(thread::Builder::new().name("errand".to_owned()).spawn(listen));
+  }
   let started = SystemClock.monotonic();
   loop {
     match child.try_wait() {
-      Ok(Some(status)) if status.success() => return Ok(()),
+      Ok(Some(status)) if status.success() => {
+        let Some(most) = most else { return Ok(vec![]) };
+        // Somebody whom it has started may keep its output open.
+        let bytes = printed.recv_timeout(REST).unwrap_or_default();
+        end_group(&child);
+        return bytes.ok_or_else(|| format!("`{name}` printed more than {most} bytes, or nothing"));
+      }
       Ok(Some(status)) => {
         let why = complaint.recv_timeout(REST).unwrap_or_default();
         let colon = if why.is_empty() { "" } else { ": " };
@@ -90,11 +111,23 @@ pub fn run(words: &[OsString], limit: Duration) -> Result<(), String> {
   }
 }
 
-fn end(child: &mut Child) {
+/// What a program prints; `None` where it is more than `most` bytes.
+fn printed_to(mut stdout: impl Read, most: u64) -> Option<Vec<u8>> {
+  let mut bytes = Vec::new();
+  (&mut stdout).take(most.saturating_add(1)).read_to_end(&mut bytes).ok()?;
+  io::copy(&mut stdout, &mut io::sink()).ok();
+  (bytes.len() as u64 <= most).then_some(bytes)
+}
+
+fn end_group(child: &Child) {
   if let Some(group) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
     // It may have ended by itself just now.
     kill_process_group(group, Signal::KILL).ok();
   }
+}
+
+fn end(child: &mut Child) {
+  end_group(child);
   child.wait().ok();
 }
 
@@ -130,6 +163,19 @@ mod tests {
     assert!(run(&[], LONG).is_err());
     // More than a pipe holds does not keep it waiting.
     assert_eq!(sh("head -c 1000000 /dev/zero >&2", LONG), Ok(()));
+  }
+
+  #[test]
+  fn output_is_read_up_to_a_limit() {
+    let out = |script: &str, limit| output(&["sh", "-c", script].map(OsString::from), limit, 1000);
+    assert_eq!(out("printf abc; printf x >&2", LONG), Ok(b"abc".to_vec()));
+    assert_eq!(out("cat", LONG), Ok(vec![]), "nothing comes in");
+    let why = out("head -c 5000000 /dev/zero", LONG).unwrap_err();
+    assert_eq!(why, "`sh` printed more than 1000 bytes, or nothing");
+    assert!(out("yes", Duration::from_millis(200)).unwrap_err().contains("took longer"));
+    assert!(out("printf abc; exit 1", LONG).is_err());
+    // What it leaves behind keeps nobody waiting.
+    out("printf abc; sleep 100 &", LONG).unwrap_err();
   }
 
   #[test]

@@ -26,12 +26,14 @@ const MAX_EVENTS: usize = 16_384;
 /// Bytes of one read: hundreds of events, and more than the longest one needs.
 const BUFFER: usize = 16_384;
 
-/// What is watched for. Readers' closes are left out as a rule: they change nothing.
+/// What is watched for. The close of a reader changes nothing, and keeps its open apart from ours: events that
+/// are equal and next to each other are one.
 const MASK: WatchFlags = WatchFlags::ATTRIB
   .union(WatchFlags::CREATE)
   .union(WatchFlags::OPEN)
   .union(WatchFlags::DELETE)
   .union(WatchFlags::CLOSE_WRITE)
+  .union(WatchFlags::CLOSE_NOWRITE)
   .union(WatchFlags::MODIFY)
   .union(WatchFlags::MOVED_FROM)
   .union(WatchFlags::MOVED_TO)
@@ -119,17 +121,6 @@ impl Queue {
       self.paths.entry(number).or_default().push(dir.to_owned());
     }
     Ok(())
-  }
-
-  /// Whether it is told when a reader closes a file in a watched directory.
-  pub(super) fn hear_readers(&mut self, dir: &Path, is_told: bool) {
-    let more = if is_told { WatchFlags::CLOSE_NOWRITE } else { WatchFlags::empty() };
-    if let Some(number) = self.numbers.get(dir)
-      && inotify::add_watch(&*self.descriptor, dir, MASK | more).is_ok_and(|now| now != *number)
-    {
-      // Another directory stands there by now; its own event has it watched anew.
-      self.remove(dir);
-    }
   }
 
   /// Ends the watch of a path; events of it that were not read yet mean nothing any more.

@@ -38,6 +38,7 @@ pub mod reshape;
 mod resolve;
 pub mod shape;
 pub mod socket;
+pub mod strangers;
 pub mod systemd;
 pub mod thread;
 pub mod user;

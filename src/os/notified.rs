@@ -75,14 +75,6 @@ impl Queue {
     self.add(dir)
   }
 
-  /// Not told here, and not needed: there are no leases to wait for.
-  #[expect(
-    clippy::unused_self,
-    clippy::needless_pass_by_ref_mut,
-    reason = "the kernel's own queue does"
-  )]
-  pub(super) fn hear_readers(&mut self, _dir: &Path, _is_told: bool) {}
-
   /// Ends the watch of a path.
   pub(super) fn remove(&mut self, dir: &Path) {
     // The only failure is that there is no such watch, which is what was wanted.

@@ -104,7 +104,6 @@ fn the_bell_rings_for_a_write_and_is_silent_once_it_was_heard() {
   };
   queue.add(dir.path()).unwrap();
   queue.add_ends(dir.path()).unwrap();
-  queue.hear_readers(dir.path(), true);
   let file = dir.path().join("a.md");
   fs::write(&file, "- a\n").unwrap();
   let mut seen = Vec::new();

@@ -178,9 +178,14 @@ fn is_mixture(current: &[u8], base: &[u8], new: &[u8], length: usize) -> bool {
   })
 }
 
+/// What stands behind the torn part is kept, unless it is the end of the new content from the middle of a line
+/// on: nobody appends that, and it is what a page of a longer version left behind.
 fn rewrite(new: &[u8], current: &[u8], torn: usize) -> Recovery {
   let appended = current.get(torn..).unwrap_or_default();
-  Recovery::Rewrite([new, appended].concat())
+  let head = new.strip_suffix(appended).unwrap_or_default();
+  let is_left_behind = appended.len() >= EVIDENCE && head.last().is_some_and(|&byte| byte != b'\n');
+  let kept = if is_left_behind { &[] } else { appended };
+  Recovery::Rewrite([new, kept].concat())
 }
 
 #[cfg(test)]

@@ -248,3 +248,15 @@ proptest! {
     }
   }
 }
+
+#[test]
+fn the_end_of_the_new_content_is_not_kept_behind_it_once_more() {
+  let new = b"- one line of the note\n- another line of it, rather long\n";
+  let rest = b"line of it, rather long\n";
+  let torn = |tail: &[u8]| rewrite(new, tail, 0);
+  assert_eq!(torn(rest), Recovery::Rewrite(new.to_vec()));
+  // A whole line may have been appended.
+  let line = b"- another line of it, rather long\n";
+  assert_eq!(torn(line), Recovery::Rewrite([&new[..], line].concat()));
+  assert_eq!(torn(b"- tea\n"), Recovery::Rewrite([&new[..], b"- tea\n"].concat()));
+}

@@ -9,7 +9,7 @@ use std::{
   path::{Component, Path, PathBuf},
 };
 
-use super::workspace::{is_hidden, is_memory, is_memory_dir};
+use super::workspace::{is_memory, is_memory_dir};
 
 /// Which files of a directory are memory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -89,9 +89,9 @@ impl Shapes {
   }
 }
 
-/// Names of tools, which begin with a dot, are not looked at.
+/// Whether a path stays below its root.
 fn is_plain(rel: &Path) -> bool {
-  rel.components().all(|part| matches!(part, Component::Normal(name) if !is_hidden(name)))
+  rel.components().all(|part| matches!(part, Component::Normal(_)))
 }
 
 #[cfg(test)]
@@ -109,8 +109,8 @@ mod tests {
     for (root, rel, expected) in [
       ("/n", "a.md", true),
       ("/n", "x/y/MEMORY.md", true),
-      ("/n", "x/.git/y.md", false),
-      ("/n", ".a.md", false),
+      ("/n", "x/.git/y.md", true),
+      ("/n", ".a.md", true),
       ("/n", "c.txt", false),
       ("/n", "../a.md", false),
       ("/f", "a.md", true),
@@ -124,6 +124,6 @@ mod tests {
     }
     assert!(shapes.is_elsewhere(Path::new("/n")) && !shapes.is_elsewhere(Path::new("/w")));
     let dir = |root: &str, rel: &str| shapes.of(Path::new(root)).has_dir(Path::new(rel));
-    assert!(dir("/n", "x/y") && dir("/f", "") && !dir("/f", "x") && !dir("/n", ".git"));
+    assert!(dir("/n", "x/y") && dir("/f", "") && !dir("/f", "x") && dir("/n", ".git"));
   }
 }

@@ -174,6 +174,7 @@ impl Watcher {
       let seen = self.queue.as_ref().map(|queue| queue.meaning(one)).unwrap_or_default();
       for seen in seen {
         match seen {
+          Seen::Event(WatchEvent::Released(path)) if !self.is_heard(&path) => {}
           Seen::Event(event) => events.push(event),
           Seen::Gone(path) if self.watched.contains_key(&path) || self.is_above(&path) => {
             self.lose(&path, &mut events);
@@ -183,6 +184,10 @@ impl Watcher {
       }
     }
     Taken { events, is_all }
+  }
+
+  fn is_heard(&self, path: &Path) -> bool {
+    path.parent().is_some_and(|dir| self.heard.contains(dir))
   }
 
   /// Watches one directory, not what is below it. Adding it again does no harm.
@@ -236,18 +241,13 @@ impl Watcher {
     self.roots.iter().any(|root| root.parent() == Some(dir))
   }
 
-  /// Of these directories alone it is told when a reader closes a file, for that wakes us at each read.
-  /// The directories that are new: who closed a file there before is not known.
+  /// Of these directories alone it is told when a reader closes a file. The directories that are new: who
+  /// closed a file there before is not known.
   pub fn hear_readers(&mut self, dirs: BTreeSet<PathBuf>) -> Vec<PathBuf> {
-    let Some(queue) = &mut self.queue else { return Vec::new() };
-    // One that cannot be set is a directory that is going.
-    for dir in self.heard.difference(&dirs).filter(|dir| self.watched.contains_key(*dir)) {
-      queue.hear_readers(dir, false);
+    if self.queue.is_none() {
+      return Vec::new();
     }
     let fresh: Vec<PathBuf> = dirs.difference(&self.heard).cloned().collect();
-    for dir in fresh.iter().filter(|dir| self.watched.contains_key(*dir)) {
-      queue.hear_readers(dir, true);
-    }
     self.heard = dirs;
     fresh
   }

@@ -1,9 +1,10 @@
 //! Which files of a workspace are memory, and where they are.
 //!
 //! Memory is `MEMORY.md` (or `memory.md`, its older name) in the root and every `*.md` file below
-//! `memory/`; and so are the files that the agent reads as instructions and can write, in the root and
-//! as `users/ID/USER.md`. Names that editors and sync tools use for a moment are not. Nothing is opened
-//! here, nothing is created, no link is followed.
+//! `memory/`, in directories and of names that begin with a dot as well, for the agent reads those like all
+//! others; and so are the files that it reads as instructions and can write, in the root and as
+//! `users/ID/USER.md`. The ending counts as it is written there: `x.MD`, `x.md~` and `x.md.tmp` are no memory.
+//! Nothing is opened here, nothing is created, no link is followed.
 #![forbid(unsafe_code)]
 
 use std::{
@@ -21,20 +22,20 @@ use super::{
 /// The directory whose markdown files are memory.
 const DIRECTORY: &str = "memory";
 /// The memory files of the root, and its files of instructions.
-const ROOT_FILES: [&str; 12] = [
+const ROOT_FILES: [&str; 10] = [
   "MEMORY.md",
   "memory.md",
   "AGENTS.md",
   "BOOT.md",
   "BOOTSTRAP.md",
-  "DREAMS.md",
   "HEARTBEAT.md",
   "IDENTITY.md",
   "SOUL.md",
   "TOOLS.md",
   "USER.md",
-  "dreams.md",
 ];
+/// A file of the root that the agent finds in any case.
+const DIARY: &str = "dreams.md";
 /// The directory with a directory for each person, and the one file of theirs.
 const PEOPLE: &str = "users";
 const PERSON_FILE: &str = "USER.md";
@@ -172,6 +173,7 @@ impl<F: Fs> Workspace<F> {
         Err(error) => walk.problems.push(Problem::Unreadable { path: name.into(), error }),
       }
     }
+    self.visit_diaries(fs, &mut walk);
     let top = PathBuf::from(DIRECTORY);
     match fs.kind(&self.root, &top) {
       Ok(None) => {}
@@ -190,6 +192,30 @@ impl<F: Fs> Workspace<F> {
     walk.files.sort();
     walk.dirs.sort();
     walk
+  }
+
+  /// The diary by all its names.
+  fn visit_diaries(&self, fs: &F, walk: &mut Walk) {
+    match fs.list(&self.root, Path::new(""), MAX_NAMES) {
+      Ok(listing) => {
+        let diaries = listing.entries.into_iter().filter(|entry| is_diary(&entry.name));
+        walk.files.extend(diaries.map(|entry| PathBuf::from(entry.name)));
+        if listing.truncated {
+          walk.problems.push(Problem::TooMany { path: PathBuf::new() });
+        }
+      }
+      // It went away while it was looked at.
+      Err(FsError::Refused { refusal: Refusal::Absent, .. }) => {}
+      // A directory that cannot be listed may still be entered.
+      Err(error) => {
+        for name in [DIARY, "DREAMS.md"] {
+          if let Ok(Some(_)) = fs.kind(&self.root, Path::new(name)) {
+            walk.files.push(name.into());
+          }
+        }
+        walk.problems.push(Problem::Unreadable { path: PathBuf::new(), error });
+      }
+    }
   }
 
   /// The directories of people: one level, of which each is looked into for one name.
@@ -268,14 +294,13 @@ impl<F: Fs> Workspace<F> {
         let rel = dir.join(&entry.name);
         // A directory called `x.md` is entered, and is no file.
         if entry.kind == Kind::Directory {
-          if !is_hidden(&entry.name) {
-            open.push(rel);
-          }
-        } else if *shape == Shape::Notes && entry.kind == Kind::Symlink {
-          // The agent does not search behind links there.
+          open.push(rel);
+        } else if entry.kind == Kind::Symlink && (*shape == Shape::Notes || is_hidden(&entry.name))
+        {
+          // The agent does not search behind links, and editors lock files by one with a dot.
         } else if shape.has(&rel) {
           walk.files.push(rel);
-        } else if entry.kind == Kind::Symlink && !is_hidden(&entry.name) {
+        } else if entry.kind == Kind::Symlink {
           // It may lead to a directory of memory, and nothing behind it is guarded.
           let error = FsError::Refused { path: self.absolute(&rel), refusal: Refusal::Symlink };
           walk.problems.push(Problem::Unreadable { path: rel, error });
@@ -297,7 +322,7 @@ pub fn is_memory(rel: &Path) -> bool {
     return false;
   };
   if rest.as_os_str().is_empty() {
-    return ROOT_FILES.iter().any(|name| first == *name);
+    return ROOT_FILES.iter().any(|name| first == *name) || is_diary(first);
   }
   if first == PEOPLE {
     let below = rest.parent().is_some_and(|dir| !dir.as_os_str().is_empty());
@@ -305,7 +330,7 @@ pub fn is_memory(rel: &Path) -> bool {
       && is_memory_dir(rel.parent().unwrap_or(rel))
       && rest.file_name() == Some(OsStr::new(PERSON_FILE));
   }
-  let plain = |part: Component<'_>| matches!(part, Component::Normal(name) if !is_hidden(name));
+  let plain = |part: Component<'_>| matches!(part, Component::Normal(_));
   first == DIRECTORY
     && rest.components().all(plain)
     && rest.file_name().is_some_and(|name| name.as_bytes().ends_with(b".md"))
@@ -318,7 +343,7 @@ pub fn is_memory_dir(rel: &Path) -> bool {
   let mut depth = 0;
   let plain = names.all(|part| {
     depth += 1;
-    matches!(part, Component::Normal(name) if !is_hidden(name))
+    matches!(part, Component::Normal(_))
   });
   plain
     && match first {
@@ -327,9 +352,12 @@ pub fn is_memory_dir(rel: &Path) -> bool {
     }
 }
 
-/// Dot names belong to tools: swap files, locks and temporaries of editors and of atomic writers.
-/// Their other temporary names (`x.md~`, `x.md.tmp`, `4913`, `x.swp`) do not end in `.md`.
-pub(super) fn is_hidden(name: &OsStr) -> bool {
+fn is_diary(name: &OsStr) -> bool {
+  name.as_bytes().eq_ignore_ascii_case(DIARY.as_bytes())
+}
+
+/// Whether a name begins with a dot.
+fn is_hidden(name: &OsStr) -> bool {
   name.as_bytes().starts_with(b".")
 }
 

@@ -34,9 +34,14 @@ fn memory_is_told_by_its_name() {
     "memory/x.tmp.md",
     "AGENTS.md",
     "dreams.md",
+    "DrEaMs.md",
+    "memory/.hidden.md",
+    "memory/.dreams/x.md",
+    "memory/ok/.git/x.md",
     "users/ann/USER.md",
+    "users/.x/USER.md",
   ] {
-    assert_eq!(is_memory(Path::new(name)), !name.contains("/."), "{name}");
+    assert!(is_memory(Path::new(name)), "{name}");
   }
   assert!(is_memory(Path::new(OsStr::from_bytes(b"memory/\xff.md"))));
   for name in [
@@ -52,15 +57,13 @@ fn memory_is_told_by_its_name() {
     "memory/.x.md.swp",
     "memory/.x.swo",
     "memory/.fs-safe-1234.tmp",
-    "memory/.hidden.md",
-    "memory/.dreams/x.md",
+    "memory/x.MD",
     "memory/../MEMORY.md",
     "/memory/x.md",
     "notes/memory/x.md",
     "memory.md/x.md",
     "agents.md",
     "users/USER.md",
-    "users/.x/USER.md",
     "users/ann/b/USER.md",
     "users/ann/SOUL.md",
     ".fs-safe-1234.tmp",
@@ -76,9 +79,23 @@ fn a_walk_finds_memory_files_and_the_directories_to_watch() {
   for name in names.into_iter().chain(["memory/.git/x.md", "other/c.md", "memory/d.md/e.md"]) {
     write(&dir.path().join(name));
   }
+  write(&dir.path().join("DrEaMs.md"));
+  write(&dir.path().join("memory/.cache.md"));
+  symlink("ann@host.1", dir.path().join("memory/.#b.md")).unwrap();
   let (files, dirs, problems) = walk(dir.path());
-  assert_eq!(files, ["MEMORY.md", "memory/b.md", "memory/d.md/e.md", "memory/sub/deep/a.md"]);
-  assert_eq!(dirs, ["", "memory", "memory/d.md", "memory/sub", "memory/sub/deep"]);
+  assert_eq!(
+    files,
+    [
+      "DrEaMs.md",
+      "MEMORY.md",
+      "memory/.cache.md",
+      "memory/.git/x.md",
+      "memory/b.md",
+      "memory/d.md/e.md",
+      "memory/sub/deep/a.md"
+    ]
+  );
+  assert_eq!(dirs, ["", "memory", "memory/.git", "memory/d.md", "memory/sub", "memory/sub/deep"]);
   assert!(problems.is_empty(), "{problems:?}");
 
   let workspace = Workspace::open(&RealFs::default(), dir.path()).unwrap();
