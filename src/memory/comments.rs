@@ -1,7 +1,7 @@
 //! Finding memfw's own comments in a file: the holes that are taken out before structure is parsed.
 //!
-//! A comment counts only when its id is known to the ledger and it stands exactly as we print it;
-//! everything else is text like any other, and is judged like any other.
+//! A comment counts only when its id is known to the ledger, it stands exactly as we print it and its fields
+//! hold no words; everything else is text like any other, and is judged like any other.
 #![forbid(unsafe_code)]
 
 use std::{
@@ -24,6 +24,20 @@ pub struct Known {
   /// The redacted form as it was written, for those ids where it is at hand. With it the whole region
   /// is recognised; without it only the placeholder's own line, and further lines of spaces are blank.
   pub redacted: HashMap<BlockId, Vec<u8>>,
+  /// Whether a word is one that markers have as a flag; without it every word may be.
+  pub is_flag: Option<fn(&str) -> bool>,
+  /// Sources and sessions of the file as the ledger has them: memfw wrote them in full once.
+  pub names: HashSet<String>,
+}
+
+impl Known {
+  /// Whether memfw wrote what a marker of a known id says.
+  fn is_ours(&self, marker: &marker::Marker) -> bool {
+    let is_flag = self.is_flag.unwrap_or(|_| true);
+    self.markers.contains(&marker.id)
+      && (marker.is_terse(is_flag)
+        || marker.is_terse_but_for(is_flag, |name| self.names.contains(name)))
+  }
 }
 
 /// What a hole is.
@@ -125,7 +139,7 @@ impl Scan<'_> {
     }
     if text.starts_with(b"<!-- memfw:id=")
       && let Some(marker) = marker::Marker::parse(text)
-      && self.known.markers.contains(&marker.id)
+      && self.known.is_ours(&marker)
     {
       return self.opener(span, marker.id);
     }

@@ -12,6 +12,7 @@ use crate::memory::{
   builder::Builder,
   comments::{self, Comments, Hole, HoleKind},
   line,
+  markdown::Enclosure,
   outline::Outline,
 };
 
@@ -20,6 +21,7 @@ use crate::memory::{
 pub struct Document {
   segments: Vec<Segment>,
   blocks: Vec<Block>,
+  enclosures: Vec<Enclosure>,
   continued: Vec<Continued>,
   forged: Vec<Range<usize>>,
   utf8: bool,
@@ -106,7 +108,8 @@ impl Document {
     enclose(&mut blocks, &holes, &enclosures);
     let segments = tile(bytes.len(), start, &blocks, holes);
     let known = if mentioned { known.clone() } else { Known::default() };
-    Self { segments, blocks, continued, forged, utf8: text.is_some(), known }
+    let enclosures = outline.enclosures;
+    Self { segments, blocks, enclosures, continued, forged, utf8: text.is_some(), known }
   }
 
   /// The segments; their spans joined are the file.
@@ -125,6 +128,17 @@ impl Document {
   /// The blocks, in file order.
   pub fn blocks(&self) -> &[Block] {
     &self.blocks
+  }
+
+  /// The block that holds a byte, as an index, or the one before it.
+  pub(crate) fn block_at(&self, at: usize) -> Option<usize> {
+    let start = |block: &Block| block.lines.first().map_or(usize::MAX, |line| line.span.start);
+    self.blocks.partition_point(|block| start(block) <= at).checked_sub(1)
+  }
+
+  /// The code or the HTML that began before a byte and holds it.
+  pub fn enclosure(&self, at: usize) -> Option<&Enclosure> {
+    self.enclosures.iter().find(|one| one.span.start < at && at < one.span.end)
   }
 
   /// Lines on which text follows a placeholder.
@@ -168,7 +182,9 @@ fn enclose(blocks: &mut [Block], holes: &[Hole], enclosures: &[(BlockId, Range<u
   let mut first_of_unclosed = true;
   let mut hole = 0;
   for block in blocks {
-    let Some(start) = block.parts.first().map(|part| part.start) else { continue };
+    let Some(first) = block.parts.first().map(|part| part.start) else { continue };
+    // A heading may stand before the marker of what follows it.
+    let start = block.lines.get(block.body).map_or(first, |line| line.span.start);
     let end = block.parts.last().map_or(start, |part| part.end);
     while enclosures.get(next).is_some_and(|(_, span)| span.end <= start) {
       next += 1;
@@ -179,7 +195,7 @@ fn enclose(blocks: &mut [Block], holes: &[Hole], enclosures: &[(BlockId, Range<u
     {
       block.marker = Some(id.clone());
     }
-    while holes.get(hole).is_some_and(|hole| hole.span.end <= start) {
+    while holes.get(hole).is_some_and(|hole| hole.span.end <= first) {
       hole += 1;
     }
     let inside = holes.iter().skip(hole).take_while(|hole| hole.span.start <= end);

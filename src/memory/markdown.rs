@@ -44,15 +44,29 @@ pub(crate) struct Top {
   pub(crate) open_ended: bool,
 }
 
-/// The top-level blocks, in order.
-pub(crate) fn structure(text: &str) -> Vec<Top> {
+/// Code or HTML, at any depth: what a text inside of it says is shown as it is, or not at all.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Enclosure {
+  /// Where it stands, its fences included.
+  pub span: Range<usize>,
+  /// Whether it is HTML and no code.
+  pub is_html: bool,
+}
+
+/// The top-level blocks, and the code and the HTML at any depth, each in order.
+pub(crate) fn structure(text: &str) -> (Vec<Top>, Vec<Enclosure>) {
   let mut tops: Vec<Top> = Vec::new();
+  let mut enclosures: Vec<Enclosure> = Vec::new();
   let mut depth = 0_usize;
   let mut in_list = false;
   for (event, span) in Parser::new_ext(text, Options::ENABLE_TABLES).into_offset_iter() {
     let mut push = |kind, open_ended| tops.push(Top { span: span.clone(), kind, open_ended });
     match event {
       Event::Start(tag) => {
+        if let Tag::CodeBlock(_) | Tag::HtmlBlock = tag {
+          let is_html = matches!(tag, Tag::HtmlBlock);
+          enclosures.push(Enclosure { span: span.clone(), is_html });
+        }
         match (depth, &tag) {
           (0, Tag::List(_)) => in_list = true,
           (1, Tag::Item) if in_list => push(BlockKind::Item, false),
@@ -81,7 +95,7 @@ pub(crate) fn structure(text: &str) -> Vec<Top> {
       _ => {}
     }
   }
-  tops
+  (tops, enclosures)
 }
 
 /// Whether a fenced block has its closing fence.
@@ -166,7 +180,7 @@ mod tests {
   use super::*;
 
   fn tops(text: &str) -> Vec<(BlockKind, bool)> {
-    structure(text).into_iter().map(|top| (top.kind, top.open_ended)).collect()
+    structure(text).0.into_iter().map(|top| (top.kind, top.open_ended)).collect()
   }
 
   #[test]

@@ -3,12 +3,14 @@
 //! Nothing here fails on input: whatever the bytes are, they are tiled into segments, and what is odd
 //! about them comes back as values.
 
+pub mod around;
 pub mod bare;
 mod builder;
 pub mod comments;
 pub mod compare;
 pub mod document;
 pub mod id;
+mod lead;
 pub mod likeness;
 pub mod line;
 pub mod markdown;
@@ -21,11 +23,12 @@ pub mod reshape;
 #[cfg(test)]
 mod tests;
 
+pub use around::Around;
 pub use bare::bare;
 pub use compare::{Comparison, Fate, Inherited, KnownBlock, KnownLine, compare};
 pub use document::{Block, Continued, Document, Known, Segment, SegmentKind};
 pub use id::{BlockId, ContentHash};
 pub use line::Line;
-pub use markdown::BlockKind;
+pub use markdown::{BlockKind, Enclosure};
 pub use marker::Marker;
 pub use plan::{Action, Facts, Judged, MarkerMode, Plan, Redaction, RedactionKind, plan};

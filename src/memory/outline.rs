@@ -9,7 +9,7 @@ use std::{borrow::Cow, ops::Range};
 use crate::memory::{
   comments::Hole,
   line,
-  markdown::{self, Top},
+  markdown::{self, Enclosure, Top},
 };
 
 /// A line of text: where it stands, and whether it holds a hole.
@@ -31,6 +31,8 @@ pub(crate) struct Outline {
   pub(crate) front: usize,
   /// What the parser saw after them.
   pub(crate) tops: Vec<Top>,
+  /// The code and the HTML among it.
+  pub(crate) enclosures: Vec<Enclosure>,
 }
 
 impl Outline {
@@ -38,8 +40,8 @@ impl Outline {
   pub(crate) fn of(bytes: &[u8], text: Option<&str>, start: usize, holes: &[Hole]) -> Self {
     let lines = lines(bytes, text, start, holes);
     let front = front_matter(bytes, &lines, holes);
-    let tops = structure(bytes, text, holes, &lines, front);
-    Self { lines, front, tops }
+    let (tops, enclosures) = structure(bytes, text, holes, &lines, front);
+    Self { lines, front, tops, enclosures }
   }
 }
 
@@ -124,8 +126,8 @@ fn structure(
   holes: &[Hole],
   lines: &[TextLine],
   front: usize,
-) -> Vec<Top> {
-  let Some(first) = lines.get(front) else { return Vec::new() };
+) -> (Vec<Top>, Vec<Enclosure>) {
+  let Some(first) = lines.get(front) else { return Default::default() };
   let start = first.span.start;
   // What the parser does not see: holes and the rest of long blank runs.
   let mut cuts: Vec<Range<usize>> = Vec::new();
@@ -154,7 +156,7 @@ fn structure(
   cuts.extend(holes.iter().skip(next_hole).map(|hole| hole.span.clone()));
 
   let text = parser_text(bytes, text, start, &cuts, &plain);
-  let mut tops = markdown::structure(&text);
+  let (mut tops, mut enclosures) = markdown::structure(&text);
   // Offsets in the parsed text become offsets in the file.
   let mut map = OffsetMap { cuts: &cuts, next: 0, shift: start };
   for top in &mut tops {
@@ -162,7 +164,12 @@ fn structure(
     // Ends run ahead of later starts only inside nested structure, which is not listed here.
     top.span.end = OffsetMap { ..map }.end_in_file(top.span.end);
   }
-  tops
+  let mut map = OffsetMap { cuts: &cuts, next: 0, shift: start };
+  for one in &mut enclosures {
+    one.span.start = map.in_file(one.span.start);
+    one.span.end = OffsetMap { ..map }.end_in_file(one.span.end);
+  }
+  (tops, enclosures)
 }
 
 /// The text that the parser sees: from `start`, without the cuts, each invalid byte as one 0x1A.

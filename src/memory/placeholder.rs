@@ -109,16 +109,27 @@ pub fn find(bytes: &[u8], id: &BlockId, original: &[u8]) -> Option<FoundAt> {
 
 /// Whether `original` stands somewhere in `bytes`, from the start of a line to the end of one.
 pub fn stands(bytes: &[u8], original: &[u8]) -> bool {
+  standing(bytes, original).next().is_some()
+}
+
+/// Where `original` stands in `bytes`, from the start of a line to the end of one.
+pub fn standing<'a>(
+  bytes: &'a [u8],
+  original: &'a [u8],
+) -> impl Iterator<Item = Range<usize>> + 'a {
   let mut at = 0;
-  while let Some(found) = marker::find(bytes, original, at) {
-    let begins = found == 0 || bytes.get(found - 1) == Some(&b'\n');
-    let next = bytes.get(found + original.len());
-    if begins && (original.ends_with(b"\n") || matches!(next, None | Some(b'\r' | b'\n'))) {
-      return true;
+  std::iter::from_fn(move || {
+    while let Some(found) = marker::find(bytes, original, at) {
+      at = found + 1;
+      let end = found + original.len();
+      let begins = found == 0 || bytes.get(found - 1) == Some(&b'\n');
+      let next = bytes.get(end);
+      if begins && (original.ends_with(b"\n") || matches!(next, None | Some(b'\r' | b'\n'))) {
+        return Some(found..end);
+      }
     }
-    at = found + 1;
-  }
-  false
+    None
+  })
 }
 
 /// The offset of the placeholder's text inside its redacted form; `None` for a form of spaces only.

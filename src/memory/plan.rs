@@ -74,6 +74,9 @@ pub struct Judged {
   /// Where the findings are, in bytes of the file. They decide which fresh runs of an edited block
   /// go; without any, all of them go.
   pub spans: Vec<Range<usize>>,
+  /// The lines that go, as indices into those of the block, whether they are fresh or not; `None` leaves it to
+  /// `spans`.
+  pub lines: Option<Vec<usize>>,
 }
 
 /// What a redaction is for.
@@ -173,12 +176,13 @@ fn fresh_runs(
   known: &[KnownBlock],
   judged: &Judged,
 ) -> Vec<Range<usize>> {
-  let (at, fresh) = match fate {
-    Some(Fate::Inserted) => {
+  let (at, fresh) = match (fate, &judged.lines) {
+    (Some(fate), Some(lines)) => (fate.known().unwrap_or(usize::MAX), lines),
+    (Some(Fate::Inserted), None) => {
       let ends = block.parts.first().zip(block.parts.last());
       return ends.map(|(first, last)| first.start..last.end).into_iter().collect();
     }
-    Some(Fate::Edited { known, fresh }) => (*known, fresh),
+    (Some(Fate::Edited { known, fresh }), None) => (*known, fresh),
     _ => return Vec::new(),
   };
   let mut runs: Vec<Range<usize>> = Vec::new();
@@ -196,7 +200,7 @@ fn fresh_runs(
     }
     last = Some(index);
   }
-  if at + 1 == known.len()
+  if at.checked_add(1) == Some(known.len())
     && let Some(old) = known.get(at).and_then(|known| known.lines.last())
     // Were the line still there as often as before, it could not be the one that was added to.
     && count(document.blocks().iter().flat_map(|block| &block.lines).map(|line| line.hash), old.hash)
@@ -207,7 +211,8 @@ fn fresh_runs(
     }
   }
   runs.retain(|run| {
-    judged.spans.is_empty()
+    judged.lines.is_some()
+      || judged.spans.is_empty()
       || judged.spans.iter().any(|span| {
         // An empty span touches where it stands.
         span.start < run.end && run.start < span.end.max(span.start + 1)
@@ -218,7 +223,7 @@ fn fresh_runs(
 
 /// Whether a line that a fence, comment or HTML block swallowed would have begun an entry of its own: its
 /// writer knew nothing of the fence, and one entry must not answer for another.
-fn starts_entry(line: &[u8]) -> bool {
+pub(crate) fn starts_entry(line: &[u8]) -> bool {
   let text = line.trim_ascii_start();
   let after = match text {
     [b'-' | b'*' | b'+', rest @ ..] => rest,

@@ -7,7 +7,8 @@
 use std::{collections::HashSet, ops::Range};
 
 use crate::memory::{
-  Block, BlockId, BlockKind, Comparison, Document, Facts, Known, MarkerMode, SegmentKind, line,
+  Block, BlockId, BlockKind, Comparison, Document, Facts, Known, KnownBlock, MarkerMode,
+  SegmentKind, line,
   marker::{self, CLOSER},
   placeholder,
 };
@@ -107,7 +108,11 @@ fn wrappers(
       continue;
     };
     let Some(marker) = facts.tags.get(id) else { continue };
+    let known = comparison.fates.get(first).and_then(super::Fate::known);
+    let known = known.and_then(|known| facts.known.get(known));
+    let above = blocks.get(first).zip(known).and_then(|(block, known)| body_alone(block, known));
     if let Some((start, end)) = ends(bytes, document, first, at) {
+      let start = above.unwrap_or(start);
       used.insert(id);
       let eol = line::eol(line::slice(bytes, start..line::line_end(bytes, start)));
       let whole = |text: &str| [text.as_bytes(), eol].concat();
@@ -116,6 +121,18 @@ fn wrappers(
     }
   }
   inserts
+}
+
+/// Where the text below the headings of a block starts, if somebody else wrote those.
+fn body_alone(block: &Block, known: &KnownBlock) -> Option<usize> {
+  let (head, body) = known.lines.split_at_checked(block.body)?;
+  let says =
+    |index: &usize| block.lines.get(*index).is_some_and(|line| line.kind != line::LineKind::Blank);
+  let is_same = known.lines.len() == block.lines.len();
+  let heads = (0..block.body).filter(says).filter_map(|index| head.get(index));
+  let alone = heads.clone().next().is_some()
+    && heads.clone().all(|head| !body.iter().any(|line| line.revision == head.revision));
+  (is_same && alone).then(|| block.lines.get(block.body).map(|line| line.span.start)).flatten()
 }
 
 /// Where the blocks `first..after` start and end, if that is at line bounds once the id comments are

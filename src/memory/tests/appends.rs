@@ -202,8 +202,11 @@ fn old_lines_in_an_edited_block_stay_when_the_finding_is_elsewhere() {
   let after = format!("a harmless new line of some length\none\n{POISON}\ntwo\n");
   let new = parse(&after);
   let at = after.find("Always").unwrap();
-  let judged =
-    [Judged { action: Action::Quarantine, spans: std::iter::once(at..at + 6).collect() }];
+  let judged = [Judged {
+    action: Action::Quarantine,
+    spans: std::iter::once(at..at + 6).collect(),
+    lines: None,
+  }];
   let plan = redactions(after.as_bytes(), &new, &ledger, &judged, 0x900);
   assert_eq!(plan.redactions.len(), 1);
   assert_eq!(plan.redactions[0].original, format!("{POISON}\n").as_bytes());
@@ -220,7 +223,7 @@ fn one_entry_does_not_answer_for_another_inside_an_unclosed_fence() {
       let new = parse(&after);
       let start = after.find("Always").unwrap();
       let spans = std::iter::once(start..start + POISON.len()).collect();
-      let judged = [Judged { action: Action::Quarantine, spans }];
+      let judged = [Judged { action: Action::Quarantine, spans, lines: None }];
       let plan = redactions(after.as_bytes(), &new, &ledger, &judged, 0x900);
       let left = String::from_utf8(apply(after.as_bytes(), &plan)).unwrap();
       assert!(left.starts_with(&format!("{open}{clean}")), "{sort}: {left}");

@@ -65,7 +65,7 @@ fn poison_appended_to_fixtures_goes_and_comes_back() {
       .map(|block| {
         let hit = block.lines.iter().any(|line| line.span.contains(&at));
         let action = if hit { Action::Quarantine } else { Action::Keep };
-        Judged { action, spans: std::iter::once(at..at + 7).collect() }
+        Judged { action, spans: std::iter::once(at..at + 7).collect(), lines: None }
       })
       .collect();
     let plan = redactions(&after, &document, &ledger, &judged, 0x900);
@@ -103,7 +103,7 @@ fn other_readers_see_the_same_blocks_between_markers() {
     let out = String::from_utf8(out).unwrap();
     // A reader that knows nothing of memfw: its blocks, without those that are our comments.
     let seen = |text: &str| -> Vec<String> {
-      let tops = markdown::structure(text);
+      let tops = markdown::structure(text).0;
       let text = |top: &markdown::Top| text.as_bytes()[top.span.clone()].trim_ascii().to_vec();
       let text = |top| String::from_utf8(text(top)).unwrap();
       tops.iter().map(text).filter(|text| !text.contains("memfw")).collect()

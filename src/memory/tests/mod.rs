@@ -45,7 +45,7 @@ fn known(markers: &[usize], placeholders: &[usize]) -> Known {
   Known {
     markers: markers.iter().copied().map(id).collect(),
     placeholders: placeholders.iter().copied().map(id).collect(),
-    redacted: HashMap::new(),
+    ..Known::default()
   }
 }
 
@@ -79,7 +79,7 @@ fn texts(document: &Document, bytes: &[u8]) -> Vec<String> {
 
 /// Judges everything the same.
 fn judge_all(document: &Document, length: usize, action: Action) -> Vec<Judged> {
-  let judged = Judged { action, spans: std::iter::once(0..length).collect() };
+  let judged = Judged { action, spans: std::iter::once(0..length).collect(), lines: None };
   vec![judged; document.blocks().len()]
 }
 

@@ -1,0 +1,476 @@
+//! What gives a text its meaning where it stands: the context in which a decision about it was made.
+//!
+//! That are the headings above it, the line that introduces it, and the sentence that it is part of. Entries
+//! beside it that stand for themselves are none of its context: they come and go daily.
+#![forbid(unsafe_code)]
+
+use std::ops::Range;
+
+use crate::memory::{
+  Block, BlockKind, ContentHash, Document,
+  lead::{self, HtmlLead, introduces, rank_of, underline},
+  line::{self, Line, LineKind, line_hash},
+  plan::starts_entry,
+};
+
+/// How many lines of its own block, and of the text that introduces it, count to either side (a choice: no
+/// sentence is longer).
+const MAX_LINES: usize = 32;
+
+/// How many bytes at the start of a name are those of the neighbours alone.
+const NEIGHBOURS: usize = 16;
+
+/// What stands behind them in a name that says more.
+const WIDE: &[u8] = b"wide";
+
+/// What stands around a run of bytes in its file, by the hashes of lines. Blank lines and memfw's own comments
+/// do not count.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Around {
+  /// The neighbours in its block: all that counted in older versions.
+  above: Option<[u8; 8]>,
+  below: Option<[u8; 8]>,
+  /// Whether code or HTML began before it and holds it.
+  inside: Option<bool>,
+  /// The headings above it, the nearest first.
+  headings: Vec<[u8; 8]>,
+  /// What introduces it, the nearest line first.
+  intro: Vec<[u8; 8]>,
+  /// The lines above it that say something together with it, the nearest first.
+  before: Vec<[u8; 8]>,
+  /// Those below it, the nearest first.
+  after: Vec<[u8; 8]>,
+  /// After how many of those something new begins: the rest may have been added since.
+  ends: Vec<usize>,
+}
+
+impl Around {
+  /// What stands around `span`, in bytes of `file`. Where the span begins or ends within a line, the rest of
+  /// that line is its neighbour.
+  pub fn of(file: &[u8], document: &Document, span: &Range<usize>) -> Self {
+    Self::without(file, document, span, &[])
+  }
+
+  /// The same as if the lines in `absent` were not there: what leaves the file in the same edit, or what was
+  /// brought back beside it.
+  pub fn without(
+    file: &[u8],
+    document: &Document,
+    span: &Range<usize>,
+    absent: &[Range<usize>],
+  ) -> Self {
+    let blocks = document.blocks();
+    let Some(at) = document.block_at(span.start) else { return Self::default() };
+    let page = Page { file, blocks, absent };
+    let Some(block) = blocks.get(at) else { return Self::default() };
+    let (above, below) = page.neighbours(block, span);
+    let enclosure = document.enclosure(span.start).filter(|one| !page.is_absent(one.span.start));
+    let (after, ends) = page.after(block, span);
+    Self {
+      above,
+      below,
+      inside: enclosure.map(|one| one.is_html),
+      headings: page.headings(at, span),
+      intro: page.intro(at),
+      before: page.before(block, span),
+      after,
+      ends,
+    }
+  }
+
+  /// Whether the text is all that its block says.
+  pub const fn is_whole(&self) -> bool {
+    self.above.is_none() && self.below.is_none()
+  }
+
+  /// A name for this context in the file at `path`.
+  pub fn name(&self, path: &[u8]) -> ContentHash {
+    self.cut(path, self.after.len())
+  }
+
+  /// Whether a decision that was made in the context of this name was made in this one, or before something
+  /// was added behind it. The names of older versions know nothing but neighbours, and stay what they were.
+  pub fn is_of(&self, path: &[u8], name: &ContentHash) -> bool {
+    if !Self::is_wide(name) {
+      return *name == self.neighbours(path);
+    }
+    let mut ends = self.ends.iter().copied().chain([self.after.len()]);
+    ends.any(|end| self.cut(path, end).0.get(NEIGHBOURS..) == name.0.get(NEIGHBOURS..))
+  }
+
+  /// Whether a decision was made between the same neighbours, whatever stood around them.
+  pub fn is_beside(&self, path: &[u8], name: &ContentHash) -> bool {
+    self.neighbours(path).0.get(..NEIGHBOURS) == name.0.get(..NEIGHBOURS)
+  }
+
+  /// Whether a name says more than the neighbours do, as those of older versions do not.
+  pub fn is_wide(name: &ContentHash) -> bool {
+    name.0.get(NEIGHBOURS..).is_some_and(|rest| rest.starts_with(WIDE))
+  }
+
+  /// The name that older versions gave to the neighbours.
+  pub fn neighbours(&self, path: &[u8]) -> ContentHash {
+    let byte = |one: Option<[u8; 8]>| [u8::from(one.is_some())];
+    let (above, below) = (self.above.unwrap_or_default(), self.below.unwrap_or_default());
+    let parts = [&byte(self.above)[..], &above, &byte(self.below), &below, path];
+    ContentHash::of_parts(parts)
+  }
+
+  /// The name as if only so many lines stood below.
+  fn cut(&self, path: &[u8], below: usize) -> ContentHash {
+    let inside = [self.inside.map_or(0, |is_html| 1 + u8::from(is_html))];
+    let lists = [
+      &self.headings[..],
+      &self.intro[..],
+      &self.before[..],
+      self.after.get(..below).unwrap_or_default(),
+    ];
+    let lengths = lists.map(|list| (list.len() as u64).to_le_bytes());
+    let lines = lists.iter().flat_map(|list| list.iter()).map(|hash| &hash[..]);
+    let lengths = lengths.iter().map(|length| &length[..]);
+    let all =
+      ContentHash::of_parts(std::iter::once(&inside[..]).chain(lengths).chain(lines).chain([path]));
+    let head = self.neighbours(path).0.into_iter().take(NEIGHBOURS);
+    let mut name = [0; 32];
+    for (to, from) in name.iter_mut().zip(head.chain(WIDE.iter().copied()).chain(all.0)) {
+      *to = from;
+    }
+    ContentHash(name)
+  }
+}
+
+/// A file, of which some lines do not count.
+struct Page<'a> {
+  file: &'a [u8],
+  blocks: &'a [Block],
+  absent: &'a [Range<usize>],
+}
+
+impl<'a> Page<'a> {
+  fn is_absent(&self, at: usize) -> bool {
+    self.absent.iter().any(|gone| gone.contains(&at))
+  }
+
+  fn says(&self, line: &Line) -> bool {
+    let covers = |gone: &Range<usize>| gone.start <= line.span.start && line.span.end <= gone.end;
+    line.kind != LineKind::Blank && !self.absent.iter().any(covers)
+  }
+
+  fn text(&self, line: &Line) -> &'a [u8] {
+    line::content(line::slice(self.file, line.span.clone()))
+  }
+
+  /// The rest of a line that a span begins or ends within.
+  fn rest(&self, part: Range<usize>) -> Option<&'a [u8]> {
+    let text = line::content(line::slice(self.file, part));
+    (!line::is_blank(text)).then_some(text)
+  }
+
+  fn head(&self, line: &Line, span: &Range<usize>) -> Option<&'a [u8]> {
+    self.rest(line.span.start..span.start.max(line.span.start))
+  }
+
+  fn tail(&self, line: &Line, span: &Range<usize>) -> Option<&'a [u8]> {
+    self.rest(span.end.min(line.span.end)..line.span.end)
+  }
+
+  /// The nearest lines of its block.
+  fn neighbours(&self, block: &Block, span: &Range<usize>) -> (Option<[u8; 8]>, Option<[u8; 8]>) {
+    let (mut above, mut below) = (None, None);
+    for one in &block.lines {
+      if one.span.end <= span.start {
+        above = if self.says(one) { Some(one.hash) } else { above };
+      } else if one.span.start >= span.end {
+        if self.says(one) {
+          below.get_or_insert(one.hash);
+        }
+        if below.is_some() {
+          break;
+        }
+      } else {
+        above = self.head(one, span).map(line_hash).or(above);
+        below = self.tail(one, span).map(line_hash).or(below);
+      }
+    }
+    (above, below)
+  }
+
+  /// The headings over a part of the block at `index`: each of a higher rank than the one before.
+  fn headings(&self, index: usize, span: &Range<usize>) -> Vec<[u8; 8]> {
+    let mut chain = Vec::new();
+    let (mut rank, mut folds) = (usize::MAX, 0);
+    for block in self.blocks.iter().take(index + 1).rev() {
+      if block.kind == BlockKind::Html {
+        chain.extend(self.html_heading(block, span, (&mut rank, &mut folds)));
+      }
+      let count = if block.kind == BlockKind::Heading { block.lines.len() } else { block.body };
+      // A heading of two lines has its rank in the lower one.
+      let (mut lower, mut goes_on) = (None, false);
+      let lines = block.lines.iter().take(count).filter(|one| one.span.start < span.end);
+      for one in lines.rev().filter(|one| self.says(one)) {
+        let text = self.text(one).trim_ascii();
+        let own = rank_of(text);
+        if underline(text).is_some() {
+          (lower, goes_on) = (underline(text), false);
+          continue;
+        }
+        let Some(of) = own.or(lower) else { continue };
+        let counts = of < rank || goes_on && own.is_none();
+        (lower, goes_on) = (lower.filter(|_| own.is_none()), counts && own.is_none());
+        rank = rank.min(of);
+        // One that is part of the text itself has no other of its rank above it.
+        if counts && one.span.end <= span.start {
+          chain.push(one.hash);
+        }
+      }
+    }
+    chain
+  }
+
+  /// The lines of a block of HTML above `span` that is a heading or the title of what is unfolded there, as a
+  /// whole. `folds` is how many things that unfold end between it and the span.
+  fn html_heading(
+    &self,
+    block: &Block,
+    span: &Range<usize>,
+    (rank, folds): (&mut usize, &mut usize),
+  ) -> Vec<[u8; 8]> {
+    let body = block.lines.iter().skip(block.body);
+    let lines: Vec<&Line> =
+      body.filter(|one| one.span.end <= span.start && self.says(one)).collect();
+    let (Some(first), Some(last)) = (lines.first(), lines.last()) else { return vec![] };
+    let lead = HtmlLead::of(line::slice(self.file, first.span.start..last.span.end));
+    let is_unfolded = lead.opened > *folds + lead.closed;
+    *folds = (*folds + lead.closed).saturating_sub(lead.opened);
+    let is_heading = lead.rank.is_some_and(|of| of < *rank);
+    *rank = lead.rank.map_or(*rank, |of| of.min(*rank));
+    if is_heading || lead.has_title && is_unfolded {
+      return lines.into_iter().rev().map(|one| one.hash).collect();
+    }
+    vec![]
+  }
+
+  /// The lines of what introduces the block at `index`: a block that ends with a colon or is set apart, or a
+  /// quote in which a line does, right above it, or above it in its list or right above that.
+  fn intro(&self, index: usize) -> Vec<[u8; 8]> {
+    let Some(mut below) = self.blocks.get(index) else { return vec![] };
+    for block in self.blocks.iter().take(index).rev() {
+      // A heading stands between them.
+      if below.body > 0 {
+        break;
+      }
+      let body = block.lines.iter().skip(block.body).filter(|one| self.says(one));
+      let lines: Vec<&Line> = body.rev().take(MAX_LINES).collect();
+      let Some(last) = lines.first() else {
+        if block.body > 0 {
+          break;
+        }
+        continue;
+      };
+      let is_quoted = block.kind == BlockKind::Quote;
+      if introduces(self.text(last))
+        || is_quoted && lines.iter().any(|one| introduces(self.text(one)))
+      {
+        return lines.into_iter().map(|one| one.hash).collect();
+      }
+      if (below.kind, block.kind) != (BlockKind::Item, BlockKind::Item) {
+        break;
+      }
+      below = block;
+    }
+    vec![]
+  }
+
+  /// The lines above it in its block that say something together with it: those of its own entry, those that
+  /// this is nested in, and the head of a table.
+  fn before(&self, block: &Block, span: &Range<usize>) -> Vec<[u8; 8]> {
+    let body = block.lines.iter().skip(block.body);
+    let up: Vec<&Line> = body.filter(|one| one.span.start < span.end).collect();
+    let first = up.iter().find(|one| one.span.end > span.start);
+    let (mut is_open, mut depth) = match first {
+      Some(first) => (!is_entry(block, self.text(first)), indent(self.text(first))),
+      None => (true, 0),
+    };
+    let mut lines: Vec<[u8; 8]> =
+      first.and_then(|first| self.head(first, span)).map(line_hash).into_iter().collect();
+    let above = up.iter().rev().filter(|one| one.span.end <= span.start && self.says(one));
+    for one in above {
+      let text = self.text(one);
+      if is_open || indent(text) < depth {
+        lines.push(one.hash);
+        (is_open, depth) = (!is_entry(block, text), indent(text));
+      }
+      if lines.len() >= MAX_LINES {
+        break;
+      }
+    }
+    if block.kind == BlockKind::Table {
+      let head = up.iter().find(|one| one.span.end <= span.start && self.says(one));
+      lines.extend(head.map(|one| one.hash));
+    }
+    lines
+  }
+
+  /// The lines below it up to the next entry, and after how many of them something new begins.
+  fn after(&self, block: &Block, span: &Range<usize>) -> (Vec<[u8; 8]>, Vec<usize>) {
+    let (mut lines, mut ends) = (vec![], vec![]);
+    let is_heading = block.lines.get(block.body).is_some_and(|first| span.end <= first.span.start);
+    let mut goes_on = !is_heading && lead::goes_on(line::slice(self.file, span.clone()));
+    for one in block.lines.iter().skip(block.body).filter(|one| one.span.end > span.start) {
+      if one.span.start < span.end {
+        if let Some(tail) = self.tail(one, span) {
+          lines.push(line_hash(tail));
+          goes_on = lead::goes_on(tail);
+        }
+        continue;
+      }
+      let text = self.text(one);
+      if one.kind == LineKind::Blank {
+        goes_on = false;
+      } else if self.says(one) {
+        if is_entry(block, text) || lines.len() >= MAX_LINES {
+          break;
+        }
+        if !goes_on && !text.trim_ascii_start().first().is_some_and(u8::is_ascii_lowercase) {
+          ends.push(lines.len());
+        }
+        lines.push(one.hash);
+        goes_on = lead::goes_on(text);
+      }
+    }
+    (lines, ends)
+  }
+}
+
+/// How deep a line is indented, in columns.
+fn indent(text: &[u8]) -> usize {
+  let space = text.iter().take_while(|byte| matches!(byte, b' ' | b'\t'));
+  space.map(|&byte| if byte == b'\t' { 4 } else { 1 }).sum()
+}
+
+/// Whether a line begins something that stands for itself: an item of a list, a row of a table.
+fn is_entry(block: &Block, text: &[u8]) -> bool {
+  block.kind == BlockKind::Table || block.kind == BlockKind::Item && starts_entry(text)
+}
+
+#[cfg(test)]
+mod tests {
+  use super::*;
+  use crate::memory::Known;
+
+  const PATH: &[u8] = b"/a.md";
+
+  fn of(text: &str, what: &str) -> Around {
+    let document = Document::parse(text.as_bytes(), &Known::default());
+    let start = text.find(what).unwrap();
+    Around::of(text.as_bytes(), &document, &(start..start + what.len()))
+  }
+
+  /// Whether what was decided in the first text holds in the second one.
+  fn holds(before: &str, now: &str) -> bool {
+    of(now, "Tea").is_of(PATH, &of(before, "Tea").name(PATH))
+  }
+
+  #[test]
+  fn a_text_alone_in_its_block_is_whole() {
+    assert!(of("Tea.\n", "Tea.\n").is_whole());
+    assert!(of("a\n\nTea.\n\nb\n", "Tea.\n").is_whole(), "other blocks are no neighbours");
+    assert!(of("- a\n- Tea.\n- b\n", "- Tea.\n").is_whole());
+    assert!(!of("# Drinks\n\nTea.\n", "Tea.\n").is_whole(), "a heading belongs to its block");
+  }
+
+  #[test]
+  fn what_changes_the_meaning_counts() {
+    for (before, now) in [
+      ("# A\n\nTea\n", "# B\n\nTea\n"),
+      ("# A\n\n## C\n\nx\n\nTea\n", "# B\n\n## C\n\nx\n\nTea\n"),
+      ("A\nb\n===\n\nx\n\nTea\n", "B\nb\n===\n\nx\n\nTea\n"),
+      ("A:\n\n- x\n- Tea\n", "B:\n\n- x\n- Tea\n"),
+      ("A\nb:\n\nTea\n", "B\nb:\n\nTea\n"),
+      ("**A**\n\n1. x\n2. Tea\n", "**B**\n\n1. x\n2. Tea\n"),
+      ("A：\n\n- Tea\n", "B：\n\n- Tea\n"),
+      ("A\nb\nTea\n", "B\nb\nTea\n"),
+      ("Tea\na\nb\n", "Tea\na\nB\n"),
+      ("Tea\nA\n", "Tea\nB\n"),
+      ("Tea\n", "Tea\nis bad\n"),
+      ("Tea,\n", "Tea,\nA\n"),
+      ("Tea\n", "A\nTea\n"),
+      ("Tea\n", "```\nTea\n```\n"),
+      ("Tea\n", "<!--\nTea\n-->\n"),
+      ("- A\n  - x\n  - Tea\n", "- B\n  - x\n  - Tea\n"),
+      ("- A\n  - x\n    y\n  - Tea\n    more\n", "- A\n  - x\n    y\n  - Tea\n    less\n"),
+      (
+        "| A | b |\n|---|---|\n| x | y |\n| Tea | z |\n",
+        "| B | b |\n|---|---|\n| x | y |\n| Tea | z |\n",
+      ),
+      ("Buy Tea\n", "Sell Tea\n"),
+      ("# A\n\nTea\n", "# A\n\n<h2>B</h2>\n\nTea\n"),
+      ("<h2>\nA\n</h2>\n\nx\n\nTea\n", "<h2>\nB\n</h2>\n\nx\n\nTea\n"),
+      ("## A\n\n<h3>B</h3>\n\nx\n\nTea\n", "## C\n\n<h3>B</h3>\n\nx\n\nTea\n"),
+      (
+        "<details><summary>A</summary>\n\n# B\n\nTea\n",
+        "<details><summary>C</summary>\n\n# B\n\nTea\n",
+      ),
+      (
+        "<details>\n<summary>A</summary>\n\n<details>\nx\n</details>\n\nTea\n",
+        "<details>\n<summary>B</summary>\n\n<details>\nx\n</details>\n\nTea\n",
+      ),
+      ("A:<br>\n\n- Tea\n", "B:<br>\n\n- Tea\n"),
+      ("*A*\n\n- Tea\n", "*B*\n\n- Tea\n"),
+      ("> A:\n>\n> x\n\nTea\n", "Tea\n"),
+      ("> A:\n>\n> x\n\n- x\n- Tea\n", "> B:\n>\n> x\n\n- x\n- Tea\n"),
+    ] {
+      assert!(holds(before, before), "{before}");
+      assert!(!holds(before, now), "{now}");
+    }
+  }
+
+  #[test]
+  fn what_stands_for_itself_does_not_count() {
+    for (before, now) in [
+      ("# A\n\n## B\n\nTea\n", "# A\n\n## X\n\nx\n\n## B\n\nTea\n\n## C\n\nmore\n"),
+      ("# A\n\n# B\n\nTea\n", "# C\n\n# B\n\nTea\n"),
+      ("A\n===\n\nB\n===\n\nTea\n", "C\n===\n\nB\n===\n\nTea\n"),
+      ("A:\n\n- x\n- Tea\n", "A:\n\n- y\n- z\n- Tea\n- x\n"),
+      ("A\n\n- Tea\n", "B\n\n- Tea\n"),
+      ("A:\n\nx\n\nTea\n", "B:\n\nx\n\nTea\n"),
+      ("Tea.\n", "Tea.\nMilk\nand more\n"),
+      ("- A\n  - x\n  - Tea\n", "- A\n  - y\n    z\n  - Tea\n  - x\n"),
+      ("- a\n\n  Tea.\n", "- a\n  Tea.\n"),
+      (
+        "| A | b |\n|---|---|\n| Tea | z |\n",
+        "| A | b |\n|---|---|\n| x | y |\n| Tea | z |\n| z | z |\n",
+      ),
+      ("Tea.\r\n", "Tea.\n"),
+      ("<h2>A</h2>\n\n## B\n\nTea\n", "<h2>C</h2>\n\n## B\n\nTea\n"),
+      (
+        "<details><summary>A</summary>\n\nx\n\n</details>\n\nTea\n",
+        "<details><summary>B</summary>\n\nx\n\n</details>\n\nTea\n",
+      ),
+      ("> A\n\nTea\n", "> B\n\nTea\n"),
+    ] {
+      assert!(holds(before, now), "{now}");
+    }
+  }
+
+  #[test]
+  fn what_leaves_in_the_same_edit_does_not_count() {
+    let text = b"one\nMilk\nTea.\nthree\n";
+    let document = Document::parse(text, &Known::default());
+    let without = Around::without(text, &document, &(9..14), std::slice::from_ref(&(4..9)));
+    assert_eq!(without, of("one\nTea.\nthree\n", "Tea.\n"));
+    assert_ne!(without, Around::of(text, &document, &(9..14)));
+  }
+
+  #[test]
+  fn names_of_older_versions_are_known_and_told_apart() {
+    let (here, moved) = (of("# A\n\nx\nTea\n", "Tea\n"), of("# B\n\nx\nTea\n", "Tea\n"));
+    assert!(Around::is_wide(&here.name(PATH)) && !Around::is_wide(&here.neighbours(PATH)));
+    assert!(moved.is_of(PATH, &here.neighbours(PATH)) && !moved.is_of(PATH, &here.name(PATH)));
+    assert!(
+      moved.is_beside(PATH, &here.name(PATH)) && moved.is_beside(PATH, &here.neighbours(PATH))
+    );
+    assert_ne!(here.name(PATH), here.name(b"/b.md"), "another file is another context");
+    assert!(!here.is_beside(b"/b.md", &here.name(PATH)));
+  }
+}

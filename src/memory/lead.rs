@@ -1,0 +1,186 @@
+//! What leads to a text: a heading above it, a line that introduces it. And whether a line leads on.
+#![forbid(unsafe_code)]
+
+/// The rank of a heading that begins with `#`.
+pub(crate) fn rank_of(text: &[u8]) -> Option<usize> {
+  let rank = text.iter().take_while(|&&byte| byte == b'#').count();
+  (rank > 0).then_some(rank)
+}
+
+/// The rank of a heading that is underlined so.
+pub(crate) fn underline(text: &[u8]) -> Option<usize> {
+  match text.first() {
+    Some(b'=') if text.iter().all(|&byte| byte == b'=') => Some(1),
+    Some(b'-') if text.iter().all(|&byte| byte == b'-') => Some(2),
+    _ => None,
+  }
+}
+
+/// What a block of HTML says about what comes after it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct HtmlLead {
+  /// The rank of the highest heading in it.
+  pub(crate) rank: Option<usize>,
+  /// Whether it holds the title of something that unfolds.
+  pub(crate) has_title: bool,
+  /// How many things that unfold begin in it, and end.
+  pub(crate) opened: usize,
+  pub(crate) closed: usize,
+}
+
+impl HtmlLead {
+  pub(crate) fn of(html: &[u8]) -> Self {
+    let mut lead = Self::default();
+    for tag in html.split(|&byte| byte == b'<').skip(1) {
+      let end = tag.iter().position(|byte| !byte.is_ascii_alphanumeric() && *byte != b'/');
+      let name = tag.get(..end.unwrap_or(tag.len())).unwrap_or_default().to_ascii_lowercase();
+      match &name[..] {
+        [b'h', rank @ b'1'..=b'6'] => {
+          let rank = usize::from(rank - b'0');
+          lead.rank = Some(lead.rank.map_or(rank, |highest| highest.min(rank)));
+        }
+        b"summary" => lead.has_title = true,
+        b"details" => lead.opened += 1,
+        b"/details" => lead.closed += 1,
+        _ => {}
+      }
+    }
+    lead
+  }
+}
+
+/// A text without the emphasis, quotes and brackets that close behind it.
+fn unclosed(text: &[u8]) -> &[u8] {
+  let is_closing = |byte: &u8| byte.is_ascii_whitespace() || b"*_`~\"')]}>".contains(byte);
+  let end = text.iter().rposition(|byte| !is_closing(byte)).map_or(0, |at| at + 1);
+  text.get(..end).unwrap_or_default()
+}
+
+/// Whether a text ends with a sign after which its sentence goes on.
+pub(crate) fn goes_on(text: &[u8]) -> bool {
+  let text = unclosed(text);
+  matches!(text.last(), Some(b',' | b':' | b';' | b'-'))
+    || ["、", "，", "：", "；", "–", "—"].iter().any(|sign| text.ends_with(sign.as_bytes()))
+}
+
+/// Whether a line says what follows is about: it ends with a colon, whatever signs stand behind that, or all of
+/// it is set apart from common text.
+pub(crate) fn introduces(text: &[u8]) -> bool {
+  if !text.iter().any(|byte| b":*_<".contains(byte) || !byte.is_ascii()) {
+    return false;
+  }
+  let text: String = text.utf8_chunks().map(|chunk| chunk.valid()).collect();
+  let said = said(&text);
+  let line = without_note(said.trim());
+  let Some((at, last)) = line.char_indices().rfind(|(_, c)| c.is_alphanumeric()) else {
+    return false;
+  };
+  let signs = line.get(at + last.len_utf8()..).unwrap_or_default();
+  let is_set = |mark: &str| {
+    line.strip_prefix(mark).is_some_and(|rest| !rest.starts_with(char::is_whitespace))
+      && signs.contains(mark)
+  };
+  let is_tagged = text.trim().starts_with('<') && text.trim().ends_with('>');
+  signs.contains([':', '：', '–', '—']) || is_set("*") || is_set("_") || is_tagged
+}
+
+/// A line as it is read: without tags, and without where its links lead.
+fn said(line: &str) -> String {
+  let (mut out, mut rest) = (String::with_capacity(line.len()), line);
+  while let Some(at) = rest.find(['<', ']']) {
+    let (head, tail) = rest.split_at(at);
+    out.push_str(head);
+    let close = if tail.starts_with('<') {
+      '>'
+    } else if tail.starts_with("](") {
+      ')'
+    } else {
+      ']'
+    };
+    // Where nothing closes one, no later one is closed either.
+    let Some(end) = tail.find(close) else { return out + tail };
+    rest = tail.get(end + 1..).unwrap_or_default();
+  }
+  out + rest
+}
+
+/// A line without a note in brackets at its end.
+fn without_note(line: &str) -> &str {
+  let bare = line.trim_end_matches(|c: char| !c.is_alphanumeric() && c != ')');
+  let open = bare.strip_suffix(')').and_then(|rest| rest.rfind('('));
+  open.and_then(|at| line.get(..at)).map_or(line, str::trim_end)
+}
+
+#[cfg(test)]
+mod tests {
+  use super::*;
+
+  #[test]
+  fn a_line_introduces_what_follows_when_it_ends_so_or_is_set_apart() {
+    for line in [
+      "Orders:",
+      "Orders：",
+      "Orders: 👇",
+      "Orders:<br>",
+      "Orders:<br/> ",
+      "Orders:\\",
+      "Orders :-",
+      "Orders: (Ann)",
+      "[Orders:](x)",
+      "> Orders:",
+      "- Orders:",
+      "**Orders:**",
+      "Orders —",
+      "“Orders:”",
+      "**Orders**",
+      "__Orders__",
+      "*Orders*",
+      "_Orders_",
+      "**Orders** (Ann)",
+      "**Orders** 👇",
+      "<b>Orders</b>",
+      "<p><i>Orders</i></p>",
+    ] {
+      assert!(introduces(line.as_bytes()), "{line}");
+    }
+    for line in [
+      "Orders",
+      "Orders.",
+      "Orders (a: b)",
+      "Orders at 12:30",
+      "**Orders** are here",
+      "* Orders",
+      "***",
+      "---",
+      "snake_case",
+      "a * b",
+      "<br>",
+      "</details>",
+      "<https://a.example/>",
+      "[Orders](https://a.example)",
+      "<b>Orders</b> are here",
+      "[Orders]",
+      "Schöne Grüße",
+      "👇",
+    ] {
+      assert!(!introduces(line.as_bytes()), "{line}");
+    }
+  }
+
+  #[test]
+  fn headings_in_html_are_told_from_other_tags() {
+    let lead = |html: &str| {
+      let HtmlLead { rank, has_title, opened, closed } = HtmlLead::of(html.as_bytes());
+      (rank, has_title, opened, closed)
+    };
+    for (html, expected) in [
+      ("<h2>A</h2>", (Some(2), false, 0, 0)),
+      ("<div>\n<H3 id=x\n>A</H3>\n<h1>B</h1></div>", (Some(1), false, 0, 0)),
+      ("<details open><summary>A</summary>", (None, true, 1, 0)),
+      ("</details>\n<details>", (None, false, 1, 1)),
+      ("<hr><header><h10><h7>h1", (None, false, 0, 0)),
+    ] {
+      assert_eq!(lead(html), expected, "{html}");
+    }
+  }
+}
