@@ -10,11 +10,11 @@ use super::{
   block, column,
   column::{path_bytes, word},
   error::Fault,
-  event, file, record,
+  event, file, record, request,
 };
 use crate::{
   memory::BlockId,
-  provenance::{Attestation, Source, Trust},
+  provenance::{Attestation, Request, Source, Trust},
 };
 
 /// A quarantined item about which the agent's records are still to be asked.
@@ -54,8 +54,12 @@ pub struct Attributed<'a> {
   pub blocks: &'a [BlockRow],
   /// What was taken out of it.
   pub items: &'a [ItemOrigin],
-  /// What is still to be done.
-  pub pending: Pending,
+  /// What was asked for and what explains the texts: all that rows name and the ledger may not have.
+  pub requests: &'a [Request],
+  /// What is done by then.
+  pub done: Pending,
+  /// What is still to be done; what is in neither stays as it is.
+  pub due: Pending,
   /// What happened.
   pub events: &'a [NewEvent],
   /// When.
@@ -99,7 +103,10 @@ impl Ledger {
 
   /// Writes down what became known about the text of a file, in one transaction.
   pub fn attribute(&mut self, known: &Attributed<'_>) -> Result<(), StoreError> {
-    self.write(Durability::Seen, |tx, _| {
+    self.write(Durability::Seen, |tx, key| {
+      for one in known.requests {
+        request::keep(tx, key, one, known.at)?;
+      }
       for row in known.blocks {
         let Some(file) = file::find(tx, known.path)? else { continue };
         let mut stored = block::by_id(tx, &row.id)?;
@@ -114,7 +121,7 @@ impl Ledger {
       for item in known.items {
         attribute_item(tx, item)?;
       }
-      file::set_pending(tx, known.path, known.pending)?;
+      file::change_pending(tx, known.path, known.done, known.due)?;
       event::append(tx, known.events, known.at)
     })
   }
@@ -134,7 +141,7 @@ fn attribute_item(conn: &Connection, item: &ItemOrigin) -> Result<(), Fault> {
   conn
     .prepare_cached(
       "UPDATE quarantine SET source = ?2, trust = ?3, attestation = ?4, session = ?5, evidence = ?6,
-         version = ?7, changed_at = ?8, due = ?9
+         version = ?7, changed_at = ?8, due = ?9, request = ?10
        WHERE id = ?1",
     )?
     .execute(params![
@@ -147,6 +154,7 @@ fn attribute_item(conn: &Connection, item: &ItemOrigin) -> Result<(), Fault> {
       version,
       changed_at,
       item.trail.due,
+      item.trail.request.map(|hash| hash.0),
     ])?;
   Ok(())
 }
@@ -181,7 +189,7 @@ mod tests {
     let expected = DueItem { id: id("a1b2c3"), seen_at: 5, sighting: seen() };
     assert_eq!(ledger.due_items(path).unwrap(), [expected]);
 
-    let trail = Trail { evidence_json: "{}".into(), sighting: Some(seen()), due: false };
+    let trail = Trail { evidence_json: "{}".into(), sighting: Some(seen()), ..Trail::default() };
     rows[1].revisions[0].source = Source::new("exec");
     rows[1].revisions[0].trail = trail.clone();
     let origin = ItemOrigin {
@@ -196,7 +204,9 @@ mod tests {
       path,
       blocks: &rows[1..],
       items: std::slice::from_ref(&origin),
-      pending: Pending::RESHAPE,
+      requests: &[],
+      done: Pending::ATTRIBUTE,
+      due: Pending::RESHAPE,
       events: &[],
       at: 9,
     };

@@ -126,6 +126,7 @@ fn plain(row: &BlockRow) -> Option<Origin> {
     && revision.source.is_baseline()
     && revision.session.is_none()
     && revision.trail == Trail::default()
+    && !revision.approved
     && row.lines.iter().zip(0..).all(|(line, n)| line.revision == 0 && line.offset == n)
     && id_bytes(&row.id).is_some();
   let Revision { trust, attestation, at, .. } = *revision;
@@ -161,6 +162,7 @@ fn decode(row: &Row<'_>) -> rusqlite::Result<Vec<BlockRow>> {
     session: None,
     at: row.get(1)?,
     trail: Trail::default(),
+    approved: false,
   };
   let mut rest = all;
   let mut found = Vec::new();

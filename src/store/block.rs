@@ -57,6 +57,11 @@ impl BlockRow {
     self.revisions.get(number as usize).filter(|revision| revision.number == number)
   }
 
+  /// Whether a person has approved what the revision with this number brought.
+  pub fn is_approved(&self, number: u32) -> bool {
+    self.revision(number).is_some_and(|revision| revision.approved)
+  }
+
   /// Whether all of it was there before memfw.
   pub fn is_baseline(&self) -> bool {
     self.revisions.iter().all(|revision| revision.source.is_baseline())
@@ -99,6 +104,8 @@ pub struct Revision {
   pub at: Micros,
   /// How that is known.
   pub trail: Trail,
+  /// Whether a person has approved what it brought.
+  pub approved: bool,
 }
 
 /// Where a block is, or was.
@@ -217,7 +224,8 @@ fn load(
   let places: HashMap<i64, usize> =
     blocks.iter().enumerate().map(|(place, block)| (block.key, place)).collect();
   let sql = format!(
-    "SELECT block, number, source, trust, attestation, session, at, evidence, version, changed_at, due
+    "SELECT block, number, source, trust, attestation, session, at, evidence, version, changed_at, due,
+       request, approved
      FROM revision
      WHERE block IN (SELECT key FROM block WHERE {condition}) ORDER BY block, number"
   );
@@ -260,6 +268,7 @@ fn revision(row: &Row<'_>) -> rusqlite::Result<Revision> {
     session: row.get(5)?,
     at: row.get(6)?,
     trail: Trail::from_row(row, 7)?,
+    approved: row.get(12)?,
   })
 }
 

@@ -105,7 +105,7 @@ mod tests {
     rows[1].state = State::Flagged;
     ledger.record(&scan("/w/a.md", &rows, 1)).unwrap();
     ledger.record(&scan("/w/a.md", &rows[..2], 2)).unwrap();
-    ledger.set_pending(Path::new("/w/a.md"), Pending::RESHAPE).unwrap();
+    ledger.change_pending(Path::new("/w/a.md"), Pending::NONE, Pending::RESHAPE).unwrap();
     let workspace = Path::new("/w");
     let note = Some("hard link");
     ledger.set_status(Path::new("/w/b.md"), workspace, FileStatus::Unscannable, note).unwrap();

@@ -38,10 +38,12 @@ impl Exception {
 }
 
 impl Ledger {
-  /// Excuses these codes for this content. A second approval adds its codes; its reason and end count.
+  /// Excuses these codes for this content in this `context`. A second approval adds its codes and its context;
+  /// its reason and end count.
   pub fn except(
     &mut self,
     hash: ContentHash,
+    context: ContentHash,
     codes: &[Code],
     reason: &str,
     at: Micros,
@@ -53,6 +55,15 @@ impl Ledger {
         .prepare_cached("SELECT codes FROM exception WHERE hash = ?1")?
         .query_row([hash.0], |row| column::codes(row, 0))
         .optional()?;
+      let is_bound =
+        tx.prepare_cached("SELECT 1 FROM exception_context WHERE hash = ?1")?.exists([hash.0])?;
+      // An approval that is older than contexts keeps holding where it held.
+      if before.is_none() || is_bound {
+        tx.prepare_cached(
+          "INSERT OR IGNORE INTO exception_context (hash, context) VALUES (?1, ?2)",
+        )?
+        .execute((hash.0, context.0))?;
+      }
       let mut all = before.unwrap_or_default();
       all.extend_from_slice(codes);
       all.sort_unstable();
@@ -67,6 +78,18 @@ impl Ledger {
     })
   }
 
+  /// The approval of this content, where there is one, holds in this context as well.
+  pub fn except_in(&mut self, hash: ContentHash, context: ContentHash) -> Result<(), StoreError> {
+    self.write(Durability::Synced, |tx, _| {
+      tx.prepare_cached(
+        "INSERT OR IGNORE INTO exception_context (hash, context)
+         SELECT DISTINCT hash, ?2 FROM exception_context WHERE hash = ?1",
+      )?
+      .execute((hash.0, context.0))?;
+      Ok(())
+    })
+  }
+
   /// Whether anything was ever approved and not taken back.
   pub fn has_exceptions(&self) -> Result<bool, StoreError> {
     self.read(|conn| Ok(conn.prepare_cached("SELECT 1 FROM exception LIMIT 1")?.exists([])?))
@@ -76,6 +99,7 @@ impl Ledger {
   pub fn withdraw_exception(&mut self, hash: ContentHash) -> Result<(), StoreError> {
     self.write(Durability::Synced, |tx, _| {
       tx.prepare_cached("DELETE FROM exception WHERE hash = ?1")?.execute([hash.0])?;
+      tx.prepare_cached("DELETE FROM exception_context WHERE hash = ?1")?.execute([hash.0])?;
       Ok(())
     })
   }
@@ -88,6 +112,28 @@ impl Ledger {
         .query_row([hash.0], exception_row)
         .optional()?;
       Ok(found)
+    })
+  }
+
+  /// Whether the approval of this content holds in a context that is this one. An approval that was bound to
+  /// none holds for a text that is `whole`: all that its block says.
+  pub fn is_excused_in(
+    &self,
+    hash: ContentHash,
+    is_this: impl Fn(&ContentHash) -> bool,
+    whole: bool,
+  ) -> Result<bool, StoreError> {
+    let bound = self.excused_in(hash)?;
+    Ok(whole && bound.is_empty() || bound.iter().any(is_this))
+  }
+
+  /// The contexts in which the approval of this content holds.
+  pub fn excused_in(&self, hash: ContentHash) -> Result<Vec<ContentHash>, StoreError> {
+    self.read(|conn| {
+      let mut statement =
+        conn.prepare_cached("SELECT context FROM exception_context WHERE hash = ?1")?;
+      let rows = statement.query_map([hash.0], |row| column::hash(row, 0))?;
+      Ok(rows.collect::<Result<_, _>>()?)
     })
   }
 
@@ -136,8 +182,10 @@ mod tests {
     let mut ledger = Home::new().ledger();
     let hash = ContentHash::of(b"fine");
     assert_eq!(ledger.exception(hash).unwrap(), None);
-    ledger.except(hash, &[Code::ForgedMarker], "mine", 1, None).unwrap();
-    ledger.except(hash, &[Code::EditedBlock, Code::ForgedMarker], "ours", 2, Some(10)).unwrap();
+    let here = ContentHash::of(b"here");
+    ledger.except(hash, here, &[Code::ForgedMarker], "mine", 1, None).unwrap();
+    let codes = [Code::EditedBlock, Code::ForgedMarker];
+    ledger.except(hash, here, &codes, "ours", 2, Some(10)).unwrap();
     ledger.use_exception(hash, 5).unwrap();
     let found = ledger.exception(hash).unwrap().unwrap();
     assert_eq!(found.codes, [Code::ForgedMarker, Code::EditedBlock]);
@@ -149,5 +197,32 @@ mod tests {
     assert!(!found.covers(&[Code::EditedBlock], 10), "expired");
     assert!(!found.covers(&[Code::EditedBlock, Code::ForeignMarkers], 9), "another code");
     assert_eq!(ledger.exceptions().unwrap(), [found]);
+  }
+
+  #[test]
+  fn an_approval_holds_where_it_was_given() {
+    let mut ledger = Home::new().ledger();
+    let hash = ContentHash::of(b"fine");
+    let [here, there, elsewhere] = [b"1", b"2", b"3"].map(|name| ContentHash::of(name));
+    let holds = |ledger: &Ledger, context, whole| {
+      ledger.is_excused_in(hash, |name| *name == context, whole).unwrap()
+    };
+    ledger.except(hash, here, &[Code::ForgedMarker], "", 1, None).unwrap();
+    assert!(holds(&ledger, here, false) && !holds(&ledger, there, true));
+    ledger.except(hash, there, &[Code::ForgedMarker], "", 1, None).unwrap();
+    assert!(holds(&ledger, here, false) && holds(&ledger, there, false));
+    assert!(!holds(&ledger, elsewhere, true));
+    let also = ContentHash::of(b"4");
+    ledger.except_in(hash, also).unwrap();
+    ledger.except_in(also, also).unwrap();
+    assert!(holds(&ledger, also, false) && !holds(&ledger, elsewhere, true));
+    assert!(ledger.exception(also).unwrap().is_none(), "what was never approved stays so");
+    ledger.conn.execute("DELETE FROM exception_context", []).unwrap();
+    assert!(holds(&ledger, elsewhere, true) && !holds(&ledger, elsewhere, false), "an older one");
+    ledger.except(hash, here, &[Code::ForgedMarker], "", 1, None).unwrap();
+    assert!(holds(&ledger, elsewhere, true), "it stays what it was");
+    ledger.withdraw_exception(hash).unwrap();
+    ledger.except(hash, here, &[Code::ForgedMarker], "", 1, None).unwrap();
+    assert!(!holds(&ledger, elsewhere, true));
   }
 }

@@ -43,12 +43,15 @@ impl Ledger {
         .query_row(params![since, kinds, cap], |row| row.get(0))
         .optional()?;
       let mut statement = conn.prepare_cached(
-        "SELECT e.id, e.at, e.event, e.path, e.block, e.source, e.trust,
+        "SELECT e.id, e.at, e.event, e.path, e.block,
+           coalesce(iif(e.event IN ('quarantined', 'held'), q.source, NULL), e.source),
+           coalesce(iif(e.event IN ('quarantined', 'held'), q.trust, NULL), e.trust),
            coalesce(e.layer, q.layer),
            CASE WHEN e.codes = '' THEN coalesce(q.codes, b.codes, '') ELSE e.codes END,
            e.score, e.action, e.detail, e.attestation, e.session, e.took_us
          FROM event e
-           LEFT JOIN quarantine q ON e.event IN ('approved', 'rejected') AND q.id = e.block
+           LEFT JOIN quarantine q
+             ON e.event IN ('approved', 'rejected', 'quarantined', 'held') AND q.id = e.block
            LEFT JOIN block b ON e.event IN ('approved', 'rejected') AND b.id = e.block
          WHERE e.id > ?1 AND e.at >= ?2 AND instr(?3, ',' || e.event || ',') > 0
          ORDER BY e.id",
@@ -129,9 +132,9 @@ mod tests {
   use super::*;
   use crate::{
     detect::{Code, Layer},
-    provenance::State,
+    provenance::{Source, State},
     store::{
-      FileStatus, NewEvent, NewItem, Revision,
+      EventFilter, FileStatus, NewEvent, NewItem, Revision,
       tests::{Home, block, id, item, scan},
     },
   };
@@ -184,6 +187,31 @@ mod tests {
     let mut seen = Vec::new();
     ledger.each_event(&["approved"], 0, 9, |row| seen.push((row.layer, row.codes))).unwrap();
     assert_eq!(seen, [(Some(Layer::Model), codes), (None, vec![Code::EncodedText])]);
+  }
+
+  #[test]
+  fn what_was_taken_out_counts_under_the_source_that_came_to_be_known() {
+    let mut ledger = Home::new().ledger();
+    let out = NewEvent {
+      block: Some(id("bbbbb1")),
+      source: Some(Source::unknown()),
+      trust: Some(Trust::Untrusted),
+      ..event("quarantined")
+    };
+    let item = NewItem {
+      source: Source::new("moltbook:x"),
+      trust: Trust::Hostile,
+      ..item(&id("bbbbb1"), b"x")
+    };
+    ledger.quarantine(&[item], &[], &[out], 1).unwrap();
+    let mut seen = Vec::new();
+    ledger.each_event(&["quarantined"], 0, 9, |row| seen.push((row.source, row.trust))).unwrap();
+    assert_eq!(seen, [(Some(Source::new("moltbook:x")), Some(Trust::Hostile))]);
+    let of = |source: &str| {
+      let filter = EventFilter { source: Some(source.into()), ..EventFilter::default() };
+      ledger.events(&filter).unwrap().len()
+    };
+    assert_eq!((of("moltbook"), of("moltbook:x"), of("unknown")), (1, 1, 0));
   }
 
   #[test]

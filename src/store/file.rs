@@ -103,6 +103,10 @@ impl Pending {
   pub const ATTRIBUTE: Self = Self(4);
   /// The model is to read text of it closely.
   pub const MODEL: Self = Self(8);
+  /// It is to be seen whether a model that reads is asked about text of it, or what it has said.
+  pub const JUDGE: Self = Self(16);
+  /// What goes on over a new version.
+  pub(super) const KEPT: Self = Self(Self::MODEL.0 | Self::JUDGE.0);
 
   /// Whether nothing is to be done.
   pub const fn is_empty(self) -> bool {
@@ -154,6 +158,17 @@ impl Ledger {
     })
   }
 
+  /// The guarded files of a workspace that were changed last, at most `n`, the latest first.
+  pub fn latest_files(&self, workspace: &Path, n: usize) -> Result<Vec<FileRow>, StoreError> {
+    self.read(|conn| {
+      let mut statement = conn.prepare_cached(&select(
+        "WHERE workspace = ?1 AND status = 'watched' ORDER BY mtime_ns DESC, path LIMIT ?2",
+      ))?;
+      let rows = statement.query_map(params![path_bytes(workspace), n as i64], file_row)?;
+      Ok(rows.collect::<Result<_, _>>()?)
+    })
+  }
+
   /// Notes stamp and hash after a write of ours, or takes the stamp away so that the file is read again.
   pub fn set_stamp(
     &mut self,
@@ -165,7 +180,8 @@ impl Ledger {
     self.write(Durability::Seen, |tx, _| set_stamp(tx, path, stamp, hash, at))
   }
 
-  /// Notes that the content is still that of `hash`, under another stamp.
+  /// Notes that the content is still that of `hash`, under another stamp; what is still to be read or asked
+  /// stays so.
   pub fn set_seen(
     &mut self,
     path: &Path,
@@ -176,7 +192,8 @@ impl Ledger {
   ) -> Result<(), StoreError> {
     self.write(Durability::Seen, |tx, _| {
       set_stamp(tx, path, Some(stamp), hash, at)?;
-      set_pending(tx, path, pending)
+      let done = Pending(!Pending::KEPT.bits());
+      change_pending(tx, path, done, pending)
     })
   }
 
@@ -212,9 +229,14 @@ impl Ledger {
     })
   }
 
-  /// Notes what is still to be done with a file.
-  pub fn set_pending(&mut self, path: &Path, pending: Pending) -> Result<(), StoreError> {
-    self.write(Durability::Seen, |tx, _| set_pending(tx, path, pending))
+  /// Notes what is done with a file and what is still to be done; what others noted meanwhile stays.
+  pub fn change_pending(
+    &mut self,
+    path: &Path,
+    done: Pending,
+    due: Pending,
+  ) -> Result<(), StoreError> {
+    self.write(Durability::Seen, |tx, _| change_pending(tx, path, done, due))
   }
 }
 
@@ -245,10 +267,15 @@ fn set_stamp(
   known(path, changed)
 }
 
-pub(super) fn set_pending(conn: &Connection, path: &Path, pending: Pending) -> Result<(), Fault> {
+pub(super) fn change_pending(
+  conn: &Connection,
+  path: &Path,
+  done: Pending,
+  due: Pending,
+) -> Result<(), Fault> {
   let changed = conn
-    .prepare_cached("UPDATE file SET pending = ?2 WHERE path = ?1")?
-    .execute(params![path_bytes(path), pending.bits()])?;
+    .prepare_cached("UPDATE file SET pending = (pending & ~?2) | ?3 WHERE path = ?1")?
+    .execute(params![path_bytes(path), done.bits(), due.bits()])?;
   known(path, changed)
 }
 
@@ -303,7 +330,7 @@ mod tests {
     let path = Path::new(OsStr::from_bytes(b"/w/caf\xe9\n.md"));
     let note = Some("too large");
     ledger.set_status(path, Path::new("/w"), FileStatus::Unscannable, note).unwrap();
-    ledger.set_pending(path, Pending::RETRY | Pending::RESHAPE).unwrap();
+    ledger.change_pending(path, Pending::NONE, Pending::RETRY | Pending::RESHAPE).unwrap();
     let hash = ContentHash::of(b"x");
     ledger.set_stamp(path, Some(stamp(3)), Some(hash), 9).unwrap();
     let row = ledger.file(path).unwrap().unwrap();

@@ -12,7 +12,7 @@ use zeroize::Zeroizing;
 use super::{
   Durability, Ledger, Micros, NewEvent, StoreError, Trail, baseline, column,
   column::{path_bytes, word},
-  event, id,
+  event, id, request,
 };
 use crate::{
   detect::{Code, Layer},
@@ -107,6 +107,22 @@ impl Ledger {
     })
   }
 
+  /// What was taken out of a file, or of all, and has not come back, where somebody has said where it came
+  /// from; at most `n`, the newest first.
+  pub fn told_items_out(&self, path: Option<&Path>, n: usize) -> Result<Vec<Item>, StoreError> {
+    self.read(|conn| {
+      let sql = format!(
+        "SELECT * FROM ({ITEMS})
+         WHERE in_file = 0 AND status IN ('quarantined', 'held', 'rejected') AND due = 0
+           AND source NOT IN ('baseline', 'unknown', 'external-edit') AND (?1 IS NULL OR path = ?1)
+         ORDER BY quarantined_at DESC, path DESC, line DESC, id DESC LIMIT ?2"
+      );
+      let mut statement = conn.prepare_cached(&sql)?;
+      let rows = statement.query_map(params![path.map(path_bytes), n as i64], item_row)?;
+      Ok(rows.collect::<Result<_, _>>()?)
+    })
+  }
+
   /// The item whose id starts so; an id that is the start of longer ones is itself.
   pub fn item(&self, prefix: &str) -> Result<Item, StoreError> {
     self.read(|conn| {
@@ -181,13 +197,18 @@ impl Ledger {
           return Err(id::unknown(tx, ITEMS, id.as_str())?);
         };
       tx.prepare_cached(change)?.execute(params![id.as_str(), status.as_str(), at, by])?;
+      // Whoever decides about a block has read all of its lines.
+      tx.prepare_cached(
+        "UPDATE revision SET approved = ?2 WHERE block = (SELECT key FROM block WHERE id = ?1)",
+      )?
+      .execute(params![id.as_str(), status == State::Approved])?;
       event::append(tx, events, at)?;
       Ok(former)
     })
   }
 
-  /// Deletes the sealed bytes of an item because a person says so, with the events; answers where it stood
-  /// before. The record stays, and so does the form of its placeholder, which holds none of the text.
+  /// Deletes the sealed bytes of an item, and what was asked for when it was written, because a person says so,
+  /// with the events; answers where it stood before. The record stays, and so does the form of its placeholder, which holds none of the text.
   pub fn forget(
     &mut self,
     id: &BlockId,
@@ -197,16 +218,23 @@ impl Ledger {
   ) -> Result<State, StoreError> {
     self.write(Durability::Synced, |tx, _| {
       let former = tx
-        .prepare_cached("SELECT status FROM quarantine WHERE id = ?1")?
-        .query_row([id.as_str()], |row| word::<State>(row, 0))
+        .prepare_cached("SELECT status, request FROM quarantine WHERE id = ?1")?
+        .query_row([id.as_str()], |row| {
+          Ok((word::<State>(row, 0)?, column::optional_hash(row, 1)?))
+        })
         .optional()?;
-      let Some(former) = former else { return Err(id::unknown(tx, QUARANTINED, id.as_str())?) };
+      let Some((former, asked)) = former else {
+        return Err(id::unknown(tx, QUARANTINED, id.as_str())?);
+      };
       tx.prepare_cached(
-        "UPDATE quarantine SET sealed = NULL, due = 0, status = ?2, reviewed_at = ?3,
-           reviewed_by = ?4
+        "UPDATE quarantine SET sealed = NULL, due = 0, request = NULL, status = ?2,
+           reviewed_at = ?3, reviewed_by = ?4
          WHERE id = ?1",
       )?
       .execute(params![id.as_str(), State::Forgotten.as_str(), at, by])?;
+      if let Some(hash) = asked {
+        request::forget(tx, hash)?;
+      }
       event::append(tx, events, at)?;
       Ok(former)
     })
@@ -254,13 +282,14 @@ const ITEMS: &str = "
   SELECT id, path, line, hash, n, status, source, trust, attestation, session, score, layer, codes,
     findings, quarantined_at, seen_at, reviewed_at, reviewed_by, occurrences,
     iif(sealed IS NULL, NULL, len) AS len, terminated, 0 AS in_file, evidence, version, changed_at,
-    due
+    due, request
   FROM quarantine
   UNION ALL
   SELECT b.id, f.path, b.start_line, b.hash, 0, b.state, coalesce(r.source, 'unknown'),
     coalesce(r.trust, 'untrusted'), coalesce(r.attestation, 'self-reported'), r.session, b.score, NULL,
     b.codes, b.findings, b.state_at, b.state_at, b.reviewed_at, b.reviewed_by, 1, NULL, 1, 1,
-    coalesce(r.evidence, ''), r.version, r.changed_at, coalesce(r.due, 0)
+    coalesce(r.evidence, ''), r.version, r.changed_at, coalesce(r.due, 0),
+    r.request
   FROM block b
   JOIN file f ON f.id = b.file
   LEFT JOIN revision r ON r.block = b.key
@@ -355,7 +384,8 @@ mod tests {
     assert_eq!(ledger.decide(&found.id, State::Approved, "ann", 16, &[]).unwrap(), State::Flagged);
     let found = ledger.item("bbb").unwrap();
     assert_eq!((found.status, found.reviewed_at), (State::Approved, Some(16)));
-    assert_eq!(ledger.blocks(file).unwrap()[0].state, State::Approved);
+    let row = ledger.blocks(file).unwrap().remove(0);
+    assert_eq!((row.state, row.is_approved(0)), (State::Approved, true));
     ledger.record(&scan("/w/b.md", &[], 17)).unwrap();
     assert!(ledger.item("bbb").is_err(), "gone from its file");
   }

@@ -31,6 +31,12 @@ const MIGRATIONS: &[Migration] = &[
   Migration { number: 6, sql: include_str!("migrations/0006_scores.sql") },
   Migration { number: 7, sql: include_str!("migrations/0007_source_exception.sql") },
   Migration { number: 8, sql: include_str!("migrations/0008_took.sql") },
+  Migration { number: 9, sql: include_str!("migrations/0009_context.sql") },
+  Migration { number: 10, sql: include_str!("migrations/0010_request.sql") },
+  Migration { number: 11, sql: include_str!("migrations/0011_authority.sql") },
+  Migration { number: 12, sql: include_str!("migrations/0012_question.sql") },
+  Migration { number: 13, sql: include_str!("migrations/0013_approved.sql") },
+  Migration { number: 14, sql: include_str!("migrations/0014_turn.sql") },
 ];
 
 /// The format that this memfw writes: the number of the last step.
@@ -126,6 +132,12 @@ mod tests {
       "7f69154c985e62a42ce7bf50b28659eada4263d772fc4c2280e2c84bcaa47bc6",
       "70a039daa7882bf404ca4d49fc348842ebfd7e5e045b4da33838397d203d2ada",
       "af3c81aed9981b5a23f12a6d4b726b85f88fc0eb4d3f39a2f979c3f32bdb60e4",
+      "e53fe79975fc2f6f14eb4d542c3cccf38b48e1955f51f52613091fdb610ef001",
+      "12b1bee42a490af67d1e54bf678bfd6713ea3780741893a7858c955a1d2077c5",
+      "8d40ea93e611c3abfbf9e164ecdf203c78b756ce489a49dee7e8d527c0c01b0b",
+      "7b22e0bc60d96d7fefc78018633ccbee88ae07822a32525db5d97380296d70d3",
+      "664fdd8808c3cc389f249abde9bc62d391908dbb676231a96e37d3ddc252d4e1",
+      "9c876e73c47935b28cc79c93d6fe4ca910bdb6f88330e3aaaeb393fc665308fa",
     ];
     let found: Vec<String> =
       MIGRATIONS.iter().map(|step| ContentHash::of(step.sql.as_bytes()).to_hex()).collect();

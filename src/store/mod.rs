@@ -35,7 +35,11 @@ mod observe;
 mod op;
 mod open;
 mod quarantine;
+mod question;
+#[cfg(test)]
+mod question_tests;
 mod record;
+mod request;
 mod retain;
 mod score;
 mod source_exception;
@@ -44,6 +48,7 @@ mod standing;
 #[cfg(test)]
 mod tests;
 mod trail;
+mod turn;
 mod version;
 
 use std::{ops::Deref, path::Path, path::PathBuf};
@@ -64,8 +69,10 @@ pub use item::{Item, ItemFilter};
 pub use op::{Images, NewOp, Op, OpId, OpKind};
 pub use open::Access;
 pub use quarantine::{Admission, Admitted, Existing, NewItem};
+pub use question::{Budget, HandedOut, NewQuestion, Next, QuestionCounts, QuestionState};
 pub use record::ScanRecord;
 pub use retain::{Dropped, Keep};
+pub use score::ScoreKey;
 pub use source_exception::{NewSourceException, SourceException};
 pub use stamp::Stamp;
 pub use standing::{Fall, Noted};
@@ -74,7 +81,7 @@ pub use version::{NewVersion, Retention, Version, VersionTotals, Writer};
 
 use crate::{
   failpoint::{Point, hit, unsafe_ledger},
-  seal::MasterKey,
+  seal::{MasterKey, NameKey},
 };
 use error::Fault;
 
@@ -116,6 +123,11 @@ impl Ledger {
   /// Where the database is.
   pub fn path(&self) -> &Path {
     &self.path
+  }
+
+  /// What gives names their tags in markers; `None` without the key.
+  pub fn name_key(&self) -> Option<NameKey> {
+    self.key.as_ref().map(MasterKey::name_key)
   }
 
   /// Whether seals can be made and opened.

@@ -56,6 +56,8 @@ pub struct NewItem<'a> {
   pub findings_json: String,
   /// How their origin is known.
   pub trail: Trail,
+  /// What they stood in.
+  pub context: Option<ContentHash>,
 }
 
 /// What became of a call to [`Ledger::quarantine`].
@@ -97,6 +99,8 @@ pub struct Existing {
   pub status: State,
   /// How often the bytes have come.
   pub occurrences: u32,
+  /// What they stood in when they came last; `None` where that was not written down.
+  pub context: Option<ContentHash>,
 }
 
 impl Ledger {
@@ -149,7 +153,7 @@ fn refusal(
   let mut standing = Vec::with_capacity(items.len());
   for (item, hash) in items {
     standing.push(match existing(conn, item.path, *hash, item.n)? {
-      Some(Existing { id, status, occurrences }) => {
+      Some(Existing { id, status, occurrences, .. }) => {
         Admitted { id, fresh: false, occurrences, status }
       }
       None => Admitted { id: item.id.clone(), fresh: true, occurrences: 0, status: item.status },
@@ -167,10 +171,13 @@ fn existing(
 ) -> rusqlite::Result<Option<Existing>> {
   conn
     .prepare_cached(
-      "SELECT id, status, occurrences FROM quarantine WHERE hash = ?1 AND path = ?2 AND n = ?3",
+      "SELECT id, status, occurrences, context FROM quarantine
+       WHERE hash = ?1 AND path = ?2 AND n = ?3",
     )?
     .query_row(params![hash.0, path_bytes(path), n], |row| {
-      Ok(Existing { id: word(row, 0)?, status: word(row, 1)?, occurrences: row.get(2)? })
+      let context: Option<Vec<u8>> = row.get(3)?;
+      let context = context.as_deref().and_then(ContentHash::from_slice);
+      Ok(Existing { id: word(row, 0)?, status: word(row, 1)?, occurrences: row.get(2)?, context })
     })
     .optional()
 }
@@ -206,9 +213,9 @@ fn come(
     .prepare_cached(
       "INSERT INTO quarantine (id, path, hash, n, line, status, source, trust, attestation, session,
          score, layer, codes, findings, quarantined_at, seen_at, occurrences, len, terminated, sealed,
-         redacted, evidence, version, changed_at, due)
+         redacted, evidence, version, changed_at, due, request, context)
        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?15, 1, ?16, ?17,
-         ?18, ?19, ?20, ?21, ?22, ?23)",
+         ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25)",
     )?
     .execute(params![
       item.id.as_str(),
@@ -234,6 +241,8 @@ fn come(
       version,
       changed_at,
       item.trail.due,
+      item.trail.request.map(|hash| hash.0),
+      item.context.map(|context| context.0),
     ])?;
   Ok(Admitted { id: item.id.clone(), fresh: true, occurrences: 1, status: item.status })
 }
@@ -257,7 +266,7 @@ fn come_back(
   conn
     .prepare_cached(
       "UPDATE quarantine SET status = ?2, occurrences = ?3, seen_at = ?4, line = ?5, sealed = ?6,
-         redacted = ?7, reviewed_at = NULL, reviewed_by = NULL
+         redacted = ?7, reviewed_at = NULL, reviewed_by = NULL, context = coalesce(?8, context)
        WHERE id = ?1",
     )?
     .execute(params![
@@ -267,7 +276,8 @@ fn come_back(
       at,
       item.line,
       sealed,
-      redacted
+      redacted,
+      item.context.map(|context| context.0)
     ])?;
   Ok(Admitted { id: existing.id, fresh: false, occurrences, status })
 }

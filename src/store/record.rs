@@ -87,7 +87,7 @@ fn upsert_file(conn: &Connection, scan: &ScanRecord<'_>) -> Result<i64, Fault> {
        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)
        ON CONFLICT (path) DO UPDATE SET workspace = ?2, dev = ?3, ino = ?4, size = ?5, mtime_ns = ?6,
          ctime_ns = ?7, hash = ?8, status = ?9, note = ?10, adopted_at = coalesce(adopted_at, ?11),
-         scanned_at = ?12, pending = ?13, marker_mode = ?14, unmarked = ?15
+         scanned_at = ?12, pending = (file.pending & ?16) | ?13, marker_mode = ?14, unmarked = ?15
        RETURNING id",
     )?
     .query_row(
@@ -107,6 +107,7 @@ fn upsert_file(conn: &Connection, scan: &ScanRecord<'_>) -> Result<i64, Fault> {
         scan.pending.bits(),
         scan.marker_mode,
         scan.unmarked,
+        Pending::KEPT.bits(),
       ],
       |row| row.get(0),
     )?;
@@ -252,10 +253,11 @@ fn write_revisions(
     conn
       .prepare_cached(
         "INSERT INTO revision (block, number, source, trust, attestation, session, at, evidence,
-           version, changed_at, due)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)
+           version, changed_at, due, request, approved)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)
          ON CONFLICT (block, number) DO UPDATE SET source = ?3, trust = ?4, attestation = ?5,
-           session = ?6, at = ?7, evidence = ?8, version = ?9, changed_at = ?10, due = ?11",
+           session = ?6, at = ?7, evidence = ?8, version = ?9, changed_at = ?10, due = ?11,
+           request = ?12, approved = ?13",
       )?
       .execute(params![
         block,
@@ -269,6 +271,8 @@ fn write_revisions(
         version,
         changed_at,
         revision.trail.due,
+        revision.trail.request.map(|hash| hash.0),
+        revision.approved,
       ])?;
   }
   Ok(())
@@ -306,7 +310,9 @@ mod tests {
         evidence_json: "{}".into(),
         sighting: Some(Sighting { version: ContentHash::of(b"v"), changed_at: 4 }),
         due: true,
+        request: Some(ContentHash::of(b"request")),
       },
+      approved: true,
     };
     rows[1].revisions.push(second);
     let file = ledger.record(&ScanRecord { adopted: true, ..scan("/w/a.md", &rows, 7) }).unwrap();

@@ -8,7 +8,7 @@
 
 use rusqlite::params;
 
-use super::{Durability, Ledger, Micros, StoreError};
+use super::{Durability, Ledger, Micros, StoreError, question, request};
 
 /// Rows that one call takes away at most; some milliseconds of work.
 const AT_ONCE: u64 = 2_000;
@@ -22,7 +22,8 @@ pub struct Keep<'a> {
   pub events: u64,
   /// Kinds of events that go before all others when there are too many.
   pub routine: &'a [&'a str],
-  /// The bytes of items that were rejected before this go.
+  /// The bytes of items that were rejected before this go, what was asked for when texts were written that
+  /// are not there any more, and answers of a model that reads.
   pub rejected_since: Micros,
 }
 
@@ -71,7 +72,10 @@ impl Ledger {
            WHERE status = 'rejected' AND sealed IS NOT NULL AND reviewed_at < ?1 LIMIT ?2)",
         params![keep.rejected_since, limit],
       )? as u64;
-      let more = events >= AT_ONCE || rejected >= AT_ONCE;
+      let requests = request::sweep(tx, keep.rejected_since, limit)?;
+      let questions = question::sweep(tx, keep.rejected_since, limit)?;
+      let swept = [events, rejected, requests, questions];
+      let more = swept.iter().any(|n| *n >= AT_ONCE);
       Ok(Dropped { events, rejected, more })
     })
   }
@@ -84,7 +88,12 @@ impl Ledger {
                      WHERE status = 'rejected' AND sealed IS NOT NULL AND reviewed_at < ?3)";
       let most = i64::try_from(keep.events).unwrap_or(i64::MAX);
       let known = params![keep.events_since, most, keep.rejected_since];
-      Ok(conn.prepare_cached(sql)?.query_row(known, |row| row.get(0))?)
+      let is_within: bool = conn.prepare_cached(sql)?.query_row(known, |row| row.get(0))?;
+      Ok(
+        is_within
+          && !request::has_unused(conn, keep.rejected_since)?
+          && !question::has_old(conn, keep.rejected_since)?,
+      )
     })
   }
 }

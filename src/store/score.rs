@@ -1,4 +1,5 @@
-//! What layer 2 said about texts that it has read closely, by content: each text is read once.
+//! What layer 2 said about texts that it has read closely, by content and context: each text is read once for
+//! each source and question that it stands behind.
 #![forbid(unsafe_code)]
 
 use std::path::PathBuf;
@@ -7,7 +8,7 @@ use rusqlite::{OptionalExtension as _, Row, params};
 
 use super::{Durability, Ledger, Micros, Pending, StoreError, column};
 use crate::{
-  detect::model::{Assessment, Depth, Nearest, Probabilities},
+  detect::model::{Assessment, Context, Depth, Nearest, Probabilities},
   memory::ContentHash,
 };
 
@@ -16,16 +17,37 @@ const ENCODER: &str = "encoder";
 /// The key under which stands which version of the model has scored what is here.
 const MODEL: &str = "model";
 
+/// Which text was read, and what the model was told about it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ScoreKey {
+  text: ContentHash,
+  /// Nothing where it was told nothing.
+  context: Option<ContentHash>,
+}
+
+impl ScoreKey {
+  /// The key of a text. What is not from outside is read alone, wherever it comes from.
+  pub fn new(text: &[u8], context: &Context<'_>) -> Self {
+    let words = context.words();
+    let context = context.is_outside().then(|| ContentHash::of(words.as_bytes()));
+    Self { text: ContentHash::of(text), context }
+  }
+
+  fn context(&self) -> &[u8] {
+    self.context.as_ref().map_or(&[], |hash| &hash.0)
+  }
+}
+
 impl Ledger {
   /// What this version of the model said about a text, if it has read it.
-  pub fn score(&self, hash: ContentHash, model: &str) -> Result<Option<Assessment>, StoreError> {
+  pub fn score(&self, key: ScoreKey, model: &str) -> Result<Option<Assessment>, StoreError> {
     self.read(|conn| {
       let found = conn
         .prepare_cached(
-          "SELECT injection, poison, start, stop, nearest, likeness FROM score
-           WHERE hash = ?1 AND model = ?2",
+          "SELECT injection, poison, start, stop, nearest, likeness, authority FROM score
+           WHERE hash = ?1 AND context = ?2 AND model = ?3",
         )?
-        .query_row(params![hash.0, model], assessment)
+        .query_row(params![key.text.0, key.context(), model], assessment)
         .optional()?;
       Ok(found)
     })
@@ -36,23 +58,25 @@ impl Ledger {
   pub fn note_scores(
     &mut self,
     model: &str,
-    scores: &[(ContentHash, Assessment)],
+    scores: &[(ScoreKey, Assessment)],
     at: Micros,
   ) -> Result<(), StoreError> {
     self.write(Durability::Seen, |tx, _| {
       let mut statement = tx.prepare_cached(
         "INSERT OR REPLACE INTO score
-           (hash, layer, model, injection, poison, start, stop, nearest, likeness, at)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+           (hash, context, layer, model, injection, poison, authority, start, stop, nearest, likeness, at)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
       )?;
-      for (hash, found) in scores.iter().filter(|(_, found)| found.depth == Depth::Encoder) {
-        let Assessment { probabilities, sentence, nearest, .. } = found;
+      for (key, found) in scores.iter().filter(|(_, found)| found.depth == Depth::Encoder) {
+        let Assessment { probabilities, authority, sentence, nearest, .. } = found;
         statement.execute(params![
-          hash.0,
+          key.text.0,
+          key.context(),
           ENCODER,
           model,
           f64::from(probabilities.injection),
           f64::from(probabilities.poison),
+          authority.map(f64::from),
           sentence.as_ref().map(|span| span.start as i64),
           sentence.as_ref().map(|span| span.end as i64),
           nearest.as_ref().map(|nearest| &nearest.name),
@@ -110,12 +134,14 @@ fn word(model: &str) -> String {
 
 fn assessment(row: &Row<'_>) -> rusqlite::Result<Assessment> {
   let (start, stop): (Option<i64>, Option<i64>) = (row.get(2)?, row.get(3)?);
+  let authority: Option<f64> = row.get(6)?;
   let (name, likeness): (Option<String>, Option<f64>) = (row.get(4)?, row.get(5)?);
   Ok(Assessment {
     probabilities: Probabilities {
       injection: row.get::<_, f64>(0)? as f32,
       poison: row.get::<_, f64>(1)? as f32,
     },
+    authority: authority.map(|authority| authority as f32),
     sentence: start.zip(stop).map(|(start, stop)| start.max(0) as usize..stop.max(start) as usize),
     nearest: name.zip(likeness).map(|(name, likeness)| Nearest { name, likeness: likeness as f32 }),
     depth: Depth::Encoder,
@@ -128,20 +154,25 @@ mod tests {
 
   use super::*;
   use crate::{
+    detect::model::Kind,
     provenance::Trust,
     store::tests::{Home, block, scan},
   };
 
+  fn alone(text: &[u8]) -> ScoreKey {
+    ScoreKey::new(text, &Context::default())
+  }
+
   fn found(poison: f32, depth: Depth) -> Assessment {
     let probabilities = Probabilities { injection: 0.25, poison };
     let nearest = Some(Nearest { name: "a swap".into(), likeness: 0.5 });
-    Assessment { probabilities, sentence: Some(3..9), nearest, depth }
+    Assessment { probabilities, authority: None, sentence: Some(3..9), nearest, depth }
   }
 
   #[test]
   fn a_text_is_known_to_the_model_that_read_it() {
     let mut ledger = Home::new().ledger();
-    let (one, other) = (ContentHash::of(b"one"), ContentHash::of(b"other"));
+    let (one, other) = (alone(b"one"), alone(b"other"));
     let scores = [(one, found(0.5, Depth::Encoder)), (other, found(0.5, Depth::Heads))];
     ledger.note_scores("v1", &scores, 7).unwrap();
     assert_eq!(ledger.score(one, "v1").unwrap(), Some(found(0.5, Depth::Encoder)));
@@ -154,17 +185,40 @@ mod tests {
   }
 
   #[test]
+  fn a_text_is_read_anew_behind_another_source_or_question() {
+    let mut ledger = Home::new().ledger();
+    let page = Context { kind: Kind::Page, asked: "the hours", ..Context::default() };
+    let keys = [
+      alone(b"one"),
+      ScoreKey::new(b"one", &page),
+      ScoreKey::new(b"one", &Context { kind: Kind::Mail, ..page }),
+      ScoreKey::new(b"one", &Context { asked: "the price", ..page }),
+    ];
+    for (at, key) in keys.iter().enumerate() {
+      assert_eq!(ledger.score(*key, "v1").unwrap(), None);
+      let authority = (at > 0).then_some(at as f32 / 4.0);
+      let said = Assessment { authority, ..found(0.5, Depth::Encoder) };
+      ledger.note_scores("v1", &[(*key, said)], 7).unwrap();
+    }
+    let authority = |key: &ScoreKey| ledger.score(*key, "v1").unwrap().unwrap().authority;
+    let found = keys.each_ref().map(authority);
+    assert_eq!(found, [None, Some(0.25), Some(0.5), Some(0.75)]);
+    let owner = Context { kind: Kind::Owner, ..page };
+    assert_eq!(ScoreKey::new(b"one", &owner), alone(b"one"), "it is not asked of the owner");
+  }
+
+  #[test]
   fn another_model_reads_again_what_is_little_trusted() {
     let mut ledger = Home::new().ledger();
     let mut trusted = [block("aaaaa1", 0)];
     trusted[0].revisions[0].trust = Trust::Verified;
     ledger.record(&scan("/w/a.md", &trusted, 1)).unwrap();
     ledger.record(&scan("/w/b.md", &[block("aaaaa2", 0)], 1)).unwrap();
-    let hash = ContentHash::of(b"one");
+    let hash = alone(b"one");
     assert!(ledger.take_model("v1", 2).unwrap());
     ledger.note_scores("v1", &[(hash, found(0.5, Depth::Encoder))], 3).unwrap();
     assert_eq!(ledger.scores_due().unwrap(), [("/w".into(), "/w/b.md".into())]);
-    ledger.set_pending(Path::new("/w/b.md"), Pending::RESHAPE).unwrap();
+    ledger.change_pending(Path::new("/w/b.md"), Pending::MODEL, Pending::RESHAPE).unwrap();
     assert!(!ledger.take_model("v1", 4).unwrap());
     assert!(ledger.scores_due().unwrap().is_empty());
     assert!(ledger.score(hash, "v1").unwrap().is_some());

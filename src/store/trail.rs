@@ -25,6 +25,8 @@ pub struct Trail {
   pub sighting: Option<Sighting>,
   /// Whether the agent's records are still to be asked.
   pub due: bool,
+  /// The hash under which stands what the owner had asked for ([`super::Ledger::request`]).
+  pub request: Option<ContentHash>,
 }
 
 impl Trail {
@@ -38,12 +40,17 @@ impl Trail {
     self.sighting.map(|seen| (seen.version.0, seen.changed_at)).unzip()
   }
 
-  /// From four columns that begin at `first`: evidence, version, time stamp, due.
+  /// From five columns that begin at `first`: evidence, version, time stamp, due, request.
   pub(super) fn from_row(row: &Row<'_>, first: usize) -> rusqlite::Result<Self> {
     let version = column::optional_hash(row, first + 1)?;
     let changed_at: Option<Micros> = row.get(first + 2)?;
     let sighting =
       version.zip(changed_at).map(|(version, changed_at)| Sighting { version, changed_at });
-    Ok(Self { evidence_json: row.get(first)?, sighting, due: row.get(first + 3)? })
+    Ok(Self {
+      evidence_json: row.get(first)?,
+      sighting,
+      due: row.get(first + 3)?,
+      request: column::optional_hash(row, first + 4)?,
+    })
   }
 }

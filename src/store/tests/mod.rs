@@ -118,6 +118,7 @@ pub(super) fn block(digits: &str, ordinal: u32) -> BlockRow {
       session: None,
       at: 1,
       trail: Trail::default(),
+      approved: false,
     }],
   }
 }
@@ -159,6 +160,7 @@ pub(super) fn item<'a>(id: &BlockId, bytes: &'a [u8]) -> NewItem<'a> {
     codes: Vec::new(),
     findings_json: "[]".into(),
     trail: Trail::default(),
+    context: None,
   }
 }
 

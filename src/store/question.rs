@@ -1,0 +1,483 @@
+//! The questions to a model that reads: each once, under seal as long as it waits; then its answer. And how
+//! many were asked, for the budget.
+#![forbid(unsafe_code)]
+
+use std::path::{Path, PathBuf};
+
+use rusqlite::{Connection, OptionalExtension as _, params};
+use zeroize::Zeroizing;
+
+use super::{
+  Durability, Ledger, Micros, Pending, StoreError, column,
+  column::{optional_word, path_bytes, word},
+  error::Fault,
+  quarantine::seal_fresh,
+  turn,
+};
+use crate::{
+  detect::{
+    effects::Effect,
+    reading::{Reading, Ruling},
+    rules::words,
+  },
+  memory::ContentHash,
+  seal,
+  seal::{Purpose, SealContext},
+};
+
+/// Questions that wait, at most; what is beyond that is not asked about (a choice: some days' budget).
+pub(super) const MAX_WAITING: i64 = 2_000;
+/// Answers that are kept, at most; the oldest go first.
+const MAX_KEPT: i64 = 50_000;
+/// How often a question is handed out, at most.
+const MAX_TRIES: i64 = 4;
+/// How long a question waits, at most: what has stood for so long was acted upon (a choice).
+const WAITS_FOR: Micros = 7 * 24 * HOUR;
+/// How long whoever was handed a question has to answer it before another one gets it.
+pub(super) const ANSWER_WITHIN: Micros = 300 * 1_000_000;
+/// The pause after the first answer that does not count; each further one is four times as long.
+const FIRST_PAUSE: Micros = 60 * 1_000_000;
+const HOUR: Micros = 3_600 * 1_000_000;
+/// Hours of which is known how much was asked.
+const MAX_HOURS: i64 = 48;
+
+/// How far a question has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum QuestionState {
+  /// Nobody has given an answer that counts yet.
+  Waiting,
+  /// Its answer is known.
+  Answered,
+  /// Nobody gave an answer that counts; it is not asked again.
+  Failed,
+}
+
+words!(
+  QuestionState,
+  "state of a question",
+  "`waiting`, `answered` or `failed`",
+  Waiting = "waiting",
+  Answered = "answered",
+  Failed = "failed"
+);
+
+/// A question to be asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewQuestion {
+  /// Its hash.
+  pub hash: ContentHash,
+  /// Where its entry came from.
+  pub source: String,
+  /// What it says.
+  pub bytes: Zeroizing<Vec<u8>>,
+}
+
+/// How many questions may be asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Budget {
+  /// In an hour.
+  pub per_hour: u64,
+  /// In a day (UTC).
+  pub per_day: u64,
+}
+
+/// A question that somebody answers now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HandedOut {
+  /// Its hash.
+  pub hash: ContentHash,
+  /// What it says.
+  pub bytes: Zeroizing<Vec<u8>>,
+  /// The chance of its prompt.
+  pub nonce: [u8; 16],
+}
+
+/// What there is to ask.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Next {
+  /// This.
+  Question(HandedOut),
+  /// Nothing now; something from then on, if anything waits.
+  Later(Option<Micros>),
+  /// Something waits, and no more may be asked until then.
+  Spent(Micros),
+}
+
+/// How it goes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct QuestionCounts {
+  /// Questions that wait.
+  pub waiting: u64,
+  /// Asked in this hour.
+  pub asked_hour: u64,
+  /// Asked today (UTC), and so are the rest.
+  pub asked_day: u64,
+  /// Answered.
+  pub answered_day: u64,
+  /// Questions to which there came no answer that counts.
+  pub failed_day: u64,
+  /// Entries that were not asked about because too many questions waited.
+  pub refused_day: u64,
+}
+
+/// A row of which the name begins as asked: hash, state, seal, nonce.
+type Found = ([u8; 32], QuestionState, Option<Vec<u8>>, Option<[u8; 16]>);
+
+impl Ledger {
+  /// Puts questions about entries of a file, each as far as it is not known. With `all_of` they are all that there
+  /// are about this version, and the file need not be looked at any more; but for what was answered meanwhile,
+  /// or where it has another version. Whether that is so.
+  pub fn put_questions(
+    &mut self,
+    path: &Path,
+    questions: &[NewQuestion],
+    all_of: Option<ContentHash>,
+    at: Micros,
+  ) -> Result<bool, StoreError> {
+    if questions.is_empty() && all_of.is_none() {
+      return Ok(false);
+    }
+    self.write(Durability::Seen, |tx, key| {
+      let mut is_answered = false;
+      for question in questions {
+        let state: Option<QuestionState> = tx
+          .prepare_cached("SELECT state FROM question WHERE hash = ?1")?
+          .query_row([question.hash.0], |row| word(row, 0))
+          .optional()?;
+        is_answered |= state == Some(QuestionState::Answered);
+        if state.is_none() {
+          let key = key.ok_or(StoreError::NoKey)?;
+          let id = question.hash.to_hex();
+          let sealed = seal_fresh(key, &context(&id, question.hash), &question.bytes)?;
+          tx.prepare_cached(
+            "INSERT INTO question (hash, state, sealed, tries, next_at, at, source)
+             VALUES (?1, 'waiting', ?2, 0, ?3, ?3, ?4)",
+          )?
+          .execute(params![question.hash.0, sealed, at, question.source])?;
+        }
+        tx.prepare_cached(
+          "INSERT OR IGNORE INTO question_file (hash, path)
+           SELECT hash, ?2 FROM question WHERE hash = ?1 AND state = 'waiting'",
+        )?
+        .execute(params![question.hash.0, path_bytes(path)])?;
+      }
+      let n_refused = turn::refuse(tx, MAX_WAITING)?;
+      if n_refused > 0 {
+        count(tx, at, "refused", n_refused)?;
+      }
+      let Some(hash) = all_of.filter(|_| !is_answered) else { return Ok(false) };
+      let sql = "UPDATE file SET pending = pending & ~?2 WHERE path = ?1 AND hash = ?3";
+      let done = Pending::JUDGE.bits();
+      Ok(tx.prepare_cached(sql)?.execute(params![path_bytes(path), done, hash.0])? > 0)
+    })
+  }
+
+  /// Hands out a question with a fresh `nonce`, and counts it: all files have the same chance, in each of them all
+  /// sources, and of a source the one that has waited longest.
+  pub fn next_question(
+    &mut self,
+    budget: Budget,
+    nonce: [u8; 16],
+    at: Micros,
+  ) -> Result<Next, StoreError> {
+    if let next @ Next::Later(_) = self.has_question(at)? {
+      return Ok(next);
+    }
+    self.write(Durability::Seen, |tx, key| {
+      let key = key.ok_or(StoreError::NoKey)?;
+      expire(tx, at)?;
+      let found: Option<([u8; 32], Vec<u8>)> = tx
+        .prepare_cached(&format!(
+          "SELECT hash, sealed FROM question JOIN ({}) USING (hash) WHERE next_at <= ?1
+           ORDER BY turn, random() LIMIT 1",
+          turn::turns("random()")
+        ))?
+        .query_row([at], |row| Ok((row.get(0)?, row.get(1)?)))
+        .optional()?;
+      let Some((hash, sealed)) = found else { return Ok(Next::Later(next_at(tx)?)) };
+      if let Some(until) = spent_until(tx, budget, at)? {
+        return Ok(Next::Spent(until));
+      }
+      let hash = ContentHash(hash);
+      let id = hash.to_hex();
+      let Ok(bytes) = seal::open(key, &context(&id, hash), &sealed) else {
+        // Nobody can ever read it, and the others wait behind it.
+        give_up(tx, "hash = ?1", &[&hash.0])?;
+        return Ok(Next::Later(next_at(tx)?));
+      };
+      tx.prepare_cached(
+        "UPDATE question SET nonce = ?2, tries = tries + 1, next_at = ?3 WHERE hash = ?1",
+      )?
+      .execute(params![hash.0, nonce, at.saturating_add(ANSWER_WITHIN)])?;
+      count(tx, at, "asked", 1)?;
+      Ok(Next::Question(HandedOut { hash, bytes, nonce }))
+    })
+  }
+
+  /// Whether any question waits.
+  pub fn has_questions(&self) -> Result<bool, StoreError> {
+    self.read(|conn| Ok(next_at(conn)?.is_some()))
+  }
+
+  /// Most calls find nothing, and need not wait for the write lock to say so.
+  fn has_question(&self, at: Micros) -> Result<Next, StoreError> {
+    self.read(|conn| match next_at(conn)? {
+      Some(due) if due <= at => Ok(Next::Spent(due)),
+      later => Ok(Next::Later(later)),
+    })
+  }
+
+  /// The question whose hash begins with these digits, as it was handed out last.
+  pub fn handed_out(
+    &self,
+    digits: &str,
+  ) -> Result<Option<(QuestionState, Option<HandedOut>)>, StoreError> {
+    if digits.len() < 8 || !digits.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))
+    {
+      return Ok(None);
+    }
+    let found: Vec<Found> = self.read(|conn| {
+      let mut statement = conn.prepare_cached(
+        "SELECT hash, state, sealed, nonce FROM question
+         WHERE substr(lower(hex(hash)), 1, length(?1)) = ?1 LIMIT 2",
+      )?;
+      let rows = statement
+        .query_map([digits], |row| Ok((row.get(0)?, word(row, 1)?, row.get(2)?, row.get(3)?)))?;
+      Ok(rows.collect::<Result<_, _>>()?)
+    })?;
+    let Ok([(hash, state, sealed, nonce)]) = <[Found; 1]>::try_from(found) else { return Ok(None) };
+    let (Some(sealed), Some(nonce)) = (sealed, nonce) else { return Ok(Some((state, None))) };
+    let key = self.key.as_ref().ok_or(StoreError::NoKey)?;
+    let hash = ContentHash(hash);
+    let id = hash.to_hex();
+    let bytes = seal::open(key, &context(&id, hash), &sealed)
+      .map_err(|source| StoreError::Unsealable { id: id.clone(), source })?;
+    Ok(Some((state, Some(HandedOut { hash, bytes, nonce }))))
+  }
+
+  /// Writes down an answer that counts. The text of the question goes, and the files in which its entry stood
+  /// are to be looked at again; gives these, each with its workspace.
+  pub fn answer_question(
+    &mut self,
+    hash: ContentHash,
+    reading: &Reading,
+    at: Micros,
+  ) -> Result<Vec<(PathBuf, PathBuf)>, StoreError> {
+    self.write(Durability::Seen, |tx, _| {
+      let changed = tx
+        .prepare_cached(
+          "UPDATE question SET state = 'answered', sealed = NULL, nonce = NULL, ruling = ?2, effect = ?3,
+             at = ?4
+           WHERE hash = ?1 AND state = 'waiting'",
+        )?
+        .execute(params![
+          hash.0,
+          reading.ruling.as_str(),
+          reading.effect.map(Effect::as_str),
+          at
+        ])?;
+      if changed == 0 {
+        return Ok(vec![]);
+      }
+      count(tx, at, "answered", 1)?;
+      tx.prepare_cached(
+        "UPDATE file SET pending = pending | ?2
+         WHERE path IN (SELECT path FROM question_file WHERE hash = ?1)",
+      )?
+      .execute(params![hash.0, Pending::JUDGE.bits()])?;
+      let found = tx
+        .prepare_cached(
+          "SELECT f.workspace, f.path FROM file f JOIN question_file q ON q.path = f.path
+           WHERE q.hash = ?1 ORDER BY f.path",
+        )?
+        .query_map([hash.0], |row| Ok((column::path(row, 0)?, column::path(row, 1)?)))?
+        .collect::<Result<_, _>>()?;
+      tx.prepare_cached("DELETE FROM question_file WHERE hash = ?1")?.execute([hash.0])?;
+      Ok(found)
+    })
+  }
+
+  /// Notes that there was no answer that counts: the question is handed out again later, or never.
+  pub fn no_answer(&mut self, hash: ContentHash, at: Micros) -> Result<(), StoreError> {
+    self.write(Durability::Seen, |tx, _| {
+      let tries: Option<i64> = tx
+        .prepare_cached("SELECT tries FROM question WHERE hash = ?1 AND state = 'waiting'")?
+        .query_row([hash.0], |row| row.get(0))
+        .optional()?;
+      let Some(tries) = tries else { return Ok(()) };
+      count(tx, at, "failed", 1)?;
+      if tries >= MAX_TRIES {
+        give_up(tx, "hash = ?1 AND ?2 IS NOT NULL", params![hash.0, at])?;
+        return Ok(());
+      }
+      let pause = FIRST_PAUSE.saturating_mul(1 << (2 * (tries - 1).clamp(0, MAX_TRIES)));
+      tx.prepare_cached("UPDATE question SET nonce = NULL, next_at = ?2 WHERE hash = ?1")?
+        .execute(params![hash.0, at.saturating_add(pause)])?;
+      Ok(())
+    })
+  }
+
+  /// What is known of a question: its state, and its answer where there is one. The words that the answer
+  /// quotes are not kept.
+  pub fn reading(
+    &self,
+    hash: ContentHash,
+  ) -> Result<Option<(QuestionState, Option<Reading>)>, StoreError> {
+    self.read(|conn| {
+      let found = conn
+        .prepare_cached("SELECT state, ruling, effect FROM question WHERE hash = ?1")?
+        .query_row([hash.0], |row| {
+          let ruling: Option<Ruling> = optional_word(row, 1)?;
+          let effect = optional_word(row, 2)?;
+          let reading = ruling.map(|ruling| Reading { ruling, effect, quote: String::new() });
+          Ok((word(row, 0)?, reading))
+        })
+        .optional()?;
+      Ok(found)
+    })
+  }
+
+  /// Drops what waits: nobody is asked any more, or not about all of it. With `again` the files that it is
+  /// about are looked at once more, so that what may still be asked is put anew.
+  pub fn drop_questions(&mut self, again: bool) -> Result<(), StoreError> {
+    if self.read(|conn| Ok(next_at(conn)?))?.is_none() {
+      return Ok(());
+    }
+    self.write(Durability::Seen, |tx, _| {
+      let due = if again { Pending::JUDGE } else { Pending::NONE };
+      tx.execute(
+        "UPDATE file SET pending = pending | ?1 WHERE path IN (SELECT path FROM question_file)",
+        [due.bits()],
+      )?;
+      tx.execute("DELETE FROM question WHERE state = 'waiting'", [])?;
+      Ok(())
+    })
+  }
+
+  /// How it goes.
+  pub fn question_counts(&self, at: Micros) -> Result<QuestionCounts, StoreError> {
+    self.read(|conn| {
+      let waiting: i64 =
+        conn.query_row("SELECT count(*) FROM question WHERE state = 'waiting'", [], |row| {
+          row.get(0)
+        })?;
+      let hour = at.div_euclid(HOUR);
+      let day = hour - hour.rem_euclid(24);
+      let mut counts = conn
+        .prepare_cached(
+          "SELECT coalesce(sum(asked) FILTER (WHERE hour = ?1), 0), coalesce(sum(asked), 0),
+             coalesce(sum(answered), 0), coalesce(sum(failed), 0), coalesce(sum(refused), 0)
+           FROM question_hour WHERE hour BETWEEN ?2 AND ?1",
+        )?
+        .query_row(params![hour, day], |row| {
+          let number = |index| row.get::<_, i64>(index).map(|n| n.max(0) as u64);
+          Ok(QuestionCounts {
+            waiting: 0,
+            asked_hour: number(0)?,
+            asked_day: number(1)?,
+            answered_day: number(2)?,
+            failed_day: number(3)?,
+            refused_day: number(4)?,
+          })
+        })?;
+      counts.waiting = waiting.max(0) as u64;
+      Ok(counts)
+    })
+  }
+
+  /// Files of which is to be seen whether somebody is asked about text of them, each with its workspace.
+  pub fn judging_due(&self) -> Result<Vec<(PathBuf, PathBuf)>, StoreError> {
+    self.read(|conn| {
+      let mut statement = conn.prepare_cached(
+        "SELECT workspace, path FROM file WHERE pending & ?1 <> 0 AND status = 'watched' ORDER BY path",
+      )?;
+      let rows = statement.query_map([Pending::JUDGE.bits()], |row| {
+        Ok((column::path(row, 0)?, column::path(row, 1)?))
+      })?;
+      Ok(rows.collect::<Result<_, _>>()?)
+    })
+  }
+}
+
+fn context(id: &str, hash: ContentHash) -> SealContext<'_> {
+  SealContext { purpose: Purpose::Question, id, path: b"", hash }
+}
+
+/// When the first of the questions that wait may be handed out.
+fn next_at(conn: &Connection) -> rusqlite::Result<Option<Micros>> {
+  let sql = "SELECT min(next_at) FROM question WHERE state = 'waiting'";
+  conn.prepare_cached(sql)?.query_row([], |row| row.get(0))
+}
+
+/// Until when no more may be asked; `None` while more may.
+fn spent_until(conn: &Connection, budget: Budget, at: Micros) -> rusqlite::Result<Option<Micros>> {
+  let hour = at.div_euclid(HOUR);
+  let day = hour - hour.rem_euclid(24);
+  let asked = |from: i64| -> rusqlite::Result<i64> {
+    let sql = "SELECT coalesce(sum(asked), 0) FROM question_hour WHERE hour BETWEEN ?1 AND ?2";
+    conn.prepare_cached(sql)?.query_row([from, hour], |row| row.get(0))
+  };
+  let is_spent = |asked: i64, most: u64| asked.max(0) as u64 >= most;
+  Ok(if is_spent(asked(day)?, budget.per_day) {
+    Some((day + 24).saturating_mul(HOUR))
+  } else if is_spent(asked(hour)?, budget.per_hour) {
+    Some((hour + 1).saturating_mul(HOUR))
+  } else {
+    None
+  })
+}
+
+/// Adds to a figure of this hour, and forgets hours that nobody asks for.
+fn count(conn: &Connection, at: Micros, figure: &'static str, n: usize) -> rusqlite::Result<()> {
+  let hour = at.div_euclid(HOUR);
+  conn
+    .prepare_cached(
+      "INSERT OR IGNORE INTO question_hour (hour, asked, answered, failed, refused) VALUES (?1, 0, 0, 0, 0)",
+    )?
+    .execute([hour])?;
+  let sql = format!("UPDATE question_hour SET {figure} = {figure} + ?2 WHERE hour = ?1");
+  conn.prepare_cached(&sql)?.execute(params![hour, n as i64])?;
+  // Also those of the future, which a clock that was set back has left.
+  conn
+    .prepare_cached("DELETE FROM question_hour WHERE hour NOT BETWEEN ?1 - ?2 AND ?1")?
+    .execute([hour, MAX_HOURS])?;
+  Ok(())
+}
+
+/// Gives up what was handed out often enough without an answer, and what has waited for too long.
+fn expire(conn: &Connection, at: Micros) -> Result<(), Fault> {
+  give_up(
+    conn,
+    "tries >= ?1 AND next_at <= ?2 OR at < ?3",
+    params![MAX_TRIES, at, at.saturating_sub(WAITS_FOR)],
+  )
+}
+
+fn give_up(conn: &Connection, which: &str, values: &[&dyn rusqlite::ToSql]) -> Result<(), Fault> {
+  let sql = format!(
+    "UPDATE question SET state = 'failed', sealed = NULL, nonce = NULL WHERE state = 'waiting' AND ({which})"
+  );
+  conn.prepare_cached(&sql)?.execute(values)?;
+  conn
+    .prepare_cached(
+      "DELETE FROM question_file WHERE hash IN (SELECT hash FROM question WHERE state = 'failed')",
+    )?
+    .execute([])?;
+  Ok(())
+}
+
+/// What is not asked any more and older than this, or more than is kept.
+const OLD: &str =
+  "SELECT hash FROM question WHERE state <> 'waiting' AND (at < ?1 OR at < coalesce(
+  (SELECT at FROM question ORDER BY at DESC LIMIT 1 OFFSET ?2), at))";
+
+/// Deletes at most `limit` answers that came before `since`, or that are too many; how many.
+pub(super) fn sweep(conn: &Connection, since: Micros, limit: i64) -> rusqlite::Result<u64> {
+  let sql = format!("DELETE FROM question WHERE hash IN ({OLD} LIMIT ?3)");
+  Ok(conn.prepare_cached(&sql)?.execute(params![since, MAX_KEPT, limit])? as u64)
+}
+
+/// Whether [`sweep`] would find something.
+pub(super) fn has_old(conn: &Connection, since: Micros) -> rusqlite::Result<bool> {
+  conn.prepare_cached(&format!("{OLD} LIMIT 1"))?.exists(params![since, MAX_KEPT])
+}
