@@ -23,7 +23,7 @@ use super::{
 use crate::{
   config::Config,
   detect::{
-    Action, BaselineAction,
+    BaselineAction,
     model::{self, Depth},
     rules::RuleSet,
   },
@@ -195,6 +195,8 @@ fn judge(
   let comparison = compare(&document, &[]);
   let origin = Origin::seen(config, true, None);
   let mut court = Court {
+    consult: None,
+    known: &[],
     reads_on: true,
     origin: &origin,
     treatment,
@@ -203,12 +205,15 @@ fn judge(
     continued: &[],
     restored: None,
     allowed: &[],
+    slots: &[],
     precedent: None,
     // What is notable is read closely when everything is guarded.
-    assess: &mut |text, rules| Some(model::assess(model?, text, rules, Depth::Heads)),
+    assess: &mut |text, rules, context| {
+      Some(model::assess(model?, text, rules, Depth::Heads, context))
+    },
   };
   let judgements = judge_fresh(&bytes, &document, &comparison, &mut court);
-  if judgements.iter().flatten().any(|one| one.decision.action == Action::Quarantine) {
+  if judgements.iter().flatten().any(|one| one.decision.leaves()) {
     return None;
   }
   let hash = ContentHash::of(&bytes);

@@ -4,15 +4,24 @@
 //! stands beside it in a batch says nothing about it.
 #![forbid(unsafe_code)]
 
-use std::time::Duration;
+use std::{iter, ops::Range, time::Duration};
+
+use super::{
+  judge::BlockText,
+  taken::places,
+  unit::{Brought, Candidates, Strength},
+};
 
 use crate::{
   config::Config,
   detect::{
     self, Decision, Finding, JudgeOptions, PolicyInput, Verdict,
-    model::{self, Assessment, Assessor, Depth},
-    policy,
+    effects::{self, Setting, asks_to_keep},
+    model::{self, Assessment, Assessor, Context, Depth, Kind},
+    policy::{self, Party},
+    reading::{Question, Reader},
   },
+  memory::{Document, Known, line::LineKind},
   os::Clock,
   provenance::{Source, Trust},
 };
@@ -58,10 +67,25 @@ pub struct Exhibit<'a> {
   pub options: JudgeOptions<'a>,
   /// What policy knows of it.
   pub facts: PolicyInput<'a>,
+  /// The kind of its source, as the model is told; unknown where the source was not observed.
+  pub kind: Kind,
   /// Who looks at it.
   pub layers: Layers,
   /// When the encoder does.
   pub reads: Reads,
+  /// What the owner had asked for in the turn that wrote it; empty where nothing is known of that.
+  pub asked: &'a str,
+  /// A model that reads it as well, where it is asked about.
+  pub referral: Option<Referral<'a>>,
+}
+
+/// Who reads a text besides, and what is said there of its origin.
+#[derive(Clone, Copy, Debug)]
+pub struct Referral<'a> {
+  /// Who reads.
+  pub reader: &'a dyn Reader,
+  /// Where the text came from.
+  pub source: &'a Source,
 }
 
 /// What was made of a text.
@@ -73,6 +97,8 @@ pub struct Assessed {
   pub decision: Decision,
   /// The higher of the model's two probabilities; `None` where no model took part.
   pub model: Option<f32>,
+  /// What would leave its file, in bytes of the text; sorted, disjoint.
+  pub out: Vec<Range<usize>>,
   /// What it took.
   pub times: Times,
 }
@@ -98,15 +124,29 @@ impl Times {
   pub fn total(&self) -> Duration {
     self.rules + self.model.unwrap_or_default()
   }
+
+  fn plus(self, other: Self) -> Self {
+    let model = self.model.into_iter().chain(other.model).reduce(|one, other| one + other);
+    Self { rules: self.rules + other.rules, model }
+  }
 }
 
-/// What policy knows of a text of this source: new, in a memory file, nothing excused.
-pub fn facts_of<'a>(source: &Source, trust: Trust, config: &Config) -> PolicyInput<'a> {
+/// What policy knows of a text of this source: new, in a memory file, nothing excused. `asked` is what the
+/// owner had asked for when it was written.
+pub fn facts_of<'a>(
+  source: &Source,
+  trust: Trust,
+  asked: &str,
+  config: &Config,
+) -> PolicyInput<'a> {
+  let source_observed = !matches!(source.kind(), "unknown" | "external-edit" | "baseline");
   PolicyInput {
     trust,
-    source_observed: !matches!(source.kind(), "unknown" | "external-edit"),
+    source_observed,
+    party: Party::of(source, trust, source_observed, asks_to_keep(asked)),
     sensitivity: config.sensitivity,
     baseline_action: config.baseline_action,
+    hold: config.hold,
     ..PolicyInput::default()
   }
 }
@@ -116,36 +156,139 @@ pub fn assess(batch: &[Exhibit<'_>], model: &dyn Assessor, clock: &dyn Clock) ->
   batch.iter().map(|exhibit| assess_one(exhibit, model, clock)).collect()
 }
 
+/// A text of several blocks is judged as they would be in a file: one by one.
 fn assess_one(exhibit: &Exhibit<'_>, model: &dyn Assessor, clock: &dyn Clock) -> Assessed {
+  let document = Document::parse(exhibit.text, &Known::default());
+  if document.blocks().len() < 2 {
+    return assess_block(exhibit, model, clock);
+  }
+  let blocks = document.blocks().iter().map(|block| {
+    let text = BlockText::new(exhibit.text, block);
+    let mut found = assess_block(&Exhibit { text: text.bytes(), ..*exhibit }, model, clock);
+    for finding in &mut found.findings {
+      finding.span = text.to_file(&finding.span);
+    }
+    found.out.iter_mut().for_each(|span| *span = text.to_file(span));
+    found
+  });
+  blocks.reduce(join).unwrap_or_else(|| assess_block(exhibit, model, clock))
+}
+
+/// Both together: the findings of both, and the stronger decision.
+fn join(mut one: Assessed, mut other: Assessed) -> Assessed {
+  let rank = |decision: &Decision| (decision.leaves(), decision.verdict);
+  if rank(&other.decision) > rank(&one.decision) {
+    std::mem::swap(&mut one.decision, &mut other.decision);
+  }
+  one.decision.score = one.decision.score.max(other.decision.score);
+  one.decision.codes.append(&mut other.decision.codes);
+  one.decision.codes.sort_unstable();
+  one.decision.codes.dedup();
+  one.findings.append(&mut other.findings);
+  one.out.append(&mut other.out);
+  one.model = one.model.into_iter().chain(other.model).reduce(f32::max);
+  one.times = one.times.plus(other.times);
+  one
+}
+
+fn assess_block(exhibit: &Exhibit<'_>, model: &dyn Assessor, clock: &dyn Clock) -> Assessed {
+  let mut found = assess_text(exhibit, model, clock).0;
+  if found.decision.leaves() {
+    let out = taken(exhibit, &found.findings, model, clock);
+    found.out = out.unwrap_or_else(|| iter::once(0..exhibit.text.len()).collect());
+  }
+  found
+}
+
+/// What leaves of a block, as in a file; `None` where all of it does.
+fn taken(
+  exhibit: &Exhibit<'_>,
+  findings: &[Finding],
+  model: &dyn Assessor,
+  clock: &dyn Clock,
+) -> Option<Vec<Range<usize>>> {
+  let document = Document::parse(exhibit.text, &Known::default());
+  let [block] = document.blocks() else { return None };
+  let by = Brought::judged_as(exhibit.facts.trust, exhibit.facts.party);
+  let lines = block.lines.iter();
+  let brought: Vec<Option<Brought>> =
+    lines.map(|line| (line.kind != LineKind::Blank).then_some(by)).collect();
+  let spans = places(findings, &exhibit.facts);
+  let span_of = |index: &usize| block.lines.get(*index).map(|line| line.span.clone());
+  let look = |lines: &[usize]| {
+    let spans: Vec<Range<usize>> = lines.iter().filter_map(span_of).collect();
+    let text = BlockText::of_spans(exhibit.text, &spans);
+    let exhibit = Exhibit { text: text.bytes(), referral: None, ..*exhibit };
+    assess_text(&exhibit, model, clock)
+  };
+  let candidates = Candidates { file: exhibit.text, block, brought: &brought, spans: &spans };
+  let chosen =
+    candidates.choose(&mut |lines| look(lines).1, &mut |lines| look(lines).0.decision.leaves())?;
+  Some(chosen.lines.iter().filter_map(span_of).collect())
+}
+
+/// The judgement on all of a text, and how suspicious it is.
+fn assess_text(
+  exhibit: &Exhibit<'_>,
+  model: &dyn Assessor,
+  clock: &dyn Clock,
+) -> (Assessed, Strength) {
   let start = clock.monotonic();
   let mut findings = match exhibit.layers {
     Layers::Rules | Layers::All => detect::judge(exhibit.text, &exhibit.options),
     Layers::Model => vec![],
   };
+  let setting = Setting { asked: exhibit.asked, known: &[] };
+  let effects = match exhibit.layers {
+    Layers::Rules | Layers::All if !exhibit.facts.party.has_all_powers() => {
+      effects::read(exhibit.text, &setting)
+    }
+    _ => vec![],
+  };
   let began = clock.monotonic();
   let seen = (exhibit.layers != Layers::Rules).then(|| look(exhibit, &findings, model));
   let ended = clock.monotonic();
-  let mut facts = exhibit.facts;
+  let mut facts = PolicyInput { effects: &effects, ..exhibit.facts };
   if let Some(seen) = &seen {
     facts.probabilities = seen.probabilities;
+    facts.authority = seen.authority;
     facts.read = seen.depth == Depth::Encoder;
     findings.extend(policy::likely(seen, 0..exhibit.text.len(), &facts));
+  }
+  if exhibit.layers != Layers::Model {
+    findings.extend(policy::usurped(&effects, 0..exhibit.text.len(), &facts));
     findings.sort_by_key(|finding| (finding.span.start, finding.span.end));
+  }
+  let reading = exhibit.referral.and_then(|referral| {
+    let text = std::str::from_utf8(exhibit.text).ok()?;
+    policy::wants_reading(&findings, 0..text.len(), &facts).then_some(())?;
+    let (asked, source) = (exhibit.asked, referral.source.as_str());
+    let question = Question { asked, source, entry: text, known: &[] };
+    referral.reader.read(&question).filter(|reading| question.heeds(reading))
+  });
+  facts.reading = reading.as_ref();
+  if let Some(reading) = &reading {
+    findings.extend(policy::ruled(reading, 0..exhibit.text.len(), &facts));
   }
   let decision = policy::decide(&findings, &facts);
   let model_took = seen.as_ref().map(|_| ended.saturating_sub(began));
   let all = clock.monotonic().saturating_sub(start);
   let rules = all.saturating_sub(model_took.unwrap_or_default());
+  let by_model = seen.as_ref().map_or(0.0, Assessment::suspicion);
+  let strength = Strength::new(policy::strength(&findings), by_model);
   let model = seen.map(|seen| seen.probabilities.most());
-  Assessed { findings, decision, model, times: Times { rules, model: model_took } }
+  let times = Times { rules, model: model_took };
+  (Assessed { findings, decision, model, out: vec![], times }, strength)
 }
 
 /// The heads say whether the encoder is to look as well.
 fn look(exhibit: &Exhibit<'_>, findings: &[Finding], model: &dyn Assessor) -> Assessment {
-  model::look(model, exhibit.text, policy::strength(findings), |glance| match exhibit.reads {
+  let wanted = |glance| match exhibit.reads {
     Reads::New => policy::wants_encoder(exhibit.facts.trust, glance),
     Reads::Notable => policy::is_notable(glance),
-  })
+  };
+  let context = Context { kind: exhibit.kind, asked: exhibit.asked, known: &[] };
+  model::look(model, exhibit.text, policy::strength(findings), &context, wanted)
 }
 
 #[cfg(test)]
@@ -160,11 +303,11 @@ mod tests {
   struct Fears;
 
   impl Assessor for Fears {
-    fn assess(&self, text: &str, _: f32, depth: Depth) -> Assessment {
+    fn assess(&self, text: &str, _: f32, depth: Depth, _: &Context<'_>) -> Assessment {
       let doubted = text.contains("grue") || depth == Depth::Heads && text.contains("wumpus");
       let poison = if doubted { 0.9 } else { 0.01 };
       let probabilities = Probabilities { injection: 0.0, poison };
-      Assessment { probabilities, sentence: None, nearest: None, depth }
+      Assessment { probabilities, authority: None, sentence: None, nearest: None, depth }
     }
 
     fn version(&self) -> &'static str {
@@ -179,7 +322,17 @@ mod tests {
   fn judged(text: &str, layers: Layers, reads: Reads, trust: Trust) -> Assessed {
     let facts = PolicyInput { trust, ..PolicyInput::default() };
     let options = JudgeOptions::default();
-    let exhibit = Exhibit { text: text.as_bytes(), options, facts, layers, reads };
+    let kind = Kind::Unknown;
+    let exhibit = Exhibit {
+      text: text.as_bytes(),
+      options,
+      facts,
+      kind,
+      layers,
+      reads,
+      asked: "",
+      referral: None,
+    };
     assess(&[exhibit], &Fears, &SystemClock).remove(0)
   }
 
@@ -207,7 +360,10 @@ mod tests {
     let depth = |reads, trust| {
       let facts = PolicyInput { trust, ..PolicyInput::default() };
       let (options, layers) = (JudgeOptions::default(), Layers::All);
-      look(&Exhibit { text: b"Ann likes tea.", options, facts, layers, reads }, &[], &Fears).depth
+      let (kind, text) = (Kind::Unknown, b"Ann likes tea.");
+      let exhibit =
+        Exhibit { text, options, facts, kind, layers, reads, asked: "", referral: None };
+      look(&exhibit, &[], &Fears).depth
     };
     assert_eq!(depth(Reads::New, Trust::Untrusted), Depth::Encoder);
     assert_eq!(depth(Reads::New, Trust::Verified), Depth::Heads);
@@ -218,7 +374,7 @@ mod tests {
   fn a_source_that_was_observed_weighs_more() {
     let config = Config::default();
     let observed =
-      |source: &str| facts_of(&Source::new(source), Trust::Untrusted, &config).source_observed;
+      |source: &str| facts_of(&Source::new(source), Trust::Untrusted, "", &config).source_observed;
     assert!(observed("web_fetch:example.com"));
     assert!(!observed("unknown") && !observed("external-edit"));
   }

@@ -19,8 +19,8 @@ use zeroize::Zeroizing;
 use super::{Engine, EngineError, Event, EventKind, Target, event::shown, origin::Origin};
 use crate::{
   memory::{BlockId, ContentHash},
-  os::{Fs, MemoryFile, Stamp},
-  provenance::{AgentRecords, Answer, Attribution, Outlook, Question, Trust},
+  os::{Fs, Stamp},
+  provenance::{AgentRecords, Answer, Attribution, Outlook, Question, Remembered, Request, Trust},
   store::{
     Attributed, BlockRow, FileStatus, ItemOrigin, Noted, Pending, Sighting, StoreError, Trail,
   },
@@ -42,7 +42,7 @@ pub enum Attributing {
   Later,
   /// The file is not what the ledger knows, or somebody uses it: again, soon.
   NotNow,
-  /// The records cannot be read; `status` says so. Asked again when the file changes, or at a start.
+  /// The records cannot be read; `status` says so. Asked again when the file changes, at a start, and after a while.
   Unreadable,
 }
 
@@ -54,6 +54,8 @@ pub struct Asking {
   /// The version of the file in which its text stands, with its bytes; none where nothing in it is due.
   pub(super) file: Option<(ContentHash, Vec<u8>)>,
   pub(super) visits: Vec<Visit>,
+  /// What else stands in the memory of the workspace, where its origin is known.
+  memory: Vec<Remembered>,
   /// Items whose bytes cannot be had any more.
   lost: Vec<BlockId>,
 }
@@ -95,6 +97,7 @@ impl Asking {
         on_record: visit.on_record,
         seen_at: visit.seen_at,
         changed_at: visit.sighting.changed_at,
+        memory: &self.memory,
         texts: &texts,
       })
     };
@@ -157,14 +160,17 @@ impl<F: Fs> Engine<F> {
   /// All about which the agent's records are to be asked in a file; `None` while the file is not what the
   /// ledger knows.
   pub fn asking(&mut self, target: &Target) -> Result<Option<Asking>, EngineError> {
-    let asking = self.gather(target)?;
-    asking.map(|asking| self.with_records(asking, &target.path())).transpose()
+    let Some(mut asking) = self.gather(target)? else { return Ok(None) };
+    if !asking.visits.is_empty() {
+      asking.memory = self.remembered(&target.root)?;
+    }
+    self.with_records(asking, &target.path()).map(Some)
   }
 
   fn gather(&mut self, target: &Target) -> Result<Option<Asking>, EngineError> {
     let path = target.path();
     let (root, rel) = (target.root.clone(), target.rel.clone());
-    let mut asking = Asking { root, rel, file: None, visits: vec![], lost: vec![] };
+    let mut asking = Asking { root, rel, file: None, visits: vec![], memory: vec![], lost: vec![] };
     if !self.ledger.has_key() {
       return Ok(Some(asking));
     }
@@ -206,19 +212,6 @@ impl<F: Fs> Engine<F> {
     }
     asking.file = row.hash.map(|hash| (hash, bytes));
     Ok(Some(asking))
-  }
-
-  /// The bytes of a file, where they are those that the ledger knows.
-  pub(super) fn read_known(
-    &mut self,
-    target: &Target,
-    hash: Option<ContentHash>,
-  ) -> Result<Option<Vec<u8>>, EngineError> {
-    // Whoever holds this lock never waits at the gate.
-    let _writing = self.lock()?;
-    let Ok(file) = self.open(target)? else { return Ok(None) };
-    let bytes = file.read_all()?;
-    Ok((hash == Some(ContentHash::of(&bytes))).then_some(bytes))
   }
 
   /// Writes down what the agent's records said.
@@ -302,12 +295,20 @@ impl<F: Fs> Engine<F> {
     if !self.agent.keeps_records() {
       return Ok(None);
     }
-    // What stands in a version of ours that the ledger does not know was brought back by a person.
+    let changed_at = stamp.mtime_ns / 1000;
     let noted = self.ledger.noted(&target.path())?;
-    if noted.is_some_and(|noted| noted.version == version && noted.edited_at.is_some()) {
+    let ours = noted.filter(|noted| noted.version == version && noted.edited_at.is_some());
+    let Some(Noted { base, .. }) = ours else {
+      return Ok(Some(Sighting { version, changed_at }));
+    };
+    // What stands in a version of ours that the ledger does not know was brought back by a person, or it is
+    // what was left of the version that we edited.
+    if self.ledger.file(&target.path())?.is_some_and(|row| row.hash == Some(base)) {
       return Ok(None);
     }
-    Ok(Some(Sighting { version, changed_at: stamp.mtime_ns / 1000 }))
+    let mut due = self.ledger.due_items(&target.path())?.into_iter().map(|item| item.sighting);
+    let taken = due.find(|sighting| sighting.version == base);
+    Ok(Some(taken.unwrap_or(Sighting { version: base, changed_at })))
   }
 
   /// Whether the records are to be asked about text of a file whose blocks have these rows.
@@ -328,8 +329,8 @@ impl<F: Fs> Engine<F> {
 
   /// Leaves something due, also over a restart.
   pub fn still_due(&mut self, path: &Path, due: Pending) -> Result<(), EngineError> {
-    if let Some(row) = self.ledger.file(path)? {
-      self.ledger.set_pending(path, row.pending | due)?;
+    if self.ledger.file(path)?.is_some() {
+      self.ledger.change_pending(path, Pending::NONE, due)?;
     }
     Ok(())
   }
@@ -340,7 +341,7 @@ impl<F: Fs> Engine<F> {
     done: Pending,
   ) -> Result<(), EngineError> {
     if let Some(row) = self.ledger.file(&target.path())? {
-      self.ledger.set_pending(&row.path, row.pending.without(done))?;
+      self.ledger.change_pending(&row.path, done, Pending::NONE)?;
     }
     Ok(())
   }
@@ -361,9 +362,11 @@ impl<F: Fs> Engine<F> {
     let at = self.now();
     let mut events = Vec::new();
     let mut items = Vec::new();
+    let mut requests: Vec<Request> = Vec::new();
     for one in said {
       let Of::Item(id) = &one.of else { continue };
       let origin = self.origin_of(one);
+      requests.extend(origin.request.clone());
       items.push(item_origin(id, &origin));
       events.extend(self.told_of_item(target, id, &origin)?);
     }
@@ -377,13 +380,14 @@ impl<F: Fs> Engine<F> {
     for one in said {
       let Of::Revision(id, number) = &one.of else { continue };
       let origin = self.origin_of(one);
+      requests.extend(origin.request.clone());
       if known.fill(id, *number, one.sighting, &origin) && origin.source.kind() != "unknown" {
         events.push(Event::new(EventKind::Attributed).path(&path).block(id).of(&origin));
       }
     }
     known.forget_dead();
     let verdicts = match &asking.file {
-      Some((_, bytes)) => self.judge_again(target, &row, bytes, &mut known)?,
+      Some((_, bytes)) => self.judge_again(target, &row, bytes, &mut known, &writing)?,
       None => vec![],
     };
     let rows = known.rows();
@@ -391,15 +395,19 @@ impl<F: Fs> Engine<F> {
     let is_there = row.status == FileStatus::Watched;
     let still = is_there && rows.iter().any(|row| row.live().any(|one| one.trail.due))
       || self.ledger.due_items(&path)?.iter().any(|due| !items.iter().any(|one| one.id == due.id));
-    let mut pending = row.pending.without(Pending::ATTRIBUTE);
-    if still {
-      pending = pending | Pending::ATTRIBUTE;
+    let mut due = if still { Pending::ATTRIBUTE } else { Pending::NONE };
+    if known.unread {
+      // It may have been read before, while nobody knew whose words it is.
+      due = due | Pending::MODEL;
+    }
+    if !said.is_empty() && self.is_judged_by_model(target) {
+      due = due | Pending::JUDGE;
     }
     if let Some((_, bytes)) = &asking.file
       && verdicts.is_empty()
       && self.is_marking_due(target, &row, bytes, &rows)?
     {
-      pending = pending | Pending::RESHAPE;
+      due = due | Pending::RESHAPE;
     }
     let changed: Vec<BlockRow> = known.changed();
     let event_rows: Vec<_> = events.iter().map(Event::row).collect();
@@ -407,7 +415,9 @@ impl<F: Fs> Engine<F> {
       path: &path,
       blocks: &changed,
       items: &items,
-      pending,
+      requests: &requests,
+      done: Pending::ATTRIBUTE,
+      due,
       events: &event_rows,
       at,
     })?;
@@ -419,6 +429,15 @@ impl<F: Fs> Engine<F> {
       Some((hash, _)) if !verdicts.is_empty() => self.take_out(target, *hash, &verdicts),
       _ => Ok(true),
     }
+  }
+
+  /// The origin with what the owner had asked for, where the ledger has it. What cannot be read any more was
+  /// not asked for: that is the stricter answer.
+  pub(super) fn with_request(&self, mut origin: Origin) -> Origin {
+    if let (None, Some(hash)) = (&origin.request, origin.trail.request) {
+      origin.request = self.ledger.request(hash).ok().flatten();
+    }
+    origin
   }
 
   fn origin_of(&self, said: &Said) -> Origin {

@@ -280,6 +280,7 @@ fn is_left(block: &BlockRow, version: ContentHash, lenient: bool) -> bool {
   block.live().any(|revision| {
     let is_of_it = revision.trail.sighting.map(|seen| seen.version) == Some(version);
     let is_reviewed = block.state == State::Approved
+      || revision.approved
       || lenient && block.state == State::Validated && !revision.trail.due;
     is_of_it && !is_reviewed
   })

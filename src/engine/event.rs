@@ -51,6 +51,8 @@ events! {
   Flagged = "flagged", "block flagged";
   /// A block went into quarantine.
   Quarantined = "quarantined", "block quarantined";
+  /// A block went out of its file by policy, and waits.
+  Held = "held", "block held";
   /// A quarantined block came back and went out again.
   Returned = "returned", "quarantined block came back and went out again";
   /// The placeholder of approved text came back with an older version, and the text once more.

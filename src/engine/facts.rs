@@ -3,9 +3,10 @@
 
 use std::collections::{HashMap, HashSet};
 
+use super::label::Labels;
 use crate::{
   detect::Code,
-  memory::{BlockId, Known, KnownBlock, KnownLine, Marker, marker::MAX_MARKER_BYTES},
+  memory::{BlockId, Known, KnownBlock, KnownLine, Marker},
   os::clock::rfc3339,
   provenance::{Attestation, Source, State, Trust},
   store::{BlockRow, Revision},
@@ -37,18 +38,32 @@ impl FileFacts {
     let mut known: Vec<KnownBlock> = rows.iter().map(|row| known_block(row, false)).collect();
     known.extend(former.iter().map(|row| known_block(row, true)));
     rows.extend(former);
+    let of_row = |row: &BlockRow| {
+      let named = row
+        .revisions
+        .iter()
+        .flat_map(|revision| [Some(revision.source.as_str().to_owned()), revision.session.clone()]);
+      named.flatten().collect::<Vec<_>>()
+    };
+    let names = rows.iter().filter(|row| row.marker.is_some()).flat_map(of_row).collect();
     let gone = placeholders
       .iter()
       .filter(|(_, state)| matches!(state, State::Rejected | State::Forgotten))
       .map(|(id, _)| id.clone())
       .collect();
     let placeholders = placeholders.keys().cloned().collect();
-    Self { rows, known, ids: Known { markers, placeholders, redacted }, gone }
+    Self {
+      rows,
+      known,
+      ids: Known { markers, placeholders, redacted, is_flag: Some(is_code), names },
+      gone,
+    }
   }
 
   /// What to write for each marker id: the first block names the marker, and the least trusted
-  /// revision of which a line is left in its blocks decides what it says.
-  pub fn tags(rows: &[BlockRow]) -> HashMap<BlockId, Marker> {
+  /// revision of which a line is left in its blocks decides what it says. What others chose as a name does
+  /// not get into the file.
+  pub fn tags(rows: &[BlockRow], labels: &Labels) -> HashMap<BlockId, Marker> {
     let mut tags: HashMap<BlockId, Marker> = HashMap::new();
     for row in rows {
       let Some(marker) = &row.marker else { continue };
@@ -59,7 +74,7 @@ impl FileFacts {
       let flags: &[Code] = if row.state == State::Flagged { &row.codes } else { &[] };
       if let Some(tag) = tags.get_mut(marker) {
         if worst.trust < tag.trust {
-          name(tag, worst);
+          name(tag, worst, labels);
         }
         for code in flags {
           if !tag.flags.iter().any(|flag| flag == code.as_str()) {
@@ -70,33 +85,27 @@ impl FileFacts {
       }
       let mut tag = Marker {
         flags: flags.iter().map(|code| code.as_str().to_owned()).collect(),
-        ..Marker::new(marker.clone(), worst.source.clone(), worst.trust, rfc3339(worst.at))
+        ..Marker::new(marker.clone(), Source::unknown(), worst.trust, rfc3339(worst.at))
       };
-      name(&mut tag, worst);
+      name(&mut tag, worst, labels);
       tags.insert(marker.clone(), tag);
-    }
-    for tag in tags.values_mut() {
-      // Names come from others, and a marker that is too long is none.
-      if tag.print().len() > MAX_MARKER_BYTES {
-        tag.source = Source::new(tag.source.kind());
-        tag.session = None;
-      }
-      if tag.print().len() > MAX_MARKER_BYTES {
-        tag.source = Source::unknown();
-        tag.trust = tag.trust.min(Trust::Untrusted);
-      }
     }
     tags
   }
 }
 
 /// Has a marker say where this revision came from.
-fn name(tag: &mut Marker, revision: &Revision) {
-  tag.source = revision.source.clone();
+fn name(tag: &mut Marker, revision: &Revision, labels: &Labels) {
+  tag.source = labels.source(&revision.source);
   tag.trust = revision.trust;
-  tag.session.clone_from(&revision.session);
+  tag.session = revision.session.as_deref().and_then(|session| labels.session(session));
   // That nobody saw it is what a marker says without a word.
   tag.att = Some(revision.attestation).filter(|att| *att > Attestation::SelfReported);
+}
+
+/// Whether a word is that of a finding, which is what markers have as flags.
+pub fn is_code(word: &str) -> bool {
+  word.parse::<Code>().is_ok()
 }
 
 /// A row as the core compares it.

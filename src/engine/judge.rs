@@ -1,22 +1,36 @@
 //! Fresh lines to findings to decisions: which layer says what, and what policy makes of it.
 #![forbid(unsafe_code)]
 
-use std::{borrow::Cow, ops::Range, path::Path};
+use std::{ops::Range, path::Path};
+
+use super::{
+  claim::{edited, forged, one_foreign, without_markers},
+  consult::{self, Heard},
+  taken::Case,
+  together,
+  unit::Brought,
+};
 
 use crate::{
   config::{Config, ExtraPaths, InstructionFile},
   detect::{
     self, Action, Code, Decision, Finding, JudgeOptions, Layer, PolicyInput, RuleKind, Severity,
     Verdict,
-    model::{Assessment, Depth, Probabilities},
-    policy,
+    effects::{self, FoundEffect, KnownSlot},
+    model::{Assessment, Context, Depth, Probabilities},
+    policy::{self, Party},
+    reading::Question,
     rules::RuleSet,
   },
-  memory::{Block, BlockId, Comparison, ContentHash, Document, Fate, line, marker},
-  provenance::Trust,
+  memory::{Block, Comparison, ContentHash, Document, Fate, line},
+  store::BlockRow,
 };
 
-pub use super::origin::Origin;
+pub use super::{
+  judgement::{BlockJudgement, Consulted},
+  origin::Origin,
+  text::BlockText,
+};
 
 /// How the text of a file is treated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,101 +63,8 @@ impl Treatment {
   }
 }
 
-/// The judgement on one block of the document; blocks without fresh lines have none.
-#[derive(Clone, Debug)]
-pub struct BlockJudgement {
-  /// What policy says.
-  pub decision: Decision,
-  /// What was found in the fresh lines, spans in bytes of the file.
-  pub findings: Vec<Finding>,
-  /// Whether the text was there before memfw and stays as it is, whatever was found.
-  pub spared: bool,
-  /// Whether a person approved this very text.
-  pub approved: bool,
-  /// Where it came from, where that is known better than of the rest of the file.
-  pub origin: Option<Origin>,
-  /// The earlier approvals that it rests on, by the hash of what was approved.
-  pub excused_by: Vec<ContentHash>,
-  /// What the model thinks of the fresh lines; `None` where it was not asked.
-  pub assessment: Option<Assessment>,
-}
-
-impl BlockJudgement {
-  /// The layer whose word it is: the model's where nothing else would have said so much.
-  pub fn layer(&self) -> Layer {
-    let said = |layer: Layer, least: Severity| {
-      self.findings.iter().any(|finding| {
-        (finding.layer == Layer::Model) == (layer == Layer::Model) && finding.severity >= least
-      })
-    };
-    let by_rules = if self.decision.verdict == Verdict::Quarantine {
-      self.findings.iter().any(|finding| finding.kind == RuleKind::Signature)
-    } else {
-      said(Layer::Rules, Severity::Low)
-    };
-    if by_rules || !said(Layer::Model, Severity::Info) { Layer::Rules } else { Layer::Model }
-  }
-
-  /// Whether the encoder is still to read it.
-  pub fn wants_encoder(&self, trust: Trust) -> bool {
-    let stays = self.decision.action != Action::Quarantine && !self.approved;
-    let unread = self.assessment.as_ref().filter(|found| stays && found.depth < Depth::Encoder);
-    unread.is_some_and(|found| policy::wants_encoder(trust, found.probabilities))
-  }
-}
-
-/// Joins the parts of a block and remembers where each byte came from.
-pub struct BlockText {
-  bytes: Vec<u8>,
-  /// Start in `bytes`, span in the file.
-  parts: Vec<(usize, Range<usize>)>,
-}
-
-impl BlockText {
-  /// The text of `block` in `file`.
-  pub fn new(file: &[u8], block: &Block) -> Self {
-    Self::of_spans(file, &block.parts)
-  }
-
-  /// The text of these spans of `file`.
-  pub fn of_spans(file: &[u8], spans: &[Range<usize>]) -> Self {
-    let mut bytes = Vec::new();
-    let mut parts = Vec::new();
-    for part in spans {
-      if let Some(text) = file.get(part.clone()) {
-        parts.push((bytes.len(), part.clone()));
-        bytes.extend_from_slice(text);
-      }
-    }
-    Self { bytes, parts }
-  }
-
-  /// The text of the block with this index; empty where there is none.
-  pub fn of(file: &[u8], document: &Document, index: usize) -> Vec<u8> {
-    document.blocks().get(index).map(|block| Self::new(file, block).bytes).unwrap_or_default()
-  }
-
-  /// The joined bytes.
-  pub fn bytes(&self) -> &[u8] {
-    &self.bytes
-  }
-
-  /// A span of the joined bytes as a span of the file (holes in between included).
-  pub fn to_file(&self, span: &Range<usize>) -> Range<usize> {
-    let at = |offset: usize| {
-      self
-        .parts
-        .iter()
-        .rev()
-        .find(|(start, _)| *start <= offset)
-        .map_or(0, |(start, part)| part.start + (offset - start).min(part.len()))
-    };
-    let last = span.end.saturating_sub(1).max(span.start);
-    at(span.start)..(at(last) + usize::from(span.end > span.start))
-  }
-}
-
 /// What was decided about the same bytes before.
+#[allow(clippy::large_enum_variant, reason = "there is one at a time, and none is kept")]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Precedent {
   /// Nothing.
@@ -163,6 +84,9 @@ pub struct Restored {
   pub origin: Origin,
 }
 
+/// Asks what was decided about bytes, by their hash, where they stand in the file.
+pub type AskPrecedent<'a> = dyn FnMut(&ContentHash, &Range<usize>) -> Precedent + 'a;
+
 /// What the judgement of a whole file needs besides its text.
 pub struct Court<'a> {
   /// Where fresh lines came from.
@@ -173,20 +97,33 @@ pub struct Court<'a> {
   pub config: &'a Config,
   /// The rules in force.
   pub rules: &'a RuleSet,
+  /// What the ledger knows of the blocks that the comparison names.
+  pub known: &'a [BlockRow],
   /// The rest of lines of which the beginning is in quarantine.
   pub continued: &'a [Range<usize>],
   /// What a person has just brought back.
   pub restored: Option<&'a Restored>,
   /// Codes that a person excused for all text of this origin.
   pub allowed: &'a [Code],
-  /// What was decided about the same bytes before, with and without their last line end; `None` where nothing
-  /// was ever decided.
-  pub precedent: Option<&'a mut dyn FnMut(&ContentHash) -> Precedent>,
-  /// What the model thinks of a text in which the rules see so much; `None` where there is no model.
-  pub assess: &'a mut dyn FnMut(&[u8], f32) -> Option<Assessment>,
+  /// The values that trusted memory holds.
+  pub slots: &'a [KnownSlot],
+  /// What was decided about the same bytes in the same place before, with and without their last line end;
+  /// `None` where nothing was ever decided.
+  pub precedent: Option<&'a mut AskPrecedent<'a>>,
+  /// What the model thinks of a text in which the rules see so much, and about which this is known; `None`
+  /// where there is no model.
+  pub assess: &'a mut Assess<'a>,
   /// Whether the encoder reads afterwards what only the heads have looked at.
   pub reads_on: bool,
+  /// What a model that reads says of a text; `None` where nobody is asked about it (yet).
+  pub consult: Option<&'a mut Consult<'a>>,
 }
+
+/// What hears a model that reads.
+pub type Consult<'a> = dyn FnMut(&Question<'_>) -> Heard + 'a;
+
+/// What asks the model.
+pub type Assess<'a> = dyn FnMut(&[u8], f32, &Context<'_>) -> Option<Assessment> + 'a;
 
 /// Judges the blocks of a document that have fresh lines, in order; `None` for the others.
 pub fn judge_fresh(
@@ -196,9 +133,9 @@ pub fn judge_fresh(
   court: &mut Court<'_>,
 ) -> Vec<Option<BlockJudgement>> {
   let mut foreign = false;
-  let blocks = document.blocks().iter().zip(&comparison.fates);
+  let blocks = document.blocks().iter().zip(&comparison.fates).enumerate();
   blocks
-    .map(|(block, fate)| {
+    .map(|(index, (block, fate))| {
       let fresh: Vec<Range<usize>> = match fate {
         Fate::Unchanged { .. } | Fate::Moved { .. } => return None,
         Fate::Inserted => block.lines.iter().map(|line| line.span.clone()).collect(),
@@ -208,10 +145,23 @@ pub fn judge_fresh(
           .map(|line| line.span.clone())
           .collect(),
       };
+      let all = found(file, block, court);
+      let brought = together::brought(block, index, comparison, court);
+      let is_fresh = |finding: &Finding| fresh.iter().any(|line| overlaps(line, &finding.span));
+      let (mut findings, others): (Vec<Finding>, Vec<Finding>) =
+        all.into_iter().partition(is_fresh);
+      let composed = together::judge(file, block, &others, &brought, court);
       if fresh.is_empty() {
-        return None;
+        return composed;
       }
-      let mut findings = findings(file, block, &fresh, court);
+      let (goes, stays): (Option<_>, Option<_>) =
+        if composed.as_ref().is_some_and(|one| one.decision.leaves()) {
+          (composed, None)
+        } else {
+          (None, composed)
+        };
+      findings.extend(stays.into_iter().flat_map(|one| one.findings));
+      let effects = effects_of(file, block, &fresh, court);
       let assessment = assessment(file, &fresh, &findings, court);
       if court.origin.source.is_baseline() {
         one_foreign(&mut findings, &mut foreign);
@@ -219,17 +169,33 @@ pub fn judge_fresh(
       if let (Fate::Edited { .. }, Some(marker)) = (fate, &block.marker) {
         findings.push(edited(block, marker));
       }
-      Some(judge_block(file, &fresh, findings, assessment, court))
+      let seen = Seen { findings, effects, assessment };
+      let own = judge_found(file, block, &fresh, &brought, seen, court);
+      Some(match goes {
+        Some(composed) => {
+          composed.beside(own, || fresh.iter().flat_map(|span| lines_in(block, span)).collect())
+        }
+        None => own,
+      })
     })
     .collect()
 }
 
 /// What is found in a block, as far as it touches fresh lines; spans in bytes of the file.
 fn findings(file: &[u8], block: &Block, fresh: &[Range<usize>], court: &Court<'_>) -> Vec<Finding> {
+  let touches = |finding: &Finding| fresh.iter().any(|line| overlaps(line, &finding.span));
+  found(file, block, court).into_iter().filter(touches).collect()
+}
+
+/// What is found in a block; spans in bytes of the file.
+fn found(file: &[u8], block: &Block, court: &Court<'_>) -> Vec<Finding> {
   if court.treatment == Treatment::Ignore {
     return vec![];
   }
-  let text = BlockText::new(file, block);
+  found_in(&BlockText::new(file, block), court)
+}
+
+fn found_in(text: &BlockText, court: &Court<'_>) -> Vec<Finding> {
   let options =
     JudgeOptions { scope: court.config.scope, rules: Some(court.rules), ..JudgeOptions::default() };
   let (bytes, comments) = without_markers(text.bytes());
@@ -237,7 +203,6 @@ fn findings(file: &[u8], block: &Block, fresh: &[Range<usize>], court: &Court<'_
     .into_iter()
     .chain(comments.into_iter().map(forged))
     .map(|finding| Finding { span: text.to_file(&finding.span), ..finding })
-    .filter(|finding| fresh.iter().any(|line| overlaps(line, &finding.span)))
     .collect()
 }
 
@@ -246,16 +211,67 @@ pub(super) fn judge_lines(
   file: &[u8],
   block: &Block,
   fresh: &[Range<usize>],
+  brought: &[Option<Brought>],
   court: &mut Court<'_>,
 ) -> BlockJudgement {
   let findings = findings(file, block, fresh, court);
+  let effects = effects_of(file, block, fresh, court);
   let assessment = assessment(file, fresh, &findings, court);
-  judge_block(file, fresh, findings, assessment, court)
+  let seen = Seen { findings, effects, assessment };
+  judge_found(file, block, fresh, brought, seen, court)
+}
+
+/// What the layers saw in a block, spans in bytes of the file.
+pub(super) struct Seen {
+  pub(super) findings: Vec<Finding>,
+  pub(super) effects: Vec<FoundEffect>,
+  pub(super) assessment: Option<Assessment>,
+}
+
+/// What the fresh lines of a block would do, read in the whole block. The owner and the agent may have any
+/// effect, so nobody looks.
+pub(super) fn effects_of(
+  file: &[u8],
+  block: &Block,
+  fresh: &[Range<usize>],
+  court: &Court<'_>,
+) -> Vec<FoundEffect> {
+  if court.treatment == Treatment::Ignore || !reads_effects(court.origin.party(), court.reads_on) {
+    return vec![];
+  }
+  let mut found = effects_in(&BlockText::new(file, block), &setting(court));
+  found.retain(|one| fresh.iter().any(|line| overlaps(line, &one.span)));
+  found
+}
+
+/// Whether it matters what a text of this party would do. Where nobody knows whose words it is, that only adds to
+/// what the model suspects, so nothing urgent waits for it where the encoder has the last word.
+pub(super) fn reads_effects(party: Party, reads_on: bool) -> bool {
+  !(party.has_all_powers() || reads_on && party == Party::Unknown)
+}
+
+/// What the values of a text are compared with.
+pub(super) fn setting<'a>(court: &Court<'a>) -> effects::Setting<'a> {
+  let asked = court.origin.request.as_ref().map_or("", |request| &request.asked);
+  effects::Setting { asked, known: court.slots }
+}
+
+/// What a text would do, spans in bytes of the file.
+pub(super) fn effects_in(text: &BlockText, setting: &effects::Setting<'_>) -> Vec<FoundEffect> {
+  let (bytes, _) = without_markers(text.bytes());
+  let mut found = effects::read(&bytes, setting);
+  for one in &mut found {
+    one.span = text.to_file(&one.span);
+    for slot in &mut one.slots {
+      slot.span = text.to_file(&slot.span);
+    }
+  }
+  found
 }
 
 /// What the model thinks of the fresh lines, spans in bytes of the file. It sees nothing else: what stood
 /// there before was judged when it came.
-fn assessment(
+pub(super) fn assessment(
   file: &[u8],
   fresh: &[Range<usize>],
   findings: &[Finding],
@@ -265,19 +281,24 @@ fn assessment(
     return None;
   }
   let text = BlockText::of_spans(file, fresh);
-  let mut found = (court.assess)(text.bytes(), policy::strength(findings))?;
+  let context = court.origin.context(court.slots);
+  let mut found = (court.assess)(text.bytes(), policy::strength(findings), &context)?;
   found.sentence = found.sentence.map(|span| text.to_file(&span));
   Some(found)
 }
 
-fn judge_block(
+/// Decides about fresh lines of a block by what was found in them and what the model thinks of them. `brought`
+/// says who brought each line of the block.
+pub(super) fn judge_found(
   file: &[u8],
+  block: &Block,
   fresh: &[Range<usize>],
-  findings: Vec<Finding>,
-  assessment: Option<Assessment>,
+  brought: &[Option<Brought>],
+  seen: Seen,
   court: &mut Court<'_>,
 ) -> BlockJudgement {
-  let quarantine = |codes, findings| BlockJudgement {
+  let Seen { findings, mut effects, assessment } = seen;
+  let quarantine = |codes, findings, span: &Range<usize>| BlockJudgement {
     decision: Decision {
       verdict: Verdict::Quarantine,
       action: Action::Quarantine,
@@ -287,13 +308,20 @@ fn judge_block(
     findings,
     spared: false,
     approved: false,
+    excused: vec![],
     origin: None,
     excused_by: vec![],
     assessment: None,
+    lines: Some(lines_in(block, span)),
+    taken_from: None,
+    consulted: Consulted::Nobody,
   };
   let restored =
     court.restored.filter(|restored| fresh.iter().any(|line| overlaps(line, &restored.span)));
   // A person has read it.
+  if let Some(restored) = restored {
+    effects.retain(|effect| !overlaps(&restored.span, &effect.span));
+  }
   let assessment = assessment.filter(|_| restored.is_none());
   let mut findings: Vec<Finding> = match restored {
     Some(restored) => {
@@ -305,7 +333,7 @@ fn judge_block(
   let rest = continued.iter().find(|rest| fresh.iter().any(|line| overlaps(line, rest)));
   let approved_rest = rest.is_some_and(|rest| {
     let text = file.get(rest.clone()).unwrap_or_default();
-    matches!(settled(text, court), Some((Precedent::Excused(..), _)))
+    matches!(settled(text, rest, court), Some((Precedent::Excused(..), _)))
   });
   if let (Some(rest), None, false) = (rest, restored, approved_rest) {
     let finding = Finding {
@@ -317,35 +345,43 @@ fn judge_block(
       why: "it continues a line whose beginning is in quarantine".to_owned(),
       rule: None,
     };
-    return quarantine(vec![Code::QuarantineContinued], vec![finding]);
+    return quarantine(vec![Code::QuarantineContinued], vec![finding], rest);
   }
   // The question is asked of each run of fresh lines, for that is what a person decides about.
-  let mut excused: Vec<Code> = court.allowed.to_vec();
+  let mut excuses: Vec<(Range<usize>, Vec<Code>)> = Vec::new();
   let mut excused_by: Vec<ContentHash> = Vec::new();
-  let mut approved = restored.is_some();
   let mut origin = restored.map(|restored| restored.origin.clone());
   let runs = runs(fresh);
   let mut approved_origins: Vec<Option<Origin>> = Vec::new();
   for run in &runs {
-    let Some((precedent, hash)) = settled(file.get(run.clone()).unwrap_or_default(), court) else {
-      break;
-    };
+    let text = file.get(run.clone()).unwrap_or_default();
+    let Some((precedent, hash)) = settled(text, run, court) else { break };
     match precedent {
       Precedent::None => {}
       Precedent::Excused(codes, source) => {
-        approved = true;
         // What a person brings back at this moment is no use of an earlier word.
         excused_by.extend(restored.is_none().then_some(hash));
-        excused.extend(codes);
+        excuses.push((run.clone(), codes));
         approved_origins.push(source);
       }
-      Precedent::Quarantined(codes) => return quarantine(codes, vec![]),
+      Precedent::Quarantined(codes) => return quarantine(codes, vec![], run),
     }
   }
+  // A word about one line says nothing about another, nor about what both say together.
+  let is_excused = |finding: &Finding| {
+    let covers =
+      |span: &Range<usize>| span.start <= finding.span.start && finding.span.end <= span.end;
+    excuses.iter().any(|(span, codes)| covers(span) && codes.contains(&finding.code))
+  };
+  let is_restored =
+    restored.is_some_and(|restored| fresh.iter().all(|line| overlaps(line, &restored.span)));
+  let approved = is_restored || !runs.is_empty() && approved_origins.len() == runs.len();
   // A line beside something that was approved has another origin.
   if restored.is_none() && approved_origins.len() == runs.len() {
     origin = approved_origins.into_iter().flatten().min_by_key(|origin| origin.trust);
   }
+  let answer;
+  let mut consulted = Consulted::Nobody;
   let mut input = PolicyInput {
     trust: court.origin.trust,
     source_observed: court.origin.observed,
@@ -353,104 +389,88 @@ fn judge_block(
     baseline: court.origin.source.is_baseline(),
     baseline_action: court.config.baseline_action,
     instructions: court.treatment == Treatment::Report,
-    excused: &excused,
+    excused: court.allowed,
     probabilities: assessment.as_ref().map(|found| found.probabilities).unwrap_or_default(),
     read: assessment.as_ref().is_some_and(|found| found.depth == Depth::Encoder),
+    party: court.origin.party().with(&findings),
+    effects: &effects,
+    authority: assessment.as_ref().and_then(|found| found.authority),
+    hold: court.config.hold,
+    reading: None,
+    may_release: court.config.judge_may_release,
   };
+  // What a person has decided about is decided.
+  let mut may_consult = !approved && restored.is_none();
   if let (Some(found), Some(first), Some(last)) = (&assessment, fresh.first(), fresh.last()) {
     findings.extend(policy::likely(found, first.start..last.end, &input));
     let reads_on = court.reads_on
       && found.depth < Depth::Encoder
       && policy::wants_encoder(input.trust, found.probabilities);
-    if reads_on && policy::decide(&findings, &input).verdict < Verdict::Quarantine {
+    if reads_on && !policy::decide(&findings, &input).leaves() {
       // What has to go goes at once; of everything else the encoder has the last word, and until then
       // nothing is said that it may take back.
       findings.retain(|finding| finding.layer != Layer::Model);
+      // Also who gains power by it: only what is blatant does not wait.
+      input.authority = None;
       input.probabilities = Probabilities::default();
       input.read = true;
     }
+    may_consult &= !reads_on;
+  }
+  if let (Some(first), Some(last)) = (fresh.first(), fresh.last()) {
+    findings.extend(policy::usurped(&effects, first.start..last.end, &input));
+  }
+  findings.retain(|finding| !is_excused(finding));
+  if let (true, Some(first), Some(last)) = (may_consult, fresh.first(), fresh.last()) {
+    let all = first.start..last.end;
+    (answer, consulted) = consult::consult(file, fresh, &findings, &input, court);
+    input.reading = answer.as_ref();
+    findings.extend(input.reading.and_then(|reading| policy::ruled(reading, all, &input)));
+    findings.retain(|finding| !is_excused(finding));
   }
   let decision = policy::decide(&findings, &input);
-  let spared = (input.baseline || input.instructions) && decision.action != Action::Quarantine;
-  BlockJudgement { decision, findings, spared, approved, origin, excused_by, assessment }
+  let spared = (input.baseline || input.instructions) && !decision.leaves();
+  let case = Case { file, block, fresh, brought, input: &input, is_excused: &is_excused };
+  let (lines, taken_from) =
+    if decision.leaves() { case.taken(&findings, restored.is_none(), court) } else { (None, None) };
+  let excused = if approved { vec![] } else { excuses.into_iter().map(|(span, _)| span).collect() };
+  BlockJudgement {
+    decision,
+    findings,
+    spared,
+    approved,
+    excused,
+    origin,
+    excused_by,
+    assessment,
+    lines,
+    taken_from,
+    consulted,
+  }
 }
 
-/// What was decided about these bytes, or else about the same text with other line ends, and the hash
-/// under which it stands; `None` where nothing was ever decided.
-fn settled(bytes: &[u8], court: &mut Court<'_>) -> Option<(Precedent, ContentHash)> {
+/// The lines of a block that a span touches, as indices.
+fn lines_in(block: &Block, span: &Range<usize>) -> Vec<usize> {
+  let lines = block.lines.iter().enumerate();
+  lines.filter(|(_, line)| overlaps(&line.span, span)).map(|(index, _)| index).collect()
+}
+
+/// What was decided about these bytes in this place, or else about the same text with other line ends, and the
+/// hash under which it stands; `None` where nothing was ever decided.
+fn settled(
+  bytes: &[u8],
+  run: &Range<usize>,
+  court: &mut Court<'_>,
+) -> Option<(Precedent, ContentHash)> {
   let ask = court.precedent.as_mut()?;
   let hash = ContentHash::of(bytes);
-  Some(match ask(&hash) {
+  Some(match ask(&hash, run) {
     Precedent::None => {
       let hash = line::norm_hash(bytes);
-      (ask(&hash), hash)
+      (ask(&hash, run), hash)
     }
     precedent => (precedent, hash),
   })
-}
-
-/// Markers that were there before memfw are those of another installation: one finding a file, and
-/// no evidence of anything.
-fn one_foreign(findings: &mut Vec<Finding>, said: &mut bool) {
-  findings.retain_mut(|finding| {
-    if finding.code != Code::ForgedMarker {
-      return true;
-    }
-    finding.code = Code::ForeignMarkers;
-    finding.severity = Severity::Low;
-    "the ledger knows none of its provenance comments".clone_into(&mut finding.why);
-    !std::mem::replace(said, true)
-  });
-}
-
-/// The text with lines that have the very form of a marker blanked, and where they are. Such a line
-/// says nothing but who wrote what, and that is a lie to be neutralised and not an order to be sealed;
-/// one with fields of its own is text like any other.
-fn without_markers(bytes: &[u8]) -> (Cow<'_, [u8]>, Vec<Range<usize>>) {
-  let mut found = Vec::new();
-  let mut blanked = Cow::Borrowed(bytes);
-  let mut start = 0;
-  for line in bytes.split_inclusive(|&byte| byte == b'\n') {
-    let span = start..start + line.len();
-    start = span.end;
-    let bare = line.trim_ascii();
-    let claims = marker::is_bare(bare);
-    if (claims || marker::is_neutralised(bare))
-      && let Some(line) = blanked.to_mut().get_mut(span.clone())
-    {
-      line.iter_mut().filter(|byte| !byte.is_ascii_whitespace()).for_each(|byte| *byte = b' ');
-    }
-    if claims {
-      found.push(span);
-    }
-  }
-  (blanked, found)
-}
-
-fn forged(span: Range<usize>) -> Finding {
-  Finding {
-    code: Code::ForgedMarker,
-    layer: Layer::Rules,
-    severity: Severity::Medium,
-    kind: RuleKind::Trigger,
-    span,
-    why: "it claims to be a provenance comment of memfw's, and the ledger does not know it"
-      .to_owned(),
-    rule: None,
-  }
-}
-
-fn edited(block: &Block, marker: &BlockId) -> Finding {
-  let start = block.parts.first().map_or(0, |part| part.start);
-  Finding {
-    code: Code::EditedBlock,
-    layer: Layer::Rules,
-    severity: Severity::Info,
-    kind: RuleKind::Trigger,
-    span: start..start,
-    why: format!("what stands under the marker `{marker}` was changed"),
-    rule: None,
-  }
 }
 
 /// Joins line spans that touch into runs.
@@ -465,6 +485,6 @@ pub fn runs(lines: &[Range<usize>]) -> Vec<Range<usize>> {
   runs
 }
 
-fn overlaps(a: &Range<usize>, b: &Range<usize>) -> bool {
+pub(super) fn overlaps(a: &Range<usize>, b: &Range<usize>) -> bool {
   a.start < b.end.max(b.start + 1) && b.start < a.end
 }

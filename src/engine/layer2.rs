@@ -1,7 +1,7 @@
 //! Layer 2 in the engine: the heads judge with the rules, the encoder reads behind them.
 //!
-//! What the encoder has said about a text is in the ledger, by content and version of the model. So a text
-//! is read once, a judgement never waits for the encoder, and a process that dies in between has nothing to
+//! What the encoder has said about a text is in the ledger, by content, context and version of the model. So a
+//! text is read once behind each source, a judgement never waits for the encoder, and a process that dies in between has nothing to
 //! make good but to look again. A file with text that is still to be read has [`Pending::MODEL`].
 //!
 //! The engine gathers texts and takes down what was said; whoever calls it decides on which thread they are
@@ -15,22 +15,23 @@ use zeroize::Zeroizing;
 use super::{
   Engine, EngineError, Event, EventKind, Target,
   attribute::lines_of,
-  judge::{BlockJudgement, BlockText, Treatment},
+  judge::{BlockJudgement, BlockText, Consulted, Treatment},
   origin::Origin,
-  rejudge::Sentence,
+  rejudge::{Beside, Sentence, brought},
   rows,
   view::View,
 };
 use crate::{
   detect::{
-    Action, Code, JudgeOptions, Scope, Verdict,
-    model::{self, Assessment, Assessor, Depth, Health},
+    Code, JudgeOptions, Scope, Verdict,
+    effects::KnownSlot,
+    model::{self, Assessment, Assessor, Context, Depth, Health},
     policy,
   },
-  memory::{Block, ContentHash, line::LineKind},
+  memory::{Block, line::LineKind},
   os::Fs,
-  provenance::{State, Trust},
-  store::{Attributed, BlockRow, FileRow, FileStatus, Pending},
+  provenance::State,
+  store::{Attributed, BlockRow, FileRow, FileStatus, Pending, ScoreKey},
 };
 
 /// What judges beside the rules, if anything does.
@@ -59,13 +60,15 @@ pub struct Scoring {
   target: Target,
   scope: Scope,
   texts: Vec<Text>,
+  /// The values that trusted memory holds, where a text is from outside.
+  slots: Vec<KnownSlot>,
 }
 
 /// One of them.
 #[derive(Debug)]
 struct Text {
-  hash: ContentHash,
-  trust: Trust,
+  key: ScoreKey,
+  origin: Origin,
   bytes: Zeroizing<Vec<u8>>,
 }
 
@@ -75,7 +78,7 @@ pub struct Scored {
   /// The file.
   pub target: Target,
   version: String,
-  found: Vec<(ContentHash, Assessment)>,
+  found: Vec<(ScoreKey, Assessment)>,
   /// How the model is, by now.
   health: Health,
 }
@@ -91,8 +94,9 @@ impl Scoring {
     let options = JudgeOptions { scope: self.scope, ..JudgeOptions::default() };
     let read = |text: &Text| {
       let rules = policy::strength(&crate::detect::judge(&text.bytes, &options));
-      let wanted = |glance| policy::wants_encoder(text.trust, glance);
-      (text.hash, model::look(assessor, &text.bytes, rules, wanted))
+      let wanted = |glance| policy::wants_encoder(text.origin.trust, glance);
+      let context = text.origin.context(&self.slots);
+      (text.key, model::look(assessor, &text.bytes, rules, &context, wanted))
     };
     Scored {
       target: self.target.clone(),
@@ -106,6 +110,7 @@ impl Scoring {
   pub fn unread(&self, assessor: &dyn Assessor, why: &str) -> Scored {
     let nothing = Assessment {
       probabilities: model::Probabilities::default(),
+      authority: None,
       sentence: None,
       nearest: None,
       depth: Depth::Heads,
@@ -113,29 +118,31 @@ impl Scoring {
     Scored {
       target: self.target.clone(),
       version: assessor.version().to_owned(),
-      found: self.texts.iter().map(|text| (text.hash, nothing.clone())).collect(),
+      found: self.texts.iter().map(|text| (text.key, nothing.clone())).collect(),
       health: Health { damages: vec![why.to_owned()] },
     }
   }
 }
 
 /// Lines of one revision of a block.
-struct Unit {
+pub(super) struct Unit {
   /// The index of the block.
-  index: usize,
-  origin: Origin,
+  pub(super) index: usize,
+  /// The number of the revision.
+  pub(super) number: u32,
+  pub(super) origin: Origin,
   /// Indices of the lines.
   lines: Vec<usize>,
-  hash: ContentHash,
+  key: ScoreKey,
   bytes: Zeroizing<Vec<u8>>,
 }
 
 /// A file with all that may be read in it.
-struct Gathered {
-  row: FileRow,
-  rows: Vec<BlockRow>,
-  view: View,
-  units: Vec<Unit>,
+pub(super) struct Gathered {
+  pub(super) row: FileRow,
+  pub(super) rows: Vec<BlockRow>,
+  pub(super) view: View,
+  pub(super) units: Vec<Unit>,
 }
 
 /// Whether the encoder is to read something in a version that was just judged.
@@ -153,12 +160,13 @@ impl<F: Fs> Engine<F> {
     &self,
     text: &[u8],
     rules: f32,
+    context: &Context<'_>,
   ) -> Result<Option<Assessment>, crate::store::StoreError> {
     let Some(model) = self.model else { return Ok(None) };
-    if let Some(known) = self.ledger.score(ContentHash::of(text), model.version())? {
+    if let Some(known) = self.ledger.score(ScoreKey::new(text, context), model.version())? {
       return Ok(Some(known));
     }
-    Ok(Some(model::assess(model, text, rules, Depth::Heads)))
+    Ok(Some(model::assess(model, text, rules, Depth::Heads, context)))
   }
 
   /// Takes note of the model at a start: what another one said is not worth anything, and what is damaged
@@ -217,12 +225,17 @@ impl<F: Fs> Engine<F> {
     let Some(gathered) = self.gather_units(target)? else { return Ok(Reading::NotNow) };
     let mut texts: Vec<Text> = Vec::new();
     let mut seen = HashSet::new();
+    let slots = if gathered.units.iter().any(|unit| unit.origin.is_foreign()) {
+      self.trusted_slots(target, &gathered.rows, &gathered.view, None)?
+    } else {
+      vec![]
+    };
     for unit in gathered.units {
-      if seen.insert(unit.hash) && self.ledger.score(unit.hash, model.version())?.is_none() {
-        texts.push(Text { hash: unit.hash, trust: unit.origin.trust, bytes: unit.bytes });
+      if seen.insert(unit.key) && self.ledger.score(unit.key, model.version())?.is_none() {
+        texts.push(Text { key: unit.key, origin: unit.origin, bytes: unit.bytes });
       }
     }
-    Ok(Reading::Texts(Scoring { target: target.clone(), scope: self.config.scope, texts }))
+    Ok(Reading::Texts(Scoring { target: target.clone(), scope: self.config.scope, texts, slots }))
   }
 
   /// Writes down what was said, and asks policy again about the texts that were read.
@@ -239,10 +252,10 @@ impl<F: Fs> Engine<F> {
     if gathered.row.pending.contains(Pending::ATTRIBUTE) {
       return Ok(Reading::NotNow);
     }
-    let looked: HashSet<ContentHash> = found.iter().map(|(hash, _)| *hash).collect();
+    let looked: HashSet<ScoreKey> = found.iter().map(|(key, _)| *key).collect();
     let mut is_new = false;
     for unit in &gathered.units {
-      is_new |= !looked.contains(&unit.hash) && self.ledger.score(unit.hash, version)?.is_none();
+      is_new |= !looked.contains(&unit.key) && self.ledger.score(unit.key, version)?.is_none();
     }
     if is_new {
       // New text came meanwhile.
@@ -254,30 +267,63 @@ impl<F: Fs> Engine<F> {
   fn judge_scored(
     &mut self,
     target: &Target,
-    gathered: Gathered,
+    mut gathered: Gathered,
     scored: &Scored,
   ) -> Result<Reading, EngineError> {
+    let mut units = Vec::new();
+    for unit in gathered.units {
+      // Where the encoder cannot be used the heads are asked again, and have the last word.
+      let is_read = self.ledger.score(unit.key, &scored.version)?.is_some();
+      if is_read || scored.health.degradation().is_some() {
+        units.push(unit);
+      }
+    }
+    gathered.units = units;
+    Ok(self.judge_units(target, gathered, Pending::MODEL)?.0)
+  }
+
+  /// Judges units of a file anew and does what follows; `done` is what has been done about them. Of an
+  /// `answer` of a model that reads only what it is about counts. Gives the judgements as well.
+  pub(super) fn judge_units(
+    &mut self,
+    target: &Target,
+    gathered: Gathered,
+    done: Pending,
+  ) -> Result<(Reading, Vec<BlockJudgement>), EngineError> {
     let path = target.path();
+    let is_answer = done == Pending::JUDGE;
+    let mut judgements = Vec::new();
     let Gathered { row, rows: before, view, units } = gathered;
     let mut rows = before.clone();
+    // Only what somebody outside says is compared.
+    let slots = if units.iter().any(|unit| unit.origin.is_foreign()) {
+      self.trusted_slots(target, &before, &view, None)?
+    } else {
+      vec![]
+    };
     let mut sentences: Vec<Sentence> = Vec::new();
     let mut events = Vec::new();
     for unit in &units {
       let Some(block) = view.document.blocks().get(unit.index) else { continue };
       let Some(after) = rows.get_mut(unit.index) else { continue };
-      // Where the encoder cannot be used the heads are asked again, and have the last word.
-      let is_read = self.ledger.score(unit.hash, &scored.version)?.is_some();
-      if !is_read && scored.health.degradation().is_none() {
-        continue;
-      }
       let fresh: Vec<Range<usize>> = spans(block, &unit.lines);
-      let (origin, allowed) = (&unit.origin, self.allowed_to(&unit.origin)?);
-      let judgement = self.judge_lines(target, &view.bytes, block, &fresh, (origin, &allowed))?;
+      let origin = &unit.origin;
+      let allowed = self.allowed_to(origin)?;
+      let brought = brought(after, block, unit.index, &[unit.number], origin);
+      let judged = (block, fresh.as_slice(), brought.as_slice());
+      let beside = Beside { origin, allowed: &allowed, slots: &slots, is_out: false };
+      let judgement = self.judge_lines(target, (&view.bytes, &view.document), judged, &beside)?;
       self.note_allowed(origin, &allowed, &judgement)?;
+      if is_answer {
+        judgements.push(judgement.clone());
+        if !matches!(judgement.consulted, Consulted::Answer(_)) {
+          continue;
+        }
+      }
       let is_whole = says(block, &unit.lines) == says(block, &all(block));
       // What may not be written was told already, and is judged anew when it may.
       let is_left = row.note.is_some() && after.codes.contains(&Code::LeftInPlace);
-      if judgement.decision.action == Action::Quarantine && !is_left {
+      if judgement.decision.leaves() && !is_left {
         add(&mut sentences, after, block, unit, judgement);
       } else if judgement.decision.verdict != Verdict::Pass {
         let known = after.clone();
@@ -286,13 +332,14 @@ impl<F: Fs> Engine<F> {
           events.push(told(&path, after, &judgement, &unit.origin));
         }
       } else if is_whole && after.state == State::Flagged {
-        // The encoder does not share the suspicion of the heads.
+        // Who has read it does not share the suspicion.
         after.state = State::Validated;
         after.codes.clear();
         after.score = 0.0;
         after.findings_json.clear();
       }
     }
+    rows::divide(&mut rows);
     let pairs = before.iter().zip(&rows);
     let changed: Vec<BlockRow> =
       pairs.filter(|(before, row)| before != row).map(|(_, row)| row.clone()).collect();
@@ -303,22 +350,20 @@ impl<F: Fs> Engine<F> {
       !changed.is_empty() && self.is_marking_due(target, &row, &view.bytes, &rows)?;
     let writing = self.lock()?;
     let Some(now) = self.ledger.file(&path)?.filter(|now| now.hash == row.hash) else {
-      return Ok(Reading::NotNow);
+      return Ok((Reading::NotNow, judgements));
     };
-    // What has to leave the file is due until it has left.
-    let mut pending = now.pending;
-    if sentences.is_empty() {
-      pending = pending.without(Pending::MODEL);
-      if marking_due {
-        pending = pending | Pending::RESHAPE;
-      }
-    }
+    // What has to leave the file is due until it has left; and a model that reads, until it is asked.
+    let is_done = sentences.is_empty() && !is_answer;
+    let marks = sentences.is_empty() && marking_due;
+    let due = if marks { Pending::RESHAPE } else { Pending::NONE };
     let blocks = changed.as_slice();
     self.ledger.attribute(&Attributed {
       path: &path,
       blocks,
       items: &[],
-      pending,
+      requests: &[],
+      done: if is_done { done } else { Pending::NONE },
+      due,
       events: &event_rows,
       at,
     })?;
@@ -326,18 +371,19 @@ impl<F: Fs> Engine<F> {
     for event in &events {
       event.log(None);
     }
-    match row.hash {
+    let reading = match row.hash {
       Some(hash) if !sentences.is_empty() => {
         self.take_out(target, hash, &sentences)?;
         // What is left of it is looked at once more.
-        Ok(Reading::NotNow)
+        Reading::NotNow
       }
-      _ => Ok(Reading::Nothing { reshape_due: pending.contains(Pending::RESHAPE) }),
-    }
+      _ => Reading::Nothing { reshape_due: (now.pending | due).contains(Pending::RESHAPE) },
+    };
+    Ok((reading, judgements))
   }
 
   /// The texts of a file that may be read; `None` while it is not what the ledger knows.
-  fn gather_units(&mut self, target: &Target) -> Result<Option<Gathered>, EngineError> {
+  pub(super) fn gather_units(&mut self, target: &Target) -> Result<Option<Gathered>, EngineError> {
     let path = target.path();
     let Some((row, rows)) = self.ledger.provenance(&path)? else { return Ok(None) };
     if row.status != FileStatus::Watched {
@@ -350,11 +396,19 @@ impl<F: Fs> Engine<F> {
       for (index, (known, block)) in rows.iter().zip(view.document.blocks()).enumerate() {
         // What a person has decided about is decided.
         if matches!(known.state, State::Validated | State::Flagged | State::Unvalidated) {
-          units.extend(units_of(index, known, block, &view.bytes));
+          let found = units_of(index, known, block, &view.bytes).into_iter();
+          units.extend(found.map(|unit| self.as_asked(unit)));
         }
       }
     }
     Ok(Some(Gathered { row, rows, view, units }))
+  }
+
+  /// A unit with what the owner had asked for: the model is told of it, so it belongs to what was read.
+  fn as_asked(&self, unit: Unit) -> Unit {
+    let origin = self.with_request(unit.origin);
+    let key = ScoreKey::new(&unit.bytes, &origin.context(&[]));
+    Unit { origin, key, ..unit }
   }
 
   fn tell_health(&mut self, health: &Health) -> Result<(), EngineError> {
@@ -376,10 +430,12 @@ fn units_of(index: usize, row: &BlockRow, block: &Block, file: &[u8]) -> Vec<Uni
   let unit = |revision: &crate::store::Revision| {
     let (lines, text) = brought(revision.number);
     let bytes = Zeroizing::new(text.bytes().to_vec());
-    let hash = ContentHash::of(&bytes);
-    Unit { index, origin: Origin::of_revision(revision), lines, hash, bytes }
+    let (number, origin) = (revision.number, Origin::of_revision(revision));
+    let key = ScoreKey::new(&bytes, &origin.context(&[]));
+    Unit { index, number, origin, lines, key, bytes }
   };
-  row.live().map(unit).filter(|unit| !unit.bytes.trim_ascii().is_empty()).collect()
+  let open = row.live().filter(|revision| !revision.approved);
+  open.map(unit).filter(|unit| !unit.bytes.trim_ascii().is_empty()).collect()
 }
 
 fn lines_of_number(row: &BlockRow, number: u32) -> Vec<usize> {

@@ -14,9 +14,9 @@ use crate::{
   config::Config,
   detect::{
     Code, Layer,
-    model::{Assessment, Assessor, Depth, Health, Probabilities},
+    model::{Assessment, Assessor, Context, Depth, Health, Probabilities},
   },
-  provenance::{Attestation, State},
+  provenance::{Attestation, Attribution, Request, State},
   store::{ItemFilter, Pending},
 };
 
@@ -28,13 +28,13 @@ const PLAIN: &str = "- Ann likes the window seat.\n";
 
 /// A model that is made up.
 #[derive(Default)]
-struct Script {
+pub(super) struct Script {
   n_read: AtomicUsize,
   is_broken: AtomicBool,
 }
 
 impl Script {
-  fn new() -> &'static Self {
+  pub(super) fn new() -> &'static Self {
     Box::leak(Box::default())
   }
 
@@ -44,7 +44,7 @@ impl Script {
 }
 
 impl Assessor for Script {
-  fn assess(&self, text: &str, _: f32, depth: Depth) -> Assessment {
+  fn assess(&self, text: &str, _: f32, depth: Depth, context: &Context<'_>) -> Assessment {
     let depth = if self.is_broken.load(SeqCst) { Depth::Heads } else { depth };
     let poison = match depth {
       Depth::Heads if text.contains("loud drum") => 0.9,
@@ -53,7 +53,8 @@ impl Assessor for Script {
     };
     self.n_read.fetch_add(usize::from(depth == Depth::Encoder), SeqCst);
     let probabilities = Probabilities { injection: 0.01, poison };
-    Assessment { probabilities, sentence: None, nearest: None, depth }
+    let authority = context.is_outside().then_some(poison);
+    Assessment { probabilities, authority, sentence: None, nearest: None, depth }
   }
 
   fn version(&self) -> &'static str {
@@ -81,7 +82,7 @@ impl World {
   }
 
   /// Reads as a daemon would, until nothing is to be read; how often texts were read.
-  fn read_closely(&mut self) -> usize {
+  pub(super) fn read_closely(&mut self) -> usize {
     let model = self.engine.model().unwrap();
     let mut n = 0;
     for _ in 0..100 {
@@ -126,9 +127,11 @@ fn poison_that_only_the_encoder_knows_leaves_the_file_once_its_source_is_known()
   assert!(!world.wants_reading());
   let items = world.engine.ledger().items(&ItemFilter::default()).unwrap();
   let [item] = items.as_slice() else { panic!("{items:?}") };
-  assert_eq!((item.layer, item.codes.as_slice()), (Some(Layer::Model), &[Code::LikelyPoison][..]));
+  let codes = [Code::LikelyPoison, Code::LikelyAuthority];
+  assert_eq!((item.layer, item.codes.as_slice()), (Some(Layer::Model), &codes[..]));
   assert_eq!(item.source.as_str(), "web_fetch:a.example");
-  assert!((item.score - 0.97).abs() < 1e-4);
+  // Poison and authority, 0.97 each, count as independent evidence.
+  assert!((item.score - 0.9991).abs() < 1e-4, "{}", item.score);
   assert!(item.findings_json.contains("0.97"), "{}", item.findings_json);
 }
 
@@ -276,4 +279,16 @@ fn a_broken_encoder_is_a_degradation_and_nobody_waits_for_it() {
   assert!(world.degradations().is_empty());
   world.read_closely();
   assert_eq!(world.last_block(), (State::Flagged, vec![Code::LikelyPoison]));
+}
+
+#[test]
+fn what_was_read_counts_also_where_it_is_known_what_was_asked() {
+  let mut world = World::scripted(Script::new());
+  world.append(QUIET);
+  let request = Request::new("Which account does the print shop have?", "the new account");
+  let page = Attribution { request: Some(request), ..web("a.example") };
+  world.records.answer("print shop", page);
+  world.attribute();
+  world.read_closely();
+  assert!(!world.read().contains("new account"), "{}", world.read());
 }

@@ -123,13 +123,13 @@ impl<F: Fs> Engine<F> {
     if !self.is_recorded(target)? {
       file.release();
     }
-    let view = self.view(target, row.as_ref(), bytes, Origin::unknown(), None)?;
+    let mut view = self.view(target, row.as_ref(), bytes, Origin::unknown(), None)?;
     // What was scanned when it could not be written is judged again first.
-    if row.as_ref().is_none_or(|row| row.hash != Some(view.hash) || row.note.is_some())
-      || view.judgements.iter().any(Option::is_some)
-    {
+    if row.as_ref().is_none_or(|row| row.hash != Some(view.hash) || row.note.is_some()) {
       return self.doubt(target);
     }
+    // The pass has judged this very version, and what it left in its place stays.
+    view.judgements.iter_mut().for_each(|judgement| *judgement = None);
     let at = self.now();
     let rows = view.rows(at, || self.new_id())?;
     let (new, marking) = self.reshape_of(target, &view, &rows);
@@ -168,9 +168,9 @@ impl<F: Fs> Engine<F> {
     // By a clock read after the write: to an older one the stamp would be from the future, and settled.
     let at = self.now();
     let due = Due { reshape: more, recheck: !stamp.is_settled(at) };
-    // What was to be asked about or read closely before still is.
-    let open = Pending::ATTRIBUTE | Pending::MODEL;
-    let pending = due.pending() | row.as_ref().map_or(Pending::NONE, |row| row.pending.and(open));
+    // What was to be asked about before still is.
+    let asked = row.as_ref().map_or(Pending::NONE, |row| row.pending.and(Pending::ATTRIBUTE));
+    let pending = due.pending() | asked;
     let event = Event::new(EventKind::Reshaped).path(&path);
     self.ledger.record(&ScanRecord {
       path: &path,

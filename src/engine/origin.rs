@@ -3,7 +3,15 @@
 
 use crate::{
   config::Config,
-  provenance::{Attestation, Attribution, Source, Trust, evidence::MAX_EVIDENCE_CHARS, trust_of},
+  detect::{
+    effects::{KnownSlot, asks_to_keep},
+    model::{Context, Kind},
+    policy::Party,
+  },
+  provenance::{
+    Attestation, Attribution, Evidence, Request, Source, Trust, evidence::MAX_EVIDENCE_CHARS,
+    trust_of,
+  },
   store::{Item, Revision, Sighting, Trail},
 };
 
@@ -22,6 +30,8 @@ pub struct Origin {
   pub session: Option<String>,
   /// What it rests on, and whether the agent's records are still to be asked.
   pub trail: Trail,
+  /// What the owner had asked for when it was written, and what it was made from, where that is known.
+  pub request: Option<Request>,
 }
 
 impl Origin {
@@ -34,6 +44,7 @@ impl Origin {
       attestation: Attestation::SelfReported,
       session: None,
       trail: Trail::default(),
+      request: None,
     }
   }
 
@@ -60,19 +71,28 @@ impl Origin {
   pub fn attributed(config: &Config, said: &Attribution, trail: &Trail) -> Self {
     let source = said.source.clone();
     let trust = trust_of(&config.trust_rules, &source, &said.fed_by);
-    let evidence = if said.evidence == <_>::default() {
+    let mut evidence = said.evidence.clone();
+    evidence.fed_by = said.fed_by.iter().map(|one| Evidence::capped(one.as_str())).collect();
+    let evidence = if evidence == Evidence::default() {
       String::new()
     } else {
-      serde_json::to_string(&said.evidence).unwrap_or_default()
+      serde_json::to_string(&evidence).unwrap_or_default()
     };
     let observed = is_observed(&source, said.attestation);
+    let request = said.request.clone().filter(|request| !request.is_empty());
     Self {
       source,
       trust,
       observed,
       attestation: said.attestation,
       session: said.session.as_deref().map(plain),
-      trail: Trail { evidence_json: evidence, sighting: trail.sighting, due: false },
+      trail: Trail {
+        evidence_json: evidence,
+        sighting: trail.sighting,
+        due: false,
+        request: request.as_ref().map(Request::hash),
+      },
+      request,
     }
   }
 
@@ -85,7 +105,26 @@ impl Origin {
       attestation: revision.attestation,
       session: revision.session.clone(),
       trail: revision.trail.clone(),
+      request: None,
     }
+  }
+
+  /// Whose words the text is.
+  pub fn party(&self) -> Party {
+    let asked = self.request.as_ref().is_some_and(|request| asks_to_keep(&request.asked));
+    Party::of(&self.source, self.trust, self.observed, asked)
+  }
+
+  /// What the model is told about the text besides it: nothing where nobody saw who wrote it.
+  pub fn context<'a>(&'a self, known: &'a [KnownSlot]) -> Context<'a> {
+    let kind = if self.observed { Kind::of(&self.source) } else { Kind::Unknown };
+    let asked = self.request.as_ref().map_or("", |request| request.asked.as_str());
+    Context { kind, asked, known }
+  }
+
+  /// Whether somebody outside was seen to say it.
+  pub fn is_foreign(&self) -> bool {
+    matches!(self.party(), Party::Outside | Party::Hostile | Party::Asked)
   }
 
   /// What is known of something that was taken out of a file. A person has looked at it, so it is no
@@ -98,7 +137,13 @@ impl Origin {
       attestation: item.attestation,
       session: item.session.clone(),
       trail: item.trail.clone(),
+      request: None,
     }
+  }
+
+  /// What is known of something that was taken out of a file and that nobody has looked at yet.
+  pub fn of_held(item: &Item) -> Self {
+    Self { observed: is_observed(&item.source, item.attestation), ..Self::of_item(item) }
   }
 
   /// Puts what is known into a revision.
@@ -130,7 +175,7 @@ pub fn is_somebody(source: &Source) -> bool {
 #[cfg(test)]
 mod tests {
   use super::*;
-  use crate::provenance::{Evidence, SourcePattern, TrustRule};
+  use crate::provenance::{SourcePattern, TrustRule};
 
   #[test]
   fn only_what_somebody_saw_is_evidence() {
@@ -157,7 +202,8 @@ mod tests {
       ..Attribution::without_evidence(Source::new("subagent:r"))
     };
     let origin = Origin::attributed(&config, &sub, &Trail::default());
-    assert_eq!((origin.trust, origin.trail.evidence_json.as_str()), (Trust::Hostile, ""));
+    let fed_by = r#"{"fed_by":["agent","unknown"]}"#;
+    assert_eq!((origin.trust, origin.trail.evidence_json.as_str()), (Trust::Hostile, fed_by));
     let seen = Attribution {
       evidence: Evidence { ledger_hash: true, ..Evidence::default() },
       ..Attribution::without_evidence(Source::new("agent"))

@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use super::{
-  CLOSE_TICK, Engine, EngineError, Event, EventKind, HOLD_OFF, MAX_TAIL_WAIT, RACY,
-  TAIL_COMPLETE_AFTER, TAIL_GRACE, Target, UNLEASED_AFTER,
+  CLOSE_TICK, Engine, EngineError, Event, EventKind, MAX_TAIL_WAIT, RACY, TAIL_COMPLETE_AFTER,
+  TAIL_GRACE, Target, UNLEASED_AFTER, VERIFY_WITHIN,
   judge::Origin,
   reader::{Sight, came_and_went},
   record::{Due, Seen},
@@ -13,9 +13,8 @@ use super::{
   view::View,
 };
 use crate::{
-  detect::Verdict,
   failpoint::{Point, hit},
-  memory::{ContentHash, MarkerMode},
+  memory::ContentHash,
   os::{Fs, FsError, MemoryFile, OpenError, Refusal, Stamp, Touch},
   store::{FileRow, FileStatus, Pending, Writer},
 };
@@ -164,11 +163,14 @@ impl<F: Fs> Engine<F> {
       && unchanged
       && self.since_change(&stamp, Duration::ZERO) >= since_asked;
     let hint = Hint { opened_since_close, ..*hint };
+    if opened_since_close {
+      self.opened_by_reader(target);
+    }
     let mut outcome = self.process(target, row.as_ref(), &mut file, leased, &hint, &mut sight);
     sight.awaited = file.is_awaited();
     file.release();
     hit(Point::PassAfterRelease);
-    if matches!(outcome, Ok(Outcome::HoldOff(HOLD_OFF)))
+    if matches!(outcome, Ok(Outcome::HoldOff(wait)) if wait > TAIL_GRACE)
       && came_and_went(&mut file, &*self.clock, leased, sight.awaited)
     {
       // One who wrote was no reader, and has a reader of its own still to come.
@@ -245,19 +247,21 @@ impl<F: Fs> Engine<F> {
     let origin = Origin::seen(&self.config, adopting, sighting);
     let writable = matches!(file.access(), Touch::Full);
     let mut view = self.view_as(target, row, bytes, origin, None, writable)?;
+    let known = view.facts.rows.iter().zip(&view.facts.known).filter(|(_, known)| !known.former);
+    self.note_replaced(target, known.map(|(row, _)| row), Some(&view.document))?;
     let mut stamp = before;
     if writable {
-      let plan = view.plan(MarkerMode::None, false, &[]);
+      let plan = view.urgent();
       if !plan.redactions.is_empty() {
         if !self.ledger.has_key() {
           self.unsealed.insert(target.clone(), before);
           return self.report_unsealed(target, &view);
         }
-        if quiet < HOLD_OFF
+        if quiet < VERIFY_WITHIN
           && self.is_of_agent(target, &view)
           && !(leased && self.was_read(target, hint, sight))
         {
-          return Ok(Outcome::HoldOff(HOLD_OFF));
+          return Ok(Outcome::HoldOff(VERIFY_WITHIN.saturating_sub(quiet)));
         }
         let unfinished = view.bytes.last() != Some(&b'\n')
           && plan.redactions.iter().any(|one| one.span.end == view.bytes.len());
@@ -275,7 +279,7 @@ impl<F: Fs> Engine<F> {
             view = self.view(target, row.as_ref(), bytes, origin, None)?;
             // One reason to take lines out may hide another one in the same block, and what is recorded
             // now would not be looked at again. What was approved stays, and takes no other turn.
-            if !ids.is_empty() && !view.plan(MarkerMode::None, false, &[]).redactions.is_empty() {
+            if !ids.is_empty() && !view.urgent().redactions.is_empty() {
               return Ok(Outcome::Changed);
             }
           }
@@ -300,7 +304,7 @@ impl<F: Fs> Engine<F> {
       .judgements
       .iter()
       .flatten()
-      .filter(|judgement| judgement.decision.verdict == Verdict::Quarantine)
+      .filter(|judgement| judgement.decision.leaves())
       .flat_map(|judgement| judgement.decision.codes.iter().map(|code| code.as_str()))
       .collect();
     codes.sort_unstable();
@@ -312,8 +316,8 @@ impl<F: Fs> Engine<F> {
   }
 
   /// Whether an agent's own tool wrote this version. It writes its record, then the file, then reads it
-  /// back and compares: poison stays until that reader was there, or until [`HOLD_OFF`] has passed since
-  /// the write.
+  /// back and compares: poison stays until that reader was there, or until [`VERIFY_WITHIN`] has passed
+  /// since the write.
   fn is_of_agent(&self, target: &Target, view: &View) -> bool {
     self.agent.standing(&target.root, &target.rel).is_about(view.hash)
   }
@@ -355,7 +359,7 @@ impl<F: Fs> Engine<F> {
       Due { reshape: row.pending.contains(Pending::RESHAPE), recheck: !stamp.is_settled(at) };
     let stamp = super::stamp_row(stamp);
     // What is asked about it elsewhere goes on.
-    let asked = row.pending.and(Pending::ATTRIBUTE | Pending::MODEL);
+    let asked = row.pending.and(Pending::ATTRIBUTE);
     self.ledger.set_seen(&target.path(), stamp, row.hash, due.pending() | asked, at)?;
     Ok(due.done())
   }
@@ -367,6 +371,10 @@ impl<F: Fs> Engine<F> {
       // Why it could not be written: when it is back, what was only flagged is judged again.
       let note = row.and_then(|row| row.note.as_deref());
       self.ledger.set_status(&path, &target.root, FileStatus::Missing, note)?;
+      if let Some(row) = row {
+        let rows = self.ledger.blocks(row.id)?;
+        self.note_replaced(target, rows.iter(), None)?;
+      }
       let at = self.now();
       self.ledger.retire_version(&path, at)?;
       self.tell(Event::new(EventKind::Vanished).path(&path))?;

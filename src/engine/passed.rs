@@ -6,7 +6,7 @@
 
 use super::{Engine, EngineError, Target, judge::Origin};
 use crate::{
-  memory::{ContentHash, MarkerMode},
+  memory::ContentHash,
   os::{Fs, FsError, MemoryFile as _, Refusal, Stamp, Touch},
   store::{FileRow, FileStatus, Pending},
 };
@@ -70,7 +70,7 @@ impl<F: Fs> Engine<F> {
     }
     let origin = Origin::seen(&self.config, false, None);
     let view = self.view_as(target, row.as_ref(), bytes, origin, None, writable)?;
-    let clean = view.plan(MarkerMode::None, false, &[]).redactions.is_empty();
+    let clean = view.urgent().redactions.is_empty();
     Ok(if clean { Passed::At(before) } else { Passed::NotYet })
   }
 }

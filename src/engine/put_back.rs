@@ -11,74 +11,27 @@ use super::{
   Engine, EngineError, Event, EventKind, Target,
   event::shown,
   judge::{Origin, Restored},
+  landing::{Landing, Restore, image, misplaced, refuse_inside},
+  precedent::context,
   record::Seen,
   review::{ATTEMPTS, Approval, PATIENCE, Placed},
   view::View,
 };
 use crate::{
   failpoint::{Point, hit},
-  memory::{BlockId, ContentHash, line, placeholder},
+  memory::{Around, BlockId, ContentHash, Document, Known, line, placeholder},
   os::{
     Fs, MemoryFile, Touch,
     redact::{Change, overwrite},
     reshape::{Reshaped, reshape},
   },
   provenance::State,
-  store::{Item, NewOp, OpKind, Writer},
+  store::{Item, Pending, Writer},
 };
 
 /// How long after an approval its placeholder may come back, in microseconds: ten minutes, within which
 /// programs save what they had read before (docs/adr/0002).
 const WATCHED_FOR: i64 = 600_000_000;
-
-/// An edit that brings bytes back.
-struct Restore {
-  placed: Placed,
-  /// Where `before` stands.
-  offset: usize,
-  before: Vec<u8>,
-  after: Vec<u8>,
-  /// The whole file afterwards.
-  new: Vec<u8>,
-}
-
-impl Restore {
-  /// What brings `plain` back into `bytes`.
-  fn find(bytes: &[u8], id: &BlockId, plain: &[u8]) -> Self {
-    let Some(found) = placeholder::find(bytes, id, plain) else {
-      let mut tail = Vec::new();
-      if !bytes.is_empty() && bytes.last() != Some(&b'\n') {
-        tail.push(b'\n');
-      }
-      tail.extend_from_slice(plain);
-      return Self {
-        placed: Placed::Appended,
-        offset: bytes.len(),
-        before: vec![],
-        new: [bytes, &tail].concat(),
-        after: tail,
-      };
-    };
-    let head = bytes.get(..found.span.start).unwrap_or_default();
-    let tail = bytes.get(found.span.end..).unwrap_or_default();
-    Self {
-      placed: Placed::AtPlaceholder,
-      offset: found.span.start,
-      before: bytes.get(found.span).unwrap_or_default().to_vec(),
-      after: plain.to_vec(),
-      new: [head, plain, tail].concat(),
-    }
-  }
-
-  /// Where lengths may not change, the same length and an addition at the end are still safe.
-  fn may_be_written(&self, any_length: bool) -> bool {
-    any_length || self.is_equal_length() || self.placed == Placed::Appended
-  }
-
-  fn is_equal_length(&self) -> bool {
-    self.before.len() == self.after.len()
-  }
-}
 
 /// Why bytes are brought back.
 #[derive(Clone, Copy)]
@@ -89,6 +42,8 @@ enum Cause<'a> {
     /// Whether an earlier try has made it durable.
     decided: &'a Cell<bool>,
   },
+  /// A model that reads has released them: into their place, or not at all.
+  Release { word: Approval<'a>, decided: &'a Cell<bool> },
   /// They are approved, and their placeholder came back.
   Again,
 }
@@ -98,7 +53,7 @@ impl Cause<'_> {
   const fn patience(&self) -> Duration {
     match self {
       Self::Approval { .. } => PATIENCE,
-      Self::Again => Duration::ZERO,
+      Self::Release { .. } | Self::Again => Duration::ZERO,
     }
   }
 }
@@ -128,8 +83,19 @@ impl<F: Fs> Engine<F> {
     let plain = self.ledger.unseal(&item.id)?;
     let Ok(file) = self.open(target)? else { return Ok(false) };
     let may_be_written = matches!(file.access(), Touch::Full);
-    let restore = Restore::find(&file.read_all()?, &item.id, &plain);
-    Ok(may_be_written && restore.placed == Placed::AtPlaceholder)
+    let bytes = file.read_all()?;
+    let restore = Restore::find(&bytes, &item.id, &plain);
+    let is_there = may_be_written && restore.placed == Placed::AtPlaceholder;
+    if !is_there || item.status == State::Approved && self.is_back(item, &bytes, &plain)? {
+      return Ok(false);
+    }
+    Ok(self.lands(target, item, &plain, bytes, restore, false)?.is_right)
+  }
+
+  /// Whether as many copies of an approved text stand in its file as were approved.
+  fn is_back(&self, item: &Item, bytes: &[u8], plain: &[u8]) -> Result<bool, EngineError> {
+    let count = placeholder::standing(bytes, plain).count();
+    Ok(count > 0 && count >= self.approved_copies(item)?)
   }
 
   /// Whether the placeholder of something that was approved a short while ago stands in this version.
@@ -168,6 +134,26 @@ impl<F: Fs> Engine<F> {
     Err(EngineError::refused_with("others keep writing to the file", "approve it once more"))
   }
 
+  /// Brings back what a model that reads has released. Nobody is waited for; whether it has still to be done.
+  pub(super) fn release(&mut self, target: &Target, item: &Item) -> Result<bool, EngineError> {
+    let decided = Cell::new(false);
+    let reason = Some("a model that read it with its source lets it stay");
+    let word = Approval { by: "judge", reason, until: None, at_end: false };
+    match self.put_back_once(target, item, Cause::Release { word, decided: &decided }) {
+      Ok(Some(_)) => Ok(false),
+      // Once it is decided it goes back with whatever else was approved.
+      done if decided.get() => {
+        self.still_due(&item.path, Pending::RESHAPE)?;
+        match done {
+          Err(error) if !matches!(error, EngineError::Refused { .. }) => Err(error),
+          _ => Ok(false),
+        }
+      }
+      Err(EngineError::Refused { .. }) | Ok(None) => self.has_place(target, item),
+      Err(error) => Err(error),
+    }
+  }
+
   /// One try; `None` when somebody wrote or put another file into its place meanwhile.
   fn put_back_once(
     &mut self,
@@ -188,11 +174,26 @@ impl<F: Fs> Engine<F> {
       return Ok(None);
     }
     let restore = Restore::find(&bytes, &item.id, &plain);
+    // Its placeholder may have been copied, or the text was added to the end.
+    if matches!(cause, Cause::Again) && self.is_back(item, &bytes, &plain)? {
+      return Ok(None);
+    }
+    let may_drop = leased && self.may_reshape(&target.root);
+    let Landing { restore, around, is_right, beside, place } =
+      self.lands(target, item, &plain, bytes.clone(), restore, may_drop)?;
+    let here = context(&item.path, &around);
     match cause {
       // Where it was deleted it stays deleted.
-      Cause::Again if restore.placed != Placed::AtPlaceholder => return Ok(None),
+      Cause::Again | Cause::Release { .. }
+        if restore.placed != Placed::AtPlaceholder || !is_right =>
+      {
+        return Ok(None);
+      }
+      Cause::Approval { word, decided } if !is_right && !word.at_end && !decided.get() => {
+        return Err(misplaced(item, place));
+      }
       Cause::Approval { word, decided }
-        if restore.placed == Placed::Appended && placeholder::stands(&bytes, &plain) =>
+        if restore.placed != Placed::AtPlaceholder && placeholder::stands(&bytes, &plain) =>
       {
         if decided.get() {
           // Whoever replaced the file had read what was brought back.
@@ -203,11 +204,13 @@ impl<F: Fs> Engine<F> {
         }
         // It never left the disk (a power cut), or it stands there twice: nobody wants one more.
         file.release();
-        self.decide_for(item, &plain, word, Placed::InPlace)?;
+        let here = context(&item.path, &standing(&bytes, &plain));
+        self.decide_for(item, &plain, word, (Placed::InPlace, here))?;
         return Ok(Some(Placed::InPlace));
       }
-      Cause::Approval { .. } | Cause::Again => {}
+      Cause::Approval { .. } | Cause::Release { .. } | Cause::Again => {}
     }
+    refuse_inside(item, &restore, &plain)?;
     if !restore.may_be_written(self.may_reshape(&target.root)) {
       return Err(EngineError::refused_with(
         "the placeholder was changed, and this file system allows no change of length",
@@ -224,10 +227,14 @@ impl<F: Fs> Engine<F> {
     let at = self.now();
     let op = self.ledger.begin(&image, at)?;
     hit(Point::ApproveAfterBegin);
-    if let Cause::Approval { word, decided, .. } = cause
+    if let Cause::Approval { word, decided } | Cause::Release { word, decided } = cause
       && !decided.replace(true)
     {
-      self.decide_for(item, &plain, word, restore.placed)?;
+      self.decide_for(item, &plain, word, (restore.placed, here))?;
+      // A person has read what comes to stand beside it, too.
+      for (hash, around) in beside {
+        self.ledger.except_in(hash, context(&item.path, &around))?;
+      }
     }
     hit(Point::ApproveAfterDecision);
     // What is recorded afterwards is the whole version, so the whole of it has to be as it was. Somebody who
@@ -264,8 +271,8 @@ impl<F: Fs> Engine<F> {
     };
     // The stamp says from here on whether this is still the version that stands there.
     file.release();
-    let start = restore.new.len().min(restore.offset + restore.after.len() - plain.len());
-    let restored = Restored { span: start..start + plain.len(), origin: Origin::of_item(item) };
+    let origin = self.with_request(Origin::of_item(item));
+    let restored = Restored { span: restore.span(&plain), origin };
     // Durable before the ledger says that it stands there; recorded under the write lock, before any other
     // pass over the file.
     file.sync()?;
@@ -293,43 +300,31 @@ impl<F: Fs> Engine<F> {
     item: &Item,
     plain: &[u8],
     word: Approval<'_>,
-    placed: Placed,
+    (placed, context): (Placed, ContentHash),
   ) -> Result<(), EngineError> {
     let at = self.now();
-    self.excuse(item, word, placed, at)?;
+    self.excuse(item, word, (placed, context), at)?;
     let same_text = line::norm_hash(plain);
     let reason = word.reason.unwrap_or_default();
-    self.ledger.except(same_text, &item.codes, reason, at, word.until)?;
+    self.ledger.except(same_text, context, &item.codes, reason, at, word.until)?;
     Ok(())
   }
 }
 
 /// Adds what `new` has more than `base` to the end, without a lease; whether the file is `base` still.
 fn append<M: MemoryFile>(file: &M, base: &[u8], new: &[u8]) -> Result<bool, EngineError> {
-  let more =
-    new.strip_prefix(base).filter(|_| matches!(file.read_all().as_deref(), Ok(now) if now == base));
-  match more {
-    Some(more) => file.append(more).map(|()| true).map_err(Into::into),
-    None => Ok(false),
+  match new.strip_prefix(base) {
+    Some(more) if file.read_all()? == base => {
+      file.append(more)?;
+      Ok(true)
+    }
+    _ => Ok(false),
   }
 }
 
-/// The operation of a restore: a range at equal length, or images of the whole file.
-fn image<'a, M: MemoryFile>(
-  item: &'a Item,
-  file: &M,
-  bytes: &'a [u8],
-  restore: &'a Restore,
-) -> Result<NewOp<'a>, EngineError> {
-  let stamp = file.stamp()?;
-  let equal = restore.is_equal_length();
-  Ok(NewOp {
-    kind: if equal { OpKind::Restore } else { OpKind::Reshape },
-    path: &item.path,
-    dev: stamp.dev,
-    ino: stamp.ino,
-    offset: if equal { restore.offset as u64 } else { 0 },
-    before: if equal { &restore.before } else { bytes },
-    after: if equal { &restore.after } else { &restore.new },
-  })
+/// What stands around an approved text where it is in its file already.
+fn standing(bytes: &[u8], plain: &[u8]) -> Around {
+  let document = Document::parse(bytes, &Known::default());
+  let span = placeholder::standing(bytes, plain).next();
+  span.map_or_else(Around::default, |span| Around::of(bytes, &document, &span))
 }

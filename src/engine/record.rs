@@ -11,7 +11,7 @@ use super::{
   view::{Marking, View},
 };
 use crate::{
-  detect::{Action, Code, Verdict},
+  detect::{Code, Verdict},
   failpoint::{Point, hit},
   memory::MarkerMode,
   os::{Fs, MemoryFile, Stamp, Touch},
@@ -46,8 +46,7 @@ impl<F: Fs> Engine<F> {
     let path = target.path();
     let mut events = told(&path, view, &rows, adopting);
     let before = self.ledger.file(&path)?;
-    // What was to be read closely before still is.
-    let unread = before.as_ref().map_or(Pending::NONE, |row| row.pending.and(Pending::MODEL));
+    let judging = if adopting { Pending::NONE } else { self.judging_due(target, view) };
     let note = match file.access() {
       Touch::Full => None,
       Touch::ReadOnly(reason) => Some(format!("scanned, not written: {reason}")),
@@ -72,7 +71,7 @@ impl<F: Fs> Engine<F> {
       note: note.as_deref(),
       blocks: &rows,
       adopted: true,
-      pending: due.pending() | self.asking_due(&path, &rows)? | unread | reading_due(view),
+      pending: due.pending() | self.asking_due(&path, &rows)? | reading_due(view) | judging,
       marker_mode: marking.mode.as_str(),
       unmarked: marking.why.as_deref(),
       events: &event_rows,
@@ -118,7 +117,7 @@ impl Due {
 /// file, of what the ledger says about it, or of the place of the text, it leaves when it can.
 fn note_left(view: &View, rows: &mut [BlockRow]) {
   for (judgement, row) in view.judgements.iter().zip(rows) {
-    let leaves = |judgement: &BlockJudgement| judgement.decision.action == Action::Quarantine;
+    let leaves = |judgement: &BlockJudgement| judgement.decision.leaves();
     if judgement.as_ref().is_some_and(leaves) && !row.codes.contains(&Code::LeftInPlace) {
       row.codes.push(Code::LeftInPlace);
       row.codes.sort_unstable();

@@ -203,6 +203,7 @@ impl<F: Fs> Engine<F> {
       codes: vec![],
       findings_json: "[]".to_owned(),
       trail: Trail::default(),
+      context: None,
     };
     let at = self.now();
     let admission = self.ledger.quarantine(&[item], &[], &[], at)?;

@@ -3,22 +3,27 @@
 
 use std::{
   collections::{HashMap, HashSet},
+  ops::Range,
   time::Duration,
 };
 
 use super::{
-  Engine, EngineError, Event, EventKind, Target, UNLEASED_AFTER, judge::BlockJudgement, view::View,
+  Engine, EngineError, Event, EventKind, HOLD_OFF, Target, UNLEASED_AFTER,
+  claim::claims,
+  judge::{self, BlockJudgement},
+  precedent::context,
+  view::View,
 };
 use crate::{
-  detect::{Code, Finding, Layer},
+  detect::{Action, Code, Finding, Layer},
   failpoint::{Point, hit},
-  memory::{BlockId, ContentHash, Redaction, RedactionKind, placeholder},
+  memory::{Around, BlockId, ContentHash, Redaction, RedactionKind, placeholder},
   os::{
     Fs, MemoryFile, Stamp,
     redact::{Change, overwrite},
   },
   provenance::{Followed, State},
-  store::{NewEvent, NewItem, NewOp, OpId, OpKind},
+  store::{Existing, NewEvent, NewItem, NewOp, OpId, OpKind},
 };
 
 /// Pause between two tries for a lease (docs/adr/0002: 0.2 to 5 ms).
@@ -144,13 +149,15 @@ impl<F: Fs> Engine<F> {
   /// its old one, everything else a fresh one. An item whose placeholder stands in the file is
   /// another copy of the same text.
   fn named(
-    &self,
+    &mut self,
     target: &Target,
     view: &View,
     redactions: &[Redaction],
   ) -> Result<Vec<Named>, EngineError> {
     let standing: HashSet<&BlockId> = view.document.placeholders().collect();
     let path = target.path();
+    let mut absent: Vec<Range<usize>> = claims(&view.bytes).collect();
+    absent.extend(redactions.iter().map(|redaction| redaction.span.clone()));
     let mut next: HashMap<ContentHash, u32> = HashMap::new();
     let mut named = Vec::with_capacity(redactions.len());
     for redaction in redactions {
@@ -165,9 +172,25 @@ impl<F: Fs> Engine<F> {
           n += 1;
           old = self.ledger.existing_item(&path, hash, n)?;
         }
-        // A person said that this text may stand, whatever is found in it.
-        if old.as_ref().is_some_and(|old| old.status == State::Approved) {
-          continue;
+        let is_approved = |old: &Existing| old.status == State::Approved;
+        if old.as_ref().is_some_and(is_approved) {
+          // A person said that this text may stand there, whatever is found in it.
+          let around = |gone| Around::without(&view.bytes, &view.document, &redaction.span, gone);
+          if !self.has_lapsed(&path, hash, &[around(&[]), around(&absent)])? {
+            continue;
+          }
+          // The copies that stand elsewhere are those that were approved.
+          let stay = elsewhere(view, redactions, &redaction.original);
+          let is_other =
+            |old: &Existing, n| standing.contains(&old.id) || n < stay && is_approved(old);
+          while old.as_ref().is_some_and(|old| is_other(old, n)) {
+            n += 1;
+            old = self.ledger.existing_item(&path, hash, n)?;
+          }
+          if let Some(old) = old.as_ref().filter(|old| is_approved(old)) {
+            let at = self.now();
+            self.ledger.decide(&old.id, State::Quarantined, "memfw", at, &[])?;
+          }
         }
         next.insert(hash, n + 1);
         back = old.is_some();
@@ -194,17 +217,33 @@ impl<F: Fs> Engine<F> {
     let path = target.path();
     let took_ms = self.clock.monotonic().saturating_sub(started).as_secs_f64() * 1e3;
     let stamp = file.stamp()?;
+    let since = self.since_change(&stamp, Duration::ZERO);
+    let is_long =
+      since >= HOLD_OFF && self.agent.standing(&target.root, &target.rel).is_about(view.hash);
+    let ms = since.as_millis();
+    let stood = is_long.then(|| format!("it stood for {ms} ms: its own tool was to read it back"));
     let mut items = Vec::new();
     let mut ops = Vec::with_capacity(redactions.len());
     let mut events: Vec<Event> = Vec::new();
+    // An approval finds the file without what leaves it now, and what claims to be a marker changed.
+    let mut absent: Vec<Range<usize>> = claims(&view.bytes).collect();
+    absent.extend(redactions.iter().map(|named| named.redaction.span.clone()));
     for Named { redaction, n, back } in redactions {
       let judgement = view.judgements.get(redaction.block).and_then(Option::as_ref);
       let decision = judgement.map(|judgement| &judgement.decision);
       let codes = decision.map_or(&[][..], |decision| &decision.codes);
       let score = decision.map_or(1.0, |decision| decision.score);
       // Where it came from may be known better than of the rest of the file.
-      let origin = judgement.and_then(|one| one.origin.as_ref()).unwrap_or(&view.origin);
-      let event = |kind| Event::new(kind).path(&path).of(origin);
+      let of = |one: &'_ BlockJudgement| one.taken_from.clone().or_else(|| one.origin.clone());
+      let origin = &judgement.and_then(of).unwrap_or_else(|| view.origin.clone());
+      let around = Around::without(&view.bytes, &view.document, &redaction.span, &absent);
+      let event = |kind| {
+        let event = Event::new(kind).path(&path).of(origin);
+        match &stood {
+          Some(stood) => event.detail(stood.clone()),
+          None => event,
+        }
+      };
       let neutralise = redaction.kind == RedactionKind::Neutralise;
       ops.push(NewOp {
         kind: if neutralise { OpKind::Neutralise } else { OpKind::Redact },
@@ -220,9 +259,15 @@ impl<F: Fs> Engine<F> {
         events.push(forged.decided(Layer::Rules, &[Code::ForgedMarker], score, "neutralise"));
         continue;
       }
-      let kind = if *back { EventKind::Returned } else { EventKind::Quarantined };
+      let held = decision.is_some_and(|decision| decision.action == Action::Hold);
+      let kind = match (*back, held) {
+        (true, _) => EventKind::Returned,
+        (false, true) => EventKind::Held,
+        (false, false) => EventKind::Quarantined,
+      };
+      let action = if held { Action::Hold } else { Action::Quarantine };
       let layer = judgement.map_or(Layer::Rules, BlockJudgement::layer);
-      events.push(event(kind).block(&redaction.id).decided(layer, codes, score, "quarantine"));
+      events.push(event(kind).block(&redaction.id).decided(layer, codes, score, action.as_str()));
       items.push(NewItem {
         id: redaction.id.clone(),
         path: &path,
@@ -231,7 +276,7 @@ impl<F: Fs> Engine<F> {
         redacted: &redaction.replacement,
         n: *n,
         terminated: redaction.original.last() == Some(&b'\n'),
-        status: State::Quarantined,
+        status: if held { State::Held } else { State::Quarantined },
         source: origin.source.clone(),
         trust: origin.trust,
         attestation: origin.attestation,
@@ -245,6 +290,7 @@ impl<F: Fs> Engine<F> {
         ),
         layer,
         trail: origin.trail.clone(),
+        context: Some(context(&path, &around)),
       });
     }
     let at = self.now();
@@ -276,6 +322,13 @@ impl<F: Fs> Engine<F> {
       Followed::NotOurs => Ok(()),
     }
   }
+}
+
+/// How many copies of a text stand in a version and do not leave it.
+fn elsewhere(view: &View, redactions: &[Redaction], text: &[u8]) -> u32 {
+  let leaves = |span: &Range<usize>| redactions.iter().any(|one| judge::overlaps(&one.span, span));
+  let stay = placeholder::standing(&view.bytes, text).filter(|span| !leaves(span)).count();
+  u32::try_from(stay).unwrap_or(u32::MAX)
 }
 
 /// A redaction with what the ledger knows about its text.

@@ -2,22 +2,29 @@
 //! by the same door as everything else.
 #![forbid(unsafe_code)]
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+  collections::{BTreeMap, HashMap},
+  ops::Range,
+  time::Duration,
+};
 
 use super::{
-  Engine, EngineError, HOLD_OFF, Hint, Target, UNLEASED_AFTER,
+  Engine, EngineError, Hint, Target, UNLEASED_AFTER, VERIFY_WITHIN,
   attribute::lines_of,
+  consult::Heard,
   judge::{self, BlockJudgement, Court, Precedent},
   origin::Origin,
+  precedent::precedent,
   redact::Redacted,
   rows,
-  view::{self, View},
+  unit::Brought,
+  view::View,
 };
 use crate::{
-  detect::{Action, Code, Verdict},
-  memory::{BlockId, ContentHash, Fate, MarkerMode, line::LineKind},
-  os::{Fs, FsError, MemoryFile, Touch},
-  provenance::State,
+  detect::{Action, Code, Verdict, effects::KnownSlot, reading::Question},
+  memory::{Around, Block, BlockId, ContentHash, Document, Fate, line::LineKind},
+  os::{Fs, FsError, MemoryFile, Touch, WriteLock},
+  provenance::{Request, State},
   store::{BlockRow, FileRow, Sighting},
 };
 
@@ -27,6 +34,10 @@ pub(super) struct Known {
   rows: Vec<BlockRow>,
   /// The numbers of the revisions about which something was said, by the index of their block.
   told: BTreeMap<usize, Vec<u32>>,
+  /// Whether the encoder has not read any of it behind the source that became known.
+  pub(super) unread: bool,
+  /// What the owner had asked for, by its hash: what was only just said is not in the ledger yet.
+  requests: HashMap<ContentHash, Request>,
 }
 
 /// A block of which something has to leave the file.
@@ -37,9 +48,21 @@ pub(super) struct Sentence {
   pub(super) judgement: BlockJudgement,
 }
 
+/// What a judgement rests on besides the text.
+pub(super) struct Beside<'a> {
+  pub(super) origin: &'a Origin,
+  /// Codes that a person excused for all text of this origin.
+  pub(super) allowed: &'a [Code],
+  /// The values that trusted memory holds.
+  pub(super) slots: &'a [KnownSlot],
+  /// Whether the text is out of its file: then that was decided already, and is no reason.
+  pub(super) is_out: bool,
+}
+
 impl Known {
   pub(super) fn new(rows: Vec<BlockRow>) -> Self {
-    Self { before: rows.clone(), rows, told: BTreeMap::new() }
+    let (before, told, requests) = (rows.clone(), BTreeMap::new(), HashMap::new());
+    Self { before, rows, told, unread: false, requests }
   }
 
   /// Puts an origin into a revision that still waits for it; whether it does.
@@ -59,6 +82,7 @@ impl Known {
       return false;
     };
     origin.fill(revision);
+    self.requests.extend(origin.request.as_ref().map(|request| (request.hash(), request.clone())));
     self.told.entry(index).or_default().push(number);
     true
   }
@@ -119,33 +143,61 @@ impl<F: Fs> Engine<F> {
     row: &FileRow,
     bytes: &[u8],
     known: &mut Known,
+    writing: &WriteLock,
   ) -> Result<Vec<Sentence>, EngineError> {
     let view = self.view(target, Some(row), bytes.to_vec(), Origin::unknown(), None)?;
     known.mark_anew();
+    let is_foreign = known.told.iter().any(|(&index, numbers)| {
+      let revisions = known.rows.get(index).into_iter().flat_map(|row| &row.revisions);
+      let mut told = revisions.filter(|one| numbers.contains(&one.number));
+      told.any(|one| Origin::of_revision(one).is_foreign())
+    });
+    // Only what somebody outside says is compared.
+    let slots = if is_foreign {
+      self.trusted_slots(target, &known.before, &view, Some(writing))?
+    } else {
+      vec![]
+    };
     let mut sentences = Vec::new();
-    for (&index, numbers) in &known.told {
+    for (&index, told) in &known.told {
       let (Some(before), Some(after), Some(block)) =
         (known.before.get(index), known.rows.get_mut(index), view.document.blocks().get(index))
       else {
         continue;
       };
+      // What a person has decided about is decided, and says nothing about the lines beside it.
+      let numbers: Vec<u32> =
+        told.iter().copied().filter(|&number| !after.is_approved(number)).collect();
+      let numbers = numbers.as_slice();
       let told = |row: &BlockRow| {
         let revisions = row.revisions.iter().filter(|one| numbers.contains(&one.number));
-        revisions.map(Origin::of_revision).min_by_key(|origin| (origin.trust, !origin.observed))
+        let origins = revisions.map(Origin::of_revision);
+        let mut worst = origins.min_by_key(|origin| (origin.trust, !origin.observed))?;
+        let hash = worst.trail.request;
+        worst.request = hash.and_then(|hash| known.requests.get(&hash).cloned());
+        Some(self.with_request(worst))
       };
       let (Some(was), Some(origin)) = (told(before), told(after)) else { continue };
-      let same = (was.trust, was.observed) == (origin.trust, origin.observed);
-      if same || after.state == State::Approved {
+      let same =
+        (was.trust, was.observed, was.party()) == (origin.trust, origin.observed, origin.party());
+      if same {
         continue;
       }
       let fresh: Vec<_> = lines_of(after, block, numbers).map(|line| line.span.clone()).collect();
       let allowed = self.allowed_to(&origin)?;
-      let judgement = self.judge_lines(target, bytes, block, &fresh, (&origin, &allowed))?;
+      let brought = brought(after, block, index, numbers, &origin);
+      let beside = Beside { origin: &origin, allowed: &allowed, slots: &slots, is_out: false };
+      let judgement =
+        self.judge_lines(target, (bytes, &view.document), (block, &fresh, &brought), &beside)?;
       self.note_allowed(&origin, &allowed, &judgement)?;
+      known.unread |= judgement.wants_encoder(origin.trust);
       let says = |line: &&crate::memory::Line| line.kind != LineKind::Blank;
       let n_fresh = lines_of(after, block, numbers).filter(says).count();
       let is_whole = n_fresh == block.lines.iter().filter(says).count();
-      if judgement.decision.action == Action::Quarantine {
+      let is_open = |known: &crate::store::BlockLine| !after.is_approved(known.revision);
+      let lines = block.lines.iter().zip(&after.lines);
+      let n_open = lines.filter(|(line, known)| says(line) && is_open(known)).count();
+      if judgement.decision.leaves() {
         for revision in after.revisions.iter_mut().filter(|one| numbers.contains(&one.number)) {
           revision.trail.due = true;
         }
@@ -155,7 +207,7 @@ impl<F: Fs> Engine<F> {
         sentences.push(Sentence { id: after.id.clone(), lines, judgement });
       } else if judgement.decision.verdict != Verdict::Pass {
         rows::judged(after, &judgement, block);
-      } else if is_whole && after.state == State::Flagged {
+      } else if n_fresh == n_open && after.state == State::Flagged {
         // What was said against it was that nobody knew where it came from.
         after.state = State::Validated;
         after.codes.clear();
@@ -163,6 +215,7 @@ impl<F: Fs> Engine<F> {
         after.findings_json.clear();
       }
     }
+    rows::divide(&mut known.rows);
     Ok(sentences)
   }
 
@@ -170,40 +223,52 @@ impl<F: Fs> Engine<F> {
   pub(super) fn judge_lines(
     &self,
     target: &Target,
-    bytes: &[u8],
-    block: &crate::memory::Block,
-    fresh: &[std::ops::Range<usize>],
-    (origin, allowed): (&Origin, &[Code]),
+    (bytes, document): (&[u8], &Document),
+    (block, fresh, brought): (&Block, &[Range<usize>], &[Option<Brought>]),
+    beside: &Beside<'_>,
   ) -> Result<BlockJudgement, EngineError> {
+    let Beside { origin, allowed, slots, is_out } = *beside;
     let (path, now) = (target.path(), self.now());
     let mut failed = None;
     let mut unread = None;
-    let mut ask = |hash: &ContentHash| {
-      view::precedent(&self.ledger, &path, hash, now).unwrap_or_else(|error| {
+    let mut ask = |hash: &ContentHash, run: &Range<usize>| {
+      let around = || Around::of(bytes, document, run);
+      precedent(&self.ledger, &path, around, hash, origin, now).unwrap_or_else(|error| {
         failed.get_or_insert(error);
         Precedent::None
       })
     };
+    let mut unheard = None;
+    let mut hear = |question: &Question<'_>| {
+      self.heard(question).unwrap_or_else(|error| {
+        unheard.get_or_insert(error);
+        Heard::Silence
+      })
+    };
+    let may_ask = self.is_judged_by_model(target) && self.may_send(origin);
     let mut court = Court {
+      consult: may_ask.then_some(&mut hear),
       reads_on: self.reads_on(),
       origin,
       config: &self.config,
       rules: self.judging.set(),
+      known: &[],
       continued: &[],
       restored: None,
       treatment: self.treatment(target),
       allowed,
-      precedent: Some(&mut ask),
-      assess: &mut |text, rules| {
-        self.assess(text, rules).unwrap_or_else(|error| {
+      slots,
+      precedent: (!is_out).then_some(&mut ask),
+      assess: &mut |text, rules, context| {
+        self.assess(text, rules, context).unwrap_or_else(|error| {
           unread.get_or_insert(error);
           None
         })
       },
     };
-    let mut judgement = judge::judge_lines(bytes, block, fresh, &mut court);
+    let mut judgement = judge::judge_lines(bytes, block, fresh, brought, &mut court);
     judgement.origin.get_or_insert_with(|| origin.clone());
-    match failed.or(unread) {
+    match failed.or(unread).or(unheard) {
       Some(error) => Err(error.into()),
       None => Ok(judgement),
     }
@@ -251,26 +316,31 @@ impl<F: Fs> Engine<F> {
     let is_same = ContentHash::of(&bytes) == version && self.is_on_path(target, &file)?;
     let quiet = self.since_change(&stamp, Duration::ZERO);
     // The tool that wrote it may be about to verify it.
-    let verifies =
-      quiet < HOLD_OFF && self.agent.standing(&target.root, &target.rel).is_about(version);
+    let verifies = quiet < VERIFY_WITHIN
+      && !(leased && self.read.contains(target))
+      && self.agent.standing(&target.root, &target.rel).is_about(version);
     if !is_same || verifies {
       return Ok(false);
     }
     let row = self.ledger.file(&target.path())?;
     let mut view = self.view(target, row.as_ref(), bytes, Origin::unknown(), None)?;
-    sentence(&mut view, sentences);
-    let plan = view.plan(MarkerMode::None, false, &[]);
+    let whole = sentence(&mut view, sentences);
+    let plan = view.urgent();
     // The rows must not vouch for the same bytes when they come back, be it by a power cut.
-    for one in sentences.iter().filter(|one| one.lines.is_none()) {
+    for one in sentences.iter().filter(|one| whole.contains(&one.id)) {
       let at = self.now();
-      self.ledger.decide(&one.id, State::Quarantined, "memfw", at, &[])?;
+      let state = match one.judgement.decision.action {
+        Action::Hold => State::Held,
+        _ => State::Quarantined,
+      };
+      self.ledger.decide(&one.id, state, "memfw", at, &[])?;
     }
     let done = self.redact(target, &mut file, leased, &view, &plan.redactions, started)?;
     let is_done = matches!(done, Redacted::Done { .. });
     self.has_departed |= is_done;
     drop(file);
     drop(writing);
-    let waited = HOLD_OFF.max(UNLEASED_AFTER);
+    let waited = VERIFY_WITHIN.max(UNLEASED_AFTER);
     self.pass(target, &Hint { waited, opened_since_close: true, adopting: false })?;
     Ok(is_done)
   }
@@ -290,7 +360,7 @@ impl<F: Fs> Engine<F> {
   /// What has to leave a file that may not be written is flagged, and not asked about again.
   fn leave_in_place(&mut self, target: &Target, sentences: &[Sentence]) -> Result<(), EngineError> {
     let path = target.path();
-    let Some((row, mut rows)) = self.ledger.provenance(&path)? else { return Ok(()) };
+    let Some((_, mut rows)) = self.ledger.provenance(&path)? else { return Ok(()) };
     rows.retain(|row| sentences.iter().any(|one| one.id == row.id));
     for row in &mut rows {
       row.revisions.iter_mut().for_each(|revision| revision.trail.due = false);
@@ -309,7 +379,9 @@ impl<F: Fs> Engine<F> {
       path: &path,
       blocks: &rows,
       items: &[],
-      pending: row.pending.without(crate::store::Pending::ATTRIBUTE),
+      requests: &[],
+      done: crate::store::Pending::ATTRIBUTE,
+      due: crate::store::Pending::NONE,
       events: &[],
       at,
     })?;
@@ -317,19 +389,54 @@ impl<F: Fs> Engine<F> {
   }
 }
 
-/// To the plan, what has to leave is new, with a verdict; everything else stays.
-fn sentence(view: &mut View, sentences: &[Sentence]) {
+/// Who brought each line of a block of which these revisions, whose origin is known by now, are judged.
+pub(super) fn brought(
+  row: &BlockRow,
+  block: &Block,
+  index: usize,
+  judged: &[u32],
+  origin: &Origin,
+) -> Vec<Option<Brought>> {
+  let lines = block.lines.iter().zip(&row.lines);
+  let by = |number: u32| {
+    if judged.contains(&number) {
+      Some(Brought::judged(origin))
+    } else {
+      Brought::by(row, index, number)
+    }
+  };
+  lines.map(|(line, known)| by(known.revision).filter(|_| line.kind != LineKind::Blank)).collect()
+}
+
+impl Sentence {
+  /// The lines that go, where the block says anything besides. What stays of it stays what it was, and whose.
+  fn part(&self, block: &Block) -> Option<&Vec<usize>> {
+    let lines = self.judgement.lines.as_ref().or(self.lines.as_ref())?;
+    let mut said = block.lines.iter().enumerate().filter(|(_, line)| line.kind != LineKind::Blank);
+    said.any(|(index, _)| lines.binary_search(&index).is_err()).then_some(lines)
+  }
+}
+
+/// To the plan, what has to leave is new, with a verdict; everything else stays. Gives the blocks of which nothing
+/// stays.
+fn sentence(view: &mut View, sentences: &[Sentence]) -> Vec<BlockId> {
+  let mut whole = Vec::new();
   view.judgements.iter_mut().for_each(|judgement| *judgement = None);
   for (index, fate) in view.comparison.fates.iter_mut().enumerate() {
     let Some(known) = fate.known() else { continue };
     let Some(row) = view.facts.rows.get(known) else { continue };
     let Some(one) = sentences.iter().find(|one| one.id == row.id) else { continue };
-    *fate = match &one.lines {
-      None => Fate::Inserted,
+    let part = view.document.blocks().get(index).and_then(|block| one.part(block));
+    *fate = match part {
+      None => {
+        whole.push(one.id.clone());
+        Fate::Inserted
+      }
       Some(lines) => Fate::Edited { known, fresh: lines.clone() },
     };
     if let Some(judgement) = view.judgements.get_mut(index) {
       *judgement = Some(one.judgement.clone());
     }
   }
+  whole
 }

@@ -5,21 +5,21 @@
 //! bytes are still sealed and can be approved once more.
 #![forbid(unsafe_code)]
 
-use std::{path::Path, time::Duration};
+use std::{os::unix::ffi::OsStrExt as _, path::Path, time::Duration};
 
 use super::{
   Engine, EngineError, Event, EventKind, Hint, Outcome, Target,
   event::shown,
-  judge::{BlockJudgement, Origin},
+  judge::{BlockJudgement, Consulted, Origin},
   redact::Redacted,
 };
 use crate::{
   detect::{Action, Code, Decision, Verdict},
   failpoint::{Point, hit},
-  memory::{BlockId, ContentHash, Fate, MarkerMode},
+  memory::{Around, BlockId, ContentHash, Fate, line},
   os::{Fs, FsError, MemoryFile, Touch},
   provenance::State,
-  store::{FileRow, Item, Pending},
+  store::{FileRow, Item, ItemFilter, Pending, StoreError},
 };
 
 /// How long a file that somebody else has open is waited for when a person asked for something.
@@ -34,8 +34,10 @@ const RETRY: Duration = Duration::from_millis(2);
 pub enum Placed {
   /// Where the placeholder stood.
   AtPlaceholder,
-  /// The placeholder was gone: at the end of the file.
+  /// At the end of the file, where the same stands around them as did before.
   Appended,
+  /// At the end of the file, under other words than before.
+  Elsewhere,
   /// They stood in the file all the time (a flagged block).
   InPlace,
 }
@@ -49,6 +51,8 @@ pub struct Approval<'a> {
   pub reason: Option<&'a str>,
   /// Until when it holds for text that comes anew, microseconds since the epoch; `None` for good.
   pub until: Option<i64>,
+  /// Whether it goes to the end of its file where its place is gone, or something else stands around that.
+  pub at_end: bool,
 }
 
 impl<F: Fs> Engine<F> {
@@ -59,7 +63,7 @@ impl<F: Fs> Engine<F> {
     by: &str,
     reason: Option<&str>,
   ) -> Result<(Item, Placed), EngineError> {
-    self.approve_as(id, Approval { by, reason, until: None })
+    self.approve_as(id, Approval { by, reason, until: None, at_end: false })
   }
 
   /// The same with all that a person can say.
@@ -75,7 +79,9 @@ impl<F: Fs> Engine<F> {
       }
       self.want_reshape(&item.path)?;
       let at = self.now();
-      self.excuse(&item, approval, Placed::InPlace, at)?;
+      let path = item.path.as_os_str().as_bytes();
+      let whole = Around::default().neighbours(path);
+      self.excuse(&item, approval, (Placed::InPlace, whole), at)?;
       self.renew(&item.path)?;
       return Ok((item, Placed::InPlace));
     }
@@ -102,6 +108,7 @@ impl<F: Fs> Engine<F> {
       .origin(&item.source, item.trust)
       .detail(by_whom(by, reason));
     self.want_reshape(&item.path)?;
+    self.take_back(&item)?;
     hit(Point::RejectBeforeDecision);
     self.ledger.decide(&item.id, State::Rejected, by, at, &[event.row()])?;
     hit(Point::RejectAfterDecision);
@@ -175,7 +182,7 @@ impl<F: Fs> Engine<F> {
     let row = known.and_then(|known| view.facts.rows.get(known)).cloned();
     let worst = row.as_ref().and_then(|row| row.revisions.iter().min_by_key(|one| one.trust));
     if let Some(worst) = worst {
-      view.origin = Origin::of_revision(worst);
+      view.origin = self.with_request(Origin::of_revision(worst));
     }
     // To the plan it is a new block with a verdict; everything else stays.
     if let Some(fate) = view.comparison.fates.get_mut(index) {
@@ -194,9 +201,13 @@ impl<F: Fs> Engine<F> {
         findings: vec![],
         spared: false,
         approved: false,
+        excused: vec![],
         origin: None,
         excused_by: vec![],
         assessment: None,
+        lines: None,
+        taken_from: None,
+        consulted: Consulted::Nobody,
       });
     }
     let leased = file.leased_for().is_some();
@@ -207,7 +218,7 @@ impl<F: Fs> Engine<F> {
     let at = self.now();
     let text = super::judge::BlockText::of(&view.bytes, &view.document, index);
     self.reopen(target, &text, by, at)?;
-    let plan = view.plan(MarkerMode::None, false, &[]);
+    let plan = view.urgent();
     if plan.redactions.is_empty() {
       return Err(EngineError::refused(format!("there is nothing to take out at line {line}")));
     }
@@ -245,18 +256,35 @@ impl<F: Fs> Engine<F> {
     {
       self.ledger.decide(&item.id, State::Quarantined, by, at, &[])?;
     }
+    self.ledger.withdraw_exception(line::norm_hash(text))?;
     Ok(self.ledger.withdraw_exception(hash)?)
   }
 
-  /// Makes an approval durable: by content, for what was found in it.
+  /// Text that was approved once and is refused now, be it with other line ends. An approval of another copy
+  /// that stands is another word.
+  fn take_back(&mut self, item: &Item) -> Result<(), EngineError> {
+    let filter = ItemFilter { statuses: vec![State::Approved], path: None };
+    if self.ledger.items(&filter)?.iter().any(|other| other.hash == item.hash) {
+      return Ok(());
+    }
+    match self.ledger.unseal(&item.id) {
+      Ok(plain) => self.ledger.withdraw_exception(line::norm_hash(&plain))?,
+      // Nobody knows any more what it says.
+      Err(StoreError::Deleted { .. } | StoreError::Unsealable { .. } | StoreError::NoKey) => {}
+      Err(error) => return Err(error.into()),
+    }
+    Ok(self.ledger.withdraw_exception(item.hash)?)
+  }
+
+  /// Makes an approval durable: by content, for what was found in it, in the context in which it now stands.
   pub(super) fn excuse(
     &mut self,
     item: &Item,
     approval: Approval<'_>,
-    placed: Placed,
+    (placed, context): (Placed, ContentHash),
     at: i64,
   ) -> Result<(), EngineError> {
-    let Approval { by, reason, until } = approval;
+    let Approval { by, reason, until, .. } = approval;
     let event = Event::new(EventKind::Approved)
       .path(&item.path)
       .block(&item.id)
@@ -264,9 +292,11 @@ impl<F: Fs> Engine<F> {
       .detail(match placed {
         Placed::AtPlaceholder => format!("back in its place, {}", by_whom(by, reason)),
         Placed::Appended => format!("appended, {}", by_whom(by, reason)),
+        Placed::Elsewhere => format!("appended under other words, {}", by_whom(by, reason)),
         Placed::InPlace => by_whom(by, reason),
       });
-    self.ledger.except(item.hash, &item.codes, reason.unwrap_or_default(), at, until)?;
+    let why = reason.unwrap_or_default();
+    self.ledger.except(item.hash, context, &item.codes, why, at, until)?;
     self.ledger.decide(&item.id, State::Approved, by, at, &[event.row()])?;
     event.log(None);
     Ok(())

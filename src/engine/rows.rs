@@ -4,18 +4,18 @@
 //! brought it comes along.
 #![forbid(unsafe_code)]
 
-use std::collections::HashMap;
+use std::{collections::HashMap, ops::Range};
 
 use super::{
   EngineError,
-  judge::{BlockJudgement, Origin},
+  judge::{BlockJudgement, Origin, overlaps},
   redact::findings_json,
   view::View,
 };
 use crate::{
-  detect::Verdict,
+  detect::{Code, Verdict},
   memory::{Block, BlockId, Fate, Inherited, Line, line::LineKind},
-  provenance::State,
+  provenance::{Attestation, Source, State, Trust},
   store::{BlockLine, BlockRow, Revision},
 };
 
@@ -41,12 +41,24 @@ impl View {
         row.id = new_id()?;
         row.marker = None;
       }
+      if let (Some(known), Some(old)) = (known, old)
+        && !self.says_what(index, block, known, old)
+      {
+        row.state = State::Validated;
+        row.codes.clear();
+        row.score = 0.0;
+        row.findings_json.clear();
+      }
       let judgement = self.judgements.get(index).and_then(Option::as_ref);
       let origin = judgement.and_then(|one| one.origin.as_ref()).unwrap_or(&self.origin);
-      let written = self.is_written(index).then(|| revise(&mut row, origin, at));
+      let approved = judgement.is_some_and(|one| one.approved);
+      let written = self.is_written(index).then(|| revise(&mut row, origin, approved, at));
       match self.comparison.inherited.get(&index) {
         Some(inherited) => self.bring(&mut row, block, known, inherited, written),
         None => row.lines = lines(block, old, written.unwrap_or(0)),
+      }
+      if let (Some(written), Some(judgement)) = (written, judgement) {
+        excuse(&mut row, block, written, &judgement.excused);
       }
       row.hash = block.hash;
       row.norm_hash = block.norm_hash;
@@ -56,6 +68,9 @@ impl View {
       if let Some(judgement) = judgement {
         judged(&mut row, judgement, block);
       }
+      let open = |row: &BlockRow| row.live().filter(|one| !one.approved).count();
+      let is_rid = old.is_some_and(|old| open(&row) < open(old));
+      approve(&mut row, block, is_rid);
       // What was there before memfw is not wrapped, and neither is a block of which nothing else is left.
       if row.is_baseline() {
         row.marker = None;
@@ -66,7 +81,19 @@ impl View {
       run = row.marker.clone().filter(|_| written.is_some());
       rows.push(row);
     }
+    divide(&mut rows);
     Ok(rows)
+  }
+
+  /// Whether a block still says anything of what was decided about in the known one. A heading alone, which
+  /// goes with whatever stands below it, does not, unless it was all.
+  fn says_what(&self, index: usize, block: &Block, known: usize, old: &BlockRow) -> bool {
+    let Some(inherited) = self.comparison.inherited.get(&index) else { return true };
+    let lines = block.lines.iter().zip(inherited).enumerate();
+    let is_own = |from: &Option<Inherited>| from.is_some_and(|from| from.known == known);
+    let mut kept = lines.filter(|(_, (line, from))| line.kind == LineKind::Text && is_own(from));
+    let all = old.lines.iter().all(|old| block.lines.iter().any(|line| line.hash == old.hash));
+    all || kept.any(|(at, _)| at >= block.body)
   }
 
   /// Whether the last writer wrote any line of a block.
@@ -103,6 +130,17 @@ impl View {
         None => written.filter(|_| line.kind != LineKind::Blank),
       });
     }
+    // What was found in a block goes with what it says, not with its headings.
+    for from in inherited.iter().skip(block.body).flatten().filter(|from| Some(from.known) != own) {
+      if let Some(other) = self.facts.rows.get(from.known).filter(|row| row.state == State::Flagged)
+      {
+        row.state = State::Flagged;
+        row.score = row.score.max(other.score);
+        row.codes.extend(&other.codes);
+        row.codes.sort_unstable();
+        row.codes.dedup();
+      }
+    }
     // A blank line belongs to what stands above it, or at the top to what stands below.
     let mut last = numbers.iter().flatten().next().copied().unwrap_or(0);
     let numbered = block.lines.iter().zip(numbers).map(|(line, number)| {
@@ -113,21 +151,53 @@ impl View {
   }
 }
 
+/// Gives blocks that follow each other under one marker markers of their own where they do not have the same
+/// source, trust, state and findings: nobody answers for his neighbour.
+pub(super) fn divide(rows: &mut [BlockRow]) {
+  let mut before: Option<(BlockId, BlockId, Vec<Said>)> = None;
+  for row in rows {
+    let Some(old) = row.marker.clone() else {
+      before = None;
+      continue;
+    };
+    let said = said(row);
+    let new = match &before {
+      Some((last, new, other)) if *last == old && *other == said => new.clone(),
+      Some((last, ..)) if *last == old => row.id.clone(),
+      _ => old.clone(),
+    };
+    row.marker = Some(new.clone());
+    before = Some((old, new, said));
+  }
+}
+
+/// What a marker says of a revision.
+type Said = (Source, Trust, Attestation, Option<String>, Vec<Code>);
+
+/// What a marker around a block alone would say.
+fn said(row: &BlockRow) -> Vec<Said> {
+  let flags = if row.state == State::Flagged { row.codes.clone() } else { vec![] };
+  let mut said: Vec<Said> = Vec::new();
+  // What was there before memfw is not named.
+  for one in row.live().filter(|one| !one.source.is_baseline()) {
+    let (source, session) = (one.source.clone(), one.session.clone());
+    let one = (source, one.trust, one.attestation, session, flags.clone());
+    if !said.contains(&one) {
+      said.push(one);
+    }
+  }
+  said
+}
+
 /// Makes sure that a block has this revision of another one; gives its number here.
 fn adopt(row: &mut BlockRow, other: &BlockRow, number: u32) -> u32 {
-  if other.state == State::Flagged {
-    row.state = State::Flagged;
-    row.score = row.score.max(other.score);
-    row.codes.extend(&other.codes);
-    row.codes.sort_unstable();
-    row.codes.dedup();
-  }
   let Some(revision) = other.revision(number) else { return number };
   let of = |revision: &Revision| (revision.at, revision.trust, revision.attestation);
   let same = |own: &&Revision| {
     of(own) == of(revision)
       && own.source == revision.source
       && own.session == revision.session
+      && own.approved == revision.approved
       && own.trail == revision.trail
   };
   if let Some(own) = row.revisions.iter().find(same) {
@@ -139,7 +209,7 @@ fn adopt(row: &mut BlockRow, other: &BlockRow, number: u32) -> u32 {
 }
 
 /// Adds a revision for fresh lines; gives its number.
-fn revise(row: &mut BlockRow, origin: &Origin, at: i64) -> u32 {
+fn revise(row: &mut BlockRow, origin: &Origin, approved: bool, at: i64) -> u32 {
   let number = next_number(row);
   row.revisions.push(Revision {
     number,
@@ -149,8 +219,22 @@ fn revise(row: &mut BlockRow, origin: &Origin, at: i64) -> u32 {
     session: origin.session.clone(),
     at,
     trail: origin.trail.clone(),
+    approved,
   });
   number
+}
+
+/// Gives lines that the last writer wrote, and that a person approved, a revision beside that of the others.
+fn excuse(row: &mut BlockRow, block: &Block, written: u32, spans: &[Range<usize>]) {
+  let number = next_number(row);
+  let is_in = |line: &Line| spans.iter().any(|span| overlaps(&line.span, span));
+  let lines = block.lines.iter().zip(&mut row.lines);
+  for (_, known) in lines.filter(|(line, known)| known.revision == written && is_in(line)) {
+    known.revision = number;
+  }
+  if let Some(revision) = row.revision(written).filter(|_| !spans.is_empty()).cloned() {
+    row.revisions.push(Revision { number, approved: true, ..revision });
+  }
 }
 
 fn next_number(row: &BlockRow) -> u32 {
@@ -190,14 +274,34 @@ fn placed(block: &Block, line: &Line, revision: u32) -> BlockLine {
   BlockLine { hash: line.hash, revision, offset: u32::try_from(offset).unwrap_or(u32::MAX) }
 }
 
+/// A block is approved as long as a person has approved all that it says below its headings: a word about some
+/// lines says nothing about those beside them. What was found goes where the block `is_rid` of such lines.
+fn approve(row: &mut BlockRow, block: &Block, is_rid: bool) {
+  let said = || block.lines.iter().zip(&row.lines).filter(|(line, _)| line.kind == LineKind::Text);
+  let n_above =
+    block.lines.iter().take(block.body).filter(|line| line.kind == LineKind::Text).count();
+  let skipped = if said().count() > n_above { n_above } else { 0 };
+  let mut read = said().skip(skipped).map(|(_, known)| row.is_approved(known.revision)).peekable();
+  let is_read = read.peek().is_some() && read.all(|approved| approved);
+  match row.state {
+    State::Approved if !is_read => row.state = State::Validated,
+    State::Flagged if !is_rid => {}
+    State::Validated | State::Flagged if is_read => {
+      row.state = State::Approved;
+      row.codes.clear();
+      row.score = 0.0;
+      row.findings_json.clear();
+    }
+    _ => {}
+  }
+}
+
 /// Notes a judgement on a block that stays.
 pub(super) fn judged(row: &mut BlockRow, judgement: &BlockJudgement, block: &Block) {
   let decision = &judgement.decision;
   if decision.verdict == Verdict::Pass {
     // What was found in other lines of it stays found.
-    if judgement.approved && row.state != State::Flagged {
-      row.state = State::Approved;
-    } else if row.state == State::Unvalidated {
+    if row.state == State::Unvalidated {
       row.state = State::Validated;
     }
     return;

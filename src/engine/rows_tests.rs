@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use super::{facts::FileFacts, judge::Origin, rejudge::Known, view::View};
+use super::{facts::FileFacts, judge::Origin, label::Labels, rejudge::Known, view::View};
 use crate::{
   memory::{BlockId, ContentHash, Document, MarkerMode, compare, line},
   provenance::{Source, Trust},
@@ -269,7 +269,8 @@ impl Walk {
     self.check(&view);
     if self.dice.below(2) == 0 {
       let renewed = View::renewed(view.bytes.clone(), &self.rows, &view.facts);
-      if let Some(new) = renewed.plan(MarkerMode::Wrap, true, &self.rows).reshape {
+      let labels = Labels::default();
+      if let Some(new) = renewed.plan(MarkerMode::Wrap, true, &self.rows, &labels).reshape {
         let renewed = View::renewed(new, &self.rows, &view.facts);
         self.rows = renewed.rows(2, || panic!("no block is new")).unwrap();
         self.text = String::from_utf8(renewed.bytes.clone()).unwrap();
@@ -282,7 +283,7 @@ impl Walk {
     let text = &self.text;
     let story = || format!("{}\n=>\n{text}", self.trace.join("\n"));
     let mut reported: HashMap<[u8; 8], Vec<Trust>> = HashMap::new();
-    let tags = FileFacts::tags(&self.rows);
+    let tags = FileFacts::tags(&self.rows, &Labels::default());
     for (block, row) in view.document.blocks().iter().zip(&self.rows) {
       assert_eq!(row.lines.len(), block.lines.len(), "{}", story());
       for (number, revision) in row.revisions.iter().enumerate() {

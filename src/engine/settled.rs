@@ -23,6 +23,8 @@ pub enum Unsettled {
   Sources(PathBuf),
   /// The model is to read text of a file closely.
   Scores(PathBuf),
+  /// It is to be seen whether a model that reads is asked about text of a file, or what it has said.
+  Judging(PathBuf),
   /// A file that the ledger knows is gone, and that was not noticed yet.
   Gone(PathBuf),
   /// An operation is open.
@@ -35,6 +37,7 @@ impl fmt::Display for Unsettled {
       Self::Dirty(path) => write!(f, "changes of `{}`", shown(path)),
       Self::Sources(path) => write!(f, "sources of what is new in `{}`", shown(path)),
       Self::Scores(path) => write!(f, "a close look at what is new in `{}`", shown(path)),
+      Self::Judging(path) => write!(f, "questions or answers about `{}`", shown(path)),
       Self::Markers(path) => write!(f, "markers of `{}`", shown(path)),
       Self::Gone(path) => write!(f, "the removal of `{}`", shown(path)),
       Self::Operation => f.write_str("an open operation"),
@@ -76,6 +79,8 @@ pub fn unsettled<F: Fs>(
             found.push(Unsettled::Sources(file));
           } else if row.pending.contains(Pending::MODEL) {
             found.push(Unsettled::Scores(file));
+          } else if row.pending.contains(Pending::JUDGE) {
+            found.push(Unsettled::Judging(file));
           } else if row.pending.contains(Pending::RESHAPE) {
             found.push(Unsettled::Markers(file));
           }

@@ -224,6 +224,13 @@ impl World {
     fs::write(self.target.path(), text).unwrap();
   }
 
+  /// Goes on with another file, which is empty.
+  pub(super) fn turn_to(&mut self, rel: &str) {
+    self.target = Target::new(&self.target.root, Path::new(rel));
+    fs::create_dir_all(self.target.path().parent().unwrap()).unwrap();
+    self.write("");
+  }
+
   pub(super) fn read(&self) -> String {
     fs::read_to_string(self.target.path()).unwrap()
   }
@@ -237,7 +244,11 @@ impl World {
         Outcome::Busy | Outcome::Changed | Outcome::HoldOff(_) => {
           self.clock.pause(Duration::from_millis(1));
         }
-        outcome => return outcome,
+        outcome => {
+          // Also the tool that wrote it has read it by now.
+          self.engine.opened_by_reader(&self.target);
+          return outcome;
+        }
       }
     }
     panic!("the file is never done");

@@ -4,30 +4,36 @@
 use std::{
   collections::{HashMap, HashSet},
   ops::Range,
-  path::Path,
 };
 
 use super::{
   Engine, EngineError, Target,
   facts::{FileFacts, known_block},
   judge::{self, BlockJudgement, Court, Origin, Precedent, Restored, Treatment},
+  label::Labels,
+  lapse::Version,
+  precedent::precedent,
 };
 use crate::{
   config::Markers,
-  detect::{Action, Code, Finding},
+  detect::{Code, Finding},
   memory::{
-    self, BlockId, Comparison, ContentHash, Document, Facts, Judged, KnownBlock, MarkerMode, Plan,
-    compare,
+    self, Around, BlockId, Comparison, ContentHash, Document, Facts, Judged, KnownBlock,
+    MarkerMode, Plan, compare,
     id::{MAX_ID_DIGITS, MIN_ID_DIGITS},
   },
   os::Fs,
   provenance::{Standing, State},
-  store::{BlockRow, FileRow, Ledger, StoreError},
+  store::{BlockRow, FileRow},
 };
 
 /// Blocks that left a file and are still known when they come back; a writer that empties a file and
 /// fills it again brings all of them at once.
 const MAX_FORMER: u32 = 20_000;
+
+/// How long after a line was taken out unfinished its writer may still go on with it, in microseconds (a
+/// choice: those who write in pieces do so within milliseconds).
+const CONTINUED_FOR: i64 = 10_000_000;
 
 /// A version of a file with everything that follows from it.
 pub struct View {
@@ -76,8 +82,8 @@ impl View {
   }
 
   /// What is to be changed: poison and forged markers at once, or else, lazily, the markers.
-  pub fn plan(&self, mode: MarkerMode, compact: bool, rows: &[BlockRow]) -> Plan {
-    let tags = FileFacts::tags(rows);
+  pub fn plan(&self, mode: MarkerMode, compact: bool, rows: &[BlockRow], labels: &Labels) -> Plan {
+    let tags = FileFacts::tags(rows, labels);
     let known: Vec<KnownBlock> = self.tagged(rows);
     let facts = Facts { known: &known, tags: &tags, gone: &self.facts.gone, mode, compact };
     let judged: Vec<Judged> = self.judgements.iter().map(|one| wanted(one.as_ref())).collect();
@@ -85,6 +91,11 @@ impl View {
     // the same length stands in.
     let mut stand_in = || BlockId::from_random([0; 8], MIN_ID_DIGITS);
     memory::plan(&self.bytes, &self.document, &self.comparison, &facts, &judged, &mut stand_in)
+  }
+
+  /// What is to be changed at once; no marker is written.
+  pub fn urgent(&self) -> Plan {
+    self.plan(MarkerMode::None, false, &[], &Labels::default())
   }
 
   /// The known blocks with the markers that `rows` give them: a block that has just become known is
@@ -104,16 +115,16 @@ impl View {
 /// person's word or because the file may not be written, has none that vouches for it.
 fn vouches(row: &BlockRow, writable: bool) -> bool {
   let left = row.state == State::Flagged && row.codes.contains(&Code::LeftInPlace);
-  row.state != State::Quarantined && !(left && writable)
+  !(row.state.is_waiting() || left && writable)
 }
 
 /// What the plan is to do about a judgement.
 fn wanted(judgement: Option<&BlockJudgement>) -> Judged {
   let Some(judgement) = judgement else {
-    return Judged { action: memory::Action::Keep, spans: vec![] };
+    return Judged { action: memory::Action::Keep, spans: vec![], lines: None };
   };
   let forged = |finding: &&Finding| finding.code == Code::ForgedMarker;
-  let action = if judgement.decision.action == Action::Quarantine {
+  let action = if judgement.decision.leaves() {
     memory::Action::Quarantine
   } else if judgement.findings.iter().any(|finding| forged(&finding)) && !judgement.spared {
     memory::Action::Neutralise
@@ -121,7 +132,8 @@ fn wanted(judgement: Option<&BlockJudgement>) -> Judged {
     memory::Action::Keep
   };
   let spans = judgement.findings.iter().map(|finding| finding.span.clone()).collect();
-  Judged { action, spans }
+  let lines = judgement.lines.clone().filter(|_| action == memory::Action::Quarantine);
+  Judged { action, spans, lines }
 }
 
 impl<F: Fs> Engine<F> {
@@ -177,31 +189,39 @@ impl<F: Fs> Engine<F> {
     let decided = !placeholders.is_empty() || ledger.has_exceptions()?;
     let mut failed = None;
     let mut unread = None;
-    let mut ask = |hash: &ContentHash| {
-      precedent(ledger, &path, hash, now).unwrap_or_else(|error| {
+    let mut ask = |hash: &ContentHash, run: &Range<usize>| {
+      let around = || Around::of(&bytes, &document, run);
+      precedent(ledger, &path, around, hash, &origin, now).unwrap_or_else(|error| {
         failed.get_or_insert(error);
         Precedent::None
       })
     };
     let mut court = Court {
+      consult: None,
       reads_on: self.reads_on(),
       origin: &origin,
       treatment: self.treatment(target),
       config: &self.config,
       rules: self.judging.set(),
+      known: &facts.rows,
       continued: &continued,
       restored,
       // Whose text it is becomes known later.
       allowed: &[],
+      slots: &[],
       precedent: decided.then_some(&mut ask),
-      assess: &mut |text, rules| {
-        self.assess(text, rules).unwrap_or_else(|error| {
+      assess: &mut |text, rules, context| {
+        self.assess(text, rules, context).unwrap_or_else(|error| {
           unread.get_or_insert(error);
           None
         })
       },
     };
-    let judgements = judge::judge_fresh(&bytes, &document, &comparison, &mut court);
+    let mut judgements = judge::judge_fresh(&bytes, &document, &comparison, &mut court);
+    if decided && restored.is_none() && writable {
+      let version = Version { path: &path, bytes: &bytes, document: &document };
+      self.lapse(&version, &comparison, &mut judgements, &mut court)?;
+    }
     if let Some(error) = failed.or(unread) {
       return Err(error.into());
     }
@@ -209,13 +229,14 @@ impl<F: Fs> Engine<F> {
     Ok(View { bytes, hash, document, facts, comparison, judgements, origin })
   }
 
-  /// Text behind the placeholder of something that was taken out of an unfinished line: the writer
-  /// was not done, and what follows belongs to it.
+  /// Text behind the placeholder of something that was taken out of an unfinished line a moment ago: the
+  /// writer was not done, and what follows belongs to it. What comes later is somebody else's line.
   fn continued(&self, document: &Document) -> Result<Vec<Range<usize>>, EngineError> {
     let mut rest = Vec::new();
     for continued in document.continued() {
       let item = self.ledger.item(continued.id.as_str())?;
-      if item.status.is_waiting() && !item.terminated {
+      let age = self.now().saturating_sub(item.seen_at);
+      if item.status.is_waiting() && !item.terminated && age <= CONTINUED_FOR {
         rest.push(continued.rest.clone());
       }
     }
@@ -257,12 +278,13 @@ impl<F: Fs> Engine<F> {
     rows: &[BlockRow],
   ) -> (Option<Vec<u8>>, Marking) {
     let mut marking = self.marking(target, view.hash);
+    let labels = self.ledger.name_key().map(Labels::new).unwrap_or_default();
     let limit = self
       .agent
       .injection_limit(&target.root, &target.rel)
       .filter(|_| self.config.markers == Markers::Auto);
     loop {
-      let plan = view.plan(marking.mode, true, rows);
+      let plan = view.plan(marking.mode, true, rows, &labels);
       let result: &[u8] = plan.reshape.as_deref().unwrap_or(&view.bytes);
       let lower = match (marking.mode, limit) {
         (MarkerMode::Wrap, Some(limit)) if chars(result) > limit => (MarkerMode::Id, limit),
@@ -305,30 +327,4 @@ fn ids_in(bytes: &[u8]) -> HashSet<BlockId> {
     found.extend(id.and_then(|id| id.parse().ok()));
   }
   found
-}
-
-pub(super) fn precedent(
-  ledger: &Ledger,
-  path: &Path,
-  hash: &ContentHash,
-  now: i64,
-) -> Result<Precedent, StoreError> {
-  if let Some(exception) = ledger.exception(*hash)?
-    && exception.holds(now)
-  {
-    let origin = match ledger.existing_item(path, *hash, 0)? {
-      Some(existing) => {
-        let item = ledger.item(existing.id.as_str())?;
-        Some(Origin::of_item(&item))
-      }
-      None => None,
-    };
-    return Ok(Precedent::Excused(exception.codes, origin));
-  }
-  match ledger.existing_item(path, *hash, 0)? {
-    Some(item) if item.status.is_waiting() || item.status == State::Rejected => {
-      Ok(Precedent::Quarantined(ledger.item(item.id.as_str())?.codes))
-    }
-    _ => Ok(Precedent::None),
-  }
 }

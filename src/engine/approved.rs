@@ -1,0 +1,154 @@
+//! What of a file was approved, by the revisions that brought its lines: what stands there says so, and not what
+//! became of the item since.
+#![forbid(unsafe_code)]
+
+use std::ops::Range;
+
+use super::{
+  judge::{Court, overlaps},
+  together,
+};
+use crate::{
+  memory::{
+    Comparison, ContentHash, Document, SegmentKind,
+    line::{self, LineKind},
+  },
+  store::StoreError,
+};
+
+/// How many lines an approved text is looked for in that stands beside others (a choice: few are longer, and
+/// such a one is found where it stands alone or was written at a time of its own).
+const MAX_LINES: usize = 32;
+
+/// A line that a person has approved.
+#[derive(Clone, Debug)]
+pub(super) struct Line {
+  block: usize,
+  index: usize,
+  span: Range<usize>,
+  /// The known block and its revision.
+  by: (usize, u32),
+  /// When it was written.
+  at: i64,
+}
+
+/// Lines of a text that was approved as one.
+pub(super) struct Part<'a> {
+  lines: &'a [Line],
+  pub(super) span: Range<usize>,
+  pub(super) hashes: [ContentHash; 2],
+  /// Whether this very text was approved, and it is not what is left of one.
+  pub(super) is_known: bool,
+}
+
+impl Part<'_> {
+  /// Its lines in each block, with who brought them.
+  pub(super) fn by_block(&self) -> Vec<(usize, Vec<usize>, (usize, u32))> {
+    let of = |lines: &[Line]| {
+      let first = lines.first()?;
+      Some((first.block, lines.iter().map(|one| one.index).collect(), first.by))
+    };
+    self.lines.chunk_by(|a, b| (a.block, a.by) == (b.block, b.by)).filter_map(of).collect()
+  }
+}
+
+/// The approved lines that stand together, but for those in `others`.
+pub(super) fn runs(
+  document: &Document,
+  comparison: &Comparison,
+  court: &Court<'_>,
+  others: &[Range<usize>],
+) -> Vec<Vec<Line>> {
+  let mut runs: Vec<Vec<Line>> = Vec::new();
+  let mut goes_on = false;
+  for (block, one) in document.blocks().iter().enumerate() {
+    let brought = together::brought(one, block, comparison, court);
+    let lines = one.lines.iter().zip(brought).enumerate();
+    for (index, (line, by)) in lines.filter(|(_, (line, _))| line.kind != LineKind::Blank) {
+      let approved = by.and_then(|by| {
+        let known = by.known?;
+        let revision = court.known.get(known)?.revision(by.revision)?;
+        let is_other = others.iter().any(|other| overlaps(other, &line.span));
+        let (by, at) = ((known, by.revision), revision.at);
+        let line = Line { block, index, span: line.span.clone(), by, at };
+        (revision.approved && !is_other).then_some(line)
+      });
+      match (runs.last_mut().filter(|_| goes_on), approved) {
+        (Some(run), Some(line)) => run.push(line),
+        (None, Some(line)) => {
+          runs.push(vec![line]);
+          goes_on = true;
+        }
+        (_, None) => goes_on = false,
+      }
+    }
+  }
+  runs
+}
+
+/// Divides a run of approved lines into the texts that were approved, and what is left of others.
+pub(super) fn parts<'a>(
+  file: &[u8],
+  document: &Document,
+  run: &'a [Line],
+  is_known: impl Fn(&[u8]) -> Result<bool, StoreError>,
+) -> Result<Vec<Part<'a>>, StoreError> {
+  // Comments of memfw are no part of a text.
+  let of_text = |kind: &SegmentKind| matches!(kind, SegmentKind::Block(_) | SegmentKind::Blank);
+  let segments = document.segments().iter();
+  let holes: Vec<Range<usize>> =
+    segments.filter(|one| !of_text(&one.kind)).map(|one| one.span.clone()).collect();
+  let part = |lines: &'a [Line], is_known| -> Option<Part<'a>> {
+    let span = lines.first()?.span.start..lines.last()?.span.end;
+    Some(Part { lines, hashes: hashes(&text(file, &span, &holes)), span, is_known })
+  };
+  let mut parts = Vec::new();
+  let mut left = 0..0;
+  let mut at = 0;
+  while let Some(rest) = run.get(at..).filter(|rest| !rest.is_empty()) {
+    let written = rest.chunk_by(|a, b| a.at == b.at).next().map_or(0, <[Line]>::len);
+    let ends = [rest.len(), written].into_iter().chain((1..=rest.len().min(MAX_LINES)).rev());
+    let mut found = None;
+    for end in ends {
+      let one = rest.get(..end).and_then(|lines| part(lines, true));
+      if let Some(one) = one.filter(|_| found.is_none())
+        && is_known(&text(file, &one.span, &holes))?
+      {
+        found = Some(one);
+        break;
+      }
+    }
+    let length = found.as_ref().map_or(1, |one| one.lines.len());
+    if found.is_some() {
+      parts.extend(run.get(std::mem::take(&mut left)).and_then(|lines| part(lines, false)));
+      left = at + length..at + length;
+    } else {
+      left.end = at + length;
+    }
+    parts.extend(found);
+    at += length;
+  }
+  parts.extend(run.get(left).and_then(|lines| part(lines, false)));
+  Ok(parts)
+}
+
+/// The hashes under which an approval of a text is kept: of its bytes, and of its words.
+pub(super) fn hashes(text: &[u8]) -> [ContentHash; 2] {
+  [ContentHash::of(text), line::norm_hash(text)]
+}
+
+/// What stands at `span`, without what is in the `holes`.
+fn text(file: &[u8], span: &Range<usize>, holes: &[Range<usize>]) -> Vec<u8> {
+  let mut text = Vec::with_capacity(span.len());
+  let mut at = span.start;
+  for hole in holes.iter().filter(|hole| overlaps(hole, span)) {
+    let before = line::slice(file, at..hole.start.max(at));
+    // Behind the words of a line memfw puts a space and its comment.
+    let ends = matches!(file.get(hole.end), None | Some(b'\r' | b'\n'));
+    let before = before.strip_suffix(b" ").filter(|_| ends).unwrap_or(before);
+    text.extend_from_slice(before);
+    at = hole.end.max(at);
+  }
+  text.extend_from_slice(line::slice(file, at..span.end.max(at)));
+  text
+}

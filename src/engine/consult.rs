@@ -1,0 +1,419 @@
+//! Layer 3 in the engine: which entries a model that reads is asked about, and what follows from its answers.
+//!
+//! Nobody waits for it: an entry is judged without it, the question waits in the ledger, and when its answer
+//! is there the entry is judged again. So a question is asked once, whoever asks it, and a process that dies in
+//! between has nothing to make good. A file that is to be looked at for that has [`Pending::JUDGE`].
+//!
+//! Asked about is what came since somebody is asked at all, whose source is known and not excluded, and of
+//! which an answer could change something ([`policy::wants_reading`]). Who asks is decided by the caller.
+#![forbid(unsafe_code)]
+
+use std::{
+  ops::Range,
+  path::{Path, PathBuf},
+};
+
+use super::{
+  Engine, EngineError, Reading as Stage, Target,
+  judge::{BlockJudgement, Consulted, Court, Treatment},
+  layer2::Gathered,
+  origin::Origin,
+  rejudge::Beside,
+  unit::Brought,
+  view::View,
+};
+use crate::{
+  config::{FilePattern, JudgeVia},
+  detect::{
+    Code, Finding, PolicyInput,
+    effects::{FoundEffect, KnownSlot, Novelty},
+    policy,
+    reading::{KeptQuestion, NoAnswer, Nonce, Prompt, Question, Reading, Ruling},
+  },
+  memory::{ContentHash, Document, Known, line::LineKind},
+  os::{Fs, random},
+  provenance::{Evidence, Source, SourcePattern, State},
+  store::{
+    Budget, FileStatus, HandedOut, ItemFilter, NewQuestion, Next, Pending, QuestionState,
+    StoreError,
+  },
+};
+
+/// The key under which stands since when somebody is asked.
+const SINCE: &str = "judge";
+/// The key under which stands of what nothing was to be sent when questions were put.
+const EXCLUDED: &str = "judge-excluded";
+/// Entries that are out of a file and asked about at a time; a bound on the work of one turn.
+const MAX_HELD: usize = 100;
+/// Values of trusted memory that are told with a question, at most.
+const MAX_KNOWN: usize = 4;
+/// Digits by which a question is named.
+const ID_DIGITS: usize = 16;
+
+/// What is known about a question.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Heard {
+  /// Its answer.
+  Answer(Reading),
+  /// Nobody has answered it yet.
+  Ask,
+  /// Nobody has, and nobody is asked any more.
+  Silence,
+}
+
+/// Where the questions about a file stand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Consulting {
+  /// Something else has to be known or done first: again, soon.
+  NotNow,
+  /// They are put, and what was answered is done.
+  Done {
+    /// Markers are to be renewed when the file is idle.
+    reshape_due: bool,
+  },
+}
+
+/// A question that is asked now.
+#[derive(Clone, Debug)]
+pub struct Asking {
+  /// Its hash.
+  pub hash: ContentHash,
+  /// What is asked.
+  pub prompt: Prompt,
+}
+
+impl Asking {
+  /// The name by which an answer says what it answers.
+  pub fn id(&self) -> String {
+    self.hash.to_hex().chars().take(ID_DIGITS).collect()
+  }
+
+  fn of(out: &HandedOut) -> Option<Self> {
+    let kept = KeptQuestion::from_bytes(&out.bytes)?;
+    Some(Self { hash: out.hash, prompt: kept.question().prompt(&Nonce(out.nonce)) })
+  }
+}
+
+/// What there is to ask.
+#[derive(Debug)]
+pub enum Turn {
+  /// This.
+  Ask(Box<Asking>),
+  /// Nothing before then, in microseconds since the epoch; `None` where nothing waits.
+  Later(Option<i64>),
+  /// More waits than may be asked before then.
+  Spent(i64),
+}
+
+/// What hears a model about the fresh lines of a block.
+pub(super) fn consult(
+  file: &[u8],
+  fresh: &[Range<usize>],
+  findings: &[Finding],
+  input: &PolicyInput<'_>,
+  court: &mut Court<'_>,
+) -> (Option<Reading>, Consulted) {
+  let nothing = (None, Consulted::Nobody);
+  let (Some(first), Some(last)) = (fresh.first(), fresh.last()) else { return nothing };
+  let Some(hear) = court.consult.as_mut() else { return nothing };
+  if !policy::wants_reading(findings, first.start..last.end, input) {
+    return nothing;
+  }
+  // What is no text is shown as what it is not: an entry must not keep itself from being read.
+  let mut entry = String::new();
+  for chunk in fresh.iter().filter_map(|span| file.get(span.clone())).flat_map(<[u8]>::utf8_chunks)
+  {
+    entry.push_str(chunk.valid());
+    entry.extend((!chunk.invalid().is_empty()).then_some('\u{fffd}'));
+  }
+  let entry = entry.trim();
+  if entry.is_empty() {
+    return nothing;
+  }
+  let asked = court.origin.request.as_ref().map_or("", |request| request.asked.as_str());
+  let known = contradicted(entry, input.effects, court.slots);
+  let question = Question { asked, source: court.origin.source.as_str(), entry, known: &known };
+  match hear(&question) {
+    Heard::Answer(reading) if !question.heeds(&reading) => nothing,
+    Heard::Answer(reading) => {
+      let ruling = reading.ruling;
+      (Some(reading), Consulted::Answer(ruling))
+    }
+    Heard::Ask => {
+      let kept = Box::new(KeptQuestion::new(&question));
+      (None, Consulted::Question(question.hash(), kept))
+    }
+    Heard::Silence => nothing,
+  }
+}
+
+/// What trusted memory holds where the entry says something else, as far as it may be told.
+fn contradicted(entry: &str, effects: &[FoundEffect], known: &[KnownSlot]) -> Vec<String> {
+  let entry = entry.to_lowercase();
+  let slots = effects.iter().flat_map(|effect| &effect.slots);
+  let mut found = Vec::new();
+  for slot in slots.filter(|slot| slot.novelty == Novelty::Contradicts) {
+    let told = known.iter().filter(|one| !one.is_private);
+    let same = told.filter(|one| one.kind == slot.kind && one.value != slot.value);
+    for one in same.filter(|one| one.topic.iter().any(|word| entry.contains(word.as_str()))) {
+      let text = format!("{}: {}", one.topic.join(" "), one.value);
+      if found.len() < MAX_KNOWN && !found.contains(&text) {
+        found.push(text);
+      }
+    }
+  }
+  found
+}
+
+impl<F: Fs> Engine<F> {
+  /// Takes note of whether somebody is asked from now on: what was written before is not asked about, where
+  /// nobody is asked any more nothing waits, and neither does what is excluded by now.
+  pub fn start_judging(&mut self) -> Result<(), EngineError> {
+    if self.config.judge_via == JudgeVia::Off {
+      self.ledger.remove_health(SINCE)?;
+      return Ok(self.ledger.drop_questions(false)?);
+    }
+    let at = self.now();
+    if self.ledger.health(SINCE)?.is_none() {
+      self.ledger.set_health(SINCE, "{}", at)?;
+    }
+    let sources = self.config.judge_exclude_sources.iter().map(SourcePattern::as_str);
+    let files = self.config.judge_exclude_files.iter().map(FilePattern::as_str);
+    let excluded = [sources.collect::<Vec<_>>(), files.collect()];
+    let excluded = serde_json::to_string(&excluded).unwrap_or_default();
+    if self.ledger.health(EXCLUDED)?.is_none_or(|(known, _)| known != excluded) {
+      self.ledger.drop_questions(true)?;
+      self.ledger.set_health(EXCLUDED, &excluded, at)?;
+    }
+    Ok(())
+  }
+
+  /// Files that are to be looked at.
+  pub fn judging_files(&self) -> Result<Vec<Target>, EngineError> {
+    Ok(targets(self.ledger.judging_due()?))
+  }
+
+  /// Whether a question waits for its answer.
+  pub fn awaits_answers(&self) -> Result<bool, EngineError> {
+    Ok(self.ledger.has_questions()?)
+  }
+
+  /// Whether a file is to be looked at.
+  pub fn is_judging_pending(&self, target: &Target) -> Result<bool, EngineError> {
+    let row = self.ledger.file(&target.path())?;
+    Ok(row.is_some_and(|row| row.pending.contains(Pending::JUDGE)))
+  }
+
+  /// Puts the questions about what is new in a file, and does what follows from answers.
+  pub fn consult(&mut self, target: &Target) -> Result<Consulting, EngineError> {
+    let path = target.path();
+    let nothing = |reshape_due| Ok(Consulting::Done { reshape_due });
+    let Some(row) = self.ledger.file(&path)? else { return nothing(false) };
+    let reshape_due = row.pending.contains(Pending::RESHAPE);
+    if !row.pending.contains(Pending::JUDGE) {
+      return nothing(reshape_due);
+    }
+    let since = self.ledger.health(SINCE)?.map(|(_, at)| at);
+    let is_asked = self.is_judged_by_model(target) && self.ledger.has_key();
+    let (true, true, Some(since)) = (row.status == FileStatus::Watched, is_asked, since) else {
+      self.no_longer_due(target, Pending::JUDGE)?;
+      return nothing(reshape_due);
+    };
+    if row.pending.contains(Pending::ATTRIBUTE) || row.pending.contains(Pending::MODEL) {
+      return Ok(Consulting::NotNow);
+    }
+    let Some(mut gathered) = self.gather_units(target)? else { return Ok(Consulting::NotNow) };
+    let Gathered { rows, units, .. } = &mut gathered;
+    units.retain(|unit| {
+      let of = rows.get(unit.index).and_then(|row| row.revision(unit.number));
+      of.is_some_and(|revision| revision.at >= since) && self.may_send(&unit.origin)
+    });
+    let version = gathered.row.hash;
+    let (stage, mut judgements) = self.judge_units(target, gathered, Pending::JUDGE)?;
+    let Stage::Nothing { reshape_due } = stage else {
+      self.put(&path, judgements, None)?;
+      return Ok(Consulting::NotNow);
+    };
+    let (held, is_left) = self.consult_held(target, since)?;
+    judgements.extend(held);
+    let is_done = self.put(&path, judgements, version.filter(|_| !is_left))?;
+    Ok(if is_done { Consulting::Done { reshape_due } } else { Consulting::NotNow })
+  }
+
+  /// The same for what is out of the file because of a probability, so much of it as one turn may take; and
+  /// whether something is left for another.
+  fn consult_held(
+    &mut self,
+    target: &Target,
+    since: i64,
+  ) -> Result<(Vec<BlockJudgement>, bool), EngineError> {
+    let from = self.consulted_to.remove(target);
+    if !self.config.judge_may_release {
+      return Ok((vec![], false));
+    }
+    let path = target.path();
+    let filter = ItemFilter { statuses: vec![State::Held], path: Some(path.clone()) };
+    let mut items = self.ledger.items(&filter)?;
+    items.retain(|item| !item.in_file && item.quarantined_at >= since && !item.trail.due);
+    // Where the last one is gone by now, it begins anew.
+    let last = from.and_then(|from| items.iter().position(|item| item.id == from));
+    items.drain(..last.map_or(0, |last| last + 1));
+    let mut is_left = items.len() > MAX_HELD;
+    items.truncate(MAX_HELD);
+    let Some(last) = items.last() else { return Ok((vec![], false)) };
+    let last = last.id.clone();
+    let Some(gathered) = self.gather_units(target)? else { return Ok((vec![], true)) };
+    let slots = self.trusted_slots(target, &gathered.rows, &gathered.view, None)?;
+    if is_left {
+      self.consulted_to.insert(target.clone(), last);
+    }
+    let mut judgements = Vec::new();
+    for item in &items {
+      let bytes = match self.ledger.unseal(&item.id) {
+        Err(StoreError::Deleted { .. }) => continue,
+        bytes => bytes?,
+      };
+      let origin = self.with_request(Origin::of_held(item));
+      let document = Document::parse(&bytes, &Known::default());
+      let [block] = document.blocks() else { continue };
+      let fresh: Vec<Range<usize>> = block.lines.iter().map(|line| line.span.clone()).collect();
+      let brought: Vec<Option<Brought>> = block
+        .lines
+        .iter()
+        .map(|line| (line.kind != LineKind::Blank).then(|| Brought::judged(&origin)))
+        .collect();
+      let allowed = self.allowed_to(&origin)?;
+      let beside = Beside { origin: &origin, allowed: &allowed, slots: &slots, is_out: true };
+      let judgement =
+        self.judge_lines(target, (&bytes, &document), (block, &fresh, &brought), &beside)?;
+      // It may have been held for what it says together with others, of which nothing is known here.
+      let is_all = |code: &Code| judgement.findings.iter().any(|finding| finding.code == *code);
+      let is_kept = judgement.consulted == Consulted::Answer(Ruling::Keep);
+      if is_kept && !judgement.decision.leaves() && item.codes.iter().all(is_all) {
+        is_left |= self.release(target, item)?;
+      } else {
+        judgements.push(judgement);
+      }
+    }
+    Ok((judgements, is_left))
+  }
+
+  /// Puts what was not heard yet; whether the file is done, where that was all of a version.
+  fn put(
+    &mut self,
+    path: &Path,
+    judgements: Vec<BlockJudgement>,
+    all_of: Option<ContentHash>,
+  ) -> Result<bool, EngineError> {
+    let questions: Vec<NewQuestion> = judgements
+      .into_iter()
+      .filter_map(|judgement| match judgement.consulted {
+        Consulted::Question(hash, kept) => {
+          let source = kept.question().source.to_owned();
+          Some(NewQuestion { hash, source, bytes: kept.to_bytes() })
+        }
+        Consulted::Nobody | Consulted::Answer(_) => None,
+      })
+      .collect();
+    let at = self.now();
+    Ok(self.ledger.put_questions(path, &questions, all_of, at)?)
+  }
+
+  /// The next question, which is counted from now on as asked.
+  pub fn next_question(&mut self) -> Result<Turn, EngineError> {
+    let (per_hour, per_day) = (self.config.judge_per_hour, self.config.judge_per_day);
+    loop {
+      let (nonce, at) = (random::array()?, self.now());
+      let out = match self.ledger.next_question(Budget { per_hour, per_day }, nonce, at)? {
+        Next::Question(out) => out,
+        Next::Later(at) => return Ok(Turn::Later(at)),
+        Next::Spent(until) => return Ok(Turn::Spent(until)),
+      };
+      match Asking::of(&out) {
+        Some(asking) => return Ok(Turn::Ask(Box::new(asking))),
+        // Another memfw wrote it in a form of its own.
+        None => self.ledger.no_answer(out.hash, at)?,
+      }
+    }
+  }
+
+  /// A question that was handed out, by the name that it was given; the outer `None` where there is none of
+  /// this name, the inner one where nobody waits for its answer (any more).
+  pub fn asked_question(&self, id: &str) -> Result<Option<Option<Asking>>, EngineError> {
+    let found = self.ledger.handed_out(id)?;
+    Ok(found.map(|(state, out)| {
+      out.filter(|_| state == QuestionState::Waiting).as_ref().and_then(Asking::of)
+    }))
+  }
+
+  /// Takes an answer down, if it counts; gives the files that are to be looked at.
+  pub fn take_answer(
+    &mut self,
+    asking: &Asking,
+    answer: &str,
+  ) -> Result<Result<(Reading, Vec<Target>), NoAnswer>, EngineError> {
+    let at = self.now();
+    match asking.prompt.read(answer) {
+      Ok(reading) => {
+        let files = self.ledger.answer_question(asking.hash, &reading, at)?;
+        Ok(Ok((reading, targets(files))))
+      }
+      Err(why) => {
+        self.ledger.no_answer(asking.hash, at)?;
+        Ok(Err(why))
+      }
+    }
+  }
+
+  /// Notes that a question was not answered.
+  pub fn no_answer(&mut self, hash: ContentHash) -> Result<(), EngineError> {
+    let at = self.now();
+    Ok(self.ledger.no_answer(hash, at)?)
+  }
+
+  /// What is known about a question.
+  pub(super) fn heard(&self, question: &Question<'_>) -> Result<Heard, StoreError> {
+    Ok(match self.ledger.reading(question.hash())? {
+      Some((_, Some(reading))) => Heard::Answer(reading),
+      None | Some((QuestionState::Waiting, None)) => Heard::Ask,
+      Some((QuestionState::Answered | QuestionState::Failed, None)) => Heard::Silence,
+    })
+  }
+
+  /// Whether a version that was just judged has something new in it that may have to be asked about.
+  pub(super) fn judging_due(&self, target: &Target, view: &View) -> Pending {
+    let is_out = || self.config.judge_may_release && view.document.placeholders().next().is_some();
+    let is_new = view.judgements.iter().any(Option::is_some) || is_out();
+    if is_new && self.is_judged_by_model(target) { Pending::JUDGE } else { Pending::NONE }
+  }
+
+  /// Whether somebody is asked about text of this file.
+  pub(super) fn is_judged_by_model(&self, target: &Target) -> bool {
+    self.config.judge_via != JudgeVia::Off
+      && self.treatment(target) != Treatment::Ignore
+      && !self.config.judge_exclude_files.iter().any(|one| one.matches(&target.rel))
+  }
+
+  /// Whether text of this origin may be sent: it is known by now, and neither it nor what fed it is excluded.
+  pub(super) fn may_send(&self, origin: &Origin) -> bool {
+    let excluded = &self.config.judge_exclude_sources;
+    let is_excluded = |source: &Source| excluded.iter().any(|one| one.matches(source));
+    let json = &origin.trail.evidence_json;
+    let fed_by = match serde_json::from_str::<Evidence>(json) {
+      Ok(evidence) => evidence.fed_by,
+      // What cannot be told is not sent.
+      Err(_) if !json.is_empty() && !excluded.is_empty() => return false,
+      Err(_) => vec![],
+    };
+    !origin.trail.due
+      && !is_excluded(&origin.source)
+      && !fed_by.iter().any(|fed| is_excluded(&Source::new(fed)))
+  }
+}
+
+fn targets(files: Vec<(PathBuf, PathBuf)>) -> Vec<Target> {
+  let files = files.iter();
+  files
+    .filter_map(|(root, path)| path.strip_prefix(root).ok().map(|rel| Target::new(root, rel)))
+    .collect()
+}

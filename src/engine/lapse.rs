@@ -1,0 +1,261 @@
+//! What a person approved and what says something else by now: under another heading, behind other words that
+//! introduce it, as part of another sentence. It is judged as if it had never been read.
+#![forbid(unsafe_code)]
+
+use std::{ops::Range, path::Path};
+
+use zeroize::Zeroizing;
+
+use super::{
+  Engine, EngineError, approved,
+  claim::claims,
+  judge::{self, BlockJudgement, Court, Origin},
+  precedent::is_of,
+  together,
+  unit::Brought,
+};
+use crate::{
+  memory::{Around, Comparison, ContentHash, Document, Fate, line::LineKind, marker, placeholder},
+  os::Fs,
+  provenance::State,
+  store::{Item, ItemFilter, StoreError},
+};
+
+/// Of how many approved items of a file it is looked up where they stand, the newest first (a choice: what is
+/// decided in one sitting).
+const MAX_APPROVED: usize = 200;
+
+/// An item that a person has approved, with its text.
+type Approved = (Item, Zeroizing<Vec<u8>>);
+
+/// A version of a file.
+pub(super) struct Version<'a> {
+  pub(super) path: &'a Path,
+  pub(super) bytes: &'a [u8],
+  pub(super) document: &'a Document,
+}
+
+impl<F: Fs> Engine<F> {
+  /// Adds the judgements on approved text that has lapsed. What is fresh was judged as such.
+  pub(super) fn lapse(
+    &self,
+    version: &Version<'_>,
+    comparison: &Comparison,
+    judgements: &mut [Option<BlockJudgement>],
+    court: &mut Court<'_>,
+  ) -> Result<(), EngineError> {
+    let &Version { path, bytes, document } = version;
+    if !court.known.iter().any(|row| row.revisions.iter().any(|one| one.approved)) {
+      return Ok(());
+    }
+    let fresh = fresh(document, comparison);
+    let leaving = leaving(document, comparison, judgements);
+    let mut absent: Vec<Range<usize>> = claims(bytes).collect();
+    absent.extend(leaving.iter().cloned());
+    let mut lapsed = Vec::new();
+    let mut standing = None;
+    for run in approved::runs(document, comparison, court, &[&fresh[..], &leaving].concat()) {
+      let is_known = |text: &[u8]| self.was_approved(path, text);
+      for part in approved::parts(bytes, document, &run, is_known)? {
+        let now = [&[][..], &absent].map(|gone| Around::without(bytes, document, &part.span, gone));
+        let is_lapsed = if part.is_known {
+          self.lapses(path, &part.hashes, &now)?
+        } else {
+          let standing = match &mut standing {
+            Some(standing) => standing,
+            none => none.insert(self.approved_texts(path)?),
+          };
+          !self.stands_within(version, standing, &part.span, &absent)?
+        };
+        if is_lapsed {
+          lapsed.extend(part.by_block());
+        }
+      }
+    }
+    for (index, lines, by) in lapsed {
+      let Some(block) = document.blocks().get(index) else { continue };
+      let spans: Vec<Range<usize>> =
+        lines.iter().filter_map(|&at| Some(block.lines.get(at)?.span.clone())).collect();
+      let row = court.known.get(by.0);
+      let Some(revision) = row.and_then(|row| row.revision(by.1)) else { continue };
+      let origin = self.with_request(Origin::of_revision(revision));
+      let allowed = self.allowed_to(&origin)?;
+      let mut court = Court {
+        origin: &origin,
+        treatment: court.treatment,
+        config: court.config,
+        rules: court.rules,
+        known: court.known,
+        continued: &[],
+        restored: None,
+        allowed: &allowed,
+        slots: court.slots,
+        precedent: None,
+        assess: &mut *court.assess,
+        reads_on: court.reads_on,
+        consult: None,
+      };
+      let mut brought = together::brought(block, index, comparison, &court);
+      // Nobody has read them as they stand now.
+      for &at in &lines {
+        if let Some(one) = brought.get_mut(at) {
+          *one = Some(Brought::judged(&origin));
+        }
+      }
+      let mut judgement = judge::judge_lines(bytes, block, &spans, &brought, &mut court);
+      let Some(slot) = judgements.get_mut(index).filter(|_| judgement.decision.leaves()) else {
+        continue;
+      };
+      judgement.lines.get_or_insert(lines);
+      judgement.origin.get_or_insert(origin);
+      *slot = Some(match slot.take() {
+        Some(other) if other.decision.leaves() => {
+          judgement.beside(other, || lines_in(document, index, &fresh))
+        }
+        _ => judgement,
+      });
+    }
+    Ok(())
+  }
+
+  /// Whether an approved text that begins within a line stands in these lines, where it was approved: what a
+  /// writer put behind a line without an end.
+  fn stands_within(
+    &self,
+    version: &Version<'_>,
+    approved: &[Approved],
+    lines: &Range<usize>,
+    absent: &[Range<usize>],
+  ) -> Result<bool, StoreError> {
+    let &Version { path, bytes, document } = version;
+    let mut found = false;
+    for (item, text) in approved {
+      let place = marker::find(bytes, text, lines.start + 1).filter(|_| !text.is_empty());
+      let Some(start) = place.filter(|start| start + text.len() <= lines.end) else { continue };
+      let span = start..start + text.len();
+      let now = [&[][..], absent].map(|gone| Around::without(bytes, document, &span, gone));
+      if self.has_lapsed(path, item.hash, &now)? {
+        return Ok(false);
+      }
+      found = true;
+    }
+    Ok(found)
+  }
+
+  /// Whether a person approved this text, be it with other line ends.
+  fn was_approved(&self, path: &Path, text: &[u8]) -> Result<bool, StoreError> {
+    let [exact, same] = approved::hashes(text);
+    Ok(
+      self.ledger.exception(exact)?.is_some()
+        || self.ledger.exception(same)?.is_some()
+        // Where an approval was taken back, the text stays where it stands.
+        || self
+          .ledger
+          .existing_item(path, exact, 0)?
+          .is_some_and(|item| item.status == State::Approved),
+    )
+  }
+
+  /// Whether the approval of a text holds in other contexts, and in none of these. One of a time when nothing
+  /// but its neighbours were written down never lapses so.
+  pub(super) fn has_lapsed(
+    &self,
+    path: &Path,
+    hash: ContentHash,
+    now: &[Around],
+  ) -> Result<bool, StoreError> {
+    self.lapses(path, &[hash], now)
+  }
+
+  /// The same for a text of which there are several hashes.
+  fn lapses(
+    &self,
+    path: &Path,
+    hashes: &[ContentHash],
+    now: &[Around],
+  ) -> Result<bool, StoreError> {
+    let mut bound = Vec::new();
+    for &hash in hashes {
+      bound.extend(self.ledger.excused_in(hash)?);
+    }
+    let holds = |around: &Around| bound.iter().any(|name| is_of(path, around, name));
+    Ok(bound.iter().any(Around::is_wide) && !now.iter().any(holds))
+  }
+
+  /// What was approved in a file and stands in `bytes`, and where.
+  pub(super) fn approved_in(
+    &self,
+    path: &Path,
+    bytes: &[u8],
+  ) -> Result<Vec<(Item, Range<usize>)>, StoreError> {
+    let mut found = Vec::new();
+    for (item, plain) in self.approved_texts(path)? {
+      found.extend(placeholder::standing(bytes, &plain).map(|span| (item.clone(), span)));
+    }
+    Ok(found)
+  }
+
+  /// What was approved in a file, the newest first.
+  fn approved_texts(&self, path: &Path) -> Result<Vec<Approved>, StoreError> {
+    let filter = ItemFilter { statuses: vec![State::Approved], path: Some(path.to_owned()) };
+    let mut found = Vec::new();
+    let approved = self.ledger.items(&filter)?.into_iter().rev().filter(|item| !item.in_file);
+    for item in approved.take(MAX_APPROVED) {
+      match self.ledger.unseal(&item.id) {
+        // Nobody knows any more what it says, and so not where it stands.
+        Err(StoreError::Deleted { .. } | StoreError::Unsealable { .. } | StoreError::NoKey) => {}
+        plain => found.push((item, plain?)),
+      }
+    }
+    Ok(found)
+  }
+
+  /// How many copies of an approved text may stand in its file: one for each time that it was approved.
+  pub(super) fn approved_copies(&self, item: &Item) -> Result<usize, StoreError> {
+    let filter = ItemFilter { statuses: vec![State::Approved], path: Some(item.path.clone()) };
+    let is_same = |other: &Item| other.hash == item.hash && !other.in_file;
+    Ok(self.ledger.items(&filter)?.iter().filter(|other| is_same(other)).count())
+  }
+}
+
+/// The lines that were not there before.
+fn fresh(document: &Document, comparison: &Comparison) -> Vec<Range<usize>> {
+  let blocks = document.blocks().iter().zip(&comparison.fates);
+  let of = |(block, fate): (&crate::memory::Block, &Fate)| -> Vec<Range<usize>> {
+    let lines = block.lines.iter().enumerate();
+    let is_fresh = |at: usize| match fate {
+      Fate::Unchanged { .. } | Fate::Moved { .. } => false,
+      Fate::Inserted => true,
+      Fate::Edited { fresh, .. } => fresh.contains(&at),
+    };
+    lines.filter(|(at, _)| is_fresh(*at)).map(|(_, one)| one.span.clone()).collect()
+  };
+  blocks.flat_map(of).collect()
+}
+
+/// The lines that leave by these judgements.
+fn leaving(
+  document: &Document,
+  comparison: &Comparison,
+  judgements: &[Option<BlockJudgement>],
+) -> Vec<Range<usize>> {
+  let fresh = fresh(document, comparison);
+  let mut all = Vec::new();
+  for (index, judgement) in judgements.iter().enumerate() {
+    let Some(judgement) = judgement.as_ref().filter(|one| one.decision.leaves()) else { continue };
+    let lines = judgement.lines.clone().unwrap_or_else(|| lines_in(document, index, &fresh));
+    let Some(block) = document.blocks().get(index) else { continue };
+    all.extend(lines.iter().filter_map(|&at| Some(block.lines.get(at)?.span.clone())));
+  }
+  all
+}
+
+/// The lines of a block that lie in one of these spans and say anything.
+fn lines_in(document: &Document, index: usize, spans: &[Range<usize>]) -> Vec<usize> {
+  let lines = document.blocks().get(index).into_iter().flat_map(|block| &block.lines).enumerate();
+  let is_in = |span: &Range<usize>| spans.iter().any(|one| judge::overlaps(one, span));
+  lines
+    .filter(|(_, one)| one.kind != LineKind::Blank && is_in(&one.span))
+    .map(|(at, _)| at)
+    .collect()
+}

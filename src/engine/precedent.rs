@@ -1,0 +1,67 @@
+//! What was decided about a text before, and whether that holds where the text stands now.
+#![forbid(unsafe_code)]
+
+use std::{os::unix::ffi::OsStrExt as _, path::Path};
+
+use super::{
+  judge::{Origin, Precedent},
+  origin::is_somebody,
+};
+use crate::{
+  detect::{Code, policy::Party},
+  memory::{Around, ContentHash},
+  provenance::State,
+  store::{Ledger, StoreError},
+};
+
+/// A name for what stands around a text in its file.
+pub(super) fn context(path: &Path, around: &Around) -> ContentHash {
+  around.name(path.as_os_str().as_bytes())
+}
+
+/// Whether a decision that was made in a context of this name was made in this place.
+pub(super) fn is_of(path: &Path, around: &Around, name: &ContentHash) -> bool {
+  around.is_of(path.as_os_str().as_bytes(), name)
+}
+
+/// What was decided about the same text in the same place: in this file, in this context, and from the same
+/// source where it is known by now. What a person said against a text holds in the whole file.
+pub(super) fn precedent(
+  ledger: &Ledger,
+  path: &Path,
+  around: impl Fn() -> Around,
+  hash: &ContentHash,
+  origin: &Origin,
+  now: i64,
+) -> Result<Precedent, StoreError> {
+  if let Some(exception) = ledger.exception(*hash)?
+    && exception.holds(now)
+    && let around = around()
+    && ledger.is_excused_in(*hash, |name| is_of(path, &around, name), around.is_whole())?
+  {
+    let origin = match ledger.existing_item(path, *hash, 0)? {
+      Some(existing) => {
+        let item = ledger.item(existing.id.as_str())?;
+        let mut origin = Origin::of_item(&item);
+        let hash = origin.trail.request;
+        origin.request = hash.and_then(|hash| ledger.request(hash).ok().flatten());
+        Some(origin)
+      }
+      None => None,
+    };
+    return Ok(Precedent::Excused(exception.codes, origin));
+  }
+  match ledger.existing_item(path, *hash, 0)? {
+    Some(found) if found.status.is_waiting() || found.status == State::Rejected => {
+      let item = ledger.item(found.id.as_str())?;
+      let is_word = found.status == State::Rejected || item.codes.contains(&Code::ManualQuarantine);
+      let bytes = path.as_os_str().as_bytes();
+      let is_here = found.context.is_none_or(|before| around().is_beside(bytes, &before));
+      let is_same =
+        !is_somebody(&origin.source) || !is_somebody(&item.source) || origin.source == item.source;
+      let is_bound = is_here && is_same && origin.party() != Party::Owner;
+      Ok(if is_word || is_bound { Precedent::Quarantined(item.codes) } else { Precedent::None })
+    }
+    _ => Ok(Precedent::None),
+  }
+}

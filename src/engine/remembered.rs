@@ -1,0 +1,121 @@
+//! What stands in the memory of a workspace, or has left it of late, and where it came from: text that is copied
+//! within it has an origin already, and so has what an agent still knows of a file out of which it went.
+#![forbid(unsafe_code)]
+
+use std::path::Path;
+
+use super::{Engine, EngineError, Target, attribute::lines_of, origin::Origin};
+use crate::{
+  os::Fs,
+  provenance::{Evidence, Remembered, Source},
+  store::{Item, Revision, StoreError},
+};
+
+/// Most files that are looked at, those that were changed last.
+const MAX_FILES: usize = 32;
+/// Most bytes of text.
+const MAX_BYTES: usize = 256 * 1024;
+/// Most texts that are out of their file, the newest.
+const MAX_OUT: usize = 100;
+/// Longest text that came at once, in bytes; a longer one is no entry that somebody would copy.
+const MAX_TEXT_BYTES: usize = 16 * 1024;
+
+impl<F: Fs> Engine<F> {
+  /// All text of a workspace's memory whose origin was told, up to a cap. Of a file that is not what the
+  /// ledger knows it is what others brought, as its last version has it.
+  pub(super) fn remembered(&mut self, root: &Path) -> Result<Vec<Remembered>, EngineError> {
+    let mut found = Vec::new();
+    let mut left = MAX_BYTES;
+    for file in &self.ledger.latest_files(root, MAX_FILES)? {
+      let rows = self.ledger.blocks(file.id)?;
+      if !rows.iter().any(|row| row.live().any(is_told)) {
+        continue;
+      }
+      let Ok(rel) = file.path.strip_prefix(root) else { continue };
+      let target = Target::new(root, rel);
+      let Some(bytes) = self.read_known(&target, file.hash)? else {
+        for one in self.left_behind(&target, rows.iter(), None)? {
+          if is_fit(&one.text, left) {
+            left -= one.text.len();
+            found.push(one);
+          }
+        }
+        continue;
+      };
+      let view = self.view(&target, Some(file), bytes, Origin::unknown(), None)?;
+      for (row, block) in rows.iter().zip(view.document.blocks()) {
+        for revision in row.live().filter(|revision| is_told(revision)) {
+          let mut text = String::new();
+          for line in lines_of(row, block, &[revision.number]) {
+            let line = view.bytes.get(line.span.clone()).unwrap_or_default();
+            for chunk in line.utf8_chunks() {
+              text.push_str(chunk.valid());
+            }
+          }
+          if is_fit(&text, left) {
+            left -= text.len();
+            found.push(self.remember(rel, text, Origin::of_revision(revision)));
+          }
+        }
+      }
+    }
+    for (item, text) in self.texts_out(None)? {
+      let Ok(rel) = item.path.strip_prefix(root) else { continue };
+      if is_fit(&text, left) {
+        left -= text.len();
+        found.push(self.remember(rel, text, Origin::of_held(&item)));
+      }
+    }
+    found.extend(self.replaced.of(root, self.now()).cloned());
+    Ok(found)
+  }
+
+  /// What was taken out of a file, or of all, and can be unsealed, the newest first.
+  pub(super) fn texts_out(&self, path: Option<&Path>) -> Result<Vec<(Item, String)>, StoreError> {
+    let mut found = Vec::new();
+    for item in self.ledger.told_items_out(path, MAX_OUT)? {
+      if let Some(text) = self.text_of(&item)? {
+        found.push((item, text));
+      }
+    }
+    Ok(found)
+  }
+
+  /// A text of this origin.
+  pub(super) fn remember(&self, rel: &Path, text: String, origin: Origin) -> Remembered {
+    let evidence: Evidence = serde_json::from_str(&origin.trail.evidence_json).unwrap_or_default();
+    let fed_by: Vec<Source> = evidence.fed_by.iter().map(|source| Source::new(source)).collect();
+    let of_others = is_of_others(&origin.source, &fed_by);
+    let Origin { source, attestation, request, .. } =
+      if of_others { self.with_request(origin) } else { origin };
+    let asked = request.map(|request| request.asked).unwrap_or_default();
+    Remembered { file: rel.to_path_buf(), text, source, fed_by, attestation, asked }
+  }
+
+  /// The text of an item, where it can be unsealed.
+  fn text_of(&self, item: &Item) -> Result<Option<String>, StoreError> {
+    match self.ledger.unseal(&item.id) {
+      Ok(bytes) => Ok(Some(bytes.utf8_chunks().map(|chunk| chunk.valid()).collect())),
+      Err(StoreError::Deleted { .. } | StoreError::Unsealable { .. } | StoreError::NoKey) => {
+        Ok(None)
+      }
+      Err(error) => Err(error),
+    }
+  }
+}
+
+pub(super) fn is_fit(text: &str, left: usize) -> bool {
+  !text.trim().is_empty() && text.len() <= MAX_TEXT_BYTES.min(left)
+}
+
+/// Whether somebody has said where it came from.
+pub(super) fn is_told(revision: &Revision) -> bool {
+  let is_known = !matches!(revision.source.kind(), "baseline" | "unknown" | "external-edit");
+  is_known && !revision.trail.due
+}
+
+/// Whether anybody but the owner and the agent has a part in it.
+pub(super) fn is_of_others(source: &Source, fed_by: &[Source]) -> bool {
+  let mut all = std::iter::once(source).chain(fed_by);
+  all.any(|source| !matches!(source.as_str(), "agent" | "user:owner"))
+}

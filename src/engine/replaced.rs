@@ -1,0 +1,147 @@
+//! What somebody else has taken out of memory a moment ago, and where it came from: an agent that writes a file
+//! anew, or moves its text, has replaced the outsider's words by the time it is asked who wrote them.
+//!
+//! Invariant: this is kept in the process alone, and its text comes from the versions that are kept under seal.
+//! Where none are kept, or after a restart, only what still stands somewhere has an origin.
+#![forbid(unsafe_code)]
+
+use std::{
+  collections::{HashMap, HashSet, VecDeque},
+  path::{Path, PathBuf},
+};
+
+use super::{
+  Engine, EngineError, Target,
+  origin::Origin,
+  remembered::{is_fit, is_of_others, is_told},
+};
+use crate::{
+  memory::{Document, Known, Line, line::line_hash},
+  os::Fs,
+  provenance::Remembered,
+  store::{BlockRow, StoreError},
+};
+
+/// How long what is gone may come back in other dress, in microseconds (a choice: an agent tidies within
+/// minutes).
+const REMEMBERED_FOR: i64 = 3_600_000_000;
+/// Most bytes of text, the newest.
+const MAX_BYTES: usize = 64 * 1024;
+
+/// The first bytes of the hash of a line.
+type LineHash = [u8; 8];
+
+/// Outsiders' text that has left its file, the oldest first.
+#[derive(Default)]
+pub(super) struct Replaced(VecDeque<Gone>);
+
+struct Gone {
+  root: PathBuf,
+  at: i64,
+  what: Remembered,
+}
+
+impl Replaced {
+  /// What has left a workspace of late.
+  pub(super) fn of(&self, root: &Path, now: i64) -> impl Iterator<Item = &Remembered> {
+    let is_late = move |gone: &&Gone| now.saturating_sub(gone.at) <= REMEMBERED_FOR;
+    self.0.iter().filter(move |gone| gone.root == root).filter(is_late).map(|gone| &gone.what)
+  }
+
+  fn note(&mut self, root: &Path, at: i64, what: Remembered) {
+    self.0.retain(|gone| {
+      at.saturating_sub(gone.at) <= REMEMBERED_FOR && (gone.root != root || gone.what != what)
+    });
+    self.0.push_back(Gone { root: root.to_owned(), at, what });
+    let mut left = MAX_BYTES;
+    let fit = self.0.iter().rev().take_while(|gone| {
+      let fits = gone.what.text.len() <= left;
+      left = left.saturating_sub(gone.what.text.len());
+      fits
+    });
+    let n_old = self.0.len() - fit.count();
+    self.0.drain(..n_old);
+  }
+}
+
+impl<F: Fs> Engine<F> {
+  /// Notes what stood in the last version of a file, whose blocks have these rows, and stands in this one no
+  /// more; `None` where the file is gone.
+  pub(super) fn note_replaced<'r>(
+    &mut self,
+    target: &Target,
+    rows: impl Iterator<Item = &'r BlockRow>,
+    document: Option<&Document>,
+  ) -> Result<(), EngineError> {
+    let at = self.now();
+    for what in self.left_behind(target, rows, document)? {
+      self.replaced.note(&target.root, at, what);
+    }
+    Ok(())
+  }
+
+  /// Outsiders' text of the last version of a file that stands in this one no more, as far as it is kept.
+  pub(super) fn left_behind<'r>(
+    &self,
+    target: &Target,
+    rows: impl Iterator<Item = &'r BlockRow>,
+    document: Option<&Document>,
+  ) -> Result<Vec<Remembered>, EngineError> {
+    let blocks = document.map(Document::blocks).unwrap_or_default();
+    let stands: HashSet<LineHash> =
+      blocks.iter().flat_map(|block| &block.lines).map(|line| line.hash).collect();
+    let mut left: Vec<(Remembered, Vec<LineHash>)> = Vec::new();
+    for row in rows {
+      for revision in row.revisions.iter().filter(|revision| is_told(revision)) {
+        let lines = row.lines.iter().filter(|line| line.revision == revision.number);
+        let gone: Vec<LineHash> =
+          lines.map(|line| line.hash).filter(|hash| !stands.contains(hash)).collect();
+        if gone.is_empty() {
+          continue;
+        }
+        let what = self.remember(&target.rel, String::new(), Origin::of_revision(revision));
+        if is_of_others(&what.source, &what.fed_by) {
+          left.push((what, gone));
+        }
+      }
+    }
+    if left.is_empty() {
+      return Ok(vec![]);
+    }
+    // What is in quarantine speaks for itself, as long as it is there.
+    let mut lines = self.kept_lines(target)?;
+    for text in self.texts_out(Some(&target.path()))? {
+      for line in text.1.lines() {
+        lines.remove(&line_hash(line.as_bytes()));
+      }
+    }
+    let told = left.into_iter().map(|(what, gone)| {
+      let text = gone.iter().filter_map(|hash| lines.get(hash)).map(String::as_str).collect();
+      Remembered { text, ..what }
+    });
+    Ok(told.filter(|what| is_fit(&what.text, MAX_BYTES)).collect())
+  }
+
+  /// The lines of the newest version of a file that is kept; none where it cannot be read.
+  fn kept_lines(&self, target: &Target) -> Result<HashMap<LineHash, String>, StoreError> {
+    let Some(newest) = self.ledger.versions(&target.path())?.into_iter().next() else {
+      return Ok(HashMap::new());
+    };
+    let bytes = match self.ledger.version_bytes(newest.hash) {
+      Ok(bytes) => bytes,
+      Err(
+        StoreError::NoKey | StoreError::Unsealable { .. } | StoreError::UnknownVersion { .. },
+      ) => {
+        return Ok(HashMap::new());
+      }
+      Err(error) => return Err(error),
+    };
+    let document = Document::parse(&bytes, &Known::default());
+    let lines = document.blocks().iter().flat_map(|block| &block.lines);
+    let text = |line: &Line| {
+      let line = bytes.get(line.span.clone()).unwrap_or_default();
+      line.utf8_chunks().map(|chunk| chunk.valid()).collect()
+    };
+    Ok(lines.map(|line| (line.hash, text(line))).collect())
+  }
+}

@@ -1,0 +1,168 @@
+//! What goes of a text that has to leave: the smallest part of it without which the rest may stay.
+#![forbid(unsafe_code)]
+
+use std::{cell::RefCell, ops::Range};
+
+use super::{
+  judge::{BlockText, Court, Origin, effects_in, overlaps, reads_effects},
+  unit::{Brought, Candidates, Strength},
+};
+use crate::{
+  detect::{
+    self, Code, Finding, JudgeOptions, PolicyInput, Severity, effects::Setting, model::Depth,
+    policy,
+  },
+  memory::Block,
+};
+
+/// Where that is for which a text has to leave.
+pub(super) fn places(findings: &[Finding], input: &PolicyInput<'_>) -> Vec<Range<usize>> {
+  let decides = |finding: &&Finding| policy::decide(std::slice::from_ref(*finding), input).leaves();
+  let mut deciding: Vec<&Finding> = findings.iter().filter(decides).collect();
+  if deciding.is_empty() {
+    // None of them decides alone.
+    deciding = findings.iter().filter(|one| one.severity > Severity::Info).collect();
+  }
+  // The model says that somebody gains power by the text, and not where in it.
+  deciding.retain(|finding| finding.code != Code::LikelyAuthority);
+  deciding.into_iter().map(|one| one.span.clone()).collect()
+}
+
+/// A text about which was decided.
+pub(super) struct Case<'a> {
+  /// The bytes of its file.
+  pub file: &'a [u8],
+  /// Its block.
+  pub block: &'a Block,
+  /// The lines that were judged.
+  pub fresh: &'a [Range<usize>],
+  /// Who brought each line of the block.
+  pub brought: &'a [Option<Brought>],
+  /// What policy was asked.
+  pub input: &'a PolicyInput<'a>,
+  /// Whether a person has excused a finding.
+  pub is_excused: &'a dyn Fn(&Finding) -> bool,
+}
+
+impl Case<'_> {
+  /// The lines that go for these findings, and who brought them where that is not who brought the text;
+  /// `None` where all of it goes. `assesses`: whether the model is asked about what is left.
+  pub(super) fn taken(
+    &self,
+    findings: &[Finding],
+    assesses: bool,
+    court: &mut Court<'_>,
+  ) -> (Option<Vec<usize>>, Option<Origin>) {
+    let Self { file, block, brought, .. } = *self;
+    let spans = places(findings, self.input);
+    let known = court.known;
+    let (scope, rules, slots) = (court.config.scope, court.rules, court.slots);
+    let reads_on = court.reads_on;
+    let context = court.origin.context(court.slots);
+    let assess = RefCell::new(&mut *court.assess);
+    let look = |lines: &[usize]| {
+      let options = JudgeOptions { scope, rules: Some(rules), ..JudgeOptions::default() };
+      let text = self.text(lines);
+      let found = detect::judge(text.bytes(), &options).into_iter();
+      found.map(|one| Finding { span: text.to_file(&one.span), ..one }).collect::<Vec<_>>()
+    };
+    let strength = &mut |lines: &[usize]| {
+      let by_rules = policy::strength(&look(lines));
+      let found = (assess.borrow_mut())(self.text(lines).bytes(), by_rules, &context);
+      Strength::new(by_rules, found.map_or(0.0, |found| found.suspicion()))
+    };
+    let judged = court.origin;
+    let origin_of = |by: &Brought| {
+      let row = by.known.and_then(|index| known.get(index));
+      row
+        .and_then(|row| row.revision(by.revision))
+        .map_or_else(|| judged.clone(), Origin::of_revision)
+    };
+    let leaves = &mut |rest: &[usize]| {
+      // Of what is left only what was judged counts, or what stood in what was found.
+      let is_in = |finding: &Finding| {
+        (self.fresh.iter().chain(&spans)).any(|span| overlaps(span, &finding.span))
+      };
+      let counts = |finding: &Finding| is_in(finding) && !(self.is_excused)(finding);
+      let findings: Vec<Finding> = look(rest).into_iter().filter(counts).collect();
+      let fresh: Vec<usize> = rest.iter().filter(|index| self.is_fresh(**index)).copied().collect();
+      let text = self.text(&fresh);
+      let all = text.to_file(&(0..text.bytes().len()));
+      let least = self.least_trusted(&fresh);
+      let found = least.filter(|_| assesses).and_then(|by| {
+        let origin = origin_of(&by);
+        let context = origin.context(slots);
+        (assess.borrow_mut())(text.bytes(), policy::strength(&findings), &context)
+      });
+      // Each part is judged as the words of who brought it, and what several have written as those of the
+      // least trusted of them.
+      self.parties(rest).into_iter().any(|by| {
+        let origin = origin_of(&by);
+        let is_theirs = |span: &Range<usize>| self.whose(rest, span) == Some(by);
+        let mut findings: Vec<Finding> =
+          findings.iter().filter(|finding| is_theirs(&finding.span)).cloned().collect();
+        let found = found.as_ref().filter(|_| least == Some(by));
+        let input = PolicyInput {
+          trust: origin.trust,
+          source_observed: origin.observed,
+          baseline: origin.source.is_baseline(),
+          party: origin.party().with(&findings),
+          probabilities: found.map(|found| found.probabilities).unwrap_or_default(),
+          read: found.is_some_and(|found| found.depth == Depth::Encoder),
+          authority: found.and_then(|found| found.authority),
+          ..*self.input
+        };
+        if let Some(found) = found {
+          findings.extend(policy::likely(found, all.clone(), &input));
+        }
+        if assesses && reads_effects(input.party, reads_on) {
+          let asked = origin.request.as_ref().map_or("", |request| &request.asked);
+          let mut effects = effects_in(&text, &Setting { asked, known: slots });
+          effects.retain(|effect| is_theirs(&effect.span));
+          let found = policy::usurped(&effects, all.clone(), &input).into_iter();
+          findings.extend(found.filter(|finding| !(self.is_excused)(finding)));
+        }
+        policy::decide(&findings, &input).leaves()
+      })
+    };
+    let candidates = Candidates { file, block, brought, spans: &spans };
+    let Some(chosen) = candidates.choose(strength, leaves) else { return (None, None) };
+    let row = chosen.of.known.and_then(|index| known.get(index));
+    let of = row.and_then(|row| row.revision(chosen.of.revision)).map(Origin::of_revision);
+    (Some(chosen.lines), of)
+  }
+
+  fn text(&self, lines: &[usize]) -> BlockText {
+    let lines = lines.iter().filter_map(|&index| self.block.lines.get(index));
+    let spans: Vec<Range<usize>> = lines.map(|line| line.span.clone()).collect();
+    BlockText::of_spans(self.file, &spans)
+  }
+
+  /// Who brought these lines, each once.
+  fn parties(&self, lines: &[usize]) -> Vec<Brought> {
+    let mut all: Vec<Brought> = Vec::new();
+    for by in lines.iter().filter_map(|&index| self.brought.get(index).copied().flatten()) {
+      if !all.contains(&by) {
+        all.push(by);
+      }
+    }
+    all
+  }
+
+  fn least_trusted(&self, lines: &[usize]) -> Option<Brought> {
+    self.parties(lines).into_iter().min_by_key(Brought::trust)
+  }
+
+  /// Who brought the least trusted of these lines that a span touches.
+  fn whose(&self, lines: &[usize], span: &Range<usize>) -> Option<Brought> {
+    let touches =
+      |index: &usize| self.block.lines.get(*index).is_some_and(|one| overlaps(&one.span, span));
+    let touched: Vec<usize> = lines.iter().copied().filter(touches).collect();
+    self.least_trusted(&touched)
+  }
+
+  fn is_fresh(&self, index: usize) -> bool {
+    let line = self.block.lines.get(index);
+    line.is_some_and(|line| self.fresh.iter().any(|span| overlaps(span, &line.span)))
+  }
+}

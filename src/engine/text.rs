@@ -1,0 +1,57 @@
+//! The text of a block, whose parts comments of memfw may hold apart.
+#![forbid(unsafe_code)]
+
+use std::ops::Range;
+
+use crate::memory::{Block, Document};
+
+/// Joins the parts of a block and remembers where each byte came from.
+pub struct BlockText {
+  bytes: Vec<u8>,
+  /// Start in `bytes`, span in the file.
+  parts: Vec<(usize, Range<usize>)>,
+}
+
+impl BlockText {
+  /// The text of `block` in `file`.
+  pub fn new(file: &[u8], block: &Block) -> Self {
+    Self::of_spans(file, &block.parts)
+  }
+
+  /// The text of these spans of `file`.
+  pub fn of_spans(file: &[u8], spans: &[Range<usize>]) -> Self {
+    let mut bytes = Vec::new();
+    let mut parts = Vec::new();
+    for part in spans {
+      if let Some(text) = file.get(part.clone()) {
+        parts.push((bytes.len(), part.clone()));
+        bytes.extend_from_slice(text);
+      }
+    }
+    Self { bytes, parts }
+  }
+
+  /// The text of the block with this index; empty where there is none.
+  pub fn of(file: &[u8], document: &Document, index: usize) -> Vec<u8> {
+    document.blocks().get(index).map(|block| Self::new(file, block).bytes).unwrap_or_default()
+  }
+
+  /// The joined bytes.
+  pub fn bytes(&self) -> &[u8] {
+    &self.bytes
+  }
+
+  /// A span of the joined bytes as a span of the file (holes in between included).
+  pub fn to_file(&self, span: &Range<usize>) -> Range<usize> {
+    let at = |offset: usize| {
+      self
+        .parts
+        .iter()
+        .rev()
+        .find(|(start, _)| *start <= offset)
+        .map_or(0, |(start, part)| part.start + (offset - start).min(part.len()))
+    };
+    let last = span.end.saturating_sub(1).max(span.start);
+    at(span.start)..(at(last) + usize::from(span.end > span.start))
+  }
+}

@@ -1,0 +1,149 @@
+//! What known lines become when they stand together otherwise than before: a filler that goes, a new order, a
+//! blank line less. Nothing in them is fresh, and still nobody has judged what they say now.
+//!
+//! What a person approved, or was told of, stays as long as its lines stand as they were read.
+#![forbid(unsafe_code)]
+
+use std::{collections::HashSet, ops::Range};
+
+use super::{
+  judge::{self, BlockJudgement, Court, Seen},
+  origin::Origin,
+  unit::Brought,
+};
+use crate::{
+  detect::{Finding, Severity, Verdict},
+  memory::{Block, Comparison, Fate, line::LineKind},
+  provenance::State,
+  store::BlockRow,
+};
+
+/// Who brought each line of a block of the document; `None` for blank lines.
+pub(super) fn brought(
+  block: &Block,
+  index: usize,
+  comparison: &Comparison,
+  court: &Court<'_>,
+) -> Vec<Option<Brought>> {
+  let judged = Brought::judged(court.origin);
+  let fate = comparison.fates.get(index);
+  let inherited = comparison.inherited.get(&index);
+  let row = fate.and_then(Fate::known).and_then(|known| Some((known, court.known.get(known)?)));
+  let of = |at: usize| match (inherited, row) {
+    (Some(lines), _) => {
+      let from = lines.get(at).copied().flatten()?;
+      Brought::by(court.known.get(from.known)?, from.known, from.revision)
+    }
+    (None, Some((known, row))) => Brought::by(row, known, row.lines.get(at)?.revision),
+    (None, None) => None,
+  };
+  let lines = block.lines.iter().enumerate();
+  lines.map(|(at, line)| (line.kind != LineKind::Blank).then(|| of(at).unwrap_or(judged))).collect()
+}
+
+/// The judgement on what known lines of a block say now, where anything is found in it. `findings` are those of
+/// the whole block, spans in bytes of the file.
+pub(super) fn judge(
+  file: &[u8],
+  block: &Block,
+  findings: &[Finding],
+  brought: &[Option<Brought>],
+  court: &mut Court<'_>,
+) -> Option<BlockJudgement> {
+  let is_news = |finding: &&Finding| {
+    finding.severity > Severity::Info && is_news(block, brought, &finding.span, court.known)
+  };
+  let news: Vec<Finding> = findings.iter().filter(is_news).cloned().collect();
+  let lines: Vec<usize> = (0..block.lines.len())
+    .filter(|&index| news.iter().any(|finding| is_in(block, index, &finding.span)))
+    .collect();
+  let origin = least_trusted(&lines, brought, court.known)?;
+  let spans: Vec<Range<usize>> = lines
+    .iter()
+    .filter_map(|&index| block.lines.get(index))
+    .map(|line| line.span.clone())
+    .collect();
+  let mut court = Court {
+    consult: None,
+    origin: &origin,
+    treatment: court.treatment,
+    config: court.config,
+    rules: court.rules,
+    known: court.known,
+    slots: court.slots,
+    continued: &[],
+    restored: None,
+    allowed: &[],
+    precedent: None,
+    assess: &mut *court.assess,
+    reads_on: court.reads_on,
+  };
+  let assessment = judge::assessment(file, &spans, &news, &mut court);
+  let effects = judge::effects_of(file, block, &spans, &court);
+  let seen = Seen { findings: news, effects, assessment };
+  let judgement = judge::judge_found(file, block, &spans, brought, seen, &mut court);
+  (judgement.decision.verdict != Verdict::Pass).then_some(judgement)
+}
+
+/// Who brought the least trusted of these lines.
+fn least_trusted(
+  lines: &[usize],
+  brought: &[Option<Brought>],
+  known: &[BlockRow],
+) -> Option<Origin> {
+  let of = |index: &usize| {
+    let by = brought.get(*index).copied().flatten()?;
+    Some(Origin::of_revision(known.get(by.known?)?.revision(by.revision)?))
+  };
+  lines.iter().filter_map(of).min_by_key(|origin| (origin.trust, !origin.observed))
+}
+
+/// Whether nobody has judged yet what stands at `span`: its lines, or those beside it, did not stand so.
+fn is_news(
+  block: &Block,
+  brought: &[Option<Brought>],
+  span: &Range<usize>,
+  known: &[BlockRow],
+) -> bool {
+  let mut touched = (0..block.lines.len()).filter(|&index| is_in(block, index, span));
+  let Some(first) = touched.next() else { return false };
+  let last = touched.next_back().unwrap_or(first);
+  let by = || (first..=last).filter_map(|index| brought.get(index).copied().flatten());
+  let of: HashSet<Option<usize>> = by().map(|by| by.known).collect();
+  let mut of = of.into_iter();
+  let (Some(only), None) = (of.next(), of.next()) else { return true };
+  // What is fresh is judged as such.
+  let Some(row) = only.and_then(|only| known.get(only)) else { return false };
+  if stood(block, first, last, row, false) {
+    // The same words, as they were when somebody decided about them.
+    if row.state == State::Flagged || by().all(|by| row.is_approved(by.revision)) {
+      return false;
+    }
+    return !stood(block, first, last, row, true);
+  }
+  true
+}
+
+/// Whether lines of a block stood so in a known one; with those directly beside them where `beside` is wanted.
+fn stood(block: &Block, first: usize, last: usize, row: &BlockRow, beside: bool) -> bool {
+  let hash = |line: &crate::memory::Line| line.hash;
+  let now: Vec<[u8; 8]> =
+    block.lines.get(first..=last).unwrap_or_default().iter().map(hash).collect();
+  let before = |index: usize| index.checked_sub(1).and_then(|at| block.lines.get(at)).map(hash);
+  let (above, below) = (before(first), block.lines.get(last + 1).map(hash));
+  let old: Vec<[u8; 8]> = row.lines.iter().map(|line| line.hash).collect();
+  old.windows(now.len().max(1)).enumerate().any(|(at, part)| {
+    part == now
+      && (!beside
+        || at.checked_sub(1).and_then(|at| old.get(at)).copied() == above
+          && old.get(at + now.len()).copied() == below)
+  })
+}
+
+fn is_in(block: &Block, index: usize, span: &Range<usize>) -> bool {
+  block.lines.get(index).is_some_and(|line| {
+    line.kind != LineKind::Blank
+      && span.start < line.span.end
+      && line.span.start < span.end.max(span.start + 1)
+  })
+}

@@ -1,0 +1,87 @@
+//! The values that trusted memory holds: what a text from outside may not contradict.
+#![forbid(unsafe_code)]
+
+use std::path::Path;
+
+use super::{Engine, EngineError, Target, judge::BlockText, origin::Origin, view::View};
+use crate::{
+  detect::effects::{KnownSlot, known_slots},
+  memory::ContentHash,
+  os::{Fs, MemoryFile as _, WriteLock},
+  provenance::{State, Trust},
+  store::{BlockRow, FileStatus},
+};
+
+/// The file of long-term memory, which the agent reads at every start.
+const LONG_TERM: &str = "MEMORY.md";
+/// Values that are compared with, at most: far more than memory of a person names.
+const MAX_SLOTS: usize = 4096;
+
+impl<F: Fs> Engine<F> {
+  /// What the trusted blocks of a file and of the long-term memory beside it hold; private is what no model that
+  /// reads may be told. Whoever has the write lock gives it, for nobody can take it twice.
+  pub(super) fn trusted_slots(
+    &mut self,
+    target: &Target,
+    rows: &[BlockRow],
+    view: &View,
+    writing: Option<&WriteLock>,
+  ) -> Result<Vec<KnownSlot>, EngineError> {
+    let mut slots = self.trusted_of(target, rows, view);
+    let memory = Target::new(&target.root, Path::new(LONG_TERM));
+    if memory.rel != target.rel
+      && let Some((row, rows)) = self.ledger.provenance(&memory.path())?
+      && row.status == FileStatus::Watched
+      && let Some(bytes) = match writing {
+        Some(writing) => self.read_under(&memory, row.hash, writing)?,
+        None => self.read_known(&memory, row.hash)?,
+      }
+    {
+      let view = self.view(&memory, Some(&row), bytes, Origin::unknown(), None)?;
+      slots.extend(self.trusted_of(&memory, &rows, &view));
+    }
+    slots.truncate(MAX_SLOTS);
+    Ok(slots)
+  }
+
+  /// The bytes of a file, where they are those that the ledger knows.
+  pub(super) fn read_known(
+    &mut self,
+    target: &Target,
+    hash: Option<ContentHash>,
+  ) -> Result<Option<Vec<u8>>, EngineError> {
+    // Whoever holds this lock never waits at the gate.
+    let writing = self.lock()?;
+    self.read_under(target, hash, &writing)
+  }
+
+  /// The same for whoever has the write lock.
+  pub(super) fn read_under(
+    &mut self,
+    target: &Target,
+    hash: Option<ContentHash>,
+    _: &WriteLock,
+  ) -> Result<Option<Vec<u8>>, EngineError> {
+    let Ok(file) = self.open(target)? else { return Ok(None) };
+    let bytes = file.read_all()?;
+    Ok((hash == Some(ContentHash::of(&bytes))).then_some(bytes))
+  }
+
+  fn trusted_of(&self, target: &Target, rows: &[BlockRow], view: &View) -> Vec<KnownSlot> {
+    let mut slots = Vec::new();
+    let is_told = self.is_judged_by_model(target);
+    for (row, block) in rows.iter().zip(view.document.blocks()) {
+      let is_trusted = matches!(row.state, State::Validated | State::Approved)
+        && row.live().all(|revision| revision.trust >= Trust::Verified);
+      if is_trusted && slots.len() < MAX_SLOTS {
+        let may_send = |revision| self.may_send(&Origin::of_revision(revision));
+        let is_private = !(is_told && row.live().all(may_send));
+        let text = BlockText::new(&view.bytes, block);
+        // What is no text holds no values.
+        let found = str::from_utf8(text.bytes()).map(known_slots).unwrap_or_default().into_iter();
+        slots.extend(found.map(|slot| KnownSlot { is_private, ..slot }));
+      }
+    }
+    slots
+  }
+}

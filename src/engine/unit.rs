@@ -1,0 +1,294 @@
+//! Which lines of a block go when something in it has to leave its file: no more than have the effect.
+//!
+//! A finding may need words that several have written. Then the part of the least trusted of them goes, of
+//! equally trusted ones that which says most of it alone, and of those the newest; and what the owner said
+//! stays beside whatever it stands. What is left is judged alone before anything else is spared.
+#![forbid(unsafe_code)]
+
+use std::{cmp::Reverse, ops::Range};
+
+use super::origin::Origin;
+use crate::{
+  detect::policy::Party,
+  memory::{
+    Block, BlockKind,
+    line::{self, LineKind},
+    plan::starts_entry,
+  },
+  provenance::Trust,
+  store::BlockRow,
+};
+
+/// A line without a sign at its end goes on in the next one when it is as long as that, in bytes: whoever wraps
+/// lines does so behind it, and whoever writes one statement a line mostly before (a choice).
+const WRAPPED: usize = 40;
+
+/// Of how many sentences of a text is asked which of them makes it suspicious (a choice: each takes the model a
+/// few milliseconds).
+const MAX_UNITS: usize = 16;
+
+/// How suspicious some lines are alone. Of what several have written the rules say whose part is the worse one
+/// before the model does: of a sentence that was cut in two it knows too little.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Strength {
+  by_rules: u32,
+  by_all: u32,
+}
+
+impl Strength {
+  /// From what rules and model say, each from 0 to 1.
+  pub fn new(by_rules: f32, by_model: f32) -> Self {
+    // Thousandths, so that they can be compared.
+    let thousandths = |one: f32| (one * 1000.0) as u32;
+    Self { by_rules: thousandths(by_rules), by_all: thousandths(by_rules.max(by_model)) }
+  }
+}
+
+/// Who brought a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Brought {
+  /// The known block that had it; `None` for the text that is judged.
+  pub known: Option<usize>,
+  /// The revision of that block.
+  pub revision: u32,
+  trust: Trust,
+  /// Whether it stays beside whatever it stands: the owner said it, or a person has approved it.
+  is_owner: bool,
+  at: i64,
+}
+
+impl Brought {
+  /// A line of the text that is judged.
+  pub fn judged(origin: &Origin) -> Self {
+    Self::judged_as(origin.trust, origin.party())
+  }
+
+  /// The same for what is the words of `party`.
+  pub fn judged_as(trust: Trust, party: Party) -> Self {
+    Self { known: None, revision: 0, trust, is_owner: party == Party::Owner, at: i64::MAX }
+  }
+
+  /// A line that a revision of a known block brought.
+  pub fn by(row: &BlockRow, known: usize, revision: u32) -> Option<Self> {
+    let one = row.revision(revision)?;
+    let is_owner = one.approved || Origin::of_revision(one).party() == Party::Owner;
+    Some(Self { known: Some(known), revision, trust: one.trust, is_owner, at: one.at })
+  }
+
+  /// How far who brought it is trusted.
+  pub const fn trust(&self) -> Trust {
+    self.trust
+  }
+
+  fn is_with(&self, other: &Self) -> bool {
+    (self.known, self.revision) == (other.known, other.revision)
+  }
+}
+
+/// What is chosen.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Choice {
+  /// The lines, as indices into those of the block.
+  pub lines: Vec<usize>,
+  /// Who brought the first part of it.
+  pub of: Brought,
+}
+
+/// The lines of a block in which something was found that has to leave.
+pub struct Candidates<'a> {
+  /// The bytes of the file.
+  pub file: &'a [u8],
+  /// The block.
+  pub block: &'a Block,
+  /// Who brought each of its lines; `None` for blank ones.
+  pub brought: &'a [Option<Brought>],
+  /// Where that is for which it has to leave, in bytes of the file.
+  pub spans: &'a [Range<usize>],
+}
+
+impl Candidates<'_> {
+  /// Chooses; `None` where all of the text that is judged has to go. `strength` says how suspicious some lines
+  /// are alone, and `leaves` whether something has still to leave when only these lines are left.
+  pub fn choose(
+    &self,
+    strength: &mut dyn FnMut(&[usize]) -> Strength,
+    leaves: &mut dyn FnMut(&[usize]) -> bool,
+  ) -> Option<Choice> {
+    let touched: Vec<(usize, Brought)> = self.touched().collect();
+    let mut parts: Vec<(Brought, Vec<usize>)> = Vec::new();
+    for (index, by) in touched {
+      match parts.iter_mut().find(|(other, _)| other.is_with(&by)) {
+        Some((_, lines)) => lines.push(index),
+        None => parts.push((by, vec![index])),
+      }
+    }
+    if parts.iter().any(|(by, _)| !by.is_owner) {
+      parts.retain(|(by, _)| !by.is_owner);
+    }
+    let is_one = parts.len() == 1;
+    let mut weigh = |lines: &[usize]| if is_one { Strength::default() } else { strength(lines) };
+    let mut parts: Vec<_> =
+      parts.into_iter().map(|(by, lines)| (weigh(&lines), by, lines)).collect();
+    parts.sort_by_key(|(weight, by, _)| (by.trust, Reverse(*weight), Reverse(by.at)));
+    let mut first = parts.first().map(|(_, by, _)| *by);
+    let mut taken: Vec<usize> = Vec::new();
+    for (_, by, lines) in &parts {
+      // Each sentence is walked through once, however many of its lines are named.
+      let mut end = 0;
+      for &index in lines {
+        if index >= end {
+          let unit = self.unit(index, by);
+          end = unit.end;
+          taken.extend(unit);
+        }
+      }
+      if self.suffices(&mut taken, leaves) {
+        return Some(Choice { lines: taken, of: first? });
+      }
+    }
+    // It is not what was found in these places, or not that alone.
+    for (by, lines) in self.by_strength(&taken, strength) {
+      let of = *first.get_or_insert(by);
+      taken.extend(lines);
+      if self.suffices(&mut taken, leaves) {
+        return Some(Choice { lines: taken, of });
+      }
+    }
+    let first = first?;
+    // What is judged goes as a whole, with all that makes it what it is.
+    let others = parts.iter().any(|(_, by, _)| by.known.is_some());
+    others.then(|| {
+      let judged = |by: &Brought| by.known.is_none() && !by.is_owner;
+      let whole = self.said().filter(|&index| self.by(index).is_some_and(|by| judged(&by)));
+      taken.extend(whole);
+      taken.sort_unstable();
+      taken.dedup();
+      Choice { lines: taken, of: first }
+    })
+  }
+
+  /// Whether what is left without these lines may stay.
+  fn suffices(&self, taken: &mut Vec<usize>, leaves: &mut dyn FnMut(&[usize]) -> bool) -> bool {
+    taken.sort_unstable();
+    taken.dedup();
+    let rest: Vec<usize> =
+      self.said().filter(|index| taken.binary_search(index).is_err()).collect();
+    self.may_stay(&rest, taken) && !leaves(&rest)
+  }
+
+  /// The sentences of the text that is judged but for what is `taken`, those that are most suspicious alone
+  /// first; none where they are too many to be asked about one by one.
+  fn by_strength(
+    &self,
+    taken: &[usize],
+    strength: &mut dyn FnMut(&[usize]) -> Strength,
+  ) -> Vec<(Brought, Vec<usize>)> {
+    let mut units: Vec<(Brought, Vec<usize>)> = Vec::new();
+    for index in self.said().filter(|index| *index >= self.block.body) {
+      let is_left = taken.binary_search(&index).is_err();
+      let is_asked = |by: &Brought| by.known.is_none() && !by.is_owner && is_left;
+      let Some(by) = self.by(index).filter(is_asked) else { continue };
+      if units.last().and_then(|(_, lines)| lines.last()).is_some_and(|last| *last >= index) {
+        continue;
+      }
+      if units.len() == MAX_UNITS {
+        return vec![];
+      }
+      units.push((by, self.unit(index, &by).collect()));
+    }
+    if units.len() < 2 {
+      return vec![];
+    }
+    let mut units: Vec<_> =
+      units.into_iter().map(|(by, lines)| (strength(&lines), by, lines)).collect();
+    units.sort_by_key(|(weight, _, _)| Reverse(weight.by_all));
+    units.into_iter().map(|(_, by, lines)| (by, lines)).collect()
+  }
+
+  fn by(&self, index: usize) -> Option<Brought> {
+    self.brought.get(index).copied().flatten()
+  }
+
+  /// The lines that say something.
+  fn said(&self) -> impl Iterator<Item = usize> {
+    let lines = self.block.lines.iter().enumerate();
+    lines.filter(|(_, line)| line.kind != LineKind::Blank).map(|(index, _)| index)
+  }
+
+  fn touched(&self) -> impl Iterator<Item = (usize, Brought)> {
+    self.said().filter_map(|index| {
+      let line = &self.block.lines.get(index)?.span;
+      let is_in =
+        |span: &Range<usize>| span.start < line.end && line.start < span.end.max(span.start + 1);
+      let by = self.by(index)?;
+      self.spans.iter().any(is_in).then_some((index, by))
+    })
+  }
+
+  /// Whether a block that has these lines left is still one, with something in it that its writer meant.
+  fn may_stay(&self, rest: &[usize], taken: &[usize]) -> bool {
+    let line = |index: &usize| self.block.lines.get(*index);
+    let judged = |index: &&usize| self.by(**index).is_some_and(|by| by.known.is_none());
+    let is_text = |index: &usize| line(index).is_some_and(|one| one.kind == LineKind::Text);
+    let has_judged = taken.iter().any(|index| judged(&index));
+    if has_judged
+      && !rest.iter().filter(judged).any(is_text)
+      && rest.iter().any(|index| judged(&index))
+    {
+      return false;
+    }
+    if rest.is_empty() {
+      return false;
+    }
+    let all_judged = self.said().all(|index| judged(&&index));
+    let ends = [self.said().find(|index| *index >= self.block.body), self.said().last()];
+    let at_end = ends.iter().flatten().any(|end| taken.contains(end));
+    match self.block.kind {
+      // A comment of ours within it would end it, or be none.
+      BlockKind::FrontMatter | BlockKind::Html => !all_judged,
+      BlockKind::Code => !(all_judged && at_end),
+      BlockKind::Table => {
+        let head = self.said().filter(|index| *index >= self.block.body).take(2);
+        !head.into_iter().any(|index| taken.contains(&index))
+      }
+      _ => true,
+    }
+  }
+
+  /// The sentence that a line belongs to, as far as one has written it.
+  fn unit(&self, index: usize, by: &Brought) -> Range<usize> {
+    let is_of = |index: usize| self.by(index).is_some_and(|other| other.is_with(by));
+    let (mut start, mut end) = (index, index + 1);
+    while let Some(before) = start.checked_sub(1).filter(|before| is_of(*before)) {
+      if !self.goes_on(before, start) {
+        break;
+      }
+      start = before;
+    }
+    while is_of(end) && self.goes_on(end - 1, end) {
+      end += 1;
+    }
+    start..end
+  }
+
+  /// Whether a sentence goes on from one line in the next.
+  fn goes_on(&self, line: usize, next: usize) -> bool {
+    let text = |index: usize| {
+      let one = self.block.lines.get(index).filter(|_| index >= self.block.body)?;
+      Some(line::content(line::slice(self.file, one.span.clone())).trim_ascii())
+    };
+    let (Some(line), Some(next)) = (text(line), text(next)) else { return false };
+    let is_own = |text: &[u8]| {
+      starts_entry(text) || matches!(text.first(), None | Some(b'|')) || text.starts_with(b"```")
+    };
+    if is_own(next) || line.starts_with(b"|") || line.starts_with(b"```") {
+      return false;
+    }
+    let marks: [&[u8]; 4] = ["。".as_bytes(), "！".as_bytes(), "？".as_bytes(), "।".as_bytes()];
+    let bare = line.trim_ascii_end();
+    let bare = bare.strip_suffix(b"\"").or(bare.strip_suffix(b")")).unwrap_or(bare);
+    let ends = matches!(bare.last(), Some(b'.' | b'!' | b'?' | b';'))
+      || marks.iter().any(|mark| bare.ends_with(mark));
+    !ends && (line.len() >= WRAPPED || next.first().is_some_and(u8::is_ascii_lowercase))
+  }
+}
