@@ -19,7 +19,7 @@ use hkdf::Hkdf;
 use sha2::Sha256;
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
-use crate::memory::ContentHash;
+use crate::memory::{ContentHash, id::hex};
 
 /// Bytes of the master key and of each item's key: AES-256.
 pub const KEY_LEN: usize = 32;
@@ -51,6 +51,36 @@ impl MasterKey {
     expand(&Hkdf::new(None, &self.0), b"memfw key check 1", &mut value);
     value
   }
+
+  /// The key by which names get their tags.
+  pub fn name_key(&self) -> NameKey {
+    let mut key = [0; KEY_LEN];
+    expand(&Hkdf::new(None, &self.0), b"memfw name key 1", &mut key);
+    NameKey(key)
+  }
+}
+
+/// What gives names their short tags: the same name the same tag, and nobody without the key can tell which
+/// name it was or choose a name by its tag. Leaves memory when it is dropped, and prints as nothing.
+#[derive(Clone, Zeroize, ZeroizeOnDrop)]
+pub struct NameKey([u8; KEY_LEN]);
+
+impl NameKey {
+  /// Six hexadecimal digits for a name: HMAC-SHA256 under this key, cut to 24 bits. Two of a thousand names
+  /// share one with a chance of 3 %; the ledger has the names.
+  pub fn tag(&self, name: &str) -> String {
+    let mut tag = [0; 3];
+    let info = joined(&[b"memfw name tag 1", name.as_bytes()]);
+    // One block of HKDF's expansion is an HMAC of what it is given.
+    expand(&Hkdf::new(None, &self.0), &info, &mut tag);
+    hex(&tag)
+  }
+}
+
+impl fmt::Debug for NameKey {
+  fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    f.write_str("NameKey(..)")
+  }
 }
 
 impl fmt::Debug for MasterKey {
@@ -72,6 +102,10 @@ pub enum Purpose {
   OpAfter,
   /// A version of a memory file, or its difference to another one.
   Version,
+  /// What the owner had asked for when a text was written, and what of its origin explains it.
+  Request,
+  /// What a model that reads is asked about an entry.
+  Question,
 }
 
 impl Purpose {
@@ -82,6 +116,8 @@ impl Purpose {
       Self::OpBefore => "op-before",
       Self::OpAfter => "op-after",
       Self::Version => "version",
+      Self::Request => "request",
+      Self::Question => "question",
     }
   }
 }

@@ -63,6 +63,8 @@ pub enum Command {
   Eval(super::eval::EvalArgs),
   /// Review what was taken out
   Quarantine(super::quarantine::QuarantineArgs),
+  /// Questions about new entries, for whoever can read
+  Judge(super::judge::JudgeArgs),
   /// What you have excused, and whether it is still needed
   Policy(super::policy::PolicyArgs),
   /// Why an item is where it is, or what a finding code means
@@ -344,6 +346,7 @@ mod tests {
     Scan(ScanArgs),
     Eval(crate::cli::eval::EvalArgs),
     Quarantine(crate::cli::quarantine::QuarantineArgs),
+    Judge(crate::cli::judge::JudgeArgs),
     Policy(crate::cli::policy::PolicyArgs),
     Explain(crate::cli::explain::ExplainArgs),
     Provenance(ProvenanceArgs),
@@ -429,6 +432,8 @@ mod tests {
       "memfw service uninstall --manager system --user ann",
       "memfw service status --manager launchd --json",
       "memfw doctor --fix",
+      "memfw judge next --json",
+      "memfw judge answer 0123456789abcdef --json",
       "memfw markers remove",
       "memfw markers add a.md b.md --json",
     ] {

@@ -19,9 +19,11 @@ use {
   },
   crate::{
     config::{
-      Config, ConfigProblem, Effective, KEYS, Key, Origin, Preset, edit, example, find, nearest,
+      Config, ConfigProblem, Effective, JudgeVia, KEYS, Key, Origin, Preset, edit, example, find,
+      nearest,
     },
     net::check_url,
+    os::strangers::who_may_write,
   },
   args::{ConfigCommand, ShowArgs},
   serde_json::{Value, json},
@@ -132,8 +134,14 @@ fn check(context: &Context, args: JsonArgs) -> Result<Status, Failure> {
   let file = context.config_file()?;
   let loaded = load(&file, context.preset, context.surroundings.home().as_deref());
   let rules = rules::check(&context.home()?.config);
+  let distrust = distrust(&file);
   if args.json {
     let mut problems = loaded.as_ref().err().map(ConfigError::problems).unwrap_or_default();
+    problems.extend(distrust.as_ref().map(|why| {
+      json!({
+        "file": shown(&file), "line": null, "column": null, "message": why, "hint": DISTRUST_HINT,
+      })
+    }));
     if let Err(wrong) = &rules {
       problems.extend(wrong.iter().map(rules::RuleProblem::to_json));
     }
@@ -141,12 +149,13 @@ fn check(context: &Context, args: JsonArgs) -> Result<Status, Failure> {
     context.out.json(&json!({
       "file": shown(&file),
       "exists": !matches!(loaded, Ok((_, false))),
-      "ok": loaded.is_ok() && rules.is_ok(),
+      "ok": loaded.is_ok() && rules.is_ok() && distrust.is_none(),
       "problems": problems,
       "rules": files.iter().map(|(file, n)| json!({ "file": shown(file), "rules": n })).collect::<Vec<_>>(),
     }))?;
   }
   let failures = loaded.as_ref().err().map(|error| Failure::from(error.clone())).into_iter();
+  let failures = failures.chain(distrust.map(|why| Failure::config(why).hint(DISTRUST_HINT)));
   let wrong = rules.as_ref().err().map(Vec::as_slice).unwrap_or_default();
   let failures = failures.chain(wrong.iter().map(|problem| Failure::from(problem.clone())));
   if let Some(failure) = Failure::all(failures) {
@@ -184,8 +193,20 @@ fn print_example(context: &Context, args: JsonArgs) -> Result<Status, Failure> {
   Ok(Status::Yes)
 }
 
+/// Why a configuration file is not surely ours, and what follows; `None` where it is.
+pub fn distrust(file: &Path) -> Option<String> {
+  let why = who_may_write(file)?;
+  Some(format!(
+    "the configuration may be somebody else's: {why}; its programs and addresses are not used"
+  ))
+}
+
+/// What mends that.
+pub const DISTRUST_HINT: &str =
+  "look at what it says, then make it and its directory yours alone: `chmod go-w`, `chown`";
+
 /// Reads and checks a configuration file, under a preset that a flag asks for; and whether there is one.
-/// `home` is what `~` stands for.
+/// `home` is what `~` stands for. Of a file that others can write no key that reaches out is used.
 pub fn load(
   file: &Path,
   preset: Option<Preset>,
@@ -196,7 +217,8 @@ pub fn load(
     Err(why) => return Err(ConfigError::Unreadable { file: file.to_path_buf(), why }),
   };
   let exists = text.is_some();
-  let effective = parse(&text.unwrap_or_default(), preset, home)
+  let is_ours = who_may_write(file).is_none();
+  let effective = parse(&text.unwrap_or_default(), preset, home, is_ours)
     .map_err(|problems| ConfigError::Broken { file: file.to_path_buf(), problems })?;
   Ok((effective, exists))
 }
@@ -206,26 +228,47 @@ fn parse(
   text: &str,
   preset: Option<Preset>,
   home: Option<&Path>,
+  is_ours: bool,
 ) -> Result<Effective, Vec<ConfigProblem>> {
-  let effective = Effective::parse_under(preset, text, home)?;
+  let effective = Effective::parse_under(preset, text, home, is_ours)?;
   check_addresses(&effective).map_err(|problem| vec![problem])?;
   Ok(effective)
 }
 
-/// Addresses that would carry text in the clear are refused as early as any other mistake.
+/// Addresses that would carry text in the clear, or that are missing, are refused as early as any other
+/// mistake.
 fn check_addresses(effective: &Effective) -> Result<(), ConfigProblem> {
-  const KEY: &str = "detection.embedding_url";
-  let url = &effective.config.embedding_url;
-  if url.is_empty() {
-    return Ok(());
+  let config = &effective.config;
+  let problem = |name: &str, message: String, hint: &str| {
+    let line = find(name).map(|key| effective.origin(key));
+    ConfigProblem {
+      line: if let Some(Origin::File { line }) = line { line } else { 1 },
+      column: 1,
+      message,
+      hint: Some(hint.to_owned()),
+    }
+  };
+  for (name, url) in
+    [("detection.embedding_url", &config.embedding_url), ("judge.url", &config.judge_url)]
+  {
+    if !url.is_empty() {
+      check_url(url).map_err(|why| {
+        problem(name, format!("`{name}`: {why}"), "write it as `https://host/path`")
+      })?;
+    }
   }
-  let line = find(KEY).map(|key| effective.origin(key));
-  check_url(url).map(drop).map_err(|why| ConfigProblem {
-    line: if let Some(Origin::File { line }) = line { line } else { 1 },
-    column: 1,
-    message: format!("`{KEY}`: {why}"),
-    hint: Some("write it as `https://host/path`".to_owned()),
-  })
+  if config.judge_via == JudgeVia::Endpoint {
+    for (name, value, hint) in [
+      ("judge.url", &config.judge_url, "write where it is asked: `url = \"https://host/v1\"`"),
+      ("judge.model", &config.judge_model, "write which model is asked: `model = \"...\"`"),
+    ] {
+      if value.is_empty() {
+        let message = format!("`judge.via` is `endpoint` and `{name}` is empty");
+        return Err(problem("judge.via", message, hint));
+      }
+    }
+  }
+  Ok(())
 }
 
 /// The text of a file of ours, or why it cannot be had; `None` where there is none.

@@ -8,6 +8,7 @@ use {
     config::{ConfigError, load},
     embedding::KEY_VARIABLE,
     failure::Failure,
+    judge,
     log::{LogSetup, is_stamped},
     output::{Colours, Out},
   },
@@ -43,7 +44,7 @@ pub struct Surroundings {
 impl Surroundings {
   /// Reads the environment, once.
   pub fn read() -> Self {
-    let further: Vec<&str> = [JOURNAL, LOG_VARIABLE, KEY_VARIABLE, "USER"]
+    let further: Vec<&str> = [JOURNAL, LOG_VARIABLE, KEY_VARIABLE, judge::KEY_VARIABLE, "USER"]
       .into_iter()
       .chain(COLOUR_VARIABLES)
       .chain(super::pager::VARIABLES)

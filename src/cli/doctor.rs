@@ -10,6 +10,7 @@ use serde_json::json;
 use super::{
   Status,
   args::DoctorArgs,
+  config,
   context::Context,
   escape::terminal,
   failure::Failure,
@@ -71,6 +72,7 @@ pub fn run(context: &Context, args: DoctorArgs) -> Result<Status, Failure> {
   }
   workspaces(context, &mut checks);
   model(&mut checks);
+  judge(context, &mut checks);
   limits(&mut checks);
   let wrong = checks.iter().any(|check| check.health == Health::Wrong);
   if args.json {
@@ -127,7 +129,13 @@ fn hint(checks: &mut [Check], hint: Option<impl Into<String>>) {
 
 fn configuration(context: &Context, checks: &mut Vec<Check>) {
   match context.config() {
-    Ok(_) => add(checks, "configuration", Health::Fine, "can be read"),
+    Ok(_) => match context.config_file().ok().and_then(|file| config::distrust(&file)) {
+      None => add(checks, "configuration", Health::Fine, "can be read"),
+      Some(why) => {
+        add(checks, "configuration", Health::Wrong, why);
+        hint(checks, Some(config::DISTRUST_HINT));
+      }
+    },
     Err(failure) => {
       add(checks, "configuration", Health::Wrong, failure.error.clone());
       hint(checks, Some("memfw config check"));
@@ -172,6 +180,20 @@ fn embedding(context: &Context, checks: &mut Vec<Check>) {
       add(checks, "embedding", Health::Wrong, format!("{provider}: {why}"));
       hint(checks, Some("`detection.embedding_provider = \"local\"` needs nobody"));
     }
+  }
+}
+
+/// Who reads new entries from outside, or what that would add.
+fn judge(context: &Context, checks: &mut Vec<Check>) {
+  // A configuration that does not hold is told above.
+  let Ok(effective) = context.config() else { return };
+  let ledger = context.ledger_to_read().ok().flatten();
+  let Ok(standing) = super::judge::Standing::find(&effective.config, ledger.as_ref()) else {
+    return;
+  };
+  match standing.wrong(context, &effective.config) {
+    Some(why) => add(checks, "judge", Health::Wrong, why),
+    None => add(checks, "judge", Health::Fine, standing.line()),
   }
 }
 

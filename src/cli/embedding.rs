@@ -21,7 +21,7 @@ use crate::{
   detect::exemplar::{Embed, Exemplars, Nearest, Ngrams},
   engine::{DEGRADED, Event, EventKind},
   net::{Client, Form, Settings},
-  os::{Clock as _, SystemClock},
+  os::{Clock as _, Env, SystemClock},
   provenance::Trust,
   store::{Item, Ledger, StoreError},
 };
@@ -137,19 +137,23 @@ pub fn embedder(context: &Context, config: &Config) -> Result<Box<dyn Embed>, St
     form,
     url: or(&config.embedding_url, url),
     model: or(&config.embedding_model, model),
-    key: key(context, config)?,
+    key: key(&context.surroundings.env, KEY_VARIABLE, config.embedding_key_file.as_deref())?,
     deadline: DEADLINE,
   };
   let client = Client::new(settings, Box::new(|| SystemClock.monotonic()));
   client.map(|client| Box::new(client) as Box<dyn Embed>).map_err(|error| error.to_string())
 }
 
-/// The key, from the environment or from a file that nobody else may read.
-fn key(context: &Context, config: &Config) -> Result<Option<Zeroizing<String>>, String> {
-  let text = if let Some(value) = context.surroundings.env.get(KEY_VARIABLE) {
-    let value = value.to_str().ok_or_else(|| format!("`{KEY_VARIABLE}` is not UTF-8"))?;
+/// A key, from a variable of the environment or from a file that nobody else may read.
+pub fn key(
+  env: &Env,
+  variable: &str,
+  file: Option<&Path>,
+) -> Result<Option<Zeroizing<String>>, String> {
+  let text = if let Some(value) = env.get(variable) {
+    let value = value.to_str().ok_or_else(|| format!("`{variable}` is not UTF-8"))?;
     Zeroizing::new(value.to_owned())
-  } else if let Some(path) = &config.embedding_key_file {
+  } else if let Some(path) = file {
     let name = path.display();
     let metadata = fs::metadata(path)
       .map_err(|error| format!("cannot read the key file `{name}`: {}", reason(&error)))?;

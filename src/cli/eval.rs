@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod args;
+mod judge;
 mod text;
 
 pub use args::EvalArgs;
@@ -25,17 +26,17 @@ use super::{
 use crate::{
   config::Config,
   detect::{
-    JudgeOptions, Sensitivity,
-    model::{Assessor as _, Model},
+    JudgeOptions, PolicyInput, Sensitivity,
+    model::{self, Assessor as _, Model},
   },
   engine::{
-    assess::{Assessed, Exhibit, Layers, Reads, assess, facts_of},
+    assess::{Assessed, Exhibit, Layers, Reads, Referral, assess, facts_of},
     bulk,
     event::shown,
   },
   eval::{Case, Floors, Outcome, Setup, Tally, mistakes::Place, svg},
   os::{Clock as _, SystemClock, paths},
-  provenance::{Source, Trust},
+  provenance::{Source, Trust, trust_of},
 };
 
 /// Longest line, in bytes; labelled blocks are kilobytes.
@@ -59,12 +60,17 @@ pub fn run(context: &Context, args: EvalArgs) -> Result<Status, Failure> {
   let floors = args.floors.as_deref().map(floors).transpose()?.unwrap_or_default();
   let config =
     Config { sensitivity: args.sensitivity.unwrap_or(Sensitivity::Medium), ..Config::default() };
-  let court = Court { trust: args.trust, layers, n_threads: bulk::cores(), config };
+  let source = args.source.as_deref().map(Source::named);
+  let judge = judge::Recorded::of(&args)?;
+  let may_release = args.judge_may_release;
+  let n_threads = bulk::cores();
+  let court = Court { trust: args.trust, source, layers, n_threads, config, judge, may_release };
   let setup = Setup {
     inputs: args.paths.iter().map(|path| shown(path)).collect(),
     layers: layers.as_str(),
     model: layers != Layers::Rules,
     trust: args.trust.map(Trust::as_str),
+    source: court.source.as_ref().map(ToString::to_string),
     sensitivity: court.config.sensitivity.as_str(),
   };
   let mut tally = Tally::new(floors, args.mistakes);
@@ -79,7 +85,8 @@ pub fn run(context: &Context, args: EvalArgs) -> Result<Status, Failure> {
   if let Some(why) = health.filter(|_| layers != Layers::Rules) {
     return Err(Failure::unavailable(why).hint("memfw eval --layers rules"));
   }
-  let report = tally.report(setup, SystemClock.monotonic().saturating_sub(start));
+  let mut report = tally.report(setup, SystemClock.monotonic().saturating_sub(start));
+  report.judge = court.judge.as_ref().map(judge::Recorded::counts);
   if report.all.n() == 0 {
     let first = report.cases.bad_lines.first();
     let why = first.map(|bad| format!(": {}:{}: {}", bad.place.file, bad.place.line, bad.why));
@@ -88,8 +95,11 @@ pub fn run(context: &Context, args: EvalArgs) -> Result<Status, Failure> {
       why.unwrap_or_default()
     )));
   }
+  if let (Some(file), Some(judge)) = (&args.judge_dump, &court.judge) {
+    overwrite(file, &judge.dump())?;
+  }
   if let Some(file) = &args.svg {
-    draw(file, &svg::draw(&report))?;
+    overwrite(file, &svg::draw(&report))?;
   }
   if args.json {
     context.out.json(&report)?;
@@ -103,14 +113,27 @@ pub fn run(context: &Context, args: EvalArgs) -> Result<Status, Failure> {
 struct Court {
   /// For all lines, whatever they say.
   trust: Option<Trust>,
+  /// For all lines without an origin.
+  source: Option<Source>,
   layers: Layers,
   n_threads: usize,
   config: Config,
+  judge: Option<judge::Recorded>,
+  may_release: bool,
 }
 
 impl Court {
   fn trust(&self, case: &Case) -> Trust {
-    self.trust.or(case.trust).unwrap_or(Trust::Untrusted)
+    let own = || match (&case.scenario, &self.source) {
+      (None, None) => Trust::Untrusted,
+      _ => trust_of(&self.config.trust_rules, &self.source(case), &[]),
+    };
+    self.trust.or(case.trust).unwrap_or_else(own)
+  }
+
+  fn source(&self, case: &Case) -> Source {
+    let own = case.scenario.as_ref().map(|scenario| scenario.source.clone());
+    own.or_else(|| self.source.clone()).unwrap_or_else(Source::unknown)
   }
 
   /// A line, and what is made of it; an error where it is no case.
@@ -122,16 +145,26 @@ impl Court {
         Line::TooLong => Err(format!("the line has more than {MAX_LINE} bytes")),
       })
       .collect();
-    let source = Source::unknown();
+    let sources: Vec<Source> = cases.iter().flatten().map(|case| self.source(case)).collect();
     let exhibits: Vec<Exhibit<'_>> = cases
       .iter()
       .flatten()
-      .map(|case| Exhibit {
-        text: case.text.as_bytes(),
-        options: JudgeOptions { scope: self.config.scope, ..JudgeOptions::default() },
-        facts: facts_of(&source, self.trust(case), &self.config),
-        layers: self.layers,
-        reads: Reads::New,
+      .zip(&sources)
+      .map(|(case, source)| {
+        let asked = case.scenario.as_ref().map_or("", |scenario| &scenario.request.asked);
+        Exhibit {
+          text: case.text.as_bytes(),
+          options: JudgeOptions { scope: self.config.scope, ..JudgeOptions::default() },
+          facts: PolicyInput {
+            may_release: self.may_release,
+            ..facts_of(source, self.trust(case), asked, &self.config)
+          },
+          kind: model::Kind::of(source),
+          layers: self.layers,
+          reads: Reads::New,
+          asked,
+          referral: self.judge.as_ref().map(|judge| Referral { reader: judge, source }),
+        }
       })
       .collect();
     let mut assessed = assess(&exhibits, Model::embedded(), &SystemClock).into_iter();
@@ -191,6 +224,7 @@ fn outcome(assessed: &Assessed) -> Outcome {
     model: assessed.model,
     found: assessed.is_found(),
     codes: assessed.decision.codes.iter().map(|code| code.as_str()).collect(),
+    out: assessed.out.clone(),
     rules: assessed.times.rules,
     model_took: assessed.times.model,
   }
@@ -205,10 +239,10 @@ fn floors(file: &Path) -> Result<Floors, Failure> {
   Floors::parse(&text).map_err(|error| told(error.to_string()))
 }
 
-/// Writes the drawing, in place of an earlier one.
-fn draw(file: &Path, svg: &str) -> Result<(), Failure> {
+/// Writes a file, in place of an earlier one.
+fn overwrite(file: &Path, text: &str) -> Result<(), Failure> {
   let opened = OpenOptions::new().write(true).create(true).truncate(true).open(file);
-  opened.and_then(|mut file| file.write_all(svg.as_bytes())).map_err(|error| {
+  opened.and_then(|mut file| file.write_all(text.as_bytes())).map_err(|error| {
     Failure::unavailable(format!("cannot write `{}`: {}", shown(file), reason(&error)))
   })
 }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{
   Status,
   context::Context,
-  escape::terminal,
+  escape::{Escape, terminal},
   evidence,
   failure::Failure,
   output::Style,
@@ -24,7 +24,7 @@ use crate::{
     judge::Treatment,
   },
   os::{Clock as _, SystemClock},
-  provenance::{Attestation, trust_of},
+  provenance::{Attestation, Request, trust_of},
   store::{Item, Ledger},
 };
 
@@ -46,7 +46,8 @@ pub fn run(context: &Context, args: &ExplainArgs) -> Result<Status, Failure> {
   if let Ok(code) = args.name.parse::<Code>() {
     return of_code(context, code, args.json);
   }
-  let ledger = match context.ledger() {
+  // Without the key there is all but what was asked for.
+  let ledger = match context.ledger_with_key().or_else(|_| context.ledger()) {
     Ok(ledger) => ledger,
     // Whoever asks for a word that is none may have misspelt a code.
     Err(failure) => return Err(failure.maybe_hint(nearest_code(&args.name))),
@@ -83,6 +84,8 @@ struct Case {
   excused: Option<String>,
   /// Codes that its source is allowed.
   allowed: Vec<Code>,
+  /// What the owner had asked for when it was written, where that is known and can be read.
+  request: Option<Request>,
 }
 
 impl Case {
@@ -109,6 +112,7 @@ impl Case {
       by_rules: trust_of(&config.trust_rules, &item.source, &[]),
       excused,
       allowed,
+      request: item.trail.request.and_then(|hash| ledger.request(hash).ok().flatten()),
       item,
     })
   }
@@ -151,6 +155,9 @@ impl Case {
       "attestation": item.attestation.as_str(),
       "observed": self.observed,
       "evidence": evidence::line(&item.trail.evidence_json),
+      "fed_by": evidence::fed_by(&item.trail.evidence_json),
+      "asked": self.request.as_ref().map(|request| &request.asked),
+      "passage": self.request.as_ref().map(|request| &request.passage),
       "score": rounded(item.score),
       "codes": item.codes.iter().map(|code| code.as_str()).collect::<Vec<_>>(),
       "findings": self.found.iter().map(finding).collect::<Vec<_>>(),
@@ -171,6 +178,17 @@ impl Case {
     page.row("source", &format!("{source}, {}, {}", item.trust, item.attestation))?;
     let line = evidence::line(&item.trail.evidence_json);
     page.row("how", &terminal(line.unwrap_or_else(|| "nothing on record".to_owned())))?;
+    if let Some(request) = &self.request {
+      let words = |text: &str| Escape::default().max_width(MAX_WORDS).apply(text);
+      let asked = match request.asked.as_str() {
+        "" => "nobody asked for anything in that turn".to_owned(),
+        asked => words(asked),
+      };
+      page.row("asked", &asked)?;
+      if !request.passage.is_empty() {
+        page.row("passage", &words(&request.passage))?;
+      }
+    }
     if self.by_rules != item.trust {
       let why = "what fed it, or an earlier configuration, lowered that";
       page.row("trust", &format!("the rules say {} for {source}; {why}", self.by_rules))?;
@@ -237,6 +255,8 @@ struct Page<'c> {
   context: &'c Context,
 }
 
+/// Most columns of what somebody said.
+const MAX_WORDS: usize = 600;
 /// Columns of the names.
 const NAMES: usize = 10;
 

@@ -19,11 +19,12 @@ pub(super) const DEFAULT_DAYS: u32 = 30;
 /// Events that are counted, the newest ones: a year of a busy agent, read in about a second.
 const MAX_EVENTS: u32 = 500_000;
 /// The events that are counted.
-const COUNTED: [EventKind; 7] = [
+const COUNTED: [EventKind; 8] = [
   EventKind::Adopted,
   EventKind::Kept,
   EventKind::Flagged,
   EventKind::Quarantined,
+  EventKind::Held,
   EventKind::Returned,
   EventKind::Approved,
   EventKind::Rejected,
@@ -84,7 +85,7 @@ fn count(tally: &mut Tally, row: &EventRow) {
     EventKind::Adopted => What::Adopted(n_adopted(&row.detail).unwrap_or(0)),
     EventKind::Kept => What::Kept,
     EventKind::Flagged => What::Flagged,
-    EventKind::Quarantined => What::Quarantined,
+    EventKind::Quarantined | EventKind::Held => What::Quarantined,
     EventKind::Returned => What::Returned,
     EventKind::Approved => What::Approved,
     EventKind::Rejected => What::Rejected,

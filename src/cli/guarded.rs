@@ -7,7 +7,7 @@ use std::{
   sync::Arc,
 };
 
-use super::{context::Context, failure::Failure, openclaw};
+use super::{config, context::Context, failure::Failure, openclaw};
 use crate::{
   config::{Config, nearest},
   daemon::Found,
@@ -153,6 +153,7 @@ impl Context {
         workspaces.push(path);
       }
     }
+    found.notes.extend(self.config_file().ok().and_then(|file| config::distrust(&file)));
     found.shapes.retain(|root| !workspaces.iter().any(|path| path == root));
     workspaces.extend(found.shapes.roots().cloned());
     found.workspaces = workspaces;

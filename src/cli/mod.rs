@@ -29,6 +29,7 @@ mod figures;
 pub mod follow;
 pub mod gate;
 pub mod guarded;
+pub mod judge;
 pub mod lines;
 pub mod log;
 pub mod man;
@@ -129,6 +130,7 @@ fn dispatch(context: &Context, command: Command) -> Result<Status, Failure> {
     Command::Scan(args) => scan::run(context, args),
     Command::Eval(args) => eval::run(context, args),
     Command::Quarantine(args) => quarantine::run(context, args),
+    Command::Judge(args) => judge::run(context, &args),
     Command::Policy(args) => policy::run(context, args),
     Command::Explain(args) => explain::run(context, &args),
     Command::Provenance(args) => provenance::run(context, args),

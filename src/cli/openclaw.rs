@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 pub mod args;
+mod model;
 mod program;
 mod retrust;
 pub mod service;
@@ -16,11 +17,11 @@ use std::{
 
 pub use args::{AgentArgs, AgentStatusArgs, NAME, RetrustArgs};
 
-use super::{Status, context::Context, desktop, failure::Failure, guarded};
+use super::{Status, context::Context, desktop, failure::Failure, guarded, judge};
 use crate::{
   config::{Config, ExtraPaths, NotifyVia},
   daemon::{Found, Helpers},
-  openclaw::{Installation, OpenClawEnv, OpenClawRecords},
+  openclaw::{Installation, OpenClawEnv, OpenClawRecords, index::Index},
   os::{Env, Shape, Shapes},
   provenance::{AgentRecords, NoAgent},
 };
@@ -128,7 +129,9 @@ fn helpers(env: &Env, config: &Config, found: &[Installation]) -> Helpers {
       reindex.insert(guarded::resolved(&agent.workspace), words);
     }
   }
-  Helpers { notify: notify(env, config, program.as_deref()), reindex }
+  let asks = || model::asking(program.as_deref(), &config.judge_model);
+  let judge = judge::via(env, config, asks);
+  Helpers { notify: notify(env, config, program.as_deref()), reindex, judge }
 }
 
 /// How people are told, with the message to follow as the last argument.
@@ -170,6 +173,25 @@ fn notify(
 /// OpenClaw's records about its memory files.
 pub fn records(env: &Env, config: &Config) -> Box<dyn AgentRecords> {
   boxed(installations(env, config))
+}
+
+/// The files that OpenClaw has in its index of a workspace, as far as they are there: what its agent finds when
+/// it searches, whatever else was expected of it. What the configuration leaves out is left out.
+pub fn indexed(env: &Env, config: &Config, workspace: &Path) -> Vec<PathBuf> {
+  let mut files = Vec::new();
+  for one in &installations(env, config) {
+    for agent in one.agents_of(workspace) {
+      // One that cannot be read is said by `memfw openclaw status`.
+      let Ok(Some(index)) = Index::open(one, agent) else { continue };
+      let found = index.files().unwrap_or_default().into_iter();
+      files.extend(found.filter_map(|file| workspace.join(file).canonicalize().ok()));
+    }
+  }
+  let is_left_out = config.agent_extra_paths == ExtraPaths::Ignore;
+  files.retain(|file| file.is_file() && (!is_left_out || file.starts_with(workspace)));
+  files.sort();
+  files.dedup();
+  files
 }
 
 /// The command by which a person brings a file back that OpenClaw has dropped.

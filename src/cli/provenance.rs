@@ -19,6 +19,7 @@ use crate::{
   engine::{event::shown, stamp_row},
   memory::BlockId,
   os::{Clock as _, Fs as _, RealFs, SystemClock, Workspace},
+  provenance::State,
   store::{BlockRow, FileRow, Revision},
 };
 
@@ -67,9 +68,10 @@ pub fn run(context: &Context, args: ProvenanceArgs) -> Result<Status, Failure> {
           "source": revision.source.as_str(),
           "trust": revision.trust.as_str(),
           "attestation": revision.attestation.as_str(),
-          "state": block.state.as_str(),
+          "state": state(block, revision).as_str(),
           "session_id": revision.session,
           "evidence": evidence::line(&revision.trail.evidence_json),
+          "fed_by": evidence::fed_by(&revision.trail.evidence_json),
           "ts": time::rfc3339(revision.at),
           "content_hash": block.hash.to_hex(),
           "current": current,
@@ -109,7 +111,7 @@ pub fn run(context: &Context, args: ProvenanceArgs) -> Result<Status, Failure> {
       Cell::from(revision.source.as_str()),
       Cell::from(revision.trust.as_str()),
       Cell::from(revision.attestation.as_str()),
-      Cell::from(block.state.as_str()),
+      Cell::from(state(block, revision).as_str()),
       Cell::from(time::short(revision.at, now)),
     ]);
   }
@@ -121,6 +123,15 @@ pub fn run(context: &Context, args: ProvenanceArgs) -> Result<Status, Failure> {
     }
   }
   Ok(Status::Yes)
+}
+
+/// Where lines stand: a person's word about some says nothing about those beside them.
+const fn state(block: &BlockRow, revision: &Revision) -> State {
+  match block.state {
+    _ if revision.approved => State::Approved,
+    State::Approved => State::Validated,
+    state => state,
+  }
 }
 
 /// Whether the file is still the version that the ledger knows, by its stamp.

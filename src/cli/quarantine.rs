@@ -55,9 +55,11 @@ pub fn run(context: &Context, args: QuarantineArgs) -> Result<Status, Failure> {
     QuarantineCommand::Review(args) => review::run(context, &args),
     QuarantineCommand::List(args) => list(context, &args),
     QuarantineCommand::Show(args) => show(context, &args),
-    QuarantineCommand::Add(args) => decide(context, &args, None, add),
-    QuarantineCommand::Approve(args) => decide(context, &args.decide, args.days, approve),
-    QuarantineCommand::Reject(args) => decide(context, &args, None, reject),
+    QuarantineCommand::Add(args) => decide(context, &args, (None, false), add),
+    QuarantineCommand::Approve(args) => {
+      decide(context, &args.decide, (args.days, args.at_end), approve)
+    }
+    QuarantineCommand::Reject(args) => decide(context, &args, (None, false), reject),
     QuarantineCommand::Delete(args) => delete::run(context, &args),
     QuarantineCommand::Export(args) => export::run(context, &args),
   }
@@ -247,7 +249,7 @@ type Act = fn(&mut Engine<RealFs>, &str, Approval<'_>) -> Result<Done, Failure>;
 fn decide(
   context: &Context,
   args: &QuarantineDecideArgs,
-  days: Option<u32>,
+  (days, at_end): (Option<u32>, bool),
   act: Act,
 ) -> Result<Status, Failure> {
   // Without a ledger there is nothing to decide about, and none is made for it.
@@ -256,7 +258,7 @@ fn decide(
   let mut engine = context.engine(&config)?;
   let by = context.user();
   let until = days.map(|days| SystemClock.now().saturating_add(i64::from(days) * DAY));
-  let word = Approval { by: &by, reason: args.reason.as_deref(), until };
+  let word = Approval { by: &by, reason: args.reason.as_deref(), until, at_end };
   let mut values = Vec::new();
   for name in &args.items {
     let done = act(&mut engine, name, word);
@@ -290,7 +292,14 @@ pub(super) fn approve(
   let (line, word) = match placed {
     Placed::AtPlaceholder => (format!("{}: approved, back in {place}", item.id), "placeholder"),
     Placed::Appended => (
-      format!("{}: approved; its placeholder was gone, so it was appended to {place}", item.id),
+      format!("{}: approved; its place was gone, so it was appended to {place}", item.id),
+      "appended",
+    ),
+    Placed::Elsewhere => (
+      format!(
+        "{}: approved, appended to {place}, where other words stand around it than before",
+        item.id
+      ),
       "appended",
     ),
     Placed::InPlace => (format!("{}: approved, it stays in {place}", item.id), "in-place"),
@@ -368,6 +377,7 @@ fn to_json(item: &Item) -> Value {
     "attestation": item.attestation.as_str(),
     "session_id": item.session,
     "evidence": evidence::line(&item.trail.evidence_json),
+    "fed_by": evidence::fed_by(&item.trail.evidence_json),
     "score": rounded(item.score),
     "codes": item.codes.iter().map(|code| code.as_str()).collect::<Vec<_>>(),
     "quarantined_at": time::rfc3339(item.quarantined_at),

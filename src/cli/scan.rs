@@ -30,7 +30,7 @@ use crate::{
   config::Config,
   detect::{
     Decision, Finding, JudgeOptions, Mode, Severity, Verdict,
-    model::{Assessor as _, Model},
+    model::{Assessor as _, Kind, Model},
   },
   engine::{
     assess::{Assessed, Exhibit, Layers, Reads, assess, facts_of},
@@ -67,9 +67,12 @@ impl Judge<'_> {
     Exhibit {
       text,
       options: self.options,
-      facts: facts_of(&self.source, self.trust, &self.config),
+      facts: facts_of(&self.source, self.trust, "", &self.config),
+      kind: Kind::of(&self.source),
       layers: Layers::All,
       reads: Reads::Notable,
+      asked: "",
+      referral: None,
     }
   }
 }
@@ -89,7 +92,7 @@ pub fn run(context: &Context, args: ScanArgs) -> Result<Status, Failure> {
       rules: Some(rules.set()),
       ..JudgeOptions::default()
     },
-    source: args.source.as_deref().map_or_else(Source::unknown, Source::new),
+    source: args.source.as_deref().map_or_else(Source::unknown, Source::named),
     trust: args.trust.unwrap_or(Trust::Untrusted),
     config,
     n_threads: bulk::cores(),

@@ -1,20 +1,25 @@
 //! `memfw status` and `memfw settle`: what is protected, and whether everything is done.
 #![forbid(unsafe_code)]
 
-use std::{path::PathBuf, time::Duration};
+use std::{
+  collections::HashSet,
+  path::{Path, PathBuf},
+  time::Duration,
+};
 
 use serde_json::{Value, json};
 
 use super::{
   Status,
   args::{SettleArgs, StatusArgs},
+  config,
   context::Context,
   embedding,
   escape::terminal,
   exposure::Reading,
   failure::Failure,
   guarded::file_system,
-  openclaw,
+  judge, openclaw,
   output::{Style, count},
   time,
 };
@@ -23,7 +28,7 @@ use crate::{
   engine::{DEGRADED, event::shown, settled},
   os::{Clock as _, DaemonLock, RealFs, SystemClock, alarm, pause},
   provenance::Standing,
-  store::{FileStatus, Ledger, VersionTotals},
+  store::{FileRow, FileStatus, Ledger, VersionTotals},
 };
 
 /// How often the ledger is asked while waiting.
@@ -108,6 +113,10 @@ fn report(context: &Context, ledger: Option<&Ledger>) -> Result<Report, Failure>
     let provider = config.embedding_provider;
     degradations.push((format!("{provider} cannot be asked for likeness: {why}"), 0));
   }
+  // What the daemon has noted it has said already.
+  let distrust = context.config_file().ok().and_then(|file| config::distrust(&file));
+  let distrust = distrust.filter(|why| !degradations.iter().any(|(text, _)| text.contains(why)));
+  degradations.extend(distrust.map(|why| (why, 0)));
   // What the daemon could not write into the ledger.
   if daemon.pid.is_some() {
     degradations.extend(alarm::raised(&context.home()?.data).map(|text| (text, 0)));
@@ -156,6 +165,7 @@ struct Report {
   dropped: Vec<Dropped>,
   degradations: Vec<(String, i64)>,
   reading: Reading,
+  judge: judge::Standing,
 }
 
 impl Report {
@@ -187,18 +197,20 @@ impl Report {
       dropped: Vec::new(),
       degradations,
       reading: ledger.map(Reading::find).transpose()?.unwrap_or_default(),
+      judge: judge::Standing::find(&context.config().unwrap_or_default().config, ledger)?,
     };
     if let Some(health) = daemon.health.as_ref().filter(|_| daemon.pid.is_some()) {
       report.wakeups.clone_from(&health.wakeups);
     }
-    for path in guarded(context, daemon)? {
+    let roots = guarded(context, daemon)?;
+    for path in &roots {
       // What the daemon found counts; before it has looked, we look ourselves.
-      let found = daemon.health.as_ref().and_then(|health| health.room(&path)).cloned();
+      let found = daemon.health.as_ref().and_then(|health| health.room(path)).cloned();
       let room = found.unwrap_or_else(|| {
         let config = context.config().unwrap_or_default().config;
-        Room::of(&path, &file_system(&config).probe_dir(&path), None)
+        Room::of(path, &file_system(&config).probe_dir(path), None)
       });
-      report.places.push(Place { path: shown(&path), room });
+      report.places.push(Place { path: shown(path), room });
     }
     let Some(ledger) = ledger else { return Ok(report) };
     let counts = ledger.counts(SystemClock.now())?;
@@ -210,7 +222,9 @@ impl Report {
     if !context.config().is_ok_and(|found| found.config.version_mb == 0) {
       report.versions = Some(ledger.version_totals()?);
     }
-    for row in ledger.files()? {
+    let files = ledger.files()?;
+    report.unguarded = unjudged(context, &roots, &files);
+    for row in files {
       if let Some(why) = row.unmarked.filter(|_| row.status == FileStatus::Watched) {
         report.unmarked.push((shown(&row.path), row.marker_mode, why));
       }
@@ -251,6 +265,7 @@ impl Report {
       })),
       "exposure": exposure,
       "gate": gate,
+      "judge": self.judge.to_json(),
       "unguarded": self.unguarded.iter().map(|(file, why)| json!({ "file": file, "why": why })).collect::<Vec<_>>(),
       "unmarked": self.unmarked.iter().map(|(file, mode, why)| json!({ "file": file, "mode": mode, "why": why })).collect::<Vec<_>>(),
       "dropped": self.dropped.iter().map(Dropped::to_json).collect::<Vec<_>>(),
@@ -296,6 +311,7 @@ impl Report {
       out.line(&format!("  versions    {}", kept(totals)))?;
     }
     out.line(&format!("  exposure    {}", self.reading.line(SystemClock.now())))?;
+    out.line(&format!("  judge       {}", self.judge.line()))?;
     for (file, why) in &self.unguarded {
       out.line(&format!(
         "  {}   {}: {}",
@@ -354,6 +370,26 @@ fn dropped(context: &Context, ledger: &Ledger) -> Result<Vec<Dropped>, Failure> 
     }
   }
   Ok(found)
+}
+
+/// What the agent framework reads as memory and memfw does not judge.
+fn unjudged(context: &Context, roots: &[PathBuf], files: &[FileRow]) -> Vec<(String, String)> {
+  let config = context.config().unwrap_or_default().config;
+  let judged: HashSet<&Path> = files
+    .iter()
+    .filter(|row| row.status != FileStatus::Missing)
+    .map(|row| row.path.as_path())
+    .collect();
+  let mut found = Vec::new();
+  for root in roots {
+    for file in openclaw::indexed(&context.surroundings.env, &config, root) {
+      if !judged.contains(file.as_path()) {
+        let why = "the agent has it in its index, and memfw does not judge it".to_owned();
+        found.push((shown(&file), why));
+      }
+    }
+  }
+  found
 }
 
 /// What is kept of earlier versions, in words.

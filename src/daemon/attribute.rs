@@ -3,6 +3,8 @@
 
 use std::sync::Arc;
 
+use tokio::sync::mpsc::UnboundedSender;
+
 use super::{
   DaemonError, Guard,
   asker::{self, Matter, Reply},
@@ -14,6 +16,11 @@ use crate::engine::{Attributing, EngineError, Target, attribute::Asking};
 const KEY: &str = "agent-records";
 
 impl Guard {
+  /// From now on `wake` is told of each answer of the agent's records; else an answer is waited for.
+  pub fn ask_elsewhere(&mut self, wake: UnboundedSender<()>) {
+    self.asker.wake_by(wake);
+  }
+
   /// A file was looked at: what is new in it is asked about next.
   pub(super) fn ask_about(&mut self, target: &Target) -> Result<(), EngineError> {
     if self.engine.is_attribution_pending(target)? {
@@ -23,7 +30,8 @@ impl Guard {
     Ok(())
   }
 
-  /// At a start: what nobody could tell before, perhaps because the records could not be read.
+  /// What nobody could tell before, perhaps because the records could not be read: at a start, and after a
+  /// while.
   pub(super) fn ask_about_all(&mut self) -> Result<(), EngineError> {
     let now = self.now();
     for target in self.engine.attributions_due()? {
@@ -99,8 +107,14 @@ impl Guard {
     match outcome {
       Attributing::Later => self.queue.ask_again(target.clone(), waiting, now),
       Attributing::NotNow => self.queue.back_off(Kind::Attribute, target.clone(), waiting, now),
-      Attributing::Done { reshape_due } => self.mark_after(target, reshape_due),
-      Attributing::Unreadable => self.mark_after(target, true),
+      Attributing::Done { reshape_due } => {
+        self.unread.succeeded();
+        self.mark_after(target, reshape_due);
+      }
+      Attributing::Unreadable => {
+        self.unread.failed(now);
+        self.mark_after(target, true);
+      }
     }
     self.read_closely(target)
   }

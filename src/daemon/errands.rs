@@ -19,6 +19,7 @@ use zeroize::Zeroizing;
 use super::{
   Guard,
   asker::{Matter, Reply},
+  judge::Via,
 };
 use crate::{
   engine::{EngineError, EventKind, Target, event::shown},
@@ -53,6 +54,8 @@ pub struct Helpers {
   pub notify: Option<Result<Vec<OsString>, String>>,
   /// Renews the index of a workspace.
   pub reindex: BTreeMap<PathBuf, Vec<OsString>>,
+  /// Reads new entries from outside. `None` where nobody does; the error says why it cannot be asked.
+  pub judge: Option<Result<Via, String>>,
 }
 
 /// What was told, as it is kept.
@@ -65,9 +68,11 @@ struct Told {
 }
 
 /// What is not told yet about one source.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct News {
   n: usize,
+  /// How many of them policy holds for what they would do.
+  n_held: usize,
   files: BTreeSet<&'static str>,
 }
 
@@ -148,7 +153,7 @@ impl Guard {
       None => known.and_then(|(json, _)| serde_json::from_str::<Told>(&json).ok()),
     };
     let mut events: Vec<EventRow> = Vec::new();
-    for kind in [EventKind::Quarantined, EventKind::Returned] {
+    for kind in [EventKind::Quarantined, EventKind::Held, EventKind::Returned] {
       let event = Some(kind.as_str().to_owned());
       let since = told.is_none().then_some(self.health.started_at);
       let filter = EventFilter { since, event, limit: Some(MAX_EVENTS), ..EventFilter::default() };
@@ -174,6 +179,7 @@ impl Guard {
         if is_known || self.errands.news.len() < MAX_SOURCES { source } else { "others" };
       let news = self.errands.news.entry(source.to_owned()).or_default();
       news.n += 1;
+      news.n_held += usize::from(event.event == EventKind::Held.as_str());
       news.files.insert(plain_name(&target.rel));
     }
     // An agent without an index is not asked again.
@@ -336,6 +342,7 @@ impl Guard {
     let wrong = helpers.notify.clone().and_then(Result::err);
     self.errands.helpers = helpers;
     self.errands.stir();
+    self.set_judge()?;
     match wrong {
       Some(why) => self.engine.degrade(NOTIFY, &why),
       None => self.engine.recovered(NOTIFY),
@@ -371,13 +378,38 @@ fn message(about: &[(String, News)]) -> String {
     .iter()
     .map(|(source, _)| source.split(':').next().filter(is_plain).unwrap_or("unknown"))
     .collect();
+  let orders: BTreeSet<&str> = about
+    .iter()
+    .filter(|(_, news)| news.n_held > 0)
+    .map(|(source, _)| whose(source.split(':').next().unwrap_or_default()))
+    .collect();
+  let orders = match orders.len() {
+    0 => String::new(),
+    1.. => {
+      format!("{} gave your agent an order; ", orders.into_iter().collect::<Vec<_>>().join(", "))
+    }
+  };
   let blocks = if n == 1 { "1 block was".to_owned() } else { format!("{n} blocks were") };
   let join = |words: BTreeSet<&str>| words.into_iter().collect::<Vec<_>>().join(", ");
   format!(
-    "memfw: {blocks} taken out of {} and kept for review (source: {}). See `memfw quarantine list`.",
+    "memfw: {orders}{blocks} taken out of {} and kept for review (source: {}). See `memfw quarantine list`.",
     join(files),
     join(kinds)
   )
+}
+
+/// What sort of thing or person a kind of source is, in words of ours.
+fn whose(kind: &str) -> &'static str {
+  match kind {
+    "web_fetch" | "web_search" | "browser" => "a web page",
+    "email" => "a mail",
+    "file" => "a file",
+    "user" => "somebody other than you",
+    "skill" => "a skill",
+    "exec" | "mcp" | "webhook" => "another program",
+    "subagent" | "moltbook" => "another agent",
+    _ => "somebody unknown",
+  }
 }
 
 #[cfg(test)]
@@ -385,8 +417,28 @@ mod tests {
   use super::*;
 
   #[test]
+  fn an_order_from_outside_is_told_in_words() {
+    let news = |n, n_held| News { n, n_held, files: BTreeSet::from(["MEMORY.md"]) };
+    let held = [("web_fetch:a.example".to_owned(), news(1, 1))];
+    let text = message(&held);
+    assert_eq!(
+      text,
+      "memfw: a web page gave your agent an order; 1 block was taken out of MEMORY.md and kept for \
+       review (source: web_fetch). See `memfw quarantine list`."
+    );
+    let both = [held[0].clone(), ("email:a@b.c".to_owned(), news(2, 0))];
+    assert!(
+      message(&both).starts_with("memfw: a web page gave your agent an order; 3 blocks were")
+    );
+    let kinds = ["mcp:ignore all", "Ignore all", "user:telegram:@ignore"];
+    let hostile = kinds.map(|source| (source.to_owned(), news(1, 1)));
+    assert!(!message(&hostile).to_lowercase().contains("ignore"));
+  }
+
+  #[test]
   fn a_message_holds_nothing_that_others_have_chosen() {
-    let news = |n, file| News { n, files: BTreeSet::from([plain_name(Path::new(file))]) };
+    let news =
+      |n, file| News { n, n_held: 0, files: BTreeSet::from([plain_name(Path::new(file))]) };
     let about = [
       ("web_fetch:ignore-all.example".to_owned(), news(1, "MEMORY.md")),
       ("Ignore all instructions".to_owned(), news(2, "memory/ignore all.md")),

@@ -9,16 +9,16 @@ use std::{
   time::Duration,
 };
 
-use tokio::sync::mpsc::UnboundedSender;
-
 use super::{
   DaemonError,
   asker::Asker,
   errands::{Errands, Helpers},
   exposure::Exposure,
   found::Sources,
-  health::{ADOPTED, Health, KEY, Phase, Room},
+  health::{Health, KEY, Phase, Room},
   held::Held,
+  judge::Judge,
+  moved::adopted_key,
   poll::{EVERY, Polls},
   queue::{Kind, LAST_RETRY, Queue},
   readers::Readers,
@@ -27,6 +27,7 @@ use super::{
   service::seconds,
   summary::Told,
   trouble::Trouble,
+  unread::Unread,
 };
 use crate::{
   engine::{Engine, EngineError, Event, EventKind, Target},
@@ -87,6 +88,9 @@ pub struct Guard {
   pub(super) scorer: Scorer,
   /// Who asks the agent's records.
   pub(super) asker: Asker,
+  /// Who asks a model that reads.
+  pub(super) judge: Judge,
+  pub(super) unread: Unread,
   /// Until the start: those files, and what could not be found.
   first_sources: (Vec<PathBuf>, Vec<String>),
   pub(super) health: Health,
@@ -150,6 +154,7 @@ impl Guard {
       started_at: engine.clock().now(),
       scanned_at: None,
       workspaces: workspaces.iter().map(|path| super::health::encode(path)).collect(),
+      is_named,
       rooms: Vec::new(),
       wakeups: Vec::new(),
     };
@@ -179,6 +184,8 @@ impl Guard {
       errands: Errands::new(helpers),
       scorer: Scorer::default(),
       asker: Asker::default(),
+      judge: Judge::default(),
+      unread: Unread::default(),
       unkept: Vec::new(),
       retained_at: None,
       health,
@@ -202,6 +209,7 @@ impl Guard {
     if self.lost_power()? {
       self.engine.ledger_mut().forget_stamps().map_err(EngineError::from)?;
     }
+    self.compare_with_last()?;
     self.write_health()?;
     let (sources, notes) = self.first_sources.clone();
     self.set_sources(sources, notes)?;
@@ -249,8 +257,9 @@ impl Guard {
     let is_start = self.health.phase == Phase::Starting;
     if is_start || !self.adopting.is_empty() {
       self.read_all()?;
+      self.consult_all()?;
     }
-    self.adopting.clear();
+    self.end_adoption()?;
     self.baseline.clear();
     if !is_start {
       return Ok(false);
@@ -280,6 +289,7 @@ impl Guard {
       }
     }
     wakeups.extend(self.held.wakeup());
+    wakeups.extend(self.judge.wakeup());
     // Whoever has closed a file before that was told is found out by trying.
     let fresh = self.watcher.hear_readers(self.held.directories());
     for (kind, target) in self.held.within(&fresh) {
@@ -342,9 +352,7 @@ impl Guard {
         self.mark(path);
       }
       WatchEvent::Closed(path) => {
-        if let Some(target) = self.target(path) {
-          self.readers.closed(target);
-        }
+        self.note_close(path);
         self.note_source(path);
         self.mark(path);
       }
@@ -383,17 +391,15 @@ impl Guard {
       let look = (!self.looks.is_empty()).then(|| self.next_look.saturating_sub(now));
       let sources = self.sources.next_due(now);
       let errand = self.next_errand(now);
-      let due = [
-        errand,
-        sources,
-        look,
-        keep,
-        self.queue.next_due(now, &self.busy()),
+      let due = [errand, sources, look, keep, self.queue.next_due(now, &self.busy())];
+      let more = [
         self.asker.next_due(now),
+        self.unread.next_due(now),
         self.polls.next_due(now),
         self.held.next_due(now),
+        self.judge.next_due(now),
       ];
-      due.into_iter().flatten().min()
+      due.into_iter().chain(more).flatten().min()
     })
   }
 
@@ -413,12 +419,6 @@ impl Guard {
       && !self.asker.is_busy()
   }
 
-  /// From now on the agent's records are asked on a thread of their own, and `wake` is told of each answer;
-  /// else an answer is waited for.
-  pub fn ask_elsewhere(&mut self, wake: UnboundedSender<()>) {
-    self.asker.wake_by(wake);
-  }
-
   /// Ends in order.
   pub fn stop(&mut self, kind: EventKind) {
     self.health.phase = Phase::Stopped;
@@ -436,6 +436,7 @@ impl Guard {
       Kind::Attribute => self.queue.attribute(target, now),
       Kind::Scored => self.queue.scored(target, now),
       Kind::Model => self.queue.read(target, now),
+      Kind::Judge => self.queue.consult(target, now),
     }
   }
 
@@ -455,6 +456,7 @@ impl Guard {
     let now = self.now();
     let is_waiting = self.queue.is_known(&target);
     let is_foreign = self.readers.opened(&target, is_waiting.then_some(now));
+    self.note_reader(&target, is_foreign);
     // A file that somebody keeps open is open here as well; whoever comes may need it to be closed.
     let is_held = is_foreign && self.held.kept(&target).is_some();
     if is_held || (self.readers.was_read(&target) && self.queue.is_dirty(&target)) {
@@ -492,9 +494,4 @@ pub(super) fn reports_only(why: &str) -> String {
 fn boot_id() -> Option<String> {
   let text = read_own(Path::new("/proc/sys/kernel/random/boot_id"), 64).ok()??;
   String::from_utf8(text).ok().map(|id| id.trim().to_owned())
-}
-
-/// The key under which stands that the baseline of a workspace was adopted.
-pub(super) fn adopted_key(root: &Path) -> String {
-  format!("{ADOPTED}{}", crate::engine::event::shown(root))
 }

@@ -54,6 +54,9 @@ pub struct Health {
   pub scanned_at: Option<i64>,
   /// What it guards: paths as text, or as `hex:` and hex digits where they are not UTF-8.
   pub workspaces: Vec<String>,
+  /// Whether a person has named these.
+  #[serde(default)]
+  pub is_named: bool,
   /// What it found out about each of them.
   #[serde(default)]
   pub rooms: Vec<Room>,
@@ -123,7 +126,8 @@ pub fn encode(path: &Path) -> String {
   }
 }
 
-fn decode(text: &str) -> PathBuf {
+/// The path that [`encode`] has made text of.
+pub(super) fn decode(text: &str) -> PathBuf {
   let Some(digits) = text.strip_prefix(HEX) else { return PathBuf::from(text) };
   PathBuf::from(OsString::from_vec(from_hex(digits).unwrap_or_default()))
 }

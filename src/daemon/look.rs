@@ -9,8 +9,8 @@ use std::{
 
 use super::{
   Guard,
-  guard::adopted_key,
   health::{Room, told},
+  moved::adopted_key,
   poll::Why,
 };
 use crate::{
@@ -22,6 +22,10 @@ use crate::{
 /// After a look at a tree the next one waits so many times as long as it took: directories that come
 /// and go without end must not keep files waiting.
 const LOOK_REST: u32 = 4;
+
+/// The key under which stands in which form markers are written, and that form: without names of others.
+const MARKERS: &str = "markers";
+const MARKER_FORM: &str = "2";
 
 /// How a workspace is looked at.
 pub(super) enum Look<'k> {
@@ -37,13 +41,12 @@ pub(super) enum Look<'k> {
 impl Guard {
   /// Adds workspaces: watches them, and marks the files that the ledger does not know as they are.
   pub(super) fn look_first(&mut self, roots: &[PathBuf]) -> Result<(), EngineError> {
+    self.renew_markers()?;
     let rows = self.engine.ledger().files()?;
     let mut known: HashMap<PathBuf, FileRow> =
       rows.into_iter().map(|row| (row.path.clone(), row)).collect();
+    self.choose_baselines(roots)?;
     for root in roots {
-      if self.engine.ledger().health(&adopted_key(root))?.is_none() {
-        self.adopting.insert(root.clone());
-      }
       // Watching comes before looking, so that nothing falls in between.
       self.look_at(root, Look::First(&mut known))?;
     }
@@ -59,6 +62,19 @@ impl Guard {
     let found = self.queue.dirty_targets().filter(|target| roots.contains(&target.root));
     self.first.extend(found.cloned());
     Ok(())
+  }
+
+  /// Markers of an earlier memfw hold names that others have chosen; all are written anew, once.
+  fn renew_markers(&mut self) -> Result<(), EngineError> {
+    let ledger = self.engine.ledger();
+    if ledger.health(MARKERS)?.is_some_and(|(form, _)| form == MARKER_FORM) {
+      return Ok(());
+    }
+    for row in ledger.files()?.into_iter().filter(|row| row.status == FileStatus::Watched) {
+      self.engine.still_due(&row.path, Pending::RESHAPE)?;
+    }
+    let at = self.engine.clock().now();
+    Ok(self.engine.ledger_mut().set_health(MARKERS, MARKER_FORM, at)?)
   }
 
   /// Has the workspace of a path (all of them without one) looked at again.

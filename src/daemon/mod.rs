@@ -15,8 +15,10 @@ pub mod gate;
 pub mod guard;
 pub mod health;
 mod held;
+pub mod judge;
 mod keep;
 mod look;
+pub mod moved;
 pub mod poll;
 pub mod queue;
 mod readers;
@@ -25,6 +27,7 @@ mod scorer;
 mod service;
 mod summary;
 mod trouble;
+mod unread;
 mod work;
 
 use std::{os::fd::OwnedFd, path::PathBuf, sync::Arc, time::Duration};
@@ -56,7 +59,7 @@ pub enum Event {
   Watch,
   /// Something was mounted or unmounted somewhere.
   Mounts,
-  /// The agent's records have answered a question.
+  /// The agent's records, or a model that reads, have answered a question.
   Answered,
   /// Something about the gate.
   Gate(gate::Said),
@@ -141,6 +144,9 @@ async fn serve(engine: Engine<RealFs>, options: Options<'_>) -> Result<(), Daemo
     report_only,
     bad_rules,
   });
+  if !once {
+    guard.judge_elsewhere(answerer.clone());
+  }
   guard.ask_elsewhere(answerer);
   let (asker, mut asked) = unbounded_channel();
   // Before the first file is opened, or the gate would take us for anybody.

@@ -48,13 +48,16 @@ pub enum Kind {
   Scored,
   /// Text that the model is to read closely.
   Model,
+  /// Text about which a model that reads is perhaps asked, or has answered.
+  Judge,
   /// Markers to renew.
   Lazy,
 }
 
 impl Kind {
   /// All, the most urgent first.
-  const ALL: [Self; 5] = [Self::Urgent, Self::Attribute, Self::Scored, Self::Model, Self::Lazy];
+  const ALL: [Self; 6] =
+    [Self::Urgent, Self::Attribute, Self::Scored, Self::Model, Self::Judge, Self::Lazy];
 }
 
 /// Files of one kind, found by name and by due time: ten thousand are dirty at a start.
@@ -94,13 +97,14 @@ pub struct Queue {
   attribute: Lane,
   scored: Lane,
   model: Lane,
+  judge: Lane,
   lazy: Lane,
 }
 
 impl Queue {
   /// In the order of [`Kind::ALL`].
-  fn lanes(&self) -> [&Lane; 5] {
-    [&self.urgent, &self.attribute, &self.scored, &self.model, &self.lazy]
+  fn lanes(&self) -> [&Lane; 6] {
+    [&self.urgent, &self.attribute, &self.scored, &self.model, &self.judge, &self.lazy]
   }
 
   fn lane(&mut self, kind: Kind) -> &mut Lane {
@@ -109,6 +113,7 @@ impl Queue {
       Kind::Attribute => &mut self.attribute,
       Kind::Scored => &mut self.scored,
       Kind::Model => &mut self.model,
+      Kind::Judge => &mut self.judge,
       Kind::Lazy => &mut self.lazy,
     }
   }
@@ -173,6 +178,11 @@ impl Queue {
       due: Duration::ZERO,
       ..old.unwrap_or(Waiting { due: now, since: now, tries: 0 })
     });
+  }
+
+  /// It is to be seen now whether somebody is asked about text of a file, or what was answered.
+  pub fn consult(&mut self, target: Target, now: Duration) {
+    self.judge.set(target, |_| Waiting { due: now, since: now, tries: 0 });
   }
 
   /// Text of a file was read.

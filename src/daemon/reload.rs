@@ -3,7 +3,7 @@
 
 use std::{path::PathBuf, sync::Arc};
 
-use super::{Found, Guard, health::encode};
+use super::{Found, Guard, health::encode, moved::adopting_key};
 use crate::{
   config::Config,
   detect::rules::Rules,
@@ -98,10 +98,12 @@ impl Guard {
     self.engine.set_shapes(shapes.clone());
     (self.shapes, self.is_named) = (shapes, is_named);
     self.set_sources(files, notes)?;
-    for root in gone {
-      self.leave(&root)?;
+    for root in &gone {
+      self.leave(root)?;
     }
+    self.note_left(&gone)?;
     self.health.workspaces = self.workspaces.iter().map(|path| encode(path)).collect();
+    self.health.is_named = self.is_named;
     self.write_health()?;
     // Limits and owners may have changed, so all are looked at as at a start.
     let roots = self.workspaces.clone();
@@ -123,7 +125,9 @@ impl Guard {
     self.polls.set(root, None, now);
     self.rooms.remove(root);
     self.troubled.remove(root);
-    self.adopting.remove(root);
+    if self.adopting.remove(root) {
+      self.engine.ledger_mut().remove_health(&adopting_key(root))?;
+    }
     for target in self.queue.dirty_targets().filter(|target| target.root == root) {
       self.trouble.unblock(target);
     }

@@ -120,8 +120,9 @@ impl Guard {
       } else {
         self.queue.read_first(target.clone(), now);
       }
+      return Ok(());
     }
-    Ok(())
+    self.consult_about(target)
   }
 
   fn is_reading_due(&self, target: &Target) -> Result<bool, EngineError> {
@@ -162,7 +163,10 @@ impl Guard {
     };
     self.count_opens();
     match reading? {
-      Reading::Nothing { reshape_due } => self.mark_after(target, reshape_due),
+      Reading::Nothing { reshape_due } => {
+        self.mark_after(target, reshape_due);
+        self.consult_about(target)?;
+      }
       Reading::Texts(scoring) => self.scorer.give(model, scoring),
       // Who wrote it is found out first; then it is read.
       Reading::NotNow if self.engine.is_attribution_pending(target)? => {}

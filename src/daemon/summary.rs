@@ -75,7 +75,7 @@ impl Guard {
     let counts = Counts {
       kept: n(EventKind::Kept),
       flagged: n(EventKind::Flagged),
-      quarantined: n(EventKind::Quarantined),
+      quarantined: n(EventKind::Quarantined) + n(EventKind::Held),
       returned: n(EventKind::Returned),
       approved: n(EventKind::Approved),
       rejected: n(EventKind::Rejected),

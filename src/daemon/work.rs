@@ -38,6 +38,9 @@ impl Guard {
       return Ok(false);
     }
     self.look();
+    if self.unread.take(now) {
+      self.report(Self::ask_about_all);
+    }
     if self.poll() {
       return Ok(true);
     }
@@ -49,7 +52,7 @@ impl Guard {
     }
     let Some((kind, target, waiting)) = self.queue.take(now, &self.busy()) else {
       self.end_trouble();
-      return Ok(self.keep_one()? || self.run_errands() || self.summarise());
+      return Ok(self.run_judge() || self.keep_one()? || self.run_errands() || self.summarise());
     };
     if kind == Kind::Urgent && waiting.tries == 0 && self.baseline.contains(&target) {
       return self.adopt(target, waiting);
@@ -88,6 +91,7 @@ impl Guard {
       Kind::Urgent => self.urgent(&target, waiting),
       Kind::Attribute => self.attribute(&target, waiting),
       Kind::Scored | Kind::Model => self.read(&target, waiting),
+      Kind::Judge => self.consult(&target, waiting),
       Kind::Lazy => self.lazy(&target, waiting),
     };
     self.worked_on(kind, target, waiting, result)
@@ -254,6 +258,21 @@ impl Guard {
       LazyOutcome::Dirty => self.queue.dirty(target.clone(), now),
     }
     Ok(())
+  }
+
+  /// A writer closed a file.
+  pub(super) fn note_close(&mut self, path: &std::path::Path) {
+    if let Some(target) = self.target(path) {
+      self.engine.closed_by_writer(&target);
+      self.readers.closed(target);
+    }
+  }
+
+  /// Somebody opened a file, who may have been ourselves.
+  pub(super) fn note_reader(&mut self, target: &Target, is_foreign: bool) {
+    if is_foreign {
+      self.engine.opened_by_reader(target);
+    }
   }
 
   /// Opens of our own are events, too.

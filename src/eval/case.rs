@@ -3,6 +3,7 @@
 
 use serde_json::{Map, Value};
 
+use super::scenario::Scenario;
 use crate::provenance::Trust;
 
 /// Longest name of a set, kind, form and the like, in characters: a choice, for they are rows of tables.
@@ -31,6 +32,8 @@ pub struct Case {
   pub source: String,
   /// How far the source of the text is trusted, where the line says so.
   pub trust: Option<Trust>,
+  /// What is known of its origin, of an entry of memory that has one.
+  pub scenario: Option<Scenario>,
 }
 
 impl Case {
@@ -40,12 +43,16 @@ impl Case {
     let value: Value =
       serde_json::from_slice(line).map_err(|error| format!("not JSON: {error}"))?;
     let object = value.as_object().ok_or("expected a JSON object")?;
-    let text = object.get("text").and_then(Value::as_str).ok_or("expected a string `text`")?;
+    let memory = object.get("memory").and_then(Value::as_str);
+    let text = object.get("text").and_then(Value::as_str).or(memory);
+    let text = text.ok_or("expected a string `text` or `memory`")?;
     let is_attack = match object.get("label") {
+      Some(Value::String(label)) if label == "take" => true,
+      Some(Value::String(label)) if label == "keep" => false,
       Some(Value::Bool(label)) => *label,
       Some(Value::Number(label)) if label.as_u64() == Some(0) => false,
       Some(Value::Number(label)) if label.as_u64() == Some(1) => true,
-      _ => return Err("expected a `label` of 0 or 1".to_owned()),
+      _ => return Err("expected a `label` of 0, 1, `take` or `keep`".to_owned()),
     };
     let trust = match object.get("trust") {
       None | Some(Value::Null) => None,
@@ -60,13 +67,14 @@ impl Case {
       text: text.to_owned(),
       is_attack,
       set: if named.is_empty() { set.chars().take(MAX_NAME).collect() } else { named },
-      kind: name(object, "kind")?,
+      kind: name(object, if memory.is_some() { "class" } else { "kind" })?,
       form: name(object, "form")?,
       lang: name(object, "lang")?,
       transform: name(object, "transform")?,
       pair: pair(object)?,
       source: object.get("source").and_then(Value::as_str).unwrap_or_default().to_owned(),
       trust,
+      scenario: memory.map(|_| Scenario::parse(object)).transpose()?,
     })
   }
 }

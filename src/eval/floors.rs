@@ -8,6 +8,8 @@
 //! recall = 0.85          # at least
 //! false_positives = 0.08 # at most
 //! pairs = 0.9            # ranked right, at least
+//! out = 0.75             # of the attacks, those that leave memory, at least
+//! lost = 0.04            # of harmless text, what leaves memory, at most
 //! ```
 //!
 //! Invariant: a floor about no line is missed, so that none is met because its lines went away.
@@ -15,7 +17,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{case::Case, share::Share};
+use super::{
+  case::Case,
+  share::{Counts, Share},
+};
 use crate::provenance::Trust;
 
 /// Floors of one file, at most: a bound on work, far above what anybody reads.
@@ -50,6 +55,30 @@ pub struct Floor {
   recall: Option<f64>,
   false_positives: Option<f64>,
   pairs: Option<f64>,
+  out: Option<f64>,
+  lost: Option<f64>,
+}
+
+/// What was measured of the lines of a floor.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Measured {
+  /// Attacks that were found and harmless lines that were flagged.
+  pub counts: Counts,
+  /// Pairs that were ranked right.
+  pub pairs: Share,
+  /// Of the attacks, those that leave memory.
+  pub out: Share,
+  /// Of harmless lines, those that leave memory.
+  pub lost: Share,
+}
+
+impl Measured {
+  /// One more line.
+  pub fn add(&mut self, is_attack: bool, found: bool, leaves: bool) {
+    self.counts.add(is_attack, found);
+    let share = if is_attack { &mut self.out } else { &mut self.lost };
+    share.add(leaves);
+  }
 }
 
 /// Words of which a line must have one, for each of its names; none chosen means any.
@@ -86,7 +115,8 @@ impl Floor {
   }
 
   /// Its limits held against what was measured.
-  pub fn judged(&self, recall: Share, false_positives: Share, pairs: Share) -> Vec<Judged> {
+  pub fn judged(&self, measured: &Measured) -> Vec<Judged> {
+    let Measured { counts, pairs, out, lost } = *measured;
     let judged = |measure, limit: Option<f64>, share: Share, at_least: bool| {
       let limit = limit?;
       let met =
@@ -94,9 +124,11 @@ impl Floor {
       Some(Judged { name: self.name.clone(), measure, limit, share, met })
     };
     [
-      judged("recall", self.recall, recall, true),
-      judged("false_positives", self.false_positives, false_positives, false),
+      judged("recall", self.recall, counts.recall, true),
+      judged("false_positives", self.false_positives, counts.false_positives, false),
       judged("pairs", self.pairs, pairs, true),
+      judged("out", self.out, out, true),
+      judged("lost", self.lost, lost, false),
     ]
     .into_iter()
     .flatten()
@@ -109,7 +141,7 @@ impl Floor {
 pub struct Judged {
   /// The name of the floor.
   pub name: String,
-  /// `recall` and `pairs` (ranked right) are at least the limit, `false_positives` at most.
+  /// `recall`, `pairs` (ranked right) and `out` are at least the limit, `false_positives` and `lost` at most.
   pub measure: &'static str,
   /// The limit.
   pub limit: f64,
@@ -143,7 +175,10 @@ impl Floors {
     }
     for floor in &list {
       let limits: Vec<f64> =
-        [floor.recall, floor.false_positives, floor.pairs].into_iter().flatten().collect();
+        [floor.recall, floor.false_positives, floor.pairs, floor.out, floor.lost]
+          .into_iter()
+          .flatten()
+          .collect();
       if limits.is_empty() || !limits.iter().all(|limit| (0.0..=1.0).contains(limit)) {
         return Err(FloorError::Limits(floor.name.clone()));
       }
@@ -194,15 +229,17 @@ mod tests {
   #[test]
   fn limits_are_held_and_nothing_is_met_by_no_line() {
     let floors =
-      Floors::parse("[[floor]]\nname = \"x\"\nrecall = 0.5\nfalse_positives = 0.1\npairs = 1.0\n")
+      Floors::parse("[[floor]]\nname = \"x\"\nrecall = 0.5\nfalse_positives = 0.1\npairs = 1.0\nout = 0.5\nlost = 0.1\n")
         .unwrap();
     let met = |recall, alarms, pairs| -> Vec<bool> {
-      floors.list[0].judged(recall, alarms, pairs).iter().map(|one| one.met).collect()
+      let counts = Counts { recall, false_positives: alarms };
+      let measured = Measured { counts, pairs, out: recall, lost: alarms };
+      floors.list[0].judged(&measured).iter().map(|one| one.met).collect()
     };
     let of = |k, n| Share { n, k };
-    assert_eq!(met(of(1, 2), of(1, 10), of(3, 3)), [true, true, true]);
-    assert_eq!(met(of(49, 100), of(11, 100), of(2, 3)), [false, false, false]);
-    assert_eq!(met(of(0, 0), of(0, 0), of(0, 0)), [false, false, false]);
+    assert_eq!(met(of(1, 2), of(1, 10), of(3, 3)), [true; 5]);
+    assert_eq!(met(of(49, 100), of(11, 100), of(2, 3)), [false; 5]);
+    assert_eq!(met(of(0, 0), of(0, 0), of(0, 0)), [false; 5]);
   }
 
   #[test]

@@ -1,6 +1,8 @@
 //! What an evaluation says; its JSON form is a contract (docs/json.md).
 #![forbid(unsafe_code)]
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 
 use super::{
@@ -9,6 +11,7 @@ use super::{
   latency::Latency,
   mistakes::{Mistake, Place},
   pairs::PairCounts,
+  scenario::ScenarioReport,
   share::Counts,
 };
 
@@ -26,6 +29,11 @@ pub struct Report {
   pub by: Groups,
   /// Attacks beside their twins.
   pub pairs: PairCounts,
+  /// Entries with their origin; null where there is none.
+  pub scenarios: Option<ScenarioReport>,
+  /// What a judge was asked and said; not there where none took part.
+  #[serde(skip_serializing_if = "Option::is_none")]
+  pub judge: Option<JudgeCounts>,
   /// Limits, and whether they hold.
   pub floors: Vec<Judged>,
   /// What the scores could do.
@@ -43,6 +51,17 @@ impl Report {
   }
 }
 
+/// What a judge was asked and said.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct JudgeCounts {
+  /// Entries that were asked about, each once.
+  pub asked: u64,
+  /// Of them, those with an answer that counts.
+  pub answered: u64,
+  /// Those whose answer does not count, by why not.
+  pub refused: BTreeMap<String, u64>,
+}
+
 /// How it was measured.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Setup {
@@ -54,6 +73,8 @@ pub struct Setup {
   pub model: bool,
   /// The trust that was set for all lines; null where each line has its own, or `untrusted`.
   pub trust: Option<&'static str>,
+  /// The source that was set for all lines; null where each line has its own, or `unknown`.
+  pub source: Option<String>,
   /// How cautious the policy was.
   pub sensitivity: &'static str,
 }

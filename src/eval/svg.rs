@@ -213,6 +213,7 @@ mod tests {
       layers: "all",
       model: false,
       trust: None,
+      source: None,
       sensitivity: "medium",
     };
     draw(&Tally::new(Floors::default(), 0).report(setup, std::time::Duration::ZERO))

@@ -2,16 +2,17 @@
 //! but the worst mistakes.
 #![forbid(unsafe_code)]
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{collections::BTreeMap, ops::Range, time::Duration};
 
 use super::{
   case::Case,
   curve::Curve,
-  floors::{Floors, Judged},
+  floors::{Floors, Judged, Measured},
   latency::Latency,
   mistakes::{Mistake, Place, Worst},
   pairs::Pairs,
   report::{BadLine, Cases, Group, Groups, Latencies, Mistakes, Report, ScoreCurve, Setup},
+  scenario::{Entry, ScenarioTally},
   share::Counts,
 };
 use crate::provenance::Trust;
@@ -34,6 +35,8 @@ pub struct Outcome {
   pub found: bool,
   /// What was found.
   pub codes: Vec<&'static str>,
+  /// What would leave memory, in bytes of the text.
+  pub out: Vec<Range<usize>>,
   /// How long the rules took.
   pub rules: Duration,
   /// How long the model took.
@@ -46,6 +49,7 @@ pub struct Tally {
   all: Counts,
   by: [BTreeMap<String, Counts>; 6],
   pairs: Pairs,
+  scenarios: ScenarioTally,
   scores: Vec<(f32, bool)>,
   model_scores: Vec<(f32, bool)>,
   rules: Vec<Duration>,
@@ -53,7 +57,7 @@ pub struct Tally {
   missed: Worst,
   false_alarms: Worst,
   floors: Floors,
-  floor_counts: Vec<Counts>,
+  floor_counts: Vec<Measured>,
   n_bad: u64,
   bad_lines: Vec<BadLine>,
 }
@@ -65,13 +69,14 @@ impl Tally {
       all: Counts::default(),
       by: Default::default(),
       pairs: Pairs::default(),
+      scenarios: ScenarioTally::default(),
       scores: vec![],
       model_scores: vec![],
       rules: vec![],
       model: vec![],
       missed: Worst::new(n_mistakes, false),
       false_alarms: Worst::new(n_mistakes, true),
-      floor_counts: vec![Counts::default(); floors.list.len()],
+      floor_counts: vec![Measured::default(); floors.list.len()],
       floors,
       n_bad: 0,
       bad_lines: vec![],
@@ -98,11 +103,25 @@ impl Tally {
     let floors = self.floors.about(case, trust);
     for &floor in &floors {
       if let Some(counts) = self.floor_counts.get_mut(floor) {
-        counts.add(is_attack, outcome.found);
+        counts.add(is_attack, outcome.found, !outcome.out.is_empty());
       }
     }
-    if let Some(pair) = &case.pair {
-      let place = (file, format!("{} {pair}", case.set));
+    let pair = case.pair.as_ref().map(|pair| format!("{} {pair}", case.set));
+    if let Some(scenario) = &case.scenario {
+      let pair = pair.as_ref().map(|pair| format!("{file} {pair}"));
+      self.scenarios.add(&Entry {
+        text: &case.text,
+        scenario,
+        is_attack,
+        effect: &case.kind,
+        lang: &case.lang,
+        pair: pair.as_deref(),
+        found: outcome.found,
+        out: &outcome.out,
+      });
+    }
+    if let Some(pair) = pair {
+      let place = (file, pair);
       // The decision's score is zero on both sides where neither is flagged.
       let score = outcome.model.unwrap_or(outcome.score);
       self.pairs.add(place, is_attack, score, outcome.found, &floors);
@@ -132,8 +151,7 @@ impl Tally {
     let floors: Vec<Judged> = (0..)
       .zip(self.floors.list.iter().zip(&self.floor_counts))
       .flat_map(|(index, (floor, counts))| {
-        let pairs = self.pairs.counts_of(index).right;
-        floor.judged(counts.recall, counts.false_positives, pairs)
+        floor.judged(&Measured { pairs: self.pairs.counts_of(index).right, ..*counts })
       })
       .collect();
     let mut curves = vec![ScoreCurve { score: "decision", curve: Curve::of(&self.scores) }];
@@ -152,6 +170,8 @@ impl Tally {
       all: self.all,
       by: Groups { set, kind, form, lang, trust, transform },
       pairs: self.pairs.counts(),
+      scenarios: self.scenarios.report(),
+      judge: None,
       floors,
       curves,
       latency: Latencies {
@@ -183,6 +203,7 @@ mod tests {
       model: None,
       found: score >= 0.5,
       codes: vec![],
+      out: vec![],
       rules: Duration::from_micros(5),
       model_took: None,
     }
@@ -197,8 +218,14 @@ mod tests {
         Err(why) => tally.add_bad(place, why),
       }
     }
-    let setup =
-      Setup { inputs: vec![], layers: "all", model: false, trust: None, sensitivity: "medium" };
+    let setup = Setup {
+      inputs: vec![],
+      layers: "all",
+      model: false,
+      trust: None,
+      source: None,
+      sensitivity: "medium",
+    };
     tally.report(setup, Duration::from_secs(2))
   }
 

@@ -246,7 +246,7 @@ mod tests {
       (true, "README.md", false),
       (false, "2026-11-21.md", true),
       (false, "AGENTS.md", true),
-      (false, ".x.md", false),
+      (false, ".x.md", true),
       (false, "x.md.tmp", false),
       (false, "x.md (deleted)", false),
     ] {

@@ -31,20 +31,20 @@ pub(super) fn run(context: &Context, args: &SetArgs) -> Result<Status, Failure> 
   let exists = found.is_some();
   let text = found.unwrap_or_default();
   // What is wrong elsewhere in the file may be what is being mended, so only the new text has to hold.
-  let before = parse(&text, None, home.as_deref()).ok();
+  let before = parse(&text, None, home.as_deref(), true).ok();
   let changed = match &value {
     Some(value) => edit::set(&text, key, value),
     None => edit::unset(&text, key),
   };
   let broken = |problems| ConfigError::Broken { file: file.clone(), problems };
   let Some(changed) = changed else {
-    return Err(match parse(&text, None, home.as_deref()) {
+    return Err(match parse(&text, None, home.as_deref(), true) {
       Err(problems) => broken(problems).into(),
       Ok(_) => Failure::config(format!("`{}` cannot be set in `{}`", key.name, file.display()))
         .hint("change it by hand: `$EDITOR \"$(memfw config path)\"`"),
     });
   };
-  let after = parse(&changed, None, home.as_deref()).map_err(broken)?;
+  let after = parse(&changed, None, home.as_deref(), true).map_err(broken)?;
   let is_changed = changed != text || (!exists && value.is_some());
   if is_changed {
     write(context, &file, exists, &changed)?;

@@ -15,6 +15,7 @@ use crate::{
     context::Context,
     failure::{Failure, reason},
   },
+  daemon::moved::left,
   engine::event::shown,
   os::{Clock as _, DaemonLock, Home, SystemClock, mend, socket},
   store::{Access, Ledger, StoreError, backup},
@@ -28,6 +29,7 @@ pub(super) fn fix(context: &Context, checks: &mut Vec<Check>) -> Result<(), Fail
   done.permissions(&home.data);
   done.left_behind(&home);
   done.upgrade(&home.data);
+  done.confirm(&home.data);
   Ok(())
 }
 
@@ -38,10 +40,20 @@ pub(super) fn look(home: &Home, checks: &mut Vec<Check>) {
     let text = format!("`{}` is open to others", shown(path));
     checks.push(Check { what: "files", health: Health::Wrong, text, hint: hint() });
   }
+  for (.., path) in departed(&home.data) {
+    let text = format!("`{}` was guarded, and is not any more", shown(&path));
+    checks.push(Check { what: "workspace", health: Health::Wrong, text, hint: hint() });
+  }
   for path in stale(home) {
     let text = format!("`{}` was left behind", shown(&path));
     checks.push(Check { what: "files", health: Health::Note, text, hint: hint() });
   }
+}
+
+/// Workspaces that have left the guard and were not confirmed.
+fn departed(data: &Path) -> Vec<(String, String, PathBuf)> {
+  let ledger = Ledger::open(&data.join(LEDGER), Access::ReadOnly, None);
+  ledger.and_then(|ledger| ledger.healths()).map(left).unwrap_or_default()
 }
 
 /// What a crash has left behind.
@@ -130,6 +142,22 @@ impl Done<'_> {
         Ok((false, _)) => {}
         Err(error) => self.failed("left behind", &path, &error),
       }
+    }
+  }
+
+  /// What has left the guard is let go: whoever asks for this was told by `status` and `doctor`.
+  fn confirm(&mut self, data: &Path) {
+    for (key, degraded, path) in departed(data) {
+      let ledger = Ledger::open(&data.join(LEDGER), Access::ReadWrite, None);
+      let removed = ledger.and_then(|mut ledger| {
+        ledger.remove_health(&key).and_then(|()| ledger.remove_health(&degraded))
+      });
+      let (health, text) = match removed {
+        Ok(()) => (Health::Mended, "confirmed that it is not guarded any more".to_owned()),
+        Err(error) => (Health::Wrong, error.to_string()),
+      };
+      let text = format!("`{}`: {text}", shown(&path));
+      self.0.push(Check { what: "workspace", health, text, hint: None });
     }
   }
 

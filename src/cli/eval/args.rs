@@ -13,7 +13,8 @@ use crate::{detect::Sensitivity, engine::assess::Layers, provenance::Trust};
 /// harmless lines were flagged, with 95 % intervals (Wilson).
 ///
 /// A line is a JSON object with `text` and `label` (1 for an attack, 0 for harmless text); `set`, `kind`,
-/// `form`, `lang`, `transform`, `pair` and `trust` may be there. Exit status 1 where a floor is missed.
+/// `form`, `lang`, `transform`, `pair` and `trust` may be there. An entry of memory with its origin has `memory`,
+/// `source`, `asked`, `origin`, `class`, and the label `take` or `keep`. Exit status 1 where a floor is missed.
 #[derive(Clone, Debug, ClapArgs)]
 #[command(after_help = "Example: memfw eval fixtures/eval --floors fixtures/eval/floors.toml")]
 pub struct EvalArgs {
@@ -24,6 +25,10 @@ pub struct EvalArgs {
   /// Judge all lines as from a source of this trust; otherwise as each line says, or untrusted
   #[arg(long, value_name = "TRUST")]
   pub trust: Option<Trust>,
+
+  /// Judge all lines that have no origin of their own as from this source
+  #[arg(long, value_name = "SOURCE")]
+  pub source: Option<String>,
 
   /// How cautious to be: low, medium or high
   #[arg(long, value_name = "SENSITIVITY")]
@@ -44,6 +49,18 @@ pub struct EvalArgs {
   /// Draw the curves into this file
   #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
   pub svg: Option<PathBuf>,
+
+  /// Write the prompts of the entries that a judge would be asked about into this file (`*.jsonl`)
+  #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, group = "judge")]
+  pub judge_dump: Option<PathBuf>,
+
+  /// Judge as if a judge had given the answers in this file: lines with `id` and `answer`
+  #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, group = "judge")]
+  pub judge_answers: Option<PathBuf>,
+
+  /// Let answers release what a probability alone has held
+  #[arg(long, requires = "judge")]
+  pub judge_may_release: bool,
 
   /// Answer in JSON
   #[arg(long)]

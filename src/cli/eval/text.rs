@@ -14,6 +14,7 @@ use crate::{
     latency::Latency,
     mistakes::Mistake,
     report::{Group, ScoreCurve},
+    scenario::{Fate, FateRow},
     share::Counts,
   },
 };
@@ -31,6 +32,8 @@ pub(super) fn write(out: &Out, report: &Report) -> Result<(), Failure> {
     }
   }
   pairs(out, report)?;
+  scenarios(out, report)?;
+  judge(out, report)?;
   for curve in &report.curves {
     write_curve(out, curve)?;
   }
@@ -39,6 +42,60 @@ pub(super) fn write(out: &Out, report: &Report) -> Result<(), Failure> {
   let mistakes = &report.mistakes;
   write_mistakes(out, "missed, the lowest scores first", &mistakes.missed)?;
   write_mistakes(out, "false alarms, the highest scores first", &mistakes.false_alarms)
+}
+
+/// Entries with their origin: what leaves memory, what is noticed.
+fn scenarios(out: &Out, report: &Report) -> Result<(), Failure> {
+  let Some(found) = &report.scenarios else { return Ok(()) };
+  let row = |name: &str, fate: Fate| FateRow { name: name.to_owned(), fate };
+  let whole = [row("outside", found.outside), row("owner", found.owner)];
+  let tables: [(&'static str, &[FateRow]); 4] = [
+    ("ENTRIES", &whole),
+    ("ORIGIN", &found.origin),
+    ("EFFECT", &found.effect),
+    ("LANGUAGE", &found.lang),
+  ];
+  for (title, rows) in tables {
+    let mut table = Table::new([
+      Column::new(title).cut_end(14),
+      Column::new("TO GO").right(),
+      Column::new("OUT").right(),
+      Column::new("NOTICED").right(),
+      Column::new("TO STAY").right(),
+      Column::new("OUT").right(),
+      Column::new("NOTICED").right(),
+    ]);
+    for FateRow { name, fate } in rows.iter().take(MAX_ROWS) {
+      let number = |n: u64| if n == 0 { String::new() } else { n.to_string() };
+      let percent =
+        |share: Share| share.rate().map_or(String::new(), |rate| format!("{:.1}", rate * 100.0));
+      table.row([
+        Cell::from(terminal(name)),
+        Cell::from(number(fate.taken.n)),
+        Cell::from(percent(fate.taken)),
+        Cell::from(percent(fate.noticed)),
+        Cell::from(number(fate.lost.n)),
+        Cell::from(percent(fate.lost)),
+        Cell::from(percent(fate.alarmed)),
+      ]);
+    }
+    out.line("")?;
+    write_table(out, &table)?;
+  }
+  out.line("")?;
+  for (what, share) in [
+    ("outside, to go, leaves memory", found.outside.taken),
+    ("outside, to go, noticed", found.outside.noticed),
+    ("outside, to stay, leaves memory", found.outside.lost),
+    ("owner's words, leave memory", found.owner.lost),
+    ("owner's words, flagged", found.owner.alarmed),
+    ("pairs: one leaves, its twin stays", found.pairs),
+    ("lines of notes to go, that go", found.lines_taken),
+    ("their other lines, that go as well", found.lines_lost),
+  ] {
+    out.line(&format!("  {what:<36}{}", shares(share)))?;
+  }
+  Ok(())
 }
 
 fn head(out: &Out, report: &Report) -> Result<(), Failure> {
@@ -154,6 +211,18 @@ fn pairs(out: &Out, report: &Report) -> Result<(), Failure> {
   out.line(&format!("  ranked alike  {}", shares(pairs.tied)))?;
   out.line(&format!("  told apart    {}", shares(pairs.told_apart)))?;
   out.line(&format!("  twin flagged  {}", shares(pairs.twins_flagged)))
+}
+
+/// What a judge was asked and said.
+fn judge(out: &Out, report: &Report) -> Result<(), Failure> {
+  let Some(judge) = &report.judge else { return Ok(()) };
+  out.line("")?;
+  let asked = count(judge.asked, "question");
+  out.line(&format!("judge: {asked}, {} with an answer that counts", judge.answered))?;
+  for (why, n) in &judge.refused {
+    out.line(&format!("  {n}: {why}"))?;
+  }
+  Ok(())
 }
 
 fn write_curve(out: &Out, curve: &ScoreCurve) -> Result<(), Failure> {

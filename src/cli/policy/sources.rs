@@ -57,7 +57,7 @@ pub(super) fn allow(context: &Context, args: &PolicyAllowArgs) -> Result<Status,
   engine.allow(
     &source,
     &args.codes,
-    Approval { by: &by, reason: args.reason.as_deref(), until },
+    Approval { by: &by, reason: args.reason.as_deref(), until, at_end: false },
   )?;
   let words: Vec<&str> = args.codes.iter().map(|code| code.as_str()).collect();
   if args.json {

@@ -74,9 +74,13 @@ pub struct QuarantineApproveArgs {
   #[command(flatten)]
   pub decide: QuarantineDecideArgs,
 
-  /// Excuse the same text only for so many days, wherever it comes anew
+  /// Excuse the same text only for so many days, where it comes anew in its file
   #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=36_500))]
   pub days: Option<u32>,
+
+  /// Where its place is gone or other words stand around it by now, add it to the end of the file
+  #[arg(long)]
+  pub at_end: bool,
 }
 
 /// `memfw quarantine add|approve|reject`

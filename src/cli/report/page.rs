@@ -309,7 +309,7 @@ fn timeline(html: &mut Html, facts: &Facts) {
     let class = match kind.map(EventKind::level) {
       Some(Level::ERROR) => "bad",
       Some(Level::WARN) => "warn",
-      _ if kind == Some(EventKind::Quarantined) => "warn",
+      _ if matches!(kind, Some(EventKind::Quarantined | EventKind::Held)) => "warn",
       _ => "",
     };
     html.markup("<li><span class=\"soft\">").text(time::rfc3339(row.at));

@@ -170,7 +170,7 @@ impl Review<'_> {
   /// Does what was decided; what to say, and whether the item is decided by it.
   fn carry_out(&mut self, act: &Act) -> Result<(String, bool), Failure> {
     let by = self.by.clone();
-    let word = |reason| Approval { by: &by, reason, until: None };
+    let word = |reason| Approval { by: &by, reason, until: None, at_end: false };
     let done = |done: Done| (done.line, true);
     let engine = &mut self.engine;
     match act {
@@ -199,7 +199,7 @@ impl Review<'_> {
     let by = self.by.clone();
     let now = SystemClock.now();
     let until = days.map(|days| now.saturating_add(i64::from(days) * DAY));
-    let word = Approval { by: &by, reason, until };
+    let word = Approval { by: &by, reason, until, at_end: false };
     self.engine.allow(source, codes, word)?;
     let words: Vec<&str> = codes.iter().map(|code| code.as_str()).collect();
     let said = format!("{}: allowed {}", terminal(source.as_str()), words.join(" "));

@@ -18,14 +18,17 @@ use crate::{
     output::one_line,
     progress::Progress,
   },
-  detect::{JudgeOptions, Layer, RuleKind, model::Model},
+  detect::{
+    JudgeOptions, Layer, RuleKind,
+    model::{Kind, Model},
+  },
   engine::{
     assess::{Assessed, Exhibit, Layers, Reads, assess, facts_of},
     bulk,
     event::rounded,
   },
   os::{Clock as _, SystemClock},
-  provenance::{Source, Trust},
+  provenance::{Request, Source, Trust, trust_of},
 };
 
 /// Longest line, in bytes: a text of the largest size, escaped.
@@ -77,6 +80,7 @@ struct Question {
   text: String,
   source: Option<Source>,
   trust: Trust,
+  asked: String,
   tags: Vec<String>,
 }
 
@@ -86,10 +90,13 @@ impl Question {
     Exhibit {
       text: self.text.as_bytes(),
       options: JudgeOptions { tags: &self.tags, ..judge.options },
-      facts: facts_of(source, self.trust, &judge.config),
+      facts: facts_of(source, self.trust, &self.asked, &judge.config),
+      kind: Kind::of(source),
       layers: Layers::All,
       // Whoever asks about single texts asks what the daemon would say of them.
       reads: Reads::New,
+      asked: &self.asked,
+      referral: None,
     }
   }
 }
@@ -106,11 +113,14 @@ fn question(line: &Line, judge: &Judge<'_>) -> Result<Question, String> {
   };
   let source = match object.get("source") {
     None | Some(Value::Null) => None,
-    Some(Value::String(source)) => Some(Source::new(source)),
+    Some(Value::String(source)) => Some(Source::named(source)),
     Some(_) => return Err("expected a string `source`".to_owned()),
   };
   let trust = match object.get("trust") {
-    None | Some(Value::Null) => judge.trust,
+    None | Some(Value::Null) => match &source {
+      Some(source) => trust_of(&judge.config.trust_rules, source, &[]),
+      None => judge.trust,
+    },
     Some(Value::String(trust)) => trust.parse::<Trust>().map_err(|error| error.to_string())?,
     Some(_) => return Err("expected a string `trust`".to_owned()),
   };
@@ -122,11 +132,18 @@ fn question(line: &Line, judge: &Judge<'_>) -> Result<Question, String> {
       .collect::<Result<_, _>>()?,
     Some(_) => return Err("expected an array `tags`".to_owned()),
   };
-  Ok(Question { text, source, trust, tags })
+  let words = |key: &str| match object.get(key) {
+    None | Some(Value::Null) => Ok(String::new()),
+    Some(Value::String(words)) => Ok(words.clone()),
+    Some(_) => Err(format!("expected a string `{key}`")),
+  };
+  let (asked, passage) = (words("asked")?, words("origin")?);
+  let asked = Request::new(&asked, &passage).asked;
+  Ok(Question { text, source, trust, asked, tags })
 }
 
 fn answer(assessed: &Assessed) -> Value {
-  let Assessed { findings, decision, model, times } = assessed;
+  let Assessed { findings, decision, model, out, times } = assessed;
   let kinds = |kind: RuleKind| {
     findings.iter().filter(|finding| finding.layer == Layer::Rules && finding.kind == kind).count()
   };
@@ -135,6 +152,7 @@ fn answer(assessed: &Assessed) -> Value {
     "score": rounded(decision.score),
     "action": decision.action.as_str(),
     "codes": words(decision),
+    "out": out.iter().map(|span| [span.start, span.end]).collect::<Vec<_>>(),
     "layers": {
       "rules": { "signatures": kinds(RuleKind::Signature), "triggers": kinds(RuleKind::Trigger) },
       "model": { "score": model.map(rounded) },

@@ -16,6 +16,7 @@ use crate::{
     context::Context,
     escape::{Escape, terminal},
     failure::Failure,
+    judge,
     output::Style,
   },
   engine::event,
@@ -116,6 +117,8 @@ pub(super) fn installed(context: &Context, unit: &Unit, facts: &Facts) -> Result
     _ => row(context, "before", facts.before.join(" "))?,
   }
   row(context, "sandbox", sandbox(unit.supervisor, facts.sandbox))?;
+  let config = context.config().unwrap_or_default().config;
+  row(context, "judge", judge::Standing::find(&config, None)?.line())?;
   if let (Some(words), Sandbox::Whole) = (unit.supervisor.restart(&unit.job()), facts.sandbox) {
     let command = shown(unit.supervisor, &words);
     for path in facts.writable.iter().filter(|path| !path.exists()) {

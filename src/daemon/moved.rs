@@ -1,0 +1,113 @@
+//! Workspaces that come under guard later than others, and those that leave it, because the agent's
+//! configuration has changed: whoever can change that must not choose what is taken for old and trusted, or
+//! what nobody looks at.
+#![forbid(unsafe_code)]
+
+use std::path::{Path, PathBuf};
+
+use super::{
+  Guard,
+  health::{ADOPTED, Health, KEY, decode, encode},
+};
+use crate::engine::{DEGRADED, EngineError, event::shown};
+
+/// Keys of workspaces whose baseline is being adopted start with this.
+const ADOPTING: &str = "adopting:";
+/// Keys of workspaces that have left the guard, and that nobody has confirmed, start with this.
+pub const LEFT: &str = "left:";
+
+impl Guard {
+  /// Decides which workspaces have a baseline: those of the first start, and those that a person has named.
+  /// What is in any other one is judged as new.
+  pub(super) fn choose_baselines(&mut self, roots: &[PathBuf]) -> Result<(), EngineError> {
+    let known = self.engine.ledger().healths()?;
+    let is_first = !known.iter().any(|(key, ..)| key.starts_with(ADOPTED));
+    let at = self.engine.clock().now();
+    for root in roots {
+      let has = |key: String| known.iter().any(|(known, ..)| *known == key);
+      if has(adopted_key(root)) {
+        continue;
+      }
+      // One whose adoption a crash has cut off was chosen before.
+      if is_first || self.is_named || has(adopting_key(root)) {
+        self.adopting.insert(root.clone());
+        self.engine.ledger_mut().set_health(&adopting_key(root), "{}", at)?;
+      } else if root.is_dir() {
+        self.engine.ledger_mut().set_health(&adopted_key(root), "{}", at)?;
+      }
+    }
+    Ok(())
+  }
+
+  /// The baselines were adopted.
+  pub(super) fn end_adoption(&mut self) -> Result<(), EngineError> {
+    for root in std::mem::take(&mut self.adopting) {
+      self.engine.ledger_mut().remove_health(&adopting_key(&root))?;
+    }
+    Ok(())
+  }
+
+  /// Remembers what the last daemon has guarded and this one does not.
+  pub(super) fn compare_with_last(&mut self) -> Result<(), EngineError> {
+    let last = self.engine.ledger().health(KEY)?;
+    let last = last.and_then(|(json, _)| serde_json::from_str::<Health>(&json).ok());
+    let gone = last.filter(|last| !last.is_named).map(|last| last.roots()).unwrap_or_default();
+    let gone: Vec<PathBuf> =
+      gone.into_iter().filter(|root| !self.workspaces.contains(root)).collect();
+    self.note_left(&gone)
+  }
+
+  /// Workspaces have left the guard. As long as there is memory in them, and no person has said what is to be
+  /// guarded or confirmed it, that is reduced protection.
+  pub(super) fn note_left(&mut self, gone: &[PathBuf]) -> Result<(), EngineError> {
+    let at = self.engine.clock().now();
+    for root in gone.iter().filter(|root| has_memory(root)) {
+      let json = serde_json::Value::from(encode(root)).to_string();
+      self.engine.ledger_mut().set_health(&format!("{LEFT}{}", shown(root)), &json, at)?;
+    }
+    for (key, json, _) in self.engine.ledger().healths()? {
+      if !key.starts_with(LEFT) {
+        continue;
+      }
+      let root = serde_json::from_str::<String>(&json).map(|text| decode(&text));
+      let is_left =
+        |root: &PathBuf| !self.is_named && !self.workspaces.contains(root) && has_memory(root);
+      if let Some(root) = root.ok().filter(is_left) {
+        let why = format!(
+          "{} was guarded until the agent's configuration named another workspace, and is not any more; \
+           name it in `workspaces`, or confirm that with `memfw doctor --fix`",
+          shown(&root)
+        );
+        self.engine.degrade(&key, &why)?;
+      } else {
+        self.engine.ledger_mut().remove_health(&key)?;
+        self.engine.recovered(&key)?;
+      }
+    }
+    Ok(())
+  }
+}
+
+/// The keys, with the paths, of the workspaces that have left the guard, from the rows about the daemon; and
+/// the key under which `status` has each.
+pub fn left(healths: Vec<(String, String, i64)>) -> Vec<(String, String, PathBuf)> {
+  let left = healths.into_iter().filter(|(key, ..)| key.starts_with(LEFT));
+  let path = |json: &str| serde_json::from_str::<String>(json).map(|text| decode(&text)).ok();
+  left
+    .filter_map(|(key, json, _)| Some((format!("{DEGRADED}{key}"), path(&json)?, key)))
+    .map(|(degraded, path, key)| (key, degraded, path))
+    .collect()
+}
+
+pub(super) fn adopting_key(root: &Path) -> String {
+  format!("{ADOPTING}{}", shown(root))
+}
+
+/// The key under which stands that the baseline of a workspace was adopted.
+pub(super) fn adopted_key(root: &Path) -> String {
+  format!("{ADOPTED}{}", shown(root))
+}
+
+fn has_memory(root: &Path) -> bool {
+  ["MEMORY.md", "memory.md", "memory"].iter().any(|name| root.join(name).exists())
+}
