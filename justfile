@@ -91,6 +91,12 @@ openclaw-live parts="index,flush,retrust,notice":
   cargo build --release
   tests/openclaw/live.sh target/release/memfw {{parts}}
 
+# Scenarios from a page, mail or file to the next session's prompt, with the real OpenClaw (five turns a minute)
+[group('test')]
+openclaw-scenarios file *args:
+  cargo build --release
+  tests/openclaw/scenarios.sh target/release/memfw {{file}} {{args}}
+
 # All cases of the compatibility suite with the real OpenClaw, of today and of before its sessions were in SQLite
 [group('test')]
 openclaw suite="../shared/openclaw-compat":

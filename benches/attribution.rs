@@ -249,6 +249,7 @@ fn ask(records: &OpenClawRecords, workspace: &Path, text: &str, at: i64) {
     on_record: version,
     seen_at: at + 20_000,
     changed_at: at,
+    memory: &[],
     texts: &[text.as_bytes()],
   });
   assert!(answer.attributions[0].evidence.written.is_some(), "{answer:?}");

@@ -154,7 +154,10 @@ fn stated() -> Vec<String> {
   });
   let probability = |text: &str, depth| {
     let rules = policy::strength(&judge(text.as_bytes(), &JudgeOptions::default()));
-    model::assess(Model::embedded(), text.as_bytes(), rules, depth).probabilities.most()
+    {
+      let context = model::Context::default();
+      model::assess(Model::embedded(), text.as_bytes(), rules, depth, &context).probabilities.most()
+    }
   };
   // The thresholds at that sensitivity are 0.88 and 0.90 (src/detect/policy.rs).
   let is_between = |text: &String| {

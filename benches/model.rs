@@ -8,7 +8,7 @@ use std::hint::black_box;
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use memfw::detect::model::{
-  Assessor as _, Depth, Encoder, Model, Tokenizer, digest::EMBEDDED, encoder,
+  Assessor as _, Damage, Depth, Encoder, Model, Tokenizer, digest::EMBEDDED, encoder,
 };
 
 const BLOCK: &str = "Ann likes the window seat on night trains and does not want to be woken before the last stop, ever.";
@@ -26,6 +26,10 @@ fn of_pieces(tokenizer: &Tokenizer, n: usize) -> String {
   text
 }
 
+fn embedded() -> Result<Encoder, Damage> {
+  Encoder::load(EMBEDDED.encoder, EMBEDDED.authority, EMBEDDED.vocabulary)
+}
+
 fn heads(criterion: &mut Criterion) {
   let model = Model::embedded();
   criterion.bench_function("heads, a block of 100 bytes", |bencher| {
@@ -38,7 +42,7 @@ fn heads(criterion: &mut Criterion) {
 }
 
 fn close(criterion: &mut Criterion) {
-  let encoder = Encoder::load(EMBEDDED.encoder, EMBEDDED.vocabulary).expect("it is embedded");
+  let encoder = embedded().expect("it is embedded");
   let tokenizer = Tokenizer::load(EMBEDDED.vocabulary).expect("it is embedded");
   for n in [16, 32, 64, 128] {
     let text = of_pieces(&tokenizer, n);
@@ -47,6 +51,14 @@ fn close(criterion: &mut Criterion) {
       bencher.iter(|| encoder.logits(black_box(&[text.as_str()])));
     });
   }
+  // What is known, in twelve pieces, and an entry that makes 48 of it.
+  let context = "web page. asked: when does it open";
+  let entry = of_pieces(&tokenizer, 48 - tokenizer.encode(context, encoder::MAX_CONTEXT).len() + 1);
+  let said =
+    tokenizer.encode_pair(context, encoder::MAX_CONTEXT, &entry, encoder::MAX_TOKENS).len();
+  criterion.bench_function(&format!("authority, {said} pieces"), |bencher| {
+    bencher.iter(|| encoder.authority(black_box(context), black_box(&[entry.as_str()])));
+  });
   let model = Model::embedded();
   criterion.bench_function("all of it, a block of 100 bytes", |bencher| {
     bencher.iter(|| model.assess(black_box(BLOCK), Depth::Encoder));
@@ -62,7 +74,7 @@ fn load(criterion: &mut Criterion) {
     bencher.iter(|| Model::of(EMBEDDED).version().len());
   });
   criterion.bench_function("load the encoder", |bencher| {
-    bencher.iter(|| Encoder::load(EMBEDDED.encoder, EMBEDDED.vocabulary).is_ok());
+    bencher.iter(|| embedded().is_ok());
   });
 }
 

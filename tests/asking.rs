@@ -237,3 +237,32 @@ fn a_fault_in_the_reader_of_records_is_told_and_ends_nothing() {
   });
   assert_eq!(world.sources("MEMORY.md"), ["unknown"]);
 }
+
+/// Records that cannot be read at first.
+#[derive(Default)]
+struct Torn(Arc<AtomicUsize>);
+
+impl AgentRecords for Torn {
+  fn attribute(&self, question: &Question<'_>) -> Answer {
+    let n = self.0.fetch_add(1, Relaxed);
+    let torn = Outlook::Unreadable("the registry is cut short".to_owned());
+    let outlook = if n < 2 { torn } else { Outlook::Final };
+    Answer::all(question, &Source::new("exec"), outlook)
+  }
+}
+
+#[test]
+fn records_that_can_be_read_again_are_asked_again_though_nothing_changes() {
+  let n_asked = Arc::<AtomicUsize>::default();
+  let mut world = World::new(Box::new(Torn(Arc::clone(&n_asked))));
+  world.write("MEMORY.md", &format!("{}\n", clean(1)));
+  world
+    .work_until("it is told", |world| world.degradations().contains("the registry is cut short"));
+  for (n, seconds) in [(2, 3), (3, 9)] {
+    world.clock.0.store(seconds, Relaxed);
+    world.work_until("it is asked again", |_| n_asked.load(Relaxed) == n);
+  }
+  world.work_until("it is known", |world| {
+    world.sources("MEMORY.md") == ["exec"] && world.degradations().is_empty()
+  });
+}

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::support::{AT_ONCE, Guarded, Writer, eventually, needle, poison};
+use crate::support::{AT_ONCE, Guarded, Writer, eventually, id, needle, poison};
 
 /// A workspace whose poisoned line was approved, with the version of the file from before that.
 fn approved() -> (Guarded, Vec<u8>) {
@@ -45,5 +45,53 @@ fn approved_text_that_a_person_deletes_stays_deleted() {
   guarded.settle();
   assert!(!is_back(&guarded));
   assert!(!guarded.ok(&["audit", "--event", "brought-back"]).contains("older version"));
+  guarded.stop();
+}
+
+/// A workspace in which a poisoned line was taken out, and somebody then changed what introduces its place.
+fn displaced(end: &str) -> (Guarded, String) {
+  let mut guarded = Guarded::new(AT_ONCE).memory("MEMORY.md", "# Attacks\n\n- old\n");
+  guarded.start();
+  Writer::Shell.add(&guarded.path("MEMORY.md"), format!("{}\n", poison(1)).as_bytes());
+  guarded.wait_for_items(1);
+  guarded.settle();
+  let text = fs::read_to_string(guarded.path("MEMORY.md")).unwrap();
+  fs::write(guarded.path("MEMORY.md"), text.replace("# Attacks", "# Orders") + end).unwrap();
+  guarded.settle();
+  let id = id(&guarded.waiting()[0]).to_owned();
+  let output = guarded.memfw(&["quarantine", "approve", &id]);
+  assert!(output.status == 2 && output.stderr.contains("--at-end"), "{output:?}");
+  (guarded, id)
+}
+
+#[test]
+fn approved_text_is_not_added_to_the_end_where_a_code_block_is_open() {
+  let (mut guarded, id) = displaced("\n```\nls\n");
+  let before = guarded.read("MEMORY.md");
+  let output = guarded.memfw(&["quarantine", "approve", "--at-end", &id]);
+  assert_eq!(output.status, 2, "{output:?}");
+  for part in ["the end of", "is inside a code block that begins at line", "close it there"] {
+    assert!(output.stderr.contains(part), "{output:?}");
+  }
+  guarded.settle();
+  assert_eq!(guarded.read("MEMORY.md"), before, "nothing is written");
+  assert_eq!(guarded.waiting().len(), 1);
+  guarded.stop();
+}
+
+#[test]
+fn approved_text_at_the_end_does_not_come_back_at_its_old_place_too() {
+  let (mut guarded, id) = displaced("\n# Day\n\n- rain\n");
+  let older = fs::read_to_string(guarded.path("MEMORY.md")).unwrap();
+  guarded.ok(&["quarantine", "approve", "--at-end", &id]);
+  guarded.settle();
+  // Its place is what it was, and its placeholder is there again.
+  let text = format!("{}{}\n", older.replace("# Orders", "# Attacks"), poison(1));
+  assert!(text.contains("quarantined"), "{text}");
+  fs::write(guarded.path("MEMORY.md"), &text).unwrap();
+  guarded.settle();
+  let text = fs::read_to_string(guarded.path("MEMORY.md")).unwrap();
+  assert_eq!(text.matches(&poison(1)).count(), 1, "{text}");
+  assert!(guarded.waiting().is_empty());
   guarded.stop();
 }

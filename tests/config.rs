@@ -1,7 +1,7 @@
 //! `memfw config` and the configuration file, good and bad.
 
 use {
-  crate::support::{CONFIG, Test},
+  crate::support::{CONFIG, Guarded, Test, eventually, poison},
   rustix::process::geteuid,
   serde_json::json,
   std::{fs, os::unix::fs::PermissionsExt as _},
@@ -39,10 +39,20 @@ fn without_a_file_the_defaults_hold() {
       quarantine.rejected_days      365         default
       detection.scope               "strict"    default
       detection.sensitivity         "medium"    default
+      detection.hold                "on"        default
       detection.embedding_provider  "local"     default
       detection.embedding_url       ""          default
       detection.embedding_model     ""          default
       detection.embedding_key_file  ""          default
+      judge.via                     "off"       default
+      judge.url                     ""          default
+      judge.model                   ""          default
+      judge.key_file                ""          default
+      judge.may_release             false       default
+      judge.per_hour                60          default
+      judge.per_day                 500         default
+      judge.exclude_sources         []          default
+      judge.exclude_files           []          default
       trust.rule                    []          default
       gate.enabled                  false       default
       gate.max_wait_ms              2000        default
@@ -98,10 +108,20 @@ fn values_tell_where_they_come_from() {
       quarantine.rejected_days      365         default
       detection.scope               "strict"    default
       detection.sensitivity         "medium"    default
+      detection.hold                "on"        default
       detection.embedding_provider  "local"     default
       detection.embedding_url       ""          default
       detection.embedding_model     ""          default
       detection.embedding_key_file  ""          default
+      judge.via                     "off"       default
+      judge.url                     ""          default
+      judge.model                   ""          default
+      judge.key_file                ""          default
+      judge.may_release             false       default
+      judge.per_hour                60          default
+      judge.per_day                 500         default
+      judge.exclude_sources         []          default
+      judge.exclude_files           []          default
       trust.rule                    []          default
       gate.enabled                  false       default
       gate.max_wait_ms              2000        default
@@ -291,6 +311,43 @@ fn a_file_without_permission_is_refused() {
       .status(2)
       .run();
   }
+}
+
+#[test]
+fn a_file_that_others_can_write_runs_nothing_and_is_told() {
+  let config =
+    "[notify]\nvia = \"command\"\ncommand = [\"/bin/sh\", \"-c\", \"echo > [TMP]/pwned\"]\n";
+  let mut guarded = Guarded::new(config).memory("MEMORY.md", "# Memory\n");
+  let file = guarded.tmp().join(CONFIG);
+  let chmod = |path: &std::path::Path, mode| {
+    fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+  };
+  for (path, mode, whole) in
+    [(file.as_path(), 0o666, 0o600), (file.parent().unwrap(), 0o777, 0o700)]
+  {
+    chmod(path, mode);
+    let why = format!("can be written by others (mode {mode:o})");
+    let check = guarded.memfw(&["config", "check"]);
+    assert!(check.status != 0 && check.stderr.contains(&why), "{check:?}");
+    let doctor = guarded.memfw(&["doctor"]);
+    assert!(doctor.stdout.contains(&why), "{doctor:?}");
+    guarded.start();
+    drop(guarded.test().write("workspace/memory/x.md", format!("{}\n", poison(mode as usize))));
+    guarded.wait_for_items(if mode == 0o666 { 1 } else { 2 });
+    guarded.settle();
+    let status = guarded.memfw(&["status"]);
+    assert!(status.status == 1 && status.stdout.contains(&why), "{status:?}");
+    assert!(guarded.log().contains(&why));
+    guarded.stop();
+    assert!(!guarded.tmp().join("pwned").exists());
+    chmod(path, whole);
+  }
+  assert_eq!(guarded.memfw(&["config", "check"]).status, 0);
+  // The same text in a file of our own is carried out.
+  guarded.start();
+  drop(guarded.test().write("workspace/memory/x.md", format!("{}\n", poison(3))));
+  eventually("the program runs", || guarded.tmp().join("pwned").exists());
+  guarded.stop();
 }
 
 #[test]

@@ -72,7 +72,86 @@ fn a_changed_configuration_is_followed_without_being_asked() {
   assert!(status(&guarded)["degradations"].to_string().contains("cannot be read"));
   configure(&guarded, TWO);
   eventually("one is let go", || places(&guarded) == ["[TMP]/state/workspace-ann", "[TMP]/b"]);
-  assert!(status(&guarded)["degradations"].as_array().unwrap().is_empty());
+  let told = |guarded: &Guarded| status(guarded)["degradations"].to_string();
+  assert!(told(&guarded).contains("/c was guarded until"), "{}", told(&guarded));
+  // Whoever looks after it hears it at every start, until a person confirms it.
+  guarded.stop();
+  guarded.start();
+  assert!(told(&guarded).contains("/c was guarded until"), "{}", told(&guarded));
+  let fixed = guarded.memfw(&["doctor", "--fix"]).stdout;
+  assert!(fixed.contains("confirmed that it is not guarded any more"), "{fixed}");
+  assert_eq!(told(&guarded), "[]");
+  guarded.stop();
+  guarded.start();
+  assert_eq!(told(&guarded), "[]");
+  guarded.stop();
+}
+
+#[test]
+fn what_lies_in_a_workspace_that_comes_later_is_no_baseline() {
+  for is_running in [true, false] {
+    let mut guarded = world(TWO);
+    drop(guarded.test().write("b/MEMORY.md", format!("{}\n", poison(1))));
+    guarded.start();
+    assert_eq!(guarded.listed("flagged").len(), 1, "what was there at the first start is");
+    if !is_running {
+      guarded.stop();
+    }
+    drop(guarded.test().write("c/MEMORY.md", format!("{}\n{}\n", clean(3), poison(3))));
+    drop(guarded.test().write("c/memory/n.md", format!("{}\n", poison(4))));
+    configure(&guarded, THREE);
+    if !is_running {
+      guarded.start();
+    }
+    guarded.wait_for_items(2);
+    for n in [3, 4] {
+      assert!(guarded.holding("c", &needle(n)).is_empty());
+    }
+    let sources = guarded.ok(&["provenance", &format!("{}/c/MEMORY.md", guarded.tmp().display())]);
+    assert!(!sources.contains("baseline"), "{sources}");
+    guarded.stop();
+  }
+}
+
+#[test]
+fn what_the_agent_reads_under_odd_names_is_judged() {
+  let mut guarded = world(TWO);
+  drop(guarded.test().write("b/MEMORY.md", "# Memory\n"));
+  guarded.start();
+  let files = ["b/memory/.cache.md", "b/memory/.hidden/2026-11-01.md", "b/memory/ok/.git/x.md"];
+  for (n, file) in files.iter().enumerate() {
+    drop(guarded.test().write(file, format!("{}\n", poison(n))));
+  }
+  drop(guarded.test().write("b/DrEaMs.md", format!("{}\n", poison(9))));
+  guarded.wait_for_items(3);
+  eventually("the diary is flagged", || guarded.listed("flagged").len() == 1);
+  for n in 0..3 {
+    assert!(guarded.holding("b", &needle(n)).is_empty());
+  }
+  guarded.stop();
+}
+
+#[test]
+fn what_is_indexed_and_not_judged_is_named() {
+  let mut guarded = world("{agents: {entries: {ann: {workspace: '[TMP]/b'}}}}");
+  drop(guarded.test().write("b/MEMORY.md", "# Memory\n").write("b/elsewhere/n.md", "- x\n"));
+  let dir = guarded.tmp().join("state/agents/ann/agent");
+  fs::create_dir_all(&dir).unwrap();
+  let index = rusqlite::Connection::open(dir.join("openclaw-agent.sqlite")).unwrap();
+  index
+    .execute_batch(
+      "CREATE TABLE memory_index_sources (path TEXT, source TEXT, hash TEXT);
+       CREATE TABLE memory_index_chunks (path TEXT, source TEXT, text TEXT);
+       INSERT INTO memory_index_sources VALUES ('MEMORY.md', 'memory', ''), ('gone.md', 'memory', ''),
+         ('elsewhere/n.md', 'memory', ''), ('sessions/x.jsonl', 'sessions', '');",
+    )
+    .unwrap();
+  guarded.start();
+  let status = status(&guarded);
+  let unguarded = status["unguarded"].as_array().unwrap();
+  assert_eq!(unguarded.len(), 1, "{status:#}");
+  assert!(unguarded[0]["file"].as_str().unwrap().ends_with("b/elsewhere/n.md"), "{status:#}");
+  assert!(status["degradations"].to_string().contains("1 file is not fully guarded"), "{status:#}");
   guarded.stop();
 }
 

@@ -203,7 +203,7 @@ impl World {
       is_named: true,
       sources: vec![],
       notes: vec![],
-      helpers: Helpers { notify: None, reindex },
+      helpers: Helpers { notify: None, reindex, judge: None },
       alarm: None,
       bad_rules: None,
       report_only: None,

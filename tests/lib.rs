@@ -25,6 +25,7 @@ mod guard;
 mod holdoff;
 mod hostile;
 mod hostile_tree;
+mod judge;
 mod kept_open;
 mod ladder;
 #[cfg(feature = "failpoints")]

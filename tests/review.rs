@@ -86,6 +86,7 @@ fn the_list_as_programs_see_it() {
     "attestation",
     "session_id",
     "evidence",
+    "fed_by",
     "score",
     "codes",
     "quarantined_at",
@@ -167,7 +168,7 @@ fn an_approval_appends_where_the_placeholder_is_gone() {
     }
     let output = decide(&guarded, "approve", &id);
     assert_eq!(output.status, 0, "{output:?}");
-    assert!(output.stdout.starts_with(&format!("{id}: approved; its placeholder was gone")));
+    assert!(output.stdout.starts_with(&format!("{id}: approved; its place was gone")));
     assert!(output.stdout.contains("appended to [TMP]/workspace/MEMORY.md"), "{output:?}");
     let expected = format!("{rewritten}\n{}\n", poison(1));
     marks::assert_same(&guarded.read("MEMORY.md"), expected.as_bytes(), "MEMORY.md");
@@ -270,14 +271,17 @@ fn an_approval_counts_the_blocks_that_it_excuses() {
     ledger.query_row("SELECT sum(uses) FROM exception", [], |row| row.get(0)).unwrap()
   };
   assert_eq!(uses(&guarded), 0, "bringing it back is no use of it");
-  std::fs::create_dir(guarded.path("memory")).unwrap();
   for n in 1..3 {
-    let path = guarded.path(format!("memory/{n}.md"));
-    Writer::Shell.add(&path, format!("{}\n", poison(1)).as_bytes());
+    Writer::Shell.add(&guarded.path("MEMORY.md"), format!("{}\n", poison(1)).as_bytes());
     guarded.settle();
     assert!(guarded.waiting().is_empty());
     assert_eq!(uses(&guarded), n);
   }
+  // It was given for this file.
+  std::fs::create_dir(guarded.path("memory")).unwrap();
+  Writer::Shell.add(&guarded.path("memory/1.md"), format!("{}\n", poison(1)).as_bytes());
+  guarded.settle();
+  assert_eq!((guarded.waiting().len(), uses(&guarded)), (1, 2));
   guarded.stop();
 }
 
@@ -311,7 +315,7 @@ fn an_approval_is_listed_ends_and_can_be_taken_back() {
 
   // In force again it excuses, and taken back it does not.
   set(&guarded, "UPDATE exception SET expires_at = NULL");
-  Writer::Shell.add(&guarded.path("memory/more.md"), format!("{}\n", poison(1)).as_bytes());
+  Writer::Shell.add(&guarded.path("MEMORY.md"), format!("{}\n", poison(1)).as_bytes());
   guarded.settle();
   assert_eq!(guarded.waiting().len(), 1);
   let output = guarded.memfw(&["policy", "withdraw", "00000000000f"]);

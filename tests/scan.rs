@@ -121,7 +121,7 @@ fn a_stream_is_answered_line_by_line() {
       continue;
     }
     let keys: Vec<&str> = answer.as_object().unwrap().keys().map(String::as_str).collect();
-    assert_eq!(keys, ["verdict", "score", "action", "codes", "layers", "us"]);
+    assert_eq!(keys, ["verdict", "score", "action", "codes", "out", "layers", "us"]);
     let score = answer["score"].as_f64().unwrap();
     assert!((0.0..=1.0).contains(&score) && answer["us"].is_u64(), "{answer}");
     assert!(answer["layers"]["rules"].is_object() && answer["layers"]["model"].is_object());

@@ -75,6 +75,8 @@ const ROOMS: &[Room] = &[
       "engine",
       "gate",
       "stats",
+      // The one who asks a model that reads.
+      "net",
     ],
   },
   Room {

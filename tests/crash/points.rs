@@ -267,9 +267,15 @@ impl World<'_> {
       let found = marks::count(&bytes, needle(poison).as_bytes());
       assert_eq!(found, usize::from(approve), "{point:?}: {}", marks::show(&bytes));
       if !approve {
-        // A rejected text can still be approved, and is appended when its place is gone.
+        // A rejected text can still be approved. Its place is gone, and where other words stand there by now, as
+        // when a writer prepends, a person has to say that the end will do.
         self.moved.insert(text(poison));
-        self.guarded.ok(&["quarantine", "approve", item]);
+        let approved = self.guarded.memfw(&["quarantine", "approve", item]);
+        if approved.status == 2 && approved.stderr.contains("--at-end") {
+          self.guarded.ok(&["quarantine", "approve", item, "--at-end"]);
+        } else {
+          assert_eq!(approved.status, 0, "{point:?}: {approved:?}");
+        }
       }
       self.guarded.kill();
     }

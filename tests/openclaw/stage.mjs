@@ -71,9 +71,12 @@ export class Stage {
       maxTokens: 4096,
     };
     const provider = { baseUrl: `${this.origin}/v1`, apiKey: 'none', api: 'openai-completions', models: [model] };
-    const { defaults, ...rest } = more;
+    const { defaults, entries, ...rest } = more;
     const settings = {
-      agents: { defaults: { model: { primary: 'loopback/scripted' }, models: { 'loopback/scripted': {} }, ...defaults } },
+      agents: {
+        defaults: { model: { primary: 'loopback/scripted' }, models: { 'loopback/scripted': {} }, ...defaults },
+        ...(entries && { entries }),
+      },
       models: { mode: 'replace', providers: { loopback: provider } },
       memory: { search: { provider: 'none' } },
       tools: { toolSearch: false, web: { fetch: { ssrfPolicy: { dangerouslyAllowPrivateNetwork: true } } } },

@@ -17,10 +17,11 @@ pub(crate) fn is_poison(n: usize) -> bool {
   n % 8 == 3
 }
 
-/// The text of a block; every third has a second line where others never see only the first.
+/// The text of a block; every third has a second line where others never see only the first. A poison has
+/// none: only the line that has the effect leaves its file.
 pub(crate) fn text(way: Way, n: usize) -> String {
   let first = if is_poison(n) { poison(n) } else { clean(n) };
-  if n % 3 == 1 && !way.tears_lines() {
+  if n % 3 == 1 && !is_poison(n) && !way.tears_lines() {
     format!("{first}\n  She said so on day {n}.\n")
   } else {
     format!("{first}\n")

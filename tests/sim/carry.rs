@@ -97,7 +97,7 @@ impl World {
           at: self.clock.elapsed().saturating_sub(ago),
           n_jumps: self.n_jumps,
           n_changes: self.n_changes,
-          n_opens: self.n_opens,
+          n_opens: actor.n_opens_renamed.take().unwrap_or(self.n_opens),
           n_records: self.n_records,
           n_others: self.oracle.n_blind_writes,
         });
@@ -145,6 +145,7 @@ impl World {
       Step::Rename(from, to) => {
         let before = self.visible();
         self.disk.rename(from, to, now);
+        actor.n_opens_renamed = Some(self.n_opens);
         self.opened.insert(to.clone(), false);
         self.judge_target(to);
         self.noted(&before);

@@ -400,6 +400,9 @@ fn leaves(content: &[u8], place: &Range<usize>) -> bool {
   let comparison = compare(&document, &[]);
   let (origin, config) = (Origin::unknown(), Config::default());
   let mut court = Court {
+    consult: None,
+    known: &[],
+    slots: &[],
     reads_on: false,
     origin: &origin,
     config: &config,
@@ -409,7 +412,7 @@ fn leaves(content: &[u8], place: &Range<usize>) -> bool {
     allowed: &[],
     treatment: Treatment::Memory,
     precedent: None,
-    assess: &mut |_, _| None,
+    assess: &mut |_, _, _| None,
   };
   let judgements = judge_fresh(content, &document, &comparison, &mut court);
   document.blocks().iter().zip(judgements).any(|(block, judgement)| {
