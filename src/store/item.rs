@@ -89,6 +89,18 @@ impl ItemFilter {
   }
 }
 
+/// The items of the quarantine, in the columns that [`item_row`] reads.
+macro_rules! items_out {
+  () => {
+    "
+  SELECT id, path, line, hash, n, status, source, trust, attestation, session, score, layer, codes,
+    findings, quarantined_at, seen_at, reviewed_at, reviewed_by, occurrences,
+    iif(sealed IS NULL, NULL, len) AS len, terminated, 0 AS in_file, evidence, version, changed_at,
+    due, request
+  FROM quarantine"
+  };
+}
+
 impl Ledger {
   /// The items that a filter lets through, oldest first.
   pub fn items(&self, filter: &ItemFilter) -> Result<Vec<Item>, StoreError> {
@@ -111,14 +123,21 @@ impl Ledger {
   /// from; at most `n`, the newest first.
   pub fn told_items_out(&self, path: Option<&Path>, n: usize) -> Result<Vec<Item>, StoreError> {
     self.read(|conn| {
-      let sql = format!(
-        "SELECT * FROM ({ITEMS})
-         WHERE in_file = 0 AND status IN ('quarantined', 'held', 'rejected') AND due = 0
-           AND source NOT IN ('baseline', 'unknown', 'external-edit') AND (?1 IS NULL OR path = ?1)
-         ORDER BY quarantined_at DESC, path DESC, line DESC, id DESC LIMIT ?2"
+      // The unary plus keeps SQLite from sorting all items of a status where an index has them in order.
+      let told = concat!(
+        items_out!(),
+        " WHERE +status IN ('quarantined', 'held', 'rejected') AND due = 0
+           AND source NOT IN ('baseline', 'unknown', 'external-edit')"
       );
-      let mut statement = conn.prepare_cached(&sql)?;
-      let rows = statement.query_map(params![path.map(path_bytes), n as i64], item_row)?;
+      let latest = "ORDER BY quarantined_at DESC, path DESC, line DESC, id DESC LIMIT ?1";
+      let mut statement;
+      let rows = if let Some(path) = path {
+        statement = conn.prepare_cached(&format!("{told} AND path = ?2 {latest}"))?;
+        statement.query_map(params![n as i64, path_bytes(path)], item_row)?
+      } else {
+        statement = conn.prepare_cached(&format!("{told} {latest}"))?;
+        statement.query_map([n as i64], item_row)?
+      };
       Ok(rows.collect::<Result<_, _>>()?)
     })
   }
@@ -278,12 +297,7 @@ const QUARANTINED: &str = "SELECT id FROM quarantine";
 
 /// Items of the quarantine, and blocks in their files that are flagged or were decided. An id that is
 /// both stands for the item.
-const ITEMS: &str = "
-  SELECT id, path, line, hash, n, status, source, trust, attestation, session, score, layer, codes,
-    findings, quarantined_at, seen_at, reviewed_at, reviewed_by, occurrences,
-    iif(sealed IS NULL, NULL, len) AS len, terminated, 0 AS in_file, evidence, version, changed_at,
-    due, request
-  FROM quarantine
+const ITEMS: &str = concat!(items_out!(), "
   UNION ALL
   SELECT b.id, f.path, b.start_line, b.hash, 0, b.state, coalesce(r.source, 'unknown'),
     coalesce(r.trust, 'untrusted'), coalesce(r.attestation, 'self-reported'), r.session, b.score, NULL,
@@ -297,7 +311,7 @@ const ITEMS: &str = "
   WHERE (b.state = 'flagged' OR b.reviewed_at IS NOT NULL)
     AND b.state IN ('flagged', 'approved', 'rejected', 'corrected')
     AND b.present = 1
-    AND NOT EXISTS (SELECT 1 FROM quarantine q WHERE q.id = b.id)";
+    AND NOT EXISTS (SELECT 1 FROM quarantine q WHERE q.id = b.id)");
 
 fn item_row(row: &Row<'_>) -> rusqlite::Result<Item> {
   let layer = match row.get_ref(11)? {

@@ -37,6 +37,7 @@ const MIGRATIONS: &[Migration] = &[
   Migration { number: 12, sql: include_str!("migrations/0012_question.sql") },
   Migration { number: 13, sql: include_str!("migrations/0013_approved.sql") },
   Migration { number: 14, sql: include_str!("migrations/0014_turn.sql") },
+  Migration { number: 15, sql: include_str!("migrations/0015_latest.sql") },
 ];
 
 /// The format that this memfw writes: the number of the last step.
