@@ -95,3 +95,32 @@ fn approved_text_at_the_end_does_not_come_back_at_its_old_place_too() {
   assert!(guarded.waiting().is_empty());
   guarded.stop();
 }
+
+#[test]
+fn a_note_that_is_renamed_keeps_its_placeholders() {
+  let mut guarded = Guarded::new(AT_ONCE).memory("memory/day.md", "# Day\n\n- old\n");
+  guarded.start();
+  Writer::Shell.add(&guarded.path("memory/day.md"), format!("{}\n", poison(1)).as_bytes());
+  guarded.wait_for_items(1);
+  guarded.settle();
+  let before = guarded.read("memory/day.md");
+  let rename = |guarded: &Guarded, from: &str, to: &str| {
+    fs::create_dir_all(guarded.path(to).parent().unwrap()).unwrap();
+    fs::rename(guarded.path(from), guarded.path(to)).unwrap();
+  };
+  rename(&guarded, "memory/day.md", "memory/archive/day.md");
+  guarded.settle();
+  // Once more while nobody looks, and with its directory.
+  guarded.stop();
+  rename(&guarded, "memory/archive", "memory/old");
+  guarded.start();
+  guarded.settle();
+  assert_eq!(guarded.read("memory/old/day.md"), before);
+  assert_eq!(guarded.ok(&["audit", "--event", "renamed"]).matches("renamed").count(), 2);
+  let item = guarded.waiting().remove(0);
+  assert!(item["file"].as_str().unwrap().ends_with("memory/old/day.md"), "{item}");
+  guarded.approve_all();
+  guarded.settle();
+  assert_eq!(guarded.holding("workspace", &needle(1)).len(), 1);
+  guarded.stop();
+}

@@ -83,6 +83,8 @@ events! {
   Recovered = "recovered", "interrupted operation recovered";
   /// A file is gone.
   Vanished = "vanished", "memory file is gone";
+  /// A file has another name, and what is known about it goes along.
+  Renamed = "renamed", "memory file was renamed";
   /// A file cannot be guarded as it should be.
   Unguarded = "unguarded", "file is not fully guarded";
   /// Protection is reduced.

@@ -8,7 +8,6 @@ use super::{
   claim::claims,
   event::shown,
   judge::{self, Origin},
-  precedent::is_of,
   review::Placed,
 };
 use crate::{
@@ -195,7 +194,8 @@ impl<F: Fs> Engine<F> {
       self.back(item, restore)?.into_iter().map(|(_, span)| span).collect();
     absent.extend(claims.iter().cloned());
     let mut now = [claims, absent].into_iter();
-    Ok(now.any(|absent| is_of(&item.path, &restore.around_without(plain, ids, &absent), &before)))
+    let place = self.ledger.place(&item.path)?;
+    Ok(now.any(|absent| restore.around_without(plain, ids, &absent).is_of(&place, &before)))
   }
 
   /// What else was approved and stands in the file once a text is back.

@@ -10,7 +10,6 @@ use super::{
   Engine, EngineError, approved,
   claim::claims,
   judge::{self, BlockJudgement, Court, Origin},
-  precedent::is_of,
   together,
   unit::Brought,
 };
@@ -178,8 +177,11 @@ impl<F: Fs> Engine<F> {
     for &hash in hashes {
       bound.extend(self.ledger.excused_in(hash)?);
     }
-    let holds = |around: &Around| bound.iter().any(|name| is_of(path, around, name));
-    Ok(bound.iter().any(Around::is_wide) && !now.iter().any(holds))
+    if !bound.iter().any(Around::is_wide) {
+      return Ok(false);
+    }
+    let place = self.ledger.place(path)?;
+    Ok(!now.iter().any(|around| bound.iter().any(|name| around.is_of(&place, name))))
   }
 
   /// What was approved in a file and stands in `bytes`, and where.

@@ -51,6 +51,9 @@ pub mod recover;
 pub mod redact;
 mod rejudge;
 mod remembered;
+mod renamed;
+#[cfg(test)]
+mod renamed_tests;
 mod replaced;
 pub mod restore;
 pub mod retain;

@@ -242,6 +242,13 @@ impl<F: Fs> Engine<F> {
       file.release();
       return self.same_version(target, row, &before);
     }
+    let renamed = match row {
+      None if self.follow_rename(target, (hash, &bytes), &before)? => {
+        self.ledger.file(&target.path())?
+      }
+      _ => None,
+    };
+    let row = renamed.as_ref().or(row);
     let adopting = hint.adopting && row.is_none_or(|row| row.adopted_at.is_none());
     let sighting = if adopting { None } else { self.sighting(target, hash, &before)? };
     let origin = Origin::seen(&self.config, adopting, sighting);

@@ -1,7 +1,7 @@
 //! What was decided about a text before, and whether that holds where the text stands now.
 #![forbid(unsafe_code)]
 
-use std::{os::unix::ffi::OsStrExt as _, path::Path};
+use std::path::Path;
 
 use super::{
   judge::{Origin, Precedent},
@@ -15,13 +15,12 @@ use crate::{
 };
 
 /// A name for what stands around a text in its file.
-pub(super) fn context(path: &Path, around: &Around) -> ContentHash {
-  around.name(path.as_os_str().as_bytes())
-}
-
-/// Whether a decision that was made in a context of this name was made in this place.
-pub(super) fn is_of(path: &Path, around: &Around, name: &ContentHash) -> bool {
-  around.is_of(path.as_os_str().as_bytes(), name)
+pub(super) fn context(
+  ledger: &Ledger,
+  path: &Path,
+  around: &Around,
+) -> Result<ContentHash, StoreError> {
+  Ok(around.name(&ledger.place(path)?))
 }
 
 /// What was decided about the same text in the same place: in this file, in this context, and from the same
@@ -37,7 +36,8 @@ pub(super) fn precedent(
   if let Some(exception) = ledger.exception(*hash)?
     && exception.holds(now)
     && let around = around()
-    && ledger.is_excused_in(*hash, |name| is_of(path, &around, name), around.is_whole())?
+    && let place = ledger.place(path)?
+    && ledger.is_excused_in(*hash, |name| around.is_of(&place, name), around.is_whole())?
   {
     let origin = match ledger.existing_item(path, *hash, 0)? {
       Some(existing) => {
@@ -55,8 +55,8 @@ pub(super) fn precedent(
     Some(found) if found.status.is_waiting() || found.status == State::Rejected => {
       let item = ledger.item(found.id.as_str())?;
       let is_word = found.status == State::Rejected || item.codes.contains(&Code::ManualQuarantine);
-      let bytes = path.as_os_str().as_bytes();
-      let is_here = found.context.is_none_or(|before| around().is_beside(bytes, &before));
+      let place = ledger.place(path)?;
+      let is_here = found.context.is_none_or(|before| around().is_beside(&place, &before));
       let is_same =
         !is_somebody(&origin.source) || !is_somebody(&item.source) || origin.source == item.source;
       let is_bound = is_here && is_same && origin.party() != Party::Owner;

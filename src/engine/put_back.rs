@@ -181,7 +181,7 @@ impl<F: Fs> Engine<F> {
     let may_drop = leased && self.may_reshape(&target.root);
     let Landing { restore, around, is_right, beside, place } =
       self.lands(target, item, &plain, bytes.clone(), restore, may_drop)?;
-    let here = context(&item.path, &around);
+    let here = context(&self.ledger, &item.path, &around)?;
     match cause {
       // Where it was deleted it stays deleted.
       Cause::Again | Cause::Release { .. }
@@ -204,7 +204,7 @@ impl<F: Fs> Engine<F> {
         }
         // It never left the disk (a power cut), or it stands there twice: nobody wants one more.
         file.release();
-        let here = context(&item.path, &standing(&bytes, &plain));
+        let here = context(&self.ledger, &item.path, &standing(&bytes, &plain))?;
         self.decide_for(item, &plain, word, (Placed::InPlace, here))?;
         return Ok(Some(Placed::InPlace));
       }
@@ -233,7 +233,8 @@ impl<F: Fs> Engine<F> {
       self.decide_for(item, &plain, word, (restore.placed, here))?;
       // A person has read what comes to stand beside it, too.
       for (hash, around) in beside {
-        self.ledger.except_in(hash, context(&item.path, &around))?;
+        let beside = context(&self.ledger, &item.path, &around)?;
+        self.ledger.except_in(hash, beside)?;
       }
     }
     hit(Point::ApproveAfterDecision);

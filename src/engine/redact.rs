@@ -290,7 +290,7 @@ impl<F: Fs> Engine<F> {
         ),
         layer,
         trail: origin.trail.clone(),
-        context: Some(context(&path, &around)),
+        context: Some(context(&self.ledger, &path, &around)?),
       });
     }
     let at = self.now();

@@ -5,7 +5,7 @@
 //! bytes are still sealed and can be approved once more.
 #![forbid(unsafe_code)]
 
-use std::{os::unix::ffi::OsStrExt as _, path::Path, time::Duration};
+use std::{path::Path, time::Duration};
 
 use super::{
   Engine, EngineError, Event, EventKind, Hint, Outcome, Target,
@@ -79,8 +79,7 @@ impl<F: Fs> Engine<F> {
       }
       self.want_reshape(&item.path)?;
       let at = self.now();
-      let path = item.path.as_os_str().as_bytes();
-      let whole = Around::default().neighbours(path);
+      let whole = Around::default().neighbours(&self.ledger.place(&item.path)?);
       self.excuse(&item, approval, (Placed::InPlace, whole), at)?;
       self.renew(&item.path)?;
       return Ok((item, Placed::InPlace));

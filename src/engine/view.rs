@@ -315,7 +315,7 @@ fn chars(bytes: &[u8]) -> usize {
 }
 
 /// The ids that stand behind a `memfw:` somewhere in the text.
-fn ids_in(bytes: &[u8]) -> HashSet<BlockId> {
+pub(super) fn ids_in(bytes: &[u8]) -> HashSet<BlockId> {
   const WORD: &[u8] = b"memfw:";
   let mut found = HashSet::new();
   let mut at = 0;

@@ -11,11 +11,15 @@ use std::{
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
 use super::{
-  Durability, Ledger, Micros, Stamp, StoreError, column,
+  Durability, Ledger, Micros, NewEvent, Stamp, StoreError, column,
   column::{path_bytes, word},
   error::Fault,
+  event,
 };
 use crate::memory::ContentHash;
+
+/// Device and inode.
+pub type Inode = (u64, u64);
 
 /// What the ledger knows about a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -169,6 +173,87 @@ impl Ledger {
     })
   }
 
+  /// The files of a workspace whose last version had this content, with device and inode where they are known;
+  /// also files that are gone.
+  pub fn files_of(
+    &self,
+    workspace: &Path,
+    hash: ContentHash,
+  ) -> Result<Vec<(PathBuf, Option<Inode>)>, StoreError> {
+    self.read(|conn| {
+      let mut statement = conn.prepare_cached(
+        "SELECT path, coalesce(dev, gone_dev), coalesce(ino, gone_ino) FROM file
+         WHERE workspace = ?1 AND coalesce(hash, gone_hash) = ?2 ORDER BY path",
+      )?;
+      let rows = statement.query_map(params![path_bytes(workspace), hash.0], |row| {
+        let number = |at| row.get::<_, Option<i64>>(at).map(|n| n.map(i64::cast_unsigned));
+        Ok((column::path(row, 0)?, number(1)?.zip(number(2)?)))
+      })?;
+      Ok(rows.collect::<Result<_, _>>()?)
+    })
+  }
+
+  /// What names a file in the contexts of decisions: the path that it had when they were made. Where that
+  /// path belongs to a file that was renamed since, it is another name.
+  pub fn place(&self, path: &Path) -> Result<Vec<u8>, StoreError> {
+    self.read(|conn| {
+      let place = conn
+        .prepare_cached("SELECT place FROM file WHERE path = ?1")?
+        .query_row([path_bytes(path)], |row| row.get::<_, Option<Vec<u8>>>(0))
+        .optional()?
+        .flatten();
+      if let Some(place) = place {
+        return Ok(place);
+      }
+      let taken =
+        conn.prepare_cached("SELECT 1 FROM file WHERE place = ?1")?.exists([path_bytes(path)])?;
+      let mut place = path_bytes(path).to_vec();
+      // No path has such a byte.
+      place.extend(taken.then_some(0));
+      Ok(place)
+    })
+  }
+
+  /// Notes that a file has another path now, with the events: its blocks, its items, and what was decided in it
+  /// go along. It is read once more. `false` where an operation is open, or where items of another file
+  /// have that path.
+  pub fn rename_file(
+    &mut self,
+    from: &Path,
+    to: &Path,
+    events: &[NewEvent],
+    at: Micros,
+  ) -> Result<bool, StoreError> {
+    let place = self.place(from)?;
+    self.write(Durability::Synced, |tx, _| {
+      let (from, to) = (path_bytes(from), path_bytes(to));
+      let is_taken = tx
+        .prepare_cached(
+          "SELECT 1 FROM op WHERE path IN (?1, ?2) UNION ALL
+           SELECT 1 FROM quarantine WHERE path = ?2 UNION ALL
+           SELECT 1 FROM file WHERE path = ?2",
+        )?
+        .exists(params![from, to])?;
+      if is_taken {
+        return Ok(false);
+      }
+      tx.prepare_cached(
+        "UPDATE file SET path = ?2, place = ?3, hash = NULL, dev = NULL, ino = NULL, size = NULL,
+           mtime_ns = NULL, ctime_ns = NULL
+         WHERE path = ?1",
+      )?
+      .execute(params![from, to, place])?;
+      tx.prepare_cached(
+        "UPDATE quarantine SET path = ?2, place = coalesce(place, path) WHERE path = ?1",
+      )?
+      .execute(params![from, to])?;
+      tx.prepare_cached("UPDATE OR IGNORE question_file SET path = ?2 WHERE path = ?1")?
+        .execute(params![from, to])?;
+      event::append(tx, events, at)?;
+      Ok(true)
+    })
+  }
+
   /// Notes stamp and hash after a write of ours, or takes the stamp away so that the file is read again.
   pub fn set_stamp(
     &mut self,
@@ -222,6 +307,8 @@ impl Ledger {
         "INSERT INTO file (path, workspace, status, note, pending, marker_mode)
          VALUES (?1, ?2, ?3, ?4, 0, 'none')
          ON CONFLICT (path) DO UPDATE SET workspace = ?2, status = ?3, note = ?4, pending = 0,
+           gone_hash = iif(?3 = 'missing', hash, NULL), gone_dev = iif(?3 = 'missing', dev, NULL),
+           gone_ino = iif(?3 = 'missing', ino, NULL),
            dev = NULL, ino = NULL, size = NULL, mtime_ns = NULL, ctime_ns = NULL, hash = NULL",
       )?
       .execute(params![path_bytes(path), path_bytes(workspace), status.as_str(), note])?;

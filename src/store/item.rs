@@ -164,7 +164,8 @@ impl Ledger {
   fn open_seal(&self, id: &BlockId, purpose: Purpose) -> Result<Zeroizing<Vec<u8>>, StoreError> {
     let found = self.read(|conn| {
       let column = if purpose == Purpose::Redacted { "redacted" } else { "sealed" };
-      let sql = format!("SELECT path, hash, {column} FROM quarantine WHERE id = ?1");
+      let sql =
+        format!("SELECT coalesce(place, path), hash, {column} FROM quarantine WHERE id = ?1");
       let row = |row: &Row<'_>| {
         Ok((column::path(row, 0)?, column::hash(row, 1)?, row.get::<_, Option<Vec<u8>>>(2)?))
       };

@@ -64,7 +64,7 @@ pub use error::StoreError;
 pub use event::{EventFilter, EventRow, NewEvent};
 pub use exception::Exception;
 pub use figures::TrustDay;
-pub use file::{FileRow, FileStatus, Pending};
+pub use file::{FileRow, FileStatus, Inode, Pending};
 pub use item::{Item, ItemFilter};
 pub use op::{Images, NewOp, Op, OpId, OpKind};
 pub use open::Access;

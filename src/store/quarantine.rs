@@ -266,7 +266,8 @@ fn come_back(
   conn
     .prepare_cached(
       "UPDATE quarantine SET status = ?2, occurrences = ?3, seen_at = ?4, line = ?5, sealed = ?6,
-         redacted = ?7, reviewed_at = NULL, reviewed_by = NULL, context = coalesce(?8, context)
+         redacted = ?7, place = NULL, reviewed_at = NULL, reviewed_by = NULL,
+         context = coalesce(?8, context)
        WHERE id = ?1",
     )?
     .execute(params![

@@ -1,0 +1,167 @@
+//! What is known about a file goes along when it is renamed, and not when it is copied.
+#![forbid(unsafe_code)]
+#![expect(clippy::disallowed_methods, reason = "the files here are temporary ones of the tests")]
+
+use std::{fs, path::Path};
+
+use super::{
+  Target,
+  testing::{OVERRIDE, World},
+};
+use crate::{
+  config::{Config, Markers},
+  memory::BlockId,
+  provenance::State,
+  store::{FileStatus, ItemFilter},
+};
+
+const NOTES: &str = "# Memory\n\n- Ann likes the window seat.\n";
+
+impl World {
+  /// A file with markers in which the placeholder of a poisoned line stands.
+  fn with_placeholder() -> (Self, BlockId) {
+    let mut world = Self::new(Config { markers: Markers::Wrap, ..Config::default() });
+    world.adopt("# Memory\n");
+    world.write(NOTES);
+    world.pass();
+    world.attribute();
+    world.lazy();
+    let marked = world.read();
+    assert!(marked.contains("memfw:") && marked.len() > NOTES.len(), "{marked}");
+    world.write(&format!("{marked}{OVERRIDE}"));
+    world.pass();
+    world.attribute();
+    world.lazy();
+    let items = world.engine.ledger().items(&ItemFilter::waiting()).unwrap();
+    let id = items.into_iter().next().expect("it is taken out").id;
+    (world, id)
+  }
+
+  /// Renames the file and looks at both names, in this order.
+  fn rename(&mut self, rel: &str, is_old_first: bool) {
+    let before = self.target.clone();
+    self.target = Target::new(&before.root, Path::new(rel));
+    fs::create_dir_all(self.target.path().parent().unwrap()).unwrap();
+    fs::rename(before.path(), self.target.path()).unwrap();
+    if is_old_first {
+      self.pass_at(&before);
+    }
+    self.pass();
+    if !is_old_first {
+      self.pass_at(&before);
+    }
+  }
+
+  fn pass_at(&mut self, target: &Target) {
+    let here = std::mem::replace(&mut self.target, target.clone());
+    self.pass();
+    self.target = here;
+  }
+
+  fn n_events(&self, kind: &str) -> usize {
+    self.events().iter().filter(|event| *event == kind).count()
+  }
+
+  fn events(&self) -> Vec<String> {
+    let filter = crate::store::EventFilter::default();
+    let events = self.engine.ledger().events(&filter).unwrap();
+    events.into_iter().map(|event| event.event).collect()
+  }
+}
+
+#[test]
+fn markers_and_placeholders_stay_what_they_are() {
+  for is_old_first in [false, true] {
+    let (mut world, id) = World::with_placeholder();
+    let (former, before) = (world.target.path(), world.read());
+    world.rename("memory/archive/2026.md", is_old_first);
+    world.lazy();
+    assert_eq!(world.read(), before, "not a byte of it changes");
+    assert_eq!((world.n_events("renamed"), world.n_events("forged-marker")), (1, 0));
+    let item = world.engine.ledger().item(id.as_str()).unwrap();
+    assert_eq!((item.path, item.status), (world.target.path(), State::Quarantined));
+    assert!(world.engine.ledger().file(&former).unwrap().is_none());
+    assert_eq!(world.file().status, FileStatus::Watched);
+    // Its lines are known, and a person's word counts there.
+    world.engine.approve(id.as_str(), "ann", None).unwrap();
+    assert!(world.read().contains(OVERRIDE));
+    world.pass();
+    world.lazy();
+    assert!(world.read().contains(OVERRIDE), "{}", world.read());
+  }
+}
+
+#[test]
+fn what_was_approved_stays_approved_there_and_nowhere_else() {
+  let mut world = World::new(Config::default());
+  world.adopt("# Memory\n");
+  let text = format!("{NOTES}{OVERRIDE}");
+  world.write(&text);
+  world.pass();
+  let id = world.engine.ledger().items(&ItemFilter::waiting()).unwrap().remove(0).id;
+  world.engine.approve(id.as_str(), "ann", None).unwrap();
+  assert_eq!(world.read(), text);
+  world.pass();
+  let first = world.target.clone();
+  world.write(&format!("{text}\n- The shop opens at nine.\n"));
+  world.pass();
+  assert!(world.read().starts_with(&text), "{}", world.read());
+  for (name, is_old_first) in [("memory/one.md", true), ("memory/two.md", false)] {
+    world.rename(name, is_old_first);
+    // Something is added, so that all of it is compared with where it was approved.
+    world.write(&format!("{}\n- The office closes at six.\n", world.read()));
+    world.pass();
+    assert!(world.read().starts_with(&text), "{}", world.read());
+  }
+  assert_eq!(world.n_events("renamed"), 2);
+  // Another file has the name now.
+  world.target = first;
+  world.write(&text);
+  world.pass();
+  assert!(!world.read().contains(OVERRIDE), "{}", world.read());
+}
+
+#[test]
+fn a_file_goes_away_and_comes_back() {
+  let (mut world, _) = World::with_placeholder();
+  let before = world.read();
+  world.rename("memory/away.md", true);
+  world.rename("MEMORY.md", false);
+  world.lazy();
+  assert_eq!((world.read(), world.n_events("renamed")), (before, 2));
+}
+
+#[test]
+fn a_copy_and_a_file_that_is_alike_are_files_of_their_own() {
+  let (mut world, _) = World::with_placeholder();
+  let first = world.target.clone();
+  let before = world.read();
+  world.turn_to("memory/copy.md");
+  world.write(&before);
+  world.pass();
+  assert_eq!(world.n_events("renamed"), 0);
+  assert!(world.engine.ledger().file(&first.path()).unwrap().is_some());
+
+  let mut world = World::new(Config::default());
+  world.adopt(NOTES);
+  let first = world.target.clone();
+  fs::remove_file(first.path()).unwrap();
+  world.turn_to("memory/alike.md");
+  // The inode of a file that is gone may be given to the next one.
+  world.turn_to("memory/other.md");
+  world.write(NOTES);
+  world.pass();
+  assert_eq!(world.n_events("renamed"), 0);
+}
+
+#[test]
+fn a_file_that_only_reports_findings_is_judged_where_it_takes_part_in_memory() {
+  let mut world = World::new(Config::default());
+  world.turn_to("AGENTS.md");
+  world.adopt("# Agents\n");
+  world.write(&format!("# Agents\n\n{OVERRIDE}"));
+  world.pass();
+  assert!(world.read().contains(OVERRIDE), "here it is only reported");
+  world.rename("memory/agents.md", false);
+  assert!(!world.read().contains(OVERRIDE), "{}", world.read());
+}
