@@ -179,7 +179,15 @@ impl Guard {
         match self.watcher.add(&dir) {
           Ok(()) => watched_more = true,
           Err(WatchError::Limit(reached)) => limit = Some(reached),
-          Err(error) => problems.push(error.to_string()),
+          Err(error) => {
+            // It went, or another one came, since it was found: nobody tells us of what happens now.
+            let is_gone = matches!(error, WatchError::NotADirectory(_) | WatchError::Replaced(_));
+            let is_there = dir.symlink_metadata().map_or(dir == root, |found| found.is_dir());
+            if is_gone && is_there {
+              self.looks.insert(root.to_owned());
+            }
+            problems.push(error.to_string());
+          }
         }
       }
       self.has_new_directories |= watched_more;
