@@ -260,7 +260,8 @@ fn records_that_can_be_read_again_are_asked_again_though_nothing_changes() {
     .work_until("it is told", |world| world.degradations().contains("the registry is cut short"));
   for (n, seconds) in [(2, 3), (3, 9)] {
     world.clock.0.store(seconds, Relaxed);
-    world.work_until("it is asked again", |_| n_asked.load(Relaxed) == n);
+    // A file that is looked at once more, for its stamp was young, is asked about then as well.
+    world.work_until("it is asked again", |_| n_asked.load(Relaxed) >= n);
   }
   world.work_until("it is known", |world| {
     world.sources("MEMORY.md") == ["exec"] && world.degradations().is_empty()
