@@ -194,8 +194,8 @@ impl<F: Fs> Engine<F> {
       self.back(item, restore)?.into_iter().map(|(_, span)| span).collect();
     absent.extend(claims.iter().cloned());
     let mut now = [claims, absent].into_iter();
-    let place = self.ledger.place(&item.path)?;
-    Ok(now.any(|absent| restore.around_without(plain, ids, &absent).is_of(&place, &before)))
+    let file = self.ledger.known_as(&item.path)?;
+    Ok(now.any(|absent| restore.around_without(plain, ids, &absent).is_of(&file, &before)))
   }
 
   /// What else was approved and stands in the file once a text is back.

@@ -180,8 +180,8 @@ impl<F: Fs> Engine<F> {
     if !bound.iter().any(Around::is_wide) {
       return Ok(false);
     }
-    let place = self.ledger.place(path)?;
-    Ok(!now.iter().any(|around| bound.iter().any(|name| around.is_of(&place, name))))
+    let file = self.ledger.known_as(path)?;
+    Ok(!now.iter().any(|around| bound.iter().any(|name| around.is_of(&file, name))))
   }
 
   /// What was approved in a file and stands in `bytes`, and where.

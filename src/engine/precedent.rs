@@ -20,7 +20,7 @@ pub(super) fn context(
   path: &Path,
   around: &Around,
 ) -> Result<ContentHash, StoreError> {
-  Ok(around.name(&ledger.place(path)?))
+  Ok(around.name(&ledger.known_as(path)?))
 }
 
 /// What was decided about the same text in the same place: in this file, in this context, and from the same
@@ -36,8 +36,8 @@ pub(super) fn precedent(
   if let Some(exception) = ledger.exception(*hash)?
     && exception.holds(now)
     && let around = around()
-    && let place = ledger.place(path)?
-    && ledger.is_excused_in(*hash, |name| around.is_of(&place, name), around.is_whole())?
+    && let file = ledger.known_as(path)?
+    && ledger.is_excused_in(*hash, |name| around.is_of(&file, name), around.is_whole())?
   {
     let origin = match ledger.existing_item(path, *hash, 0)? {
       Some(existing) => {
@@ -55,13 +55,19 @@ pub(super) fn precedent(
     Some(found) if found.status.is_waiting() || found.status == State::Rejected => {
       let item = ledger.item(found.id.as_str())?;
       let is_word = found.status == State::Rejected || item.codes.contains(&Code::ManualQuarantine);
-      let place = ledger.place(path)?;
-      let is_here = found.context.is_none_or(|before| around().is_beside(&place, &before));
+      let file = ledger.known_as(path)?;
+      let is_here = found.context.is_none_or(|before| around().is_beside(&file, &before));
       let is_same =
         !is_somebody(&origin.source) || !is_somebody(&item.source) || origin.source == item.source;
       let is_bound = is_here && is_same && origin.party() != Party::Owner;
       Ok(if is_word || is_bound { Precedent::Quarantined(item.codes) } else { Precedent::None })
     }
-    _ => Ok(Precedent::None),
+    Some(_) => Ok(Precedent::None),
+    // The file in which a person said it may have another name by now: what was said against a text of this
+    // one still holds.
+    None => Ok(match ledger.refused_before(path, *hash)? {
+      Some(id) => Precedent::Quarantined(ledger.item(id.as_str())?.codes),
+      None => Precedent::None,
+    }),
   }
 }

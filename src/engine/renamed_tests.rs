@@ -6,13 +6,14 @@ use std::{fs, path::Path};
 
 use super::{
   Target,
+  layer2_tests::Script,
   testing::{OVERRIDE, World},
 };
 use crate::{
   config::{Config, Markers},
   memory::BlockId,
   provenance::State,
-  store::{FileStatus, ItemFilter},
+  store::{FileStatus, ItemFilter, Pending},
 };
 
 const NOTES: &str = "# Memory\n\n- Ann likes the window seat.\n";
@@ -114,11 +115,58 @@ fn what_was_approved_stays_approved_there_and_nowhere_else() {
     assert!(world.read().starts_with(&text), "{}", world.read());
   }
   assert_eq!(world.n_events("renamed"), 2);
-  // Another file has the name now.
-  world.target = first;
-  world.write(&text);
+  // Another file has the name now, as each day has one: what was approved in it holds in no later one.
+  for day in 1..4 {
+    world.target = first.clone();
+    world.write(&text);
+    world.pass();
+    let items = world.engine.ledger().items(&ItemFilter::waiting()).unwrap();
+    let [item] = &items[..] else { panic!("day {day}: {}", world.read()) };
+    let id = item.id.clone();
+    world.engine.approve(id.as_str(), "ann", None).unwrap();
+    world.pass();
+    assert_eq!(world.read(), text);
+    world.rename(&format!("memory/{day}.md"), day == 2);
+    assert_eq!(world.read(), text);
+  }
+}
+
+#[test]
+fn what_a_person_refused_stays_refused_under_the_old_name() {
+  let mut world = World::new(Config::default());
+  world.adopt("# Memory\n");
+  world.write(NOTES);
   world.pass();
-  assert!(!world.read().contains(OVERRIDE), "{}", world.read());
+  let first = world.target.clone();
+  world.engine.quarantine_line(&first, 3, "ann", None).unwrap();
+  assert!(!world.read().contains("window seat"), "{}", world.read());
+  world.rename("memory/old.md", true);
+  world.target = first;
+  world.write(NOTES);
+  world.pass();
+  assert!(!world.read().contains("window seat"), "{}", world.read());
+}
+
+#[test]
+fn what_was_still_to_be_read_is_read_under_the_new_name() {
+  for is_old_first in [false, true] {
+    let mut world = World::with(Config::default(), Some(Script::new()));
+    world.adopt("# Memory\n");
+    world.write("# Memory\n\n- The loud drum is played on Fridays.\n");
+    world.pass();
+    assert!(world.file().pending.contains(Pending::MODEL));
+    world.rename("memory/a.md", is_old_first);
+    assert!(world.file().pending.contains(Pending::MODEL), "{is_old_first}");
+  }
+}
+
+#[test]
+fn a_note_does_not_become_the_long_term_memory_unread() {
+  let mut world = World::new(Config::default());
+  world.turn_to("memory/research.md");
+  world.adopt(NOTES);
+  world.rename("MEMORY.md", true);
+  assert_eq!(world.n_events("renamed"), 0);
 }
 
 #[test]

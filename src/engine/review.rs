@@ -79,7 +79,7 @@ impl<F: Fs> Engine<F> {
       }
       self.want_reshape(&item.path)?;
       let at = self.now();
-      let whole = Around::default().neighbours(&self.ledger.place(&item.path)?);
+      let whole = Around::default().neighbours(&self.ledger.known_as(&item.path)?);
       self.excuse(&item, approval, (Placed::InPlace, whole), at)?;
       self.renew(&item.path)?;
       return Ok((item, Placed::InPlace));

@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// The file of long-term memory, which the agent reads at every start.
-const LONG_TERM: &str = "MEMORY.md";
+pub(super) const LONG_TERM: &str = "MEMORY.md";
 /// Values that are compared with, at most: far more than memory of a person names.
 const MAX_SLOTS: usize = 4096;
 

@@ -49,6 +49,15 @@ impl<F: Fs> Engine<F> {
     Ok(word.is_some_and(|(json, _)| json == "true"))
   }
 
+  /// A file was renamed: what a person said about it goes along.
+  pub(super) fn rename_unmarked(&mut self, from: &Path, to: &Path) -> Result<(), EngineError> {
+    if let Some((json, at)) = self.ledger.health(&key_of(from))? {
+      self.ledger.set_health(&key_of(to), &json, at)?;
+      self.ledger.remove_health(&key_of(from))?;
+    }
+    Ok(())
+  }
+
   /// Notes that markers are not wanted, or wanted again, in all files.
   pub fn want_marks(&mut self, wanted: bool) -> Result<(), EngineError> {
     let own = format!("{KEY}:");

@@ -186,7 +186,8 @@ impl<F: Fs> Engine<F> {
     let continued = self.continued(&document)?;
     let now = self.now();
     let ledger = &self.ledger;
-    let decided = !placeholders.is_empty() || ledger.has_exceptions()?;
+    let decided =
+      !placeholders.is_empty() || ledger.has_exceptions()? || ledger.was_renamed(&path)?;
     let mut failed = None;
     let mut unread = None;
     let mut ask = |hash: &ContentHash, run: &Range<usize>| {

@@ -16,7 +16,10 @@ use super::{
   error::Fault,
   event,
 };
-use crate::memory::ContentHash;
+use crate::{
+  detect::Code,
+  memory::{BlockId, ContentHash},
+};
 
 /// Device and inode.
 pub type Inode = (u64, u64);
@@ -173,19 +176,20 @@ impl Ledger {
     })
   }
 
-  /// The files of a workspace whose last version had this content, with device and inode where they are known;
-  /// also files that are gone.
+  /// Files of a workspace whose last version had this content, with device and inode where they are known, at
+  /// most `n`; also files that are gone.
   pub fn files_of(
     &self,
     workspace: &Path,
     hash: ContentHash,
+    n: usize,
   ) -> Result<Vec<(PathBuf, Option<Inode>)>, StoreError> {
     self.read(|conn| {
       let mut statement = conn.prepare_cached(
         "SELECT path, coalesce(dev, gone_dev), coalesce(ino, gone_ino) FROM file
-         WHERE workspace = ?1 AND coalesce(hash, gone_hash) = ?2 ORDER BY path",
+         WHERE workspace = ?1 AND coalesce(hash, gone_hash) = ?2 ORDER BY path LIMIT ?3",
       )?;
-      let rows = statement.query_map(params![path_bytes(workspace), hash.0], |row| {
+      let rows = statement.query_map(params![path_bytes(workspace), hash.0, n as i64], |row| {
         let number = |at| row.get::<_, Option<i64>>(at).map(|n| n.map(i64::cast_unsigned));
         Ok((column::path(row, 0)?, number(1)?.zip(number(2)?)))
       })?;
@@ -193,30 +197,61 @@ impl Ledger {
     })
   }
 
-  /// What names a file in the contexts of decisions: the path that it had when they were made. Where that
-  /// path belongs to a file that was renamed since, it is another name.
-  pub fn place(&self, path: &Path) -> Result<Vec<u8>, StoreError> {
+  /// What names a file in the contexts of decisions: the path that it had when they were made. Where other files
+  /// that were renamed are known by that path, it is another name.
+  pub fn known_as(&self, path: &Path) -> Result<Vec<u8>, StoreError> {
     self.read(|conn| {
-      let place = conn
-        .prepare_cached("SELECT place FROM file WHERE path = ?1")?
+      let name = conn
+        .prepare_cached("SELECT known_as FROM file WHERE path = ?1")?
         .query_row([path_bytes(path)], |row| row.get::<_, Option<Vec<u8>>>(0))
         .optional()?
         .flatten();
-      if let Some(place) = place {
-        return Ok(place);
+      if let Some(name) = name {
+        return Ok(name);
       }
-      let taken =
-        conn.prepare_cached("SELECT 1 FROM file WHERE place = ?1")?.exists([path_bytes(path)])?;
-      let mut place = path_bytes(path).to_vec();
-      // No path has such a byte.
-      place.extend(taken.then_some(0));
-      Ok(place)
+      let mut name = path_bytes(path).to_vec();
+      let mut taken = conn.prepare_cached("SELECT 1 FROM file WHERE known_as = ?1")?;
+      while taken.exists([&name])? {
+        // No path has such a byte.
+        name.push(0);
+      }
+      Ok(name)
+    })
+  }
+
+  /// Whether items were taken out of a file that had this path then and has another one now.
+  pub fn was_renamed(&self, path: &Path) -> Result<bool, StoreError> {
+    self.read(|conn| {
+      let mut statement = conn.prepare_cached("SELECT 1 FROM quarantine WHERE sealed_for = ?1")?;
+      Ok(statement.exists([path_bytes(path)])?)
+    })
+  }
+
+  /// The item with this content that a person refused, or took out, in such a file.
+  pub fn refused_before(
+    &self,
+    path: &Path,
+    hash: ContentHash,
+  ) -> Result<Option<BlockId>, StoreError> {
+    self.read(|conn| {
+      let id = conn
+        .prepare_cached(
+          "SELECT id FROM quarantine
+           WHERE hash = ?1 AND sealed_for = ?2
+             AND (status = 'rejected' OR status IN ('quarantined', 'held') AND instr(codes, ?3) > 0)
+           ORDER BY quarantined_at DESC LIMIT 1",
+        )?
+        .query_row(params![hash.0, path_bytes(path), Code::ManualQuarantine.as_str()], |row| {
+          word(row, 0)
+        })
+        .optional()?;
+      Ok(id)
     })
   }
 
   /// Notes that a file has another path now, with the events: its blocks, its items, and what was decided in it
-  /// go along. It is read once more. `false` where an operation is open, or where items of another file
-  /// have that path.
+  /// go along. It is read once more. `false` where an operation is open on either path, or where the ledger
+  /// knows a file or items by the new one.
   pub fn rename_file(
     &mut self,
     from: &Path,
@@ -224,8 +259,9 @@ impl Ledger {
     events: &[NewEvent],
     at: Micros,
   ) -> Result<bool, StoreError> {
-    let place = self.place(from)?;
-    self.write(Durability::Synced, |tx, _| {
+    let known_as = self.known_as(from)?;
+    // What a power cut takes back is found once more.
+    self.write(Durability::Seen, |tx, _| {
       let (from, to) = (path_bytes(from), path_bytes(to));
       let is_taken = tx
         .prepare_cached(
@@ -238,13 +274,14 @@ impl Ledger {
         return Ok(false);
       }
       tx.prepare_cached(
-        "UPDATE file SET path = ?2, place = ?3, hash = NULL, dev = NULL, ino = NULL, size = NULL,
-           mtime_ns = NULL, ctime_ns = NULL
+        "UPDATE file SET path = ?2, known_as = ?3, gone_hash = coalesce(hash, gone_hash),
+           gone_dev = coalesce(dev, gone_dev), gone_ino = coalesce(ino, gone_ino), hash = NULL,
+           dev = NULL, ino = NULL, size = NULL, mtime_ns = NULL, ctime_ns = NULL
          WHERE path = ?1",
       )?
-      .execute(params![from, to, place])?;
+      .execute(params![from, to, known_as])?;
       tx.prepare_cached(
-        "UPDATE quarantine SET path = ?2, place = coalesce(place, path) WHERE path = ?1",
+        "UPDATE quarantine SET path = ?2, sealed_for = coalesce(sealed_for, path) WHERE path = ?1",
       )?
       .execute(params![from, to])?;
       tx.prepare_cached("UPDATE OR IGNORE question_file SET path = ?2 WHERE path = ?1")?

@@ -165,7 +165,7 @@ impl Ledger {
     let found = self.read(|conn| {
       let column = if purpose == Purpose::Redacted { "redacted" } else { "sealed" };
       let sql =
-        format!("SELECT coalesce(place, path), hash, {column} FROM quarantine WHERE id = ?1");
+        format!("SELECT coalesce(sealed_for, path), hash, {column} FROM quarantine WHERE id = ?1");
       let row = |row: &Row<'_>| {
         Ok((column::path(row, 0)?, column::hash(row, 1)?, row.get::<_, Option<Vec<u8>>>(2)?))
       };

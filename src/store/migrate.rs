@@ -38,7 +38,7 @@ const MIGRATIONS: &[Migration] = &[
   Migration { number: 13, sql: include_str!("migrations/0013_approved.sql") },
   Migration { number: 14, sql: include_str!("migrations/0014_turn.sql") },
   Migration { number: 15, sql: include_str!("migrations/0015_latest.sql") },
-  Migration { number: 16, sql: include_str!("migrations/0016_place.sql") },
+  Migration { number: 16, sql: include_str!("migrations/0016_renamed.sql") },
 ];
 
 /// The format that this memfw writes: the number of the last step.
@@ -141,7 +141,7 @@ mod tests {
       "664fdd8808c3cc389f249abde9bc62d391908dbb676231a96e37d3ddc252d4e1",
       "9c876e73c47935b28cc79c93d6fe4ca910bdb6f88330e3aaaeb393fc665308fa",
       "aeaff8135f6eedf83dbffbb9e957d686ff5c0b234cb3a3f0cc7cd7d33c46aabb",
-      "b9678ce1b809f382c0a77097d224426f20969fdaf02bbe57db7e433bdf1a390a",
+      "b081057b5fe280e79b4c003538d404c1b3edde32ff9488225ca6866eb0e3019c",
     ];
     let found: Vec<String> =
       MIGRATIONS.iter().map(|step| ContentHash::of(step.sql.as_bytes()).to_hex()).collect();

@@ -261,12 +261,13 @@ fn come_back(
     _ => item.status,
   };
   // The bytes may have been deleted meanwhile, and about to be overwritten they must be held again.
+  // They are sealed for the path that the file has now.
   let (sealed, redacted) = seals(key, item, &existing.id, hash)?;
   let occurrences = existing.occurrences.saturating_add(1);
   conn
     .prepare_cached(
       "UPDATE quarantine SET status = ?2, occurrences = ?3, seen_at = ?4, line = ?5, sealed = ?6,
-         redacted = ?7, place = NULL, reviewed_at = NULL, reviewed_by = NULL,
+         redacted = ?7, sealed_for = NULL, reviewed_at = NULL, reviewed_by = NULL,
          context = coalesce(?8, context)
        WHERE id = ?1",
     )?

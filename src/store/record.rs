@@ -87,6 +87,7 @@ fn upsert_file(conn: &Connection, scan: &ScanRecord<'_>) -> Result<i64, Fault> {
        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)
        ON CONFLICT (path) DO UPDATE SET workspace = ?2, dev = ?3, ino = ?4, size = ?5, mtime_ns = ?6,
          ctime_ns = ?7, hash = ?8, status = ?9, note = ?10, adopted_at = coalesce(adopted_at, ?11),
+         gone_hash = NULL, gone_dev = NULL, gone_ino = NULL,
          scanned_at = ?12, pending = (file.pending & ?16) | ?13, marker_mode = ?14, unmarked = ?15
        RETURNING id",
     )?
