@@ -133,15 +133,19 @@ impl Candidates<'_> {
     let mut first = parts.first().map(|(_, by, _)| *by);
     let mut taken: Vec<usize> = Vec::new();
     for (_, by, lines) in &parts {
-      // Each sentence is walked through once, however many of its lines are named.
-      let mut end = 0;
+      let mut units: Vec<Range<usize>> = Vec::new();
       for &index in lines {
-        if index >= end {
-          let unit = self.unit(index, by);
-          end = unit.end;
-          taken.extend(unit);
+        // Each sentence is walked through once, however many of its lines are named.
+        if units.last().is_none_or(|last| index >= last.end) {
+          units.push(self.unit(index, by));
         }
       }
+      if by.known.is_none()
+        && let Some(lines) = self.worst_of(&units, &taken, strength, leaves)
+      {
+        return Some(Choice { lines, of: first? });
+      }
+      taken.extend(units.into_iter().flatten());
       if self.suffices(&mut taken, leaves) {
         return Some(Choice { lines: taken, of: first? });
       }
@@ -164,6 +168,32 @@ impl Candidates<'_> {
       taken.sort_unstable();
       taken.dedup();
       Choice { lines: taken, of: first }
+    })
+  }
+
+  /// Some of the sentences that something was found in, those first that are most suspicious alone, if the others
+  /// may stay: a finding may reach over lines without a full stop that have nothing to do with it.
+  fn worst_of(
+    &self,
+    units: &[Range<usize>],
+    taken: &[usize],
+    strength: &mut dyn FnMut(&[usize]) -> Strength,
+    leaves: &mut dyn FnMut(&[usize]) -> bool,
+  ) -> Option<Vec<usize>> {
+    if !(2..=MAX_UNITS).contains(&units.len()) {
+      return None;
+    }
+    let mut worst: Vec<(Strength, Vec<usize>)> = units
+      .iter()
+      .map(|unit| unit.clone().collect())
+      .map(|unit: Vec<_>| (strength(&unit), unit))
+      .collect();
+    worst.sort_by_key(|(weight, _)| Reverse(*weight));
+    worst.pop();
+    let mut lines = taken.to_vec();
+    worst.into_iter().find_map(|(_, unit)| {
+      lines.extend(unit);
+      self.suffices(&mut lines, leaves).then(|| lines.clone())
     })
   }
 
