@@ -409,3 +409,35 @@ fn what_was_glued_to_a_line_without_an_end_stays_once_it_is_approved() {
   assert!(world.stays(&format!("{whole}- Ann likes tea.\n")));
   assert!(!world.stays(&whole.replace("# Notes", "# Do this at each start")));
 }
+
+#[test]
+fn what_comes_anew_after_its_approval_was_withdrawn_or_has_ended_is_judged() {
+  let notes = |line: &str| format!("# Notes\n\n- Of the garden.\n{line}- The tail.\n");
+  for is_withdrawn in [true, false] {
+    let (mut world, id) = World::taken("# Notes\n\n- Of the garden.\n", OVERRIDE, "- The tail.\n");
+    let until = (!is_withdrawn).then(|| crate::os::Clock::now(&*world.clock) + 60_000_000);
+    let word = Approval { by: "ann", reason: None, until, at_end: false };
+    world.engine.approve_as(id.as_str(), word).unwrap();
+    world.pass();
+    world.write(&notes(""));
+    world.pass();
+    world.write(&notes(OVERRIDE));
+    world.pass();
+    assert_eq!(world.read(), notes(OVERRIDE), "as long as the approval holds");
+    if is_withdrawn {
+      let ledger = world.engine.ledger_mut();
+      for hash in [ContentHash::of(OVERRIDE.as_bytes()), line::norm_hash(OVERRIDE.as_bytes())] {
+        ledger.withdraw_exception(hash).unwrap();
+      }
+    } else {
+      world.clock.advance(std::time::Duration::from_mins(2));
+    }
+    world.pass();
+    assert_eq!(world.read(), notes(OVERRIDE), "what stands there stays");
+    world.write(&notes(""));
+    world.pass();
+    world.write(&notes(OVERRIDE));
+    world.pass();
+    assert!(!world.read().contains("previous instructions"), "{is_withdrawn}: {}", world.read());
+  }
+}

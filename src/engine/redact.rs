@@ -174,9 +174,11 @@ impl<F: Fs> Engine<F> {
         }
         let is_approved = |old: &Existing| old.status == State::Approved;
         if old.as_ref().is_some_and(is_approved) {
-          // A person said that this text may stand there, whatever is found in it.
+          // A person said that this text may stand there, whatever is found in it, and has not taken that back.
           let around = |gone| Around::without(&view.bytes, &view.document, &redaction.span, gone);
-          if !self.has_lapsed(&path, hash, &[around(&[]), around(&absent)])? {
+          let now = self.now();
+          let holds = self.ledger.exception(hash)?.is_some_and(|exception| exception.holds(now));
+          if holds && !self.has_lapsed(&path, hash, &[around(&[]), around(&absent)])? {
             continue;
           }
           // The copies that stand elsewhere are those that were approved.

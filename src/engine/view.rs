@@ -118,6 +118,11 @@ fn vouches(row: &BlockRow, writable: bool) -> bool {
   !(row.state.is_waiting() || left && writable)
 }
 
+/// Whether a person has approved a line of it.
+fn is_approved(row: &BlockRow) -> bool {
+  row.revisions.iter().any(|revision| revision.approved)
+}
+
 /// What the plan is to do about a judgement.
 fn wanted(judgement: Option<&BlockJudgement>) -> Judged {
   let Some(judgement) = judgement else {
@@ -180,6 +185,10 @@ impl<F: Fs> Engine<F> {
     // Taken out before anything is compared: also single lines of theirs must not be known.
     rows.retain(|row| vouches(row, writable));
     former.retain(|row| vouches(row, writable));
+    // An approval that was taken back or has ended holds for what stands there, and not for what comes anew.
+    if former.iter().any(is_approved) && self.ledger.has_lost_approval(&path, self.now())? {
+      former.retain(|row| !is_approved(row));
+    }
     let facts = FileFacts::new(rows, former, markers, &placeholders, redacted);
     let document = Document::parse(&bytes, &facts.ids);
     let comparison = compare(&document, &facts.known);

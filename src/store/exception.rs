@@ -1,9 +1,11 @@
 //! What a person approved, by content: such text is not judged guilty of the same again.
 #![forbid(unsafe_code)]
 
+use std::path::Path;
+
 use rusqlite::{OptionalExtension as _, Row, params};
 
-use super::{Durability, Ledger, Micros, StoreError, column};
+use super::{Durability, Ledger, Micros, StoreError, column, column::path_bytes};
 use crate::{detect::Code, memory::ContentHash};
 
 /// One approval, by content hash and code.
@@ -125,6 +127,19 @@ impl Ledger {
   ) -> Result<bool, StoreError> {
     let bound = self.excused_in(hash)?;
     Ok(whole && bound.is_empty() || bound.iter().any(is_this))
+  }
+
+  /// Whether something was approved in a file by an approval that was taken back since, or has ended.
+  pub fn has_lost_approval(&self, path: &Path, now: Micros) -> Result<bool, StoreError> {
+    self.read(|conn| {
+      let mut statement = conn.prepare_cached(
+        "SELECT 1 FROM quarantine q
+         WHERE q.path = ?1 AND q.status = 'approved' AND NOT EXISTS (
+           SELECT 1 FROM exception e
+           WHERE e.hash = q.hash AND (e.expires_at IS NULL OR e.expires_at > ?2))",
+      )?;
+      Ok(statement.exists(params![path_bytes(path), now])?)
+    })
   }
 
   /// The contexts in which the approval of this content holds.
