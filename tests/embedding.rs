@@ -1,11 +1,11 @@
 //! The nearest known attack in `quarantine show`, by memfw itself and by an endpoint on this machine.
 
 use {
-  crate::support::{AT_ONCE, Guarded, Test, Writer, id},
+  crate::support::{AT_ONCE, Guarded, Test, Writer, http::question, id},
   serde_json::{Value, json},
   std::{
     fs,
-    io::{BufRead as _, BufReader, Read as _, Write as _},
+    io::Write as _,
     net::{TcpListener, TcpStream},
     os::unix::fs::PermissionsExt as _,
     sync::mpsc::{Receiver, channel},
@@ -33,24 +33,7 @@ fn ollama() -> (String, Receiver<(String, Value)>) {
 }
 
 fn answer(mut stream: TcpStream) -> Option<(String, Value)> {
-  let mut reader = BufReader::new(stream.try_clone().ok()?);
-  let (mut length, mut key) = (0, String::new());
-  loop {
-    let mut line = String::new();
-    if reader.read_line(&mut line).ok()? == 0 {
-      return None;
-    }
-    let (name, value) = line.trim_end().split_once(':').unwrap_or((line.trim_end(), ""));
-    match name.to_lowercase().as_str() {
-      "content-length" => length = value.trim().parse().ok()?,
-      "authorization" => value.trim().clone_into(&mut key),
-      "" => break,
-      _ => {}
-    }
-  }
-  let mut body = vec![0; length];
-  reader.read_exact(&mut body).ok()?;
-  let question: Value = serde_json::from_slice(&body).ok()?;
+  let (key, question) = question(&stream)?;
   let vectors = question["input"].as_array()?.iter().map(|text| {
     let n = text.as_str().map_or(0, str::len) as f64;
     vec![n.cos(), n.sin()]

@@ -2,12 +2,12 @@
 //! others that do not, and the queue.
 
 use {
-  crate::support::{AT_ONCE, Guarded, Test, eventually},
+  crate::support::{AT_ONCE, Guarded, Test, eventually, http::question},
   rusqlite::Connection,
   serde_json::{Value, json},
   std::{
     fs,
-    io::{BufRead as _, BufReader, Read as _, Write as _},
+    io::Write as _,
     net::{TcpListener, TcpStream},
     os::unix::fs::PermissionsExt as _,
     sync::mpsc::{Receiver, channel},
@@ -67,27 +67,6 @@ fn endpoint(mut reply: Box<Reply>) -> (String, Receiver<(String, Value)>) {
     }
   });
   (url, questions)
-}
-
-fn question(stream: &TcpStream) -> Option<(String, Value)> {
-  let mut reader = BufReader::new(stream);
-  let (mut length, mut key) = (0, String::new());
-  loop {
-    let mut line = String::new();
-    if reader.read_line(&mut line).ok()? == 0 {
-      return None;
-    }
-    let (name, value) = line.trim_end().split_once(':').unwrap_or((line.trim_end(), ""));
-    match name.to_lowercase().as_str() {
-      "content-length" => length = value.trim().parse().ok()?,
-      "authorization" => value.trim().clone_into(&mut key),
-      "" => break,
-      _ => {}
-    }
-  }
-  let mut body = vec![0; length];
-  reader.read_exact(&mut body).ok()?;
-  Some((key, serde_json::from_slice(&body).ok()?))
 }
 
 fn prompt(question: &Value) -> String {

@@ -2,7 +2,7 @@
 //! stay what they are.
 #![forbid(unsafe_code)]
 
-use std::{os::unix::ffi::OsStrExt as _, path::Path};
+use std::{collections::HashSet, os::unix::ffi::OsStrExt as _, path::Path};
 
 use super::{
   Engine, EngineError, Target,
@@ -11,7 +11,7 @@ use super::{
   view::ids_in,
 };
 use crate::{
-  memory::ContentHash,
+  memory::{BlockId, ContentHash},
   os::{Fs, Stamp},
   store::Pending,
 };
@@ -34,11 +34,11 @@ impl<F: Fs> Engine<F> {
     if bytes.is_empty() {
       return Ok(false);
     }
-    let here = super::stamp_row(stamp);
+    let (here, ids) = (super::stamp_row(stamp), ids_in(bytes));
     for (path, inode) in self.ledger.files_of(&target.root, hash, MAX_ALIKE)? {
       let Ok(rel) = path.strip_prefix(&target.root) else { continue };
       let before = Target::new(&target.root, rel);
-      let is_it = inode == Some((here.dev, here.ino)) || self.has_id_of(&path, bytes)?;
+      let is_it = inode == Some((here.dev, here.ino)) || self.has_id_of(&path, &ids)?;
       if !(is_it && self.may_follow(&before, target)? && matches!(self.stamp(&before), Ok(None))) {
         continue;
       }
@@ -59,8 +59,7 @@ impl<F: Fs> Engine<F> {
     Ok(false)
   }
 
-  fn has_id_of(&self, path: &Path, bytes: &[u8]) -> Result<bool, EngineError> {
-    let ids = ids_in(bytes);
+  fn has_id_of(&self, path: &Path, ids: &HashSet<BlockId>) -> Result<bool, EngineError> {
     if ids.is_empty() {
       return Ok(false);
     }

@@ -6,6 +6,7 @@
 
 mod background;
 mod guarded;
+pub(crate) mod http;
 mod inside;
 pub(crate) mod marks;
 mod mounts;
