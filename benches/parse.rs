@@ -32,7 +32,12 @@ fn known_of(document: &Document) -> Vec<KnownBlock> {
       lines: block
         .lines
         .iter()
-        .map(|line| KnownLine { hash: line.hash, revision: 0, trust: Trust::Verified })
+        .map(|line| KnownLine {
+          hash: line.hash,
+          revision: 0,
+          trust: Trust::Verified,
+          is_owner: false,
+        })
         .collect(),
       marker: None,
       former: false,

@@ -3,10 +3,10 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::label::Labels;
+use super::{label::Labels, origin::Origin};
 use crate::{
-  detect::Code,
-  memory::{BlockId, Known, KnownBlock, KnownLine, Marker},
+  detect::{Code, policy::Party},
+  memory::{BlockId, Document, Known, KnownBlock, KnownLine, Marker},
   os::clock::rfc3339,
   provenance::{Attestation, Source, State, Trust},
   store::{BlockRow, Revision},
@@ -60,6 +60,13 @@ impl FileFacts {
     }
   }
 
+  /// A version of the file, parsed.
+  pub fn read(&self, bytes: &[u8]) -> Document {
+    let mut document = Document::parse(bytes, &self.ids);
+    document.divide(bytes, &self.known);
+    document
+  }
+
   /// What to write for each marker id: the first block names the marker, and the least trusted
   /// revision of which a line is left in its blocks decides what it says. What others chose as a name does
   /// not get into the file.
@@ -108,6 +115,11 @@ pub fn is_code(word: &str) -> bool {
   word.parse::<Code>().is_ok()
 }
 
+/// Whether what a revision brought stays beside whatever it stands: the owner said it, or a person approved it.
+pub(super) fn is_owner(revision: &Revision) -> bool {
+  revision.approved || Origin::of_revision(revision).party() == Party::Owner
+}
+
 /// A row as the core compares it.
 pub fn known_block(row: &BlockRow, former: bool) -> KnownBlock {
   let trust = |number: u32| row.revision(number).map_or(Trust::Hostile, |revision| revision.trust);
@@ -122,6 +134,7 @@ pub fn known_block(row: &BlockRow, former: bool) -> KnownBlock {
         hash: line.hash,
         revision: line.revision,
         trust: trust(line.revision),
+        is_owner: row.revision(line.revision).is_some_and(is_owner),
       })
       .collect(),
     marker: row.marker.clone(),

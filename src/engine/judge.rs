@@ -351,7 +351,7 @@ pub(super) fn judge_found(
   let mut excuses: Vec<(Range<usize>, Vec<Code>)> = Vec::new();
   let mut excused_by: Vec<ContentHash> = Vec::new();
   let mut origin = restored.map(|restored| restored.origin.clone());
-  let runs = runs(fresh);
+  let runs = runs(block, fresh);
   let mut approved_origins: Vec<Option<Origin>> = Vec::new();
   for run in &runs {
     let text = file.get(run.clone()).unwrap_or_default();
@@ -473,12 +473,13 @@ fn settled(
   })
 }
 
-/// Joins line spans that touch into runs.
-pub fn runs(lines: &[Range<usize>]) -> Vec<Range<usize>> {
+/// Joins line spans of a block that touch into runs. What was put behind a line that stays is one alone.
+fn runs(block: &Block, lines: &[Range<usize>]) -> Vec<Range<usize>> {
+  let is_tail = |at: usize| block.lines.iter().any(|line| line.is_tail && line.span.start == at);
   let mut runs: Vec<Range<usize>> = Vec::new();
   for line in lines {
     match runs.last_mut() {
-      Some(run) if run.end == line.start => run.end = line.end,
+      Some(run) if run.end == line.start && !is_tail(run.start) => run.end = line.end,
       _ => runs.push(line.clone()),
     }
   }

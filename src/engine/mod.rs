@@ -28,6 +28,8 @@ pub mod error;
 pub mod event;
 pub mod facts;
 mod forms;
+#[cfg(test)]
+mod grown_tests;
 mod ids;
 pub mod judge;
 pub mod judgement;

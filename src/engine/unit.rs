@@ -7,7 +7,7 @@
 
 use std::{cmp::Reverse, ops::Range};
 
-use super::origin::Origin;
+use super::{facts::is_owner, origin::Origin};
 use crate::{
   detect::policy::Party,
   memory::{
@@ -71,7 +71,7 @@ impl Brought {
   /// A line that a revision of a known block brought.
   pub fn by(row: &BlockRow, known: usize, revision: u32) -> Option<Self> {
     let one = row.revision(revision)?;
-    let is_owner = one.approved || Origin::of_revision(one).party() == Party::Owner;
+    let is_owner = is_owner(one);
     Some(Self { known: Some(known), revision, trust: one.trust, is_owner, at: one.at })
   }
 

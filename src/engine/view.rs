@@ -74,7 +74,7 @@ impl View {
       ids,
       gone: before.gone.clone(),
     };
-    let document = Document::parse(&bytes, &facts.ids);
+    let document = facts.read(&bytes);
     let comparison = compare(&document, &facts.known);
     let judgements = document.blocks().iter().map(|_| None).collect();
     let hash = ContentHash::of(&bytes);
@@ -190,7 +190,7 @@ impl<F: Fs> Engine<F> {
       former.retain(|row| !is_approved(row));
     }
     let facts = FileFacts::new(rows, former, markers, &placeholders, redacted);
-    let document = Document::parse(&bytes, &facts.ids);
+    let document = facts.read(&bytes);
     let comparison = compare(&document, &facts.known);
     let continued = self.continued(&document)?;
     let now = self.now();

@@ -138,7 +138,13 @@ impl<'a> Builder<'a> {
       // A block of one line gets this from its own hash.
       ([0; 8], kind)
     };
-    open.lines.push(Line { span: text.span.clone(), number: text.number, hash, kind });
+    open.lines.push(Line {
+      span: text.span.clone(),
+      number: text.number,
+      hash,
+      kind,
+      is_tail: false,
+    });
   }
 
   fn finish(&mut self) {

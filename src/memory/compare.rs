@@ -29,6 +29,8 @@ pub struct KnownLine {
   pub revision: u32,
   /// How far the source of that revision is trusted.
   pub trust: Trust,
+  /// Whether the owner said it or a person approved it: it stays whatever others add to it.
+  pub is_owner: bool,
 }
 
 /// A block of the last version.

@@ -8,10 +8,10 @@ use std::ops::Range;
 
 pub use crate::memory::comments::Known;
 use crate::memory::{
-  BlockId, BlockKind, ContentHash, Line,
+  BlockId, BlockKind, ContentHash, KnownBlock, Line,
   builder::Builder,
   comments::{self, Comments, Hole, HoleKind},
-  line,
+  grown, line,
   markdown::Enclosure,
   outline::Outline,
 };
@@ -159,6 +159,12 @@ impl Document {
   /// Whether the whole file is UTF-8.
   pub fn is_utf8(&self) -> bool {
     self.utf8
+  }
+
+  /// Divides lines that begin with what the owner said, as the file had it in its last version, from what
+  /// others have put behind it (see `grown`). To be called before the file is compared with that version.
+  pub fn divide(&mut self, bytes: &[u8], known: &[KnownBlock]) {
+    grown::divide(&mut self.blocks, bytes, known);
   }
 
   /// The file without marker lines and id comments, otherwise exact; placeholders stay.

@@ -22,6 +22,8 @@ pub struct Line {
   pub hash: [u8; 8],
   /// How much it says.
   pub kind: LineKind,
+  /// Whether it is the end of a line whose beginning is a [`Line`] of its own.
+  pub is_tail: bool,
 }
 
 /// How much a line says.

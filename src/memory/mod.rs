@@ -9,6 +9,7 @@ mod builder;
 pub mod comments;
 pub mod compare;
 pub mod document;
+mod grown;
 pub mod id;
 mod lead;
 pub mod likeness;

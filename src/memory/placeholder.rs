@@ -15,6 +15,9 @@ const TAIL: &[u8] = b" -->";
 /// Length of the longest compact form, in bytes: that of an id of sixteen digits.
 pub(crate) const MAX_COMPACT: usize = 43;
 
+/// Length of the longest short form, in bytes.
+pub(crate) const MAX_SHORT: usize = 22;
+
 /// The one-line form, without a line end.
 pub fn compact(id: &BlockId) -> String {
   format!("<!-- memfw:{id} quarantined -->")

@@ -189,6 +189,13 @@ fn fresh_runs(
   let mut last: Option<usize> = None;
   for &index in fresh {
     let Some(text) = block.lines.get(index) else { continue };
+    // The beginning of the line stays, and so does its line end.
+    if text.is_tail && runs.last().is_none_or(|run| run.end != text.span.start) {
+      let end = text.span.end - line::eol(line::slice(bytes, text.span.clone())).len();
+      runs.push(text.span.start..end);
+      last = None;
+      continue;
+    }
     let joins = last.is_some_and(|last| {
       let mut between = block.lines.iter().take(index).skip(last + 1);
       between.all(|line| line.kind == LineKind::Blank)

@@ -5,6 +5,7 @@ mod appends;
 mod blocks;
 mod comments;
 mod fixtures;
+mod grown;
 mod hostile;
 mod matching;
 mod properties;
@@ -29,7 +30,12 @@ fn ledger(document: &Document, first: usize) -> Vec<KnownBlock> {
     lines: block
       .lines
       .iter()
-      .map(|line| KnownLine { hash: line.hash, revision: 0, trust: Trust::Untrusted })
+      .map(|line| KnownLine {
+        hash: line.hash,
+        revision: 0,
+        trust: Trust::Untrusted,
+        is_owner: false,
+      })
       .collect(),
     marker: block.marker.clone(),
     former: false,

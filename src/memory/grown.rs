@@ -1,0 +1,130 @@
+//! Lines that have grown: one that the owner said, with something that somebody else put behind it.
+//!
+//! The two parts become lines of their own, so that each keeps who brought it and what leaves the file is the
+//! part that was added. What stands before the owner's words, or within them, makes a new line of all of it.
+#![forbid(unsafe_code)]
+
+use std::{collections::HashMap, ops::Range};
+
+use sha2::{Digest, Sha256};
+
+use crate::memory::{
+  Block, KnownBlock, Line,
+  line::{self, LineKind, first_eight, hash_of},
+  placeholder,
+};
+
+/// Longest line, in bytes, whose beginning is looked for among the known ones (a choice).
+const MAX_LINE: usize = 4096;
+
+/// In how many places of one version it is looked whether a known line ends there (a choice: 0.1 s at most).
+const MAX_PLACES: usize = 1 << 18;
+
+/// Divides the lines of `blocks` that begin with a line of the last version which stands nowhere any more.
+pub(crate) fn divide(blocks: &mut [Block], bytes: &[u8], known: &[KnownBlock]) {
+  let mut absent = absent(blocks, known);
+  if absent.is_empty() {
+    return;
+  }
+  let of_line = |line: &crate::memory::KnownLine| line.hash;
+  let stood: std::collections::HashSet<[u8; 8]> =
+    known.iter().flat_map(|block| block.lines.iter().map(of_line)).collect();
+  let mut places = MAX_PLACES;
+  for block in blocks {
+    let mut index = 0;
+    while let Some(line) = block.lines.get(index) {
+      index += 1;
+      let is_new = line.kind == LineKind::Text && !stood.contains(&line.hash);
+      let Some(grown) = is_new.then(|| grown(bytes, block, line, &absent, &mut places)).flatten()
+      else {
+        continue;
+      };
+      if let Some(count) = absent.get_mut(&grown.head.hash) {
+        *count -= 1;
+      }
+      absent.retain(|_, count| *count > 0);
+      // Headings come before the body, and so do both parts of one.
+      block.body += usize::from(index <= block.body);
+      block.lines.splice(index - 1..index, [grown.head, grown.tail]);
+      index += 1;
+      if absent.is_empty() || places == 0 {
+        return;
+      }
+    }
+  }
+}
+
+/// How many of the lines that the owner said are there less often than in the last version, by their hash.
+fn absent(blocks: &[Block], known: &[KnownBlock]) -> HashMap<[u8; 8], usize> {
+  let mut count: HashMap<[u8; 8], usize> = HashMap::new();
+  let present = known.iter().filter(|block| !block.former);
+  for line in present.flat_map(|block| &block.lines).filter(|line| line.is_owner) {
+    *count.entry(line.hash).or_default() += 1;
+  }
+  if count.is_empty() {
+    return count;
+  }
+  for line in blocks.iter().flat_map(|block| &block.lines) {
+    if let Some(left) = count.get_mut(&line.hash) {
+      *left = left.saturating_sub(1);
+    }
+  }
+  count.retain(|_, left| *left > 0);
+  count
+}
+
+/// The two parts of a line.
+struct Grown {
+  head: Line,
+  tail: Line,
+}
+
+/// The longest beginning of a line that is one of the `absent` ones, and the rest, where that has room for a
+/// placeholder.
+fn grown(
+  bytes: &[u8],
+  block: &Block,
+  line: &Line,
+  absent: &HashMap<[u8; 8], usize>,
+  places: &mut usize,
+) -> Option<Grown> {
+  let end = line.span.end - line::eol(line::slice(bytes, line.span.clone())).len();
+  // Comments of memfw are no part of the line.
+  let parts = || {
+    block.parts.iter().filter_map(|part| {
+      let span = part.start.max(line.span.start)..part.end.min(end);
+      (!span.is_empty()).then_some(span)
+    })
+  };
+  let length: usize = parts().map(|part| part.len()).sum();
+  if length > MAX_LINE {
+    return None;
+  }
+  let mut hasher = Sha256::new();
+  let mut found: Option<([u8; 8], usize)> = None;
+  for at in parts().flatten() {
+    // Here begins what may have been added.
+    if let Some(left) = places.checked_sub(1)
+      && at > line.span.start
+      && end - at >= placeholder::MAX_SHORT
+    {
+      *places = left;
+      let hash = first_eight(&hasher.clone().finalize());
+      if absent.contains_key(&hash) {
+        found = Some((hash, at));
+      }
+    }
+    hasher.update(line::slice(bytes, at..at + 1));
+  }
+  let (hash, at) = found?;
+  let rest = |span: Range<usize>| parts().map(move |part| part.start.max(span.start)..part.end);
+  let tail: Vec<u8> = rest(at..end)
+    .filter(|part| !part.is_empty())
+    .flat_map(|part| line::slice(bytes, part).to_vec())
+    .collect();
+  let kind = LineKind::of(&tail);
+  let head = Line { span: line.span.start..at, hash, ..line.clone() };
+  let tail =
+    Line { span: at..line.span.end, hash: hash_of([&tail[..]]), kind, is_tail: true, ..*line };
+  (kind == LineKind::Text).then_some(Grown { head, tail })
+}
