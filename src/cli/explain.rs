@@ -25,7 +25,7 @@ use crate::{
   },
   os::{Clock as _, SystemClock},
   provenance::{Attestation, Request, trust_of},
-  store::{Item, Ledger},
+  store::{Exception, Item, Ledger},
 };
 
 /// `memfw explain`
@@ -91,7 +91,9 @@ struct Case {
 impl Case {
   fn of(ledger: &Ledger, item: Item, config: &Config) -> Result<Self, Failure> {
     let now = SystemClock.now();
-    let excused = ledger.exception(item.hash)?.filter(|one| one.holds(now)).map(|one| {
+    let is_of = |one: &Exception| one.key.item.as_ref().is_none_or(|of| *of == item.id);
+    let mut exceptions = ledger.exceptions_of(item.hash)?.into_iter();
+    let excused = exceptions.rfind(|one| is_of(one) && one.holds(now)).map(|one| {
       let until =
         one.expires_at.map_or_else(String::new, |at| format!(", until {}", time::rfc3339(at)));
       let why = if one.reason.is_empty() { "no reason given" } else { &one.reason };

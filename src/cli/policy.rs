@@ -1,7 +1,7 @@
 //! `memfw policy`: what approvals excuse, whether that is still needed, and taking it back.
 //!
-//! An approval excuses a text by its hash, for the codes that it had. The ledger may have it under two
-//! hashes, of the bytes and of the same text with other line ends; to a person both are one.
+//! An approval excuses the text of an item by its hash, for the codes that it had. The ledger may have it under
+//! two hashes, of the bytes and of the same text with other line ends; to a person both are one.
 #![forbid(unsafe_code)]
 
 mod sources;
@@ -24,10 +24,9 @@ use super::{
 use crate::{
   config::nearest,
   engine::{Event, EventKind, event::shown},
-  memory::ContentHash,
   os::{Clock as _, SystemClock},
   provenance::State,
-  store::{Exception, Item, ItemFilter, Ledger, StoreError},
+  store::{Exception, ExceptionKey, Item, ItemFilter, Ledger, StoreError},
 };
 
 /// `memfw policy`
@@ -136,8 +135,8 @@ struct Excuse {
   /// The item, where it is still known.
   item: Option<Item>,
   exception: Exception,
-  /// All hashes that it stands under.
-  hashes: Vec<ContentHash>,
+  /// The exceptions that it is made of.
+  keys: Vec<ExceptionKey>,
 }
 
 impl Excuse {
@@ -147,7 +146,7 @@ impl Excuse {
       "id": self.id,
       "file": self.item.as_ref().map(|item| shown(&item.path)),
       "source": null,
-      "content_hash": exception.hash.to_string(),
+      "content_hash": exception.key.hash.to_string(),
       "codes": exception.codes.iter().map(|code| code.as_str()).collect::<Vec<_>>(),
       "reason": exception.reason,
       "created_at": time::rfc3339(exception.created_at),
@@ -161,34 +160,48 @@ impl Excuse {
 
 /// All approvals, oldest first, each once.
 fn excuses(exceptions: Vec<Exception>, items: &[Item]) -> Vec<Excuse> {
-  let item_of = |hash| items.iter().find(|item| item.hash == hash);
+  let item_of = |one: &Exception| match &one.key.item {
+    Some(id) => items.iter().find(|item| item.id == *id),
+    None => items.iter().find(|item| item.hash == one.key.hash),
+  };
   let mut excuses: Vec<Excuse> = Vec::new();
-  let (named, others): (Vec<_>, Vec<_>) =
-    exceptions.into_iter().partition(|exception| item_of(exception.hash).is_some());
-  for exception in named {
-    let item = item_of(exception.hash).cloned();
-    let id = item.as_ref().map(|item| item.id.to_string()).unwrap_or_default();
-    excuses.push(Excuse { id, item, hashes: vec![exception.hash], exception });
-  }
-  for exception in others {
-    // Made in the same moment, for the same: the same text with other line ends.
-    let twin = excuses.iter_mut().find(|excuse| {
-      let one = &excuse.exception;
-      excuse.hashes.len() == 1
-        && (one.created_at, one.expires_at) == (exception.created_at, exception.expires_at)
-        && (&one.codes, &one.reason) == (&exception.codes, &exception.reason)
-    });
-    if let Some(Excuse { exception: one, hashes, .. }) = twin {
-      hashes.push(exception.hash);
+  // That of the exact bytes first, by which an approval is named where its item is gone.
+  let (named, others): (Vec<_>, Vec<_>) = exceptions
+    .into_iter()
+    .partition(|one| item_of(one).is_some_and(|item| item.hash == one.key.hash));
+  for exception in named.into_iter().chain(others) {
+    let twin = excuses.iter_mut().find(|excuse| is_twin(excuse, &exception));
+    if let Some(Excuse { exception: one, keys, .. }) = twin {
+      keys.push(exception.key);
       one.uses += exception.uses;
       one.used_at = one.used_at.max(exception.used_at);
-    } else {
-      let id: String = exception.hash.to_string().chars().take(DIGITS).collect();
-      excuses.push(Excuse { id, item: None, hashes: vec![exception.hash], exception });
+      continue;
     }
+    let item = item_of(&exception).cloned();
+    let id = match (&item, &exception.key.item) {
+      (Some(item), _) => item.id.to_string(),
+      (None, Some(id)) => id.to_string(),
+      (None, None) => exception.key.hash.to_string().chars().take(DIGITS).collect(),
+    };
+    excuses.push(Excuse { id, item, keys: vec![exception.key.clone()], exception });
   }
   excuses.sort_by_key(|excuse| excuse.exception.created_at);
   excuses
+}
+
+/// Whether both are of one approval: of the same item, or of an older memfw and made in the same moment for the
+/// same: the same text with other line ends.
+fn is_twin(excuse: &Excuse, other: &Exception) -> bool {
+  let one = &excuse.exception;
+  match (&one.key.item, &other.key.item) {
+    (Some(one), Some(other)) => one == other,
+    (None, None) => {
+      excuse.keys.len() == 1
+        && (one.created_at, one.expires_at) == (other.created_at, other.expires_at)
+        && (&one.codes, &one.reason) == (&other.codes, &other.reason)
+    }
+    _ => false,
+  }
 }
 
 fn find(ledger: &Ledger) -> Result<Vec<Excuse>, StoreError> {
@@ -305,8 +318,8 @@ fn withdraw(context: &Context, args: &PolicyWithdrawArgs) -> Result<Status, Fail
     if let Some(item) = &excuse.item {
       event = event.path(&item.path).block(&item.id).origin(&item.source, item.trust);
     }
-    for hash in &excuse.hashes {
-      ledger.withdraw_exception(*hash)?;
+    for key in &excuse.keys {
+      ledger.withdraw_exception(key)?;
     }
     ledger.append_events(&[event.row()], SystemClock.now())?;
     if args.json {
@@ -325,17 +338,18 @@ fn withdraw(context: &Context, args: &PolicyWithdrawArgs) -> Result<Status, Fail
 #[cfg(test)]
 mod tests {
   use super::*;
-  use crate::detect::Code;
+  use crate::{detect::Code, memory::ContentHash};
 
   fn exception(text: &[u8], created_at: i64) -> Exception {
     Exception {
-      hash: ContentHash::of(text),
+      key: ExceptionKey { hash: ContentHash::of(text), item: None },
       codes: vec![Code::Concealment],
       reason: "mine".to_owned(),
       created_at,
       expires_at: None,
       used_at: None,
       uses: 0,
+      contexts: vec![],
     }
   }
 
@@ -358,7 +372,7 @@ mod tests {
     (used.uses, used.used_at) = (2, Some(9));
     let found = excuses(vec![exception(b"a\r\n", 5), used, exception(b"b", 6)], &[]);
     assert_eq!(found.len(), 2);
-    assert_eq!((found[0].hashes.len(), found[0].exception.uses), (2, 2));
+    assert_eq!((found[0].keys.len(), found[0].exception.uses), (2, 2));
     assert_eq!(found[0].exception.used_at, Some(9));
     assert_eq!(found[1].id.len(), DIGITS);
   }

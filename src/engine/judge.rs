@@ -23,7 +23,7 @@ use crate::{
     rules::RuleSet,
   },
   memory::{Block, Comparison, ContentHash, Document, Fate, line},
-  store::BlockRow,
+  store::{BlockRow, Exception, ExceptionKey},
 };
 
 pub use super::{
@@ -69,8 +69,8 @@ impl Treatment {
 pub enum Precedent {
   /// Nothing.
   None,
-  /// A person approved them: these codes are excused. The origin is that of what was approved.
-  Excused(Vec<Code>, Option<Origin>),
+  /// A person approved them: what these approvals excuse. The origin is that of what was approved.
+  Excused(Vec<Exception>, Option<Origin>),
   /// They are in quarantine, for these codes.
   Quarantined(Vec<Code>),
 }
@@ -333,7 +333,7 @@ pub(super) fn judge_found(
   let rest = continued.iter().find(|rest| fresh.iter().any(|line| overlaps(line, rest)));
   let approved_rest = rest.is_some_and(|rest| {
     let text = file.get(rest.clone()).unwrap_or_default();
-    matches!(settled(text, rest, court), Some((Precedent::Excused(..), _)))
+    matches!(settled(text, rest, court), Some(Precedent::Excused(..)))
   });
   if let (Some(rest), None, false) = (rest, restored, approved_rest) {
     let finding = Finding {
@@ -349,19 +349,21 @@ pub(super) fn judge_found(
   }
   // The question is asked of each run of fresh lines, for that is what a person decides about.
   let mut excuses: Vec<(Range<usize>, Vec<Code>)> = Vec::new();
-  let mut excused_by: Vec<ContentHash> = Vec::new();
+  let mut excused_by: Vec<ExceptionKey> = Vec::new();
   let mut origin = restored.map(|restored| restored.origin.clone());
   let runs = runs(block, fresh);
   let mut approved_origins: Vec<Option<Origin>> = Vec::new();
   for run in &runs {
     let text = file.get(run.clone()).unwrap_or_default();
-    let Some((precedent, hash)) = settled(text, run, court) else { break };
+    let Some(precedent) = settled(text, run, court) else { break };
     match precedent {
       Precedent::None => {}
-      Precedent::Excused(codes, source) => {
+      Precedent::Excused(exceptions, source) => {
+        excuses.push((run.clone(), exceptions.iter().flat_map(|one| one.codes.clone()).collect()));
         // What a person brings back at this moment is no use of an earlier word.
-        excused_by.extend(restored.is_none().then_some(hash));
-        excuses.push((run.clone(), codes));
+        if restored.is_none() {
+          excused_by.extend(exceptions.into_iter().map(|one| one.key));
+        }
         approved_origins.push(source);
       }
       Precedent::Quarantined(codes) => return quarantine(codes, vec![], run),
@@ -457,19 +459,11 @@ fn lines_in(block: &Block, span: &Range<usize>) -> Vec<usize> {
 
 /// What was decided about these bytes in this place, or else about the same text with other line ends, and the
 /// hash under which it stands; `None` where nothing was ever decided.
-fn settled(
-  bytes: &[u8],
-  run: &Range<usize>,
-  court: &mut Court<'_>,
-) -> Option<(Precedent, ContentHash)> {
+fn settled(bytes: &[u8], run: &Range<usize>, court: &mut Court<'_>) -> Option<Precedent> {
   let ask = court.precedent.as_mut()?;
-  let hash = ContentHash::of(bytes);
-  Some(match ask(&hash, run) {
-    Precedent::None => {
-      let hash = line::norm_hash(bytes);
-      (ask(&hash, run), hash)
-    }
-    precedent => (precedent, hash),
+  Some(match ask(&ContentHash::of(bytes), run) {
+    Precedent::None => ask(&line::norm_hash(bytes), run),
+    precedent => precedent,
   })
 }
 

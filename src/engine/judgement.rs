@@ -13,6 +13,7 @@ use crate::{
   },
   memory::ContentHash,
   provenance::Trust,
+  store::ExceptionKey,
 };
 
 /// The judgement on one block of the document; blocks without fresh lines have none.
@@ -30,8 +31,8 @@ pub struct BlockJudgement {
   pub excused: Vec<Range<usize>>,
   /// Where it came from, where that is known better than of the rest of the file.
   pub origin: Option<Origin>,
-  /// The earlier approvals that it rests on, by the hash of what was approved.
-  pub excused_by: Vec<ContentHash>,
+  /// The earlier approvals that it rests on.
+  pub excused_by: Vec<ExceptionKey>,
   /// What the model thinks of the fresh lines; `None` where it was not asked.
   pub assessment: Option<Assessment>,
   /// The lines that go where something has to, as indices into those of the block; `None` for all fresh ones.

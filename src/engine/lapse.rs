@@ -14,10 +14,12 @@ use super::{
   unit::Brought,
 };
 use crate::{
-  memory::{Around, Comparison, ContentHash, Document, Fate, line::LineKind, marker, placeholder},
+  memory::{
+    Around, BlockId, Comparison, ContentHash, Document, Fate, line::LineKind, marker, placeholder,
+  },
   os::Fs,
   provenance::State,
-  store::{Item, ItemFilter, StoreError},
+  store::{Exception, Item, ItemFilter, StoreError},
 };
 
 /// Of how many approved items of a file it is looked up where they stand, the newest first (a choice: what is
@@ -145,8 +147,8 @@ impl<F: Fs> Engine<F> {
   fn was_approved(&self, path: &Path, text: &[u8]) -> Result<bool, StoreError> {
     let [exact, same] = approved::hashes(text);
     Ok(
-      self.ledger.exception(exact)?.is_some()
-        || self.ledger.exception(same)?.is_some()
+      !self.ledger.exceptions_of(exact)?.is_empty()
+        || !self.ledger.exceptions_of(same)?.is_empty()
         // Where an approval was taken back, the text stays where it stands.
         || self
           .ledger
@@ -173,11 +175,50 @@ impl<F: Fs> Engine<F> {
     hashes: &[ContentHash],
     now: &[Around],
   ) -> Result<bool, StoreError> {
-    let mut bound = Vec::new();
+    let mut exceptions = Vec::new();
     for &hash in hashes {
-      bound.extend(self.ledger.excused_in(hash)?);
+      exceptions.extend(self.ledger.exceptions_of(hash)?);
     }
-    if !bound.iter().any(Around::is_wide) {
+    self.is_elsewhere(path, &exceptions, now)
+  }
+
+  /// Whether an approval of a text holds to this day, and in these contexts.
+  pub(super) fn may_stand(
+    &self,
+    path: &Path,
+    hash: ContentHash,
+    now: &[Around],
+  ) -> Result<bool, StoreError> {
+    let at = self.now();
+    let mut exceptions = self.ledger.exceptions_of(hash)?;
+    exceptions.retain(|exception| exception.holds(at));
+    Ok(!exceptions.is_empty() && !self.is_elsewhere(path, &exceptions, now)?)
+  }
+
+  /// The items with this text that were approved in one of these contexts, whether or not that still holds.
+  pub(super) fn approved_here(
+    &self,
+    path: &Path,
+    hash: ContentHash,
+    now: &[Around],
+  ) -> Result<Vec<BlockId>, StoreError> {
+    let file = self.ledger.known_as(path)?;
+    let is_here = |one: &Exception| {
+      now.iter().any(|around| one.contexts.iter().any(|name| around.is_of(&file, name)))
+    };
+    let exceptions = self.ledger.exceptions_of(hash)?.into_iter().filter(is_here);
+    Ok(exceptions.filter_map(|one| one.key.item).collect())
+  }
+
+  /// Whether these approvals hold in contexts, and in none of these.
+  fn is_elsewhere(
+    &self,
+    path: &Path,
+    exceptions: &[Exception],
+    now: &[Around],
+  ) -> Result<bool, StoreError> {
+    let bound: Vec<&ContentHash> = exceptions.iter().flat_map(|one| &one.contexts).collect();
+    if !bound.iter().any(|name| Around::is_wide(name)) {
       return Ok(false);
     }
     let file = self.ledger.known_as(path)?;

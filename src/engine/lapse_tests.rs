@@ -12,7 +12,7 @@ use crate::{
   config::Config,
   memory::{Around, BlockId, ContentHash, line},
   provenance::State,
-  store::ItemFilter,
+  store::{ExceptionKey, ItemFilter},
 };
 
 impl World {
@@ -62,9 +62,11 @@ impl World {
     let here = Around::default().neighbours(path.as_os_str().as_bytes());
     let ledger = self.engine.ledger_mut();
     for hash in [ContentHash::of(poison.as_bytes()), line::norm_hash(poison.as_bytes())] {
-      let before = ledger.exception(hash).unwrap().unwrap();
-      ledger.withdraw_exception(hash).unwrap();
-      ledger.except(hash, here, &before.codes, "", before.created_at, None).unwrap();
+      for before in ledger.exceptions_of(hash).unwrap() {
+        ledger.withdraw_exception(&before.key).unwrap();
+        let old = ExceptionKey { hash, item: None };
+        ledger.except(&old, here, &before.codes, "", before.created_at, None).unwrap();
+      }
     }
   }
 }
@@ -427,7 +429,9 @@ fn what_comes_anew_after_its_approval_was_withdrawn_or_has_ended_is_judged() {
     if is_withdrawn {
       let ledger = world.engine.ledger_mut();
       for hash in [ContentHash::of(OVERRIDE.as_bytes()), line::norm_hash(OVERRIDE.as_bytes())] {
-        ledger.withdraw_exception(hash).unwrap();
+        for one in ledger.exceptions_of(hash).unwrap() {
+          ledger.withdraw_exception(&one.key).unwrap();
+        }
       }
     } else {
       world.clock.advance(std::time::Duration::from_mins(2));
@@ -440,4 +444,40 @@ fn what_comes_anew_after_its_approval_was_withdrawn_or_has_ended_is_judged() {
     world.pass();
     assert!(!world.read().contains("previous instructions"), "{is_withdrawn}: {}", world.read());
   }
+}
+
+#[test]
+fn an_approval_of_another_copy_leaves_the_term_and_the_reason_alone() {
+  let (mut world, first) =
+    World::taken("# Guide\n\n- One.\n", OVERRIDE, "- Two.\n\n# Log\n\n- Three.\n");
+  let text = |first: &str, second: &str| {
+    format!("# Guide\n\n- One.\n{first}- Two.\n\n# Log\n\n- Three.\n{second}")
+  };
+  let until = Some(crate::os::Clock::now(&*world.clock) + 60_000_000);
+  let for_a_minute = Approval { by: "ann", reason: Some("a minute"), until, at_end: false };
+  world.engine.approve_as(first.as_str(), for_a_minute).unwrap();
+  world.pass();
+  world.write(&text(OVERRIDE, OVERRIDE));
+  world.pass();
+  let second = world.waiting().pop().expect("it was approved above");
+  world.engine.approve(second.as_str(), "bob", Some("for good")).unwrap();
+  assert_eq!(world.read(), text(OVERRIDE, OVERRIDE));
+  let of = |world: &World, id: &BlockId| {
+    let all = world.engine.ledger().exceptions_of(ContentHash::of(OVERRIDE.as_bytes())).unwrap();
+    let one = all.into_iter().find(|one| one.key.item.as_ref() == Some(id)).unwrap();
+    (one.reason, one.expires_at)
+  };
+  assert_eq!(of(&world, &first), ("a minute".to_owned(), until));
+  assert_eq!(of(&world, &second), ("for good".to_owned(), None));
+  world.clock.advance(std::time::Duration::from_mins(2));
+  for (without, is_waiting) in [(text(OVERRIDE, ""), false), (text("", OVERRIDE), true)] {
+    world.write(&without);
+    world.pass();
+    world.write(&text(OVERRIDE, OVERRIDE));
+    world.pass();
+    assert_eq!(!world.waiting().is_empty(), is_waiting, "{}", world.read());
+  }
+  // The last word on the first says nothing about the second.
+  world.engine.reject(first.as_str(), "ann", None).unwrap();
+  assert_eq!(of(&world, &second), ("for good".to_owned(), None));
 }

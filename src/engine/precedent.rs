@@ -33,12 +33,13 @@ pub(super) fn precedent(
   origin: &Origin,
   now: i64,
 ) -> Result<Precedent, StoreError> {
-  if let Some(exception) = ledger.exception(*hash)?
-    && exception.holds(now)
-    && let around = around()
-    && let file = ledger.known_as(path)?
-    && ledger.is_excused_in(*hash, |name| around.is_of(&file, name), around.is_whole())?
-  {
+  let mut exceptions = ledger.exceptions_of(*hash)?;
+  exceptions.retain(|exception| exception.holds(now));
+  if !exceptions.is_empty() {
+    let (around, file) = (around(), ledger.known_as(path)?);
+    exceptions.retain(|one| one.holds_in(|name| around.is_of(&file, name), around.is_whole()));
+  }
+  if !exceptions.is_empty() {
     let origin = match ledger.existing_item(path, *hash, 0)? {
       Some(existing) => {
         let item = ledger.item(existing.id.as_str())?;
@@ -49,7 +50,7 @@ pub(super) fn precedent(
       }
       None => None,
     };
-    return Ok(Precedent::Excused(exception.codes, origin));
+    return Ok(Precedent::Excused(exceptions, origin));
   }
   match ledger.existing_item(path, *hash, 0)? {
     Some(found) if found.status.is_waiting() || found.status == State::Rejected => {

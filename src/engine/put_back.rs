@@ -26,7 +26,7 @@ use crate::{
     reshape::{Reshaped, reshape},
   },
   provenance::State,
-  store::{Item, Pending, Writer},
+  store::{ExceptionKey, Item, Pending, Writer},
 };
 
 /// How long after an approval its placeholder may come back, in microseconds: ten minutes, within which
@@ -234,7 +234,7 @@ impl<F: Fs> Engine<F> {
       // A person has read what comes to stand beside it, too.
       for (hash, around) in beside {
         let beside = context(&self.ledger, &item.path, &around)?;
-        self.ledger.except_in(hash, beside)?;
+        self.ledger.except_in(&item.path, hash, beside)?;
       }
     }
     hit(Point::ApproveAfterDecision);
@@ -305,9 +305,9 @@ impl<F: Fs> Engine<F> {
   ) -> Result<(), EngineError> {
     let at = self.now();
     self.excuse(item, word, (placed, context), at)?;
-    let same_text = line::norm_hash(plain);
+    let same_text = ExceptionKey { hash: line::norm_hash(plain), item: Some(item.id.clone()) };
     let reason = word.reason.unwrap_or_default();
-    self.ledger.except(same_text, context, &item.codes, reason, at, word.until)?;
+    self.ledger.except(&same_text, context, &item.codes, reason, at, word.until)?;
     Ok(())
   }
 }

@@ -78,8 +78,8 @@ impl<F: Fs> Engine<F> {
       at,
     })?;
     hit(Point::PassAfterRecord);
-    for hash in view.judgements.iter().flatten().flat_map(|judgement| &judgement.excused_by) {
-      self.ledger.use_exception(*hash, at)?;
+    for key in view.judgements.iter().flatten().flat_map(|judgement| &judgement.excused_by) {
+      self.ledger.use_exception(key, at)?;
     }
     for event in &events {
       event.log(Some(took_ms));

@@ -4,6 +4,7 @@
 use std::{
   collections::{HashMap, HashSet},
   ops::Range,
+  path::Path,
   time::Duration,
 };
 
@@ -23,7 +24,7 @@ use crate::{
     redact::{Change, overwrite},
   },
   provenance::{Followed, State},
-  store::{Existing, NewEvent, NewItem, NewOp, OpId, OpKind},
+  store::{Existing, NewEvent, NewItem, NewOp, OpId, OpKind, StoreError},
 };
 
 /// Pause between two tries for a lease (docs/adr/0002: 0.2 to 5 ms).
@@ -159,6 +160,7 @@ impl<F: Fs> Engine<F> {
     let mut absent: Vec<Range<usize>> = claims(&view.bytes).collect();
     absent.extend(redactions.iter().map(|redaction| redaction.span.clone()));
     let mut next: HashMap<ContentHash, u32> = HashMap::new();
+    let mut taken: HashSet<(ContentHash, u32)> = HashSet::new();
     let mut named = Vec::with_capacity(redactions.len());
     for redaction in redactions {
       let mut redaction = redaction.clone();
@@ -166,35 +168,42 @@ impl<F: Fs> Engine<F> {
       let mut back = false;
       if redaction.kind == RedactionKind::Quarantine {
         let hash = ContentHash::of(&redaction.original);
-        n = next.get(&hash).copied().unwrap_or(0);
-        let mut old = self.ledger.existing_item(&path, hash, n)?;
-        while old.as_ref().is_some_and(|old| standing.contains(&old.id)) {
-          n += 1;
-          old = self.ledger.existing_item(&path, hash, n)?;
-        }
+        let is_free = |n: u32, old: Option<&Existing>| {
+          !taken.contains(&(hash, n)) && !old.is_some_and(|old| standing.contains(&old.id))
+        };
+        let from = next.get(&hash).copied().unwrap_or(0);
+        let mut old;
+        (n, old) = self.first_item(&path, hash, from, is_free)?;
         let is_approved = |old: &Existing| old.status == State::Approved;
         if old.as_ref().is_some_and(is_approved) {
           // A person said that this text may stand there, whatever is found in it, and has not taken that back.
           let around = |gone| Around::without(&view.bytes, &view.document, &redaction.span, gone);
-          let now = self.now();
-          let holds = self.ledger.exception(hash)?.is_some_and(|exception| exception.holds(now));
-          if holds && !self.has_lapsed(&path, hash, &[around(&[]), around(&absent)])? {
+          let now = [around(&[]), around(&absent)];
+          if self.may_stand(&path, hash, &now)? {
             continue;
           }
-          // The copies that stand elsewhere are those that were approved.
-          let stay = elsewhere(view, redactions, &redaction.original);
-          let is_other =
-            |old: &Existing, n| standing.contains(&old.id) || n < stay && is_approved(old);
-          while old.as_ref().is_some_and(|old| is_other(old, n)) {
-            n += 1;
-            old = self.ledger.existing_item(&path, hash, n)?;
+          let here = self.approved_here(&path, hash, &now)?;
+          let was_here = |old: &Existing| is_approved(old) && here.contains(&old.id);
+          if !here.is_empty() {
+            (n, old) = self
+              .first_item(&path, hash, 0, |n, old| is_free(n, old) && old.is_none_or(was_here))?;
+          }
+          if !old.as_ref().is_some_and(was_here) {
+            // The copies that stand elsewhere are those that were approved.
+            let stay = elsewhere(view, redactions, &redaction.original);
+            (n, old) = self.first_item(&path, hash, from, |n, old| {
+              is_free(n, old) && (n >= stay || !old.is_some_and(is_approved))
+            })?;
           }
           if let Some(old) = old.as_ref().filter(|old| is_approved(old)) {
             let at = self.now();
             self.ledger.decide(&old.id, State::Quarantined, "memfw", at, &[])?;
           }
         }
-        next.insert(hash, n + 1);
+        taken.insert((hash, n));
+        if n >= from {
+          next.insert(hash, n + 1);
+        }
         back = old.is_some();
         redaction.id = match old {
           Some(old) => old.id,
@@ -205,6 +214,24 @@ impl<F: Fs> Engine<F> {
       named.push(Named { redaction, n, back });
     }
     Ok(named)
+  }
+
+  /// The first number from this one on among equal texts that will do, and the item that has it, where there is one.
+  fn first_item(
+    &self,
+    path: &Path,
+    hash: ContentHash,
+    from: u32,
+    will_do: impl Fn(u32, Option<&Existing>) -> bool,
+  ) -> Result<(u32, Option<Existing>), StoreError> {
+    let mut n = from;
+    loop {
+      let old = self.ledger.existing_item(path, hash, n)?;
+      if will_do(n, old.as_ref()) {
+        return Ok((n, old));
+      }
+      n += 1;
+    }
   }
 
   /// Makes rows and operations durable; `None` when a person approved one of the texts meanwhile.

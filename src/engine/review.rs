@@ -19,7 +19,7 @@ use crate::{
   memory::{Around, BlockId, ContentHash, Fate, line},
   os::{Fs, FsError, MemoryFile, Touch},
   provenance::State,
-  store::{FileRow, Item, ItemFilter, Pending, StoreError},
+  store::{ExceptionKey, FileRow, Item, ItemFilter, Ledger, Pending, StoreError},
 };
 
 /// How long a file that somebody else has open is waited for when a person asked for something.
@@ -255,24 +255,46 @@ impl<F: Fs> Engine<F> {
     {
       self.ledger.decide(&item.id, State::Quarantined, by, at, &[])?;
     }
-    self.ledger.withdraw_exception(line::norm_hash(text))?;
-    Ok(self.ledger.withdraw_exception(hash)?)
+    self.withdraw(&[hash, line::norm_hash(text)], |ledger, item| {
+      // What was approved in another file is another word.
+      let Some(item) = item else { return Ok(true) };
+      match ledger.item(item.as_str()) {
+        Ok(item) => Ok(item.path == target.path()),
+        Err(StoreError::UnknownId { .. }) => Ok(true),
+        Err(error) => Err(error),
+      }
+    })
   }
 
   /// Text that was approved once and is refused now, be it with other line ends. An approval of another copy
   /// that stands is another word.
   fn take_back(&mut self, item: &Item) -> Result<(), EngineError> {
     let filter = ItemFilter { statuses: vec![State::Approved], path: None };
-    if self.ledger.items(&filter)?.iter().any(|other| other.hash == item.hash) {
-      return Ok(());
-    }
+    let stands = self.ledger.items(&filter)?.iter().any(|other| other.hash == item.hash);
+    let mut hashes = vec![item.hash];
     match self.ledger.unseal(&item.id) {
-      Ok(plain) => self.ledger.withdraw_exception(line::norm_hash(&plain))?,
+      Ok(plain) => hashes.push(line::norm_hash(&plain)),
       // Nobody knows any more what it says.
       Err(StoreError::Deleted { .. } | StoreError::Unsealable { .. } | StoreError::NoKey) => {}
       Err(error) => return Err(error.into()),
     }
-    Ok(self.ledger.withdraw_exception(item.hash)?)
+    self.withdraw(&hashes, |_, of| Ok(of.map_or(!stands, |of| *of == item.id)))
+  }
+
+  /// Takes the approvals back that are meant, by their items.
+  fn withdraw(
+    &mut self,
+    hashes: &[ContentHash],
+    is_meant: impl Fn(&Ledger, Option<&BlockId>) -> Result<bool, StoreError>,
+  ) -> Result<(), EngineError> {
+    for &hash in hashes {
+      for exception in self.ledger.exceptions_of(hash)? {
+        if is_meant(&self.ledger, exception.key.item.as_ref())? {
+          self.ledger.withdraw_exception(&exception.key)?;
+        }
+      }
+    }
+    Ok(())
   }
 
   /// Makes an approval durable: by content, for what was found in it, in the context in which it now stands.
@@ -295,7 +317,8 @@ impl<F: Fs> Engine<F> {
         Placed::InPlace => by_whom(by, reason),
       });
     let why = reason.unwrap_or_default();
-    self.ledger.except(item.hash, context, &item.codes, why, at, until)?;
+    let key = ExceptionKey { hash: item.hash, item: Some(item.id.clone()) };
+    self.ledger.except(&key, context, &item.codes, why, at, until)?;
     self.ledger.decide(&item.id, State::Approved, by, at, &[event.row()])?;
     event.log(None);
     Ok(())

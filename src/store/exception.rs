@@ -1,18 +1,21 @@
-//! What a person approved, by content: such text is not judged guilty of the same again.
+//! What a person approved, by content: such text is not judged guilty of the same again where it was approved.
 #![forbid(unsafe_code)]
 
 use std::path::Path;
 
-use rusqlite::{OptionalExtension as _, Row, params};
+use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
-use super::{Durability, Ledger, Micros, StoreError, column, column::path_bytes};
-use crate::{detect::Code, memory::ContentHash};
+use super::{Durability, Ledger, Micros, StoreError, column, column::path_bytes, error::Fault};
+use crate::{
+  detect::Code,
+  memory::{BlockId, ContentHash},
+};
 
-/// One approval, by content hash and code.
+/// One approval, by content hash and item.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Exception {
-  /// The hash of the approved bytes.
-  pub hash: ContentHash,
+  /// Which one it is.
+  pub key: ExceptionKey,
   /// What is excused.
   pub codes: Vec<Code>,
   /// Why, in the approver's words.
@@ -25,6 +28,23 @@ pub struct Exception {
   pub used_at: Option<Micros>,
   /// How often it was needed.
   pub uses: u64,
+  /// The contexts in which it holds; empty for one that is older than contexts.
+  pub contexts: Vec<ContentHash>,
+}
+
+/// Names an exception.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ExceptionKey {
+  /// The hash of the approved bytes.
+  pub hash: ContentHash,
+  /// The item that was approved; `None` in one of an older memfw, which holds for every item with this text.
+  pub item: Option<BlockId>,
+}
+
+impl ExceptionKey {
+  fn column(&self) -> &str {
+    self.item.as_ref().map_or("", BlockId::as_str)
+  }
 }
 
 impl Exception {
@@ -37,57 +57,66 @@ impl Exception {
   pub fn covers(&self, codes: &[Code], at: Micros) -> bool {
     self.holds(at) && codes.iter().all(|code| self.codes.contains(code))
   }
+
+  /// Whether it was given in a context that is this one. One that was bound to none holds for a text that is
+  /// `whole`: all that its block says.
+  pub fn holds_in(&self, is_this: impl Fn(&ContentHash) -> bool, whole: bool) -> bool {
+    whole && self.contexts.is_empty() || self.contexts.iter().any(is_this)
+  }
 }
 
 impl Ledger {
-  /// Excuses these codes for this content in this `context`. A second approval adds its codes and its context;
-  /// its reason and end count.
+  /// Excuses these codes for this content in this `context`. A second approval of the same item adds its codes
+  /// and its context; its reason and end count.
   pub fn except(
     &mut self,
-    hash: ContentHash,
+    key: &ExceptionKey,
     context: ContentHash,
     codes: &[Code],
     reason: &str,
     at: Micros,
     expires: Option<Micros>,
   ) -> Result<(), StoreError> {
+    let (hash, item) = (key.hash.0, key.column());
     // A person's word, and rare: it must not be lost with the power.
     self.write(Durability::Synced, |tx, _| {
       let before = tx
-        .prepare_cached("SELECT codes FROM exception WHERE hash = ?1")?
-        .query_row([hash.0], |row| column::codes(row, 0))
+        .prepare_cached("SELECT codes FROM exception WHERE hash = ?1 AND item = ?2")?
+        .query_row((hash, item), |row| column::codes(row, 0))
         .optional()?;
-      let is_bound =
-        tx.prepare_cached("SELECT 1 FROM exception_context WHERE hash = ?1")?.exists([hash.0])?;
-      // An approval that is older than contexts keeps holding where it held.
-      if before.is_none() || is_bound {
-        tx.prepare_cached(
-          "INSERT OR IGNORE INTO exception_context (hash, context) VALUES (?1, ?2)",
-        )?
-        .execute((hash.0, context.0))?;
-      }
+      tx.prepare_cached(
+        "INSERT OR IGNORE INTO exception_context (hash, item, context) VALUES (?1, ?2, ?3)",
+      )?
+      .execute((hash, item, context.0))?;
       let mut all = before.unwrap_or_default();
       all.extend_from_slice(codes);
       all.sort_unstable();
       all.dedup();
       tx.prepare_cached(
-        "INSERT INTO exception (hash, codes, reason, created_at, expires_at, uses)
-         VALUES (?1, ?2, ?3, ?4, ?5, 0)
-         ON CONFLICT (hash) DO UPDATE SET codes = ?2, reason = ?3, expires_at = ?5",
+        "INSERT INTO exception (hash, item, codes, reason, created_at, expires_at, uses)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, 0)
+         ON CONFLICT (hash, item) DO UPDATE SET codes = ?3, reason = ?4, expires_at = ?6",
       )?
-      .execute(params![hash.0, column::join_codes(&all), reason, at, expires])?;
+      .execute(params![hash, item, column::join_codes(&all), reason, at, expires])?;
       Ok(())
     })
   }
 
-  /// The approval of this content, where there is one, holds in this context as well.
-  pub fn except_in(&mut self, hash: ContentHash, context: ContentHash) -> Result<(), StoreError> {
+  /// The approvals of this content in this file, where there are any, hold in this context as well.
+  pub fn except_in(
+    &mut self,
+    path: &Path,
+    hash: ContentHash,
+    context: ContentHash,
+  ) -> Result<(), StoreError> {
     self.write(Durability::Synced, |tx, _| {
       tx.prepare_cached(
-        "INSERT OR IGNORE INTO exception_context (hash, context)
-         SELECT DISTINCT hash, ?2 FROM exception_context WHERE hash = ?1",
+        "INSERT OR IGNORE INTO exception_context (hash, item, context)
+         SELECT DISTINCT c.hash, c.item, ?2 FROM exception_context c
+         LEFT JOIN quarantine q ON q.id = c.item
+         WHERE c.hash = ?1 AND (c.item = '' OR q.path = ?3)",
       )?
-      .execute((hash.0, context.0))?;
+      .execute((hash.0, context.0, path_bytes(path)))?;
       Ok(())
     })
   }
@@ -98,35 +127,20 @@ impl Ledger {
   }
 
   /// Takes an approval back.
-  pub fn withdraw_exception(&mut self, hash: ContentHash) -> Result<(), StoreError> {
+  pub fn withdraw_exception(&mut self, key: &ExceptionKey) -> Result<(), StoreError> {
+    let (hash, item) = (key.hash.0, key.column());
     self.write(Durability::Synced, |tx, _| {
-      tx.prepare_cached("DELETE FROM exception WHERE hash = ?1")?.execute([hash.0])?;
-      tx.prepare_cached("DELETE FROM exception_context WHERE hash = ?1")?.execute([hash.0])?;
+      for table in ["exception", "exception_context"] {
+        let sql = format!("DELETE FROM {table} WHERE hash = ?1 AND item = ?2");
+        tx.prepare_cached(&sql)?.execute((hash, item))?;
+      }
       Ok(())
     })
   }
 
-  /// The approval of this content, expired or not.
-  pub fn exception(&self, hash: ContentHash) -> Result<Option<Exception>, StoreError> {
-    self.read(|conn| {
-      let found = conn
-        .prepare_cached(&select("WHERE hash = ?1"))?
-        .query_row([hash.0], exception_row)
-        .optional()?;
-      Ok(found)
-    })
-  }
-
-  /// Whether the approval of this content holds in a context that is this one. An approval that was bound to
-  /// none holds for a text that is `whole`: all that its block says.
-  pub fn is_excused_in(
-    &self,
-    hash: ContentHash,
-    is_this: impl Fn(&ContentHash) -> bool,
-    whole: bool,
-  ) -> Result<bool, StoreError> {
-    let bound = self.excused_in(hash)?;
-    Ok(whole && bound.is_empty() || bound.iter().any(is_this))
+  /// The approvals of this content, expired or not, the oldest first.
+  pub fn exceptions_of(&self, hash: ContentHash) -> Result<Vec<Exception>, StoreError> {
+    self.read(|conn| select(conn, "WHERE hash = ?1", &[&hash.0]))
   }
 
   /// Whether something was approved in a file by an approval that was taken back since, or has ended.
@@ -136,54 +150,67 @@ impl Ledger {
         "SELECT 1 FROM quarantine q
          WHERE q.path = ?1 AND q.status = 'approved' AND NOT EXISTS (
            SELECT 1 FROM exception e
-           WHERE e.hash = q.hash AND (e.expires_at IS NULL OR e.expires_at > ?2))",
+           WHERE e.hash = q.hash AND e.item IN ('', q.id)
+             AND (e.expires_at IS NULL OR e.expires_at > ?2))",
       )?;
       Ok(statement.exists(params![path_bytes(path), now])?)
     })
   }
 
-  /// The contexts in which the approval of this content holds.
-  pub fn excused_in(&self, hash: ContentHash) -> Result<Vec<ContentHash>, StoreError> {
-    self.read(|conn| {
-      let mut statement =
-        conn.prepare_cached("SELECT context FROM exception_context WHERE hash = ?1")?;
-      let rows = statement.query_map([hash.0], |row| column::hash(row, 0))?;
-      Ok(rows.collect::<Result<_, _>>()?)
-    })
-  }
-
   /// All approvals, oldest first.
   pub fn exceptions(&self) -> Result<Vec<Exception>, StoreError> {
-    self.read(|conn| {
-      let mut statement = conn.prepare_cached(&select("ORDER BY created_at, hash"))?;
-      let rows = statement.query_map([], exception_row)?.collect::<Result<_, _>>()?;
-      Ok(rows)
-    })
+    self.read(|conn| select(conn, "", &[]))
   }
 
   /// Notes that an approval was needed.
-  pub fn use_exception(&mut self, hash: ContentHash, at: Micros) -> Result<(), StoreError> {
+  pub fn use_exception(&mut self, key: &ExceptionKey, at: Micros) -> Result<(), StoreError> {
     self.write(Durability::Seen, |tx, _| {
-      tx.prepare_cached("UPDATE exception SET used_at = ?2, uses = uses + 1 WHERE hash = ?1")?
-        .execute((hash.0, at))?;
+      tx.prepare_cached(
+        "UPDATE exception SET used_at = ?3, uses = uses + 1 WHERE hash = ?1 AND item = ?2",
+      )?
+      .execute((key.hash.0, key.column(), at))?;
       Ok(())
     })
   }
 }
 
-fn select(rest: &str) -> String {
-  format!("SELECT hash, codes, reason, created_at, expires_at, used_at, uses FROM exception {rest}")
+/// The approvals of which this holds, each with its contexts.
+fn select(
+  conn: &Connection,
+  condition: &str,
+  values: &[&dyn rusqlite::ToSql],
+) -> Result<Vec<Exception>, Fault> {
+  let sql = format!(
+    "SELECT hash, codes, reason, created_at, expires_at, used_at, uses, item FROM exception
+     {condition} ORDER BY created_at, hash, item"
+  );
+  let mut statement = conn.prepare_cached(&sql)?;
+  let mut found: Vec<Exception> =
+    statement.query_map(values, exception_row)?.collect::<Result<_, _>>()?;
+  let mut contexts =
+    conn.prepare_cached("SELECT context FROM exception_context WHERE hash = ?1 AND item = ?2")?;
+  for one in &mut found {
+    let rows =
+      contexts.query_map((one.key.hash.0, one.key.column()), |row| column::hash(row, 0))?;
+    one.contexts = rows.collect::<Result<_, _>>()?;
+  }
+  Ok(found)
 }
 
 fn exception_row(row: &Row<'_>) -> rusqlite::Result<Exception> {
+  let has_item = row.get_ref(7)?.as_str().is_ok_and(|item| !item.is_empty());
   Ok(Exception {
-    hash: column::hash(row, 0)?,
+    key: ExceptionKey {
+      hash: column::hash(row, 0)?,
+      item: has_item.then(|| column::word(row, 7)).transpose()?,
+    },
     codes: column::codes(row, 1)?,
     reason: row.get(2)?,
     created_at: row.get(3)?,
     expires_at: row.get(4)?,
     used_at: row.get(5)?,
     uses: row.get::<_, i64>(6)? as u64,
+    contexts: vec![],
   })
 }
 
@@ -192,17 +219,21 @@ mod tests {
   use super::*;
   use crate::store::tests::Home;
 
+  fn key(item: Option<&str>) -> ExceptionKey {
+    ExceptionKey { hash: ContentHash::of(b"fine"), item: item.map(|id| id.parse().unwrap()) }
+  }
+
   #[test]
   fn an_approval_excuses_its_codes_until_its_end() {
     let mut ledger = Home::new().ledger();
-    let hash = ContentHash::of(b"fine");
-    assert_eq!(ledger.exception(hash).unwrap(), None);
+    let key = key(Some("0123456789ab"));
+    assert_eq!(ledger.exceptions_of(key.hash).unwrap(), []);
     let here = ContentHash::of(b"here");
-    ledger.except(hash, here, &[Code::ForgedMarker], "mine", 1, None).unwrap();
+    ledger.except(&key, here, &[Code::ForgedMarker], "mine", 1, None).unwrap();
     let codes = [Code::EditedBlock, Code::ForgedMarker];
-    ledger.except(hash, here, &codes, "ours", 2, Some(10)).unwrap();
-    ledger.use_exception(hash, 5).unwrap();
-    let found = ledger.exception(hash).unwrap().unwrap();
+    ledger.except(&key, here, &codes, "ours", 2, Some(10)).unwrap();
+    ledger.use_exception(&key, 5).unwrap();
+    let [found] = &ledger.exceptions_of(key.hash).unwrap()[..] else { panic!() };
     assert_eq!(found.codes, [Code::ForgedMarker, Code::EditedBlock]);
     assert_eq!(
       (found.reason.as_str(), found.created_at, found.used_at, found.uses),
@@ -211,33 +242,55 @@ mod tests {
     assert!(found.covers(&[Code::EditedBlock], 9) && found.covers(&[], 9));
     assert!(!found.covers(&[Code::EditedBlock], 10), "expired");
     assert!(!found.covers(&[Code::EditedBlock, Code::ForeignMarkers], 9), "another code");
-    assert_eq!(ledger.exceptions().unwrap(), [found]);
+    assert_eq!(ledger.exceptions().unwrap(), std::slice::from_ref(found));
+  }
+
+  #[test]
+  fn an_approval_of_one_item_says_nothing_about_another_with_its_text() {
+    let mut ledger = Home::new().ledger();
+    let [here, there] = [b"1", b"2"].map(|name| ContentHash::of(name));
+    let (one, other) = (key(Some("0123456789ab")), key(Some("ba9876543210")));
+    ledger.except(&one, here, &[Code::ForgedMarker], "mine", 1, None).unwrap();
+    ledger.except(&other, there, &[Code::Concealment], "for a day", 2, Some(10)).unwrap();
+    ledger.use_exception(&other, 5).unwrap();
+    let [first, second] = &ledger.exceptions_of(one.hash).unwrap()[..] else { panic!() };
+    assert_eq!((&first.key, &second.key), (&one, &other));
+    assert_eq!(
+      (&first.codes[..], &second.codes[..]),
+      (&[Code::ForgedMarker][..], &[Code::Concealment][..])
+    );
+    assert_eq!((first.expires_at, second.expires_at), (None, Some(10)));
+    assert_eq!((first.uses, second.uses), (0, 1));
+    assert_eq!((&first.contexts[..], &second.contexts[..]), (&[here][..], &[there][..]));
+    ledger.withdraw_exception(&one).unwrap();
+    assert_eq!(ledger.exceptions().unwrap(), std::slice::from_ref(second));
   }
 
   #[test]
   fn an_approval_holds_where_it_was_given() {
     let mut ledger = Home::new().ledger();
-    let hash = ContentHash::of(b"fine");
     let [here, there, elsewhere] = [b"1", b"2", b"3"].map(|name| ContentHash::of(name));
+    let old = key(None);
+    let path = Path::new("/w/MEMORY.md");
     let holds = |ledger: &Ledger, context, whole| {
-      ledger.is_excused_in(hash, |name| *name == context, whole).unwrap()
+      let found = ledger.exceptions_of(old.hash).unwrap();
+      found.iter().any(|one| one.holds_in(|name| *name == context, whole))
     };
-    ledger.except(hash, here, &[Code::ForgedMarker], "", 1, None).unwrap();
+    ledger.except(&old, here, &[Code::ForgedMarker], "", 1, None).unwrap();
     assert!(holds(&ledger, here, false) && !holds(&ledger, there, true));
-    ledger.except(hash, there, &[Code::ForgedMarker], "", 1, None).unwrap();
+    ledger.except(&old, there, &[Code::ForgedMarker], "", 1, None).unwrap();
     assert!(holds(&ledger, here, false) && holds(&ledger, there, false));
     assert!(!holds(&ledger, elsewhere, true));
     let also = ContentHash::of(b"4");
-    ledger.except_in(hash, also).unwrap();
-    ledger.except_in(also, also).unwrap();
+    ledger.except_in(path, old.hash, also).unwrap();
+    ledger.except_in(path, also, also).unwrap();
     assert!(holds(&ledger, also, false) && !holds(&ledger, elsewhere, true));
-    assert!(ledger.exception(also).unwrap().is_none(), "what was never approved stays so");
+    assert_eq!(ledger.exceptions_of(also).unwrap(), [], "what was never approved stays so");
     ledger.conn.execute("DELETE FROM exception_context", []).unwrap();
     assert!(holds(&ledger, elsewhere, true) && !holds(&ledger, elsewhere, false), "an older one");
-    ledger.except(hash, here, &[Code::ForgedMarker], "", 1, None).unwrap();
+    ledger.except(&key(Some("0123456789ab")), here, &[Code::ForgedMarker], "", 1, None).unwrap();
     assert!(holds(&ledger, elsewhere, true), "it stays what it was");
-    ledger.withdraw_exception(hash).unwrap();
-    ledger.except(hash, here, &[Code::ForgedMarker], "", 1, None).unwrap();
+    ledger.withdraw_exception(&old).unwrap();
     assert!(!holds(&ledger, elsewhere, true));
   }
 }

@@ -62,7 +62,7 @@ pub use block::{BlockLine, BlockRow, Place, Revision};
 pub use count::Counts;
 pub use error::StoreError;
 pub use event::{EventFilter, EventRow, NewEvent};
-pub use exception::Exception;
+pub use exception::{Exception, ExceptionKey};
 pub use figures::TrustDay;
 pub use file::{FileRow, FileStatus, Inode, Pending};
 pub use item::{Item, ItemFilter};
