@@ -59,7 +59,7 @@ impl Around {
     span: &Range<usize>,
     absent: &[Range<usize>],
   ) -> Self {
-    let blocks = document.blocks();
+    let blocks = document.undivided();
     let Some(at) = document.block_at(span.start) else { return Self::default() };
     let page = Page { file, blocks, absent };
     let Some(block) = blocks.get(at) else { return Self::default() };
@@ -156,6 +156,17 @@ impl<'a> Page<'a> {
     line.kind != LineKind::Blank && !self.absent.iter().any(covers)
   }
 
+  /// The hash of what is left of a line where its end is absent.
+  fn hash(&self, line: &Line) -> [u8; 8] {
+    let end = line.span.start + self.text(line).len();
+    let cuts =
+      |gone: &&Range<usize>| line.span.start < gone.start && gone.start < end && end <= gone.end;
+    match self.absent.iter().find(cuts) {
+      Some(gone) => line_hash(line::slice(self.file, line.span.start..gone.start)),
+      None => line.hash,
+    }
+  }
+
   fn text(&self, line: &Line) -> &'a [u8] {
     line::content(line::slice(self.file, line.span.clone()))
   }
@@ -179,10 +190,10 @@ impl<'a> Page<'a> {
     let (mut above, mut below) = (None, None);
     for one in &block.lines {
       if one.span.end <= span.start {
-        above = if self.says(one) { Some(one.hash) } else { above };
+        above = if self.says(one) { Some(self.hash(one)) } else { above };
       } else if one.span.start >= span.end {
         if self.says(one) {
-          below.get_or_insert(one.hash);
+          below.get_or_insert(self.hash(one));
         }
         if below.is_some() {
           break;
@@ -220,7 +231,7 @@ impl<'a> Page<'a> {
         rank = rank.min(of);
         // One that is part of the text itself has no other of its rank above it.
         if counts && one.span.end <= span.start {
-          chain.push(one.hash);
+          chain.push(self.hash(one));
         }
       }
     }
@@ -245,7 +256,7 @@ impl<'a> Page<'a> {
     let is_heading = lead.rank.is_some_and(|of| of < *rank);
     *rank = lead.rank.map_or(*rank, |of| of.min(*rank));
     if is_heading || lead.has_title && is_unfolded {
-      return lines.into_iter().rev().map(|one| one.hash).collect();
+      return lines.into_iter().rev().map(|one| self.hash(one)).collect();
     }
     vec![]
   }
@@ -271,7 +282,7 @@ impl<'a> Page<'a> {
       if introduces(self.text(last))
         || is_quoted && lines.iter().any(|one| introduces(self.text(one)))
       {
-        return lines.into_iter().map(|one| one.hash).collect();
+        return lines.into_iter().map(|one| self.hash(one)).collect();
       }
       if (below.kind, block.kind) != (BlockKind::Item, BlockKind::Item) {
         break;
@@ -297,7 +308,7 @@ impl<'a> Page<'a> {
     for one in above {
       let text = self.text(one);
       if is_open || indent(text) < depth {
-        lines.push(one.hash);
+        lines.push(self.hash(one));
         (is_open, depth) = (!is_entry(block, text), indent(text));
       }
       if lines.len() >= MAX_LINES {
@@ -306,7 +317,7 @@ impl<'a> Page<'a> {
     }
     if block.kind == BlockKind::Table {
       let head = up.iter().find(|one| one.span.end <= span.start && self.says(one));
-      lines.extend(head.map(|one| one.hash));
+      lines.extend(head.map(|one| self.hash(one)));
     }
     lines
   }
@@ -334,7 +345,7 @@ impl<'a> Page<'a> {
         if !goes_on && !text.trim_ascii_start().first().is_some_and(u8::is_ascii_lowercase) {
           ends.push(lines.len());
         }
-        lines.push(one.hash);
+        lines.push(self.hash(one));
         goes_on = lead::goes_on(text);
       }
     }

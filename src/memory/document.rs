@@ -21,6 +21,8 @@ use crate::memory::{
 pub struct Document {
   segments: Vec<Segment>,
   blocks: Vec<Block>,
+  /// The blocks before lines of them were divided; `None` where none was.
+  undivided: Option<Vec<Block>>,
   enclosures: Vec<Enclosure>,
   continued: Vec<Continued>,
   forged: Vec<Range<usize>>,
@@ -109,7 +111,8 @@ impl Document {
     let segments = tile(bytes.len(), start, &blocks, holes);
     let known = if mentioned { known.clone() } else { Known::default() };
     let enclosures = outline.enclosures;
-    Self { segments, blocks, enclosures, continued, forged, utf8: text.is_some(), known }
+    let utf8 = text.is_some();
+    Self { segments, blocks, undivided: None, enclosures, continued, forged, utf8, known }
   }
 
   /// The segments; their spans joined are the file.
@@ -164,7 +167,13 @@ impl Document {
   /// Divides lines that begin with what the owner said, as the file had it in its last version, from what
   /// others have put behind it (see `grown`). To be called before the file is compared with that version.
   pub fn divide(&mut self, bytes: &[u8], known: &[KnownBlock]) {
-    grown::divide(&mut self.blocks, bytes, known);
+    let divided = grown::divide(&self.blocks, bytes, known);
+    self.undivided = divided.map(|divided| std::mem::replace(&mut self.blocks, divided));
+  }
+
+  /// The blocks with the lines that the file has, whatever they were divided into.
+  pub(crate) fn undivided(&self) -> &[Block] {
+    self.undivided.as_deref().unwrap_or(&self.blocks)
   }
 
   /// The file without marker lines and id comments, otherwise exact; placeholders stay.

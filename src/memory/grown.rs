@@ -4,12 +4,15 @@
 //! part that was added. What stands before the owner's words, or within them, makes a new line of all of it.
 #![forbid(unsafe_code)]
 
-use std::{collections::HashMap, ops::Range};
+use std::{
+  collections::{HashMap, HashSet},
+  ops::Range,
+};
 
 use sha2::{Digest, Sha256};
 
 use crate::memory::{
-  Block, KnownBlock, Line,
+  Block, KnownBlock, KnownLine, Line,
   line::{self, LineKind, first_eight, hash_of},
   placeholder,
 };
@@ -20,38 +23,41 @@ const MAX_LINE: usize = 4096;
 /// In how many places of one version it is looked whether a known line ends there (a choice: 0.1 s at most).
 const MAX_PLACES: usize = 1 << 18;
 
-/// Divides the lines of `blocks` that begin with a line of the last version which stands nowhere any more.
-pub(crate) fn divide(blocks: &mut [Block], bytes: &[u8], known: &[KnownBlock]) {
+/// The blocks with those lines divided that begin with a line of the last version which stands nowhere any more;
+/// `None` where there is no such line.
+pub(crate) fn divide(blocks: &[Block], bytes: &[u8], known: &[KnownBlock]) -> Option<Vec<Block>> {
   let mut absent = absent(blocks, known);
   if absent.is_empty() {
-    return;
+    return None;
   }
-  let of_line = |line: &crate::memory::KnownLine| line.hash;
-  let stood: std::collections::HashSet<[u8; 8]> =
+  let of_line = |line: &KnownLine| line.hash;
+  let stood: HashSet<[u8; 8]> =
     known.iter().flat_map(|block| block.lines.iter().map(of_line)).collect();
   let mut places = MAX_PLACES;
-  for block in blocks {
-    let mut index = 0;
-    while let Some(line) = block.lines.get(index) {
-      index += 1;
-      let is_new = line.kind == LineKind::Text && !stood.contains(&line.hash);
-      let Some(grown) = is_new.then(|| grown(bytes, block, line, &absent, &mut places)).flatten()
-      else {
+  let mut divided: Option<Vec<Block>> = None;
+  for (at, block) in blocks.iter().enumerate() {
+    // How many lines of this block were divided before.
+    let mut more = 0;
+    for (index, line) in block.lines.iter().enumerate() {
+      if line.kind != LineKind::Text || stood.contains(&line.hash) || absent.is_empty() {
+        continue;
+      }
+      let Some(Grown { head, tail }) = grown(bytes, block, line, &absent, &mut places) else {
         continue;
       };
-      if let Some(count) = absent.get_mut(&grown.head.hash) {
+      if let Some(count) = absent.get_mut(&head.hash) {
         *count -= 1;
       }
       absent.retain(|_, count| *count > 0);
+      let all = divided.get_or_insert_with(|| blocks.to_vec());
+      let Some(block) = all.get_mut(at) else { continue };
       // Headings come before the body, and so do both parts of one.
-      block.body += usize::from(index <= block.body);
-      block.lines.splice(index - 1..index, [grown.head, grown.tail]);
-      index += 1;
-      if absent.is_empty() || places == 0 {
-        return;
-      }
+      block.body += usize::from(index + more < block.body);
+      block.lines.splice(index + more..=index + more, [head, tail]);
+      more += 1;
     }
   }
+  divided
 }
 
 /// How many of the lines that the owner said are there less often than in the last version, by their hash.
