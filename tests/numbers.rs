@@ -318,15 +318,23 @@ fn a_report_fits_a_phone_and_a_desk() {
   let (_, after) = rest.split_once('>').unwrap();
   let asks = "<script>addEventListener('load', () => {
     const root = document.documentElement;
-    document.title = [innerWidth, root.scrollWidth, matchMedia('(prefers-color-scheme: dark)').matches];
+    const is_dark = matchMedia('(prefers-color-scheme: dark)').matches;
+    parent.postMessage(String([innerWidth, root.scrollWidth, is_dark]), '*');
   })</script>";
   let probe = guarded.tmp().join("probe.html");
   fs::write(&probe, format!("{before}{asks}{after}")).unwrap();
   for width in [390, 1280] {
-    let size = format!("--window-size={width},900");
+    // No window of a browser is as narrow as a phone, but a frame in it is.
+    let frame = format!(
+      "<!doctype html><script>onmessage = event => {{ document.title = event.data }}</script>
+       <iframe src=probe.html style='width: {width}px; height: 900px; border: 0'></iframe>"
+    );
+    let outer = guarded.tmp().join("outer.html");
+    fs::write(&outer, frame).unwrap();
     for (scheme, is_dark) in [(0, true), (1, false)] {
       let scheme = format!("--blink-settings=preferredColorScheme={scheme}");
-      let (document, _) = opened_as(&browser, &probe, &[&size, &scheme, "--hide-scrollbars"]);
+      let words = ["--window-size=1400,1000", &scheme, "--hide-scrollbars"];
+      let (document, _) = opened_as(&browser, &outer, &words);
       let title = format!("<title>{width},{width},{is_dark}</title>");
       assert!(document.contains(&title), "{title} is not in:\n{document}");
     }
