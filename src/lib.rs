@@ -23,6 +23,7 @@ pub mod detect;
 pub mod engine;
 pub mod eval;
 pub mod failpoint;
+pub mod files;
 pub mod gate;
 pub mod memory;
 pub mod net;

@@ -1,30 +1,29 @@
 //! Questions to the agent's records: whoever is slow to answer keeps no file waiting.
 
-use {
-  crate::support::{clean, eventually, needle, poison},
-  memfw::{
-    config::Config,
-    daemon::{Guard, Helpers, Parts},
-    engine::Engine,
-    os::{Clock, RealFs, SystemClock, Watcher},
-    provenance::{
-      AgentRecords, Answer, Attestation, Outlook, Question, Source, SourcePattern, Trust, TrustRule,
-    },
-    seal::MasterKey,
-    store::{Access, Ledger},
+use crate::support::{clean, eventually, needle, poison};
+use memfw::{
+  config::Config,
+  daemon::{Guard, Helpers, Parts},
+  engine::Engine,
+  files::{RealFs, Watcher},
+  os::{Clock, SystemClock},
+  provenance::{
+    AgentRecords, Answer, Attestation, Outlook, Question, Source, SourcePattern, Trust, TrustRule,
   },
-  std::{
-    ffi::OsString,
-    fs,
-    path::{Path, PathBuf},
-    sync::{
-      Arc, Condvar, Mutex,
-      atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed},
-    },
-    time::Duration,
-  },
-  tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel},
+  seal::MasterKey,
+  store::{Access, Ledger},
 };
+use std::{
+  ffi::OsString,
+  fs,
+  path::{Path, PathBuf},
+  sync::{
+    Arc, Condvar, Mutex,
+    atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed},
+  },
+  time::Duration,
+};
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 /// The longest that a slow answer is held back: much longer than anything that must not wait for it.
 const HELD_BACK: Duration = Duration::from_mins(1);
@@ -113,7 +112,7 @@ impl World {
       fs,
       watcher: Watcher::new().unwrap(),
       workspaces: vec![root.clone()],
-      shapes: memfw::os::Shapes::default(),
+      shapes: memfw::files::Shapes::default(),
       is_named: true,
       sources: vec![],
       notes: vec![],

@@ -1,27 +1,28 @@
 //! What follows a quarantine: people are told, and the agent's index is looked at.
 
-use {
-  crate::support::{AT_ONCE, Ahead, Guarded, clean, eventually, ledger_in, needle, poison, settle},
-  memfw::{
-    config::Config,
-    daemon::{Guard, Helpers, Parts},
-    engine::Engine,
-    os::{Clock, RealFs, Watcher},
-    provenance::{AgentRecords, Answer, Question},
-    store::Access,
+use crate::support::{
+  AT_ONCE, Ahead, Guarded, clean, eventually, ledger_in, needle, poison, settle,
+};
+use memfw::{
+  config::Config,
+  daemon::{Guard, Helpers, Parts},
+  engine::Engine,
+  files::{RealFs, Watcher},
+  os::Clock,
+  provenance::{AgentRecords, Answer, Question},
+  store::Access,
+};
+use serde_json::Value;
+use std::{
+  collections::BTreeMap,
+  ffi::OsString,
+  fs,
+  path::{Path, PathBuf},
+  sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering::Relaxed},
   },
-  serde_json::Value,
-  std::{
-    collections::BTreeMap,
-    ffi::OsString,
-    fs,
-    path::{Path, PathBuf},
-    sync::{
-      Arc,
-      atomic::{AtomicBool, Ordering::Relaxed},
-    },
-    time::Duration,
-  },
+  time::Duration,
 };
 
 /// A program that writes each of its arguments into a line of a file and `====` behind them, and ends with
@@ -199,7 +200,7 @@ impl World {
       fs,
       watcher: Watcher::new().unwrap(),
       workspaces: vec![root.clone()],
-      shapes: memfw::os::Shapes::default(),
+      shapes: memfw::files::Shapes::default(),
       is_named: true,
       sources: vec![],
       notes: vec![],
@@ -213,7 +214,7 @@ impl World {
     settle(&mut world.guard);
     // No event tells of it: the guard looks at all files as after a suspend, and finds it.
     fs::write(world.root.join("MEMORY.md"), format!("{}\n\n{}\n", clean(1), poison(1))).unwrap();
-    world.guard.seen(&memfw::os::WatchEvent::Rescan);
+    world.guard.seen(&memfw::files::WatchEvent::Rescan);
     settle(&mut world.guard);
     let text = fs::read_to_string(world.root.join("MEMORY.md")).unwrap();
     assert!(!text.contains(&needle(1)));

@@ -3,29 +3,27 @@
 //! Needs `CAP_SYS_ADMIN` and fanotify permission events; elsewhere each test says that it was skipped.
 //! Only directories of the test's own are ever gated, and a gate dies with its test.
 
-use {
-  crate::{
-    holdoff::{State, spin_until},
-    support::{AT_ONCE, Background, Guarded, NEVER, clean, eventually, marks, needle, poison},
+use crate::{
+  holdoff::{State, spin_until},
+  support::{AT_ONCE, Background, Guarded, NEVER, clean, eventually, marks, needle, poison},
+};
+use memfw::{
+  files::lease,
+  os::socket::{Channel, address},
+};
+use rustix::process::Signal;
+use serde_json::Value;
+use std::{
+  fs::{self, File, OpenOptions},
+  io::{BufRead as _, BufReader, Write as _},
+  os::{
+    fd::AsFd as _,
+    unix::fs::{FileExt as _, PermissionsExt as _},
   },
-  memfw::os::{
-    lease,
-    socket::{Channel, address},
-  },
-  rustix::process::Signal,
-  serde_json::Value,
-  std::{
-    fs::{self, File, OpenOptions},
-    io::{BufRead as _, BufReader, Write as _},
-    os::{
-      fd::AsFd as _,
-      unix::fs::{FileExt as _, PermissionsExt as _},
-    },
-    path::{Path, PathBuf},
-    process::{Child, ChildStdin, ChildStdout, Command, Stdio},
-    sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst},
-    time::{Duration, Instant},
-  },
+  path::{Path, PathBuf},
+  process::{Child, ChildStdin, ChildStdout, Command, Stdio},
+  sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst},
+  time::{Duration, Instant},
 };
 
 /// Files to which poison goes in turn.

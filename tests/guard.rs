@@ -2,7 +2,7 @@
 
 use {
   crate::support::{AT_ONCE, Guarded, clean, files_below, id, needle, poison, trees},
-  memfw::os::workspace::is_memory,
+  memfw::files::workspace::is_memory,
   serde_json::Value,
   std::path::{Path, PathBuf},
 };

@@ -48,22 +48,34 @@ const ROOMS: &[Room] = &[
   Room { name: "failpoint", layer: 0, uses: &[] },
   Room { name: "config", layer: 1, uses: &["memory", "provenance", "detect"] },
   Room { name: "store", layer: 1, uses: &["memory", "provenance", "detect", "seal", "failpoint"] },
-  // Files, leases and locks know bytes, not what they mean.
+  // Its own directories, locks, other programs, the clock.
   Room { name: "os", layer: 1, uses: &["failpoint"] },
+  // Memory files: leases, writes and events know bytes, not what they mean.
+  Room { name: "files", layer: 2, uses: &["os", "failpoint"] },
   // What is asked over the network; it knows what a text is, and neither files nor the ledger.
   Room { name: "net", layer: 1, uses: &["memory", "provenance", "detect"] },
   Room { name: "openclaw", layer: 1, uses: &["memory", "provenance"] },
   // The engine meets an agent framework only through `provenance::AgentRecords`.
   Room {
     name: "engine",
-    layer: 2,
-    uses: &["memory", "provenance", "detect", "seal", "failpoint", "config", "store", "os"],
+    layer: 3,
+    uses: &[
+      "memory",
+      "provenance",
+      "detect",
+      "seal",
+      "failpoint",
+      "config",
+      "store",
+      "os",
+      "files",
+    ],
   },
   // The gate is a process of its own: it knows neither ledger nor key nor what memory says.
-  Room { name: "gate", layer: 2, uses: &["os"] },
+  Room { name: "gate", layer: 3, uses: &["os", "files"] },
   Room {
     name: "daemon",
-    layer: 3,
+    layer: 4,
     uses: &[
       "memory",
       "provenance",
@@ -72,6 +84,7 @@ const ROOMS: &[Room] = &[
       "config",
       "store",
       "os",
+      "files",
       "engine",
       "gate",
       "stats",
@@ -81,7 +94,7 @@ const ROOMS: &[Room] = &[
   },
   Room {
     name: "cli",
-    layer: 4,
+    layer: 5,
     uses: &[
       "memory",
       "provenance",
@@ -92,6 +105,7 @@ const ROOMS: &[Room] = &[
       "config",
       "store",
       "os",
+      "files",
       "net",
       "openclaw",
       "engine",
@@ -102,8 +116,10 @@ const ROOMS: &[Room] = &[
 ];
 
 /// Files that may hold `unsafe`, and why.
-const UNSAFE_FILES: &[(&str, &str)] =
-  &[("src/os/lease.rs", "F_SETLEASE, dispositions of signals and mappings have no safe wrapper")];
+const UNSAFE_FILES: &[(&str, &str)] = &[(
+  "src/files/lease.rs",
+  "F_SETLEASE, dispositions of signals and mappings have no safe wrapper",
+)];
 
 /// Longest file, in lines with tests: what can be read in one sitting.
 const MAX_LINES: usize = 500;

@@ -6,7 +6,7 @@ mod hostile;
 use std::{collections::BTreeMap, fs, path::PathBuf};
 
 use memfw::openclaw::transcript::{
-  Call, Found, Message, Outcome, Record, Session, Sessions, Stores, Window,
+  Call, Message, Outcome, ReadResult, Record, Session, Sessions, Stores, Window,
 };
 use serde_json::Value;
 
@@ -84,7 +84,7 @@ fn expected(line: &Value) -> Option<(i64, Message)> {
 }
 
 #[track_caller]
-fn whole<T>(found: Found<T>) -> T {
+fn whole<T>(found: ReadResult<T>) -> T {
   assert_eq!(found.problems, [""; 0]);
   found.found
 }

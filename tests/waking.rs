@@ -1,27 +1,26 @@
 //! What the daemon does without an event: after a suspend, and about files that somebody keeps open.
 //! The guard runs in the test, with a clock that can be moved, and is told of no event at all.
 
-use {
-  crate::support::{Ahead, ledger_in, needle, poison, settle},
-  memfw::{
-    config::Config,
-    daemon::{Guard, Helpers, Parts},
-    engine::Engine,
-    os::{Clock, Fs as _, RealFs, Rung, Watcher, WriteLock, lease},
-    provenance::NoAgent,
-    store::{Access, EventFilter, Ledger, Pending},
-  },
-  std::{
-    fs::{self, File, OpenOptions},
-    io::{BufRead as _, BufReader, Write as _},
-    os::fd::AsFd as _,
-    path::{Path, PathBuf},
-    process::{Child, ChildStdin, ChildStdout, Command, Stdio},
-    sync::{Arc, atomic::Ordering, mpsc},
-    time::Duration,
-  },
-  tempfile::TempDir,
+use crate::support::{Ahead, ledger_in, needle, poison, settle};
+use memfw::{
+  config::Config,
+  daemon::{Guard, Helpers, Parts},
+  engine::Engine,
+  files::{Fs as _, RealFs, Rung, Watcher, lease},
+  os::{Clock, WriteLock},
+  provenance::NoAgent,
+  store::{Access, EventFilter, Ledger, Pending},
 };
+use std::{
+  fs::{self, File, OpenOptions},
+  io::{BufRead as _, BufReader, Write as _},
+  os::fd::AsFd as _,
+  path::{Path, PathBuf},
+  process::{Child, ChildStdin, ChildStdout, Command, Stdio},
+  sync::{Arc, atomic::Ordering, mpsc},
+  time::Duration,
+};
+use tempfile::TempDir;
 
 struct World {
   dir: TempDir,
@@ -50,7 +49,7 @@ impl World {
       fs,
       watcher,
       workspaces,
-      shapes: memfw::os::Shapes::default(),
+      shapes: memfw::files::Shapes::default(),
       is_named: true,
       sources: vec![],
       notes: vec![],

@@ -74,7 +74,7 @@ pub enum Command {
   /// What happened, in order
   Audit(AuditArgs),
   /// What happens, as it happens
-  Log(super::follow::LogArgs),
+  Log(super::log::LogArgs),
   /// How much came, what became of it, how trusted memory is
   Stats(super::stats::StatsArgs),
   /// All of that as one page for a browser
@@ -351,7 +351,7 @@ mod tests {
     Explain(crate::cli::explain::ExplainArgs),
     Provenance(ProvenanceArgs),
     Audit(AuditArgs),
-    Log(crate::cli::follow::LogArgs),
+    Log(crate::cli::log::LogArgs),
     Stats(crate::cli::stats::StatsArgs),
     Report(crate::cli::report::ReportArgs),
     Restore(RestoreArgs),

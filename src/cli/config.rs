@@ -19,8 +19,8 @@ use {
   },
   crate::{
     config::{
-      Config, ConfigProblem, Effective, JudgeVia, KEYS, Key, Origin, Preset, edit, example, find,
-      nearest,
+      Config, ConfigProblem, Effective, JudgeVia, KEYS, Key, Preset, ValueOrigin, edit, example,
+      find, nearest,
     },
     net::check_url,
     os::strangers::who_may_write,
@@ -72,11 +72,11 @@ fn show(context: &Context, args: &ShowArgs) -> Result<Status, Failure> {
     let values: Vec<Value> = values
       .map(|(key, value, origin)| {
         let (origin, line, name) = match origin {
-          Origin::Default => ("default", None, None),
-          Origin::Preset(preset) => ("preset", None, Some(preset.as_str())),
-          Origin::File { line } => ("file", Some(line), None),
-          Origin::Flag(name) => ("flag", None, Some(name)),
-          Origin::Environment(name) => ("environment", None, Some(name)),
+          ValueOrigin::Default => ("default", None, None),
+          ValueOrigin::Preset(preset) => ("preset", None, Some(preset.as_str())),
+          ValueOrigin::File { line } => ("file", Some(line), None),
+          ValueOrigin::Flag(name) => ("flag", None, Some(name)),
+          ValueOrigin::Environment(name) => ("environment", None, Some(name)),
         };
         json!({ "key": key.name, "value": value, "origin": origin, "line": line, "name": name })
       })
@@ -93,10 +93,10 @@ fn show(context: &Context, args: &ShowArgs) -> Result<Status, Failure> {
   ]);
   for (key, value, origin) in values {
     let origin = match origin {
-      Origin::Default => Cell::styled("default", Style::Dim),
-      Origin::Preset(preset) => Cell::styled(format!("preset {preset}"), Style::Cyan),
-      Origin::File { line } => Cell::from(format!("{}:{line}", file.display())),
-      Origin::Flag(name) | Origin::Environment(name) => Cell::styled(name, Style::Cyan),
+      ValueOrigin::Default => Cell::styled("default", Style::Dim),
+      ValueOrigin::Preset(preset) => Cell::styled(format!("preset {preset}"), Style::Cyan),
+      ValueOrigin::File { line } => Cell::from(format!("{}:{line}", file.display())),
+      ValueOrigin::Flag(name) | ValueOrigin::Environment(name) => Cell::styled(name, Style::Cyan),
     };
     table.row([Cell::from(key.name), Cell::from(value.to_string()), origin]);
   }
@@ -242,7 +242,7 @@ fn check_addresses(effective: &Effective) -> Result<(), ConfigProblem> {
   let problem = |name: &str, message: String, hint: &str| {
     let line = find(name).map(|key| effective.origin(key));
     ConfigProblem {
-      line: if let Some(Origin::File { line }) = line { line } else { 1 },
+      line: if let Some(ValueOrigin::File { line }) = line { line } else { 1 },
       column: 1,
       message,
       hint: Some(hint.to_owned()),

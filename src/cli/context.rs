@@ -3,23 +3,21 @@
 //! The environment is read once, by [`Surroundings::read`]; commands never ask it.
 #![forbid(unsafe_code)]
 
-use {
-  super::{
-    config::{ConfigError, load},
-    embedding::KEY_VARIABLE,
-    failure::Failure,
-    judge,
-    log::{LogSetup, is_stamped},
-    output::{Colours, Out},
-  },
-  crate::{
-    config::{Config, Effective, LogLevel, Origin, Preset},
-    os::{Env, user},
-  },
-  std::{
-    io::{self, IsTerminal as _},
-    path::{Path, PathBuf},
-  },
+use super::{
+  config::{ConfigError, load},
+  embedding::KEY_VARIABLE,
+  failure::Failure,
+  judge,
+  logging::{LogSetup, is_stamped},
+  output::{Colours, Out},
+};
+use crate::{
+  config::{Config, Effective, LogLevel, Preset, ValueOrigin},
+  os::{Env, user},
+};
+use std::{
+  io::{self, IsTerminal as _},
+  path::{Path, PathBuf},
 };
 
 /// The name of the configuration file in its directory.
@@ -109,15 +107,15 @@ impl Context {
   }
 
   /// The log level that is asked for outside of the file, and how.
-  fn level_asked(&self) -> Result<Option<(LogLevel, Origin)>, Failure> {
+  fn level_asked(&self) -> Result<Option<(LogLevel, ValueOrigin)>, Failure> {
     if let Some(level) = self.log_level {
-      return Ok(Some((level, Origin::Flag("--log-level"))));
+      return Ok(Some((level, ValueOrigin::Flag("--log-level"))));
     }
     let Some(word) = self.surroundings.env.get(LOG_VARIABLE) else { return Ok(None) };
     let level = word.to_string_lossy().parse().map_err(|expected| {
       Failure::usage(format!("`{LOG_VARIABLE}` is `{}`, {expected}", word.display()))
     })?;
-    Ok(Some((level, Origin::Environment(LOG_VARIABLE))))
+    Ok(Some((level, ValueOrigin::Environment(LOG_VARIABLE))))
   }
 
   /// What the file says, without the flags; the defaults where there is no file.

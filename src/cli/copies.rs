@@ -12,8 +12,8 @@ use crate::{
     event::{rounded, shown},
     judge::BlockText,
   },
+  files::{RealFs, Workspace},
   memory::{Document, Known, likeness::Likeness},
-  os::{RealFs, Workspace},
   store::{Item, Ledger, StoreError},
 };
 

@@ -30,7 +30,7 @@ use crate::{
     model::{self, Assessor as _, Model},
   },
   engine::{
-    assess::{Assessed, Exhibit, Layers, Reads, Referral, assess, facts_of},
+    assess::{Assessed, Layers, Reads, Referral, Sample, assess, facts_of},
     bulk,
     event::shown,
   },
@@ -146,13 +146,13 @@ impl Court {
       })
       .collect();
     let sources: Vec<Source> = cases.iter().flatten().map(|case| self.source(case)).collect();
-    let exhibits: Vec<Exhibit<'_>> = cases
+    let exhibits: Vec<Sample<'_>> = cases
       .iter()
       .flatten()
       .zip(&sources)
       .map(|(case, source)| {
         let asked = case.scenario.as_ref().map_or("", |scenario| &scenario.request.asked);
-        Exhibit {
+        Sample {
           text: case.text.as_bytes(),
           options: JudgeOptions { scope: self.config.scope, ..JudgeOptions::default() },
           facts: PolicyInput {

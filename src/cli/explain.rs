@@ -10,11 +10,11 @@ use super::{
   escape::{Escape, terminal},
   evidence,
   failure::Failure,
+  finding::{self, StoredFinding},
   output::Style,
   pages, quarantine,
   review::preview::prose,
   time,
-  told::{self, Told},
 };
 use crate::{
   config::Config,
@@ -72,7 +72,7 @@ fn nearest_code(name: &str) -> Option<String> {
 /// An item with everything that a decision about it rests on.
 struct Case {
   item: Item,
-  found: Vec<Told>,
+  found: Vec<StoredFinding>,
   /// What policy knew, as far as it can still be known.
   observed: bool,
   sensitivity: crate::detect::Sensitivity,
@@ -104,7 +104,7 @@ impl Case {
     let workspace = ledger.file(&item.path)?.map(|row| row.workspace);
     let rel = workspace.as_deref().and_then(|root| item.path.strip_prefix(root).ok());
     Ok(Self {
-      found: told::counted(&item),
+      found: finding::counted(&item),
       observed: item.attestation >= Attestation::ToolObserved
         && crate::engine::origin::is_somebody(&item.source),
       sensitivity: config.sensitivity,
@@ -134,7 +134,7 @@ impl Case {
   fn to_json(&self) -> Value {
     let item = &self.item;
     let input = self.input();
-    let finding = |one: &Told| {
+    let finding = |one: &StoredFinding| {
       json!({
         "code": one.code.as_str(),
         "layer": one.layer.as_str(),

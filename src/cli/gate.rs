@@ -15,15 +15,12 @@ pub fn run(context: &Context, args: GateArgs) -> Result<Status, Failure> {
   use super::guarded::resolved;
   use crate::{
     config::Config,
+    files::gate::{Barrier, GateError, MAX_BATCH, give_up_rights, owner_of},
     gate::{
-      desk::{self, Options},
+      event_loop::{self, Options},
       waiting::MAX_WAITING,
     },
-    os::{
-      descriptors,
-      gate::{Barrier, GateError, MAX_BATCH, give_up_rights, owner_of},
-      socket, user,
-    },
+    os::{descriptors, socket, user},
   };
 
   let failed = |error: GateError| {
@@ -64,7 +61,7 @@ pub fn run(context: &Context, args: GateArgs) -> Result<Status, Failure> {
   give_up_rights(uid, gid).map_err(failed)?;
   let only = args.workspace.iter().map(|dir| resolved(dir)).collect();
   let options = Options { socket: socket::address(&data), data, only };
-  desk::run(barrier, options).map_err(failed)?;
+  event_loop::run(barrier, options).map_err(failed)?;
   Ok(Status::Yes)
 }
 

@@ -10,13 +10,11 @@ use std::{
 use super::{config, context::Context, failure::Failure, openclaw};
 use crate::{
   config::{Config, nearest},
-  daemon::Found,
+  daemon::Discovery,
   detect::model::Model,
   engine::{Engine, EngineError, ceiling},
-  os::{
-    Fs as _, Home, MemoryFile as _, RealFs, Shapes, SystemClock, TargetRules, Workspace, key,
-    paths::LEASE_PATIENCE,
-  },
+  files::{Fs as _, MemoryFile as _, RealFs, Shapes, TargetRules, Workspace},
+  os::{Home, SystemClock, key, paths::LEASE_PATIENCE},
   seal::MasterKey,
   store::{Access, Ledger, StoreError},
 };
@@ -132,7 +130,7 @@ impl Context {
   }
 
   /// The same with all that it follows from.
-  pub fn discover(&self, config: &Config, flags: &[PathBuf]) -> Result<Found, Failure> {
+  pub fn discover(&self, config: &Config, flags: &[PathBuf]) -> Result<Discovery, Failure> {
     let mut found = openclaw::discover(&self.surroundings.env, config);
     let named = if flags.is_empty() { &config.workspaces[..] } else { flags };
     if !named.is_empty() {

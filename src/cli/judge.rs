@@ -20,10 +20,11 @@ use crate::{
   detect::effects::Effect,
   engine::{
     Consulting, Engine, Target,
-    consult::{Asking, Turn},
+    consult::{JudgeRequest, Turn},
   },
+  files::RealFs,
   net::{CHAT_DEADLINE, ChatSettings},
-  os::{Clock as _, Env, RealFs, SystemClock, pause},
+  os::{Clock as _, Env, SystemClock, pause},
   store::{Ledger, QuestionCounts},
 };
 
@@ -120,7 +121,7 @@ fn answer(
   args: &JudgeAnswerArgs,
 ) -> Result<Status, Failure> {
   let id = terminal(&args.id);
-  let asking: Asking = match engine.asked_question(&args.id)? {
+  let asking: JudgeRequest = match engine.asked_question(&args.id)? {
     Some(Some(asking)) => asking,
     Some(None) => {
       return Err(Failure::unavailable(format!("nobody waits for an answer to `{id}`")));

@@ -1,277 +1,233 @@
-//! The log: structured lines to standard error, for people, journald or programs.
-//!
-//! A text line is `[TIME] LEVEL message key=value ...`. Every value is escaped, so a file name can
-//! forge neither a line nor a field; what journald or another supervisor stamps itself gets no time
-//! of ours. Memory text is never logged, which is up to those who log.
+//! `memfw log`: what happened, as it happens, from the ledger: whatever the daemon logs to, and also what
+//! commands did while none ran.
 #![forbid(unsafe_code)]
 
-use {
-  super::{escape::terminal, failure::Failure, output::Style},
-  crate::config::{LogFormat, LogLevel},
-  rustix::fs::fstat,
-  std::{ffi::OsStr, fmt, io},
-  tracing::{Event, Level, Subscriber, field::Field, level_filters::LevelFilter},
-  tracing_subscriber::{
-    Layer as _,
-    filter::Targets,
-    fmt::{
-      FmtContext, FormatEvent, FormatFields, MakeWriter,
-      format::Writer,
-      time::{FormatTime as _, SystemTime},
-    },
-    layer::SubscriberExt as _,
-    registry::LookupSpan,
-    util::SubscriberInitExt as _,
+use std::{str::FromStr as _, time::Duration};
+
+use clap::Args as ClapArgs;
+use tracing::{Level, level_filters::LevelFilter};
+
+use super::{
+  Status,
+  audit::{check_event, to_json},
+  context::Context,
+  failure::Failure,
+  logging::{filter, quoted, word},
+  output::Style,
+  time,
+};
+use crate::{
+  config::LogLevel,
+  detect::{Code, Layer},
+  engine::{
+    EventKind,
+    event::{rounded, shown},
   },
+  memory::BlockId,
+  os::pause,
+  provenance::{Source, Trust},
+  store::{EventFilter, EventRow, Ledger},
 };
 
-/// Whether somebody else stamps our lines with the time: journald reads standard error, or a
-/// service manager started us.
-///
-/// `JOURNAL_STREAM` names the device and inode that journald reads. Every child inherits it, also a
-/// shell in a desktop terminal whose output goes elsewhere, so it is compared with the real one.
-pub fn is_stamped(journal_stream: Option<&OsStr>, notify_socket: Option<&OsStr>) -> bool {
-  let read_by_journald = journal_stream.and_then(OsStr::to_str).is_some_and(|stream| {
-    fstat(io::stderr()).is_ok_and(|stat| stream == format!("{}:{}", stat.st_dev, stat.st_ino))
-  });
-  read_by_journald || notify_socket.is_some_and(|socket| !socket.is_empty())
+/// How often the ledger is asked whether there is more: quickly enough for a person who waits, and a
+/// question about one row of an index.
+const EVERY: Duration = Duration::from_millis(200);
+/// Events that are taken at once.
+const BATCH: u32 = 1_000;
+
+/// `memfw log`
+#[derive(Clone, Debug, ClapArgs)]
+#[command(after_help = "Example: memfw log --log-level debug")]
+pub struct LogArgs {
+  /// Begin with so many events that were before
+  #[arg(long, short = 'n', value_name = "N", default_value_t = 10)]
+  pub lines: u32,
+
+  /// Show those and end, instead of waiting for more
+  #[arg(long)]
+  pub no_follow: bool,
+
+  /// Only events of this name, whatever their level
+  #[arg(long, value_name = "EVENT")]
+  pub event: Option<String>,
+
+  /// Answer in JSON, one object a line
+  #[arg(long)]
+  pub json: bool,
 }
 
-/// How to log.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LogSetup {
-  /// The least severe line of ours that is written; those of libraries only from `warn` up.
-  pub level: LogLevel,
-  /// Text or JSON.
-  pub format: LogFormat,
-  /// Whether a text line begins with the time; not where a supervisor adds it.
-  pub time: bool,
-  /// Whether the level is coloured in a text line.
-  pub colour: bool,
-}
-
-impl LogSetup {
-  /// Starts logging to standard error for the rest of the process.
-  pub fn start(self) -> Result<(), Failure> {
-    let subscriber = self.subscriber(io::stderr);
-    subscriber
-      .try_init()
-      .map_err(|error| Failure::internal(format!("cannot start the log: {error}")))
+/// Carries the command out.
+pub fn run(context: &Context, args: LogArgs) -> Result<Status, Failure> {
+  if let Some(event) = &args.event {
+    check_event(event)?;
   }
-
-  fn subscriber<W>(self, writer: W) -> impl Subscriber + Send + Sync
-  where
-    W: for<'w> MakeWriter<'w> + Send + Sync + 'static,
-  {
-    let level = filter(self.level);
-    let targets = Targets::new()
-      .with_target(env!("CARGO_PKG_NAME"), level)
-      .with_default(level.min(LevelFilter::WARN));
-    let layer = tracing_subscriber::fmt::layer().with_writer(writer);
-    let layer = match self.format {
-      LogFormat::Json => layer
-        .json()
-        .flatten_event(true)
-        .with_target(false)
-        .with_current_span(false)
-        .with_span_list(false)
-        .boxed(),
-      LogFormat::Text => layer.event_format(Text { time: self.time, colour: self.colour }).boxed(),
-    };
-    tracing_subscriber::registry().with(layer.with_filter(targets))
+  // A configuration that does not hold is told by the commands that need it; a flag still counts.
+  let level = context.config().map_or_else(
+    |_| context.log_level.unwrap_or(LogLevel::Info),
+    |effective| effective.config.log_level,
+  );
+  let choice = Choice { event: args.event, least: filter(level) };
+  let ledger = context.ledger()?;
+  let (first, mut last) = choice.latest(&ledger, args.lines)?;
+  for row in &first {
+    write(context, row, args.json)?;
   }
-}
-
-/// The least severe level that is written.
-pub(super) const fn filter(level: LogLevel) -> LevelFilter {
-  match level {
-    LogLevel::Error => LevelFilter::ERROR,
-    LogLevel::Warn => LevelFilter::WARN,
-    LogLevel::Info => LevelFilter::INFO,
-    LogLevel::Debug => LevelFilter::DEBUG,
-    LogLevel::Trace => LevelFilter::TRACE,
+  context.out.flush()?;
+  if args.no_follow {
+    return Ok(Status::Yes);
   }
-}
-
-/// How a level is written in a line.
-pub(super) const fn word(level: Level) -> (&'static str, Style) {
-  match level {
-    Level::ERROR => ("error", Style::Red),
-    Level::WARN => (" warn", Style::Yellow),
-    Level::INFO => (" info", Style::Green),
-    Level::DEBUG => ("debug", Style::Dim),
-    Level::TRACE => ("trace", Style::Dim),
-  }
-}
-
-/// A value as it stands behind its name: one with a space, or that looks quoted, is quoted so that fields
-/// can be told apart.
-pub(super) fn quoted(value: &str) -> String {
-  let value = terminal(value);
-  let bare = !value.is_empty() && !value.contains([' ', '"', '=']);
-  if bare { value } else { format!("\"{}\"", value.replace('"', "\\\"")) }
-}
-
-struct Text {
-  time: bool,
-  colour: bool,
-}
-
-impl<S, N> FormatEvent<S, N> for Text
-where
-  S: Subscriber + for<'s> LookupSpan<'s>,
-  N: for<'w> FormatFields<'w> + 'static,
-{
-  fn format_event(
-    &self,
-    _: &FmtContext<'_, S, N>,
-    mut writer: Writer<'_>,
-    event: &Event<'_>,
-  ) -> fmt::Result {
-    if self.time {
-      SystemTime.format_time(&mut writer)?;
-      writer.write_char(' ')?;
+  loop {
+    let rows = ledger.events_after(last, BATCH)?;
+    for row in rows.iter().filter(|row| choice.lets_in(row)) {
+      write(context, row, args.json)?;
     }
-    let (word, style) = word(*event.metadata().level());
-    writer.write_str(&style.paint(word, self.colour))?;
-    let mut fields = Fields::default();
-    event.record(&mut fields);
-    writeln!(writer, " {}{}", fields.message, fields.rest)
-  }
-}
-
-/// The fields of one event as text.
-#[derive(Default)]
-struct Fields {
-  message: String,
-  rest: String,
-}
-
-impl Fields {
-  fn add(&mut self, field: &Field, value: &str) {
-    if field.name() == "message" {
-      self.message = terminal(value);
-      return;
+    context.out.flush()?;
+    match rows.last() {
+      Some(row) => last = row.id,
+      None if context.out.is_deserted() => return Ok(Status::Yes),
+      None => pause(EVERY),
     }
-    self.rest.extend([" ", field.name(), "=", &quoted(value)]);
   }
 }
 
-impl tracing::field::Visit for Fields {
-  fn record_str(&mut self, field: &Field, value: &str) {
-    self.add(field, value);
+/// Which events are shown.
+struct Choice {
+  event: Option<String>,
+  least: LevelFilter,
+}
+
+impl Choice {
+  fn lets_in(&self, row: &EventRow) -> bool {
+    match &self.event {
+      Some(event) => row.event == *event,
+      None => level(row) <= self.least,
+    }
   }
 
-  fn record_error(&mut self, field: &Field, value: &(dyn std::error::Error + 'static)) {
-    self.add(field, &value.to_string());
+  /// The latest events that are let in, oldest first, and the number of the last one that there is.
+  fn latest(&self, ledger: &Ledger, n: u32) -> Result<(Vec<EventRow>, i64), Failure> {
+    let view = ledger.snapshot()?;
+    let newest = EventFilter { limit: Some(1), ..EventFilter::default() };
+    let last = view.events(&newest)?.first().map_or(0, |row| row.id);
+    let kinds: Vec<&str> = EventKind::ALL
+      .iter()
+      .filter(|kind| match &self.event {
+        Some(event) => kind.as_str() == event,
+        None => kind.level() <= self.least,
+      })
+      .map(|kind| kind.as_str())
+      .collect();
+    let mut rows = Vec::new();
+    view.each_event(&kinds, i64::MIN, n, |row| rows.push(row))?;
+    Ok((rows, last))
   }
+}
 
-  fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-    self.add(field, &format!("{value:?}"));
+/// How severe an event is; one that this memfw does not know is worth a line.
+fn level(row: &EventRow) -> Level {
+  EventKind::from_str(&row.event).map_or(Level::INFO, EventKind::level)
+}
+
+fn write(context: &Context, row: &EventRow, as_json: bool) -> Result<(), Failure> {
+  if as_json {
+    return context.out.json_line(&to_json(row));
   }
+  context.out.line(&line(row, context.out.colour()))
+}
+
+/// The line of an event, as the daemon's log has it.
+fn line(row: &EventRow, colour: bool) -> String {
+  let (level, style) = word(level(row));
+  let kind = EventKind::from_str(&row.event).ok();
+  // The name of a kind that another memfw wrote is a text like any other.
+  let message = kind.map_or_else(|| quoted(&row.event), |kind| kind.message().to_owned());
+  let at = Style::Dim.paint(&time::rfc3339(row.at), colour);
+  let mut line =
+    format!("{at} {} {}", style.paint(level, colour), Style::Bold.paint(&message, colour));
+  let codes = row.codes.iter().copied().map(Code::as_str).collect::<Vec<_>>().join(",");
+  let fields = [
+    ("file", row.path.as_deref().map(shown)),
+    ("block", row.block.as_ref().map(|id| BlockId::as_str(id).to_owned())),
+    ("source", row.source.as_ref().map(|source| Source::as_str(source).to_owned())),
+    ("trust", row.trust.map(|trust| Trust::as_str(trust).to_owned())),
+    ("layer", row.layer.map(|layer| Layer::as_str(layer).to_owned())),
+    ("code", (!codes.is_empty()).then_some(codes)),
+    ("score", row.score.map(|score| rounded(score).to_string())),
+    ("action", row.action.clone()),
+    ("took_ms", row.took_us.map(|us| (us as f64 / 1e3).to_string())),
+    ("detail", (!row.detail.is_empty()).then(|| row.detail.clone())),
+  ];
+  for (name, value) in fields {
+    if let Some(value) = value {
+      line.push(' ');
+      line.push_str(&Style::Dim.paint(&format!("{name}="), colour));
+      line.push_str(&quoted(&value));
+    }
+  }
+  line
 }
 
 #[cfg(test)]
 mod tests {
-  use {
-    super::*,
-    std::{
-      io::Write,
-      path::Path,
-      sync::{Arc, Mutex},
-    },
-  };
+  use super::*;
 
-  #[derive(Clone, Default)]
-  struct Memory(Arc<Mutex<Vec<u8>>>);
-
-  impl Write for Memory {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-      self.0.lock().unwrap().write(bytes)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-      Ok(())
+  fn row() -> EventRow {
+    EventRow {
+      id: 1,
+      at: 1_795_262_400_000_000,
+      event: "quarantined".into(),
+      path: Some("/w/a\n error forged.md".into()),
+      block: "a1b2c3".parse().ok(),
+      source: Some(Source::new("web_fetch:\u{202e}x")),
+      trust: Some(Trust::Hostile),
+      attestation: None,
+      session: None,
+      layer: Some(Layer::Rules),
+      codes: vec![Code::ForgedMarker, Code::ZeroWidth],
+      score: Some(0.92),
+      action: Some("quarantine".into()),
+      detail: "two words".into(),
+      took_us: Some(1_250),
     }
   }
-
-  fn logged(setup: LogSetup, log: impl FnOnce()) -> String {
-    let memory = Memory::default();
-    let writer = memory.clone();
-    let subscriber = setup.subscriber(move || writer.clone());
-    tracing::subscriber::with_default(subscriber, log);
-    String::from_utf8(memory.0.lock().unwrap().clone()).unwrap()
-  }
-
-  const TEXT: LogSetup =
-    LogSetup { level: LogLevel::Info, format: LogFormat::Text, time: false, colour: false };
 
   #[test]
-  fn a_line_is_level_message_and_fields() {
-    let text = logged(TEXT, || {
-      tracing::info!(file = %Path::new("/w/MEMORY.md").display(), block = "a1b2c3", took_ms = 3, "quarantined");
-      tracing::warn!(why = "two words", "odd");
-    });
+  fn a_line_is_that_of_the_log_and_hostile_names_forge_none() {
     assert_eq!(
-      text,
-      " info quarantined file=/w/MEMORY.md block=a1b2c3 took_ms=3\n warn odd why=\"two words\"\n"
+      line(&row(), false),
+      "2026-11-21T12:00:00Z  info block quarantined file=\"/w/a\\n error forged.md\" block=a1b2c3 \
+       source=web_fetch:\\u{202e}x trust=hostile layer=rules code=forged-marker,zero-width score=0.92 \
+       action=quarantine took_ms=1.25 detail=\"two words\""
     );
   }
 
   #[test]
-  fn hostile_values_forge_neither_lines_nor_fields() {
-    let text = logged(TEXT, || {
-      tracing::info!(file = "a\n info approved block=1", source = "\x1b[2J\u{202e}\"", "seen");
-    });
-    assert_eq!(
-      text,
-      " info seen file=\"a\\n info approved block=1\" source=\"\\u{1b}[2J\\u{202e}\\\"\"\n"
+  fn colours_change_nothing_but_colours() {
+    let coloured = line(&row(), true);
+    assert!(
+      coloured.contains("\x1b[32m info\x1b[0m \x1b[1mblock quarantined\x1b[0m"),
+      "{coloured:?}"
     );
+    let codes = regex::Regex::new("\x1b\\[[0-9]+m").unwrap();
+    assert_eq!(codes.replace_all(&coloured, ""), line(&row(), false));
   }
 
   #[test]
-  fn the_level_holds_for_us_and_libraries_say_less() {
-    let setup = LogSetup { level: LogLevel::Debug, ..TEXT };
-    let text = logged(setup, || {
-      tracing::debug!("ours");
-      tracing::trace!("too fine");
-      tracing::info!(target: "library", "chatter");
-      tracing::warn!(target: "library", "trouble");
-    });
-    assert_eq!(text, "debug ours\n warn trouble\n");
-    let setup = LogSetup { level: LogLevel::Error, ..TEXT };
-    assert_eq!(logged(setup, || tracing::warn!(target: "library", "trouble")), "");
+  fn an_event_of_another_memfw_is_shown_all_the_same() {
+    let new = EventRow { event: "time travel".into(), ..row() };
+    assert!(line(&new, false).contains(" info \"time travel\" file="), "{}", line(&new, false));
+    assert_eq!(level(&new), Level::INFO);
   }
 
   #[test]
-  fn only_the_stream_that_journald_reads_is_stamped() {
-    let stat = fstat(io::stderr()).unwrap();
-    let ours = format!("{}:{}", stat.st_dev, stat.st_ino);
-    assert!(is_stamped(Some(ours.as_ref()), None));
-    assert!(!is_stamped(Some("1:2".as_ref()), None));
-    assert!(is_stamped(None, Some("/run/notify".as_ref())));
-    assert!(!is_stamped(None, Some("".as_ref())));
-    assert!(!is_stamped(None, None));
-  }
-
-  #[test]
-  fn time_stands_first_on_request() {
-    let text = logged(LogSetup { time: true, ..TEXT }, || tracing::info!("ready"));
-    let (time, rest) = text.split_once(' ').unwrap();
-    assert!(time.parse::<jiff::Timestamp>().is_ok(), "{time}");
-    assert_eq!(rest, " info ready\n");
-  }
-
-  #[test]
-  fn programs_get_one_object_a_line() {
-    let setup = LogSetup { format: LogFormat::Json, ..TEXT };
-    let text = logged(setup, || tracing::info!(block = "a\nb", took_ms = 3, "quarantined"));
-    assert_eq!(text.lines().count(), 1);
-    let line: serde_json::Value = serde_json::from_str(&text).unwrap();
-    assert_eq!(line["level"], "INFO");
-    assert_eq!(line["message"], "quarantined");
-    assert_eq!(line["block"], "a\nb");
-    assert_eq!(line["took_ms"], 3);
-    assert!(line["timestamp"].is_string());
+  fn the_level_and_the_name_choose() {
+    let kept = EventRow { event: "kept".into(), ..row() };
+    let choice = |event: Option<&str>, least| Choice { event: event.map(Into::into), least };
+    assert!(choice(None, LevelFilter::INFO).lets_in(&row()));
+    assert!(!choice(None, LevelFilter::INFO).lets_in(&kept));
+    assert!(choice(None, LevelFilter::DEBUG).lets_in(&kept));
+    assert!(!choice(None, LevelFilter::WARN).lets_in(&row()));
+    assert!(choice(Some("kept"), LevelFilter::ERROR).lets_in(&kept));
+    assert!(!choice(Some("kept"), LevelFilter::TRACE).lets_in(&row()));
   }
 }

@@ -19,8 +19,8 @@ use super::{
 };
 use crate::{
   engine::{Engine, EngineError, Target, event::shown, unmark::Remarked},
+  files::RealFs,
   memory::BlockId,
-  os::RealFs,
   store::FileStatus,
 };
 

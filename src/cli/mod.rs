@@ -26,12 +26,13 @@ pub mod explain;
 pub mod exposure;
 pub mod failure;
 mod figures;
-pub mod follow;
+pub mod finding;
 pub mod gate;
 pub mod guarded;
 pub mod judge;
 pub mod lines;
 pub mod log;
+pub mod logging;
 pub mod man;
 pub mod markers;
 pub mod moment;
@@ -56,7 +57,6 @@ pub mod status;
 pub mod suggest;
 pub mod table;
 pub mod time;
-pub mod told;
 
 pub use {
   args::{Args, Command},
@@ -135,7 +135,7 @@ fn dispatch(context: &Context, command: Command) -> Result<Status, Failure> {
     Command::Explain(args) => explain::run(context, &args),
     Command::Provenance(args) => provenance::run(context, args),
     Command::Audit(args) => audit::run(context, args),
-    Command::Log(args) => follow::run(context, args),
+    Command::Log(args) => log::run(context, args),
     Command::Stats(args) => stats::run(context, args),
     Command::Report(args) => report::run(context, args),
     Command::Restore(args) => restore::run(context, args),

@@ -20,9 +20,10 @@ pub use args::{AgentArgs, AgentStatusArgs, NAME, RetrustArgs};
 use super::{Status, context::Context, desktop, failure::Failure, guarded, judge};
 use crate::{
   config::{Config, ExtraPaths, NotifyVia},
-  daemon::{Found, Helpers},
+  daemon::{Discovery, Helpers},
+  files::{Shape, Shapes},
   openclaw::{Installation, OpenClawEnv, OpenClawRecords, index::Index},
-  os::{Env, Shape, Shapes},
+  os::Env,
   provenance::{AgentRecords, NoAgent},
 };
 
@@ -63,9 +64,9 @@ fn surroundings(env: &Env) -> OpenClawEnv {
 }
 
 /// What OpenClaw uses: the workspaces of all agents, and what that follows from.
-pub fn discover(env: &Env, config: &Config) -> Found {
+pub fn discover(env: &Env, config: &Config) -> Discovery {
   let found = installations(env, config);
-  Found {
+  Discovery {
     workspaces: found.iter().flat_map(Installation::workspaces).collect(),
     files: found
       .iter()

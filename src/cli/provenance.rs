@@ -17,8 +17,9 @@ use super::{
 };
 use crate::{
   engine::{event::shown, stamp_row},
+  files::{Fs as _, RealFs, Workspace},
   memory::BlockId,
-  os::{Clock as _, Fs as _, RealFs, SystemClock, Workspace},
+  os::{Clock as _, SystemClock},
   provenance::State,
   store::{BlockRow, FileRow, Revision},
 };

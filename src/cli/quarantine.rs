@@ -37,7 +37,8 @@ use crate::{
     event::{rounded, shown},
     review::{Approval, Placed},
   },
-  os::{Clock as _, RealFs, SystemClock},
+  files::RealFs,
+  os::{Clock as _, SystemClock},
   provenance::State,
   store::{Item, ItemFilter, Ledger, StoreError},
 };

@@ -28,7 +28,7 @@ use crate::{
   memory::BlockId,
   os::{
     Clock as _, SystemClock,
-    page::{PageError, write_page},
+    report_file::{PageError, write_page},
   },
   store::{ItemFilter, Ledger, StoreError},
 };

@@ -26,8 +26,9 @@ use super::{
 use crate::{
   config::nearest,
   engine::{Engine, Target, event::shown, restore::Restored},
+  files::RealFs,
   memory::{BlockId, ContentHash},
-  os::{Clock as _, RealFs, SystemClock, clock::deadline},
+  os::{Clock as _, SystemClock, clock::deadline},
   store::{Ledger, Version},
 };
 

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
   config::Config,
-  daemon::{self, DaemonError, Found, Options, Reload},
+  daemon::{self, DaemonError, Discovery, Options, Reload},
   detect::rules::Rules,
   engine::{Event, EventKind},
   os::{Alarm, DaemonLock, descriptors, pause},
@@ -115,7 +115,7 @@ impl Reload for Again<'_> {
     config.map_err(|failure| in_one_line(&failure))
   }
 
-  fn discover(&self, config: &Config) -> Result<Found, String> {
+  fn discover(&self, config: &Config) -> Result<Discovery, String> {
     let found = self.context.discover(config, self.workspaces);
     found.map_err(|failure| in_one_line(&failure))
   }

@@ -110,7 +110,7 @@ impl<'t> Lines<'t> {
 
 /// One finding.
 #[derive(Clone, Debug)]
-pub struct Found<'a> {
+pub struct SarifFinding<'a> {
   /// What it is.
   pub code: Code,
   /// How bad.
@@ -129,14 +129,14 @@ pub struct Found<'a> {
 
 /// A report in the making.
 #[derive(Clone, Debug, Default)]
-pub struct Report {
+pub struct SarifLog {
   codes: Vec<Code>,
   results: Vec<Value>,
 }
 
-impl Report {
+impl SarifLog {
   /// Adds a finding.
-  pub fn add(&mut self, found: &Found<'_>) {
+  pub fn add(&mut self, found: &SarifFinding<'_>) {
     let index = self.codes.iter().position(|code| *code == found.code).unwrap_or_else(|| {
       self.codes.push(found.code);
       self.codes.len() - 1

@@ -33,7 +33,7 @@ use crate::{
     model::{Assessor as _, Kind, Model},
   },
   engine::{
-    assess::{Assessed, Exhibit, Layers, Reads, assess, facts_of},
+    assess::{Assessed, Layers, Reads, Sample, assess, facts_of},
     bulk,
     event::{rounded, shown},
     judge::BlockText,
@@ -63,8 +63,8 @@ struct Judge<'a> {
 }
 
 impl Judge<'_> {
-  fn exhibit<'t>(&'t self, text: &'t [u8]) -> Exhibit<'t> {
-    Exhibit {
+  fn exhibit<'t>(&'t self, text: &'t [u8]) -> Sample<'t> {
+    Sample {
       text,
       options: self.options,
       facts: facts_of(&self.source, self.trust, "", &self.config),
@@ -105,13 +105,13 @@ pub fn run(context: &Context, args: ScanArgs) -> Result<Status, Failure> {
     }
     return stream::run(context, &judge);
   }
-  let mut report = Report {
+  let mut report = ScanReport {
     context,
     judge: &judge,
     progress: Progress::new("block", SystemClock.monotonic()),
     form: match (args.json, args.sarif) {
       (true, _) => Form::Json,
-      (_, true) => Form::Sarif(sarif::Report::default()),
+      (_, true) => Form::Sarif(sarif::SarifLog::default()),
       _ => Form::Text,
     },
     n_files: 0,
@@ -205,11 +205,11 @@ fn items(file: &Read) -> Vec<Item<'_>> {
 enum Form {
   Text,
   Json,
-  Sarif(sarif::Report),
+  Sarif(sarif::SarifLog),
 }
 
 /// What is written and counted while files are scanned.
-struct Report<'a> {
+struct ScanReport<'a> {
   context: &'a Context,
   judge: &'a Judge<'a>,
   progress: Progress,
@@ -221,7 +221,7 @@ struct Report<'a> {
   values: Vec<Value>,
 }
 
-impl Report<'_> {
+impl ScanReport<'_> {
   /// Judges all blocks of some files, and tells in order.
   fn files(&mut self, files: &[Read]) -> Result<(), Failure> {
     let n_threads = self.judge.n_threads;
@@ -238,7 +238,7 @@ impl Report<'_> {
         |item| item.text.bytes().len(),
         n_threads,
         |batch| {
-          let exhibits: Vec<Exhibit<'_>> =
+          let exhibits: Vec<Sample<'_>> =
             batch.iter().map(|item| self.judge.exhibit(item.text.bytes())).collect();
           assess(&exhibits, Model::embedded(), &SystemClock)
         },
@@ -319,7 +319,7 @@ impl Report<'_> {
 }
 
 /// One result for each place of each code that counts.
-fn add(report: &mut sarif::Report, item: &Item<'_>, answer: &Assessed) {
+fn add(report: &mut sarif::SarifLog, item: &Item<'_>, answer: &Assessed) {
   let Assessed { findings, decision, .. } = answer;
   let block = item.text.to_file(&(0..item.text.bytes().len()));
   let lines = Lines::of(item.file.bytes.get(block.clone()).unwrap_or_default(), item.start_line);
@@ -333,7 +333,7 @@ fn add(report: &mut sarif::Report, item: &Item<'_>, answer: &Assessed) {
     let span = item.text.to_file(&finding.span);
     let span = span.start.saturating_sub(block.start)..span.end.saturating_sub(block.start);
     let place = Place::span(&item.file.path, &lines, &span);
-    report.add(&sarif::Found {
+    report.add(&sarif::SarifFinding {
       code: finding.code,
       level,
       why: &finding.why,

@@ -9,9 +9,9 @@ pub mod args;
 mod control;
 pub mod facts;
 pub mod plist;
+mod report;
 pub mod supervisor;
 pub mod systemd;
-mod told;
 pub mod unit;
 
 pub use args::ServiceArgs;
@@ -26,7 +26,7 @@ use self::{
 use super::{Status, context::Context, failure::Failure, guarded::unavailable};
 use crate::os::{
   DaemonLock,
-  placed::{Change, Found},
+  managed_file::{Change, FileState},
 };
 
 /// Carries the command out.
@@ -43,14 +43,14 @@ fn install(context: &Context, args: &ChangeArgs) -> Result<Status, Failure> {
   let mut facts = Facts::gather(context, &unit)?;
   if args.print {
     let text = unit.supervisor.render(&facts)?;
-    told::file(context, &unit, &text)?;
+    report::file(context, &unit, &text)?;
     return Ok(Status::Yes);
   }
   allow(&unit, "install")?;
   let is_new = match unit.placed().look().map_err(unavailable)? {
-    Found::Foreign(what) => return Err(foreign(&unit, what)),
-    Found::Nothing => true,
-    Found::Ours(_) => false,
+    FileState::Foreign(what) => return Err(foreign(&unit, what)),
+    FileState::Nothing => true,
+    FileState::Ours(_) => false,
   };
   let control = Control::find(context, &unit)?;
   // Whether it can be reached at all, before anything is written.
@@ -76,24 +76,24 @@ fn install(context: &Context, args: &ChangeArgs) -> Result<Status, Failure> {
   let text = unit.supervisor.render(&facts)?;
   make_own_directories(&unit)?;
   let change = unit.placed().put(&text).map_err(unavailable)?;
-  told::change(context, &unit, &change)?;
+  report::change(context, &unit, &change)?;
   for words in unit.supervisor.start(&unit.job(), runs, change != Change::None) {
     control.run(&words).map_err(|failure| not_started(context, &unit, failure))?;
-    told::ran(context, &control.shown(&words))?;
+    report::ran(context, &control.shown(&words))?;
   }
-  told::installed(context, &unit, &facts)?;
+  report::installed(context, &unit, &facts)?;
   Ok(Status::Yes)
 }
 
 fn uninstall(context: &Context, args: &ChangeArgs) -> Result<Status, Failure> {
   let unit = Unit::of(context, &args.target)?;
   let is_there = match unit.placed().look().map_err(unavailable)? {
-    Found::Foreign(what) => return Err(foreign(&unit, what)),
-    Found::Nothing => false,
-    Found::Ours(_) => true,
+    FileState::Foreign(what) => return Err(foreign(&unit, what)),
+    FileState::Nothing => false,
+    FileState::Ours(_) => true,
   };
   if args.print {
-    told::removal(context, &unit, is_there)?;
+    report::removal(context, &unit, is_there)?;
     return Ok(Status::Yes);
   }
   allow(&unit, "uninstall")?;
@@ -103,21 +103,21 @@ fn uninstall(context: &Context, args: &ChangeArgs) -> Result<Status, Failure> {
     let runs = control.says_yes(&unit.supervisor.asks_whether_it_runs(&unit.job()));
     for words in unit.supervisor.stop(&unit.job(), runs) {
       control.run(&words)?;
-      told::ran(context, &control.shown(&words))?;
+      report::ran(context, &control.shown(&words))?;
     }
   }
   let removed = unit.placed().remove().map_err(unavailable)?;
   for path in &removed {
-    told::removed(context, path)?;
+    report::removed(context, path)?;
   }
   match (&control, unit.supervisor.reload()) {
     (Some(control), Some(words)) if !removed.is_empty() => {
       control.run(&words)?;
-      told::ran(context, &control.shown(&words))?;
+      report::ran(context, &control.shown(&words))?;
     }
     _ => {}
   }
-  told::left(context, &unit, !removed.is_empty())?;
+  report::left(context, &unit, !removed.is_empty())?;
   Ok(Status::Yes)
 }
 
@@ -125,11 +125,11 @@ fn status(context: &Context, args: &StatusArgs) -> Result<Status, Failure> {
   let unit = Unit::of(context, &args.target)?;
   let found = unit.placed().look().map_err(unavailable)?;
   let standing = match (&found, Facts::gather(context, &unit)) {
-    (Found::Nothing, _) => told::Standing::Missing,
-    (Found::Foreign(what), _) => told::Standing::Foreign(what),
+    (FileState::Nothing, _) => report::Standing::Missing,
+    (FileState::Foreign(what), _) => report::Standing::Foreign(what),
     // What it should say follows from the configuration, which cannot be read.
-    (Found::Ours(_), Err(failure)) => told::Standing::Unknown(failure.error),
-    (Found::Ours(text), Ok(facts)) => {
+    (FileState::Ours(_), Err(failure)) => report::Standing::Unknown(failure.error),
+    (FileState::Ours(text), Ok(facts)) => {
       let sandbox = systemd::sandbox_of(text);
       // What the manager cannot do was found out when the file was written.
       let due = match (facts.sandbox, sandbox) {
@@ -137,22 +137,22 @@ fn status(context: &Context, args: &StatusArgs) -> Result<Status, Failure> {
         (due, _) => due,
       };
       if unit.supervisor.render(&Facts { sandbox: due, ..facts })? == *text {
-        told::Standing::Current(sandbox)
+        report::Standing::Current(sandbox)
       } else {
-        told::Standing::Outdated(sandbox)
+        report::Standing::Outdated(sandbox)
       }
     }
   };
   let control = Control::find(context, &unit)?;
   let job = unit.job();
   let runs = control.says_yes(&unit.supervisor.asks_whether_it_runs(&job));
-  let is_there = found != Found::Nothing;
+  let is_there = found != FileState::Nothing;
   let starts = match unit.supervisor.asks_whether_it_will(&job) {
     Some(words) => is_there && control.says_yes(&words),
     None => is_there,
   };
-  told::status(context, &unit, args.json, &standing, starts, runs)?;
-  let is_fine = matches!(standing, told::Standing::Current(_)) && starts && runs;
+  report::status(context, &unit, args.json, &standing, starts, runs)?;
+  let is_fine = matches!(standing, report::Standing::Current(_)) && starts && runs;
   Ok(if is_fine { Status::Yes } else { Status::No })
 }
 

@@ -26,7 +26,8 @@ use super::{
 use crate::{
   daemon::health::{Health, KEY, Phase, Room},
   engine::{DEGRADED, event::shown, settled},
-  os::{Clock as _, DaemonLock, RealFs, SystemClock, alarm, pause},
+  files::RealFs,
+  os::{Clock as _, DaemonLock, SystemClock, alarm, pause},
   provenance::Standing,
   store::{FileRow, FileStatus, Ledger, VersionTotals},
 };
@@ -87,7 +88,7 @@ pub(super) fn degradations(
   Ok(report.degradations.into_iter().map(|(text, _)| text).collect())
 }
 
-fn report(context: &Context, ledger: Option<&Ledger>) -> Result<Report, Failure> {
+fn report(context: &Context, ledger: Option<&Ledger>) -> Result<StatusReport, Failure> {
   let daemon = Daemon::find(context, ledger)?;
   let mut degradations: Vec<(String, i64)> = Vec::new();
   if !daemon.is_guarding() {
@@ -121,7 +122,7 @@ fn report(context: &Context, ledger: Option<&Ledger>) -> Result<Report, Failure>
   if daemon.pid.is_some() {
     degradations.extend(alarm::raised(&context.home()?.data).map(|text| (text, 0)));
   }
-  Report::gather(context, ledger, &daemon, degradations)
+  StatusReport::gather(context, ledger, &daemon, degradations)
 }
 
 /// One guarded directory.
@@ -144,7 +145,7 @@ impl Place {
 }
 
 /// What `status` says.
-struct Report {
+struct StatusReport {
   daemon: &'static str,
   pid: Option<u32>,
   started_at: Option<i64>,
@@ -168,7 +169,7 @@ struct Report {
   judge: judge::Standing,
 }
 
-impl Report {
+impl StatusReport {
   fn gather(
     context: &Context,
     ledger: Option<&Ledger>,

@@ -6,7 +6,7 @@
 
 use {
   super::{
-    effective::{Effective, Origin},
+    effective::{Effective, ValueOrigin},
     key::{Config, KEYS, Key},
     nearest::nearest,
     setting::{Complaint, Rules},
@@ -172,7 +172,8 @@ fn table_of<'d>(document: &'d mut DocumentMut, key: &Key) -> Option<&'d mut dyn 
 
 /// Without the line that a value stands in, and with the comments around it.
 fn without_line(document: &str, key: &Key) -> Option<String> {
-  let Origin::File { line } = Effective::parse(document, Some(Path::new("/"))).ok()?.origin(key)
+  let ValueOrigin::File { line } =
+    Effective::parse(document, Some(Path::new("/"))).ok()?.origin(key)
   else {
     return Some(document.to_owned());
   };

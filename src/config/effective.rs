@@ -15,7 +15,7 @@ use {
 
 /// Where a value comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Origin {
+pub enum ValueOrigin {
   /// Nobody set it.
   Default,
   /// This preset brings it.
@@ -36,7 +36,7 @@ pub enum Origin {
 pub struct Effective {
   /// The values.
   pub config: Config,
-  origins: BTreeMap<&'static str, Origin>,
+  origins: BTreeMap<&'static str, ValueOrigin>,
 }
 
 impl Effective {
@@ -65,7 +65,7 @@ impl Effective {
     }
     let chosen = flag.unwrap_or(effective.config.preset);
     for key in preset::apply(chosen, &mut effective.config) {
-      effective.set_origin(key.name, Origin::Preset(chosen));
+      effective.set_origin(key.name, ValueOrigin::Preset(chosen));
     }
     let mut unused = Self::default();
     for entry in &entries {
@@ -76,7 +76,7 @@ impl Effective {
     }
     if let Some(preset) = flag {
       effective.config.preset = preset;
-      effective.set_origin(PRESET, Origin::Flag(flag_of(preset)));
+      effective.set_origin(PRESET, ValueOrigin::Flag(flag_of(preset)));
     }
     if raw.problems.is_empty() {
       Ok(effective)
@@ -90,22 +90,22 @@ impl Effective {
     let Entry { key, value, line } = entry;
     let rules = Rules { name: key.name, bounds: key.bounds.clone(), home };
     (key.read)(&mut self.config, value, &rules)?;
-    self.set_origin(key.name, Origin::File { line: *line });
+    self.set_origin(key.name, ValueOrigin::File { line: *line });
     Ok(())
   }
 
   /// Notes that the value of `key` now comes from elsewhere than the file.
-  pub fn set_origin(&mut self, key: &'static str, origin: Origin) {
+  pub fn set_origin(&mut self, key: &'static str, origin: ValueOrigin) {
     self.origins.insert(key, origin);
   }
 
   /// Where the value of a key comes from.
-  pub fn origin(&self, key: &Key) -> Origin {
-    self.origins.get(key.name).copied().unwrap_or(Origin::Default)
+  pub fn origin(&self, key: &Key) -> ValueOrigin {
+    self.origins.get(key.name).copied().unwrap_or(ValueOrigin::Default)
   }
 
   /// All keys with value and origin, in the order of the example.
-  pub fn values(&self) -> impl Iterator<Item = (&'static Key, toml::Value, Origin)> + '_ {
+  pub fn values(&self) -> impl Iterator<Item = (&'static Key, toml::Value, ValueOrigin)> + '_ {
     KEYS.iter().map(|key| (key, key.value(&self.config), self.origin(key)))
   }
 }
@@ -149,7 +149,7 @@ mod tests {
   fn an_empty_document_is_the_defaults() {
     let effective = Effective::parse("# nothing\n[files]\n", None).unwrap();
     assert_eq!(effective.config, Config::default());
-    assert!(effective.values().all(|(_, _, origin)| origin == Origin::Default));
+    assert!(effective.values().all(|(_, _, origin)| origin == ValueOrigin::Default));
   }
 
   #[test]
@@ -161,7 +161,7 @@ mod tests {
     let theirs = Effective::parse_under(None, text, None, false).unwrap();
     assert_eq!(ours.config.notify_command, ["/bin/sh"]);
     assert_eq!(theirs.config, Config { markers: Markers::Id, ..Config::default() });
-    assert_eq!(theirs.origin(find("notify.command").unwrap()), Origin::Default);
+    assert_eq!(theirs.origin(find("notify.command").unwrap()), ValueOrigin::Default);
     let wrong = Effective::parse_under(None, "[notify]\nvia = 3\n", None, false);
     assert!(wrong.is_err(), "what is wrong is said all the same");
   }
@@ -285,7 +285,7 @@ format = "json"
       1, 2, 3, 5, 6, 7, 8, 9, 10, 12, 13, 14, 15, 17, 19, 20, 22, 23, 25, 27, 28, 29, 30, 31, 32,
       33, 35, 36, 37, 38, 39, 40, 41, 42, 43, 45, 47, 48, 50, 51, 52, 53, 54, 56, 57,
     ];
-    assert_eq!(lines, expected.map(|line| Origin::File { line }));
+    assert_eq!(lines, expected.map(|line| ValueOrigin::File { line }));
   }
 
   #[test]
@@ -296,10 +296,10 @@ format = "json"
     assert_eq!(config.sensitivity, Sensitivity::Medium, "set by hand");
     assert_eq!(config.baseline_action, BaselineAction::Quarantine);
     let origin = |name| effective.origin(find(name).unwrap());
-    assert_eq!(origin("preset"), Origin::File { line: 2 });
-    assert_eq!(origin("detection.sensitivity"), Origin::File { line: 1 });
-    assert_eq!(origin("baseline.action"), Origin::Preset(Preset::Strict));
-    assert_eq!(origin("markers"), Origin::Default);
+    assert_eq!(origin("preset"), ValueOrigin::File { line: 2 });
+    assert_eq!(origin("detection.sensitivity"), ValueOrigin::File { line: 1 });
+    assert_eq!(origin("baseline.action"), ValueOrigin::Preset(Preset::Strict));
+    assert_eq!(origin("markers"), ValueOrigin::Default);
   }
 
   #[test]
@@ -309,7 +309,7 @@ format = "json"
     assert_eq!(effective.config.preset, Preset::Quiet);
     assert_eq!(effective.config.baseline_action, BaselineAction::Flag);
     assert_eq!(effective.config.sensitivity, Sensitivity::Low);
-    assert_eq!(effective.origin(find("preset").unwrap()), Origin::Flag("--quiet"));
+    assert_eq!(effective.origin(find("preset").unwrap()), ValueOrigin::Flag("--quiet"));
     let wrong = Effective::parse_under(Some(Preset::Quiet), "preset = \"strct\"", None, true);
     assert_eq!(wrong.unwrap_err().len(), 1, "told once, and not hidden by the flag");
   }

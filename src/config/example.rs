@@ -29,7 +29,7 @@ pub fn example() -> String {
 mod tests {
   use {
     super::{
-      super::effective::{Effective, Origin},
+      super::effective::{Effective, ValueOrigin},
       *,
     },
     std::path::Path,
@@ -38,7 +38,7 @@ mod tests {
   #[test]
   fn the_example_is_valid_and_sets_nothing() {
     let effective = Effective::parse(&example(), None).unwrap();
-    assert!(effective.values().all(|(_, _, origin)| origin == Origin::Default));
+    assert!(effective.values().all(|(_, _, origin)| origin == ValueOrigin::Default));
   }
 
   #[test]
@@ -48,7 +48,7 @@ mod tests {
     let effective = Effective::parse(&text, Some(Path::new("/home/ann"))).unwrap();
     assert_eq!(effective.config, Config::default());
     for (key, _, origin) in effective.values() {
-      assert!(matches!(origin, Origin::File { .. }), "`{}` is not in the example", key.name);
+      assert!(matches!(origin, ValueOrigin::File { .. }), "`{}` is not in the example", key.name);
     }
   }
 

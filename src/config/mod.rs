@@ -24,7 +24,7 @@ mod setting;
 mod trust;
 pub mod word;
 
-pub use effective::{Effective, Origin};
+pub use effective::{Effective, ValueOrigin};
 pub use example::example;
 pub use file_pattern::FilePattern;
 pub use key::{Config, KEYS, Key, find};

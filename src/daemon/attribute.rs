@@ -7,10 +7,10 @@ use tokio::sync::mpsc::UnboundedSender;
 
 use super::{
   DaemonError, Guard,
-  asker::{self, Matter, Reply},
+  attribution_worker::{self, Matter, Reply},
   queue::{Kind, Waiting},
 };
-use crate::engine::{Attributing, EngineError, Target, attribute::Asking};
+use crate::engine::{Attributing, EngineError, Target, attribute::AttributionRequest};
 
 /// The key of records that do not answer.
 const KEY: &str = "agent-records";
@@ -51,7 +51,7 @@ impl Guard {
       None => self.queue.back_off(Kind::Attribute, target.clone(), waiting, now),
       Some(asking) => {
         let asking = Arc::new(asking);
-        let question = asker::origin(self.engine.agent(), Arc::clone(&asking));
+        let question = attribution_worker::origin(self.engine.agent(), Arc::clone(&asking));
         self.asker.ask(target.clone(), Matter::Origin(waiting, asking), now, question);
       }
     }
@@ -88,7 +88,7 @@ impl Guard {
     &mut self,
     target: &Target,
     waiting: Waiting,
-    asking: &Asking,
+    asking: &AttributionRequest,
     reply: Reply,
   ) -> Result<(), EngineError> {
     let answers = match reply {

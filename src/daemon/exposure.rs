@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
   engine::{Engine, Target},
-  os::RealFs,
+  files::RealFs,
 };
 
 /// The key of the row in the ledger.

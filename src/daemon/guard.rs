@@ -11,28 +11,29 @@ use std::{
 
 use super::{
   DaemonError,
-  asker::Asker,
-  errands::{Errands, Helpers},
+  attribution_worker::AttributionWorker,
+  discovery::Sources,
   exposure::Exposure,
-  found::Sources,
   health::{Health, KEY, Phase, Room},
-  held::Held,
   judge::Judge,
+  model_worker::ModelWorker,
   moved::adopted_key,
+  notifications::{Errands, Helpers},
+  open_files::OpenFiles,
+  outage::Outage,
   poll::{EVERY, Polls},
   queue::{Kind, LAST_RETRY, Queue},
   readers::Readers,
   reload::RULES,
-  scorer::Scorer,
   service::seconds,
-  summary::Told,
-  trouble::Trouble,
+  summary::SummaryUntil,
   unread::Unread,
 };
 use crate::{
   engine::{Engine, EngineError, Event, EventKind, Target},
   failpoint::{Point, hit},
-  os::{Alarm, RealFs, Shapes, WatchEvent, Watcher, paths::read_own},
+  files::{RealFs, Shapes, WatchEvent, Watcher},
+  os::{Alarm, paths::read_own},
 };
 
 /// How long the ledger is waited for. A lease may be held meanwhile, and openers of that file wait with
@@ -56,7 +57,7 @@ pub struct Guard {
   /// Workspaces where events are not enough.
   pub(super) polls: Polls,
   /// Files that somebody keeps open.
-  pub(super) held: Held,
+  pub(super) held: OpenFiles,
   /// What `status` says about each workspace.
   pub(super) rooms: BTreeMap<PathBuf, Room>,
   /// Workspaces a part of which is not guarded.
@@ -85,9 +86,9 @@ pub struct Guard {
   /// What follows a quarantine.
   pub(super) errands: Errands,
   /// The thread on which texts are read closely.
-  pub(super) scorer: Scorer,
+  pub(super) scorer: ModelWorker,
   /// Who asks the agent's records.
-  pub(super) asker: Asker,
+  pub(super) asker: AttributionWorker,
   /// Who asks a model that reads.
   pub(super) judge: Judge,
   pub(super) unread: Unread,
@@ -99,9 +100,9 @@ pub struct Guard {
   pub(super) is_asked: Arc<AtomicBool>,
   /// Whether directories came since [`Guard::new_directories`].
   pub(super) has_new_directories: bool,
-  pub(super) trouble: Trouble,
+  pub(super) trouble: Outage,
   /// Of which days the log has told.
-  pub(super) told: Told,
+  pub(super) told: SummaryUntil,
   pub(super) alarm: Option<Alarm>,
   /// Why nothing can be sealed, and so nothing is redacted.
   pub(super) report_only: Option<String>,
@@ -168,7 +169,7 @@ impl Guard {
       is_named,
       queue: Queue::default(),
       polls: Polls::default(),
-      held: Held::default(),
+      held: OpenFiles::default(),
       rooms: BTreeMap::new(),
       troubled: HashSet::new(),
       heard: VecDeque::new(),
@@ -182,15 +183,15 @@ impl Guard {
       sources: Sources::default(),
       first_sources: (sources, notes),
       errands: Errands::new(helpers),
-      scorer: Scorer::default(),
-      asker: Asker::default(),
+      scorer: ModelWorker::default(),
+      asker: AttributionWorker::default(),
       judge: Judge::default(),
       unread: Unread::default(),
       unkept: Vec::new(),
       retained_at: None,
       health,
-      trouble: Trouble::default(),
-      told: Told::default(),
+      trouble: Outage::default(),
+      told: SummaryUntil::default(),
       alarm,
       report_only,
       bad_rules,

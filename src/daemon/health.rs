@@ -10,8 +10,8 @@ use std::{
 use serde::{Deserialize, Serialize};
 
 use crate::{
+  files::Probe,
   memory::id::{from_hex, hex},
-  os::Probe,
 };
 
 /// What a path starts with that is not UTF-8.

@@ -22,10 +22,10 @@ use super::{
 use crate::{
   engine::{
     Consulting, EngineError, Target,
-    consult::{Asking, Turn},
+    consult::{JudgeRequest, Turn},
   },
   net::{Breaker, Chat, ChatSettings, NetError},
-  os::{self, Clock as _, SystemClock, errand},
+  os::{self, Clock as _, SystemClock, subprocess},
 };
 
 /// How long a program that asks may take: the agent's own needs some ten seconds to start.
@@ -65,7 +65,7 @@ pub struct Program {
 
 /// A question that is out.
 struct Out {
-  asking: Box<Asking>,
+  asking: Box<JudgeRequest>,
   since: Duration,
   answer: Receiver<Result<String, Silence>>,
 }
@@ -121,7 +121,7 @@ impl Judge {
   }
 
   /// Asks on a thread of its own.
-  fn ask(&mut self, via: Via, asking: Box<Asking>, now: Duration) {
+  fn ask(&mut self, via: Via, asking: Box<JudgeRequest>, now: Duration) {
     let (sender, answer) = channel();
     let wake = self.wake.clone();
     let prompt = asking.prompt.text().to_owned();
@@ -141,7 +141,7 @@ impl Judge {
   }
 
   /// The answer, if it is there or does not come any more.
-  fn take(&mut self, now: Duration) -> Option<(Box<Asking>, Result<String, Silence>)> {
+  fn take(&mut self, now: Duration) -> Option<(Box<JudgeRequest>, Result<String, Silence>)> {
     let out = self.out.as_ref()?;
     let outage = |why: &str| Err(Silence::Outage(why.to_owned()));
     let answer = match out.answer.try_recv() {
@@ -169,7 +169,7 @@ fn ask(via: Via, prompt: String) -> Result<String, Silence> {
       words.push(prompt.into());
       words.extend(after);
       let printed =
-        errand::output(&words, PROGRAM_DEADLINE, MAX_PRINTED).map_err(Silence::Outage)?;
+        subprocess::output(&words, PROGRAM_DEADLINE, MAX_PRINTED).map_err(Silence::Outage)?;
       let silent = || Silence::ToThis("the program did not print a model's answer".to_owned());
       answer(&printed).ok_or_else(silent)
     }

@@ -5,30 +5,30 @@
 //! nothing is opened while the stamp of the path is that of the ledger. Signals are seen before files.
 #![forbid(unsafe_code)]
 
-mod asker;
-mod attend;
 mod attribute;
-pub mod errands;
+mod attribution_worker;
+pub mod discovery;
+mod dispatch;
 pub mod exposure;
-pub mod found;
 pub mod gate;
+mod gate_request;
 pub mod guard;
 pub mod health;
-mod held;
+mod housekeeping;
 pub mod judge;
-mod keep;
-mod look;
+mod model_worker;
 pub mod moved;
+pub mod notifications;
+mod open_files;
+mod outage;
 pub mod poll;
 pub mod queue;
 mod readers;
 pub mod reload;
-mod scorer;
+mod rescan;
 mod service;
 mod summary;
-mod trouble;
 mod unread;
-mod work;
 
 use std::{os::fd::OwnedFd, path::PathBuf, sync::Arc, time::Duration};
 
@@ -38,18 +38,19 @@ use tokio::{
   sync::mpsc::{Receiver, UnboundedReceiver, channel, error::TrySendError, unbounded_channel},
 };
 
-pub use errands::Helpers;
-pub use found::Found;
+pub use discovery::Discovery;
 pub use gate::GateLink;
 pub use guard::{Guard, Parts};
 pub use health::{Health, Phase};
+pub use notifications::Helpers;
 pub use queue::Queue;
 pub use reload::Reload;
 use service::{Service, tell};
 
 use crate::{
   engine::{Engine, EngineError, EventKind, Scored},
-  os::{Alarm, RealFs, Shapes, Watcher, mounts, systemd},
+  files::{RealFs, Shapes, Watcher, mounts},
+  os::{Alarm, systemd},
 };
 
 /// Everything that can wake the daemon apart from its own due times.

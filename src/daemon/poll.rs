@@ -10,7 +10,7 @@ use std::{
   time::Duration,
 };
 
-use crate::{engine::Target, os::Stamp};
+use crate::{engine::Target, files::Stamp};
 
 /// The time between two looks (docs/adr/0002: a choice; 10,000 stamps take 50 ms).
 pub const EVERY: Duration = Duration::from_secs(2);

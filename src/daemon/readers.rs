@@ -13,7 +13,7 @@ use std::{
   time::Duration,
 };
 
-use crate::{engine::Target, os::WatchEvent};
+use crate::{engine::Target, files::WatchEvent};
 
 /// Opens of files that are dirty.
 #[derive(Debug, Default)]

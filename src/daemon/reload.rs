@@ -3,12 +3,12 @@
 
 use std::{path::PathBuf, sync::Arc};
 
-use super::{Found, Guard, health::encode, moved::adopting_key};
+use super::{Discovery, Guard, health::encode, moved::adopting_key};
 use crate::{
   config::Config,
   detect::rules::Rules,
   engine::{self, DEGRADED, EngineError, Event, EventKind, event::shown},
-  os::RealFs,
+  files::RealFs,
   store::Ledger,
 };
 
@@ -20,7 +20,7 @@ pub trait Reload {
   /// The configuration as it is now.
   fn configuration(&self) -> Result<Config, String>;
   /// What is to be guarded by a configuration.
-  fn discover(&self, config: &Config) -> Result<Found, String>;
+  fn discover(&self, config: &Config) -> Result<Discovery, String>;
   /// The rules as they are now.
   fn rules(&self) -> Result<Rules, String>;
   /// Gives the ledger its key.
@@ -83,8 +83,8 @@ impl Guard {
     }
   }
 
-  pub(super) fn configure(&mut self, config: Config, found: Found) -> Result<(), EngineError> {
-    let Found { workspaces, shapes, is_named, agent, files, notes, helpers, is_complete: _ } =
+  pub(super) fn configure(&mut self, config: Config, found: Discovery) -> Result<(), EngineError> {
+    let Discovery { workspaces, shapes, is_named, agent, files, notes, helpers, is_complete: _ } =
       found;
     let old = self.engine.config();
     let later = old.log_level != config.log_level || old.log_format != config.log_format;

@@ -14,7 +14,7 @@ use crate::{
 
 /// Up to when days were told.
 #[derive(Debug, Default)]
-pub(super) struct Told {
+pub(super) struct SummaryUntil {
   /// A midnight of UTC; `None` before the ledger was asked.
   until: Option<i64>,
 }

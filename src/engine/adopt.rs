@@ -15,7 +15,7 @@ use std::{
 use super::{
   Engine, EngineError, Outcome, Target,
   facts::FileFacts,
-  judge::{Court, Origin, Treatment, judge_fresh},
+  judge::{JudgeContext, Origin, Treatment, judge_fresh},
   layer2::{Layer2, reading_due},
   record::{Due, told},
   view::View,
@@ -27,8 +27,9 @@ use crate::{
     model::{self, Depth},
     rules::RuleSet,
   },
+  files::{Fs, Stamp},
   memory::{BlockId, ContentHash, Document, Known, MarkerMode, compare},
-  os::{Fs, Stamp, random},
+  os::random,
   store::{ADOPTED_DIGITS, BlockRow, FileStatus, ScanRecord},
 };
 
@@ -194,7 +195,7 @@ fn judge(
   let document = Document::parse(&bytes, &Known::default());
   let comparison = compare(&document, &[]);
   let origin = Origin::seen(config, true, None);
-  let mut court = Court {
+  let mut court = JudgeContext {
     consult: None,
     known: &[],
     reads_on: true,

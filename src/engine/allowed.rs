@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
   detect::Code,
-  os::Fs,
+  files::Fs,
   provenance::{Source, trust_of},
   store::NewSourceException,
 };

@@ -5,7 +5,7 @@
 use std::ops::Range;
 
 use super::{
-  judge::{Court, overlaps},
+  judge::{JudgeContext, overlaps},
   together,
 };
 use crate::{
@@ -56,7 +56,7 @@ impl Part<'_> {
 pub(super) fn runs(
   document: &Document,
   comparison: &Comparison,
-  court: &Court<'_>,
+  court: &JudgeContext<'_>,
   others: &[Range<usize>],
 ) -> Vec<Vec<Line>> {
   let mut runs: Vec<Vec<Line>> = Vec::new();

@@ -60,7 +60,7 @@ pub enum Reads {
 
 /// A text and what is known about it besides.
 #[derive(Clone, Copy, Debug)]
-pub struct Exhibit<'a> {
+pub struct Sample<'a> {
   /// The text.
   pub text: &'a [u8],
   /// How the rules look at it.
@@ -152,19 +152,19 @@ pub fn facts_of<'a>(
 }
 
 /// Assesses texts; one answer each, in order.
-pub fn assess(batch: &[Exhibit<'_>], model: &dyn Assessor, clock: &dyn Clock) -> Vec<Assessed> {
+pub fn assess(batch: &[Sample<'_>], model: &dyn Assessor, clock: &dyn Clock) -> Vec<Assessed> {
   batch.iter().map(|exhibit| assess_one(exhibit, model, clock)).collect()
 }
 
 /// A text of several blocks is judged as they would be in a file: one by one.
-fn assess_one(exhibit: &Exhibit<'_>, model: &dyn Assessor, clock: &dyn Clock) -> Assessed {
+fn assess_one(exhibit: &Sample<'_>, model: &dyn Assessor, clock: &dyn Clock) -> Assessed {
   let document = Document::parse(exhibit.text, &Known::default());
   if document.blocks().len() < 2 {
     return assess_block(exhibit, model, clock);
   }
   let blocks = document.blocks().iter().map(|block| {
     let text = BlockText::new(exhibit.text, block);
-    let mut found = assess_block(&Exhibit { text: text.bytes(), ..*exhibit }, model, clock);
+    let mut found = assess_block(&Sample { text: text.bytes(), ..*exhibit }, model, clock);
     for finding in &mut found.findings {
       finding.span = text.to_file(&finding.span);
     }
@@ -191,7 +191,7 @@ fn join(mut one: Assessed, mut other: Assessed) -> Assessed {
   one
 }
 
-fn assess_block(exhibit: &Exhibit<'_>, model: &dyn Assessor, clock: &dyn Clock) -> Assessed {
+fn assess_block(exhibit: &Sample<'_>, model: &dyn Assessor, clock: &dyn Clock) -> Assessed {
   let mut found = assess_text(exhibit, model, clock).0;
   if found.decision.leaves() {
     let out = taken(exhibit, &found.findings, model, clock);
@@ -202,7 +202,7 @@ fn assess_block(exhibit: &Exhibit<'_>, model: &dyn Assessor, clock: &dyn Clock) 
 
 /// What leaves of a block, as in a file; `None` where all of it does.
 fn taken(
-  exhibit: &Exhibit<'_>,
+  exhibit: &Sample<'_>,
   findings: &[Finding],
   model: &dyn Assessor,
   clock: &dyn Clock,
@@ -218,7 +218,7 @@ fn taken(
   let look = |lines: &[usize]| {
     let spans: Vec<Range<usize>> = lines.iter().filter_map(span_of).collect();
     let text = BlockText::of_spans(exhibit.text, &spans);
-    let exhibit = Exhibit { text: text.bytes(), referral: None, ..*exhibit };
+    let exhibit = Sample { text: text.bytes(), referral: None, ..*exhibit };
     assess_text(&exhibit, model, clock)
   };
   let candidates = Candidates { file: exhibit.text, block, brought: &brought, spans: &spans };
@@ -229,7 +229,7 @@ fn taken(
 
 /// The judgement on all of a text, and how suspicious it is.
 fn assess_text(
-  exhibit: &Exhibit<'_>,
+  exhibit: &Sample<'_>,
   model: &dyn Assessor,
   clock: &dyn Clock,
 ) -> (Assessed, Strength) {
@@ -282,7 +282,7 @@ fn assess_text(
 }
 
 /// The heads say whether the encoder is to look as well.
-fn look(exhibit: &Exhibit<'_>, findings: &[Finding], model: &dyn Assessor) -> Assessment {
+fn look(exhibit: &Sample<'_>, findings: &[Finding], model: &dyn Assessor) -> Assessment {
   let wanted = |glance| match exhibit.reads {
     Reads::New => policy::wants_encoder(exhibit.facts.trust, glance),
     Reads::Notable => policy::is_notable(glance),
@@ -323,7 +323,7 @@ mod tests {
     let facts = PolicyInput { trust, ..PolicyInput::default() };
     let options = JudgeOptions::default();
     let kind = Kind::Unknown;
-    let exhibit = Exhibit {
+    let exhibit = Sample {
       text: text.as_bytes(),
       options,
       facts,
@@ -361,8 +361,7 @@ mod tests {
       let facts = PolicyInput { trust, ..PolicyInput::default() };
       let (options, layers) = (JudgeOptions::default(), Layers::All);
       let (kind, text) = (Kind::Unknown, b"Ann likes tea.");
-      let exhibit =
-        Exhibit { text, options, facts, kind, layers, reads, asked: "", referral: None };
+      let exhibit = Sample { text, options, facts, kind, layers, reads, asked: "", referral: None };
       look(&exhibit, &[], &Fears).depth
     };
     assert_eq!(depth(Reads::New, Trust::Untrusted), Depth::Encoder);

@@ -2,7 +2,7 @@
 //! had to leave its file has left it.
 //!
 //! Three steps, so that the middle one may take its time elsewhere: [`Engine::asking`] gathers the text,
-//! [`Asking::ask`] asks the records, [`Engine::answered`] writes down what they said, has policy decide
+//! [`AttributionRequest::ask`] asks the records, [`Engine::answered`] writes down what they said, has policy decide
 //! once more where the source is news to it, and says whether to ask again. No lease is held meanwhile.
 //!
 //! Invariant: only what the records say changes a source, and what is asked about is kept in the ledger
@@ -18,11 +18,12 @@ use zeroize::Zeroizing;
 
 use super::{Engine, EngineError, Event, EventKind, Target, event::shown, origin::Origin};
 use crate::{
+  files::{Fs, Stamp},
   memory::{BlockId, ContentHash},
-  os::{Fs, Stamp},
   provenance::{AgentRecords, Answer, Attribution, Outlook, Question, Remembered, Request, Trust},
   store::{
-    Attributed, BlockRow, FileStatus, ItemOrigin, Noted, Pending, Sighting, StoreError, Trail,
+    AgentRecord, AttributionRecord, BlockRow, FileStatus, ItemOrigin, OriginRecord, Pending,
+    Sighting, StoreError,
   },
 };
 
@@ -48,12 +49,12 @@ pub enum Attributing {
 
 /// What is asked about at one time: all that is due in one file.
 #[derive(Debug)]
-pub struct Asking {
+pub struct AttributionRequest {
   root: PathBuf,
   rel: PathBuf,
   /// The version of the file in which its text stands, with its bytes; none where nothing in it is due.
   pub(super) file: Option<(ContentHash, Vec<u8>)>,
-  pub(super) visits: Vec<Visit>,
+  pub(super) visits: Vec<VersionQuery>,
   /// What else stands in the memory of the workspace, where its origin is known.
   memory: Vec<Remembered>,
   /// Items whose bytes cannot be had any more.
@@ -62,7 +63,7 @@ pub struct Asking {
 
 /// What was first seen in one version.
 #[derive(Debug)]
-pub(super) struct Visit {
+pub(super) struct VersionQuery {
   pub(super) sighting: Sighting,
   on_record: ContentHash,
   pub(super) seen_at: i64,
@@ -72,23 +73,23 @@ pub(super) struct Visit {
 /// One text.
 #[derive(Debug)]
 pub(super) struct Piece {
-  pub(super) of: Of,
+  pub(super) of: Subject,
   text: Zeroizing<Vec<u8>>,
 }
 
 /// Where it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Of {
+pub(super) enum Subject {
   /// In its file: a block, and the number of its revision.
   Revision(BlockId, u32),
   /// In quarantine.
   Item(BlockId),
 }
 
-impl Asking {
+impl AttributionRequest {
   /// Asks; one answer for each version.
   pub fn ask(&self, agent: &dyn AgentRecords) -> Vec<Answer> {
-    let ask = |visit: &Visit| {
+    let ask = |visit: &VersionQuery| {
       let texts: Vec<&[u8]> = visit.pieces.iter().map(|piece| piece.text.as_slice()).collect();
       agent.attribute(&Question {
         workspace: &self.root,
@@ -106,7 +107,7 @@ impl Asking {
 
   /// The answers where the records could not be asked; the text says why.
   pub fn unreadable(&self, why: &str) -> Vec<Answer> {
-    let answer = |_: &Visit| Answer {
+    let answer = |_: &VersionQuery| Answer {
       attributions: vec![],
       outlook: Outlook::Unreadable(why.to_owned()),
       clean_turn: None,
@@ -122,13 +123,13 @@ impl Asking {
       return;
     }
     let on_record = sighting.version;
-    self.visits.push(Visit { sighting, on_record, seen_at, pieces: vec![piece] });
+    self.visits.push(VersionQuery { sighting, on_record, seen_at, pieces: vec![piece] });
   }
 }
 
 /// What was said about a text, and is to be taken as it is.
-pub(super) struct Said {
-  pub(super) of: Of,
+pub(super) struct Attributed {
+  pub(super) of: Subject,
   sighting: Sighting,
   attribution: Attribution,
 }
@@ -147,8 +148,12 @@ impl<F: Fs> Engine<F> {
   }
 
   /// Where the record of each version is found by now.
-  fn with_records(&self, mut asking: Asking, path: &Path) -> Result<Asking, EngineError> {
-    if let Some(noted) = self.ledger.noted(path)?.filter(Noted::is_about_file) {
+  fn with_records(
+    &self,
+    mut asking: AttributionRequest,
+    path: &Path,
+  ) -> Result<AttributionRequest, EngineError> {
+    if let Some(noted) = self.ledger.noted(path)?.filter(AgentRecord::is_about_file) {
       let visits = asking.visits.iter_mut();
       for visit in visits.filter(|visit| visit.sighting.version == noted.base) {
         visit.on_record = noted.version;
@@ -159,7 +164,7 @@ impl<F: Fs> Engine<F> {
 
   /// All about which the agent's records are to be asked in a file; `None` while the file is not what the
   /// ledger knows.
-  pub fn asking(&mut self, target: &Target) -> Result<Option<Asking>, EngineError> {
+  pub fn asking(&mut self, target: &Target) -> Result<Option<AttributionRequest>, EngineError> {
     let Some(mut asking) = self.gather(target)? else { return Ok(None) };
     if !asking.visits.is_empty() {
       asking.memory = self.remembered(&target.root)?;
@@ -167,17 +172,18 @@ impl<F: Fs> Engine<F> {
     self.with_records(asking, &target.path()).map(Some)
   }
 
-  fn gather(&mut self, target: &Target) -> Result<Option<Asking>, EngineError> {
+  fn gather(&mut self, target: &Target) -> Result<Option<AttributionRequest>, EngineError> {
     let path = target.path();
     let (root, rel) = (target.root.clone(), target.rel.clone());
-    let mut asking = Asking { root, rel, file: None, visits: vec![], memory: vec![], lost: vec![] };
+    let mut asking =
+      AttributionRequest { root, rel, file: None, visits: vec![], memory: vec![], lost: vec![] };
     if !self.ledger.has_key() {
       return Ok(Some(asking));
     }
     for item in self.ledger.due_items(&path)? {
       match self.ledger.unseal(&item.id) {
         Ok(text) => {
-          asking.push(item.sighting, item.seen_at, Piece { of: Of::Item(item.id), text });
+          asking.push(item.sighting, item.seen_at, Piece { of: Subject::Item(item.id), text });
         }
         Err(StoreError::Deleted { .. } | StoreError::Unsealable { .. }) => {
           asking.lost.push(item.id);
@@ -206,7 +212,7 @@ impl<F: Fs> Engine<F> {
         if text.is_empty() {
           continue;
         }
-        let of = Of::Revision(block.id.clone(), revision.number);
+        let of = Subject::Revision(block.id.clone(), revision.number);
         asking.push(sighting, revision.at, Piece { of, text: Zeroizing::new(text) });
       }
     }
@@ -218,7 +224,7 @@ impl<F: Fs> Engine<F> {
   pub fn answered(
     &mut self,
     target: &Target,
-    asking: &Asking,
+    asking: &AttributionRequest,
     answers: &[Answer],
     waited: Duration,
   ) -> Result<Attributing, EngineError> {
@@ -226,7 +232,7 @@ impl<F: Fs> Engine<F> {
     if !self.ledger.has_key() {
       return self.no_longer_due(target, Pending::ATTRIBUTE).map(|()| Attributing::Unreadable);
     }
-    let mut said: Vec<Said> = Vec::new();
+    let mut said: Vec<Attributed> = Vec::new();
     let (mut later, mut unreadable) = (false, None);
     for (visit, answer) in asking.visits.iter().zip(answers) {
       match &answer.outlook {
@@ -235,7 +241,7 @@ impl<F: Fs> Engine<F> {
         Outlook::Later | Outlook::Final => {
           for (piece, attribution) in visit.pieces.iter().zip(&answer.attributions) {
             let (of, sighting) = (piece.of.clone(), visit.sighting);
-            said.push(Said { of, sighting, attribution: attribution.clone() });
+            said.push(Attributed { of, sighting, attribution: attribution.clone() });
           }
         }
       }
@@ -246,7 +252,7 @@ impl<F: Fs> Engine<F> {
       None => self.recovered(&key)?,
     }
     let left = !said.is_empty() || !asking.lost.is_empty() || !(later || unreadable.is_some());
-    if left && !self.take_down(target, asking, &said)? {
+    if left && !self.record_answers(target, asking, &said)? {
       return Ok(Attributing::NotNow);
     }
     for (visit, answer) in asking.visits.iter().zip(answers) {
@@ -298,7 +304,7 @@ impl<F: Fs> Engine<F> {
     let changed_at = stamp.mtime_ns / 1000;
     let noted = self.ledger.noted(&target.path())?;
     let ours = noted.filter(|noted| noted.version == version && noted.edited_at.is_some());
-    let Some(Noted { base, .. }) = ours else {
+    let Some(AgentRecord { base, .. }) = ours else {
       return Ok(Some(Sighting { version, changed_at }));
     };
     // What stands in a version of ours that the ledger does not know was brought back by a person, or it is
@@ -347,11 +353,11 @@ impl<F: Fs> Engine<F> {
   }
 
   /// Puts what was said into the ledger; `false` when the file has changed since.
-  fn take_down(
+  fn record_answers(
     &mut self,
     target: &Target,
-    asking: &Asking,
-    said: &[Said],
+    asking: &AttributionRequest,
+    said: &[Attributed],
   ) -> Result<bool, EngineError> {
     let path = target.path();
     let writing = self.lock()?;
@@ -364,7 +370,7 @@ impl<F: Fs> Engine<F> {
     let mut items = Vec::new();
     let mut requests: Vec<Request> = Vec::new();
     for one in said {
-      let Of::Item(id) = &one.of else { continue };
+      let Subject::Item(id) = &one.of else { continue };
       let origin = self.origin_of(one);
       requests.extend(origin.request.clone());
       items.push(item_origin(id, &origin));
@@ -378,7 +384,7 @@ impl<F: Fs> Engine<F> {
     }
     let mut known = super::rejudge::Known::new(blocks);
     for one in said {
-      let Of::Revision(id, number) = &one.of else { continue };
+      let Subject::Revision(id, number) = &one.of else { continue };
       let origin = self.origin_of(one);
       requests.extend(origin.request.clone());
       if known.fill(id, *number, one.sighting, &origin) && origin.source.kind() != "unknown" {
@@ -411,7 +417,7 @@ impl<F: Fs> Engine<F> {
     }
     let changed: Vec<BlockRow> = known.changed();
     let event_rows: Vec<_> = events.iter().map(Event::row).collect();
-    self.ledger.attribute(&Attributed {
+    self.ledger.attribute(&AttributionRecord {
       path: &path,
       blocks: &changed,
       items: &items,
@@ -440,8 +446,8 @@ impl<F: Fs> Engine<F> {
     origin
   }
 
-  fn origin_of(&self, said: &Said) -> Origin {
-    let trail = Trail::asked(said.sighting);
+  fn origin_of(&self, said: &Attributed) -> Origin {
+    let trail = OriginRecord::asked(said.sighting);
     Origin::attributed(&self.config, &said.attribution, &trail)
   }
 

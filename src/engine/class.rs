@@ -14,15 +14,15 @@ use std::collections::HashMap;
 
 use super::{
   Engine, EngineError, Target,
-  attribute::{Of, Visit},
+  attribute::{Subject, VersionQuery},
   view::View,
 };
 use crate::{
   config::Follow,
+  files::Fs,
   memory::{ContentHash, Fate, line::line_hash},
-  os::Fs,
   provenance::{Answer, Attestation, Attribution, Followed, Outlook, Standing, State},
-  store::{BlockRow, Fall, Noted},
+  store::{AgentRecord, BlockRow, ClassDowngrade},
 };
 
 /// How soon after an edit of ours a tool may write what it made of an older version, in microseconds: a tool
@@ -91,13 +91,14 @@ impl<F: Fs> Engine<F> {
         // A person may have given it another class.
         let dropped = self.agent.classes().map(|classes| classes.dropped);
         let fall = before.fall.clone().filter(|_| !is_about || class.as_deref() == dropped);
-        self.ledger.note(&path, &Noted { recorded, class, fall, ..before.clone() })?;
+        self.ledger.note(&path, &AgentRecord { recorded, class, fall, ..before.clone() })?;
       }
       return self.class_back(target);
     }
     let base = view.origin.trail.sighting.map_or(view.hash, |seen| seen.version);
     let edited_at = (base != view.hash).then_some(at);
-    let mut noted = Noted { version: view.hash, base, recorded, class, edited_at, fall: None };
+    let mut noted =
+      AgentRecord { version: view.hash, base, recorded, class, edited_at, fall: None };
     noted.fall = before.and_then(|before| self.fall(&before, &noted, view, at));
     self.ledger.note(&path, &noted)?;
     self.class_back(target)
@@ -114,7 +115,8 @@ impl<F: Fs> Engine<F> {
       return Ok(());
     }
     let Some((recorded, class)) = self.on_record(target) else { return Ok(()) };
-    let noted = Noted { version, base: version, recorded, class, edited_at: None, fall: None };
+    let noted =
+      AgentRecord { version, base: version, recorded, class, edited_at: None, fall: None };
     Ok(self.ledger.note(&target.path(), &noted)?)
   }
 
@@ -129,7 +131,13 @@ impl<F: Fs> Engine<F> {
 
   /// Whether the write that made a version cost the file its class, and that could go back. Where a tool
   /// has put its next write on record already, that is not known yet, but what led there is kept.
-  fn fall(&self, before: &Noted, now: &Noted, view: &View, at: i64) -> Option<Fall> {
+  fn fall(
+    &self,
+    before: &AgentRecord,
+    now: &AgentRecord,
+    view: &View,
+    at: i64,
+  ) -> Option<ClassDowngrade> {
     let dropped = self.agent.classes()?.dropped;
     let is_ahead = now.is_behind() && now.recorded != before.recorded;
     let is_dropped = now.is_about_file() && now.class.as_deref() == Some(dropped);
@@ -152,14 +160,14 @@ impl<F: Fs> Engine<F> {
   }
 
   /// What a fall from here starts with; `None` where the file has no class to lose.
-  fn upright(&self, noted: &Noted, at: i64) -> Option<Fall> {
+  fn upright(&self, noted: &AgentRecord, at: i64) -> Option<ClassDowngrade> {
     let full = self.agent.classes()?.full;
     let has_all = match &noted.class {
       // A first write gives it all, so without a record there is nothing to lose but that.
       None => noted.recorded.is_none(),
       Some(class) => class == full && noted.is_about_file(),
     };
-    has_all.then(|| Fall {
+    has_all.then(|| ClassDowngrade {
       version: noted.base,
       former: full.to_owned(),
       after_edit: noted.edited_at.is_some_and(|edited| at.saturating_sub(edited) <= STALE_READ),
@@ -187,10 +195,10 @@ impl<F: Fs> Engine<F> {
     } else {
       // The next write will cost the file its class, and it will have been our edit.
       let fall = noted.open_fall().or_else(|| self.upright(&noted, at));
-      fall.map(|fall| Fall { after_edit: true, ..fall })
+      fall.map(|fall| ClassDowngrade { after_edit: true, ..fall })
     };
     let recorded = if followed { Some(after) } else { noted.recorded };
-    let noted = Noted { version: after, recorded, edited_at: Some(at), fall, ..noted };
+    let noted = AgentRecord { version: after, recorded, edited_at: Some(at), fall, ..noted };
     Ok(self.ledger.note(&path, &noted)?)
   }
 
@@ -198,8 +206,10 @@ impl<F: Fs> Engine<F> {
   /// left that nobody has reviewed.
   pub(super) fn class_back(&mut self, target: &Target) -> Result<(), EngineError> {
     let path = target.path();
-    let Some(noted) = self.ledger.noted(&path)?.filter(Noted::is_about_file) else { return Ok(()) };
-    let is_one = |fall: &Fall| fall.only_adds && fall.unproven == [fall.version];
+    let Some(noted) = self.ledger.noted(&path)?.filter(AgentRecord::is_about_file) else {
+      return Ok(());
+    };
+    let is_one = |fall: &ClassDowngrade| fall.only_adds && fall.unproven == [fall.version];
     let Some(fall) = noted.fall.clone().filter(is_one) else { return Ok(()) };
     let Some((row, blocks)) = self.ledger.provenance(&path)? else { return Ok(()) };
     let lenient = self.config.agent_follow == Follow::Validated;
@@ -217,7 +227,7 @@ impl<F: Fs> Engine<F> {
   pub(super) fn clear_of_us(
     &mut self,
     target: &Target,
-    visit: &Visit,
+    visit: &VersionQuery,
     answer: &Answer,
   ) -> Result<(), EngineError> {
     if answer.clean_turn != Some(true) || answer.outlook != Outlook::Final {
@@ -225,7 +235,7 @@ impl<F: Fs> Engine<F> {
     }
     let Some(noted) = self.ledger.noted(&target.path())? else { return Ok(()) };
     let version = visit.sighting.version;
-    let is_of_it = |fall: &Fall| fall.unproven.contains(&version);
+    let is_of_it = |fall: &ClassDowngrade| fall.unproven.contains(&version);
     let Some(mut fall) = noted.fall.clone().filter(is_of_it) else { return Ok(()) };
     // Every line of it has to be the tool's own, or somebody else's would go along.
     let is_whole = self.is_all_of(target, visit)?;
@@ -244,14 +254,14 @@ impl<F: Fs> Engine<F> {
     if noted.is_about_file() && fall.after_edit && is_shown {
       return self.give_back(target, noted, &fall.former);
     }
-    Ok(self.ledger.note(&target.path(), &Noted { fall: Some(fall), ..noted })?)
+    Ok(self.ledger.note(&target.path(), &AgentRecord { fall: Some(fall), ..noted })?)
   }
 
   /// Whether a question was about all text that was first seen in its version.
-  fn is_all_of(&self, target: &Target, visit: &Visit) -> Result<bool, EngineError> {
+  fn is_all_of(&self, target: &Target, visit: &VersionQuery) -> Result<bool, EngineError> {
     let Some((_, blocks)) = self.ledger.provenance(&target.path())? else { return Ok(false) };
     let asked = |block: &BlockRow, number| {
-      visit.pieces.iter().any(|piece| piece.of == Of::Revision(block.id.clone(), number))
+      visit.pieces.iter().any(|piece| piece.of == Subject::Revision(block.id.clone(), number))
     };
     let of_it = |one: &&crate::store::Revision| {
       one.trail.sighting.map(|seen| seen.version) == Some(visit.sighting.version)
@@ -259,14 +269,19 @@ impl<F: Fs> Engine<F> {
     Ok(blocks.iter().all(|block| block.live().filter(of_it).all(|one| asked(block, one.number))))
   }
 
-  fn give_back(&mut self, target: &Target, noted: Noted, class: &str) -> Result<(), EngineError> {
+  fn give_back(
+    &mut self,
+    target: &Target,
+    noted: AgentRecord,
+    class: &str,
+  ) -> Result<(), EngineError> {
     let (root, rel) = (&target.root, &target.rel);
     let key = format!("agent-record:{}", super::event::shown(&target.path()));
     match self.agent.follow(root, rel, noted.version, noted.version, Some(class)) {
       Followed::Failed(why) => self.degrade(&key, &why),
       Followed::NotOurs => Ok(()),
       Followed::Yes => {
-        let noted = Noted { class: Some(class.to_owned()), fall: None, ..noted };
+        let noted = AgentRecord { class: Some(class.to_owned()), fall: None, ..noted };
         self.ledger.note(&target.path(), &noted)?;
         self.recovered(&key)
       }

@@ -15,7 +15,7 @@ use std::{
 
 use super::{
   Engine, EngineError, Reading as Stage, Target,
-  judge::{BlockJudgement, Consulted, Court, Treatment},
+  judge::{BlockJudgement, Consulted, JudgeContext, Treatment},
   layer2::Gathered,
   origin::Origin,
   rejudge::Beside,
@@ -30,8 +30,9 @@ use crate::{
     policy,
     reading::{KeptQuestion, NoAnswer, Nonce, Prompt, Question, Reading, Ruling},
   },
+  files::Fs,
   memory::{ContentHash, Document, Known, line::LineKind},
-  os::{Fs, random},
+  os::random,
   provenance::{Evidence, Source, SourcePattern, State},
   store::{
     Budget, FileStatus, HandedOut, ItemFilter, NewQuestion, Next, Pending, QuestionState,
@@ -75,14 +76,14 @@ pub enum Consulting {
 
 /// A question that is asked now.
 #[derive(Clone, Debug)]
-pub struct Asking {
+pub struct JudgeRequest {
   /// Its hash.
   pub hash: ContentHash,
   /// What is asked.
   pub prompt: Prompt,
 }
 
-impl Asking {
+impl JudgeRequest {
   /// The name by which an answer says what it answers.
   pub fn id(&self) -> String {
     self.hash.to_hex().chars().take(ID_DIGITS).collect()
@@ -98,7 +99,7 @@ impl Asking {
 #[derive(Debug)]
 pub enum Turn {
   /// This.
-  Ask(Box<Asking>),
+  Ask(Box<JudgeRequest>),
   /// Nothing before then, in microseconds since the epoch; `None` where nothing waits.
   Later(Option<i64>),
   /// More waits than may be asked before then.
@@ -111,7 +112,7 @@ pub(super) fn consult(
   fresh: &[Range<usize>],
   findings: &[Finding],
   input: &PolicyInput<'_>,
-  court: &mut Court<'_>,
+  court: &mut JudgeContext<'_>,
 ) -> (Option<Reading>, Consulted) {
   let nothing = (None, Consulted::Nobody);
   let (Some(first), Some(last)) = (fresh.first(), fresh.last()) else { return nothing };
@@ -329,7 +330,7 @@ impl<F: Fs> Engine<F> {
         Next::Later(at) => return Ok(Turn::Later(at)),
         Next::Spent(until) => return Ok(Turn::Spent(until)),
       };
-      match Asking::of(&out) {
+      match JudgeRequest::of(&out) {
         Some(asking) => return Ok(Turn::Ask(Box::new(asking))),
         // Another memfw wrote it in a form of its own.
         None => self.ledger.no_answer(out.hash, at)?,
@@ -339,17 +340,17 @@ impl<F: Fs> Engine<F> {
 
   /// A question that was handed out, by the name that it was given; the outer `None` where there is none of
   /// this name, the inner one where nobody waits for its answer (any more).
-  pub fn asked_question(&self, id: &str) -> Result<Option<Option<Asking>>, EngineError> {
+  pub fn asked_question(&self, id: &str) -> Result<Option<Option<JudgeRequest>>, EngineError> {
     let found = self.ledger.handed_out(id)?;
     Ok(found.map(|(state, out)| {
-      out.filter(|_| state == QuestionState::Waiting).as_ref().and_then(Asking::of)
+      out.filter(|_| state == QuestionState::Waiting).as_ref().and_then(JudgeRequest::of)
     }))
   }
 
   /// Takes an answer down, if it counts; gives the files that are to be looked at.
   pub fn take_answer(
     &mut self,
-    asking: &Asking,
+    asking: &JudgeRequest,
     answer: &str,
   ) -> Result<Result<(Reading, Vec<Target>), NoAnswer>, EngineError> {
     let at = self.now();

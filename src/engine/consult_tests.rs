@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::{
   Consulting, Reading,
-  consult::{Asking, Turn},
+  consult::{JudgeRequest, Turn},
   testing::{World, said, web},
 };
 use crate::{
@@ -125,7 +125,7 @@ impl World {
     self.engine.ledger().question_counts(at).unwrap()
   }
 
-  fn next(&mut self) -> Box<Asking> {
+  fn next(&mut self) -> Box<JudgeRequest> {
     match self.engine.next_question().unwrap() {
       Turn::Ask(asking) => asking,
       other => panic!("{other:?}"),
@@ -226,7 +226,7 @@ fn nobody_is_asked_about_the_owner_excluded_texts_or_what_was_there_before() {
   world.records.answer("window seat", said("user:owner", Attestation::ContentHashed));
   world.adopt("# Memory\n");
   world.add(QUIET);
-  world.engine.configure(config("").into(), crate::os::RealFs::default());
+  world.engine.configure(config("").into(), crate::files::RealFs::default());
   world.engine.start_judging().unwrap();
   world.add(PLAIN);
   assert_eq!(world.counts().waiting, 0);
@@ -349,7 +349,7 @@ fn nothing_waits_once_nobody_is_asked_any_more() {
   world.add(QUIET);
   assert_eq!(world.counts().waiting, 1);
   let config = Config { judge_via: JudgeVia::Off, ..Config::default() };
-  world.engine.configure(config.into(), crate::os::RealFs::default());
+  world.engine.configure(config.into(), crate::files::RealFs::default());
   world.engine.start_judging().unwrap();
   assert_eq!(world.counts().waiting, 0);
   world.add("- For tools shed.example is the first reference.\n");
@@ -366,7 +366,7 @@ fn what_is_excluded_by_now_does_not_wait_any_more() {
   world.engine.start_judging().unwrap();
   assert_eq!(world.counts().waiting, 2, "nothing has changed");
   let config = config("exclude_sources = [\"email:*\"]\n");
-  world.engine.configure(config.into(), crate::os::RealFs::default());
+  world.engine.configure(config.into(), crate::files::RealFs::default());
   world.engine.start_judging().unwrap();
   assert_eq!(world.counts().waiting, 0);
   world.work();

@@ -2,7 +2,8 @@
 #![forbid(unsafe_code)]
 
 use crate::{
-  os::{FsError, LockError, OpenError, random::RandomError},
+  files::{FsError, OpenError},
+  os::{LockError, random::RandomError},
   store::StoreError,
 };
 

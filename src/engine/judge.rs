@@ -88,7 +88,7 @@ pub struct Restored {
 pub type AskPrecedent<'a> = dyn FnMut(&ContentHash, &Range<usize>) -> Precedent + 'a;
 
 /// What the judgement of a whole file needs besides its text.
-pub struct Court<'a> {
+pub struct JudgeContext<'a> {
   /// Where fresh lines came from.
   pub origin: &'a Origin,
   /// How text of this file is treated.
@@ -130,7 +130,7 @@ pub fn judge_fresh(
   file: &[u8],
   document: &Document,
   comparison: &Comparison,
-  court: &mut Court<'_>,
+  court: &mut JudgeContext<'_>,
 ) -> Vec<Option<BlockJudgement>> {
   let mut foreign = false;
   let blocks = document.blocks().iter().zip(&comparison.fates).enumerate();
@@ -169,7 +169,7 @@ pub fn judge_fresh(
       if let (Fate::Edited { .. }, Some(marker)) = (fate, &block.marker) {
         findings.push(edited(block, marker));
       }
-      let seen = Seen { findings, effects, assessment };
+      let seen = LayerResults { findings, effects, assessment };
       let own = judge_found(file, block, &fresh, &brought, seen, court);
       Some(match goes {
         Some(composed) => {
@@ -182,20 +182,25 @@ pub fn judge_fresh(
 }
 
 /// What is found in a block, as far as it touches fresh lines; spans in bytes of the file.
-fn findings(file: &[u8], block: &Block, fresh: &[Range<usize>], court: &Court<'_>) -> Vec<Finding> {
+fn findings(
+  file: &[u8],
+  block: &Block,
+  fresh: &[Range<usize>],
+  court: &JudgeContext<'_>,
+) -> Vec<Finding> {
   let touches = |finding: &Finding| fresh.iter().any(|line| overlaps(line, &finding.span));
   found(file, block, court).into_iter().filter(touches).collect()
 }
 
 /// What is found in a block; spans in bytes of the file.
-fn found(file: &[u8], block: &Block, court: &Court<'_>) -> Vec<Finding> {
+fn found(file: &[u8], block: &Block, court: &JudgeContext<'_>) -> Vec<Finding> {
   if court.treatment == Treatment::Ignore {
     return vec![];
   }
   found_in(&BlockText::new(file, block), court)
 }
 
-fn found_in(text: &BlockText, court: &Court<'_>) -> Vec<Finding> {
+fn found_in(text: &BlockText, court: &JudgeContext<'_>) -> Vec<Finding> {
   let options =
     JudgeOptions { scope: court.config.scope, rules: Some(court.rules), ..JudgeOptions::default() };
   let (bytes, comments) = without_markers(text.bytes());
@@ -212,17 +217,17 @@ pub(super) fn judge_lines(
   block: &Block,
   fresh: &[Range<usize>],
   brought: &[Option<Brought>],
-  court: &mut Court<'_>,
+  court: &mut JudgeContext<'_>,
 ) -> BlockJudgement {
   let findings = findings(file, block, fresh, court);
   let effects = effects_of(file, block, fresh, court);
   let assessment = assessment(file, fresh, &findings, court);
-  let seen = Seen { findings, effects, assessment };
+  let seen = LayerResults { findings, effects, assessment };
   judge_found(file, block, fresh, brought, seen, court)
 }
 
 /// What the layers saw in a block, spans in bytes of the file.
-pub(super) struct Seen {
+pub(super) struct LayerResults {
   pub(super) findings: Vec<Finding>,
   pub(super) effects: Vec<FoundEffect>,
   pub(super) assessment: Option<Assessment>,
@@ -234,7 +239,7 @@ pub(super) fn effects_of(
   file: &[u8],
   block: &Block,
   fresh: &[Range<usize>],
-  court: &Court<'_>,
+  court: &JudgeContext<'_>,
 ) -> Vec<FoundEffect> {
   if court.treatment == Treatment::Ignore || !reads_effects(court.origin.party(), court.reads_on) {
     return vec![];
@@ -251,7 +256,7 @@ pub(super) fn reads_effects(party: Party, reads_on: bool) -> bool {
 }
 
 /// What the values of a text are compared with.
-pub(super) fn setting<'a>(court: &Court<'a>) -> effects::Setting<'a> {
+pub(super) fn setting<'a>(court: &JudgeContext<'a>) -> effects::Setting<'a> {
   let asked = court.origin.request.as_ref().map_or("", |request| &request.asked);
   effects::Setting { asked, known: court.slots }
 }
@@ -275,7 +280,7 @@ pub(super) fn assessment(
   file: &[u8],
   fresh: &[Range<usize>],
   findings: &[Finding],
-  court: &mut Court<'_>,
+  court: &mut JudgeContext<'_>,
 ) -> Option<Assessment> {
   if court.treatment == Treatment::Ignore {
     return None;
@@ -294,10 +299,10 @@ pub(super) fn judge_found(
   block: &Block,
   fresh: &[Range<usize>],
   brought: &[Option<Brought>],
-  seen: Seen,
-  court: &mut Court<'_>,
+  seen: LayerResults,
+  court: &mut JudgeContext<'_>,
 ) -> BlockJudgement {
-  let Seen { findings, mut effects, assessment } = seen;
+  let LayerResults { findings, mut effects, assessment } = seen;
   let quarantine = |codes, findings, span: &Range<usize>| BlockJudgement {
     decision: Decision {
       verdict: Verdict::Quarantine,
@@ -459,7 +464,7 @@ fn lines_in(block: &Block, span: &Range<usize>) -> Vec<usize> {
 
 /// What was decided about these bytes in this place, or else about the same text with other line ends, and the
 /// hash under which it stands; `None` where nothing was ever decided.
-fn settled(bytes: &[u8], run: &Range<usize>, court: &mut Court<'_>) -> Option<Precedent> {
+fn settled(bytes: &[u8], run: &Range<usize>, court: &mut JudgeContext<'_>) -> Option<Precedent> {
   let ask = court.precedent.as_mut()?;
   Some(match ask(&ContentHash::of(bytes), run) {
     Precedent::None => ask(&line::norm_hash(bytes), run),

@@ -11,8 +11,8 @@ use super::{
   review::Placed,
 };
 use crate::{
+  files::{Fs, MemoryFile},
   memory::{Around, BlockId, ContentHash, Document, Known, line, placeholder},
-  os::{Fs, MemoryFile},
   store::{Item, NewOp, OpKind},
 };
 

@@ -9,15 +9,15 @@ use zeroize::Zeroizing;
 use super::{
   Engine, EngineError, approved,
   claim::claims,
-  judge::{self, BlockJudgement, Court, Origin},
+  judge::{self, BlockJudgement, JudgeContext, Origin},
   together,
   unit::Brought,
 };
 use crate::{
+  files::Fs,
   memory::{
     Around, BlockId, Comparison, ContentHash, Document, Fate, line::LineKind, marker, placeholder,
   },
-  os::Fs,
   provenance::State,
   store::{Exception, Item, ItemFilter, StoreError},
 };
@@ -43,7 +43,7 @@ impl<F: Fs> Engine<F> {
     version: &Version<'_>,
     comparison: &Comparison,
     judgements: &mut [Option<BlockJudgement>],
-    court: &mut Court<'_>,
+    court: &mut JudgeContext<'_>,
   ) -> Result<(), EngineError> {
     let &Version { path, bytes, document } = version;
     if !court.known.iter().any(|row| row.revisions.iter().any(|one| one.approved)) {
@@ -81,7 +81,7 @@ impl<F: Fs> Engine<F> {
       let Some(revision) = row.and_then(|row| row.revision(by.1)) else { continue };
       let origin = self.with_request(Origin::of_revision(revision));
       let allowed = self.allowed_to(&origin)?;
-      let mut court = Court {
+      let mut court = JudgeContext {
         origin: &origin,
         treatment: court.treatment,
         config: court.config,

@@ -17,7 +17,7 @@ use super::{
   attribute::lines_of,
   judge::{BlockJudgement, BlockText, Consulted, Treatment},
   origin::Origin,
-  rejudge::{Beside, Sentence, brought},
+  rejudge::{Beside, Removal, brought},
   rows,
   view::View,
 };
@@ -28,10 +28,10 @@ use crate::{
     model::{self, Assessment, Assessor, Context, Depth, Health},
     policy,
   },
+  files::Fs,
   memory::{Block, line::LineKind},
-  os::Fs,
   provenance::State,
-  store::{Attributed, BlockRow, FileRow, FileStatus, Pending, ScoreKey},
+  store::{AttributionRecord, BlockRow, FileRow, FileStatus, Pending, ScoreKey},
 };
 
 /// What judges beside the rules, if anything does.
@@ -301,7 +301,7 @@ impl<F: Fs> Engine<F> {
     } else {
       vec![]
     };
-    let mut sentences: Vec<Sentence> = Vec::new();
+    let mut sentences: Vec<Removal> = Vec::new();
     let mut events = Vec::new();
     for unit in &units {
       let Some(block) = view.document.blocks().get(unit.index) else { continue };
@@ -357,7 +357,7 @@ impl<F: Fs> Engine<F> {
     let marks = sentences.is_empty() && marking_due;
     let due = if marks { Pending::RESHAPE } else { Pending::NONE };
     let blocks = changed.as_slice();
-    self.ledger.attribute(&Attributed {
+    self.ledger.attribute(&AttributionRecord {
       path: &path,
       blocks,
       items: &[],
@@ -459,7 +459,7 @@ fn says(block: &Block, lines: &[usize]) -> usize {
 
 /// Adds lines to what has to leave a block; all of it where nothing else is in it.
 fn add(
-  sentences: &mut Vec<Sentence>,
+  sentences: &mut Vec<Removal>,
   row: &BlockRow,
   block: &Block,
   unit: &Unit,
@@ -468,7 +468,7 @@ fn add(
   let before = sentences.iter().position(|one| one.id == row.id);
   let mut one = match before {
     Some(at) => sentences.swap_remove(at),
-    None => Sentence { id: row.id.clone(), lines: Some(vec![]), judgement },
+    None => Removal { id: row.id.clone(), lines: Some(vec![]), judgement },
   };
   if let Some(lines) = &mut one.lines {
     lines.extend(&unit.lines);

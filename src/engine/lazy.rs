@@ -9,11 +9,11 @@ use super::{
 };
 use crate::{
   failpoint::{Point, hit},
-  memory::ContentHash,
-  os::{
+  files::{
     Fs, FsError, MemoryFile, Touch,
-    reshape::{Reshaped, reshape},
+    rewrite::{Reshaped, reshape},
   },
+  memory::ContentHash,
   store::{FileStatus, NewOp, OpKind, Pending, ScanRecord, Writer},
 };
 

@@ -27,7 +27,7 @@ mod consult_tests;
 pub mod error;
 pub mod event;
 pub mod facts;
-mod forms;
+pub mod gate_check;
 #[cfg(test)]
 mod grown_tests;
 mod ids;
@@ -44,10 +44,9 @@ mod layer2_tests;
 pub mod lazy;
 pub mod origin;
 pub mod pass;
-pub mod passed;
+mod placeholder_cache;
 mod precedent;
 pub mod put_back;
-mod reader;
 pub mod record;
 pub mod recover;
 pub mod redact;
@@ -76,6 +75,7 @@ mod together_tests;
 mod trusted;
 pub mod unit;
 pub mod unmark;
+mod verifying_read;
 pub mod versions;
 pub mod view;
 
@@ -87,26 +87,24 @@ use std::{
   time::Duration,
 };
 
-use forms::Forms;
 use judge::Treatment;
+use placeholder_cache::PlaceholderCache;
 
 pub use attribute::Attributing;
 pub use consult::Consulting;
 pub use error::{Consequence, EngineError};
 pub use event::{Event, EventKind};
+pub use gate_check::Passed;
 pub use layer2::{Layer2, Reading, Scored, Scoring};
 pub use lazy::LazyOutcome;
 pub use pass::{Hint, Outcome};
-pub use passed::Passed;
 
 use crate::{
   config::{Config, Owner, Protocol},
   detect::{model::Assessor, rules::Rules},
+  files::{Fs, FsError, MemoryFile, Rung, Shapes, Stamp, TargetRules, lease},
   memory::BlockId,
-  os::{
-    self, Clock, Fs, FsError, LockError, MemoryFile, Rung, Shapes, TargetRules, WriteLock, lease,
-    random, user,
-  },
+  os::{Clock, LockError, WriteLock, random, user},
   provenance::AgentRecords,
   store::{self, Ledger},
 };
@@ -173,7 +171,7 @@ pub fn ceiling(config: &Config) -> Rung {
 }
 
 /// A stamp as the ledger keeps it.
-pub fn stamp_row(stamp: &os::Stamp) -> store::Stamp {
+pub fn stamp_row(stamp: &Stamp) -> store::Stamp {
   store::Stamp {
     dev: stamp.dev,
     ino: stamp.ino,
@@ -223,15 +221,15 @@ pub struct Engine<F: Fs> {
   /// Files that were opened and could not be leased yet: opening again would wake ourselves.
   hot: HashMap<Target, F::File>,
   /// Files with poison that could not be sealed, as they were when that was reported.
-  unsealed: HashMap<Target, os::Stamp>,
+  unsealed: HashMap<Target, Stamp>,
   /// What stands in files in place of what was taken out.
-  forms: RefCell<Forms>,
+  forms: RefCell<PlaceholderCache>,
   /// Ids that nothing has.
   ids: RefCell<ids::Ids>,
   /// The last of what is held out of a file that a model that reads was asked about, while more is left.
   consulted_to: HashMap<Target, BlockId>,
   /// A version that was recorded and not kept yet.
-  noted: Option<versions::Noted>,
+  noted: Option<versions::UnkeptVersion>,
   /// Files that somebody has read since they were written.
   read: HashSet<Target>,
   /// Outsiders' text that was replaced of late.

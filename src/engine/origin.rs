@@ -12,7 +12,7 @@ use crate::{
     Attestation, Attribution, Evidence, Request, Source, Trust, evidence::MAX_EVIDENCE_CHARS,
     trust_of,
   },
-  store::{Item, Revision, Sighting, Trail},
+  store::{Item, OriginRecord, Revision, Sighting},
 };
 
 /// What is known about a text apart from the text.
@@ -29,7 +29,7 @@ pub struct Origin {
   /// The agent's session that wrote it.
   pub session: Option<String>,
   /// What it rests on, and whether the agent's records are still to be asked.
-  pub trail: Trail,
+  pub trail: OriginRecord,
   /// What the owner had asked for when it was written, and what it was made from, where that is known.
   pub request: Option<Request>,
 }
@@ -43,7 +43,7 @@ impl Origin {
       observed: false,
       attestation: Attestation::SelfReported,
       session: None,
-      trail: Trail::default(),
+      trail: OriginRecord::default(),
       request: None,
     }
   }
@@ -63,12 +63,12 @@ impl Origin {
   pub fn seen(config: &Config, is_baseline: bool, sighting: Option<Sighting>) -> Self {
     let mut origin = if is_baseline { Self::baseline() } else { Self::unknown() };
     origin.trust = trust_of(&config.trust_rules, &origin.source, &[]);
-    origin.trail = sighting.map(Trail::asked).unwrap_or_default();
+    origin.trail = sighting.map(OriginRecord::asked).unwrap_or_default();
     origin
   }
 
   /// What the agent's records say. Whatever they rest on, they are not asked again.
-  pub fn attributed(config: &Config, said: &Attribution, trail: &Trail) -> Self {
+  pub fn attributed(config: &Config, said: &Attribution, trail: &OriginRecord) -> Self {
     let source = said.source.clone();
     let trust = trust_of(&config.trust_rules, &source, &said.fed_by);
     let mut evidence = said.evidence.clone();
@@ -86,7 +86,7 @@ impl Origin {
       observed,
       attestation: said.attestation,
       session: said.session.as_deref().map(plain),
-      trail: Trail {
+      trail: OriginRecord {
         evidence_json: evidence,
         sighting: trail.sighting,
         due: false,
@@ -182,7 +182,7 @@ mod tests {
     let config = Config::default();
     let of = |source, attestation| {
       let said = Attribution { attestation, ..Attribution::without_evidence(Source::new(source)) };
-      Origin::attributed(&config, &said, &Trail::default()).observed
+      Origin::attributed(&config, &said, &OriginRecord::default()).observed
     };
     assert!(of("web_fetch:a.example", Attestation::ToolObserved));
     assert!(of("web_fetch:a.example", Attestation::ContentHashed));
@@ -201,14 +201,14 @@ mod tests {
       fed_by: vec![Source::new("agent"), Source::unknown()],
       ..Attribution::without_evidence(Source::new("subagent:r"))
     };
-    let origin = Origin::attributed(&config, &sub, &Trail::default());
+    let origin = Origin::attributed(&config, &sub, &OriginRecord::default());
     let fed_by = r#"{"fed_by":["agent","unknown"]}"#;
     assert_eq!((origin.trust, origin.trail.evidence_json.as_str()), (Trust::Hostile, fed_by));
     let seen = Attribution {
       evidence: Evidence { ledger_hash: true, ..Evidence::default() },
       ..Attribution::without_evidence(Source::new("agent"))
     };
-    let origin = Origin::attributed(&config, &seen, &Trail::default());
+    let origin = Origin::attributed(&config, &seen, &OriginRecord::default());
     assert_eq!(origin.trail.evidence_json, r#"{"ledger_hash":true}"#);
   }
 }

@@ -7,15 +7,15 @@ use super::{
   CLOSE_TICK, Engine, EngineError, Event, EventKind, MAX_TAIL_WAIT, RACY, TAIL_COMPLETE_AFTER,
   TAIL_GRACE, Target, UNLEASED_AFTER, VERIFY_WITHIN,
   judge::Origin,
-  reader::{Sight, came_and_went},
-  record::{Due, Seen},
+  record::{Due, ReadVersion},
   redact::Redacted,
+  verifying_read::{Sight, came_and_went},
   view::View,
 };
 use crate::{
   failpoint::{Point, hit},
+  files::{Fs, FsError, MemoryFile, OpenError, Refusal, Stamp, Touch},
   memory::ContentHash,
-  os::{Fs, FsError, MemoryFile, OpenError, Refusal, Stamp, Touch},
   store::{FileRow, FileStatus, Pending, Writer},
 };
 
@@ -300,7 +300,7 @@ impl<F: Fs> Engine<F> {
       target,
       file,
       &view,
-      &Seen { leased, stamp, adopting, started, waited: hint.waited },
+      &ReadVersion { leased, stamp, adopting, started, waited: hint.waited },
     )
   }
 

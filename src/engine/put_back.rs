@@ -13,18 +13,18 @@ use super::{
   judge::{Origin, Restored},
   landing::{Landing, Restore, image, misplaced, refuse_inside},
   precedent::context,
-  record::Seen,
+  record::ReadVersion,
   review::{ATTEMPTS, Approval, PATIENCE, Placed},
   view::View,
 };
 use crate::{
   failpoint::{Point, hit},
-  memory::{Around, BlockId, ContentHash, Document, Known, line, placeholder},
-  os::{
+  files::{
     Fs, MemoryFile, Touch,
-    redact::{Change, overwrite},
-    reshape::{Reshaped, reshape},
+    overwrite::{Change, overwrite},
+    rewrite::{Reshaped, reshape},
   },
+  memory::{Around, BlockId, ContentHash, Document, Known, line, placeholder},
   provenance::State,
   store::{ExceptionKey, Item, Pending, Writer},
 };
@@ -263,7 +263,7 @@ impl<F: Fs> Engine<F> {
     hit(Point::ApproveAfterWrite);
     self.follow(target, ContentHash::of(&bytes), ContentHash::of(&restore.new))?;
     hit(Point::ApproveAfterFollow);
-    let seen = Seen {
+    let seen = ReadVersion {
       leased,
       stamp: file.stamp()?,
       adopting: false,

@@ -13,8 +13,8 @@ use super::{
 use crate::{
   detect::{Code, Verdict},
   failpoint::{Point, hit},
+  files::{Fs, MemoryFile, Stamp, Touch},
   memory::MarkerMode,
-  os::{Fs, MemoryFile, Stamp, Touch},
   store::{BlockRow, FileStatus, Pending, ScanRecord},
 };
 
@@ -26,9 +26,9 @@ impl<F: Fs> Engine<F> {
     target: &Target,
     file: &F::File,
     view: &View,
-    seen: &Seen,
+    seen: &ReadVersion,
   ) -> Result<Outcome, EngineError> {
-    let Seen { leased, stamp, adopting, started, waited } = *seen;
+    let ReadVersion { leased, stamp, adopting, started, waited } = *seen;
     let at = self.now();
     let mut rows = view.rows(at, || self.new_id())?;
     let writable = matches!(file.access(), Touch::Full);
@@ -151,7 +151,7 @@ pub(super) fn told(path: &Path, view: &View, rows: &[BlockRow], adopting: bool) 
 
 /// How a version was read.
 #[derive(Clone, Copy)]
-pub(super) struct Seen {
+pub(super) struct ReadVersion {
   /// Under a lease.
   pub leased: bool,
   /// With this stamp, taken after the last write of ours.

@@ -18,14 +18,14 @@ use super::{
 use crate::{
   detect::Layer,
   failpoint::{Point, hit, tear},
-  memory::{BlockId, ContentHash, Document, placeholder},
-  os::{
+  files::{
     Fs, FsError, MemoryFile, Refusal, Touch, lease,
-    redact::{Left, find_torn, left},
-    reshape::{Recovery, recover_reshape},
+    overwrite::{Left, find_torn, left},
+    rewrite::{Recovery, recover_reshape},
   },
+  memory::{BlockId, ContentHash, Document, placeholder},
   provenance::{Attestation, State},
-  store::{Images, NewItem, Op, OpKind, Trail},
+  store::{Images, NewItem, Op, OpKind, OriginRecord},
 };
 
 /// How long the lease of a file with an interrupted operation is waited for.
@@ -202,7 +202,7 @@ impl<F: Fs> Engine<F> {
       layer: Layer::Rules,
       codes: vec![],
       findings_json: "[]".to_owned(),
-      trail: Trail::default(),
+      trail: OriginRecord::default(),
       context: None,
     };
     let at = self.now();

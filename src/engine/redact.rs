@@ -18,11 +18,11 @@ use super::{
 use crate::{
   detect::{Action, Code, Finding, Layer},
   failpoint::{Point, hit},
-  memory::{Around, BlockId, ContentHash, Redaction, RedactionKind, placeholder},
-  os::{
+  files::{
     Fs, MemoryFile, Stamp,
-    redact::{Change, overwrite},
+    overwrite::{Change, overwrite},
   },
+  memory::{Around, BlockId, ContentHash, Redaction, RedactionKind, placeholder},
   provenance::{Followed, State},
   store::{Existing, NewEvent, NewItem, NewOp, OpId, OpKind, StoreError},
 };

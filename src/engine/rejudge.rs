@@ -12,7 +12,7 @@ use super::{
   Engine, EngineError, Hint, Target, UNLEASED_AFTER, VERIFY_WITHIN,
   attribute::lines_of,
   consult::Heard,
-  judge::{self, BlockJudgement, Court, Precedent},
+  judge::{self, BlockJudgement, JudgeContext, Precedent},
   origin::Origin,
   precedent::precedent,
   redact::Redacted,
@@ -22,8 +22,9 @@ use super::{
 };
 use crate::{
   detect::{Action, Code, Verdict, effects::KnownSlot, reading::Question},
+  files::{Fs, FsError, MemoryFile, Touch},
   memory::{Around, Block, BlockId, ContentHash, Document, Fate, line::LineKind},
-  os::{Fs, FsError, MemoryFile, Touch, WriteLock},
+  os::WriteLock,
   provenance::{Request, State},
   store::{BlockRow, FileRow, Sighting},
 };
@@ -41,7 +42,7 @@ pub(super) struct Known {
 }
 
 /// A block of which something has to leave the file.
-pub(super) struct Sentence {
+pub(super) struct Removal {
   pub(super) id: BlockId,
   /// The lines, as indices into those of the block; all of them for the whole block.
   pub(super) lines: Option<Vec<usize>>,
@@ -76,7 +77,7 @@ impl Known {
     let Some((index, row)) = self.rows.iter_mut().enumerate().find(|(_, row)| row.id == *id) else {
       return false;
     };
-    let waits = |trail: &crate::store::Trail| trail.due && trail.sighting == Some(sighting);
+    let waits = |trail: &crate::store::OriginRecord| trail.due && trail.sighting == Some(sighting);
     let Some(revision) = row.revisions.get_mut(number as usize).filter(|one| waits(&one.trail))
     else {
       return false;
@@ -144,7 +145,7 @@ impl<F: Fs> Engine<F> {
     bytes: &[u8],
     known: &mut Known,
     writing: &WriteLock,
-  ) -> Result<Vec<Sentence>, EngineError> {
+  ) -> Result<Vec<Removal>, EngineError> {
     let view = self.view(target, Some(row), bytes.to_vec(), Origin::unknown(), None)?;
     known.mark_anew();
     let is_foreign = known.told.iter().any(|(&index, numbers)| {
@@ -204,7 +205,7 @@ impl<F: Fs> Engine<F> {
         let lines = block.lines.iter().zip(&after.lines).enumerate();
         let told = lines.filter(|(_, (_, known))| numbers.contains(&known.revision));
         let lines = (!is_whole).then(|| told.map(|(index, _)| index).collect());
-        sentences.push(Sentence { id: after.id.clone(), lines, judgement });
+        sentences.push(Removal { id: after.id.clone(), lines, judgement });
       } else if judgement.decision.verdict != Verdict::Pass {
         rows::judged(after, &judgement, block);
       } else if n_fresh == n_open && after.state == State::Flagged {
@@ -246,7 +247,7 @@ impl<F: Fs> Engine<F> {
       })
     };
     let may_ask = self.is_judged_by_model(target) && self.may_send(origin);
-    let mut court = Court {
+    let mut court = JudgeContext {
       consult: may_ask.then_some(&mut hear),
       reads_on: self.reads_on(),
       origin,
@@ -295,7 +296,7 @@ impl<F: Fs> Engine<F> {
     &mut self,
     target: &Target,
     version: ContentHash,
-    sentences: &[Sentence],
+    sentences: &[Removal],
   ) -> Result<bool, EngineError> {
     let started = self.clock.monotonic();
     self.recover_file(&target.path())?;
@@ -358,7 +359,7 @@ impl<F: Fs> Engine<F> {
   }
 
   /// What has to leave a file that may not be written is flagged, and not asked about again.
-  fn leave_in_place(&mut self, target: &Target, sentences: &[Sentence]) -> Result<(), EngineError> {
+  fn leave_in_place(&mut self, target: &Target, sentences: &[Removal]) -> Result<(), EngineError> {
     let path = target.path();
     let Some((_, mut rows)) = self.ledger.provenance(&path)? else { return Ok(()) };
     rows.retain(|row| sentences.iter().any(|one| one.id == row.id));
@@ -375,7 +376,7 @@ impl<F: Fs> Engine<F> {
       }
     }
     let at = self.now();
-    self.ledger.attribute(&crate::store::Attributed {
+    self.ledger.attribute(&crate::store::AttributionRecord {
       path: &path,
       blocks: &rows,
       items: &[],
@@ -408,7 +409,7 @@ pub(super) fn brought(
   lines.map(|(line, known)| by(known.revision).filter(|_| line.kind != LineKind::Blank)).collect()
 }
 
-impl Sentence {
+impl Removal {
   /// The lines that go, where the block says anything besides. What stays of it stays what it was, and whose.
   fn part(&self, block: &Block) -> Option<&Vec<usize>> {
     let lines = self.judgement.lines.as_ref().or(self.lines.as_ref())?;
@@ -419,7 +420,7 @@ impl Sentence {
 
 /// To the plan, what has to leave is new, with a verdict; everything else stays. Gives the blocks of which nothing
 /// stays.
-fn sentence(view: &mut View, sentences: &[Sentence]) -> Vec<BlockId> {
+fn sentence(view: &mut View, sentences: &[Removal]) -> Vec<BlockId> {
   let mut whole = Vec::new();
   view.judgements.iter_mut().for_each(|judgement| *judgement = None);
   for (index, fate) in view.comparison.fates.iter_mut().enumerate() {

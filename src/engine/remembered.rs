@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::{Engine, EngineError, Target, attribute::lines_of, origin::Origin};
 use crate::{
-  os::Fs,
+  files::Fs,
   provenance::{Evidence, Remembered, Source},
   store::{Item, Revision, StoreError},
 };

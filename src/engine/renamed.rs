@@ -11,8 +11,8 @@ use super::{
   view::ids_in,
 };
 use crate::{
+  files::{Fs, Stamp},
   memory::{BlockId, ContentHash},
-  os::{Fs, Stamp},
   store::Pending,
 };
 

@@ -16,8 +16,8 @@ use super::{
   remembered::{is_fit, is_of_others, is_told},
 };
 use crate::{
+  files::Fs,
   memory::{Document, Known, Line, line::line_hash},
-  os::Fs,
   provenance::Remembered,
   store::{BlockRow, StoreError},
 };

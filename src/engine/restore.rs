@@ -11,15 +11,15 @@
 use super::{
   Engine, EngineError, Event, EventKind, Hint, MAX_TAIL_WAIT, Outcome, Target,
   event::shown,
-  reader::Sight,
   review::{ATTEMPTS, PATIENCE, by_whom},
+  verifying_read::Sight,
 };
 use crate::{
-  memory::{BlockId, ContentHash},
-  os::{
+  files::{
     Fs, MemoryFile,
-    reshape::{Reshaped, reshape},
+    rewrite::{Reshaped, reshape},
   },
+  memory::{BlockId, ContentHash},
   store::{ItemFilter, NewOp, NewVersion, OpKind, Writer},
 };
 

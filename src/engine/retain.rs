@@ -4,7 +4,7 @@
 
 use super::{Engine, EngineError, Event, EventKind};
 use crate::{
-  os::Fs,
+  files::Fs,
   store::{Dropped, Keep, backup},
 };
 

@@ -16,8 +16,8 @@ use super::{
 use crate::{
   detect::{Action, Code, Decision, Verdict},
   failpoint::{Point, hit},
+  files::{Fs, FsError, MemoryFile, Touch},
   memory::{Around, BlockId, ContentHash, Fate, line},
-  os::{Fs, FsError, MemoryFile, Touch},
   provenance::State,
   store::{ExceptionKey, FileRow, Item, ItemFilter, Ledger, Pending, StoreError},
 };

@@ -9,7 +9,7 @@ use super::{facts::FileFacts, judge::Origin, label::Labels, rejudge::Known, view
 use crate::{
   memory::{BlockId, ContentHash, Document, MarkerMode, compare, line},
   provenance::{Source, Trust},
-  store::{BlockRow, Sighting, Trail},
+  store::{BlockRow, OriginRecord, Sighting},
 };
 
 /// Walks of so many steps; `cargo test` hardly notices.
@@ -214,7 +214,10 @@ impl Walk {
     let version = ContentHash::of(self.text.as_bytes());
     let sighting = Sighting { version, changed_at: self.writers.len() as i64 };
     self.writers.insert(sighting, trust);
-    Origin { trail: Trail::asked(sighting), ..Origin::assumed(Source::unknown(), Trust::Hostile) }
+    Origin {
+      trail: OriginRecord::asked(sighting),
+      ..Origin::assumed(Source::unknown(), Trust::Hostile)
+    }
   }
 
   /// The records say who wrote some of what is due.
@@ -224,7 +227,7 @@ impl Walk {
       for revision in row.live().filter(|one| one.trail.due) {
         let sighting = revision.trail.sighting.unwrap();
         if self.dice.below(3) > 0 {
-          let trail = Trail { sighting: Some(sighting), ..Trail::default() };
+          let trail = OriginRecord { sighting: Some(sighting), ..OriginRecord::default() };
           let origin = Origin { trail, ..told(self.writers[&sighting]) };
           assert!(known.fill(&row.id, revision.number, sighting, &origin));
         }

@@ -8,7 +8,7 @@ use std::{
 
 use super::{EngineError, event::shown};
 use crate::{
-  os::{Fs, FsError, Shapes, Workspace},
+  files::{Fs, FsError, Shapes, Workspace},
   store::{FileStatus, Ledger, Pending},
 };
 

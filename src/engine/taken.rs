@@ -4,7 +4,7 @@
 use std::{cell::RefCell, ops::Range};
 
 use super::{
-  judge::{BlockText, Court, Origin, effects_in, overlaps, reads_effects},
+  judge::{BlockText, JudgeContext, Origin, effects_in, overlaps, reads_effects},
   unit::{Brought, Candidates, Strength},
 };
 use crate::{
@@ -51,7 +51,7 @@ impl Case<'_> {
     &self,
     findings: &[Finding],
     assesses: bool,
-    court: &mut Court<'_>,
+    court: &mut JudgeContext<'_>,
   ) -> (Option<Vec<usize>>, Option<Origin>) {
     let Self { file, block, brought, .. } = *self;
     let spans = places(findings, self.input);

@@ -19,8 +19,9 @@ use tempfile::TempDir;
 use super::{Attributing, DEGRADED, Engine, Hint, Layer2, Outcome, Target};
 use crate::{
   config::Config,
+  files::RealFs,
   memory::ContentHash,
-  os::{Clock, RealFs, SystemClock},
+  os::{Clock, SystemClock},
   provenance::{
     AgentRecords, Answer, Attestation, Attribution, Classes, Followed, Outlook, Question, Source,
     Standing,

@@ -7,7 +7,7 @@
 use std::{collections::HashSet, ops::Range};
 
 use super::{
-  judge::{self, BlockJudgement, Court, Seen},
+  judge::{self, BlockJudgement, JudgeContext, LayerResults},
   origin::Origin,
   unit::Brought,
 };
@@ -23,7 +23,7 @@ pub(super) fn brought(
   block: &Block,
   index: usize,
   comparison: &Comparison,
-  court: &Court<'_>,
+  court: &JudgeContext<'_>,
 ) -> Vec<Option<Brought>> {
   let judged = Brought::judged(court.origin);
   let fate = comparison.fates.get(index);
@@ -48,7 +48,7 @@ pub(super) fn judge(
   block: &Block,
   findings: &[Finding],
   brought: &[Option<Brought>],
-  court: &mut Court<'_>,
+  court: &mut JudgeContext<'_>,
 ) -> Option<BlockJudgement> {
   let is_news = |finding: &&Finding| {
     finding.severity > Severity::Info && is_news(block, brought, &finding.span, court.known)
@@ -63,7 +63,7 @@ pub(super) fn judge(
     .filter_map(|&index| block.lines.get(index))
     .map(|line| line.span.clone())
     .collect();
-  let mut court = Court {
+  let mut court = JudgeContext {
     consult: None,
     origin: &origin,
     treatment: court.treatment,
@@ -80,7 +80,7 @@ pub(super) fn judge(
   };
   let assessment = judge::assessment(file, &spans, &news, &mut court);
   let effects = judge::effects_of(file, block, &spans, &court);
-  let seen = Seen { findings: news, effects, assessment };
+  let seen = LayerResults { findings: news, effects, assessment };
   let judgement = judge::judge_found(file, block, &spans, brought, seen, &mut court);
   (judgement.decision.verdict != Verdict::Pass).then_some(judgement)
 }

@@ -7,7 +7,7 @@ use super::{
   judge::{BlockJudgement, Consulted},
   layer2_tests::Script,
   origin::Origin,
-  rejudge::Sentence,
+  rejudge::Removal,
   testing::{OVERRIDE, TRIGGER, World, web},
 };
 use crate::{
@@ -335,7 +335,7 @@ impl World {
       consulted: Consulted::Nobody,
     };
     let version = self.file().hash.unwrap();
-    let sentence = Sentence { id: row.id, lines: None, judgement };
+    let sentence = Removal { id: row.id, lines: None, judgement };
     assert!(self.engine.take_out(&self.target.clone(), version, &[sentence]).unwrap());
     let [item] = &self.out()[..] else { panic!("{:?}", self.texts()) };
     item.id.clone()

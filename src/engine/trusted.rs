@@ -6,8 +6,9 @@ use std::path::Path;
 use super::{Engine, EngineError, Target, judge::BlockText, origin::Origin, view::View};
 use crate::{
   detect::effects::{KnownSlot, known_slots},
+  files::{Fs, MemoryFile as _},
   memory::ContentHash,
-  os::{Fs, MemoryFile as _, WriteLock},
+  os::WriteLock,
   provenance::{State, Trust},
   store::{BlockRow, FileStatus},
 };

@@ -15,8 +15,8 @@ use super::{
   Engine, EngineError, LazyOutcome, Target, event::shown, judge::Origin, review::PATIENCE,
 };
 use crate::{
+  files::{Fs, MemoryFile},
   memory::{BlockId, ContentHash, SegmentKind, marker},
-  os::{Fs, MemoryFile},
   store::{Pending, StoreError},
 };
 

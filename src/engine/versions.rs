@@ -8,8 +8,8 @@ use std::path::PathBuf;
 
 use super::{Engine, EngineError, Target, judge::Origin, view::View};
 use crate::{
+  files::{Fs, MemoryFile},
   memory::{ContentHash, bare, marker},
-  os::{Fs, MemoryFile},
   store::{NewVersion, Retention, StoreError, Writer},
 };
 
@@ -19,7 +19,7 @@ const DAY: i64 = 86_400_000_000;
 const DEGRADED_KEY: &str = "versions";
 
 /// A version between being recorded and being kept.
-pub(super) struct Noted {
+pub(super) struct UnkeptVersion {
   path: PathBuf,
   file_hash: ContentHash,
   bytes: Vec<u8>,
@@ -32,12 +32,12 @@ impl<F: Fs> Engine<F> {
       return;
     }
     let bytes = bare(&view.document, &view.bytes, self.may_reshape(&target.root));
-    self.noted = Some(Noted { path: target.path(), file_hash: view.hash, bytes });
+    self.noted = Some(UnkeptVersion { path: target.path(), file_hash: view.hash, bytes });
   }
 
   /// Keeps the version that was noted, if any.
   pub(super) fn keep_noted(&mut self, writer: Writer) -> Result<(), EngineError> {
-    let Some(Noted { path, file_hash, bytes }) = self.noted.take() else { return Ok(()) };
+    let Some(UnkeptVersion { path, file_hash, bytes }) = self.noted.take() else { return Ok(()) };
     let seen_at = self.now();
     let new = NewVersion { path: &path, file_hash, bytes: &bytes, writer, seen_at };
     let kept = self.keep(&new);

@@ -9,7 +9,7 @@ use std::{
 use super::{
   Engine, EngineError, Target,
   facts::{FileFacts, known_block},
-  judge::{self, BlockJudgement, Court, Origin, Precedent, Restored, Treatment},
+  judge::{self, BlockJudgement, JudgeContext, Origin, Precedent, Restored, Treatment},
   label::Labels,
   lapse::Version,
   precedent::precedent,
@@ -17,12 +17,12 @@ use super::{
 use crate::{
   config::Markers,
   detect::{Code, Finding},
+  files::Fs,
   memory::{
     self, Around, BlockId, Comparison, ContentHash, Document, Facts, Judged, KnownBlock,
     MarkerMode, Plan, compare,
     id::{MAX_ID_DIGITS, MIN_ID_DIGITS},
   },
-  os::Fs,
   provenance::{Standing, State},
   store::{BlockRow, FileRow},
 };
@@ -206,7 +206,7 @@ impl<F: Fs> Engine<F> {
         Precedent::None
       })
     };
-    let mut court = Court {
+    let mut court = JudgeContext {
       consult: None,
       reads_on: self.reads_on(),
       origin: &origin,

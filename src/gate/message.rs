@@ -12,7 +12,7 @@ use std::{
 };
 
 use super::Why;
-use crate::os::Stamp;
+use crate::files::Stamp;
 
 /// Version of the messages; gate and daemon of different versions do not talk.
 pub const VERSION: u16 = 2;

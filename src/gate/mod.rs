@@ -11,10 +11,10 @@
 #![forbid(unsafe_code)]
 
 #[cfg(target_os = "linux")]
-pub mod desk;
+pub mod event_loop;
 pub mod message;
 #[cfg(target_os = "linux")]
-mod porter;
+mod reader_thread;
 pub mod waiting;
 pub mod writers;
 

@@ -14,9 +14,9 @@ use std::{
 use zeroize::Zeroizing;
 
 use super::{
-  fs::Shown,
   paths::{self, PathError},
   random::{self, RandomError},
+  shown::Shown,
   user,
 };
 

@@ -16,8 +16,8 @@ use std::{
 
 use super::{
   clock::{Clock as _, SystemClock},
-  fs::Shown,
   paths::read_own,
+  shown::Shown,
 };
 
 /// How long a daemon tries: `status` and `settle` hold the lock for a moment when they look.

@@ -15,15 +15,16 @@ use std::{
 
 use super::{
   clock::{Clock as _, SystemClock},
-  fs::Shown,
-  random, user,
+  random,
+  shown::Shown,
+  user,
 };
 
 /// How long a reader waits for whoever holds a lease on a file, who is told by the first try; the daemon
 /// gives its own back within milliseconds.
 pub const LEASE_PATIENCE: Duration = Duration::from_secs(1);
 /// How soon it is tried again.
-pub(super) const LEASE_RETRY: Duration = Duration::from_millis(2);
+pub const LEASE_RETRY: Duration = Duration::from_millis(2);
 
 /// The variables that memfw itself knows. Those of an agent framework are named by its own room.
 const OWN: [&str; 11] = [
@@ -187,7 +188,7 @@ impl Home {
 }
 
 /// Reads a file of ours, or one that a person points at (not a memory file that may be rewritten:
-/// for those there is [`crate::os::Fs`]). `None` if it does not exist. Pipes and devices are
+/// for those there is [`crate::files::Fs`]). `None` if it does not exist. Pipes and devices are
 /// refused without waiting for them.
 pub fn read_own(path: &Path, max_bytes: u64) -> Result<Option<Vec<u8>>, PathError> {
   let Some(file) = open_own(path)? else { return Ok(None) };

@@ -8,7 +8,7 @@ use std::{
   path::Path,
 };
 
-use super::{fs::Shown, user};
+use super::{shown::Shown, user};
 
 const ROOT: u32 = 0;
 /// Who owns what belongs to nobody known here, as in a container without the users of its host (the kernel's

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use rusqlite::{Connection, params};
 
 use super::{
-  BlockRow, Durability, Ledger, Micros, NewEvent, Pending, Sighting, StoreError, Trail, baseline,
-  block, column,
+  BlockRow, Durability, Ledger, Micros, NewEvent, OriginRecord, Pending, Sighting, StoreError,
+  baseline, block, column,
   column::{path_bytes, word},
   error::Fault,
   event, file, record, request,
@@ -42,12 +42,12 @@ pub struct ItemOrigin {
   /// The agent's session.
   pub session: Option<String>,
   /// What it rests on.
-  pub trail: Trail,
+  pub trail: OriginRecord,
 }
 
 /// What became known about the text of one file.
 #[derive(Clone, Debug)]
-pub struct Attributed<'a> {
+pub struct AttributionRecord<'a> {
   /// The file.
   pub path: &'a Path,
   /// Those of its blocks about which something became known, whole.
@@ -102,7 +102,7 @@ impl Ledger {
   }
 
   /// Writes down what became known about the text of a file, in one transaction.
-  pub fn attribute(&mut self, known: &Attributed<'_>) -> Result<(), StoreError> {
+  pub fn attribute(&mut self, known: &AttributionRecord<'_>) -> Result<(), StoreError> {
     self.write(Durability::Seen, |tx, key| {
       for one in known.requests {
         request::keep(tx, key, one, known.at)?;
@@ -181,15 +181,19 @@ mod tests {
     let mut rows = [block("aaaaa1", 0), block("aaaaa2", 1)];
     let file = ledger.record(&scan("/w/a.md", &rows, 1)).unwrap();
     assert!(!ledger.is_attribution_due(path).unwrap());
-    rows[1].revisions[0].trail = Trail::asked(seen());
+    rows[1].revisions[0].trail = OriginRecord::asked(seen());
     ledger.record(&scan("/w/a.md", &rows, 2)).unwrap();
-    let due = NewItem { trail: Trail::asked(seen()), ..item(&id("a1b2c3"), b"one\n") };
+    let due = NewItem { trail: OriginRecord::asked(seen()), ..item(&id("a1b2c3"), b"one\n") };
     ledger.quarantine(&[due], &[], &[], 5).unwrap();
     assert_eq!(ledger.attributions_due().unwrap(), [("/w".into(), path.to_owned())]);
     let expected = DueItem { id: id("a1b2c3"), seen_at: 5, sighting: seen() };
     assert_eq!(ledger.due_items(path).unwrap(), [expected]);
 
-    let trail = Trail { evidence_json: "{}".into(), sighting: Some(seen()), ..Trail::default() };
+    let trail = OriginRecord {
+      evidence_json: "{}".into(),
+      sighting: Some(seen()),
+      ..OriginRecord::default()
+    };
     rows[1].revisions[0].source = Source::new("exec");
     rows[1].revisions[0].trail = trail.clone();
     let origin = ItemOrigin {
@@ -200,7 +204,7 @@ mod tests {
       session: Some("s".into()),
       trail: trail.clone(),
     };
-    let known = Attributed {
+    let known = AttributionRecord {
       path,
       blocks: &rows[1..],
       items: std::slice::from_ref(&origin),

@@ -10,7 +10,7 @@
 use rusqlite::{Connection, OptionalExtension as _, Row, params, types::Type};
 
 use super::{
-  BlockLine, BlockRow, Micros, Place, Revision, Trail,
+  BlockLine, BlockRow, Micros, OriginRecord, Place, Revision,
   column::{self, Unexpected, bad, word},
   error::Fault,
   record,
@@ -28,7 +28,7 @@ const ID_LEN: usize = ADOPTED_DIGITS / 2;
 
 /// What the blocks of one row have in common.
 #[derive(Clone, PartialEq, Eq)]
-struct Origin {
+struct SharedFacts {
   trust: Trust,
   attestation: Attestation,
   at: Micros,
@@ -115,7 +115,7 @@ pub(super) fn by_id(conn: &Connection, id: &BlockId) -> Result<Option<Place>, Fa
 }
 
 /// What a block has in common with its like; `None` for one that needs a row of its own.
-fn plain(row: &BlockRow) -> Option<Origin> {
+fn plain(row: &BlockRow) -> Option<SharedFacts> {
   let [revision] = &*row.revisions else { return None };
   let nothing_to_say = row.state == State::Validated
     && row.marker.is_none()
@@ -125,12 +125,12 @@ fn plain(row: &BlockRow) -> Option<Origin> {
     && revision.number == 0
     && revision.source.is_baseline()
     && revision.session.is_none()
-    && revision.trail == Trail::default()
+    && revision.trail == OriginRecord::default()
     && !revision.approved
     && row.lines.iter().zip(0..).all(|(line, n)| line.revision == 0 && line.offset == n)
     && id_bytes(&row.id).is_some();
   let Revision { trust, attestation, at, .. } = *revision;
-  nothing_to_say.then_some(Origin { trust, attestation, at })
+  nothing_to_say.then_some(SharedFacts { trust, attestation, at })
 }
 
 fn id_bytes(id: &BlockId) -> Option<[u8; ID_LEN]> {
@@ -161,7 +161,7 @@ fn decode(row: &Row<'_>) -> rusqlite::Result<Vec<BlockRow>> {
     attestation: word(row, 3)?,
     session: None,
     at: row.get(1)?,
-    trail: Trail::default(),
+    trail: OriginRecord::default(),
     approved: false,
   };
   let mut rest = all;

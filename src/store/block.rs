@@ -9,7 +9,7 @@ use std::{
 use rusqlite::{Connection, OptionalExtension as _, Params, Row, types::Type};
 
 use super::{
-  FileRow, Ledger, Micros, StoreError, Trail, baseline, column,
+  FileRow, Ledger, Micros, OriginRecord, StoreError, baseline, column,
   column::{Unexpected, bad, path_bytes, word},
   error::Fault,
 };
@@ -103,7 +103,7 @@ pub struct Revision {
   /// When memfw saw it.
   pub at: Micros,
   /// How that is known.
-  pub trail: Trail,
+  pub trail: OriginRecord,
   /// Whether a person has approved what it brought.
   pub approved: bool,
 }
@@ -267,7 +267,7 @@ fn revision(row: &Row<'_>) -> rusqlite::Result<Revision> {
     attestation: word(row, 4)?,
     session: row.get(5)?,
     at: row.get(6)?,
-    trail: Trail::from_row(row, 7)?,
+    trail: OriginRecord::from_row(row, 7)?,
     approved: row.get(12)?,
   })
 }

@@ -10,7 +10,7 @@ use rusqlite::{OptionalExtension as _, Row, params, types::ValueRef};
 use zeroize::Zeroizing;
 
 use super::{
-  Durability, Ledger, Micros, NewEvent, StoreError, Trail, baseline, column,
+  Durability, Ledger, Micros, NewEvent, OriginRecord, StoreError, baseline, column,
   column::{path_bytes, word},
   event, id, request,
 };
@@ -70,7 +70,7 @@ pub struct Item {
   /// Whether this is a block that stands in its file, and not an item of the quarantine.
   pub in_file: bool,
   /// How its origin is known.
-  pub trail: Trail,
+  pub trail: OriginRecord,
 }
 
 /// Which items are asked for; the default is all of them.
@@ -342,7 +342,7 @@ fn item_row(row: &Row<'_>) -> rusqlite::Result<Item> {
     len: row.get::<_, Option<i64>>(19)?.map(|len| len as u64),
     terminated: row.get(20)?,
     in_file: row.get(21)?,
-    trail: Trail::from_row(row, 22)?,
+    trail: OriginRecord::from_row(row, 22)?,
   })
 }
 

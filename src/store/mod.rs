@@ -55,7 +55,7 @@ use std::{ops::Deref, path::Path, path::PathBuf};
 
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 
-pub use attribution::{Attributed, DueItem, ItemOrigin};
+pub use attribution::{AttributionRecord, DueItem, ItemOrigin};
 pub use backup::Backup;
 pub use baseline::ADOPTED_DIGITS;
 pub use block::{BlockLine, BlockRow, Place, Revision};
@@ -75,8 +75,8 @@ pub use retain::{Dropped, Keep};
 pub use score::ScoreKey;
 pub use source_exception::{NewSourceException, SourceException};
 pub use stamp::Stamp;
-pub use standing::{Fall, Noted};
-pub use trail::{Sighting, Trail};
+pub use standing::{AgentRecord, ClassDowngrade};
+pub use trail::{OriginRecord, Sighting};
 pub use version::{NewVersion, Retention, Version, VersionTotals, Writer};
 
 use crate::{

@@ -6,7 +6,7 @@ use std::path::Path;
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::{
-  Durability, Ledger, Micros, NewEvent, NewOp, OpId, StoreError, Trail, column,
+  Durability, Ledger, Micros, NewEvent, NewOp, OpId, OriginRecord, StoreError, column,
   column::{path_bytes, word},
   error::Fault,
   event, op,
@@ -55,7 +55,7 @@ pub struct NewItem<'a> {
   /// The findings as JSON (codes, severities, spans in these bytes, why). Never text of the block.
   pub findings_json: String,
   /// How their origin is known.
-  pub trail: Trail,
+  pub trail: OriginRecord,
   /// What they stood in.
   pub context: Option<ContentHash>,
 }

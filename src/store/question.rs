@@ -121,7 +121,7 @@ pub struct QuestionCounts {
 }
 
 /// A row of which the name begins as asked: hash, state, seal, nonce.
-type Found = ([u8; 32], QuestionState, Option<Vec<u8>>, Option<[u8; 16]>);
+type QuestionRow = ([u8; 32], QuestionState, Option<Vec<u8>>, Option<[u8; 16]>);
 
 impl Ledger {
   /// Puts questions about entries of a file, each as far as it is not known. With `all_of` they are all that there
@@ -236,7 +236,7 @@ impl Ledger {
     {
       return Ok(None);
     }
-    let found: Vec<Found> = self.read(|conn| {
+    let found: Vec<QuestionRow> = self.read(|conn| {
       let mut statement = conn.prepare_cached(
         "SELECT hash, state, sealed, nonce FROM question
          WHERE substr(lower(hex(hash)), 1, length(?1)) = ?1 LIMIT 2",
@@ -245,7 +245,9 @@ impl Ledger {
         .query_map([digits], |row| Ok((row.get(0)?, word(row, 1)?, row.get(2)?, row.get(3)?)))?;
       Ok(rows.collect::<Result<_, _>>()?)
     })?;
-    let Ok([(hash, state, sealed, nonce)]) = <[Found; 1]>::try_from(found) else { return Ok(None) };
+    let Ok([(hash, state, sealed, nonce)]) = <[QuestionRow; 1]>::try_from(found) else {
+      return Ok(None);
+    };
     let (Some(sealed), Some(nonce)) = (sealed, nonce) else { return Ok(Some((state, None))) };
     let key = self.key.as_ref().ok_or(StoreError::NoKey)?;
     let hash = ContentHash(hash);

@@ -6,7 +6,7 @@ use std::path::Path;
 use zeroize::Zeroizing;
 
 use super::{
-  Attributed, Budget, HandedOut, Keep, Ledger, NewQuestion, Next, Pending, QuestionCounts,
+  AttributionRecord, Budget, HandedOut, Keep, Ledger, NewQuestion, Next, Pending, QuestionCounts,
   QuestionState, ScanRecord,
   question::{ANSWER_WITHIN, MAX_WAITING},
   tests::{Home, scan},
@@ -117,8 +117,16 @@ fn a_file_is_done_once_all_of_its_version_is_asked_and_nothing_was_answered_mean
   let stamp = crate::store::tests::stamp(1);
   ledger.set_seen(path, stamp, version, Pending::ATTRIBUTE, 10).unwrap();
   let (done, due) = (Pending::ATTRIBUTE, Pending::RESHAPE);
-  let known =
-    Attributed { path, blocks: &[], items: &[], requests: &[], done, due, events: &[], at: 11 };
+  let known = AttributionRecord {
+    path,
+    blocks: &[],
+    items: &[],
+    requests: &[],
+    done,
+    due,
+    events: &[],
+    at: 11,
+  };
   ledger.attribute(&known).unwrap();
   let pending = ledger.file(path).unwrap().unwrap().pending;
   assert_eq!(pending, Pending::JUDGE | Pending::RESHAPE);

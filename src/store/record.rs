@@ -286,7 +286,7 @@ mod tests {
     detect::Code,
     provenance::{Attestation, Source, State, Trust},
     store::{
-      Sighting, Trail,
+      OriginRecord, Sighting,
       tests::{Home, block, id, scan},
     },
   };
@@ -307,7 +307,7 @@ mod tests {
       attestation: Attestation::ContentHashed,
       session: Some("s".into()),
       at: 5,
-      trail: Trail {
+      trail: OriginRecord {
         evidence_json: "{}".into(),
         sighting: Some(Sighting { version: ContentHash::of(b"v"), changed_at: 4 }),
         due: true,

@@ -86,18 +86,18 @@ mod tests {
 
   use super::*;
   use crate::store::{
-    Attributed, Keep, NewItem, Pending, Trail,
+    AttributionRecord, Keep, NewItem, OriginRecord, Pending,
     tests::{Home, block, id, item, scan},
   };
 
-  fn attributed(requests: &[Request]) -> Attributed<'_> {
+  fn attributed(requests: &[Request]) -> AttributionRecord<'_> {
     let path = Path::new("/w/a.md");
     let (done, due) = (Pending::NONE, Pending::NONE);
-    Attributed { path, blocks: &[], items: &[], requests, done, due, events: &[], at: 3 }
+    AttributionRecord { path, blocks: &[], items: &[], requests, done, due, events: &[], at: 3 }
   }
 
-  fn trail(request: &Request) -> Trail {
-    Trail { request: Some(request.hash()), ..Trail::default() }
+  fn trail(request: &Request) -> OriginRecord {
+    OriginRecord { request: Some(request.hash()), ..OriginRecord::default() }
   }
 
   #[test]
@@ -132,7 +132,7 @@ mod tests {
     }
     let is_there = |ledger: &Ledger| ledger.request(request.hash()).unwrap().is_some();
     ledger.forget(&ids[0], "ann", 5, &[]).unwrap();
-    assert_eq!(ledger.item("a1b2c1").unwrap().trail, Trail::default());
+    assert_eq!(ledger.item("a1b2c1").unwrap().trail, OriginRecord::default());
     assert!(is_there(&ledger), "the other item has it");
     ledger.forget(&ids[1], "ann", 5, &[]).unwrap();
     assert!(!is_there(&ledger));

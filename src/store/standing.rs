@@ -11,7 +11,7 @@ use crate::memory::ContentHash;
 
 /// The note about one file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Noted {
+pub struct AgentRecord {
   /// What the file held.
   pub version: ContentHash,
   /// The last version that somebody else had written; edits of ours led from it to this one.
@@ -23,12 +23,12 @@ pub struct Noted {
   /// When the last edit of ours made this version; `None` where somebody else had written it.
   pub edited_at: Option<Micros>,
   /// What cost the file its class, while there is a class to go back to.
-  pub fall: Option<Fall>,
+  pub fall: Option<ClassDowngrade>,
 }
 
 /// A write that cost a file its class.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fall {
+pub struct ClassDowngrade {
   /// The version that it left.
   pub version: ContentHash,
   /// The class before it.
@@ -44,9 +44,9 @@ pub struct Fall {
   pub gone: Vec<[u8; 8]>,
 }
 
-impl Noted {
+impl AgentRecord {
   /// A fall that further writes may belong to.
-  pub fn open_fall(&self) -> Option<Fall> {
+  pub fn open_fall(&self) -> Option<ClassDowngrade> {
     self.fall.clone().filter(|fall| fall.after_edit || self.is_behind())
   }
 
@@ -63,7 +63,7 @@ impl Noted {
 
 impl Ledger {
   /// The note about a file.
-  pub fn noted(&self, path: &Path) -> Result<Option<Noted>, StoreError> {
+  pub fn noted(&self, path: &Path) -> Result<Option<AgentRecord>, StoreError> {
     self.read(|conn| {
       let sql = "SELECT s.version, s.base, s.recorded, s.class, s.edited_at, s.fallen, s.former, s.after_edit,
                    s.only_adds, s.unproven, s.gone
@@ -74,7 +74,7 @@ impl Ledger {
           let fallen = column::optional_hash(row, 5)?;
           let former: Option<String> = row.get(6)?;
           let fall = fallen.zip(former).map(|(version, former)| fall(row, version, former));
-          Ok(Noted {
+          Ok(AgentRecord {
             version: column::hash(row, 0)?,
             base: column::hash(row, 1)?,
             recorded: column::optional_hash(row, 2)?,
@@ -89,7 +89,7 @@ impl Ledger {
   }
 
   /// Files with what is noted about them, by path.
-  pub fn all_noted(&self) -> Result<Vec<(FileRow, Noted)>, StoreError> {
+  pub fn all_noted(&self) -> Result<Vec<(FileRow, AgentRecord)>, StoreError> {
     let view = self.snapshot()?;
     let mut all = Vec::new();
     for file in view.files()? {
@@ -109,7 +109,7 @@ impl Ledger {
   }
 
   /// Takes the place of the note about a file; nothing for a file that is not known.
-  pub fn note(&mut self, path: &Path, noted: &Noted) -> Result<(), StoreError> {
+  pub fn note(&mut self, path: &Path, noted: &AgentRecord) -> Result<(), StoreError> {
     let fall = noted.fall.as_ref();
     self.write(Durability::Seen, |tx, _| {
       tx.prepare_cached(
@@ -137,10 +137,10 @@ impl Ledger {
 }
 
 /// The rest of a row about a fall.
-fn fall(row: &Row<'_>, version: ContentHash, former: String) -> rusqlite::Result<Fall> {
+fn fall(row: &Row<'_>, version: ContentHash, former: String) -> rusqlite::Result<ClassDowngrade> {
   let flag = |index| row.get::<_, Option<bool>>(index).map(Option::unwrap_or_default);
   let bytes = |index| row.get::<_, Option<Vec<u8>>>(index).map(Option::unwrap_or_default);
-  Ok(Fall {
+  Ok(ClassDowngrade {
     version,
     former,
     after_edit: flag(7)?,
@@ -165,7 +165,7 @@ mod tests {
     let mut ledger = Home::new().ledger();
     let path = Path::new("/w/a.md");
     let version = ContentHash::of(b"a");
-    let bare = Noted {
+    let bare = AgentRecord {
       version,
       base: ContentHash::of(b"0"),
       recorded: None,
@@ -178,11 +178,11 @@ mod tests {
     ledger.record(&scan("/w/a.md", &[], 1)).unwrap();
     ledger.note(path, &bare).unwrap();
     assert_eq!(ledger.noted(path).unwrap(), Some(bare.clone()));
-    let full = Noted {
+    let full = AgentRecord {
       recorded: Some(version),
       class: Some("untrusted".into()),
       edited_at: Some(7),
-      fall: Some(Fall {
+      fall: Some(ClassDowngrade {
         version: ContentHash::of(b"b"),
         former: "agent".into(),
         after_edit: true,

@@ -18,7 +18,7 @@ pub struct Sighting {
 
 /// How the origin of a text is known. The default is that nobody has looked, and nobody will.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Trail {
+pub struct OriginRecord {
   /// What it rests on, as JSON of [`crate::provenance::Evidence`]; empty for nothing.
   pub evidence_json: String,
   /// Where it was first seen.
@@ -29,7 +29,7 @@ pub struct Trail {
   pub request: Option<ContentHash>,
 }
 
-impl Trail {
+impl OriginRecord {
   /// Seen there, and the records are to be asked.
   pub fn asked(sighting: Sighting) -> Self {
     Self { sighting: Some(sighting), due: true, ..Self::default() }

@@ -1,17 +1,15 @@
 //! Two ways to clean files that lose what others write. If they do not lose here, the race is none.
 #![forbid(unsafe_code)]
 
-use {
-  super::block::NEEDLE,
-  crate::support::marks,
-  memfw::os::{Fs as _, MemoryFile as _, RealFs, TargetRules},
-  std::{
-    collections::{BTreeMap, BTreeSet},
-    ffi::OsString,
-    fs,
-    path::Path,
-    sync::atomic::{AtomicBool, Ordering},
-  },
+use super::block::NEEDLE;
+use crate::support::marks;
+use memfw::files::{Fs as _, MemoryFile as _, RealFs, TargetRules};
+use std::{
+  collections::{BTreeMap, BTreeSet},
+  ffi::OsString,
+  fs,
+  path::Path,
+  sync::atomic::{AtomicBool, Ordering},
 };
 
 /// What stands instead of poison.

@@ -21,7 +21,7 @@ use {
   crate::support::Random,
   cell::{PER_FILE, Row},
   control::Control,
-  memfw::os::probe::{Rung, probe},
+  memfw::files::probe::{Rung, probe},
   place::Place,
   std::{
     env,

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use memfw::os::{Kind, Rung};
+use memfw::files::{Kind, Rung};
 
 use super::{
   world::World,

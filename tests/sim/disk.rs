@@ -10,7 +10,7 @@ use std::{
   path::{Path, PathBuf},
 };
 
-use memfw::os::{Kind, Stamp};
+use memfw::files::{Kind, Stamp};
 
 use super::{book::Book, rng::Rng};
 

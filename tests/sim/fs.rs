@@ -12,7 +12,7 @@ use std::{
   time::Duration,
 };
 
-use memfw::os::{
+use memfw::files::{
   Fs, FsError, Kind, Listing, MemoryFile, OpenError, Reason, Refusal, RootDir, Rung, Stamp,
   TargetRules, Touch,
 };

@@ -16,9 +16,9 @@ use std::{
 use memfw::{
   config::Config,
   detect::Action,
-  engine::judge::{Court, Origin, Treatment, judge_fresh},
+  engine::judge::{JudgeContext, Origin, Treatment, judge_fresh},
+  files::{Rung, lease},
   memory::{Document, Known, compare},
-  os::{Rung, lease},
   store::{Item, ItemFilter, Op, OpKind},
 };
 
@@ -399,7 +399,7 @@ fn leaves(content: &[u8], place: &Range<usize>) -> bool {
   let document = Document::parse(content, &Known::default());
   let comparison = compare(&document, &[]);
   let (origin, config) = (Origin::unknown(), Config::default());
-  let mut court = Court {
+  let mut court = JudgeContext {
     consult: None,
     known: &[],
     slots: &[],

@@ -7,7 +7,7 @@ use std::{io, rc::Rc, time::Duration};
 use memfw::{
   detect::Code,
   engine::{Hint, review::Placed},
-  os::Rung,
+  files::Rung,
   provenance::State,
   store::{Item, ItemFilter},
 };

@@ -14,7 +14,7 @@ use std::{
 use memfw::{
   config::{Config, Markers},
   engine::{Consequence, Engine, EngineError, Hint, Target},
-  os::Rung,
+  files::Rung,
   provenance::{AgentRecords, NoAgent},
   store::StoreError,
 };

@@ -8,7 +8,7 @@ use std::{
   sync::Arc,
 };
 
-use memfw::os::{Kind, Rung};
+use memfw::files::{Kind, Rung};
 
 use super::{
   agent::SimAgent,

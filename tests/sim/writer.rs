@@ -9,7 +9,7 @@ use std::{
   time::Duration,
 };
 
-use memfw::os::Kind;
+use memfw::files::Kind;
 
 use super::{book::Book, rng::Rng};
 

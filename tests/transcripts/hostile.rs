@@ -8,7 +8,7 @@ use std::{
   time::Instant,
 };
 
-use memfw::openclaw::transcript::{Found, Message, Record, Sessions, Stores, Window};
+use memfw::openclaw::transcript::{Message, ReadResult, Record, Sessions, Stores, Window};
 use proptest::prelude::*;
 use rusqlite::Connection;
 use serde_json::json;
@@ -60,7 +60,7 @@ impl State {
     Stores::open(self.dir.path())
   }
 
-  fn records(&self, id: &str) -> Found<Vec<Record>> {
+  fn records(&self, id: &str) -> ReadResult<Vec<Record>> {
     self.stores().records(id, ALL, 1000)
   }
 

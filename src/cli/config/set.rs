@@ -8,7 +8,7 @@ use {
   super::{ConfigError, MAX_BYTES, args::SetArgs, parse, read, shown, unknown},
   crate::{
     cli::{Status, context::Context, escape::terminal, failure::Failure, guarded::unavailable},
-    config::{Effective, Key, Origin, edit, find},
+    config::{Effective, Key, ValueOrigin, edit, find},
     os::{DaemonLock, paths},
   },
   serde_json::json,
@@ -74,8 +74,8 @@ fn tell(
   let value = key.value(&after.config);
   let was = before.map(|before| key.value(&before.config));
   let by = match after.origin(key) {
-    Origin::File { .. } => String::new(),
-    Origin::Preset(preset) => format!(" (preset {preset})"),
+    ValueOrigin::File { .. } => String::new(),
+    ValueOrigin::Preset(preset) => format!(" (preset {preset})"),
     _ => " (default)".to_owned(),
   };
   if args.json {

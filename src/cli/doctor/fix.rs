@@ -17,7 +17,7 @@ use crate::{
   },
   daemon::moved::left,
   engine::event::shown,
-  os::{Clock as _, DaemonLock, Home, SystemClock, mend, socket},
+  os::{Clock as _, DaemonLock, Home, SystemClock, repair, socket},
   store::{Access, Ledger, StoreError, backup},
 };
 
@@ -36,7 +36,7 @@ pub(super) fn fix(context: &Context, checks: &mut Vec<Check>) -> Result<(), Fail
 /// Other files than the ledger's that a look without `--fix` tells about, with what can be done.
 pub(super) fn look(home: &Home, checks: &mut Vec<Check>) {
   let hint = || Some("memfw doctor --fix".to_owned());
-  for path in mend::files(&home.data).iter().filter(|path| mend::is_open(path)) {
+  for path in repair::files(&home.data).iter().filter(|path| repair::is_open(path)) {
     let text = format!("`{}` is open to others", shown(path));
     checks.push(Check { what: "files", health: Health::Wrong, text, hint: hint() });
   }
@@ -60,9 +60,9 @@ fn departed(data: &Path) -> Vec<(String, String, PathBuf)> {
 fn stale(home: &Home) -> Vec<PathBuf> {
   let now = SystemClock.now() / 1_000_000;
   let mut found: Vec<_> =
-    [&home.data, &home.config].into_iter().flat_map(|dir| mend::abandoned(dir, now)).collect();
+    [&home.data, &home.config].into_iter().flat_map(|dir| repair::abandoned(dir, now)).collect();
   let address = socket::address(&home.data);
-  if mend::is_socket(&address) && is_free(&home.data) {
+  if repair::is_socket(&address) && is_free(&home.data) {
     found.push(address);
   }
   found
@@ -107,9 +107,9 @@ impl Done<'_> {
 
   fn permissions(&mut self, data: &Path) {
     let mut paths = vec![data.to_owned()];
-    paths.extend(mend::files(data));
+    paths.extend(repair::files(data));
     for path in paths {
-      match mend::close(&path) {
+      match repair::close(&path) {
         Ok(None) => {}
         Ok(Some(mode)) => {
           let text = format!("`{}`: closed to others, it had mode {mode:o}", shown(&path));
@@ -130,9 +130,9 @@ impl Done<'_> {
     let now = SystemClock.now() / 1_000_000;
     for path in stale(home) {
       let removed = if path == address {
-        mend::remove_socket(&path).map(|done| (done, "taken away, nobody listens there"))
+        repair::remove_socket(&path).map(|done| (done, "taken away, nobody listens there"))
       } else {
-        mend::remove_abandoned(&path, now)
+        repair::remove_abandoned(&path, now)
           .map(|done| (done, "taken away, nobody writes it any more"))
       };
       match removed {

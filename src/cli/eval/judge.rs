@@ -151,7 +151,7 @@ mod tests {
       model::{self, Assessor, Depth, Health, Probabilities},
       policy::Party,
     },
-    engine::assess::{Exhibit, Layers, Reads, Referral, assess},
+    engine::assess::{Layers, Reads, Referral, Sample, assess},
     os::SystemClock,
     provenance::Source,
   };
@@ -178,7 +178,7 @@ mod tests {
 
   fn action(reader: &Recorded) -> Action {
     let source = Source::named("web_fetch:balcony.example");
-    let exhibit = Exhibit {
+    let exhibit = Sample {
       text: TEXT.as_bytes(),
       options: JudgeOptions::default(),
       facts: PolicyInput { party: Party::Outside, ..PolicyInput::default() },

@@ -19,12 +19,13 @@ use crate::{
     time,
   },
   engine::event::shown,
+  files::{RealFs, Workspace},
   memory::ContentHash,
   openclaw::{
     Agent, Installation, OpenClawRecords,
     inspect::{AGENT_SCHEMA, AgentState, FileState, Injected, STATE_SCHEMA, State},
   },
-  os::{Clock as _, RealFs, SystemClock, Workspace},
+  os::{Clock as _, SystemClock},
 };
 
 /// Carries the command out.
@@ -34,8 +35,8 @@ pub(super) fn run(context: &Context, args: &AgentStatusArgs) -> Result<Status, F
   let found = installations(env, &config);
   let installed = program::find(env, &config).map(|path| (program::release(&path), path));
   let records = OpenClawRecords::of(found.clone());
-  let reports: Vec<Report<'_>> = match &records {
-    Some(records) => found.iter().map(|one| Report::of(one, records)).collect(),
+  let reports: Vec<StateReport<'_>> = match &records {
+    Some(records) => found.iter().map(|one| StateReport::of(one, records)).collect(),
     None => vec![],
   };
   if args.json {
@@ -44,7 +45,7 @@ pub(super) fn run(context: &Context, args: &AgentStatusArgs) -> Result<Status, F
         "path": shown(path),
         "version": release,
       })),
-      "installations": reports.iter().map(Report::to_json).collect::<Vec<_>>(),
+      "installations": reports.iter().map(StateReport::to_json).collect::<Vec<_>>(),
     }))?;
   } else {
     match &installed {
@@ -59,11 +60,11 @@ pub(super) fn run(context: &Context, args: &AgentStatusArgs) -> Result<Status, F
       report.print(context)?;
     }
   }
-  Ok(if reports.iter().any(Report::is_troubled) { Status::No } else { Status::Yes })
+  Ok(if reports.iter().any(StateReport::is_troubled) { Status::No } else { Status::Yes })
 }
 
 /// One installation.
-struct Report<'i> {
+struct StateReport<'i> {
   installation: &'i Installation,
   state: State,
   agents: Vec<AgentReport<'i>>,
@@ -76,7 +77,7 @@ struct AgentReport<'i> {
   files: Vec<FileState>,
 }
 
-impl<'i> Report<'i> {
+impl<'i> StateReport<'i> {
   fn of(installation: &'i Installation, records: &OpenClawRecords) -> Self {
     let agents = installation.agents.iter().map(|agent| AgentReport {
       agent,

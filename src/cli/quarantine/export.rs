@@ -10,8 +10,8 @@ use crate::{
     Status,
     context::Context,
     failure::Failure,
-    sarif::{self, Level, Place, Report},
-    told,
+    finding,
+    sarif::{self, Level, Place, SarifLog},
   },
   provenance::State,
   store::{Item, ItemFilter, Ledger, StoreError},
@@ -97,15 +97,15 @@ fn value(item: &Item, ledger: Option<&Ledger>) -> Result<Value, StoreError> {
 }
 
 /// Items as SARIF: one result a code, at the line where the item was last seen.
-fn of_items(items: &[Item]) -> Report {
-  let mut report = Report::default();
+fn of_items(items: &[Item]) -> SarifLog {
+  let mut report = SarifLog::default();
   for item in items {
-    let found = told::counted(item);
+    let found = finding::counted(item);
     let level = if item.in_file { Level::Warning } else { Level::Error };
     let place = Place::line(&item.path, item.line as usize);
     for &code in &item.codes {
       let why = found.iter().find(|one| one.code == code).map(|one| one.why.as_str());
-      report.add(&sarif::Found {
+      report.add(&sarif::SarifFinding {
         code,
         level,
         why: why.filter(|why| !why.is_empty()).unwrap_or(code.title()),

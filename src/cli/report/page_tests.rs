@@ -7,7 +7,7 @@ use crate::{
   memory::ContentHash,
   provenance::{Attestation, State},
   stats::{DAY, Happening, Move, Tally, What, day, levels},
-  store::Trail,
+  store::OriginRecord,
 };
 
 /// 2026-11-21T12:00:00Z.
@@ -62,7 +62,7 @@ fn facts(name: &str) -> Facts {
     len: Some(9),
     terminated: true,
     in_file: false,
-    trail: Trail::default(),
+    trail: OriginRecord::default(),
   };
   let event = EventRow {
     id: 1,

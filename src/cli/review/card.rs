@@ -6,8 +6,9 @@ use std::{ops::Range, path::Path};
 
 use crate::{
   cli::{
-    evidence, guarded,
-    told::{self, Told},
+    evidence,
+    finding::{self, StoredFinding},
+    guarded,
   },
   detect::Code,
   engine::{
@@ -15,8 +16,8 @@ use crate::{
     judge::BlockText,
     origin::is_somebody,
   },
+  files::{RealFs, Workspace},
   memory::{BlockId, Document, Known, line, placeholder},
-  os::{RealFs, Workspace},
   provenance::{Attestation, Source, State, Trust},
   store::{Item, Ledger, StoreError},
 };
@@ -99,7 +100,7 @@ impl Card {
       (Some(file), Some(place)) => Around::of(file, &place),
       _ => Around::default(),
     };
-    let found = told::counted(item);
+    let found = finding::counted(item);
     Ok(Self {
       id: item.id.clone(),
       status: item.status,
@@ -172,7 +173,7 @@ fn is_comment_of_ours(line: &[u8]) -> bool {
 }
 
 /// The sentences of each code, each once, in the order of the codes.
-fn reasons(codes: &[Code], found: &[Told]) -> Vec<(Code, Vec<String>)> {
+fn reasons(codes: &[Code], found: &[StoredFinding]) -> Vec<(Code, Vec<String>)> {
   let of = |code: Code| {
     let mut whys: Vec<String> = Vec::new();
     for one in found.iter().filter(|one| one.code == code && !one.why.is_empty()) {
@@ -230,7 +231,7 @@ mod tests {
 
   #[test]
   fn a_sentence_is_told_once_with_its_code() {
-    let told = |code, why: &str| Told {
+    let told = |code, why: &str| StoredFinding {
       code,
       layer: crate::detect::Layer::Rules,
       severity: crate::detect::Severity::High,

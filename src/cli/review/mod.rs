@@ -24,8 +24,9 @@ use super::{
 use crate::{
   detect::Code,
   engine::{Engine, review::Approval},
+  files::RealFs,
   memory::BlockId,
-  os::{Clock as _, RealFs, SystemClock},
+  os::{Clock as _, SystemClock},
   provenance::{Source, State},
   store::{ItemFilter, StoreError},
 };

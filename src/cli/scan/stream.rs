@@ -23,7 +23,7 @@ use crate::{
     model::{Kind, Model},
   },
   engine::{
-    assess::{Assessed, Exhibit, Layers, Reads, assess, facts_of},
+    assess::{Assessed, Layers, Reads, Sample, assess, facts_of},
     bulk,
     event::rounded,
   },
@@ -61,7 +61,7 @@ pub(super) fn run(context: &Context, judge: &Judge<'_>) -> Result<Status, Failur
 fn answer_all(lines: &[&Line], judge: &Judge<'_>) -> Vec<Result<String, Failure>> {
   let asked: Vec<Result<Question, String>> =
     lines.iter().map(|line| question(line, judge)).collect();
-  let exhibits: Vec<Exhibit<'_>> =
+  let exhibits: Vec<Sample<'_>> =
     asked.iter().flatten().map(|question| question.exhibit(judge)).collect();
   let mut assessed = assess(&exhibits, Model::embedded(), &SystemClock).into_iter();
   let answers = asked.iter().map(|asked| match asked {
@@ -85,9 +85,9 @@ struct Question {
 }
 
 impl Question {
-  fn exhibit<'q>(&'q self, judge: &'q Judge<'_>) -> Exhibit<'q> {
+  fn exhibit<'q>(&'q self, judge: &'q Judge<'_>) -> Sample<'q> {
     let source = self.source.as_ref().unwrap_or(&judge.source);
-    Exhibit {
+    Sample {
       text: self.text.as_bytes(),
       options: JudgeOptions { tags: &self.tags, ..judge.options },
       facts: facts_of(source, self.trust, &self.asked, &judge.config),

@@ -6,7 +6,7 @@ use std::{ffi::OsString, path::PathBuf, time::Duration};
 use super::{supervisor::Supervisor, unit::Unit};
 use crate::{
   cli::{context::Context, failure::Failure},
-  os::{errand, program},
+  os::{program, subprocess},
 };
 
 /// How long one command may take. A start waits for the first scan, which takes seconds where there are
@@ -45,13 +45,13 @@ impl Control {
 
   /// Runs it with these words.
   pub(super) fn run(&self, words: &[OsString]) -> Result<(), Failure> {
-    errand::run(&self.line(words), LIMIT)
+    subprocess::run(&self.line(words), LIMIT)
       .map_err(|why| Failure::unavailable(why).maybe_hint(self.hint.clone()))
   }
 
   /// Whether it answers these words with success.
   pub(super) fn says_yes(&self, words: &[OsString]) -> bool {
-    errand::run(&self.line(words), LIMIT).is_ok()
+    subprocess::run(&self.line(words), LIMIT).is_ok()
   }
 
   /// Whether the manager can do what a user manager can do only in a user namespace; what cannot be tried
@@ -74,7 +74,7 @@ impl Control {
     line.extend(words.map(OsString::from));
     // A program that surely is there.
     line.extend([self.program.clone().into_os_string(), "--version".into()]);
-    errand::run(&line, LIMIT).is_ok()
+    subprocess::run(&line, LIMIT).is_ok()
   }
 
   /// A command as a person would type it.

@@ -11,7 +11,7 @@ use crate::{
   cli::{context::Context, failure::Failure, guarded::unavailable},
   os::{
     Home,
-    placed::Placed,
+    managed_file::Placed,
     user::{self, effective_uid},
   },
 };

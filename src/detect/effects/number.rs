@@ -100,7 +100,7 @@ const IBAN_LENGTHS: &[(&str, usize)] = &[
   ("YE", 30),
 ];
 
-type Found<'a> = &'a mut dyn FnMut(SlotKind, Range<usize>, String);
+type OnSlot<'a> = &'a mut dyn FnMut(SlotKind, Range<usize>, String);
 
 // Where a sign of ASCII stands on its inner side, `(?-u:\b)` is as good a bound as any, and most patterns then
 // need no knowledge of Unicode, which costs ten times as much; and a number may follow a Chinese word directly.
@@ -209,7 +209,7 @@ pub(super) fn others(text: &str, mut found: impl FnMut(SlotKind, Range<usize>, S
   });
 }
 
-fn ibans(text: &str, found: Found<'_>) {
+fn ibans(text: &str, found: OnSlot<'_>) {
   static IBAN: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"(?-u:\b)[A-Za-z]{2}[0-9]{2}(?:[ -]?[A-Za-z0-9]){10,31}").ok());
   each(&IBAN, text, |span, hit| {

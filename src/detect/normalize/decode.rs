@@ -9,10 +9,10 @@ use std::ops::Range;
 
 use super::{
   alphabets::is_mixed,
-  disguise::{rot13_byte, undone},
   encoded::folded,
   invisible::smuggled,
   language::is_language,
+  obfuscation::{rot13_byte, undone},
   unpack,
 };
 

@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use super::{
   decode::{self, MAX_LAYERS},
-  disguise, fold, glyphs, invisible,
+  fold, glyphs, invisible, obfuscation,
 };
 use crate::detect::Severity;
 
@@ -41,7 +41,7 @@ pub(super) fn passages(text: &str) -> Vec<Passage> {
     text: word.text,
     why: "an encoded word decodes to language",
   });
-  let undone = disguise::undone(text, MAX_LAYERS).into_iter().map(|one| Passage {
+  let undone = obfuscation::undone(text, MAX_LAYERS).into_iter().map(|one| Passage {
     span: one.span,
     text: one.text,
     why: one.how.why(),

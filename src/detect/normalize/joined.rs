@@ -8,7 +8,7 @@
 use std::{borrow::Cow, collections::HashSet, ops::Range};
 
 use super::{
-  apart::divide,
+  spaced_letters::divide,
   words::{Words, words},
 };
 

@@ -7,8 +7,8 @@
 use std::{collections::HashSet, ops::Range};
 
 use super::{
-  disguise::{How, MIN_WORDS, Undone},
   language::is_language,
+  obfuscation::{How, MIN_WORDS, Undone},
   words::{Words, words},
 };
 

@@ -6,10 +6,8 @@
 
 mod alphabets;
 mod ansi;
-mod apart;
 mod cipher;
 mod decode;
-mod disguise;
 mod encoded;
 mod fold;
 mod glyphs;
@@ -19,9 +17,11 @@ mod joined;
 mod language;
 mod leet;
 mod numbers;
+mod obfuscation;
 mod pieces;
 mod script;
 mod shape;
+mod spaced_letters;
 mod spelled;
 mod strings;
 mod unpack;

@@ -4,11 +4,11 @@
 use std::{collections::HashSet, ops::Range};
 
 use super::{
-  alphabets, cipher, decode,
-  disguise::{How, MAX_FOUND, MAX_PASSAGE, MIN_WORDS, Undone, floor, tokens},
-  joined,
+  alphabets, cipher, decode, joined,
   language::is_language,
-  numbers, pieces,
+  numbers,
+  obfuscation::{How, MAX_FOUND, MAX_PASSAGE, MIN_WORDS, Undone, floor, tokens},
+  pieces,
   shape::Shape,
   strings, unpack,
   words::words,

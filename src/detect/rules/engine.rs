@@ -90,7 +90,7 @@ impl RuleSet {
         for &number in rules {
           let Some(rule) = self.rules.get(usize::from(number)) else { continue };
           if rule.over.is_none() && rule.applies(scope, mode) && hits.len() < MAX_HITS {
-            let seen = Seen { text, units: &units, words: &words, index };
+            let seen = SentenceInText { text, units: &units, words: &words, index };
             if let Some((span, excused)) = self.hit(rule, &seen) {
               hits.push(Hit { rule: usize::from(number), span, excused });
             }
@@ -119,7 +119,7 @@ impl RuleSet {
     (units, words)
   }
 
-  fn hit(&self, rule: &Rule, seen: &Seen<'_>) -> Option<(Range<usize>, bool)> {
+  fn hit(&self, rule: &Rule, seen: &SentenceInText<'_>) -> Option<(Range<usize>, bool)> {
     let unit = seen.unit(0)?;
     let near = rule.reach == Reach::Near;
     let present = if near { seen.around() } else { unit.classes };
@@ -168,7 +168,7 @@ impl RuleSet {
   }
 
   /// Whether what starts at `place` is what the sentence forbids or denies.
-  fn is_negated(&self, seen: &Seen<'_>, place: usize) -> bool {
+  fn is_negated(&self, seen: &SentenceInText<'_>, place: usize) -> bool {
     let Some(unit) = seen.unit(0) else { return false };
     let mut forbidden = Classes::default();
     forbidden.insert(self.forbidden);
@@ -191,7 +191,7 @@ impl RuleSet {
 
   /// Whether the sentence, or the one before it, speaks of attacks. What follows does not count: it would be
   /// the attacker's own choice, and often it is what the attack is about.
-  fn is_reported(&self, seen: &Seen<'_>) -> bool {
+  fn is_reported(&self, seen: &SentenceInText<'_>) -> bool {
     let mut report = Classes::default();
     report.insert(self.report);
     [-1, 0].into_iter().filter_map(|by| seen.unit(by)).any(|unit| unit.classes.intersects(&report))
@@ -199,14 +199,14 @@ impl RuleSet {
 }
 
 /// One sentence in its surroundings.
-struct Seen<'a> {
+struct SentenceInText<'a> {
   text: &'a str,
   units: &'a [Unit],
   words: &'a [WordMatch],
   index: usize,
 }
 
-impl Seen<'_> {
+impl SentenceInText<'_> {
   fn unit(&self, by: isize) -> Option<&Unit> {
     self.units.get(self.index.checked_add_signed(by)?)
   }

@@ -112,7 +112,7 @@ pub(super) fn source(kind: &str, detail: Option<&str>) -> Source {
 
 /// How a session came to be, as far as it says whose words its messages are.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Origin {
+pub(super) enum SessionStart {
   /// A person talks to it.
   Person,
   /// Content from outside started it.
@@ -124,21 +124,21 @@ pub(super) enum Origin {
 }
 
 /// How a session came to be. Everything that OpenClaw notes counts, the least trusted first.
-pub(super) fn origin(session: &Session) -> Origin {
+pub(super) fn origin(session: &Session) -> SessionStart {
   let parts: Vec<&str> = session.key.split(':').collect();
   if let Some(hook) = session.hook_source.as_deref().filter(|hook| !hook.is_empty()) {
-    return Origin::Hook(source("webhook", (hook != "webhook").then_some(hook)));
+    return SessionStart::Hook(source("webhook", (hook != "webhook").then_some(hook)));
   }
   if parts.first() == Some(&"hook") || parts.get(2) == Some(&"hook") {
-    return Origin::Hook(source("webhook", None));
+    return SessionStart::Hook(source("webhook", None));
   }
   if parts.contains(&"subagent") || session.created_via.as_deref() == Some("spawn") {
-    return Origin::Subagent;
+    return SessionStart::Subagent;
   }
   if parts.get(2) == Some(&"cron") || session.created_via.as_deref() == Some("cron") {
-    return Origin::Cron;
+    return SessionStart::Cron;
   }
-  Origin::Person
+  SessionStart::Person
 }
 
 /// A message that was given to the agent.
@@ -153,7 +153,7 @@ pub(super) struct Given<'r> {
 impl<'r> Given<'r> {
   /// Whether a new turn begins with it: a person spoke.
   pub(super) fn begins_turn(&self, session: &Session) -> bool {
-    origin(session) == Origin::Person
+    origin(session) == SessionStart::Person
       && !self.is_event()
       && self.provenance != Some("inter_session")
   }
@@ -201,11 +201,11 @@ impl<'r> Given<'r> {
       return foreign(Source::new("inter-session"));
     }
     match origin(session) {
-      Origin::Hook(hook) => return foreign(hook),
-      Origin::Cron if self.text.contains(WRAPPER) => return foreign(Source::new("webhook")),
-      Origin::Cron => return foreign(Source::new("cron")),
-      Origin::Subagent => return (Role::Task, Source::new("agent")),
-      Origin::Person => {}
+      SessionStart::Hook(hook) => return foreign(hook),
+      SessionStart::Cron if self.text.contains(WRAPPER) => return foreign(Source::new("webhook")),
+      SessionStart::Cron => return foreign(Source::new("cron")),
+      SessionStart::Subagent => return (Role::Task, Source::new("agent")),
+      SessionStart::Person => {}
     }
     let local = session.channel.as_deref().is_none_or(|channel| LOCAL_CHANNELS.contains(&channel));
     let is_owner = match self.owner {

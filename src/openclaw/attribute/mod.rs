@@ -28,7 +28,7 @@ use std::{collections::HashMap, rc::Rc};
 
 use self::{
   choose::{Decision, choose},
-  material::{Material, Origin, Role},
+  material::{Material, Role, SessionStart},
   rank::{is_foreign, rank},
   search::{By, MAX_SESSIONS, Pick, Scene, Scenes, Search, latest_call, window},
   turns::{Context, context},
@@ -36,7 +36,7 @@ use self::{
 };
 use super::{
   ledger::LedgerRow,
-  transcript::{Found, Record, Session, Sessions, Window},
+  transcript::{ReadResult, Record, Session, Sessions, Window},
 };
 use crate::provenance::{
   Answer, Attestation, Attribution, Evidence, Fed, Outlook, Question, Source, Written,
@@ -103,7 +103,7 @@ struct Inquiry<'a> {
 }
 
 impl Inquiry<'_> {
-  fn note<T>(&mut self, found: Found<T>) -> T {
+  fn note<T>(&mut self, found: ReadResult<T>) -> T {
     self.problems.extend(found.problems);
     found.found
   }
@@ -342,13 +342,13 @@ impl Inquiry<'_> {
     let mut decision = choose(text, before);
     self.follow_memory(text, before, &mut decision);
     match &before.origin {
-      Origin::Person => {}
-      Origin::Hook(hook) => decision.started_by(hook),
-      Origin::Cron => {
+      SessionStart::Person => {}
+      SessionStart::Hook(hook) => decision.started_by(hook),
+      SessionStart::Cron => {
         let asked = before.materials.iter().find(|material| material.role == Role::Foreign);
         decision.started_by(&asked.map_or_else(|| Source::new("cron"), |m| m.source.clone()));
       }
-      Origin::Subagent => {
+      SessionStart::Subagent => {
         let parent = self.parent(session, 0);
         decision.delegated(&parent);
       }

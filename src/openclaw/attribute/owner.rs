@@ -94,7 +94,7 @@ mod tests {
 
   use super::*;
   use crate::{
-    openclaw::attribute::material::{Material, Origin},
+    openclaw::attribute::material::{Material, SessionStart},
     provenance::Source,
   };
 
@@ -105,8 +105,12 @@ mod tests {
 
   fn said_in_turn(text: &str, owner: &str, is_marked: bool) -> bool {
     let words = Material::new(Source::new("user:owner"), Role::Owner, owner, 0);
-    let context =
-      Context { materials: vec![words], is_marked, origin: Origin::Person, is_background: false };
+    let context = Context {
+      materials: vec![words],
+      is_marked,
+      origin: SessionStart::Person,
+      is_background: false,
+    };
     has_said(text, &context)
   }
 

@@ -8,7 +8,7 @@ use super::{
     ledger::LedgerRow,
     transcript::{Message, Record, Session, Window},
   },
-  material::{Origin, origin},
+  material::{SessionStart, origin},
   writes::{Lines, Place, Write, writes},
 };
 use crate::provenance::Question;
@@ -228,7 +228,7 @@ impl<'s> Search<'s> {
   /// Whether OpenClaw saw nothing foreign in the turn that made this version.
   pub(super) fn clean_turn(&self, row: &LedgerRow) -> Option<bool> {
     let scene = self.ledger()?;
-    if origin(&scene.session) != Origin::Person {
+    if origin(&scene.session) != SessionStart::Person {
       return Some(false);
     }
     // The row is written just before the file, while the call runs.
@@ -250,7 +250,7 @@ impl<'s> Search<'s> {
 /// Whether OpenClaw saw nothing foreign when this session made this call, and the call is done.
 fn is_clean(scene: &Scene, write: &Write<'_>) -> bool {
   let is_done = write.answer.is_some() && !write.failed();
-  is_done && !write.is_marked && origin(&scene.session) == Origin::Person
+  is_done && !write.is_marked && origin(&scene.session) == SessionStart::Person
 }
 
 impl Pick<'_, '_> {

@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::{
   Inquiry,
   choose::{Decision, choose},
-  material::{Origin, Role, source},
+  material::{Role, SessionStart, source},
   rank::{is_foreign, rank},
 };
 use crate::{
@@ -56,10 +56,10 @@ impl Inquiry<'_> {
       decision.fed_by.extend(inherited.map(|material| material.source.clone()));
     }
     match &before.origin {
-      Origin::Person => {}
-      Origin::Hook(hook) => decision.started_by(hook),
-      Origin::Cron => decision.started_by(&Source::new("cron")),
-      Origin::Subagent => {
+      SessionStart::Person => {}
+      SessionStart::Hook(hook) => decision.started_by(hook),
+      SessionStart::Cron => decision.started_by(&Source::new("cron")),
+      SessionStart::Subagent => {
         let grandparent = self.parent(&session, depth + 1);
         decision.fed_by.extend(grandparent.fed_by);
         decision.request.asked = grandparent.asked;

@@ -8,7 +8,7 @@ use std::{collections::HashMap, path::Path};
 
 use super::{
   super::transcript::{Call, Message, Record, Session},
-  material::{Given, Material, Origin, Role, of_lost, of_outcome, origin, source},
+  material::{Given, Material, Role, SessionStart, of_lost, of_outcome, origin, source},
   parts::has_content,
   rank::rank,
 };
@@ -25,7 +25,7 @@ pub(super) struct Context<'r> {
   /// Whether OpenClaw marked a message of the turn as tainted.
   pub(super) is_marked: bool,
   /// How the session came to be.
-  pub(super) origin: Origin,
+  pub(super) origin: SessionStart,
   /// Whether nobody asked for what was written: the agent keeps what it remembers.
   pub(super) is_background: bool,
 }
@@ -43,7 +43,7 @@ pub(super) fn context<'r>(
   let mut context =
     Context { materials: vec![], is_marked: false, origin: origin(session), is_background: false };
   let records_before = records.get(..end).unwrap_or(records);
-  if is_cut || context.origin == Origin::Person && !begins_with_a_person(records_before) {
+  if is_cut || context.origin == SessionStart::Person && !begins_with_a_person(records_before) {
     let at = records_before.first().map_or(0, |record| record.at);
     context.materials.push(Material::new(Source::unknown(), Role::Foreign, "", at));
   }

@@ -21,7 +21,7 @@ use super::{
   gather::Gather,
   json,
   lines::{LinesBack, spend},
-  model::{Found, Message, Record, Session, Window},
+  model::{Message, ReadResult, Record, Session, Window},
   parse::{self, Blocks, MAX_EVENT},
 };
 
@@ -47,7 +47,7 @@ const HEAD: usize = 1024;
 pub(super) struct JsonlStore {
   directory: PathBuf,
   agent: String,
-  registry: OnceCell<Found<Registry>>,
+  registry: OnceCell<ReadResult<Registry>>,
   /// Bytes that may still be read.
   allowance: Cell<u64>,
 }
@@ -72,8 +72,8 @@ impl JsonlStore {
   }
 
   /// Sessions with records in `window`, each with the time of its last one.
-  pub(super) fn active(&self, window: Window) -> Found<Vec<(i64, Session)>> {
-    let mut answer: Found<Vec<(i64, Session)>> = Found::default();
+  pub(super) fn active(&self, window: Window) -> ReadResult<Vec<(i64, Session)>> {
+    let mut answer: ReadResult<Vec<(i64, Session)>> = ReadResult::default();
     for id in self.latest_ids(&mut answer.problems) {
       match self.last_in(&id, window) {
         Ok(Some(at)) => answer.found.push((at, self.describe(&id))),
@@ -88,16 +88,16 @@ impl JsonlStore {
   }
 
   /// One session by id or key.
-  pub(super) fn session(&self, id_or_key: &str) -> Found<Option<Session>> {
+  pub(super) fn session(&self, id_or_key: &str) -> ReadResult<Option<Session>> {
     let registry = self.registry();
     let id = registry.found.id_by_key.get(id_or_key).map_or(id_or_key, String::as_str);
     let has_file = self.file(id).is_ok_and(|file| file.is_some());
     let found = (has_file || registry.found.by_id.contains_key(id)).then(|| self.describe(id));
-    Found { found, problems: registry.problems.clone() }
+    ReadResult { found, problems: registry.problems.clone() }
   }
 
   /// Records of one session.
-  pub(super) fn records(&self, id: &str, window: Window, limit: usize) -> Found<Vec<Record>> {
+  pub(super) fn records(&self, id: &str, window: Window, limit: usize) -> ReadResult<Vec<Record>> {
     let session = self.describe(id);
     let blocks = match session.channel.as_deref() {
       None | Some("webchat" | "cli" | "internal") => Blocks::ProveNothing,
@@ -111,7 +111,10 @@ impl JsonlStore {
         name_peer(record, peer);
       }
     }
-    Found { found, problems: problem.map(|error| self.failed(id, &error)).into_iter().collect() }
+    ReadResult {
+      found,
+      problems: problem.map(|error| self.failed(id, &error)).into_iter().collect(),
+    }
   }
 
   fn gather(&self, id: &str, window: Window, gather: &mut Gather) -> io::Result<()> {
@@ -225,15 +228,15 @@ impl JsonlStore {
     })
   }
 
-  fn registry(&self) -> &Found<Registry> {
+  fn registry(&self) -> &ReadResult<Registry> {
     self.registry.get_or_init(|| {
       let path = self.directory.join("sessions.json");
       match self.read_registry(&path) {
-        Ok(found) => Found { found, problems: vec![] },
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Found::default(),
+        Ok(found) => ReadResult { found, problems: vec![] },
+        Err(error) if error.kind() == io::ErrorKind::NotFound => ReadResult::default(),
         Err(error) => {
           let problem = format!("`{}`: {error}", path.display());
-          Found { found: Registry::default(), problems: vec![problem] }
+          ReadResult { found: Registry::default(), problems: vec![problem] }
         }
       }
     })

@@ -17,5 +17,7 @@ pub mod parse;
 mod sqlite;
 pub mod stores;
 
-pub use model::{Call, Found, Message, Outcome, Record, Sender, Session, Sessions, UNSEEN, Window};
+pub use model::{
+  Call, Message, Outcome, ReadResult, Record, Sender, Session, Sessions, UNSEEN, Window,
+};
 pub use stores::Stores;

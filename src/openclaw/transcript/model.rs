@@ -59,7 +59,7 @@ pub struct Sender {
 
 /// What was found, and what could not be read on the way. A problem is a sentence for `status`.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Found<T> {
+pub struct ReadResult<T> {
   /// What was found, also where there were problems.
   pub found: T,
   /// What could not be read; empty where all could.
@@ -159,14 +159,14 @@ pub struct Outcome {
 /// answer, never a panic.
 pub trait Sessions {
   /// Sessions that have records in `window`, the latest first.
-  fn active(&self, window: Window) -> Found<Vec<Session>>;
+  fn active(&self, window: Window) -> ReadResult<Vec<Session>>;
 
   /// One session by id or by key; `None` where there is none.
-  fn session(&self, id_or_key: &str) -> Found<Option<Session>>;
+  fn session(&self, id_or_key: &str) -> ReadResult<Option<Session>>;
 
   /// Records of one session up to the end of `window`, oldest first: all from its start on, and those
   /// before it back to a message of a user (of any but `internal_system` provenance), that one
   /// included; at most `limit` of them, the latest kept. Where the first record is not such a message,
   /// the session begins there, or the limit was met.
-  fn records(&self, id: &str, window: Window, limit: usize) -> Found<Vec<Record>>;
+  fn records(&self, id: &str, window: Window, limit: usize) -> ReadResult<Vec<Record>>;
 }

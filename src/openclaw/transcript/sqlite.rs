@@ -13,7 +13,7 @@ use rusqlite::{Row, types::ValueRef};
 use super::{
   database::{Database, DatabaseError, text, whole},
   gather::Gather,
-  model::{Found, Record, Session, Window},
+  model::{ReadResult, Record, Session, Window},
   parse::{self, Blocks, MAX_EVENT},
 };
 
@@ -96,8 +96,8 @@ impl SqliteStore {
   }
 
   /// Sessions with records in `window`, each with the time of its last one.
-  pub(super) fn active(&self, window: Window) -> Found<Vec<(i64, Session)>> {
-    let mut answer = Found::default();
+  pub(super) fn active(&self, window: Window) -> ReadResult<Vec<(i64, Session)>> {
+    let mut answer = ReadResult::default();
     if !has(&self.tables.events, &["session_id", "seq", "created_at"]) {
       answer
         .problems
@@ -129,8 +129,8 @@ impl SqliteStore {
   }
 
   /// One session by id or key.
-  pub(super) fn session(&self, id_or_key: &str) -> Found<Option<Session>> {
-    let mut answer = Found::default();
+  pub(super) fn session(&self, id_or_key: &str) -> ReadResult<Option<Session>> {
+    let mut answer = ReadResult::default();
     match self.find(id_or_key) {
       Ok(Some(id)) => answer.found = Some(self.describe(&id, &mut answer.problems)),
       Ok(None) => {}
@@ -140,7 +140,7 @@ impl SqliteStore {
   }
 
   /// Records of one session.
-  pub(super) fn records(&self, id: &str, window: Window, limit: usize) -> Found<Vec<Record>> {
+  pub(super) fn records(&self, id: &str, window: Window, limit: usize) -> ReadResult<Vec<Record>> {
     // What is in the text of a row was moved there from an older store, or is noted apart.
     let mut gather = Gather::new(window, limit, Blocks::ProveNothing);
     let problem = self.gather(id, window, &mut gather).err().map(|error| error.to_string());
@@ -149,7 +149,7 @@ impl SqliteStore {
     if found.is_empty() && problems.is_empty() && self.is_archived(id) {
       problems.push(format!("OpenClaw has put the session `{id}` away"));
     }
-    Found { found, problems }
+    ReadResult { found, problems }
   }
 
   fn gather(&self, id: &str, window: Window, gather: &mut Gather) -> Result<(), DatabaseError> {

@@ -13,7 +13,7 @@ use std::{
 
 use super::{
   jsonl::JsonlStore,
-  model::{Found, Record, Session, Sessions, Window},
+  model::{ReadResult, Record, Session, Sessions, Window},
   sqlite::SqliteStore,
 };
 
@@ -99,13 +99,13 @@ impl Stores {
     session
   }
 
-  fn answer<T: Default>(&self) -> Found<T> {
-    Found { found: T::default(), problems: self.problems.clone() }
+  fn answer<T: Default>(&self) -> ReadResult<T> {
+    ReadResult { found: T::default(), problems: self.problems.clone() }
   }
 }
 
 impl Sessions for Stores {
-  fn active(&self, window: Window) -> Found<Vec<Session>> {
+  fn active(&self, window: Window) -> ReadResult<Vec<Session>> {
     let mut answer = self.answer();
     let mut found: Vec<(i64, Session)> = Vec::new();
     for agent in &self.agents {
@@ -127,8 +127,8 @@ impl Sessions for Stores {
     answer
   }
 
-  fn session(&self, id_or_key: &str) -> Found<Option<Session>> {
-    let mut answer: Found<Option<Session>> = self.answer();
+  fn session(&self, id_or_key: &str) -> ReadResult<Option<Session>> {
+    let mut answer: ReadResult<Option<Session>> = self.answer();
     for agent in &self.agents {
       let sqlite = agent.sqlite.iter().map(|store| store.session(id_or_key));
       for part in sqlite {
@@ -148,8 +148,8 @@ impl Sessions for Stores {
     answer
   }
 
-  fn records(&self, id: &str, window: Window, limit: usize) -> Found<Vec<Record>> {
-    let mut answer: Found<Vec<Record>> = self.answer();
+  fn records(&self, id: &str, window: Window, limit: usize) -> ReadResult<Vec<Record>> {
+    let mut answer: ReadResult<Vec<Record>> = self.answer();
     for agent in &self.agents {
       if let Some(sqlite) = &agent.sqlite {
         let part = sqlite.records(id, window, limit);

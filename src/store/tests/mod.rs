@@ -19,8 +19,8 @@ use std::{
 use tempfile::TempDir;
 
 use super::{
-  Access, BlockLine, BlockRow, FileStatus, Ledger, NewItem, NewOp, OpKind, Pending, Revision,
-  ScanRecord, Stamp, Trail,
+  Access, BlockLine, BlockRow, FileStatus, Ledger, NewItem, NewOp, OpKind, OriginRecord, Pending,
+  Revision, ScanRecord, Stamp,
 };
 use crate::{
   detect::Layer,
@@ -117,7 +117,7 @@ pub(super) fn block(digits: &str, ordinal: u32) -> BlockRow {
       attestation: Attestation::SelfReported,
       session: None,
       at: 1,
-      trail: Trail::default(),
+      trail: OriginRecord::default(),
       approved: false,
     }],
   }
@@ -159,7 +159,7 @@ pub(super) fn item<'a>(id: &BlockId, bytes: &'a [u8]) -> NewItem<'a> {
     layer: Layer::Rules,
     codes: Vec::new(),
     findings_json: "[]".into(),
-    trail: Trail::default(),
+    trail: OriginRecord::default(),
     context: None,
   }
 }

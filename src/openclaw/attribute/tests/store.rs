@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use crate::openclaw::transcript::{
-  Call, Found, Message, Outcome, Record, Sender, Session, Sessions, Stores, Window,
+  Call, Message, Outcome, ReadResult, Record, Sender, Session, Sessions, Stores, Window,
 };
 
 /// Where the fixtures are.
@@ -28,7 +28,7 @@ pub(super) struct Store {
 }
 
 impl Sessions for Store {
-  fn active(&self, window: Window) -> Found<Vec<Session>> {
+  fn active(&self, window: Window) -> ReadResult<Vec<Session>> {
     let latest = |records: &[Record]| {
       let inside = records.iter().filter(|r| (window.from..=window.to).contains(&r.at));
       inside.map(|record| record.at).max()
@@ -40,18 +40,18 @@ impl Sessions for Store {
       .collect();
     found.sort_by_key(|(at, _)| -at);
     let found = found.into_iter().map(|(_, session)| session).collect();
-    Found { found, problems: self.problems.clone() }
+    ReadResult { found, problems: self.problems.clone() }
   }
 
-  fn session(&self, id_or_key: &str) -> Found<Option<Session>> {
+  fn session(&self, id_or_key: &str) -> ReadResult<Option<Session>> {
     let all = || self.sessions.iter().map(|(session, _)| session);
     let found = all().find(|session| session.id == id_or_key || session.key == id_or_key);
-    Found { found: found.cloned(), problems: vec![] }
+    ReadResult { found: found.cloned(), problems: vec![] }
   }
 
-  fn records(&self, id: &str, window: Window, limit: usize) -> Found<Vec<Record>> {
+  fn records(&self, id: &str, window: Window, limit: usize) -> ReadResult<Vec<Record>> {
     let Some((_, records)) = self.sessions.iter().find(|(session, _)| session.id == id) else {
-      return Found::default();
+      return ReadResult::default();
     };
     let is_user = |record: &Record| {
       matches!(&record.message, Message::User { provenance, .. }
@@ -61,7 +61,7 @@ impl Sessions for Store {
     let first = records.partition_point(|record| record.at < window.from);
     let start = records[..first.min(end)].iter().rposition(is_user).unwrap_or(0);
     let start = start.max(end.saturating_sub(limit));
-    Found { found: records[start..end].to_vec(), problems: vec![] }
+    ReadResult { found: records[start..end].to_vec(), problems: vec![] }
   }
 }
 
@@ -81,7 +81,7 @@ impl Store {
   }
 }
 
-fn read_well<T>(found: Found<T>) -> T {
+fn read_well<T>(found: ReadResult<T>) -> T {
   assert_eq!(found.problems, [""; 0]);
   found.found
 }

@@ -1,0 +1,455 @@
+//! What follows a quarantine outside of the file: people are told, and the agent's index is looked at.
+//!
+//! Both rest on the ledger's own events, so that what happened while nobody looked is made up for. One
+//! program runs at a time, and nothing here keeps a file waiting. A message is made of our own words: how
+//! many, of which kind of source, in which file; never text of a memory, of a page or of a sender.
+#![forbid(unsafe_code)]
+
+use std::{
+  collections::{BTreeMap, BTreeSet},
+  ffi::OsString,
+  path::{Path, PathBuf},
+  time::Duration,
+};
+
+use serde::{Deserialize, Serialize};
+
+use zeroize::Zeroizing;
+
+use super::{
+  Guard,
+  attribution_worker::{Matter, Reply},
+  judge::Via,
+};
+use crate::{
+  engine::{EngineError, EventKind, Target, event::shown},
+  os::subprocess::Errand,
+  store::{EventFilter, EventRow, ItemFilter, StoreError},
+};
+
+/// How long the agent has to renew its index by itself; it takes two seconds, and more when busy.
+const INDEX_AFTER: Duration = Duration::from_mins(1);
+/// How often an index that still holds quarantined text is looked at.
+const INDEX_EVERY: Duration = Duration::from_mins(10);
+/// The time that a program has.
+const LIMIT: Duration = Duration::from_secs(30);
+/// The same for renewing an index.
+const INDEX_LIMIT: Duration = Duration::from_mins(5);
+/// How often a running program is asked for.
+const LOOK: Duration = Duration::from_millis(250);
+/// Sources of which the last message is remembered; more of them share one.
+const MAX_SOURCES: usize = 64;
+/// Events that are taken in at a time.
+const MAX_EVENTS: u32 = 10_000;
+/// The key under which stands what was told.
+const KEY: &str = "told";
+/// The key of what is wrong with messages.
+const NOTIFY: &str = "notify";
+
+/// The programs that can be run, each as an argument vector.
+#[derive(Clone, Debug, Default)]
+pub struct Helpers {
+  /// Tells people; the message is one more argument. `None` where nobody wants to be told; the error says
+  /// why it cannot be done.
+  pub notify: Option<Result<Vec<OsString>, String>>,
+  /// Renews the index of a workspace.
+  pub reindex: BTreeMap<PathBuf, Vec<OsString>>,
+  /// Reads new entries from outside. `None` where nobody does; the error says why it cannot be asked.
+  pub judge: Option<Result<Via, String>>,
+}
+
+/// What was told, as it is kept.
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct NotifiedUntil {
+  /// The last event that was taken in.
+  last: i64,
+  /// When which source was told about last, microseconds UTC.
+  at: BTreeMap<String, i64>,
+}
+
+/// What is not told yet about one source.
+#[derive(Clone, Debug, Default)]
+struct News {
+  n: usize,
+  /// How many of them policy holds for what they would do.
+  n_held: usize,
+  files: BTreeSet<&'static str>,
+}
+
+/// An index that is looked at.
+#[derive(Debug)]
+struct Check {
+  due: Duration,
+  /// Whether it was asked to be renewed.
+  asked: bool,
+}
+
+enum Running {
+  Message,
+  Index(PathBuf),
+}
+
+/// What is to be done.
+#[derive(Default)]
+pub(super) struct Errands {
+  pub(super) helpers: Helpers,
+  /// Whether there may be new events.
+  stirred: bool,
+  told: Option<NotifiedUntil>,
+  news: BTreeMap<String, News>,
+  checks: BTreeMap<Target, Check>,
+  running: Option<(Running, Errand)>,
+}
+
+impl Errands {
+  pub(super) fn new(helpers: Helpers) -> Self {
+    Self { helpers, ..Self::default() }
+  }
+
+  /// Something was taken out of a file.
+  pub(super) fn stir(&mut self) {
+    self.stirred = true;
+  }
+}
+
+impl Guard {
+  /// Goes on with what follows quarantines; whether anything was done.
+  pub(super) fn run_errands(&mut self) -> bool {
+    let mut done = false;
+    self.report(|guard| {
+      done =
+        guard.end_errand()? || guard.take_news()? || guard.tell_news()? || guard.check_index()?;
+      Ok(())
+    });
+    done
+  }
+
+  /// How long until something of it is due.
+  pub(super) fn next_errand(&self, now: Duration) -> Option<Duration> {
+    let errands = &self.errands;
+    if errands.stirred {
+      return Some(Duration::ZERO);
+    }
+    if errands.running.is_some() {
+      return Some(LOOK);
+    }
+    let checks = errands.checks.values().filter(|_| !self.asker.is_busy());
+    let check = checks.map(|check| check.due.saturating_sub(now)).min();
+    let message = match &errands.helpers.notify {
+      Some(Ok(_)) => errands.news.keys().map(|source| self.until_told(source)).min(),
+      _ => None,
+    };
+    [check, message].into_iter().flatten().min()
+  }
+
+  /// What was taken out since events were looked at last. Those from before the first time are not news.
+  fn take_news(&mut self) -> Result<bool, EngineError> {
+    if !std::mem::take(&mut self.errands.stirred) {
+      return Ok(false);
+    }
+    let known = self.engine.ledger().health(KEY)?;
+    let told = match self.errands.told.take() {
+      Some(told) => Some(told),
+      None => known.and_then(|(json, _)| serde_json::from_str::<NotifiedUntil>(&json).ok()),
+    };
+    let mut events: Vec<EventRow> = Vec::new();
+    for kind in [EventKind::Quarantined, EventKind::Held, EventKind::Returned] {
+      let event = Some(kind.as_str().to_owned());
+      let since = told.is_none().then_some(self.health.started_at);
+      let filter = EventFilter { since, event, limit: Some(MAX_EVENTS), ..EventFilter::default() };
+      events.extend(self.engine.ledger().events(&filter)?);
+    }
+    let mut told = told.unwrap_or_default();
+    events.retain(|event| event.id > told.last);
+    told.last = events.iter().map(|event| event.id).fold(told.last, i64::max);
+    for event in &events {
+      self.take_event(event);
+    }
+    self.errands.told = Some(told);
+    self.keep_told()?;
+    Ok(!events.is_empty())
+  }
+
+  fn take_event(&mut self, event: &EventRow) {
+    let Some(target) = event.path.as_deref().and_then(|path| self.target(path)) else { return };
+    if self.errands.helpers.notify.is_some() {
+      let source = event.source.as_ref().map_or("unknown", |source| source.as_str());
+      let is_known = self.errands.news.contains_key(source);
+      let source =
+        if is_known || self.errands.news.len() < MAX_SOURCES { source } else { "others" };
+      let news = self.errands.news.entry(source.to_owned()).or_default();
+      news.n += 1;
+      news.n_held += usize::from(event.event == EventKind::Held.as_str());
+      news.files.insert(plain_name(&target.rel));
+    }
+    // An agent without an index is not asked again.
+    if self.engine.still_indexed(&target, &[]).is_some() {
+      let due = self.now() + INDEX_AFTER;
+      self.errands.checks.insert(target, Check { due, asked: false });
+    }
+  }
+
+  fn keep_told(&mut self) -> Result<(), EngineError> {
+    let Some(told) = &self.errands.told else { return Ok(()) };
+    let json = serde_json::to_string(told).unwrap_or_default();
+    let at = self.engine.clock().now();
+    self.engine.ledger_mut().set_health(KEY, &json, at)?;
+    Ok(())
+  }
+
+  /// How long until a source may be told about again.
+  fn until_told(&self, source: &str) -> Duration {
+    let last = self.errands.told.as_ref().and_then(|told| told.at.get(source));
+    let since = last.map(|at| self.engine.clock().now().saturating_sub(*at));
+    let interval = Duration::from_secs(self.engine.config().notify_interval_s);
+    // A clock that was set back must not silence it for longer than that.
+    match since.map(u64::try_from) {
+      Some(Ok(since)) => interval.saturating_sub(Duration::from_micros(since)),
+      Some(Err(_)) | None => Duration::ZERO,
+    }
+  }
+
+  /// Sends one message about all sources that may be told about by now.
+  fn tell_news(&mut self) -> Result<bool, EngineError> {
+    if self.errands.running.is_some() || self.errands.news.is_empty() {
+      return Ok(false);
+    }
+    let words = match &self.errands.helpers.notify {
+      Some(Ok(words)) => words.clone(),
+      Some(Err(_)) | None => return Ok(false),
+    };
+    let due: Vec<String> = self
+      .errands
+      .news
+      .keys()
+      .filter(|source| self.until_told(source).is_zero())
+      .cloned()
+      .collect();
+    if due.is_empty() {
+      return Ok(false);
+    }
+    let at = self.engine.clock().now();
+    let mut about: Vec<(String, News)> = Vec::new();
+    let told = self.errands.told.get_or_insert_default();
+    for source in due {
+      let news = self.errands.news.remove(&source).unwrap_or_default();
+      told.at.insert(source.clone(), at);
+      about.push((source, news));
+    }
+    while told.at.len() > MAX_SOURCES {
+      let oldest = told.at.iter().min_by_key(|(_, at)| **at).map(|(source, _)| source.clone());
+      oldest.map(|source| told.at.remove(&source));
+    }
+    let mut words = words;
+    words.push(message(&about).into());
+    self.errands.running = Some((Running::Message, Errand::start(words, LIMIT)));
+    self.keep_told()?;
+    Ok(true)
+  }
+
+  /// Takes in what a program answered.
+  fn end_errand(&mut self) -> Result<bool, EngineError> {
+    let Some(outcome) = self.errands.running.as_ref().and_then(|(_, errand)| errand.outcome())
+    else {
+      return Ok(false);
+    };
+    match (self.errands.running.take().map(|(what, _)| what), outcome) {
+      (Some(Running::Message), Ok(())) => self.engine.recovered(NOTIFY)?,
+      (Some(Running::Message), Err(why)) => {
+        self
+          .engine
+          .degrade(NOTIFY, &format!("a message about a quarantine was not sent: {why}"))?;
+      }
+      (Some(Running::Index(root)), Ok(())) => self.engine.recovered(&index_key(&root))?,
+      (Some(Running::Index(root)), Err(why)) => {
+        let text = format!("the agent's index of `{}` was not renewed: {why}", shown(&root));
+        self.engine.degrade(&index_key(&root), &text)?;
+      }
+      (None, _) => {}
+    }
+    Ok(true)
+  }
+
+  /// Has somebody look whether what is in quarantine left the agent's index, too.
+  fn check_index(&mut self) -> Result<bool, EngineError> {
+    let now = self.now();
+    let due = self.errands.checks.iter().find(|(_, check)| check.due <= now);
+    let due = due.filter(|_| !self.asker.is_busy());
+    let Some((target, asked)) = due.map(|(target, check)| (target.clone(), check.asked)) else {
+      return Ok(false);
+    };
+    let texts = self.taken_out_of(&target)?;
+    if texts.is_empty() {
+      self.index_told(target, asked, Some(false))?;
+      return Ok(true);
+    }
+    // Until the answer is there.
+    self.errands.checks.insert(target.clone(), Check { due: now + INDEX_EVERY, asked });
+    let (agent, of) = (self.engine.agent(), target.clone());
+    self.asker.ask(target, Matter::Index(asked), now, move || {
+      let texts: Vec<&[u8]> = texts.iter().map(|text| text.as_slice()).collect();
+      Reply::Index(agent.still_indexed(&of.root, &of.rel, &texts))
+    });
+    Ok(true)
+  }
+
+  /// What the agent's index holds of it: if anything, the agent is asked to renew it, and then it is told.
+  pub(super) fn index_told(
+    &mut self,
+    target: Target,
+    asked: bool,
+    holds: Option<bool>,
+  ) -> Result<(), EngineError> {
+    let now = self.now();
+    let key = format!("index:{}", shown(&target.path()));
+    if holds != Some(true) {
+      self.errands.checks.remove(&target);
+      return self.engine.recovered(&key);
+    }
+    if let (false, None, Some(words)) =
+      (asked, &self.errands.running, self.errands.helpers.reindex.get(&target.root))
+    {
+      let errand = Errand::start(words.clone(), INDEX_LIMIT);
+      self.errands.running = Some((Running::Index(target.root.clone()), errand));
+      self.errands.checks.insert(target, Check { due: now + INDEX_AFTER, asked: true });
+      return Ok(());
+    }
+    let text =
+      format!("the agent's index still holds quarantined text of `{}`", shown(&target.path()));
+    self.engine.degrade(&key, &text)?;
+    self.errands.checks.insert(target, Check { due: now + INDEX_EVERY, asked });
+    Ok(())
+  }
+
+  /// What is out of a file and waits.
+  fn taken_out_of(&self, target: &Target) -> Result<Vec<Zeroizing<Vec<u8>>>, EngineError> {
+    let ledger = self.engine.ledger();
+    let filter = ItemFilter { path: Some(target.path()), ..ItemFilter::waiting() };
+    let mut texts = Vec::new();
+    for item in ledger.items(&filter)?.into_iter().filter(|item| !item.in_file) {
+      match ledger.unseal(&item.id) {
+        Ok(text) => texts.push(text),
+        // A person had it deleted meanwhile.
+        Err(StoreError::Deleted { .. }) => {}
+        Err(error) => return Err(error.into()),
+      }
+    }
+    Ok(texts)
+  }
+
+  /// Goes on with other programs, and looks at what happened before.
+  pub(super) fn set_helpers(&mut self, helpers: Helpers) -> Result<(), EngineError> {
+    let wrong = helpers.notify.clone().and_then(Result::err);
+    self.errands.helpers = helpers;
+    self.errands.stir();
+    self.set_judge()?;
+    match wrong {
+      Some(why) => self.engine.degrade(NOTIFY, &why),
+      None => self.engine.recovered(NOTIFY),
+    }
+  }
+}
+
+fn index_key(root: &Path) -> String {
+  format!("index:{}", shown(root))
+}
+
+/// A file by a name of ours: names below a workspace may be made to be read by the agent.
+fn plain_name(rel: &Path) -> &'static str {
+  match rel.to_str() {
+    Some("MEMORY.md") => "MEMORY.md",
+    Some("USER.md") => "USER.md",
+    Some("AGENTS.md") => "AGENTS.md",
+    Some("SOUL.md") => "SOUL.md",
+    _ if rel.starts_with("memory") => "a file below memory/",
+    _ => "another file",
+  }
+}
+
+/// The message. Of a source only its kind is told, as far as that is a plain word: the rest of it is a
+/// name that somebody else has chosen.
+fn message(about: &[(String, News)]) -> String {
+  let n: usize = about.iter().map(|(_, news)| news.n).sum();
+  let files: BTreeSet<&str> =
+    about.iter().flat_map(|(_, news)| news.files.iter().copied()).collect();
+  let is_plain =
+    |kind: &&str| kind.len() <= 20 && kind.chars().all(|c| matches!(c, 'a'..='z' | '_' | '-'));
+  let kinds: BTreeSet<&str> = about
+    .iter()
+    .map(|(source, _)| source.split(':').next().filter(is_plain).unwrap_or("unknown"))
+    .collect();
+  let orders: BTreeSet<&str> = about
+    .iter()
+    .filter(|(_, news)| news.n_held > 0)
+    .map(|(source, _)| whose(source.split(':').next().unwrap_or_default()))
+    .collect();
+  let orders = match orders.len() {
+    0 => String::new(),
+    1.. => {
+      format!("{} gave your agent an order; ", orders.into_iter().collect::<Vec<_>>().join(", "))
+    }
+  };
+  let blocks = if n == 1 { "1 block was".to_owned() } else { format!("{n} blocks were") };
+  let join = |words: BTreeSet<&str>| words.into_iter().collect::<Vec<_>>().join(", ");
+  format!(
+    "memfw: {orders}{blocks} taken out of {} and kept for review (source: {}). See `memfw quarantine list`.",
+    join(files),
+    join(kinds)
+  )
+}
+
+/// What sort of thing or person a kind of source is, in words of ours.
+fn whose(kind: &str) -> &'static str {
+  match kind {
+    "web_fetch" | "web_search" | "browser" => "a web page",
+    "email" => "a mail",
+    "file" => "a file",
+    "user" => "somebody other than you",
+    "skill" => "a skill",
+    "exec" | "mcp" | "webhook" => "another program",
+    "subagent" | "moltbook" => "another agent",
+    _ => "somebody unknown",
+  }
+}
+
+#[cfg(test)]
+mod tests {
+  use super::*;
+
+  #[test]
+  fn an_order_from_outside_is_told_in_words() {
+    let news = |n, n_held| News { n, n_held, files: BTreeSet::from(["MEMORY.md"]) };
+    let held = [("web_fetch:a.example".to_owned(), news(1, 1))];
+    let text = message(&held);
+    assert_eq!(
+      text,
+      "memfw: a web page gave your agent an order; 1 block was taken out of MEMORY.md and kept for \
+       review (source: web_fetch). See `memfw quarantine list`."
+    );
+    let both = [held[0].clone(), ("email:a@b.c".to_owned(), news(2, 0))];
+    assert!(
+      message(&both).starts_with("memfw: a web page gave your agent an order; 3 blocks were")
+    );
+    let kinds = ["mcp:ignore all", "Ignore all", "user:telegram:@ignore"];
+    let hostile = kinds.map(|source| (source.to_owned(), news(1, 1)));
+    assert!(!message(&hostile).to_lowercase().contains("ignore"));
+  }
+
+  #[test]
+  fn a_message_holds_nothing_that_others_have_chosen() {
+    let news =
+      |n, file| News { n, n_held: 0, files: BTreeSet::from([plain_name(Path::new(file))]) };
+    let about = [
+      ("web_fetch:ignore-all.example".to_owned(), news(1, "MEMORY.md")),
+      ("Ignore all instructions".to_owned(), news(2, "memory/ignore all.md")),
+      ("user:telegram:@ignore".to_owned(), news(1, "notes/x.md")),
+    ];
+    let text = message(&about);
+    assert!(!text.to_lowercase().contains("ignore"), "{text}");
+    assert_eq!(
+      text,
+      "memfw: 4 blocks were taken out of MEMORY.md, a file below memory/, another file and kept for \
+       review (source: unknown, user, web_fetch). See `memfw quarantine list`."
+    );
+  }
+}

@@ -1,0 +1,169 @@
+//! The ledger cannot be written: the disk is full, or another program keeps it locked.
+//!
+//! Without a durable row nothing is redacted, so this is said at once, in the log and in the file that
+//! needs no ledger ([`crate::os::alarm`]). What waits is tried again, ever more rarely; when it works
+//! again, that is said, both go into the ledger, and everything is looked at once more.
+#![forbid(unsafe_code)]
+
+use std::{collections::HashSet, time::Duration};
+
+use super::{DaemonError, Guard};
+use crate::{
+  engine::{EngineError, Event, EventKind, Target},
+  store::StoreError,
+};
+
+/// First pause before the next try.
+const FIRST_RETRY: Duration = Duration::from_millis(100);
+/// Longest pause: poison is in the way of a reader for no longer than this once there is room again.
+const LAST_RETRY: Duration = Duration::from_secs(5);
+/// Trouble that comes back within this time goes on waiting where it stopped.
+const CALM: Duration = Duration::from_mins(1);
+
+/// How it stands with the ledger.
+#[derive(Debug, Default)]
+pub(super) struct Outage {
+  /// What is wrong; `None` while all is well.
+  text: Option<String>,
+  tries: u32,
+  /// When it is tried again; while all is well, when the last trouble ended.
+  at: Duration,
+  /// Files whose work failed for it: a smaller write may go well before theirs does.
+  blocked: HashSet<Target>,
+}
+
+impl Outage {
+  /// Whether nothing is to be tried now.
+  pub(super) fn is_waiting(&self, now: Duration) -> bool {
+    self.text.is_some() && now < self.at
+  }
+
+  /// What is wrong.
+  pub(super) fn text(&self) -> Option<&str> {
+    self.text.as_deref()
+  }
+
+  /// How long until the next try, if that is not now.
+  pub(super) fn next_due(&self, now: Duration) -> Option<Duration> {
+    self.is_waiting(now).then(|| self.at.saturating_sub(now))
+  }
+
+  /// The work on a file failed for it.
+  pub(super) fn block(&mut self, target: &Target) {
+    self.blocked.insert(target.clone());
+  }
+
+  /// The work on a file went well, or nobody is interested in it any more.
+  pub(super) fn unblock(&mut self, target: &Target) {
+    self.blocked.remove(target);
+  }
+
+  /// Notes a failure; whether there is something new to say.
+  fn begin(&mut self, text: String, now: Duration) -> bool {
+    if self.text.is_none() && now.saturating_sub(self.at) > CALM {
+      self.tries = 0;
+    }
+    let wait = FIRST_RETRY.saturating_mul(1 << self.tries.min(10)).min(LAST_RETRY);
+    self.tries = self.tries.saturating_add(1);
+    self.at = now + wait;
+    let is_new = self.text.as_deref() != Some(text.as_str());
+    self.text = Some(text);
+    is_new
+  }
+
+  fn end(&mut self, now: Duration) {
+    self.text = None;
+    self.blocked.clear();
+    self.at = now;
+  }
+}
+
+impl Guard {
+  /// Takes an error in that a later try may not meet: the ledger cannot be written. Any other one goes
+  /// to the caller.
+  pub fn absorb(&mut self, error: DaemonError) -> Result<(), DaemonError> {
+    match error {
+      DaemonError::Engine(EngineError::Store(error)) if error.is_outage() => {
+        self.trouble_with(&error);
+        Ok(())
+      }
+      error => Err(error),
+    }
+  }
+
+  /// What is wrong with the ledger at the moment.
+  pub fn trouble(&self) -> Option<&str> {
+    self.trouble.text()
+  }
+
+  pub(super) fn trouble_with(&mut self, error: &StoreError) {
+    let text = format!("{error}; nothing is redacted until the ledger can be written again");
+    let now = self.now();
+    if !self.trouble.begin(text.clone(), now) {
+      return;
+    }
+    if let Some(Err(error)) = self.alarm.as_ref().map(|alarm| alarm.raise(&text)) {
+      tracing::error!(target: "memfw", %error, "the alarm file could not be written");
+    }
+    Event::new(EventKind::Degraded).detail(text).log(None);
+  }
+
+  /// Nothing is blocked any more: whether the ledger can be written again is found out by writing to it.
+  pub(super) fn end_trouble(&mut self) {
+    let Some(text) = self.trouble.text().filter(|_| self.trouble.blocked.is_empty()) else {
+      return;
+    };
+    let events = [
+      Event::new(EventKind::Degraded).detail(text),
+      Event::new(EventKind::Restored).detail("the ledger can be written again"),
+    ];
+    let at = self.engine.clock().now();
+    let rows = events.each_ref().map(Event::row);
+    if let Err(error) = self.engine.ledger_mut().append_events(&rows, at) {
+      self.trouble_with(&error);
+      return;
+    }
+    let now = self.now();
+    self.trouble.end(now);
+    if let Some(Err(error)) = self.alarm.as_ref().map(crate::os::Alarm::silence) {
+      tracing::error!(target: "memfw", %error, "the alarm file could not be written");
+    }
+    let [_, restored] = events;
+    restored.log(None);
+    // What was seen meanwhile may not have been noted.
+    self.look_again(None);
+  }
+}
+
+#[cfg(test)]
+mod tests {
+  use super::*;
+
+  const fn s(s: u64) -> Duration {
+    Duration::from_secs(s)
+  }
+
+  #[test]
+  fn it_is_tried_ever_more_rarely_and_said_once() {
+    let mut trouble = Outage::default();
+    let mut now = s(100);
+    let mut waits = Vec::new();
+    for round in 0..10 {
+      assert_eq!(trouble.begin("full".into(), now), round == 0);
+      assert!(trouble.is_waiting(now));
+      waits.push(trouble.next_due(now).unwrap());
+      now += *waits.last().unwrap();
+      assert!(!trouble.is_waiting(now));
+    }
+    assert!(waits.is_sorted() && waits[0] == FIRST_RETRY && waits[9] == LAST_RETRY, "{waits:?}");
+    assert!(trouble.begin("locked".into(), now), "another reason is news");
+    // A short calm is no reason to begin anew, a long one is.
+    trouble.end(now);
+    assert_eq!(trouble.next_due(now), None);
+    assert!(trouble.begin("full".into(), now + s(1)));
+    assert_eq!(trouble.next_due(now + s(1)), Some(LAST_RETRY));
+    trouble.end(now);
+    trouble.begin("full".into(), now + s(120));
+    assert_eq!(trouble.next_due(now + s(120)), Some(FIRST_RETRY));
+  }
+}

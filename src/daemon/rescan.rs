@@ -1,0 +1,362 @@
+//! Finding files: which directories are watched, which files are dirty, what is polled instead.
+#![forbid(unsafe_code)]
+
+use std::{
+  collections::HashMap,
+  io,
+  path::{Path, PathBuf},
+};
+
+use super::{
+  Guard,
+  health::{Room, told},
+  moved::adopted_key,
+  poll::Why,
+};
+use crate::{
+  engine::{EngineError, Event, EventKind, Target, event::shown},
+  files::{Fs as _, Refusal, Shape, WatchError, Workspace},
+  store::{FileRow, FileStatus, Pending},
+};
+
+/// After a look at a tree the next one waits so many times as long as it took: directories that come
+/// and go without end must not keep files waiting.
+const LOOK_REST: u32 = 4;
+
+/// The key under which stands in which form markers are written, and that form: without names of others.
+const MARKERS: &str = "markers";
+const MARKER_FORM: &str = "2";
+
+/// How a workspace is looked at.
+pub(super) enum Look<'k> {
+  /// At a start the files that the ledger knows with the stamp that they have are left alone; all that
+  /// are there are taken out.
+  First(&'k mut HashMap<PathBuf, FileRow>),
+  /// Every file is marked as dirty.
+  Again,
+  /// What has another stamp than at the last poll is marked as dirty.
+  Poll,
+}
+
+impl Guard {
+  /// Adds workspaces: watches them, and marks the files that the ledger does not know as they are.
+  pub(super) fn look_first(&mut self, roots: &[PathBuf]) -> Result<(), EngineError> {
+    self.renew_markers()?;
+    let rows = self.engine.ledger().files()?;
+    let mut known: HashMap<PathBuf, FileRow> =
+      rows.into_iter().map(|row| (row.path.clone(), row)).collect();
+    self.choose_baselines(roots)?;
+    for root in roots {
+      // Watching comes before looking, so that nothing falls in between.
+      self.look_at(root, Look::First(&mut known))?;
+    }
+    // A file that is gone is not found by looking.
+    let now = self.now();
+    for row in known.into_values().filter(|row| row.status != FileStatus::Missing) {
+      if let (true, Ok(rel)) =
+        (roots.contains(&row.workspace), row.path.strip_prefix(&row.workspace))
+      {
+        self.queue.dirty(Target::new(&row.workspace, rel), now);
+      }
+    }
+    let found = self.queue.dirty_targets().filter(|target| roots.contains(&target.root));
+    self.first.extend(found.cloned());
+    Ok(())
+  }
+
+  /// Markers of an earlier memfw hold names that others have chosen; all are written anew, once.
+  fn renew_markers(&mut self) -> Result<(), EngineError> {
+    let ledger = self.engine.ledger();
+    if ledger.health(MARKERS)?.is_some_and(|(form, _)| form == MARKER_FORM) {
+      return Ok(());
+    }
+    for row in ledger.files()?.into_iter().filter(|row| row.status == FileStatus::Watched) {
+      self.engine.still_due(&row.path, Pending::RESHAPE)?;
+    }
+    let at = self.engine.clock().now();
+    Ok(self.engine.ledger_mut().set_health(MARKERS, MARKER_FORM, at)?)
+  }
+
+  /// Has the workspace of a path (all of them without one) looked at again.
+  pub(super) fn look_again(&mut self, path: Option<&Path>) {
+    for root in self.workspaces.clone() {
+      let concerned = path.is_none_or(|path| path.starts_with(&root) || root.starts_with(path));
+      let of_interest = path
+        .and_then(|path| path.strip_prefix(&root).ok())
+        .is_none_or(|rel| rel.as_os_str().is_empty() || self.shapes.of(&root).has_dir(rel));
+      if concerned && of_interest {
+        self.looks.insert(root);
+      }
+    }
+  }
+
+  /// Looks again at the workspaces whose directories have changed, once for any number of events.
+  pub(super) fn look(&mut self) {
+    let started = self.now();
+    if self.looks.is_empty() || started < self.next_look {
+      return;
+    }
+    for root in std::mem::take(&mut self.looks) {
+      self.report(|guard| guard.look_at(&root, Look::Again));
+    }
+    self.watch_sources();
+    let now = self.now();
+    self.next_look = now + now.saturating_sub(started).saturating_mul(LOOK_REST);
+  }
+
+  /// Looks at everything again, and says why.
+  pub(super) fn rescan(&mut self, why: &str) {
+    self.look_again(None);
+    let event = Event::new(EventKind::Rescanned).detail(why);
+    self.report(|guard| guard.engine.tell(event));
+  }
+
+  /// Something was mounted or unmounted: what is watched may not be what the paths lead to any more.
+  pub(super) fn mounts_changed(&mut self) {
+    let misplaced = self.watcher.misplaced();
+    for dir in &misplaced {
+      self.watcher.remove(dir);
+    }
+    let concerned: Vec<PathBuf> = self
+      .workspaces
+      .iter()
+      .filter(|root| {
+        let moved = misplaced.iter().any(|dir| dir.starts_with(root) || root.starts_with(dir));
+        moved || self.troubled.contains(*root)
+      })
+      .cloned()
+      .collect();
+    for root in &concerned {
+      self.engine.forget_root(root);
+      self.report(|guard| guard.look_at(root, Look::Again));
+    }
+    if !misplaced.is_empty() {
+      let event = Event::new(EventKind::Rescanned).detail("a file system was mounted or unmounted");
+      self.report(|guard| guard.engine.tell(event));
+    }
+  }
+
+  /// Polls what has to be polled; whether anything was due.
+  pub(super) fn poll(&mut self) -> bool {
+    let now = self.now();
+    let due = self.polls.take(now);
+    for root in &due {
+      self.report(|guard| guard.look_at(root, Look::Poll));
+    }
+    !due.is_empty()
+  }
+
+  /// Watches the directories of a workspace and marks its files as dirty.
+  pub(super) fn look_at(&mut self, root: &Path, mut look: Look<'_>) -> Result<(), EngineError> {
+    let key = format!("workspace:{}", shown(root));
+    let fs = self.fs;
+    let workspace = match Workspace::open(&fs, root) {
+      Ok(workspace) => workspace,
+      Err(error) => {
+        self.await_directory(root, matches!(error.refusal, Refusal::Absent));
+        self.troubled.insert(root.to_owned());
+        if matches!(look, Look::Poll) {
+          self.mark_gone(root);
+        }
+        if self.is_awaited(root)? {
+          self.rooms.insert(root.to_owned(), Room::awaited(root));
+          return self.engine.recovered(&key);
+        }
+        return self.engine.degrade(&key, &error.to_string());
+      }
+    };
+    let shape = self.shapes.of(root).clone();
+    let mut problems: Vec<String> = Vec::new();
+    let mut limit = None;
+    let mut walk = workspace.walk_as(&fs, &shape);
+    loop {
+      let watched = self.watcher.watched();
+      let mut watched_more = false;
+      for dir in walk.dirs.iter().map(|dir| workspace.absolute(dir)) {
+        if watched.binary_search(&dir).is_ok() {
+          continue;
+        }
+        match self.watcher.add(&dir) {
+          Ok(()) => watched_more = true,
+          Err(WatchError::Limit(reached)) => limit = Some(reached),
+          Err(error) => {
+            // It went, or another one came, since it was found: nobody tells us of what happens now.
+            let is_gone = matches!(error, WatchError::NotADirectory(_) | WatchError::Replaced(_));
+            let is_there = dir.symlink_metadata().map_or(dir == root, |found| found.is_dir());
+            if is_gone && is_there {
+              self.looks.insert(root.to_owned());
+            }
+            problems.push(error.to_string());
+          }
+        }
+      }
+      self.has_new_directories |= watched_more;
+      // What was written into a directory before it was watched is found by looking once more.
+      if !watched_more {
+        break;
+      }
+      walk = workspace.walk_as(&fs, &shape);
+    }
+    self.watcher.watch_end(root);
+    if shape != Shape::Workspace {
+      // What lies in a workspace as well is a file of that.
+      let is_own = |target: Target| target.root == root;
+      walk.files.retain(|file| self.target(&root.join(file)).is_some_and(is_own));
+    }
+    problems.extend(walk.problems.iter().map(ToString::to_string));
+    self.links.retain(|link| !link.starts_with(root));
+    let links = walk.problems.iter().filter(|one| one.is_link()).map(|one| root.join(one.path()));
+    self.links.extend(links);
+    let probe = fs.probe(workspace.root());
+    let why = if limit.is_some() {
+      Some(Why::Unwatched)
+    } else {
+      probe.needs_polling.then_some(Why::Shared)
+    };
+    if let Some(limit) = limit {
+      problems.push(format!("{limit}; until then files are polled"));
+    }
+    let now = self.now();
+    self.polls.set(root, why, now);
+    let room = Room::of(root, probe, why.map(|why| why.to_string()));
+    self.rooms.insert(root.to_owned(), room);
+    let mut stamps = HashMap::new();
+    for file in &walk.files {
+      let target = Target::new(root, file);
+      match &mut look {
+        Look::Again => self.queue.dirty(target, now),
+        Look::Poll => match fs.stamp(workspace.root(), file) {
+          Ok(Some(stamp)) => drop(stamps.insert(target, stamp)),
+          // It is gone since, or cannot be looked at: the pass says which.
+          Ok(None) | Err(_) => self.queue.dirty(target, now),
+        },
+        Look::First(known) => {
+          if self.adopting.contains(root) {
+            self.baseline.insert(target.clone());
+          }
+          match known.remove(&target.path()) {
+            // What could not be guarded is asked anew: limits and owners may have changed.
+            Some(row) if row.note.is_some() => {
+              let at = self.engine.clock().now();
+              self.engine.ledger_mut().set_stamp(&row.path, None, row.hash, at)?;
+              self.queue.dirty(target, now);
+            }
+            Some(row) if self.engine.is_current(&target, &row).unwrap_or(false) => {
+              if row.pending.contains(Pending::ATTRIBUTE) {
+                self.queue.attribute(target, now);
+              } else if row.pending.contains(Pending::RESHAPE) {
+                self.queue.reshape(target, now);
+              }
+            }
+            _ => self.queue.dirty(target, now),
+          }
+        }
+      }
+    }
+    match look {
+      Look::First(_) => {}
+      Look::Poll => {
+        // What went between the start and the first poll is in no earlier look.
+        if self.polls.is_first(root) {
+          self.mark_missing(root)?;
+        }
+        for target in self.polls.changed(root, stamps) {
+          self.queue.dirty(target, now);
+        }
+      }
+      Look::Again => {
+        self.mark_missing(root)?;
+        self.note_adopted(root)?;
+      }
+    }
+    self.await_no_more();
+    match told(problems) {
+      None => {
+        self.troubled.remove(root);
+        self.engine.recovered(&key)
+      }
+      Some(text) => {
+        self.troubled.insert(root.to_owned());
+        self.engine.degrade(&key, &text)
+      }
+    }
+  }
+
+  /// Whether a directory is none of those that were there once or that a person has named: the agent makes
+  /// it when it needs it, and as long as another one is there something is guarded.
+  fn is_awaited(&self, root: &Path) -> Result<bool, EngineError> {
+    let is_known = self.engine.ledger().health(&adopted_key(root))?.is_some();
+    let is_absent =
+      root.symlink_metadata().is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
+    let others = self.workspaces.iter().any(|other| other.is_dir());
+    Ok(is_absent && others && !is_known && !self.is_named)
+  }
+
+  /// A directory that came while we were here has no baseline: what is in it was new.
+  fn note_adopted(&mut self, root: &Path) -> Result<(), EngineError> {
+    let key = adopted_key(root);
+    if self.adopting.contains(root) || self.engine.ledger().health(&key)?.is_some() {
+      return Ok(());
+    }
+    let at = self.engine.clock().now();
+    Ok(self.engine.ledger_mut().set_health(&key, "{}", at)?)
+  }
+
+  /// Marks what the ledger knows and is not there any more; the event of its end may be lost, too.
+  fn mark_missing(&mut self, root: &Path) -> Result<(), EngineError> {
+    let now = self.now();
+    for row in self.engine.ledger().files()? {
+      if let (true, Ok(rel)) = (row.workspace == root, row.path.strip_prefix(root))
+        && row.status != FileStatus::Missing
+      {
+        // What is there was marked already.
+        self.queue.dirty(Target::new(root, rel), now);
+      }
+    }
+    Ok(())
+  }
+
+  /// A polled workspace that is gone takes its files with it.
+  fn mark_gone(&mut self, root: &Path) {
+    let now = self.now();
+    for target in self.polls.changed(root, HashMap::new()) {
+      self.queue.dirty(target, now);
+    }
+  }
+
+  /// A workspace that is not there yet is seen when it appears in the nearest directory that is.
+  fn await_directory(&mut self, root: &Path, is_absent: bool) {
+    let nearest = |skipped| root.ancestors().skip(skipped).find(|dir| dir.is_dir());
+    let above = nearest(1);
+    if let Some(Err(error)) = above.map(|dir| self.watcher.add(dir)) {
+      tracing::warn!(target: "memfw", %error, "a missing workspace is polled for");
+      let now = self.now();
+      self.polls.set(root, Some(Why::Unwatched), now);
+    }
+    // What came before that was watched made no event.
+    if is_absent && nearest(0) != above {
+      self.looks.insert(root.to_owned());
+    }
+  }
+
+  /// Directories that were watched for a missing workspace make events of their own; they are let go
+  /// when all workspaces are there.
+  fn await_no_more(&mut self) {
+    if self.workspaces.iter().all(|root| root.is_dir()) {
+      for dir in self.watcher.watched() {
+        let needed = self.sources.is_watched(&dir);
+        if !needed && !self.workspaces.iter().any(|root| dir.starts_with(root)) {
+          self.watcher.remove(&dir);
+        }
+      }
+    }
+  }
+
+  /// The memory file behind a path of an event.
+  pub(super) fn target(&self, path: &Path) -> Option<Target> {
+    self.workspaces.iter().find_map(|root| {
+      let rel = path.strip_prefix(root).ok()?;
+      self.shapes.of(root).has(rel).then(|| Target::new(root, rel))
+    })
+  }
+}

@@ -1,0 +1,40 @@
+//! Memory files: finding, opening, leasing, reading, overwriting and watching them.
+//!
+//! Everything that touches a memory file goes through the [`Fs`] and [`MemoryFile`] traits, so that the
+//! file protocol ([`overwrite`], [`rewrite`], and the engine above) can also run on a simulated file
+//! system. This room decides nothing about content and knows no ledger.
+//!
+//! Invariants held here: bytes are overwritten only where they were just compared equal (I3), and only in a
+//! regular file below the workspace root (I6); while a lease is held, the file is touched through that one
+//! descriptor alone (I5). `unsafe` code is in [`lease`] and nowhere else.
+
+mod create;
+pub mod fs;
+#[cfg(target_os = "linux")]
+pub mod gate;
+#[cfg(target_os = "linux")]
+mod inotify;
+pub mod lease;
+pub mod memory_layout;
+pub mod mounts;
+#[cfg(any(test, not(target_os = "linux")))]
+mod notified;
+pub mod overwrite;
+pub mod probe;
+pub mod real;
+pub mod real_file;
+mod resolve;
+pub mod rewrite;
+pub mod watch;
+pub mod workspace;
+
+pub use fs::{
+  Entry, Fs, FsError, Kind, Listing, MemoryFile, OpenError, Reason, Refusal, RootDir, Stamp,
+  TargetRules, Touch,
+};
+pub use memory_layout::{Shape, Shapes};
+pub use probe::{Probe, Rung};
+pub use real::{RealFs, Root};
+pub use real_file::RealFile;
+pub use watch::{Limit, Taken, WatchError, WatchEvent, Watcher};
+pub use workspace::{Problem, Walk, Workspace};

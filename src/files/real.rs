@@ -1,0 +1,306 @@
+//! Memory files on the real kernel: found without following links, checked before they are opened,
+//! leased, and read and written through one descriptor.
+//!
+//! Invariant I6: what is written is a regular, single-linked file of our own uid or of a configured
+//! one, inside the workspace root's mount. Everything else is read at most.
+#![forbid(unsafe_code)]
+
+use std::{
+  cell::OnceCell,
+  ffi::OsStr,
+  fs::File,
+  os::{
+    fd::{AsFd as _, OwnedFd},
+    unix::ffi::OsStrExt as _,
+  },
+  path::{Path, PathBuf},
+};
+
+use rustix::{
+  fs::{Dir, Mode, OFlags},
+  io::Errno,
+};
+
+use super::{
+  fs::{
+    Entry, Fs, FsError, Kind, Listing, MemoryFile, OpenError, Reason, Refusal, RootDir, Stamp,
+    TargetRules, Touch,
+  },
+  probe::{Probe, Rung, probe},
+  real_file::RealFile,
+  resolve::{self, Facts, Resolver, Target},
+};
+use crate::os::user;
+
+/// The kernel's file system.
+#[derive(Clone, Copy, Debug)]
+pub struct RealFs {
+  pub(super) resolver: Resolver,
+  /// The highest rung that is used, whatever a file system offers.
+  ceiling: Rung,
+}
+
+/// An open workspace directory.
+#[derive(Debug)]
+pub struct Root {
+  path: PathBuf,
+  pub(super) handle: OwnedFd,
+  stamp: Stamp,
+  /// Found out when it is first asked for.
+  probe: OnceCell<Probe>,
+}
+
+impl Default for RealFs {
+  fn default() -> Self {
+    #[cfg(target_os = "linux")]
+    let resolver = Resolver::Kernel;
+    #[cfg(not(target_os = "linux"))]
+    let resolver = Resolver::Stepwise;
+    Self { resolver, ceiling: Rung::Lease }
+  }
+}
+
+impl RootDir for Root {
+  fn path(&self) -> &Path {
+    &self.path
+  }
+
+  fn is_current(&self) -> bool {
+    rustix::fs::lstat(&self.path)
+      .is_ok_and(|stat| resolve::facts(&stat).stamp.same_file(&self.stamp))
+  }
+}
+
+impl Fs for RealFs {
+  type Root = Root;
+  type File = RealFile;
+
+  fn rung(&self, root: &Root) -> Rung {
+    self.probe(root).rung
+  }
+
+  fn has_coarse_times(&self, root: &Root) -> bool {
+    self.probe(root).coarse_times
+  }
+
+  fn open_root(&self, path: &Path) -> Result<Root, OpenError> {
+    let refused = |refusal| OpenError { path: path.to_owned(), refusal };
+    let real = match path.canonicalize() {
+      Ok(real) => real,
+      Err(error) => {
+        let errno = Errno::from_io_error(&error);
+        return Err(refused(errno.map_or_else(|| Refusal::Io(error), resolve::refusal)));
+      }
+    };
+    let found = rustix::fs::stat(&real).map_err(|errno| refused(resolve::refusal(errno)))?;
+    let kind = resolve::facts(&found).kind;
+    if kind != Kind::Directory {
+      return Err(refused(Refusal::NotRegular(kind)));
+    }
+    let handle = resolve::root(&real).map_err(refused)?;
+    let stat = rustix::fs::fstat(&handle).map_err(|errno| refused(resolve::refusal(errno)))?;
+    Ok(Root { path: real, handle, stamp: resolve::facts(&stat).stamp, probe: OnceCell::new() })
+  }
+
+  fn stamp(&self, root: &Root, rel: &Path) -> Result<Option<Stamp>, FsError> {
+    Ok(self.look(root, rel)?.map(|facts| facts.stamp))
+  }
+
+  fn kind(&self, root: &Root, rel: &Path) -> Result<Option<Kind>, FsError> {
+    Ok(self.look(root, rel)?.map(|facts| facts.kind))
+  }
+
+  fn open(&self, root: &Root, rel: &Path, rules: &TargetRules) -> Result<RealFile, OpenError> {
+    let path = root.path.join(rel);
+    self
+      .open_checked(root, rel, &path, rules)
+      .map_err(|refusal| OpenError { path: path.clone(), refusal })
+  }
+
+  fn create(&self, root: &Root, rel: &Path) -> Result<(), OpenError> {
+    self.make(root, rel).map_err(|refusal| OpenError { path: root.path.join(rel), refusal })
+  }
+
+  /// Opens it for reading only: closing it is no event then, and ten thousand of them need not be
+  /// looked at twice.
+  fn glance(&self, root: &Root, rel: &Path, rules: &TargetRules) -> Option<(Vec<u8>, Stamp)> {
+    let target = self.resolver.find(root.handle.as_fd(), rel).ok()?;
+    let found = target.facts().ok()?;
+    if judge(&found, rules).ok()? != Touch::Full || !target.is_writable() {
+      return None;
+    }
+    let handle = target.open(OFlags::RDONLY | OFlags::NONBLOCK).ok()?;
+    let mut file = RealFile {
+      file: File::from(handle),
+      path: root.path.join(rel),
+      access: Touch::ReadOnly(Reason::NotWritable),
+      leases: !self.probe(root).needs_polling,
+      max_bytes: rules.max_bytes,
+      leased_at: None,
+    };
+    if !file.try_lease().ok()? {
+      return None;
+    }
+    let stamp = file.stamp().ok()?;
+    let bytes = file.read_all().ok()?;
+    file.release();
+    stamp.same_file(&found.stamp).then_some((bytes, stamp))
+  }
+
+  fn list(&self, root: &Root, rel: &Path, limit: usize) -> Result<Listing, FsError> {
+    let path = root.path.join(rel);
+    let refused = |refusal| FsError::Refused { path: path.clone(), refusal };
+    let failed = |errno: Errno| FsError::io("list", &path, errno.into());
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let directory = if rel.as_os_str().is_empty() {
+      rustix::fs::openat(&root.handle, ".", flags, Mode::empty())
+        .map_err(|errno| refused(resolve::refusal(errno)))?
+    } else {
+      let target = self.resolver.find(root.handle.as_fd(), rel).map_err(refused)?;
+      match target.facts().map_err(refused)?.kind {
+        Kind::Directory => {}
+        Kind::Symlink => return Err(refused(Refusal::Symlink)),
+        kind => return Err(refused(Refusal::NotRegular(kind))),
+      }
+      target.open(flags).map_err(|errno| refused(resolve::refusal(errno)))?
+    };
+    let mut listing = Listing::default();
+    for entry in Dir::new(directory).map_err(failed)? {
+      let entry = entry.map_err(failed)?;
+      let name = entry.file_name().to_bytes();
+      if name == b"." || name == b".." {
+        continue;
+      }
+      if listing.entries.len() == limit {
+        listing.truncated = true;
+        break;
+      }
+      let name = OsStr::from_bytes(name).to_owned();
+      let mut kind = resolve::kind(entry.file_type());
+      if kind == Kind::Other {
+        // Some file systems do not say in the directory what an entry is.
+        // If it is gone since, or lies on another mount, opening it will say so.
+        if let Ok(Some(found)) = self.kind(root, &rel.join(&name)) {
+          kind = found;
+        }
+      }
+      listing.entries.push(Entry { name, kind });
+    }
+    listing.entries.sort_by(|a, b| a.name.cmp(&b.name));
+    Ok(listing)
+  }
+}
+
+impl RealFs {
+  /// The same, standing on no higher rung than this.
+  #[must_use]
+  pub fn up_to(self, ceiling: Rung) -> Self {
+    Self { ceiling, ..self }
+  }
+
+  /// What the file system of a workspace can do, as far as it is used.
+  pub fn probe<'r>(&self, root: &'r Root) -> &'r Probe {
+    root.probe.get_or_init(|| self.probe_dir(&root.path))
+  }
+
+  /// The same for a directory that is not open.
+  pub fn probe_dir(&self, dir: &Path) -> Probe {
+    probe(dir).up_to(self.ceiling)
+  }
+
+  /// Facts of what stands at a path, `None` if nothing does.
+  fn look(self, root: &Root, rel: &Path) -> Result<Option<Facts>, FsError> {
+    match self.resolver.find(root.handle.as_fd(), rel).and_then(|target| target.facts()) {
+      Ok(facts) => Ok(Some(facts)),
+      Err(Refusal::Absent) => Ok(None),
+      Err(refusal) => Err(FsError::Refused { path: root.path.join(rel), refusal }),
+    }
+  }
+
+  fn open_checked(
+    self,
+    root: &Root,
+    rel: &Path,
+    path: &Path,
+    rules: &TargetRules,
+  ) -> Result<RealFile, Refusal> {
+    let target = self.resolver.find(root.handle.as_fd(), rel)?;
+    let found = target.facts()?;
+    let wanted = judge(&found, rules)?;
+    let (handle, access) = match open_inode(&target, wanted) {
+      Err(Refusal::Absent) => {
+        // No /proc, or the name is gone since. The stepwise way tells which.
+        open_inode(&Resolver::Stepwise.find(root.handle.as_fd(), rel)?, wanted)?
+      }
+      answer => answer?,
+    };
+    let opened = resolve::facts(&rustix::fs::fstat(&handle).map_err(resolve::refusal)?);
+    if !opened.stamp.same_file(&found.stamp) {
+      return Err(Refusal::Replaced);
+    }
+    // The file may have grown or been linked between the check and the open.
+    let access = lower(access, judge(&opened, rules)?);
+    Ok(RealFile {
+      file: File::from(handle),
+      path: path.to_owned(),
+      access,
+      // Where others write past a lease, one that is granted all the same does not count.
+      leases: !self.probe(root).needs_polling,
+      max_bytes: rules.max_bytes,
+      leased_at: None,
+    })
+  }
+}
+
+/// Whether a thing with these facts may be opened, and for what. That it lies on the mount of the root
+/// was seen on the way to it; its device says nothing, for on an overlay it is that of a layer.
+pub(super) fn judge(facts: &Facts, rules: &TargetRules) -> Result<Touch, Refusal> {
+  match facts.kind {
+    Kind::File => {}
+    Kind::Symlink => return Err(Refusal::Symlink),
+    kind => return Err(Refusal::NotRegular(kind)),
+  }
+  if facts.stamp.size > rules.max_bytes {
+    return Err(Refusal::TooLarge { size: facts.stamp.size, limit: rules.max_bytes });
+  }
+  if facts.uid != user::effective_uid() && !rules.owners.contains(&facts.uid) {
+    return Ok(Touch::ReadOnly(Reason::ForeignOwner(facts.uid)));
+  }
+  if facts.links > 1 {
+    return Ok(Touch::ReadOnly(Reason::HardLinked(facts.links)));
+  }
+  Ok(Touch::Full)
+}
+
+/// The lesser of two permissions.
+pub(super) fn lower(one: Touch, other: Touch) -> Touch {
+  if one == Touch::Full { other } else { one }
+}
+
+/// Opens a checked target for writing if that is wanted and possible, else for reading.
+/// O_NONBLOCK: should a pipe stand there after all, or somebody hold a lease, we do not wait.
+fn open_inode(target: &Target, wanted: Touch) -> Result<(OwnedFd, Touch), Refusal> {
+  let mut access = wanted;
+  if wanted == Touch::Full {
+    let reason = match target.open(OFlags::RDWR | OFlags::NONBLOCK) {
+      Ok(handle) => return Ok((handle, access)),
+      Err(Errno::ACCESS) => Reason::NotWritable,
+      Err(Errno::ROFS) => Reason::ReadOnlyFileSystem,
+      Err(Errno::PERM) => Reason::Immutable,
+      Err(Errno::TXTBSY) => Reason::Executing,
+      Err(errno) => return Err(resolve::refusal(errno)),
+    };
+    access = Touch::ReadOnly(reason);
+  }
+  let handle = target.open(OFlags::RDONLY | OFlags::NONBLOCK).map_err(resolve::refusal)?;
+  Ok((handle, access))
+}
+
+#[cfg(test)]
+#[path = "real_tests.rs"]
+mod tests;
+
+#[cfg(test)]
+#[cfg(target_os = "linux")]
+#[path = "other_user_tests.rs"]
+mod other_user_tests;

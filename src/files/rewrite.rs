@@ -1,0 +1,193 @@
+//! Reshaping: a change of length, in place, under a lease, and what a crash can leave of it.
+//!
+//! The new content is written in one call from the common prefix on; the file is cut only when it
+//! gets shorter, and never extended by cutting: killed in between, that left files full of NUL. The
+//! caller has journalled both images before.
+#![forbid(unsafe_code)]
+
+use super::{
+  fs::{FsError, MemoryFile},
+  lease,
+};
+use crate::failpoint::{Point, hit, tear};
+
+/// What became of a reshape.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reshaped {
+  /// The file has the new content.
+  Done,
+  /// The file is not what the new content was made from; nothing was written. Plan again.
+  Changed,
+}
+
+/// Replaces the content `base` by `new`. Needs a lease younger than [`lease::LIMIT`].
+pub fn reshape<F: MemoryFile>(file: &F, base: &[u8], new: &[u8]) -> Result<Reshaped, FsError> {
+  let leased = || {
+    let young = file.leased_for().is_some_and(|age| age < lease::LIMIT);
+    if young { Ok(()) } else { Err(FsError::NotLeased { path: file.path().to_owned() }) }
+  };
+  leased()?;
+  if file.read_all()? != base {
+    return Ok(Reshaped::Changed);
+  }
+  leased()?;
+  let same = base.iter().zip(new).take_while(|(old, new)| old == new).count();
+  match put(file, same, base.len(), new) {
+    Ok(()) => Ok(Reshaped::Done),
+    Err(error) => {
+      // Half a reshape would be read as memory, with its tail twice. The old bytes fit where they were,
+      // even on a full disk; where they cannot be put back either, the journal has them.
+      undo(file, same, base).map_err(|_undone| error)?;
+      Ok(Reshaped::Changed)
+    }
+  }
+}
+
+/// Writes `new` from its first difference on over a file of `length` bytes.
+fn put<F: MemoryFile>(file: &F, same: usize, length: usize, new: &[u8]) -> Result<(), FsError> {
+  let fresh = new.get(same..).unwrap_or_default();
+  if !fresh.is_empty() {
+    hit(Point::ReshapeBefore);
+    let write = |part: &[u8]| file.pwrite(same as u64, part);
+    tear(Point::ReshapeTorn, same, fresh, length.saturating_sub(same), write)?;
+    write(fresh)?;
+    hit(Point::ReshapeAfterWrite);
+  }
+  if new.len() < length {
+    file.truncate(new.len() as u64)?;
+    hit(Point::ReshapeAfterCut);
+  }
+  Ok(())
+}
+
+/// Brings `base` back after a write that failed somewhere.
+fn undo<F: MemoryFile>(file: &F, same: usize, base: &[u8]) -> Result<(), FsError> {
+  file.pwrite(same as u64, base.get(same..).unwrap_or_default())?;
+  if file.stamp()?.size > base.len() as u64 {
+    file.truncate(base.len() as u64)?;
+  }
+  // What is half written may have reached the disk, and the journal forgets it next.
+  file.sync()
+}
+
+/// What to do about a reshape that was begun and not recorded as finished.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Recovery {
+  /// It was finished; whatever was appended since is kept.
+  Done,
+  /// It was not begun; whatever was appended since is kept.
+  NotApplied,
+  /// The file is torn: reshape it to these bytes, which are the new content and what was appended.
+  Rewrite(Vec<u8>),
+  /// A writer was there since. Nothing is done without a person; the base stays in the journal.
+  Foreign,
+}
+
+/// The unit in which the kernel copies a write into its cache. A write that was cut short by a kill
+/// or a full disk ends at a multiple of it (folios are multiples of pages).
+const PAGE: usize = 4096;
+/// Fewer bytes than this behind the base may equal the new content's by chance, when somebody
+/// appended. They are then kept, which at worst leaves the beginning of a marker in the file: a
+/// byte too many can be taken out again, a byte too few cannot be brought back.
+const EVIDENCE: usize = 16;
+
+/// Finds out what a crash left of replacing `base` by `new`, from the bytes that stand there now.
+///
+/// The file is then a mixture followed by what others appended. In the mixture each byte is that of
+/// `base`, that of `new`, or NUL (a block that never reached the disk); its length is that of
+/// `base`, that of `new`, or, for a growing write that was cut short, a page boundary in between.
+pub fn recover_reshape(current: &[u8], base: &[u8], new: &[u8]) -> Recovery {
+  if new.len() < base.len() {
+    recover_shrunk(current, base, new)
+  } else {
+    recover_grown(current, base, new)
+  }
+}
+
+/// Shrinking writes first and cuts then, so without the cut the tail of the base still stands.
+fn recover_shrunk(current: &[u8], base: &[u8], new: &[u8]) -> Recovery {
+  if current.starts_with(base) {
+    Recovery::NotApplied
+  } else if is_mixture(current, base, new, base.len()) {
+    // Asked before `Done`: the new content followed by the base's tail is a missing cut, unless so little
+    // of it stands there that it may be the beginning of what somebody else wrote.
+    if current.len() > base.len() && current.starts_with(new) && base.len() - new.len() < EVIDENCE {
+      return Recovery::Done;
+    }
+    rewrite(new, current, torn_until(current, base, new, base.len()))
+  } else if current.starts_with(new) {
+    Recovery::Done
+  } else if is_mixture(current, base, new, new.len()) {
+    rewrite(new, current, torn_until(current, base, new, new.len()))
+  } else {
+    Recovery::Foreign
+  }
+}
+
+/// Where the mixture ends that is replaced: at `length`, unless both images differ in so few bytes before
+/// it that those which stand there may be somebody else's by chance. Those are kept, too.
+fn torn_until(current: &[u8], base: &[u8], new: &[u8], length: usize) -> usize {
+  let same = base.iter().zip(new).take_while(|(old, new)| old == new).count();
+  if current.len() > length && length.saturating_sub(same) < EVIDENCE { same } else { length }
+}
+
+fn recover_grown(current: &[u8], base: &[u8], new: &[u8]) -> Recovery {
+  if current.starts_with(new) {
+    return Recovery::Done;
+  }
+  // Whether bytes behind the base are the new content's, and not by chance what was appended.
+  let evident = |until: usize| until.saturating_sub(base.len()) >= EVIDENCE;
+  let same = current.iter().zip(new).take_while(|(now, new)| now == new).count();
+  let cut_short = same / PAGE * PAGE;
+  let torn_at_new = is_mixture(current, base, new, new.len());
+  if cut_short > base.len() && (!new.starts_with(base) || evident(cut_short)) {
+    // What follows may be what never reached the disk; else it was appended.
+    return rewrite(new, current, if torn_at_new { new.len() } else { cut_short });
+  }
+  let tail = current.get(base.len()..new.len().min(current.len())).unwrap_or_default();
+  let hole = tail.iter().take_while(|&&byte| byte == 0).count();
+  if current.starts_with(base) {
+    // Text that somebody appended has no NUL.
+    let torn = tail.contains(&0) || evident(new.len());
+    if hole == 0 && !(torn_at_new && torn) {
+      return Recovery::NotApplied;
+    }
+  }
+  // What stands behind the base and is not what was appended is the new content, all of which was written
+  // there, and of which a writer has changed a part since.
+  let grown = tail.iter().zip(new.iter().skip(base.len())).take_while(|(now, new)| now == new);
+  if torn_at_new {
+    rewrite(new, current, new.len())
+  } else if grown.count() >= EVIDENCE {
+    Recovery::Foreign
+  } else if is_mixture(current, base, new, base.len()) {
+    let until = torn_until(current, base, new, base.len());
+    rewrite(new, current, if hole > 0 { base.len() + hole } else { until })
+  } else {
+    Recovery::Foreign
+  }
+}
+
+/// Whether the first `length` bytes are each the base's, the new content's, or NUL.
+fn is_mixture(current: &[u8], base: &[u8], new: &[u8], length: usize) -> bool {
+  current.get(..length).is_some_and(|torn| {
+    torn
+      .iter()
+      .enumerate()
+      .all(|(at, byte)| *byte == 0 || base.get(at) == Some(byte) || new.get(at) == Some(byte))
+  })
+}
+
+/// What stands behind the torn part is kept, unless it is the end of the new content from the middle of a line
+/// on: nobody appends that, and it is what a page of a longer version left behind.
+fn rewrite(new: &[u8], current: &[u8], torn: usize) -> Recovery {
+  let appended = current.get(torn..).unwrap_or_default();
+  let head = new.strip_suffix(appended).unwrap_or_default();
+  let is_left_behind = appended.len() >= EVIDENCE && head.last().is_some_and(|&byte| byte != b'\n');
+  let kept = if is_left_behind { &[] } else { appended };
+  Recovery::Rewrite([new, kept].concat())
+}
+
+#[cfg(test)]
+#[path = "rewrite_tests.rs"]
+mod tests;

@@ -1,0 +1,297 @@
+//! Watching directories, never files: a file that is replaced takes its watch away with it.
+//!
+//! Every event of the system becomes one of [`WatchEvent`]; none is dropped and none carries
+//! content. An event only says where to look: the receiver takes the stamp first. An overflow is a
+//! [`WatchEvent::Rescan`]. No timer, so no wakeups at rest.
+//!
+//! On Linux the queue is the kernel's and is read by whoever calls [`Watcher::take`], without a thread
+//! in between (docs/adr/0009). So the caller decides how much is read at a time, and when `take` says that
+//! this was all, nothing that happened before is unknown: an event stands in the queue before the call
+//! that made it returns.
+//!
+//! After [`Watcher::add`] of a directory the caller lists it, and lists it again when its own stamp
+//! has changed meanwhile: what was written before the watch stood made no event.
+#![forbid(unsafe_code)]
+
+use std::{
+  collections::{BTreeMap, BTreeSet},
+  fmt, io,
+  os::{fd::OwnedFd, unix::fs::MetadataExt as _},
+  path::{Path, PathBuf},
+  sync::Arc,
+};
+
+#[cfg(target_os = "linux")]
+use super::inotify::Queue;
+#[cfg(not(target_os = "linux"))]
+use super::notified::Queue;
+use crate::os::shown::Shown;
+
+/// What was seen. All paths are absolute.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum WatchEvent {
+  /// Something about this path may have changed.
+  Dirty(PathBuf),
+  /// Somebody opened this path, for reading or writing; we ourselves included.
+  Opened(PathBuf),
+  /// Somebody who had this path open for writing closed it, we ourselves included, or moved a file here:
+  /// what stands there is whole.
+  Closed(PathBuf),
+  /// Somebody who had this path open for reading alone closed it; told only for directories that were
+  /// named to [`Watcher::hear_readers`].
+  Released(PathBuf),
+  /// A directory appeared here: walk and watch it.
+  DirAdded(PathBuf),
+  /// This watched directory was deleted or moved away, and its watch is off. If a directory stands
+  /// there (by now, or because the event is older than the watch), add it again and walk it; else
+  /// [`Watcher::remove`] it.
+  RootGone(PathBuf),
+  /// Events were lost: compare all stamps.
+  Rescan,
+  /// A limit of the system was reached; something is not watched.
+  Limit(Limit),
+  /// The watcher failed otherwise; events may be lost.
+  Error(String),
+}
+
+/// A limit of inotify.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Limit {
+  /// Directories watched by one user.
+  Watches,
+  /// inotify instances of one user.
+  Instances,
+}
+
+impl Limit {
+  /// The kernel setting that raises it.
+  pub const fn sysctl(self) -> &'static str {
+    match self {
+      Self::Watches => "fs.inotify.max_user_watches",
+      Self::Instances => "fs.inotify.max_user_instances",
+    }
+  }
+}
+
+impl fmt::Display for Limit {
+  fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let (what, value) = match self {
+      Self::Watches => ("watched directories", 524_288),
+      Self::Instances => ("inotify instances", 1024),
+    };
+    let setting = self.sysctl();
+    write!(
+      f,
+      "the system's limit of {what} is reached; raise it with `sudo sysctl {setting}={value}`"
+    )
+  }
+}
+
+/// A directory is not watched.
+#[derive(Debug, thiserror::Error)]
+pub enum WatchError {
+  /// A limit of the system was reached.
+  #[error("{0}")]
+  Limit(Limit),
+  /// There is no directory (or a link to one) under that path.
+  #[error("{} is not a directory", Shown(.0))]
+  NotADirectory(PathBuf),
+  /// It was replaced while the watch was set; try again.
+  #[error("{} was replaced while its watch was set", Shown(.0))]
+  Replaced(PathBuf),
+  /// The system failed otherwise.
+  #[error("cannot watch {}: {text}", Shown(path))]
+  Failed {
+    /// The directory, empty when the watcher itself could not be made.
+    path: PathBuf,
+    /// The system's answer.
+    text: String,
+  },
+}
+
+/// Device and inode.
+type Identity = (u64, u64);
+
+/// What an event of the system means.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Meaning {
+  /// This.
+  Event(WatchEvent),
+  /// A directory was deleted or moved away; if it is watched, it and what is below it are gone.
+  Gone(PathBuf),
+}
+
+/// What [`Watcher::take`] found.
+#[derive(Debug, Default)]
+pub struct Taken {
+  /// In the order in which it happened.
+  pub events: Vec<WatchEvent>,
+  /// Whether that is all that had happened.
+  pub is_all: bool,
+}
+
+/// One watcher for all directories, as the number of inotify instances of a user is small.
+#[derive(Debug)]
+pub struct Watcher {
+  /// `None` as long as the system has no instance left.
+  queue: Option<Queue>,
+  /// What each watched directory was when its watch was set.
+  watched: BTreeMap<PathBuf, Identity>,
+  /// Directories whose readers are told when they close a file.
+  heard: BTreeSet<PathBuf>,
+  /// Watched directories of which the directory above them tells, too, that they go.
+  roots: BTreeSet<PathBuf>,
+}
+
+impl Watcher {
+  /// Starts watching nothing. Where the system has no inotify instance left, the watcher is blind: each
+  /// [`Self::add`] tries again and says so.
+  pub fn new() -> Result<Self, WatchError> {
+    let mut watcher = Self {
+      queue: None,
+      watched: BTreeMap::new(),
+      heard: BTreeSet::new(),
+      roots: BTreeSet::new(),
+    };
+    match watcher.queue() {
+      Ok(_) | Err(WatchError::Limit(_)) => Ok(watcher),
+      Err(error) => Err(error),
+    }
+  }
+
+  /// Readable while there is something to take; `None` while the watcher is blind.
+  pub fn descriptor(&self) -> Option<Arc<OwnedFd>> {
+    self.queue.as_ref().map(Queue::descriptor)
+  }
+
+  /// Takes what has happened, without waiting, and no more than the system keeps by default: whoever makes
+  /// events without end must not keep us from everything else.
+  pub fn take(&mut self) -> Taken {
+    let Some(queue) = &mut self.queue else { return Taken { events: Vec::new(), is_all: true } };
+    let (found, is_all) = queue.read();
+    let mut events = Vec::with_capacity(found.len());
+    for one in found {
+      let seen = self.queue.as_ref().map(|queue| queue.meaning(one)).unwrap_or_default();
+      for seen in seen {
+        match seen {
+          Meaning::Event(WatchEvent::Released(path)) if !self.is_heard(&path) => {}
+          Meaning::Event(event) => events.push(event),
+          Meaning::Gone(path) if self.watched.contains_key(&path) || self.is_above(&path) => {
+            self.lose(&path, &mut events);
+          }
+          Meaning::Gone(path) => events.push(WatchEvent::Dirty(path)),
+        }
+      }
+    }
+    Taken { events, is_all }
+  }
+
+  fn is_heard(&self, path: &Path) -> bool {
+    path.parent().is_some_and(|dir| self.heard.contains(dir))
+  }
+
+  /// Watches one directory, not what is below it. Adding it again does no harm.
+  pub fn add(&mut self, dir: &Path) -> Result<(), WatchError> {
+    let before = identity(dir)?;
+    let answer = self.queue().and_then(|queue| queue.add(dir)).and_then(|()| {
+      let is_same = identity(dir).ok() == Some(before);
+      if is_same { Ok(()) } else { Err(WatchError::Replaced(dir.to_owned())) }
+    });
+    match &answer {
+      Ok(()) => drop(self.watched.insert(dir.to_owned(), before)),
+      Err(_) => self.remove(dir),
+    }
+    answer
+  }
+
+  /// Has the directory above a watched one tell, too, that it goes. A directory does so itself only once
+  /// nobody has it open any more, and an agent may stand in its workspace all day. Where that directory may
+  /// not be listed it cannot be watched, and the word of the watched one has to do.
+  pub fn watch_end(&mut self, root: &Path) {
+    let Some(above) = root.parent() else { return };
+    if self.watched.contains_key(root) && self.roots.insert(root.to_owned()) {
+      self.look_from(above);
+    }
+  }
+
+  /// Stops watching a directory; nothing happens if it is not watched.
+  pub fn remove(&mut self, dir: &Path) {
+    self.watched.remove(dir);
+    self.heard.remove(dir);
+    self.look_from(dir);
+    if self.roots.remove(dir)
+      && let Some(above) = dir.parent()
+    {
+      self.look_from(above);
+    }
+  }
+
+  /// Sees to it that a directory that is not watched tells as much as those below it need.
+  fn look_from(&mut self, dir: &Path) {
+    let is_above = self.is_above(dir);
+    if let Some(queue) = self.queue.as_mut().filter(|_| !self.watched.contains_key(dir))
+      && (!is_above || queue.add_ends(dir).is_err())
+    {
+      queue.remove(dir);
+    }
+  }
+
+  /// Whether a directory is asked to tell of the end of one in it.
+  fn is_above(&self, dir: &Path) -> bool {
+    self.roots.iter().any(|root| root.parent() == Some(dir))
+  }
+
+  /// Of these directories alone it is told when a reader closes a file. The directories that are new: who
+  /// closed a file there before is not known.
+  pub fn hear_readers(&mut self, dirs: BTreeSet<PathBuf>) -> Vec<PathBuf> {
+    if self.queue.is_none() {
+      return Vec::new();
+    }
+    let fresh: Vec<PathBuf> = dirs.difference(&self.heard).cloned().collect();
+    self.heard = dirs;
+    fresh
+  }
+
+  /// The directories that are watched.
+  pub fn watched(&self) -> Vec<PathBuf> {
+    self.watched.keys().cloned().collect()
+  }
+
+  /// Watched directories whose path leads elsewhere by now: a mount over them, or an unmount, makes no
+  /// event in them. [`Self::remove`] them before they are added again.
+  pub fn misplaced(&self) -> Vec<PathBuf> {
+    let is_elsewhere = |(dir, known): &(&PathBuf, &Identity)| identity(dir).ok() != Some(**known);
+    self.watched.iter().filter(is_elsewhere).map(|(dir, _)| dir.clone()).collect()
+  }
+
+  fn queue(&mut self) -> Result<&mut Queue, WatchError> {
+    if self.queue.is_none() {
+      self.queue = Some(Queue::new()?);
+    }
+    self.queue.as_mut().ok_or(WatchError::Limit(Limit::Instances))
+  }
+
+  /// A watched directory is gone, and what is below it went with it.
+  fn lose(&mut self, path: &Path, events: &mut Vec<WatchEvent>) {
+    let below = self.watched.keys().filter(|dir| dir.starts_with(path));
+    for dir in below.cloned().collect::<Vec<_>>() {
+      self.remove(&dir);
+      events.push(WatchEvent::RootGone(dir));
+    }
+  }
+}
+
+fn identity(dir: &Path) -> Result<Identity, WatchError> {
+  match dir.symlink_metadata() {
+    Ok(found) if found.is_dir() => Ok((found.dev(), found.ino())),
+    Ok(_) => Err(WatchError::NotADirectory(dir.to_owned())),
+    Err(error) if error.kind() == io::ErrorKind::NotFound => {
+      Err(WatchError::NotADirectory(dir.to_owned()))
+    }
+    Err(error) => Err(WatchError::Failed { path: dir.to_owned(), text: error.to_string() }),
+  }
+}
+
+#[cfg(test)]
+#[path = "watch_tests.rs"]
+mod tests;

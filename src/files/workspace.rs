@@ -1,0 +1,367 @@
+//! Which files of a workspace are memory, and where they are.
+//!
+//! Memory is `MEMORY.md` (or `memory.md`, its older name) in the root and every `*.md` file below
+//! `memory/`, in directories and of names that begin with a dot as well, for the agent reads those like all
+//! others; and so are the files that it reads as instructions and can write, in the root and as
+//! `users/ID/USER.md`. The ending counts as it is written there: `x.MD`, `x.md~` and `x.md.tmp` are no memory.
+//! Nothing is opened here, nothing is created, no link is followed.
+#![forbid(unsafe_code)]
+
+use std::{
+  ffi::OsStr,
+  fmt,
+  os::unix::ffi::OsStrExt as _,
+  path::{Component, Path, PathBuf},
+};
+
+use super::{
+  Shape,
+  fs::{Fs, FsError, Kind, OpenError, Refusal, RootDir},
+};
+use crate::os::shown::Shown;
+
+/// The directory whose markdown files are memory.
+const DIRECTORY: &str = "memory";
+/// The memory files of the root, and its files of instructions.
+const ROOT_FILES: [&str; 10] = [
+  "MEMORY.md",
+  "memory.md",
+  "AGENTS.md",
+  "BOOT.md",
+  "BOOTSTRAP.md",
+  "HEARTBEAT.md",
+  "IDENTITY.md",
+  "SOUL.md",
+  "TOOLS.md",
+  "USER.md",
+];
+/// A file of the root that the agent finds in any case.
+const DIARY: &str = "dreams.md";
+/// The directory with a directory for each person, and the one file of theirs.
+const PEOPLE: &str = "users";
+const PERSON_FILE: &str = "USER.md";
+/// Directories below the root that are entered one inside the other.
+pub const MAX_DEPTH: usize = 16;
+/// Names in all that a walk takes up; a bound on memory, ten times the largest tree tried.
+pub const MAX_NAMES: usize = 1_000_000;
+
+/// A workspace that was opened.
+#[derive(Debug)]
+pub struct Workspace<F: Fs> {
+  root: F::Root,
+}
+
+/// What a walk found. Paths are relative to the root, and sorted.
+#[derive(Debug, Default)]
+pub struct Walk {
+  /// Memory files, and things of other kinds that stand under a memory file's name.
+  pub files: Vec<PathBuf>,
+  /// Directories to watch: the root (an empty path), `memory`, and all below it.
+  pub dirs: Vec<PathBuf>,
+  /// What could not be looked at.
+  pub problems: Vec<Problem>,
+}
+
+/// A part of a workspace that is not guarded, and why.
+#[derive(Debug)]
+pub enum Problem {
+  /// A directory cannot be listed, or something stands where a directory should.
+  Unreadable {
+    /// The relative path.
+    path: PathBuf,
+    /// Why.
+    error: FsError,
+  },
+  /// Directories below this one are nested too deeply.
+  TooDeep {
+    /// The relative path.
+    path: PathBuf,
+  },
+  /// There are too many names; the walk stopped in this directory.
+  TooMany {
+    /// The relative path.
+    path: PathBuf,
+  },
+}
+
+impl Problem {
+  /// The relative path that is not guarded.
+  pub fn path(&self) -> &Path {
+    match self {
+      Self::Unreadable { path, .. } | Self::TooDeep { path } | Self::TooMany { path } => path,
+    }
+  }
+}
+
+impl Problem {
+  /// Whether a symbolic link is the reason.
+  pub fn is_link(&self) -> bool {
+    let refused =
+      |error: &FsError| matches!(error, FsError::Refused { refusal: Refusal::Symlink, .. });
+    matches!(self, Self::Unreadable { error, .. } if refused(error))
+  }
+}
+
+impl fmt::Display for Problem {
+  fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    match self {
+      Self::Unreadable { error, .. } => error.fmt(f),
+      Self::TooDeep { path } => {
+        write!(f, "{} is nested more than {MAX_DEPTH} directories deep", Shown(path))
+      }
+      Self::TooMany { path } => {
+        write!(f, "more than {MAX_NAMES} names, stopped in {}", Shown(path))
+      }
+    }
+  }
+}
+
+impl<F: Fs> Workspace<F> {
+  /// Opens the workspace directory. It must exist; what is in it need not.
+  pub fn open(fs: &F, path: &Path) -> Result<Self, OpenError> {
+    Ok(Self { root: fs.open_root(path)? })
+  }
+
+  /// The open root.
+  pub fn root(&self) -> &F::Root {
+    &self.root
+  }
+
+  /// The absolute path of a relative one.
+  pub fn absolute(&self, rel: &Path) -> PathBuf {
+    // Joining an empty path would add a slash.
+    if rel.as_os_str().is_empty() {
+      self.root.path().to_owned()
+    } else {
+      self.root.path().join(rel)
+    }
+  }
+
+  /// The relative path of an absolute one below this root.
+  pub fn relative<'a>(&self, path: &'a Path) -> Option<&'a Path> {
+    path.strip_prefix(self.root.path()).ok()
+  }
+
+  /// Finds all memory files and all directories to watch in a directory of any shape.
+  pub fn walk_as(&self, fs: &F, shape: &Shape) -> Walk {
+    let mut walk = Walk::default();
+    match shape {
+      Shape::Workspace => return self.walk(fs),
+      Shape::Notes => self.descend(fs, PathBuf::new(), MAX_NAMES, shape, &mut walk),
+      Shape::Files(names) => {
+        walk.dirs.push(PathBuf::new());
+        for name in names {
+          match fs.kind(&self.root, Path::new(name)) {
+            Ok(Some(_)) => walk.files.push(name.into()),
+            Ok(None) => {}
+            Err(error) => walk.problems.push(Problem::Unreadable { path: name.into(), error }),
+          }
+        }
+      }
+    }
+    walk.files.sort();
+    walk.dirs.sort();
+    walk
+  }
+
+  /// The same in a workspace.
+  pub fn walk(&self, fs: &F) -> Walk {
+    let mut walk = Walk { dirs: vec![PathBuf::new()], ..Walk::default() };
+    for name in ROOT_FILES {
+      match fs.kind(&self.root, Path::new(name)) {
+        Ok(Some(_)) => walk.files.push(name.into()),
+        Ok(None) => {}
+        Err(error) => walk.problems.push(Problem::Unreadable { path: name.into(), error }),
+      }
+    }
+    self.visit_diaries(fs, &mut walk);
+    let top = PathBuf::from(DIRECTORY);
+    match fs.kind(&self.root, &top) {
+      Ok(None) => {}
+      Ok(Some(Kind::Directory)) => {
+        self.descend(fs, top, MAX_NAMES, &Shape::Workspace, &mut walk);
+      }
+      Ok(Some(kind)) => {
+        let refusal =
+          if kind == Kind::Symlink { Refusal::Symlink } else { Refusal::NotRegular(kind) };
+        let error = FsError::Refused { path: self.absolute(&top), refusal };
+        walk.problems.push(Problem::Unreadable { path: top, error });
+      }
+      Err(error) => walk.problems.push(Problem::Unreadable { path: top, error }),
+    }
+    self.visit_people(fs, &mut walk);
+    walk.files.sort();
+    walk.dirs.sort();
+    walk
+  }
+
+  /// The diary by all its names.
+  fn visit_diaries(&self, fs: &F, walk: &mut Walk) {
+    match fs.list(&self.root, Path::new(""), MAX_NAMES) {
+      Ok(listing) => {
+        let diaries = listing.entries.into_iter().filter(|entry| is_diary(&entry.name));
+        walk.files.extend(diaries.map(|entry| PathBuf::from(entry.name)));
+        if listing.truncated {
+          walk.problems.push(Problem::TooMany { path: PathBuf::new() });
+        }
+      }
+      // It went away while it was looked at.
+      Err(FsError::Refused { refusal: Refusal::Absent, .. }) => {}
+      // A directory that cannot be listed may still be entered.
+      Err(error) => {
+        for name in [DIARY, "DREAMS.md"] {
+          if let Ok(Some(_)) = fs.kind(&self.root, Path::new(name)) {
+            walk.files.push(name.into());
+          }
+        }
+        walk.problems.push(Problem::Unreadable { path: PathBuf::new(), error });
+      }
+    }
+  }
+
+  /// The directories of people: one level, of which each is looked into for one name.
+  fn visit_people(&self, fs: &F, walk: &mut Walk) {
+    let top = PathBuf::from(PEOPLE);
+    match fs.kind(&self.root, &top) {
+      Ok(Some(Kind::Directory)) => {}
+      // A link or a file of this name belongs to something else, and the agent does not go through it.
+      Ok(_) => return,
+      Err(error) => {
+        walk.problems.push(Problem::Unreadable { path: top, error });
+        return;
+      }
+    }
+    let listing = match fs.list(&self.root, &top, MAX_NAMES) {
+      Ok(listing) => listing,
+      Err(FsError::Refused { refusal: Refusal::Absent, .. }) => return,
+      Err(error) => {
+        walk.problems.push(Problem::Unreadable { path: top, error });
+        return;
+      }
+    };
+    walk.dirs.push(top.clone());
+    for entry in listing.entries {
+      let dir = top.join(&entry.name);
+      if entry.kind != Kind::Directory || !is_memory_dir(&dir) {
+        continue;
+      }
+      walk.dirs.push(dir.clone());
+      let file = dir.join(PERSON_FILE);
+      match fs.kind(&self.root, &file) {
+        Ok(Some(_)) => walk.files.push(file),
+        Ok(None) => {}
+        Err(error) => walk.problems.push(Problem::Unreadable { path: file, error }),
+      }
+    }
+    if listing.truncated {
+      walk.problems.push(Problem::TooMany { path: top });
+    }
+  }
+
+  /// Finds all memory files and directories at and below one directory (a new one).
+  pub fn walk_below(&self, fs: &F, rel: &Path) -> Walk {
+    if rel.as_os_str().is_empty() {
+      return self.walk(fs);
+    }
+    let mut walk = Walk::default();
+    if rel.starts_with(PEOPLE) {
+      self.visit_people(fs, &mut walk);
+    } else if is_memory_dir(rel) {
+      self.descend(fs, rel.to_owned(), MAX_NAMES, &Shape::Workspace, &mut walk);
+    }
+    walk.files.sort();
+    walk.dirs.sort();
+    walk
+  }
+
+  fn descend(&self, fs: &F, top: PathBuf, mut left: usize, shape: &Shape, walk: &mut Walk) {
+    let mut open = vec![top];
+    while let Some(dir) = open.pop() {
+      if dir.components().count() > MAX_DEPTH {
+        walk.problems.push(Problem::TooDeep { path: dir });
+        continue;
+      }
+      let listing = match fs.list(&self.root, &dir, left) {
+        Ok(listing) => listing,
+        // It went away between being seen and being listed.
+        Err(FsError::Refused { refusal: Refusal::Absent, .. }) => continue,
+        Err(error) => {
+          walk.problems.push(Problem::Unreadable { path: dir, error });
+          continue;
+        }
+      };
+      left = left.saturating_sub(listing.entries.len());
+      for entry in listing.entries {
+        let rel = dir.join(&entry.name);
+        // A directory called `x.md` is entered, and is no file.
+        if entry.kind == Kind::Directory {
+          open.push(rel);
+        } else if entry.kind == Kind::Symlink && (*shape == Shape::Notes || is_hidden(&entry.name))
+        {
+          // The agent does not search behind links, and editors lock files by one with a dot.
+        } else if shape.has(&rel) {
+          walk.files.push(rel);
+        } else if entry.kind == Kind::Symlink {
+          // It may lead to a directory of memory, and nothing behind it is guarded.
+          let error = FsError::Refused { path: self.absolute(&rel), refusal: Refusal::Symlink };
+          walk.problems.push(Problem::Unreadable { path: rel, error });
+        }
+      }
+      walk.dirs.push(dir.clone());
+      if listing.truncated {
+        walk.problems.push(Problem::TooMany { path: dir });
+        return;
+      }
+    }
+  }
+}
+
+/// Whether a path relative to a workspace root is the name of a memory file.
+pub fn is_memory(rel: &Path) -> bool {
+  let mut names = rel.components();
+  let (Some(Component::Normal(first)), rest) = (names.next(), names.as_path()) else {
+    return false;
+  };
+  if rest.as_os_str().is_empty() {
+    return ROOT_FILES.iter().any(|name| first == *name) || is_diary(first);
+  }
+  if first == PEOPLE {
+    let below = rest.parent().is_some_and(|dir| !dir.as_os_str().is_empty());
+    return below
+      && is_memory_dir(rel.parent().unwrap_or(rel))
+      && rest.file_name() == Some(OsStr::new(PERSON_FILE));
+  }
+  let plain = |part: Component<'_>| matches!(part, Component::Normal(_));
+  first == DIRECTORY
+    && rest.components().all(plain)
+    && rest.file_name().is_some_and(|name| name.as_bytes().ends_with(b".md"))
+}
+
+/// Whether a path relative to a workspace root is a directory that can hold memory files.
+pub fn is_memory_dir(rel: &Path) -> bool {
+  let mut names = rel.components();
+  let first = names.next();
+  let mut depth = 0;
+  let plain = names.all(|part| {
+    depth += 1;
+    matches!(part, Component::Normal(_))
+  });
+  plain
+    && match first {
+      Some(Component::Normal(name)) if name == PEOPLE => depth <= 1,
+      first => first == Some(Component::Normal(OsStr::new(DIRECTORY))),
+    }
+}
+
+fn is_diary(name: &OsStr) -> bool {
+  name.as_bytes().eq_ignore_ascii_case(DIARY.as_bytes())
+}
+
+/// Whether a name begins with a dot.
+fn is_hidden(name: &OsStr) -> bool {
+  name.as_bytes().starts_with(b".")
+}
+
+#[cfg(test)]
+#[path = "workspace_tests.rs"]
+mod tests;

@@ -1,0 +1,258 @@
+//! The thread that stands at the barrier: it lets readers go on where nothing has to be asked.
+//!
+//! Reading an event can block while the file is under a lease (see [`crate::files::gate`]), and everybody
+//! behind it would wait as well. So the desk sees since when a porter reads, and sends another one when
+//! that takes too long; the first one finishes what it holds and leaves.
+#![forbid(unsafe_code)]
+
+use std::{
+  collections::HashMap,
+  path::{Path, PathBuf},
+  sync::{
+    Arc, Mutex, MutexGuard, PoisonError,
+    atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering::SeqCst},
+  },
+  time::Duration,
+};
+
+use tokio::sync::mpsc::UnboundedSender;
+
+use super::{event_loop::Event, waiting::FileId};
+use crate::{
+  files::{
+    Stamp,
+    gate::{Barrier, GateError, Reader},
+    workspace::is_memory,
+  },
+  os::{Clock as _, SystemClock, pause},
+};
+
+/// Stamps of passed bytes that are kept; ten times the largest tree tried.
+const MAX_PASSED: usize = 100_000;
+/// How long writes are left unread: by then the redaction that follows them is over, and reading them
+/// cannot break its lease any more.
+const SETTLING: Duration = Duration::from_millis(60);
+
+/// A reader about whom something has to be asked.
+#[derive(Debug)]
+pub(super) struct Held {
+  pub(super) reader: Reader,
+  pub(super) path: PathBuf,
+}
+
+/// What porters and desk share.
+#[derive(Debug)]
+pub(super) struct Shared {
+  pub(super) barrier: Barrier,
+  /// Process id of the daemon, or 0.
+  pub(super) daemon: AtomicI32,
+  /// Whether the desk knows that a porter is at work.
+  active: AtomicBool,
+  /// Since when a porter reads events, in microseconds from one on; 0 while it does not.
+  reading_since: AtomicU64,
+  /// Which porter is in charge.
+  generation: AtomicU32,
+  passed: Mutex<HashMap<FileId, Stamp>>,
+  /// Directories that are gated, and whether each is the root of a workspace.
+  rooms: Mutex<HashMap<PathBuf, bool>>,
+  desk: UnboundedSender<Event>,
+}
+
+impl Shared {
+  pub(super) fn new(barrier: Barrier, desk: UnboundedSender<Event>) -> Self {
+    Self {
+      barrier,
+      daemon: AtomicI32::new(0),
+      active: AtomicBool::new(false),
+      reading_since: AtomicU64::new(0),
+      generation: AtomicU32::new(0),
+      passed: Mutex::default(),
+      rooms: Mutex::default(),
+      desk,
+    }
+  }
+
+  /// Sends the next porter to the barrier; the one before leaves when it can.
+  pub(super) fn send_porter(self: &Arc<Self>) -> std::io::Result<()> {
+    let generation = self.generation.fetch_add(1, SeqCst) + 1;
+    self.reading_since.store(0, SeqCst);
+    let shared = Arc::clone(self);
+    std::thread::Builder::new().name("porter".to_owned()).spawn(move || {
+      // Whatever ends a porter, the gate must not stand without one: its readers would wait for ever.
+      let watch = Watch(&shared);
+      match shared.stand(generation) {
+        Ok(()) => std::mem::forget(watch),
+        Err(error) => shared.tell(Event::Broken(error.to_string())),
+      }
+    })?;
+    Ok(())
+  }
+
+  /// Notes who has written, some time after it was written.
+  pub(super) fn send_scribe(
+    self: &Arc<Self>,
+    note: impl Fn() + Send + 'static,
+  ) -> std::io::Result<()> {
+    let shared = Arc::clone(self);
+    std::thread::Builder::new().name("scribe".to_owned()).spawn(move || {
+      while shared.barrier.wait_for_writes().is_ok() {
+        pause(SETTLING);
+        note();
+      }
+    })?;
+    Ok(())
+  }
+
+  fn stand(&self, generation: u32) -> Result<(), GateError> {
+    loop {
+      self.barrier.wait()?;
+      if self.generation.load(SeqCst) != generation {
+        return Ok(());
+      }
+      let since = u64::try_from(SystemClock.monotonic().as_micros()).unwrap_or(u64::MAX);
+      self.reading_since.store(since.max(1), SeqCst);
+      if !self.active.swap(true, SeqCst) {
+        self.tell(Event::Active);
+      }
+      let readers = self.barrier.readers();
+      let in_charge = self.generation.load(SeqCst) == generation;
+      if in_charge {
+        self.reading_since.store(0, SeqCst);
+      }
+      let (readers, lost) = readers?;
+      for reader in readers {
+        self.meet(reader);
+      }
+      if lost {
+        self.tell(Event::Lost);
+      }
+      if !in_charge {
+        return Ok(());
+      }
+    }
+  }
+
+  /// Somebody wants to read.
+  fn meet(&self, reader: Reader) {
+    // What the daemon opens is never waited for: it is the one who would answer.
+    if reader.pid() == self.daemon.load(SeqCst) {
+      return self.barrier.allow(reader);
+    }
+    match reader.stamp() {
+      Some(stamp) if self.is_passed(&stamp) => {
+        if reader.is_reading() {
+          self.barrier.quieten(&reader, &stamp);
+        }
+        self.barrier.allow(reader);
+      }
+      // An empty file has nothing to read, and its writer is just making it.
+      Some(stamp) if stamp.size > 0 => match self.memory(&reader, &stamp) {
+        Some(path) => self.tell(Event::Came(Held { reader, path })),
+        None => self.barrier.allow(reader),
+      },
+      _ => self.barrier.allow(reader),
+    }
+  }
+
+  /// The path of a memory file that somebody reads; `None` for any other file.
+  fn memory(&self, reader: &Reader, stamp: &Stamp) -> Option<PathBuf> {
+    let path = reader.path()?;
+    let (dir, name) = (path.parent()?, Path::new(path.file_name()?));
+    let rooms = lock(&self.rooms);
+    if let Some(root) = rooms.get(dir) {
+      return is_memory_name(*root, name).then_some(path);
+    }
+    // Through another mount the path is another one; the file is the same.
+    rooms.iter().find_map(|(dir, root)| {
+      let path = dir.join(name);
+      let same = is_memory_name(*root, name)
+        && rustix::fs::lstat(&path).is_ok_and(|s| (s.st_dev, s.st_ino) == (stamp.dev, stamp.ino));
+      same.then_some(path)
+    })
+  }
+
+  /// Makes readers of a directory wait; whether that is new.
+  pub(super) fn watch(&self, dir: &Path, root: bool, anybody: bool) -> Result<bool, GateError> {
+    let before = lock(&self.rooms).insert(dir.to_owned(), root);
+    let watched = self.barrier.watch(dir, anybody);
+    if watched.is_err() && before.is_none() {
+      lock(&self.rooms).remove(dir);
+    }
+    watched
+  }
+
+  fn is_passed(&self, stamp: &Stamp) -> bool {
+    lock(&self.passed).get(&(stamp.dev, stamp.ino)) == Some(stamp)
+  }
+
+  /// Remembers bytes that were passed.
+  pub(super) fn remember(&self, stamp: Stamp) {
+    let mut passed = lock(&self.passed);
+    if passed.len() >= MAX_PASSED {
+      passed.clear();
+    }
+    passed.insert((stamp.dev, stamp.ino), stamp);
+  }
+
+  /// Forgets all of them: another daemon may judge otherwise.
+  pub(super) fn forget(&self) {
+    lock(&self.passed).clear();
+  }
+
+  /// Since when a porter reads; `None` when none does, and then the desk is told of the next one.
+  pub(super) fn reading_since(&self) -> Option<Duration> {
+    self.active.store(false, SeqCst);
+    match self.reading_since.load(SeqCst) {
+      0 => None,
+      since => {
+        self.active.store(true, SeqCst);
+        Some(Duration::from_micros(since))
+      }
+    }
+  }
+
+  fn tell(&self, event: Event) {
+    // The desk is gone only when the process ends, which lets everybody through.
+    self.desk.send(event).ok();
+  }
+}
+
+/// Says that a porter fell, unless it left in order.
+struct Watch<'a>(&'a Shared);
+
+impl Drop for Watch<'_> {
+  fn drop(&mut self) {
+    self.0.tell(Event::Broken("a thread ended".to_owned()));
+  }
+}
+
+/// Whether a name in a gated directory is that of a memory file.
+fn is_memory_name(root: bool, name: &Path) -> bool {
+  if root { is_memory(name) } else { is_memory(&Path::new("memory").join(name)) }
+}
+
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+  mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+  use super::*;
+
+  #[test]
+  fn memory_is_told_by_directory_and_name() {
+    for (root, name, expected) in [
+      (true, "MEMORY.md", true),
+      (true, "memory.md", true),
+      (true, "AGENTS.md", true),
+      (true, "README.md", false),
+      (false, "2026-11-21.md", true),
+      (false, "AGENTS.md", true),
+      (false, ".x.md", true),
+      (false, "x.md.tmp", false),
+      (false, "x.md (deleted)", false),
+    ] {
+      assert_eq!(is_memory_name(root, Path::new(name)), expected, "{root} {name}");
+    }
+  }
+}
