@@ -6,7 +6,9 @@
 #![forbid(unsafe_code)]
 
 use {
-  crate::support::{AT_ONCE, Guarded, Test, Writer, clean, eventually, marks, poison},
+  crate::support::{
+    AT_ONCE, Guarded, Test, Writer, clean, eventually, marks, poison, program_path,
+  },
   regex::{Captures, Regex},
   serde_json::Value,
   std::{fs, sync::LazyLock},
@@ -60,7 +62,7 @@ fn masked(text: &str, ids: &[String]) -> String {
   static FILE: LazyLock<Regex> = LazyLock::new(|| regex(r"(FILE(?:\{0\})?) +((?:\{1\})?SEEN)"));
   // A path that was cut at its beginning may begin anywhere.
   static CUT: LazyLock<Regex> = LazyLock::new(|| regex(r"…[^ \n]*/(MEMORY\.md[^ \n]*) *"));
-  let mut text = STYLE.replace_all(text, "{$1}").replace(env!("CARGO_BIN_EXE_memfw"), "[MEMFW]");
+  let mut text = STYLE.replace_all(text, "{$1}").replace(&program_path(), "[MEMFW]");
   for (n, id) in ids.iter().enumerate() {
     text = text.replace(id.as_str(), &format!("item-{:#<1$}", n + 1, id.len() - "item-".len()));
   }

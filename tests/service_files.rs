@@ -1,7 +1,7 @@
 //! `memfw service`: the files that service managers read, and what the managers are told.
 
 use {
-  crate::support::{Background, Output, Test, eventually, files_below},
+  crate::support::{Background, Output, Test, eventually, files_below, program_path},
   std::{
     fs,
     os::unix::fs::PermissionsExt as _,
@@ -184,7 +184,7 @@ fn a_dry_run_shows_the_file_of_the_source_and_changes_nothing() {
   let test = world();
   let before = files_below(test.tmp());
   let nobody = home_of_nobody();
-  let program = env!("CARGO_BIN_EXE_memfw");
+  let program = program_path();
   let source =
     |file: &str| fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(file)).unwrap();
   for (words, file, is_by_hand, home, here) in [

@@ -45,6 +45,12 @@ pub(crate) const DEADLINE: Duration = Duration::from_mins(1);
 /// The configuration file below `[TMP]`.
 pub(crate) const CONFIG: &str = "memfw/config/config.toml";
 
+/// The program as it names itself: by its own path, links in it followed (`target` may be one).
+pub(crate) fn program_path() -> String {
+  let path = fs::canonicalize(env!("CARGO_BIN_EXE_memfw")).unwrap();
+  path.into_os_string().into_string().unwrap()
+}
+
 /// One command line with what surrounds it and what is expected of it.
 #[must_use = "nothing happens before `run`"]
 pub(crate) struct Test {
