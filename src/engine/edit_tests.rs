@@ -458,7 +458,7 @@ fn approved_text_comes_back_by_itself_when_there_is_room_again() {
 fn a_torn_range_is_compared_once_more_before_it_is_written() {
   let mut world = World::new("# Memory\n\n- tea\n");
   let (before, after) = ("- one two three four\n", "<!-- note: abcdef -->");
-  let torn = [&after.as_bytes()[..10], &before.as_bytes()[10..]].concat();
+  let torn = [&after.as_bytes()[..18], &before.as_bytes()[18..]].concat();
   let text = [b"# Memory\n\n", &torn[..], b"- tea\n"].concat();
   let path = world.path();
   let op = NewOp {

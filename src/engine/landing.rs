@@ -173,13 +173,21 @@ impl<F: Fs> Engine<F> {
     let (bytes, ids) = (&view.bytes, &view.facts.ids);
     let is_gone = restore.placed != Placed::AtPlaceholder;
     let mut restore = if is_gone { ending(bytes, plain, ids).0 } else { restore };
-    // Of several copies of a placeholder the one counts that has around it what it had.
-    if !is_gone && !self.is_as_before(item, &restore, (plain, ids))? {
-      for other in Restore::places(bytes, &item.id, plain) {
-        if self.is_as_before(item, &other, (plain, ids))? {
-          restore = other;
-          break;
+    // Of several copies of a placeholder the one counts that has around it what it had, and of those the one
+    // that is nearest to where the text was.
+    let places = if is_gone { vec![] } else { Restore::places(bytes, &item.id, plain) };
+    if places.len() > 1 {
+      let mut best = None;
+      for other in places {
+        let line = line::newlines(bytes.get(..other.offset).unwrap_or_default()) + 1;
+        let key = (!other.is_equal_length(), line.abs_diff(item.line as usize));
+        let is_better = best.as_ref().is_none_or(|(best, _)| key < *best);
+        if is_better && self.is_as_before(item, &other, (plain, ids))? {
+          best = Some((key, other));
         }
+      }
+      if let Some((_, other)) = best {
+        restore = other;
       }
     }
     // Of what never left the file nothing comes back.
