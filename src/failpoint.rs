@@ -39,51 +39,167 @@ points! {
   OverwriteBefore = "overwrite-before",
   OverwriteTorn = "overwrite-torn",
   OverwriteAfter = "overwrite-after",
-  RedactBeforeAdmit = "redact-before-admit",
-  RedactAfterAdmit = "redact-after-admit",
-  RedactBeforeFollow = "redact-before-follow",
-  RedactAfterFollow = "redact-after-follow",
-  RedactAfterSync = "redact-after-sync",
-  RedactAfterFinish = "redact-after-finish",
-  PassBeforeRecord = "pass-before-record",
-  PassAfterRecord = "pass-after-record",
-  PassAfterRelease = "pass-after-release",
-  // A change of length, by the lazy pass or an approval.
+  // A change of length, by markers, an approval or a version that comes back.
   ReshapeBefore = "reshape-before",
   ReshapeTorn = "reshape-torn",
   ReshapeAfterWrite = "reshape-after-write",
   ReshapeAfterCut = "reshape-after-cut",
-  LazyBeforeBegin = "lazy-before-begin",
-  LazyAfterBegin = "lazy-after-begin",
-  LazyBeforeFollow = "lazy-before-follow",
-  LazyAfterFollow = "lazy-after-follow",
-  LazyAfterRecord = "lazy-after-record",
-  LazyAfterRelease = "lazy-after-release",
-  LazyAfterSync = "lazy-after-sync",
-  LazyAfterFinish = "lazy-after-finish",
-  // A decision of a person.
-  ApproveBeforeBegin = "approve-before-begin",
-  ApproveAfterBegin = "approve-after-begin",
+  // The steps of a journalled edit (`engine/edit.rs`), for each plan.
+  RedactBeforeJournal = "redact-before-journal",
+  RedactAfterJournal = "redact-after-journal",
+  RedactAfterWrite = "redact-after-write",
+  RedactAfterFollow = "redact-after-follow",
+  RedactAfterRelease = "redact-after-release",
+  RedactAfterSync = "redact-after-sync",
+  RedactAfterRecord = "redact-after-record",
+  RedactAfterFinish = "redact-after-finish",
+  MarkBeforeJournal = "mark-before-journal",
+  MarkAfterJournal = "mark-after-journal",
+  MarkAfterWrite = "mark-after-write",
+  MarkAfterFollow = "mark-after-follow",
+  MarkAfterRelease = "mark-after-release",
+  MarkAfterSync = "mark-after-sync",
+  MarkAfterRecord = "mark-after-record",
+  MarkAfterFinish = "mark-after-finish",
+  ApproveBeforeJournal = "approve-before-journal",
+  ApproveAfterJournal = "approve-after-journal",
   ApproveAfterDecision = "approve-after-decision",
   ApproveAfterWrite = "approve-after-write",
   ApproveAfterFollow = "approve-after-follow",
+  ApproveAfterRelease = "approve-after-release",
   ApproveAfterSync = "approve-after-sync",
   ApproveAfterRecord = "approve-after-record",
   ApproveAfterFinish = "approve-after-finish",
+  RestoreBeforeJournal = "restore-before-journal",
+  RestoreAfterJournal = "restore-after-journal",
+  RestoreAfterWrite = "restore-after-write",
+  RestoreAfterFollow = "restore-after-follow",
+  RestoreAfterRelease = "restore-after-release",
+  RestoreAfterSync = "restore-after-sync",
+  RestoreAfterRecord = "restore-after-record",
+  RestoreAfterFinish = "restore-after-finish",
+  // The urgent pass around a redaction.
+  PassBeforeRecord = "pass-before-record",
+  PassAfterRecord = "pass-after-record",
+  PassAfterRelease = "pass-after-release",
+  // The other decision of a person.
   RejectBeforeDecision = "reject-before-decision",
   RejectAfterDecision = "reject-after-decision",
-  // What follows a crash.
+  // An edit that a crash interrupted is taken up again.
   RecoverBefore = "recover-before",
   RecoverBeforeWrite = "recover-before-write",
   RecoverTorn = "recover-torn",
   RecoverAfterWrite = "recover-after-write",
   RecoverAfterCut = "recover-after-cut",
+  RecoverAfterFollow = "recover-after-follow",
+  RecoverAfterRelease = "recover-after-release",
   RecoverAfterSync = "recover-after-sync",
   RecoverBeforeFinish = "recover-before-finish",
   RecoverAfterFinish = "recover-after-finish",
   // The first scan.
   AdoptBeforeMark = "adopt-before-mark",
   AdoptAfterMark = "adopt-after-mark",
+}
+
+/// Who edits a file (`engine/edit.rs`): each has a point of its own after each step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Plan {
+  /// Poison becomes a placeholder.
+  Redact,
+  /// Markers are renewed and placeholders compacted.
+  Mark,
+  /// Approved bytes come back.
+  Approve,
+  /// A version comes back.
+  Restore,
+  /// An interrupted edit is completed.
+  Recover,
+}
+
+/// A moment between two effects of an edit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+  /// The journal is to be written.
+  BeforeJournal,
+  /// The images are durable.
+  AfterJournal,
+  /// The new bytes are in the file.
+  AfterWrite,
+  /// The agent's record is about them.
+  AfterFollow,
+  /// The lease is given back.
+  AfterRelease,
+  /// The new bytes are durable.
+  AfterSync,
+  /// The ledger says what is in the file.
+  AfterRecord,
+  /// The journal has forgotten the edit.
+  AfterFinish,
+}
+
+impl Plan {
+  const fn points(self) -> [Point; 8] {
+    match self {
+      Self::Redact => [
+        Point::RedactBeforeJournal,
+        Point::RedactAfterJournal,
+        Point::RedactAfterWrite,
+        Point::RedactAfterFollow,
+        Point::RedactAfterRelease,
+        Point::RedactAfterSync,
+        Point::RedactAfterRecord,
+        Point::RedactAfterFinish,
+      ],
+      Self::Mark => [
+        Point::MarkBeforeJournal,
+        Point::MarkAfterJournal,
+        Point::MarkAfterWrite,
+        Point::MarkAfterFollow,
+        Point::MarkAfterRelease,
+        Point::MarkAfterSync,
+        Point::MarkAfterRecord,
+        Point::MarkAfterFinish,
+      ],
+      Self::Approve => [
+        Point::ApproveBeforeJournal,
+        Point::ApproveAfterJournal,
+        Point::ApproveAfterWrite,
+        Point::ApproveAfterFollow,
+        Point::ApproveAfterRelease,
+        Point::ApproveAfterSync,
+        Point::ApproveAfterRecord,
+        Point::ApproveAfterFinish,
+      ],
+      Self::Restore => [
+        Point::RestoreBeforeJournal,
+        Point::RestoreAfterJournal,
+        Point::RestoreAfterWrite,
+        Point::RestoreAfterFollow,
+        Point::RestoreAfterRelease,
+        Point::RestoreAfterSync,
+        Point::RestoreAfterRecord,
+        Point::RestoreAfterFinish,
+      ],
+      // Its journal was written by whoever was interrupted.
+      Self::Recover => [
+        Point::RecoverBefore,
+        Point::RecoverBeforeWrite,
+        Point::RecoverAfterWrite,
+        Point::RecoverAfterFollow,
+        Point::RecoverAfterRelease,
+        Point::RecoverAfterSync,
+        Point::RecoverBeforeFinish,
+        Point::RecoverAfterFinish,
+      ],
+    }
+  }
+
+  /// Comes to the point of a step.
+  pub fn hit(self, step: Step) {
+    if let Some(point) = self.points().get(step as usize) {
+      hit(*point);
+    }
+  }
 }
 
 #[cfg(not(feature = "failpoints"))]

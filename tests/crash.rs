@@ -133,7 +133,7 @@ fn check(guarded: &mut Guarded, files: &[&str], writes: usize, seed: u64) {
 #[cfg(not(feature = "failpoints"))]
 fn the_product_has_no_failpoints() {
   let program = std::fs::read(env!("CARGO_BIN_EXE_memfw")).unwrap();
-  for name in ["MEMFW_FAILPOINT", "MEMFW_UNSAFE_LEDGER", "redact-after-admit"] {
+  for name in ["MEMFW_FAILPOINT", "MEMFW_UNSAFE_LEDGER", "redact-after-journal"] {
     assert!(marks::find(&program, name.as_bytes()).is_none(), "`{name}` is in the program");
   }
   // What must be there, so that this test can fail.

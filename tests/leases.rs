@@ -25,18 +25,18 @@ const LATE: Duration = Duration::from_millis(800);
 
 /// Points at which the lease of the file is held. A redaction, and a change of length.
 const LEASED: [Point; 12] = [
-  Point::RedactBeforeAdmit,
-  Point::RedactAfterAdmit,
+  Point::RedactBeforeJournal,
+  Point::RedactAfterJournal,
   Point::OverwriteBefore,
   Point::OverwriteAfter,
   Point::RedactAfterSync,
   Point::PassBeforeRecord,
   Point::PassAfterRecord,
-  Point::LazyBeforeBegin,
-  Point::LazyAfterBegin,
+  Point::MarkBeforeJournal,
+  Point::MarkAfterJournal,
   Point::ReshapeAfterWrite,
-  Point::LazyAfterFollow,
-  Point::LazyAfterRecord,
+  Point::MarkAfterFollow,
+  Point::MarkAfterRecord,
 ];
 
 /// A guarded file with poison on its way out, and a daemon that stands still at a point.
@@ -137,7 +137,7 @@ fn a_lease_that_is_broken_by_an_opener_is_survived_and_loses_nothing() {
 
 #[test]
 fn a_daemon_that_goes_on_late_writes_only_where_it_has_compared_again() {
-  for point in [Point::RedactBeforeAdmit, Point::RedactAfterAdmit, Point::LazyAfterBegin] {
+  for point in [Point::RedactBeforeJournal, Point::RedactAfterJournal, Point::MarkAfterJournal] {
     for kind in [Kind::Append, Kind::Prepend] {
       assert_outlives(point, kind, LATE);
     }
@@ -150,7 +150,7 @@ fn a_daemon_that_stood_still_until_its_lease_was_taken_away_changes_nothing_of_o
   let patience = fs::read_to_string("/proc/sys/fs/lease-break-time").unwrap();
   let patience = Duration::from_secs(patience.trim().parse().unwrap());
   std::thread::scope(|scope| {
-    for point in [Point::RedactAfterAdmit, Point::LazyAfterBegin] {
+    for point in [Point::RedactAfterJournal, Point::MarkAfterJournal] {
       for kind in [Kind::Append, Kind::Prepend] {
         scope.spawn(move || assert_outlives(point, kind, patience + LATE));
       }

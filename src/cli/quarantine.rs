@@ -73,7 +73,14 @@ fn list(context: &Context, args: &QuarantineListArgs) -> Result<Status, Failure>
     args.status.clone()
   };
   let items = match context.ledger_to_read()? {
-    Some(ledger) => ledger.items(&ItemFilter { statuses, ..ItemFilter::default() })?,
+    Some(ledger) => {
+      let mut items = ledger.items(&ItemFilter { statuses, ..ItemFilter::default() })?;
+      if args.status.is_empty() {
+        let approved = ItemFilter { statuses: vec![State::Approved], path: None };
+        items.extend(ledger.items(&approved)?.into_iter().filter(|item| item.awaited));
+      }
+      items
+    }
     None => Vec::new(),
   };
   if args.json {
@@ -99,7 +106,7 @@ fn list(context: &Context, args: &QuarantineListArgs) -> Result<Status, Failure>
   for item in &items {
     table.row([
       Cell::styled(item.id.as_str(), Style::Cyan),
-      Cell::from(item.status.as_str()),
+      Cell::from(if item.awaited { "approved, not back" } else { item.status.as_str() }),
       Cell::from(item.source.as_str()),
       Cell::from(item.trust.as_str()),
       Cell::from(item.attestation.as_str()),
@@ -368,7 +375,7 @@ pub(super) fn find(ledger: &Ledger, name: &str) -> Result<Item, Failure> {
 }
 
 fn to_json(item: &Item) -> Value {
-  json!({
+  let mut value = json!({
     "id": item.id.as_str(),
     "file": shown(&item.path),
     "line": item.line,
@@ -385,7 +392,14 @@ fn to_json(item: &Item) -> Value {
     "reviewed_at": item.reviewed_at.map(time::rfc3339),
     "reviewed_by": item.reviewed_by,
     "occurrences": item.occurrences,
-  })
+  });
+  // Approved, and not back in its file yet.
+  if item.awaited
+    && let Some(object) = value.as_object_mut()
+  {
+    object.insert("awaited".to_owned(), Value::Bool(true));
+  }
+  value
 }
 
 fn findings(item: &Item) -> Value {

@@ -156,6 +156,8 @@ struct StatusReport {
   n_files: u64,
   n_blocks: u64,
   n_waiting: u64,
+  /// Approved, and not back in their files yet.
+  n_awaited: u64,
   n_flagged: u64,
   /// What is kept of earlier versions; `None` when none are.
   versions: Option<VersionTotals>,
@@ -191,6 +193,7 @@ impl StatusReport {
       n_files: 0,
       n_blocks: 0,
       n_waiting: 0,
+      n_awaited: 0,
       n_flagged: 0,
       versions: None,
       unguarded: Vec::new(),
@@ -218,6 +221,7 @@ impl StatusReport {
     report.n_files = counts.files;
     report.n_blocks = counts.blocks_by_state.iter().map(|(_, n)| n).sum();
     report.n_waiting = counts.waiting;
+    report.n_awaited = ledger.awaited_items()?;
     report.n_flagged = counts.flagged;
     // A configuration that does not hold is said elsewhere, and what is kept is there all the same.
     if !context.config().is_ok_and(|found| found.config.version_mb == 0) {
@@ -297,6 +301,10 @@ impl StatusReport {
       n => out.paint(Style::Yellow, &format!("{n} in quarantine: memfw quarantine list")),
     };
     out.line(&format!("  waiting     {waiting}"))?;
+    if self.n_awaited > 0 {
+      let n = self.n_awaited;
+      out.line(&format!("  approved    {n} not back in place yet: memfw quarantine list"))?;
+    }
     if self.n_flagged > 0 {
       let n = self.n_flagged;
       out.line(&format!("  flagged     {n} in place: memfw quarantine list --status flagged"))?;

@@ -1,9 +1,11 @@
 //! What can go wrong around a file, told apart by what follows from it.
 #![forbid(unsafe_code)]
 
+use std::path::PathBuf;
+
 use crate::{
   files::{FsError, OpenError},
-  os::{LockError, random::RandomError},
+  os::{LockError, random::RandomError, shown::Shown},
   store::StoreError,
 };
 
@@ -19,6 +21,14 @@ pub enum EngineError {
   /// A file could not be opened for a reason that may pass.
   #[error("{0}")]
   Open(OpenError),
+  /// An edit was interrupted, and cannot be completed now.
+  #[error("an interrupted edit of {} waits: {why}", Shown(path))]
+  Interrupted {
+    /// The file.
+    path: PathBuf,
+    /// What keeps it from being completed.
+    why: String,
+  },
   /// Another process of memfw keeps the write lock.
   #[error(transparent)]
   Lock(#[from] LockError),
@@ -75,6 +85,7 @@ impl EngineError {
       | Self::NoFreeId
       | Self::Fs(_)
       | Self::Open(_)
+      | Self::Interrupted { .. }
       | Self::Root(_) => Consequence::Retry,
       Self::Refused { .. } => Consequence::Skip,
     }

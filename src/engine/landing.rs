@@ -12,9 +12,14 @@ use super::{
 };
 use crate::{
   files::{Fs, MemoryFile},
-  memory::{Around, BlockId, ContentHash, Document, Known, line, placeholder},
+  memory::{
+    Around, BlockId, ContentHash, Document, Known, line, placeholder, placeholder::FoundAt,
+  },
   store::{Item, NewOp, OpKind},
 };
+
+/// How many copies of a placeholder are looked at (a choice: whoever copies more of them has no place in mind).
+const MAX_PLACES: usize = 16;
 
 /// An edit that brings bytes back.
 pub(super) struct Restore {
@@ -28,11 +33,21 @@ pub(super) struct Restore {
 }
 
 impl Restore {
-  /// What brings `plain` back into `bytes`.
+  /// What brings `plain` back into `bytes`: into the place that is the most certain, or to the end.
   pub(super) fn find(bytes: &[u8], id: &BlockId, plain: &[u8]) -> Self {
-    let Some(found) = placeholder::find(bytes, id, plain) else {
-      return Self::at_end(bytes, plain, false);
-    };
+    placeholder::find(bytes, id, plain).map_or_else(
+      || Self::at_end(bytes, plain, false),
+      |found| Self::into_place(bytes, found, plain),
+    )
+  }
+
+  /// All places into which `plain` could come back.
+  fn places(bytes: &[u8], id: &BlockId, plain: &[u8]) -> Vec<Self> {
+    let found = placeholder::candidates(bytes, id, plain).into_iter();
+    found.take(MAX_PLACES).map(|found| Self::into_place(bytes, found, plain)).collect()
+  }
+
+  fn into_place(bytes: &[u8], found: FoundAt, plain: &[u8]) -> Self {
     let head = bytes.get(..found.span.start).unwrap_or_default();
     let tail = bytes.get(found.span.end..).unwrap_or_default();
     Self {
@@ -157,7 +172,24 @@ impl<F: Fs> Engine<F> {
     let view = self.view(target, row.as_ref(), bytes, Origin::unknown(), None)?;
     let (bytes, ids) = (&view.bytes, &view.facts.ids);
     let is_gone = restore.placed != Placed::AtPlaceholder;
-    let restore = if is_gone { ending(bytes, plain, ids).0 } else { restore };
+    let mut restore = if is_gone { ending(bytes, plain, ids).0 } else { restore };
+    // Of several copies of a placeholder the one counts that has around it what it had, and of those the one
+    // that is nearest to where the text was.
+    let places = if is_gone { vec![] } else { Restore::places(bytes, &item.id, plain) };
+    if places.len() > 1 {
+      let mut best = None;
+      for other in places {
+        let line = line::newlines(bytes.get(..other.offset).unwrap_or_default()) + 1;
+        let key = (!other.is_equal_length(), line.abs_diff(item.line as usize));
+        let is_better = best.as_ref().is_none_or(|(best, _)| key < *best);
+        if is_better && self.is_as_before(item, &other, (plain, ids))? {
+          best = Some((key, other));
+        }
+      }
+      if let Some((_, other)) = best {
+        restore = other;
+      }
+    }
     // Of what never left the file nothing comes back.
     let is_there = is_gone && placeholder::stands(bytes, plain);
     if is_there || self.is_as_before(item, &restore, (plain, ids))? {

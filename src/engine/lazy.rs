@@ -4,15 +4,15 @@
 use std::time::Duration;
 
 use super::{
-  Engine, EngineError, Event, EventKind, Target, VERIFIED_AFTER, judge::Origin, record::Due,
+  Engine, EngineError, Event, EventKind, Target, VERIFIED_AFTER,
+  edit::{Edit, Lease, Locked, Rewritten, Sync, lease_within},
+  judge::Origin,
+  record::Due,
   view::View,
 };
 use crate::{
-  failpoint::{Point, hit},
-  files::{
-    Fs, FsError, MemoryFile, Touch,
-    rewrite::{Reshaped, reshape},
-  },
+  failpoint::Plan,
+  files::{Fs, FsError, MemoryFile, Touch},
   memory::ContentHash,
   store::{FileStatus, NewOp, OpKind, Pending, ScanRecord, Writer},
 };
@@ -66,7 +66,7 @@ impl<F: Fs> Engine<F> {
     if quiet < idle {
       return Ok(LazyOutcome::NotIdle(idle.saturating_sub(quiet)));
     }
-    let _writing = self.lock()?;
+    let writing = self.lock()?;
     let kept = self.hot.remove(target);
     let kept = kept.filter(|file| file.stamp().is_ok_and(|found| found.same_file(&stamp)));
     let mut file = match kept {
@@ -81,18 +81,17 @@ impl<F: Fs> Engine<F> {
     if !matches!(file.recheck(&self.rules()), Ok(Touch::Full)) {
       return self.doubt(target);
     }
-    match file.try_lease() {
-      Ok(true) => {}
-      Ok(false) => {
+    match lease_within(&mut file, &*self.clock, Duration::ZERO)? {
+      Lease::Held => {}
+      Lease::Busy => {
         // Closing it would be an event that wakes ourselves.
         self.hot.insert(target.clone(), file);
         return Ok(LazyOutcome::Busy);
       }
       // Without leases nothing is ever reshaped; the markers live in the ledger alone.
-      Err(FsError::LeaseUnsupported { .. }) => return self.give_up(target),
-      Err(error) => return Err(error.into()),
+      Lease::Unsupported => return self.give_up(target),
     }
-    let outcome = self.reshape_leased(target, &mut file);
+    let outcome = self.reshape_leased(target, Locked::new(&writing, true), &mut file);
     file.release();
     outcome
   }
@@ -108,6 +107,7 @@ impl<F: Fs> Engine<F> {
   fn reshape_leased(
     &mut self,
     target: &Target,
+    locked: Locked<'_>,
     file: &mut F::File,
   ) -> Result<LazyOutcome, EngineError> {
     let path = target.path();
@@ -118,11 +118,8 @@ impl<F: Fs> Engine<F> {
       return Ok(LazyOutcome::Dirty);
     }
     let bytes = file.read_all()?;
-    // Nobody is kept waiting while the journal is written; the reshape compares before it writes. Only
-    // a tool that compares what it read with a record must not read in between.
-    if !self.is_recorded(target)? {
-      file.release();
-    }
+    let mut edit = Edit::<F, _>::new(Plan::Mark, locked, target, file);
+    edit.give_way(self, ContentHash::of(&bytes));
     let mut view = self.view(target, row.as_ref(), bytes, Origin::unknown(), None)?;
     // What was scanned when it could not be written is judged again first.
     if row.as_ref().is_none_or(|row| row.hash != Some(view.hash) || row.note.is_some()) {
@@ -143,23 +140,19 @@ impl<F: Fs> Engine<F> {
       before: &view.bytes,
       after: &new,
     };
-    hit(Point::LazyBeforeBegin);
-    let op = self.ledger.begin(&image, at)?;
-    hit(Point::LazyAfterBegin);
-    if !super::lease_anew(file)? {
-      self.ledger.finish(op)?;
+    let mut edit = edit.begun(self, view.hash, &image)?;
+    if edit.lease_again(self, Duration::ZERO)? != Lease::Held {
+      edit.given_up(self)?;
       return Ok(LazyOutcome::Busy);
     }
-    if reshape(file, &view.bytes, &new)? == Reshaped::Changed {
-      self.ledger.finish(op)?;
-      return Ok(LazyOutcome::Dirty);
-    }
-    hit(Point::LazyBeforeFollow);
-    self.follow(target, view.hash, ContentHash::of(&new))?;
-    hit(Point::LazyAfterFollow);
-    let stamp = file.stamp()?;
-    file.release();
-    hit(Point::LazyAfterRelease);
+    let edit = match edit.reshape(self, &view.bytes, &new)? {
+      Rewritten::Done(edit) => edit,
+      // On a full disk the markers stay due, and nothing is unguarded for it.
+      Rewritten::Changed | Rewritten::Failed(_) => return Ok(LazyOutcome::Dirty),
+    };
+    let edit = edit.followed(self, Some((view.hash, ContentHash::of(&new))))?;
+    let edit = edit.durable(self, Sync::GiveBack)?;
+    let stamp = edit.stamp();
     // The rows of the new version: the same blocks at other lines.
     let renewed = View::renewed(new, &rows, &view.facts);
     let rows = renewed.rows(at, || self.new_id())?;
@@ -187,11 +180,7 @@ impl<F: Fs> Engine<F> {
       events: &[event.row()],
       at,
     })?;
-    hit(Point::LazyAfterRecord);
-    file.sync()?;
-    hit(Point::LazyAfterSync);
-    self.ledger.finish(op)?;
-    hit(Point::LazyAfterFinish);
+    edit.finish(self)?;
     self.note_version(target, &renewed, false);
     self.keep_noted(Writer::Memfw)?;
     Ok(if more { LazyOutcome::NotIdle(Duration::ZERO) } else { LazyOutcome::Done })

@@ -24,6 +24,7 @@ mod class_tests;
 pub mod consult;
 #[cfg(test)]
 mod consult_tests;
+mod edit;
 pub mod error;
 pub mod event;
 pub mod facts;
@@ -47,6 +48,8 @@ pub mod pass;
 mod placeholder_cache;
 mod precedent;
 pub mod put_back;
+#[cfg(test)]
+mod put_back_tests;
 pub mod record;
 pub mod recover;
 pub mod redact;
@@ -102,7 +105,7 @@ pub use pass::{Hint, Outcome};
 use crate::{
   config::{Config, Owner, Protocol},
   detect::{model::Assessor, rules::Rules},
-  files::{Fs, FsError, MemoryFile, Rung, Shapes, Stamp, TargetRules, lease},
+  files::{Fs, Rung, Shapes, Stamp, TargetRules},
   memory::BlockId,
   os::{Clock, LockError, WriteLock, random, user},
   provenance::AgentRecords,
@@ -147,19 +150,6 @@ const MAX_READ: usize = 4096;
 
 /// Keys of reduced protection in the ledger start with this.
 pub const DEGRADED: &str = "degraded:";
-
-/// Makes sure of a lease that is not about to be too old, where one could be had before; whether it is
-/// held. Between an old lease and a new one others may write: whoever goes on compares first.
-fn lease_anew<M: MemoryFile>(file: &mut M) -> Result<bool, FsError> {
-  if file.leased_for().is_some_and(|age| age <= lease::LIMIT / 2) {
-    return Ok(true);
-  }
-  file.release();
-  match file.try_lease() {
-    Err(FsError::LeaseUnsupported { .. }) => Ok(false),
-    answer => answer,
-  }
-}
 
 /// The highest rung that the configuration lets a file system stand on.
 pub fn ceiling(config: &Config) -> Rung {
@@ -220,6 +210,8 @@ pub struct Engine<F: Fs> {
   roots: HashMap<PathBuf, (F::Root, Rung)>,
   /// Files that were opened and could not be leased yet: opening again would wake ourselves.
   hot: HashMap<Target, F::File>,
+  /// Edits that are in the journal.
+  open_edits: edit::OpenEdits,
   /// Files with poison that could not be sealed, as they were when that was reported.
   unsealed: HashMap<Target, Stamp>,
   /// What stands in files in place of what was taken out.
@@ -268,6 +260,7 @@ impl<F: Fs> Engine<F> {
       judging: Rules::default(),
       roots: HashMap::new(),
       hot: HashMap::new(),
+      open_edits: edit::OpenEdits::default(),
       unsealed: HashMap::new(),
       forms: RefCell::default(),
       ids: RefCell::default(),

@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::{
   CLOSE_TICK, Engine, EngineError, Event, EventKind, MAX_TAIL_WAIT, RACY, TAIL_COMPLETE_AFTER,
   TAIL_GRACE, Target, UNLEASED_AFTER, VERIFY_WITHIN,
+  edit::{Lease, Locked, lease_within},
   judge::Origin,
   record::{Due, ReadVersion},
   redact::Redacted,
@@ -119,7 +120,7 @@ impl<F: Fs> Engine<F> {
     {
       return Ok(Outcome::Unsealed);
     }
-    let _writing = self.lock()?;
+    let writing = self.lock()?;
     // The other process may have finished this file while we waited for the lock.
     let row = self.ledger.file(&path)?;
     if let Some(outcome) = self.unchanged(row.as_ref(), &stamp) {
@@ -138,11 +139,11 @@ impl<F: Fs> Engine<F> {
       },
     };
     let (leased, held_open) = match file.access() {
-      Touch::Full => match file.try_lease() {
-        Ok(granted) => (granted, !granted),
+      Touch::Full => match lease_within(&mut file, &*self.clock, Duration::ZERO)? {
+        Lease::Held => (true, false),
+        Lease::Busy => (false, true),
         // Here nothing is ever leased: compare and overwrite, and no reshape.
-        Err(FsError::LeaseUnsupported { .. }) => (false, false),
-        Err(error) => return Err(error.into()),
+        Lease::Unsupported => (false, false),
       },
       Touch::ReadOnly(_) => (false, false),
     };
@@ -166,7 +167,8 @@ impl<F: Fs> Engine<F> {
     if opened_since_close {
       self.opened_by_reader(target);
     }
-    let mut outcome = self.process(target, row.as_ref(), &mut file, leased, &hint, &mut sight);
+    let locked = Locked::new(&writing, leased);
+    let mut outcome = self.process(target, row.as_ref(), &mut file, locked, &hint, &mut sight);
     sight.awaited = file.is_awaited();
     file.release();
     hit(Point::PassAfterRelease);
@@ -176,7 +178,8 @@ impl<F: Fs> Engine<F> {
       // One who wrote was no reader, and has a reader of its own still to come.
       let opened_since_close = hint.opened_since_close || Some(file.stamp()?) == sight.stamp;
       let hint = Hint { opened_since_close, ..hint };
-      outcome = self.process(target, row.as_ref(), &mut file, true, &hint, &mut sight);
+      let locked = Locked::new(&writing, true);
+      outcome = self.process(target, row.as_ref(), &mut file, locked, &hint, &mut sight);
       file.release();
     }
     let mut outcome = match outcome {
@@ -211,11 +214,12 @@ impl<F: Fs> Engine<F> {
     target: &Target,
     row: Option<&FileRow>,
     file: &mut F::File,
-    leased: bool,
+    locked: Locked<'_>,
     hint: &Hint,
     sight: &mut Sight<'_>,
   ) -> Result<Outcome, EngineError> {
     let started = self.clock.monotonic();
+    let leased = locked.leased;
     let before = file.stamp()?;
     let bytes = file.read_all()?;
     let on_path = self.stamp(target)?;
@@ -257,6 +261,7 @@ impl<F: Fs> Engine<F> {
     let known = view.facts.rows.iter().zip(&view.facts.known).filter(|(_, known)| !known.former);
     self.note_replaced(target, known.map(|(row, _)| row), Some(&view.document))?;
     let mut stamp = before;
+    let mut edit = None;
     if writable {
       let plan = view.urgent();
       if !plan.redactions.is_empty() {
@@ -275,11 +280,11 @@ impl<F: Fs> Engine<F> {
         if unfinished && quiet < TAIL_GRACE && hint.waited < MAX_TAIL_WAIT {
           return Ok(Outcome::HoldOff(TAIL_GRACE.saturating_sub(quiet)));
         }
-        match self.redact(target, file, leased, &view, &plan.redactions, started)? {
+        match self.redact(target, file, locked, &view, &plan.redactions, started)? {
           Redacted::Changed => return Ok(Outcome::Changed),
-          Redacted::Done { bytes, ids, stamp: written } => {
+          Redacted::Done { bytes, ids, edit: written } => {
             self.exposures.push(self.since_change(&before, hint.waited));
-            stamp = written;
+            stamp = written.stamp();
             // What is left is judged again: its rows are those of the version that stands in the file.
             let row = self.ledger.file(&target.path())?;
             let origin = view.origin.clone();
@@ -287,8 +292,10 @@ impl<F: Fs> Engine<F> {
             // One reason to take lines out may hide another one in the same block, and what is recorded
             // now would not be looked at again. What was approved stays, and takes no other turn.
             if !ids.is_empty() && !view.urgent().redactions.is_empty() {
+              written.finish(self)?;
               return Ok(Outcome::Changed);
             }
+            edit = Some(written);
           }
         }
       }
@@ -296,12 +303,12 @@ impl<F: Fs> Engine<F> {
     // The stamp says from here on whether this is still the version that stands there; nobody is kept
     // waiting for the disk.
     file.release();
-    self.record(
-      target,
-      file,
-      &view,
-      &ReadVersion { leased, stamp, adopting, started, waited: hint.waited },
-    )
+    let seen = ReadVersion { leased, stamp, adopting, started, waited: hint.waited };
+    let outcome = self.record(target, file, &view, &seen)?;
+    if let Some(edit) = edit {
+      edit.finish(self)?;
+    }
+    Ok(outcome)
   }
 
   /// Without a key nothing can be sealed, so nothing leaves the file. The version is not recorded: what

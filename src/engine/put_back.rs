@@ -5,10 +5,16 @@
 //! somebody saves over the file; then the bytes are brought back once more. A person's deletion stands.
 #![forbid(unsafe_code)]
 
-use std::{cell::Cell, collections::HashSet, path::Path, time::Duration};
+use std::{
+  cell::Cell,
+  collections::{HashMap, HashSet},
+  path::Path,
+  time::Duration,
+};
 
 use super::{
   Engine, EngineError, Event, EventKind, Target,
+  edit::{Edit, Lease, Locked, Rewritten, Sync},
   event::shown,
   judge::{Origin, Restored},
   landing::{Landing, Restore, image, misplaced, refuse_inside},
@@ -18,15 +24,11 @@ use super::{
   view::View,
 };
 use crate::{
-  failpoint::{Point, hit},
-  files::{
-    Fs, MemoryFile, Touch,
-    overwrite::{Change, overwrite},
-    rewrite::{Reshaped, reshape},
-  },
+  failpoint::{Plan, Point, hit},
+  files::{Fs, MemoryFile, Touch, overwrite::Change},
   memory::{Around, BlockId, ContentHash, Document, Known, line, placeholder},
   provenance::State,
-  store::{ExceptionKey, Item, Pending, Writer},
+  store::{ExceptionKey, Item, Pending, StoreError, Writer},
 };
 
 /// How long after an approval its placeholder may come back, in microseconds: ten minutes, within which
@@ -127,11 +129,70 @@ impl<F: Fs> Engine<F> {
       // What others wrote meanwhile is judged first, so that nothing is carried in by the approval.
       self.catch_up(&target)?;
       let cause = Cause::Approval { word, decided: &decided };
-      if let Some(placed) = self.put_back_once(&target, item, cause)? {
-        return Ok(placed);
+      match self.put_back_once(&target, item, cause) {
+        Ok(Some(placed)) => return Ok(placed),
+        Ok(None) => {}
+        Err(error) => return Err(self.not_back_yet(item, error, decided.get())?),
       }
     }
-    Err(EngineError::refused_with("others keep writing to the file", "approve it once more"))
+    let error =
+      EngineError::refused_with("others keep writing to the file", "approve it once more");
+    Err(self.not_back_yet(item, error, decided.get())?)
+  }
+
+  /// What to say when approved bytes could not be written. Where the approval is durable already, the daemon
+  /// goes on with it.
+  fn not_back_yet(
+    &mut self,
+    item: &Item,
+    error: EngineError,
+    decided: bool,
+  ) -> Result<EngineError, EngineError> {
+    let of_file = matches!(
+      error,
+      EngineError::Fs(_)
+        | EngineError::Open(_)
+        | EngineError::Root(_)
+        | EngineError::Refused { .. }
+    );
+    if !decided || !of_file {
+      return Ok(error);
+    }
+    self.still_due(&item.path, Pending::RESHAPE)?;
+    let hint = format!(
+      "`{}` is approved: the daemon brings it back as soon as its file can be written",
+      item.id
+    );
+    Ok(match error {
+      EngineError::Refused { error, .. } => EngineError::refused_with(error, hint),
+      error => EngineError::refused_with(error.to_string(), hint),
+    })
+  }
+
+  /// The placeholders in a version of what was approved and is back in it: copies, which stand for nothing
+  /// any more.
+  pub(super) fn spare_placeholders(
+    &self,
+    document: &Document,
+    bytes: &[u8],
+    states: &HashMap<BlockId, State>,
+  ) -> Result<Vec<BlockId>, EngineError> {
+    let is_approved = |id: &&BlockId| states.get(*id) == Some(&State::Approved);
+    let approved: HashSet<&BlockId> = document.placeholders().filter(is_approved).collect();
+    let mut spare = Vec::new();
+    for id in approved {
+      let plain = match self.ledger.unseal(id) {
+        Ok(plain) => plain,
+        Err(StoreError::Deleted { .. } | StoreError::Unsealable { .. } | StoreError::NoKey) => {
+          continue;
+        }
+        Err(error) => return Err(error.into()),
+      };
+      if self.is_back(&self.ledger.item(id.as_str())?, bytes, &plain)? {
+        spare.push(id.clone());
+      }
+    }
+    Ok(spare)
   }
 
   /// Brings back what a model that reads has released. Nobody is waited for; whether it has still to be done.
@@ -176,6 +237,9 @@ impl<F: Fs> Engine<F> {
     let restore = Restore::find(&bytes, &item.id, &plain);
     // Its placeholder may have been copied, or the text was added to the end.
     if matches!(cause, Cause::Again) && self.is_back(item, &bytes, &plain)? {
+      if item.awaited {
+        self.ledger.set_awaited(&item.id, false)?;
+      }
       return Ok(None);
     }
     let may_drop = leased && self.may_reshape(&target.root);
@@ -197,6 +261,7 @@ impl<F: Fs> Engine<F> {
       {
         if decided.get() {
           // Whoever replaced the file had read what was brought back.
+          self.ledger.set_awaited(&item.id, false)?;
           return Ok(Some(Placed::AtPlaceholder));
         }
         if item.status == State::Approved {
@@ -218,18 +283,15 @@ impl<F: Fs> Engine<F> {
       ));
     }
     let image = image(item, &file, &bytes, &restore)?;
-    // Nobody is kept waiting for the disk; what follows compares with what was read before it writes. Only
-    // a tool that compares what it read with a record must not read in between.
-    if !self.is_recorded(target)? {
-      file.release();
-    }
-    hit(Point::ApproveBeforeBegin);
-    let at = self.now();
-    let op = self.ledger.begin(&image, at)?;
-    hit(Point::ApproveAfterBegin);
+    let version = ContentHash::of(&bytes);
+    let locked = Locked::new(&writing, leased);
+    let edit = Edit::<F, _>::new(Plan::Approve, locked, target, &mut file);
+    let mut edit = edit.begun(self, version, &image)?;
     if let Cause::Approval { word, decided } | Cause::Release { word, decided } = cause
       && !decided.replace(true)
     {
+      // First, for alone it says nothing.
+      self.ledger.set_awaited(&item.id, true)?;
       self.decide_for(item, &plain, word, (restore.placed, here))?;
       // A person has read what comes to stand beside it, too.
       for (hash, around) in beside {
@@ -240,9 +302,12 @@ impl<F: Fs> Engine<F> {
     hit(Point::ApproveAfterDecision);
     // What is recorded afterwards is the whole version, so the whole of it has to be as it was. Somebody who
     // writes now goes first; it is decided, so the daemon goes on with it where this gives up.
-    if leased && !(self.lease_within(&mut file, cause.patience())? && file.read_all()? == bytes) {
-      self.ledger.finish(op)?;
-      return Ok(None);
+    if leased {
+      let lease = edit.lease_again(self, cause.patience())?;
+      if lease != Lease::Held || edit.file().read_all()? != bytes {
+        edit.given_up(self)?;
+        return Ok(None);
+      }
     }
     let written = if restore.is_equal_length() {
       let change = Change {
@@ -250,40 +315,41 @@ impl<F: Fs> Engine<F> {
         expected: &restore.before,
         replacement: &restore.after,
       };
-      overwrite(&file, &[change])?.stale.is_empty()
-    } else if leased {
-      reshape(&file, &bytes, &restore.new)? == Reshaped::Done
+      let (edit, done) = edit.overwrite(&[change])?;
+      if done.stale.is_empty() { Some(edit) } else { edit.nothing_written(self)? }
     } else {
-      append(&file, &bytes, &restore.new)?
+      let done = if leased {
+        edit.reshape(self, &bytes, &restore.new)?
+      } else {
+        edit.append(self, &bytes, &restore.new)?
+      };
+      match done {
+        Rewritten::Done(edit) => Some(edit),
+        Rewritten::Changed => None,
+        Rewritten::Failed(error) => return Err(error.into()),
+      }
     };
-    if !(written && self.is_on_path(target, &file)?) {
-      self.ledger.finish(op)?;
-      return Ok(None);
-    }
-    hit(Point::ApproveAfterWrite);
-    self.follow(target, ContentHash::of(&bytes), ContentHash::of(&restore.new))?;
-    hit(Point::ApproveAfterFollow);
+    let Some(edit) = written else { return Ok(None) };
+    let Some(edit) = edit.on_path(self)? else { return Ok(None) };
+    let edit = edit.followed(self, Some((version, ContentHash::of(&restore.new))))?;
+    let edit = edit.durable(self, Sync::GiveBack)?;
     let seen = ReadVersion {
       leased,
-      stamp: file.stamp()?,
+      stamp: edit.stamp(),
       adopting: false,
       started: self.clock.monotonic(),
       waited: Duration::ZERO,
     };
-    // The stamp says from here on whether this is still the version that stands there.
-    file.release();
     let origin = self.with_request(Origin::of_item(item));
     let restored = Restored { span: restore.span(&plain), origin };
-    // Durable before the ledger says that it stands there; recorded under the write lock, before any other
-    // pass over the file.
-    file.sync()?;
-    hit(Point::ApproveAfterSync);
+    // Recorded under the write lock, before any other pass over the file.
     let row = self.ledger.file(&item.path)?;
     let view = self.view(target, row.as_ref(), restore.new, Origin::unknown(), Some(&restored))?;
     self.record(target, &file, &view, &seen)?;
-    hit(Point::ApproveAfterRecord);
-    self.ledger.finish(op)?;
-    hit(Point::ApproveAfterFinish);
+    edit.finish(self)?;
+    if item.awaited || !matches!(cause, Cause::Again) {
+      self.ledger.set_awaited(&item.id, false)?;
+    }
     self.keep_noted(Writer::Memfw)?;
     drop(file);
     drop(writing);
@@ -309,17 +375,6 @@ impl<F: Fs> Engine<F> {
     let reason = word.reason.unwrap_or_default();
     self.ledger.except(&same_text, context, &item.codes, reason, at, word.until)?;
     Ok(())
-  }
-}
-
-/// Adds what `new` has more than `base` to the end, without a lease; whether the file is `base` still.
-fn append<M: MemoryFile>(file: &M, base: &[u8], new: &[u8]) -> Result<bool, EngineError> {
-  match new.strip_prefix(base) {
-    Some(more) if file.read_all()? == base => {
-      file.append(more)?;
-      Ok(true)
-    }
-    _ => Ok(false),
   }
 }
 

@@ -1,4 +1,4 @@
-//! Taking poison out: durable first, then equal length in place, then the agent's record follows.
+//! Taking poison out: what leaves the file is sealed in quarantine before the first byte is overwritten.
 #![forbid(unsafe_code)]
 
 use std::{
@@ -11,75 +11,64 @@ use std::{
 use super::{
   Engine, EngineError, Event, EventKind, HOLD_OFF, Target, UNLEASED_AFTER,
   claim::claims,
+  edit::{Durable, Edit, Lease, Locked, Sync},
   judge::{self, BlockJudgement},
   precedent::context,
   view::View,
 };
 use crate::{
   detect::{Action, Code, Finding, Layer},
-  failpoint::{Point, hit},
-  files::{
-    Fs, MemoryFile, Stamp,
-    overwrite::{Change, overwrite},
-  },
+  failpoint::Plan,
+  files::{Fs, MemoryFile, overwrite::Change},
   memory::{Around, BlockId, ContentHash, Redaction, RedactionKind, placeholder},
   provenance::{Followed, State},
   store::{Existing, NewEvent, NewItem, NewOp, OpId, OpKind, StoreError},
 };
 
-/// Pause between two tries for a lease (docs/adr/0002: 0.2 to 5 ms).
-const LEASE_PAUSE: Duration = Duration::from_micros(200);
-
 /// What became of a redaction.
-pub enum Redacted {
+pub(super) enum Redacted {
   /// The bytes that stand in the file now.
   Done {
     /// The whole file.
     bytes: Vec<u8>,
     /// What was taken out.
     ids: Vec<BlockId>,
-    /// The stamp of these bytes.
-    stamp: Stamp,
+    /// The edit, to be finished when these bytes are recorded.
+    edit: Durable,
   },
   /// The file changed, or too much time passed under the lease: nothing (more) was written.
   Changed,
 }
 
 impl<F: Fs> Engine<F> {
-  /// Takes the redactions of a plan out of the file.
+  /// Takes the redactions of a plan out of the file, as one journalled edit ([`super::edit`]).
   ///
-  /// Order (docs/adr/0002): the quarantine rows and the operation are durable before the
-  /// first byte is overwritten; each range is compared with what the plan was made from directly
-  /// before it is overwritten; the agent's record follows before the lease is released. Nobody is kept
-  /// waiting for the disk: the lease is given back while the rows are written, and asked for again. Only
-  /// of a version that the agent has on record it is kept, for a tool that reads in between would
-  /// write from a version that is not on record any more.
+  /// The quarantine rows are written together with the journal, so they are durable before the first byte
+  /// is overwritten; each range is compared with what the plan was made from directly before that.
   pub(super) fn redact(
     &mut self,
     target: &Target,
     file: &mut F::File,
-    leased: bool,
+    locked: Locked<'_>,
     view: &View,
     redactions: &[Redaction],
     started: Duration,
   ) -> Result<Redacted, EngineError> {
     let redactions = self.named(target, view, redactions)?;
-    if !self.agent.standing(&target.root, &target.rel).is_about(view.hash) {
-      file.release();
-    }
-    hit(Point::RedactBeforeAdmit);
-    let Some(ops) = self.admit(target, file, view, &redactions, started)? else {
+    let edit = Edit::<F, _>::new(Plan::Redact, locked, target, file);
+    let journal =
+      |engine: &mut Self, file: &F::File| engine.admit(target, file, view, &redactions, started);
+    let Some(mut edit) = edit.journalled(self, view.hash, journal)? else {
       return Ok(Redacted::Changed);
     };
-    hit(Point::RedactAfterAdmit);
     // What follows compares before it writes, so the redaction can do without a lease; but then, or when
     // somebody wrote meanwhile, the version as a whole has to be read anew.
-    let held = !leased || self.lease_within(file, UNLEASED_AFTER)?;
-    let now = file.read_all()?;
-    let same = held && now == view.bytes;
+    let lease = edit.lease_again(self, UNLEASED_AFTER)?;
+    let now = edit.file().read_all()?;
+    let same = now == view.bytes && (!locked.leased || lease == Lease::Held);
     // An agent's tool was quicker: it is about to verify another version, which is held off for on its own.
-    if now != view.bytes && self.stands_on_record(target, &now) {
-      self.finish(&ops)?;
+    if now != view.bytes && self.is_on_record(target, ContentHash::of(&now)) {
+      edit.given_up(self)?;
       return Ok(Redacted::Changed);
     }
     let changes: Vec<Change<'_>> = redactions
@@ -90,7 +79,7 @@ impl<F: Fs> Engine<F> {
         replacement: &redaction.replacement,
       })
       .collect();
-    let result = overwrite(file, &changes)?;
+    let (edit, result) = edit.overwrite(&changes)?;
     let mut bytes = view.bytes.clone();
     for Named { redaction, .. } in result.applied.iter().filter_map(|&index| redactions.get(index))
     {
@@ -99,51 +88,25 @@ impl<F: Fs> Engine<F> {
       }
     }
     let whole = result.stale.is_empty() && same;
-    hit(Point::RedactBeforeFollow);
     if whole {
       // The next version may be there before this one is written down.
       self.note_write(target, view, self.now())?;
-      // Also without a lease: the record follows only from the very bytes that were edited, so
-      // what somebody else wrote meanwhile is not vouched for.
-      self.follow(target, view.hash, ContentHash::of(&bytes))?;
     }
-    hit(Point::RedactAfterFollow);
-    let stamp = file.stamp()?;
-    file.release();
-    file.sync()?;
-    hit(Point::RedactAfterSync);
-    self.finish(&ops)?;
-    hit(Point::RedactAfterFinish);
+    // Also without a lease: the record follows only from the very bytes that were edited, so what somebody
+    // else wrote meanwhile is not vouched for.
+    let versions = whole.then(|| (view.hash, ContentHash::of(&bytes)));
+    let edit = edit.followed(self, versions)?.durable(self, Sync::GiveBack)?;
+    if !whole {
+      edit.finish(self)?;
+      return Ok(Redacted::Changed);
+    }
     let ids = redactions.into_iter().map(|named| named.redaction.id).collect();
-    Ok(if whole { Redacted::Done { bytes, ids, stamp } } else { Redacted::Changed })
+    Ok(Redacted::Done { bytes, ids, edit })
   }
 
-  /// Whether these bytes are the version that the agent has on record.
-  fn stands_on_record(&self, target: &Target, bytes: &[u8]) -> bool {
-    self.agent.standing(&target.root, &target.rel).is_about(ContentHash::of(bytes))
-  }
-
-  /// Asks for the lease again, for so long.
-  pub(super) fn lease_within(
-    &self,
-    file: &mut F::File,
-    patience: Duration,
-  ) -> Result<bool, EngineError> {
-    let until = self.clock.monotonic() + patience;
-    while !super::lease_anew(file)? {
-      if self.clock.monotonic() >= until {
-        return Ok(false);
-      }
-      self.clock.pause(LEASE_PAUSE);
-    }
-    Ok(true)
-  }
-
-  fn finish(&mut self, ops: &[OpId]) -> Result<(), EngineError> {
-    for &op in ops {
-      self.ledger.finish(op)?;
-    }
-    Ok(())
+  /// Whether a version of a file is the one that the agent has on record.
+  pub(super) fn is_on_record(&self, target: &Target, version: ContentHash) -> bool {
+    self.agent.standing(&target.root, &target.rel).is_about(version)
   }
 
   /// Gives each redaction its number among equal texts and the id it must have: what came back gets

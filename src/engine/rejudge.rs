@@ -12,6 +12,7 @@ use super::{
   Engine, EngineError, Hint, Target, UNLEASED_AFTER, VERIFY_WITHIN,
   attribute::lines_of,
   consult::Heard,
+  edit::{Lease, Locked, lease_within},
   judge::{self, BlockJudgement, JudgeContext, Precedent},
   origin::Origin,
   precedent::precedent,
@@ -22,7 +23,7 @@ use super::{
 };
 use crate::{
   detect::{Action, Code, Verdict, effects::KnownSlot, reading::Question},
-  files::{Fs, FsError, MemoryFile, Touch},
+  files::{Fs, MemoryFile, Touch},
   memory::{Around, Block, BlockId, ContentHash, Document, Fate, line::LineKind},
   os::WriteLock,
   provenance::{Request, State},
@@ -307,11 +308,9 @@ impl<F: Fs> Engine<F> {
       self.leave_in_place(target, sentences)?;
       return Ok(true);
     }
-    let leased = match self.lease_briefly(&mut file) {
-      Ok(leased) => leased,
-      Err(EngineError::Fs(FsError::LeaseUnsupported { .. })) => false,
-      Err(error) => return Err(error),
-    };
+    // As long as a file is waited for before it is redacted without a lease.
+    let leased = lease_within(&mut file, &*self.clock, UNLEASED_AFTER)? == Lease::Held;
+    let locked = Locked::new(&writing, leased);
     let stamp = file.stamp()?;
     let bytes = file.read_all()?;
     let is_same = ContentHash::of(&bytes) == version && self.is_on_path(target, &file)?;
@@ -336,26 +335,18 @@ impl<F: Fs> Engine<F> {
       };
       self.ledger.decide(&one.id, state, "memfw", at, &[])?;
     }
-    let done = self.redact(target, &mut file, leased, &view, &plan.redactions, started)?;
+    let done = self.redact(target, &mut file, locked, &view, &plan.redactions, started)?;
     let is_done = matches!(done, Redacted::Done { .. });
+    if let Redacted::Done { edit, .. } = done {
+      // The pass that follows records it.
+      edit.finish(self)?;
+    }
     self.has_departed |= is_done;
     drop(file);
     drop(writing);
     let waited = VERIFY_WITHIN.max(UNLEASED_AFTER);
     self.pass(target, &Hint { waited, opened_since_close: true, adopting: false })?;
     Ok(is_done)
-  }
-
-  /// Asks for a lease for as long as a file is waited for before it is redacted without one.
-  fn lease_briefly(&self, file: &mut F::File) -> Result<bool, EngineError> {
-    let until = self.clock.monotonic() + UNLEASED_AFTER;
-    while !file.try_lease()? {
-      if self.clock.monotonic() >= until {
-        return Ok(false);
-      }
-      self.clock.pause(Duration::from_micros(200));
-    }
-    Ok(true)
   }
 
   /// What has to leave a file that may not be written is flagged, and not asked about again.

@@ -10,15 +10,14 @@
 
 use super::{
   Engine, EngineError, Event, EventKind, Hint, MAX_TAIL_WAIT, Outcome, Target,
+  edit::{Edit, Lease, Locked, Rewritten, Sync},
   event::shown,
   review::{ATTEMPTS, PATIENCE, by_whom},
   verifying_read::Sight,
 };
 use crate::{
-  files::{
-    Fs, MemoryFile,
-    rewrite::{Reshaped, reshape},
-  },
+  failpoint::Plan,
+  files::{Fs, MemoryFile},
   memory::{BlockId, ContentHash},
   store::{ItemFilter, NewOp, NewVersion, OpKind, Writer},
 };
@@ -123,17 +122,6 @@ impl<F: Fs> Engine<F> {
       ));
     }
     let stamp = file.stamp()?;
-    // Nobody is kept waiting for the disk; the reshape compares before it writes. Only a tool that compares
-    // what it read with a record must not read in between.
-    if !self.is_recorded(target)? {
-      file.release();
-    }
-    if !fresh {
-      // So that the restore can be undone, also where a daemon has not come to it yet.
-      let seen_at = self.now();
-      let writer = Writer::Other;
-      self.keep(&NewVersion { path: &path, file_hash, bytes: &before, writer, seen_at })?;
-    }
     let fits = text.len() == bytes.len() || text.starts_with(&bytes);
     if !fits && !self.may_reshape(&target.root) {
       return Err(EngineError::refused_with(
@@ -150,20 +138,29 @@ impl<F: Fs> Engine<F> {
       before: &bytes,
       after: text,
     };
-    let at = self.now();
-    let op = self.ledger.begin(&image, at)?;
-    let written = self.lease_within(&mut file, PATIENCE)?
-      && reshape(&file, &bytes, text)? == Reshaped::Done
-      && self.is_on_path(target, &file)?;
-    if !written {
-      self.ledger.finish(op)?;
+    let locked = Locked::new(&writing, true);
+    let mut edit = Edit::<F, _>::new(Plan::Restore, locked, target, &mut file);
+    edit.give_way(self, file_hash);
+    if !fresh {
+      // So that the restore can be undone, also where a daemon has not come to it yet.
+      let seen_at = self.now();
+      let writer = Writer::Other;
+      self.keep(&NewVersion { path: &path, file_hash, bytes: &before, writer, seen_at })?;
+    }
+    let mut edit = edit.begun(self, file_hash, &image)?;
+    if edit.lease_again(self, PATIENCE)? != Lease::Held {
+      edit.given_up(self)?;
       return Ok(None);
     }
+    let edit = match edit.reshape(self, &bytes, text)? {
+      Rewritten::Done(edit) => edit,
+      Rewritten::Changed => return Ok(None),
+      Rewritten::Failed(error) => return Err(error.into()),
+    };
+    let Some(edit) = edit.on_path(self)? else { return Ok(None) };
     // Of a file that was gone the agent's record is of other bytes than we found.
-    if !fresh {
-      self.follow(target, file_hash, ContentHash::of(text))?;
-    }
-    file.sync()?;
+    let versions = (!fresh).then(|| (file_hash, ContentHash::of(text)));
+    let edit = edit.followed(self, versions)?.durable(self, Sync::KeepLease)?;
     let name: String = version.to_hex().chars().take(8).collect();
     self.tell(
       Event::new(EventKind::RestoredVersion)
@@ -173,9 +170,9 @@ impl<F: Fs> Engine<F> {
     // Nobody waits for a reader of ours, and no writer is under way: what is to leave leaves at once.
     let hint = Hint { waited: MAX_TAIL_WAIT, opened_since_close: true, adopting: false };
     let outcome =
-      self.process(target, row.as_ref(), &mut file, true, &hint, &mut Sight::default())?;
+      self.process(target, row.as_ref(), &mut file, locked, &hint, &mut Sight::default())?;
     file.release();
-    self.ledger.finish(op)?;
+    edit.finish(self)?;
     if matches!(outcome, Outcome::Done { .. }) {
       self.keep_noted(Writer::Memfw)?;
     }

@@ -9,6 +9,7 @@ use std::{path::Path, time::Duration};
 
 use super::{
   Engine, EngineError, Event, EventKind, Hint, Outcome, Target,
+  edit::{Lease, Locked, lease_within},
   event::shown,
   judge::{BlockJudgement, Consulted, Origin},
   redact::Redacted,
@@ -16,7 +17,7 @@ use super::{
 use crate::{
   detect::{Action, Code, Decision, Verdict},
   failpoint::{Point, hit},
-  files::{Fs, FsError, MemoryFile, Touch},
+  files::{Fs, MemoryFile, Touch},
   memory::{Around, BlockId, ContentHash, Fate, line},
   provenance::State,
   store::{ExceptionKey, FileRow, Item, ItemFilter, Ledger, Pending, StoreError},
@@ -26,7 +27,7 @@ use crate::{
 pub(super) const PATIENCE: Duration = Duration::from_secs(5);
 /// How often a file that is replaced under our hands is tried.
 pub(super) const ATTEMPTS: u32 = 5;
-/// How often a lease is asked for meanwhile.
+/// How often a file that others write is looked at meanwhile.
 const RETRY: Duration = Duration::from_millis(2);
 
 /// Where the approved bytes are now.
@@ -209,9 +210,9 @@ impl<F: Fs> Engine<F> {
         consulted: Consulted::Nobody,
       });
     }
-    let leased = file.leased_for().is_some();
+    let locked = Locked::new(&writing, file.leased_for().is_some());
     // Nobody is kept waiting for the disk, but for a tool that compares what it reads with a record.
-    if !self.is_recorded(target)? {
+    if !self.is_on_record(target, view.hash) {
       file.release();
     }
     let at = self.now();
@@ -225,10 +226,12 @@ impl<F: Fs> Engine<F> {
       // The block row must not vouch for the same bytes when they come back, be it by a power cut.
       self.ledger.decide(&row.id, State::Quarantined, by, at, &[])?;
     }
-    let done = self.redact(target, &mut file, leased, &view, &plan.redactions, started)?;
-    let Redacted::Done { ids, .. } = done else {
+    let done = self.redact(target, &mut file, locked, &view, &plan.redactions, started)?;
+    let Redacted::Done { ids, edit, .. } = done else {
       return Err(EngineError::refused_with("the file changed meanwhile", "try again"));
     };
+    // The pass that follows records it.
+    edit.finish(self)?;
     drop(file);
     drop(writing);
     self.catch_up(target)?;
@@ -399,21 +402,13 @@ impl<F: Fs> Engine<F> {
     if let Touch::ReadOnly(reason) = file.access() {
       return Err(EngineError::refused(format!("`{name}` is not written: {reason}")));
     }
-    let start = self.clock.monotonic();
-    loop {
-      match file.try_lease() {
-        // Without leases what follows compares before it writes, and changes no length.
-        Ok(true) | Err(FsError::LeaseUnsupported { .. }) => return Ok(file),
-        Ok(false) => {}
-        Err(error) => return Err(error.into()),
-      }
-      if self.clock.monotonic().saturating_sub(start) >= patience {
-        return Err(EngineError::refused_with(
-          format!("another program has `{name}` open"),
-          "close it there and try again",
-        ));
-      }
-      self.clock.pause(RETRY);
+    match lease_within(&mut file, &*self.clock, patience)? {
+      // Without leases what follows compares before it writes, and changes no length.
+      Lease::Held | Lease::Unsupported => Ok(file),
+      Lease::Busy => Err(EngineError::refused_with(
+        format!("another program has `{name}` open"),
+        "close it there and try again",
+      )),
     }
   }
 }

@@ -189,8 +189,9 @@ impl<F: Fs> Engine<F> {
     if former.iter().any(is_approved) && self.ledger.has_lost_approval(&path, self.now())? {
       former.retain(|row| !is_approved(row));
     }
-    let facts = FileFacts::new(rows, former, markers, &placeholders, redacted);
+    let mut facts = FileFacts::new(rows, former, markers, &placeholders, redacted);
     let document = facts.read(&bytes);
+    facts.gone.extend(self.spare_placeholders(&document, &bytes, &placeholders)?);
     let comparison = compare(&document, &facts.known);
     let continued = self.continued(&document)?;
     let now = self.now();

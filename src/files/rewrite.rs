@@ -12,12 +12,14 @@ use super::{
 use crate::failpoint::{Point, hit, tear};
 
 /// What became of a reshape.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub enum Reshaped {
   /// The file has the new content.
   Done,
   /// The file is not what the new content was made from; nothing was written. Plan again.
   Changed,
+  /// A write failed, as on a full disk, and what it had written was taken back durably.
+  Undone(FsError),
 }
 
 /// Replaces the content `base` by `new`. Needs a lease younger than [`lease::LIMIT`].
@@ -37,8 +39,10 @@ pub fn reshape<F: MemoryFile>(file: &F, base: &[u8], new: &[u8]) -> Result<Resha
     Err(error) => {
       // Half a reshape would be read as memory, with its tail twice. The old bytes fit where they were,
       // even on a full disk; where they cannot be put back either, the journal has them.
-      undo(file, same, base).map_err(|_undone| error)?;
-      Ok(Reshaped::Changed)
+      match undo(file, same, base) {
+        Ok(()) => Ok(Reshaped::Undone(error)),
+        Err(_) => Err(error),
+      }
     }
   }
 }

@@ -10,13 +10,13 @@ use crate::files::overwrite::tests::Memory;
 #[test]
 fn one_write_from_the_common_prefix_and_a_cut_only_when_shorter() {
   let file = Memory::leased(b"- a\n- b\n");
-  assert_eq!(reshape(&file, b"- a\n- b\n", b"- a\n- longer\n").unwrap(), Reshaped::Done);
+  assert!(matches!(reshape(&file, b"- a\n- b\n", b"- a\n- longer\n").unwrap(), Reshaped::Done));
   assert_eq!(*file.bytes.borrow(), b"- a\n- longer\n");
   assert_eq!(*file.writes.borrow(), [(6, 7)]);
   assert!(file.cuts.borrow().is_empty());
 
   let file = Memory::leased(b"- a\n- b\n");
-  assert_eq!(reshape(&file, b"- a\n- b\n", b"- a\n").unwrap(), Reshaped::Done);
+  assert!(matches!(reshape(&file, b"- a\n- b\n", b"- a\n").unwrap(), Reshaped::Done));
   assert_eq!(*file.bytes.borrow(), b"- a\n");
   assert!(file.writes.borrow().is_empty());
   assert_eq!(*file.cuts.borrow(), [4]);
@@ -25,7 +25,7 @@ fn one_write_from_the_common_prefix_and_a_cut_only_when_shorter() {
 #[test]
 fn another_content_is_left_alone() {
   let file = Memory::leased(b"- a\n- c\n");
-  assert_eq!(reshape(&file, b"- a\n", b"- x\n").unwrap(), Reshaped::Changed);
+  assert!(matches!(reshape(&file, b"- a\n", b"- x\n").unwrap(), Reshaped::Changed));
   assert_eq!(*file.bytes.borrow(), b"- a\n- c\n");
 }
 

@@ -71,6 +71,8 @@ pub struct Item {
   pub in_file: bool,
   /// How its origin is known.
   pub trail: OriginRecord,
+  /// Whether it is approved, and not back in its file yet.
+  pub awaited: bool,
 }
 
 /// Which items are asked for; the default is all of them.
@@ -96,7 +98,7 @@ macro_rules! items_out {
   SELECT id, path, line, hash, n, status, source, trust, attestation, session, score, layer, codes,
     findings, quarantined_at, seen_at, reviewed_at, reviewed_by, occurrences,
     iif(sealed IS NULL, NULL, len) AS len, terminated, 0 AS in_file, evidence, version, changed_at,
-    due, request
+    due, request, awaited AND status = 'approved' AS awaited
   FROM quarantine"
   };
 }
@@ -275,10 +277,28 @@ impl Ledger {
   pub fn approved_since(&self, path: &Path, since: Micros) -> Result<Vec<BlockId>, StoreError> {
     self.read(|conn| {
       let mut statement = conn.prepare_cached(
-        "SELECT id FROM quarantine WHERE path = ?1 AND status = 'approved' AND reviewed_at >= ?2
+        "SELECT id FROM quarantine
+         WHERE path = ?1 AND status = 'approved' AND (reviewed_at >= ?2 OR awaited)
          ORDER BY reviewed_at, id",
       )?;
       Ok(column::ids(&mut statement, params![path_bytes(path), since])?)
+    })
+  }
+
+  /// Notes whether something that is approved, or is about to be, has still to come back into its file.
+  pub fn set_awaited(&mut self, id: &BlockId, awaited: bool) -> Result<(), StoreError> {
+    self.write(Durability::Synced, |tx, _| {
+      tx.prepare_cached("UPDATE quarantine SET awaited = ?2 WHERE id = ?1 AND awaited <> ?2")?
+        .execute(params![id.as_str(), awaited])?;
+      Ok(())
+    })
+  }
+
+  /// How much is approved and not back in its file yet.
+  pub fn awaited_items(&self) -> Result<u64, StoreError> {
+    self.read(|conn| {
+      let sql = "SELECT count(*) FROM quarantine WHERE status = 'approved' AND awaited";
+      Ok(conn.prepare_cached(sql)?.query_row([], |row| row.get::<_, i64>(0))? as u64)
     })
   }
 
@@ -304,7 +324,7 @@ const ITEMS: &str = concat!(items_out!(), "
     coalesce(r.trust, 'untrusted'), coalesce(r.attestation, 'self-reported'), r.session, b.score, NULL,
     b.codes, b.findings, b.state_at, b.state_at, b.reviewed_at, b.reviewed_by, 1, NULL, 1, 1,
     coalesce(r.evidence, ''), r.version, r.changed_at, coalesce(r.due, 0),
-    r.request
+    r.request, 0
   FROM block b
   JOIN file f ON f.id = b.file
   LEFT JOIN revision r ON r.block = b.key
@@ -343,6 +363,7 @@ fn item_row(row: &Row<'_>) -> rusqlite::Result<Item> {
     terminated: row.get(20)?,
     in_file: row.get(21)?,
     trail: OriginRecord::from_row(row, 22)?,
+    awaited: row.get(27)?,
   })
 }
 

@@ -40,6 +40,7 @@ const MIGRATIONS: &[Migration] = &[
   Migration { number: 15, sql: include_str!("migrations/0015_latest.sql") },
   Migration { number: 16, sql: include_str!("migrations/0016_renamed.sql") },
   Migration { number: 17, sql: include_str!("migrations/0017_exception.sql") },
+  Migration { number: 18, sql: include_str!("migrations/0023_awaited.sql") },
 ];
 
 /// The format that this memfw writes: the number of the last step.
@@ -144,6 +145,7 @@ mod tests {
       "aeaff8135f6eedf83dbffbb9e957d686ff5c0b234cb3a3f0cc7cd7d33c46aabb",
       "b081057b5fe280e79b4c003538d404c1b3edde32ff9488225ca6866eb0e3019c",
       "03bd41b7e1a34208edfa3d4e80949da26de5fb5d08f2ebf4de103394ee731622",
+      "2c612e21084f6a8ed33fdb7bd027592d70b17f089b75e61069e025326da39ed4",
     ];
     let found: Vec<String> =
       MIGRATIONS.iter().map(|step| ContentHash::of(step.sql.as_bytes()).to_hex()).collect();

@@ -40,6 +40,8 @@ enum When {
   Approved,
   /// When a person rejects.
   Rejected,
+  /// When a person brings a version back ([`super::restores`]).
+  Restored,
 }
 
 /// Where each point is met. Whoever declares a point has to say it here, and sees whether it is true.
@@ -54,11 +56,13 @@ fn when(point: Point) -> When {
     | Point::OverwriteBefore
     | Point::OverwriteTorn
     | Point::OverwriteAfter
-    | Point::RedactBeforeAdmit
-    | Point::RedactAfterAdmit
-    | Point::RedactBeforeFollow
+    | Point::RedactBeforeJournal
+    | Point::RedactAfterJournal
+    | Point::RedactAfterWrite
     | Point::RedactAfterFollow
+    | Point::RedactAfterRelease
     | Point::RedactAfterSync
+    | Point::RedactAfterRecord
     | Point::RedactAfterFinish
     | Point::PassBeforeRecord
     | Point::PassAfterRecord
@@ -67,27 +71,38 @@ fn when(point: Point) -> When {
     | Point::ReshapeTorn
     | Point::ReshapeAfterWrite
     | Point::ReshapeAfterCut
-    | Point::LazyBeforeBegin
-    | Point::LazyAfterBegin
-    | Point::LazyBeforeFollow
-    | Point::LazyAfterFollow
-    | Point::LazyAfterRecord
-    | Point::LazyAfterRelease
-    | Point::LazyAfterSync
-    | Point::LazyAfterFinish => When::Written,
-    Point::ApproveBeforeBegin
-    | Point::ApproveAfterBegin
+    | Point::MarkBeforeJournal
+    | Point::MarkAfterJournal
+    | Point::MarkAfterWrite
+    | Point::MarkAfterFollow
+    | Point::MarkAfterRelease
+    | Point::MarkAfterSync
+    | Point::MarkAfterRecord
+    | Point::MarkAfterFinish => When::Written,
+    Point::ApproveBeforeJournal
+    | Point::ApproveAfterJournal
     | Point::ApproveAfterDecision
     | Point::ApproveAfterWrite
     | Point::ApproveAfterFollow
+    | Point::ApproveAfterRelease
     | Point::ApproveAfterSync
     | Point::ApproveAfterRecord
     | Point::ApproveAfterFinish => When::Approved,
+    Point::RestoreBeforeJournal
+    | Point::RestoreAfterJournal
+    | Point::RestoreAfterWrite
+    | Point::RestoreAfterFollow
+    | Point::RestoreAfterRelease
+    | Point::RestoreAfterSync
+    | Point::RestoreAfterRecord
+    | Point::RestoreAfterFinish => When::Restored,
     Point::RejectBeforeDecision | Point::RejectAfterDecision => When::Rejected,
     Point::RecoverBefore
+    | Point::RecoverAfterFollow
+    | Point::RecoverAfterRelease
     | Point::RecoverAfterSync
     | Point::RecoverBeforeFinish
-    | Point::RecoverAfterFinish => When::After(Point::RedactAfterAdmit),
+    | Point::RecoverAfterFinish => When::After(Point::RedactAfterJournal),
     Point::RecoverBeforeWrite | Point::RecoverTorn | Point::RecoverAfterWrite => {
       When::After(Point::OverwriteTorn)
     }

@@ -7,13 +7,21 @@ use {
 };
 
 /// Points that a restore comes to, most of them several times.
-const POINTS: [&str; 6] = [
+const POINTS: [&str; 14] = [
   "store-before-commit",
   "store-after-commit",
   "reshape-before",
   "reshape-torn",
   "reshape-after-write",
   "reshape-after-cut",
+  "restore-before-journal",
+  "restore-after-journal",
+  "restore-after-write",
+  "restore-after-follow",
+  "restore-after-release",
+  "restore-after-sync",
+  "restore-after-record",
+  "restore-after-finish",
 ];
 
 /// Whether a restore was killed at this point (`name:n`); it may never come there.

@@ -63,6 +63,7 @@ fn facts(name: &str) -> Facts {
     terminated: true,
     in_file: false,
     trail: OriginRecord::default(),
+    awaited: false,
   };
   let event = EventRow {
     id: 1,

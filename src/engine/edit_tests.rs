@@ -1,0 +1,486 @@
+//! Edits of real files by a file system that fails when it is told to.
+#![forbid(unsafe_code)]
+#![expect(clippy::disallowed_methods, reason = "the files here are temporary ones of the tests")]
+
+use std::{
+  collections::HashMap,
+  fs::{self, File},
+  io,
+  path::{Path, PathBuf},
+  sync::{
+    Arc, Mutex,
+    atomic::{AtomicU64, Ordering::SeqCst},
+  },
+};
+
+use tempfile::TempDir;
+
+use super::*;
+use crate::{
+  config::{Config, Markers},
+  engine::{
+    Hint, LazyOutcome, Outcome,
+    recover::PATIENCE,
+    review::Approval,
+    testing::{OVERRIDE, Records},
+  },
+  files::{
+    Kind, Listing, OpenError, RealFile, RealFs, Root, Rung, TargetRules, Touch,
+    rewrite::{Recovery, recover_reshape},
+  },
+  os::SystemClock,
+  seal::MasterKey,
+  store::{Access, EventFilter, Item, ItemFilter, Ledger, NewOp, OpKind, Pending},
+};
+
+const EIO: i32 = 5;
+const ENOSPC: i32 = 28;
+
+/// What fails, and what was done.
+#[derive(Default)]
+struct Script {
+  /// Errors of the next calls of a kind: an error number, and how often.
+  fails: HashMap<&'static str, (i32, u32)>,
+  /// What another program writes after the next reading of a whole file.
+  after_read: Option<(PathBuf, Vec<u8>)>,
+  /// Whether files give no lease at all.
+  no_leases: bool,
+  n_refused: usize,
+  n_writes: usize,
+}
+
+#[derive(Clone, Default)]
+struct Faults(Arc<Mutex<Script>>);
+
+impl Faults {
+  fn fail(&self, call: &'static str, errno: i32, times: u32) {
+    self.0.lock().unwrap().fails.insert(call, (errno, times));
+  }
+
+  fn enter(&self, call: &'static str, path: &Path) -> Result<(), FsError> {
+    let mut script = self.0.lock().unwrap();
+    match script.fails.get_mut(call) {
+      Some((errno, times)) if *times > 0 => {
+        *times -= 1;
+        Err(FsError::io(call, path, io::Error::from_raw_os_error(*errno)))
+      }
+      _ => Ok(()),
+    }
+  }
+}
+
+struct FaultyFs(RealFs, Faults);
+
+struct FaultyFile(RealFile, Faults);
+
+impl Fs for FaultyFs {
+  type Root = Root;
+  type File = FaultyFile;
+
+  fn open_root(&self, path: &Path) -> Result<Root, OpenError> {
+    self.0.open_root(path)
+  }
+  fn stamp(&self, root: &Root, rel: &Path) -> Result<Option<Stamp>, FsError> {
+    self.0.stamp(root, rel)
+  }
+  fn kind(&self, root: &Root, rel: &Path) -> Result<Option<Kind>, FsError> {
+    self.0.kind(root, rel)
+  }
+  fn open(&self, root: &Root, rel: &Path, rules: &TargetRules) -> Result<FaultyFile, OpenError> {
+    Ok(FaultyFile(self.0.open(root, rel, rules)?, self.1.clone()))
+  }
+  fn create(&self, root: &Root, rel: &Path) -> Result<(), OpenError> {
+    self.0.create(root, rel)
+  }
+  fn rung(&self, root: &Root) -> Rung {
+    self.0.rung(root)
+  }
+  fn has_coarse_times(&self, root: &Root) -> bool {
+    self.0.has_coarse_times(root)
+  }
+  fn list(&self, root: &Root, rel: &Path, limit: usize) -> Result<Listing, FsError> {
+    self.0.list(root, rel, limit)
+  }
+}
+
+impl MemoryFile for FaultyFile {
+  fn path(&self) -> &Path {
+    self.0.path()
+  }
+  fn access(&self) -> Touch {
+    self.0.access()
+  }
+  fn recheck(&mut self, rules: &TargetRules) -> Result<Touch, OpenError> {
+    self.0.recheck(rules)
+  }
+  fn try_lease(&mut self) -> Result<bool, FsError> {
+    if self.1.0.lock().unwrap().no_leases {
+      let source = io::ErrorKind::Unsupported.into();
+      return Err(FsError::LeaseUnsupported { path: self.path().to_owned(), source });
+    }
+    let granted = self.0.try_lease()?;
+    self.1.0.lock().unwrap().n_refused += usize::from(!granted);
+    Ok(granted)
+  }
+  fn leased_for(&self) -> Option<Duration> {
+    self.0.leased_for()
+  }
+  fn is_awaited(&self) -> bool {
+    self.0.is_awaited()
+  }
+  fn release(&mut self) {
+    self.0.release();
+  }
+  fn read_all(&self) -> Result<Vec<u8>, FsError> {
+    let bytes = self.0.read_all()?;
+    if let Some((path, text)) = self.1.0.lock().unwrap().after_read.take() {
+      fs::write(path, text).unwrap();
+    }
+    Ok(bytes)
+  }
+  fn pread(&self, offset: u64, len: usize) -> Result<Vec<u8>, FsError> {
+    self.0.pread(offset, len)
+  }
+  fn pwrite(&self, offset: u64, bytes: &[u8]) -> Result<(), FsError> {
+    self.1.enter("write", self.path())?;
+    self.1.0.lock().unwrap().n_writes += 1;
+    self.0.pwrite(offset, bytes)
+  }
+  fn truncate(&self, len: u64) -> Result<(), FsError> {
+    self.0.truncate(len)
+  }
+  fn append(&self, bytes: &[u8]) -> Result<(), FsError> {
+    self.0.append(bytes)
+  }
+  fn sync(&self) -> Result<(), FsError> {
+    self.1.enter("sync", self.path())?;
+    self.0.sync()
+  }
+  fn stamp(&self) -> Result<Stamp, FsError> {
+    self.0.stamp()
+  }
+}
+
+/// The machine's clock, some time ahead.
+#[derive(Default)]
+struct Ahead(AtomicU64);
+
+impl Clock for Ahead {
+  fn now(&self) -> i64 {
+    SystemClock.now() + i64::try_from(self.0.load(SeqCst)).unwrap()
+  }
+  fn monotonic(&self) -> Duration {
+    SystemClock.monotonic() + Duration::from_micros(self.0.load(SeqCst))
+  }
+}
+
+struct World {
+  engine: Engine<FaultyFs>,
+  target: Target,
+  faults: Faults,
+  clock: Arc<Ahead>,
+  _dir: TempDir,
+}
+
+impl World {
+  /// A workspace with one file that was there before memfw.
+  fn new(text: &str) -> Self {
+    let dir = TempDir::new().unwrap();
+    let root = dir.path().canonicalize().unwrap().join("workspace");
+    let data = dir.path().join("data");
+    fs::create_dir(&root).unwrap();
+    fs::create_dir(&data).unwrap();
+    let key = MasterKey::new([7; 32]);
+    let ledger = Ledger::open(&data.join("ledger.sqlite"), Access::ReadWrite, Some(key)).unwrap();
+    let (faults, clock) = (Faults::default(), Arc::<Ahead>::default());
+    let fs = FaultyFs(RealFs::default(), faults.clone());
+    let records = Box::new(Records::default());
+    let config = Arc::new(Config { markers: Markers::Wrap, ..Config::default() });
+    let engine = Engine::new(fs, ledger, records, Arc::clone(&clock) as Arc<_>, config, data);
+    let target = Target::new(&root, Path::new("MEMORY.md"));
+    let mut this = Self { engine, target, faults, clock, _dir: dir };
+    this.write(text);
+    let hint = Hint { waited: Duration::from_secs(1), adopting: true, ..Hint::default() };
+    this.engine.pass(&this.target, &hint).unwrap();
+    this.clock.0.fetch_add(1_000_000, SeqCst);
+    this
+  }
+
+  fn path(&self) -> PathBuf {
+    self.target.path()
+  }
+
+  fn write(&self, text: impl AsRef<[u8]>) {
+    fs::write(self.path(), text).unwrap();
+  }
+
+  fn read(&self) -> String {
+    fs::read_to_string(self.path()).unwrap()
+  }
+
+  fn try_pass(&mut self) -> Result<Outcome, EngineError> {
+    let hint = Hint { waited: Duration::from_secs(1), opened_since_close: true, ..Hint::default() };
+    self.engine.pass(&self.target, &hint)
+  }
+
+  /// Looks at the file until it is done.
+  fn pass(&mut self) -> Outcome {
+    for _ in 0..100 {
+      match self.try_pass().unwrap() {
+        Outcome::Busy | Outcome::Changed | Outcome::HoldOff(_) => {
+          self.clock.pause(Duration::from_millis(1));
+        }
+        outcome => return outcome,
+      }
+    }
+    panic!("the file is never done")
+  }
+
+  /// What the daemon does when a file is idle, until there is nothing more to do.
+  fn settle(&mut self) {
+    for _ in 0..10 {
+      self.clock.0.fetch_add(1_000_000, SeqCst);
+      self.pass();
+      self.engine.attribute(&self.target, Duration::ZERO).unwrap();
+      self.engine.bring_back_again(&self.target).unwrap();
+      let done = self.engine.lazy(&self.target, Duration::ZERO).unwrap();
+      let row = self.engine.ledger().file(&self.path()).unwrap().unwrap();
+      let is_due =
+        row.pending.contains(Pending::RESHAPE) || row.pending.contains(Pending::ATTRIBUTE);
+      if done == LazyOutcome::Done && !is_due {
+        return;
+      }
+    }
+    panic!("it never settles: {}", self.read())
+  }
+
+  /// What a crash leaves of replacing one text by another: the journal, and a part of the new text.
+  fn tear(&mut self, before: &str, after: &str, cut: usize) {
+    let path = self.path();
+    let op = NewOp {
+      kind: OpKind::Reshape,
+      path: &path,
+      dev: 0,
+      ino: 0,
+      offset: 0,
+      before: before.as_bytes(),
+      after: after.as_bytes(),
+    };
+    self.engine.ledger_mut().begin(&op, 1).unwrap();
+    let torn = [&after.as_bytes()[..cut], &before.as_bytes()[cut..]].concat();
+    let found = recover_reshape(&torn, before.as_bytes(), after.as_bytes());
+    assert_eq!(found, Recovery::Rewrite(after.as_bytes().to_vec()), "the text is torn");
+    self.write(torn);
+  }
+
+  fn is_waiting(&mut self) -> bool {
+    matches!(self.try_pass(), Err(EngineError::Interrupted { .. }))
+  }
+
+  fn items(&self) -> Vec<Item> {
+    let items = self.engine.ledger().items(&ItemFilter::default()).unwrap();
+    items.into_iter().filter(|item| !item.in_file).collect()
+  }
+
+  fn text_of(&self, item: &Item) -> String {
+    String::from_utf8(self.engine.ledger().unseal(&item.id).unwrap().to_vec()).unwrap()
+  }
+}
+
+/// A text of more than two pages, and one that is longer by lines near its beginning.
+fn texts() -> (String, String) {
+  let facts: String =
+    (0..200).map(|n| format!("- old fact number {n} about something\n")).collect();
+  let before = format!("# Memory\n\n- tea\n{facts}");
+  let after = before.replace("- tea\n", "- tea\n<!-- a comment of some length -->\n- one\n- two\n");
+  (before, after)
+}
+
+fn torn() -> (World, String) {
+  let (before, after) = texts();
+  let mut world = World::new(&before);
+  world.tear(&before, &after, 4096);
+  (world, after)
+}
+
+#[test]
+fn a_torn_edit_waits_while_its_file_is_away() {
+  let (mut world, after) = torn();
+  let (path, away) = (world.path(), world.path().with_extension("away"));
+  fs::rename(&path, &away).unwrap();
+  world.engine.recover().unwrap();
+  assert!(world.is_waiting());
+  fs::rename(&away, &path).unwrap();
+  world.pass();
+  assert_eq!(world.read(), after);
+  assert!(!world.engine.ledger().has_open_ops().unwrap());
+  assert!(world.items().is_empty());
+}
+
+#[test]
+fn a_torn_edit_waits_while_its_workspace_is_away() {
+  let (mut world, after) = torn();
+  let away = world.target.root.with_extension("away");
+  fs::rename(&world.target.root, &away).unwrap();
+  let root = world.target.root.clone();
+  world.engine.forget_root(&root);
+  world.engine.recover().unwrap();
+  world.clock.0.fetch_add(60_000_000, SeqCst);
+  assert!(matches!(world.try_pass(), Err(EngineError::Root(_))));
+  fs::rename(&away, &world.target.root).unwrap();
+  world.pass();
+  assert_eq!(world.read(), after);
+}
+
+#[test]
+fn a_torn_edit_waits_while_its_file_is_linked_or_open_elsewhere() {
+  let (mut world, after) = torn();
+  let link = world.target.root.join("link");
+  fs::hard_link(world.path(), &link).unwrap();
+  assert!(world.is_waiting());
+  fs::remove_file(&link).unwrap();
+  world.pass();
+  assert_eq!(world.read(), after);
+
+  let (mut world, after) = torn();
+  let reader = File::open(world.path()).unwrap();
+  assert!(world.is_waiting());
+  assert!(world.is_waiting());
+  drop(reader);
+  world.pass();
+  assert_eq!(world.read(), after);
+  assert!(world.items().is_empty());
+}
+
+#[test]
+fn what_only_the_journal_holds_becomes_an_item_when_its_file_stays_away() {
+  let (mut world, _) = torn();
+  fs::remove_file(world.path()).unwrap();
+  assert!(world.is_waiting());
+  world.clock.0.fetch_add(u64::try_from(PATIENCE.as_micros()).unwrap(), SeqCst);
+  assert_eq!(world.try_pass().unwrap(), Outcome::Gone);
+  assert!(!world.engine.ledger().has_open_ops().unwrap());
+  let items = world.items();
+  let [item] = items.as_slice() else { panic!("{items:?}") };
+  let text = world.text_of(item);
+  assert!(text.contains("- tea\n") && text.contains("- old fact number 199 "), "{text}");
+}
+
+#[test]
+fn a_torn_edit_of_a_file_that_stays_open_elsewhere_keeps_what_is_gone_from_it() {
+  let (mut world, _) = torn();
+  let (torn, (before, _)) = (world.read(), texts());
+  let reader = File::open(world.path()).unwrap();
+  let mut n = 0;
+  while world.is_waiting() {
+    world.clock.0.fetch_add(1_000_000, SeqCst);
+    n += 1;
+    assert!(n <= 11, "it waits without end");
+  }
+  drop(reader);
+  assert!(n > 5, "it gave up at once");
+  let kept: String = world.items().iter().map(|item| world.text_of(item)).collect();
+  let gone = before.lines().filter(|line| !torn.lines().any(|one| one == *line));
+  for line in gone {
+    assert!(kept.contains(line), "`{line}` is nowhere: {kept}");
+  }
+  let filter = EventFilter { event: Some("recovered".to_owned()), ..EventFilter::default() };
+  let events = world.engine.ledger().events(&filter).unwrap();
+  let said: Vec<&str> = events.iter().map(|event| event.detail.as_str()).collect();
+  assert!(said.len() == 1 && said[0].contains("half changed"), "{said:?}");
+}
+
+#[test]
+fn after_an_error_nobody_waits_for_a_descriptor_of_ours() {
+  let mut world = World::new("# Memory\n\n- tea\n");
+  world.write(format!("# Memory\n\n- tea\n\n{OVERRIDE}"));
+  world.faults.fail("write", EIO, 1);
+  assert!(matches!(world.try_pass(), Err(EngineError::Fs(FsError::Io { .. }))));
+  world.pass();
+  assert!(!world.read().contains(OVERRIDE));
+  assert_eq!(world.faults.0.lock().unwrap().n_refused, 0, "our own descriptor was in the way");
+}
+
+#[test]
+fn what_could_not_be_made_durable_is_written_again() {
+  let mut world = World::new("# Memory\n\n- tea\n");
+  world.write(format!("# Memory\n\n- tea\n\n{OVERRIDE}"));
+  world.faults.fail("sync", EIO, 1);
+  assert!(world.try_pass().is_err());
+  assert!(!world.read().contains(OVERRIDE), "it is not to be read");
+  assert!(world.engine.ledger().has_open_ops().unwrap(), "and it is not forgotten");
+  let n_writes = world.faults.0.lock().unwrap().n_writes;
+  world.pass();
+  assert!(world.faults.0.lock().unwrap().n_writes > n_writes, "it was synced and not written");
+  assert!(!world.engine.ledger().has_open_ops().unwrap());
+}
+
+#[test]
+fn a_version_is_recorded_only_when_it_is_durable() {
+  let mut world = World::new("# Memory\n\n- tea\n");
+  world.write(format!("# Memory\n\n- tea\n\n{} and more\n\n- after\n", OVERRIDE.trim_end()));
+  world.pass();
+  let hash = |world: &World| world.engine.ledger().file(&world.path()).unwrap().unwrap().hash;
+  let (before, text) = (hash(&world), world.read());
+  world.clock.0.fetch_add(1_000_000, SeqCst);
+  world.pass();
+  world.engine.attribute(&world.target, Duration::ZERO).unwrap();
+  world.faults.fail("sync", EIO, 1);
+  assert!(world.engine.lazy(&world.target, Duration::ZERO).is_err());
+  assert_ne!(world.read(), text, "markers are written");
+  assert_eq!(hash(&world), before, "and not recorded");
+  world.settle();
+  assert_ne!(hash(&world), before);
+}
+
+#[test]
+fn approved_text_comes_back_by_itself_when_there_is_room_again() {
+  let mut world = World::new("# Memory\n\n- tea\n");
+  let poison = format!("{} {}\n", OVERRIDE.trim_end(), "and so on ".repeat(20));
+  world.write(format!("# Memory\n\n- tea\n\n{poison}\n- after\n"));
+  world.settle();
+  assert!(!world.read().contains(&poison));
+  let id = world.items().remove(0).id.to_string();
+  world.faults.fail("write", ENOSPC, 1);
+  let approval = Approval { by: "ann", reason: None, until: None, at_end: false };
+  let error = world.engine.approve_as(&id, approval).unwrap_err().to_string();
+  assert!(error.contains("No space left on device"), "{error}");
+  assert!(!world.read().contains(&poison));
+  assert_eq!(world.engine.ledger().awaited_items().unwrap(), 1);
+  // Long after the time for which an approved placeholder is watched otherwise.
+  world.clock.0.fetch_add(3_600_000_000, SeqCst);
+  world.settle();
+  assert_eq!(world.read().matches(&poison).count(), 1, "{}", world.read());
+  assert_eq!(world.engine.ledger().awaited_items().unwrap(), 0);
+}
+
+#[test]
+fn a_torn_range_is_compared_once_more_before_it_is_written() {
+  let mut world = World::new("# Memory\n\n- tea\n");
+  let (before, after) = ("- one two three four\n", "<!-- note: abcdef -->");
+  let torn = [&after.as_bytes()[..18], &before.as_bytes()[18..]].concat();
+  let text = [b"# Memory\n\n", &torn[..], b"- tea\n"].concat();
+  let path = world.path();
+  let op = NewOp {
+    kind: OpKind::Neutralise,
+    path: &path,
+    dev: 0,
+    ino: 0,
+    offset: 10,
+    before: before.as_bytes(),
+    after: after.as_bytes(),
+  };
+  world.engine.ledger_mut().begin(&op, 1).unwrap();
+  world.write(&text);
+  let moved = [b"- somebody wrote this line here meanwhile\n", &text[..]].concat();
+  {
+    let mut script = world.faults.0.lock().unwrap();
+    script.no_leases = true;
+    script.after_read = Some((world.path(), moved));
+  }
+  assert!(world.is_waiting());
+  assert!(world.read().starts_with("- somebody wrote this line here meanwhile\n# Memory\n"));
+  world.faults.0.lock().unwrap().no_leases = false;
+  world.pass();
+  assert!(world.read().contains(after), "{}", world.read());
+}

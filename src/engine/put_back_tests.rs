@@ -1,0 +1,170 @@
+//! Approved text comes back once, into its place, whatever became of its placeholder.
+#![forbid(unsafe_code)]
+
+use std::time::Duration;
+
+use proptest::prelude::*;
+
+use super::{
+  EngineError,
+  review::Approval,
+  testing::{OVERRIDE, World},
+};
+use crate::{
+  config::{Config, Markers},
+  memory::{BlockId, placeholder},
+  store::{ItemFilter, Pending},
+};
+
+const LINES: [&str; 4] = ["- tea\n", "- a cat\n", "- a dog\n", "- a walk\n"];
+
+/// What somebody does to the lines of a file.
+#[derive(Clone, Debug)]
+enum Change {
+  Copy { to: usize },
+  Quote { at: usize },
+  Block { at: usize },
+  Move { to: usize },
+  Halve,
+}
+
+fn change() -> impl Strategy<Value = Change> {
+  let at = 0..8_usize;
+  prop_oneof![
+    at.clone().prop_map(|to| Change::Copy { to }),
+    at.clone().prop_map(|at| Change::Quote { at }),
+    at.clone().prop_map(|at| Change::Block { at }),
+    at.prop_map(|to| Change::Move { to }),
+    Just(Change::Halve),
+  ]
+}
+
+/// A guarded file of which one line is out, with its id; the placeholder is compact.
+fn guarded() -> (World, BlockId) {
+  let mut world = World::new(Config { markers: Markers::None, ..Config::default() });
+  world.adopt(&format!("# Notes\n\n{}", LINES.concat()));
+  let [first, second, rest @ ..] = LINES;
+  world.write(&format!("# Notes\n\n{first}{second}\n{OVERRIDE}\n{}", rest.concat()));
+  settle(&mut world);
+  let items = world.engine.ledger().items(&ItemFilter::waiting()).unwrap();
+  (world, items.first().unwrap().id.clone())
+}
+
+/// What the daemon does when a file is idle.
+fn settle(world: &mut World) {
+  for _ in 0..10 {
+    world.clock.advance(Duration::from_secs(1));
+    world.pass();
+    world.attribute();
+    world.engine.bring_back_again(&world.target).unwrap();
+    world.engine.lazy(&world.target, Duration::ZERO).unwrap();
+    if !world.file().pending.contains(Pending::RESHAPE) {
+      return;
+    }
+  }
+}
+
+fn applied(text: &str, id: &BlockId, changes: &[Change]) -> String {
+  let form = placeholder::compact(id);
+  let mut lines: Vec<String> = text.split_inclusive('\n').map(str::to_owned).collect();
+  let place = |lines: &[String]| lines.iter().position(|line| line.trim() == form);
+  for change in changes {
+    // The heading stays the first line.
+    let within = |at: usize, lines: &[String]| 2 + at % (lines.len() - 1);
+    match change {
+      Change::Copy { to } => {
+        lines.insert(within(*to, &lines).min(lines.len()), format!("{form}\n"))
+      }
+      Change::Quote { at } => {
+        let line = format!("- note: {form} was removed\n");
+        lines.insert(within(*at, &lines).min(lines.len()), line);
+      }
+      Change::Block { at } => {
+        let line = format!("> {form}\n");
+        lines.insert(within(*at, &lines).min(lines.len()), line);
+      }
+      Change::Move { to } => {
+        if let Some(from) = place(&lines) {
+          let line = lines.remove(from);
+          lines.insert(within(*to, &lines).min(lines.len()), line);
+        }
+      }
+      Change::Halve => {
+        if let Some(at) = place(&lines) {
+          lines[at] = format!("{}\n", &form[..form.len() / 2]);
+        }
+      }
+    }
+  }
+  lines.concat()
+}
+
+fn approve(world: &mut World, id: &BlockId) -> Result<(), EngineError> {
+  let word = |at_end| Approval { by: "ann", reason: None, until: None, at_end };
+  match world.engine.approve_as(id.as_str(), word(false)) {
+    Err(EngineError::Refused { hint: Some(hint), .. }) if hint.contains("--at-end") => {
+      world.engine.approve_as(id.as_str(), word(true)).map(drop)
+    }
+    done => done.map(drop),
+  }
+}
+
+/// Whether a placeholder is alone on a line.
+fn has_placeholder(text: &str, id: &BlockId) -> bool {
+  text.lines().any(|line| line.trim() == placeholder::compact(id))
+}
+
+fn assert_back_once(changes: &[Change]) {
+  let (mut world, id) = guarded();
+  let text = applied(&world.read(), &id, changes);
+  world.write(&text);
+  settle(&mut world);
+  match approve(&mut world, &id) {
+    Ok(()) => {}
+    // Half a placeholder may open a comment that goes on to the end of the file.
+    Err(EngineError::Refused { hint: Some(hint), .. }) if hint.starts_with("close it there") => {
+      assert!(!world.read().contains(OVERRIDE.trim_end()), "{changes:?}");
+      return;
+    }
+    Err(error) => panic!("{changes:?}: {error}\n{text}"),
+  }
+  settle(&mut world);
+  let found = world.read();
+  let lines = found.lines().filter(|line| *line == OVERRIDE.trim_end()).count();
+  let all = found.matches(OVERRIDE.trim_end()).count();
+  assert_eq!((lines, all), (1, 1), "{changes:?}:\n{text}\nbecame\n{found}");
+  assert!(!has_placeholder(&found, &id), "{changes:?}: a spare placeholder is left:\n{found}");
+  assert_eq!(world.engine.ledger().awaited_items().unwrap(), 0, "{changes:?}");
+}
+
+#[test]
+fn text_whose_placeholder_was_copied_comes_back_into_its_own_place() {
+  let (mut world, id) = guarded();
+  let before = world.read();
+  let text = applied(&before, &id, &[Change::Copy { to: 0 }, Change::Quote { at: 8 }]);
+  world.write(&text);
+  settle(&mut world);
+  approve(&mut world, &id).unwrap();
+  settle(&mut world);
+  let wanted = before.replace(&placeholder::compact(&id), OVERRIDE.trim_end());
+  let found = world.read();
+  let others: String =
+    found.split_inclusive('\n').filter(|line| !line.starts_with("- note:")).collect();
+  assert_eq!(others, wanted);
+}
+
+#[test]
+fn text_whose_placeholder_is_only_quoted_does_not_come_back_into_a_sentence() {
+  assert_back_once(&[Change::Quote { at: 1 }, Change::Halve]);
+  assert_back_once(&[Change::Quote { at: 1 }]);
+  assert_back_once(&[Change::Block { at: 0 }, Change::Copy { to: 5 }]);
+}
+
+proptest! {
+  #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+
+  #[test]
+  fn approved_text_comes_back_exactly_once(changes in prop::collection::vec(change(), 0..4)) {
+    assert_back_once(&changes);
+  }
+}
