@@ -6,14 +6,18 @@
 //! has. Nothing is opened or written here; records are hostile and bounded.
 #![forbid(unsafe_code)]
 
+mod answer;
 mod asking;
 mod choose;
+mod governed;
+mod heading;
 mod host;
 mod material;
 mod memory;
 mod owner;
 mod parts;
 mod path;
+mod quoted;
 mod rank;
 mod search;
 mod sentence;
