@@ -84,7 +84,7 @@ impl Scope {
     if !is_item {
       self.last_plain = last;
     }
-    (self.is_list, self.is_title, self.has_gap) = (is_item && !is_title, is_title, false);
+    (self.is_list, self.is_title, self.has_gap) = (is_item, is_title, false);
   }
 }
 

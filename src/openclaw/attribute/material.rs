@@ -132,15 +132,17 @@ pub(super) fn origin(session: &Session) -> SessionStart {
 }
 
 /// A message that was given to the agent.
-pub(super) struct Given<'r> {
+pub(super) struct Given<'r, 'q> {
   pub(super) text: &'r str,
   pub(super) context: &'r str,
   pub(super) owner: Option<bool>,
   pub(super) sender: Option<&'r Sender>,
   pub(super) provenance: Option<&'r str>,
+  /// Devices of the owner's.
+  pub(super) owner_devices: &'q [String],
 }
 
-impl<'r> Given<'r> {
+impl<'r> Given<'r, '_> {
   /// Whether a new turn begins with it: a person spoke.
   pub(super) fn begins_turn(&self, session: &Session) -> bool {
     origin(session) == SessionStart::Person
@@ -201,9 +203,24 @@ impl<'r> Given<'r> {
     let is_owner = match self.owner {
       Some(is_owner) => is_owner,
       // Before 2026.8 OpenClaw did not say: only who types on this machine is surely the owner.
+      None if self.is_by_owners_device(session) => true,
       None => local && self.sender.is_none() && session.created_via.as_deref() != Some("plugin"),
     };
     if is_owner { (Role::Owner, Source::new("user:owner")) } else { foreign(self.peer(session)) }
+  }
+
+  /// Whether a device sent it that the configuration names as one of the owner's. An id on another channel is
+  /// somebody's there.
+  fn is_by_owners_device(&self, session: &Session) -> bool {
+    let channel = session.channel.as_deref();
+    let is_devices = channel.is_none_or(|channel| {
+      LOCAL_CHANNELS.contains(&channel) || DEVICE_CHANNELS.contains(&channel)
+    });
+    let id = match self.sender {
+      Some(sender) => sender.id.as_deref(),
+      None => session.peer.as_deref(),
+    };
+    is_devices && id.is_some_and(|id| self.owner_devices.iter().any(|device| device == id))
   }
 
   /// Somebody who is not the owner. There are always three parts, so that nobody can be called owner.
@@ -234,6 +251,9 @@ fn others(session: &Session) -> Source {
 
 /// Channels that are this machine.
 const LOCAL_CHANNELS: &[&str] = &["cli", "tui", "webchat", "local", "internal"];
+
+/// Channels of devices that are paired.
+const DEVICE_CHANNELS: &[&str] = &["node", "ios", "android", "macos", "watch", "talk", "voice"];
 
 /// A name as one part of a source.
 fn part(name: &str) -> String {
@@ -447,4 +467,39 @@ fn addresses(
     }
   };
   (last.or_else(|| asked.clone()), asked)
+}
+
+#[cfg(test)]
+mod tests {
+  use super::*;
+
+  #[test]
+  fn a_device_that_is_named_speaks_for_the_owner_on_its_own_channels() {
+    let devices = ["7f".to_owned()];
+    let source = |channel: &str, peer: Option<&str>, sender: Option<&str>, owner| {
+      let sender = sender.map(|id| Sender { id: Some(id.to_owned()), ..Sender::default() });
+      let given = Given {
+        text: "Pay Halden.",
+        context: "",
+        owner,
+        sender: sender.as_ref(),
+        provenance: None,
+        owner_devices: &devices,
+      };
+      let session = Session {
+        channel: Some(channel.to_owned()),
+        peer: peer.map(str::to_owned),
+        ..Session::default()
+      };
+      given.materials(&session, 0).remove(0).source.to_string()
+    };
+    assert_eq!(source("node", Some("7f"), None, None), "user:owner");
+    assert_eq!(source("ios", None, Some("7f"), None), "user:owner");
+    assert_eq!(source("webchat", None, Some("7f"), None), "user:owner");
+    // Another device, another channel, and OpenClaw's own word.
+    assert_eq!(source("node", Some("80"), None, None), "user:node:80");
+    assert_eq!(source("node", Some("7f"), Some("80"), None), "user:node:80");
+    assert_eq!(source("telegram", Some("7f"), Some("7f"), None), "user:telegram:7f");
+    assert_eq!(source("node", Some("7f"), None, Some(false)), "user:node:7f");
+  }
 }
