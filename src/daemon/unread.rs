@@ -115,7 +115,7 @@ mod tests {
     while let Some(pause) = unread.next_due(now) {
       assert!(pause <= Duration::from_mins(10));
       now += pause;
-      assert_eq!(unread.take(now), [a.clone()]);
+      assert_eq!(unread.take(now), std::slice::from_ref(&a));
       unread.failed(&a, now);
       n_tries += 1;
     }

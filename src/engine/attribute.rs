@@ -258,12 +258,11 @@ impl<F: Fs> Engine<F> {
       }
     }
     let key = format!("attribution:{}", shown(&path));
-    match &unreadable {
-      Some(why) => self.degrade(&key, &format!("who wrote new text cannot be told: {why}"))?,
-      None => {
-        self.recovered(&key)?;
-        self.follow_late(target)?;
-      }
+    if let Some(why) = &unreadable {
+      self.degrade(&key, &format!("who wrote new text cannot be told: {why}"))?;
+    } else {
+      self.recovered(&key)?;
+      self.follow_late(target)?;
     }
     let left = !said.is_empty() || !asking.lost.is_empty() || !(later || unreadable.is_some());
     if left && !self.record_answers(target, asking, &said)? {

@@ -51,7 +51,7 @@ fn is_date(word: &str) -> bool {
   let n_short = parts.iter().filter(is_short).count();
   let is_year = |part: &&str| part.len() == 4 && (part.starts_with("19") || part.starts_with("20"));
   let n_years = parts.iter().filter(|part| is_year(part)).count();
-  parts.iter().all(|part| is_number(&part))
+  parts.iter().all(is_number)
     && parts.len() <= 3
     && n_short + n_years == parts.len()
     && n_years <= 1

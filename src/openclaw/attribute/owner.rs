@@ -32,7 +32,9 @@ pub(super) fn has_said(text: &str, context: &Context<'_>) -> bool {
   for (role, message) in messages(context) {
     let mut message = told(&message);
     if role == Role::Task {
-      message.iter_mut().for_each(|one| one.asks = false);
+      for one in &mut message {
+        one.asks = false;
+      }
     }
     n_said += message.len();
     if n_said > MAX_SAID {
