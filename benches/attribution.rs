@@ -250,6 +250,7 @@ fn ask(records: &OpenClawRecords, workspace: &Path, text: &str, at: i64) {
     seen_at: at + 20_000,
     changed_at: at,
     memory: &[],
+    owner_devices: &[],
     texts: &[text.as_bytes()],
   });
   assert!(answer.attributions[0].evidence.written.is_some(), "{answer:?}");

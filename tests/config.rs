@@ -28,6 +28,7 @@ fn without_a_file_the_defaults_hold() {
       files.quarantine              []          default
       files.ignore                  []          default
       agent.profiles                []          default
+      agent.owner_devices           []          default
       agent.program                 ""          default
       agent.follow                  "edits"     default
       agent.extra_paths             "report"    default
@@ -97,6 +98,7 @@ fn values_tell_where_they_come_from() {
       files.quarantine              []          default
       files.ignore                  []          default
       agent.profiles                []          default
+      agent.owner_devices           []          default
       agent.program                 ""          default
       agent.follow                  "edits"     default
       agent.extra_paths             "report"    default

@@ -180,6 +180,7 @@ quarantine = ["SOUL.md"]
 ignore = ["USER.md"]
 [agent]
 profiles = ["work"]
+owner_devices = ["7f"]
 program = "claw"
 follow = "validated"
 extra_paths = "quarantine"
@@ -240,6 +241,7 @@ format = "json"
         files_quarantine: vec![InstructionFile::Soul],
         files_ignore: vec![InstructionFile::User],
         agent_profiles: vec!["work".to_owned()],
+        agent_owner_devices: vec!["7f".to_owned()],
         agent_program: "claw".to_owned(),
         agent_follow: Follow::Validated,
         agent_extra_paths: ExtraPaths::Quarantine,
@@ -282,8 +284,8 @@ format = "json"
     );
     let lines: Vec<_> = effective.values().map(|(_, _, origin)| origin).collect();
     let expected = [
-      1, 2, 3, 5, 6, 7, 8, 9, 10, 12, 13, 14, 15, 17, 19, 20, 22, 23, 25, 27, 28, 29, 30, 31, 32,
-      33, 35, 36, 37, 38, 39, 40, 41, 42, 43, 45, 47, 48, 50, 51, 52, 53, 54, 56, 57,
+      1, 2, 3, 5, 6, 7, 8, 9, 10, 12, 13, 14, 15, 16, 18, 20, 21, 23, 24, 26, 28, 29, 30, 31, 32,
+      33, 34, 36, 37, 38, 39, 40, 41, 42, 43, 44, 46, 48, 49, 51, 52, 53, 54, 55, 57, 58,
     ];
     assert_eq!(lines, expected.map(|line| ValueOrigin::File { line }));
   }

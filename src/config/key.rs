@@ -128,6 +128,10 @@ keys! {
   /// Profiles of the agent framework that are guarded besides the one of the environment.
   "agent.profiles" => agent_profiles: Vec<String> = Vec::new();
 
+  /// Devices of the owner's, by the ids that the agent framework has for them: what they say
+  /// counts as the owner's where the framework does not tell who its owner is.
+  "agent.owner_devices" => agent_owner_devices: Vec<String> = Vec::new();
+
   /// The agent framework's own program, a name that is looked for in `PATH` or a path; it is asked to
   /// renew its index and to send messages. Empty means the framework's usual name.
   "agent.program" => agent_program: String = String::new();

@@ -1,7 +1,7 @@
 //! Asking the agent's records who wrote what, behind everything that is urgent.
 #![forbid(unsafe_code)]
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use tokio::sync::mpsc::UnboundedSender;
 
@@ -30,8 +30,7 @@ impl Guard {
     Ok(())
   }
 
-  /// What nobody could tell before, perhaps because the records could not be read: at a start, and after a
-  /// while.
+  /// What nobody could tell before, perhaps because the records could not be read: at a start.
   pub(super) fn ask_about_all(&mut self) -> Result<(), EngineError> {
     let now = self.now();
     for target in self.engine.attributions_due()? {
@@ -40,6 +39,17 @@ impl Guard {
       }
     }
     Ok(())
+  }
+
+  /// What could not be told for want of records is asked again after a while.
+  pub(super) fn ask_again(&mut self, now: Duration) {
+    for target in self.unread.take(now) {
+      if self.workspaces.contains(&target.root) {
+        self.queue.attribute(target, now);
+      } else {
+        self.unread.ended(&target);
+      }
+    }
   }
 
   /// Asks about one file; nobody else is asked meanwhile.
@@ -108,11 +118,11 @@ impl Guard {
       Attributing::Later => self.queue.ask_again(target.clone(), waiting, now),
       Attributing::NotNow => self.queue.back_off(Kind::Attribute, target.clone(), waiting, now),
       Attributing::Done { reshape_due } => {
-        self.unread.succeeded();
+        self.unread.ended(target);
         self.mark_after(target, reshape_due);
       }
       Attributing::Unreadable => {
-        self.unread.failed(now);
+        self.unread.failed(target, now);
         self.mark_after(target, true);
       }
     }

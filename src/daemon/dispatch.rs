@@ -38,9 +38,7 @@ impl Guard {
       return Ok(false);
     }
     self.look();
-    if self.unread.take(now) {
-      self.report(Self::ask_about_all);
-    }
+    self.ask_again(now);
     if self.poll() {
       return Ok(true);
     }

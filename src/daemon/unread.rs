@@ -2,73 +2,123 @@
 //! can be read again a moment later.
 #![forbid(unsafe_code)]
 
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
-/// Pauses between two tries, the last one again and again. Choices: a registry that is just written is whole
-/// again within seconds, and a damaged one is looked at rarely.
-const PAUSES: [Duration; 5] = [
+use crate::engine::Target;
+
+/// Pauses between two tries, the last one again and again. Choices: a database that is locked and a registry that
+/// is just written are readable again within seconds, and a damaged one is looked at rarely.
+const PAUSES: [Duration; 9] = [
+  Duration::from_secs(1),
   Duration::from_secs(2),
   Duration::from_secs(5),
-  Duration::from_secs(15),
+  Duration::from_secs(10),
+  Duration::from_secs(20),
+  Duration::from_secs(30),
   Duration::from_mins(1),
+  Duration::from_mins(2),
   Duration::from_mins(10),
 ];
+/// For how long a question is asked again where nothing changes in its file.
+const MAX_WAIT: Duration = Duration::from_hours(24);
 
-/// Whether there is something to ask again, and when.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// The files about which there is something to ask again, and when.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Unread {
+  waiting: BTreeMap<Target, Wait>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Wait {
+  since: Duration,
+  /// None while the question is asked.
   due: Option<Duration>,
   tries: usize,
 }
 
 impl Unread {
-  /// Records could not be read.
-  pub(super) fn failed(&mut self, now: Duration) {
-    if self.due.is_none() {
-      let pause = PAUSES.get(self.tries).or(PAUSES.last()).copied().unwrap_or_default();
-      self.due = Some(now + pause);
-      self.tries = self.tries.saturating_add(1);
+  /// Records about a file could not be read.
+  pub(super) fn failed(&mut self, target: &Target, now: Duration) {
+    let first = Wait { since: now, due: None, tries: 0 };
+    let wait = self.waiting.entry(target.clone()).or_insert(first);
+    if now.saturating_sub(wait.since) >= MAX_WAIT {
+      self.waiting.remove(target);
+      return;
+    }
+    if wait.due.is_none() {
+      let pause = PAUSES.get(wait.tries).or(PAUSES.last()).copied().unwrap_or_default();
+      wait.due = Some(now + pause);
+      wait.tries = wait.tries.saturating_add(1);
     }
   }
 
-  /// Records could be read.
-  pub(super) fn succeeded(&mut self) {
-    self.tries = 0;
+  /// Records about a file could be read, or it is not guarded any more.
+  pub(super) fn ended(&mut self, target: &Target) {
+    self.waiting.remove(target);
   }
 
-  /// Whether they are to be asked again now; then they are.
-  pub(super) fn take(&mut self, now: Duration) -> bool {
-    let is_due = self.due.is_some_and(|due| due <= now);
-    if is_due {
-      self.due = None;
-    }
-    is_due
+  /// The files about which they are to be asked again now; then they are.
+  pub(super) fn take(&mut self, now: Duration) -> Vec<Target> {
+    let due = |wait: &Wait| wait.due.is_some_and(|due| due <= now);
+    let taken = self.waiting.iter_mut().filter(|(_, wait)| due(wait));
+    taken
+      .map(|(target, wait)| {
+        wait.due = None;
+        target.clone()
+      })
+      .collect()
   }
 
   /// How long until then.
   pub(super) fn next_due(&self, now: Duration) -> Option<Duration> {
-    self.due.map(|due| due.saturating_sub(now))
+    let due = self.waiting.values().filter_map(|wait| wait.due).min();
+    due.map(|due| due.saturating_sub(now))
   }
 }
 
 #[cfg(test)]
 mod tests {
+  use std::path::Path;
+
   use super::*;
 
+  fn target(name: &str) -> Target {
+    Target::new(Path::new("/w"), Path::new(name))
+  }
+
   #[test]
-  fn pauses_grow_until_records_can_be_read() {
-    let mut unread = Unread::default();
-    let at = Duration::from_secs;
+  fn pauses_of_each_file_grow_until_its_records_can_be_read() {
+    let (mut unread, at) = (Unread::default(), Duration::from_secs);
+    let (a, b) = (target("a.md"), target("b.md"));
     assert_eq!(unread.next_due(at(0)), None);
-    unread.failed(at(0));
-    unread.failed(at(1));
-    assert_eq!(unread.next_due(at(1)), Some(at(1)), "one pause for all files");
-    assert!(!unread.take(at(1)) && unread.take(at(2)) && !unread.take(at(3)));
-    unread.failed(at(3));
-    assert_eq!(unread.next_due(at(3)), Some(at(5)));
-    unread.succeeded();
-    assert!(unread.take(at(9)));
-    unread.failed(at(9));
-    assert_eq!(unread.next_due(at(9)), Some(at(2)));
+    unread.failed(&a, at(0));
+    unread.failed(&a, at(0));
+    assert_eq!(unread.next_due(at(0)), Some(at(1)));
+    assert_eq!(unread.take(at(0)), []);
+    assert_eq!((unread.take(at(1)), unread.take(at(1))), (vec![a.clone()], vec![]));
+    unread.failed(&a, at(1));
+    unread.failed(&b, at(1));
+    // A new one is not asked as rarely as an old one.
+    assert_eq!(unread.next_due(at(1)), Some(at(1)));
+    assert_eq!((unread.take(at(2)), unread.take(at(3))), (vec![b.clone()], vec![a.clone()]));
+    unread.ended(&a);
+    unread.ended(&b);
+    assert_eq!(unread.next_due(at(3)), None);
+  }
+
+  #[test]
+  fn a_question_is_asked_again_for_a_day() {
+    let (mut unread, mut now) = (Unread::default(), Duration::ZERO);
+    let a = target("a.md");
+    unread.failed(&a, now);
+    let mut n_tries = 0;
+    while let Some(pause) = unread.next_due(now) {
+      assert!(pause <= Duration::from_mins(10));
+      now += pause;
+      assert_eq!(unread.take(now), std::slice::from_ref(&a));
+      unread.failed(&a, now);
+      n_tries += 1;
+    }
+    assert!(now >= MAX_WAIT && (140..170).contains(&n_tries), "{n_tries}");
   }
 }

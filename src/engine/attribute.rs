@@ -31,6 +31,10 @@ use crate::{
 /// a slow one when it is done; after this time what there is is taken (a choice: markers wait for it).
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
+/// The same where nothing on record did it and no call is under way: an agent notes its calls before it makes
+/// them.
+const PATIENCE_UNSEEN: Duration = Duration::from_secs(4);
+
 /// How it stands with asking about one file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Attributing {
@@ -57,6 +61,8 @@ pub struct AttributionRequest {
   pub(super) visits: Vec<VersionQuery>,
   /// What else stands in the memory of the workspace, where its origin is known.
   memory: Vec<Remembered>,
+  /// Devices of the owner's.
+  owner_devices: Vec<String>,
   /// Items whose bytes cannot be had any more.
   lost: Vec<BlockId>,
 }
@@ -99,6 +105,7 @@ impl AttributionRequest {
         seen_at: visit.seen_at,
         changed_at: visit.sighting.changed_at,
         memory: &self.memory,
+        owner_devices: &self.owner_devices,
         texts: &texts,
       })
     };
@@ -175,8 +182,9 @@ impl<F: Fs> Engine<F> {
   fn gather(&mut self, target: &Target) -> Result<Option<AttributionRequest>, EngineError> {
     let path = target.path();
     let (root, rel) = (target.root.clone(), target.rel.clone());
-    let mut asking =
-      AttributionRequest { root, rel, file: None, visits: vec![], memory: vec![], lost: vec![] };
+    let owner_devices = self.config.agent_owner_devices.clone();
+    let (file, visits, memory, lost) = (None, vec![], vec![], vec![]);
+    let mut asking = AttributionRequest { root, rel, file, visits, memory, owner_devices, lost };
     if !self.ledger.has_key() {
       return Ok(Some(asking));
     }
@@ -237,8 +245,11 @@ impl<F: Fs> Engine<F> {
     for (visit, answer) in asking.visits.iter().zip(answers) {
       match &answer.outlook {
         Outlook::Unreadable(why) => unreadable = Some(why.clone()),
-        Outlook::Later if !self.is_overdue(visit.seen_at, waited) => later = true,
-        Outlook::Later | Outlook::Final => {
+        Outlook::Later if !self.is_overdue(visit.seen_at, waited, PATIENCE) => later = true,
+        Outlook::Unseen if !self.is_overdue(visit.seen_at, waited, PATIENCE_UNSEEN) => {
+          later = true;
+        }
+        Outlook::Later | Outlook::Unseen | Outlook::Final => {
           for (piece, attribution) in visit.pieces.iter().zip(&answer.attributions) {
             let (of, sighting) = (piece.of.clone(), visit.sighting);
             said.push(Attributed { of, sighting, attribution: attribution.clone() });
@@ -247,9 +258,11 @@ impl<F: Fs> Engine<F> {
       }
     }
     let key = format!("attribution:{}", shown(&path));
-    match &unreadable {
-      Some(why) => self.degrade(&key, &format!("who wrote new text cannot be told: {why}"))?,
-      None => self.recovered(&key)?,
+    if let Some(why) = &unreadable {
+      self.degrade(&key, &format!("who wrote new text cannot be told: {why}"))?;
+    } else {
+      self.recovered(&key)?;
+      self.follow_late(target)?;
     }
     let left = !said.is_empty() || !asking.lost.is_empty() || !(later || unreadable.is_some());
     if left && !self.record_answers(target, asking, &said)? {
@@ -325,11 +338,11 @@ impl<F: Fs> Engine<F> {
   }
 
   /// Whether what was seen at a time has been waited for long enough.
-  fn is_overdue(&self, seen_at: i64, waited: Duration) -> bool {
+  fn is_overdue(&self, seen_at: i64, waited: Duration, patience: Duration) -> bool {
     match u64::try_from(self.now().saturating_sub(seen_at)) {
-      Ok(age) => Duration::from_micros(age) >= PATIENCE,
+      Ok(age) => Duration::from_micros(age) >= patience,
       // The clock was set back.
-      Err(_) => waited >= PATIENCE,
+      Err(_) => waited >= patience,
     }
   }
 

@@ -153,6 +153,20 @@ fn what_nobody_tells_in_time_is_taken_as_it_is() {
 }
 
 #[test]
+fn what_nothing_on_record_did_is_not_waited_for_for_long() {
+  let mut world = World::new(Config::default());
+  world.adopt("- Bob likes tea.\n");
+  world.write(&format!("- Bob likes tea.\n{NEW}"));
+  world.pass();
+  world.records.answer(NEW.trim(), Attribution::without_evidence(Source::new("external-edit")));
+  world.records.outlook(Outlook::Unseen);
+  assert_eq!(world.attribute(), Attributing::Later);
+  world.clock.advance(Duration::from_secs(4));
+  assert!(matches!(world.attribute(), Attributing::Done { .. }));
+  assert_eq!(world.sources(), ["baseline verified", "external-edit untrusted"]);
+}
+
+#[test]
 fn a_restart_asks_the_same_question_again() {
   let mut world = World::new(Config::default());
   world.adopt("- Bob likes tea.\n");

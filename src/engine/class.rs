@@ -202,6 +202,31 @@ impl<F: Fs> Engine<F> {
     Ok(self.ledger.note(&path, &noted)?)
   }
 
+  /// Lets the record follow edits of ours that it could not follow when they were made, once it can be read. It
+  /// follows only from the version that they began with, so nothing of anybody else's goes along.
+  pub(super) fn follow_late(&mut self, target: &Target) -> Result<(), EngineError> {
+    let key = format!("agent-record:{}", super::event::shown(&target.path()));
+    if self.ledger.health(&format!("{}{key}", super::DEGRADED))?.is_none() {
+      return Ok(());
+    }
+    let noted = self.ledger.noted(&target.path())?;
+    let Some(noted) = noted.filter(|noted| noted.edited_at.is_some() && !noted.is_about_file())
+    else {
+      return self.recovered(&key);
+    };
+    match self.agent.follow(&target.root, &target.rel, noted.base, noted.version, None) {
+      Followed::Failed(why) => self.degrade(&key, &why),
+      Followed::NotOurs => self.recovered(&key),
+      Followed::Yes => {
+        // What the next write would have cost is not lost any more.
+        let fall = noted.fall.clone().filter(|fall| !fall.unproven.is_empty());
+        let recorded = Some(noted.version);
+        self.ledger.note(&target.path(), &AgentRecord { recorded, fall, ..noted })?;
+        self.recovered(&key)
+      }
+    }
+  }
+
   /// Lets the class go back where something of the write that cost it was taken out, and nothing of it is
   /// left that nobody has reviewed.
   pub(super) fn class_back(&mut self, target: &Target) -> Result<(), EngineError> {

@@ -395,3 +395,23 @@ fn the_framework_never_trusts_more_than_it_would_without_us() {
 fn marks_out(text: &str) -> Vec<&str> {
   text.lines().filter(|line| !line.contains("memfw") && !line.trim().is_empty()).collect()
 }
+
+#[test]
+fn a_record_that_could_not_follow_follows_when_it_can_be_read() {
+  let mut world = trusted(at_once());
+  let read = world.read();
+  world.records.answer(OVERRIDE.trim(), web("evil.example"));
+  world.records.book().is_busy = true;
+  world.tool(&read, &format!("{read}{OVERRIDE}"), false);
+  world.pass();
+  assert!(!world.read().contains(OVERRIDE) && !world.is_followed());
+  assert_eq!(world.degradations().len(), 1);
+  world.records.outlook(Outlook::Unreadable("the database is locked".to_owned()));
+  world.attribute();
+  assert_eq!(world.degradations().len(), 2);
+  // Nothing changes in the file.
+  world.records.book().is_busy = false;
+  world.records.outlook(Outlook::Final);
+  world.attribute();
+  assert!(world.is_followed() && world.degradations().is_empty());
+}

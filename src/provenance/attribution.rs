@@ -31,6 +31,8 @@ pub struct Question<'a> {
   pub changed_at: i64,
   /// Other text of the same workspace's memory whose origin is known, what was there before memfw left out.
   pub memory: &'a [Remembered],
+  /// Devices whose words are the owner's where the framework does not say who the owner is, by its ids.
+  pub owner_devices: &'a [String],
   /// The pieces of new text, each the fresh lines of one block, as raw bytes.
   pub texts: &'a [&'a [u8]],
 }
@@ -68,6 +70,8 @@ pub enum Outlook {
   Final,
   /// The write is not on record yet, or not all of it: ask again.
   Later,
+  /// Nothing on record did it, and no call is under way that may have: ask again, but not for long.
+  Unseen,
   /// Records that should be there cannot be read; the text says why, for `status`. Ask again.
   Unreadable(String),
 }

@@ -42,15 +42,17 @@ pub fn passage<'m>(text: &str, materials: impl Iterator<Item = &'m str>) -> Stri
     for piece in sentences(kept).into_iter().flat_map(pieces) {
       place += 1;
       found.clear();
-      let mut weight = 0.0;
+      let (mut weight, mut is_bare) = (0.0, true);
       for_each_word(piece, |word| {
         if let Some((known, more)) = weights.get_key_value(word.text)
           && found.insert(known)
         {
           weight += more;
+          is_bare &= word.is_bare();
         }
       });
-      if weight > 0.0 {
+      // A date alone explains nothing.
+      if weight > 0.0 && !is_bare {
         best.push((weight, place, piece.trim()));
         if best.len() >= 2 * MAX_SENTENCES {
           keep_best(&mut best);

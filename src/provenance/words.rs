@@ -17,6 +17,9 @@ use super::sieve::Sieve;
 /// Longest word that is told from another by all its characters; the rest of a longer one is dropped.
 const MAX_WORD_CHARS: usize = 48;
 
+/// Longest number that tells nothing: a year.
+const MAX_BARE_CHARS: usize = 4;
+
 /// One word of a text, in its plainest form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Word<'a> {
@@ -58,6 +61,21 @@ impl Word<'_> {
       Kind::Plain => 1.4,
     }
   }
+}
+
+impl Word<'_> {
+  /// Whether it is a short number, which stands in texts that have nothing to do with each other: of a date, a time,
+  /// a count.
+  pub fn is_bare(&self) -> bool {
+    self.text.len() <= MAX_BARE_CHARS && self.text.bytes().all(|byte| byte.is_ascii_digit())
+  }
+}
+
+/// Whether a text has no word but short numbers.
+pub fn is_bare(text: &str) -> bool {
+  let mut is_bare = true;
+  for_each_word(text, |word| is_bare &= word.is_bare());
+  is_bare
 }
 
 /// Calls `each` with every word of `text`, in order.
@@ -371,6 +389,12 @@ mod tests {
     assert_eq!(words("Keep caf&#233; keys&nbsp;at harbor&#x2d;02"), plain);
     assert_eq!(words(r"Keep\ncaf\u00e9\tkeys at \x68arbor-02"), plain);
     assert_eq!(words("KEEP cafe\u{301} k\u{200b}ey\u{ad}s at ｈａｒｂｏｒ-02"), plain);
+  }
+
+  #[test]
+  fn dates_and_times_are_bare() {
+    assert!(is_bare("# 2026-11-25, 10:15"));
+    assert!(!is_bare("IBAN DE89") && !is_bare("account 4711") && !is_bare("44556677"));
   }
 
   #[test]

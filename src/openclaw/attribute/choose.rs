@@ -9,6 +9,7 @@ use std::cmp::Ordering;
 
 use super::{
   asking::statements,
+  heading::without_plain_headings,
   material::{Material, Role},
   owner::has_said,
   rank::{is_foreign, rank},
@@ -18,7 +19,7 @@ use crate::provenance::{
   Request, Source,
   overlap::{Cover, Text},
   passage::passage,
-  words::squeezed,
+  words::{is_bare, squeezed},
 };
 
 /// Which part of a sentence the owner's words must explain while something foreign is in sight.
@@ -103,7 +104,10 @@ struct Group<'c> {
 
 /// Where `text` comes from.
 pub(super) fn choose(text: &str, context: &Context<'_>) -> Decision {
+  let text = &*without_plain_headings(text);
   let words = Text::new(text);
+  // A date stands everywhere.
+  let is_bare = is_bare(text);
   let is_guarded = context.is_marked || context.materials.iter().any(|m| m.role == Role::Foreign);
   let groups = groups(&words, context, is_guarded);
   let unknown = Source::unknown();
@@ -128,7 +132,7 @@ pub(super) fn choose(text: &str, context: &Context<'_>) -> Decision {
       own_weight += words.weight(unit);
       continue;
     }
-    let found = explaining(&words, &owner, &groups, unit);
+    let found = if is_bare { vec![] } else { explaining(&words, &owner, &groups, unit) };
     if found.is_empty() {
       named.extend(&tainting);
       is_owners = false;

@@ -6,14 +6,18 @@
 //! has. Nothing is opened or written here; records are hostile and bounded.
 #![forbid(unsafe_code)]
 
+mod answer;
 mod asking;
 mod choose;
+mod governed;
+mod heading;
 mod host;
 mod material;
 mod memory;
 mod owner;
 mod parts;
 mod path;
+mod quoted;
 mod rank;
 mod search;
 mod sentence;
@@ -30,7 +34,7 @@ use self::{
   choose::{Decision, choose},
   material::{Material, Role, SessionStart},
   rank::{is_foreign, rank},
-  search::{By, MAX_SESSIONS, Pick, Scene, Scenes, Search, latest_call, window},
+  search::{By, MAX_SESSIONS, Open, Pick, Scene, Scenes, Search, latest_call, window},
   turns::{Context, context},
   writes::Write,
 };
@@ -69,11 +73,11 @@ pub(super) fn attribute(
   let row = row.filter(|row| row.hash == question.on_record);
   let scenes = inquiry.scenes(row.as_ref());
   let search = Search::new(&scenes, question);
-  let (mut is_open, mut is_clean) = (false, true);
+  let (mut open, mut is_clean) = (Open::No, true);
   let mut attributions = Vec::with_capacity(question.texts.len());
   for bytes in question.texts {
     let picks = search.picks(&lossy(bytes), question);
-    is_open |= picks.iter().any(|pick| search.is_open(pick, question));
+    open = picks.iter().map(|pick| search.open(pick, question)).fold(open, Open::max);
     is_clean &= picks.iter().all(Pick::is_clean);
     let parts: Vec<Attribution> = picks.iter().map(|pick| inquiry.of_pick(&scenes, pick)).collect();
     let whole = parts.into_iter().reduce(worse);
@@ -86,8 +90,11 @@ pub(super) fn attribute(
   };
   let outlook = match inquiry.problems.into_iter().next() {
     Some(problem) => Outlook::Unreadable(problem),
-    None if is_open => Outlook::Later,
-    None => Outlook::Final,
+    None => match open {
+      Open::Yes => Outlook::Later,
+      Open::Briefly => Outlook::Unseen,
+      Open::No => Outlook::Final,
+    },
   };
   Answer { attributions, outlook, clean_turn, replaced: search.replaced(question) }
 }
@@ -334,7 +341,7 @@ impl Inquiry<'_> {
     own: Option<&str>,
   ) -> Context<'r> {
     let is_cut = records.len() >= MAX_RECORDS;
-    context(session, records, end, is_cut, own, self.question.workspace)
+    context(session, records, end, is_cut, own, self.question)
   }
 
   /// Where a text comes from, by its words and by how the session came to be.

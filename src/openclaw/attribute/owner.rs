@@ -6,8 +6,12 @@
 //! to a page.
 #![forbid(unsafe_code)]
 
-use super::{asking::asks, material::Role, sentence::Sentence, turns::Context};
-use crate::provenance::words::sentences;
+use super::{
+  governed::{Told, told},
+  material::Role,
+  sentence::Sentence,
+  turns::Context,
+};
 
 /// Most sentences of the owner's that are compared, the latest; of a longer text none is the owner's.
 const MAX_SAID: usize = 128;
@@ -19,25 +23,26 @@ const MAX_JOINED: usize = 4;
 pub(super) fn has_said(text: &str, context: &Context<'_>) -> bool {
   let of_turn = |role| context.materials.iter().any(|one| one.in_turn && one.role == role);
   let is_clean = !context.is_marked && !of_turn(Role::Foreign);
-  let mut said: Vec<Vec<Sentence>> = Vec::new();
+  let text = told(text);
+  if text.is_empty() || text.len() > MAX_SENTENCES {
+    return false;
+  }
+  let mut said: Vec<Vec<Told>> = Vec::new();
   let mut n_said = 0;
-  for material in context.materials.iter().rev() {
-    let sentences = sentences(&material.text);
-    // What stands behind a question does not follow what stands before it.
-    let parts: Vec<Vec<Sentence>> = match material.role {
-      Role::Owner => sentences.split(|sentence| asks(sentence)).map(read).collect(),
-      Role::Task => vec![read(&sentences)],
-      _ => continue,
-    };
-    n_said += parts.iter().map(Vec::len).sum::<usize>();
+  for (role, message) in messages(context) {
+    let mut message = told(&message);
+    if role == Role::Task {
+      for one in &mut message {
+        one.asks = false;
+      }
+    }
+    n_said += message.len();
     if n_said > MAX_SAID {
       break;
     }
-    said.extend(parts);
-  }
-  let text = read(&sentences(text));
-  if text.len() > MAX_SENTENCES {
-    return false;
+    // Without what takes something back, nothing in the message is what the owner said.
+    let is_whole = |one: &Told| !one.revokes || repeats_any(&text, one, is_clean);
+    said.extend(message.iter().all(is_whole).then_some(message));
   }
   // Up to which sentence all before it are found.
   let mut reached = vec![false; text.len() + 1];
@@ -49,32 +54,79 @@ pub(super) fn has_said(text: &str, context: &Context<'_>) -> bool {
       continue;
     }
     for n in 1..=MAX_JOINED.min(text.len() - start) {
-      let Some(part) = text.get(start..start + n).map(Sentence::joined) else { continue };
-      if is_among(&part, &said, is_clean)
+      if is_among(&text, start, n, &said, is_clean)
         && let Some(end) = reached.get_mut(start + n)
       {
         *end = true;
       }
     }
   }
-  !text.is_empty() && reached.last() == Some(&true)
+  reached.last() == Some(&true)
 }
 
-fn read(sentences: &[&str]) -> Vec<Sentence> {
-  sentences.iter().map(|one| Sentence::new(one)).filter(|one| !one.is_empty()).collect()
+/// What the owner said and the tasks that were handed over, the latest first; the pieces of one message that
+/// something else parts are one.
+fn messages(context: &Context<'_>) -> Vec<(Role, String)> {
+  let own = context.materials.iter().filter(|one| matches!(one.role, Role::Owner | Role::Task));
+  let mut found: Vec<(i64, Role, String)> = Vec::new();
+  for one in own {
+    match found.last_mut().filter(|(at, role, _)| (*at, *role) == (one.at, one.role)) {
+      Some((.., text)) => {
+        text.push_str("\n\n");
+        text.push_str(&one.text);
+      }
+      None => found.push((one.at, one.role, one.text.to_string())),
+    }
+  }
+  found.into_iter().rev().map(|(_, role, text)| (role, text)).collect()
 }
 
-/// Whether a sentence is one of these, or several of them that follow one another.
-fn is_among(part: &Sentence, said: &[Vec<Sentence>], is_clean: bool) -> bool {
+/// Whether a sentence of the owner's stands in the text.
+fn repeats_any(text: &[Told], said: &Told, is_clean: bool) -> bool {
+  (0..text.len()).any(|start| {
+    (1..=MAX_JOINED.min(text.len() - start)).any(|n| {
+      joined(text, start, n).is_some_and(|part| is_same(&part, &said.sentence, None, is_clean))
+    })
+  })
+}
+
+fn joined(all: &[Told], start: usize, n: usize) -> Option<Sentence> {
+  let sentences = all.get(start..start + n)?.iter().map(|one| &one.sentence);
+  Some(Sentence::joined(sentences))
+}
+
+/// Whether `n` sentences of the text are one of these, or several of them that follow one another, and stand
+/// below the line that they stood below.
+fn is_among(text: &[Told], start: usize, n: usize, said: &[Vec<Told>], is_clean: bool) -> bool {
+  let Some(part) = joined(text, start, n) else { return false };
   said.iter().any(|all| {
-    (0..all.len()).any(|start| {
-      (1..=MAX_JOINED.min(all.len() - start)).any(|n| {
-        let before = start.checked_sub(1).and_then(|before| all.get(before));
-        all
-          .get(start..start + n)
-          .is_some_and(|window| is_same(part, &Sentence::joined(window), before, is_clean))
+    (0..all.len()).any(|first| {
+      (1..=MAX_JOINED.min(all.len() - first)).any(|n_said| {
+        let window = all.get(first..first + n_said).unwrap_or_default();
+        // What stands behind a question does not follow what stands before it.
+        if window.iter().any(|one| one.asks) {
+          return false;
+        }
+        let before = first.checked_sub(1).and_then(|before| all.get(before));
+        let before = before.filter(|before| !before.asks).map(|before| &before.sentence);
+        joined(all, first, n_said).is_some_and(|said| is_same(&part, &said, before, is_clean))
+          && is_introduced(text, start, all, first..first + n_said)
       })
     })
+  })
+}
+
+/// Whether the text has the line below which the owner said it, and no other one.
+fn is_introduced(text: &[Told], start: usize, all: &[Told], said: std::ops::Range<usize>) -> bool {
+  let of_text = text.get(start).and_then(|one| text.get(one.intro?));
+  let of_text = of_text.filter(|intro| !intro.says_nothing());
+  said.clone().all(|at| {
+    let intro = all.get(at).and_then(|one| one.intro).filter(|intro| !said.contains(intro));
+    match (intro.and_then(|intro| all.get(intro)), of_text) {
+      (Some(intro), Some(of_text)) => of_text.sentence.repeats(&intro.sentence),
+      (Some(intro), None) => intro.says_nothing(),
+      (None, of_text) => of_text.is_none(),
+    }
   })
 }
 

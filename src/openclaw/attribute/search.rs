@@ -1,7 +1,7 @@
 //! The calls that may have written a text, over all sessions that were at work then.
 #![forbid(unsafe_code)]
 
-use std::rc::Rc;
+use std::{collections::HashSet, rc::Rc};
 
 use super::{
   super::{
@@ -90,6 +90,15 @@ pub(super) enum By<'p, 's> {
   Private,
   /// Nothing on record did.
   Nobody,
+}
+
+/// Whether more may still come on record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Open {
+  No,
+  /// Only what was noted late.
+  Briefly,
+  Yes,
 }
 
 /// When the calls and their answers can be, for a question.
@@ -211,8 +220,8 @@ impl<'s> Search<'s> {
   }
 
   /// Whether more about a pick may still come on record.
-  pub(super) fn is_open(&self, pick: &Pick<'_, 's>, question: &Question<'_>) -> bool {
-    match pick.by {
+  pub(super) fn open(&self, pick: &Pick<'_, 's>, question: &Question<'_>) -> Open {
+    let is_open = match pick.by {
       By::Call(scene, write) | By::Output(scene, write) => {
         let is_unanswered = write.answer.is_none() && !scene.went_on_after(write.at);
         // What ran then may have changed what this call wrote before.
@@ -221,8 +230,12 @@ impl<'s> Search<'s> {
       }
       By::Ledger(scene) => !scene.went_on(question),
       By::Private => !self.scenes.of_agent().any(|scene| scene.went_on(question)),
-      By::Nobody => !self.scenes.all.is_empty(),
-    }
+      By::Nobody if self.scenes.all.is_empty() => false,
+      // A call is on record before it runs.
+      By::Nobody if !self.scenes.all.iter().any(Scene::has_open_call) => return Open::Briefly,
+      By::Nobody => true,
+    };
+    if is_open { Open::Yes } else { Open::No }
   }
 
   /// Whether OpenClaw saw nothing foreign in the turn that made this version.
@@ -267,6 +280,22 @@ impl Scene {
   fn went_on(&self, question: &Question<'_>) -> bool {
     let last = self.records.last().map_or(i64::MIN, |record| record.at);
     last > question.changed_at.saturating_add(NOTED_LATE)
+  }
+
+  /// Whether a call runs that has no answer yet.
+  fn has_open_call(&self) -> bool {
+    let mut answered: HashSet<&str> = HashSet::new();
+    self.records.iter().rev().any(|record| match &record.message {
+      Message::Tool(outcome) => {
+        answered.insert(&outcome.call);
+        false
+      }
+      Message::Assistant { calls, .. } => {
+        calls.iter().any(|call| !answered.contains(call.id.as_str()))
+          && !self.went_on_after(record.at)
+      }
+      _ => false,
+    })
   }
 
   /// Whether a person spoke after `at`: what was not answered until then never will be.

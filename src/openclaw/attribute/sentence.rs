@@ -63,7 +63,7 @@ impl Sentence {
   }
 
   /// Several sentences as one.
-  pub(super) fn joined(sentences: &[Self]) -> Self {
+  pub(super) fn joined<'s>(sentences: impl Iterator<Item = &'s Self>) -> Self {
     let mut words: Vec<Word> = Vec::new();
     for sentence in sentences {
       let n_before = words.len();
@@ -77,6 +77,11 @@ impl Sentence {
 
   pub(super) fn is_empty(&self) -> bool {
     self.words.is_empty()
+  }
+
+  /// Whether it has no word but these.
+  pub(super) fn is_of(&self, words: &[&str]) -> bool {
+    self.words.iter().all(|word| word.is_of(words))
   }
 
   /// Whether this is what the owner `said`: the same words one after the other, with the same ends between

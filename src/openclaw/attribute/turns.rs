@@ -12,7 +12,7 @@ use super::{
   parts::has_content,
   rank::rank,
 };
-use crate::provenance::Source;
+use crate::provenance::{Question, Source};
 
 /// Most calls without an answer in one turn of which each is named.
 const MAX_LOST: usize = 64;
@@ -38,8 +38,9 @@ pub(super) fn context<'r>(
   end: usize,
   is_cut: bool,
   own: Option<&str>,
-  workspace: &Path,
+  question: &Question<'_>,
 ) -> Context<'r> {
+  let workspace = question.workspace;
   let mut context =
     Context { materials: vec![], is_marked: false, origin: origin(session), is_background: false };
   let records_before = records.get(..end).unwrap_or(records);
@@ -62,6 +63,7 @@ pub(super) fn context<'r>(
           owner: *owner,
           sender: sender.as_ref(),
           provenance: provenance.as_deref(),
+          owner_devices: question.owner_devices,
         };
         if given.begins_turn(session) {
           context.lost(&mut open, workspace);

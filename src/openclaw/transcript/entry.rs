@@ -48,6 +48,11 @@ impl Entry {
     if value.is_string() { parse::named_value(value) } else { None }
   }
 
+  /// When the session was used last, in microseconds UTC.
+  pub(super) fn used_at(&self) -> Option<i64> {
+    parse::micros(self.members.get("updatedAt")?.as_i64()?)
+  }
+
   /// Fills in what a session does not say yet.
   pub(super) fn complete(&self, session: &mut Session) {
     let nested =

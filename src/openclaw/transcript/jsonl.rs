@@ -56,6 +56,8 @@ pub(super) struct JsonlStore {
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Registry {
   by_id: HashMap<String, Session>,
+  /// When each was used last by its own account, in microseconds UTC.
+  used_at: HashMap<String, i64>,
   id_by_key: HashMap<String, String>,
 }
 
@@ -84,7 +86,19 @@ impl JsonlStore {
     if !answer.found.is_empty() {
       answer.problems.extend(self.registry().problems.iter().cloned());
     }
+    answer.problems.extend(self.missing(window));
     answer
+  }
+
+  /// A session that was used since the window began, and whose transcript is not there: what it did is not known.
+  fn missing(&self, window: Window) -> Option<String> {
+    let mut used = self.registry().found.used_at.iter().filter(|(_, at)| **at >= window.from);
+    used.find_map(|(id, _)| match self.file(id) {
+      Ok(Some(_)) => None,
+      Ok(None) if !is_plain(id) => None,
+      Ok(None) => Some(self.failed(id, &io::Error::from(io::ErrorKind::NotFound))),
+      Err(error) => Some(self.failed(id, &error)),
+    })
   }
 
   /// One session by id or key.
@@ -268,6 +282,7 @@ impl JsonlStore {
     let stem = stem.filter(|stem| is_plain(stem)).unwrap_or(&id).to_owned();
     session.id.clone_from(&stem);
     registry.id_by_key.insert(key, stem.clone());
+    registry.used_at.extend(entry.used_at().map(|at| (stem.clone(), at)));
     registry.by_id.insert(stem, session);
   }
 
@@ -331,5 +346,29 @@ fn name_peer(record: &mut Record, peer: &str) {
     && sender.id.as_deref() != Some(peer)
   {
     *sender = super::model::Sender { id: Some(peer.to_owned()), ..Default::default() };
+  }
+}
+
+#[cfg(test)]
+mod tests {
+  use super::*;
+
+  #[test]
+  #[expect(clippy::disallowed_methods, reason = "a test makes its files")]
+  fn a_session_in_use_whose_transcript_is_not_there_is_a_problem() {
+    let dir = tempfile::tempdir().unwrap();
+    let entry = r#"{"agent:main:main":{"sessionId":"s1","updatedAt":1000}}"#;
+    fs::write(dir.path().join("sessions.json"), entry).unwrap();
+    let problems = |from| {
+      let store = JsonlStore::open(dir.path(), "main").unwrap();
+      store.active(Window { from, to: i64::MAX }).problems
+    };
+    assert_eq!(problems(1_000_000).len(), 1);
+    assert_eq!(problems(1_000_001), [""; 0], "it was not used since");
+    fs::create_dir(dir.path().join("s1.jsonl")).unwrap();
+    assert_eq!(problems(0).len(), 1, "it is no file");
+    fs::remove_dir(dir.path().join("s1.jsonl")).unwrap();
+    fs::write(dir.path().join("s1.jsonl"), "").unwrap();
+    assert_eq!(problems(0), [""; 0]);
   }
 }

@@ -160,7 +160,7 @@ fn an_answer_that_is_not_there_yet_is_waited_for() {
   // Before the call is on record, while it is, and when its answer is: the source never rises.
   let before = Talk { records: open.records[..open.records.len() - 1].to_vec(), ..open.clone() };
   let first = ask_store(&store(&before), changed_at, TEXT);
-  assert_eq!(first.outlook, Outlook::Later);
+  assert_eq!(first.outlook, Outlook::Unseen);
   assert_eq!(first.attributions[0].source.as_str(), "external-edit");
   let second = ask_store(&store(&open), changed_at, TEXT);
   assert_eq!(second.outlook, Outlook::Later);
@@ -264,7 +264,11 @@ fn nothing_on_record_is_an_external_edit_only_where_all_could_be_read() {
   assert_eq!(answer.attributions[0].source.as_str(), "external-edit");
   assert_eq!(answer.outlook, Outlook::Final, "nobody was at work");
   let busy = ask_store(&store, idle.records[0].at + 1000, TEXT);
-  assert_eq!(busy.outlook, Outlook::Later, "a session was at work, so a call may still come");
+  assert_eq!(busy.outlook, Outlook::Unseen, "a session was at work, so a call may come late");
+  let running = Talk::main().owner("Go on.").call("exec", json!({"command": "make"}));
+  let at = running.now() + 1000;
+  let busy = Store { sessions: vec![(running.session, running.records)], problems: vec![] };
+  assert_eq!(ask_store(&busy, at, TEXT).outlook, Outlook::Later, "a call is under way");
   let broken = Store { problems: vec!["the database is damaged".to_owned()], ..store };
   let answer = ask_store(&broken, idle.now(), TEXT);
   assert_eq!(answer.attributions[0].source.as_str(), "unknown");
@@ -318,6 +322,7 @@ fn a_flush_in_a_session_that_is_gone_comes_from_those_that_were_at_work() {
       seen_at: at + 20_000,
       changed_at: at,
       memory: &[],
+      owner_devices: &[],
       texts: &[text.as_bytes()],
     };
     attribute(&question, Ok(Some(row)), store)

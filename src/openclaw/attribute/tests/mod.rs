@@ -3,8 +3,10 @@
 
 mod calls;
 mod hostile;
+mod lists;
 mod mutations;
 mod paraphrases;
+mod passed_on;
 mod recorded;
 mod rivals;
 mod store;

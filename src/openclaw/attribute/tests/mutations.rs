@@ -60,6 +60,7 @@ impl Sample {
       seen_at: self.changed_at + 20_000,
       changed_at: self.changed_at,
       memory: &[],
+      owner_devices: &[],
       texts: &[self.text.as_bytes()],
     };
     attribute(&question, Ok(self.row.clone()), &self.store).attributions.remove(0)

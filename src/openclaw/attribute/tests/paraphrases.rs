@@ -85,6 +85,7 @@ pub(super) fn ask_about(file: &str, store: &Store, changed_at: i64, text: &str) 
     seen_at: changed_at + 20_000,
     changed_at,
     memory: &[],
+    owner_devices: &[],
     texts: &[text.as_bytes()],
   };
   attribute(&question, Ok(None), store)

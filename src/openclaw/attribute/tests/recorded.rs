@@ -100,6 +100,7 @@ impl Entry {
       seen_at: self.changed_at + 40_000,
       changed_at: self.changed_at,
       memory: &[],
+      owner_devices: &[],
       texts: &[self.text.as_bytes()],
     };
     attribute(&question, Ok(row), store)
@@ -119,6 +120,7 @@ fn the_engine_gets_the_same_from_the_stores_as_they_are() {
       seen_at: entry.changed_at + 40_000,
       changed_at: entry.changed_at,
       memory: &[],
+      owner_devices: &[],
       texts: &[entry.text.as_bytes()],
     });
     assert_eq!(answer.attributions[0].source.as_str(), entry.source, "{}", entry.text);

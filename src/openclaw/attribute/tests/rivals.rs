@@ -65,6 +65,7 @@ fn ask_at(talks: &[&Talk], changed_at: i64, seen_at: i64, text: &str) -> Answer 
     seen_at,
     changed_at,
     memory: &[],
+    owner_devices: &[],
     texts: &[text.as_bytes()],
   };
   attribute(&question, Ok(None), &store)

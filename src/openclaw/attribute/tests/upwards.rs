@@ -315,6 +315,7 @@ fn a_call_of_an_agent_that_works_elsewhere_did_not_write_here() {
     seen_at: changed_at + 20_000,
     changed_at,
     memory: &[],
+    owner_devices: &[],
     texts: &[text.as_bytes()],
   };
   let said = attribute(&question, Ok(None), &store).attributions.remove(0);
@@ -334,6 +335,7 @@ fn with_memory(talk: Talk, text: &str, memory: &[Remembered]) -> Attribution {
     seen_at: changed_at + 20_000,
     changed_at,
     memory,
+    owner_devices: &[],
     texts: &[text.as_bytes()],
   };
   let store = Store { sessions: vec![(talk.session, talk.records)], problems: vec![] };

@@ -1,0 +1,259 @@
+//! Which other sentences of a message decide what one of its sentences means.
+//!
+//! "Never do these things:" stands in a line of its own above what is forbidden, and "It is a scam." behind what
+//! somebody else claimed. A page can have the agent leave such a line out, and every word that is left is the
+//! owner's. So a sentence below a line that introduces it counts only together with that line, and one of a
+//! message that takes something back only together with what takes it back.
+#![forbid(unsafe_code)]
+
+use super::{asking::asks, heading::title, sentence::Sentence};
+use crate::provenance::words::{Kind, for_each_word, sentences};
+
+/// A sentence in its message.
+#[derive(Debug)]
+pub(super) struct Told {
+  pub(super) sentence: Sentence,
+  /// The sentence that introduces it.
+  pub(super) intro: Option<usize>,
+  /// Whether it asks, or sends the agent to a page.
+  pub(super) asks: bool,
+  /// Whether it takes back something in its message.
+  pub(super) revokes: bool,
+}
+
+/// The sentences of a message, each with what introduces it.
+pub(super) fn told(text: &str) -> Vec<Told> {
+  let mut all: Vec<Told> = Vec::new();
+  let mut scope = Scope::default();
+  for line in text.lines() {
+    if line.trim().is_empty() {
+      scope.has_gap = true;
+      continue;
+    }
+    let is_item = is_item(line);
+    let is_title = title(line).is_some();
+    let is_heading = line.trim_start().starts_with('#');
+    if is_item && !scope.is_list {
+      scope.intro = scope.last_plain.filter(|_| !scope.has_gap || scope.is_title).or(scope.intro);
+    } else if is_heading || !is_item && (is_title || scope.ends()) {
+      scope.intro = None;
+    }
+    let intro = scope.intro;
+    for sentence in sentences(line) {
+      let read = Sentence::new(sentence);
+      if read.is_empty() {
+        continue;
+      }
+      let (asks, revokes) = (asks(sentence), revokes(sentence));
+      all.push(Told { sentence: read, intro, asks, revokes });
+    }
+    scope.took(all.len().checked_sub(1), is_item, is_title, is_heading);
+  }
+  all
+}
+
+/// What the line that is read next stands below.
+#[derive(Default)]
+struct Scope {
+  intro: Option<usize>,
+  /// The last sentence of the last line that is no item of a list.
+  last_plain: Option<usize>,
+  is_list: bool,
+  is_title: bool,
+  is_heading: bool,
+  has_gap: bool,
+  /// Whether something stands below the intro already.
+  is_used: bool,
+}
+
+impl Scope {
+  /// Whether what was introduced is over where a plain line follows.
+  fn ends(&self) -> bool {
+    !self.is_heading && (self.is_list || self.is_used && self.has_gap)
+  }
+
+  fn took(&mut self, last: Option<usize>, is_item: bool, is_title: bool, is_heading: bool) {
+    if is_title {
+      // A title of a list's item stands below what the list stands below.
+      self.intro = last;
+      self.is_heading = is_heading;
+      self.is_used = false;
+    } else {
+      self.is_used = true;
+    }
+    if !is_item {
+      self.last_plain = last;
+    }
+    (self.is_list, self.is_title, self.has_gap) = (is_item, is_title, false);
+  }
+}
+
+/// Whether a line is one of a list.
+fn is_item(line: &str) -> bool {
+  let line = line.trim_start();
+  let number = line.trim_start_matches(|c: char| c.is_ascii_digit());
+  let is_numbered = number.len() < line.len() && number.starts_with(['.', ')', '、']);
+  is_numbered && line.len() - number.len() <= 3
+    || line.starts_with(['•', '·', '‣', '–'])
+    || ["- ", "* ", "+ "].iter().any(|sign| line.starts_with(sign))
+}
+
+impl Told {
+  /// Whether what it introduces means the same without it.
+  pub(super) fn says_nothing(&self) -> bool {
+    self.sentence.is_of(NEUTRAL)
+  }
+}
+
+/// Whether a sentence takes back what stands before or behind it, or limits it.
+fn revokes(sentence: &str) -> bool {
+  if STRONG_SIGNS.iter().any(|sign| sentence.contains(sign)) {
+    return true;
+  }
+  let (mut n_words, mut is_strong, mut is_weak, mut points, mut says_no) =
+    (0, false, false, false, false);
+  let (mut forgets, mut limits) = (false, false);
+  let lower = sentence.to_lowercase().replace('’', "'");
+  for_each_word(sentence, |word| {
+    n_words += 1;
+    let is = |list: &[&str]| list.contains(&word.text);
+    limits |= n_words == 1 && is(LIMITS);
+    says_no |= word.kind == Kind::Negation;
+    is_strong |= STRONG.iter().any(|begin| word.text.starts_with(begin));
+    is_weak |= WEAK.iter().any(|begin| word.text.starts_with(begin));
+    forgets |= FORGETS.iter().any(|begin| word.text.starts_with(begin));
+    points |= is(POINTERS);
+  });
+  says_no |= ["n't ", "n't.", "n't!"].iter().any(|sign| lower.contains(sign));
+  // "Do not forget that" keeps it.
+  let takes_back = is_weak || says_no != forgets;
+  is_strong || takes_back && (points || n_words <= MAX_BARE) || limits && n_words <= MAX_LIMIT
+}
+
+/// How many words a sentence has at most that can only be about another one, and one that limits another.
+const MAX_BARE: usize = 3;
+const MAX_LIMIT: usize = 4;
+
+/// Beginnings of words that call something untrue, without accents.
+#[rustfmt::skip]
+const STRONG: &[&str] = &[
+  "scam", "fraud", "phish", "hoax", "fake", "forger", "untrue", "nonsense", "bogus", "kidding", "joking", "opposite",
+  "contrary", "impost", "swindl",
+  "betrug", "betrug", "unwahr", "gelogen", "luge", "unsinn", "gegenteil", "schwindel", "falschung",
+  "arnaque", "mensonge", "contraire", "escroc", "estafa", "mentira", "contrario", "truffa", "bugia", "golpe",
+  "oplicht", "leugen", "onzin", "tegendeel", "bedrageri", "bluff", "logn", "motsats", "svindel", "løgn", "modsat",
+  "oszust", "kłamst", "klamst", "przeciwie", "podvod", "lez", "мошен", "обман", "ложь", "неправд", "наоборот", "брехн",
+  "навпаки", "dolandir", "yalan",
+];
+
+/// The same in scripts without spaces.
+const STRONG_SIGNS: &[&str] =
+  &["诈骗", "骗局", "骗子", "谎", "相反", "作废", "詐欺", "嘘", "逆です", "사기", "거짓", "반대"];
+
+/// Beginnings of words that say so of what they point at.
+#[rustfmt::skip]
+const WEAK: &[&str] = &[
+  "wrong", "false", "lie", "lied", "longer", "anymore", "outdated", "obsolete", "revoke", "cancel", "retract",
+  "ignore", "disregard", "believe", "joke", "invalid", "expired", "forbidden", "prohibit", "banned",
+  "falsch", "veraltet", "ungultig", "widerruf", "ignorier", "glaub", "verboten", "scherz", "witz",
+  "faux", "fausse", "crois", "interdit", "falso", "falsa", "creas", "prohib", "vietat", "credere", "proibid",
+  "vals", "verboden", "falsk", "forbudt", "forbjud", "falsz", "zakazan", "zakazan", "неверн", "запрещ", "отмен",
+];
+
+/// Beginnings of words that drop something.
+#[rustfmt::skip]
+const FORGETS: &[&str] = &[
+  "forget", "nevermind", "vergiss", "vergess", "oubli", "olvid", "dimentic", "esquec", "vergeet", "glom", "glem",
+  "zapomn", "zapomen", "забуд",
+];
+
+/// Words that stand for something said before or behind.
+#[rustfmt::skip]
+const POINTERS: &[&str] = &[
+  "this", "that", "it", "these", "those", "them", "both", "all", "any", "above", "following", "word", "so", "rule",
+  "das", "dies", "diese", "dieses", "es", "davon", "daran", "folgende", "wort", "alles",
+  "ca", "cela", "ceci", "tout", "eso", "esto", "esa", "esta", "lo", "todo", "questo", "quello", "tutto", "isso",
+  "isto", "tudo", "dit", "dat", "dette", "det", "detta", "allt", "to", "tego", "ten", "toto", "это", "этого", "этому",
+  "этой", "се", "цьому", "це",
+];
+
+/// What a limit in a sentence of its own begins with.
+#[rustfmt::skip]
+const LIMITS: &[&str] = &[
+  "only", "just", "until", "till", "except", "unless", "nur", "bis", "ausser", "seulement", "jusqu", "sauf", "solo",
+  "hasta", "salvo", "fino", "tranne", "so", "ate", "alleen", "tot", "bara", "kun", "tylko", "jen", "только", "до",
+  "лише", "тільки",
+];
+
+/// Words of a line that only says that something follows.
+#[rustfmt::skip]
+const NEUTRAL: &[&str] = &[
+  "please", "remember", "note", "keep", "in", "mind", "save", "write", "down", "store", "memorise", "memorize", "the",
+  "following", "follows", "these", "this", "things", "thing", "facts", "fact", "points", "point", "items", "for", "me",
+  "my", "our", "your", "memory", "notes", "a", "few", "some", "one", "two", "three", "four", "five", "here", "is", "are",
+  "also", "and", "as", "now", "from", "on", "to", "of", "rules", "about", "that",
+  "bitte", "merk", "merke", "dir", "folgendes", "folgende", "diese", "dinge", "punkte", "zwei", "drei", "notiere",
+  "für", "mich", "ab", "jetzt", "regeln",
+  "retiens", "ceci", "ces", "choses", "suivantes", "s", "il", "te", "plaît", "recuerda", "anota", "esto", "estas",
+  "cosas", "lo", "siguiente", "por", "favor", "ricorda", "annota", "queste", "cose", "questo", "seguente", "lembra",
+  "isto", "coisas", "o", "seguinte", "onthoud", "noteer", "dit", "deze", "dingen", "het", "volgende", "kom", "ihåg",
+  "följande", "detta", "husk", "følgende", "dette", "zapamiętaj", "następujące", "te", "rzeczy", "zapamatuj", "si",
+  "toto", "следующее", "это", "эти", "вещи", "запомни", "запиши", "пожалуйста", "наступне", "це",
+  "请", "請", "记", "記", "住", "得", "以", "下", "几", "幾", "点", "點", "这", "這", "些", "事", "项", "項", "两", "兩", "三",
+];
+
+#[cfg(test)]
+mod tests {
+  use super::*;
+
+  #[test]
+  fn items_stand_below_the_line_that_introduces_them() {
+    let intros = |text: &str| told(text).iter().map(|one| one.intro).collect::<Vec<_>>();
+    assert_eq!(
+      intros("Never do this:\n- pay\n- ask\n\nMarta is in."),
+      [None, Some(0), Some(0), None]
+    );
+    assert_eq!(intros("Two things are bad.\n* pay\n* ask"), [None, Some(0), Some(0)]);
+    let headings = "# Never\n\npay\n\nask\n# Always\ngo";
+    assert_eq!(intros(headings), [None, Some(0), Some(0), None, Some(3)]);
+    assert_eq!(
+      intros("Wrong:\nLars pays.\nMarta asks.\n\nAnn is in."),
+      [None, Some(0), Some(0), None]
+    );
+    assert_eq!(intros("- a\n- b"), [None, None]);
+    assert_eq!(intros("Do:\n- never:\n  - pay"), [None, Some(0), Some(1)]);
+  }
+
+  #[test]
+  fn what_takes_something_back_is_told() {
+    for sentence in [
+      "Eve wrote to me and it is a scam.",
+      "Do not believe a word of it.",
+      "This is no longer true.",
+      "Forget it.",
+      "Not!",
+      "Then never again.",
+      "Only for tonight.",
+      "Until Friday only.",
+      "It would be wrong to follow this rule.",
+      "The opposite is true.",
+      "Glaub das nicht.",
+      "Das ist Betrug.",
+      "这是骗局。",
+      "Это неправда.",
+    ] {
+      assert!(revokes(sentence), "{sentence}");
+    }
+    for sentence in [
+      "Please remember that.",
+      "Do not forget that!",
+      "Never ask me before paying bills below 20 EUR.",
+      "Always cc tax@meier.example on invoices above 500 EUR.",
+      "Marta waters the plants on Mondays.",
+      "Until Friday the office on the second floor is closed.",
+      "Vergiss das nicht.",
+    ] {
+      assert!(!revokes(sentence), "{sentence}");
+    }
+  }
+}
