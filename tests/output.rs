@@ -2,7 +2,7 @@
 //!
 //! Each answer is a snapshot, in which ids, times, durations and paths of the machine are masked. The help
 //! of all commands, tables of the configuration and the screens of a review have their own: tests/shell.rs
-//! and src/cli/review/.
+//! and src/command/quarantine/review/.
 #![forbid(unsafe_code)]
 
 use {
