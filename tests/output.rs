@@ -48,6 +48,7 @@ fn masked(text: &str, ids: &[String]) -> String {
   static TIME: LazyLock<Regex> =
     LazyLock::new(|| regex(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z"));
   static DATE: LazyLock<Regex> = LazyLock::new(|| regex(r"\d{4}-\d\d-\d\d\b"));
+  static CLOCK: LazyLock<Regex> = LazyLock::new(|| regex(r"\b\d\d:\d\d:\d\d\b"));
   static DURATION: LazyLock<Regex> = LazyLock::new(|| regex(r" *\b[\d.]+ ms\b"));
   static TOOK: LazyLock<Regex> = LazyLock::new(|| regex(r"(took_ms=(?:\{0\})?)[\d.]+"));
   static P99: LazyLock<Regex> = LazyLock::new(|| regex(r" *((?:\{1\})?P99)"));
@@ -67,6 +68,7 @@ fn masked(text: &str, ids: &[String]) -> String {
   for (mark, by) in [
     (&TIME, "YYYY-MM-DDTHH:MM:SSZ"),
     (&DATE, "YYYY-MM-DD"),
+    (&CLOCK, "HH:MM:SS"),
     (&DURATION, " N ms"),
     (&TOOK, "${1}N"),
     (&P99, "  $1"),

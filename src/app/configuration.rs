@@ -9,11 +9,11 @@ use std::{
 
 use serde_json::{Value, json};
 
-use crate::terminal::failure::{Failure, reason};
 use crate::{
   config::{ConfigProblem, Effective, JudgeVia, Preset, ValueOrigin, find},
   net::check_url,
   os::strangers::who_may_write,
+  terminal::failure::{Failure, reason},
 };
 
 /// Largest configuration file that is read, in bytes; a hundred times what all keys need.

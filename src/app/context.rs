@@ -9,14 +9,14 @@ use super::{
   keys,
   logging::{LogSetup, is_stamped},
 };
-use crate::terminal::{
-  failure::Failure,
-  output::{Colours, Out},
-  pager,
-};
 use crate::{
   config::{Config, Effective, LogLevel, Preset, ValueOrigin},
   os::{Env, Home, user},
+  terminal::{
+    failure::Failure,
+    output::{Colours, Out},
+    pager,
+  },
 };
 use std::{
   io::{self, IsTerminal as _},

@@ -4,7 +4,6 @@
 use std::{path::PathBuf, time::Duration};
 
 use super::{context::Context, engine::file_system};
-use crate::terminal::failure::{Failure, FailureKind};
 use crate::{
   config::Config,
   daemon::{self, DaemonError, Discovery, Options, Reload},
@@ -12,6 +11,7 @@ use crate::{
   engine::{Event, EventKind},
   os::{Alarm, DaemonLock, descriptors, pause},
   store::Ledger,
+  terminal::failure::{Failure, FailureKind},
 };
 
 /// Pauses between two tries to open a ledger that is locked or has no room.

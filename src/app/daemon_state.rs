@@ -4,11 +4,11 @@
 use std::path::PathBuf;
 
 use super::context::Context;
-use crate::terminal::failure::Failure;
 use crate::{
   daemon::health::{Health, KEY, Phase},
   os::DaemonLock,
   store::Ledger,
+  terminal::failure::Failure,
 };
 
 /// What is known about the daemon.

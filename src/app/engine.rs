@@ -4,7 +4,6 @@
 use std::{path::Path, sync::Arc};
 
 use super::{agent, context::Context};
-use crate::terminal::failure::{Failure, unavailable};
 use crate::{
   config::Config,
   detect::model::Model,
@@ -12,6 +11,7 @@ use crate::{
   files::{Fs as _, MemoryFile as _, RealFs, TargetRules, Workspace},
   os::{SystemClock, paths::LEASE_PATIENCE},
   store::Ledger,
+  terminal::failure::{Failure, unavailable},
 };
 
 impl Context {

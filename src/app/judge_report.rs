@@ -4,11 +4,11 @@
 use serde_json::{Value, json};
 
 use super::{agent, context::Context};
-use crate::terminal::failure::Failure;
 use crate::{
   config::{Config, JudgeVia},
   os::{Clock as _, SystemClock},
   store::{Ledger, QuestionCounts},
+  terminal::failure::Failure,
 };
 
 /// What a judge does here.
@@ -30,7 +30,7 @@ impl JudgeReport {
   /// In one line.
   pub fn line(&self) -> String {
     let who = match self.via {
-      JudgeVia::Off => return "off; would find orders in plain words: `judge.via`".to_owned(),
+      JudgeVia::Off => return "off (optional; catches plainly worded orders)".to_owned(),
       JudgeVia::Endpoint => "an endpoint",
       JudgeVia::Agent => "the agent's model",
       JudgeVia::Queue => "a queue",

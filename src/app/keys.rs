@@ -6,8 +6,7 @@ use std::{fs, os::unix::fs::MetadataExt as _, path::Path};
 use zeroize::Zeroizing;
 
 use super::configuration::read as read_file;
-use crate::os::Env;
-use crate::terminal::failure::reason;
+use crate::{os::Env, terminal::failure::reason};
 
 /// The variable that holds the key of the endpoint for vectors.
 pub const EMBEDDING: &str = "MEMFW_EMBEDDING_KEY";

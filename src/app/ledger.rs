@@ -5,11 +5,11 @@ use super::{
   context::Context,
   paths::{KEY, LEDGER},
 };
-use crate::terminal::failure::{Failure, unavailable};
 use crate::{
   os::key,
   seal::MasterKey,
   store::{Access, Ledger, StoreError},
+  terminal::failure::{Failure, unavailable},
 };
 
 impl Context {

@@ -13,14 +13,16 @@ use std::{
 use serde_json::{Value, json};
 
 use super::{configuration::read, context::Context};
-use crate::detect::{
-  exemplar::Exemplars,
-  rules::{
-    RuleError, Rules,
-    caps::{MAX_USER_BYTES, MAX_USER_FILES},
+use crate::{
+  detect::{
+    exemplar::Exemplars,
+    rules::{
+      RuleError, Rules,
+      caps::{MAX_USER_BYTES, MAX_USER_FILES},
+    },
   },
+  terminal::failure::{Failure, reason},
 };
-use crate::terminal::failure::{Failure, reason};
 
 /// The name of the directory; what its files are called in findings begins with it.
 const DIR: &str = "rules.d";

@@ -4,8 +4,7 @@
 use std::path::PathBuf;
 
 use super::{agent, configuration::distrust, context::Context, paths::resolved};
-use crate::terminal::failure::Failure;
-use crate::{config::Config, daemon::Discovery, files::Shapes};
+use crate::{config::Config, daemon::Discovery, files::Shapes, terminal::failure::Failure};
 
 impl Context {
   /// The workspaces to guard, in the order flags, configuration, the agent's own; without links in

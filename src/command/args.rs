@@ -34,7 +34,7 @@ pub struct Args {
 /// Options of every command.
 #[derive(Clone, Debug, ClapArgs)]
 pub struct GlobalArgs {
-  /// Least log level: error, warn, info, debug or trace
+  /// Lowest log level: error, warn, info, debug or trace
   #[arg(long, global = true, value_name = "LEVEL", display_order = 900)]
   pub log_level: Option<LogLevel>,
 }
@@ -44,11 +44,11 @@ pub struct GlobalArgs {
 pub enum Command {
   /// Guard memory: the daemon, in the foreground
   Run(super::run::RunArgs),
-  /// Make readers of memory wait until it has been passed
+  /// Make programs that read memory wait until it has been checked
   Gate(super::gate::GateArgs),
-  /// See it work on a throw-away workspace
+  /// Show how it works on a temporary workspace
   Demo(super::demo::DemoArgs),
-  /// What is protected, what is not, and why
+  /// Show what is protected, what is not, and why
   Status(super::status::StatusArgs),
   /// Wait until every pending change has been processed
   Settle(super::settle::SettleArgs),
@@ -56,42 +56,42 @@ pub enum Command {
   Scan(super::scan::ScanArgs),
   /// Measure detection on labelled text
   Eval(super::eval::EvalArgs),
-  /// Review what was taken out
+  /// Review text that was taken out of memory
   Quarantine(super::quarantine::QuarantineArgs),
-  /// Questions about new entries, for whoever can read
+  /// Serve questions about new entries to a model or a person
   Judge(super::judge::JudgeArgs),
-  /// What you have excused, and whether it is still needed
+  /// List exceptions, and whether they are still needed
   Policy(super::policy::PolicyArgs),
-  /// Why an item is where it is, or what a finding code means
+  /// Explain a decision about an item, or a finding code
   Explain(super::explain::ExplainArgs),
-  /// Who wrote each line of memory
+  /// Show who wrote each line of memory
   Provenance(super::provenance::ProvenanceArgs),
-  /// What happened, in order
+  /// List what happened, in order
   Audit(super::audit::AuditArgs),
-  /// What happens, as it happens
+  /// Follow what happens, as it happens
   Log(super::log::LogArgs),
-  /// How much came, what became of it, how trusted memory is
+  /// Count entries, decisions, and how trusted memory is
   Stats(super::stats::StatsArgs),
-  /// All of that as one page for a browser
+  /// Write those figures as one page for a browser
   Report(super::report::ReportArgs),
-  /// Earlier versions of a memory file: list, compare, bring back
+  /// List, compare and restore earlier versions of a memory file
   Restore(super::restore::RestoreArgs),
-  /// Take memfw's comments out of memory files, or put them back
+  /// Remove memfw's comments from memory files, or add them again
   Markers(super::markers::MarkersArgs),
-  /// The configuration: where it is, what it says, changing it
+  /// Show, check and change the configuration
   Config(super::config::ConfigArgs),
-  /// What could be wrong with this installation
+  /// Check this installation for problems
   Doctor(super::doctor::DoctorArgs),
   /// Run memfw as a service: install, uninstall, status
   Service(super::service::ServiceArgs),
-  /// What the agent framework does with memory
+  /// Show what the agent framework does with memory
   #[command(name = super::openclaw::NAME)]
   Agent(super::openclaw::AgentArgs),
-  /// Completions for bash, zsh or fish
+  /// Print completions for bash, zsh or fish
   Completions(super::complete::CompletionsArgs),
-  /// Manual pages, of all commands into a directory
+  /// Print or write manual pages
   Man(super::man::ManArgs),
-  /// What can stand next on a command line; completions ask for it
+  /// List what can come next on a command line; completions call it
   #[command(hide = true)]
   Complete(super::complete::CompleteArgs),
 }

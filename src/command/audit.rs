@@ -6,25 +6,23 @@ use clap::Args as ClapArgs;
 use super::shared::events::{check_name, to_json};
 use crate::{
   app::{context::Context, exit::Status},
+  engine::event::shown,
+  memory::BlockId,
+  os::{Clock as _, SystemClock},
+  provenance::Source,
+  store::EventFilter,
   terminal::{
     failure::Failure,
     table::{Cell, Column, Table},
     time,
   },
 };
-use crate::{
-  engine::event::shown,
-  memory::BlockId,
-  os::{Clock as _, SystemClock},
-  provenance::Source,
-  store::EventFilter,
-};
 
 /// `memfw audit`
 #[derive(Clone, Debug, ClapArgs)]
 #[command(after_help = "Example: memfw audit --days 7 --event quarantined")]
 pub struct AuditArgs {
-  /// Only events of the last so many days
+  /// Only events of the last N days
   #[arg(long, value_name = "N")]
   pub days: Option<u32>,
 
@@ -36,7 +34,7 @@ pub struct AuditArgs {
   #[arg(long, value_name = "EVENT")]
   pub event: Option<String>,
 
-  /// At most so many events, the latest ones
+  /// At most N events, the latest ones
   #[arg(long, value_name = "N")]
   pub limit: Option<u32>,
 
@@ -76,18 +74,18 @@ pub fn run(context: &Context, args: AuditArgs) -> Result<Status, Failure> {
   }
   context.out.page();
   let mut table = Table::new([
-    Column::new("TIME"),
+    Column::new("TIME (UTC)"),
     Column::new("EVENT"),
     Column::new("BLOCK"),
-    Column::new("SOURCE").cut_end(10),
-    Column::new("FILE").cut_start(12),
-    Column::new("WHAT").cut_end(12),
+    Column::new("SOURCE").cut_end(9),
+    Column::new("FILE").cut_start(11),
+    Column::new("WHAT").cut_end(11),
   ]);
   for row in &events {
     let codes = row.codes.iter().map(|code| code.as_str()).collect::<Vec<_>>().join(" ");
     let what = if row.detail.is_empty() { codes } else { row.detail.clone() };
     table.row([
-      Cell::from(time::short(row.at, now)),
+      Cell::from(time::exact(row.at, now)),
       Cell::from(row.event.as_str()),
       Cell::from(row.block.as_ref().map_or("", BlockId::as_str)),
       Cell::from(row.source.as_ref().map_or("", Source::as_str)),

@@ -10,9 +10,9 @@ use std::{
 
 use clap::Args as ClapArgs;
 
-use crate::os::{paths, random};
 use crate::{
   app::{context::Context, exit::Status},
+  os::{paths, random},
   terminal::{
     escape::{Escape, terminal},
     failure::Failure,

@@ -13,18 +13,12 @@ use crate::{
     agent,
     configuration::{DISTRUST_HINT, distrust},
     context::Context,
+    daemon_state::DaemonState,
     engine::file_system,
     exit::Status,
     judge_report::JudgeReport,
     paths::{KEY, LEDGER},
   },
-  terminal::{
-    escape::terminal,
-    failure::Failure,
-    output::{Style, count},
-  },
-};
-use crate::{
   config::EmbeddingProvider,
   detect::model::{Assessor as _, Model},
   engine::event::shown,
@@ -33,13 +27,18 @@ use crate::{
   provenance::Standing,
   seal::MasterKey,
   store::{Access, Ledger, StoreError},
+  terminal::{
+    escape::terminal,
+    failure::Failure,
+    output::{Style, count},
+  },
 };
 
 /// `memfw doctor`
 #[derive(Clone, Debug, ClapArgs)]
 #[command(after_help = "Example: memfw doctor --fix")]
 pub struct DoctorArgs {
-  /// Mend what is safe to mend, and say what is left to you
+  /// Repair what is safe to repair, and list what is left to you
   #[arg(long)]
   pub fix: bool,
 
@@ -272,8 +271,13 @@ fn daemon(data: &Path, checks: &mut Vec<Check>) {
       let pid = holder.pid.map(|pid| format!(" (pid {pid})")).unwrap_or_default();
       add(checks, "daemon", Health::Fine, format!("runs{pid}"));
     }
+    // Where memfw has never run, nobody expects it to.
+    Ok(None) if !data.join(LEDGER).exists() => {
+      add(checks, "daemon", Health::Note, "has not been started yet");
+      hint(checks, Some("memfw run"));
+    }
     Ok(None) => {
-      add(checks, "daemon", Health::Note, "does not run: nothing is guarded");
+      add(checks, "daemon", Health::Wrong, "is stopped: nothing is guarded");
       hint(checks, Some("memfw run"));
     }
     Err(error) => add(checks, "daemon", Health::Wrong, error.to_string()),
@@ -282,13 +286,18 @@ fn daemon(data: &Path, checks: &mut Vec<Check>) {
 
 fn workspaces(context: &Context, checks: &mut Vec<Check>) {
   let Ok(config) = context.config() else { return };
-  let Ok(paths) = context.workspaces(&config.config, &[]) else {
+  // What the daemon guards, or guarded last, by the flags that it was given.
+  let ledger = context.ledger_to_read().ok().flatten();
+  let guarded = DaemonState::find(context, ledger.as_ref())
+    .and_then(|daemon| daemon.workspaces(context))
+    .unwrap_or_default();
+  if guarded.is_empty() {
     add(checks, "workspace", Health::Wrong, "none is known");
     hint(checks, Some("memfw run --workspace DIR"));
     return;
-  };
+  }
   let agent = agent::records(&context.surroundings.env, &config.config);
-  for path in paths {
+  for path in guarded {
     if !path.is_dir() {
       add(checks, "workspace", Health::Note, format!("`{}` is not there", shown(&path)));
       continue;
@@ -313,7 +322,7 @@ fn model(checks: &mut Vec<Check>) {
   let version = model.version();
   match model.check().degradation() {
     None => {
-      let text = format!("version {version}: heads and encoder are what was shipped");
+      let text = format!("version {version}: model files are intact");
       add(checks, "model", Health::Fine, text);
     }
     Some(why) => {

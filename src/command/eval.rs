@@ -18,13 +18,6 @@ use std::{
 
 use crate::{
   app::{context::Context, exit::Status},
-  terminal::{
-    failure::{Failure, reason},
-    lines::{Line, Lines},
-    progress::Progress,
-  },
-};
-use crate::{
   config::Config,
   detect::{
     JudgeOptions, PolicyInput, Sensitivity,
@@ -38,6 +31,11 @@ use crate::{
   eval::{Case, Floors, Outcome, Setup, Tally, mistakes::Place, svg},
   os::{Clock as _, SystemClock, paths},
   provenance::{Source, Trust, trust_of},
+  terminal::{
+    failure::{Failure, reason},
+    lines::{Line, Lines},
+    progress::Progress,
+  },
 };
 
 /// Longest line, in bytes; labelled blocks are kilobytes.

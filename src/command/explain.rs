@@ -12,6 +12,15 @@ use super::shared::{
 };
 use crate::{
   app::{context::Context, exit::Status},
+  config::Config,
+  detect::{Code, PolicyInput, Verdict},
+  engine::{
+    event::{rounded, shown},
+    judge::Treatment,
+  },
+  os::{Clock as _, SystemClock},
+  provenance::{Attestation, Request, trust_of},
+  store::{Exception, Item, Ledger},
   terminal::{
     escape::{Escape, terminal},
     failure::Failure,
@@ -20,23 +29,12 @@ use crate::{
     time,
   },
 };
-use crate::{
-  config::Config,
-  detect::{Code, PolicyInput},
-  engine::{
-    event::{rounded, shown},
-    judge::Treatment,
-  },
-  os::{Clock as _, SystemClock},
-  provenance::{Attestation, Request, trust_of},
-  store::{Exception, Item, Ledger},
-};
 
 /// `memfw explain`
 #[derive(Clone, Debug, ClapArgs)]
 #[command(after_help = "Example: memfw explain a1b2c3")]
 pub struct ExplainArgs {
-  /// An id, or the beginning of one, or a place in a file, or a finding code
+  /// An id or the beginning of one, a place in a file, or a finding code
   #[arg(value_name = "ID|FILE:LINE|CODE")]
   pub name: String,
 
@@ -196,7 +194,7 @@ impl Case {
       }
     }
     if self.by_rules != item.trust {
-      let why = "what fed it, or an earlier configuration, lowered that";
+      let why = "lowered because untrusted content was in the session";
       page.row("trust", &format!("the rules say {} for {source}; {why}", self.by_rules))?;
     }
     for one in &self.found {
@@ -207,10 +205,11 @@ impl Case {
       page.row(
         "found",
         &format!(
-          "{}: a {} of severity {}{place}; alone: {verdict}",
+          "{}: a {} of severity {}{place}; {}",
           one.code,
           one.kind.as_str(),
-          one.severity
+          one.severity,
+          alone(verdict)
         ),
       )?;
       page.row("", &terminal(&one.why))?;
@@ -219,18 +218,18 @@ impl Case {
       page.row("found", &format!("{code}: {}", code.title()))?;
     }
     page.row("score", &format!("{:.2}", item.score))?;
-    let seen = if self.observed { "was seen in the agent's records" } else { "was seen by nobody" };
+    let seen = if self.observed {
+      "the agent's records identify the source"
+    } else {
+      "no record identifies the source"
+    };
     let special =
       if self.is_instructions { "; a file of instructions is only reported on" } else { "" };
     page.row(
       "policy",
-      &format!(
-        "trust {}, the source {seen}, sensitivity {}{special}",
-        item.trust,
-        self.sensitivity.as_str()
-      ),
+      &format!("trust {}, {seen}, sensitivity {}{special}", item.trust, self.sensitivity.as_str()),
     )?;
-    page.row("", "the table stands in docs/detection.md and in src/detect/policy.rs")?;
+    page.row("", "the table is in docs/detection.md and in src/detect/policy.rs")?;
     if let Some(excused) = &self.excused {
       page.row("excused", &format!("this text: {}", terminal(excused)))?;
     }
@@ -253,6 +252,15 @@ impl Case {
     } else {
       format!("memfw quarantine show {id}")
     }
+  }
+}
+
+/// What a finding would do without the others.
+const fn alone(verdict: Verdict) -> &'static str {
+  match verdict {
+    Verdict::Quarantine => "enough on its own to quarantine",
+    Verdict::Flag => "enough on its own to flag",
+    Verdict::Pass => "not enough on its own",
   }
 }
 

@@ -22,7 +22,7 @@ use crate::{
 #[derive(Clone, Debug, ClapArgs)]
 #[command(after_help = "Example: sudo MEMFW_HOME=\"$MEMFW_HOME\" memfw gate")]
 pub struct GateArgs {
-  /// Gate only this workspace of the daemon's, and do so also if another user owns it; may be
+  /// Gate only this workspace, even if another user owns it; may be
   /// repeated
   #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
   pub workspace: Vec<PathBuf>,

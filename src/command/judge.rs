@@ -13,9 +13,6 @@ use serde_json::json;
 use super::shared::args::JsonArgs;
 use crate::{
   app::{context::Context, exit::Status},
-  terminal::{escape::terminal, failure::Failure, time},
-};
-use crate::{
   config::JudgeVia,
   detect::effects::Effect,
   engine::{
@@ -24,6 +21,7 @@ use crate::{
   },
   files::RealFs,
   os::{Clock as _, SystemClock, pause},
+  terminal::{escape::terminal, failure::Failure, time},
 };
 
 /// Bytes of an answer that are read, at most; more than count.
@@ -45,10 +43,10 @@ pub struct JudgeArgs {
 /// What to do with questions.
 #[derive(Clone, Debug, Subcommand)]
 pub enum JudgeCommand {
-  /// Hand out the next question: the prompt for a model, and a name for the answer
+  /// Print the next question: a prompt for a model, and an id for the answer
   #[command(after_help = "Example: memfw judge next --json")]
   Next(JsonArgs),
-  /// Take the answer to a question from standard input
+  /// Read the answer to a question from standard input
   #[command(after_help = "Example: memfw judge answer 0123456789abcdef --json < answer.json")]
   Answer(JudgeAnswerArgs),
 }
@@ -56,7 +54,7 @@ pub enum JudgeCommand {
 /// `memfw judge answer`
 #[derive(Clone, Debug, ClapArgs)]
 pub struct JudgeAnswerArgs {
-  /// The name of the question, as `memfw judge next` gave it
+  /// The id of the question, as `memfw judge next` prints it
   #[arg(value_name = "ID")]
   pub id: String,
 

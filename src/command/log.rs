@@ -14,9 +14,6 @@ use crate::{
     exit::Status,
     logging::{filter, quoted, word},
   },
-  terminal::{failure::Failure, output::Style, time},
-};
-use crate::{
   config::LogLevel,
   detect::{Code, Layer},
   engine::{
@@ -27,6 +24,7 @@ use crate::{
   os::pause,
   provenance::{Source, Trust},
   store::{EventFilter, EventRow, Ledger},
+  terminal::{failure::Failure, output::Style, time},
 };
 
 /// How often the ledger is asked whether there is more: quickly enough for a person who waits, and a
@@ -39,15 +37,15 @@ const BATCH: u32 = 1_000;
 #[derive(Clone, Debug, ClapArgs)]
 #[command(after_help = "Example: memfw log --log-level debug")]
 pub struct LogArgs {
-  /// Begin with so many events that were before
+  /// Begin with the last N events
   #[arg(long, short = 'n', value_name = "N", default_value_t = 10)]
   pub lines: u32,
 
-  /// Show those and end, instead of waiting for more
+  /// Print those and exit, instead of waiting for more
   #[arg(long)]
   pub no_follow: bool,
 
-  /// Only events of this name, whatever their level
+  /// Only events of this name, at any level
   #[arg(long, value_name = "EVENT")]
   pub event: Option<String>,
 

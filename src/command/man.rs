@@ -19,7 +19,7 @@ use crate::{
 #[derive(Clone, Debug, ClapArgs)]
 #[command(after_help = "Example: memfw man ~/.local/share/man/man1")]
 pub struct ManArgs {
-  /// Write a page for each command into this directory; without it, print that of memfw
+  /// Write a page for each command into this directory; without it, print the page of memfw itself
   #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
   pub dir: Option<PathBuf>,
 }

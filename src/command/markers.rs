@@ -12,17 +12,15 @@ use serde_json::{Value, json};
 use super::shared::lookup::find_file;
 use crate::{
   app::{context::Context, exit::Status},
+  engine::{Engine, EngineError, Target, event::shown, unmark::Remarked},
+  files::RealFs,
+  memory::BlockId,
+  store::FileStatus,
   terminal::{
     escape::terminal,
     failure::Failure,
     output::{Style, count},
   },
-};
-use crate::{
-  engine::{Engine, EngineError, Target, event::shown, unmark::Remarked},
-  files::RealFs,
-  memory::BlockId,
-  store::FileStatus,
 };
 
 /// `memfw markers`
@@ -37,10 +35,10 @@ pub struct MarkersArgs {
 /// What to do with the markers.
 #[derive(Clone, Debug, Subcommand)]
 pub enum MarkersCommand {
-  /// Take them out, and write none until `memfw markers add`
+  /// Remove them, and write none until `memfw markers add`
   #[command(after_help = "Example: memfw markers remove ~/notes/MEMORY.md")]
   Remove(MarkersFiles),
-  /// Put them back, and write them again
+  /// Add them again
   #[command(after_help = "Example: memfw markers add")]
   Add(MarkersFiles),
 }
@@ -48,7 +46,7 @@ pub enum MarkersCommand {
 /// `memfw markers remove|add`
 #[derive(Clone, Debug, Args)]
 pub struct MarkersFiles {
-  /// Memory files; without any, all that are guarded, also those to come
+  /// Memory files; without any, all guarded files and those added later
   #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
   pub files: Vec<PathBuf>,
 
@@ -161,12 +159,18 @@ fn print(context: &Context, done: &[Done], wanted: bool) -> Result<(), Failure> 
     }
   }
   let changed = done.iter().filter(|one| one.is_changed()).count();
-  let rest = done.len() - changed;
+  let failed = done.iter().filter(|one| !one.is_changed() && !one.is_right(wanted)).count();
+  let rest = done.len() - changed - failed;
   let files = count(changed as u64, "file");
+  let failed = if failed == 0 { String::new() } else { format!(", {failed} not done") };
   out.line(&if wanted {
-    format!("{files} changed, {rest} not; `memfw status` says where fewer markers stand, and why")
+    format!(
+      "{files} changed, {rest} unchanged{failed}; `memfw status` says which files have fewer markers, and why"
+    )
   } else {
-    format!("{files} changed, {rest} not; memfw writes no markers there until `memfw markers add`")
+    format!(
+      "{files} changed, {rest} had no markers{failed}; memfw writes no markers there until `memfw markers add`"
+    )
   })?;
   if wanted {
     return Ok(());

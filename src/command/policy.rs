@@ -14,6 +14,11 @@ use serde_json::{Value, json};
 use super::shared::args::JsonArgs;
 use crate::{
   app::{context::Context, exit::Status},
+  config::nearest,
+  engine::{Event, EventKind, event::shown},
+  os::{Clock as _, SystemClock},
+  provenance::State,
+  store::{Exception, ExceptionKey, Item, ItemFilter, Ledger, StoreError},
   terminal::{
     escape::terminal,
     failure::Failure,
@@ -21,13 +26,6 @@ use crate::{
     table::{Cell, Column, Table},
     time::{self, DAY},
   },
-};
-use crate::{
-  config::nearest,
-  engine::{Event, EventKind, event::shown},
-  os::{Clock as _, SystemClock},
-  provenance::State,
-  store::{Exception, ExceptionKey, Item, ItemFilter, Ledger, StoreError},
 };
 
 /// `memfw policy`
@@ -42,15 +40,15 @@ pub struct PolicyArgs {
 /// What to do with exceptions.
 #[derive(Clone, Debug, Subcommand)]
 pub enum PolicyCommand {
-  /// List what approvals excuse, and which of them are not needed any more
+  /// List what approvals excuse, and which ones are no longer needed
   #[command(after_help = "Example: memfw policy check")]
   Check(JsonArgs),
-  /// Excuse codes in all text of a source
+  /// Excuse finding codes in all text of a source
   #[command(
     after_help = "Example: memfw policy allow web_fetch:docs.example.com command-reference"
   )]
   Allow(PolicyAllowArgs),
-  /// Take approvals back: the same text is judged again when it comes anew
+  /// Withdraw approvals: the same text is judged again when it reappears
   #[command(after_help = "Example: memfw policy withdraw a1b2c3")]
   Withdraw(PolicyWithdrawArgs),
 }
@@ -62,7 +60,7 @@ pub struct PolicyWithdrawArgs {
   #[arg(value_name = "ID", required = true)]
   pub exceptions: Vec<String>,
 
-  /// Why, for the audit
+  /// The reason, for the audit
   #[arg(long, value_name = "TEXT")]
   pub reason: Option<String>,
 

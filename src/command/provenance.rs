@@ -7,6 +7,12 @@ use serde_json::json;
 use super::shared::{evidence, lookup};
 use crate::{
   app::{context::Context, exit::Status},
+  engine::{event::shown, stamp_row},
+  files::{Fs as _, RealFs, Workspace},
+  memory::BlockId,
+  os::{Clock as _, SystemClock},
+  provenance::State,
+  store::{BlockRow, FileRow, Revision},
   terminal::{
     escape::terminal,
     failure::Failure,
@@ -14,14 +20,6 @@ use crate::{
     table::{Cell, Column, Table},
     time,
   },
-};
-use crate::{
-  engine::{event::shown, stamp_row},
-  files::{Fs as _, RealFs, Workspace},
-  memory::BlockId,
-  os::{Clock as _, SystemClock},
-  provenance::State,
-  store::{BlockRow, FileRow, Revision},
 };
 
 /// `memfw provenance`
@@ -52,7 +50,7 @@ pub fn run(context: &Context, args: ProvenanceArgs) -> Result<Status, Failure> {
   let Some(file) = ledger.file(&path)? else {
     let near = lookup::meant(&ledger, &path);
     return Err(
-      Failure::unavailable(format!("`{}` is no guarded memory file", shown(&path))).hint(
+      Failure::unavailable(format!("`{}` is not a guarded memory file", shown(&path))).hint(
         near.map_or("`memfw status` lists what is guarded".to_owned(), |near| {
           format!("did you mean `{}`?", shown(&near))
         }),

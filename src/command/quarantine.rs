@@ -23,15 +23,6 @@ use super::shared::{
 };
 use crate::{
   app::{context::Context, embedding::Likeness, exit::Status},
-  terminal::{
-    escape::{Escape, lossy, terminal},
-    failure::Failure,
-    output::Style,
-    table::{Cell, Column, Table},
-    time::{self, DAY},
-  },
-};
-use crate::{
   detect::Code,
   engine::{
     Engine,
@@ -42,6 +33,13 @@ use crate::{
   os::{Clock as _, SystemClock},
   provenance::State,
   store::{Item, ItemFilter, StoreError},
+  terminal::{
+    escape::{Escape, lossy, terminal},
+    failure::Failure,
+    output::Style,
+    table::{Cell, Column, Table},
+    time::{self, DAY},
+  },
 };
 
 use decide::{Done, add, approve, reject};

@@ -22,12 +22,6 @@ use super::{
 };
 use crate::{
   app::{context::Context, exit::Status, paths::resolved},
-  terminal::{
-    escape::terminal,
-    failure::{Failure, reason},
-  },
-};
-use crate::{
   engine::{EventKind, event::shown},
   memory::BlockId,
   os::{
@@ -35,6 +29,10 @@ use crate::{
     report_file::{PageError, write_page},
   },
   store::{ItemFilter, Ledger, StoreError},
+  terminal::{
+    escape::terminal,
+    failure::{Failure, reason},
+  },
 };
 use page::{Facts, MARK, page};
 
@@ -55,12 +53,12 @@ pub struct ReportArgs {
   #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, required = true)]
   pub html: PathBuf,
 
-  /// Cover the last so many days, today among them
+  /// Cover the last N days, including today
   #[arg(long, value_name = "N", default_value_t = DEFAULT_DAYS,
     value_parser = clap::value_parser!(u32).range(1..=MAX_DAYS))]
   pub days: u32,
 
-  /// Show the beginning of each text that waits for you; it is hostile
+  /// Include the beginning of each waiting text; it is hostile
   #[arg(long)]
   pub text: bool,
 

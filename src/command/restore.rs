@@ -14,6 +14,11 @@ use serde_json::{Value, json};
 use super::shared::lookup::find_file;
 use crate::{
   app::{context::Context, exit::Status},
+  engine::{Engine, Target, event::shown, restore::Restored},
+  files::RealFs,
+  memory::{BlockId, ContentHash},
+  os::{Clock as _, SystemClock, clock::deadline},
+  store::{Ledger, Version},
   terminal::{
     diff::{Change, DiffLine, counts, unified},
     escape::{Escape, lossy, terminal},
@@ -24,24 +29,17 @@ use crate::{
     time,
   },
 };
-use crate::{
-  engine::{Engine, Target, event::shown, restore::Restored},
-  files::RealFs,
-  memory::{BlockId, ContentHash},
-  os::{Clock as _, SystemClock, clock::deadline},
-  store::{Ledger, Version},
-};
 
 /// `memfw restore`
 #[derive(Clone, Debug, ClapArgs)]
 #[command(after_help = "Example: memfw restore ~/notes/MEMORY.md --diff --at \"2h ago\"")]
 pub struct RestoreArgs {
-  /// A memory file, there or gone
+  /// A memory file; it may have been deleted
   #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
   pub file: PathBuf,
 
-  /// The version that stood there then (`2026-11-20 14:00`, `2h ago`), or the beginning of its hash;
-  /// without it, the newest one that differs from what stands there
+  /// The version of that time (`2026-11-20 14:00`, `2h ago`), or the beginning of its hash;
+  /// without it, the newest version that differs from the file
   #[arg(long, value_name = "TIME|VERSION")]
   pub at: Option<String>,
 
@@ -53,11 +51,11 @@ pub struct RestoreArgs {
   #[arg(long, conflicts_with_all = ["print", "yes"])]
   pub diff: bool,
 
-  /// Print the version instead of bringing it back
+  /// Print the version instead of restoring it
   #[arg(long, conflicts_with_all = ["yes", "json"])]
   pub print: bool,
 
-  /// Bring it back without asking
+  /// Restore it without asking
   #[arg(long)]
   pub yes: bool,
 

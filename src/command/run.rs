@@ -15,7 +15,7 @@ use crate::{
 #[derive(Clone, Debug, ClapArgs)]
 #[command(after_help = "Example: memfw run --workspace ~/notes")]
 pub struct RunArgs {
-  /// Process what is pending, then end
+  /// Process pending changes, then exit
   #[arg(long)]
   pub once: bool,
 

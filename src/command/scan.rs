@@ -20,16 +20,6 @@ use serde_json::{Value, json};
 use super::shared::sarif::{self, Level, Lines, Place};
 use crate::{
   app::{context::Context, exit::Status},
-  terminal::{
-    escape::terminal,
-    failure::Failure,
-    lines::CHUNK_LINES,
-    output::{Style, count},
-    preview::prose,
-    progress::Progress,
-  },
-};
-use crate::{
   config::Config,
   detect::{
     Decision, Finding, JudgeOptions, Mode, Severity, Verdict,
@@ -45,6 +35,14 @@ use crate::{
   os::{Clock as _, SystemClock, paths},
   provenance::{Source, Trust},
   store::Ledger,
+  terminal::{
+    escape::terminal,
+    failure::Failure,
+    lines::CHUNK_LINES,
+    output::{Style, count},
+    preview::prose,
+    progress::Progress,
+  },
 };
 
 /// In front of what is said about a finding.

@@ -23,12 +23,12 @@ use super::service::{
   supervisor::{Supervisor, Unsayable},
   unit::Unit,
 };
-use crate::os::{
-  DaemonLock,
-  managed_file::{Change, FileState},
-};
 use crate::{
   app::{context::Context, exit::Status},
+  os::{
+    DaemonLock,
+    managed_file::{Change, FileState},
+  },
   terminal::failure::{Failure, unavailable},
 };
 

@@ -7,12 +7,10 @@ use clap::Args as ClapArgs;
 
 use crate::{
   app::{context::Context, daemon_state::DaemonState, exit::Status},
-  terminal::{escape::terminal, failure::Failure},
-};
-use crate::{
   engine::settled,
   files::RealFs,
   os::{Clock as _, SystemClock, pause},
+  terminal::{escape::terminal, failure::Failure, output::count},
 };
 
 /// How often the ledger is asked while waiting.
@@ -22,7 +20,7 @@ const POLL: Duration = Duration::from_millis(20);
 #[derive(Clone, Debug, ClapArgs)]
 #[command(after_help = "Example: memfw settle 30")]
 pub struct SettleArgs {
-  /// Give up after so many seconds
+  /// Give up after SECS seconds
   #[arg(value_name = "SECS", default_value_t = 60)]
   pub secs: u32,
 }
@@ -44,8 +42,8 @@ pub fn run(context: &Context, args: SettleArgs) -> Result<Status, Failure> {
     if daemon.pid.is_none() {
       return Err(
         Failure::unavailable(format!(
-          "{} changes are pending and no daemon is running",
-          unsettled.len()
+          "{} pending and no daemon is running",
+          pending(unsettled.len())
         ))
         .hint("start it with `memfw run`, or process them with `memfw run --once`"),
       );
@@ -57,5 +55,21 @@ pub fn run(context: &Context, args: SettleArgs) -> Result<Status, Failure> {
       return Ok(Status::No);
     }
     pause(POLL);
+  }
+}
+
+/// So many changes, with their verb.
+fn pending(n: usize) -> String {
+  format!("{} {}", count(n as u64, "change"), if n == 1 { "is" } else { "are" })
+}
+
+#[cfg(test)]
+mod tests {
+  use super::*;
+
+  #[test]
+  fn one_change_is_pending_and_two_are() {
+    assert_eq!(pending(1), "1 change is");
+    assert_eq!(pending(2), "2 changes are");
   }
 }

@@ -10,19 +10,17 @@ use super::shared::{
 };
 use crate::{
   app::{context::Context, exit::Status},
+  detect::{Code, Layer},
+  eval::latency::Latency,
+  os::{Clock as _, SystemClock},
+  provenance::Trust,
+  stats::{Counts, Line, MAX_DAYS},
   terminal::{
     failure::Failure,
     output::{Out, Style, count},
     table::{Cell, Column, Table},
     time::{self, DAY},
   },
-};
-use crate::{
-  detect::{Code, Layer},
-  eval::latency::Latency,
-  os::{Clock as _, SystemClock},
-  provenance::Trust,
-  stats::{Counts, Line, MAX_DAYS},
 };
 
 /// Lines of a table where nobody says how many; programs get all of them.
@@ -38,12 +36,12 @@ const OTHERS: &str = "(others)";
 #[derive(Clone, Debug, ClapArgs)]
 #[command(after_help = "Example: memfw stats --days 7")]
 pub struct StatsArgs {
-  /// Count only the last so many days, today among them
+  /// Count only the last N days, including today
   #[arg(long, value_name = "N", default_value_t = DEFAULT_DAYS,
     value_parser = clap::value_parser!(u32).range(1..=MAX_DAYS))]
   pub days: u32,
 
-  /// Show at most so many lines of each table
+  /// Show at most N rows of each table
   #[arg(long, value_name = "N", default_value_t = DEFAULT_ROWS)]
   pub rows: u32,
 

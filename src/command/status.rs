@@ -16,19 +16,17 @@ use crate::{
     agent, configuration::distrust, context::Context, daemon_state::DaemonState, embedding,
     engine::file_system, exit::Status, judge_report::JudgeReport,
   },
+  daemon::health::Room,
+  engine::{DEGRADED, event::shown},
+  os::{Clock as _, SystemClock, alarm, pause},
+  provenance::Standing,
+  store::{FileRow, FileStatus, Ledger, VersionTotals},
   terminal::{
     escape::terminal,
     failure::Failure,
     output::{Style, count},
     time,
   },
-};
-use crate::{
-  daemon::health::Room,
-  engine::{DEGRADED, event::shown},
-  os::{Clock as _, SystemClock, alarm, pause},
-  provenance::Standing,
-  store::{FileRow, FileStatus, Ledger, VersionTotals},
 };
 
 /// How often the ledger is asked while waiting.
@@ -42,7 +40,7 @@ pub struct StatusArgs {
   #[arg(long)]
   pub json: bool,
 
-  /// Wait until the daemon has done its first scan, at most so many seconds; ends with 0 if it has
+  /// Wait up to SECS seconds for the first scan of the daemon; exit with 0 when it is done
   #[arg(long, value_name = "SECS")]
   pub wait: Option<u32>,
 }
@@ -270,11 +268,11 @@ impl StatusReport {
       out.line(&format!("  workspace   {}", terminal(path)))?;
       out.line(&format!("              {}", terminal(&room.file_system)))?;
     }
-    out.line(&format!(
-      "  protected   {} in {}",
-      count(self.n_blocks, "block"),
-      count(self.n_files, "file")
-    ))?;
+    let known = format!("{} in {}", count(self.n_blocks, "block"), count(self.n_files, "file"));
+    out.line(&match self.daemon {
+      "stopped" => format!("  known       {known} (not protected: the daemon is stopped)"),
+      _ => format!("  protected   {known}"),
+    })?;
     let waiting = match self.n_waiting {
       0 => "nothing".to_owned(),
       n => out.paint(Style::Yellow, &format!("{n} in quarantine: memfw quarantine list")),
@@ -304,8 +302,8 @@ impl StatusReport {
         terminal(why)
       ))?;
     }
-    for (file, _, why) in &self.unmarked {
-      out.line(&format!("  unmarked    {}: {}", terminal(file), terminal(why)))?;
+    for (what, why) in by_reason(&self.unmarked) {
+      out.line(&format!("  unmarked    {}: {}", terminal(what), terminal(why)))?;
     }
     for Dropped { file, command, .. } in &self.dropped {
       let next = format!("the agent does not load it any more; `{command}` brings it back");
@@ -316,6 +314,29 @@ impl StatusReport {
     }
     Ok(())
   }
+}
+
+/// Files of one reason that are listed one by one; of more only the number is said.
+const MAX_OF_ONE_REASON: usize = 3;
+
+/// The files without markers, each with its reason; where many have the same one, how many they are.
+fn by_reason(unmarked: &[(String, String, String)]) -> Vec<(String, String)> {
+  let mut found: Vec<(&str, Vec<&str>)> = Vec::new();
+  for (file, _, why) in unmarked {
+    match found.iter_mut().find(|(known, _)| known == why) {
+      Some((_, files)) => files.push(file),
+      None => found.push((why, vec![file])),
+    }
+  }
+  let lines = |(why, files): (&str, Vec<&str>)| -> Vec<(String, String)> {
+    let named = files.iter().map(|file| (*file).to_owned());
+    let named: Vec<String> = match files.len() {
+      n if n > MAX_OF_ONE_REASON => vec![count(n as u64, "file")],
+      _ => named.collect(),
+    };
+    named.into_iter().map(|what| (what, why.to_owned())).collect()
+  };
+  found.into_iter().flat_map(lines).collect()
 }
 
 /// A file that the agent framework has dropped for reasons of its own.
@@ -405,5 +426,21 @@ fn wait(context: &Context, patience: Duration) -> Result<Status, Failure> {
       return Ok(Status::No);
     }
     pause(POLL);
+  }
+}
+
+#[cfg(test)]
+mod tests {
+  use super::*;
+
+  #[test]
+  fn many_files_of_one_reason_are_one_line() {
+    let one = |n: usize, why: &str| (format!("/w/{n}.md"), "none".to_owned(), why.to_owned());
+    let few: Vec<_> = (0..3).map(|n| one(n, "too long")).collect();
+    assert_eq!(by_reason(&few).len(), 3);
+    let mut many: Vec<_> = (0..96).map(|n| one(n, "taken out")).collect();
+    many.insert(5, one(99, "too long"));
+    let pair = |what: &str, why: &str| (what.to_owned(), why.to_owned());
+    assert_eq!(by_reason(&many), [pair("96 files", "taken out"), pair("/w/99.md", "too long")]);
   }
 }

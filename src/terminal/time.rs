@@ -22,6 +22,13 @@ pub fn short(micros: i64, now: i64) -> String {
   }
 }
 
+/// A time for a list in order, in UTC: `14:00:03` within a day, `2026-11-20 14:00` before.
+pub fn exact(micros: i64, now: i64) -> String {
+  let format =
+    if (0..DAY).contains(&now.saturating_sub(micros)) { "%H:%M:%S" } else { "%Y-%m-%d %H:%M" };
+  timestamp(micros).strftime(format).to_string()
+}
+
 /// The day of a time in UTC: `2026-11-21`.
 pub fn date(micros: i64) -> String {
   timestamp(micros).strftime("%Y-%m-%d").to_string()
@@ -50,6 +57,15 @@ mod tests {
     assert_eq!(ago(29 * DAY), "29 d ago");
     assert_eq!(ago(30 * DAY), "2026-10-22");
     assert_eq!(ago(-HOUR), "2026-11-21", "a clock that was set back");
+  }
+
+  #[test]
+  fn rows_of_a_list_are_told_apart_by_the_second_and_then_by_the_minute() {
+    let exact = |age| exact(NOON - age, NOON);
+    assert_eq!((exact(0), exact(SECOND)), ("12:00:00".to_owned(), "11:59:59".to_owned()));
+    assert_eq!(exact(DAY - 1), "12:00:00");
+    assert_eq!(exact(DAY), "2026-11-20 12:00");
+    assert_eq!(exact(-SECOND), "2026-11-21 12:00", "a clock that was set back");
   }
 
   #[test]

@@ -36,10 +36,10 @@ pub enum ConfigCommand {
   /// Print every value and where it comes from
   #[command(after_help = "Example: memfw config show detection --strict")]
   Show(ShowArgs),
-  /// Change one value in the file; comments stay
+  /// Change one value in the file and keep its comments
   #[command(after_help = "Example: memfw config set preset strict")]
   Set(SetArgs),
-  /// Say whether the configuration file is right
+  /// Check the configuration file
   #[command(after_help = "Example: memfw config check && systemctl --user restart memfw")]
   Check(JsonArgs),
   /// Print a commented file with every key and its default
@@ -70,11 +70,11 @@ pub struct SetArgs {
   #[arg(value_name = "KEY")]
   pub key: String,
 
-  /// Its value: TOML, or text as it stands; several are the elements of an array
+  /// Its value: TOML or plain text; several values make an array
   #[arg(value_name = "VALUE", required_unless_present = "default")]
   pub values: Vec<String>,
 
-  /// Take the key out of the file, so that its default holds
+  /// Remove the key from the file, so that its default applies
   #[arg(long, conflicts_with = "values")]
   pub default: bool,
 

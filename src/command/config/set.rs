@@ -99,9 +99,9 @@ fn tell(
   let runs = DaemonLock::holder(&context.home()?.data).ok().flatten().and_then(|holder| holder.pid);
   if let Some(pid) = runs.filter(|_| is_changed) {
     context.out.line(&if key.section() == "log" {
-      "the running daemon takes it up at its next start".to_owned()
+      "this takes effect when the daemon starts again".to_owned()
     } else {
-      format!("the running daemon takes it up when it is told to: kill -HUP {pid}")
+      format!("to apply it now, run: kill -HUP {pid}")
     })?;
   }
   Ok(Status::Yes)

@@ -38,11 +38,11 @@ pub struct EvalArgs {
   #[arg(long, value_name = "LAYERS", default_value = "all")]
   pub layers: LayersArg,
 
-  /// Hold the figures against the limits in this file
+  /// Compare the figures with the limits in this file
   #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
   pub floors: Option<PathBuf>,
 
-  /// Show so many of the worst mistakes of each kind
+  /// Show the N worst mistakes of each kind
   #[arg(long, value_name = "N", default_value_t = 5, value_parser = mistakes)]
   pub mistakes: usize,
 
@@ -50,15 +50,15 @@ pub struct EvalArgs {
   #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
   pub svg: Option<PathBuf>,
 
-  /// Write the prompts of the entries that a judge would be asked about into this file (`*.jsonl`)
+  /// Write the prompts for a judge into this file (`*.jsonl`)
   #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, group = "judge")]
   pub judge_dump: Option<PathBuf>,
 
-  /// Judge as if a judge had given the answers in this file: lines with `id` and `answer`
+  /// Use the answers of a judge in this file: lines with `id` and `answer`
   #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, group = "judge")]
   pub judge_answers: Option<PathBuf>,
 
-  /// Let answers release what a probability alone has held
+  /// Let answers release entries that are held by a probability alone
   #[arg(long, requires = "judge")]
   pub judge_may_release: bool,
 
@@ -82,7 +82,7 @@ pub enum LayersArg {
   /// The model alone
   #[value(help = Resettable::Reset)]
   Model,
-  /// All that there are
+  /// All layers
   #[value(help = Resettable::Reset)]
   All,
 }

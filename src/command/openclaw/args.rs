@@ -19,10 +19,10 @@ pub struct AgentArgs {
 /// What can be asked and done about OpenClaw.
 #[derive(Clone, Debug, Subcommand)]
 pub enum AgentCommand {
-  /// What was found of OpenClaw, and which memory it loads
+  /// Show what was found of OpenClaw, and which memory it loads
   #[command(after_help = "Example: memfw openclaw status --json")]
   Status(AgentStatusArgs),
-  /// Have OpenClaw load a memory file again that it has dropped
+  /// Make OpenClaw load a memory file again that it has dropped
   #[command(after_help = "Example: memfw openclaw retrust ~/.openclaw/workspace/MEMORY.md")]
   Retrust(RetrustArgs),
 }
@@ -38,7 +38,7 @@ pub struct AgentStatusArgs {
 /// `memfw openclaw retrust`
 ///
 /// OpenClaw stops loading a memory file for good when it was edited by anybody else between two writes of
-/// its own tools, or written in a turn with content from outside. This shows what stands in the file,
+/// its own tools, or written in a turn with content from outside. This shows the text of the file,
 /// keeps a copy of OpenClaw's row about it, and changes that row, an interface that OpenClaw does not
 /// support.
 #[derive(Clone, Debug, Args)]
@@ -47,7 +47,7 @@ pub struct RetrustArgs {
   #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
   pub file: PathBuf,
 
-  /// Do not ask; trust the file also where something in it is flagged or has not been judged
+  /// Do not ask; trust the file even if parts of it are flagged or not yet judged
   #[arg(long)]
   pub yes: bool,
 }

@@ -77,7 +77,7 @@ pub(super) fn run(context: &Context, args: &RetrustArgs) -> Result<Status, Failu
   let max = config.max_file_bytes;
   let Some(row) = row else {
     context.out.line(&format!(
-      "{}: OpenClaw has no row about it, and loads it unless something else is wrong",
+      "{}: OpenClaw has no record of it, so it loads normally",
       terminal(shown(&path))
     ))?;
     return Ok(Status::Yes);

@@ -236,8 +236,8 @@ impl AgentReport<'_> {
     let number =
       |word| self.files.iter().filter(|file| self.index_word(file) == Some(word)).count() as u64;
     let current = count(number("current"), "file");
-    let mut text = format!("{current} as they are");
-    for (word, what) in [("older", "in an older version"), ("gone", "that are gone")] {
+    let mut text = format!("{current} up to date");
+    for (word, what) in [("older", "out of date"), ("gone", "deleted")] {
       if let n @ 1.. = number(word) {
         write!(text, ", {n} {what}").unwrap_or_default();
       }

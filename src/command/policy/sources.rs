@@ -28,15 +28,15 @@ pub struct PolicyAllowArgs {
   #[arg(value_name = "SOURCE")]
   pub source: String,
 
-  /// What is excused in its text
+  /// The finding codes to excuse in its text
   #[arg(value_name = "CODE", required = true)]
   pub codes: Vec<Code>,
 
-  /// Why, for the audit
+  /// The reason, for the audit
   #[arg(long, value_name = "TEXT")]
   pub reason: Option<String>,
 
-  /// Only for so many days
+  /// Only for N days
   #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=36_500))]
   pub days: Option<u32>,
 

@@ -17,10 +17,10 @@ pub struct QuarantineArgs {
 /// What to do with quarantined blocks.
 #[derive(Clone, Debug, Subcommand)]
 pub enum QuarantineCommand {
-  /// Decide about what waits, one item after the other
+  /// Decide about waiting items, one after the other
   #[command(after_help = "Example: memfw quarantine review")]
   Review(super::review::ReviewArgs),
-  /// List what waits for you, oldest first
+  /// List the items that wait for you, oldest first
   #[command(after_help = "Example: memfw quarantine list --status flagged")]
   List(QuarantineListArgs),
   /// Show items with their text and why they were taken out
@@ -29,16 +29,16 @@ pub enum QuarantineCommand {
   /// Take blocks out of their file
   #[command(after_help = "Example: memfw quarantine add ~/notes/MEMORY.md:12")]
   Add(QuarantineDecideArgs),
-  /// Put the exact bytes back and remember that they are fine
+  /// Put the exact bytes back, and accept this text from now on
   #[command(after_help = "Example: memfw quarantine approve a1b2c3 --reason \"my own note\"")]
   Approve(QuarantineApproveArgs),
-  /// Refuse items; their placeholders go
+  /// Refuse items and remove their placeholders
   #[command(after_help = "Example: memfw quarantine reject a1b2c3")]
   Reject(QuarantineDecideArgs),
-  /// Delete the sealed text of items for good; their records stay
+  /// Delete the sealed text of items for good; their records are kept
   #[command(after_help = "Example: memfw quarantine delete a1b2c3 --yes")]
   Delete(super::DeleteArgs),
-  /// Give items to other programs, as JSON or SARIF
+  /// Export items to other programs, as JSON or SARIF
   #[command(after_help = "Example: memfw quarantine export --format sarif > memfw.sarif")]
   Export(super::ExportArgs),
 }
@@ -58,7 +58,7 @@ pub struct QuarantineListArgs {
 /// `memfw quarantine show`
 #[derive(Clone, Debug, ClapArgs)]
 pub struct QuarantineShowArgs {
-  /// Ids, or the beginnings of ids, or places in files
+  /// Ids, beginnings of ids, or places in files
   #[arg(value_name = "ID|FILE:LINE", required = true)]
   pub items: Vec<String>,
 
@@ -74,11 +74,11 @@ pub struct QuarantineApproveArgs {
   #[command(flatten)]
   pub decide: QuarantineDecideArgs,
 
-  /// Excuse the same text only for so many days, where it comes anew in its file
+  /// Accept the same text for N days only, if it reappears in its file
   #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=36_500))]
   pub days: Option<u32>,
 
-  /// Where its place is gone or other words stand around it by now, add it to the end of the file
+  /// If its place is gone or the surrounding text changed, add it to the end of the file
   #[arg(long)]
   pub at_end: bool,
 }
@@ -86,11 +86,11 @@ pub struct QuarantineApproveArgs {
 /// `memfw quarantine add|approve|reject`
 #[derive(Clone, Debug, ClapArgs)]
 pub struct QuarantineDecideArgs {
-  /// Ids, or the beginnings of ids, or places in files
+  /// Ids, beginnings of ids, or places in files
   #[arg(value_name = "ID|FILE:LINE", required = true)]
   pub items: Vec<String>,
 
-  /// Why, for the audit
+  /// The reason, for the audit
   #[arg(long, value_name = "TEXT")]
   pub reason: Option<String>,
 

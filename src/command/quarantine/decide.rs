@@ -59,7 +59,8 @@ pub(super) fn reject(
 ) -> Result<Done, Failure> {
   let item = find_item(engine.ledger(), name)?;
   let item = engine.reject(item.id.as_str(), word.by, word.reason)?;
-  let line = format!("{}: rejected; its sealed bytes are kept", item.id);
+  let line =
+    format!("{}: rejected; its sealed text is kept for `quarantine.rejected_days`", item.id);
   Ok(Done { line, value: json!({ "id": item.id.as_str(), "status": "rejected" }) })
 }
 
@@ -91,7 +92,7 @@ pub(super) fn add(
 
 fn target_of(engine: &Engine<RealFs>, path: &Path) -> Result<Target, Failure> {
   engine.target_of(path)?.ok_or_else(|| {
-    Failure::unavailable(format!("`{}` is no guarded memory file", shown(path)))
+    Failure::unavailable(format!("`{}` is not a guarded memory file", shown(path)))
       .hint("`memfw status` lists what is guarded")
   })
 }

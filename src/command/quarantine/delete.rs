@@ -17,11 +17,11 @@ use crate::{
 /// `memfw quarantine delete`
 #[derive(Clone, Debug, ClapArgs)]
 pub struct DeleteArgs {
-  /// Ids, or the beginnings of ids, or places in files
+  /// Ids, beginnings of ids, or places in files
   #[arg(value_name = "ID|FILE:LINE", required = true)]
   pub items: Vec<String>,
 
-  /// Why, for the audit
+  /// The reason, for the audit
   #[arg(long, value_name = "TEXT")]
   pub reason: Option<String>,
 

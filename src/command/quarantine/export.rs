@@ -31,7 +31,7 @@ pub enum ExportFormat {
 /// `memfw quarantine export`
 #[derive(Clone, Debug, ClapArgs)]
 pub struct ExportArgs {
-  /// Ids, or the beginnings of ids, or places in files; without any, all items
+  /// Ids, beginnings of ids, or places in files; without any, all items
   #[arg(value_name = "ID|FILE:LINE")]
   pub items: Vec<String>,
 
@@ -39,11 +39,11 @@ pub struct ExportArgs {
   #[arg(long, value_name = "STATUS", conflicts_with = "items")]
   pub status: Vec<State>,
 
-  /// In which form: json or sarif
+  /// The format: json or sarif
   #[arg(long, value_name = "FORMAT", default_value = "json", hide_possible_values = true)]
   pub format: ExportFormat,
 
-  /// Put the quarantined text into the JSON as well: it is hostile, so keep it from your agent
+  /// Include the quarantined text in the JSON; it is hostile, so keep it away from your agent
   #[arg(long)]
   pub with_text: bool,
 }

@@ -20,6 +20,7 @@ fn facts(name: &str) -> Facts {
   let happening = Happening {
     what: What::Quarantined,
     at: NOON,
+    adopted: None,
     file: Some(&file),
     source: Some(name),
     trust: Some(Trust::Hostile),

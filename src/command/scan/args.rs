@@ -40,11 +40,11 @@ pub struct ScanArgs {
   #[arg(value_name = "PATH", value_hint = ValueHint::AnyPath)]
   pub paths: Vec<PathBuf>,
 
-  /// Where it comes from, such as `web_fetch:example.com`
+  /// The source of the text, such as `web_fetch:example.com`
   #[arg(long, value_name = "SOURCE")]
   pub source: Option<String>,
 
-  /// Its source is trusted, verified, untrusted or hostile
+  /// The trust of its source: trusted, verified, untrusted or hostile
   #[arg(long, value_name = "TRUST")]
   pub trust: Option<Trust>,
 
@@ -60,7 +60,7 @@ pub struct ScanArgs {
   #[arg(long, conflicts_with_all = ["jsonl", "sarif"])]
   pub json: bool,
 
-  /// Read one JSON object a line, answer one a line
+  /// Read one JSON object per line, answer with one per line
   #[arg(long, conflicts_with = "sarif")]
   pub jsonl: bool,
 
@@ -72,7 +72,7 @@ pub struct ScanArgs {
   #[arg(long)]
   pub sarif: bool,
 
-  /// Least to fail on: flag or quarantine
+  /// The lowest verdict that counts as failure: flag or quarantine
   #[arg(
     long,
     value_name = "VERDICT",

@@ -17,13 +17,13 @@ pub struct ServiceArgs {
 /// What to do about the service.
 #[derive(Clone, Debug, Subcommand)]
 pub enum ServiceCommand {
-  /// Have the service manager start memfw, before the agent, now and at each login or boot
+  /// Have the service manager start memfw before the agent, now and at each login or boot
   #[command(after_help = "Example: memfw service install --print")]
   Install(ChangeArgs),
-  /// Stop it and remove what `install` has written; memory, ledger and configuration stay
+  /// Stop it and remove what `install` wrote; memory, ledger and configuration stay
   #[command(after_help = "Example: memfw service uninstall")]
   Uninstall(ChangeArgs),
-  /// Whether it is installed as this memfw would install it, and runs
+  /// Show whether it is installed as this memfw would install it, and runs
   #[command(after_help = "Example: memfw service status --json")]
   Status(StatusArgs),
 }
@@ -47,7 +47,7 @@ pub struct ChangeArgs {
   #[command(flatten)]
   pub target: TargetArgs,
 
-  /// Change nothing; show the file and what would be run
+  /// Change nothing; show the file and the commands
   #[arg(long)]
   pub print: bool,
 }

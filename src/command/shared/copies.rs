@@ -6,8 +6,8 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
-use crate::app::engine::read_file;
 use crate::{
+  app::engine::read_file,
   engine::{
     event::{rounded, shown},
     judge::BlockText,

@@ -5,7 +5,6 @@ use std::str::FromStr as _;
 
 use serde_json::json;
 
-use crate::terminal::{failure::Failure, time};
 use crate::{
   detect::{Code, Layer},
   engine::{
@@ -15,6 +14,7 @@ use crate::{
   memory::BlockId,
   provenance::{Attestation, Source, Trust},
   store::EventRow,
+  terminal::{failure::Failure, time},
 };
 
 /// Refuses the name of an event that there is not.

@@ -1,8 +1,7 @@
 //! What the origin of a text rests on, as one line for people.
 #![forbid(unsafe_code)]
 
-use crate::provenance::Evidence;
-use crate::terminal::time;
+use crate::{provenance::Evidence, terminal::time};
 
 /// The sources that a text is trusted no more than beside its own, as a row of the ledger has them. The names
 /// are those of others and not escaped.

@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::terminal::{failure::Failure, output::count, time};
 use crate::{
   daemon::{
     exposure::{self, Exposure},
     gate::{self, GateHealth},
   },
   store::Ledger,
+  terminal::{failure::Failure, output::count, time},
 };
 
 /// How long a read that was let through unjudged makes `status` degraded, in microseconds: an hour, in

@@ -3,15 +3,16 @@
 
 use std::str::FromStr as _;
 
-use crate::terminal::{failure::Failure, time::DAY};
 use crate::{
   engine::{
     EventKind,
     event::{n_adopted, shown},
   },
+  memory::BlockId,
   provenance::Source,
   stats::{Figures, Happening, Level, Move, Tally, What, day, levels},
   store::{EventRow, Ledger},
+  terminal::{failure::Failure, time::DAY},
 };
 
 /// Days that are counted where nobody says how many.
@@ -97,10 +98,12 @@ fn count(tally: &mut Tally, row: &EventRow) {
     _ => row.source.as_ref(),
   };
   let file = row.path.as_deref().map(shown);
+  let is_baseline = source.is_some_and(Source::is_baseline);
   tally.add(&Happening {
     what,
     at: row.at,
     file: file.as_deref(),
+    adopted: row.block.as_ref().filter(|_| is_baseline).map(BlockId::as_str),
     source: source.map(Source::as_str),
     trust: row.trust,
     layer: row.layer,

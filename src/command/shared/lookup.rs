@@ -3,11 +3,12 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::{app::paths::resolved, terminal::failure::Failure};
 use crate::{
+  app::paths::resolved,
   config::nearest,
   engine::event::shown,
   store::{Item, ItemFilter, Ledger},
+  terminal::failure::Failure,
 };
 
 /// `FILE` or `FILE:LINE`. A file whose very name ends so is meant where it exists.
@@ -57,7 +58,7 @@ pub fn find_file(ledger: &Ledger, typed: &Path) -> Result<PathBuf, Failure> {
     Some(meant) => format!("did you mean `{}`?", shown(meant)),
     None => "`memfw status` lists what is guarded".to_owned(),
   };
-  Err(Failure::unavailable(format!("`{}` is no guarded memory file", shown(&path))).hint(hint))
+  Err(Failure::unavailable(format!("`{}` is not a guarded memory file", shown(&path))).hint(hint))
 }
 
 /// The item of an id, the beginning of one, or a place in a file.

@@ -37,6 +37,7 @@ fn sample() -> Span {
   let kept = Happening {
     what: What::Kept,
     at: NOON,
+    adopted: None,
     file: Some("/w/MEMORY.md"),
     source: Some("exec"),
     trust: Some(Trust::Untrusted),
@@ -48,6 +49,7 @@ fn sample() -> Span {
   let out = Happening {
     what: What::Quarantined,
     source: Some(evil),
+    adopted: None,
     file: Some("/w/<script>.md"),
     trust: Some(Trust::Hostile),
     codes: &[Code::ForgedMarker],

@@ -37,7 +37,7 @@ use session::{Act, Session, Step, Wants};
 /// `memfw quarantine review`
 #[derive(Clone, Debug, ClapArgs)]
 pub struct ReviewArgs {
-  /// Ids, or the beginnings of ids, or places in files; without any, all that waits
+  /// Ids, beginnings of ids, or places in files; without any, all waiting items
   #[arg(value_name = "ID|FILE:LINE")]
   pub items: Vec<String>,
 

@@ -94,7 +94,10 @@ pub fn help(card: &Card, look: Look) -> String {
   let (out, why) = if card.in_file {
     ("take out", "It leaves its file and waits in quarantine, sealed.")
   } else {
-    ("reject", "It stays out for good. Its sealed bytes stay until you delete them.")
+    (
+      "reject",
+      "It stays out for good. Its sealed text is deleted after `quarantine.rejected_days`.",
+    )
   };
   let source = terminal(card.source.as_str());
   let allow = if card.to_allow().is_empty() {
