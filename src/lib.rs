@@ -9,14 +9,16 @@
 //!   [`stats`] (what became of blocks, counted), [`seal`] (encryption of quarantined bytes);
 //! - shells, which do not know each other: [`config`], [`store`] (SQLite ledger),
 //!   [`os`] (files, leases, watching, paths), [`net`] (what is asked over the network, if a user wants it),
-//!   [`openclaw`] (the agent framework's own records);
+//!   [`openclaw`] (the agent framework's own records), [`terminal`] (what commands print with);
 //! - [`engine`]: one file, from dirty to done; the same for daemon, command line and tests;
 //! - [`gate`]: readers wait until the daemon has passed what they would read;
 //! - [`daemon`]: the loop, one closed event enum;
-//! - [`cli`]: one file per command;
+//! - [`app`]: the parts put together: configuration, ledger, engine, daemon, the agent framework;
+//! - [`command`]: the command line, one file per command;
 //! - [`failpoint`]: where tests have the process die; empty in the product.
 
-pub mod cli;
+pub mod app;
+pub mod command;
 pub mod config;
 pub mod daemon;
 pub mod detect;
@@ -33,3 +35,4 @@ pub mod provenance;
 pub mod seal;
 pub mod stats;
 pub mod store;
+pub mod terminal;

@@ -136,7 +136,7 @@ fn what_stays_without_a_judge_leaves_its_file_with_one() {
   add(&without, QUIET);
   assert!(memory(&without).contains(QUIET));
   assert!(without.waiting().is_empty());
-  let line = "  judge       off; would find orders in plain words: `judge.via`\n";
+  let line = "  judge       off (optional; catches plainly worded orders)\n";
   let status = without.memfw(&["status"]).stdout;
   assert!(status.contains(line), "{status}");
 

@@ -40,7 +40,8 @@ fn assert_ids(text: &str) {
 
 /// Fails unless `status` says which markers stand in the file, and why not fuller ones.
 fn assert_told(guarded: &Guarded, mode: &str) {
-  let why = "fuller markers would take it past the 20000 characters that the agent reads";
+  let what = if mode == "none" { "markers omitted: they" } else { "only short markers: full ones" };
+  let why = format!("{what} would exceed the agent's limit of 20,000 characters");
   let status = guarded.json(&["status", "--json"]);
   let told = json!([{ "file": Guarded::named("MEMORY.md"), "mode": mode, "why": why }]);
   assert_eq!((&status["unmarked"], &status["degradations"]), (&told, &json!([])));

@@ -2,7 +2,7 @@
 //!
 //! Each answer is a snapshot, in which ids, times, durations and paths of the machine are masked. The help
 //! of all commands, tables of the configuration and the screens of a review have their own: tests/shell.rs
-//! and src/cli/review/.
+//! and src/command/quarantine/review/.
 #![forbid(unsafe_code)]
 
 use {
@@ -50,6 +50,7 @@ fn masked(text: &str, ids: &[String]) -> String {
   static TIME: LazyLock<Regex> =
     LazyLock::new(|| regex(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z"));
   static DATE: LazyLock<Regex> = LazyLock::new(|| regex(r"\d{4}-\d\d-\d\d\b"));
+  static CLOCK: LazyLock<Regex> = LazyLock::new(|| regex(r"\b\d\d:\d\d:\d\d\b"));
   static DURATION: LazyLock<Regex> = LazyLock::new(|| regex(r" *\b[\d.]+ ms\b"));
   static TOOK: LazyLock<Regex> = LazyLock::new(|| regex(r"(took_ms=(?:\{0\})?)[\d.]+"));
   static P99: LazyLock<Regex> = LazyLock::new(|| regex(r" *((?:\{1\})?P99)"));
@@ -69,6 +70,7 @@ fn masked(text: &str, ids: &[String]) -> String {
   for (mark, by) in [
     (&TIME, "YYYY-MM-DDTHH:MM:SSZ"),
     (&DATE, "YYYY-MM-DD"),
+    (&CLOCK, "HH:MM:SS"),
     (&DURATION, " N ms"),
     (&TOOK, "${1}N"),
     (&P99, "  $1"),

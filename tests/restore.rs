@@ -338,8 +338,8 @@ fn mistakes_are_told_with_what_to_type() {
   guarded.stop();
   let file = "[TMP]/workspace/MEMORY.md";
   for (args, error, hint) in [
-    (&["MEMRY.md", "--list"][..], "`[TMP]/workspace/MEMRY.md` is no guarded memory file", file),
-    (&["/etc/MEMORY.md", "--yes"], "`/etc/MEMORY.md` is no guarded memory file", file),
+    (&["MEMRY.md", "--list"][..], "`[TMP]/workspace/MEMRY.md` is not a guarded memory file", file),
+    (&["/etc/MEMORY.md", "--yes"], "`/etc/MEMORY.md` is not a guarded memory file", file),
     (&["MEMORY.md", "--at", "soon"], "`soon` is no version of this file and no time", "2h ago"),
     (&["MEMORY.md", "--at", "400d"], "no version of", "--list"),
     (&["MEMORY.md", "--at", "ffffffff"], "`ffffffff` is no version", "--list"),

@@ -190,7 +190,10 @@ fn a_rejection_takes_the_placeholder_away() {
     }
     let output = decide(&guarded, "reject", &id);
     assert_eq!(output.status, 0, "{output:?}");
-    assert_eq!(output.stdout, format!("{id}: rejected; its sealed bytes are kept\n"));
+    assert_eq!(
+      output.stdout,
+      format!("{id}: rejected; its sealed text is kept for `quarantine.rejected_days`\n")
+    );
     if !daemon_runs {
       guarded.start();
     }

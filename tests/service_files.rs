@@ -83,7 +83,7 @@ fn a_service_is_installed_once_and_removed_with_its_file() {
       guards     [TMP]/home/.openclaw/workspace
       before     openclaw-gateway.service
       sandbox    writes only what it guards, the agent's records and its own data
-      judge      off; would find orders in plain words: `judge.via`
+      judge      off (optional; catches plainly worded orders)
       later      once [TMP]/home/.openclaw is there: systemctl --user restart memfw.service
 
       next: memfw status --wait 30  # what is protected

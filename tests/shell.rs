@@ -1,11 +1,9 @@
 //! What the command line is like to type: help, completions, manual pages, colours, the pager.
 
-use {
-  crate::support::{Guarded, NEVER, Test, clean, poison},
-  clap::CommandFactory as _,
-  memfw::cli::Args,
-  std::{fs, os::unix::fs::PermissionsExt as _, path::PathBuf, process::Command},
-};
+use crate::support::{Guarded, NEVER, Test, clean, poison};
+use clap::CommandFactory as _;
+use memfw::command::Args;
+use std::{fs, os::unix::fs::PermissionsExt as _, path::PathBuf, process::Command};
 
 /// Helps that are longer than a screen of 24 lines, and why.
 const LONG: &[(&str, &str)] =

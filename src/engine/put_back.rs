@@ -121,7 +121,7 @@ impl<F: Fs> Engine<F> {
     if self.stamp(&target)?.is_none() {
       return Err(EngineError::refused_with(
         format!("`{}` does not exist any more", shown(&item.path)),
-        format!("make the file again, or read the text with `memfw quarantine show {}`", item.id),
+        format!("bring the file back first: `memfw restore {}`", shown(&item.path)),
       ));
     }
     let decided = Cell::new(false);

@@ -307,11 +307,24 @@ impl<F: Fs> Engine<F> {
         }
       };
       let (mode, limit) = lower;
-      let why =
-        format!("fuller markers would take it past the {limit} characters that the agent reads");
+      let why = over_limit(mode, limit);
       marking = Marking { mode, why: Some(why) };
     }
   }
+}
+
+/// Why a file has fewer markers than it was to have.
+fn over_limit(mode: MarkerMode, limit: usize) -> String {
+  let limit = match (limit / 1000, limit % 1000) {
+    (0, rest) => rest.to_string(),
+    (thousands, rest) => format!("{thousands},{rest:03}"),
+  };
+  let what = if mode == MarkerMode::None {
+    "markers omitted: they"
+  } else {
+    "only short markers: full ones"
+  };
+  format!("{what} would exceed the agent's limit of {limit} characters")
 }
 
 /// Characters as the agent counts them: UTF-16 code units, for it is written in JavaScript.

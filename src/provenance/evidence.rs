@@ -57,7 +57,7 @@ impl Evidence {
       parts.push(format!("{percent} % of its words from {}", fed.what()));
     }
     if !self.fed_by.is_empty() {
-      parts.push(format!("trusted no more than {}", self.fed_by.join(", ")));
+      parts.push(format!("trust limited because the session also read {}", self.fed_by.join(", ")));
     }
     if let Some((first, others)) = self.also.split_first() {
       let more =
@@ -146,7 +146,10 @@ mod tests {
     assert_eq!(Evidence::default().line(&clock), "nothing on record");
     let fed_by = vec!["web_fetch:a.example".to_owned(), "unknown".to_owned()];
     let evidence = Evidence { fed_by, ..Evidence::default() };
-    assert_eq!(evidence.line(&clock), "trusted no more than web_fetch:a.example, unknown");
+    assert_eq!(
+      evidence.line(&clock),
+      "trust limited because the session also read web_fetch:a.example, unknown"
+    );
   }
 
   #[test]

@@ -1,7 +1,12 @@
 //! Counting what became of blocks, by file, source, code, layer and day.
 #![forbid(unsafe_code)]
 
-use std::{borrow::Borrow, collections::HashMap, hash::Hash, time::Duration};
+use std::{
+  borrow::Borrow,
+  collections::{HashMap, HashSet},
+  hash::Hash,
+  time::Duration,
+};
 
 use super::day;
 use crate::{
@@ -43,6 +48,8 @@ pub struct Happening<'a> {
   pub at: i64,
   /// The file, as it is shown.
   pub file: Option<&'a str>,
+  /// The block, where it is one that was there before memfw; such a block is counted once.
+  pub adopted: Option<&'a str>,
   /// Where the block came from.
   pub source: Option<&'a str>,
   /// How far that is trusted.
@@ -142,6 +149,10 @@ pub struct Tally {
   layers: Table<Layer>,
   days: Table<i64>,
   run: Option<Run>,
+  /// Files whose blocks were adopted, and the day.
+  adopted: HashMap<String, i64>,
+  /// Blocks among them that were flagged.
+  flagged: HashSet<String>,
 }
 
 /// Flagged blocks of one file that were told at the same time.
@@ -155,6 +166,13 @@ struct Run {
 impl Tally {
   /// Takes in what happened next.
   pub fn add(&mut self, one: &Happening<'_>) {
+    if let (What::Flagged, Some(block)) = (one.what, one.adopted) {
+      // Looked at again, by another layer or another version of memfw.
+      if !self.flagged.insert(block.to_owned()) {
+        return;
+      }
+      self.no_longer_kept(one);
+    }
     let n = match one.what {
       // Those with findings were counted as flagged.
       What::Adopted(n) => n.saturating_sub(self.end_run(one)),
@@ -173,6 +191,11 @@ impl Tally {
       };
       row.took_us.extend(took.map(|us| u32::try_from(us).unwrap_or(u32::MAX)));
     };
+    if let (What::Adopted(_), Some(file)) = (one.what, one.file)
+      && self.adopted.len() < MAX_NAMES
+    {
+      self.adopted.insert(file.to_owned(), day(one.at));
+    }
     count(&mut self.all);
     if let Some(file) = one.file {
       count(self.files.row(file));
@@ -200,6 +223,20 @@ impl Tally {
       codes: self.codes.lines(),
       layers: self.layers.lines(),
       days,
+    }
+  }
+
+  /// A block that was adopted as one without findings has one by now.
+  fn no_longer_kept(&mut self, one: &Happening<'_>) {
+    let Some((file, day)) = one.file.and_then(|file| Some((file, *self.adopted.get(file)?))) else {
+      return;
+    };
+    let less = |row: &mut Row| row.counts.kept = row.counts.kept.saturating_sub(1);
+    less(&mut self.all);
+    less(self.files.row(file));
+    less(self.days.row(&day));
+    if let Some(source) = one.source {
+      less(self.sources.row(source));
     }
   }
 
@@ -276,6 +313,7 @@ mod tests {
     what: What::Kept,
     at: 0,
     file: Some("/w/a.md"),
+    adopted: None,
     source: Some("exec"),
     trust: Some(Trust::Untrusted),
     layer: Some(Layer::Rules),
@@ -344,6 +382,24 @@ mod tests {
       figures(&[flagged, Happening { what: What::Adopted(0), ..flagged }]).all.counts.kept,
       0
     );
+  }
+
+  #[test]
+  fn a_block_that_was_there_before_is_counted_once_however_often_it_is_flagged() {
+    let flagged = |block, at| Happening { what: What::Flagged, adopted: Some(block), at, ..PLAIN };
+    let found = figures(&[
+      flagged("a", 7),
+      Happening { what: What::Adopted(3), at: 7, ..PLAIN },
+      flagged("a", 8),
+      // One that nobody had found anything in.
+      flagged("b", 9),
+      flagged("b", 10),
+    ]);
+    let (kept, flagged) = (found.all.counts.kept, found.all.counts.flagged);
+    assert_eq!((kept, flagged), (1, 2), "{found:?}");
+    for counts in [found.files[0].counts, found.sources[0].counts, found.days[0].counts] {
+      assert_eq!((counts.kept, counts.flagged), (1, 2), "{found:?}");
+    }
   }
 
   #[test]

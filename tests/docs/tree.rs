@@ -14,7 +14,7 @@ pub(super) struct Tree {
 
 impl Tree {
   pub(super) fn new() -> Self {
-    let mut root = memfw::cli::Args::command();
+    let mut root = memfw::command::Args::command();
     root.build();
     Self { root, named: BTreeSet::new() }
   }

@@ -171,17 +171,65 @@ pub(crate) fn reaches(code: &[Token], depth: usize) -> Vec<Reach> {
   found
 }
 
+/// What code that stands `depth` modules deep uses of its own room: the name behind the room's.
+pub(crate) fn reaches_within(code: &[Token], depth: usize, room: &str) -> Vec<Reach> {
+  let mut found = Vec::new();
+  let mut open: Vec<bool> = Vec::new();
+  let text = |index: usize| code.get(index).map_or("", |token| token.text.as_str());
+  let mut below = |index: usize| {
+    for branch in branches(code, index) {
+      if text(branch) == room && text(branch + 1) == "::" {
+        heads(code, branch + 2, &mut found);
+      }
+    }
+  };
+  let mut siblings = Vec::new();
+  let mut index = 0;
+  while index < code.len() {
+    match text(index) {
+      "{" => open.push(index >= 2 && text(index - 2) == "mod"),
+      "}" => drop(open.pop()),
+      "crate" if text(index + 1) == "::" => below(index + 2),
+      "super" if index == 0 || text(index - 1) != "::" || text(index - 2) == "self" => {
+        let mut n_supers = 1;
+        while text(index + 1) == "::" && text(index + 2) == "super" {
+          n_supers += 1;
+          index += 2;
+        }
+        let here = depth + open.iter().filter(|module| **module).count();
+        if text(index + 1) == "::" {
+          match here.saturating_sub(n_supers) {
+            0 => below(index + 2),
+            1 => siblings.push(index + 2),
+            _ => {}
+          }
+        }
+      }
+      _ => {}
+    }
+    index += 1;
+  }
+  siblings.into_iter().for_each(|index| heads(code, index, &mut found));
+  found
+}
+
 /// The first name of each branch of a `use` tree that begins at `index`.
 fn heads(code: &[Token], index: usize, found: &mut Vec<Reach>) {
-  let mut push = |token: &Token| found.push(Reach { room: token.text.clone(), line: token.line });
-  let Some(first) = code.get(index) else { return };
+  let named = |index: usize| code.get(index).filter(|token| token.text != "self");
+  let tokens = branches(code, index).into_iter().filter_map(named);
+  found.extend(tokens.map(|token| Reach { room: token.text.clone(), line: token.line }));
+}
+
+/// Where each branch of a `use` tree begins that begins itself at `index`.
+fn branches(code: &[Token], index: usize) -> Vec<usize> {
+  let Some(first) = code.get(index) else { return Vec::new() };
   if first.text != "{" {
-    push(first);
-    return;
+    return vec![index];
   }
+  let mut found = Vec::new();
   let mut level = 0_usize;
   let mut at_start = true;
-  for token in code.iter().skip(index) {
+  for (index, token) in code.iter().enumerate().skip(index) {
     match token.text.as_str() {
       "{" => {
         level += 1;
@@ -189,17 +237,17 @@ fn heads(code: &[Token], index: usize, found: &mut Vec<Reach>) {
       }
       "}" => level -= 1,
       "," if level == 1 => at_start = true,
-      "self" => at_start = false,
       _ if at_start => {
-        push(token);
+        found.push(index);
         at_start = false;
       }
       _ => {}
     }
     if level == 0 {
-      return;
+      break;
     }
   }
+  found
 }
 
 /// The tokens of a text; comments and white space are none.

@@ -248,7 +248,7 @@ impl Inquiry<'_> {
     let at = write.answer.map_or(write.at, |(_, at, _)| at);
     let mut said = finish(decision, &scene.session, &write.call.tool, at, is_ledgers);
     said.evidence.note =
-      is_output.then(|| "the command names the file and does not have the text".to_owned());
+      is_output.then(|| "the command names the file but does not contain this text".to_owned());
     said
   }
 

@@ -1,0 +1,137 @@
+//! The daemon put together: its ledger, its engine, what it guards, and what SIGHUP reads again.
+#![forbid(unsafe_code)]
+
+use std::{path::PathBuf, time::Duration};
+
+use super::{context::Context, engine::file_system};
+use crate::{
+  config::Config,
+  daemon::{self, DaemonError, Discovery, Options, Reload},
+  detect::rules::Rules,
+  engine::{Event, EventKind},
+  os::{Alarm, DaemonLock, descriptors, pause},
+  store::Ledger,
+  terminal::failure::{Failure, FailureKind},
+};
+
+/// Pauses between two tries to open a ledger that is locked or has no room.
+const FIRST_RETRY: Duration = Duration::from_millis(100);
+const LAST_RETRY: Duration = Duration::from_secs(5);
+
+/// Open files that are asked for. Each memory file that somebody else keeps open takes one until they close
+/// it, and the usual limit of 1,024 is one that any program can use up.
+const WANTED_DESCRIPTORS: u64 = 65_536;
+
+/// Guards the workspaces, of which `flags` name those to guard instead of the configured ones, until a signal
+/// ends it; with `once` it processes what is pending and ends.
+pub fn guard(context: &Context, flags: &[PathBuf], once: bool) -> Result<(), Failure> {
+  let config = context.config()?.config;
+  let found = context.discover(&config, flags)?;
+  context.start_log(&config)?;
+  let home = context.home()?;
+  home.create().map_err(|error| Failure::unavailable(error.to_string()))?;
+  let _alone = DaemonLock::acquire(&home.data, env!("CARGO_PKG_VERSION"))
+    .map_err(|error| Failure::unavailable(error.to_string()))?;
+  descriptors::raise(WANTED_DESCRIPTORS);
+  let alarm = Alarm::open(&home.data)
+    .inspect_err(|error| tracing::error!(target: "memfw", %error, "the alarm file cannot be made"))
+    .ok();
+  let mut ledger = open(context, once, alarm.as_ref())?;
+  // Without the key nothing can be sealed, and so nothing is redacted; it can still be reported.
+  let keyless = context.unlock(&mut ledger)?.err();
+  let mut engine = context.engine_on(ledger, &config)?;
+  engine.set_agent(found.agent);
+  // A slip in a rule file must not leave memory without a guard.
+  let rules = context.rules();
+  let bad_rules = rules.as_ref().err().map(|failure| {
+    format!("your rules do not hold, only those that are built in guard: {}", in_one_line(failure))
+  });
+  engine.set_rules(rules.unwrap_or_default());
+  let options = Options {
+    workspaces: found.workspaces,
+    shapes: found.shapes,
+    is_named: found.is_named,
+    sources: found.files,
+    notes: found.notes,
+    helpers: found.helpers,
+    once,
+    fs: file_system(&config),
+    alarm,
+    report_only: keyless.as_ref().map(in_one_line),
+    bad_rules,
+    source: &Again { context, workspaces: flags },
+  };
+  daemon::run(engine, options).map_err(|error| match error {
+    DaemonError::Engine(error) => error.into(),
+    error => Failure::unavailable(error.to_string()),
+  })?;
+  match keyless.filter(|_| once) {
+    Some(failure) => Err(failure),
+    None => Ok(()),
+  }
+}
+
+/// Opens the ledger. A daemon waits until it is there to be opened, and says so meanwhile.
+fn open(context: &Context, once: bool, alarm: Option<&Alarm>) -> Result<Ledger, Failure> {
+  let mut wait = FIRST_RETRY;
+  let mut said = String::new();
+  loop {
+    let error = match context.open_ledger()? {
+      Ok(ledger) => {
+        if let Some(Err(error)) = alarm.map(Alarm::silence) {
+          tracing::error!(target: "memfw", %error, "the alarm file could not be written");
+        }
+        return Ok(ledger);
+      }
+      Err(error) if once || !error.is_passing() => return Err(error.into()),
+      Err(error) => error,
+    };
+    let text = format!("{error}; nothing is guarded until it can be opened");
+    if said != text {
+      if let Some(Err(error)) = alarm.map(|alarm| alarm.raise(&text)) {
+        tracing::error!(target: "memfw", %error, "the alarm file could not be written");
+      }
+      Event::new(EventKind::Degraded).detail(&text).log(None);
+      said = text;
+    }
+    pause(wait);
+    wait = wait.saturating_mul(2).min(LAST_RETRY);
+  }
+}
+
+/// What SIGHUP reads again.
+struct Again<'c> {
+  context: &'c Context,
+  workspaces: &'c [PathBuf],
+}
+
+impl Reload for Again<'_> {
+  fn configuration(&self) -> Result<Config, String> {
+    let config = self.context.config().map(|found| found.config);
+    config.map_err(|failure| in_one_line(&failure))
+  }
+
+  fn discover(&self, config: &Config) -> Result<Discovery, String> {
+    let found = self.context.discover(config, self.workspaces);
+    found.map_err(|failure| in_one_line(&failure))
+  }
+
+  fn rules(&self) -> Result<Rules, String> {
+    self.context.rules().map_err(|failure| in_one_line(&failure))
+  }
+
+  fn unlock(&self, ledger: &mut Ledger) -> Result<(), String> {
+    let answer = self.context.unlock(ledger).and_then(|answer| answer);
+    answer.map_err(|failure| in_one_line(&failure))
+  }
+}
+
+/// A failure for the log and for `status`.
+fn in_one_line(failure: &Failure) -> String {
+  let mut parts = vec![failure.error.clone()];
+  parts.extend(failure.hints.iter().cloned());
+  if failure.kind == FailureKind::Config && !failure.also.is_empty() {
+    parts.push(format!("{} more; `memfw config check` lists them", failure.also.len()));
+  }
+  parts.join("; ")
+}

@@ -1,0 +1,51 @@
+//! What is known about the daemon without asking it: its lock, and what it wrote into the ledger.
+#![forbid(unsafe_code)]
+
+use std::path::PathBuf;
+
+use super::context::Context;
+use crate::{
+  daemon::health::{Health, KEY, Phase},
+  os::DaemonLock,
+  store::Ledger,
+  terminal::failure::Failure,
+};
+
+/// What is known about the daemon.
+pub struct DaemonState {
+  /// Its process id, when it runs.
+  pub pid: Option<u32>,
+  /// What it wrote about itself last.
+  pub health: Option<Health>,
+}
+
+impl DaemonState {
+  /// From the lock of the daemon and what it wrote into the ledger.
+  pub fn find(context: &Context, ledger: Option<&Ledger>) -> Result<Self, Failure> {
+    let data = context.home()?.data;
+    let holder =
+      DaemonLock::holder(&data).map_err(|error| Failure::unavailable(error.to_string()))?;
+    let health = match ledger {
+      Some(ledger) => ledger.health(KEY)?.and_then(|(json, _)| serde_json::from_str(&json).ok()),
+      None => None,
+    };
+    Ok(Self { pid: holder.and_then(|holder| holder.pid), health })
+  }
+
+  /// Whether a running daemon has done its own start-up scan.
+  pub fn is_guarding(&self) -> bool {
+    self
+      .health
+      .as_ref()
+      .is_some_and(|health| Some(health.pid) == self.pid && health.phase == Phase::Guarding)
+  }
+
+  /// The workspaces of the daemon, or without one those that it would guard.
+  pub fn workspaces(&self, context: &Context) -> Result<Vec<PathBuf>, Failure> {
+    if let Some(health) = &self.health {
+      return Ok(health.roots());
+    }
+    let config = context.config()?.config;
+    Ok(context.workspaces(&config, &[]).unwrap_or_default())
+  }
+}

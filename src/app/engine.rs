@@ -1,0 +1,65 @@
+//! The engine as commands and the daemon put it together.
+#![forbid(unsafe_code)]
+
+use std::{path::Path, sync::Arc};
+
+use super::{agent, context::Context};
+use crate::{
+  config::Config,
+  detect::model::Model,
+  engine::{Engine, EngineError, ceiling},
+  files::{Fs as _, MemoryFile as _, RealFs, TargetRules, Workspace},
+  os::{SystemClock, paths::LEASE_PATIENCE},
+  store::Ledger,
+  terminal::failure::{Failure, unavailable},
+};
+
+impl Context {
+  /// The engine: ledger to write, key made at first use, locks, records of the agent.
+  pub fn engine(&self, config: &Config) -> Result<Engine<RealFs>, Failure> {
+    let home = self.home()?;
+    home.create().map_err(unavailable)?;
+    let mut ledger = self.ledger_to_write()?;
+    self.unlock(&mut ledger)??;
+    let mut engine = self.engine_on(ledger, config)?;
+    engine.set_rules(self.rules()?);
+    Ok(engine)
+  }
+
+  /// The engine on an open ledger, with the rules that are built in.
+  pub fn engine_on(&self, ledger: Ledger, config: &Config) -> Result<Engine<RealFs>, Failure> {
+    let data = self.home()?.data;
+    let agent = agent::records(&self.surroundings.env, config);
+    let clock = Arc::new(SystemClock);
+    let mut engine =
+      Engine::new(file_system(config), ledger, agent, clock, Arc::new(config.clone()), data);
+    engine.set_shapes(self.shapes(config));
+    Ok(engine.with_model(Model::embedded()))
+  }
+}
+
+/// The file system as the configuration lets it be used.
+pub fn file_system(config: &Config) -> RealFs {
+  RealFs::default().up_to(ceiling(config))
+}
+
+/// The bytes of a file of a workspace; `None` where they cannot be had, which `status` tells.
+pub fn read_file(workspace: &Workspace<RealFs>, rel: &Path, max_bytes: u64) -> Option<Vec<u8>> {
+  let rules = TargetRules { max_bytes, owners: vec![] };
+  let root = workspace.root();
+  RealFs::default()
+    .open_within(root, rel, &rules, LEASE_PATIENCE, &SystemClock)
+    .ok()?
+    .read_all()
+    .ok()
+}
+
+impl From<EngineError> for Failure {
+  fn from(error: EngineError) -> Self {
+    match error {
+      EngineError::Store(error) => error.into(),
+      EngineError::Refused { error, hint } => Self::unavailable(error).maybe_hint(hint),
+      error => unavailable(error),
+    }
+  }
+}

@@ -1,0 +1,75 @@
+//! The ledger and its key, as commands open them.
+#![forbid(unsafe_code)]
+
+use super::{
+  context::Context,
+  paths::{KEY, LEDGER},
+};
+use crate::{
+  os::key,
+  seal::MasterKey,
+  store::{Access, Ledger, StoreError},
+  terminal::failure::{Failure, unavailable},
+};
+
+impl Context {
+  /// The ledger, to read; `None` where memfw has never run.
+  pub fn ledger_to_read(&self) -> Result<Option<Ledger>, Failure> {
+    let path = self.home()?.data.join(LEDGER);
+    match Ledger::open(&path, Access::ReadOnly, None) {
+      Ok(ledger) => Ok(Some(ledger)),
+      Err(StoreError::Missing { .. }) => Ok(None),
+      Err(error) => Err(error.into()),
+    }
+  }
+
+  /// The ledger, to read; a failure with advice where memfw has never run.
+  pub fn ledger(&self) -> Result<Ledger, Failure> {
+    self.ledger_to_read()?.ok_or_else(|| {
+      Failure::unavailable("memfw has not guarded anything yet")
+        .hint("start it with `memfw run`, or try `memfw demo`")
+    })
+  }
+
+  /// The ledger, to read, with its key, so that sealed bytes can be shown.
+  pub fn ledger_with_key(&self) -> Result<Ledger, Failure> {
+    let home = self.home()?;
+    let mut ledger = self.ledger()?;
+    if let Some(key) = key::load(&home.data.join(KEY)).map_err(unavailable)? {
+      ledger.unlock(MasterKey::new(*key))?;
+    }
+    Ok(ledger)
+  }
+
+  /// The ledger, to write, still without its key.
+  pub fn ledger_to_write(&self) -> Result<Ledger, Failure> {
+    Ok(self.open_ledger()??)
+  }
+
+  /// The same; the inner error tells what is wrong with the ledger itself.
+  pub fn open_ledger(&self) -> Result<Result<Ledger, StoreError>, Failure> {
+    let path = self.home()?.data.join(LEDGER);
+    Ok(Ledger::open(&path, Access::ReadWrite, None))
+  }
+
+  /// Gives the ledger its key, which is made at first use; the inner failure is that the key which
+  /// belongs to this ledger cannot be had.
+  pub fn unlock(&self, ledger: &mut Ledger) -> Result<Result<(), Failure>, Failure> {
+    let path = self.home()?.data.join(KEY);
+    let key = match key::load_or_create(&path, ledger.needs_key()?) {
+      Ok(key) => key,
+      Err(error) => return Ok(Err(unavailable(error))),
+    };
+    match ledger.unlock(MasterKey::new(*key)) {
+      Ok(()) => Ok(Ok(())),
+      Err(error @ StoreError::WrongKey { .. }) => Ok(Err(error.into())),
+      Err(error) => Err(error.into()),
+    }
+  }
+}
+
+impl From<StoreError> for Failure {
+  fn from(error: StoreError) -> Self {
+    Self::unavailable(error.to_string()).maybe_hint(error.hint())
+  }
+}

@@ -1,0 +1,233 @@
+//! The command line as clap reads it: commands, options, help. No command is carried out here.
+//!
+//! Words of a closed set (trust, state, scope) are parsed by the rooms that own them, so that the
+//! command line, JSON and log always write them alike.
+#![forbid(unsafe_code)]
+
+use {
+  crate::config::{LogLevel, Preset},
+  clap::{Args as ClapArgs, Parser, Subcommand},
+};
+
+/// A memory firewall for AI agents.
+///
+/// Watches the markdown memory of an agent, judges every new block, moves poison into a sealed
+/// quarantine, and gives it back when you approve it.
+#[derive(Clone, Debug, Parser)]
+#[command(
+  name = "memfw",
+  version,
+  max_term_width = 100,
+  after_help = "Examples: memfw demo · memfw run · memfw quarantine list\n\
+    Exit status: 0 yes or fine, 1 the answer is no, 2 could not tell."
+)]
+pub struct Args {
+  /// What is common to all commands.
+  #[command(flatten)]
+  pub global: GlobalArgs,
+
+  /// The command.
+  #[command(subcommand)]
+  pub command: Command,
+}
+
+/// Options of every command.
+#[derive(Clone, Debug, ClapArgs)]
+pub struct GlobalArgs {
+  /// Lowest log level: error, warn, info, debug or trace
+  #[arg(long, global = true, value_name = "LEVEL", display_order = 900)]
+  pub log_level: Option<LogLevel>,
+}
+
+/// All commands.
+#[derive(Clone, Debug, Subcommand)]
+pub enum Command {
+  /// Guard memory: the daemon, in the foreground
+  Run(super::run::RunArgs),
+  /// Make programs that read memory wait until it has been checked
+  Gate(super::gate::GateArgs),
+  /// Show how it works on a temporary workspace
+  Demo(super::demo::DemoArgs),
+  /// Show what is protected, what is not, and why
+  Status(super::status::StatusArgs),
+  /// Wait until every pending change has been processed
+  Settle(super::settle::SettleArgs),
+  /// Judge files or standard input without changing anything
+  Scan(super::scan::ScanArgs),
+  /// Measure detection on labelled text
+  Eval(super::eval::EvalArgs),
+  /// Review text that was taken out of memory
+  Quarantine(super::quarantine::QuarantineArgs),
+  /// Serve questions about new entries to a model or a person
+  Judge(super::judge::JudgeArgs),
+  /// List exceptions, and whether they are still needed
+  Policy(super::policy::PolicyArgs),
+  /// Explain a decision about an item, or a finding code
+  Explain(super::explain::ExplainArgs),
+  /// Show who wrote each line of memory
+  Provenance(super::provenance::ProvenanceArgs),
+  /// List what happened, in order
+  Audit(super::audit::AuditArgs),
+  /// Follow what happens, as it happens
+  Log(super::log::LogArgs),
+  /// Count entries, decisions, and how trusted memory is
+  Stats(super::stats::StatsArgs),
+  /// Write those figures as one page for a browser
+  Report(super::report::ReportArgs),
+  /// List, compare and restore earlier versions of a memory file
+  Restore(super::restore::RestoreArgs),
+  /// Remove memfw's comments from memory files, or add them again
+  Markers(super::markers::MarkersArgs),
+  /// Show, check and change the configuration
+  Config(super::config::ConfigArgs),
+  /// Check this installation for problems
+  Doctor(super::doctor::DoctorArgs),
+  /// Run memfw as a service: install, uninstall, status
+  Service(super::service::ServiceArgs),
+  /// Show what the agent framework does with memory
+  #[command(name = super::openclaw::NAME)]
+  Agent(super::openclaw::AgentArgs),
+  /// Print completions for bash, zsh or fish
+  Completions(super::complete::CompletionsArgs),
+  /// Print or write manual pages
+  Man(super::man::ManArgs),
+  /// List what can come next on a command line; completions call it
+  #[command(hide = true)]
+  Complete(super::complete::CompleteArgs),
+}
+
+impl Command {
+  /// The preset that is asked for.
+  pub const fn preset(&self) -> Option<Preset> {
+    match self {
+      Self::Run(args) => args.preset.preset(),
+      Self::Scan(args) => args.preset.preset(),
+      Self::Config(args) => args.preset(),
+      _ => None,
+    }
+  }
+}
+
+#[cfg(test)]
+mod tests {
+  use {super::*, clap::CommandFactory as _};
+
+  /// Every command of the contract, so that each of its options is checked.
+  #[derive(Debug, Parser)]
+  #[command(name = "memfw")]
+  enum All {
+    Run(crate::command::run::RunArgs),
+    Gate(crate::command::gate::GateArgs),
+    Demo(crate::command::demo::DemoArgs),
+    Status(crate::command::status::StatusArgs),
+    Settle(crate::command::settle::SettleArgs),
+    Scan(crate::command::scan::ScanArgs),
+    Eval(crate::command::eval::EvalArgs),
+    Quarantine(crate::command::quarantine::QuarantineArgs),
+    Judge(crate::command::judge::JudgeArgs),
+    Policy(crate::command::policy::PolicyArgs),
+    Explain(crate::command::explain::ExplainArgs),
+    Provenance(crate::command::provenance::ProvenanceArgs),
+    Audit(crate::command::audit::AuditArgs),
+    Log(crate::command::log::LogArgs),
+    Stats(crate::command::stats::StatsArgs),
+    Report(crate::command::report::ReportArgs),
+    Restore(crate::command::restore::RestoreArgs),
+    Markers(crate::command::markers::MarkersArgs),
+    Config(crate::command::config::ConfigArgs),
+    Doctor(crate::command::doctor::DoctorArgs),
+    Service(crate::command::service::ServiceArgs),
+  }
+
+  fn parse(line: &str) -> Result<All, String> {
+    All::try_parse_from(line.split(' ')).map_err(|error| error.to_string())
+  }
+
+  #[test]
+  fn the_command_line_is_consistent() {
+    Args::command().debug_assert();
+    All::command().debug_assert();
+  }
+
+  #[test]
+  fn every_command_has_an_example() {
+    fn check(command: &clap::Command) {
+      let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+      assert!(help.starts_with("Example: "), "`{}` has no example", command.get_name());
+      command.get_subcommands().for_each(check);
+    }
+    All::command().get_subcommands().for_each(check);
+  }
+
+  #[test]
+  fn the_contract_parses() {
+    for line in [
+      "memfw run --once --workspace /a --workspace /b",
+      "memfw gate --workspace /a --workspace /b",
+      "memfw demo",
+      "memfw status --json --wait 5",
+      "memfw settle",
+      "memfw settle 5",
+      "memfw scan",
+      "memfw scan - --jsonl",
+      "memfw scan a b --source web_fetch:x --trust hostile --scope relaxed --mode document --json",
+      "memfw eval a.jsonl b --trust hostile --sensitivity high --layers rules --floors f.toml",
+      "memfw eval dev --json --svg curves.svg --mistakes 3",
+      "memfw quarantine list --status flagged --status held --json",
+      "memfw quarantine show a1b2c3 MEMORY.md:3",
+      "memfw quarantine add MEMORY.md:3 --reason old",
+      "memfw quarantine approve a1 b2 --json",
+      "memfw quarantine approve a1 --days 30",
+      "memfw quarantine reject a1",
+      "memfw quarantine review a1 MEMORY.md:3",
+      "memfw quarantine review --status flagged",
+      "memfw quarantine delete a1 b2 --yes --reason old --json",
+      "memfw quarantine export --status rejected --format sarif",
+      "memfw quarantine export a1 --with-text",
+      "memfw explain a1 --json",
+      "memfw scan --sarif memory --fail-on quarantine",
+      "memfw policy allow web_fetch:docs.example.com url-reference --days 30 --reason ours --json",
+      "memfw policy check --json",
+      "memfw policy withdraw a1 b2 --reason old --json",
+      "memfw provenance MEMORY.md:12 --json",
+      "memfw audit --days 7 --source exec --event approved --limit 10 --json",
+      "memfw log -n 20 --no-follow --event approved --json",
+      "memfw stats --days 7 --rows 3 --json",
+      "memfw report --html r.html --days 90 --text --json",
+      "memfw restore MEMORY.md --list --json",
+      "memfw restore MEMORY.md --diff --at 3d",
+      "memfw restore MEMORY.md --print",
+      "memfw restore MEMORY.md --yes",
+      "memfw config show --json",
+      "memfw config show files log.level --strict",
+      "memfw config set files.idle_ms 0 --json",
+      "memfw config set notify.command -- say -v anna",
+      "memfw config set markers --default",
+      "memfw run --strict",
+      "memfw scan - --quiet",
+      "memfw doctor --json",
+      "memfw service install --print",
+      "memfw service uninstall --manager system --user ann",
+      "memfw service status --manager launchd --json",
+      "memfw doctor --fix",
+      "memfw judge next --json",
+      "memfw judge answer 0123456789abcdef --json",
+      "memfw markers remove",
+      "memfw markers add a.md b.md --json",
+    ] {
+      assert!(parse(line).is_ok(), "{line}: {}", parse(line).unwrap_err());
+    }
+  }
+
+  #[test]
+  fn nonsense_is_refused_with_the_words_that_are_right() {
+    let error = parse("memfw scan --trust friendly").unwrap_err();
+    assert!(error.contains("`trusted`, `verified`, `untrusted` or `hostile`"), "{error}");
+    let error = parse("memfw quarantine lst").unwrap_err();
+    assert!(error.contains("'list'"), "{error}");
+    assert!(parse("memfw quarantine approve").is_err());
+    assert!(parse("memfw scan --json --jsonl").is_err());
+    assert!(parse("memfw restore MEMORY.md --list --yes").is_err());
+    assert!(parse("memfw status --wait -1").is_err());
+  }
+}

@@ -1,0 +1,104 @@
+//! From the words of the command line to the command, and from its answer to an exit status.
+#![forbid(unsafe_code)]
+
+use std::{ffi::OsString, io, process::ExitCode};
+
+use clap::{CommandFactory as _, Parser as _};
+
+use super::{
+  args::{Args, Command},
+  audit, complete, config, demo, doctor, eval, explain, gate, judge, log, man, markers, openclaw,
+  policy, provenance, quarantine, report, restore, run, scan, service, settle, stats, status,
+  suggest,
+};
+use crate::{
+  app::{
+    context::{Context, Surroundings},
+    exit::Status,
+  },
+  terminal::{
+    escape::Escape,
+    failure::{Failure, FailureKind, complain},
+    output::Out,
+    pager::Pager,
+  },
+};
+
+/// Exit status of a command that could not tell.
+const COULD_NOT_TELL: u8 = 2;
+
+/// Runs the command line `args`, of which the first is the name of the program.
+pub fn run_line(args: impl IntoIterator<Item = OsString>, surroundings: Surroundings) -> ExitCode {
+  let args = match Args::try_parse_from(args) {
+    Ok(args) => args,
+    Err(error) => return usage(&error),
+  };
+  let out = Out::stdout(surroundings.colours(), || Pager::find(&surroundings.env));
+  let preset = args.command.preset();
+  let context = Context { out, surroundings, log_level: args.global.log_level, preset };
+  let result = dispatch(&context, args.command)
+    .and_then(|status| context.out.flush().map(|()| status))
+    // What was answered before the failure belongs before the error.
+    .map_err(|failure| context.out.flush().err().filter(is_broken_pipe).unwrap_or(failure));
+  match result {
+    Ok(status) => status.into(),
+    Err(failure) if is_broken_pipe(&failure) => ExitCode::SUCCESS,
+    Err(failure) => {
+      complain(&failure.to_string());
+      ExitCode::from(COULD_NOT_TELL)
+    }
+  }
+}
+
+fn dispatch(context: &Context, command: Command) -> Result<Status, Failure> {
+  match command {
+    Command::Run(args) => run::run(context, &args),
+    Command::Gate(args) => gate::run(context, args),
+    Command::Demo(args) => demo::run(context, args),
+    Command::Status(args) => status::run(context, args),
+    Command::Settle(args) => settle::run(context, args),
+    Command::Scan(args) => scan::run(context, args),
+    Command::Eval(args) => eval::run(context, args),
+    Command::Quarantine(args) => quarantine::run(context, args),
+    Command::Judge(args) => judge::run(context, &args),
+    Command::Policy(args) => policy::run(context, args),
+    Command::Explain(args) => explain::run(context, &args),
+    Command::Provenance(args) => provenance::run(context, args),
+    Command::Audit(args) => audit::run(context, args),
+    Command::Log(args) => log::run(context, args),
+    Command::Stats(args) => stats::run(context, args),
+    Command::Report(args) => report::run(context, args),
+    Command::Restore(args) => restore::run(context, args),
+    Command::Markers(args) => markers::run(context, args),
+    Command::Config(args) => config::run(context, args),
+    Command::Doctor(args) => doctor::run(context, args),
+    Command::Service(args) => service::run(context, &args),
+    Command::Agent(args) => openclaw::run(context, &args),
+    Command::Completions(args) => complete::print(context, &args),
+    Command::Man(args) => man::run(context, &args, Args::command()),
+    Command::Complete(args) => complete::run(context, args, Args::command()),
+  }
+}
+
+/// Prints help, the version, or what is wrong with the command line.
+fn usage(error: &clap::Error) -> ExitCode {
+  if error.use_stderr() {
+    // Arguments may have come from a hostile file name, and clap repeats them as they are.
+    complain(&Escape::default().keep_lines().apply(error.render().to_string()));
+    for command in suggest::nested(error, &Args::command()) {
+      complain(&format!("hint: did you mean `{command}`?\n"));
+    }
+    return ExitCode::from(COULD_NOT_TELL);
+  }
+  match error.print() {
+    Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+      complain(&Failure::from(error).to_string());
+      ExitCode::from(COULD_NOT_TELL)
+    }
+    _ => ExitCode::SUCCESS,
+  }
+}
+
+fn is_broken_pipe(failure: &Failure) -> bool {
+  failure.kind == FailureKind::BrokenPipe
+}

@@ -1,0 +1,344 @@
+//! `memfw doctor`: what could be wrong. It changes nothing, but with `--fix` what is safe to mend.
+#![forbid(unsafe_code)]
+
+mod fix;
+
+use std::{os::unix::fs::MetadataExt as _, path::Path};
+
+use clap::Args as ClapArgs;
+use serde_json::json;
+
+use crate::{
+  app::{
+    agent,
+    configuration::{DISTRUST_HINT, distrust},
+    context::Context,
+    daemon_state::DaemonState,
+    engine::file_system,
+    exit::Status,
+    judge_report::JudgeReport,
+    paths::{KEY, LEDGER},
+  },
+  config::EmbeddingProvider,
+  detect::model::{Assessor as _, Model},
+  engine::event::shown,
+  files::{Limit, Rung},
+  os::{DaemonLock, key, paths},
+  provenance::Standing,
+  seal::MasterKey,
+  store::{Access, Ledger, StoreError},
+  terminal::{
+    escape::terminal,
+    failure::Failure,
+    output::{Style, count},
+  },
+};
+
+/// `memfw doctor`
+#[derive(Clone, Debug, ClapArgs)]
+#[command(after_help = "Example: memfw doctor --fix")]
+pub struct DoctorArgs {
+  /// Repair what is safe to repair, and list what is left to you
+  #[arg(long)]
+  pub fix: bool,
+
+  /// Answer in JSON
+  #[arg(long)]
+  pub json: bool,
+}
+
+/// How a check came out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Health {
+  Mended,
+  Fine,
+  Note,
+  Wrong,
+}
+
+impl Health {
+  const fn as_str(self) -> &'static str {
+    match self {
+      Self::Mended => "mended",
+      Self::Fine => "fine",
+      Self::Note => "note",
+      Self::Wrong => "wrong",
+    }
+  }
+}
+
+/// One check.
+struct Check {
+  what: &'static str,
+  health: Health,
+  text: String,
+  hint: Option<String>,
+}
+
+/// Carries the command out.
+pub fn run(context: &Context, args: DoctorArgs) -> Result<Status, Failure> {
+  let mut checks = Vec::new();
+  if args.fix {
+    fix::fix(context, &mut checks)?;
+  }
+  configuration(context, &mut checks);
+  if let Ok(home) = context.home() {
+    rules(&home.config, &mut checks);
+    embedding(context, &mut checks);
+    directory(&home.data, &mut checks);
+    fix::look(&home, &mut checks);
+    ledger(&home.data, &mut checks);
+    daemon(&home.data, &mut checks);
+  }
+  workspaces(context, &mut checks);
+  model(&mut checks);
+  judge(context, &mut checks);
+  limits(&mut checks);
+  let wrong = checks.iter().any(|check| check.health == Health::Wrong);
+  if args.json {
+    let list: Vec<_> = checks
+      .iter()
+      .map(|check| {
+        json!({ "check": check.what, "health": check.health.as_str(), "text": check.text, "hint": check.hint })
+      })
+      .collect();
+    context.out.json(&list)?;
+  } else {
+    for check in &checks {
+      let style = match check.health {
+        Health::Mended => Style::Cyan,
+        Health::Fine => Style::Green,
+        Health::Note => Style::Yellow,
+        Health::Wrong => Style::Red,
+      };
+      let health = context.out.paint(style, &format!("{:6}", check.health.as_str()));
+      context.out.line(&format!("{health} {:14} {}", check.what, terminal(&check.text)))?;
+      if let Some(hint) = &check.hint {
+        context.out.line(&format!("{:21} hint: {}", "", terminal(hint)))?;
+      }
+    }
+    if args.fix {
+      context.out.line(&summary(&checks))?;
+    }
+  }
+  Ok(if wrong { Status::No } else { Status::Yes })
+}
+
+/// What was mended, and what is left.
+fn summary(checks: &[Check]) -> String {
+  let n = |health| checks.iter().filter(|check| check.health == health).count();
+  let mended = match n(Health::Mended) {
+    0 => "nothing to mend".to_owned(),
+    n => format!("{n} mended"),
+  };
+  match n(Health::Wrong) {
+    0 => mended,
+    n => format!("{mended}; {n} left to you"),
+  }
+}
+
+fn add(checks: &mut Vec<Check>, what: &'static str, health: Health, text: impl Into<String>) {
+  checks.push(Check { what, health, text: text.into(), hint: None });
+}
+
+fn hint(checks: &mut [Check], hint: Option<impl Into<String>>) {
+  if let Some(check) = checks.last_mut() {
+    check.hint = hint.map(Into::into);
+  }
+}
+
+fn configuration(context: &Context, checks: &mut Vec<Check>) {
+  match context.config() {
+    Ok(_) => match context.config_file().ok().and_then(|file| distrust(&file)) {
+      None => add(checks, "configuration", Health::Fine, "can be read"),
+      Some(why) => {
+        add(checks, "configuration", Health::Wrong, why);
+        hint(checks, Some(DISTRUST_HINT));
+      }
+    },
+    Err(failure) => {
+      add(checks, "configuration", Health::Wrong, failure.error.clone());
+      hint(checks, Some("memfw config check"));
+    }
+  }
+}
+
+fn rules(config: &Path, checks: &mut Vec<Check>) {
+  match crate::app::rules::check(config) {
+    Ok(loaded) if loaded.files.is_empty() => {}
+    Ok(loaded) => {
+      let n: usize = loaded.files.iter().map(|(_, n)| n).sum();
+      let files = count(loaded.files.len() as u64, "file");
+      add(
+        checks,
+        "rules",
+        Health::Fine,
+        format!("{} of yours in {files}", count(n as u64, "rule")),
+      );
+    }
+    Err(problems) => {
+      for problem in problems {
+        add(checks, "rules", Health::Wrong, Failure::from(problem).error);
+        hint(checks, Some("memfw config check"));
+      }
+    }
+  }
+}
+
+/// Asks the endpoint for the vector of a word of ours, if there is one to ask.
+fn embedding(context: &Context, checks: &mut Vec<Check>) {
+  let Ok(effective) = context.config() else { return };
+  let provider = effective.config.embedding_provider;
+  if provider == EmbeddingProvider::Local {
+    return;
+  }
+  let answer = crate::app::embedding::embedder(context, &effective.config)
+    .and_then(|embedder| embedder.embed(&["memfw"]));
+  match answer {
+    Ok(_) => add(checks, "embedding", Health::Fine, format!("{provider} answers")),
+    Err(why) => {
+      add(checks, "embedding", Health::Wrong, format!("{provider}: {why}"));
+      hint(checks, Some("`detection.embedding_provider = \"local\"` needs nobody"));
+    }
+  }
+}
+
+/// Who reads new entries from outside, or what that would add.
+fn judge(context: &Context, checks: &mut Vec<Check>) {
+  // A configuration that does not hold is told above.
+  let Ok(effective) = context.config() else { return };
+  let ledger = context.ledger_to_read().ok().flatten();
+  let Ok(standing) = JudgeReport::find(&effective.config, ledger.as_ref()) else {
+    return;
+  };
+  match standing.wrong(context, &effective.config) {
+    Some(why) => add(checks, "judge", Health::Wrong, why),
+    None => add(checks, "judge", Health::Fine, standing.line()),
+  }
+}
+
+fn directory(data: &Path, checks: &mut Vec<Check>) {
+  let Ok(found) = data.metadata() else {
+    add(checks, "data", Health::Note, format!("`{}` is not there yet", shown(data)));
+    hint(checks, Some("`memfw run` makes it"));
+    return;
+  };
+  if found.mode() & 0o077 == 0 {
+    add(checks, "data", Health::Fine, format!("`{}` is private", shown(data)));
+  } else {
+    add(checks, "data", Health::Wrong, format!("`{}` can be entered by others", shown(data)));
+    hint(checks, Some(format!("chmod 700 {}", shown(data))));
+  }
+}
+
+fn ledger(data: &Path, checks: &mut Vec<Check>) {
+  let mut ledger = match Ledger::open(&data.join(LEDGER), Access::ReadOnly, None) {
+    Ok(ledger) => ledger,
+    Err(StoreError::Missing { .. }) => {
+      add(checks, "ledger", Health::Note, "is not there yet");
+      return;
+    }
+    Err(error) => {
+      add(checks, "ledger", Health::Wrong, error.to_string());
+      hint(checks, error.hint());
+      return;
+    }
+  };
+  match ledger.damage() {
+    Ok(damage) if damage.is_empty() => add(checks, "ledger", Health::Fine, "is whole"),
+    Ok(damage) => add(checks, "ledger", Health::Wrong, damage.join("; ")),
+    Err(error) => add(checks, "ledger", Health::Wrong, error.to_string()),
+  }
+  match key::load(&data.join(KEY)) {
+    Ok(Some(bytes)) => match ledger.unlock(MasterKey::new(*bytes)) {
+      Ok(()) => add(checks, "key", Health::Fine, "opens what is sealed"),
+      Err(error) => {
+        add(checks, "key", Health::Wrong, error.to_string());
+        hint(checks, error.hint());
+      }
+    },
+    Ok(None) => {
+      add(checks, "key", Health::Wrong, "the key file is missing: nothing sealed can be opened");
+      hint(checks, Some("bring `master.key` back from a backup; do not delete the ledger"));
+    }
+    Err(error) => add(checks, "key", Health::Wrong, error.to_string().replace('\n', "; ")),
+  }
+}
+
+fn daemon(data: &Path, checks: &mut Vec<Check>) {
+  match DaemonLock::holder(data) {
+    Ok(Some(holder)) => {
+      let pid = holder.pid.map(|pid| format!(" (pid {pid})")).unwrap_or_default();
+      add(checks, "daemon", Health::Fine, format!("runs{pid}"));
+    }
+    // Where memfw has never run, nobody expects it to.
+    Ok(None) if !data.join(LEDGER).exists() => {
+      add(checks, "daemon", Health::Note, "has not been started yet");
+      hint(checks, Some("memfw run"));
+    }
+    Ok(None) => {
+      add(checks, "daemon", Health::Wrong, "is stopped: nothing is guarded");
+      hint(checks, Some("memfw run"));
+    }
+    Err(error) => add(checks, "daemon", Health::Wrong, error.to_string()),
+  }
+}
+
+fn workspaces(context: &Context, checks: &mut Vec<Check>) {
+  let Ok(config) = context.config() else { return };
+  // What the daemon guards, or guarded last, by the flags that it was given.
+  let ledger = context.ledger_to_read().ok().flatten();
+  let guarded = DaemonState::find(context, ledger.as_ref())
+    .and_then(|daemon| daemon.workspaces(context))
+    .unwrap_or_default();
+  if guarded.is_empty() {
+    add(checks, "workspace", Health::Wrong, "none is known");
+    hint(checks, Some("memfw run --workspace DIR"));
+    return;
+  }
+  let agent = agent::records(&context.surroundings.env, &config.config);
+  for path in guarded {
+    if !path.is_dir() {
+      add(checks, "workspace", Health::Note, format!("`{}` is not there", shown(&path)));
+      continue;
+    }
+    let probe = file_system(&config.config).probe_dir(&path);
+    let health = if probe.rung == Rung::Lease { Health::Fine } else { Health::Note };
+    add(checks, "workspace", health, format!("`{}`: {}", shown(&path), probe.description));
+    if probe.needs_polling {
+      hint(checks, Some("changes are also looked for every 2 s"));
+    } else if probe.coarse_times {
+      hint(checks, Some("file times are coarse here: each change is looked at twice"));
+    }
+    if let Standing::Unreadable(why) = agent.standing(&path, Path::new("MEMORY.md")) {
+      add(checks, "agent records", Health::Wrong, why);
+      hint(checks, Some("markers stay out of the files until this memfw knows the format"));
+    }
+  }
+}
+
+fn model(checks: &mut Vec<Check>) {
+  let model = Model::embedded();
+  let version = model.version();
+  match model.check().degradation() {
+    None => {
+      let text = format!("version {version}: model files are intact");
+      add(checks, "model", Health::Fine, text);
+    }
+    Some(why) => {
+      add(checks, "model", Health::Wrong, format!("version {version}: {why}"));
+      hint(checks, Some("install memfw again: the file of the program is damaged"));
+    }
+  }
+}
+
+fn limits(checks: &mut Vec<Check>) {
+  for limit in [Limit::Watches, Limit::Instances] {
+    let path = format!("/proc/sys/{}", limit.sysctl().replace('.', "/"));
+    let text = paths::read_own(Path::new(&path), 64).ok().flatten().unwrap_or_default();
+    let value = std::str::from_utf8(&text).unwrap_or_default().trim();
+    if !value.is_empty() {
+      add(checks, "limits", Health::Fine, format!("{} = {value}", limit.sysctl()));
+    }
+  }
+}

@@ -1,0 +1,185 @@
+//! `memfw doctor --fix`: what can be mended without knowing what a person wants.
+//!
+//! Only memfw's own files and directories are touched: closed to others, made, or taken away where a crash
+//! left them. Configuration, keys, memory and whatever is damaged are left to a person.
+#![forbid(unsafe_code)]
+
+use std::{
+  io,
+  path::{Path, PathBuf},
+};
+
+use super::{Check, Health, KEY, LEDGER};
+use crate::{
+  app::context::Context,
+  daemon::moved::left,
+  engine::event::shown,
+  os::{Clock as _, DaemonLock, Home, SystemClock, repair, socket},
+  store::{Access, Ledger, StoreError, backup},
+  terminal::failure::{Failure, reason},
+};
+
+/// Mends what is safe to mend; what was done, and what could not be.
+pub(super) fn fix(context: &Context, checks: &mut Vec<Check>) -> Result<(), Failure> {
+  let home = context.home()?;
+  let mut done = Done(checks);
+  done.directories(&home);
+  done.permissions(&home.data);
+  done.left_behind(&home);
+  done.upgrade(&home.data);
+  done.confirm(&home.data);
+  Ok(())
+}
+
+/// Other files than the ledger's that a look without `--fix` tells about, with what can be done.
+pub(super) fn look(home: &Home, checks: &mut Vec<Check>) {
+  let hint = || Some("memfw doctor --fix".to_owned());
+  for path in repair::files(&home.data).iter().filter(|path| repair::is_open(path)) {
+    let text = format!("`{}` is open to others", shown(path));
+    checks.push(Check { what: "files", health: Health::Wrong, text, hint: hint() });
+  }
+  for (.., path) in departed(&home.data) {
+    let text = format!("`{}` was guarded, and is not any more", shown(&path));
+    checks.push(Check { what: "workspace", health: Health::Wrong, text, hint: hint() });
+  }
+  for path in stale(home) {
+    let text = format!("`{}` was left behind", shown(&path));
+    checks.push(Check { what: "files", health: Health::Note, text, hint: hint() });
+  }
+}
+
+/// Workspaces that have left the guard and were not confirmed.
+fn departed(data: &Path) -> Vec<(String, String, PathBuf)> {
+  let ledger = Ledger::open(&data.join(LEDGER), Access::ReadOnly, None);
+  ledger.and_then(|ledger| ledger.healths()).map(left).unwrap_or_default()
+}
+
+/// What a crash has left behind.
+fn stale(home: &Home) -> Vec<PathBuf> {
+  let now = SystemClock.now() / 1_000_000;
+  let mut found: Vec<_> =
+    [&home.data, &home.config].into_iter().flat_map(|dir| repair::abandoned(dir, now)).collect();
+  let address = socket::address(&home.data);
+  if repair::is_socket(&address) && is_free(&home.data) {
+    found.push(address);
+  }
+  found
+}
+
+/// Whether no daemon runs on a data directory.
+fn is_free(data: &Path) -> bool {
+  matches!(DaemonLock::holder(data), Ok(None))
+}
+
+struct Done<'c>(&'c mut Vec<Check>);
+
+impl Done<'_> {
+  fn mended(&mut self, what: &'static str, text: String, hint: Option<String>) {
+    self.0.push(Check { what, health: Health::Mended, text, hint });
+  }
+
+  fn failed(&mut self, what: &'static str, path: &Path, error: &io::Error) {
+    let text = format!("`{}` cannot be mended: {}", shown(path), reason(error));
+    self.0.push(Check { what, health: Health::Wrong, text, hint: None });
+  }
+
+  fn directories(&mut self, home: &Home) {
+    // Before it is made: what is there already is closed with its files, and that is told.
+    let both = [&home.data, &home.config].into_iter().map(PathBuf::as_path);
+    let missing: Vec<&Path> = both.filter(|dir| !dir.exists()).collect();
+    if missing.is_empty() {
+      return;
+    }
+    match home.create() {
+      Ok(()) => {
+        for dir in missing {
+          self.mended("directories", format!("`{}`: made", shown(dir)), None);
+        }
+      }
+      Err(error) => {
+        let text = error.to_string().replace('\n', "; ");
+        self.0.push(Check { what: "directories", health: Health::Wrong, text, hint: None });
+      }
+    }
+  }
+
+  fn permissions(&mut self, data: &Path) {
+    let mut paths = vec![data.to_owned()];
+    paths.extend(repair::files(data));
+    for path in paths {
+      match repair::close(&path) {
+        Ok(None) => {}
+        Ok(Some(mode)) => {
+          let text = format!("`{}`: closed to others, it had mode {mode:o}", shown(&path));
+          let is_key = path.file_name().is_some_and(|name| name == KEY);
+          let hint = is_key.then(|| {
+            "somebody may have read it, and would read with it what a copy of the ledger holds"
+              .to_owned()
+          });
+          self.mended("permissions", text, hint);
+        }
+        Err(error) => self.failed("permissions", &path, &error),
+      }
+    }
+  }
+
+  fn left_behind(&mut self, home: &Home) {
+    let address = socket::address(&home.data);
+    let now = SystemClock.now() / 1_000_000;
+    for path in stale(home) {
+      let removed = if path == address {
+        repair::remove_socket(&path).map(|done| (done, "taken away, nobody listens there"))
+      } else {
+        repair::remove_abandoned(&path, now)
+          .map(|done| (done, "taken away, nobody writes it any more"))
+      };
+      match removed {
+        Ok((true, text)) => {
+          self.mended("left behind", format!("`{}`: {text}", shown(&path)), None);
+        }
+        Ok((false, _)) => {}
+        Err(error) => self.failed("left behind", &path, &error),
+      }
+    }
+  }
+
+  /// What has left the guard is let go: whoever asks for this was told by `status` and `doctor`.
+  fn confirm(&mut self, data: &Path) {
+    for (key, degraded, path) in departed(data) {
+      let ledger = Ledger::open(&data.join(LEDGER), Access::ReadWrite, None);
+      let removed = ledger.and_then(|mut ledger| {
+        ledger.remove_health(&key).and_then(|()| ledger.remove_health(&degraded))
+      });
+      let (health, text) = match removed {
+        Ok(()) => (Health::Mended, "confirmed that it is not guarded any more".to_owned()),
+        Err(error) => (Health::Wrong, error.to_string()),
+      };
+      let text = format!("`{}`: {text}", shown(&path));
+      self.0.push(Check { what: "workspace", health, text, hint: None });
+    }
+  }
+
+  /// Brings the ledger of an older memfw up to date, as a daemon would at its start.
+  fn upgrade(&mut self, data: &Path) {
+    let path = data.join(LEDGER);
+    let older = match Ledger::open(&path, Access::ReadOnly, None) {
+      Err(StoreError::Older { found, .. }) if is_free(data) => found,
+      // What else is wrong with it is told by the look that follows.
+      _ => return,
+    };
+    match Ledger::open(&path, Access::ReadWrite, None) {
+      Ok(_ledger) => {
+        let text = format!("`{}`: brought up to date from format {older}", shown(&path));
+        let copies = backup::backups(&path);
+        let hint = copies.into_iter().find(|copy| copy.format == older);
+        let hint = hint.map(|copy| format!("as it was before: {}", shown(&copy.path)));
+        self.mended("ledger", text, hint);
+      }
+      Err(error) => {
+        let hint = error.hint();
+        let text = error.to_string();
+        self.0.push(Check { what: "ledger", health: Health::Wrong, text, hint });
+      }
+    }
+  }
+}

@@ -1,0 +1,332 @@
+//! `memfw explain`: why an item is where it is, or what a finding code means.
+#![forbid(unsafe_code)]
+
+use clap::Args as ClapArgs;
+use serde_json::{Value, json};
+
+use super::shared::{
+  evidence,
+  finding::{self, StoredFinding},
+  lookup::find_item,
+  pages,
+};
+use crate::{
+  app::{context::Context, exit::Status},
+  config::Config,
+  detect::{Code, PolicyInput, Verdict},
+  engine::{
+    event::{rounded, shown},
+    judge::Treatment,
+  },
+  os::{Clock as _, SystemClock},
+  provenance::{Attestation, Request, trust_of},
+  store::{Exception, Item, Ledger},
+  terminal::{
+    escape::{Escape, terminal},
+    failure::Failure,
+    output::Style,
+    preview::prose,
+    time,
+  },
+};
+
+/// `memfw explain`
+#[derive(Clone, Debug, ClapArgs)]
+#[command(after_help = "Example: memfw explain a1b2c3")]
+pub struct ExplainArgs {
+  /// An id or the beginning of one, a place in a file, or a finding code
+  #[arg(value_name = "ID|FILE:LINE|CODE")]
+  pub name: String,
+
+  /// Answer in JSON
+  #[arg(long)]
+  pub json: bool,
+}
+
+/// Carries the command out.
+pub fn run(context: &Context, args: &ExplainArgs) -> Result<Status, Failure> {
+  if let Ok(code) = args.name.parse::<Code>() {
+    return of_code(context, code, args.json);
+  }
+  // Without the key there is all but what was asked for.
+  let ledger = match context.ledger_with_key().or_else(|_| context.ledger()) {
+    Ok(ledger) => ledger,
+    // Whoever asks for a word that is none may have misspelt a code.
+    Err(failure) => return Err(failure.maybe_hint(nearest_code(&args.name))),
+  };
+  let item = find_item(&ledger, &args.name)
+    .map_err(|failure| failure.maybe_hint(nearest_code(&args.name)))?;
+  let config = context.config().unwrap_or_default().config;
+  let case = Case::of(&ledger, item, &config)?;
+  if args.json {
+    context.out.json(&case.to_json())?;
+  } else {
+    case.print(context)?;
+  }
+  Ok(Status::Yes)
+}
+
+fn nearest_code(name: &str) -> Option<String> {
+  let nearest = crate::config::nearest(name, Code::ALL.iter().map(|code| code.as_str()));
+  nearest.map(|code| format!("did you mean the code `{code}`?"))
+}
+
+/// An item with everything that a decision about it rests on.
+struct Case {
+  item: Item,
+  found: Vec<StoredFinding>,
+  /// What policy knew, as far as it can still be known.
+  observed: bool,
+  sensitivity: crate::detect::Sensitivity,
+  baseline_action: crate::detect::BaselineAction,
+  is_instructions: bool,
+  /// How far the rules in force trust the source.
+  by_rules: crate::provenance::Trust,
+  /// The approval of this very text.
+  excused: Option<String>,
+  /// Codes that its source is allowed.
+  allowed: Vec<Code>,
+  /// What the owner had asked for when it was written, where that is known and can be read.
+  request: Option<Request>,
+}
+
+impl Case {
+  fn of(ledger: &Ledger, item: Item, config: &Config) -> Result<Self, Failure> {
+    let now = SystemClock.now();
+    let is_of = |one: &Exception| one.key.item.as_ref().is_none_or(|of| *of == item.id);
+    let mut exceptions = ledger.exceptions_of(item.hash)?.into_iter();
+    let excused = exceptions.rfind(|one| is_of(one) && one.holds(now)).map(|one| {
+      let until =
+        one.expires_at.map_or_else(String::new, |at| format!(", until {}", time::rfc3339(at)));
+      let why = if one.reason.is_empty() { "no reason given" } else { &one.reason };
+      format!("{why}{until}")
+    });
+    let allowed =
+      ledger.exceptions_for(&item.source, now)?.into_iter().map(|one| one.code).collect();
+    let workspace = ledger.file(&item.path)?.map(|row| row.workspace);
+    let rel = workspace.as_deref().and_then(|root| item.path.strip_prefix(root).ok());
+    Ok(Self {
+      found: finding::counted(&item),
+      observed: item.attestation >= Attestation::ToolObserved
+        && crate::engine::origin::is_somebody(&item.source),
+      sensitivity: config.sensitivity,
+      baseline_action: config.baseline_action,
+      is_instructions: rel
+        .is_some_and(|rel| Treatment::of(rel, false, config) == Treatment::Report),
+      by_rules: trust_of(&config.trust_rules, &item.source, &[]),
+      excused,
+      allowed,
+      request: item.trail.request.and_then(|hash| ledger.request(hash).ok().flatten()),
+      item,
+    })
+  }
+
+  fn input(&self) -> PolicyInput<'_> {
+    PolicyInput {
+      trust: self.item.trust,
+      source_observed: self.observed,
+      sensitivity: self.sensitivity,
+      baseline: self.item.source.is_baseline(),
+      baseline_action: self.baseline_action,
+      instructions: self.is_instructions,
+      ..PolicyInput::default()
+    }
+  }
+
+  fn to_json(&self) -> Value {
+    let item = &self.item;
+    let input = self.input();
+    let finding = |one: &StoredFinding| {
+      json!({
+        "code": one.code.as_str(),
+        "layer": one.layer.as_str(),
+        "severity": one.severity.as_str(),
+        "kind": one.kind.as_str(),
+        "why": one.why,
+        "rule": one.rule.as_ref().map(|(id, _)| id),
+        "rule_file": one.rule.as_ref().map(|(_, file)| file),
+        "alone": one.alone(&input).verdict.as_str(),
+      })
+    };
+    json!({
+      "id": item.id.as_str(),
+      "file": shown(&item.path),
+      "line": item.line,
+      "status": item.status.as_str(),
+      "source": item.source.as_str(),
+      "trust": item.trust.as_str(),
+      "trust_by_rules": self.by_rules.as_str(),
+      "attestation": item.attestation.as_str(),
+      "observed": self.observed,
+      "evidence": evidence::line(&item.trail.evidence_json),
+      "fed_by": evidence::fed_by(&item.trail.evidence_json),
+      "asked": self.request.as_ref().map(|request| &request.asked),
+      "passage": self.request.as_ref().map(|request| &request.passage),
+      "score": rounded(item.score),
+      "codes": item.codes.iter().map(|code| code.as_str()).collect::<Vec<_>>(),
+      "findings": self.found.iter().map(finding).collect::<Vec<_>>(),
+      "sensitivity": self.sensitivity.as_str(),
+      "instructions": self.is_instructions,
+      "excused": self.excused,
+      "allowed": self.allowed.iter().map(|code| code.as_str()).collect::<Vec<_>>(),
+    })
+  }
+
+  fn print(&self, context: &Context) -> Result<(), Failure> {
+    let item = &self.item;
+    let page = Page { context };
+    let source = terminal(item.source.as_str());
+    page.head(item.id.as_str(), item.status.as_str())?;
+    page.row("where", &format!("{}:{}", terminal(shown(&item.path)), item.line))?;
+    page.row("when", &time::rfc3339(item.quarantined_at))?;
+    page.row("source", &format!("{source}, {}, {}", item.trust, item.attestation))?;
+    let line = evidence::line(&item.trail.evidence_json);
+    page.row("how", &terminal(line.unwrap_or_else(|| "nothing on record".to_owned())))?;
+    if let Some(request) = &self.request {
+      let words = |text: &str| Escape::default().max_width(MAX_WORDS).apply(text);
+      let asked = match request.asked.as_str() {
+        "" => "nobody asked for anything in that turn".to_owned(),
+        asked => words(asked),
+      };
+      page.row("asked", &asked)?;
+      if !request.passage.is_empty() {
+        page.row("passage", &words(&request.passage))?;
+      }
+    }
+    if self.by_rules != item.trust {
+      let why = "lowered because untrusted content was in the session";
+      page.row("trust", &format!("the rules say {} for {source}; {why}", self.by_rules))?;
+    }
+    for one in &self.found {
+      let place = one.rule.as_ref().map_or_else(String::new, |(id, file)| {
+        format!(", rule {} in {}", terminal(id), terminal(file))
+      });
+      let verdict = one.alone(&self.input()).verdict;
+      page.row(
+        "found",
+        &format!(
+          "{}: a {} of severity {}{place}; {}",
+          one.code,
+          one.kind.as_str(),
+          one.severity,
+          alone(verdict)
+        ),
+      )?;
+      page.row("", &terminal(&one.why))?;
+    }
+    for code in item.codes.iter().filter(|code| self.found.iter().all(|one| one.code != **code)) {
+      page.row("found", &format!("{code}: {}", code.title()))?;
+    }
+    page.row("score", &format!("{:.2}", item.score))?;
+    let seen = if self.observed {
+      "the agent's records identify the source"
+    } else {
+      "no record identifies the source"
+    };
+    let special =
+      if self.is_instructions { "; a file of instructions is only reported on" } else { "" };
+    page.row(
+      "policy",
+      &format!("trust {}, {seen}, sensitivity {}{special}", item.trust, self.sensitivity.as_str()),
+    )?;
+    page.row("", "the table is in docs/detection.md and in src/detect/policy.rs")?;
+    if let Some(excused) = &self.excused {
+      page.row("excused", &format!("this text: {}", terminal(excused)))?;
+    }
+    if !self.allowed.is_empty() {
+      let codes: Vec<&str> = self.allowed.iter().map(|code| code.as_str()).collect();
+      page.row("allowed", &format!("its source: {}", codes.join(" ")))?;
+    }
+    if let (Some(at), Some(by)) = (item.reviewed_at, &item.reviewed_by) {
+      page.row("review", &format!("{} by {}", time::rfc3339(at), terminal(by)))?;
+    }
+    page.row("next", &self.next())
+  }
+
+  fn next(&self) -> String {
+    let id = &self.item.id;
+    if self.item.status.is_waiting() {
+      format!("memfw quarantine review {id}")
+    } else if let Some(code) = self.item.codes.first() {
+      format!("memfw quarantine show {id} | memfw explain {code}")
+    } else {
+      format!("memfw quarantine show {id}")
+    }
+  }
+}
+
+/// What a finding would do without the others.
+const fn alone(verdict: Verdict) -> &'static str {
+  match verdict {
+    Verdict::Quarantine => "enough on its own to quarantine",
+    Verdict::Flag => "enough on its own to flag",
+    Verdict::Pass => "not enough on its own",
+  }
+}
+
+/// Rows of a name and what is to be said, wrapped.
+struct Page<'c> {
+  context: &'c Context,
+}
+
+/// Most columns of what somebody said.
+const MAX_WORDS: usize = 600;
+/// Columns of the names.
+const NAMES: usize = 10;
+
+impl Page<'_> {
+  fn head(&self, name: &str, what: &str) -> Result<(), Failure> {
+    let out = &self.context.out;
+    out.line(&format!("{}  {what}", out.paint(Style::Bold, name)))
+  }
+
+  /// `text` is safe by now.
+  fn row(&self, name: &str, text: &str) -> Result<(), Failure> {
+    let out = &self.context.out;
+    let columns = out.columns().clamp(40, 100) - NAMES;
+    for (index, row) in prose(text, columns).iter().enumerate() {
+      let name = if index == 0 { format!("  {name:<8}") } else { " ".repeat(NAMES) };
+      out.line(format!("{}{row}", out.paint(Style::Dim, &name)).trim_end())?;
+    }
+    Ok(())
+  }
+}
+
+fn of_code(context: &Context, code: Code, as_json: bool) -> Result<Status, Failure> {
+  let rules = context.rules()?;
+  let mine: Vec<_> = rules.set().rules().iter().filter(|rule| rule.code == code).collect();
+  let text = pages::page(code).unwrap_or(code.title());
+  if as_json {
+    let rule = |rule: &&crate::detect::rules::Rule| {
+      json!({
+        "rule": rule.name.id,
+        "rule_file": rule.name.file,
+        "kind": rule.kind.as_str(),
+        "severity": rule.severity.as_str(),
+        "why": rule.why,
+      })
+    };
+    context.out.json(&json!({
+      "code": code.as_str(),
+      "title": code.title(),
+      "text": text,
+      "rules": mine.iter().map(rule).collect::<Vec<_>>(),
+    }))?;
+    return Ok(Status::Yes);
+  }
+  let page = Page { context };
+  page.head(code.as_str(), code.title())?;
+  for line in text.lines().filter(|line| !line.is_empty()) {
+    for row in prose(line, context.out.columns().clamp(40, 100) - 2) {
+      context.out.line(&format!("  {row}"))?;
+    }
+  }
+  for rule in mine {
+    let name = format!("{} in {}", terminal(&rule.name.id), terminal(&rule.name.file));
+    page.row(
+      "rule",
+      &format!("{name}: {} {}; {}", rule.severity, rule.kind.as_str(), terminal(&rule.why)),
+    )?;
+  }
+  Ok(Status::Yes)
+}

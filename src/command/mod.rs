@@ -1,0 +1,40 @@
+//! The command line: one file per command, and what several of them share.
+//!
+//! A command is `run(&Context, its arguments) -> Result<Status, Failure>`: yes, no, or why it could
+//! not tell, which become exit status 0, 1 and 2. To add one, add its variant to [`args::Command`]
+//! and its arm to [`dispatch`].
+#![forbid(unsafe_code)]
+
+pub mod args;
+pub mod audit;
+pub mod complete;
+pub mod config;
+pub mod demo;
+pub mod dispatch;
+pub mod doctor;
+pub mod eval;
+pub mod explain;
+pub mod gate;
+pub mod judge;
+pub mod log;
+pub mod man;
+pub mod markers;
+pub mod openclaw;
+pub mod policy;
+pub mod provenance;
+pub mod quarantine;
+pub mod report;
+pub mod restore;
+pub mod run;
+pub mod scan;
+pub mod service;
+pub mod settle;
+pub mod shared;
+pub mod stats;
+pub mod status;
+pub mod suggest;
+
+pub use {
+  args::{Args, Command},
+  dispatch::run_line,
+};

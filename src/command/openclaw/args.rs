@@ -1,0 +1,70 @@
+//! `memfw openclaw` as clap reads it.
+#![forbid(unsafe_code)]
+
+use clap::{Args, Subcommand, ValueHint};
+use std::path::PathBuf;
+
+/// The name of the command.
+pub const NAME: &str = "openclaw";
+
+/// `memfw openclaw`
+#[derive(Clone, Debug, Args)]
+#[command(after_help = "Example: memfw openclaw status")]
+pub struct AgentArgs {
+  /// What to do.
+  #[command(subcommand)]
+  pub command: AgentCommand,
+}
+
+/// What can be asked and done about OpenClaw.
+#[derive(Clone, Debug, Subcommand)]
+pub enum AgentCommand {
+  /// Show what was found of OpenClaw, and which memory it loads
+  #[command(after_help = "Example: memfw openclaw status --json")]
+  Status(AgentStatusArgs),
+  /// Make OpenClaw load a memory file again that it has dropped
+  #[command(after_help = "Example: memfw openclaw retrust ~/.openclaw/workspace/MEMORY.md")]
+  Retrust(RetrustArgs),
+}
+
+/// `memfw openclaw status`
+#[derive(Clone, Debug, Args)]
+pub struct AgentStatusArgs {
+  /// Answer in JSON
+  #[arg(long)]
+  pub json: bool,
+}
+
+/// `memfw openclaw retrust`
+///
+/// OpenClaw stops loading a memory file for good when it was edited by anybody else between two writes of
+/// its own tools, or written in a turn with content from outside. This shows the text of the file,
+/// keeps a copy of OpenClaw's row about it, and changes that row, an interface that OpenClaw does not
+/// support.
+#[derive(Clone, Debug, Args)]
+pub struct RetrustArgs {
+  /// The file
+  #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+  pub file: PathBuf,
+
+  /// Do not ask; trust the file even if parts of it are flagged or not yet judged
+  #[arg(long)]
+  pub yes: bool,
+}
+
+#[cfg(test)]
+mod tests {
+  use clap::Parser as _;
+
+  use super::*;
+  use crate::command::Args as CommandLine;
+
+  #[test]
+  fn the_contract_parses() {
+    for line in ["status", "status --json", "retrust MEMORY.md", "retrust MEMORY.md --yes"] {
+      let words = format!("memfw {NAME} {line}");
+      assert!(CommandLine::try_parse_from(words.split(' ')).is_ok(), "{line}");
+    }
+    assert!(CommandLine::try_parse_from(["memfw", NAME, "retrust"]).is_err());
+  }
+}

@@ -1,0 +1,175 @@
+//! `memfw provenance`: who wrote each line of memory.
+#![forbid(unsafe_code)]
+
+use clap::Args as ClapArgs;
+use serde_json::json;
+
+use super::shared::{evidence, lookup};
+use crate::{
+  app::{context::Context, exit::Status},
+  engine::{event::shown, stamp_row},
+  files::{Fs as _, RealFs, Workspace},
+  memory::BlockId,
+  os::{Clock as _, SystemClock},
+  provenance::State,
+  store::{BlockRow, FileRow, Revision},
+  terminal::{
+    escape::terminal,
+    failure::Failure,
+    output::Style,
+    table::{Cell, Column, Table},
+    time,
+  },
+};
+
+/// `memfw provenance`
+#[derive(Clone, Debug, ClapArgs)]
+#[command(after_help = "Example: memfw provenance ~/notes/MEMORY.md:12")]
+pub struct ProvenanceArgs {
+  /// A memory file, or one line of it
+  #[arg(value_name = "FILE[:LINE]")]
+  pub place: String,
+
+  /// Answer in JSON
+  #[arg(long)]
+  pub json: bool,
+}
+
+/// Lines that were written together.
+struct Stretch<'a> {
+  start_line: u32,
+  end_line: u32,
+  block: &'a BlockRow,
+  revision: &'a Revision,
+}
+
+/// Carries the command out.
+pub fn run(context: &Context, args: ProvenanceArgs) -> Result<Status, Failure> {
+  let (path, line) = lookup::place(&args.place);
+  let ledger = context.ledger()?;
+  let Some(file) = ledger.file(&path)? else {
+    let near = lookup::meant(&ledger, &path);
+    return Err(
+      Failure::unavailable(format!("`{}` is not a guarded memory file", shown(&path))).hint(
+        near.map_or("`memfw status` lists what is guarded".to_owned(), |near| {
+          format!("did you mean `{}`?", shown(&near))
+        }),
+      ),
+    );
+  };
+  let rows = ledger.blocks(file.id)?;
+  let current = is_current(&file);
+  let stretches: Vec<Stretch<'_>> = rows
+    .iter()
+    .flat_map(stretches)
+    .filter(|stretch| {
+      line.is_none_or(|line| {
+        (stretch.start_line as usize..=stretch.end_line as usize).contains(&line)
+      })
+    })
+    .collect();
+  if args.json {
+    let list: Vec<_> = stretches
+      .iter()
+      .map(|Stretch { start_line, end_line, block, revision }| {
+        json!({
+          "id": block.id.as_str(),
+          "marker_id": block.marker.as_ref().map(BlockId::as_str),
+          "start_line": start_line,
+          "end_line": end_line,
+          "source": revision.source.as_str(),
+          "trust": revision.trust.as_str(),
+          "attestation": revision.attestation.as_str(),
+          "state": state(block, revision).as_str(),
+          "session_id": revision.session,
+          "evidence": evidence::line(&revision.trail.evidence_json),
+          "fed_by": evidence::fed_by(&revision.trail.evidence_json),
+          "ts": time::rfc3339(revision.at),
+          "content_hash": block.hash.to_hex(),
+          "current": current,
+        })
+      })
+      .collect();
+    context.out.json(&list)?;
+    return Ok(if list.is_empty() && line.is_some() { Status::No } else { Status::Yes });
+  }
+  context.out.page();
+  if !current {
+    context.out.line("the file has changed since: these are its lines at the last scan")?;
+  }
+  if stretches.is_empty() {
+    context.out.line("no block stands there")?;
+    return Ok(if line.is_some() { Status::No } else { Status::Yes });
+  }
+  let now = SystemClock.now();
+  let mut table = Table::new([
+    Column::new("LINES").right(),
+    Column::new("ID"),
+    Column::new("SOURCE").cut_end(12),
+    Column::new("TRUST"),
+    Column::new("KNOWN").cut_end(8),
+    Column::new("STATE"),
+    Column::new("WHEN"),
+  ]);
+  for Stretch { start_line, end_line, block, revision } in &stretches {
+    let lines = if start_line == end_line {
+      start_line.to_string()
+    } else {
+      format!("{start_line}-{end_line}")
+    };
+    table.row([
+      Cell::from(lines),
+      Cell::styled(block.id.as_str(), Style::Cyan),
+      Cell::from(revision.source.as_str()),
+      Cell::from(revision.trust.as_str()),
+      Cell::from(revision.attestation.as_str()),
+      Cell::from(state(block, revision).as_str()),
+      Cell::from(time::short(revision.at, now)),
+    ]);
+  }
+  table.write(&context.out)?;
+  // What it rests on would not fit beside it.
+  for Stretch { start_line, block, revision, .. } in &stretches {
+    if let Some(line) = evidence::line(&revision.trail.evidence_json) {
+      context.out.line(&format!("{}:{start_line}  {}", block.id, terminal(line)))?;
+    }
+  }
+  Ok(Status::Yes)
+}
+
+/// Where lines stand: a person's word about some says nothing about those beside them.
+const fn state(block: &BlockRow, revision: &Revision) -> State {
+  match block.state {
+    _ if revision.approved => State::Approved,
+    State::Approved => State::Validated,
+    state => state,
+  }
+}
+
+/// Whether the file is still the version that the ledger knows, by its stamp.
+fn is_current(file: &FileRow) -> bool {
+  let fs = RealFs::default();
+  let Ok(workspace) = Workspace::open(&fs, &file.workspace) else { return false };
+  let Ok(rel) = file.path.strip_prefix(&file.workspace) else { return false };
+  let stamp = fs.stamp(workspace.root(), rel).ok().flatten();
+  file.stamp.is_some() && stamp.map(|stamp| stamp_row(&stamp)) == file.stamp
+}
+
+/// The stretches of a block: neighbouring lines of the same revision. A placeholder that stands between
+/// two lines is in no stretch.
+fn stretches(block: &BlockRow) -> Vec<Stretch<'_>> {
+  let mut found: Vec<Stretch<'_>> = Vec::new();
+  for line in &block.lines {
+    let number = block.start_line.saturating_add(line.offset);
+    let Some(revision) = block.revision(line.revision) else { continue };
+    match found.last_mut() {
+      Some(last)
+        if last.revision.number == revision.number && number.saturating_sub(last.end_line) < 2 =>
+      {
+        last.end_line = number;
+      }
+      _ => found.push(Stretch { start_line: number, end_line: number, block, revision }),
+    }
+  }
+  found
+}

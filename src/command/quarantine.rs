@@ -1,0 +1,335 @@
+//! `memfw quarantine`: what is out of a file, why, and what a person decides about it.
+#![forbid(unsafe_code)]
+
+mod args;
+mod decide;
+mod delete;
+mod export;
+pub mod review;
+
+pub use args::{
+  QuarantineApproveArgs, QuarantineArgs, QuarantineCommand, QuarantineDecideArgs,
+  QuarantineListArgs, QuarantineShowArgs,
+};
+pub use delete::DeleteArgs;
+pub use export::ExportArgs;
+
+use serde_json::{Value, json};
+
+use super::shared::{
+  copies::{self, Copy},
+  evidence,
+  lookup::find_item,
+};
+use crate::{
+  app::{context::Context, embedding::Likeness, exit::Status},
+  detect::Code,
+  engine::{
+    Engine,
+    event::{rounded, shown},
+    review::Approval,
+  },
+  files::RealFs,
+  os::{Clock as _, SystemClock},
+  provenance::State,
+  store::{Item, ItemFilter, StoreError},
+  terminal::{
+    escape::{Escape, lossy, terminal},
+    failure::Failure,
+    output::Style,
+    table::{Cell, Column, Table},
+    time::{self, DAY},
+  },
+};
+
+use decide::{Done, add, approve, reject};
+
+/// Columns of text that are shown of one line of a quarantined block, where the terminal has them.
+const PREVIEW_COLUMNS: usize = 100;
+/// Columns in front of it.
+const PREVIEW_INDENT: usize = 6;
+/// Lines that are shown of a quarantined block.
+const PREVIEW_LINES: usize = 40;
+
+/// Carries the command out.
+pub fn run(context: &Context, args: QuarantineArgs) -> Result<Status, Failure> {
+  match args.command {
+    QuarantineCommand::Review(args) => review::run(context, &args),
+    QuarantineCommand::List(args) => list(context, &args),
+    QuarantineCommand::Show(args) => show(context, &args),
+    QuarantineCommand::Add(args) => decide(context, &args, (None, false), add),
+    QuarantineCommand::Approve(args) => {
+      decide(context, &args.decide, (args.days, args.at_end), approve)
+    }
+    QuarantineCommand::Reject(args) => decide(context, &args, (None, false), reject),
+    QuarantineCommand::Delete(args) => delete::run(context, &args),
+    QuarantineCommand::Export(args) => export::run(context, &args),
+  }
+}
+
+fn list(context: &Context, args: &QuarantineListArgs) -> Result<Status, Failure> {
+  let statuses = if args.status.is_empty() {
+    vec![State::Quarantined, State::Held]
+  } else {
+    args.status.clone()
+  };
+  let items = match context.ledger_to_read()? {
+    Some(ledger) => {
+      let mut items = ledger.items(&ItemFilter { statuses, ..ItemFilter::default() })?;
+      if args.status.is_empty() {
+        let approved = ItemFilter { statuses: vec![State::Approved], path: None };
+        items.extend(ledger.items(&approved)?.into_iter().filter(|item| item.awaited));
+      }
+      items
+    }
+    None => Vec::new(),
+  };
+  if args.json {
+    context.out.json(&items.iter().map(to_json).collect::<Vec<_>>())?;
+    return Ok(Status::Yes);
+  }
+  if items.is_empty() {
+    context.out.line("nothing waits for you")?;
+    return Ok(Status::Yes);
+  }
+  context.out.page();
+  let now = SystemClock.now();
+  let mut table = Table::new([
+    Column::new("ID"),
+    Column::new("STATUS"),
+    Column::new("SOURCE").cut_end(8),
+    Column::new("TRUST").dispensable(),
+    Column::new("KNOWN").dispensable(),
+    Column::new("WHY").cut_end(12),
+    Column::new("FILE").cut_start(12),
+    Column::new("SINCE"),
+  ]);
+  for item in &items {
+    table.row([
+      Cell::styled(item.id.as_str(), Style::Cyan),
+      Cell::from(if item.awaited { "approved, not back" } else { item.status.as_str() }),
+      Cell::from(item.source.as_str()),
+      Cell::from(item.trust.as_str()),
+      Cell::from(item.attestation.as_str()),
+      Cell::from(words(&item.codes)),
+      Cell::from(format!("{}:{}", shown(&item.path), item.line)),
+      Cell::from(time::short(item.quarantined_at, now)),
+    ]);
+  }
+  table.write(&context.out)?;
+  Ok(Status::Yes)
+}
+
+fn show(context: &Context, args: &QuarantineShowArgs) -> Result<Status, Failure> {
+  let ledger = context.ledger_with_key()?;
+  // A configuration that does not hold is told by the commands that need it.
+  let config = context.config().unwrap_or_default().config;
+  let max_file_bytes = config.max_file_bytes;
+  let likeness = Likeness::new(context, &config);
+  let mut shown_items = Vec::new();
+  for name in &args.items {
+    let item = find_item(&ledger, name)?;
+    let text = match ledger.unseal(&item.id) {
+      Ok(bytes) => Some(bytes),
+      // A flagged block stands in its file; a deleted one is nowhere.
+      Err(StoreError::UnknownId { .. } | StoreError::Deleted { .. }) => None,
+      Err(error) => return Err(error.into()),
+    };
+    let copies = match &text {
+      Some(text) => copies::find(&ledger, &item, text, max_file_bytes)?,
+      None => vec![],
+    };
+    let near = text.as_ref().and_then(|text| likeness.of(&item, &lossy(text)));
+    if args.json {
+      let mut value = to_json(&item);
+      if let Some(object) = value.as_object_mut() {
+        let text = text.as_ref().map(|bytes| lossy(bytes));
+        object.insert("text".to_owned(), json!(text));
+        object.insert("findings".to_owned(), findings(&item));
+        let copies = copies.iter().map(copies::Copy::to_json).collect();
+        object.insert("copies".to_owned(), Value::Array(copies));
+        object.insert("nearest".to_owned(), likeness.to_json(near.as_ref()));
+      }
+      shown_items.push(value);
+    } else {
+      let like = near.as_ref().and_then(|near| likeness.line(near));
+      print(context, &item, text.as_ref().map(|bytes| bytes.as_slice()), &copies, like)?;
+    }
+  }
+  if args.json {
+    context.out.json(&shown_items)?;
+  }
+  Ok(Status::Yes)
+}
+
+fn print(
+  context: &Context,
+  item: &Item,
+  text: Option<&[u8]>,
+  copies: &[Copy],
+  like: Option<String>,
+) -> Result<(), Failure> {
+  let out = &context.out;
+  let now = SystemClock.now();
+  let status = match item.status {
+    State::Quarantined | State::Held => Style::Yellow,
+    State::Approved => Style::Green,
+    _ => Style::Plain,
+  };
+  out.line(&format!(
+    "{}  {}",
+    out.paint(Style::Bold, item.id.as_str()),
+    out.paint(status, item.status.as_str())
+  ))?;
+  out.line(&format!("  from    {}:{}", terminal(shown(&item.path)), item.line))?;
+  out.line(&format!(
+    "  source  {}, {}, {}",
+    terminal(item.source.as_str()),
+    item.trust,
+    item.attestation
+  ))?;
+  if let Some(line) = evidence::line(&item.trail.evidence_json) {
+    out.line(&format!("  how     {}", terminal(line)))?;
+  }
+  if let Some(session) = &item.session {
+    out.line(&format!("  session {}", terminal(session.as_str())))?;
+  }
+  out.line(&format!("  when    {}", time::short(item.quarantined_at, now)))?;
+  if item.occurrences > 1 {
+    out
+      .line(&format!("  back    it came back {} times and went out again", item.occurrences - 1))?;
+  }
+  if let (Some(at), Some(by)) = (item.reviewed_at, &item.reviewed_by) {
+    out.line(&format!("  review  {} by {}", time::short(at, now), terminal(by)))?;
+  }
+  for code in &item.codes {
+    out.line(&format!("  why     {code}: {}", code.title()))?;
+  }
+  for rule in rules(item) {
+    out.line(&format!("  rule    {}", terminal(rule)))?;
+  }
+  if let Some(like) = like {
+    out.line(&format!("  like    {}", terminal(like)))?;
+  }
+  match text {
+    Some(text) => {
+      out.line("  text")?;
+      let columns = out.table_columns().saturating_sub(PREVIEW_INDENT).min(PREVIEW_COLUMNS);
+      let safe = Escape::default().max_width(columns);
+      let lines: Vec<&[u8]> = text.split_inclusive(|&byte| byte == b'\n').collect();
+      for line in lines.iter().take(PREVIEW_LINES) {
+        let line = line.strip_suffix(b"\n").unwrap_or(line);
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        out.line(&format!("    {} {}", out.paint(Style::Dim, "|"), safe.apply(line)))?;
+      }
+      if lines.len() > PREVIEW_LINES {
+        out.line(&format!("    ... and {} lines more", lines.len() - PREVIEW_LINES))?;
+      }
+    }
+    None => out.line("  text    not sealed here; it stands in the file, or was deleted")?,
+  }
+  for copy in copies {
+    out.line(&format!(
+      "  {}    {}:{} ({:.0} % of its words)",
+      out.paint(Style::Yellow, "also"),
+      terminal(shown(&copy.file)),
+      copy.start_line,
+      copy.share * 100.0
+    ))?;
+  }
+  if item.status.is_waiting() {
+    out.line(&format!(
+      "  next    memfw quarantine approve {0} | memfw quarantine reject {0}",
+      item.id
+    ))?;
+  }
+  Ok(())
+}
+
+type Act = fn(&mut Engine<RealFs>, &str, Approval<'_>) -> Result<Done, Failure>;
+
+fn decide(
+  context: &Context,
+  args: &QuarantineDecideArgs,
+  (days, at_end): (Option<u32>, bool),
+  act: Act,
+) -> Result<Status, Failure> {
+  // Without a ledger there is nothing to decide about, and none is made for it.
+  drop(context.ledger()?);
+  let config = context.config()?.config;
+  let mut engine = context.engine(&config)?;
+  let by = context.user();
+  let until = days.map(|days| SystemClock.now().saturating_add(i64::from(days) * DAY));
+  let word = Approval { by: &by, reason: args.reason.as_deref(), until, at_end };
+  let mut values = Vec::new();
+  for name in &args.items {
+    let done = act(&mut engine, name, word);
+    // What was done so far is told even when a later one fails.
+    let done = match done {
+      Ok(done) => done,
+      Err(failure) => {
+        if args.json && !values.is_empty() {
+          context.out.json(&values)?;
+        }
+        return Err(failure);
+      }
+    };
+    if args.json { values.push(done.value) } else { context.out.line(&done.line)? }
+  }
+  if args.json {
+    context.out.json(&values)?;
+  }
+  Ok(Status::Yes)
+}
+
+fn to_json(item: &Item) -> Value {
+  let mut value = json!({
+    "id": item.id.as_str(),
+    "file": shown(&item.path),
+    "line": item.line,
+    "status": item.status.as_str(),
+    "source": item.source.as_str(),
+    "trust": item.trust.as_str(),
+    "attestation": item.attestation.as_str(),
+    "session_id": item.session,
+    "evidence": evidence::line(&item.trail.evidence_json),
+    "fed_by": evidence::fed_by(&item.trail.evidence_json),
+    "score": rounded(item.score),
+    "codes": item.codes.iter().map(|code| code.as_str()).collect::<Vec<_>>(),
+    "quarantined_at": time::rfc3339(item.quarantined_at),
+    "reviewed_at": item.reviewed_at.map(time::rfc3339),
+    "reviewed_by": item.reviewed_by,
+    "occurrences": item.occurrences,
+  });
+  // Approved, and not back in its file yet.
+  if item.awaited
+    && let Some(object) = value.as_object_mut()
+  {
+    object.insert("awaited".to_owned(), Value::Bool(true));
+  }
+  value
+}
+
+fn findings(item: &Item) -> Value {
+  serde_json::from_str(&item.findings_json).unwrap_or(Value::Array(vec![]))
+}
+
+/// The rules that an item is there for, each once, with the file that it stands in.
+fn rules(item: &Item) -> Vec<String> {
+  let mut rules = Vec::new();
+  for finding in findings(item).as_array().into_iter().flatten() {
+    let word = |key: &str| finding.get(key).and_then(Value::as_str);
+    let counts = item.codes.iter().any(|code| word("code") == Some(code.as_str()));
+    if let (true, Some(rule), Some(file)) = (counts, word("rule"), word("rule_file")) {
+      let rule = format!("{rule} in {file}");
+      if !rules.contains(&rule) {
+        rules.push(rule);
+      }
+    }
+  }
+  rules
+}
+
+fn words(codes: &[Code]) -> String {
+  codes.iter().map(|code| code.as_str()).collect::<Vec<_>>().join(" ")
+}

@@ -1,0 +1,98 @@
+//! What a person decides about one item, and what is said about it.
+#![forbid(unsafe_code)]
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use crate::{
+  command::shared::lookup::{find_item, place},
+  engine::{
+    Engine, Target,
+    event::shown,
+    review::{Approval, Placed},
+  },
+  files::RealFs,
+  terminal::{escape::terminal, failure::Failure},
+};
+
+/// What was done about one item.
+pub(super) struct Done {
+  /// The line for people.
+  pub(super) line: String,
+  /// The value for programs.
+  pub(super) value: Value,
+}
+
+/// Brings an item back, or clears a flagged block.
+pub(super) fn approve(
+  engine: &mut Engine<RealFs>,
+  name: &str,
+  word: Approval<'_>,
+) -> Result<Done, Failure> {
+  let item = find_item(engine.ledger(), name)?;
+  let (item, placed) = engine.approve_as(item.id.as_str(), word)?;
+  let place = terminal(shown(&item.path));
+  let (line, word) = match placed {
+    Placed::AtPlaceholder => (format!("{}: approved, back in {place}", item.id), "placeholder"),
+    Placed::Appended => (
+      format!("{}: approved; its place was gone, so it was appended to {place}", item.id),
+      "appended",
+    ),
+    Placed::Elsewhere => (
+      format!(
+        "{}: approved, appended to {place}, where other words stand around it than before",
+        item.id
+      ),
+      "appended",
+    ),
+    Placed::InPlace => (format!("{}: approved, it stays in {place}", item.id), "in-place"),
+  };
+  Ok(Done { line, value: json!({ "id": item.id.as_str(), "status": "approved", "placed": word }) })
+}
+
+/// Refuses an item.
+pub(super) fn reject(
+  engine: &mut Engine<RealFs>,
+  name: &str,
+  word: Approval<'_>,
+) -> Result<Done, Failure> {
+  let item = find_item(engine.ledger(), name)?;
+  let item = engine.reject(item.id.as_str(), word.by, word.reason)?;
+  let line =
+    format!("{}: rejected; its sealed text is kept for `quarantine.rejected_days`", item.id);
+  Ok(Done { line, value: json!({ "id": item.id.as_str(), "status": "rejected" }) })
+}
+
+/// Takes a block out of its file.
+pub(super) fn add(
+  engine: &mut Engine<RealFs>,
+  name: &str,
+  word: Approval<'_>,
+) -> Result<Done, Failure> {
+  let (path, line, was) = if let (path, Some(line)) = place(name) {
+    (path, line, None)
+  } else {
+    let item = engine.ledger().item(name)?;
+    if !item.in_file {
+      return Err(
+        Failure::usage(format!("`{}` is {} already", item.id, item.status))
+          .hint("only what stands in a file can be put into quarantine"),
+      );
+    }
+    (item.path, item.line as usize, Some(item.id))
+  };
+  let target = target_of(engine, &path)?;
+  let id = engine.quarantine_line(&target, line, word.by, word.reason)?;
+  // What is out of its file has an id of its own.
+  let was = was.filter(|was| *was != id).map(|was| format!(" (was {was})")).unwrap_or_default();
+  let line = format!("{id}: in quarantine, out of {}{was}", terminal(shown(&target.path())));
+  Ok(Done { line, value: json!({ "id": id.as_str(), "status": "quarantined" }) })
+}
+
+fn target_of(engine: &Engine<RealFs>, path: &Path) -> Result<Target, Failure> {
+  engine.target_of(path)?.ok_or_else(|| {
+    Failure::unavailable(format!("`{}` is not a guarded memory file", shown(path)))
+      .hint("`memfw status` lists what is guarded")
+  })
+}

@@ -1,0 +1,88 @@
+//! `memfw quarantine delete`: sealed bytes that nobody is to have any more. There is no way back, so a person is
+//! asked first.
+#![forbid(unsafe_code)]
+
+use std::io::{self, BufRead as _, IsTerminal as _};
+
+use clap::Args as ClapArgs;
+use serde_json::json;
+
+use crate::{
+  app::{context::Context, exit::Status},
+  command::shared::lookup::find_item,
+  store::Item,
+  terminal::{failure::Failure, output::count},
+};
+
+/// `memfw quarantine delete`
+#[derive(Clone, Debug, ClapArgs)]
+pub struct DeleteArgs {
+  /// Ids, beginnings of ids, or places in files
+  #[arg(value_name = "ID|FILE:LINE", required = true)]
+  pub items: Vec<String>,
+
+  /// The reason, for the audit
+  #[arg(long, value_name = "TEXT")]
+  pub reason: Option<String>,
+
+  /// Delete without asking
+  #[arg(long)]
+  pub yes: bool,
+
+  /// Answer in JSON
+  #[arg(long)]
+  pub json: bool,
+}
+
+/// Carries the command out.
+pub(super) fn run(context: &Context, args: &DeleteArgs) -> Result<Status, Failure> {
+  let ledger = context.ledger()?;
+  let find = |name: &String| find_item(&ledger, name);
+  let items: Vec<Item> = args.items.iter().map(find).collect::<Result<_, _>>()?;
+  drop(ledger);
+  if !args.yes && !is_agreed(context, items.len())? {
+    context.out.line("nothing was deleted")?;
+    return Ok(Status::No);
+  }
+  let config = context.config()?.config;
+  let mut engine = context.engine(&config)?;
+  let by = context.user();
+  let mut values = Vec::new();
+  for item in &items {
+    let deleted = engine.delete(item.id.as_str(), &by, args.reason.as_deref());
+    // What was done so far is told even when a later one fails.
+    let deleted = match deleted {
+      Ok(deleted) => deleted,
+      Err(error) => {
+        if args.json && !values.is_empty() {
+          context.out.json(&values)?;
+        }
+        return Err(error.into());
+      }
+    };
+    if args.json {
+      values.push(json!({ "id": deleted.id.as_str(), "status": "forgotten" }));
+    } else {
+      context.out.line(&format!("{}: deleted; its record stays", deleted.id))?;
+    }
+  }
+  if args.json {
+    context.out.json(&values)?;
+  }
+  Ok(Status::Yes)
+}
+
+fn is_agreed(context: &Context, n: usize) -> Result<bool, Failure> {
+  let what = count(n as u64, "item");
+  if !context.out.is_terminal() || !io::stdin().is_terminal() {
+    return Err(
+      Failure::usage(format!("the text of {what} would be gone for good; nothing was deleted"))
+        .hint("say `--yes`, or `memfw quarantine reject ID` to keep it sealed"),
+    );
+  }
+  context.out.text(&format!("Delete the text of {what} for good? [y/N] "))?;
+  context.out.flush()?;
+  let mut answer = String::new();
+  io::stdin().lock().read_line(&mut answer)?;
+  Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+}

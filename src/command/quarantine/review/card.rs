@@ -1,0 +1,248 @@
+//! Everything that a person wants to see of one item before deciding, put together from the ledger and the
+//! file. What is shown of it, and how, is up to [`super::screen`].
+#![forbid(unsafe_code)]
+
+use std::{ops::Range, path::Path};
+
+use crate::{
+  app::engine::read_file,
+  command::shared::{
+    evidence,
+    finding::{self, StoredFinding},
+  },
+  detect::Code,
+  engine::{
+    event::{rounded, shown},
+    judge::BlockText,
+    origin::is_somebody,
+  },
+  files::{RealFs, Workspace},
+  memory::{BlockId, Document, Known, line, placeholder},
+  provenance::{Attestation, Source, State, Trust},
+  store::{Item, Ledger, StoreError},
+};
+
+/// Lines that are shown of the file above and below the text.
+const AROUND: usize = 2;
+
+/// One item.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Card {
+  /// Its id.
+  pub id: BlockId,
+  /// Where it stands.
+  pub status: State,
+  /// When it was taken out or flagged, microseconds UTC.
+  pub at: i64,
+  /// How often it came.
+  pub occurrences: u32,
+  /// The file, escaped.
+  pub file: String,
+  /// Its first line when it was last seen.
+  pub line: u32,
+  /// Where it came from.
+  pub source: Source,
+  /// How far that is trusted.
+  pub trust: Trust,
+  /// How that is known.
+  pub attestation: Attestation,
+  /// What that rests on; names in it are those of others.
+  pub evidence: Option<String>,
+  /// How suspicious it is, 0 to 1.
+  pub score: f64,
+  /// Why, each code with the sentences of its findings.
+  pub reasons: Vec<(Code, Vec<String>)>,
+  /// Codes that its source is allowed already.
+  pub allowed: Vec<Code>,
+  /// Whether it stands in its file.
+  pub in_file: bool,
+  /// Its bytes, where they can be had.
+  pub text: Option<Vec<u8>>,
+  /// What is dangerous about them.
+  pub spans: Vec<Range<usize>>,
+  /// What stands around it.
+  pub around: Around,
+}
+
+/// The lines of the file above and below a text, with their numbers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Around {
+  /// Above, in the order of the file.
+  pub above: Vec<(usize, Vec<u8>)>,
+  /// Below.
+  pub below: Vec<(usize, Vec<u8>)>,
+}
+
+impl Card {
+  /// All about an item by now.
+  pub fn of(
+    ledger: &Ledger,
+    item: &Item,
+    max_file_bytes: u64,
+    now: i64,
+  ) -> Result<Self, StoreError> {
+    let sealed = match ledger.unseal(&item.id) {
+      Ok(bytes) => Some(bytes.to_vec()),
+      // A flagged block stands in its file; a deleted one is nowhere.
+      Err(StoreError::UnknownId { .. } | StoreError::Deleted { .. }) => None,
+      Err(error) => return Err(error),
+    };
+    let file = read(ledger, &item.path, max_file_bytes)?;
+    let (text, place) = match (&file, sealed) {
+      (Some(file), None) if item.in_file => standing(ledger, file, item)?,
+      (Some(file), Some(sealed)) => {
+        let found = placeholder::find(file, &item.id, &sealed);
+        (Some(sealed), found.map(|found| found.span))
+      }
+      (_, sealed) => (sealed, None),
+    };
+    let around = match (&file, place) {
+      (Some(file), Some(place)) => Around::of(file, &place),
+      _ => Around::default(),
+    };
+    let found = finding::counted(item);
+    Ok(Self {
+      id: item.id.clone(),
+      status: item.status,
+      at: item.quarantined_at,
+      occurrences: item.occurrences,
+      file: shown(&item.path),
+      line: item.line,
+      source: item.source.clone(),
+      trust: item.trust,
+      attestation: item.attestation,
+      evidence: evidence::line(&item.trail.evidence_json),
+      score: rounded(item.score),
+      reasons: reasons(&item.codes, &found),
+      allowed: ledger.exceptions_for(&item.source, now)?.into_iter().map(|one| one.code).collect(),
+      in_file: item.in_file,
+      text,
+      spans: found.into_iter().map(|one| one.span).collect(),
+      around,
+    })
+  }
+
+  /// Its codes.
+  pub fn codes(&self) -> Vec<Code> {
+    self.reasons.iter().map(|(code, _)| *code).collect()
+  }
+
+  /// The codes that its source could be allowed: none where nobody knows who that is.
+  pub fn to_allow(&self) -> Vec<Code> {
+    if !is_somebody(&self.source) {
+      return vec![];
+    }
+    let mut codes = self.codes();
+    codes.retain(|code| *code != Code::ManualQuarantine && !self.allowed.contains(code));
+    codes
+  }
+}
+
+impl Around {
+  /// The lines around a place in a file that say something; memfw's own comments do not.
+  pub fn of(file: &[u8], place: &Range<usize>) -> Self {
+    let mut above: Vec<(usize, Vec<u8>)> = Vec::new();
+    let mut below: Vec<(usize, Vec<u8>)> = Vec::new();
+    let mut start = 0;
+    for (index, full) in file.split_inclusive(|&byte| byte == b'\n').enumerate() {
+      let span = start..start + full.len();
+      start = span.end;
+      let bare = full.trim_ascii_end();
+      let says = !line::is_blank(bare) && !is_comment_of_ours(bare);
+      if !says || (span.start < place.end && place.start < span.end) {
+        continue;
+      }
+      if span.end <= place.start {
+        above.push((index + 1, bare.to_vec()));
+        if above.len() > AROUND {
+          above.remove(0);
+        }
+      } else if below.len() < AROUND {
+        below.push((index + 1, bare.to_vec()));
+      } else {
+        break;
+      }
+    }
+    Self { above, below }
+  }
+}
+
+fn is_comment_of_ours(line: &[u8]) -> bool {
+  let line = line.trim_ascii_start();
+  line.starts_with(b"<!-- memfw:") || line == b"<!-- /memfw -->"
+}
+
+/// The sentences of each code, each once, in the order of the codes.
+fn reasons(codes: &[Code], found: &[StoredFinding]) -> Vec<(Code, Vec<String>)> {
+  let of = |code: Code| {
+    let mut whys: Vec<String> = Vec::new();
+    for one in found.iter().filter(|one| one.code == code && !one.why.is_empty()) {
+      if !whys.contains(&one.why) {
+        whys.push(one.why.clone());
+      }
+    }
+    (code, whys)
+  };
+  codes.iter().map(|&code| of(code)).collect()
+}
+
+/// The bytes of a guarded file; `None` where they cannot be had, which `status` tells.
+fn read(ledger: &Ledger, path: &Path, max_bytes: u64) -> Result<Option<Vec<u8>>, StoreError> {
+  let Some(row) = ledger.file(path)? else { return Ok(None) };
+  let Ok(rel) = path.strip_prefix(&row.workspace) else { return Ok(None) };
+  let Ok(workspace) = Workspace::open(&RealFs::default(), &row.workspace) else { return Ok(None) };
+  Ok(read_file(&workspace, rel, max_bytes))
+}
+
+/// A block that stands in its file: its bytes, and where they are.
+type Standing = (Option<Vec<u8>>, Option<Range<usize>>);
+
+/// Looks for the block of an item in its file.
+fn standing(ledger: &Ledger, file: &[u8], item: &Item) -> Result<Standing, StoreError> {
+  let markers = ledger.marker_ids(&item.path)?;
+  let document = Document::parse(file, &Known { markers, ..Known::default() });
+  let block = document.blocks().iter().find(|block| block.hash == item.hash);
+  let Some(block) = block else { return Ok((None, None)) };
+  let place = block.parts.first().zip(block.parts.last());
+  let place = place.map(|(first, last)| first.start..last.end);
+  Ok((Some(BlockText::new(file, block).bytes().to_vec()), place))
+}
+
+#[cfg(test)]
+mod tests {
+  use super::*;
+
+  fn around(file: &str, text: &str) -> (Vec<usize>, Vec<usize>) {
+    let start = file.find(text).unwrap();
+    let around = Around::of(file.as_bytes(), &(start..start + text.len()));
+    let numbers = |lines: Vec<(usize, Vec<u8>)>| lines.into_iter().map(|(n, _)| n).collect();
+    (numbers(around.above), numbers(around.below))
+  }
+
+  #[test]
+  fn two_lines_above_and_below_that_say_something() {
+    let file =
+      "# A\n- b\n\n- c\n<!-- memfw:a1b2c3 quarantined -->\n\n<!-- /memfw -->\n- d\n- e\n- f\n";
+    assert_eq!(around(file, "<!-- memfw:a1b2c3 quarantined -->\n"), (vec![2, 4], vec![8, 9]));
+    assert_eq!(around("- a\n", "- a\n"), (vec![], vec![]));
+    assert_eq!(around("- a\n- b", "- a\n"), (vec![], vec![2]));
+    assert_eq!(around("- a\n- b", "- b"), (vec![1], vec![]));
+  }
+
+  #[test]
+  fn a_sentence_is_told_once_with_its_code() {
+    let told = |code, why: &str| StoredFinding {
+      code,
+      layer: crate::detect::Layer::Rules,
+      severity: crate::detect::Severity::High,
+      kind: crate::detect::RuleKind::Signature,
+      span: 0..1,
+      why: why.to_owned(),
+      rule: None,
+    };
+    let found =
+      [told(Code::Concealment, "a"), told(Code::Concealment, "a"), told(Code::UrlReference, "b")];
+    let expected = vec![(Code::UrlReference, vec!["b".to_owned()]), (Code::Persistence, vec![])];
+    assert_eq!(reasons(&[Code::UrlReference, Code::Persistence], &found), expected);
+  }
+}

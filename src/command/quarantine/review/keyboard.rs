@@ -1,0 +1,231 @@
+//! What a person types: single keys where there is a terminal, else lines.
+//!
+//! The terminal is in another mode only while a key is waited for, so whatever ends the process elsewhere finds
+//! it as it was. While a key is waited for, a signal that would end the process ends the wait instead, and the
+//! mode goes back on every way out. Lines are edited by the kernel, as everywhere.
+//!
+//! Invariant: no key counts that was pressed before it was waited for, so one that repeats decides once.
+#![forbid(unsafe_code)]
+
+use std::{collections::VecDeque, io, os::fd::BorrowedFd};
+
+use rustix::termios::{
+  LocalModes, OptionalActions, SpecialCodeIndex, Termios, isatty, tcgetattr, tcsetattr,
+};
+use tokio::{
+  io::{Interest, unix::AsyncFd},
+  runtime::Runtime,
+  signal::unix::{Signal, SignalKind, signal},
+};
+
+use crate::terminal::escape::lossy;
+
+/// Bytes that are read at once.
+const CHUNK: usize = 1024;
+/// Longest line that is taken; what is behind it is dropped.
+const MAX_LINE: usize = 4096;
+/// What an interrupting key sends while signals are off: Ctrl-C and Ctrl-D.
+const INTERRUPTS: [u8; 2] = [3, 4];
+
+/// What was typed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Typed {
+  /// A key, and what was typed behind it, where keys come as lines. One that is no character is U+FFFD.
+  Key(char, String),
+  /// A line, without its end.
+  Line(String),
+  /// The end: of the input, or of the patience of a person or a service manager.
+  End,
+}
+
+/// Standard input.
+pub struct Keyboard {
+  keys: Option<Keys>,
+  /// What was read and not asked for yet; only of lines.
+  read: VecDeque<u8>,
+}
+
+/// What single keys need.
+struct Keys {
+  runtime: Runtime,
+  ends: [Signal; 3],
+  /// The process goes on after it was stopped: whoever ran meanwhile had the terminal.
+  goes_on: Signal,
+}
+
+impl Keyboard {
+  /// With single keys, where that is wanted and standard input is a terminal.
+  pub fn new(single_keys: bool) -> io::Result<Self> {
+    let keys = if single_keys && isatty(io::stdin()) { Some(Keys::new()?) } else { None };
+    Ok(Self { keys, read: VecDeque::new() })
+  }
+
+  /// Whether keys come one by one.
+  pub const fn has_keys(&self) -> bool {
+    self.keys.is_some()
+  }
+
+  /// Waits for a key; where there are none, for a line, of which the first character stands for it.
+  pub fn key(&mut self) -> io::Result<Typed> {
+    if let Some(keys) = &mut self.keys {
+      return keys.key();
+    }
+    loop {
+      let Typed::Line(line) = self.line()? else { return Ok(Typed::End) };
+      let mut letters = line.trim_start().chars();
+      let Some(key) = letters.next() else { continue };
+      return Ok(Typed::Key(key, letters.as_str().trim().to_owned()));
+    }
+  }
+
+  /// Waits for a line.
+  pub fn line(&mut self) -> io::Result<Typed> {
+    loop {
+      if let Some(end) = self.read.iter().position(|&byte| byte == b'\n') {
+        let mut line: Vec<u8> = self.read.drain(..=end).collect();
+        line.truncate(end);
+        return Ok(Typed::Line(lossy(&line)));
+      }
+      let n_before = self.read.len();
+      if let Some(keys) = &mut self.keys
+        && !keys.wait(None)?
+      {
+        return Ok(Typed::End);
+      }
+      let bytes = read()?;
+      if bytes.is_empty() {
+        let rest: Vec<u8> = self.read.drain(..).collect();
+        return Ok(if rest.is_empty() { Typed::End } else { Typed::Line(lossy(&rest)) });
+      }
+      let room = MAX_LINE.saturating_sub(n_before);
+      let line_end = bytes.iter().position(|&byte| byte == b'\n').unwrap_or(bytes.len());
+      let dropped = room.min(line_end)..line_end;
+      let kept = bytes.iter().enumerate().filter(|(at, _)| !dropped.contains(at));
+      self.read.extend(kept.map(|(_, byte)| *byte));
+    }
+  }
+}
+
+impl Keys {
+  fn new() -> io::Result<Self> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let entered = runtime.enter();
+    let ends = [
+      signal(SignalKind::interrupt())?,
+      signal(SignalKind::terminate())?,
+      signal(SignalKind::hangup())?,
+    ];
+    let goes_on = signal(SignalKind::from_raw(libc::SIGCONT))?;
+    drop(entered);
+    Ok(Self { runtime, ends, goes_on })
+  }
+
+  fn key(&mut self) -> io::Result<Typed> {
+    let raw = Raw::enter()?;
+    if !self.wait(Some(&raw))? {
+      return Ok(Typed::End);
+    }
+    let bytes = read()?;
+    drop(raw);
+    Ok(match bytes.first() {
+      None => Typed::End,
+      Some(byte) if INTERRUPTS.contains(byte) => Typed::End,
+      // Arrows and other keys send several bytes at once, and so does what is pasted: it is no key of ours.
+      Some(_) => Typed::Key(single(&bytes), String::new()),
+    })
+  }
+
+  /// Waits until there is something to read; `false` when a signal ends it.
+  fn wait(&mut self, raw: Option<&Raw>) -> io::Result<bool> {
+    let Self { runtime, ends: [interrupt, terminate, hangup], goes_on } = self;
+    runtime.block_on(async {
+      // The form that replaces it is an unsafe call, for types whose descriptor may change; ours cannot.
+      #[expect(deprecated, reason = "the only form that safe code can call")]
+      let input = AsyncFd::with_interest(stdin(), Interest::READABLE)?;
+      loop {
+        tokio::select! {
+          biased;
+          _ = interrupt.recv() => return Ok(false),
+          _ = terminate.recv() => return Ok(false),
+          _ = hangup.recv() => return Ok(false),
+          _ = goes_on.recv() => if let Some(raw) = raw { raw.again()? },
+          ready = input.readable() => return ready.map(|_| true),
+        }
+      }
+    })
+  }
+}
+
+/// The terminal without line editing, echo and signals by keys, for as long as this lives.
+struct Raw {
+  before: Termios,
+  raw: Termios,
+}
+
+impl Raw {
+  /// Drops what was typed before.
+  fn enter() -> io::Result<Self> {
+    let before = tcgetattr(stdin())?;
+    let mut raw = before.clone();
+    let line = LocalModes::ICANON | LocalModes::ECHO | LocalModes::ISIG | LocalModes::IEXTEN;
+    raw.local_modes.remove(line);
+    raw.special_codes[SpecialCodeIndex::VMIN] = 1;
+    raw.special_codes[SpecialCodeIndex::VTIME] = 0;
+    tcsetattr(stdin(), OptionalActions::Flush, &raw)?;
+    Ok(Self { before, raw })
+  }
+
+  fn again(&self) -> io::Result<()> {
+    Ok(tcsetattr(stdin(), OptionalActions::Now, &self.raw)?)
+  }
+}
+
+impl Drop for Raw {
+  fn drop(&mut self) {
+    // A terminal that is gone has no mode any more.
+    tcsetattr(stdin(), OptionalActions::Now, &self.before).ok();
+  }
+}
+
+fn stdin() -> BorrowedFd<'static> {
+  rustix::stdio::stdin()
+}
+
+fn read() -> io::Result<Vec<u8>> {
+  let mut buffer = vec![0; CHUNK];
+  loop {
+    match rustix::io::read(stdin(), buffer.as_mut_slice()) {
+      Ok(n) => {
+        buffer.truncate(n);
+        return Ok(buffer);
+      }
+      Err(rustix::io::Errno::INTR) => {}
+      // A terminal that was hung up.
+      Err(rustix::io::Errno::IO) => return Ok(vec![]),
+      Err(error) => return Err(error.into()),
+    }
+  }
+}
+
+/// The one character that stands there.
+fn single(bytes: &[u8]) -> char {
+  let mut letters = lossy(bytes).chars().collect::<Vec<_>>().into_iter();
+  match (letters.next(), letters.next()) {
+    (Some(key), None) => key,
+    _ => char::REPLACEMENT_CHARACTER,
+  }
+}
+
+#[cfg(test)]
+mod tests {
+  use super::*;
+
+  #[test]
+  fn one_character_is_a_key_and_nothing_else_is() {
+    assert_eq!(single(b"a"), 'a');
+    assert_eq!(single("ä".as_bytes()), 'ä');
+    for bytes in [b"\x1b[A".as_slice(), b"aa", b"\xff", b""] {
+      assert_eq!(single(bytes), char::REPLACEMENT_CHARACTER, "{bytes:?}");
+    }
+  }
+}

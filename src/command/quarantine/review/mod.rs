@@ -1,0 +1,205 @@
+//! `memfw quarantine review`: one item after the other, and what a person decides about each.
+//!
+//! The review itself is [`session`], which knows neither terminal nor ledger. Here items are looked up, keys
+//! read, and decisions carried out by the same functions as the plain commands.
+#![forbid(unsafe_code)]
+
+pub mod card;
+pub mod keyboard;
+pub mod screen;
+pub mod session;
+
+use clap::Args as ClapArgs;
+
+use super::decide::{Done, add, approve, reject};
+use crate::{
+  app::{context::Context, exit::Status},
+  command::shared::lookup::find_item,
+  detect::Code,
+  engine::{Engine, review::Approval},
+  files::RealFs,
+  memory::BlockId,
+  os::{Clock as _, SystemClock},
+  provenance::{Source, State},
+  store::{ItemFilter, StoreError},
+  terminal::{
+    escape::{Escape, terminal},
+    failure::{Failure, reason as of_error},
+    output::count,
+    time::DAY,
+  },
+};
+use card::Card;
+use keyboard::{Keyboard, Typed};
+use screen::Look;
+use session::{Act, Session, Step, Wants};
+
+/// `memfw quarantine review`
+#[derive(Clone, Debug, ClapArgs)]
+pub struct ReviewArgs {
+  /// Ids, beginnings of ids, or places in files; without any, all waiting items
+  #[arg(value_name = "ID|FILE:LINE")]
+  pub items: Vec<String>,
+
+  /// Only items of this state: quarantined, held or flagged
+  #[arg(long, value_name = "STATUS", conflicts_with = "items")]
+  pub status: Vec<State>,
+}
+
+/// Carries the command out.
+pub fn run(context: &Context, args: &ReviewArgs) -> Result<Status, Failure> {
+  let ids = to_review(context, args)?;
+  if ids.is_empty() {
+    context.out.line("nothing waits for you")?;
+    return Ok(Status::Yes);
+  }
+  let config = context.config()?.config;
+  let mut review = Review {
+    context,
+    engine: context.engine(&config)?,
+    max_file_bytes: config.max_file_bytes,
+    by: context.user(),
+  };
+  let is_dumb = context.surroundings.env.get("TERM").is_none_or(|term| term == "dumb");
+  let keyboard = Keyboard::new(context.out.is_terminal() && !is_dumb).map_err(unreadable)?;
+  review.all(ids, keyboard)
+}
+
+fn to_review(context: &Context, args: &ReviewArgs) -> Result<Vec<BlockId>, Failure> {
+  if !args.items.is_empty() {
+    let ledger = context.ledger()?;
+    let find = |name: &String| find_item(&ledger, name).map(|item| item.id);
+    return args.items.iter().map(find).collect();
+  }
+  let statuses =
+    if args.status.is_empty() { ItemFilter::waiting().statuses } else { args.status.clone() };
+  let filter = ItemFilter { statuses, path: None };
+  let items = match context.ledger_to_read()? {
+    Some(ledger) => ledger.items(&filter)?,
+    None => vec![],
+  };
+  Ok(items.into_iter().map(|item| item.id).collect())
+}
+
+fn unreadable(error: std::io::Error) -> Failure {
+  Failure::unavailable(format!("cannot read standard input: {}", of_error(&error)))
+}
+
+/// What decisions need.
+struct Review<'c> {
+  context: &'c Context,
+  engine: Engine<RealFs>,
+  max_file_bytes: u64,
+  by: String,
+}
+
+impl Review<'_> {
+  fn all(&mut self, ids: Vec<BlockId>, mut keyboard: Keyboard) -> Result<Status, Failure> {
+    let context = self.context;
+    let out = &context.out;
+    let look = Look { columns: out.columns(), colour: out.colour(), now: SystemClock.now() };
+    let mut session = Session::new(ids, look);
+    loop {
+      let typed = match session.wants() {
+        Wants::Nothing => break,
+        Wants::Card(id) => {
+          let said = match self.card(&id)? {
+            Ok(card) => session.show(card),
+            Err(why) => session.skip(&why),
+          };
+          out.text(&said)?;
+          continue;
+        }
+        Wants::Key => {
+          out.flush()?;
+          keyboard.key().map_err(unreadable)?
+        }
+        Wants::Line => {
+          out.flush()?;
+          keyboard.line().map_err(unreadable)?
+        }
+      };
+      let step = match &typed {
+        Typed::Key(key, rest) => {
+          // Nobody else shows what was pressed.
+          let shown = terminal(key.to_string());
+          out.line(if keyboard.has_keys() { &shown } else { "" })?;
+          session.key(*key, rest)
+        }
+        Typed::Line(line) => session.line(line),
+        Typed::End => {
+          out.line("")?;
+          session.end();
+          continue;
+        }
+      };
+      match step {
+        Step::Show(text) => out.text(&text)?,
+        Step::Do(act) => {
+          let said = match self.carry_out(&act) {
+            Ok((said, is_decided)) => session.acted(&said, is_decided),
+            Err(failure) => {
+              let why = failure.to_string();
+              session.failed(Escape::default().keep_lines().apply(why).trim_end())
+            }
+          };
+          out.text(&said)?;
+        }
+      }
+    }
+    let (n_decided, n_left) = session.tally();
+    let left = if n_left == 0 { String::new() } else { format!(", {n_left} left") };
+    out.line(&format!("{} decided{left}", count(n_decided as u64, "item")))?;
+    Ok(Status::Yes)
+  }
+
+  /// What there is to see of an item by now, or why there is nothing to decide.
+  fn card(&self, id: &BlockId) -> Result<Result<Card, String>, Failure> {
+    let ledger = self.engine.ledger();
+    let item = match ledger.item(id.as_str()) {
+      Ok(item) => item,
+      Err(StoreError::UnknownId { .. }) => return Ok(Err("it left its file meanwhile".to_owned())),
+      Err(error) => return Err(error.into()),
+    };
+    if !(item.status.is_waiting() || (item.in_file && item.status == State::Flagged)) {
+      return Ok(Err(format!("it is {}", item.status)));
+    }
+    Ok(Ok(Card::of(ledger, &item, self.max_file_bytes, SystemClock.now())?))
+  }
+
+  /// Does what was decided; what to say, and whether the item is decided by it.
+  fn carry_out(&mut self, act: &Act) -> Result<(String, bool), Failure> {
+    let by = self.by.clone();
+    let word = |reason| Approval { by: &by, reason, until: None, at_end: false };
+    let done = |done: Done| (done.line, true);
+    let engine = &mut self.engine;
+    match act {
+      Act::Approve { id, reason } => {
+        approve(engine, id.as_str(), word(reason.as_deref())).map(done)
+      }
+      Act::Reject { id, reason } => reject(engine, id.as_str(), word(reason.as_deref())).map(done),
+      Act::TakeOut { id, reason } => add(engine, id.as_str(), word(reason.as_deref())).map(done),
+      Act::Allow { id, source, codes, reason, days } => {
+        self.allow(id, source, codes, (reason.as_deref(), *days))
+      }
+    }
+  }
+
+  fn allow(
+    &mut self,
+    id: &BlockId,
+    source: &Source,
+    codes: &[Code],
+    (reason, days): (Option<&str>, Option<u32>),
+  ) -> Result<(String, bool), Failure> {
+    let by = self.by.clone();
+    let now = SystemClock.now();
+    let until = days.map(|days| now.saturating_add(i64::from(days) * DAY));
+    let word = Approval { by: &by, reason, until, at_end: false };
+    self.engine.allow(source, codes, word)?;
+    let words: Vec<&str> = codes.iter().map(|code| code.as_str()).collect();
+    let said = format!("{}: allowed {}", terminal(source.as_str()), words.join(" "));
+    // Only a key of its own decides about the item.
+    Ok((format!("{said}; {id} still waits for you"), false))
+  }
+}

@@ -1,0 +1,158 @@
+//! `memfw report`: one page about what happened, to look at in a browser or to hand on.
+//!
+//! It holds no text of memory unless that is asked for, for whoever can read the file can read it: an agent,
+//! too. It is never written into a guarded directory.
+#![forbid(unsafe_code)]
+
+mod chart;
+mod html;
+mod page;
+
+use std::path::{Path, PathBuf};
+
+use clap::{Args as ClapArgs, ValueHint};
+use serde_json::json;
+
+use super::{
+  shared::{
+    exposure::Reading,
+    figures::{DEFAULT_DAYS, Span},
+  },
+  status,
+};
+use crate::{
+  app::{context::Context, exit::Status, paths::resolved},
+  engine::{EventKind, event::shown},
+  memory::BlockId,
+  os::{
+    Clock as _, SystemClock,
+    report_file::{PageError, write_page},
+  },
+  store::{ItemFilter, Ledger, StoreError},
+  terminal::{
+    escape::terminal,
+    failure::{Failure, reason},
+  },
+};
+use page::{Facts, MARK, page};
+
+/// Longest span of a report: a column of each drawing is still to be seen.
+const MAX_DAYS: i64 = 366;
+/// Items that are listed, the oldest ones.
+const MAX_WAITING: usize = 100;
+/// Events that are listed, the newest ones.
+const MAX_EVENTS: u32 = 200;
+/// Bytes of a text that are looked at; the page shows fewer.
+const MAX_TEXT: usize = 1_000;
+
+/// `memfw report`
+#[derive(Clone, Debug, ClapArgs)]
+#[command(after_help = "Example: memfw report --html report.html")]
+pub struct ReportArgs {
+  /// Write the page to this file; only an earlier report is overwritten
+  #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, required = true)]
+  pub html: PathBuf,
+
+  /// Cover the last N days, including today
+  #[arg(long, value_name = "N", default_value_t = DEFAULT_DAYS,
+    value_parser = clap::value_parser!(u32).range(1..=MAX_DAYS))]
+  pub days: u32,
+
+  /// Include the beginning of each waiting text; it is hostile
+  #[arg(long)]
+  pub text: bool,
+
+  /// Answer in JSON
+  #[arg(long)]
+  pub json: bool,
+}
+
+/// Carries the command out.
+pub fn run(context: &Context, args: ReportArgs) -> Result<Status, Failure> {
+  let ledger = if args.text { context.ledger_with_key()? } else { context.ledger()? };
+  let path = place(context, &ledger, &args.html)?;
+  let facts = gather(context, &ledger, args.days, args.text)?;
+  write_page(&path, MARK, &page(&facts)).map_err(|error| {
+    let cannot =
+      |why: &str| Failure::unavailable(format!("cannot write `{}`: {why}", shown(&path)));
+    match &error {
+      PageError::Foreign(_) => {
+        cannot(&error.to_string()).hint("name a file that is not there yet, or an earlier report")
+      }
+      PageError::Io(error) => cannot(&reason(error)),
+    }
+  })?;
+  if args.json {
+    context.out.json(&json!({ "file": shown(&path), "waiting": n_waiting(&facts) }))?;
+  } else {
+    context.out.line(&format!("written to {}", terminal(shown(&path))))?;
+  }
+  Ok(Status::Yes)
+}
+
+fn n_waiting(facts: &Facts) -> usize {
+  facts.waiting.len() + facts.more_waiting
+}
+
+/// Where the page goes: nowhere that memfw guards, for there agents read.
+fn place(context: &Context, ledger: &Ledger, typed: &Path) -> Result<PathBuf, Failure> {
+  let Some(name) = typed.file_name() else {
+    return Err(Failure::usage(format!("`{}` is no name of a file", shown(typed))));
+  };
+  let parent = typed.parent().filter(|parent| !parent.as_os_str().is_empty());
+  let directory = resolved(parent.unwrap_or(Path::new(".")));
+  let config = context.config().unwrap_or_default().config;
+  let mut guarded = context.workspaces(&config, &[]).unwrap_or_default();
+  guarded.extend(ledger.files()?.into_iter().map(|row| row.workspace));
+  match guarded.iter().find(|workspace| directory.starts_with(workspace)) {
+    None => Ok(directory.join(name)),
+    Some(workspace) => Err(
+      Failure::usage(format!("`{}` is guarded, and an agent reads there", shown(workspace)))
+        .hint("name a file elsewhere"),
+    ),
+  }
+}
+
+fn gather(
+  context: &Context,
+  ledger: &Ledger,
+  days: u32,
+  with_text: bool,
+) -> Result<Facts, Failure> {
+  let now = SystemClock.now();
+  let span = Span::gather(ledger, days, now)?;
+  let mut items = ledger.items(&ItemFilter::waiting())?;
+  let more_waiting = items.len().saturating_sub(MAX_WAITING);
+  items.truncate(MAX_WAITING);
+  let mut waiting = Vec::with_capacity(items.len());
+  for item in items {
+    let text = if with_text { text(ledger, &item.id)? } else { None };
+    waiting.push((item, text));
+  }
+  let kinds: Vec<&str> = EventKind::ALL
+    .iter()
+    .filter(|kind| kind.level() <= tracing::Level::INFO || **kind == EventKind::Vanished)
+    .map(|kind| kind.as_str())
+    .collect();
+  let mut events = Vec::new();
+  let more_events = ledger.each_event(&kinds, span.since, MAX_EVENTS, |row| events.push(row))?;
+  events.reverse();
+  Ok(Facts {
+    exposure: Reading::find(ledger)?.line(now),
+    degradations: status::degradations(context, Some(ledger))?,
+    span,
+    waiting,
+    more_waiting,
+    events,
+    more_events,
+  })
+}
+
+/// The beginning of a sealed text; `None` where its bytes were deleted.
+fn text(ledger: &Ledger, id: &BlockId) -> Result<Option<Vec<u8>>, Failure> {
+  match ledger.unseal(id) {
+    Ok(bytes) => Ok(bytes.get(..MAX_TEXT).or(bytes.get(..)).map(<[u8]>::to_vec)),
+    Err(StoreError::Deleted { .. }) => Ok(None),
+    Err(error) => Err(error.into()),
+  }
+}

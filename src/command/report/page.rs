@@ -1,0 +1,348 @@
+//! The page itself: facts in, HTML out. Pure.
+//!
+//! Invariants: no script, no link, nothing from elsewhere, and a policy that would forbid them; all that
+//! others have chosen goes through [`Html::text`].
+#![forbid(unsafe_code)]
+
+use tracing::Level;
+
+use super::{
+  chart::{self, Column},
+  html::{Html, policy_hash},
+};
+use crate::{
+  command::{
+    shared::figures::Span,
+    stats::{date, ms},
+  },
+  detect::{Code, Layer},
+  engine::{EventKind, event::shown},
+  memory::BlockId,
+  provenance::{Source, Trust},
+  stats::{Counts, Line},
+  store::{EventRow, Item},
+  terminal::time,
+};
+
+/// How a page begins, by which the next one knows that it may take its place.
+pub(super) const MARK: &str =
+  "<!doctype html>\n<!-- memfw report: the next report overwrites this file -->\n";
+/// Lines of a table; all of them are in `memfw stats --json`.
+const MAX_ROWS: usize = 50;
+
+/// What the last column of a table is called; what was never timed has none.
+const P99: &str = "p99";
+/// The columns of a table behind the first ones.
+const FIGURES: [&str; 6] = ["seen", "kept", "flagged", "quarantined", "false alarms", P99];
+
+const STYLE: &str = include_str!("style.css");
+
+/// All that the page tells.
+pub(super) struct Facts {
+  /// The figures.
+  pub(super) span: Span,
+  /// What waits for a person, oldest first, each with its text if that was asked for.
+  pub(super) waiting: Vec<(Item, Option<Vec<u8>>)>,
+  /// What waits and is not among these.
+  pub(super) more_waiting: usize,
+  /// In what protection is reduced.
+  pub(super) degradations: Vec<String>,
+  /// How long poison was readable.
+  pub(super) exposure: String,
+  /// What happened, newest first.
+  pub(super) events: Vec<EventRow>,
+  /// Whether more happened.
+  pub(super) more_events: bool,
+}
+
+/// The page.
+pub(super) fn page(facts: &Facts) -> String {
+  let mut html = Html::default();
+  head(&mut html);
+  title(&mut html, facts);
+  tiles(&mut html, facts);
+  protection(&mut html, facts);
+  waiting(&mut html, facts);
+  days(&mut html, &facts.span);
+  trust(&mut html, &facts.span);
+  let figures = &facts.span.figures;
+  table(&mut html, "Sources", "source", true, &figures.sources, String::as_str);
+  table(&mut html, "What was found", "code", false, &figures.codes, |code| Code::as_str(*code));
+  table(&mut html, "Who decided", "layer", false, &figures.layers, |layer| Layer::as_str(*layer));
+  table(&mut html, "Files", "file", false, &figures.files, String::as_str);
+  timeline(&mut html, facts);
+  html.markup("</body>\n</html>\n");
+  html.finish()
+}
+
+fn head(html: &mut Html) {
+  html
+    .markup(MARK)
+    .markup("<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n")
+    .markup(
+      "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src '",
+    )
+    .text(policy_hash(STYLE))
+    .markup("'; base-uri 'none'; form-action 'none'\">\n")
+    .markup("<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n")
+    .markup("<meta name=\"color-scheme\" content=\"light dark\">\n")
+    .markup(
+      "<meta name=\"referrer\" content=\"no-referrer\">\n<title>memfw report</title>\n<style>",
+    )
+    .markup(STYLE)
+    .markup("</style>\n</head>\n<body>\n");
+}
+
+fn title(html: &mut Html, facts: &Facts) {
+  let Span { since, until, truncated, .. } = &facts.span;
+  html
+    .markup("<header><h1>memfw report</h1><p class=\"soft\">")
+    .text(time::date(*since))
+    .markup(" to ")
+    .text(time::rfc3339(*until))
+    .markup(", days of UTC; memfw ")
+    .text(env!("CARGO_PKG_VERSION"))
+    .markup("</p>");
+  if *truncated {
+    html.markup("<p class=\"soft\">There was more; only the newest events are counted.</p>");
+  }
+  html.markup("</header>\n");
+}
+
+fn tiles(html: &mut Html, facts: &Facts) {
+  let counts = &facts.span.figures.all.counts;
+  let n_waiting = (facts.waiting.len() + facts.more_waiting) as u64;
+  html.markup("<div class=\"tiles\">");
+  for (what, n) in [
+    ("blocks in memory", facts.span.now().all()),
+    ("seen", counts.seen()),
+    ("flagged", counts.flagged),
+    ("quarantined", counts.quarantined),
+    ("wait for you", n_waiting),
+    ("false alarms", counts.approved),
+  ] {
+    html.markup("<div><b>").number(n).markup("</b>").markup(what).markup("</div>");
+  }
+  html.markup("</div>\n");
+}
+
+fn protection(html: &mut Html, facts: &Facts) {
+  html.markup("<section><h2>Protection</h2>");
+  if facts.degradations.is_empty() {
+    html.markup("<p class=\"good\">Everything is protected.</p>");
+  } else {
+    html.markup("<ul>");
+    for text in &facts.degradations {
+      html.markup("<li><b class=\"bad\">degraded</b> ").text(text).markup("</li>");
+    }
+    html.markup("</ul>");
+  }
+  html.markup("<p class=\"soft\">How long poison was readable: ").text(&facts.exposure);
+  if let Some(times) = &facts.span.figures.all.latency {
+    html.markup(". Decisions took ").text(format!(
+      "p50 {}, p90 {}, p99 {}",
+      ms(times.p50_us),
+      ms(times.p90_us),
+      ms(times.p99_us)
+    ));
+  }
+  html.markup(".</p></section>\n");
+}
+
+fn waiting(html: &mut Html, facts: &Facts) {
+  html.markup("<section><h2>Waits for you</h2>");
+  if facts.waiting.is_empty() {
+    html.markup("<p>Nothing waits for you.</p></section>\n");
+    return;
+  }
+  html.markup("<ul>");
+  for (item, text) in &facts.waiting {
+    html.markup("<li><code>").text(item.id.as_str()).markup("</code> <b class=\"warn\">");
+    html.markup(item.status.as_str()).markup("</b> from ").text(item.source.as_str());
+    html.markup(", ").markup(item.trust.as_str()).markup("<br>");
+    html.text(shown(&item.path)).markup(", line ").number(u64::from(item.line));
+    html.markup("<br><span class=\"soft\">").text(time::rfc3339(item.quarantined_at));
+    for code in &item.codes {
+      html.markup("; ").markup(code.as_str()).markup(": ").markup(code.title());
+    }
+    html.markup("</span>");
+    if let Some(text) = text {
+      html.tag("pre", text);
+    }
+    html.markup("</li>");
+  }
+  html.markup("</ul>");
+  if facts.more_waiting > 0 {
+    html.markup("<p class=\"soft\">And ").number(facts.more_waiting as u64);
+    html.markup(" more: <code>memfw quarantine list</code></p>");
+  }
+  html.markup("</section>\n");
+}
+
+fn days(html: &mut Html, span: &Span) {
+  let known = &span.figures.days;
+  let of = |day: i64| {
+    known.iter().find(|line| line.name == Some(day)).map(|line| line.counts).unwrap_or_default()
+  };
+  let columns: Vec<Column> = span
+    .all_days()
+    .map(|day| {
+      let Counts { kept, flagged, quarantined, .. } = of(day);
+      Column {
+        title: format!("{}: {kept} kept, {flagged} flagged, {quarantined} quarantined", date(day)),
+        parts: vec![("quarantined", quarantined), ("flagged", flagged), ("kept", kept)],
+      }
+    })
+    .collect();
+  let all = span.figures.all.counts;
+  html.markup("<section><h2>Blocks by day</h2>");
+  chart::draw(html, "blocks by day and what became of them", &columns);
+  axis(html, span, span.all_days().map(|day| of(day).seen()).max());
+  legend(html, &[("kept", all.kept), ("flagged", all.flagged), ("quarantined", all.quarantined)]);
+  html.markup("</section>\n");
+}
+
+fn trust(html: &mut Html, span: &Span) {
+  let columns: Vec<Column> = span
+    .levels
+    .iter()
+    .map(|level| {
+      let parts: Vec<(&'static str, u64)> =
+        Trust::ALL.iter().map(|trust| (trust.as_str(), level.of(*trust))).collect();
+      let told: Vec<String> = parts.iter().rev().map(|(trust, n)| format!("{n} {trust}")).collect();
+      Column { title: format!("{}: {}", date(level.day), told.join(", ")), parts }
+    })
+    .collect();
+  html.markup("<section><h2>Trust of memory</h2>");
+  chart::draw(html, "blocks in memory by day and trust", &columns);
+  axis(html, span, span.levels.iter().map(crate::stats::Level::all).max());
+  let now = span.now();
+  let parts: Vec<(&'static str, u64)> =
+    Trust::ALL.iter().rev().map(|trust| (trust.as_str(), now.of(*trust))).collect();
+  legend(html, &parts);
+  html.markup("</section>\n");
+}
+
+/// The first and the last day of a drawing, and how high its highest column is.
+fn axis(html: &mut Html, span: &Span, most: Option<u64>) {
+  let days: Vec<i64> = span.all_days().collect();
+  html.markup("<div class=\"axis soft\"><span>");
+  html.text(days.first().map(|day| date(*day)).unwrap_or_default());
+  html.markup("</span><span>at most ").number(most.unwrap_or(0)).markup(" on a day</span><span>");
+  html.text(days.last().map(|day| date(*day)).unwrap_or_default()).markup("</span></div>");
+}
+
+fn legend(html: &mut Html, parts: &[(&'static str, u64)]) {
+  html.markup("<div class=\"legend soft\">");
+  for (name, n) in parts {
+    html.markup("<span><i class=\"").markup(name).markup("\"></i>").markup(name).markup(" ");
+    html.number(*n).markup("</span>");
+  }
+  html.markup("</div>");
+}
+
+fn table<K>(
+  html: &mut Html,
+  title: &'static str,
+  what: &'static str,
+  with_trust: bool,
+  lines: &[Line<K>],
+  name: impl Fn(&K) -> &str,
+) {
+  html.markup("<section><h2>").markup(title).markup("</h2>");
+  if lines.is_empty() {
+    html.markup("<p>Nothing.</p></section>\n");
+    return;
+  }
+  html.markup("<div class=\"scroll\"><table><thead><tr><th>").markup(what).markup("</th>");
+  if with_trust {
+    html.markup("<th>trust</th>");
+  }
+  for head in FIGURES {
+    html.markup("<th class=\"n\">").markup(head).markup("</th>");
+  }
+  html.markup("</tr></thead><tbody>");
+  for line in lines.iter().take(MAX_ROWS) {
+    html.markup("<tr><td class=\"name\">").text(line.name.as_ref().map_or("(others)", &name));
+    html.markup("</td>");
+    if with_trust {
+      html
+        .markup("<td class=\"trust\">")
+        .markup(line.trust.map_or("", Trust::as_str))
+        .markup("</td>");
+    }
+    let Counts { kept, flagged, quarantined, approved, .. } = line.counts;
+    // On a phone there are no columns, so each figure brings its own name.
+    let mut cell = |what: &'static str, text: &str| {
+      html
+        .markup("<td class=\"n\" data-what=\"")
+        .markup(what)
+        .markup("\">")
+        .text(text)
+        .markup("</td>");
+    };
+    let counts = [line.counts.seen(), kept, flagged, quarantined, approved];
+    for (what, n) in FIGURES.into_iter().zip(counts) {
+      cell(what, &n.to_string());
+    }
+    let p99 = line.latency.as_ref().map(|times| ms(times.p99_us));
+    cell(P99, &p99.unwrap_or_default());
+    html.markup("</tr>");
+  }
+  html.markup("</tbody></table></div>");
+  if let more @ 1.. = lines.len().saturating_sub(MAX_ROWS) {
+    html.markup("<p class=\"soft\">And ").number(more as u64);
+    html.markup(" more: <code>memfw stats --json</code></p>");
+  }
+  html.markup("</section>\n");
+}
+
+fn timeline(html: &mut Html, facts: &Facts) {
+  html.markup("<section><h2>Timeline</h2>");
+  if facts.events.is_empty() {
+    html.markup("<p>Nothing happened.</p></section>\n");
+    return;
+  }
+  html.markup("<ul>");
+  for row in &facts.events {
+    let kind = row.event.parse::<EventKind>().ok();
+    let class = match kind.map(EventKind::level) {
+      Some(Level::ERROR) => "bad",
+      Some(Level::WARN) => "warn",
+      _ if matches!(kind, Some(EventKind::Quarantined | EventKind::Held)) => "warn",
+      _ => "",
+    };
+    html.markup("<li><span class=\"soft\">").text(time::rfc3339(row.at));
+    html.markup("</span> <b class=\"").markup(class).markup("\">");
+    let message = match kind {
+      Some(kind) => kind.message(),
+      None => row.event.as_str(),
+    };
+    html.text(message).markup("</b>");
+    if let Some(id) = &row.block {
+      html.markup(" <code>").text(BlockId::as_str(id)).markup("</code>");
+    }
+    if let Some(source) = &row.source {
+      html.markup(" from ").text(Source::as_str(source));
+    }
+    for code in &row.codes {
+      html.markup(" <code>").markup(code.as_str()).markup("</code>");
+    }
+    if let Some(path) = &row.path {
+      html.markup("<br><span class=\"soft\">").text(shown(path)).markup("</span>");
+    }
+    if !row.detail.is_empty() {
+      html.markup("<br>").text(&row.detail);
+    }
+    html.markup("</li>");
+  }
+  html.markup("</ul>");
+  if facts.more_events {
+    html.markup("<p class=\"soft\">More happened before: <code>memfw audit</code></p>");
+  }
+  html.markup("</section>\n");
+}
+
+#[cfg(test)]
+#[path = "page_tests.rs"]
+mod tests;

@@ -1,0 +1,430 @@
+//! `memfw scan`: what detection says about a text, a file or a tree, without changing anything.
+//!
+//! Files are taken some at a time: they are parsed, and then all their blocks judged, on all cores;
+//! answers come in the order of files and blocks. A signal may end it at any moment: nothing is
+//! written but whole lines, and nothing is left behind.
+#![forbid(unsafe_code)]
+
+mod args;
+mod stream;
+
+pub use args::{FailOn, ScanArgs, ScanMode};
+
+use std::{
+  io::{self, Read as _},
+  path::{Path, PathBuf},
+};
+
+use serde_json::{Value, json};
+
+use super::shared::sarif::{self, Level, Lines, Place};
+use crate::{
+  app::{context::Context, exit::Status},
+  config::Config,
+  detect::{
+    Decision, Finding, JudgeOptions, Mode, Severity, Verdict,
+    model::{Assessor as _, Kind, Model},
+  },
+  engine::{
+    assess::{Assessed, Layers, Reads, Sample, assess, facts_of},
+    bulk,
+    event::{rounded, shown},
+    judge::BlockText,
+  },
+  memory::{ContentHash, Document, Known},
+  os::{Clock as _, SystemClock, paths},
+  provenance::{Source, Trust},
+  store::Ledger,
+  terminal::{
+    escape::terminal,
+    failure::Failure,
+    lines::CHUNK_LINES,
+    output::{Style, count},
+    preview::prose,
+    progress::Progress,
+  },
+};
+
+/// In front of what is said about a finding.
+const INDENT: &str = "    ";
+/// Most files of one scan; a bound on memory, not a limit that a memory tree meets.
+const MAX_FILES: usize = 1_000_000;
+/// Files that are read before their blocks are judged, at most: a choice.
+const MAX_CHUNK_FILES: usize = 512;
+/// Bytes of files after which no further file is read first: a choice, small beside everything else.
+const MAX_CHUNK_BYTES: usize = 8 << 20;
+
+/// How texts are judged.
+struct Judge<'a> {
+  options: JudgeOptions<'a>,
+  source: Source,
+  trust: Trust,
+  config: Config,
+  n_threads: usize,
+}
+
+impl Judge<'_> {
+  fn exhibit<'t>(&'t self, text: &'t [u8]) -> Sample<'t> {
+    Sample {
+      text,
+      options: self.options,
+      facts: facts_of(&self.source, self.trust, "", &self.config),
+      kind: Kind::of(&self.source),
+      layers: Layers::All,
+      reads: Reads::Notable,
+      asked: "",
+      referral: None,
+    }
+  }
+}
+
+/// Carries the command out.
+pub fn run(context: &Context, args: ScanArgs) -> Result<Status, Failure> {
+  let config = context.config()?.config;
+  let rules = context.rules()?;
+  let judge = Judge {
+    options: JudgeOptions {
+      scope: args.scope.unwrap_or(config.scope),
+      mode: match args.mode {
+        ScanMode::Write => Mode::Write,
+        ScanMode::Recall => Mode::Recall,
+        ScanMode::Document => Mode::Document,
+      },
+      rules: Some(rules.set()),
+      ..JudgeOptions::default()
+    },
+    source: args.source.as_deref().map_or_else(Source::unknown, Source::named),
+    trust: args.trust.unwrap_or(Trust::Untrusted),
+    config,
+    n_threads: bulk::cores(),
+  };
+  if args.jsonl {
+    if !(args.paths.is_empty() || args.paths == [PathBuf::from("-")]) {
+      return Err(
+        Failure::usage("`--jsonl` reads standard input").hint("memfw scan --jsonl < FILE"),
+      );
+    }
+    return stream::run(context, &judge);
+  }
+  let mut report = ScanReport {
+    context,
+    judge: &judge,
+    progress: Progress::new("block", SystemClock.monotonic()),
+    form: match (args.json, args.sarif) {
+      (true, _) => Form::Json,
+      (_, true) => Form::Sarif(sarif::SarifLog::default()),
+      _ => Form::Text,
+    },
+    n_files: 0,
+    n_blocks: 0,
+    worst: Verdict::Pass,
+    fail_on: match args.fail_on {
+      FailOn::Flag => Verdict::Flag,
+      FailOn::Quarantine => Verdict::Quarantine,
+    },
+    values: vec![],
+  };
+  if args.paths.is_empty() || args.paths == [PathBuf::from("-")] {
+    let bytes = stdin(judge.config.max_file_bytes)?;
+    let (name, path) = ("-".to_owned(), PathBuf::from("-"));
+    report.files(&[Read { name, path, bytes, known: Known::default() }])?;
+  } else {
+    let ledger = context.ledger_to_read().unwrap_or(None);
+    let mut chunk = Vec::new();
+    let mut n_bytes = 0;
+    for path in &args.paths {
+      // What was read before something that cannot be read is answered first.
+      let found = match files(path) {
+        Ok(found) => found,
+        Err(failure) => return report.files(&chunk).and(Err(failure)),
+      };
+      for file in found {
+        let bytes = match read(&file, &judge) {
+          Ok(bytes) => bytes,
+          Err(failure) => return report.files(&chunk).and(Err(failure)),
+        };
+        n_bytes += bytes.len();
+        let (name, known) = (shown(&file), known(ledger.as_ref(), &file));
+        chunk.push(Read { name, path: file, bytes, known });
+        if chunk.len() >= MAX_CHUNK_FILES || n_bytes >= MAX_CHUNK_BYTES {
+          report.files(&std::mem::take(&mut chunk))?;
+          n_bytes = 0;
+        }
+      }
+    }
+    report.files(&chunk)?;
+  }
+  report.finish()
+}
+
+/// A file that was read.
+struct Read {
+  name: String,
+  path: PathBuf,
+  bytes: Vec<u8>,
+  known: Known,
+}
+
+fn read(file: &Path, judge: &Judge<'_>) -> Result<Vec<u8>, Failure> {
+  paths::read_own(file, judge.config.max_file_bytes)
+    .map_err(|error| Failure::unavailable(error.to_string()))?
+    .ok_or_else(|| Failure::unavailable(format!("`{}` does not exist", shown(file))))
+}
+
+/// Markers and placeholders that memfw wrote into this file are no text of its author.
+fn known(ledger: Option<&Ledger>, file: &Path) -> Known {
+  let path = crate::app::paths::resolved(file);
+  let Some(ledger) = ledger else { return Known::default() };
+  let markers = ledger.marker_ids(&path).unwrap_or_default();
+  let placeholders = ledger.placeholder_ids(&path).unwrap_or_default();
+  Known { markers, placeholders: placeholders.into_keys().collect(), ..Known::default() }
+}
+
+/// One block of a file that was read.
+struct Item<'f> {
+  file: &'f Read,
+  start_line: usize,
+  end_line: usize,
+  text: BlockText,
+}
+
+fn items(file: &Read) -> Vec<Item<'_>> {
+  let document = Document::parse(&file.bytes, &file.known);
+  let blocks = document.blocks().iter();
+  let item = |block| BlockText::new(&file.bytes, block);
+  blocks
+    .map(|block| Item {
+      file,
+      start_line: block.start_line,
+      end_line: block.end_line,
+      text: item(block),
+    })
+    .collect()
+}
+
+/// In which form is answered.
+enum Form {
+  Text,
+  Json,
+  Sarif(sarif::SarifLog),
+}
+
+/// What is written and counted while files are scanned.
+struct ScanReport<'a> {
+  context: &'a Context,
+  judge: &'a Judge<'a>,
+  progress: Progress,
+  form: Form,
+  n_files: usize,
+  n_blocks: usize,
+  worst: Verdict,
+  fail_on: Verdict,
+  values: Vec<Value>,
+}
+
+impl ScanReport<'_> {
+  /// Judges all blocks of some files, and tells in order.
+  fn files(&mut self, files: &[Read]) -> Result<(), Failure> {
+    let n_threads = self.judge.n_threads;
+    let parsed = bulk::in_order(
+      files,
+      |file| file.bytes.len(),
+      n_threads,
+      |batch| batch.iter().map(|file| items(file)).collect(),
+    );
+    let items: Vec<Item<'_>> = parsed.into_iter().flatten().collect();
+    for chunk in items.chunks(CHUNK_LINES) {
+      let answers = bulk::in_order(
+        chunk,
+        |item| item.text.bytes().len(),
+        n_threads,
+        |batch| {
+          let exhibits: Vec<Sample<'_>> =
+            batch.iter().map(|item| self.judge.exhibit(item.text.bytes())).collect();
+          assess(&exhibits, Model::embedded(), &SystemClock)
+        },
+      );
+      self.progress.clear();
+      for (item, answer) in chunk.iter().zip(&answers) {
+        self.tell(item, answer)?;
+      }
+      self.n_blocks += chunk.len();
+      self.context.out.flush()?;
+      self.progress.at(self.n_blocks as u64, SystemClock.monotonic());
+    }
+    self.n_files += files.len();
+    Ok(())
+  }
+
+  fn tell(&mut self, item: &Item<'_>, answer: &Assessed) -> Result<(), Failure> {
+    let Assessed { findings, decision, .. } = answer;
+    if !answer.is_found() {
+      return Ok(());
+    }
+    self.worst = self.worst.max(decision.verdict);
+    if let Form::Sarif(report) = &mut self.form {
+      add(report, item, answer);
+      return Ok(());
+    }
+    if matches!(self.form, Form::Json) {
+      self.values.push(json!({
+        "file": item.file.name,
+        "start_line": item.start_line,
+        "end_line": item.end_line,
+        "verdict": decision.verdict.as_str(),
+        "score": rounded(decision.score),
+        "action": decision.action.as_str(),
+        "codes": words(decision),
+        "findings": findings.iter().map(finding_json).collect::<Vec<_>>(),
+      }));
+      return Ok(());
+    }
+    let out = &self.context.out;
+    let style = if decision.verdict == Verdict::Quarantine { Style::Red } else { Style::Yellow };
+    let verdict = out.paint(style, decision.verdict.as_str());
+    out.line(&format!(
+      "{}:{}: {verdict} {}",
+      terminal(&item.file.name),
+      item.start_line,
+      words(decision).join(" ")
+    ))?;
+    let mut told: Vec<&str> = Vec::new();
+    for finding in findings.iter().filter(|finding| decision.codes.contains(&finding.code)) {
+      if !told.contains(&finding.why.as_str()) {
+        told.push(&finding.why);
+        let columns = out.table_columns().saturating_sub(INDENT.len());
+        for row in prose(&format!("{}: {}", finding.code, finding.why), columns) {
+          out.line(&format!("{INDENT}{row}"))?;
+        }
+      }
+    }
+    Ok(())
+  }
+
+  fn finish(mut self) -> Result<Status, Failure> {
+    self.progress.clear();
+    warn_of_damage();
+    let out = &self.context.out;
+    match self.form {
+      Form::Json => out.json(&self.values)?,
+      Form::Sarif(report) => out.json(&report.log())?,
+      Form::Text if self.worst == Verdict::Pass => out.line(&format!(
+        "clean: {} in {}",
+        count(self.n_blocks as u64, "block"),
+        count(self.n_files as u64, "file")
+      ))?,
+      Form::Text => {}
+    }
+    Ok(if self.worst < self.fail_on { Status::Yes } else { Status::No })
+  }
+}
+
+/// One result for each place of each code that counts.
+fn add(report: &mut sarif::SarifLog, item: &Item<'_>, answer: &Assessed) {
+  let Assessed { findings, decision, .. } = answer;
+  let block = item.text.to_file(&(0..item.text.bytes().len()));
+  let lines = Lines::of(item.file.bytes.get(block.clone()).unwrap_or_default(), item.start_line);
+  for finding in findings.iter().filter(|finding| decision.codes.contains(&finding.code)) {
+    let level = match (finding.severity, decision.verdict) {
+      // What is worth knowing only beside something else did not decide.
+      (Severity::Info, _) => Level::Note,
+      (_, Verdict::Quarantine) => Level::Error,
+      _ => Level::Warning,
+    };
+    let span = item.text.to_file(&finding.span);
+    let span = span.start.saturating_sub(block.start)..span.end.saturating_sub(block.start);
+    let place = Place::span(&item.file.path, &lines, &span);
+    report.add(&sarif::SarifFinding {
+      code: finding.code,
+      level,
+      why: &finding.why,
+      place: &place,
+      hash: ContentHash::of(item.text.bytes()),
+      properties: json!({
+        "verdict": decision.verdict.as_str(),
+        "score": rounded(decision.score),
+        "severity": finding.severity.as_str(),
+        "kind": finding.kind.as_str(),
+        "rule": finding.rule.as_ref().map(|rule| &rule.id),
+      }),
+      is_suppressed: false,
+    });
+  }
+}
+
+/// What scans without all of the model says so.
+pub(super) fn warn_of_damage() {
+  if let Some(why) = Model::embedded().health().degradation() {
+    crate::terminal::failure::complain(&format!("warning: {why}; install memfw again\n"));
+  }
+}
+
+fn finding_json(finding: &Finding) -> Value {
+  json!({
+    "code": finding.code.as_str(),
+    "layer": finding.layer.as_str(),
+    "severity": finding.severity.as_str(),
+    "kind": finding.kind.as_str(),
+    "start": finding.span.start,
+    "end": finding.span.end,
+    "why": finding.why,
+    "rule": finding.rule.as_ref().map(|rule| &rule.id),
+    "rule_file": finding.rule.as_ref().map(|rule| &rule.file),
+  })
+}
+
+fn words(decision: &Decision) -> Vec<&'static str> {
+  decision.codes.iter().map(|code| code.as_str()).collect()
+}
+
+fn stdin(max_bytes: u64) -> Result<Vec<u8>, Failure> {
+  let mut bytes = Vec::new();
+  io::stdin()
+    .lock()
+    .take(max_bytes.saturating_add(1))
+    .read_to_end(&mut bytes)
+    .map_err(|error| Failure::unavailable(format!("cannot read standard input: {error}")))?;
+  if bytes.len() as u64 > max_bytes {
+    return Err(Failure::unavailable(format!("standard input has more than {max_bytes} bytes")));
+  }
+  Ok(bytes)
+}
+
+/// The file itself, or the markdown files below a directory, sorted; links are not followed.
+fn files(path: &Path) -> Result<Vec<PathBuf>, Failure> {
+  let unreadable = |path: &Path, error: &io::Error| {
+    Failure::unavailable(format!(
+      "cannot read `{}`: {}",
+      shown(path),
+      crate::terminal::failure::reason(error)
+    ))
+  };
+  if !path.metadata().map_err(|error| unreadable(path, &error))?.is_dir() {
+    return Ok(vec![path.to_owned()]);
+  }
+  let mut found = Vec::new();
+  let mut dirs = vec![path.to_owned()];
+  while let Some(dir) = dirs.pop() {
+    for entry in std::fs::read_dir(&dir).map_err(|error| unreadable(&dir, &error))? {
+      let entry = entry.map_err(|error| unreadable(&dir, &error))?;
+      let kind = entry.file_type().map_err(|error| unreadable(&dir, &error))?;
+      let name = entry.file_name();
+      if name.as_encoded_bytes().starts_with(b".") {
+        continue;
+      }
+      if kind.is_dir() {
+        dirs.push(entry.path());
+      } else if kind.is_file() && name.as_encoded_bytes().ends_with(b".md") {
+        found.push(entry.path());
+      }
+      if found.len() > MAX_FILES {
+        return Err(Failure::unavailable(format!(
+          "more than {MAX_FILES} files in `{}`",
+          shown(path)
+        )));
+      }
+    }
+  }
+  found.sort();
+  Ok(found)
+}

@@ -1,0 +1,84 @@
+//! `memfw scan` as clap reads it.
+#![forbid(unsafe_code)]
+
+use std::path::PathBuf;
+
+use clap::{Args as ClapArgs, ValueEnum, ValueHint, builder::Resettable};
+
+use crate::{command::shared::args::PresetArgs, config::Scope, provenance::Trust};
+
+/// How a text is judged by `memfw scan`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ScanMode {
+  /// As a new block of memory
+  #[value(help = Resettable::Reset)]
+  Write,
+  /// As memory that is about to be shown to the agent
+  #[value(help = Resettable::Reset)]
+  Recall,
+  /// As a document from outside
+  #[value(help = Resettable::Reset)]
+  Document,
+}
+
+/// What `memfw scan` calls a failure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum FailOn {
+  /// Anything that is found
+  #[value(help = Resettable::Reset)]
+  Flag,
+  /// Only what would be quarantined
+  #[value(help = Resettable::Reset)]
+  Quarantine,
+}
+
+/// `memfw scan`
+#[derive(Clone, Debug, ClapArgs)]
+#[command(after_help = "Example: memfw scan ~/notes/MEMORY.md")]
+pub struct ScanArgs {
+  /// Files or directories; `-` or nothing is standard input
+  #[arg(value_name = "PATH", value_hint = ValueHint::AnyPath)]
+  pub paths: Vec<PathBuf>,
+
+  /// The source of the text, such as `web_fetch:example.com`
+  #[arg(long, value_name = "SOURCE")]
+  pub source: Option<String>,
+
+  /// The trust of its source: trusted, verified, untrusted or hostile
+  #[arg(long, value_name = "TRUST")]
+  pub trust: Option<Trust>,
+
+  /// Which rules judge: strict or relaxed
+  #[arg(long, value_name = "SCOPE")]
+  pub scope: Option<Scope>,
+
+  /// New memory (write), memory about to be shown (recall), or a document from outside
+  #[arg(long, value_name = "MODE", default_value = "write", hide_possible_values = true)]
+  pub mode: ScanMode,
+
+  /// Answer in JSON
+  #[arg(long, conflicts_with_all = ["jsonl", "sarif"])]
+  pub json: bool,
+
+  /// Read one JSON object per line, answer with one per line
+  #[arg(long, conflicts_with = "sarif")]
+  pub jsonl: bool,
+
+  /// A preset of the configuration.
+  #[command(flatten)]
+  pub preset: PresetArgs,
+
+  /// Answer in SARIF 2.1.0, for code scanning services
+  #[arg(long)]
+  pub sarif: bool,
+
+  /// The lowest verdict that counts as failure: flag or quarantine
+  #[arg(
+    long,
+    value_name = "VERDICT",
+    default_value = "flag",
+    conflicts_with = "jsonl",
+    hide_possible_values = true
+  )]
+  pub fail_on: FailOn,
+}

@@ -1,0 +1,207 @@
+//! `memfw service`: a service manager starts memfw, before the agent, and keeps it running.
+//!
+//! Programs are run by an argument vector, never by a shell. What is installed is one file, which is known
+//! by a line of memfw's: no other file is replaced or removed, and memory, ledger and configuration never
+//! are.
+#![forbid(unsafe_code)]
+
+pub mod args;
+mod control;
+pub mod facts;
+pub mod plist;
+mod report;
+pub mod supervisor;
+pub mod systemd;
+pub mod unit;
+
+pub use args::ServiceArgs;
+
+use super::service::{
+  args::{ChangeArgs, ServiceCommand, StatusArgs},
+  control::Control,
+  facts::{Facts, Sandbox},
+  supervisor::{Supervisor, Unsayable},
+  unit::Unit,
+};
+use crate::{
+  app::{context::Context, exit::Status},
+  os::{
+    DaemonLock,
+    managed_file::{Change, FileState},
+  },
+  terminal::failure::{Failure, unavailable},
+};
+
+/// Carries the command out.
+pub fn run(context: &Context, args: &ServiceArgs) -> Result<Status, Failure> {
+  match &args.command {
+    ServiceCommand::Install(args) => install(context, args),
+    ServiceCommand::Uninstall(args) => uninstall(context, args),
+    ServiceCommand::Status(args) => status(context, args),
+  }
+}
+
+fn install(context: &Context, args: &ChangeArgs) -> Result<Status, Failure> {
+  let unit = Unit::of(context, &args.target)?;
+  let mut facts = Facts::gather(context, &unit)?;
+  if args.print {
+    let text = unit.supervisor.render(&facts)?;
+    report::file(context, &unit, &text)?;
+    return Ok(Status::Yes);
+  }
+  allow(&unit, "install")?;
+  let is_new = match unit.placed().look().map_err(unavailable)? {
+    FileState::Foreign(what) => return Err(foreign(&unit, what)),
+    FileState::Nothing => true,
+    FileState::Ours(_) => false,
+  };
+  let control = Control::find(context, &unit)?;
+  // Whether it can be reached at all, before anything is written.
+  if let Some(words) = unit.supervisor.reload() {
+    control.run(&words)?;
+  }
+  let runs = control.says_yes(&unit.supervisor.asks_whether_it_runs(&unit.job()));
+  if is_new
+    && !runs
+    && let Ok(Some(holder)) = DaemonLock::holder(&unit.own.data)
+  {
+    let pid = holder.pid.map(|pid| format!(" (pid {pid})")).unwrap_or_default();
+    return Err(
+      Failure::unavailable(format!(
+        "another memfw guards already{pid}, and there is one at a time"
+      ))
+      .hint("end it, as with Ctrl-C where it was started, and try again"),
+    );
+  }
+  if facts.sandbox == Sandbox::Whole && !control.can_sandbox() {
+    facts.sandbox = Sandbox::NoNamespaces;
+  }
+  let text = unit.supervisor.render(&facts)?;
+  make_own_directories(&unit)?;
+  let change = unit.placed().put(&text).map_err(unavailable)?;
+  report::change(context, &unit, &change)?;
+  for words in unit.supervisor.start(&unit.job(), runs, change != Change::None) {
+    control.run(&words).map_err(|failure| not_started(context, &unit, failure))?;
+    report::ran(context, &control.shown(&words))?;
+  }
+  report::installed(context, &unit, &facts)?;
+  Ok(Status::Yes)
+}
+
+fn uninstall(context: &Context, args: &ChangeArgs) -> Result<Status, Failure> {
+  let unit = Unit::of(context, &args.target)?;
+  let is_there = match unit.placed().look().map_err(unavailable)? {
+    FileState::Foreign(what) => return Err(foreign(&unit, what)),
+    FileState::Nothing => false,
+    FileState::Ours(_) => true,
+  };
+  if args.print {
+    report::removal(context, &unit, is_there)?;
+    return Ok(Status::Yes);
+  }
+  allow(&unit, "uninstall")?;
+  // Without its program no manager runs anything, and the file alone is left to remove.
+  let control = Control::find(context, &unit).ok();
+  if let (true, Some(control)) = (is_there, &control) {
+    let runs = control.says_yes(&unit.supervisor.asks_whether_it_runs(&unit.job()));
+    for words in unit.supervisor.stop(&unit.job(), runs) {
+      control.run(&words)?;
+      report::ran(context, &control.shown(&words))?;
+    }
+  }
+  let removed = unit.placed().remove().map_err(unavailable)?;
+  for path in &removed {
+    report::removed(context, path)?;
+  }
+  match (&control, unit.supervisor.reload()) {
+    (Some(control), Some(words)) if !removed.is_empty() => {
+      control.run(&words)?;
+      report::ran(context, &control.shown(&words))?;
+    }
+    _ => {}
+  }
+  report::left(context, &unit, !removed.is_empty())?;
+  Ok(Status::Yes)
+}
+
+fn status(context: &Context, args: &StatusArgs) -> Result<Status, Failure> {
+  let unit = Unit::of(context, &args.target)?;
+  let found = unit.placed().look().map_err(unavailable)?;
+  let standing = match (&found, Facts::gather(context, &unit)) {
+    (FileState::Nothing, _) => report::Standing::Missing,
+    (FileState::Foreign(what), _) => report::Standing::Foreign(what),
+    // What it should say follows from the configuration, which cannot be read.
+    (FileState::Ours(_), Err(failure)) => report::Standing::Unknown(failure.error),
+    (FileState::Ours(text), Ok(facts)) => {
+      let sandbox = systemd::sandbox_of(text);
+      // What the manager cannot do was found out when the file was written.
+      let due = match (facts.sandbox, sandbox) {
+        (Sandbox::Whole, Sandbox::NoNamespaces) => sandbox,
+        (due, _) => due,
+      };
+      if unit.supervisor.render(&Facts { sandbox: due, ..facts })? == *text {
+        report::Standing::Current(sandbox)
+      } else {
+        report::Standing::Outdated(sandbox)
+      }
+    }
+  };
+  let control = Control::find(context, &unit)?;
+  let job = unit.job();
+  let runs = control.says_yes(&unit.supervisor.asks_whether_it_runs(&job));
+  let is_there = found != FileState::Nothing;
+  let starts = match unit.supervisor.asks_whether_it_will(&job) {
+    Some(words) => is_there && control.says_yes(&words),
+    None => is_there,
+  };
+  report::status(context, &unit, args.json, &standing, starts, runs)?;
+  let is_fine = matches!(standing, report::Standing::Current(_)) && starts && runs;
+  Ok(if is_fine { Status::Yes } else { Status::No })
+}
+
+/// The service may make nothing outside of what it may write, so its own directories have to be there.
+fn make_own_directories(unit: &Unit) -> Result<(), Failure> {
+  match &unit.user {
+    None => unit.own.create().map_err(unavailable),
+    Some(_) if unit.own.data.is_dir() && unit.own.config.is_dir() => Ok(()),
+    // Made by root below a directory of theirs, it might be made anywhere.
+    Some(user) => Err(
+      Failure::unavailable(format!("`{}` is not there", unit.own.data.display())).hint(format!(
+        "sudo -u {user} mkdir -p -m 700 {} {}",
+        unit.own.data.display(),
+        unit.own.config.display()
+      )),
+    ),
+  }
+}
+
+fn foreign(unit: &Unit, what: &str) -> Failure {
+  Failure::unavailable(format!("`{}` is {what}", unit.file.display()))
+    .hint("move it away, or change it by hand")
+    .hint(format!("{} shows what memfw would write", unit.command("install --print")))
+}
+
+/// Services of the system are root's; asked first, so that no half of it is done.
+fn allow(unit: &Unit, verb: &str) -> Result<(), Failure> {
+  match unit.supervisor {
+    Supervisor::System if unit.job().uid != 0 => {
+      let failure = Failure::unavailable("only root may change the services of the system");
+      Err(failure.hint(unit.command(verb)))
+    }
+    _ => Ok(()),
+  }
+}
+
+/// The file is there, and that is said before the reason why it does not run.
+fn not_started(context: &Context, unit: &Unit, failure: Failure) -> Failure {
+  let log = unit.supervisor.follow(&unit.name, &unit.home);
+  // Nobody is left to be told where even that cannot be written.
+  context.out.flush().ok();
+  failure.hint(format!("what it says itself: {log}")).hint(unit.command("status"))
+}
+
+impl From<Unsayable> for Failure {
+  fn from(error: Unsayable) -> Self {
+    Self::unavailable(error.to_string()).hint("give the directory another name, or a link to it")
+  }
+}

@@ -1,0 +1,43 @@
+//! Arguments that several commands have.
+#![forbid(unsafe_code)]
+
+use clap::Args as ClapArgs;
+
+use crate::config::Preset;
+
+/// A command that only answers.
+#[derive(Clone, Copy, Debug, ClapArgs)]
+pub struct JsonArgs {
+  /// Answer in JSON
+  #[arg(long)]
+  pub json: bool,
+}
+
+/// The flags of the commands that judge by the configuration.
+#[derive(Clone, Copy, Debug, Default, ClapArgs)]
+#[group(multiple = false)]
+pub struct PresetArgs {
+  /// Preset: only strong evidence counts, messages are rare
+  #[arg(long)]
+  pub quiet: bool,
+
+  /// Preset: the defaults
+  #[arg(long)]
+  pub balanced: bool,
+
+  /// Preset: little evidence is enough, and more files are covered
+  #[arg(long)]
+  pub strict: bool,
+}
+
+impl PresetArgs {
+  /// The preset that is asked for.
+  pub const fn preset(self) -> Option<Preset> {
+    match (self.quiet, self.balanced, self.strict) {
+      (true, ..) => Some(Preset::Quiet),
+      (_, true, _) => Some(Preset::Balanced),
+      (.., true) => Some(Preset::Strict),
+      _ => None,
+    }
+  }
+}

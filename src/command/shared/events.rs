@@ -1,0 +1,51 @@
+//! Events of the ledger for programs, and their names.
+#![forbid(unsafe_code)]
+
+use std::str::FromStr as _;
+
+use serde_json::json;
+
+use crate::{
+  detect::{Code, Layer},
+  engine::{
+    EventKind,
+    event::{rounded, shown},
+  },
+  memory::BlockId,
+  provenance::{Attestation, Source, Trust},
+  store::EventRow,
+  terminal::{failure::Failure, time},
+};
+
+/// Refuses the name of an event that there is not.
+pub fn check_name(event: &str) -> Result<(), Failure> {
+  if EventKind::from_str(event).is_ok() {
+    return Ok(());
+  }
+  let names = EventKind::ALL.iter().map(|kind| kind.as_str());
+  let nearest = crate::config::nearest(event, names);
+  Err(
+    Failure::usage(format!("unknown event `{event}`"))
+      .maybe_hint(nearest.map(|name| format!("did you mean `{name}`?"))),
+  )
+}
+
+/// One event for programs.
+pub fn to_json(row: &EventRow) -> serde_json::Value {
+  json!({
+    "at": time::rfc3339(row.at),
+    "event": row.event,
+    "file": row.path.as_deref().map(shown),
+    "block": row.block.as_ref().map(BlockId::as_str),
+    "source": row.source.as_ref().map(Source::as_str),
+    "trust": row.trust.map(Trust::as_str),
+    "attestation": row.attestation.map(Attestation::as_str),
+    "session_id": row.session,
+    "layer": row.layer.map(Layer::as_str),
+    "codes": row.codes.iter().copied().map(Code::as_str).collect::<Vec<_>>(),
+    "score": row.score.map(rounded),
+    "action": row.action,
+    "detail": row.detail,
+    "took_ms": row.took_us.map(|us| us as f64 / 1e3),
+  })
+}

@@ -1,0 +1,113 @@
+//! What `memfw stats` and `memfw report` both begin with: the ledger's figures of some days.
+#![forbid(unsafe_code)]
+
+use std::str::FromStr as _;
+
+use crate::{
+  engine::{
+    EventKind,
+    event::{n_adopted, shown},
+  },
+  memory::BlockId,
+  provenance::Source,
+  stats::{Figures, Happening, Level, Move, Tally, What, day, levels},
+  store::{EventRow, Ledger},
+  terminal::{failure::Failure, time::DAY},
+};
+
+/// Days that are counted where nobody says how many.
+pub const DEFAULT_DAYS: u32 = 30;
+/// Events that are counted, the newest ones: a year of a busy agent, read in about a second.
+const MAX_EVENTS: u32 = 500_000;
+/// The events that are counted.
+const COUNTED: [EventKind; 8] = [
+  EventKind::Adopted,
+  EventKind::Kept,
+  EventKind::Flagged,
+  EventKind::Quarantined,
+  EventKind::Held,
+  EventKind::Returned,
+  EventKind::Approved,
+  EventKind::Rejected,
+];
+
+/// The figures of some days up to now.
+pub struct Span {
+  /// From when, microseconds since 1970: a midnight of UTC.
+  pub since: i64,
+  /// Up to when.
+  pub until: i64,
+  /// Whether there was more than is counted.
+  pub truncated: bool,
+  /// What became of blocks.
+  pub figures: Figures,
+  /// What stood in memory at the end of each day, the last one now; never empty.
+  pub levels: Vec<Level>,
+}
+
+impl Span {
+  /// Counts the last `days` days, today among them.
+  pub fn gather(ledger: &Ledger, days: u32, now: i64) -> Result<Self, Failure> {
+    let today = day(now);
+    let first = today.saturating_sub(i64::from(days.max(1)) - 1);
+    let since = first.saturating_mul(DAY);
+    let mut tally = Tally::default();
+    let kinds = COUNTED.map(EventKind::as_str);
+    let truncated = ledger.each_event(&kinds, since, MAX_EVENTS, |row| count(&mut tally, &row))?;
+    let moves: Vec<Move> = ledger
+      .trust_days()?
+      .into_iter()
+      // A clock that was set back leaves blocks from days that are still to come.
+      .map(|one| Move { day: one.day.min(today), trust: one.trust, came: one.came, went: one.went })
+      .collect();
+    Ok(Self {
+      since,
+      until: now,
+      truncated,
+      figures: tally.finish(),
+      levels: levels(&moves, first, today),
+    })
+  }
+
+  /// What stands in memory now.
+  pub fn now(&self) -> Level {
+    self.levels.last().copied().unwrap_or_default()
+  }
+
+  /// All days, with those on which nothing happened.
+  pub fn all_days(&self) -> impl Iterator<Item = i64> {
+    self.levels.iter().map(|level| level.day)
+  }
+}
+
+fn count(tally: &mut Tally, row: &EventRow) {
+  let Ok(kind) = EventKind::from_str(&row.event) else { return };
+  let what = match kind {
+    EventKind::Adopted => What::Adopted(n_adopted(&row.detail).unwrap_or(0)),
+    EventKind::Kept => What::Kept,
+    EventKind::Flagged => What::Flagged,
+    EventKind::Quarantined | EventKind::Held => What::Quarantined,
+    EventKind::Returned => What::Returned,
+    EventKind::Approved => What::Approved,
+    EventKind::Rejected => What::Rejected,
+    _ => return,
+  };
+  let baseline = Source::baseline();
+  let source = match what {
+    What::Adopted(_) => Some(&baseline),
+    _ => row.source.as_ref(),
+  };
+  let file = row.path.as_deref().map(shown);
+  let is_baseline = source.is_some_and(Source::is_baseline);
+  tally.add(&Happening {
+    what,
+    at: row.at,
+    file: file.as_deref(),
+    adopted: row.block.as_ref().filter(|_| is_baseline).map(BlockId::as_str),
+    source: source.map(Source::as_str),
+    trust: row.trust,
+    layer: row.layer,
+    codes: &row.codes,
+    took_us: row.took_us,
+  });
+}

@@ -1,0 +1,76 @@
+//! Guarded files and items by the names that people type: a path, `FILE:LINE`, the beginning of an id.
+#![forbid(unsafe_code)]
+
+use std::path::{Path, PathBuf};
+
+use crate::{
+  app::paths::resolved,
+  config::nearest,
+  engine::event::shown,
+  store::{Item, ItemFilter, Ledger},
+  terminal::failure::Failure,
+};
+
+/// `FILE` or `FILE:LINE`. A file whose very name ends so is meant where it exists.
+pub fn place(text: &str) -> (PathBuf, Option<usize>) {
+  if let (Some((file, line)), false) = (text.rsplit_once(':'), Path::new(text).exists())
+    && let Ok(line) = line.parse::<usize>()
+  {
+    return (resolved(Path::new(file)), Some(line));
+  }
+  (resolved(Path::new(text)), None)
+}
+
+/// The guarded file that was probably meant by the path of none: of the same name, or of a near one.
+pub fn meant(ledger: &Ledger, path: &Path) -> Option<PathBuf> {
+  let name = path.file_name()?.to_str()?;
+  let files = ledger.files().ok()?;
+  let named = |name: &str| {
+    files.iter().map(|file| &file.path).find(|path| path.file_name().is_some_and(|it| it == name))
+  };
+  let names = files.iter().filter_map(|file| file.path.file_name()?.to_str());
+  named(name).or_else(|| named(nearest(name, names)?)).cloned()
+}
+
+/// The file as the ledger knows it; it need not be there any more.
+pub fn find_file(ledger: &Ledger, typed: &Path) -> Result<PathBuf, Failure> {
+  // The file may be gone, or a link may stand in its place; its directory is found all the same.
+  let below = typed.parent().zip(typed.file_name()).map(|(parent, name)| {
+    let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
+    resolved(parent).join(name)
+  });
+  let path = resolved(typed);
+  for path in below.iter().chain([&path]) {
+    if ledger.file(path)?.is_some() {
+      return Ok(path.clone());
+    }
+  }
+  let known: Vec<PathBuf> = ledger.files()?.into_iter().map(|row| row.path).collect();
+  // The same name in another directory, else a name that is nearly the same.
+  let name = |path: &Path| path.file_name().map(|name| name.to_string_lossy().to_lowercase());
+  let names: Vec<String> = known.iter().filter_map(|known| name(known)).collect();
+  let near = name(&path).and_then(|typed| nearest(&typed, names.iter().map(String::as_str)));
+  let meant = known
+    .iter()
+    .find(|known| known.ends_with(typed))
+    .or_else(|| known.iter().find(|known| near.is_some() && name(known).as_deref() == near));
+  let hint = match meant {
+    Some(meant) => format!("did you mean `{}`?", shown(meant)),
+    None => "`memfw status` lists what is guarded".to_owned(),
+  };
+  Err(Failure::unavailable(format!("`{}` is not a guarded memory file", shown(&path))).hint(hint))
+}
+
+/// The item of an id, the beginning of one, or a place in a file.
+pub fn find_item(ledger: &Ledger, name: &str) -> Result<Item, Failure> {
+  if let (path, Some(line)) = place(name) {
+    let filter = ItemFilter { path: Some(path.clone()), ..ItemFilter::default() };
+    return ledger.items(&filter)?.into_iter().find(|item| item.line as usize == line).ok_or_else(
+      || {
+        Failure::unavailable(format!("nothing of `{}` line {line} is in quarantine", shown(&path)))
+          .hint("`memfw quarantine list` names what waits")
+      },
+    );
+  }
+  Ok(ledger.item(name)?)
+}

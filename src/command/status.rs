@@ -1,0 +1,454 @@
+//! `memfw status`: what is protected, what is not, and why.
+#![forbid(unsafe_code)]
+
+use std::{
+  collections::HashSet,
+  path::{Path, PathBuf},
+  time::Duration,
+};
+
+use clap::Args as ClapArgs;
+use serde_json::{Value, json};
+
+use super::shared::exposure::Reading;
+use crate::{
+  app::{
+    agent, configuration::distrust, context::Context, daemon_state::DaemonState, embedding,
+    engine::file_system, exit::Status, judge_report::JudgeReport,
+  },
+  daemon::health::Room,
+  engine::{DEGRADED, event::shown},
+  os::{Clock as _, SystemClock, alarm, pause},
+  provenance::Standing,
+  store::{FileRow, FileStatus, Ledger, VersionTotals},
+  terminal::{
+    escape::terminal,
+    failure::Failure,
+    output::{Style, count},
+    time,
+  },
+};
+
+/// How often the ledger is asked while waiting.
+const POLL: Duration = Duration::from_millis(20);
+
+/// `memfw status`
+#[derive(Clone, Debug, ClapArgs)]
+#[command(after_help = "Example: memfw status --wait 10")]
+pub struct StatusArgs {
+  /// Answer in JSON
+  #[arg(long)]
+  pub json: bool,
+
+  /// Wait up to SECS seconds for the first scan of the daemon; exit with 0 when it is done
+  #[arg(long, value_name = "SECS")]
+  pub wait: Option<u32>,
+}
+
+/// Carries the command out.
+pub fn run(context: &Context, args: StatusArgs) -> Result<Status, Failure> {
+  let waited = args.wait.map(|secs| wait(context, Duration::from_secs(u64::from(secs))));
+  let waited = waited.transpose()?;
+  let ledger = context.ledger_to_read()?;
+  let report = report(context, ledger.as_ref())?;
+  if args.json {
+    context.out.json(&report.to_json())?;
+  } else {
+    report.print(context)?;
+  }
+  let is_well = if report.degradations.is_empty() { Status::Yes } else { Status::No };
+  Ok(waited.unwrap_or(is_well))
+}
+
+/// In what protection is reduced, a sentence each.
+pub(super) fn degradations(
+  context: &Context,
+  ledger: Option<&Ledger>,
+) -> Result<Vec<String>, Failure> {
+  let report = report(context, ledger)?;
+  Ok(report.degradations.into_iter().map(|(text, _)| text).collect())
+}
+
+fn report(context: &Context, ledger: Option<&Ledger>) -> Result<StatusReport, Failure> {
+  let daemon = DaemonState::find(context, ledger)?;
+  let mut degradations: Vec<(String, i64)> = Vec::new();
+  if !daemon.is_guarding() {
+    let text = match (daemon.pid, &daemon.health) {
+      (Some(_), _) => "the daemon is still starting",
+      (None, Some(_)) => "the daemon is not running: nothing is guarded",
+      (None, None) => "memfw has not guarded anything yet",
+    };
+    degradations.push((text.to_owned(), 0));
+  }
+  if let Some(ledger) = ledger {
+    for (key, json, at) in ledger.healths()? {
+      if key.starts_with(DEGRADED) {
+        degradations.push((serde_json::from_str::<String>(&json).unwrap_or(json), at));
+      }
+    }
+    let reading = Reading::find(ledger)?;
+    degradations.extend(reading.degradations(SystemClock.now()).into_iter().map(|text| (text, 0)));
+  }
+  // An endpoint that cannot even be asked; that it does not answer is noted where it was asked.
+  let config = context.config().unwrap_or_default().config;
+  if let Err(why) = embedding::embedder(context, &config) {
+    let provider = config.embedding_provider;
+    degradations.push((format!("{provider} cannot be asked for likeness: {why}"), 0));
+  }
+  // What the daemon has noted it has said already.
+  let distrust = context.config_file().ok().and_then(|file| distrust(&file));
+  let distrust = distrust.filter(|why| !degradations.iter().any(|(text, _)| text.contains(why)));
+  degradations.extend(distrust.map(|why| (why, 0)));
+  // What the daemon could not write into the ledger.
+  if daemon.pid.is_some() {
+    degradations.extend(alarm::raised(&context.home()?.data).map(|text| (text, 0)));
+  }
+  StatusReport::gather(context, ledger, &daemon, degradations)
+}
+
+/// One guarded directory.
+struct Place {
+  path: String,
+  room: Room,
+}
+
+impl Place {
+  fn to_json(&self) -> Value {
+    let Room { file_system, protocol, coarse_times, polled, .. } = &self.room;
+    json!({
+      "path": self.path,
+      "file_system": file_system,
+      "protocol": protocol,
+      "coarse_times": coarse_times,
+      "polled": polled,
+    })
+  }
+}
+
+/// What `status` says.
+struct StatusReport {
+  daemon: &'static str,
+  pid: Option<u32>,
+  started_at: Option<i64>,
+  scanned_at: Option<i64>,
+  places: Vec<Place>,
+  /// What wakes the daemon although nothing happens.
+  wakeups: Vec<String>,
+  n_files: u64,
+  n_blocks: u64,
+  n_waiting: u64,
+  /// Approved, and not back in their files yet.
+  n_awaited: u64,
+  n_flagged: u64,
+  /// What is kept of earlier versions; `None` when none are.
+  versions: Option<VersionTotals>,
+  unguarded: Vec<(String, String)>,
+  /// Files with fewer markers than the configuration asks for: path, mode, and why.
+  unmarked: Vec<(String, String, String)>,
+  /// Files that the agent framework does not load any more.
+  dropped: Vec<Dropped>,
+  degradations: Vec<(String, i64)>,
+  reading: Reading,
+  judge: JudgeReport,
+}
+
+impl StatusReport {
+  fn gather(
+    context: &Context,
+    ledger: Option<&Ledger>,
+    daemon: &DaemonState,
+    degradations: Vec<(String, i64)>,
+  ) -> Result<Self, Failure> {
+    let state = match (daemon.is_guarding(), daemon.pid) {
+      (true, _) => "guarding",
+      (false, Some(_)) => "starting",
+      (false, None) => "stopped",
+    };
+    let mut report = Self {
+      daemon: state,
+      pid: daemon.pid,
+      started_at: daemon.health.as_ref().map(|health| health.started_at),
+      scanned_at: daemon.health.as_ref().and_then(|health| health.scanned_at),
+      places: Vec::new(),
+      wakeups: Vec::new(),
+      n_files: 0,
+      n_blocks: 0,
+      n_waiting: 0,
+      n_awaited: 0,
+      n_flagged: 0,
+      versions: None,
+      unguarded: Vec::new(),
+      unmarked: Vec::new(),
+      dropped: Vec::new(),
+      degradations,
+      reading: ledger.map(Reading::find).transpose()?.unwrap_or_default(),
+      judge: JudgeReport::find(&context.config().unwrap_or_default().config, ledger)?,
+    };
+    if let Some(health) = daemon.health.as_ref().filter(|_| daemon.pid.is_some()) {
+      report.wakeups.clone_from(&health.wakeups);
+    }
+    let roots = daemon.workspaces(context)?;
+    for path in &roots {
+      // What the daemon found counts; before it has looked, we look ourselves.
+      let found = daemon.health.as_ref().and_then(|health| health.room(path)).cloned();
+      let room = found.unwrap_or_else(|| {
+        let config = context.config().unwrap_or_default().config;
+        Room::of(path, &file_system(&config).probe_dir(path), None)
+      });
+      report.places.push(Place { path: shown(path), room });
+    }
+    let Some(ledger) = ledger else { return Ok(report) };
+    let counts = ledger.counts(SystemClock.now())?;
+    report.n_files = counts.files;
+    report.n_blocks = counts.blocks_by_state.iter().map(|(_, n)| n).sum();
+    report.n_waiting = counts.waiting;
+    report.n_awaited = ledger.awaited_items()?;
+    report.n_flagged = counts.flagged;
+    // A configuration that does not hold is said elsewhere, and what is kept is there all the same.
+    if !context.config().is_ok_and(|found| found.config.version_mb == 0) {
+      report.versions = Some(ledger.version_totals()?);
+    }
+    let files = ledger.files()?;
+    report.unguarded = unjudged(context, &roots, &files);
+    for row in files {
+      if let Some(why) = row.unmarked.filter(|_| row.status == FileStatus::Watched) {
+        report.unmarked.push((shown(&row.path), row.marker_mode, why));
+      }
+      if let Some(note) = row.note.filter(|_| row.status != FileStatus::Missing) {
+        report.unguarded.push((shown(&row.path), note));
+      }
+    }
+    report.dropped = dropped(context, ledger)?;
+    // What cannot be read is not guarded, and from what cannot be written no poison can be taken out.
+    let text = match report.unguarded.len() {
+      0 => None,
+      1 => Some("1 file is not fully guarded".to_owned()),
+      n => Some(format!("{n} files are not fully guarded")),
+    };
+    report.degradations.extend(text.map(|text| (text, 0)));
+    Ok(report)
+  }
+
+  fn to_json(&self) -> Value {
+    let (exposure, gate) = self.reading.to_json();
+    json!({
+      "daemon": self.daemon,
+      "pid": self.pid,
+      "version": env!("CARGO_PKG_VERSION"),
+      "started_at": self.started_at.map(time::rfc3339),
+      "scanned_at": self.scanned_at.map(time::rfc3339),
+      "workspaces": self.places.iter().map(Place::to_json).collect::<Vec<_>>(),
+      "wakeups": self.wakeups,
+      "files": self.n_files,
+      "blocks": self.n_blocks,
+      "waiting": self.n_waiting,
+      "flagged": self.n_flagged,
+      "versions": self.versions.map(|totals| json!({
+        "count": totals.versions,
+        "bytes": totals.bytes,
+        "oldest": totals.oldest.map(time::rfc3339),
+        "due": totals.due,
+      })),
+      "exposure": exposure,
+      "gate": gate,
+      "judge": self.judge.to_json(),
+      "unguarded": self.unguarded.iter().map(|(file, why)| json!({ "file": file, "why": why })).collect::<Vec<_>>(),
+      "unmarked": self.unmarked.iter().map(|(file, mode, why)| json!({ "file": file, "mode": mode, "why": why })).collect::<Vec<_>>(),
+      "dropped": self.dropped.iter().map(Dropped::to_json).collect::<Vec<_>>(),
+      "degradations": self.degradations.iter().map(|(text, _)| text).collect::<Vec<_>>(),
+    })
+  }
+
+  fn print(&self, context: &Context) -> Result<(), Failure> {
+    let out = &context.out;
+    let style = if self.daemon == "guarding" { Style::Green } else { Style::Yellow };
+    let pid = self.pid.map(|pid| format!(" (pid {pid})")).unwrap_or_default();
+    out.line(&format!(
+      "memfw {}: {}{pid}",
+      env!("CARGO_PKG_VERSION"),
+      out.paint(style, self.daemon)
+    ))?;
+    for Place { path, room } in &self.places {
+      out.line(&format!("  workspace   {}", terminal(path)))?;
+      out.line(&format!("              {}", terminal(&room.file_system)))?;
+    }
+    let known = format!("{} in {}", count(self.n_blocks, "block"), count(self.n_files, "file"));
+    out.line(&match self.daemon {
+      "stopped" => format!("  known       {known} (not protected: the daemon is stopped)"),
+      _ => format!("  protected   {known}"),
+    })?;
+    let waiting = match self.n_waiting {
+      0 => "nothing".to_owned(),
+      n => out.paint(Style::Yellow, &format!("{n} in quarantine: memfw quarantine list")),
+    };
+    out.line(&format!("  waiting     {waiting}"))?;
+    if self.n_awaited > 0 {
+      let n = self.n_awaited;
+      out.line(&format!("  approved    {n} not back in place yet: memfw quarantine list"))?;
+    }
+    if self.n_flagged > 0 {
+      let n = self.n_flagged;
+      out.line(&format!("  flagged     {n} in place: memfw quarantine list --status flagged"))?;
+    }
+    if let Some(at) = self.scanned_at {
+      let now = SystemClock.now();
+      out.line(&format!("  last scan   {}", time::short(at, now)))?;
+    }
+    for wakeup in &self.wakeups {
+      out.line(&format!("  wakes up    {}", terminal(wakeup)))?;
+    }
+    if let Some(totals) = &self.versions {
+      out.line(&format!("  versions    {}", kept(totals)))?;
+    }
+    out.line(&format!("  exposure    {}", self.reading.line(SystemClock.now())))?;
+    out.line(&format!("  judge       {}", self.judge.line()))?;
+    for (file, why) in &self.unguarded {
+      out.line(&format!(
+        "  {}   {}: {}",
+        out.paint(Style::Yellow, "unguarded"),
+        terminal(file),
+        terminal(why)
+      ))?;
+    }
+    for (what, why) in by_reason(&self.unmarked) {
+      out.line(&format!("  unmarked    {}: {}", terminal(what), terminal(why)))?;
+    }
+    for Dropped { file, command, .. } in &self.dropped {
+      let next = format!("the agent does not load it any more; `{command}` brings it back");
+      out.line(&format!("  dropped     {}: {}", terminal(file), terminal(next)))?;
+    }
+    for (text, _) in &self.degradations {
+      out.line(&format!("  {}    {}", out.paint(Style::Red, "degraded"), terminal(text)))?;
+    }
+    Ok(())
+  }
+}
+
+/// Files of one reason that are listed one by one; of more only the number is said.
+const MAX_OF_ONE_REASON: usize = 3;
+
+/// The files without markers, each with its reason; where many have the same one, how many they are.
+fn by_reason(unmarked: &[(String, String, String)]) -> Vec<(String, String)> {
+  let mut found: Vec<(&str, Vec<&str>)> = Vec::new();
+  for (file, _, why) in unmarked {
+    match found.iter_mut().find(|(known, _)| known == why) {
+      Some((_, files)) => files.push(file),
+      None => found.push((why, vec![file])),
+    }
+  }
+  let lines = |(why, files): (&str, Vec<&str>)| -> Vec<(String, String)> {
+    let named = files.iter().map(|file| (*file).to_owned());
+    let named: Vec<String> = match files.len() {
+      n if n > MAX_OF_ONE_REASON => vec![count(n as u64, "file")],
+      _ => named.collect(),
+    };
+    named.into_iter().map(|what| (what, why.to_owned())).collect()
+  };
+  found.into_iter().flat_map(lines).collect()
+}
+
+/// A file that the agent framework has dropped for reasons of its own.
+struct Dropped {
+  file: String,
+  class: String,
+  /// What brings it back.
+  command: String,
+}
+
+impl Dropped {
+  fn to_json(&self) -> Value {
+    let Self { file, class, command } = self;
+    json!({ "file": file, "class": class, "command": command })
+  }
+}
+
+/// The files that were dropped when memfw looked at them last, as far as they still are.
+fn dropped(context: &Context, ledger: &Ledger) -> Result<Vec<Dropped>, Failure> {
+  let noted = ledger.all_noted()?;
+  let config = context.config().unwrap_or_default().config;
+  let records = agent::records(&context.surroundings.env, &config);
+  let Some(classes) = records.classes() else { return Ok(Vec::new()) };
+  let mut found = Vec::new();
+  for (row, noted) in noted {
+    let Some(class) = noted.class.filter(|class| class == classes.dropped) else { continue };
+    let Ok(rel) = row.path.strip_prefix(&row.workspace) else { continue };
+    // A person may have brought it back since.
+    let now = records.standing(&row.workspace, rel);
+    if row.status == FileStatus::Watched
+      && matches!(&now, Standing::Recorded { class: Some(now), .. } if *now == class)
+    {
+      let file = shown(&row.path);
+      let command = agent::retrust(&file);
+      found.push(Dropped { file, class, command });
+    }
+  }
+  Ok(found)
+}
+
+/// What the agent framework reads as memory and memfw does not judge.
+fn unjudged(context: &Context, roots: &[PathBuf], files: &[FileRow]) -> Vec<(String, String)> {
+  let config = context.config().unwrap_or_default().config;
+  let judged: HashSet<&Path> = files
+    .iter()
+    .filter(|row| row.status != FileStatus::Missing)
+    .map(|row| row.path.as_path())
+    .collect();
+  let mut found = Vec::new();
+  for root in roots {
+    for file in agent::indexed(&context.surroundings.env, &config, root) {
+      if !judged.contains(file.as_path()) {
+        let why = "the agent has it in its index, and memfw does not judge it".to_owned();
+        found.push((shown(&file), why));
+      }
+    }
+  }
+  found
+}
+
+/// What is kept of earlier versions, in words.
+fn kept(totals: &VersionTotals) -> String {
+  let oldest = totals.oldest.map_or(String::new(), |oldest| {
+    format!(", the oldest seen {}", time::short(oldest, SystemClock.now()))
+  });
+  let due = match totals.due {
+    0 => String::new(),
+    due => format!("; {} not kept yet", count(due, "file")),
+  };
+  format!("{} in {}{oldest}{due}", count(totals.versions, "version"), megabytes(totals.bytes))
+}
+
+/// Bytes as megabytes of a million, to one decimal.
+fn megabytes(bytes: u64) -> String {
+  format!("{}.{} MB", bytes / 1_000_000, bytes / 100_000 % 10)
+}
+
+/// Waits until the running daemon's own start-up scan is done.
+fn wait(context: &Context, patience: Duration) -> Result<Status, Failure> {
+  let start = SystemClock.monotonic();
+  loop {
+    let ledger = context.ledger_to_read()?;
+    if DaemonState::find(context, ledger.as_ref())?.is_guarding() {
+      return Ok(Status::Yes);
+    }
+    if SystemClock.monotonic().saturating_sub(start) >= patience {
+      return Ok(Status::No);
+    }
+    pause(POLL);
+  }
+}
+
+#[cfg(test)]
+mod tests {
+  use super::*;
+
+  #[test]
+  fn many_files_of_one_reason_are_one_line() {
+    let one = |n: usize, why: &str| (format!("/w/{n}.md"), "none".to_owned(), why.to_owned());
+    let few: Vec<_> = (0..3).map(|n| one(n, "too long")).collect();
+    assert_eq!(by_reason(&few).len(), 3);
+    let mut many: Vec<_> = (0..96).map(|n| one(n, "taken out")).collect();
+    many.insert(5, one(99, "too long"));
+    let pair = |what: &str, why: &str| (what.to_owned(), why.to_owned());
+    assert_eq!(by_reason(&many), [pair("96 files", "taken out"), pair("/w/99.md", "too long")]);
+  }
+}

@@ -1,0 +1,55 @@
+//! Which command was meant by one that there is not.
+//!
+//! clap knows the neighbours of a mistyped word; this knows the commands below other ones, for whoever
+//! types `memfw approve` and means `memfw quarantine approve`.
+#![forbid(unsafe_code)]
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+
+use crate::config::nearest;
+
+/// The commands below other ones that were probably meant, as they are typed; only those of this very
+/// name where clap has an answer of its own.
+pub fn nested(error: &clap::Error, tree: &clap::Command) -> Vec<String> {
+  let is_answered = error.get(ContextKind::SuggestedSubcommand).is_some();
+  let Some(ContextValue::String(typed)) = error.get(ContextKind::InvalidSubcommand) else {
+    return Vec::new();
+  };
+  if error.kind() != ErrorKind::InvalidSubcommand {
+    return Vec::new();
+  }
+  let below: Vec<(&str, &str)> = tree
+    .get_subcommands()
+    .flat_map(|group| group.get_subcommands().map(move |one| (group.get_name(), one.get_name())))
+    .collect();
+  let mut names = below.iter().map(|(_, name)| *name);
+  // The very word below another command is meant more likely than a neighbour that clap has found.
+  let exact = names.clone().find(|name| name == typed);
+  let Some(name) = exact.or_else(|| nearest(typed, names.by_ref()).filter(|_| !is_answered)) else {
+    return Vec::new();
+  };
+  let meant = below.iter().filter(|(_, below)| *below == name);
+  meant.map(|(group, name)| format!("{} {group} {name}", tree.get_name())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+  use super::*;
+  use crate::command::Args;
+  use clap::{CommandFactory as _, Parser as _};
+
+  fn meant(line: &str) -> Vec<String> {
+    let error = Args::try_parse_from(line.split(' ')).unwrap_err();
+    nested(&error, &Args::command())
+  }
+
+  #[test]
+  fn a_command_is_found_below_another_one() {
+    assert_eq!(meant("memfw approve a1b2c3"), ["memfw quarantine approve"]);
+    assert_eq!(meant("memfw withdraw a1b2c3"), ["memfw policy withdraw"]);
+    assert_eq!(meant("memfw config reject"), ["memfw quarantine reject"]);
+    assert_eq!(meant("memfw telemetry"), [""; 0]);
+    assert_eq!(meant("memfw statsu"), [""; 0], "clap has said it");
+    assert_eq!(meant("memfw scan --no-such-option"), [""; 0]);
+  }
+}

@@ -1,0 +1,183 @@
+//! Why a command could not tell: one form for all errors that a person sees.
+//!
+//! Errors are lower case, with names in backticks and without a final period; a hint says what to
+//! type next. Both are escaped when printed, so hostile names may stand in them.
+#![forbid(unsafe_code)]
+
+use {
+  super::escape::terminal,
+  std::{
+    fmt,
+    io::{self, Write as _},
+  },
+};
+
+/// What kind of failure it is; all but a broken pipe end with exit status 2.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FailureKind {
+  /// The command line asks for something that cannot be.
+  Usage,
+  /// The configuration is broken.
+  Config,
+  /// Something needed is not there or not readable.
+  Unavailable,
+  /// A mistake in memfw itself.
+  Internal,
+  /// The reader of the output went away, which is its right: success.
+  BrokenPipe,
+}
+
+/// An error with hints, and others that were found beside it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+  /// The kind.
+  pub kind: FailureKind,
+  /// What was found and what was expected.
+  pub error: String,
+  /// What to do, each a line of its own.
+  pub hints: Vec<String>,
+  /// More of the same kind, printed after this one.
+  pub also: Vec<Failure>,
+}
+
+impl Failure {
+  fn new(kind: FailureKind, error: impl Into<String>) -> Self {
+    Self { kind, error: error.into(), hints: Vec::new(), also: Vec::new() }
+  }
+
+  /// The command line asks for something that cannot be.
+  pub fn usage(error: impl Into<String>) -> Self {
+    Self::new(FailureKind::Usage, error)
+  }
+
+  /// The configuration is broken.
+  pub fn config(error: impl Into<String>) -> Self {
+    Self::new(FailureKind::Config, error)
+  }
+
+  /// Something needed is not there or not readable.
+  pub fn unavailable(error: impl Into<String>) -> Self {
+    Self::new(FailureKind::Unavailable, error)
+  }
+
+  /// A mistake in memfw itself.
+  pub fn internal(error: impl Into<String>) -> Self {
+    Self::new(FailureKind::Internal, error)
+  }
+
+  /// Adds what to do about it.
+  #[must_use]
+  pub fn hint(mut self, hint: impl Into<String>) -> Self {
+    self.hints.push(hint.into());
+    self
+  }
+
+  /// Adds a hint when there is one.
+  #[must_use]
+  pub fn maybe_hint(self, hint: Option<impl Into<String>>) -> Self {
+    match hint {
+      Some(hint) => self.hint(hint),
+      None => self,
+    }
+  }
+
+  /// The first of several failures, with the others beside it; `None` when there are none.
+  pub fn all(failures: impl IntoIterator<Item = Self>) -> Option<Self> {
+    let mut failures = failures.into_iter();
+    let mut first = failures.next()?;
+    first.also.extend(failures);
+    Some(first)
+  }
+}
+
+impl fmt::Display for Failure {
+  /// The lines as they go to standard error, each with its line end.
+  fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    writeln!(f, "error: {}", terminal(&self.error))?;
+    for hint in &self.hints {
+      writeln!(f, "hint: {}", terminal(hint))?;
+    }
+    if self.kind == FailureKind::Internal {
+      writeln!(
+        f,
+        "hint: this is a bug in memfw; please report it with the command that you typed"
+      )?;
+    }
+    for failure in &self.also {
+      failure.fmt(f)?;
+    }
+    Ok(())
+  }
+}
+
+impl From<io::Error> for Failure {
+  /// For errors of writing to standard output; errors of files are told with their path instead.
+  fn from(error: io::Error) -> Self {
+    match error.kind() {
+      io::ErrorKind::BrokenPipe => Self::new(FailureKind::BrokenPipe, "broken pipe"),
+      _ => Self::unavailable(format!("cannot write the output: {}", reason(&error))),
+    }
+  }
+}
+
+/// The failure that an error tells, with its further lines as hints.
+pub fn unavailable(error: impl fmt::Display) -> Failure {
+  let text = error.to_string();
+  let mut lines = text.lines();
+  let mut failure = Failure::unavailable(lines.next().unwrap_or_default());
+  for line in lines {
+    failure = failure.hint(line.trim_start_matches("hint: "));
+  }
+  failure
+}
+
+/// The reason of an error of the operating system in lower case, without its number.
+pub fn reason(error: &io::Error) -> String {
+  let text = error.to_string();
+  let text = text.split_once(" (os error").map_or(text.as_str(), |(text, _)| text);
+  let mut letters = text.chars();
+  letters.next().map_or_else(String::new, |first| first.to_lowercase().chain(letters).collect())
+}
+
+/// Writes to standard error; where that fails, nobody is left to be told.
+pub fn complain(text: &str) {
+  io::stderr().write_all(text.as_bytes()).unwrap_or_default();
+}
+
+#[cfg(test)]
+mod tests {
+  use super::*;
+
+  #[test]
+  fn errors_come_with_their_hints_and_neighbours() {
+    let failure = Failure::all([
+      Failure::config("unknown key `a`").hint("did you mean `b`?"),
+      Failure::config("unknown key `c`").maybe_hint(None::<String>),
+    ])
+    .unwrap();
+    assert_eq!(
+      failure.to_string(),
+      "error: unknown key `a`\nhint: did you mean `b`?\nerror: unknown key `c`\n"
+    );
+    assert_eq!(Failure::all([]), None);
+  }
+
+  #[test]
+  fn hostile_names_cannot_forge_lines_or_colours() {
+    let failure = Failure::usage("no file `a\nerror: \x1b[31m`").hint("\u{202e}");
+    assert_eq!(failure.to_string(), "error: no file `a\\nerror: \\u{1b}[31m`\nhint: \\u{202e}\n");
+  }
+
+  #[test]
+  fn reasons_of_the_system_are_plain() {
+    assert_eq!(reason(&io::Error::from_raw_os_error(2)), "no such file or directory");
+    assert_eq!(reason(&io::Error::other("Odd thing")), "odd thing");
+  }
+
+  #[test]
+  fn a_broken_pipe_is_told_apart() {
+    let pipe = Failure::from(io::Error::from(io::ErrorKind::BrokenPipe));
+    assert_eq!(pipe.kind, FailureKind::BrokenPipe);
+    assert_eq!(Failure::from(io::Error::from_raw_os_error(28)).kind, FailureKind::Unavailable);
+  }
+}

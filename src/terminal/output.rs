@@ -1,0 +1,339 @@
+//! Standard output: the one door for what a command answers.
+//!
+//! Text that came from memory, file names or the ledger goes through [`super::escape`] before it
+//! comes here; tables do that themselves. Errors of writing come back to the command, which ends; a
+//! reader that went away is no error.
+#![forbid(unsafe_code)]
+
+use {
+  super::{failure::Failure, pager::Pager},
+  rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    termios::{isatty, tcgetwinsize},
+  },
+  serde::Serialize,
+  std::{
+    cell::RefCell,
+    io::{self, BufWriter, Write},
+  },
+};
+
+/// Columns where nobody says how many there are.
+pub const DEFAULT_COLUMNS: usize = 80;
+
+/// Bytes that go into a pipe all at once or not at all (`PIPE_BUF` of Linux; POSIX has at least 512).
+const WHOLE: usize = 4096;
+
+/// A colour or weight, only ever put around text that is already safe.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Style {
+  /// As it is.
+  Plain,
+  /// Headings.
+  Bold,
+  /// What matters less.
+  Dim,
+  /// Poison, failures.
+  Red,
+  /// Clean, fine.
+  Green,
+  /// Waits for a person.
+  Yellow,
+  /// Names to type.
+  Cyan,
+}
+
+impl Style {
+  const fn code(self) -> &'static str {
+    match self {
+      Self::Plain => "",
+      Self::Bold => "1",
+      Self::Dim => "2",
+      Self::Red => "31",
+      Self::Green => "32",
+      Self::Yellow => "33",
+      Self::Cyan => "36",
+    }
+  }
+
+  /// `text` in this style when `colour` is wanted, else as it is.
+  pub fn paint(self, text: &str, colour: bool) -> String {
+    if colour && self != Self::Plain && !text.is_empty() {
+      format!("\x1b[{}m{text}\x1b[0m", self.code())
+    } else {
+      text.to_owned()
+    }
+  }
+}
+
+/// When colours are wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Colours {
+  /// Never.
+  Never,
+  /// Where somebody looks at them.
+  OnTerminals,
+  /// Also in files and pipes.
+  Always,
+}
+
+impl Colours {
+  /// Whether they are wanted on a terminal, or off one.
+  pub const fn on(self, terminal: bool) -> bool {
+    match self {
+      Self::Never => false,
+      Self::OnTerminals => terminal,
+      Self::Always => true,
+    }
+  }
+}
+
+/// A number of things in words: `1 file`, `2 files`.
+pub fn count(n: u64, what: &str) -> String {
+  if n == 1 { format!("1 {what}") } else { format!("{n} {what}s") }
+}
+
+/// Where a command writes its answer.
+pub struct Out {
+  writer: RefCell<BufWriter<Box<dyn Write>>>,
+  terminal: bool,
+  colour: bool,
+  columns: usize,
+  rows: usize,
+  pager: Option<Pager>,
+  /// What waits for the pager, since [`Out::page`].
+  held: RefCell<Option<Vec<u8>>>,
+}
+
+impl Out {
+  /// Standard output of this process, as wide as the terminal, else [`DEFAULT_COLUMNS`]; long lists on
+  /// a terminal go through the pager, if there is one.
+  pub fn stdout(colours: Colours, pager: impl FnOnce() -> Option<Pager>) -> Self {
+    let stdout = io::stdout();
+    let terminal = isatty(&stdout);
+    let size = tcgetwinsize(&stdout).ok().filter(|_| terminal);
+    let known = |n: u16| Some(usize::from(n)).filter(|&n| n > 0);
+    let columns = size.and_then(|size| known(size.ws_col)).unwrap_or(DEFAULT_COLUMNS);
+    let rows = size.and_then(|size| known(size.ws_row)).unwrap_or(usize::MAX);
+    let writer: Box<dyn Write> = Box::new(stdout);
+    let writer = RefCell::new(BufWriter::new(writer));
+    let (colour, held) = (colours.on(terminal), RefCell::new(None));
+    let pager = terminal.then(pager).flatten();
+    Self { writer, terminal, colour, columns, rows, pager, held }
+  }
+
+  /// Any other place, which is no terminal, with or without colours, `columns` wide.
+  pub fn to(writer: Box<dyn Write>, colour: bool, columns: usize) -> Self {
+    let writer = RefCell::new(BufWriter::new(writer));
+    let (rows, held) = (usize::MAX, RefCell::new(None));
+    Self { writer, terminal: false, colour, columns, rows, pager: None, held }
+  }
+
+  /// Whether a person reads along, and raw bytes would reach the terminal.
+  pub const fn is_terminal(&self) -> bool {
+    self.terminal
+  }
+
+  /// Whether colours are wanted.
+  pub const fn colour(&self) -> bool {
+    self.colour
+  }
+
+  /// How many columns there are.
+  pub const fn columns(&self) -> usize {
+    self.columns
+  }
+
+  /// How many columns a table may have: into a pipe or a file nothing is cut, for there ids and paths
+  /// are searched and copied.
+  pub const fn table_columns(&self) -> usize {
+    if self.terminal { self.columns } else { usize::MAX }
+  }
+
+  /// `text` in a style, or as it is where no colours are wanted.
+  pub fn paint(&self, style: Style, text: &str) -> String {
+    style.paint(text, self.colour)
+  }
+
+  /// What follows is a list: where it is longer than the terminal, it goes through the pager as soon as
+  /// it is whole.
+  pub fn page(&self) {
+    if self.pager.is_some() {
+      self.held.borrow_mut().get_or_insert_default();
+    }
+  }
+
+  /// Writes text as it is.
+  pub fn text(&self, text: &str) -> Result<(), Failure> {
+    self.bytes(text.as_bytes())
+  }
+
+  /// Writes text and a line end.
+  pub fn line(&self, text: &str) -> Result<(), Failure> {
+    self.bytes(text.as_bytes())?;
+    self.bytes(b"\n")
+  }
+
+  /// Writes bytes as they are; never memory text to a terminal.
+  pub fn bytes(&self, bytes: &[u8]) -> Result<(), Failure> {
+    if let Some(held) = self.held.borrow_mut().as_mut() {
+      held.extend_from_slice(bytes);
+      return Ok(());
+    }
+    Ok(self.writer.borrow_mut().write_all(bytes)?)
+  }
+
+  /// Writes a value as indented JSON and a line end.
+  ///
+  /// JSON escapes C0 controls only, so on a terminal the others are escaped as well: still the same
+  /// value to a program.
+  pub fn json(&self, value: &impl Serialize) -> Result<(), Failure> {
+    let text = serde_json::to_string_pretty(value).map_err(|error| json_failure(&error))?;
+    self.line(&ascii_escapes(&text))
+  }
+
+  /// Writes a value as JSON on one line, and hands it on at once: a reader may wait for each line.
+  pub fn json_line(&self, value: &impl Serialize) -> Result<(), Failure> {
+    self.line(&one_line(value)?)?;
+    self.flush()
+  }
+
+  /// Writes whole lines and hands them on, some at a time: what a signal interrupts ends with a line.
+  pub fn lines(&self, lines: &[String]) -> Result<(), Failure> {
+    let mut pending = 0;
+    for line in lines {
+      if pending > 0 && pending + line.len() + 1 > WHOLE {
+        self.flush()?;
+        pending = 0;
+      }
+      self.line(line)?;
+      pending += line.len() + 1;
+    }
+    self.flush()
+  }
+
+  /// Whether nobody reads standard output any more: what would be written next would find nobody.
+  pub fn is_deserted(&self) -> bool {
+    let stdout = io::stdout();
+    let mut ends = [PollFd::new(&stdout, PollFlags::empty())];
+    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    poll(&mut ends, Some(&now)).is_ok()
+      && ends.iter().any(|end| end.revents().intersects(PollFlags::ERR | PollFlags::HUP))
+  }
+
+  /// Hands on what was written.
+  pub fn flush(&self) -> Result<(), Failure> {
+    if let Some(held) = self.held.take() {
+      let lines = held.split(|&byte| byte == b'\n').skip(1).count();
+      // One row is for the prompt that comes after it.
+      let is_long = lines >= self.rows;
+      if is_long && self.pager.as_ref().is_some_and(|pager| pager.show(&held)) {
+        return Ok(());
+      }
+      self.writer.borrow_mut().write_all(&held)?;
+    }
+    Ok(self.writer.borrow_mut().flush()?)
+  }
+}
+
+/// A value as JSON on one line, as [`Out::json_line`] writes it.
+pub fn one_line(value: &impl Serialize) -> Result<String, Failure> {
+  let text = serde_json::to_string(value).map_err(|error| json_failure(&error))?;
+  Ok(ascii_escapes(&text))
+}
+
+fn json_failure(error: &serde_json::Error) -> Failure {
+  Failure::internal(format!("cannot write JSON: {error}"))
+}
+
+/// JSON text with the characters that [`super::escape`] would make visible as `\u` escapes.
+///
+/// They can only stand inside strings, where the escape means the same character.
+fn ascii_escapes(json: &str) -> String {
+  let mut text = String::with_capacity(json.len());
+  for c in json.chars() {
+    if c == '\n' || c.is_ascii_graphic() || c == ' ' || !super::escape::is_hidden(c) {
+      text.push(c);
+    } else {
+      let mut units = [0; 2];
+      for unit in c.encode_utf16(&mut units) {
+        text.push_str(&format_unit(*unit));
+      }
+    }
+  }
+  text
+}
+
+fn format_unit(unit: u16) -> String {
+  format!("\\u{unit:04x}")
+}
+
+#[cfg(test)]
+mod tests {
+  use {
+    super::*,
+    proptest::prelude::*,
+    std::{cell::RefCell, rc::Rc},
+  };
+
+  #[derive(Clone, Default)]
+  struct Memory(Rc<RefCell<Vec<u8>>>);
+
+  impl Write for Memory {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+      self.0.borrow_mut().write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+      Ok(())
+    }
+  }
+
+  fn written(write: impl FnOnce(&Out)) -> String {
+    let memory = Memory::default();
+    let out = Out::to(Box::new(memory.clone()), false, 80);
+    write(&out);
+    out.flush().unwrap();
+    String::from_utf8(memory.0.borrow().clone()).unwrap()
+  }
+
+  #[test]
+  fn colours_only_where_wanted() {
+    assert_eq!(Style::Red.paint("x", true), "\x1b[31mx\x1b[0m");
+    assert_eq!(Style::Red.paint("x", false), "x");
+    assert_eq!(Style::Plain.paint("x", true), "x");
+  }
+
+  #[test]
+  fn json_is_safe_on_a_terminal_and_means_the_same() {
+    let text = written(|out| out.json_line(&"a\u{9b}\u{202e}\u{e0041}é").unwrap());
+    assert_eq!(text, "\"a\\u009b\\u202e\\udb40\\udc41é\"\n");
+    assert_eq!(serde_json::from_str::<String>(&text).unwrap(), "a\u{9b}\u{202e}\u{e0041}é");
+  }
+
+  #[test]
+  fn a_reader_that_went_away_is_told_apart() {
+    struct Closed;
+    impl Write for Closed {
+      fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+        Err(io::ErrorKind::BrokenPipe.into())
+      }
+
+      fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+      }
+    }
+    let out = Out::to(Box::new(Closed), false, 80);
+    out.line("x").unwrap();
+    assert_eq!(out.flush().unwrap_err().kind, crate::terminal::failure::FailureKind::BrokenPipe);
+  }
+
+  proptest! {
+    #[test]
+    fn json_round_trips(text in any::<String>()) {
+      let json = written(|out| out.json(&[&text]).unwrap());
+      prop_assert!(!json.chars().any(|c| c.is_control() && c != '\n'));
+      prop_assert_eq!(serde_json::from_str::<Vec<String>>(&json).unwrap(), vec![text]);
+    }
+  }
+}
