@@ -1,9 +1,9 @@
-//! Points at which a test has the process end or stop, to see what is left behind.
+//! Points at which a test kills or stops the process, to see what is left behind.
 //!
-//! Only a build with the feature `failpoints` looks at [`VARIABLE`]; in the product each function here
-//! is empty. `NAME:N` ends the process by SIGKILL at the n-th time that it comes to the point,
-//! `NAME:N:stop` stops it there until somebody has it go on. Not for making errors: those come from a
-//! simulated file system.
+//! Only a build with the feature `failpoints` reads [`VARIABLE`]; in the product each function here
+//! is empty. `NAME:N` kills the process by SIGKILL when it reaches the point for the n-th time,
+//! `NAME:N:stop` stops it there until the test continues it. Failpoints do not simulate errors:
+//! those come from a simulated file system.
 #![forbid(unsafe_code)]
 
 /// The variable that names a point.
@@ -85,7 +85,7 @@ points! {
   // The other decision of a person.
   RejectBeforeDecision = "reject-before-decision",
   RejectAfterDecision = "reject-after-decision",
-  // An edit that a crash interrupted is taken up again.
+  // Recovery after a crash.
   RecoverBefore = "recover-before",
   RecoverBeforeWrite = "recover-before-write",
   RecoverTorn = "recover-torn",
@@ -248,9 +248,9 @@ mod armed {
 
   use super::{Point, VARIABLE};
 
-  /// Has the ledger lose what a power cut loses, as a control of the tests of power loss.
+  /// Makes the ledger lose what a power cut loses, as a control of the tests of power loss.
   const UNSAFE_LEDGER: &str = "MEMFW_UNSAFE_LEDGER";
-  /// A write that is cut short by a kill ends where a page of the file does.
+  /// A write that a kill cuts short ends at a page boundary of the file.
   const PAGE: usize = 4096;
 
   struct Armed {
@@ -283,7 +283,7 @@ mod armed {
       .as_ref()
   }
 
-  /// The armed point, when this is the time.
+  /// The armed point, if it is reached for the n-th time.
   fn is_time(point: Point) -> Option<&'static Armed> {
     let armed = armed().filter(|armed| armed.name == point.as_str())?;
     (HITS.fetch_add(1, Ordering::SeqCst) + 1 == armed.nth).then_some(armed)
@@ -295,15 +295,15 @@ mod armed {
     kill_process(getpid(), armed.signal).ok();
   }
 
-  /// Ends or stops the process here, if that was asked for.
+  /// Kills or stops the process here, if that was requested.
   pub fn hit(point: Point) {
     if let Some(armed) = is_time(point) {
       strike(armed);
     }
   }
 
-  /// Writes a part of `bytes` and ends the process, if that was asked for. `standing` bytes stood there
-  /// before; what lies behind them makes the file longer.
+  /// Writes a part of `bytes` and kills the process, if that was requested. `standing` bytes were
+  /// there before; bytes after them make the file longer.
   pub fn tear<E>(
     point: Point,
     offset: usize,
@@ -317,8 +317,9 @@ mod armed {
     Ok(())
   }
 
-  /// How many of `len` bytes a torn write leaves: about a half, up to the end of a page where there is one.
-  /// Without one a file does not get longer by a part, for the kernel changes length once a page.
+  /// How many of `len` bytes a torn write leaves: about a half, up to the end of a page if there is
+  /// one. Without a page boundary a file does not grow by a part, because the kernel changes the
+  /// length once per page.
   fn cut(offset: usize, len: usize, standing: usize) -> usize {
     let half = offset + len / 2;
     let page = half.next_multiple_of(PAGE);
@@ -332,7 +333,7 @@ mod armed {
     }
   }
 
-  /// Whether the ledger shall not be durable.
+  /// Whether the ledger is not durable, as a control.
   pub fn unsafe_ledger() -> bool {
     variable(UNSAFE_LEDGER).is_some()
   }

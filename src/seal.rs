@@ -1,12 +1,12 @@
 //! Seals: the encrypted form of bytes that must not stay readable (quarantined text, images of file
 //! operations, versions of files). Pure: key, nonce and salt are parameters.
 //!
-//! AES-256-GCM under a key per item, derived with HKDF-SHA256 from the master key, the item's salt and
-//! its purpose and id. The associated data bind purpose, id, path and content hash. A seal that was
-//! altered, or that is offered for another item, path or content, does not open.
+//! AES-256-GCM under a key per item, derived with HKDF-SHA256 from the master key, the item's salt
+//! and its purpose and id. The associated data bind purpose, id, path and content hash. A seal that
+//! was altered, or that is presented for another item, path or content, does not open.
 //!
-//! What this does not protect against: whoever can read the master key can open every seal, and whoever
-//! can write the database can delete seals.
+//! Seals do not protect against a reader of the master key, who can open every seal, or against a
+//! program that writes the database, which can delete seals.
 #![forbid(unsafe_code)]
 
 use std::fmt;
@@ -23,36 +23,37 @@ use crate::memory::{ContentHash, id::hex};
 
 /// Bytes of the master key and of each item's key: AES-256.
 pub const KEY_LEN: usize = 32;
-/// Bytes of a nonce: the 96 bits that GCM is defined for (NIST SP 800-38D, 5.2.1.1).
+/// Bytes of a nonce: the 96 bits for which GCM is defined (NIST SP 800-38D, 5.2.1.1).
 pub const NONCE_LEN: usize = 12;
-/// Bytes of an item's salt: 128 bits, so that no two items share a key even where ids repeat.
+/// Bytes of an item's salt: 128 bits, so that no two items share a key even if ids repeat.
 pub const SALT_LEN: usize = 16;
 /// Bytes of a key check value.
 pub const CHECK_LEN: usize = 16;
-/// Bytes that a seal is longer than what it holds: version, salt, nonce, tag.
+/// Bytes by which a seal is longer than its content: version, salt, nonce, tag.
 pub const OVERHEAD: usize = 1 + SALT_LEN + NONCE_LEN + TAG_LEN;
 
 const TAG_LEN: usize = 16;
 const VERSION: u8 = 1;
 
-/// The installation's secret. Leaves memory when it is dropped, and prints as nothing.
+/// The installation's secret. It is erased from memory on drop, and prints as nothing.
 #[derive(Clone, Zeroize, ZeroizeOnDrop)]
 pub struct MasterKey([u8; KEY_LEN]);
 
 impl MasterKey {
-  /// A key of bytes from the operating system's random source or from the key file.
+  /// A key from bytes of the operating system's random source or of the key file.
   pub fn new(bytes: [u8; KEY_LEN]) -> Self {
     Self(bytes)
   }
 
-  /// A fingerprint that tells two keys apart and reveals neither: HKDF output under its own label.
+  /// A fingerprint that distinguishes two keys and reveals neither: HKDF output under its own
+  /// label.
   pub fn check_value(&self) -> [u8; CHECK_LEN] {
     let mut value = [0; CHECK_LEN];
     expand(&Hkdf::new(None, &self.0), b"memfw key check 1", &mut value);
     value
   }
 
-  /// The key by which names get their tags.
+  /// The key by which names are turned into tags.
   pub fn name_key(&self) -> NameKey {
     let mut key = [0; KEY_LEN];
     expand(&Hkdf::new(None, &self.0), b"memfw name key 1", &mut key);
@@ -60,18 +61,19 @@ impl MasterKey {
   }
 }
 
-/// What gives names their short tags: the same name the same tag, and nobody without the key can tell which
-/// name it was or choose a name by its tag. Leaves memory when it is dropped, and prints as nothing.
+/// The key that turns names into short tags: equal names get equal tags, and without the key nobody
+/// can find the name of a tag or choose a name for a tag. It is erased from memory on drop, and
+/// prints as nothing.
 #[derive(Clone, Zeroize, ZeroizeOnDrop)]
 pub struct NameKey([u8; KEY_LEN]);
 
 impl NameKey {
-  /// Six hexadecimal digits for a name: HMAC-SHA256 under this key, cut to 24 bits. Two of a thousand names
-  /// share one with a chance of 3 %; the ledger has the names.
+  /// Six hexadecimal digits for a name: HMAC-SHA256 under this key, cut to 24 bits. Among a
+  /// thousand names two share a tag with a chance of 3 %; the ledger has the names.
   pub fn tag(&self, name: &str) -> String {
     let mut tag = [0; 3];
     let info = joined(&[b"memfw name tag 1", name.as_bytes()]);
-    // One block of HKDF's expansion is an HMAC of what it is given.
+    // One block of HKDF's expansion is an HMAC of its input.
     expand(&Hkdf::new(None, &self.0), &info, &mut tag);
     hex(&tag)
   }
@@ -89,12 +91,13 @@ impl fmt::Debug for MasterKey {
   }
 }
 
-/// What the sealed bytes are. Part of key and associated data, so one kind never passes for another.
+/// The kind of the sealed bytes. It is part of key and associated data, so that one kind cannot
+/// replace another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Purpose {
   /// The bytes of a quarantined block.
   Quarantine,
-  /// What stands in the file in place of a quarantined block.
+  /// The placeholder of a quarantined block.
   Redacted,
   /// The bytes that a file operation replaces.
   OpBefore,
@@ -102,9 +105,9 @@ pub enum Purpose {
   OpAfter,
   /// A version of a memory file, or its difference to another one.
   Version,
-  /// What the owner had asked for when a text was written, and what of its origin explains it.
+  /// The owner's request when a text was written, and the passages of its origin that explain it.
   Request,
-  /// What a model that reads is asked about an entry.
+  /// The question to a judge about an entry.
   Question,
 }
 
@@ -122,14 +125,14 @@ impl Purpose {
   }
 }
 
-/// What a seal is bound to; it opens only with all four equal.
+/// The context of a seal; the seal opens only if all four are equal.
 #[derive(Clone, Copy, Debug)]
 pub struct SealContext<'a> {
   /// What the bytes are.
   pub purpose: Purpose,
   /// The id of the item or operation.
   pub id: &'a str,
-  /// The bytes of the path of the file; empty for what belongs to no one path.
+  /// The bytes of the path of the file; empty for content that belongs to no single path.
   pub path: &'a [u8],
   /// The hash of the content that the seal belongs to.
   pub hash: ContentHash,
@@ -152,7 +155,7 @@ pub enum SealError {
   /// Shorter than an empty seal.
   #[error("the seal is cut short ({0} bytes)")]
   Short(usize),
-  /// Made by a memfw that this one does not know.
+  /// Made by a memfw of an unknown version.
   #[error("the seal has format {0}, this memfw knows {VERSION}")]
   Version(u8),
   /// Altered, or made with another key, or for another item, path or content.
@@ -160,11 +163,11 @@ pub enum SealError {
   Broken,
 }
 
-/// The sealed form of `plain`: version byte, salt, nonce, ciphertext, tag. `nonce` and `item_salt` must
-/// be fresh and random for each call.
+/// The sealed form of `plain`: version byte, salt, nonce, ciphertext, tag. `nonce` and `item_salt`
+/// must be fresh and random for each call.
 ///
 /// # Panics
-/// With 64 GiB of plaintext, where GCM ends.
+/// With 64 GiB of plaintext, the limit of GCM.
 pub fn seal(
   key: &MasterKey,
   nonce: [u8; NONCE_LEN],
@@ -217,7 +220,7 @@ fn expand(hkdf: &Hkdf<Sha256>, info: &[u8], okm: &mut [u8]) {
   hkdf.expand(info, okm).expect("HKDF-SHA256 gives up to 8160 bytes, and 32 are asked for");
 }
 
-/// Fields with their lengths before them, so that no two lists of fields give the same bytes.
+/// Fields with their lengths before them, so that different lists of fields give different bytes.
 fn joined(fields: &[&[u8]]) -> Vec<u8> {
   let mut bytes = Vec::with_capacity(fields.iter().map(|field| field.len() + 8).sum());
   for field in fields {
@@ -292,7 +295,7 @@ mod tests {
       SealContext { id: "a1b2c4", ..context() },
       SealContext { path: b"/w/MEMORY.mdx", ..context() },
       SealContext { hash: ContentHash::of(b"other"), ..context() },
-      // The same bytes, cut at another place between two fields.
+      // These bytes, split at another place between two fields.
       SealContext { id: "a1b2c3/", path: b"w/MEMORY.md", ..context() },
     ];
     for other in others {

@@ -17,6 +17,8 @@ mod circles;
 mod links;
 #[path = "tidy/source.rs"]
 mod source;
+#[path = "tidy/words.rs"]
+mod words;
 
 use std::{
   collections::{BTreeMap, BTreeSet},
@@ -607,6 +609,63 @@ fn links_between_documents_resolve() {
   }
   assert!(n_links > 0, "no link was found at all, so this test sees nothing");
   assert_none(&problems);
+}
+
+#[test]
+fn files_have_names_that_say_what_they_are_for() {
+  let mut problems = Vec::new();
+  let mut used = BTreeSet::new();
+  for source in rust_files("src") {
+    let stem = source.path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
+    let Some((_, instead)) = words::FILE_NAMES.iter().find(|(name, _)| *name == stem) else {
+      continue;
+    };
+    used.insert(source.path.clone());
+    if !is_excepted(words::NAMED_FILES, &source.path) {
+      problems.push(format!("{}: a better name: {instead}", source.path.display()));
+    }
+  }
+  problems.extend(unused(words::NAMED_FILES, &used));
+  assert_none(&problems);
+}
+
+#[test]
+fn comments_and_pages_are_in_plain_words() {
+  let mut problems = Vec::new();
+  let mut used = BTreeSet::new();
+  for source in rust_files("src") {
+    let found = words::in_comments(&source.path, &source.text);
+    match words::ROOMS.iter().find(|(room, _)| source.path.starts_with(room)) {
+      Some((room, _)) if !found.is_empty() => drop(used.insert(PathBuf::from(room))),
+      Some(_) => {}
+      None => problems.extend(found),
+    }
+  }
+  for path in files("").into_iter().filter(|path| words::is_checked_page(path)) {
+    let page = text(&path).unwrap();
+    problems.extend(words::in_page(&path, &page));
+  }
+  problems.extend(unused(words::ROOMS, &used));
+  assert_none(&problems);
+}
+
+#[test]
+fn banned_words_are_seen_across_lines_and_not_in_code() {
+  let path = Path::new("a.rs");
+  let seen = words::in_comments(path, "/// The text that stands\n/// there.\nlet a = 1;");
+  assert_eq!(seen, ["a.rs:1: \"stands there\": write: is there"]);
+  for text in [
+    "let a = \"stands there\";",
+    "// `stands there`",
+    "// understands there",
+    "// stands\nlet a = 1;\n// there",
+  ] {
+    assert_eq!(words::in_comments(path, text), [""; 0], "{text}");
+  }
+  let page = "It stands there.\n\n```sh\nstands there\n```\n";
+  assert_eq!(words::in_page(path, page).len(), 1);
+  assert!(!words::is_checked_page(Path::new("docs/adr/0001-one-package.md")));
+  assert!(words::is_checked_page(Path::new("docs/faq.md")));
 }
 
 #[test]

@@ -1,7 +1,7 @@
-//! One value of a configuration document, set or taken out; comments, order and spaces stay.
+//! Sets or removes one value of a configuration document; comments, order and spaces are preserved.
 //!
-//! Invariant: a changed document differs from the one before in the value of that key alone; where that
-//! cannot be had, there is no changed document.
+//! Invariant: a changed document differs from the original only in the value of that key; if this
+//! is not possible, no changed document is returned.
 #![forbid(unsafe_code)]
 
 use {
@@ -16,16 +16,16 @@ use {
   toml_edit::{DocumentMut, Item, TableLike},
 };
 
-/// Why words are no value of a key.
+/// Why the arguments are not a value of a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rejected {
   /// What was found and what was expected, lower case.
   pub message: String,
-  /// What to type instead, when that can be said.
+  /// What to type instead, if there is a suggestion.
   pub hint: Option<String>,
 }
 
-/// The name of the key that was probably meant: also by its last part alone.
+/// The name of the key that was probably meant, found also by its last part alone.
 pub fn suggest(name: &str) -> Option<&'static str> {
   nearest(name, KEYS.iter().map(|key| key.name)).or_else(|| {
     let leaf = nearest(name, KEYS.iter().map(Key::leaf))?;
@@ -33,9 +33,9 @@ pub fn suggest(name: &str) -> Option<&'static str> {
   })
 }
 
-/// The TOML of a value that is written as one word or as several, the elements of an array.
+/// The TOML of a value that is given as one argument or as several, which become array elements.
 ///
-/// A word is TOML, or text as it stands: `0`, `true`, `strict`, `~/notes`, `["a", "b"]`.
+/// An argument is TOML or plain text: `0`, `true`, `strict`, `~/notes`, `["a", "b"]`.
 pub fn value_of(key: &Key, words: &[String], home: Option<&Path>) -> Result<String, Rejected> {
   let default = key.value(&Config::default());
   let mut told: Option<Rejected> = None;
@@ -48,7 +48,7 @@ pub fn value_of(key: &Key, words: &[String], home: Option<&Path>) -> Result<Stri
       },
       Err(error) => Rejected { message: error.message().to_owned(), hint: None },
     };
-    // Of several readings the one is answered that has the form of the key.
+    // Of several readings, return the one whose type is that of the key.
     if told.is_none() || value.same_type(&default) {
       told = Some(complaint);
     }
@@ -62,7 +62,7 @@ fn read(key: &Key, value: &Spanned<DeValue<'_>>, home: Option<&Path>) -> Result<
   (key.read)(&mut Config::default(), value, &rules)
 }
 
-/// What words can mean, the likeliest first.
+/// The possible readings of the arguments, the likeliest first.
 fn readings(words: &[String]) -> Vec<Value> {
   let text = |word: &String| Value::String(word.clone());
   let literal = |word: &String| word.parse::<Value>().ok();
@@ -77,7 +77,7 @@ fn readings(words: &[String]) -> Vec<Value> {
   readings
 }
 
-/// The document with this value, which is TOML; `None` where the document is broken or would not hold it.
+/// The document with this value, which is TOML; `None` if the document is invalid or would be.
 pub fn set(document: &str, key: &Key, value: &str) -> Option<String> {
   let ways = [below_its_example, at_the_end, in_place];
   let mut changed = ways.iter().filter_map(|way| way(document, key, value));
@@ -85,14 +85,14 @@ pub fn set(document: &str, key: &Key, value: &str) -> Option<String> {
   changed.find(|changed| is_only_change(document, changed, key, Some(&wanted)))
 }
 
-/// The document without a value for this key; `None` where the document is broken.
+/// The document without a value for this key; `None` if the document is invalid.
 pub fn unset(document: &str, key: &Key) -> Option<String> {
   let ways = [without_line, without_item];
   let mut changed = ways.iter().filter_map(|way| way(document, key));
   changed.find(|changed| is_only_change(document, changed, key, None))
 }
 
-/// Whether two documents say the same but for one key, which has this value now.
+/// Whether two documents are equal except for one key, which now has this value.
 fn is_only_change(before: &str, after: &str, key: &Key, value: Option<&Value>) -> bool {
   let (Ok(mut before), Ok(mut after)) = (before.parse::<Table>(), after.parse::<Table>()) else {
     return false;
@@ -101,7 +101,7 @@ fn is_only_change(before: &str, after: &str, key: &Key, value: Option<&Value>) -
   take(&mut after, key).as_ref() == value && before == after
 }
 
-/// Takes a key out, and its table where nothing else is in it.
+/// Removes a key, and its table if the table is then empty.
 fn take(table: &mut Table, key: &Key) -> Option<Value> {
   if key.section().is_empty() {
     return table.remove(key.leaf());
@@ -114,7 +114,7 @@ fn take(table: &mut Table, key: &Key) -> Option<Value> {
   taken
 }
 
-/// Below the line where the printed example has this key behind a `#`.
+/// Below the line where the printed example has this key commented out.
 fn below_its_example(document: &str, key: &Key, value: &str) -> Option<String> {
   let example = format!("# {} = ", key.leaf());
   let (mut section, mut end) = ("", 0);
@@ -130,7 +130,7 @@ fn below_its_example(document: &str, key: &Key, value: &str) -> Option<String> {
   None
 }
 
-/// Behind all comments, in a document that sets nothing.
+/// After all comments, in a document without keys.
 fn at_the_end(document: &str, key: &Key, value: &str) -> Option<String> {
   if !document.parse::<Table>().ok()?.is_empty() {
     return None;
@@ -144,7 +144,7 @@ fn at_the_end(document: &str, key: &Key, value: &str) -> Option<String> {
   Some(format!("{document}{end}{header}{} = {value}\n", key.leaf()))
 }
 
-/// Where the value stands, or behind the last value of its table.
+/// The position of the value, or the end of its table.
 fn in_place(document: &str, key: &Key, value: &str) -> Option<String> {
   let mut document = document.parse::<DocumentMut>().ok()?;
   let mut new = value.parse::<toml_edit::Value>().ok()?;
@@ -160,7 +160,7 @@ fn in_place(document: &str, key: &Key, value: &str) -> Option<String> {
   Some(document.to_string())
 }
 
-/// The table that a key stands in; it is made where there is none.
+/// The table of a key; created if it does not exist.
 fn table_of<'d>(document: &'d mut DocumentMut, key: &Key) -> Option<&'d mut dyn TableLike> {
   let section = key.section();
   if section.is_empty() {
@@ -170,7 +170,7 @@ fn table_of<'d>(document: &'d mut DocumentMut, key: &Key) -> Option<&'d mut dyn 
   root.entry(section).or_insert_with(|| Item::Table(toml_edit::Table::new())).as_table_like_mut()
 }
 
-/// Without the line that a value stands in, and with the comments around it.
+/// Removes the line of a value, and keeps the comments around it.
 fn without_line(document: &str, key: &Key) -> Option<String> {
   let ValueOrigin::File { line } =
     Effective::parse(document, Some(Path::new("/"))).ok()?.origin(key)
@@ -181,7 +181,7 @@ fn without_line(document: &str, key: &Key) -> Option<String> {
   Some(lines.filter(|(n, _)| n + 1 != line).map(|(_, line)| line).collect())
 }
 
-/// Without the value wherever it stands, and without the comments that belong to it.
+/// Removes the value wherever it is, without the comments that belong to it.
 fn without_item(document: &str, key: &Key) -> Option<String> {
   let mut document = document.parse::<DocumentMut>().ok()?;
   if let Some(table) = table_of(&mut document, key) {

@@ -18,20 +18,20 @@ use {
 pub enum ValueOrigin {
   /// Nobody set it.
   Default,
-  /// This preset brings it.
+  /// From this preset.
   Preset(Preset),
-  /// The configuration file sets it in this line, from 1.
+  /// From this line of the configuration file, counted from 1.
   File {
     /// The line of the key.
     line: usize,
   },
-  /// This flag of the command line sets it.
+  /// From this flag of the command line.
   Flag(&'static str),
-  /// This variable of the environment sets it.
+  /// From this environment variable.
   Environment(&'static str),
 }
 
-/// The configuration that holds, and where each value comes from.
+/// The effective configuration, and the origin of each value.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Effective {
   /// The values.
@@ -40,15 +40,16 @@ pub struct Effective {
 }
 
 impl Effective {
-  /// The configuration that `text` asks for, or all that is wrong with it in the order of the text.
+  /// The configuration in `text`, or all its problems in the order of the text.
   ///
-  /// `home` is what `~` stands for.
+  /// `home` replaces `~`.
   pub fn parse(text: &str, home: Option<&Path>) -> Result<Self, Vec<ConfigProblem>> {
     Self::parse_under(None, text, home, true)
   }
 
-  /// The same with the preset that a flag asks for, if any; it holds in place of the one of `text`. Unless the
-  /// text is surely `ours`, keys that reach out are checked like all others and keep their defaults.
+  /// Like [`Self::parse`], with the preset of a flag, which overrides the preset in `text`. Unless
+  /// the text is certainly `ours`, keys for programs and addresses are checked, but keep their
+  /// defaults.
   pub fn parse_under(
     flag: Option<Preset>,
     text: &str,
@@ -58,9 +59,9 @@ impl Effective {
     let mut raw = Raw::parse(text);
     let mut effective = Self::default();
     let entries = std::mem::take(&mut raw.entries);
-    // A preset stands below everything else, wherever its line is.
+    // A preset is applied before all other keys, wherever its line is.
     if let Some(named) = entries.iter().find(|entry| entry.key.name == PRESET) {
-      // What is wrong with it is said in its turn.
+      // The loop below reports its problems in order.
       drop(effective.take(named, home));
     }
     let chosen = flag.unwrap_or(effective.config.preset);
@@ -94,12 +95,12 @@ impl Effective {
     Ok(())
   }
 
-  /// Notes that the value of `key` now comes from elsewhere than the file.
+  /// Records that the value of `key` now comes from another origin than the file.
   pub fn set_origin(&mut self, key: &'static str, origin: ValueOrigin) {
     self.origins.insert(key, origin);
   }
 
-  /// Where the value of a key comes from.
+  /// The origin of the value of a key.
   pub fn origin(&self, key: &Key) -> ValueOrigin {
     self.origins.get(key.name).copied().unwrap_or(ValueOrigin::Default)
   }

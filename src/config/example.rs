@@ -1,12 +1,12 @@
 //! The commented example of the configuration file.
 //!
-//! Prose stands behind `##`, and each key with its default behind one `#`: taking that away sets the
-//! key to what it is anyway.
+//! Explanations begin with `##`, and each key with its default begins with one `#`: removing that
+//! `#` sets the key to its default.
 #![forbid(unsafe_code)]
 
 use super::key::{Config, KEYS};
 
-/// The example with every key, its documentation and its default; valid as it is.
+/// The example with every key, its documentation and its default; a valid configuration.
 pub fn example() -> String {
   let defaults = Config::default();
   let mut text = String::from("## Configuration of memfw. What is left out keeps its default.\n");

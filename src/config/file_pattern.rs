@@ -11,7 +11,7 @@ use {
 /// Bytes of a pattern, at most; no path is longer.
 const MAX_BYTES: usize = 4096;
 
-/// A path relative to its workspace in which `*` stands for any characters, `/` among them.
+/// A path relative to its workspace in which `*` matches any characters, including `/`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct FilePattern(String);
 
@@ -21,7 +21,7 @@ impl FilePattern {
     &self.0
   }
 
-  /// Whether it stands for this file of a workspace.
+  /// Whether the pattern matches this file of a workspace.
   pub fn matches(&self, rel: &Path) -> bool {
     matches_pattern(self.0.as_bytes(), rel.as_os_str().as_bytes())
   }

@@ -1,8 +1,8 @@
 //! The table of all configuration keys: name, documentation, type, default, bounds.
 //!
 //! To add a key, add its sentence and its line to the table; the field of [`Config`], the default,
-//! the example, `memfw config show` and the suggestions for mistyped keys follow. A new type of
-//! value needs an implementation of `Setting` as well.
+//! the example, `memfw config show` and the suggestions for mistyped keys are generated. A new type
+//! of value also needs an implementation of `Setting`.
 #![forbid(unsafe_code)]
 
 use {
@@ -22,20 +22,20 @@ use {
 /// One known key of the configuration file.
 #[derive(Debug)]
 pub struct Key {
-  /// The dotted name, `files.idle_ms`; a name without a dot stands at the top of the file.
+  /// The dotted name, `files.idle_ms`; a name without a dot is a top-level key.
   pub name: &'static str,
-  /// What it does, one sentence a line, each with the leading space of a doc comment.
+  /// The documentation, one sentence per line, each with the leading space of a doc comment.
   pub about: &'static [&'static str],
-  /// Smallest and largest number that is accepted, in the unit of the name; no meaning for words.
+  /// Smallest and largest accepted number, in the unit of the name; unused for words.
   pub bounds: RangeInclusive<u64>,
-  /// All values, where they are a few words; of an array, all elements.
+  /// All values, if the type is a closed set of words; for an array, all elements.
   pub words: fn() -> Vec<&'static str>,
   pub(super) read: fn(&mut Config, &Spanned<DeValue<'_>>, &Rules<'_>) -> Result<(), Complaint>,
   pub(super) show: fn(&Config) -> toml::Value,
 }
 
 impl Key {
-  /// The table that the key stands in; empty at the top of the file.
+  /// The table of the key; empty for a top-level key.
   pub fn section(&self) -> &'static str {
     self.name.rsplit_once('.').map_or("", |(section, _)| section)
   }
@@ -45,14 +45,14 @@ impl Key {
     self.name.rsplit_once('.').map_or(self.name, |(_, leaf)| leaf)
   }
 
-  /// Whether its value names a program that is run, or where text is sent.
+  /// Whether the value names a program to run, or an address to which text is sent.
   pub fn reaches_out(&self) -> bool {
     matches!(self.section(), "notify" | "judge")
       || self.name == "agent.program"
       || self.name.starts_with("detection.embedding_")
   }
 
-  /// The value that `config` has for this key, as it would stand in the file.
+  /// The value that `config` has for this key, as TOML.
   pub fn value(&self, config: &Config) -> toml::Value {
     (self.show)(config)
   }
@@ -63,7 +63,7 @@ macro_rules! keys {
     $(#[doc = $about:literal])+
     $name:literal => $field:ident: $type:ty = $default:expr $(, in $bounds:expr)?;
   )+) => {
-    /// The validated configuration. Its `Default` is the one place of all defaults.
+    /// The validated configuration. Its `Default` is the only place of all defaults.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct Config {
       $( $(#[doc = $about])+ pub $field: $type, )+

@@ -1,14 +1,14 @@
 //! The configuration file: from text to a validated [`Config`]. Pure: no files, no environment.
 //!
-//! A document is read in two steps. [`Raw`] walks the parsed TOML against the table of known keys
-//! and notes what it does not know; [`Effective`] turns the values into a [`Config`] and remembers
-//! where each came from. Both collect problems instead of stopping at the first, because somebody
-//! who mistyped three keys wants to hear of three. (That is also why serde does not read the
-//! document: its `deny_unknown_fields` knows one error.)
+//! A document is read in two steps. [`Raw`] compares the parsed TOML with the table of known keys
+//! and records unknown keys; [`Effective`] turns the values into a [`Config`] and records the
+//! origin of each. Both collect all problems instead of stopping at the first, because a user with
+//! three mistyped keys wants to see all three. (For this reason serde does not read the document:
+//! its `deny_unknown_fields` reports one error.)
 //!
-//! Names, types, defaults and documentation of all keys stand once, in [`key`]; the example file,
-//! the defaults and the list of known keys are made from it and cannot drift apart. [`preset`] has
-//! other defaults for some of them, and [`edit`] changes one value of a document.
+//! Names, types, defaults and documentation of all keys are defined once, in [`key`]; the example
+//! file, the defaults and the list of known keys are generated from it and cannot diverge.
+//! [`preset`] has other defaults for some keys, and [`edit`] changes one value of a document.
 #![forbid(unsafe_code)]
 
 pub mod edit;

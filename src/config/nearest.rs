@@ -1,11 +1,11 @@
 //! The nearest known name to a mistyped one.
 #![forbid(unsafe_code)]
 
-/// The candidate that `name` was probably meant to be; `None` when nothing is near enough.
+/// The candidate that `name` was probably meant to be; `None` if no candidate is near enough.
 ///
 /// Near means that at most a third of the letters, but always one, were added, dropped, changed or
 /// swapped with their neighbour: the limit that compilers use for misspelt identifiers. Long names
-/// are not compared at all, so that a hostile one costs nothing.
+/// are not compared at all, so that a hostile name costs no time.
 pub fn nearest<'c>(name: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<&'c str> {
   const LONGEST: usize = 64;
   if name.len() > LONGEST {

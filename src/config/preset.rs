@@ -1,7 +1,7 @@
-//! Presets: other defaults for a few keys, by one word.
+//! Presets: other defaults for a few keys, selected by one word.
 //!
-//! A preset stands between the defaults and what is set key by key, so that it can be chosen without
-//! losing anything. `balanced` has no values of its own: it is the defaults.
+//! A preset overrides the defaults and is overridden by single keys, so choosing one never loses a
+//! setting. `balanced` has no values of its own: it is the defaults.
 #![forbid(unsafe_code)]
 
 use {
@@ -13,19 +13,19 @@ use {
   toml::de::DeValue,
 };
 
-/// What the presets say about one key, as it would stand in the file.
+/// The values of one key in the presets, as TOML.
 #[derive(Clone, Copy, Debug)]
 pub struct Part {
   /// The name of the key.
   pub key: &'static str,
-  /// The value of `quiet`, where that is not the default.
+  /// The value in `quiet`, if it is not the default.
   pub quiet: Option<&'static str>,
-  /// The value of `strict`, where that is not the default.
+  /// The value in `strict`, if it is not the default.
   pub strict: Option<&'static str>,
 }
 
 impl Part {
-  /// The value of a preset, where it has one of its own.
+  /// The value in a preset, if the preset has one.
   pub const fn of(&self, preset: Preset) -> Option<&'static str> {
     match preset {
       Preset::Quiet => self.quiet,
@@ -35,11 +35,11 @@ impl Part {
   }
 }
 
-/// All that presets change, in the order of the keys. The values are choices: `quiet` asks for more
-/// evidence and tells once a day, `strict` the contrary. Both keep what no preset may weaken: poison is
-/// taken out of memory, and everything is in the ledger.
+/// Everything that presets change, in the order of the keys. The values are choices: `quiet`
+/// requires more evidence and notifies once a day, `strict` does the opposite. No preset changes
+/// two guarantees: poison is taken out of memory, and everything is in the ledger.
 pub static PARTS: &[Part] = &[
-  // The two that hold what the agent knows; the others are instructions that people keep by hand.
+  // These two contain the agent's knowledge; people maintain the other instruction files by hand.
   Part { key: "files.quarantine", quiet: None, strict: Some("[\"USER.md\", \"DREAMS.md\"]") },
   Part { key: "agent.extra_paths", quiet: None, strict: Some("\"quarantine\"") },
   Part { key: "baseline.action", quiet: None, strict: Some("\"quarantine\"") },
@@ -47,7 +47,7 @@ pub static PARTS: &[Part] = &[
   Part { key: "notify.interval_s", quiet: Some("86400"), strict: Some("60") },
 ];
 
-/// Puts the values of a preset into a configuration; answers the keys that it has set.
+/// Applies the values of a preset to a configuration; returns the keys that it has set.
 pub(super) fn apply(preset: Preset, config: &mut Config) -> Vec<&'static Key> {
   config.preset = preset;
   let set = |part: &Part| {

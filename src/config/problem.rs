@@ -1,4 +1,4 @@
-//! What is wrong at one place of the configuration file.
+//! A problem at one place of the configuration file.
 #![forbid(unsafe_code)]
 
 use std::fmt;
@@ -12,12 +12,12 @@ pub struct ConfigProblem {
   pub column: usize,
   /// What was found and what was expected: lower case, names in backticks, no final period.
   pub message: String,
-  /// What to type instead, when that can be said.
+  /// What to type instead, if there is a suggestion.
   pub hint: Option<String>,
 }
 
 impl ConfigProblem {
-  /// A problem at the byte `offset` of `text`; an offset outside stands for the end.
+  /// A problem at the byte `offset` of `text`; an offset outside the text means its end.
   pub(super) fn at(text: &str, offset: usize, message: String, hint: Option<String>) -> Self {
     let (line, column) = place(text, offset);
     Self { line, column, message, hint }

@@ -1,7 +1,7 @@
-//! The first step: a parsed document against the table of known keys.
+//! The first step: comparing a parsed document with the table of known keys.
 //!
 //! Nothing is interpreted here. Every key is either known, and kept with its value and place, or a
-//! problem; so is every error of syntax.
+//! problem; every syntax error is a problem as well.
 #![forbid(unsafe_code)]
 
 use {
@@ -18,20 +18,20 @@ use {
   },
 };
 
-/// What to do where no known name is near.
+/// The hint for a key without a similar known name.
 const LIST_KEYS: &str = "`memfw config example` prints every key";
 
-/// What a document sets.
+/// The keys that a document sets.
 #[derive(Debug)]
 pub struct Raw<'t> {
   pub(super) text: &'t str,
   pub(super) entries: Vec<Entry<'t>>,
   pub(super) problems: Vec<ConfigProblem>,
-  /// Lines that are not TOML; whatever else seems wrong with them is not said.
+  /// Lines that are not TOML; further problems in them are not reported.
   broken: BTreeSet<usize>,
 }
 
-/// A known key and what the document gives it.
+/// A known key and its value in the document.
 #[derive(Debug)]
 pub(super) struct Entry<'t> {
   pub(super) key: &'static Key,
@@ -41,7 +41,7 @@ pub(super) struct Entry<'t> {
 }
 
 impl<'t> Raw<'t> {
-  /// Reads a document. Never fails: what is wrong is collected.
+  /// Reads a document. Never fails: problems are collected.
   pub fn parse(text: &'t str) -> Self {
     let (document, errors) = DeTable::parse_recoverable(text);
     let mut raw = Self { text, entries: Vec::new(), problems: Vec::new(), broken: BTreeSet::new() };
@@ -49,7 +49,7 @@ impl<'t> Raw<'t> {
       let offset = error.span().map_or(text.len(), |span| span.start);
       let message = error.message().trim().replace('\n', ", ");
       let problem = ConfigProblem::at(text, offset, message, None);
-      // One slip can break a line in several ways; the first is the one to mend.
+      // One mistake can break a line in several ways; report only the first.
       if raw.broken.insert(problem.line) {
         raw.problems.push(problem);
       }
@@ -58,7 +58,7 @@ impl<'t> Raw<'t> {
     raw
   }
 
-  /// What is wrong so far.
+  /// The problems so far.
   pub fn problems(&self) -> &[ConfigProblem] {
     &self.problems
   }
@@ -96,7 +96,7 @@ impl<'t> Raw<'t> {
       return;
     }
     let neighbours = KEYS.iter().filter(|key| key.section() == section).map(Key::leaf);
-    // First among its neighbours, then everywhere: the key may be right and the table wrong.
+    // Compare with the keys of this table first, then with all keys: the table may be the mistake.
     let hint =
       nearest(name, neighbours).map(|leaf| format!("did you mean `{leaf}`?")).or_else(|| {
         let leaf = nearest(name, KEYS.iter().map(Key::leaf))?;

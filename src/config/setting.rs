@@ -18,19 +18,19 @@ use {
   toml::{Spanned, Value, de::DeValue},
 };
 
-/// What a value is checked against.
+/// The context in which a value is checked.
 pub(super) struct Rules<'r> {
   /// The full name of the key, for messages.
   pub(super) name: &'static str,
   /// Smallest and largest accepted number.
   pub(super) bounds: RangeInclusive<u64>,
-  /// What `~` stands for.
+  /// The directory that replaces `~`.
   pub(super) home: Option<&'r Path>,
 }
 
 const NO_QUOTES: &str = "write the number without quotes";
 
-/// Why a value cannot be had.
+/// Why a value is not valid.
 #[derive(Debug)]
 pub(super) struct Complaint {
   pub(super) span: Range<usize>,
@@ -53,10 +53,10 @@ pub(super) trait Setting: Sized {
   /// The value of a key, checked.
   fn read(value: &Spanned<DeValue<'_>>, rules: &Rules<'_>) -> Result<Self, Complaint>;
 
-  /// The value as it would stand in the file.
+  /// The value as TOML.
   fn show(&self) -> Value;
 
-  /// All values, where they are a few words.
+  /// All values, if the type is a closed set of words.
   fn words() -> Vec<&'static str> {
     Vec::new()
   }
@@ -156,7 +156,7 @@ impl Setting for Duration {
   }
 }
 
-/// A user of this machine: by number, or by a name that whoever uses the configuration looks up.
+/// A user of this machine: by number, or by a name that the caller resolves.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Owner {
   /// The numeric user id.
@@ -192,7 +192,7 @@ impl Setting for Owner {
   }
 }
 
-/// Whether text can be a login name: what `/etc/passwd` can hold and is not a number.
+/// Whether text can be a login name: valid in `/etc/passwd` and not a number.
 fn is_login_name(text: &str) -> bool {
   let plain = |c: char| !c.is_control() && !c.is_whitespace() && c != ':' && c != '/';
   !text.is_empty() && text.chars().all(plain) && !text.chars().all(|c| c.is_ascii_digit())
@@ -230,7 +230,7 @@ impl Setting for PathBuf {
 }
 
 impl Setting for Option<PathBuf> {
-  /// An empty text is none.
+  /// An empty text means no value.
   fn read(value: &Spanned<DeValue<'_>>, rules: &Rules<'_>) -> Result<Self, Complaint> {
     if value.get_ref().as_str() == Some("") {
       return Ok(None);
@@ -244,7 +244,7 @@ impl Setting for Option<PathBuf> {
 }
 
 impl<S: Setting> Setting for Vec<S> {
-  /// Stops at the first bad element, whose own place the complaint names.
+  /// Stops at the first bad element, because the message names the place of that element.
   fn read(value: &Spanned<DeValue<'_>>, rules: &Rules<'_>) -> Result<Self, Complaint> {
     match value.get_ref() {
       DeValue::Array(array) => array.iter().map(|element| S::read(element, rules)).collect(),

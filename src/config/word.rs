@@ -5,12 +5,12 @@ use std::{fmt, path::Path, str::FromStr};
 
 pub use crate::detect::{BaselineAction, Scope, Sensitivity, policy::Hold};
 
-/// A closed set of words, each written in one way in configuration, JSON and on the command line.
+/// A closed set of words, each with one spelling in configuration, JSON and on the command line.
 pub(super) trait Word: Copy + 'static {
   /// All words, in the order in which messages list them.
   const ALL: &'static [Self];
 
-  /// The word as it is written.
+  /// The spelling of the word.
   fn word(self) -> &'static str;
 }
 
@@ -26,7 +26,7 @@ macro_rules! words {
       /// All of them.
       pub const ALL: &[Self] = &[$( Self::$variant ),+];
 
-      /// The word as it is written.
+      /// The spelling of the word.
       pub const fn as_str(self) -> &'static str {
         match self {
           $( Self::$variant => $word, )+
@@ -61,63 +61,64 @@ macro_rules! words {
 words! {
   /// How provenance is written into memory files.
   Markers {
-    /// As much as the file can bear.
+    /// As many as the file allows.
     Auto = "auto",
-    /// A comment pair around what was written together.
+    /// A comment pair around blocks that were written together.
     Wrap = "wrap",
-    /// One short comment an entry.
+    /// One short comment per entry.
     Id = "id",
-    /// Nothing; provenance lives in the ledger alone.
+    /// Nothing; provenance is only in the ledger.
     None = "none",
   }
 
-  /// The highest rung of the fallback ladder by which files are edited.
+  /// The highest rung of the protocol ladder by which files are edited.
   Protocol {
-    /// What the file system can do.
+    /// As the file system allows.
     Auto = "auto",
-    /// Overwritten at equal length under a lease, never reshaped.
+    /// Overwriting at equal length under a lease, no reshaping.
     EqualLengthOnly = "equal-length-only",
-    /// Compared and overwritten at equal length without a lease, never reshaped, and polled.
+    /// Comparing and overwriting at equal length without a lease, no reshaping, and polling.
     NoLease = "no-lease",
   }
 
-  /// A file of a workspace that is put before the model as instructions, and that the agent can write.
+  /// A file of a workspace that is put into the prompt as instructions, and that the agent can
+  /// write.
   InstructionFile {
-    /// What the agent is to do.
+    /// Instructions for the agent.
     Agents = "AGENTS.md",
-    /// Who it is.
+    /// The agent's persona.
     Soul = "SOUL.md",
-    /// What it is called.
+    /// The agent's name.
     Identity = "IDENTITY.md",
-    /// Whom it works for; the personal ones below `users/` count as this one.
+    /// The person that the agent works for; the personal files below `users/` count as this one.
     User = "USER.md",
-    /// Its tools.
+    /// The agent's tools.
     Tools = "TOOLS.md",
-    /// What it does when it is woken.
+    /// Instructions for when the agent is woken.
     Heartbeat = "HEARTBEAT.md",
-    /// What it does when it starts.
+    /// Instructions for the agent's start.
     Boot = "BOOT.md",
-    /// What it does the first time.
+    /// Instructions for the agent's first start.
     Bootstrap = "BOOTSTRAP.md",
-    /// Its diary of consolidation.
+    /// The agent's diary of consolidation.
     Dreams = "DREAMS.md",
   }
 
-  /// How people are told what was done.
+  /// How people are notified.
   NotifyVia {
-    /// They are not.
+    /// No notification.
     None = "none",
     /// By a message through the agent framework.
     Message = "message",
     /// By an event in the agent's own session.
     Event = "event",
-    /// By a notice on their desktop.
+    /// By a desktop notification.
     Desktop = "desktop",
-    /// By a program of theirs.
+    /// By the user's own program.
     Command = "command",
   }
 
-  /// Values for several keys at once, which stand below what is set key by key.
+  /// Values for several keys at once, which single keys override.
   Preset {
     /// Only strong evidence counts, and messages are rare.
     Quiet = "quiet",
@@ -127,21 +128,21 @@ words! {
     Strict = "strict",
   }
 
-  /// When the agent framework may trust a file again that it has dropped.
+  /// When the agent framework may trust a dropped file again.
   Follow {
-    /// When edits of ours were all that was in the way.
+    /// If memfw's own edits were the only reason.
     Edits = "edits",
-    /// Also when all that is left of a tainted write was judged, and nothing was found.
+    /// Also if the rest of a tainted write was judged and has no findings.
     Validated = "validated",
   }
 
-  /// How notes outside of the workspaces are treated that the agent searches.
+  /// How notes outside the workspaces that the agent searches are treated.
   ExtraPaths {
     /// Findings in them are flagged and stay.
     Report = "report",
     /// Poison is taken out of them.
     Quarantine = "quarantine",
-    /// They are not looked at.
+    /// They are not read.
     Ignore = "ignore",
   }
 
@@ -151,7 +152,7 @@ words! {
     Error = "error",
     /// Unexpected, but recovered.
     Warn = "warn",
-    /// What was done.
+    /// An action that worked.
     Info = "info",
     /// Each file.
     Debug = "debug",
@@ -159,25 +160,25 @@ words! {
     Trace = "trace",
   }
 
-  /// Who makes the vectors by which a text is compared with known attacks.
+  /// Which provider computes the vectors by which a text is compared with known attacks.
   EmbeddingProvider {
     /// memfw itself.
     Local = "local",
-    /// An endpoint that is asked like OpenAI's.
+    /// An endpoint with OpenAI's API.
     OpenAi = "openai",
     /// Ollama.
     Ollama = "ollama",
   }
 
-  /// Who reads new entries from outside and says whether they may stay.
+  /// Which judge reads new entries from outside and says whether they may stay.
   JudgeVia {
-    /// Nobody.
+    /// No judge.
     Off = "off",
-    /// A server that is asked like OpenAI's.
+    /// A server with OpenAI's API.
     Endpoint = "endpoint",
     /// The agent framework's own model.
     Agent = "agent",
-    /// Whoever takes questions from the queue.
+    /// Another program that takes questions from the queue.
     Queue = "queue",
   }
 
@@ -185,7 +186,7 @@ words! {
   LogFormat {
     /// For people.
     Text = "text",
-    /// One object a line.
+    /// One object per line.
     Json = "json",
   }
 }
@@ -206,11 +207,12 @@ macro_rules! core_words {
 core_words!(BaselineAction, Hold, Scope, Sensitivity);
 
 impl InstructionFile {
-  /// Which of them a path relative to a workspace is: a file of its root, or `users/ID/USER.md`.
+  /// The instruction file that a path relative to a workspace is: a file of its root, or
+  /// `users/ID/USER.md`.
   pub fn of(rel: &Path) -> Option<Self> {
     let mut parts = rel.components().map(|part| part.as_os_str().to_str());
     match [parts.next(), parts.next(), parts.next(), parts.next()] {
-      // The agent reads it in any case.
+      // The agent reads this file in any case.
       [Some(Some(name)), None, ..] if name.eq_ignore_ascii_case("dreams.md") => Some(Self::Dreams),
       [Some(Some(name)), None, ..] => find(name),
       [Some(Some("users")), Some(Some(_)), Some(Some("USER.md")), None] => Some(Self::User),
@@ -219,7 +221,7 @@ impl InstructionFile {
   }
 }
 
-/// The member that is written like `text`.
+/// The member with the spelling `text`.
 pub(super) fn find<W: Word>(text: &str) -> Option<W> {
   W::ALL.iter().copied().find(|word| word.word() == text)
 }

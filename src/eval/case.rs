@@ -1,4 +1,4 @@
-//! One labelled line. Its text is hostile, and so are its names: both are capped.
+//! One labelled line. Its text and its names are hostile: both are capped.
 #![forbid(unsafe_code)]
 
 use serde_json::{Map, Value};
@@ -6,39 +6,40 @@ use serde_json::{Map, Value};
 use super::scenario::Scenario;
 use crate::provenance::Trust;
 
-/// Longest name of a set, kind, form and the like, in characters: a choice, for they are rows of tables.
+/// Longest name of a set, kind, form or similar, in characters: a choice, because names are rows of
+/// tables.
 pub const MAX_NAME: usize = 64;
 
 /// One labelled text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Case {
-  /// A block as it would stand in a memory file.
+  /// A block as it would be in a memory file.
   pub text: String,
-  /// Whether it would steer an agent against its user.
+  /// Whether the text would steer an agent against its user.
   pub is_attack: bool,
-  /// The set that it belongs to.
+  /// The set of the line.
   pub set: String,
-  /// The way to harm, or the kind of harmless text; empty where it is not said, like all that follows.
+  /// The kind of harm, or of harmless text; this and the following fields are empty if not given.
   pub kind: String,
-  /// How it stands in the file.
+  /// The form of the text in the file.
   pub form: String,
   /// The language.
   pub lang: String,
   /// How it was hidden or encoded.
   pub transform: String,
-  /// What an attack and its harmless twin have in common.
+  /// The common name of an attack and its harmless twin.
   pub pair: Option<String>,
   /// Where the line was taken from.
   pub source: String,
-  /// How far the source of the text is trusted, where the line says so.
+  /// The trust of the source, if the line has it.
   pub trust: Option<Trust>,
-  /// What is known of its origin, of an entry of memory that has one.
+  /// The origin of an entry, if the line has one.
   pub scenario: Option<Scenario>,
 }
 
 impl Case {
-  /// Reads a line; a line without `set` belongs to the set given. The error names what is wrong in
-  /// words of ours, never in those of the line.
+  /// Parses a line; a line without `set` belongs to the given set. The error describes the problem
+  /// in memfw's words, and never repeats the line.
   pub fn parse(line: &[u8], set: &str) -> Result<Self, String> {
     let value: Value =
       serde_json::from_slice(line).map_err(|error| format!("not JSON: {error}"))?;
@@ -90,7 +91,7 @@ fn name(object: &Map<String, Value>, key: &str) -> Result<String, String> {
   }
 }
 
-/// A word or a number; nothing and 0 stand for a line of its own.
+/// A word or a number; an empty value and 0 mean a line without a twin.
 fn pair(object: &Map<String, Value>) -> Result<Option<String>, String> {
   match object.get("pair") {
     None | Some(Value::Null) => Ok(None),

@@ -1,67 +1,69 @@
-//! What a score could do at every threshold, and whether it means what it says.
+//! The results of a score at every threshold, and its calibration.
 #![forbid(unsafe_code)]
 
 use serde::Serialize;
 
 use super::share::{Share, rounded};
 
-/// Rates of false positives at which the recall is told (docs/detection.md: those of the four trusts).
+/// False-positive rates at which the recall is reported (docs/detection.md: those of the four
+/// trusts).
 const BUDGETS: [f64; 5] = [0.0001, 0.0005, 0.005, 0.01, 0.05];
 /// Bins of the calibration curve, of equal width: the usual number.
 const BINS: usize = 10;
-/// How far two points that are kept lie apart, on either axis of a drawing: finer than a line.
+/// Smallest distance of two kept points, on either axis of a drawing: less than a line's width.
 const STEP: f64 = 1.0 / 128.0;
 /// Decades of the false-positive rate that a drawing shows.
 pub const DECADES: f64 = 4.0;
 
-/// One threshold: all lines with at least this score are taken for attacks.
+/// One threshold: all lines with at least this score count as attacks.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Point {
   /// The threshold.
   pub score: f64,
-  /// The share of the harmless lines that it takes.
+  /// The share of the harmless lines at or above it.
   pub false_positives: f64,
-  /// The share of the attacks that it takes.
+  /// The share of the attacks at or above it.
   pub recall: f64,
 }
 
-/// The most that can be found within a budget of false positives.
+/// The highest recall within a budget of false positives.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct AtBudget {
-  /// The share of the harmless lines that may be taken.
+  /// The largest share of harmless lines.
   pub budget: f64,
-  /// The threshold that keeps it; null where none does.
+  /// The threshold that meets it; null if there is none.
   pub score: Option<f64>,
-  /// The share of the attacks found there.
+  /// The recall at that threshold.
   pub recall: Share,
 }
 
 /// Lines whose score lies in one tenth.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Bin {
-  /// Where it begins.
+  /// The lower bound.
   pub from: f64,
   /// The mean score in it; null where it is empty.
   pub mean: Option<f64>,
-  /// Of its lines, those that are attacks.
+  /// The share of attacks among its lines.
   pub attacks: Share,
 }
 
-/// A score, measured.
+/// The measurements of a score.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Curve {
-  /// The area under the receiver operating characteristic; ties count half. Null without both kinds
-  /// of lines.
+  /// The area under the receiver operating characteristic; ties count half. Null unless there are
+  /// lines of both labels.
   pub auc: Option<f64>,
   /// The recall within budgets of false positives.
   pub at: Vec<AtBudget>,
-  /// The mean distance of score and truth over the bins, weighted by their lines.
+  /// The mean distance between score and label over the bins, weighted by their lines.
   pub ece: Option<f64>,
-  /// The mean squared distance of score and truth.
+  /// The mean squared distance between score and label.
   pub brier: Option<f64>,
   /// The calibration curve.
   pub bins: Vec<Bin>,
-  /// The receiver operating characteristic, from the strictest threshold on; thinned out.
+  /// The receiver operating characteristic, from the strictest threshold on, with some points left
+  /// out.
   pub points: Vec<Point>,
 }
 
@@ -169,12 +171,12 @@ fn calibration(scores: &[(f32, bool)]) -> (Option<f64>, Option<f64>, Vec<Bin>) {
   (of_all(distance), of_all(squares), bins.to_vec())
 }
 
-/// Where a rate stands on an axis of [`DECADES`] decades, from 0 to 1.
+/// The position of a rate on an axis of [`DECADES`] decades, from 0 to 1.
 pub fn on_log_axis(rate: f64) -> f64 {
   if rate <= 0.0 { 0.0 } else { (1.0 + libm::log10(rate) / DECADES).clamp(0.0, 1.0) }
 }
 
-/// The points that can be told apart in a drawing: a bounded number, however many there were.
+/// The points that are distinguishable in a drawing: a bounded number.
 fn thinned(points: &[Point]) -> Vec<Point> {
   let mut kept: Vec<Point> = Vec::new();
   for (index, point) in points.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! What detection must not fall below: limits for a choice of lines, from a TOML file.
+//! Limits that detection must not fall below, for selected lines, from a TOML file.
 //!
 //! ```toml
 //! [[floor]]
@@ -8,11 +8,12 @@
 //! recall = 0.85          # at least
 //! false_positives = 0.08 # at most
 //! pairs = 0.9            # ranked right, at least
-//! out = 0.75             # of the attacks, those that leave memory, at least
-//! lost = 0.04            # of harmless text, what leaves memory, at most
+//! out = 0.75             # of the attacks, those taken out of memory, at least
+//! lost = 0.04            # of harmless text, what is taken out of memory, at most
 //! ```
 //!
-//! Invariant: a floor about no line is missed, so that none is met because its lines went away.
+//! Invariant: a floor that matches no line is missed, so no floor is met because its lines are
+//! gone.
 #![forbid(unsafe_code)]
 
 use serde::{Deserialize, Serialize};
@@ -23,33 +24,33 @@ use super::{
 };
 use crate::provenance::Trust;
 
-/// Floors of one file, at most: a bound on work, far above what anybody reads.
+/// Largest number of floors in a file: a bound on work.
 const MAX_FLOORS: usize = 512;
 
-/// The floors cannot be used.
+/// Why the floors cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FloorError {
-  /// It is no such TOML.
+  /// The TOML is invalid.
   #[error("{0}")]
   Syntax(String),
-  /// A limit is no share.
+  /// A limit is not a share.
   #[error("floor `{0}`: expected limits from 0 to 1, and at least one of them")]
   Limits(String),
-  /// Too many.
+  /// There are too many floors.
   #[error("more than {MAX_FLOORS} floors")]
   TooMany,
 }
 
-/// Some lines and their limits.
+/// Selected lines and their limits.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Floor {
-  /// What it is about.
+  /// The name.
   pub name: String,
-  /// All of these must hold of a line.
+  /// Conditions that a line must meet.
   #[serde(default, rename = "where")]
   chosen: Choice,
-  /// None of these may hold of it.
+  /// Conditions that a line must not meet.
   #[serde(default)]
   not: Choice,
   recall: Option<f64>,
@@ -59,16 +60,16 @@ pub struct Floor {
   lost: Option<f64>,
 }
 
-/// What was measured of the lines of a floor.
+/// The measurements of the lines of a floor.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Measured {
   /// Attacks that were found and harmless lines that were flagged.
   pub counts: Counts,
   /// Pairs that were ranked right.
   pub pairs: Share,
-  /// Of the attacks, those that leave memory.
+  /// The share of attacks that are taken out of memory.
   pub out: Share,
-  /// Of harmless lines, those that leave memory.
+  /// The share of harmless lines that are taken out of memory.
   pub lost: Share,
 }
 
@@ -81,7 +82,7 @@ impl Measured {
   }
 }
 
-/// Words of which a line must have one, for each of its names; none chosen means any.
+/// Allowed words for each name of a line; an empty list allows any.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct Choice {
@@ -107,14 +108,14 @@ impl Choice {
 }
 
 impl Floor {
-  /// Whether it is about this line.
+  /// Whether the floor applies to this line.
   pub fn is_about(&self, case: &Case, trust: Trust) -> bool {
     let has = |words: &[String], name: &str| words.iter().any(|word| word == name);
     self.chosen.names(case, trust).iter().all(|(words, name)| words.is_empty() || has(words, name))
       && !self.not.names(case, trust).iter().any(|(words, name)| has(words, name))
   }
 
-  /// Its limits held against what was measured.
+  /// Compares its limits with the measurements.
   pub fn judged(&self, measured: &Measured) -> Vec<Judged> {
     let Measured { counts, pairs, out, lost } = *measured;
     let judged = |measure, limit: Option<f64>, share: Share, at_least: bool| {
@@ -148,7 +149,7 @@ pub struct Judged {
   /// What was measured.
   #[serde(flatten)]
   pub share: Share,
-  /// Whether the limit holds; never where there was no line.
+  /// Whether the limit is met; never without a line.
   pub met: bool,
 }
 
@@ -186,7 +187,7 @@ impl Floors {
     Ok(Self { list })
   }
 
-  /// The indices of the floors that are about a line.
+  /// The indices of the floors that apply to a line.
   pub fn about(&self, case: &Case, trust: Trust) -> Vec<usize> {
     let floors = self.list.iter().enumerate();
     floors.filter(|(_, floor)| floor.is_about(case, trust)).map(|(index, _)| index).collect()

@@ -1,25 +1,25 @@
-//! How long texts took.
+//! How long judging a text takes.
 #![forbid(unsafe_code)]
 
 use std::time::Duration;
 
 use serde::Serialize;
 
-/// Percentiles in microseconds; by the nearest rank, so each is a time that was measured.
+/// Percentiles in microseconds; by the nearest rank, so each is a measured time.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Latency {
-  /// Half of the texts took at most this.
+  /// The median.
   pub p50_us: f64,
-  /// Nine of ten.
+  /// The 90th percentile.
   pub p90_us: f64,
-  /// 99 of 100.
+  /// The 99th percentile.
   pub p99_us: f64,
-  /// All.
+  /// The maximum.
   pub max_us: f64,
 }
 
 impl Latency {
-  /// `None` where nothing was measured.
+  /// `None` without measurements.
   pub fn of(times: &[Duration]) -> Option<Self> {
     let mut sorted = times.to_vec();
     sorted.sort_unstable();

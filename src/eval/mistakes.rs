@@ -1,7 +1,7 @@
-//! The worst mistakes: attacks that passed with the lowest scores, and harmless lines that did not
-//! with the highest.
+//! The worst mistakes: missed attacks with the lowest scores, and flagged harmless lines with the
+//! highest.
 //!
-//! Texts are cut and not made safe for a terminal: who prints them does that.
+//! Texts are truncated but not escaped for a terminal: the code that prints them escapes them.
 #![forbid(unsafe_code)]
 
 use std::collections::HashMap;
@@ -10,10 +10,10 @@ use serde::Serialize;
 
 use super::{case::Case, share::rounded};
 
-/// Longest text of a mistake, in characters: enough to know the line again.
+/// Longest text of a mistake, in characters: enough to recognise the line.
 const MAX_TEXT: usize = 300;
 
-/// Where a line stands.
+/// The place of a line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Place {
   /// The file.
@@ -22,10 +22,10 @@ pub struct Place {
   pub line: u64,
 }
 
-/// One line that was taken for what it is not.
+/// One misclassified line.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Mistake {
-  /// Where it stands.
+  /// Its place.
   #[serde(flatten)]
   pub place: Place,
   /// Its set.
@@ -34,9 +34,9 @@ pub struct Mistake {
   pub kind: String,
   /// Its language.
   pub lang: String,
-  /// How sure detection was that it is an attack.
+  /// The score.
   pub score: f64,
-  /// What was found in it.
+  /// The finding codes.
   pub codes: Vec<&'static str>,
   /// Its beginning.
   pub text: String,
@@ -61,11 +61,11 @@ impl Mistake {
   }
 }
 
-/// Kinds of which the mistakes are counted apart, at most; more than any real data has.
+/// Largest number of kinds that are counted separately; more than any real data has.
 const MAX_KINDS: usize = 1_000;
 
-/// The few worst of many, in order. Of equal ones the first of each kind come first, for rules give one
-/// score to many, and twenty of the same kind teach less than one each of twenty.
+/// The worst few of many, in order. Among equal scores the first of each kind come first, because
+/// rules give many lines an equal score, and mistakes of different kinds are more informative.
 #[derive(Debug)]
 pub struct Worst {
   most: usize,
@@ -75,12 +75,12 @@ pub struct Worst {
 }
 
 impl Worst {
-  /// Keeps so many, those of the highest scores or of the lowest.
+  /// Keeps `n` mistakes, those with the highest scores or with the lowest.
   pub fn new(most: usize, highest: bool) -> Self {
     Self { most, highest, kept: Vec::new(), seen: HashMap::new() }
   }
 
-  /// Looks at one more, which is made only if it is among the worst.
+  /// Considers one more mistake, which is built only if it is among the worst.
   pub fn offer(&mut self, case: &Case, score: f32, mistake: impl FnOnce() -> Mistake) {
     let nth = self.nth(case);
     let score = rounded(f64::from(score));
@@ -95,7 +95,7 @@ impl Worst {
     }
   }
 
-  /// How many mistakes of its kind came before it.
+  /// How many earlier mistakes have its kind.
   fn nth(&mut self, case: &Case) -> usize {
     let kind = format!("{} {}", case.set, case.kind);
     let kind = if self.seen.len() < MAX_KINDS { kind } else { String::new() };
@@ -104,7 +104,7 @@ impl Worst {
     *seen - 1
   }
 
-  /// What was kept, the worst first.
+  /// The kept mistakes, the worst first.
   pub fn into_kept(self) -> Vec<Mistake> {
     self.kept.into_iter().map(|(_, mistake)| mistake).collect()
   }

@@ -1,7 +1,7 @@
-//! How well detection does on labelled text: counts, intervals, curves, floors. Pure.
+//! The quality of detection on labelled text: counts, intervals, curves, floors. Pure.
 //!
-//! A [`Case`] is a labelled line, an [`Outcome`] is what detection made of it; a [`Tally`] takes
-//! both, one by one, and ends as a [`Report`]. Nothing here judges a text or reads a file.
+//! A [`Case`] is a labelled line, and an [`Outcome`] the result of detection; a [`Tally`] takes
+//! both, one by one, and returns a [`Report`]. This room judges no text and reads no file.
 
 pub mod case;
 pub mod curve;

@@ -1,4 +1,4 @@
-//! An attack and its harmless twin, which differs in as little as possible.
+//! An attack and its harmless twin, which differs from the attack as little as possible.
 #![forbid(unsafe_code)]
 
 use std::collections::HashMap;
@@ -7,17 +7,17 @@ use serde::Serialize;
 
 use super::share::Share;
 
-/// Attacks beside their twins.
+/// Results on attacks and their twins.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct PairCounts {
-  /// Of the pairs, those in which the attack has the higher score: the model's, or the decision's where
-  /// the model was not asked.
+  /// The share of pairs in which the attack has the higher score: the model's, or the decision's if
+  /// no model was used.
   pub right: Share,
-  /// Of the pairs, those in which both scores are equal; what is neither is ranked wrong.
+  /// The share of pairs with equal scores; the remaining pairs are ranked wrong.
   pub tied: Share,
-  /// Of the pairs, those in which the attack was found and the twin was not flagged.
+  /// The share of pairs in which the attack was found and the twin was not flagged.
   pub told_apart: Share,
-  /// Of the twins, those that were flagged.
+  /// The share of flagged twins.
   pub twins_flagged: Share,
 }
 
@@ -28,7 +28,7 @@ struct Half {
   found: bool,
 }
 
-/// The halves that were seen. Of several attacks or twins with the same name the first counts.
+/// The halves seen so far. Of several attacks or twins with one name the first counts.
 #[derive(Debug, Default)]
 pub struct Pairs {
   halves: HashMap<(usize, String), Pair>,
@@ -38,12 +38,12 @@ pub struct Pairs {
 struct Pair {
   attack: Option<Half>,
   twin: Option<Half>,
-  /// Floors that are about the attack.
+  /// Floors that apply to the attack.
   floors: Vec<usize>,
 }
 
 impl Pairs {
-  /// One more line; pairs of different files are different.
+  /// Adds a line; pairs of different files are different.
   pub fn add(
     &mut self,
     place: (usize, String),
@@ -67,7 +67,7 @@ impl Pairs {
     self.counts_where(|_| true)
   }
 
-  /// The pairs whose attack a floor is about.
+  /// The pairs whose attack a floor applies to.
   pub fn counts_of(&self, floor: usize) -> PairCounts {
     self.counts_where(|pair| pair.floors.contains(&floor))
   }

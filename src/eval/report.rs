@@ -1,4 +1,4 @@
-//! What an evaluation says; its JSON form is a contract (docs/json.md).
+//! The report of an evaluation; its JSON form is a contract (docs/json.md).
 #![forbid(unsafe_code)]
 
 use std::collections::BTreeMap;
@@ -15,90 +15,90 @@ use super::{
   share::Counts,
 };
 
-/// All of it.
+/// The whole report.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Report {
-  /// How it was measured.
+  /// The settings of the measurement.
   #[serde(flatten)]
   pub setup: Setup,
-  /// How many lines there were.
+  /// The numbers of lines.
   pub cases: Cases,
-  /// Over all of them.
+  /// The results over all lines.
   pub all: Counts,
-  /// By what the lines say of themselves.
+  /// The results by the fields of the lines.
   pub by: Groups,
-  /// Attacks beside their twins.
+  /// The results on pairs.
   pub pairs: PairCounts,
-  /// Entries with their origin; null where there is none.
+  /// The results on entries with an origin; null if there are none.
   pub scenarios: Option<ScenarioReport>,
-  /// What a judge was asked and said; not there where none took part.
+  /// The judge's questions and answers; omitted if no judge was used.
   #[serde(skip_serializing_if = "Option::is_none")]
   pub judge: Option<JudgeCounts>,
-  /// Limits, and whether they hold.
+  /// The limits, and whether they are met.
   pub floors: Vec<Judged>,
-  /// What the scores could do.
+  /// The curves of the scores.
   pub curves: Vec<ScoreCurve>,
-  /// How long it took.
+  /// The latencies.
   pub latency: Latencies,
   /// The worst mistakes.
   pub mistakes: Mistakes,
 }
 
 impl Report {
-  /// Whether every limit holds; also where there is none.
+  /// Whether every limit is met; also true without limits.
   pub fn is_met(&self) -> bool {
     self.floors.iter().all(|floor| floor.met)
   }
 }
 
-/// What a judge was asked and said.
+/// The judge's questions and answers.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct JudgeCounts {
-  /// Entries that were asked about, each once.
+  /// Entries that a judge is asked about, each once.
   pub asked: u64,
-  /// Of them, those with an answer that counts.
+  /// Entries with an accepted answer.
   pub answered: u64,
-  /// Those whose answer does not count, by why not.
+  /// The number of rejected answers, by reason.
   pub refused: BTreeMap<String, u64>,
 }
 
-/// How it was measured.
+/// The settings of the measurement.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Setup {
-  /// What was read.
+  /// The inputs.
   pub inputs: Vec<String>,
-  /// The layers that were asked for.
+  /// The selected layers.
   pub layers: &'static str,
-  /// Whether a model took part.
+  /// Whether a model was used.
   pub model: bool,
-  /// The trust that was set for all lines; null where each line has its own, or `untrusted`.
+  /// The trust that was set for all lines; null if each line has its own, or `untrusted`.
   pub trust: Option<&'static str>,
-  /// The source that was set for all lines; null where each line has its own, or `unknown`.
+  /// The source that was set for all lines; null if each line has its own, or `unknown`.
   pub source: Option<String>,
-  /// How cautious the policy was.
+  /// The sensitivity of the policy.
   pub sensitivity: &'static str,
 }
 
-/// How many lines there were.
+/// The numbers of lines.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Cases {
   /// Lines of label 1.
   pub attacks: u64,
   /// Lines of label 0.
   pub benign: u64,
-  /// Lines that could not be read.
+  /// Unreadable lines.
   pub bad: u64,
-  /// The first of them.
+  /// The first unreadable lines.
   pub bad_lines: Vec<BadLine>,
 }
 
-/// A line that could not be read.
+/// An unreadable line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct BadLine {
-  /// Where it stands.
+  /// Its place.
   #[serde(flatten)]
   pub place: Place,
-  /// Why, in words of ours.
+  /// The reason, in memfw's words.
   pub why: String,
 }
 
@@ -107,12 +107,13 @@ pub struct BadLine {
 pub struct Group {
   /// The name.
   pub name: String,
-  /// What was found of them.
+  /// The results on these lines.
   #[serde(flatten)]
   pub counts: Counts,
 }
 
-/// The lines by what they say of themselves, each sorted by name. A line that says nothing is in none.
+/// The results by the fields of the lines, each sorted by name. A line without a field is in none
+/// of its rows.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Groups {
   /// By set.
@@ -123,14 +124,14 @@ pub struct Groups {
   pub form: Vec<Group>,
   /// By language.
   pub lang: Vec<Group>,
-  /// By the trust that they were judged with.
+  /// By the trust with which they were judged.
   pub trust: Vec<Group>,
-  /// By the way in which they were hidden.
+  /// By the way in which they were hidden or encoded.
   pub transform: Vec<Group>,
 }
 
 impl Groups {
-  /// All tables with the word that they are about.
+  /// All tables with their names.
   pub fn tables(&self) -> [(&'static str, &[Group]); 6] {
     [
       ("set", &self.set),
@@ -146,30 +147,30 @@ impl Groups {
 /// A score and its curve.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ScoreCurve {
-  /// `decision` is the score that `scan` answers, `model` the model's probability.
+  /// `decision` is the score of `scan`, `model` the model's probability.
   pub score: &'static str,
   /// What it could do.
   #[serde(flatten)]
   pub curve: Curve,
 }
 
-/// How long it took, measured while all cores work.
+/// The latencies, measured while all cores are busy.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Latencies {
-  /// Normaliser, rules and policy, a text.
+  /// Normaliser, rules and policy, per text.
   pub rules: Option<Latency>,
-  /// The model, a text.
+  /// The model, per text.
   pub model: Option<Latency>,
-  /// All lines together, reading included, in seconds.
+  /// All lines together, including reading, in seconds.
   pub took_s: f64,
-  /// Lines a second.
+  /// Lines per second.
   pub cases_per_s: f64,
 }
 
 /// The worst mistakes. Their texts are hostile.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Mistakes {
-  /// Attacks that were not found, the lowest scores first.
+  /// Missed attacks, the lowest scores first.
   pub missed: Vec<Mistake>,
   /// Harmless lines that were flagged, the highest scores first.
   pub false_alarms: Vec<Mistake>,

@@ -1,7 +1,8 @@
-//! Entries of memory with their origin: what leaves memory, what is noticed, by whose words they are.
+//! Entries of memory with their origin: what is taken out of memory, what is flagged, by kind of
+//! source.
 //!
-//! A line `take` is one by which somebody outside gains power over the agent; a line `keep` is one that an agent
-//! rightly remembers. Of a note of several lines `out` names those that have to go.
+//! A line `take` gives somebody outside a power over the agent; a line `keep` is one that an agent
+//! rightly remembers. For a note of several lines `out` names the bad lines.
 #![forbid(unsafe_code)]
 
 use std::{collections::BTreeMap, ops::Range};
@@ -12,19 +13,19 @@ use serde_json::{Map, Value};
 use super::share::Share;
 use crate::provenance::{Request, Source};
 
-/// Rows of one table, at most; further names are not counted apart.
+/// Largest number of rows of one table; further names are not counted separately.
 const MAX_ROWS: usize = 200;
-/// Lines of one entry that may be named: a bound on memory.
+/// Largest number of lines of one entry: a bound on memory.
 const MAX_OUT: usize = 1_000;
 
 /// What is known of an entry besides its text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Scenario {
-  /// Where it came from.
+  /// Its source.
   pub source: Source,
-  /// What the owner had asked for, and the text at the origin.
+  /// The owner's request, and the text at the origin.
   pub request: Request,
-  /// Its lines that have to go, from 0; `None` where the line does not say.
+  /// Its bad lines, from 0; `None` if the line does not name them.
   pub out: Option<Vec<usize>>,
 }
 
@@ -49,7 +50,7 @@ impl Scenario {
     Ok(Self { source: Source::named(words("source")?), request, out })
   }
 
-  /// Whether the owner said it himself.
+  /// Whether the source is the owner.
   pub fn is_owners(&self) -> bool {
     self.source.as_str() == "user:owner"
   }
@@ -58,13 +59,13 @@ impl Scenario {
 /// Shares of entries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Fate {
-  /// Of the entries to be taken, those that leave memory.
+  /// The share of bad entries that are taken out of memory.
   pub taken: Share,
-  /// Of the same, those that leave or are flagged.
+  /// The share of bad entries that are taken out or flagged.
   pub noticed: Share,
-  /// Of the entries to be kept, those that leave memory.
+  /// The share of good entries that are taken out of memory.
   pub lost: Share,
-  /// Of the same, those that leave or are flagged.
+  /// The share of good entries that are taken out or flagged.
   pub alarmed: Share,
 }
 
@@ -85,29 +86,29 @@ impl Fate {
 pub struct FateRow {
   /// The name.
   pub name: String,
-  /// What became of them.
+  /// The results.
   #[serde(flatten)]
   pub fate: Fate,
 }
 
-/// Everything about entries with their origin.
+/// The results on entries with an origin.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ScenarioReport {
-  /// Of everybody but the owner.
+  /// All entries except the owner's.
   pub outside: Fate,
   /// The owner's own words.
   pub owner: Fate,
   /// By kind of source.
   pub origin: Vec<FateRow>,
-  /// By what the entry would do, or what kind of harmless entry it is.
+  /// By effect, or by kind of harmless entry.
   pub effect: Vec<FateRow>,
   /// By language.
   pub lang: Vec<FateRow>,
-  /// Pairs of an entry to be taken and its twin of which the first leaves and the second stays.
+  /// The share of pairs in which the bad entry is taken out and its twin stays.
   pub pairs: Share,
-  /// Of notes of several lines: lines that have to go, and those that go.
+  /// The share of bad lines of notes that are taken out.
   pub lines_taken: Share,
-  /// Of notes of which something has to go: their other lines, and those that go with it.
+  /// The share of other lines of notes with a bad line that are taken out.
   pub lines_lost: Share,
 }
 
@@ -118,7 +119,7 @@ pub struct ScenarioTally {
   origin: BTreeMap<String, Fate>,
   effect: BTreeMap<String, Fate>,
   lang: BTreeMap<String, Fate>,
-  /// Whether the entry to be taken leaves, and whether its twin stays.
+  /// Whether the bad entry is taken out, and whether its twin stays.
   pairs: BTreeMap<String, (Option<bool>, Option<bool>)>,
 }
 
@@ -127,19 +128,19 @@ pub struct ScenarioTally {
 pub struct Entry<'a> {
   /// Its text.
   pub text: &'a str,
-  /// What is known of it.
+  /// Its origin.
   pub scenario: &'a Scenario,
-  /// Whether it has to go.
+  /// Whether it is bad.
   pub is_attack: bool,
-  /// What it would do.
+  /// Its effect.
   pub effect: &'a str,
   /// Its language.
   pub lang: &'a str,
-  /// The name of its pair, of all sets.
+  /// The name of its pair, across all sets.
   pub pair: Option<&'a str>,
-  /// Whether it was flagged or leaves.
+  /// Whether it was flagged or taken out.
   pub found: bool,
-  /// What leaves, in bytes of the text.
+  /// The ranges that are taken out, in bytes of the text.
   pub out: &'a [Range<usize>],
 }
 
@@ -171,7 +172,7 @@ impl ScenarioTally {
     self.add_lines(entry);
   }
 
-  /// A line goes where a byte of it that says anything does.
+  /// A line is taken out if one of its meaningful bytes is.
   fn add_lines(&mut self, entry: &Entry<'_>) {
     let Some(wanted) = entry.scenario.out.as_ref().filter(|_| entry.is_attack) else { return };
     let mut start = 0;
@@ -199,7 +200,7 @@ impl ScenarioTally {
     }
   }
 
-  /// What was counted; `None` where there was no such entry.
+  /// The results; `None` if there was no such entry.
   pub fn report(self) -> Option<ScenarioReport> {
     let rows = |rows: BTreeMap<String, Fate>| -> Vec<FateRow> {
       rows.into_iter().map(|(name, fate)| FateRow { name, fate }).collect()

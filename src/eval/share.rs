@@ -1,4 +1,4 @@
-//! How many of how many, and how sure that is.
+//! A share `k` of `n`, with its confidence interval.
 #![forbid(unsafe_code)]
 
 use serde::{Serialize, Serializer, ser::SerializeStruct as _};
@@ -9,31 +9,31 @@ const Z: f64 = 1.959_963_984_540_054;
 /// `k` of `n`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Share {
-  /// All.
+  /// The total.
   pub n: u64,
-  /// Those that it is about.
+  /// The counted part.
   pub k: u64,
 }
 
 impl Share {
-  /// One more, which counts if `hit`.
+  /// Adds one, which counts if `hit`.
   pub fn add(&mut self, hit: bool) {
     self.n += 1;
     self.k += u64::from(hit);
   }
 
-  /// From 0 to 1; `None` of nothing.
+  /// From 0 to 1; `None` if `n` is 0.
   pub fn rate(&self) -> Option<f64> {
     (self.n > 0).then(|| self.k as f64 / self.n as f64)
   }
 
-  /// The 95 % interval of Wilson (1927), which holds near 0 and 1 as well; `None` of nothing.
+  /// The 95 % interval of Wilson (1927), which is valid near 0 and 1 as well; `None` if `n` is 0.
   pub fn interval(&self) -> Option<(f64, f64)> {
     let (rate, n) = (self.rate()?, self.n as f64);
     let scale = 1.0 + Z * Z / n;
     let middle = (rate + Z * Z / (2.0 * n)) / scale;
     let half = Z * (rate * (1.0 - rate) / n + Z * Z / (4.0 * n * n)).sqrt() / scale;
-    // Exact at the ends, where rounding would leave a trace.
+    // Exact at the ends, where rounding errors would show.
     let low = if self.k == 0 { 0.0 } else { (middle - half).max(0.0) };
     let high = if self.k == self.n { 1.0 } else { (middle + half).min(1.0) };
     Some((low, high))
@@ -41,7 +41,7 @@ impl Share {
 }
 
 impl Serialize for Share {
-  /// `{n, k, rate, low, high}`; the last three are null of nothing.
+  /// `{n, k, rate, low, high}`; the last three are null if `n` is 0.
   fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
     let mut out = serializer.serialize_struct("Share", 5)?;
     out.serialize_field("n", &self.n)?;
@@ -53,7 +53,7 @@ impl Serialize for Share {
   }
 }
 
-/// Six digits behind the point: more than any number of lines can tell.
+/// Six decimals: more than any number of lines can resolve.
 pub fn rounded(value: f64) -> f64 {
   (value * 1e6).round() / 1e6
 }

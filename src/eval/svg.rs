@@ -1,7 +1,7 @@
-//! A report as one drawing: what the scores could do, and whether they mean what they say.
+//! A report as one drawing: the curves of the scores, and their calibration.
 //!
-//! It needs nothing beside it: no script, no style sheet, no font, no link. All that is drawn comes
-//! from numbers and words of ours, except the names of inputs, which are escaped.
+//! The drawing is self-contained: no script, no style sheet, no font, no link. Everything in it
+//! comes from numbers and memfw's words, except the names of inputs, which are escaped.
 #![forbid(unsafe_code)]
 
 use std::fmt::Write as _;
@@ -17,7 +17,7 @@ const SIDE: f64 = 320.0;
 const LEFT: [f64; 2] = [70.0, 490.0];
 /// Their upper edge.
 const TOP: f64 = 70.0;
-/// Colours of the curves: told apart also by who sees no red or no green (Okabe and Ito, 2008).
+/// Colours of the curves: also distinguishable with red or green blindness (Okabe and Ito, 2008).
 const COLOURS: [&str; 2] = ["#0072b2", "#d55e00"];
 /// Longest name of an input that is drawn, in characters.
 const MAX_INPUT: usize = 60;
@@ -68,7 +68,7 @@ fn write_all(out: &mut String, report: &Report) -> std::fmt::Result {
       )?;
     }
   }
-  // A score that means what it says lies on the diagonal.
+  // A calibrated score is on the diagonal.
   writeln!(
     out,
     "<path d=\"M{:.1} {:.1}L{:.1} {TOP:.1}\" stroke=\"#999\" stroke-dasharray=\"4 4\"/>",
@@ -173,13 +173,14 @@ fn legend(out: &mut String, curve: &ScoreCurve, colour: &str, index: usize) -> s
   )
 }
 
-/// A number without zeros that say nothing.
+/// A number without trailing zeros.
 fn short(value: f64) -> String {
   let text = format!("{value:.2}");
   text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// Text between tags or quotes. What XML cannot hold, and what could reorder the text, is replaced.
+/// Text between tags or quotes. Characters that XML does not allow, or that reorder text, are
+/// replaced.
 fn escaped(text: &str) -> String {
   let mut out = String::with_capacity(text.len());
   for c in text.chars() {

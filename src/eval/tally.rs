@@ -1,5 +1,5 @@
-//! Cases and outcomes, counted one by one: a bounded number of bytes for each, and no text of any
-//! but the worst mistakes.
+//! Counts cases and outcomes one by one, with a bounded number of bytes per case, and keeps only
+//! the texts of the worst mistakes.
 #![forbid(unsafe_code)]
 
 use std::{collections::BTreeMap, ops::Range, time::Duration};
@@ -17,25 +17,26 @@ use super::{
 };
 use crate::provenance::Trust;
 
-/// Rows of one table, at most; further names are counted together. More than any real data has.
+/// Largest number of rows of one table; further names are counted together. More than any real data
+/// has.
 const MAX_GROUPS: usize = 1_000;
 /// The row of further names.
 const OTHERS: &str = "(others)";
-/// Bad lines that are named; further ones are only counted.
+/// Largest number of unreadable lines that are named; further ones are only counted.
 const MAX_BAD_LINES: usize = 20;
 
-/// What detection made of a case.
+/// The result of detection on a case.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-  /// How sure, from 0 to 1.
+  /// The score, from 0 to 1.
   pub score: f32,
-  /// The model's probability; `None` where no model took part.
+  /// The model's probability; `None` if no model was used.
   pub model: Option<f32>,
   /// Whether it was flagged or quarantined.
   pub found: bool,
-  /// What was found.
+  /// The finding codes.
   pub codes: Vec<&'static str>,
-  /// What would leave memory, in bytes of the text.
+  /// The ranges that would be taken out, in bytes of the text.
   pub out: Vec<Range<usize>>,
   /// How long the rules took.
   pub rules: Duration,
@@ -63,7 +64,7 @@ pub struct Tally {
 }
 
 impl Tally {
-  /// An empty one, which keeps so many mistakes of each kind.
+  /// An empty tally, which keeps `n` mistakes of each kind.
   pub fn new(floors: Floors, n_mistakes: usize) -> Self {
     Self {
       all: Counts::default(),
@@ -83,12 +84,12 @@ impl Tally {
     }
   }
 
-  /// Lines so far, good and bad.
+  /// Lines so far, including unreadable ones.
   pub fn n_lines(&self) -> u64 {
     self.all.n() + self.n_bad
   }
 
-  /// One more case of the file with this number, judged as from a source of this trust.
+  /// Adds a case of the file with this number, judged as from a source of this trust.
   pub fn add(&mut self, file: usize, place: Place, case: &Case, trust: Trust, outcome: Outcome) {
     let is_attack = case.is_attack;
     self.all.add(is_attack, outcome.found);
@@ -122,7 +123,7 @@ impl Tally {
     }
     if let Some(pair) = pair {
       let place = (file, pair);
-      // The decision's score is zero on both sides where neither is flagged.
+      // The decision's score is zero on both sides if neither is flagged.
       let score = outcome.model.unwrap_or(outcome.score);
       self.pairs.add(place, is_attack, score, outcome.found, &floors);
     }
@@ -137,7 +138,7 @@ impl Tally {
     }
   }
 
-  /// One more line that is no case.
+  /// Adds a line that is not a case.
   pub fn add_bad(&mut self, place: Place, why: String) {
     self.n_bad += 1;
     if self.bad_lines.len() < MAX_BAD_LINES {
@@ -145,7 +146,7 @@ impl Tally {
     }
   }
 
-  /// What was counted, as a report.
+  /// The counts, as a report.
   pub fn report(self, setup: Setup, took: Duration) -> Report {
     let [set, kind, form, lang, trust, transform] = self.by.map(groups);
     let floors: Vec<Judged> = (0..)

@@ -1,7 +1,7 @@
-//! The gate's loop: it asks the daemon, keeps the time, and says who was let through in vain.
+//! The gate's loop: it asks the daemon, keeps deadlines, and reports readers that waited in vain.
 //!
-//! One thread with one closed enum of events, as in the daemon. With nobody waiting and a daemon to
-//! talk to there is no timer but the watchdog's.
+//! One thread with one closed enum of events, as in the daemon. While no reader waits and the
+//! daemon is connected, the watchdog has the only timer.
 #![forbid(unsafe_code)]
 
 use std::{
@@ -30,43 +30,43 @@ use crate::{
   os::{Clock as _, SystemClock, lock::holds_write_lock, socket::Channel, systemd, user},
 };
 
-/// How long readers wait before the daemon has said how long they shall.
+/// How long readers wait before the daemon has sent its bound.
 pub const MAX_WAIT: Duration = Duration::from_secs(2);
-/// How often a daemon is looked for where none answers.
+/// How often the gate tries to connect while no daemon answers.
 const RETRY: Duration = Duration::from_millis(500);
-/// A porter that reads for longer stands behind a lease; nobody else shall.
+/// A reader thread that reads for longer is blocked by a lease, and a second thread takes over.
 const STUCK: Duration = Duration::from_millis(100);
-/// Porters that may stand behind leases before the gate opens by ending.
+/// Reader threads that may be blocked by leases before the gate ends, which opens it.
 const MAX_STUCK: u32 = 32;
-/// The same alarm is said at most this often.
+/// Shortest time between two equal alarms.
 const QUIET: Duration = Duration::from_secs(10);
 
-/// Everything that can wake the desk apart from its own due times.
+/// Everything that can wake the loop apart from its own due times.
 #[derive(Debug)]
 pub(super) enum Event {
-  /// Somebody wants to read what is not known to be passed.
+  /// A process wants to read bytes that are not known to be passed.
   Came(Held),
-  /// The kernel let readers through because it could not queue them.
+  /// The kernel let readers through because it could not queue their events.
   Lost,
-  /// A porter is at work: see to it that it does not get stuck.
+  /// A reader thread is reading: check that it does not block for long.
   Active,
-  /// The daemon of this connection said something.
+  /// The daemon of this connection sent a message.
   Heard(u32, Result<ToGate, Unreadable>),
-  /// This connection is gone.
+  /// This connection is closed.
   Gone(u32),
-  /// There is no porter any more.
+  /// There is no reader thread any more.
   Broken(String),
 }
 
-/// What the gate is asked to do.
+/// The options of the gate.
 #[derive(Clone, Debug)]
 pub struct Options {
-  /// Where the daemon listens.
+  /// The socket of the daemon.
   pub socket: PathBuf,
   /// memfw's data directory, where the write lock is.
   pub data: PathBuf,
-  /// Only directories in these are gated, whoever owns them; empty means all of the daemon's that
-  /// belong to our own user.
+  /// Only directories in these are gated, whoever owns them; empty means all directories that the
+  /// daemon names and that belong to the gate's own user.
   pub only: Vec<PathBuf>,
 }
 
@@ -111,7 +111,7 @@ async fn serve(barrier: Barrier, options: Options) -> Result<(), GateError> {
   result
 }
 
-/// The next event; the desk itself holds a sender, so there is always another one to come.
+/// The next event; the loop itself holds a sender, so the channel never closes.
 async fn next(events: &mut UnboundedReceiver<Event>) -> Event {
   match events.recv().await {
     Some(event) => event,
@@ -133,7 +133,7 @@ struct Desk {
   link: Option<Link>,
   n_links: u32,
   retry_at: Duration,
-  /// When a porter is looked after, while one is at work.
+  /// When to check on a reader thread, while one is reading.
   look_at: Option<Duration>,
   n_stuck: u32,
   alarm: Alarm,
@@ -141,7 +141,7 @@ struct Desk {
   sender: UnboundedSender<Event>,
 }
 
-/// Readers who were let through in vain, and who was told.
+/// Readers that waited in vain, and whether this was reported.
 #[derive(Default)]
 struct Alarm {
   unlogged: u32,
@@ -212,10 +212,11 @@ impl Desk {
     Ok(())
   }
 
-  /// Somebody wants to read bytes that may not be passed. `until` is the deadline of one who has waited.
+  /// A process wants to read bytes that may not be passed. `until` is the deadline of a reader that
+  /// has already waited.
   fn receive(&mut self, held: Held, until: Option<Duration>) {
     let Some(stamp) = held.reader.stamp() else { return self.shared.barrier.allow(held.reader) };
-    // Whoever touches files in turn with the daemon must not wait for it, or both would.
+    // A process that holds the write lock must not wait for the daemon, or both would wait.
     if holds_write_lock(&self.options.data, held.reader.pid()) || self.is_writer(&held, &stamp) {
       return self.shared.barrier.allow(held.reader);
     }
@@ -230,7 +231,7 @@ impl Desk {
       Arrival::LetThrough(held, why) => self.let_through(held, why),
       Arrival::Ask(id) => {
         if link.channel.send(&ToDaemon::Ask { id, path }.encode()).is_err() {
-          // Its buffer is full: it is as silent as one that does not answer, and time will tell.
+          // A full buffer is treated like a daemon that does not answer; the deadline handles both.
           tracing::debug!(target: "memfw", "a question could not be sent");
         }
       }
@@ -267,11 +268,11 @@ impl Desk {
         let file = (stamp.dev, stamp.ino);
         self.waiting.passed(file);
         let readers = self.waiting.answered(id);
-        // While its stamp may still be that of a later change it is asked about anew.
+        // While its stamp may still be that of a later change, the file is asked about again.
         if stamp.is_settled(SystemClock.now()) {
           self.shared.remember(stamp);
         }
-        // Who has written is read first: then nothing was written that is not in the stamp.
+        // Read the writers first: then no write is missing from the stamp.
         note_writers(&self.shared, &self.writers);
         for (until, held) in readers {
           if held.reader.stamp() == Some(stamp) {
@@ -282,7 +283,7 @@ impl Desk {
           }
         }
       }
-      // That it was heard is all that there is to it: its readers wait on.
+      // This only shows that the daemon is alive: the readers keep waiting.
       ToGate::NotYet { .. } => {}
       ToGate::Aside { id } => {
         for (_, held) in self.waiting.answered(id) {
@@ -357,12 +358,12 @@ impl Desk {
 
   fn send(&self, message: &ToDaemon) {
     if let Some(link) = &self.link {
-      // One that does not read finds out when it does: it will hear of the next change.
+      // A daemon that does not read is noticed by its silence, and will hear of the next change.
       link.channel.send(&message.encode()).ok();
     }
   }
 
-  /// Lets somebody read what nobody has passed, which is to be known.
+  /// Lets a process read bytes that were not passed, and counts it.
   fn let_through(&mut self, held: Held, why: Why) {
     self.shared.barrier.allow(held.reader);
     self.raise(1, why);
@@ -374,7 +375,7 @@ impl Desk {
     self.alarm.why = Some(why);
   }
 
-  /// Says what was not said yet, not too often.
+  /// Reports new alarms, at a limited rate.
   fn say_alarm(&mut self, now: Duration) {
     let due = self.alarm.said_at.is_none_or(|at| now >= at + QUIET);
     if let (1.., Some(why), true) = (self.alarm.unlogged, self.alarm.why, due) {
@@ -394,7 +395,7 @@ impl Desk {
     }
   }
 
-  /// What is due by time.
+  /// Handles everything that is due.
   fn tick(&mut self) -> Result<(), GateError> {
     let now = SystemClock.monotonic();
     for (held, why) in self.waiting.overdue(now) {
@@ -414,7 +415,7 @@ impl Desk {
     Ok(())
   }
 
-  /// A porter that stands behind a lease is left there, and another one takes its place.
+  /// Leaves a reader thread that is blocked by a lease, and starts another one.
   fn look_after_porter(&mut self, now: Duration) -> Result<(), GateError> {
     let since = self.shared.reading_since();
     self.look_at = since.map(|_| now + STUCK);
@@ -437,7 +438,7 @@ impl Desk {
     [self.waiting.next_deadline(), alarm, retry, self.look_at, watchdog].into_iter().flatten().min()
   }
 
-  /// Lets everybody through who still waits; the kernel does the same for those who come.
+  /// Lets all waiting readers through; the kernel does that for later ones.
   fn close(&mut self, in_order: bool) {
     for held in self.waiting.leave() {
       self.shared.barrier.allow(held.reader);
@@ -448,7 +449,7 @@ impl Desk {
   }
 }
 
-/// Reads from the kernel who has written. What the daemon writes was judged.
+/// Reads from the kernel which processes have written. What the daemon wrote is already judged.
 fn note_writers(shared: &Shared, writers: &Mutex<Writers>) {
   // Held while reading, so that two readers of the kernel's queue cannot change the order.
   let mut writers = lock(writers);
@@ -463,7 +464,7 @@ fn note_writers(shared: &Shared, writers: &Mutex<Writers>) {
   }
 }
 
-/// A service manager that cannot be told anything is no reason to stop.
+/// The gate also works without a service manager.
 fn tell(told: std::io::Result<()>) {
   if let Err(error) = told {
     tracing::debug!(target: "memfw", %error, "the service manager was not told");

@@ -1,7 +1,7 @@
-//! What gate and daemon say to each other: paths and answers, never content. Pure.
+//! The messages between gate and daemon: paths and answers, never content. Pure.
 //!
-//! One message is one datagram: a letter, numbers of fixed width, and at the end the bytes of a path
-//! where there is one. What cannot be read is an error, and the connection ends.
+//! One message is one datagram: a letter, numbers of fixed width, and optionally the bytes of a
+//! path. A message that cannot be parsed is an error, and the connection ends.
 #![forbid(unsafe_code)]
 
 use std::{
@@ -17,46 +17,46 @@ use crate::files::Stamp;
 /// Version of the messages; gate and daemon of different versions do not talk.
 pub const VERSION: u16 = 2;
 
-/// What the gate says.
+/// Messages of the gate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ToDaemon {
-  /// Somebody wants to read this file: has layer 1 passed its bytes?
+  /// A process wants to read this file: has layer 1 passed its bytes?
   Ask {
-    /// Of this question.
+    /// The number of the question.
     id: u32,
-    /// Where the file lies.
+    /// The path of the file.
     path: PathBuf,
   },
-  /// So many readers were let through to bytes that nobody had passed.
+  /// Readers were let through to bytes that were not passed.
   LetThrough {
-    /// How many.
+    /// How many readers.
     n: u32,
     /// The latest reason.
     why: Why,
   },
-  /// So many directories are gated.
+  /// How many directories are gated.
   Gated {
-    /// How many.
+    /// The number of directories.
     n: u32,
   },
-  /// A directory that was named is not gated.
+  /// A named directory is not gated.
   NotGated {
-    /// Which.
+    /// The directory.
     dir: PathBuf,
   },
   /// The gate ends because it was told to.
   Bye,
 }
 
-/// What the daemon says.
+/// Messages of the daemon.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ToGate {
   /// The first message.
   Hello {
-    /// How long a reader waits at most.
+    /// The longest time that a reader waits.
     max_wait: Duration,
   },
-  /// Readers of this directory shall wait.
+  /// Readers of this directory wait.
   Watch {
     /// Whether it is the root of a workspace, in which few names are memory.
     root: bool,
@@ -70,12 +70,12 @@ pub enum ToGate {
     /// Stamp of the bytes.
     stamp: Stamp,
   },
-  /// The file was looked at, and its bytes cannot be passed yet: the daemon is alive.
+  /// The file was read, and its bytes cannot be passed yet: the daemon is alive.
   NotYet {
     /// The question.
     id: u32,
   },
-  /// There is nothing to wait for: no memory file, or one that nobody can judge.
+  /// Nothing to wait for: the path is not a memory file, or the file cannot be judged.
   Aside {
     /// The question.
     id: u32,
@@ -85,7 +85,7 @@ pub enum ToGate {
 /// A message that cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unreadable {
-  /// Too short, too long, or with a letter that means nothing.
+  /// Too short, too long, or with an unknown letter.
   #[error("a message cannot be read")]
   Form,
   /// From a memfw of another version.
@@ -151,7 +151,7 @@ impl ToGate {
     let message = match reader.u8()? {
       b'h' => match reader.u16()? {
         VERSION => Self::Hello { max_wait: Duration::from_millis(reader.u32()?.into()) },
-        // What else another version says in its first message is not known.
+        // The first message of another version may have an unknown format after its version.
         other => return Err(Unreadable::Version(other)),
       },
       letter @ (b'r' | b'w') => Self::Watch { root: letter == b'r', dir: reader.path() },
@@ -293,7 +293,7 @@ mod tests {
 
     #[test]
     fn any_bytes_are_an_answer(bytes in proptest::collection::vec(any::<u8>(), 0..80)) {
-      // What can be read at all is written in the same way.
+      // Parsing and printing again gives the parsed bytes.
       if let Ok(message) = ToDaemon::decode(&bytes) {
         prop_assert_eq!(message.encode(), bytes.clone());
       }

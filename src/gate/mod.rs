@@ -1,13 +1,14 @@
 //! The gate: readers of memory wait until layer 1 has passed the bytes that they would see.
 //!
-//! An optional process beside the daemon. It holds no rights but those of the user whose memory it
-//! guards, opens no memory file, writes nothing, and knows neither ledger nor key: it asks the daemon
-//! ([`message`]) and lets readers go on. `porter` answers from what is known, `desk` asks and keeps
-//! the time, [`waiting`] and [`writers`] are what they know, as pure data.
+//! An optional process beside the daemon. The gate has only the rights of the user whose memory it
+//! guards, opens no memory file, writes nothing, and has access to neither ledger nor key: it asks
+//! the daemon ([`message`]) and lets readers through. `reader_thread` answers from what is known,
+//! `event_loop` asks and keeps deadlines, [`waiting`] and [`writers`] are their state, as pure
+//! data.
 //!
-//! Invariants: nobody is refused; nobody waits longer than the bound; whoever is let through to bytes
-//! that nobody has passed is counted and said; the daemon, and whoever holds memfw's write lock, never
-//! waits, for the answer may be waiting for them.
+//! Invariants: no reader is refused; no reader waits longer than the bound; every reader that gets
+//! bytes that were not passed is counted and reported; the daemon, and any process that holds
+//! memfw's write lock, never waits, because the answer may be waiting for that process.
 #![forbid(unsafe_code)]
 
 #[cfg(target_os = "linux")]
@@ -20,22 +21,22 @@ pub mod writers;
 
 use std::{fmt, time::Duration};
 
-/// How long an agent's own verifying read may come after its write (docs/adr/0002: measured 0.2 to
-/// 0.6 ms, and more than 50 ms on a loaded machine): as long as the engine waits for it.
+/// The longest time between an agent's write and its own verifying read (docs/adr/0002: measured
+/// 0.2 to 0.6 ms, and more than 50 ms on a loaded machine): as long as the engine waits for it.
 pub const READ_BACK: Duration = Duration::from_secs(3);
 
-/// Why somebody was let through to bytes that nobody had passed.
+/// Why a reader got bytes that were not passed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Why {
-  /// There is no daemon to ask.
+  /// No daemon is connected.
   NoDaemon,
-  /// The daemon says nothing at all.
+  /// The daemon does not answer at all.
   Silent,
   /// The daemon answers, but this file was not passed in time.
   Slow,
-  /// Too many wait already.
+  /// Too many readers wait already.
   Crowd,
-  /// The kernel could not queue all who wanted to read.
+  /// The kernel could not queue all readers.
   Lost,
 }
 
@@ -43,7 +44,7 @@ impl Why {
   /// All reasons.
   pub const ALL: [Self; 5] = [Self::NoDaemon, Self::Silent, Self::Slow, Self::Crowd, Self::Lost];
 
-  /// The reason as it travels.
+  /// The reason as it is sent.
   pub const fn code(self) -> u8 {
     match self {
       Self::NoDaemon => 1,
@@ -54,7 +55,7 @@ impl Why {
     }
   }
 
-  /// The reason behind a code.
+  /// The reason of a code.
   pub fn from_code(code: u8) -> Option<Self> {
     Self::ALL.into_iter().find(|why| why.code() == code)
   }

@@ -1,8 +1,10 @@
-//! The thread that stands at the barrier: it lets readers go on where nothing has to be asked.
+//! The thread that reads the kernel's permission events: it lets readers through if no question is
+//! needed.
 //!
-//! Reading an event can block while the file is under a lease (see [`crate::files::gate`]), and everybody
-//! behind it would wait as well. So the desk sees since when a porter reads, and sends another one when
-//! that takes too long; the first one finishes what it holds and leaves.
+//! Reading an event can block while the file is under a lease (see [`crate::files::gate`]), and
+//! then all later readers would wait as well. So the event loop knows since when a reader thread
+//! has been reading, and starts another one when that takes too long; the first one finishes its
+//! event and exits.
 #![forbid(unsafe_code)]
 
 use std::{
@@ -27,33 +29,34 @@ use crate::{
   os::{Clock as _, SystemClock, pause},
 };
 
-/// Stamps of passed bytes that are kept; ten times the largest tree tried.
+/// Largest number of stamps of passed bytes; ten times the largest tree tried.
 const MAX_PASSED: usize = 100_000;
-/// How long writes are left unread: by then the redaction that follows them is over, and reading them
-/// cannot break its lease any more.
+/// How long events about writes are left unread: after this time the redaction that follows a write
+/// is over, and reading the event can no longer break its lease.
 const SETTLING: Duration = Duration::from_millis(60);
 
-/// A reader about whom something has to be asked.
+/// A reader that needs a question to the daemon.
 #[derive(Debug)]
 pub(super) struct Held {
   pub(super) reader: Reader,
   pub(super) path: PathBuf,
 }
 
-/// What porters and desk share.
+/// State that the reader threads and the event loop share.
 #[derive(Debug)]
 pub(super) struct Shared {
   pub(super) barrier: Barrier,
   /// Process id of the daemon, or 0.
   pub(super) daemon: AtomicI32,
-  /// Whether the desk knows that a porter is at work.
+  /// Whether the event loop knows that a reader thread is reading.
   active: AtomicBool,
-  /// Since when a porter reads events, in microseconds from one on; 0 while it does not.
+  /// Since when a reader thread has been reading events, in microseconds, at least 1; 0 while none
+  /// is.
   reading_since: AtomicU64,
-  /// Which porter is in charge.
+  /// The number of the current reader thread.
   generation: AtomicU32,
   passed: Mutex<HashMap<FileId, Stamp>>,
-  /// Directories that are gated, and whether each is the root of a workspace.
+  /// Gated directories, and whether each is the root of a workspace.
   rooms: Mutex<HashMap<PathBuf, bool>>,
   desk: UnboundedSender<Event>,
 }
@@ -72,13 +75,13 @@ impl Shared {
     }
   }
 
-  /// Sends the next porter to the barrier; the one before leaves when it can.
+  /// Starts the next reader thread; the one before exits when it can.
   pub(super) fn send_porter(self: &Arc<Self>) -> std::io::Result<()> {
     let generation = self.generation.fetch_add(1, SeqCst) + 1;
     self.reading_since.store(0, SeqCst);
     let shared = Arc::clone(self);
     std::thread::Builder::new().name("porter".to_owned()).spawn(move || {
-      // Whatever ends a porter, the gate must not stand without one: its readers would wait for ever.
+      // However a reader thread ends, the gate must have one: its readers would wait for ever.
       let watch = Watch(&shared);
       match shared.stand(generation) {
         Ok(()) => std::mem::forget(watch),
@@ -88,7 +91,7 @@ impl Shared {
     Ok(())
   }
 
-  /// Notes who has written, some time after it was written.
+  /// Records which processes have written, some time after the write.
   pub(super) fn send_scribe(
     self: &Arc<Self>,
     note: impl Fn() + Send + 'static,
@@ -132,9 +135,9 @@ impl Shared {
     }
   }
 
-  /// Somebody wants to read.
+  /// Handles one reader.
   fn meet(&self, reader: Reader) {
-    // What the daemon opens is never waited for: it is the one who would answer.
+    // The daemon's own opens never wait: the daemon gives the answers.
     if reader.pid() == self.daemon.load(SeqCst) {
       return self.barrier.allow(reader);
     }
@@ -145,7 +148,7 @@ impl Shared {
         }
         self.barrier.allow(reader);
       }
-      // An empty file has nothing to read, and its writer is just making it.
+      // An empty file has no bytes to pass, and its writer is usually just creating it.
       Some(stamp) if stamp.size > 0 => match self.memory(&reader, &stamp) {
         Some(path) => self.tell(Event::Came(Held { reader, path })),
         None => self.barrier.allow(reader),
@@ -154,7 +157,7 @@ impl Shared {
     }
   }
 
-  /// The path of a memory file that somebody reads; `None` for any other file.
+  /// The path of the memory file of an event; `None` for any other file.
   fn memory(&self, reader: &Reader, stamp: &Stamp) -> Option<PathBuf> {
     let path = reader.path()?;
     let (dir, name) = (path.parent()?, Path::new(path.file_name()?));
@@ -162,7 +165,7 @@ impl Shared {
     if let Some(root) = rooms.get(dir) {
       return is_memory_name(*root, name).then_some(path);
     }
-    // Through another mount the path is another one; the file is the same.
+    // Another mount gives another path for this file.
     rooms.iter().find_map(|(dir, root)| {
       let path = dir.join(name);
       let same = is_memory_name(*root, name)
@@ -171,7 +174,7 @@ impl Shared {
     })
   }
 
-  /// Makes readers of a directory wait; whether that is new.
+  /// Makes readers of a directory wait; returns whether the directory is new.
   pub(super) fn watch(&self, dir: &Path, root: bool, anybody: bool) -> Result<bool, GateError> {
     let before = lock(&self.rooms).insert(dir.to_owned(), root);
     let watched = self.barrier.watch(dir, anybody);
@@ -185,7 +188,7 @@ impl Shared {
     lock(&self.passed).get(&(stamp.dev, stamp.ino)) == Some(stamp)
   }
 
-  /// Remembers bytes that were passed.
+  /// Records passed bytes.
   pub(super) fn remember(&self, stamp: Stamp) {
     let mut passed = lock(&self.passed);
     if passed.len() >= MAX_PASSED {
@@ -194,12 +197,13 @@ impl Shared {
     passed.insert((stamp.dev, stamp.ino), stamp);
   }
 
-  /// Forgets all of them: another daemon may judge otherwise.
+  /// Forgets all passed bytes: another daemon may judge differently.
   pub(super) fn forget(&self) {
     lock(&self.passed).clear();
   }
 
-  /// Since when a porter reads; `None` when none does, and then the desk is told of the next one.
+  /// Since when a reader thread has been reading; `None` if none is, and then the loop is told of
+  /// the next one.
   pub(super) fn reading_since(&self) -> Option<Duration> {
     self.active.store(false, SeqCst);
     match self.reading_since.load(SeqCst) {
@@ -212,12 +216,12 @@ impl Shared {
   }
 
   fn tell(&self, event: Event) {
-    // The desk is gone only when the process ends, which lets everybody through.
+    // The event loop ends only with the process, and then the kernel lets all readers through.
     self.desk.send(event).ok();
   }
 }
 
-/// Says that a porter fell, unless it left in order.
+/// Reports that a reader thread panicked, unless it exited in order.
 struct Watch<'a>(&'a Shared);
 
 impl Drop for Watch<'_> {

@@ -1,9 +1,10 @@
-//! Who waits for which file, and for how long. Pure: time comes in, readers come out.
+//! Which readers wait for which file, and until when. Pure: time is a parameter, readers are
+//! returned.
 //!
-//! All readers of one file wait for one question. A reader leaves when the question is answered, at its
-//! deadline, or when there is nobody left to ask. A daemon that says nothing until a deadline is asked
-//! no more until it says something, so that its silence is paid for once and not by each reader; a file
-//! that was not passed in time is not waited for again for as long.
+//! All readers of one file wait for one question. A reader leaves when the question is answered, at
+//! its deadline, or when no daemon is connected. A daemon that sends nothing until a deadline is
+//! not asked again until it sends something, so that its silence costs one wait and not one per
+//! reader; for a file that was not passed in time no reader waits for the length of the bound.
 #![forbid(unsafe_code)]
 
 use std::{collections::HashMap, time::Duration};
@@ -16,18 +17,18 @@ pub type FileId = (u64, u64);
 /// Readers that wait at once; each holds a descriptor. Ten times what an agent was seen to open.
 pub const MAX_WAITING: usize = 256;
 
-/// What to do about somebody who has just come.
+/// What to do about a new reader.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Arrival<R> {
   /// Ask the daemon about the file, under this number.
   Ask(u32),
-  /// The question is on its way.
+  /// The question was already sent.
   Waits,
-  /// Nobody can be waited for.
+  /// Waiting is not possible.
   LetThrough(R, Why),
 }
 
-/// All who wait.
+/// All waiting readers.
 #[derive(Debug)]
 pub struct Waiting<R> {
   max_wait: Duration,
@@ -35,10 +36,10 @@ pub struct Waiting<R> {
   questions: HashMap<u32, FileId>,
   next_id: u32,
   n_readers: usize,
-  /// When the daemon said something last.
+  /// When the daemon last sent a message.
   heard_at: Duration,
   silent: bool,
-  /// Files that nobody waits for until then.
+  /// Files for which no reader waits until the given time.
   given_up: HashMap<FileId, Duration>,
 }
 
@@ -49,7 +50,7 @@ struct File<R> {
 }
 
 impl<R> Waiting<R> {
-  /// Nobody, who would wait for at most `max_wait`.
+  /// No readers; each would wait for at most `max_wait`.
   pub fn new(max_wait: Duration) -> Self {
     Self {
       max_wait,
@@ -63,17 +64,17 @@ impl<R> Waiting<R> {
     }
   }
 
-  /// How long those who come from now on wait at most.
+  /// Sets the longest wait of new readers.
   pub fn set_max_wait(&mut self, max_wait: Duration) {
     self.max_wait = max_wait;
   }
 
-  /// How long a reader waits at most.
+  /// The longest wait of a reader.
   pub fn max_wait(&self) -> Duration {
     self.max_wait
   }
 
-  /// Somebody wants to read a file. `until` is the deadline of one who waited for another question.
+  /// Adds a reader of a file. `until` is the deadline of a reader that waited for another question.
   pub fn arrive(
     &mut self,
     file: FileId,
@@ -105,13 +106,13 @@ impl<R> Waiting<R> {
     Arrival::Ask(self.next_id)
   }
 
-  /// The daemon said something; whether that ends a silence.
+  /// Records a message of the daemon; returns whether it ends a silence.
   pub fn heard(&mut self, now: Duration) -> bool {
     self.heard_at = now;
     std::mem::take(&mut self.silent)
   }
 
-  /// A question was answered: those who waited for it, with their deadlines.
+  /// Ends a question: returns its readers, with their deadlines.
   pub fn answered(&mut self, id: u32) -> Vec<(Duration, R)> {
     let Some(file) = self.questions.remove(&id) else { return Vec::new() };
     let readers = self.files.remove(&file).map(|file| file.readers).unwrap_or_default();
@@ -119,12 +120,12 @@ impl<R> Waiting<R> {
     readers
   }
 
-  /// The bytes of a file were passed, whoever asked.
+  /// Records that the bytes of a file were passed, for any question.
   pub fn passed(&mut self, file: FileId) {
     self.given_up.remove(&file);
   }
 
-  /// Those who have waited for long enough, and why in vain.
+  /// Readers whose deadline has passed, and why they waited in vain.
   pub fn overdue(&mut self, now: Duration) -> Vec<(R, Why)> {
     let mut gone = Vec::new();
     self.given_up.retain(|_, end| now < *end);
@@ -152,19 +153,19 @@ impl<R> Waiting<R> {
     gone
   }
 
-  /// When the next one has waited for long enough.
+  /// The next deadline.
   pub fn next_deadline(&self) -> Option<Duration> {
     self.files.values().flat_map(|file| &file.readers).map(|(end, _)| *end).min()
   }
 
-  /// There is nobody left to ask: all who wait.
+  /// No daemon is connected: returns all waiting readers.
   pub fn leave(&mut self) -> Vec<R> {
     self.questions.clear();
     self.n_readers = 0;
     self.files.drain().flat_map(|(_, file)| file.readers).map(|(_, reader)| reader).collect()
   }
 
-  /// A new daemon, of which nothing bad is known.
+  /// Starts again with a new daemon.
   pub fn start_anew(&mut self, now: Duration) {
     self.heard(now);
     self.given_up.clear();
@@ -198,7 +199,7 @@ mod tests {
     assert_eq!(waiting.answered(1), []);
     assert_eq!(waiting.answered(77), []);
     assert_eq!(waiting.next_deadline(), Some(ms(106)));
-    // Bytes that changed meanwhile are asked about again, but nobody waits longer for that.
+    // Bytes that have changed are asked about again, but no reader waits longer for that.
     assert_eq!(waiting.arrive(FILE, "a", Some(ms(100)), ms(90)), Arrival::Ask(3));
     waiting.heard(ms(91));
     assert_eq!(waiting.overdue(ms(100)), [("a", Why::Slow)]);
@@ -214,7 +215,7 @@ mod tests {
     assert_eq!(gone, [("a", Why::Silent), ("b", Why::Silent)]);
     assert_eq!(waiting.arrive(OTHER, "c", None, ms(111)), Arrival::LetThrough("c", Why::Silent));
     assert_eq!(waiting.next_deadline(), None);
-    // An old answer is a sign of life.
+    // A late answer shows that the daemon is alive.
     assert!(waiting.heard(ms(112)) && !waiting.heard(ms(112)));
     assert!(matches!(waiting.arrive(OTHER, "d", None, ms(113)), Arrival::Ask(_)));
   }

@@ -1,29 +1,29 @@
-//! Which process wrote a file lately, so that its own verifying read need not wait. Pure.
+//! Which process wrote a file recently, so that its own verifying read need not wait. Pure.
 //!
-//! A process is let through to a file that it alone has changed since the file was last passed: it
-//! knows the bytes already. What others wrote is forgotten after the time that a reader waits at most,
-//! for then the gate would let everybody through anyway.
+//! A process is let through to a file of which it is the only writer since the file was last
+//! passed: it knows the bytes already. Writers are forgotten after the longest wait of a reader,
+//! because by then the gate would let every reader through anyway.
 #![forbid(unsafe_code)]
 
 use std::{collections::HashMap, time::Duration};
 
 use super::waiting::FileId;
 
-/// Files that are remembered; with more, nobody is let through for a while.
+/// Largest number of files; above it, every reader waits for a while.
 const MAX_FILES: usize = 4096;
-/// Writers of one file that are told apart; the second one already means that all wait.
+/// Largest number of writers per file; the second one already makes all readers wait.
 const MAX_WRITERS: usize = 4;
 
 /// The writers of each file.
 #[derive(Debug, Default)]
 pub struct Writers {
   files: HashMap<FileId, Vec<(i32, Duration)>>,
-  /// Something was forgotten too early: nobody is sure to be the only writer until then.
+  /// A record was dropped early: until this time no process counts as the only writer.
   unsure_until: Duration,
 }
 
 impl Writers {
-  /// A process wrote a file. `memory` is how long that counts.
+  /// Records a write of a process. `memory` is how long the record counts.
   pub fn note(&mut self, file: FileId, pid: i32, now: Duration, memory: Duration) {
     if self.files.len() >= MAX_FILES && !self.files.contains_key(&file) {
       self.files.retain(|_, writers| writers.iter().any(|(_, at)| now < *at + memory));
@@ -38,20 +38,20 @@ impl Writers {
     }
   }
 
-  /// Some writers are not known.
+  /// Records that some writers are not known.
   pub fn lost(&mut self, now: Duration, memory: Duration) {
     self.files.clear();
     self.unsure_until = now + memory;
   }
 
-  /// All that was written into the file was passed.
+  /// Records that everything in the file was passed.
   pub fn passed(&mut self, file: FileId) {
     self.files.remove(&file);
   }
 
   /// Whether this process alone has written the file.
   pub fn is_only(&self, file: FileId, pid: i32, now: Duration, memory: Duration) -> bool {
-    // A process without a number here could be any.
+    // A process without a number in this namespace could be any process.
     let Some(writers) = self.files.get(&file).filter(|_| pid != 0 && now >= self.unsure_until)
     else {
       return false;
@@ -85,7 +85,7 @@ mod tests {
     assert!(is_only(&writers, 7, 3) && !is_only(&writers, 8, 3));
     writers.note(FILE, 8, ms(4), MEMORY);
     assert!(!is_only(&writers, 7, 5) && !is_only(&writers, 8, 5));
-    // What was passed is nobody's any more.
+    // A pass clears the writers.
     writers.passed(FILE);
     assert!(!is_only(&writers, 8, 6));
     writers.note(FILE, 8, ms(7), MEMORY);
@@ -119,7 +119,7 @@ mod tests {
     assert!(!is_only(&writers, 8, 2000));
     writers.note(FILE, 8, ms(2001), MEMORY);
     assert!(is_only(&writers, 8, 2002));
-    // Old ones make room without that.
+    // Expired records make room without that.
     for n in 0..MAX_FILES as u64 {
       writers.note((1, n), 7, ms(2002), MEMORY);
     }

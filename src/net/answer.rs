@@ -1,4 +1,4 @@
-//! What came back, checked: as many vectors as texts, of one length, of finite numbers.
+//! Checks an answer: as many vectors as texts, all of one length, all of finite numbers.
 #![forbid(unsafe_code)]
 
 use serde::Deserialize;
@@ -26,14 +26,14 @@ struct Ollama {
   embeddings: Vec<Vec<f64>>,
 }
 
-/// The vectors of an answer for so many texts; `dimension` is what earlier answers had.
+/// The vectors of an answer for `n` texts; `dimension` is the length in earlier answers.
 pub(super) fn vectors(
   form: Form,
   body: &[u8],
   n_texts: usize,
   dimension: Option<usize>,
 ) -> Result<Vec<Vec<f32>>, NetError> {
-  // What serde says may repeat what stands there.
+  // The message of serde may repeat the answer.
   let unreadable =
     |_error: serde_json::Error| NetError::Answer("it is not the JSON that was expected");
   let vectors: Vec<Vec<f64>> = match form {
@@ -59,7 +59,7 @@ pub(super) fn vectors(
   }
   let vectors: Vec<Vec<f32>> =
     vectors.iter().map(|vector| vector.iter().map(|number| *number as f32).collect()).collect();
-  // A number that is too large is an infinite one now.
+  // A number that is too large for `f32` is infinite here.
   let sound = |vector: &Vec<f32>| {
     vector.iter().all(|n| n.is_finite()) && vector.iter().any(|n| n.abs() > 0.0)
   };

@@ -1,16 +1,16 @@
-//! Stops asking somebody who does not answer, and tries again later.
+//! Stops asking a server that does not answer, and tries again later.
 #![forbid(unsafe_code)]
 
 use std::time::Duration;
 
-/// Failures in a row after which nobody is asked for a while (a choice: one may be chance).
+/// Failures in a row after which requests are paused (a choice: one may be chance).
 const FAILURES: u32 = 3;
-/// The first pause; each further one is twice as long.
+/// The first pause; each further pause is twice as long.
 const FIRST_PAUSE: Duration = Duration::from_secs(30);
 /// The longest pause.
 const LAST_PAUSE: Duration = Duration::from_mins(15);
 
-/// A circuit breaker; time is a parameter, on any clock that only goes on.
+/// A circuit breaker; time is a parameter, on any monotonic clock.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Breaker {
   failures: u32,
@@ -18,17 +18,18 @@ pub struct Breaker {
 }
 
 impl Breaker {
-  /// Whether to ask now.
+  /// Whether a request may be sent now.
   pub fn may_ask(&self, now: Duration) -> bool {
     self.failures < FAILURES || now >= self.closed_until
   }
 
-  /// It answered.
+  /// Records a success.
   pub fn succeeded(&mut self) {
     *self = Self::default();
   }
 
-  /// It did not. After a pause one question is let through, whose failure begins a longer one.
+  /// Records a failure. After a pause one request is let through, whose failure begins a longer
+  /// pause.
   pub fn failed(&mut self, now: Duration) {
     self.failures = self.failures.saturating_add(1);
     if let Some(more) = self.failures.checked_sub(FAILURES) {

@@ -1,4 +1,4 @@
-//! Answers of a model that reads, from an OpenAI-compatible endpoint.
+//! Answers of a judge, from an endpoint with OpenAI's API.
 #![forbid(unsafe_code)]
 
 use std::{fmt, time::Duration};
@@ -9,23 +9,24 @@ use zeroize::Zeroizing;
 
 use super::{Breaker, Clock, NetError, check_url, post::Post};
 
-/// How long one question may take in all.
+/// The time limit of one request.
 pub const CHAT_DEADLINE: Duration = Duration::from_secs(20);
-/// Bytes of an answer, at most: one has a few hundred, and what a server says of itself beside it.
+/// Largest answer in bytes: an answer has a few hundred, and the server adds metadata.
 const MAX_ANSWER: u64 = 1 << 20;
-/// Tokens of an answer, at most: three entries with their quotations, and room for a model that thinks.
+/// Largest number of tokens of an answer: three entries with their quotations, and room for
+/// reasoning.
 const MAX_TOKENS: u32 = 2048;
 
-/// Whom to ask.
+/// The endpoint.
 #[derive(Clone)]
 pub struct ChatSettings {
   /// The address up to `/chat/completions`.
   pub url: String,
   /// The model.
   pub model: String,
-  /// What is sent as a bearer token, if anything.
+  /// The bearer token, if any.
   pub key: Option<Zeroizing<String>>,
-  /// How long one question may take in all.
+  /// The time limit of one request.
   pub deadline: Duration,
 }
 
@@ -41,7 +42,7 @@ impl fmt::Debug for ChatSettings {
   }
 }
 
-/// Asks one server, and leaves it in peace while it fails.
+/// A client for one server, which pauses while the server fails.
 pub struct Chat {
   model: String,
   post: Post,
@@ -50,7 +51,7 @@ pub struct Chat {
 }
 
 impl Chat {
-  /// A client; nothing is sent yet.
+  /// A client; sends nothing yet.
   pub fn new(settings: ChatSettings, clock: Clock) -> Result<Self, NetError> {
     let ChatSettings { url, model, key, deadline } = settings;
     check_url(&url).map_err(NetError::Url)?;
@@ -59,15 +60,15 @@ impl Chat {
     Ok(Self { model, post, clock, breaker: Breaker::default() })
   }
 
-  /// The answer to one prompt, as it came: text that nobody has checked. A prompt is one question of its own,
-  /// and nothing of an earlier one goes with it.
+  /// The unchecked answer to one prompt. Each prompt is a request of its own, without anything of
+  /// an earlier one.
   pub fn ask(&mut self, prompt: &str) -> Result<String, NetError> {
     if !self.breaker.may_ask((self.clock)()) {
       return Err(NetError::Resting);
     }
     let answer = self.ask_once(prompt);
     match &answer {
-      // Who says nothing to one question may answer the next.
+      // A server that does not answer one request may answer the next.
       Ok(_) | Err(NetError::Silent) => self.breaker.succeeded(),
       Err(_) => self.breaker.failed((self.clock)()),
     }
@@ -83,7 +84,7 @@ impl Chat {
       "stream": false,
     });
     let body = self.post.send(question.to_string())?;
-    // What serde says may repeat what stands there.
+    // The message of serde may repeat the answer.
     let completion: Completion = serde_json::from_slice(&body)
       .map_err(|_error| NetError::Answer("it is not the JSON that was expected"))?;
     let [choice] = <[Choice; 1]>::try_from(completion.choices)

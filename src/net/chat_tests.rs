@@ -1,4 +1,4 @@
-//! The client of a model that reads against a server of our own: one that answers, and hostile ones.
+//! The judge's client against a local test server: one that answers, and hostile ones.
 #![forbid(unsafe_code)]
 #![expect(clippy::disallowed_methods, reason = "what a slow server may take is measured")]
 
@@ -38,7 +38,7 @@ fn completion(text: &str) -> String {
   json!({ "id": "x", "choices": [{ "index": 0, "message": message }], "usage": {} }).to_string()
 }
 
-/// A server whose model says this of a prompt.
+/// A server whose model gives this answer to a prompt.
 fn says(answer: impl Fn(&str) -> String + Send + 'static) -> Answer {
   by(move |stream, body| {
     let question: Value = serde_json::from_str(body).unwrap();
@@ -47,8 +47,8 @@ fn says(answer: impl Fn(&str) -> String + Send + 'static) -> Answer {
   })
 }
 
-/// What a model that reads would answer to a prompt, as was recorded: the entry of the shop has to go, and of
-/// the entries of ours those that have to.
+/// The answer of a judge to a prompt, as recorded: it takes out the entry of the shop, and those of
+/// memfw's own control entries that are bad.
 fn recorded(prompt: &str) -> String {
   let frame = prompt.rsplit_once("\n--- end ").unwrap().0.rsplit_once("--- begin ").unwrap().1;
   let answers: Vec<Value> = frame

@@ -1,4 +1,4 @@
-//! Vectors of texts from an OpenAI-compatible endpoint or Ollama.
+//! Vectors of texts from an endpoint with OpenAI's API or from Ollama.
 #![forbid(unsafe_code)]
 
 use std::{cell::RefCell, collections::HashMap, fmt, time::Duration};
@@ -9,22 +9,22 @@ use zeroize::Zeroizing;
 use super::{Breaker, Clock, NetError, answer, check_url, post::Post};
 use crate::{detect::exemplar::Embed, memory::ContentHash};
 
-/// Bytes of one text that are sent, at most: an exemplar is a sentence, and a block of that length says
-/// what it is about.
+/// Largest number of bytes of one text that are sent: an exemplar is a sentence, and this many
+/// bytes of a block show its subject.
 pub const MAX_TEXT: usize = 8 * 1024;
-/// Texts of one question, at most.
+/// Largest number of texts of one request.
 const MAX_TEXTS: usize = 128;
-/// Bytes of an answer, at most: [`MAX_TEXTS`] vectors of the largest models, as text.
+/// Largest answer in bytes: [`MAX_TEXTS`] vectors of the largest models, as text.
 const MAX_ANSWER: u64 = 16 << 20;
-/// Vectors that are remembered, at most; by then a process has seen more texts than it will see again.
+/// Largest number of cached vectors; a process sees fewer texts than that.
 const MAX_KEPT: usize = 1024;
 
-/// How a server wants to be asked.
+/// The API of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
-  /// `POST URL/embeddings`, as OpenAI and those who copy it.
+  /// `POST URL/embeddings`, as OpenAI and compatible servers expect.
   OpenAi,
-  /// `POST URL/api/embed`, as Ollama.
+  /// `POST URL/api/embed`, as Ollama expects.
   Ollama,
 }
 
@@ -37,18 +37,18 @@ impl Form {
   }
 }
 
-/// Whom to ask, and how.
+/// The endpoint.
 #[derive(Clone)]
 pub struct Settings {
-  /// How it wants to be asked.
+  /// Its API.
   pub form: Form,
   /// The address up to the path of [`Form`].
   pub url: String,
   /// The model.
   pub model: String,
-  /// What is sent as a bearer token, if anything.
+  /// The bearer token, if any.
   pub key: Option<Zeroizing<String>>,
-  /// How long one question may take in all.
+  /// The time limit of one request.
   pub deadline: Duration,
 }
 
@@ -66,7 +66,7 @@ impl fmt::Debug for Settings {
   }
 }
 
-/// Asks one server for vectors, and remembers them by the hashes of their texts.
+/// A client for one server, which caches vectors by the hashes of their texts.
 pub struct Client {
   settings: Settings,
   post: Post,
@@ -82,7 +82,7 @@ struct State {
 }
 
 impl Client {
-  /// A client; nothing is sent yet.
+  /// A client; sends nothing yet.
   pub fn new(settings: Settings, clock: Clock) -> Result<Self, NetError> {
     check_url(&settings.url).map_err(NetError::Url)?;
     let address = format!("{}/{}", settings.url.trim_end_matches('/'), settings.form.path());
@@ -90,7 +90,7 @@ impl Client {
     Ok(Self { settings, post, clock, state: RefCell::default() })
   }
 
-  /// One vector a text, in order; only texts that were not asked about before are sent.
+  /// One vector per text, in order; sends only texts that are not cached.
   pub fn vectors(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, NetError> {
     let keys: Vec<ContentHash> = texts.iter().map(|text| self.key_of(text)).collect();
     let mut asked: Vec<(ContentHash, &str)> = Vec::new();
@@ -116,14 +116,14 @@ impl Client {
     answer.ok_or(NetError::Answer("it does not have one vector for each text"))
   }
 
-  /// The name under which a vector is remembered: no text.
+  /// The cache key of a text, which contains no text.
   fn key_of(&self, text: &str) -> ContentHash {
     let Settings { url, model, .. } = &self.settings;
     let text = cut(text);
     ContentHash::of(format!("{}:{url}{}:{model}{text}", url.len(), model.len()).as_bytes())
   }
 
-  /// Asks, unless it failed too often of late.
+  /// Sends a request, unless too many failed recently.
   fn ask_guarded(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, NetError> {
     if texts.len() > MAX_TEXTS {
       return Err(NetError::TooMany(texts.len()));
@@ -160,7 +160,7 @@ impl Embed for Client {
   }
 }
 
-/// The beginning of a text that is sent.
+/// The part of a text that is sent.
 fn cut(text: &str) -> &str {
   let mut end = text.len().min(MAX_TEXT);
   while !text.is_char_boundary(end) {

@@ -1,4 +1,4 @@
-//! The client against a server of our own, on this machine: one that answers, and all that can go wrong.
+//! The client against a local test server: one that answers, and every kind of failure.
 #![forbid(unsafe_code)]
 #![expect(clippy::disallowed_methods, reason = "what a slow server may take is measured")]
 
@@ -151,7 +151,7 @@ fn a_server_that_does_not_answer_is_left_after_the_deadline() {
     let (url, _questions) = serve(by(move |stream, _| {
       if drips {
         stream.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
-        // A byte now and then keeps a time limit of each read from ever passing.
+        // Sending single bytes keeps the time limit of each read from expiring.
         stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 9999\r\n\r\n").unwrap_or_default();
         while stream.write_all(b" ").is_ok() {
           stream.read_exact(&mut [0; 1]).ok();

@@ -1,11 +1,11 @@
-//! What memfw asks over the network, where a user has configured it: vectors of texts, and the opinion of a model
-//! that reads.
+//! Requests over the network, where a user has configured them: vectors of texts, and the verdict
+//! of a judge.
 //!
-//! Nothing here is on the way of a redaction, and without a configuration nothing here is made. Each
-//! question has a deadline and each answer a cap; TLS is required except to this very machine, no
-//! redirect is followed and no proxy is asked, so that a text goes to the one host that the user named.
+//! No redaction waits for this room, and without a configuration no client is made. Each request
+//! has a deadline and each answer a size cap; TLS is required except to this machine, no redirect
+//! is followed and no proxy is used, so a text goes only to the host that the user named.
 //!
-//! Invariant: neither a key nor a text stands in an error or in the log.
+//! Invariant: no error and no log line contains a key or a text.
 #![forbid(unsafe_code)]
 
 mod answer;

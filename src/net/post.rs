@@ -1,4 +1,4 @@
-//! One question over HTTP, and all that can go wrong with it.
+//! One HTTP request, and all its errors.
 #![forbid(unsafe_code)]
 
 use std::time::Duration;
@@ -8,48 +8,48 @@ use zeroize::Zeroizing;
 
 use super::check_url;
 
-/// How long a connection is waited for.
+/// The time limit for connecting.
 const CONNECT: Duration = Duration::from_secs(3);
 
-/// A clock that only goes on.
+/// A monotonic clock.
 pub type Clock = Box<dyn Fn() -> Duration>;
 
-/// Why there is no answer. Nothing of an answer, a text or a key stands in it.
+/// Why there is no answer. Contains nothing of an answer, a text or a key.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NetError {
   /// The address may not be used.
   #[error("{0}")]
   Url(String),
-  /// More texts than one question may have.
+  /// More texts than one request may have.
   #[error("{0} texts are more than one question may have")]
   TooMany(usize),
-  /// It did not answer in time.
+  /// The server did not answer in time.
   #[error("no answer came within {} ms", .0.as_millis())]
   Deadline(Duration),
-  /// It could not be reached, or the connection broke.
+  /// The server could not be reached, or the connection broke.
   #[error("the server cannot be reached: {0}")]
   Unreachable(String),
-  /// It answered, with this HTTP status.
+  /// The server answered with this HTTP status.
   #[error("the server answered with status {0}")]
   Status(u16),
-  /// It wanted the question to go elsewhere.
+  /// The server tried to redirect.
   #[error("the server points elsewhere, which is not followed")]
   Redirect,
-  /// The answer was longer than any that fits.
+  /// The answer was longer than the cap.
   #[error("the answer has more than {0} bytes")]
   TooLarge(u64),
-  /// It answered, and said nothing.
+  /// The answer was empty.
   #[error("the server answered, and said nothing")]
   Silent,
-  /// The answer is not what was asked for.
+  /// The answer has another format than requested.
   #[error("the answer cannot be used: {0}")]
   Answer(&'static str),
-  /// It failed too often and is not asked for a while.
+  /// The server failed too often, and requests are paused.
   #[error("it failed several times and is not asked for a while")]
   Resting,
 }
 
-/// Sends JSON to one address, which it was checked that text may be sent to.
+/// Sends JSON to one address, after the address was checked.
 pub(super) struct Post {
   agent: Agent,
   address: String,
@@ -59,7 +59,7 @@ pub(super) struct Post {
 }
 
 impl Post {
-  /// Questions to `address` take `deadline` in all; an answer has `most` bytes.
+  /// Requests to `address` take at most `deadline`; an answer has at most `most` bytes.
   pub(super) fn new(
     address: &str,
     key: Option<Zeroizing<String>>,
@@ -107,7 +107,7 @@ impl Post {
       ureq::Error::Tls(_) | ureq::Error::Rustls(_) | ureq::Error::TlsRequired => {
         NetError::Unreachable("it cannot be encrypted, or the certificate is not valid".to_owned())
       }
-      // What else the library says may repeat a header or an address.
+      // Other messages of the library may repeat a header or an address.
       _ => NetError::Unreachable("the answer is not HTTP".to_owned()),
     }
   }

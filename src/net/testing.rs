@@ -1,4 +1,4 @@
-//! A server of our own, on this machine, for tests.
+//! A local server for tests.
 #![forbid(unsafe_code)]
 
 use std::{
@@ -8,10 +8,10 @@ use std::{
   thread,
 };
 
-/// What the server does with one connection, given the body of the question.
+/// What the server does with one connection, given the body of the request.
 pub(super) type Answer = Box<dyn FnMut(&mut TcpStream, &str) + Send>;
 
-/// A server on a port of its own that gives the same kind of answer each time, and the questions that came.
+/// A server on its own port that handles each request alike, and records the requests.
 pub(super) fn serve(mut answer: Answer) -> (String, Receiver<String>) {
   let listener = TcpListener::bind("127.0.0.1:0").unwrap();
   let url = format!("http://{}", listener.local_addr().unwrap());
@@ -30,7 +30,7 @@ pub(super) fn serve(mut answer: Answer) -> (String, Receiver<String>) {
   (url, questions)
 }
 
-/// The head and body of a request; `None` for a connection that says nothing.
+/// The head and body of a request; `None` for a connection that sends nothing.
 fn question(stream: &TcpStream) -> Option<String> {
   let mut reader = BufReader::new(stream);
   let mut head = String::new();
@@ -57,7 +57,7 @@ fn question(stream: &TcpStream) -> Option<String> {
   Some(head + &String::from_utf8(body).ok()?)
 }
 
-/// A whole answer, after which the connection ends.
+/// A complete answer, after which the connection is closed.
 pub(super) fn respond(stream: &mut TcpStream, status: &str, more: &str, body: &str) {
   let length = body.len();
   let text = format!(
@@ -66,12 +66,12 @@ pub(super) fn respond(stream: &mut TcpStream, status: &str, more: &str, body: &s
   stream.write_all(text.as_bytes()).ok();
 }
 
-/// An answer of its own kind.
+/// An answer with this status and body.
 pub(super) fn by(answer: impl FnMut(&mut TcpStream, &str) + Send + 'static) -> Answer {
   Box::new(answer)
 }
 
-/// Always the same answer.
+/// Gives an identical answer to each request.
 pub(super) fn always(status: &'static str, more: &'static str, body: &'static str) -> Answer {
   by(move |stream, _| respond(stream, status, more, body))
 }

@@ -1,12 +1,12 @@
-//! Where a text may be sent.
+//! The addresses to which a text may be sent.
 #![forbid(unsafe_code)]
 
 use std::net::IpAddr;
 
 use ureq::http::Uri;
 
-/// Refuses an address that would carry text in the clear, or to a place that the address hides. The
-/// error is a sentence in lower case.
+/// Refuses an address that would send text unencrypted, or that hides its host. The error is a
+/// sentence in lower case.
 pub fn check_url(text: &str) -> Result<Uri, String> {
   let uri = text.parse::<Uri>().map_err(|error| format!("`{text}` is no address: {error}"))?;
   let Some(authority) = uri.authority() else {
@@ -24,7 +24,7 @@ pub fn check_url(text: &str) -> Result<Uri, String> {
   }
 }
 
-/// Whether a host is this very machine.
+/// Whether a host is this machine.
 fn is_here(host: &str) -> bool {
   host == "localhost" || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
 }

@@ -1,8 +1,9 @@
 //! One line that must reach a person when nothing else can be written.
 //!
-//! The ledger is where `status` reads what is wrong; when the ledger itself cannot be written, because
-//! the disk is full or another program keeps it locked, the line goes into this file. Its bytes are
-//! set aside at the start and overwritten in place, which needs no room on most file systems.
+//! `status` reads problems from the ledger; when the ledger itself cannot be written, because the
+//! disk is full or another program keeps it locked, the line goes into this file. The bytes of the
+//! file are allocated at the start and overwritten in place, which needs no free space on most file
+//! systems.
 #![forbid(unsafe_code)]
 
 use std::{
@@ -26,7 +27,7 @@ pub struct Alarm {
 }
 
 impl Alarm {
-  /// Makes the file, or silences it where there is one.
+  /// Creates the file, or clears an existing one.
   pub fn open(data: &Path) -> io::Result<Self> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false);
@@ -37,23 +38,23 @@ impl Alarm {
     Ok(alarm)
   }
 
-  /// Writes the line; what is longer than the file is cut.
+  /// Writes the line; a longer line is truncated to the size of the file.
   pub fn raise(&self, line: &str) -> io::Result<()> {
     let mut bytes = line.replace('\n', " ").into_bytes();
     bytes.resize(SIZE, b' ');
     self.file.write_all_at(&bytes, 0)
   }
 
-  /// Takes the line away.
+  /// Clears the line.
   pub fn silence(&self) -> io::Result<()> {
     self.raise("")
   }
 }
 
-/// The line that stands there; `None` where all is well.
+/// The current line; `None` without an alarm.
 pub fn raised(data: &Path) -> Option<String> {
   let bytes = read_own(&path(data), SIZE as u64).ok()??;
-  // Where a long line was cut, it may end within a character.
+  // A truncated line may end within a character.
   let line: String = bytes.utf8_chunks().map(|chunk| chunk.valid()).collect();
   let line = line.trim().to_owned();
   (!line.is_empty()).then_some(line)

@@ -14,11 +14,11 @@ pub trait Clock: Send + Sync {
   fn now(&self) -> i64;
   /// Time since some fixed moment; never goes back.
   fn monotonic(&self) -> Duration;
-  /// Waits. Only between two tries of something that has a deadline on this clock.
+  /// Waits. Used only between two tries of something that has a deadline on this clock.
   fn pause(&self, wait: Duration) {
     pause(wait);
   }
-  /// How long the machine has been suspended in all, while the monotonic clock stood still.
+  /// The total time for which the machine was suspended, during which the monotonic clock stops.
   fn asleep(&self) -> Duration {
     Duration::ZERO
   }
@@ -33,7 +33,7 @@ impl Clock for SystemClock {
   fn now(&self) -> i64 {
     match SystemTime::now().duration_since(UNIX_EPOCH) {
       Ok(since) => i64::try_from(since.as_micros()).unwrap_or(i64::MAX),
-      // A clock set before 1970 counts backwards, as it should.
+      // A clock set before 1970 gives negative times.
       Err(before) => {
         i64::try_from(before.duration().as_micros()).map_or(i64::MIN, |micros| -micros)
       }
@@ -53,13 +53,13 @@ impl Clock for SystemClock {
       let now = clock_gettime(clock);
       Duration::new(now.tv_sec.unsigned_abs(), now.tv_nsec.unsigned_abs() as u32)
     };
-    // This order, for the time between the two readings must not look like sleep.
+    // This order, because the time between the two readings must not look like a suspension.
     let with_sleep = read(ClockId::Boottime);
     with_sleep.saturating_sub(read(ClockId::Monotonic))
   }
 }
 
-/// Waits. Only between two tries of something that has a deadline.
+/// Waits. Used only between two tries of something that has a deadline.
 #[expect(clippy::disallowed_methods, reason = "the one place that waits")]
 pub fn pause(wait: Duration) {
   std::thread::sleep(wait);
@@ -67,18 +67,18 @@ pub fn pause(wait: Duration) {
 
 /// A time of [`Clock::now`] as RFC 3339 in UTC, whole seconds: `2026-11-21T14:32:00Z`.
 ///
-/// A time outside the years that can be written is shown as the first or last one that can.
+/// A time outside the representable years is shown as the first or last representable one.
 pub fn rfc3339(micros: i64) -> String {
   timestamp(micros).to_string()
 }
 
-/// A time of [`Clock::now`] in whole seconds, or the first or last one that can be written.
+/// A time of [`Clock::now`] in whole seconds, or the nearest representable one.
 pub fn timestamp(micros: i64) -> Timestamp {
   let limit = if micros < 0 { Timestamp::MIN } else { Timestamp::MAX };
   Timestamp::from_second(micros.div_euclid(1_000_000)).unwrap_or(limit)
 }
 
-/// The moment after which something is not tried any longer.
+/// A moment after which an attempt is given up.
 #[expect(clippy::disallowed_methods, reason = "the one place that reads the time")]
 pub fn deadline(after: Duration) -> Instant {
   Instant::now() + after

@@ -1,9 +1,9 @@
-//! How many files this process may have open at a time.
+//! The number of files that this process may have open.
 #![forbid(unsafe_code)]
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Raises the soft limit to what is `wanted`, as far as the hard one allows it; the limit that holds then.
+/// Raises the soft limit to `wanted`, as far as the hard limit allows; returns the new limit.
 pub fn raise(wanted: u64) -> u64 {
   let limit = getrlimit(Resource::Nofile);
   let most = limit.maximum.unwrap_or(wanted).min(wanted);

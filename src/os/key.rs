@@ -1,7 +1,8 @@
-//! The file that holds the master key: 32 random bytes, readable by us alone.
+//! The file that holds the master key: 32 random bytes, readable only by its owner.
 //!
-//! Made at the first start, durable before it is used. Whoever loses it loses the sealed bytes, so
-//! a missing key is never replaced once something was sealed with it; the caller knows that.
+//! Created at the first start, and durable before it is used. Without the key the sealed bytes are
+//! lost, so a missing key is never replaced once something was sealed with it; the caller knows
+//! that.
 #![forbid(unsafe_code)]
 
 use std::{
@@ -23,10 +24,10 @@ use super::{
 /// Length of the master key in bytes.
 pub const KEY_LEN: usize = 32;
 
-/// The master key cannot be had.
+/// Why there is no master key.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyError {
-  /// There is no key file, and something was sealed with the key that was in it.
+  /// There is no key file, although something was sealed with its key.
   #[error(
     "the key file {} is missing, and the ledger holds items sealed with it\n\
      hint: bring it back from a backup; do not delete the ledger",
@@ -55,15 +56,15 @@ pub enum KeyError {
     /// Its permission bits.
     mode: u32,
   },
-  /// The key file belongs to somebody else.
+  /// The key file belongs to another user.
   #[error("the key file {} belongs to uid {uid}, not to us", Shown(path))]
   ForeignOwner {
     /// The key file.
     path: PathBuf,
-    /// Whose it is.
+    /// Its owner.
     uid: u32,
   },
-  /// The key file is a link, a pipe or the like.
+  /// The key file is a link, a pipe or similar.
   #[error("the key file {} is not a regular file", Shown(path))]
   NotAFile {
     /// The path.
@@ -85,7 +86,7 @@ pub enum KeyError {
   },
 }
 
-/// Loads the key, or makes one unless it `must_exist` (because something is sealed with it).
+/// Loads the key, or creates one unless it `must_exist` (because something is sealed with it).
 pub fn load_or_create(path: &Path, must_exist: bool) -> Result<Zeroizing<[u8; KEY_LEN]>, KeyError> {
   if let Some(key) = load(path)? {
     return Ok(key);
@@ -93,7 +94,7 @@ pub fn load_or_create(path: &Path, must_exist: bool) -> Result<Zeroizing<[u8; KE
   if !must_exist {
     let mut key = Zeroizing::new([0; KEY_LEN]);
     random::fill(&mut *key)?;
-    // Where another process was quicker, its key is the one.
+    // If another process was quicker, use its key.
     paths::create_private(path, &*key)?;
     if let Some(key) = load(path)? {
       return Ok(key);
@@ -102,7 +103,7 @@ pub fn load_or_create(path: &Path, must_exist: bool) -> Result<Zeroizing<[u8; KE
   Err(KeyError::Missing { path: path.to_owned() })
 }
 
-/// Loads the key; `None` where there is no key file.
+/// Loads the key; `None` if there is no key file.
 pub fn load(path: &Path) -> Result<Option<Zeroizing<[u8; KEY_LEN]>>, KeyError> {
   let failed = |source| KeyError::Io { path: path.to_owned(), source };
   let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;

@@ -1,7 +1,7 @@
-//! Two locks in the data directory: one daemon at a time, and one toucher of files at a time.
+//! Two locks in the data directory: one for the daemon, and one for writing memory files.
 //!
-//! Both are advisory locks of the kernel on files of our own, so none outlives its process and
-//! nothing has to be cleaned up after a crash. What stands in `daemon.lock` is for people; only the
+//! Both are advisory locks of the kernel on memfw's own files, so no lock outlives its process and
+//! nothing has to be cleaned up after a crash. The content of `daemon.lock` is for people; only the
 //! lock itself decides.
 #![forbid(unsafe_code)]
 
@@ -20,17 +20,17 @@ use super::{
   shown::Shown,
 };
 
-/// How long a daemon tries: `status` and `settle` hold the lock for a moment when they look.
+/// How long a daemon tries: `status` and `settle` hold the lock briefly while they check it.
 const PATIENCE: Duration = Duration::from_millis(250);
 /// Longest table of locks that is read, in bytes; a line has about 60.
 const MAX_TABLE: u64 = 1 << 20;
 /// Longest content of `daemon.lock` that is read, in bytes.
 const MAX_NOTE: u64 = 200;
 
-/// Who holds `daemon.lock`, as that process wrote it down.
+/// The holder of `daemon.lock`, as that process recorded itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Holder {
-  /// Its process id; `None` while it has not written it yet.
+  /// Its process id; `None` until it has written it.
   pub pid: Option<u32>,
   /// Its version.
   pub version: Option<String>,
@@ -46,7 +46,7 @@ impl fmt::Display for Holder {
   }
 }
 
-/// A lock was not taken.
+/// Why a lock was not taken.
 #[derive(Debug, thiserror::Error)]
 pub enum LockError {
   /// A daemon runs on this data directory.
@@ -54,10 +54,10 @@ pub enum LockError {
   Running {
     /// The lock file.
     path: PathBuf,
-    /// Who it is.
+    /// The holder.
     holder: Holder,
   },
-  /// Somebody else touches files for longer than we were willing to wait.
+  /// Another process held the lock for longer than the caller was willing to wait.
   #[error("another memfw holds {} for more than {} ms", Shown(path), waited.as_millis())]
   Busy {
     /// The lock file.
@@ -75,14 +75,14 @@ pub enum LockError {
   },
 }
 
-/// Held by the daemon for as long as it lives.
+/// Held by the daemon for its lifetime.
 #[derive(Debug)]
 pub struct DaemonLock {
   _file: File,
 }
 
 impl DaemonLock {
-  /// Takes the lock and notes our pid and `version` in it.
+  /// Takes the lock and writes the process id and `version` into it.
   pub fn acquire(data: &Path, version: &str) -> Result<Self, LockError> {
     let path = data.join("daemon.lock");
     let failed = |source| LockError::Io { path: path.clone(), source };
@@ -96,7 +96,7 @@ impl DaemonLock {
     Ok(Self { _file: file })
   }
 
-  /// Who holds the lock; `None` if nobody does.
+  /// The holder of the lock; `None` if it is free.
   pub fn holder(data: &Path) -> Result<Option<Holder>, LockError> {
     let path = data.join("daemon.lock");
     let failed = |source| LockError::Io { path: path.clone(), source };
@@ -114,14 +114,14 @@ impl DaemonLock {
   }
 }
 
-/// Held by whoever touches memory files, for one operation; given back on drop.
+/// Held by a process that writes memory files, for one operation; released on drop.
 #[derive(Debug)]
 pub struct WriteLock {
   _file: File,
 }
 
 impl WriteLock {
-  /// Takes the lock, waiting up to `patience` for whoever holds it.
+  /// Takes the lock, waiting up to `patience` for its holder.
   pub fn acquire(data: &Path, patience: Duration) -> Result<Self, LockError> {
     let path = data.join("write.lock");
     let failed = |source| LockError::Io { path: path.clone(), source };
@@ -134,15 +134,17 @@ impl WriteLock {
   }
 }
 
-/// Whether a process holds the write lock of this data directory, by what the kernel says of all locks.
-/// Only the inode is compared: on some file systems the kernel names another device there.
+/// Whether a process holds the write lock of this data directory, according to the kernel's table
+/// of locks. Only the inode is compared: on some file systems the kernel reports another device
+/// there.
 pub fn holds_write_lock(data: &Path, pid: i32) -> bool {
   let Ok(found) = data.join("write.lock").symlink_metadata() else { return false };
   let table = read_own(Path::new("/proc/locks"), MAX_TABLE);
   table.ok().flatten().is_some_and(|table| is_in_table(&table, pid, found.ino()))
 }
 
-/// Lines are `1: FLOCK  ADVISORY  WRITE 4711 fe:00:131 0 EOF`; those who wait have `->` in front.
+/// Lines are `1: FLOCK  ADVISORY  WRITE 4711 fe:00:131 0 EOF`; waiting processes have `->` in
+/// front.
 fn is_in_table(table: &[u8], pid: i32, ino: u64) -> bool {
   table.split(|byte| *byte == b'\n').any(|line| {
     let line = std::str::from_utf8(line).unwrap_or_default();
@@ -172,8 +174,8 @@ fn take(file: &File) -> io::Result<bool> {
   }
 }
 
-/// Asks again and again, as the kernel's lock knows no deadline. Most holders are done in a
-/// millisecond, so the waits begin there.
+/// Tries repeatedly, because the kernel's lock has no timeout. Most holders are done within a
+/// millisecond, so the pauses begin there.
 #[expect(clippy::disallowed_methods, reason = "the condition is the lock, and has a deadline")]
 fn poll(patience: Duration, take: impl Fn() -> io::Result<bool>) -> io::Result<bool> {
   let deadline = SystemClock.monotonic() + patience;
@@ -221,7 +223,7 @@ mod tests {
 
     drop(first);
     assert_eq!(DaemonLock::holder(dir.path()).unwrap(), None);
-    // A shorter note leaves nothing of the longer one.
+    // A shorter record must remove the longer one completely.
     let _again = DaemonLock::acquire(dir.path(), "1").unwrap();
     let holder = DaemonLock::holder(dir.path()).unwrap().unwrap();
     assert_eq!(holder.version.as_deref(), Some("1"));

@@ -1,7 +1,7 @@
-//! A file that memfw puts where another program looks for it, such as a unit of a service manager.
+//! A file that memfw puts where another program expects it, such as a unit of a service manager.
 //!
-//! Invariant: only a regular file that bears memfw's line is replaced or removed; what it said before is
-//! kept beside it.
+//! Invariant: only a regular file that contains memfw's line is replaced or removed; the previous
+//! version is kept next to it.
 #![forbid(unsafe_code)]
 
 use std::{
@@ -14,44 +14,44 @@ use std::{
 
 use super::paths::{PathError, read_own, sync_parent, write_own};
 
-/// Largest such file that is read, in bytes; ours have some thousand.
+/// Largest such file that is read, in bytes; memfw's files have some thousand.
 const MAX_BYTES: u64 = 1 << 20;
-/// What the name of the earlier version ends with. No service manager loads such a file.
+/// The suffix of the previous version. No service manager loads such a file.
 const EARLIER: &str = ".old";
 
-/// A place, and the words in it by which a file is known as memfw's.
+/// A path, and the line by which a file is recognised as memfw's.
 #[derive(Clone, Debug)]
 pub struct Placed {
-  /// Where the file stands.
+  /// The path.
   pub path: PathBuf,
-  /// What a line of it says.
+  /// The text of that line.
   pub mark: &'static str,
 }
 
-/// What stands there.
+/// What is at the path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FileState {
   /// Nothing.
   Nothing,
-  /// A file of memfw's, with its text.
+  /// A file of memfw, with its text.
   Ours(String),
-  /// Something else, and what.
+  /// Something else, and its kind.
   Foreign(&'static str),
 }
 
-/// What became of it.
+/// The result of a write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
-  /// It was already so.
+  /// The file was already as wanted.
   None,
-  /// It is new.
+  /// The file is new.
   New,
-  /// It says something else now; the earlier version is kept there.
+  /// The file was changed; the previous version is at this path.
   Replaced(PathBuf),
 }
 
 impl Placed {
-  /// Looks what stands there.
+  /// Checks what is at the path.
   pub fn look(&self) -> Result<FileState, PathError> {
     match self.path.symlink_metadata() {
       Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(FileState::Nothing),
@@ -67,8 +67,8 @@ impl Placed {
     })
   }
 
-  /// Writes the file, with its directories, readable by all; the caller has seen that nothing foreign
-  /// stands there.
+  /// Writes the file, with its directories, readable by all users; the caller has checked that no
+  /// foreign file is there.
   pub fn put(&self, text: &str) -> Result<Change, PathError> {
     let change = match self.look()? {
       FileState::Ours(before) if before == text => return Ok(Change::None),
@@ -91,7 +91,7 @@ impl Placed {
     Ok(change)
   }
 
-  /// Removes the file and its earlier version, and tells which of them were there.
+  /// Removes the file and its previous version, and returns the ones that existed.
   pub fn remove(&self) -> Result<Vec<PathBuf>, PathError> {
     let mut removed = Vec::new();
     match self.look()? {
@@ -159,7 +159,7 @@ mod tests {
     assert!(error.contains("memfw has not written"), "{error}");
     assert!(placed.remove().is_err());
     assert_eq!(fs::read_to_string(&placed.path).unwrap(), "# yours\n");
-    // A link to a file of ours is somebody's own arrangement.
+    // A user may have linked one of memfw's files on purpose.
     fs::remove_file(&placed.path).unwrap();
     let target = dir.path().join("target");
     fs::write(&target, "# mine: 1\n").unwrap();

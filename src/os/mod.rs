@@ -1,5 +1,5 @@
-//! What memfw needs of the operating system beside memory files: its own directories, keys, locks, other
-//! programs, sockets, the clock and randomness.
+//! The operating system, except memory files: memfw's own directories, keys, locks, other programs,
+//! sockets, the clock and randomness.
 
 pub mod alarm;
 pub mod clock;

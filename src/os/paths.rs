@@ -1,6 +1,6 @@
 //! The environment, read once; memfw's own directories; reading and writing memfw's own files.
 //!
-//! Nothing here touches a memory file, and nothing of memfw's own is ever put into a workspace.
+//! Nothing here writes a memory file, and no file of memfw is ever put into a workspace.
 #![forbid(unsafe_code)]
 
 use std::{
@@ -20,13 +20,13 @@ use super::{
   user,
 };
 
-/// How long a reader waits for whoever holds a lease on a file, who is told by the first try; the daemon
-/// gives its own back within milliseconds.
+/// How long a read waits for the holder of a lease on the file, whom the first try notifies; the
+/// daemon gives its own lease back within milliseconds.
 pub const LEASE_PATIENCE: Duration = Duration::from_secs(1);
-/// How soon it is tried again.
+/// The pause before the next try.
 pub const LEASE_RETRY: Duration = Duration::from_millis(2);
 
-/// The variables that memfw itself knows. Those of an agent framework are named by its own room.
+/// The variables of memfw. The room of an agent framework names those of the framework.
 const OWN: [&str; 11] = [
   "MEMFW_HOME",
   "MEMFW_LOG",
@@ -41,27 +41,27 @@ const OWN: [&str; 11] = [
   "COLUMNS",
 ];
 
-/// The environment variables that count, as they were at start.
+/// The relevant environment variables, as they were at start.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Env {
   values: BTreeMap<String, OsString>,
 }
 
 impl Env {
-  /// Reads memfw's own variables and the `further` ones; all others stay unread.
+  /// Reads memfw's variables and the `further` ones; no others are read.
   #[expect(clippy::disallowed_methods, reason = "this is where the environment is read")]
   pub fn capture(further: &[&str]) -> Self {
     let names = OWN.iter().chain(further);
     Self::from_pairs(names.filter_map(|name| Some((*name, std::env::var_os(name)?))))
   }
 
-  /// An environment made by hand.
+  /// An environment with the given variables.
   pub fn from_pairs<'a, V: Into<OsString>>(pairs: impl IntoIterator<Item = (&'a str, V)>) -> Self {
     let owned = |(name, value): (&'a str, V)| (name.to_owned(), value.into());
     Self { values: pairs.into_iter().map(owned).collect() }
   }
 
-  /// The same with another value of one variable.
+  /// This environment with another value of one variable.
   #[must_use]
   pub fn with(mut self, name: &str, value: impl Into<OsString>) -> Self {
     self.values.insert(name.to_owned(), value.into());
@@ -79,15 +79,15 @@ impl Env {
   }
 }
 
-/// Something about memfw's own files is wrong.
+/// A problem with memfw's own files.
 #[derive(Debug, thiserror::Error)]
 pub enum PathError {
-  /// There is no home directory to put anything in.
+  /// There is no home directory.
   #[error(
     "no home directory is known\nhint: set `HOME`, or `MEMFW_HOME` to a directory of memfw's own"
   )]
   NoHome,
-  /// A directory of ours belongs to somebody else.
+  /// A directory of memfw belongs to another user.
   #[error(
     "{} belongs to uid {uid}, not to us\nhint: run memfw as that user, or set `MEMFW_HOME`",
     Shown(path)
@@ -95,18 +95,18 @@ pub enum PathError {
   ForeignDirectory {
     /// The directory.
     path: PathBuf,
-    /// Whose it is.
+    /// Its owner.
     uid: u32,
   },
-  /// A file of ours belongs to somebody else.
+  /// A file of memfw belongs to another user.
   #[error("{} belongs to uid {uid}, not to us\nhint: run memfw as that user", Shown(path))]
   ForeignFile {
     /// The file.
     path: PathBuf,
-    /// Whose it is.
+    /// Its owner.
     uid: u32,
   },
-  /// A file of ours is larger than it can sensibly be.
+  /// A file of memfw is larger than its cap.
   #[error("{} has more than {limit} bytes", Shown(path))]
   TooLarge {
     /// The file.
@@ -114,7 +114,7 @@ pub enum PathError {
     /// The limit in bytes.
     limit: u64,
   },
-  /// A file of ours is something else.
+  /// A file of memfw is not a regular file.
   #[error("{} is not a regular file", Shown(path))]
   NotAFile {
     /// The path.
@@ -123,7 +123,7 @@ pub enum PathError {
   /// The system failed.
   #[error("cannot {op} {}: {source}", Shown(path))]
   Io {
-    /// What was tried, as a verb.
+    /// The attempted action, as a verb.
     op: &'static str,
     /// The path.
     path: PathBuf,
@@ -139,7 +139,7 @@ impl PathError {
   }
 }
 
-/// Where memfw keeps its own files.
+/// The directories of memfw.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Home {
   /// Ledger, key, locks.
@@ -160,13 +160,13 @@ impl Home {
     Ok(Self { data: project.data_dir().to_owned(), config: project.config_dir().to_owned() })
   }
 
-  /// Where another user's memfw keeps its files on Linux, by their home directory.
+  /// The directories of another user's memfw on Linux, by the home directory of that user.
   pub fn below(home: &Path) -> Self {
     Self { data: home.join(".local/share/memfw"), config: home.join(".config/memfw") }
   }
 
-  /// Makes both directories, for us alone (0700). A data directory that others may look into is
-  /// closed; one that belongs to somebody else is refused.
+  /// Creates both directories, accessible only to the user (0700). Restricts a data directory that
+  /// others may access; refuses one that belongs to another user.
   pub fn create(&self) -> Result<(), PathError> {
     for dir in [&self.data, &self.config] {
       DirBuilder::new()
@@ -187,9 +187,9 @@ impl Home {
   }
 }
 
-/// Reads a file of ours, or one that a person points at (not a memory file that may be rewritten:
-/// for those there is [`crate::files::Fs`]). `None` if it does not exist. Pipes and devices are
-/// refused without waiting for them.
+/// Reads a file of memfw, or one that a person names (not a memory file that may be rewritten:
+/// [`crate::files::Fs`] reads those). `None` if it does not exist. Refuses pipes and devices
+/// without waiting for them.
 pub fn read_own(path: &Path, max_bytes: u64) -> Result<Option<Vec<u8>>, PathError> {
   let Some(file) = open_own(path)? else { return Ok(None) };
   let mut bytes = Vec::new();
@@ -203,7 +203,7 @@ pub fn read_own(path: &Path, max_bytes: u64) -> Result<Option<Vec<u8>>, PathErro
   Ok(Some(bytes))
 }
 
-/// Opens such a file to read it piece by piece. A lease on it is waited for.
+/// Opens such a file for reading in pieces. Waits for a lease on it.
 pub fn open_own(path: &Path) -> Result<Option<File>, PathError> {
   let start = SystemClock.monotonic();
   let file = loop {
@@ -225,13 +225,13 @@ pub fn open_own(path: &Path) -> Result<Option<File>, PathError> {
   Ok(Some(file))
 }
 
-/// Writes a file of ours, 0600: it has the old content or all of the new one, also after a power
-/// loss. Only for files in memfw's own directories, as the file is replaced.
+/// Writes a file of memfw, 0600: after a power loss it has either the old content or all of the new
+/// one. Only for files in memfw's own directories, because the file is replaced.
 pub fn write_private(path: &Path, bytes: &[u8]) -> Result<(), PathError> {
   write_own(path, bytes, 0o600)
 }
 
-/// The same for a file with these permissions.
+/// Like [`write_private`], with these permissions.
 #[expect(clippy::disallowed_methods, reason = "own files are replaced, memory files never")]
 pub(super) fn write_own(path: &Path, bytes: &[u8], mode: u32) -> Result<(), PathError> {
   let temporary = write_temporary(path, bytes, mode)?;
@@ -242,8 +242,9 @@ pub(super) fn write_own(path: &Path, bytes: &[u8], mode: u32) -> Result<(), Path
   sync_parent(path)
 }
 
-/// The same for a file that is there, with the permissions that it has: other programs may have been
-/// allowed to read it. One of another user is refused, who could not read the new one.
+/// Like [`write_private`] for an existing file, and keeps its permissions, because other programs
+/// may have been allowed to read it. Refuses a file of another user, who could not read the new
+/// one.
 #[expect(clippy::disallowed_methods, reason = "own files are replaced, memory files never")]
 pub fn replace_own(path: &Path, bytes: &[u8]) -> Result<(), PathError> {
   let found = path.symlink_metadata().map_err(PathError::io("look at", path))?;
@@ -264,11 +265,11 @@ pub fn replace_own(path: &Path, bytes: &[u8]) -> Result<(), PathError> {
   sync_parent(path)
 }
 
-/// Like [`write_private`], but only if there is no such file; whether it was written.
+/// Like [`write_private`], but only if there is no such file; returns whether it was written.
 #[expect(clippy::disallowed_methods, reason = "removes the temporary file that it made")]
 pub(super) fn create_private(path: &Path, bytes: &[u8]) -> Result<bool, PathError> {
   let temporary = write_temporary(path, bytes, 0o600)?;
-  // Of several processes that start for the first time together, one link succeeds.
+  // If several processes start for the first time together, exactly one link succeeds.
   let linked = std::fs::hard_link(&temporary, path);
   std::fs::remove_file(&temporary).ok();
   match linked {
@@ -278,7 +279,7 @@ pub(super) fn create_private(path: &Path, bytes: &[u8]) -> Result<bool, PathErro
   }
 }
 
-/// A durable file of ours beside `path`.
+/// Creates a durable temporary file next to `path`.
 #[expect(clippy::disallowed_methods, reason = "removes the temporary file that it made")]
 fn write_temporary(path: &Path, bytes: &[u8], mode: u32) -> Result<PathBuf, PathError> {
   let tag = random::array::<8>().map_err(|e| PathError::io("write", path)(io::Error::other(e)))?;
@@ -300,7 +301,7 @@ fn write_temporary(path: &Path, bytes: &[u8], mode: u32) -> Result<PathBuf, Path
   }
 }
 
-/// A new name is durable when its directory is.
+/// A new name is durable when its directory is synced.
 #[expect(clippy::disallowed_methods, reason = "opens a directory of ours")]
 pub(super) fn sync_parent(path: &Path) -> Result<(), PathError> {
   let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) else {
@@ -323,7 +324,7 @@ mod tests {
     let home = Home::find(&env).unwrap();
     assert_eq!(home, Home { data: "/x/y/data".into(), config: "/x/y/config".into() });
     assert!(Home::find(&Env::from_pairs([("MEMFW_HOME", "rel")])).unwrap().data.is_absolute());
-    // An empty variable is an unset one.
+    // An empty variable counts as unset.
     assert_eq!(Env::from_pairs([("MEMFW_HOME", "")]).get("MEMFW_HOME"), None);
   }
 
@@ -384,7 +385,7 @@ mod tests {
     assert!(matches!(read_own(&path, 9), Err(PathError::TooLarge { limit: 9, .. })));
     assert!(matches!(read_own(dir.path(), 9), Err(PathError::NotAFile { .. })));
     assert!(matches!(read_own(Path::new("/dev/zero"), 9), Err(PathError::NotAFile { .. })));
-    // A pipe without a writer would be waited for without end.
+    // Reading a pipe without a writer would wait for ever.
     let pipe = dir.path().join("pipe");
     assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
     assert!(matches!(read_own(&pipe, 9), Err(PathError::NotAFile { .. })));

@@ -1,4 +1,4 @@
-//! Where another program is, without running it.
+//! Finds another program, without running it.
 #![forbid(unsafe_code)]
 
 use std::{
@@ -15,7 +15,7 @@ pub fn find(env: &Env, name: &str) -> Option<PathBuf> {
     return Some(PathBuf::from(name)).filter(|path| path.is_absolute() && is_program(path));
   }
   let path = env.get("PATH")?;
-  // A relative directory in PATH would be another one each time.
+  // A relative directory in PATH would depend on the working directory.
   split_paths(path)
     .filter(|dir| dir.is_absolute())
     .map(|dir| dir.join(name))

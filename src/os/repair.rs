@@ -1,7 +1,9 @@
-//! Small repairs of memfw's own files: closing them to others, and taking away what a crash left behind.
+//! Small repairs of memfw's own files: restricting their permissions, and removing what a crash
+//! left behind.
 //!
-//! Only directories of ours are touched, and in them only what belongs to our user and is no link. Nothing
-//! is opened: closing a handle of the ledger would drop the locks that SQLite holds on it.
+//! Only memfw's own directories are changed, and in them only files that belong to the user and are
+//! not links. Nothing is opened: closing a handle of the ledger would drop the locks that SQLite
+//! holds on it.
 #![forbid(unsafe_code)]
 #![expect(clippy::disallowed_methods, reason = "own files alone, never memory")]
 
@@ -14,12 +16,12 @@ use std::{
 
 use super::user;
 
-/// Temporary files that are older than this, in seconds, have no writer any more: writing one takes
+/// Temporary files older than this, in seconds, have no writer any more: writing one takes
 /// milliseconds.
 const ABANDONED: i64 = 3600;
 
-/// Takes the rights of others away from a file or directory of ours. The former mode where there were any;
-/// `None` where there is nothing to do, or nothing of ours.
+/// Removes the rights of others on a file or directory of memfw. Returns the previous mode if
+/// others had rights; `None` if there was nothing to do, or it is not memfw's.
 pub fn close(path: &Path) -> io::Result<Option<u32>> {
   let Some(found) = own(path)? else { return Ok(None) };
   let mode = found.mode() & 0o7777;
@@ -30,13 +32,13 @@ pub fn close(path: &Path) -> io::Result<Option<u32>> {
   Ok(Some(mode))
 }
 
-/// Whether others have rights on a file or directory of ours.
+/// Whether others have rights on a file or directory of memfw.
 pub fn is_open(path: &Path) -> bool {
   let found = own(path).ok().flatten();
   found.is_some_and(|found| (found.is_file() || found.is_dir()) && found.mode() & 0o077 != 0)
 }
 
-/// The regular files of a directory of ours, by name.
+/// The regular files of a directory of memfw, by name.
 pub fn files(dir: &Path) -> Vec<PathBuf> {
   let Ok(entries) = fs::read_dir(dir) else { return Vec::new() };
   let is_own_file = |path: &PathBuf| own(path).ok().flatten().is_some_and(|found| found.is_file());
@@ -46,12 +48,12 @@ pub fn files(dir: &Path) -> Vec<PathBuf> {
   found
 }
 
-/// Whether a socket of ours stands there.
+/// Whether this is a socket of memfw.
 pub fn is_socket(path: &Path) -> bool {
   own(path).ok().flatten().is_some_and(|found| found.file_type().is_socket())
 }
 
-/// Takes a socket of ours away. The caller makes sure that nobody listens.
+/// Removes a socket of memfw. The caller makes sure that it has no listener.
 pub fn remove_socket(path: &Path) -> io::Result<bool> {
   if !is_socket(path) {
     return Ok(false);
@@ -59,7 +61,7 @@ pub fn remove_socket(path: &Path) -> io::Result<bool> {
   fs::remove_file(path).map(|()| true)
 }
 
-/// Temporary files of ours in a directory whose writer is gone. `now` is in seconds since 1970.
+/// Abandoned temporary files of memfw in a directory. `now` is in seconds since 1970.
 pub fn abandoned(dir: &Path, now: i64) -> Vec<PathBuf> {
   let is_old = |path: &PathBuf| {
     path.symlink_metadata().is_ok_and(|found| found.mtime() < now.saturating_sub(ABANDONED))
@@ -67,7 +69,7 @@ pub fn abandoned(dir: &Path, now: i64) -> Vec<PathBuf> {
   files(dir).into_iter().filter(|path| is_temporary(path) && is_old(path)).collect()
 }
 
-/// Takes one of them away.
+/// Removes one of them.
 pub fn remove_abandoned(path: &Path, now: i64) -> io::Result<bool> {
   let is_abandoned =
     path.parent().is_some_and(|dir| abandoned(dir, now).iter().any(|one| one == path));
@@ -77,8 +79,8 @@ pub fn remove_abandoned(path: &Path, now: i64) -> io::Result<bool> {
   fs::remove_file(path).map(|()| true)
 }
 
-/// Whether a name is one that we give to a file that is being written: `.NAME.<16 hex digits>.tmp`, or
-/// `NAME.format-<digits>.tmp`.
+/// Whether a name is one that memfw gives to a file that is being written: `.NAME.<16 hex
+/// digits>.tmp`, or `NAME.format-<digits>.tmp`.
 fn is_temporary(path: &Path) -> bool {
   let Some(name) = path.file_name().and_then(|name| name.to_str()) else { return false };
   let Some(rest) = name.strip_suffix(".tmp") else { return false };
@@ -88,7 +90,7 @@ fn is_temporary(path: &Path) -> bool {
   is_written || rest.rsplit_once(".format-").is_some_and(|(_, tag)| digits(tag))
 }
 
-/// What stands there, if it is ours; links are not followed.
+/// The metadata of a path that belongs to the user; links are not followed.
 fn own(path: &Path) -> io::Result<Option<Metadata>> {
   match path.symlink_metadata() {
     Ok(found) => Ok(Some(found).filter(|found| found.uid() == user::effective_uid())),

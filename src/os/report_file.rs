@@ -1,5 +1,5 @@
-//! Writing a page that a person asked for, at a place that the person named: nothing of anybody else's is
-//! ever overwritten.
+//! Writes a page at a path that a person named, and never overwrites a file that is not such a
+//! page.
 #![forbid(unsafe_code)]
 
 use std::{
@@ -12,7 +12,7 @@ use std::{
 /// Why a page was not written.
 #[derive(Debug, thiserror::Error)]
 pub enum PageError {
-  /// Something else stands there.
+  /// Another file is at the path.
   #[error("something else stands there: {0}")]
   Foreign(&'static str),
   /// It could not be written.
@@ -20,9 +20,9 @@ pub enum PageError {
   Io(#[from] io::Error),
 }
 
-/// Writes a page that begins with `mark`, readable for us alone (0600). What stands there already is
-/// overwritten only if it is a plain file of one name that begins with the same mark: the check and the
-/// write go through one descriptor, and no link is followed.
+/// Writes a page that begins with `mark`, readable only by the user (0600). An existing file is
+/// overwritten only if it is a regular file with one link that begins with this mark: the check and
+/// the write use one descriptor, and no link is followed.
 pub fn write_page(path: &Path, mark: &str, page: &str) -> Result<(), PageError> {
   let mut file = match open(path, true) {
     Ok(file) => file,
@@ -43,12 +43,12 @@ pub fn write_page(path: &Path, mark: &str, page: &str) -> Result<(), PageError> 
 fn open(path: &Path, create: bool) -> io::Result<File> {
   let mut options = OpenOptions::new();
   options.read(true).write(true).mode(0o600);
-  // A pipe is not waited for; it is refused as soon as it is seen to be one.
+  // A pipe is refused without waiting for a writer.
   options.custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_CLOEXEC);
   options.create_new(create).open(path)
 }
 
-/// A link and a directory cannot be opened like that.
+/// A link and a directory cannot be opened with these flags.
 fn told(error: io::Error) -> PageError {
   match error.raw_os_error() {
     Some(libc::ELOOP) => PageError::Foreign("a link"),
@@ -112,7 +112,7 @@ mod tests {
       assert!(refused.ends_with("a file that memfw did not write"), "{name}: {refused}");
       assert_eq!(std::fs::read_to_string(at(name)).unwrap(), text);
     }
-    // Links, also to a page of ours and to nothing.
+    // Links, including a link to such a page and a dangling link.
     write_page(&at("page"), MARK, &page("1")).unwrap();
     symlink(at("page"), at("link")).unwrap();
     symlink(at("nowhere"), at("dangling")).unwrap();

@@ -1,4 +1,4 @@
-//! How a path is shown to a person: escaped, because file names are as hostile as file contents.
+//! Displays a path: escaped, because file names are as hostile as file contents.
 #![forbid(unsafe_code)]
 
 use std::{
@@ -7,8 +7,8 @@ use std::{
   path::Path,
 };
 
-/// A path as shown to a person: in backticks, control and formatting characters and bytes that are
-/// not UTF-8 escaped, because file names are as hostile as file contents.
+/// A path for display: in backticks, with control and formatting characters and bytes that are not
+/// UTF-8 escaped, because file names are as hostile as file contents.
 #[derive(Clone, Copy, Debug)]
 pub struct Shown<'a>(pub &'a Path);
 

@@ -1,7 +1,9 @@
-//! The gate's socket: whole messages between two processes of one machine, and who the other one is.
+//! The gate's socket: whole messages between two processes of one machine, and the identity of the
+//! peer.
 //!
-//! Only the optional gate uses it; commands and daemon meet in the ledger (docs/adr/0004). A message
-//! is at most [`MAX_MESSAGE`] bytes, and one that is longer ends the connection. Sending never waits.
+//! Only the optional gate uses it; commands and daemon share only the ledger (docs/adr/0004). A
+//! message is at most [`MAX_MESSAGE`] bytes, and a longer one ends the connection. Sending never
+//! waits.
 #![forbid(unsafe_code)]
 
 use std::{
@@ -19,29 +21,29 @@ use rustix::{
   },
 };
 
-/// Longest message: a path of the system's longest length, and what is said about it.
+/// Longest message: a path of the system's longest length, and the other fields.
 pub const MAX_MESSAGE: usize = 4096 + 128;
 /// Connections that may wait to be accepted.
 const BACKLOG: i32 = 4;
 
-/// Who is at the other end, as the kernel says.
+/// The peer, according to the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Peer {
-  /// Process id in our own numbering; of a listener it is the process that began to listen.
+  /// Process id in the own namespace; for a listener, the process that began to listen.
   pub pid: i32,
   /// User.
   pub uid: u32,
 }
 
-/// A socket in a directory of ours that others can connect to.
+/// A socket in memfw's data directory that others can connect to.
 #[derive(Debug)]
 pub struct Listener {
   socket: Arc<OwnedFd>,
 }
 
 impl Listener {
-  /// Listens at `path`, for our own user alone (0600). What a dead listener left there is replaced, so
-  /// the caller makes sure that there is no living one.
+  /// Listens at `path`, for the user alone (0600). Replaces the socket of a dead listener, so the
+  /// caller makes sure that there is no living one.
   pub fn bind(path: &Path) -> io::Result<Self> {
     let address = SocketAddrUnix::new(path)?;
     match rustix::fs::unlink(path) {
@@ -60,27 +62,27 @@ impl Listener {
     loop {
       match rustix::net::accept_with(&self.socket, SocketFlags::CLOEXEC) {
         Ok(socket) => return Channel::new(socket),
-        // The one who connected has gone again.
+        // The peer has already disconnected.
         Err(rustix::io::Errno::INTR | rustix::io::Errno::CONNABORTED) => {}
         Err(error) => return Err(error.into()),
       }
     }
   }
 
-  /// The same listener for another thread.
+  /// A handle of this listener for another thread.
   #[must_use]
   pub fn share(&self) -> Self {
     Self { socket: Arc::clone(&self.socket) }
   }
 
-  /// Wakes whoever waits for a connection; there will be none.
+  /// Wakes a thread that waits for a connection; there will be none.
   pub fn close(&self) {
-    // It fails only when it is closed already.
+    // This fails only if the listener is already closed.
     shutdown(&self.socket, Shutdown::Both).ok();
   }
 }
 
-/// A connection. Clones are the same connection.
+/// A connection. Clones share the connection.
 #[derive(Clone, Debug)]
 pub struct Channel {
   socket: Arc<OwnedFd>,
@@ -93,7 +95,7 @@ impl Channel {
     Ok(Self { socket: Arc::new(socket), peer })
   }
 
-  /// Connects to a listener; an error at once where there is none, or where it does not accept.
+  /// Connects to a listener; an error at once if there is none, or if it does not accept.
   pub fn connect(path: &Path) -> io::Result<Self> {
     let address = SocketAddrUnix::new(path)?;
     let socket = new_socket(SocketFlags::CLOEXEC | SocketFlags::NONBLOCK)?;
@@ -102,18 +104,18 @@ impl Channel {
     Self::new(socket)
   }
 
-  /// Who is at the other end.
+  /// The peer.
   pub fn peer(&self) -> Peer {
     self.peer
   }
 
-  /// Sends one message; an error when the other end does not read, or is gone.
+  /// Sends one message; an error if the peer does not read, or is gone.
   pub fn send(&self, message: &[u8]) -> io::Result<()> {
     let n = send(&self.socket, message, SendFlags::DONTWAIT | SendFlags::NOSIGNAL)?;
     if n == message.len() { Ok(()) } else { Err(io::ErrorKind::WriteZero.into()) }
   }
 
-  /// Waits for one message; `None` when the other end is gone.
+  /// Waits for one message; `None` if the peer is gone.
   pub fn receive(&self) -> io::Result<Option<Vec<u8>>> {
     let mut buffer = vec![0; MAX_MESSAGE];
     loop {
@@ -132,12 +134,12 @@ impl Channel {
 
   /// Ends the connection for all clones.
   pub fn close(&self) {
-    // It fails only when the other end was quicker.
+    // This fails only if the peer has already closed it.
     shutdown(&self.socket, Shutdown::Both).ok();
   }
 }
 
-/// Where the daemon of this data directory listens.
+/// The path of the daemon's socket in this data directory.
 pub fn address(data: &Path) -> PathBuf {
   data.join("gate.sock")
 }
@@ -152,7 +154,7 @@ fn peer(socket: &OwnedFd) -> io::Result<Peer> {
   Ok(Peer { pid: found.pid.as_raw_nonzero().get(), uid: found.uid.as_raw() })
 }
 
-/// There is no gate elsewhere. Never compiled here.
+/// The gate exists only on Linux. Never compiled here.
 #[cfg(not(target_os = "linux"))]
 fn peer(_socket: &OwnedFd) -> io::Result<Peer> {
   Err(io::ErrorKind::Unsupported.into())

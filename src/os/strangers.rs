@@ -1,5 +1,5 @@
-//! Whether somebody else could have written a file of ours: by its own owner and mode, or by those of a
-//! directory above it, in which it could be replaced.
+//! Whether another user could have written one of memfw's files: by its owner and mode, or by those
+//! of a directory above it, in which the file could be replaced.
 #![forbid(unsafe_code)]
 
 use std::{
@@ -11,13 +11,14 @@ use std::{
 use super::{shown::Shown, user};
 
 const ROOT: u32 = 0;
-/// Who owns what belongs to nobody known here, as in a container without the users of its host (the kernel's
-/// default for `overflowuid`).
+/// The owner of files whose user is not known here, as in a container without the users of its host
+/// (the kernel's default for `overflowuid`).
 const OVERFLOW: u32 = 65534;
 const STICKY: u32 = 0o1000;
 
-/// Who else could have written this file, as a sentence; `None` where only we and the administrator could, or
-/// where there is no file. A link is followed, and both its places are looked at.
+/// The other users who could have written this file, as a sentence; `None` if only the user and the
+/// administrator could, or if there is no file. A link is followed, and both its directories are
+/// checked.
 pub fn who_may_write(file: &Path) -> Option<String> {
   let real = file.canonicalize().ok()?;
   let found = fs::metadata(&real).ok()?;
@@ -30,7 +31,7 @@ pub fn who_may_write(file: &Path) -> Option<String> {
   for dir in above {
     let Ok(found) = fs::metadata(dir) else { continue };
     let is_far = !nearest.contains(&Some(dir));
-    // In a directory like `/tmp` nobody moves what is not theirs.
+    // In a sticky directory like `/tmp` users cannot move files of others.
     let mode = wrong_mode(&found).filter(|_| found.mode() & STICKY == 0);
     if let Some(why) = wrong_owner(&found, is_far).or(mode) {
       return Some(format!("the directory {} {why}", Shown(dir)));
@@ -47,7 +48,7 @@ fn wrong_owner(found: &Metadata, is_far: bool) -> Option<String> {
 
 fn wrong_mode(found: &Metadata) -> Option<String> {
   let mode = found.mode() & 0o7777;
-  // Where every user has a group of their own, it has their number, and nobody else is in it.
+  // If every user has a private group, its number is that of the user, and it has no other members.
   let is_private = found.gid() == found.uid();
   let others = mode & 0o002 != 0 || (mode & 0o020 != 0 && !is_private);
   others.then(|| format!("can be written by others (mode {mode:o})"))

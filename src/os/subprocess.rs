@@ -1,5 +1,5 @@
-//! Running another program once: an argument vector, never a shell; with a time limit and without its
-//! output, but for the beginning of what it complains about.
+//! Runs another program once: an argument vector, never a shell; with a time limit, and without its
+//! output except for the beginning of its error message.
 #![forbid(unsafe_code)]
 
 use std::{
@@ -16,32 +16,32 @@ use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::{Clock as _, SystemClock, pause};
 
-/// How often a running program is looked at.
+/// How often a running program is polled.
 const LOOK: Duration = Duration::from_millis(50);
-/// How long the rest of a complaint is waited for once the program has ended.
+/// How long to wait for the rest of an error message once the program has ended.
 const REST: Duration = Duration::from_millis(500);
-/// Bytes of a complaint that are taken.
+/// Largest number of bytes of an error message that are read.
 const MAX_COMPLAINT: u64 = 4096;
-/// Characters of it that are told.
+/// Largest number of its characters that are reported.
 const MAX_TOLD: usize = 200;
 
-/// A program that runs.
+/// A running program.
 #[derive(Debug)]
 pub struct Errand {
   outcome: Receiver<Result<(), String>>,
 }
 
 impl Errand {
-  /// Starts a program with its arguments, which has so much time.
+  /// Starts a program with its arguments and a time limit.
   pub fn start(words: Vec<OsString>, limit: Duration) -> Self {
     let (sender, outcome) = channel();
-    // Where no thread can be had, the receiver finds its other end gone.
+    // If no thread can be started, the receiver finds the channel closed.
     let run = move || sender.send(run(&words, limit)).unwrap_or_default();
     drop(thread::Builder::new().name("errand".to_owned()).spawn(run));
     Self { outcome }
   }
 
-  /// What became of it; `None` while it runs. An error is a sentence.
+  /// The result; `None` while the program runs. An error is a sentence.
   pub fn outcome(&self) -> Option<Result<(), String>> {
     match self.outcome.try_recv() {
       Ok(outcome) => Some(outcome),
@@ -51,13 +51,14 @@ impl Errand {
   }
 }
 
-/// Runs a program with its arguments and waits for its end, which has to come within the time and to be a
-/// success. An error is a sentence.
+/// Runs a program with its arguments and waits for its end, which must be a success within the time
+/// limit. An error is a sentence.
 pub fn run(words: &[OsString], limit: Duration) -> Result<(), String> {
   watch(words, limit, None).map(drop)
 }
 
-/// The same for one whose output is wanted, of which `most` bytes are read; more of it is an error.
+/// Like [`run`], and returns the output, of which at most `most` bytes are read; a longer output is
+/// an error.
 pub fn output(words: &[OsString], limit: Duration, most: u64) -> Result<Vec<u8>, String> {
   watch(words, limit, Some(most))
 }
@@ -70,7 +71,7 @@ fn watch(words: &[OsString], limit: Duration, most: Option<u64>) -> Result<Vec<u
   let mut command = Command::new(program);
   let stdout = if most.is_some() { Stdio::piped() } else { Stdio::null() };
   command.args(args).stdin(Stdio::null()).stdout(stdout).stderr(Stdio::piped());
-  // A group of its own, so that what it starts ends with it.
+  // Its own process group, so that its children end with it.
   command.process_group(0);
   let mut child = command.spawn().map_err(|error| format!("`{name}` cannot be run: {error}"))?;
   let (sender, complaint) = channel();
@@ -88,7 +89,7 @@ fn watch(words: &[OsString], limit: Duration, most: Option<u64>) -> Result<Vec<u
     match child.try_wait() {
       Ok(Some(status)) if status.success() => {
         let Some(most) = most else { return Ok(vec![]) };
-        // Somebody whom it has started may keep its output open.
+        // A child of the program may keep its output open.
         let bytes = printed.recv_timeout(REST).unwrap_or_default();
         end_group(&child);
         return bytes.ok_or_else(|| format!("`{name}` printed more than {most} bytes, or nothing"));
@@ -111,7 +112,7 @@ fn watch(words: &[OsString], limit: Duration, most: Option<u64>) -> Result<Vec<u
   }
 }
 
-/// What a program prints; `None` where it is more than `most` bytes.
+/// The output of a program; `None` if it is longer than `most` bytes.
 fn printed_to(mut stdout: impl Read, most: u64) -> Option<Vec<u8>> {
   let mut bytes = Vec::new();
   (&mut stdout).take(most.saturating_add(1)).read_to_end(&mut bytes).ok()?;
@@ -121,7 +122,7 @@ fn printed_to(mut stdout: impl Read, most: u64) -> Option<Vec<u8>> {
 
 fn end_group(child: &Child) {
   if let Some(group) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
-    // It may have ended by itself just now.
+    // It may have ended by itself in the meantime.
     kill_process_group(group, Signal::KILL).ok();
   }
 }
@@ -131,8 +132,8 @@ fn end(child: &mut Child) {
   child.wait().ok();
 }
 
-/// The first line of a complaint that says something. It is another program's text: the rest is read and
-/// forgotten, so that it is not kept waiting.
+/// The first line of an error message that is not empty. The message is another program's text; the
+/// rest is read and discarded, so that the program does not block on a full pipe.
 fn complaint_of(mut stderr: impl Read) -> String {
   let mut bytes = Vec::new();
   (&mut stderr).take(MAX_COMPLAINT).read_to_end(&mut bytes).ok();
@@ -161,7 +162,7 @@ mod tests {
     let why = run(&["/no/such/program".into()], LONG).unwrap_err();
     assert!(why.starts_with("`/no/such/program` cannot be run"), "{why}");
     assert!(run(&[], LONG).is_err());
-    // More than a pipe holds does not keep it waiting.
+    // More output than a pipe holds does not block the program.
     assert_eq!(sh("head -c 1000000 /dev/zero >&2", LONG), Ok(()));
   }
 
@@ -174,7 +175,7 @@ mod tests {
     assert_eq!(why, "`sh` printed more than 1000 bytes, or nothing");
     assert!(out("yes", Duration::from_millis(200)).unwrap_err().contains("took longer"));
     assert!(out("printf abc; exit 1", LONG).is_err());
-    // What it leaves behind keeps nobody waiting.
+    // Processes that it leaves behind do not block memfw.
     out("printf abc; sleep 100 &", LONG).unwrap_err();
   }
 
@@ -191,7 +192,7 @@ mod tests {
     let script = format!("(sleep 2; touch {}) & wait", file.display());
     let why = sh(&script, Duration::from_millis(100)).unwrap_err();
     assert!(why.contains("took longer"), "{why}");
-    // Whatever it had started has lost its group: nothing of it is left to write.
+    // Killing the group has ended its children: none is left to write.
     let left = sh("sleep 3", LONG);
     assert!(left.is_ok() && !file.exists());
   }

@@ -1,7 +1,8 @@
-//! What the service manager is told: ready, reloading, status, stopping, alive, not done yet.
+//! Notifications to the service manager: ready, reloading, status, stopping, watchdog, extend
+//! timeout.
 //!
-//! Without `NOTIFY_SOCKET` all of it does nothing. A failure to tell is no failure of the daemon,
-//! so it is returned as text for the log and never stops anything.
+//! Without `NOTIFY_SOCKET` these functions do nothing. A failed notification is not a failure of
+//! the daemon, so the error is returned as text for the log and never stops the daemon.
 #![forbid(unsafe_code)]
 
 use std::{io, time::Duration};
@@ -11,7 +12,7 @@ use sd_notify::NotifyState;
 /// Longest status line that is sent, in bytes; `systemctl status` shows one line.
 const MAX_STATUS: usize = 200;
 
-/// The start-up scan is done and changes are seen from now on.
+/// The start-up scan has finished and changes are watched from now on.
 pub fn ready() -> io::Result<()> {
   sd_notify::notify(&[NotifyState::Ready])
 }
@@ -21,13 +22,13 @@ pub fn status(text: &str) -> io::Result<()> {
   sd_notify::notify(&[NotifyState::Status(&one_line(text))])
 }
 
-/// The daemon is finishing the operation in hand.
+/// The daemon is finishing the current operation.
 pub fn stopping() -> io::Result<()> {
   sd_notify::notify(&[NotifyState::Stopping])
 }
 
-/// The configuration is being read again; [`ready`] ends it. The time tells the service manager which
-/// of two overlapping reloads was answered (`Type=notify-reload`).
+/// The daemon is reading its configuration again; [`ready`] ends this. The time tells the service
+/// manager which of two overlapping reloads was answered (`Type=notify-reload`).
 pub fn reloading() -> io::Result<()> {
   sd_notify::notify(&[NotifyState::Reloading, NotifyState::monotonic_usec_now()?])
 }
@@ -43,8 +44,8 @@ pub fn watchdog() -> io::Result<()> {
   sd_notify::notify(&[NotifyState::Watchdog])
 }
 
-/// How often the service manager wants to hear that the daemon is alive, if it asks for that at all:
-/// half of the time after which it takes the daemon for dead (sd_watchdog_enabled(3)).
+/// How often the service manager expects a watchdog notification, if it does: half of the time
+/// after which it considers the daemon dead (sd_watchdog_enabled(3)).
 pub fn watchdog_interval() -> Option<Duration> {
   sd_notify::watchdog_enabled().map(|limit| limit / 2).filter(|interval| !interval.is_zero())
 }

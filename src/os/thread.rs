@@ -1,20 +1,20 @@
 //! The priority of threads.
 #![forbid(unsafe_code)]
 
-/// Work that can wait gets what others leave: at this niceness a tenth of the share of a thread that does not
-/// wait.
+/// The niceness of background work: at this value a thread gets a tenth of the share of a normal
+/// thread.
 #[cfg(target_os = "linux")]
 const NICE: i32 = 10;
 
-/// Has the calling thread, and those that it begins, give way to others. Where that is not possible it
-/// works like any other.
+/// Lowers the priority of the calling thread, and of threads that it starts. Does nothing if that
+/// is not possible.
 pub fn yield_to_others() {
   // On Linux a priority belongs to a thread, named like a process.
   #[cfg(target_os = "linux")]
   {
     use rustix::process::{getpriority_process, setpriority_process};
     let this = Some(rustix::thread::gettid());
-    // It may give way already, and never asks for more.
+    // The priority may already be lower, and is never raised.
     if getpriority_process(this).is_ok_and(|nice| nice < NICE) {
       setpriority_process(this, NICE).ok();
     }

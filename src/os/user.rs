@@ -1,6 +1,6 @@
 //! From a user name to a numeric uid, by `/etc/passwd`.
 //!
-//! Directory services (LDAP and the like) are not asked; the error says to give the number.
+//! Directory services (LDAP and similar) are not queried; the error says to give the number.
 #![forbid(unsafe_code)]
 
 use std::{
@@ -15,7 +15,7 @@ use super::paths::{self, PathError};
 /// Largest password file that is read, in bytes.
 const MAX_PASSWD: u64 = 4 << 20;
 
-/// A configured owner is not known.
+/// Why a configured owner has no uid.
 #[derive(Debug, thiserror::Error)]
 pub enum UserError {
   /// No such name.
@@ -32,7 +32,7 @@ pub enum UserError {
   Passwd(#[from] PathError),
 }
 
-/// Our own effective uid.
+/// The effective uid of this process.
 pub fn effective_uid() -> u32 {
   rustix::process::geteuid().as_raw()
 }

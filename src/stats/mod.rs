@@ -1,8 +1,8 @@
-//! What happened to memory, counted: how many blocks came, what became of them, and how trusted memory was
-//! on each day.
+//! Counts of what happened to memory: how many blocks were written, what was decided, and how
+//! trusted memory was on each day.
 //!
-//! Pure: it is fed with what the ledger tells, oldest first, and reads neither ledger nor clock. Every size
-//! is capped.
+//! Pure: the caller passes the events of the ledger, oldest first. This room reads neither ledger
+//! nor clock, and every size is capped.
 #![forbid(unsafe_code)]
 
 mod stock;

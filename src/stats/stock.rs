@@ -1,25 +1,25 @@
-//! How much of memory was how far trusted, day by day, from what came and what went.
+//! The trust of memory day by day, from the blocks that appeared and disappeared.
 #![forbid(unsafe_code)]
 
 use crate::provenance::Trust;
 
-/// Days that are told apart: ten years.
+/// Largest number of days: ten years.
 pub const MAX_DAYS: i64 = 3_660;
 
-/// Blocks of one trust that came and went on one day.
+/// Blocks of one trust that appeared and disappeared on one day.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Move {
   /// The day, counted from 1970.
   pub day: i64,
-  /// How far the blocks are trusted: the least of what was written into each.
+  /// The trust of the blocks: the lowest of everything that was written into each.
   pub trust: Trust,
-  /// Blocks that came.
+  /// Blocks that appeared.
   pub came: u64,
-  /// Blocks that went.
+  /// Blocks that disappeared.
   pub went: u64,
 }
 
-/// What stood in memory at the end of a day.
+/// The content of memory at the end of a day.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Level {
   /// The day, counted from 1970.
@@ -39,14 +39,14 @@ impl Level {
   }
 }
 
-/// What stood in memory at the end of each day from `first` to `last`, at most [`MAX_DAYS`] of them: the
-/// latest. The moves may be in any order.
+/// The content of memory at the end of each day from `first` to `last`, for at most [`MAX_DAYS`]
+/// days: the latest. The moves may be in any order.
 pub fn levels(moves: &[Move], first: i64, last: i64) -> Vec<Level> {
   let first = first.max(last.saturating_sub(MAX_DAYS - 1));
   let mut moves: Vec<&Move> = moves.iter().filter(|one| one.day <= last).collect();
   moves.sort_by_key(|one| one.day);
   let mut moves = moves.into_iter().peekable();
-  // Signed, for what goes may be told before what comes on the same day.
+  // Signed, because a disappearance may be listed before an appearance on one day.
   let mut standing = [0_i128; Trust::ALL.len()];
   let mut levels = Vec::new();
   for day in first..=last {

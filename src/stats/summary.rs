@@ -5,10 +5,10 @@ use std::fmt::Write as _;
 
 use super::Counts;
 
-/// What there is to say about a day, or about several.
+/// The figures of one day, or of several.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Day {
-  /// What became of blocks.
+  /// The decisions about blocks.
   pub counts: Counts,
   /// How often protection was reduced.
   pub degraded: u64,
@@ -16,7 +16,7 @@ pub struct Day {
   pub waiting: u64,
 }
 
-/// The sentence; `None` where nothing happened and nothing waits: a quiet day needs no line.
+/// The sentence; `None` if nothing happened and nothing waits: a quiet day needs no line.
 pub fn summary(day: &Day) -> Option<String> {
   if *day == Day::default() {
     return None;

@@ -1,4 +1,4 @@
-//! Counting what became of blocks, by file, source, code, layer and day.
+//! Counts the decisions about blocks, by file, source, code, layer and day.
 #![forbid(unsafe_code)]
 
 use std::{
@@ -15,14 +15,14 @@ use crate::{
   provenance::Trust,
 };
 
-/// Names that one table tells apart; what comes beyond them is counted together. A hostile tree can hold
-/// any number of files, and a page can call itself anything.
+/// Largest number of names per table; further names are counted together. A hostile tree can have
+/// any number of files, and a page can use any name.
 pub const MAX_NAMES: usize = 4_096;
 
-/// What became of a block.
+/// What happened to a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum What {
-  /// It stays, and nothing was found.
+  /// It stays, without findings.
   Kept,
   /// It stays, with findings.
   Flagged,
@@ -30,39 +30,39 @@ pub enum What {
   Quarantined,
   /// It came back and was taken out again.
   Returned,
-  /// A person brought it back, or cleared it: a false alarm.
+  /// A person restored it, or cleared its flag: a false alarm.
   Approved,
-  /// A person refused it.
+  /// A person rejected it.
   Rejected,
-  /// So many blocks of a file were there before memfw; those of them that were flagged have been told
-  /// right before, with the same time.
+  /// Baseline blocks of a file; the flagged blocks among them were reported directly before, with
+  /// an equal time.
   Adopted(u64),
 }
 
-/// One thing that happened.
+/// One event.
 #[derive(Clone, Copy, Debug)]
 pub struct Happening<'a> {
-  /// What.
+  /// What happened.
   pub what: What,
   /// When, in microseconds since 1970.
   pub at: i64,
-  /// The file, as it is shown.
+  /// The file, as displayed.
   pub file: Option<&'a str>,
   /// The block, where it is one that was there before memfw; such a block is counted once.
   pub adopted: Option<&'a str>,
-  /// Where the block came from.
+  /// The source of the block.
   pub source: Option<&'a str>,
-  /// How far that is trusted.
+  /// The trust of the source.
   pub trust: Option<Trust>,
-  /// Who decided.
+  /// The layer that decided.
   pub layer: Option<Layer>,
-  /// What was found.
+  /// The finding codes.
   pub codes: &'a [Code],
   /// How long the decision took, in microseconds.
   pub took_us: Option<u64>,
 }
 
-/// How often.
+/// Counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
   /// Blocks that stay without findings.
@@ -73,14 +73,14 @@ pub struct Counts {
   pub quarantined: u64,
   /// How often such a block came back.
   pub returned: u64,
-  /// False alarms: what a person brought back or cleared.
+  /// False alarms: blocks that a person restored or cleared.
   pub approved: u64,
-  /// What a person refused.
+  /// Blocks that a person rejected.
   pub rejected: u64,
 }
 
 impl Counts {
-  /// Blocks that were judged. What came back is not seen anew.
+  /// Judged blocks. A block that came back is not counted again.
   pub const fn seen(&self) -> u64 {
     self.kept + self.flagged + self.quarantined
   }
@@ -102,7 +102,7 @@ impl Counts {
     *count = count.saturating_add(n);
   }
 
-  /// What a person wants to see first: findings, then decisions about them, then all the rest.
+  /// The order for people: findings first, then decisions about them, then the rest.
   const fn rank(&self) -> (u64, u64, u64) {
     (self.quarantined + self.returned + self.flagged, self.approved + self.rejected, self.kept)
   }
@@ -111,35 +111,35 @@ impl Counts {
 /// One line of a table.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Line<K> {
-  /// What it is about; `None` for all that no line of its own was left for.
+  /// The name of the row; `None` for all names beyond the cap.
   pub name: Option<K>,
-  /// How often.
+  /// The counts.
   pub counts: Counts,
-  /// The least trust that was seen of it.
+  /// The lowest trust of these blocks.
   pub trust: Option<Trust>,
-  /// How long decisions took; `None` where none was measured.
+  /// How long decisions took; `None` if none was measured.
   pub latency: Option<Latency>,
 }
 
-/// All tables. Lines with the most findings come first; days are in order, and only those on which
-/// something happened are there.
+/// All tables. Rows with the most findings come first; days are in order, without days on which
+/// nothing happened.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Figures {
-  /// Everything; its name says nothing.
+  /// The totals; their name is `None`.
   pub all: Line<()>,
   /// By file.
   pub files: Vec<Line<String>>,
   /// By source.
   pub sources: Vec<Line<String>>,
-  /// By what was found; a block with two codes counts for both.
+  /// By finding code; a block with two codes counts for both.
   pub codes: Vec<Line<Code>>,
-  /// By who decided.
+  /// By the layer that decided.
   pub layers: Vec<Line<Layer>>,
   /// By day of UTC, counted from 1970.
   pub days: Vec<Line<i64>>,
 }
 
-/// Counts one happening after the other.
+/// Counts one event after the other.
 #[derive(Debug, Default)]
 pub struct Tally {
   all: Row,
@@ -155,7 +155,7 @@ pub struct Tally {
   flagged: HashSet<String>,
 }
 
-/// Flagged blocks of one file that were told at the same time.
+/// Flagged blocks of one file that were reported at one time.
 #[derive(Debug)]
 struct Run {
   at: i64,
@@ -164,7 +164,7 @@ struct Run {
 }
 
 impl Tally {
-  /// Takes in what happened next.
+  /// Adds the next event.
   pub fn add(&mut self, one: &Happening<'_>) {
     if let (What::Flagged, Some(block)) = (one.what, one.adopted) {
       // Looked at again, by another layer or another version of memfw.
@@ -174,7 +174,7 @@ impl Tally {
       self.no_longer_kept(one);
     }
     let n = match one.what {
-      // Those with findings were counted as flagged.
+      // Blocks with findings were counted as flagged.
       What::Adopted(n) => n.saturating_sub(self.end_run(one)),
       What::Flagged => {
         self.go_on(one);
@@ -281,7 +281,7 @@ impl<K> Default for Table<K> {
 }
 
 impl<K: Hash + Eq + Ord> Table<K> {
-  /// The row with a name, or the one of all that are too many.
+  /// The row of a name, or the row of all names beyond the cap.
   fn row<Q>(&mut self, name: &Q) -> &mut Row
   where
     Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
@@ -363,7 +363,7 @@ mod tests {
   fn what_was_there_before_is_seen_once_with_its_findings() {
     let flagged = Happening { what: What::Flagged, at: 7, ..PLAIN };
     let found = figures(&[
-      // Another file of the same batch, and an earlier flag of the same one.
+      // Another file of the batch, and an earlier flag of this file.
       Happening { at: 6, ..flagged },
       Happening { file: Some("/w/b.md"), ..flagged },
       Happening { what: What::Adopted(3), file: Some("/w/b.md"), ..flagged },

@@ -1,4 +1,4 @@
-//! What the agent's records are still to be asked about, and writing down what they said.
+//! Which texts still need attribution, and recording the answers.
 #![forbid(unsafe_code)]
 
 use std::path::{Path, PathBuf};
@@ -17,57 +17,58 @@ use crate::{
   provenance::{Attestation, Request, Source, Trust},
 };
 
-/// A quarantined item about which the agent's records are still to be asked.
+/// A quarantined item that still needs attribution.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DueItem {
   /// The item.
   pub id: BlockId,
-  /// When memfw saw it first.
+  /// When memfw first saw it.
   pub seen_at: Micros,
-  /// In which version of its file.
+  /// The version of its file in which memfw first saw it.
   pub sighting: Sighting,
 }
 
-/// The origin of a quarantined item, as it became known.
+/// The attributed origin of a quarantined item.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ItemOrigin {
   /// The item.
   pub id: BlockId,
-  /// Where it came from.
+  /// The source.
   pub source: Source,
-  /// How far that is trusted.
+  /// The trust of the source.
   pub trust: Trust,
-  /// How that is known.
+  /// The attestation.
   pub attestation: Attestation,
   /// The agent's session.
   pub session: Option<String>,
-  /// What it rests on.
+  /// The evidence.
   pub trail: OriginRecord,
 }
 
-/// What became known about the text of one file.
+/// The attributed origins of the text of one file.
 #[derive(Clone, Debug)]
 pub struct AttributionRecord<'a> {
   /// The file.
   pub path: &'a Path,
-  /// Those of its blocks about which something became known, whole.
+  /// The complete blocks with a new origin.
   pub blocks: &'a [BlockRow],
-  /// What was taken out of it.
+  /// The items with a new origin.
   pub items: &'a [ItemOrigin],
-  /// What was asked for and what explains the texts: all that rows name and the ledger may not have.
+  /// The owner's requests and the passages that explain the texts: all that the rows refer to and
+  /// the ledger may not have yet.
   pub requests: &'a [Request],
-  /// What is done by then.
+  /// The kinds of work that are done now.
   pub done: Pending,
-  /// What is still to be done; what is in neither stays as it is.
+  /// The kinds of work that remain; a kind in neither set keeps its state.
   pub due: Pending,
-  /// What happened.
+  /// The events.
   pub events: &'a [NewEvent],
   /// When.
   pub at: Micros,
 }
 
 impl Ledger {
-  /// The items of a file about which the agent's records are still to be asked.
+  /// The items of a file that still need attribution.
   pub fn due_items(&self, path: &Path) -> Result<Vec<DueItem>, StoreError> {
     self.read(|conn| {
       let mut statement = conn.prepare_cached(
@@ -82,7 +83,7 @@ impl Ledger {
     })
   }
 
-  /// Whether there is text in or from a file about which the agent's records are still to be asked.
+  /// Whether a file has text, in it or taken out of it, that still needs attribution.
   pub fn is_attribution_due(&self, path: &Path) -> Result<bool, StoreError> {
     self.read(|conn| {
       let sql = format!("SELECT 1 FROM ({DUE}) WHERE path = ?1");
@@ -101,7 +102,7 @@ impl Ledger {
     })
   }
 
-  /// Writes down what became known about the text of a file, in one transaction.
+  /// Records the attributed origins of the text of a file, in one transaction.
   pub fn attribute(&mut self, known: &AttributionRecord<'_>) -> Result<(), StoreError> {
     self.write(Durability::Seen, |tx, key| {
       for one in known.requests {
@@ -111,7 +112,7 @@ impl Ledger {
         let Some(file) = file::find(tx, known.path)? else { continue };
         let mut stored = block::by_id(tx, &row.id)?;
         if stored.is_none() {
-          // It was there before memfw, and there was nothing to say about it.
+          // A baseline block without findings has no row of its own.
           baseline::expand(tx, file.id)?;
           stored = block::by_id(tx, &row.id)?;
         }
@@ -127,7 +128,7 @@ impl Ledger {
   }
 }
 
-/// Paths and workspaces of files with due text: in blocks that are there, or in quarantine.
+/// Paths and workspaces of files with unattributed text: in existing blocks, or in quarantine.
 const DUE: &str = "
   SELECT f.workspace, f.path FROM revision r
   JOIN block b ON b.key = r.block AND b.present = 1

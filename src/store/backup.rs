@@ -1,8 +1,9 @@
 //! A backup of the ledger, made before a migration changes it.
 //!
-//! SQLite itself copies the database, page by page, while the write lock is held, so the copy is exactly
-//! what the older memfw left. What is sealed is sealed in it, too, under the same key; it is readable by
-//! us alone (0600). There is one for each format, beside the ledger, and no more than [`KEPT`] of them.
+//! SQLite itself copies the database, page by page, while the write lock is held, so the copy is
+//! exactly the database of the older memfw. Sealed text stays sealed in it, under the same key; the
+//! backup is readable only by the user (0600). There is one for each format, next to the ledger,
+//! and no more than [`KEPT`] of them.
 //!
 //! Invariant: a database with rows in it is never migrated before its backup is whole and durable.
 #![forbid(unsafe_code)]
@@ -23,15 +24,16 @@ use super::{
   error::{Fault, cannot_open},
 };
 
-/// How many backups are kept, those of the newest formats. A choice: one more than a person goes back.
+/// How many backups are kept, those of the newest formats. A choice: one more than a person is
+/// likely to go back.
 pub const KEPT: usize = 3;
-/// Pages of one step: all of them. Nobody may write meanwhile anyway.
+/// Pages per step: all of them. No other process may write in the meantime anyway.
 const ALL_PAGES: i32 = -1;
 
 /// A backup of the ledger.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Backup {
-  /// Where it is.
+  /// Its path.
   pub path: PathBuf,
   /// The format of the ledger in it.
   pub format: i64,
@@ -55,7 +57,7 @@ pub fn backups(path: &Path) -> Vec<Backup> {
   found
 }
 
-/// Copies the database, of which the caller holds the write lock and has changed nothing yet.
+/// Copies the database; the caller holds the write lock and has changed nothing yet.
 pub(super) fn make(path: &Path, format: i64) -> Result<(), Fault> {
   let copy = beside(path, &format!(".format-{format}"));
   let unfinished = beside(path, &format!(".format-{format}.tmp"));
@@ -71,7 +73,7 @@ pub(super) fn make(path: &Path, format: i64) -> Result<(), Fault> {
     remove(&unfinished).map_err(failed)?;
     return Err(fault);
   }
-  // One that cannot be taken away takes room, and that is all.
+  // A backup that cannot be removed only takes space.
   for old in backups(path).into_iter().skip(KEPT) {
     remove(&old.path).ok();
   }
@@ -88,7 +90,7 @@ fn write(from: &Path, to: &Path) -> Result<(), Fault> {
   if answer != backup::StepResult::Done {
     return Err(StoreError::Locked { path: from.to_owned() }.into());
   }
-  // Whole in one file, without a log beside it.
+  // One complete file, without a write-ahead log.
   copy.query_row("PRAGMA journal_mode = DELETE", [], |_| Ok(()))?;
   let word: String = copy.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
   if word != "ok" {
@@ -97,7 +99,7 @@ fn write(from: &Path, to: &Path) -> Result<(), Fault> {
   copy.close().map_err(|(_, error)| Fault::from(error))
 }
 
-/// Takes away the backups that were made before a time, in seconds since 1970; how many.
+/// Removes the backups that were made before a time, in seconds since 1970; returns how many.
 pub fn remove_older(path: &Path, seconds: i64) -> usize {
   use std::os::unix::fs::MetadataExt as _;
   let is_old = |backup: &Backup| {
@@ -106,7 +108,7 @@ pub fn remove_older(path: &Path, seconds: i64) -> usize {
   backups(path).iter().filter(|backup| is_old(backup) && remove(&backup.path).is_ok()).count()
 }
 
-/// A name beside the ledger's.
+/// The path of a backup next to the ledger.
 fn beside(path: &Path, end: &str) -> PathBuf {
   let mut name = OsString::from(path);
   name.push(end);

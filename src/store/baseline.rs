@@ -1,10 +1,10 @@
-//! Blocks that were there before memfw, as long as nothing is to be said about them: one row a file.
+//! Baseline blocks without findings: one row per file.
 //!
-//! A first scan sees hundreds of thousands of blocks of which most never change. Rows of their own would
-//! be most of what it costs (measured: 13 of 16 s for 10,000 notes). Their file's first change gives
-//! them rows; until then they read as if they had some.
+//! A first scan sees hundreds of thousands of blocks, of which most never change. Rows of their own
+//! would be most of the cost of the scan (measured: 13 of 16 s for 10,000 notes). The first change
+//! of a file gives its blocks their own rows; until then they are read as if they had some.
 //!
-//! Their ids are long enough to be unique without being looked up.
+//! Their ids are long enough to be unique without a lookup.
 #![forbid(unsafe_code)]
 
 use rusqlite::{Connection, OptionalExtension as _, Row, params, types::Type};
@@ -20,13 +20,13 @@ use crate::{
   provenance::{Attestation, Source, State, Trust},
 };
 
-/// Digits of the id of a block that shares a row: among a million such blocks the chance that two have
-/// the same id is 0.2 %.
+/// Digits of the id of a block that shares a row: among a million such blocks the chance that two
+/// have one id is 0.2 %.
 pub const ADOPTED_DIGITS: usize = 12;
 
 const ID_LEN: usize = ADOPTED_DIGITS / 2;
 
-/// What the blocks of one row have in common.
+/// The columns that all blocks of one row share.
 #[derive(Clone, PartialEq, Eq)]
 struct SharedFacts {
   trust: Trust,
@@ -34,7 +34,7 @@ struct SharedFacts {
   at: Micros,
 }
 
-/// Puts those blocks about which there is nothing to say into one row; answers the others.
+/// Puts the blocks without findings into one row; returns the others.
 pub(super) fn insert<'a>(
   conn: &Connection,
   file: i64,
@@ -73,7 +73,7 @@ pub(super) fn blocks(conn: &Connection, file: i64) -> Result<Vec<BlockRow>, Faul
   Ok(found.unwrap_or_default())
 }
 
-/// Gives each block of a file a row of its own.
+/// Gives each block of a file its own row.
 pub(super) fn expand(conn: &Connection, file: i64) -> Result<(), Fault> {
   let blocks = blocks(conn, file)?;
   for row in &blocks {
@@ -86,7 +86,8 @@ pub(super) fn expand(conn: &Connection, file: i64) -> Result<(), Fault> {
   Ok(())
 }
 
-/// Gives the blocks that share a row with this one rows of their own; nothing where it has one.
+/// Gives the blocks that share a row with this one their own rows; does nothing if it already has
+/// one.
 pub(super) fn expand_around(conn: &Connection, id: &BlockId) -> Result<(), Fault> {
   let Some(digits) = id_bytes(id) else { return Ok(()) };
   let sql = "SELECT file FROM baseline WHERE instr(blocks, ?1) > 0";
@@ -98,7 +99,7 @@ pub(super) fn expand_around(conn: &Connection, id: &BlockId) -> Result<(), Fault
   Ok(())
 }
 
-/// The block with this id. Looks through all of them.
+/// The block with this id. Searches all such blocks.
 pub(super) fn by_id(conn: &Connection, id: &BlockId) -> Result<Option<Place>, Fault> {
   let Some(digits) = id_bytes(id) else { return Ok(None) };
   let mut statement = conn.prepare_cached(
@@ -114,7 +115,7 @@ pub(super) fn by_id(conn: &Connection, id: &BlockId) -> Result<Option<Place>, Fa
   Ok(None)
 }
 
-/// What a block has in common with its like; `None` for one that needs a row of its own.
+/// The columns that a block can share with others; `None` if it needs its own row.
 fn plain(row: &BlockRow) -> Option<SharedFacts> {
   let [revision] = &*row.revisions else { return None };
   let nothing_to_say = row.state == State::Validated

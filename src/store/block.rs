@@ -30,24 +30,24 @@ pub struct BlockRow {
   pub norm_hash: ContentHash,
   /// Its lines, in order.
   pub lines: Vec<BlockLine>,
-  /// The marker that stands around it.
+  /// The marker around it.
   pub marker: Option<BlockId>,
-  /// Its place among the blocks of the file, from 0.
+  /// Its position among the blocks of the file, from 0.
   pub ordinal: u32,
   /// Its first line, from 1.
   pub start_line: u32,
   /// Its last line, from 1.
   pub end_line: u32,
-  /// Where it stands.
+  /// Its state.
   pub state: State,
-  /// What was found in it.
+  /// Its finding codes.
   pub codes: Vec<Code>,
-  /// How suspicious it is, 0..1.
+  /// Its score, 0..1.
   pub score: f32,
-  /// The findings as JSON (codes, severities, spans in bytes of the block, why); empty for none. Never
-  /// text of the block.
+  /// The findings as JSON (codes, severities, spans in bytes of the block, why); empty for none.
+  /// Never text of the block.
   pub findings_json: String,
-  /// Who wrote it and who changed it since; number 0 is the first.
+  /// The writings of the block, in order; number 0 is the first.
   pub revisions: Vec<Revision>,
 }
 
@@ -57,18 +57,18 @@ impl BlockRow {
     self.revisions.get(number as usize).filter(|revision| revision.number == number)
   }
 
-  /// Whether a person has approved what the revision with this number brought.
+  /// Whether a person has approved the lines of the revision with this number.
   pub fn is_approved(&self, number: u32) -> bool {
     self.revision(number).is_some_and(|revision| revision.approved)
   }
 
-  /// Whether all of it was there before memfw.
+  /// Whether the whole block is baseline.
   pub fn is_baseline(&self) -> bool {
     self.revisions.iter().all(|revision| revision.source.is_baseline())
       || self.live().all(|revision| revision.source.is_baseline())
   }
 
-  /// The revisions of which a line is still there.
+  /// The revisions of which a line still exists.
   pub fn live(&self) -> impl Iterator<Item = &Revision> {
     let numbers: HashSet<u32> = self.lines.iter().map(|line| line.revision).collect();
     self.revisions.iter().filter(move |revision| numbers.contains(&revision.number))
@@ -80,10 +80,10 @@ impl BlockRow {
 pub struct BlockLine {
   /// The first eight bytes of its hash.
   pub hash: [u8; 8],
-  /// The revision that brought it.
+  /// The revision that wrote it.
   pub revision: u32,
-  /// How many lines of the file below the first line of the block it stands: comments of memfw's may
-  /// stand in between.
+  /// Its distance from the first line of the block, in lines of the file: memfw's comments may be
+  /// in between.
   pub offset: u32,
 }
 
@@ -92,35 +92,35 @@ pub struct BlockLine {
 pub struct Revision {
   /// Its number within the block, from 0.
   pub number: u32,
-  /// Where the text came from.
+  /// The source of the text.
   pub source: Source,
-  /// How far that is trusted.
+  /// The trust of the source.
   pub trust: Trust,
-  /// How that is known.
+  /// The attestation.
   pub attestation: Attestation,
   /// The agent's session.
   pub session: Option<String>,
   /// When memfw saw it.
   pub at: Micros,
-  /// How that is known.
+  /// How the origin is known.
   pub trail: OriginRecord,
-  /// Whether a person has approved what it brought.
+  /// Whether a person has approved its lines.
   pub approved: bool,
 }
 
-/// Where a block is, or was.
+/// The place of a block, current or former.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Place {
   /// Its file.
   pub path: PathBuf,
-  /// Whether it is still there.
+  /// Whether it still exists.
   pub present: bool,
   /// The block.
   pub block: BlockRow,
 }
 
 impl Ledger {
-  /// The blocks that are in a file, in order.
+  /// The current blocks of a file, in order.
   pub fn blocks(&self, file_id: i64) -> Result<Vec<BlockRow>, StoreError> {
     self.read(|conn| {
       let mut rows: Vec<BlockRow> =
@@ -134,8 +134,8 @@ impl Ledger {
     })
   }
 
-  /// Blocks that were in a file once and left it, the latest first, at most `limit`; those that were
-  /// taken out because of what they say are not among them.
+  /// Former blocks of a file, the latest first, at most `limit`, without those that were
+  /// quarantined.
   pub fn former_blocks(&self, file_id: i64, limit: u32) -> Result<Vec<BlockRow>, StoreError> {
     self.read(|conn| {
       let stored = load(
@@ -157,7 +157,7 @@ impl Ledger {
     Ok(Some((file, blocks)))
   }
 
-  /// One block, whether it is still in its file or not.
+  /// One block, current or former.
   pub fn block(&self, id: &BlockId) -> Result<Option<Place>, StoreError> {
     self.read(|conn| {
       let sql = "SELECT f.path, b.present, b.key FROM block b JOIN file f ON f.id = b.file
@@ -174,8 +174,8 @@ impl Ledger {
     })
   }
 
-  /// The ids that markers in a file may carry: those of its blocks, of blocks that were there once, and
-  /// those of the markers around them. What was there before memfw and never changed has no marker.
+  /// The ids that markers in a file may have: those of its current and former blocks, and those of
+  /// the markers around them. A baseline block that never changed has no marker.
   pub fn marker_ids(&self, path: &Path) -> Result<HashSet<BlockId>, StoreError> {
     self.read(|conn| {
       let mut statement = conn.prepare_cached(
@@ -190,24 +190,24 @@ impl Ledger {
   }
 }
 
-/// A row with what only this room needs.
+/// A row with the columns that only this room needs.
 #[derive(Debug)]
 pub(super) struct Stored {
   pub(super) key: i64,
   pub(super) row: BlockRow,
 }
 
-/// The blocks of a file that are there and have rows of their own, in order.
+/// The current blocks of a file with rows of their own, in order.
 pub(super) fn present(conn: &Connection, file: i64) -> Result<Vec<Stored>, Fault> {
   load(conn, "file = ?1 AND present = 1", [file])
 }
 
-/// The row of one block, present or not.
+/// The row of one block, current or former.
 pub(super) fn by_id(conn: &Connection, id: &BlockId) -> Result<Option<Stored>, Fault> {
   Ok(load(conn, "id = ?1", [id.as_str()])?.pop())
 }
 
-/// The blocks that a condition with one parameter chooses, with their revisions.
+/// The blocks that a condition with one parameter selects, with their revisions.
 fn load(
   conn: &Connection,
   condition: &str,

@@ -1,4 +1,4 @@
-//! How values of the domain stand in columns, both ways.
+//! Converts values of the domain to columns and back.
 #![forbid(unsafe_code)]
 
 use std::{
@@ -33,7 +33,7 @@ pub(super) fn word<T: FromStr>(row: &Row<'_>, index: usize) -> rusqlite::Result<
   text.parse().ok().ok_or_else(|| bad(index, Type::Text, Unexpected(text.to_owned())))
 }
 
-/// A value that is one word or nothing.
+/// A value that is one word, or null.
 pub(super) fn optional_word<T: FromStr>(
   row: &Row<'_>,
   index: usize,
@@ -74,7 +74,7 @@ pub(super) fn hash(row: &Row<'_>, index: usize) -> rusqlite::Result<ContentHash>
   optional_hash(row, index)?.ok_or_else(|| bad(index, Type::Null, Unexpected("nothing".to_owned())))
 }
 
-/// A content hash or nothing.
+/// A content hash, or null.
 pub(super) fn optional_hash(row: &Row<'_>, index: usize) -> rusqlite::Result<Option<ContentHash>> {
   match row.get::<_, Option<Vec<u8>>>(index)? {
     None => Ok(None),
@@ -85,12 +85,12 @@ pub(super) fn optional_hash(row: &Row<'_>, index: usize) -> rusqlite::Result<Opt
   }
 }
 
-/// A score as it is kept: SQLite has no NaN, and a score that is not a number says nothing.
+/// A score as it is stored: SQLite has no NaN, and a score that is not a number has no meaning.
 pub(super) fn score(score: f32) -> f64 {
   if score.is_finite() { f64::from(score) } else { 0.0 }
 }
 
-/// Ids as owned text, for `IN` lists and sets.
+/// Ids as owned strings, for `IN` lists and sets.
 pub(super) fn ids(
   statement: &mut rusqlite::Statement<'_>,
   params: impl rusqlite::Params,
@@ -110,7 +110,7 @@ pub(super) fn bad(
   rusqlite::Error::FromSqlConversionFailure(index, found, Box::new(error))
 }
 
-/// A value that memfw does not write.
+/// The error for a value that memfw does not write.
 #[derive(Debug, thiserror::Error)]
 #[error("unexpected `{}`", .0.escape_debug())]
 pub(super) struct Unexpected(pub(super) String);

@@ -8,23 +8,23 @@ use crate::provenance::State;
 
 const DAY: Micros = 24 * 60 * 60 * 1_000_000;
 
-/// How much there is of what.
+/// The numbers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
   /// Files that are guarded.
   pub files: u64,
   /// Files that cannot or must not be read.
   pub unscannable: u64,
-  /// Files with something still to be done.
+  /// Files with pending work.
   pub pending_files: u64,
-  /// Operations that were begun and not finished.
+  /// Open operations.
   pub open_ops: u64,
-  /// Blocks in files that are not missing, by state, in the order of the states; states without blocks
-  /// are left out.
+  /// Blocks in files that are not missing, by state, in the order of the states; states without
+  /// blocks are left out.
   pub blocks_by_state: Vec<(State, u64)>,
-  /// Items that are out of a file and wait for a person.
+  /// Items that were taken out of a file and wait for a person.
   pub waiting: u64,
-  /// Blocks that are in a file with findings.
+  /// Blocks with findings that are still in a file.
   pub flagged: u64,
   /// Events of the last 24 hours.
   pub events_last_day: u64,

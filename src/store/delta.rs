@@ -1,14 +1,14 @@
-//! One text as its difference to another: how long their common beginning and end are, and what lies
-//! between. Pure.
+//! One text as its difference to another: the lengths of their common beginning and end, and the
+//! bytes between. Pure.
 //!
-//! Memory is mostly appended to or edited in one place, so this finds nearly all that a general
-//! algorithm would find, in linear time and forty lines.
+//! Memory is mostly appended to or edited in one place, so this finds nearly everything that a
+//! general algorithm would find, in linear time and forty lines.
 #![forbid(unsafe_code)]
 
-/// Bytes of the two lengths before what lies between.
+/// Bytes of the two lengths before the data.
 const HEAD: usize = 8;
 
-/// What turns `base` into `new`.
+/// The difference that turns `base` into `new`.
 pub(super) fn encode(base: &[u8], new: &[u8]) -> Vec<u8> {
   let prefix = base.iter().zip(new).take_while(|(a, b)| a == b).count();
   let rest = base.iter().skip(prefix).rev().zip(new.iter().skip(prefix).rev());
@@ -22,7 +22,7 @@ pub(super) fn encode(base: &[u8], new: &[u8]) -> Vec<u8> {
   delta
 }
 
-/// What [`encode`] was given as `new`; `None` where the difference is not one to this base.
+/// The `new` of [`encode`]; `None` if the difference does not belong to this base.
 pub(super) fn apply(base: &[u8], delta: &[u8]) -> Option<Vec<u8>> {
   let (prefix, rest) = delta.split_first_chunk::<4>()?;
   let (suffix, between) = rest.split_first_chunk::<4>()?;

@@ -1,4 +1,4 @@
-//! What can go wrong with the ledger, in words for people, each with what to do about it.
+//! Errors of the ledger, in words for people, each with a remedy.
 #![forbid(unsafe_code)]
 
 use std::{io, path::Path, path::PathBuf};
@@ -8,13 +8,13 @@ use rusqlite::ErrorCode;
 use super::Backup;
 use crate::{memory::BlockId, seal::SealError};
 
-/// What went wrong. Messages are one line; [`StoreError::hint`] says what to do.
+/// An error. Messages are one line; [`StoreError::hint`] says what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-  /// There is no ledger yet, and reading does not make one.
+  /// There is no ledger yet, and opening for reading does not create one.
   #[error("there is no ledger at `{}` yet", path.display())]
   Missing {
-    /// Where it would be.
+    /// The path at which it would be.
     path: PathBuf,
   },
   /// A later memfw made the database.
@@ -29,12 +29,12 @@ pub enum StoreError {
     known: i64,
     /// The database.
     path: PathBuf,
-    /// The version of the memfw that made it, where it says so.
+    /// The version of the memfw that made it, if recorded.
     by: Option<String>,
     /// The newest backup that this memfw can read.
     backup: Option<Backup>,
   },
-  /// An earlier memfw made the database, and reading does not migrate.
+  /// An earlier memfw made the database, and opening for reading does not migrate.
   #[error("`{}` has format {found}, this memfw needs {known}", path.display())]
   Older {
     /// The format of the database.
@@ -50,26 +50,26 @@ pub enum StoreError {
     /// The file.
     path: PathBuf,
   },
-  /// No SQLite database at all.
+  /// Not an SQLite database.
   #[error("`{}` is not an SQLite database", path.display())]
   NotADatabase {
     /// The file.
     path: PathBuf,
   },
-  /// Pages of the database contradict each other.
+  /// The pages of the database are inconsistent.
   #[error("`{}` is damaged: {detail}", path.display())]
   Corrupt {
     /// The database.
     path: PathBuf,
-    /// What SQLite says.
+    /// The message of SQLite.
     detail: String,
   },
-  /// A row holds a value that memfw does not write.
+  /// A row has a value that memfw does not write.
   #[error("`{}` holds a value that memfw did not write: {detail}", path.display())]
   BadValue {
     /// The database.
     path: PathBuf,
-    /// Which column, and what is wrong with it.
+    /// The column, and the problem.
     detail: String,
   },
   /// Another program kept the database locked for longer than the busy timeout.
@@ -78,7 +78,7 @@ pub enum StoreError {
     /// The database.
     path: PathBuf,
   },
-  /// Nothing can be written: by permission, by mount, or because it was opened for reading.
+  /// Nothing can be written: because of permissions, the mount, or read-only opening.
   #[error("`{}` cannot be written", path.display())]
   ReadOnly {
     /// The database.
@@ -90,12 +90,12 @@ pub enum StoreError {
     /// The database.
     path: PathBuf,
   },
-  /// The file, or its directory, cannot be opened or made.
+  /// The file, or its directory, cannot be opened or created.
   #[error("cannot open `{}`: {detail}", path.display())]
   CannotOpen {
     /// The file or directory.
     path: PathBuf,
-    /// What the system says.
+    /// The message of the system.
     detail: String,
   },
   /// Reading or writing failed below SQLite.
@@ -103,16 +103,16 @@ pub enum StoreError {
   Io {
     /// The database.
     path: PathBuf,
-    /// What SQLite says.
+    /// The message of SQLite.
     detail: String,
   },
-  /// The database was sealed with another master key.
+  /// The database belongs to another master key.
   #[error("`{}` was sealed with another master key", path.display())]
   WrongKey {
     /// The database.
     path: PathBuf,
   },
-  /// Sealing or opening a seal was asked for without a master key.
+  /// A seal was to be made or opened without a master key.
   #[error("the master key is not there, so nothing can be sealed or opened")]
   NoKey,
   /// A seal does not open.
@@ -120,21 +120,21 @@ pub enum StoreError {
   Unsealable {
     /// The item or operation.
     id: String,
-    /// Why.
+    /// The reason.
     source: SealError,
   },
-  /// The sealed bytes were deleted; only the record is left.
+  /// The sealed bytes were deleted; only the record remains.
   #[error("the bytes of `{id}` were deleted")]
   Deleted {
     /// The item.
     id: BlockId,
   },
-  /// No such id.
+  /// There is no such id.
   #[error("unknown id `{id}`")]
   UnknownId {
-    /// What was asked for.
+    /// The given id.
     id: String,
-    /// The nearest known id.
+    /// The most similar known id.
     nearest: Option<BlockId>,
   },
   /// No version has these bytes.
@@ -143,12 +143,12 @@ pub enum StoreError {
     /// The beginning of the hash of the bytes.
     id: String,
   },
-  /// Several ids start so.
+  /// Several ids have this prefix.
   #[error("`{id}` is ambiguous: {}", list(candidates))]
   AmbiguousId {
-    /// What was asked for.
+    /// The given prefix.
     id: String,
-    /// Up to five ids that start so.
+    /// Up to five ids with this prefix.
     candidates: Vec<BlockId>,
   },
   /// The ledger has no such file.
@@ -157,7 +157,7 @@ pub enum StoreError {
     /// The file.
     path: PathBuf,
   },
-  /// One id was given to two blocks of a scan, or to two items.
+  /// Two blocks of a scan, or two items, have one id.
   #[error("the id `{id}` was given twice")]
   RepeatedId {
     /// The id.
@@ -166,21 +166,21 @@ pub enum StoreError {
   /// The operating system gave no random bytes.
   #[error("the operating system gave no random bytes: {detail}")]
   NoRandom {
-    /// What the system says.
+    /// The message of the system.
     detail: String,
   },
-  /// Anything else that SQLite refuses; a mistake of memfw's.
+  /// Any other refusal of SQLite; a bug in memfw.
   #[error("the ledger at `{}` refused: {source}", path.display())]
   Sql {
     /// The database.
     path: PathBuf,
-    /// What SQLite says.
+    /// The message of SQLite.
     source: rusqlite::Error,
   },
 }
 
 impl StoreError {
-  /// What to do about it, where there is something to do.
+  /// What to do about it, if there is a remedy.
   pub fn hint(&self) -> Option<String> {
     let fixed = match self {
       Self::Missing { .. } => "start `memfw run`, or `memfw run --once`",
@@ -217,20 +217,21 @@ impl StoreError {
     Some(fixed.to_owned())
   }
 
-  /// Whether the database is whole and cannot be written, or not be read, at the moment: besides what
-  /// passes by itself, a disk that became read-only or fails.
+  /// Whether the database is intact but cannot be written or read at the moment: besides temporary
+  /// causes, a disk that became read-only or fails.
   pub fn is_outage(&self) -> bool {
     self.is_passing()
       || matches!(self, Self::ReadOnly { .. } | Self::CannotOpen { .. } | Self::Io { .. })
   }
 
-  /// Whether the same call may succeed later without anybody doing anything: locked, or no space.
+  /// Whether the call may succeed later without any action: locked, or no space.
   pub fn is_passing(&self) -> bool {
     matches!(self, Self::Locked { .. } | Self::Full { .. })
   }
 }
 
-/// How to go on without a broken database. The key stays: it opens what can still be read of the old one.
+/// How to continue without a broken database. The key stays: it opens whatever can still be read
+/// from the old one.
 fn move_aside(path: &Path) -> String {
   let path = path.display();
   format!(
@@ -239,7 +240,8 @@ fn move_aside(path: &Path) -> String {
   )
 }
 
-/// How to go on when this memfw is older than the one that was here before: best with that one again.
+/// How to continue when this memfw is older than the previous one: preferably with the newer one
+/// again.
 fn go_on_with_newer(path: &Path, by: Option<&str>, backup: Option<&Backup>) -> String {
   let own = env!("CARGO_PKG_VERSION");
   let newer = by.map_or("the newer memfw".to_owned(), |by| format!("memfw {by} or a newer one"));
@@ -258,7 +260,7 @@ fn list(ids: &[BlockId]) -> String {
   ids.iter().map(BlockId::as_str).collect::<Vec<_>>().join(", ")
 }
 
-/// An error inside of this room, which does not know yet which database it is about.
+/// An error inside this room, where the path of the database is not known yet.
 #[derive(Debug)]
 pub(super) enum Fault {
   Sql(rusqlite::Error),
@@ -333,7 +335,7 @@ fn classify(error: rusqlite::Error, path: &Path) -> StoreError {
   }
 }
 
-/// A file or directory that the system does not let us make or open.
+/// A file or directory that the system does not allow memfw to create or open.
 pub(super) fn cannot_open(path: &Path, error: &io::Error) -> StoreError {
   let path = path.to_owned();
   match error.kind() {

@@ -1,4 +1,4 @@
-//! What happened, in order. Rows are only ever added.
+//! Events, in order. Rows are only ever added.
 #![forbid(unsafe_code)]
 
 use std::path::PathBuf;
@@ -16,7 +16,7 @@ use crate::{
   provenance::{Attestation, Source, Trust},
 };
 
-/// Something that happened. Holds no text of a memory file.
+/// An event. Contains no text of a memory file.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct NewEvent {
   /// Its kind, one of memfw's own words.
@@ -25,34 +25,34 @@ pub struct NewEvent {
   pub path: Option<PathBuf>,
   /// The block or item.
   pub block: Option<BlockId>,
-  /// Where the text came from.
+  /// The source of the text.
   pub source: Option<Source>,
-  /// How far that is trusted.
+  /// The trust of the source.
   pub trust: Option<Trust>,
-  /// How the source is known.
+  /// The attestation.
   pub attestation: Option<Attestation>,
   /// The agent's session.
   pub session: Option<String>,
-  /// Who found it.
+  /// The layer that made the finding.
   pub layer: Option<Layer>,
-  /// What was found.
+  /// The finding codes.
   pub codes: Vec<Code>,
-  /// How suspicious it is, 0..1.
+  /// The score, 0..1.
   pub score: Option<f32>,
-  /// What was done.
+  /// The action.
   pub action: Option<&'static str>,
-  /// More, in memfw's own words.
+  /// A detail, in memfw's own words.
   pub detail: String,
   /// How long the decision took, in microseconds.
   pub took_us: Option<u64>,
 }
 
-/// An event of the ledger.
+/// A stored event.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EventRow {
   /// Its number: later events have larger ones.
   pub id: i64,
-  /// When.
+  /// Its time.
   pub at: Micros,
   /// Its kind.
   pub event: String,
@@ -60,38 +60,38 @@ pub struct EventRow {
   pub path: Option<PathBuf>,
   /// The block or item.
   pub block: Option<BlockId>,
-  /// Where the text came from.
+  /// The source of the text.
   pub source: Option<Source>,
-  /// How far that is trusted.
+  /// The trust of the source.
   pub trust: Option<Trust>,
-  /// How the source is known.
+  /// The attestation.
   pub attestation: Option<Attestation>,
   /// The agent's session.
   pub session: Option<String>,
-  /// Who found it.
+  /// The layer that made the finding.
   pub layer: Option<Layer>,
-  /// What was found.
+  /// The finding codes.
   pub codes: Vec<Code>,
-  /// How suspicious it is, 0..1.
+  /// The score, 0..1.
   pub score: Option<f32>,
-  /// What was done.
+  /// The action.
   pub action: Option<String>,
-  /// More, in memfw's own words.
+  /// A detail, in memfw's own words.
   pub detail: String,
   /// How long the decision took, in microseconds.
   pub took_us: Option<u64>,
 }
 
-/// Which events are asked for; the default is all of them, newest first.
+/// A filter for events; the default selects all of them, newest first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EventFilter {
-  /// Only these and later ones.
+  /// Only events from this time on.
   pub since: Option<Micros>,
-  /// Only this source; a kind without detail stands for all its details.
+  /// Only this source; a kind without detail matches all its details.
   pub source: Option<String>,
   /// Only this kind of event.
   pub event: Option<String>,
-  /// At most so many: the newest ones, in whatever order they are answered.
+  /// At most this many: the newest ones, whatever their order in the result.
   pub limit: Option<u32>,
   /// Oldest first.
   pub ascending: bool,
@@ -103,10 +103,10 @@ impl Ledger {
     self.write(Durability::Seen, |tx, _| append(tx, events, at))
   }
 
-  /// The events that a filter lets through.
+  /// The events that a filter selects.
   pub fn events(&self, filter: &EventFilter) -> Result<Vec<EventRow>, StoreError> {
     let mut events = self.read(|conn| {
-      // Text is taken out before it is known who wrote it: what counts is what came to be known.
+      // Text is taken out before its author is known: the attributed source counts.
       let mut statement = conn.prepare_cached(
         "SELECT e.id, e.at, e.event, e.path, e.block, coalesce(q.source, e.source) AS origin,
            coalesce(q.trust, e.trust), e.layer, e.codes, e.score, e.action, e.detail,
@@ -159,7 +159,7 @@ pub(super) fn append(conn: &Connection, events: &[NewEvent], at: Micros) -> Resu
   Ok(())
 }
 
-/// A row of which the columns are in the order of [`Ledger::events`].
+/// A row with the columns in the order of [`Ledger::events`].
 pub(super) fn event_row(row: &Row<'_>) -> rusqlite::Result<EventRow> {
   let present = |index| row.get_ref(index).map(|value| value != rusqlite::types::ValueRef::Null);
   Ok(EventRow {

@@ -1,4 +1,4 @@
-//! What a person approved, by content: such text is not judged guilty of the same again where it was approved.
+//! Approvals, by content: approved text is not reported for its codes again where it was approved.
 #![forbid(unsafe_code)]
 
 use std::path::Path;
@@ -14,30 +14,31 @@ use crate::{
 /// One approval, by content hash and item.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Exception {
-  /// Which one it is.
+  /// Its key.
   pub key: ExceptionKey,
-  /// What is excused.
+  /// The excused codes.
   pub codes: Vec<Code>,
-  /// Why, in the approver's words.
+  /// The reason, in the approver's words.
   pub reason: String,
-  /// Since when.
+  /// When it begins.
   pub created_at: Micros,
-  /// Until when; `None` for good.
+  /// When it ends; `None` for never.
   pub expires_at: Option<Micros>,
-  /// When it was last needed.
+  /// When it was last used.
   pub used_at: Option<Micros>,
-  /// How often it was needed.
+  /// How often it was used.
   pub uses: u64,
-  /// The contexts in which it holds; empty for one that is older than contexts.
+  /// The contexts in which it applies; empty for an exception from before contexts.
   pub contexts: Vec<ContentHash>,
 }
 
-/// Names an exception.
+/// The key of an exception.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ExceptionKey {
   /// The hash of the approved bytes.
   pub hash: ContentHash,
-  /// The item that was approved; `None` in one of an older memfw, which holds for every item with this text.
+  /// The approved item; `None` for an exception of an older memfw, which applies to every item with
+  /// this text.
   pub item: Option<BlockId>,
 }
 
@@ -48,7 +49,7 @@ impl ExceptionKey {
 }
 
 impl Exception {
-  /// Whether it still holds.
+  /// Whether it still applies.
   pub fn holds(&self, at: Micros) -> bool {
     self.expires_at.is_none_or(|end| at < end)
   }
@@ -58,16 +59,16 @@ impl Exception {
     self.holds(at) && codes.iter().all(|code| self.codes.contains(code))
   }
 
-  /// Whether it was given in a context that is this one. One that was bound to none holds for a text that is
-  /// `whole`: all that its block says.
+  /// Whether it was given in this context. An exception without contexts applies to a text that is
+  /// `whole`: the complete text of its block.
   pub fn holds_in(&self, is_this: impl Fn(&ContentHash) -> bool, whole: bool) -> bool {
     whole && self.contexts.is_empty() || self.contexts.iter().any(is_this)
   }
 }
 
 impl Ledger {
-  /// Excuses these codes for this content in this `context`. A second approval of the same item adds its codes
-  /// and its context; its reason and end count.
+  /// Excuses these codes for this content in this `context`. A second approval of an item adds its
+  /// codes and its context; its reason and end replace the old ones.
   pub fn except(
     &mut self,
     key: &ExceptionKey,
@@ -78,7 +79,7 @@ impl Ledger {
     expires: Option<Micros>,
   ) -> Result<(), StoreError> {
     let (hash, item) = (key.hash.0, key.column());
-    // A person's word, and rare: it must not be lost with the power.
+    // A person's decision is rare, and must survive a power cut.
     self.write(Durability::Synced, |tx, _| {
       let before = tx
         .prepare_cached("SELECT codes FROM exception WHERE hash = ?1 AND item = ?2")?
@@ -102,7 +103,7 @@ impl Ledger {
     })
   }
 
-  /// The approvals of this content in this file, where there are any, hold in this context as well.
+  /// Adds this context to the existing approvals of this content in this file.
   pub fn except_in(
     &mut self,
     path: &Path,
@@ -121,12 +122,12 @@ impl Ledger {
     })
   }
 
-  /// Whether anything was ever approved and not taken back.
+  /// Whether anything was ever approved and not withdrawn.
   pub fn has_exceptions(&self) -> Result<bool, StoreError> {
     self.read(|conn| Ok(conn.prepare_cached("SELECT 1 FROM exception LIMIT 1")?.exists([])?))
   }
 
-  /// Takes an approval back.
+  /// Withdraws an approval.
   pub fn withdraw_exception(&mut self, key: &ExceptionKey) -> Result<(), StoreError> {
     let (hash, item) = (key.hash.0, key.column());
     self.write(Durability::Synced, |tx, _| {
@@ -143,7 +144,7 @@ impl Ledger {
     self.read(|conn| select(conn, "WHERE hash = ?1", &[&hash.0]))
   }
 
-  /// Whether something was approved in a file by an approval that was taken back since, or has ended.
+  /// Whether an approval in this file was withdrawn since, or has ended.
   pub fn has_lost_approval(&self, path: &Path, now: Micros) -> Result<bool, StoreError> {
     self.read(|conn| {
       let mut statement = conn.prepare_cached(
@@ -162,7 +163,7 @@ impl Ledger {
     self.read(|conn| select(conn, "", &[]))
   }
 
-  /// Notes that an approval was needed.
+  /// Records that an approval was used.
   pub fn use_exception(&mut self, key: &ExceptionKey, at: Micros) -> Result<(), StoreError> {
     self.write(Durability::Seen, |tx, _| {
       tx.prepare_cached(
@@ -174,7 +175,7 @@ impl Ledger {
   }
 }
 
-/// The approvals of which this holds, each with its contexts.
+/// The approvals that a condition selects, each with its contexts.
 fn select(
   conn: &Connection,
   condition: &str,

@@ -1,6 +1,6 @@
-//! What figures are made of: events one after the other, and how trusted memory was.
+//! The data behind figures: events in order, and the trust of memory.
 //!
-//! Nothing is held here but one row at a time, and every answer is capped.
+//! Only one row at a time is held in memory, and every result is capped.
 #![forbid(unsafe_code)]
 
 use rusqlite::{OptionalExtension as _, params};
@@ -8,22 +8,23 @@ use rusqlite::{OptionalExtension as _, params};
 use super::{Ledger, Micros, StoreError, column, event::EventRow, event::event_row};
 use crate::provenance::Trust;
 
-/// Blocks of one trust that came to memory and went from it on one day of UTC.
+/// Blocks of one trust that appeared in memory and disappeared from it on one day of UTC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TrustDay {
   /// The day, counted from 1970.
   pub day: i64,
-  /// How far the blocks are trusted: the least of what was written into each.
+  /// The trust of the blocks: the lowest of everything that was written into each.
   pub trust: Trust,
-  /// Blocks that came and are, or were, there.
+  /// Blocks that appeared, including those that disappeared later.
   pub came: u64,
-  /// Blocks that went.
+  /// Blocks that disappeared.
   pub went: u64,
 }
 
 impl Ledger {
-  /// Shows the events of these kinds since a time, oldest first, at most `cap` of them: the newest.
-  /// Decisions of a person have the codes and the layer of what they are about. Whether there were more.
+  /// Passes the events of these kinds since a time to a callback, oldest first, at most `cap` of
+  /// them: the newest. A person's decisions have the codes and the layer of their item. Returns
+  /// whether there were more.
   pub fn each_event(
     &self,
     kinds: &[&str],
@@ -34,7 +35,7 @@ impl Ledger {
     let kinds = format!(",{},", kinds.join(","));
     let view = self.snapshot()?;
     view.read(|conn| {
-      // The newest event that is one too many.
+      // The newest event beyond the cap.
       let before: Option<i64> = conn
         .prepare_cached(
           "SELECT id FROM event WHERE at >= ?1 AND instr(?2, ',' || event || ',') > 0
@@ -78,7 +79,7 @@ impl Ledger {
     })
   }
 
-  /// How many events of each kind there were from one time up to, and without, another one.
+  /// The number of events of each kind in a half-open interval of time.
   pub fn event_counts(&self, from: Micros, to: Micros) -> Result<Vec<(String, u64)>, StoreError> {
     self.read(|conn| {
       let mut statement = conn.prepare_cached(
@@ -90,8 +91,8 @@ impl Ledger {
     })
   }
 
-  /// What came to memory and went from it, by day and trust, in the order of days. Files that are gone
-  /// are left out: when they went is not known for each of their blocks.
+  /// Blocks that appeared in memory and disappeared from it, by day and trust, in the order of
+  /// days. Deleted files are left out: it is not known when their blocks disappeared.
   pub fn trust_days(&self) -> Result<Vec<TrustDay>, StoreError> {
     self.read(|conn| {
       let mut statement = conn.prepare_cached(

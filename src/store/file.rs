@@ -1,4 +1,4 @@
-//! One row a memory file: what is known about it without reading it.
+//! One row per memory file: what is known about it without reading it.
 #![forbid(unsafe_code)]
 
 use std::{
@@ -24,32 +24,32 @@ use crate::{
 /// Device and inode.
 pub type Inode = (u64, u64);
 
-/// What the ledger knows about a file.
+/// A file in the ledger.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileRow {
   /// The row.
   pub id: i64,
   /// Absolute path.
   pub path: PathBuf,
-  /// The workspace that it belongs to.
+  /// The workspace of the file.
   pub workspace: PathBuf,
-  /// The stamp at the last scan or own write; `None` if it has to be read again in any case.
+  /// The stamp at the last scan or own write; `None` if the file must be read again in any case.
   pub stamp: Option<Stamp>,
-  /// The hash of all of it at that stamp.
+  /// The hash of its content at that stamp.
   pub hash: Option<ContentHash>,
   /// Whether it is guarded.
   pub status: FileStatus,
-  /// Why it is not scanned, or what else a person should know; memfw's own words.
+  /// Why it is not scanned, or another note for people, in memfw's own words.
   pub note: Option<String>,
-  /// When its first scan was done.
+  /// When its first scan finished.
   pub adopted_at: Option<Micros>,
-  /// When its last scan was done.
+  /// When its last scan finished.
   pub scanned_at: Option<Micros>,
-  /// What is still to be done.
+  /// The pending work.
   pub pending: Pending,
-  /// The marker mode that is in force for it.
+  /// The current marker mode.
   pub marker_mode: String,
-  /// Why that is not the mode that was asked for; memfw's own words.
+  /// Why that is not the configured mode, in memfw's own words.
   pub unmarked: Option<String>,
 }
 
@@ -60,7 +60,7 @@ pub enum FileStatus {
   Watched,
   /// Cannot or must not be read; the note says why.
   Unscannable,
-  /// Was there, is not.
+  /// Deleted.
   Missing,
 }
 
@@ -95,37 +95,37 @@ impl FromStr for FileStatus {
   }
 }
 
-/// What is still to be done with a file: a set.
+/// The pending work on a file: a set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Pending(u32);
 
 impl Pending {
   /// Nothing.
   pub const NONE: Self = Self(0);
-  /// Markers or placeholders are to be renewed once the file is idle.
+  /// Renew markers or placeholders once the file is idle.
   pub const RESHAPE: Self = Self(1);
-  /// The last pass could not finish and is to be tried again.
+  /// Try again a pass that could not finish.
   pub const RETRY: Self = Self(2);
-  /// The agent's records are to be asked who wrote what.
+  /// Ask the agent's records for the author of some text.
   pub const ATTRIBUTE: Self = Self(4);
-  /// The model is to read text of it closely.
+  /// Have the encoder read some text.
   pub const MODEL: Self = Self(8);
-  /// It is to be seen whether a model that reads is asked about text of it, or what it has said.
+  /// Check whether a judge is asked about some text, or has answered.
   pub const JUDGE: Self = Self(16);
-  /// What goes on over a new version.
+  /// The kinds of work that stay pending when the file gets a new version.
   pub(super) const KEPT: Self = Self(Self::MODEL.0 | Self::JUDGE.0);
 
-  /// Whether nothing is to be done.
+  /// Whether nothing is pending.
   pub const fn is_empty(self) -> bool {
     self.0 == 0
   }
 
-  /// Whether all of `other` is in this set.
+  /// Whether the set contains all of `other`.
   pub const fn contains(self, other: Self) -> bool {
     self.0 & other.0 == other.0
   }
 
-  /// What is in both.
+  /// The intersection.
   #[must_use]
   pub const fn and(self, other: Self) -> Self {
     Self(self.0 & other.0)
@@ -165,7 +165,7 @@ impl Ledger {
     })
   }
 
-  /// The guarded files of a workspace that were changed last, at most `n`, the latest first.
+  /// The guarded files of a workspace that changed last, at most `n`, the latest first.
   pub fn latest_files(&self, workspace: &Path, n: usize) -> Result<Vec<FileRow>, StoreError> {
     self.read(|conn| {
       let mut statement = conn.prepare_cached(&select(
@@ -176,8 +176,8 @@ impl Ledger {
     })
   }
 
-  /// Files of a workspace whose last version had this content, with device and inode where they are known, at
-  /// most `n`; also files that are gone.
+  /// Files of a workspace whose last version had this content, with device and inode if known, at
+  /// most `n`; including deleted files.
   pub fn files_of(
     &self,
     workspace: &Path,
@@ -197,8 +197,8 @@ impl Ledger {
     })
   }
 
-  /// What names a file in the contexts of decisions: the path that it had when they were made. Where other files
-  /// that were renamed are known by that path, it is another name.
+  /// The name of a file in the contexts of decisions: its path when they were made. If other
+  /// renamed files are known by that path, it is another name.
   pub fn known_as(&self, path: &Path) -> Result<Vec<u8>, StoreError> {
     self.read(|conn| {
       let name = conn
@@ -212,14 +212,14 @@ impl Ledger {
       let mut name = path_bytes(path).to_vec();
       let mut taken = conn.prepare_cached("SELECT 1 FROM file WHERE known_as = ?1")?;
       while taken.exists([&name])? {
-        // No path has such a byte.
+        // No path contains this byte.
         name.push(0);
       }
       Ok(name)
     })
   }
 
-  /// Whether items were taken out of a file that had this path then and has another one now.
+  /// Whether items were taken out of a file that had this path then and has another path now.
   pub fn was_renamed(&self, path: &Path) -> Result<bool, StoreError> {
     self.read(|conn| {
       let mut statement = conn.prepare_cached("SELECT 1 FROM quarantine WHERE sealed_for = ?1")?;
@@ -227,7 +227,7 @@ impl Ledger {
     })
   }
 
-  /// The item with this content that a person refused, or took out, in such a file.
+  /// The item with this content that a person rejected, or took out, in such a file.
   pub fn refused_before(
     &self,
     path: &Path,
@@ -249,9 +249,9 @@ impl Ledger {
     })
   }
 
-  /// Notes that a file has another path now, with the events: its blocks, its items, and what was decided in it
-  /// go along. It is read once more. `false` where an operation is open on either path, or where the ledger
-  /// knows a file or items by the new one.
+  /// Records a new path of a file, with the events: its blocks, its items, and the decisions about
+  /// them follow. The file is read once more. `false` if an operation is open on either path, or if
+  /// the ledger has a file or items at the new one.
   pub fn rename_file(
     &mut self,
     from: &Path,
@@ -260,7 +260,7 @@ impl Ledger {
     at: Micros,
   ) -> Result<bool, StoreError> {
     let known_as = self.known_as(from)?;
-    // What a power cut takes back is found once more.
+    // If a power cut undoes this, the rename is detected again.
     self.write(Durability::Seen, |tx, _| {
       let (from, to) = (path_bytes(from), path_bytes(to));
       let is_taken = tx
@@ -291,7 +291,8 @@ impl Ledger {
     })
   }
 
-  /// Notes stamp and hash after a write of ours, or takes the stamp away so that the file is read again.
+  /// Records stamp and hash after memfw's own write, or clears the stamp so that the file is read
+  /// again.
   pub fn set_stamp(
     &mut self,
     path: &Path,
@@ -302,8 +303,7 @@ impl Ledger {
     self.write(Durability::Seen, |tx, _| set_stamp(tx, path, stamp, hash, at))
   }
 
-  /// Notes that the content is still that of `hash`, under another stamp; what is still to be read or asked
-  /// stays so.
+  /// Records another stamp for the content of `hash`; the pending work stays.
   pub fn set_seen(
     &mut self,
     path: &Path,
@@ -319,7 +319,7 @@ impl Ledger {
     })
   }
 
-  /// Takes the stamps of all files away, so that all of them are read again.
+  /// Clears the stamps of all files, so that all of them are read again.
   pub fn forget_stamps(&mut self) -> Result<(), StoreError> {
     self.write(Durability::Seen, |tx, _| {
       tx.execute(
@@ -330,8 +330,8 @@ impl Ledger {
     })
   }
 
-  /// Notes that a file is missing, cannot be scanned, or is watched again; makes the row if need be. Its
-  /// blocks stay as they are, and it will be read again as soon as it can be.
+  /// Records that a file is missing, cannot be scanned, or is watched again; creates the row if
+  /// needed. Its blocks stay as they are, and the file is read again as soon as it can be.
   pub fn set_status(
     &mut self,
     path: &Path,
@@ -353,7 +353,7 @@ impl Ledger {
     })
   }
 
-  /// Notes what is done with a file and what is still to be done; what others noted meanwhile stays.
+  /// Records finished and pending work on a file; the pending work that others recorded stays.
   pub fn change_pending(
     &mut self,
     path: &Path,

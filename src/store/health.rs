@@ -1,4 +1,4 @@
-//! What the daemon says about itself, for those who ask later: one JSON text a key.
+//! The state of the daemon, for other processes: one JSON text per key.
 #![forbid(unsafe_code)]
 
 use rusqlite::OptionalExtension as _;
@@ -6,7 +6,7 @@ use rusqlite::OptionalExtension as _;
 use super::{Durability, Ledger, Micros, StoreError};
 
 impl Ledger {
-  /// Puts the newest word under a key.
+  /// Stores the newest value of a key.
   pub fn set_health(&mut self, key: &str, json: &str, at: Micros) -> Result<(), StoreError> {
     self.write(Durability::Seen, |tx, _| {
       tx.prepare_cached(
@@ -18,7 +18,7 @@ impl Ledger {
     })
   }
 
-  /// The newest word under a key, and its time.
+  /// The newest value of a key, and its time.
   pub fn health(&self, key: &str) -> Result<Option<(String, Micros)>, StoreError> {
     self.read(|conn| {
       let found = conn
@@ -29,7 +29,7 @@ impl Ledger {
     })
   }
 
-  /// Takes a key away.
+  /// Removes a key.
   pub fn remove_health(&mut self, key: &str) -> Result<(), StoreError> {
     self.write(Durability::Seen, |tx, _| {
       tx.prepare_cached("DELETE FROM health WHERE key = ?1")?.execute([key])?;
@@ -37,7 +37,7 @@ impl Ledger {
     })
   }
 
-  /// All keys with their newest words and times, by key.
+  /// All keys with their newest values and times, by key.
   pub fn healths(&self) -> Result<Vec<(String, String, Micros)>, StoreError> {
     self.read(|conn| {
       let mut statement = conn.prepare_cached("SELECT key, json, at FROM health ORDER BY key")?;

@@ -1,4 +1,4 @@
-//! From what a person types to one id.
+//! Resolves what a person types to one id.
 #![forbid(unsafe_code)]
 
 use std::collections::HashSet;
@@ -8,15 +8,15 @@ use rusqlite::Connection;
 use super::{Ledger, StoreError, column, error::Fault};
 use crate::memory::{BlockId, id::MAX_ID_DIGITS};
 
-/// How many ids an ambiguous prefix names.
+/// How many ids the error for an ambiguous prefix lists.
 const CANDIDATES: usize = 5;
-/// How many digits may be wrong, missing or exchanged in an id that is still offered.
+/// How many digits may be wrong, missing or exchanged in an id that is still suggested.
 const SLIPS: usize = 2;
 /// How much of an unknown id an error repeats, in characters.
 const SHOWN: usize = 40;
 
 impl Ledger {
-  /// Which of these ids a new block or item cannot have.
+  /// Which of these ids are already in use.
   pub fn ids_taken(&self, ids: &[BlockId]) -> Result<HashSet<BlockId>, StoreError> {
     let list = ids.iter().map(BlockId::as_str).collect::<serde_json::Value>().to_string();
     self.read(|conn| {
@@ -28,22 +28,23 @@ impl Ledger {
     })
   }
 
-  /// The block whose id starts so, in its file or gone; what was there before memfw and never changed
-  /// is not looked through.
+  /// The block with this id prefix, current or former; baseline blocks that never changed are not
+  /// searched.
   pub fn block_id(&self, prefix: &str) -> Result<BlockId, StoreError> {
     self.read(|conn| resolve(conn, "SELECT id FROM block", prefix))
   }
 }
 
-/// The one id among those of a query (its column `id`) that starts so, in any case of letters. An id
-/// that is the start of longer ones is itself.
+/// The only id of a query (its column `id`) with this prefix, in any case of letters. An id that is
+/// a prefix of longer ones is itself.
 pub(super) fn resolve(conn: &Connection, among: &str, prefix: &str) -> Result<BlockId, Fault> {
   let typed = prefix.to_ascii_lowercase();
   let digits = !typed.is_empty() && typed.bytes().all(|byte| byte.is_ascii_hexdigit());
   if !digits {
     return Err(unknown(conn, among, prefix)?);
   }
-  // All ids that start so lie between the prefix and the prefix followed by the letter after `f`.
+  // All ids with this prefix are between the prefix and the prefix followed by the letter after
+  // `f`.
   let sql = format!(
     "SELECT id FROM ({among}) WHERE id >= ?1 AND id < ?1 || 'g' ORDER BY id LIMIT {}",
     CANDIDATES + 1
@@ -60,17 +61,17 @@ pub(super) fn resolve(conn: &Connection, among: &str, prefix: &str) -> Result<Bl
   }
 }
 
-/// The error for an id that is none of a query's, with the nearest one of them.
+/// The error for an unknown id, with the most similar id of the query.
 pub(super) fn unknown(conn: &Connection, among: &str, typed: &str) -> Result<Fault, Fault> {
   let mut statement = conn.prepare_cached(&format!("SELECT id FROM ({among}) ORDER BY id"))?;
   let nearest = nearest(&typed.to_ascii_lowercase(), column::ids(&mut statement, [])?);
-  // What was typed may be anything; an error message stays one short line.
+  // The input may be anything; an error message stays one short line.
   let id = typed.chars().take(SHOWN).flat_map(char::escape_debug).collect();
   Ok(StoreError::UnknownId { id, nearest }.into())
 }
 
 fn nearest(typed: &str, ids: Vec<BlockId>) -> Option<BlockId> {
-  // Longer than any id with its slips, or too short to be more like one id than like another.
+  // Longer than any id with typing errors, or too short to be similar to only one id.
   let length = typed.chars().count();
   if length > MAX_ID_DIGITS + SLIPS || length <= SLIPS {
     return None;

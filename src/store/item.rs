@@ -1,4 +1,4 @@
-//! What a person reviews: quarantined items, and flagged blocks in the same shape.
+//! The items of a review: quarantined items, and flagged blocks in the same form.
 #![forbid(unsafe_code)]
 
 use std::{
@@ -22,7 +22,7 @@ use crate::{
   seal::{Purpose, SealContext},
 };
 
-/// Something to review, or reviewed. The times of a flagged block are those of its state.
+/// An item to review, or a reviewed one. The times of a flagged block are those of its state.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Item {
   /// Its id.
@@ -33,41 +33,41 @@ pub struct Item {
   pub line: u32,
   /// The hash of its bytes.
   pub hash: ContentHash,
-  /// Which of several equal texts in the file, from 0.
+  /// Its number among equal texts in the file, from 0.
   pub n: u32,
-  /// Where it stands.
+  /// Its state.
   pub status: State,
-  /// Where it came from.
+  /// The source.
   pub source: Source,
-  /// How far that is trusted.
+  /// The trust of the source.
   pub trust: Trust,
-  /// How that is known.
+  /// The attestation.
   pub attestation: Attestation,
   /// The agent's session.
   pub session: Option<String>,
-  /// How suspicious it is, 0..1.
+  /// The score, 0..1.
   pub score: f32,
-  /// Who decided; `None` for a flagged block.
+  /// The layer that decided; `None` for a flagged block.
   pub layer: Option<Layer>,
-  /// What was found.
+  /// The finding codes.
   pub codes: Vec<Code>,
   /// The findings as JSON; spans are in bytes of the item.
   pub findings_json: String,
   /// When it was first taken out.
   pub quarantined_at: Micros,
-  /// When it last came.
+  /// When it last occurred.
   pub seen_at: Micros,
   /// When a person decided.
   pub reviewed_at: Option<Micros>,
   /// Who decided.
   pub reviewed_by: Option<String>,
-  /// How often it came.
+  /// How often it occurred.
   pub occurrences: u32,
-  /// Bytes under seal; `None` if there is no seal: a block in its file, or deleted bytes.
+  /// Sealed bytes; `None` without a seal: for a block in its file, or deleted bytes.
   pub len: Option<u64>,
   /// Whether its last line has a line end.
   pub terminated: bool,
-  /// Whether this is a block that stands in its file, and not an item of the quarantine.
+  /// Whether this is a flagged block that is still in its file.
   pub in_file: bool,
   /// How its origin is known.
   pub trail: OriginRecord,
@@ -75,23 +75,23 @@ pub struct Item {
   pub awaited: bool,
 }
 
-/// Which items are asked for; the default is all of them.
+/// A filter for items; the default selects all of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ItemFilter {
-  /// Only these; none stands for all.
+  /// Only these states; empty for all states.
   pub statuses: Vec<State>,
   /// Only in this file.
   pub path: Option<PathBuf>,
 }
 
 impl ItemFilter {
-  /// What is out of its file and waits for a person.
+  /// Items that were taken out of their file and wait for a person.
   pub fn waiting() -> Self {
     Self { statuses: vec![State::Quarantined, State::Held], path: None }
   }
 }
 
-/// The items of the quarantine, in the columns that [`item_row`] reads.
+/// The items of the quarantine, with the columns that [`item_row`] reads.
 macro_rules! items_out {
   () => {
     "
@@ -104,7 +104,7 @@ macro_rules! items_out {
 }
 
 impl Ledger {
-  /// The items that a filter lets through, oldest first.
+  /// The items that a filter selects, oldest first.
   pub fn items(&self, filter: &ItemFilter) -> Result<Vec<Item>, StoreError> {
     let words: Vec<&str> = filter.statuses.iter().map(|status| status.as_str()).collect();
     let statuses = (!words.is_empty()).then(|| format!(",{},", words.join(",")));
@@ -121,11 +121,12 @@ impl Ledger {
     })
   }
 
-  /// What was taken out of a file, or of all, and has not come back, where somebody has said where it came
-  /// from; at most `n`, the newest first.
+  /// Attributed items that were taken out of a file, or of all files, and were not restored; at
+  /// most `n`, the newest first.
   pub fn told_items_out(&self, path: Option<&Path>, n: usize) -> Result<Vec<Item>, StoreError> {
     self.read(|conn| {
-      // The unary plus keeps SQLite from sorting all items of a status where an index has them in order.
+      // The unary plus keeps SQLite from sorting all items of a status where an index has them in
+      // order.
       let told = concat!(
         items_out!(),
         " WHERE +status IN ('quarantined', 'held', 'rejected') AND due = 0
@@ -144,7 +145,7 @@ impl Ledger {
     })
   }
 
-  /// The item whose id starts so; an id that is the start of longer ones is itself.
+  /// The item with this id prefix; an id that is a prefix of longer ones is itself.
   pub fn item(&self, prefix: &str) -> Result<Item, StoreError> {
     self.read(|conn| {
       let id = id::resolve(conn, ITEMS, prefix)?;
@@ -158,7 +159,7 @@ impl Ledger {
     self.open_seal(id, Purpose::Quarantine)
   }
 
-  /// What stands in the file in place of a quarantined item, as long as nobody has compacted it.
+  /// The placeholder of a quarantined item, before it is compacted.
   pub fn redacted_form(&self, id: &BlockId) -> Result<Vec<u8>, StoreError> {
     self.open_seal(id, Purpose::Redacted).map(|bytes| bytes.to_vec())
   }
@@ -186,8 +187,8 @@ impl Ledger {
       .map_err(|source| StoreError::Unsealable { id: id.to_string(), source })
   }
 
-  /// Notes what a person decided about an item or a flagged block, with the events; answers where it
-  /// stood before.
+  /// Records a person's decision about an item or a flagged block, with the events; returns its
+  /// previous state.
   pub fn decide(
     &mut self,
     id: &BlockId,
@@ -196,7 +197,7 @@ impl Ledger {
     at: Micros,
     events: &[NewEvent],
   ) -> Result<State, StoreError> {
-    // A person's word, and rare: it must not be lost with the power.
+    // A person's decision is rare, and must survive a power cut.
     self.write(Durability::Synced, |tx, _| {
       baseline::expand_around(tx, id)?;
       let state = |sql: &str| {
@@ -219,7 +220,7 @@ impl Ledger {
           return Err(id::unknown(tx, ITEMS, id.as_str())?);
         };
       tx.prepare_cached(change)?.execute(params![id.as_str(), status.as_str(), at, by])?;
-      // Whoever decides about a block has read all of its lines.
+      // A person who decides about a block has read all of its lines.
       tx.prepare_cached(
         "UPDATE revision SET approved = ?2 WHERE block = (SELECT key FROM block WHERE id = ?1)",
       )?
@@ -229,8 +230,9 @@ impl Ledger {
     })
   }
 
-  /// Deletes the sealed bytes of an item, and what was asked for when it was written, because a person says so,
-  /// with the events; answers where it stood before. The record stays, and so does the form of its placeholder, which holds none of the text.
+  /// Deletes the sealed bytes of an item, and the owner's request when it was written, because a
+  /// person asks for it, with the events; returns its previous state. The record stays, and so does
+  /// the placeholder, which contains none of the text.
   pub fn forget(
     &mut self,
     id: &BlockId,
@@ -262,7 +264,7 @@ impl Ledger {
     })
   }
 
-  /// The ids that placeholders in a file may carry, with where their items stand.
+  /// The ids that placeholders in a file may have, with the states of their items.
   pub fn placeholder_ids(&self, path: &Path) -> Result<HashMap<BlockId, State>, StoreError> {
     self.read(|conn| {
       let mut statement =
@@ -316,8 +318,8 @@ impl Ledger {
 
 const QUARANTINED: &str = "SELECT id FROM quarantine";
 
-/// Items of the quarantine, and blocks in their files that are flagged or were decided. An id that is
-/// both stands for the item.
+/// Items of the quarantine, and blocks in their files that are flagged or decided. For an id that
+/// is both, the item is returned.
 const ITEMS: &str = concat!(items_out!(), "
   UNION ALL
   SELECT b.id, f.path, b.start_line, b.hash, 0, b.state, coalesce(r.source, 'unknown'),

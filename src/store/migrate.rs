@@ -1,4 +1,5 @@
-//! The numbered steps from an empty file to today's schema. Steps are only ever added.
+//! The numbered migrations from an empty file to the current schema. Migrations are only ever
+//! added.
 #![forbid(unsafe_code)]
 
 use std::path::Path;
@@ -11,17 +12,17 @@ use crate::failpoint::{Point, hit};
 /// Marks a database as memfw's: `mfw1` in ASCII.
 pub(super) const APPLICATION_ID: i64 = 0x6d66_7731;
 
-/// Under which key of `meta` the version of the memfw stands that made this format.
+/// The key of `meta` with the version of the memfw that made this format.
 const WRITTEN_BY: &str = "written_by";
 
-/// One step.
+/// One migration.
 #[derive(Debug)]
 struct Migration {
   number: i64,
   sql: &'static str,
 }
 
-/// All steps, in order, numbered from 1 without a gap.
+/// All migrations, in order, numbered from 1 without a gap.
 const MIGRATIONS: &[Migration] = &[
   Migration { number: 1, sql: include_str!("migrations/0001_ledger.sql") },
   Migration { number: 2, sql: include_str!("migrations/0002_versions.sql") },
@@ -43,14 +44,14 @@ const MIGRATIONS: &[Migration] = &[
   Migration { number: 18, sql: include_str!("migrations/0023_awaited.sql") },
 ];
 
-/// The format that this memfw writes: the number of the last step.
+/// The format that this memfw writes: the number of the last migration.
 pub(super) const KNOWN: i64 = MIGRATIONS.len() as i64;
 
-/// The format of a database, or why it must not be touched. An empty file has format 0.
+/// The format of a database, or why it must not be changed. An empty file has format 0.
 pub(super) fn format(conn: &Connection, path: &Path) -> Result<i64, Fault> {
   let path = || path.to_owned();
   let number = |name| conn.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
-  // One view, so that a first migration by somebody else is seen whole or not at all.
+  // One view, so that a first migration by another process is seen completely or not at all.
   let view = conn.unchecked_transaction()?;
   let (application, found) = (number("application_id")?, number("user_version")?);
   let tables: i64 = conn.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
@@ -67,7 +68,7 @@ pub(super) fn format(conn: &Connection, path: &Path) -> Result<i64, Fault> {
   }
 }
 
-/// Which memfw made a database; `None` where it did not say so, in a form that we know.
+/// Which memfw made a database; `None` if it is not recorded in a known form.
 fn written_by(conn: &Connection) -> Option<String> {
   let sql = "SELECT value FROM meta WHERE key = ?1";
   let found = conn.query_row(sql, [WRITTEN_BY], |row| row.get::<_, Vec<u8>>(0)).optional();
@@ -76,19 +77,20 @@ fn written_by(conn: &Connection) -> Option<String> {
   (text.len() <= 32 && text.chars().all(is_version)).then_some(text)
 }
 
-/// Brings a database to [`KNOWN`], in one transaction; one that is older and not empty is copied before.
+/// Migrates a database to [`KNOWN`], in one transaction; an older database with content is backed
+/// up first.
 pub(super) fn migrate(conn: &mut Connection, path: &Path) -> Result<(), Fault> {
   if format(conn, path)? == KNOWN {
     return Ok(());
   }
   conn.pragma_update(None, "synchronous", "FULL")?;
   let tx = conn.transaction_with_behavior(TransactionBehavior::Immediate)?;
-  // Asked again under the write lock: another opener may have been quicker.
+  // Check again under the write lock: another process may have been quicker.
   let found: i64 = tx.pragma_query_value(None, "user_version", |row| row.get(0))?;
   if found == KNOWN {
     return Ok(());
   }
-  // Nobody else can write from here on, and we have not written yet.
+  // No other process can write from here on, and this one has not written yet.
   if found > 0 {
     backup::make(path, found)?;
   }
@@ -99,7 +101,7 @@ pub(super) fn migrate(conn: &mut Connection, path: &Path) -> Result<(), Fault> {
   Ok(())
 }
 
-/// The steps after `found` up to `last`.
+/// The migrations after `found` up to `last`.
 fn take_steps(conn: &Connection, found: i64, last: i64) -> rusqlite::Result<()> {
   for step in MIGRATIONS.iter().filter(|step| step.number > found && step.number <= last) {
     conn.execute_batch(step.sql)?;
@@ -111,7 +113,7 @@ fn take_steps(conn: &Connection, found: i64, last: i64) -> rusqlite::Result<()> 
   conn.execute(insert, (WRITTEN_BY, env!("CARGO_PKG_VERSION").as_bytes())).map(drop)
 }
 
-/// Makes an empty database of an older format.
+/// Creates an empty database of an older format.
 #[cfg(test)]
 pub(super) fn up_to(conn: &mut Connection, format: i64) -> rusqlite::Result<()> {
   let tx = conn.transaction()?;
@@ -126,7 +128,7 @@ mod tests {
 
   #[test]
   fn released_migrations_never_change() {
-    // Databases out there were made by exactly these bytes. Add a step instead of editing one.
+    // Existing databases were made by exactly these bytes. Add a migration instead of editing one.
     let pinned = [
       "4b9c9d1a59bc91e5c6a30abf6f625394f9f417f071dc5a9ad32e65ec8b92c205",
       "499188a761597621b75ed8c17af2d829cb29ee0da9a00b03547c5246ee19c891",

@@ -1,18 +1,19 @@
 //! The ledger: what memfw knows about files, blocks, quarantined items, open file operations and
 //! events, in one SQLite database.
 //!
-//! What this room does not do: it reads no clock, touches no memory file and judges nothing. Times are
-//! microseconds UTC given by the caller. Converting them is for the edge.
+//! This room reads no clock, opens no memory file and judges nothing. Times are microseconds UTC
+//! given by the caller, who also converts them.
 //!
 //! Invariants:
-//! - Bytes of memory files stand in the database only as seals (`crate::seal`); everything else about
-//!   them is hashes, numbers and memfw's own words.
-//! - [`Ledger::quarantine`] and [`Ledger::begin`] return only when their rows would survive a power cut.
-//! - Rows of blocks and items are never deleted by a scan: what left a file keeps its history.
+//! - The database contains bytes of memory files only as seals (`crate::seal`); everything else
+//!   about them is hashes, numbers and memfw's own words.
+//! - [`Ledger::quarantine`] and [`Ledger::begin`] return only when their rows would survive a power
+//!   cut.
+//! - A scan never deletes rows of blocks and items: text that left a file keeps its history.
 //! - Every public method is one transaction or one read; several processes may work at once.
 //!
-//! Nobody else in this process may open the database file or its `-wal` and `-shm` with a plain file
-//! handle: closing such a handle drops the locks that SQLite holds (POSIX advisory locks).
+//! No other code in this process may open the database file or its `-wal` and `-shm` with a plain
+//! file handle: closing such a handle drops the locks that SQLite holds (POSIX advisory locks).
 #![forbid(unsafe_code)]
 
 mod attribution;
@@ -102,9 +103,9 @@ pub struct Ledger {
 /// When a commit counts as done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Durability {
-  /// Once other connections see it; a power cut may take the last ones back (`synchronous=NORMAL`).
+  /// When other connections see it; a power cut may undo the last commits (`synchronous=NORMAL`).
   Seen,
-  /// Once it is on the disk (`synchronous=FULL`).
+  /// When it is on disk (`synchronous=FULL`).
   Synced,
 }
 
@@ -120,12 +121,12 @@ impl Durability {
 }
 
 impl Ledger {
-  /// Where the database is.
+  /// The path of the database.
   pub fn path(&self) -> &Path {
     &self.path
   }
 
-  /// What gives names their tags in markers; `None` without the key.
+  /// The key for tags of names in markers; `None` without the master key.
   pub fn name_key(&self) -> Option<NameKey> {
     self.key.as_ref().map(MasterKey::name_key)
   }
@@ -135,9 +136,9 @@ impl Ledger {
     self.key.is_some()
   }
 
-  /// A view in which several reads agree with each other, whatever others write meanwhile. Hold it
-  /// briefly: the write-ahead log cannot shrink while it is held. A second one, taken while the first is
-  /// held, shares the view of the first and ends with it.
+  /// A view in which several reads are consistent with each other, whatever other processes write
+  /// in the meantime. Hold it briefly: the write-ahead log cannot shrink while it is held. A second
+  /// view, taken while the first is held, shares the first and ends with it.
   pub fn snapshot(&self) -> Result<Snapshot<'_>, StoreError> {
     let view = self.read(|conn| {
       if !conn.is_autocommit() {
@@ -151,13 +152,13 @@ impl Ledger {
     Ok(Snapshot { ledger: self, _view: view })
   }
 
-  /// Moves everything from the write-ahead log into the database file and empties the log, as far as
-  /// readers allow. For idle times and the end of a daemon.
+  /// Moves everything from the write-ahead log into the database file and truncates the log, as far
+  /// as readers allow. For idle times and the end of a daemon.
   pub fn checkpoint(&mut self) -> Result<(), StoreError> {
     self.read(|conn| Ok(conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?))
   }
 
-  /// What SQLite finds wrong with the database file; empty if nothing. Reads all of it.
+  /// The problems that SQLite finds in the database file; empty if none. Reads the whole file.
   pub fn damage(&self) -> Result<Vec<String>, StoreError> {
     self.read(|conn| {
       let mut statement = conn.prepare("PRAGMA quick_check(20)")?;
@@ -174,8 +175,8 @@ impl Ledger {
     query(&self.conn).map_err(|fault| fault.at(&self.path))
   }
 
-  /// One write transaction, all or nothing. The durability is set here and nowhere else, so that no
-  /// method can inherit another one's.
+  /// One write transaction, all or nothing. The durability is set only here, so that no method can
+  /// inherit the durability of another one.
   fn write<T>(
     &mut self,
     durability: Durability,
@@ -189,7 +190,7 @@ impl Ledger {
     let current = &mut self.durability;
     let run = || {
       if *current != durability {
-        // SQLite ignores this inside a transaction, hence before.
+        // SQLite ignores this inside a transaction, so it comes before.
         conn.pragma_update(None, "synchronous", durability.as_str())?;
         *current = durability;
       }

@@ -1,14 +1,15 @@
-//! What a simulation of power cuts and full disks needs to know of a ledger, and to do to it.
+//! Hooks for a simulation of power cuts and full disks.
 //!
-//! Nothing here changes what a transaction does: it reports commits, and sets a limit of SQLite.
+//! Nothing here changes what a transaction does: the hooks report commits, and set a limit of
+//! SQLite.
 #![forbid(unsafe_code)]
 
 use std::{fmt, sync::Arc};
 
 use super::{Ledger, StoreError};
 
-/// Is told of each commit, and whether it was waited for (`synchronous=FULL`): only then is it sure
-/// to survive a power cut.
+/// Called for each commit, with whether it was synced (`synchronous=FULL`): only then is it sure to
+/// survive a power cut.
 #[derive(Clone)]
 pub(super) struct Observer(Arc<dyn Fn(bool) + Send + Sync>);
 
@@ -25,13 +26,13 @@ impl fmt::Debug for Observer {
 }
 
 impl Ledger {
-  /// Has each commit from now on reported, with whether it was waited for.
+  /// Reports each commit from now on, with whether it was synced.
   pub fn observe(&mut self, observer: Arc<dyn Fn(bool) + Send + Sync>) {
     self.observer = Some(Observer(observer));
   }
 
-  /// Lets the database grow by at most so many pages, as a disk does that is nearly full; `None` takes
-  /// that back.
+  /// Lets the database grow by at most `n` pages, like a nearly full disk; `None` removes the
+  /// limit.
   pub fn limit_growth(&self, pages: Option<u32>) -> Result<(), StoreError> {
     self.read(|conn| {
       let now: u32 = conn.query_row("PRAGMA page_count", [], |row| row.get(0))?;

@@ -1,5 +1,5 @@
-//! Operations on memory files that were begun: written down before the first byte changes, gone when
-//! the last one has.
+//! Open operations on memory files: recorded before the first byte changes, deleted after the last
+//! one has.
 #![forbid(unsafe_code)]
 
 use std::{
@@ -28,7 +28,7 @@ use crate::{
 pub enum OpKind {
   /// Poison becomes a placeholder of the same length.
   Redact,
-  /// A forged marker is broken at the same length.
+  /// A forged marker is neutralised at the same length.
   Neutralise,
   /// Markers and placeholders are renewed; the length may change.
   Reshape,
@@ -89,15 +89,15 @@ pub struct NewOp<'a> {
   pub dev: u64,
   /// Its inode.
   pub ino: u64,
-  /// Where `before` stands in the file, in bytes.
+  /// The offset of `before` in the file, in bytes.
   pub offset: u64,
-  /// What stands there.
+  /// The current bytes.
   pub before: &'a [u8],
-  /// What will stand there.
+  /// The new bytes.
   pub after: &'a [u8],
 }
 
-/// An operation that was begun and not finished.
+/// An operation that was begun and is not finished.
 #[derive(Debug)]
 pub struct Op {
   /// Its number.
@@ -110,7 +110,7 @@ pub struct Op {
   pub dev: u64,
   /// Its inode.
   pub ino: u64,
-  /// Where the image before stands, in bytes.
+  /// The offset of the image before, in bytes.
   pub offset: u64,
   /// When it was begun.
   pub begun_at: Micros,
@@ -118,26 +118,26 @@ pub struct Op {
   pub before_hash: ContentHash,
   /// The hash of the image after.
   pub after_hash: ContentHash,
-  /// The images; `None` where their seals do not open, which is damage or tampering.
+  /// The images; `None` if their seals do not open, which means damage or tampering.
   pub images: Option<Images>,
 }
 
 /// The bytes of an operation.
 #[derive(Debug)]
 pub struct Images {
-  /// What stood there.
+  /// The bytes before.
   pub before: Zeroizing<Vec<u8>>,
-  /// What was to stand there.
+  /// The bytes after.
   pub after: Zeroizing<Vec<u8>>,
 }
 
 impl Ledger {
-  /// Writes an operation down. When this returns, it would survive a power cut.
+  /// Records an operation. When this returns, the record would survive a power cut.
   pub fn begin(&mut self, op: &NewOp<'_>, at: Micros) -> Result<OpId, StoreError> {
     self.write(Durability::Synced, |tx, key| insert(tx, key, op, at))
   }
 
-  /// Strikes an operation out, with its images. Doing it twice does nothing.
+  /// Deletes an operation, with its images. A second call does nothing.
   pub fn finish(&mut self, op: OpId) -> Result<(), StoreError> {
     self.write(Durability::Seen, |tx, _| {
       tx.prepare_cached("DELETE FROM op WHERE id = ?1")?.execute([op.0])?;
@@ -145,13 +145,13 @@ impl Ledger {
     })
   }
 
-  /// Whether an operation was begun and not finished. Needs no key.
+  /// Whether any operation is open. Needs no key.
   pub fn has_open_ops(&self) -> Result<bool, StoreError> {
     self.read(|conn| Ok(conn.prepare_cached("SELECT 1 FROM op LIMIT 1")?.exists([])?))
   }
 
-  /// The operations that were begun and not finished, in the order in which they were begun. Needs the
-  /// key only if there are any.
+  /// The open operations, in the order in which they were begun. Needs the key only if there are
+  /// any.
   pub fn open_ops(&self) -> Result<Vec<Op>, StoreError> {
     let rows = self.read(|conn| Ok(rows(conn)?))?;
     match &self.key {
@@ -170,7 +170,7 @@ pub(super) fn insert(
   at: Micros,
 ) -> Result<OpId, Fault> {
   let key = key.ok_or(StoreError::NoKey)?;
-  // The images are bound to the number, so it has to be known before the row is there.
+  // The images are bound to the number, so the number must be known before the row exists.
   let last: Option<i64> = conn
     .prepare_cached("SELECT seq FROM sqlite_sequence WHERE name = 'op'")?
     .query_row([], |row| row.get(0))

@@ -1,4 +1,4 @@
-//! Opening the ledger: who may, what is checked first, and the settings of a connection.
+//! Opens the ledger: permissions, checks, and the settings of a connection.
 #![forbid(unsafe_code)]
 
 use std::{
@@ -20,33 +20,34 @@ use super::{
 };
 use crate::seal::{CHECK_LEN, MasterKey};
 
-/// How long a connection waits for another one's transaction. Transactions of memfw take
-/// milliseconds; five seconds is a disk in trouble.
+/// How long a connection waits for the transaction of another one. Transactions of memfw take
+/// milliseconds; five seconds mean a disk in trouble.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
-/// Each failed attempt to switch to the write-ahead log means that another opener got further, so this
-/// is more than there are ever openers at once.
+/// Each failed attempt to switch to the write-ahead log means that another process got further, so
+/// this is more than there are ever processes at once.
 const WAL_ATTEMPTS: usize = 100;
-/// The write-ahead log is cut back to this after a checkpoint; a file image may have made it larger.
+/// The write-ahead log is truncated to this after a checkpoint; a file image may have made it
+/// larger.
 const WAL_BYTES: i64 = 4 << 20;
-/// More than there are different statements, so that none is ever compiled twice.
+/// More than there are different statements, so that no statement is compiled twice.
 const STATEMENTS: usize = 96;
 /// One page of the smallest size (SQLite file format, 1.3.2).
 const SMALLEST_DATABASE: u64 = 512;
 
 const KEY_CHECK: &str = "key_check";
 
-/// What a connection is for.
+/// The purpose of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-  /// Reads and writes; makes and migrates the database.
+  /// Reads and writes; creates and migrates the database.
   ReadWrite,
-  /// Only reads; makes and changes nothing, and works where nothing can be written.
+  /// Only reads; creates and changes nothing, and works where nothing can be written.
   ReadOnly,
 }
 
 impl Ledger {
-  /// Opens the ledger at `path`. Without a key, rows can be read but nothing sealed or opened; a key
-  /// that is not the one of this database is [`StoreError::WrongKey`].
+  /// Opens the ledger at `path`. Without a key, rows can be read but nothing sealed or opened; a
+  /// key of another database is [`StoreError::WrongKey`].
   pub fn open(path: &Path, access: Access, key: Option<MasterKey>) -> Result<Self, StoreError> {
     let conn = match access {
       Access::ReadWrite => create(path).and_then(|()| read_write(path)),
@@ -65,24 +66,24 @@ impl Ledger {
 
   /// Waits no longer than this for the transaction of another connection.
   pub fn set_patience(&mut self, patience: Duration) {
-    // It sets a number in memory and has no way to fail.
+    // This sets a number in memory and cannot fail.
     self.conn.busy_timeout(patience).ok();
   }
 
-  /// Whether this database was ever used with a key: then a lost key file must be put back, not made
-  /// anew.
+  /// Whether this database was ever used with a key: then a lost key file must be restored, not
+  /// replaced.
   pub fn needs_key(&self) -> Result<bool, StoreError> {
     self.read(|conn| Ok(key_check(conn)?.is_some()))
   }
 
-  /// Gives the ledger its key. The first key ever is remembered by its check value, and later ones must
-  /// be the same.
+  /// Gives the ledger its key. The check value of the first key is stored, and later keys must
+  /// match it.
   pub fn unlock(&mut self, key: MasterKey) -> Result<(), StoreError> {
     let own = key.check_value();
     let mut known = self.read(|conn| Ok(key_check(conn)?))?;
     if known.is_none() && self.access == Access::ReadWrite {
       known = self.write(Durability::Synced, |tx, _| {
-        // Another opener may have been quicker: its key counts.
+        // Another process may have been quicker: its key counts.
         let insert = "INSERT INTO meta (key, value) VALUES (?1, ?2) ON CONFLICT DO NOTHING";
         tx.execute(insert, (KEY_CHECK, &own[..]))?;
         Ok(key_check(tx)?)
@@ -100,10 +101,10 @@ fn key_check(conn: &Connection) -> rusqlite::Result<Option<[u8; CHECK_LEN]>> {
   conn.query_row("SELECT value FROM meta WHERE key = ?1", [KEY_CHECK], |row| row.get(0)).optional()
 }
 
-/// Makes directory (0700) and file (0600) where there are none.
+/// Creates directory (0700) and file (0600) if they do not exist.
 fn create(path: &Path) -> Result<(), Fault> {
-  // Closing a plain handle drops the locks that SQLite holds on the same file in this process, so
-  // nobody may get to open the new file before its handle is closed.
+  // Closing a plain handle drops the locks that SQLite holds on this file in this process, so no
+  // other code may open the new file before its handle is closed.
   static CREATING: Mutex<()> = Mutex::new(());
   let _creating = CREATING.lock().unwrap_or_else(PoisonError::into_inner);
   let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
@@ -126,8 +127,8 @@ fn create(path: &Path) -> Result<(), Fault> {
   }
 }
 
-/// The bytes of what may be a database. Asked before SQLite opens it, because SQLite would wait on a
-/// pipe, and would take a file that is shorter than a page for an empty one and overwrite it.
+/// The first bytes of what may be a database. Checked before SQLite opens it, because SQLite would
+/// wait on a pipe, and would treat a file that is shorter than a page as empty and overwrite it.
 fn size(path: &Path) -> Result<u64, Fault> {
   let found = path.metadata().map_err(|error| match error.kind() {
     io::ErrorKind::NotFound => StoreError::Missing { path: path.to_owned() },
@@ -147,13 +148,14 @@ fn read_write(path: &Path) -> Result<Connection, Fault> {
   let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
   let mut conn = Connection::open_with_flags(path, flags)?;
   conn.busy_timeout(BUSY_TIMEOUT)?;
-  // Before anything else: what follows would write into a database that may not be ours.
+  // Before anything else: the following statements would write into a database that may not be
+  // memfw's.
   let found = migrate::format(&conn, path)?;
   if conn.is_readonly("main")? {
     return Err(StoreError::ReadOnly { path: path.to_owned() }.into());
   }
   if found == 0 {
-    // Only possible before the first page is written; lets retention give space back one day.
+    // Only possible before the first page is written; it allows retention to return space one day.
     conn.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
   }
   conn.pragma_update(None, "foreign_keys", true)?;
@@ -172,12 +174,12 @@ fn read_write(path: &Path) -> Result<Connection, Fault> {
 }
 
 /// Without this, SQLite compiles a statement over a table with a partial index again for each new
-/// parameter, which was a tenth of all the time that a pass took.
+/// parameter, which took a tenth of the time of a pass.
 fn stable_plans(conn: &Connection) -> rusqlite::Result<()> {
   conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true).map(drop)
 }
 
-/// Switches to the write-ahead log, which stays switched for all later openers.
+/// Switches to the write-ahead log, which stays on for all later connections.
 fn write_ahead(conn: &Connection, path: &Path) -> Result<(), Fault> {
   for _ in 0..WAL_ATTEMPTS {
     let switch = conn.query_row("PRAGMA journal_mode = WAL", [], |row| row.get::<_, String>(0));
@@ -187,8 +189,8 @@ fn write_ahead(conn: &Connection, path: &Path) -> Result<(), Fault> {
         let detail = format!("this file system only allows the journal mode `{mode}`");
         return Err(StoreError::CannotOpen { path: path.to_owned(), detail }.into());
       }
-      // The switch does not wait its turn (it reads before it writes), so that openers at the same
-      // moment refuse each other. Taking and giving back the lock does wait.
+      // The switch does not wait for its turn (it reads before it writes), so connections at one
+      // moment refuse each other. Taking and releasing the lock does wait.
       Err(fault) if fault.is_busy() => conn.execute_batch("BEGIN EXCLUSIVE; COMMIT")?,
       Err(fault) => return Err(fault),
     }
@@ -204,8 +206,8 @@ fn read_only(path: &Path) -> Result<Connection, Fault> {
   let live = Connection::open_with_flags(path, flags).map_err(Fault::from);
   let checked = live.and_then(|conn| check_read_only(conn, path));
   match checked {
-    // Reading through the log needs its index file. Where that is missing and cannot be made, and
-    // there is no log either, nobody has the database open, and the file alone is all of it.
+    // Reading through the log needs its index file. If that is missing and cannot be created, and
+    // there is no log either, no process has the database open, and the file alone is complete.
     Err(fault) if fault.is_cannot_open() && !has_log(path) => {
       let conn = Connection::open_with_flags(still(path), flags | OpenFlags::SQLITE_OPEN_URI)?;
       check_read_only(conn, path)
@@ -217,7 +219,7 @@ fn read_only(path: &Path) -> Result<Connection, Fault> {
 fn check_read_only(conn: Connection, path: &Path) -> Result<Connection, Fault> {
   conn.busy_timeout(BUSY_TIMEOUT)?;
   match migrate::format(&conn, path)? {
-    // Made by another process that is about to migrate it.
+    // Created by another process that is about to migrate it.
     0 => Err(StoreError::Missing { path: path.to_owned() }.into()),
     found if found < migrate::KNOWN => {
       Err(StoreError::Older { found, known: migrate::KNOWN, path: path.to_owned() }.into())

@@ -1,4 +1,4 @@
-//! Putting bytes into quarantine, durably, before anybody overwrites them.
+//! Puts bytes into quarantine, durably, before they are overwritten.
 #![forbid(unsafe_code)]
 
 use std::path::Path;
@@ -19,10 +19,10 @@ use crate::{
   seal::{MasterKey, NONCE_LEN, Purpose, SALT_LEN, SealContext},
 };
 
-/// Bytes about to leave a file.
+/// Bytes about to be taken out of a file.
 #[derive(Clone, Debug)]
 pub struct NewItem<'a> {
-  /// An id that no block and no item has. Not used if the same bytes were here before.
+  /// An unused id. Ignored if these bytes already have an item.
   pub id: BlockId,
   /// The file, absolute.
   pub path: &'a Path,
@@ -30,86 +30,87 @@ pub struct NewItem<'a> {
   pub line: u32,
   /// The bytes, whole lines.
   pub bytes: &'a [u8],
-  /// What will stand there instead.
+  /// The placeholder that will replace them.
   pub redacted: &'a [u8],
-  /// Which of several equal texts that stand in the file at the same time, from 0.
+  /// The number of this text among equal texts in the file, from 0.
   pub n: u32,
   /// Whether the last line has a line end.
   pub terminated: bool,
   /// Why they wait: [`State::Quarantined`] for their content, [`State::Held`] by policy.
   pub status: State,
-  /// Where they came from.
+  /// The source.
   pub source: Source,
-  /// How far that is trusted.
+  /// The trust of the source.
   pub trust: Trust,
-  /// How that is known.
+  /// The attestation.
   pub attestation: Attestation,
   /// The agent's session.
   pub session: Option<String>,
-  /// How suspicious they are, 0..1.
+  /// The score, 0..1.
   pub score: f32,
-  /// Who decided.
+  /// The layer that decided.
   pub layer: Layer,
-  /// What was found.
+  /// The finding codes.
   pub codes: Vec<Code>,
   /// The findings as JSON (codes, severities, spans in these bytes, why). Never text of the block.
   pub findings_json: String,
   /// How their origin is known.
   pub trail: OriginRecord,
-  /// What they stood in.
+  /// Their context.
   pub context: Option<ContentHash>,
 }
 
-/// What became of a call to [`Ledger::quarantine`].
+/// The result of [`Ledger::quarantine`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Admission {
-  /// One for each item, in their order.
+  /// One result per item, in their order.
   pub items: Vec<Admitted>,
-  /// One for each operation, in their order; empty if nothing was written because of an approved item.
+  /// One id per operation, in their order; empty if nothing was written because of an approved
+  /// item.
   pub ops: Vec<OpId>,
 }
 
 impl Admission {
-  /// Whether an item was approved meanwhile. Then nothing at all was written, and nothing may be
+  /// Whether an item was approved in the meantime. Then nothing was written, and nothing may be
   /// redacted: plan again without it.
   pub fn is_refused(&self) -> bool {
     self.items.iter().any(|item| item.status == State::Approved)
   }
 }
 
-/// What became of one item.
+/// The result for one item.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Admitted {
-  /// Its id: the old one if the same bytes were here before.
+  /// Its id: the old one if these bytes already had an item.
   pub id: BlockId,
-  /// Whether they were never here before.
+  /// Whether the item is new.
   pub fresh: bool,
-  /// How often they have come by now.
+  /// How often they have occurred.
   pub occurrences: u32,
-  /// Where it stands now.
+  /// Its state.
   pub status: State,
 }
 
-/// An item that is already there for the same bytes in the same file.
+/// The existing item of these bytes in this file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Existing {
   /// Its id.
   pub id: BlockId,
-  /// Where it stands.
+  /// Its state.
   pub status: State,
-  /// How often the bytes have come.
+  /// How often the bytes have occurred.
   pub occurrences: u32,
-  /// What they stood in when they came last; `None` where that was not written down.
+  /// Their context at the last occurrence; `None` if it was not recorded.
   pub context: Option<ContentHash>,
 }
 
 impl Ledger {
-  /// Seals items and writes down the operations that will take them out of their file, with the
-  /// events, in one transaction. When this returns, all of it would survive a power cut.
+  /// Seals items and records the operations that will take them out of their file, with the events,
+  /// in one transaction. When this returns, all of it would survive a power cut.
   ///
-  /// Bytes that come back (same content, file and `n`) raise the occurrences of their item and wait
-  /// again if they had been decided against. If a person approved one of them, nothing is written; see
-  /// [`Admission::is_refused`]. To take approved bytes out once more, first
+  /// Bytes that come back (with equal content, file and `n`) increase the occurrences of their item
+  /// and wait again if they were rejected. If a person approved one of them, nothing is written;
+  /// see [`Admission::is_refused`]. To take approved bytes out once more, first
   /// [`decide`](Ledger::decide) the item back to quarantined.
   pub fn quarantine(
     &mut self,
@@ -133,8 +134,8 @@ impl Ledger {
     })
   }
 
-  /// The item that these bytes in this file already have, so that poison that comes back gets its old
-  /// placeholder.
+  /// The item that these bytes in this file already have, so that poison that comes back gets its
+  /// old placeholder.
   pub fn existing_item(
     &self,
     path: &Path,
@@ -145,7 +146,7 @@ impl Ledger {
   }
 }
 
-/// What to answer if an item was approved meanwhile: how all of them stand, unchanged.
+/// The result if an item was approved in the meantime: the states of all items, unchanged.
 fn refusal(
   conn: &Connection,
   items: &[(&NewItem<'_>, ContentHash)],
@@ -260,8 +261,8 @@ fn come_back(
     State::Quarantined => State::Quarantined,
     _ => item.status,
   };
-  // The bytes may have been deleted meanwhile, and about to be overwritten they must be held again.
-  // They are sealed for the path that the file has now.
+  // The bytes may have been deleted since, and must be sealed again before they are overwritten.
+  // They are sealed for the current path of the file.
   let (sealed, redacted) = seals(key, item, &existing.id, hash)?;
   let occurrences = existing.occurrences.saturating_add(1);
   conn

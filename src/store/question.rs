@@ -1,5 +1,5 @@
-//! The questions to a model that reads: each once, under seal as long as it waits; then its answer. And how
-//! many were asked, for the budget.
+//! The questions to a judge: each once, sealed while it waits; then its answer. And the number of
+//! asked questions, for the budget.
 #![forbid(unsafe_code)]
 
 use std::path::{Path, PathBuf};
@@ -25,30 +25,31 @@ use crate::{
   seal::{Purpose, SealContext},
 };
 
-/// Questions that wait, at most; what is beyond that is not asked about (a choice: some days' budget).
+/// Largest number of waiting questions; further entries are not asked about (a choice: the budget
+/// of some days).
 pub(super) const MAX_WAITING: i64 = 2_000;
-/// Answers that are kept, at most; the oldest go first.
+/// Largest number of stored answers; the oldest are deleted first.
 const MAX_KEPT: i64 = 50_000;
 /// How often a question is handed out, at most.
 const MAX_TRIES: i64 = 4;
-/// How long a question waits, at most: what has stood for so long was acted upon (a choice).
+/// How long a question waits, at most: older entries were already acted upon (a choice).
 const WAITS_FOR: Micros = 7 * 24 * HOUR;
-/// How long whoever was handed a question has to answer it before another one gets it.
+/// How long a handed-out question is reserved before it is handed out again.
 pub(super) const ANSWER_WITHIN: Micros = 300 * 1_000_000;
-/// The pause after the first answer that does not count; each further one is four times as long.
+/// The pause after the first rejected answer; each further pause is four times as long.
 const FIRST_PAUSE: Micros = 60 * 1_000_000;
 const HOUR: Micros = 3_600 * 1_000_000;
-/// Hours of which is known how much was asked.
+/// The hours for which the number of questions is stored.
 const MAX_HOURS: i64 = 48;
 
-/// How far a question has come.
+/// The state of a question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum QuestionState {
-  /// Nobody has given an answer that counts yet.
+  /// It has no accepted answer yet.
   Waiting,
   /// Its answer is known.
   Answered,
-  /// Nobody gave an answer that counts; it is not asked again.
+  /// It got no accepted answer and is not asked again.
   Failed,
 }
 
@@ -66,13 +67,13 @@ words!(
 pub struct NewQuestion {
   /// Its hash.
   pub hash: ContentHash,
-  /// Where its entry came from.
+  /// The source of its entry.
   pub source: String,
-  /// What it says.
+  /// Its text.
   pub bytes: Zeroizing<Vec<u8>>,
 }
 
-/// How many questions may be asked.
+/// The budget of questions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Budget {
   /// In an hour.
@@ -81,52 +82,52 @@ pub struct Budget {
   pub per_day: u64,
 }
 
-/// A question that somebody answers now.
+/// A question that is being answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HandedOut {
   /// Its hash.
   pub hash: ContentHash,
-  /// What it says.
+  /// Its text.
   pub bytes: Zeroizing<Vec<u8>>,
-  /// The chance of its prompt.
+  /// The nonce of its prompt.
   pub nonce: [u8; 16],
 }
 
-/// What there is to ask.
+/// The next question.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Next {
   /// This.
   Question(HandedOut),
-  /// Nothing now; something from then on, if anything waits.
+  /// None now; one from this time on, if any waits.
   Later(Option<Micros>),
-  /// Something waits, and no more may be asked until then.
+  /// One waits, but the budget is used up until this time.
   Spent(Micros),
 }
 
-/// How it goes.
+/// The figures of the judge.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct QuestionCounts {
   /// Questions that wait.
   pub waiting: u64,
   /// Asked in this hour.
   pub asked_hour: u64,
-  /// Asked today (UTC), and so are the rest.
+  /// Asked today (UTC), like the following figures.
   pub asked_day: u64,
   /// Answered.
   pub answered_day: u64,
-  /// Questions to which there came no answer that counts.
+  /// Questions without an accepted answer.
   pub failed_day: u64,
   /// Entries that were not asked about because too many questions waited.
   pub refused_day: u64,
 }
 
-/// A row of which the name begins as asked: hash, state, seal, nonce.
+/// A row of the question with this hash prefix: hash, state, seal, nonce.
 type QuestionRow = ([u8; 32], QuestionState, Option<Vec<u8>>, Option<[u8; 16]>);
 
 impl Ledger {
-  /// Puts questions about entries of a file, each as far as it is not known. With `all_of` they are all that there
-  /// are about this version, and the file need not be looked at any more; but for what was answered meanwhile,
-  /// or where it has another version. Whether that is so.
+  /// Stores the questions about entries of a file that are not known yet. With `all_of`, these are
+  /// all questions about this version, and the file need not be checked again, unless one was
+  /// answered in the meantime or the file has another version. Returns whether that is so.
   pub fn put_questions(
     &mut self,
     path: &Path,
@@ -172,8 +173,8 @@ impl Ledger {
     })
   }
 
-  /// Hands out a question with a fresh `nonce`, and counts it: all files have the same chance, in each of them all
-  /// sources, and of a source the one that has waited longest.
+  /// Hands out a question with a fresh `nonce`, and counts it: all files have equal chances, within
+  /// a file all sources, and of a source the question that has waited longest is taken.
   pub fn next_question(
     &mut self,
     budget: Budget,
@@ -201,7 +202,7 @@ impl Ledger {
       let hash = ContentHash(hash);
       let id = hash.to_hex();
       let Ok(bytes) = seal::open(key, &context(&id, hash), &sealed) else {
-        // Nobody can ever read it, and the others wait behind it.
+        // A question that cannot be opened would block the others.
         give_up(tx, "hash = ?1", &[&hash.0])?;
         return Ok(Next::Later(next_at(tx)?));
       };
@@ -219,7 +220,7 @@ impl Ledger {
     self.read(|conn| Ok(next_at(conn)?.is_some()))
   }
 
-  /// Most calls find nothing, and need not wait for the write lock to say so.
+  /// Most calls find nothing, and need not wait for the write lock for that.
   fn has_question(&self, at: Micros) -> Result<Next, StoreError> {
     self.read(|conn| match next_at(conn)? {
       Some(due) if due <= at => Ok(Next::Spent(due)),
@@ -227,7 +228,7 @@ impl Ledger {
     })
   }
 
-  /// The question whose hash begins with these digits, as it was handed out last.
+  /// The question with this hash prefix, as it was last handed out.
   pub fn handed_out(
     &self,
     digits: &str,
@@ -257,8 +258,8 @@ impl Ledger {
     Ok(Some((state, Some(HandedOut { hash, bytes, nonce }))))
   }
 
-  /// Writes down an answer that counts. The text of the question goes, and the files in which its entry stood
-  /// are to be looked at again; gives these, each with its workspace.
+  /// Records an accepted answer. The text of the question is deleted, and the files with its entry
+  /// must be checked again; returns these, each with its workspace.
   pub fn answer_question(
     &mut self,
     hash: ContentHash,
@@ -299,7 +300,7 @@ impl Ledger {
     })
   }
 
-  /// Notes that there was no answer that counts: the question is handed out again later, or never.
+  /// Records a rejected answer: the question is handed out again later, or never.
   pub fn no_answer(&mut self, hash: ContentHash, at: Micros) -> Result<(), StoreError> {
     self.write(Durability::Seen, |tx, _| {
       let tries: Option<i64> = tx
@@ -319,8 +320,8 @@ impl Ledger {
     })
   }
 
-  /// What is known of a question: its state, and its answer where there is one. The words that the answer
-  /// quotes are not kept.
+  /// A question's state, and its answer if there is one. The quoted words of the answer are not
+  /// stored.
   pub fn reading(
     &self,
     hash: ContentHash,
@@ -339,8 +340,8 @@ impl Ledger {
     })
   }
 
-  /// Drops what waits: nobody is asked any more, or not about all of it. With `again` the files that it is
-  /// about are looked at once more, so that what may still be asked is put anew.
+  /// Drops the waiting questions, because the judge was switched off or restricted. With `again`
+  /// their files are checked once more, so that allowed questions are stored again.
   pub fn drop_questions(&mut self, again: bool) -> Result<(), StoreError> {
     if self.read(|conn| Ok(next_at(conn)?))?.is_none() {
       return Ok(());
@@ -356,7 +357,7 @@ impl Ledger {
     })
   }
 
-  /// How it goes.
+  /// The figures of the judge.
   pub fn question_counts(&self, at: Micros) -> Result<QuestionCounts, StoreError> {
     self.read(|conn| {
       let waiting: i64 =
@@ -387,7 +388,7 @@ impl Ledger {
     })
   }
 
-  /// Files of which is to be seen whether somebody is asked about text of them, each with its workspace.
+  /// Files to check for questions to a judge, each with its workspace.
   pub fn judging_due(&self) -> Result<Vec<(PathBuf, PathBuf)>, StoreError> {
     self.read(|conn| {
       let mut statement = conn.prepare_cached(
@@ -405,13 +406,13 @@ fn context(id: &str, hash: ContentHash) -> SealContext<'_> {
   SealContext { purpose: Purpose::Question, id, path: b"", hash }
 }
 
-/// When the first of the questions that wait may be handed out.
+/// When the first waiting question may be handed out.
 fn next_at(conn: &Connection) -> rusqlite::Result<Option<Micros>> {
   let sql = "SELECT min(next_at) FROM question WHERE state = 'waiting'";
   conn.prepare_cached(sql)?.query_row([], |row| row.get(0))
 }
 
-/// Until when no more may be asked; `None` while more may.
+/// When the budget allows the next question; `None` if it does now.
 fn spent_until(conn: &Connection, budget: Budget, at: Micros) -> rusqlite::Result<Option<Micros>> {
   let hour = at.div_euclid(HOUR);
   let day = hour - hour.rem_euclid(24);
@@ -429,7 +430,7 @@ fn spent_until(conn: &Connection, budget: Budget, at: Micros) -> rusqlite::Resul
   })
 }
 
-/// Adds to a figure of this hour, and forgets hours that nobody asks for.
+/// Adds to a figure of this hour, and deletes hours that are no longer needed.
 fn count(conn: &Connection, at: Micros, figure: &'static str, n: usize) -> rusqlite::Result<()> {
   let hour = at.div_euclid(HOUR);
   conn
@@ -439,14 +440,15 @@ fn count(conn: &Connection, at: Micros, figure: &'static str, n: usize) -> rusql
     .execute([hour])?;
   let sql = format!("UPDATE question_hour SET {figure} = {figure} + ?2 WHERE hour = ?1");
   conn.prepare_cached(&sql)?.execute(params![hour, n as i64])?;
-  // Also those of the future, which a clock that was set back has left.
+  // Including hours in the future, from before a clock was set back.
   conn
     .prepare_cached("DELETE FROM question_hour WHERE hour NOT BETWEEN ?1 - ?2 AND ?1")?
     .execute([hour, MAX_HOURS])?;
   Ok(())
 }
 
-/// Gives up what was handed out often enough without an answer, and what has waited for too long.
+/// Gives up questions that were handed out often enough without an answer, and those that have
+/// waited too long.
 fn expire(conn: &Connection, at: Micros) -> Result<(), Fault> {
   give_up(
     conn,
@@ -468,12 +470,12 @@ fn give_up(conn: &Connection, which: &str, values: &[&dyn rusqlite::ToSql]) -> R
   Ok(())
 }
 
-/// What is not asked any more and older than this, or more than is kept.
+/// Answers that are no longer used and older than this, or beyond the cap.
 const OLD: &str =
   "SELECT hash FROM question WHERE state <> 'waiting' AND (at < ?1 OR at < coalesce(
   (SELECT at FROM question ORDER BY at DESC LIMIT 1 OFFSET ?2), at))";
 
-/// Deletes at most `limit` answers that came before `since`, or that are too many; how many.
+/// Deletes at most `limit` answers from before `since`, or beyond the cap; returns how many.
 pub(super) fn sweep(conn: &Connection, since: Micros, limit: i64) -> rusqlite::Result<u64> {
   let sql = format!("DELETE FROM question WHERE hash IN ({OLD} LIMIT ?3)");
   Ok(conn.prepare_cached(&sql)?.execute(params![since, MAX_KEPT, limit])? as u64)

@@ -1,4 +1,4 @@
-//! The questions to a model that reads, from being put to being forgotten.
+//! The life of questions to a judge, from being stored to being deleted.
 #![forbid(unsafe_code)]
 
 use std::path::Path;
@@ -27,14 +27,14 @@ fn question(text: &str) -> NewQuestion {
   NewQuestion { hash: ContentHash::of(text.as_bytes()), source: "exec".to_owned(), bytes }
 }
 
-/// Puts so many questions about entries of a source in a file.
+/// Stores `n` questions about entries of a source in a file.
 fn flood(ledger: &mut Ledger, path: &str, source: &str, n: i64, at: i64) {
   let of = |n| NewQuestion { source: source.to_owned(), ..question(&format!("{path}{source}{n}")) };
   let questions: Vec<_> = (0..n).map(of).collect();
   ledger.put_questions(Path::new(path), &questions, None, at).unwrap();
 }
 
-/// Puts questions about a file; how many more wait.
+/// Stores questions about a file; returns how many more wait.
 fn put(ledger: &mut Ledger, texts: &[&str], at: i64) -> u64 {
   let questions: Vec<_> = texts.iter().map(|text| question(text)).collect();
   let before = waiting(ledger);
@@ -112,7 +112,7 @@ fn a_file_is_done_once_all_of_its_version_is_asked_and_nothing_was_answered_mean
   assert_eq!(ledger.file(path).unwrap().unwrap().pending, Pending::RESHAPE);
   let out = handed(&mut ledger, 7);
   assert_eq!(ledger.answer_question(out.hash, &reading, 8).unwrap().len(), 1);
-  // Whoever knew the file before leaves what was noted meanwhile.
+  // A file that was known before keeps its pending work.
   ledger.record(&ScanRecord { hash: version, ..scan("/w/a.md", &[], 9) }).unwrap();
   let stamp = crate::store::tests::stamp(1);
   ledger.set_seen(path, stamp, version, Pending::ATTRIBUTE, 10).unwrap();
@@ -146,7 +146,7 @@ fn what_waits_is_sealed_and_bound_to_its_question() {
     "INSERT INTO question_file (hash, path) VALUES (zeroblob(32), CAST('/w/a.md' AS BLOB))";
   ledger.conn.execute(link, []).unwrap();
   put(&mut ledger, &["words of another"], 2);
-  // What nobody can read is given up, and the one behind it is asked.
+  // A question that cannot be opened is given up, and the next one is asked.
   assert!(matches!(next(&mut ledger, 3), Next::Later(Some(2))));
   assert_eq!(handed(&mut ledger, 3).bytes.as_slice(), b"words of another");
 }
@@ -190,14 +190,14 @@ fn a_question_without_an_answer_is_asked_again_and_given_up() {
     }
   }
   assert_eq!(put(&mut ledger, &["one"], at), 0, "it is not asked again");
-  // Nobody says anything at all.
+  // Without any answer.
   put(&mut ledger, &["two"], at);
   for _ in 0..4 {
     handed(&mut ledger, at);
     at += ANSWER_WITHIN;
   }
   assert_eq!(next(&mut ledger, at), Next::Later(None));
-  // Nobody asks for a week.
+  // Without questions for a week.
   put(&mut ledger, &["three"], at);
   assert_eq!(next(&mut ledger, at + 8 * 24 * HOUR), Next::Later(None));
 }
@@ -236,13 +236,13 @@ fn a_flood_takes_no_turn_and_no_place_from_others() {
   assert_eq!(waiting(&ledger), MAX_WAITING as u64);
   assert_eq!(n_of(&ledger, "source LIKE 'email:%'"), 2);
   assert_eq!(n_of(&ledger, "path = CAST('/w/b.md' AS BLOB)"), 3);
-  // A flood still has the place that nobody else wants.
+  // A flood still has every place that no other file needs.
   flood(&mut ledger, "/w/b.md", "chat:other", MAX_WAITING, 4);
   assert_eq!(n_of(&ledger, "source LIKE 'email:%'"), 2);
   let n_of_b = n_of(&ledger, "path = CAST('/w/b.md' AS BLOB)");
   assert!((MAX_WAITING / 2 - 2..=MAX_WAITING / 2 + 2).contains(&n_of_b), "{n_of_b}");
 
-  // That chance passes one over so often is out of the question.
+  // By chance a question is not passed over this often.
   for at in 5..205 {
     let out = handed(&mut ledger, at);
     let reading = Reading { ruling: Ruling::Keep, effect: None, quote: String::new() };

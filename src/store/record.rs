@@ -1,7 +1,7 @@
-//! Recording a scan: the file, its blocks, and what happened, in one transaction.
+//! Records a scan: the file, its blocks, and the events, in one transaction.
 //!
-//! A daemon records every pass over every changed file, so only rows that changed are written, and rows
-//! whose block only moved get only their place.
+//! A daemon records every pass over every changed file, so only changed rows are written, and for
+//! blocks that only moved, only their position.
 #![forbid(unsafe_code)]
 
 use std::{
@@ -17,7 +17,7 @@ use super::{
 };
 use crate::memory::{BlockId, ContentHash};
 
-/// What a scan found in one file.
+/// The result of a scan of one file.
 #[derive(Clone, Debug)]
 pub struct ScanRecord<'a> {
   /// Absolute path.
@@ -26,32 +26,32 @@ pub struct ScanRecord<'a> {
   pub workspace: &'a Path,
   /// Its stamp, taken so that the content is known to be that of `hash`; `None` to read it again.
   pub stamp: Option<Stamp>,
-  /// The hash of all of it.
+  /// The hash of its content.
   pub hash: Option<ContentHash>,
   /// Whether it is guarded.
   pub status: FileStatus,
-  /// What a person should know about it.
+  /// A note for people.
   pub note: Option<&'a str>,
-  /// All blocks that are in it. Those that the ledger has and this list has not are gone.
+  /// All its blocks. Blocks that the ledger has and this list does not are former blocks.
   pub blocks: &'a [BlockRow],
-  /// Whether the first scan is done with this one.
+  /// Whether this was the first scan.
   pub adopted: bool,
-  /// What is still to be done.
+  /// The pending work.
   pub pending: Pending,
-  /// The marker mode in force.
+  /// The current marker mode.
   pub marker_mode: &'a str,
-  /// Why that is not the mode that was asked for.
+  /// Why that is not the configured mode.
   pub unmarked: Option<&'a str>,
-  /// What happened.
+  /// The events.
   pub events: &'a [NewEvent],
-  /// When.
+  /// The time of the scan.
   pub at: Micros,
 }
 
 impl Ledger {
-  /// Records a scan and answers the id of the file. An id belongs to one file: a block that was in
-  /// another one until now is in this one from now on. Revisions are added or corrected, never taken
-  /// away.
+  /// Records a scan and returns the id of the file. An id belongs to one file: a block that was in
+  /// another one until now belongs to this one from now on. Revisions are added or corrected, never
+  /// removed.
   pub fn record(&mut self, scan: &ScanRecord<'_>) -> Result<i64, StoreError> {
     self.write(Durability::Seen, |tx, _| {
       let file = upsert_file(tx, scan)?;
@@ -62,8 +62,8 @@ impl Ledger {
     })
   }
 
-  /// Records the first scans of many files in one transaction: those of their blocks about which there
-  /// is nothing to say ([`super::ADOPTED_DIGITS`]) share a row. The files must be new to the ledger.
+  /// Records the first scans of many files in one transaction: blocks without findings
+  /// ([`super::ADOPTED_DIGITS`]) share a row. The files must be new to the ledger.
   pub fn adopt(&mut self, scans: &[ScanRecord<'_>]) -> Result<(), StoreError> {
     self.write(Durability::Seen, |tx, _| {
       for scan in scans {
@@ -148,7 +148,7 @@ fn record_blocks(
   Ok(())
 }
 
-/// Adds a block with its revisions; one whose id another block has is left out.
+/// Adds a block with its revisions, unless its id is in use.
 pub(super) fn insert(
   conn: &Connection,
   file: i64,
@@ -227,7 +227,7 @@ pub(super) fn update(
   write_revisions(conn, stored.key, &old.revisions, &row.revisions)
 }
 
-/// Whether two rows differ at most in their place.
+/// Whether two rows differ at most in their position.
 fn same_content(old: &BlockRow, new: &BlockRow) -> bool {
   old.hash == new.hash
     && old.norm_hash == new.norm_hash
@@ -246,7 +246,7 @@ fn write_revisions(
   new: &[Revision],
 ) -> Result<(), Fault> {
   for revision in new {
-    // Numbers count from 0 without a gap, so a revision stands at its number.
+    // Numbers count from 0 without a gap, so a revision's index is its number.
     if old.get(revision.number as usize) == Some(revision) {
       continue;
     }

@@ -1,5 +1,6 @@
-//! What the owner had asked for when a text was written, and what of its origin explains it: words of
-//! others, so they stand here under seal, once each, however many rows name them.
+//! The owner's request when a text was written, and the passages of its origin that explain it:
+//! these are other people's words, so they are sealed, and stored once, however many rows refer to
+//! them.
 #![forbid(unsafe_code)]
 
 use rusqlite::{Connection, OptionalExtension as _, params};
@@ -13,7 +14,7 @@ use crate::{
 };
 
 impl Ledger {
-  /// What stands under a hash of [`Request::hash`]; `None` where nothing does (any more).
+  /// The request with the hash [`Request::hash`]; `None` if there is none (any more).
   pub fn request(&self, hash: ContentHash) -> Result<Option<Request>, StoreError> {
     let sealed: Option<Vec<u8>> = self.read(|conn| {
       let mut statement = conn.prepare_cached("SELECT sealed FROM request WHERE hash = ?1")?;
@@ -32,7 +33,7 @@ fn context(id: &str, hash: ContentHash) -> SealContext<'_> {
   SealContext { purpose: Purpose::Request, id, path: b"", hash }
 }
 
-/// Seals it, where it is not known yet.
+/// Seals a request, unless it is already stored.
 pub(super) fn keep(
   conn: &Connection,
   key: Option<&MasterKey>,
@@ -53,20 +54,21 @@ pub(super) fn keep(
   Ok(())
 }
 
-/// Which requests nothing that is still to be judged names: no text in a file, and no item with bytes.
+/// The requests to which no row refers that may still be judged: no text in a file, and no item
+/// with bytes.
 const UNUSED: &str = "
   NOT EXISTS (SELECT 1 FROM quarantine q WHERE q.request = request.hash AND q.sealed IS NOT NULL)
   AND NOT EXISTS (SELECT 1 FROM revision r JOIN block b ON b.key = r.block
     WHERE r.request = request.hash AND b.present = 1)";
 
-/// Deletes what stands under a hash, unless another text still has it.
+/// Deletes the request with a hash, unless another text still refers to it.
 pub(super) fn forget(conn: &Connection, hash: ContentHash) -> Result<(), Fault> {
   let sql = format!("DELETE FROM request WHERE hash = ?1 AND {UNUSED}");
   conn.prepare_cached(&sql)?.execute([hash.0])?;
   Ok(())
 }
 
-/// Deletes at most `limit` of those that came before `since` and are not used any more; how many.
+/// Deletes at most `limit` unused requests from before `since`; returns how many.
 pub(super) fn sweep(conn: &Connection, since: Micros, limit: i64) -> rusqlite::Result<u64> {
   let sql = format!(
     "DELETE FROM request WHERE hash IN (SELECT hash FROM request WHERE at < ?1 AND {UNUSED} LIMIT ?2)"

@@ -1,47 +1,47 @@
-//! Taking away what was kept for long enough: old events, and the bytes of what a person rejected.
+//! Prunes old records: events, and the bytes of rejected items.
 //!
-//! What waits for a person is never taken away, and neither is what a file still holds. A rejected item
-//! keeps its row: the same bytes are recognised when they come again, and are then sealed anew.
+//! Items that wait for a person, and text that is still in a file, are never pruned. A rejected
+//! item keeps its row: its bytes are recognised when they come back, and are then sealed again.
 //!
-//! One call does a bounded piece of work, so nobody waits long for the write lock.
+//! One call does a bounded amount of work, so no process waits long for the write lock.
 #![forbid(unsafe_code)]
 
 use rusqlite::params;
 
 use super::{Durability, Ledger, Micros, StoreError, question, request};
 
-/// Rows that one call takes away at most; some milliseconds of work.
+/// Largest number of rows that one call prunes; some milliseconds of work.
 const AT_ONCE: u64 = 2_000;
 
-/// How much of what happened is kept, and for how long.
+/// What is kept, and for how long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Keep<'a> {
-  /// Events before this go.
+  /// Events before this time are pruned.
   pub events_since: Micros,
-  /// The number of events, past which the oldest go.
+  /// The number of events above which the oldest are pruned.
   pub events: u64,
-  /// Kinds of events that go before all others when there are too many.
+  /// Kinds of events that are pruned before all others when there are too many.
   pub routine: &'a [&'a str],
-  /// The bytes of items that were rejected before this go, what was asked for when texts were written that
-  /// are not there any more, and answers of a model that reads.
+  /// Before this time: the bytes of rejected items, the requests of texts that no longer exist, and
+  /// the answers of a judge are pruned.
   pub rejected_since: Micros,
 }
 
-/// What one call has taken away.
+/// What one call has pruned.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Dropped {
   /// Events.
   pub events: u64,
   /// Rejected items that lost their bytes.
   pub rejected: u64,
-  /// Whether there is more to be taken away.
+  /// Whether there is more to prune.
   pub more: bool,
 }
 
 impl Ledger {
-  /// Takes away some of what is older or more than what is to be kept.
+  /// Prunes some of what is too old or too much.
   pub fn retain(&mut self, keep: &Keep<'_>) -> Result<Dropped, StoreError> {
-    // Most calls find nothing, and need not wait for the write lock to say so.
+    // Most calls find nothing, and need not wait for the write lock for that.
     if self.is_within(keep)? {
       return Ok(Dropped::default());
     }
@@ -66,7 +66,7 @@ impl Ledger {
           events += gone;
         }
       }
-      // How the place of it looks stays, so that it is recognised where it still stands.
+      // The placeholder stays, so that it is recognised wherever it still is.
       let rejected = tx.execute(
         "UPDATE quarantine SET sealed = NULL WHERE id IN (SELECT id FROM quarantine
            WHERE status = 'rejected' AND sealed IS NOT NULL AND reviewed_at < ?1 LIMIT ?2)",
@@ -137,7 +137,7 @@ mod tests {
     assert_eq!(kinds(&ledger), ["quarantined", "rejected", "kept"], "the oldest routine ones");
     ledger.retain(&Keep { events: 1, ..ALL }).unwrap();
     assert_eq!(kinds(&ledger), ["rejected"], "then the oldest of all");
-    // Numbers are never given twice, also when the newest event is gone.
+    // Numbers are never reused, even after the newest event was pruned.
     ledger.retain(&Keep { events: 0, ..ALL }).unwrap();
     ledger.append_events(&[event("stopped")], 9).unwrap();
     assert!(ledger.events(&EventFilter::default()).unwrap()[0].id > 6);

@@ -1,5 +1,5 @@
-//! What layer 2 said about texts that it has read closely, by content and context: each text is read once for
-//! each source and question that it stands behind.
+//! The results of the encoder, by content and context: each text is read once for each source and
+//! request.
 #![forbid(unsafe_code)]
 
 use std::path::PathBuf;
@@ -12,21 +12,21 @@ use crate::{
   memory::ContentHash,
 };
 
-/// The word for the part of the model that reads closely.
+/// The name of the encoder as a layer.
 const ENCODER: &str = "encoder";
-/// The key under which stands which version of the model has scored what is here.
+/// The key of the version of the model that made the stored scores.
 const MODEL: &str = "model";
 
-/// Which text was read, and what the model was told about it.
+/// A text, and the context that the model was given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ScoreKey {
   text: ContentHash,
-  /// Nothing where it was told nothing.
+  /// Empty without context.
   context: Option<ContentHash>,
 }
 
 impl ScoreKey {
-  /// The key of a text. What is not from outside is read alone, wherever it comes from.
+  /// The key of a text. Text that is not from outside is read alone, whatever its source.
   pub fn new(text: &[u8], context: &Context<'_>) -> Self {
     let words = context.words();
     let context = context.is_outside().then(|| ContentHash::of(words.as_bytes()));
@@ -39,7 +39,7 @@ impl ScoreKey {
 }
 
 impl Ledger {
-  /// What this version of the model said about a text, if it has read it.
+  /// The score of a text by this version of the model, if it has read it.
   pub fn score(&self, key: ScoreKey, model: &str) -> Result<Option<Assessment>, StoreError> {
     self.read(|conn| {
       let found = conn
@@ -53,8 +53,7 @@ impl Ledger {
     })
   }
 
-  /// Writes down what a version of the model said about texts. What was looked at less closely is not
-  /// worth a row.
+  /// Stores the scores of texts. Scores of the heads alone are not stored.
   pub fn note_scores(
     &mut self,
     model: &str,
@@ -88,8 +87,9 @@ impl Ledger {
     })
   }
 
-  /// Takes note of the version of the model that scores from now on. What another one said is forgotten,
-  /// and files with text from sources of little trust are to be read again; whether there was another.
+  /// Records the version of the model that scores from now on. Scores of another version are
+  /// deleted, and files with text from sources of little trust are read again; returns whether
+  /// there was another version.
   pub fn take_model(&mut self, model: &str, at: Micros) -> Result<bool, StoreError> {
     if self.health(MODEL)?.is_some_and(|(json, _)| json == word(model)) {
       return Ok(false);
@@ -109,12 +109,12 @@ impl Ledger {
     Ok(true)
   }
 
-  /// Has the next start read everything of little trust again, for this one could not.
+  /// Makes the next start read everything of little trust again, because this one could not.
   pub fn forget_model(&mut self) -> Result<(), StoreError> {
     self.remove_health(MODEL)
   }
 
-  /// Files with text that the model is still to read, each with its workspace.
+  /// Files with text that the encoder has still to read, each with its workspace.
   pub fn scores_due(&self) -> Result<Vec<(PathBuf, PathBuf)>, StoreError> {
     self.read(|conn| {
       let mut statement = conn.prepare_cached(

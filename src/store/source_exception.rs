@@ -1,5 +1,5 @@
-//! What a person excused for all text of one source, whatever it says: source and code, with reason and
-//! optional end. What was excused for one text stands in `exception`.
+//! Codes that a person allowed for all text of one source, with reason and optional end. Approvals
+//! of single texts are in `exception`.
 #![forbid(unsafe_code)]
 
 use rusqlite::{Row, params};
@@ -11,58 +11,59 @@ use super::{
 };
 use crate::{detect::Code, provenance::Source};
 
-/// One code that is excused for one source.
+/// One code that is allowed for one source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourceException {
   /// The source, exactly.
   pub source: Source,
-  /// What is excused.
+  /// The allowed code.
   pub code: Code,
-  /// Why, in the words of whoever said so.
+  /// The reason, in the words of that person.
   pub reason: String,
-  /// Who said so.
+  /// The person.
   pub made_by: String,
-  /// Since when.
+  /// When it begins.
   pub created_at: Micros,
-  /// Until when; `None` for good.
+  /// When it ends; `None` for never.
   pub expires_at: Option<Micros>,
-  /// When it was last needed.
+  /// When it was last used.
   pub used_at: Option<Micros>,
-  /// How often it was needed.
+  /// How often it was used.
   pub uses: u64,
 }
 
 impl SourceException {
-  /// Whether it still holds.
+  /// Whether it still applies.
   pub fn holds(&self, at: Micros) -> bool {
     self.expires_at.is_none_or(|end| at < end)
   }
 }
 
-/// What a person says.
+/// A new allowance.
 #[derive(Clone, Copy, Debug)]
 pub struct NewSourceException<'a> {
   /// The source, exactly.
   pub source: &'a Source,
-  /// What is excused.
+  /// The allowed codes.
   pub codes: &'a [Code],
-  /// Why.
+  /// The reason.
   pub reason: &'a str,
-  /// Who says so.
+  /// The person.
   pub made_by: &'a str,
-  /// Until when; `None` for good.
+  /// When it ends; `None` for never.
   pub expires_at: Option<Micros>,
 }
 
 impl Ledger {
-  /// Excuses these codes for all text of a source, with the events. Said again, the later word counts.
+  /// Allows these codes for all text of a source, with the events. A repeated allowance replaces
+  /// the old one.
   pub fn except_source(
     &mut self,
     new: &NewSourceException<'_>,
     events: &[NewEvent],
     at: Micros,
   ) -> Result<(), StoreError> {
-    // A person's word, and rare: it must not be lost with the power.
+    // A person's decision is rare, and must survive a power cut.
     self.write(Durability::Synced, |tx, _| {
       let mut statement = tx.prepare_cached(
         "INSERT INTO source_exception (source, code, reason, made_by, created_at, expires_at, uses)
@@ -78,7 +79,7 @@ impl Ledger {
     })
   }
 
-  /// Takes such a word back, with the events; whether it was there.
+  /// Withdraws an allowance, with the events; returns whether there was one.
   pub fn withdraw_source_exception(
     &mut self,
     source: &Source,
@@ -97,7 +98,7 @@ impl Ledger {
     })
   }
 
-  /// All of them, oldest first, also those whose time is over.
+  /// All allowances, oldest first, including expired ones.
   pub fn source_exceptions(&self) -> Result<Vec<SourceException>, StoreError> {
     self.read(|conn| {
       let mut statement = conn.prepare_cached(&select("ORDER BY created_at, source, code"))?;
@@ -106,7 +107,7 @@ impl Ledger {
     })
   }
 
-  /// Those that hold for a source at this time.
+  /// The allowances that apply to a source at this time.
   pub fn exceptions_for(
     &self,
     source: &Source,
@@ -119,7 +120,7 @@ impl Ledger {
     })
   }
 
-  /// Notes that these were needed.
+  /// Records that these were used.
   pub fn use_source_exceptions(
     &mut self,
     source: &Source,

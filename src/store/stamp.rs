@@ -1,10 +1,10 @@
-//! What tells that a file changed without reading it.
+//! Detects changes of a file without reading it.
 #![forbid(unsafe_code)]
 
 use rusqlite::Row;
 
-/// What the file system says about a file's content: equal stamps, equal content, as far as its clock
-/// is fine enough.
+/// What the file system reports about a file's content: equal stamps mean equal content, as far as
+/// the resolution of its clock allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Stamp {
   /// Device.

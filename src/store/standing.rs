@@ -1,5 +1,5 @@
-//! How the agent's records stood to a file when it was looked at last: what has to be known to let its
-//! class go back after an edit of ours, and only then.
+//! The agent's record of a file when memfw last read it: what memfw must know to restore the class
+//! after its own edit, and only then.
 #![forbid(unsafe_code)]
 
 use std::path::Path;
@@ -9,60 +9,61 @@ use rusqlite::{OptionalExtension as _, Row, params};
 use super::{Durability, FileRow, Ledger, Micros, StoreError, column, column::path_bytes};
 use crate::memory::ContentHash;
 
-/// The note about one file.
+/// The stored record of one file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AgentRecord {
-  /// What the file held.
+  /// The hash of the file.
   pub version: ContentHash,
-  /// The last version that somebody else had written; edits of ours led from it to this one.
+  /// The last version that another program had written; memfw's edits led from it to this one.
   pub base: ContentHash,
   /// The hash on record; `None` for no record.
   pub recorded: Option<ContentHash>,
   /// The class on record, in the agent's own word.
   pub class: Option<String>,
-  /// When the last edit of ours made this version; `None` where somebody else had written it.
+  /// When memfw's last edit made this version; `None` if another program had written it.
   pub edited_at: Option<Micros>,
-  /// What cost the file its class, while there is a class to go back to.
+  /// The write that cost the file its class, while there is a class to restore.
   pub fall: Option<ClassDowngrade>,
 }
 
 /// A write that cost a file its class.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClassDowngrade {
-  /// The version that it left.
+  /// The version that it made.
   pub version: ContentHash,
   /// The class before it.
   pub former: String,
-  /// Whether an edit of ours came right before it.
+  /// Whether an edit of memfw came directly before it.
   pub after_edit: bool,
-  /// Whether it took nothing away and changed nothing that was there.
+  /// Whether it only added text.
   pub only_adds: bool,
-  /// Versions of others since the last one that had its class, this one included, of which the records
-  /// have not shown yet that the agent's own tools wrote them.
+  /// Versions by other programs since the last version that had its class, including this one, of
+  /// which the records have not shown yet that the agent's own tools wrote them.
   pub unproven: Vec<ContentHash>,
-  /// Hashes of lines that left the file in them, of which the records have not shown it either.
+  /// Hashes of lines that left the file in these versions, of which the records have not shown it
+  /// either.
   pub gone: Vec<[u8; 8]>,
 }
 
 impl AgentRecord {
-  /// A fall that further writes may belong to.
+  /// A class downgrade that further writes may belong to.
   pub fn open_fall(&self) -> Option<ClassDowngrade> {
     self.fall.clone().filter(|fall| fall.after_edit || self.is_behind())
   }
 
-  /// Whether there was a record, about other bytes than the file held.
+  /// Whether there was a record, but for other bytes than those of the file.
   pub fn is_behind(&self) -> bool {
     self.recorded.is_some_and(|recorded| recorded != self.version)
   }
 
-  /// Whether the record was about the very bytes that the file held.
+  /// Whether the record was about exactly the bytes of the file.
   pub fn is_about_file(&self) -> bool {
     self.recorded == Some(self.version)
   }
 }
 
 impl Ledger {
-  /// The note about a file.
+  /// The stored record of a file.
   pub fn noted(&self, path: &Path) -> Result<Option<AgentRecord>, StoreError> {
     self.read(|conn| {
       let sql = "SELECT s.version, s.base, s.recorded, s.class, s.edited_at, s.fallen, s.former, s.after_edit,
@@ -88,7 +89,7 @@ impl Ledger {
     })
   }
 
-  /// Files with what is noted about them, by path.
+  /// Files with their stored records, by path.
   pub fn all_noted(&self) -> Result<Vec<(FileRow, AgentRecord)>, StoreError> {
     let view = self.snapshot()?;
     let mut all = Vec::new();
@@ -108,7 +109,7 @@ impl Ledger {
     })
   }
 
-  /// Takes the place of the note about a file; nothing for a file that is not known.
+  /// Replaces the stored record of a file; does nothing for an unknown file.
   pub fn note(&mut self, path: &Path, noted: &AgentRecord) -> Result<(), StoreError> {
     let fall = noted.fall.as_ref();
     self.write(Durability::Seen, |tx, _| {
@@ -136,7 +137,7 @@ impl Ledger {
   }
 }
 
-/// The rest of a row about a fall.
+/// The remaining columns of a class downgrade.
 fn fall(row: &Row<'_>, version: ContentHash, former: String) -> rusqlite::Result<ClassDowngrade> {
   let flag = |index| row.get::<_, Option<bool>>(index).map(Option::unwrap_or_default);
   let bytes = |index| row.get::<_, Option<Vec<u8>>>(index).map(Option::unwrap_or_default);
@@ -150,7 +151,7 @@ fn fall(row: &Row<'_>, version: ContentHash, former: String) -> rusqlite::Result
   })
 }
 
-/// The whole chunks of a column that the schema holds to whole chunks.
+/// The chunks of a column whose length the schema restricts to whole chunks.
 fn chunks<const N: usize>(bytes: &[u8]) -> impl Iterator<Item = [u8; N]> {
   bytes.chunks_exact(N).filter_map(|chunk| chunk.try_into().ok())
 }

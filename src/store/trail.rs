@@ -1,5 +1,5 @@
-//! How the origin of a text is known, as a row has it: what it rests on, in which version of its file the
-//! text was first seen, and whether the agent's records are still to be asked.
+//! How the origin of a text is known, as stored: its evidence, the version of its file in which the
+//! text was first seen, and whether attribution is pending.
 #![forbid(unsafe_code)]
 
 use rusqlite::Row;
@@ -12,25 +12,25 @@ use crate::memory::ContentHash;
 pub struct Sighting {
   /// The hash of the whole file, as its writer had left it.
   pub version: ContentHash,
-  /// When the file had been changed then, by its own time stamp.
+  /// The modification time of the file then.
   pub changed_at: Micros,
 }
 
-/// How the origin of a text is known. The default is that nobody has looked, and nobody will.
+/// How the origin of a text is known. By default attribution is neither done nor pending.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct OriginRecord {
-  /// What it rests on, as JSON of [`crate::provenance::Evidence`]; empty for nothing.
+  /// The evidence, as JSON of [`crate::provenance::Evidence`]; empty for none.
   pub evidence_json: String,
-  /// Where it was first seen.
+  /// The version in which it was first seen.
   pub sighting: Option<Sighting>,
-  /// Whether the agent's records are still to be asked.
+  /// Whether attribution is pending.
   pub due: bool,
-  /// The hash under which stands what the owner had asked for ([`super::Ledger::request`]).
+  /// The hash of the owner's request ([`super::Ledger::request`]).
   pub request: Option<ContentHash>,
 }
 
 impl OriginRecord {
-  /// Seen there, and the records are to be asked.
+  /// First seen in this version, with pending attribution.
   pub fn asked(sighting: Sighting) -> Self {
     Self { sighting: Some(sighting), due: true, ..Self::default() }
   }

@@ -1,11 +1,11 @@
-//! Whose question comes next: files take turns, and in each of them its sources, so that a flood of entries takes
-//! neither time nor place from others.
+//! The order of questions: files take turns, and within a file its sources, so that a flood of
+//! entries takes neither time nor space from others.
 #![forbid(unsafe_code)]
 
 use rusqlite::Connection;
 
-/// The questions that wait, each with its turn among those of its file, in which the sources take turns; of two
-/// sources the one first that comes first by `tie`.
+/// The waiting questions, each with its turn among those of its file, in which the sources take
+/// turns; of two sources the one with the smaller `tie` comes first.
 pub(super) fn turns(tie: &'static str) -> String {
   format!(
     "SELECT hash, since, row_number() OVER (PARTITION BY path ORDER BY of_source, {tie}, hash) AS turn FROM (
@@ -15,7 +15,7 @@ pub(super) fn turns(tie: &'static str) -> String {
   )
 }
 
-/// Drops what is beyond the end of a queue of so many: the last turns. How many those are.
+/// Drops the last turns beyond the capacity of the queue; returns how many.
 pub(super) fn refuse(conn: &Connection, most: i64) -> rusqlite::Result<usize> {
   let n_waiting: i64 = conn
     .prepare_cached("SELECT count(*) FROM question WHERE state = 'waiting'")?

@@ -1,11 +1,12 @@
-//! Versions of memory files, kept so that a person can see and bring back what another writer destroyed.
+//! Versions of memory files, kept so that a person can see and restore what another writer
+//! destroyed.
 //!
-//! This is for people, not for recovery: a redaction and a reshape have rows of their own. A version is
-//! the file without memfw's markers, after poison has left it. Its bytes are addressed by their hash,
-//! sealed, and kept once, whichever and however many versions have them: whole, or as the difference to
-//! the content that the file had before.
+//! Versions are for people, not for recovery: a redaction and a reshape have rows of their own. A
+//! version is the file without memfw's markers, after poison was taken out. Its bytes are addressed
+//! by their hash, sealed, and stored once, however many versions have them: completely, or as the
+//! difference to the previous content of the file.
 //!
-//! Invariant: the newest version of a file that is there is never pruned, and what a version says is
+//! Invariant: the newest version of an existing file is never pruned, and reading a version gives
 //! either exactly the bytes that were kept or an error.
 #![forbid(unsafe_code)]
 
@@ -31,10 +32,10 @@ use crate::{
   seal::{MasterKey, Purpose, SealContext, SealError},
 };
 
-/// Differences between a content and the whole one that it rests on. A choice: it bounds what is opened
-/// to show one version, and an append still costs little more than itself.
+/// Largest number of differences between a content and its complete base. A choice: it bounds what
+/// is opened to show one version, and an append still costs little more than itself.
 const MAX_DEPTH: u32 = 32;
-/// Versions that one write prunes at most, so that no write waits for a changed limit.
+/// Largest number of versions that one write prunes, so that no write waits for a changed limit.
 const PRUNED_AT_ONCE: usize = 512;
 
 /// Who made a version of a file.
@@ -42,7 +43,7 @@ const PRUNED_AT_ONCE: usize = 512;
 pub enum Writer {
   /// An agent, a program or a person.
   Other,
-  /// memfw: an approval, a restore, a placeholder that went.
+  /// memfw: an approval, a restore, a removed placeholder.
   Memfw,
 }
 
@@ -78,9 +79,9 @@ impl FromStr for Writer {
 pub struct NewVersion<'a> {
   /// The file, absolute; the ledger knows it.
   pub path: &'a Path,
-  /// The hash of the file as it stands, memfw's comments included.
+  /// The hash of the file, including memfw's comments.
   pub file_hash: ContentHash,
-  /// The file without them.
+  /// The content of the file without them.
   pub bytes: &'a [u8],
   /// Who made it.
   pub writer: Writer,
@@ -88,31 +89,31 @@ pub struct NewVersion<'a> {
   pub seen_at: Micros,
 }
 
-/// How long replaced versions are kept.
+/// The limits for superseded versions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retention {
-  /// So long after something else took their place, in microseconds.
+  /// How long they are kept after they were replaced, in microseconds.
   pub max_age: Micros,
-  /// As long as all contents together, sealed, take no more bytes.
+  /// The largest total size of all contents, sealed, in bytes.
   pub max_bytes: u64,
 }
 
 /// One version of one file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Version {
-  /// The hash of its bytes, by which it is named.
+  /// The hash of its bytes, which names it.
   pub hash: ContentHash,
-  /// Bytes.
+  /// Its length in bytes.
   pub len: u64,
   /// Who made it.
   pub writer: Writer,
   /// When memfw first saw it.
   pub seen_at: Micros,
-  /// When something else took its place, or the file went.
+  /// When it was replaced, or the file was deleted.
   pub replaced_at: Option<Micros>,
 }
 
-/// What there is in all.
+/// The figures of all versions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct VersionTotals {
   /// Versions of all files.
@@ -121,17 +122,17 @@ pub struct VersionTotals {
   pub bytes: u64,
   /// When the oldest of them was seen.
   pub oldest: Option<Micros>,
-  /// Guarded files whose present content is not kept yet.
+  /// Guarded files whose current content is not kept yet.
   pub due: u64,
 }
 
 impl Ledger {
-  /// Keeps a version and prunes old ones; whether it is another one than the file's newest. Not durable
-  /// at once: a power cut may take the last ones.
+  /// Stores a version and prunes old ones; returns whether it differs from the newest version of
+  /// the file. Not durable at once: a power cut may undo the last ones.
   ///
-  /// When the bytes of an item are one day deleted for good, the contents that hold these bytes have to
-  /// go, too, with their versions; a content that rests on one of them (`MAX_DEPTH`) must be sealed
-  /// whole before.
+  /// If one day the bytes of an item are deleted for good, the contents with these bytes must be
+  /// deleted as well, with their versions; a content that is based on one of them (`MAX_DEPTH`)
+  /// must be sealed completely first.
   pub fn keep_version(
     &mut self,
     new: &NewVersion<'_>,
@@ -149,8 +150,8 @@ impl Ledger {
     })
   }
 
-  /// Notes that a file is gone: from now on its newest version is as old as others are. Nothing happens
-  /// for a file without versions.
+  /// Records that a file was deleted: from now on its newest version ages like the others. Does
+  /// nothing for a file without versions.
   pub fn retire_version(&mut self, path: &Path, at: Micros) -> Result<(), StoreError> {
     self.write(Durability::Seen, |tx, _| {
       tx.prepare_cached(
@@ -194,7 +195,7 @@ impl Ledger {
     })
   }
 
-  /// Whether the newest version of a file is of the content that the ledger has for it.
+  /// Whether the newest version of a file has the content that the ledger has for it.
   pub fn is_version_due(&self, path: &Path) -> Result<bool, StoreError> {
     self.read(|conn| {
       let sql = format!("SELECT 1 FROM file WHERE path = ?1 AND {DUE}");
@@ -202,7 +203,7 @@ impl Ledger {
     })
   }
 
-  /// Guarded files whose present content is not kept yet, as paths of workspace and file.
+  /// Guarded files whose current content is not kept yet, as paths of workspace and file.
   pub fn versions_due(&self) -> Result<Vec<(PathBuf, PathBuf)>, StoreError> {
     self.read(|conn| {
       let sql = format!("SELECT workspace, path FROM file WHERE {DUE} ORDER BY path");
@@ -213,7 +214,7 @@ impl Ledger {
     })
   }
 
-  /// What there is in all.
+  /// The figures of all versions.
   pub fn version_totals(&self) -> Result<VersionTotals, StoreError> {
     self.read(|conn| {
       let sql = format!(
@@ -232,7 +233,7 @@ impl Ledger {
     })
   }
 
-  /// Forgets all versions of all files, and gives their room back.
+  /// Deletes all versions of all files, and frees their space.
   pub fn forget_versions(&mut self) -> Result<(), StoreError> {
     self.write(Durability::Synced, |tx, _| {
       tx.execute("DELETE FROM version", [])?;
@@ -246,7 +247,7 @@ impl Ledger {
   }
 }
 
-/// Which files have a content that is not kept. A file that is not watched has none that was read.
+/// The files whose content is not kept. A file that is not watched has none that was read.
 const DUE: &str = "status = 'watched' AND hash IS NOT NULL AND kept IS NOT hash";
 
 fn file_id(conn: &Connection, path: &Path) -> Result<i64, Fault> {
@@ -279,7 +280,7 @@ fn append(
   let known = content_id(conn, hash)?;
   if let Some((version, content)) = newest {
     let same = known == Some(content);
-    // A file that had gone may be back.
+    // A deleted file may be back.
     conn
       .prepare_cached(
         "UPDATE version SET replaced_at = iif(?2, NULL, max(?3, seen_at)) WHERE id = ?1",
@@ -299,7 +300,7 @@ fn append(
   Ok(true)
 }
 
-/// Seals a content: as the difference to `base` where that is much shorter, and whole from time to time.
+/// Seals a content: as the difference to `base` if that is much shorter, and regularly as a whole.
 fn insert(
   conn: &Connection,
   key: &MasterKey,
@@ -307,7 +308,7 @@ fn insert(
   bytes: &[u8],
   base: Option<i64>,
 ) -> Result<i64, Fault> {
-  // The seal is bound to the number, so it has to be known before the row is there.
+  // The seal is bound to the number, so the number must be known before the row exists.
   let last: Option<i64> = conn
     .prepare_cached("SELECT seq FROM sqlite_sequence WHERE name = 'content'")?
     .query_row([], |row| row.get(0))
@@ -337,8 +338,8 @@ struct Difference {
   delta: Zeroizing<Vec<u8>>,
 }
 
-/// How `bytes` differ from the content `base`, where keeping that pays: all the differences on the way to
-/// a whole content are together shorter than half of it.
+/// The difference of `bytes` to the content `base`, if storing it saves space: all differences up
+/// to a complete content are together shorter than half of it.
 fn difference(
   conn: &Connection,
   key: &MasterKey,
@@ -351,7 +352,7 @@ fn difference(
   if depth >= MAX_DEPTH {
     return Ok(None);
   }
-  // One that does not open is told to whoever asks for it; what comes now is kept whole.
+  // A base that does not open is reported when it is read; the new content is stored completely.
   let Ok(before) = open(conn, key, base) else { return Ok(None) };
   let delta = Zeroizing::new(delta::encode(&before, bytes));
   let chain = chain.saturating_add(delta.len() as i64);
@@ -364,7 +365,7 @@ fn context(number: &str, hash: ContentHash) -> SealContext<'_> {
   SealContext { purpose: Purpose::Version, id: number, path: b"", hash }
 }
 
-/// The bytes of a content, put together from the whole one on and compared with their hash.
+/// The bytes of a content, assembled from the complete base and verified by their hash.
 fn open(conn: &Connection, key: &MasterKey, content: i64) -> Result<Zeroizing<Vec<u8>>, Fault> {
   let mut statement =
     conn.prepare_cached("SELECT hash, base, sealed FROM content WHERE id = ?1")?;
@@ -375,7 +376,7 @@ fn open(conn: &Connection, key: &MasterKey, content: i64) -> Result<Zeroizing<Ve
       Ok((column::hash(row, 0)?, row.get::<_, Option<i64>>(1)?, row.get::<_, Vec<u8>>(2)?))
     })?;
     links.push((id, hash, sealed));
-    // Longer only where somebody tampered with the rows.
+    // The chain is longer only if the rows were tampered with.
     next = base.filter(|_| links.len() <= MAX_DEPTH as usize);
   }
   let wanted = links.first().map_or(ContentHash::of(b""), |(_, hash, _)| *hash);
@@ -392,16 +393,16 @@ fn open(conn: &Connection, key: &MasterKey, content: i64) -> Result<Zeroizing<Ve
     };
     text = Some(whole);
   }
-  // Each difference is authentic by its seal; that they belong to each other is seen at the end.
+  // Each difference is authentic by its seal; that they belong together is verified at the end.
   text.filter(|text| ContentHash::of(text) == wanted).ok_or_else(|| failed(SealError::Broken))
 }
 
-/// The beginning of a hash, as people are shown it.
+/// The beginning of a hash, as shown to people.
 fn short(hash: ContentHash) -> String {
   hash.to_hex().chars().take(8).collect()
 }
 
-/// Takes away what is too old or too much, the longest replaced first.
+/// Prunes what is too old or too much, the oldest superseded versions first.
 fn prune(conn: &Connection, retention: &Retention, at: Micros) -> Result<(), Fault> {
   let oldest = at.saturating_sub(retention.max_age);
   for _ in 0..PRUNED_AT_ONCE {
@@ -424,7 +425,7 @@ fn prune(conn: &Connection, retention: &Retention, at: Micros) -> Result<(), Fau
   Ok(())
 }
 
-/// Deletes a content that no version has and nothing rests on, and then what it rested on.
+/// Deletes a content that no version uses and that is no base, and then its own base.
 fn drop_unused(conn: &Connection, content: i64) -> Result<(), Fault> {
   let mut next = Some(content);
   while let Some(id) = next {

@@ -8,14 +8,14 @@ use std::{
 /// A link to another place of the repository.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Link {
-  /// As it stands in the page.
+  /// The target, as written in the page.
   pub(crate) target: String,
   /// The line, from 1.
   pub(crate) line: usize,
 }
 
 /// Lines outside fences, each with its number and without its code spans.
-fn prose(page: &str) -> Vec<(usize, String)> {
+pub(crate) fn prose(page: &str) -> Vec<(usize, String)> {
   let mut lines = Vec::new();
   let mut fenced = false;
   for (index, line) in page.lines().enumerate() {

@@ -1,4 +1,4 @@
-//! What is left when the process ends in the middle.
+//! The ledger after the process was killed in the middle.
 #![forbid(unsafe_code)]
 
 use std::fs;
@@ -9,7 +9,7 @@ use crate::{
   store::{ItemFilter, Ledger},
 };
 
-/// What another process would find if this one were killed now: the files, without any goodbye.
+/// What another process would find if this one were killed now: the files, without a shutdown.
 fn killed_now(home: &Home) -> Home {
   let copy = Home::new();
   fs::create_dir(copy.dir()).unwrap();
@@ -51,7 +51,7 @@ fn what_must_be_durable_is_and_the_rest_is_quick() {
   let synchronous = |ledger: &Ledger| -> i64 {
     ledger.conn.pragma_query_value(None, "synchronous", |row| row.get(0)).unwrap()
   };
-  // In turns, so that none can live on what the one before has set.
+  // Alternately, so that no case depends on the state of the one before.
   for at in 0..2 {
     ledger.record(&scan("/w/a.md", &[block("aaaaa1", 0)], at)).unwrap();
     assert_eq!(synchronous(&ledger), NORMAL, "record");

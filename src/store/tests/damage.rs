@@ -1,4 +1,4 @@
-//! Databases that are not what they should be: each is told apart, and none is touched.
+//! Invalid databases: each gives its own error, and none is changed.
 #![forbid(unsafe_code)]
 
 use std::{
@@ -16,7 +16,7 @@ fn open(home: &Home, access: Access) -> StoreError {
   Ledger::open(&home.path(), access, None).unwrap_err()
 }
 
-/// A home whose database file is made by `make`.
+/// A home whose database file is created by `make`.
 fn home(make: impl FnOnce(&Home)) -> Home {
   let home = Home::new();
   fs::create_dir(home.dir()).unwrap();

@@ -1,4 +1,4 @@
-//! Tests that need the whole room, and what all tests here share.
+//! Tests of the whole room, and what all tests here share.
 #![forbid(unsafe_code)]
 #![expect(clippy::disallowed_methods, reason = "the files here are temporary ones of the tests")]
 

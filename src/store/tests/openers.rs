@@ -1,4 +1,4 @@
-//! Several connections at the same time.
+//! Several connections at one time.
 #![forbid(unsafe_code)]
 
 use std::{
@@ -23,7 +23,7 @@ use crate::{
 const OPENERS: usize = 16;
 const ROUNDS: usize = 12;
 
-/// Opens the ledger of a new home as often as there are openers, at the same moment.
+/// Opens the ledger of a new home from several threads, at one moment.
 fn at_once(work: impl Fn(usize, Ledger) + Sync) -> Home {
   let home = Home::new();
   let barrier = Barrier::new(OPENERS);
@@ -64,7 +64,7 @@ fn sixteen_writers_at_once_all_get_their_turn() {
 fn an_opener_waits_for_one_who_writes_before_there_is_a_write_ahead_log() {
   let home = Home::new();
   drop(home.ledger());
-  // As a backup is, or a database that another opener is just making.
+  // Like a backup, or a database that another process is just creating.
   let other = Connection::open(home.path()).unwrap();
   other.query_row("PRAGMA journal_mode = DELETE", [], |_| Ok(())).unwrap();
   other.execute_batch("BEGIN IMMEDIATE").unwrap();

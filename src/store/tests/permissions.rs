@@ -1,5 +1,5 @@
-//! What somebody may do who may not write. Permissions do not bind root, so as root these cases run in
-//! a process of another user.
+//! Access without write permission. Permissions do not bind root, so as root these cases run in a
+//! process of another user.
 #![forbid(unsafe_code)]
 
 use std::{
@@ -85,7 +85,7 @@ fn write(dir: &Path) -> StoreError {
   Ledger::open(&dir.join("ledger.db"), Access::ReadWrite, None).unwrap_err()
 }
 
-/// With another connection open, so that log and index are there.
+/// With another connection open, so that log and index exist.
 fn running(dir: &Path) {
   assert!(dir.join("ledger.db-wal").exists());
   mode(dir, 0o500);
@@ -100,7 +100,7 @@ fn running(dir: &Path) {
   mode(dir, 0o700);
 }
 
-/// With nobody there, so that there is neither log nor index.
+/// Without another connection, so that neither log nor index exists.
 fn stopped(dir: &Path) {
   let file = dir.join("ledger.db");
   assert!(!dir.join("ledger.db-wal").exists() && !dir.join("ledger.db-shm").exists());

@@ -105,7 +105,7 @@ fn versions_of_files_are_in_no_file_of_the_state_directory() {
     };
     ledger.keep_version(&new, retention, at).unwrap();
   };
-  // Whole, as differences, and as one large text.
+  // As a whole, as differences, and as one large text.
   for at in 0..40 {
     text.extend_from_slice(format!("{SECRET} {at}\n").as_bytes());
     keep(&mut ledger, &text, at, &forever);
@@ -120,7 +120,7 @@ fn versions_of_files_are_in_no_file_of_the_state_directory() {
     .query_row("SELECT sealed FROM content ORDER BY id DESC LIMIT 1", [], |row| row.get(0))
     .unwrap();
   assert_eq!(found(&home.dir(), &sealed[5000..5032]), ["ledger.db"]);
-  // What is pruned is gone for good, also for whoever has the key.
+  // Pruned text is deleted for good, even for a reader with the key.
   let none = Retention { max_age: 0, max_bytes: 0 };
   keep(&mut ledger, b"", 50, &none);
   assert_eq!(ledger.versions(Path::new("/w/a.md")).unwrap().len(), 1);

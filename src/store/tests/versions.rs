@@ -1,4 +1,4 @@
-//! Versions of files: they come back exactly, rest on each other within bounds, and go in order.
+//! Versions of files: they come back exactly, form bounded chains, and are pruned in order.
 #![forbid(unsafe_code)]
 
 use std::{collections::BTreeMap, path::Path};
@@ -47,7 +47,7 @@ fn number(ledger: &Ledger, sql: &str) -> i64 {
   ledger.conn.query_row(sql, [], |row| row.get(0)).unwrap()
 }
 
-/// A line that is like no other.
+/// A line that is unlike any other.
 fn line(n: usize) -> String {
   format!("- {n:04} {:016x}\n", (n as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15))
 }
@@ -92,7 +92,8 @@ fn appends_cost_what_was_appended_and_chains_stay_short() {
     keep(&mut ledger, A, &text, n as i64, &FOREVER);
   }
   let bytes = ledger.version_totals().unwrap().bytes;
-  // Two hundred versions of 17 kB: seven whole ones, and the rest hardly more than what came.
+  // Two hundred versions of 17 kB: seven complete ones, and the rest little more than the added
+  // text.
   assert!(bytes < 8 * (whole + 5_000) + 200 * 100, "{bytes}");
   assert!(number(&ledger, "SELECT max(depth) FROM content") <= 32);
   assert_eq!(number(&ledger, "SELECT count(*) FROM content WHERE base IS NULL"), 7);
@@ -117,7 +118,7 @@ fn what_is_newest_rests_on_less_than_half_of_itself() {
 #[test]
 fn the_longest_replaced_goes_first_and_the_newest_never() {
   let mut ledger = ledger();
-  // The text that stood longest is the one that was replaced last.
+  // The text that was current longest is the one that was replaced last.
   keep(&mut ledger, A, &[b'a'; 3000], 1, &FOREVER);
   keep(&mut ledger, B, &[b'b'; 3000], 2, &FOREVER);
   keep(&mut ledger, B, &[b'c'; 3000], 3, &FOREVER);
@@ -212,7 +213,7 @@ fn a_version_that_was_tampered_with_is_an_error_and_hides_no_other() {
     matches!(error, Err(StoreError::Unsealable { source: SealError::Broken, .. }))
   };
   assert_eq!(number(&ledger, "SELECT max(depth) FROM content"), 2);
-  // The last one is put on another base, the middle one gets the bytes of the last one, one rests on
+  // The last one gets another base, the middle one the bytes of the last one, and one is based on
   // itself.
   for (sql, intact) in [
     ("UPDATE content SET base = 1 WHERE id = 3", 1),
@@ -336,7 +337,7 @@ proptest! {
           AND NOT EXISTS (SELECT 1 FROM content WHERE base = c.id)";
       prop_assert_eq!(number(&ledger, unused), 0);
     }
-    // What is left is what was seen, in order, each of it exact.
+    // The remaining versions are in order, and each is exact.
     for (path, seen) in &seen {
       let kept = texts(&ledger, path);
       let mut rest = seen.iter();

@@ -1,0 +1,199 @@
+//! Words that are not accepted in file names, comments and pages, and what to write instead.
+//!
+//! The lists hold what was once written here and had to be explained to every newcomer. They are not
+//! a style checker: CONTRIBUTING.md has the rule, and these are the cases that a machine can find.
+
+use std::path::Path;
+
+use super::links;
+
+/// File names that say nothing about their content, without the extension, and better ones.
+pub(crate) const FILE_NAMES: &[(&str, &str)] = &[
+  ("apart", "name what is recognised, as in `spaced_letters`"),
+  ("asker", "`attribution_worker`"),
+  ("attend", "`gate_request`"),
+  ("desk", "`event_loop`"),
+  ("disguise", "`obfuscation`"),
+  ("errand", "`subprocess`"),
+  ("errands", "`notifications`"),
+  ("forms", "`placeholder_cache`"),
+  ("found", "`discovery`, or `finding`"),
+  ("held", "`open_files`"),
+  ("keep", "`housekeeping`"),
+  ("look", "`rescan`"),
+  ("mend", "`repair`"),
+  ("page", "name the kind of page, as in `report_file`"),
+  ("passed", "`gate_check`"),
+  ("placed", "`managed_file`"),
+  ("porter", "`reader_thread`"),
+  ("reader", "name what is read, as in `verifying_read`"),
+  ("scorer", "`model_worker`"),
+  ("shape", "name what has the shape, as in `memory_layout`"),
+  ("told", "`finding`, or `report`"),
+  ("trouble", "`outage`"),
+  ("work", "`dispatch`"),
+];
+
+/// Files that keep such a name, and why.
+pub(crate) const NAMED_FILES: &[(&str, &str)] = &[
+  ("src/cli/report/page.rs", "its room is being rewritten"),
+  ("src/command/report/page.rs", "its room is being rewritten"),
+  ("src/detect/normalize/shape.rs", "the shape of a text is the term of the normaliser"),
+];
+
+/// Phrases in lower case, and what to write instead.
+pub(crate) const PHRASES: &[(&str, &str)] = &[
+  ("a person's word", "a person's decision"),
+  ("all the same", "still, or anyway"),
+  ("anew", "again"),
+  ("are believed", "memfw trusts, or never trusts"),
+  ("as it stands", "unchanged, or the current"),
+  ("by a person's word", "by a person's decision"),
+  ("cannot be had", "is not available"),
+  ("come to stand", "are now"),
+  ("comes to stand", "is now"),
+  ("ends with 0", "exits with status 0"),
+  ("ends with 1", "exits with status 1"),
+  ("ends with status", "exits with status"),
+  ("for whose sake", "because of which"),
+  ("has to leave", "must be taken out"),
+  ("is believed", "memfw trusts, or never trusts"),
+  ("is not impressed", "is unaffected"),
+  ("is the way back", "undoes it"),
+  ("left in peace", "not changed, or paused"),
+  ("let stand", "left in place"),
+  ("lets stand", "leaves in place"),
+  ("may stand", "may be"),
+  ("might stand", "might be"),
+  ("must stand", "must be"),
+  ("nobody but", "only"),
+  ("nobody knows", "is not known"),
+  ("nobody waits", "nothing waits"),
+  ("of late", "recently"),
+  ("of ours", "of memfw"),
+  ("stand beside", "are beside"),
+  ("stand there", "are there"),
+  ("standing there", "being there"),
+  ("stands at", "is at"),
+  ("stands beside", "is beside"),
+  ("stands in", "is in"),
+  ("stands there", "is there"),
+  ("steps down to", "is shortened to"),
+  ("stood before", "was there before"),
+  ("stood in", "was in"),
+  ("stood there", "was there"),
+  ("the same holds", "this also applies"),
+  ("to be had", "available"),
+  ("was to leave", "had to be taken out"),
+  ("were to leave", "had to be taken out"),
+  ("what has to go", "what must be taken out"),
+  ("what is to leave", "what must be taken out"),
+  ("what stands", "the content"),
+  ("what stood", "the former content"),
+  ("where it stands", "where it is"),
+  ("where they stand", "where they are"),
+  ("whoever", "name the program or person"),
+  ("will stand", "will be"),
+  ("words of ours", "memfw's words"),
+];
+
+/// Rooms whose comments are not checked for phrases yet, and why.
+pub(crate) const ROOMS: &[(&str, &str)] = &[
+  ("src/app", "it is being taken out of `cli`"),
+  ("src/cli", "it is being split into `command`, `terminal` and `app`"),
+  ("src/command", "it is being taken out of `cli`"),
+  ("src/daemon", "its parts are being made components"),
+  ("src/engine", "its parts are being put around one typed edit"),
+  ("src/files", "the portable protocol is being added"),
+  ("src/memory", "its comments have not been rewritten yet"),
+  ("src/openclaw", "its comments have not been rewritten yet"),
+  ("src/provenance", "its comments have not been rewritten yet"),
+  ("src/terminal", "it is being taken out of `cli`"),
+];
+
+/// Whether a page is prose of the project: not its history, and not material from elsewhere.
+pub(crate) fn is_checked_page(path: &Path) -> bool {
+  let skipped = ["CHANGELOG.md", "docs/adr", "fixtures", "training/data", "models/LICENSES.md"];
+  path.extension().is_some_and(|extension| extension == "md")
+    && !skipped.iter().any(|skip| path.starts_with(skip))
+}
+
+/// A stretch of prose: its words with single spaces, in lower case, and the line of each word.
+struct Prose {
+  text: String,
+  /// Where each line begins in `text`, with its number.
+  lines: Vec<(usize, usize)>,
+}
+
+impl Prose {
+  fn new() -> Self {
+    Self { text: " ".to_owned(), lines: Vec::new() }
+  }
+
+  fn push(&mut self, number: usize, line: &str) {
+    self.lines.push((self.text.len(), number));
+    for word in line.split_whitespace() {
+      self.text.push_str(&word.to_lowercase());
+      self.text.push(' ');
+    }
+  }
+
+  /// The line of each banned phrase, with the phrase and its replacement.
+  fn banned(&self) -> Vec<(usize, &'static str, &'static str)> {
+    let is_word = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || c == '_');
+    let mut found = Vec::new();
+    for &(phrase, instead) in PHRASES {
+      for (at, _) in self.text.match_indices(phrase) {
+        let before = self.text.get(..at).and_then(|text| text.chars().next_back());
+        let after = self.text.get(at + phrase.len()..).and_then(|text| text.chars().next());
+        if is_word(before) || is_word(after) {
+          continue;
+        }
+        let line = self.lines.iter().rev().find(|(start, _)| *start <= at);
+        found.push((line.map_or(0, |(_, number)| *number), phrase, instead));
+      }
+    }
+    found
+  }
+}
+
+/// The comments of a Rust file that have lines of their own; those of neighbouring lines are one stretch.
+fn comments(text: &str) -> Vec<Prose> {
+  let mut all = Vec::new();
+  let mut current: Option<Prose> = None;
+  for (index, line) in text.lines().enumerate() {
+    let comment = line.trim_start().strip_prefix("//");
+    match comment {
+      Some(comment) => {
+        let outside: Vec<&str> = comment.split('`').step_by(2).collect();
+        let outside = outside.join("`");
+        current
+          .get_or_insert_with(Prose::new)
+          .push(index + 1, outside.trim_start_matches(['/', '!']));
+      }
+      None => all.extend(current.take()),
+    }
+  }
+  all.extend(current);
+  all
+}
+
+/// Banned phrases in the comments of a Rust file, one line each.
+pub(crate) fn in_comments(path: &Path, text: &str) -> Vec<String> {
+  comments(text).iter().flat_map(|prose| complaints(path, prose)).collect()
+}
+
+/// Banned phrases in a page, outside of its code.
+pub(crate) fn in_page(path: &Path, text: &str) -> Vec<String> {
+  let mut prose = Prose::new();
+  for (number, line) in links::prose(text) {
+    prose.push(number, &line);
+  }
+  complaints(path, &prose)
+}
+
+fn complaints(path: &Path, prose: &Prose) -> Vec<String> {
+  let path = path.display();
+  let say = |(line, phrase, instead)| format!("{path}:{line}: \"{phrase}\": write: {instead}");
+  prose.banned().into_iter().map(say).collect()
+}
