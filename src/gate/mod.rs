@@ -10,10 +10,10 @@
 //! waits, for the answer may be waiting for them.
 #![forbid(unsafe_code)]
 
-#[cfg(target_os = "linux")]
+#[cfg(linux)]
 pub mod event_loop;
 pub mod message;
-#[cfg(target_os = "linux")]
+#[cfg(linux)]
 mod reader_thread;
 pub mod waiting;
 pub mod writers;

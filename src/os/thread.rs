@@ -3,14 +3,14 @@
 
 /// Work that can wait gets what others leave: at this niceness a tenth of the share of a thread that does not
 /// wait.
-#[cfg(target_os = "linux")]
+#[cfg(linux)]
 const NICE: i32 = 10;
 
 /// Has the calling thread, and those that it begins, give way to others. Where that is not possible it
 /// works like any other.
 pub fn yield_to_others() {
   // On Linux a priority belongs to a thread, named like a process.
-  #[cfg(target_os = "linux")]
+  #[cfg(linux)]
   {
     use rustix::process::{getpriority_process, setpriority_process};
     let this = Some(rustix::thread::gettid());
@@ -21,7 +21,7 @@ pub fn yield_to_others() {
   }
 }
 
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(all(test, linux))]
 mod tests {
   use super::*;
 
