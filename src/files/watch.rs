@@ -292,6 +292,7 @@ fn identity(dir: &Path) -> Result<Identity, WatchError> {
   }
 }
 
-#[cfg(all(test, linux))]
+#[cfg(test)]
+#[cfg(linux)]
 #[path = "watch_tests.rs"]
 mod tests;
