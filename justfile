@@ -30,6 +30,11 @@ fmt:
 lint:
   cargo clippy --all-targets --locked -- -D warnings
 
+# The code of other systems than Linux, checked here (docs/adr/0015)
+[group('check')]
+portable:
+  .ci/run portable
+
 # Licences, bans and sources of all dependencies
 [group('check')]
 deny:

@@ -20,6 +20,7 @@ mod docs;
 mod embedding;
 mod errands;
 mod eval;
+#[cfg(linux)]
 mod gate;
 mod guard;
 mod holdoff;

@@ -29,11 +29,11 @@ pub struct GateArgs {
 }
 
 /// Open files that are asked for: what [`crate::gate::waiting`] needs, and room.
-#[cfg(target_os = "linux")]
+#[cfg(linux)]
 const WANTED_DESCRIPTORS: u64 = 4096;
 
 /// Carries the command out.
-#[cfg(target_os = "linux")]
+#[cfg(linux)]
 pub fn run(context: &Context, args: GateArgs) -> Result<Status, Failure> {
   use crate::app::paths::resolved;
   use crate::{
@@ -88,8 +88,8 @@ pub fn run(context: &Context, args: GateArgs) -> Result<Status, Failure> {
   Ok(Status::Yes)
 }
 
-/// There is no gate elsewhere. Never compiled here.
-#[cfg(not(target_os = "linux"))]
+/// There is no gate elsewhere.
+#[cfg(not(linux))]
 pub fn run(_context: &Context, _args: GateArgs) -> Result<Status, Failure> {
   Err(
     Failure::unavailable("only Linux can make readers wait")

@@ -136,9 +136,9 @@ pub const TAIL_COMPLETE_AFTER: Duration = Duration::from_millis(500);
 /// How young a stamp may not be to be trusted (docs/adr/0002: before Linux 6.13 file times
 /// advance by 1 to 10 ms).
 pub const RACY: Duration = Duration::from_millis(20);
-/// Where no event tells that a writer has closed the file (macOS; never compiled here), this time without
+/// Where no event tells that a writer has closed the file (everywhere but on Linux), this time without
 /// a change stands for it.
-pub const CLOSE_TICK: Duration = if cfg!(target_os = "linux") { Duration::ZERO } else { RACY };
+pub const CLOSE_TICK: Duration = if cfg!(linux) { Duration::ZERO } else { RACY };
 /// How long another process of memfw may hold the write lock before we give up.
 pub const WRITE_LOCK_WAIT: Duration = Duration::from_secs(10);
 /// For how long it may be held by nobody: a program that is just being started has all descriptors of whoever

@@ -12,7 +12,10 @@
 //!
 //! This is the only file with `unsafe`: rustix wraps neither `F_SETLEASE` nor `sigaction`, and a
 //! mapping is unsafe wherever it is made.
-#![expect(unsafe_code, reason = "F_SETLEASE, sigaction and mappings have no safe wrapper")]
+#![cfg_attr(
+  linux,
+  expect(unsafe_code, reason = "F_SETLEASE, sigaction and mappings have no safe wrapper")
+)]
 
 use std::{io, time::Duration};
 
@@ -31,12 +34,12 @@ pub enum Grant {
   Unsupported(io::Error),
 }
 
-#[cfg(target_os = "linux")]
+#[cfg(linux)]
 pub use linux::{acquire, prepare, read, release, undisturbed};
-#[cfg(not(target_os = "linux"))]
+#[cfg(not(linux))]
 pub use other::{acquire, prepare, read, release, undisturbed};
 
-#[cfg(target_os = "linux")]
+#[cfg(linux)]
 mod linux {
   use std::{
     io, mem,
@@ -180,8 +183,8 @@ mod linux {
   }
 }
 
-/// No leases. Never compiled here: written for macOS and the BSDs by their documentation.
-#[cfg(not(target_os = "linux"))]
+/// No leases.
+#[cfg(not(linux))]
 mod other {
   use std::{io, os::fd::BorrowedFd};
 
@@ -212,6 +215,6 @@ mod other {
 }
 
 #[cfg(test)]
-#[cfg(target_os = "linux")]
+#[cfg(linux)]
 #[path = "lease_tests.rs"]
 pub(crate) mod tests;

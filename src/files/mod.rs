@@ -10,14 +10,14 @@
 
 mod create;
 pub mod fs;
-#[cfg(target_os = "linux")]
+#[cfg(linux)]
 pub mod gate;
-#[cfg(target_os = "linux")]
+#[cfg(linux)]
 mod inotify;
 pub mod lease;
 pub mod memory_layout;
 pub mod mounts;
-#[cfg(any(test, not(target_os = "linux")))]
+#[cfg(any(test, not(linux)))]
 mod notified;
 pub mod overwrite;
 pub mod probe;

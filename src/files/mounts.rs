@@ -6,7 +6,7 @@
 use std::io;
 
 /// Calls `changed` from a thread of its own after each change, until it answers `false`.
-#[cfg(target_os = "linux")]
+#[cfg(linux)]
 pub fn watch(changed: Box<dyn Fn() -> bool + Send>) -> io::Result<()> {
   use rustix::{
     event::{PollFd, PollFlags, poll},
@@ -28,8 +28,8 @@ pub fn watch(changed: Box<dyn Fn() -> bool + Send>) -> io::Result<()> {
   std::thread::Builder::new().name("mounts".to_owned()).spawn(wait).map(drop)
 }
 
-/// Nothing is told about mounts. Never compiled here.
-#[cfg(not(target_os = "linux"))]
+/// Nothing is told about mounts.
+#[cfg(not(linux))]
 pub fn watch(_changed: Box<dyn Fn() -> bool + Send>) -> io::Result<()> {
   Ok(())
 }

@@ -1,21 +1,21 @@
 //! The system's events of directories where it is not Linux, by way of `notify`.
 //!
-//! In the product this is never compiled here: on Linux only its tests run, with `notify`'s own inotify
-//! thread. Such a queue is behind what has happened, so its being empty proves nothing; where it is used
-//! there are no leases, and nothing depends on that.
+//! Such a queue is behind what has happened, so its being empty proves nothing; where it is used there are no
+//! leases, and nothing depends on that. FSEvents and kqueue never tell who opens or closes a file, and what
+//! `notify`'s own inotify says of that is not listened to: tested on Linux, this sees as little as elsewhere.
 #![forbid(unsafe_code)]
 
 use std::{
   collections::VecDeque,
   io::Write as _,
   os::{fd::OwnedFd, unix::net::UnixStream},
-  path::{Path, PathBuf},
+  path::Path,
   sync::{Arc, Mutex, PoisonError},
 };
 
 use notify::{
   Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher as _,
-  event::{AccessKind, AccessMode, CreateKind, ModifyKind, RenameMode},
+  event::{CreateKind, ModifyKind, RenameMode},
 };
 
 use super::watch::{Limit, Meaning, WatchError, WatchEvent};
@@ -141,9 +141,7 @@ fn translate(event: Event, is_dir: impl Fn(&Path) -> bool) -> Vec<Meaning> {
   let mut seen = Vec::new();
   for path in event.paths {
     let what = match event.kind {
-      // Listing a watched directory opens it; that is nothing new about what is in it.
-      EventKind::Access(AccessKind::Open(_)) if is_dir(&path) => continue,
-      EventKind::Access(AccessKind::Open(_)) => WatchEvent::Opened(path),
+      EventKind::Access(_) => continue,
       EventKind::Remove(_) | EventKind::Modify(ModifyKind::Name(RenameMode::From)) => {
         seen.push(Meaning::Gone(path));
         continue;
@@ -155,8 +153,7 @@ fn translate(event: Event, is_dir: impl Fn(&Path) -> bool) -> Vec<Meaning> {
         RenameMode::To | RenameMode::Both | RenameMode::Any | RenameMode::Other,
       )) if is_dir(&path) => WatchEvent::DirAdded(path),
       // Whoever opened the file that stood here before has read something else.
-      EventKind::Access(AccessKind::Close(AccessMode::Write))
-      | EventKind::Modify(ModifyKind::Name(RenameMode::To)) => WatchEvent::Closed(path),
+      EventKind::Modify(ModifyKind::Name(RenameMode::To)) => WatchEvent::Closed(path),
       _ => WatchEvent::Dirty(path),
     };
     seen.push(Meaning::Event(what));

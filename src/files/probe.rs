@@ -79,7 +79,7 @@ enum Class {
 }
 
 /// How long the lease of a new file is tried for; whoever looks at an opened file is done in less.
-#[cfg(target_os = "linux")]
+#[cfg(linux)]
 const PATIENCE_MS: u32 = 50;
 
 /// `f_type` numbers of linux/magic.h (and of the file systems' own sources), with the class.
@@ -135,6 +135,8 @@ fn describe(seen: Observed) -> Probe {
     (None, None) => "unknown".to_owned(),
   };
   let class = known.map_or(Class::Unknown, |(.., class)| *class);
+  // Where not even the type can be told, nobody knows who else writes there.
+  let needs_polling = class == Class::Remote || number.is_none();
   let (rung, why) = match (class, lease) {
     (Class::Remote, _) => (
       Rung::NoLease,
@@ -151,18 +153,18 @@ fn describe(seen: Observed) -> Probe {
     (Class::Local, Ok(())) => (Rung::Lease, String::new()),
   };
   let description = format!("{fs_type}: {rung}{why}");
-  Probe { fs_type, rung, needs_polling: class == Class::Remote, coarse_times, description }
+  Probe { fs_type, rung, needs_polling, coarse_times, description }
 }
 
 /// Where the kernel says whether it gives leases at all.
-#[cfg(target_os = "linux")]
+#[cfg(linux)]
 const LEASES_ENABLE: &str = "/proc/sys/fs/leases-enable";
 /// Pairs of changes by which the fineness of file times is found out. A pair takes some microseconds and
 /// a tick of the kernel at least one millisecond, so at most one pair has a tick between its changes.
-#[cfg(target_os = "linux")]
+#[cfg(linux)]
 const PAIRS: usize = 3;
 
-#[cfg(target_os = "linux")]
+#[cfg(linux)]
 fn ask(dir: &Path) -> Observed {
   use std::os::fd::AsFd as _;
 
@@ -204,7 +206,7 @@ fn ask(dir: &Path) -> Observed {
 
 /// Asks again while the unnamed file is held open: by somebody who looks at all files that are opened
 /// (the gate, a virus scanner), or by a child of ours that is just being started.
-#[cfg(target_os = "linux")]
+#[cfg(linux)]
 fn patiently(
   mut ask: impl FnMut() -> std::io::Result<super::lease::Grant>,
 ) -> std::io::Result<super::lease::Grant> {
@@ -217,8 +219,8 @@ fn patiently(
   ask()
 }
 
-/// There are no leases. Never compiled here.
-#[cfg(not(target_os = "linux"))]
+/// There are no leases.
+#[cfg(not(linux))]
 fn ask(_dir: &Path) -> Observed {
   Observed { number: None, lease: Err("this system has no leases".to_owned()), coarse_times: true }
 }
@@ -246,6 +248,9 @@ mod tests {
       let (_, found, polls) = rung(Some(remote), Ok(()));
       assert_eq!((found, polls), (Rung::NoLease, true), "{remote:#x}");
     }
+    let (text, found, polls) = rung(None, Err("this system has no leases"));
+    assert_eq!(text, "unknown: no-lease; this system has no leases");
+    assert_eq!((found, polls), (Rung::NoLease, true));
     let (text, found, _) = rung(Some(0x1234), Ok(()));
     assert!(text.starts_with("type 0x1234: equal-length-only; "), "{text}");
     assert_eq!(found, Rung::EqualLengthOnly);
@@ -273,7 +278,7 @@ mod tests {
   }
 
   #[test]
-  #[cfg(target_os = "linux")]
+  #[cfg(linux)]
   fn probing_leaves_nothing_behind() {
     let dir = tempfile::tempdir().unwrap();
     let found = probe(dir.path());

@@ -52,9 +52,9 @@ pub struct Root {
 
 impl Default for RealFs {
   fn default() -> Self {
-    #[cfg(target_os = "linux")]
+    #[cfg(linux)]
     let resolver = Resolver::Kernel;
-    #[cfg(not(target_os = "linux"))]
+    #[cfg(not(linux))]
     let resolver = Resolver::Stepwise;
     Self { resolver, ceiling: Rung::Lease }
   }
@@ -301,6 +301,6 @@ fn open_inode(target: &Target, wanted: Touch) -> Result<(OwnedFd, Touch), Refusa
 mod tests;
 
 #[cfg(test)]
-#[cfg(target_os = "linux")]
+#[cfg(linux)]
 #[path = "other_user_tests.rs"]
 mod other_user_tests;

@@ -225,15 +225,17 @@ impl Drop for RealFile {
 }
 
 /// One write at the end of the file, wherever that is at that moment.
-#[cfg(target_os = "linux")]
+#[cfg(linux)]
 fn append(file: &File, bytes: &[u8]) -> rustix::io::Result<usize> {
   let parts = [io::IoSlice::new(bytes)];
   rustix::io::pwritev2(file, &parts, 0, rustix::io::ReadWriteFlags::APPEND)
 }
 
-/// One write at the end of the file. Never compiled here.
-#[cfg(not(target_os = "linux"))]
+/// One write at the end of the file.
+#[cfg(not(linux))]
 fn append(file: &File, bytes: &[u8]) -> rustix::io::Result<usize> {
+  use rustix::fs::OFlags;
+
   let flags = rustix::fs::fcntl_getfl(file)?;
   rustix::fs::fcntl_setfl(file, flags | OFlags::APPEND)?;
   let written = rustix::io::write(file, bytes);

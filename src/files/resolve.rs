@@ -23,7 +23,7 @@ use super::fs::{Kind, Refusal, Stamp};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Resolver {
   /// `openat2`, and stepwise where the kernel refuses it.
-  #[cfg(target_os = "linux")]
+  #[cfg(linux)]
   Kernel,
   /// One directory at a time.
   Stepwise,
@@ -32,7 +32,7 @@ pub(super) enum Resolver {
 /// Something found and not yet opened; holding it keeps it from changing into another thing.
 pub(super) enum Target {
   /// A path descriptor of the thing itself.
-  #[cfg(target_os = "linux")]
+  #[cfg(linux)]
   Handle(OwnedFd),
   /// A directory and a name in it.
   Named(OwnedFd, OsString),
@@ -47,10 +47,10 @@ pub(super) struct Facts {
   pub(super) uid: u32,
 }
 
-#[cfg(target_os = "linux")]
+#[cfg(linux)]
 const DIRECTORY: OFlags =
   OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
-#[cfg(not(target_os = "linux"))]
+#[cfg(not(linux))]
 const DIRECTORY: OFlags =
   OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
@@ -64,7 +64,7 @@ impl Resolver {
   pub(super) fn find(self, root: BorrowedFd<'_>, rel: &Path) -> Result<Target, Refusal> {
     check(rel)?;
     match self {
-      #[cfg(target_os = "linux")]
+      #[cfg(linux)]
       Self::Kernel => match beneath(root, rel) {
         // An old container filter answers EPERM for a system call that it does not know.
         Err(Errno::NOSYS | Errno::PERM) => stepwise(root, rel),
@@ -79,7 +79,7 @@ impl Target {
   /// The facts, without opening.
   pub(super) fn facts(&self) -> Result<Facts, Refusal> {
     match self {
-      #[cfg(target_os = "linux")]
+      #[cfg(linux)]
       Self::Handle(handle) => rustix::fs::fstat(handle),
       Self::Named(parent, name) => rustix::fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW),
     }
@@ -90,7 +90,7 @@ impl Target {
   /// Whether the system would let us write to it, as far as it says so without an open.
   pub(super) fn is_writable(&self) -> bool {
     match self {
-      #[cfg(target_os = "linux")]
+      #[cfg(linux)]
       Self::Handle(handle) => {
         use std::os::fd::AsRawFd as _;
         let path = format!("/proc/self/fd/{}", handle.as_raw_fd());
@@ -104,7 +104,7 @@ impl Target {
   pub(super) fn open(&self, flags: OFlags) -> rustix::io::Result<OwnedFd> {
     let flags = flags | OFlags::CLOEXEC;
     match self {
-      #[cfg(target_os = "linux")]
+      #[cfg(linux)]
       Self::Handle(handle) => {
         use std::os::fd::AsRawFd as _;
         // The link in /proc leads to the inode itself, whatever its name leads to by now.
@@ -123,7 +123,7 @@ fn check(rel: &Path) -> Result<(), Refusal> {
   if plain && rel.components().next().is_some() { Ok(()) } else { Err(Refusal::Escapes) }
 }
 
-#[cfg(target_os = "linux")]
+#[cfg(linux)]
 fn beneath(root: BorrowedFd<'_>, rel: &Path) -> rustix::io::Result<OwnedFd> {
   use rustix::fs::ResolveFlags;
   let rules = ResolveFlags::BENEATH
@@ -192,7 +192,7 @@ impl Mount {
   }
 }
 
-#[cfg(target_os = "linux")]
+#[cfg(linux)]
 fn mount_id(parent: BorrowedFd<'_>, name: &OsStr) -> Option<u64> {
   use rustix::fs::StatxFlags;
   let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::EMPTY_PATH;
@@ -200,8 +200,8 @@ fn mount_id(parent: BorrowedFd<'_>, name: &OsStr) -> Option<u64> {
   (found.stx_mask & StatxFlags::MNT_ID.bits() != 0).then_some(found.stx_mnt_id)
 }
 
-/// Never compiled here.
-#[cfg(not(target_os = "linux"))]
+/// Nothing but the device tells.
+#[cfg(not(linux))]
 fn mount_id(_parent: BorrowedFd<'_>, _name: &OsStr) -> Option<u64> {
   None
 }

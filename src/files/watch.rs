@@ -21,9 +21,9 @@ use std::{
   sync::Arc,
 };
 
-#[cfg(target_os = "linux")]
+#[cfg(linux)]
 use super::inotify::Queue;
-#[cfg(not(target_os = "linux"))]
+#[cfg(not(linux))]
 use super::notified::Queue;
 use crate::os::shown::Shown;
 
@@ -293,5 +293,6 @@ fn identity(dir: &Path) -> Result<Identity, WatchError> {
 }
 
 #[cfg(test)]
+#[cfg(linux)]
 #[path = "watch_tests.rs"]
 mod tests;

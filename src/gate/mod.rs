@@ -11,10 +11,10 @@
 //! memfw's write lock, never waits, because the answer may be waiting for that process.
 #![forbid(unsafe_code)]
 
-#[cfg(target_os = "linux")]
+#[cfg(linux)]
 pub mod event_loop;
 pub mod message;
-#[cfg(target_os = "linux")]
+#[cfg(linux)]
 mod reader_thread;
 pub mod waiting;
 pub mod writers;

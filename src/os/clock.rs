@@ -46,7 +46,7 @@ impl Clock for SystemClock {
     START.get_or_init(Instant::now).elapsed()
   }
 
-  #[cfg(target_os = "linux")]
+  #[cfg(linux)]
   fn asleep(&self) -> Duration {
     use rustix::time::{ClockId, clock_gettime};
     let read = |clock| {

@@ -13,6 +13,10 @@ pub mod random;
 pub mod repair;
 pub mod report_file;
 pub mod shown;
+#[cfg(linux)]
+pub mod socket;
+#[cfg(not(linux))]
+#[path = "socket_absent.rs"]
 pub mod socket;
 pub mod strangers;
 pub mod subprocess;

@@ -148,16 +148,9 @@ fn new_socket(flags: SocketFlags) -> io::Result<OwnedFd> {
   Ok(socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?)
 }
 
-#[cfg(target_os = "linux")]
 fn peer(socket: &OwnedFd) -> io::Result<Peer> {
   let found = rustix::net::sockopt::socket_peercred(socket)?;
   Ok(Peer { pid: found.pid.as_raw_nonzero().get(), uid: found.uid.as_raw() })
-}
-
-/// The gate exists only on Linux. Never compiled here.
-#[cfg(not(target_os = "linux"))]
-fn peer(_socket: &OwnedFd) -> io::Result<Peer> {
-  Err(io::ErrorKind::Unsupported.into())
 }
 
 #[cfg(test)]

@@ -1,16 +1,16 @@
 //! The priority of threads.
 #![forbid(unsafe_code)]
 
-/// The niceness of background work: at this value a thread gets a tenth of the share of a normal
-/// thread.
-#[cfg(target_os = "linux")]
+/// Work that can wait gets what others leave: at this niceness a tenth of the share of a thread that does not
+/// wait.
+#[cfg(linux)]
 const NICE: i32 = 10;
 
 /// Lowers the priority of the calling thread, and of threads that it starts. Does nothing if that
 /// is not possible.
 pub fn yield_to_others() {
   // On Linux a priority belongs to a thread, named like a process.
-  #[cfg(target_os = "linux")]
+  #[cfg(linux)]
   {
     use rustix::process::{getpriority_process, setpriority_process};
     let this = Some(rustix::thread::gettid());
@@ -21,7 +21,7 @@ pub fn yield_to_others() {
   }
 }
 
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(all(test, linux))]
 mod tests {
   use super::*;
 

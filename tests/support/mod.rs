@@ -164,6 +164,7 @@ impl Test {
   }
 
   /// Runs as whoever runs the tests, whatever the world's user is.
+  #[cfg(linux)]
   pub(crate) fn by_root(mut self) -> Self {
     self.uid = None;
     self
