@@ -128,8 +128,11 @@ fn lines(
       _ => end,
     };
     lines.push(TextLine { span: begin..stop, hole: first_hole, holed, blank, number });
-    number +=
-      if holed || grain.is_some() { newlines(begin..end) } else { usize::from(bytes.get(end - 1) == Some(&b'\n')) };
+    number += if holed || grain.is_some() {
+      newlines(begin..end)
+    } else {
+      usize::from(bytes.get(end - 1) == Some(&b'\n'))
+    };
     at = end;
   }
   lines

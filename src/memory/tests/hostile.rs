@@ -75,8 +75,7 @@ fn an_edit_of_a_coarse_file_leaves_the_other_units_alone() {
     let known = ledger(&parse(&text), 0x10_0000);
     let edited = format!("one more{line_end}{text}");
     let found = compare(&parse(&edited), &known);
-    let changed =
-      found.fates.iter().filter(|fate| !matches!(fate, Fate::Unchanged { .. })).count();
+    let changed = found.fates.iter().filter(|fate| !matches!(fate, Fate::Unchanged { .. })).count();
     assert!((1..=2).contains(&changed), "{changed} units changed");
   }
 }
