@@ -85,6 +85,8 @@ impl Guard {
   }
 
   fn work_on(&mut self, kind: Kind, target: Target, waiting: Waiting) -> Result<bool, DaemonError> {
+    let others = !self.heard.is_empty() || self.queue.has_small(self.now());
+    self.interrupts.set(others, self.watcher.descriptor());
     let result = match kind {
       Kind::Urgent => self.urgent(&target, waiting),
       Kind::Attribute => self.attribute(&target, waiting),
@@ -107,6 +109,14 @@ impl Guard {
       Ok(()) => {
         self.trouble.unblock(&target);
         self.end_trouble();
+      }
+      // It goes on from there.
+      Err(EngineError::Interrupted) => {
+        let now = self.now();
+        match kind {
+          Kind::Urgent => self.queue.give_way(target, waiting, now),
+          _ => self.queue.back_off(kind, target, waiting, now),
+        }
       }
       Err(error) if error.consequence() == Consequence::Stop => return Err(error.into()),
       // The files of a workspace that is gone are looked for when it is back.
@@ -292,6 +302,7 @@ impl Guard {
   }
 
   fn forget(&mut self, target: &Target) {
+    self.queue.ended(target);
     self.readers.forget(target);
     self.baseline.remove(target);
     self.first.remove(target);

@@ -15,6 +15,7 @@ use super::{
   discovery::Sources,
   exposure::Exposure,
   health::{Health, KEY, Phase, Room},
+  interrupt::Interrupts,
   judge::Judge,
   model_worker::ModelWorker,
   moved::adopted_key,
@@ -98,6 +99,8 @@ pub struct Guard {
   pub(super) exposure: Exposure,
   /// Whether somebody at the gate has a question that was not heard yet.
   pub(super) is_asked: Arc<AtomicBool>,
+  /// What a large file has to wait for.
+  pub(super) interrupts: Interrupts,
   /// Whether directories came since [`Guard::new_directories`].
   pub(super) has_new_directories: bool,
   pub(super) trouble: Outage,
@@ -159,6 +162,9 @@ impl Guard {
       rooms: Vec::new(),
       wakeups: Vec::new(),
     };
+    let is_asked: Arc<AtomicBool> = Arc::default();
+    let interrupts = Interrupts::new(Arc::clone(&is_asked));
+    engine.set_interrupt(interrupts.asked());
     let (asleep, now) = (engine.clock().asleep(), engine.clock().monotonic());
     Self {
       engine,
@@ -197,7 +203,8 @@ impl Guard {
       bad_rules,
       asleep,
       exposure: Exposure::since(now),
-      is_asked: Arc::default(),
+      is_asked,
+      interrupts,
       has_new_directories: true,
     }
   }

@@ -15,6 +15,7 @@ mod gate_request;
 pub mod guard;
 pub mod health;
 mod housekeeping;
+mod interrupt;
 pub mod judge;
 mod model_worker;
 pub mod moved;
@@ -145,6 +146,7 @@ async fn serve(engine: Engine<RealFs>, options: Options<'_>) -> Result<(), Daemo
     report_only,
     bad_rules,
   });
+  guard.interrupts.hear_signals()?;
   if !once {
     guard.judge_elsewhere(answerer.clone());
   }
@@ -333,6 +335,11 @@ impl Signals {
       _ = self.interrupt.recv() => Event::Terminate,
       _ = self.hangup.recv() => Event::Reload,
     }
+  }
+
+  /// Waits until the daemon is to end.
+  async fn until_end(&mut self) {
+    while !matches!(self.wait().await, Event::Terminate) {}
   }
 
   /// Whether the daemon is to end, without waiting.

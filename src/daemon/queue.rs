@@ -1,8 +1,13 @@
 //! When which file is looked at again: due times that exist only while something is pending. Pure.
+//!
+//! Of the dirty files that are due, small ones come first, and of those the ones written last: an agent that works
+//! now must not wait for thousands of files that somebody has copied. Now and then the oldest one has its turn, so
+//! that none waits without end.
 #![forbid(unsafe_code)]
 
 use std::{
-  collections::{BTreeMap, BTreeSet},
+  cmp::Reverse,
+  collections::{BTreeMap, BTreeSet, HashSet},
   time::Duration,
 };
 
@@ -15,6 +20,11 @@ pub(super) const LAST_RETRY: Duration = Duration::from_secs(1);
 
 /// From so many tries on the pause between them is the longest one.
 const STUBBORN: u32 = 8;
+
+/// Writes that are no farther apart than this belong together, and their files keep their order.
+const TOGETHER: Duration = Duration::from_millis(2);
+/// How often the oldest file has its turn: one time of so many (a choice).
+const OLDEST_EVERY: u32 = 4;
 
 /// One file that waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,11 +99,118 @@ impl Lane {
   }
 }
 
+/// The place of a dirty file that is due, the first one first.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Place {
+  /// Nobody waits for it.
+  is_common: bool,
+  is_large: bool,
+  /// With which others it was written.
+  group: Reverse<u64>,
+  /// How long it is due.
+  due: Duration,
+  target: Target,
+}
+
+/// Dirty files, and the order in which those that are due are worked on.
+#[derive(Debug, Default)]
+struct Urgent {
+  lane: Lane,
+  /// Those that are due, taken from the order of the lane.
+  ready: BTreeSet<Place>,
+  /// The small ones by age: since when they are dirty.
+  ages: BTreeSet<(Duration, Target)>,
+  places: BTreeMap<Target, Place>,
+  /// With which others a file was written, counted up.
+  groups: BTreeMap<Target, u64>,
+  group: u64,
+  last: Option<Duration>,
+  /// Files that were too large for one turn.
+  large: HashSet<Target>,
+  turns: u32,
+}
+
+impl Urgent {
+  fn set(&mut self, target: Target, next: impl FnOnce(Option<Waiting>) -> Waiting) {
+    self.unready(&target);
+    self.lane.set(target, next);
+  }
+
+  /// A file was written at this time.
+  fn written(&mut self, target: &Target, now: Duration) {
+    if self.last.is_none_or(|last| now.saturating_sub(last) > TOGETHER) {
+      self.group += 1;
+    }
+    self.last = Some(now);
+    self.groups.insert(target.clone(), self.group);
+  }
+
+  /// Takes the place of a file away; the lane still knows it.
+  fn unready(&mut self, target: &Target) {
+    let Some(place) = self.places.remove(target) else { return };
+    self.ready.remove(&place);
+    if let Some(waiting) = self.lane.waiting.get(target) {
+      self.ages.remove(&(waiting.since, target.clone()));
+      self.lane.order.insert((waiting.due, target.clone()));
+    }
+  }
+
+  /// Gives those that have become due their places.
+  fn fill(&mut self, now: Duration) {
+    while self.lane.order.first().is_some_and(|(due, _)| *due <= now) {
+      let Some((due, target)) = self.lane.order.pop_first() else { break };
+      let Some(waiting) = self.lane.waiting.get(&target) else { continue };
+      let place = Place {
+        is_common: due > Duration::ZERO,
+        is_large: self.large.contains(&target),
+        group: Reverse(self.groups.get(&target).copied().unwrap_or(0)),
+        due,
+        target: target.clone(),
+      };
+      if !place.is_large {
+        self.ages.insert((waiting.since, target.clone()));
+      }
+      self.ready.insert(place.clone());
+      self.places.insert(target, place);
+    }
+  }
+
+  /// Forgets that a file waits.
+  fn remove(&mut self, target: &Target) -> Option<Waiting> {
+    self.unready(target);
+    let waiting = self.lane.waiting.remove(target)?;
+    self.lane.order.remove(&(waiting.due, target.clone()));
+    self.groups.remove(target);
+    Some(waiting)
+  }
+
+  /// Where nobody waits for a file, the oldest one has a turn now and then.
+  fn next(&mut self) -> Option<Target> {
+    let first = self.ready.first()?;
+    self.turns = self.turns.wrapping_add(1);
+    if first.is_common && !first.is_large && self.turns.is_multiple_of(OLDEST_EVERY) {
+      return self.ages.first().map(|(_, target)| target.clone());
+    }
+    Some(first.target.clone())
+  }
+
+  fn take(&mut self, now: Duration) -> Option<(Target, Waiting)> {
+    self.fill(now);
+    let target = self.next()?;
+    let waiting = self.remove(&target)?;
+    Some((target, waiting))
+  }
+
+  fn is_due(&self, now: Duration) -> bool {
+    !self.ready.is_empty() || self.lane.order.first().is_some_and(|(due, _)| *due <= now)
+  }
+}
+
 /// Files that are dirty, files about which the records are asked, files that were read and that are to be
 /// read closely, and files whose markers are to be renewed.
 #[derive(Debug, Default)]
 pub struct Queue {
-  urgent: Lane,
+  urgent: Urgent,
   attribute: Lane,
   scored: Lane,
   model: Lane,
@@ -104,22 +221,24 @@ pub struct Queue {
 impl Queue {
   /// In the order of [`Kind::ALL`].
   fn lanes(&self) -> [&Lane; 6] {
-    [&self.urgent, &self.attribute, &self.scored, &self.model, &self.judge, &self.lazy]
+    [&self.urgent.lane, &self.attribute, &self.scored, &self.model, &self.judge, &self.lazy]
   }
 
-  fn lane(&mut self, kind: Kind) -> &mut Lane {
+  /// The lane of a kind; `None` for dirty files, which have an order of their own.
+  fn lane(&mut self, kind: Kind) -> Option<&mut Lane> {
     match kind {
-      Kind::Urgent => &mut self.urgent,
-      Kind::Attribute => &mut self.attribute,
-      Kind::Scored => &mut self.scored,
-      Kind::Model => &mut self.model,
-      Kind::Judge => &mut self.judge,
-      Kind::Lazy => &mut self.lazy,
+      Kind::Urgent => None,
+      Kind::Attribute => Some(&mut self.attribute),
+      Kind::Scored => Some(&mut self.scored),
+      Kind::Model => Some(&mut self.model),
+      Kind::Judge => Some(&mut self.judge),
+      Kind::Lazy => Some(&mut self.lazy),
     }
   }
 
   /// Marks a file as dirty now. One that waits already becomes due now and keeps its age.
   pub fn dirty(&mut self, target: Target, now: Duration) {
+    self.urgent.written(&target, now);
     self.urgent.set(target, |old| match old {
       Some(old) => Waiting { due: old.due.min(now), ..old },
       None => Waiting { due: now, since: now, tries: 0 },
@@ -136,11 +255,32 @@ impl Queue {
 
   /// Puts a file off until `due`, keeping its age; one that became dirty meanwhile stays due as it is.
   pub fn put_off(&mut self, kind: Kind, target: Target, was: Waiting, due: Duration) {
-    self.lane(kind).set(target, |old| Waiting {
+    let next = |old: Option<Waiting>| Waiting {
       due: old.map_or(due, |old| old.due),
       since: was.since,
       tries: was.tries.saturating_add(1),
-    });
+    };
+    match self.lane(kind) {
+      Some(lane) => lane.set(target, next),
+      None => self.urgent.set(target, next),
+    }
+  }
+
+  /// Puts a large file off that was worked on for a while: it goes on when no smaller one is due.
+  pub fn give_way(&mut self, target: Target, was: Waiting, now: Duration) {
+    self.urgent.large.insert(target.clone());
+    self.urgent.set(target, |_| Waiting { due: now, ..was });
+  }
+
+  /// A file was processed to its end.
+  pub fn ended(&mut self, target: &Target) {
+    self.urgent.large.remove(target);
+  }
+
+  /// Whether a dirty file is due that is not known to be a large one.
+  pub fn has_small(&mut self, now: Duration) -> bool {
+    self.urgent.fill(now);
+    self.urgent.ready.first().is_some_and(|first| !(first.is_common && first.is_large))
   }
 
   /// Puts a file off for longer each time.
@@ -206,7 +346,7 @@ impl Queue {
 
   /// Whether this file waits as dirty.
   pub fn is_dirty(&self, target: &Target) -> bool {
-    self.urgent.waiting.contains_key(target)
+    self.urgent.lane.waiting.contains_key(target)
   }
 
   /// Takes one file that is due: dirty ones first, the longest due before the others. Nothing is taken for
@@ -216,7 +356,11 @@ impl Queue {
       if busy.contains(&kind) {
         continue;
       }
-      if let Some((target, waiting)) = self.lane(kind).take(now) {
+      let taken = match self.lane(kind) {
+        Some(lane) => lane.take(now),
+        None => self.urgent.take(now),
+      };
+      if let Some((target, waiting)) = taken {
         return Some((kind, target, waiting));
       }
     }
@@ -225,7 +369,7 @@ impl Queue {
 
   /// Whether a dirty file is due.
   pub fn is_urgent(&self, now: Duration) -> bool {
-    self.urgent.order.first().is_some_and(|(due, _)| *due <= now)
+    self.urgent.is_due(now)
   }
 
   /// Takes further dirty files that are due, at most `n`, as long as they are `like` what was wanted.
@@ -235,11 +379,13 @@ impl Queue {
     n: usize,
     like: impl Fn(&Target) -> bool,
   ) -> Vec<(Target, Waiting)> {
-    let lane = &mut self.urgent;
+    let urgent = &mut self.urgent;
+    urgent.fill(now);
     let mut taken = Vec::new();
-    while taken.len() < n && lane.order.first().is_some_and(|(_, target)| like(target)) {
-      let Some(one) = lane.take(now) else { break };
-      taken.push(one);
+    while taken.len() < n {
+      let Some(first) = urgent.ready.first().map(|place| place.target.clone()) else { break };
+      let Some(waiting) = like(&first).then(|| urgent.remove(&first)).flatten() else { break };
+      taken.push((first, waiting));
     }
     taken
   }
@@ -247,14 +393,21 @@ impl Queue {
   /// How long until [`Self::take`] has the next file; `None` when nothing is pending.
   pub fn next_due(&self, now: Duration, busy: &[Kind]) -> Option<Duration> {
     let lanes = Kind::ALL.into_iter().zip(self.lanes()).filter(|(kind, _)| !busy.contains(kind));
-    let due = lanes.filter_map(|(_, lane)| lane.order.first()).map(|(due, _)| *due).min()?;
-    Some(due.saturating_sub(now))
+    let due = lanes.filter_map(|(_, lane)| lane.order.first()).map(|(due, _)| *due);
+    let ready = (!self.urgent.ready.is_empty()).then_some(Duration::ZERO);
+    Some(due.chain(ready).min()?.saturating_sub(now))
   }
 
   /// Forgets the files that are not to be kept.
   pub fn retain(&mut self, keep: impl Fn(&Target) -> bool) {
-    for kind in Kind::ALL {
-      let lane = self.lane(kind);
+    let gone: Vec<Target> =
+      self.urgent.lane.waiting.keys().filter(|target| !keep(target)).cloned().collect();
+    for target in gone {
+      self.urgent.remove(&target);
+      self.urgent.large.remove(&target);
+    }
+    for lane in Kind::ALL {
+      let Some(lane) = self.lane(lane) else { continue };
       lane.waiting.retain(|target, _| keep(target));
       lane.order.retain(|(_, target)| keep(target));
     }
@@ -269,7 +422,7 @@ impl Queue {
 
   /// The files that are dirty.
   pub fn dirty_targets(&self) -> impl Iterator<Item = &Target> {
-    self.urgent.waiting.keys()
+    self.urgent.lane.waiting.keys()
   }
 
   /// Whether nothing is pending.
@@ -293,11 +446,49 @@ mod tests {
   }
 
   #[test]
-  fn dirty_files_come_before_markers_and_the_oldest_first() {
+  fn what_was_written_last_goes_first_and_the_oldest_has_its_turn() {
+    let mut queue = Queue::default();
+    for n in 0..5000 {
+      queue.dirty(target(&format!("n{n:04}")), ms(n / 10));
+    }
+    queue.dirty(target("agent"), ms(900));
+    assert_eq!(queue.take(ms(901), &[]).unwrap().1, target("agent"));
+    let order: Vec<Target> =
+      std::iter::from_fn(|| queue.take(ms(999), &[])).map(|(_, target, _)| target).collect();
+    let early = order.iter().take(40).filter(|one| **one < target("n0020")).count();
+    assert!((8..=12).contains(&early), "{early} of the oldest among the first 40");
+    assert_eq!(order.len(), 5000);
+    assert!(queue.is_empty());
+  }
+
+  #[test]
+  fn a_large_file_goes_on_when_no_small_one_is_due() {
+    let mut queue = Queue::default();
+    queue.dirty(target("large"), ms(1));
+    let (_, large, waiting) = queue.take(ms(1), &[]).unwrap();
+    queue.dirty(target("old"), ms(2));
+    assert!(queue.has_small(ms(9)));
+    queue.give_way(large.clone(), waiting, ms(9));
+    queue.dirty(large.clone(), ms(20));
+    let order: Vec<Target> =
+      std::iter::from_fn(|| queue.take(ms(30), &[])).map(|(_, target, _)| target).collect();
+    assert_eq!(order, [target("old"), large.clone()]);
+    queue.give_way(large.clone(), waiting, ms(30));
+    assert!(!queue.has_small(ms(31)) && queue.is_urgent(ms(31)));
+    assert_eq!(queue.next_due(ms(31), &[]), Some(ms(0)));
+    queue.hurry(large.clone(), ms(31));
+    assert!(queue.has_small(ms(31)), "somebody waits for it");
+    queue.ended(&large);
+    assert_eq!(queue.take(ms(31), &[]).unwrap().2.since, waiting.since);
+    assert!(queue.is_empty());
+  }
+
+  #[test]
+  fn dirty_files_come_before_markers_and_in_their_order_when_written_together() {
     let mut queue = Queue::default();
     queue.reshape(target("c"), ms(1));
     queue.dirty(target("b"), ms(3));
-    queue.dirty(target("a"), ms(5));
+    queue.dirty(target("a"), ms(4));
     let order: Vec<_> = std::iter::from_fn(|| queue.take(ms(9), &[]))
       .map(|(kind, target, _)| (kind, target))
       .collect();
@@ -333,7 +524,7 @@ mod tests {
       let more = queue.take_more(ms(now), n, |one| *one != target("x"));
       more.into_iter().map(|(target, _)| target).collect()
     };
-    assert_eq!(take(9, 1), [target("a")]);
+    assert_eq!(take(1, 9), [target("a")]);
     assert_eq!(take(2, 9), [target("b")]);
     assert_eq!(take(9, 9), [target("c")], "not over another one");
     assert_eq!(take(9, 9), []);

@@ -18,7 +18,8 @@ use super::{
   judge::{JudgeContext, Origin, Treatment, judge_fresh},
   layer2::{Layer2, reading_due},
   record::{Due, told},
-  view::View,
+  slices::LARGE,
+  view::{COARSE, View},
 };
 use crate::{
   config::Config,
@@ -92,7 +93,7 @@ impl<F: Fs> Engine<F> {
         adopted: true,
         pending: due.pending() | reading_due(&one.view),
         marker_mode: MarkerMode::None.as_str(),
-        unmarked: None,
+        unmarked: one.view.document.is_coarse().then_some(COARSE),
         events,
         at,
       });
@@ -128,6 +129,10 @@ impl<F: Fs> Engine<F> {
       let (Some((root, _)), Some(path)) = (self.roots.get(&target.root), path) else { continue };
       self.opens.push(target.clone());
       if let Some((text, stamp)) = self.fs.glance(root, &target.rel, &rules) {
+        // It is judged in slices, which others can come between.
+        if self.interrupt.is_some() && text.len() >= LARGE {
+          continue;
+        }
         bytes += text.len();
         let treatment = self.treatment(target);
         reads.push(Read { index, path, treatment, bytes: text, stamp });
@@ -196,6 +201,7 @@ fn judge(
   let comparison = compare(&document, &[]);
   let origin = Origin::seen(config, true, None);
   let mut court = JudgeContext {
+    slice: None,
     consult: None,
     known: &[],
     reads_on: true,

@@ -4,11 +4,17 @@
 //! stands beside it in a batch says nothing about it.
 #![forbid(unsafe_code)]
 
-use std::{iter, ops::Range, time::Duration};
+use std::{
+  cmp::Reverse,
+  collections::{HashMap, HashSet},
+  iter,
+  ops::Range,
+  time::Duration,
+};
 
 use super::{
   judge::BlockText,
-  taken::places,
+  taken::{MAX_JUDGED_AGAIN, places},
   unit::{Brought, Candidates, Strength},
 };
 
@@ -25,6 +31,10 @@ use crate::{
   os::Clock,
   provenance::{Source, Trust},
 };
+
+/// Different blocks of one text that the encoder reads, at most (a choice: each takes it some 6 ms); of more those
+/// that the heads suspect most, and of the others what is notable.
+const MAX_CLOSE: usize = 256;
 
 /// Which layers take part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
@@ -162,9 +172,24 @@ fn assess_one(exhibit: &Sample<'_>, model: &dyn Assessor, clock: &dyn Clock) -> 
   if document.blocks().len() < 2 {
     return assess_block(exhibit, model, clock);
   }
-  let blocks = document.blocks().iter().map(|block| {
-    let text = BlockText::new(exhibit.text, block);
-    let mut found = assess_block(&Sample { text: text.bytes(), ..*exhibit }, model, clock);
+  // Equal blocks are looked at once, and of very many those closely that the heads suspect most.
+  let texts: Vec<BlockText> =
+    document.blocks().iter().map(|block| BlockText::new(exhibit.text, block)).collect();
+  let mut known: HashMap<&[u8], Option<Assessed>> =
+    texts.iter().map(|text| (text.bytes(), None)).collect();
+  let close = most_suspicious(exhibit, &known, model);
+  let blocks = texts.iter().map(|text| {
+    let mut found = match known.get(text.bytes()) {
+      Some(Some(found)) => Assessed { times: Times::default(), ..found.clone() },
+      _ => {
+        let is_close = close.as_ref().is_none_or(|close| close.contains(text.bytes()));
+        let reads = if is_close { exhibit.reads } else { Reads::Notable };
+        let sample = Sample { text: text.bytes(), reads, ..*exhibit };
+        let found = assess_block(&sample, model, clock);
+        known.insert(text.bytes(), Some(found.clone()));
+        found
+      }
+    };
     for finding in &mut found.findings {
       finding.span = text.to_file(&finding.span);
     }
@@ -172,6 +197,28 @@ fn assess_one(exhibit: &Sample<'_>, model: &dyn Assessor, clock: &dyn Clock) -> 
     found
   });
   blocks.reduce(join).unwrap_or_else(|| assess_block(exhibit, model, clock))
+}
+
+/// The texts of which the encoder reads all, where there are more than it reads in a second or two; `None` where
+/// there are not, or no encoder reads.
+fn most_suspicious<'t>(
+  exhibit: &Sample<'_>,
+  texts: &HashMap<&'t [u8], Option<Assessed>>,
+  model: &dyn Assessor,
+) -> Option<HashSet<&'t [u8]>> {
+  let is_read = exhibit.layers != Layers::Rules && exhibit.reads == Reads::New;
+  if !is_read || texts.len() <= MAX_CLOSE {
+    return None;
+  }
+  let context = Context { kind: exhibit.kind, asked: exhibit.asked, known: &[] };
+  let suspicion = |text: &&'t [u8]| {
+    let found = model::assess(model, text, 0.0, Depth::Heads, &context);
+    // Thousandths, so that they can be compared.
+    (Reverse((found.suspicion() * 1000.0) as u32), text.len(), *text)
+  };
+  let mut texts: Vec<&'t [u8]> = texts.keys().copied().collect();
+  texts.sort_by_cached_key(suspicion);
+  Some(texts.into_iter().take(MAX_CLOSE).collect())
 }
 
 /// Both together: the findings of both, and the stronger decision.
@@ -221,9 +268,14 @@ fn taken(
     let exhibit = Sample { text: text.bytes(), referral: None, ..*exhibit };
     assess_text(&exhibit, model, clock)
   };
+  let mut left = MAX_JUDGED_AGAIN;
+  let leaves = &mut |lines: &[usize]| {
+    let Some(more) = left.checked_sub(1) else { return true };
+    left = more.saturating_sub(exhibit.text.len());
+    look(lines).0.decision.leaves()
+  };
   let candidates = Candidates { file: exhibit.text, block, brought: &brought, spans: &spans };
-  let chosen =
-    candidates.choose(&mut |lines| look(lines).1, &mut |lines| look(lines).0.decision.leaves())?;
+  let chosen = candidates.choose(&mut |lines| look(lines).1, leaves)?;
   Some(chosen.lines.iter().filter_map(span_of).collect())
 }
 
@@ -334,6 +386,63 @@ mod tests {
       referral: None,
     };
     assess(&[exhibit], &Fears, &SystemClock).remove(0)
+  }
+
+  /// Counts what it reads.
+  #[derive(Default)]
+  struct Counts {
+    heads: std::sync::atomic::AtomicUsize,
+    encoder: std::sync::atomic::AtomicUsize,
+  }
+
+  impl Assessor for Counts {
+    fn assess(&self, text: &str, rules: f32, depth: Depth, context: &Context<'_>) -> Assessment {
+      let counter = if depth == Depth::Heads { &self.heads } else { &self.encoder };
+      counter.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+      Fears.assess(text, rules, depth, context)
+    }
+
+    fn version(&self) -> &'static str {
+      "1"
+    }
+
+    fn health(&self) -> Health {
+      Health::default()
+    }
+  }
+
+  fn reads(text: &str) -> (usize, usize, Assessed) {
+    let facts = PolicyInput { trust: Trust::Untrusted, ..PolicyInput::default() };
+    let options = JudgeOptions::default();
+    let exhibit = Sample {
+      text: text.as_bytes(),
+      options,
+      facts,
+      kind: Kind::Unknown,
+      layers: Layers::All,
+      reads: Reads::New,
+      asked: "",
+      referral: None,
+    };
+    let counts = Counts::default();
+    let found = assess(&[exhibit], &counts, &SystemClock).remove(0);
+    let count =
+      |one: &std::sync::atomic::AtomicUsize| one.load(std::sync::atomic::Ordering::SeqCst);
+    (count(&counts.heads), count(&counts.encoder), found)
+  }
+
+  #[test]
+  fn equal_blocks_are_read_once_and_of_very_many_the_most_suspicious() {
+    for part in ["- a\n", "<!-- memfw:aaaaaa quarantined -->\n", "- [a](https://b.example/c)\n"] {
+      let (heads, encoder, _) = reads(&part.repeat(800));
+      assert!(heads <= 8 && encoder <= 8, "{part}: {heads} {encoder}");
+    }
+    let text: String = (0..900).map(|n| format!("- note {n} about the garden\n")).collect();
+    let (_, encoder, found) = reads(&text);
+    assert!((MAX_CLOSE..=MAX_CLOSE + 8).contains(&encoder), "{encoder}");
+    assert!(!found.is_found());
+    let (_, _, found) = reads(&format!("{text}- a grue lives behind the door\n"));
+    assert!(found.is_found(), "what the heads suspect is read, wherever it stands");
   }
 
   #[test]

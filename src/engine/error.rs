@@ -38,6 +38,9 @@ pub enum EngineError {
   /// A workspace that is not there.
   #[error(transparent)]
   Root(#[from] OpenError),
+  /// Something else has to be done before the rest of a large file is judged.
+  #[error("interrupted for something else")]
+  Interrupted,
   /// Every id that was tried is taken.
   #[error("no free block id was found")]
   NoFreeId,
@@ -83,6 +86,7 @@ impl EngineError {
       | Self::Lock(_)
       | Self::Random(_)
       | Self::NoFreeId
+      | Self::Interrupted
       | Self::Fs(_)
       | Self::Open(_)
       | Self::Interrupted { .. }

@@ -6,6 +6,7 @@ use std::{ops::Range, path::Path};
 use super::{
   claim::{edited, forged, one_foreign, without_markers},
   consult::{self, Heard},
+  slices::Slice,
   taken::Case,
   together,
   unit::Brought,
@@ -117,6 +118,8 @@ pub struct JudgeContext<'a> {
   pub reads_on: bool,
   /// What a model that reads says of a text; `None` where nobody is asked about it (yet).
   pub consult: Option<&'a mut Consult<'a>>,
+  /// The turn at a large file; `None` where it is judged in one go.
+  pub slice: Option<&'a Slice<'a>>,
 }
 
 /// What hears a model that reads.
@@ -136,6 +139,9 @@ pub fn judge_fresh(
   let blocks = document.blocks().iter().zip(&comparison.fates).enumerate();
   blocks
     .map(|(index, (block, fate))| {
+      if court.slice.is_some_and(Slice::is_over) {
+        return None;
+      }
       let fresh: Vec<Range<usize>> = match fate {
         Fate::Unchanged { .. } | Fate::Moved { .. } => return None,
         Fate::Inserted => block.lines.iter().map(|line| line.span.clone()).collect(),
@@ -147,7 +153,7 @@ pub fn judge_fresh(
       };
       let all = found(file, block, court);
       let brought = together::brought(block, index, comparison, court);
-      let is_fresh = |finding: &Finding| fresh.iter().any(|line| overlaps(line, &finding.span));
+      let is_fresh = |finding: &Finding| touches(&fresh, &finding.span);
       let (mut findings, others): (Vec<Finding>, Vec<Finding>) =
         all.into_iter().partition(is_fresh);
       let composed = together::judge(file, block, &others, &brought, court);
@@ -188,8 +194,8 @@ fn findings(
   fresh: &[Range<usize>],
   court: &JudgeContext<'_>,
 ) -> Vec<Finding> {
-  let touches = |finding: &Finding| fresh.iter().any(|line| overlaps(line, &finding.span));
-  found(file, block, court).into_iter().filter(touches).collect()
+  let is_in = |finding: &Finding| touches(fresh, &finding.span);
+  found(file, block, court).into_iter().filter(is_in).collect()
 }
 
 /// What is found in a block; spans in bytes of the file.
@@ -203,10 +209,17 @@ fn found(file: &[u8], block: &Block, court: &JudgeContext<'_>) -> Vec<Finding> {
 fn found_in(text: &BlockText, court: &JudgeContext<'_>) -> Vec<Finding> {
   let options =
     JudgeOptions { scope: court.config.scope, rules: Some(court.rules), ..JudgeOptions::default() };
-  let (bytes, comments) = without_markers(text.bytes());
-  detect::judge(&bytes, &options)
+  let find = || {
+    let (bytes, comments) = without_markers(text.bytes());
+    let found = detect::judge(&bytes, &options).into_iter();
+    found.chain(comments.into_iter().map(forged)).collect()
+  };
+  let found: Vec<Finding> = match court.slice {
+    Some(slice) => slice.findings(text.bytes(), find),
+    None => find(),
+  };
+  found
     .into_iter()
-    .chain(comments.into_iter().map(forged))
     .map(|finding| Finding { span: text.to_file(&finding.span), ..finding })
     .collect()
 }
@@ -245,7 +258,7 @@ pub(super) fn effects_of(
     return vec![];
   }
   let mut found = effects_in(&BlockText::new(file, block), &setting(court));
-  found.retain(|one| fresh.iter().any(|line| overlaps(line, &one.span)));
+  found.retain(|one| touches(fresh, &one.span));
   found
 }
 
@@ -335,7 +348,11 @@ pub(super) fn judge_found(
     None => findings,
   };
   let continued = court.continued;
-  let rest = continued.iter().find(|rest| fresh.iter().any(|line| overlaps(line, rest)));
+  let (from, to) =
+    (fresh.first().map_or(usize::MAX, |line| line.start), fresh.last().map_or(0, |line| line.end));
+  let mut near =
+    continued.iter().skip(continued.partition_point(|rest| rest.end.max(rest.start + 1) <= from));
+  let rest = near.by_ref().take_while(|rest| rest.start < to).find(|rest| touches(fresh, rest));
   let approved_rest = rest.is_some_and(|rest| {
     let text = file.get(rest.clone()).unwrap_or_default();
     matches!(settled(text, rest, court), Some(Precedent::Excused(..)))
@@ -457,9 +474,11 @@ pub(super) fn judge_found(
 }
 
 /// The lines of a block that a span touches, as indices.
-fn lines_in(block: &Block, span: &Range<usize>) -> Vec<usize> {
-  let lines = block.lines.iter().enumerate();
-  lines.filter(|(_, line)| overlaps(&line.span, span)).map(|(index, _)| index).collect()
+pub(super) fn lines_in(block: &Block, span: &Range<usize>) -> Vec<usize> {
+  let first = block.lines.partition_point(|line| line.span.end <= span.start);
+  let lines = block.lines.iter().enumerate().skip(first);
+  let touched = lines.take_while(|(_, line)| line.span.start < span.end.max(span.start + 1));
+  touched.map(|(index, _)| index).collect()
 }
 
 /// What was decided about these bytes in this place, or else about the same text with other line ends, and the
@@ -474,7 +493,9 @@ fn settled(bytes: &[u8], run: &Range<usize>, court: &mut JudgeContext<'_>) -> Op
 
 /// Joins line spans of a block that touch into runs. What was put behind a line that stays is one alone.
 fn runs(block: &Block, lines: &[Range<usize>]) -> Vec<Range<usize>> {
-  let is_tail = |at: usize| block.lines.iter().any(|line| line.is_tail && line.span.start == at);
+  let tails: Vec<usize> =
+    block.lines.iter().filter(|line| line.is_tail).map(|line| line.span.start).collect();
+  let is_tail = |at: usize| tails.binary_search(&at).is_ok();
   let mut runs: Vec<Range<usize>> = Vec::new();
   for line in lines {
     match runs.last_mut() {
@@ -483,6 +504,12 @@ fn runs(block: &Block, lines: &[Range<usize>]) -> Vec<Range<usize>> {
     }
   }
   runs
+}
+
+/// Whether a span touches one of these lines, which are in order.
+pub(super) fn touches(lines: &[Range<usize>], span: &Range<usize>) -> bool {
+  let first = lines.partition_point(|line| line.end <= span.start);
+  lines.get(first).is_some_and(|line| overlaps(line, span))
 }
 
 pub(super) fn overlaps(a: &Range<usize>, b: &Range<usize>) -> bool {

@@ -82,6 +82,7 @@ impl<F: Fs> Engine<F> {
       let origin = self.with_request(Origin::of_revision(revision));
       let allowed = self.allowed_to(&origin)?;
       let mut court = JudgeContext {
+        slice: court.slice,
         origin: &origin,
         treatment: court.treatment,
         config: court.config,

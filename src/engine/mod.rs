@@ -66,6 +66,7 @@ pub mod rows;
 #[cfg(test)]
 mod rows_tests;
 pub mod settled;
+pub mod slices;
 #[cfg(test)]
 mod source_tests;
 mod taken;
@@ -238,6 +239,12 @@ pub struct Engine<F: Fs> {
   model: Layer2,
   /// The directories that are no workspaces.
   shapes: Shapes,
+  /// What was found in a large file that is not done with.
+  memo: RefCell<slices::Memo>,
+  /// Says whether a large file has to wait.
+  interrupt: Option<slices::Interrupt>,
+  /// Whether what is under way can be done again from the start.
+  may_interrupt: bool,
 }
 
 impl<F: Fs> Engine<F> {
@@ -274,6 +281,9 @@ impl<F: Fs> Engine<F> {
       data,
       model: None,
       shapes: Shapes::default(),
+      memo: RefCell::default(),
+      interrupt: None,
+      may_interrupt: false,
     }
   }
 
@@ -310,10 +320,12 @@ impl<F: Fs> Engine<F> {
     self.fs = fs;
     self.roots.clear();
     self.hot.clear();
+    self.forget_slices();
   }
 
   /// Judges by these rules from now on; what is known is not judged again.
   pub fn set_rules(&mut self, rules: Rules) {
+    self.forget_slices();
     self.judging = rules;
   }
 

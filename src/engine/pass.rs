@@ -257,7 +257,11 @@ impl<F: Fs> Engine<F> {
     let sighting = if adopting { None } else { self.sighting(target, hash, &before)? };
     let origin = Origin::seen(&self.config, adopting, sighting);
     let writable = matches!(file.access(), Touch::Full);
-    let mut view = self.view_as(target, row, bytes, origin, None, writable)?;
+    // Nothing was written yet, so the rest of a large file can wait.
+    self.may_interrupt = true;
+    let view = self.view_as(target, row, bytes, origin, None, writable);
+    self.may_interrupt = false;
+    let mut view = view?;
     let known = view.facts.rows.iter().zip(&view.facts.known).filter(|(_, known)| !known.former);
     self.note_replaced(target, known.map(|(row, _)| row), Some(&view.document))?;
     let mut stamp = before;

@@ -8,7 +8,8 @@ use super::{
   event::adopted,
   judge::BlockJudgement,
   layer2::reading_due,
-  view::{Marking, View},
+  slices::LARGE,
+  view::{COARSE, Marking, View},
 };
 use crate::{
   detect::{Code, Verdict},
@@ -39,7 +40,8 @@ impl<F: Fs> Engine<F> {
       // What was fresh is known from here on, and may be wrapped.
       self.reshape_of(target, &View::renewed(view.bytes.clone(), &rows, &view.facts), &rows)
     } else {
-      (None, Marking { mode: MarkerMode::None, why: None })
+      let why = view.document.is_coarse().then(|| COARSE.to_owned());
+      (None, Marking { mode: MarkerMode::None, why })
     };
     let settled = leased || !writable || self.since_change(&stamp, waited) >= TAIL_COMPLETE_AFTER;
     let took_ms = (self.clock.monotonic().saturating_sub(started)).as_secs_f64() * 1e3;
@@ -78,6 +80,9 @@ impl<F: Fs> Engine<F> {
       at,
     })?;
     hit(Point::PassAfterRecord);
+    if view.bytes.len() >= LARGE {
+      self.forget_slices();
+    }
     for key in view.judgements.iter().flatten().flat_map(|judgement| &judgement.excused_by) {
       self.ledger.use_exception(key, at)?;
     }

@@ -249,6 +249,7 @@ impl<F: Fs> Engine<F> {
     };
     let may_ask = self.is_judged_by_model(target) && self.may_send(origin);
     let mut court = JudgeContext {
+      slice: None,
       consult: may_ask.then_some(&mut hear),
       reads_on: self.reads_on(),
       origin,

@@ -4,7 +4,10 @@
 //! brought it comes along.
 #![forbid(unsafe_code)]
 
-use std::{collections::HashMap, ops::Range};
+use std::{
+  collections::{HashMap, HashSet},
+  ops::Range,
+};
 
 use super::{
   EngineError,
@@ -92,8 +95,11 @@ impl View {
     let lines = block.lines.iter().zip(inherited).enumerate();
     let is_own = |from: &Option<Inherited>| from.is_some_and(|from| from.known == known);
     let mut kept = lines.filter(|(_, (line, from))| line.kind == LineKind::Text && is_own(from));
-    let all = old.lines.iter().all(|old| block.lines.iter().any(|line| line.hash == old.hash));
-    all || kept.any(|(at, _)| at >= block.body)
+    if kept.any(|(at, _)| at >= block.body) {
+      return true;
+    }
+    let now: HashSet<[u8; 8]> = block.lines.iter().map(|line| line.hash).collect();
+    old.lines.iter().all(|old| now.contains(&old.hash))
   }
 
   /// Whether the last writer wrote any line of a block.

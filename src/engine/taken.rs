@@ -1,10 +1,12 @@
 //! What goes of a text that has to leave: the smallest part of it without which the rest may stay.
 #![forbid(unsafe_code)]
 
-use std::{cell::RefCell, ops::Range};
+use std::{cell::RefCell, collections::HashSet, ops::Range};
 
 use super::{
-  judge::{BlockText, JudgeContext, Origin, effects_in, overlaps, reads_effects},
+  judge::{
+    BlockText, JudgeContext, Origin, effects_in, lines_in, overlaps, reads_effects, touches,
+  },
   unit::{Brought, Candidates, Strength},
 };
 use crate::{
@@ -14,6 +16,10 @@ use crate::{
   },
   memory::Block,
 };
+
+/// Bytes of a block that are judged again to find out what of it may stay, counted once for each try (a choice:
+/// 100 ms); of a longer one all goes that was judged.
+pub(super) const MAX_JUDGED_AGAIN: usize = 1 << 21;
 
 /// Where that is for which a text has to leave.
 pub(super) fn places(findings: &[Finding], input: &PolicyInput<'_>) -> Vec<Range<usize>> {
@@ -78,10 +84,13 @@ impl Case<'_> {
         .and_then(|row| row.revision(by.revision))
         .map_or_else(|| judged.clone(), Origin::of_revision)
     };
+    let mut left = MAX_JUDGED_AGAIN;
     let leaves = &mut |rest: &[usize]| {
+      let Some(more) = left.checked_sub(1) else { return true };
+      left = more.saturating_sub(self.block.parts.iter().map(Range::len).sum());
       // Of what is left only what was judged counts, or what stood in what was found.
       let is_in = |finding: &Finding| {
-        (self.fresh.iter().chain(&spans)).any(|span| overlaps(span, &finding.span))
+        touches(self.fresh, &finding.span) || spans.iter().any(|span| overlaps(span, &finding.span))
       };
       let counts = |finding: &Finding| is_in(finding) && !(self.is_excused)(finding);
       let findings: Vec<Finding> = look(rest).into_iter().filter(counts).collect();
@@ -141,8 +150,9 @@ impl Case<'_> {
   /// Who brought these lines, each once.
   fn parties(&self, lines: &[usize]) -> Vec<Brought> {
     let mut all: Vec<Brought> = Vec::new();
+    let mut seen = HashSet::new();
     for by in lines.iter().filter_map(|&index| self.brought.get(index).copied().flatten()) {
-      if !all.contains(&by) {
+      if seen.insert((by.known, by.revision)) {
         all.push(by);
       }
     }
@@ -155,14 +165,13 @@ impl Case<'_> {
 
   /// Who brought the least trusted of these lines that a span touches.
   fn whose(&self, lines: &[usize], span: &Range<usize>) -> Option<Brought> {
-    let touches =
-      |index: &usize| self.block.lines.get(*index).is_some_and(|one| overlaps(&one.span, span));
-    let touched: Vec<usize> = lines.iter().copied().filter(touches).collect();
+    let mut touched = lines_in(self.block, span);
+    touched.retain(|index| lines.binary_search(index).is_ok());
     self.least_trusted(&touched)
   }
 
   fn is_fresh(&self, index: usize) -> bool {
     let line = self.block.lines.get(index);
-    line.is_some_and(|line| self.fresh.iter().any(|span| overlaps(span, &line.span)))
+    line.is_some_and(|line| touches(self.fresh, &line.span))
   }
 }

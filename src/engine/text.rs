@@ -46,9 +46,8 @@ impl BlockText {
     let at = |offset: usize| {
       self
         .parts
-        .iter()
-        .rev()
-        .find(|(start, _)| *start <= offset)
+        .get(..self.parts.partition_point(|(start, _)| *start <= offset))
+        .and_then(<[_]>::last)
         .map_or(0, |(start, part)| part.start + (offset - start).min(part.len()))
     };
     let last = span.end.saturating_sub(1).max(span.start);

@@ -64,6 +64,7 @@ pub(super) fn judge(
     .map(|line| line.span.clone())
     .collect();
   let mut court = JudgeContext {
+    slice: court.slice,
     consult: None,
     origin: &origin,
     treatment: court.treatment,

@@ -13,6 +13,7 @@ use super::{
   label::Labels,
   lapse::Version,
   precedent::precedent,
+  slices::{LARGE, Slice},
 };
 use crate::{
   config::Markers,
@@ -34,6 +35,10 @@ const MAX_FORMER: u32 = 20_000;
 /// How long after a line was taken out unfinished its writer may still go on with it, in microseconds (a
 /// choice: those who write in pieces do so within milliseconds).
 const CONTINUED_FOR: i64 = 10_000_000;
+
+/// What is said of a file with more lines or blocks than are known one by one.
+pub(super) const COARSE: &str =
+  "it has so many lines or blocks that neighbours are judged and known as one";
 
 /// A version of a file with everything that follows from it.
 pub struct View {
@@ -165,6 +170,7 @@ impl<F: Fs> Engine<F> {
     restored: Option<&Restored>,
     writable: bool,
   ) -> Result<View, EngineError> {
+    let began = self.clock.monotonic();
     let path = target.path();
     // One view of the ledger for all the questions of one file: each alone would lock it anew.
     let _snapshot = self.ledger.snapshot()?;
@@ -207,7 +213,13 @@ impl<F: Fs> Engine<F> {
         Precedent::None
       })
     };
+    let slice = (bytes.len() >= LARGE).then(|| {
+      let of = (&*path, &origin);
+      let interrupt = self.interrupt.as_ref().filter(|_| self.may_interrupt);
+      Slice::new(&self.memo, of, interrupt, &*self.clock, began)
+    });
     let mut court = JudgeContext {
+      slice: slice.as_ref(),
       consult: None,
       reads_on: self.reads_on(),
       origin: &origin,
@@ -222,13 +234,22 @@ impl<F: Fs> Engine<F> {
       slots: &[],
       precedent: decided.then_some(&mut ask),
       assess: &mut |text, rules, context| {
-        self.assess(text, rules, context).unwrap_or_else(|error| {
-          unread.get_or_insert(error);
-          None
-        })
+        let mut ask = || {
+          self.assess(text, rules, context).unwrap_or_else(|error| {
+            unread.get_or_insert(error);
+            None
+          })
+        };
+        match &slice {
+          Some(slice) => slice.assessed(text, rules, ask),
+          None => ask(),
+        }
       },
     };
     let mut judgements = judge::judge_fresh(&bytes, &document, &comparison, &mut court);
+    if slice.as_ref().is_some_and(Slice::is_cut) {
+      return Err(failed.or(unread).map_or(EngineError::Interrupted, EngineError::from));
+    }
     if decided && restored.is_none() && writable {
       let version = Version { path: &path, bytes: &bytes, document: &document };
       self.lapse(&version, &comparison, &mut judgements, &mut court)?;
@@ -244,10 +265,20 @@ impl<F: Fs> Engine<F> {
   /// writer was not done, and what follows belongs to it. What comes later is somebody else's line.
   fn continued(&self, document: &Document) -> Result<Vec<Range<usize>>, EngineError> {
     let mut rest = Vec::new();
+    // One placeholder may be copied to any number of lines.
+    let mut asked: HashMap<&BlockId, bool> = HashMap::new();
     for continued in document.continued() {
-      let item = self.ledger.item(continued.id.as_str())?;
-      let age = self.now().saturating_sub(item.seen_at);
-      if item.status.is_waiting() && !item.terminated && age <= CONTINUED_FOR {
+      let is_young = match asked.get(&continued.id) {
+        Some(is_young) => *is_young,
+        None => {
+          let item = self.ledger.item(continued.id.as_str())?;
+          let age = self.now().saturating_sub(item.seen_at);
+          let is_young = item.status.is_waiting() && !item.terminated && age <= CONTINUED_FOR;
+          asked.insert(&continued.id, is_young);
+          is_young
+        }
+      };
+      if is_young {
         rest.push(continued.rest.clone());
       }
     }
@@ -288,8 +319,12 @@ impl<F: Fs> Engine<F> {
     view: &View,
     rows: &[BlockRow],
   ) -> (Option<Vec<u8>>, Marking) {
-    let mut marking = self.marking(target, view.hash);
     let labels = self.ledger.name_key().map(Labels::new).unwrap_or_default();
+    if view.document.is_coarse() {
+      let plan = view.plan(MarkerMode::None, true, rows, &labels);
+      return (plan.reshape, Marking { mode: MarkerMode::None, why: Some(COARSE.to_owned()) });
+    }
+    let mut marking = self.marking(target, view.hash);
     let limit = self
       .agent
       .injection_limit(&target.root, &target.rel)

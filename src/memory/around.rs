@@ -61,7 +61,7 @@ impl Around {
   ) -> Self {
     let blocks = document.undivided();
     let Some(at) = document.block_at(span.start) else { return Self::default() };
-    let page = Page { file, blocks, absent };
+    let page = Page { file, blocks, absent: Absent::of(absent) };
     let Some(block) = blocks.get(at) else { return Self::default() };
     let (above, below) = page.neighbours(block, span);
     let enclosure = document.enclosure(span.start).filter(|one| !page.is_absent(one.span.start));
@@ -143,25 +143,56 @@ impl Around {
 struct Page<'a> {
   file: &'a [u8],
   blocks: &'a [Block],
-  absent: &'a [Range<usize>],
+  absent: Absent,
+}
+
+/// What does not count, in the order in which it begins: a page asks about it once for each of its lines.
+struct Absent {
+  spans: Vec<Range<usize>>,
+  /// The farthest end of each span and those before it.
+  ends: Vec<usize>,
+}
+
+impl Absent {
+  fn of(spans: &[Range<usize>]) -> Self {
+    let mut spans = spans.to_vec();
+    spans.sort_by_key(|span| span.start);
+    let mut farthest = 0;
+    let ends = spans.iter().map(|span| {
+      farthest = farthest.max(span.end);
+      farthest
+    });
+    let ends = ends.collect();
+    Self { spans, ends }
+  }
+
+  /// The farthest end of what begins at `at` or before.
+  fn end(&self, at: usize) -> usize {
+    let after = self.spans.partition_point(|span| span.start <= at);
+    after.checked_sub(1).and_then(|last| self.ends.get(last)).copied().unwrap_or(0)
+  }
+
+  /// What begins behind `start` and before `end`.
+  fn within(&self, start: usize, end: usize) -> impl Iterator<Item = &Range<usize>> {
+    let first = self.spans.partition_point(|span| span.start <= start);
+    self.spans.iter().skip(first).take_while(move |span| span.start < end)
+  }
 }
 
 impl<'a> Page<'a> {
   fn is_absent(&self, at: usize) -> bool {
-    self.absent.iter().any(|gone| gone.contains(&at))
+    self.absent.end(at) > at
   }
 
   fn says(&self, line: &Line) -> bool {
-    let covers = |gone: &Range<usize>| gone.start <= line.span.start && line.span.end <= gone.end;
-    line.kind != LineKind::Blank && !self.absent.iter().any(covers)
+    let is_covered = || self.absent.end(line.span.start) >= line.span.end;
+    line.kind != LineKind::Blank && !is_covered()
   }
 
   /// The hash of what is left of a line where its end is absent.
   fn hash(&self, line: &Line) -> [u8; 8] {
     let end = line.span.start + self.text(line).len();
-    let cuts =
-      |gone: &&Range<usize>| line.span.start < gone.start && gone.start < end && end <= gone.end;
-    match self.absent.iter().find(cuts) {
+    match self.absent.within(line.span.start, end).find(|gone| end <= gone.end) {
       Some(gone) => line_hash(line::slice(self.file, line.span.start..gone.start)),
       None => line.hash,
     }

@@ -10,6 +10,7 @@ pub use crate::memory::comments::Known;
 use crate::memory::{
   BlockId, BlockKind, ContentHash, KnownBlock, Line,
   builder::Builder,
+  coarse,
   comments::{self, Comments, Hole, HoleKind},
   grown, line,
   markdown::Enclosure,
@@ -27,6 +28,7 @@ pub struct Document {
   continued: Vec<Continued>,
   forged: Vec<Range<usize>>,
   utf8: bool,
+  coarse: bool,
   /// What it was read with; empty where nothing in the file could depend on it.
   known: Known,
 }
@@ -106,13 +108,15 @@ impl Document {
       comments::find(bytes, start, known);
     let text = std::str::from_utf8(bytes).ok();
     let outline = Outline::of(bytes, text, start, &holes);
-    let mut blocks = Builder::build(bytes, &holes, &outline);
+    let blocks = Builder::build(bytes, &holes, &outline);
+    let (mut blocks, joined) = coarse::join(blocks, bytes, &holes);
+    let coarse = joined || outline.coarse;
     enclose(&mut blocks, &holes, &enclosures);
     let segments = tile(bytes.len(), start, &blocks, holes);
     let known = if mentioned { known.clone() } else { Known::default() };
     let enclosures = outline.enclosures;
     let utf8 = text.is_some();
-    Self { segments, blocks, undivided: None, enclosures, continued, forged, utf8, known }
+    Self { segments, blocks, undivided: None, enclosures, continued, forged, utf8, coarse, known }
   }
 
   /// The segments; their spans joined are the file.
@@ -157,6 +161,11 @@ impl Document {
   /// What the file was read with, as far as it mattered.
   pub(crate) fn known(&self) -> &Known {
     &self.known
+  }
+
+  /// Whether the file has so many lines or blocks that neighbours are read as one.
+  pub fn is_coarse(&self) -> bool {
+    self.coarse
   }
 
   /// Whether the whole file is UTF-8.

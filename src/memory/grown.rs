@@ -47,8 +47,10 @@ pub(crate) fn divide(blocks: &[Block], bytes: &[u8], known: &[KnownBlock]) -> Op
       };
       if let Some(count) = absent.get_mut(&head.hash) {
         *count -= 1;
+        if *count == 0 {
+          absent.remove(&head.hash);
+        }
       }
-      absent.retain(|_, count| *count > 0);
       let all = divided.get_or_insert_with(|| blocks.to_vec());
       let Some(block) = all.get_mut(at) else { continue };
       // Headings come before the body, and so do both parts of one.

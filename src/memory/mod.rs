@@ -6,6 +6,7 @@
 pub mod around;
 pub mod bare;
 mod builder;
+pub mod coarse;
 pub mod comments;
 pub mod compare;
 pub mod document;

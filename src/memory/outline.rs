@@ -7,6 +7,8 @@
 use std::{borrow::Cow, ops::Range};
 
 use crate::memory::{
+  BlockKind,
+  coarse::{self, Grain},
   comments::Hole,
   line,
   markdown::{self, Enclosure, Top},
@@ -33,28 +35,65 @@ pub(crate) struct Outline {
   pub(crate) tops: Vec<Top>,
   /// The code and the HTML among it.
   pub(crate) enclosures: Vec<Enclosure>,
+  /// Whether a line is several lines of the file, because those are too many.
+  pub(crate) coarse: bool,
 }
 
 impl Outline {
   /// `text` is the file where it is UTF-8; lines start at `start`, behind a byte order mark.
   pub(crate) fn of(bytes: &[u8], text: Option<&str>, start: usize, holes: &[Hole]) -> Self {
-    let lines = lines(bytes, text, start, holes);
+    let is_end = |byte: &&u8| matches!(byte, b'\n' | b'\r');
+    let count = bytes.iter().filter(is_end).count();
+    let grain = Grain::of(count, coarse::most_lines(bytes.len()));
+    let lines = lines(bytes, text, start, holes, grain);
+    if grain.is_some() {
+      // The parser would take a hundred times the memory of such a file.
+      let tops = lines.iter().filter(|line| !line.blank).map(|line| Top {
+        span: line.span.clone(),
+        kind: BlockKind::Paragraph,
+        open_ended: false,
+      });
+      let tops = tops.collect();
+      return Self { lines, front: 0, tops, enclosures: Vec::new(), coarse: true };
+    }
     let front = front_matter(bytes, &lines, holes);
     let (tops, enclosures) = structure(bytes, text, holes, &lines, front);
-    Self { lines, front, tops, enclosures }
+    Self { lines, front, tops, enclosures, coarse: false }
   }
 }
 
 /// The lines of the text between the holes. A hole that takes whole lines is between lines; one inside
 /// a line is inside that line.
-fn lines(bytes: &[u8], text: Option<&str>, start: usize, holes: &[Hole]) -> Vec<TextLine> {
+fn lines(
+  bytes: &[u8],
+  text: Option<&str>,
+  start: usize,
+  holes: &[Hole],
+  grain: Option<Grain>,
+) -> Vec<TextLine> {
   let mut lines = Vec::with_capacity(bytes.len() / 40);
   let (mut at, mut hole, mut number) = (start, 0, 1);
   // Nearly every file has no return, and then the standard library finds line ends faster.
   let text = text.filter(|_| !bytes.contains(&b'\r'));
-  let line_end = |at: usize| match text.and_then(|text| text.get(at..)) {
+  let single_end = |at: usize| match text.and_then(|text| text.get(at..)) {
     Some(rest) => rest.find('\n').map_or(bytes.len(), |offset| at + offset + 1),
     None => line::line_end(bytes, at),
+  };
+  // A unit of several lines ends before a line that a hole begins in.
+  let line_end = |at: usize, hole: usize| {
+    let mut end = single_end(at);
+    let Some(grain) = grain else { return end };
+    let stop = holes.get(hole).map_or(usize::MAX, |hole| hole.span.start);
+    let (mut from, mut count) = (at, 1);
+    while end < bytes.len() {
+      let next = single_end(end);
+      if grain.ends(count, coarse::spread(line::slice(bytes, from..end))) || next > stop {
+        break;
+      }
+      (from, end) = (end, next);
+      count += 1;
+    }
+    end
   };
   let newlines = |span| line::newlines(line::slice(bytes, span));
   while at < bytes.len() {
@@ -67,7 +106,7 @@ fn lines(bytes: &[u8], text: Option<&str>, start: usize, holes: &[Hole]) -> Vec<
       continue;
     }
     let (begin, first_hole) = (at, hole);
-    let mut end = line_end(at);
+    let mut end = line_end(at, hole);
     let mut blank = true;
     // Holes inside the line are jumped over; one that starts where the line ends is not inside.
     while let Some(next) = holes.get(hole).filter(|next| next.span.start < end) {
@@ -78,7 +117,7 @@ fn lines(bytes: &[u8], text: Option<&str>, start: usize, holes: &[Hole]) -> Vec<
       end = if at >= end && matches!(bytes.get(at - 1), Some(b'\n' | b'\r')) {
         at
       } else {
-        line_end(at)
+        line_end(at, hole)
       };
     }
     blank &= line::is_blank(line::slice(bytes, at..end));
@@ -89,8 +128,11 @@ fn lines(bytes: &[u8], text: Option<&str>, start: usize, holes: &[Hole]) -> Vec<
       _ => end,
     };
     lines.push(TextLine { span: begin..stop, hole: first_hole, holed, blank, number });
-    number +=
-      if holed { newlines(begin..end) } else { usize::from(bytes.get(end - 1) == Some(&b'\n')) };
+    number += if holed || grain.is_some() {
+      newlines(begin..end)
+    } else {
+      usize::from(bytes.get(end - 1) == Some(&b'\n'))
+    };
     at = end;
   }
   lines

@@ -400,6 +400,7 @@ fn leaves(content: &[u8], place: &Range<usize>) -> bool {
   let comparison = compare(&document, &[]);
   let (origin, config) = (Origin::unknown(), Config::default());
   let mut court = JudgeContext {
+    slice: None,
     consult: None,
     known: &[],
     slots: &[],

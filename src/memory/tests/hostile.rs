@@ -26,15 +26,75 @@ fn five_megabytes_on_one_line() {
 fn a_hundred_thousand_tiny_items() {
   let each = |count: usize, of: &dyn Fn(usize) -> String| (0..count).map(of).collect::<String>();
   let distinct = each(100_000, &|n| format!("- {n}\n"));
-  assert_eq!(survive(distinct.as_bytes()).blocks().len(), 100_000);
+  let document = survive(distinct.as_bytes());
+  assert!(document.is_coarse() && document.blocks().len() <= coarse::MAX_BLOCKS);
   let document = survive(&b"- x\n".repeat(100_000));
   // All of them edited, with one line that all share.
   let old = each(30_000, &|n| format!("- {n}\n  shared\n"));
   let new = each(30_000, &|n| format!("- {n} new\n  shared\n"));
   let found = compare(&parse(&new), &ledger(&parse(&old), 0x10_0000));
-  assert_eq!(found.fates.len(), 30_000);
-  let rotated = compare(&document, &ledger(&parse(&distinct), 0x10_0000));
-  assert_eq!(rotated.removed.len(), 100_000);
+  assert_eq!(found.fates.len(), parse(&new).blocks().len());
+  let distinct = parse(&distinct);
+  let rotated = compare(&document, &ledger(&distinct, 0x10_0000));
+  assert_eq!(rotated.removed.len(), distinct.blocks().len());
+}
+
+/// Blocks, lines and rows of a file have a bound, and nothing of the file is left out.
+#[test]
+fn many_blocks_and_lines_are_joined_and_none_is_left_out() {
+  for (part, count) in [
+    ("a\n\n", 50_000),
+    ("a\n\n", 1_000_000),
+    ("a\n", 44_000),
+    ("a\n", 1_500_000),
+    ("- a\n", 22_000),
+    ("[a](https://b.example/c)\n\n", 20_000),
+    ("<!-- memfw:aaaaaa quarantined -->\n", 20_000),
+    ("a\r\r", 300_000),
+    ("# a\n", 100_000),
+  ] {
+    let text = part.repeat(count);
+    let document = survive(text.as_bytes());
+    let blocks = document.blocks();
+    assert!(blocks.len() <= coarse::most_blocks(text.len()), "{part:?}: {}", blocks.len());
+    let lines: usize = blocks.iter().map(|block| block.lines.len()).sum();
+    // One more for what stands between two blocks.
+    let most = coarse::most_lines(text.len()) * 2;
+    assert!(lines <= most, "{part:?}: {lines} lines");
+    let said: usize = blocks.iter().flat_map(|block| &block.parts).map(|part| part.len()).sum();
+    assert!(said + 2 * blocks.len() >= text.trim_end().len(), "{part:?}: {said} bytes");
+    assert!(document.is_coarse());
+  }
+}
+
+/// What is put in at the top changes the units around it, and no others.
+#[test]
+fn an_edit_of_a_coarse_file_leaves_the_other_units_alone() {
+  for line_end in ["\n", "\n\n"] {
+    let text: String = (0..200_000).map(|n| format!("fact {n}{line_end}")).collect();
+    let known = ledger(&parse(&text), 0x10_0000);
+    let edited = format!("one more{line_end}{text}");
+    let found = compare(&parse(&edited), &known);
+    let changed = found.fates.iter().filter(|fate| !matches!(fate, Fate::Unchanged { .. })).count();
+    assert!((1..=2).contains(&changed), "{changed} units changed");
+  }
+}
+
+/// A file that may have its blocks one by one has them so, and what stands between comments of memfw is never
+/// joined with what stands elsewhere.
+#[test]
+fn common_files_are_not_joined() {
+  let text: String = (0..4000).map(|n| format!("- note {n} about the garden\n")).collect();
+  let document = parse(&text);
+  assert_eq!((document.blocks().len(), document.is_coarse()), (4000, false));
+  let part = "a\n\n".repeat(3000);
+  let opener = marker(1).print();
+  let text = format!("{part}{opener}\nb\n<!-- /memfw -->\n{part}");
+  let document = Document::parse(text.as_bytes(), &known(&[1], &[]));
+  assert!(document.is_coarse());
+  let marked: Vec<&Block> = document.blocks().iter().filter(|one| one.marker.is_some()).collect();
+  assert_eq!(marked.len(), 1);
+  assert_eq!(marked[0].lines.len(), 1);
 }
 
 #[test]

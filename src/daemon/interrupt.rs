@@ -1,0 +1,100 @@
+//! What a large file has to wait for while it is judged: the end of the process, a question at the gate, another
+//! file. All of it can be seen without the loop, which is busy with that file.
+#![forbid(unsafe_code)]
+
+use std::{
+  os::fd::OwnedFd,
+  sync::{
+    Arc, Mutex, PoisonError,
+    atomic::{AtomicBool, Ordering::SeqCst},
+  },
+  thread,
+};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use super::Signals;
+use crate::engine::slices::Interrupt;
+
+/// Who wants to go first.
+#[derive(Clone, Default)]
+pub(super) struct Interrupts {
+  terminate: Arc<AtomicBool>,
+  others: Arc<AtomicBool>,
+  is_asked: Arc<AtomicBool>,
+  events: Arc<Mutex<Option<Arc<OwnedFd>>>>,
+}
+
+impl Interrupts {
+  pub(super) fn new(is_asked: Arc<AtomicBool>) -> Self {
+    Self { is_asked, ..Self::default() }
+  }
+
+  /// Before a file is worked on: whether others wait, and where it is seen that more has happened.
+  pub(super) fn set(&self, others: bool, events: Option<Arc<OwnedFd>>) {
+    self.others.store(others, SeqCst);
+    *self.events.lock().unwrap_or_else(PoisonError::into_inner) = events;
+  }
+
+  /// For the engine.
+  pub(super) fn asked(&self) -> Interrupt {
+    let this = self.clone();
+    Arc::new(move || this.is_wanted())
+  }
+
+  fn is_wanted(&self) -> bool {
+    let flags = [&self.terminate, &self.is_asked, &self.others];
+    flags.into_iter().any(|flag| flag.load(SeqCst)) || self.has_events()
+  }
+
+  fn has_events(&self) -> bool {
+    let events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
+    let Some(events) = &*events else { return false };
+    let mut one = [PollFd::new(events, PollFlags::IN)];
+    poll(&mut one, Some(&Timespec::default())).is_ok_and(|n| n > 0)
+  }
+
+  /// Hears of the end of the process on a thread of its own: the loop hears of it between two pieces of work.
+  pub(super) fn hear_signals(&self) -> std::io::Result<()> {
+    let terminate = Arc::clone(&self.terminate);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
+    let wait = move || {
+      runtime.block_on(async {
+        if let Ok(mut signals) = Signals::new() {
+          signals.until_end().await;
+          terminate.store(true, SeqCst);
+        }
+      });
+    };
+    thread::Builder::new().name("signals".to_owned()).spawn(wait)?;
+    Ok(())
+  }
+}
+
+#[cfg(test)]
+mod tests {
+  use std::io::Write as _;
+
+  use super::*;
+
+  #[test]
+  fn each_of_them_interrupts() {
+    let is_asked = Arc::new(AtomicBool::new(false));
+    let interrupts = Interrupts::new(Arc::clone(&is_asked));
+    let asked = interrupts.asked();
+    assert!(!asked());
+    is_asked.store(true, SeqCst);
+    assert!(asked());
+    is_asked.store(false, SeqCst);
+    interrupts.set(true, None);
+    assert!(asked());
+    let (reader, mut writer) = std::io::pipe().unwrap();
+    interrupts.set(false, Some(Arc::new(reader.into())));
+    assert!(!asked());
+    writer.write_all(b"x").unwrap();
+    assert!(asked());
+    interrupts.set(false, None);
+    interrupts.terminate.store(true, SeqCst);
+    assert!(asked());
+  }
+}

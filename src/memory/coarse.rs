@@ -1,0 +1,125 @@
+//! Files of very many lines or blocks: neighbours are read together, so that the work and the rows of the
+//! ledger that one file costs have a bound. Every byte is still in a unit that is judged.
+//!
+//! Where a unit ends follows from what is in it and not from how far it is from the start of the file: a line
+//! that is put in at the top changes the units around it and no others.
+#![forbid(unsafe_code)]
+
+use crate::memory::{
+  Block, BlockKind, Line,
+  builder::digest,
+  comments::Hole,
+  line::{self, LineKind},
+};
+
+/// Blocks of one file, at most, but for those that comments of memfw hold apart.
+pub const MAX_BLOCKS: usize = 4096;
+/// So many blocks every file may have, and one more for this many bytes (a choice: a list of short items has one
+/// for 25 bytes).
+const FREE_BLOCKS: usize = 1024;
+const BYTES_A_BLOCK: usize = 32;
+/// Lines of one file, at most, but for those that comments of memfw hold apart. A line is 16 bytes in the ledger.
+pub const MAX_LINES: usize = 65_536;
+const FREE_LINES: usize = 8192;
+const BYTES_A_LINE: usize = 8;
+
+/// How many blocks a file of this length may have.
+pub(crate) fn most_blocks(length: usize) -> usize {
+  (FREE_BLOCKS + length / BYTES_A_BLOCK).min(MAX_BLOCKS)
+}
+
+/// How many lines a file of this length may have.
+pub(crate) fn most_lines(length: usize) -> usize {
+  (FREE_LINES + length / BYTES_A_LINE).min(MAX_LINES)
+}
+
+/// Says where a unit of several parts ends.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Grain {
+  size: usize,
+}
+
+impl Grain {
+  /// For `parts` parts in at most `most` units; `None` where each part is its own unit.
+  pub(crate) fn of(parts: usize, most: usize) -> Option<Self> {
+    // A unit has at least half of the size, and a power of two changes rarely while a file grows.
+    (parts > most)
+      .then(|| Self { size: parts.saturating_mul(2).div_ceil(most.max(1)).next_power_of_two() })
+  }
+
+  /// Whether a unit of `count` parts ends with a part of this hash.
+  pub(crate) fn ends(self, count: usize, hash: u64) -> bool {
+    let chosen = hash & (self.size as u64 - 1) == 0;
+    count >= self.size * 2 || count >= self.size / 2 && chosen
+  }
+}
+
+/// A hash of bytes for [`Grain::ends`]; it decides nothing but where a unit ends.
+pub(crate) fn spread(bytes: &[u8]) -> u64 {
+  let add = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+  let hash = bytes.iter().fold(0xcbf2_9ce4_8422_2325, add);
+  hash ^ (hash >> 32)
+}
+
+/// Joins neighbours where there are too many blocks. Comments of memfw between them keep them apart.
+pub(crate) fn join(blocks: Vec<Block>, bytes: &[u8], holes: &[Hole]) -> (Vec<Block>, bool) {
+  let Some(grain) = Grain::of(blocks.len(), most_blocks(bytes.len())) else {
+    return (blocks, false);
+  };
+  let mut units: Vec<Block> = Vec::new();
+  let mut count = 0;
+  let mut hole = 0;
+  for block in blocks {
+    let start = block.parts.first().map_or(0, |part| part.start);
+    let gap = units.last().and_then(|unit| unit.parts.last()).map_or(start, |part| part.end)..start;
+    while holes.get(hole).is_some_and(|hole| hole.span.end <= gap.start) {
+      hole += 1;
+    }
+    let is_apart = holes.get(hole).is_some_and(|hole| hole.span.start <= gap.end)
+      || block.kind == BlockKind::FrontMatter
+      || units.last().is_some_and(|unit| unit.kind == BlockKind::FrontMatter);
+    count = if is_apart { 1 } else { count + 1 };
+    let first = block.norm_hash.0.first_chunk().copied().unwrap_or_default();
+    let ends = grain.ends(count, u64::from_le_bytes(first));
+    match units.last_mut() {
+      Some(unit) if count > 1 => add(unit, block, bytes, gap),
+      _ => units.push(block),
+    }
+    if ends {
+      count = 0;
+    }
+  }
+  units.iter_mut().for_each(|unit| digest(unit, bytes));
+  (units, true)
+}
+
+/// Adds a block to the unit before it; `gap` holds nothing but blank lines.
+fn add(unit: &mut Block, block: Block, bytes: &[u8], gap: std::ops::Range<usize>) {
+  if !gap.is_empty() {
+    let hash = line::hash_of([line::content(line::slice(bytes, gap.clone()))]);
+    unit.lines.push(Line {
+      span: gap.clone(),
+      number: unit.end_line.saturating_add(1),
+      hash,
+      kind: LineKind::Blank,
+      is_tail: false,
+    });
+  }
+  if let (Some(last), Some(next)) = (unit.parts.last_mut(), block.parts.first()) {
+    last.end = next.end;
+  }
+  unit.parts.extend(block.parts.into_iter().skip(1));
+  unit.lines.extend(block.lines);
+  unit.kind = stricter(unit.kind, block.kind);
+  unit.end_line = block.end_line;
+  unit.open_ended = block.open_ended;
+}
+
+/// The kind of two blocks together: that which allows less to be taken out of its middle.
+const fn stricter(one: BlockKind, other: BlockKind) -> BlockKind {
+  match (one, other) {
+    (BlockKind::Html, _) | (_, BlockKind::Html) => BlockKind::Html,
+    (BlockKind::Code, _) | (_, BlockKind::Code) => BlockKind::Code,
+    _ => BlockKind::Paragraph,
+  }
+}
