@@ -111,7 +111,7 @@ impl Guard {
         self.end_trouble();
       }
       // It goes on from there.
-      Err(EngineError::Interrupted) => {
+      Err(EngineError::Preempted) => {
         let now = self.now();
         match kind {
           Kind::Urgent => self.queue.give_way(target, waiting, now),

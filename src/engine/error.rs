@@ -39,8 +39,8 @@ pub enum EngineError {
   #[error(transparent)]
   Root(#[from] OpenError),
   /// Something else has to be done before the rest of a large file is judged.
-  #[error("interrupted for something else")]
-  Interrupted,
+  #[error("put off for more urgent work")]
+  Preempted,
   /// Every id that was tried is taken.
   #[error("no free block id was found")]
   NoFreeId,
@@ -86,7 +86,7 @@ impl EngineError {
       | Self::Lock(_)
       | Self::Random(_)
       | Self::NoFreeId
-      | Self::Interrupted
+      | Self::Preempted
       | Self::Fs(_)
       | Self::Open(_)
       | Self::Interrupted { .. }

@@ -126,7 +126,7 @@ impl<'a> Slice<'a> {
 
 impl<F: Fs> Engine<F> {
   /// Has this asked while a large file is judged. Where the answer is yes, the file is left as it is
-  /// ([`super::EngineError::Interrupted`]) and goes on from there the next time.
+  /// ([`super::EngineError::Preempted`]) and goes on from there the next time.
   pub fn set_interrupt(&mut self, interrupt: Interrupt) {
     self.interrupt = Some(interrupt);
   }

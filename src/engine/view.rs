@@ -248,7 +248,7 @@ impl<F: Fs> Engine<F> {
     };
     let mut judgements = judge::judge_fresh(&bytes, &document, &comparison, &mut court);
     if slice.as_ref().is_some_and(Slice::is_cut) {
-      return Err(failed.or(unread).map_or(EngineError::Interrupted, EngineError::from));
+      return Err(failed.or(unread).map_or(EngineError::Preempted, EngineError::from));
     }
     if decided && restored.is_none() && writable {
       let version = Version { path: &path, bytes: &bytes, document: &document };
