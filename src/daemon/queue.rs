@@ -449,7 +449,7 @@ mod tests {
   fn what_was_written_last_goes_first_and_the_oldest_has_its_turn() {
     let mut queue = Queue::default();
     for n in 0..5000 {
-      queue.dirty(target(&format!("n{n:04}")), ms(n / 10));
+      queue.dirty(target(&format!("n{n:04}")), ms(1 + n / 10));
     }
     queue.dirty(target("agent"), ms(900));
     assert_eq!(queue.take(ms(901), &[]).unwrap().1, target("agent"));
