@@ -108,6 +108,10 @@ impl<F: Fs> Engine<F> {
       self.follow(target, view.hash, ContentHash::of(&bytes))?;
     }
     hit(Point::RedactAfterFollow);
+    if whole {
+      let gone: Vec<_> = redactions.iter().map(|one| one.redaction.span.clone()).collect();
+      self.approved_beside(target, view, &bytes, &gone)?;
+    }
     let stamp = file.stamp()?;
     file.release();
     file.sync()?;

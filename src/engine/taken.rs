@@ -9,10 +9,10 @@ use super::{
 };
 use crate::{
   detect::{
-    self, Code, Finding, JudgeOptions, PolicyInput, Severity, effects::Setting, model::Depth,
-    policy,
+    self, Code, Finding, JudgeOptions, Layer, PolicyInput, Severity, effects::Setting,
+    model::Depth, policy,
   },
-  memory::Block,
+  memory::{Block, Line, line::LineKind},
 };
 
 /// Where that is for which a text has to leave.
@@ -68,8 +68,10 @@ impl Case<'_> {
     };
     let strength = &mut |lines: &[usize]| {
       let by_rules = policy::strength(&look(lines));
-      let found = (assess.borrow_mut())(self.text(lines).bytes(), by_rules, &context);
-      Strength::new(by_rules, found.map_or(0.0, |found| found.suspicion()))
+      let text = self.text(lines);
+      let found = (assess.borrow_mut())(text.bytes(), by_rules, &context);
+      let effects = effects_in(&text, &Setting::default());
+      Strength::new(by_rules, found.map_or(0.0, |found| found.suspicion())).with(&effects)
     };
     let judged = court.origin;
     let origin_of = |by: &Brought| {
@@ -78,7 +80,18 @@ impl Case<'_> {
         .and_then(|row| row.revision(by.revision))
         .map_or_else(|| judged.clone(), Origin::of_revision)
     };
+    // Of what a model that reads has named, nothing is left: it was not asked about a part of it.
+    let named: Vec<&Range<usize>> =
+      findings.iter().filter(|one| one.layer == Layer::Judge).map(|one| &one.span).collect();
+    let is_named = |index: &usize| {
+      let line = self.block.lines.get(*index).filter(|line| line.kind != LineKind::Blank);
+      let touches = |line: &Line| named.iter().any(|span| overlaps(span, &line.span));
+      self.is_fresh(*index) && line.is_some_and(touches)
+    };
     let leaves = &mut |rest: &[usize]| {
+      if rest.iter().any(is_named) {
+        return true;
+      }
       // Of what is left only what was judged counts, or what stood in what was found.
       let is_in = |finding: &Finding| {
         (self.fresh.iter().chain(&spans)).any(|span| overlaps(span, &finding.span))

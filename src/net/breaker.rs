@@ -23,6 +23,11 @@ impl Breaker {
     self.failures < FAILURES || now >= self.closed_until
   }
 
+  /// Whether it has failed since it last answered.
+  pub const fn has_failed(&self) -> bool {
+    self.failures > 0
+  }
+
   /// It answered.
   pub fn succeeded(&mut self) {
     *self = Self::default();

@@ -40,10 +40,14 @@ const MIGRATIONS: &[Migration] = &[
   Migration { number: 15, sql: include_str!("migrations/0015_latest.sql") },
   Migration { number: 16, sql: include_str!("migrations/0016_renamed.sql") },
   Migration { number: 17, sql: include_str!("migrations/0017_exception.sql") },
+  Migration { number: 19, sql: include_str!("migrations/0019_place.sql") },
 ];
 
 /// The format that this memfw writes: the number of the last step.
-pub(super) const KNOWN: i64 = MIGRATIONS.len() as i64;
+pub(super) const KNOWN: i64 = match MIGRATIONS.last() {
+  Some(last) => last.number,
+  None => 0,
+};
 
 /// The format of a database, or why it must not be touched. An empty file has format 0.
 pub(super) fn format(conn: &Connection, path: &Path) -> Result<i64, Fault> {
@@ -144,6 +148,7 @@ mod tests {
       "aeaff8135f6eedf83dbffbb9e957d686ff5c0b234cb3a3f0cc7cd7d33c46aabb",
       "b081057b5fe280e79b4c003538d404c1b3edde32ff9488225ca6866eb0e3019c",
       "03bd41b7e1a34208edfa3d4e80949da26de5fb5d08f2ebf4de103394ee731622",
+      "168dfe5580b0161a68e78120d6b0954f23a438754d2ffa7887283a0e4f549c24",
     ];
     let found: Vec<String> =
       MIGRATIONS.iter().map(|step| ContentHash::of(step.sql.as_bytes()).to_hex()).collect();
