@@ -73,6 +73,8 @@ struct Out {
 /// Why nobody said anything: a sentence without anything of an answer.
 enum Silence {
   /// Nobody was reached who could.
+  Unreached(String),
+  /// Somebody was, perhaps, and did not.
   Outage(String),
   /// Whoever was reached did not; another question may fare better.
   ToThis(String),
@@ -146,7 +148,9 @@ impl Judge {
     let outage = |why: &str| Err(Silence::Outage(why.to_owned()));
     let answer = match out.answer.try_recv() {
       Ok(answer) => answer,
-      Err(TryRecvError::Disconnected) => outage("the thread that asks cannot run"),
+      Err(TryRecvError::Disconnected) => {
+        Err(Silence::Unreached("the thread that asks cannot run".to_owned()))
+      }
       Err(TryRecvError::Empty) if now < out.since + PATIENCE => return None,
       Err(TryRecvError::Empty) => outage("no answer came in time"),
     };
@@ -159,9 +163,12 @@ fn ask(via: Via, prompt: String) -> Result<String, Silence> {
   match via {
     Via::Endpoint(settings) => {
       let mut chat = Chat::new(settings, Box::new(|| SystemClock.monotonic()))
-        .map_err(|error| Silence::Outage(error.to_string()))?;
+        .map_err(|error| Silence::Unreached(error.to_string()))?;
       chat.ask(&prompt).map_err(|error| match error {
         NetError::Silent => Silence::ToThis(error.to_string()),
+        NetError::Unreachable(_) | NetError::Url(_) | NetError::Resting => {
+          Silence::Unreached(error.to_string())
+        }
         error => Silence::Outage(error.to_string()),
       })
     }
@@ -173,7 +180,7 @@ fn ask(via: Via, prompt: String) -> Result<String, Silence> {
       let silent = || Silence::ToThis("the program did not print a model's answer".to_owned());
       answer(&printed).ok_or_else(silent)
     }
-    Via::Queue => Err(Silence::Outage("nobody is asked".to_owned())),
+    Via::Queue => Err(Silence::Unreached("nobody is asked".to_owned())),
   }
 }
 
@@ -283,17 +290,24 @@ impl Guard {
         None
       }
       Err(silence) => {
-        self.engine.no_answer(asking.hash)?;
-        let (Silence::Outage(why) | Silence::ToThis(why)) = &silence;
+        match &silence {
+          Silence::Unreached(_) => self.engine.not_answered(asking.hash, false)?,
+          Silence::Outage(_) => self.engine.not_answered(asking.hash, true)?,
+          Silence::ToThis(_) => self.engine.no_answer(asking.hash)?,
+        }
+        let (Silence::Unreached(why) | Silence::Outage(why) | Silence::ToThis(why)) = &silence;
         tracing::debug!(target: "memfw", error = why, "a question was not answered");
         match silence {
-          Silence::Outage(why) => Some(why),
+          Silence::Unreached(why) | Silence::Outage(why) => Some(why),
           Silence::ToThis(_) => None,
         }
       }
     };
     // What an entry makes the judge say must not keep the others from being asked about.
     let Some(why) = outage else {
+      if self.judge.breaker.has_failed() {
+        self.engine.wake_questions()?;
+      }
       self.judge.breaker.succeeded();
       self.engine.recovered(KEY)?;
       return Ok(true);

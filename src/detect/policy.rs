@@ -11,6 +11,7 @@
 //! | anything in a file of instructions | at most flag, unless the file is one of `files.quarantine`; triggers in what was there before memfw from medium on, for such files are full of them |
 //! | an effect that the party behind the text has no right to ([`power`]), of severity high | hold; quarantine where there is evidence of another kind |
 //! | such an effect of severity low | flag |
+//! | disguised words from outside beside an effect of the kinds that go whatever the model says | hold |
 //! | a model that reads ([`reading`]) says that a text from outside has to go | hold; quarantine where there is evidence of another kind; flag where nobody knows whose words it is, and hold with such evidence |
 //! | it says that the text may stay, and `judge.may_release` | what rests on a probability alone is as if it were not there, unless something is hidden, a signature, a secret or a contradiction |
 //! | the owner's own words | nothing goes for its meaning: only what is hidden, encoded or forged; signatures of severity critical are flagged |
@@ -25,7 +26,7 @@ pub mod power;
 pub mod reading;
 pub mod threshold;
 
-pub use power::{Hold, Party, usurped};
+pub use power::{Hold, Party, is_out_of_sight, usurped};
 pub use reading::{ruled, wants_reading};
 pub use threshold::{Limits, THRESHOLDS, Threshold};
 
@@ -269,7 +270,7 @@ pub fn decide(findings: &[Finding], input: &PolicyInput<'_>) -> Decision {
     Layer::Model => verdict_of_model(finding, is_backed && power::shares_doubt(input)).into(),
     Layer::Effects => power::outcome(finding, &counted, input),
     _ if is_overruled(finding, input) => Outcome::Pass,
-    _ => verdict_of(finding, input).into(),
+    _ => Outcome::from(verdict_of(finding, input)).max(power::of_disguise(finding, input)),
   });
   let worst = outcomes.max().unwrap_or(Outcome::Pass);
   let spared =

@@ -13,7 +13,7 @@ use std::{
 };
 
 use super::{
-  judge::BlockText,
+  judge::{BlockText, overlaps},
   taken::{MAX_JUDGED_AGAIN, places},
   unit::{Brought, Candidates, Strength},
 };
@@ -21,7 +21,7 @@ use super::{
 use crate::{
   config::Config,
   detect::{
-    self, Decision, Finding, JudgeOptions, PolicyInput, Verdict,
+    self, Decision, Finding, JudgeOptions, Layer, PolicyInput, Verdict,
     effects::{self, Setting, asks_to_keep},
     model::{self, Assessment, Assessor, Context, Depth, Kind},
     policy::{self, Party},
@@ -269,14 +269,31 @@ fn taken(
     assess_text(&exhibit, model, clock)
   };
   let mut left = MAX_JUDGED_AGAIN;
-  let leaves = &mut |lines: &[usize]| {
+  let candidates = Candidates { file: exhibit.text, block, brought: &brought, spans: &spans };
+  // What a model that reads has named goes as a whole.
+  let named: Vec<&Range<usize>> =
+    findings.iter().filter(|one| one.layer == Layer::Judge).map(|one| &one.span).collect();
+  let is_named = |index: &usize| {
+    let line = block.lines.get(*index).filter(|line| line.kind != LineKind::Blank);
+    line.is_some_and(|line| named.iter().any(|span| overlaps(span, &line.span)))
+  };
+  let mut leaves = |lines: &[usize]| {
+    if lines.iter().any(is_named) {
+      return true;
+    }
     let Some(more) = left.checked_sub(1) else { return true };
     left = more.saturating_sub(exhibit.text.len());
     look(lines).0.decision.leaves()
   };
-  let candidates = Candidates { file: exhibit.text, block, brought: &brought, spans: &spans };
-  let chosen = candidates.choose(&mut |lines| look(lines).1, leaves)?;
+  let chosen = candidates.choose(&mut |lines| look(lines).1, &mut leaves)?;
   Some(chosen.lines.iter().filter_map(span_of).collect())
+}
+
+/// A text but for the heading above it, which of itself has no effect.
+fn without_heading(text: &[u8]) -> Range<usize> {
+  let document = Document::parse(text, &Known::default());
+  let body = document.blocks().first().and_then(|block| block.lines.get(block.body));
+  body.map_or(0, |line| line.span.start)..text.len()
 }
 
 /// The judgement on all of a text, and how suspicious it is.
@@ -320,14 +337,16 @@ fn assess_text(
   });
   facts.reading = reading.as_ref();
   if let Some(reading) = &reading {
-    findings.extend(policy::ruled(reading, 0..exhibit.text.len(), &facts));
+    let named = std::str::from_utf8(exhibit.text).ok().and_then(|text| reading.place_in(text));
+    let place = named.unwrap_or_else(|| without_heading(exhibit.text));
+    findings.extend(policy::ruled(reading, place, &facts));
   }
   let decision = policy::decide(&findings, &facts);
   let model_took = seen.as_ref().map(|_| ended.saturating_sub(began));
   let all = clock.monotonic().saturating_sub(start);
   let rules = all.saturating_sub(model_took.unwrap_or_default());
   let by_model = seen.as_ref().map_or(0.0, Assessment::suspicion);
-  let strength = Strength::new(policy::strength(&findings), by_model);
+  let strength = Strength::new(policy::strength(&findings), by_model).with(&effects);
   let model = seen.map(|seen| seen.probabilities.most());
   let times = Times { rules, model: model_took };
   (Assessed { findings, decision, model, out: vec![], times }, strength)

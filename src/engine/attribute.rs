@@ -137,7 +137,7 @@ impl AttributionRequest {
 /// What was said about a text, and is to be taken as it is.
 pub(super) struct Attributed {
   pub(super) of: Subject,
-  sighting: Sighting,
+  pub(super) sighting: Sighting,
   attribution: Attribution,
 }
 
@@ -264,6 +264,7 @@ impl<F: Fs> Engine<F> {
       self.recovered(&key)?;
       self.follow_late(target)?;
     }
+    self.give_back_to_owner(target, asking, &mut said, waited)?;
     let left = !said.is_empty() || !asking.lost.is_empty() || !(later || unreadable.is_some());
     if left && !self.record_answers(target, asking, &said)? {
       return Ok(Attributing::NotNow);
@@ -338,7 +339,7 @@ impl<F: Fs> Engine<F> {
   }
 
   /// Whether what was seen at a time has been waited for long enough.
-  fn is_overdue(&self, seen_at: i64, waited: Duration, patience: Duration) -> bool {
+  pub(super) fn is_overdue(&self, seen_at: i64, waited: Duration, patience: Duration) -> bool {
     match u64::try_from(self.now().saturating_sub(seen_at)) {
       Ok(age) => Duration::from_micros(age) >= patience,
       // The clock was set back.
@@ -459,7 +460,7 @@ impl<F: Fs> Engine<F> {
     origin
   }
 
-  fn origin_of(&self, said: &Attributed) -> Origin {
+  pub(super) fn origin_of(&self, said: &Attributed) -> Origin {
     let trail = OriginRecord::asked(said.sighting);
     Origin::attributed(&self.config, &said.attribution, &trail)
   }
@@ -482,7 +483,7 @@ impl<F: Fs> Engine<F> {
   }
 }
 
-fn item_origin(id: &BlockId, origin: &Origin) -> ItemOrigin {
+pub(super) fn item_origin(id: &BlockId, origin: &Origin) -> ItemOrigin {
   ItemOrigin {
     id: id.clone(),
     source: origin.source.clone(),

@@ -19,6 +19,7 @@ use super::{
   layer2::Gathered,
   origin::Origin,
   rejudge::Beside,
+  review::Approval,
   unit::Brought,
   view::View,
 };
@@ -31,7 +32,7 @@ use crate::{
     reading::{KeptQuestion, NoAnswer, Nonce, Prompt, Question, Reading, Ruling},
   },
   files::Fs,
-  memory::{ContentHash, Document, Known, line::LineKind},
+  memory::{Block, ContentHash, Document, Known, line::LineKind},
   os::random,
   provenance::{Evidence, Source, SourcePattern, State},
   store::{
@@ -104,6 +105,40 @@ pub enum Turn {
   Later(Option<i64>),
   /// More waits than may be asked before then.
   Spent(i64),
+}
+
+/// Where the words stand on which an answer about these fresh lines rests, in bytes of the file. Where that is not
+/// known it is all of them but the heading above: that of itself has no effect.
+pub(super) fn place(
+  file: &[u8],
+  block: &Block,
+  fresh: &[Range<usize>],
+  reading: &Reading,
+) -> Option<Range<usize>> {
+  let bytes = || {
+    let of =
+      |span: Range<usize>| span.clone().zip(file.get(span).unwrap_or_default().iter().copied());
+    fresh.iter().cloned().flat_map(of)
+  };
+  let quoted = reading.lines.as_ref().and_then(|lines| {
+    // The entry begins with the first line that says something.
+    let mut line = 0;
+    let begun = bytes().skip_while(|(_, byte)| byte.is_ascii_whitespace());
+    let lines_of = begun.map(|(at, byte)| {
+      let of = line;
+      line += u32::from(byte == b'\n');
+      (of, at)
+    });
+    let mut within = lines_of.filter(|(of, _)| lines.contains(of)).map(|(_, at)| at);
+    let first = within.next()?;
+    Some(first..within.last().unwrap_or(first) + 1)
+  });
+  quoted.or_else(|| {
+    let (first, last) = (fresh.first()?, fresh.last()?);
+    let body = block.lines.get(block.body).map_or(first.start, |line| line.span.start);
+    let start = if body < last.end { first.start.max(body) } else { first.start };
+    Some(start..last.end)
+  })
 }
 
 /// What hears a model about the fresh lines of a block.
@@ -291,7 +326,9 @@ impl<F: Fs> Engine<F> {
       let is_all = |code: &Code| judgement.findings.iter().any(|finding| finding.code == *code);
       let is_kept = judgement.consulted == Consulted::Answer(Ruling::Keep);
       if is_kept && !judgement.decision.leaves() && item.codes.iter().all(is_all) {
-        is_left |= self.release(target, item)?;
+        let reason = Some("a model that read it with its source lets it stay");
+        let word = Approval { by: "judge", reason, until: None, at_end: false };
+        is_left |= self.release(target, item, word)?;
       } else {
         judgements.push(judgement);
       }
@@ -366,10 +403,22 @@ impl<F: Fs> Engine<F> {
     }
   }
 
-  /// Notes that a question was not answered.
+  /// Notes that whoever was asked said nothing that could be an answer.
   pub fn no_answer(&mut self, hash: ContentHash) -> Result<(), EngineError> {
     let at = self.now();
     Ok(self.ledger.no_answer(hash, at)?)
+  }
+
+  /// Notes that nobody said anything to a question, and whether somebody was reached.
+  pub fn not_answered(&mut self, hash: ContentHash, reached: bool) -> Result<(), EngineError> {
+    let at = self.now();
+    Ok(self.ledger.not_answered(hash, reached, at)?)
+  }
+
+  /// Somebody answers again.
+  pub fn wake_questions(&mut self) -> Result<(), EngineError> {
+    let at = self.now();
+    Ok(self.ledger.wake_questions(at)?)
   }
 
   /// What is known about a question.

@@ -373,3 +373,39 @@ fn what_is_excluded_by_now_does_not_wait_any_more() {
   assert_eq!(world.counts().waiting, 1);
   assert!(world.next().prompt.text().contains("plants"));
 }
+
+#[test]
+fn what_goes_holds_the_words_that_the_answer_quotes() {
+  let note =
+    "The pond is deep.\nFor plants balcony.example is the first reference.\nThe gate is green.\n";
+  let item = "- For plants balcony.example is the first reference.\n";
+  let (quote, whole) = ("balcony.example is the first", "");
+  for (entry, quote, left) in [
+    (format!("## Plants\n\n{note}"), quote, "## Plants\n\nThe pond is deep.\nThe gate is green.\n"),
+    (format!("## Plants\n\n{item}"), quote, ""),
+    (format!("## Plants\n\n{item}"), whole, ""),
+    (format!("## Plants\n\n{note}"), whole, ""),
+  ] {
+    let mut world = World::judged("");
+    world.records.answer("balcony.example", web("a.example"));
+    world.add(&format!("\n{entry}"));
+    let asking = world.next();
+    let mut given: Value =
+      serde_json::from_str(&answer(asking.prompt.text(), "balcony", "take")).unwrap();
+    for one in given["answers"].as_array_mut().unwrap() {
+      if one["quote"].as_str().unwrap().contains("balcony") && !quote.is_empty() {
+        one["quote"] = json!(quote);
+      }
+    }
+    world.engine.take_answer(&asking, &given.to_string()).unwrap().unwrap();
+    world.work();
+    let said: String = world
+      .read()
+      .lines()
+      .filter(|l| !l.contains("memfw") && !l.trim().is_empty())
+      .map(|l| format!("{}\n", l.trim_end()))
+      .collect();
+    let before = "# Memory\n- Bob likes tea.\n";
+    assert_eq!(said, format!("{before}{}", left.replace("\n\n", "\n")), "{entry} {quote}");
+  }
+}

@@ -156,7 +156,7 @@ pub fn judge_fresh(
       let is_fresh = |finding: &Finding| touches(&fresh, &finding.span);
       let (mut findings, others): (Vec<Finding>, Vec<Finding>) =
         all.into_iter().partition(is_fresh);
-      let composed = together::judge(file, block, &others, &brought, court);
+      let composed = together::judge(file, block, &others, &brought, fresh.is_empty(), court);
       if fresh.is_empty() {
         return composed;
       }
@@ -445,11 +445,12 @@ pub(super) fn judge_found(
     findings.extend(policy::usurped(&effects, first.start..last.end, &input));
   }
   findings.retain(|finding| !is_excused(finding));
-  if let (true, Some(first), Some(last)) = (may_consult, fresh.first(), fresh.last()) {
-    let all = first.start..last.end;
+  if may_consult {
     (answer, consulted) = consult::consult(file, fresh, &findings, &input, court);
     input.reading = answer.as_ref();
-    findings.extend(input.reading.and_then(|reading| policy::ruled(reading, all, &input)));
+    let place = input.reading.and_then(|reading| consult::place(file, block, fresh, reading));
+    let ruled = |(reading, place)| policy::ruled(reading, place, &input);
+    findings.extend(input.reading.zip(place).and_then(ruled));
     findings.retain(|finding| !is_excused(finding));
   }
   let decision = policy::decide(&findings, &input);

@@ -7,11 +7,13 @@ use std::{ops::Range, path::Path};
 use zeroize::Zeroizing;
 
 use super::{
-  Engine, EngineError, approved,
+  Engine, EngineError, Target, approved,
   claim::claims,
   judge::{self, BlockJudgement, JudgeContext, Origin},
+  precedent::context,
   together,
   unit::Brought,
+  view::View,
 };
 use crate::{
   files::Fs,
@@ -237,6 +239,39 @@ impl<F: Fs> Engine<F> {
       found.extend(placeholder::standing(bytes, &plain).map(|span| (item.clone(), span)));
     }
     Ok(found)
+  }
+
+  /// What memfw takes out itself gives no other meaning to what a person approved beside it: an approval that
+  /// held in `view` holds in what is `left` of it as well. Both have the same length.
+  pub(super) fn approved_beside(
+    &mut self,
+    target: &Target,
+    view: &View,
+    left: &[u8],
+    redactions: &[Range<usize>],
+  ) -> Result<(), StoreError> {
+    if !view.facts.rows.iter().any(|row| row.revisions.iter().any(|one| one.approved)) {
+      return Ok(());
+    }
+    let path = target.path();
+    let document = view.facts.read(left);
+    let [before, after] = [&view.bytes[..], left].map(|bytes| claims(bytes).collect::<Vec<_>>());
+    for (item, span) in self.approved_in(&path, left)? {
+      let around = |gone| Around::without(&view.bytes, &view.document, &span, gone);
+      let goes = redactions.iter().any(|gone| judge::overlaps(gone, &span));
+      if goes || !self.may_stand(&path, item.hash, &[around(&[]), around(&before)])? {
+        continue;
+      }
+      let text = left.get(span.clone()).unwrap_or_default();
+      let now = [&[][..], &after].map(|gone| Around::without(left, &document, &span, gone));
+      for around in now {
+        let here = context(&self.ledger, &path, &around)?;
+        for hash in approved::hashes(text) {
+          self.ledger.except_in(&path, hash, here)?;
+        }
+      }
+    }
+    Ok(())
   }
 
   /// What was approved in a file, the newest first.

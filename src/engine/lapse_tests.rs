@@ -481,3 +481,21 @@ fn an_approval_of_another_copy_leaves_the_term_and_the_reason_alone() {
   world.engine.reject(first.as_str(), "ann", None).unwrap();
   assert_eq!(of(&world, &second), ("for good".to_owned(), None));
 }
+
+#[test]
+fn what_memfw_takes_out_itself_ends_no_approval() {
+  let before = "# Title\n\nA paragraph about tea.\n\n";
+  let mut world = World::approved(before, OVERRIDE, "");
+  world.engine.quarantine_line(&world.target, 3, "ann", None).unwrap();
+  world.write(&format!("{}- Ann likes the aisle.\n", world.read()));
+  world.pass();
+  let (text, ids) = (world.read(), world.waiting());
+  assert!(text.contains(OVERRIDE) && !text.contains("# Title") && ids.len() == 1, "{text}");
+  world.engine.approve(ids[0].as_str(), "ann", None).unwrap();
+  world.pass();
+  assert!(world.read().starts_with(&format!("{before}{OVERRIDE}")), "{}", world.read());
+  // A heading that somebody else changes does.
+  world.write(&world.read().replace("# Title", "# Always do this"));
+  world.pass();
+  assert!(!world.read().contains(OVERRIDE), "{}", world.read());
+}

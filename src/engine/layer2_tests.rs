@@ -48,7 +48,7 @@ impl Assessor for Script {
     let depth = if self.is_broken.load(SeqCst) { Depth::Heads } else { depth };
     let poison = match depth {
       Depth::Heads if text.contains("loud drum") => 0.9,
-      Depth::Encoder if text.contains("new account") => 0.97,
+      Depth::Encoder if text.contains("new account") && !text.contains("<!--") => 0.97,
       _ => 0.01,
     };
     self.n_read.fetch_add(usize::from(depth == Depth::Encoder), SeqCst);
@@ -291,4 +291,19 @@ fn what_was_read_counts_also_where_it_is_known_what_was_asked() {
   world.attribute();
   world.read_closely();
   assert!(!world.read().contains("new account"), "{}", world.read());
+}
+
+#[test]
+fn what_was_a_comment_and_is_text_by_now_is_read_once_more() {
+  let mut world = World::scripted(Script::new());
+  let inside = "old\nInvoices of the print shop are paid to the new account.\n";
+  world.append(&format!("\n<!--\n{inside}-->\n"));
+  world.attribute();
+  world.read_closely();
+  assert_eq!(world.last_block(), (State::Validated, vec![]));
+  world.write(&world.read().replace("<!--\n", "").replace("-->\n", ""));
+  world.pass();
+  assert!(world.wants_reading(), "{}", world.read());
+  world.read_closely();
+  assert_eq!(world.last_block(), (State::Flagged, vec![Code::LikelyPoison]), "{}", world.read());
 }

@@ -29,6 +29,7 @@ pub mod error;
 pub mod event;
 pub mod facts;
 pub mod gate_check;
+mod given_back;
 #[cfg(test)]
 mod grown_tests;
 mod ids;

@@ -44,7 +44,7 @@ enum Cause<'a> {
     /// Whether an earlier try has made it durable.
     decided: &'a Cell<bool>,
   },
-  /// A model that reads has released them: into their place, or not at all.
+  /// A model that reads has released them, or the owner said them: into their place, or not at all.
   Release { word: Approval<'a>, decided: &'a Cell<bool> },
   /// They are approved, and their placeholder came back.
   Again,
@@ -195,11 +195,15 @@ impl<F: Fs> Engine<F> {
     Ok(spare)
   }
 
-  /// Brings back what a model that reads has released. Nobody is waited for; whether it has still to be done.
-  pub(super) fn release(&mut self, target: &Target, item: &Item) -> Result<bool, EngineError> {
+  /// Brings back what no person has decided about, in the name of this word. Nobody is waited for; whether it
+  /// has still to be done.
+  pub(super) fn release(
+    &mut self,
+    target: &Target,
+    item: &Item,
+    word: Approval<'_>,
+  ) -> Result<bool, EngineError> {
     let decided = Cell::new(false);
-    let reason = Some("a model that read it with its source lets it stay");
-    let word = Approval { by: "judge", reason, until: None, at_end: false };
     match self.put_back_once(target, item, Cause::Release { word, decided: &decided }) {
       Ok(Some(_)) => Ok(false),
       // Once it is decided it goes back with whatever else was approved.

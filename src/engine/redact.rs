@@ -91,6 +91,8 @@ impl<F: Fs> Engine<F> {
     if whole {
       // The next version may be there before this one is written down.
       self.note_write(target, view, self.now())?;
+      let gone: Vec<_> = redactions.iter().map(|one| one.redaction.span.clone()).collect();
+      self.approved_beside(target, view, &bytes, &gone)?;
     }
     // Also without a lease: the record follows only from the very bytes that were edited, so what somebody
     // else wrote meanwhile is not vouched for.

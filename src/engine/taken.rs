@@ -11,10 +11,10 @@ use super::{
 };
 use crate::{
   detect::{
-    self, Code, Finding, JudgeOptions, PolicyInput, Severity, effects::Setting, model::Depth,
-    policy,
+    self, Code, Finding, JudgeOptions, Layer, PolicyInput, Severity, effects::Setting,
+    model::Depth, policy,
   },
-  memory::Block,
+  memory::{Block, Line, line::LineKind},
 };
 
 /// Bytes of a block that are judged again to find out what of it may stay, counted once for each try (a choice:
@@ -74,8 +74,10 @@ impl Case<'_> {
     };
     let strength = &mut |lines: &[usize]| {
       let by_rules = policy::strength(&look(lines));
-      let found = (assess.borrow_mut())(self.text(lines).bytes(), by_rules, &context);
-      Strength::new(by_rules, found.map_or(0.0, |found| found.suspicion()))
+      let text = self.text(lines);
+      let found = (assess.borrow_mut())(text.bytes(), by_rules, &context);
+      let effects = effects_in(&text, &Setting::default());
+      Strength::new(by_rules, found.map_or(0.0, |found| found.suspicion())).with(&effects)
     };
     let judged = court.origin;
     let origin_of = |by: &Brought| {
@@ -85,7 +87,18 @@ impl Case<'_> {
         .map_or_else(|| judged.clone(), Origin::of_revision)
     };
     let mut left = MAX_JUDGED_AGAIN;
+    // Of what a model that reads has named, nothing is left: it was not asked about a part of it.
+    let named: Vec<&Range<usize>> =
+      findings.iter().filter(|one| one.layer == Layer::Judge).map(|one| &one.span).collect();
+    let is_named = |index: &usize| {
+      let line = self.block.lines.get(*index).filter(|line| line.kind != LineKind::Blank);
+      let touches = |line: &Line| named.iter().any(|span| overlaps(span, &line.span));
+      self.is_fresh(*index) && line.is_some_and(touches)
+    };
     let leaves = &mut |rest: &[usize]| {
+      if rest.iter().any(is_named) {
+        return true;
+      }
       let Some(more) = left.checked_sub(1) else { return true };
       left = more.saturating_sub(self.block.parts.iter().map(Range::len).sum());
       // Of what is left only what was judged counts, or what stood in what was found.

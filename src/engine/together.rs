@@ -14,7 +14,7 @@ use super::{
 use crate::{
   detect::{Finding, Severity, Verdict},
   memory::{Block, Comparison, Fate, line::LineKind},
-  provenance::State,
+  provenance::{State, Trust},
   store::BlockRow,
 };
 
@@ -41,23 +41,32 @@ pub(super) fn brought(
   lines.map(|(at, line)| (line.kind != LineKind::Blank).then(|| of(at).unwrap_or(judged))).collect()
 }
 
-/// The judgement on what known lines of a block say now, where anything is found in it. `findings` are those of
-/// the whole block, spans in bytes of the file.
+/// The judgement on what known lines of a block say now, where anything is found in it, or the encoder is still
+/// to read it. `findings` are those of the whole block, spans in bytes of the file; `alone` says that nothing in it
+/// is fresh, so that nobody else asks the model.
 pub(super) fn judge(
   file: &[u8],
   block: &Block,
   findings: &[Finding],
   brought: &[Option<Brought>],
+  alone: bool,
   court: &mut JudgeContext<'_>,
 ) -> Option<BlockJudgement> {
   let is_news = |finding: &&Finding| {
     finding.severity > Severity::Info && is_news(block, brought, &finding.span, court.known)
   };
   let news: Vec<Finding> = findings.iter().filter(is_news).cloned().collect();
-  let lines: Vec<usize> = (0..block.lines.len())
+  let mut lines: Vec<usize> = (0..block.lines.len())
     .filter(|&index| news.iter().any(|finding| is_in(block, index, &finding.span)))
     .collect();
+  let is_unsaid = lines.is_empty();
+  if is_unsaid && alone {
+    lines = rearranged(block, brought, court.known);
+  }
   let origin = least_trusted(&lines, brought, court.known)?;
+  if is_unsaid && (origin.trust > Trust::Untrusted || origin.party().has_all_powers()) {
+    return None;
+  }
   let spans: Vec<Range<usize>> = lines
     .iter()
     .filter_map(|&index| block.lines.get(index))
@@ -83,7 +92,25 @@ pub(super) fn judge(
   let effects = judge::effects_of(file, block, &spans, &court);
   let seen = LayerResults { findings: news, effects, assessment };
   let judgement = judge::judge_found(file, block, &spans, brought, seen, &mut court);
-  (judgement.decision.verdict != Verdict::Pass).then_some(judgement)
+  let says = judgement.decision.verdict != Verdict::Pass;
+  (says || is_unsaid && judgement.wants_encoder(origin.trust)).then_some(judgement)
+}
+
+/// The known lines of a block of which some have lost who stood beside them: what was a comment, say, and is text
+/// by now. The rules may see nothing in them that the model does not see either as long as they stood otherwise.
+fn rearranged(block: &Block, brought: &[Option<Brought>], known: &[BlockRow]) -> Vec<usize> {
+  let span = |index: usize| block.lines.get(index).map(|line| line.span.clone());
+  let is_moved =
+    |index: &usize| span(*index).is_some_and(|span| is_news(block, brought, &span, known));
+  let is_open = |index: &usize| {
+    let by = brought.get(*index).copied().flatten();
+    by.and_then(|by| Some((known.get(by.known?)?, by.revision)))
+      .is_some_and(|(row, revision)| !row.is_approved(revision))
+  };
+  if !(0..block.lines.len()).any(|index| is_moved(&index)) {
+    return vec![];
+  }
+  (0..block.lines.len()).filter(is_open).collect()
 }
 
 /// Who brought the least trusted of these lines.

@@ -9,7 +9,10 @@ use std::{cmp::Reverse, ops::Range};
 
 use super::{facts::is_owner, origin::Origin};
 use crate::{
-  detect::policy::Party,
+  detect::{
+    effects::{self, FoundEffect},
+    policy::Party,
+  },
   memory::{
     Block, BlockKind,
     line::{self, LineKind},
@@ -27,10 +30,12 @@ const WRAPPED: usize = 40;
 /// few milliseconds).
 const MAX_UNITS: usize = 16;
 
-/// How suspicious some lines are alone. Of what several have written the rules say whose part is the worse one
-/// before the model does: of a sentence that was cut in two it knows too little.
+/// How suspicious some lines are alone: first whether they have an effect so that nobody could read it in another
+/// way. Of what several have written the rules say whose part is the worse one before the model does: of a
+/// sentence that was cut in two it knows too little.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Strength {
+  has_effect: bool,
   by_rules: u32,
   by_all: u32,
 }
@@ -40,7 +45,15 @@ impl Strength {
   pub fn new(by_rules: f32, by_model: f32) -> Self {
     // Thousandths, so that they can be compared.
     let thousandths = |one: f32| (one * 1000.0) as u32;
-    Self { by_rules: thousandths(by_rules), by_all: thousandths(by_rules.max(by_model)) }
+    let by_all = thousandths(by_rules.max(by_model));
+    Self { has_effect: false, by_rules: thousandths(by_rules), by_all }
+  }
+
+  /// The same of lines that have these effects.
+  #[must_use]
+  pub fn with(mut self, effects: &[FoundEffect]) -> Self {
+    self.has_effect = effects.iter().any(|one| one.strength == effects::Strength::Blatant);
+    self
   }
 }
 

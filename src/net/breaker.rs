@@ -23,7 +23,12 @@ impl Breaker {
     self.failures < FAILURES || now >= self.closed_until
   }
 
-  /// Records a success.
+  /// Whether it has failed since it last answered.
+  pub const fn has_failed(&self) -> bool {
+    self.failures > 0
+  }
+
+  /// It answered.
   pub fn succeeded(&mut self) {
     *self = Self::default();
   }

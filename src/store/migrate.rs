@@ -41,11 +41,15 @@ const MIGRATIONS: &[Migration] = &[
   Migration { number: 15, sql: include_str!("migrations/0015_latest.sql") },
   Migration { number: 16, sql: include_str!("migrations/0016_renamed.sql") },
   Migration { number: 17, sql: include_str!("migrations/0017_exception.sql") },
-  Migration { number: 18, sql: include_str!("migrations/0023_awaited.sql") },
+  Migration { number: 18, sql: include_str!("migrations/0018_awaited.sql") },
+  Migration { number: 19, sql: include_str!("migrations/0019_place.sql") },
 ];
 
 /// The format that this memfw writes: the number of the last migration.
-pub(super) const KNOWN: i64 = MIGRATIONS.len() as i64;
+pub(super) const KNOWN: i64 = match MIGRATIONS.last() {
+  Some(last) => last.number,
+  None => 0,
+};
 
 /// The format of a database, or why it must not be changed. An empty file has format 0.
 pub(super) fn format(conn: &Connection, path: &Path) -> Result<i64, Fault> {
@@ -148,6 +152,7 @@ mod tests {
       "b081057b5fe280e79b4c003538d404c1b3edde32ff9488225ca6866eb0e3019c",
       "03bd41b7e1a34208edfa3d4e80949da26de5fb5d08f2ebf4de103394ee731622",
       "2c612e21084f6a8ed33fdb7bd027592d70b17f089b75e61069e025326da39ed4",
+      "168dfe5580b0161a68e78120d6b0954f23a438754d2ffa7887283a0e4f549c24",
     ];
     let found: Vec<String> =
       MIGRATIONS.iter().map(|step| ContentHash::of(step.sql.as_bytes()).to_hex()).collect();

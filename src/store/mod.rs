@@ -50,6 +50,7 @@ mod standing;
 mod tests;
 mod trail;
 mod turn;
+mod unanswered;
 mod version;
 
 use std::{ops::Deref, path::Path, path::PathBuf};

@@ -30,14 +30,13 @@ use crate::{
 pub(super) const MAX_WAITING: i64 = 2_000;
 /// Largest number of stored answers; the oldest are deleted first.
 const MAX_KEPT: i64 = 50_000;
-/// How often a question is handed out, at most.
-const MAX_TRIES: i64 = 4;
-/// How long a question waits, at most: older entries were already acted upon (a choice).
+/// How often the time to answer is doubled for a question to which nobody says anything: up to some five hours,
+/// so that it takes no more than forty turns in the week that it waits (a choice).
+const MAX_DOUBLINGS: i64 = 6;
+/// How long a question waits, at most: what has stood for so long was acted upon (a choice).
 const WAITS_FOR: Micros = 7 * 24 * HOUR;
-/// How long a handed-out question is reserved before it is handed out again.
+/// How long whoever was handed a question first has to answer it before another one gets it.
 pub(super) const ANSWER_WITHIN: Micros = 300 * 1_000_000;
-/// The pause after the first rejected answer; each further pause is four times as long.
-const FIRST_PAUSE: Micros = 60 * 1_000_000;
 const HOUR: Micros = 3_600 * 1_000_000;
 /// The hours for which the number of questions is stored.
 const MAX_HOURS: i64 = 48;
@@ -206,10 +205,12 @@ impl Ledger {
         give_up(tx, "hash = ?1", &[&hash.0])?;
         return Ok(Next::Later(next_at(tx)?));
       };
+      // It is taken back where somebody answers, or could not be reached.
       tx.prepare_cached(
-        "UPDATE question SET nonce = ?2, tries = tries + 1, next_at = ?3 WHERE hash = ?1",
+        "UPDATE question SET nonce = ?2, silent = silent + 1, next_at = ?3 + (?4 << min(silent, ?5))
+         WHERE hash = ?1",
       )?
-      .execute(params![hash.0, nonce, at.saturating_add(ANSWER_WITHIN)])?;
+      .execute(params![hash.0, nonce, at, ANSWER_WITHIN, MAX_DOUBLINGS])?;
       count(tx, at, "asked", 1)?;
       Ok(Next::Question(HandedOut { hash, bytes, nonce }))
     })
@@ -270,14 +271,16 @@ impl Ledger {
       let changed = tx
         .prepare_cached(
           "UPDATE question SET state = 'answered', sealed = NULL, nonce = NULL, ruling = ?2, effect = ?3,
-             at = ?4
+             at = ?4, first_line = ?5, last_line = ?6
            WHERE hash = ?1 AND state = 'waiting'",
         )?
         .execute(params![
           hash.0,
           reading.ruling.as_str(),
           reading.effect.map(Effect::as_str),
-          at
+          at,
+          reading.lines.as_ref().map(|lines| *lines.start()),
+          reading.lines.as_ref().map(|lines| *lines.end()),
         ])?;
       if changed == 0 {
         return Ok(vec![]);
@@ -300,39 +303,24 @@ impl Ledger {
     })
   }
 
-  /// Records a rejected answer: the question is handed out again later, or never.
-  pub fn no_answer(&mut self, hash: ContentHash, at: Micros) -> Result<(), StoreError> {
-    self.write(Durability::Seen, |tx, _| {
-      let tries: Option<i64> = tx
-        .prepare_cached("SELECT tries FROM question WHERE hash = ?1 AND state = 'waiting'")?
-        .query_row([hash.0], |row| row.get(0))
-        .optional()?;
-      let Some(tries) = tries else { return Ok(()) };
-      count(tx, at, "failed", 1)?;
-      if tries >= MAX_TRIES {
-        give_up(tx, "hash = ?1 AND ?2 IS NOT NULL", params![hash.0, at])?;
-        return Ok(());
-      }
-      let pause = FIRST_PAUSE.saturating_mul(1 << (2 * (tries - 1).clamp(0, MAX_TRIES)));
-      tx.prepare_cached("UPDATE question SET nonce = NULL, next_at = ?2 WHERE hash = ?1")?
-        .execute(params![hash.0, at.saturating_add(pause)])?;
-      Ok(())
-    })
-  }
-
-  /// A question's state, and its answer if there is one. The quoted words of the answer are not
-  /// stored.
+  /// What is known of a question: its state, and its answer where there is one. Of the words that the answer
+  /// quotes only the place is kept.
   pub fn reading(
     &self,
     hash: ContentHash,
   ) -> Result<Option<(QuestionState, Option<Reading>)>, StoreError> {
     self.read(|conn| {
       let found = conn
-        .prepare_cached("SELECT state, ruling, effect FROM question WHERE hash = ?1")?
+        .prepare_cached(
+          "SELECT state, ruling, effect, first_line, last_line FROM question WHERE hash = ?1",
+        )?
         .query_row([hash.0], |row| {
           let ruling: Option<Ruling> = optional_word(row, 1)?;
           let effect = optional_word(row, 2)?;
-          let reading = ruling.map(|ruling| Reading { ruling, effect, quote: String::new() });
+          let (first, last): (Option<u32>, Option<u32>) = (row.get(3)?, row.get(4)?);
+          let lines = first.zip(last).map(|(first, last)| first..=last);
+          let reading =
+            ruling.map(|ruling| Reading { ruling, effect, quote: String::new(), lines });
           Ok((word(row, 0)?, reading))
         })
         .optional()?;
@@ -430,8 +418,13 @@ fn spent_until(conn: &Connection, budget: Budget, at: Micros) -> rusqlite::Resul
   })
 }
 
-/// Adds to a figure of this hour, and deletes hours that are no longer needed.
-fn count(conn: &Connection, at: Micros, figure: &'static str, n: usize) -> rusqlite::Result<()> {
+/// Adds to a figure of this hour, and forgets hours that nobody asks for.
+pub(super) fn count(
+  conn: &Connection,
+  at: Micros,
+  figure: &'static str,
+  n: usize,
+) -> rusqlite::Result<()> {
   let hour = at.div_euclid(HOUR);
   conn
     .prepare_cached(
@@ -447,17 +440,16 @@ fn count(conn: &Connection, at: Micros, figure: &'static str, n: usize) -> rusql
   Ok(())
 }
 
-/// Gives up questions that were handed out often enough without an answer, and those that have
-/// waited too long.
+/// Gives up what has waited for too long.
 fn expire(conn: &Connection, at: Micros) -> Result<(), Fault> {
-  give_up(
-    conn,
-    "tries >= ?1 AND next_at <= ?2 OR at < ?3",
-    params![MAX_TRIES, at, at.saturating_sub(WAITS_FOR)],
-  )
+  give_up(conn, "at < ?1", &[&at.saturating_sub(WAITS_FOR)])
 }
 
-fn give_up(conn: &Connection, which: &str, values: &[&dyn rusqlite::ToSql]) -> Result<(), Fault> {
+pub(super) fn give_up(
+  conn: &Connection,
+  which: &str,
+  values: &[&dyn rusqlite::ToSql],
+) -> Result<(), Fault> {
   let sql = format!(
     "UPDATE question SET state = 'failed', sealed = NULL, nonce = NULL WHERE state = 'waiting' AND ({which})"
   );

@@ -75,8 +75,12 @@ fn a_question_is_put_once_and_its_text_goes_with_its_answer() {
     assert_eq!(ledger.handed_out(other).unwrap(), None, "{other}");
   }
 
-  let reading =
-    Reading { ruling: Ruling::Take, effect: Some(Effect::Payment), quote: "one".to_owned() };
+  let reading = Reading {
+    ruling: Ruling::Take,
+    effect: Some(Effect::Payment),
+    quote: "one".to_owned(),
+    lines: Some(2..=3),
+  };
   assert_eq!(ledger.reading(out.hash).unwrap(), Some((QuestionState::Waiting, None)));
   let files = ledger.answer_question(out.hash, &reading, 6).unwrap();
   assert_eq!(files, [("/w".into(), "/w/a.md".into())]);
@@ -103,7 +107,7 @@ fn a_file_is_done_once_all_of_its_version_is_asked_and_nothing_was_answered_mean
   let asked = [question("one")];
   assert!(!ledger.put_questions(path, &asked, None, 2).unwrap(), "there is more");
   assert!(!ledger.put_questions(path, &asked, Some(ContentHash([2; 32])), 2).unwrap(), "another");
-  let reading = Reading { ruling: Ruling::Keep, effect: None, quote: String::new() };
+  let reading = Reading { ruling: Ruling::Keep, effect: None, quote: String::new(), lines: None };
   let out = handed(&mut ledger, 3);
   ledger.answer_question(out.hash, &reading, 4).unwrap();
   assert!(!ledger.put_questions(path, &asked, version, 5).unwrap(), "its answer is there");
@@ -190,15 +194,42 @@ fn a_question_without_an_answer_is_asked_again_and_given_up() {
     }
   }
   assert_eq!(put(&mut ledger, &["one"], at), 0, "it is not asked again");
-  // Without any answer.
-  put(&mut ledger, &["two"], at);
-  for _ in 0..4 {
-    handed(&mut ledger, at);
-    at += ANSWER_WITHIN;
-  }
-  assert_eq!(next(&mut ledger, at), Next::Later(None));
-  // Without questions for a week.
+  // Nobody asks for a week.
   put(&mut ledger, &["three"], at);
+  assert_eq!(next(&mut ledger, at + 8 * 24 * HOUR), Next::Later(None));
+}
+
+#[test]
+fn a_question_to_which_nobody_says_anything_is_asked_for_a_week() {
+  let mut ledger = Home::new().ledger();
+  put(&mut ledger, &["one"], 1);
+  // The process ends with the question in its hands, again and again: it waits longer each time.
+  let (mut at, mut before) = (1, 0);
+  for _ in 0..5 {
+    let hash = handed(&mut ledger, at).hash;
+    assert_eq!(ledger.reading(hash).unwrap(), Some((QuestionState::Waiting, None)));
+    let Next::Later(Some(later)) = next(&mut ledger, at) else { panic!("it waits") };
+    assert!(later - at > before);
+    (before, at) = (later - at, later);
+  }
+  // Nobody can be reached for an hour: it is tried each minute, and no turn is counted.
+  for _ in 0..60 {
+    let hash = handed(&mut ledger, at).hash;
+    ledger.not_answered(hash, false, at).unwrap();
+    let Next::Later(Some(later)) = next(&mut ledger, at) else { panic!("it waits") };
+    assert!(later - at <= 60_000_000);
+    at = later;
+  }
+  // One that is slow about this question leaves it to wait, until it is known that it answers others.
+  let hash = handed(&mut ledger, at).hash;
+  ledger.not_answered(hash, true, at).unwrap();
+  let Next::Later(Some(later)) = next(&mut ledger, at) else { panic!("it waits") };
+  assert!(later - at > before);
+  ledger.wake_questions(at + 1).unwrap();
+  assert_eq!(handed(&mut ledger, at + 1).hash, hash);
+  // What somebody holds is not given to another.
+  ledger.wake_questions(at + 2).unwrap();
+  assert!(matches!(next(&mut ledger, at + 2), Next::Later(Some(_))));
   assert_eq!(next(&mut ledger, at + 8 * 24 * HOUR), Next::Later(None));
 }
 
@@ -245,7 +276,7 @@ fn a_flood_takes_no_turn_and_no_place_from_others() {
   // By chance a question is not passed over this often.
   for at in 5..205 {
     let out = handed(&mut ledger, at);
-    let reading = Reading { ruling: Ruling::Keep, effect: None, quote: String::new() };
+    let reading = Reading { ruling: Ruling::Keep, effect: None, quote: String::new(), lines: None };
     ledger.answer_question(out.hash, &reading, at).unwrap();
   }
   assert_eq!(n_of(&ledger, "source LIKE 'email:%'"), 0);
@@ -256,7 +287,7 @@ fn a_flood_takes_no_turn_and_no_place_from_others() {
 fn old_answers_go() {
   let mut ledger = Home::new().ledger();
   put(&mut ledger, &["one", "two"], 1);
-  let reading = Reading { ruling: Ruling::Keep, effect: None, quote: String::new() };
+  let reading = Reading { ruling: Ruling::Keep, effect: None, quote: String::new(), lines: None };
   let hash = handed(&mut ledger, 2).hash;
   ledger.answer_question(hash, &reading, 5).unwrap();
   let keep = Keep { events_since: 0, events: 1_000, routine: &[], rejected_since: 5 };

@@ -39,6 +39,7 @@ pub(super) const FILES: &[(&str, &str)] = &[
   ("rules/effects/romance.toml", include_str!("../../../rules/effects/romance.toml")),
   ("rules/effects/slavic.toml", include_str!("../../../rules/effects/slavic.toml")),
   ("rules/effects/asian.toml", include_str!("../../../rules/effects/asian.toml")),
+  ("rules/effects/checks.toml", include_str!("../../../rules/effects/checks.toml")),
   ("rules/effects/frames.toml", include_str!("../../../rules/effects/frames.toml")),
 ];
 

@@ -25,6 +25,8 @@ const MAX_EFFECTS: usize = 256;
 const MAX_TEXT: usize = 8 * 1024 * 1024;
 /// A negation reaches this many bytes ahead.
 const NEGATION_BYTES: usize = 56;
+/// A negation reaches this many bytes ahead to another one that it takes back ("never again stop").
+const DOUBLE_NEGATION_BYTES: usize = 8;
 /// Slots of one effect, at most.
 const MAX_SLOTS: usize = 8;
 
@@ -294,9 +296,21 @@ fn is_blank(text: Option<&str>) -> bool {
 
 /// Whether a negation stands shortly before `place`, in the same clause, and is not taken back.
 fn is_negated(frames: &Frames, sentence: &Sentence<'_>, place: usize) -> bool {
-  sentence.words.iter().filter(|word| word.class == frames.negator).any(|word| {
+  let negators = || sentence.words.iter().filter(|word| word.class == frames.negator);
+  // "Never stop" forbids to stop, and so forbids nothing else.
+  let is_forbidden = |word: &WordMatch| {
+    let takes_back = sentence
+      .words
+      .iter()
+      .any(|back| back.class == frames.unnegate && back.start < word.end && word.start < back.end);
+    takes_back
+      && negators().any(|before| {
+        before.end <= word.start && (word.start - before.end) as usize <= DOUBLE_NEGATION_BYTES
+      })
+  };
+  negators().any(|word| {
     let end = word.end as usize;
-    if end > place || place - end > NEGATION_BYTES {
+    if end > place || place - end > NEGATION_BYTES || is_forbidden(word) {
       return false;
     }
     let gap = sentence.text.get(end..place).unwrap_or_default();

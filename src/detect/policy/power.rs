@@ -322,6 +322,11 @@ pub(super) const OUT_OF_SIGHT: &[Code] = &[
   Code::CompactionPayload,
 ];
 
+/// Whether a code is about what is hidden, encoded or forged.
+pub fn is_out_of_sight(code: Code) -> bool {
+  OUT_OF_SIGHT.contains(&code)
+}
+
 /// Whether a finding would not be there without a probability of the model's.
 pub(super) fn rests_on_probability(finding: &Finding, input: &PolicyInput<'_>) -> bool {
   let by_model = |found: &FoundEffect| {
@@ -348,6 +353,23 @@ pub(super) fn of_owner(finding: &Finding) -> Outcome {
     (true, Severity::Medium | Severity::High | Severity::Critical) => Outcome::Flag,
     (false, Severity::Critical) if is_signature => Outcome::Flag,
     _ => Outcome::Pass,
+  }
+}
+
+/// A text from outside whose words are disguised, and that would have an effect to which it has no right, goes:
+/// whoever wrote it so that a filter does not read it has said what it is for. A letter without width in a word is
+/// enough of a disguise where an adversary wants something, and chance where nobody does.
+pub(super) fn of_disguise(finding: &Finding, input: &PolicyInput<'_>) -> Outcome {
+  let is_foreign = matches!(input.party, Party::Asked | Party::Outside | Party::Hostile);
+  let hides = matches!(finding.code, Code::ZeroWidth | Code::DisguisedText);
+  let is_refused = |found: &FoundEffect| {
+    let refused = matches!(power(found.effect, input.party), Power::Refused);
+    found.strength >= Strength::Plain && refused
+  };
+  if is_foreign && hides && input.effects.iter().any(is_refused) {
+    Outcome::Hold
+  } else {
+    Outcome::Pass
   }
 }
 

@@ -49,7 +49,7 @@ pub fn wants_reading(findings: &[Finding], all: Range<usize>, input: &PolicyInpu
     || probability >= ASK_FROM
     || findings.iter().any(|finding| finding.severity > Severity::Info);
   let would = |ruling| {
-    let reading = Reading { ruling, effect: None, quote: String::new() };
+    let reading = Reading { ruling, effect: None, quote: String::new(), lines: None };
     let input = PolicyInput { reading: Some(&reading), ..*input };
     let mut findings = findings.to_vec();
     findings.extend(ruled(&reading, all.clone(), &input));
@@ -106,7 +106,7 @@ mod tests {
   };
 
   fn reading(ruling: Ruling) -> Reading {
-    Reading { ruling, effect: Some(Effect::Payment), quote: "x".to_owned() }
+    Reading { ruling, effect: Some(Effect::Payment), quote: "x".to_owned(), lines: None }
   }
 
   fn effect(effect: Effect, strength: Strength, novelty: Option<Novelty>) -> FoundEffect {

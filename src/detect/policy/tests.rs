@@ -219,6 +219,35 @@ fn what_nobody_is_known_to_have_written_is_told_where_the_model_suspects_it() {
 }
 
 #[test]
+fn disguised_words_from_outside_go_with_what_they_would_do() {
+  let found = |effect, strength| {
+    [FoundEffect { effect, span: 0..9, strength, slots: vec![], why: String::new() }]
+  };
+  let hidden = Finding {
+    code: Code::ZeroWidth,
+    layer: Layer::Rules,
+    severity: Severity::Low,
+    kind: RuleKind::Trigger,
+    span: 0..3,
+    why: String::new(),
+    rule: None,
+  };
+  let sends = found(Effect::Disclosure, Strength::Plain);
+  let named = found(Effect::Disclosure, Strength::Weak);
+  let action = |effects: &[FoundEffect], party| {
+    let input = PolicyInput { effects, party, ..PolicyInput::default() };
+    decide(std::slice::from_ref(&hidden), &input).action
+  };
+  for party in [Party::Asked, Party::Outside, Party::Hostile] {
+    assert_eq!(action(&sends, party), Action::Hold, "{party}");
+    assert_eq!(action(&named, party), Action::Annotate, "{party}");
+    assert_eq!(action(&[], party), Action::Annotate, "{party}");
+  }
+  assert_eq!(action(&sends, Party::Unknown), Action::Annotate);
+  assert_eq!(action(&sends, Party::Owner), Action::Keep);
+}
+
+#[test]
 fn words_round_trip() {
   for verdict in Verdict::ALL {
     assert_eq!(verdict.as_str().parse(), Ok(*verdict));

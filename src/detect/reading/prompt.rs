@@ -1,7 +1,7 @@
 //! The prompt, and the one form of answer that counts.
 #![forbid(unsafe_code)]
 
-use std::{collections::BTreeMap, fmt, fmt::Write as _};
+use std::{collections::BTreeMap, fmt, fmt::Write as _, ops::RangeInclusive};
 
 use serde::Deserialize;
 
@@ -115,6 +115,8 @@ pub struct Prompt {
   entry: (String, String),
   /// The names of ours, their texts and what is to be answered.
   known: [(String, &'static str, Ruling); 2],
+  /// The lines of the entry as they were sent; empty where they are not those that it has.
+  lines: Vec<String>,
   is_whole: bool,
 }
 
@@ -128,6 +130,8 @@ impl Prompt {
     let [take, keep, order, ..] = chance;
     let ours = canary::pair([take, keep]);
     let (entry, is_whole) = cut(&mask(question.entry), MAX_ENTRY);
+    let is_in_lines = is_whole && entry.split('\n').count() == question.entry.split('\n').count();
+    let lines_sent = entry.split('\n').filter(|_| is_in_lines).map(squeezed).collect();
     let known: Vec<String> = question
       .known
       .iter()
@@ -151,7 +155,7 @@ impl Prompt {
     let text = format!(
       "{RULES}\n\n{EXAMPLES}\n\n{FORM}\n\nThe frame is what stands between the two lines with {end}.\n\n--- begin {end}\n{lines}\n--- end {end}\n\n{FORM}\n"
     );
-    Self { text, entry: (own, squeezed(&entry)), known: named, is_whole }
+    Self { text, entry: (own, squeezed(&entry)), known: named, lines: lines_sent, is_whole }
   }
 
   /// What is sent.
@@ -192,7 +196,10 @@ impl Prompt {
       (Ruling::Keep, false) => Err(NoAnswer::Part),
       // What an entry that may stay would do is not said.
       (Ruling::Keep, true) if effect.is_some() => Err(NoAnswer::Form),
-      _ => Ok(Reading { ruling, effect, quote: squeezed(&answer.quote) }),
+      _ => {
+        let quote = squeezed(&answer.quote);
+        Ok(Reading { ruling, effect, lines: lines_of(&self.lines, &quote), quote })
+      }
     }
   }
 }
@@ -296,6 +303,26 @@ fn squeezed(text: &str) -> String {
   }
   out.truncate(out.trim_end().len());
   out
+}
+
+/// The lines in which a quotation stands, where it stands once: what stands twice could be meant in either place.
+fn lines_of(lines: &[String], quote: &str) -> Option<RangeInclusive<u32>> {
+  let mut text = String::new();
+  let mut starts = Vec::with_capacity(lines.len());
+  for line in lines {
+    if !text.is_empty() && !line.is_empty() {
+      text.push(' ');
+    }
+    starts.push(text.len());
+    text.push_str(line);
+  }
+  let mut found = text.match_indices(quote);
+  let (Some((at, _)), None) = (found.next(), found.next()) else { return None };
+  let line_at = |at: usize| {
+    let before = starts.partition_point(|start| *start <= at).checked_sub(1)?;
+    u32::try_from(before).ok()
+  };
+  Some(line_at(at)?..=line_at(at + quote.len().saturating_sub(1))?)
 }
 
 /// The beginning and the end of a text, and whether that is all of it.

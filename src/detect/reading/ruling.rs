@@ -1,6 +1,8 @@
 //! What a reader said of an entry.
 #![forbid(unsafe_code)]
 
+use std::ops::{Range, RangeInclusive};
+
 use crate::detect::{effects::Effect, rules::words};
 
 /// Whether an entry may stay, in the opinion of a reader.
@@ -23,4 +25,23 @@ pub struct Reading {
   pub effect: Option<Effect>,
   /// The words of the entry on which it rests, as they were sent: secrets masked.
   pub quote: String,
+  /// The lines of the entry in which these words stand, from 0; `None` where that cannot be told.
+  pub lines: Option<RangeInclusive<u32>>,
+}
+
+impl Reading {
+  /// Where the lines stand that it names, in bytes of the entry.
+  pub fn place_in(&self, entry: &str) -> Option<Range<usize>> {
+    let lines = self.lines.as_ref()?;
+    let mut at = 0;
+    let spans = entry.split_inclusive('\n').zip(0..).map(|(line, number)| {
+      let start = at;
+      at += line.len();
+      (number, start..at)
+    });
+    let mut named = spans.filter(|(number, _)| lines.contains(number)).map(|(_, span)| span);
+    let first = named.next()?;
+    let end = named.last().map_or(first.end, |last| last.end);
+    Some(first.start..end)
+  }
 }

@@ -260,7 +260,7 @@ fn addresses_are_not_hidden_as_secrets() {
 
 #[test]
 fn who_did_not_see_all_of_an_entry_may_object_and_not_vouch() {
-  let of = |ruling| Reading { ruling, effect: None, quote: String::new() };
+  let of = |ruling| Reading { ruling, effect: None, quote: String::new(), lines: None };
   let part = question("Tea is sold there. password: hunter2");
   assert!(part.heeds(&of(Ruling::Take)) && !part.heeds(&of(Ruling::Keep)));
   assert!(question("Tea is sold there.").heeds(&of(Ruling::Keep)));
