@@ -8,7 +8,7 @@ use super::{
   args::RunArgs,
   context::Context,
   failure::{Failure, FailureKind},
-  guarded::file_system,
+  guarded::{KEY, file_system},
 };
 use crate::{
   config::Config,
@@ -29,9 +29,24 @@ const WANTED_DESCRIPTORS: u64 = 65_536;
 
 /// Carries the command out.
 pub fn run(context: &Context, args: RunArgs) -> Result<Status, Failure> {
+  context.discover(&context.config()?.config, &args.workspace)?;
+  context.start_log(&context.config()?.config)?;
+  loop {
+    match guard(context, &args) {
+      Ok(None) => {
+        let text = "another ledger is in the place of the one that was removed or replaced";
+        Event::new(EventKind::Restored).detail(text).log(None);
+      }
+      Ok(Some(status)) => return Ok(status),
+      Err(failure) => return Err(failure),
+    }
+  }
+}
+
+/// Guards until the end; `None` where the ledger was replaced, so that all begins anew.
+fn guard(context: &Context, args: &RunArgs) -> Result<Option<Status>, Failure> {
   let config = context.config()?.config;
   let found = context.discover(&config, &args.workspace)?;
-  context.start_log(&config)?;
   let home = context.home()?;
   home.create().map_err(|error| Failure::unavailable(error.to_string()))?;
   let _alone = DaemonLock::acquire(&home.data, env!("CARGO_PKG_VERSION"))
@@ -40,7 +55,8 @@ pub fn run(context: &Context, args: RunArgs) -> Result<Status, Failure> {
   let alarm = Alarm::open(&home.data)
     .inspect_err(|error| tracing::error!(target: "memfw", %error, "the alarm file cannot be made"))
     .ok();
-  let mut ledger = open(context, &args, alarm.as_ref())?;
+  let mut ledger = open(context, args, alarm.as_ref())?;
+  let is_key_older = home.data.join(KEY).exists() && !ledger.needs_key()?;
   // Without the key nothing can be sealed, and so nothing is redacted; it can still be reported.
   let keyless = context.unlock(&mut ledger)?.err();
   let mut engine = context.engine_on(ledger, &config)?;
@@ -61,17 +77,20 @@ pub fn run(context: &Context, args: RunArgs) -> Result<Status, Failure> {
     once: args.once,
     fs: file_system(&config),
     alarm,
+    is_key_older,
     report_only: keyless.as_ref().map(in_one_line),
     bad_rules,
     source: &Again { context, workspaces: &args.workspace },
   };
-  daemon::run(engine, options).map_err(|error| match error {
-    DaemonError::Engine(error) => error.into(),
-    error => Failure::unavailable(error.to_string()),
-  })?;
+  match daemon::run(engine, options) {
+    Ok(()) => {}
+    Err(DaemonError::Replaced) => return Ok(None),
+    Err(DaemonError::Engine(error)) => return Err(error.into()),
+    Err(error) => return Err(Failure::unavailable(error.to_string())),
+  }
   match keyless.filter(|_| args.once) {
     Some(failure) => Err(failure),
-    None => Ok(Status::Yes),
+    None => Ok(Some(Status::Yes)),
   }
 }
 

@@ -37,6 +37,7 @@ impl Guard {
     if self.trouble.is_waiting(now) {
       return Ok(false);
     }
+    self.take_over();
     self.look();
     if self.unread.take(now) {
       self.report(Self::ask_about_all);
@@ -87,6 +88,11 @@ impl Guard {
   }
 
   fn work_on(&mut self, kind: Kind, target: Target, waiting: Waiting) -> Result<bool, DaemonError> {
+    // What the ledger knows of it is made up for when the other installation has ended.
+    if self.locks.is_foreign(&target.root) {
+      self.forget(&target);
+      return Ok(true);
+    }
     let result = match kind {
       Kind::Urgent => self.urgent(&target, waiting),
       Kind::Attribute => self.attribute(&target, waiting),

@@ -26,6 +26,7 @@ use super::{
   readers::Readers,
   reload::RULES,
   service::seconds,
+  shared::{self, Locks},
   summary::SummaryUntil,
   unread::Unread,
 };
@@ -56,6 +57,8 @@ pub struct Guard {
   pub(super) queue: Queue,
   /// Workspaces where events are not enough.
   pub(super) polls: Polls,
+  /// Which of the workspaces this installation may write into.
+  pub(super) locks: Locks,
   /// Files that somebody keeps open.
   pub(super) held: OpenFiles,
   /// What `status` says about each workspace.
@@ -104,6 +107,8 @@ pub struct Guard {
   /// Of which days the log has told.
   pub(super) told: SummaryUntil,
   pub(super) alarm: Option<Alarm>,
+  /// Whether the key was there before the ledger.
+  is_key_older: bool,
   /// Why nothing can be sealed, and so nothing is redacted.
   pub(super) report_only: Option<String>,
   /// Why a user's rules are not in force, if so.
@@ -134,6 +139,8 @@ pub struct Parts {
   pub helpers: Helpers,
   /// What is written when the ledger cannot be.
   pub alarm: Option<Alarm>,
+  /// Whether the key was there before the ledger.
+  pub is_key_older: bool,
   /// Why nothing can be sealed, if so.
   pub report_only: Option<String>,
   /// Why a user's rules are not in force, if so.
@@ -144,7 +151,7 @@ impl Guard {
   /// A guard of these workspaces.
   pub fn new(parts: Parts) -> Self {
     let Parts { mut engine, fs, watcher, workspaces, shapes, is_named, .. } = parts;
-    let Parts { sources, notes, helpers, alarm, report_only, bad_rules, .. } = parts;
+    let Parts { sources, notes, helpers, alarm, is_key_older, report_only, bad_rules, .. } = parts;
     engine.set_shapes(shapes.clone());
     engine.ledger_mut().set_patience(LEDGER_PATIENCE);
     let health = Health {
@@ -169,6 +176,7 @@ impl Guard {
       is_named,
       queue: Queue::default(),
       polls: Polls::default(),
+      locks: Locks::default(),
       held: OpenFiles::default(),
       rooms: BTreeMap::new(),
       troubled: HashSet::new(),
@@ -193,6 +201,7 @@ impl Guard {
       trouble: Outage::default(),
       told: SummaryUntil::default(),
       alarm,
+      is_key_older,
       report_only,
       bad_rules,
       asleep,
@@ -210,6 +219,9 @@ impl Guard {
     if self.lost_power()? {
       self.engine.ledger_mut().forget_stamps().map_err(EngineError::from)?;
     }
+    if self.is_key_older {
+      self.note_lost_ledger()?;
+    }
     self.compare_with_last()?;
     self.write_health()?;
     let (sources, notes) = self.first_sources.clone();
@@ -221,11 +233,15 @@ impl Guard {
     }
     if let Some(why) = &self.report_only {
       self.engine.degrade("key", &reports_only(why))?;
-    } else {
-      self.engine.recover()?;
     }
     let roots = self.workspaces.clone();
+    // Where another installation writes, an operation of ours waits until that one ends.
+    let is_alone = self.owned(&roots)?.len() == roots.len();
+    if is_alone && self.report_only.is_none() {
+      self.engine.recover()?;
+    }
     self.look_first(&roots)?;
+    self.look_for_lost_items()?;
     Ok(())
   }
 
@@ -289,6 +305,10 @@ impl Guard {
         wakeups.push(format!("polls `{root}` every {}: {why}", seconds(EVERY)));
       }
     }
+    wakeups.extend(self.locks.foreign().map(|root| {
+      let (root, every) = (crate::engine::event::shown(root), seconds(shared::EVERY));
+      format!("asks every {every} whether another memfw still guards `{root}`")
+    }));
     wakeups.extend(self.held.wakeup());
     wakeups.extend(self.judge.wakeup());
     // Whoever has closed a file before that was told is found out by trying.
@@ -369,6 +389,7 @@ impl Guard {
       WatchEvent::RootGone(path) => {
         self.watcher.remove(path);
         self.engine.forget_root(path);
+        self.locks.release(path);
         self.look_again(None);
       }
       WatchEvent::Rescan => {
@@ -397,6 +418,7 @@ impl Guard {
         self.asker.next_due(now),
         self.unread.next_due(now),
         self.polls.next_due(now),
+        self.locks.next_due(now),
         self.held.next_due(now),
         self.judge.next_due(now),
       ];

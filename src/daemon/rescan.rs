@@ -42,6 +42,7 @@ impl Guard {
   /// Adds workspaces: watches them, and marks the files that the ledger does not know as they are.
   pub(super) fn look_first(&mut self, roots: &[PathBuf]) -> Result<(), EngineError> {
     self.renew_markers()?;
+    let roots = &self.owned(roots)?[..];
     let rows = self.engine.ledger().files()?;
     let mut known: HashMap<PathBuf, FileRow> =
       rows.into_iter().map(|row| (row.path.clone(), row)).collect();
@@ -149,6 +150,9 @@ impl Guard {
   /// Watches the directories of a workspace and marks its files as dirty.
   pub(super) fn look_at(&mut self, root: &Path, mut look: Look<'_>) -> Result<(), EngineError> {
     let key = format!("workspace:{}", shown(root));
+    if !self.own(root)? {
+      return Ok(());
+    }
     let fs = self.fs;
     let workspace = match Workspace::open(&fs, root) {
       Ok(workspace) => workspace,
@@ -198,6 +202,10 @@ impl Guard {
       walk = workspace.walk_as(&fs, &shape);
     }
     self.watcher.watch_end(root);
+    // A directory that is kept open does not tell that it goes.
+    if !self.watcher.hears_end(root) {
+      self.locks.release(root);
+    }
     if shape != Shape::Workspace {
       // What lies in a workspace as well is a file of that.
       let is_own = |target: Target| target.root == root;
@@ -355,7 +363,7 @@ impl Guard {
   /// The memory file behind a path of an event.
   pub(super) fn target(&self, path: &Path) -> Option<Target> {
     self.workspaces.iter().find_map(|root| {
-      let rel = path.strip_prefix(root).ok()?;
+      let rel = path.strip_prefix(root).ok().filter(|_| !self.locks.is_foreign(root))?;
       self.shapes.of(root).has(rel).then(|| Target::new(root, rel))
     })
   }

@@ -150,6 +150,7 @@ impl<F: Fs> Engine<F> {
       self.ledger.finish(op)?;
       return Ok(LazyOutcome::Busy);
     }
+    self.ledger.check_place()?;
     if reshape(file, &view.bytes, &new)? == Reshaped::Changed {
       self.ledger.finish(op)?;
       return Ok(LazyOutcome::Dirty);

@@ -123,6 +123,11 @@ impl Queue {
     Ok(())
   }
 
+  /// Whether a path is watched.
+  pub(super) fn has(&self, dir: &Path) -> bool {
+    self.numbers.contains_key(dir)
+  }
+
   /// Ends the watch of a path; events of it that were not read yet mean nothing any more.
   pub(super) fn remove(&mut self, dir: &Path) {
     let Some(number) = self.numbers.remove(dir) else { return };

@@ -214,6 +214,13 @@ impl Watcher {
     }
   }
 
+  /// Whether the directory above a watched one tells that it goes.
+  pub fn hears_end(&self, root: &Path) -> bool {
+    let Some(above) = root.parent() else { return true };
+    let is_asked = |queue: &Queue| queue.has(above);
+    self.watched.contains_key(above) || self.queue.as_ref().is_some_and(is_asked)
+  }
+
   /// Stops watching a directory; nothing happens if it is not watched.
   pub fn remove(&mut self, dir: &Path) {
     self.watched.remove(dir);

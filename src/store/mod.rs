@@ -34,6 +34,7 @@ mod migrate;
 mod observe;
 mod op;
 mod open;
+mod place;
 mod quarantine;
 mod question;
 #[cfg(test)]
@@ -96,6 +97,8 @@ pub struct Ledger {
   access: Access,
   key: Option<MasterKey>,
   durability: Durability,
+  /// Where its files were when it was opened; `None` for one that is only read.
+  place: Option<place::Place>,
   observer: Option<observe::Observer>,
 }
 
@@ -184,6 +187,7 @@ impl Ledger {
     if self.access == Access::ReadOnly {
       return Err(StoreError::ReadOnly { path: self.path.clone() });
     }
+    self.check_place()?;
     let conn = &mut self.conn;
     let key = self.key.as_ref();
     let current = &mut self.durability;
@@ -202,6 +206,10 @@ impl Ledger {
       Ok(value)
     };
     let value = run().map_err(|fault: Fault| fault.at(&self.path))?;
+    // What has to be durable is overwritten next: it must not have gone into a file that is gone.
+    if durability == Durability::Synced {
+      self.check_place()?;
+    }
     if let Some(observer) = &self.observer {
       observer.committed(durability == Durability::Synced);
     }
