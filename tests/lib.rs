@@ -30,6 +30,7 @@ mod kept_open;
 mod ladder;
 #[cfg(feature = "failpoints")]
 mod leases;
+mod ledger_place;
 mod life;
 mod markers;
 mod numbers;
@@ -53,6 +54,7 @@ mod shell;
 mod sim;
 mod support;
 mod transcripts;
+mod unseen;
 mod waking;
 mod walk;
 mod workspaces;

@@ -35,6 +35,9 @@ use crate::{
 /// How often the ledger is asked while waiting.
 const POLL: Duration = Duration::from_millis(20);
 
+/// How long a daemon is waited for that was just started.
+const START: Duration = Duration::from_secs(2);
+
 /// What is known about the daemon.
 struct Daemon {
   /// Its process id, when it runs.
@@ -434,30 +437,58 @@ fn wait(context: &Context, patience: Duration) -> Result<Status, Failure> {
   }
 }
 
+/// The workspaces to settle: those of the daemon, or while none runs all that the ledger knows.
+fn known(context: &Context, daemon: &Daemon, ledger: &Ledger) -> Result<Vec<PathBuf>, Failure> {
+  let mut roots = guarded(context, daemon)?;
+  if daemon.pid.is_none() {
+    for row in ledger.files()? {
+      if row.status != FileStatus::Missing && !roots.contains(&row.workspace) {
+        roots.push(row.workspace);
+      }
+    }
+  }
+  Ok(roots)
+}
+
 /// Carries `memfw settle` out.
 pub fn settle(context: &Context, args: SettleArgs) -> Result<Status, Failure> {
   let patience = Duration::from_secs(u64::from(args.secs));
   let start = SystemClock.monotonic();
-  let ledger = context.ledger()?;
+  let is_starting = |context: &Context| {
+    let holder = context.home().map(|home| DaemonLock::holder(&home.data));
+    let waited = SystemClock.monotonic().saturating_sub(start);
+    matches!(holder, Ok(Ok(Some(_)))) && waited < patience
+  };
+  // A daemon that was just started has none yet.
+  let ledger = loop {
+    match context.ledger() {
+      Err(_) if is_starting(context) => pause(POLL),
+      answer => break answer?,
+    }
+  };
   let shapes = context.shapes(&context.config().unwrap_or_default().config);
   loop {
     let daemon = Daemon::find(context, Some(&ledger))?;
-    let roots = guarded(context, &daemon)?;
+    let roots = known(context, &daemon, &ledger)?;
     let unsettled = settled::unsettled(&RealFs::default(), &ledger, &roots, &shapes)?;
     let ready = daemon.is_guarding() || daemon.pid.is_none();
     if unsettled.is_empty() && ready {
       return Ok(Status::Yes);
     }
-    if daemon.pid.is_none() {
+    let waited = SystemClock.monotonic().saturating_sub(start);
+    // One that was started a moment ago may not hold its lock yet.
+    if daemon.pid.is_none() && waited >= patience.min(START) {
+      let n = unsettled.len();
+      let places = roots.iter().filter(|root| !shapes.is_elsewhere(root));
+      let again = places.fold("memfw run --once".to_owned(), |command, root| {
+        format!("{command} --workspace {}", shown(root))
+      });
       return Err(
-        Failure::unavailable(format!(
-          "{} changes are pending and no daemon is running",
-          unsettled.len()
-        ))
-        .hint("start it with `memfw run`, or process them with `memfw run --once`"),
+        Failure::unavailable(format!("{n} changes are pending and no daemon is running"))
+          .hint(format!("start it with `memfw run`, or process them with `{again}`")),
       );
     }
-    if SystemClock.monotonic().saturating_sub(start) >= patience {
+    if waited >= patience {
       for one in unsettled.iter().take(5) {
         context.out.line(&format!("still pending: {}", terminal(one.to_string())))?;
       }

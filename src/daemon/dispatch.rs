@@ -14,7 +14,7 @@ use crate::{
     VERIFIED_AFTER, adopt::BATCH,
   },
   os::pause,
-  store::Pending,
+  store::{FileStatus, Pending},
 };
 
 /// First pause between two tries for a lease within one turn, doubled each time: most writers close
@@ -38,6 +38,7 @@ impl Guard {
       return Ok(false);
     }
     self.take_over();
+    self.looks.extend(self.retries.take(now));
     self.look();
     if self.unread.take(now) {
       self.report(Self::ask_about_all);
@@ -74,7 +75,8 @@ impl Guard {
       match adopted.get(index) {
         Some(Some(outcome)) => {
           if matches!(outcome, Outcome::Done { recheck: true, .. }) {
-            self.queue.dirty(target.clone(), self.now() + RACY);
+            let due = self.now() + self.engine.settles_in(&target)?;
+            self.queue.dirty(target.clone(), due);
           }
           self.forget(&target);
         }
@@ -190,7 +192,7 @@ impl Guard {
         }
         Outcome::Done { reshape_due, recheck } | Outcome::Unchanged { reshape_due, recheck } => {
           if recheck {
-            self.queue.dirty(target.clone(), now + RACY);
+            self.queue.dirty(target.clone(), now + self.engine.settles_in(target)?);
           }
           self.calm(target)?;
           self.ask_about(target)?;
@@ -295,6 +297,10 @@ impl Guard {
     self.held.release(target);
     self.exposure.forget(target);
     self.forget(target);
+    let now = self.now();
+    let row = self.engine.ledger().file(&target.path())?;
+    let is_noted = row.is_some_and(|row| row.note.is_some() && row.status != FileStatus::Missing);
+    self.held.note(target, is_noted.then_some(now));
     let key = target.key();
     self.engine.recovered(&key)
   }

@@ -30,6 +30,7 @@ mod service;
 mod shared;
 mod summary;
 mod unread;
+mod watched;
 
 use std::{os::fd::OwnedFd, path::PathBuf, sync::Arc, time::Duration};
 

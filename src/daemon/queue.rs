@@ -121,7 +121,8 @@ impl Queue {
   /// Marks a file as dirty now. One that waits already becomes due now and keeps its age.
   pub fn dirty(&mut self, target: Target, now: Duration) {
     self.urgent.set(target, |old| match old {
-      Some(old) => Waiting { due: old.due.min(now), ..old },
+      // What was put off is as old as its first event from now on.
+      Some(old) => Waiting { due: old.due.min(now), since: old.since.min(now), ..old },
       None => Waiting { due: now, since: now, tries: 0 },
     });
   }

@@ -126,6 +126,8 @@ impl Guard {
     self.rooms.remove(root);
     self.troubled.remove(root);
     self.locks.forget(root);
+    self.retries.succeeded(root);
+    self.held.forget_root(root);
     if self.adopting.remove(root) {
       self.engine.ledger_mut().remove_health(&adopting_key(root))?;
     }

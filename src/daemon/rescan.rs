@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 
 use std::{
-  collections::HashMap,
+  collections::{BTreeSet, HashMap},
   io,
   path::{Path, PathBuf},
 };
@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
   engine::{EngineError, Event, EventKind, Target, event::shown},
-  files::{Fs as _, Refusal, Shape, WatchError, Workspace},
+  files::{Fs as _, Refusal, Shape, WatchError, Workspace, mounts, workspace::Problem},
   store::{FileRow, FileStatus, Pending},
 };
 
@@ -131,10 +131,21 @@ impl Guard {
       self.engine.forget_root(root);
       self.report(|guard| guard.look_at(root, Look::Again));
     }
+    // A mount over a single file is on no directory that is watched.
+    let mounted = self.mounted_files();
+    let before = std::mem::replace(&mut self.mounted, mounted);
+    for path in before.symmetric_difference(&self.mounted.clone()) {
+      self.mark(path);
+    }
     if !misplaced.is_empty() {
       let event = Event::new(EventKind::Rescanned).detail("a file system was mounted or unmounted");
       self.report(|guard| guard.engine.tell(event));
     }
+  }
+
+  /// The memory files over which something is mounted.
+  pub(super) fn mounted_files(&self) -> BTreeSet<PathBuf> {
+    mounts::points().into_iter().filter(|path| self.target(path).is_some()).collect()
   }
 
   /// Polls what has to be polled; whether anything was due.
@@ -158,6 +169,12 @@ impl Guard {
       Ok(workspace) => workspace,
       Err(error) => {
         self.await_directory(root, matches!(error.refusal, Refusal::Absent));
+        let now = self.now();
+        if matches!(error.refusal, Refusal::Io(_) | Refusal::Permission) {
+          self.retries.failed(root, now);
+        } else {
+          self.retries.succeeded(root);
+        }
         self.troubled.insert(root.to_owned());
         if matches!(look, Look::Poll) {
           self.mark_gone(root);
@@ -172,6 +189,7 @@ impl Guard {
     let shape = self.shapes.of(root).clone();
     let mut problems: Vec<String> = Vec::new();
     let mut limit = None;
+    let mut may_pass = false;
     let mut walk = workspace.walk_as(&fs, &shape);
     loop {
       let watched = self.watcher.watched();
@@ -190,7 +208,11 @@ impl Guard {
             if is_gone && is_there {
               self.looks.insert(root.to_owned());
             }
-            problems.push(error.to_string());
+            // One that came and went again was never unguarded.
+            if !is_gone {
+              may_pass = true;
+              problems.push(error.to_string());
+            }
           }
         }
       }
@@ -215,6 +237,10 @@ impl Guard {
     self.links.retain(|link| !link.starts_with(root));
     let links = walk.problems.iter().filter(|one| one.is_link()).map(|one| root.join(one.path()));
     self.links.extend(links);
+    may_pass |= walk.problems.iter().any(Problem::may_pass);
+    self.unreadable.retain(|path| !path.starts_with(root));
+    let unreadable = walk.problems.iter().filter(|one| one.may_pass());
+    self.unreadable.extend(unreadable.map(|one| workspace.absolute(one.path())));
     let probe = fs.probe(workspace.root());
     let why = if limit.is_some() {
       Some(Why::Unwatched)
@@ -226,6 +252,11 @@ impl Guard {
     }
     let now = self.now();
     self.polls.set(root, why, now);
+    if may_pass {
+      self.retries.failed(root, now);
+    } else {
+      self.retries.succeeded(root);
+    }
     let room = Room::of(root, probe, why.map(|why| why.to_string()));
     self.rooms.insert(root.to_owned(), room);
     let mut stamps = HashMap::new();

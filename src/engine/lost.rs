@@ -49,7 +49,6 @@ fn placeholders(bytes: &[u8]) -> Vec<BlockId> {
 
 #[cfg(test)]
 mod tests {
-  use super::*;
   use crate::engine::testing::{OVERRIDE, World};
 
   #[test]

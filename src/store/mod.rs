@@ -40,6 +40,7 @@ mod question;
 #[cfg(test)]
 mod question_tests;
 mod record;
+mod renamed;
 mod request;
 mod retain;
 mod score;
@@ -72,6 +73,7 @@ pub use open::Access;
 pub use quarantine::{Admission, Admitted, Existing, NewItem};
 pub use question::{Budget, HandedOut, NewQuestion, Next, QuestionCounts, QuestionState};
 pub use record::ScanRecord;
+pub use renamed::Rename;
 pub use retain::{Dropped, Keep};
 pub use score::ScoreKey;
 pub use source_exception::{NewSourceException, SourceException};
