@@ -118,6 +118,7 @@ impl World {
       notes: vec![],
       helpers: Helpers { notify: notify.map(Ok), ..Helpers::default() },
       alarm: None,
+      is_key_older: false,
       report_only: None,
       bad_rules: None,
     });

@@ -206,6 +206,7 @@ impl World {
       notes: vec![],
       helpers: Helpers { notify: None, reindex, judge: None },
       alarm: None,
+      is_key_older: false,
       bad_rules: None,
       report_only: None,
     });

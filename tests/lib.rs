@@ -31,6 +31,7 @@ mod kept_open;
 mod ladder;
 #[cfg(feature = "failpoints")]
 mod leases;
+mod ledger_place;
 mod life;
 mod markers;
 mod numbers;
@@ -54,6 +55,7 @@ mod shell;
 mod sim;
 mod support;
 mod transcripts;
+mod unseen;
 mod waking;
 mod walk;
 mod workspaces;

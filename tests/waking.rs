@@ -55,6 +55,7 @@ impl World {
       notes: vec![],
       helpers: Helpers::default(),
       alarm: None,
+      is_key_older: false,
       bad_rules: None,
       report_only: None,
     });

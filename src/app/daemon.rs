@@ -3,7 +3,7 @@
 
 use std::{path::PathBuf, time::Duration};
 
-use super::{context::Context, engine::file_system};
+use super::{context::Context, engine::file_system, paths::KEY};
 use crate::{
   config::Config,
   daemon::{self, DaemonError, Discovery, Options, Reload},
@@ -26,8 +26,28 @@ const WANTED_DESCRIPTORS: u64 = 65_536;
 /// ends it; with `once` it processes what is pending and ends.
 pub fn guard(context: &Context, flags: &[PathBuf], once: bool) -> Result<(), Failure> {
   let config = context.config()?.config;
-  let found = context.discover(&config, flags)?;
+  context.discover(&config, flags)?;
   context.start_log(&config)?;
+  while guard_on_one_ledger(context, flags, once)? == End::Replaced {
+    let text = "another ledger is in the place of the one that was removed or replaced";
+    Event::new(EventKind::Restored).detail(text).log(None);
+  }
+  Ok(())
+}
+
+/// Why guarding ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+  /// A signal, or all that was pending is processed.
+  Done,
+  /// Another ledger is in the place of the one that was opened: everything starts again.
+  Replaced,
+}
+
+/// Guards until the end of this ledger.
+fn guard_on_one_ledger(context: &Context, flags: &[PathBuf], once: bool) -> Result<End, Failure> {
+  let config = context.config()?.config;
+  let found = context.discover(&config, flags)?;
   let home = context.home()?;
   home.create().map_err(|error| Failure::unavailable(error.to_string()))?;
   let _alone = DaemonLock::acquire(&home.data, env!("CARGO_PKG_VERSION"))
@@ -37,6 +57,7 @@ pub fn guard(context: &Context, flags: &[PathBuf], once: bool) -> Result<(), Fai
     .inspect_err(|error| tracing::error!(target: "memfw", %error, "the alarm file cannot be made"))
     .ok();
   let mut ledger = open(context, once, alarm.as_ref())?;
+  let is_key_older = home.data.join(KEY).exists() && !ledger.needs_key()?;
   // Without the key nothing can be sealed, and so nothing is redacted; it can still be reported.
   let keyless = context.unlock(&mut ledger)?.err();
   let mut engine = context.engine_on(ledger, &config)?;
@@ -57,17 +78,20 @@ pub fn guard(context: &Context, flags: &[PathBuf], once: bool) -> Result<(), Fai
     once,
     fs: file_system(&config),
     alarm,
+    is_key_older,
     report_only: keyless.as_ref().map(in_one_line),
     bad_rules,
     source: &Again { context, workspaces: flags },
   };
-  daemon::run(engine, options).map_err(|error| match error {
-    DaemonError::Engine(error) => error.into(),
-    error => Failure::unavailable(error.to_string()),
-  })?;
+  match daemon::run(engine, options) {
+    Ok(()) => {}
+    Err(DaemonError::Replaced) => return Ok(End::Replaced),
+    Err(DaemonError::Engine(error)) => return Err(error.into()),
+    Err(error) => return Err(Failure::unavailable(error.to_string())),
+  }
   match keyless.filter(|_| once) {
     Some(failure) => Err(failure),
-    None => Ok(()),
+    None => Ok(End::Done),
   }
 }
 

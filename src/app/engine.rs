@@ -9,7 +9,7 @@ use crate::{
   detect::model::Model,
   engine::{Engine, EngineError, ceiling},
   files::{Fs as _, MemoryFile as _, RealFs, TargetRules, Workspace},
-  os::{SystemClock, paths::LEASE_PATIENCE},
+  os::{DaemonLock, Home, Shown, SystemClock, WorkspaceLock, paths::LEASE_PATIENCE},
   store::Ledger,
   terminal::failure::{Failure, unavailable},
 };
@@ -19,11 +19,31 @@ impl Context {
   pub fn engine(&self, config: &Config) -> Result<Engine<RealFs>, Failure> {
     let home = self.home()?;
     home.create().map_err(unavailable)?;
+    self.check_locks(config, &home)?;
     let mut ledger = self.ledger_to_write()?;
     self.unlock(&mut ledger)??;
     let mut engine = self.engine_on(ledger, config)?;
     engine.set_rules(self.rules()?);
     Ok(engine)
+  }
+
+  /// A failure where another installation of memfw guards one of the workspaces: that one takes the comments
+  /// that a command of this one writes for forged. Beside its own daemon, which holds the locks, a command
+  /// works as usual.
+  fn check_locks(&self, config: &Config, home: &Home) -> Result<(), Failure> {
+    let own = DaemonLock::holder(&home.data).ok().flatten().and_then(|holder| holder.pid);
+    for root in self.workspaces(config, &[]).unwrap_or_default() {
+      let Some(taken) = WorkspaceLock::taken(&root) else { continue };
+      let pid = taken.pid.and_then(|pid| u32::try_from(pid).ok());
+      if own.is_some() && (pid.is_none() || pid == own) {
+        continue;
+      }
+      let who = pid.map(|pid| format!(" (pid {pid})")).unwrap_or_default();
+      let why =
+        format!("{} is guarded by another memfw{who} with a ledger of its own", Shown(&root));
+      return Err(Failure::unavailable(why).hint("use that one's `MEMFW_HOME`, or stop it"));
+    }
+    Ok(())
   }
 
   /// The engine on an open ledger, with the rules that are built in.

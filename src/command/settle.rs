@@ -1,7 +1,7 @@
 //! `memfw settle`: waits until every pending change has been processed.
 #![forbid(unsafe_code)]
 
-use std::time::Duration;
+use std::{path::PathBuf, time::Duration};
 
 use clap::Args as ClapArgs;
 
@@ -9,12 +9,16 @@ use crate::{
   app::{context::Context, daemon_state::DaemonState, exit::Status},
   engine::settled,
   files::RealFs,
-  os::{Clock as _, SystemClock, pause},
+  os::{Clock as _, DaemonLock, Shown, SystemClock, pause},
+  store::{FileStatus, Ledger},
   terminal::{escape::terminal, failure::Failure, output::count},
 };
 
 /// How often the ledger is asked while waiting.
 const POLL: Duration = Duration::from_millis(20);
+
+/// How long `settle` waits for a daemon that was just started and does not hold its lock yet.
+const START: Duration = Duration::from_secs(2);
 
 /// `memfw settle`
 #[derive(Clone, Debug, ClapArgs)]
@@ -29,26 +33,42 @@ pub struct SettleArgs {
 pub fn run(context: &Context, args: SettleArgs) -> Result<Status, Failure> {
   let patience = Duration::from_secs(u64::from(args.secs));
   let start = SystemClock.monotonic();
-  let ledger = context.ledger()?;
+  let is_starting = |context: &Context| {
+    let holder = context.home().map(|home| DaemonLock::holder(&home.data));
+    let waited = SystemClock.monotonic().saturating_sub(start);
+    matches!(holder, Ok(Ok(Some(_)))) && waited < patience
+  };
+  // A daemon that was just started may have no ledger yet.
+  let ledger = loop {
+    match context.ledger() {
+      Err(_) if is_starting(context) => pause(POLL),
+      answer => break answer?,
+    }
+  };
   let shapes = context.shapes(&context.config().unwrap_or_default().config);
   loop {
     let daemon = DaemonState::find(context, Some(&ledger))?;
-    let roots = daemon.workspaces(context)?;
+    let roots = known(context, &daemon, &ledger)?;
     let unsettled = settled::unsettled(&RealFs::default(), &ledger, &roots, &shapes)?;
     let ready = daemon.is_guarding() || daemon.pid.is_none();
     if unsettled.is_empty() && ready {
       return Ok(Status::Yes);
     }
-    if daemon.pid.is_none() {
+    let waited = SystemClock.monotonic().saturating_sub(start);
+    if daemon.pid.is_none() && waited >= patience.min(START) {
+      let places = roots.iter().filter(|root| !shapes.is_elsewhere(root));
+      let again = places.fold("memfw run --once".to_owned(), |command, root| {
+        format!("{command} --workspace {}", Shown(root).to_string().trim_matches('`'))
+      });
       return Err(
         Failure::unavailable(format!(
           "{} pending and no daemon is running",
           pending(unsettled.len())
         ))
-        .hint("start it with `memfw run`, or process them with `memfw run --once`"),
+        .hint(format!("start it with `memfw run`, or process them with `{again}`")),
       );
     }
-    if SystemClock.monotonic().saturating_sub(start) >= patience {
+    if waited >= patience {
       for one in unsettled.iter().take(5) {
         context.out.line(&format!("still pending: {}", terminal(one.to_string())))?;
       }
@@ -56,6 +76,23 @@ pub fn run(context: &Context, args: SettleArgs) -> Result<Status, Failure> {
     }
     pause(POLL);
   }
+}
+
+/// The workspaces to settle: those of the daemon, or all that the ledger knows while no daemon runs.
+fn known(
+  context: &Context,
+  daemon: &DaemonState,
+  ledger: &Ledger,
+) -> Result<Vec<PathBuf>, Failure> {
+  let mut roots = daemon.workspaces(context)?;
+  if daemon.pid.is_none() {
+    for row in ledger.files()? {
+      if row.status != FileStatus::Missing && !roots.contains(&row.workspace) {
+        roots.push(row.workspace);
+      }
+    }
+  }
+  Ok(roots)
 }
 
 /// So many changes, with their verb.

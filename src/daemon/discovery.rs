@@ -11,7 +11,7 @@ use std::{
   time::Duration,
 };
 
-use super::{Guard, Helpers, Reload, health::told};
+use super::{Guard, Helpers, Reload, health::told, unread::Unread};
 use crate::{engine::EngineError, files::Shapes, provenance::AgentRecords};
 
 /// How long a changed configuration is left alone before it is read: writers change it in steps.
@@ -47,6 +47,8 @@ pub(super) struct Sources {
   dirs: BTreeSet<PathBuf>,
   /// When they are read again.
   due: Option<Duration>,
+  /// When they are, because something about them could not be found out.
+  unread: Unread<()>,
 }
 
 impl Sources {
@@ -57,7 +59,8 @@ impl Sources {
 
   /// How long until they are read again.
   pub(super) fn next_due(&self, now: Duration) -> Option<Duration> {
-    self.due.map(|due| due.saturating_sub(now))
+    let due = self.due.map(|due| due.saturating_sub(now));
+    due.into_iter().chain(self.unread.next_due(now)).min()
   }
 }
 
@@ -71,8 +74,16 @@ impl Guard {
     self.sources.files = files;
     self.watch_sources();
     match told(notes) {
-      None => self.engine.recovered(KEY),
-      Some(text) => self.engine.degrade(KEY, &text),
+      None => {
+        self.sources.unread = Unread::default();
+        self.engine.recovered(KEY)
+      }
+      Some(text) => {
+        // What failed once need not change for it to be readable again.
+        let now = self.now();
+        self.sources.unread.failed(&(), now);
+        self.engine.degrade(KEY, &text)
+      }
     }
   }
 
@@ -111,13 +122,18 @@ impl Guard {
   /// Finds anew what is to be guarded, if that is due.
   pub fn rediscover(&mut self, source: &dyn Reload) {
     let now = self.now();
-    if self.sources.due.is_none_or(|due| due > now) {
+    let is_again = !self.sources.unread.take(now).is_empty();
+    if self.sources.due.is_none_or(|due| due > now) && !is_again {
       return;
     }
     self.sources.due = None;
     self.report(|guard| match source.discover(guard.engine.config()) {
       Ok(found) => guard.take_found(found),
-      Err(why) => guard.engine.degrade(KEY, &why),
+      Err(why) => {
+        let now = guard.now();
+        guard.sources.unread.failed(&(), now);
+        guard.engine.degrade(KEY, &why)
+      }
     });
   }
 

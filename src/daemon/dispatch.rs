@@ -14,7 +14,7 @@ use crate::{
     VERIFIED_AFTER, adopt::BATCH,
   },
   os::pause,
-  store::Pending,
+  store::{FileStatus, Pending},
 };
 
 /// First pause between two tries for a lease within one turn, doubled each time: most writers close
@@ -37,6 +37,8 @@ impl Guard {
     if self.trouble.is_waiting(now) {
       return Ok(false);
     }
+    self.take_over();
+    self.looks.extend(self.retries.take(now));
     self.look();
     self.ask_again(now);
     if self.poll() {
@@ -71,7 +73,8 @@ impl Guard {
       match adopted.get(index) {
         Some(Some(outcome)) => {
           if matches!(outcome, Outcome::Done { recheck: true, .. }) {
-            self.queue.dirty(target.clone(), self.now() + RACY);
+            let due = self.now() + self.engine.settles_in(&target)?;
+            self.queue.dirty(target.clone(), due);
           }
           self.forget(&target);
         }
@@ -87,6 +90,11 @@ impl Guard {
   fn work_on(&mut self, kind: Kind, target: Target, waiting: Waiting) -> Result<bool, DaemonError> {
     let others = !self.heard.is_empty() || self.queue.has_small(self.now());
     self.interrupts.set(others, self.watcher.descriptor());
+    // What the ledger knows of it is made up for when the other installation has ended.
+    if self.locks.is_foreign(&target.root) {
+      self.forget(&target);
+      return Ok(true);
+    }
     let result = match kind {
       Kind::Urgent => self.urgent(&target, waiting),
       Kind::Attribute => self.attribute(&target, waiting),
@@ -192,7 +200,7 @@ impl Guard {
         }
         Outcome::Done { reshape_due, recheck } | Outcome::Unchanged { reshape_due, recheck } => {
           if recheck {
-            self.queue.dirty(target.clone(), now + RACY);
+            self.queue.dirty(target.clone(), now + self.engine.settles_in(target)?);
           }
           self.calm(target)?;
           self.ask_about(target)?;
@@ -297,6 +305,10 @@ impl Guard {
     self.held.release(target);
     self.exposure.forget(target);
     self.forget(target);
+    let now = self.now();
+    let row = self.engine.ledger().file(&target.path())?;
+    let is_noted = row.is_some_and(|row| row.note.is_some() && row.status != FileStatus::Missing);
+    self.held.note(target, is_noted.then_some(now));
     let key = target.key();
     self.engine.recovered(&key)
   }

@@ -3,7 +3,6 @@
 
 use std::{
   collections::{BTreeMap, BTreeSet, HashSet, VecDeque},
-  os::fd::OwnedFd,
   path::{Path, PathBuf},
   sync::{Arc, atomic::AtomicBool},
   time::Duration,
@@ -22,11 +21,12 @@ use super::{
   notifications::{Errands, Helpers},
   open_files::OpenFiles,
   outage::Outage,
-  poll::{EVERY, Polls},
+  poll::{EVERY, Polls, Retries},
   queue::{Kind, LAST_RETRY, Queue},
   readers::Readers,
   reload::RULES,
   service::seconds,
+  shared::{self, Locks},
   summary::SummaryUntil,
   unread::Unread,
 };
@@ -57,6 +57,16 @@ pub struct Guard {
   pub(super) queue: Queue,
   /// Workspaces where events are not enough.
   pub(super) polls: Polls,
+  /// Workspaces of which a part could not be looked at.
+  pub(super) retries: Retries,
+  /// Paths in workspaces of which that is so.
+  pub(super) unreadable: HashSet<PathBuf>,
+  /// Memory files over which something is mounted.
+  pub(super) mounted: BTreeSet<PathBuf>,
+  /// Whether events could not be read the last time.
+  pub(super) is_deaf: bool,
+  /// Which of the workspaces this installation may write into.
+  pub(super) locks: Locks,
   /// Files that somebody keeps open.
   pub(super) held: OpenFiles,
   /// What `status` says about each workspace.
@@ -92,7 +102,7 @@ pub struct Guard {
   pub(super) asker: AttributionWorker,
   /// Who asks a model that reads.
   pub(super) judge: Judge,
-  pub(super) unread: Unread,
+  pub(super) unread: Unread<Target>,
   /// Until the start: those files, and what could not be found.
   first_sources: (Vec<PathBuf>, Vec<String>),
   pub(super) health: Health,
@@ -107,6 +117,8 @@ pub struct Guard {
   /// Of which days the log has told.
   pub(super) told: SummaryUntil,
   pub(super) alarm: Option<Alarm>,
+  /// Whether the key was there before the ledger.
+  is_key_older: bool,
   /// Why nothing can be sealed, and so nothing is redacted.
   pub(super) report_only: Option<String>,
   /// Why a user's rules are not in force, if so.
@@ -137,6 +149,8 @@ pub struct Parts {
   pub helpers: Helpers,
   /// What is written when the ledger cannot be.
   pub alarm: Option<Alarm>,
+  /// Whether the key was there before the ledger.
+  pub is_key_older: bool,
   /// Why nothing can be sealed, if so.
   pub report_only: Option<String>,
   /// Why a user's rules are not in force, if so.
@@ -147,7 +161,7 @@ impl Guard {
   /// A guard of these workspaces.
   pub fn new(parts: Parts) -> Self {
     let Parts { mut engine, fs, watcher, workspaces, shapes, is_named, .. } = parts;
-    let Parts { sources, notes, helpers, alarm, report_only, bad_rules, .. } = parts;
+    let Parts { sources, notes, helpers, alarm, is_key_older, report_only, bad_rules, .. } = parts;
     engine.set_shapes(shapes.clone());
     engine.ledger_mut().set_patience(LEDGER_PATIENCE);
     let health = Health {
@@ -175,6 +189,11 @@ impl Guard {
       is_named,
       queue: Queue::default(),
       polls: Polls::default(),
+      retries: Retries::default(),
+      unreadable: HashSet::new(),
+      mounted: BTreeSet::new(),
+      is_deaf: false,
+      locks: Locks::default(),
       held: OpenFiles::default(),
       rooms: BTreeMap::new(),
       troubled: HashSet::new(),
@@ -199,6 +218,7 @@ impl Guard {
       trouble: Outage::default(),
       told: SummaryUntil::default(),
       alarm,
+      is_key_older,
       report_only,
       bad_rules,
       asleep,
@@ -217,6 +237,9 @@ impl Guard {
     if self.lost_power()? {
       self.engine.ledger_mut().forget_stamps().map_err(EngineError::from)?;
     }
+    if self.is_key_older {
+      self.note_lost_ledger()?;
+    }
     self.compare_with_last()?;
     self.write_health()?;
     let (sources, notes) = self.first_sources.clone();
@@ -228,11 +251,16 @@ impl Guard {
     }
     if let Some(why) = &self.report_only {
       self.engine.degrade("key", &reports_only(why))?;
-    } else {
-      self.engine.recover()?;
     }
     let roots = self.workspaces.clone();
+    // Where another installation writes, an operation of ours waits until that one ends.
+    let is_alone = self.owned(&roots)?.len() == roots.len();
+    if is_alone && self.report_only.is_none() {
+      self.engine.recover()?;
+    }
     self.look_first(&roots)?;
+    self.mounted = self.mounted_files();
+    self.look_for_lost_items()?;
     Ok(())
   }
 
@@ -296,7 +324,13 @@ impl Guard {
         wakeups.push(format!("polls `{root}` every {}: {why}", seconds(EVERY)));
       }
     }
-    wakeups.extend(self.held.wakeup());
+    wakeups.extend(self.locks.foreign().map(|root| {
+      let (root, every) = (crate::engine::event::shown(root), seconds(shared::EVERY));
+      format!("asks every {every} whether another memfw still guards `{root}`")
+    }));
+    wakeups.extend(self.retries.wakeups());
+    wakeups.extend(self.held.wakeups());
+    self.watcher.attend(self.held.noted());
     wakeups.extend(self.judge.wakeup());
     // Whoever has closed a file before that was told is found out by trying.
     let fresh = self.watcher.hear_readers(self.held.directories());
@@ -332,64 +366,6 @@ impl Guard {
     format!("guarding {n_files} {files} in {}", self.health.workspaces.join(", "))
   }
 
-  /// Takes in what has happened in the directories; whether that is all, or nearly endless.
-  pub fn listen(&mut self) -> bool {
-    // Opens of our own are known before their events.
-    self.count_opens();
-    let taken = self.watcher.take();
-    self.heard.extend(taken.events);
-    for event in std::mem::take(&mut self.heard) {
-      self.seen(&event);
-    }
-    if taken.is_all {
-      self.readers.heard_all();
-    }
-    taken.is_all
-  }
-
-  /// Readable while there is something to [`Self::listen`] to; `None` while nothing can be watched.
-  pub fn watched_by(&self) -> Option<Arc<OwnedFd>> {
-    self.watcher.descriptor()
-  }
-
-  /// Takes an event in; nothing is opened here.
-  pub fn seen(&mut self, event: &WatchEvent) {
-    match event {
-      WatchEvent::Dirty(path) => {
-        self.note_source(path);
-        self.mark(path);
-      }
-      WatchEvent::Closed(path) => {
-        self.note_close(path);
-        self.note_source(path);
-        self.mark(path);
-      }
-      WatchEvent::Opened(path) => self.note_open(path),
-      WatchEvent::Released(path) => {
-        if let Some(target) = self.target(path)
-          && let Some(kind) = self.held.kept(&target)
-        {
-          self.try_held(kind, target);
-        }
-      }
-      WatchEvent::DirAdded(path) => self.look_again(Some(path)),
-      WatchEvent::RootGone(path) => {
-        self.watcher.remove(path);
-        self.engine.forget_root(path);
-        self.look_again(None);
-      }
-      WatchEvent::Rescan => {
-        self.readers.lost_some();
-        self.rescan("the watcher lost events");
-      }
-      WatchEvent::Limit(limit) => {
-        let text = limit.to_string();
-        self.report(|guard| guard.engine.degrade("watch", &text));
-      }
-      WatchEvent::Error(text) => self.report(|guard| guard.engine.degrade("watch", text)),
-    }
-  }
-
   /// How long until something is due.
   pub fn next_due(&self) -> Option<Duration> {
     let now = self.now();
@@ -404,6 +380,8 @@ impl Guard {
         self.asker.next_due(now),
         self.unread.next_due(now),
         self.polls.next_due(now),
+        self.retries.next_due(now),
+        self.locks.next_due(now),
         self.held.next_due(now),
         self.judge.next_due(now),
       ];
@@ -445,30 +423,6 @@ impl Guard {
       Kind::Scored => self.queue.scored(target, now),
       Kind::Model => self.queue.read(target, now),
       Kind::Judge => self.queue.consult(target, now),
-    }
-  }
-
-  fn mark(&mut self, path: &Path) {
-    let now = self.now();
-    if let Some(target) = self.target(path) {
-      self.queue.dirty(target, now);
-    } else if path.is_symlink() != self.links.contains(path) {
-      // A link where a directory could be is told, and that it is gone is, too.
-      self.look_again(Some(path));
-    }
-  }
-
-  /// Somebody opened a file.
-  fn note_open(&mut self, path: &Path) {
-    let Some(target) = self.target(path) else { return };
-    let now = self.now();
-    let is_waiting = self.queue.is_known(&target);
-    let is_foreign = self.readers.opened(&target, is_waiting.then_some(now));
-    self.note_reader(&target, is_foreign);
-    // A file that somebody keeps open is open here as well; whoever comes may need it to be closed.
-    let is_held = is_foreign && self.held.kept(&target).is_some();
-    if is_held || (self.readers.was_read(&target) && self.queue.is_dirty(&target)) {
-      self.queue.dirty(target, now);
     }
   }
 

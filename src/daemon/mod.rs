@@ -28,8 +28,10 @@ mod readers;
 pub mod reload;
 mod rescan;
 mod service;
+mod shared;
 mod summary;
 mod unread;
+mod watched;
 
 use std::{os::fd::OwnedFd, path::PathBuf, sync::Arc, time::Duration};
 
@@ -93,6 +95,8 @@ pub struct Options<'r> {
   pub fs: RealFs,
   /// What is written when the ledger cannot be.
   pub alarm: Option<Alarm>,
+  /// Whether the key was there before the ledger: then the ledger that it belongs to was lost.
+  pub is_key_older: bool,
   /// Why nothing can be sealed, if so: then nothing is redacted, and poison is only reported.
   pub report_only: Option<String>,
   /// Why a user's rules are not in force, if so: then the built-in ones guard.
@@ -110,6 +114,9 @@ pub enum DaemonError {
   /// The ledger cannot be written, and there is no time to wait until it can.
   #[error("{0}")]
   Outage(String),
+  /// Another ledger is in the place of the one in use: everything begins anew with that one.
+  #[error("the ledger was replaced")]
+  Replaced,
   /// The watcher could not be made.
   #[error("cannot watch directories: {0}")]
   Watch(String),
@@ -126,7 +133,7 @@ pub fn run(engine: Engine<RealFs>, options: Options<'_>) -> Result<(), DaemonErr
 
 async fn serve(engine: Engine<RealFs>, options: Options<'_>) -> Result<(), DaemonError> {
   let Options { workspaces, shapes, is_named, sources, notes, helpers, .. } = options;
-  let Options { once, fs, alarm, report_only, source, bad_rules, .. } = options;
+  let Options { once, fs, alarm, is_key_older, report_only, source, bad_rules, .. } = options;
   // Handlers first: a SIGTERM during the first scan must end it in order, too.
   let mut signals = Signals::new()?;
   let (answerer, answered) = unbounded_channel();
@@ -143,6 +150,7 @@ async fn serve(engine: Engine<RealFs>, options: Options<'_>) -> Result<(), Daemo
     notes,
     helpers,
     alarm,
+    is_key_older,
     report_only,
     bad_rules,
   });
@@ -166,6 +174,7 @@ async fn serve(engine: Engine<RealFs>, options: Options<'_>) -> Result<(), Daemo
     if events.mounts.try_recv().is_ok() {
       guard.mounts_changed();
     }
+    guard.follow_ledger()?;
     guard.rediscover(source);
     while let Ok(scored) = scored.try_recv() {
       guard.hear_scored(scored);
@@ -205,6 +214,9 @@ async fn serve(engine: Engine<RealFs>, options: Options<'_>) -> Result<(), Daemo
         return Err(DaemonError::Outage(why.to_owned()));
       }
       if guard.is_idle() {
+        if let Some(why) = guard.guarded_elsewhere() {
+          return Err(DaemonError::Outage(why));
+        }
         break;
       }
     }

@@ -9,12 +9,17 @@ use super::{
   Guard,
   health::{ADOPTED, Health, KEY, decode, encode},
 };
-use crate::engine::{DEGRADED, EngineError, event::shown};
+use crate::{
+  engine::{DEGRADED, EngineError, Target, event::shown},
+  files::Workspace,
+};
 
 /// Keys of workspaces whose baseline is being adopted start with this.
 const ADOPTING: &str = "adopting:";
 /// Keys of workspaces that have left the guard, and that nobody has confirmed, start with this.
 pub const LEFT: &str = "left:";
+/// The key under which stands that the ledger is newer than its key.
+const LOST: &str = "lost-ledger";
 
 impl Guard {
   /// Decides which workspaces have a baseline: those of the first start, and those that a person has named.
@@ -85,6 +90,42 @@ impl Guard {
       }
     }
     Ok(())
+  }
+}
+
+impl Guard {
+  /// Remembers, beyond this start, that the key is older than the ledger.
+  pub(super) fn note_lost_ledger(&mut self) -> Result<(), EngineError> {
+    let at = self.engine.clock().now();
+    Ok(self.engine.ledger_mut().set_health(LOST, "{}", at)?)
+  }
+
+  /// Where the ledger is new and its key is not, looks for placeholders of the lost one. Their texts are sealed
+  /// in that ledger alone; that is over when it is back, or when no such placeholder is left.
+  pub(super) fn look_for_lost_items(&mut self) -> Result<(), EngineError> {
+    if self.engine.ledger().health(LOST)?.is_none() {
+      return Ok(());
+    }
+    let fs = self.fs;
+    let mut targets = Vec::new();
+    for root in &self.workspaces {
+      if let Ok(workspace) = Workspace::open(&fs, root) {
+        let files = workspace.walk_as(&fs, self.shapes.of(root)).files;
+        targets.extend(files.iter().map(|rel| Target::new(root, rel)));
+      }
+    }
+    let (n_placeholders, n_files) = self.engine.unknown_placeholders(&targets)?;
+    if n_placeholders == 0 {
+      self.engine.ledger_mut().remove_health(LOST)?;
+      return self.engine.recovered(LOST);
+    }
+    let why = format!(
+      "the ledger `{}` is new, its key is not, and nothing is known about {n_placeholders} placeholders in \
+       {n_files} files: their texts are in a ledger that was removed or replaced; stop memfw and bring that \
+       ledger back from a backup, or delete these placeholders and restart memfw",
+      shown(self.engine.ledger().path())
+    );
+    self.engine.degrade(LOST, &why)
   }
 }
 

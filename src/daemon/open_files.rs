@@ -1,6 +1,9 @@
 //! Files that somebody keeps open: a change through a mapping makes no event and, for a while, no new
 //! stamp, so such a file is read again once a minute; and markers that are due wait there, too. Whoever
 //! closes it ends that. The timer exists only while there is such a file.
+//!
+//! So are files that are not fully guarded: that a second hard link is gone, or a mount over the file, need not
+//! make an event in its directory, so its stamp is looked at once a minute. Nothing is opened for that.
 #![forbid(unsafe_code)]
 
 use std::{
@@ -14,11 +17,15 @@ use crate::engine::Target;
 
 /// How often a held-open file is read again (docs/adr/0002: a choice).
 const EVERY: Duration = Duration::from_mins(1);
+/// Files that are watched themselves, beside their directories (a choice: each takes one watch).
+const MAX_NOTED: usize = 1024;
 
 /// The files, when each is due, and for what.
 #[derive(Debug, Default)]
 pub(super) struct OpenFiles {
   due: BTreeMap<Target, (Duration, Kind)>,
+  /// Files that are not fully guarded, and when each is looked at again.
+  noted: BTreeMap<Target, Duration>,
 }
 
 impl OpenFiles {
@@ -28,6 +35,25 @@ impl OpenFiles {
     if kind == Kind::Urgent || self.kept(&target) != Some(Kind::Urgent) {
       self.due.insert(target, (now + EVERY, kind));
     }
+  }
+
+  /// It was looked at `now` and is not fully guarded; `None`: it is, or it is gone.
+  pub(super) fn note(&mut self, target: &Target, now: Option<Duration>) {
+    match now {
+      Some(now) => drop(self.noted.insert(target.clone(), now + EVERY)),
+      None => drop(self.noted.remove(target)),
+    }
+  }
+
+  /// The paths of the files that are not fully guarded, the first ones of very many.
+  pub(super) fn noted(&self) -> BTreeSet<PathBuf> {
+    self.noted.keys().take(MAX_NOTED).map(Target::path).collect()
+  }
+
+  /// A workspace is not guarded any more.
+  pub(super) fn forget_root(&mut self, root: &Path) {
+    self.due.retain(|target, _| target.root != root);
+    self.noted.retain(|target, _| target.root != root);
   }
 
   /// Nobody has it open any more, or it is gone.
@@ -43,7 +69,13 @@ impl OpenFiles {
   /// What to do now.
   pub(super) fn take(&mut self, now: Duration) -> Vec<(Kind, Target)> {
     let due = self.due.extract_if(.., |_, (due, _)| *due <= now);
-    due.map(|(target, (_, kind))| (kind, target)).collect()
+    let open = due.map(|(target, (_, kind))| (kind, target));
+    let noted = self.noted.iter_mut().filter(|(_, due)| **due <= now);
+    let noted = noted.map(|(target, due)| {
+      *due = now + EVERY;
+      (Kind::Urgent, target.clone())
+    });
+    open.chain(noted).collect()
   }
 
   /// The directories in which they are.
@@ -61,17 +93,23 @@ impl OpenFiles {
 
   /// How long until the next is due; `None` when there is none.
   pub(super) fn next_due(&self, now: Duration) -> Option<Duration> {
-    self.due.values().map(|(due, _)| *due).min().map(|due| due.saturating_sub(now))
+    let due = self.due.values().map(|(due, _)| due).chain(self.noted.values()).min();
+    due.map(|due| due.saturating_sub(now))
   }
 
   /// How this wakes the process, for `status`.
-  pub(super) fn wakeup(&self) -> Option<String> {
-    let files = match self.due.len() {
-      0 => return None,
-      1 => "a file".to_owned(),
-      n => format!("{n} files"),
+  pub(super) fn wakeups(&self) -> impl Iterator<Item = String> {
+    let every = seconds(EVERY);
+    let files = |n: usize| match n {
+      0 => None,
+      1 => Some("a file".to_owned()),
+      n => Some(format!("{n} files")),
     };
-    Some(format!("reads {files} that somebody keeps open every {}", seconds(EVERY)))
+    let open = files(self.due.len())
+      .map(|files| format!("reads {files} that somebody keeps open every {every}"));
+    let noted = files(self.noted.len())
+      .map(|files| format!("looks at {files} that cannot be fully guarded every {every}"));
+    open.into_iter().chain(noted)
   }
 }
 
@@ -85,10 +123,11 @@ mod tests {
   fn a_file_is_due_once_a_minute_until_it_is_let_go() {
     let target = Target::new(Path::new("/w"), Path::new("MEMORY.md"));
     let mut held = OpenFiles::default();
-    assert_eq!((held.next_due(EVERY), held.wakeup()), (None, None));
+    let wakeups = |held: &OpenFiles| held.wakeups().collect::<Vec<_>>();
+    assert_eq!((held.next_due(EVERY), wakeups(&held)), (None, vec![]));
     held.keep(Kind::Urgent, target.clone(), EVERY);
     assert_eq!(held.next_due(EVERY), Some(EVERY));
-    assert_eq!(held.wakeup().as_deref(), Some("reads a file that somebody keeps open every 60 s"));
+    assert_eq!(wakeups(&held), ["reads a file that somebody keeps open every 60 s"]);
     assert!(held.take(EVERY + EVERY / 2).is_empty());
     assert_eq!(held.directories(), BTreeSet::from(["/w".into()]));
     assert_eq!(held.within(&["/w".into()]), [(Kind::Urgent, target.clone())]);
@@ -100,6 +139,22 @@ mod tests {
     assert_eq!(held.kept(&target), Some(Kind::Urgent));
     assert_eq!(held.next_due(EVERY), Some(EVERY));
     held.release(&target);
+    assert_eq!(held.next_due(EVERY), None);
+  }
+
+  #[test]
+  fn a_file_that_is_not_fully_guarded_is_due_once_a_minute_until_it_is() {
+    let target = Target::new(Path::new("/w"), Path::new("MEMORY.md"));
+    let mut held = OpenFiles::default();
+    held.note(&target, Some(EVERY));
+    assert_eq!(held.noted(), BTreeSet::from(["/w/MEMORY.md".into()]));
+    assert_eq!(held.directories(), BTreeSet::new(), "nobody waits for its readers");
+    assert!(held.wakeups().eq(["looks at a file that cannot be fully guarded every 60 s"]));
+    for minute in 2..5 {
+      assert!(held.take(EVERY * minute - Duration::from_secs(1)).is_empty());
+      assert_eq!(held.take(EVERY * minute), [(Kind::Urgent, target.clone())]);
+    }
+    held.note(&target, None);
     assert_eq!(held.next_due(EVERY), None);
   }
 }

@@ -3,9 +3,12 @@
 //! Without a durable row nothing is redacted, so this is said at once, in the log and in the file that
 //! needs no ledger ([`crate::os::alarm`]). What waits is tried again, ever more rarely; when it works
 //! again, that is said, both go into the ledger, and everything is looked at once more.
+//!
+//! The same holds for a ledger that was removed or replaced under the daemon. Where it is brought back, the
+//! daemon goes on; where another one is put in its place, it begins anew with that one.
 #![forbid(unsafe_code)]
 
-use std::{collections::HashSet, time::Duration};
+use std::{collections::HashSet, path::Path, time::Duration};
 
 use super::{DaemonError, Guard};
 use crate::{
@@ -28,6 +31,8 @@ pub(super) struct Outage {
   tries: u32,
   /// When it is tried again; while all is well, when the last trouble ended.
   at: Duration,
+  /// Whether the ledger was removed or replaced.
+  is_moved: bool,
   /// Files whose work failed for it: a smaller write may go well before theirs does.
   blocked: HashSet<Target>,
 }
@@ -73,6 +78,7 @@ impl Outage {
 
   fn end(&mut self, now: Duration) {
     self.text = None;
+    self.is_moved = false;
     self.blocked.clear();
     self.at = now;
   }
@@ -97,7 +103,13 @@ impl Guard {
   }
 
   pub(super) fn trouble_with(&mut self, error: &StoreError) {
-    let text = format!("{error}; nothing is redacted until the ledger can be written again");
+    self.trouble.is_moved = matches!(error, StoreError::Moved { .. });
+    if self.trouble.is_moved {
+      // Whoever has a ledger may guard.
+      self.locks.release_all();
+    }
+    let until = if self.trouble.is_moved { "is there again" } else { "can be written again" };
+    let text = format!("{error}; nothing is redacted until the ledger {until}");
     let now = self.now();
     if !self.trouble.begin(text.clone(), now) {
       return;
@@ -106,6 +118,18 @@ impl Guard {
       tracing::error!(target: "memfw", %error, "the alarm file could not be written");
     }
     Event::new(EventKind::Degraded).detail(text).log(None);
+  }
+
+  /// An error where another ledger is there by now than the one that was removed or replaced: with that one
+  /// the daemon begins anew.
+  pub fn follow_ledger(&self) -> Result<(), DaemonError> {
+    let is_due = self.trouble.is_moved && !self.trouble.is_waiting(self.now());
+    let ledger = self.engine.ledger();
+    let is_there = |path: &Path| path.metadata().is_ok_and(|it| it.is_file() && it.len() > 0);
+    if is_due && is_there(ledger.path()) && ledger.check_place().is_err() {
+      return Err(DaemonError::Replaced);
+    }
+    Ok(())
   }
 
   /// Nothing is blocked any more: whether the ledger can be written again is found out by writing to it.

@@ -10,7 +10,10 @@ use std::{
   time::Duration,
 };
 
-use crate::{engine::Target, files::Stamp};
+use crate::{
+  engine::{Target, event::shown},
+  files::Stamp,
+};
 
 /// The time between two looks (docs/adr/0002: a choice; 10,000 stamps take 50 ms).
 pub const EVERY: Duration = Duration::from_secs(2);
@@ -102,9 +105,95 @@ impl Polls {
   }
 }
 
+/// First pause before a workspace is looked at again of which a part could not be, and the longest one: what
+/// cannot be read is looked at once a minute for as long as that lasts (choices).
+const FIRST_RETRY: Duration = Duration::from_millis(250);
+const LAST_RETRY: Duration = Duration::from_mins(1);
+
+/// Workspaces of which a part could not be looked at, for a reason that may pass.
+#[derive(Debug, Default)]
+pub struct Retries {
+  failed: BTreeMap<PathBuf, Failed>,
+}
+
+#[derive(Debug)]
+struct Failed {
+  due: Option<Duration>,
+  tries: u32,
+}
+
+impl Retries {
+  /// It was looked at just now, in vain.
+  pub fn failed(&mut self, root: &Path, now: Duration) {
+    let failed = self.failed.entry(root.to_owned()).or_insert(Failed { due: None, tries: 0 });
+    if failed.due.is_none() {
+      let pause = FIRST_RETRY.saturating_mul(1 << failed.tries.min(10)).min(LAST_RETRY);
+      failed.tries = failed.tries.saturating_add(1);
+      failed.due = Some(now + pause);
+    }
+  }
+
+  /// All of it could be looked at, or it is not guarded any more.
+  pub fn succeeded(&mut self, root: &Path) {
+    self.failed.remove(root);
+  }
+
+  /// The workspaces to look at now.
+  pub fn take(&mut self, now: Duration) -> Vec<PathBuf> {
+    let due = self.failed.iter_mut().filter(|(_, failed)| failed.due.is_some_and(|due| due <= now));
+    due
+      .map(|(root, failed)| {
+        failed.due = None;
+        root.clone()
+      })
+      .collect()
+  }
+
+  /// How long until the next one; `None` when there is none.
+  pub fn next_due(&self, now: Duration) -> Option<Duration> {
+    let due = self.failed.values().filter_map(|failed| failed.due).min();
+    due.map(|due| due.saturating_sub(now))
+  }
+
+  /// How this wakes the process, for `status`.
+  pub fn wakeups(&self) -> impl Iterator<Item = String> {
+    self.failed.keys().map(|root| {
+      format!("looks again at what cannot be read in `{}`, ever more rarely", shown(root))
+    })
+  }
+}
+
 #[cfg(test)]
 mod tests {
   use super::*;
+
+  #[test]
+  fn what_cannot_be_looked_at_is_tried_ever_more_rarely_until_it_can() {
+    let root = Path::new("/w");
+    let mut retries = Retries::default();
+    assert_eq!(retries.next_due(ms(0)), None);
+    let (mut now, mut pauses) = (ms(0), Vec::new());
+    for _ in 0..12 {
+      retries.failed(root, now);
+      // Another look before that is due changes nothing.
+      retries.failed(root, now + ms(1));
+      let pause = retries.next_due(now).unwrap();
+      assert!(retries.take(now).is_empty());
+      pauses.push(pause);
+      now += pause;
+      assert_eq!(retries.take(now), [root]);
+      assert_eq!(retries.next_due(now), None, "it is being looked at");
+    }
+    assert!(
+      pauses.is_sorted() && pauses[0] == FIRST_RETRY && pauses[11] == LAST_RETRY,
+      "{pauses:?}"
+    );
+    assert_eq!(retries.wakeups().count(), 1);
+    retries.succeeded(root);
+    assert_eq!((retries.next_due(now), retries.wakeups().count()), (None, 0));
+    retries.failed(root, now);
+    assert_eq!(retries.next_due(now), Some(FIRST_RETRY));
+  }
 
   const fn ms(ms: u64) -> Duration {
     Duration::from_millis(ms)

@@ -240,7 +240,8 @@ impl Queue {
   pub fn dirty(&mut self, target: Target, now: Duration) {
     self.urgent.written(&target, now);
     self.urgent.set(target, |old| match old {
-      Some(old) => Waiting { due: old.due.min(now), ..old },
+      // What was put off is as old as its first event from now on.
+      Some(old) => Waiting { due: old.due.min(now), since: old.since.min(now), ..old },
       None => Waiting { due: now, since: now, tries: 0 },
     });
   }

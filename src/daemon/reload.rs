@@ -125,6 +125,9 @@ impl Guard {
     self.polls.set(root, None, now);
     self.rooms.remove(root);
     self.troubled.remove(root);
+    self.locks.forget(root);
+    self.retries.succeeded(root);
+    self.held.forget_root(root);
     if self.adopting.remove(root) {
       self.engine.ledger_mut().remove_health(&adopting_key(root))?;
     }
@@ -136,10 +139,13 @@ impl Guard {
     self.baseline.retain(|target| target.root != root);
     self.readers.forget_root(root);
     // What was wrong with it is nobody's concern any more.
-    let of_root =
-      [format!("{DEGRADED}workspace:{}", shown(root)), format!("{DEGRADED}file:{}/", shown(root))];
+    let of_root = [
+      format!("{DEGRADED}workspace:{}", shown(root)),
+      format!("{DEGRADED}lock:{}", shown(root)),
+      format!("{DEGRADED}file:{}/", shown(root)),
+    ];
     for (key, ..) in self.engine.ledger().healths()? {
-      if key == of_root[0] || key.starts_with(&of_root[1]) {
+      if key == of_root[0] || key == of_root[1] || key.starts_with(&of_root[2]) {
         self.engine.ledger_mut().remove_health(&key)?;
       }
     }

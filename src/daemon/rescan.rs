@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 
 use std::{
-  collections::HashMap,
+  collections::{BTreeSet, HashMap},
   io,
   path::{Path, PathBuf},
 };
@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
   engine::{EngineError, Event, EventKind, Target, event::shown},
-  files::{Fs as _, Refusal, Shape, WatchError, Workspace},
+  files::{Fs as _, Refusal, Shape, WatchError, Workspace, mounts, workspace::Problem},
   store::{FileRow, FileStatus, Pending},
 };
 
@@ -42,6 +42,7 @@ impl Guard {
   /// Adds workspaces: watches them, and marks the files that the ledger does not know as they are.
   pub(super) fn look_first(&mut self, roots: &[PathBuf]) -> Result<(), EngineError> {
     self.renew_markers()?;
+    let roots = &self.owned(roots)?[..];
     let rows = self.engine.ledger().files()?;
     let mut known: HashMap<PathBuf, FileRow> =
       rows.into_iter().map(|row| (row.path.clone(), row)).collect();
@@ -130,10 +131,21 @@ impl Guard {
       self.engine.forget_root(root);
       self.report(|guard| guard.look_at(root, Look::Again));
     }
+    // A mount over a single file is on no directory that is watched.
+    let mounted = self.mounted_files();
+    let before = std::mem::replace(&mut self.mounted, mounted);
+    for path in before.symmetric_difference(&self.mounted.clone()) {
+      self.mark(path);
+    }
     if !misplaced.is_empty() {
       let event = Event::new(EventKind::Rescanned).detail("a file system was mounted or unmounted");
       self.report(|guard| guard.engine.tell(event));
     }
+  }
+
+  /// The memory files over which something is mounted.
+  pub(super) fn mounted_files(&self) -> BTreeSet<PathBuf> {
+    mounts::points().into_iter().filter(|path| self.target(path).is_some()).collect()
   }
 
   /// Polls what has to be polled; whether anything was due.
@@ -149,11 +161,20 @@ impl Guard {
   /// Watches the directories of a workspace and marks its files as dirty.
   pub(super) fn look_at(&mut self, root: &Path, mut look: Look<'_>) -> Result<(), EngineError> {
     let key = format!("workspace:{}", shown(root));
+    if !self.own(root)? {
+      return Ok(());
+    }
     let fs = self.fs;
     let workspace = match Workspace::open(&fs, root) {
       Ok(workspace) => workspace,
       Err(error) => {
         self.await_directory(root, matches!(error.refusal, Refusal::Absent));
+        let now = self.now();
+        if matches!(error.refusal, Refusal::Io(_) | Refusal::Permission) {
+          self.retries.failed(root, now);
+        } else {
+          self.retries.succeeded(root);
+        }
         self.troubled.insert(root.to_owned());
         if matches!(look, Look::Poll) {
           self.mark_gone(root);
@@ -168,6 +189,7 @@ impl Guard {
     let shape = self.shapes.of(root).clone();
     let mut problems: Vec<String> = Vec::new();
     let mut limit = None;
+    let mut may_pass = false;
     let mut walk = workspace.walk_as(&fs, &shape);
     loop {
       let watched = self.watcher.watched();
@@ -186,7 +208,11 @@ impl Guard {
             if is_gone && is_there {
               self.looks.insert(root.to_owned());
             }
-            problems.push(error.to_string());
+            // One that came and went again was never unguarded.
+            if !is_gone {
+              may_pass = true;
+              problems.push(error.to_string());
+            }
           }
         }
       }
@@ -198,6 +224,10 @@ impl Guard {
       walk = workspace.walk_as(&fs, &shape);
     }
     self.watcher.watch_end(root);
+    // A directory that is kept open does not tell that it goes.
+    if !self.watcher.hears_end(root) {
+      self.locks.release(root);
+    }
     if shape != Shape::Workspace {
       // What lies in a workspace as well is a file of that.
       let is_own = |target: Target| target.root == root;
@@ -207,6 +237,10 @@ impl Guard {
     self.links.retain(|link| !link.starts_with(root));
     let links = walk.problems.iter().filter(|one| one.is_link()).map(|one| root.join(one.path()));
     self.links.extend(links);
+    may_pass |= walk.problems.iter().any(Problem::may_pass);
+    self.unreadable.retain(|path| !path.starts_with(root));
+    let unreadable = walk.problems.iter().filter(|one| one.may_pass());
+    self.unreadable.extend(unreadable.map(|one| workspace.absolute(one.path())));
     let probe = fs.probe(workspace.root());
     let why = if limit.is_some() {
       Some(Why::Unwatched)
@@ -218,6 +252,11 @@ impl Guard {
     }
     let now = self.now();
     self.polls.set(root, why, now);
+    if may_pass {
+      self.retries.failed(root, now);
+    } else {
+      self.retries.succeeded(root);
+    }
     let room = Room::of(root, probe, why.map(|why| why.to_string()));
     self.rooms.insert(root.to_owned(), room);
     let mut stamps = HashMap::new();
@@ -355,7 +394,7 @@ impl Guard {
   /// The memory file behind a path of an event.
   pub(super) fn target(&self, path: &Path) -> Option<Target> {
     self.workspaces.iter().find_map(|root| {
-      let rel = path.strip_prefix(root).ok()?;
+      let rel = path.strip_prefix(root).ok().filter(|_| !self.locks.is_foreign(root))?;
       self.shapes.of(root).has(rel).then(|| Target::new(root, rel))
     })
   }

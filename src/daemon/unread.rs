@@ -4,8 +4,6 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use crate::engine::Target;
-
 /// Pauses between two tries, the last one again and again. Choices: a database that is locked and a registry that
 /// is just written are readable again within seconds, and a damaged one is looked at rarely.
 const PAUSES: [Duration; 9] = [
@@ -22,10 +20,16 @@ const PAUSES: [Duration; 9] = [
 /// For how long a question is asked again where nothing changes in its file.
 const MAX_WAIT: Duration = Duration::from_hours(24);
 
-/// The files about which there is something to ask again, and when.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Unread {
-  waiting: BTreeMap<Target, Wait>,
+/// What could not be read, and when it is read again: records about files, or, with `()`, one configuration.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Unread<K> {
+  waiting: BTreeMap<K, Wait>,
+}
+
+impl<K> Default for Unread<K> {
+  fn default() -> Self {
+    Self { waiting: BTreeMap::new() }
+  }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,9 +40,9 @@ struct Wait {
   tries: usize,
 }
 
-impl Unread {
+impl<K: Ord + Clone> Unread<K> {
   /// Records about a file could not be read.
-  pub(super) fn failed(&mut self, target: &Target, now: Duration) {
+  pub(super) fn failed(&mut self, target: &K, now: Duration) {
     let first = Wait { since: now, due: None, tries: 0 };
     let wait = self.waiting.entry(target.clone()).or_insert(first);
     if now.saturating_sub(wait.since) >= MAX_WAIT {
@@ -53,12 +57,12 @@ impl Unread {
   }
 
   /// Records about a file could be read, or it is not guarded any more.
-  pub(super) fn ended(&mut self, target: &Target) {
+  pub(super) fn ended(&mut self, target: &K) {
     self.waiting.remove(target);
   }
 
   /// The files about which they are to be asked again now; then they are.
-  pub(super) fn take(&mut self, now: Duration) -> Vec<Target> {
+  pub(super) fn take(&mut self, now: Duration) -> Vec<K> {
     let due = |wait: &Wait| wait.due.is_some_and(|due| due <= now);
     let taken = self.waiting.iter_mut().filter(|(_, wait)| due(wait));
     taken
@@ -81,6 +85,7 @@ mod tests {
   use std::path::Path;
 
   use super::*;
+  use crate::engine::Target;
 
   fn target(name: &str) -> Target {
     Target::new(Path::new("/w"), Path::new(name))

@@ -236,6 +236,8 @@ impl<'e, F: Fs> Edit<'e, F, Journalled> {
     base: &[u8],
     new: &[u8],
   ) -> Result<Rewritten<Edit<'e, F, Written>>, EngineError> {
+    // A ledger that was removed or replaced since holds nothing of what would be overwritten.
+    engine.ledger.check_place()?;
     let done = reshape(self.file, base, new);
     if done.is_err() {
       // What was taken back may not be on the disk.

@@ -52,7 +52,8 @@ impl<F: Fs> Engine<F> {
       let reason = Some("the owner said it");
       let word = Approval { by: "memfw", reason, until: None, at_end: false };
       let seen_at = asking.visits.iter().find(|visit| visit.sighting == one.sighting);
-      let is_patient = seen_at.is_some_and(|visit| !self.is_overdue(visit.seen_at, waited, PATIENCE));
+      let is_patient =
+        seen_at.is_some_and(|visit| !self.is_overdue(visit.seen_at, waited, PATIENCE));
       if self.release(target, &item, word)? && is_patient {
         postponed.push(one.of.clone());
       }

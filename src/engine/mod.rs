@@ -44,6 +44,7 @@ pub mod layer2;
 #[cfg(test)]
 mod layer2_tests;
 pub mod lazy;
+mod lost;
 pub mod origin;
 pub mod pass;
 mod placeholder_cache;

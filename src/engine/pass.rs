@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use super::{
-  CLOSE_TICK, Engine, EngineError, Event, EventKind, MAX_TAIL_WAIT, RACY, TAIL_COMPLETE_AFTER,
+  CLOSE_TICK, Engine, EngineError, Event, EventKind, MAX_TAIL_WAIT, TAIL_COMPLETE_AFTER,
   TAIL_GRACE, Target, UNLEASED_AFTER, VERIFY_WITHIN,
   edit::{Lease, Locked, lease_within},
   judge::Origin,
@@ -38,14 +38,14 @@ pub enum Outcome {
   Unchanged {
     /// Markers or placeholders are to be renewed when the file is idle.
     reshape_due: bool,
-    /// The stamp is too young to be trusted: look again after [`super::RACY`].
+    /// The stamp is too young to be trusted: look again after [`Engine::settles_in`].
     recheck: bool,
   },
   /// Processed. Whether the lazy pass has work there.
   Done {
     /// Markers or placeholders are to be renewed when the file is idle.
     reshape_due: bool,
-    /// The stamp is too young to be trusted: look again after [`super::RACY`].
+    /// The stamp is too young to be trusted: look again after [`Engine::settles_in`].
     recheck: bool,
   },
   /// There is no such file any more.
@@ -159,7 +159,7 @@ impl<F: Fs> Engine<F> {
     }
     // Whoever opened the file before its last change has read something else, and a change since we were
     // asked was not known to the asker. Where file times are coarse it may seem to be older than it is.
-    let since_asked = self.clock.monotonic().saturating_sub(asked) + self.time_step(target);
+    let since_asked = self.clock.monotonic().saturating_sub(asked) + self.time_step(target, &stamp);
     let opened_since_close = hint.opened_since_close
       && unchanged
       && self.since_change(&stamp, Duration::ZERO) >= since_asked;
@@ -246,11 +246,10 @@ impl<F: Fs> Engine<F> {
       file.release();
       return self.same_version(target, row, &before);
     }
-    let renamed = match row {
-      None if self.follow_rename(target, (hash, &bytes), &before)? => {
-        self.ledger.file(&target.path())?
-      }
-      _ => None,
+    let renamed = if self.follow_rename(target, row, (hash, &bytes), &before)? {
+      self.ledger.file(&target.path())?
+    } else {
+      None
     };
     let row = renamed.as_ref().or(row);
     let adopting = hint.adopting && row.is_none_or(|row| row.adopted_at.is_none());
@@ -476,10 +475,10 @@ impl<F: Fs> Engine<F> {
   }
 
   /// How much older than it is a change may seem to be, by the times of its file.
-  fn time_step(&self, target: &Target) -> Duration {
+  fn time_step(&self, target: &Target, stamp: &Stamp) -> Duration {
     let coarse =
       self.roots.get(&target.root).is_some_and(|(root, _)| self.fs.has_coarse_times(root));
-    if coarse { RACY / 2 } else { Duration::ZERO }
+    if coarse { stamp.time_step() } else { Duration::ZERO }
   }
 
   /// How long ago the file changed, by its own stamps and the wall clock. Where the clock was set back

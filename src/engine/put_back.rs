@@ -319,6 +319,7 @@ impl<F: Fs> Engine<F> {
         expected: &restore.before,
         replacement: &restore.after,
       };
+      self.ledger.check_place()?;
       let (edit, done) = edit.overwrite(&[change])?;
       if done.stale.is_empty() { Some(edit) } else { edit.nothing_written(self)? }
     } else {

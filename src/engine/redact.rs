@@ -79,6 +79,8 @@ impl<F: Fs> Engine<F> {
         replacement: &redaction.replacement,
       })
       .collect();
+    // A ledger that was removed or replaced since holds nothing of what would be overwritten.
+    self.ledger.check_place()?;
     let (edit, result) = edit.overwrite(&changes)?;
     let mut bytes = view.bytes.clone();
     for Named { redaction, .. } in result.applied.iter().filter_map(|&index| redactions.get(index))

@@ -11,52 +11,139 @@ use super::{
   view::ids_in,
 };
 use crate::{
-  files::{Fs, Stamp},
+  files::{Fs, Stamp, Workspace},
   memory::{BlockId, ContentHash},
-  store::Pending,
+  store::{FileRow, Pending, Rename},
 };
 
 /// Files with the same content that are looked at (a choice: templates may have many copies).
 const MAX_ALIKE: usize = 16;
 
+/// Files that change places at once; a longer chain is followed as far as this.
+const MAX_CHAIN: usize = 64;
+
 impl<F: Fs> Engine<F> {
-  /// Whether a file that the ledger does not know is one that it knew elsewhere in the workspace; then the
-  /// ledger knows it here. A copy is none: the original is still there.
+  /// Whether a file whose content the ledger does not know by this path is one that it knew elsewhere in the
+  /// workspace; then the ledger knows it here. A copy is none: the original is still there.
   ///
   /// The content has to be that of the last version, and to be the same file on the disk or to hold an id
-  /// that this file had: two files that are alike by chance stay two.
+  /// that this file had: two files that are alike by chance stay two. Where another file has the old path by
+  /// now, the inode alone tells. What the ledger knew by this path goes along with its own file.
   pub(super) fn follow_rename(
     &mut self,
     target: &Target,
+    row: Option<&FileRow>,
     (hash, bytes): (ContentHash, &[u8]),
     stamp: &Stamp,
   ) -> Result<bool, EngineError> {
-    if bytes.is_empty() {
+    if bytes.is_empty() || row.is_some_and(|row| row.hash == Some(hash)) {
       return Ok(false);
     }
     let (here, ids) = (super::stamp_row(stamp), ids_in(bytes));
-    for (path, inode) in self.ledger.files_of(&target.root, hash, MAX_ALIKE)? {
+    let alike = self.ledger.files_of(&target.root, hash, MAX_ALIKE)?;
+    if alike.iter().any(|(path, _)| *path == target.path()) {
+      return Ok(false);
+    }
+    for (path, inode) in alike {
       let Ok(rel) = path.strip_prefix(&target.root) else { continue };
       let before = Target::new(&target.root, rel);
-      let is_it = inode == Some((here.dev, here.ino)) || self.has_id_of(&path, &ids)?;
-      if !(is_it && self.may_follow(&before, target)? && matches!(self.stamp(&before), Ok(None))) {
+      let is_same = inode == Some((here.dev, here.ino));
+      let has_left = match self.stamp(&before) {
+        Ok(None) => true,
+        Ok(Some(found)) => is_same && !found.same_file(stamp),
+        Err(_) => false,
+      };
+      let is_it = is_same || self.has_id_of(&path, &ids)?;
+      if !(has_left && is_it && self.may_follow(&before, target)?) {
         continue;
       }
-      let detail = format!("from `{}`", shown(&path));
-      let event = Event::new(EventKind::Renamed).path(&target.path()).detail(detail);
-      let at = self.now();
-      if self.ledger.rename_file(&path, &target.path(), &[event.row()], at)? {
-        self.hot.remove(&before);
-        event.log(None);
-        self.rename_unmarked(&path, &target.path())?;
-        // What was still to be read is read now, and nothing twice: answers are kept by content.
-        let model = if self.model.is_some() { Pending::MODEL } else { Pending::NONE };
-        let judge = if self.is_judged_by_model(target) { Pending::JUDGE } else { Pending::NONE };
-        self.still_due(&target.path(), model | judge)?;
+      let renames = self.chain(&before, target, row)?;
+      if self.rename(&target.root, &renames)? {
         return Ok(true);
       }
     }
     Ok(false)
+  }
+
+  /// The renames that follow from one: what was known by the new path may have another one, too.
+  fn chain(
+    &mut self,
+    from: &Target,
+    to: &Target,
+    row: Option<&FileRow>,
+  ) -> Result<Vec<Rename>, EngineError> {
+    let mut renames = vec![Rename { from: from.path(), to: to.path() }];
+    let mut displaced = row.cloned();
+    while let Some(row) = displaced.take().filter(|_| renames.len() < MAX_CHAIN) {
+      let Some(found) = self.whereabouts(&to.root, &row)? else { break };
+      let before = row.path.strip_prefix(&to.root).unwrap_or(&row.path);
+      if !self.may_follow(&Target::new(&to.root, before), &found)? {
+        break;
+      }
+      let now = found.path();
+      // Two of them never have one path.
+      if renames.iter().any(|one| one.to == now) {
+        break;
+      }
+      let is_cycle = now == from.path();
+      renames.push(Rename { from: row.path, to: now.clone() });
+      if !is_cycle {
+        displaced = self.ledger.file(&now)?;
+      }
+    }
+    Ok(renames)
+  }
+
+  /// Where the file of a row is, if it is in the workspace under another path than that of the row.
+  fn whereabouts(&mut self, root: &Path, row: &FileRow) -> Result<Option<Target>, EngineError> {
+    let Some(was) = row.stamp else { return Ok(None) };
+    let rules = self.rules();
+    let Ok(workspace) = Workspace::open(&self.fs, root) else { return Ok(None) };
+    let files = workspace.walk_as(&self.fs, self.shapes.of(root)).files;
+    for rel in files {
+      let target = Target::new(root, &rel);
+      let Ok(Some(found)) = self.fs.stamp(workspace.root(), &rel) else { continue };
+      if (found.dev, found.ino) != (was.dev, was.ino) || target.path() == row.path {
+        continue;
+      }
+      if (found.size, found.mtime_ns) == (was.size, was.mtime_ns) {
+        return Ok(Some(target));
+      }
+      // The number of an inode is used again: it has to hold what the file held.
+      self.opens.push(target.clone());
+      let Some((bytes, _)) = self.fs.glance(workspace.root(), &rel, &rules) else { continue };
+      if row.hash == Some(ContentHash::of(&bytes)) || self.has_id_of(&row.path, &ids_in(&bytes))? {
+        return Ok(Some(target));
+      }
+    }
+    Ok(None)
+  }
+
+  fn rename(&mut self, root: &Path, renames: &[Rename]) -> Result<bool, EngineError> {
+    let event = |one: &Rename| {
+      let detail = format!("from `{}`", shown(&one.from));
+      Event::new(EventKind::Renamed).path(&one.to).detail(detail)
+    };
+    let events: Vec<Event> = renames.iter().map(event).collect();
+    let rows: Vec<_> = events.iter().map(Event::row).collect();
+    let at = self.now();
+    if !self.ledger.rename_files(renames, &rows, at)? {
+      return Ok(false);
+    }
+    events.iter().for_each(|event| event.log(None));
+    self.rename_unmarked(renames)?;
+    for Rename { from, to } in renames {
+      for path in [from, to] {
+        let rel = path.strip_prefix(root).unwrap_or(path);
+        self.hot.remove(&Target::new(root, rel));
+      }
+      // What was still to be read is read now, and nothing twice: answers are kept by content.
+      let target = Target::new(root, to.strip_prefix(root).unwrap_or(to));
+      let model = if self.model.is_some() { Pending::MODEL } else { Pending::NONE };
+      let judge = if self.is_judged_by_model(&target) { Pending::JUDGE } else { Pending::NONE };
+      self.still_due(to, model | judge)?;
+    }
+    Ok(true)
   }
 
   fn has_id_of(&self, path: &Path, ids: &HashSet<BlockId>) -> Result<bool, EngineError> {

@@ -213,3 +213,96 @@ fn a_file_that_only_reports_findings_is_judged_where_it_takes_part_in_memory() {
   world.rename("memory/agents.md", false);
   assert!(!world.read().contains(OVERRIDE), "{}", world.read());
 }
+
+/// What happens to the files `a`, `b` and `c`, of which the last one does not exist at first; and which of the
+/// three has the text of which one then.
+type Case = (&'static str, fn(&Path), [Option<char>; 3]);
+
+const CASES: [Case; 6] = [
+  (
+    "swapped",
+    |dir| shift(dir, &[("a", "t"), ("b", "a"), ("t", "b")]),
+    [Some('b'), Some('a'), None],
+  ),
+  ("over a known note", |dir| shift(dir, &[("a", "b")]), [None, Some('a'), None]),
+  (
+    "one after the other",
+    |dir| shift(dir, &[("b", "c"), ("a", "b")]),
+    [None, Some('a'), Some('b')],
+  ),
+  ("round", |dir| shift(dir, &[("b", "c"), ("a", "b"), ("c", "a")]), [Some('b'), Some('a'), None]),
+  (
+    "an empty one in its place",
+    |dir| {
+      shift(dir, &[("a", "c")]);
+      fs::write(dir.join("a.md"), "").unwrap();
+    },
+    [None, Some('b'), Some('a')],
+  ),
+  (
+    "copied over a known note",
+    |dir| {
+      fs::copy(dir.join("a.md"), dir.join("b.md")).unwrap();
+      fs::remove_file(dir.join("a.md")).unwrap();
+    },
+    [None, Some('a'), None],
+  ),
+];
+
+fn shift(dir: &Path, renames: &[(&str, &str)]) {
+  for (from, to) in renames {
+    fs::rename(dir.join(format!("{from}.md")), dir.join(format!("{to}.md"))).unwrap();
+  }
+}
+
+#[test]
+fn a_file_that_takes_the_name_of_a_known_one_stays_what_it_is() {
+  const NAMES: [&str; 3] = ["memory/a.md", "memory/b.md", "memory/c.md"];
+  for (name, change, expected) in CASES {
+    for order in [[0, 1, 2], [1, 0, 2], [2, 1, 0]] {
+      let mut world = World::new(Config { markers: Markers::Wrap, ..Config::default() });
+      let mut texts = Vec::new();
+      for name in &NAMES[..2] {
+        world.turn_to(name);
+        world.adopt(&format!("# Note {name}\n"));
+        world.write(&format!("# Note {name}\n\n- This is in {name}.\n"));
+        world.pass();
+        world.attribute();
+        world.lazy();
+        let marked = world.read();
+        // The same text leaves both of them.
+        world.write(&format!("{marked}{OVERRIDE}"));
+        world.pass();
+        world.attribute();
+        world.lazy();
+        texts.push(world.read());
+      }
+      assert!(texts.iter().all(|text| text.contains(" quarantined")), "{texts:?}");
+      let n_items = world.engine.ledger().items(&ItemFilter::waiting()).unwrap().len();
+      change(&world.target.root.join("memory"));
+      for _ in 0..2 {
+        for index in order {
+          world.target = Target::new(&world.target.root, Path::new(NAMES[index]));
+          world.pass();
+          if world.target.path().exists() {
+            world.attribute();
+            world.lazy();
+          }
+        }
+      }
+      for (rel, text) in NAMES.iter().zip(expected) {
+        let Some(text) = text else { continue };
+        let found = fs::read_to_string(world.target.root.join(rel)).unwrap();
+        let text = &texts[usize::from(text == 'b')];
+        assert_eq!(&found, text, "{name}, {order:?}: {rel}");
+        let path = world.target.root.join(rel);
+        let ids = world.engine.ledger().placeholder_ids(&path).unwrap();
+        let stands = |id: &BlockId| text.contains(&format!("memfw:{id} quarantined"));
+        assert!(ids.keys().any(stands), "{name}, {order:?}: {rel} has its item");
+      }
+      assert_eq!(world.n_events("forged-marker"), 0, "{name}, {order:?}");
+      let items = world.engine.ledger().items(&ItemFilter::waiting()).unwrap();
+      assert_eq!(items.len(), n_items, "{name}, {order:?}: none is lost, and none is new");
+    }
+  }
+}

@@ -4,13 +4,17 @@
 use std::{
   fmt,
   path::{Path, PathBuf},
+  time::Duration,
 };
 
-use super::{EngineError, event::shown};
+use super::{Engine, EngineError, RACY, Target, event::shown};
 use crate::{
-  files::{Fs, FsError, Shapes, Workspace},
-  store::{FileStatus, Ledger, Pending},
+  files::{Fs, FsError, Shapes, Stamp, Workspace},
+  store::{self, FileRow, FileStatus, Ledger, Pending},
 };
+
+/// Shortest time after which a file is read again.
+const SOON: Duration = Duration::from_millis(1);
 
 /// Something that is still to be done.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,6 +49,27 @@ impl fmt::Display for Unsettled {
   }
 }
 
+impl<F: Fs> Engine<F> {
+  /// How long until the stamp that the ledger has of a file tells of every change.
+  pub fn settles_in(&self, target: &Target) -> Result<Duration, EngineError> {
+    let row = self.ledger.file(&target.path())?;
+    let stamp = row.and_then(|row| row.stamp).map(|stamp| stamp_of(&stamp));
+    Ok(stamp.map_or(RACY, |stamp| stamp.settles_in(self.now())).max(SOON))
+  }
+}
+
+/// Whether a file was read when its stamp could still be that of a later change: it is read once more. One that
+/// somebody keeps open is read again and again, which is nothing to wait for.
+fn is_reread(row: &FileRow, stamp: &Stamp) -> bool {
+  let was_young = row.scanned_at.is_some_and(|at| !stamp.is_settled(at));
+  row.pending.contains(Pending::RETRY) && was_young
+}
+
+fn stamp_of(row: &store::Stamp) -> Stamp {
+  let store::Stamp { dev, ino, size, mtime_ns, ctime_ns } = *row;
+  Stamp { dev, ino, size, mtime_ns, ctime_ns }
+}
+
 /// What is still to be done in these workspaces. Files that cannot be opened are settled once that
 /// was said.
 pub fn unsettled<F: Fs>(
@@ -75,7 +100,9 @@ pub fn unsettled<F: Fs>(
       };
       match (stamp, ledger.file(&file)?) {
         (Some(stamp), Some(row)) if row.stamp == Some(super::stamp_row(&stamp)) => {
-          if row.pending.contains(Pending::ATTRIBUTE) {
+          if is_reread(&row, &stamp) {
+            found.push(Unsettled::Dirty(file));
+          } else if row.pending.contains(Pending::ATTRIBUTE) {
             found.push(Unsettled::Sources(file));
           } else if row.pending.contains(Pending::MODEL) {
             found.push(Unsettled::Scores(file));

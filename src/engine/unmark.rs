@@ -17,7 +17,7 @@ use super::{
 use crate::{
   files::{Fs, MemoryFile},
   memory::{BlockId, ContentHash, SegmentKind, marker},
-  store::{Pending, StoreError},
+  store::{Pending, Rename, StoreError},
 };
 
 /// Under which key the wish for all files stands; with `:` and a path, the one for a single file.
@@ -49,11 +49,18 @@ impl<F: Fs> Engine<F> {
     Ok(word.is_some_and(|(json, _)| json == "true"))
   }
 
-  /// A file was renamed: what a person said about it goes along.
-  pub(super) fn rename_unmarked(&mut self, from: &Path, to: &Path) -> Result<(), EngineError> {
-    if let Some((json, at)) = self.ledger.health(&key_of(from))? {
-      self.ledger.set_health(&key_of(to), &json, at)?;
-      self.ledger.remove_health(&key_of(from))?;
+  /// Files were renamed: what a person said about them goes along.
+  pub(super) fn rename_unmarked(&mut self, renames: &[Rename]) -> Result<(), EngineError> {
+    // All are taken away before the first is written: files may have changed places.
+    let mut wishes = Vec::new();
+    for Rename { from, to } in renames {
+      if let Some((json, at)) = self.ledger.health(&key_of(from))? {
+        self.ledger.remove_health(&key_of(from))?;
+        wishes.push((key_of(to), json, at));
+      }
+    }
+    for (key, json, at) in wishes {
+      self.ledger.set_health(&key, &json, at)?;
     }
     Ok(())
   }

@@ -32,6 +32,8 @@ pub struct Stamp {
 
 /// Before Linux 6.13 file times advance by the jiffy (1 to 10 ms); this is twice the longest one.
 const RACY_NS: i64 = 20_000_000;
+/// In nanoseconds.
+const SECOND: i64 = 1_000_000_000;
 
 impl Stamp {
   /// Whether both stamps are of the same inode.
@@ -40,12 +42,32 @@ impl Stamp {
   }
 
   /// Whether a change after this stamp is sure to show in the next one. `taken_at` is the time in
-  /// microseconds UTC when the stamp was taken; within 20 ms of the file's last change a second
-  /// change may carry the same times, so the file has to be hashed once more later. A stamp from the
-  /// future is as good as an old one: the clock was set back, and the next change takes its time from it.
+  /// microseconds UTC when the stamp was taken; within the step of the file system's times after the
+  /// file's last change, and at least for 20 ms, a second change may carry the same times, so the file has
+  /// to be hashed once more later. A stamp from the future is as good as an old one: the clock was set
+  /// back, and the next change takes its time from it.
   pub fn is_settled(&self, taken_at: i64) -> bool {
+    self.settles_in(taken_at).is_zero()
+  }
+
+  /// How long after `taken_at` that is so.
+  pub fn settles_in(&self, taken_at: i64) -> Duration {
     let taken_ns = taken_at.saturating_mul(1000);
-    taken_ns.abs_diff(self.changed_ns(taken_ns)) >= RACY_NS.unsigned_abs()
+    let step_ns = u64::try_from(self.time_step().as_nanos()).unwrap_or(u64::MAX);
+    let racy_ns = RACY_NS.unsigned_abs();
+    let young_ns = if step_ns < racy_ns { racy_ns } else { step_ns + racy_ns };
+    Duration::from_nanos(young_ns.saturating_sub(taken_ns.abs_diff(self.changed_ns(taken_ns))))
+  }
+
+  /// In which steps the times of this file advance, at most. A file system that keeps whole seconds (ext4
+  /// with inodes of 128 bytes) or every second one (vfat) is known by the time that nobody can set; where
+  /// that time is finer, it advances by the jiffy or better.
+  pub fn time_step(&self) -> Duration {
+    match self.ctime_ns.rem_euclid(2 * SECOND) {
+      0 => Duration::from_secs(2),
+      SECOND => Duration::from_secs(1),
+      _ => Duration::from_millis(10),
+    }
   }
 
   /// When the file changed last, as its times say at `now_ns`. A writer can set `mtime_ns` to anything,
@@ -420,7 +442,7 @@ mod tests {
 
   #[test]
   fn a_stamp_taken_right_after_a_change_is_not_settled() {
-    let stamp = Stamp { dev: 1, ino: 2, size: 3, mtime_ns: 5_000_000_000, ctime_ns: 0 };
+    let stamp = Stamp { dev: 1, ino: 2, size: 3, mtime_ns: 5_000_000_000, ctime_ns: 1 };
     assert!(!stamp.is_settled(5_000_000));
     assert!(!stamp.is_settled(5_019_999));
     assert!(stamp.is_settled(5_020_000));
@@ -432,5 +454,18 @@ mod tests {
     assert!(Stamp { ctime_ns: i64::MAX, ..stamp }.is_settled(5_020_000));
     assert!(!Stamp { ctime_ns: 5_030_000_000, ..stamp }.is_settled(5_020_000));
     assert!(Stamp { mtime_ns: i64::MIN, ctime_ns: i64::MIN, ..stamp }.is_settled(i64::MAX));
+  }
+
+  #[test]
+  fn a_stamp_of_whole_seconds_is_settled_when_the_next_change_shows() {
+    // (last change, how long a second change may carry the same time), in milliseconds.
+    for (changed, young) in [(6_000, 2_020), (7_000, 1_020), (6_010, 20), (6_500, 20)] {
+      let ns = changed * 1_000_000;
+      let stamp = Stamp { dev: 1, ino: 2, size: 3, mtime_ns: ns, ctime_ns: ns };
+      assert!(!stamp.is_settled((changed + young) * 1000 - 1), "{changed}");
+      assert!(stamp.is_settled((changed + young) * 1000), "{changed}");
+      let left = stamp.settles_in((changed + 5) * 1000);
+      assert_eq!(left.as_millis() as i64, young - 5, "{changed}");
+    }
   }
 }

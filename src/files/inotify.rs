@@ -50,6 +50,9 @@ const ENDS: WatchFlags = WatchFlags::DELETE
   .union(WatchFlags::ONLYDIR)
   .union(WatchFlags::DONT_FOLLOW);
 
+/// What a file itself is watched for; that it is gone is told in any case.
+const FILE: WatchFlags = WatchFlags::ATTRIB.union(WatchFlags::DONT_FOLLOW);
+
 /// An event as the kernel gave it.
 #[derive(Debug)]
 pub(super) enum Raw {
@@ -121,6 +124,16 @@ impl Queue {
       self.paths.entry(number).or_default().push(dir.to_owned());
     }
     Ok(())
+  }
+
+  /// Watches a file itself, for what is told of its inode alone.
+  pub(super) fn add_file(&mut self, file: &Path) -> Result<(), WatchError> {
+    self.add_for(file, FILE)
+  }
+
+  /// Whether a path is watched.
+  pub(super) fn has(&self, dir: &Path) -> bool {
+    self.numbers.contains_key(dir)
   }
 
   /// Ends the watch of a path; events of it that were not read yet mean nothing any more.

@@ -3,7 +3,43 @@
 //! It says only that something changed, not what. No timer: the kernel wakes us.
 #![forbid(unsafe_code)]
 
-use std::io;
+use std::{
+  ffi::OsString,
+  io,
+  os::unix::ffi::OsStringExt as _,
+  path::{Path, PathBuf},
+};
+
+use crate::os::paths::read_own;
+
+/// Longest mount table that is read, in bytes; a line has about 100.
+const MAX_TABLE: u64 = 4 << 20;
+
+/// All paths on which something is mounted, as this process sees them; none where that cannot be told.
+pub fn points() -> Vec<PathBuf> {
+  let table = read_own(Path::new("/proc/self/mountinfo"), MAX_TABLE).ok().flatten();
+  table.map(|table| points_of(&table)).unwrap_or_default()
+}
+
+/// The fifth word of each line (proc(5)), in which blanks and backslashes are written in octal digits.
+fn points_of(table: &[u8]) -> Vec<PathBuf> {
+  let lines = table.split(|byte| *byte == b'\n');
+  let point = |line: &[u8]| line.split(|byte| *byte == b' ').nth(4).map(unescaped);
+  lines.filter_map(point).collect()
+}
+
+fn unescaped(word: &[u8]) -> PathBuf {
+  let mut bytes = Vec::with_capacity(word.len());
+  let mut rest = word;
+  while let Some((&byte, after)) = rest.split_first() {
+    let digits = after.get(..3).filter(|_| byte == b'\\');
+    let code =
+      digits.and_then(|digits| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 8).ok());
+    bytes.push(code.unwrap_or(byte));
+    rest = if code.is_some() { after.get(3..).unwrap_or_default() } else { after };
+  }
+  PathBuf::from(OsString::from_vec(bytes))
+}
 
 /// Calls `changed` from a thread of its own after each change, until it answers `false`.
 #[cfg(linux)]
@@ -32,4 +68,18 @@ pub fn watch(changed: Box<dyn Fn() -> bool + Send>) -> io::Result<()> {
 #[cfg(not(linux))]
 pub fn watch(_changed: Box<dyn Fn() -> bool + Send>) -> io::Result<()> {
   Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+  use super::*;
+
+  #[test]
+  fn mount_points_are_read_whatever_their_names() {
+    let table = b"36 35 98:0 /mnt1 /w/MEMORY.md rw,noatime - ext4 /dev/root rw\n\
+      37 35 98:0 / /w/a\\040b\\134 rw - ext4 /dev/root rw\nnonsense\n\xff \\ \\0 \\08 \\04";
+    let points = ["/w/MEMORY.md", "/w/a b\\", "\\04"].map(PathBuf::from);
+    assert_eq!(points_of(table), points);
+    assert_eq!(points_of(b""), Vec::<PathBuf>::new());
+  }
 }

@@ -75,6 +75,18 @@ impl Queue {
     self.add(dir)
   }
 
+  /// Nothing is told of a file itself.
+  #[expect(clippy::unused_self, clippy::unnecessary_wraps, reason = "as the kernel's own queue")]
+  pub(super) fn add_file(&mut self, _file: &Path) -> Result<(), WatchError> {
+    Ok(())
+  }
+
+  /// Whether a path is watched; here the directory above always is.
+  #[expect(clippy::unused_self, reason = "the kernel's own queue has to look up its watches")]
+  pub(super) fn has(&self, _dir: &Path) -> bool {
+    true
+  }
+
   /// Ends the watch of a path.
   pub(super) fn remove(&mut self, dir: &Path) {
     // The only failure is that there is no such watch, which is what was wanted.

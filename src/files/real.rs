@@ -166,7 +166,11 @@ impl Fs for RealFs {
     };
     let mut listing = Listing::default();
     for entry in Dir::new(directory).map_err(failed)? {
-      let entry = entry.map_err(failed)?;
+      let entry = match entry {
+        // It was deleted while it was read: there is nothing in it.
+        Err(Errno::NOENT) => break,
+        entry => entry.map_err(failed)?,
+      };
       let name = entry.file_name().to_bytes();
       if name == b"." || name == b".." {
         continue;

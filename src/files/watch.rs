@@ -141,6 +141,8 @@ pub struct Watcher {
   heard: BTreeSet<PathBuf>,
   /// Watched directories of which the directory above them tells, too, that they go.
   roots: BTreeSet<PathBuf>,
+  /// Files that are watched themselves.
+  files: BTreeSet<PathBuf>,
 }
 
 impl Watcher {
@@ -152,6 +154,7 @@ impl Watcher {
       watched: BTreeMap::new(),
       heard: BTreeSet::new(),
       roots: BTreeSet::new(),
+      files: BTreeSet::new(),
     };
     match watcher.queue() {
       Ok(_) | Err(WatchError::Limit(_)) => Ok(watcher),
@@ -179,7 +182,14 @@ impl Watcher {
           Meaning::Gone(path) if self.watched.contains_key(&path) || self.is_above(&path) => {
             self.lose(&path, &mut events);
           }
-          Meaning::Gone(path) => events.push(WatchEvent::Dirty(path)),
+          Meaning::Gone(path) => {
+            if self.files.remove(&path)
+              && let Some(queue) = &mut self.queue
+            {
+              queue.remove(&path);
+            }
+            events.push(WatchEvent::Dirty(path));
+          }
         }
       }
     }
@@ -212,6 +222,13 @@ impl Watcher {
     if self.watched.contains_key(root) && self.roots.insert(root.to_owned()) {
       self.look_from(above);
     }
+  }
+
+  /// Whether the directory above a watched one tells that it goes.
+  pub fn hears_end(&self, root: &Path) -> bool {
+    let Some(above) = root.parent() else { return true };
+    let is_asked = |queue: &Queue| queue.has(above);
+    self.watched.contains_key(above) || self.queue.as_ref().is_some_and(is_asked)
   }
 
   /// Stops watching a directory; nothing happens if it is not watched.
@@ -250,6 +267,19 @@ impl Watcher {
     let fresh: Vec<PathBuf> = dirs.difference(&self.heard).cloned().collect();
     self.heard = dirs;
     fresh
+  }
+
+  /// Of these files alone it is told, too, what makes no event in their directory, such as the end of another
+  /// link to them. Where that cannot be had nothing is said: nobody relies on it.
+  pub fn attend(&mut self, files: BTreeSet<PathBuf>) {
+    let Some(queue) = &mut self.queue else { return };
+    for path in self.files.difference(&files) {
+      queue.remove(path);
+    }
+    let known = |path: &PathBuf| self.files.contains(path);
+    let files = files.into_iter().filter(|path| known(path) || queue.add_file(path).is_ok());
+    let files: BTreeSet<PathBuf> = files.collect();
+    self.files = files;
   }
 
   /// The directories that are watched.

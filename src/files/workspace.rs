@@ -94,6 +94,18 @@ impl Problem {
 }
 
 impl Problem {
+  /// Whether the same look may succeed later without any event: the system failed, or the directory may not be
+  /// read at the moment.
+  pub fn may_pass(&self) -> bool {
+    let Self::Unreadable { error, .. } = self else { return false };
+    match error {
+      FsError::Refused { refusal, .. } => {
+        refusal.is_transient() || matches!(refusal, Refusal::Permission | Refusal::Io(_))
+      }
+      error => matches!(error, FsError::Io { .. }),
+    }
+  }
+
   /// Whether a symbolic link is the reason.
   pub fn is_link(&self) -> bool {
     let refused =

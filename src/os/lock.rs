@@ -23,7 +23,7 @@ use super::{
 /// How long a daemon tries: `status` and `settle` hold the lock briefly while they check it.
 const PATIENCE: Duration = Duration::from_millis(250);
 /// Longest table of locks that is read, in bytes; a line has about 60.
-const MAX_TABLE: u64 = 1 << 20;
+pub(super) const MAX_TABLE: u64 = 1 << 20;
 /// Longest content of `daemon.lock` that is read, in bytes.
 const MAX_NOTE: u64 = 200;
 
@@ -140,19 +140,20 @@ impl WriteLock {
 pub fn holds_write_lock(data: &Path, pid: i32) -> bool {
   let Ok(found) = data.join("write.lock").symlink_metadata() else { return false };
   let table = read_own(Path::new("/proc/locks"), MAX_TABLE);
-  table.ok().flatten().is_some_and(|table| is_in_table(&table, pid, found.ino()))
+  table.ok().flatten().is_some_and(|table| holders(&table, found.ino()).contains(&pid))
 }
 
-/// Lines are `1: FLOCK  ADVISORY  WRITE 4711 fe:00:131 0 EOF`; waiting processes have `->` in
-/// front.
-fn is_in_table(table: &[u8], pid: i32, ino: u64) -> bool {
-  table.split(|byte| *byte == b'\n').any(|line| {
-    let line = std::str::from_utf8(line).unwrap_or_default();
-    let mut words = line.split_ascii_whitespace().skip(1);
-    words.next() == Some("FLOCK")
-      && words.nth(2).and_then(|word| word.parse().ok()) == Some(pid)
-      && words.next().and_then(|word| word.rsplit(':').next()?.parse().ok()) == Some(ino)
-  })
+/// Who holds a lock on this inode, by the kernel's table. Lines are
+/// `1: FLOCK  ADVISORY  WRITE 4711 fe:00:131 0 EOF`; those who wait have `->` in front.
+pub(super) fn holders(table: &[u8], ino: u64) -> Vec<i32> {
+  let holder = |line: &[u8]| {
+    let mut words = std::str::from_utf8(line).ok()?.split_ascii_whitespace().skip(1);
+    words.next().filter(|word| *word == "FLOCK")?;
+    let pid = words.nth(2)?.parse().ok()?;
+    let found: u64 = words.next()?.rsplit(':').next()?.parse().ok()?;
+    (found == ino).then_some(pid)
+  };
+  table.split(|byte| *byte == b'\n').filter_map(holder).collect()
 }
 
 fn open(path: &Path) -> io::Result<File> {
@@ -166,7 +167,7 @@ fn open(path: &Path) -> io::Result<File> {
     .open(path)
 }
 
-fn take(file: &File) -> io::Result<bool> {
+pub(super) fn take(file: &File) -> io::Result<bool> {
   match file.try_lock() {
     Ok(()) => Ok(true),
     Err(TryLockError::WouldBlock) => Ok(false),
@@ -177,7 +178,7 @@ fn take(file: &File) -> io::Result<bool> {
 /// Tries repeatedly, because the kernel's lock has no timeout. Most holders are done within a
 /// millisecond, so the pauses begin there.
 #[expect(clippy::disallowed_methods, reason = "the condition is the lock, and has a deadline")]
-fn poll(patience: Duration, take: impl Fn() -> io::Result<bool>) -> io::Result<bool> {
+pub(super) fn poll(patience: Duration, take: impl Fn() -> io::Result<bool>) -> io::Result<bool> {
   let deadline = SystemClock.monotonic() + patience;
   let mut pause = Duration::from_millis(1);
   loop {
@@ -267,9 +268,8 @@ mod tests {
     drop(lock);
     assert!(!holds_write_lock(dir.path(), own));
     let table = b"1: POSIX  ADVISORY  WRITE 7 fe:00:11 0 EOF\n2: FLOCK  ADVISORY  WRITE 8 fe:00:11 0 EOF\n2: -> FLOCK  ADVISORY  WRITE 9 fe:00:11 0 EOF\nnonsense\n\xff";
-    let holders: Vec<i32> = (0..20).filter(|pid| is_in_table(table, *pid, 11)).collect();
-    assert_eq!(holders, [8]);
-    assert!(!is_in_table(table, 8, 1));
+    assert_eq!(holders(table, 11), [8]);
+    assert!(holders(table, 1).is_empty());
   }
 
   #[test]

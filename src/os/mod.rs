@@ -23,9 +23,11 @@ pub mod subprocess;
 pub mod systemd;
 pub mod thread;
 pub mod user;
+pub mod workspace_lock;
 
 pub use alarm::Alarm;
 pub use clock::{Clock, SystemClock, pause};
 pub use lock::{DaemonLock, LockError, WriteLock};
 pub use paths::{Env, Home};
 pub use shown::Shown;
+pub use workspace_lock::WorkspaceLock;

@@ -78,6 +78,12 @@ pub enum StoreError {
     /// The database.
     path: PathBuf,
   },
+  /// The database was removed or replaced after it was opened.
+  #[error("`{}` was removed or replaced while memfw had it open", path.display())]
+  Moved {
+    /// Where it was.
+    path: PathBuf,
+  },
   /// Nothing can be written: because of permissions, the mount, or read-only opening.
   #[error("`{}` cannot be written", path.display())]
   ReadOnly {
@@ -193,6 +199,9 @@ impl StoreError {
         return Some(move_aside(path));
       }
       Self::Locked { .. } => "try again; if it stays, look for a program that has the file open",
+      Self::Moved { .. } => {
+        "bring the file back, with the files beside it whose names begin with its name; memfw goes on by itself"
+      }
       Self::ReadOnly { .. } => "check the owner and the permissions of the file and its directory",
       Self::Full { .. } => "make room on this file system; nothing was changed",
       Self::CannotOpen { .. } => "check that the directory exists and that you may write in it",
@@ -221,7 +230,10 @@ impl StoreError {
   /// causes, a disk that became read-only or fails.
   pub fn is_outage(&self) -> bool {
     self.is_passing()
-      || matches!(self, Self::ReadOnly { .. } | Self::CannotOpen { .. } | Self::Io { .. })
+      || matches!(
+        self,
+        Self::ReadOnly { .. } | Self::CannotOpen { .. } | Self::Io { .. } | Self::Moved { .. }
+      )
   }
 
   /// Whether the call may succeed later without any action: locked, or no space.

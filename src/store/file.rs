@@ -11,10 +11,9 @@ use std::{
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
 use super::{
-  Durability, Ledger, Micros, NewEvent, Stamp, StoreError, column,
+  Durability, Ledger, Micros, Stamp, StoreError, column,
   column::{path_bytes, word},
   error::Fault,
-  event,
 };
 use crate::{
   detect::Code,
@@ -246,48 +245,6 @@ impl Ledger {
         })
         .optional()?;
       Ok(id)
-    })
-  }
-
-  /// Records a new path of a file, with the events: its blocks, its items, and the decisions about
-  /// them follow. The file is read once more. `false` if an operation is open on either path, or if
-  /// the ledger has a file or items at the new one.
-  pub fn rename_file(
-    &mut self,
-    from: &Path,
-    to: &Path,
-    events: &[NewEvent],
-    at: Micros,
-  ) -> Result<bool, StoreError> {
-    let known_as = self.known_as(from)?;
-    // If a power cut undoes this, the rename is detected again.
-    self.write(Durability::Seen, |tx, _| {
-      let (from, to) = (path_bytes(from), path_bytes(to));
-      let is_taken = tx
-        .prepare_cached(
-          "SELECT 1 FROM op WHERE path IN (?1, ?2) UNION ALL
-           SELECT 1 FROM quarantine WHERE path = ?2 UNION ALL
-           SELECT 1 FROM file WHERE path = ?2",
-        )?
-        .exists(params![from, to])?;
-      if is_taken {
-        return Ok(false);
-      }
-      tx.prepare_cached(
-        "UPDATE file SET path = ?2, known_as = ?3, gone_hash = coalesce(hash, gone_hash),
-           gone_dev = coalesce(dev, gone_dev), gone_ino = coalesce(ino, gone_ino), hash = NULL,
-           dev = NULL, ino = NULL, size = NULL, mtime_ns = NULL, ctime_ns = NULL
-         WHERE path = ?1",
-      )?
-      .execute(params![from, to, known_as])?;
-      tx.prepare_cached(
-        "UPDATE quarantine SET path = ?2, sealed_for = coalesce(sealed_for, path) WHERE path = ?1",
-      )?
-      .execute(params![from, to])?;
-      tx.prepare_cached("UPDATE OR IGNORE question_file SET path = ?2 WHERE path = ?1")?
-        .execute(params![from, to])?;
-      event::append(tx, events, at)?;
-      Ok(true)
     })
   }
 

@@ -35,11 +35,13 @@ mod migrate;
 mod observe;
 mod op;
 mod open;
+mod place;
 mod quarantine;
 mod question;
 #[cfg(test)]
 mod question_tests;
 mod record;
+mod renamed;
 mod request;
 mod retain;
 mod score;
@@ -73,6 +75,7 @@ pub use open::Access;
 pub use quarantine::{Admission, Admitted, Existing, NewItem};
 pub use question::{Budget, HandedOut, NewQuestion, Next, QuestionCounts, QuestionState};
 pub use record::ScanRecord;
+pub use renamed::Rename;
 pub use retain::{Dropped, Keep};
 pub use score::ScoreKey;
 pub use source_exception::{NewSourceException, SourceException};
@@ -98,6 +101,8 @@ pub struct Ledger {
   access: Access,
   key: Option<MasterKey>,
   durability: Durability,
+  /// Where its files were when it was opened; `None` for one that is only read.
+  place: Option<place::Place>,
   observer: Option<observe::Observer>,
 }
 
@@ -186,6 +191,7 @@ impl Ledger {
     if self.access == Access::ReadOnly {
       return Err(StoreError::ReadOnly { path: self.path.clone() });
     }
+    self.check_place()?;
     let conn = &mut self.conn;
     let key = self.key.as_ref();
     let current = &mut self.durability;
@@ -204,6 +210,10 @@ impl Ledger {
       Ok(value)
     };
     let value = run().map_err(|fault: Fault| fault.at(&self.path))?;
+    // What has to be durable is overwritten next: it must not have gone into a file that is gone.
+    if durability == Durability::Synced {
+      self.check_place()?;
+    }
     if let Some(observer) = &self.observer {
       observer.committed(durability == Durability::Synced);
     }

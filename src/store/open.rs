@@ -17,6 +17,7 @@ use super::{
   Durability, Ledger, StoreError, column,
   error::{Fault, cannot_open},
   migrate,
+  place::{Place, identity},
 };
 use crate::seal::{CHECK_LEN, MasterKey};
 
@@ -49,15 +50,24 @@ impl Ledger {
   /// Opens the ledger at `path`. Without a key, rows can be read but nothing sealed or opened; a
   /// key of another database is [`StoreError::WrongKey`].
   pub fn open(path: &Path, access: Access, key: Option<MasterKey>) -> Result<Self, StoreError> {
+    let mut before = None;
     let conn = match access {
-      Access::ReadWrite => create(path).and_then(|()| read_write(path)),
+      Access::ReadWrite => create(path).and_then(|()| {
+        before = identity(path);
+        read_write(path)
+      }),
       Access::ReadOnly => read_only(path),
     }
     .map_err(|fault| fault.at(path))?;
+    let place = (access == Access::ReadWrite).then(|| Place::of(path));
+    // Which of the two files SQLite has opened is not known, if it was replaced meanwhile.
+    if place.as_ref().is_some_and(|place| place.database() != before) {
+      return Err(StoreError::Moved { path: path.to_owned() });
+    }
     conn.set_prepared_statement_cache_capacity(STATEMENTS);
     let path = path.to_owned();
     let durability = Durability::Synced;
-    let mut ledger = Self { conn, path, access, key: None, durability, observer: None };
+    let mut ledger = Self { conn, path, access, key: None, durability, place, observer: None };
     if let Some(key) = key {
       ledger.unlock(key)?;
     }

@@ -1,0 +1,146 @@
+//! Workspaces that another installation of memfw guards: what two ledgers do not know of each other looks
+//! forged to both, so only one of them may write. The other one waits, and takes over when the lock is free.
+#![forbid(unsafe_code)]
+
+use std::{
+  collections::{BTreeSet, HashMap},
+  path::{Path, PathBuf},
+  time::Duration,
+};
+
+use super::Guard;
+use crate::{
+  engine::{EngineError, event::shown},
+  os::{WorkspaceLock, workspace_lock::Taken},
+};
+
+/// How often the lock is asked for while somebody else has it (a choice: nothing tells that it is free).
+pub(super) const EVERY: Duration = Duration::from_secs(2);
+
+/// The locks of the guarded directories.
+#[derive(Debug, Default)]
+pub(super) struct Locks {
+  held: HashMap<PathBuf, WorkspaceLock>,
+  foreign: BTreeSet<PathBuf>,
+  due: Duration,
+}
+
+impl Locks {
+  /// Whether another installation guards a directory.
+  pub(super) fn is_foreign(&self, root: &Path) -> bool {
+    self.foreign.contains(root)
+  }
+
+  /// The directories that another installation guards.
+  pub(super) fn foreign(&self) -> impl Iterator<Item = &PathBuf> {
+    self.foreign.iter()
+  }
+
+  /// Gives the lock of a directory back.
+  pub(super) fn release(&mut self, root: &Path) {
+    self.held.remove(root);
+  }
+
+  /// Gives all locks back.
+  pub(super) fn release_all(&mut self) {
+    self.held.clear();
+  }
+
+  /// A directory is not guarded any more.
+  pub(super) fn forget(&mut self, root: &Path) {
+    self.held.remove(root);
+    self.foreign.remove(root);
+  }
+
+  /// How long until the locks are asked for again.
+  pub(super) fn next_due(&self, now: Duration) -> Option<Duration> {
+    (!self.foreign.is_empty()).then(|| self.due.saturating_sub(now))
+  }
+
+  /// Makes sure of the lock of a directory. One that cannot be opened is nobody's.
+  fn take(&mut self, root: &Path) -> Result<(), Taken> {
+    if self.held.get(root).is_some_and(|lock| lock.is_of(root)) {
+      return Ok(());
+    }
+    self.held.remove(root);
+    match WorkspaceLock::acquire(root) {
+      Ok(Ok(lock)) => {
+        if !lock.is_held() {
+          tracing::debug!(target: "memfw", file = shown(root), "the workspace cannot be locked");
+        }
+        self.held.insert(root.to_owned(), lock);
+      }
+      Ok(Err(taken)) => return Err(taken),
+      Err(_) => {}
+    }
+    Ok(())
+  }
+}
+
+impl Guard {
+  /// Makes sure that no other installation guards a directory, and says so where one does; whether this one
+  /// may write there.
+  pub(super) fn own(&mut self, root: &Path) -> Result<bool, EngineError> {
+    let key = format!("lock:{}", shown(root));
+    match self.locks.take(root) {
+      Ok(()) => {
+        self.locks.foreign.remove(root);
+        self.engine.recovered(&key)?;
+        Ok(true)
+      }
+      Err(taken) => {
+        self.locks.foreign.insert(root.to_owned());
+        self.locks.due = self.now() + EVERY;
+        self.engine.degrade(&key, &already_guarded(root, taken))?;
+        Ok(false)
+      }
+    }
+  }
+
+  /// Those of these directories that this installation may write into.
+  pub(super) fn owned(&mut self, roots: &[PathBuf]) -> Result<Vec<PathBuf>, EngineError> {
+    let mut owned = Vec::new();
+    for root in roots {
+      if self.own(root)? {
+        owned.push(root.clone());
+      }
+    }
+    Ok(owned)
+  }
+
+  /// Takes over what is free by now, as at a start.
+  pub(super) fn take_over(&mut self) {
+    let now = self.now();
+    if self.locks.foreign.is_empty() || now < self.locks.due {
+      return;
+    }
+    self.locks.due = now + EVERY;
+    for root in self.locks.foreign.clone() {
+      self.report(|guard| {
+        if !guard.own(&root)? {
+          return Ok(());
+        }
+        if guard.report_only.is_none() {
+          guard.engine.recover()?;
+        }
+        guard.look_first(std::slice::from_ref(&root))
+      });
+    }
+  }
+
+  /// Why what a person asked for once cannot be done, where another installation guards a directory.
+  pub fn guarded_elsewhere(&self) -> Option<String> {
+    let root = self.locks.foreign().next()?;
+    Some(format!("another memfw guards `{}`", shown(root)))
+  }
+}
+
+/// Why nothing is written into a directory.
+fn already_guarded(root: &Path, taken: Taken) -> String {
+  let who = taken.pid.map(|pid| format!(" (pid {pid})")).unwrap_or_default();
+  format!(
+    "`{}` is guarded by another memfw{who} with a ledger of its own: this one leaves it alone, and takes \
+     over when that one ends",
+    shown(root)
+  )
+}

@@ -1,0 +1,69 @@
+//! Placeholders whose items the ledger does not have: those of a ledger that was removed or replaced.
+#![forbid(unsafe_code)]
+
+use super::{Engine, EngineError, Target};
+use crate::{
+  files::{Fs, MemoryFile as _},
+  memory::{BlockId, marker, placeholder},
+};
+
+impl<F: Fs> Engine<F> {
+  /// How many placeholders these files hold that no item of the ledger belongs to, and in how many files. A
+  /// file that cannot be read counts as one without.
+  pub fn unknown_placeholders(
+    &mut self,
+    targets: &[Target],
+  ) -> Result<(usize, usize), EngineError> {
+    let rules = self.rules();
+    let (mut n_placeholders, mut n_files) = (0, 0);
+    for target in targets {
+      if self.root(&target.root).is_err() {
+        continue;
+      }
+      let Some((root, _)) = self.roots.get(&target.root) else { continue };
+      self.opens.push(target.clone());
+      let read = || self.fs.open(root, &target.rel, &rules).ok()?.read_all().ok();
+      let found = self.fs.glance(root, &target.rel, &rules).map(|(bytes, _)| bytes);
+      let Some(bytes) = found.or_else(read) else { continue };
+      let ids = placeholders(&bytes);
+      let taken = self.ledger.ids_taken(&ids)?;
+      let n = ids.iter().filter(|id| !taken.contains(id)).count();
+      n_placeholders += n;
+      n_files += usize::from(n > 0);
+    }
+    Ok((n_placeholders, n_files))
+  }
+}
+
+/// The ids of the placeholder comments in a text, in order.
+fn placeholders(bytes: &[u8]) -> Vec<BlockId> {
+  const WORD: &[u8] = b"memfw:";
+  let mut found = Vec::new();
+  let mut at = 0;
+  while let Some(word) = marker::find(bytes, WORD, at) {
+    at = word + WORD.len();
+    found.extend(placeholder::comment_at(bytes, word).map(|(_, id)| id));
+  }
+  found
+}
+
+#[cfg(test)]
+mod tests {
+  use crate::engine::testing::{OVERRIDE, World};
+
+  #[test]
+  fn a_placeholder_is_unknown_to_a_ledger_that_has_no_item_of_its_name() {
+    let mut world = World::new(crate::config::Config::default());
+    world.adopt("# Memory\n");
+    world.write(&format!("# Memory\n\n{OVERRIDE}"));
+    world.pass();
+    assert!(world.read().contains(" quarantined"), "{}", world.read());
+    let target = world.target.clone();
+    let targets = std::slice::from_ref(&target);
+    assert_eq!(world.engine.unknown_placeholders(targets).unwrap(), (0, 0));
+    let text = format!("{}\n<!-- memfw:0a1b2c3d quarantined -->\n", world.read());
+    world.write(&text);
+    assert_eq!(world.engine.unknown_placeholders(targets).unwrap(), (1, 1));
+    assert_eq!(world.read(), text, "it is only read");
+  }
+}

@@ -1,0 +1,140 @@
+//! One installation of memfw at a time on a workspace: a lock on the directory itself.
+//!
+//! Two installations with different ledgers would take each other's comments for forged ones. The lock is one of
+//! the kernel on a descriptor of the directory (`flock`), so nothing is written into the workspace, and it ends
+//! with its process. Where a file system has no such locks there is none, and nothing is said.
+#![forbid(unsafe_code)]
+
+use std::{
+  fs::{File, OpenOptions, TryLockError},
+  io,
+  os::unix::fs::{MetadataExt as _, OpenOptionsExt as _},
+  path::Path,
+  time::Duration,
+};
+
+use super::{lock, paths::read_own};
+
+/// How long a daemon tries: commands look at the lock for a moment.
+const PATIENCE: Duration = Duration::from_millis(100);
+/// Longest name of a process that is read, in bytes; the kernel cuts at 15.
+const MAX_NAME: u64 = 64;
+/// What the name of a process of memfw begins with.
+const NAME: &str = "memfw";
+
+/// Held for as long as a daemon guards the directory.
+#[derive(Debug)]
+pub struct WorkspaceLock {
+  /// `None` where the file system has no locks, or another program than memfw holds this one.
+  file: Option<File>,
+  identity: (u64, u64),
+}
+
+/// Another installation of memfw has the directory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Taken {
+  /// The process id of its daemon; `None` where it cannot be told, as in another container.
+  pub pid: Option<i32>,
+}
+
+impl WorkspaceLock {
+  /// Takes the lock of a directory.
+  pub fn acquire(dir: &Path) -> io::Result<Result<Self, Taken>> {
+    let file = open(dir)?;
+    let found = file.metadata()?;
+    let identity = (found.dev(), found.ino());
+    let is_locked = lock::poll(PATIENCE, || lock::take(&file));
+    Ok(match is_locked {
+      Ok(true) => Ok(Self { file: Some(file), identity }),
+      Ok(false) => match holder(found.ino()) {
+        Some(taken) => Err(taken),
+        None => Ok(Self { file: None, identity }),
+      },
+      Err(_) => Ok(Self { file: None, identity }),
+    })
+  }
+
+  /// Whether the path still leads to the directory that was locked.
+  pub fn is_of(&self, dir: &Path) -> bool {
+    dir.metadata().is_ok_and(|found| (found.dev(), found.ino()) == self.identity)
+  }
+
+  /// Whether others are kept out.
+  pub fn is_held(&self) -> bool {
+    self.file.is_some()
+  }
+
+  /// Who has a directory now, if anybody does; nothing is kept.
+  pub fn taken(dir: &Path) -> Option<Taken> {
+    let file = open(dir).ok()?;
+    match file.try_lock_shared() {
+      Err(TryLockError::WouldBlock) => holder(file.metadata().ok()?.ino()),
+      Ok(()) | Err(TryLockError::Error(_)) => None,
+    }
+  }
+}
+
+fn open(dir: &Path) -> io::Result<File> {
+  OpenOptions::new().read(true).custom_flags(libc::O_DIRECTORY | libc::O_NONBLOCK).open(dir)
+}
+
+/// The memfw that holds the lock of this inode; `None` where another program does, which keeps nobody from
+/// guarding.
+fn holder(ino: u64) -> Option<Taken> {
+  let table = read_own(Path::new("/proc/locks"), lock::MAX_TABLE).ok().flatten();
+  let pids = table.map(|table| lock::holders(&table, ino)).unwrap_or_default();
+  let is_visible = |pid: &i32| *pid > 0 && Path::new(&format!("/proc/{pid}")).exists();
+  let seen: Vec<i32> = pids.into_iter().filter(is_visible).collect();
+  if seen.is_empty() {
+    return Some(Taken { pid: None });
+  }
+  let pid = seen.into_iter().find(|pid| is_memfw(*pid));
+  pid.map(|pid| Taken { pid: Some(pid) })
+}
+
+fn is_memfw(pid: i32) -> bool {
+  let name = read_own(Path::new(&format!("/proc/{pid}/comm")), MAX_NAME).ok().flatten();
+  name.is_some_and(|name| name.starts_with(NAME.as_bytes()))
+}
+
+#[cfg(test)]
+mod tests {
+  use super::*;
+
+  #[test]
+  fn a_directory_is_locked_once_and_nothing_is_written_into_it() {
+    let dir = tempfile::tempdir().unwrap();
+    assert_eq!(WorkspaceLock::taken(dir.path()), None);
+    let first = WorkspaceLock::acquire(dir.path()).unwrap().unwrap();
+    assert!(first.is_held() && first.is_of(dir.path()));
+    let second = WorkspaceLock::acquire(dir.path()).unwrap();
+    assert!(!second.is_ok_and(|second| second.is_held()), "one of the two has it");
+    assert_eq!(dir.path().read_dir().unwrap().count(), 0);
+    drop(first);
+    assert_eq!(WorkspaceLock::taken(dir.path()), None);
+    let again = WorkspaceLock::acquire(dir.path()).unwrap().unwrap();
+    let moved = dir.path().join("moved");
+    assert!(again.is_held() && !again.is_of(&moved));
+    assert!(WorkspaceLock::acquire(&moved).is_err(), "there is no such directory");
+  }
+
+  #[test]
+  fn the_lock_of_another_program_keeps_nobody_from_guarding() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut other = std::process::Command::new("flock");
+    other.arg(dir.path()).args(["sh", "-c", "echo locked; read line"]);
+    other.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped());
+    let Ok(mut other) = other.spawn() else {
+      eprintln!("skipped: there is no `flock`");
+      return;
+    };
+    let mut line = String::new();
+    io::BufRead::read_line(&mut io::BufReader::new(other.stdout.take().unwrap()), &mut line)
+      .unwrap();
+    let lock = WorkspaceLock::acquire(dir.path()).unwrap().unwrap();
+    assert!(!lock.is_held());
+    assert_eq!(WorkspaceLock::taken(dir.path()), None);
+    drop(other.stdin.take());
+    other.wait().unwrap();
+  }
+}

@@ -1,0 +1,104 @@
+//! Whether the files of the ledger are still where they were when it was opened.
+//!
+//! SQLite goes on writing to a database that was removed or replaced. What it writes then is in no ledger that
+//! anybody opens later, so text that is sealed there and overwritten in its file is lost. Two calls of `stat`
+//! per write transaction tell (about a microsecond each).
+#![forbid(unsafe_code)]
+
+use std::{
+  os::unix::fs::MetadataExt as _,
+  path::{Path, PathBuf},
+};
+
+use super::{Access, Ledger, StoreError};
+
+/// Device and inode of a file; `None` where there is no such file.
+type Identity = Option<(u64, u64)>;
+
+/// The database file and its write-ahead log as they were when the ledger was opened.
+#[derive(Debug)]
+pub(super) struct Place {
+  path: PathBuf,
+  database: Identity,
+  log_path: PathBuf,
+  log: Identity,
+}
+
+impl Place {
+  /// The files as they are now.
+  pub(super) fn of(path: &Path) -> Self {
+    // SQLite resolves links before it names the log.
+    let mut log_path =
+      path.canonicalize().unwrap_or_else(|_error| path.to_owned()).into_os_string();
+    log_path.push("-wal");
+    let log_path = PathBuf::from(log_path);
+    let (database, log) = (identity(path), identity(&log_path));
+    Self { path: path.to_owned(), database, log_path, log }
+  }
+
+  /// Whether another database is found under the path.
+  pub(super) fn is_elsewhere(&self) -> bool {
+    // A log that was not there yet when the ledger was opened is made later.
+    self.database != identity(&self.path)
+      || self.log.is_some() && self.log != identity(&self.log_path)
+  }
+
+  /// The device and the inode of the database.
+  pub(super) fn database(&self) -> Identity {
+    self.database
+  }
+}
+
+/// Links are followed, as SQLite does.
+pub(super) fn identity(path: &Path) -> Identity {
+  path.metadata().ok().map(|found| (found.dev(), found.ino()))
+}
+
+impl Ledger {
+  /// An error where the database, or its write-ahead log, is not under its path any more: what is written
+  /// would be in no ledger that is opened later.
+  pub fn check_place(&self) -> Result<(), StoreError> {
+    let is_written = self.access == Access::ReadWrite;
+    if is_written && self.place.as_ref().is_some_and(Place::is_elsewhere) {
+      return Err(StoreError::Moved { path: self.path.clone() });
+    }
+    Ok(())
+  }
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "the files here are temporary ones of the tests")]
+mod tests {
+  use std::fs;
+
+  use super::*;
+  use crate::store::tests::Home;
+
+  #[test]
+  fn nothing_is_written_into_a_ledger_that_was_removed_or_replaced() {
+    for what in ["removed", "replaced", "log removed"] {
+      let home = Home::new();
+      let mut ledger = home.ledger();
+      let path = ledger.path().to_owned();
+      ledger.set_health("a", "1", 1).unwrap();
+      ledger.check_place().unwrap();
+      let (aside, log) = (path.with_extension("aside"), Place::of(&path).log_path);
+      match what {
+        "log removed" => fs::rename(&log, &aside).unwrap(),
+        _ => fs::rename(&path, &aside).unwrap(),
+      }
+      if what == "replaced" {
+        fs::write(&path, b"").unwrap();
+      }
+      let error = ledger.set_health("a", "2", 2).unwrap_err();
+      assert!(matches!(error, StoreError::Moved { .. }) && error.is_outage(), "{what}: {error}");
+      // Brought back as it was, it goes on.
+      match what {
+        "log removed" => fs::rename(&aside, &log).unwrap(),
+        _ => fs::rename(&aside, &path).unwrap(),
+      }
+      ledger.set_health("a", "3", 3).unwrap();
+      assert_eq!(ledger.health("a").unwrap(), Some(("3".into(), 3)), "{what}");
+    }
+  }
+}

@@ -1,0 +1,196 @@
+//! The ledger is removed or replaced under a running daemon, or is new beside an old key; and two installations
+//! guard one workspace. Nothing is ever overwritten whose text is in no ledger that can be opened later.
+
+use {
+  crate::support::{Guarded, NEVER, Test, Writer, clean, eventually, needle, poison},
+  rustix::process::Signal,
+  std::{fs, path::Path},
+};
+
+const DATA: &str = "memfw/data";
+
+fn append(guarded: &Guarded, text: &str) {
+  Writer::Shell.add(&guarded.path("MEMORY.md"), text.as_bytes());
+}
+
+fn stands(guarded: &Guarded, n: usize) -> bool {
+  !guarded.holding("workspace", &needle(n)).is_empty()
+}
+
+fn status(guarded: &Guarded) -> (i32, String) {
+  let output = guarded.memfw(&["status"]);
+  (output.status, output.stdout)
+}
+
+/// The database and the files beside it.
+fn ledger(dir: &Path) -> Vec<std::path::PathBuf> {
+  let entries = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
+  let is_of = |path: &std::path::PathBuf| {
+    path.file_name().unwrap().to_str().unwrap().starts_with("ledger.sqlite")
+  };
+  entries.filter(is_of).collect()
+}
+
+#[test]
+fn nothing_is_redacted_while_the_ledger_is_gone() {
+  let mut guarded = Guarded::new(NEVER).memory("MEMORY.md", "# Memory\n");
+  guarded.start();
+  append(&guarded, &format!("{}\n", poison(0)));
+  guarded.wait_for_items(1);
+  guarded.settle();
+  let (data, aside) = (guarded.tmp().join(DATA), guarded.tmp().join("aside"));
+  fs::create_dir(&aside).unwrap();
+  for path in ledger(&data) {
+    fs::rename(&path, aside.join(path.file_name().unwrap())).unwrap();
+  }
+  append(&guarded, &format!("{}\n", poison(1)));
+  guarded.wait_for_log("was removed or replaced while memfw had it open; nothing is redacted");
+  assert!(stands(&guarded, 1), "its text would be in no ledger");
+  assert_eq!(status(&guarded).0, 1);
+  // It is brought back as it was.
+  for path in ledger(&aside) {
+    fs::rename(&path, data.join(path.file_name().unwrap())).unwrap();
+  }
+  eventually("it is made up for", || !stands(&guarded, 1));
+  guarded.settle();
+  assert_eq!(guarded.waiting().len(), 2);
+  eventually("it is whole again", || status(&guarded).0 == 0);
+  guarded.stop();
+}
+
+#[test]
+fn a_ledger_that_is_put_in_the_place_of_another_one_is_taken_up() {
+  let mut guarded = Guarded::new(NEVER).memory("MEMORY.md", "# Memory\n");
+  guarded.start();
+  append(&guarded, &format!("{}\n", poison(0)));
+  guarded.wait_for_items(1);
+  guarded.settle();
+  guarded.stop();
+  // A backup of all of it.
+  let (data, backup) = (guarded.tmp().join(DATA), guarded.tmp().join("backup.sqlite"));
+  assert_eq!(ledger(&data).len(), 1);
+  fs::copy(data.join("ledger.sqlite"), &backup).unwrap();
+  guarded.start();
+  append(&guarded, &format!("{}\n", clean(1)));
+  guarded.settle();
+  for path in ledger(&data) {
+    fs::remove_file(path).unwrap();
+  }
+  append(&guarded, &format!("{}\n", poison(2)));
+  guarded.wait_for_log("nothing is redacted until the ledger is there again");
+  assert!(stands(&guarded, 2));
+  fs::rename(&backup, data.join("ledger.sqlite")).unwrap();
+  guarded.wait_for_log("another ledger is in the place");
+  eventually("it is made up for", || !stands(&guarded, 2));
+  guarded.settle();
+  let sealed = guarded.sealed();
+  for n in [0, 2] {
+    assert!(sealed.values().any(|text| text.contains(&needle(n))), "{n} is in it");
+  }
+  eventually("it is whole again", || status(&guarded).0 == 0);
+  guarded.stop();
+}
+
+#[test]
+fn a_new_ledger_beside_an_old_key_and_placeholders_of_its_predecessor_is_an_alarm() {
+  let mut guarded = Guarded::new(NEVER).memory("MEMORY.md", "# Memory\n");
+  guarded.start();
+  append(&guarded, &format!("{}\n", poison(0)));
+  guarded.wait_for_items(1);
+  guarded.settle();
+  guarded.stop();
+  let text = guarded.read("MEMORY.md");
+  for path in ledger(&guarded.tmp().join(DATA)) {
+    fs::remove_file(path).unwrap();
+  }
+  for _ in 0..2 {
+    guarded.start();
+    let (code, said) = status(&guarded);
+    assert!(
+      code == 1 && said.contains("nothing is known about 1 placeholders in 1 files"),
+      "{said}"
+    );
+    assert_eq!(guarded.read("MEMORY.md"), text, "the ledger may be brought back");
+    guarded.stop();
+  }
+  fs::write(guarded.path("MEMORY.md"), "# Memory\n").unwrap();
+  guarded.start();
+  guarded.settle();
+  assert_eq!(status(&guarded).0, 0);
+  guarded.stop();
+}
+
+/// The next command of another installation, which guards the workspace of this one.
+fn other(guarded: &Guarded) -> Test {
+  let home = guarded.tmp().join("other");
+  let config = home.join("config");
+  fs::create_dir_all(&config).unwrap();
+  for dir in [&home, &config] {
+    fs::set_permissions(dir, std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
+  }
+  let workspace = guarded.tmp().join("workspace");
+  fs::write(config.join("config.toml"), format!("workspaces = [{workspace:?}]\n")).unwrap();
+  guarded.test().env("MEMFW_HOME", home.as_os_str())
+}
+
+#[test]
+fn a_workspace_is_guarded_by_one_installation_and_taken_over_by_the_next() {
+  let mut guarded = Guarded::new("[files]\nidle_ms = 0\n").memory("MEMORY.md", "# Memory\n");
+  guarded.start();
+  append(&guarded, &format!("{}\n{}\n", clean(0), poison(0)));
+  guarded.wait_for_items(1);
+  guarded.settle();
+  let text = guarded.read("MEMORY.md");
+  let mut second = other(&guarded).args(["run"]).start();
+  second.wait_for_log("is guarded by another memfw (pid ");
+  let said = other(&guarded).args(["status"]).output();
+  assert!(said.status == 1 && said.stdout.contains("is guarded by another memfw"), "{said:?}");
+  // The first one goes on as if nothing were.
+  append(&guarded, &format!("{}\n", poison(1)));
+  guarded.wait_for_items(2);
+  guarded.settle();
+  assert!(guarded.read("MEMORY.md").starts_with(&text), "nobody has touched its comments");
+  let item = crate::support::id(&guarded.waiting()[0]).to_owned();
+  guarded.ok(&["quarantine", "approve", &item]);
+  let once = other(&guarded).args(["quarantine", "approve", &item]).output();
+  assert_ne!(once.status, 0, "{once:?}");
+  assert!(!guarded.log().contains("protection is reduced"), "{}", guarded.log());
+  guarded.stop();
+  second.wait_for_log("baseline adopted");
+  append(&guarded, &format!("{}\n", poison(3)));
+  eventually("it is guarded", || !stands(&guarded, 3));
+  second.signal(Signal::TERM);
+  assert!(second.wait().success());
+}
+
+#[test]
+fn a_run_that_may_not_touch_a_workspace_says_so() {
+  let mut guarded = Guarded::new("").memory("MEMORY.md", "# Memory\n");
+  guarded.start();
+  let output = other(&guarded).args(["run", "--once"]).output();
+  assert_eq!(output.status, 2, "{output:?}");
+  assert!(output.stderr.contains("another memfw guards"), "{output:?}");
+  guarded.stop();
+}
+
+#[test]
+fn settle_answers_about_what_the_ledger_knows_when_no_daemon_runs() {
+  let mut guarded = Guarded::new(NEVER).memory("MEMORY.md", "# Memory\n");
+  guarded.start();
+  guarded.stop();
+  append(&guarded, &format!("{}\n", poison(1)));
+  // The last run was about another workspace.
+  let another = guarded.tmp().join("another");
+  fs::create_dir(&another).unwrap();
+  let another = another.to_str().unwrap().to_owned();
+  assert_eq!(guarded.memfw(&["run", "--once", "--workspace", &another]).status, 0);
+  let output = guarded.memfw(&["settle", "5"]);
+  assert_eq!(output.status, 2, "{output:?}");
+  let hint = "`memfw run --once --workspace [TMP]/another --workspace [TMP]/workspace`";
+  assert!(output.stderr.contains(hint), "{output:?}");
+  // One that is started meanwhile is waited for.
+  guarded.spawn();
+  guarded.settle();
+  assert!(!stands(&guarded, 1));
+  guarded.stop();
+}
