@@ -12,7 +12,7 @@ use crate::{
 const KNOWN: &[(&str, &[&str], &str)] = &[
   (
     "memory",
-    &["builder", "comments", "compare", "document", "grown", "outline", "pool"],
+    &["builder", "coarse", "comments", "compare", "document", "grown", "outline", "pool"],
     "a document is built, compared and grown by code that names its type",
   ),
   ("memory", &["plan", "reshape"], "a plan is made of the forms that it may take"),
@@ -23,7 +23,7 @@ const KNOWN: &[(&str, &[&str], &str)] = &[
   ),
   ("store", &["backup", "error"], "an error about a backup names it"),
   ("store", &["baseline", "block", "record"], "rows of blocks are recorded in three files"),
-  ("store", &["mod", "observe"], "observing is part of the ledger itself"),
+  ("store", &["mod", "observe", "open", "place"], "opening and observing are parts of the ledger"),
   ("store", &["op", "quarantine"], "a journalled change and the item that it makes"),
   ("os", &["paths", "user"], "whose directory it is"),
   ("files", &["inotify", "notified", "watch"], "the watcher and its two sources of events"),

@@ -1,0 +1,208 @@
+//! In which order files have their turn.
+#![forbid(unsafe_code)]
+
+use std::path::Path;
+
+use super::*;
+
+fn target(name: &str) -> Target {
+  Target::new(Path::new("/w"), Path::new(name))
+}
+
+const fn ms(ms: u64) -> Duration {
+  Duration::from_millis(ms)
+}
+
+#[test]
+fn what_was_written_last_goes_first_and_the_oldest_has_its_turn() {
+  let mut queue = Queue::default();
+  for n in 0..5000 {
+    queue.dirty(target(&format!("n{n:04}")), ms(1 + n / 10));
+  }
+  queue.dirty(target("agent"), ms(900));
+  assert_eq!(queue.take(ms(901), &[]).unwrap().1, target("agent"));
+  let order: Vec<Target> =
+    std::iter::from_fn(|| queue.take(ms(999), &[])).map(|(_, target, _)| target).collect();
+  let early = order.iter().take(40).filter(|one| **one < target("n0020")).count();
+  assert!((8..=12).contains(&early), "{early} of the oldest among the first 40");
+  assert_eq!(order.len(), 5000);
+  assert!(queue.is_empty());
+}
+
+#[test]
+fn a_large_file_goes_on_when_no_small_one_is_due() {
+  let mut queue = Queue::default();
+  queue.dirty(target("large"), ms(1));
+  let (_, large, waiting) = queue.take(ms(1), &[]).unwrap();
+  queue.dirty(target("old"), ms(2));
+  assert!(queue.has_small(ms(9)));
+  queue.give_way(large.clone(), waiting, ms(9));
+  queue.dirty(large.clone(), ms(20));
+  let order: Vec<Target> =
+    std::iter::from_fn(|| queue.take(ms(30), &[])).map(|(_, target, _)| target).collect();
+  assert_eq!(order, [target("old"), large.clone()]);
+  queue.give_way(large.clone(), waiting, ms(30));
+  assert!(!queue.has_small(ms(31)) && queue.is_urgent(ms(31)));
+  assert_eq!(queue.next_due(ms(31), &[]), Some(ms(0)));
+  queue.hurry(large.clone(), ms(31));
+  assert!(queue.has_small(ms(31)), "somebody waits for it");
+  queue.ended(&large);
+  assert_eq!(queue.take(ms(31), &[]).unwrap().2.since, waiting.since);
+  assert!(queue.is_empty());
+}
+
+#[test]
+fn dirty_files_come_before_markers_and_in_their_order_when_written_together() {
+  let mut queue = Queue::default();
+  queue.reshape(target("c"), ms(1));
+  queue.dirty(target("b"), ms(3));
+  queue.dirty(target("a"), ms(4));
+  let order: Vec<_> =
+    std::iter::from_fn(|| queue.take(ms(9), &[])).map(|(kind, target, _)| (kind, target)).collect();
+  let expected =
+    [(Kind::Urgent, target("b")), (Kind::Urgent, target("a")), (Kind::Lazy, target("c"))];
+  assert_eq!(order, expected);
+  assert!(queue.is_empty());
+}
+
+#[test]
+fn a_file_that_somebody_waits_for_goes_first_and_keeps_its_age() {
+  let mut queue = Queue::default();
+  queue.dirty(target("a"), ms(1));
+  queue.dirty(target("b"), ms(2));
+  let (kind, b, waiting) = queue.take(ms(9), &[]).map(|_| queue.take(ms(9), &[]).unwrap()).unwrap();
+  queue.dirty(target("a"), ms(3));
+  queue.put_off(kind, b.clone(), waiting, ms(50));
+  queue.hurry(b.clone(), ms(9));
+  let (_, first, waiting) = queue.take(ms(9), &[]).unwrap();
+  assert_eq!((first, waiting.since, waiting.tries), (b, ms(2), 1));
+  queue.hurry(target("new"), ms(9));
+  assert_eq!(queue.take(ms(9), &[]).unwrap().1, target("new"));
+}
+
+#[test]
+fn what_is_taken_together_is_due_and_alike() {
+  let mut queue = Queue::default();
+  for (name, due) in [("a", 1), ("b", 2), ("c", 3), ("x", 4), ("d", 5)] {
+    queue.dirty(target(name), ms(due));
+  }
+  let mut take = |now, n| -> Vec<Target> {
+    let more = queue.take_more(ms(now), n, |one| *one != target("x"));
+    more.into_iter().map(|(target, _)| target).collect()
+  };
+  assert_eq!(take(1, 9), [target("a")]);
+  assert_eq!(take(2, 9), [target("b")]);
+  assert_eq!(take(9, 9), [target("c")], "not over another one");
+  assert_eq!(take(9, 9), []);
+}
+
+#[test]
+fn nothing_pending_means_no_timer() {
+  let mut queue = Queue::default();
+  assert_eq!(queue.next_due(ms(0), &[]), None);
+  queue.dirty(target("a"), ms(7));
+  assert_eq!(queue.next_due(ms(5), &[]), Some(ms(2)));
+  assert_eq!(queue.take(ms(6), &[]), None);
+}
+
+#[test]
+fn a_file_that_stays_busy_is_tried_ever_more_rarely_and_keeps_its_age() {
+  let mut queue = Queue::default();
+  queue.dirty(target("a"), ms(0));
+  let mut now = ms(0);
+  let mut waits = Vec::new();
+  for _ in 0..12 {
+    now += queue.next_due(now, &[]).unwrap();
+    let (kind, target, waiting) = queue.take(now, &[]).unwrap();
+    assert_eq!(waiting.since, ms(0));
+    queue.back_off(kind, target, waiting, now);
+    waits.push(queue.next_due(now, &[]).unwrap());
+  }
+  assert!(waits.is_sorted());
+  assert_eq!(waits.last(), Some(&LAST_RETRY));
+  assert_eq!(queue.n_stubborn(), 1);
+}
+
+#[test]
+fn a_new_write_makes_a_waiting_file_due_at_once() {
+  let mut queue = Queue::default();
+  queue.dirty(target("a"), ms(0));
+  let (kind, a, waiting) = queue.take(ms(0), &[]).unwrap();
+  queue.put_off(kind, a, waiting, ms(500));
+  queue.dirty(target("a"), ms(10));
+  assert_eq!(queue.next_due(ms(10), &[]), Some(ms(0)));
+}
+
+#[test]
+fn while_a_question_is_out_everything_else_goes_on() {
+  let mut queue = Queue::default();
+  queue.attribute(target("a"), ms(1));
+  queue.reshape(target("b"), ms(2));
+  assert!(!queue.is_urgent(ms(9)));
+  queue.dirty(target("c"), ms(3));
+  assert!(queue.is_urgent(ms(9)) && !queue.is_urgent(ms(2)));
+  let kinds: Vec<_> =
+    std::iter::from_fn(|| queue.take(ms(9), &[Kind::Attribute])).map(|(kind, ..)| kind).collect();
+  assert_eq!(kinds, [Kind::Urgent, Kind::Lazy]);
+  assert_eq!(
+    (queue.next_due(ms(9), &[Kind::Attribute]), queue.next_due(ms(9), &[])),
+    (None, Some(ms(0)))
+  );
+  assert!(!queue.is_empty());
+}
+
+#[test]
+fn what_is_forgotten_is_not_due() {
+  let mut queue = Queue::default();
+  queue.dirty(target("a"), ms(1));
+  queue.reshape(target("a"), ms(1));
+  queue.dirty(target("b"), ms(2));
+  queue.retain(|target| target.rel != Path::new("a"));
+  assert_eq!(queue.next_due(ms(0), &[]), Some(ms(2)));
+  assert_eq!(queue.take(ms(9), &[]).map(|(_, found, _)| found), Some(target("b")));
+  assert!(queue.is_empty());
+}
+
+#[test]
+fn a_close_look_comes_behind_what_is_urgent_and_before_markers() {
+  let mut queue = Queue::default();
+  for due in [1, 2] {
+    queue.reshape(target("a"), ms(1));
+    queue.read(target("a"), ms(due));
+    queue.attribute(target("a"), ms(3));
+    queue.dirty(target("b"), ms(4));
+  }
+  assert!(queue.is_known(&target("a")));
+  let kinds: Vec<Kind> =
+    std::iter::from_fn(|| queue.take(ms(9), &[])).map(|(kind, ..)| kind).collect();
+  assert_eq!(kinds, [Kind::Urgent, Kind::Attribute, Kind::Model, Kind::Lazy]);
+  assert!(queue.is_empty());
+}
+
+#[test]
+fn what_was_just_written_is_read_before_what_has_stood_for_long() {
+  let mut queue = Queue::default();
+  for name in ["a", "b"] {
+    queue.read(target(name), ms(1));
+  }
+  queue.read_first(target("new"), ms(5));
+  queue.read_first(target("b"), ms(6));
+  queue.read(target("b"), ms(7));
+  queue.scored(target("z"), ms(8));
+  let busy = [Kind::Model];
+  assert_eq!(queue.next_due(ms(2), &busy), Some(ms(6)), "what was said is taken down all the same");
+  assert_eq!(queue.take(ms(9), &busy).unwrap().1, target("z"));
+  assert_eq!((queue.take(ms(9), &busy), queue.next_due(ms(9), &busy)), (None, None));
+  let order: Vec<_> =
+    std::iter::from_fn(|| queue.take(ms(9), &[])).map(|(_, target, _)| target).collect();
+  assert_eq!(order, ["b", "new", "a"].map(target));
+}
+
+#[test]
+fn each_write_starts_the_idle_time_anew() {
+  let mut queue = Queue::default();
+  queue.reshape(target("a"), ms(5));
+  queue.reshape(target("a"), ms(9));
+  assert_eq!(queue.take(ms(6), &[]), None);
+  assert!(queue.take(ms(9), &[]).is_some());
+}
