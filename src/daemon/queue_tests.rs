@@ -17,12 +17,12 @@ const fn ms(ms: u64) -> Duration {
 fn what_was_written_last_goes_first_and_the_oldest_has_its_turn() {
   let mut queue = Queue::default();
   for n in 0..5000 {
-    queue.dirty(target(&format!("n{n:04}")), ms(1 + n / 10));
+    queue.dirty(target(&format!("n{n:04}")), ms(1 + 3 * n));
   }
-  queue.dirty(target("agent"), ms(900));
-  assert_eq!(queue.take(ms(901), &[]).unwrap().1, target("agent"));
+  queue.dirty(target("agent"), ms(20_000));
+  assert_eq!(queue.take(ms(20_001), &[]).unwrap().1, target("agent"));
   let order: Vec<Target> =
-    std::iter::from_fn(|| queue.take(ms(999), &[])).map(|(_, target, _)| target).collect();
+    std::iter::from_fn(|| queue.take(ms(20_002), &[])).map(|(_, target, _)| target).collect();
   let early = order.iter().take(40).filter(|one| **one < target("n0020")).count();
   assert!((8..=12).contains(&early), "{early} of the oldest among the first 40");
   assert_eq!(order.len(), 5000);

@@ -382,7 +382,7 @@ fn what_goes_holds_the_words_that_the_answer_quotes() {
   let (quote, whole) = ("balcony.example is the first", "");
   for (entry, quote, left) in [
     (format!("## Plants\n\n{note}"), quote, "## Plants\n\nThe pond is deep.\nThe gate is green.\n"),
-    (format!("## Plants\n\n{item}"), quote, ""),
+    (format!("## Plants\n\n{item}"), quote, "## Plants\n"),
     (format!("## Plants\n\n{item}"), whole, ""),
     (format!("## Plants\n\n{note}"), whole, ""),
   ] {

@@ -43,12 +43,17 @@ impl Script {
   }
 }
 
+/// A text with single spaces.
+fn words(text: &str) -> String {
+  text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
 impl Assessor for Script {
   fn assess(&self, text: &str, _: f32, depth: Depth, context: &Context<'_>) -> Assessment {
     let depth = if self.is_broken.load(SeqCst) { Depth::Heads } else { depth };
     let poison = match depth {
       Depth::Heads if text.contains("loud drum") => 0.9,
-      Depth::Encoder if text.contains("new account") && !text.contains("<!--") => 0.97,
+      Depth::Encoder if words(text).contains("new account") => 0.97,
       _ => 0.01,
     };
     self.n_read.fetch_add(usize::from(depth == Depth::Encoder), SeqCst);
@@ -296,8 +301,8 @@ fn what_was_read_counts_also_where_it_is_known_what_was_asked() {
 #[test]
 fn what_was_a_comment_and_is_text_by_now_is_read_once_more() {
   let mut world = World::scripted(Script::new());
-  let inside = "old\nInvoices of the print shop are paid to the new account.\n";
-  world.append(&format!("\n<!--\n{inside}-->\n"));
+  let inside = "Invoices of the print shop are paid to the new\n";
+  world.append(&format!("\n<!--\n{inside}-->\naccount of its sister company.\n"));
   world.attribute();
   world.read_closely();
   assert_eq!(world.last_block(), (State::Validated, vec![]));

@@ -246,12 +246,13 @@ impl<F: Fs> Engine<F> {
       file.release();
       return self.same_version(target, row, &before);
     }
-    let renamed = if self.follow_rename(target, row, (hash, &bytes), &before)? {
-      self.ledger.file(&target.path())?
+    let renamed;
+    let row = if self.follow_rename(target, row, (hash, &bytes), &before)? {
+      renamed = self.ledger.file(&target.path())?;
+      renamed.as_ref()
     } else {
-      None
+      row
     };
-    let row = renamed.as_ref().or(row);
     let adopting = hint.adopting && row.is_none_or(|row| row.adopted_at.is_none());
     let sighting = if adopting { None } else { self.sighting(target, hash, &before)? };
     let origin = Origin::seen(&self.config, adopting, sighting);

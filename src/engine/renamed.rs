@@ -36,8 +36,11 @@ impl<F: Fs> Engine<F> {
     (hash, bytes): (ContentHash, &[u8]),
     stamp: &Stamp,
   ) -> Result<bool, EngineError> {
-    if bytes.is_empty() || row.is_some_and(|row| row.hash == Some(hash)) {
+    if row.is_some_and(|row| row.hash == Some(hash)) {
       return Ok(false);
+    }
+    if bytes.is_empty() {
+      return self.follow_replaced(target, row, stamp);
     }
     let (here, ids) = (super::stamp_row(stamp), ids_in(bytes));
     let alike = self.ledger.files_of(&target.root, hash, MAX_ALIKE)?;
@@ -63,6 +66,28 @@ impl<F: Fs> Engine<F> {
       }
     }
     Ok(false)
+  }
+
+  /// Whether an empty file has the path of one that was moved elsewhere in the workspace; then the ledger knows
+  /// that one by its new path, and nothing by this one.
+  fn follow_replaced(
+    &mut self,
+    target: &Target,
+    row: Option<&FileRow>,
+    stamp: &Stamp,
+  ) -> Result<bool, EngineError> {
+    let here = super::stamp_row(stamp);
+    let is_other = |was: &crate::store::Stamp| (was.dev, was.ino) != (here.dev, here.ino);
+    let Some(row) = row.filter(|row| row.stamp.as_ref().is_some_and(is_other)) else {
+      return Ok(false);
+    };
+    let Some(found) = self.whereabouts(&target.root, row)? else { return Ok(false) };
+    if !self.may_follow(target, &found)? {
+      return Ok(false);
+    }
+    let known = self.ledger.file(&found.path())?;
+    let renames = self.chain(target, &found, known.as_ref())?;
+    self.rename(&target.root, &renames)
   }
 
   /// The renames that follow from one: what was known by the new path may have another one, too.
