@@ -1,9 +1,9 @@
-//! First scans, many files at a time: what was there before memfw is read, judged on all processors,
+//! First scans of many files at a time: content from before memfw is read, judged on all processors,
 //! and recorded in one transaction.
 //!
-//! Adopting changes no byte of a file, so nothing here has to be durable before anything else (I2), and
-//! a crash costs the files of one batch, which the next start adopts. A file that is anything but plain
-//! (open elsewhere, not writable, known, with something to be taken out) is left to [`super::pass`].
+//! Adoption changes no byte of a file, so no write order is needed (I2). A crash loses one batch at
+//! most, and the next start adopts those files. A file that needs more than that (open elsewhere, not
+//! writable, known, or with something to take out) is left to [`super::pass`].
 #![forbid(unsafe_code)]
 
 use std::{
@@ -34,17 +34,17 @@ use crate::{
   store::{ADOPTED_DIGITS, BlockRow, FileStatus, ScanRecord},
 };
 
-/// Files of one batch, at most: a signal waits for no more.
+/// The most files of one batch. A signal waits for one batch at most.
 pub const BATCH: usize = 64;
-/// Bytes of one batch, at most, apart from its last file; they stand in memory together with all that
-/// is made of them.
+/// The most bytes of one batch, apart from its last file. All of them are in memory at once, with
+/// everything computed from them.
 const BATCH_BYTES: usize = 1 << 20;
-/// Threads, at most; more than that wait for the one that reads and writes.
+/// The most threads. With more of them, they would wait for the one that reads and writes.
 const MAX_THREADS: usize = 8;
 
 /// A file that was read.
 struct Read {
-  /// Its place among the targets.
+  /// Its index in the list of targets.
   index: usize,
   path: PathBuf,
   /// How its text is treated.
@@ -53,17 +53,17 @@ struct Read {
   stamp: Stamp,
 }
 
-/// What came of it.
+/// The result of judging such a file.
 struct Judged {
   view: View,
   rows: Vec<BlockRow>,
 }
 
 impl<F: Fs> Engine<F> {
-  /// Adopts files of a first scan. The answers belong to the first of the targets, at least one of
-  /// them; `None` is a file for [`Engine::pass`]. The others were not looked at.
+  /// Adopts files of a first scan. The answers belong to the first targets, at least one of them; the
+  /// other targets were not examined. `None` is a file for [`Engine::pass`].
   pub fn adopt(&mut self, targets: &[Target]) -> Result<Vec<Option<Outcome>>, EngineError> {
-    // An approval excuses a text wherever it stands, and poison has to leave: both take the long way.
+    // An approval applies to a text anywhere, and poison must be taken out: `pass` does both.
     if self.config.baseline_action == BaselineAction::Quarantine || self.ledger.has_exceptions()? {
       return Ok(vec![None; targets.len()]);
     }
@@ -112,12 +112,12 @@ impl<F: Fs> Engine<F> {
     Ok(outcomes)
   }
 
-  /// Reads those of the first targets that can be read without anybody noticing; also how many were
-  /// looked at.
+  /// Reads the files that can be read without any effect on other programs. Also returns how many
+  /// targets were examined.
   fn read_quiet(&mut self, targets: &[Target]) -> Result<(usize, Vec<Read>), EngineError> {
     let rules = self.rules();
     for target in targets {
-      // What is wrong with a workspace is said on the long way.
+      // Errors of a workspace are reported by `pass`.
       self.root(&target.root).ok();
     }
     let mut reads = Vec::with_capacity(targets.len());
@@ -129,7 +129,7 @@ impl<F: Fs> Engine<F> {
       let (Some((root, _)), Some(path)) = (self.roots.get(&target.root), path) else { continue };
       self.opens.push(target.clone());
       if let Some((text, stamp)) = self.fs.glance(root, &target.rel, &rules) {
-        // It is judged in slices, which others can come between.
+        // A large file is judged in slices that other work can interrupt.
         if self.interrupt.is_some() && text.len() >= LARGE {
           continue;
         }
@@ -141,7 +141,7 @@ impl<F: Fs> Engine<F> {
     Ok((targets.len(), reads))
   }
 
-  /// The paths of those targets of which the ledger knows nothing.
+  /// The path of each target that the ledger does not know; `None` for a known one.
   fn unknown(&self, targets: &[Target]) -> Result<Vec<Option<PathBuf>>, EngineError> {
     let view = self.ledger.snapshot()?;
     let path_of = |target: &Target| {
@@ -153,7 +153,7 @@ impl<F: Fs> Engine<F> {
   }
 }
 
-/// What judges.
+/// What is needed to judge.
 #[derive(Clone, Copy)]
 struct How<'a> {
   config: &'a Config,
@@ -161,7 +161,7 @@ struct How<'a> {
   model: Layer2,
 }
 
-/// Judges files on all processors; those that are not plain are left out.
+/// Judges files on all processors, and leaves out those that need `pass`.
 fn judge_all(reads: Vec<Read>, how: How<'_>, at: i64) -> Vec<(Read, Judged)> {
   let n_threads = available_parallelism().map_or(1, NonZero::get).min(MAX_THREADS);
   let size = reads.len().div_ceil(n_threads).max(1);
@@ -184,13 +184,13 @@ fn judge_all(reads: Vec<Read>, how: How<'_>, at: i64) -> Vec<(Read, Judged)> {
     let others: Vec<_> =
       parts.into_iter().map(|part| scope.spawn(move || judge_part(part))).collect();
     let own = judge_part(own);
-    // What a thread that failed had in hand is judged again on the long way.
+    // Files of a failed thread are judged by `pass`.
     let others = others.into_iter().filter_map(|thread| thread.join().ok());
     others.flatten().chain(own).collect()
   })
 }
 
-/// A baseline; `None` if anything is to leave the file, or the system has no random numbers.
+/// Judges a baseline; `None` if something must be taken out, or the system gives no random numbers.
 fn judge(
   bytes: Vec<u8>,
   treatment: Treatment,
@@ -214,7 +214,7 @@ fn judge(
     allowed: &[],
     slots: &[],
     precedent: None,
-    // What is notable is read closely when everything is guarded.
+    // The encoder reads notable text later, when all files are guarded.
     assess: &mut |text, rules, context| {
       Some(model::assess(model?, text, rules, Depth::Heads, context))
     },
@@ -231,7 +231,7 @@ fn judge(
   Some(Judged { view, rows })
 }
 
-/// Ids that are long enough not to be looked up.
+/// Ids that are too long to need a look-up.
 #[derive(Default)]
 struct Ids(Vec<[u8; 8]>);
 

@@ -1,8 +1,7 @@
-//! What a person allows a source for good: codes that are excused in all its text.
+//! Codes that a person permanently allows for a source: they are excused in all text of that source.
 //!
-//! Such a word counts only for a source that somebody saw, never for one that a text claims or that nobody
-//! knows. It brings nothing back: what had to leave its file before it was known whose it is waits for a
-//! person like everything else.
+//! An allowance applies only to an observed source, not to a claimed or an unknown one. It brings no
+//! text back: text that was taken out before its source was known waits for a person like any other.
 #![forbid(unsafe_code)]
 
 use super::{
@@ -19,7 +18,7 @@ use crate::{
 };
 
 impl<F: Fs> Engine<F> {
-  /// Excuses these codes for all text of a source that comes from now on.
+  /// Excuses these codes for all future text of a source.
   pub fn allow(
     &mut self,
     source: &Source,
@@ -64,7 +63,7 @@ impl<F: Fs> Engine<F> {
     Ok(found.into_iter().map(|one| one.code).collect())
   }
 
-  /// Notes which of them a judgement needed.
+  /// Notes which allowances a judgement used.
   pub(super) fn note_allowed(
     &mut self,
     origin: &Origin,

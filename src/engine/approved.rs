@@ -1,5 +1,5 @@
-//! What of a file was approved, by the revisions that brought its lines: what stands there says so, and not what
-//! became of the item since.
+//! Finds which lines of a file were approved, from the revisions that brought them. The approved text
+//! decides, not the later state of its item.
 #![forbid(unsafe_code)]
 
 use std::ops::Range;
@@ -16,8 +16,8 @@ use crate::{
   store::StoreError,
 };
 
-/// How many lines an approved text is looked for in that stands beside others (a choice: few are longer, and
-/// such a one is found where it stands alone or was written at a time of its own).
+/// The most lines of an approved text that is searched for among its neighbours (a choice: few texts
+/// are longer, and a longer one is found where it is alone or was written at another time).
 const MAX_LINES: usize = 32;
 
 /// A line that a person has approved.
@@ -26,23 +26,23 @@ pub(super) struct Line {
   block: usize,
   index: usize,
   span: Range<usize>,
-  /// The known block and its revision.
+  /// The indices of the known block and its revision.
   by: (usize, u32),
   /// When it was written.
   at: i64,
 }
 
-/// Lines of a text that was approved as one.
+/// Consecutive lines that were approved as one text.
 pub(super) struct Part<'a> {
   lines: &'a [Line],
   pub(super) span: Range<usize>,
   pub(super) hashes: [ContentHash; 2],
-  /// Whether this very text was approved, and it is not what is left of one.
+  /// Whether exactly this text was approved, and not a longer one of which this is the rest.
   pub(super) is_known: bool,
 }
 
 impl Part<'_> {
-  /// Its lines in each block, with who brought them.
+  /// The indices of its lines in each block, with the revision that brought them.
   pub(super) fn by_block(&self) -> Vec<(usize, Vec<usize>, (usize, u32))> {
     let of = |lines: &[Line]| {
       let first = lines.first()?;
@@ -52,7 +52,7 @@ impl Part<'_> {
   }
 }
 
-/// The approved lines that stand together, but for those in `others`.
+/// Runs of consecutive approved lines, without those in `others`.
 pub(super) fn runs(
   document: &Document,
   comparison: &Comparison,
@@ -86,14 +86,14 @@ pub(super) fn runs(
   runs
 }
 
-/// Divides a run of approved lines into the texts that were approved, and what is left of others.
+/// Divides a run of approved lines into the texts that were approved, and the rests of others.
 pub(super) fn parts<'a>(
   file: &[u8],
   document: &Document,
   run: &'a [Line],
   is_known: impl Fn(&[u8]) -> Result<bool, StoreError>,
 ) -> Result<Vec<Part<'a>>, StoreError> {
-  // Comments of memfw are no part of a text.
+  // memfw's comments are not part of a text.
   let of_text = |kind: &SegmentKind| matches!(kind, SegmentKind::Block(_) | SegmentKind::Blank);
   let segments = document.segments().iter();
   let holes: Vec<Range<usize>> =
@@ -132,18 +132,18 @@ pub(super) fn parts<'a>(
   Ok(parts)
 }
 
-/// The hashes under which an approval of a text is kept: of its bytes, and of its words.
+/// The hashes under which an approval is kept: one of the bytes, one of the words.
 pub(super) fn hashes(text: &[u8]) -> [ContentHash; 2] {
   [ContentHash::of(text), line::norm_hash(text)]
 }
 
-/// What stands at `span`, without what is in the `holes`.
+/// The bytes at `span`, without the `holes`.
 fn text(file: &[u8], span: &Range<usize>, holes: &[Range<usize>]) -> Vec<u8> {
   let mut text = Vec::with_capacity(span.len());
   let mut at = span.start;
   for hole in holes.iter().filter(|hole| overlaps(hole, span)) {
     let before = line::slice(file, at..hole.start.max(at));
-    // Behind the words of a line memfw puts a space and its comment.
+    // At the end of a line memfw writes a space before its comment.
     let ends = matches!(file.get(hole.end), None | Some(b'\r' | b'\n'));
     let before = before.strip_suffix(b" ").filter(|_| ends).unwrap_or(before);
     text.extend_from_slice(before);

@@ -1,7 +1,7 @@
-//! Texts to findings, decisions, scores and times: the one way of `memfw scan` and `memfw eval`.
+//! Turns texts into findings, decisions, scores and times, for `memfw scan` and `memfw eval`.
 //!
-//! Nothing is changed and nothing is looked up: facts come as parameters. Each text is judged alone: what
-//! stands beside it in a batch says nothing about it.
+//! Nothing is changed or looked up: the facts are parameters. Each text is judged alone, without regard
+//! to the other texts of its batch.
 #![forbid(unsafe_code)]
 
 use std::{
@@ -32,8 +32,8 @@ use crate::{
   provenance::{Source, Trust},
 };
 
-/// Different blocks of one text that the encoder reads, at most (a choice: each takes it some 6 ms); of more those
-/// that the heads suspect most, and of the others what is notable.
+/// The most different blocks of one text that the encoder reads (a choice: about 6 ms each). If there
+/// are more, the encoder reads those that the heads suspect most, and the notable ones of the rest.
 const MAX_CLOSE: usize = 256;
 
 /// Which layers take part.
@@ -43,7 +43,7 @@ pub enum Layers {
   Rules,
   /// The embedded model alone.
   Model,
-  /// All that there are.
+  /// All available layers.
   #[default]
   All,
 }
@@ -62,34 +62,34 @@ impl Layers {
 /// Which texts the encoder reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Reads {
-  /// As in the daemon what is new: everything from a source of little trust, else what is notable.
+  /// As the daemon does for new text: everything from a source of little trust, otherwise notable text.
   New,
-  /// In bulk: what the heads find notable.
+  /// As in bulk: only text that the heads find notable.
   Notable,
 }
 
-/// A text and what is known about it besides.
+/// A text and the facts that its judgement needs.
 #[derive(Clone, Copy, Debug)]
 pub struct Sample<'a> {
   /// The text.
   pub text: &'a [u8],
-  /// How the rules look at it.
+  /// Options of the rules.
   pub options: JudgeOptions<'a>,
-  /// What policy knows of it.
+  /// The facts that policy needs.
   pub facts: PolicyInput<'a>,
-  /// The kind of its source, as the model is told; unknown where the source was not observed.
+  /// The kind of its source, as told to the model; unknown where the source was not observed.
   pub kind: Kind,
-  /// Who looks at it.
+  /// The layers that judge it.
   pub layers: Layers,
-  /// When the encoder does.
+  /// When the encoder reads it.
   pub reads: Reads,
-  /// What the owner had asked for in the turn that wrote it; empty where nothing is known of that.
+  /// What the owner asked for in the turn that wrote it; empty if unknown.
   pub asked: &'a str,
-  /// A model that reads it as well, where it is asked about.
+  /// The judge, if the text is to be read by one.
   pub referral: Option<Referral<'a>>,
 }
 
-/// Who reads a text besides, and what is said there of its origin.
+/// A judge, and what it is told about the origin of a text.
 #[derive(Clone, Copy, Debug)]
 pub struct Referral<'a> {
   /// Who reads.
@@ -98,39 +98,39 @@ pub struct Referral<'a> {
   pub source: &'a Source,
 }
 
-/// What was made of a text.
+/// The result for a text.
 #[derive(Clone, Debug)]
 pub struct Assessed {
-  /// What was seen, sorted by place.
+  /// The findings, sorted by position.
   pub findings: Vec<Finding>,
-  /// What follows.
+  /// The decision.
   pub decision: Decision,
-  /// The higher of the model's two probabilities; `None` where no model took part.
+  /// The higher of the model's two probabilities; `None` without a model.
   pub model: Option<f32>,
-  /// What would leave its file, in bytes of the text; sorted, disjoint.
+  /// What would be taken out, in bytes of the text; sorted, disjoint.
   pub out: Vec<Range<usize>>,
-  /// What it took.
+  /// The times it took.
   pub times: Times,
 }
 
 impl Assessed {
-  /// Whether anything was said about the text: flagged or quarantined.
+  /// Whether the text was flagged or quarantined.
   pub fn is_found(&self) -> bool {
     self.decision.verdict > Verdict::Pass
   }
 }
 
-/// How long each layer worked at a text.
+/// How long each layer took for a text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Times {
   /// Normaliser, rules and policy.
   pub rules: Duration,
-  /// The model; `None` where none took part.
+  /// The model; `None` without one.
   pub model: Option<Duration>,
 }
 
 impl Times {
-  /// All of it.
+  /// The sum.
   pub fn total(&self) -> Duration {
     self.rules + self.model.unwrap_or_default()
   }
@@ -141,8 +141,8 @@ impl Times {
   }
 }
 
-/// What policy knows of a text of this source: new, in a memory file, nothing excused. `asked` is what the
-/// owner had asked for when it was written.
+/// The facts for policy about a text of this source that is new, in a memory file, and without
+/// exceptions. `asked` is what the owner asked for when it was written.
 pub fn facts_of<'a>(
   source: &Source,
   trust: Trust,
@@ -166,13 +166,14 @@ pub fn assess(batch: &[Sample<'_>], model: &dyn Assessor, clock: &dyn Clock) -> 
   batch.iter().map(|exhibit| assess_one(exhibit, model, clock)).collect()
 }
 
-/// A text of several blocks is judged as they would be in a file: one by one.
+/// Judges the blocks of a text one by one, as in a file.
 fn assess_one(exhibit: &Sample<'_>, model: &dyn Assessor, clock: &dyn Clock) -> Assessed {
   let document = Document::parse(exhibit.text, &Known::default());
   if document.blocks().len() < 2 {
     return assess_block(exhibit, model, clock);
   }
-  // Equal blocks are looked at once, and of very many those closely that the heads suspect most.
+  // Equal blocks are judged once. Of very many blocks, the encoder reads those that the heads suspect
+  // most.
   let texts: Vec<BlockText> =
     document.blocks().iter().map(|block| BlockText::new(exhibit.text, block)).collect();
   let mut known: HashMap<&[u8], Option<Assessed>> =
@@ -199,8 +200,8 @@ fn assess_one(exhibit: &Sample<'_>, model: &dyn Assessor, clock: &dyn Clock) -> 
   blocks.reduce(join).unwrap_or_else(|| assess_block(exhibit, model, clock))
 }
 
-/// The texts of which the encoder reads all, where there are more than it reads in a second or two; `None` where
-/// there are not, or no encoder reads.
+/// The texts that the encoder reads in any case, when there are too many to read all within a second or
+/// two; `None` otherwise, or without an encoder.
 fn most_suspicious<'t>(
   exhibit: &Sample<'_>,
   texts: &HashMap<&'t [u8], Option<Assessed>>,
@@ -221,7 +222,7 @@ fn most_suspicious<'t>(
   Some(texts.into_iter().take(MAX_CLOSE).collect())
 }
 
-/// Both together: the findings of both, and the stronger decision.
+/// Joins two results: the findings of both, and the stronger decision.
 fn join(mut one: Assessed, mut other: Assessed) -> Assessed {
   let rank = |decision: &Decision| (decision.leaves(), decision.verdict);
   if rank(&other.decision) > rank(&one.decision) {
@@ -247,7 +248,7 @@ fn assess_block(exhibit: &Sample<'_>, model: &dyn Assessor, clock: &dyn Clock) -
   found
 }
 
-/// What leaves of a block, as in a file; `None` where all of it does.
+/// What would be taken out of a block, as in a file; `None` for all of it.
 fn taken(
   exhibit: &Sample<'_>,
   findings: &[Finding],
@@ -270,7 +271,7 @@ fn taken(
   };
   let mut left = MAX_JUDGED_AGAIN;
   let candidates = Candidates { file: exhibit.text, block, brought: &brought, spans: &spans };
-  // What a model that reads has named goes as a whole.
+  // Lines that the judge named are taken out whole.
   let named: Vec<&Range<usize>> =
     findings.iter().filter(|one| one.layer == Layer::Judge).map(|one| &one.span).collect();
   let is_named = |index: &usize| {
@@ -289,14 +290,14 @@ fn taken(
   Some(chosen.lines.iter().filter_map(span_of).collect())
 }
 
-/// A text but for the heading above it, which of itself has no effect.
+/// The text without its heading, which has no effect of its own.
 fn without_heading(text: &[u8]) -> Range<usize> {
   let document = Document::parse(text, &Known::default());
   let body = document.blocks().first().and_then(|block| block.lines.get(block.body));
   body.map_or(0, |line| line.span.start)..text.len()
 }
 
-/// The judgement on all of a text, and how suspicious it is.
+/// Judges a text as a whole; also says how suspicious it is.
 fn assess_text(
   exhibit: &Sample<'_>,
   model: &dyn Assessor,
@@ -352,7 +353,7 @@ fn assess_text(
   (Assessed { findings, decision, model, out: vec![], times }, strength)
 }
 
-/// The heads say whether the encoder is to look as well.
+/// The model's assessment; the result of the heads decides whether the encoder reads the text, too.
 fn look(exhibit: &Sample<'_>, findings: &[Finding], model: &dyn Assessor) -> Assessment {
   let wanted = |glance| match exhibit.reads {
     Reads::New => policy::wants_encoder(exhibit.facts.trust, glance),
@@ -370,7 +371,7 @@ mod tests {
     os::SystemClock,
   };
 
-  /// Fears one word, and the encoder likes what it hears of another.
+  /// A model whose heads suspect one word, and whose encoder finds another one harmless.
   struct Fears;
 
   impl Assessor for Fears {
@@ -407,7 +408,7 @@ mod tests {
     assess(&[exhibit], &Fears, &SystemClock).remove(0)
   }
 
-  /// Counts what it reads.
+  /// A model that counts what it reads.
   #[derive(Default)]
   struct Counts {
     heads: std::sync::atomic::AtomicUsize,

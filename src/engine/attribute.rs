@@ -1,11 +1,13 @@
-//! Who wrote it: what was seen for the first time is asked about in the agent's records, after whatever
-//! had to leave its file has left it.
+//! Attribution: looks up in the agent's records who wrote a new text, after everything that had to be
+//! taken out has been taken out.
 //!
-//! Three steps, so that the middle one may take its time elsewhere: [`Engine::asking`] gathers the text,
-//! [`AttributionRequest::ask`] asks the records, [`Engine::answered`] writes down what they said, has policy decide
-//! once more where the source is news to it, and says whether to ask again. No lease is held meanwhile.
+//! It has three steps, so that the slow one in the middle can run on another thread. [`Engine::asking`]
+//! gathers the text, [`AttributionRequest::ask`] asks the records, and [`Engine::answered`] records the
+//! answers, lets policy decide again where the source is new, and says whether to ask again. No lease
+//! is held in between.
 //!
-//! Invariant: only what the records say changes a source, and what is asked about is kept in the ledger
+//! Invariant: only the records change a source. Open questions are kept in the ledger alone, so a
+//! restart asks them again.
 //! alone, so a restart asks again.
 #![forbid(unsafe_code)]
 
@@ -27,47 +29,49 @@ use crate::{
   },
 };
 
-/// How long an answer may still come. An agent writes its tool calls down within seconds, and the result of
-/// a slow one when it is done; after this time what there is is taken (a choice: markers wait for it).
+/// How long to wait for an answer. An agent records its tool calls within seconds, and the result of a
+/// slow call when it is done; after this time the available answer is taken (a choice: markers wait for
+/// it).
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The same where nothing on record did it and no call is under way: an agent notes its calls before it makes
-/// them.
+/// How long to wait when no recorded call explains the write and no call is in progress: an agent
+/// records its calls before it makes them.
 const PATIENCE_UNSEEN: Duration = Duration::from_secs(4);
 
-/// How it stands with asking about one file.
+/// The state of the attribution of one file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Attributing {
-  /// Nothing is due any more. Whether markers are to be renewed.
+  /// Nothing is due any more.
   Done {
-    /// They are, when the file is idle.
+    /// Whether markers are to be renewed when the file is idle.
     reshape_due: bool,
   },
-  /// The write is not on record yet: ask again.
+  /// The write is not on record yet: ask again later.
   Later,
-  /// The file is not what the ledger knows, or somebody uses it: again, soon.
+  /// The file differs from what the ledger knows, or another program uses it: ask again soon.
   NotNow,
-  /// The records cannot be read; `status` says so. Asked again when the file changes, at a start, and after a while.
+  /// The records cannot be read; `status` says so. They are asked again when the file changes, at a
+  /// start, and after a while.
   Unreadable,
 }
 
-/// What is asked about at one time: all that is due in one file.
+/// An attribution request: all questions about one file that are due together.
 #[derive(Debug)]
 pub struct AttributionRequest {
   root: PathBuf,
   rel: PathBuf,
-  /// The version of the file in which its text stands, with its bytes; none where nothing in it is due.
+  /// The hash of the file's version, with its bytes; `None` where no text in the file is due.
   pub(super) file: Option<(ContentHash, Vec<u8>)>,
   pub(super) visits: Vec<VersionQuery>,
-  /// What else stands in the memory of the workspace, where its origin is known.
+  /// The other memory of the workspace whose origin is known.
   memory: Vec<Remembered>,
-  /// Devices of the owner's.
+  /// The owner's devices.
   owner_devices: Vec<String>,
-  /// Items whose bytes cannot be had any more.
+  /// Items whose bytes are not available any more.
   lost: Vec<BlockId>,
 }
 
-/// What was first seen in one version.
+/// The texts that were first seen in one version.
 #[derive(Debug)]
 pub(super) struct VersionQuery {
   pub(super) sighting: Sighting,
@@ -76,24 +80,24 @@ pub(super) struct VersionQuery {
   pub(super) pieces: Vec<Piece>,
 }
 
-/// One text.
+/// One text of a question.
 #[derive(Debug)]
 pub(super) struct Piece {
   pub(super) of: Subject,
   text: Zeroizing<Vec<u8>>,
 }
 
-/// Where it is.
+/// Where a text is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Subject {
-  /// In its file: a block, and the number of its revision.
+  /// In its file: a block, and the number of a revision.
   Revision(BlockId, u32),
   /// In quarantine.
   Item(BlockId),
 }
 
 impl AttributionRequest {
-  /// Asks; one answer for each version.
+  /// Asks the records; returns one answer for each version.
   pub fn ask(&self, agent: &dyn AgentRecords) -> Vec<Answer> {
     let ask = |visit: &VersionQuery| {
       let texts: Vec<&[u8]> = visit.pieces.iter().map(|piece| piece.text.as_slice()).collect();
@@ -112,7 +116,7 @@ impl AttributionRequest {
     self.visits.iter().map(ask).collect()
   }
 
-  /// The answers where the records could not be asked; the text says why.
+  /// The answers for records that could not be read; `why` gives the reason.
   pub fn unreadable(&self, why: &str) -> Vec<Answer> {
     let answer = |_: &VersionQuery| Answer {
       attributions: vec![],
@@ -134,7 +138,7 @@ impl AttributionRequest {
   }
 }
 
-/// What was said about a text, and is to be taken as it is.
+/// The final attribution of a text.
 pub(super) struct Attributed {
   pub(super) of: Subject,
   pub(super) sighting: Sighting,
@@ -142,8 +146,8 @@ pub(super) struct Attributed {
 }
 
 impl<F: Fs> Engine<F> {
-  /// Asks about all that is due in a file and writes down what is said. `waited`: how long it is due
-  /// already, by a clock that nobody sets.
+  /// Asks about everything that is due in a file and records the answers. `waited` is how long the
+  /// questions have been due, by a monotonic clock.
   pub fn attribute(
     &mut self,
     target: &Target,
@@ -154,7 +158,7 @@ impl<F: Fs> Engine<F> {
     self.answered(target, &asking, &answers, waited)
   }
 
-  /// Where the record of each version is found by now.
+  /// Adds to each version the record that is about it by now.
   fn with_records(
     &self,
     mut asking: AttributionRequest,
@@ -169,7 +173,7 @@ impl<F: Fs> Engine<F> {
     Ok(asking)
   }
 
-  /// All about which the agent's records are to be asked in a file; `None` while the file is not what the
+  /// Gathers all questions that are due about a file; `None` while the file differs from what the
   /// ledger knows.
   pub fn asking(&mut self, target: &Target) -> Result<Option<AttributionRequest>, EngineError> {
     let Some(mut asking) = self.gather(target)? else { return Ok(None) };
@@ -201,12 +205,12 @@ impl<F: Fs> Engine<F> {
     }
     let Some((row, blocks)) = self.ledger.provenance(&path)? else { return Ok(Some(asking)) };
     let is_due = blocks.iter().any(|block| block.live().any(|one| one.trail.due));
-    // What is gone is asked about when it is back.
+    // Text of a file that is gone is asked about when the file is back.
     if !is_due || row.status != FileStatus::Watched {
       return Ok(Some(asking));
     }
     let Some(bytes) = self.read_known(target, row.hash)? else {
-      // What was taken out of it is asked about all the same.
+      // Text that was taken out of the file is asked about anyway.
       return Ok((!asking.visits.is_empty()).then_some(asking));
     };
     let document = self.view(target, Some(&row), bytes.clone(), Origin::unknown(), None)?.document;
@@ -228,7 +232,7 @@ impl<F: Fs> Engine<F> {
     Ok(Some(asking))
   }
 
-  /// Writes down what the agent's records said.
+  /// Records the answers of the agent's records.
   pub fn answered(
     &mut self,
     target: &Target,
@@ -280,7 +284,7 @@ impl<F: Fs> Engine<F> {
       self.no_longer_due(target, Pending::ATTRIBUTE)?;
       return Ok(Attributing::Unreadable);
     }
-    // New text may have come meanwhile.
+    // New text may have been written meanwhile.
     let row = self.ledger.file(&path)?;
     let pending = row.map_or(Pending::NONE, |row| row.pending);
     if pending.contains(Pending::ATTRIBUTE) {
@@ -289,7 +293,7 @@ impl<F: Fs> Engine<F> {
     Ok(Attributing::Done { reshape_due: pending.contains(Pending::RESHAPE) })
   }
 
-  /// Files about whose text the records are to be asked, also those whose records could not be read.
+  /// Files with due questions, also those whose records could not be read.
   pub fn attributions_due(&self) -> Result<Vec<Target>, EngineError> {
     let due = self.ledger.attributions_due()?.into_iter();
     Ok(
@@ -299,13 +303,13 @@ impl<F: Fs> Engine<F> {
     )
   }
 
-  /// Whether the records are to be asked about text of a file.
+  /// Whether a file has due questions.
   pub fn is_attribution_pending(&self, target: &Target) -> Result<bool, EngineError> {
     let row = self.ledger.file(&target.path())?;
     Ok(row.is_some_and(|row| row.pending.contains(Pending::ATTRIBUTE)))
   }
 
-  /// Where new text in these bytes is first seen; `None` where there are no records to ask.
+  /// Where new text in these bytes was first seen; `None` where there are no records to ask.
   pub(super) fn sighting(
     &self,
     target: &Target,
@@ -321,8 +325,8 @@ impl<F: Fs> Engine<F> {
     let Some(AgentRecord { base, .. }) = ours else {
       return Ok(Some(Sighting { version, changed_at }));
     };
-    // What stands in a version of ours that the ledger does not know was brought back by a person, or it is
-    // what was left of the version that we edited.
+    // Text in a version of memfw that the ledger does not know was brought back by a person, or is the
+    // rest of the version that memfw edited.
     if self.ledger.file(&target.path())?.is_some_and(|row| row.hash == Some(base)) {
       return Ok(None);
     }
@@ -331,14 +335,14 @@ impl<F: Fs> Engine<F> {
     Ok(Some(taken.unwrap_or(Sighting { version: base, changed_at })))
   }
 
-  /// Whether the records are to be asked about text of a file whose blocks have these rows.
+  /// Whether a file whose blocks have these rows has due questions.
   pub(super) fn asking_due(&self, path: &Path, rows: &[BlockRow]) -> Result<Pending, EngineError> {
     let is_due = rows.iter().any(|row| row.live().any(|one| one.trail.due))
       || !self.ledger.due_items(path)?.is_empty();
     Ok(if is_due { Pending::ATTRIBUTE } else { Pending::NONE })
   }
 
-  /// Whether what was seen at a time has been waited for long enough.
+  /// Whether the patience for a text that was seen at `seen_at` is over.
   pub(super) fn is_overdue(&self, seen_at: i64, waited: Duration, patience: Duration) -> bool {
     match u64::try_from(self.now().saturating_sub(seen_at)) {
       Ok(age) => Duration::from_micros(age) >= patience,
@@ -347,7 +351,7 @@ impl<F: Fs> Engine<F> {
     }
   }
 
-  /// Leaves something due, also over a restart.
+  /// Marks something as due, also after a restart.
   pub fn still_due(&mut self, path: &Path, due: Pending) -> Result<(), EngineError> {
     if self.ledger.file(path)?.is_some() {
       self.ledger.change_pending(path, Pending::NONE, due)?;
@@ -366,7 +370,7 @@ impl<F: Fs> Engine<F> {
     Ok(())
   }
 
-  /// Puts what was said into the ledger; `false` when the file has changed since.
+  /// Records the answers in the ledger; `false` if the file has changed since.
   fn record_answers(
     &mut self,
     target: &Target,
@@ -411,13 +415,13 @@ impl<F: Fs> Engine<F> {
       None => vec![],
     };
     let rows = known.rows();
-    // Items that came meanwhile are asked about next time.
+    // Items that were added meanwhile are asked about next time.
     let is_there = row.status == FileStatus::Watched;
     let still = is_there && rows.iter().any(|row| row.live().any(|one| one.trail.due))
       || self.ledger.due_items(&path)?.iter().any(|due| !items.iter().any(|one| one.id == due.id));
     let mut due = if still { Pending::ATTRIBUTE } else { Pending::NONE };
     if known.unread {
-      // It may have been read before, while nobody knew whose words it is.
+      // The encoder may have read it before its source was known.
       due = due | Pending::MODEL;
     }
     if !said.is_empty() && self.is_judged_by_model(target) {
@@ -451,8 +455,8 @@ impl<F: Fs> Engine<F> {
     }
   }
 
-  /// The origin with what the owner had asked for, where the ledger has it. What cannot be read any more was
-  /// not asked for: that is the stricter answer.
+  /// Adds the owner's request to an origin, if the ledger has it. An unreadable request counts as none:
+  /// that is stricter.
   pub(super) fn with_request(&self, mut origin: Origin) -> Origin {
     if let (None, Some(hash)) = (&origin.request, origin.trail.request) {
       origin.request = self.ledger.request(hash).ok().flatten();
@@ -465,7 +469,7 @@ impl<F: Fs> Engine<F> {
     Origin::attributed(&self.config, &said.attribution, &trail)
   }
 
-  /// What there is to tell about something in quarantine.
+  /// The event about a quarantined item, if one is due.
   fn told_of_item(
     &self,
     target: &Target,

@@ -1,4 +1,4 @@
-//! Asking records that are made up: what comes into the ledger, what leaves the file, and when.
+//! Tests of attribution with fake records: what enters the ledger, what leaves the file, and when.
 #![forbid(unsafe_code)]
 #![expect(clippy::disallowed_methods, reason = "the files here are temporary ones of the tests")]
 
@@ -62,12 +62,12 @@ fn what_the_records_say_comes_into_the_ledger_and_markers_wait_for_it() {
   world.lazy();
   let text = world.read();
   assert!(text.contains("source=user:owner trust=trusted"), "{text}");
-  // The name of a session may be anybody's, too.
+  // The name of a session may be text of an outsider, too.
   assert!(text.contains(" session=") && !text.contains("session=s1"), "{text}");
   assert!(text.contains("att=content-hashed"), "{text}");
 }
 
-/// Names of files below a directory that have a word in them.
+/// Names of files below a directory that contain a word.
 fn files_with(dir: &Path, word: &str) -> Vec<String> {
   let mut found = Vec::new();
   for entry in fs::read_dir(dir).unwrap() {
@@ -104,12 +104,12 @@ fn what_was_asked_is_kept_under_seal_and_judged_with_the_text() {
   assert!(full.trail.evidence_json.contains("\"fed_by\":[\"agent\"]"));
   let item = world.engine.ledger().items(&ItemFilter::waiting()).unwrap().pop().unwrap();
   assert_eq!(item.trail.request, Some(request.hash()));
-  // Nobody who copies the state directory reads it.
+  // The request is not readable in a copy of the state directory.
   let state = world.engine.ledger().path().parent().unwrap().to_owned();
   for word in ["kharzuma", "veltrix"] {
     assert_eq!(files_with(&state, word), [""; 0]);
   }
-  // It goes with the last text that has it.
+  // The request is deleted with the last text that refers to it.
   world.write("- Bob likes tea.\n");
   world.pass();
   world.engine.delete(item.id.as_str(), "ann", None).unwrap();
@@ -209,7 +209,7 @@ fn records_that_cannot_be_read_are_a_degradation_and_asked_again_at_the_next_cha
 
 #[test]
 fn text_that_stayed_for_want_of_evidence_leaves_when_its_source_is_seen() {
-  // By such a rule nobody's word counts as the owner's, until somebody else is seen to have written it.
+  // This rule trusts text of an unknown source until its source is observed.
   let rule = |source: &str, trust| TrustRule { source: SourcePattern::new(source).unwrap(), trust };
   let trust_rules = vec![rule("unknown", Trust::Trusted)];
   let mut world = World::new(Config { trust_rules, ..Config::default() });
@@ -229,7 +229,7 @@ fn text_that_stayed_for_want_of_evidence_leaves_when_its_source_is_seen() {
   assert!(!item.trail.due);
   assert_eq!(world.sources(), ["baseline verified", "user:owner trusted"]);
   assert!(matches!(world.attribute(), Attributing::Done { .. }));
-  // It comes back: out again, as the same item.
+  // The text comes back, and is taken out again as the same item.
   world.write(&format!("- Bob likes tea.\n{NEW}\n{OVERRIDE}"));
   world.pass();
   assert!(!world.read().contains(OVERRIDE));

@@ -1,10 +1,11 @@
-//! The same work on many things, on all cores, in batches of about equal length.
+//! Processes many items on all cores, in batches of about equal length.
 //!
-//! Equal lengths, for a model that sees a batch at once works as long at each text of it as at the
-//! longest. The longest come first, so that no core is left alone with one at the end.
+//! A model that takes a batch at once spends on each of its texts the time of the longest, so the
+//! lengths of a batch should be equal. The longest come first, so that no core is left with a long
+//! batch at the end.
 //!
-//! Invariants: one result for each thing, in the order of the things, whatever the threads do; no
-//! thread outlives the call.
+//! Invariants: one result for each item, in the order of the items, whatever the threads do; no thread
+//! outlives the call.
 #![forbid(unsafe_code)]
 
 use std::{
@@ -13,24 +14,25 @@ use std::{
   thread,
 };
 
-/// Things of one batch, at most: a choice, beyond which an encoder gains nothing more.
+/// The most items of one batch (a choice: an encoder gains nothing from more).
 const MAX_BATCH: usize = 32;
-/// Bytes of one batch, at most, so that a few long texts do not go to one core: a choice.
+/// The most bytes of one batch, so that a few long texts do not go to one core (a choice).
 const MAX_BATCH_BYTES: usize = 64 * 1024;
-/// Batches that each core should get of a chunk, so that all end at about the same time: a choice.
+/// How many batches of a chunk each core should get, so that all cores end at about the same time (a
+/// choice).
 const BATCHES_PER_CORE: usize = 4;
 
-/// How many threads can work at once here.
+/// The number of available cores.
 pub fn cores() -> usize {
   thread::available_parallelism().map_or(1, NonZero::get)
 }
 
-/// What `work` makes of each of `items`, in their order. `work` is given batches of items whose
-/// `length` is alike, and gives one result for each.
+/// The result of `work` for each of `items`, in their order. `work` gets batches of items of similar
+/// `length`, and returns one result for each.
 ///
 /// # Panics
 ///
-/// Where `work` panics, or gives another number of results.
+/// If `work` panics, or returns another number of results.
 pub fn in_order<'i, T: Sync, R: Send>(
   items: &'i [T],
   length: impl Fn(&T) -> usize,
@@ -45,7 +47,7 @@ pub fn in_order<'i, T: Sync, R: Send>(
     while let Some(batch) = batches.get(next.fetch_add(1, Ordering::Relaxed)) {
       let given: Vec<&'i T> = batch.iter().filter_map(|&index| items.get(index)).collect();
       let results = work(&given);
-      // A missing one would move all others to the wrong place.
+      // A missing result would shift all others.
       assert_eq!(results.len(), batch.len(), "one result for each item of a batch");
       done.extend(batch.iter().copied().zip(results));
     }
@@ -70,7 +72,7 @@ pub fn in_order<'i, T: Sync, R: Send>(
   done.into_iter().map(|(_, result)| result).collect()
 }
 
-/// Indices of the lengths in batches of neighbours, the longest first.
+/// Indices of the lengths in batches of similar lengths, the longest first.
 fn batches(lengths: &[usize], n_threads: usize) -> Vec<Vec<usize>> {
   let share = lengths.len().div_ceil(n_threads.max(1) * BATCHES_PER_CORE);
   let most = share.clamp(1, MAX_BATCH);

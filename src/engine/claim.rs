@@ -1,4 +1,4 @@
-//! Comments in fresh text that claim to be memfw's.
+//! Comments in fresh text that imitate memfw's.
 #![forbid(unsafe_code)]
 
 use std::{borrow::Cow, ops::Range};
@@ -9,8 +9,8 @@ use crate::{
   memory::{Block, BlockId, marker},
 };
 
-/// Markers that were there before memfw are those of another installation: one finding a file, and
-/// no evidence of anything.
+/// Replaces the findings about markers from before memfw by one per file. They come from another
+/// installation of memfw and are no evidence of an attack.
 pub(super) fn one_foreign(findings: &mut Vec<Finding>, said: &mut bool) {
   findings.retain_mut(|finding| {
     if finding.code != Code::ForgedMarker {
@@ -23,9 +23,9 @@ pub(super) fn one_foreign(findings: &mut Vec<Finding>, said: &mut bool) {
   });
 }
 
-/// The text with lines that have the very form of a marker blanked, and where they are. Such a line
-/// says nothing but who wrote what, and that is a lie to be neutralised and not an order to be sealed;
-/// one with fields of its own is text like any other.
+/// The text with all lines blanked that have the exact form of a marker, and their spans. Such a line
+/// only claims who wrote something, so it is neutralised and not quarantined. A line with other fields
+/// is judged like any text.
 pub(super) fn without_markers(bytes: &[u8]) -> (Cow<'_, [u8]>, Vec<Range<usize>>) {
   let mut found = Vec::new();
   let mut blanked = Cow::Borrowed(bytes);
@@ -47,8 +47,8 @@ pub(super) fn without_markers(bytes: &[u8]) -> (Cow<'_, [u8]>, Vec<Range<usize>>
   (blanked, found)
 }
 
-/// The lines that say nothing but that they are markers, in a list or a quotation as well, and those that said
-/// so until they were neutralised.
+/// The lines that consist of a claim, also in a list or a quotation, and those that did until they were
+/// neutralised.
 pub(super) fn claims(bytes: &[u8]) -> impl Iterator<Item = Range<usize>> + '_ {
   let mut start = 0;
   bytes.split_inclusive(|&byte| byte == b'\n').filter_map(move |line| {

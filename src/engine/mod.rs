@@ -1,10 +1,11 @@
-//! One memory file, from dirty to done: the same for the daemon, the command line and the tests.
+//! Processes one memory file, from a change to a finished state. The daemon, the command line and the
+//! tests all use this room.
 //!
-//! The engine owns the ledger and the way to the files. It never decides (policy does), never waits
-//! for an event (the daemon does) and never touches a byte that is not durable in the ledger first.
-//! Its two ways to change a file are [`pass`] (urgent, equal length, in place) and [`lazy`] (markers
-//! and compaction, when the file is idle); [`review`] does what a person decided, [`recover`] ends
-//! what a crash interrupted.
+//! The engine owns the ledger and the access to the files. The engine does not decide (policy does),
+//! does not wait for events (the daemon does), and never changes a byte whose former content is not
+//! durable in the ledger. It changes a file in two ways: [`pass`] (urgent, equal length, in place) and
+//! [`lazy`] (markers and compaction, when the file is idle). [`review`] carries out a person's
+//! decisions, and [`recover`] completes edits that a crash interrupted.
 #![forbid(unsafe_code)]
 
 pub mod adopt;
@@ -115,46 +116,51 @@ use crate::{
   store::{self, Ledger},
 };
 
-/// How long a file that somebody else has open is waited for before it is read and redacted without
-/// a lease (docs/adr/0002: a choice; from the first refusal to about 4 ms was tried).
+/// How long to wait for a lease while another program has the file open, before the file is read and
+/// redacted without one (docs/adr/0002: a choice; values from the first refusal to about 4 ms were
+/// tried).
 pub const UNLEASED_AFTER: Duration = Duration::from_millis(5);
-/// For how long an agent's tool verifies its write on an idle machine (docs/adr/0002, measured 0.2-0.6 ms).
+/// How long an agent's tool verifies its write on an idle machine (docs/adr/0002, measured 0.2-0.6 ms).
 pub const HOLD_OFF: Duration = Duration::from_millis(50);
-/// How long the verifying read of a tool is waited for whose write is on record. It always comes, and the tool
-/// fails when it comes too late: with seven busy processes on two cores it took longer than [`HOLD_OFF`] in 2
-/// of 17 runs (a choice: fifty times the slowest scheduling that was seen).
+/// How long to wait for the verifying read of a tool whose write is on record. The read always comes,
+/// and the tool fails if memfw edits the file first: with seven busy processes on two cores the read
+/// came later than [`HOLD_OFF`] in 2 of 17 runs (a choice: fifty times the slowest scheduling that was
+/// seen).
 pub const VERIFY_WITHIN: Duration = Duration::from_secs(3);
-/// How long a reshape leaves a file alone that an agent's tool has written and may verify, or has read and
-/// may write. It is never urgent, so this is a choice, ten times [`HOLD_OFF`]: on a loaded machine a
-/// verifying read came more than 20 ms after its write, and the tool failed because markers were there.
+/// How long a reshape waits after an agent's tool has written a file and may verify it, or has read a
+/// file and may write it. A reshape is never urgent, so this is a choice, ten times [`HOLD_OFF`]: on a
+/// loaded machine a verifying read came more than 20 ms after its write, and the tool failed because it
+/// found markers.
 pub const VERIFIED_AFTER: Duration = Duration::from_millis(500);
-/// How long an unfinished last line with poison in it is left to its writer, who may write in pieces and
-/// close the file after each of them; what comes later still goes with the line it continues.
+/// How long to wait for the writer to finish an incomplete last line that contains poison. A writer may
+/// write in pieces and close the file after each of them; later pieces are still judged with the line
+/// they continue.
 pub const TAIL_GRACE: Duration = Duration::from_millis(20);
-/// No writer puts a redaction off for longer than this by never finishing a line.
+/// The longest time for which a writer can delay a redaction by never finishing a line.
 pub const MAX_TAIL_WAIT: Duration = Duration::from_millis(500);
-/// An incomplete last line counts as complete when the file has not changed for so long and no lease
-/// could be had.
+/// An incomplete last line counts as complete when the file has not changed for this long and no lease
+/// was granted.
 pub const TAIL_COMPLETE_AFTER: Duration = Duration::from_millis(500);
-/// How young a stamp may not be to be trusted (docs/adr/0002: before Linux 6.13 file times
-/// advance by 1 to 10 ms).
+/// The minimum age of a stamp that memfw trusts (docs/adr/0002: before Linux 6.13 file times advance by
+/// 1 to 10 ms).
 pub const RACY: Duration = Duration::from_millis(20);
-/// Where no event tells that a writer has closed the file (everywhere but on Linux), this time without
-/// a change stands for it.
+/// Without events for the closing of files (everywhere but on Linux), a file counts as closed after
+/// this time without a change.
 pub const CLOSE_TICK: Duration = if cfg!(linux) { Duration::ZERO } else { RACY };
-/// How long another process of memfw may hold the write lock before we give up.
+/// How long to wait for another memfw process to release the write lock.
 pub const WRITE_LOCK_WAIT: Duration = Duration::from_secs(10);
-/// For how long it may be held by nobody: a program that is just being started has all descriptors of whoever
-/// starts it, and with them the lock, until it runs.
+/// How long to wait for the write lock before memfw closes its own open files. A child process inherits
+/// all descriptors, and with them the lock, until it runs `exec`, so the lock may be busy for a moment.
 const WRITE_LOCK_MOMENT: Duration = Duration::from_millis(20);
 
-/// Files of which is remembered that they were read; then they are forgotten, and waited for.
+/// How many files are remembered as read since their last write. When the limit is reached, all of them
+/// are forgotten, and memfw waits for their next read.
 const MAX_READ: usize = 4096;
 
-/// Keys of reduced protection in the ledger start with this.
+/// Prefix of the ledger's keys for reduced protection.
 pub const DEGRADED: &str = "degraded:";
 
-/// The highest rung that the configuration lets a file system stand on.
+/// The highest rung that the configuration allows on a file system.
 pub fn ceiling(config: &Config) -> Rung {
   match config.protocol {
     Protocol::Auto => Rung::Lease,
@@ -163,7 +169,7 @@ pub fn ceiling(config: &Config) -> Rung {
   }
 }
 
-/// A stamp as the ledger keeps it.
+/// A stamp in the form that the ledger stores.
 pub fn stamp_row(stamp: &Stamp) -> store::Stamp {
   store::Stamp {
     dev: stamp.dev,
@@ -194,13 +200,13 @@ impl Target {
     self.root.join(&self.rel)
   }
 
-  /// The key under which reduced protection of this file is noted.
+  /// The key under which the ledger notes reduced protection of this file.
   pub fn key(&self) -> String {
     format!("file:{}", event::shown(&self.path()))
   }
 }
 
-/// The engine: ledger, files, records of the agent framework, time.
+/// The engine: ledger, files, the agent framework's records, and the clock.
 pub struct Engine<F: Fs> {
   fs: F,
   ledger: Ledger,
@@ -209,49 +215,49 @@ pub struct Engine<F: Fs> {
   config: Arc<Config>,
   /// The rules in force.
   judging: Rules,
-  /// Open workspaces, and how their files can be edited.
+  /// Open workspaces, with the rung of their file system.
   roots: HashMap<PathBuf, (F::Root, Rung)>,
-  /// Files that were opened and could not be leased yet: opening again would wake ourselves.
+  /// Open files that could not be leased yet. Opening them again would cause events that wake memfw.
   hot: HashMap<Target, F::File>,
   /// Edits that are in the journal.
   open_edits: edit::OpenEdits,
-  /// Files with poison that could not be sealed, as they were when that was reported.
+  /// The placeholders that are in files.
   unsealed: HashMap<Target, Stamp>,
-  /// What stands in files in place of what was taken out.
+  /// Unused ids.
   forms: RefCell<PlaceholderCache>,
   /// Ids that nothing has.
   ids: RefCell<ids::Ids>,
-  /// The last of what is held out of a file that a model that reads was asked about, while more is left.
+  /// The last quarantined item of each file that the judge was asked about, while more items remain.
   consulted_to: HashMap<Target, BlockId>,
-  /// A version that was recorded and not kept yet.
+  /// A version that the ledger has recorded, but whose content is not kept yet.
   noted: Option<versions::UnkeptVersion>,
-  /// Files that somebody has read since they were written.
+  /// Files that another program has read since their last write.
   read: HashSet<Target>,
-  /// Outsiders' text that was replaced of late.
+  /// Text of outsiders that was replaced recently.
   replaced: replaced::Replaced,
-  /// Targets that were opened since the last [`Engine::take_opens`].
+  /// Targets that memfw has opened since the last [`Engine::take_opens`].
   opens: Vec<Target>,
-  /// How long poison stood in a file, for each redaction since [`Engine::take_exposures`].
+  /// How long poison was in its file, for each redaction since [`Engine::take_exposures`].
   exposures: Vec<Duration>,
-  /// Whether something left its file since [`Engine::take_departed`] because of its source.
+  /// Whether a text was taken out of its file because of its source since [`Engine::take_departed`].
   has_departed: bool,
   /// memfw's data directory, where the lock is.
   data: PathBuf,
-  /// What judges beside the rules.
+  /// Layer 2, if there is a model.
   model: Layer2,
-  /// The directories that are no workspaces.
+  /// The directories that are not workspaces.
   shapes: Shapes,
-  /// What was found in a large file that is not done with.
+  /// Findings in large files whose judgement is not complete yet.
   memo: RefCell<slices::Memo>,
-  /// Says whether a large file has to wait.
+  /// Tells whether the judgement of a large file must be interrupted.
   interrupt: Option<slices::Interrupt>,
-  /// Whether what is under way can be done again from the start.
+  /// Whether the current operation can be interrupted and started again.
   may_interrupt: bool,
 }
 
 impl<F: Fs> Engine<F> {
-  /// An engine on this ledger. `data` is memfw's data directory, where the lock is that serialises
-  /// those who touch files.
+  /// Creates an engine on this ledger. `data` is memfw's data directory; it contains the lock that
+  /// serialises edits of files.
   pub fn new(
     fs: F,
     ledger: Ledger,
@@ -289,7 +295,7 @@ impl<F: Fs> Engine<F> {
     }
   }
 
-  /// The same with a model that judges beside the rules.
+  /// Adds layer 2 to the engine.
   #[must_use]
   pub fn with_model(mut self, model: &'static dyn Assessor) -> Self {
     self.model = Some(model);
@@ -301,12 +307,12 @@ impl<F: Fs> Engine<F> {
     &self.ledger
   }
 
-  /// Ends the engine and gives its ledger back.
+  /// Ends the engine and returns its ledger.
   pub fn into_ledger(self) -> Ledger {
     self.ledger
   }
 
-  /// The ledger, to write.
+  /// The ledger, for writing.
   pub fn ledger_mut(&mut self) -> &mut Ledger {
     &mut self.ledger
   }
@@ -316,7 +322,7 @@ impl<F: Fs> Engine<F> {
     &self.config
   }
 
-  /// Goes on with another configuration; everything is opened anew.
+  /// Replaces the configuration. All workspaces and files are opened again.
   pub fn configure(&mut self, config: Arc<Config>, fs: F) {
     self.config = config;
     self.fs = fs;
@@ -325,18 +331,18 @@ impl<F: Fs> Engine<F> {
     self.forget_slices();
   }
 
-  /// Judges by these rules from now on; what is known is not judged again.
+  /// Replaces the rules. Text that was judged before is not judged again.
   pub fn set_rules(&mut self, rules: Rules) {
     self.forget_slices();
     self.judging = rules;
   }
 
-  /// Goes on with other records of the agent framework.
+  /// Replaces the records of the agent framework.
   pub fn set_agent(&mut self, agent: Box<dyn AgentRecords>) {
     self.agent = Arc::from(agent);
   }
 
-  /// Which directories are no workspaces: what is in them is treated as the configuration says of them.
+  /// Sets the directories that are not workspaces. Their files are treated as the configuration says.
   pub fn set_shapes(&mut self, shapes: Shapes) {
     self.shapes = shapes;
   }
@@ -346,12 +352,12 @@ impl<F: Fs> Engine<F> {
     Treatment::of(&target.rel, self.shapes.is_elsewhere(&target.root), &self.config)
   }
 
-  /// The records of the agent framework, to be asked elsewhere.
+  /// The records of the agent framework, to be queried on another thread.
   pub fn agent(&self) -> Arc<dyn AgentRecords> {
     Arc::clone(&self.agent)
   }
 
-  /// Whether the agent's index holds any of these texts of a file; `None` where it has none.
+  /// Whether the agent's index holds any of these texts of a file; `None` without an index.
   pub fn still_indexed(&self, target: &Target, texts: &[&[u8]]) -> Option<bool> {
     self.agent.still_indexed(&target.root, &target.rel, texts)
   }
@@ -366,7 +372,7 @@ impl<F: Fs> Engine<F> {
     self.clock.now()
   }
 
-  /// Writes the log line of an event and its row.
+  /// Writes an event to the ledger and to the log.
   pub fn tell(&mut self, event: Event) -> Result<(), EngineError> {
     let at = self.now();
     self.ledger.append_events(&[event.row()], at)?;
@@ -374,12 +380,12 @@ impl<F: Fs> Engine<F> {
     Ok(())
   }
 
-  /// A writer has closed a file: who read it before has not read what stands there now.
+  /// Notes that a writer has closed a file. Earlier readers have not read the current content.
   pub fn closed_by_writer(&mut self, target: &Target) {
     self.read.remove(target);
   }
 
-  /// Somebody else has opened a file since its writer closed it.
+  /// Notes that another program has opened a file since its writer closed it.
   pub fn opened_by_reader(&mut self, target: &Target) {
     if self.read.len() >= MAX_READ {
       self.read.clear();
@@ -387,18 +393,19 @@ impl<F: Fs> Engine<F> {
     self.read.insert(target.clone());
   }
 
-  /// The targets that were opened since this was asked last: their events are our own.
+  /// Takes the targets that memfw has opened since the last call. memfw's own opens cause their events.
   pub fn take_opens(&mut self) -> Vec<Target> {
     std::mem::take(&mut self.opens)
   }
 
-  /// How long after the last write to its file poison left it, for each urgent redaction since this was
-  /// asked last.
+  /// Takes the exposures since the last call: for each urgent redaction, the time from the last write
+  /// of the file until the poison was taken out.
   pub fn take_exposures(&mut self) -> Vec<Duration> {
     std::mem::take(&mut self.exposures)
   }
 
-  /// Whether something left its file because its source became known, since this was asked last.
+  /// Takes the flag that says whether a text was taken out of its file, since the last call, because
+  /// its source became known.
   pub fn take_departed(&mut self) -> bool {
     std::mem::take(&mut self.has_departed)
   }
@@ -408,7 +415,7 @@ impl<F: Fs> Engine<F> {
     &self.data
   }
 
-  /// Notes that protection is reduced; said once, until it changes or is over.
+  /// Notes that protection is reduced. An event is written once, and again when the reason changes.
   pub fn degrade(&mut self, key: &str, why: &str) -> Result<(), EngineError> {
     let key = format!("{DEGRADED}{key}");
     let json = serde_json::Value::from(why).to_string();
@@ -420,7 +427,7 @@ impl<F: Fs> Engine<F> {
     self.tell(Event::new(EventKind::Degraded).detail(why))
   }
 
-  /// Notes that what was reduced is whole again.
+  /// Notes that a reduction of protection has ended.
   pub fn recovered(&mut self, key: &str) -> Result<(), EngineError> {
     let key = format!("{DEGRADED}{key}");
     if self.ledger.health(&key)?.is_none() {
@@ -430,7 +437,7 @@ impl<F: Fs> Engine<F> {
     self.tell(Event::new(EventKind::Restored).detail(key))
   }
 
-  /// Forgets all reduced protection: a start finds out anew.
+  /// Forgets all reduced protection. A start finds out again what is reduced.
   pub fn clear_degradations(&mut self) -> Result<(), EngineError> {
     for (key, ..) in self.ledger.healths()? {
       if key.starts_with(DEGRADED) {
@@ -440,19 +447,19 @@ impl<F: Fs> Engine<F> {
     Ok(())
   }
 
-  /// Forgets the open directory of a workspace, which may have been replaced.
+  /// Forgets the open directory of a workspace, because it may have been replaced.
   pub fn forget_root(&mut self, root: &Path) {
     self.roots.remove(root);
     self.hot.retain(|target, _| target.root != root);
   }
 
-  /// Closes the directory of a workspace until it is needed again: the kernel tells of the end of a
-  /// directory only when nobody has it open.
+  /// Closes the directory of a workspace until it is needed again. The kernel reports the deletion of a
+  /// directory only when no process has it open.
   pub fn close_root(&mut self, root: &Path) {
     self.roots.remove(root);
   }
 
-  /// Opens a workspace, once.
+  /// Opens a workspace, unless it is open already.
   fn root(&mut self, path: &Path) -> Result<(), EngineError> {
     if !self.roots.contains_key(path) {
       let root = self.fs.open_root(path)?;
@@ -474,25 +481,25 @@ impl<F: Fs> Engine<F> {
       .iter()
       .filter_map(|owner| match owner {
         Owner::Uid(uid) => Some(*uid),
-        // A name that nobody has owns no file.
+        // A name that no user has owns no file.
         Owner::Name(name) => user::uid(name).ok(),
       })
       .collect();
     TargetRules { max_bytes: self.config.max_file_bytes, owners }
   }
 
-  /// The lock that serialises those who touch files; nobody keeps it longer than one operation.
+  /// Acquires the lock that serialises edits of files. Each process holds it for one operation at most.
   fn lock(&mut self) -> Result<WriteLock, EngineError> {
     match WriteLock::acquire(&self.data, WRITE_LOCK_MOMENT) {
-      // Whoever holds it may be waiting for a lease on what we keep open.
+      // The holder may be waiting for a lease on a file that this process keeps open.
       Err(LockError::Busy { .. }) => self.hot.clear(),
       answer => return Ok(answer?),
     }
     Ok(WriteLock::acquire(&self.data, WRITE_LOCK_WAIT)?)
   }
 
-  /// A fresh id that nothing has. A first scan, which needs one for every block, has longer ones that are
-  /// not looked up ([`adopt`]).
+  /// A new id that is not used yet. A first scan needs an id for every block, so its ids are longer and
+  /// are not looked up ([`adopt`]).
   fn new_id(&self) -> Result<BlockId, EngineError> {
     let taken = |ids: &[BlockId]| Ok(self.ledger.ids_taken(ids)?);
     self.ids.borrow_mut().next(|| Ok(random::array()?), taken)
