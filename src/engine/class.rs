@@ -1,13 +1,15 @@
-//! How far the agent framework trusts a file, and when that goes back after an edit of ours.
+//! How far the agent framework trusts a file (its class), and when a class returns after an edit of
+//! memfw.
 //!
-//! A framework may drop a file for good because of a write of its own that was tainted, or because it had
-//! read a version that we edited. The class goes back in two cases alone: the whole of the write that cost
-//! it has left the file again, or our edit was all that the framework saw.
+//! A framework may lower the class of a file because of a tainted write of its own, or because it had
+//! read a version that memfw edited. The class returns in only two cases: all text of the write that
+//! caused the downgrade has left the file again, or the edit of memfw was all that the framework saw.
 //!
-//! Invariant: the framework never trusts a file further than it would without our edits, had what we took
-//! out never been written; unless a person or the configuration says so. So a class goes back only to one
-//! that was on record for the very lines that are left and only across one write of others; or else where
-//! the records show of each write since an edit of ours that the framework's own tools made all of it.
+//! Invariant: the framework never trusts a file further than it would without memfw's edits if the text
+//! that memfw took out had never been written, unless a person or the configuration says so. So a class
+//! returns only to one that was on record for exactly the lines that are left and only across one
+//! foreign write, or where the records show for each write since an edit of memfw that the framework's
+//! own tools made all of it.
 #![forbid(unsafe_code)]
 
 use std::collections::HashMap;
@@ -25,24 +27,24 @@ use crate::{
   store::{AgentRecord, BlockRow, ClassDowngrade},
 };
 
-/// How soon after an edit of ours a tool may write what it made of an older version, in microseconds: a tool
-/// reads and writes within one call (a choice; measured calls take milliseconds).
+/// How long after an edit of memfw a tool may write text based on an older version, in microseconds: a
+/// tool reads and writes within one call (a choice; measured calls take milliseconds).
 const STALE_READ: i64 = 5_000_000;
-/// Most writes since an edit of ours of which the records still have to tell.
+/// The most writes since an edit of memfw that wait for an answer of the records.
 const MAX_UNPROVEN: usize = 64;
-/// Most lines that may have left the file in them.
+/// The most lines that may have left the file in those writes.
 const MAX_GONE: usize = 256;
 
-/// What a version did to the lines that were there before.
+/// What a version changed in the lines of the version before it.
 struct Loss {
-  /// It took none away, and changed neither their places nor the blocks that they stand in.
+  /// Whether it removed no line, and changed neither the order nor the blocks of the lines.
   only_adds: bool,
-  /// Hashes of those that are not there any more.
+  /// Hashes of the removed lines.
   gone: Vec<[u8; 8]>,
 }
 
 impl View {
-  /// What happened to the lines that were there before; `None` where blocks were moved, or came back.
+  /// What happened to the former lines; `None` where blocks were moved, or came back.
   fn loss(&self) -> Option<Loss> {
     let is_there = |known: &usize| self.facts.known.get(*known).is_some_and(|one| !one.former);
     let mut only_adds = !self.comparison.removed.iter().any(is_there);
@@ -72,8 +74,8 @@ impl View {
 }
 
 impl<F: Fs> Engine<F> {
-  /// Notes how the records stand to a version that was looked at, and whether its write cost the file its
-  /// class; if all of that write has left the file already, the class goes back.
+  /// Notes the agent record for a version that was scanned, and whether its write caused a class
+  /// downgrade. If all of that write has left the file already, the class returns.
   pub(super) fn note_write(
     &mut self,
     target: &Target,
@@ -84,11 +86,11 @@ impl<F: Fs> Engine<F> {
     let Some((recorded, class)) = self.on_record(target) else { return Ok(()) };
     let before = self.ledger.noted(&path)?;
     if let Some(before) = before.as_ref().filter(|before| before.version == view.hash) {
-      // A record of what has still to be written says nothing about this version.
+      // A record of a write that is still to come says nothing about this version.
       let is_about = recorded == Some(view.hash);
       let is_news = is_about || !before.is_about_file();
       if is_news && (before.recorded, &before.class) != (recorded, &class) {
-        // A person may have given it another class.
+        // A person may have given the file another class.
         let dropped = self.agent.classes().map(|classes| classes.dropped);
         let fall = before.fall.clone().filter(|_| !is_about || class.as_deref() == dropped);
         self.ledger.note(&path, &AgentRecord { recorded, class, fall, ..before.clone() })?;
@@ -104,8 +106,8 @@ impl<F: Fs> Engine<F> {
     self.class_back(target)
   }
 
-  /// Notes how the records stand to a file that was there before memfw. Only of those at the top of a
-  /// workspace, which a framework loads: a first scan sees thousands of notes.
+  /// Notes the agent record of a file from before memfw, only at the top of a workspace. A framework
+  /// loads these files; a first scan sees thousands of others.
   pub(super) fn note_adopted(
     &mut self,
     target: &Target,
@@ -120,7 +122,8 @@ impl<F: Fs> Engine<F> {
     Ok(self.ledger.note(&target.path(), &noted)?)
   }
 
-  /// Hash and class on record, `None` each where there is no record; nothing where it cannot be read.
+  /// Hash and class on record, each `None` without a record; the outer `None` where the record cannot
+  /// be read.
   fn on_record(&self, target: &Target) -> Option<(Option<ContentHash>, Option<String>)> {
     match self.agent.standing(&target.root, &target.rel) {
       Standing::Unreadable(_) => None,
@@ -129,8 +132,8 @@ impl<F: Fs> Engine<F> {
     }
   }
 
-  /// Whether the write that made a version cost the file its class, and that could go back. Where a tool
-  /// has put its next write on record already, that is not known yet, but what led there is kept.
+  /// The class downgrade that the write of a version caused, if the class could return. A tool may have
+  /// put its next write on record already; then the cause is not known yet, but the history is kept.
   fn fall(
     &self,
     before: &AgentRecord,
@@ -149,7 +152,8 @@ impl<F: Fs> Engine<F> {
     fall.version = now.base;
     fall.unproven.push(now.base);
     fall.only_adds &= loss.only_adds;
-    // A version in between may not have been recorded, and its losses be counted with the next one.
+    // A version in between may not have been recorded; its removed lines are counted with the next
+    // version.
     let new = loss.gone.into_iter().filter(|hash| !fall.gone.contains(hash));
     let new: Vec<[u8; 8]> = new.collect();
     fall.gone.extend(new);
@@ -159,11 +163,11 @@ impl<F: Fs> Engine<F> {
     (is_short && could_go_back).then_some(fall)
   }
 
-  /// What a fall from here starts with; `None` where the file has no class to lose.
+  /// The start of a class downgrade from this record; `None` where the file has no class to lose.
   fn upright(&self, noted: &AgentRecord, at: i64) -> Option<ClassDowngrade> {
     let full = self.agent.classes()?.full;
     let has_all = match &noted.class {
-      // A first write gives it all, so without a record there is nothing to lose but that.
+      // A first write gives a file the full class, so a file without a record can lose that.
       None => noted.recorded.is_none(),
       Some(class) => class == full && noted.is_about_file(),
     };
@@ -177,7 +181,7 @@ impl<F: Fs> Engine<F> {
     })
   }
 
-  /// Notes an edit of ours, and whether the record has followed it.
+  /// Notes an edit of memfw, and whether the record has followed it.
   pub(super) fn note_edit(
     &mut self,
     target: &Target,
@@ -193,7 +197,7 @@ impl<F: Fs> Engine<F> {
     let fall = if followed {
       noted.fall.clone()
     } else {
-      // The next write will cost the file its class, and it will have been our edit.
+      // The next write will cost the file its class, because of memfw's edit.
       let fall = noted.open_fall().or_else(|| self.upright(&noted, at));
       fall.map(|fall| ClassDowngrade { after_edit: true, ..fall })
     };
@@ -202,8 +206,8 @@ impl<F: Fs> Engine<F> {
     Ok(self.ledger.note(&path, &noted)?)
   }
 
-  /// Lets the record follow edits of ours that it could not follow when they were made, once it can be read. It
-  /// follows only from the version that they began with, so nothing of anybody else's goes along.
+  /// Makes the record follow earlier edits of memfw, once the record can be read. It follows only from
+  /// the version before those edits, so no foreign text gains trust.
   pub(super) fn follow_late(&mut self, target: &Target) -> Result<(), EngineError> {
     let key = format!("agent-record:{}", super::event::shown(&target.path()));
     if self.ledger.health(&format!("{}{key}", super::DEGRADED))?.is_none() {
@@ -218,7 +222,7 @@ impl<F: Fs> Engine<F> {
       Followed::Failed(why) => self.degrade(&key, &why),
       Followed::NotOurs => self.recovered(&key),
       Followed::Yes => {
-        // What the next write would have cost is not lost any more.
+        // The downgrade that the next write would have caused cannot happen any more.
         let fall = noted.fall.clone().filter(|fall| !fall.unproven.is_empty());
         let recorded = Some(noted.version);
         self.ledger.note(&target.path(), &AgentRecord { recorded, fall, ..noted })?;
@@ -227,8 +231,8 @@ impl<F: Fs> Engine<F> {
     }
   }
 
-  /// Lets the class go back where something of the write that cost it was taken out, and nothing of it is
-  /// left that nobody has reviewed.
+  /// Gives the class back when something of the write that caused the downgrade was taken out, and no
+  /// line of that write without a review is left.
   pub(super) fn class_back(&mut self, target: &Target) -> Result<(), EngineError> {
     let path = target.path();
     let Some(noted) = self.ledger.noted(&path)?.filter(AgentRecord::is_about_file) else {
@@ -247,8 +251,8 @@ impl<F: Fs> Engine<F> {
     self.give_back(target, noted, &fall.former)
   }
 
-  /// Lets the class go back where the framework saw nothing foreign in the turn that wrote a version, and
-  /// an edit of ours came right before it: that was all that it can have stumbled over.
+  /// Gives the class back when the framework read nothing foreign in the turn that wrote a version, and
+  /// an edit of memfw came right before it: only that edit can have caused the downgrade.
   pub(super) fn clear_of_us(
     &mut self,
     target: &Target,
@@ -262,14 +266,14 @@ impl<F: Fs> Engine<F> {
     let version = visit.sighting.version;
     let is_of_it = |fall: &ClassDowngrade| fall.unproven.contains(&version);
     let Some(mut fall) = noted.fall.clone().filter(is_of_it) else { return Ok(()) };
-    // Every line of it has to be the tool's own, or somebody else's would go along.
+    // Every line of the version must come from the tool, or foreign text would gain trust.
     let is_whole = self.is_all_of(target, visit)?;
     if !is_whole || !answer.attributions.iter().all(is_written_by_tool) {
       return Ok(());
     }
     fall.unproven.retain(|unproven| *unproven != version);
     for line in &answer.replaced {
-      // A line that stood there twice has to be taken out twice.
+      // A line that was in the file twice must be removed twice.
       let hash = line_hash(line.as_bytes());
       if let Some(index) = fall.gone.iter().position(|gone| *gone == hash) {
         fall.gone.swap_remove(index);
@@ -282,7 +286,7 @@ impl<F: Fs> Engine<F> {
     Ok(self.ledger.note(&target.path(), &AgentRecord { fall: Some(fall), ..noted })?)
   }
 
-  /// Whether a question was about all text that was first seen in its version.
+  /// Whether a question covered all text that was first seen in its version.
   fn is_all_of(&self, target: &Target, visit: &VersionQuery) -> Result<bool, EngineError> {
     let Some((_, blocks)) = self.ledger.provenance(&target.path())? else { return Ok(false) };
     let asked = |block: &BlockRow, number| {
@@ -314,8 +318,8 @@ impl<F: Fs> Engine<F> {
   }
 }
 
-/// Whether a block still has a line of a write that nobody has reviewed. To be judged is enough only where
-/// the configuration says so.
+/// Whether a block still has a line of a write that no person has reviewed. A judgement counts as a
+/// review only where the configuration says so.
 fn is_left(block: &BlockRow, version: ContentHash, lenient: bool) -> bool {
   block.live().any(|revision| {
     let is_of_it = revision.trail.sighting.map(|seen| seen.version) == Some(version);
@@ -326,7 +330,7 @@ fn is_left(block: &BlockRow, version: ContentHash, lenient: bool) -> bool {
   })
 }
 
-/// Whether a text is what a call of the framework's own tools wrote.
+/// Whether a text was written by a call of the framework's own tools.
 fn is_written_by_tool(said: &Attribution) -> bool {
   said.attestation >= Attestation::ToolObserved
     && said.evidence.written.is_some()

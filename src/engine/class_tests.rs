@@ -1,5 +1,6 @@
-//! What becomes of the class of a file, against a model of a framework that drops files: what it trusts with
-//! our edits it would have trusted without them, had what we took out never been written.
+//! Tests of the class of a file, against a model of a framework that lowers classes. With memfw's edits
+//! the framework must trust only what it would trust without them if the removed text had never been
+//! written.
 #![forbid(unsafe_code)]
 
 use std::time::Duration;
@@ -14,7 +15,7 @@ use crate::{
 const FULL: &str = "agent";
 const DROPPED: &str = "untrusted";
 
-/// What a tool of the framework does: it puts on record what it is about to write, by what it has read.
+/// A tool of the framework puts on record what it is about to write, based on what it has read.
 pub(super) fn record(
   row: Option<&(ContentHash, String)>,
   read: &str,
@@ -28,7 +29,7 @@ pub(super) fn record(
 }
 
 impl World {
-  /// A tool writes what it made of what it had read.
+  /// A tool writes a new text, based on the text that it had read.
   fn tool(&mut self, read: &str, new: &str, tainted: bool) {
     let path = self.target.path();
     let row = record(self.records.book().rows.get(&path), read, new, tainted);
@@ -40,7 +41,7 @@ impl World {
     self.records.book().rows.get(&self.target.path()).map(|(_, class)| class.clone())
   }
 
-  /// Whether the record is about the bytes that stand there.
+  /// Whether the record is about the current bytes.
   fn is_followed(&self) -> bool {
     let hash = ContentHash::of(self.read().as_bytes());
     self.records.book().rows.get(&self.target.path()).is_some_and(|(row, _)| *row == hash)
@@ -62,7 +63,7 @@ fn written(source: &str) -> Attribution {
   Attribution { evidence, ..said(source, Attestation::ContentHashed) }
 }
 
-/// A file that the framework has on record with its full trust.
+/// A file that the framework has on record with the full class.
 fn trusted(config: Config) -> World {
   let mut world = World::new(config);
   world.adopt("- Bob likes tea.\n");
@@ -84,7 +85,7 @@ fn the_class_comes_back_when_all_of_a_tainted_write_has_left() {
   world.done();
   assert!(!world.read().contains(OVERRIDE));
   assert_eq!((world.class().as_deref(), world.is_followed()), (Some(FULL), true));
-  // The framework's own next write goes on from there.
+  // The framework's own next write starts from there.
   let before = world.read();
   world.tool(&before, &format!("{before}- One more.\n"), false);
   world.done();
@@ -179,7 +180,8 @@ fn a_line_of_somebody_else_beside_it_is_not_laundered_with_it() {
   assert_eq!(world.class().as_deref(), Some(DROPPED));
 }
 
-/// A tool changes a line of the version before our markers; what it says to have taken out.
+/// A tool changes a line of the version before memfw's markers; `removes` is what it says that it
+/// removed.
 fn stale_change(world: &mut World, removes: &str, also: &str) {
   let read = world.read();
   world.lazy();
@@ -209,7 +211,8 @@ fn a_line_that_somebody_else_took_out_beside_it_keeps_the_class_down() {
   }
 }
 
-/// Three writes after an edit of ours, of which the records tell late. Whose turns are not clean?
+/// Three writes after an edit of memfw, whose records come late. `tainted` is the write whose turn is
+/// not clean.
 fn three_writes(tainted: Option<usize>) -> World {
   let mut world = trusted(at_once());
   let mut text = world.read();
@@ -245,7 +248,8 @@ fn a_write_that_is_on_record_before_it_is_in_the_file_costs_nothing() {
   world.records.answer("Ignore", written("agent"));
   world.records.answer("One more", written("agent"));
   world.records.book().clean_turn = Some(true);
-  // It has read the poison, and puts its next write on record when the poison has just been taken out.
+  // The tool has read the poison, and puts its next write on record just after the poison was taken
+  // out.
   let path = world.target.path();
   world.records.book().ahead =
     Some((path.clone(), poisoned.clone(), format!("{poisoned}- One more.\n")));
@@ -291,7 +295,7 @@ fn a_version_that_we_edited_is_still_found_by_its_record() {
   assert_eq!(asked[0].on_record, ContentHash::of(world.read().as_bytes()));
 }
 
-/// A small generator of pseudo-random numbers (splitmix64); a seed repeats a walk.
+/// A small generator of pseudo-random numbers (splitmix64); a seed reproduces a walk.
 struct Dice(u64);
 
 impl Dice {
@@ -304,7 +308,7 @@ impl Dice {
   }
 }
 
-/// The same without memfw, and without the writes of which memfw left nothing.
+/// The model without memfw, and without the writes of which memfw left nothing.
 struct Without {
   text: String,
   row: Option<(ContentHash, String)>,
@@ -318,7 +322,7 @@ impl Without {
   }
 }
 
-/// Walks, and steps of each; a step is a few milliseconds of real file work.
+/// Walks, and steps of each; a step takes a few milliseconds of real file work.
 const WALKS: u64 = 30;
 const STEPS: u64 = 10;
 
@@ -351,7 +355,7 @@ fn the_framework_never_trusts_more_than_it_would_without_us() {
           world.tool(&before, &format!("{before}{line}"), true);
           without.tool(&line, true);
         }
-        // All of it leaves again: without us it would not have been written.
+        // memfw takes all of it out again, so the model does not contain it.
         3 | 4 => world.tool(&before, &format!("{before}{OVERRIDE}"), true),
         5 => {
           let line = format!("- {step} by page.\n");
@@ -364,7 +368,7 @@ fn the_framework_never_trusts_more_than_it_would_without_us() {
           without.text += &line;
         }
         7 => world.lazy(),
-        // A tool writes what it made of the version before ours.
+        // A tool writes text that is based on the version before memfw's edit.
         _ => {
           let line = format!("- {step} by tool.\n");
           let older = if marks_out(&stale) == marks_out(&before) { &stale } else { &before };
@@ -391,7 +395,7 @@ fn the_framework_never_trusts_more_than_it_would_without_us() {
   assert!(n_given_back > 10, "the class went back {n_given_back} times only");
 }
 
-/// A text without markers and placeholders.
+/// The lines of a text without markers, placeholders and blank lines.
 fn marks_out(text: &str) -> Vec<&str> {
   text.lines().filter(|line| !line.contains("memfw") && !line.trim().is_empty()).collect()
 }
@@ -409,7 +413,7 @@ fn a_record_that_could_not_follow_follows_when_it_can_be_read() {
   world.records.outlook(Outlook::Unreadable("the database is locked".to_owned()));
   world.attribute();
   assert_eq!(world.degradations().len(), 2);
-  // Nothing changes in the file.
+  // The file does not change.
   world.records.book().is_busy = false;
   world.records.outlook(Outlook::Final);
   world.attribute();

@@ -1,11 +1,12 @@
-//! Layer 3 in the engine: which entries a model that reads is asked about, and what follows from its answers.
+//! Layer 3 in the engine: which entries the judge is asked about, and what follows from its answers.
 //!
-//! Nobody waits for it: an entry is judged without it, the question waits in the ledger, and when its answer
-//! is there the entry is judged again. So a question is asked once, whoever asks it, and a process that dies in
-//! between has nothing to make good. A file that is to be looked at for that has [`Pending::JUDGE`].
+//! Nothing waits for the judge: an entry is judged without it, the question waits in the ledger, and
+//! the entry is judged again when the answer has come. So each question is asked once, by any process,
+//! and a crash in between needs no recovery. A file with work for layer 3 has [`Pending::JUDGE`].
 //!
-//! Asked about is what came since somebody is asked at all, whose source is known and not excluded, and of
-//! which an answer could change something ([`policy::wants_reading`]). Who asks is decided by the caller.
+//! A question is put about each entry that was written since the judge was configured, whose source is
+//! known and not excluded, and whose decision an answer could change ([`policy::wants_reading`]). The
+//! caller decides which judge is asked.
 #![forbid(unsafe_code)]
 
 use std::{
@@ -41,34 +42,34 @@ use crate::{
   },
 };
 
-/// The key under which stands since when somebody is asked.
+/// The ledger's key for the time since which a judge is configured.
 const SINCE: &str = "judge";
-/// The key under which stands of what nothing was to be sent when questions were put.
+/// The ledger's key for what was excluded when questions were put.
 const EXCLUDED: &str = "judge-excluded";
-/// Entries that are out of a file and asked about at a time; a bound on the work of one turn.
+/// The most quarantined entries that one call of [`Engine::consult`] asks about; a bound on its work.
 const MAX_HELD: usize = 100;
-/// Values of trusted memory that are told with a question, at most.
+/// The most values of trusted memory that a question contains.
 const MAX_KNOWN: usize = 4;
-/// Digits by which a question is named.
+/// The number of hex digits in the name of a question.
 const ID_DIGITS: usize = 16;
 
-/// What is known about a question.
+/// The state of a question.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Heard {
   /// Its answer.
   Answer(Reading),
-  /// Nobody has answered it yet.
+  /// It has no answer yet.
   Ask,
-  /// Nobody has, and nobody is asked any more.
+  /// It has no answer, and is not asked any more.
   Silence,
 }
 
-/// Where the questions about a file stand.
+/// The state of the questions about a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Consulting {
-  /// Something else has to be known or done first: again, soon.
+  /// Something else must be known or done first: try again soon.
   NotNow,
-  /// They are put, and what was answered is done.
+  /// The questions are put, and the answers so far are applied.
   Done {
     /// Markers are to be renewed when the file is idle.
     reshape_due: bool,
@@ -78,14 +79,14 @@ pub enum Consulting {
 /// A question that is asked now.
 #[derive(Clone, Debug)]
 pub struct JudgeRequest {
-  /// Its hash.
+  /// The hash of the question.
   pub hash: ContentHash,
-  /// What is asked.
+  /// The prompt.
   pub prompt: Prompt,
 }
 
 impl JudgeRequest {
-  /// The name by which an answer says what it answers.
+  /// The name by which an answer refers to its question.
   pub fn id(&self) -> String {
     self.hash.to_hex().chars().take(ID_DIGITS).collect()
   }
@@ -96,19 +97,20 @@ impl JudgeRequest {
   }
 }
 
-/// What there is to ask.
+/// The next step of asking.
 #[derive(Debug)]
 pub enum Turn {
-  /// This.
+  /// Ask this question.
   Ask(Box<JudgeRequest>),
-  /// Nothing before then, in microseconds since the epoch; `None` where nothing waits.
+  /// Ask nothing before this time, in microseconds since the epoch; `None` where no question waits.
   Later(Option<i64>),
-  /// More waits than may be asked before then.
+  /// The budget is used up until this time.
   Spent(i64),
 }
 
-/// Where the words stand on which an answer about these fresh lines rests, in bytes of the file. Where that is not
-/// known it is all of them but the heading above: that of itself has no effect.
+/// The span of the words on which an answer about these fresh lines is based, in bytes of the file.
+/// Where the answer does not say it, the span is all fresh lines without the heading, which has no
+/// effect of its own.
 pub(super) fn place(
   file: &[u8],
   block: &Block,
@@ -121,7 +123,7 @@ pub(super) fn place(
     fresh.iter().cloned().flat_map(of)
   };
   let quoted = reading.lines.as_ref().and_then(|lines| {
-    // The entry begins with the first line that says something.
+    // The entry begins with the first line that has text.
     let mut line = 0;
     let begun = bytes().skip_while(|(_, byte)| byte.is_ascii_whitespace());
     let lines_of = begun.map(|(at, byte)| {
@@ -141,7 +143,7 @@ pub(super) fn place(
   })
 }
 
-/// What hears a model about the fresh lines of a block.
+/// Looks up the judge's answer about the fresh lines of a block.
 pub(super) fn consult(
   file: &[u8],
   fresh: &[Range<usize>],
@@ -155,7 +157,7 @@ pub(super) fn consult(
   if !policy::wants_reading(findings, first.start..last.end, input) {
     return nothing;
   }
-  // What is no text is shown as what it is not: an entry must not keep itself from being read.
+  // Invalid UTF-8 is replaced, so that an entry cannot prevent its reading.
   let mut entry = String::new();
   for chunk in fresh.iter().filter_map(|span| file.get(span.clone())).flat_map(<[u8]>::utf8_chunks)
   {
@@ -183,7 +185,7 @@ pub(super) fn consult(
   }
 }
 
-/// What trusted memory holds where the entry says something else, as far as it may be told.
+/// The values of trusted memory that contradict the entry, without private ones.
 fn contradicted(entry: &str, effects: &[FoundEffect], known: &[KnownSlot]) -> Vec<String> {
   let entry = entry.to_lowercase();
   let slots = effects.iter().flat_map(|effect| &effect.slots);
@@ -202,8 +204,8 @@ fn contradicted(entry: &str, effects: &[FoundEffect], known: &[KnownSlot]) -> Ve
 }
 
 impl<F: Fs> Engine<F> {
-  /// Takes note of whether somebody is asked from now on: what was written before is not asked about, where
-  /// nobody is asked any more nothing waits, and neither does what is excluded by now.
+  /// Applies the configuration of the judge: text from before is not asked about, without a judge no
+  /// question waits, and questions about text that is excluded now are dropped.
   pub fn start_judging(&mut self) -> Result<(), EngineError> {
     if self.config.judge_via == JudgeVia::Off {
       self.ledger.remove_health(SINCE)?;
@@ -224,7 +226,7 @@ impl<F: Fs> Engine<F> {
     Ok(())
   }
 
-  /// Files that are to be looked at.
+  /// Files with work for layer 3.
   pub fn judging_files(&self) -> Result<Vec<Target>, EngineError> {
     Ok(targets(self.ledger.judging_due()?))
   }
@@ -234,13 +236,13 @@ impl<F: Fs> Engine<F> {
     Ok(self.ledger.has_questions()?)
   }
 
-  /// Whether a file is to be looked at.
+  /// Whether a file has work for layer 3.
   pub fn is_judging_pending(&self, target: &Target) -> Result<bool, EngineError> {
     let row = self.ledger.file(&target.path())?;
     Ok(row.is_some_and(|row| row.pending.contains(Pending::JUDGE)))
   }
 
-  /// Puts the questions about what is new in a file, and does what follows from answers.
+  /// Puts the questions about the new text of a file, and applies the answers.
   pub fn consult(&mut self, target: &Target) -> Result<Consulting, EngineError> {
     let path = target.path();
     let nothing = |reshape_due| Ok(Consulting::Done { reshape_due });
@@ -276,8 +278,8 @@ impl<F: Fs> Engine<F> {
     Ok(if is_done { Consulting::Done { reshape_due } } else { Consulting::NotNow })
   }
 
-  /// The same for what is out of the file because of a probability, so much of it as one turn may take; and
-  /// whether something is left for another.
+  /// Puts the questions about items that a probability alone took out of the file, up to the limit of
+  /// one turn; also says whether more are left.
   fn consult_held(
     &mut self,
     target: &Target,
@@ -291,7 +293,7 @@ impl<F: Fs> Engine<F> {
     let filter = ItemFilter { statuses: vec![State::Held], path: Some(path.clone()) };
     let mut items = self.ledger.items(&filter)?;
     items.retain(|item| !item.in_file && item.quarantined_at >= since && !item.trail.due);
-    // Where the last one is gone by now, it begins anew.
+    // If the last item is gone by now, start from the beginning.
     let last = from.and_then(|from| items.iter().position(|item| item.id == from));
     items.drain(..last.map_or(0, |last| last + 1));
     let mut is_left = items.len() > MAX_HELD;
@@ -322,7 +324,8 @@ impl<F: Fs> Engine<F> {
       let beside = Beside { origin: &origin, allowed: &allowed, slots: &slots, is_out: true };
       let judgement =
         self.judge_lines(target, (&bytes, &document), (block, &fresh, &brought), &beside)?;
-      // It may have been held for what it says together with others, of which nothing is known here.
+      // The item may have been quarantined for what it says together with other blocks, which is not
+      // known here.
       let is_all = |code: &Code| judgement.findings.iter().any(|finding| finding.code == *code);
       let is_kept = judgement.consulted == Consulted::Answer(Ruling::Keep);
       if is_kept && !judgement.decision.leaves() && item.codes.iter().all(is_all) {
@@ -336,7 +339,8 @@ impl<F: Fs> Engine<F> {
     Ok((judgements, is_left))
   }
 
-  /// Puts what was not heard yet; whether the file is done, where that was all of a version.
+  /// Puts the questions that have no answer yet; says whether the file is done, where they cover all of
+  /// a version.
   fn put(
     &mut self,
     path: &Path,
@@ -357,7 +361,7 @@ impl<F: Fs> Engine<F> {
     Ok(self.ledger.put_questions(path, &questions, all_of, at)?)
   }
 
-  /// The next question, which is counted from now on as asked.
+  /// The next question. It counts as asked from now on.
   pub fn next_question(&mut self) -> Result<Turn, EngineError> {
     let (per_hour, per_day) = (self.config.judge_per_hour, self.config.judge_per_day);
     loop {
@@ -369,14 +373,14 @@ impl<F: Fs> Engine<F> {
       };
       match JudgeRequest::of(&out) {
         Some(asking) => return Ok(Turn::Ask(Box::new(asking))),
-        // Another memfw wrote it in a form of its own.
+        // Another version of memfw wrote it in another format.
         None => self.ledger.no_answer(out.hash, at)?,
       }
     }
   }
 
-  /// A question that was handed out, by the name that it was given; the outer `None` where there is none of
-  /// this name, the inner one where nobody waits for its answer (any more).
+  /// Finds a question that was handed out by its name. The outer `None` means that there is no such
+  /// question, the inner one that its answer is not needed (any more).
   pub fn asked_question(&self, id: &str) -> Result<Option<Option<JudgeRequest>>, EngineError> {
     let found = self.ledger.handed_out(id)?;
     Ok(found.map(|(state, out)| {
@@ -384,7 +388,7 @@ impl<F: Fs> Engine<F> {
     }))
   }
 
-  /// Takes an answer down, if it counts; gives the files that are to be looked at.
+  /// Records an answer if it is valid; returns the files that have work because of it.
   pub fn take_answer(
     &mut self,
     asking: &JudgeRequest,
@@ -403,25 +407,25 @@ impl<F: Fs> Engine<F> {
     }
   }
 
-  /// Notes that whoever was asked said nothing that could be an answer.
+  /// Notes that the judge's answer was not valid.
   pub fn no_answer(&mut self, hash: ContentHash) -> Result<(), EngineError> {
     let at = self.now();
     Ok(self.ledger.no_answer(hash, at)?)
   }
 
-  /// Notes that nobody said anything to a question, and whether somebody was reached.
+  /// Notes that a question got no answer, and whether the judge was reached.
   pub fn not_answered(&mut self, hash: ContentHash, reached: bool) -> Result<(), EngineError> {
     let at = self.now();
     Ok(self.ledger.not_answered(hash, reached, at)?)
   }
 
-  /// Somebody answers again.
+  /// Lets all questions be asked again, because the judge answers again.
   pub fn wake_questions(&mut self) -> Result<(), EngineError> {
     let at = self.now();
     Ok(self.ledger.wake_questions(at)?)
   }
 
-  /// What is known about a question.
+  /// The state of a question.
   pub(super) fn heard(&self, question: &Question<'_>) -> Result<Heard, StoreError> {
     Ok(match self.ledger.reading(question.hash())? {
       Some((_, Some(reading))) => Heard::Answer(reading),
@@ -430,28 +434,30 @@ impl<F: Fs> Engine<F> {
     })
   }
 
-  /// Whether a version that was just judged has something new in it that may have to be asked about.
+  /// Whether a version that was just judged contains something that the judge may have to be asked
+  /// about.
   pub(super) fn judging_due(&self, target: &Target, view: &View) -> Pending {
     let is_out = || self.config.judge_may_release && view.document.placeholders().next().is_some();
     let is_new = view.judgements.iter().any(Option::is_some) || is_out();
     if is_new && self.is_judged_by_model(target) { Pending::JUDGE } else { Pending::NONE }
   }
 
-  /// Whether somebody is asked about text of this file.
+  /// Whether a judge is asked about text of this file.
   pub(super) fn is_judged_by_model(&self, target: &Target) -> bool {
     self.config.judge_via != JudgeVia::Off
       && self.treatment(target) != Treatment::Ignore
       && !self.config.judge_exclude_files.iter().any(|one| one.matches(&target.rel))
   }
 
-  /// Whether text of this origin may be sent: it is known by now, and neither it nor what fed it is excluded.
+  /// Whether text of this origin may be sent: the origin is known, and neither its source nor what fed
+  /// it is excluded.
   pub(super) fn may_send(&self, origin: &Origin) -> bool {
     let excluded = &self.config.judge_exclude_sources;
     let is_excluded = |source: &Source| excluded.iter().any(|one| one.matches(source));
     let json = &origin.trail.evidence_json;
     let fed_by = match serde_json::from_str::<Evidence>(json) {
       Ok(evidence) => evidence.fed_by,
-      // What cannot be told is not sent.
+      // With unreadable evidence, the source may be excluded.
       Err(_) if !json.is_empty() && !excluded.is_empty() => return false,
       Err(_) => vec![],
     };

@@ -1,17 +1,17 @@
-//! One journalled edit of a memory file, as a type that can only move forward.
+//! One journalled edit of a memory file, as a type that can only move to the next step.
 //!
-//! Every change that memfw makes to a file takes these steps, in this order (docs/adr/0014):
+//! Every edit of memfw takes these steps, in this order (docs/adr/0014):
 //!
 //! 1. [`Locked`]: the write lock is held, so no other process of memfw edits a file.
-//! 2. [`Leased`]: nobody else has the file open, or it is known that no lease can be had.
-//! 3. [`Journalled`]: the images of the edit survive a power cut. Meanwhile the lease is given back.
-//! 4. [`Written`]: the bytes were compared once more and overwritten.
+//! 2. [`Leased`]: no other program has the file open, or no lease is available.
+//! 3. [`Journalled`]: the images of the edit survive a power cut. Meanwhile the lease is released.
+//! 4. [`Written`]: the bytes were compared again and overwritten.
 //! 5. [`Followed`]: the agent's own record of the file is about the new bytes.
-//! 6. [`Durable`]: the lease is given back, and the new bytes survive a power cut.
-//! 7. Finished: what the ledger says about the file is recorded, and the journal forgets the edit.
+//! 6. [`Durable`]: the lease is released, and the new bytes survive a power cut.
+//! 7. Finished: the ledger has recorded the new content of the file, and the journal forgets the edit.
 //!
-//! Redaction, markers, approval, restore and recovery are callers with a [`Plan`] of their own. A step that
-//! fails leaves the journal as it is, and [`super::recover`] takes the edit up from there.
+//! Redaction, markers, approval, restore and recovery are callers with a [`Plan`] of their own. A step
+//! that fails leaves the journal unchanged, and [`super::recover`] continues the edit from there.
 #![forbid(unsafe_code)]
 
 use std::{
@@ -32,8 +32,8 @@ use crate::{
   store::{NewOp, OpId},
 };
 
-/// Pause before the second try for a lease, and the longest one between two tries (docs/adr/0002: 0.2 to
-/// 5 ms; a reader has closed the file after 0.3 ms).
+/// The pause before the second request for a lease, and the longest pause between two requests
+/// (docs/adr/0002: 0.2 to 5 ms; a reader has closed the file after 0.3 ms).
 const FIRST_PAUSE: Duration = Duration::from_micros(200);
 const LAST_PAUSE: Duration = Duration::from_millis(2);
 
@@ -44,14 +44,14 @@ pub(super) enum Lease {
   Held,
   /// Another program has the file open.
   Busy,
-  /// No lease will ever be had on this file.
+  /// The file does not support leases.
   Unsupported,
 }
 
-/// Asks for the lease of a file until it is granted or `patience` is over; at least once.
+/// Requests the lease of a file until it is granted or `patience` is over, at least once.
 ///
-/// A lease that is about to be too old is given back and asked for anew: others may write in between, so
-/// whoever goes on compares first.
+/// A lease that is about to expire is released and requested again. Others may write in between, so the
+/// caller must compare the content before it writes.
 pub(super) fn lease_within<M: MemoryFile>(
   file: &mut M,
   clock: &dyn Clock,
@@ -77,12 +77,11 @@ pub(super) fn lease_within<M: MemoryFile>(
   }
 }
 
-/// The write lock is held, and a lease was asked for.
+/// The write lock is held, and a lease was requested.
 #[derive(Clone, Copy)]
 pub(super) struct Locked<'l> {
   _lock: &'l WriteLock,
-  /// Whether the lease was granted. Without one a redaction compares before it overwrites, and nothing else
-  /// is written.
+  /// Whether the lease was granted. Without a lease only a redaction is written, after a comparison.
   pub leased: bool,
 }
 
@@ -92,13 +91,13 @@ impl<'l> Locked<'l> {
   }
 }
 
-/// Step 2: nothing is journalled yet.
+/// Step 2: nothing is in the journal yet.
 pub(super) struct Leased;
 /// Step 3: the images are durable.
 pub(super) struct Journalled(Vec<OpId>);
 /// Step 4: the new bytes are in the file.
 pub(super) struct Written(Vec<OpId>);
-/// Step 5: the agent's record follows.
+/// Step 5: the agent's record has followed.
 pub(super) struct Followed(Vec<OpId>);
 
 /// An edit of one file at one of its steps.
@@ -111,22 +110,23 @@ pub(super) struct Edit<'e, F: Fs, S> {
   step: S,
 }
 
-/// What a change of length came to.
+/// The result of an edit that changes the length of a file.
 pub(super) enum Rewritten<E> {
   /// It is done.
   Done(E),
-  /// The file is not what the edit was made from. Nothing was written, and the journal has forgotten it.
+  /// The content is not the one that the edit is based on. Nothing was written, and the journal has
+  /// forgotten the edit.
   Changed,
-  /// A write failed, as on a full disk, and was taken back; the journal has forgotten it.
+  /// A write failed, as on a full disk, and was undone. The journal has forgotten the edit.
   Failed(FsError),
 }
 
-/// What becomes of the lease while the disk is waited for.
+/// What happens to the lease while memfw waits for the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sync {
-  /// Nobody is kept waiting (docs/adr/0008).
+  /// It is released first, so no other program has to wait (docs/adr/0008).
   GiveBack,
-  /// The new bytes are judged under the same lease, before anybody can read them.
+  /// It is kept, because the new bytes are judged before other programs can read them.
   KeepLease,
 }
 
@@ -136,7 +136,7 @@ impl<'e, F: Fs, S> Edit<'e, F, S> {
     Edit { plan, locked, target, file, step: step(old) }
   }
 
-  /// The file, to be read.
+  /// The file, for reading.
   pub(super) fn file(&self) -> &F::File {
     self.file
   }
@@ -152,16 +152,17 @@ impl<'e, F: Fs> Edit<'e, F, Leased> {
     Self { plan, locked, target, file, step: Leased }
   }
 
-  /// Gives the lease back while the journal is written: what follows compares again before it writes. Of a
-  /// version that the agent has on record it is kept, for a tool that reads in between would write from a
-  /// version that is not on record any more (docs/adr/0008).
+  /// Releases the lease while the journal is written; the next step compares again before it writes.
+  /// The lease of a version that the agent has on record is kept: a tool that reads in between would
+  /// write from a version that is not on record any more (docs/adr/0008).
   pub(super) fn give_way(&mut self, engine: &Engine<F>, version: ContentHash) {
     if !engine.is_on_record(self.target, version) {
       self.file.release();
     }
   }
 
-  /// Makes the edit durable in the journal; `None` when `journal` finds that it is not wanted any more.
+  /// Makes the edit durable in the journal; `None` if `journal` finds that the edit is not needed any
+  /// more.
   pub(super) fn journalled(
     mut self,
     engine: &mut Engine<F>,
@@ -175,7 +176,7 @@ impl<'e, F: Fs> Edit<'e, F, Leased> {
     Ok(Some(self.at(|Leased| Journalled(ops))))
   }
 
-  /// The same for an edit that is one operation and always wanted.
+  /// Makes an edit durable that is one operation and always needed.
   pub(super) fn begun(
     mut self,
     engine: &mut Engine<F>,
@@ -192,7 +193,7 @@ impl<'e, F: Fs> Edit<'e, F, Leased> {
 }
 
 impl<'e, F: Fs> Edit<'e, F, Journalled> {
-  /// An edit that was interrupted: it is in the journal already.
+  /// An interrupted edit, which is in the journal already.
   pub(super) fn resumed(
     locked: Locked<'e>,
     target: &'e Target,
@@ -202,7 +203,7 @@ impl<'e, F: Fs> Edit<'e, F, Journalled> {
     Self { plan: Plan::Recover, locked, target, file, step: Journalled(vec![op]) }
   }
 
-  /// Asks for the lease again, where one could be had before.
+  /// Requests the lease again, if the edit had one before.
   pub(super) fn lease_again(
     &mut self,
     engine: &Engine<F>,
@@ -214,12 +215,13 @@ impl<'e, F: Fs> Edit<'e, F, Journalled> {
     Ok(lease_within(self.file, &*engine.clock, patience)?)
   }
 
-  /// The journal forgets an edit of which nothing was written.
+  /// Removes an edit from the journal of which nothing was written.
   pub(super) fn given_up(self, engine: &mut Engine<F>) -> Result<(), EngineError> {
     strike_out(engine, &self.step.0)
   }
 
-  /// Overwrites ranges at equal length, each compared first; the answer says which were as expected.
+  /// Overwrites ranges at equal length, each after a comparison; also returns which ranges were as
+  /// expected.
   pub(super) fn overwrite(
     self,
     changes: &[Change<'_>],
@@ -236,11 +238,12 @@ impl<'e, F: Fs> Edit<'e, F, Journalled> {
     base: &[u8],
     new: &[u8],
   ) -> Result<Rewritten<Edit<'e, F, Written>>, EngineError> {
-    // A ledger that was removed or replaced since holds nothing of what would be overwritten.
+    // A ledger that was removed or replaced meanwhile does not contain the bytes that would be
+    // overwritten.
     engine.ledger.check_place()?;
     let done = reshape(self.file, base, new);
     if done.is_err() {
-      // What was taken back may not be on the disk.
+      // The undone write may not be on the disk.
       engine.open_edits.unsynced.extend(&self.step.0);
     }
     let failed = match done? {
@@ -255,7 +258,7 @@ impl<'e, F: Fs> Edit<'e, F, Journalled> {
     Ok(failed.map_or(Rewritten::Changed, Rewritten::Failed))
   }
 
-  /// Adds what `new` has more than `base` to the end of a file that is `base` still. Needs no lease.
+  /// Appends the part of `new` after `base` to a file whose content is still `base`. Needs no lease.
   pub(super) fn append(
     self,
     engine: &mut Engine<F>,
@@ -275,9 +278,9 @@ impl<'e, F: Fs> Edit<'e, F, Journalled> {
     }
   }
 
-  /// Writes the whole file again, under the lease under which `current` was read: an interrupted change of
-  /// length. Also what seems to be in the file already is written, for after a failed `fsync` the kernel may
-  /// call pages clean that never reached the disk.
+  /// Completes an interrupted change of length: writes the whole file again, under the lease under
+  /// which `current` was read. Bytes that seem to be in the file already are written, too: after a
+  /// failed `fsync` the kernel may mark pages as clean that never reached the disk.
   pub(super) fn rewrite(
     self,
     current: &[u8],
@@ -297,7 +300,8 @@ impl<'e, F: Fs> Edit<'e, F, Journalled> {
     Ok(self.at(|Journalled(ops)| Written(ops)))
   }
 
-  /// Overwrites a range that an interrupted edit has left, compared once more; whether it was as expected.
+  /// Overwrites a range of an interrupted edit after another comparison; also returns whether it was as
+  /// expected.
   pub(super) fn complete_range(
     self,
     change: Change<'_>,
@@ -309,21 +313,22 @@ impl<'e, F: Fs> Edit<'e, F, Journalled> {
     Ok((edit, done.stale.is_empty()))
   }
 
-  /// Nothing is to be written: it is in the file already, or has no place there any more.
+  /// Writes nothing, because the text is in the file already, or has no place in it any more.
   pub(super) fn unwritten(self) -> Edit<'e, F, Written> {
     self.at(|Journalled(ops)| Written(ops))
   }
 }
 
 impl<'e, F: Fs> Edit<'e, F, Written> {
-  /// The bytes were not as expected, so nothing was overwritten after all: the journal forgets the edit.
+  /// Removes the edit from the journal because the bytes were not as expected and nothing was
+  /// overwritten.
   pub(super) fn nothing_written(self, engine: &mut Engine<F>) -> Result<Option<Self>, EngineError> {
     strike_out(engine, &self.step.0)?;
     Ok(None)
   }
 
-  /// The edit, if the path still leads to the file that was written; else nothing of ours is where it was
-  /// wanted, and the journal forgets it.
+  /// The edit, if the path still leads to the file that was written. Otherwise the edit had no effect
+  /// on the path, and the journal forgets it.
   pub(super) fn on_path(self, engine: &mut Engine<F>) -> Result<Option<Self>, EngineError> {
     if engine.is_on_path(self.target, self.file)? {
       return Ok(Some(self));
@@ -332,8 +337,8 @@ impl<'e, F: Fs> Edit<'e, F, Written> {
     Ok(None)
   }
 
-  /// Lets the agent's record follow from one version to the other; `None` where the file as a whole is
-  /// neither.
+  /// Makes the agent's record follow from one version to the other. `versions` is `None` if the whole
+  /// file is neither of them.
   pub(super) fn followed(
     self,
     engine: &mut Engine<F>,
@@ -348,7 +353,7 @@ impl<'e, F: Fs> Edit<'e, F, Written> {
 }
 
 impl<F: Fs> Edit<'_, F, Followed> {
-  /// Waits for the disk. The stamp is taken before anybody else can write.
+  /// Waits for the disk. The stamp is taken before other programs can write.
   pub(super) fn durable(self, engine: &mut Engine<F>, lease: Sync) -> Result<Durable, EngineError> {
     let Self { plan, file, step: Followed(ops), .. } = self;
     let stamp = file.stamp()?;
@@ -365,7 +370,7 @@ impl<F: Fs> Edit<'_, F, Followed> {
   }
 }
 
-/// Step 6: the new bytes survive a power cut. Whoever has it records what is in the file, and finishes.
+/// Step 6: the new bytes survive a power cut. The caller records the content of the file, and finishes.
 #[must_use = "an edit that is not finished stays in the journal"]
 pub(super) struct Durable {
   plan: Plan,
@@ -374,12 +379,12 @@ pub(super) struct Durable {
 }
 
 impl Durable {
-  /// The stamp of the new bytes: it says from here on whether they are still what is in the file.
+  /// The stamp of the new bytes. A later comparison with it shows whether the file has changed.
   pub(super) const fn stamp(&self) -> Stamp {
     self.stamp
   }
 
-  /// The journal forgets the edit, after the ledger has recorded what is in the file.
+  /// Removes the edit from the journal, after the ledger has recorded the content of the file.
   pub(super) fn finish<F: Fs>(self, engine: &mut Engine<F>) -> Result<(), EngineError> {
     self.plan.hit(Step::AfterRecord);
     strike_out(engine, &self.ops)?;
@@ -396,17 +401,17 @@ fn strike_out<F: Fs>(engine: &mut Engine<F>, ops: &[OpId]) -> Result<(), EngineE
   Ok(())
 }
 
-/// What this process knows about edits that are in the journal.
+/// What this process knows about edits in the journal.
 #[derive(Debug, Default)]
 pub(super) struct OpenEdits {
-  /// Since when it is tried to complete an interrupted one, on the monotonic clock.
+  /// When the first attempt to complete each interrupted edit was, on the monotonic clock.
   since: HashMap<OpId, Duration>,
-  /// Those whose bytes could not be made durable.
+  /// Edits whose bytes could not be made durable.
   unsynced: HashSet<OpId>,
 }
 
 impl OpenEdits {
-  /// How long an interrupted edit has waited; whether this is the first time that it does.
+  /// How long an interrupted edit has waited; also whether this is the first attempt.
   pub(super) fn waited(&mut self, op: OpId, now: Duration) -> (Duration, bool) {
     let is_first = !self.since.contains_key(&op);
     (now.saturating_sub(*self.since.entry(op).or_insert(now)), is_first)
@@ -417,7 +422,7 @@ impl OpenEdits {
     self.unsynced.contains(&op)
   }
 
-  /// The edit is in the journal no more.
+  /// Notes that the edit is not in the journal any more.
   pub(super) fn forget(&mut self, op: OpId) {
     self.since.remove(&op);
     self.unsynced.remove(&op);

@@ -1,4 +1,4 @@
-//! Edits of real files by a file system that fails when it is told to.
+//! Tests of edits of real files, with a file system that fails on request.
 #![forbid(unsafe_code)]
 #![expect(clippy::disallowed_methods, reason = "the files here are temporary ones of the tests")]
 
@@ -36,14 +36,14 @@ use crate::{
 const EIO: i32 = 5;
 const ENOSPC: i32 = 28;
 
-/// What fails, and what was done.
+/// Which calls fail, and which calls were made.
 #[derive(Default)]
 struct Script {
-  /// Errors of the next calls of a kind: an error number, and how often.
+  /// Errors of the next calls of a kind: an error number, and how many times.
   fails: HashMap<&'static str, (i32, u32)>,
-  /// What another program writes after the next reading of a whole file.
+  /// What another program writes after the next read of a whole file.
   after_read: Option<(PathBuf, Vec<u8>)>,
-  /// Whether files give no lease at all.
+  /// Whether no leases are granted.
   no_leases: bool,
   n_refused: usize,
   n_writes: usize,
@@ -161,7 +161,7 @@ impl MemoryFile for FaultyFile {
   }
 }
 
-/// The machine's clock, some time ahead.
+/// The machine's clock with an offset.
 #[derive(Default)]
 struct Ahead(AtomicU64);
 
@@ -183,7 +183,7 @@ struct World {
 }
 
 impl World {
-  /// A workspace with one file that was there before memfw.
+  /// A workspace with one file from before memfw.
   fn new(text: &str) -> Self {
     let dir = TempDir::new().unwrap();
     let root = dir.path().canonicalize().unwrap().join("workspace");
@@ -223,7 +223,7 @@ impl World {
     self.engine.pass(&self.target, &hint)
   }
 
-  /// Looks at the file until it is done.
+  /// Scans the file until it is done.
   fn pass(&mut self) -> Outcome {
     for _ in 0..100 {
       match self.try_pass().unwrap() {
@@ -236,7 +236,7 @@ impl World {
     panic!("the file is never done")
   }
 
-  /// What the daemon does when a file is idle, until there is nothing more to do.
+  /// Does what the daemon does for an idle file, until there is nothing left to do.
   fn settle(&mut self) {
     for _ in 0..10 {
       self.clock.0.fetch_add(1_000_000, SeqCst);
@@ -254,7 +254,8 @@ impl World {
     panic!("it never settles: {}", self.read())
   }
 
-  /// What a crash leaves of replacing one text by another: the journal, and a part of the new text.
+  /// Creates the state after a crash in a replacement of one text by another: the journal, and a part
+  /// of the new text.
   fn tear(&mut self, before: &str, after: &str, cut: usize) {
     let path = self.path();
     let op = NewOp {
@@ -287,7 +288,7 @@ impl World {
   }
 }
 
-/// A text of more than two pages, and one that is longer by lines near its beginning.
+/// A text of more than two pages, and the same text with more lines near the beginning.
 fn texts() -> (String, String) {
   let facts: String =
     (0..200).map(|n| format!("- old fact number {n} about something\n")).collect();
@@ -447,7 +448,7 @@ fn approved_text_comes_back_by_itself_when_there_is_room_again() {
   assert!(error.contains("No space left on device"), "{error}");
   assert!(!world.read().contains(&poison));
   assert_eq!(world.engine.ledger().awaited_items().unwrap(), 1);
-  // Long after the time for which an approved placeholder is watched otherwise.
+  // Long after the time for which an approved placeholder is usually watched.
   world.clock.0.fetch_add(3_600_000_000, SeqCst);
   world.settle();
   assert_eq!(world.read().matches(&poison).count(), 1, "{}", world.read());

@@ -1,4 +1,4 @@
-//! What can go wrong around a file, told apart by what follows from it.
+//! The engine's errors, classified by their consequence.
 #![forbid(unsafe_code)]
 
 use std::path::PathBuf;
@@ -18,7 +18,7 @@ pub enum EngineError {
   /// The file system.
   #[error(transparent)]
   Fs(#[from] FsError),
-  /// A file could not be opened for a reason that may pass.
+  /// A file could not be opened for a reason that may be temporary.
   #[error("{0}")]
   Open(OpenError),
   /// An edit was interrupted, and cannot be completed now.
@@ -26,10 +26,10 @@ pub enum EngineError {
   Interrupted {
     /// The file.
     path: PathBuf,
-    /// What keeps it from being completed.
+    /// Why it cannot be completed.
     why: String,
   },
-  /// Another process of memfw keeps the write lock.
+  /// Another memfw process holds the write lock.
   #[error(transparent)]
   Lock(#[from] LockError),
   /// The operating system gave no random bytes.
@@ -38,13 +38,13 @@ pub enum EngineError {
   /// A workspace that is not there.
   #[error(transparent)]
   Root(#[from] OpenError),
-  /// Something else has to be done before the rest of a large file is judged.
+  /// More urgent work interrupted the judgement of a large file.
   #[error("put off for more urgent work")]
   Preempted,
-  /// Every id that was tried is taken.
+  /// Every id that was tried is in use.
   #[error("no free block id was found")]
   NoFreeId,
-  /// What a person asked for cannot be done now.
+  /// A person's request cannot be carried out now.
   #[error("{error}")]
   Refused {
     /// What cannot be done, and why.
@@ -57,21 +57,21 @@ pub enum EngineError {
 /// What follows from an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Consequence {
-  /// Again, later: nothing is lost meanwhile, but nothing is protected either.
+  /// Try again later. Nothing is lost meanwhile, but the file is not protected either.
   Retry,
-  /// This file is left alone.
+  /// This file is skipped.
   Skip,
   /// Nothing can be guarded.
   Stop,
 }
 
 impl EngineError {
-  /// Something that cannot be done now.
+  /// An error for a request that cannot be carried out now.
   pub fn refused(error: impl Into<String>) -> Self {
     Self::Refused { error: error.into(), hint: None }
   }
 
-  /// The same with what to do about it.
+  /// An error for a request that cannot be carried out now, with a hint for the person.
   pub fn refused_with(error: impl Into<String>, hint: impl Into<String>) -> Self {
     Self::Refused { error: error.into(), hint: Some(hint.into()) }
   }
@@ -79,7 +79,7 @@ impl EngineError {
   /// What follows.
   pub fn consequence(&self) -> Consequence {
     match self {
-      // Another process was quicker with an id; the next try has others.
+      // Another process used the id first; the next try uses other ids.
       Self::Store(StoreError::RepeatedId { .. }) => Consequence::Retry,
       Self::Store(error) if !error.is_outage() => Consequence::Stop,
       Self::Store(_)

@@ -1,6 +1,7 @@
-//! What an operator is told: one closed list, each event a row in the ledger and a line in the log.
+//! What memfw tells an operator: a closed list of events, each a row in the ledger and a line in the
+//! log.
 //!
-//! The fields never hold memory text: ids, codes, paths, lengths and words of ours.
+//! The fields never hold memory text, only ids, codes, paths, lengths and memfw's own words.
 #![forbid(unsafe_code)]
 
 use std::{fmt, fmt::Write as _, path::Path, str::FromStr};
@@ -17,7 +18,7 @@ use crate::{
 
 macro_rules! events {
   ($($(#[$doc:meta])* $variant:ident = $word:literal, $message:literal;)*) => {
-    /// What happened. The word is the same in the ledger, JSON, log and on the command line.
+    /// The kind of an event. Its word is the same in the ledger, JSON, log and on the command line.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     pub enum EventKind { $($(#[$doc])* $variant,)* }
 
@@ -41,41 +42,43 @@ macro_rules! events {
 events! {
   /// The daemon is guarding.
   Started = "started", "started";
-  /// The daemon ended in order.
+  /// The daemon stopped in an orderly way.
   Stopped = "stopped", "stopped";
-  /// A file was seen for the first time and what it held was adopted as it was.
+  /// A file was seen for the first time, and its content was adopted unchanged.
   Adopted = "adopted", "baseline adopted";
-  /// New or changed lines were judged and stay.
+  /// Fresh lines were judged and stay.
   Kept = "kept", "block kept";
-  /// New or changed lines stay, with findings.
+  /// Fresh lines stay, with findings.
   Flagged = "flagged", "block flagged";
   /// A block went into quarantine.
   Quarantined = "quarantined", "block quarantined";
-  /// A block went out of its file by policy, and waits.
+  /// Policy took a block out of its file, and the block waits for review.
   Held = "held", "block held";
-  /// A quarantined block came back and went out again.
+  /// A quarantined block came back and was taken out again.
   Returned = "returned", "quarantined block came back and went out again";
-  /// The placeholder of approved text came back with an older version, and the text once more.
+  /// The placeholder of approved text came back with an older version, and the text was brought back
+  /// again.
   BroughtBack = "brought-back", "approved text brought back once more";
   /// A marker that memfw did not write was neutralised.
   ForgedMarker = "forged-marker", "forged marker neutralised";
-  /// It became known who wrote a text.
+  /// The source of a text became known.
   Attributed = "attributed", "source known";
-  /// What was taken out of a file came from somebody who is trusted; it stays out until a person decides.
+  /// A text that was taken out of a file came from a trusted source; it stays out until a person
+  /// decides.
   FoundTrusted = "found-trusted", "source found trusted after a redaction";
   /// A person approved a block.
   Approved = "approved", "block approved";
   /// A person excused codes for all text of a source.
   Allowed = "allowed", "source allowed";
-  /// A person took an approval back.
+  /// A person withdrew an approval.
   Withdrawn = "withdrawn", "approval withdrawn";
   /// A person rejected a block.
   Rejected = "rejected", "block rejected";
   /// A person had the sealed bytes of an item deleted.
   Deleted = "deleted", "quarantined bytes deleted";
-  /// A person brought an earlier version of a file back.
+  /// A person restored an earlier version of a file.
   RestoredVersion = "restored-version", "earlier version brought back";
-  /// A person had the agent framework trust a file again.
+  /// A person made the agent framework trust a file again.
   Retrusted = "retrusted", "file trusted again";
   /// Markers were written or placeholders compacted.
   Reshaped = "reshaped", "markers renewed";
@@ -83,30 +86,30 @@ events! {
   Recovered = "recovered", "interrupted operation recovered";
   /// A file is gone.
   Vanished = "vanished", "memory file is gone";
-  /// A file has another name, and what is known about it goes along.
+  /// A file has a new name, and the ledger's knowledge about it moves along.
   Renamed = "renamed", "memory file was renamed";
-  /// A file cannot be guarded as it should be.
+  /// A file is not fully guarded.
   Unguarded = "unguarded", "file is not fully guarded";
   /// Protection is reduced.
   Degraded = "degraded", "protection is reduced";
-  /// What was reduced is whole again.
+  /// A reduction of protection has ended.
   Restored = "restored", "protection is whole again";
   /// A changed configuration took effect.
   Reloaded = "reloaded", "configuration reloaded";
-  /// All files are looked at again, for the watcher may have missed something.
+  /// All files are scanned again, because the watcher may have missed a change.
   Rescanned = "rescanned", "rescanned everything";
-  /// What was kept for long enough was taken away.
+  /// Old records were removed.
   Pruned = "pruned", "old records taken away";
-  /// A day is over: what happened in it.
+  /// The summary of a day.
   Summary = "summary", "daily summary";
 }
 
 impl EventKind {
-  /// What happens all the time and needs nobody: where there are too many events, these go first.
+  /// Frequent events that need no attention: if there are too many events, these are removed first.
   pub const ROUTINE: &'static [Self] =
     &[Self::Kept, Self::Attributed, Self::Reshaped, Self::Vanished];
 
-  /// How severe it is, in the log and wherever else it is shown.
+  /// The level of an event, in the log and wherever else it is shown.
   pub fn level(self) -> Level {
     match self {
       Self::Degraded | Self::Unguarded => Level::ERROR,
@@ -135,31 +138,31 @@ impl FromStr for EventKind {
   }
 }
 
-/// An event being put together.
+/// Builds an event.
 #[derive(Clone, Debug)]
 pub struct Event(NewEvent);
 
 impl Event {
-  /// An event without anything but its kind.
+  /// An event with only its kind.
   pub fn new(kind: EventKind) -> Self {
     Self(NewEvent { event: kind.as_str(), ..NewEvent::default() })
   }
 
-  /// About this file.
+  /// Sets the file.
   #[must_use]
   pub fn path(mut self, path: &Path) -> Self {
     self.0.path = Some(path.to_owned());
     self
   }
 
-  /// About this block.
+  /// Sets the block.
   #[must_use]
   pub fn block(mut self, id: &BlockId) -> Self {
     self.0.block = Some(id.clone());
     self
   }
 
-  /// Whose origin is this.
+  /// Sets the source and its trust.
   #[must_use]
   pub fn origin(mut self, source: &Source, trust: Trust) -> Self {
     self.0.source = Some(source.clone());
@@ -167,7 +170,7 @@ impl Event {
     self
   }
 
-  /// Whose origin is this, as far as it is known.
+  /// Sets the origin, as far as it is known.
   #[must_use]
   pub fn of(self, origin: &Origin) -> Self {
     let mut event = self.origin(&origin.source, origin.trust);
@@ -176,7 +179,7 @@ impl Event {
     event
   }
 
-  /// What was found, by which layer, with which score, and what was done.
+  /// Sets the layer, the codes, the score, and the action.
   #[must_use]
   pub fn decided(mut self, layer: Layer, codes: &[Code], score: f32, action: &'static str) -> Self {
     self.0.layer = Some(layer);
@@ -186,7 +189,7 @@ impl Event {
     self
   }
 
-  /// In words of ours.
+  /// Sets the detail, in memfw's own words.
   #[must_use]
   pub fn detail(mut self, detail: impl Into<String>) -> Self {
     self.0.detail = detail.into();
@@ -198,9 +201,9 @@ impl Event {
     self.0.clone()
   }
 
-  /// The same with how long the decision took, in milliseconds.
+  /// The row for the ledger, with the time that the decision took, in milliseconds.
   pub fn row_in(&self, took_ms: f64) -> NewEvent {
-    // What does not fit into a number of microseconds is cut to one that does.
+    // Values outside the range of a number of microseconds saturate.
     NewEvent { took_us: Some((took_ms * 1e3).round() as u64), ..self.row() }
   }
 
@@ -239,12 +242,12 @@ impl Event {
   }
 }
 
-/// What is said when so many blocks were there before memfw.
+/// The detail of the event that `n` blocks from before memfw were adopted.
 pub fn adopted(n: usize) -> String {
   if n == 1 { ADOPTED_ONE.to_owned() } else { format!("{n}{ADOPTED}") }
 }
 
-/// How many blocks [`adopted`] was about.
+/// The number of blocks in such a detail.
 pub fn n_adopted(detail: &str) -> Option<u64> {
   if detail == ADOPTED_ONE { Some(1) } else { detail.strip_suffix(ADOPTED)?.parse().ok() }
 }
@@ -252,13 +255,13 @@ pub fn n_adopted(detail: &str) -> Option<u64> {
 const ADOPTED: &str = " blocks adopted as they are";
 const ADOPTED_ONE: &str = "1 block adopted as it is";
 
-/// A score with the three digits that mean something.
+/// A score, rounded to three digits after the point.
 pub fn rounded(score: f32) -> f64 {
   (f64::from(score) * 1e3).round() / 1e3
 }
 
-/// A path for a log line: control characters and invalid bytes escaped, so that a hostile file name
-/// stays on one line.
+/// A path for a log line, with control characters and invalid bytes escaped, so that a hostile file
+/// name cannot add lines.
 pub fn shown(path: &Path) -> String {
   use std::os::unix::ffi::OsStrExt as _;
   let mut text = String::new();

@@ -1,4 +1,4 @@
-//! From rows of the ledger to what the pure core asks for, and back.
+//! Converts rows of the ledger to the types of the pure core, and back.
 #![forbid(unsafe_code)]
 
 use std::collections::{HashMap, HashSet};
@@ -17,17 +17,17 @@ use crate::{
 pub struct FileFacts {
   /// The blocks of the last version, in order, then former ones that may come back.
   pub rows: Vec<BlockRow>,
-  /// The same, as the core wants them; same indices.
+  /// The rows in the core's type; same indices.
   pub known: Vec<KnownBlock>,
-  /// Ids that are markers or placeholders of this file.
+  /// The ids of this file's markers and placeholders.
   pub ids: Known,
-  /// Placeholders that go with the next lazy pass.
+  /// Placeholders that the next lazy pass removes.
   pub gone: HashSet<BlockId>,
 }
 
 impl FileFacts {
-  /// Facts from the rows of blocks that are in the file and that were there once, from the ids that markers
-  /// may carry, and from the states of the items that were taken out of the file.
+  /// Creates the facts from the rows of current blocks, the rows of former blocks, the ids that markers
+  /// may have, and the states of the items that were taken out of the file.
   pub fn new(
     mut rows: Vec<BlockRow>,
     former: Vec<BlockRow>,
@@ -60,16 +60,16 @@ impl FileFacts {
     }
   }
 
-  /// A version of the file, parsed.
+  /// Parses a version of the file.
   pub fn read(&self, bytes: &[u8]) -> Document {
     let mut document = Document::parse(bytes, &self.ids);
     document.divide(bytes, &self.known);
     document
   }
 
-  /// What to write for each marker id: the first block names the marker, and the least trusted
-  /// revision of which a line is left in its blocks decides what it says. What others chose as a name does
-  /// not get into the file.
+  /// The text of each marker, by id. The first block names the marker, and its content comes from the
+  /// least trusted revision that still has a line in its blocks. Names that others chose are never
+  /// written to the file.
   pub fn tags(rows: &[BlockRow], labels: &Labels) -> HashMap<BlockId, Marker> {
     let mut tags: HashMap<BlockId, Marker> = HashMap::new();
     for row in rows {
@@ -101,26 +101,27 @@ impl FileFacts {
   }
 }
 
-/// Has a marker say where this revision came from.
+/// Writes the source of this revision to a marker.
 fn name(tag: &mut Marker, revision: &Revision, labels: &Labels) {
   tag.source = labels.source(&revision.source);
   tag.trust = revision.trust;
   tag.session = revision.session.as_deref().and_then(|session| labels.session(session));
-  // That nobody saw it is what a marker says without a word.
+  // A marker without `att` means that the source was not observed.
   tag.att = Some(revision.attestation).filter(|att| *att > Attestation::SelfReported);
 }
 
-/// Whether a word is that of a finding, which is what markers have as flags.
+/// Whether a word is the code of a finding; markers have codes as flags.
 pub fn is_code(word: &str) -> bool {
   word.parse::<Code>().is_ok()
 }
 
-/// Whether what a revision brought stays beside whatever it stands: the owner said it, or a person approved it.
+/// Whether the text of a revision stays in any context, because the owner said it or a person approved
+/// it.
 pub(super) fn is_owner(revision: &Revision) -> bool {
   revision.approved || Origin::of_revision(revision).party() == Party::Owner
 }
 
-/// A row as the core compares it.
+/// A row as the type that the core compares.
 pub fn known_block(row: &BlockRow, former: bool) -> KnownBlock {
   let trust = |number: u32| row.revision(number).map_or(Trust::Hostile, |revision| revision.trust);
   KnownBlock {

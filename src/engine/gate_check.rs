@@ -1,7 +1,7 @@
-//! Whether layer 1 has passed the bytes that stand in a file now: the question of a reader at the gate.
+//! Answers a reader at the gate: whether layer 1 has passed the current bytes of a file.
 //!
-//! Nothing is written and no lease is asked for: a reader who waits makes a lease impossible anyway.
-//! The answer is a stamp, so that whoever asked sees whether the bytes are still those.
+//! Nothing is written and no lease is requested: the waiting reader makes a lease impossible anyway.
+//! The answer is a stamp, so the caller can check whether the bytes are still current.
 #![forbid(unsafe_code)]
 
 use super::{Engine, EngineError, Target, judge::Origin};
@@ -14,16 +14,16 @@ use crate::{
 /// The answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Passed {
-  /// The bytes that the file has with this stamp have been passed.
+  /// The bytes of the file with this stamp have passed.
   At(Stamp),
-  /// There is something in it that has to leave first, or it is just changing.
+  /// Something must be taken out first, or the file is changing now.
   NotYet,
-  /// There is no such file, or none that can be judged; `status` names the latter.
+  /// The file does not exist, or cannot be judged; `status` names the latter.
   Never,
 }
 
 impl<F: Fs> Engine<F> {
-  /// Looks whether the bytes that stand in a file now may be read.
+  /// Checks whether the current bytes of a file may be read.
   pub fn passed(&mut self, target: &Target) -> Result<Passed, EngineError> {
     let stamp = match self.stamp(target) {
       Ok(Some(stamp)) => stamp,
@@ -35,7 +35,7 @@ impl<F: Fs> Engine<F> {
       if row.status == FileStatus::Unscannable {
         return Ok(Passed::Never);
       }
-      // A stamp that was taken right after a change may be that of the next one, too: the bytes tell.
+      // Right after a change, the next version may have the same stamp, so the bytes are compared.
       if !row.pending.contains(Pending::RETRY) {
         return Ok(Passed::At(stamp));
       }
@@ -56,15 +56,15 @@ impl<F: Fs> Engine<F> {
     let bytes = file.read_all()?;
     let is_still = before == stamp && file.stamp()? == before;
     let writable = matches!(file.access(), Touch::Full);
-    // Closing it would be an event that wakes ourselves; the pass over the file closes it.
+    // Closing the file would cause an event that wakes memfw; the next pass closes it.
     self.hot.insert(target.clone(), file);
     if !is_still {
       return Ok(Passed::NotYet);
     }
-    // The version that was judged last, only its stamp is new or too young.
+    // This version was judged last; only its stamp is new or too young.
     let hash = ContentHash::of(&bytes);
     let same = |row: &FileRow| row.status == FileStatus::Watched && row.hash == Some(hash);
-    // What could not be taken out of it then may have to leave now.
+    // Poison that could not be taken out at that time may have to be taken out now.
     if row.as_ref().is_some_and(|row| same(row) && !(writable && row.note.is_some())) {
       return Ok(Passed::At(before));
     }

@@ -1,11 +1,11 @@
-//! The owner's own words, where they were taken out before anybody knew whose they are: they go back.
+//! Gives the owner's own words back that were taken out before their source was known.
 //!
-//! Poison from outside leaves at once, so rules and model judge a new text while its source is unknown. Once
-//! the agent's records say that the owner said it, only what is hidden, encoded or forged is a reason to keep
-//! it out.
+//! Poison from outside is taken out at once, so rules and model judge a new text while its source is
+//! unknown. Once the agent's records show that the owner said it, only hidden, encoded or forged text
+//! is a reason to keep it out.
 //!
-//! Invariant: what a person has decided about, or has taken out, is left to that person; and a text goes back
-//! only into its own place, with its exact bytes.
+//! Invariant: an item that a person has decided about, or has taken out, is left to that person. A text
+//! goes back only to its own place, with its exact bytes.
 #![forbid(unsafe_code)]
 
 use std::{ops::Range, time::Duration};
@@ -26,8 +26,9 @@ use crate::{
 };
 
 impl<F: Fs> Engine<F> {
-  /// Gives back what of this turns out to be the owner's. What has to wait for somebody who has the file open
-  /// is taken off the answers, so that it is asked about again: for as long as answers are waited for.
+  /// Gives back the items that turn out to be the owner's. An item that must wait because another
+  /// program has the file open is removed from the answers, so that its question is asked again, for
+  /// the usual patience.
   pub(super) fn give_back_to_owner(
     &mut self,
     target: &Target,
@@ -62,7 +63,7 @@ impl<F: Fs> Engine<F> {
     Ok(())
   }
 
-  /// Whether an item that the owner said has no other reason to be out.
+  /// Whether there is no other reason to keep an item out that the owner said.
   fn may_go_back(
     &self,
     target: &Target,
@@ -137,7 +138,7 @@ mod tests {
       let (by, source) = (item.reviewed_by.as_deref(), item.source.as_str());
       assert_eq!((item.status, by, source), (State::Approved, Some("memfw"), "user:owner"));
       assert!(!item.trail.due);
-      // It stays through what comes after it.
+      // It stays when text is added after it.
       world.write(&format!("- Bob likes tea.\n{text}- Ann likes the aisle.\n"));
       world.pass();
       world.attribute();

@@ -1,7 +1,7 @@
-//! Fresh ids: drawn and looked up some at a time, and none given twice.
+//! New ids: drawn and looked up in groups, and never given twice.
 //!
-//! The ledger knows an id only when what has it is recorded. A file with a thousand new blocks has a
-//! thousand ids before that, of sixteen million: twice in a hundred times two of them were the same.
+//! The ledger knows an id only when its block is recorded. A file with a thousand new blocks needs a
+//! thousand ids before that, of sixteen million: in two of a hundred cases two of them would be equal.
 #![forbid(unsafe_code)]
 
 use std::collections::HashSet;
@@ -12,15 +12,15 @@ use crate::memory::{
   id::{MAX_ID_DIGITS, MIN_ID_DIGITS},
 };
 
-/// How many ids are drawn at a time: as many as a command or a changed file needs.
+/// How many ids are drawn at a time: the number that a command or a changed file needs.
 const SPARE_IDS: usize = 32;
-/// From so many ids on that were given it is looked up which of them the ledger knows by now.
+/// At this number of given ids, those that the ledger knows by now are forgotten.
 const MANY: usize = 1024;
 
 /// Eight random bytes for each id of a draw.
 pub(super) type Drawn = [u8; SPARE_IDS * 8];
 
-/// Ids to give, and those that were given and may not be in the ledger yet.
+/// Spare ids, and given ids that may not be in the ledger yet.
 #[derive(Debug, Default)]
 pub(super) struct Ids {
   spare: Vec<BlockId>,
@@ -29,7 +29,7 @@ pub(super) struct Ids {
 }
 
 impl Ids {
-  /// A fresh id. `random` draws; `taken` tells which ids the ledger has.
+  /// A new id. `random` draws bytes; `taken` returns those ids that the ledger has.
   pub(super) fn next(
     &mut self,
     random: impl Fn() -> Result<Drawn, EngineError>,
@@ -54,12 +54,12 @@ impl Ids {
       let (chunks, _) = random.as_chunks::<8>();
       let mut drawn: Vec<BlockId> =
         chunks.iter().map(|chunk| BlockId::from_random(*chunk, digits)).collect();
-      // In the order in which they were drawn, so that neighbours share no digits.
+      // In the order of the draw, so that neighbours share no digits.
       let mut seen = HashSet::new();
       drawn.retain(|id| !self.given.contains(id) && seen.insert(id.clone()));
       let taken = taken(&drawn)?;
       drawn.retain(|id| !taken.contains(id));
-      // Longer ids where half of the short ones are taken.
+      // If half of the short ids are taken, longer ones are drawn.
       if drawn.len() > SPARE_IDS / 2 {
         self.spare = drawn;
         return Ok(());
@@ -68,7 +68,7 @@ impl Ids {
     Err(EngineError::NoFreeId)
   }
 
-  /// Forgets those that the ledger knows, so that a daemon does not keep all that it ever gave.
+  /// Forgets the ids that the ledger knows, so that a daemon does not keep all ids that it ever gave.
   fn sweep(
     &mut self,
     taken: impl Fn(&[BlockId]) -> Result<HashSet<BlockId>, EngineError>,
@@ -77,7 +77,7 @@ impl Ids {
       let all: Vec<BlockId> = self.given.drain().collect();
       let known = taken(&all)?;
       self.given.extend(all.into_iter().filter(|id| !known.contains(id)));
-      // Seldom enough, however many are under way.
+      // The sweep stays rare, however many ids are in use.
       self.sweep_at = self.given.len() * 2;
     }
     Ok(())
@@ -91,7 +91,7 @@ mod tests {
   use super::*;
   use crate::os::random;
 
-  /// Draws the same few numbers again and again, a little shifted each time.
+  /// Draws the same few numbers again and again, with a small offset each time.
   fn poor(draws: &Cell<u8>) -> Drawn {
     draws.set(draws.get().wrapping_add(1));
     let n = draws.get();

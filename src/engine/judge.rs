@@ -1,4 +1,4 @@
-//! Fresh lines to findings to decisions: which layer says what, and what policy makes of it.
+//! Judges fresh lines: the layers give findings, and policy decides by them.
 #![forbid(unsafe_code)]
 
 use std::{ops::Range, path::Path};
@@ -38,15 +38,15 @@ pub use super::{
 pub enum Treatment {
   /// Poison is taken out.
   Memory,
-  /// It is full of instructions by nature: findings are flagged and stay.
+  /// It contains many instructions by nature: findings are flagged and stay.
   Report,
-  /// Nothing is looked for.
+  /// It is not searched.
   Ignore,
 }
 
 impl Treatment {
-  /// How the configuration has a file treated; the path is relative to its directory, which may be
-  /// `elsewhere` than in a workspace.
+  /// How a file is treated by the configuration. The path is relative to its directory; with
+  /// `elsewhere` that directory is not a workspace.
   pub fn of(rel: &Path, elsewhere: bool, config: &Config) -> Self {
     if elsewhere {
       return match config.agent_extra_paths {
@@ -64,33 +64,33 @@ impl Treatment {
   }
 }
 
-/// What was decided about the same bytes before.
+/// The earlier decision about the same bytes.
 #[allow(clippy::large_enum_variant, reason = "there is one at a time, and none is kept")]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Precedent {
-  /// Nothing.
+  /// There is none.
   None,
-  /// A person approved them: what these approvals excuse. The origin is that of what was approved.
+  /// A person approved the bytes; these are the approvals, and the origin of the approved text.
   Excused(Vec<Exception>, Option<Origin>),
-  /// They are in quarantine, for these codes.
+  /// The bytes are in quarantine, for these codes.
   Quarantined(Vec<Code>),
 }
 
 /// Text that a person has just brought back.
 #[derive(Clone, Debug)]
 pub struct Restored {
-  /// Where it stands in the file.
+  /// Its span in the file.
   pub span: Range<usize>,
-  /// Where it came from.
+  /// Its origin.
   pub origin: Origin,
 }
 
-/// Asks what was decided about bytes, by their hash, where they stand in the file.
+/// Looks up the precedent of bytes, by their hash and their span in the file.
 pub type AskPrecedent<'a> = dyn FnMut(&ContentHash, &Range<usize>) -> Precedent + 'a;
 
-/// What the judgement of a whole file needs besides its text.
+/// Everything that the judgement of a file needs besides its text.
 pub struct JudgeContext<'a> {
-  /// Where fresh lines came from.
+  /// The origin of fresh lines.
   pub origin: &'a Origin,
   /// How text of this file is treated.
   pub treatment: Treatment,
@@ -98,34 +98,34 @@ pub struct JudgeContext<'a> {
   pub config: &'a Config,
   /// The rules in force.
   pub rules: &'a RuleSet,
-  /// What the ledger knows of the blocks that the comparison names.
+  /// What the ledger knows of the blocks in the comparison.
   pub known: &'a [BlockRow],
-  /// The rest of lines of which the beginning is in quarantine.
+  /// The rests of lines whose beginning is in quarantine.
   pub continued: &'a [Range<usize>],
-  /// What a person has just brought back.
+  /// The text that a person has just brought back.
   pub restored: Option<&'a Restored>,
-  /// Codes that a person excused for all text of this origin.
+  /// The codes that a person allowed for this origin.
   pub allowed: &'a [Code],
-  /// The values that trusted memory holds.
+  /// The values of trusted memory.
   pub slots: &'a [KnownSlot],
-  /// What was decided about the same bytes in the same place before, with and without their last line end;
-  /// `None` where nothing was ever decided.
+  /// Looks up precedents of the same bytes in the same place, with and without their last line end;
+  /// `None` if there are no decisions at all.
   pub precedent: Option<&'a mut AskPrecedent<'a>>,
-  /// What the model thinks of a text in which the rules see so much, and about which this is known; `None`
-  /// where there is no model.
+  /// Asks the model about a text, with the strength of the rules' findings and the context of the text;
+  /// `None` without a model.
   pub assess: &'a mut Assess<'a>,
-  /// Whether the encoder reads afterwards what only the heads have looked at.
+  /// Whether the encoder later reads what only the heads have read now.
   pub reads_on: bool,
-  /// What a model that reads says of a text; `None` where nobody is asked about it (yet).
+  /// Asks the judge about a text; `None` if no judge is asked (yet).
   pub consult: Option<&'a mut Consult<'a>>,
-  /// The turn at a large file; `None` where it is judged in one go.
+  /// The current slice of a large file; `None` if the file is judged at once.
   pub slice: Option<&'a Slice<'a>>,
 }
 
-/// What hears a model that reads.
+/// The function that asks the judge.
 pub type Consult<'a> = dyn FnMut(&Question<'_>) -> Heard + 'a;
 
-/// What asks the model.
+/// The function that asks the model.
 pub type Assess<'a> = dyn FnMut(&[u8], f32, &Context<'_>) -> Option<Assessment> + 'a;
 
 /// Judges the blocks of a document that have fresh lines, in order; `None` for the others.
@@ -187,7 +187,7 @@ pub fn judge_fresh(
     .collect()
 }
 
-/// What is found in a block, as far as it touches fresh lines; spans in bytes of the file.
+/// The findings in a block that touch fresh lines; spans in bytes of the file.
 fn findings(
   file: &[u8],
   block: &Block,
@@ -198,7 +198,7 @@ fn findings(
   found(file, block, court).into_iter().filter(is_in).collect()
 }
 
-/// What is found in a block; spans in bytes of the file.
+/// The findings in a block; spans in bytes of the file.
 fn found(file: &[u8], block: &Block, court: &JudgeContext<'_>) -> Vec<Finding> {
   if court.treatment == Treatment::Ignore {
     return vec![];
@@ -239,15 +239,15 @@ pub(super) fn judge_lines(
   judge_found(file, block, fresh, brought, seen, court)
 }
 
-/// What the layers saw in a block, spans in bytes of the file.
+/// The results of the layers for a block; spans in bytes of the file.
 pub(super) struct LayerResults {
   pub(super) findings: Vec<Finding>,
   pub(super) effects: Vec<FoundEffect>,
   pub(super) assessment: Option<Assessment>,
 }
 
-/// What the fresh lines of a block would do, read in the whole block. The owner and the agent may have any
-/// effect, so nobody looks.
+/// The effects of the fresh lines of a block, read in the whole block. The owner and the agent may have
+/// any effect, so their text is not read for effects.
 pub(super) fn effects_of(
   file: &[u8],
   block: &Block,
@@ -262,19 +262,19 @@ pub(super) fn effects_of(
   found
 }
 
-/// Whether it matters what a text of this party would do. Where nobody knows whose words it is, that only adds to
-/// what the model suspects, so nothing urgent waits for it where the encoder has the last word.
+/// Whether the effects of a text of this party matter. If the party is unknown, effects only add to the
+/// suspicion of the model, so nothing urgent waits for them when the encoder reads later.
 pub(super) fn reads_effects(party: Party, reads_on: bool) -> bool {
   !(party.has_all_powers() || reads_on && party == Party::Unknown)
 }
 
-/// What the values of a text are compared with.
+/// The values with which the values of a text are compared.
 pub(super) fn setting<'a>(court: &JudgeContext<'a>) -> effects::Setting<'a> {
   let asked = court.origin.request.as_ref().map_or("", |request| &request.asked);
   effects::Setting { asked, known: court.slots }
 }
 
-/// What a text would do, spans in bytes of the file.
+/// The effects of a text; spans in bytes of the file.
 pub(super) fn effects_in(text: &BlockText, setting: &effects::Setting<'_>) -> Vec<FoundEffect> {
   let (bytes, _) = without_markers(text.bytes());
   let mut found = effects::read(&bytes, setting);
@@ -287,8 +287,8 @@ pub(super) fn effects_in(text: &BlockText, setting: &effects::Setting<'_>) -> Ve
   found
 }
 
-/// What the model thinks of the fresh lines, spans in bytes of the file. It sees nothing else: what stood
-/// there before was judged when it came.
+/// The model's assessment of the fresh lines; spans in bytes of the file. The model reads only fresh
+/// lines, because the others were judged when they were new.
 pub(super) fn assessment(
   file: &[u8],
   fresh: &[Range<usize>],
@@ -305,8 +305,8 @@ pub(super) fn assessment(
   Some(found)
 }
 
-/// Decides about fresh lines of a block by what was found in them and what the model thinks of them. `brought`
-/// says who brought each line of the block.
+/// Decides about fresh lines of a block by their findings and the model's assessment. `brought` gives
+/// the origin of each line of the block.
 pub(super) fn judge_found(
   file: &[u8],
   block: &Block,
@@ -336,7 +336,7 @@ pub(super) fn judge_found(
   };
   let restored =
     court.restored.filter(|restored| fresh.iter().any(|line| overlaps(line, &restored.span)));
-  // A person has read it.
+  // A person has read the restored text.
   if let Some(restored) = restored {
     effects.retain(|effect| !overlaps(&restored.span, &effect.span));
   }
@@ -369,7 +369,7 @@ pub(super) fn judge_found(
     };
     return quarantine(vec![Code::QuarantineContinued], vec![finding], rest);
   }
-  // The question is asked of each run of fresh lines, for that is what a person decides about.
+  // The precedent is looked up for each run of fresh lines, because a person decides about a run.
   let mut excuses: Vec<(Range<usize>, Vec<Code>)> = Vec::new();
   let mut excused_by: Vec<ExceptionKey> = Vec::new();
   let mut origin = restored.map(|restored| restored.origin.clone());
@@ -382,7 +382,7 @@ pub(super) fn judge_found(
       Precedent::None => {}
       Precedent::Excused(exceptions, source) => {
         excuses.push((run.clone(), exceptions.iter().flat_map(|one| one.codes.clone()).collect()));
-        // What a person brings back at this moment is no use of an earlier word.
+        // The restore that is in progress does not use an earlier approval.
         if restored.is_none() {
           excused_by.extend(exceptions.into_iter().map(|one| one.key));
         }
@@ -391,7 +391,7 @@ pub(super) fn judge_found(
       Precedent::Quarantined(codes) => return quarantine(codes, vec![], run),
     }
   }
-  // A word about one line says nothing about another, nor about what both say together.
+  // An approval of one line does not cover another line, or what both say together.
   let is_excused = |finding: &Finding| {
     let covers =
       |span: &Range<usize>| span.start <= finding.span.start && finding.span.end <= span.end;
@@ -400,7 +400,7 @@ pub(super) fn judge_found(
   let is_restored =
     restored.is_some_and(|restored| fresh.iter().all(|line| overlaps(line, &restored.span)));
   let approved = is_restored || !runs.is_empty() && approved_origins.len() == runs.len();
-  // A line beside something that was approved has another origin.
+  // A line beside approved text has another origin.
   if restored.is_none() && approved_origins.len() == runs.len() {
     origin = approved_origins.into_iter().flatten().min_by_key(|origin| origin.trust);
   }
@@ -423,7 +423,7 @@ pub(super) fn judge_found(
     reading: None,
     may_release: court.config.judge_may_release,
   };
-  // What a person has decided about is decided.
+  // The judge is not asked about text that a person has decided about.
   let mut may_consult = !approved && restored.is_none();
   if let (Some(found), Some(first), Some(last)) = (&assessment, fresh.first(), fresh.last()) {
     findings.extend(policy::likely(found, first.start..last.end, &input));
@@ -431,10 +431,10 @@ pub(super) fn judge_found(
       && found.depth < Depth::Encoder
       && policy::wants_encoder(input.trust, found.probabilities);
     if reads_on && !policy::decide(&findings, &input).leaves() {
-      // What has to go goes at once; of everything else the encoder has the last word, and until then
-      // nothing is said that it may take back.
+      // Text that must be taken out is taken out at once. The encoder decides about all other text, so
+      // findings of the heads that the encoder may overrule are not reported before.
       findings.retain(|finding| finding.layer != Layer::Model);
-      // Also who gains power by it: only what is blatant does not wait.
+      // Power is treated alike: only blatant cases do not wait for the encoder.
       input.authority = None;
       input.probabilities = Probabilities::default();
       input.read = true;
@@ -474,7 +474,7 @@ pub(super) fn judge_found(
   }
 }
 
-/// The lines of a block that a span touches, as indices.
+/// The indices of the lines of a block that a span touches.
 pub(super) fn lines_in(block: &Block, span: &Range<usize>) -> Vec<usize> {
   let first = block.lines.partition_point(|line| line.span.end <= span.start);
   let lines = block.lines.iter().enumerate().skip(first);
@@ -482,8 +482,8 @@ pub(super) fn lines_in(block: &Block, span: &Range<usize>) -> Vec<usize> {
   touched.map(|(index, _)| index).collect()
 }
 
-/// What was decided about these bytes in this place, or else about the same text with other line ends, and the
-/// hash under which it stands; `None` where nothing was ever decided.
+/// The precedent of these bytes in this place, or else of the same text with other line ends; `None` if
+/// there are no decisions at all.
 fn settled(bytes: &[u8], run: &Range<usize>, court: &mut JudgeContext<'_>) -> Option<Precedent> {
   let ask = court.precedent.as_mut()?;
   Some(match ask(&ContentHash::of(bytes), run) {
@@ -492,7 +492,8 @@ fn settled(bytes: &[u8], run: &Range<usize>, court: &mut JudgeContext<'_>) -> Op
   })
 }
 
-/// Joins line spans of a block that touch into runs. What was put behind a line that stays is one alone.
+/// Joins adjacent line spans of a block into runs. Text that was appended to a line that stays is a run
+/// of its own.
 fn runs(block: &Block, lines: &[Range<usize>]) -> Vec<Range<usize>> {
   let tails: Vec<usize> =
     block.lines.iter().filter(|line| line.is_tail).map(|line| line.span.start).collect();
@@ -507,7 +508,7 @@ fn runs(block: &Block, lines: &[Range<usize>]) -> Vec<Range<usize>> {
   runs
 }
 
-/// Whether a span touches one of these lines, which are in order.
+/// Whether a span touches one of these lines, which are sorted.
 pub(super) fn touches(lines: &[Range<usize>], span: &Range<usize>) -> bool {
   let first = lines.partition_point(|line| line.end <= span.start);
   lines.get(first).is_some_and(|line| overlaps(line, span))

@@ -1,4 +1,4 @@
-//! What was decided about one block, and by whom.
+//! The judgement on one block, and the layer that decided.
 #![forbid(unsafe_code)]
 
 use std::ops::Range;
@@ -19,45 +19,46 @@ use crate::{
 /// The judgement on one block of the document; blocks without fresh lines have none.
 #[derive(Clone, Debug)]
 pub struct BlockJudgement {
-  /// What policy says.
+  /// The decision of policy.
   pub decision: Decision,
-  /// What was found in the fresh lines, spans in bytes of the file.
+  /// The findings in the fresh lines; spans in bytes of the file.
   pub findings: Vec<Finding>,
-  /// Whether the text was there before memfw and stays as it is, whatever was found.
+  /// Whether the text is from before memfw and stays unchanged, whatever was found.
   pub spared: bool,
-  /// Whether a person approved this very text.
+  /// Whether a person approved exactly this text.
   pub approved: bool,
-  /// The fresh lines that a person approved where there are others, in bytes of the file.
+  /// The approved lines among the fresh ones, if not all are approved, in bytes of the file.
   pub excused: Vec<Range<usize>>,
-  /// Where it came from, where that is known better than of the rest of the file.
+  /// The origin of the block, if it is known better than that of the rest of the file.
   pub origin: Option<Origin>,
-  /// The earlier approvals that it rests on.
+  /// The earlier approvals that the judgement used.
   pub excused_by: Vec<ExceptionKey>,
-  /// What the model thinks of the fresh lines; `None` where it was not asked.
+  /// The model's assessment of the fresh lines; `None` without one.
   pub assessment: Option<Assessment>,
-  /// The lines that go where something has to, as indices into those of the block; `None` for all fresh ones.
+  /// The lines to take out, as indices into those of the block; `None` for all fresh ones.
   pub lines: Option<Vec<usize>>,
-  /// Who brought what goes, where that is not who brought the fresh lines.
+  /// The origin of the lines to take out, if it differs from that of the fresh lines.
   pub taken_from: Option<Origin>,
-  /// What a model that reads has to do with it.
+  /// The part of the judge in the judgement.
   pub consulted: Consulted,
 }
 
-/// What a model that reads has to do with a judgement.
+/// The part of the judge in a judgement.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Consulted {
-  /// Nothing: it is not asked.
+  /// The judge is not asked.
   #[default]
   Nobody,
-  /// It is to be asked this; the hash is that of the whole question.
+  /// The judge is to be asked this; the hash is that of the whole question.
   Question(ContentHash, Box<KeptQuestion>),
-  /// Its answer was heard.
+  /// The judge has given this answer.
   Answer(Ruling),
 }
 
 impl BlockJudgement {
-  /// This judgement on what known lines say together, which leave, and the one on the `fresh` lines beside them:
-  /// what a person has allowed of the one does not let the other stay.
+  /// Joins this judgement on known lines that must be taken out for what they say together with `own`,
+  /// the one on the `fresh` lines beside them. An approval that covers one of the two does not keep the
+  /// other in the file.
   pub(super) fn beside(mut self, own: Self, fresh: impl FnOnce() -> Vec<usize>) -> Self {
     if !own.decision.leaves() {
       return self;
@@ -74,7 +75,7 @@ impl BlockJudgement {
     self
   }
 
-  /// The layer whose word it is: the model's where nothing else would have said so much.
+  /// The layer that decided: the model only if no other layer would have decided the same.
   pub fn layer(&self) -> Layer {
     let signed = |one: &Finding| one.kind == RuleKind::Signature;
     if self.consulted == Consulted::Answer(Ruling::Take) && !self.findings.iter().any(signed) {
@@ -97,7 +98,7 @@ impl BlockJudgement {
     if by_rules || !said(Layer::Model, Severity::Info) { Layer::Rules } else { Layer::Model }
   }
 
-  /// Whether the encoder is still to read it.
+  /// Whether the encoder still has to read the block.
   pub fn wants_encoder(&self, trust: Trust) -> bool {
     let stays = !self.decision.leaves() && !self.approved;
     let unread = self.assessment.as_ref().filter(|found| stays && found.depth < Depth::Encoder);

@@ -1,21 +1,24 @@
-//! What markers call a source: its kind, and a registrable domain or a short tag in place of every name.
+//! The labels of sources in markers: the kind, and a registrable domain or a short tag in place of each
+//! name.
 //!
-//! A marker is read by the agent with the memory around it, and senders, pages and files choose their names
-//! themselves. The names stand in the ledger, which `provenance`, `show` and `explain` print.
+//! The agent reads a marker with the memory around it, and senders, pages and files choose their names
+//! themselves. The names are in the ledger; `provenance`, `show` and `explain` print them.
 #![forbid(unsafe_code)]
 
 use std::net::Ipv4Addr;
 
 use crate::{detect::effects::registrable, memory::marker, provenance::Source, seal::NameKey};
 
-/// Longest kind that is written; those of memfw have at most 13 characters.
+/// The longest kind that is written; memfw's own have at most 13 characters.
 const MAX_KIND: usize = 20;
-/// Longest domain that is written (a choice: nine of ten registered ones are shorter than 25 characters).
+/// The longest domain that is written (a choice: nine of ten registered ones are shorter than 25
+/// characters).
 const MAX_DOMAIN: usize = 40;
-/// Kinds whose detail is an address on a network.
+/// Kinds whose detail is a network address.
 const ADDRESSED: &[&str] =
   &["browser", "email", "exec", "mail", "tool", "web", "web_fetch", "web_search", "webhook"];
-/// Channels on which people write to an agent; another one's name is a plugin's, and gets a tag.
+/// Channels on which people write to an agent. The name of another channel comes from a plugin, and is
+/// written as a tag.
 const CHANNELS: &[&str] = &[
   "bluebubbles",
   "chat",
@@ -49,23 +52,23 @@ const CHANNELS: &[&str] = &[
   "whatsapp",
   "zalo",
 ];
-/// Details that memfw itself gives.
+/// Details that memfw itself assigns.
 const OWN: &[&str] =
   &["claude-code", "codex", "gmail", "hermes", "localhost", "others", "unknown", "webhook"];
 
-/// Makes the labels. Without a key there are no tags, and a name is left out.
+/// Makes labels. Without a key there are no tags, and names are left out.
 #[derive(Debug, Default)]
 pub struct Labels {
   key: Option<NameKey>,
 }
 
 impl Labels {
-  /// Labels with tags of this key.
+  /// Labels with tags made by this key.
   pub fn new(key: NameKey) -> Self {
     Self { key: Some(key) }
   }
 
-  /// What a marker calls this source.
+  /// The label of a source.
   pub fn source(&self, source: &Source) -> Source {
     let kind = source.kind();
     if !is_kind(kind) {
@@ -89,7 +92,7 @@ impl Labels {
     Source::new(&label)
   }
 
-  /// What a marker calls a session: its own name where that is random, else a tag; `None` without a key.
+  /// The label of a session: its own name if that is random, else a tag; `None` without a key.
   pub fn session(&self, session: &str) -> Option<String> {
     let is_random = (8..=64).contains(&session.len())
       && session.bytes().all(|b| b.is_ascii_hexdigit() || b == b'-')
@@ -108,15 +111,15 @@ impl Labels {
   }
 }
 
-/// Whether this is the form of a kind: a word or two.
+/// Whether this has the form of a kind: one or two words.
 fn is_kind(kind: &str) -> bool {
   let plain =
     kind.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b"_-".contains(&b));
   plain && (1..=MAX_KIND).contains(&kind.len()) && kind.split(['_', '-']).count() <= 2
 }
 
-/// The registrable domain of a host or of a mail address, or the number of a host; `None` where that could be
-/// a sentence: domains can be had for little money.
+/// The registrable domain of a host or mail address, or the IP address of a host; `None` if it could be
+/// a sentence, because domains are cheap.
 fn address(detail: &str) -> Option<String> {
   let host = detail.rsplit_once('@').map_or(detail, |(_, host)| host);
   if host.parse::<Ipv4Addr>().is_ok() {

@@ -1,4 +1,5 @@
-//! Where approved bytes come to stand, and whether they say there what they said when they were taken out.
+//! Where approved bytes are inserted, and whether they mean there what they meant before they were
+//! taken out.
 #![forbid(unsafe_code)]
 
 use std::{fmt, ops::Range};
@@ -18,22 +19,22 @@ use crate::{
   store::{Item, NewOp, OpKind},
 };
 
-/// How many copies of a placeholder are looked at (a choice: whoever copies more of them has no place in mind).
+/// How many copies of a placeholder are examined (a choice: more copies give no useful place).
 const MAX_PLACES: usize = 16;
 
-/// An edit that brings bytes back.
+/// An edit that inserts bytes again.
 pub(super) struct Restore {
   pub(super) placed: Placed,
-  /// Where `before` stands.
+  /// The offset of `before`.
   pub(super) offset: usize,
   pub(super) before: Vec<u8>,
   pub(super) after: Vec<u8>,
-  /// The whole file afterwards.
+  /// The whole file after the edit.
   pub(super) new: Vec<u8>,
 }
 
 impl Restore {
-  /// What brings `plain` back into `bytes`: into the place that is the most certain, or to the end.
+  /// The edit that brings `plain` back into `bytes`: at the most certain place, or at the end.
   pub(super) fn find(bytes: &[u8], id: &BlockId, plain: &[u8]) -> Self {
     placeholder::find(bytes, id, plain).map_or_else(
       || Self::at_end(bytes, plain, false),
@@ -41,7 +42,7 @@ impl Restore {
     )
   }
 
-  /// All places into which `plain` could come back.
+  /// The edits for all possible places of `plain`.
   fn places(bytes: &[u8], id: &BlockId, plain: &[u8]) -> Vec<Self> {
     let found = placeholder::candidates(bytes, id, plain).into_iter();
     found.take(MAX_PLACES).map(|found| Self::into_place(bytes, found, plain)).collect()
@@ -59,7 +60,7 @@ impl Restore {
     }
   }
 
-  /// What adds `plain` to the end of `bytes`, where wanted as a block of its own.
+  /// The edit that adds `plain` to the end of `bytes`, as a block of its own if `apart`.
   fn at_end(bytes: &[u8], plain: &[u8], apart: bool) -> Self {
     let mut tail = Vec::new();
     if !bytes.is_empty() && bytes.last() != Some(&b'\n') {
@@ -78,17 +79,17 @@ impl Restore {
     }
   }
 
-  /// What stands around `plain` once it is back.
+  /// The context of `plain` after the edit.
   fn around(&self, plain: &[u8], ids: &Known) -> Around {
     self.around_without(plain, ids, &[])
   }
 
-  /// The same as if the lines in `absent` were not there.
+  /// The context of `plain` after the edit, without the lines in `absent`.
   fn around_without(&self, plain: &[u8], ids: &Known, absent: &[Range<usize>]) -> Around {
     Around::without(&self.new, &Document::parse(&self.new, ids), &self.span(plain), absent)
   }
 
-  /// The code or the HTML that it comes to stand in.
+  /// The code or HTML around the place, if any.
   fn inside(&self, plain: &[u8], ids: &Known) -> Option<Inside> {
     let document = Document::parse(&self.new, ids);
     let found = document.enclosure(self.span(plain).start)?;
@@ -96,20 +97,21 @@ impl Restore {
     Some(Inside { is_html: found.is_html, line: line::newlines(above) + 1 })
   }
 
-  /// `bytes` without the placeholder that would be replaced.
+  /// `bytes` without the placeholder that the edit would replace.
   fn dropped(&self, bytes: &[u8]) -> Vec<u8> {
     let head = bytes.get(..self.offset).unwrap_or_default();
     let tail = bytes.get(self.offset + self.before.len()..).unwrap_or_default();
     [head, tail].concat()
   }
 
-  /// Where `plain` will stand.
+  /// The span of `plain` after the edit.
   pub(super) fn span(&self, plain: &[u8]) -> Range<usize> {
     let end = self.new.len().min(self.offset + self.after.len());
     end.saturating_sub(plain.len())..end
   }
 
-  /// Where lengths may not change, the same length and an addition at the end are still safe.
+  /// Whether the edit may be written. If lengths may not change, an edit of equal length and an
+  /// addition at the end are still safe.
   pub(super) fn may_be_written(&self, any_length: bool) -> bool {
     any_length || self.is_equal_length() || self.placed != Placed::AtPlaceholder
   }
@@ -119,33 +121,33 @@ impl Restore {
   }
 }
 
-/// Where approved bytes come to stand.
+/// The place where approved bytes are inserted.
 pub(super) struct Landing {
   pub(super) restore: Restore,
   pub(super) around: Around,
-  /// Whether they say there what they said where they stood.
+  /// Whether they mean there what they meant at their former place.
   pub(super) is_right: bool,
-  /// What was approved before and stands beside them, with what stands around that from now on.
+  /// Earlier approved texts beside them, each with its new context.
   pub(super) beside: Vec<(ContentHash, Around)>,
-  /// What became of the place where they stood.
+  /// The state of their former place.
   pub(super) place: Place,
 }
 
-/// What became of the place of a text.
+/// The state of a text's former place.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Place {
-  /// It is there, whatever stands around it.
+  /// It exists, in any context.
   Here,
-  /// It is there, in code or in HTML by now.
+  /// It exists, but is in code or in HTML now.
   Inside(Inside),
   Gone,
 }
 
-/// Code or HTML, in which a text is something else than it was.
+/// Code or HTML, in which a text has another meaning.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Inside {
   is_html: bool,
-  /// The line of the file at which it begins, from 1.
+  /// The line of the file at which it begins, counted from 1.
   line: usize,
 }
 
@@ -157,8 +159,8 @@ impl fmt::Display for Inside {
 }
 
 impl<F: Fs> Engine<F> {
-  /// Where approved bytes come to stand, and whether they say there what they said when they were taken out.
-  /// Where they do not, they become a block of their own at the end.
+  /// Finds the place for approved bytes, and whether they mean there what they meant when they were
+  /// taken out. If not, they become a block of their own at the end.
   pub(super) fn lands(
     &mut self,
     target: &Target,
@@ -173,8 +175,8 @@ impl<F: Fs> Engine<F> {
     let (bytes, ids) = (&view.bytes, &view.facts.ids);
     let is_gone = restore.placed != Placed::AtPlaceholder;
     let mut restore = if is_gone { ending(bytes, plain, ids).0 } else { restore };
-    // Of several copies of a placeholder the one counts that has around it what it had, and of those the one
-    // that is nearest to where the text was.
+    // Of several copies of a placeholder, those with the former context are preferred, and of these the
+    // one nearest to the former place of the text.
     let places = if is_gone { vec![] } else { Restore::places(bytes, &item.id, plain) };
     if places.len() > 1 {
       let mut best = None;
@@ -190,7 +192,7 @@ impl<F: Fs> Engine<F> {
         restore = other;
       }
     }
-    // Of what never left the file nothing comes back.
+    // A text that never left the file is not inserted again.
     let is_there = is_gone && placeholder::stands(bytes, plain);
     if is_there || self.is_as_before(item, &restore, (plain, ids))? {
       let beside = self.beside(item, &restore, (plain, ids))?;
@@ -202,7 +204,7 @@ impl<F: Fs> Engine<F> {
       Some(inside) => Place::Inside(inside),
       None => Place::Here,
     };
-    // It must not come back at its old place as well.
+    // The text must not return at its old place, too.
     let rest = if may_drop { restore.dropped(bytes) } else { bytes.clone() };
     let (mut restore, around) = ending(&rest, plain, ids);
     if !self.is_as_before(item, &restore, (plain, ids))? {
@@ -211,7 +213,7 @@ impl<F: Fs> Engine<F> {
     Ok(Landing { restore, around, is_right: false, beside: vec![], place })
   }
 
-  /// Whether the same stands around a text once it is back as did when it was taken out.
+  /// Whether a text has the same context after the edit as when it was taken out.
   fn is_as_before(
     &self,
     item: &Item,
@@ -220,7 +222,7 @@ impl<F: Fs> Engine<F> {
   ) -> Result<bool, EngineError> {
     let before = self.ledger.existing_item(&item.path, item.hash, item.n)?;
     let Some(before) = before.and_then(|before| before.context) else { return Ok(true) };
-    // What was approved meanwhile left in the same edit, or was read where it stood.
+    // Text that was approved meanwhile was taken out in the same edit, or was read in its place.
     let claims: Vec<Range<usize>> = claims(&restore.new).collect();
     let mut absent: Vec<Range<usize>> =
       self.back(item, restore)?.into_iter().map(|(_, span)| span).collect();
@@ -230,15 +232,15 @@ impl<F: Fs> Engine<F> {
     Ok(now.any(|absent| restore.around_without(plain, ids, &absent).is_of(&file, &before)))
   }
 
-  /// What else was approved and stands in the file once a text is back.
+  /// The other approved texts in the file after the edit.
   fn back(&self, item: &Item, restore: &Restore) -> Result<Vec<(Item, Range<usize>)>, EngineError> {
     let mut back = self.approved_in(&item.path, &restore.new)?;
     back.retain(|(other, _)| other.id != item.id);
     Ok(back)
   }
 
-  /// What was approved and has another context from now on: what is part of the text that comes back, and that
-  /// of which this changes the context.
+  /// The approved texts whose context changes: the parts of the text that returns, and the texts whose
+  /// context it changes.
   fn beside(
     &self,
     item: &Item,
@@ -262,7 +264,7 @@ impl<F: Fs> Engine<F> {
   }
 }
 
-/// Refuses what would come to stand at the end of a file in code or in a comment that is still open there.
+/// Refuses to insert text at the end of a file into code or a comment that is still open there.
 pub(super) fn refuse_inside(
   item: &Item,
   restore: &Restore,
@@ -281,7 +283,8 @@ pub(super) fn refuse_inside(
   }
 }
 
-/// What adds `plain` to the end of `bytes`, apart where it would else become part of what stands there.
+/// The edit that adds `plain` to the end of `bytes`, separated if it would otherwise become part of
+/// another block.
 fn ending(bytes: &[u8], plain: &[u8], ids: &Known) -> (Restore, Around) {
   let [joined, apart] = [false, true].map(|apart| {
     let restore = Restore::at_end(bytes, plain, apart);
@@ -291,7 +294,7 @@ fn ending(bytes: &[u8], plain: &[u8], ids: &Known) -> (Restore, Around) {
   if joined.1.is_whole() || !apart.1.is_whole() { joined } else { apart }
 }
 
-/// Why an item cannot come back to where it stood.
+/// The error that says why an item cannot return to its place.
 pub(super) fn misplaced(item: &Item, place: Place) -> EngineError {
   let why = match place {
     Place::Inside(inside) => {
@@ -311,7 +314,7 @@ pub(super) fn misplaced(item: &Item, place: Place) -> EngineError {
   EngineError::refused_with(why, format!("{hint} {} --at-end`", item.id))
 }
 
-/// The operation of a restore: a range at equal length, or images of the whole file.
+/// The operation of a restore: a range of equal length, or images of the whole file.
 pub(super) fn image<'a, M: MemoryFile>(
   item: &'a Item,
   file: &M,

@@ -1,5 +1,6 @@
-//! What a person approved and what says something else by now: under another heading, behind other words that
-//! introduce it, as part of another sentence. It is judged as if it had never been read.
+//! Lapsed approvals: approved text whose meaning has changed, because it is under another heading,
+//! after other introducing words, or part of another sentence. It is judged as if no person had read
+//! it.
 #![forbid(unsafe_code)]
 
 use std::{ops::Range, path::Path};
@@ -24,7 +25,7 @@ use crate::{
   store::{Exception, Item, ItemFilter, StoreError},
 };
 
-/// Of how many approved items of a file it is looked up where they stand, the newest first (a choice: what is
+/// How many approved items of a file are searched for, the newest first (a choice: as many as are
 /// decided in one sitting).
 const MAX_APPROVED: usize = 200;
 
@@ -39,7 +40,8 @@ pub(super) struct Version<'a> {
 }
 
 impl<F: Fs> Engine<F> {
-  /// Adds the judgements on approved text that has lapsed. What is fresh was judged as such.
+  /// Adds the judgements on approved text whose approval has lapsed. Fresh text has its own judgements
+  /// already.
   pub(super) fn lapse(
     &self,
     version: &Version<'_>,
@@ -100,7 +102,7 @@ impl<F: Fs> Engine<F> {
         consult: None,
       };
       let mut brought = together::brought(block, index, comparison, &court);
-      // Nobody has read them as they stand now.
+      // No person has read the lines in their current context.
       for &at in &lines {
         if let Some(one) = brought.get_mut(at) {
           *one = Some(Brought::judged(&origin));
@@ -122,8 +124,8 @@ impl<F: Fs> Engine<F> {
     Ok(())
   }
 
-  /// Whether an approved text that begins within a line stands in these lines, where it was approved: what a
-  /// writer put behind a line without an end.
+  /// Whether an approved text that begins within a line is in these lines, in the context of its
+  /// approval: it was appended to a line without an end.
   fn stands_within(
     &self,
     version: &Version<'_>,
@@ -146,13 +148,13 @@ impl<F: Fs> Engine<F> {
     Ok(found)
   }
 
-  /// Whether a person approved this text, be it with other line ends.
+  /// Whether a person approved this text, also with other line ends.
   fn was_approved(&self, path: &Path, text: &[u8]) -> Result<bool, StoreError> {
     let [exact, same] = approved::hashes(text);
     Ok(
       !self.ledger.exceptions_of(exact)?.is_empty()
         || !self.ledger.exceptions_of(same)?.is_empty()
-        // Where an approval was taken back, the text stays where it stands.
+        // If an approval was withdrawn, the text stays in its place.
         || self
           .ledger
           .existing_item(path, exact, 0)?
@@ -160,8 +162,8 @@ impl<F: Fs> Engine<F> {
     )
   }
 
-  /// Whether the approval of a text holds in other contexts, and in none of these. One of a time when nothing
-  /// but its neighbours were written down never lapses so.
+  /// Whether the approval of a text is bound to other contexts than these. An older approval, for which
+  /// only the neighbours were recorded, never lapses this way.
   pub(super) fn has_lapsed(
     &self,
     path: &Path,
@@ -171,7 +173,7 @@ impl<F: Fs> Engine<F> {
     self.lapses(path, &[hash], now)
   }
 
-  /// The same for a text of which there are several hashes.
+  /// Whether the approval of a text with several hashes has lapsed.
   fn lapses(
     &self,
     path: &Path,
@@ -185,7 +187,7 @@ impl<F: Fs> Engine<F> {
     self.is_elsewhere(path, &exceptions, now)
   }
 
-  /// Whether an approval of a text holds to this day, and in these contexts.
+  /// Whether an approval of a text is still valid, and valid in these contexts.
   pub(super) fn may_stand(
     &self,
     path: &Path,
@@ -198,7 +200,8 @@ impl<F: Fs> Engine<F> {
     Ok(!exceptions.is_empty() && !self.is_elsewhere(path, &exceptions, now)?)
   }
 
-  /// The items with this text that were approved in one of these contexts, whether or not that still holds.
+  /// The items with this text that were approved in one of these contexts, also if the approval is not
+  /// valid any more.
   pub(super) fn approved_here(
     &self,
     path: &Path,
@@ -213,7 +216,7 @@ impl<F: Fs> Engine<F> {
     Ok(exceptions.filter_map(|one| one.key.item).collect())
   }
 
-  /// Whether these approvals hold in contexts, and in none of these.
+  /// Whether these approvals are bound to contexts, but to none of these.
   fn is_elsewhere(
     &self,
     path: &Path,
@@ -228,7 +231,7 @@ impl<F: Fs> Engine<F> {
     Ok(!now.iter().any(|around| bound.iter().any(|name| around.is_of(&file, name))))
   }
 
-  /// What was approved in a file and stands in `bytes`, and where.
+  /// The approved texts of a file in `bytes`, with their spans.
   pub(super) fn approved_in(
     &self,
     path: &Path,
@@ -241,8 +244,9 @@ impl<F: Fs> Engine<F> {
     Ok(found)
   }
 
-  /// What memfw takes out itself gives no other meaning to what a person approved beside it: an approval that
-  /// held in `view` holds in what is `left` of it as well. Both have the same length.
+  /// Extends approvals to the context after a redaction, because memfw's own redaction does not change
+  /// the meaning of the approved text beside it: an approval that is valid in `view` is also valid in
+  /// what is `left` of it. Both have the same length.
   pub(super) fn approved_beside(
     &mut self,
     target: &Target,
@@ -274,14 +278,14 @@ impl<F: Fs> Engine<F> {
     Ok(())
   }
 
-  /// What was approved in a file, the newest first.
+  /// The approved texts of a file, the newest first.
   fn approved_texts(&self, path: &Path) -> Result<Vec<Approved>, StoreError> {
     let filter = ItemFilter { statuses: vec![State::Approved], path: Some(path.to_owned()) };
     let mut found = Vec::new();
     let approved = self.ledger.items(&filter)?.into_iter().rev().filter(|item| !item.in_file);
     for item in approved.take(MAX_APPROVED) {
       match self.ledger.unseal(&item.id) {
-        // Nobody knows any more what it says, and so not where it stands.
+        // Without its bytes, the text cannot be searched for.
         Err(StoreError::Deleted { .. } | StoreError::Unsealable { .. } | StoreError::NoKey) => {}
         plain => found.push((item, plain?)),
       }
@@ -289,7 +293,7 @@ impl<F: Fs> Engine<F> {
     Ok(found)
   }
 
-  /// How many copies of an approved text may stand in its file: one for each time that it was approved.
+  /// How many copies of an approved text may be in its file: one for each time that it was approved.
   pub(super) fn approved_copies(&self, item: &Item) -> Result<usize, StoreError> {
     let filter = ItemFilter { statuses: vec![State::Approved], path: Some(item.path.clone()) };
     let is_same = |other: &Item| other.hash == item.hash && !other.in_file;
@@ -297,7 +301,7 @@ impl<F: Fs> Engine<F> {
   }
 }
 
-/// The lines that were not there before.
+/// The fresh lines.
 fn fresh(document: &Document, comparison: &Comparison) -> Vec<Range<usize>> {
   let blocks = document.blocks().iter().zip(&comparison.fates);
   let of = |(block, fate): (&crate::memory::Block, &Fate)| -> Vec<Range<usize>> {
@@ -312,7 +316,7 @@ fn fresh(document: &Document, comparison: &Comparison) -> Vec<Range<usize>> {
   blocks.flat_map(of).collect()
 }
 
-/// The lines that leave by these judgements.
+/// The lines that these judgements take out.
 fn leaving(
   document: &Document,
   comparison: &Comparison,
@@ -329,7 +333,7 @@ fn leaving(
   all
 }
 
-/// The lines of a block that lie in one of these spans and say anything.
+/// The lines of a block that are in one of these spans and are not blank.
 fn lines_in(document: &Document, index: usize, spans: &[Range<usize>]) -> Vec<usize> {
   let lines = document.blocks().get(index).into_iter().flat_map(|block| &block.lines).enumerate();
   let is_in = |span: &Range<usize>| spans.iter().any(|one| judge::overlaps(one, span));

@@ -1,4 +1,5 @@
-//! When an approval holds no longer, and where approved text comes back: once, and as what it was.
+//! Tests of when an approval lapses, and where approved text returns: only once, and with the same
+//! meaning.
 #![forbid(unsafe_code)]
 
 use std::os::unix::ffi::OsStrExt as _;
@@ -16,7 +17,7 @@ use crate::{
 };
 
 impl World {
-  /// A file in which `poison` came to stand and was approved there.
+  /// A file to which `poison` was added and in which it was approved.
   fn approved(before: &str, poison: &str, after: &str) -> Self {
     let (mut world, id) = Self::taken(before, poison, after);
     world.engine.approve(id.as_str(), "ann", Some("a quotation")).unwrap();
@@ -24,7 +25,7 @@ impl World {
     world
   }
 
-  /// A file that `poison` was taken out of.
+  /// A file from which `poison` was taken out.
   fn taken(before: &str, poison: &str, after: &str) -> (Self, BlockId) {
     let mut world = Self::new(Config::default());
     world.adopt("# Memory\n");
@@ -41,7 +42,7 @@ impl World {
     items.into_iter().map(|item| item.id).collect()
   }
 
-  /// Whether nothing is asked again when the file becomes this.
+  /// Whether the file can change to this without a new item for review.
   fn stays(&mut self, text: &str) -> bool {
     self.write(text);
     self.pass();
@@ -56,7 +57,7 @@ impl World {
     done.map(|(_, placed)| placed).map_err(|error| said(&error))
   }
 
-  /// Has the approval of an older version stand instead, which knew nothing but neighbours.
+  /// Replaces the approval by one of an older version, which recorded only neighbours.
   fn age(&mut self, poison: &str) {
     let path = self.target.path();
     let here = Around::default().neighbours(path.as_os_str().as_bytes());
@@ -71,7 +72,7 @@ impl World {
   }
 }
 
-/// An error with what to do about it.
+/// An error with its hint.
 fn said(error: &EngineError) -> String {
   match error {
     EngineError::Refused { error, hint } => format!("{error} ({})", hint.as_deref().unwrap_or("")),
@@ -146,7 +147,7 @@ fn entries_that_stand_for_themselves_do_not_end_an_approval() {
     let mut world = World::approved(list, OVERRIDE, below);
     assert!(world.stays(&changed), "{changed}");
   }
-  // Also without bullets, and nested.
+  // It also stays without bullets, and nested.
   let mut world = World::approved("# M\n\nThe gate is green.\n", bare(), "");
   assert!(world.stays(&format!("# M\n\nThe gate is green.\n{}The fence is white.\n", bare())));
   let nested = format!("  {OVERRIDE}");
@@ -202,7 +203,7 @@ fn a_place_that_came_to_stand_in_code_or_a_comment_is_none() {
     world.at_end(&id).unwrap();
     assert!(world.read().ends_with(OVERRIDE), "{}", world.read());
   }
-  // What was in code goes back into it.
+  // Text that was in code returns into code.
   let poison = bare();
   World::approved("# M\n\n```\nls\n", poison, "```\n");
 }
@@ -247,7 +248,7 @@ fn what_was_added_to_the_end_does_not_come_back_at_its_place() {
   world.pass();
   world.at_end(&id).unwrap();
   assert!(!world.read().contains("quarantined"), "the placeholder goes: {}", world.read());
-  // Somebody saves the old page over it, and what is at the end stays.
+  // Another program writes the old version again, and the text at the end stays.
   for text in [format!("{place}{OVERRIDE}"), format!("{}{OVERRIDE}", place.replace("Malware", "x"))]
   {
     world.write(&text);
@@ -260,7 +261,7 @@ fn what_was_added_to_the_end_does_not_come_back_at_its_place() {
     assert_eq!(world.read().matches(OVERRIDE).count(), 1, "{}", world.read());
     assert!(world.waiting().is_empty());
   }
-  // Where only the placeholder is left, it comes back there.
+  // If only the placeholder is left, the text returns there.
   world.write(&place);
   world.pass();
   world.engine.bring_back_again(&world.target.clone()).unwrap();
@@ -332,7 +333,7 @@ fn what_is_left_of_an_approved_text_was_not_approved() {
   world.write(&format!("{always}{}", text.replace("nothing else at all", "nobody else")));
   world.pass();
   assert!(!world.read().contains(&first), "{}", world.read());
-  // Unless it was approved alone as well.
+  // It stays if it was approved alone as well.
   let mut world = World::approved(never, &text, "");
   assert!(!world.stays(&format!("{never}{first}")));
   let id = world.waiting().pop().unwrap();
@@ -477,7 +478,7 @@ fn an_approval_of_another_copy_leaves_the_term_and_the_reason_alone() {
     world.pass();
     assert_eq!(!world.waiting().is_empty(), is_waiting, "{}", world.read());
   }
-  // The last word on the first says nothing about the second.
+  // The latest decision on the first says nothing about the second.
   world.engine.reject(first.as_str(), "ann", None).unwrap();
   assert_eq!(of(&world, &second), ("for good".to_owned(), None));
 }
@@ -494,7 +495,7 @@ fn what_memfw_takes_out_itself_ends_no_approval() {
   world.engine.approve(ids[0].as_str(), "ann", None).unwrap();
   world.pass();
   assert!(world.read().starts_with(&format!("{before}{OVERRIDE}")), "{}", world.read());
-  // A heading that somebody else changes does.
+  // It lapses when another program changes a heading.
   world.write(&world.read().replace("# Title", "# Always do this"));
   world.pass();
   assert!(!world.read().contains(OVERRIDE), "{}", world.read());

@@ -1,11 +1,10 @@
-//! Layer 2 in the engine: the heads judge with the rules, the encoder reads behind them.
+//! Layer 2 in the engine: the heads judge together with the rules, and the encoder reads later.
 //!
-//! What the encoder has said about a text is in the ledger, by content, context and version of the model. So a
-//! text is read once behind each source, a judgement never waits for the encoder, and a process that dies in between has nothing to
-//! make good but to look again. A file with text that is still to be read has [`Pending::MODEL`].
+//! The ledger keeps the encoder's results by content, context and version of the model. So each text is
+//! read once for each source, a judgement never waits for the encoder, and after a crash the file only
+//! has to be examined again. A file with unread text has [`Pending::MODEL`].
 //!
-//! The engine gathers texts and takes down what was said; whoever calls it decides on which thread they are
-//! read.
+//! The engine gathers texts and records the results; its caller decides on which thread they are read.
 #![forbid(unsafe_code)]
 
 use std::{collections::HashSet, ops::Range, path::Path};
@@ -34,37 +33,37 @@ use crate::{
   store::{AttributionRecord, BlockRow, FileRow, FileStatus, Pending, ScoreKey},
 };
 
-/// What judges beside the rules, if anything does.
+/// The model, if there is one.
 pub type Layer2 = Option<&'static dyn Assessor>;
 
-/// The key under which stands that the model is damaged.
+/// The ledger's key for a damaged model.
 pub const DAMAGED: &str = "model";
 
-/// What is to be read in a file.
+/// What there is to read in a file.
 #[derive(Debug)]
 pub enum Reading {
   /// Nothing (more).
   Nothing {
-    /// Markers are to be renewed when the file is idle.
+    /// Whether markers are to be renewed when the file is idle.
     reshape_due: bool,
   },
-  /// It is not known yet who wrote what, or the file is not what the ledger knows: again, soon.
+  /// The sources are not known yet, or the file differs from what the ledger knows: try again soon.
   NotNow,
   /// These texts.
   Texts(Scoring),
 }
 
-/// Texts of one file that are to be read.
+/// Texts of one file that the encoder is to read.
 #[derive(Debug)]
 pub struct Scoring {
   target: Target,
   scope: Scope,
   texts: Vec<Text>,
-  /// The values that trusted memory holds, where a text is from outside.
+  /// The values of trusted memory, if a text is from outside.
   slots: Vec<KnownSlot>,
 }
 
-/// One of them.
+/// One text to read.
 #[derive(Debug)]
 struct Text {
   key: ScoreKey,
@@ -72,14 +71,14 @@ struct Text {
   bytes: Zeroizing<Vec<u8>>,
 }
 
-/// What was said about them.
+/// The results for such texts.
 #[derive(Debug)]
 pub struct Scored {
   /// The file.
   pub target: Target,
   version: String,
   found: Vec<(ScoreKey, Assessment)>,
-  /// How the model is, by now.
+  /// The health of the model afterwards.
   health: Health,
 }
 
@@ -89,7 +88,8 @@ impl Scoring {
     &self.target
   }
 
-  /// Reads them, one after the other: the heads say what the encoder need not see.
+  /// Reads the texts one after the other. The result of the heads decides whether the encoder reads a
+  /// text.
   pub fn run(&self, assessor: &dyn Assessor) -> Scored {
     let options = JudgeOptions { scope: self.scope, ..JudgeOptions::default() };
     let read = |text: &Text| {
@@ -106,7 +106,7 @@ impl Scoring {
     }
   }
 
-  /// What is said when they cannot be read at all.
+  /// The results when no text can be read at all.
   pub fn unread(&self, assessor: &dyn Assessor, why: &str) -> Scored {
     let nothing = Assessment {
       probabilities: model::Probabilities::default(),
@@ -124,7 +124,7 @@ impl Scoring {
   }
 }
 
-/// Lines of one revision of a block.
+/// The lines of one revision of a block.
 pub(super) struct Unit {
   /// The index of the block.
   pub(super) index: usize,
@@ -137,7 +137,7 @@ pub(super) struct Unit {
   bytes: Zeroizing<Vec<u8>>,
 }
 
-/// A file with all that may be read in it.
+/// A file with all texts in it that may be read.
 pub(super) struct Gathered {
   pub(super) row: FileRow,
   pub(super) rows: Vec<BlockRow>,
@@ -145,7 +145,7 @@ pub(super) struct Gathered {
   pub(super) units: Vec<Unit>,
 }
 
-/// Whether the encoder is to read something in a version that was just judged.
+/// Whether the encoder has to read something in a version that was just judged.
 pub(super) fn reading_due(view: &View) -> Pending {
   let wants = |judgement: &BlockJudgement| {
     judgement.wants_encoder(judgement.origin.as_ref().unwrap_or(&view.origin).trust)
@@ -155,7 +155,8 @@ pub(super) fn reading_due(view: &View) -> Pending {
 }
 
 impl<F: Fs> Engine<F> {
-  /// What the model thinks of a text: what the encoder has said, or else what the heads say now.
+  /// The model's assessment of a text: the encoder's result from the ledger, or else the result of the
+  /// heads now.
   pub(super) fn assess(
     &self,
     text: &[u8],
@@ -169,8 +170,8 @@ impl<F: Fs> Engine<F> {
     Ok(Some(model::assess(model, text, rules, Depth::Heads, context)))
   }
 
-  /// Takes note of the model at a start: what another one said is not worth anything, and what is damaged
-  /// is a degradation.
+  /// Notes the model at a start: results of another model are dropped, and a damaged model is reported
+  /// as a degradation.
   pub fn start_model(&mut self) -> Result<(), EngineError> {
     let Some(model) = self.model else { return Ok(()) };
     self.tell_health(&model.health())?;
@@ -179,7 +180,7 @@ impl<F: Fs> Engine<F> {
     Ok(())
   }
 
-  /// Whether the encoder reads what the heads are not sure of.
+  /// Whether the encoder reads the texts later about which the heads are not sure.
   pub(super) fn reads_on(&self) -> bool {
     self.model.is_some_and(|model| model.health().degradation().is_none())
   }
@@ -189,7 +190,7 @@ impl<F: Fs> Engine<F> {
     self.model
   }
 
-  /// Files with text that is to be read.
+  /// Files with unread text.
   pub fn scores_due(&self) -> Result<Vec<Target>, EngineError> {
     let due = self.ledger.scores_due()?.into_iter();
     Ok(
@@ -199,13 +200,13 @@ impl<F: Fs> Engine<F> {
     )
   }
 
-  /// Whether text of a file is to be read.
+  /// Whether a file has unread text.
   pub fn is_reading_pending(&self, target: &Target) -> Result<bool, EngineError> {
     let row = self.ledger.file(&target.path())?;
     Ok(row.is_some_and(|row| row.pending.contains(Pending::MODEL)))
   }
 
-  /// What is to be read in a file, once it is known who wrote what.
+  /// Gathers the unread texts of a file, once their sources are known.
   pub fn scoring(&mut self, target: &Target) -> Result<Reading, EngineError> {
     let Some(row) = self.ledger.file(&target.path())? else {
       return Ok(Reading::Nothing { reshape_due: false });
@@ -215,7 +216,7 @@ impl<F: Fs> Engine<F> {
       return Ok(Reading::Nothing { reshape_due });
     };
     if row.status != FileStatus::Watched {
-      // When it is back it is judged anew.
+      // A file that is gone is judged again when it is back.
       self.no_longer_due(target, Pending::MODEL)?;
       return Ok(Reading::Nothing { reshape_due });
     }
@@ -238,12 +239,12 @@ impl<F: Fs> Engine<F> {
     Ok(Reading::Texts(Scoring { target: target.clone(), scope: self.config.scope, texts, slots }))
   }
 
-  /// Writes down what was said, and asks policy again about the texts that were read.
+  /// Records the results, and lets policy decide again about the texts that were read.
   pub fn scored(&mut self, scored: &Scored) -> Result<Reading, EngineError> {
     let Scored { target, version, found, health } = scored;
     self.tell_health(health)?;
     if health.degradation().is_some() {
-      // The next start looks again at what could not be read now.
+      // The next start reads the texts that could not be read now.
       self.ledger.forget_model()?;
     }
     let at = self.now();
@@ -258,7 +259,7 @@ impl<F: Fs> Engine<F> {
       is_new |= !looked.contains(&unit.key) && self.ledger.score(unit.key, version)?.is_none();
     }
     if is_new {
-      // New text came meanwhile.
+      // New text was written meanwhile.
       return self.scoring(target);
     }
     self.judge_scored(target, gathered, scored)
@@ -272,7 +273,7 @@ impl<F: Fs> Engine<F> {
   ) -> Result<Reading, EngineError> {
     let mut units = Vec::new();
     for unit in gathered.units {
-      // Where the encoder cannot be used the heads are asked again, and have the last word.
+      // Without the encoder, the heads are asked again, and their result is final.
       let is_read = self.ledger.score(unit.key, &scored.version)?.is_some();
       if is_read || scored.health.degradation().is_some() {
         units.push(unit);
@@ -282,8 +283,9 @@ impl<F: Fs> Engine<F> {
     Ok(self.judge_units(target, gathered, Pending::MODEL)?.0)
   }
 
-  /// Judges units of a file anew and does what follows; `done` is what has been done about them. Of an
-  /// `answer` of a model that reads only what it is about counts. Gives the judgements as well.
+  /// Judges units of a file again and applies the result; also returns the judgements. `done` is the
+  /// step that is done for them. After an answer of the judge, only the units that the answer is about
+  /// are changed.
   pub(super) fn judge_units(
     &mut self,
     target: &Target,
@@ -295,7 +297,7 @@ impl<F: Fs> Engine<F> {
     let mut judgements = Vec::new();
     let Gathered { row, rows: before, view, units } = gathered;
     let mut rows = before.clone();
-    // Only what somebody outside says is compared.
+    // Only the values of foreign text are compared.
     let slots = if units.iter().any(|unit| unit.origin.is_foreign()) {
       self.trusted_slots(target, &before, &view, None)?
     } else {
@@ -321,7 +323,7 @@ impl<F: Fs> Engine<F> {
         }
       }
       let is_whole = says(block, &unit.lines) == says(block, &all(block));
-      // What may not be written was told already, and is judged anew when it may.
+      // Text in a file that may not be written was reported already, and is judged again when it may.
       let is_left = row.note.is_some() && after.codes.contains(&Code::LeftInPlace);
       if judgement.decision.leaves() && !is_left {
         add(&mut sentences, after, block, unit, judgement);
@@ -332,7 +334,7 @@ impl<F: Fs> Engine<F> {
           events.push(told(&path, after, &judgement, &unit.origin));
         }
       } else if is_whole && after.state == State::Flagged {
-        // Who has read it does not share the suspicion.
+        // The encoder does not share the suspicion.
         after.state = State::Validated;
         after.codes.clear();
         after.score = 0.0;
@@ -345,14 +347,14 @@ impl<F: Fs> Engine<F> {
       pairs.filter(|(before, row)| before != row).map(|(_, row)| row.clone()).collect();
     let event_rows: Vec<_> = events.iter().map(Event::row).collect();
     let at = self.now();
-    // What was there before memfw is not marked for having been read.
+    // Text from before memfw gets no marker only because it was read.
     let marking_due =
       !changed.is_empty() && self.is_marking_due(target, &row, &view.bytes, &rows)?;
     let writing = self.lock()?;
     let Some(now) = self.ledger.file(&path)?.filter(|now| now.hash == row.hash) else {
       return Ok((Reading::NotNow, judgements));
     };
-    // What has to leave the file is due until it has left; and a model that reads, until it is asked.
+    // A removal is due until it is written, and the judge until it was asked.
     let is_done = sentences.is_empty() && !is_answer;
     let marks = sentences.is_empty() && marking_due;
     let due = if marks { Pending::RESHAPE } else { Pending::NONE };
@@ -374,7 +376,7 @@ impl<F: Fs> Engine<F> {
     let reading = match row.hash {
       Some(hash) if !sentences.is_empty() => {
         self.take_out(target, hash, &sentences)?;
-        // What is left of it is looked at once more.
+        // The rest of the file is examined again.
         Reading::NotNow
       }
       _ => Reading::Nothing { reshape_due: (now.pending | due).contains(Pending::RESHAPE) },
@@ -382,7 +384,7 @@ impl<F: Fs> Engine<F> {
     Ok((reading, judgements))
   }
 
-  /// The texts of a file that may be read; `None` while it is not what the ledger knows.
+  /// The texts of a file that may be read; `None` while the file differs from what the ledger knows.
   pub(super) fn gather_units(&mut self, target: &Target) -> Result<Option<Gathered>, EngineError> {
     let path = target.path();
     let Some((row, rows)) = self.ledger.provenance(&path)? else { return Ok(None) };
@@ -394,7 +396,7 @@ impl<F: Fs> Engine<F> {
     let mut units = Vec::new();
     if self.treatment(target) != Treatment::Ignore {
       for (index, (known, block)) in rows.iter().zip(view.document.blocks()).enumerate() {
-        // What a person has decided about is decided.
+        // A person's decision is final.
         if matches!(known.state, State::Validated | State::Flagged | State::Unvalidated) {
           let found = units_of(index, known, block, &view.bytes).into_iter();
           units.extend(found.map(|unit| self.as_asked(unit)));
@@ -404,7 +406,7 @@ impl<F: Fs> Engine<F> {
     Ok(Some(Gathered { row, rows, view, units }))
   }
 
-  /// A unit with what the owner had asked for: the model is told of it, so it belongs to what was read.
+  /// Adds the owner's request to a unit. The model is told of it, so it is part of the score's key.
   fn as_asked(&self, unit: Unit) -> Unit {
     let origin = self.with_request(unit.origin);
     let key = ScoreKey::new(&unit.bytes, &origin.context(&[]));
@@ -419,7 +421,7 @@ impl<F: Fs> Engine<F> {
   }
 }
 
-/// What each revision of a block has brought.
+/// The texts that the revisions of a block have brought.
 fn units_of(index: usize, row: &BlockRow, block: &Block, file: &[u8]) -> Vec<Unit> {
   let brought = |number: u32| {
     let lines: Vec<usize> = lines_of_number(row, number);
@@ -451,13 +453,13 @@ fn spans(block: &Block, lines: &[usize]) -> Vec<Range<usize>> {
   lines.iter().filter_map(|&index| block.lines.get(index)).map(|line| line.span.clone()).collect()
 }
 
-/// How many of these lines say anything.
+/// How many of these lines are not blank.
 fn says(block: &Block, lines: &[usize]) -> usize {
   let lines = lines.iter().filter_map(|&index| block.lines.get(index));
   lines.filter(|line| line.kind != LineKind::Blank).count()
 }
 
-/// Adds lines to what has to leave a block; all of it where nothing else is in it.
+/// Adds lines of a block to the removals; the whole block if it contains nothing else.
 fn add(
   sentences: &mut Vec<Removal>,
   row: &BlockRow,

@@ -1,4 +1,4 @@
-//! The model behind the engine: what is read, when, and what follows; with a model that is made up.
+//! Tests of layer 2 in the engine with a fake model: what is read, when, and what follows.
 #![forbid(unsafe_code)]
 
 use std::{
@@ -20,13 +20,13 @@ use crate::{
   store::{ItemFilter, Pending},
 };
 
-/// The encoder knows it for poison; the heads see nothing.
+/// The encoder finds it poisonous; the heads find nothing.
 const QUIET: &str = "- Invoices of the print shop are paid to the new account.\n";
-/// The heads fear it; the encoder knows better.
+/// The heads find it suspicious; the encoder does not.
 const LOUD: &str = "- The loud drum is played on Fridays.\n";
 const PLAIN: &str = "- Ann likes the window seat.\n";
 
-/// A model that is made up.
+/// A fake model.
 #[derive(Default)]
 pub(super) struct Script {
   n_read: AtomicUsize,
@@ -79,14 +79,14 @@ impl World {
     world
   }
 
-  /// Adds a line to the end of the file, and has it looked at.
+  /// Adds a line to the end of the file, and scans it.
   fn append(&mut self, line: &str) {
     let before = self.read();
     self.write(&format!("{before}{line}"));
     self.pass();
   }
 
-  /// Reads as a daemon would, until nothing is to be read; how often texts were read.
+  /// Reads as a daemon does, until no text is left to read; returns how many times texts were read.
   pub(super) fn read_closely(&mut self) -> usize {
     let model = self.engine.model().unwrap();
     let mut n = 0;
@@ -204,7 +204,7 @@ fn what_was_not_read_before_a_restart_is_read_after_it() {
   let Reading::Texts(scoring) = world.engine.scoring(&world.target).unwrap() else {
     panic!("nothing to read")
   };
-  // It was read, and nobody took it down.
+  // The text was read, but the result was not recorded.
   scoring.run(script);
   world.restart();
   assert_eq!(world.engine.scores_due().unwrap(), [world.target.clone()]);

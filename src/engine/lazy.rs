@@ -17,16 +17,16 @@ use crate::{
   store::{FileStatus, NewOp, OpKind, Pending, ScanRecord, Writer},
 };
 
-/// What became of a lazy pass.
+/// The result of a lazy pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LazyOutcome {
-  /// Nothing was due, or it is done.
+  /// Nothing was due, or the work is done.
   Done,
-  /// Not idle for long enough: again after this time.
+  /// The file has not been idle for long enough: try again after this time.
   NotIdle(Duration),
-  /// Somebody else has the file open: again later.
+  /// Another program has the file open: try again later.
   Busy,
-  /// The file is not what the ledger knows: an urgent pass comes first.
+  /// The file differs from what the ledger knows: an urgent pass must come first.
   Dirty,
 }
 
@@ -34,18 +34,18 @@ impl<F: Fs> Engine<F> {
   /// Renews the markers of one file, if that is due and the file has been idle for `idle`.
   pub fn lazy(&mut self, target: &Target, idle: Duration) -> Result<LazyOutcome, EngineError> {
     let path = target.path();
-    // What an error interrupted is ended first: an operation tells what stands in the file only as long as
-    // none comes after it.
+    // Edits that an error interrupted are completed first: an operation describes the content of the
+    // file only until the next one.
     self.recover_file(&path)?;
     let stamp = match self.stamp(target) {
       Ok(Some(stamp)) => stamp,
       Ok(None) => return Ok(LazyOutcome::Done),
-      // A link or a mount has come on its way; the urgent pass says so.
+      // A link or a mount is in its path now; the urgent pass reports it.
       Err(EngineError::Fs(FsError::Refused { .. })) => return Ok(LazyOutcome::Dirty),
       Err(error) => return Err(error),
     };
     let Some(row) = self.ledger.file(&path)? else { return Ok(LazyOutcome::Dirty) };
-    // A marker says where its text came from, so that has to be known first, where markers are wanted.
+    // A marker shows the source of its text, so the source must be known first if markers are wanted.
     let awaited = row.pending.contains(Pending::ATTRIBUTE) && !self.is_unmarked(&path)?;
     if !row.pending.contains(Pending::RESHAPE) || awaited {
       return Ok(LazyOutcome::Done);
@@ -53,7 +53,7 @@ impl<F: Fs> Engine<F> {
     if row.stamp != Some(super::stamp_row(&stamp)) {
       return Ok(LazyOutcome::Dirty);
     }
-    // Nothing can be journalled without a key; the markers stay due.
+    // Without a key nothing can be journalled; the markers stay due.
     if !self.ledger.has_key() {
       return Ok(LazyOutcome::Done);
     }
@@ -61,7 +61,7 @@ impl<F: Fs> Engine<F> {
       return self.give_up(target);
     }
     let idle = if self.is_recorded(target)? { idle.max(VERIFIED_AFTER) } else { idle };
-    // The queue has waited for as long already, whatever the clock says.
+    // The queue has waited for this long already, whatever the clock shows.
     let quiet = self.since_change(&stamp, idle);
     if quiet < idle {
       return Ok(LazyOutcome::NotIdle(idle.saturating_sub(quiet)));
@@ -73,22 +73,22 @@ impl<F: Fs> Engine<F> {
       Some(file) => file,
       None => match self.open(target)? {
         Ok(file) => file,
-        // The pass says why, and that nothing can be due then.
+        // The urgent pass reports the reason, and that nothing can be due.
         Err(_) => return self.doubt(target),
       },
     };
-    // One that was kept may have been linked or given away since.
+    // A file that was kept open may have been linked or given to another user since.
     if !matches!(file.recheck(&self.rules()), Ok(Touch::Full)) {
       return self.doubt(target);
     }
     match lease_within(&mut file, &*self.clock, Duration::ZERO)? {
       Lease::Held => {}
       Lease::Busy => {
-        // Closing it would be an event that wakes ourselves.
+        // Closing the file would cause an event that wakes memfw.
         self.hot.insert(target.clone(), file);
         return Ok(LazyOutcome::Busy);
       }
-      // Without leases nothing is ever reshaped; the markers live in the ledger alone.
+      // Without leases nothing is ever reshaped; the ledger alone has the provenance.
       Lease::Unsupported => return self.give_up(target),
     }
     let outcome = self.reshape_leased(target, Locked::new(&writing, true), &mut file);
@@ -96,8 +96,8 @@ impl<F: Fs> Engine<F> {
     outcome
   }
 
-  /// Whether the version that the ledger knows is the one that the agent has on record: its tools then
-  /// verify what they wrote, and compare what they read with their record.
+  /// Whether the agent has the version on record that the ledger knows. If so, the agent's tools verify
+  /// their writes, and compare their reads with their record.
   pub fn is_recorded(&self, target: &Target) -> Result<bool, EngineError> {
     let hash = self.ledger.file(&target.path())?.and_then(|row| row.hash);
     let standing = || self.agent.standing(&target.root, &target.rel);
@@ -121,11 +121,11 @@ impl<F: Fs> Engine<F> {
     let mut edit = Edit::<F, _>::new(Plan::Mark, locked, target, file);
     edit.give_way(self, ContentHash::of(&bytes));
     let mut view = self.view(target, row.as_ref(), bytes, Origin::unknown(), None)?;
-    // What was scanned when it could not be written is judged again first.
+    // A version that was scanned while the file was not writable is judged again first.
     if row.as_ref().is_none_or(|row| row.hash != Some(view.hash) || row.note.is_some()) {
       return self.doubt(target);
     }
-    // The pass has judged this very version, and what it left in its place stays.
+    // The urgent pass has judged this version already, and its decisions remain.
     view.judgements.iter_mut().for_each(|judgement| *judgement = None);
     let at = self.now();
     let rows = view.rows(at, || self.new_id())?;
@@ -147,21 +147,22 @@ impl<F: Fs> Engine<F> {
     }
     let edit = match edit.reshape(self, &view.bytes, &new)? {
       Rewritten::Done(edit) => edit,
-      // On a full disk the markers stay due, and nothing is unguarded for it.
+      // On a full disk the markers stay due, and the file stays guarded.
       Rewritten::Changed | Rewritten::Failed(_) => return Ok(LazyOutcome::Dirty),
     };
     let edit = edit.followed(self, Some((view.hash, ContentHash::of(&new))))?;
     let edit = edit.durable(self, Sync::GiveBack)?;
     let stamp = edit.stamp();
-    // The rows of the new version: the same blocks at other lines.
+    // The rows of the new version: the same blocks on other lines.
     let renewed = View::renewed(new, &rows, &view.facts);
     let rows = renewed.rows(at, || self.new_id())?;
-    // A torn region is whole only after one step, and compact after another.
+    // A torn region needs one step to become whole, and another to become compact.
     let more = self.reshape_of(target, &renewed, &rows).0.is_some();
-    // By a clock read after the write: to an older one the stamp would be from the future, and settled.
+    // The clock is read after the write. With an earlier time the stamp would be from the future, and
+    // count as settled.
     let at = self.now();
     let due = Due { reshape: more, recheck: !stamp.is_settled(at) };
-    // What was to be asked about before still is.
+    // Questions that were due before are still due.
     let asked = row.as_ref().map_or(Pending::NONE, |row| row.pending.and(Pending::ATTRIBUTE));
     let pending = due.pending() | asked;
     let event = Event::new(EventKind::Reshaped).path(&path);
@@ -186,16 +187,16 @@ impl<F: Fs> Engine<F> {
     Ok(if more { LazyOutcome::NotIdle(Duration::ZERO) } else { LazyOutcome::Done })
   }
 
-  /// The file is not what its stamp told, so that must not vouch for it any longer.
+  /// Removes the stamp from the ledger, because it does not describe the file correctly.
   fn doubt(&mut self, target: &Target) -> Result<LazyOutcome, EngineError> {
     let at = self.now();
     self.ledger.set_stamp(&target.path(), None, None, at)?;
     Ok(LazyOutcome::Dirty)
   }
 
-  /// Nothing to reshape after all, or nothing that may be.
+  /// Clears the mark of a file in which nothing is to be reshaped, or nothing may be.
   fn give_up(&mut self, target: &Target) -> Result<LazyOutcome, EngineError> {
-    // A stamp that is too young to be trusted stays so.
+    // A stamp that is too young to be trusted keeps its mark.
     self.no_longer_due(target, Pending::RESHAPE)?;
     Ok(LazyOutcome::Done)
   }

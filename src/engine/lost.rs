@@ -1,4 +1,4 @@
-//! Placeholders whose items the ledger does not have: those of a ledger that was removed or replaced.
+//! Placeholders without items in the ledger, because the ledger was removed or replaced.
 #![forbid(unsafe_code)]
 
 use super::{Engine, EngineError, Target};
@@ -8,8 +8,8 @@ use crate::{
 };
 
 impl<F: Fs> Engine<F> {
-  /// How many placeholders these files hold that no item of the ledger belongs to, and in how many files. A
-  /// file that cannot be read counts as one without.
+  /// Counts the placeholders in these files that belong to no item of the ledger, and the files with
+  /// such placeholders. Unreadable files are not counted.
   pub fn unknown_placeholders(
     &mut self,
     targets: &[Target],

@@ -1,4 +1,4 @@
-//! Where a text came from, as far as the engine knows: what policy asks and what the ledger keeps.
+//! The origin of a text: what policy asks about it and what the ledger keeps.
 #![forbid(unsafe_code)]
 
 use crate::{
@@ -15,27 +15,27 @@ use crate::{
   store::{Item, OriginRecord, Revision, Sighting},
 };
 
-/// What is known about a text apart from the text.
+/// What is known about the origin of a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Origin {
-  /// Where it came from.
+  /// The source.
   pub source: Source,
-  /// How far that is trusted.
+  /// The trust in the source.
   pub trust: Trust,
-  /// Whether it was observed, so that it is a second kind of evidence.
+  /// Whether the source was observed, and is thus independent evidence.
   pub observed: bool,
-  /// How it is known.
+  /// How the source is known.
   pub attestation: Attestation,
   /// The agent's session that wrote it.
   pub session: Option<String>,
-  /// What it rests on, and whether the agent's records are still to be asked.
+  /// The evidence, and whether the agent's records still have to be asked.
   pub trail: OriginRecord,
-  /// What the owner had asked for when it was written, and what it was made from, where that is known.
+  /// What the owner asked for when the text was written, and what it was made from, if known.
   pub request: Option<Request>,
 }
 
 impl Origin {
-  /// A source with this trust that nothing speaks for.
+  /// A source with this trust and without evidence.
   pub fn assumed(source: Source, trust: Trust) -> Self {
     Self {
       source,
@@ -48,18 +48,18 @@ impl Origin {
     }
   }
 
-  /// Nobody saw who wrote it.
+  /// The origin of text that was not observed.
   pub fn unknown() -> Self {
     Self::assumed(Source::unknown(), Trust::Untrusted)
   }
 
-  /// It was there before memfw.
+  /// The origin of text from before memfw.
   pub fn baseline() -> Self {
     Self::assumed(Source::baseline(), Trust::Verified)
   }
 
-  /// New text, or what was there before memfw, by the rules in force. About new text the agent's records
-  /// are to be asked, where it is told in which version it was first seen.
+  /// The origin of new text, or of text from before memfw, by the configured trust rules. With a
+  /// `sighting`, the version in which new text was first seen, the agent's records are to be asked.
   pub fn seen(config: &Config, is_baseline: bool, sighting: Option<Sighting>) -> Self {
     let mut origin = if is_baseline { Self::baseline() } else { Self::unknown() };
     origin.trust = trust_of(&config.trust_rules, &origin.source, &[]);
@@ -67,7 +67,7 @@ impl Origin {
     origin
   }
 
-  /// What the agent's records say. Whatever they rest on, they are not asked again.
+  /// The origin by the agent's records. They are not asked again, whatever the evidence is.
   pub fn attributed(config: &Config, said: &Attribution, trail: &OriginRecord) -> Self {
     let source = said.source.clone();
     let trust = trust_of(&config.trust_rules, &source, &said.fed_by);
@@ -96,7 +96,7 @@ impl Origin {
     }
   }
 
-  /// What a revision of a block says.
+  /// The origin of a revision.
   pub fn of_revision(revision: &Revision) -> Self {
     Self {
       source: revision.source.clone(),
@@ -109,26 +109,25 @@ impl Origin {
     }
   }
 
-  /// Whose words the text is.
+  /// The party that the text comes from.
   pub fn party(&self) -> Party {
     let asked = self.request.as_ref().is_some_and(|request| asks_to_keep(&request.asked));
     Party::of(&self.source, self.trust, self.observed, asked)
   }
 
-  /// What the model is told about the text besides it: nothing where nobody saw who wrote it.
+  /// What the model is told besides the text: nothing if the source was not observed.
   pub fn context<'a>(&'a self, known: &'a [KnownSlot]) -> Context<'a> {
     let kind = if self.observed { Kind::of(&self.source) } else { Kind::Unknown };
     let asked = self.request.as_ref().map_or("", |request| request.asked.as_str());
     Context { kind, asked, known }
   }
 
-  /// Whether somebody outside was seen to say it.
+  /// Whether the text was observed to come from outside.
   pub fn is_foreign(&self) -> bool {
     matches!(self.party(), Party::Outside | Party::Hostile | Party::Asked)
   }
 
-  /// What is known of something that was taken out of a file. A person has looked at it, so it is no
-  /// evidence any more.
+  /// The origin of an item that a person has reviewed; so its source is not evidence any more.
   pub fn of_item(item: &Item) -> Self {
     Self {
       source: item.source.clone(),
@@ -141,12 +140,12 @@ impl Origin {
     }
   }
 
-  /// What is known of something that was taken out of a file and that nobody has looked at yet.
+  /// The origin of an item that no person has reviewed yet.
   pub fn of_held(item: &Item) -> Self {
     Self { observed: is_observed(&item.source, item.attestation), ..Self::of_item(item) }
   }
 
-  /// Puts what is known into a revision.
+  /// Writes the origin to a revision.
   pub fn fill(&self, revision: &mut Revision) {
     revision.source = self.source.clone();
     revision.trust = self.trust;
@@ -156,18 +155,18 @@ impl Origin {
   }
 }
 
-/// A name of others as it is kept: on one line, and short.
+/// A foreign name as the ledger keeps it: short, and on one line.
 fn plain(name: &str) -> String {
   let clean = name.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c });
   clean.take(MAX_EVIDENCE_CHARS).collect()
 }
 
-/// Whether somebody saw the source: that nobody knows who wrote a text is no evidence about it.
+/// Whether the source was observed: an unknown source is no evidence about a text.
 fn is_observed(source: &Source, attestation: Attestation) -> bool {
   is_somebody(source) && attestation >= Attestation::ToolObserved
 }
 
-/// Whether the source names somebody: these three only say that nobody knows.
+/// Whether the source is known: these three kinds only mean that it is not.
 pub fn is_somebody(source: &Source) -> bool {
   !matches!(source.kind(), "unknown" | "external-edit" | "baseline")
 }

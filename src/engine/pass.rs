@@ -1,4 +1,4 @@
-//! The urgent pass: a dirty file is read under a lease, judged, and what is poison leaves at once.
+//! The urgent pass: reads a dirty file under a lease, judges it, and takes poison out at once.
 #![forbid(unsafe_code)]
 
 use std::time::Duration;
@@ -20,66 +20,68 @@ use crate::{
   store::{FileRow, FileStatus, Pending, Writer},
 };
 
-/// What the caller saw of a file from outside.
+/// What the caller knows about a file from events.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Hint {
-  /// Since when the file is known to be dirty.
+  /// How long the file is known to be dirty.
   pub waited: Duration,
-  /// Whether somebody else opened the file after its writer had closed it.
+  /// Whether another program opened the file after its writer had closed it.
   pub opened_since_close: bool,
-  /// Whether this is the first scan of the workspace, so that what is there is the baseline.
+  /// Whether this is the first scan of the workspace, so that the content is the baseline.
   pub adopting: bool,
 }
 
-/// What became of a dirty file.
+/// The result of a pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-  /// Its stamp is that of the ledger: nothing was opened.
+  /// Its stamp equals that of the ledger: nothing was opened.
   Unchanged {
-    /// Markers or placeholders are to be renewed when the file is idle.
+    /// Whether markers or placeholders are to be renewed when the file is idle.
     reshape_due: bool,
-    /// The stamp is too young to be trusted: look again after [`Engine::settles_in`].
+    /// Whether the stamp is too young to be trusted: scan again after [`Engine::settles_in`].
     recheck: bool,
   },
-  /// Processed. Whether the lazy pass has work there.
+  /// The file was processed.
   Done {
-    /// Markers or placeholders are to be renewed when the file is idle.
+    /// Whether markers or placeholders are to be renewed when the file is idle.
     reshape_due: bool,
-    /// The stamp is too young to be trusted: look again after [`Engine::settles_in`].
+    /// Whether the stamp is too young to be trusted: scan again after [`Engine::settles_in`].
     recheck: bool,
   },
-  /// There is no such file any more.
+  /// The file does not exist any more.
   Gone,
-  /// It cannot be opened or read; the ledger says why.
+  /// The file cannot be opened or read; the ledger has the reason.
   Unscannable,
-  /// Somebody else has it open: again, soon.
+  /// Another program has the file open: try again soon.
   Busy,
-  /// It was processed as far as possible while somebody else has it open: again when they are done.
+  /// The file was processed as far as possible while another program has it open: scan again when it is
+  /// closed.
   HeldOpen,
-  /// Processed while somebody keeps it open, perhaps through a mapping, whose changes make no event:
-  /// again in a while.
+  /// The file was processed, but another program keeps it open, perhaps with a mapping, whose changes
+  /// cause no event: scan again after a while.
   StillOpen {
-    /// Markers or placeholders are to be renewed when the file is idle.
+    /// Whether markers or placeholders are to be renewed when the file is idle.
     reshape_due: bool,
   },
-  /// There is poison in it, and nothing can be sealed: it was reported and stays.
+  /// The file contains poison, but nothing can be sealed: the poison was reported and stays.
   Unsealed,
-  /// An agent's tool is about to verify its write, or a writer has not finished its line: again after
-  /// this time, or when somebody has opened the file.
+  /// An agent's tool is about to verify its write, or a writer has not finished its line: try again
+  /// after this time, or when another program has opened the file.
   HoldOff(Duration),
-  /// It changed under our hands: again at once.
+  /// The file changed during the pass: try again at once.
   Changed,
 }
 
 impl<F: Fs> Engine<F> {
-  /// Processes one file. Errors concern the ledger or the machine, never the text.
+  /// Processes one file. Errors are about the ledger or the machine, never about the text.
   pub fn pass(&mut self, target: &Target, hint: &Hint) -> Result<Outcome, EngineError> {
     self.pass_with(target, hint, Sight::default())
   }
 
-  /// The same with somebody who can say at any moment whether the file was opened by somebody else since a
-  /// writer closed it, besides so many opens of our own since [`Engine::take_opens`]. Asked under a lease,
-  /// the answer is about the bytes that stand there, which that of the hint need not be.
+  /// Processes one file like [`Engine::pass`]. `was_read` says whether another program has opened the
+  /// file since a writer closed it; its argument is the number of memfw's own opens since
+  /// [`Engine::take_opens`]. Under a lease its answer is about the current bytes; that of the hint may
+  /// be about earlier ones.
   pub fn pass_seen_by(
     &mut self,
     target: &Target,
@@ -103,7 +105,7 @@ impl<F: Fs> Engine<F> {
     let stamp = match stamp {
       Ok(Some(stamp)) => stamp,
       Ok(None) => return self.vanished(target, row.as_ref()),
-      // A link or a mount has come on its way.
+      // A link or a mount is in its path now.
       Err(EngineError::Fs(FsError::Refused { path, refusal })) => {
         return self.refused(target, row.as_ref(), None, OpenError { path, refusal });
       }
@@ -113,7 +115,7 @@ impl<F: Fs> Engine<F> {
       self.hot.remove(target);
       return Ok(outcome);
     }
-    // Opening it once more would be an event again, and so without end.
+    // Opening the file again would cause another event, and so on without end.
     if !self.ledger.has_key()
       && self.unsealed.get(target) == Some(&stamp)
       && stamp.is_settled(self.now())
@@ -121,14 +123,14 @@ impl<F: Fs> Engine<F> {
       return Ok(Outcome::Unsealed);
     }
     let writing = self.lock()?;
-    // The other process may have finished this file while we waited for the lock.
+    // The other process may have finished this file while this one waited for the lock.
     let row = self.ledger.file(&path)?;
     if let Some(outcome) = self.unchanged(row.as_ref(), &stamp) {
       self.hot.remove(target);
       return Ok(outcome);
     }
     let mut file = match self.hot.remove(target) {
-      // It may have been linked or given away since.
+      // The file may have been linked or given to another user since.
       Some(mut file) if file.stamp()?.ino == stamp.ino => match file.recheck(&self.rules()) {
         Ok(_) => file,
         Err(refusal) => return self.refused(target, row.as_ref(), Some(&stamp), refusal),
@@ -142,7 +144,7 @@ impl<F: Fs> Engine<F> {
       Touch::Full => match lease_within(&mut file, &*self.clock, Duration::ZERO)? {
         Lease::Held => (true, false),
         Lease::Busy => (false, true),
-        // Here nothing is ever leased: compare and overwrite, and no reshape.
+        // The file system has no leases: compare and overwrite, and never reshape.
         Lease::Unsupported => (false, false),
       },
       Touch::ReadOnly(_) => (false, false),
@@ -153,12 +155,12 @@ impl<F: Fs> Engine<F> {
       return Ok(Outcome::Busy);
     }
     let unchanged = file.stamp()? == stamp;
-    // It may be ours to write since it was opened, and its stamp would not tell.
+    // The file may have become writable for memfw since it was opened, and its stamp would not show it.
     if !writable && !unchanged {
       return Ok(Outcome::Changed);
     }
-    // Whoever opened the file before its last change has read something else, and a change since we were
-    // asked was not known to the asker. Where file times are coarse it may seem to be older than it is.
+    // A reader before the last change has read another version, and the answer about readers does not
+    // cover a change after the question. With coarse file times, that change may seem older than it is.
     let since_asked = self.clock.monotonic().saturating_sub(asked) + self.time_step(target, &stamp);
     let opened_since_close = hint.opened_since_close
       && unchanged
@@ -175,7 +177,7 @@ impl<F: Fs> Engine<F> {
     if matches!(outcome, Ok(Outcome::HoldOff(wait)) if wait > TAIL_GRACE)
       && came_and_went(&mut file, &*self.clock, leased, sight.awaited)
     {
-      // One who wrote was no reader, and has a reader of its own still to come.
+      // A program that wrote was not a reader, and its own reader may still come.
       let opened_since_close = hint.opened_since_close || Some(file.stamp()?) == sight.stamp;
       let hint = Hint { opened_since_close, ..hint };
       let locked = Locked::new(&writing, true);
@@ -185,8 +187,9 @@ impl<F: Fs> Engine<F> {
     let mut outcome = match outcome {
       Ok(outcome) => outcome,
       Err(error) => {
-        // Closing it would be an event, and the file be looked at again at once. Only one that may be
-        // written: what cannot be written through this handle may be ours by the next time.
+        // Closing the file would cause an event, and the file would be scanned again at once. Only a
+        // writable file is kept: memfw may gain write access to another one, but not through this
+        // handle.
         if matches!(file.access(), Touch::Full) {
           self.hot.insert(target.clone(), file);
         }
@@ -203,7 +206,7 @@ impl<F: Fs> Engine<F> {
     Ok(outcome)
   }
 
-  /// A change through a mapping may leave the stamp as it is, so it vouches for nothing without a lease.
+  /// A change through a mapping may not change the stamp, so without a lease the stamp is not trusted.
   fn still_open(&mut self, target: &Target, reshape_due: bool) -> Result<Outcome, EngineError> {
     self.still_due(&target.path(), Pending::RETRY)?;
     Ok(Outcome::StillOpen { reshape_due })
@@ -223,7 +226,7 @@ impl<F: Fs> Engine<F> {
     let before = file.stamp()?;
     let bytes = file.read_all()?;
     let on_path = self.stamp(target)?;
-    // A rename over the path while we read: the new file is what matters.
+    // The path was renamed over during the read: the new file counts.
     if on_path.map(|stamp| stamp.ino) != Some(before.ino) {
       return Ok(Outcome::Changed);
     }
@@ -232,8 +235,8 @@ impl<F: Fs> Engine<F> {
       return Ok(Outcome::Busy);
     }
     sight.stamp = Some(before);
-    // Without a lease the last line may still be under way, but not without end; and an empty file is
-    // most likely one that its writer has just truncated.
+    // Without a lease the last line may be incomplete, but only for a limited time. An empty file was
+    // probably just truncated by its writer.
     let is_cut = bytes.last() != Some(&b'\n') && hint.waited < MAX_TAIL_WAIT;
     if !leased && quiet < TAIL_COMPLETE_AFTER && (bytes.is_empty() || is_cut) {
       return Ok(Outcome::Busy);
@@ -289,12 +292,12 @@ impl<F: Fs> Engine<F> {
           Redacted::Done { bytes, ids, edit: written } => {
             self.exposures.push(self.since_change(&before, hint.waited));
             stamp = written.stamp();
-            // What is left is judged again: its rows are those of the version that stands in the file.
+            // The rest is judged again, because its rows describe the current version of the file.
             let row = self.ledger.file(&target.path())?;
             let origin = view.origin.clone();
             view = self.view(target, row.as_ref(), bytes, origin, None)?;
-            // One reason to take lines out may hide another one in the same block, and what is recorded
-            // now would not be looked at again. What was approved stays, and takes no other turn.
+            // One reason to take lines out may hide another one in the same block, and a recorded
+            // version is not judged again. Approved text stays, so it cannot cause a loop.
             if !ids.is_empty() && !view.urgent().redactions.is_empty() {
               written.finish(self)?;
               return Ok(Outcome::Changed);
@@ -304,8 +307,8 @@ impl<F: Fs> Engine<F> {
         }
       }
     }
-    // The stamp says from here on whether this is still the version that stands there; nobody is kept
-    // waiting for the disk.
+    // From here on the stamp shows whether this is still the current version, so no program has to wait
+    // for the disk.
     file.release();
     let seen = ReadVersion { leased, stamp, adopting, started, waited: hint.waited };
     let outcome = self.record(target, file, &view, &seen)?;
@@ -315,8 +318,8 @@ impl<F: Fs> Engine<F> {
     Ok(outcome)
   }
 
-  /// Without a key nothing can be sealed, so nothing leaves the file. The version is not recorded: what
-  /// is fresh in it stays so until it can be taken out.
+  /// Reports poison when there is no key, so that nothing can be sealed or taken out. The version is
+  /// not recorded, so its fresh lines stay fresh until they can be taken out.
   fn report_unsealed(&mut self, target: &Target, view: &View) -> Result<Outcome, EngineError> {
     let mut codes: Vec<&str> = view
       .judgements
@@ -333,23 +336,22 @@ impl<F: Fs> Engine<F> {
     Ok(Outcome::Unsealed)
   }
 
-  /// Whether an agent's own tool wrote this version. It writes its record, then the file, then reads it
-  /// back and compares: poison stays until that reader was there, or until [`VERIFY_WITHIN`] has passed
-  /// since the write.
+  /// Whether an agent's own tool wrote this version. The tool writes its record, then the file, then
+  /// reads the file back and compares. Poison stays until that read, or until [`VERIFY_WITHIN`] after
+  /// the write.
   fn is_of_agent(&self, target: &Target, view: &View) -> bool {
     self.agent.standing(&target.root, &target.rel).is_about(view.hash)
   }
 
-  /// Whether somebody else has read this version; the lease tells that they have closed it again.
+  /// Whether another program has read this version; the lease shows that it has closed the file again.
   fn was_read(&self, target: &Target, hint: &Hint, sight: &mut Sight<'_>) -> bool {
     let Some(was_read) = &mut sight.was_read else { return hint.opened_since_close };
     let own = self.opens.iter().filter(|opened| *opened == target).count();
     was_read(u32::try_from(own).unwrap_or(u32::MAX))
   }
 
-  /// What there is to say when the ledger knows this stamp. A stamp that was taken right after a change
-  /// may be that of a later change, too, where file times are coarse: it counts once it was looked at
-  /// again.
+  /// The outcome when the ledger knows this stamp. With coarse file times, a stamp that was taken right
+  /// after a change may also be that of a later change; it is trusted after another scan.
   fn unchanged(&self, row: Option<&FileRow>, stamp: &Stamp) -> Option<Outcome> {
     let row = row.filter(|row| row.stamp == Some(super::stamp_row(stamp)))?;
     let recheck = row.pending.contains(Pending::RETRY);
@@ -365,7 +367,7 @@ impl<F: Fs> Engine<F> {
     Ok(stamp.is_some() && stamp == row.stamp && !row.pending.contains(Pending::RETRY))
   }
 
-  /// The version that the ledger knows, read again: only its stamp is new.
+  /// Records a new stamp for the version that the ledger knows.
   fn same_version(
     &mut self,
     target: &Target,
@@ -376,7 +378,7 @@ impl<F: Fs> Engine<F> {
     let due =
       Due { reshape: row.pending.contains(Pending::RESHAPE), recheck: !stamp.is_settled(at) };
     let stamp = super::stamp_row(stamp);
-    // What is asked about it elsewhere goes on.
+    // Questions to the records and the judge remain due.
     let asked = row.pending.and(Pending::ATTRIBUTE);
     self.ledger.set_seen(&target.path(), stamp, row.hash, due.pending() | asked, at)?;
     Ok(due.done())
@@ -386,7 +388,7 @@ impl<F: Fs> Engine<F> {
     self.hot.remove(target);
     let path = target.path();
     if row.is_some_and(|row| row.status != FileStatus::Missing) {
-      // Why it could not be written: when it is back, what was only flagged is judged again.
+      // The note says why the file could not be written: when it is back, flagged text is judged again.
       let note = row.and_then(|row| row.note.as_deref());
       self.ledger.set_status(&path, &target.root, FileStatus::Missing, note)?;
       if let Some(row) = row {
@@ -400,7 +402,7 @@ impl<F: Fs> Engine<F> {
     Ok(Outcome::Gone)
   }
 
-  /// A target that may not be opened: said once, and again when the reason or the file changes.
+  /// Reports a target that may not be opened, once for each reason and version of the file.
   fn refused(
     &mut self,
     target: &Target,
@@ -414,11 +416,11 @@ impl<F: Fs> Engine<F> {
     if refusal.refusal.is_transient() {
       return Ok(Outcome::Changed);
     }
-    // Too many open files, a bad sector: the file is as dirty as before.
+    // With too many open files or a bad sector, the file is as dirty as before.
     if matches!(refusal.refusal, Refusal::Io(_)) {
       return Err(EngineError::Open(refusal));
     }
-    // It may be another thing that was looked at than the one that was refused.
+    // The stamp may be of another file than the one that was refused.
     if let Some(stamp) = stamp
       && self.stamp(target)? != Some(*stamp)
     {
@@ -443,7 +445,7 @@ impl<F: Fs> Engine<F> {
     Ok(Outcome::Unscannable)
   }
 
-  /// The stamp of the path itself, links not followed.
+  /// The stamp of the path itself, without following links.
   pub(super) fn stamp(&mut self, target: &Target) -> Result<Option<Stamp>, EngineError> {
     self.root(&target.root)?;
     match self.roots.get(&target.root) {
@@ -452,7 +454,7 @@ impl<F: Fs> Engine<F> {
     }
   }
 
-  /// Opens the target; the inner error is a reason not to touch it.
+  /// Opens the target; the inner error is a reason not to touch the file.
   pub(super) fn open(
     &mut self,
     target: &Target,
@@ -460,7 +462,7 @@ impl<F: Fs> Engine<F> {
     self.open_within(target, Duration::ZERO)
   }
 
-  /// The same for a person, who would rather wait than be told that the daemon has a lease just now.
+  /// Opens the target for a person, who waits up to `patience` while the daemon has a lease on it.
   pub(super) fn open_within(
     &mut self,
     target: &Target,
@@ -475,16 +477,16 @@ impl<F: Fs> Engine<F> {
     }
   }
 
-  /// How much older than it is a change may seem to be, by the times of its file.
+  /// How much older than it is a change may seem by the file's times.
   fn time_step(&self, target: &Target, stamp: &Stamp) -> Duration {
     let coarse =
       self.roots.get(&target.root).is_some_and(|(root, _)| self.fs.has_coarse_times(root));
     if coarse { stamp.time_step() } else { Duration::ZERO }
   }
 
-  /// How long ago the file changed, by its own stamps and the wall clock. Where the clock was set back
-  /// since, so that the stamp is from the future, it is at least as long as somebody has `waited` for the
-  /// file to become still.
+  /// How long ago the file changed, by its own stamps and the wall clock. If the clock was set back
+  /// since, so that the stamp is from the future, the result is the time that the caller has `waited`
+  /// for the file to become idle.
   pub(super) fn since_change(&self, stamp: &Stamp, waited: Duration) -> Duration {
     let now_ns = self.now().saturating_mul(1000);
     let since = now_ns.saturating_sub(stamp.changed_ns(now_ns));

@@ -1,18 +1,18 @@
-//! What stands in files in place of what was taken out, so that it is unsealed once and not each time
-//! that a file with many placeholders changes.
+//! The placeholders of items, cached so that an item is unsealed once and not for each change of a file
+//! with many placeholders.
 //!
-//! The form of an item follows from its bytes and its id, so it never changes and nothing has to be
-//! forgotten but for room.
+//! The placeholder of an item follows from its bytes and its id. It never changes, so entries are
+//! dropped only to limit the size.
 #![forbid(unsafe_code)]
 
 use std::collections::HashMap;
 
 use crate::{memory::BlockId, store::Ledger};
 
-/// Bytes that are kept, at most; then all of it is read anew.
+/// The most bytes that are kept; beyond them the cache is cleared.
 const ROOM: usize = 1 << 20;
 
-/// Forms by id.
+/// Placeholders by id.
 #[derive(Debug, Default)]
 pub(super) struct PlaceholderCache {
   known: HashMap<BlockId, Vec<u8>>,
@@ -20,7 +20,7 @@ pub(super) struct PlaceholderCache {
 }
 
 impl PlaceholderCache {
-  /// The form of an item; `None` where its seal does not open.
+  /// The placeholder of an item; `None` if its seal cannot be opened.
   pub(super) fn of(&mut self, ledger: &Ledger, id: &BlockId) -> Option<Vec<u8>> {
     if let Some(form) = self.known.get(id) {
       return Some(form.clone());

@@ -1,4 +1,4 @@
-//! What was decided about a text before, and whether that holds where the text stands now.
+//! Finds an earlier decision about a text, and whether it applies in the current context.
 #![forbid(unsafe_code)]
 
 use std::path::Path;
@@ -14,7 +14,7 @@ use crate::{
   store::{Ledger, StoreError},
 };
 
-/// A name for what stands around a text in its file.
+/// The name of the context of a text in its file.
 pub(super) fn context(
   ledger: &Ledger,
   path: &Path,
@@ -23,8 +23,8 @@ pub(super) fn context(
   Ok(around.name(&ledger.known_as(path)?))
 }
 
-/// What was decided about the same text in the same place: in this file, in this context, and from the same
-/// source where it is known by now. What a person said against a text holds in the whole file.
+/// The decision about the same text in the same place: in this file, in this context, and from the same
+/// source if it is known by now. A person's rejection applies in the whole file.
 pub(super) fn precedent(
   ledger: &Ledger,
   path: &Path,
@@ -64,8 +64,8 @@ pub(super) fn precedent(
       Ok(if is_word || is_bound { Precedent::Quarantined(item.codes) } else { Precedent::None })
     }
     Some(_) => Ok(Precedent::None),
-    // The file in which a person said it may have another name by now: what was said against a text of this
-    // one still holds.
+    // The file may have been renamed since the person's decision. A rejection still applies to text of
+    // this file.
     None => Ok(match ledger.refused_before(path, *hash)? {
       Some(id) => Precedent::Quarantined(ledger.item(id.as_str())?.codes),
       None => Precedent::None,

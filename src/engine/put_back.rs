@@ -1,8 +1,8 @@
-//! Bringing approved bytes back into their file, exactly.
+//! Brings approved bytes back into their file, exactly.
 //!
-//! An approval is durable before the file is touched, the operation is journalled, and what is written
-//! is compared first. For a while afterwards the placeholder may come back with an older version that
-//! somebody saves over the file; then the bytes are brought back once more. A person's deletion stands.
+//! The approval is durable before the file is changed, the operation is journalled, and the file is
+//! compared before the write. For a while afterwards, another program may save an older version with
+//! the placeholder over the file; then the bytes are brought back again. A person's deletion is final.
 #![forbid(unsafe_code)]
 
 use std::{
@@ -31,7 +31,7 @@ use crate::{
   store::{ExceptionKey, Item, Pending, StoreError, Writer},
 };
 
-/// How long after an approval its placeholder may come back, in microseconds: ten minutes, within which
+/// How long after an approval its placeholder may return, in microseconds: ten minutes, within which
 /// programs save what they had read before (docs/adr/0002).
 const WATCHED_FOR: i64 = 600_000_000;
 
@@ -41,17 +41,17 @@ enum Cause<'a> {
   /// A person approved them.
   Approval {
     word: Approval<'a>,
-    /// Whether an earlier try has made it durable.
+    /// Whether an earlier attempt has made the approval durable.
     decided: &'a Cell<bool>,
   },
-  /// A model that reads has released them, or the owner said them: into their place, or not at all.
+  /// The judge has released them, or the owner said them: they return to their place, or not at all.
   Release { word: Approval<'a>, decided: &'a Cell<bool> },
   /// They are approved, and their placeholder came back.
   Again,
 }
 
 impl Cause<'_> {
-  /// How long the file is waited for.
+  /// How long to wait for the file.
   const fn patience(&self) -> Duration {
     match self {
       Self::Approval { .. } => PATIENCE,
@@ -61,8 +61,8 @@ impl Cause<'_> {
 }
 
 impl<F: Fs> Engine<F> {
-  /// Brings back what was approved a short while ago and whose placeholder stands in the file again.
-  /// Nobody is waited for; whether something is left to be done another time.
+  /// Brings recently approved text back whose placeholder is in the file again. Does not wait for other
+  /// programs; returns whether there is work left for later.
   pub fn bring_back_again(&mut self, target: &Target) -> Result<bool, EngineError> {
     let mut is_left = false;
     self.recover_file(&target.path())?;
@@ -77,7 +77,7 @@ impl<F: Fs> Engine<F> {
     Ok(is_left)
   }
 
-  /// Whether the placeholder of an item stands in a file that may be written.
+  /// Whether the placeholder of an item is in a writable file.
   fn has_place(&mut self, target: &Target, item: &Item) -> Result<bool, EngineError> {
     if !self.may_reshape(&target.root) {
       return Ok(false);
@@ -94,13 +94,13 @@ impl<F: Fs> Engine<F> {
     Ok(self.lands(target, item, &plain, bytes, restore, false)?.is_right)
   }
 
-  /// Whether as many copies of an approved text stand in its file as were approved.
+  /// Whether the file has as many copies of an approved text as were approved.
   fn is_back(&self, item: &Item, bytes: &[u8], plain: &[u8]) -> Result<bool, EngineError> {
     let count = placeholder::standing(bytes, plain).count();
     Ok(count > 0 && count >= self.approved_copies(item)?)
   }
 
-  /// Whether the placeholder of something that was approved a short while ago stands in this version.
+  /// Whether this version contains the placeholder of a recently approved item.
   pub(super) fn has_returned(&self, path: &Path, view: &View) -> Result<bool, EngineError> {
     let standing: HashSet<&BlockId> = view.document.placeholders().collect();
     if standing.is_empty() {
@@ -126,7 +126,7 @@ impl<F: Fs> Engine<F> {
     }
     let decided = Cell::new(false);
     for _ in 0..ATTEMPTS {
-      // What others wrote meanwhile is judged first, so that nothing is carried in by the approval.
+      // Text that others wrote meanwhile is judged first, so that the approval does not cover it.
       self.catch_up(&target)?;
       let cause = Cause::Approval { word, decided: &decided };
       match self.put_back_once(&target, item, cause) {
@@ -140,8 +140,8 @@ impl<F: Fs> Engine<F> {
     Err(self.not_back_yet(item, error, decided.get())?)
   }
 
-  /// What to say when approved bytes could not be written. Where the approval is durable already, the daemon
-  /// goes on with it.
+  /// The error when approved bytes could not be written. If the approval is durable already, the daemon
+  /// continues.
   fn not_back_yet(
     &mut self,
     item: &Item,
@@ -169,8 +169,8 @@ impl<F: Fs> Engine<F> {
     })
   }
 
-  /// The placeholders in a version of what was approved and is back in it: copies, which stand for nothing
-  /// any more.
+  /// The placeholders of approved items whose text is back in this version; these are copies without a
+  /// function.
   pub(super) fn spare_placeholders(
     &self,
     document: &Document,
@@ -195,8 +195,8 @@ impl<F: Fs> Engine<F> {
     Ok(spare)
   }
 
-  /// Brings back what no person has decided about, in the name of this word. Nobody is waited for; whether it
-  /// has still to be done.
+  /// Brings back an item that no person has decided about, in the name of `word`. Does not wait for
+  /// other programs; returns whether it is still to be done.
   pub(super) fn release(
     &mut self,
     target: &Target,
@@ -206,7 +206,7 @@ impl<F: Fs> Engine<F> {
     let decided = Cell::new(false);
     match self.put_back_once(target, item, Cause::Release { word, decided: &decided }) {
       Ok(Some(_)) => Ok(false),
-      // Once it is decided it goes back with whatever else was approved.
+      // Once the decision is durable, the item returns like other approved ones.
       done if decided.get() => {
         self.still_due(&item.path, Pending::RESHAPE)?;
         match done {
@@ -219,7 +219,7 @@ impl<F: Fs> Engine<F> {
     }
   }
 
-  /// One try; `None` when somebody wrote or put another file into its place meanwhile.
+  /// One attempt; `None` if another program wrote the file or replaced it meanwhile.
   fn put_back_once(
     &mut self,
     target: &Target,
@@ -239,7 +239,7 @@ impl<F: Fs> Engine<F> {
       return Ok(None);
     }
     let restore = Restore::find(&bytes, &item.id, &plain);
-    // Its placeholder may have been copied, or the text was added to the end.
+    // The placeholder may have been copied, or the text may have been added to the end.
     if matches!(cause, Cause::Again) && self.is_back(item, &bytes, &plain)? {
       if item.awaited {
         self.ledger.set_awaited(&item.id, false)?;
@@ -251,7 +251,7 @@ impl<F: Fs> Engine<F> {
       self.lands(target, item, &plain, bytes.clone(), restore, may_drop)?;
     let here = context(&self.ledger, &item.path, &around)?;
     match cause {
-      // Where it was deleted it stays deleted.
+      // If the placeholder was deleted, the text stays out.
       Cause::Again | Cause::Release { .. }
         if restore.placed != Placed::AtPlaceholder || !is_right =>
       {
@@ -264,14 +264,15 @@ impl<F: Fs> Engine<F> {
         if restore.placed != Placed::AtPlaceholder && placeholder::stands(&bytes, &plain) =>
       {
         if decided.get() {
-          // Whoever replaced the file had read what was brought back.
+          // The program that replaced the file had read the restored text.
           self.ledger.set_awaited(&item.id, false)?;
           return Ok(Some(Placed::AtPlaceholder));
         }
         if item.status == State::Approved {
           return Err(EngineError::refused(format!("`{}` is approved already", item.id)));
         }
-        // It never left the disk (a power cut), or it stands there twice: nobody wants one more.
+        // The text never left the disk (a power cut), or is in the file twice: another copy is not
+        // wanted.
         file.release();
         let here = context(&self.ledger, &item.path, &standing(&bytes, &plain))?;
         self.decide_for(item, &plain, word, (Placed::InPlace, here))?;
@@ -294,18 +295,18 @@ impl<F: Fs> Engine<F> {
     if let Cause::Approval { word, decided } | Cause::Release { word, decided } = cause
       && !decided.replace(true)
     {
-      // First, for alone it says nothing.
+      // This comes first, because alone it has no effect.
       self.ledger.set_awaited(&item.id, true)?;
       self.decide_for(item, &plain, word, (restore.placed, here))?;
-      // A person has read what comes to stand beside it, too.
+      // The person has also read the text beside it.
       for (hash, around) in beside {
         let beside = context(&self.ledger, &item.path, &around)?;
         self.ledger.except_in(&item.path, hash, beside)?;
       }
     }
     hit(Point::ApproveAfterDecision);
-    // What is recorded afterwards is the whole version, so the whole of it has to be as it was. Somebody who
-    // writes now goes first; it is decided, so the daemon goes on with it where this gives up.
+    // The whole version is recorded afterwards, so all of it must be unchanged. Another writer goes
+    // first. The decision is durable, so the daemon continues if this attempt gives up.
     if leased {
       let lease = edit.lease_again(self, cause.patience())?;
       if lease != Lease::Held || edit.file().read_all()? != bytes {
@@ -347,7 +348,7 @@ impl<F: Fs> Engine<F> {
     };
     let origin = self.with_request(Origin::of_item(item));
     let restored = Restored { span: restore.span(&plain), origin };
-    // Recorded under the write lock, before any other pass over the file.
+    // The version is recorded under the write lock, before any other pass over the file.
     let row = self.ledger.file(&item.path)?;
     let view = self.view(target, row.as_ref(), restore.new, Origin::unknown(), Some(&restored))?;
     self.record(target, &file, &view, &seen)?;
@@ -366,7 +367,7 @@ impl<F: Fs> Engine<F> {
     Ok(Some(restore.placed))
   }
 
-  /// Makes an approval durable, also for the same text with other line ends.
+  /// Makes an approval durable, also for the text with other line ends.
   fn decide_for(
     &mut self,
     item: &Item,
@@ -383,7 +384,7 @@ impl<F: Fs> Engine<F> {
   }
 }
 
-/// What stands around an approved text where it is in its file already.
+/// The context of an approved text that is in its file already.
 fn standing(bytes: &[u8], plain: &[u8]) -> Around {
   let document = Document::parse(bytes, &Known::default());
   let span = placeholder::standing(bytes, plain).next();

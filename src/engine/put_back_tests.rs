@@ -1,4 +1,4 @@
-//! Approved text comes back once, into its place, whatever became of its placeholder.
+//! Tests that approved text returns once, to its place, whatever happened to its placeholder.
 #![forbid(unsafe_code)]
 
 use std::time::Duration;
@@ -18,7 +18,7 @@ use crate::{
 
 const LINES: [&str; 4] = ["- tea\n", "- a cat\n", "- a dog\n", "- a walk\n"];
 
-/// What somebody does to the lines of a file.
+/// A change that another program makes to the lines of a file.
 #[derive(Clone, Debug)]
 enum Change {
   Copy { to: usize },
@@ -39,7 +39,7 @@ fn change() -> impl Strategy<Value = Change> {
   ]
 }
 
-/// A guarded file of which one line is out, with its id; the placeholder is compact.
+/// A guarded file with one line in quarantine, and the id of its item; the placeholder is compact.
 fn guarded() -> (World, BlockId) {
   let mut world = World::new(Config { markers: Markers::None, ..Config::default() });
   world.adopt(&format!("# Notes\n\n{}", LINES.concat()));
@@ -50,7 +50,7 @@ fn guarded() -> (World, BlockId) {
   (world, items.first().unwrap().id.clone())
 }
 
-/// What the daemon does when a file is idle.
+/// Does what the daemon does for an idle file.
 fn settle(world: &mut World) {
   for _ in 0..10 {
     world.clock.advance(Duration::from_secs(1));
@@ -121,7 +121,7 @@ fn assert_back_once(changes: &[Change]) {
   settle(&mut world);
   match approve(&mut world, &id) {
     Ok(()) => {}
-    // Half a placeholder may open a comment that goes on to the end of the file.
+    // Half a placeholder may open a comment that extends to the end of the file.
     Err(EngineError::Refused { hint: Some(hint), .. }) if hint.starts_with("close it there") => {
       assert!(!world.read().contains(OVERRIDE.trim_end()), "{changes:?}");
       return;

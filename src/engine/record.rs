@@ -1,4 +1,4 @@
-//! Writing down what was seen of a file: its blocks, what is still to be done, what there is to tell.
+//! Records the result of a pass: the blocks of the file, the work that is still due, and the events.
 #![forbid(unsafe_code)]
 
 use std::{path::Path, time::Duration};
@@ -20,8 +20,8 @@ use crate::{
 };
 
 impl<F: Fs> Engine<F> {
-  /// Writes what was seen into the ledger. Only a version that nobody could be writing gets its
-  /// stamp: without a lease the file stays dirty until it has been still for a while.
+  /// Writes a version to the ledger. It gets its stamp only if no program could be writing it: without
+  /// a lease the file stays dirty until it has been idle for a while.
   pub(super) fn record(
     &mut self,
     target: &Target,
@@ -37,7 +37,7 @@ impl<F: Fs> Engine<F> {
       note_left(view, &mut rows);
     }
     let (reshape, marking) = if writable && !adopting && self.may_reshape(&target.root) {
-      // What was fresh is known from here on, and may be wrapped.
+      // The fresh text is known from now on, and may get markers.
       self.reshape_of(target, &View::renewed(view.bytes.clone(), &rows, &view.facts), &rows)
     } else {
       let why = view.document.is_coarse().then(|| COARSE.to_owned());
@@ -59,7 +59,7 @@ impl<F: Fs> Engine<F> {
         events.push(Event::new(EventKind::Unguarded).path(&path).detail(note.clone()));
       }
     }
-    // What a person let in goes back where its placeholder came back, when the file is idle.
+    // Approved text whose placeholder came back is restored when the file is idle.
     let reshape_due = reshape.is_some() || (writable && self.has_returned(&path, view)?);
     let due = Due { reshape: reshape_due, recheck: !stamp.is_settled(at) };
     let event_rows: Vec<_> = events.iter().map(|event| event.row_in(took_ms)).collect();
@@ -98,12 +98,12 @@ impl<F: Fs> Engine<F> {
   }
 }
 
-/// What is still to be done about a version that was recorded.
+/// The work that is still due for a recorded version.
 #[derive(Clone, Copy)]
 pub(super) struct Due {
-  /// Markers or placeholders are to be renewed.
+  /// Whether markers or placeholders are to be renewed.
   pub reshape: bool,
-  /// Its stamp is too young to be trusted.
+  /// Whether its stamp is too young to be trusted.
   pub recheck: bool,
 }
 
@@ -118,8 +118,8 @@ impl Due {
   }
 }
 
-/// Notes at the rows themselves what was to leave a file that may not be written: whatever becomes of the
-/// file, of what the ledger says about it, or of the place of the text, it leaves when it can.
+/// Notes in the rows what would be taken out of a file that may not be written. Thus it is taken out
+/// when that becomes possible, even if the file, its row or the place of the text has changed.
 fn note_left(view: &View, rows: &mut [BlockRow]) {
   for (judgement, row) in view.judgements.iter().zip(rows) {
     let leaves = |judgement: &BlockJudgement| judgement.decision.leaves();
@@ -130,7 +130,7 @@ fn note_left(view: &View, rows: &mut [BlockRow]) {
   }
 }
 
-/// What there is to tell about the blocks of a version that stay.
+/// The events for those blocks of a version that stay.
 pub(super) fn told(path: &Path, view: &View, rows: &[BlockRow], adopting: bool) -> Vec<Event> {
   let mut events = Vec::new();
   for (judgement, row) in view.judgements.iter().zip(rows) {
@@ -157,14 +157,14 @@ pub(super) fn told(path: &Path, view: &View, rows: &[BlockRow], adopting: bool) 
 /// How a version was read.
 #[derive(Clone, Copy)]
 pub(super) struct ReadVersion {
-  /// Under a lease.
+  /// Whether a lease was held.
   pub leased: bool,
-  /// With this stamp, taken after the last write of ours.
+  /// The stamp, taken after memfw's last write.
   pub stamp: Stamp,
-  /// As a baseline.
+  /// Whether the content is the baseline.
   pub adopting: bool,
-  /// When its reading began, on the monotonic clock.
+  /// When the read began, on the monotonic clock.
   pub started: Duration,
-  /// How long it was waited for.
+  /// How long the file had waited for it.
   pub waited: Duration,
 }

@@ -1,9 +1,10 @@
-//! After a crash: edits that were begun and not finished are completed, in order.
+//! Recovery: completes the edits that a crash interrupted, in order.
 //!
-//! A redaction needs no undo, for its range holds the poison, the placeholder or a mixture of both, and the
-//! scan that follows finds the first. A change of length is redone from its images. Where the file is gone,
-//! linked, or open in another program, the edit waits, for [`PATIENCE`]; then what only its journal holds
-//! becomes an item that waits for a person. Nothing is dropped that is nowhere else.
+//! A redaction needs no undo: its range holds the poison, the placeholder or a mixture, and the next
+//! scan finds remaining poison. A change of length is redone from its images. If the file is gone,
+//! linked, or open in another program, the edit waits for [`PATIENCE`]. Then text that only its journal
+//! holds becomes an item that waits for a person. Text that exists only in the journal is never
+//! dropped.
 #![forbid(unsafe_code)]
 
 use std::{
@@ -31,20 +32,21 @@ use crate::{
   store::{Images, NewItem, Op, OpKind, OriginRecord},
 };
 
-/// How long the lease of a file with an interrupted edit is waited for at a time: whoever has it open for a
-/// moment only is gone by then, and all other files wait meanwhile (a choice).
+/// How long to wait for the lease of a file with an interrupted edit at a time. A program that opens
+/// the file briefly is done by then, and all other files wait meanwhile (a choice).
 const LEASE_WAIT: Duration = Duration::from_millis(20);
-/// How long an interrupted edit waits for its file: longer than an editor's renames, a backup's hard link and
-/// most readers take. The file is not guarded meanwhile, so it is not waited for without end (a choice).
+/// How long an interrupted edit waits for its file: longer than an editor's renames, a backup's hard
+/// link and most readers take. The file is not guarded meanwhile, so the wait is limited (a choice).
 pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What became of an interrupted edit.
+/// The result for an interrupted edit.
 enum Recovered {
-  /// It is completed, or nothing of it was to be done; what to say.
+  /// It is completed, or nothing had to be done; with the detail for its event.
   Done(Durable, String),
-  /// It cannot be known what is to be done; what to say.
+  /// The necessary change cannot be determined; with the detail for its event.
   Unreadable(&'static str),
-  /// Nothing can be done now, and `why`; `current` is what is in the file, where that could be read.
+  /// Nothing can be done now, because of `why`. `current` is the content of the file, if it could be
+  /// read.
   Later { why: String, current: Option<Vec<u8>>, for_good: bool },
 }
 
@@ -55,8 +57,8 @@ impl Recovered {
 }
 
 impl<F: Fs> Engine<F> {
-  /// Ends what was interrupted; returns how many edits there were. One whose file cannot be read or written
-  /// now stays open until that file is looked at.
+  /// Completes all interrupted edits; returns how many there were. An edit whose file cannot be read or
+  /// written now stays open until that file is scanned.
   pub fn recover(&mut self) -> Result<usize, EngineError> {
     let (n, failed) = self.recover_where(|_| true)?;
     if let Some((op, error)) = failed {
@@ -66,8 +68,8 @@ impl<F: Fs> Engine<F> {
     Ok(n)
   }
 
-  /// Ends what another process left open in one file when it died. Nothing is waited for where nothing is
-  /// open.
+  /// Completes the edits of one file that a dead process left open. Without open edits it does not wait
+  /// for the lock.
   pub(super) fn recover_file(&mut self, path: &Path) -> Result<(), EngineError> {
     if self.ledger.has_open_ops()?
       && let (_, Some((_, error))) = self.recover_where(|op| op.path == path)?
@@ -77,12 +79,13 @@ impl<F: Fs> Engine<F> {
     Ok(())
   }
 
-  /// Also the first edit that has to wait, and for what: later ones of the same file wait with it.
+  /// Completes the `concerned` edits. Also returns the first edit that has to wait, with the reason;
+  /// later edits of the same file wait with it.
   fn recover_where(
     &mut self,
     concerned: impl Fn(&Op) -> bool,
   ) -> Result<(usize, Option<(Op, EngineError)>), EngineError> {
-    // Edits are begun and finished under this lock: what is open now has nobody any more.
+    // Edits are begun and finished under this lock, so no process works on an edit that is open now.
     let writing = self.lock()?;
     let ops: Vec<Op> = self.ledger.open_ops()?.into_iter().filter(concerned).collect();
     let n = ops.len();
@@ -106,7 +109,7 @@ impl<F: Fs> Engine<F> {
         Ok(Recovered::Later { why, current, for_good }) => {
           let (waited, is_first) = self.open_edits.waited(op.id, self.clock.monotonic());
           if is_first {
-            // So that the file is looked at again, whatever becomes of it.
+            // The file must be scanned again in any case.
             self.doubt_stamp(&op.path)?;
           }
           if !for_good && waited < PATIENCE {
@@ -118,7 +121,7 @@ impl<F: Fs> Engine<F> {
           (None, self.give_up_on(&op, &why, &current.unwrap_or_default())?)
         }
       };
-      // Whatever the stamp says, the bytes may be older: they are read again.
+      // The bytes may be older than the stamp shows, so they are read again.
       self.doubt_stamp(&op.path)?;
       match edit {
         Some(edit) => edit.finish(self)?,
@@ -133,7 +136,7 @@ impl<F: Fs> Engine<F> {
     Ok((n, failed))
   }
 
-  /// The stamp of a file vouches for nothing any more.
+  /// Removes the stamp of a file from the ledger.
   fn doubt_stamp(&mut self, path: &Path) -> Result<(), EngineError> {
     if self.ledger.file(path)?.is_some() {
       let at = self.now();
@@ -153,13 +156,13 @@ impl<F: Fs> Engine<F> {
     let stamp = match self.stamp(&target) {
       Ok(Some(stamp)) => stamp,
       Ok(None) => return Ok(Recovered::later(GONE)),
-      // A link or a mount has come on its way.
+      // A link or a mount is in its path now.
       Err(EngineError::Fs(FsError::Refused { refusal, .. })) => {
         return Ok(Recovered::later(refusal.to_string()));
       }
       Err(error) => return Err(error),
     };
-    // One that is kept open would keep us from a lease on a second one.
+    // An open file of this process would prevent a lease on another descriptor.
     let kept =
       self.hot.remove(&target).filter(|file| file.stamp().is_ok_and(|kept| kept.same_file(&stamp)));
     let rules = self.rules();
@@ -182,7 +185,7 @@ impl<F: Fs> Engine<F> {
     }
     let done = self.complete(writing, &target, &mut file, op, images);
     file.release();
-    // Closing it would be an event, and opening it once more would wait for this descriptor.
+    // Closing the file would cause an event, and another open would conflict with this descriptor.
     self.hot.insert(target, file);
     done
   }
@@ -198,7 +201,7 @@ impl<F: Fs> Engine<F> {
   ) -> Result<Recovered, EngineError> {
     let lease = lease_within(file, &*self.clock, LEASE_WAIT)?;
     let current = file.read_all()?;
-    // Nothing is written late; the next pass over the file tries again.
+    // Nothing is written after the lease's limit; the next pass over the file tries again.
     if file.leased_for().is_some_and(|age| age >= lease::LIMIT) {
       return Err(FsError::NotLeased { path: op.path.clone() }.into());
     }
@@ -220,7 +223,7 @@ impl<F: Fs> Engine<F> {
               Change { offset: at as u64, expected, replacement: images.after.as_slice() };
             let (edit, done) = edit.complete_range(change)?;
             if !done {
-              // Somebody is writing there at this moment.
+              // Another program is writing to the file now.
               return Ok(Recovered::later("another program is writing to it"));
             }
             (edit, said)
@@ -230,7 +233,7 @@ impl<F: Fs> Engine<F> {
         (edit, None, said.to_owned())
       }
       OpKind::Reshape => match recover_reshape(&current, &images.before, &images.after) {
-        // It is in the file, and where its `fsync` failed it may be there only.
+        // The text is in the file; after a failed `fsync` it may not be on the disk.
         Recovery::Done if lease == Lease::Held => {
           (edit.rewrite(&current, &current)?, None, COMPLETE.to_owned())
         }
@@ -238,7 +241,7 @@ impl<F: Fs> Engine<F> {
           return later("it could not be made durable", current);
         }
         Recovery::Done => (edit.unwritten(), None, COMPLETE.to_owned()),
-        // A write that was taken back, and the disk may have half of it.
+        // The write was undone, and the disk may have half of it.
         Recovery::NotApplied if lease == Lease::Held && self.open_edits.is_unsynced(op.id) => {
           (edit.rewrite(&current, &current)?, None, "not begun; dropped".to_owned())
         }
@@ -248,7 +251,7 @@ impl<F: Fs> Engine<F> {
           (edit.rewrite(&current, &bytes)?, Some(versions), "torn; completed".to_owned())
         }
         Recovery::Rewrite(_) => return later("it is half changed", current),
-        // Somebody else wrote since. Their text stays; what is gone is kept for a person to look at.
+        // Another program wrote since. Its text stays; the lost text is kept for a person to review.
         Recovery::Foreign => {
           let said = "the file was rewritten by somebody else meanwhile; left as it is";
           let lost = self.keep_lost(&op.path, &current, &images.before)?;
@@ -260,8 +263,9 @@ impl<F: Fs> Engine<F> {
     Ok(Recovered::Done(edit, said))
   }
 
-  /// Ends an edit whose file cannot be had: what only its journal holds becomes an item that waits for a
-  /// person. What a redaction takes out is in quarantine already, and what an approval brings back is still.
+  /// Gives up an edit whose file is not available: text that only its journal holds becomes an item
+  /// that waits for a person. The text of a redaction is in quarantine already, and that of an approval
+  /// still is.
   fn give_up_on(&mut self, op: &Op, why: &str, current: &[u8]) -> Result<String, EngineError> {
     let lost = match &op.images {
       Some(images) if op.kind == OpKind::Reshape => {
@@ -273,9 +277,9 @@ impl<F: Fs> Engine<F> {
   }
 }
 
-/// Why an edit of a file waits that is not there.
+/// Why an edit of a missing file waits.
 const GONE: &str = "the file is gone";
-/// What is said of an edit that was done when it was interrupted.
+/// The detail for an edit that was complete when it was interrupted.
 const COMPLETE: &str = "already complete";
 
 fn with_lost(said: &str, lost: Option<&BlockId>) -> String {
@@ -286,8 +290,9 @@ fn with_lost(said: &str, lost: Option<&BlockId>) -> String {
 }
 
 impl<F: Fs> Engine<F> {
-  /// Seals the blocks of an image that a file does not hold any more, as one item that waits for a
-  /// person: whoever wrote the file may have read a half-done change of ours, or may have meant it.
+  /// Seals the blocks of an image that the file does not contain any more, as one item that waits for a
+  /// person. The writer of the file may have read an incomplete edit of memfw, or may have deleted the
+  /// text on purpose.
   fn keep_lost(
     &mut self,
     path: &Path,
@@ -340,17 +345,17 @@ impl<F: Fs> Engine<F> {
   }
 }
 
-/// What is to be done about a range of an interrupted edit at equal length.
+/// What must be done about a range of an interrupted edit of equal length.
 enum Range<'c> {
-  /// `expected` is there, at this offset, and is to be replaced by the image after.
+  /// Replace `expected` at this offset by the image after.
   Write { at: usize, expected: &'c [u8], said: &'static str },
   /// Nothing.
   Leave(&'static str),
 }
 
-/// Where each byte of a range is that of before or of after, it becomes that of after; also where all of them
-/// are that of after already, for they may not be on the disk. An approval that was not begun is carried out,
-/// for a person has decided it.
+/// If each byte of a range equals that of the image before or after, the range becomes the image after.
+/// This includes a range that equals it already, because it may not be on the disk. An approval that
+/// was not begun is carried out, because a person has decided it.
 fn torn_range<'c>(current: &'c [u8], op: &Op, images: &Images) -> Range<'c> {
   let start = usize::try_from(op.offset).unwrap_or(usize::MAX);
   let len = images.after.len();
