@@ -378,7 +378,7 @@ impl<F: Fs> Engine<F> {
     let due =
       Due { reshape: row.pending.contains(Pending::RESHAPE), recheck: !stamp.is_settled(at) };
     let stamp = super::stamp_row(stamp);
-    // Questions to the records and the judge remain due.
+    // Questions to the records remain due.
     let asked = row.pending.and(Pending::ATTRIBUTE);
     self.ledger.set_seen(&target.path(), stamp, row.hash, due.pending() | asked, at)?;
     Ok(due.done())

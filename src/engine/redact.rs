@@ -1,4 +1,4 @@
-//! Taking poison out: what leaves the file is sealed in quarantine before the first byte is overwritten.
+//! Takes poison out of files: the text is sealed in quarantine before the first byte is overwritten.
 #![forbid(unsafe_code)]
 
 use std::{
@@ -25,13 +25,13 @@ use crate::{
   store::{Existing, NewEvent, NewItem, NewOp, OpId, OpKind, StoreError},
 };
 
-/// What became of a redaction.
+/// The result of a redaction.
 pub(super) enum Redacted {
-  /// The bytes that stand in the file now.
+  /// The poison was taken out.
   Done {
-    /// The whole file.
+    /// The whole file after the redaction.
     bytes: Vec<u8>,
-    /// What was taken out.
+    /// The items of the removed texts.
     ids: Vec<BlockId>,
     /// The edit, to be finished when these bytes are recorded.
     edit: Durable,
@@ -43,8 +43,9 @@ pub(super) enum Redacted {
 impl<F: Fs> Engine<F> {
   /// Takes the redactions of a plan out of the file, as one journalled edit ([`super::edit`]).
   ///
-  /// The quarantine rows are written together with the journal, so they are durable before the first byte
-  /// is overwritten; each range is compared with what the plan was made from directly before that.
+  /// The quarantine rows are written together with the journal, so they are durable before the first
+  /// byte is overwritten. Directly before that, each range is compared with the bytes that the plan is
+  /// based on.
   pub(super) fn redact(
     &mut self,
     target: &Target,
@@ -61,12 +62,13 @@ impl<F: Fs> Engine<F> {
     let Some(mut edit) = edit.journalled(self, view.hash, journal)? else {
       return Ok(Redacted::Changed);
     };
-    // What follows compares before it writes, so the redaction can do without a lease; but then, or when
-    // somebody wrote meanwhile, the version as a whole has to be read anew.
+    // The next steps compare before they write, so the redaction can do without a lease. But without a
+    // lease, or after a write of another program, the whole version must be read again.
     let lease = edit.lease_again(self, UNLEASED_AFTER)?;
     let now = edit.file().read_all()?;
     let same = now == view.bytes && (!locked.leased || lease == Lease::Held);
-    // An agent's tool was quicker: it is about to verify another version, which is held off for on its own.
+    // An agent's tool was faster and is about to verify another version; the hold-off for that version
+    // applies.
     if now != view.bytes && self.is_on_record(target, ContentHash::of(&now)) {
       edit.given_up(self)?;
       return Ok(Redacted::Changed);
@@ -79,7 +81,8 @@ impl<F: Fs> Engine<F> {
         replacement: &redaction.replacement,
       })
       .collect();
-    // A ledger that was removed or replaced since holds nothing of what would be overwritten.
+    // A ledger that was removed or replaced meanwhile does not contain the bytes that would be
+    // overwritten.
     self.ledger.check_place()?;
     let (edit, result) = edit.overwrite(&changes)?;
     let mut bytes = view.bytes.clone();
@@ -91,13 +94,13 @@ impl<F: Fs> Engine<F> {
     }
     let whole = result.stale.is_empty() && same;
     if whole {
-      // The next version may be there before this one is written down.
+      // The next version may exist before this one is recorded.
       self.note_write(target, view, self.now())?;
       let gone: Vec<_> = redactions.iter().map(|one| one.redaction.span.clone()).collect();
       self.approved_beside(target, view, &bytes, &gone)?;
     }
-    // Also without a lease: the record follows only from the very bytes that were edited, so what somebody
-    // else wrote meanwhile is not vouched for.
+    // This is safe without a lease, too: the record follows only from exactly the bytes that were
+    // edited, so text that another program wrote meanwhile gains no trust.
     let versions = whole.then(|| (view.hash, ContentHash::of(&bytes)));
     let edit = edit.followed(self, versions)?.durable(self, Sync::GiveBack)?;
     if !whole {
@@ -108,14 +111,14 @@ impl<F: Fs> Engine<F> {
     Ok(Redacted::Done { bytes, ids, edit })
   }
 
-  /// Whether a version of a file is the one that the agent has on record.
+  /// Whether the agent has this version of a file on record.
   pub(super) fn is_on_record(&self, target: &Target, version: ContentHash) -> bool {
     self.agent.standing(&target.root, &target.rel).is_about(version)
   }
 
-  /// Gives each redaction its number among equal texts and the id it must have: what came back gets
-  /// its old one, everything else a fresh one. An item whose placeholder stands in the file is
-  /// another copy of the same text.
+  /// Gives each redaction its number among equal texts and its id: text that came back gets its old id,
+  /// all other text a new one. An item whose placeholder is in the file is another copy of the same
+  /// text.
   fn named(
     &mut self,
     target: &Target,
@@ -143,7 +146,7 @@ impl<F: Fs> Engine<F> {
         (n, old) = self.first_item(&path, hash, from, is_free)?;
         let is_approved = |old: &Existing| old.status == State::Approved;
         if old.as_ref().is_some_and(is_approved) {
-          // A person said that this text may stand there, whatever is found in it, and has not taken that back.
+          // A person approved this text in this context, and has not withdrawn the approval: it stays.
           let around = |gone| Around::without(&view.bytes, &view.document, &redaction.span, gone);
           let now = [around(&[]), around(&absent)];
           if self.may_stand(&path, hash, &now)? {
@@ -156,7 +159,7 @@ impl<F: Fs> Engine<F> {
               .first_item(&path, hash, 0, |n, old| is_free(n, old) && old.is_none_or(was_here))?;
           }
           if !old.as_ref().is_some_and(was_here) {
-            // The copies that stand elsewhere are those that were approved.
+            // The other copies are the approved ones.
             let stay = elsewhere(view, redactions, &redaction.original);
             (n, old) = self.first_item(&path, hash, from, |n, old| {
               is_free(n, old) && (n >= stay || !old.is_some_and(is_approved))
@@ -183,7 +186,8 @@ impl<F: Fs> Engine<F> {
     Ok(named)
   }
 
-  /// The first number from this one on among equal texts that will do, and the item that has it, where there is one.
+  /// The first number, from `from` on, that is acceptable among equal texts, and the item with that
+  /// number, if any.
   fn first_item(
     &self,
     path: &Path,
@@ -201,7 +205,7 @@ impl<F: Fs> Engine<F> {
     }
   }
 
-  /// Makes rows and operations durable; `None` when a person approved one of the texts meanwhile.
+  /// Makes rows and operations durable; `None` if a person approved one of the texts meanwhile.
   fn admit(
     &mut self,
     target: &Target,
@@ -221,7 +225,8 @@ impl<F: Fs> Engine<F> {
     let mut items = Vec::new();
     let mut ops = Vec::with_capacity(redactions.len());
     let mut events: Vec<Event> = Vec::new();
-    // An approval finds the file without what leaves it now, and what claims to be a marker changed.
+    // A later approval sees the file without the text of this redaction, and with the neutralised
+    // claims.
     let mut absent: Vec<Range<usize>> = claims(&view.bytes).collect();
     absent.extend(redactions.iter().map(|named| named.redaction.span.clone()));
     for Named { redaction, n, back } in redactions {
@@ -229,7 +234,7 @@ impl<F: Fs> Engine<F> {
       let decision = judgement.map(|judgement| &judgement.decision);
       let codes = decision.map_or(&[][..], |decision| &decision.codes);
       let score = decision.map_or(1.0, |decision| decision.score);
-      // Where it came from may be known better than of the rest of the file.
+      // The origin of the block may be known better than that of the rest of the file.
       let of = |one: &'_ BlockJudgement| one.taken_from.clone().or_else(|| one.origin.clone());
       let origin = &judgement.and_then(of).unwrap_or_else(|| view.origin.clone());
       let around = Around::without(&view.bytes, &view.document, &redaction.span, &absent);
@@ -295,14 +300,14 @@ impl<F: Fs> Engine<F> {
     if admission.is_refused() {
       return Ok(None);
     }
-    // Said once it is true.
+    // Logged when it has happened.
     for event in &events {
       event.log(Some(took_ms));
     }
     Ok(Some(admission.ops))
   }
 
-  /// Lets the agent's record follow an edit of ours; a failure is visible and no reason to stop.
+  /// Makes the agent's record follow an edit of memfw. A failure is reported, but is no reason to stop.
   pub(super) fn follow(
     &mut self,
     target: &Target,
@@ -320,7 +325,7 @@ impl<F: Fs> Engine<F> {
   }
 }
 
-/// How many copies of a text stand in a version and do not leave it.
+/// How many copies of a text in a version are not taken out.
 fn elsewhere(view: &View, redactions: &[Redaction], text: &[u8]) -> u32 {
   let leaves = |span: &Range<usize>| redactions.iter().any(|one| judge::overlaps(&one.span, span));
   let stay = placeholder::standing(&view.bytes, text).filter(|span| !leaves(span)).count();
@@ -330,14 +335,14 @@ fn elsewhere(view: &View, redactions: &[Redaction], text: &[u8]) -> u32 {
 /// A redaction with what the ledger knows about its text.
 struct Named {
   redaction: Redaction,
-  /// Which of several equal texts in the file.
+  /// Its number among equal texts of the file.
   n: u32,
-  /// Whether it was in quarantine before.
+  /// Whether the text was in quarantine before.
   back: bool,
 }
 
-/// Codes, severities and spans relative to bytes that start at `start` of the file and are `len`
-/// long, for `quarantine show`.
+/// Codes, severities and spans of findings as JSON for `quarantine show`. The spans are relative to
+/// `start`, an offset in the file, and limited to `len` bytes.
 pub(super) fn findings_json(findings: &[Finding], start: usize, len: usize) -> String {
   let list: Vec<serde_json::Value> = findings
     .iter()

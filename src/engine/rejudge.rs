@@ -1,5 +1,5 @@
-//! Policy once more, where the source of a text has become known: what now has to leave its file leaves it
-//! by the same door as everything else.
+//! Lets policy decide again when the source of a text has become known. Text that must be taken out
+//! then is redacted like any other.
 #![forbid(unsafe_code)]
 
 use std::{
@@ -30,34 +30,34 @@ use crate::{
   store::{BlockRow, FileRow, Sighting},
 };
 
-/// The blocks of a file while what is said about them is put in.
+/// The blocks of a file while the answers of the records are added to them.
 pub(super) struct Known {
   before: Vec<BlockRow>,
   rows: Vec<BlockRow>,
-  /// The numbers of the revisions about which something was said, by the index of their block.
+  /// The numbers of the revisions with an answer, by the index of their block.
   told: BTreeMap<usize, Vec<u32>>,
-  /// Whether the encoder has not read any of it behind the source that became known.
+  /// Whether the encoder has not read some of the text with its new source.
   pub(super) unread: bool,
-  /// What the owner had asked for, by its hash: what was only just said is not in the ledger yet.
+  /// The owner's requests by their hashes; new ones are not in the ledger yet.
   requests: HashMap<ContentHash, Request>,
 }
 
-/// A block of which something has to leave the file.
+/// A block of which something must be taken out of the file.
 pub(super) struct Removal {
   pub(super) id: BlockId,
-  /// The lines, as indices into those of the block; all of them for the whole block.
+  /// The lines, as indices into those of the block; `None` for the whole block.
   pub(super) lines: Option<Vec<usize>>,
   pub(super) judgement: BlockJudgement,
 }
 
-/// What a judgement rests on besides the text.
+/// The facts that a judgement needs besides the text.
 pub(super) struct Beside<'a> {
   pub(super) origin: &'a Origin,
-  /// Codes that a person excused for all text of this origin.
+  /// The codes that a person allowed for this origin.
   pub(super) allowed: &'a [Code],
-  /// The values that trusted memory holds.
+  /// The values of trusted memory.
   pub(super) slots: &'a [KnownSlot],
-  /// Whether the text is out of its file: then that was decided already, and is no reason.
+  /// Whether the text is out of its file; then the earlier decision does not count.
   pub(super) is_out: bool,
 }
 
@@ -67,7 +67,7 @@ impl Known {
     Self { before, rows, told, unread: false, requests }
   }
 
-  /// Puts an origin into a revision that still waits for it; whether it does.
+  /// Sets the origin of a revision that still waits for it; says whether it did.
   pub(super) fn fill(
     &mut self,
     id: &BlockId,
@@ -89,7 +89,7 @@ impl Known {
     true
   }
 
-  /// Nobody asks about lines that are not there any more.
+  /// Clears the questions about lines that do not exist any more.
   pub(super) fn forget_dead(&mut self) {
     for row in &mut self.rows {
       let live: Vec<u32> = row.live().map(|one| one.number).collect();
@@ -103,13 +103,13 @@ impl Known {
     self.rows.clone()
   }
 
-  /// The rows that are not what they were.
+  /// The rows that have changed.
   pub(super) fn changed(&self) -> Vec<BlockRow> {
     let pairs = self.before.iter().zip(&self.rows);
     pairs.filter(|(before, row)| before != row).map(|(_, row)| row.clone()).collect()
   }
 
-  /// Blocks of one run share a marker as long as they have one source.
+  /// Renews the markers: blocks of one run share a marker if they have the same source.
   pub(super) fn mark_anew(&mut self) {
     let mut run: Option<(Option<BlockId>, BlockRow)> = None;
     for (index, row) in self.rows.iter_mut().enumerate() {
@@ -137,8 +137,8 @@ fn has_same_origin(one: &BlockRow, other: &BlockRow) -> bool {
 }
 
 impl<F: Fs> Engine<F> {
-  /// Asks policy about the blocks whose source became known, and puts what it says into their rows. What has
-  /// to leave the file stays due until it has left.
+  /// Lets policy decide about the blocks whose source became known, and updates their rows. A removal
+  /// stays due until it is written.
   pub(super) fn judge_again(
     &mut self,
     target: &Target,
@@ -154,7 +154,7 @@ impl<F: Fs> Engine<F> {
       let mut told = revisions.filter(|one| numbers.contains(&one.number));
       told.any(|one| Origin::of_revision(one).is_foreign())
     });
-    // Only what somebody outside says is compared.
+    // Only the values of foreign text are compared.
     let slots = if is_foreign {
       self.trusted_slots(target, &known.before, &view, Some(writing))?
     } else {
@@ -167,7 +167,7 @@ impl<F: Fs> Engine<F> {
       else {
         continue;
       };
-      // What a person has decided about is decided, and says nothing about the lines beside it.
+      // A person's decision is final, and does not affect the lines beside that text.
       let numbers: Vec<u32> =
         told.iter().copied().filter(|&number| !after.is_approved(number)).collect();
       let numbers = numbers.as_slice();
@@ -210,7 +210,7 @@ impl<F: Fs> Engine<F> {
       } else if judgement.decision.verdict != Verdict::Pass {
         rows::judged(after, &judgement, block);
       } else if n_fresh == n_open && after.state == State::Flagged {
-        // What was said against it was that nobody knew where it came from.
+        // The only reason for the flag was the unknown source.
         after.state = State::Validated;
         after.codes.clear();
         after.score = 0.0;
@@ -221,7 +221,7 @@ impl<F: Fs> Engine<F> {
     Ok(sentences)
   }
 
-  /// The judgement on these lines of a block, given where they came from.
+  /// The judgement on these lines of a block with this origin.
   pub(super) fn judge_lines(
     &self,
     target: &Target,
@@ -277,7 +277,7 @@ impl<F: Fs> Engine<F> {
     }
   }
 
-  /// Whether the lazy pass has work in a file whose blocks have these rows.
+  /// Whether a file whose blocks have these rows needs a lazy pass.
   pub(super) fn is_marking_due(
     &mut self,
     target: &Target,
@@ -293,7 +293,7 @@ impl<F: Fs> Engine<F> {
     Ok(self.reshape_of(target, &view, rows).0.is_some())
   }
 
-  /// Takes out what policy says has to leave; `false` when that has to wait.
+  /// Takes the removals out of the file; `false` if that has to wait.
   pub(super) fn take_out(
     &mut self,
     target: &Target,
@@ -309,14 +309,14 @@ impl<F: Fs> Engine<F> {
       self.leave_in_place(target, sentences)?;
       return Ok(true);
     }
-    // As long as a file is waited for before it is redacted without a lease.
+    // Waits for a lease as long as a redaction does.
     let leased = lease_within(&mut file, &*self.clock, UNLEASED_AFTER)? == Lease::Held;
     let locked = Locked::new(&writing, leased);
     let stamp = file.stamp()?;
     let bytes = file.read_all()?;
     let is_same = ContentHash::of(&bytes) == version && self.is_on_path(target, &file)?;
     let quiet = self.since_change(&stamp, Duration::ZERO);
-    // The tool that wrote it may be about to verify it.
+    // The tool that wrote the file may be about to verify it.
     let verifies = quiet < VERIFY_WITHIN
       && !(leased && self.read.contains(target))
       && self.agent.standing(&target.root, &target.rel).is_about(version);
@@ -327,7 +327,8 @@ impl<F: Fs> Engine<F> {
     let mut view = self.view(target, row.as_ref(), bytes, Origin::unknown(), None)?;
     let whole = sentence(&mut view, sentences);
     let plan = view.urgent();
-    // The rows must not vouch for the same bytes when they come back, be it by a power cut.
+    // After this, the rows do not keep the same bytes in the file if they come back, even by a power
+    // cut.
     for one in sentences.iter().filter(|one| whole.contains(&one.id)) {
       let at = self.now();
       let state = match one.judgement.decision.action {
@@ -339,7 +340,7 @@ impl<F: Fs> Engine<F> {
     let done = self.redact(target, &mut file, locked, &view, &plan.redactions, started)?;
     let is_done = matches!(done, Redacted::Done { .. });
     if let Redacted::Done { edit, .. } = done {
-      // The pass that follows records it.
+      // The following pass records the new content.
       edit.finish(self)?;
     }
     self.has_departed |= is_done;
@@ -350,7 +351,7 @@ impl<F: Fs> Engine<F> {
     Ok(is_done)
   }
 
-  /// What has to leave a file that may not be written is flagged, and not asked about again.
+  /// Flags the removals in a file that may not be written, and clears their questions.
   fn leave_in_place(&mut self, target: &Target, sentences: &[Removal]) -> Result<(), EngineError> {
     let path = target.path();
     let Some((_, mut rows)) = self.ledger.provenance(&path)? else { return Ok(()) };
@@ -361,7 +362,7 @@ impl<F: Fs> Engine<F> {
         row.state = State::Flagged;
         row.score = row.score.max(one.judgement.decision.score);
         row.codes.extend(&one.judgement.decision.codes);
-        // It leaves the file when that can be written.
+        // It is taken out when the file can be written.
         row.codes.push(Code::LeftInPlace);
         row.codes.sort_unstable();
         row.codes.dedup();
@@ -382,7 +383,7 @@ impl<F: Fs> Engine<F> {
   }
 }
 
-/// Who brought each line of a block of which these revisions, whose origin is known by now, are judged.
+/// The origin of each line of a block in which the revisions in `judged` have the new `origin`.
 pub(super) fn brought(
   row: &BlockRow,
   block: &Block,
@@ -402,7 +403,7 @@ pub(super) fn brought(
 }
 
 impl Removal {
-  /// The lines that go, where the block says anything besides. What stays of it stays what it was, and whose.
+  /// The lines to take out, if the block contains other text. The rest keeps its state and its sources.
   fn part(&self, block: &Block) -> Option<&Vec<usize>> {
     let lines = self.judgement.lines.as_ref().or(self.lines.as_ref())?;
     let mut said = block.lines.iter().enumerate().filter(|(_, line)| line.kind != LineKind::Blank);
@@ -410,8 +411,8 @@ impl Removal {
   }
 }
 
-/// To the plan, what has to leave is new, with a verdict; everything else stays. Gives the blocks of which nothing
-/// stays.
+/// Prepares a view for the plan: text to take out becomes fresh with a verdict, and all other text
+/// stays. Returns the blocks that are taken out whole.
 fn sentence(view: &mut View, sentences: &[Removal]) -> Vec<BlockId> {
   let mut whole = Vec::new();
   view.judgements.iter_mut().for_each(|judgement| *judgement = None);

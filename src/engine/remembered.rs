@@ -1,5 +1,6 @@
-//! What stands in the memory of a workspace, or has left it of late, and where it came from: text that is copied
-//! within it has an origin already, and so has what an agent still knows of a file out of which it went.
+//! The current and recently removed memory of a workspace, with its sources. Text that is copied within
+//! the workspace already has an origin, as has text that an agent still knows from a file after its
+//! removal.
 #![forbid(unsafe_code)]
 
 use std::path::Path;
@@ -11,18 +12,18 @@ use crate::{
   store::{Item, Revision, StoreError},
 };
 
-/// Most files that are looked at, those that were changed last.
+/// The most files that are searched, the most recently changed first.
 const MAX_FILES: usize = 32;
-/// Most bytes of text.
+/// The most bytes of text.
 const MAX_BYTES: usize = 256 * 1024;
-/// Most texts that are out of their file, the newest.
+/// The most quarantined texts, the newest first.
 const MAX_OUT: usize = 100;
-/// Longest text that came at once, in bytes; a longer one is no entry that somebody would copy.
+/// The longest text that was added at once, in bytes; nobody would copy a longer one as one entry.
 const MAX_TEXT_BYTES: usize = 16 * 1024;
 
 impl<F: Fs> Engine<F> {
-  /// All text of a workspace's memory whose origin was told, up to a cap. Of a file that is not what the
-  /// ledger knows it is what others brought, as its last version has it.
+  /// All text of a workspace's memory with a known origin, up to a limit. If a file differs from what
+  /// the ledger knows, foreign text of its last version is included.
   pub(super) fn remembered(&mut self, root: &Path) -> Result<Vec<Remembered>, EngineError> {
     let mut found = Vec::new();
     let mut left = MAX_BYTES;
@@ -70,7 +71,7 @@ impl<F: Fs> Engine<F> {
     Ok(found)
   }
 
-  /// What was taken out of a file, or of all, and can be unsealed, the newest first.
+  /// The quarantined texts of a file, or of all files, that can be unsealed; the newest first.
   pub(super) fn texts_out(&self, path: Option<&Path>) -> Result<Vec<(Item, String)>, StoreError> {
     let mut found = Vec::new();
     for item in self.ledger.told_items_out(path, MAX_OUT)? {
@@ -81,7 +82,7 @@ impl<F: Fs> Engine<F> {
     Ok(found)
   }
 
-  /// A text of this origin.
+  /// Combines a text with its origin.
   pub(super) fn remember(&self, rel: &Path, text: String, origin: Origin) -> Remembered {
     let evidence: Evidence = serde_json::from_str(&origin.trail.evidence_json).unwrap_or_default();
     let fed_by: Vec<Source> = evidence.fed_by.iter().map(|source| Source::new(source)).collect();
@@ -92,7 +93,7 @@ impl<F: Fs> Engine<F> {
     Remembered { file: rel.to_path_buf(), text, source, fed_by, attestation, asked }
   }
 
-  /// The text of an item, where it can be unsealed.
+  /// The text of an item; `None` if it cannot be unsealed.
   fn text_of(&self, item: &Item) -> Result<Option<String>, StoreError> {
     match self.ledger.unseal(&item.id) {
       Ok(bytes) => Ok(Some(bytes.utf8_chunks().map(|chunk| chunk.valid()).collect())),
@@ -108,13 +109,13 @@ pub(super) fn is_fit(text: &str, left: usize) -> bool {
   !text.trim().is_empty() && text.len() <= MAX_TEXT_BYTES.min(left)
 }
 
-/// Whether somebody has said where it came from.
+/// Whether the records have said where it came from.
 pub(super) fn is_told(revision: &Revision) -> bool {
   let is_known = !matches!(revision.source.kind(), "baseline" | "unknown" | "external-edit");
   is_known && !revision.trail.due
 }
 
-/// Whether anybody but the owner and the agent has a part in it.
+/// Whether anybody but the owner and the agent has contributed to it.
 pub(super) fn is_of_others(source: &Source, fed_by: &[Source]) -> bool {
   let mut all = std::iter::once(source).chain(fed_by);
   all.any(|source| !matches!(source.as_str(), "agent" | "user:owner"))

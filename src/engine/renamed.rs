@@ -1,5 +1,5 @@
-//! Files that were renamed: what is known about their text goes along, so that markers and placeholders in them
-//! stay what they are.
+//! Renamed files: the ledger's knowledge about their text moves along, so that their markers and
+//! placeholders remain valid.
 #![forbid(unsafe_code)]
 
 use std::{collections::HashSet, os::unix::ffi::OsStrExt as _, path::Path};
@@ -16,19 +16,20 @@ use crate::{
   store::{FileRow, Pending, Rename},
 };
 
-/// Files with the same content that are looked at (a choice: templates may have many copies).
+/// The most files with the same content that are examined (a choice: templates may have many copies).
 const MAX_ALIKE: usize = 16;
 
-/// Files that change places at once; a longer chain is followed as far as this.
+/// The most files in a chain of renames; a longer chain is followed up to this length.
 const MAX_CHAIN: usize = 64;
 
 impl<F: Fs> Engine<F> {
-  /// Whether a file whose content the ledger does not know by this path is one that it knew elsewhere in the
-  /// workspace; then the ledger knows it here. A copy is none: the original is still there.
+  /// Whether a file with unknown content was renamed from another path in the workspace; if so, the
+  /// ledger is updated. A copy does not count, because the original still exists.
   ///
-  /// The content has to be that of the last version, and to be the same file on the disk or to hold an id
-  /// that this file had: two files that are alike by chance stay two. Where another file has the old path by
-  /// now, the inode alone tells. What the ledger knew by this path goes along with its own file.
+  /// The content must be that of the last version, and the file must have the same inode or contain an
+  /// id of the old file: two files that are equal by chance stay two. If another file has the old path
+  /// now, the inode alone decides. The ledger's knowledge about the new path moves along with its own
+  /// file.
   pub(super) fn follow_rename(
     &mut self,
     target: &Target,
@@ -68,8 +69,8 @@ impl<F: Fs> Engine<F> {
     Ok(false)
   }
 
-  /// Whether an empty file has the path of one that was moved elsewhere in the workspace; then the ledger knows
-  /// that one by its new path, and nothing by this one.
+  /// Whether an empty file has the path of a file that was moved within the workspace. If so, the
+  /// ledger is updated: it knows the moved file by its new path, and nothing by the old one.
   fn follow_replaced(
     &mut self,
     target: &Target,
@@ -90,7 +91,7 @@ impl<F: Fs> Engine<F> {
     self.rename(&target.root, &renames)
   }
 
-  /// The renames that follow from one: what was known by the new path may have another one, too.
+  /// The renames that follow from one: the former file at the new path may have been renamed, too.
   fn chain(
     &mut self,
     from: &Target,
@@ -106,7 +107,7 @@ impl<F: Fs> Engine<F> {
         break;
       }
       let now = found.path();
-      // Two of them never have one path.
+      // Two files never have one path.
       if renames.iter().any(|one| one.to == now) {
         break;
       }
@@ -119,7 +120,7 @@ impl<F: Fs> Engine<F> {
     Ok(renames)
   }
 
-  /// Where the file of a row is, if it is in the workspace under another path than that of the row.
+  /// The current target of a row's file, if the file is at another path in the workspace.
   fn whereabouts(&mut self, root: &Path, row: &FileRow) -> Result<Option<Target>, EngineError> {
     let Some(was) = row.stamp else { return Ok(None) };
     let rules = self.rules();
@@ -134,7 +135,7 @@ impl<F: Fs> Engine<F> {
       if (found.size, found.mtime_ns) == (was.size, was.mtime_ns) {
         return Ok(Some(target));
       }
-      // The number of an inode is used again: it has to hold what the file held.
+      // Inode numbers are used again, so the content must match, too.
       self.opens.push(target.clone());
       let Some((bytes, _)) = self.fs.glance(workspace.root(), &rel, &rules) else { continue };
       if row.hash == Some(ContentHash::of(&bytes)) || self.has_id_of(&row.path, &ids_in(&bytes))? {
@@ -162,7 +163,8 @@ impl<F: Fs> Engine<F> {
         let rel = path.strip_prefix(root).unwrap_or(path);
         self.hot.remove(&Target::new(root, rel));
       }
-      // What was still to be read is read now, and nothing twice: answers are kept by content.
+      // Text that was still to be read is read now. Nothing is read twice, because results are kept by
+      // content.
       let target = Target::new(root, to.strip_prefix(root).unwrap_or(to));
       let model = if self.model.is_some() { Pending::MODEL } else { Pending::NONE };
       let judge = if self.is_judged_by_model(&target) { Pending::JUDGE } else { Pending::NONE };
@@ -180,12 +182,13 @@ impl<F: Fs> Engine<F> {
     Ok(ids.iter().any(|id| placeholders.contains_key(id) || markers.contains(id)))
   }
 
-  /// Whether text that was judged in one file may stand in another one without being judged again.
+  /// Whether text that was judged in one file may be in another one without a new judgement.
   fn may_follow(&self, before: &Target, target: &Target) -> Result<bool, EngineError> {
-    // What was let pass in a note that is only searched stands before the agent at every start here.
+    // A note is only searched, but the agent reads this file at every start, so text from a note is
+    // judged again.
     let is_promoted = target.rel == Path::new(LONG_TERM)
       && self.ledger.known_as(&before.path())? != target.path().as_os_str().as_bytes();
-    // Where findings are only reported, some stay that would go elsewhere.
+    // Text that is only reported in one of the files may have to be taken out of the other.
     let is_alike = self.treatment(before) == self.treatment(target)
       && self.is_judged_by_model(before) == self.is_judged_by_model(target);
     Ok(is_alike && !is_promoted)

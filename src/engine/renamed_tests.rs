@@ -1,4 +1,5 @@
-//! What is known about a file goes along when it is renamed, and not when it is copied.
+//! Tests that the knowledge about a file moves along when the file is renamed, but not when it is
+//! copied.
 #![forbid(unsafe_code)]
 #![expect(clippy::disallowed_methods, reason = "the files here are temporary ones of the tests")]
 
@@ -19,7 +20,7 @@ use crate::{
 const NOTES: &str = "# Memory\n\n- Ann likes the window seat.\n";
 
 impl World {
-  /// A file with markers in which the placeholder of a poisoned line stands.
+  /// A file with markers and the placeholder of a poisoned line.
   fn with_placeholder() -> (Self, BlockId) {
     let mut world = Self::new(Config { markers: Markers::Wrap, ..Config::default() });
     world.adopt("# Memory\n");
@@ -38,7 +39,7 @@ impl World {
     (world, id)
   }
 
-  /// Renames the file and looks at both names, in this order.
+  /// Renames the file and scans both names, in this order.
   fn rename(&mut self, rel: &str, is_old_first: bool) {
     let before = self.target.clone();
     self.target = Target::new(&before.root, Path::new(rel));
@@ -83,7 +84,7 @@ fn markers_and_placeholders_stay_what_they_are() {
     assert_eq!((item.path, item.status), (world.target.path(), State::Quarantined));
     assert!(world.engine.ledger().file(&former).unwrap().is_none());
     assert_eq!(world.file().status, FileStatus::Watched);
-    // Its lines are known, and a person's word counts there.
+    // The ledger knows its lines, and an approval works there.
     world.engine.approve(id.as_str(), "ann", None).unwrap();
     assert!(world.read().contains(OVERRIDE));
     world.pass();
@@ -109,13 +110,14 @@ fn what_was_approved_stays_approved_there_and_nowhere_else() {
   assert!(world.read().starts_with(&text), "{}", world.read());
   for (name, is_old_first) in [("memory/one.md", true), ("memory/two.md", false)] {
     world.rename(name, is_old_first);
-    // Something is added, so that all of it is compared with where it was approved.
+    // A line is added, so that the whole file is compared with the context of the approval.
     world.write(&format!("{}\n- The office closes at six.\n", world.read()));
     world.pass();
     assert!(world.read().starts_with(&text), "{}", world.read());
   }
   assert_eq!(world.n_events("renamed"), 2);
-  // Another file has the name now, as each day has one: what was approved in it holds in no later one.
+  // Another file has the name now, as with daily notes: an approval in one does not apply to a later
+  // one.
   for day in 1..4 {
     world.target = first.clone();
     world.write(&text);
@@ -195,7 +197,7 @@ fn a_copy_and_a_file_that_is_alike_are_files_of_their_own() {
   let first = world.target.clone();
   fs::remove_file(first.path()).unwrap();
   world.turn_to("memory/alike.md");
-  // The inode of a file that is gone may be given to the next one.
+  // The inode of a deleted file may be used for the next one.
   world.turn_to("memory/other.md");
   world.write(NOTES);
   world.pass();
@@ -214,8 +216,8 @@ fn a_file_that_only_reports_findings_is_judged_where_it_takes_part_in_memory() {
   assert!(!world.read().contains(OVERRIDE), "{}", world.read());
 }
 
-/// What happens to the files `a`, `b` and `c`, of which the last one does not exist at first; and which of the
-/// three has the text of which one then.
+/// Changes to the files `a`, `b` and `c`, of which the last does not exist at first, and the original
+/// text of each of the three afterwards.
 type Case = (&'static str, fn(&Path), [Option<char>; 3]);
 
 const CASES: [Case; 6] = [
@@ -270,7 +272,7 @@ fn a_file_that_takes_the_name_of_a_known_one_stays_what_it_is() {
         world.attribute();
         world.lazy();
         let marked = world.read();
-        // The same text leaves both of them.
+        // The same text is taken out of both of them.
         world.write(&format!("{marked}{OVERRIDE}"));
         world.pass();
         world.attribute();

@@ -1,8 +1,8 @@
-//! What somebody else has taken out of memory a moment ago, and where it came from: an agent that writes a file
-//! anew, or moves its text, has replaced the outsider's words by the time it is asked who wrote them.
+//! Foreign text that was recently removed from memory, with its origin. An agent that rewrites a file
+//! or moves its text has replaced the foreign words before the question about their source is asked.
 //!
-//! Invariant: this is kept in the process alone, and its text comes from the versions that are kept under seal.
-//! Where none are kept, or after a restart, only what still stands somewhere has an origin.
+//! Invariant: this is kept in the process alone, and the text comes from the sealed versions. Without
+//! versions, or after a restart, only text that still exists somewhere has an origin.
 #![forbid(unsafe_code)]
 
 use std::{
@@ -22,16 +22,16 @@ use crate::{
   store::{BlockRow, StoreError},
 };
 
-/// How long what is gone may come back in other dress, in microseconds (a choice: an agent tidies within
-/// minutes).
+/// How long removed text may return in another form, in microseconds (a choice: an agent tidies up
+/// within minutes).
 const REMEMBERED_FOR: i64 = 3_600_000_000;
-/// Most bytes of text, the newest.
+/// The most bytes of text; the newest is kept.
 const MAX_BYTES: usize = 64 * 1024;
 
 /// The first bytes of the hash of a line.
 type LineHash = [u8; 8];
 
-/// Outsiders' text that has left its file, the oldest first.
+/// Foreign text that was removed from its file, the oldest first.
 #[derive(Default)]
 pub(super) struct Replaced(VecDeque<Gone>);
 
@@ -42,7 +42,7 @@ struct Gone {
 }
 
 impl Replaced {
-  /// What has left a workspace of late.
+  /// The text that was recently removed from a workspace.
   pub(super) fn of(&self, root: &Path, now: i64) -> impl Iterator<Item = &Remembered> {
     let is_late = move |gone: &&Gone| now.saturating_sub(gone.at) <= REMEMBERED_FOR;
     self.0.iter().filter(move |gone| gone.root == root).filter(is_late).map(|gone| &gone.what)
@@ -65,8 +65,8 @@ impl Replaced {
 }
 
 impl<F: Fs> Engine<F> {
-  /// Notes what stood in the last version of a file, whose blocks have these rows, and stands in this one no
-  /// more; `None` where the file is gone.
+  /// Notes the foreign text of the last version of a file that is not in the current one. `rows` are
+  /// the blocks of the last version; `document` is `None` if the file is gone.
   pub(super) fn note_replaced<'r>(
     &mut self,
     target: &Target,
@@ -80,7 +80,8 @@ impl<F: Fs> Engine<F> {
     Ok(())
   }
 
-  /// Outsiders' text of the last version of a file that stands in this one no more, as far as it is kept.
+  /// The foreign text of the last version of a file that is not in the current one, as far as a version
+  /// is kept.
   pub(super) fn left_behind<'r>(
     &self,
     target: &Target,
@@ -108,7 +109,7 @@ impl<F: Fs> Engine<F> {
     if left.is_empty() {
       return Ok(vec![]);
     }
-    // What is in quarantine speaks for itself, as long as it is there.
+    // Quarantined text has an origin of its own, as long as its item exists.
     let mut lines = self.kept_lines(target)?;
     for text in self.texts_out(Some(&target.path()))? {
       for line in text.1.lines() {
@@ -122,7 +123,7 @@ impl<F: Fs> Engine<F> {
     Ok(told.filter(|what| is_fit(&what.text, MAX_BYTES)).collect())
   }
 
-  /// The lines of the newest version of a file that is kept; none where it cannot be read.
+  /// The lines of the newest kept version of a file; none if it cannot be read.
   fn kept_lines(&self, target: &Target) -> Result<HashMap<LineHash, String>, StoreError> {
     let Some(newest) = self.ledger.versions(&target.path())?.into_iter().next() else {
       return Ok(HashMap::new());

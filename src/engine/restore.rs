@@ -1,11 +1,11 @@
-//! Bringing an earlier version of a file back, because a person asks for it.
+//! Brings an earlier version of a file back when a person asks for it.
 //!
-//! What stands there now is kept as a version first, so a restore can itself be undone. The version goes
-//! into the file as any reshape does: under the write lock and a lease, journalled, in place. Still under
-//! that lease it goes through the normal pass, so text that is in quarantine leaves again before
-//! anybody else can read it, and lines that the ledger knows keep the provenance that they had.
+//! The current content is kept as a version first, so a restore can be undone. The version is written
+//! like any reshape: under the write lock and a lease, journalled, in place. It is then judged by the
+//! normal pass under the same lease, so quarantined text is taken out again before other programs can
+//! read it, and known lines keep their provenance.
 //!
-//! A file that is gone is made anew, as an empty one, and only here; see docs/versions.md.
+//! A file that is gone is created again as an empty one, and only here; see docs/versions.md.
 #![forbid(unsafe_code)]
 
 use super::{
@@ -22,22 +22,22 @@ use crate::{
   store::{ItemFilter, NewOp, NewVersion, OpKind, Writer},
 };
 
-/// What became of a restore.
+/// The result of a restore.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Restored {
-  /// Whether the version stood there already, so that nothing was done.
+  /// Whether the file had this content already, so that nothing was done.
   pub unchanged: bool,
-  /// Whether the file was gone and was made anew.
+  /// Whether the file was gone and was created again.
   pub created: bool,
-  /// What stood there before, kept as a version, so that this can be undone.
+  /// The former content, which is kept as a version, so that the restore can be undone.
   pub before: Option<ContentHash>,
-  /// What the version held and was taken out again.
+  /// The items that were taken out of the restored version.
   pub quarantined: Vec<BlockId>,
 }
 
 impl<F: Fs> Engine<F> {
-  /// What stands in a file now, as versions are; `None` where there is no file. What others wrote is
-  /// judged first.
+  /// The current content of a file, in the form of versions; `None` without a file. Changes by others
+  /// are judged first.
   pub fn present(&mut self, target: &Target) -> Result<Option<Vec<u8>>, EngineError> {
     self.catch_up(target)?;
     if self.stamp(target)?.is_none() {
@@ -51,7 +51,7 @@ impl<F: Fs> Engine<F> {
     self.bare(target, bytes).map(Some)
   }
 
-  /// Puts a version of a file into it.
+  /// Restores a version of a file.
   pub fn restore(
     &mut self,
     target: &Target,
@@ -67,7 +67,7 @@ impl<F: Fs> Engine<F> {
     let text = self.ledger.version_bytes(version)?;
     let mut made = false;
     for _ in 0..ATTEMPTS {
-      // What others wrote meanwhile is judged and kept first.
+      // Changes by others are judged and kept first.
       self.catch_up(target)?;
       self.keep_present(target)?;
       let began = self.now();
@@ -77,7 +77,7 @@ impl<F: Fs> Engine<F> {
         made = true;
       }
       if let Some(done) = self.restore_once(target, version, &text, created, by)? {
-        // What the pass under the lease could not finish.
+        // Completes what the pass under the lease could not do.
         self.catch_up(target)?;
         let (unchanged, before) = match done {
           Put::Stood => (true, None),
@@ -90,7 +90,8 @@ impl<F: Fs> Engine<F> {
     Err(EngineError::refused_with("others keep writing to the file", "restore it once more"))
   }
 
-  /// One try; `None` when somebody wrote meanwhile. `fresh` is whether we have just made the file.
+  /// One attempt; `None` if another program wrote meanwhile. `fresh` says whether memfw has just
+  /// created the file.
   fn restore_once(
     &mut self,
     target: &Target,
@@ -142,7 +143,7 @@ impl<F: Fs> Engine<F> {
     let mut edit = Edit::<F, _>::new(Plan::Restore, locked, target, &mut file);
     edit.give_way(self, file_hash);
     if !fresh {
-      // So that the restore can be undone, also where a daemon has not come to it yet.
+      // The restore can then be undone, even if the daemon has not processed the file yet.
       let seen_at = self.now();
       let writer = Writer::Other;
       self.keep(&NewVersion { path: &path, file_hash, bytes: &before, writer, seen_at })?;
@@ -158,7 +159,7 @@ impl<F: Fs> Engine<F> {
       Rewritten::Failed(error) => return Err(error.into()),
     };
     let Some(edit) = edit.on_path(self)? else { return Ok(None) };
-    // Of a file that was gone the agent's record is of other bytes than we found.
+    // If the file was gone, the agent's record is not about the content that memfw found.
     let versions = (!fresh).then(|| (file_hash, ContentHash::of(text)));
     let edit = edit.followed(self, versions)?.durable(self, Sync::KeepLease)?;
     let name: String = version.to_hex().chars().take(8).collect();
@@ -167,7 +168,7 @@ impl<F: Fs> Engine<F> {
         .path(&path)
         .detail(format!("version {name}, {}", by_whom(by, None))),
     )?;
-    // Nobody waits for a reader of ours, and no writer is under way: what is to leave leaves at once.
+    // No reader and no writer has to be waited for, so poison is taken out at once.
     let hint = Hint { waited: MAX_TAIL_WAIT, opened_since_close: true, adopting: false };
     let outcome =
       self.process(target, row.as_ref(), &mut file, locked, &hint, &mut Sight::default())?;
@@ -181,7 +182,7 @@ impl<F: Fs> Engine<F> {
     Ok(Some(Put::Over(ContentHash::of(&before))))
   }
 
-  /// Makes an empty file in the place of one that is gone.
+  /// Creates an empty file in the place of one that is gone.
   fn create(&mut self, target: &Target) -> Result<(), EngineError> {
     self.root(&target.root)?;
     let Some((root, _)) = self.roots.get(&target.root) else { return Ok(()) };
@@ -197,7 +198,7 @@ impl<F: Fs> Engine<F> {
     })
   }
 
-  /// What was taken out of a file since then, by id.
+  /// The items that were taken out of a file since `began`, by id.
   fn taken_since(&self, target: &Target, began: i64) -> Result<Vec<BlockId>, EngineError> {
     let filter = ItemFilter { path: Some(target.path()), ..ItemFilter::default() };
     let items = self.ledger.items(&filter)?.into_iter();
@@ -210,11 +211,11 @@ impl<F: Fs> Engine<F> {
   }
 }
 
-/// What one try came to.
+/// The result of an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Put {
-  /// The version stood there already.
+  /// The file had this content already.
   Stood,
-  /// It stands there now; before it these bytes did.
+  /// The version was written over the content with this hash.
   Over(ContentHash),
 }

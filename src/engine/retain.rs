@@ -1,5 +1,5 @@
-//! Taking away what the configuration says is kept for long enough. Versions of files have rules of their
-//! own ([`super::versions`]).
+//! Removes records after the time that the configuration sets. Versions of files have their own rules
+//! ([`super::versions`]).
 #![forbid(unsafe_code)]
 
 use super::{Engine, EngineError, Event, EventKind};
@@ -10,12 +10,12 @@ use crate::{
 
 /// Microseconds in a day.
 const DAY: i64 = 86_400_000_000;
-/// How long a backup of the ledger is kept, in days. A choice: whoever goes back after an upgrade does it
-/// sooner, and text that was deleted for good should not live on in a copy.
+/// How long a backup of the ledger is kept, in days (a choice: a person who goes back after an upgrade
+/// does it earlier, and permanently deleted text should not survive in a copy).
 pub const BACKUP_DAYS: u64 = 90;
 
 impl<F: Fs> Engine<F> {
-  /// Takes away a bounded piece of what is too old or too much; whether there is more.
+  /// Removes a limited number of records that are too old or too many; says whether there are more.
   pub fn retain(&mut self) -> Result<bool, EngineError> {
     let at = self.now();
     let before =

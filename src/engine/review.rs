@@ -1,8 +1,8 @@
-//! What a person decides: approve, reject, and put into quarantine by hand.
+//! Carries out a person's decisions: approve, reject, delete, and quarantine by hand.
 //!
 //! An approval restores the exact bytes. Its operation, its exception and its decision are durable
-//! before the file is touched: a crash in between is finished at the next start, and at the worst the
-//! bytes are still sealed and can be approved once more.
+//! before the file is changed. The next start completes an interrupted approval; in the worst case the
+//! bytes are still sealed and can be approved again.
 #![forbid(unsafe_code)]
 
 use std::{path::Path, time::Duration};
@@ -23,41 +23,41 @@ use crate::{
   store::{ExceptionKey, FileRow, Item, ItemFilter, Ledger, Pending, StoreError},
 };
 
-/// How long a file that somebody else has open is waited for when a person asked for something.
+/// How long to wait for a file that another program has open, when a person asked for something.
 pub(super) const PATIENCE: Duration = Duration::from_secs(5);
-/// How often a file that is replaced under our hands is tried.
+/// How many attempts are made when a file is replaced meanwhile.
 pub(super) const ATTEMPTS: u32 = 5;
-/// How often a file that others write is looked at meanwhile.
+/// The pause between two looks at a file that others write.
 const RETRY: Duration = Duration::from_millis(2);
 
 /// Where the approved bytes are now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Placed {
-  /// Where the placeholder stood.
+  /// At the placeholder.
   AtPlaceholder,
-  /// At the end of the file, where the same stands around them as did before.
+  /// At the end of the file, in the same context as before.
   Appended,
-  /// At the end of the file, under other words than before.
+  /// At the end of the file, in another context.
   Elsewhere,
-  /// They stood in the file all the time (a flagged block).
+  /// In their own place: they never left the file (a flagged block).
   InPlace,
 }
 
-/// A person's word that a text is fine.
+/// A person's approval of a text.
 #[derive(Clone, Copy, Debug)]
 pub struct Approval<'a> {
-  /// Who says so.
+  /// Who approves.
   pub by: &'a str,
   /// Why.
   pub reason: Option<&'a str>,
-  /// Until when it holds for text that comes anew, microseconds since the epoch; `None` for good.
+  /// How long it applies to new copies of the text, in microseconds since the epoch; `None` for ever.
   pub until: Option<i64>,
-  /// Whether it goes to the end of its file where its place is gone, or something else stands around that.
+  /// Whether the text is added to the end of its file if its place is gone, or has another context now.
   pub at_end: bool,
 }
 
 impl<F: Fs> Engine<F> {
-  /// Brings the bytes of a quarantined item back, or clears a flagged block; for good.
+  /// Restores the bytes of a quarantined item, or clears a flagged block, without a time limit.
   pub fn approve(
     &mut self,
     id: &str,
@@ -67,7 +67,7 @@ impl<F: Fs> Engine<F> {
     self.approve_as(id, Approval { by, reason, until: None, at_end: false })
   }
 
-  /// The same with all that a person can say.
+  /// Approves an item like [`Engine::approve`], with all options.
   pub fn approve_as(
     &mut self,
     id: &str,
@@ -89,7 +89,7 @@ impl<F: Fs> Engine<F> {
     Ok((item, placed))
   }
 
-  /// Refuses an item: its placeholder goes with the lazy pass, its sealed bytes stay.
+  /// Rejects an item: the lazy pass removes its placeholder; its sealed bytes are kept.
   pub fn reject(&mut self, id: &str, by: &str, reason: Option<&str>) -> Result<Item, EngineError> {
     let item = self.ledger.item(id)?;
     if item.in_file {
@@ -117,11 +117,12 @@ impl<F: Fs> Engine<F> {
     Ok(item)
   }
 
-  /// Deletes the sealed bytes of an item for good: its placeholder goes with the lazy pass, its record stays.
+  /// Deletes the sealed bytes of an item permanently: the lazy pass removes its placeholder; its record
+  /// is kept.
   pub fn delete(&mut self, id: &str, by: &str, reason: Option<&str>) -> Result<Item, EngineError> {
     let item = self.ledger.item(id)?;
     if item.in_file || item.status == State::Approved {
-      // Lines have moved since it was taken out and came back.
+      // The lines may have other numbers since it was taken out and restored.
       let (path, known) = (shown(&item.path), self.ledger.provenance(&item.path)?);
       let mut blocks = known.into_iter().flat_map(|(_, blocks)| blocks);
       let hint = match blocks.find(|block| block.hash == item.hash) {
@@ -147,14 +148,14 @@ impl<F: Fs> Engine<F> {
     self.want_reshape(&item.path)?;
     self.ledger.forget(&item.id, by, at, &[event.row()])?;
     event.log(None);
-    // The write-ahead log still has the page as it was.
+    // The write-ahead log still contains the former page.
     self.ledger.checkpoint()?;
     self.renew(&item.path)?;
     Ok(item)
   }
 
-  /// Takes a block that stands in a file into quarantine because a person says so. `line` is a line
-  /// of the block, 1-based. Gives the id of the item.
+  /// Quarantines a block of a file because a person asks for it. `line` is a line of the block, counted
+  /// from 1. Returns the id of the item.
   pub fn quarantine_line(
     &mut self,
     target: &Target,
@@ -184,7 +185,7 @@ impl<F: Fs> Engine<F> {
     if let Some(worst) = worst {
       view.origin = self.with_request(Origin::of_revision(worst));
     }
-    // To the plan it is a new block with a verdict; everything else stays.
+    // To the plan it is a fresh block with a verdict; all other blocks stay.
     if let Some(fate) = view.comparison.fates.get_mut(index) {
       *fate = Fate::Inserted;
     }
@@ -211,7 +212,7 @@ impl<F: Fs> Engine<F> {
       });
     }
     let locked = Locked::new(&writing, file.leased_for().is_some());
-    // Nobody is kept waiting for the disk, but for a tool that compares what it reads with a record.
+    // No program has to wait for the disk, except a tool that compares what it reads with a record.
     if !self.is_on_record(target, view.hash) {
       file.release();
     }
@@ -223,14 +224,15 @@ impl<F: Fs> Engine<F> {
       return Err(EngineError::refused(format!("there is nothing to take out at line {line}")));
     }
     if let Some(row) = &row {
-      // The block row must not vouch for the same bytes when they come back, be it by a power cut.
+      // After this, the block row does not keep the same bytes in the file if they come back, even by a
+      // power cut.
       self.ledger.decide(&row.id, State::Quarantined, by, at, &[])?;
     }
     let done = self.redact(target, &mut file, locked, &view, &plan.redactions, started)?;
     let Redacted::Done { ids, edit, .. } = done else {
       return Err(EngineError::refused_with("the file changed meanwhile", "try again"));
     };
-    // The pass that follows records it.
+    // The following pass records the new content.
     edit.finish(self)?;
     drop(file);
     drop(writing);
@@ -250,7 +252,7 @@ impl<F: Fs> Engine<F> {
     }))
   }
 
-  /// Text that was approved once and is taken out by hand now: the last word of a person counts.
+  /// Withdraws approvals of text that is now quarantined by hand: a person's latest decision applies.
   fn reopen(&mut self, target: &Target, text: &[u8], by: &str, at: i64) -> Result<(), EngineError> {
     let hash = ContentHash::of(text);
     if let Some(item) = self.ledger.existing_item(&target.path(), hash, 0)?
@@ -259,7 +261,7 @@ impl<F: Fs> Engine<F> {
       self.ledger.decide(&item.id, State::Quarantined, by, at, &[])?;
     }
     self.withdraw(&[hash, line::norm_hash(text)], |ledger, item| {
-      // What was approved in another file is another word.
+      // An approval in another file is a decision of its own.
       let Some(item) = item else { return Ok(true) };
       match ledger.item(item.as_str()) {
         Ok(item) => Ok(item.path == target.path()),
@@ -269,22 +271,22 @@ impl<F: Fs> Engine<F> {
     })
   }
 
-  /// Text that was approved once and is refused now, be it with other line ends. An approval of another copy
-  /// that stands is another word.
+  /// Withdraws approvals of text that is rejected now, also with other line ends. The approval of
+  /// another copy that is in a file is a decision of its own.
   fn take_back(&mut self, item: &Item) -> Result<(), EngineError> {
     let filter = ItemFilter { statuses: vec![State::Approved], path: None };
     let stands = self.ledger.items(&filter)?.iter().any(|other| other.hash == item.hash);
     let mut hashes = vec![item.hash];
     match self.ledger.unseal(&item.id) {
       Ok(plain) => hashes.push(line::norm_hash(&plain)),
-      // Nobody knows any more what it says.
+      // Without its bytes, only the exact hash is known.
       Err(StoreError::Deleted { .. } | StoreError::Unsealable { .. } | StoreError::NoKey) => {}
       Err(error) => return Err(error.into()),
     }
     self.withdraw(&hashes, |_, of| Ok(of.map_or(!stands, |of| *of == item.id)))
   }
 
-  /// Takes the approvals back that are meant, by their items.
+  /// Withdraws those approvals for whose item `is_meant` is true.
   fn withdraw(
     &mut self,
     hashes: &[ContentHash],
@@ -300,7 +302,7 @@ impl<F: Fs> Engine<F> {
     Ok(())
   }
 
-  /// Makes an approval durable: by content, for what was found in it, in the context in which it now stands.
+  /// Makes an approval durable: by content, for its findings, in the context of the text now.
   pub(super) fn excuse(
     &mut self,
     item: &Item,
@@ -327,25 +329,26 @@ impl<F: Fs> Engine<F> {
     Ok(())
   }
 
-  /// Notes that the lazy pass has work in a file: before the decision that makes it so, for alone it does
-  /// no harm.
+  /// Notes that a file needs a lazy pass. This comes before the decision that needs it, because alone
+  /// it does no harm.
   fn want_reshape(&mut self, path: &Path) -> Result<(), EngineError> {
     self.still_due(path, Pending::RESHAPE)
   }
 
-  /// Lets the lazy pass look at a file, at once where nobody has it open: a person is waiting.
+  /// Runs the lazy pass over a file, at once if no other program has the file open: a person is
+  /// waiting.
   fn renew(&mut self, path: &Path) -> Result<(), EngineError> {
     let Some(target) = self.target_of(path)? else { return Ok(()) };
     self.catch_up(&target)?;
     self.want_reshape(path)?;
-    // Markers wait until it is known who wrote what.
+    // Markers wait until the sources are known.
     self.attribute(&target, Duration::ZERO)?;
     self.class_back(&target)?;
     self.lazy(&target, Duration::ZERO)?;
     Ok(())
   }
 
-  /// Brings the ledger up to date with a file, waiting a while for others to close it.
+  /// Brings the ledger up to date with a file, and waits a while for other programs to close it.
   pub(super) fn catch_up(&mut self, target: &Target) -> Result<(), EngineError> {
     let start = self.clock.monotonic();
     loop {
@@ -362,8 +365,8 @@ impl<F: Fs> Engine<F> {
     }
   }
 
-  /// Whether the ledger knows this version as one that was judged to its end. What was found while the file
-  /// could not be written is still to leave it, so then the next pass takes it up.
+  /// Whether the ledger knows this version as completely judged. Poison that was found while the file
+  /// was not writable still has to be taken out, so then the next pass judges the file again.
   pub(super) fn is_judged(
     &mut self,
     row: Option<&FileRow>,
@@ -388,7 +391,7 @@ impl<F: Fs> Engine<F> {
     Ok(self.stamp(target)?.is_some_and(|stamp| stamp.same_file(&open)))
   }
 
-  /// Opens a file and waits a while for its lease, where one can be had at all.
+  /// Opens a file and waits a while for its lease, if the file system has leases.
   pub(super) fn open_leased(
     &mut self,
     target: &Target,
@@ -403,7 +406,7 @@ impl<F: Fs> Engine<F> {
       return Err(EngineError::refused(format!("`{name}` is not written: {reason}")));
     }
     match lease_within(&mut file, &*self.clock, patience)? {
-      // Without leases what follows compares before it writes, and changes no length.
+      // Without a lease, the next steps compare before they write, and change no length.
       Lease::Held | Lease::Unsupported => Ok(file),
       Lease::Busy => Err(EngineError::refused_with(
         format!("another program has `{name}` open"),

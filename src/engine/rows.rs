@@ -1,7 +1,8 @@
-//! From one version of a file to its rows in the ledger: who brought each line of each block.
+//! Converts a version of a file to its rows in the ledger, with the revision that brought each line of
+//! each block.
 //!
-//! Invariant: a line never gains trust by being moved. Where it joins another block, the revision that
-//! brought it comes along.
+//! Invariant: a line never gains trust by being moved. If it joins another block, its revision is
+//! copied to that block.
 #![forbid(unsafe_code)]
 
 use std::{
@@ -23,7 +24,7 @@ use crate::{
 };
 
 impl View {
-  /// The rows of the ledger for this version. What is to leave the file must have left it already.
+  /// The rows of the ledger for this version. The redactions must have been written already.
   pub fn rows(
     &self,
     at: i64,
@@ -39,7 +40,7 @@ impl View {
         Some(old) => old.clone(),
         None => blank_row(block, new_id()?),
       };
-      // A part of a block that was split inherits its origin under an id of its own.
+      // A part of a block that was split inherits the origin, with an id of its own.
       if self.comparison.heirs.contains(&index) {
         row.id = new_id()?;
         row.marker = None;
@@ -74,7 +75,7 @@ impl View {
       let open = |row: &BlockRow| row.live().filter(|one| !one.approved).count();
       let is_rid = old.is_some_and(|old| open(&row) < open(old));
       approve(&mut row, block, is_rid);
-      // What was there before memfw is not wrapped, and neither is a block of which nothing else is left.
+      // Text from before memfw gets no marker, and neither does a block that contains no other text.
       if row.is_baseline() {
         row.marker = None;
       } else if row.marker.is_none() {
@@ -88,8 +89,8 @@ impl View {
     Ok(rows)
   }
 
-  /// Whether a block still says anything of what was decided about in the known one. A heading alone, which
-  /// goes with whatever stands below it, does not, unless it was all.
+  /// Whether a block still contains text of the known block to which the decision applies. A heading
+  /// alone does not count, because it goes with the text below it, unless the block was only a heading.
   fn says_what(&self, index: usize, block: &Block, known: usize, old: &BlockRow) -> bool {
     let Some(inherited) = self.comparison.inherited.get(&index) else { return true };
     let lines = block.lines.iter().zip(inherited).enumerate();
@@ -102,7 +103,7 @@ impl View {
     old.lines.iter().all(|old| now.contains(&old.hash))
   }
 
-  /// Whether the last writer wrote any line of a block.
+  /// Whether the last writer wrote a line of a block.
   fn is_written(&self, index: usize) -> bool {
     match self.comparison.fates.get(index) {
       Some(Fate::Inserted) | None => true,
@@ -111,8 +112,8 @@ impl View {
     }
   }
 
-  /// The lines of an edited block. One that comes from another block brings its revision along, and what
-  /// was found in that block.
+  /// Sets the lines of an edited block. A line from another block brings its revision along, and the
+  /// findings of that block.
   fn bring(
     &self,
     row: &mut BlockRow,
@@ -136,7 +137,7 @@ impl View {
         None => written.filter(|_| line.kind != LineKind::Blank),
       });
     }
-    // What was found in a block goes with what it says, not with its headings.
+    // Findings move along with the text of a block, not with its headings.
     for from in inherited.iter().skip(block.body).flatten().filter(|from| Some(from.known) != own) {
       if let Some(other) = self.facts.rows.get(from.known).filter(|row| row.state == State::Flagged)
       {
@@ -147,7 +148,7 @@ impl View {
         row.codes.dedup();
       }
     }
-    // A blank line belongs to what stands above it, or at the top to what stands below.
+    // A blank line belongs to the text above it, or at the top to the text below.
     let mut last = numbers.iter().flatten().next().copied().unwrap_or(0);
     let numbered = block.lines.iter().zip(numbers).map(|(line, number)| {
       last = number.unwrap_or(last);
@@ -157,8 +158,8 @@ impl View {
   }
 }
 
-/// Gives blocks that follow each other under one marker markers of their own where they do not have the same
-/// source, trust, state and findings: nobody answers for his neighbour.
+/// Gives consecutive blocks under one marker separate markers if they differ in source, trust, state or
+/// findings, so that no block is marked with the source of its neighbour.
 pub(super) fn divide(rows: &mut [BlockRow]) {
   let mut before: Option<(BlockId, BlockId, Vec<Said>)> = None;
   for row in rows {
@@ -177,14 +178,14 @@ pub(super) fn divide(rows: &mut [BlockRow]) {
   }
 }
 
-/// What a marker says of a revision.
+/// What a marker says about a revision.
 type Said = (Source, Trust, Attestation, Option<String>, Vec<Code>);
 
-/// What a marker around a block alone would say.
+/// What a marker around only this block would say.
 fn said(row: &BlockRow) -> Vec<Said> {
   let flags = if row.state == State::Flagged { row.codes.clone() } else { vec![] };
   let mut said: Vec<Said> = Vec::new();
-  // What was there before memfw is not named.
+  // Text from before memfw is not named.
   for one in row.live().filter(|one| !one.source.is_baseline()) {
     let (source, session) = (one.source.clone(), one.session.clone());
     let one = (source, one.trust, one.attestation, session, flags.clone());
@@ -195,7 +196,7 @@ fn said(row: &BlockRow) -> Vec<Said> {
   said
 }
 
-/// Makes sure that a block has this revision of another one; gives its number here.
+/// Copies a revision of another block to a block, unless it has it already; returns its number.
 fn adopt(row: &mut BlockRow, other: &BlockRow, number: u32) -> u32 {
   let Some(revision) = other.revision(number) else { return number };
   let of = |revision: &Revision| (revision.at, revision.trust, revision.attestation);
@@ -214,7 +215,7 @@ fn adopt(row: &mut BlockRow, other: &BlockRow, number: u32) -> u32 {
   number
 }
 
-/// Adds a revision for fresh lines; gives its number.
+/// Adds a revision for fresh lines; returns its number.
 fn revise(row: &mut BlockRow, origin: &Origin, approved: bool, at: i64) -> u32 {
   let number = next_number(row);
   row.revisions.push(Revision {
@@ -230,7 +231,7 @@ fn revise(row: &mut BlockRow, origin: &Origin, approved: bool, at: i64) -> u32 {
   number
 }
 
-/// Gives lines that the last writer wrote, and that a person approved, a revision beside that of the others.
+/// Gives the approved ones among the lines that the last writer wrote a revision of their own.
 fn excuse(row: &mut BlockRow, block: &Block, written: u32, spans: &[Range<usize>]) {
   let number = next_number(row);
   let is_in = |line: &Line| spans.iter().any(|span| overlaps(&line.span, span));
@@ -265,7 +266,7 @@ fn blank_row(block: &Block, id: BlockId) -> BlockRow {
   }
 }
 
-/// The lines of a block that is new, or the same as before line for line.
+/// The lines of a block that is new, or has the same lines as before.
 fn lines(block: &Block, old: Option<&BlockRow>, written: u32) -> Vec<BlockLine> {
   let mut before = old.map(|old| old.lines.as_slice()).unwrap_or_default().iter();
   block
@@ -280,8 +281,9 @@ fn placed(block: &Block, line: &Line, revision: u32) -> BlockLine {
   BlockLine { hash: line.hash, revision, offset: u32::try_from(offset).unwrap_or(u32::MAX) }
 }
 
-/// A block is approved as long as a person has approved all that it says below its headings: a word about some
-/// lines says nothing about those beside them. What was found goes where the block `is_rid` of such lines.
+/// Sets whether a block is approved: a person must have approved all text below its headings, because
+/// the approval of some lines does not cover those beside them. Findings are dropped if the block
+/// `is_rid` of their lines.
 fn approve(row: &mut BlockRow, block: &Block, is_rid: bool) {
   let said = || block.lines.iter().zip(&row.lines).filter(|(line, _)| line.kind == LineKind::Text);
   let n_above =
@@ -302,11 +304,11 @@ fn approve(row: &mut BlockRow, block: &Block, is_rid: bool) {
   }
 }
 
-/// Notes a judgement on a block that stays.
+/// Adds the judgement to the row of a block that stays.
 pub(super) fn judged(row: &mut BlockRow, judgement: &BlockJudgement, block: &Block) {
   let decision = &judgement.decision;
   if decision.verdict == Verdict::Pass {
-    // What was found in other lines of it stays found.
+    // Findings in other lines of the block remain.
     if row.state == State::Unvalidated {
       row.state = State::Validated;
     }

@@ -1,6 +1,6 @@
-//! A random walk of a file: whatever is written, changed, moved, joined, split, deleted and brought back, and
-//! whenever the agent's records tell who wrote it, no line is ever reported as more trusted than those who
-//! wrote it.
+//! Tests provenance with random walks of a file. Whatever is written, changed, moved, joined, split,
+//! deleted and restored, and whenever the agent's records answer, no line is ever reported as more
+//! trusted than its writers.
 #![forbid(unsafe_code)]
 
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -12,11 +12,11 @@ use crate::{
   store::{BlockRow, OriginRecord, Sighting},
 };
 
-/// Walks of so many steps; `cargo test` hardly notices.
+/// The number of walks and the steps of each; `cargo test` hardly takes longer.
 const WALKS: u64 = 40;
 const STEPS: usize = 50;
 
-/// A small generator of pseudo-random numbers (splitmix64); a seed repeats a walk.
+/// A small generator of pseudo-random numbers (splitmix64); a seed reproduces a walk.
 struct Dice(u64);
 
 impl Dice {
@@ -29,19 +29,19 @@ impl Dice {
   }
 }
 
-/// The file, what the ledger would know of it, and who really wrote what.
+/// The file, what the ledger would know of it, and the real writers.
 struct Walk {
   dice: Dice,
   text: String,
   rows: Vec<BlockRow>,
   former: Vec<BlockRow>,
-  /// The trust of those who wrote each line that is there, by its text.
+  /// The trust of the writers of each current line, by its text.
   truth: BTreeMap<String, Vec<Trust>>,
-  /// Lines that were deleted and may come back.
+  /// Deleted lines that may come back.
   gone: Vec<String>,
   /// The most trusted writer that each text ever had.
   best: HashMap<String, Trust>,
-  /// Who wrote what was first seen there, where only the records know that.
+  /// The real writer of each new text, where only the records know it.
   writers: HashMap<Sighting, Trust>,
   n_texts: usize,
   n_ids: usize,
@@ -85,13 +85,13 @@ impl Walk {
     self.text = lines.iter().flat_map(|line| [line, "\n"]).collect();
   }
 
-  /// The numbers of lines that say something and are no comments of ours.
+  /// The indices of lines that are not blank and not memfw's comments.
   fn said(lines: &[String]) -> Vec<usize> {
     let said = |line: &&String| !line.is_empty() && !line.starts_with("<!--");
     (0..lines.len()).filter(|at| lines.get(*at).as_ref().is_some_and(said)).collect()
   }
 
-  /// Somebody appends.
+  /// A writer appends text.
   fn add(&mut self, trust: Trust) {
     let mut lines = self.lines();
     match self.dice.below(5) {
@@ -107,7 +107,7 @@ impl Walk {
     self.write(&lines);
   }
 
-  /// The text of an item that stands there already.
+  /// The text of an item that is already in the file.
   fn copy(&mut self, trust: Trust) -> String {
     let old: Vec<String> = self
       .truth
@@ -123,13 +123,13 @@ impl Walk {
     text
   }
 
-  /// Whether the ledger knows a block with this line that left the file: a copy could be that one.
+  /// Whether the ledger knows a former block with this line; a copy could be that block.
   fn has_left(&self, text: &str) -> bool {
     let hash = line::hash_of([text.as_bytes()]);
     self.former.iter().any(|row| row.lines.iter().any(|line| line.hash == hash))
   }
 
-  /// Takes a line out; of equal lines nobody can tell which, so the walk takes the least trusted.
+  /// Takes a line out; equal lines cannot be distinguished, so the walk takes the least trusted one.
   fn take(&mut self, lines: &mut Vec<String>) -> Option<(String, Trust)> {
     let said = Self::said(lines);
     if said.is_empty() {
@@ -160,7 +160,7 @@ impl Walk {
         self.add(trust);
         lines = self.lines();
       }
-      // Moved, perhaps more than one.
+      // Move one or more lines.
       2..=4 => {
         for _ in 0..=self.dice.below(3) {
           if let Some((text, trust)) = self.take(&mut lines) {
@@ -174,12 +174,12 @@ impl Walk {
       }
       6 if !self.gone.is_empty() => {
         let at = self.dice.below(self.gone.len());
-        // It may be any of the equal lines that were there once, or the work of who writes it now.
+        // It may be any former line with this text, or written by the current writer.
         let text = self.gone.remove(at);
         let best = self.best.get(&text).copied().unwrap_or(trust);
         self.put(&mut lines, text, best.max(trust));
       }
-      // Rewritten in place.
+      // Rewrite a line in place.
       7 => {
         let said = Self::said(&lines);
         if !said.is_empty() {
@@ -190,7 +190,7 @@ impl Walk {
           lines[at] = self.fresh("- ", trust);
         }
       }
-      // Joined and split.
+      // Join or split blocks.
       _ => {
         let blank: Vec<usize> = (0..lines.len()).filter(|at| lines[*at].is_empty()).collect();
         if self.dice.below(2) == 0 && !blank.is_empty() {
@@ -209,7 +209,7 @@ impl Walk {
     }
   }
 
-  /// Nobody knows it before the records are asked.
+  /// An origin that is unknown until the records are asked.
   fn unasked(&mut self, trust: Trust) -> Origin {
     let version = ContentHash::of(self.text.as_bytes());
     let sighting = Sighting { version, changed_at: self.writers.len() as i64 };
@@ -220,7 +220,7 @@ impl Walk {
     }
   }
 
-  /// The records say who wrote some of what is due.
+  /// The records answer some of the due questions.
   fn ask(&mut self) {
     let mut known = Known::new(self.rows.clone());
     for row in self.rows.clone() {
@@ -248,7 +248,7 @@ impl Walk {
     FileFacts::new(rows, former, markers, &HashMap::new(), HashMap::new())
   }
 
-  /// The pass over what was written, and perhaps the lazy one.
+  /// Runs the pass over the new text, and sometimes the lazy pass.
   fn look(&mut self, origin: Origin) {
     let bytes = self.text.clone().into_bytes();
     let facts = self.facts();
@@ -315,7 +315,7 @@ impl Walk {
   }
 }
 
-/// Somebody who was seen.
+/// An observed source.
 fn told(trust: Trust) -> Origin {
   Origin::assumed(Source::new(&format!("mcp:{trust}")), trust)
 }

@@ -1,4 +1,4 @@
-//! Whether everything that was written has been processed; read from outside, without opening a file.
+//! Checks whether all written text has been processed, without opening a file.
 #![forbid(unsafe_code)]
 
 use std::{
@@ -13,23 +13,23 @@ use crate::{
   store::{self, FileRow, FileStatus, Ledger, Pending},
 };
 
-/// Shortest time after which a file is read again.
+/// The shortest time after which a file is read again.
 const SOON: Duration = Duration::from_millis(1);
 
-/// Something that is still to be done.
+/// Work that is still to be done.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unsettled {
-  /// A file is not what the ledger knows.
+  /// A file differs from what the ledger knows.
   Dirty(PathBuf),
   /// Markers of a file are to be renewed.
   Markers(PathBuf),
   /// The agent's records are to be asked about text of a file.
   Sources(PathBuf),
-  /// The model is to read text of a file closely.
+  /// The encoder is to read text of a file.
   Scores(PathBuf),
-  /// It is to be seen whether a model that reads is asked about text of a file, or what it has said.
+  /// Text of a file may need a question to the judge, or an answer is to be applied.
   Judging(PathBuf),
-  /// A file that the ledger knows is gone, and that was not noticed yet.
+  /// A file that the ledger knows is gone, and the ledger has not noticed it yet.
   Gone(PathBuf),
   /// An operation is open.
   Operation,
@@ -50,7 +50,7 @@ impl fmt::Display for Unsettled {
 }
 
 impl<F: Fs> Engine<F> {
-  /// How long until the stamp that the ledger has of a file tells of every change.
+  /// How long it takes until the ledger's stamp of a file shows every later change.
   pub fn settles_in(&self, target: &Target) -> Result<Duration, EngineError> {
     let row = self.ledger.file(&target.path())?;
     let stamp = row.and_then(|row| row.stamp).map(|stamp| stamp_of(&stamp));
@@ -58,8 +58,9 @@ impl<F: Fs> Engine<F> {
   }
 }
 
-/// Whether a file was read when its stamp could still be that of a later change: it is read once more. One that
-/// somebody keeps open is read again and again, which is nothing to wait for.
+/// Whether a file was read when its stamp could still be that of a later change, so that it is read
+/// again. A file that another program keeps open is read again regularly; that is not worth waiting
+/// for.
 fn is_reread(row: &FileRow, stamp: &Stamp) -> bool {
   let was_young = row.scanned_at.is_some_and(|at| !stamp.is_settled(at));
   row.pending.contains(Pending::RETRY) && was_young
@@ -70,8 +71,8 @@ fn stamp_of(row: &store::Stamp) -> Stamp {
   Stamp { dev, ino, size, mtime_ns, ctime_ns }
 }
 
-/// What is still to be done in these workspaces. Files that cannot be opened are settled once that
-/// was said.
+/// The work that is still to be done in these workspaces. Files that cannot be opened count as settled
+/// once that was reported.
 pub fn unsettled<F: Fs>(
   fs: &F,
   ledger: &Ledger,
@@ -83,18 +84,18 @@ pub fn unsettled<F: Fs>(
     found.push(Unsettled::Operation);
   }
   for path in workspaces {
-    // A workspace that is not there has nothing to wait for; `status` names it.
+    // A missing workspace has no work; `status` names it.
     let Ok(workspace) = Workspace::open(fs, path) else { continue };
     for rel in workspace.walk_as(fs, shapes.of(path)).files {
       let file = workspace.absolute(&rel);
-      // What lies in a workspace as well is a file of that.
+      // A file that is in a workspace, too, belongs to that workspace.
       let is_of =
         |other: &PathBuf| file.strip_prefix(other).is_ok_and(|rel| shapes.of(other).has(rel));
       if shapes.is_elsewhere(path) && workspaces.iter().find(|other| is_of(other)) != Some(path) {
         continue;
       }
       let stamp = match fs.stamp(workspace.root(), &rel) {
-        // A mount over it, a link on its way: there is nothing to wait for; `status` names it.
+        // A mount over it, or a link in its path: there is no work; `status` names it.
         Err(FsError::Refused { .. }) => continue,
         answer => answer?,
       };

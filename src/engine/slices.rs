@@ -1,7 +1,7 @@
-//! A large file is judged in slices: between two blocks it is asked whether something else is to be done first.
+//! Judges a large file in slices: between two blocks, more urgent work can interrupt the judgement.
 //!
-//! What was found in blocks until then is kept by their content, so that the next turn goes on where this one
-//! ended, whatever the file is by then.
+//! The findings so far are kept by the content of the blocks, so the next turn continues there, even if
+//! the file has changed.
 #![forbid(unsafe_code)]
 
 use std::{
@@ -20,17 +20,17 @@ use crate::{
   os::Clock,
 };
 
-/// How long a file is judged before somebody else may go first.
+/// How long a file is judged before other work may go first.
 pub const SLICE: Duration = Duration::from_millis(10);
-/// A file of fewer bytes is judged in one go.
+/// A smaller file, in bytes, is judged at once.
 pub const LARGE: usize = 64 * 1024;
-/// Texts of which it is kept what was found in them; a file has no more blocks.
+/// The most texts whose findings are kept; a file has no more blocks.
 const MAX_KEPT: usize = 2 * crate::memory::coarse::MAX_BLOCKS;
 
-/// Says whether something else is to be done first.
+/// Says whether other work must be done first.
 pub type Interrupt = Arc<dyn Fn() -> bool + Send + Sync>;
 
-/// What was found in texts of one file, as long as it is not done with.
+/// The findings in one file, until its judgement is complete.
 #[derive(Default)]
 pub struct Memo {
   path: PathBuf,
@@ -40,7 +40,7 @@ pub struct Memo {
   assessed: HashMap<(ContentHash, u32), Option<Assessment>>,
 }
 
-/// One turn at a large file.
+/// One turn at the judgement of a large file.
 pub struct Slice<'a> {
   memo: &'a RefCell<Memo>,
   interrupt: Option<&'a Interrupt>,
@@ -50,8 +50,8 @@ pub struct Slice<'a> {
 }
 
 impl<'a> Slice<'a> {
-  /// `began`: when the file was read. As long as it took to get here it is judged in any case, or there were
-  /// more reading than judging.
+  /// Creates a turn. `began` is the time when the file was read: judging lasts at least as long as
+  /// reading did, or most of the time would be spent on reading.
   pub fn new(
     memo: &'a RefCell<Memo>,
     (path, origin): (&Path, &Origin),
@@ -90,7 +90,7 @@ impl<'a> Slice<'a> {
     self.is_cut.get()
   }
 
-  /// What is found in a text, found once.
+  /// The findings in a text, computed once.
   pub(super) fn findings(&self, text: &[u8], find: impl FnOnce() -> Vec<Finding>) -> Vec<Finding> {
     let key = ContentHash::of(text);
     if let Some(found) = self.memo.borrow().findings.get(&key) {
@@ -104,7 +104,7 @@ impl<'a> Slice<'a> {
     found
   }
 
-  /// What the model thinks of a text, asked once.
+  /// The model's assessment of a text, computed once.
   pub(super) fn assessed(
     &self,
     text: &[u8],
@@ -125,13 +125,13 @@ impl<'a> Slice<'a> {
 }
 
 impl<F: Fs> Engine<F> {
-  /// Has this asked while a large file is judged. Where the answer is yes, the file is left as it is
-  /// ([`super::EngineError::Preempted`]) and goes on from there the next time.
+  /// Sets a function that is called while a large file is judged. If it returns `true`, the judgement
+  /// is interrupted ([`super::EngineError::Preempted`]) and continues there the next time.
   pub fn set_interrupt(&mut self, interrupt: Interrupt) {
     self.interrupt = Some(interrupt);
   }
 
-  /// Forgets what was found: the rules are others, or the file is done with.
+  /// Forgets the findings, because the rules have changed or the judgement is complete.
   pub(super) fn forget_slices(&self) {
     *self.memo.borrow_mut() = Memo::default();
   }

@@ -1,4 +1,4 @@
-//! What goes of a text that has to leave: the smallest part of it without which the rest may stay.
+//! Chooses what is taken out of a text: the smallest part without which the rest may stay.
 #![forbid(unsafe_code)]
 
 use std::{cell::RefCell, collections::HashSet, ops::Range};
@@ -17,24 +17,24 @@ use crate::{
   memory::{Block, Line, line::LineKind},
 };
 
-/// Bytes of a block that are judged again to find out what of it may stay, counted once for each try (a choice:
-/// 100 ms); of a longer one all goes that was judged.
+/// The most bytes of a block that are judged again to find the part that may stay, summed over all
+/// attempts (a choice: 100 ms). Of a longer block, everything that was judged is taken out.
 pub(super) const MAX_JUDGED_AGAIN: usize = 1 << 21;
 
-/// Where that is for which a text has to leave.
+/// The spans because of which a text must be taken out.
 pub(super) fn places(findings: &[Finding], input: &PolicyInput<'_>) -> Vec<Range<usize>> {
   let decides = |finding: &&Finding| policy::decide(std::slice::from_ref(*finding), input).leaves();
   let mut deciding: Vec<&Finding> = findings.iter().filter(decides).collect();
   if deciding.is_empty() {
-    // None of them decides alone.
+    // None of the findings decides alone.
     deciding = findings.iter().filter(|one| one.severity > Severity::Info).collect();
   }
-  // The model says that somebody gains power by the text, and not where in it.
+  // This finding says that the text gives somebody power, but not where in the text.
   deciding.retain(|finding| finding.code != Code::LikelyAuthority);
   deciding.into_iter().map(|one| one.span.clone()).collect()
 }
 
-/// A text about which was decided.
+/// A text with a decision.
 pub(super) struct Case<'a> {
   /// The bytes of its file.
   pub file: &'a [u8],
@@ -42,17 +42,17 @@ pub(super) struct Case<'a> {
   pub block: &'a Block,
   /// The lines that were judged.
   pub fresh: &'a [Range<usize>],
-  /// Who brought each line of the block.
+  /// The origin of each line of the block.
   pub brought: &'a [Option<Brought>],
-  /// What policy was asked.
+  /// The facts for policy.
   pub input: &'a PolicyInput<'a>,
   /// Whether a person has excused a finding.
   pub is_excused: &'a dyn Fn(&Finding) -> bool,
 }
 
 impl Case<'_> {
-  /// The lines that go for these findings, and who brought them where that is not who brought the text;
-  /// `None` where all of it goes. `assesses`: whether the model is asked about what is left.
+  /// The lines to take out for these findings, and their origin if it differs from that of the text.
+  /// The lines are `None` for all of it. `assesses` says whether the model is asked about the rest.
   pub(super) fn taken(
     &self,
     findings: &[Finding],
@@ -87,7 +87,7 @@ impl Case<'_> {
         .map_or_else(|| judged.clone(), Origin::of_revision)
     };
     let mut left = MAX_JUDGED_AGAIN;
-    // Of what a model that reads has named, nothing is left: it was not asked about a part of it.
+    // Text that the judge named is taken out whole, because the judge was not asked about parts of it.
     let named: Vec<&Range<usize>> =
       findings.iter().filter(|one| one.layer == Layer::Judge).map(|one| &one.span).collect();
     let is_named = |index: &usize| {
@@ -101,7 +101,7 @@ impl Case<'_> {
       }
       let Some(more) = left.checked_sub(1) else { return true };
       left = more.saturating_sub(self.block.parts.iter().map(Range::len).sum());
-      // Of what is left only what was judged counts, or what stood in what was found.
+      // In the rest, only findings count that touch judged text or one of the spans.
       let is_in = |finding: &Finding| {
         touches(self.fresh, &finding.span) || spans.iter().any(|span| overlaps(span, &finding.span))
       };
@@ -116,8 +116,8 @@ impl Case<'_> {
         let context = origin.context(slots);
         (assess.borrow_mut())(text.bytes(), policy::strength(&findings), &context)
       });
-      // Each part is judged as the words of who brought it, and what several have written as those of the
-      // least trusted of them.
+      // Each part is judged as the text of its origin, and the common text of several origins as that
+      // of the least trusted.
       self.parties(rest).into_iter().any(|by| {
         let origin = origin_of(&by);
         let is_theirs = |span: &Range<usize>| self.whose(rest, span) == Some(by);
@@ -160,7 +160,7 @@ impl Case<'_> {
     BlockText::of_spans(self.file, &spans)
   }
 
-  /// Who brought these lines, each once.
+  /// The origins of these lines, each once.
   fn parties(&self, lines: &[usize]) -> Vec<Brought> {
     let mut all: Vec<Brought> = Vec::new();
     let mut seen = HashSet::new();
@@ -176,7 +176,7 @@ impl Case<'_> {
     self.parties(lines).into_iter().min_by_key(Brought::trust)
   }
 
-  /// Who brought the least trusted of these lines that a span touches.
+  /// The least trusted origin of those of these lines that a span touches.
   fn whose(&self, lines: &[usize], span: &Range<usize>) -> Option<Brought> {
     let mut touched = lines_in(self.block, span);
     touched.retain(|index| lines.binary_search(index).is_ok());

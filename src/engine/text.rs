@@ -1,14 +1,14 @@
-//! The text of a block, whose parts comments of memfw may hold apart.
+//! The text of a block, whose parts may be separated by memfw's comments.
 #![forbid(unsafe_code)]
 
 use std::ops::Range;
 
 use crate::memory::{Block, Document};
 
-/// Joins the parts of a block and remembers where each byte came from.
+/// Joins the parts of a block and keeps the file position of each byte.
 pub struct BlockText {
   bytes: Vec<u8>,
-  /// Start in `bytes`, span in the file.
+  /// The start of each part in `bytes`, and its span in the file.
   parts: Vec<(usize, Range<usize>)>,
 }
 
@@ -31,7 +31,7 @@ impl BlockText {
     Self { bytes, parts }
   }
 
-  /// The text of the block with this index; empty where there is none.
+  /// The text of the block with this index; empty without such a block.
   pub fn of(file: &[u8], document: &Document, index: usize) -> Vec<u8> {
     document.blocks().get(index).map(|block| Self::new(file, block).bytes).unwrap_or_default()
   }
@@ -41,7 +41,7 @@ impl BlockText {
     &self.bytes
   }
 
-  /// A span of the joined bytes as a span of the file (holes in between included).
+  /// A span of the joined bytes as a span of the file, including gaps.
   pub fn to_file(&self, span: &Range<usize>) -> Range<usize> {
     let at = |offset: usize| {
       self

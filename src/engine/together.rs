@@ -1,7 +1,8 @@
-//! What known lines become when they stand together otherwise than before: a filler that goes, a new order, a
-//! blank line less. Nothing in them is fresh, and still nobody has judged what they say now.
+//! Judges known lines whose arrangement has changed: a line between them was removed, their order
+//! changed, or a blank line is gone. No line is fresh, but what they say together was not judged yet.
 //!
-//! What a person approved, or was told of, stays as long as its lines stand as they were read.
+//! Text that a person approved, or was told about, stays as long as its lines are arranged as they
+//! were.
 #![forbid(unsafe_code)]
 
 use std::{collections::HashSet, ops::Range};
@@ -18,7 +19,7 @@ use crate::{
   store::BlockRow,
 };
 
-/// Who brought each line of a block of the document; `None` for blank lines.
+/// The origin of each line of a block of the document; `None` for blank lines.
 pub(super) fn brought(
   block: &Block,
   index: usize,
@@ -41,9 +42,9 @@ pub(super) fn brought(
   lines.map(|(at, line)| (line.kind != LineKind::Blank).then(|| of(at).unwrap_or(judged))).collect()
 }
 
-/// The judgement on what known lines of a block say now, where anything is found in it, or the encoder is still
-/// to read it. `findings` are those of the whole block, spans in bytes of the file; `alone` says that nothing in it
-/// is fresh, so that nobody else asks the model.
+/// The judgement on what known lines of a block say together now, if there are findings, or if the
+/// encoder has to read them. `findings` are those of the whole block, with spans in bytes of the file.
+/// `alone` says that the block has no fresh lines, so that the model is not asked about it elsewhere.
 pub(super) fn judge(
   file: &[u8],
   block: &Block,
@@ -96,8 +97,8 @@ pub(super) fn judge(
   (says || is_unsaid && judgement.wants_encoder(origin.trust)).then_some(judgement)
 }
 
-/// The known lines of a block of which some have lost who stood beside them: what was a comment, say, and is text
-/// by now. The rules may see nothing in them that the model does not see either as long as they stood otherwise.
+/// The known lines of a block some of which have other neighbours than before, because a comment became
+/// text, for example. In another arrangement, the rules and the model may find nothing.
 fn rearranged(block: &Block, brought: &[Option<Brought>], known: &[BlockRow]) -> Vec<usize> {
   let span = |index: usize| block.lines.get(index).map(|line| line.span.clone());
   let is_moved =
@@ -113,7 +114,7 @@ fn rearranged(block: &Block, brought: &[Option<Brought>], known: &[BlockRow]) ->
   (0..block.lines.len()).filter(is_open).collect()
 }
 
-/// Who brought the least trusted of these lines.
+/// The least trusted origin of these lines.
 fn least_trusted(
   lines: &[usize],
   brought: &[Option<Brought>],
@@ -126,7 +127,8 @@ fn least_trusted(
   lines.iter().filter_map(of).min_by_key(|origin| (origin.trust, !origin.observed))
 }
 
-/// Whether nobody has judged yet what stands at `span`: its lines, or those beside it, did not stand so.
+/// Whether the text at `span` was not judged yet: its lines, or their neighbours, were not arranged
+/// like this.
 fn is_news(
   block: &Block,
   brought: &[Option<Brought>],
@@ -140,10 +142,10 @@ fn is_news(
   let of: HashSet<Option<usize>> = by().map(|by| by.known).collect();
   let mut of = of.into_iter();
   let (Some(only), None) = (of.next(), of.next()) else { return true };
-  // What is fresh is judged as such.
+  // Fresh lines are judged as such.
   let Some(row) = only.and_then(|only| known.get(only)) else { return false };
   if stood(block, first, last, row, false) {
-    // The same words, as they were when somebody decided about them.
+    // The words are those of the former decision.
     if row.state == State::Flagged || by().all(|by| row.is_approved(by.revision)) {
       return false;
     }
@@ -152,7 +154,8 @@ fn is_news(
   true
 }
 
-/// Whether lines of a block stood so in a known one; with those directly beside them where `beside` is wanted.
+/// Whether a known block had these lines in this arrangement; with `beside`, also with the same direct
+/// neighbours.
 fn stood(block: &Block, first: usize, last: usize, row: &BlockRow, beside: bool) -> bool {
   let hash = |line: &crate::memory::Line| line.hash;
   let now: Vec<[u8; 8]> =

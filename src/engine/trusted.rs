@@ -1,4 +1,4 @@
-//! The values that trusted memory holds: what a text from outside may not contradict.
+//! The values of trusted memory, which a foreign text may not contradict.
 #![forbid(unsafe_code)]
 
 use std::path::Path;
@@ -15,12 +15,13 @@ use crate::{
 
 /// The file of long-term memory, which the agent reads at every start.
 pub(super) const LONG_TERM: &str = "MEMORY.md";
-/// Values that are compared with, at most: far more than memory of a person names.
+/// The most values that are compared: far more than the memory about one person contains.
 const MAX_SLOTS: usize = 4096;
 
 impl<F: Fs> Engine<F> {
-  /// What the trusted blocks of a file and of the long-term memory beside it hold; private is what no model that
-  /// reads may be told. Whoever has the write lock gives it, for nobody can take it twice.
+  /// The values of the trusted blocks of a file and of the long-term memory beside it; private values
+  /// may not be told to a judge. A caller that has the write lock must pass it, because it cannot be
+  /// acquired twice.
   pub(super) fn trusted_slots(
     &mut self,
     target: &Target,
@@ -45,18 +46,18 @@ impl<F: Fs> Engine<F> {
     Ok(slots)
   }
 
-  /// The bytes of a file, where they are those that the ledger knows.
+  /// The bytes of a file; `None` if the ledger does not know this content.
   pub(super) fn read_known(
     &mut self,
     target: &Target,
     hash: Option<ContentHash>,
   ) -> Result<Option<Vec<u8>>, EngineError> {
-    // Whoever holds this lock never waits at the gate.
+    // The holder of this lock never waits at the gate.
     let writing = self.lock()?;
     self.read_under(target, hash, &writing)
   }
 
-  /// The same for whoever has the write lock.
+  /// Reads a file like [`Engine::read_known`], for a caller that has the write lock.
   pub(super) fn read_under(
     &mut self,
     target: &Target,
@@ -78,7 +79,7 @@ impl<F: Fs> Engine<F> {
         let may_send = |revision| self.may_send(&Origin::of_revision(revision));
         let is_private = !(is_told && row.live().all(may_send));
         let text = BlockText::new(&view.bytes, block);
-        // What is no text holds no values.
+        // Invalid UTF-8 has no values.
         let found = str::from_utf8(text.bytes()).map(known_slots).unwrap_or_default().into_iter();
         slots.extend(found.map(|slot| KnownSlot { is_private, ..slot }));
       }

@@ -1,8 +1,8 @@
-//! Which lines of a block go when something in it has to leave its file: no more than have the effect.
+//! Chooses the lines to take out of a block: no more than those that have the effect.
 //!
-//! A finding may need words that several have written. Then the part of the least trusted of them goes, of
-//! equally trusted ones that which says most of it alone, and of those the newest; and what the owner said
-//! stays beside whatever it stands. What is left is judged alone before anything else is spared.
+//! A finding may need text of several writers. Then the part of the least trusted one is taken out;
+//! among equally trusted parts the one that is most suspicious alone, and among those the newest. The
+//! owner's text always stays. The rest is judged alone before anything else is spared.
 #![forbid(unsafe_code)]
 
 use std::{cmp::Reverse, ops::Range};
@@ -22,17 +22,18 @@ use crate::{
   store::BlockRow,
 };
 
-/// A line without a sign at its end goes on in the next one when it is as long as that, in bytes: whoever wraps
-/// lines does so behind it, and whoever writes one statement a line mostly before (a choice).
+/// A line of at least this many bytes without punctuation at its end continues in the next one: writers
+/// who wrap lines do so beyond this length, and statements on lines of their own are mostly shorter (a
+/// choice).
 const WRAPPED: usize = 40;
 
-/// Of how many sentences of a text is asked which of them makes it suspicious (a choice: each takes the model a
-/// few milliseconds).
+/// The most sentences of a text that are compared to find the suspicious one (a choice: the model takes
+/// a few milliseconds for each).
 const MAX_UNITS: usize = 16;
 
-/// How suspicious some lines are alone: first whether they have an effect so that nobody could read it in another
-/// way. Of what several have written the rules say whose part is the worse one before the model does: of a
-/// sentence that was cut in two it knows too little.
+/// How suspicious some lines are alone, ordered first by whether they have an unambiguous effect. For
+/// texts of several writers the rules are compared before the model, because the model knows too little
+/// about a sentence that was cut in two.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Strength {
   has_effect: bool,
@@ -41,7 +42,7 @@ pub struct Strength {
 }
 
 impl Strength {
-  /// From what rules and model say, each from 0 to 1.
+  /// From the results of rules and model, each from 0 to 1.
   pub fn new(by_rules: f32, by_model: f32) -> Self {
     // Thousandths, so that they can be compared.
     let thousandths = |one: f32| (one * 1000.0) as u32;
@@ -49,7 +50,7 @@ impl Strength {
     Self { has_effect: false, by_rules: thousandths(by_rules), by_all }
   }
 
-  /// The same of lines that have these effects.
+  /// Adds the effects of the lines.
   #[must_use]
   pub fn with(mut self, effects: &[FoundEffect]) -> Self {
     self.has_effect = effects.iter().any(|one| one.strength == effects::Strength::Blatant);
@@ -57,38 +58,38 @@ impl Strength {
   }
 }
 
-/// Who brought a line.
+/// The origin of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Brought {
-  /// The known block that had it; `None` for the text that is judged.
+  /// The index of the known block that had it; `None` for the text that is judged.
   pub known: Option<usize>,
   /// The revision of that block.
   pub revision: u32,
   trust: Trust,
-  /// Whether it stays beside whatever it stands: the owner said it, or a person has approved it.
+  /// Whether it always stays, because the owner said it, or a person approved it.
   is_owner: bool,
   at: i64,
 }
 
 impl Brought {
-  /// A line of the text that is judged.
+  /// The origin of a line in the text that is judged.
   pub fn judged(origin: &Origin) -> Self {
     Self::judged_as(origin.trust, origin.party())
   }
 
-  /// The same for what is the words of `party`.
+  /// The origin of a judged line that comes from `party`.
   pub fn judged_as(trust: Trust, party: Party) -> Self {
     Self { known: None, revision: 0, trust, is_owner: party == Party::Owner, at: i64::MAX }
   }
 
-  /// A line that a revision of a known block brought.
+  /// The origin of a line that a revision of a known block brought.
   pub fn by(row: &BlockRow, known: usize, revision: u32) -> Option<Self> {
     let one = row.revision(revision)?;
     let is_owner = is_owner(one);
     Some(Self { known: Some(known), revision, trust: one.trust, is_owner, at: one.at })
   }
 
-  /// How far who brought it is trusted.
+  /// The trust in the line's source.
   pub const fn trust(&self) -> Trust {
     self.trust
   }
@@ -98,30 +99,31 @@ impl Brought {
   }
 }
 
-/// What is chosen.
+/// The chosen lines.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Choice {
   /// The lines, as indices into those of the block.
   pub lines: Vec<usize>,
-  /// Who brought the first part of it.
+  /// The origin of the first part.
   pub of: Brought,
 }
 
-/// The lines of a block in which something was found that has to leave.
+/// The lines of a block with findings because of which something must be taken out.
 pub struct Candidates<'a> {
   /// The bytes of the file.
   pub file: &'a [u8],
   /// The block.
   pub block: &'a Block,
-  /// Who brought each of its lines; `None` for blank ones.
+  /// The origin of each line; `None` for blank ones.
   pub brought: &'a [Option<Brought>],
-  /// Where that is for which it has to leave, in bytes of the file.
+  /// The spans of the deciding findings, in bytes of the file.
   pub spans: &'a [Range<usize>],
 }
 
 impl Candidates<'_> {
-  /// Chooses; `None` where all of the text that is judged has to go. `strength` says how suspicious some lines
-  /// are alone, and `leaves` whether something has still to leave when only these lines are left.
+  /// Chooses the lines; `None` if all text that is judged must be taken out. `strength` says how
+  /// suspicious some lines are alone, and `leaves` whether something must still be taken out if only
+  /// these lines are left.
   pub fn choose(
     &self,
     strength: &mut dyn FnMut(&[usize]) -> Strength,
@@ -148,7 +150,7 @@ impl Candidates<'_> {
     for (_, by, lines) in &parts {
       let mut units: Vec<Range<usize>> = Vec::new();
       for &index in lines {
-        // Each sentence is walked through once, however many of its lines are named.
+        // Each sentence is examined once, however many of its lines have findings.
         if units.last().is_none_or(|last| index >= last.end) {
           units.push(self.unit(index, by));
         }
@@ -163,7 +165,7 @@ impl Candidates<'_> {
         return Some(Choice { lines: taken, of: first? });
       }
     }
-    // It is not what was found in these places, or not that alone.
+    // The cause is not in these places, or not there alone.
     for (by, lines) in self.by_strength(&taken, strength) {
       let of = *first.get_or_insert(by);
       taken.extend(lines);
@@ -172,7 +174,7 @@ impl Candidates<'_> {
       }
     }
     let first = first?;
-    // What is judged goes as a whole, with all that makes it what it is.
+    // The judged text is taken out whole, with all lines that contribute to it.
     let others = parts.iter().any(|(_, by, _)| by.known.is_some());
     others.then(|| {
       let judged = |by: &Brought| by.known.is_none() && !by.is_owner;
@@ -184,8 +186,8 @@ impl Candidates<'_> {
     })
   }
 
-  /// Some of the sentences that something was found in, those first that are most suspicious alone, if the others
-  /// may stay: a finding may reach over lines without a full stop that have nothing to do with it.
+  /// Some of the sentences with findings, the most suspicious first, if the others may stay: without
+  /// full stops, a finding may extend over lines that have nothing to do with it.
   fn worst_of(
     &self,
     units: &[Range<usize>],
@@ -210,7 +212,7 @@ impl Candidates<'_> {
     })
   }
 
-  /// Whether what is left without these lines may stay.
+  /// Whether the rest without these lines may stay.
   fn suffices(&self, taken: &mut Vec<usize>, leaves: &mut dyn FnMut(&[usize]) -> bool) -> bool {
     taken.sort_unstable();
     taken.dedup();
@@ -219,8 +221,8 @@ impl Candidates<'_> {
     self.may_stay(&rest, taken) && !leaves(&rest)
   }
 
-  /// The sentences of the text that is judged but for what is `taken`, those that are most suspicious alone
-  /// first; none where they are too many to be asked about one by one.
+  /// The sentences of the judged text that are not in `taken`, the most suspicious first; none if there
+  /// are too many to compare.
   fn by_strength(
     &self,
     taken: &[usize],
@@ -252,7 +254,7 @@ impl Candidates<'_> {
     self.brought.get(index).copied().flatten()
   }
 
-  /// The lines that say something.
+  /// The lines that are not blank.
   fn said(&self) -> impl Iterator<Item = usize> {
     let lines = self.block.lines.iter().enumerate();
     lines.filter(|(_, line)| line.kind != LineKind::Blank).map(|(index, _)| index)
@@ -268,7 +270,7 @@ impl Candidates<'_> {
     })
   }
 
-  /// Whether a block that has these lines left is still one, with something in it that its writer meant.
+  /// Whether the rest of a block is still a valid block with text of its writer.
   fn may_stay(&self, rest: &[usize], taken: &[usize]) -> bool {
     let line = |index: &usize| self.block.lines.get(*index);
     let judged = |index: &&usize| self.by(**index).is_some_and(|by| by.known.is_none());
@@ -287,7 +289,7 @@ impl Candidates<'_> {
     let ends = [self.said().find(|index| *index >= self.block.body), self.said().last()];
     let at_end = ends.iter().flatten().any(|end| taken.contains(end));
     match self.block.kind {
-      // A comment of ours within it would end it, or be none.
+      // memfw's comment within it would end it, or would not be a comment.
       BlockKind::FrontMatter | BlockKind::Html => !all_judged,
       BlockKind::Code => !(all_judged && at_end),
       BlockKind::Table => {
@@ -298,7 +300,7 @@ impl Candidates<'_> {
     }
   }
 
-  /// The sentence that a line belongs to, as far as one has written it.
+  /// The sentence that a line belongs to, as far as it has one writer.
   fn unit(&self, index: usize, by: &Brought) -> Range<usize> {
     let is_of = |index: usize| self.by(index).is_some_and(|other| other.is_with(by));
     let (mut start, mut end) = (index, index + 1);
@@ -314,7 +316,7 @@ impl Candidates<'_> {
     start..end
   }
 
-  /// Whether a sentence goes on from one line in the next.
+  /// Whether a sentence continues from one line in the next.
   fn goes_on(&self, line: usize, next: usize) -> bool {
     let text = |index: usize| {
       let one = self.block.lines.get(index).filter(|_| index >= self.block.body)?;

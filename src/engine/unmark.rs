@@ -1,12 +1,12 @@
-//! Markers that a person does not want: taken out of files, kept out, and put back.
+//! Markers that a person does not want: removes them from files, prevents new ones, and adds them
+//! again.
 //!
-//! The wish stands in the ledger, so it holds for the daemon, too, and over restarts: for all files, for
-//! one, or for all but one. The files are changed by the lazy pass alone: journalled, under a lease,
-//! compared before each write. Placeholders stay, for each of them is the place to which a text can come
-//! back.
+//! The wish is in the ledger, so it also applies to the daemon and after restarts. It covers all files,
+//! one file, or all but one. Only the lazy pass changes the files: journalled, under a lease, compared
+//! before each write. Placeholders stay, because each of them is the place to which a text can return.
 //!
-//! Invariant: a file whose markers were taken out is byte for byte what it would be had memfw never
-//! written any, placeholders aside.
+//! Invariant: a file whose markers were removed has exactly the bytes that it would have if memfw had
+//! never written any, except for placeholders.
 #![forbid(unsafe_code)]
 
 use std::{path::Path, time::Duration};
@@ -20,24 +20,24 @@ use crate::{
   store::{Pending, Rename, StoreError},
 };
 
-/// Under which key the wish for all files stands; with `:` and a path, the one for a single file.
+/// The ledger's key of the wish for all files; followed by `:` and a path, the key for a single file.
 const KEY: &str = "unmarked";
 /// Why a file has no markers, in `memfw status`.
 pub(super) const WHY: &str =
   "taken out by `memfw markers remove`; `memfw markers add` brings them back";
-/// How soon a file that is not idle, or open elsewhere, is tried again.
+/// The pause before a file that is not idle, or is open elsewhere, is tried again.
 const RETRY: Duration = Duration::from_millis(5);
 
-/// What stands in a file after its markers were taken out or put back.
+/// The state of a file after its markers were removed or added again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Remarked {
   /// Whether the file was changed.
   pub changed: bool,
-  /// Comments of memfw's that stand in it now, placeholders apart.
+  /// The number of memfw's comments in the file now, without placeholders.
   pub marks: usize,
-  /// Placeholders in it, each with its line, from 1.
+  /// Its placeholders, each with its line, counted from 1.
   pub placeholders: Vec<(usize, BlockId)>,
-  /// Why it is not as was asked for; in words of ours.
+  /// Why the request was not fulfilled, in memfw's own words.
   pub why: Option<String>,
 }
 
@@ -49,9 +49,9 @@ impl<F: Fs> Engine<F> {
     Ok(word.is_some_and(|(json, _)| json == "true"))
   }
 
-  /// Files were renamed: what a person said about them goes along.
+  /// Moves the wishes about renamed files along.
   pub(super) fn rename_unmarked(&mut self, renames: &[Rename]) -> Result<(), EngineError> {
-    // All are taken away before the first is written: files may have changed places.
+    // All wishes are removed before the first is written, because files may have swapped their paths.
     let mut wishes = Vec::new();
     for Rename { from, to } in renames {
       if let Some((json, at)) = self.ledger.health(&key_of(from))? {
@@ -65,7 +65,7 @@ impl<F: Fs> Engine<F> {
     Ok(())
   }
 
-  /// Notes that markers are not wanted, or wanted again, in all files.
+  /// Notes whether markers are wanted in all files.
   pub fn want_marks(&mut self, wanted: bool) -> Result<(), EngineError> {
     let own = format!("{KEY}:");
     for (key, ..) in self.ledger.healths()? {
@@ -76,13 +76,13 @@ impl<F: Fs> Engine<F> {
     self.wish(KEY, !wanted, false)
   }
 
-  /// The same for one file.
+  /// Notes whether markers are wanted in one file.
   pub fn want_marks_in(&mut self, path: &Path, wanted: bool) -> Result<(), EngineError> {
     let all = self.ledger.health(KEY)?.is_some_and(|(json, _)| json == "true");
     self.wish(&key_of(path), !wanted, all)
   }
 
-  /// Notes a wish under a key, unless it is what holds without it.
+  /// Notes a wish under a key, unless it equals the default without it.
   fn wish(&mut self, key: &str, unmarked: bool, otherwise: bool) -> Result<(), EngineError> {
     if unmarked == otherwise {
       self.ledger.remove_health(key)?;
@@ -93,7 +93,7 @@ impl<F: Fs> Engine<F> {
     Ok(())
   }
 
-  /// Makes the markers of a file what is wanted, waiting a while for others to close it.
+  /// Adds or removes the markers of a file as wanted, and waits a while for other programs to close it.
   pub fn remark(&mut self, target: &Target) -> Result<Remarked, EngineError> {
     let path = target.path();
     self.catch_up(target)?;
@@ -138,7 +138,7 @@ impl<F: Fs> Engine<F> {
     Ok(self.ledger.file(path)?.and_then(|row| row.hash))
   }
 
-  /// How many comments of memfw's stand in a file, and which placeholders.
+  /// The number of memfw's comments in a file, and its placeholders.
   fn marks_in(&mut self, target: &Target) -> Result<(usize, Vec<(usize, BlockId)>), EngineError> {
     let none = (0, Vec::new());
     if self.stamp(target)?.is_none() {

@@ -1,4 +1,4 @@
-//! Tests of taking markers out and putting them back.
+//! Tests of the removal and the return of markers.
 #![forbid(unsafe_code)]
 
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::{
   store::Pending,
 };
 
-/// Lines of memory that markers are written around, and some that look like markers.
+/// Lines of memory that get markers, and some that look like markers.
 const LINES: &[&str] = &[
   "- Ann likes the window seat on night trains.",
   "- The office closes at six.",
@@ -28,21 +28,21 @@ const LINES: &[&str] = &[
   "hard  ",
 ];
 
-/// All that a daemon does about a change.
+/// Does all that a daemon does about a change.
 fn take_in(world: &mut World) {
   world.pass();
   world.attribute();
   world.lazy();
 }
 
-/// A file to which these lines were added after its baseline, with its markers written; and what stood
-/// there before they were.
+/// A file to which these lines were added after its baseline, with its markers; and its content without
+/// markers.
 fn marked(mode: Markers, adds: &[Vec<usize>], end: &str) -> (World, String) {
   let mut world = World::new(Config { markers: mode, ..Config::default() });
   let mut text = format!("# Memory{end}{end}- old{end}");
   world.adopt(&text);
   for lines in adds {
-    // As an agent does it: what stands there, markers included, and more.
+    // Like an agent: the current content, including markers, and more.
     let more = lines.iter().map(|at| format!("{}{end}", LINES[*at])).collect::<Vec<_>>().concat();
     let now = world.read() + &more;
     text += &more;
@@ -74,7 +74,7 @@ proptest! {
     prop_assert_eq!(&world.read(), &text);
     prop_assert_eq!((done.marks, done.placeholders.len(), done.why), (0, 0, None));
     prop_assert_eq!(done.changed, with != text);
-    // Nothing puts them back, whoever looks.
+    // No later pass adds them again.
     world.lazy();
     world.restart();
     take_in(&mut world);

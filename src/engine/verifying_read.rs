@@ -1,8 +1,9 @@
-//! The agent's verifying read, seen by the lease: while somebody has the file open there is none.
+//! Detects the agent's verifying read by the lease: while another program has the file open, no lease
+//! is granted.
 //!
-//! Events come late and equal ones are merged, so for the moment in which the reader is due (measured:
-//! it opens 0.22 to 0.41 ms after the writer's close and is done after 0.34 to 0.55 ms) the file is asked
-//! instead. A lease is held for no longer than the question takes, for it would make the reader wait.
+//! Events come late, and equal ones are merged. So while the read is expected (measured: it opens 0.22
+//! to 0.41 ms after the writer's close and is done after 0.34 to 0.55 ms), memfw requests the lease
+//! repeatedly instead. It holds each lease only briefly, because the reader would have to wait.
 #![forbid(unsafe_code)]
 
 use std::time::Duration;
@@ -12,26 +13,28 @@ use crate::{
   os::Clock,
 };
 
-/// How often it is asked.
+/// The pause between two requests.
 const PROBE: Duration = Duration::from_micros(200);
-/// How long: four times what was measured. Later readers are seen by their event.
+/// How long requests are repeated: four times the measured time. Later reads are detected by their
+/// event.
 const WATCH: Duration = Duration::from_millis(2);
 
-/// What was to be seen of a file at the moment in which it was read.
+/// What was observed about a file when it was read.
 #[derive(Default)]
 pub(super) struct Sight<'w> {
-  /// Its stamp; `None` when it was not read.
+  /// Its stamp; `None` if it was not read.
   pub stamp: Option<Stamp>,
-  /// Whether somebody waited for the lease.
+  /// Whether another program waited for the lease.
   pub awaited: bool,
-  /// Says whether somebody else has opened it since a writer closed it.
+  /// Says whether another program has opened the file since a writer closed it.
   pub was_read: Option<&'w mut dyn FnMut(u32) -> bool>,
 }
 
-/// Waits for a reader to come and to go; whether one did. Then the lease is held again.
+/// Waits until another program has opened and closed the file, and says whether one did. Then the lease
+/// is held again.
 ///
-/// `free`: the file was seen without anybody else after its last change. `awaited`: somebody waited for
-/// the lease under which it was read.
+/// `free`: no other program had the file open at some time after its last change. `awaited`: another
+/// program waited for the lease under which the file was read.
 pub(super) fn came_and_went<M: MemoryFile>(
   file: &mut M,
   clock: &dyn Clock,
@@ -45,7 +48,7 @@ pub(super) fn came_and_went<M: MemoryFile>(
     match file.try_lease() {
       Ok(true) if here => return true,
       Ok(true) => {
-        // Who comes at this very moment is told from nobody only now.
+        // A program that opens the file at this moment can be detected only now.
         here = file.is_awaited();
         file.release();
         free = true;

@@ -1,7 +1,7 @@
-//! Keeping versions of files, off the urgent path: what a pass recorded is kept once its lease is given
-//! back, and what a first scan adopted is kept later, one file at a time, when nothing else is due.
+//! Keeps versions of files, outside the urgent path. A recorded version is kept once its lease is
+//! released; a baseline is kept later, one file at a time, when nothing else is due.
 //!
-//! Invariant: keeping versions never keeps a file from being guarded; where it fails, `status` says so.
+//! Invariant: keeping versions never prevents the guarding of a file; a failure is shown by `status`.
 #![forbid(unsafe_code)]
 
 use std::path::PathBuf;
@@ -15,10 +15,10 @@ use crate::{
 
 /// Microseconds in a day.
 const DAY: i64 = 86_400_000_000;
-/// Under which key it is noted that versions are not kept.
+/// The key of the degradation when versions are not kept.
 const DEGRADED_KEY: &str = "versions";
 
-/// A version between being recorded and being kept.
+/// A version that is recorded, but not kept yet.
 pub(super) struct UnkeptVersion {
   path: PathBuf,
   file_hash: ContentHash,
@@ -26,7 +26,7 @@ pub(super) struct UnkeptVersion {
 }
 
 impl<F: Fs> Engine<F> {
-  /// Notes the version that was just recorded. A baseline is left for when there is time.
+  /// Notes the version that was just recorded. Baselines are kept later.
   pub(super) fn note_version(&mut self, target: &Target, view: &View, adopting: bool) {
     if adopting || !self.keeps_versions() {
       return;
@@ -35,7 +35,7 @@ impl<F: Fs> Engine<F> {
     self.noted = Some(UnkeptVersion { path: target.path(), file_hash: view.hash, bytes });
   }
 
-  /// Keeps the version that was noted, if any.
+  /// Keeps the noted version, if any.
   pub(super) fn keep_noted(&mut self, writer: Writer) -> Result<(), EngineError> {
     let Some(UnkeptVersion { path, file_hash, bytes }) = self.noted.take() else { return Ok(()) };
     let seen_at = self.now();
@@ -44,7 +44,8 @@ impl<F: Fs> Engine<F> {
     self.told(kept)
   }
 
-  /// Guarded files whose present content is not kept yet; versions that may not be kept are forgotten.
+  /// Guarded files whose current content is not kept yet. If the configuration allows no versions, all
+  /// versions are deleted.
   pub fn versions_due(&mut self) -> Result<Vec<Target>, EngineError> {
     if self.config.version_mb == 0 {
       if self.ledger.version_totals()?.versions > 0 {
@@ -63,8 +64,8 @@ impl<F: Fs> Engine<F> {
     )
   }
 
-  /// Keeps the present content of a file that was judged before. One that has changed since is left to
-  /// the pass that its change brings about.
+  /// Keeps the current content of a judged file. A file that has changed since is left to the next
+  /// pass.
   pub fn keep_present(&mut self, target: &Target) -> Result<(), EngineError> {
     let kept = self.try_keep_present(target);
     self.told(kept)
@@ -90,7 +91,7 @@ impl<F: Fs> Engine<F> {
     self.keep(&new)
   }
 
-  /// What stands in a file without what memfw wrote into it.
+  /// The content of a file without memfw's comments.
   pub(super) fn bare(&mut self, target: &Target, bytes: Vec<u8>) -> Result<Vec<u8>, EngineError> {
     if marker::find(&bytes, b"memfw", 0).is_none() {
       return Ok(bytes);
@@ -101,7 +102,7 @@ impl<F: Fs> Engine<F> {
     Ok(bare(&view.document, &view.bytes, compact))
   }
 
-  /// Keeps a version, whatever it is about.
+  /// Keeps a version.
   pub(super) fn keep(&mut self, new: &NewVersion<'_>) -> Result<(), EngineError> {
     let retention = Retention {
       max_age: i64::try_from(self.config.version_days).unwrap_or(i64::MAX).saturating_mul(DAY),
@@ -112,12 +113,12 @@ impl<F: Fs> Engine<F> {
     Ok(())
   }
 
-  /// Whether versions are kept at all: nothing can be sealed without a key.
+  /// Whether versions are kept; without a key nothing can be sealed.
   fn keeps_versions(&self) -> bool {
     self.config.version_mb > 0 && self.ledger.has_key()
   }
 
-  /// A version that is not kept takes protection away from nobody: it is said, and guarding goes on.
+  /// Reports whether versions are kept. A failure reduces no protection, so guarding continues.
   fn told(&mut self, kept: Result<(), EngineError>) -> Result<(), EngineError> {
     match kept {
       Ok(()) => self.recovered(DEGRADED_KEY),
@@ -129,7 +130,7 @@ impl<F: Fs> Engine<F> {
   }
 }
 
-/// Whether an error is about one version and says nothing about the ledger.
+/// Whether an error concerns one version and not the ledger.
 fn is_of_one(error: &StoreError) -> bool {
   matches!(error, StoreError::Unsealable { .. } | StoreError::UnknownFile { .. })
 }

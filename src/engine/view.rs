@@ -1,4 +1,4 @@
-//! One version of a file, read against what the ledger knows: blocks, fates, judgements, plan.
+//! A version of a file, compared with what the ledger knows: blocks, fates, judgements, plan.
 #![forbid(unsafe_code)]
 
 use std::{
@@ -28,19 +28,19 @@ use crate::{
   store::{BlockRow, FileRow},
 };
 
-/// Blocks that left a file and are still known when they come back; a writer that empties a file and
+/// The most former blocks that are recognised when they come back; a writer that empties a file and
 /// fills it again brings all of them at once.
 const MAX_FORMER: u32 = 20_000;
 
-/// How long after a line was taken out unfinished its writer may still go on with it, in microseconds (a
-/// choice: those who write in pieces do so within milliseconds).
+/// How long a writer may continue an unfinished line after that line was taken out, in microseconds (a
+/// choice: writers that write in pieces do so within milliseconds).
 const CONTINUED_FOR: i64 = 10_000_000;
 
-/// What is said of a file with more lines or blocks than are known one by one.
+/// The note for a file with too many lines or blocks to know each of them.
 pub(super) const COARSE: &str =
   "it has so many lines or blocks that neighbours are judged and known as one";
 
-/// A version of a file with everything that follows from it.
+/// A version of a file with all results for it.
 pub struct View {
   /// The bytes.
   pub bytes: Vec<u8>,
@@ -50,24 +50,24 @@ pub struct View {
   pub document: Document,
   /// What the ledger knows.
   pub facts: FileFacts,
-  /// What became of each block since then.
+  /// The fate of each block since the known version.
   pub comparison: Comparison,
   /// The judgement on each block with fresh lines.
   pub judgements: Vec<Option<BlockJudgement>>,
-  /// Where fresh lines came from.
+  /// The origin of fresh lines.
   pub origin: Origin,
 }
 
-/// How markers stand in a file.
+/// The marker mode of a file.
 pub struct Marking {
   /// The mode in force.
   pub mode: MarkerMode,
-  /// Why it is not the one that the configuration asks for.
+  /// Why it is not the configured mode.
   pub why: Option<String>,
 }
 
 impl View {
-  /// A version that differs from a judged one only in markers and placeholders: nothing in it is
+  /// A version that differs from a judged one only in markers and placeholders, so that nothing is
   /// fresh.
   pub fn renewed(bytes: Vec<u8>, rows: &[BlockRow], before: &FileFacts) -> Self {
     let mut ids = before.ids.clone();
@@ -86,25 +86,25 @@ impl View {
     Self { bytes, hash, document, facts, comparison, judgements, origin: Origin::unknown() }
   }
 
-  /// What is to be changed: poison and forged markers at once, or else, lazily, the markers.
+  /// The edits: poison and forged markers at once, or otherwise, lazily, the markers.
   pub fn plan(&self, mode: MarkerMode, compact: bool, rows: &[BlockRow], labels: &Labels) -> Plan {
     let tags = FileFacts::tags(rows, labels);
     let known: Vec<KnownBlock> = self.tagged(rows);
     let facts = Facts { known: &known, tags: &tags, gone: &self.facts.gone, mode, compact };
     let judged: Vec<Judged> = self.judgements.iter().map(|one| wanted(one.as_ref())).collect();
-    // The engine names what is taken out, for what comes back keeps its name; until then an id of
-    // the same length stands in.
+    // The engine assigns the ids of redactions, because text that comes back keeps its id; until then
+    // an id of the same length is used.
     let mut stand_in = || BlockId::from_random([0; 8], MIN_ID_DIGITS);
     memory::plan(&self.bytes, &self.document, &self.comparison, &facts, &judged, &mut stand_in)
   }
 
-  /// What is to be changed at once; no marker is written.
+  /// The edits that are needed at once, without markers.
   pub fn urgent(&self) -> Plan {
     self.plan(MarkerMode::None, false, &[], &Labels::default())
   }
 
-  /// The known blocks with the markers that `rows` give them: a block that has just become known is
-  /// wrapped as what it is now.
+  /// The known blocks with the markers from `rows`: a block that has just become known gets its current
+  /// marker.
   fn tagged(&self, rows: &[BlockRow]) -> Vec<KnownBlock> {
     let mut known = self.facts.known.clone();
     for (fate, row) in self.comparison.fates.iter().zip(rows) {
@@ -116,19 +116,19 @@ impl View {
   }
 }
 
-/// Whether the same text may stand in a file because of this row. What was to leave and did not, by a
-/// person's word or because the file may not be written, has none that vouches for it.
+/// Whether this row allows its text to be in a file. Text that had to be taken out and was not, by a
+/// person's decision or because the file was not writable, is not allowed by its row.
 fn vouches(row: &BlockRow, writable: bool) -> bool {
   let left = row.state == State::Flagged && row.codes.contains(&Code::LeftInPlace);
   !(row.state.is_waiting() || left && writable)
 }
 
-/// Whether a person has approved a line of it.
+/// Whether a person has approved one of its lines.
 fn is_approved(row: &BlockRow) -> bool {
   row.revisions.iter().any(|revision| revision.approved)
 }
 
-/// What the plan is to do about a judgement.
+/// The action of the plan for a judgement.
 fn wanted(judgement: Option<&BlockJudgement>) -> Judged {
   let Some(judgement) = judgement else {
     return Judged { action: memory::Action::Keep, spans: vec![], lines: None };
@@ -147,8 +147,8 @@ fn wanted(judgement: Option<&BlockJudgement>) -> Judged {
 }
 
 impl<F: Fs> Engine<F> {
-  /// Reads `bytes` against the ledger and judges what is fresh. In a file that may be written that is also
-  /// what was to leave it before and could not.
+  /// Compares `bytes` with the ledger and judges fresh text. In a writable file, text that could not be
+  /// taken out before counts as fresh.
   pub(super) fn view(
     &mut self,
     target: &Target,
@@ -160,7 +160,7 @@ impl<F: Fs> Engine<F> {
     self.view_as(target, row, bytes, origin, restored, true)
   }
 
-  /// The same for a file that may be `writable` or not.
+  /// Creates a view like [`Engine::view`], for a file that is `writable` or not.
   pub(super) fn view_as(
     &mut self,
     target: &Target,
@@ -172,12 +172,13 @@ impl<F: Fs> Engine<F> {
   ) -> Result<View, EngineError> {
     let began = self.clock.monotonic();
     let path = target.path();
-    // One view of the ledger for all the questions of one file: each alone would lock it anew.
+    // One snapshot of the ledger for all queries about a file: otherwise each query would lock it
+    // again.
     let _snapshot = self.ledger.snapshot()?;
     let placeholders = self.ledger.placeholder_ids(&path)?;
     let mut redacted = HashMap::new();
     for id in ids_in(&bytes).into_iter().filter(|id| placeholders.contains_key(id)) {
-      // Without its form only the placeholder's own line is recognised, which is enough to go on.
+      // Without its bytes only the line of the placeholder itself is recognised, which is enough.
       if let Some(form) = self.forms.borrow_mut().of(&self.ledger, &id) {
         redacted.insert(id, form);
       }
@@ -188,10 +189,10 @@ impl<F: Fs> Engine<F> {
       former = self.ledger.former_blocks(row.id, MAX_FORMER)?;
       markers = self.ledger.marker_ids(&path)?;
     }
-    // Taken out before anything is compared: also single lines of theirs must not be known.
+    // They are removed before the comparison, so that single lines of them are not known either.
     rows.retain(|row| vouches(row, writable));
     former.retain(|row| vouches(row, writable));
-    // An approval that was taken back or has ended holds for what stands there, and not for what comes anew.
+    // A withdrawn or expired approval applies to text in the file, but not to new copies.
     if former.iter().any(is_approved) && self.ledger.has_lost_approval(&path, self.now())? {
       former.retain(|row| !is_approved(row));
     }
@@ -229,7 +230,7 @@ impl<F: Fs> Engine<F> {
       known: &facts.rows,
       continued: &continued,
       restored,
-      // Whose text it is becomes known later.
+      // The source becomes known later.
       allowed: &[],
       slots: &[],
       precedent: decided.then_some(&mut ask),
@@ -261,11 +262,11 @@ impl<F: Fs> Engine<F> {
     Ok(View { bytes, hash, document, facts, comparison, judgements, origin })
   }
 
-  /// Text behind the placeholder of something that was taken out of an unfinished line a moment ago: the
-  /// writer was not done, and what follows belongs to it. What comes later is somebody else's line.
+  /// The text after the placeholders of unfinished lines that were taken out a moment ago: the writer
+  /// continues the line. Later text belongs to another line.
   fn continued(&self, document: &Document) -> Result<Vec<Range<usize>>, EngineError> {
     let mut rest = Vec::new();
-    // One placeholder may be copied to any number of lines.
+    // A placeholder may be copied to any number of lines.
     let mut asked: HashMap<&BlockId, bool> = HashMap::new();
     for continued in document.continued() {
       let is_young = match asked.get(&continued.id) {
@@ -285,14 +286,14 @@ impl<F: Fs> Engine<F> {
     Ok(rest)
   }
 
-  /// How markers may stand in this file.
+  /// The marker mode for this file.
   fn marking(&self, target: &Target, hash: ContentHash) -> Marking {
-    // People keep these files by hand, and every byte of them is an instruction.
+    // People maintain these files by hand, and every byte in them is an instruction.
     if self.treatment(target) != Treatment::Memory || self.shapes.is_elsewhere(&target.root) {
       return Marking { mode: MarkerMode::None, why: None };
     }
     let none = |why: String| Marking { mode: MarkerMode::None, why: Some(why) };
-    // Where the ledger cannot be asked, what follows cannot be recorded either.
+    // If the ledger cannot be read here, the next write to it fails and is reported.
     if self.is_unmarked(&target.path()).unwrap_or_default() {
       return none(super::unmark::WHY.to_owned());
     }
@@ -311,8 +312,8 @@ impl<F: Fs> Engine<F> {
     Marking { mode, why: None }
   }
 
-  /// The reshape that is due, stepped down from wrappers to ids to nothing where the agent would
-  /// read no further than its limit.
+  /// The reshape that is due. Wrappers are reduced to ids, and ids to no markers, if the agent would
+  /// otherwise not read the whole file because of its limit.
   pub(super) fn reshape_of(
     &self,
     target: &Target,
@@ -336,7 +337,7 @@ impl<F: Fs> Engine<F> {
         (MarkerMode::Wrap, Some(limit)) if chars(result) > limit => (MarkerMode::Id, limit),
         (MarkerMode::Id, Some(limit)) if chars(result) > limit => (MarkerMode::None, limit),
         _ => {
-          // Where there is nothing to mark, nothing is missing.
+          // Without text to mark, no marker is missing.
           marking.why = marking.why.filter(|_| rows.iter().any(|row| row.marker.is_some()));
           return (plan.reshape, marking);
         }
@@ -348,7 +349,7 @@ impl<F: Fs> Engine<F> {
   }
 }
 
-/// Why a file has fewer markers than it was to have.
+/// Why a file has fewer markers than configured.
 fn over_limit(mode: MarkerMode, limit: usize) -> String {
   let limit = match (limit / 1000, limit % 1000) {
     (0, rest) => rest.to_string(),
@@ -362,7 +363,8 @@ fn over_limit(mode: MarkerMode, limit: usize) -> String {
   format!("{what} would exceed the agent's limit of {limit} characters")
 }
 
-/// Characters as the agent counts them: UTF-16 code units, for it is written in JavaScript.
+/// The length in characters as the agent counts them: UTF-16 code units, because it is written in
+/// JavaScript.
 fn chars(bytes: &[u8]) -> usize {
   bytes
     .utf8_chunks()
@@ -373,7 +375,7 @@ fn chars(bytes: &[u8]) -> usize {
     .sum()
 }
 
-/// The ids that stand behind a `memfw:` somewhere in the text.
+/// The ids after `memfw:` anywhere in the text.
 pub(super) fn ids_in(bytes: &[u8]) -> HashSet<BlockId> {
   const WORD: &[u8] = b"memfw:";
   let mut found = HashSet::new();

@@ -101,7 +101,6 @@ pub(crate) const ROOMS: &[(&str, &str)] = &[
   ("src/app", "its comments have not been rewritten yet"),
   ("src/command", "its comments have not been rewritten yet"),
   ("src/daemon", "its comments have not been rewritten yet"),
-  ("src/engine", "its comments have not been rewritten yet"),
   ("src/files", "its comments have not been rewritten yet"),
   ("src/memory", "its comments have not been rewritten yet"),
   ("src/openclaw", "its comments have not been rewritten yet"),
