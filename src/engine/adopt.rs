@@ -231,7 +231,7 @@ fn judge(
   Some(Judged { view, rows })
 }
 
-/// Ids that are too long to need a look-up.
+/// Ids that are so long that they need no look-up.
 #[derive(Default)]
 struct Ids(Vec<[u8; 8]>);
 

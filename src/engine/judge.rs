@@ -434,7 +434,7 @@ pub(super) fn judge_found(
       // Text that must be taken out is taken out at once. The encoder decides about all other text, so
       // findings of the heads that the encoder may overrule are not reported before.
       findings.retain(|finding| finding.layer != Layer::Model);
-      // Power is treated alike: only blatant cases do not wait for the encoder.
+      // The gain of power waits for the encoder, too; only blatant cases do not.
       input.authority = None;
       input.probabilities = Probabilities::default();
       input.read = true;

@@ -1,5 +1,4 @@
-//! Processes one memory file, from a change to a finished state. The daemon, the command line and the
-//! tests all use this room.
+//! Processes one memory file from change to end, for the daemon, the command line and the tests alike.
 //!
 //! The engine owns the ledger and the access to the files. The engine does not decide (policy does),
 //! does not wait for events (the daemon does), and never changes a byte whose former content is not
@@ -116,25 +115,21 @@ use crate::{
   store::{self, Ledger},
 };
 
-/// How long to wait for a lease while another program has the file open, before the file is read and
-/// redacted without one (docs/adr/0002: a choice; values from the first refusal to about 4 ms were
-/// tried).
+/// How long to wait for a lease on a file that another program has open, before memfw reads and redacts
+/// it without one (docs/adr/0002: a choice; from the first refusal to about 4 ms was tried).
 pub const UNLEASED_AFTER: Duration = Duration::from_millis(5);
 /// How long an agent's tool verifies its write on an idle machine (docs/adr/0002, measured 0.2-0.6 ms).
 pub const HOLD_OFF: Duration = Duration::from_millis(50);
-/// How long to wait for the verifying read of a tool whose write is on record. The read always comes,
-/// and the tool fails if memfw edits the file first: with seven busy processes on two cores the read
-/// came later than [`HOLD_OFF`] in 2 of 17 runs (a choice: fifty times the slowest scheduling that was
-/// seen).
+/// How long to wait for the verifying read of a tool whose write is on record. The tool fails if memfw edits
+/// the file before this read, which always comes: with seven busy processes on two cores it took longer than
+/// [`HOLD_OFF`] in 2 of 17 runs (a choice: fifty times the slowest scheduling that was seen).
 pub const VERIFY_WITHIN: Duration = Duration::from_secs(3);
-/// How long a reshape waits after an agent's tool has written a file and may verify it, or has read a
-/// file and may write it. A reshape is never urgent, so this is a choice, ten times [`HOLD_OFF`]: on a
-/// loaded machine a verifying read came more than 20 ms after its write, and the tool failed because it
-/// found markers.
+/// How long a reshape waits after a tool has written a file and may verify it, or has read it and may
+/// write it. A reshape is never urgent, so this is a choice, ten times [`HOLD_OFF`]: on a loaded machine
+/// a verifying read came more than 20 ms after its write, and the tool failed because it found markers.
 pub const VERIFIED_AFTER: Duration = Duration::from_millis(500);
-/// How long to wait for the writer to finish an incomplete last line that contains poison. A writer may
-/// write in pieces and close the file after each of them; later pieces are still judged with the line
-/// they continue.
+/// How long to wait for the writer of an incomplete last line with poison, who may write in pieces and
+/// close the file after each. Later pieces are still judged with the line that they continue.
 pub const TAIL_GRACE: Duration = Duration::from_millis(20);
 /// The longest time for which a writer can delay a redaction by never finishing a line.
 pub const MAX_TAIL_WAIT: Duration = Duration::from_millis(500);
@@ -153,8 +148,7 @@ pub const WRITE_LOCK_WAIT: Duration = Duration::from_secs(10);
 /// all descriptors, and with them the lock, until it runs `exec`, so the lock may be busy for a moment.
 const WRITE_LOCK_MOMENT: Duration = Duration::from_millis(20);
 
-/// How many files are remembered as read since their last write. When the limit is reached, all of them
-/// are forgotten, and memfw waits for their next read.
+/// The most files that are remembered as read; beyond that all are forgotten and must be read again.
 const MAX_READ: usize = 4096;
 
 /// Prefix of the ledger's keys for reduced protection.
@@ -221,11 +215,11 @@ pub struct Engine<F: Fs> {
   hot: HashMap<Target, F::File>,
   /// Edits that are in the journal.
   open_edits: edit::OpenEdits,
-  /// The placeholders that are in files.
+  /// Files with poison that could not be sealed, with their stamps when that was reported.
   unsealed: HashMap<Target, Stamp>,
-  /// Unused ids.
+  /// The placeholders that are in files.
   forms: RefCell<PlaceholderCache>,
-  /// Ids that nothing has.
+  /// Unused ids.
   ids: RefCell<ids::Ids>,
   /// The last quarantined item of each file that the judge was asked about, while more items remain.
   consulted_to: HashMap<Target, BlockId>,
@@ -404,8 +398,7 @@ impl<F: Fs> Engine<F> {
     std::mem::take(&mut self.exposures)
   }
 
-  /// Takes the flag that says whether a text was taken out of its file, since the last call, because
-  /// its source became known.
+  /// Takes the flag that a text was taken out because its source became known, since the last call.
   pub fn take_departed(&mut self) -> bool {
     std::mem::take(&mut self.has_departed)
   }

@@ -23,7 +23,7 @@ use crate::{
 /// What the caller knows about a file from events.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Hint {
-  /// How long the file is known to be dirty.
+  /// How long the file has been known to be dirty.
   pub waited: Duration,
   /// Whether another program opened the file after its writer had closed it.
   pub opened_since_close: bool,

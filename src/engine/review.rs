@@ -50,7 +50,7 @@ pub struct Approval<'a> {
   pub by: &'a str,
   /// Why.
   pub reason: Option<&'a str>,
-  /// How long it applies to new copies of the text, in microseconds since the epoch; `None` for ever.
+  /// Until when it applies to new copies of the text, in microseconds since the epoch; `None` for ever.
   pub until: Option<i64>,
   /// Whether the text is added to the end of its file if its place is gone, or has another context now.
   pub at_end: bool,

@@ -176,7 +176,7 @@ impl Case<'_> {
     self.parties(lines).into_iter().min_by_key(Brought::trust)
   }
 
-  /// The least trusted origin of those of these lines that a span touches.
+  /// The least trusted origin of the lines, among `lines`, that a span touches.
   fn whose(&self, lines: &[usize], span: &Range<usize>) -> Option<Brought> {
     let mut touched = lines_in(self.block, span);
     touched.retain(|index| lines.binary_search(index).is_ok());

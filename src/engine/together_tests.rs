@@ -49,7 +49,7 @@ impl World {
     world
   }
 
-  /// Writes a version, without memfw's comments in the last one.
+  /// Writes a version that lacks the comments that memfw added to the last one.
   fn then(&mut self, text: &str) {
     self.write(text);
     self.pass();
