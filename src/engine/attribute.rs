@@ -325,8 +325,8 @@ impl<F: Fs> Engine<F> {
     let Some(AgentRecord { base, .. }) = ours else {
       return Ok(Some(Sighting { version, changed_at }));
     };
-    // Text that the ledger does not know, in a version that memfw wrote, was brought back by a person, or
-    // is the rest of the version that memfw edited.
+    // Unknown text in a version that memfw wrote was brought back by a person, or is the rest of the
+    // version that memfw edited.
     if self.ledger.file(&target.path())?.is_some_and(|row| row.hash == Some(base)) {
       return Ok(None);
     }

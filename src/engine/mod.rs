@@ -120,8 +120,8 @@ use crate::{
 pub const UNLEASED_AFTER: Duration = Duration::from_millis(5);
 /// How long an agent's tool verifies its write on an idle machine (docs/adr/0002, measured 0.2-0.6 ms).
 pub const HOLD_OFF: Duration = Duration::from_millis(50);
-/// How long to wait for the verifying read of a tool whose write is on record. The tool fails if memfw edits
-/// the file before this read, which always comes: with seven busy processes on two cores it took longer than
+/// How long to wait for the verifying read of a tool whose write is on record. The read always comes;
+/// an earlier edit makes the tool fail. With seven busy processes on two cores the read took longer than
 /// [`HOLD_OFF`] in 2 of 17 runs (a choice: fifty times the slowest scheduling that was seen).
 pub const VERIFY_WITHIN: Duration = Duration::from_secs(3);
 /// How long a reshape waits after a tool has written a file and may verify it, or has read it and may
