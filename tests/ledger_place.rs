@@ -2,7 +2,7 @@
 //! guard one workspace. Nothing is ever overwritten whose text is in no ledger that can be opened later.
 
 use {
-  crate::support::{Guarded, NEVER, Test, Writer, clean, eventually, needle, poison},
+  crate::support::{AT_ONCE, Guarded, Test, Writer, clean, eventually, needle, poison},
   rustix::process::Signal,
   std::{fs, path::Path},
 };
@@ -33,7 +33,7 @@ fn ledger(dir: &Path) -> Vec<std::path::PathBuf> {
 
 #[test]
 fn nothing_is_redacted_while_the_ledger_is_gone() {
-  let mut guarded = Guarded::new(NEVER).memory("MEMORY.md", "# Memory\n");
+  let mut guarded = Guarded::new(AT_ONCE).memory("MEMORY.md", "# Memory\n");
   guarded.start();
   append(&guarded, &format!("{}\n", poison(0)));
   guarded.wait_for_items(1);
@@ -60,7 +60,7 @@ fn nothing_is_redacted_while_the_ledger_is_gone() {
 
 #[test]
 fn a_ledger_that_is_put_in_the_place_of_another_one_is_taken_up() {
-  let mut guarded = Guarded::new(NEVER).memory("MEMORY.md", "# Memory\n");
+  let mut guarded = Guarded::new(AT_ONCE).memory("MEMORY.md", "# Memory\n");
   guarded.start();
   append(&guarded, &format!("{}\n", poison(0)));
   guarded.wait_for_items(1);
@@ -93,7 +93,7 @@ fn a_ledger_that_is_put_in_the_place_of_another_one_is_taken_up() {
 
 #[test]
 fn a_new_ledger_beside_an_old_key_and_placeholders_of_its_predecessor_is_an_alarm() {
-  let mut guarded = Guarded::new(NEVER).memory("MEMORY.md", "# Memory\n");
+  let mut guarded = Guarded::new(AT_ONCE).memory("MEMORY.md", "# Memory\n");
   guarded.start();
   append(&guarded, &format!("{}\n", poison(0)));
   guarded.wait_for_items(1);
@@ -175,7 +175,7 @@ fn a_run_that_may_not_touch_a_workspace_says_so() {
 
 #[test]
 fn settle_answers_about_what_the_ledger_knows_when_no_daemon_runs() {
-  let mut guarded = Guarded::new(NEVER).memory("MEMORY.md", "# Memory\n");
+  let mut guarded = Guarded::new(AT_ONCE).memory("MEMORY.md", "# Memory\n");
   guarded.start();
   guarded.stop();
   append(&guarded, &format!("{}\n", poison(1)));

@@ -94,7 +94,7 @@ fn status_tells_what_is_loaded_and_what_is_not() {
   for line in [
     "  database    written by 2026.9.6, schema 18\n",
     "    transcripts sqlite, schema 23\n",
-    "    index       3 files as they are, 1 that are gone\n",
+    "    index       3 files up to date, 1 deleted\n",
     "by session 315857cc-1b16-46b9-ba03-f8fd22524341; memfw openclaw retrust [TMP]/state/workspace/MEMORY.md\n",
     "    USER.md: not loaded: it is missing\n",
     "    memory/2026-11-20.md: searched; edited since OpenClaw wrote it",

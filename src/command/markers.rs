@@ -169,7 +169,7 @@ fn print(context: &Context, done: &[Done], wanted: bool) -> Result<(), Failure> 
     )
   } else {
     format!(
-      "{files} changed, {rest} had no markers{failed}; memfw writes no markers there until `memfw markers add`"
+      "{files} changed, {rest} had none{failed}; memfw writes none there until `memfw markers add`"
     )
   })?;
   if wanted {

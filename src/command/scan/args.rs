@@ -40,11 +40,11 @@ pub struct ScanArgs {
   #[arg(value_name = "PATH", value_hint = ValueHint::AnyPath)]
   pub paths: Vec<PathBuf>,
 
-  /// The source of the text, such as `web_fetch:example.com`
+  /// Source of the text, as `web_fetch:example.com`
   #[arg(long, value_name = "SOURCE")]
   pub source: Option<String>,
 
-  /// The trust of its source: trusted, verified, untrusted or hostile
+  /// Its trust: trusted, verified, untrusted or hostile
   #[arg(long, value_name = "TRUST")]
   pub trust: Option<Trust>,
 
@@ -52,7 +52,7 @@ pub struct ScanArgs {
   #[arg(long, value_name = "SCOPE")]
   pub scope: Option<Scope>,
 
-  /// New memory (write), memory about to be shown (recall), or a document from outside
+  /// Judge as write, recall or document
   #[arg(long, value_name = "MODE", default_value = "write", hide_possible_values = true)]
   pub mode: ScanMode,
 
@@ -60,7 +60,7 @@ pub struct ScanArgs {
   #[arg(long, conflicts_with_all = ["jsonl", "sarif"])]
   pub json: bool,
 
-  /// Read one JSON object per line, answer with one per line
+  /// Read and write one JSON object per line
   #[arg(long, conflicts_with = "sarif")]
   pub jsonl: bool,
 
@@ -68,11 +68,11 @@ pub struct ScanArgs {
   #[command(flatten)]
   pub preset: PresetArgs,
 
-  /// Answer in SARIF 2.1.0, for code scanning services
+  /// Answer in SARIF 2.1.0 for code scanning
   #[arg(long)]
   pub sarif: bool,
 
-  /// The lowest verdict that counts as failure: flag or quarantine
+  /// Verdict that fails: flag, quarantine
   #[arg(
     long,
     value_name = "VERDICT",

@@ -17,7 +17,7 @@ pub struct JsonArgs {
 #[derive(Clone, Copy, Debug, Default, ClapArgs)]
 #[group(multiple = false)]
 pub struct PresetArgs {
-  /// Preset: only strong evidence counts, messages are rare
+  /// Preset: only strong evidence, few messages
   #[arg(long)]
   pub quiet: bool,
 
@@ -25,7 +25,7 @@ pub struct PresetArgs {
   #[arg(long)]
   pub balanced: bool,
 
-  /// Preset: little evidence is enough, and more files are covered
+  /// Preset: little evidence is enough, more files
   #[arg(long)]
   pub strict: bool,
 }
