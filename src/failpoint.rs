@@ -180,7 +180,7 @@ impl Plan {
         Point::RestoreAfterRecord,
         Point::RestoreAfterFinish,
       ],
-      // Its journal was written by whoever was interrupted.
+      // The interrupted edit has written the journal.
       Self::Recover => [
         Point::RecoverBefore,
         Point::RecoverBeforeWrite,

@@ -112,7 +112,10 @@ fn a_file_that_memfw_does_not_guard_has_no_markers_to_remove() {
   assert!(output.stderr.contains("memfw has not guarded anything yet"), "{output:?}");
   once(&guarded);
   let output = guarded.memfw(&["markers", "remove", "other.md"]);
-  assert!(output.status == 2 && output.stderr.contains("is not a guarded memory file"), "{output:?}");
+  assert!(
+    output.status == 2 && output.stderr.contains("is not a guarded memory file"),
+    "{output:?}"
+  );
   assert_eq!(guarded.ok(&["markers", "remove"]).lines().count(), 1);
 }
 

@@ -97,8 +97,8 @@ keys! {
   /// Empty means the workspaces that the agent framework itself uses.
   "workspaces" => workspaces: Vec<PathBuf> = Vec::new();
 
-  /// Values for several keys at once: "quiet", "balanced" (the defaults) or "strict". What is set
-  /// key by key holds all the same.
+  /// Values for several keys at once: "quiet", "balanced" (the defaults) or "strict". A key
+  /// that is set itself wins over the preset.
   "preset" => preset: Preset = Preset::Balanced;
 
   /// How provenance is written into memory files: "wrap" (a comment pair around what was written
@@ -136,8 +136,8 @@ keys! {
   /// renew its index and to send messages. Empty means the framework's usual name.
   "agent.program" => agent_program: String = String::new();
 
-  /// When the agent framework may trust a file again that it has dropped: "edits" (when edits of ours
-  /// were all that was in the way) or "validated" (also when all that is left of a tainted write was
+  /// When the agent framework may trust a file again that it has dropped: "edits" (when edits by
+  /// memfw were the only obstacle) or "validated" (also when all that is left of a tainted write was
   /// judged, and nothing was found).
   "agent.follow" => agent_follow: Follow = Follow::Edits;
 
@@ -194,7 +194,7 @@ keys! {
 
   /// Who reads new entries from outside and says whether they may stay: "off" (nobody), "endpoint" (a
   /// server that is asked like OpenAI's), "agent" (the agent framework's own model) or "queue"
-  /// (whoever takes questions by `memfw judge next`).
+  /// (a program that takes questions with `memfw judge next`).
   "judge.via" => judge_via: JudgeVia = JudgeVia::Off;
 
   /// For "endpoint": where it is asked, up to `/chat/completions`; `https`, or `http` on this

@@ -65,7 +65,7 @@ pub struct Options {
   pub socket: PathBuf,
   /// memfw's data directory, where the write lock is.
   pub data: PathBuf,
-  /// Only directories in these are gated, whoever owns them; empty means all directories that the
+  /// Only directories in these are gated, for any owner; empty means all directories that the
   /// daemon names and that belong to the gate's own user.
   pub only: Vec<PathBuf>,
 }

@@ -40,7 +40,7 @@ impl Listener {
     Self(())
   }
 
-  /// Nobody waits for a connection.
+  /// No thread waits for a connection here.
   pub fn close(&self) {}
 }
 

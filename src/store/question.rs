@@ -33,9 +33,9 @@ const MAX_KEPT: i64 = 50_000;
 /// How often the time to answer is doubled for a question to which nobody says anything: up to some five hours,
 /// so that it takes no more than forty turns in the week that it waits (a choice).
 const MAX_DOUBLINGS: i64 = 6;
-/// How long a question waits, at most: what has stood for so long was acted upon (a choice).
+/// How long a question waits, at most. The agent has acted on text that is this old (a choice).
 const WAITS_FOR: Micros = 7 * 24 * HOUR;
-/// How long whoever was handed a question first has to answer it before another one gets it.
+/// How long the first reader of a question has to answer before another reader gets it.
 pub(super) const ANSWER_WITHIN: Micros = 300 * 1_000_000;
 const HOUR: Micros = 3_600 * 1_000_000;
 /// The hours for which the number of questions is stored.

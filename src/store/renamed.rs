@@ -94,8 +94,8 @@ fn is_free(conn: &Connection, from: &Path, to: &Path) -> Result<bool, Fault> {
   Ok(is_known && !is_open)
 }
 
-/// The file that was known by this path is there no more. Its row stays as evidence, under a name that no path
-/// has; its versions are those of the path, for a person who looks for what stood there.
+/// Puts aside the row of a file that is no longer at its path. The row stays as evidence, under a name that no
+/// path has. The file's versions stay with the path, for a person who looks for earlier content.
 fn put_aside(conn: &Connection, path: &Path, next: &[u8], at: Micros) -> Result<(), Fault> {
   let find = "SELECT id FROM file WHERE path = ?1";
   let Some(old) = conn

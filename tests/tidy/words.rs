@@ -101,6 +101,7 @@ pub(crate) const ROOMS: &[(&str, &str)] = &[
   ("src/app", "its comments have not been rewritten yet"),
   ("src/command", "its comments have not been rewritten yet"),
   ("src/daemon", "its comments have not been rewritten yet"),
+  ("src/detect", "its comments have not been rewritten yet"),
   ("src/files", "its comments have not been rewritten yet"),
   ("src/memory", "its comments have not been rewritten yet"),
   ("src/openclaw", "its comments have not been rewritten yet"),
