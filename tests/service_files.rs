@@ -209,7 +209,7 @@ fn a_dry_run_shows_the_file_of_the_source_and_changes_nothing() {
     let Output { stdout, stderr, status } = test.output();
     assert_eq!((status, stderr.as_str()), (0, ""), "{words}");
     let program =
-      if is_by_hand.starts_with('<') { format!("<string>{program}") } else { program.to_owned() };
+      if is_by_hand.starts_with('<') { format!("<string>{program}") } else { program.clone() };
     let expected = source(file).replace(is_by_hand, &program).replace(home, here);
     let commands = stdout.strip_prefix(&expected);
     let commands = commands.unwrap_or_else(|| panic!("{words}: {stdout}\nis not\n{expected}"));

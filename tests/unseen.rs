@@ -68,7 +68,7 @@ fn a_directory_that_could_not_be_read_is_guarded_when_it_can_be() {
   guarded.start();
   guarded.stop();
   let dir = guarded.path("memory");
-  fs::set_permissions(&dir, Permissions::from_mode(0)).unwrap();
+  fs::set_permissions(&dir, Permissions::from_mode(0o0)).unwrap();
   guarded.start();
   eventually("it is said", || status(&guarded).1.contains("permission denied"));
   fs::set_permissions(&dir, Permissions::from_mode(0o755)).unwrap();
@@ -83,7 +83,7 @@ fn a_directory_that_comes_and_goes_is_no_reduced_protection() {
   let mut guarded = Guarded::new("").memory("memory/note.md", "# Note\n");
   guarded.start();
   for n in 0..300 {
-    let dir = guarded.path(&format!("memory/d{n}"));
+    let dir = guarded.path(format!("memory/d{n}"));
     fs::create_dir(&dir).unwrap();
     fs::remove_dir(&dir).unwrap();
   }

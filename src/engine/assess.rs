@@ -180,16 +180,15 @@ fn assess_one(exhibit: &Sample<'_>, model: &dyn Assessor, clock: &dyn Clock) -> 
     texts.iter().map(|text| (text.bytes(), None)).collect();
   let close = most_suspicious(exhibit, &known, model);
   let blocks = texts.iter().map(|text| {
-    let mut found = match known.get(text.bytes()) {
-      Some(Some(found)) => Assessed { times: Times::default(), ..found.clone() },
-      _ => {
-        let is_close = close.as_ref().is_none_or(|close| close.contains(text.bytes()));
-        let reads = if is_close { exhibit.reads } else { Reads::Notable };
-        let sample = Sample { text: text.bytes(), reads, ..*exhibit };
-        let found = assess_block(&sample, model, clock);
-        known.insert(text.bytes(), Some(found.clone()));
-        found
-      }
+    let mut found = if let Some(Some(found)) = known.get(text.bytes()) {
+      Assessed { times: Times::default(), ..found.clone() }
+    } else {
+      let is_close = close.as_ref().is_none_or(|close| close.contains(text.bytes()));
+      let reads = if is_close { exhibit.reads } else { Reads::Notable };
+      let sample = Sample { text: text.bytes(), reads, ..*exhibit };
+      let found = assess_block(&sample, model, clock);
+      known.insert(text.bytes(), Some(found.clone()));
+      found
     };
     for finding in &mut found.findings {
       finding.span = text.to_file(&finding.span);
@@ -457,7 +456,8 @@ mod tests {
       let (heads, encoder, _) = reads(&part.repeat(800));
       assert!(heads <= 8 && encoder <= 8, "{part}: {heads} {encoder}");
     }
-    let text: String = (0..900).map(|n| format!("- note {n} about the garden\n")).collect();
+    let notes: Vec<String> = (0..900).map(|n| format!("- note {n} about the garden\n")).collect();
+    let text = notes.concat();
     let (_, encoder, found) = reads(&text);
     assert!((MAX_CLOSE..=MAX_CLOSE + 8).contains(&encoder), "{encoder}");
     assert!(!found.is_found());

@@ -400,12 +400,13 @@ fn what_goes_holds_the_words_that_the_answer_quotes() {
     }
     world.engine.take_answer(&asking, &given.to_string()).unwrap().unwrap();
     world.work();
-    let said: String = world
+    let said: Vec<String> = world
       .read()
       .lines()
       .filter(|l| !l.contains("memfw") && !l.trim().is_empty())
       .map(|l| format!("{}\n", l.trim_end()))
       .collect();
+    let said = said.concat();
     let before = "# Memory\n- Bob likes tea.\n";
     assert_eq!(said, format!("{before}{}", left.replace("\n\n", "\n")), "{entry} {quote}");
   }

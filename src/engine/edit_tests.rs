@@ -290,8 +290,9 @@ impl World {
 
 /// A text of more than two pages, and the same text with more lines near the beginning.
 fn texts() -> (String, String) {
-  let facts: String =
+  let facts: Vec<String> =
     (0..200).map(|n| format!("- old fact number {n} about something\n")).collect();
+  let facts = facts.concat();
   let before = format!("# Memory\n\n- tea\n{facts}");
   let after = before.replace("- tea\n", "- tea\n<!-- a comment of some length -->\n- one\n- two\n");
   (before, after)

@@ -73,7 +73,7 @@ fn applied(text: &str, id: &BlockId, changes: &[Change]) -> String {
     let within = |at: usize, lines: &[String]| 2 + at % (lines.len() - 1);
     match change {
       Change::Copy { to } => {
-        lines.insert(within(*to, &lines).min(lines.len()), format!("{form}\n"))
+        lines.insert(within(*to, &lines).min(lines.len()), format!("{form}\n"));
       }
       Change::Quote { at } => {
         let line = format!("- note: {form} was removed\n");
@@ -91,7 +91,7 @@ fn applied(text: &str, id: &BlockId, changes: &[Change]) -> String {
       }
       Change::Halve => {
         if let Some(at) = place(&lines) {
-          lines[at] = format!("{}\n", &form[..form.len() / 2]);
+          lines[at] = format!("{}\n", form.get(..form.len() / 2).unwrap());
         }
       }
     }

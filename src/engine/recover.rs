@@ -123,12 +123,11 @@ impl<F: Fs> Engine<F> {
       };
       // The bytes may be older than the stamp shows, so they are read again.
       self.doubt_stamp(&op.path)?;
-      match edit {
-        Some(edit) => edit.finish(self)?,
-        None => {
-          self.ledger.finish(op.id)?;
-          self.open_edits.forget(op.id);
-        }
+      if let Some(edit) = edit {
+        edit.finish(self)?;
+      } else {
+        self.ledger.finish(op.id)?;
+        self.open_edits.forget(op.id);
       }
       self.tell(Event::new(EventKind::Recovered).path(&op.path).detail(said))?;
     }

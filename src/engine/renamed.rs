@@ -156,7 +156,9 @@ impl<F: Fs> Engine<F> {
     if !self.ledger.rename_files(renames, &rows, at)? {
       return Ok(false);
     }
-    events.iter().for_each(|event| event.log(None));
+    for event in &events {
+      event.log(None);
+    }
     self.rename_unmarked(renames)?;
     for Rename { from, to } in renames {
       for path in [from, to] {

@@ -414,7 +414,7 @@ fn of_two_of_whom_nothing_is_known_the_part_goes_that_has_the_effect_alone() {
     let mut world = World::start(&format!("# Memory\n\n{bait}"));
     assert_eq!(world.texts(), [""; 0], "it says no place");
     world.then(&format!("{}{note}", world.read()));
-    assert_eq!(world.texts(), [bait.clone()], "{}", world.read());
+    assert_eq!(world.texts(), std::slice::from_ref(&bait), "{}", world.read());
     assert!(world.read().contains(note.trim_end()), "{}", world.read());
   }
 }

@@ -269,15 +269,14 @@ impl<F: Fs> Engine<F> {
     // A placeholder may be copied to any number of lines.
     let mut asked: HashMap<&BlockId, bool> = HashMap::new();
     for continued in document.continued() {
-      let is_young = match asked.get(&continued.id) {
-        Some(is_young) => *is_young,
-        None => {
-          let item = self.ledger.item(continued.id.as_str())?;
-          let age = self.now().saturating_sub(item.seen_at);
-          let is_young = item.status.is_waiting() && !item.terminated && age <= CONTINUED_FOR;
-          asked.insert(&continued.id, is_young);
-          is_young
-        }
+      let is_young = if let Some(is_young) = asked.get(&continued.id) {
+        *is_young
+      } else {
+        let item = self.ledger.item(continued.id.as_str())?;
+        let age = self.now().saturating_sub(item.seen_at);
+        let is_young = item.status.is_waiting() && !item.terminated && age <= CONTINUED_FOR;
+        asked.insert(&continued.id, is_young);
+        is_young
       };
       if is_young {
         rest.push(continued.rest.clone());

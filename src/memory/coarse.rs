@@ -89,7 +89,9 @@ pub(crate) fn join(blocks: Vec<Block>, bytes: &[u8], holes: &[Hole]) -> (Vec<Blo
       count = 0;
     }
   }
-  units.iter_mut().for_each(|unit| digest(unit, bytes));
+  for unit in &mut units {
+    digest(unit, bytes);
+  }
   (units, true)
 }
 

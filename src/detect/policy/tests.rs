@@ -235,7 +235,7 @@ fn disguised_words_from_outside_go_with_what_they_would_do() {
   let sends = found(Effect::Disclosure, Strength::Plain);
   let named = found(Effect::Disclosure, Strength::Weak);
   let action = |effects: &[FoundEffect], party| {
-    let input = PolicyInput { effects, party, ..PolicyInput::default() };
+    let input = PolicyInput { party, effects, ..PolicyInput::default() };
     decide(std::slice::from_ref(&hidden), &input).action
   };
   for party in [Party::Asked, Party::Outside, Party::Hostile] {
