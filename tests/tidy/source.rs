@@ -209,7 +209,9 @@ pub(crate) fn reaches_within(code: &[Token], depth: usize, room: &str) -> Vec<Re
     }
     index += 1;
   }
-  siblings.into_iter().for_each(|index| heads(code, index, &mut found));
+  for index in siblings {
+    heads(code, index, &mut found);
+  }
   found
 }
 
