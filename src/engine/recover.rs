@@ -2,7 +2,7 @@
 //!
 //! A redaction needs no undo: its range holds the poison, the placeholder or a mixture, and the next
 //! scan finds remaining poison. A change of length is redone from its images. If the file is gone,
-//! linked, or open in another program, the edit waits for [`PATIENCE`]. Then text that only its journal
+//! linked, or open in another program, the edit waits for `PATIENCE`. Then text that only its journal
 //! holds becomes an item that waits for a person. Text that exists only in the journal is never
 //! dropped.
 #![forbid(unsafe_code)]
