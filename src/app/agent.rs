@@ -1,4 +1,4 @@
-//! The one place where the agent framework is chosen: its environment, its workspaces, its records.
+//! The one place where the agent framework is chosen: its environment, workspaces and records.
 #![forbid(unsafe_code)]
 
 mod model;
@@ -28,16 +28,16 @@ pub const VARIABLES: &[&str] = &[
   "OPENCLAW_PROFILE",
   "OPENCLAW_STATE_DIR",
   "OPENCLAW_WORKSPACE_DIR",
-  // Where its program is looked for.
+  // The directories in which its program is searched.
   "PATH",
 ];
 
-/// All of OpenClaw that is used on this machine, by the environment and the configuration.
+/// What OpenClaw uses on this machine, by the environment and its configuration.
 pub fn installations(env: &Env, config: &Config) -> Vec<Installation> {
   Installation::discover(&surroundings(env), &config.agent_profiles)
 }
 
-/// What OpenClaw reads of the environment.
+/// The variables that OpenClaw reads.
 fn surroundings(env: &Env) -> OpenClawEnv {
   OpenClawEnv {
     home: env.path("HOME"),
@@ -49,7 +49,7 @@ fn surroundings(env: &Env) -> OpenClawEnv {
   }
 }
 
-/// What OpenClaw uses: the workspaces of all agents, and what that follows from.
+/// The workspaces of all agents of OpenClaw, and what follows from its configuration.
 pub fn discover(env: &Env, config: &Config) -> Discovery {
   let found = installations(env, config);
   Discovery {
@@ -67,8 +67,8 @@ pub fn discover(env: &Env, config: &Config) -> Discovery {
   }
 }
 
-/// What OpenClaw searches outside of its workspaces, as it stands on the disk now. OpenClaw follows no
-/// link there, so neither is one guarded.
+/// The paths outside of its workspaces that OpenClaw searches, as they are on the disk now. OpenClaw follows no
+/// link there, so memfw guards no link there either.
 fn shapes(config: &Config, found: &[Installation]) -> Shapes {
   let mut shapes = Shapes::default();
   if config.agent_extra_paths == ExtraPaths::Ignore {
@@ -83,7 +83,7 @@ fn shapes(config: &Config, found: &[Installation]) -> Shapes {
     })
   };
   for path in found.iter().flat_map(|one| &one.agents).flat_map(|agent| &agent.extra) {
-    // What is not there yet is a file if it is called like one.
+    // A path that does not exist yet counts as a file if its name is that of a file.
     let is_dir = match path.symlink_metadata() {
       Ok(meta) if meta.is_symlink() => continue,
       Ok(meta) => meta.is_dir(),
@@ -100,7 +100,7 @@ fn shapes(config: &Config, found: &[Installation]) -> Shapes {
   shapes
 }
 
-/// The programs that can be run after a quarantine.
+/// The programs that can run after a quarantine.
 fn helpers(env: &Env, config: &Config, found: &[Installation]) -> Helpers {
   let program = program::find(env, config);
   let mut reindex = BTreeMap::new();
@@ -118,7 +118,7 @@ fn helpers(env: &Env, config: &Config, found: &[Installation]) -> Helpers {
   Helpers { notify: notify(env, config, program.as_deref()), reindex, judge }
 }
 
-/// How people are told, with the message to follow as the last argument.
+/// The command that notifies people; the message is its last argument.
 fn notify(
   env: &Env,
   config: &Config,
@@ -138,7 +138,7 @@ fn notify(
     NotifyVia::Message if config.notify_target.is_empty() => missing("notify.target"),
     NotifyVia::Message => {
       let (channel, target) = (&config.notify_channel, &config.notify_target);
-      // With `=`, so that nothing of it is taken for an option.
+      // With `=`, so that no part of the value can be taken for an option.
       words(&[
         "message",
         "send",
@@ -159,13 +159,13 @@ pub fn records(env: &Env, config: &Config) -> Box<dyn AgentRecords> {
   boxed(installations(env, config))
 }
 
-/// The files that OpenClaw has in its index of a workspace, as far as they are there: what its agent finds when
-/// it searches, whatever else was expected of it. What the configuration leaves out is left out.
+/// The files of a workspace that are in OpenClaw's index, as far as they exist: its agent finds them when it
+/// searches, also where nothing else says so. Files that the configuration excludes are left out.
 pub fn indexed(env: &Env, config: &Config, workspace: &Path) -> Vec<PathBuf> {
   let mut files = Vec::new();
   for one in &installations(env, config) {
     for agent in one.agents_of(workspace) {
-      // One that cannot be read is said by `memfw openclaw status`.
+      // `memfw openclaw status` reports an index that cannot be read.
       let Ok(Some(index)) = Index::open(one, agent) else { continue };
       let found = index.files().unwrap_or_default().into_iter();
       files.extend(found.filter_map(|file| workspace.join(file).canonicalize().ok()));
@@ -178,7 +178,7 @@ pub fn indexed(env: &Env, config: &Config, workspace: &Path) -> Vec<PathBuf> {
   files
 }
 
-/// The command by which a person brings a file back that OpenClaw has dropped.
+/// The command with which a person makes OpenClaw trust a file again.
 pub fn retrust(file: &str) -> String {
   format!("memfw openclaw retrust {file}")
 }
@@ -190,8 +190,8 @@ fn boxed(found: Vec<Installation>) -> Box<dyn AgentRecords> {
   }
 }
 
-/// The paths under which changes of a file are seen: events name directories without links, and a file
-/// that is a link changes where it leads to.
+/// The paths under which changes of a file are reported: events name directories without links, and the
+/// content of a linked file changes at the target of the link.
 fn seen(file: &Path) -> Vec<PathBuf> {
   let (Some(dir), Some(name)) = (file.parent(), file.file_name()) else { return vec![] };
   let mut seen = vec![dir.canonicalize().unwrap_or_else(|_error| dir.to_owned()).join(name)];

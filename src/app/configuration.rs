@@ -1,4 +1,4 @@
-//! The configuration file: read, checked, and what is wrong with it.
+//! Reads and checks the configuration file, and lists its errors.
 #![forbid(unsafe_code)]
 
 use std::{
@@ -16,10 +16,10 @@ use crate::{
   terminal::failure::{Failure, reason},
 };
 
-/// Largest configuration file that is read, in bytes; a hundred times what all keys need.
+/// Largest configuration file that memfw reads, in bytes; a hundred times the size of all keys.
 pub const MAX_BYTES: u64 = 1 << 20;
 
-/// Why a configuration file is not surely ours, and what follows; `None` where it is.
+/// Why a configuration file may not be the owner's, and the consequence; `None` where it is.
 pub fn distrust(file: &Path) -> Option<String> {
   let why = who_may_write(file)?;
   Some(format!(
@@ -27,12 +27,12 @@ pub fn distrust(file: &Path) -> Option<String> {
   ))
 }
 
-/// What mends that.
+/// How to repair that.
 pub const DISTRUST_HINT: &str =
   "look at what it says, then make it and its directory yours alone: `chmod go-w`, `chown`";
 
-/// Reads and checks a configuration file, under a preset that a flag asks for; and whether there is one.
-/// `home` is what `~` stands for. Of a file that others can write no key that reaches out is used.
+/// Reads and checks a configuration file under the preset of a flag; also says whether there is a file.
+/// `home` replaces `~`. If others can write the file, keys that start programs or reach the network are ignored.
 pub fn load(
   file: &Path,
   preset: Option<Preset>,
@@ -49,7 +49,7 @@ pub fn load(
   Ok((effective, exists))
 }
 
-/// The configuration that a text asks for, or all that is wrong with it.
+/// The configuration in a text, or all its errors.
 pub fn parse(
   text: &str,
   preset: Option<Preset>,
@@ -61,8 +61,8 @@ pub fn parse(
   Ok(effective)
 }
 
-/// Addresses that would carry text in the clear, or that are missing, are refused as early as any other
-/// mistake.
+/// Refuses addresses that are missing, or that would send text unencrypted, as early as any other
+/// error.
 fn check_addresses(effective: &Effective) -> Result<(), ConfigProblem> {
   let config = &effective.config;
   let problem = |name: &str, message: String, hint: &str| {
@@ -97,11 +97,11 @@ fn check_addresses(effective: &Effective) -> Result<(), ConfigProblem> {
   Ok(())
 }
 
-/// The text of a file of ours, or why it cannot be had; `None` where there is none.
+/// The text of one of the files of memfw, or why memfw cannot read it; `None` where there is no file.
 pub fn read(file: &Path, max_bytes: u64) -> Result<Option<String>, String> {
   let metadata = match fs::metadata(file) {
     Ok(metadata) => metadata,
-    // A dangling link is a mistake to be told, not a file that nobody wrote.
+    // A dangling link is an error to report; it is not an absent file.
     Err(error) if error.kind() == io::ErrorKind::NotFound => {
       return match fs::symlink_metadata(file) {
         Ok(_) => Err("it is a link to a file that does not exist".to_owned()),
@@ -110,7 +110,7 @@ pub fn read(file: &Path, max_bytes: u64) -> Result<Option<String>, String> {
     }
     Err(error) => return Err(reason(&error)),
   };
-  // Opening a pipe would wait for somebody to write into it.
+  // Opening a pipe would wait for a writer.
   if !metadata.is_file() {
     let what = if metadata.is_dir() { "a directory" } else { "no regular file" };
     return Err(format!("it is {what}"));
@@ -138,20 +138,20 @@ pub enum ConfigError {
   Unreadable {
     /// The file.
     file: PathBuf,
-    /// Why, lower case.
+    /// The reason, in lower case.
     why: String,
   },
-  /// The file can be read, but is wrong.
+  /// The file is readable and has errors.
   Broken {
     /// The file.
     file: PathBuf,
-    /// All that is wrong.
+    /// All errors.
     problems: Vec<ConfigProblem>,
   },
 }
 
 impl ConfigError {
-  /// All that is wrong as JSON; a file that cannot be read has no line.
+  /// All errors as JSON; an unreadable file has no line.
   pub fn problems(&self) -> Vec<Value> {
     match self {
       Self::Unreadable { file, why } => {

@@ -1,6 +1,6 @@
-//! What every command is given: where memfw lives, where its answer goes, what the flags say.
+//! What every command gets: memfw's directories, the output, and the values of the flags.
 //!
-//! The environment is read once, by [`Surroundings::read`]; commands never ask it.
+//! [`Surroundings::read`] reads the environment once; commands never read it.
 #![forbid(unsafe_code)]
 
 use super::{
@@ -26,19 +26,19 @@ use std::{
 /// The name of the configuration file in its directory.
 pub const CONFIG_FILE: &str = "config.toml";
 
-/// The variable that stands for `--log-level` where that is not given.
+/// The variable that replaces `--log-level` where that flag is absent.
 const LOG_VARIABLE: &str = "MEMFW_LOG";
 
-/// The variables that say whether colours are wanted, besides those that `Env` always has.
+/// The variables that switch colours on or off, besides those that `Env` always has.
 const COLOUR_VARIABLES: [&str; 2] = ["CLICOLOR", "CLICOLOR_FORCE"];
 
-/// The variable by which the service manager says that it adds the time.
+/// The variable with which the service manager says that it adds the time.
 const JOURNAL: &str = "JOURNAL_STREAM";
 
-/// What the environment of the process says.
+/// The environment of the process.
 #[derive(Clone, Debug, Default)]
 pub struct Surroundings {
-  /// The variables that count.
+  /// The variables that memfw uses.
   pub env: Env,
 }
 
@@ -54,13 +54,13 @@ impl Surroundings {
     Self { env: Env::capture(&further) }
   }
 
-  /// What `~` stands for.
+  /// The directory that `~` means.
   pub fn home(&self) -> Option<PathBuf> {
     self.env.path("HOME")
   }
 
-  /// When colours are wanted, in the words that programs have agreed on, the strongest first:
-  /// `NO_COLOR`, `CLICOLOR_FORCE`, `CLICOLOR=0`; a terminal that is `dumb` has none.
+  /// When colours are used, by the conventions of other programs, the strongest first:
+  /// `NO_COLOR`, `CLICOLOR_FORCE`, `CLICOLOR=0`; a `dumb` terminal has no colours.
   pub fn colours(&self) -> Colours {
     let is = |name: &str, word: &str| self.env.get(name).is_some_and(|value| value == word);
     if self.env.get("NO_COLOR").is_some() {
@@ -75,11 +75,11 @@ impl Surroundings {
   }
 }
 
-/// What every command is given.
+/// What every command gets.
 pub struct Context {
-  /// What the environment says.
+  /// The environment.
   pub surroundings: Surroundings,
-  /// Where the answer goes.
+  /// The output for answers.
   pub out: Out,
   /// `--log-level`.
   pub log_level: Option<LogLevel>,
@@ -88,23 +88,23 @@ pub struct Context {
 }
 
 impl Context {
-  /// memfw's own directories; nothing is made.
+  /// memfw's own directories; this function creates none.
   pub fn home(&self) -> Result<Home, Failure> {
     Home::find(&self.surroundings.env).map_err(|error| Failure::unavailable(error.to_string()))
   }
 
-  /// Where the configuration file is, or would be.
+  /// The path of the configuration file, whether or not it exists.
   pub fn config_file(&self) -> Result<PathBuf, Failure> {
     Ok(self.home()?.config.join(CONFIG_FILE))
   }
 
-  /// Who decides, for the audit.
+  /// The name of the person who decides, for the audit.
   pub fn user(&self) -> String {
     let name = self.surroundings.env.get("USER").map(|name| name.to_string_lossy().into_owned());
     name.unwrap_or_else(|| format!("uid {}", user::effective_uid()))
   }
 
-  /// The configuration that holds: the file, where there is one, under environment and flags.
+  /// The configuration in force: the file, if there is one, overridden by environment and flags.
   pub fn config(&self) -> Result<Effective, Failure> {
     let mut effective = self.configured(&self.config_file()?)?;
     if let Some((level, origin)) = self.level_asked()? {
@@ -114,7 +114,7 @@ impl Context {
     Ok(effective)
   }
 
-  /// The log level that is asked for outside of the file, and how.
+  /// The log level that flag or environment set, and which of them.
   fn level_asked(&self) -> Result<Option<(LogLevel, ValueOrigin)>, Failure> {
     if let Some(level) = self.log_level {
       return Ok(Some((level, ValueOrigin::Flag("--log-level"))));
@@ -126,12 +126,12 @@ impl Context {
     Ok(Some((level, ValueOrigin::Environment(LOG_VARIABLE))))
   }
 
-  /// What the file says, without the flags; the defaults where there is no file.
+  /// The configuration in the file, without the flags; the defaults where there is no file.
   fn configured(&self, file: &Path) -> Result<Effective, ConfigError> {
     Ok(load(file, self.preset, self.surroundings.home().as_deref())?.0)
   }
 
-  /// Starts logging as the configuration asks; for commands that log.
+  /// Starts logging as configured; for commands that log.
   pub fn start_log(&self, config: &Config) -> Result<(), Failure> {
     let env = &self.surroundings.env;
     let stamped = is_stamped(env.get(JOURNAL), env.get("NOTIFY_SOCKET"));

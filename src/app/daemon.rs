@@ -1,4 +1,4 @@
-//! The daemon put together: its ledger, its engine, what it guards, and what SIGHUP reads again.
+//! Puts the daemon together: its ledger, its engine, what it guards, and what SIGHUP reads again.
 #![forbid(unsafe_code)]
 
 use std::{path::PathBuf, time::Duration};
@@ -14,16 +14,16 @@ use crate::{
   terminal::failure::{Failure, FailureKind},
 };
 
-/// Pauses between two tries to open a ledger that is locked or has no room.
+/// Pauses between two attempts to open a ledger that is locked or whose disk is full.
 const FIRST_RETRY: Duration = Duration::from_millis(100);
 const LAST_RETRY: Duration = Duration::from_secs(5);
 
-/// Open files that are asked for. Each memory file that somebody else keeps open takes one until they close
-/// it, and the usual limit of 1,024 is one that any program can use up.
+/// The limit of open files that memfw asks for. Each memory file that another program keeps open takes one
+/// descriptor until that program closes it, and any program can use up the usual limit of 1,024.
 const WANTED_DESCRIPTORS: u64 = 65_536;
 
-/// Guards the workspaces, of which `flags` name those to guard instead of the configured ones, until a signal
-/// ends it; with `once` it processes what is pending and ends.
+/// Guards the workspaces until a signal ends it; `flags` name workspaces that replace the configured ones. With
+/// `once` it processes pending changes and ends.
 pub fn guard(context: &Context, flags: &[PathBuf], once: bool) -> Result<(), Failure> {
   let config = context.config()?.config;
   context.discover(&config, flags)?;
@@ -35,16 +35,16 @@ pub fn guard(context: &Context, flags: &[PathBuf], once: bool) -> Result<(), Fai
   Ok(())
 }
 
-/// Why guarding ended.
+/// Why the daemon stopped guarding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
-  /// A signal, or all that was pending is processed.
+  /// A signal arrived, or all pending changes are processed.
   Done,
-  /// Another ledger is in the place of the one that was opened: everything starts again.
+  /// Another ledger has replaced the opened one: the daemon starts again.
   Replaced,
 }
 
-/// Guards until the end of this ledger.
+/// Guards until this ledger ends.
 fn guard_on_one_ledger(context: &Context, flags: &[PathBuf], once: bool) -> Result<End, Failure> {
   let config = context.config()?.config;
   let found = context.discover(&config, flags)?;
@@ -58,11 +58,11 @@ fn guard_on_one_ledger(context: &Context, flags: &[PathBuf], once: bool) -> Resu
     .ok();
   let mut ledger = open(context, once, alarm.as_ref())?;
   let is_key_older = home.data.join(KEY).exists() && !ledger.needs_key()?;
-  // Without the key nothing can be sealed, and so nothing is redacted; it can still be reported.
+  // Without the key nothing can be sealed, so nothing is redacted; findings are still reported.
   let keyless = context.unlock(&mut ledger)?.err();
   let mut engine = context.engine_on(ledger, &config)?;
   engine.set_agent(found.agent);
-  // A slip in a rule file must not leave memory without a guard.
+  // An error in a rule file must not leave memory unguarded.
   let rules = context.rules();
   let bad_rules = rules.as_ref().err().map(|failure| {
     format!("your rules do not hold, only those that are built in guard: {}", in_one_line(failure))
@@ -95,7 +95,7 @@ fn guard_on_one_ledger(context: &Context, flags: &[PathBuf], once: bool) -> Resu
   }
 }
 
-/// Opens the ledger. A daemon waits until it is there to be opened, and says so meanwhile.
+/// Opens the ledger. A daemon waits until the ledger can be opened, and reports the wait.
 fn open(context: &Context, once: bool, alarm: Option<&Alarm>) -> Result<Ledger, Failure> {
   let mut wait = FIRST_RETRY;
   let mut said = String::new();
@@ -123,7 +123,7 @@ fn open(context: &Context, once: bool, alarm: Option<&Alarm>) -> Result<Ledger, 
   }
 }
 
-/// What SIGHUP reads again.
+/// What SIGHUP makes the daemon read again.
 struct Again<'c> {
   context: &'c Context,
   workspaces: &'c [PathBuf],

@@ -1,4 +1,4 @@
-//! What is known about the daemon without asking it: its lock, and what it wrote into the ledger.
+//! The state of the daemon as its lock and the ledger show it, without a request to the daemon.
 #![forbid(unsafe_code)]
 
 use std::path::PathBuf;
@@ -11,16 +11,16 @@ use crate::{
   terminal::failure::Failure,
 };
 
-/// What is known about the daemon.
+/// The state of the daemon.
 pub struct DaemonState {
-  /// Its process id, when it runs.
+  /// Its process id, while it runs.
   pub pid: Option<u32>,
-  /// What it wrote about itself last.
+  /// Its last report about itself.
   pub health: Option<Health>,
 }
 
 impl DaemonState {
-  /// From the lock of the daemon and what it wrote into the ledger.
+  /// Reads the lock of the daemon and its report in the ledger.
   pub fn find(context: &Context, ledger: Option<&Ledger>) -> Result<Self, Failure> {
     let data = context.home()?.data;
     let holder =
@@ -32,7 +32,7 @@ impl DaemonState {
     Ok(Self { pid: holder.and_then(|holder| holder.pid), health })
   }
 
-  /// Whether a running daemon has done its own start-up scan.
+  /// Whether a running daemon has finished its first scan.
   pub fn is_guarding(&self) -> bool {
     self
       .health
@@ -40,7 +40,7 @@ impl DaemonState {
       .is_some_and(|health| Some(health.pid) == self.pid && health.phase == Phase::Guarding)
   }
 
-  /// The workspaces of the daemon, or without one those that it would guard.
+  /// The workspaces of the daemon; without a daemon, those that it would guard.
   pub fn workspaces(&self, context: &Context) -> Result<Vec<PathBuf>, Failure> {
     if let Some(health) = &self.health {
       return Ok(health.roots());

@@ -1,15 +1,15 @@
 //! A notice on the desktop: the program that shows it, as an argument vector.
 //!
-//! No shell and no script is made of the message: it is one more argument.
+//! No shell and no script gets the message as code: it is one more argument.
 #![forbid(unsafe_code)]
 
 use std::ffi::OsString;
 
 use crate::os::{Env, program};
 
-/// The program that shows notices where there are `notify-send` and a desktop that listens.
+/// The program that shows notices, where `notify-send` exists and a desktop session runs.
 const LINUX: &[&str] = &["notify-send", "--app-name=memfw", "--", "memfw"];
-/// The same on macOS; the script is the same for every message.
+/// The program for macOS; its script is a constant, and the message is an argument.
 const MACOS: &[&str] = &[
   "osascript",
   "-e",
@@ -20,7 +20,7 @@ const MACOS: &[&str] = &[
   "end run",
 ];
 
-/// The words before the message, or why there is no notice.
+/// The arguments before the message, or why there is no notice.
 pub fn words(env: &Env) -> Result<Vec<OsString>, String> {
   let words = if cfg!(target_os = "macos") { MACOS } else { LINUX };
   let name = words.first().copied().unwrap_or_default();

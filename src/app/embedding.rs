@@ -1,8 +1,8 @@
-//! Who makes vectors of texts, as the configuration says, and what they are compared with.
+//! The program or endpoint that embeds texts, as configured, and the texts they are compared with.
 //!
-//! A text leaves this machine only here: for a person who asks why a block was taken out, to the
-//! endpoint that the configuration names, and only if the block came from an untrusted or a hostile
-//! source. The daemon asks nobody.
+//! This file is the only place from which a text leaves this machine: for a person who asks why a block was
+//! taken out, to the configured endpoint, and only if the block came from an untrusted or hostile
+//! source. The daemon sends no text.
 #![forbid(unsafe_code)]
 
 use std::time::Duration;
@@ -26,10 +26,10 @@ use crate::{
 
 /// How long a person waits for an explanation.
 const DEADLINE: Duration = Duration::from_secs(10);
-/// The key under which stands that the endpoint did not answer.
+/// The key of the state table that says that the endpoint did not answer.
 const NOTE: &str = "embedding";
 
-/// What a text is most like, or why that cannot be said.
+/// The known text that a text is most like, or why there is no answer.
 pub struct Likeness<'c> {
   provider: EmbeddingProvider,
   embedder: Result<Box<dyn Embed>, String>,
@@ -38,7 +38,7 @@ pub struct Likeness<'c> {
 }
 
 impl<'c> Likeness<'c> {
-  /// As the configuration says.
+  /// Reads the configuration.
   pub fn new(context: &'c Context, config: &Config) -> Self {
     let exemplars = context.home().map_err(|failure| failure.error).and_then(|home| {
       exemplars(&home.config).map_err(|problems| {
@@ -50,7 +50,7 @@ impl<'c> Likeness<'c> {
     Self { provider, embedder: embedder(context, config), exemplars, context }
   }
 
-  /// What the text of an item is most like; `None` where its source keeps it from being sent.
+  /// What the text of an item is most like; `None` where its source excludes it from being sent.
   pub fn of(&self, item: &Item, text: &str) -> Option<Result<Nearest<'_>, String>> {
     let is_remote = self.provider != EmbeddingProvider::Local;
     if is_remote && item.trust > Trust::Untrusted {
@@ -62,13 +62,13 @@ impl<'c> Likeness<'c> {
       }
       (Err(why), _) | (_, Err(why)) => Err(why.clone()),
     };
-    // An explanation that could not be had is told once more by `status`, as well as it can be.
+    // `status` reports a failed explanation as well, if the ledger can be written.
     let why = answer.as_ref().err().filter(|_| is_remote);
     note(self.context, self.provider, why).ok();
     Some(answer)
   }
 
-  /// The line for a person; `None` where the text is like nothing known.
+  /// The line for a person; `None` where the text is like no known text.
   pub fn line(&self, answer: &Result<Nearest<'_>, String>) -> Option<String> {
     match answer {
       Ok(near) if near.is_near() => Some(format!(
@@ -80,7 +80,7 @@ impl<'c> Likeness<'c> {
     }
   }
 
-  /// The value for programs.
+  /// The value in JSON.
   pub fn to_json(&self, answer: Option<&Result<Nearest<'_>, String>>) -> Value {
     match answer {
       Some(Ok(near)) => json!({
@@ -95,12 +95,12 @@ impl<'c> Likeness<'c> {
   }
 }
 
-/// More digits than that mean nothing.
+/// Further digits carry no information.
 fn two_digits(number: f32) -> f64 {
   (f64::from(number) * 1e2).round() / 1e2
 }
 
-/// Who makes the vectors.
+/// The embedding provider.
 pub fn embedder(context: &Context, config: &Config) -> Result<Box<dyn Embed>, String> {
   let (form, url, model) = match config.embedding_provider {
     EmbeddingProvider::Local => return Ok(Box::new(Ngrams)),
@@ -125,7 +125,7 @@ pub fn embedder(context: &Context, config: &Config) -> Result<Box<dyn Embed>, St
   client.map(|client| Box::new(client) as Box<dyn Embed>).map_err(|error| error.to_string())
 }
 
-/// Has `status` tell that the endpoint does not answer, until it does.
+/// Makes `status` report that the endpoint does not answer, until it answers.
 fn note(
   context: &Context,
   provider: EmbeddingProvider,

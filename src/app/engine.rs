@@ -1,4 +1,4 @@
-//! The engine as commands and the daemon put it together.
+//! Puts the engine together for commands and for the daemon.
 #![forbid(unsafe_code)]
 
 use std::{path::Path, sync::Arc};
@@ -15,7 +15,7 @@ use crate::{
 };
 
 impl Context {
-  /// The engine: ledger to write, key made at first use, locks, records of the agent.
+  /// The engine with a writable ledger, a key that is made at first use, locks, and the agent's records.
   pub fn engine(&self, config: &Config) -> Result<Engine<RealFs>, Failure> {
     let home = self.home()?;
     home.create().map_err(unavailable)?;
@@ -27,8 +27,8 @@ impl Context {
     Ok(engine)
   }
 
-  /// A failure where another installation of memfw guards one of the workspaces: that one takes the comments
-  /// that a command of this one writes for forged. Beside its own daemon, which holds the locks, a command
+  /// A failure where another installation of memfw guards one of the workspaces: it would take comments that a
+  /// command of this installation writes for forged. Beside its own daemon, which holds the locks, a command
   /// works as usual.
   fn check_locks(&self, config: &Config, home: &Home) -> Result<(), Failure> {
     let own = DaemonLock::holder(&home.data).ok().flatten().and_then(|holder| holder.pid);
@@ -46,7 +46,7 @@ impl Context {
     Ok(())
   }
 
-  /// The engine on an open ledger, with the rules that are built in.
+  /// The engine on an open ledger, with the built-in rules.
   pub fn engine_on(&self, ledger: Ledger, config: &Config) -> Result<Engine<RealFs>, Failure> {
     let data = self.home()?.data;
     let agent = agent::records(&self.surroundings.env, config);
@@ -58,12 +58,12 @@ impl Context {
   }
 }
 
-/// The file system as the configuration lets it be used.
+/// The file system with the configured restrictions.
 pub fn file_system(config: &Config) -> RealFs {
   RealFs::default().up_to(ceiling(config))
 }
 
-/// The bytes of a file of a workspace; `None` where they cannot be had, which `status` tells.
+/// The bytes of a file of a workspace; `None` where memfw cannot read them, which `status` reports.
 pub fn read_file(workspace: &Workspace<RealFs>, rel: &Path, max_bytes: u64) -> Option<Vec<u8>> {
   let rules = TargetRules { max_bytes, owners: vec![] };
   let root = workspace.root();

@@ -1,14 +1,14 @@
-//! How a command ends when it could tell.
+//! The exit status of a command that has an answer.
 #![forbid(unsafe_code)]
 
 use std::process::ExitCode;
 
-/// The answer of a command that could tell.
+/// The answer of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
-  /// Yes, or fine: exit status 0.
+  /// Yes, or no problem: exit status 0.
   Yes,
-  /// The answer is no: exit status 1.
+  /// No: exit status 1.
   No,
 }
 

@@ -1,4 +1,4 @@
-//! Who is asked about a new entry: an endpoint, the agent framework's own model, or whoever serves the queue.
+//! The judge that answers questions about new entries: an endpoint, the agent framework's own model, or the queue.
 #![forbid(unsafe_code)]
 
 use super::keys;
@@ -9,7 +9,7 @@ use crate::{
   os::Env,
 };
 
-/// Who is asked by the daemon, as the configuration says; `program` asks the agent framework's own model.
+/// The judge that the daemon asks, as configured; `program` runs the agent framework's own model.
 pub fn via(
   env: &Env,
   config: &Config,

@@ -1,4 +1,4 @@
-//! What a judge does here, or would add, in one line and for programs.
+//! What the judge does on this machine, or would add, in one line and in JSON.
 #![forbid(unsafe_code)]
 
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ use crate::{
   terminal::failure::Failure,
 };
 
-/// What a judge does here.
+/// What the judge does on this machine.
 pub struct JudgeReport {
   via: JudgeVia,
   counts: QuestionCounts,
@@ -20,14 +20,14 @@ pub struct JudgeReport {
 }
 
 impl JudgeReport {
-  /// By the configuration and the ledger, where there is one.
+  /// Reads the configuration and the ledger, if there is one.
   pub fn find(config: &Config, ledger: Option<&Ledger>) -> Result<Self, Failure> {
     let counts = ledger.map(|ledger| ledger.question_counts(SystemClock.now())).transpose()?;
     let (per_hour, per_day) = (config.judge_per_hour, config.judge_per_day);
     Ok(Self { via: config.judge_via, counts: counts.unwrap_or_default(), per_hour, per_day })
   }
 
-  /// In one line.
+  /// The report in one line.
   pub fn line(&self) -> String {
     let who = match self.via {
       JudgeVia::Off => return "off (optional; catches plainly worded orders)".to_owned(),
@@ -59,7 +59,7 @@ impl JudgeReport {
     self.counts.asked_day >= self.per_day || self.counts.asked_hour >= self.per_hour
   }
 
-  /// For programs.
+  /// The report in JSON.
   pub fn to_json(&self) -> Value {
     let QuestionCounts { waiting, asked_hour, asked_day, answered_day, failed_day, refused_day } =
       self.counts;
@@ -77,7 +77,7 @@ impl JudgeReport {
     })
   }
 
-  /// Why it cannot be asked, if so.
+  /// Why memfw cannot ask the judge, if so.
   pub fn wrong(&self, context: &Context, config: &Config) -> Option<String> {
     let judge = agent::discover(&context.surroundings.env, config).helpers.judge;
     judge?.err().map(|why| format!("it cannot be asked: {why}"))

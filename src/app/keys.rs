@@ -1,4 +1,4 @@
-//! Keys of endpoints: from a variable of the environment, or from a file that nobody else may read.
+//! Keys of endpoints: from an environment variable, or from a file that only its owner can read.
 #![forbid(unsafe_code)]
 
 use std::{fs, os::unix::fs::MetadataExt as _, path::Path};
@@ -12,10 +12,10 @@ use crate::{os::Env, terminal::failure::reason};
 pub const EMBEDDING: &str = "MEMFW_EMBEDDING_KEY";
 /// The variable that holds the key of the endpoint that judges.
 pub const JUDGE: &str = "MEMFW_JUDGE_KEY";
-/// Bytes of a file with a key, at most; keys are lines.
+/// The largest key file that memfw reads, in bytes; keys are single lines.
 const MAX_KEY: u64 = 4096;
 
-/// A key, from a variable of the environment or from a file that nobody else may read.
+/// A key, from an environment variable or from a file that only its owner can read.
 pub fn read(
   env: &Env,
   variable: &str,

@@ -1,4 +1,4 @@
-//! The ledger and its key, as commands open them.
+//! Opens the ledger and its key for commands.
 #![forbid(unsafe_code)]
 
 use super::{
@@ -13,7 +13,7 @@ use crate::{
 };
 
 impl Context {
-  /// The ledger, to read; `None` where memfw has never run.
+  /// The ledger, read-only; `None` where memfw has never run.
   pub fn ledger_to_read(&self) -> Result<Option<Ledger>, Failure> {
     let path = self.home()?.data.join(LEDGER);
     match Ledger::open(&path, Access::ReadOnly, None) {
@@ -23,7 +23,7 @@ impl Context {
     }
   }
 
-  /// The ledger, to read; a failure with advice where memfw has never run.
+  /// The ledger, read-only; a failure with advice where memfw has never run.
   pub fn ledger(&self) -> Result<Ledger, Failure> {
     self.ledger_to_read()?.ok_or_else(|| {
       Failure::unavailable("memfw has not guarded anything yet")
@@ -31,7 +31,7 @@ impl Context {
     })
   }
 
-  /// The ledger, to read, with its key, so that sealed bytes can be shown.
+  /// The ledger, read-only, with its key, so that sealed bytes can be shown.
   pub fn ledger_with_key(&self) -> Result<Ledger, Failure> {
     let home = self.home()?;
     let mut ledger = self.ledger()?;
@@ -41,19 +41,19 @@ impl Context {
     Ok(ledger)
   }
 
-  /// The ledger, to write, still without its key.
+  /// The ledger, writable, still without its key.
   pub fn ledger_to_write(&self) -> Result<Ledger, Failure> {
     Ok(self.open_ledger()??)
   }
 
-  /// The same; the inner error tells what is wrong with the ledger itself.
+  /// The ledger, writable, still without its key; the inner error names a fault of the ledger itself.
   pub fn open_ledger(&self) -> Result<Result<Ledger, StoreError>, Failure> {
     let path = self.home()?.data.join(LEDGER);
     Ok(Ledger::open(&path, Access::ReadWrite, None))
   }
 
-  /// Gives the ledger its key, which is made at first use; the inner failure is that the key which
-  /// belongs to this ledger cannot be had.
+  /// Gives the ledger its key, which is made at first use; the inner failure says that the key of this
+  /// ledger is not available.
   pub fn unlock(&self, ledger: &mut Ledger) -> Result<Result<(), Failure>, Failure> {
     let path = self.home()?.data.join(KEY);
     let key = match key::load_or_create(&path, ledger.needs_key()?) {

@@ -1,8 +1,8 @@
 //! The log: structured lines to standard error, for people, journald or programs.
 //!
 //! A text line is `[TIME] LEVEL message key=value ...`. Every value is escaped, so a file name can
-//! forge neither a line nor a field; what journald or another supervisor stamps itself gets no time
-//! of ours. Memory text is never logged, which is up to those who log.
+//! forge neither a line nor a field. Where journald or another supervisor adds the time, memfw adds
+//! none. Callers must never log memory text.
 #![forbid(unsafe_code)]
 
 use crate::{
@@ -25,11 +25,11 @@ use tracing_subscriber::{
   util::SubscriberInitExt as _,
 };
 
-/// Whether somebody else stamps our lines with the time: journald reads standard error, or a
-/// service manager started us.
+/// Whether another program adds the time to the lines: journald reads standard error, or a
+/// service manager started memfw.
 ///
-/// `JOURNAL_STREAM` names the device and inode that journald reads. Every child inherits it, also a
-/// shell in a desktop terminal whose output goes elsewhere, so it is compared with the real one.
+/// `JOURNAL_STREAM` names the device and inode that journald reads. Every child process inherits it, also a
+/// shell in a desktop terminal whose output goes elsewhere, so memfw compares it with standard error.
 pub fn is_stamped(journal_stream: Option<&OsStr>, notify_socket: Option<&OsStr>) -> bool {
   let read_by_journald = journal_stream.and_then(OsStr::to_str).is_some_and(|stream| {
     fstat(io::stderr()).is_ok_and(|stat| stream == format!("{}:{}", stat.st_dev, stat.st_ino))
@@ -37,16 +37,16 @@ pub fn is_stamped(journal_stream: Option<&OsStr>, notify_socket: Option<&OsStr>)
   read_by_journald || notify_socket.is_some_and(|socket| !socket.is_empty())
 }
 
-/// How to log.
+/// The settings of the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogSetup {
-  /// The least severe line of ours that is written; those of libraries only from `warn` up.
+  /// The lowest level of memfw's lines that is written; lines of libraries are written from `warn` up.
   pub level: LogLevel,
   /// Text or JSON.
   pub format: LogFormat,
-  /// Whether a text line begins with the time; not where a supervisor adds it.
+  /// Whether a text line begins with the time; `false` where a supervisor adds it.
   pub time: bool,
-  /// Whether the level is coloured in a text line.
+  /// Whether the level of a text line is coloured.
   pub colour: bool,
 }
 
@@ -82,7 +82,7 @@ impl LogSetup {
   }
 }
 
-/// The least severe level that is written.
+/// The lowest level that is written.
 pub const fn filter(level: LogLevel) -> LevelFilter {
   match level {
     LogLevel::Error => LevelFilter::ERROR,
@@ -93,7 +93,7 @@ pub const fn filter(level: LogLevel) -> LevelFilter {
   }
 }
 
-/// How a level is written in a line.
+/// The name of a level in a line.
 pub const fn word(level: Level) -> (&'static str, Style) {
   match level {
     Level::ERROR => ("error", Style::Red),
@@ -104,7 +104,7 @@ pub const fn word(level: Level) -> (&'static str, Style) {
   }
 }
 
-/// A value as it stands behind its name: one with a space, or that looks quoted, is quoted so that fields
+/// A value as it is printed after its name: a value with a space, or that looks quoted, is quoted so that fields
 /// can be told apart.
 pub fn quoted(value: &str) -> String {
   let value = terminal(value);

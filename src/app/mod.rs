@@ -1,7 +1,7 @@
-//! The parts of memfw put together, for commands and for the daemon: where its files are, configuration, ledger,
-//! engine, rules, the agent framework, and who is asked over the network.
+//! Puts the parts of memfw together for commands and for the daemon: paths, configuration, ledger, engine, rules,
+//! the agent framework, and the endpoints on the network.
 //!
-//! [`Context`] is what every command is given; most of the files here add to it.
+//! Every command gets a [`Context`]; most files here add methods to it.
 #![forbid(unsafe_code)]
 
 pub mod agent;

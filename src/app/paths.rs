@@ -1,4 +1,4 @@
-//! Where things are: memfw's files in its data directory, and paths without links.
+//! The paths of memfw's files in its data directory, and paths without links.
 #![forbid(unsafe_code)]
 
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ pub const LEDGER: &str = "ledger.sqlite";
 /// The name of the file with the master key in the data directory.
 pub const KEY: &str = "master.key";
 
-/// The path without links where it exists, else made absolute.
+/// The path without links where it exists, else the absolute path.
 pub fn resolved(path: &Path) -> PathBuf {
   path
     .canonicalize()

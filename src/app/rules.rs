@@ -1,8 +1,8 @@
 //! A user's rules and exemplars: the files `rules.d/*.toml` and `exemplars.toml` beside the configuration,
 //! read and compiled.
 //!
-//! All that is wrong with them is told at once, with file and line. Whoever guards goes on with the
-//! rules that it has; every other command refuses, as it does with a broken configuration.
+//! All errors in them are reported at once, with file and line. The daemon goes on with the rules that it has;
+//! every other command refuses to run, as with an invalid configuration.
 #![forbid(unsafe_code)]
 
 use std::{
@@ -24,32 +24,32 @@ use crate::{
   terminal::failure::{Failure, reason},
 };
 
-/// The name of the directory; what its files are called in findings begins with it.
+/// The name of the directory; findings print it before the name of a rule file.
 const DIR: &str = "rules.d";
 
 /// The user's exemplars in the configuration directory.
 pub const EXEMPLARS: &str = "exemplars.toml";
-/// Bytes of the file of exemplars, at most.
+/// The largest file of exemplars that memfw reads, in bytes.
 const MAX_EXEMPLAR_BYTES: u64 = 256 * 1024;
 
 /// A user's rules.
 pub struct Loaded {
-  /// They, together with those that are built in.
+  /// The user's rules together with the built-in rules.
   pub rules: Rules,
-  /// The files, in the order of their names, and how many rules each has.
+  /// The rule files, sorted by name, with the number of rules in each.
   pub files: Vec<(PathBuf, usize)>,
 }
 
-/// What is wrong with one file.
+/// An error in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RuleProblem {
   /// The file, or the directory.
   pub file: PathBuf,
-  /// Line and column, from 1; `None` where it cannot be read.
+  /// Line and column, from 1; `None` where the file cannot be read.
   pub place: Option<(usize, usize)>,
   /// What was found and what was expected.
   pub message: String,
-  /// What to do.
+  /// How to repair it.
   pub hint: Option<String>,
 }
 
@@ -58,7 +58,7 @@ impl RuleProblem {
     Self { file: file.to_owned(), place: None, message: why.into(), hint: None }
   }
 
-  /// As `config check --json` tells it.
+  /// The error in the form of `config check --json`.
   pub fn to_json(&self) -> Value {
     let Self { file, place, message, hint } = self;
     json!({
@@ -84,7 +84,7 @@ impl From<RuleProblem> for Failure {
 }
 
 impl Context {
-  /// The rules in force: those that are built in and the user's.
+  /// The rules in force: the built-in rules and the user's.
   pub fn rules(&self) -> Result<Rules, Failure> {
     match load(&self.home()?.config) {
       Ok(loaded) => Ok(loaded.rules),
@@ -123,7 +123,7 @@ pub fn load(config: &Path) -> Result<Loaded, Vec<RuleProblem>> {
   Ok(Loaded { rules, files: paths.into_iter().zip(counted).collect() })
 }
 
-/// The same, and the examples do what they say, and the exemplars hold.
+/// Reads and compiles the rules, and also checks their examples and the user's exemplars.
 pub fn check(config: &Path) -> Result<Loaded, Vec<RuleProblem>> {
   let loaded = load(config);
   let mut problems = exemplars(config).err().unwrap_or_default();
@@ -135,7 +135,7 @@ pub fn check(config: &Path) -> Result<Loaded, Vec<RuleProblem>> {
   if problems.is_empty() { loaded } else { Err(problems) }
 }
 
-/// The exemplars that are built in and the user's.
+/// The built-in exemplars and the user's.
 pub fn exemplars(config: &Path) -> Result<Exemplars, Vec<RuleProblem>> {
   let path = config.join(EXEMPLARS);
   let text =
@@ -154,7 +154,7 @@ fn problem(config: &Path, error: RuleError) -> RuleProblem {
   RuleProblem { file: config.join(file), place: Some((line, column)), message, hint }
 }
 
-/// The rule files of a directory that need not be there, sorted by name.
+/// The rule files of a directory, sorted by name; the directory may be absent.
 fn paths(dir: &Path) -> Result<Vec<PathBuf>, RuleProblem> {
   let unreadable = |error: &io::Error| RuleProblem::unreadable(dir, reason(error));
   let entries = match fs::read_dir(dir) {
@@ -167,7 +167,7 @@ fn paths(dir: &Path) -> Result<Vec<PathBuf>, RuleProblem> {
     let entry = entry.map_err(|error| unreadable(&error))?;
     let name = entry.file_name();
     let name = name.as_encoded_bytes();
-    // What begins with a dot is an editor's.
+    // Editors use names that begin with a dot.
     if name.ends_with(b".toml") && !name.starts_with(b".") {
       paths.push(entry.path());
     }

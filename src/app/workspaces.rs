@@ -1,4 +1,4 @@
-//! Which directories are guarded: by flags, by the configuration, or by what the agent uses.
+//! The guarded directories: from flags, from the configuration, or those that the agent uses.
 #![forbid(unsafe_code)]
 
 use std::path::PathBuf;
@@ -7,25 +7,25 @@ use super::{agent, configuration::distrust, context::Context, paths::resolved};
 use crate::{config::Config, daemon::Discovery, files::Shapes, terminal::failure::Failure};
 
 impl Context {
-  /// The workspaces to guard, in the order flags, configuration, the agent's own; without links in
+  /// The workspaces to guard, in the order flags, configuration, agent; without links in
   /// their paths where they exist.
   pub fn workspaces(&self, config: &Config, flags: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
     Ok(self.discover(config, flags)?.workspaces)
   }
 
-  /// Which of the guarded directories are no workspaces.
+  /// The guarded directories that are not workspaces.
   pub fn shapes(&self, config: &Config) -> Shapes {
-    // Where nothing is known to be guarded, nothing is elsewhere.
+    // Without any guarded directory, the list is empty.
     self.discover(config, &[]).map(|found| found.shapes).unwrap_or_default()
   }
 
-  /// The same with all that it follows from.
+  /// The workspaces to guard, with everything that follows from them.
   pub fn discover(&self, config: &Config, flags: &[PathBuf]) -> Result<Discovery, Failure> {
     let mut found = agent::discover(&self.surroundings.env, config);
     let named = if flags.is_empty() { &config.workspaces[..] } else { flags };
     if !named.is_empty() {
       found.workspaces = named.to_vec();
-      // What could not be found is not asked for.
+      // Workspaces that were not found are left out.
       (found.notes, found.is_complete, found.is_named) = (vec![], true, true);
       found.shapes = Shapes::default();
     }

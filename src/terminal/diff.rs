@@ -1,37 +1,37 @@
-//! The difference of two texts by lines, as `diff -u` writes it. Nothing is escaped here.
+//! The difference of two texts by lines, in the format of `diff -u`. This module escapes nothing.
 #![forbid(unsafe_code)]
 
 use std::{collections::HashMap, time::Instant};
 
 use similar::{Algorithm, DiffOp, DiffTag, capture_diff_slices_deadline, group_diff_ops};
 
-/// Lines around a change, as everywhere.
+/// Unchanged lines around a change, the usual number.
 const CONTEXT: usize = 3;
 
-/// What a line of a difference is.
+/// The kind of a line of a difference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
   /// The head of a run of changes.
   Head,
-  /// In both.
+  /// The line is in both texts.
   Same,
-  /// Only in the old text.
+  /// The line is only in the old text.
   Gone,
-  /// Only in the new text.
+  /// The line is only in the new text.
   Come,
 }
 
 /// A line of a difference.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DiffLine {
-  /// What it is.
+  /// Its kind.
   pub change: Change,
   /// Its text, with the sign before it and without its line end.
   pub text: Vec<u8>,
 }
 
-/// What turns `old` into `new`. Texts that differ beyond measure are compared exactly until `deadline`,
-/// and from there on said to be replaced.
+/// The changes from `old` to `new`. Very different texts are compared exactly until `deadline`;
+/// the rest is then reported as replaced.
 pub fn unified(old: &[u8], new: &[u8], deadline: Instant) -> Vec<DiffLine> {
   let (old, new) = (lines(old), lines(new));
   let ops = capture_diff_slices_deadline(Algorithm::Myers, &old, &new, Some(deadline));
@@ -61,7 +61,7 @@ pub fn unified(old: &[u8], new: &[u8], deadline: Instant) -> Vec<DiffLine> {
   out
 }
 
-/// How many lines only `new` has and how many only `old` has; where they stand does not matter, so it
+/// The number of lines that only `new` has, and that only `old` has. The places of the lines do not matter, so this
 /// takes linear time.
 pub fn counts(old: &[u8], new: &[u8]) -> (u64, u64) {
   let mut balance: HashMap<&[u8], i64> = HashMap::new();
@@ -98,7 +98,7 @@ fn push(out: &mut Vec<DiffLine>, change: Change, sign: u8, line: &[u8]) {
   }
 }
 
-/// First line and number of lines; the line before where there are none.
+/// First line and number of lines; an empty range names the line before it.
 fn range(start: usize, end: usize) -> String {
   match end - start {
     0 => format!("{start},0"),
@@ -152,7 +152,7 @@ mod tests {
     fn a_difference_turns_the_old_text_into_the_new_one(
       old in "([abc]\n){0,12}[ab]?", new in "([abc]\n){0,12}[ab]?",
     ) {
-      // Applied by its own numbers, as `patch` would.
+      // Applied by the numbers in the difference, as `patch` does.
       let old_lines: Vec<&str> = old.split_inclusive('\n').collect();
       let (mut made, mut at) = (String::new(), 0);
       for line in unified(old.as_bytes(), new.as_bytes(), soon()) {

@@ -2,10 +2,10 @@
 //!
 //! Everything that could move the cursor, change colours, reorder, hide or forge text becomes a
 //! visible escape: control characters, invisible and reordering characters, tag characters, towers
-//! of combining marks, invalid bytes. Printable text of any script stays as it is, and so does the
-//! backslash: the output is for eyes, not for reading back.
+//! of combining marks, invalid bytes. Printable text of any script is unchanged, and so is the
+//! backslash: people read the output, and no program parses it.
 //!
-//! Invariant: what leaves here holds no control character (besides line ends, on request), no ESC
+//! Invariant: the output holds no control character (besides line ends, on request), no ESC
 //! and no bidirectional control, and is never wider than the cap.
 #![forbid(unsafe_code)]
 
@@ -15,7 +15,7 @@ use {std::fmt::Write as _, unicode_width::UnicodeWidthChar as _};
 /// three; more are only used to paint over neighbouring lines.
 const MAX_MARKS: usize = 4;
 
-/// Stands where text was cut.
+/// The sign at the end of a text that was cut.
 const CUT: char = '…';
 
 /// Text or bytes on one line, without a limit.
@@ -23,7 +23,7 @@ pub fn terminal(text: impl AsRef<[u8]>) -> String {
   Escape::default().apply(text)
 }
 
-/// How to escape.
+/// The settings of escaping.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Escape {
   keep_lines: bool,
@@ -37,13 +37,13 @@ impl Escape {
     Self { keep_lines: true, ..self }
   }
 
-  /// Cuts after so many terminal columns in all; what was cut ends with `…`, which counts.
+  /// Cuts the text after this number of terminal columns, of which the final `…` takes one.
   #[must_use]
   pub const fn max_width(self, columns: usize) -> Self {
     Self { max_width: Some(columns), ..self }
   }
 
-  /// Escapes text or bytes; linear in what is shown, not in what is given.
+  /// Escapes text or bytes, in time linear in the output and not in the input.
   pub fn apply(self, text: impl AsRef<[u8]>) -> String {
     let mut line = Line { escape: self, out: String::new(), width: 0, fits: 0, marks: MAX_MARKS };
     for chunk in text.as_ref().utf8_chunks() {
@@ -62,7 +62,7 @@ impl Escape {
   }
 }
 
-/// Text of bytes that goes where nothing has to be escaped, as into JSON; what is no UTF-8 is U+FFFD.
+/// The bytes as text for places that need no escaping, such as JSON; invalid UTF-8 becomes U+FFFD.
 pub fn lossy(bytes: &[u8]) -> String {
   let mut text = String::new();
   for chunk in bytes.utf8_chunks() {
@@ -74,12 +74,12 @@ pub fn lossy(bytes: &[u8]) -> String {
   text
 }
 
-/// The columns that text takes, as it is, without escaping; for text that was escaped before.
+/// The columns that a text takes without further escaping; for escaped text.
 pub fn width(text: &str) -> usize {
   text.chars().map(|c| c.width().unwrap_or(0)).sum()
 }
 
-/// Whether a character must not stand in output as it is.
+/// Whether a character must be escaped.
 pub fn is_hidden(c: char) -> bool {
   !is_plain(c)
 }
@@ -88,14 +88,14 @@ struct Line {
   escape: Escape,
   out: String,
   width: usize,
-  /// The length of `out` up to which there is room for the cut sign behind it.
+  /// The length of `out` up to which the cut sign still fits.
   fits: usize,
-  /// Combining marks behind the last visible character; at the start none is allowed.
+  /// Combining marks after the last visible character; none is allowed at the start.
   marks: usize,
 }
 
 impl Line {
-  /// Adds one character; `false` when the text was cut.
+  /// Adds one character; `false` when the text had to be cut.
   fn push(&mut self, c: char) -> bool {
     if c == '\n' && self.escape.keep_lines {
       self.marks = MAX_MARKS;
@@ -103,7 +103,7 @@ impl Line {
       return true;
     }
     let mut buffer = [0; 4];
-    // The emoji form of a visible character is honest; alone or twice it hides data.
+    // One emoji selector after a visible character is usual; without a character, or twice, it hides data.
     let emoji = c == '\u{fe0f}' && self.marks == 0 && !self.out.ends_with(|c: char| c.is_ascii());
     if emoji || (is_plain(c) && c.width() == Some(0) && self.marks < MAX_MARKS) {
       self.marks = if emoji { MAX_MARKS } else { self.marks + 1 };
@@ -128,7 +128,7 @@ impl Line {
     }
   }
 
-  /// Adds an escape, which is never cut in two.
+  /// Adds an escape, which is never cut in the middle.
   fn push_piece(&mut self, piece: &str) -> bool {
     self.marks = MAX_MARKS;
     self.push_columns(piece, piece.len())
@@ -156,7 +156,7 @@ impl Line {
   }
 }
 
-/// Whether a character may be shown as it is, its width aside.
+/// Whether a character may be shown unescaped; its width does not matter here.
 ///
 /// The list is Unicode's general categories Cc and Cf, the default-ignorable characters, those that
 /// render as nothing, and the two separators that some terminals take for line ends.

@@ -1,7 +1,7 @@
-//! Why a command could not tell: one form for all errors that a person sees.
+//! Why a command has no answer: one form for all errors that a person sees.
 //!
 //! Errors are lower case, with names in backticks and without a final period; a hint says what to
-//! type next. Both are escaped when printed, so hostile names may stand in them.
+//! type next. Both are escaped when they are printed, so hostile names may occur in them.
 #![forbid(unsafe_code)]
 
 use {
@@ -12,31 +12,31 @@ use {
   },
 };
 
-/// What kind of failure it is; all but a broken pipe end with exit status 2.
+/// The kind of a failure; all but a broken pipe exit with status 2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FailureKind {
-  /// The command line asks for something that cannot be.
+  /// The command line asks for something impossible.
   Usage,
-  /// The configuration is broken.
+  /// The configuration is invalid.
   Config,
-  /// Something needed is not there or not readable.
+  /// Something that the command needs is absent or unreadable.
   Unavailable,
-  /// A mistake in memfw itself.
+  /// A bug in memfw itself.
   Internal,
-  /// The reader of the output went away, which is its right: success.
+  /// The reader of the output has closed it, which is no error: success.
   BrokenPipe,
 }
 
-/// An error with hints, and others that were found beside it.
+/// An error with hints, and further errors of its kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
   /// The kind.
   pub kind: FailureKind,
   /// What was found and what was expected.
   pub error: String,
-  /// What to do, each a line of its own.
+  /// What to do, one line each.
   pub hints: Vec<String>,
-  /// More of the same kind, printed after this one.
+  /// Further errors, printed after this one.
   pub also: Vec<Failure>,
 }
 
@@ -45,34 +45,34 @@ impl Failure {
     Self { kind, error: error.into(), hints: Vec::new(), also: Vec::new() }
   }
 
-  /// The command line asks for something that cannot be.
+  /// The command line asks for something impossible.
   pub fn usage(error: impl Into<String>) -> Self {
     Self::new(FailureKind::Usage, error)
   }
 
-  /// The configuration is broken.
+  /// The configuration is invalid.
   pub fn config(error: impl Into<String>) -> Self {
     Self::new(FailureKind::Config, error)
   }
 
-  /// Something needed is not there or not readable.
+  /// Something that the command needs is absent or unreadable.
   pub fn unavailable(error: impl Into<String>) -> Self {
     Self::new(FailureKind::Unavailable, error)
   }
 
-  /// A mistake in memfw itself.
+  /// A bug in memfw itself.
   pub fn internal(error: impl Into<String>) -> Self {
     Self::new(FailureKind::Internal, error)
   }
 
-  /// Adds what to do about it.
+  /// Adds a hint.
   #[must_use]
   pub fn hint(mut self, hint: impl Into<String>) -> Self {
     self.hints.push(hint.into());
     self
   }
 
-  /// Adds a hint when there is one.
+  /// Adds a hint, if there is one.
   #[must_use]
   pub fn maybe_hint(self, hint: Option<impl Into<String>>) -> Self {
     match hint {
@@ -81,7 +81,7 @@ impl Failure {
     }
   }
 
-  /// The first of several failures, with the others beside it; `None` when there are none.
+  /// The first of several failures, which carries the others; `None` when there are none.
   pub fn all(failures: impl IntoIterator<Item = Self>) -> Option<Self> {
     let mut failures = failures.into_iter();
     let mut first = failures.next()?;
@@ -91,7 +91,7 @@ impl Failure {
 }
 
 impl fmt::Display for Failure {
-  /// The lines as they go to standard error, each with its line end.
+  /// The lines for standard error, each with its line end.
   fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     writeln!(f, "error: {}", terminal(&self.error))?;
     for hint in &self.hints {
@@ -111,7 +111,7 @@ impl fmt::Display for Failure {
 }
 
 impl From<io::Error> for Failure {
-  /// For errors of writing to standard output; errors of files are told with their path instead.
+  /// For errors of writing to standard output; errors of files are reported with their path instead.
   fn from(error: io::Error) -> Self {
     match error.kind() {
       io::ErrorKind::BrokenPipe => Self::new(FailureKind::BrokenPipe, "broken pipe"),
@@ -120,7 +120,7 @@ impl From<io::Error> for Failure {
   }
 }
 
-/// The failure that an error tells, with its further lines as hints.
+/// The failure for an error; its further lines become hints.
 pub fn unavailable(error: impl fmt::Display) -> Failure {
   let text = error.to_string();
   let mut lines = text.lines();
@@ -139,7 +139,7 @@ pub fn reason(error: &io::Error) -> String {
   letters.next().map_or_else(String::new, |first| first.to_lowercase().chain(letters).collect())
 }
 
-/// Writes to standard error; where that fails, nobody is left to be told.
+/// Writes to standard error; a failure to do so cannot be reported.
 pub fn complain(text: &str) {
   io::stderr().write_all(text.as_bytes()).unwrap_or_default();
 }

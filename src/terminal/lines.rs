@@ -1,12 +1,12 @@
-//! Lines of a stream in chunks: as many as are there already, and never more than fit.
+//! Lines of a stream in chunks: all lines that are already available, up to a limit.
 //!
-//! Invariants: whoever waits for the answer to a line is not made to send another one first; a chunk
-//! has a bounded number of bytes, one line that is longer excepted, which has its own bound.
+//! Invariants: a program that waits for the answer to a line need not send another one first; a chunk
+//! has a bounded number of bytes, except for a single longer line, which has its own bound.
 #![forbid(unsafe_code)]
 
 use std::io::{self, BufRead as _, BufReader, Read};
 
-/// How much is read at once: a choice, far above what a system call costs.
+/// Bytes of one read: a choice, large enough that the cost of system calls does not matter.
 const BUFFER: usize = 1 << 20;
 /// Bytes after which a chunk is full: a choice, seconds of work at the slowest.
 const CHUNK_BYTES: usize = 4 << 20;
@@ -16,14 +16,14 @@ pub const CHUNK_LINES: usize = 2_048;
 /// One line of the stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Line {
-  /// All of it, with its line end where it has one.
+  /// The whole line, with its line end if it has one.
   Whole(Vec<u8>),
-  /// It is longer than allowed, and was skipped.
+  /// The line is longer than allowed, and was skipped.
   TooLong,
 }
 
 impl Line {
-  /// Bytes that are there.
+  /// The available bytes.
   pub fn len(&self) -> usize {
     match self {
       Self::Whole(bytes) => bytes.len(),
@@ -31,7 +31,7 @@ impl Line {
     }
   }
 
-  /// Whether no byte is there.
+  /// Whether no byte is available.
   pub fn is_empty(&self) -> bool {
     self.len() == 0
   }
@@ -49,7 +49,7 @@ impl<R: Read> Lines<R> {
     Self { input: BufReader::with_capacity(BUFFER, input), max_line }
   }
 
-  /// The next lines; waits for the first one only. Empty at the end of the stream.
+  /// The next lines; it waits for the first one only. Empty at the end of the stream.
   pub fn chunk(&mut self) -> io::Result<Vec<Line>> {
     let mut lines = Vec::new();
     let mut n_bytes = 0;
@@ -71,7 +71,7 @@ impl<R: Read> Lines<R> {
       return Ok(None);
     }
     if line.last() != Some(&b'\n') && n as u64 == self.max_line {
-      // It may end right here; otherwise its rest is not a line of its own.
+      // The long line may end here; otherwise its rest must not become a line of its own.
       let rest = self.input.skip_until(b'\n')?;
       if rest > 0 {
         return Ok(Some(Line::TooLong));
@@ -85,7 +85,7 @@ impl<R: Read> Lines<R> {
 mod tests {
   use {super::*, proptest::prelude::*};
 
-  /// Gives the pieces one by one, as a pipe does.
+  /// Returns the pieces one by one, like a pipe.
   struct Pieces(Vec<Vec<u8>>);
 
   impl Read for Pieces {

@@ -1,7 +1,7 @@
-//! What commands print with: tables, escaping, colours, progress, the pager, times, and errors as people see
+//! How commands print: tables, escaping, colours, progress, the pager, times, and errors as people see
 //! them.
 //!
-//! It knows neither ledger nor engine nor any command.
+//! This room uses neither the ledger nor the engine nor any command.
 //!
 //! Invariant: everything from memory, file names or the ledger goes through [`escape`] before it
 //! reaches a terminal; answers go through [`output::Out`], errors through [`failure::Failure`].

@@ -1,11 +1,11 @@
-//! A moment as people write it: `2026-11-20T14:00:00Z`, `2026-11-20 14:00`, `2h ago`, `3d`. Pure: the
-//! present and the zone are parameters.
+//! A moment in the forms that people write: `2026-11-20T14:00:00Z`, `2026-11-20 14:00`, `2h ago`, `3d`. Pure: the
+//! current time and the zone are parameters.
 #![forbid(unsafe_code)]
 
 use jiff::{Span, Timestamp, civil::DateTime, tz::TimeZone};
 
-/// The moment that a text means, in microseconds since 1970; `None` where it means none. A time without
-/// a zone is one of `zone`, a length of time counts back from `now`.
+/// The moment that a text means, in microseconds since 1970; `None` for other text. A time without
+/// a zone is one of `zone`; a duration counts back from `now`.
 pub fn moment(text: &str, now: i64, zone: &TimeZone) -> Option<i64> {
   let text = text.trim();
   if let Ok(time) = text.parse::<Timestamp>() {
@@ -50,7 +50,7 @@ mod tests {
   #[test]
   fn a_day_is_one_of_the_calendar() {
     let zone = TimeZone::posix("CET-1CEST,M3.5.0,M10.5.0/3").unwrap();
-    // On the last Sunday of October 2026 the clocks went back.
+    // The clocks went back on the last Sunday of October 2026.
     let noon = moment("2026-10-25 12:00", NOON, &zone).unwrap();
     assert_eq!(moment("1d", noon, &zone), moment("2026-10-24 12:00", NOON, &zone));
   }

@@ -1,8 +1,8 @@
-//! Standard output: the one door for what a command answers.
+//! Standard output: all answers of commands are written here.
 //!
-//! Text that came from memory, file names or the ledger goes through [`super::escape`] before it
-//! comes here; tables do that themselves. Errors of writing come back to the command, which ends; a
-//! reader that went away is no error.
+//! Text from memory, file names or the ledger goes through [`super::escape`] before it
+//! comes here; tables escape their cells themselves. Errors of writing are returned to the command, which
+//! ends; a reader that closes the output is no error.
 #![forbid(unsafe_code)]
 
 use {
@@ -18,26 +18,26 @@ use {
   },
 };
 
-/// Columns where nobody says how many there are.
+/// The columns where the terminal reports no width.
 pub const DEFAULT_COLUMNS: usize = 80;
 
-/// Bytes that go into a pipe all at once or not at all (`PIPE_BUF` of Linux; POSIX has at least 512).
+/// The bytes that one write puts into a pipe atomically (`PIPE_BUF` of Linux; POSIX has at least 512).
 const WHOLE: usize = 4096;
 
-/// A colour or weight, only ever put around text that is already safe.
+/// A colour or weight, only for text that is already escaped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Style {
-  /// As it is.
+  /// Unchanged.
   Plain,
   /// Headings.
   Bold,
-  /// What matters less.
+  /// Less important text.
   Dim,
-  /// Poison, failures.
+  /// Poison and failures.
   Red,
-  /// Clean, fine.
+  /// Clean text and success.
   Green,
-  /// Waits for a person.
+  /// Items that wait for a person.
   Yellow,
   /// Names to type.
   Cyan,
@@ -56,7 +56,7 @@ impl Style {
     }
   }
 
-  /// `text` in this style when `colour` is wanted, else as it is.
+  /// `text` in this style when `colour` is wanted, else unchanged.
   pub fn paint(self, text: &str, colour: bool) -> String {
     if colour && self != Self::Plain && !text.is_empty() {
       format!("\x1b[{}m{text}\x1b[0m", self.code())
@@ -66,19 +66,19 @@ impl Style {
   }
 }
 
-/// When colours are wanted.
+/// When colours are used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Colours {
   /// Never.
   Never,
-  /// Where somebody looks at them.
+  /// On a terminal.
   OnTerminals,
   /// Also in files and pipes.
   Always,
 }
 
 impl Colours {
-  /// Whether they are wanted on a terminal, or off one.
+  /// Whether colours are used on a terminal, or elsewhere.
   pub const fn on(self, terminal: bool) -> bool {
     match self {
       Self::Never => false,
@@ -88,12 +88,12 @@ impl Colours {
   }
 }
 
-/// A number of things in words: `1 file`, `2 files`.
+/// A number with its noun: `1 file`, `2 files`.
 pub fn count(n: u64, what: &str) -> String {
   if n == 1 { format!("1 {what}") } else { format!("{n} {what}s") }
 }
 
-/// Where a command writes its answer.
+/// The output of a command.
 pub struct Out {
   writer: RefCell<BufWriter<Box<dyn Write>>>,
   terminal: bool,
@@ -101,13 +101,13 @@ pub struct Out {
   columns: usize,
   rows: usize,
   pager: Option<Pager>,
-  /// What waits for the pager, since [`Out::page`].
+  /// The text for the pager, since [`Out::page`].
   held: RefCell<Option<Vec<u8>>>,
 }
 
 impl Out {
-  /// Standard output of this process, as wide as the terminal, else [`DEFAULT_COLUMNS`]; long lists on
-  /// a terminal go through the pager, if there is one.
+  /// Standard output of this process, as wide as the terminal, else [`DEFAULT_COLUMNS`]; on a terminal, long
+  /// lists go through the pager, if there is one.
   pub fn stdout(colours: Colours, pager: impl FnOnce() -> Option<Pager>) -> Self {
     let stdout = io::stdout();
     let terminal = isatty(&stdout);
@@ -122,48 +122,48 @@ impl Out {
     Self { writer, terminal, colour, columns, rows, pager, held }
   }
 
-  /// Any other place, which is no terminal, with or without colours, `columns` wide.
+  /// Any other output, which is no terminal, with or without colours, `columns` wide.
   pub fn to(writer: Box<dyn Write>, colour: bool, columns: usize) -> Self {
     let writer = RefCell::new(BufWriter::new(writer));
     let (rows, held) = (usize::MAX, RefCell::new(None));
     Self { writer, terminal: false, colour, columns, rows, pager: None, held }
   }
 
-  /// Whether a person reads along, and raw bytes would reach the terminal.
+  /// Whether the output is a terminal, which raw bytes could reach.
   pub const fn is_terminal(&self) -> bool {
     self.terminal
   }
 
-  /// Whether colours are wanted.
+  /// Whether colours are used.
   pub const fn colour(&self) -> bool {
     self.colour
   }
 
-  /// How many columns there are.
+  /// The number of columns.
   pub const fn columns(&self) -> usize {
     self.columns
   }
 
-  /// How many columns a table may have: into a pipe or a file nothing is cut, for there ids and paths
-  /// are searched and copied.
+  /// The number of columns for a table. In a pipe or a file nothing is cut, because people search and copy ids
+  /// and paths there.
   pub const fn table_columns(&self) -> usize {
     if self.terminal { self.columns } else { usize::MAX }
   }
 
-  /// `text` in a style, or as it is where no colours are wanted.
+  /// `text` in a style, or unchanged where colours are off.
   pub fn paint(&self, style: Style, text: &str) -> String {
     style.paint(text, self.colour)
   }
 
-  /// What follows is a list: where it is longer than the terminal, it goes through the pager as soon as
-  /// it is whole.
+  /// Marks the following output as a list: if it is longer than the terminal, it goes through the pager when
+  /// it is complete.
   pub fn page(&self) {
     if self.pager.is_some() {
       self.held.borrow_mut().get_or_insert_default();
     }
   }
 
-  /// Writes text as it is.
+  /// Writes text unchanged.
   pub fn text(&self, text: &str) -> Result<(), Failure> {
     self.bytes(text.as_bytes())
   }
@@ -174,7 +174,7 @@ impl Out {
     self.bytes(b"\n")
   }
 
-  /// Writes bytes as they are; never memory text to a terminal.
+  /// Writes bytes unchanged; never memory text to a terminal.
   pub fn bytes(&self, bytes: &[u8]) -> Result<(), Failure> {
     if let Some(held) = self.held.borrow_mut().as_mut() {
       held.extend_from_slice(bytes);
@@ -185,20 +185,20 @@ impl Out {
 
   /// Writes a value as indented JSON and a line end.
   ///
-  /// JSON escapes C0 controls only, so on a terminal the others are escaped as well: still the same
-  /// value to a program.
+  /// JSON escapes C0 controls only, so on a terminal the other controls are escaped as well; a program
+  /// reads an equal value.
   pub fn json(&self, value: &impl Serialize) -> Result<(), Failure> {
     let text = serde_json::to_string_pretty(value).map_err(|error| json_failure(&error))?;
     self.line(&ascii_escapes(&text))
   }
 
-  /// Writes a value as JSON on one line, and hands it on at once: a reader may wait for each line.
+  /// Writes a value as JSON on one line and flushes it: a reader may wait for each line.
   pub fn json_line(&self, value: &impl Serialize) -> Result<(), Failure> {
     self.line(&one_line(value)?)?;
     self.flush()
   }
 
-  /// Writes whole lines and hands them on, some at a time: what a signal interrupts ends with a line.
+  /// Writes whole lines and flushes them in parts: interrupted output ends with a complete line.
   pub fn lines(&self, lines: &[String]) -> Result<(), Failure> {
     let mut pending = 0;
     for line in lines {
@@ -212,7 +212,7 @@ impl Out {
     self.flush()
   }
 
-  /// Whether nobody reads standard output any more: what would be written next would find nobody.
+  /// Whether the reader of standard output has closed it.
   pub fn is_deserted(&self) -> bool {
     let stdout = io::stdout();
     let mut ends = [PollFd::new(&stdout, PollFlags::empty())];
@@ -221,11 +221,11 @@ impl Out {
       && ends.iter().any(|end| end.revents().intersects(PollFlags::ERR | PollFlags::HUP))
   }
 
-  /// Hands on what was written.
+  /// Flushes what was written.
   pub fn flush(&self) -> Result<(), Failure> {
     if let Some(held) = self.held.take() {
       let lines = held.split(|&byte| byte == b'\n').skip(1).count();
-      // One row is for the prompt that comes after it.
+      // One row is for the prompt that follows.
       let is_long = lines >= self.rows;
       if is_long && self.pager.as_ref().is_some_and(|pager| pager.show(&held)) {
         return Ok(());
@@ -248,7 +248,7 @@ fn json_failure(error: &serde_json::Error) -> Failure {
 
 /// JSON text with the characters that [`super::escape`] would make visible as `\u` escapes.
 ///
-/// They can only stand inside strings, where the escape means the same character.
+/// These characters occur only inside strings, where the escape means the character itself.
 fn ascii_escapes(json: &str) -> String {
   let mut text = String::with_capacity(json.len());
   for c in json.chars() {

@@ -1,7 +1,7 @@
 //! The pager: a program that shows a long list piece by piece.
 //!
 //! It is `PAGER`, split at spaces and never given to a shell, or `less` where that is not set; `cat` or
-//! a program that is not there stand for none. What it is given was made safe for a terminal before.
+//! an absent program mean no pager. The text for the pager is already escaped.
 #![forbid(unsafe_code)]
 
 use std::{
@@ -18,10 +18,10 @@ use tokio::{
 
 use crate::os::{Env, program};
 
-/// The variables that it depends on, besides `TERM` and `PATH`.
+/// The variables that the pager depends on, besides `TERM` and `PATH`.
 pub const VARIABLES: [&str; 3] = ["PAGER", "LESS", "PATH"];
 
-/// What `less` does unless told otherwise: end where all fits, show colours, leave the text there.
+/// Options of `less` by default: end if all fits, show colours, leave the text on the screen.
 const LESS: &str = "FRX";
 
 /// A program and its arguments.
@@ -29,12 +29,12 @@ const LESS: &str = "FRX";
 pub struct Pager {
   program: PathBuf,
   args: Vec<String>,
-  /// Whether `less` is told how to behave.
+  /// Whether `less` gets the default options.
   is_told: bool,
 }
 
 impl Pager {
-  /// The pager that the environment asks for, if any.
+  /// The pager that the environment names, if any.
   pub fn find(env: &Env) -> Option<Self> {
     if env.get("TERM").is_some_and(|term| term == "dumb") {
       return None;
@@ -49,27 +49,27 @@ impl Pager {
     Some(Self { program, args, is_told: env.get("LESS").is_none() })
   }
 
-  /// Shows a text until the reader has enough of it; whether there was something to show it.
+  /// Shows a text until the reader leaves; returns whether the pager could be started.
   pub fn show(&self, text: &[u8]) -> bool {
-    // An interrupt is for the pager; without us the shell would take the terminal from it.
+    // An interrupt is for the pager; if memfw ended, the shell would take the terminal from the pager.
     let _listening = listen();
     let mut command = Command::new(&self.program);
     command.args(&self.args).stdin(Stdio::piped());
-    // The text tells of what strangers wrote: nothing is to be started from within it.
+    // The text may quote hostile text, so no program may be started from within the pager.
     command.env("LESSSECURE", "1");
     if self.is_told {
       command.env("LESS", OsString::from(LESS));
     }
     let Ok(mut child) = command.spawn() else { return false };
     if let Some(mut stdin) = child.stdin.take() {
-      // To leave before the end is the reader's right.
+      // Leaving before the end is no error.
       stdin.write_all(text).ok();
     }
     child.wait().is_ok()
   }
 }
 
-/// Takes interrupts in as long as this is kept.
+/// Ignores interrupts while this value exists.
 fn listen() -> Option<(Runtime, Signal)> {
   let runtime = Builder::new_current_thread().enable_all().build().ok()?;
   let inside = runtime.enter();

@@ -1,8 +1,8 @@
-//! Hostile text as a person may look at it: escaped, with addresses that no terminal makes a link of, the
+//! Hostile text for a person to look at: escaped, with addresses that no terminal makes a link of, the
 //! dangerous part marked, wrapped to the width of the terminal. Pure.
 //!
-//! Invariant: whatever the bytes are, what leaves here is safe for a terminal, and no row is wider than it
-//! may be.
+//! Invariant: for any bytes, the output is safe for a terminal, and no row is wider than
+//! allowed.
 #![forbid(unsafe_code)]
 
 use std::ops::Range;
@@ -11,9 +11,9 @@ use unicode_width::UnicodeWidthChar as _;
 
 use super::{escape::terminal, output::Style};
 
-/// Bytes of a text that are looked at: more than a person reads, and little enough to be quick about.
+/// Bytes of a text that are shown: more than a person reads, and few enough to be fast.
 const MAX_BYTES: usize = 64 << 10;
-/// What stands around the dangerous part where colours do not tell it.
+/// The signs around the dangerous part where colours are off.
 const OPEN: &str = ">>";
 const CLOSE: &str = "<<";
 
@@ -28,7 +28,7 @@ pub struct Preview {
 }
 
 impl Preview {
-  /// A text with the parts of it that are dangerous, in bytes; what lies outside of the text marks nothing.
+  /// A text with its dangerous parts, in bytes; a range outside of the text marks nothing.
   pub fn new(text: &[u8], spans: &[Range<usize>]) -> Self {
     let shown = text.get(..text.len().min(MAX_BYTES)).unwrap_or_default();
     let (shown, marks) = defang(shown, spans);
@@ -44,8 +44,8 @@ impl Preview {
     Self { lines, is_cut: text.len() > MAX_BYTES }
   }
 
-  /// Its rows at this width, at most so many, and how many are left out. Without colours the dangerous part
-  /// stands between `>>` and `<<`.
+  /// Its rows at this width, up to `max_rows` of them, and the number of rows left out. Without colours the dangerous
+  /// part is between `>>` and `<<`.
   pub fn rows(&self, columns: usize, max_rows: usize, colour: bool) -> (Vec<String>, usize) {
     let mut rows = Vec::new();
     for line in &self.lines {
@@ -64,7 +64,7 @@ pub fn prose(text: &str, columns: usize) -> Vec<String> {
   wrapped(&line, columns).into_iter().map(|row| painted(row, false).trim_end().to_owned()).collect()
 }
 
-/// One line of foreign text, safe and without links.
+/// One line of hostile text, safe and without links.
 pub fn one_line(text: &[u8]) -> String {
   terminal(defang(text.get(..text.len().min(MAX_BYTES)).unwrap_or_default(), &[]).0)
 }
@@ -104,7 +104,7 @@ fn bracketed(line: &[Marked]) -> Vec<Marked> {
   out
 }
 
-/// The line in rows of at most so many columns, broken at spaces where there are any.
+/// The line in rows of limited width, broken at spaces where possible.
 fn wrapped(line: &[Marked], columns: usize) -> Vec<&[Marked]> {
   let mut rows = Vec::new();
   let mut rest = line;
@@ -113,7 +113,7 @@ fn wrapped(line: &[Marked], columns: usize) -> Vec<&[Marked]> {
     let mut before = '\0';
     for (index, &(c, _)) in rest.iter().enumerate() {
       let columns_of = c.width().unwrap_or(0);
-      // No row begins with a mark that would be painted over what stands before it.
+      // No row begins with a combining mark, which would be painted over the text before it.
       if before == ' ' && columns_of > 0 {
         space = Some(index);
       }
@@ -143,10 +143,10 @@ fn painted(row: &[Marked], colour: bool) -> String {
   out
 }
 
-/// The text with its addresses made harmless (`hxxps://evil[.]example`), and the spans in the result.
+/// The text with harmless addresses (`hxxps://evil[.]example`), and the spans in the result.
 fn defang(text: &[u8], spans: &[Range<usize>]) -> (Vec<u8>, Vec<Range<usize>>) {
   let mut out: Vec<u8> = Vec::with_capacity(text.len() + text.len() / 8);
-  // Where each byte went.
+  // The new place of each byte.
   let mut place = Vec::with_capacity(text.len() + 1);
   let mut is_host = false;
   for (index, &byte) in text.iter().enumerate() {
@@ -166,7 +166,7 @@ fn defang(text: &[u8], spans: &[Range<usize>]) -> (Vec<u8>, Vec<Range<usize>>) {
       _ => out.push(byte),
     }
     let ends_host = !(is_name(byte) || matches!(byte, b'.' | b':' | b'@' | b'[' | b']' | b'/'));
-    // The two slashes stand before the host, any other one behind it.
+    // The two slashes are before the host; any other slash is after it.
     is_host &= !(ends_host || byte == b'/' && before != b':' && !(before == b'/' && after != b'/'));
   }
   place.push(out.len());
@@ -175,7 +175,7 @@ fn defang(text: &[u8], spans: &[Range<usize>]) -> (Vec<u8>, Vec<Range<usize>>) {
   (out, marks)
 }
 
-/// Makes `http` at the end `hxxp`; whether it stood there.
+/// Replaces `http` at the end by `hxxp`; returns whether it was there.
 fn unlinked(out: &mut [u8], before: &[u8]) -> bool {
   let n = [5, 4].into_iter().find(|&n| {
     let word = before.len().checked_sub(n).and_then(|at| before.get(at..));

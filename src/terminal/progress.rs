@@ -1,7 +1,7 @@
-//! How far a long command is, on standard error, for a person who watches.
+//! The progress of a long command, on standard error, for a person who watches.
 //!
-//! Only on a terminal and only after a while: scripts, logs and quick commands see nothing of it. It
-//! is one line that is painted over, and gone before anything else is written.
+//! It appears only on a terminal and only after a while: scripts, logs and fast commands do not show it. It
+//! is one line that is painted over, and removed before other output is written.
 #![forbid(unsafe_code)]
 
 use std::{
@@ -11,12 +11,12 @@ use std::{
 
 use super::output::count;
 
-/// When it begins, from the start on; before that nobody has begun to wonder.
+/// The time from the start until the line appears; before that nobody misses it.
 const AFTER: Duration = Duration::from_secs(2);
-/// How often it is painted.
+/// How often the line is painted.
 const EVERY: Duration = Duration::from_millis(200);
 
-/// What has been done of a long command.
+/// The progress of a long command.
 #[derive(Debug)]
 pub struct Progress {
   what: &'static str,
@@ -27,13 +27,13 @@ pub struct Progress {
 }
 
 impl Progress {
-  /// Of a command that begins now, on a monotonic clock, and counts `what`.
+  /// The progress of a command that begins now, on a monotonic clock, and counts `what`.
   pub fn new(what: &'static str, now: Duration) -> Self {
     let is_watched = io::stderr().is_terminal();
     Self { what, is_watched, start: now, painted: None, is_shown: false }
   }
 
-  /// So many are done.
+  /// Records the number that is done.
   pub fn at(&mut self, done: u64, now: Duration) {
     if let Some(line) = self.line(done, now) {
       self.is_shown = true;
@@ -41,14 +41,14 @@ impl Progress {
     }
   }
 
-  /// Takes it away, before something else is written.
+  /// Removes the line before other output is written.
   pub fn clear(&mut self) {
     if std::mem::take(&mut self.is_shown) {
       paint("");
     }
   }
 
-  /// What to paint now, if anything.
+  /// The line to paint now, if any.
   fn line(&mut self, done: u64, now: Duration) -> Option<String> {
     let elapsed = now.saturating_sub(self.start);
     let is_due = self.painted.is_none_or(|painted| now.saturating_sub(painted) >= EVERY);
@@ -67,7 +67,7 @@ impl Drop for Progress {
   }
 }
 
-/// Writes over the line that is there. Where nobody can be told, nobody is.
+/// Replaces the line; a failure to write it is ignored.
 fn paint(line: &str) {
   io::stderr().write_all(format!("\r\x1b[K{line}").as_bytes()).unwrap_or_default();
 }

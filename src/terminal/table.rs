@@ -1,7 +1,7 @@
 //! Tables for people, which fit the width of the terminal.
 //!
-//! Every cell is escaped on the way in. When a table is too wide, the columns that may shrink give
-//! way, the widest first; ids, states and numbers are never cut.
+//! Every cell is escaped on the way in. When a table is too wide, the columns that may shrink become
+//! narrower, the widest first; ids, states and numbers are never cut.
 #![forbid(unsafe_code)]
 
 use {
@@ -21,9 +21,9 @@ const GAP: usize = 2;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Cut {
   Never,
-  /// Loses its end, down to so many columns.
+  /// Loses its end, down to this number of columns.
   End(usize),
-  /// Loses its beginning, down to so many columns.
+  /// Loses its beginning, down to this number of columns.
   Start(usize),
 }
 
@@ -54,13 +54,13 @@ impl Column {
     Self { cut: Cut::End(min), ..self }
   }
 
-  /// May lose its beginning, down to `min` columns; for paths, whose end tells them apart.
+  /// May lose its beginning, down to `min` columns; for paths, whose ends differ.
   #[must_use]
   pub const fn cut_start(self, min: usize) -> Self {
     Self { cut: Cut::Start(min), ..self }
   }
 
-  /// Is left out where the others would not fit beside it; for what another command tells as well.
+  /// Is left out where the other columns would not fit beside it; for facts that another command shows as well.
   #[must_use]
   pub const fn dispensable(self) -> Self {
     Self { is_dispensable: true, ..self }
@@ -78,14 +78,14 @@ impl Column {
       return Cow::Borrowed(text);
     }
     Cow::Owned(match self.cut {
-      // What was escaped before is not escaped again, only cut.
+      // Escaped text is not escaped again, only cut.
       Cut::Never | Cut::End(_) => Escape::default().max_width(columns).apply(text),
       Cut::Start(_) => keep_end(text, columns),
     })
   }
 }
 
-/// One cell: text that is safe by now, and a style.
+/// One cell: escaped text and a style.
 #[derive(Clone, Debug)]
 pub struct Cell {
   text: String,
@@ -136,7 +136,7 @@ impl Table {
     out.text(&self.render(out.table_columns(), out.colour()))
   }
 
-  /// The table as text, in so many columns where that can be done.
+  /// The table as text, in this number of columns where possible.
   pub fn render(&self, columns: usize, colour: bool) -> String {
     let last = self.columns.iter().rposition(|column| column.is_dispensable);
     if let Some(at) = last.filter(|_| self.least() > columns) {
@@ -166,7 +166,7 @@ impl Table {
     text
   }
 
-  /// The same without one column.
+  /// The table without one column.
   fn without(&self, at: usize) -> Self {
     fn others<T: Clone>(all: &[T], at: usize) -> Vec<T> {
       all.iter().enumerate().filter(|(index, _)| *index != at).map(|(_, one)| one.clone()).collect()
@@ -184,7 +184,7 @@ impl Table {
     self.columns.iter().enumerate().map(whole).collect()
   }
 
-  /// Columns that the table needs when all is cut that may be.
+  /// The columns that the table needs when every column is as narrow as allowed.
   fn least(&self) -> usize {
     let least = |(whole, column): (usize, &Column)| {
       column.min().map_or(whole, |min| min.max(column.title.len()).min(whole))
@@ -211,7 +211,7 @@ impl Table {
           (*width > min).then_some(width)
         })
         .max();
-      // Every column is as narrow as it can be: the terminal has to wrap.
+      // Every column is at its minimum: the terminal has to wrap.
       let Some(widest) = widest else { break };
       *widest -= 1;
       surplus -= 1;
@@ -220,7 +220,7 @@ impl Table {
   }
 }
 
-/// The end of escaped text in so many columns, with `…` before it.
+/// The end of escaped text in this number of columns, with `…` before it.
 fn keep_end(text: &str, columns: usize) -> String {
   let mut room = columns.saturating_sub(1);
   let mut end: Vec<char> = Vec::new();
@@ -232,7 +232,7 @@ fn keep_end(text: &str, columns: usize) -> String {
     room -= columns;
     end.push(c);
   }
-  // A mark that lost its letter would paint on the cut sign.
+  // A combining mark without its letter would be painted on the cut sign.
   while end.last().is_some_and(|c| c.width() == Some(0)) {
     end.pop();
   }

@@ -1,4 +1,4 @@
-//! Times for people and programs; the clock is read elsewhere.
+//! Times for people and programs; this module reads no clock.
 #![forbid(unsafe_code)]
 
 pub use crate::os::clock::rfc3339;
@@ -10,8 +10,8 @@ const HOUR: i64 = 60 * MINUTE;
 /// Microseconds of a day.
 pub const DAY: i64 = 24 * HOUR;
 
-/// A time as people say it: `now`, `5 min ago`, `3 h ago`, `2 d ago`, and the date after 30 days or
-/// when it lies ahead.
+/// A time in words: `now`, `5 min ago`, `3 h ago`, `2 d ago`, and the date after 30 days or
+/// for a future time.
 pub fn short(micros: i64, now: i64) -> String {
   match now.saturating_sub(micros) {
     age @ 0..MINUTE if age < MINUTE => "now".to_owned(),
@@ -22,7 +22,7 @@ pub fn short(micros: i64, now: i64) -> String {
   }
 }
 
-/// A time for a list in order, in UTC: `14:00:03` within a day, `2026-11-20 14:00` before.
+/// A time for an ordered list, in UTC: `14:00:03` within a day, `2026-11-20 14:00` before.
 pub fn exact(micros: i64, now: i64) -> String {
   let format =
     if (0..DAY).contains(&now.saturating_sub(micros)) { "%H:%M:%S" } else { "%Y-%m-%d %H:%M" };
