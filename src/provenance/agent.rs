@@ -1,7 +1,7 @@
-//! What the engine asks of an agent framework's own records, whichever framework it is.
+//! The engine's questions to the records of an agent framework; any framework can answer them.
 //!
-//! The framework stands behind this trait so that a second one can be put beside the first, and so
-//! that the engine can be tested with records that are made up.
+//! The framework is behind this trait so that a second framework can be added, and so that tests of
+//! the engine can use made-up records.
 #![forbid(unsafe_code)]
 
 use std::path::Path;
@@ -9,19 +9,19 @@ use std::path::Path;
 use super::attribution::{Answer, Question};
 use crate::memory::ContentHash;
 
-/// What the framework has on record about one memory file.
+/// The framework's record about one memory file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Standing {
-  /// No record: an edit of ours changes nothing for the framework.
+  /// No record: an edit by memfw changes nothing for the framework.
   NoRecord,
   /// The framework recorded a write of its own tools that left the file with this hash.
   Recorded {
     /// SHA-256 of the whole file after that write.
     hash: ContentHash,
-    /// How far the framework trusts the file since then, in its own word; `None` where it has none.
+    /// The trust that the framework has in the file since then, in its own word; `None` where it has no class.
     class: Option<String>,
   },
-  /// There are records that we cannot read; the text says why, for `status`.
+  /// memfw cannot read the records; the text says why, for `status`.
   Unreadable(String),
 }
 
@@ -32,38 +32,38 @@ impl Standing {
   }
 }
 
-/// What became of the wish that the framework's record follows an edit of ours.
+/// The result when the framework's record should follow an edit by memfw.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Followed {
   /// The record now has the hash of the edited bytes.
   Yes,
-  /// There is no record, or it was not about the bytes that we edited: nothing may be changed.
+  /// There is no record, or it was about other bytes than memfw edited: it must not be changed.
   NotOurs,
-  /// It should have followed and could not; the text says why, for `status`.
+  /// The record should have followed and could not; the text says why, for `status`.
   Failed(String),
 }
 
-/// The framework's own words for how far it trusts a file.
+/// The framework's own words for its trust in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Classes {
-  /// It loads the file; a first write of its own tools gives it this one.
+  /// The framework loads the file; the first write by its own tools gives it this class.
   pub full: &'static str,
-  /// It does not load the file any more.
+  /// The framework no longer loads the file.
   pub dropped: &'static str,
 }
 
 /// The records of an agent framework about the memory files of its workspaces.
-/// They are asked from several threads. Where a method has a body, that is what holds for a framework
-/// that keeps nothing of the kind.
+/// Several threads call these methods. A default body is right for a framework
+/// without records of that kind.
 pub trait AgentRecords: Send + Sync {
-  /// What is on record about `file` (relative to `workspace`).
+  /// The record about `file` (relative to `workspace`).
   fn standing(&self, _workspace: &Path, _file: &Path) -> Standing {
     Standing::NoRecord
   }
 
-  /// Lets the record follow an edit of ours from `before` to `after`, if and only if it was about
-  /// `before`: nothing that somebody else wrote may be laundered. With `class`, the file's class becomes
-  /// that one in the same transaction; only a class that was on record for this file before may be given.
+  /// Makes the record follow an edit by memfw from `before` to `after`, if and only if it was about
+  /// `before`: text by another program must not gain trust this way. With `class`, the file's class becomes
+  /// that one in the same transaction; only a class that the record of this file had before may be given.
   fn follow(
     &self,
     _workspace: &Path,
@@ -75,34 +75,34 @@ pub trait AgentRecords: Send + Sync {
     Followed::NotOurs
   }
 
-  /// The words for its classes; `None` where it has none, or none that are known.
+  /// The words for its classes; `None` where it has no classes, or none that memfw knows.
   fn classes(&self) -> Option<Classes> {
     None
   }
 
-  /// Whether there is anything to ask: where nobody keeps records, nothing is asked.
+  /// Whether the framework keeps records at all; otherwise memfw asks no questions.
   fn keeps_records(&self) -> bool {
     true
   }
 
-  /// Who wrote new text, as far as the records tell by now.
+  /// Who wrote new text, according to the current records.
   fn attribute(&self, question: &Question<'_>) -> Answer;
 
-  /// How many characters of `file` the framework puts before its model, where it injects the file
-  /// whole: its own limit, or what the files before it leave of the limit for all together. `None` where
-  /// the file is only searched.
+  /// How many characters of `file` the framework puts into the prompt, where it loads the whole file:
+  /// the file's own limit, or what earlier files leave of the common limit. `None` where
+  /// the framework only searches the file.
   fn injection_limit(&self, _workspace: &Path, _file: &Path) -> Option<usize> {
     None
   }
 
-  /// Whether the framework's own index of `file` holds any of these texts; `None` where there is no index
-  /// that could be read.
+  /// Whether the framework's index of `file` holds any of these texts; `None` where there is no readable
+  /// index.
   fn still_indexed(&self, _workspace: &Path, _file: &Path, _texts: &[&[u8]]) -> Option<bool> {
     None
   }
 }
 
-/// No framework: nothing on record, nothing injected.
+/// No framework: no records, no loaded files.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoAgent;
 

@@ -1,20 +1,20 @@
-//! How the source of a block is known.
+//! How memfw knows the source of a block.
 #![forbid(unsafe_code)]
 
 use std::{fmt, str::FromStr};
 
-/// How a source is known, weakest first.
+/// How memfw knows a source, weakest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Attestation {
-  /// Nobody observed it; the default.
+  /// Not observed; the default.
   SelfReported,
-  /// The write and what fed it were seen in the agent's records.
+  /// The agent's records show the write and the sources that fed it.
   ToolObserved,
   /// The file hash matches the agent's ledger row, or the text matches the fetched material.
   ContentHashed,
-  /// A person said so.
+  /// A person named the source.
   HumanConfirmed,
-  /// Its audit entry is under a signed checkpoint that is kept elsewhere.
+  /// Its audit entry is covered by a signed checkpoint that is kept elsewhere.
   Anchored,
 }
 

@@ -1,8 +1,8 @@
-//! Who wrote a new piece of memory: the question that the engine asks, and the answer.
+//! Who wrote a new piece of memory: the engine's question and the answer.
 //!
-//! An answer rests on what was observed, never on what the text says about itself. Where several
-//! origins would explain a text, the least trusted one is answered; where none does, the source is
-//! `external-edit` (the agent keeps records, and they know nothing of this write) or `unknown`.
+//! An answer uses observations, never what the text says about itself. Where several
+//! origins would explain a text, the answer is the least trusted one; where none does, the source is
+//! `external-edit` (the agent keeps records, and this write is not in them) or `unknown`.
 #![forbid(unsafe_code)]
 
 use std::{
@@ -22,39 +22,39 @@ pub struct Question<'a> {
   pub file: &'a Path,
   /// SHA-256 of the whole file as its writer left it, when the text was first seen in it.
   pub version: ContentHash,
-  /// The hash under which a record about that version is found by now: another one after edits of ours
-  /// that the record has followed.
+  /// The hash of that version in the current records; it differs after edits by memfw
+  /// that the records have followed.
   pub on_record: ContentHash,
   /// When memfw first saw that version, in microseconds UTC.
   pub seen_at: i64,
-  /// When the file had been changed then by its own time stamp, in microseconds UTC.
+  /// The modification time of the file at that moment, in microseconds UTC.
   pub changed_at: i64,
-  /// Other text of the same workspace's memory whose origin is known, what was there before memfw left out.
+  /// Other text of the workspace's memory whose origin is known, without the baseline.
   pub memory: &'a [Remembered],
-  /// Devices whose words are the owner's where the framework does not say who the owner is, by its ids.
+  /// Devices, by the ids of the framework, that count as the owner where the framework names no owner.
   pub owner_devices: &'a [String],
   /// The pieces of new text, each the fresh lines of one block, as raw bytes.
   pub texts: &'a [&'a [u8]],
 }
 
-/// Text that stands in memory, and where it came from.
+/// Text in memory and its origin.
 #[derive(Clone, PartialEq)]
 pub struct Remembered {
   /// The file, relative to the workspace.
   pub file: PathBuf,
-  /// The lines that came together.
+  /// The lines of one write.
   pub text: String,
   /// Their source.
   pub source: Source,
-  /// Sources whose trust they cannot exceed either.
+  /// Sources that also limit their trust.
   pub fed_by: Vec<Source>,
-  /// How that is known.
+  /// How memfw knows the source.
   pub attestation: Attestation,
-  /// What the owner had asked for when somebody else's text came; empty where that is not known.
+  /// The owner's request when the foreign text came; empty where it is not known.
   pub asked: String,
 }
 
-/// Without the text: a log must not hold it.
+/// Omits the text: a log must not hold it.
 impl fmt::Debug for Remembered {
   fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     let mut shown = f.debug_struct("Remembered");
@@ -63,53 +63,53 @@ impl fmt::Debug for Remembered {
   }
 }
 
-/// Whether asking again later can bring more.
+/// Whether a later question can get a better answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outlook {
   /// The records about this write are complete.
   Final,
-  /// The write is not on record yet, or not all of it: ask again.
+  /// The records lack this write, or a part of it: ask again.
   Later,
-  /// Nothing on record did it, and no call is under way that may have: ask again, but not for long.
+  /// The records explain nothing, and no call is running that may have written it: ask again for a short time.
   Unseen,
-  /// Records that should be there cannot be read; the text says why, for `status`. Ask again.
+  /// Records that should exist cannot be read; the text says why, for `status`. Ask again.
   Unreadable(String),
 }
 
-/// What the records say.
+/// The answer of the records.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Answer {
   /// One for each text of the question, in order.
   pub attributions: Vec<Attribution>,
-  /// Whether asking again can bring more.
+  /// Whether a later question can get a better answer.
   pub outlook: Outlook,
-  /// Whether the framework itself saw nothing foreign in the turn that made this very version, so that
-  /// only an edit by somebody else can have cost the file its class; `None` where that is not known.
+  /// Whether the framework itself saw nothing foreign in the turn that made this version, so that
+  /// only an edit by another program can have cost the file its class; `None` where that is not known.
   pub clean_turn: Option<bool>,
-  /// Whole lines that calls of the framework's own tools took out of the file around then, in turns in
+  /// Whole lines that calls of the framework's tools removed from the file at about that time, in turns in
   /// which the framework saw nothing foreign; without line ends.
   pub replaced: Vec<String>,
 }
 
-/// Where one text came from.
+/// The origin of one text.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Attribution {
   /// The source.
   pub source: Source,
-  /// Sources whose trust the text cannot exceed either: what fed the sub-agent that wrote it.
+  /// Sources that also limit the trust of the text: those that fed the sub-agent that wrote it.
   pub fed_by: Vec<Source>,
-  /// How that is known.
+  /// How memfw knows the source.
   pub attestation: Attestation,
   /// The agent's session that wrote it.
   pub session: Option<String>,
-  /// What it rests on.
+  /// The evidence.
   pub evidence: Evidence,
-  /// What the owner had asked for in that turn, and what of the source explains the text.
+  /// The owner's request in that turn, and the passage of the source that explains the text.
   pub request: Option<Request>,
 }
 
 impl Attribution {
-  /// A source that nothing speaks for.
+  /// A source without evidence.
   pub fn without_evidence(source: Source) -> Self {
     Self {
       source,
@@ -123,14 +123,14 @@ impl Attribution {
 }
 
 impl Answer {
-  /// The same source for each text, without evidence.
+  /// One source for all texts, without evidence.
   pub fn all(question: &Question<'_>, source: &Source, outlook: Outlook) -> Self {
     let attribution = Attribution::without_evidence(source.clone());
     let attributions = vec![attribution; question.texts.len()];
     Self { attributions, outlook, clean_turn: None, replaced: vec![] }
   }
 
-  /// There is no agent with records: the source stays unknown.
+  /// No agent keeps records: the source stays unknown.
   pub fn nothing_on_record(question: &Question<'_>) -> Self {
     Self::all(question, &Source::unknown(), Outlook::Final)
   }

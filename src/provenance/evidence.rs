@@ -1,7 +1,7 @@
-//! What an attribution rests on, in a form that a person can check.
+//! The evidence of an attribution, in a form that a person can check.
 //!
 //! Names and addresses in it come from transcripts and are hostile: they are capped here and escaped
-//! by whoever prints them. No text of a memory file or of a page stands in it.
+//! by the code that prints them. Evidence holds no text of a memory file or of a page.
 #![forbid(unsafe_code)]
 
 use serde::{Deserialize, Serialize};
@@ -9,32 +9,32 @@ use serde::{Deserialize, Serialize};
 /// Longest name, address or tool in evidence, in characters.
 pub const MAX_EVIDENCE_CHARS: usize = 200;
 
-/// What was observed about the origin of a text.
+/// The observations about the origin of a text.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Evidence {
   /// The call that wrote it.
   #[serde(skip_serializing_if = "Option::is_none")]
   pub written: Option<Written>,
-  /// What the text itself comes from.
+  /// The material that the text comes from.
   #[serde(skip_serializing_if = "Option::is_none")]
   pub fed: Option<Fed>,
-  /// What else stood before the agent in that turn, least trusted first; at most eight.
+  /// Other material in the agent's context in that turn, least trusted first; at most eight.
   #[serde(skip_serializing_if = "Vec::is_empty")]
   pub also: Vec<String>,
-  /// Sources whose trust the text cannot exceed either, as in [`super::Attribution::fed_by`].
+  /// Sources that also limit the trust of the text, as in [`super::Attribution::fed_by`].
   #[serde(skip_serializing_if = "Vec::is_empty")]
   pub fed_by: Vec<String>,
-  /// Whether the agent's ledger has the hash of the very version in which the text was first seen.
+  /// Whether the agent's ledger has the hash of the version in which the text was first seen.
   #[serde(skip_serializing_if = "std::ops::Not::not")]
   pub ledger_hash: bool,
-  /// What a person has to know besides, in memfw's own words.
+  /// Further facts for the person, in memfw's own words.
   #[serde(skip_serializing_if = "Option::is_none")]
   pub note: Option<String>,
 }
 
 impl Evidence {
-  /// A name or an address as it may stand in evidence: one line, not too long.
+  /// A name or an address in the form for evidence: one line of limited length.
   pub fn capped(name: &str) -> String {
     let clean = name.trim().chars().map(|c| if c.is_control() { '\u{fffd}' } else { c });
     clean.take(MAX_EVIDENCE_CHARS).collect()
@@ -73,7 +73,7 @@ impl Evidence {
 }
 
 impl Fed {
-  /// How the agent came to it.
+  /// How the agent got the material.
   fn how(&self) -> String {
     let (kind, detail) = self.source.split_once(':').unwrap_or((&self.source, ""));
     match (kind, detail) {
@@ -88,7 +88,7 @@ impl Fed {
     }
   }
 
-  /// What the words were compared with.
+  /// The material that the words were compared with.
   fn what(&self) -> &'static str {
     match self.source.split(':').next() {
       Some("user") => "that message",
@@ -102,23 +102,23 @@ impl Fed {
 /// The call that wrote a text.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Written {
-  /// The tool: `edit`, `write`, `apply_patch`, `exec`, ...; `memory flush` where no call is on record.
+  /// The tool: `edit`, `write`, `apply_patch`, `exec`, ...; `memory flush` where the records have no call.
   pub tool: String,
-  /// When, in microseconds UTC.
+  /// The time, in microseconds UTC.
   pub at: i64,
   /// The session.
   #[serde(skip_serializing_if = "Option::is_none")]
   pub session: Option<String>,
 }
 
-/// What a text comes from.
+/// The material that a text comes from.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Fed {
   /// The source, as in [`super::Source`].
   pub source: String,
   /// When the agent got it, in microseconds UTC.
   pub at: i64,
-  /// Which part of the text's words is found there, 0 to 1; `None` where it was not compared.
+  /// The share of the text's words that the material has, 0 to 1; `None` where it was not compared.
   #[serde(skip_serializing_if = "Option::is_none")]
   pub share: Option<f64>,
 }

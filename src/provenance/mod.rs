@@ -1,7 +1,7 @@
-//! Where a memory came from, how far that origin is trusted, and how the origin is known. Pure.
+//! The origin of a memory, the trust in that origin, and how memfw knows it. Pure.
 //!
-//! Nothing here ever looks at what a text says about itself: a source is observed by the shells and
-//! handed in.
+//! This room never uses what a text says about itself: the shells observe a source and
+//! pass it in.
 
 pub mod agent;
 pub mod attestation;

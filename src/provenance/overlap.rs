@@ -1,13 +1,13 @@
 //! How much of a text comes from a given material, by the words that they share.
 //!
-//! A text is cut into units (sentences, lines), and the words of each are looked for in a material.
-//! Names may have been replaced, the order changed, words bent; what counts are rare words, numbers,
-//! and neighbours that stayed neighbours. Common words count nothing, and a word of a long material
-//! counts only where others of the same unit stand near it, unless it is rare. What a text says about
-//! where it comes from is never asked.
+//! A text is cut into units (sentences, lines), and the words of each unit are searched in a material.
+//! Names may have been replaced, the order changed, words inflected; rare words, numbers
+//! and words that are neighbours in both count. Common words count nothing, and a word of a long material
+//! counts only near other words of its unit, unless it is rare. What a text says about
+//! its own origin is ignored.
 //!
-//! One pass over the material, whatever the text: linear time. Both are capped. Copies are looked for by
-//! `memory::likeness`, in which order counts.
+//! One pass over the material for any text: linear time. Both are capped. `memory::likeness` finds
+//! copies, for which order counts.
 #![forbid(unsafe_code)]
 
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -17,30 +17,30 @@ use super::{
   words::{Kind, Word, for_each_word, sentences},
 };
 
-/// Longest text that is compared, in bytes; [`Text::is_cut`] says that there was more.
+/// Longest text that is compared, in bytes; [`Text::is_cut`] reports a longer one.
 pub const MAX_TEXT_BYTES: usize = 64 * 1024;
 /// Longest material that is compared, in bytes.
 pub const MAX_MATERIAL_BYTES: usize = 256 * 1024;
 /// Most units of a text: the sentences of a longer one are compared several at a time.
 const MAX_UNITS: usize = 32;
-/// A unit with less weight than this says too little alone and joins the next one.
+/// A unit with less weight than this is not conclusive alone and joins the next one.
 const MIN_UNIT_WEIGHT: f32 = 3.0;
-/// A word of at least this weight counts wherever in a material it stands.
+/// A word of at least this weight counts anywhere in a material.
 const RARE_WEIGHT: f32 = 1.5;
-/// What it counts that a word was found with another end (`retry`, `retries`), of 1.
+/// The value of a word that was found with another ending (`retry`, `retries`), of 1.
 const BENT: f32 = 0.7;
-/// Shortest beginning by which a bent word is known, in characters, and the longest that is looked at.
+/// Shortest stem of an inflected word, in characters, and the longest that is used.
 const STEM_CHARS: std::ops::RangeInclusive<usize> = 4..=9;
 
 /// A text, ready to be compared with any number of materials.
 #[derive(Debug)]
 pub struct Text {
   units: Vec<Unit>,
-  /// Where each word stands: unit and slot.
+  /// The place of each word: unit and slot.
   words: HashMap<Box<str>, Vec<Slot>>,
-  /// The same for the beginnings of words that may be bent.
+  /// The place of the stems of words that may be inflected.
   stems: HashMap<Box<str>, Vec<Slot>>,
-  /// How all these begin.
+  /// The first bytes of all these words.
   begins: Sieve,
   is_cut: bool,
 }
@@ -50,9 +50,9 @@ pub struct Text {
 struct Unit {
   /// The weights of its words, each word once.
   weights: Vec<f32>,
-  /// Slots that neither bend nor are paraphrased: numbers and negations.
+  /// Slots that are neither inflected nor paraphrased: numbers and negations.
   firm: Vec<u32>,
-  /// Words that stand beside each other, common ones left out.
+  /// Pairs of neighbouring words, without common words.
   pairs: HashSet<(u32, u32)>,
   total: f32,
 }
@@ -63,7 +63,7 @@ struct Slot {
   index: u32,
 }
 
-/// What of a text was found in one material, or in several together.
+/// The parts of a text that were found in one material, or in several together.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Cover {
   units: Vec<UnitCover>,
@@ -98,7 +98,7 @@ impl Text {
         this.add(sentence);
       }
     }
-    // A short end joins what stands before it.
+    // A short last unit joins the unit before it.
     if this.units.len() > 1 && this.units.last().is_some_and(|u| u.total < MIN_UNIT_WEIGHT) {
       this.join_last();
     }
@@ -136,7 +136,7 @@ impl Text {
     });
   }
 
-  /// Makes one unit of the last two.
+  /// Merges the last two units.
   fn join_last(&mut self) {
     let Some(last) = self.units.pop() else { return };
     let number = self.units.len() as u32;
@@ -153,29 +153,29 @@ impl Text {
     }
   }
 
-  /// How many units there are.
+  /// The number of units.
   pub fn n_units(&self) -> usize {
     self.units.len()
   }
 
-  /// Whether the text was longer than [`MAX_TEXT_BYTES`]: what stood behind was not compared.
+  /// Whether the text was longer than [`MAX_TEXT_BYTES`]: its rest was not compared.
   pub fn is_cut(&self) -> bool {
     self.is_cut
   }
 
-  /// How much one unit weighs against the others.
+  /// The weight of one unit relative to the others.
   pub fn weight(&self, unit: usize) -> f32 {
     self.units.get(unit).map_or(0.0, |unit| unit.total)
   }
 
-  /// What of this text stands in `material`.
+  /// The parts of this text that are in `material`.
   pub fn cover(&self, material: &str) -> Cover {
     let mut search = Search::new(self);
     for_each_word(cut(material, MAX_MATERIAL_BYTES), |word| search.meet(word));
     search.cover()
   }
 
-  /// Nothing of it.
+  /// No part of the text.
   pub fn nothing(&self) -> Cover {
     let units = self
       .units
@@ -184,12 +184,12 @@ impl Text {
     Cover { units: units.collect() }
   }
 
-  /// Which part of one unit, by weight, `cover` found: 0 to 1. Of a unit without words, nothing.
+  /// The share of one unit, by weight, that `cover` found: 0 to 1; 0 for a unit without words.
   pub fn share(&self, cover: &Cover, unit: usize) -> f32 {
     self.gain(cover, &Cover::default(), unit)
   }
 
-  /// Which part of one unit `cover` found beyond what `other` found: 0 to 1.
+  /// The share of one unit that `cover` found and `other` did not: 0 to 1.
   pub fn gain(&self, cover: &Cover, other: &Cover, unit: usize) -> f32 {
     let (Some(words), Some(found)) = (self.units.get(unit), cover.units.get(unit)) else {
       return 0.0;
@@ -205,7 +205,7 @@ impl Text {
     gained / words.total
   }
 
-  /// Which part of the whole text `cover` found.
+  /// The share of the whole text that `cover` found.
   pub fn share_of_all(&self, cover: &Cover) -> f32 {
     let total: f32 = self.units.iter().map(|unit| unit.total).sum();
     if total <= 0.0 {
@@ -215,7 +215,7 @@ impl Text {
     found.sum::<f32>() / total
   }
 
-  /// Which part of the neighbours in one unit are neighbours in what `cover` looked at: 0 to 1; 1 for
+  /// The share of the neighbours in one unit that are neighbours in the material of `cover`: 0 to 1; 1 for
   /// a unit with fewer than two words.
   pub fn neighbours(&self, cover: &Cover, unit: usize) -> f32 {
     let n_pairs = self.units.get(unit).map_or(0, |unit| unit.pairs.len());
@@ -254,19 +254,19 @@ impl Cover {
 struct Search<'t> {
   text: &'t Text,
   units: Vec<Track>,
-  /// Where the last word stands in the text, common words left out.
+  /// The place of the last word in the text, without common words.
   before: Vec<Slot>,
   found: Vec<(Slot, f32)>,
   n_words: usize,
 }
 
-/// What was found of one unit so far.
+/// The words of one unit that were found so far.
 struct Track {
-  /// How far apart words may stand to count together, in words.
+  /// The largest distance at which words count together, in words.
   reach: usize,
-  /// Words of the unit in the last `reach` words of the material: place, slot, how it was found.
+  /// Words of the unit in the last `reach` words of the material: place, slot, how each was found.
   near: VecDeque<(usize, u32, f32)>,
-  /// How often each slot stands in `near`.
+  /// The number of times that each slot is in `near`.
   counts: Vec<u32>,
   weight: f32,
   best_weight: f32,
@@ -375,7 +375,7 @@ impl Track {
         }
       }
     } else if self.cover.slots.get(index as usize).is_some_and(|slot| *slot > 0.0) {
-      // Known already, and now perhaps found as it is written.
+      // The word was found before, and may now be found with its exact ending.
       self.raise(index, strength);
     }
   }
@@ -387,7 +387,7 @@ impl Track {
   }
 }
 
-/// The beginning by which a word is known when its end is bent; short words and numbers do not bend.
+/// The stem by which an inflected word is found; short words and numbers have none.
 fn stem(word: Word<'_>) -> Option<&str> {
   let n_chars = word.text.chars().count();
   if word.kind != Kind::Plain || n_chars < 5 {

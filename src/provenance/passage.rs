@@ -1,6 +1,6 @@
-//! The sentences of a material that explain a text best, for people and for whoever judges the text.
+//! The sentences of a material that explain a text best, for people and for the judge.
 //!
-//! By the words that both have, as in [`super::overlap`], and without its care: nothing is decided by it.
+//! They are chosen by shared words, as in [`super::overlap`], with less care: no decision depends on them.
 //! One pass over the material; both are capped.
 #![forbid(unsafe_code)]
 
@@ -11,19 +11,19 @@ use super::{
   words::{Kind, for_each_word, sentences},
 };
 
-/// Longest text whose words are looked for, in bytes.
+/// Longest text whose words are searched, in bytes.
 const MAX_TEXT_BYTES: usize = 16 * 1024;
-/// Most bytes of material that are looked at.
+/// Most bytes of material that are searched.
 const MAX_MATERIAL_BYTES: usize = 512 * 1024;
 /// Most sentences of a passage.
 const MAX_SENTENCES: usize = 8;
 /// Longest piece that counts as one sentence, in bytes: a page may have no full stop at all.
 const MAX_SENTENCE_BYTES: usize = 480;
-/// Which part of the best sentence's weight another one needs.
+/// The share of the best sentence's weight that another sentence needs.
 const ENOUGH: f32 = 0.34;
 
-/// The best sentences of `materials` in their order, at most [`MAX_PASSAGE_BYTES`]; empty where no word of
-/// the text stands in them.
+/// The best sentences of `materials` in their order, at most [`MAX_PASSAGE_BYTES`]; empty where they have no
+/// word of the text.
 pub fn passage<'m>(text: &str, materials: impl Iterator<Item = &'m str>) -> String {
   let mut weights: HashMap<Box<str>, f32> = HashMap::new();
   let kept = text.get(..text.floor_char_boundary(MAX_TEXT_BYTES)).unwrap_or_default();
@@ -72,7 +72,7 @@ pub fn passage<'m>(text: &str, materials: impl Iterator<Item = &'m str>) -> Stri
   best.iter().map(|(.., piece)| *piece).collect::<Vec<_>>().join("\n")
 }
 
-/// The heaviest ones, the heaviest first; of equal ones the earlier.
+/// The heaviest sentences, the heaviest first; of equal ones the earlier first.
 fn keep_best(best: &mut Vec<(f32, usize, &str)>) {
   best.sort_by(|(a, place_a, _), (b, place_b, _)| b.total_cmp(a).then(place_a.cmp(place_b)));
   best.truncate(MAX_SENTENCES);

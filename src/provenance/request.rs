@@ -1,4 +1,4 @@
-//! What the owner had asked for, and what of the origin explains a text.
+//! The owner's request, and the passage of the origin that explains a text.
 #![forbid(unsafe_code)]
 
 use std::fmt;
@@ -7,24 +7,24 @@ use zeroize::Zeroizing;
 
 use crate::memory::ContentHash;
 
-/// The owner's words that are kept of one turn, in bytes; a choice, far above any request of a chat.
+/// The bytes of the owner's words that are stored for one turn; a choice, far above any request in a chat.
 pub const MAX_ASKED_BYTES: usize = 2048;
-/// What is kept of the passage of the origin that explains a text, in bytes.
+/// The bytes that are stored of the passage of the origin that explains a text.
 pub const MAX_PASSAGE_BYTES: usize = 2048;
 
-/// What the owner had asked for in the turn that wrote a text, and the passage of the origin that explains it.
+/// The owner's request in the turn that wrote a text, and the passage of the origin that explains the text.
 ///
-/// Both are words of others: they are sealed in the ledger, shown by `memfw explain`, and never logged.
+/// Both are private words: the ledger seals them, `memfw explain` shows them, and no log holds them.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct Request {
   /// The owner's words; empty for a background run.
   pub asked: String,
-  /// What of the origin explains the text; empty where nothing does.
+  /// The passage of the origin that explains the text; empty where there is none.
   pub passage: String,
 }
 
 impl Request {
-  /// Both, cut to what is kept.
+  /// Both, cut to the stored lengths.
   pub fn new(asked: &str, passage: &str) -> Self {
     Self { asked: cut(asked, MAX_ASKED_BYTES), passage: cut(passage, MAX_PASSAGE_BYTES) }
   }
@@ -43,7 +43,7 @@ impl Request {
     Zeroizing::new(bytes)
   }
 
-  /// From such bytes; `None` where they are not.
+  /// Reads such bytes; `None` for other bytes.
   pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
     let (len, rest) = bytes.split_first_chunk::<4>()?;
     let (asked, passage) = rest.split_at_checked(u32::from_be_bytes(*len) as usize)?;
@@ -51,7 +51,7 @@ impl Request {
     Some(Self { asked: text(asked)?, passage: text(passage)? })
   }
 
-  /// Whether there is nothing in it.
+  /// Whether both are empty.
   pub fn is_empty(&self) -> bool {
     self.asked.is_empty() && self.passage.is_empty()
   }

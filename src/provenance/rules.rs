@@ -1,17 +1,17 @@
-//! How far a source is trusted: rules by pattern, the user's before the defaults, the first match wins.
+//! The trust in a source: rules by pattern, the user's before the defaults; the first match wins.
 //!
-//! A source can be lowered by what fed it and is never raised by it. What no rule matches is untrusted.
+//! The sources that fed a source can lower its trust and never raise it. A source without a rule is untrusted.
 #![forbid(unsafe_code)]
 
 use std::fmt;
 
 use super::{MAX_SOURCE_CHARS, Source, Trust};
 
-/// A pattern of sources: `*` stands for any characters, also none; everything else for itself.
+/// A pattern of sources: `*` matches any characters, also none; every other character matches itself.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct SourcePattern(String);
 
-/// A text that is no pattern.
+/// A text that is not a pattern.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PatternError {
   /// Nothing but white space.
@@ -20,7 +20,7 @@ pub enum PatternError {
   /// Longer than any source.
   #[error("it is longer than {MAX_SOURCE_CHARS} characters, and no source is")]
   TooLong,
-  /// No source has such a character.
+  /// It has a character that no source can have.
   #[error("it holds the character `{}`, and no source does", .0.escape_debug())]
   Character(char),
 }
@@ -45,7 +45,7 @@ impl SourcePattern {
     &self.0
   }
 
-  /// Whether it stands for this source.
+  /// Whether the pattern matches this source.
   pub fn matches(&self, source: &Source) -> bool {
     matches_pattern(self.0.as_bytes(), source.as_str().as_bytes())
   }
@@ -60,17 +60,17 @@ impl fmt::Display for SourcePattern {
 /// One rule.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct TrustRule {
-  /// The sources that it is about.
+  /// The sources that it matches.
   pub source: SourcePattern,
-  /// How far they are trusted.
+  /// The trust in these sources.
   pub trust: Trust,
 }
 
-/// What holds where no rule of the user's matches; the first match wins, and anything else is untrusted.
+/// The defaults where none of the user's rules matches; the first match wins, and any other source is untrusted.
 ///
-/// From the specification of memfw: the owner's direct messages, from a paired device, too, are trusted;
-/// the owner's own mail and calendar and the agent itself are known first parties; what anybody may
-/// write is untrusted; where adversaries are to be expected it is hostile.
+/// From the specification of memfw: the owner's direct messages are trusted, also from a paired device;
+/// the owner's own mail and calendar and the agent itself are known first parties; text that anybody can
+/// write is untrusted; where adversaries are likely it is hostile.
 pub const DEFAULTS: &[(&str, Trust)] = &[
   ("user:owner", Trust::Trusted),
   ("email:owner", Trust::Verified),
@@ -86,12 +86,12 @@ pub const DEFAULTS: &[(&str, Trust)] = &[
   ("*", Trust::Untrusted),
 ];
 
-/// The kind of source that is as trusted as the worst of what fed it.
+/// The kind of source that has the trust of its least trusted feeder.
 const HEIR: &str = "subagent";
 
-/// How far a source is trusted that was fed by others: never further than the least trusted of them.
+/// The trust in a source that others fed: never more than in the least trusted of them.
 ///
-/// A sub-agent has no trust of its own; where nobody saw what fed it, it is untrusted.
+/// A sub-agent has no trust of its own; where its feeders were not observed, it is untrusted.
 pub fn trust_of(rules: &[TrustRule], source: &Source, fed_by: &[Source]) -> Trust {
   let own = match rules.iter().find(|rule| rule.source.matches(source)) {
     Some(rule) => rule.trust,
@@ -108,10 +108,11 @@ fn default_trust(source: &Source) -> Trust {
   found.map_or(Trust::Untrusted, |(_, trust)| *trust)
 }
 
-/// Whether `*` for any bytes makes the one of the other. Greedy with one way back, so the work is at most the product of both lengths, which are capped.
+/// Whether `pattern` matches `text`. Greedy with one backtracking point, so the work is at most the product of both
+/// lengths, which are capped.
 pub fn matches_pattern(pattern: &[u8], text: &[u8]) -> bool {
   let (mut p, mut t) = (0, 0);
-  // Where to go on when what follows the last star does not fit: one byte further in the text.
+  // Where to continue when the text after the last star does not match: one byte further in the text.
   let mut retry: Option<(usize, usize)> = None;
   loop {
     match (pattern.get(p), text.get(t)) {
@@ -217,7 +218,7 @@ mod tests {
     assert!(matches_pattern("*a".repeat(100).as_bytes(), "a".repeat(200).as_bytes()));
   }
 
-  /// The definition, to compare with.
+  /// The definition, for comparison.
   fn slowly(pattern: &[u8], text: &[u8]) -> bool {
     match pattern.split_first() {
       None => text.is_empty(),

@@ -1,15 +1,15 @@
-//! Tells quickly that a word is none of a set of words, by its first bytes: most words of a page are none of
-//! a text's, and need not be looked up.
+//! A fast test that a word is not in a set of words, by its first bytes: most words of a page are not in
+//! a text, and need no lookup.
 //!
-//! Invariant: what is in the set always passes, and so does all that begins with the same four bytes.
+//! Invariant: every word in the set passes, and every word that begins with the first four bytes of one.
 #![forbid(unsafe_code)]
 
-/// Places: 16,384 bits, so that of a thousand other words some sixty pass.
+/// Bits of the filter: 16,384, so that about sixty of a thousand other words pass.
 const BITS: usize = 1 << 14;
 /// Multiplier that spreads neighbouring numbers (2^32 divided by the golden ratio).
 const SPREAD: u32 = 0x9e37_79b1;
 
-/// The beginnings of some words.
+/// The first bytes of a set of words.
 #[derive(Clone, Debug)]
 pub(super) struct Sieve(Box<[u64]>);
 
@@ -27,14 +27,14 @@ impl Sieve {
     }
   }
 
-  /// Whether a word may be one of them, or begin as one of them does.
+  /// Whether a word may be in the set, or may begin like a word of the set.
   pub(super) fn passes(&self, word: &str) -> bool {
     let (index, bit) = place(word);
     self.0.get(index).is_none_or(|bits| bits & bit != 0)
   }
 }
 
-/// Which of the numbers, and which bit of it. Short words are filled up with zeros.
+/// The number and the bit of a word. Short words are padded with zeros.
 fn place(word: &str) -> (usize, u64) {
   let mut begin = [0; 4];
   begin.iter_mut().zip(word.bytes()).for_each(|(byte, of_word)| *byte = of_word);

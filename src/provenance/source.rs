@@ -3,24 +3,24 @@
 
 use std::fmt;
 
-/// Longest source that is kept, in characters; longer details are cut, for they may come from a page.
+/// Longest source that is stored, in characters; longer details are cut, because they may come from a page.
 pub const MAX_SOURCE_CHARS: usize = 200;
 
-/// Where a block came from, as observed: `user:owner`, `web_fetch:example.com`, `exec`, `baseline`,
+/// The observed origin of a block: `user:owner`, `web_fetch:example.com`, `exec`, `baseline`,
 /// `external-edit`, `unknown`, ...
 ///
-/// Control characters are refused so that a source can stand on one line; everything else that a
+/// Control characters are refused so that a source fits on one line; everything else that a
 /// marker cannot hold is percent-encoded there.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Source(String);
 
 impl Source {
-  /// There before memfw.
+  /// The text is older than memfw.
   pub fn baseline() -> Self {
     Self("baseline".to_owned())
   }
 
-  /// Nothing is known.
+  /// The origin is not known.
   pub fn unknown() -> Self {
     Self("unknown".to_owned())
   }
@@ -37,8 +37,8 @@ impl Source {
     if clean.is_empty() { Self::unknown() } else { Self(clean) }
   }
 
-  /// A source as people write it in labelled lines: `chat:owner` is the owner, `chat:NAME` somebody else on a
-  /// channel, `mail:ADDRESS` an e-mail; everything else as it is.
+  /// A source as people write it in labelled lines: `chat:owner` is the owner, `chat:NAME` another person on a
+  /// channel, `mail:ADDRESS` an e-mail; every other source is unchanged.
   pub fn named(text: &str) -> Self {
     match text.trim().split_once(':') {
       Some(("chat", "owner")) => Self::new("user:owner"),
@@ -63,7 +63,7 @@ impl Source {
     &self.0
   }
 
-  /// Whether this is text that was there before memfw.
+  /// Whether the text is older than memfw.
   pub fn is_baseline(&self) -> bool {
     self.0 == "baseline"
   }

@@ -1,4 +1,4 @@
-//! Where a block stands between being seen and being decided.
+//! The state of a block between the first sight of it and the decision about it.
 #![forbid(unsafe_code)]
 
 use std::{fmt, str::FromStr};
@@ -6,21 +6,21 @@ use std::{fmt, str::FromStr};
 /// The state of a block in the ledger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum State {
-  /// Seen, not judged to the end.
+  /// Seen, not completely judged.
   Unvalidated,
-  /// Judged, nothing found.
+  /// Judged, without findings.
   Validated,
-  /// Judged, stays in the file with findings.
+  /// Judged, with findings, and still in the file.
   Flagged,
-  /// Out of the file because of its content, waits for a person.
+  /// Taken out because of its content; waits for a person.
   Quarantined,
-  /// Out of the file because of policy, waits for a person.
+  /// Taken out because of the policy; waits for a person.
   Held,
-  /// A person brought it back.
+  /// A person restored it.
   Approved,
-  /// A person refused it.
+  /// A person rejected it.
   Rejected,
-  /// A person replaced it by something right.
+  /// A person replaced it by a correct text.
   Corrected,
   /// Its bytes were deleted on request.
   Forgotten,
@@ -55,7 +55,7 @@ impl State {
     }
   }
 
-  /// Whether the bytes are out of the file and a person has still to decide.
+  /// Whether the bytes are out of the file and wait for a decision of a person.
   pub const fn is_waiting(self) -> bool {
     matches!(self, Self::Quarantined | Self::Held)
   }

@@ -1,4 +1,4 @@
-//! How far a source is trusted.
+//! The trust in a source.
 #![forbid(unsafe_code)]
 
 use std::{fmt, str::FromStr};
@@ -10,7 +10,7 @@ pub enum Trust {
   Hostile,
   /// Could be manipulated (web, unknown senders, files, tools, anything unknown).
   Untrusted,
-  /// Known first-party source (own mail and calendar, the agent itself, what was there before).
+  /// Known first-party source (own mail and calendar, the agent itself, text older than memfw).
   Verified,
   /// The user said it directly.
   Trusted,
@@ -37,7 +37,7 @@ impl fmt::Display for Trust {
   }
 }
 
-/// The text is none of the four words.
+/// The text is not one of the four words.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unknown trust `{0}`, expected `trusted`, `verified`, `untrusted` or `hostile`")]
 pub struct UnknownTrust(pub String);

@@ -1,11 +1,11 @@
-//! Texts as words, so that two of them can be compared whatever they are wrapped in.
+//! Texts as words, so that two of them can be compared in any format.
 //!
 //! Case, accents, compatibility forms, invisible characters, entities, escapes and punctuation do not
 //! count. Scripts that put no spaces between words are read as pairs of characters. Linear time.
 //!
-//! The lists here are of words that say nothing about where a text comes from. `detect::normalize` has a list
-//! for the opposite end: frequent words by which language is told from data, with the vocabulary of attacks
-//! among them (`password`, `send`, `ignore`), which is what tells one source from another here.
+//! The lists here hold words that say nothing about the origin of a text. `detect::normalize` has a list
+//! for the opposite purpose: frequent words that tell language from data, with the vocabulary of attacks
+//! among them (`password`, `send`, `ignore`), which distinguishes sources here.
 #![forbid(unsafe_code)]
 
 use std::sync::LazyLock;
@@ -14,29 +14,29 @@ use unicode_normalization::{UnicodeNormalization as _, char::is_combining_mark};
 
 use super::sieve::Sieve;
 
-/// Longest word that is told from another by all its characters; the rest of a longer one is dropped.
+/// Longest word that is compared in full; the rest of a longer one is dropped.
 const MAX_WORD_CHARS: usize = 48;
 
-/// Longest number that tells nothing: a year.
+/// Largest number that says nothing about the origin: a year.
 const MAX_BARE_CHARS: usize = 4;
 
-/// One word of a text, in its plainest form.
+/// One word of a text, normalised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Word<'a> {
   /// Lower case, without accents.
   pub text: &'a str,
-  /// What kind of word it is.
+  /// Its kind.
   pub kind: Kind,
 }
 
-/// What a word says about where a text comes from.
+/// How much a word says about the origin of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-  /// It stands in every text of its language, and says nothing.
+  /// It is in every text of its language, and says nothing.
   Common,
-  /// It says no or not: common, yet a text with it means another thing than one without.
+  /// It negates: common, yet it changes the meaning of a text.
   Negation,
-  /// It has a digit in it. Numbers are not paraphrased.
+  /// It has a digit. Numbers are not paraphrased.
   Number,
   /// Any other word.
   Plain,
@@ -45,7 +45,7 @@ pub enum Kind {
 }
 
 impl Word<'_> {
-  /// How much it counts that two texts share this word: rare words more than short ones, common ones
+  /// The weight of a word that two texts share: rare words weigh more than short ones, common ones
   /// nothing. The steps were chosen on paraphrases written by hand (docs/attribution.md).
   pub fn weight(&self) -> f32 {
     let n_chars = self.text.chars().count();
@@ -64,14 +64,14 @@ impl Word<'_> {
 }
 
 impl Word<'_> {
-  /// Whether it is a short number, which stands in texts that have nothing to do with each other: of a date, a time,
+  /// Whether it is a short number, as in unrelated texts: of a date, a time,
   /// a count.
   pub fn is_bare(&self) -> bool {
     self.text.len() <= MAX_BARE_CHARS && self.text.bytes().all(|byte| byte.is_ascii_digit())
   }
 }
 
-/// Whether a text has no word but short numbers.
+/// Whether a text has only short numbers as words.
 pub fn is_bare(text: &str) -> bool {
   let mut is_bare = true;
   for_each_word(text, |word| is_bare &= word.is_bare());
@@ -109,8 +109,8 @@ pub fn for_each_word(text: &str, mut each: impl FnMut(Word<'_>)) {
   word.end(&mut each);
 }
 
-/// Letters and digits of `text` in their plainest form, one after the other: what is left of a line
-/// whatever quotes, escapes and bullets stand around and in it.
+/// Letters and digits of `text`, normalised and joined: the content of a line
+/// without the quotes, escapes and bullets around and in it.
 pub fn squeezed(text: &str) -> String {
   let mut squeezed = String::with_capacity(text.len());
   for c in text.chars() {
@@ -125,7 +125,7 @@ pub fn squeezed(text: &str) -> String {
   squeezed
 }
 
-/// The sentences of a text: ended by a line end, or by a full stop with a space behind it.
+/// The sentences of a text: ended by a line end, or by a full stop before a space.
 pub fn sentences(text: &str) -> Vec<&str> {
   let mut found = Vec::new();
   let mut start = 0;
@@ -145,7 +145,7 @@ pub fn sentences(text: &str) -> Vec<&str> {
   found
 }
 
-/// The word that is being read.
+/// The current word.
 #[derive(Default)]
 struct Builder {
   text: String,
@@ -188,7 +188,7 @@ impl Builder {
   }
 
   fn end_word(&mut self, each: &mut impl FnMut(Word<'_>)) {
-    // A letter alone is what an apostrophe or a list leaves over.
+    // A single letter is the rest of an apostrophe or a list.
     let is_letter = self.n_chars == 1 && !self.has_digit && self.text.is_ascii();
     if self.n_chars > 0 && !is_letter {
       let text = self.text.as_str();
@@ -211,7 +211,7 @@ fn push_folded(c: char, word: &mut Builder, each: &mut impl FnMut(Word<'_>)) {
   if is_invisible(c) {
     return;
   }
-  // A syllable of Hangul would fall apart into its letters.
+  // A syllable of Hangul would be decomposed into its letters.
   if is_unspaced(c) {
     return word.push(c, each);
   }
@@ -225,13 +225,13 @@ fn folded(c: char) -> impl Iterator<Item = char> {
   std::iter::once(c).nfkd().filter(|c| !is_combining_mark(*c)).flat_map(char::to_lowercase)
 }
 
-/// Whether a character takes no room: joiners, direction marks, soft hyphens, accents of their own.
+/// Whether a character has no width: joiners, direction marks, soft hyphens, combining accents.
 pub fn is_invisible(c: char) -> bool {
   matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2064}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}')
     || is_combining_mark(c)
 }
 
-/// Scripts that put no spaces between words, and Hangul, whose words change their ends.
+/// Scripts without spaces between words, and Hangul, whose words are inflected at the end.
 pub fn is_unspaced(c: char) -> bool {
   is_kana(c)
     || matches!(c, '\u{0e00}'..='\u{0eff}' | '\u{1000}'..='\u{109f}' | '\u{1780}'..='\u{17ff}')
@@ -247,7 +247,7 @@ fn is_negative_sign(c: char) -> bool {
   matches!(c, '不' | '没' | '沒' | '别' | '別' | '勿' | '禁' | '無' | '无' | '未' | '非')
 }
 
-/// What a backslash begins in JSON, in a shell and in source code, and how long that is.
+/// The escape that a backslash begins in JSON, in a shell and in source code, and its length.
 fn escape(after: &str) -> (Option<char>, usize) {
   let number = |from: usize, digits: usize| {
     let text = after.get(from..from + digits)?;
@@ -261,7 +261,7 @@ fn escape(after: &str) -> (Option<char>, usize) {
   }
 }
 
-/// What an ampersand begins in HTML, and how long that is.
+/// The entity that an ampersand begins in HTML, and its length.
 fn entity(after: &str) -> (Option<char>, usize) {
   let Some(end) = after.bytes().take(10).position(|b| b == b';') else { return (None, 0) };
   let name = after.get(..end).unwrap_or_default();
@@ -282,14 +282,14 @@ fn entity(after: &str) -> (Option<char>, usize) {
   }
 }
 
-/// How the words of both lists begin.
+/// The first bytes of the words of both lists.
 static LISTED: LazyLock<Sieve> = LazyLock::new(|| {
   let mut sieve = Sieve::default();
   NEGATIONS.iter().chain(COMMON).for_each(|word| sieve.add(word));
   sieve
 });
 
-/// Words that say no, without accents, sorted.
+/// Negating words, without accents, sorted.
 #[rustfmt::skip]
 const NEGATIONS: &[&str] = &[
   "aldrig", "cannot", "geen", "ikke", "inte", "jamais", "kein", "keine", "keinem", "keinen",
@@ -298,7 +298,7 @@ const NEGATIONS: &[&str] = &[
   "не", "нет", "никогда",
 ];
 
-/// Words that stand in every text of their language, without accents, sorted.
+/// Words that are in every text of their language, without accents, sorted.
 #[rustfmt::skip]
 const COMMON: &[&str] = &[
   "aan", "aber", "about", "aby", "ad", "afin", "after", "again", "agli", "ai", "al", "albo", "ale",

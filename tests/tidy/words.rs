@@ -104,7 +104,6 @@ pub(crate) const ROOMS: &[(&str, &str)] = &[
   ("src/files", "its comments have not been rewritten yet"),
   ("src/memory", "its comments have not been rewritten yet"),
   ("src/openclaw", "its comments have not been rewritten yet"),
-  ("src/provenance", "its comments have not been rewritten yet"),
 ];
 
 /// Whether a page is prose of the project: not its history, and not material from elsewhere.
