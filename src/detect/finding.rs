@@ -94,7 +94,7 @@ pub struct Finding {
   pub kind: RuleKind,
   /// Where, in bytes of the judged input.
   pub span: Range<usize>,
-  /// Why this is a finding, in plain words of ours, never the text's.
+  /// Why this is a finding, in memfw's plain words, never the text's.
   pub why: String,
   /// The rule that saw it; `None` where something else did.
   pub rule: Option<Arc<RuleName>>,

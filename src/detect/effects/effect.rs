@@ -87,7 +87,7 @@ pub struct FoundEffect {
   pub strength: Strength,
   /// The values that it turns on, in order.
   pub slots: Vec<Slot>,
-  /// Why, in plain words of ours, never the text's.
+  /// Why, in memfw's plain words, never the text's.
   pub why: String,
 }
 
