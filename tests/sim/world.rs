@@ -378,6 +378,11 @@ impl World {
       }
     }
     let sealed = self.oracle.sealed(&self.book);
+    let ops = self.oracle.ops();
+    let images = ops.iter().filter_map(|op| op.images.as_ref());
+    // The torn change of an open operation may hold a line twice, until recovery completes it.
+    let torn: BTreeSet<u32> =
+      images.flat_map(|images| self.book.count(&images.after).into_keys()).collect();
     let mut sure: BTreeMap<u32, u32> = BTreeMap::new();
     for (path, ino) in self.paths.clone().iter().zip(inodes) {
       self.judge_target(path);
@@ -401,7 +406,11 @@ impl World {
       // a line only one may have been synced.
       let kept =
         if sealed.contains(&line) { u32::MAX } else { sure.get(&line).copied().unwrap_or(0) };
-      *wanted = if *wanted == 0 || kept == 0 { n } else { kept.max(n).min(*wanted) };
+      *wanted = match (*wanted, kept) {
+        (1.., 0) if torn.contains(&line) => n.min(*wanted),
+        (0, _) | (_, 0) => n,
+        _ => kept.max(n).min(*wanted),
+      };
     }
     self.opened.clear();
   }
