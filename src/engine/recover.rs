@@ -93,6 +93,8 @@ impl<F: Fs> Engine<F> {
     let mut waiting: HashSet<PathBuf> = HashSet::new();
     for op in ops {
       if waiting.contains(&op.path) {
+        // All edits of a file wait for it together, not one after the other.
+        self.open_edits.waited(op.id, self.clock.monotonic());
         continue;
       }
       hit(Point::RecoverBefore);
