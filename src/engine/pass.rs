@@ -434,8 +434,8 @@ impl<F: Fs> Engine<F> {
     let at = self.now();
     match stamp {
       Some(stamp) => {
-        // The reason for the refusal is not in the content, so a later change of it needs no second scan.
-        self.ledger.set_seen(&path, super::stamp_row(stamp), None, Pending::NONE, at)?;
+        let due = Due { reshape: false, recheck: !stamp.is_settled(at) };
+        self.ledger.set_seen(&path, super::stamp_row(stamp), None, due.pending(), at)?;
       }
       None => self.ledger.set_stamp(&path, None, None, at)?,
     }

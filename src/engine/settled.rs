@@ -59,11 +59,11 @@ impl<F: Fs> Engine<F> {
 }
 
 /// Whether a file was read when its stamp could still be that of a later change, so that it is read
-/// again. A file that another program keeps open is read again regularly; that is not worth waiting
-/// for.
+/// again. A file that another program keeps open, or that may not be opened, is looked at again
+/// regularly; that is not worth waiting for.
 fn is_reread(row: &FileRow, stamp: &Stamp) -> bool {
   let was_young = row.scanned_at.is_some_and(|at| !stamp.is_settled(at));
-  row.pending.contains(Pending::RETRY) && was_young
+  row.status != FileStatus::Unscannable && row.pending.contains(Pending::RETRY) && was_young
 }
 
 fn stamp_of(row: &store::Stamp) -> Stamp {
