@@ -22,7 +22,7 @@ use memfw::{
   store::{Item, ItemFilter, Op, OpKind},
 };
 
-use super::{book::Book, stage::Stage};
+use super::{book::Book, disk::PAGE, stage::Stage};
 
 /// What has to be true, and where it was not.
 pub(crate) struct Oracle {
@@ -33,6 +33,9 @@ pub(crate) struct Oracle {
   pub(crate) approved: BTreeMap<(u32, String), u32>,
   /// Lines of versions that a person wanted back, and how often they stand in one at most.
   pub(crate) restored: BTreeMap<u32, u32>,
+  /// Lines that a power loss left more often than their writers meant, and how often: pages of two versions
+  /// of a writer.
+  pub(crate) doubled: BTreeMap<u32, u32>,
   /// Files of which a person wanted a version back: what stood there is kept as a version.
   pub(crate) restored_files: BTreeSet<PathBuf>,
   /// The bytes of the items that a person wanted back.
@@ -89,6 +92,7 @@ impl Oracle {
       expected: BTreeMap::new(),
       approved: BTreeMap::new(),
       restored: BTreeMap::new(),
+      doubled: BTreeMap::new(),
       restored_files: BTreeSet::new(),
       approved_plains: BTreeMap::new(),
       nul_by_writer: false,
@@ -354,7 +358,8 @@ impl Oracle {
     for (&line, &wanted) in &expected {
       let n = visible.get(&line).copied().unwrap_or(0);
       let text = &book.lines[line as usize].text;
-      let most = self.restored.get(&line).copied().unwrap_or(0);
+      let of = |counts: &BTreeMap<u32, u32>| counts.get(&line).copied().unwrap_or(0);
+      let most = of(&self.restored).max(of(&self.doubled));
       if n < wanted
         && !kept.contains(&line)
         && !sealed.contains(&line)
@@ -484,6 +489,18 @@ fn is_compared(op: &Op, write: &Write<'_>, recovering: bool) -> bool {
     return before.is_empty() && old.is_empty();
   };
   old == before || recovering && is_of_both(old, before, after)
+}
+
+/// Whether an interrupted change of length can have left this file: it has the length of an image or ends
+/// with a page, and each byte is that of one image.
+pub(crate) fn is_torn(op: &Op, file: &[u8]) -> bool {
+  let Some(images) = op.images.as_ref().filter(|_| op.kind == OpKind::Reshape) else {
+    return false;
+  };
+  let (before, after) = (&images.before[..], &images.after[..]);
+  let len = file.len();
+  (len == before.len() || len == after.len() || len.is_multiple_of(PAGE))
+    && is_state(file, before, after)
 }
 
 /// Whether a file is as a reshape finds it, or as one of its writes leaves it that may have failed on the

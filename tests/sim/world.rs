@@ -16,7 +16,7 @@ use super::{
   clock::SimClock,
   control::Control,
   disk::Disk,
-  oracle::Oracle,
+  oracle::{Oracle, is_torn},
   rng::Rng,
   tally::Tally,
   writer::{Actor, Step},
@@ -368,6 +368,10 @@ impl World {
     self.actors.clear();
     let inodes: Vec<Option<usize>> = self.paths.iter().map(|path| self.disk.lookup(path)).collect();
     let taken = self.disk.power_loss(&mut self.rng);
+    for path in self.paths.clone() {
+      let content = self.disk.content(&path).unwrap_or_default().escape_ascii().to_string();
+      self.say(|| format!("left of {}: {content}", path.display()));
+    }
     for (happened, what) in [
       (taken.names, "power loss takes names"),
       (taken.pages, "power loss takes pages"),
@@ -383,6 +387,13 @@ impl World {
     // The torn change of an open operation may hold a line twice, until recovery completes it.
     let torn: BTreeSet<u32> =
       images.flat_map(|images| self.book.count(&images.after).into_keys()).collect();
+    let mut repairable = BTreeSet::new();
+    for path in &self.paths {
+      let content = self.disk.content(path).unwrap_or_default();
+      if ops.iter().any(|op| op.path == *path && is_torn(op, content)) {
+        repairable.extend(self.book.count(content).into_keys());
+      }
+    }
     let mut sure: BTreeMap<u32, u32> = BTreeMap::new();
     for (path, ino) in self.paths.clone().iter().zip(inodes) {
       self.judge_target(path);
@@ -411,6 +422,12 @@ impl World {
         (0, _) | (_, 0) => n,
         _ => kept.max(n).min(*wanted),
       };
+      // Pages of two versions that a writer wrote one after the other hold a line twice, and nobody but
+      // the writer could know. What an open operation can have left torn is memfw's to repair.
+      if n > *wanted && !repairable.contains(&line) {
+        let most = self.oracle.doubled.entry(line).or_default();
+        *most = n.max(*most);
+      }
     }
     self.opened.clear();
   }
