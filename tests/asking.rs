@@ -11,7 +11,7 @@ use memfw::{
     AgentRecords, Answer, Attestation, Outlook, Question, Source, SourcePattern, Trust, TrustRule,
   },
   seal::MasterKey,
-  store::{Access, Ledger},
+  store::{Access, Ledger, StateKey},
 };
 use std::{
   ffi::OsString,
@@ -162,8 +162,8 @@ impl World {
   }
 
   fn degradations(&self) -> String {
-    let healths = self.ledger().healths().unwrap();
-    let degraded = healths.into_iter().filter(|(key, ..)| key.starts_with("degraded:"));
+    let healths = self.ledger().states().unwrap();
+    let degraded = healths.into_iter().filter(|(key, ..)| matches!(key, StateKey::Degraded(_)));
     degraded.map(|(_, text, _)| text).collect::<Vec<_>>().join("; ")
   }
 }

@@ -229,10 +229,10 @@ impl World {
 
   /// What is said to be reduced about the index.
   fn said(&self) -> Vec<String> {
-    let healths = ledger_in(self.dir.path(), Access::ReadOnly).healths().unwrap();
+    let healths = ledger_in(self.dir.path(), Access::ReadOnly).states().unwrap();
     healths
       .into_iter()
-      .map(|(key, ..)| key)
+      .map(|(key, ..)| key.to_string())
       .filter(|key| key.starts_with("degraded:index:"))
       .collect()
   }

@@ -9,7 +9,7 @@ use memfw::{
   files::{Fs as _, RealFs, Rung, Watcher, lease},
   os::{Clock, WriteLock},
   provenance::NoAgent,
-  store::{Access, EventFilter, Ledger, Pending},
+  store::{Access, EventFilter, EventKind, Ledger, Pending},
 };
 use std::{
   fs::{self, File, OpenOptions},
@@ -95,7 +95,7 @@ fn after_a_suspend_everything_is_looked_at_again() {
   settle(&mut world.guard);
   assert!(!world.holds(1));
   let events = world.ledger().events(&EventFilter::default()).unwrap();
-  let said = events.iter().filter(|event| event.event == "rescanned").collect::<Vec<_>>();
+  let said = events.iter().filter(|event| event.event == EventKind::Rescanned).collect::<Vec<_>>();
   assert_eq!(said.len(), 1);
   assert_eq!(said[0].detail, "the machine was suspended for 3600 s");
   // It is over.
@@ -113,7 +113,7 @@ fn a_day_that_is_over_is_told_once_and_a_quiet_one_never() {
   world.guard.woke();
   settle(&mut world.guard);
   let told = |world: &World| -> Vec<String> {
-    let filter = EventFilter { event: Some("summary".into()), ..EventFilter::default() };
+    let filter = EventFilter { event: Some(EventKind::Summary), ..EventFilter::default() };
     let events = world.ledger().events(&filter).unwrap();
     events.into_iter().map(|event| event.detail).collect()
   };

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 
 use super::context::Context;
 use crate::{
-  daemon::health::{Health, KEY, Phase},
+  daemon::health::{Health, Phase},
   os::DaemonLock,
-  store::Ledger,
+  store::{Ledger, StateKey},
   terminal::failure::Failure,
 };
 
@@ -26,7 +26,9 @@ impl DaemonState {
     let holder =
       DaemonLock::holder(&data).map_err(|error| Failure::unavailable(error.to_string()))?;
     let health = match ledger {
-      Some(ledger) => ledger.health(KEY)?.and_then(|(json, _)| serde_json::from_str(&json).ok()),
+      Some(ledger) => {
+        ledger.state(&StateKey::Daemon)?.and_then(|(json, _)| serde_json::from_str(&json).ok())
+      }
       None => None,
     };
     Ok(Self { pid: holder.and_then(|holder| holder.pid), health })

@@ -17,11 +17,11 @@ use super::{
 use crate::{
   config::{Config, EmbeddingProvider},
   detect::exemplar::{Embed, Exemplars, Nearest, Ngrams},
-  engine::{DEGRADED, Event, EventKind},
+  engine::{Event, EventKind},
   net::{Client, Form, Settings},
   os::{Clock as _, SystemClock},
   provenance::Trust,
-  store::{Item, Ledger, StoreError},
+  store::{Item, Ledger, StateKey, StoreError},
 };
 
 /// How long a person waits for an explanation.
@@ -131,11 +131,11 @@ fn note(
   provider: EmbeddingProvider,
   why: Option<&String>,
 ) -> Result<(), StoreError> {
-  let key = format!("{DEGRADED}{NOTE}");
+  let key = StateKey::degraded(NOTE);
   let text = why.map(|why| format!("nearest known attacks cannot be told by {provider}: {why}"));
   let json = text.as_ref().map(|text| Value::from(text.as_str()).to_string());
   let known = |ledger: &Ledger| -> Result<Option<String>, StoreError> {
-    Ok(ledger.health(&key)?.map(|(known, _)| known))
+    Ok(ledger.state(&key)?.map(|(known, _)| known))
   };
   match context.ledger_to_read() {
     Ok(Some(ledger)) if known(&ledger)? != json => {}
@@ -144,11 +144,11 @@ fn note(
   let Ok(Ok(mut ledger)) = context.open_ledger() else { return Ok(()) };
   let at = SystemClock.now();
   let event = if let (Some(json), Some(text)) = (&json, &text) {
-    ledger.set_health(&key, json, at)?;
+    ledger.set_state(&key, json, at)?;
     Event::new(EventKind::Degraded).detail(text)
   } else {
-    ledger.remove_health(&key)?;
-    Event::new(EventKind::Restored).detail(key)
+    ledger.remove_state(&key)?;
+    Event::new(EventKind::Restored).detail(key.to_string())
   };
   ledger.append_events(&[event.row()], at)?;
   Ok(())

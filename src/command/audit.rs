@@ -3,7 +3,7 @@
 
 use clap::Args as ClapArgs;
 
-use super::shared::events::{check_name, to_json};
+use super::shared::events::{kind_of, to_json};
 use crate::{
   app::{context::Context, exit::Status},
   engine::event::shown,
@@ -50,15 +50,13 @@ const DEFAULT_LIMIT: u32 = 1_000;
 
 /// Carries the command out.
 pub fn run(context: &Context, args: AuditArgs) -> Result<Status, Failure> {
-  if let Some(event) = &args.event {
-    check_name(event)?;
-  }
+  let event = args.event.as_deref().map(kind_of).transpose()?;
   let now = SystemClock.now();
   let ledger = context.ledger()?;
   let filter = EventFilter {
     since: args.days.map(|days| now.saturating_sub(i64::from(days).saturating_mul(DAY))),
     source: args.source.clone(),
-    event: args.event.clone(),
+    event,
     limit: Some(args.limit.unwrap_or(DEFAULT_LIMIT)),
     ascending: true,
   };

@@ -4,16 +4,11 @@
 use clap::Args as ClapArgs;
 use serde_json::{Value, json};
 
-use super::shared::{
-  evidence,
-  finding::{self, StoredFinding},
-  lookup::find_item,
-  pages,
-};
+use super::shared::{evidence, finding, lookup::find_item, pages};
 use crate::{
   app::{context::Context, exit::Status},
   config::Config,
-  detect::{Code, PolicyInput, Verdict},
+  detect::{Code, Finding, PolicyInput, Verdict},
   engine::{
     event::{rounded, shown},
     judge::Treatment,
@@ -74,7 +69,7 @@ fn nearest_code(name: &str) -> Option<String> {
 /// An item with everything that a decision about it rests on.
 struct Case {
   item: Item,
-  found: Vec<StoredFinding>,
+  found: Vec<Finding>,
   /// What policy knew, as far as it can still be known.
   observed: bool,
   sensitivity: crate::detect::Sensitivity,
@@ -136,15 +131,15 @@ impl Case {
   fn to_json(&self) -> Value {
     let item = &self.item;
     let input = self.input();
-    let finding = |one: &StoredFinding| {
+    let finding = |one: &Finding| {
       json!({
         "code": one.code.as_str(),
         "layer": one.layer.as_str(),
         "severity": one.severity.as_str(),
         "kind": one.kind.as_str(),
         "why": one.why,
-        "rule": one.rule.as_ref().map(|(id, _)| id),
-        "rule_file": one.rule.as_ref().map(|(_, file)| file),
+        "rule": one.rule.as_ref().map(|rule| &rule.id),
+        "rule_file": one.rule.as_ref().map(|rule| &rule.file),
         "alone": one.alone(&input).verdict.as_str(),
       })
     };
@@ -198,8 +193,8 @@ impl Case {
       page.row("trust", &format!("the rules say {} for {source}; {why}", self.by_rules))?;
     }
     for one in &self.found {
-      let place = one.rule.as_ref().map_or_else(String::new, |(id, file)| {
-        format!(", rule {} in {}", terminal(id), terminal(file))
+      let place = one.rule.as_ref().map_or_else(String::new, |rule| {
+        format!(", rule {} in {}", terminal(&rule.id), terminal(&rule.file))
       });
       let verdict = one.alone(&self.input()).verdict;
       page.row(

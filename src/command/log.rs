@@ -2,12 +2,12 @@
 //! commands did while none ran.
 #![forbid(unsafe_code)]
 
-use std::{str::FromStr as _, time::Duration};
+use std::time::Duration;
 
 use clap::Args as ClapArgs;
-use tracing::{Level, level_filters::LevelFilter};
+use tracing::level_filters::LevelFilter;
 
-use super::shared::events::{check_name, to_json};
+use super::shared::events::{kind_of, to_json};
 use crate::{
   app::{
     context::Context,
@@ -56,15 +56,13 @@ pub struct LogArgs {
 
 /// Carries the command out.
 pub fn run(context: &Context, args: LogArgs) -> Result<Status, Failure> {
-  if let Some(event) = &args.event {
-    check_name(event)?;
-  }
+  let event = args.event.as_deref().map(kind_of).transpose()?;
   // A configuration that does not hold is told by the commands that need it; a flag still counts.
   let level = context.config().map_or_else(
     |_| context.log_level.unwrap_or(LogLevel::Info),
     |effective| effective.config.log_level,
   );
-  let choice = Choice { event: args.event, least: filter(level) };
+  let choice = Choice { event, least: filter(level) };
   let ledger = context.ledger()?;
   let (first, mut last) = choice.latest(&ledger, args.lines)?;
   for row in &first {
@@ -90,15 +88,15 @@ pub fn run(context: &Context, args: LogArgs) -> Result<Status, Failure> {
 
 /// Which events are shown.
 struct Choice {
-  event: Option<String>,
+  event: Option<EventKind>,
   least: LevelFilter,
 }
 
 impl Choice {
   fn lets_in(&self, row: &EventRow) -> bool {
-    match &self.event {
-      Some(event) => row.event == *event,
-      None => level(row) <= self.least,
+    match self.event {
+      Some(event) => row.event == event,
+      None => row.event.level() <= self.least,
     }
   }
 
@@ -107,23 +105,15 @@ impl Choice {
     let view = ledger.snapshot()?;
     let newest = EventFilter { limit: Some(1), ..EventFilter::default() };
     let last = view.events(&newest)?.first().map_or(0, |row| row.id);
-    let kinds: Vec<&str> = EventKind::ALL
-      .iter()
-      .filter(|kind| match &self.event {
-        Some(event) => kind.as_str() == event,
-        None => kind.level() <= self.least,
-      })
-      .map(|kind| kind.as_str())
-      .collect();
+    let shown = |kind: &EventKind| match self.event {
+      Some(event) => *kind == event,
+      None => kind.level() <= self.least,
+    };
+    let kinds: Vec<EventKind> = EventKind::ALL.iter().copied().filter(shown).collect();
     let mut rows = Vec::new();
     view.each_event(&kinds, i64::MIN, n, |row| rows.push(row))?;
     Ok((rows, last))
   }
-}
-
-/// How severe an event is; one that this memfw does not know is worth a line.
-fn level(row: &EventRow) -> Level {
-  EventKind::from_str(&row.event).map_or(Level::INFO, EventKind::level)
 }
 
 fn write(context: &Context, row: &EventRow, as_json: bool) -> Result<(), Failure> {
@@ -135,13 +125,13 @@ fn write(context: &Context, row: &EventRow, as_json: bool) -> Result<(), Failure
 
 /// The line of an event, as the daemon's log has it.
 fn line(row: &EventRow, colour: bool) -> String {
-  let (level, style) = word(level(row));
-  let kind = EventKind::from_str(&row.event).ok();
-  // The name of a kind that another memfw wrote is a text like any other.
-  let message = kind.map_or_else(|| quoted(&row.event), |kind| kind.message().to_owned());
+  let (level, style) = word(row.event.level());
   let at = Style::Dim.paint(&time::rfc3339(row.at), colour);
-  let mut line =
-    format!("{at} {} {}", style.paint(level, colour), Style::Bold.paint(&message, colour));
+  let mut line = format!(
+    "{at} {} {}",
+    style.paint(level, colour),
+    Style::Bold.paint(row.event.message(), colour)
+  );
   let codes = row.codes.iter().copied().map(Code::as_str).collect::<Vec<_>>().join(",");
   let fields = [
     ("file", row.path.as_deref().map(shown)),
@@ -173,7 +163,7 @@ mod tests {
     EventRow {
       id: 1,
       at: 1_795_262_400_000_000,
-      event: "quarantined".into(),
+      event: EventKind::Quarantined,
       path: Some("/w/a\n error forged.md".into()),
       block: "a1b2c3".parse().ok(),
       source: Some(Source::new("web_fetch:\u{202e}x")),
@@ -186,6 +176,7 @@ mod tests {
       action: Some("quarantine".into()),
       detail: "two words".into(),
       took_us: Some(1_250),
+      count: None,
     }
   }
 
@@ -211,21 +202,14 @@ mod tests {
   }
 
   #[test]
-  fn an_event_of_another_memfw_is_shown_all_the_same() {
-    let new = EventRow { event: "time travel".into(), ..row() };
-    assert!(line(&new, false).contains(" info \"time travel\" file="), "{}", line(&new, false));
-    assert_eq!(level(&new), Level::INFO);
-  }
-
-  #[test]
   fn the_level_and_the_name_choose() {
-    let kept = EventRow { event: "kept".into(), ..row() };
-    let choice = |event: Option<&str>, least| Choice { event: event.map(Into::into), least };
+    let kept = EventRow { event: EventKind::Kept, ..row() };
+    let choice = |event, least| Choice { event, least };
     assert!(choice(None, LevelFilter::INFO).lets_in(&row()));
     assert!(!choice(None, LevelFilter::INFO).lets_in(&kept));
     assert!(choice(None, LevelFilter::DEBUG).lets_in(&kept));
     assert!(!choice(None, LevelFilter::WARN).lets_in(&row()));
-    assert!(choice(Some("kept"), LevelFilter::ERROR).lets_in(&kept));
-    assert!(!choice(Some("kept"), LevelFilter::TRACE).lets_in(&row()));
+    assert!(choice(Some(EventKind::Kept), LevelFilter::ERROR).lets_in(&kept));
+    assert!(!choice(Some(EventKind::Kept), LevelFilter::TRACE).lets_in(&row()));
   }
 }

@@ -18,12 +18,12 @@ use serde_json::{Value, json};
 
 use super::shared::{
   copies::{self, Copy},
-  evidence,
+  evidence, finding,
   lookup::find_item,
 };
 use crate::{
   app::{context::Context, embedding::Likeness, exit::Status},
-  detect::Code,
+  detect::{Code, Finding},
   engine::{
     Engine,
     event::{rounded, shown},
@@ -311,20 +311,16 @@ fn to_json(item: &Item) -> Value {
 }
 
 fn findings(item: &Item) -> Value {
-  serde_json::from_str(&item.findings_json).unwrap_or(Value::Array(vec![]))
+  json!(Finding::list_from_json(&item.findings_json))
 }
 
 /// The rules that an item is there for, each once, with the file that it stands in.
 fn rules(item: &Item) -> Vec<String> {
   let mut rules = Vec::new();
-  for finding in findings(item).as_array().into_iter().flatten() {
-    let word = |key: &str| finding.get(key).and_then(Value::as_str);
-    let counts = item.codes.iter().any(|code| word("code") == Some(code.as_str()));
-    if let (true, Some(rule), Some(file)) = (counts, word("rule"), word("rule_file")) {
-      let rule = format!("{rule} in {file}");
-      if !rules.contains(&rule) {
-        rules.push(rule);
-      }
+  for rule in finding::counted(item).into_iter().filter_map(|finding| finding.rule) {
+    let rule = format!("{} in {}", rule.id, rule.file);
+    if !rules.contains(&rule) {
+      rules.push(rule);
     }
   }
   rules

@@ -129,10 +129,10 @@ fn gather(
     let text = if with_text { text(ledger, &item.id)? } else { None };
     waiting.push((item, text));
   }
-  let kinds: Vec<&str> = EventKind::ALL
+  let kinds: Vec<EventKind> = EventKind::ALL
     .iter()
-    .filter(|kind| kind.level() <= tracing::Level::INFO || **kind == EventKind::Vanished)
-    .map(|kind| kind.as_str())
+    .copied()
+    .filter(|kind| kind.level() <= tracing::Level::INFO || *kind == EventKind::Vanished)
     .collect();
   let mut events = Vec::new();
   let more_events = ledger.each_event(&kinds, span.since, MAX_EVENTS, |row| events.push(row))?;

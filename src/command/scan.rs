@@ -22,7 +22,7 @@ use crate::{
   app::{context::Context, exit::Status},
   config::Config,
   detect::{
-    Decision, Finding, JudgeOptions, Mode, Severity, Verdict,
+    Decision, JudgeOptions, Mode, Severity, Verdict,
     model::{Assessor as _, Kind, Model},
   },
   engine::{
@@ -275,7 +275,7 @@ impl ScanReport<'_> {
         "score": rounded(decision.score),
         "action": decision.action.as_str(),
         "codes": words(decision),
-        "findings": findings.iter().map(finding_json).collect::<Vec<_>>(),
+        "findings": findings,
       }));
       return Ok(());
     }
@@ -357,20 +357,6 @@ pub(super) fn warn_of_damage() {
   if let Some(why) = Model::embedded().health().degradation() {
     crate::terminal::failure::complain(&format!("warning: {why}; install memfw again\n"));
   }
-}
-
-fn finding_json(finding: &Finding) -> Value {
-  json!({
-    "code": finding.code.as_str(),
-    "layer": finding.layer.as_str(),
-    "severity": finding.severity.as_str(),
-    "kind": finding.kind.as_str(),
-    "start": finding.span.start,
-    "end": finding.span.end,
-    "why": finding.why,
-    "rule": finding.rule.as_ref().map(|rule| &rule.id),
-    "rule_file": finding.rule.as_ref().map(|rule| &rule.file),
-  })
 }
 
 fn words(decision: &Decision) -> Vec<&'static str> {

@@ -17,10 +17,10 @@ use crate::{
     engine::file_system, exit::Status, judge_report::JudgeReport,
   },
   daemon::health::Room,
-  engine::{DEGRADED, event::shown},
+  engine::event::shown,
   os::{Clock as _, SystemClock, alarm, pause},
   provenance::Standing,
-  store::{FileRow, FileStatus, Ledger, VersionTotals},
+  store::{FileRow, FileStatus, Ledger, StateKey, VersionTotals},
   terminal::{
     escape::terminal,
     failure::Failure,
@@ -81,8 +81,8 @@ fn report(context: &Context, ledger: Option<&Ledger>) -> Result<StatusReport, Fa
     degradations.push((text.to_owned(), 0));
   }
   if let Some(ledger) = ledger {
-    for (key, json, at) in ledger.healths()? {
-      if key.starts_with(DEGRADED) {
+    for (key, json, at) in ledger.states()? {
+      if matches!(key, StateKey::Degraded(_)) {
         degradations.push((serde_json::from_str::<String>(&json).unwrap_or(json), at));
       }
     }

@@ -16,10 +16,9 @@ use serde::{Deserialize, Serialize};
 use crate::{
   engine::{Engine, Target},
   files::RealFs,
+  store::StateKey,
 };
 
-/// The key of the row in the ledger.
-pub const KEY: &str = "exposure";
 /// Redactions that count; the 99th percentile needs about a hundred.
 pub const MAX_KEPT: usize = 128;
 
@@ -86,7 +85,7 @@ impl Exposure {
       return false;
     }
     if !self.is_loaded {
-      let kept = engine.ledger().health(KEY).ok().flatten();
+      let kept = engine.ledger().state(&StateKey::Exposure).ok().flatten();
       self.us = kept.map(|(json, _)| Self::parse(&json).us).unwrap_or_default();
       self.is_loaded = true;
     }
@@ -99,7 +98,7 @@ impl Exposure {
     if self.us.len() != before || before == MAX_KEPT {
       let json = serde_json::to_string(self).unwrap_or_default();
       let at = engine.clock().now();
-      if let Err(error) = engine.ledger_mut().set_health(KEY, &json, at) {
+      if let Err(error) = engine.ledger_mut().set_state(&StateKey::Exposure, &json, at) {
         tracing::debug!(target: "memfw", %error, "an exposure was not written down");
       }
     }

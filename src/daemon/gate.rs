@@ -27,10 +27,9 @@ use crate::{
     socket::{Channel, Listener, address},
     user,
   },
+  store::StateKey,
 };
 
-/// The key of the row in the ledger.
-pub const KEY: &str = "gate";
 /// The key of the degradation.
 const DEGRADED: &str = "gate";
 /// How long the gate may take to come after a start: it looks for the daemon twice a second.
@@ -141,7 +140,7 @@ impl GateLink {
   pub fn start(&mut self, guard: &mut Guard) -> Result<(), EngineError> {
     self.health.since = guard.engine().clock().now();
     if self.expected_by.is_none() {
-      return guard.engine().ledger_mut().remove_health(KEY).map_err(EngineError::from);
+      return guard.engine().ledger_mut().remove_state(&StateKey::Gate).map_err(EngineError::from);
     }
     self.write(guard)?;
     if self.listener.is_none() {
@@ -321,7 +320,7 @@ impl GateLink {
   fn write(&self, guard: &mut Guard) -> Result<(), EngineError> {
     let json = serde_json::to_string(&self.health).unwrap_or_default();
     let at = guard.engine().clock().now();
-    guard.engine().ledger_mut().set_health(KEY, &json, at)?;
+    guard.engine().ledger_mut().set_state(&StateKey::Gate, &json, at)?;
     Ok(())
   }
 }

@@ -13,7 +13,7 @@ use super::{
   attribution_worker::AttributionWorker,
   discovery::Sources,
   exposure::Exposure,
-  health::{Health, KEY, Phase, Room},
+  health::{Health, Phase, Room},
   interrupt::Interrupts,
   judge::Judge,
   model_worker::ModelWorker,
@@ -35,6 +35,7 @@ use crate::{
   failpoint::{Point, hit},
   files::{RealFs, Shapes, WatchEvent, Watcher},
   os::{Alarm, paths::read_own},
+  store::StateKey,
 };
 
 /// How long the ledger is waited for. A lease may be held meanwhile, and openers of that file wait with
@@ -267,7 +268,7 @@ impl Guard {
   /// Whether the machine went down under the last daemon. Then a stamp can be younger on the disk than
   /// the bytes that it vouches for.
   fn lost_power(&self) -> Result<bool, EngineError> {
-    let Some((json, _)) = self.engine.ledger().health(KEY)? else { return Ok(false) };
+    let Some((json, _)) = self.engine.ledger().state(&StateKey::Daemon)? else { return Ok(false) };
     let Ok(last) = serde_json::from_str::<Health>(&json) else { return Ok(true) };
     Ok(last.phase != Phase::Stopped && last.boot != self.health.boot)
   }
@@ -284,7 +285,7 @@ impl Guard {
       if root.is_dir() {
         hit(Point::AdoptBeforeMark);
         let ledger = self.engine.ledger_mut();
-        ledger.set_health(&adopted_key(root), "{}", at).map_err(EngineError::from)?;
+        ledger.set_state(&adopted_key(root), "{}", at).map_err(EngineError::from)?;
         // On the disk, or after a power cut what comes next were adopted, too.
         ledger.checkpoint().map_err(EngineError::from)?;
         hit(Point::AdoptAfterMark);
@@ -439,7 +440,7 @@ impl Guard {
   pub(super) fn write_health(&mut self) -> Result<(), EngineError> {
     let json = serde_json::to_string(&self.health).unwrap_or_default();
     let at = self.engine.clock().now();
-    self.engine.ledger_mut().set_health(KEY, &json, at)?;
+    self.engine.ledger_mut().set_state(&StateKey::Daemon, &json, at)?;
     Ok(())
   }
 

@@ -16,10 +16,6 @@ use crate::{
 
 /// What a path starts with that is not UTF-8.
 const HEX: &str = "hex:";
-/// The key of the row in the ledger.
-pub const KEY: &str = "daemon";
-/// Keys of workspaces whose baseline was adopted start with this.
-pub const ADOPTED: &str = "adopted:";
 
 /// Problems of one workspace that are told; a tree can be made to have any number.
 const MAX_TOLD: usize = 20;

@@ -7,38 +7,35 @@ use std::path::{Path, PathBuf};
 
 use super::{
   Guard,
-  health::{ADOPTED, Health, KEY, decode, encode},
+  health::{Health, decode, encode},
 };
 use crate::{
-  engine::{DEGRADED, EngineError, Target, event::shown},
+  engine::{EngineError, Target, event::shown},
   files::Workspace,
+  store::StateKey,
 };
 
-/// Keys of workspaces whose baseline is being adopted start with this.
-const ADOPTING: &str = "adopting:";
-/// Keys of workspaces that have left the guard, and that nobody has confirmed, start with this.
-pub const LEFT: &str = "left:";
-/// The key under which stands that the ledger is newer than its key.
+/// The part whose protection is reduced while texts of a lost ledger have placeholders.
 const LOST: &str = "lost-ledger";
 
 impl Guard {
   /// Decides which workspaces have a baseline: those of the first start, and those that a person has named.
   /// What is in any other one is judged as new.
   pub(super) fn choose_baselines(&mut self, roots: &[PathBuf]) -> Result<(), EngineError> {
-    let known = self.engine.ledger().healths()?;
-    let is_first = !known.iter().any(|(key, ..)| key.starts_with(ADOPTED));
+    let known = self.engine.ledger().states()?;
+    let is_first = !known.iter().any(|(key, ..)| matches!(key, StateKey::Adopted(_)));
     let at = self.engine.clock().now();
     for root in roots {
-      let has = |key: String| known.iter().any(|(known, ..)| *known == key);
+      let has = |key: StateKey| known.iter().any(|(known, ..)| *known == key);
       if has(adopted_key(root)) {
         continue;
       }
       // One whose adoption a crash has cut off was chosen before.
       if is_first || self.is_named || has(adopting_key(root)) {
         self.adopting.insert(root.clone());
-        self.engine.ledger_mut().set_health(&adopting_key(root), "{}", at)?;
+        self.engine.ledger_mut().set_state(&adopting_key(root), "{}", at)?;
       } else if root.is_dir() {
-        self.engine.ledger_mut().set_health(&adopted_key(root), "{}", at)?;
+        self.engine.ledger_mut().set_state(&adopted_key(root), "{}", at)?;
       }
     }
     Ok(())
@@ -47,14 +44,14 @@ impl Guard {
   /// The baselines were adopted.
   pub(super) fn end_adoption(&mut self) -> Result<(), EngineError> {
     for root in std::mem::take(&mut self.adopting) {
-      self.engine.ledger_mut().remove_health(&adopting_key(&root))?;
+      self.engine.ledger_mut().remove_state(&adopting_key(&root))?;
     }
     Ok(())
   }
 
   /// Remembers what the last daemon has guarded and this one does not.
   pub(super) fn compare_with_last(&mut self) -> Result<(), EngineError> {
-    let last = self.engine.ledger().health(KEY)?;
+    let last = self.engine.ledger().state(&StateKey::Daemon)?;
     let last = last.and_then(|(json, _)| serde_json::from_str::<Health>(&json).ok());
     let gone = last.filter(|last| !last.is_named).map(|last| last.roots()).unwrap_or_default();
     let gone: Vec<PathBuf> =
@@ -68,12 +65,13 @@ impl Guard {
     let at = self.engine.clock().now();
     for root in gone.iter().filter(|root| has_memory(root)) {
       let json = serde_json::Value::from(encode(root)).to_string();
-      self.engine.ledger_mut().set_health(&format!("{LEFT}{}", shown(root)), &json, at)?;
+      self.engine.ledger_mut().set_state(&StateKey::Left(shown(root)), &json, at)?;
     }
-    for (key, json, _) in self.engine.ledger().healths()? {
-      if !key.starts_with(LEFT) {
+    for (key, json, _) in self.engine.ledger().states()? {
+      if !matches!(key, StateKey::Left(_)) {
         continue;
       }
+      let part = key.to_string();
       let root = serde_json::from_str::<String>(&json).map(|text| decode(&text));
       let is_left =
         |root: &PathBuf| !self.is_named && !self.workspaces.contains(root) && has_memory(root);
@@ -83,10 +81,10 @@ impl Guard {
            name it in `workspaces`, or confirm that with `memfw doctor --fix`",
           shown(&root)
         );
-        self.engine.degrade(&key, &why)?;
+        self.engine.degrade(&part, &why)?;
       } else {
-        self.engine.ledger_mut().remove_health(&key)?;
-        self.engine.recovered(&key)?;
+        self.engine.ledger_mut().remove_state(&key)?;
+        self.engine.recovered(&part)?;
       }
     }
     Ok(())
@@ -97,13 +95,13 @@ impl Guard {
   /// Remembers, beyond this start, that the key is older than the ledger.
   pub(super) fn note_lost_ledger(&mut self) -> Result<(), EngineError> {
     let at = self.engine.clock().now();
-    Ok(self.engine.ledger_mut().set_health(LOST, "{}", at)?)
+    Ok(self.engine.ledger_mut().set_state(&StateKey::LostLedger, "{}", at)?)
   }
 
   /// Where the ledger is new and its key is not, looks for placeholders of the lost one. Their texts are sealed
   /// in that ledger alone; that is over when it is back, or when no such placeholder is left.
   pub(super) fn look_for_lost_items(&mut self) -> Result<(), EngineError> {
-    if self.engine.ledger().health(LOST)?.is_none() {
+    if self.engine.ledger().state(&StateKey::LostLedger)?.is_none() {
       return Ok(());
     }
     let fs = self.fs;
@@ -116,7 +114,7 @@ impl Guard {
     }
     let (n_placeholders, n_files) = self.engine.unknown_placeholders(&targets)?;
     if n_placeholders == 0 {
-      self.engine.ledger_mut().remove_health(LOST)?;
+      self.engine.ledger_mut().remove_state(&StateKey::LostLedger)?;
       return self.engine.recovered(LOST);
     }
     let why = format!(
@@ -131,22 +129,22 @@ impl Guard {
 
 /// The keys, with the paths, of the workspaces that have left the guard, from the rows about the daemon; and
 /// the key under which `status` has each.
-pub fn left(healths: Vec<(String, String, i64)>) -> Vec<(String, String, PathBuf)> {
-  let left = healths.into_iter().filter(|(key, ..)| key.starts_with(LEFT));
+pub fn left(states: Vec<(StateKey, String, i64)>) -> Vec<(StateKey, StateKey, PathBuf)> {
+  let left = states.into_iter().filter(|(key, ..)| matches!(key, StateKey::Left(_)));
   let path = |json: &str| serde_json::from_str::<String>(json).map(|text| decode(&text)).ok();
   left
-    .filter_map(|(key, json, _)| Some((format!("{DEGRADED}{key}"), path(&json)?, key)))
+    .filter_map(|(key, json, _)| Some((StateKey::degraded(key.to_string()), path(&json)?, key)))
     .map(|(degraded, path, key)| (key, degraded, path))
     .collect()
 }
 
-pub(super) fn adopting_key(root: &Path) -> String {
-  format!("{ADOPTING}{}", shown(root))
+pub(super) fn adopting_key(root: &Path) -> StateKey {
+  StateKey::Adopting(shown(root))
 }
 
 /// The key under which stands that the baseline of a workspace was adopted.
-pub(super) fn adopted_key(root: &Path) -> String {
-  format!("{ADOPTED}{}", shown(root))
+pub(super) fn adopted_key(root: &Path) -> StateKey {
+  StateKey::Adopted(shown(root))
 }
 
 fn has_memory(root: &Path) -> bool {

@@ -24,7 +24,7 @@ use super::{
 use crate::{
   engine::{EngineError, EventKind, Target, event::shown},
   os::subprocess::Errand,
-  store::{EventFilter, EventRow, ItemFilter, StoreError},
+  store::{EventFilter, EventRow, ItemFilter, StateKey, StoreError},
 };
 
 /// How long the agent has to renew its index by itself; it takes two seconds, and more when busy.
@@ -41,8 +41,6 @@ const LOOK: Duration = Duration::from_millis(250);
 const MAX_SOURCES: usize = 64;
 /// Events that are taken in at a time.
 const MAX_EVENTS: u32 = 10_000;
-/// The key under which stands what was told.
-const KEY: &str = "told";
 /// The key of what is wrong with messages.
 const NOTIFY: &str = "notify";
 
@@ -147,16 +145,16 @@ impl Guard {
     if !std::mem::take(&mut self.errands.stirred) {
       return Ok(false);
     }
-    let known = self.engine.ledger().health(KEY)?;
+    let known = self.engine.ledger().state(&StateKey::Notified)?;
     let told = match self.errands.told.take() {
       Some(told) => Some(told),
       None => known.and_then(|(json, _)| serde_json::from_str::<NotifiedUntil>(&json).ok()),
     };
     let mut events: Vec<EventRow> = Vec::new();
     for kind in [EventKind::Quarantined, EventKind::Held, EventKind::Returned] {
-      let event = Some(kind.as_str().to_owned());
       let since = told.is_none().then_some(self.health.started_at);
-      let filter = EventFilter { since, event, limit: Some(MAX_EVENTS), ..EventFilter::default() };
+      let filter =
+        EventFilter { since, event: Some(kind), limit: Some(MAX_EVENTS), ..EventFilter::default() };
       events.extend(self.engine.ledger().events(&filter)?);
     }
     let mut told = told.unwrap_or_default();
@@ -179,7 +177,7 @@ impl Guard {
         if is_known || self.errands.news.len() < MAX_SOURCES { source } else { "others" };
       let news = self.errands.news.entry(source.to_owned()).or_default();
       news.n += 1;
-      news.n_held += usize::from(event.event == EventKind::Held.as_str());
+      news.n_held += usize::from(event.event == EventKind::Held);
       news.files.insert(plain_name(&target.rel));
     }
     // An agent without an index is not asked again.
@@ -193,7 +191,7 @@ impl Guard {
     let Some(told) = &self.errands.told else { return Ok(()) };
     let json = serde_json::to_string(told).unwrap_or_default();
     let at = self.engine.clock().now();
-    self.engine.ledger_mut().set_health(KEY, &json, at)?;
+    self.engine.ledger_mut().set_state(&StateKey::Notified, &json, at)?;
     Ok(())
   }
 

@@ -7,9 +7,9 @@ use super::{Discovery, Guard, health::encode, moved::adopting_key};
 use crate::{
   config::Config,
   detect::rules::Rules,
-  engine::{self, DEGRADED, EngineError, Event, EventKind, event::shown},
+  engine::{self, EngineError, Event, EventKind, event::shown},
   files::RealFs,
-  store::Ledger,
+  store::{Ledger, StateKey},
 };
 
 /// The key under which stands that a user's rules do not hold.
@@ -129,7 +129,7 @@ impl Guard {
     self.retries.succeeded(root);
     self.held.forget_root(root);
     if self.adopting.remove(root) {
-      self.engine.ledger_mut().remove_health(&adopting_key(root))?;
+      self.engine.ledger_mut().remove_state(&adopting_key(root))?;
     }
     for target in self.queue.dirty_targets().filter(|target| target.root == root) {
       self.trouble.unblock(target);
@@ -139,14 +139,14 @@ impl Guard {
     self.baseline.retain(|target| target.root != root);
     self.readers.forget_root(root);
     // What was wrong with it is nobody's concern any more.
-    let of_root = [
-      format!("{DEGRADED}workspace:{}", shown(root)),
-      format!("{DEGRADED}lock:{}", shown(root)),
-      format!("{DEGRADED}file:{}/", shown(root)),
-    ];
-    for (key, ..) in self.engine.ledger().healths()? {
-      if key == of_root[0] || key == of_root[1] || key.starts_with(&of_root[2]) {
-        self.engine.ledger_mut().remove_health(&key)?;
+    let (workspace, lock, file) = {
+      let root = shown(root);
+      (format!("workspace:{root}"), format!("lock:{root}"), format!("file:{root}/"))
+    };
+    for (key, ..) in self.engine.ledger().states()? {
+      let StateKey::Degraded(part) = &key else { continue };
+      if *part == workspace || *part == lock || part.starts_with(&file) {
+        self.engine.ledger_mut().remove_state(&key)?;
       }
     }
     Ok(())

@@ -16,15 +16,13 @@ use super::{
 use crate::{
   engine::{EngineError, Event, EventKind, Target, event::shown},
   files::{Fs as _, Refusal, Shape, WatchError, Workspace, mounts, workspace::Problem},
-  store::{FileRow, FileStatus, Pending},
+  store::{FileRow, FileStatus, Pending, StateKey},
 };
 
 /// After a look at a tree the next one waits so many times as long as it took: directories that come
 /// and go without end must not keep files waiting.
 const LOOK_REST: u32 = 4;
 
-/// The key under which stands in which form markers are written, and that form: without names of others.
-const MARKERS: &str = "markers";
 const MARKER_FORM: &str = "2";
 
 /// How a workspace is looked at.
@@ -68,14 +66,14 @@ impl Guard {
   /// Markers of an earlier memfw hold names that others have chosen; all are written anew, once.
   fn renew_markers(&mut self) -> Result<(), EngineError> {
     let ledger = self.engine.ledger();
-    if ledger.health(MARKERS)?.is_some_and(|(form, _)| form == MARKER_FORM) {
+    if ledger.state(&StateKey::MarkerForm)?.is_some_and(|(form, _)| form == MARKER_FORM) {
       return Ok(());
     }
     for row in ledger.files()?.into_iter().filter(|row| row.status == FileStatus::Watched) {
       self.engine.still_due(&row.path, Pending::RESHAPE)?;
     }
     let at = self.engine.clock().now();
-    Ok(self.engine.ledger_mut().set_health(MARKERS, MARKER_FORM, at)?)
+    Ok(self.engine.ledger_mut().set_state(&StateKey::MarkerForm, MARKER_FORM, at)?)
   }
 
   /// Has the workspace of a path (all of them without one) looked at again.
@@ -324,7 +322,7 @@ impl Guard {
   /// Whether a directory is none of those that were there once or that a person has named: the agent makes
   /// it when it needs it, and as long as another one is there something is guarded.
   fn is_awaited(&self, root: &Path) -> Result<bool, EngineError> {
-    let is_known = self.engine.ledger().health(&adopted_key(root))?.is_some();
+    let is_known = self.engine.ledger().state(&adopted_key(root))?.is_some();
     let is_absent =
       root.symlink_metadata().is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
     let others = self.workspaces.iter().any(|other| other.is_dir());
@@ -334,11 +332,11 @@ impl Guard {
   /// A directory that came while we were here has no baseline: what is in it was new.
   fn note_adopted(&mut self, root: &Path) -> Result<(), EngineError> {
     let key = adopted_key(root);
-    if self.adopting.contains(root) || self.engine.ledger().health(&key)?.is_some() {
+    if self.adopting.contains(root) || self.engine.ledger().state(&key)?.is_some() {
       return Ok(());
     }
     let at = self.engine.clock().now();
-    Ok(self.engine.ledger_mut().set_health(&key, "{}", at)?)
+    Ok(self.engine.ledger_mut().set_state(&key, "{}", at)?)
   }
 
   /// Marks what the ledger knows and is not there any more; the event of its end may be lost, too.

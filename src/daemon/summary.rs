@@ -52,11 +52,8 @@ impl Guard {
   /// before yesterday.
   fn untold(&self, today: i64) -> Result<i64, EngineError> {
     let ledger = self.engine.ledger();
-    let filter = EventFilter {
-      event: Some(EventKind::Summary.as_str().to_owned()),
-      limit: Some(1),
-      ..EventFilter::default()
-    };
+    let filter =
+      EventFilter { event: Some(EventKind::Summary), limit: Some(1), ..EventFilter::default() };
     if let Some(last) = ledger.events(&filter)?.first() {
       return Ok((day(last.at) * DAY).min(today));
     }
@@ -69,9 +66,8 @@ impl Guard {
   fn about(&self, from: i64, to: i64) -> Result<Option<String>, EngineError> {
     let ledger = self.engine.ledger();
     let events = ledger.event_counts(from, to)?;
-    let n = |kind: EventKind| {
-      events.iter().find(|(word, _)| word == kind.as_str()).map_or(0, |(_, n)| *n)
-    };
+    let n =
+      |kind: EventKind| events.iter().find(|(other, _)| *other == kind).map_or(0, |(_, n)| *n);
     let counts = Counts {
       kept: n(EventKind::Kept),
       flagged: n(EventKind::Flagged),

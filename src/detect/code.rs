@@ -174,6 +174,19 @@ impl fmt::Display for Code {
   }
 }
 
+impl serde::Serialize for Code {
+  fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(self.as_str())
+  }
+}
+
+impl<'de> serde::Deserialize<'de> for Code {
+  fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+    let word = String::deserialize(deserializer)?;
+    word.parse().map_err(serde::de::Error::custom)
+  }
+}
+
 /// The text is no known code.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unknown finding code `{0}`")]

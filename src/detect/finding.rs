@@ -3,10 +3,13 @@
 
 use std::{fmt, ops::Range, sync::Arc};
 
-use super::rules::RuleName;
+use serde::{Deserialize, Serialize};
+
+use super::{Code, Decision, PolicyInput, policy, rules::RuleName};
 
 /// The layer that saw it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Layer {
   /// The normaliser or a rule.
   Rules,
@@ -34,7 +37,8 @@ impl Layer {
 }
 
 /// How bad it would be if it were meant.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Severity {
   /// Worth knowing.
   Info,
@@ -62,7 +66,8 @@ impl Severity {
 }
 
 /// Whether a finding may decide alone.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum RuleKind {
   /// Only asks for a closer look.
   Trigger,
@@ -82,10 +87,11 @@ impl RuleKind {
 
 /// One thing seen in a text. The `span` is in bytes of the judged input, so that it can be shown,
 /// masked or removed.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "FindingRecord", into = "FindingRecord")]
 pub struct Finding {
   /// What it is: a heading in docs/findings.md.
-  pub code: super::code::Code,
+  pub code: Code,
   /// Who saw it.
   pub layer: Layer,
   /// How bad.
@@ -100,6 +106,64 @@ pub struct Finding {
   pub rule: Option<Arc<RuleName>>,
 }
 
+impl Finding {
+  /// This finding with its span relative to `start`, within a text of `len` bytes.
+  #[must_use]
+  pub fn within(&self, start: usize, len: usize) -> Self {
+    let relative = |at: usize| at.saturating_sub(start).min(len);
+    Self { span: relative(self.span.start)..relative(self.span.end), ..self.clone() }
+  }
+
+  /// What policy would decide if this were the only finding.
+  pub fn alone(&self, input: &PolicyInput<'_>) -> Decision {
+    policy::decide(std::slice::from_ref(self), input)
+  }
+
+  /// The JSON of findings: an array, as the ledger, `scan --json` and `quarantine show --json` have it.
+  pub fn list_to_json(findings: &[Self]) -> String {
+    serde_json::to_string(findings).unwrap_or_else(|_| "[]".to_owned())
+  }
+
+  /// The findings of such an array; those that this version cannot read are left out.
+  pub fn list_from_json(json: &str) -> Vec<Self> {
+    let list: Vec<serde_json::Value> = serde_json::from_str(json).unwrap_or_default();
+    list.into_iter().filter_map(|value| serde_json::from_value(value).ok()).collect()
+  }
+}
+
+/// A finding in JSON.
+#[derive(Serialize, Deserialize)]
+struct FindingRecord {
+  code: Code,
+  layer: Layer,
+  severity: Severity,
+  kind: RuleKind,
+  start: usize,
+  end: usize,
+  #[serde(default)]
+  why: String,
+  #[serde(default)]
+  rule: Option<String>,
+  #[serde(default)]
+  rule_file: Option<String>,
+}
+
+impl From<Finding> for FindingRecord {
+  fn from(finding: Finding) -> Self {
+    let Finding { code, layer, severity, kind, span, why, rule } = finding;
+    let (rule, rule_file) = rule.map(|rule| (rule.id.clone(), rule.file.clone())).unzip();
+    Self { code, layer, severity, kind, start: span.start, end: span.end, why, rule, rule_file }
+  }
+}
+
+impl From<FindingRecord> for Finding {
+  fn from(record: FindingRecord) -> Self {
+    let FindingRecord { code, layer, severity, kind, start, end, why, rule, rule_file } = record;
+    let rule = rule.zip(rule_file).map(|(id, file)| Arc::new(RuleName { id, file }));
+    Self { code, layer, severity, kind, span: start..end, why, rule }
+  }
+}
+
 impl fmt::Display for Layer {
   fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     f.pad(self.as_str())
@@ -109,5 +173,61 @@ impl fmt::Display for Layer {
 impl fmt::Display for Severity {
   fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     f.pad(self.as_str())
+  }
+}
+
+#[cfg(test)]
+mod tests {
+  use serde_json::json;
+
+  use super::*;
+  use crate::detect::Verdict;
+
+  fn record() -> serde_json::Value {
+    json!({
+      "code": "concealment", "layer": "rules", "severity": "high", "kind": "signature",
+      "start": 3, "end": 9, "why": "it hides", "rule": "hide-1", "rule_file": "rules/a.toml",
+    })
+  }
+
+  #[test]
+  fn a_finding_is_read_back_and_decides_alone() {
+    let found = Finding::list_from_json(&json!([record()]).to_string());
+    let [finding] = &found[..] else { panic!("{found:?}") };
+    assert_eq!((finding.code, finding.span.clone()), (Code::Concealment, 3..9));
+    assert_eq!(finding.rule.as_ref().map(|rule| rule.file.as_str()), Some("rules/a.toml"));
+    assert_eq!(finding.alone(&PolicyInput::default()).verdict, Verdict::Quarantine);
+    assert_eq!(Finding::list_from_json(&Finding::list_to_json(&found)), found);
+    assert_eq!(finding.within(5, 2).span, 0..2);
+  }
+
+  #[test]
+  fn findings_of_every_layer_severity_and_kind_come_back() {
+    for layer in [Layer::Rules, Layer::Effects, Layer::Model, Layer::Context, Layer::Judge] {
+      let mut record = record();
+      record["layer"] = json!(layer.as_str());
+      let found = Finding::list_from_json(&json!([record]).to_string());
+      assert_eq!(found.first().map(|finding| finding.layer), Some(layer));
+      assert_eq!(serde_json::to_value(&found[0]).unwrap()["layer"], layer.as_str());
+    }
+    use Severity::{Critical, High, Info, Low, Medium};
+    for severity in [Info, Low, Medium, High, Critical] {
+      assert_eq!(serde_json::to_value(severity).unwrap(), severity.as_str());
+    }
+    for kind in [RuleKind::Trigger, RuleKind::Signature] {
+      assert_eq!(serde_json::to_value(kind).unwrap(), kind.as_str());
+    }
+  }
+
+  #[test]
+  fn what_cannot_be_read_is_left_out() {
+    assert_eq!(Finding::list_from_json("[{}, [1], 7]"), []);
+    assert_eq!(Finding::list_from_json("no JSON"), []);
+    for key in ["code", "layer", "severity", "kind", "start", "end"] {
+      let mut broken = record();
+      broken[key] = json!("nonsense");
+      let found = Finding::list_from_json(&json!([broken, record()]).to_string());
+      assert_eq!(found.len(), 1, "{key}");
+    }
   }
 }

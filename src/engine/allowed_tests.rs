@@ -9,7 +9,7 @@ use crate::{
   config::Config,
   detect::Code,
   provenance::{Attestation, Attribution, Source, State, Trust},
-  store::{EventFilter, ItemFilter},
+  store::{EventFilter, EventKind, ItemFilter},
 };
 
 const BEFORE: &str = "- Bob likes tea.\n";
@@ -54,7 +54,7 @@ fn what_is_out_stays_out_also_when_its_source_is_allowed() {
   assert_eq!(waiting(&world), [codes], "only a person brings it back");
   assert!(!world.read().contains(OVERRIDE));
   let events = world.engine.ledger().events(&EventFilter::default()).unwrap();
-  assert!(!events.iter().any(|event| event.event == "approved"));
+  assert!(!events.iter().any(|event| event.event == EventKind::Approved));
 }
 
 /// A flagged block after this attribution and this allowance of its codes.

@@ -17,7 +17,7 @@ use crate::{
     Attestation, Attribution, Evidence, Outlook, Request, Source, SourcePattern, State, Trust,
     TrustRule, Written,
   },
-  store::{EventFilter, ItemFilter, Pending},
+  store::{EventFilter, EventKind, ItemFilter, Pending},
 };
 
 const NEW: &str = "- Ann likes the window seat.\n";
@@ -281,7 +281,7 @@ fn what_the_owner_cannot_have_seen_stays_out_and_is_told_once() {
   assert!(!world.read().contains(&hidden));
   let items = world.engine.ledger().items(&ItemFilter::waiting()).unwrap();
   assert_eq!((items[0].trust, items[0].status), (Trust::Trusted, State::Quarantined));
-  let filter = EventFilter { event: Some("found-trusted".into()), ..EventFilter::default() };
+  let filter = EventFilter { event: Some(EventKind::FoundTrusted), ..EventFilter::default() };
   let told = world.engine.ledger().events(&filter).unwrap();
   assert_eq!(told.len(), 1);
   assert_eq!(told[0].attestation, Some(Attestation::ContentHashed));

@@ -24,7 +24,7 @@ use crate::{
   files::Fs,
   memory::{ContentHash, Fate, line::line_hash},
   provenance::{Answer, Attestation, Attribution, Followed, Outlook, Standing, State},
-  store::{AgentRecord, BlockRow, ClassDowngrade},
+  store::{AgentRecord, BlockRow, ClassDowngrade, StateKey},
 };
 
 /// How long after an edit of memfw a tool may write text based on an older version, in microseconds: a
@@ -210,7 +210,7 @@ impl<F: Fs> Engine<F> {
   /// the version before those edits, so no foreign text gains trust.
   pub(super) fn follow_late(&mut self, target: &Target) -> Result<(), EngineError> {
     let key = format!("agent-record:{}", super::event::shown(&target.path()));
-    if self.ledger.health(&format!("{}{key}", super::DEGRADED))?.is_none() {
+    if self.ledger.state(&StateKey::degraded(key.as_str()))?.is_none() {
       return Ok(());
     }
     let noted = self.ledger.noted(&target.path())?;

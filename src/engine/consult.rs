@@ -37,15 +37,11 @@ use crate::{
   os::random,
   provenance::{Evidence, Source, SourcePattern, State},
   store::{
-    Budget, FileStatus, HandedOut, ItemFilter, NewQuestion, Next, Pending, QuestionState,
+    Budget, FileStatus, HandedOut, ItemFilter, NewQuestion, Next, Pending, QuestionState, StateKey,
     StoreError,
   },
 };
 
-/// The ledger's key for the time since which a judge is configured.
-const SINCE: &str = "judge";
-/// The ledger's key for what was excluded when questions were put.
-const EXCLUDED: &str = "judge-excluded";
 /// The most quarantined entries that one call of [`Engine::consult`] asks about; a bound on its work.
 const MAX_HELD: usize = 100;
 /// The most values of trusted memory that a question contains.
@@ -208,20 +204,20 @@ impl<F: Fs> Engine<F> {
   /// question waits, and questions about text that is excluded now are dropped.
   pub fn start_judging(&mut self) -> Result<(), EngineError> {
     if self.config.judge_via == JudgeVia::Off {
-      self.ledger.remove_health(SINCE)?;
+      self.ledger.remove_state(&StateKey::JudgedSince)?;
       return Ok(self.ledger.drop_questions(false)?);
     }
     let at = self.now();
-    if self.ledger.health(SINCE)?.is_none() {
-      self.ledger.set_health(SINCE, "{}", at)?;
+    if self.ledger.state(&StateKey::JudgedSince)?.is_none() {
+      self.ledger.set_state(&StateKey::JudgedSince, "{}", at)?;
     }
     let sources = self.config.judge_exclude_sources.iter().map(SourcePattern::as_str);
     let files = self.config.judge_exclude_files.iter().map(FilePattern::as_str);
     let excluded = [sources.collect::<Vec<_>>(), files.collect()];
     let excluded = serde_json::to_string(&excluded).unwrap_or_default();
-    if self.ledger.health(EXCLUDED)?.is_none_or(|(known, _)| known != excluded) {
+    if self.ledger.state(&StateKey::JudgeExcluded)?.is_none_or(|(known, _)| known != excluded) {
       self.ledger.drop_questions(true)?;
-      self.ledger.set_health(EXCLUDED, &excluded, at)?;
+      self.ledger.set_state(&StateKey::JudgeExcluded, &excluded, at)?;
     }
     Ok(())
   }
@@ -251,7 +247,7 @@ impl<F: Fs> Engine<F> {
     if !row.pending.contains(Pending::JUDGE) {
       return nothing(reshape_due);
     }
-    let since = self.ledger.health(SINCE)?.map(|(_, at)| at);
+    let since = self.ledger.state(&StateKey::JudgedSince)?.map(|(_, at)| at);
     let is_asked = self.is_judged_by_model(target) && self.ledger.has_key();
     let (true, true, Some(since)) = (row.status == FileStatus::Watched, is_asked, since) else {
       self.no_longer_due(target, Pending::JUDGE)?;

@@ -30,7 +30,7 @@ use crate::{
   },
   os::SystemClock,
   seal::MasterKey,
-  store::{Access, EventFilter, Item, ItemFilter, Ledger, NewOp, OpKind, Pending},
+  store::{Access, EventFilter, EventKind, Item, ItemFilter, Ledger, NewOp, OpKind, Pending},
 };
 
 const EIO: i32 = 5;
@@ -386,7 +386,7 @@ fn a_torn_edit_of_a_file_that_stays_open_elsewhere_keeps_what_is_gone_from_it() 
   for line in gone {
     assert!(kept.contains(line), "`{line}` is nowhere: {kept}");
   }
-  let filter = EventFilter { event: Some("recovered".to_owned()), ..EventFilter::default() };
+  let filter = EventFilter { event: Some(EventKind::Recovered), ..EventFilter::default() };
   let events = world.engine.ledger().events(&filter).unwrap();
   let said: Vec<&str> = events.iter().map(|event| event.detail.as_str()).collect();
   assert!(said.len() == 1 && said[0].contains("half changed"), "{said:?}");

@@ -37,7 +37,7 @@ pub enum EngineError {
   Random(#[from] RandomError),
   /// A workspace that is not there.
   #[error(transparent)]
-  Root(#[from] OpenError),
+  Root(OpenError),
   /// More urgent work interrupted the judgement of a large file.
   #[error("put off for more urgent work")]
   Preempted,

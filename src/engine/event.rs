@@ -4,7 +4,7 @@
 //! The fields never hold memory text, only ids, codes, paths, lengths and memfw's own words.
 #![forbid(unsafe_code)]
 
-use std::{fmt, fmt::Write as _, path::Path, str::FromStr};
+use std::{fmt::Write as _, path::Path};
 
 use tracing::Level;
 
@@ -16,99 +16,9 @@ use crate::{
   store::NewEvent,
 };
 
-macro_rules! events {
-  ($($(#[$doc:meta])* $variant:ident = $word:literal, $message:literal;)*) => {
-    /// The kind of an event. Its word is the same in the ledger, JSON, log and on the command line.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-    pub enum EventKind { $($(#[$doc])* $variant,)* }
-
-    impl EventKind {
-      /// All kinds.
-      pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
-
-      /// The kebab-case word.
-      pub const fn as_str(self) -> &'static str {
-        match self { $(Self::$variant => $word,)* }
-      }
-
-      /// The constant message of the log line.
-      pub const fn message(self) -> &'static str {
-        match self { $(Self::$variant => $message,)* }
-      }
-    }
-  };
-}
-
-events! {
-  /// The daemon is guarding.
-  Started = "started", "started";
-  /// The daemon stopped in an orderly way.
-  Stopped = "stopped", "stopped";
-  /// A file was seen for the first time, and its content was adopted unchanged.
-  Adopted = "adopted", "baseline adopted";
-  /// Fresh lines were judged and stay.
-  Kept = "kept", "block kept";
-  /// Fresh lines stay, with findings.
-  Flagged = "flagged", "block flagged";
-  /// A block went into quarantine.
-  Quarantined = "quarantined", "block quarantined";
-  /// Policy took a block out of its file, and the block waits for review.
-  Held = "held", "block held";
-  /// A quarantined block came back and was taken out again.
-  Returned = "returned", "quarantined block came back and went out again";
-  /// The placeholder of approved text came back with an older version, and the text was brought back
-  /// again.
-  BroughtBack = "brought-back", "approved text brought back once more";
-  /// A marker that memfw did not write was neutralised.
-  ForgedMarker = "forged-marker", "forged marker neutralised";
-  /// The source of a text became known.
-  Attributed = "attributed", "source known";
-  /// A text that was taken out of a file came from a trusted source; it stays out until a person
-  /// decides.
-  FoundTrusted = "found-trusted", "source found trusted after a redaction";
-  /// A person approved a block.
-  Approved = "approved", "block approved";
-  /// A person excused codes for all text of a source.
-  Allowed = "allowed", "source allowed";
-  /// A person withdrew an approval.
-  Withdrawn = "withdrawn", "approval withdrawn";
-  /// A person rejected a block.
-  Rejected = "rejected", "block rejected";
-  /// A person had the sealed bytes of an item deleted.
-  Deleted = "deleted", "quarantined bytes deleted";
-  /// A person restored an earlier version of a file.
-  RestoredVersion = "restored-version", "earlier version brought back";
-  /// A person made the agent framework trust a file again.
-  Retrusted = "retrusted", "file trusted again";
-  /// Markers were written or placeholders compacted.
-  Reshaped = "reshaped", "markers renewed";
-  /// An interrupted operation was completed or dropped.
-  Recovered = "recovered", "interrupted operation recovered";
-  /// A file is gone.
-  Vanished = "vanished", "memory file is gone";
-  /// A file has a new name, and the ledger's knowledge about it moves along.
-  Renamed = "renamed", "memory file was renamed";
-  /// A file is not fully guarded.
-  Unguarded = "unguarded", "file is not fully guarded";
-  /// Protection is reduced.
-  Degraded = "degraded", "protection is reduced";
-  /// A reduction of protection has ended.
-  Restored = "restored", "protection is whole again";
-  /// A changed configuration took effect.
-  Reloaded = "reloaded", "configuration reloaded";
-  /// All files are scanned again, because the watcher may have missed a change.
-  Rescanned = "rescanned", "rescanned everything";
-  /// Old records were removed.
-  Pruned = "pruned", "old records taken away";
-  /// The summary of a day.
-  Summary = "summary", "daily summary";
-}
+pub use crate::store::EventKind;
 
 impl EventKind {
-  /// Frequent events that need no attention: if there are too many events, these are removed first.
-  pub const ROUTINE: &'static [Self] =
-    &[Self::Kept, Self::Attributed, Self::Reshaped, Self::Vanished];
-
   /// The level of an event, in the log and wherever else it is shown.
   pub fn level(self) -> Level {
     match self {
@@ -120,24 +30,6 @@ impl EventKind {
   }
 }
 
-impl fmt::Display for EventKind {
-  fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-    f.pad(self.as_str())
-  }
-}
-
-impl FromStr for EventKind {
-  type Err = String;
-
-  fn from_str(text: &str) -> Result<Self, String> {
-    Self::ALL
-      .iter()
-      .copied()
-      .find(|kind| kind.as_str() == text)
-      .ok_or_else(|| format!("unknown event `{text}`"))
-  }
-}
-
 /// Builds an event.
 #[derive(Clone, Debug)]
 pub struct Event(NewEvent);
@@ -145,7 +37,7 @@ pub struct Event(NewEvent);
 impl Event {
   /// An event with only its kind.
   pub fn new(kind: EventKind) -> Self {
-    Self(NewEvent { event: kind.as_str(), ..NewEvent::default() })
+    Self(NewEvent::new(kind))
   }
 
   /// Sets the file.
@@ -196,6 +88,13 @@ impl Event {
     self
   }
 
+  /// Sets how many blocks the event is about.
+  #[must_use]
+  pub fn count(mut self, n: usize) -> Self {
+    self.0.count = u64::try_from(n).ok();
+    self
+  }
+
   /// The row for the ledger.
   pub fn row(&self) -> NewEvent {
     self.0.clone()
@@ -210,7 +109,7 @@ impl Event {
   /// Writes the log line. `took_ms` is how long the decision took.
   pub fn log(&self, took_ms: Option<f64>) {
     let event = &self.0;
-    let kind = EventKind::from_str(event.event).unwrap_or(EventKind::Degraded);
+    let kind = event.event;
     let codes = event.codes.iter().map(|code| code.as_str()).collect::<Vec<_>>().join(",");
     macro_rules! line {
       ($level:ident) => {
@@ -244,16 +143,12 @@ impl Event {
 
 /// The detail of the event that `n` blocks from before memfw were adopted.
 pub fn adopted(n: usize) -> String {
-  if n == 1 { ADOPTED_ONE.to_owned() } else { format!("{n}{ADOPTED}") }
+  if n == 1 {
+    "1 block adopted as it is".to_owned()
+  } else {
+    format!("{n} blocks adopted as they are")
+  }
 }
-
-/// The number of blocks in such a detail.
-pub fn n_adopted(detail: &str) -> Option<u64> {
-  if detail == ADOPTED_ONE { Some(1) } else { detail.strip_suffix(ADOPTED)?.parse().ok() }
-}
-
-const ADOPTED: &str = " blocks adopted as they are";
-const ADOPTED_ONE: &str = "1 block adopted as it is";
 
 /// A score, rounded to three digits after the point.
 pub fn rounded(score: f32) -> f64 {
@@ -284,21 +179,11 @@ mod tests {
   use super::*;
 
   #[test]
-  fn words_round_trip_and_are_unique() {
-    for kind in EventKind::ALL {
-      assert_eq!(kind.as_str().parse(), Ok(*kind));
-    }
-  }
-
-  #[test]
-  fn a_row_has_whole_microseconds_and_a_count_comes_back() {
+  fn a_row_has_whole_microseconds_and_a_count() {
     let event = Event::new(EventKind::Kept);
     assert_eq!((event.row().took_us, event.row_in(1.2346).took_us), (None, Some(1_235)));
     assert_eq!(event.row_in(-1.0).took_us, Some(0));
-    for n in [0, 1, 2, 1_234] {
-      assert_eq!(n_adopted(&adopted(n)), Some(n as u64));
-    }
-    assert_eq!(n_adopted("many blocks adopted as they are"), None);
+    assert_eq!(event.count(3).row().count, Some(3));
   }
 
   #[test]

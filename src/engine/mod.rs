@@ -112,7 +112,7 @@ use crate::{
   memory::BlockId,
   os::{Clock, LockError, WriteLock, random, user},
   provenance::AgentRecords,
-  store::{self, Ledger},
+  store::{self, Ledger, StateKey},
 };
 
 /// How long to wait for a lease on a file that another program has open, before memfw reads and redacts
@@ -150,9 +150,6 @@ const WRITE_LOCK_MOMENT: Duration = Duration::from_millis(20);
 
 /// The most files that are remembered as read; beyond that all are forgotten and must be read again.
 const MAX_READ: usize = 4096;
-
-/// Prefix of the ledger's keys for reduced protection.
-pub const DEGRADED: &str = "degraded:";
 
 /// The highest rung that the configuration allows on a file system.
 pub fn ceiling(config: &Config) -> Rung {
@@ -410,31 +407,31 @@ impl<F: Fs> Engine<F> {
 
   /// Notes that protection is reduced. An event is written once, and again when the reason changes.
   pub fn degrade(&mut self, key: &str, why: &str) -> Result<(), EngineError> {
-    let key = format!("{DEGRADED}{key}");
+    let key = StateKey::degraded(key);
     let json = serde_json::Value::from(why).to_string();
-    if self.ledger.health(&key)?.is_some_and(|(known, _)| known == json) {
+    if self.ledger.state(&key)?.is_some_and(|(known, _)| known == json) {
       return Ok(());
     }
     let at = self.now();
-    self.ledger.set_health(&key, &json, at)?;
+    self.ledger.set_state(&key, &json, at)?;
     self.tell(Event::new(EventKind::Degraded).detail(why))
   }
 
   /// Notes that a reduction of protection has ended.
   pub fn recovered(&mut self, key: &str) -> Result<(), EngineError> {
-    let key = format!("{DEGRADED}{key}");
-    if self.ledger.health(&key)?.is_none() {
+    let key = StateKey::degraded(key);
+    if self.ledger.state(&key)?.is_none() {
       return Ok(());
     }
-    self.ledger.remove_health(&key)?;
-    self.tell(Event::new(EventKind::Restored).detail(key))
+    self.ledger.remove_state(&key)?;
+    self.tell(Event::new(EventKind::Restored).detail(key.to_string()))
   }
 
   /// Forgets all reduced protection. A start finds out again what is reduced.
   pub fn clear_degradations(&mut self) -> Result<(), EngineError> {
-    for (key, ..) in self.ledger.healths()? {
-      if key.starts_with(DEGRADED) {
-        self.ledger.remove_health(&key)?;
+    for (key, ..) in self.ledger.states()? {
+      if matches!(key, StateKey::Degraded(_)) {
+        self.ledger.remove_state(&key)?;
       }
     }
     Ok(())
@@ -455,7 +452,7 @@ impl<F: Fs> Engine<F> {
   /// Opens a workspace, unless it is open already.
   fn root(&mut self, path: &Path) -> Result<(), EngineError> {
     if !self.roots.contains_key(path) {
-      let root = self.fs.open_root(path)?;
+      let root = self.fs.open_root(path).map_err(EngineError::Root)?;
       let rung = self.fs.rung(&root);
       self.roots.insert(path.to_owned(), (root, rung));
     }

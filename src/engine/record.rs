@@ -149,7 +149,9 @@ pub(super) fn told(path: &Path, view: &View, rows: &[BlockRow], adopting: bool) 
     events.push(event);
   }
   if adopting {
-    events.push(Event::new(EventKind::Adopted).path(path).detail(adopted(rows.len())));
+    events.push(
+      Event::new(EventKind::Adopted).path(path).count(rows.len()).detail(adopted(rows.len())),
+    );
   }
   events
 }

@@ -341,24 +341,8 @@ struct Named {
   back: bool,
 }
 
-/// Codes, severities and spans of findings as JSON for `quarantine show`. The spans are relative to
-/// `start`, an offset in the file, and limited to `len` bytes.
+/// The JSON of findings, with spans relative to `start`, an offset in the file, and limited to `len` bytes.
 pub(super) fn findings_json(findings: &[Finding], start: usize, len: usize) -> String {
-  let list: Vec<serde_json::Value> = findings
-    .iter()
-    .map(|finding| {
-      serde_json::json!({
-        "code": finding.code.as_str(),
-        "layer": finding.layer.as_str(),
-        "severity": finding.severity.as_str(),
-        "kind": finding.kind.as_str(),
-        "start": finding.span.start.saturating_sub(start).min(len),
-        "end": finding.span.end.saturating_sub(start).min(len),
-        "why": finding.why,
-        "rule": finding.rule.as_ref().map(|rule| &rule.id),
-        "rule_file": finding.rule.as_ref().map(|rule| &rule.file),
-      })
-    })
-    .collect();
-  serde_json::Value::Array(list).to_string()
+  let within: Vec<Finding> = findings.iter().map(|finding| finding.within(start, len)).collect();
+  Finding::list_to_json(&within)
 }

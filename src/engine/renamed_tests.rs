@@ -14,7 +14,7 @@ use crate::{
   config::{Config, Markers},
   memory::BlockId,
   provenance::State,
-  store::{FileStatus, ItemFilter, Pending},
+  store::{EventKind, FileStatus, ItemFilter, Pending},
 };
 
 const NOTES: &str = "# Memory\n\n- Ann likes the window seat.\n";
@@ -60,11 +60,11 @@ impl World {
     self.target = here;
   }
 
-  fn n_events(&self, kind: &str) -> usize {
-    self.events().iter().filter(|event| *event == kind).count()
+  fn n_events(&self, kind: EventKind) -> usize {
+    self.events().iter().filter(|event| **event == kind).count()
   }
 
-  fn events(&self) -> Vec<String> {
+  fn events(&self) -> Vec<EventKind> {
     let filter = crate::store::EventFilter::default();
     let events = self.engine.ledger().events(&filter).unwrap();
     events.into_iter().map(|event| event.event).collect()
@@ -79,7 +79,10 @@ fn markers_and_placeholders_stay_what_they_are() {
     world.rename("memory/archive/2026.md", is_old_first);
     world.lazy();
     assert_eq!(world.read(), before, "not a byte of it changes");
-    assert_eq!((world.n_events("renamed"), world.n_events("forged-marker")), (1, 0));
+    assert_eq!(
+      (world.n_events(EventKind::Renamed), world.n_events(EventKind::ForgedMarker)),
+      (1, 0)
+    );
     let item = world.engine.ledger().item(id.as_str()).unwrap();
     assert_eq!((item.path, item.status), (world.target.path(), State::Quarantined));
     assert!(world.engine.ledger().file(&former).unwrap().is_none());
@@ -115,7 +118,7 @@ fn what_was_approved_stays_approved_there_and_nowhere_else() {
     world.pass();
     assert!(world.read().starts_with(&text), "{}", world.read());
   }
-  assert_eq!(world.n_events("renamed"), 2);
+  assert_eq!(world.n_events(EventKind::Renamed), 2);
   // Another file has the name now, as with daily notes: an approval in one does not apply to a later
   // one.
   for day in 1..4 {
@@ -168,7 +171,7 @@ fn a_note_does_not_become_the_long_term_memory_unread() {
   world.turn_to("memory/research.md");
   world.adopt(NOTES);
   world.rename("MEMORY.md", true);
-  assert_eq!(world.n_events("renamed"), 0);
+  assert_eq!(world.n_events(EventKind::Renamed), 0);
 }
 
 #[test]
@@ -178,7 +181,7 @@ fn a_file_goes_away_and_comes_back() {
   world.rename("memory/away.md", true);
   world.rename("MEMORY.md", false);
   world.lazy();
-  assert_eq!((world.read(), world.n_events("renamed")), (before, 2));
+  assert_eq!((world.read(), world.n_events(EventKind::Renamed)), (before, 2));
 }
 
 #[test]
@@ -189,7 +192,7 @@ fn a_copy_and_a_file_that_is_alike_are_files_of_their_own() {
   world.turn_to("memory/copy.md");
   world.write(&before);
   world.pass();
-  assert_eq!(world.n_events("renamed"), 0);
+  assert_eq!(world.n_events(EventKind::Renamed), 0);
   assert!(world.engine.ledger().file(&first.path()).unwrap().is_some());
 
   let mut world = World::new(Config::default());
@@ -201,7 +204,7 @@ fn a_copy_and_a_file_that_is_alike_are_files_of_their_own() {
   world.turn_to("memory/other.md");
   world.write(NOTES);
   world.pass();
-  assert_eq!(world.n_events("renamed"), 0);
+  assert_eq!(world.n_events(EventKind::Renamed), 0);
 }
 
 #[test]
@@ -302,7 +305,7 @@ fn a_file_that_takes_the_name_of_a_known_one_stays_what_it_is() {
         let stands = |id: &BlockId| text.contains(&format!("memfw:{id} quarantined"));
         assert!(ids.keys().any(stands), "{name}, {order:?}: {rel} has its item");
       }
-      assert_eq!(world.n_events("forged-marker"), 0, "{name}, {order:?}");
+      assert_eq!(world.n_events(EventKind::ForgedMarker), 0, "{name}, {order:?}");
       let items = world.engine.ledger().items(&ItemFilter::waiting()).unwrap();
       assert_eq!(items.len(), n_items, "{name}, {order:?}: none is lost, and none is new");
     }

@@ -20,11 +20,10 @@ impl<F: Fs> Engine<F> {
     let at = self.now();
     let before =
       |days: u64| at.saturating_sub(i64::try_from(days).unwrap_or(i64::MAX).saturating_mul(DAY));
-    let routine: Vec<&str> = EventKind::ROUTINE.iter().map(|kind| kind.as_str()).collect();
     let keep = Keep {
       events_since: before(self.config.event_days),
       events: self.config.event_count,
-      routine: &routine,
+      routine: EventKind::ROUTINE,
       rejected_since: before(self.config.rejected_days),
     };
     let Dropped { events, rejected, more } = self.ledger.retain(&keep)?;
@@ -49,6 +48,7 @@ mod tests {
   use super::super::testing::{OVERRIDE, World};
   use crate::{
     config::Config,
+    engine::EventKind,
     store::{EventFilter, ItemFilter, StoreError},
   };
 
@@ -71,11 +71,11 @@ mod tests {
     assert!(matches!(gone, Err(StoreError::Deleted { .. })), "{gone:?}");
     let events = |world: &World| world.engine.ledger().events(&EventFilter::default()).unwrap();
     assert_eq!(events(&world)[0].detail, "1 rejected text");
-    assert!(events(&world).iter().any(|event| event.event == "rejected"));
+    assert!(events(&world).iter().any(|event| event.event == EventKind::Rejected));
 
     world.clock.advance(Duration::from_hours(24 * 31));
     world.engine.retain().unwrap();
-    let left: Vec<String> = events(&world).into_iter().map(|event| event.event).collect();
-    assert_eq!(left, ["pruned", "pruned"]);
+    let left: Vec<EventKind> = events(&world).into_iter().map(|event| event.event).collect();
+    assert_eq!(left, [EventKind::Pruned, EventKind::Pruned]);
   }
 }

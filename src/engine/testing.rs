@@ -16,7 +16,7 @@ use std::{
 
 use tempfile::TempDir;
 
-use super::{Attributing, DEGRADED, Engine, Hint, Layer2, Outcome, Target};
+use super::{Attributing, Engine, Hint, Layer2, Outcome, Target};
 use crate::{
   config::Config,
   files::RealFs,
@@ -27,7 +27,7 @@ use crate::{
     Standing,
   },
   seal::MasterKey,
-  store::{Access, BlockRow, FileRow, Ledger, Pending},
+  store::{Access, BlockRow, FileRow, Ledger, Pending, StateKey},
 };
 
 /// Poison that layer 1 takes out, unless its source is trusted.
@@ -301,8 +301,8 @@ impl World {
 
   /// The degradations that `status` would show.
   pub(super) fn degradations(&self) -> Vec<String> {
-    let all = self.engine.ledger().healths().unwrap().into_iter();
-    all.filter(|(key, ..)| key.starts_with(DEGRADED)).map(|(_, text, _)| text).collect()
+    let all = self.engine.ledger().states().unwrap().into_iter();
+    all.filter(|(key, ..)| matches!(key, StateKey::Degraded(_))).map(|(_, text, _)| text).collect()
   }
 }
 

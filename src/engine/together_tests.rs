@@ -15,7 +15,7 @@ use crate::{
   detect::{Action, Code, Decision, Finding, Layer, RuleKind, Severity, Verdict},
   memory::BlockId,
   provenance::{Attestation, Source, State, Trust},
-  store::{EventFilter, Item, ItemFilter},
+  store::{EventFilter, EventKind, Item, ItemFilter},
 };
 
 /// An instruction that is split over two lines, and harmless in each.
@@ -354,7 +354,7 @@ fn what_is_held_is_out_of_its_file_and_waits_like_a_quarantine() {
   assert_eq!(item.codes, [Code::ForeignOrder]);
   assert_eq!(world.texts(), [order]);
   assert!(world.read().contains(&format!("memfw:{id} quarantined")), "{}", world.read());
-  let filter = EventFilter { event: Some("held".to_owned()), ..EventFilter::default() };
+  let filter = EventFilter { event: Some(EventKind::Held), ..EventFilter::default() };
   assert_eq!(world.engine.ledger().events(&filter).unwrap().len(), 1);
   assert_eq!(
     world.engine.ledger().waiting_ids(&world.target.path()).unwrap(),

@@ -17,11 +17,9 @@ use super::{
 use crate::{
   files::{Fs, MemoryFile},
   memory::{BlockId, ContentHash, SegmentKind, marker},
-  store::{Pending, Rename, StoreError},
+  store::{Pending, Rename, StateKey, StoreError},
 };
 
-/// The ledger's key of the wish for all files; followed by `:` and a path, the key for a single file.
-const KEY: &str = "unmarked";
 /// Why a file has no markers, in `memfw status`.
 pub(super) const WHY: &str =
   "taken out by `memfw markers remove`; `memfw markers add` brings them back";
@@ -44,8 +42,8 @@ pub struct Remarked {
 impl<F: Fs> Engine<F> {
   /// Whether a person wants no markers in a file.
   pub fn is_unmarked(&self, path: &Path) -> Result<bool, StoreError> {
-    let own = self.ledger.health(&key_of(path))?;
-    let word = if own.is_some() { own } else { self.ledger.health(KEY)? };
+    let own = self.ledger.state(&key_of(path))?;
+    let word = if own.is_some() { own } else { self.ledger.state(&StateKey::Unmarked)? };
     Ok(word.is_some_and(|(json, _)| json == "true"))
   }
 
@@ -54,41 +52,40 @@ impl<F: Fs> Engine<F> {
     // All wishes are removed before the first is written, because files may have swapped their paths.
     let mut wishes = Vec::new();
     for Rename { from, to } in renames {
-      if let Some((json, at)) = self.ledger.health(&key_of(from))? {
-        self.ledger.remove_health(&key_of(from))?;
+      if let Some((json, at)) = self.ledger.state(&key_of(from))? {
+        self.ledger.remove_state(&key_of(from))?;
         wishes.push((key_of(to), json, at));
       }
     }
     for (key, json, at) in wishes {
-      self.ledger.set_health(&key, &json, at)?;
+      self.ledger.set_state(&key, &json, at)?;
     }
     Ok(())
   }
 
   /// Notes whether markers are wanted in all files.
   pub fn want_marks(&mut self, wanted: bool) -> Result<(), EngineError> {
-    let own = format!("{KEY}:");
-    for (key, ..) in self.ledger.healths()? {
-      if key.starts_with(&own) {
-        self.ledger.remove_health(&key)?;
+    for (key, ..) in self.ledger.states()? {
+      if matches!(key, StateKey::UnmarkedFile(_)) {
+        self.ledger.remove_state(&key)?;
       }
     }
-    self.wish(KEY, !wanted, false)
+    self.wish(&StateKey::Unmarked, !wanted, false)
   }
 
   /// Notes whether markers are wanted in one file.
   pub fn want_marks_in(&mut self, path: &Path, wanted: bool) -> Result<(), EngineError> {
-    let all = self.ledger.health(KEY)?.is_some_and(|(json, _)| json == "true");
+    let all = self.ledger.state(&StateKey::Unmarked)?.is_some_and(|(json, _)| json == "true");
     self.wish(&key_of(path), !wanted, all)
   }
 
   /// Notes a wish under a key, unless it equals the default without it.
-  fn wish(&mut self, key: &str, unmarked: bool, otherwise: bool) -> Result<(), EngineError> {
+  fn wish(&mut self, key: &StateKey, unmarked: bool, otherwise: bool) -> Result<(), EngineError> {
     if unmarked == otherwise {
-      self.ledger.remove_health(key)?;
+      self.ledger.remove_state(key)?;
     } else {
       let at = self.now();
-      self.ledger.set_health(key, &unmarked.to_string(), at)?;
+      self.ledger.set_state(key, &unmarked.to_string(), at)?;
     }
     Ok(())
   }
@@ -168,8 +165,8 @@ impl<F: Fs> Engine<F> {
   }
 }
 
-fn key_of(path: &Path) -> String {
-  format!("{KEY}:{}", shown(path))
+fn key_of(path: &Path) -> StateKey {
+  StateKey::UnmarkedFile(shown(path))
 }
 
 #[cfg(test)]

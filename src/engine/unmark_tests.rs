@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use super::super::testing::{OVERRIDE, World};
 use crate::{
   config::{Config, Markers},
-  store::Pending,
+  store::{Pending, StateKey},
 };
 
 /// Lines of memory that get markers, and some that look like markers.
@@ -103,8 +103,11 @@ fn one_file_can_differ_from_all_others() {
   remark(&mut world);
   assert_eq!(world.read(), with);
   world.engine.want_marks(true).unwrap();
-  let wishes = world.engine.ledger().healths().unwrap();
-  assert!(!wishes.iter().any(|(key, ..)| key.starts_with(super::KEY)), "{wishes:?}");
+  let wishes = world.engine.ledger().states().unwrap();
+  assert!(
+    !wishes.iter().any(|(key, ..)| matches!(key, StateKey::Unmarked | StateKey::UnmarkedFile(_))),
+    "{wishes:?}"
+  );
 }
 
 #[test]

@@ -92,7 +92,7 @@ fn count(row: &rusqlite::Row<'_>) -> rusqlite::Result<u64> {
 mod tests {
   use super::*;
   use crate::store::{
-    FileStatus, NewEvent, Pending,
+    EventKind, FileStatus, NewEvent, Pending,
     tests::{Home, block, id, item, op, scan},
   };
   use std::path::Path;
@@ -114,8 +114,8 @@ mod tests {
     ledger.quarantine(&[item(&id("bbbbb1"), b"poison")], &[op()], &[], 3).unwrap();
     ledger.quarantine(&[item(&id("bbbbb2"), b"more")], &[], &[], 3).unwrap();
     ledger.decide(&id("bbbbb2"), State::Rejected, "ann", 4, &[]).unwrap();
-    ledger.append_events(&[NewEvent::default()], 1).unwrap();
-    ledger.append_events(&[NewEvent::default()], 1 + DAY).unwrap();
+    ledger.append_events(&[NewEvent::new(EventKind::Kept)], 1).unwrap();
+    ledger.append_events(&[NewEvent::new(EventKind::Kept)], 1 + DAY).unwrap();
     let expected = Counts {
       files: 1,
       unscannable: 1,

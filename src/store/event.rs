@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use rusqlite::{Connection, Row, params};
 
 use super::{
-  Durability, Ledger, Micros, StoreError, column,
+  Durability, EventKind, Ledger, Micros, StoreError, column,
   column::{optional_word, path_bytes},
   error::Fault,
 };
@@ -17,10 +17,10 @@ use crate::{
 };
 
 /// An event. Contains no text of a memory file.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct NewEvent {
-  /// Its kind, one of memfw's own words.
-  pub event: &'static str,
+  /// Its kind.
+  pub event: EventKind,
   /// The file.
   pub path: Option<PathBuf>,
   /// The block or item.
@@ -43,6 +43,8 @@ pub struct NewEvent {
   pub action: Option<&'static str>,
   /// A detail, in memfw's own words.
   pub detail: String,
+  /// How many blocks it is about, if it is about several.
+  pub count: Option<u64>,
   /// How long the decision took, in microseconds.
   pub took_us: Option<u64>,
 }
@@ -55,7 +57,7 @@ pub struct EventRow {
   /// Its time.
   pub at: Micros,
   /// Its kind.
-  pub event: String,
+  pub event: EventKind,
   /// The file.
   pub path: Option<PathBuf>,
   /// The block or item.
@@ -78,6 +80,8 @@ pub struct EventRow {
   pub action: Option<String>,
   /// A detail, in memfw's own words.
   pub detail: String,
+  /// How many blocks it is about, if it is about several.
+  pub count: Option<u64>,
   /// How long the decision took, in microseconds.
   pub took_us: Option<u64>,
 }
@@ -90,11 +94,33 @@ pub struct EventFilter {
   /// Only this source; a kind without detail matches all its details.
   pub source: Option<String>,
   /// Only this kind of event.
-  pub event: Option<String>,
+  pub event: Option<EventKind>,
   /// At most this many: the newest ones, whatever their order in the result.
   pub limit: Option<u32>,
   /// Oldest first.
   pub ascending: bool,
+}
+
+impl NewEvent {
+  /// An event with only its kind.
+  pub const fn new(event: EventKind) -> Self {
+    Self {
+      event,
+      path: None,
+      block: None,
+      source: None,
+      trust: None,
+      attestation: None,
+      session: None,
+      layer: None,
+      codes: Vec::new(),
+      score: None,
+      action: None,
+      detail: String::new(),
+      count: None,
+      took_us: None,
+    }
+  }
 }
 
 impl Ledger {
@@ -110,7 +136,7 @@ impl Ledger {
       let mut statement = conn.prepare_cached(
         "SELECT e.id, e.at, e.event, e.path, e.block, coalesce(q.source, e.source) AS origin,
            coalesce(q.trust, e.trust), e.layer, e.codes, e.score, e.action, e.detail,
-           coalesce(q.attestation, e.attestation), coalesce(q.session, e.session), e.took_us
+           coalesce(q.attestation, e.attestation), coalesce(q.session, e.session), e.took_us, e.count
          FROM event e
            LEFT JOIN quarantine q ON e.event IN ('quarantined', 'held') AND q.id = e.block
          WHERE e.at >= ?1
@@ -121,7 +147,7 @@ impl Ledger {
       let limit = filter.limit.map_or(-1, i64::from);
       let since = filter.since.unwrap_or(Micros::MIN);
       let rows =
-        statement.query_map(params![since, filter.event, filter.source, limit], event_row)?;
+        statement.query_map(params![since, filter.event.map(EventKind::as_str), filter.source, limit], event_row)?;
       Ok(rows.collect::<Result<Vec<_>, _>>()?)
     })?;
     if filter.ascending {
@@ -136,12 +162,12 @@ pub(super) fn append(conn: &Connection, events: &[NewEvent], at: Micros) -> Resu
     conn
       .prepare_cached(
         "INSERT INTO event (at, event, path, block, source, trust, layer, codes, score, action,
-           detail, attestation, session, took_us)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
+           detail, attestation, session, took_us, count)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)",
       )?
       .execute(params![
         at,
-        event.event,
+        event.event.as_str(),
         event.path.as_deref().map(path_bytes),
         event.block.as_ref().map(BlockId::as_str),
         event.source.as_ref().map(Source::as_str),
@@ -153,19 +179,27 @@ pub(super) fn append(conn: &Connection, events: &[NewEvent], at: Micros) -> Resu
         event.detail,
         event.attestation.map(Attestation::as_str),
         event.session,
-        event.took_us.map(|us| i64::try_from(us).unwrap_or(i64::MAX)),
+        event.took_us.map(saturated),
+        event.count.map(saturated),
       ])?;
   }
   Ok(())
 }
 
+fn saturated(number: u64) -> i64 {
+  i64::try_from(number).unwrap_or(i64::MAX)
+}
+
 /// A row with the columns in the order of [`Ledger::events`].
 pub(super) fn event_row(row: &Row<'_>) -> rusqlite::Result<EventRow> {
   let present = |index| row.get_ref(index).map(|value| value != rusqlite::types::ValueRef::Null);
+  let number = |index| -> rusqlite::Result<Option<u64>> {
+    Ok(row.get::<_, Option<i64>>(index)?.map(|n| n.max(0) as u64))
+  };
   Ok(EventRow {
     id: row.get(0)?,
     at: row.get(1)?,
-    event: row.get(2)?,
+    event: column::word(row, 2)?,
     path: if present(3)? { Some(column::path(row, 3)?) } else { None },
     block: optional_word(row, 4)?,
     source: if present(5)? { Some(column::source(row, 5)?) } else { None },
@@ -177,7 +211,8 @@ pub(super) fn event_row(row: &Row<'_>) -> rusqlite::Result<EventRow> {
     detail: row.get(11)?,
     attestation: optional_word(row, 12)?,
     session: row.get(13)?,
-    took_us: row.get::<_, Option<i64>>(14)?.map(|us| us.max(0) as u64),
+    took_us: number(14)?,
+    count: number(15)?,
   })
 }
 
@@ -186,11 +221,11 @@ mod tests {
   use super::*;
   use crate::store::tests::{Home, id};
 
-  fn event(event: &'static str, source: &str) -> NewEvent {
-    NewEvent { event, source: Some(Source::new(source)), ..NewEvent::default() }
+  fn event(event: EventKind, source: &str) -> NewEvent {
+    NewEvent { source: Some(Source::new(source)), ..NewEvent::new(event) }
   }
 
-  fn kinds(ledger: &Ledger, filter: &EventFilter) -> Vec<(String, Micros)> {
+  fn kinds(ledger: &Ledger, filter: &EventFilter) -> Vec<(EventKind, Micros)> {
     let events = ledger.events(filter).unwrap();
     events.into_iter().map(|event| (event.event, event.at)).collect()
   }
@@ -199,7 +234,7 @@ mod tests {
   fn an_event_comes_back_as_it_was_added() {
     let mut ledger = Home::new().ledger();
     let new = NewEvent {
-      event: "quarantined",
+      event: EventKind::Quarantined,
       path: Some("/w/a.md".into()),
       block: Some(id("a1b2c3")),
       source: Some(Source::new("exec")),
@@ -212,19 +247,17 @@ mod tests {
       attestation: Some(Attestation::ToolObserved),
       session: Some("s".into()),
       took_us: Some(1_234),
+      count: Some(7),
     };
-    ledger.append_events(&[new.clone(), NewEvent::default()], 4).unwrap();
+    ledger.append_events(&[new.clone(), NewEvent::new(EventKind::Kept)], 4).unwrap();
     let rows = ledger.events(&EventFilter::default()).unwrap();
     assert_eq!(rows.len(), 2);
     let row = rows[1].clone();
-    assert_eq!(
-      (row.at, row.event.as_str(), row.path, row.block),
-      (4, new.event, new.path, new.block)
-    );
+    assert_eq!((row.at, row.event, row.path, row.block), (4, new.event, new.path, new.block));
     assert_eq!((row.source, row.trust, row.layer), (new.source, new.trust, new.layer));
     assert_eq!((row.codes, row.score, row.action.as_deref()), (new.codes, new.score, new.action));
     assert_eq!((row.attestation, row.session), (new.attestation, new.session));
-    assert_eq!((row.took_us, rows[0].took_us), (Some(1_234), None));
+    assert_eq!((row.took_us, row.count, rows[0].took_us), (Some(1_234), Some(7), None));
     assert_eq!((rows[0].path.as_ref(), rows[0].score), (None, None));
   }
 
@@ -232,9 +265,9 @@ mod tests {
   fn filters_choose_and_the_limit_keeps_the_newest() {
     let mut ledger = Home::new().ledger();
     for (n, source) in ["web_fetch:a.com", "web_fetch_x", "web_fetch:b.com"].iter().enumerate() {
-      ledger.append_events(&[event("seen", source)], n as i64).unwrap();
+      ledger.append_events(&[event(EventKind::Kept, source)], n as i64).unwrap();
     }
-    ledger.append_events(&[event("quarantined", "exec")], 3).unwrap();
+    ledger.append_events(&[event(EventKind::Quarantined, "exec")], 3).unwrap();
     let filter = |change: fn(&mut EventFilter)| {
       let mut filter = EventFilter { ascending: true, ..EventFilter::default() };
       change(&mut filter);
@@ -245,7 +278,7 @@ mod tests {
     assert_eq!(at(filter(|f| f.ascending = false)), [3, 2, 1, 0]);
     assert_eq!(at(filter(|f| f.source = Some("web_fetch".into()))), [0, 2]);
     assert_eq!(at(filter(|f| f.source = Some("web_fetch:b.com".into()))), [2]);
-    assert_eq!(at(filter(|f| f.event = Some("quarantined".into()))), [3]);
+    assert_eq!(at(filter(|f| f.event = Some(EventKind::Quarantined))), [3]);
     assert_eq!(at(filter(|f| f.since = Some(2))), [2, 3]);
     assert_eq!(at(filter(|f| f.limit = Some(2))), [2, 3]);
   }

@@ -5,7 +5,7 @@
 
 use rusqlite::{OptionalExtension as _, params};
 
-use super::{Ledger, Micros, StoreError, column, event::EventRow, event::event_row};
+use super::{EventKind, Ledger, Micros, StoreError, column, event::EventRow, event::event_row};
 use crate::provenance::Trust;
 
 /// Blocks of one trust that appeared in memory and disappeared from it on one day of UTC.
@@ -27,11 +27,12 @@ impl Ledger {
   /// whether there were more.
   pub fn each_event(
     &self,
-    kinds: &[&str],
+    kinds: &[EventKind],
     since: Micros,
     cap: u32,
     mut visit: impl FnMut(EventRow),
   ) -> Result<bool, StoreError> {
+    let kinds = kinds.iter().map(|kind| kind.as_str()).collect::<Vec<_>>();
     let kinds = format!(",{},", kinds.join(","));
     let view = self.snapshot()?;
     view.read(|conn| {
@@ -49,7 +50,7 @@ impl Ledger {
            coalesce(iif(e.event IN ('quarantined', 'held'), q.trust, NULL), e.trust),
            coalesce(e.layer, q.layer),
            CASE WHEN e.codes = '' THEN coalesce(q.codes, b.codes, '') ELSE e.codes END,
-           e.score, e.action, e.detail, e.attestation, e.session, e.took_us
+           e.score, e.action, e.detail, e.attestation, e.session, e.took_us, e.count
          FROM event e
            LEFT JOIN quarantine q
              ON e.event IN ('approved', 'rejected', 'quarantined', 'held') AND q.id = e.block
@@ -71,7 +72,7 @@ impl Ledger {
     self.read(|conn| {
       let mut statement = conn.prepare_cached(
         "SELECT id, at, event, path, block, source, trust, layer, codes, score, action, detail,
-           attestation, session, took_us
+           attestation, session, took_us, count
          FROM event WHERE id > ?1 ORDER BY id LIMIT ?2",
       )?;
       let rows = statement.query_map((id, limit), event_row)?;
@@ -80,13 +81,18 @@ impl Ledger {
   }
 
   /// The number of events of each kind in a half-open interval of time.
-  pub fn event_counts(&self, from: Micros, to: Micros) -> Result<Vec<(String, u64)>, StoreError> {
+  pub fn event_counts(
+    &self,
+    from: Micros,
+    to: Micros,
+  ) -> Result<Vec<(EventKind, u64)>, StoreError> {
     self.read(|conn| {
       let mut statement = conn.prepare_cached(
         "SELECT event, count(*) FROM event WHERE at >= ?1 AND at < ?2 GROUP BY event ORDER BY event",
       )?;
-      let rows =
-        statement.query_map((from, to), |row| Ok((row.get(0)?, row.get::<_, i64>(1)? as u64)))?;
+      let rows = statement.query_map((from, to), |row| {
+        Ok((column::word(row, 0)?, row.get::<_, i64>(1)? as u64))
+      })?;
       Ok(rows.collect::<Result<_, _>>()?)
     })
   }
@@ -142,20 +148,18 @@ mod tests {
 
   const DAY: i64 = 86_400_000_000;
 
-  fn event(event: &'static str) -> NewEvent {
-    NewEvent { event, ..NewEvent::default() }
-  }
-
   #[test]
   fn the_newest_events_of_the_kinds_come_oldest_first() {
+    use EventKind::{Flagged, Kept, Reshaped};
+    const KINDS: [EventKind; 5] = [Kept, Reshaped, Flagged, Kept, Kept];
     let mut ledger = Home::new().ledger();
-    for (at, kind) in ["kept", "reshaped", "flagged", "kept", "kept"].into_iter().enumerate() {
-      ledger.append_events(&[event(kind)], at as i64).unwrap();
+    for (at, kind) in KINDS.into_iter().enumerate() {
+      ledger.append_events(&[NewEvent::new(kind)], at as i64).unwrap();
     }
     let seen = |since, cap| {
       let mut seen = Vec::new();
       let more = ledger
-        .each_event(&["kept", "flagged"], since, cap, |row| seen.push((row.at, row.event)))
+        .each_event(&[Kept, Flagged], since, cap, |row| seen.push((row.at, row.event)))
         .unwrap();
       (seen.iter().map(|(at, _)| *at).collect::<Vec<_>>(), more)
     };
@@ -167,8 +171,7 @@ mod tests {
       ledger.events_after(2, 2).unwrap().into_iter().map(|row| row.at).collect();
     assert_eq!(after, [2, 3]);
     let counts = ledger.event_counts(1, 4).unwrap();
-    let counts: Vec<_> = counts.iter().map(|(kind, n)| (kind.as_str(), *n)).collect();
-    assert_eq!(counts, [("flagged", 1), ("kept", 1), ("reshaped", 1)]);
+    assert_eq!(counts, [(Flagged, 1), (Kept, 1), (Reshaped, 1)]);
   }
 
   #[test]
@@ -182,11 +185,13 @@ mod tests {
     flagged.codes = vec![Code::EncodedText];
     ledger.record(&scan("/w/a.md", &[flagged], 1)).unwrap();
     for digits in ["bbbbb1", "aaaaa1"] {
-      let approved = NewEvent { block: Some(id(digits)), ..event("approved") };
+      let approved = NewEvent { block: Some(id(digits)), ..NewEvent::new(EventKind::Approved) };
       ledger.decide(&id(digits), State::Approved, "ann", 2, &[approved]).unwrap();
     }
     let mut seen = Vec::new();
-    ledger.each_event(&["approved"], 0, 9, |row| seen.push((row.layer, row.codes))).unwrap();
+    ledger
+      .each_event(&[EventKind::Approved], 0, 9, |row| seen.push((row.layer, row.codes)))
+      .unwrap();
     assert_eq!(seen, [(Some(Layer::Model), codes), (None, vec![Code::EncodedText])]);
   }
 
@@ -197,7 +202,7 @@ mod tests {
       block: Some(id("bbbbb1")),
       source: Some(Source::unknown()),
       trust: Some(Trust::Untrusted),
-      ..event("quarantined")
+      ..NewEvent::new(EventKind::Quarantined)
     };
     let item = NewItem {
       source: Source::new("moltbook:x"),
@@ -206,7 +211,9 @@ mod tests {
     };
     ledger.quarantine(&[item], &[], &[out], 1).unwrap();
     let mut seen = Vec::new();
-    ledger.each_event(&["quarantined"], 0, 9, |row| seen.push((row.source, row.trust))).unwrap();
+    ledger
+      .each_event(&[EventKind::Quarantined], 0, 9, |row| seen.push((row.source, row.trust)))
+      .unwrap();
     assert_eq!(seen, [(Some(Source::new("moltbook:x")), Some(Trust::Hostile))]);
     let of = |source: &str| {
       let filter = EventFilter { source: Some(source.into()), ..EventFilter::default() };

@@ -43,6 +43,7 @@ const MIGRATIONS: &[Migration] = &[
   Migration { number: 17, sql: include_str!("migrations/0017_exception.sql") },
   Migration { number: 18, sql: include_str!("migrations/0018_awaited.sql") },
   Migration { number: 19, sql: include_str!("migrations/0019_place.sql") },
+  Migration { number: 20, sql: include_str!("migrations/0020_types.sql") },
 ];
 
 /// The format that this memfw writes: the number of the last migration.
@@ -153,6 +154,7 @@ mod tests {
       "03bd41b7e1a34208edfa3d4e80949da26de5fb5d08f2ebf4de103394ee731622",
       "2c612e21084f6a8ed33fdb7bd027592d70b17f089b75e61069e025326da39ed4",
       "168dfe5580b0161a68e78120d6b0954f23a438754d2ffa7887283a0e4f549c24",
+      "ee703e6543dc11aa3df486f358b6f513772aa1b30d703a5344c4592865af095b",
     ];
     let found: Vec<String> =
       MIGRATIONS.iter().map(|step| ContentHash::of(step.sql.as_bytes()).to_hex()).collect();

@@ -72,6 +72,7 @@ mod tests {
   use std::fs;
 
   use super::*;
+  use crate::store::StateKey;
   use crate::store::tests::Home;
 
   #[test]
@@ -80,7 +81,7 @@ mod tests {
       let home = Home::new();
       let mut ledger = home.ledger();
       let path = ledger.path().to_owned();
-      ledger.set_health("a", "1", 1).unwrap();
+      ledger.set_state(&StateKey::Daemon, "1", 1).unwrap();
       ledger.check_place().unwrap();
       let (aside, log) = (path.with_extension("aside"), Place::of(&path).log_path);
       match what {
@@ -90,15 +91,15 @@ mod tests {
       if what == "replaced" {
         fs::write(&path, b"").unwrap();
       }
-      let error = ledger.set_health("a", "2", 2).unwrap_err();
+      let error = ledger.set_state(&StateKey::Daemon, "2", 2).unwrap_err();
       assert!(matches!(error, StoreError::Moved { .. }) && error.is_outage(), "{what}: {error}");
       // Brought back as it was, it goes on.
       match what {
         "log removed" => fs::rename(&aside, &log).unwrap(),
         _ => fs::rename(&aside, &path).unwrap(),
       }
-      ledger.set_health("a", "3", 3).unwrap();
-      assert_eq!(ledger.health("a").unwrap(), Some(("3".into(), 3)), "{what}");
+      ledger.set_state(&StateKey::Daemon, "3", 3).unwrap();
+      assert_eq!(ledger.state(&StateKey::Daemon).unwrap(), Some(("3".into(), 3)), "{what}");
     }
   }
 }

@@ -316,7 +316,7 @@ mod tests {
 
   use super::*;
   use crate::store::{
-    Access, EventFilter, ItemFilter,
+    Access, EventFilter, EventKind, ItemFilter,
     tests::{Home, id, item, op},
   };
 
@@ -330,7 +330,7 @@ mod tests {
       redacted: b"<!-- x -->",
       ..item(&id("a1b2c3"), b"poison \xff\0\r\n")
     };
-    let event = NewEvent { event: "quarantined", ..NewEvent::default() };
+    let event = NewEvent::new(EventKind::Quarantined);
     let admission = ledger.quarantine(slice::from_ref(&new), &[op(), op()], &[event], 5).unwrap();
     assert_eq!(admission.items.len(), 1);
     assert!(admission.items[0].fresh);
@@ -402,7 +402,8 @@ mod tests {
     ledger.decide(&id("a1b2c3"), State::Approved, "ann", 2, &[]).unwrap();
     let poison = item(&id("d4e5f6"), b"poison\n");
     let both = [fine.clone(), poison];
-    let admission = ledger.quarantine(&both, &[op()], &[NewEvent::default()], 3).unwrap();
+    let admission =
+      ledger.quarantine(&both, &[op()], &[NewEvent::new(EventKind::Kept)], 3).unwrap();
     assert!(admission.is_refused());
     assert_eq!(admission.items[0].status, State::Approved);
     assert_eq!(admission.ops, []);

@@ -8,7 +8,7 @@
 
 use rusqlite::params;
 
-use super::{Durability, Ledger, Micros, StoreError, question, request};
+use super::{Durability, EventKind, Ledger, Micros, StoreError, question, request};
 
 /// Largest number of rows that one call prunes; some milliseconds of work.
 const AT_ONCE: u64 = 2_000;
@@ -21,7 +21,7 @@ pub struct Keep<'a> {
   /// The number of events above which the oldest are pruned.
   pub events: u64,
   /// Kinds of events that are pruned before all others when there are too many.
-  pub routine: &'a [&'a str],
+  pub routine: &'a [EventKind],
   /// Before this time: the bytes of rejected items, the requests of texts that no longer exist, and
   /// the answers of a judge are pruned.
   pub rejected_since: Micros,
@@ -53,7 +53,8 @@ impl Ledger {
       )? as u64;
       let left: i64 = tx.query_row("SELECT count(*) FROM event", [], |row| row.get(0))?;
       let mut over = (left as u64).saturating_sub(keep.events).min(AT_ONCE);
-      let routine = serde_json::Value::from(keep.routine.to_vec()).to_string();
+      let routine: Vec<&str> = keep.routine.iter().map(|kind| kind.as_str()).collect();
+      let routine = serde_json::Value::from(routine).to_string();
       for sql in [
         "DELETE FROM event WHERE id IN (SELECT id FROM event
            WHERE event IN (SELECT value FROM json_each(?1)) ORDER BY id LIMIT ?2)",
@@ -112,13 +113,9 @@ mod tests {
   };
 
   const ALL: Keep<'static> =
-    Keep { events_since: 0, events: 1_000_000, routine: &["kept"], rejected_since: 0 };
+    Keep { events_since: 0, events: 1_000_000, routine: &[EventKind::Kept], rejected_since: 0 };
 
-  fn event(event: &'static str) -> NewEvent {
-    NewEvent { event, ..NewEvent::default() }
-  }
-
-  fn kinds(ledger: &Ledger) -> Vec<String> {
+  fn kinds(ledger: &Ledger) -> Vec<EventKind> {
     let filter = EventFilter { ascending: true, ..EventFilter::default() };
     ledger.events(&filter).unwrap().into_iter().map(|row| row.event).collect()
   }
@@ -126,27 +123,47 @@ mod tests {
   #[test]
   fn old_events_go_and_past_the_number_routine_ones_go_first() {
     let mut ledger = Home::new().ledger();
-    ledger.append_events(&[event("approved")], 1).unwrap();
-    let mixed = ["kept", "quarantined", "kept", "rejected", "kept"].map(event);
+    ledger.append_events(&[NewEvent::new(EventKind::Approved)], 1).unwrap();
+    let mixed = [
+      EventKind::Kept,
+      EventKind::Quarantined,
+      EventKind::Kept,
+      EventKind::Rejected,
+      EventKind::Kept,
+    ]
+    .map(NewEvent::new);
     ledger.append_events(&mixed, 5).unwrap();
     assert_eq!(ledger.retain(&ALL).unwrap(), Dropped::default());
     let gone = ledger.retain(&Keep { events_since: 5, ..ALL }).unwrap();
     assert_eq!(gone, Dropped { events: 1, ..Dropped::default() });
-    assert_eq!(kinds(&ledger), ["kept", "quarantined", "kept", "rejected", "kept"]);
+    assert_eq!(
+      kinds(&ledger),
+      [
+        EventKind::Kept,
+        EventKind::Quarantined,
+        EventKind::Kept,
+        EventKind::Rejected,
+        EventKind::Kept
+      ]
+    );
     ledger.retain(&Keep { events: 3, ..ALL }).unwrap();
-    assert_eq!(kinds(&ledger), ["quarantined", "rejected", "kept"], "the oldest routine ones");
+    assert_eq!(
+      kinds(&ledger),
+      [EventKind::Quarantined, EventKind::Rejected, EventKind::Kept],
+      "the oldest routine ones"
+    );
     ledger.retain(&Keep { events: 1, ..ALL }).unwrap();
-    assert_eq!(kinds(&ledger), ["rejected"], "then the oldest of all");
+    assert_eq!(kinds(&ledger), [EventKind::Rejected], "then the oldest of all");
     // Numbers are never reused, even after the newest event was pruned.
     ledger.retain(&Keep { events: 0, ..ALL }).unwrap();
-    ledger.append_events(&[event("stopped")], 9).unwrap();
+    ledger.append_events(&[NewEvent::new(EventKind::Stopped)], 9).unwrap();
     assert!(ledger.events(&EventFilter::default()).unwrap()[0].id > 6);
   }
 
   #[test]
   fn one_call_does_a_bounded_piece() {
     let mut ledger = Home::new().ledger();
-    let many: Vec<NewEvent> = (0..AT_ONCE + 7).map(|_| event("kept")).collect();
+    let many: Vec<NewEvent> = (0..AT_ONCE + 7).map(|_| NewEvent::new(EventKind::Kept)).collect();
     ledger.append_events(&many, 1).unwrap();
     let keep = Keep { events_since: 2, ..ALL };
     let first = ledger.retain(&keep).unwrap();

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use rusqlite::{OptionalExtension as _, Row, params};
 
-use super::{Durability, Ledger, Micros, Pending, StoreError, column};
+use super::{Durability, Ledger, Micros, Pending, StateKey, StoreError, column};
 use crate::{
   detect::model::{Assessment, Context, Depth, Nearest, Probabilities},
   memory::ContentHash,
@@ -14,8 +14,6 @@ use crate::{
 
 /// The name of the encoder as a layer.
 const ENCODER: &str = "encoder";
-/// The key of the version of the model that made the stored scores.
-const MODEL: &str = "model";
 
 /// A text, and the context that the model was given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -91,7 +89,7 @@ impl Ledger {
   /// deleted, and files with text from sources of little trust are read again; returns whether
   /// there was another version.
   pub fn take_model(&mut self, model: &str, at: Micros) -> Result<bool, StoreError> {
-    if self.health(MODEL)?.is_some_and(|(json, _)| json == word(model)) {
+    if self.state(&StateKey::Model)?.is_some_and(|(json, _)| json == word(model)) {
       return Ok(false);
     }
     self.write(Durability::Seen, |tx, _| {
@@ -105,13 +103,13 @@ impl Ledger {
       .execute([Pending::MODEL.bits()])?;
       Ok(())
     })?;
-    self.set_health(MODEL, &word(model), at)?;
+    self.set_state(&StateKey::Model, &word(model), at)?;
     Ok(true)
   }
 
   /// Makes the next start read everything of little trust again, because this one could not.
   pub fn forget_model(&mut self) -> Result<(), StoreError> {
-    self.remove_health(MODEL)
+    self.remove_state(&StateKey::Model)
   }
 
   /// Files with text that the encoder has still to read, each with its workspace.

@@ -162,7 +162,7 @@ fn row(row: &Row<'_>) -> rusqlite::Result<SourceException> {
 #[cfg(test)]
 mod tests {
   use super::*;
-  use crate::store::{EventFilter, tests::Home};
+  use crate::store::{EventFilter, EventKind, tests::Home};
 
   #[test]
   fn a_source_is_excused_for_its_codes_until_their_end() {
@@ -175,7 +175,7 @@ mod tests {
       made_by: "ann",
       expires_at: Some(10),
     };
-    let event = NewEvent { event: "allowed", ..NewEvent::default() };
+    let event = NewEvent::new(EventKind::Allowed);
     ledger.except_source(&new, std::slice::from_ref(&event), 1).unwrap();
     let excused = |ledger: &Ledger, source: &Source, at| -> Vec<Code> {
       ledger.exceptions_for(source, at).unwrap().into_iter().map(|one| one.code).collect()
@@ -195,7 +195,7 @@ mod tests {
     assert_eq!((command.code, command.used_at, command.uses), (Code::CommandReference, None, 0));
     assert_eq!((url.created_at, url.used_at, url.uses), (1, Some(12), 1));
     assert_eq!((url.reason.as_str(), url.made_by.as_str()), ("our own manual", "ann"));
-    let gone = [NewEvent { event: "withdrawn", ..NewEvent::default() }];
+    let gone = [NewEvent::new(EventKind::Withdrawn)];
     assert!(ledger.withdraw_source_exception(&source, Code::UrlReference, &gone, 13).unwrap());
     assert!(!ledger.withdraw_source_exception(&source, Code::UrlReference, &gone, 14).unwrap());
     assert_eq!(ledger.source_exceptions().unwrap().len(), 1);

@@ -22,9 +22,9 @@ pub(crate) const NEVER: &str = "[files]\nidle_ms = 3600000\n";
 /// A uid that owns nothing.
 const NOBODY: u32 = 65534;
 /// Seconds that `settle` and `status --wait` may take; far more than they need.
-const PATIENCE: &str = "45";
+const PATIENCE: &str = "180";
 /// How often that is waited for where a tree is very large.
-const LONG_PATIENCE: usize = 16;
+const LONG_PATIENCE: usize = 4;
 
 /// A workspace of its own, its memfw home, and the daemon while it runs.
 pub(crate) struct Guarded {

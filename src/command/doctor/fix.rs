@@ -15,7 +15,7 @@ use crate::{
   daemon::moved::left,
   engine::event::shown,
   os::{Clock as _, DaemonLock, Home, SystemClock, repair, socket},
-  store::{Access, Ledger, StoreError, backup},
+  store::{Access, Ledger, StateKey, StoreError, backup},
   terminal::failure::{Failure, reason},
 };
 
@@ -49,9 +49,9 @@ pub(super) fn look(home: &Home, checks: &mut Vec<Check>) {
 }
 
 /// Workspaces that have left the guard and were not confirmed.
-fn departed(data: &Path) -> Vec<(String, String, PathBuf)> {
+fn departed(data: &Path) -> Vec<(StateKey, StateKey, PathBuf)> {
   let ledger = Ledger::open(&data.join(LEDGER), Access::ReadOnly, None);
-  ledger.and_then(|ledger| ledger.healths()).map(left).unwrap_or_default()
+  ledger.and_then(|ledger| ledger.states()).map(left).unwrap_or_default()
 }
 
 /// What a crash has left behind.
@@ -148,7 +148,7 @@ impl Done<'_> {
     for (key, degraded, path) in departed(data) {
       let ledger = Ledger::open(&data.join(LEDGER), Access::ReadWrite, None);
       let removed = ledger.and_then(|mut ledger| {
-        ledger.remove_health(&key).and_then(|()| ledger.remove_health(&degraded))
+        ledger.remove_state(&key).and_then(|()| ledger.remove_state(&degraded))
       });
       let (health, text) = match removed {
         Ok(()) => (Health::Mended, "confirmed that it is not guarded any more".to_owned()),

@@ -305,20 +305,15 @@ fn timeline(html: &mut Html, facts: &Facts) {
   }
   html.markup("<ul>");
   for row in &facts.events {
-    let kind = row.event.parse::<EventKind>().ok();
-    let class = match kind.map(EventKind::level) {
-      Some(Level::ERROR) => "bad",
-      Some(Level::WARN) => "warn",
-      _ if matches!(kind, Some(EventKind::Quarantined | EventKind::Held)) => "warn",
+    let class = match row.event.level() {
+      Level::ERROR => "bad",
+      Level::WARN => "warn",
+      _ if matches!(row.event, EventKind::Quarantined | EventKind::Held) => "warn",
       _ => "",
     };
     html.markup("<li><span class=\"soft\">").text(time::rfc3339(row.at));
     html.markup("</span> <b class=\"").markup(class).markup("\">");
-    let message = match kind {
-      Some(kind) => kind.message(),
-      None => row.event.as_str(),
-    };
-    html.text(message).markup("</b>");
+    html.text(row.event.message()).markup("</b>");
     if let Some(id) = &row.block {
       html.markup(" <code>").text(BlockId::as_str(id)).markup("</code>");
     }

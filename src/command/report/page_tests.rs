@@ -69,7 +69,7 @@ fn facts(name: &str) -> Facts {
   let event = EventRow {
     id: 1,
     at: NOON,
-    event: name.to_owned(),
+    event: EventKind::Quarantined,
     path: Some(path),
     block: "a1b2c3".parse().ok(),
     source: Some(Source::new(name)),
@@ -82,6 +82,7 @@ fn facts(name: &str) -> Facts {
     action: Some(name.to_owned()),
     detail: name.to_owned(),
     took_us: Some(1),
+    count: None,
   };
   Facts {
     span,

@@ -1,8 +1,6 @@
 //! Events of the ledger for programs, and their names.
 #![forbid(unsafe_code)]
 
-use std::str::FromStr as _;
-
 use serde_json::json;
 
 use crate::{
@@ -17,10 +15,10 @@ use crate::{
   terminal::{failure::Failure, time},
 };
 
-/// Refuses the name of an event that there is not.
-pub fn check_name(event: &str) -> Result<(), Failure> {
-  if EventKind::from_str(event).is_ok() {
-    return Ok(());
+/// The kind of events with a name; refuses a name that there is not.
+pub fn kind_of(event: &str) -> Result<EventKind, Failure> {
+  if let Ok(kind) = event.parse() {
+    return Ok(kind);
   }
   let names = EventKind::ALL.iter().map(|kind| kind.as_str());
   let nearest = crate::config::nearest(event, names);
@@ -34,7 +32,7 @@ pub fn check_name(event: &str) -> Result<(), Failure> {
 pub fn to_json(row: &EventRow) -> serde_json::Value {
   json!({
     "at": time::rfc3339(row.at),
-    "event": row.event,
+    "event": row.event.as_str(),
     "file": row.path.as_deref().map(shown),
     "block": row.block.as_ref().map(BlockId::as_str),
     "source": row.source.as_ref().map(Source::as_str),
@@ -46,6 +44,7 @@ pub fn to_json(row: &EventRow) -> serde_json::Value {
     "score": row.score.map(rounded),
     "action": row.action,
     "detail": row.detail,
+    "count": row.count,
     "took_ms": row.took_us.map(|us| us as f64 / 1e3),
   })
 }

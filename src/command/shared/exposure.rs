@@ -6,11 +6,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::{
-  daemon::{
-    exposure::{self, Exposure},
-    gate::{self, GateHealth},
-  },
-  store::Ledger,
+  daemon::{exposure::Exposure, gate::GateHealth},
+  store::{Ledger, StateKey},
   terminal::{failure::Failure, output::count, time},
 };
 
@@ -31,8 +28,9 @@ pub struct Reading {
 impl Reading {
   /// From the ledger.
   pub fn find(ledger: &Ledger) -> Result<Self, Failure> {
-    let exposure = ledger.health(exposure::KEY)?.map(|(json, _)| Exposure::parse(&json));
-    let gate = ledger.health(gate::KEY)?.and_then(|(json, _)| serde_json::from_str(&json).ok());
+    let exposure = ledger.state(&StateKey::Exposure)?.map(|(json, _)| Exposure::parse(&json));
+    let gate =
+      ledger.state(&StateKey::Gate)?.and_then(|(json, _)| serde_json::from_str(&json).ok());
     Ok(Self { exposure: exposure.unwrap_or_default(), gate })
   }
 

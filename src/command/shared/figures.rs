@@ -1,13 +1,8 @@
 //! What `memfw stats` and `memfw report` both begin with: the ledger's figures of some days.
 #![forbid(unsafe_code)]
 
-use std::str::FromStr as _;
-
 use crate::{
-  engine::{
-    EventKind,
-    event::{n_adopted, shown},
-  },
+  engine::{EventKind, event::shown},
   memory::BlockId,
   provenance::Source,
   stats::{Figures, Happening, Level, Move, Tally, What, day, levels},
@@ -52,8 +47,8 @@ impl Span {
     let first = today.saturating_sub(i64::from(days.max(1)) - 1);
     let since = first.saturating_mul(DAY);
     let mut tally = Tally::default();
-    let kinds = COUNTED.map(EventKind::as_str);
-    let truncated = ledger.each_event(&kinds, since, MAX_EVENTS, |row| count(&mut tally, &row))?;
+    let truncated =
+      ledger.each_event(&COUNTED, since, MAX_EVENTS, |row| count(&mut tally, &row))?;
     let moves: Vec<Move> = ledger
       .trust_days()?
       .into_iter()
@@ -81,9 +76,8 @@ impl Span {
 }
 
 fn count(tally: &mut Tally, row: &EventRow) {
-  let Ok(kind) = EventKind::from_str(&row.event) else { return };
-  let what = match kind {
-    EventKind::Adopted => What::Adopted(n_adopted(&row.detail).unwrap_or(0)),
+  let what = match row.event {
+    EventKind::Adopted => What::Adopted(row.count.unwrap_or(0)),
     EventKind::Kept => What::Kept,
     EventKind::Flagged => What::Flagged,
     EventKind::Quarantined | EventKind::Held => What::Quarantined,

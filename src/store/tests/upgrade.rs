@@ -8,7 +8,7 @@ use rusqlite::Connection;
 use super::{Home, id, item, key};
 use crate::{
   seal::MasterKey,
-  store::{Access, Ledger, StoreError, backup, migrate},
+  store::{Access, EventFilter, Ledger, StateKey, StoreError, backup, migrate},
 };
 
 /// The sealed bytes of the one item of an old ledger.
@@ -52,6 +52,28 @@ fn copy(home: &Home, format: i64) -> PathBuf {
 fn version(path: &PathBuf) -> i64 {
   let conn = Connection::open(path).unwrap();
   conn.pragma_query_value(None, "user_version", |row| row.get(0)).unwrap()
+}
+
+#[test]
+fn counts_and_keys_of_an_older_format_are_kept() {
+  let home = old(19);
+  let conn = Connection::open(home.path()).unwrap();
+  let adopted = ["12 blocks adopted as they are", "1 block adopted as it is"];
+  for (event, detail) in [("adopted", adopted[0]), ("adopted", adopted[1]), ("kept", "3 blocks")] {
+    let sql = "INSERT INTO event (at, event, codes, detail) VALUES (1, ?1, '', ?2)";
+    conn.execute(sql, (event, detail)).unwrap();
+  }
+  for key in ["told", "judge", "adopted:/w"] {
+    conn.execute("INSERT INTO health (key, json, at) VALUES (?1, ?1, 1)", [key]).unwrap();
+  }
+  drop(conn);
+  let ledger = home.ledger();
+  let filter = EventFilter { ascending: true, ..EventFilter::default() };
+  let counts: Vec<_> = ledger.events(&filter).unwrap().iter().map(|event| event.count).collect();
+  assert_eq!(counts, [Some(12), Some(1), None]);
+  let keys = [StateKey::Notified, StateKey::JudgedSince, StateKey::Adopted("/w".to_owned())];
+  let values = keys.map(|key| ledger.state(&key).unwrap().map(|(json, _)| json));
+  assert_eq!(values.map(Option::unwrap), ["told", "judge", "adopted:/w"]);
 }
 
 #[test]

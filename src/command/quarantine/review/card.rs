@@ -6,11 +6,8 @@ use std::{ops::Range, path::Path};
 
 use crate::{
   app::engine::read_file,
-  command::shared::{
-    evidence,
-    finding::{self, StoredFinding},
-  },
-  detect::Code,
+  command::shared::{evidence, finding},
+  detect::{Code, Finding},
   engine::{
     event::{rounded, shown},
     judge::BlockText,
@@ -173,7 +170,7 @@ fn is_comment_of_ours(line: &[u8]) -> bool {
 }
 
 /// The sentences of each code, each once, in the order of the codes.
-fn reasons(codes: &[Code], found: &[StoredFinding]) -> Vec<(Code, Vec<String>)> {
+fn reasons(codes: &[Code], found: &[Finding]) -> Vec<(Code, Vec<String>)> {
   let of = |code: Code| {
     let mut whys: Vec<String> = Vec::new();
     for one in found.iter().filter(|one| one.code == code && !one.why.is_empty()) {
@@ -231,7 +228,7 @@ mod tests {
 
   #[test]
   fn a_sentence_is_told_once_with_its_code() {
-    let told = |code, why: &str| StoredFinding {
+    let told = |code, why: &str| Finding {
       code,
       layer: crate::detect::Layer::Rules,
       severity: crate::detect::Severity::High,
