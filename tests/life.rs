@@ -145,9 +145,10 @@ fn grow_old(path: &Path) -> usize {
     "SELECT name FROM main.sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite%' ORDER BY name",
   ) {
     let columns = words(&format!("SELECT name FROM pragma_table_info('{table}')")).join(", ");
+    let name_today = if table == "health" { "state" } else { &table };
     let copy = format!(
       "DELETE FROM main.{table};
-       INSERT INTO main.{table} ({columns}) SELECT {columns} FROM today.{table};"
+       INSERT INTO main.{table} ({columns}) SELECT {columns} FROM today.{name_today};"
     );
     conn.execute_batch(&copy).unwrap();
   }

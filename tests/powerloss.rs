@@ -291,7 +291,7 @@ fn come_back(guarded: &mut Guarded, snapshot: &Snapshot, found: &mut Found) {
   let ledger = guarded.tmp().join("memfw/data/ledger.sqlite");
   let database = rusqlite::Connection::open(ledger).unwrap();
   let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
-  database.execute("UPDATE health SET json = replace(json, ?1, 'before')", [boot.trim()]).unwrap();
+  database.execute("UPDATE state SET json = replace(json, ?1, 'before')", [boot.trim()]).unwrap();
   drop(database);
   let once = guarded.memfw(&["run", "--once"]);
   assert_eq!(once.status, 0, "{once:?}");

@@ -210,8 +210,9 @@ mod tests {
       assert_eq!(found.first().map(|finding| finding.layer), Some(layer));
       assert_eq!(serde_json::to_value(&found[0]).unwrap()["layer"], layer.as_str());
     }
-    use Severity::{Critical, High, Info, Low, Medium};
-    for severity in [Info, Low, Medium, High, Critical] {
+    for severity in
+      [Severity::Info, Severity::Low, Severity::Medium, Severity::High, Severity::Critical]
+    {
       assert_eq!(serde_json::to_value(severity).unwrap(), severity.as_str());
     }
     for kind in [RuleKind::Trigger, RuleKind::Signature] {

@@ -13,6 +13,8 @@ use std::{
   time::Duration,
 };
 
+use etcetera::BaseStrategy as _;
+
 use super::{
   clock::{Clock as _, SystemClock},
   random,
@@ -156,8 +158,13 @@ impl Home {
       let home = std::path::absolute(&home).map_err(PathError::io("find", &home))?;
       return Ok(Self { data: home.join("data"), config: home.join("config") });
     }
-    let project = directories::ProjectDirs::from("", "", "memfw").ok_or(PathError::NoHome)?;
-    Ok(Self { data: project.data_dir().to_owned(), config: project.config_dir().to_owned() })
+    // The only error is that there is no home directory.
+    let Ok(base) = etcetera::base_strategy::choose_native_strategy() else {
+      return Err(PathError::NoHome);
+    };
+    // On macOS, `Library/Preferences` is for property lists that the system writes.
+    let config = if cfg!(target_os = "macos") { base.data_dir() } else { base.config_dir() };
+    Ok(Self { data: base.data_dir().join("memfw"), config: config.join("memfw") })
   }
 
   /// The directories of another user's memfw on Linux, by the home directory of that user.
