@@ -1,6 +1,6 @@
-//! Workspaces that come under guard later than others, and those that leave it, because the agent's
-//! configuration has changed: whoever can change that must not choose what is taken for old and trusted, or
-//! what nobody looks at.
+//! Directories that become guarded later than others, and those that are no longer guarded, because the
+//! agent's configuration has changed. A program that can change that configuration must not choose what
+//! counts as old and trusted, or what is not guarded.
 #![forbid(unsafe_code)]
 
 use std::path::{Path, PathBuf};
@@ -14,16 +14,18 @@ use crate::{
   files::Workspace,
 };
 
-/// Keys of workspaces whose baseline is being adopted start with this.
+/// The prefix of the keys of directories whose baseline is being adopted.
 const ADOPTING: &str = "adopting:";
-/// Keys of workspaces that have left the guard, and that nobody has confirmed, start with this.
+/// The prefix of the keys of directories that are no longer guarded, and whose end no person has
+/// confirmed.
 pub const LEFT: &str = "left:";
-/// The key under which stands that the ledger is newer than its key.
+/// The key of the row, and of the degradation, that says that the ledger is newer than its encryption
+/// key.
 const LOST: &str = "lost-ledger";
 
 impl Guard {
-  /// Decides which workspaces have a baseline: those of the first start, and those that a person has named.
-  /// What is in any other one is judged as new.
+  /// Decides which directories have a baseline: those of the first start, and those that a person named.
+  /// The content of any other directory is judged as new.
   pub(super) fn choose_baselines(&mut self, roots: &[PathBuf]) -> Result<(), EngineError> {
     let known = self.engine.ledger().healths()?;
     let is_first = !known.iter().any(|(key, ..)| key.starts_with(ADOPTED));
@@ -33,7 +35,7 @@ impl Guard {
       if has(adopted_key(root)) {
         continue;
       }
-      // One whose adoption a crash has cut off was chosen before.
+      // A directory whose adoption was cut off by a crash keeps its baseline.
       if is_first || self.is_named || has(adopting_key(root)) {
         self.adopting.insert(root.clone());
         self.engine.ledger_mut().set_health(&adopting_key(root), "{}", at)?;
@@ -44,7 +46,7 @@ impl Guard {
     Ok(())
   }
 
-  /// The baselines were adopted.
+  /// Records that the baselines were adopted.
   pub(super) fn end_adoption(&mut self) -> Result<(), EngineError> {
     for root in std::mem::take(&mut self.adopting) {
       self.engine.ledger_mut().remove_health(&adopting_key(&root))?;
@@ -52,7 +54,7 @@ impl Guard {
     Ok(())
   }
 
-  /// Remembers what the last daemon has guarded and this one does not.
+  /// Records which directories the last daemon guarded and this one does not.
   pub(super) fn compare_with_last(&mut self) -> Result<(), EngineError> {
     let last = self.engine.ledger().health(KEY)?;
     let last = last.and_then(|(json, _)| serde_json::from_str::<Health>(&json).ok());
@@ -62,8 +64,8 @@ impl Guard {
     self.note_left(&gone)
   }
 
-  /// Workspaces have left the guard. As long as there is memory in them, and no person has said what is to be
-  /// guarded or confirmed it, that is reduced protection.
+  /// Records directories that are no longer guarded. Such a directory is a degradation while it holds
+  /// memory, unless a person named the directories or confirmed the change.
   pub(super) fn note_left(&mut self, gone: &[PathBuf]) -> Result<(), EngineError> {
     let at = self.engine.clock().now();
     for root in gone.iter().filter(|root| has_memory(root)) {
@@ -94,14 +96,15 @@ impl Guard {
 }
 
 impl Guard {
-  /// Remembers, beyond this start, that the key is older than the ledger.
+  /// Records that the encryption key is older than the ledger, for later starts as well.
   pub(super) fn note_lost_ledger(&mut self) -> Result<(), EngineError> {
     let at = self.engine.clock().now();
     Ok(self.engine.ledger_mut().set_health(LOST, "{}", at)?)
   }
 
-  /// Where the ledger is new and its key is not, looks for placeholders of the lost one. Their texts are sealed
-  /// in that ledger alone; that is over when it is back, or when no such placeholder is left.
+  /// If the ledger is newer than its key, looks for placeholders of the lost ledger, which alone has
+  /// their sealed texts. The degradation ends when that ledger is back, or when no such placeholder is
+  /// left.
   pub(super) fn look_for_lost_items(&mut self) -> Result<(), EngineError> {
     if self.engine.ledger().health(LOST)?.is_none() {
       return Ok(());
@@ -129,8 +132,8 @@ impl Guard {
   }
 }
 
-/// The keys, with the paths, of the workspaces that have left the guard, from the rows about the daemon; and
-/// the key under which `status` has each.
+/// The directories that are no longer guarded, from the health rows: the key of each, the key of its
+/// degradation, and its path.
 pub fn left(healths: Vec<(String, String, i64)>) -> Vec<(String, String, PathBuf)> {
   let left = healths.into_iter().filter(|(key, ..)| key.starts_with(LEFT));
   let path = |json: &str| serde_json::from_str::<String>(json).map(|text| decode(&text)).ok();
@@ -144,7 +147,7 @@ pub(super) fn adopting_key(root: &Path) -> String {
   format!("{ADOPTING}{}", shown(root))
 }
 
-/// The key under which stands that the baseline of a workspace was adopted.
+/// The key that marks the baseline of a directory as adopted.
 pub(super) fn adopted_key(root: &Path) -> String {
   format!("{ADOPTED}{}", shown(root))
 }
