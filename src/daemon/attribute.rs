@@ -1,4 +1,4 @@
-//! Asking the agent's records who wrote what, behind everything that is urgent.
+//! Attribution: asking the agent's records who wrote a text, after everything that is urgent.
 #![forbid(unsafe_code)]
 
 use std::{sync::Arc, time::Duration};
@@ -12,16 +12,17 @@ use super::{
 };
 use crate::engine::{Attributing, EngineError, Target, attribute::AttributionRequest};
 
-/// The key of records that do not answer.
+/// The key of the degradation when the agent's records do not answer.
 const KEY: &str = "agent-records";
 
 impl Guard {
-  /// From now on `wake` is told of each answer of the agent's records; else an answer is waited for.
+  /// Makes the attribution worker send to `wake` for each answer; without it the loop waits for each
+  /// answer.
   pub fn ask_elsewhere(&mut self, wake: UnboundedSender<()>) {
     self.asker.wake_by(wake);
   }
 
-  /// A file was looked at: what is new in it is asked about next.
+  /// After a pass: requests attribution of the file's new text.
   pub(super) fn ask_about(&mut self, target: &Target) -> Result<(), EngineError> {
     if self.engine.is_attribution_pending(target)? {
       let now = self.now();
@@ -30,7 +31,8 @@ impl Guard {
     Ok(())
   }
 
-  /// What nobody could tell before, perhaps because the records could not be read: at a start.
+  /// At a start: requests attribution of all text without an origin, which may be because the records
+  /// could not be read.
   pub(super) fn ask_about_all(&mut self) -> Result<(), EngineError> {
     let now = self.now();
     for target in self.engine.attributions_due()? {
@@ -41,7 +43,7 @@ impl Guard {
     Ok(())
   }
 
-  /// What could not be told for want of records is asked again after a while.
+  /// Requests attribution again, after a pause, for files about which the records could not be read.
   pub(super) fn ask_again(&mut self, now: Duration) {
     for target in self.unread.take(now) {
       if self.workspaces.contains(&target.root) {
@@ -52,7 +54,7 @@ impl Guard {
     }
   }
 
-  /// Asks about one file; nobody else is asked meanwhile.
+  /// Starts an attribution request for one file; there is one request at a time.
   pub(super) fn attribute(&mut self, target: &Target, waiting: Waiting) -> Result<(), EngineError> {
     let asking = self.engine.asking(target);
     self.count_opens();
@@ -68,7 +70,7 @@ impl Guard {
     Ok(())
   }
 
-  /// Takes in what the records have answered; whether they have.
+  /// Handles an answer of the agent's records. Returns whether there was one.
   pub(super) fn hear_records(&mut self) -> Result<bool, DaemonError> {
     if self.asker.is_late(self.now()) {
       let why = "the agent's records have not answered a question for half a minute";
@@ -81,7 +83,7 @@ impl Guard {
     }
     match matter {
       Matter::Index(asked) => {
-        // Where there is no answer it is asked again later.
+        // Without an answer the question is asked again later.
         if let Reply::Index(holds) = reply {
           self.report(|guard| guard.index_told(target, asked, holds));
         }
@@ -108,7 +110,8 @@ impl Guard {
     let waited = self.now().saturating_sub(waiting.since);
     let outcome = self.engine.answered(target, asking, &answers, waited);
     self.count_opens();
-    // What its source has given away leaves its file only now.
+    // A block whose known source leads to its redaction leaves the file only here, so the notifications
+    // are started.
     if self.engine.take_departed() {
       self.errands.stir();
     }
@@ -129,7 +132,7 @@ impl Guard {
     self.read_closely(target)
   }
 
-  /// Markers have waited until it was known what they have to say.
+  /// Requests the lazy pass, which waited for the origins that markers show.
   pub(super) fn mark_after(&mut self, target: &Target, reshape_due: bool) {
     if reshape_due {
       let due = self.now() + self.engine.config().reshape_idle;

@@ -1,8 +1,8 @@
-//! Questions to the agent's records, on a thread of their own: a store of some gigabytes, or one on a slow
-//! disk, may take its time, and no file that has to be cleaned waits for it.
+//! The attribution worker: questions to the agent's records run on a thread of their own. A store of
+//! gigabytes, or one on a slow disk, takes its time, and no dirty file waits for it.
 //!
-//! One question is out at a time; the others wait in the queue, which knows no file twice. An answer that
-//! does not come is told, and its thread ends with the process.
+//! There is one open question at a time; the others wait in the queue, which holds each file once. A
+//! missing answer is reported, and the thread then ends with the process.
 #![forbid(unsafe_code)]
 
 use std::{
@@ -23,19 +23,21 @@ use crate::{
   provenance::{AgentRecords, Answer},
 };
 
-/// After this time it is told that there is no answer (a choice: one over 200 MB takes milliseconds).
+/// After this time a missing answer is reported (a choice: an answer from a store of 200 MB takes
+/// milliseconds).
 const LATE: Duration = Duration::from_secs(30);
 
-/// What was asked about a file.
+/// What a question is about.
 #[derive(Clone, Debug)]
 pub(super) enum Matter {
-  /// Who wrote what is new in it.
+  /// Who wrote the new text of a file.
   Origin(Waiting, Arc<AttributionRequest>),
-  /// Whether the agent's index holds what was taken out; whether it was asked to be renewed already.
+  /// Whether the agent's index still holds removed text; the flag says whether the agent was already
+  /// asked to renew the index.
   Index(bool),
 }
 
-/// What the records said; nothing where the question could not be asked to its end.
+/// The answer of the records; `Nothing` if the question failed.
 #[derive(Debug)]
 pub(super) enum Reply {
   Origin(Vec<Answer>),
@@ -43,7 +45,7 @@ pub(super) enum Reply {
   Nothing,
 }
 
-/// A question that is out.
+/// The open question.
 struct Out {
   target: Target,
   matter: Matter,
@@ -52,26 +54,26 @@ struct Out {
   reply: Receiver<Reply>,
 }
 
-/// Who asks.
+/// The thread's side that the loop sees.
 #[derive(Default)]
 pub(super) struct AttributionWorker {
-  /// Wakes the loop; without it an answer is waited for where it is taken.
+  /// Wakes the loop; without it [`Self::take`] waits for the answer.
   wake: Option<UnboundedSender<()>>,
   out: Option<Out>,
 }
 
 impl AttributionWorker {
-  /// Answers are announced here, and not waited for any more.
+  /// Makes each answer wake the loop, so that [`Self::take`] does not wait.
   pub(super) fn wake_by(&mut self, wake: UnboundedSender<()>) {
     self.wake = Some(wake);
   }
 
-  /// Whether a question is out: another one has to wait.
+  /// Whether a question is open, so that another one must wait.
   pub(super) fn is_busy(&self) -> bool {
     self.out.is_some()
   }
 
-  /// Asks, of the records as they are now.
+  /// Asks a question; the thread reads the records as they are now.
   pub(super) fn ask(
     &mut self,
     target: Target,
@@ -82,19 +84,19 @@ impl AttributionWorker {
     let (sender, reply) = channel();
     let wake = self.wake.clone();
     let run = move || {
-      // Records are hostile; a fault in their reader must not end the guard.
+      // The records are hostile input; a panic in their reader must not end the daemon.
       let reply = catch_unwind(AssertUnwindSafe(question)).unwrap_or(Reply::Nothing);
       sender.send(reply).unwrap_or_default();
       if let Some(wake) = wake {
         wake.send(()).unwrap_or_default();
       }
     };
-    // Where no thread can be had, the receiver finds its other end gone.
+    // If no thread can be started, the receiver finds its sender gone.
     drop(thread::Builder::new().name("asker".to_owned()).spawn(run));
     self.out = Some(Out { target, matter, since: now, is_told: false, reply });
   }
 
-  /// The answer, if it is there.
+  /// The answer, if it has come.
   pub(super) fn take(&mut self) -> Option<(Target, Matter, Reply)> {
     let out = self.out.as_ref()?;
     let reply = if self.wake.is_some() {
@@ -108,7 +110,7 @@ impl AttributionWorker {
     self.out.take().map(|out| (out.target, out.matter, reply))
   }
 
-  /// How long until it has to be told that there is no answer.
+  /// How long until a missing answer must be reported.
   pub(super) fn next_due(&self, now: Duration) -> Option<Duration> {
     let out = self.out.as_ref()?;
     if self.wake.is_none() {
@@ -117,7 +119,7 @@ impl AttributionWorker {
     (!out.is_told).then(|| (out.since + LATE).saturating_sub(now))
   }
 
-  /// Whether it has to be told now; once for each question.
+  /// Whether a missing answer must be reported now; true once per question.
   pub(super) fn is_late(&mut self, now: Duration) -> bool {
     let late = self.out.as_mut().filter(|out| !out.is_told && now >= out.since + LATE);
     late.is_some_and(|out| {
@@ -127,7 +129,7 @@ impl AttributionWorker {
   }
 }
 
-/// The question who wrote it.
+/// The question who wrote the new text of a file.
 pub(super) fn origin(
   agent: Arc<dyn AgentRecords>,
   asking: Arc<AttributionRequest>,

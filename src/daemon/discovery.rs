@@ -1,8 +1,7 @@
-//! What is guarded where nobody named it: found through the agent framework's own configuration, and
-//! found anew when that changes.
+//! Discovery: directories that no person named are found through the agent framework's configuration,
+//! and found again when that configuration changes.
 //!
-//! The daemon does not know what these files say; it only sees that one of them has changed, and asks
-//! again whoever does.
+//! The daemon does not read these files; it sees that one has changed, and calls [`Reload::discover`].
 #![forbid(unsafe_code)]
 
 use std::{
@@ -14,45 +13,46 @@ use std::{
 use super::{Guard, Helpers, Reload, health::told, unread::Unread};
 use crate::{engine::EngineError, files::Shapes, provenance::AgentRecords};
 
-/// How long a changed configuration is left alone before it is read: writers change it in steps.
+/// The pause before a changed configuration is read (a choice): it is often written in steps.
 const REREAD_AFTER: Duration = Duration::from_millis(250);
-/// The key under which stands what could not be found.
+/// The key of the degradation when something could not be found out.
 const KEY: &str = "discovery";
 
-/// What was found.
+/// The result of a discovery.
 pub struct Discovery {
   /// The directories to guard, workspaces first.
   pub workspaces: Vec<PathBuf>,
-  /// Which of them are no workspaces.
+  /// Which directories are not workspaces.
   pub shapes: Shapes,
-  /// Whether a person has named them, so that each has to be there.
+  /// Whether a person named the directories, so that each of them must exist.
   pub is_named: bool,
   /// The agent framework's records about them.
   pub agent: Box<dyn AgentRecords>,
-  /// The files that this follows from, in directories without links.
+  /// The configuration files from which the directories were found, in directories without symbolic
+  /// links.
   pub files: Vec<PathBuf>,
   /// What could not be found out, a sentence each: memory may be unguarded.
   pub notes: Vec<String>,
-  /// What can be run after a quarantine.
+  /// The programs that can run after a quarantine.
   pub helpers: Helpers,
-  /// Whether what is not among the workspaces needs no guard. While a configuration cannot be read, what
-  /// was found before stays guarded.
+  /// Whether directories that are not listed need no guard. While a configuration cannot be read, the
+  /// directories found before stay guarded.
   pub is_complete: bool,
 }
 
-/// What is known of it while the daemon runs.
+/// The configuration files, while the daemon runs.
 #[derive(Debug, Default)]
 pub(super) struct Sources {
   files: Vec<PathBuf>,
   dirs: BTreeSet<PathBuf>,
-  /// When they are read again.
+  /// When they are read again after a change.
   due: Option<Duration>,
-  /// When they are, because something about them could not be found out.
+  /// When they are read again because something could not be found out.
   unread: Unread<()>,
 }
 
 impl Sources {
-  /// Whether a directory is watched for their sake.
+  /// Whether a directory is watched because of these files.
   pub(super) fn is_watched(&self, dir: &Path) -> bool {
     self.dirs.contains(dir)
   }
@@ -65,7 +65,7 @@ impl Sources {
 }
 
 impl Guard {
-  /// Remembers what the guarded workspaces follow from, and what could not be found.
+  /// Sets the configuration files, and what could not be found out.
   pub(super) fn set_sources(
     &mut self,
     files: Vec<PathBuf>,
@@ -79,7 +79,7 @@ impl Guard {
         self.engine.recovered(KEY)
       }
       Some(text) => {
-        // What failed once need not change for it to be readable again.
+        // A file that could not be read may become readable without a change.
         let now = self.now();
         self.sources.unread.failed(&(), now);
         self.engine.degrade(KEY, &text)
@@ -87,8 +87,8 @@ impl Guard {
     }
   }
 
-  /// Watches the directories of these files, as far as they are there. That one appears can mean that
-  /// its file did.
+  /// Watches the directories of these files, as far as they exist. When such a directory appears, its
+  /// file may have appeared, too.
   pub(super) fn watch_sources(&mut self) {
     let wanted: BTreeSet<PathBuf> =
       self.sources.files.iter().filter_map(|file| file.parent()).map(Path::to_owned).collect();
@@ -111,15 +111,15 @@ impl Guard {
     }
   }
 
-  /// Something happened to a path.
+  /// Notes an event about a path.
   pub(super) fn note_source(&mut self, path: &Path) {
-    // The first event counts: whatever comes later makes events of its own.
+    // The first event sets the time: later writes cause events of their own.
     if self.sources.due.is_none() && self.sources.files.iter().any(|file| file == path) {
       self.sources.due = Some(self.now() + REREAD_AFTER);
     }
   }
 
-  /// Finds anew what is to be guarded, if that is due.
+  /// Runs the discovery again, if it is due.
   pub fn rediscover(&mut self, source: &dyn Reload) {
     let now = self.now();
     let is_again = !self.sources.unread.take(now).is_empty();
@@ -148,7 +148,7 @@ impl Guard {
     self.configure(config, found)
   }
 
-  /// What was guarded stays so while it cannot be told what is used.
+  /// Keeps the known directories guarded while the discovery is incomplete.
   pub(super) fn keep_known(&self, found: &mut Discovery) {
     if !found.is_complete {
       let known = self.workspaces.iter().filter(|root| !found.workspaces.contains(root));

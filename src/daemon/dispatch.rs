@@ -1,4 +1,5 @@
-//! Doing what is due: a file is passed, adopted or reshaped, and the outcome says when it is due again.
+//! Doing the work that is due: a file is passed, adopted or reshaped, and the outcome says when it is
+//! due again.
 #![forbid(unsafe_code)]
 
 use std::{sync::atomic::Ordering::SeqCst, time::Duration};
@@ -17,21 +18,21 @@ use crate::{
   store::{FileStatus, Pending},
 };
 
-/// First pause between two tries for a lease within one turn, doubled each time: most writers close
-/// right after their last write, whose event comes first. The loop's timers are no finer than a
+/// First pause between two tries for a lease within one turn, doubled each time. Most writers close
+/// right after their last write, whose event comes first; the loop's timers are no finer than a
 /// millisecond, so the first tries are made here.
 const LEASE_PAUSE: Duration = Duration::from_micros(50);
-/// How soon a lease is asked for again while a verifying reader is there (it stays for 0.1 to 0.3 ms;
-/// the loop's timers are no finer).
+/// The pause before a lease is tried again while a verifying reader has the file open (for 0.1 to 0.3
+/// ms; the loop's timers are no finer).
 const READER_PAUSE: Duration = Duration::from_millis(1);
-/// Tries for a lease to write markers, within about a second; whoever has the file open for longer is waited
-/// for.
+/// Tries for a lease to write markers, within about a second; a file that is open for longer joins the
+/// open files.
 const MAX_BUSY: u32 = 8;
-/// A file that changes under our hands so often in a row is left for the next turn.
+/// How often in a row a file may change during its pass before it is left for the next turn.
 const MAX_CHANGED: u32 = 16;
 
 impl Guard {
-  /// Does one piece of work that is due; `false` when there is none.
+  /// Does one piece of work that is due. Returns `false` when none is due.
   pub fn work(&mut self) -> Result<bool, DaemonError> {
     let now = self.now();
     if self.trouble.is_waiting(now) {
@@ -60,13 +61,13 @@ impl Guard {
     self.work_on(kind, target, waiting)
   }
 
-  /// Adopts a file of a first scan together with those that come next.
+  /// Adopts a file of a first scan together with the next ones in the queue.
   fn adopt(&mut self, target: Target, waiting: Waiting) -> Result<bool, DaemonError> {
     let mut batch = vec![(target, waiting)];
     let baseline = &self.baseline;
     batch.extend(self.queue.take_more(self.now(), BATCH - 1, |next| baseline.contains(next)));
     let targets: Vec<Target> = batch.iter().map(|(target, _)| target.clone()).collect();
-    // Where not even that works, each file says on its own why.
+    // If the batch fails, each file is processed alone and reports its own error.
     let adopted = self.engine.adopt(&targets).unwrap_or_else(|_| vec![None; targets.len()]);
     self.count_opens();
     for (index, (target, waiting)) in batch.into_iter().enumerate() {
@@ -90,7 +91,7 @@ impl Guard {
   fn work_on(&mut self, kind: Kind, target: Target, waiting: Waiting) -> Result<bool, DaemonError> {
     let others = !self.heard.is_empty() || self.queue.has_small(self.now());
     self.interrupts.set(others, self.watcher.descriptor());
-    // What the ledger knows of it is made up for when the other installation has ended.
+    // When the other installation has ended, the takeover scans such files again.
     if self.locks.is_foreign(&target.root) {
       self.forget(&target);
       return Ok(true);
@@ -105,7 +106,7 @@ impl Guard {
     self.worked_on(kind, target, waiting, result)
   }
 
-  /// What follows from how it went.
+  /// Handles the result of a piece of work: requeues the file, or reports the error.
   pub(super) fn worked_on(
     &mut self,
     kind: Kind,
@@ -118,7 +119,7 @@ impl Guard {
         self.trouble.unblock(&target);
         self.end_trouble();
       }
-      // It goes on from there.
+      // The next turn continues where the pass was interrupted.
       Err(EngineError::Preempted) => {
         let now = self.now();
         match kind {
@@ -127,7 +128,7 @@ impl Guard {
         }
       }
       Err(error) if error.consequence() == Consequence::Stop => return Err(error.into()),
-      // The files of a workspace that is gone are looked for when it is back.
+      // If the directory is gone, its files are found again when it is back.
       Err(EngineError::Root(_)) => {
         self.engine.forget_root(&target.root);
         self.trouble.unblock(&target);
@@ -176,7 +177,7 @@ impl Guard {
       let outcome = outcome?;
       let now = self.now();
       match outcome {
-        // A reader at the gate is answered first: it may be why there is no lease.
+        // A waiting reader at the gate is answered first, because it may be what prevents the lease.
         Outcome::Busy
           if now.saturating_sub(waiting.since) < UNLEASED_AFTER && !self.is_asked.load(SeqCst) =>
         {
@@ -193,7 +194,7 @@ impl Guard {
           return Ok(());
         }
         Outcome::HoldOff(wait) => {
-          // Once the reader has come, it will be gone in a moment.
+          // Once the reader has opened the file, it closes it within a millisecond.
           let due = now + if hint.opened_since_close { READER_PAUSE } else { wait };
           self.queue.put_off(Kind::Urgent, target.clone(), waiting, due);
           return Ok(());
@@ -226,7 +227,7 @@ impl Guard {
           return Ok(());
         }
         Outcome::Gone => {
-          // Its directory may follow, or be gone already: that is told once nobody has it open.
+          // An open directory is not reported as removed, and this one may be next.
           self.engine.close_root(&target.root);
           return self.calm(target);
         }
@@ -242,7 +243,8 @@ impl Guard {
       self.queue.reshape(target.clone(), due);
       return Ok(());
     }
-    // A tool that has read the file writes next, and its agent's record must then be about what it read.
+    // A tool that has read the file writes next, and then the agent's record must match what the tool
+    // has read.
     if let Some(at) = self.readers.latest(target) {
       let rest = (at + VERIFIED_AFTER).saturating_sub(self.now());
       if !rest.is_zero() && self.engine.is_recorded(target)? {
@@ -259,7 +261,7 @@ impl Guard {
     let outcome = outcome?;
     let now = self.now();
     match outcome {
-      // Somebody had the file open, or wrote, when approved text was to go back.
+      // Approved text could not be put back, because a program had the file open or wrote to it.
       LazyOutcome::Done if is_left => {
         self.engine.still_due(&target.path(), Pending::RESHAPE)?;
         self.queue.back_off(Kind::Lazy, target.clone(), waiting, now);
@@ -276,7 +278,7 @@ impl Guard {
     Ok(())
   }
 
-  /// A writer closed a file.
+  /// Notes that a writer closed a file.
   pub(super) fn note_close(&mut self, path: &std::path::Path) {
     if let Some(target) = self.target(path) {
       self.engine.closed_by_writer(&target);
@@ -284,23 +286,23 @@ impl Guard {
     }
   }
 
-  /// Somebody opened a file, who may have been ourselves.
+  /// Notes that a program opened a file; `is_foreign` if the open is not memfw's own.
   pub(super) fn note_reader(&mut self, target: &Target, is_foreign: bool) {
     if is_foreign {
       self.engine.opened_by_reader(target);
     }
   }
 
-  /// Opens of our own are events, too.
+  /// Counts memfw's own opens, because they also cause events.
   pub(super) fn count_opens(&mut self) {
     for opened in self.engine.take_opens() {
       self.readers.opened_by_us(&opened);
     }
   }
 
-  /// A file was processed: what was wrong about it is over.
+  /// Clears a file's problems after it was processed.
   fn calm(&mut self, target: &Target) -> Result<(), EngineError> {
-    // A version that was read while it was being written is not kept at once.
+    // The version is stored later, because this one may have been read in the middle of a write.
     self.unkept.push(target.clone());
     self.held.release(target);
     self.exposure.forget(target);

@@ -1,9 +1,9 @@
-//! How long poison could be read: measured at each redaction, kept for `status`.
+//! Exposure: how long poison could be read, measured at each redaction and kept for `status`.
 //!
-//! The time runs from the first change that the last look at the file did not cover (by the event, or
-//! by the kernel's stamp where that is older) to the redaction with its durable copy: at least as long
-//! as the poison was there. Only what was written while this daemon ran counts; what was written before
-//! is found at the start and said there.
+//! The time runs from the first change that the last pass did not cover to the redaction with its
+//! durable copy, so it is at least as long as the poison was there. The change counts from its event, or
+//! from the kernel's stamp if that is older. Only text written while this daemon ran counts; older text
+//! is found and reported at the start.
 #![forbid(unsafe_code)]
 
 use std::{
@@ -19,7 +19,7 @@ use crate::{
   store::StateKey,
 };
 
-/// Redactions that count; the 99th percentile needs about a hundred.
+/// How many redactions are kept; the 99th percentile needs about a hundred.
 pub const MAX_KEPT: usize = 128;
 
 /// The latest exposures.
@@ -32,23 +32,23 @@ pub struct Exposure {
   /// When the daemon started, on the monotonic clock.
   #[serde(skip)]
   started: Duration,
-  /// When the files that somebody keeps open were looked at last.
+  /// When each open file was last read as a whole, on the monotonic clock.
   #[serde(skip)]
   looks: HashMap<Target, Duration>,
 }
 
 impl Exposure {
-  /// Of a daemon that starts at this time on the monotonic clock.
+  /// Without measurements, for a daemon that starts at this time on the monotonic clock.
   pub(super) fn since(started: Duration) -> Self {
     Self { started, ..Self::default() }
   }
 
-  /// What the ledger has.
+  /// Parses the row of the ledger.
   pub fn parse(json: &str) -> Self {
     serde_json::from_str(json).unwrap_or_default()
   }
 
-  /// How many redactions it is about.
+  /// The number of redactions.
   pub fn n(&self) -> usize {
     self.us.len()
   }
@@ -61,18 +61,18 @@ impl Exposure {
     sorted.get(rank).copied().map(Duration::from_micros)
   }
 
-  /// A file was looked at as a whole at this time, although somebody has it open.
+  /// Notes when a file was read as a whole although a program has it open.
   pub(super) fn looked(&mut self, target: &Target, at: Duration) {
     self.looks.insert(target.clone(), at);
   }
 
-  /// A file is done with.
+  /// Forgets a file that was processed.
   pub(super) fn forget(&mut self, target: &Target) {
     self.looks.remove(target);
   }
 
-  /// Takes in what the engine measured on a file that is dirty since a time on the monotonic clock, and
-  /// writes it down. Losing a figure is no failure to guard. Whether anything was taken out.
+  /// Records what the engine measured on a file that is dirty since `dirty`, on the monotonic clock.
+  /// Failing to store a figure is no failure to guard. Returns whether anything was redacted.
   pub(super) fn note(
     &mut self,
     engine: &mut Engine<RealFs>,

@@ -1,8 +1,8 @@
-//! The daemon's end of the gate: it listens, answers, and says what became of the gate.
+//! The daemon's side of the gate: it listens, answers questions, and reports the state of the gate.
 //!
-//! A thread accepts connections and passes on what is said; everything else happens in the loop, like
-//! all work on files. One gate at a time: a new connection takes the place of the old one. Only our own
-//! user and root are listened to. The gate learns paths and stamps, nothing else.
+//! A thread accepts connections and passes messages on; the loop does everything else. There is one gate
+//! at a time: a new connection replaces the old one. Only the daemon's own user and root may connect.
+//! The gate learns paths and stamps, and nothing else.
 #![forbid(unsafe_code)]
 
 use std::{
@@ -32,78 +32,78 @@ use crate::{
 
 /// The key of the degradation.
 const DEGRADED: &str = "gate";
-/// How long the gate may take to come after a start: it looks for the daemon twice a second.
+/// How long the gate may take to connect after a start: it tries to reach the daemon twice a second.
 const COMING: Duration = Duration::from_secs(3);
-/// First and longest pause between two looks at a file that somebody waits for.
+/// First and longest pause between two checks of a file for which a reader waits.
 const FIRST_LOOK: Duration = Duration::from_millis(1);
 const LAST_LOOK: Duration = Duration::from_millis(20);
-/// How soon a message is sent again to a gate that has not read the last ones.
+/// How soon sending is tried again when the gate's socket is full.
 const SEND_AGAIN: Duration = Duration::from_millis(2);
-/// Messages that wait to be sent; a gate that lets more pile up is gone.
+/// The most messages that wait to be sent; a gate that lets more pile up counts as lost.
 const MAX_OUTBOX: usize = 100_000;
-/// Questions that are kept at once; the gate asks one for each file with readers, of which it holds
-/// fewer.
+/// The most questions kept at once. The gate asks one question for each file with waiting readers, and
+/// it holds fewer such files than this.
 const MAX_QUESTIONS: usize = 1024;
 
-/// What is known about the gate, for `status`.
+/// The state of the gate, for `status`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GateHealth {
-  /// Whether it is there.
+  /// Whether the gate is connected.
   pub connected: bool,
-  /// Its process id.
+  /// The gate's process id.
   pub pid: Option<i32>,
-  /// Since when, microseconds since the epoch.
+  /// Since when the gate has been in this state, in microseconds since the epoch.
   pub since: i64,
-  /// How many directories have readers that wait.
+  /// In how many directories readers wait at the gate.
   pub directories: u32,
-  /// A directory of the daemon's whose readers do not wait.
+  /// A watched directory whose readers do not wait at the gate.
   #[serde(default)]
   pub ungated: Option<String>,
-  /// How many readers it let through to bytes that nobody had passed, since it came.
+  /// How many reads of unjudged bytes the gate let through since it connected.
   pub let_through: u64,
-  /// When that was reported last.
+  /// When the gate last reported such reads, in microseconds since the epoch.
   pub let_through_at: Option<i64>,
-  /// Why.
+  /// Why the gate let them through.
   pub why: Option<String>,
 }
 
-/// What comes from the gate, or from whoever connects.
+/// What the accepting thread passes to the loop; the number is that of the connection.
 #[derive(Debug)]
 pub enum Said {
-  /// Somebody has connected.
+  /// A connection was accepted.
   Came(u64, Channel),
-  /// A message of this connection.
+  /// A message arrived.
   Message(u64, ToDaemon),
-  /// This connection is over.
+  /// A connection ended.
   Gone(u64),
 }
 
-/// The gate, if there is to be one.
+/// The link to the gate; empty if the configuration wants no gate.
 #[derive(Debug, Default)]
 pub struct GateLink {
   listener: Option<Listener>,
   link: Option<(u64, Channel)>,
   questions: VecDeque<Question>,
-  /// What could not be sent yet, in order.
+  /// Messages that are not sent yet, in order.
   outbox: VecDeque<ToGate>,
-  /// When that is tried again.
+  /// When sending is tried again.
   send_at: Option<Duration>,
-  /// When the gate has to be there.
+  /// When the gate must have connected.
   expected_by: Option<Duration>,
   max_wait: Duration,
   health: GateHealth,
 }
 
-/// Somebody waits for a file.
+/// A question of the gate about a file for which readers wait.
 #[derive(Debug)]
 struct Question {
   id: u32,
   path: PathBuf,
   due: Duration,
   pause: Duration,
-  /// Nobody waits for longer.
+  /// When the gate lets its readers through without an answer.
   until: Duration,
-  /// Whether the gate knows that we are at it.
+  /// Whether the gate was told that the daemon works on the file.
   is_told: bool,
 }
 
@@ -113,7 +113,7 @@ impl GateLink {
     Self::default()
   }
 
-  /// Listens for the gate where the configuration asks for one.
+  /// Listens for the gate if the configuration enables it.
   pub fn listen(guard: &mut Guard, sender: UnboundedSender<Said>) -> Result<Self, DaemonError> {
     let now = guard.now();
     let engine = guard.engine();
@@ -136,7 +136,7 @@ impl GateLink {
     Ok(link)
   }
 
-  /// Writes down that the gate is not there yet, or that there shall be none.
+  /// Records that the gate is not connected yet, or that it is not enabled.
   pub fn start(&mut self, guard: &mut Guard) -> Result<(), EngineError> {
     self.health.since = guard.engine().clock().now();
     if self.expected_by.is_none() {
@@ -150,7 +150,7 @@ impl GateLink {
     Ok(())
   }
 
-  /// Takes in what the gate says.
+  /// Handles a connection or a message of the gate.
   pub fn hear(&mut self, guard: &mut Guard, said: Said) -> Result<(), EngineError> {
     guard.is_asked().store(false, SeqCst);
     match said {
@@ -161,7 +161,7 @@ impl GateLink {
     }
   }
 
-  /// Looks at one file that somebody waits for, if one is due; whether one was.
+  /// Checks one file for which a reader waits, if such a question is due. Returns whether one was.
   pub fn work(&mut self, guard: &mut Guard) -> Result<bool, DaemonError> {
     let now = guard.now();
     if self.expected_by.is_some_and(|by| now >= by) {
@@ -186,14 +186,14 @@ impl GateLink {
     match answer {
       Passed::At(stamp) => self.send(guard, ToGate::Passed { id, stamp })?,
       Passed::Never => self.send(guard, ToGate::Aside { id })?,
-      // The gate has let its readers through by then.
+      // The gate has let the readers through by now.
       Passed::NotYet if now >= question.until => {}
       Passed::NotYet => {
         question.due = now + question.pause;
         question.pause = (question.pause * 2).min(LAST_LOOK);
         let is_told = std::mem::replace(&mut question.is_told, true);
         self.questions.push_back(question);
-        // Or a file that takes long would look like a daemon that hangs, for which nobody waits.
+        // Without this message the gate takes the daemon for hung, and lets the readers through.
         if !is_told {
           self.send(guard, ToGate::NotYet { id })?;
         }
@@ -202,13 +202,13 @@ impl GateLink {
     Ok(true)
   }
 
-  /// How long until something is due.
+  /// How long until the gate needs work.
   pub fn next_due(&self, now: Duration) -> Option<Duration> {
     let questions = self.questions.iter().map(|question| question.due);
     questions.chain(self.expected_by).chain(self.send_at).min().map(|due| due.saturating_sub(now))
   }
 
-  /// Ends in order.
+  /// Closes the listener and records that the gate is gone.
   pub fn stop(&mut self, guard: &mut Guard) -> Result<(), EngineError> {
     if let Some(listener) = self.listener.take() {
       listener.close();
@@ -297,7 +297,7 @@ impl GateLink {
     self.flush(guard)
   }
 
-  /// Sends what there is to say, as far as the gate reads it.
+  /// Sends the waiting messages until the gate's socket is full.
   fn flush(&mut self, guard: &mut Guard) -> Result<(), EngineError> {
     self.send_at = None;
     while let (Some(message), Some((_, channel))) = (self.outbox.front(), &self.link) {
@@ -325,7 +325,7 @@ impl GateLink {
   }
 }
 
-/// Lets in whoever may come, and passes on what is said.
+/// Accepts connections of the own user and root, and passes on their messages.
 fn accept(listener: &Listener, sender: &UnboundedSender<Said>, asked: &Arc<AtomicBool>) {
   let mut number = 0;
   while let Ok(channel) = listener.accept() {
@@ -336,13 +336,13 @@ fn accept(listener: &Listener, sender: &UnboundedSender<Said>, asked: &Arc<Atomi
     }
     number += 1;
     let (from, to, asked) = (channel.clone(), sender.clone(), Arc::clone(asked));
-    // Before anything that it says.
+    // The loop must hear of a connection before its messages.
     if sender.send(Said::Came(number, channel)).is_err() {
       return;
     }
     let spawned = std::thread::Builder::new().name("gate".to_owned()).spawn(move || {
       while let Ok(Some(bytes)) = from.receive() {
-        // What cannot be read ends the connection.
+        // A message that cannot be decoded ends the connection.
         let Ok(message) = ToDaemon::decode(&bytes) else { break };
         asked.store(true, SeqCst);
         if to.send(Said::Message(number, message)).is_err() {

@@ -1,4 +1,4 @@
-//! What the guard does for readers who wait at the gate.
+//! Gate requests: what the guard does for readers that wait at the gate.
 #![forbid(unsafe_code)]
 
 use std::{
@@ -13,7 +13,7 @@ use crate::{
 };
 
 impl Guard {
-  /// Looks at one file out of turn, for a reader who waits at the gate.
+  /// Checks one file out of turn, for a reader that waits at the gate.
   pub(super) fn attend(&mut self, path: &Path) -> Result<Passed, DaemonError> {
     let Some(target) = self.target(path) else { return Ok(Passed::Never) };
     let now = self.now();
@@ -26,7 +26,7 @@ impl Guard {
     self.count_opens();
     match answer {
       Err(error) if error.consequence() == Consequence::Stop => Err(error.into()),
-      // Work on the file meets the same error and says so.
+      // The pass of the file meets this error again and reports it.
       Err(_) => {
         self.queue.dirty(target, now);
         Ok(Passed::NotYet)
@@ -35,14 +35,14 @@ impl Guard {
     }
   }
 
-  /// The directories that are watched, each with whether it is the root of a workspace; `None` when
-  /// none came since this was asked last.
+  /// The watched directories, each with whether it is the root of a workspace; `None` when none were
+  /// added since the last call.
   pub(super) fn new_directories(&mut self) -> Option<Vec<(PathBuf, bool)>> {
     if !std::mem::take(&mut self.has_new_directories) {
       return None;
     }
     let mut watched = self.watcher.watched();
-    // The gate is for workspaces.
+    // The gate guards workspaces only.
     watched.retain(|dir| {
       let mut roots = self.workspaces.iter().filter(|root| !self.shapes.is_elsewhere(root));
       roots.any(|root| dir.starts_with(root))
@@ -51,17 +51,18 @@ impl Guard {
     Some(watched.into_iter().zip(roots).collect())
   }
 
-  /// Set by whoever hears the gate ask, cleared when the question is taken up.
+  /// The flag that says that the gate has asked: the gate's thread sets it, and the loop clears it when
+  /// it takes the question.
   pub(super) fn is_asked(&self) -> Arc<AtomicBool> {
     Arc::clone(&self.is_asked)
   }
 
-  /// All of them are new to somebody.
+  /// Makes [`Self::new_directories`] return all directories again, for a new gate.
   pub(super) fn tell_directories_again(&mut self) {
     self.has_new_directories = true;
   }
 
-  /// The engine, for what is said about the gate.
+  /// The engine, for reports about the gate.
   pub(super) fn engine(&mut self) -> &mut Engine<RealFs> {
     &mut self.engine
   }

@@ -1,4 +1,4 @@
-//! The daemon's work without its loop: events mark files dirty, due files are processed.
+//! The daemon without its event loop: events mark files as dirty, and due files are processed.
 #![forbid(unsafe_code)]
 
 use std::{
@@ -38,128 +38,128 @@ use crate::{
   store::StateKey,
 };
 
-/// How long the ledger is waited for. A lease may be held meanwhile, and openers of that file wait with
-/// us; those who write to the ledger take milliseconds.
+/// How long to wait for the ledger's lock. A lease may be held meanwhile, and openers of that file wait
+/// as well; other writers of the ledger take milliseconds.
 const LEDGER_PATIENCE: Duration = Duration::from_millis(250);
-/// A sleep shorter than this is no suspend but the time between two readings of a clock.
+/// A shorter difference is no suspend, but the time between two readings of a clock.
 const SUSPEND: Duration = Duration::from_secs(1);
 
-/// What the daemon holds.
+/// The state of the daemon.
 pub struct Guard {
   pub(super) engine: Engine<RealFs>,
   pub(super) fs: RealFs,
   pub(super) watcher: Watcher,
-  /// Absolute paths without links, as far as they exist.
+  /// The guarded directories: absolute paths without symbolic links, as far as they exist.
   pub(super) workspaces: Vec<PathBuf>,
-  /// Which of them are no workspaces.
+  /// Which directories are not workspaces.
   pub(super) shapes: Shapes,
-  /// Whether a person has named them, so that each has to be there.
+  /// Whether a person named the directories, so that each of them must exist.
   pub(super) is_named: bool,
   pub(super) queue: Queue,
-  /// Workspaces where events are not enough.
+  /// Directories that are polled because events are not reliable there.
   pub(super) polls: Polls,
-  /// Workspaces of which a part could not be looked at.
+  /// Directories of which a part could not be read.
   pub(super) retries: Retries,
-  /// Paths in workspaces of which that is so.
+  /// The paths in them that could not be read.
   pub(super) unreadable: HashSet<PathBuf>,
-  /// Memory files over which something is mounted.
+  /// Memory files that are hidden by a mount.
   pub(super) mounted: BTreeSet<PathBuf>,
-  /// Whether events could not be read the last time.
+  /// Whether the last attempt to read events failed.
   pub(super) is_deaf: bool,
-  /// Which of the workspaces this installation may write into.
+  /// The locks that decide into which directories this installation may write.
   pub(super) locks: Locks,
-  /// Files that somebody keeps open.
+  /// Files that another program keeps open.
   pub(super) held: OpenFiles,
-  /// What `status` says about each workspace.
+  /// What `status` reports about each directory.
   pub(super) rooms: BTreeMap<PathBuf, Room>,
-  /// Workspaces a part of which is not guarded.
+  /// Directories of which a part is not guarded.
   pub(super) troubled: HashSet<PathBuf>,
-  /// Events that were taken from the watcher while a file was worked on, and not taken in yet.
+  /// Events that were taken from the watcher during a pass and are not handled yet.
   pub(super) heard: VecDeque<WatchEvent>,
-  /// Who opened what after its last close by a writer.
+  /// Which files were opened by a reader after their last close by a writer.
   pub(super) readers: Readers,
-  /// Workspaces whose first scan is under way.
+  /// Directories whose first scan is in progress.
   pub(super) adopting: HashSet<PathBuf>,
-  /// Files of that first scan; one that appears meanwhile is no baseline.
+  /// Files of that first scan; a file that appears during the scan is no baseline.
   pub(super) baseline: HashSet<Target>,
-  /// Files of the start-up scan that were not looked at yet.
+  /// Files of the start-up scan that were not processed yet.
   pub(super) first: HashSet<Target>,
-  /// Files whose content is to be kept as a version when nothing else is due.
+  /// Files whose content is stored as a version when nothing else is due.
   pub(super) unkept: Vec<Target>,
-  /// When old records were looked for last.
+  /// When old records were last pruned.
   pub(super) retained_at: Option<Duration>,
-  /// Workspaces that have to be looked at again, and when that may be next.
+  /// Directories that need a rescan, and the earliest time of the next one.
   pub(super) looks: BTreeSet<PathBuf>,
   pub(super) next_look: Duration,
-  /// Links that no look went through.
+  /// Symbolic links that no rescan followed.
   pub(super) links: HashSet<PathBuf>,
-  /// What the workspaces follow from.
+  /// The configuration files from which the directories were found.
   pub(super) sources: Sources,
-  /// What follows a quarantine.
+  /// The notifications after a quarantine.
   pub(super) errands: Errands,
-  /// The thread on which texts are read closely.
+  /// The thread on which the model scores texts.
   pub(super) scorer: ModelWorker,
-  /// Who asks the agent's records.
+  /// The thread that asks the agent's records.
   pub(super) asker: AttributionWorker,
-  /// Who asks a model that reads.
+  /// The judge (layer 3).
   pub(super) judge: Judge,
   pub(super) unread: Unread<Target>,
-  /// Until the start: those files, and what could not be found.
+  /// The configuration files and notes of discovery, kept for the start.
   first_sources: (Vec<PathBuf>, Vec<String>),
   pub(super) health: Health,
   pub(super) exposure: Exposure,
-  /// Whether somebody at the gate has a question that was not heard yet.
+  /// Whether the gate asked a question that was not taken yet.
   pub(super) is_asked: Arc<AtomicBool>,
-  /// What a large file has to wait for.
+  /// What interrupts the pass of a large file.
   pub(super) interrupts: Interrupts,
-  /// Whether directories came since [`Guard::new_directories`].
+  /// Whether directories were added since [`Guard::new_directories`] was called.
   pub(super) has_new_directories: bool,
   pub(super) trouble: Outage,
-  /// Of which days the log has told.
+  /// Up to which day the log has a summary.
   pub(super) told: SummaryUntil,
   pub(super) alarm: Option<Alarm>,
-  /// Whether the key was there before the ledger.
+  /// Whether the key existed before the ledger.
   is_key_older: bool,
   /// Why nothing can be sealed, and so nothing is redacted.
   pub(super) report_only: Option<String>,
-  /// Why a user's rules are not in force, if so.
+  /// Why the user's rules are not in force, if so.
   pub(super) bad_rules: Option<String>,
-  /// How long the machine had been suspended when we last looked.
+  /// How long the machine had been suspended in all, at the last check.
   asleep: Duration,
 }
 
-/// What a guard is made of.
+/// The parts of a guard.
 pub struct Parts {
   /// The engine.
   pub engine: Engine<RealFs>,
-  /// The file system that the engine has, too.
+  /// The file system that the engine also uses.
   pub fs: RealFs,
   /// The watcher of directories.
   pub watcher: Watcher,
   /// The directories to guard, workspaces first.
   pub workspaces: Vec<PathBuf>,
-  /// Which of them are no workspaces.
+  /// Which directories are not workspaces.
   pub shapes: Shapes,
-  /// Whether a person has named them, so that each has to be there.
+  /// Whether a person named the directories, so that each of them must exist.
   pub is_named: bool,
-  /// The files that these follow from.
+  /// The configuration files from which the directories were found.
   pub sources: Vec<PathBuf>,
-  /// What could not be found out about them.
+  /// What could not be found out about the directories.
   pub notes: Vec<String>,
-  /// What can be run after a quarantine.
+  /// The programs that can run after a quarantine.
   pub helpers: Helpers,
-  /// What is written when the ledger cannot be.
+  /// Where alarms go while the ledger cannot be written.
   pub alarm: Option<Alarm>,
-  /// Whether the key was there before the ledger.
+  /// Whether the key existed before the ledger.
   pub is_key_older: bool,
   /// Why nothing can be sealed, if so.
   pub report_only: Option<String>,
-  /// Why a user's rules are not in force, if so.
+  /// Why the user's rules are not in force, if so.
   pub bad_rules: Option<String>,
 }
 
 impl Guard {
-  /// A guard of these workspaces.
+  /// A guard of these directories.
   pub fn new(parts: Parts) -> Self {
     let Parts { mut engine, fs, watcher, workspaces, shapes, is_named, .. } = parts;
     let Parts { sources, notes, helpers, alarm, is_key_older, report_only, bad_rules, .. } = parts;
@@ -230,8 +230,8 @@ impl Guard {
     }
   }
 
-  /// Replays interrupted operations, starts to watch, and marks every file as dirty. Where the ledger
-  /// could not be written it can be called again.
+  /// Completes interrupted operations, starts watching, and marks every file as dirty. Can be called
+  /// again after the ledger could not be written.
   pub fn start(&mut self) -> Result<(), DaemonError> {
     self.engine.clear_degradations()?;
     self.engine.start_model()?;
@@ -254,7 +254,7 @@ impl Guard {
       self.engine.degrade("key", &reports_only(why))?;
     }
     let roots = self.workspaces.clone();
-    // Where another installation writes, an operation of ours waits until that one ends.
+    // Where another installation writes, operations of this one wait until that installation has ended.
     let is_alone = self.owned(&roots)?.len() == roots.len();
     if is_alone && self.report_only.is_none() {
       self.engine.recover()?;
@@ -265,28 +265,29 @@ impl Guard {
     Ok(())
   }
 
-  /// Whether the machine went down under the last daemon. Then a stamp can be younger on the disk than
-  /// the bytes that it vouches for.
+  /// Whether the machine went down while the last daemon ran. Then the stamp on the disk can be newer
+  /// than the bytes that were judged under it.
   fn lost_power(&self) -> Result<bool, EngineError> {
     let Some((json, _)) = self.engine.ledger().state(&StateKey::Daemon)? else { return Ok(false) };
     let Ok(last) = serde_json::from_str::<Health>(&json) else { return Ok(true) };
     Ok(last.phase != Phase::Stopped && last.boot != self.health.boot)
   }
 
-  /// Says, when every file that was there at the start was looked at, that everything is guarded; what
-  /// is written meanwhile is work like any other. Whether it was said just now.
+  /// Reports that everything is guarded, once every file that existed at the start was processed; files
+  /// written meanwhile are ordinary work. Returns whether this call reported it.
   pub fn finish_start(&mut self) -> Result<bool, DaemonError> {
     if !self.first.is_empty() || self.trouble.text().is_some() {
       return Ok(false);
     }
     let at = self.engine.clock().now();
     for root in &self.adopting {
-      // One that is not there has no baseline yet.
+      // A directory that does not exist has no baseline yet.
       if root.is_dir() {
         hit(Point::AdoptBeforeMark);
         let ledger = self.engine.ledger_mut();
         ledger.set_state(&adopted_key(root), "{}", at).map_err(EngineError::from)?;
-        // On the disk, or after a power cut what comes next were adopted, too.
+        // Without the checkpoint, a power loss could undo the mark, and the next start would adopt later
+        // files as baseline.
         ledger.checkpoint().map_err(EngineError::from)?;
         hit(Point::AdoptAfterMark);
       }
@@ -311,12 +312,12 @@ impl Guard {
     Ok(true)
   }
 
-  /// Whether the start-up scan is under way.
+  /// Whether the start-up scan is in progress.
   pub fn is_starting(&self) -> bool {
     self.health.phase == Phase::Starting
   }
 
-  /// Brings what `status` reads up to date, if it is not; `further` are wakeups that the loop knows of.
+  /// Updates what `status` reads, if it has changed; `further` are wakeups of the event loop.
   pub fn refresh(&mut self, further: Option<String>) {
     let mut wakeups: Vec<String> = further.into_iter().collect();
     for (root, room) in &self.rooms {
@@ -333,7 +334,8 @@ impl Guard {
     wakeups.extend(self.held.wakeups());
     self.watcher.attend(self.held.noted());
     wakeups.extend(self.judge.wakeup());
-    // Whoever has closed a file before that was told is found out by trying.
+    // A program may have closed its file before the watch began, so the files in newly watched
+    // directories are tried now.
     let fresh = self.watcher.hear_readers(self.held.directories());
     for (kind, target) in self.held.within(&fresh) {
       self.try_held(kind, target);
@@ -350,7 +352,7 @@ impl Guard {
     }
   }
 
-  /// The process woke up, whatever for.
+  /// The process woke up: rescans after a suspend, in which events may be lost.
   pub fn woke(&mut self) {
     let asleep = self.engine.clock().asleep();
     let slept = asleep.saturating_sub(std::mem::replace(&mut self.asleep, asleep));
@@ -367,10 +369,10 @@ impl Guard {
     format!("guarding {n_files} {files} in {}", self.health.workspaces.join(", "))
   }
 
-  /// How long until something is due.
+  /// How long until the next work is due.
   pub fn next_due(&self) -> Option<Duration> {
     let now = self.now();
-    // While the ledger cannot be written, nothing else is due before it is tried again.
+    // While the ledger cannot be written, only the next attempt to write it is due.
     self.trouble.next_due(now).or_else(|| {
       let keep = (!self.unkept.is_empty()).then_some(Duration::ZERO);
       let look = (!self.looks.is_empty()).then(|| self.next_look.saturating_sub(now));
@@ -390,7 +392,7 @@ impl Guard {
     })
   }
 
-  /// For whom nothing is taken from the queue now.
+  /// The kinds of work for which the queue must hand out nothing, because their thread is busy.
   pub(super) fn busy(&self) -> Vec<Kind> {
     let asker = self.asker.is_busy().then_some(Kind::Attribute);
     let scorer = self.scorer.is_busy().then_some(Kind::Model);
@@ -406,15 +408,15 @@ impl Guard {
       && !self.asker.is_busy()
   }
 
-  /// Ends in order.
+  /// Records that the daemon stopped.
   pub fn stop(&mut self, kind: EventKind) {
     self.health.phase = Phase::Stopped;
-    // Where the ledger cannot be written now, the next start looks more closely, and that is all.
+    // If the ledger cannot be written now, the next start only rescans more thoroughly.
     self.report(Self::write_health);
     self.report(|guard| guard.engine.tell(Event::new(kind)));
   }
 
-  /// Somebody who had a file open may have closed it.
+  /// Tries a file again that a program may have closed.
   pub(super) fn try_held(&mut self, kind: Kind, target: Target) {
     let now = self.now();
     match kind {
@@ -427,8 +429,8 @@ impl Guard {
     }
   }
 
-  /// An error while an event is taken in has no caller to go to: it is said, and what could not be noted
-  /// is looked for again once the ledger can be written.
+  /// Runs something on an event, which has no caller to return an error to: the error is logged, and
+  /// after an outage a rescan finds what was not noted.
   pub(super) fn report(&mut self, what: impl FnOnce(&mut Self) -> Result<(), EngineError>) {
     match what(self) {
       Ok(()) => {}
@@ -449,7 +451,7 @@ impl Guard {
   }
 }
 
-/// What is said while nothing can be sealed.
+/// The text of the degradation while nothing can be sealed.
 pub(super) fn reports_only(why: &str) -> String {
   format!("poison is reported and stays where it is, for nothing can be sealed: {why}")
 }

@@ -1,4 +1,4 @@
-//! What the daemon writes about itself into the ledger, for `status`, `settle` and `doctor`.
+//! What the daemon reports about itself in the ledger, for `status`, `settle` and `doctor`.
 #![forbid(unsafe_code)]
 
 use std::{
@@ -14,70 +14,70 @@ use crate::{
   memory::id::{from_hex, hex},
 };
 
-/// What a path starts with that is not UTF-8.
+/// The prefix of a path that is not UTF-8.
 const HEX: &str = "hex:";
 
-/// Problems of one workspace that are told; a tree can be made to have any number.
+/// How many problems of one directory are reported (a choice); a tree can be made to have any number.
 const MAX_TOLD: usize = 20;
 
-/// How far the daemon has come.
+/// The phase of the daemon's life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {
-  /// The start-up scan is under way.
+  /// The start-up scan is in progress.
   Starting,
-  /// The start-up scan is done; changes are seen.
+  /// The start-up scan is done, and changes are seen.
   Guarding,
-  /// Ended in order.
+  /// The daemon stopped in order.
   Stopped,
 }
 
-/// The row.
+/// The content of the row.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Health {
   /// Process id.
   pub pid: u32,
   /// Version of memfw.
   pub version: String,
-  /// How far it has come.
+  /// The daemon's phase.
   pub phase: Phase,
-  /// Which start of the machine it runs in; `None` where the system does not tell.
+  /// The boot id of the machine; `None` if the system has none.
   #[serde(default)]
   pub boot: Option<String>,
   /// When it started, microseconds since the epoch.
   pub started_at: i64,
-  /// When its start-up scan was done.
+  /// When its start-up scan was done, microseconds since the epoch.
   pub scanned_at: Option<i64>,
-  /// What it guards: paths as text, or as `hex:` and hex digits where they are not UTF-8.
+  /// The guarded directories: paths as text, or `hex:` and hex digits if a path is not UTF-8.
   pub workspaces: Vec<String>,
-  /// Whether a person has named these.
+  /// Whether a person named the directories.
   #[serde(default)]
   pub is_named: bool,
-  /// What it found out about each of them.
+  /// The state of each directory.
   #[serde(default)]
   pub rooms: Vec<Room>,
-  /// What wakes it although nothing happens, a sentence each.
+  /// What wakes the daemon while nothing happens, a sentence each.
   #[serde(default)]
   pub wakeups: Vec<String>,
 }
 
-/// One workspace as the daemon found it.
+/// One guarded directory as the daemon found it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Room {
   /// Its path, as in [`Health::workspaces`].
   pub path: String,
-  /// One line about type and rung, and why it is not the highest.
+  /// The type of the file system and its rung, and why the rung is not the highest.
   pub file_system: String,
   /// The rung of the fallback ladder: `lease`, `equal-length-only` or `no-lease`.
   pub protocol: String,
-  /// Whether two changes in a row can carry the same file times.
+  /// Whether two successive changes can have equal file times.
   pub coarse_times: bool,
   /// Why its stamps are polled, if they are.
   pub polled: Option<String>,
 }
 
 impl Room {
-  /// What a probe found, and why the workspace is polled, if it is.
+  /// From a probe, and the reason why the directory is polled, if it is.
   pub fn of(root: &Path, probe: &Probe, polled: Option<String>) -> Self {
     Self {
       path: encode(root),
@@ -90,7 +90,7 @@ impl Room {
 }
 
 impl Room {
-  /// One that is not there yet.
+  /// A directory that does not exist yet.
   pub fn awaited(root: &Path) -> Self {
     Self {
       path: encode(root),
@@ -103,18 +103,18 @@ impl Room {
 }
 
 impl Health {
-  /// The paths that it guards.
+  /// The paths of the guarded directories.
   pub fn roots(&self) -> Vec<PathBuf> {
     self.workspaces.iter().map(|text| decode(text)).collect()
   }
 
-  /// What was found out about a workspace.
+  /// The state of one directory.
   pub fn room(&self, root: &Path) -> Option<&Room> {
     self.rooms.iter().find(|room| decode(&room.path) == root)
   }
 }
 
-/// A path as text that gives the same path back.
+/// A path as text, from which [`decode`] gets the path back.
 pub fn encode(path: &Path) -> String {
   match path.to_str() {
     Some(text) if !text.starts_with(HEX) => text.to_owned(),
@@ -122,13 +122,13 @@ pub fn encode(path: &Path) -> String {
   }
 }
 
-/// The path that [`encode`] has made text of.
+/// The path that [`encode`] has written as text.
 pub(super) fn decode(text: &str) -> PathBuf {
   let Some(digits) = text.strip_prefix(HEX) else { return PathBuf::from(text) };
   PathBuf::from(OsString::from_vec(from_hex(digits).unwrap_or_default()))
 }
 
-/// Problems as one text of bounded length; `None` where there are none.
+/// Problems as one text of bounded length; `None` if there are none.
 pub fn told(mut problems: Vec<String>) -> Option<String> {
   problems.sort();
   problems.dedup();

@@ -1,5 +1,5 @@
-//! What a large file has to wait for while it is judged: the end of the process, a question at the gate, another
-//! file. All of it can be seen without the loop, which is busy with that file.
+//! What interrupts the pass of a large file: the end of the process, a question of the gate, another
+//! file. Each is seen without the loop, which is busy with the pass.
 #![forbid(unsafe_code)]
 
 use std::{
@@ -16,7 +16,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use super::Signals;
 use crate::engine::slices::Interrupt;
 
-/// Who wants to go first.
+/// The reasons to interrupt a pass.
 #[derive(Clone, Default)]
 pub(super) struct Interrupts {
   terminate: Arc<AtomicBool>,
@@ -30,13 +30,14 @@ impl Interrupts {
     Self { is_asked, ..Self::default() }
   }
 
-  /// Before a file is worked on: whether others wait, and where it is seen that more has happened.
+  /// Called before work on a file: whether other files wait, and the descriptor on which further events
+  /// show.
   pub(super) fn set(&self, others: bool, events: Option<Arc<OwnedFd>>) {
     self.others.store(others, SeqCst);
     *self.events.lock().unwrap_or_else(PoisonError::into_inner) = events;
   }
 
-  /// For the engine.
+  /// The check that the engine calls during a pass.
   pub(super) fn asked(&self) -> Interrupt {
     let this = self.clone();
     Arc::new(move || this.is_wanted())
@@ -54,7 +55,8 @@ impl Interrupts {
     poll(&mut one, Some(&Timespec::default())).is_ok_and(|n| n > 0)
   }
 
-  /// Hears of the end of the process on a thread of its own: the loop hears of it between two pieces of work.
+  /// Waits for signals on a thread of its own, because the loop sees them only between two pieces of
+  /// work.
   pub(super) fn hear_signals(&self) -> std::io::Result<()> {
     let terminate = Arc::clone(&self.terminate);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;

@@ -1,7 +1,8 @@
-//! Asking a model that reads (layer 3), on a thread of its own: nothing that has to leave a file waits for it.
+//! The judge (layer 3): a language model is asked on a thread of its own, so that no redaction waits for
+//! it.
 //!
-//! One question is out at a time, each a prompt of its own with one entry in it. The questions wait in the
-//! ledger, where their budget is counted, too; a question whose answer does not come waits there again.
+//! There is one open question at a time, and each prompt holds one entry. Questions wait in the ledger,
+//! which also counts their budget; a question without an answer waits there again.
 #![forbid(unsafe_code)]
 
 use std::{
@@ -28,27 +29,29 @@ use crate::{
   os::{self, Clock as _, SystemClock, subprocess},
 };
 
-/// How long a program that asks may take: the agent's own needs some ten seconds to start.
+/// How long a program may take to ask: the agent's own needs some ten seconds to start.
 const PROGRAM_DEADLINE: Duration = Duration::from_mins(1);
-/// Bytes of what it prints that are read, at most.
+/// The most bytes of the program's output that are read (a choice).
 const MAX_PRINTED: u64 = 256 * 1024;
-/// How long the thread is waited for beyond the deadline of its question.
+/// After this time a question counts as unanswered; the deadlines of the questions themselves are
+/// shorter.
 const PATIENCE: Duration = Duration::from_mins(2);
-/// How soon it is looked again while nobody may be asked.
+/// The pause before the next try while the breaker allows no question (a choice).
 const REST: Duration = Duration::from_secs(30);
-/// How often it is looked whether another process has taken an answer, while a question waits for one.
+/// How often to look for answers that another process recorded, while a question waits for one (a
+/// choice).
 const LOOK: Duration = Duration::from_secs(30);
-/// The key of a judge that cannot be asked, or does not answer.
+/// The key of the degradation when the judge cannot be asked or does not answer.
 const KEY: &str = "judge";
 
-/// Who is asked.
+/// How a question reaches the judge.
 #[derive(Clone, Debug)]
 pub enum Via {
-  /// A server that is asked like OpenAI's.
+  /// Through a server with the API of OpenAI.
   Endpoint(ChatSettings),
-  /// A program: its arguments, of which the last is followed by the prompt.
+  /// Through a program that gets the prompt as an argument.
   Program(Program),
-  /// Whoever takes the questions.
+  /// Through the ledger: another process takes the questions.
   Queue,
 }
 
@@ -57,30 +60,30 @@ pub enum Via {
 pub struct Program {
   /// The program and its arguments before the prompt.
   pub words: Vec<OsString>,
-  /// The arguments behind it.
+  /// The arguments after the prompt.
   pub after: Vec<OsString>,
   /// Finds the model's answer in what the program prints.
   pub answer: fn(&[u8]) -> Option<String>,
 }
 
-/// A question that is out.
+/// An open question.
 struct Out {
   asking: Box<JudgeRequest>,
   since: Duration,
   answer: Receiver<Result<String, Silence>>,
 }
 
-/// Why nobody said anything: a sentence without anything of an answer.
+/// Why there is no answer: a sentence that holds nothing of an answer.
 enum Silence {
-  /// Nobody was reached who could.
+  /// No judge was reached.
   Unreached(String),
-  /// Somebody was, perhaps, and did not.
+  /// A judge may have been reached, but did not answer.
   Outage(String),
-  /// Whoever was reached did not; another question may fare better.
+  /// The judge was reached and did not answer this question; another question may be answered.
   ToThis(String),
 }
 
-/// Who asks.
+/// The thread's side that the loop sees.
 #[derive(Default)]
 pub(super) struct Judge {
   via: Option<Via>,
@@ -88,9 +91,9 @@ pub(super) struct Judge {
   wake: Option<UnboundedSender<()>>,
   out: Option<Out>,
   breaker: Breaker,
-  /// When to look for a question next.
+  /// When to look for the next question.
   due: Option<Duration>,
-  /// When to look next for what others were answered.
+  /// When to look for answers that other processes recorded.
   look: Option<Duration>,
 }
 
@@ -104,9 +107,9 @@ impl Judge {
     due.into_iter().chain(self.look).min().map(|due| due.saturating_sub(now))
   }
 
-  /// Looks for a question soon.
+  /// Makes the loop look for a question soon.
   fn stir(&mut self, now: Duration) {
-    // Who processes once does not wait for answers, and asks nobody.
+    // A single run does not wait for answers, so it asks nothing.
     if self.wake.is_none() || self.via.is_none() {
       return;
     }
@@ -122,14 +125,14 @@ impl Judge {
     self.look.map(|_| format!("looks every {every} whether somebody has answered for the judge"))
   }
 
-  /// Asks on a thread of its own.
+  /// Asks a question on a thread of its own.
   fn ask(&mut self, via: Via, asking: Box<JudgeRequest>, now: Duration) {
     let (sender, answer) = channel();
     let wake = self.wake.clone();
     let prompt = asking.prompt.text().to_owned();
     let run = move || {
       os::thread::yield_to_others();
-      // What comes back is hostile; a fault in its reader must not end the guard.
+      // The answer is hostile input; a panic in its reader must not end the daemon.
       let asked = catch_unwind(AssertUnwindSafe(|| ask(via, prompt)));
       let answer = asked.unwrap_or_else(|_| Err(Silence::ToThis("asking failed".to_owned())));
       sender.send(answer).unwrap_or_default();
@@ -137,12 +140,12 @@ impl Judge {
         wake.send(()).unwrap_or_default();
       }
     };
-    // Where no thread can be had, the receiver finds its other end gone.
+    // If no thread can be started, the receiver finds its sender gone.
     drop(thread::Builder::new().name("judge".to_owned()).spawn(run));
     self.out = Some(Out { asking, since: now, answer });
   }
 
-  /// The answer, if it is there or does not come any more.
+  /// The answer, or that none will come.
   fn take(&mut self, now: Duration) -> Option<(Box<JudgeRequest>, Result<String, Silence>)> {
     let out = self.out.as_ref()?;
     let outage = |why: &str| Err(Silence::Outage(why.to_owned()));
@@ -158,7 +161,7 @@ impl Judge {
   }
 }
 
-/// What the one who is asked says.
+/// Sends the prompt to the judge and returns its answer.
 fn ask(via: Via, prompt: String) -> Result<String, Silence> {
   match via {
     Via::Endpoint(settings) => {
@@ -185,12 +188,12 @@ fn ask(via: Via, prompt: String) -> Result<String, Silence> {
 }
 
 impl Guard {
-  /// The loop is woken by `wake` when an answer is there.
+  /// Makes each answer wake the loop through `wake`; without it nothing is asked.
   pub(super) fn judge_elsewhere(&mut self, wake: UnboundedSender<()>) {
     self.judge.wake = Some(wake);
   }
 
-  /// Goes on with whom the configuration names by now.
+  /// Uses the judge that the configuration names now.
   pub(super) fn set_judge(&mut self) -> Result<(), EngineError> {
     self.engine.start_judging()?;
     self.judge.breaker = Breaker::default();
@@ -209,7 +212,7 @@ impl Guard {
     }
   }
 
-  /// A file was looked at: it is to be seen whether somebody is asked about what is new in it.
+  /// After a pass: makes the queue consider the judge for new text of a file.
   pub(super) fn consult_about(&mut self, target: &Target) -> Result<(), EngineError> {
     if self.engine.is_judging_pending(target)? {
       let now = self.now();
@@ -218,7 +221,8 @@ impl Guard {
     Ok(())
   }
 
-  /// At a start, and now and then: what was left to be seen, also by others.
+  /// At a start, and now and then: considers the judge for all files that need it, also because of other
+  /// processes.
   pub(super) fn consult_all(&mut self) -> Result<(), EngineError> {
     let files = self.engine.judging_files()?;
     self.consult_those(files);
@@ -232,7 +236,7 @@ impl Guard {
     }
   }
 
-  /// Looks for what other processes have left to be seen; again as long as somebody may leave something.
+  /// Looks for what other processes recorded, again and again while a question waits for an answer.
   fn look_for_answers(&mut self) -> Result<bool, EngineError> {
     let now = self.now();
     if self.judge.look.is_none_or(|look| look > now) {
@@ -244,11 +248,12 @@ impl Guard {
     Ok(true)
   }
 
-  /// Puts the questions about one file, and does what follows from answers.
+  /// Records questions about one file, and carries out what answers lead to.
   pub(super) fn consult(&mut self, target: &Target, waiting: Waiting) -> Result<(), EngineError> {
     let consulting = self.engine.consult(target);
     self.count_opens();
-    // What an answer has taken out leaves its file only now.
+    // A block that is redacted because of an answer leaves the file only here, so the notifications are
+    // started.
     if self.engine.take_departed() {
       self.errands.stir();
     }
@@ -256,7 +261,7 @@ impl Guard {
     self.judge.stir(now);
     match consulting? {
       Consulting::Done { reshape_due } => self.mark_after(target, reshape_due),
-      // Whoever is asked or reads first brings it back here.
+      // The pending attribution or model score brings the file back here.
       Consulting::NotNow
         if self.engine.is_attribution_pending(target)?
           || self.engine.is_reading_pending(target)? => {}
@@ -265,7 +270,7 @@ impl Guard {
     Ok(())
   }
 
-  /// Goes on with the questions; whether anything was done.
+  /// Continues with the questions. Returns whether anything was done.
   pub(super) fn run_judge(&mut self) -> bool {
     let mut done = false;
     self.report(|guard| {
@@ -275,11 +280,11 @@ impl Guard {
     done
   }
 
-  /// Takes in what was answered.
+  /// Handles an answer or its absence.
   fn hear_judge(&mut self) -> Result<bool, EngineError> {
     let now = self.now();
     let Some((asking, answer)) = self.judge.take(now) else { return Ok(false) };
-    // Whatever becomes of the answer, there may be another question.
+    // Whatever the answer is, there may be another question.
     self.judge.stir(now);
     let outage = match answer {
       Ok(answer) => {
@@ -303,7 +308,7 @@ impl Guard {
         }
       }
     };
-    // What an entry makes the judge say must not keep the others from being asked about.
+    // Text that makes the judge fall silent must not keep other entries from being judged.
     let Some(why) = outage else {
       if self.judge.breaker.has_failed() {
         self.engine.wake_questions()?;
@@ -313,14 +318,14 @@ impl Guard {
       return Ok(true);
     };
     self.judge.breaker.failed(now);
-    // One may be chance.
+    // A single failure may be chance.
     if !self.judge.breaker.may_ask(now) {
       self.engine.degrade(KEY, &format!("the judge does not answer: {why}"))?;
     }
     Ok(true)
   }
 
-  /// Asks the next question, if there is one and it may be asked.
+  /// Asks the next question, if there is one and it may be asked now.
   fn ask_judge(&mut self) -> Result<bool, EngineError> {
     let now = self.now();
     if self.judge.out.is_some() || self.judge.due.is_none_or(|due| due > now) {

@@ -1,8 +1,8 @@
-//! The daemon: one loop, one closed event enum, no state that a restart loses.
+//! The daemon: one loop, one closed event enum, and no state that a restart loses.
 //!
-//! Everything that can wake the process is a variant of [`Event`] or a due time of the [`Queue`]; with
-//! nothing pending there is no timer. An event carries no content: it only marks a path as dirty, and
-//! nothing is opened while the stamp of the path is that of the ledger. Signals are seen before files.
+//! Only an [`Event`] or a due time of the [`Queue`] wakes the process; with nothing pending there is no
+//! timer. An event carries no content: it only marks a path as dirty. No file is opened while its stamp
+//! equals the one in the ledger. Signals are handled before files.
 #![forbid(unsafe_code)]
 
 mod attribute;
@@ -56,71 +56,71 @@ use crate::{
   os::{Alarm, systemd},
 };
 
-/// Everything that can wake the daemon apart from its own due times.
+/// What can wake the daemon, apart from its own due times.
 #[derive(Debug)]
 pub enum Event {
-  /// Something about a watched directory, to be taken from the watcher.
+  /// The watcher has events to take.
   Watch,
-  /// Something was mounted or unmounted somewhere.
+  /// A file system was mounted or unmounted somewhere.
   Mounts,
-  /// The agent's records, or a model that reads, have answered a question.
+  /// The agent's records or the judge (layer 3) have answered.
   Answered,
-  /// Something about the gate.
+  /// A connection or a message of the gate.
   Gate(gate::Said),
-  /// Texts of a file were read closely.
+  /// The model has scored texts of a file.
   Scored(Scored),
-  /// SIGTERM or SIGINT: finish the operation in hand and stop.
+  /// SIGTERM or SIGINT: finish the current operation and stop.
   Terminate,
   /// SIGHUP: read the configuration again.
   Reload,
 }
 
-/// What the daemon is asked to do.
+/// The parameters of [`run`].
 pub struct Options<'r> {
   /// The directories to guard, workspaces first.
   pub workspaces: Vec<PathBuf>,
-  /// Which of them are no workspaces.
+  /// Which directories are not workspaces.
   pub shapes: Shapes,
-  /// Whether a person has named them, so that each has to be there.
+  /// Whether a person named the directories, so that each of them must exist.
   pub is_named: bool,
-  /// The files that these follow from.
+  /// The configuration files from which the directories were found.
   pub sources: Vec<PathBuf>,
-  /// What could not be found out about them.
+  /// What could not be found out about the directories.
   pub notes: Vec<String>,
-  /// What can be run after a quarantine.
+  /// The programs that can run after a quarantine.
   pub helpers: Helpers,
-  /// Process what is pending and stop.
+  /// Process what is pending, then stop.
   pub once: bool,
-  /// The file system that the engine has, too.
+  /// The file system that the engine also uses.
   pub fs: RealFs,
-  /// What is written when the ledger cannot be.
+  /// Where alarms go while the ledger cannot be written.
   pub alarm: Option<Alarm>,
-  /// Whether the key was there before the ledger: then the ledger that it belongs to was lost.
+  /// Whether the key existed before the ledger, which means that the key's first ledger was lost.
   pub is_key_older: bool,
-  /// Why nothing can be sealed, if so: then nothing is redacted, and poison is only reported.
+  /// Why nothing can be sealed, if so. Then nothing is redacted, and poison is only reported.
   pub report_only: Option<String>,
-  /// Why a user's rules are not in force, if so: then the built-in ones guard.
+  /// Why the user's rules are not in force, if so. Then the built-in rules guard.
   pub bad_rules: Option<String>,
-  /// Where configuration and key come from when they are asked for again.
+  /// Where configuration and key are read from on a reload.
   pub source: &'r dyn Reload,
 }
 
 /// Why the daemon could not run.
 #[derive(Debug, thiserror::Error)]
 pub enum DaemonError {
-  /// The engine.
+  /// The engine failed.
   #[error(transparent)]
   Engine(#[from] EngineError),
-  /// The ledger cannot be written, and there is no time to wait until it can.
+  /// The ledger cannot be written, and the daemon may not wait until it can.
   #[error("{0}")]
   Outage(String),
-  /// Another ledger is in the place of the one in use: everything begins anew with that one.
+  /// The ledger was replaced by another one, so the daemon must start again with the new one.
   #[error("the ledger was replaced")]
   Replaced,
-  /// The watcher could not be made.
+  /// The watcher could not be created.
   #[error("cannot watch directories: {0}")]
   Watch(String),
-  /// The loop could not be made.
+  /// The event loop could not be created.
   #[error("cannot start the event loop: {0}")]
   Loop(#[from] std::io::Error),
 }
@@ -134,7 +134,8 @@ pub fn run(engine: Engine<RealFs>, options: Options<'_>) -> Result<(), DaemonErr
 async fn serve(engine: Engine<RealFs>, options: Options<'_>) -> Result<(), DaemonError> {
   let Options { workspaces, shapes, is_named, sources, notes, helpers, .. } = options;
   let Options { once, fs, alarm, is_key_older, report_only, source, bad_rules, .. } = options;
-  // Handlers first: a SIGTERM during the first scan must end it in order, too.
+  // The signal handlers come first, so that a SIGTERM during the first scan also stops the daemon in
+  // order.
   let mut signals = Signals::new()?;
   let (answerer, answered) = unbounded_channel();
   let mut events = Events { watched: None, mounts: watch_mounts(), answered };
@@ -160,7 +161,8 @@ async fn serve(engine: Engine<RealFs>, options: Options<'_>) -> Result<(), Daemo
   }
   guard.ask_elsewhere(answerer);
   let (asker, mut asked) = unbounded_channel();
-  // Before the first file is opened, or the gate would take us for anybody.
+  // The gate must know the daemon before the daemon opens a file, or it treats the daemon as any other
+  // reader.
   let mut gate = if once { GateLink::none() } else { GateLink::listen(&mut guard, asker)? };
   let mut scored = guard.scores();
   let mut service = Service::new(guard.now());
@@ -185,7 +187,7 @@ async fn serve(engine: Engine<RealFs>, options: Options<'_>) -> Result<(), Daemo
         .map_err(DaemonError::from)
         .or_else(|error| guard.absorb(error))?;
     }
-    // One piece of work at a time, so that a signal or an event never waits for the whole queue.
+    // One piece of work per turn, so that a signal or an event never waits for the whole queue.
     let turn = if is_under_way {
       gate.work(&mut guard).and_then(|worked| Ok(worked || guard.work()?))
     } else {
@@ -240,13 +242,13 @@ async fn serve(engine: Engine<RealFs>, options: Options<'_>) -> Result<(), Daemo
       Some(Event::Reload) => {
         tell(systemd::reloading());
         guard.reload(source);
-        // While the first scan is under way its end will say so.
+        // During the first scan, `finish_start` says that the daemon is ready.
         if !guard.is_starting() {
           tell(systemd::ready());
           tell(systemd::status(&guard.status_line()));
         }
       }
-      // What there is to know is taken in at the next turn.
+      // The next turn reads what the watcher or the worker has to say.
       Some(Event::Watch | Event::Answered) | None => {}
     }
   }
@@ -256,21 +258,22 @@ async fn serve(engine: Engine<RealFs>, options: Options<'_>) -> Result<(), Daemo
   Ok(())
 }
 
-/// What tells that there is something to take in.
+/// The sources of events.
 struct Events {
-  /// The watcher's descriptor; `None` as long as the watcher is blind.
+  /// The watcher's descriptor; `None` while inotify is not available to the watcher.
   watched: Option<AsyncFd<Arc<OwnedFd>>>,
   mounts: Receiver<()>,
   answered: UnboundedReceiver<()>,
 }
 
 impl Events {
-  /// The watcher may see by now.
+  /// Registers the watcher's descriptor as soon as there is one.
   fn follow(&mut self, guard: &Guard) -> std::io::Result<()> {
     if self.watched.is_none()
       && let Some(descriptor) = guard.watched_by()
     {
-      // The form that replaces it is an unsafe call, for types whose descriptor may change; ours cannot.
+      // Its replacement is unsafe to call, because a type's descriptor may change; that of an `OwnedFd`
+      // does not.
       #[expect(deprecated, reason = "the only form that safe code can call")]
       let watched = AsyncFd::with_interest(descriptor, Interest::READABLE)?;
       self.watched = Some(watched);
@@ -279,10 +282,10 @@ impl Events {
   }
 }
 
-/// Waits until something has happened in the directories since this was called last.
+/// Waits until the directories have events that came after the last call.
 async fn happened(watched: Option<&AsyncFd<Arc<OwnedFd>>>) -> std::io::Result<()> {
   let Some(watched) = watched else { return std::future::pending().await };
-  // All that is there is taken before the next wait; what comes from now on wakes again.
+  // The loop takes all events before the next wait, so only later events need to wake it.
   watched.readable().await?.clear_ready();
   Ok(())
 }
@@ -314,7 +317,7 @@ async fn next(
   }
 }
 
-/// Says when something was mounted or unmounted; any number of times at once is one.
+/// Starts watching the mount table. Several changes before the next receive count as one.
 fn watch_mounts() -> Receiver<()> {
   let (sender, receiver) = channel(1);
   let changed = Box::new(move || !matches!(sender.try_send(()), Err(TrySendError::Closed(()))));
@@ -349,12 +352,12 @@ impl Signals {
     }
   }
 
-  /// Waits until the daemon is to end.
+  /// Waits until the daemon must stop.
   async fn until_end(&mut self) {
     while !matches!(self.wait().await, Event::Terminate) {}
   }
 
-  /// Whether the daemon is to end, without waiting.
+  /// Whether the daemon must stop, without waiting.
   fn terminated(&mut self) -> bool {
     let mut context = std::task::Context::from_waker(std::task::Waker::noop());
     self.terminate.poll_recv(&mut context).is_ready()

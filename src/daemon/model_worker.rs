@@ -1,8 +1,8 @@
-//! Texts that the encoder reads, on a thread of their own: nothing urgent waits for it.
+//! The model worker: the encoder reads texts on a thread of its own, so that nothing urgent waits for
+//! it.
 //!
-//! The thread begins with the first text and has little priority. What it has said is taken down by the
-//! loop, like every other work on a file. A text that cannot be read is a degradation, and no reason to
-//! wait for it for ever.
+//! The thread starts with the first text and has low priority. The loop records the scores. A text that
+//! cannot be scored is a degradation, and nothing waits for its score any longer.
 #![forbid(unsafe_code)]
 
 use std::{
@@ -24,20 +24,20 @@ use crate::{
   os,
 };
 
-/// Files of which texts are on their way, at most: while one is read, the next is there. The texts of all
-/// notes at a first start do not fit into the memory that memfw wants to have.
+/// The most files whose texts are at the thread: while one is read, the next is ready. The texts of all
+/// notes at a first start would not fit into the memory that memfw may use.
 const MOST_AWAY: usize = 2;
 
-/// The thread and what goes there and comes back.
+/// The thread and its channels.
 pub(super) struct ModelWorker {
   /// Where texts go, once the thread has begun.
   texts: Option<Sender<Scoring>>,
   said: UnboundedSender<Scored>,
-  /// Taken by the loop.
+  /// The receiver, until the loop takes it.
   heard: Option<UnboundedReceiver<Scored>>,
-  /// The files of which texts are on their way, each once: to look at one is an event about it.
+  /// The files whose texts are at the thread, each once: reading a file causes an event about it.
   away: BTreeSet<Target>,
-  /// What came back and is not taken down yet.
+  /// Scores that are not recorded yet.
   back: BTreeMap<Target, Scored>,
 }
 
@@ -53,26 +53,26 @@ impl ModelWorker {
     self.away.is_empty()
   }
 
-  /// Whether it has enough to read.
+  /// Whether the thread has enough to read.
   pub(super) fn is_busy(&self) -> bool {
     self.away.len() >= MOST_AWAY
   }
 
-  /// Has the texts of a file read.
+  /// Gives the texts of a file to the thread.
   fn give(&mut self, model: &'static dyn Assessor, scoring: Scoring) {
     self.away.insert(scoring.target().clone());
     let texts = self.texts.get_or_insert_with(|| begin(model, self.said.clone()));
     if let Err(unsent) = texts.send(scoring) {
-      // There is no such thread: it could not be begun.
+      // The thread could not be started.
       self.texts = None;
       let why = "the thread that reads texts cannot run";
-      // The loop holds the other end as long as it runs.
+      // The loop holds the receiver as long as it runs.
       self.said.send(unsent.0.unread(model, why)).ok();
     }
   }
 }
 
-/// Begins the thread.
+/// Starts the thread.
 fn begin(model: &'static dyn Assessor, said: UnboundedSender<Scored>) -> Sender<Scoring> {
   let (sender, texts) = channel::<Scoring>();
   let work = move || {
@@ -93,13 +93,13 @@ fn begin(model: &'static dyn Assessor, said: UnboundedSender<Scored>) -> Sender<
 }
 
 impl Guard {
-  /// What the thread says; for the loop, once.
+  /// The receiver of scores, for the loop; it can be taken once.
   pub(super) fn scores(&mut self) -> UnboundedReceiver<Scored> {
-    // Nothing is ever said to a second one.
+    // A second receiver never gets anything.
     self.scorer.heard.take().unwrap_or_else(|| unbounded_channel().1)
   }
 
-  /// Texts of a file were read.
+  /// Takes the scores of a file.
   pub(super) fn hear_scored(&mut self, scored: Scored) {
     let target = scored.target.clone();
     self.scorer.away.remove(&target);
@@ -111,7 +111,7 @@ impl Guard {
     self.queue.scored(target, now);
   }
 
-  /// A file was looked at: what is new in it is read closely, once it is known who wrote it.
+  /// After a pass: requests scores for new text, once its origin is known.
   pub(super) fn read_closely(&mut self, target: &Target) -> Result<(), EngineError> {
     if self.is_reading_due(target)? {
       let now = self.now();
@@ -130,7 +130,7 @@ impl Guard {
     Ok(is_due && !self.engine.is_attribution_pending(target)?)
   }
 
-  /// At a start, and when a workspace was adopted: what was not read before.
+  /// At a start, and after an adoption: requests scores for all text without one.
   pub(super) fn read_all(&mut self) -> Result<(), EngineError> {
     for target in self.engine.scores_due()? {
       if self.workspaces.contains(&target.root) && self.is_reading_due(&target)? {
@@ -141,7 +141,7 @@ impl Guard {
     Ok(())
   }
 
-  /// Has the texts of one file read, or takes down what was said about them.
+  /// Gives the texts of one file to the thread, or records their scores.
   pub(super) fn read(&mut self, target: &Target, waiting: Waiting) -> Result<(), EngineError> {
     let Some(model) = self.engine.model() else { return Ok(()) };
     if self.scorer.away.contains(target) {
@@ -152,7 +152,7 @@ impl Guard {
       Some(scored) => {
         let reading = self.engine.scored(&scored);
         if reading.is_err() {
-          // It is said once more when the ledger can be written.
+          // The scores are recorded when the ledger can be written again.
           self.scorer.back.insert(target.clone(), scored);
         }
         if self.engine.take_departed() {
@@ -168,7 +168,7 @@ impl Guard {
         self.consult_about(target)?;
       }
       Reading::Texts(scoring) => self.scorer.give(model, scoring),
-      // Who wrote it is found out first; then it is read.
+      // The attribution comes first and requests the scores afterwards.
       Reading::NotNow if self.engine.is_attribution_pending(target)? => {}
       Reading::NotNow => {
         let now = self.now();

@@ -1,6 +1,6 @@
-//! Workspaces that come under guard later than others, and those that leave it, because the agent's
-//! configuration has changed: whoever can change that must not choose what is taken for old and trusted, or
-//! what nobody looks at.
+//! Directories that become guarded later than others, and those that are no longer guarded, because the
+//! agent's configuration has changed. A program that can change that configuration must not choose what
+//! counts as old and trusted, or what is not guarded.
 #![forbid(unsafe_code)]
 
 use std::path::{Path, PathBuf};
@@ -15,12 +15,12 @@ use crate::{
   store::StateKey,
 };
 
-/// The part whose protection is reduced while texts of a lost ledger have placeholders.
+/// The degradation while files hold placeholders of a lost ledger.
 const LOST: &str = "lost-ledger";
 
 impl Guard {
-  /// Decides which workspaces have a baseline: those of the first start, and those that a person has named.
-  /// What is in any other one is judged as new.
+  /// Decides which directories have a baseline: those of the first start, and those that a person named.
+  /// The content of any other directory is judged as new.
   pub(super) fn choose_baselines(&mut self, roots: &[PathBuf]) -> Result<(), EngineError> {
     let known = self.engine.ledger().states()?;
     let is_first = !known.iter().any(|(key, ..)| matches!(key, StateKey::Adopted(_)));
@@ -30,7 +30,7 @@ impl Guard {
       if has(adopted_key(root)) {
         continue;
       }
-      // One whose adoption a crash has cut off was chosen before.
+      // A directory whose adoption was cut off by a crash keeps its baseline.
       if is_first || self.is_named || has(adopting_key(root)) {
         self.adopting.insert(root.clone());
         self.engine.ledger_mut().set_state(&adopting_key(root), "{}", at)?;
@@ -41,7 +41,7 @@ impl Guard {
     Ok(())
   }
 
-  /// The baselines were adopted.
+  /// Records that the baselines were adopted.
   pub(super) fn end_adoption(&mut self) -> Result<(), EngineError> {
     for root in std::mem::take(&mut self.adopting) {
       self.engine.ledger_mut().remove_state(&adopting_key(&root))?;
@@ -49,7 +49,7 @@ impl Guard {
     Ok(())
   }
 
-  /// Remembers what the last daemon has guarded and this one does not.
+  /// Records which directories the last daemon guarded and this one does not.
   pub(super) fn compare_with_last(&mut self) -> Result<(), EngineError> {
     let last = self.engine.ledger().state(&StateKey::Daemon)?;
     let last = last.and_then(|(json, _)| serde_json::from_str::<Health>(&json).ok());
@@ -59,8 +59,8 @@ impl Guard {
     self.note_left(&gone)
   }
 
-  /// Workspaces have left the guard. As long as there is memory in them, and no person has said what is to be
-  /// guarded or confirmed it, that is reduced protection.
+  /// Records directories that are no longer guarded. Such a directory is a degradation while it holds
+  /// memory, unless a person named the directories or confirmed the change.
   pub(super) fn note_left(&mut self, gone: &[PathBuf]) -> Result<(), EngineError> {
     let at = self.engine.clock().now();
     for root in gone.iter().filter(|root| has_memory(root)) {
@@ -92,14 +92,15 @@ impl Guard {
 }
 
 impl Guard {
-  /// Remembers, beyond this start, that the key is older than the ledger.
+  /// Records that the encryption key is older than the ledger, for later starts as well.
   pub(super) fn note_lost_ledger(&mut self) -> Result<(), EngineError> {
     let at = self.engine.clock().now();
     Ok(self.engine.ledger_mut().set_state(&StateKey::LostLedger, "{}", at)?)
   }
 
-  /// Where the ledger is new and its key is not, looks for placeholders of the lost one. Their texts are sealed
-  /// in that ledger alone; that is over when it is back, or when no such placeholder is left.
+  /// If the ledger is newer than its key, looks for placeholders of the lost ledger, which alone has
+  /// their sealed texts. The degradation ends when that ledger is back, or when no such placeholder is
+  /// left.
   pub(super) fn look_for_lost_items(&mut self) -> Result<(), EngineError> {
     if self.engine.ledger().state(&StateKey::LostLedger)?.is_none() {
       return Ok(());
@@ -127,8 +128,8 @@ impl Guard {
   }
 }
 
-/// The keys, with the paths, of the workspaces that have left the guard, from the rows about the daemon; and
-/// the key under which `status` has each.
+/// The directories that are no longer guarded, from the rows of state: the key of each, the key of its
+/// degradation, and its path.
 pub fn left(states: Vec<(StateKey, String, i64)>) -> Vec<(StateKey, StateKey, PathBuf)> {
   let left = states.into_iter().filter(|(key, ..)| matches!(key, StateKey::Left(_)));
   let path = |json: &str| serde_json::from_str::<String>(json).map(|text| decode(&text)).ok();
@@ -142,7 +143,7 @@ pub(super) fn adopting_key(root: &Path) -> StateKey {
   StateKey::Adopting(shown(root))
 }
 
-/// The key under which stands that the baseline of a workspace was adopted.
+/// The key that marks the baseline of a directory as adopted.
 pub(super) fn adopted_key(root: &Path) -> StateKey {
   StateKey::Adopted(shown(root))
 }

@@ -1,8 +1,9 @@
-//! What follows a quarantine outside of the file: people are told, and the agent's index is looked at.
+//! Notifications: what follows a quarantine outside of the file. People are told, and the agent's index
+//! is checked.
 //!
-//! Both rest on the ledger's own events, so that what happened while nobody looked is made up for. One
-//! program runs at a time, and nothing here keeps a file waiting. A message is made of our own words: how
-//! many, of which kind of source, in which file; never text of a memory, of a page or of a sender.
+//! Both work from the ledger's events, so that events of earlier runs are handled as well. One program
+//! runs at a time, and no file waits for it. A message holds only memfw's own words: how many blocks, of
+//! which kind of source, in which file; never text of a memory, of a page or of a sender.
 #![forbid(unsafe_code)]
 
 use std::{
@@ -27,21 +28,22 @@ use crate::{
   store::{EventFilter, EventRow, ItemFilter, StateKey, StoreError},
 };
 
-/// How long the agent has to renew its index by itself; it takes two seconds, and more when busy.
+/// How long the agent has to renew its index by itself (a choice); it takes two seconds, and more when
+/// busy.
 const INDEX_AFTER: Duration = Duration::from_mins(1);
-/// How often an index that still holds quarantined text is looked at.
+/// How often an index that still holds quarantined text is checked (a choice).
 const INDEX_EVERY: Duration = Duration::from_mins(10);
-/// The time that a program has.
+/// The time limit of a program that sends a message (a choice).
 const LIMIT: Duration = Duration::from_secs(30);
-/// The same for renewing an index.
+/// The time limit of a program that renews an index (a choice).
 const INDEX_LIMIT: Duration = Duration::from_mins(5);
-/// How often a running program is asked for.
+/// How often a running program is checked for its end (a choice).
 const LOOK: Duration = Duration::from_millis(250);
-/// Sources of which the last message is remembered; more of them share one.
+/// The most sources of which the last message is remembered; further ones share an entry (a choice).
 const MAX_SOURCES: usize = 64;
-/// Events that are taken in at a time.
+/// The most events that are read at a time.
 const MAX_EVENTS: u32 = 10_000;
-/// The key of what is wrong with messages.
+/// The degradation when messages cannot be sent.
 const NOTIFY: &str = "notify";
 
 /// The programs that can be run, each as an argument vector.
@@ -52,33 +54,33 @@ pub struct Helpers {
   pub notify: Option<Result<Vec<OsString>, String>>,
   /// Renews the index of a workspace.
   pub reindex: BTreeMap<PathBuf, Vec<OsString>>,
-  /// Reads new entries from outside. `None` where nobody does; the error says why it cannot be asked.
+  /// How to ask the judge (layer 3). `None` if it is off; the error says why it cannot be asked.
   pub judge: Option<Result<Via, String>>,
 }
 
-/// What was told, as it is kept.
+/// Up to where people were notified, as stored in the ledger.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct NotifiedUntil {
-  /// The last event that was taken in.
+  /// The id of the last event that was handled.
   last: i64,
-  /// When which source was told about last, microseconds UTC.
+  /// When people were last notified about each source, microseconds UTC.
   at: BTreeMap<String, i64>,
 }
 
-/// What is not told yet about one source.
+/// What people were not told yet about one source.
 #[derive(Clone, Debug, Default)]
 struct News {
   n: usize,
-  /// How many of them policy holds for what they would do.
+  /// How many of the blocks were held.
   n_held: usize,
   files: BTreeSet<&'static str>,
 }
 
-/// An index that is looked at.
+/// A pending check of the agent's index.
 #[derive(Debug)]
 struct Check {
   due: Duration,
-  /// Whether it was asked to be renewed.
+  /// Whether the agent was already asked to renew the index.
   asked: bool,
 }
 
@@ -87,7 +89,7 @@ enum Running {
   Index(PathBuf),
 }
 
-/// What is to be done.
+/// The pending notifications and index checks.
 #[derive(Default)]
 pub(super) struct Errands {
   pub(super) helpers: Helpers,
@@ -104,14 +106,14 @@ impl Errands {
     Self { helpers, ..Self::default() }
   }
 
-  /// Something was taken out of a file.
+  /// Notes that a text was redacted.
   pub(super) fn stir(&mut self) {
     self.stirred = true;
   }
 }
 
 impl Guard {
-  /// Goes on with what follows quarantines; whether anything was done.
+  /// Continues with notifications and index checks. Returns whether anything was done.
   pub(super) fn run_errands(&mut self) -> bool {
     let mut done = false;
     self.report(|guard| {
@@ -122,7 +124,7 @@ impl Guard {
     done
   }
 
-  /// How long until something of it is due.
+  /// How long until the next step is due.
   pub(super) fn next_errand(&self, now: Duration) -> Option<Duration> {
     let errands = &self.errands;
     if errands.stirred {
@@ -140,7 +142,7 @@ impl Guard {
     [check, message].into_iter().flatten().min()
   }
 
-  /// What was taken out since events were looked at last. Those from before the first time are not news.
+  /// Reads the events since the last call. On the first run, events before the start are ignored.
   fn take_news(&mut self) -> Result<bool, EngineError> {
     if !std::mem::take(&mut self.errands.stirred) {
       return Ok(false);
@@ -180,7 +182,7 @@ impl Guard {
       news.n_held += usize::from(event.event == EventKind::Held);
       news.files.insert(plain_name(&target.rel));
     }
-    // An agent without an index is not asked again.
+    // An agent without an index needs no check.
     if self.engine.still_indexed(&target, &[]).is_some() {
       let due = self.now() + INDEX_AFTER;
       self.errands.checks.insert(target, Check { due, asked: false });
@@ -195,19 +197,19 @@ impl Guard {
     Ok(())
   }
 
-  /// How long until a source may be told about again.
+  /// How long until people may be notified about a source again.
   fn until_told(&self, source: &str) -> Duration {
     let last = self.errands.told.as_ref().and_then(|told| told.at.get(source));
     let since = last.map(|at| self.engine.clock().now().saturating_sub(*at));
     let interval = Duration::from_secs(self.engine.config().notify_interval_s);
-    // A clock that was set back must not silence it for longer than that.
+    // A clock that was set back must not delay messages for longer than the interval.
     match since.map(u64::try_from) {
       Some(Ok(since)) => interval.saturating_sub(Duration::from_micros(since)),
       Some(Err(_)) | None => Duration::ZERO,
     }
   }
 
-  /// Sends one message about all sources that may be told about by now.
+  /// Sends one message about all sources that are due.
   fn tell_news(&mut self) -> Result<bool, EngineError> {
     if self.errands.running.is_some() || self.errands.news.is_empty() {
       return Ok(false);
@@ -245,7 +247,7 @@ impl Guard {
     Ok(true)
   }
 
-  /// Takes in what a program answered.
+  /// Handles the end of a program.
   fn end_errand(&mut self) -> Result<bool, EngineError> {
     let Some(outcome) = self.errands.running.as_ref().and_then(|(_, errand)| errand.outcome())
     else {
@@ -268,7 +270,7 @@ impl Guard {
     Ok(true)
   }
 
-  /// Has somebody look whether what is in quarantine left the agent's index, too.
+  /// Starts a check whether quarantined text is gone from the agent's index.
   fn check_index(&mut self) -> Result<bool, EngineError> {
     let now = self.now();
     let due = self.errands.checks.iter().find(|(_, check)| check.due <= now);
@@ -281,7 +283,7 @@ impl Guard {
       self.index_told(target, asked, Some(false))?;
       return Ok(true);
     }
-    // Until the answer is there.
+    // The check is not due again before its answer has come.
     self.errands.checks.insert(target.clone(), Check { due: now + INDEX_EVERY, asked });
     let (agent, of) = (self.engine.agent(), target.clone());
     self.asker.ask(target, Matter::Index(asked), now, move || {
@@ -291,7 +293,8 @@ impl Guard {
     Ok(true)
   }
 
-  /// What the agent's index holds of it: if anything, the agent is asked to renew it, and then it is told.
+  /// Handles the answer of a check: an index that holds the text is renewed first, and reported if that
+  /// did not help.
   pub(super) fn index_told(
     &mut self,
     target: Target,
@@ -319,7 +322,7 @@ impl Guard {
     Ok(())
   }
 
-  /// What is out of a file and waits.
+  /// The waiting texts that are out of a file.
   fn taken_out_of(&self, target: &Target) -> Result<Vec<Zeroizing<Vec<u8>>>, EngineError> {
     let ledger = self.engine.ledger();
     let filter = ItemFilter { path: Some(target.path()), ..ItemFilter::waiting() };

@@ -1,9 +1,10 @@
-//! Files that somebody keeps open: a change through a mapping makes no event and, for a while, no new
-//! stamp, so such a file is read again once a minute; and markers that are due wait there, too. Whoever
-//! closes it ends that. The timer exists only while there is such a file.
+//! Open files: a change through a memory mapping makes no event and, for a while, no new stamp, so a
+//! file that another program keeps open is read again once a minute. Due markers wait here as well. The
+//! close of the file ends that. The timer exists only while there is such a file.
 //!
-//! So are files that are not fully guarded: that a second hard link is gone, or a mount over the file, need not
-//! make an event in its directory, so its stamp is looked at once a minute. Nothing is opened for that.
+//! Files that are not fully guarded are here as well: the removal of a second hard link, or of a mount
+//! over the file, may make no event in its directory, so the stamp is compared once a minute, without
+//! opening the file.
 #![forbid(unsafe_code)]
 
 use std::{
@@ -15,29 +16,31 @@ use std::{
 use super::{queue::Kind, service::seconds};
 use crate::engine::Target;
 
-/// How often a held-open file is read again (docs/adr/0002: a choice).
+/// How often an open file is read again (docs/adr/0002: a choice).
 const EVERY: Duration = Duration::from_mins(1);
-/// Files that are watched themselves, beside their directories (a choice: each takes one watch).
+/// The most files that are watched themselves, beside their directories (a choice: each takes one
+/// watch).
 const MAX_NOTED: usize = 1024;
 
-/// The files, when each is due, and for what.
+/// The open files, with when each is due, and for what.
 #[derive(Debug, Default)]
 pub(super) struct OpenFiles {
   due: BTreeMap<Target, (Duration, Kind)>,
-  /// Files that are not fully guarded, and when each is looked at again.
+  /// Files that are not fully guarded, and when each is due.
   noted: BTreeMap<Target, Duration>,
 }
 
 impl OpenFiles {
-  /// It was tried just now, and somebody has it open.
+  /// Notes that a file was tried just now and that another program has it open.
   pub(super) fn keep(&mut self, kind: Kind, target: Target, now: Duration) {
-    // Reading it again is no less due because markers are.
+    // Due markers do not replace a due pass.
     if kind == Kind::Urgent || self.kept(&target) != Some(Kind::Urgent) {
       self.due.insert(target, (now + EVERY, kind));
     }
   }
 
-  /// It was looked at `now` and is not fully guarded; `None`: it is, or it is gone.
+  /// Notes that a file was read at `now` and is not fully guarded; with `None` it is fully guarded or
+  /// gone.
   pub(super) fn note(&mut self, target: &Target, now: Option<Duration>) {
     match now {
       Some(now) => drop(self.noted.insert(target.clone(), now + EVERY)),
@@ -45,28 +48,28 @@ impl OpenFiles {
     }
   }
 
-  /// The paths of the files that are not fully guarded, the first ones of very many.
+  /// The paths of the files that are not fully guarded, at most [`MAX_NOTED`].
   pub(super) fn noted(&self) -> BTreeSet<PathBuf> {
     self.noted.keys().take(MAX_NOTED).map(Target::path).collect()
   }
 
-  /// A workspace is not guarded any more.
+  /// Forgets a directory that is not guarded any more.
   pub(super) fn forget_root(&mut self, root: &Path) {
     self.due.retain(|target, _| target.root != root);
     self.noted.retain(|target, _| target.root != root);
   }
 
-  /// Nobody has it open any more, or it is gone.
+  /// Notes that a file is not open any more, or is gone.
   pub(super) fn release(&mut self, target: &Target) {
     self.due.remove(target);
   }
 
-  /// What somebody who has it open keeps us from.
+  /// The work on a file that waits until the file is closed.
   pub(super) fn kept(&self, target: &Target) -> Option<Kind> {
     self.due.get(target).map(|(_, kind)| *kind)
   }
 
-  /// What to do now.
+  /// The work that is due now.
   pub(super) fn take(&mut self, now: Duration) -> Vec<(Kind, Target)> {
     let due = self.due.extract_if(.., |_, (due, _)| *due <= now);
     let open = due.map(|(target, (_, kind))| (kind, target));
@@ -78,12 +81,12 @@ impl OpenFiles {
     open.chain(noted).collect()
   }
 
-  /// The directories in which they are.
+  /// The directories of the open files.
   pub(super) fn directories(&self) -> BTreeSet<PathBuf> {
     self.due.keys().filter_map(|target| target.path().parent().map(Path::to_owned)).collect()
   }
 
-  /// Those in one of these directories.
+  /// The open files in one of these directories.
   pub(super) fn within(&self, dirs: &[PathBuf]) -> Vec<(Kind, Target)> {
     let is_within =
       |target: &Target| target.path().parent().is_some_and(|dir| dirs.iter().any(|one| one == dir));
@@ -91,7 +94,7 @@ impl OpenFiles {
     found.map(|(target, (_, kind))| (*kind, target.clone())).collect()
   }
 
-  /// How long until the next is due; `None` when there is none.
+  /// How long until the next file is due; `None` without files.
   pub(super) fn next_due(&self, now: Duration) -> Option<Duration> {
     let due = self.due.values().map(|(due, _)| due).chain(self.noted.values()).min();
     due.map(|due| due.saturating_sub(now))

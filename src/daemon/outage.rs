@@ -1,11 +1,12 @@
-//! The ledger cannot be written: the disk is full, or another program keeps it locked.
+//! Outages: the ledger cannot be written, because the disk is full or another program keeps it locked.
 //!
-//! Without a durable row nothing is redacted, so this is said at once, in the log and in the file that
-//! needs no ledger ([`crate::os::alarm`]). What waits is tried again, ever more rarely; when it works
-//! again, that is said, both go into the ledger, and everything is looked at once more.
+//! Without a durable row nothing is redacted, so an outage is reported at once, in the log and in the
+//! alarm file, which needs no ledger ([`crate::os::alarm`]). Pending work is tried again after growing
+//! pauses. When the ledger can be written again, that is reported, both events are recorded, and
+//! everything is rescanned.
 //!
-//! The same holds for a ledger that was removed or replaced under the daemon. Where it is brought back, the
-//! daemon goes on; where another one is put in its place, it begins anew with that one.
+//! A ledger that was removed or replaced under the daemon is an outage, too. If it is brought back, the
+//! daemon goes on; if another one takes its place, the daemon starts again with that one.
 #![forbid(unsafe_code)]
 
 use std::{collections::HashSet, path::Path, time::Duration};
@@ -16,29 +17,30 @@ use crate::{
   store::StoreError,
 };
 
-/// First pause before the next try.
+/// First pause before the next try (a choice).
 const FIRST_RETRY: Duration = Duration::from_millis(100);
-/// Longest pause: poison is in the way of a reader for no longer than this once there is room again.
+/// Longest pause (a choice): after the disk has space again, poison stays readable for no longer than
+/// this.
 const LAST_RETRY: Duration = Duration::from_secs(5);
-/// Trouble that comes back within this time goes on waiting where it stopped.
+/// After an outage that ended more recently than this, the pauses go on growing (a choice).
 const CALM: Duration = Duration::from_mins(1);
 
-/// How it stands with the ledger.
+/// The state of the outage.
 #[derive(Debug, Default)]
 pub(super) struct Outage {
-  /// What is wrong; `None` while all is well.
+  /// What is wrong; `None` without an outage.
   text: Option<String>,
   tries: u32,
-  /// When it is tried again; while all is well, when the last trouble ended.
+  /// When the next try is due; without an outage, when the last one ended.
   at: Duration,
   /// Whether the ledger was removed or replaced.
   is_moved: bool,
-  /// Files whose work failed for it: a smaller write may go well before theirs does.
+  /// Files whose work failed in the outage: a smaller write may succeed before theirs does.
   blocked: HashSet<Target>,
 }
 
 impl Outage {
-  /// Whether nothing is to be tried now.
+  /// Whether the next try is not due yet.
   pub(super) fn is_waiting(&self, now: Duration) -> bool {
     self.text.is_some() && now < self.at
   }
@@ -48,22 +50,22 @@ impl Outage {
     self.text.as_deref()
   }
 
-  /// How long until the next try, if that is not now.
+  /// How long until the next try; `None` if it is due.
   pub(super) fn next_due(&self, now: Duration) -> Option<Duration> {
     self.is_waiting(now).then(|| self.at.saturating_sub(now))
   }
 
-  /// The work on a file failed for it.
+  /// Notes that the work on a file failed in the outage.
   pub(super) fn block(&mut self, target: &Target) {
     self.blocked.insert(target.clone());
   }
 
-  /// The work on a file went well, or nobody is interested in it any more.
+  /// Notes that the work on a file succeeded, or that nothing needs it any more.
   pub(super) fn unblock(&mut self, target: &Target) {
     self.blocked.remove(target);
   }
 
-  /// Notes a failure; whether there is something new to say.
+  /// Notes a failure. Returns whether its reason is new.
   fn begin(&mut self, text: String, now: Duration) -> bool {
     if self.text.is_none() && now.saturating_sub(self.at) > CALM {
       self.tries = 0;
@@ -85,8 +87,7 @@ impl Outage {
 }
 
 impl Guard {
-  /// Takes an error in that a later try may not meet: the ledger cannot be written. Any other one goes
-  /// to the caller.
+  /// Handles an error that means an outage, in which a later try may succeed; returns any other error.
   pub fn absorb(&mut self, error: DaemonError) -> Result<(), DaemonError> {
     match error {
       DaemonError::Engine(EngineError::Store(error)) if error.is_outage() => {
@@ -105,7 +106,7 @@ impl Guard {
   pub(super) fn trouble_with(&mut self, error: &StoreError) {
     self.trouble.is_moved = matches!(error, StoreError::Moved { .. });
     if self.trouble.is_moved {
-      // Whoever has a ledger may guard.
+      // Another installation that has its ledger may guard meanwhile.
       self.locks.release_all();
     }
     let until = if self.trouble.is_moved { "is there again" } else { "can be written again" };
@@ -120,8 +121,8 @@ impl Guard {
     Event::new(EventKind::Degraded).detail(text).log(None);
   }
 
-  /// An error where another ledger is there by now than the one that was removed or replaced: with that one
-  /// the daemon begins anew.
+  /// Fails if the ledger was removed or replaced and another one is in its place now: then the daemon
+  /// must start again with the new one.
   pub fn follow_ledger(&self) -> Result<(), DaemonError> {
     let is_due = self.trouble.is_moved && !self.trouble.is_waiting(self.now());
     let ledger = self.engine.ledger();
@@ -132,7 +133,8 @@ impl Guard {
     Ok(())
   }
 
-  /// Nothing is blocked any more: whether the ledger can be written again is found out by writing to it.
+  /// Ends the outage once no file is blocked. Whether the ledger can be written is found out by writing
+  /// to it.
   pub(super) fn end_trouble(&mut self) {
     let Some(text) = self.trouble.text().filter(|_| self.trouble.blocked.is_empty()) else {
       return;
@@ -154,7 +156,7 @@ impl Guard {
     }
     let [_, restored] = events;
     restored.log(None);
-    // What was seen meanwhile may not have been noted.
+    // Events during the outage may not have been recorded.
     self.look_again(None);
   }
 }
@@ -181,7 +183,7 @@ mod tests {
     }
     assert!(waits.is_sorted() && waits[0] == FIRST_RETRY && waits[9] == LAST_RETRY, "{waits:?}");
     assert!(trouble.begin("locked".into(), now), "another reason is news");
-    // A short calm is no reason to begin anew, a long one is.
+    // The pauses start again only after a long time without an outage.
     trouble.end(now);
     assert_eq!(trouble.next_due(now), None);
     assert!(trouble.begin("full".into(), now + s(1)));

@@ -1,6 +1,6 @@
-//! Workspaces whose changes may come without an event: their stamps are compared every two seconds.
+//! Directories whose changes may come without an event: their stamps are compared every two seconds.
 //!
-//! Nothing is opened for it. The timer exists only while such a workspace does.
+//! Polling opens no file. The timer exists only while such a directory does.
 #![forbid(unsafe_code)]
 
 use std::{
@@ -15,15 +15,15 @@ use crate::{
   files::Stamp,
 };
 
-/// The time between two looks (docs/adr/0002: a choice; 10,000 stamps take 50 ms).
+/// The time between two polls (docs/adr/0002: a choice; 10,000 stamps take 50 ms).
 pub const EVERY: Duration = Duration::from_secs(2);
 
 /// Why events are not enough.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Why {
-  /// Others may change files past this kernel, or the configuration asks to behave so.
+  /// Changes may bypass this kernel, as on a network file system, or the configuration asks for polling.
   Shared,
-  /// A limit of the system keeps directories from being watched.
+  /// A limit of the system prevents directories from being watched.
   Unwatched,
 }
 
@@ -36,7 +36,7 @@ impl fmt::Display for Why {
   }
 }
 
-/// The workspaces that are polled.
+/// The directories that are polled.
 #[derive(Debug, Default)]
 pub struct Polls {
   polled: BTreeMap<PathBuf, Polled>,
@@ -46,12 +46,12 @@ pub struct Polls {
 #[derive(Debug)]
 struct Polled {
   why: Why,
-  /// Those of the last look; `None` before the first one.
+  /// The stamps of the last poll; `None` before the first one.
   stamps: Option<HashMap<Target, Stamp>>,
 }
 
 impl Polls {
-  /// From now on a workspace is polled, or is not.
+  /// Sets why a directory is polled; `None` ends its polling.
   pub fn set(&mut self, root: &Path, why: Option<Why>, now: Duration) {
     match why {
       None => drop(self.polled.remove(root)),
@@ -64,12 +64,12 @@ impl Polls {
     }
   }
 
-  /// Why this workspace is polled, if it is.
+  /// Why a directory is polled, if it is.
   pub fn why(&self, root: &Path) -> Option<Why> {
     self.polled.get(root).map(|polled| polled.why)
   }
 
-  /// The workspaces to look at now; the next time is from now on.
+  /// The directories to poll now; the next poll is [`EVERY`] later.
   pub fn take(&mut self, now: Duration) -> Vec<PathBuf> {
     if self.polled.is_empty() || now < self.due {
       return Vec::new();
@@ -78,17 +78,17 @@ impl Polls {
     self.polled.keys().cloned().collect()
   }
 
-  /// How long until the next look; `None` when nothing is polled.
+  /// How long until the next poll; `None` when nothing is polled.
   pub fn next_due(&self, now: Duration) -> Option<Duration> {
     (!self.polled.is_empty()).then(|| self.due.saturating_sub(now))
   }
 
-  /// Whether there was no look yet with which a next one can be compared.
+  /// Whether a directory has no stamps to compare with yet.
   pub fn is_first(&self, root: &Path) -> bool {
     self.polled.get(root).is_none_or(|polled| polled.stamps.is_none())
   }
 
-  /// The files whose stamps are not those of the last look, gone ones included.
+  /// The files whose stamps differ from those of the last poll, including removed files.
   pub fn changed(&mut self, root: &Path, stamps: HashMap<Target, Stamp>) -> Vec<Target> {
     let Some(polled) = self.polled.get_mut(root) else { return stamps.into_keys().collect() };
     let old = polled.stamps.take().unwrap_or_default();
@@ -105,12 +105,12 @@ impl Polls {
   }
 }
 
-/// First pause before a workspace is looked at again of which a part could not be, and the longest one: what
-/// cannot be read is looked at once a minute for as long as that lasts (choices).
+/// First and longest pause before a directory is scanned again of which a part could not be read. Such a
+/// part is tried once a minute for as long as that lasts (choices).
 const FIRST_RETRY: Duration = Duration::from_millis(250);
 const LAST_RETRY: Duration = Duration::from_mins(1);
 
-/// Workspaces of which a part could not be looked at, for a reason that may pass.
+/// Directories of which a part could not be read, for a reason that may pass.
 #[derive(Debug, Default)]
 pub struct Retries {
   failed: BTreeMap<PathBuf, Failed>,
@@ -123,7 +123,7 @@ struct Failed {
 }
 
 impl Retries {
-  /// It was looked at just now, in vain.
+  /// A scan has just failed.
   pub fn failed(&mut self, root: &Path, now: Duration) {
     let failed = self.failed.entry(root.to_owned()).or_insert(Failed { due: None, tries: 0 });
     if failed.due.is_none() {
@@ -133,12 +133,12 @@ impl Retries {
     }
   }
 
-  /// All of it could be looked at, or it is not guarded any more.
+  /// A scan succeeded, or the directory is not guarded any more.
   pub fn succeeded(&mut self, root: &Path) {
     self.failed.remove(root);
   }
 
-  /// The workspaces to look at now.
+  /// The directories to scan now.
   pub fn take(&mut self, now: Duration) -> Vec<PathBuf> {
     let due = self.failed.iter_mut().filter(|(_, failed)| failed.due.is_some_and(|due| due <= now));
     due
@@ -149,7 +149,7 @@ impl Retries {
       .collect()
   }
 
-  /// How long until the next one; `None` when there is none.
+  /// How long until the next scan; `None` when none is needed.
   pub fn next_due(&self, now: Duration) -> Option<Duration> {
     let due = self.failed.values().filter_map(|failed| failed.due).min();
     due.map(|due| due.saturating_sub(now))
@@ -175,7 +175,7 @@ mod tests {
     let (mut now, mut pauses) = (ms(0), Vec::new());
     for _ in 0..12 {
       retries.failed(root, now);
-      // Another look before that is due changes nothing.
+      // A failure before the next scan is due changes nothing.
       retries.failed(root, now + ms(1));
       let pause = retries.next_due(now).unwrap();
       assert!(retries.take(now).is_empty());
@@ -239,7 +239,7 @@ mod tests {
     assert!(polls.changed(root, stamps(&[("a", 1), ("b", 1)])).is_empty());
     let changed = polls.changed(root, stamps(&[("a", 2), ("c", 1)]));
     assert_eq!(names(changed), ["a", "b", "c"].map(PathBuf::from));
-    // Asked for again, the stamps are kept.
+    // Setting the reason again keeps the stamps.
     polls.set(root, Some(Why::Unwatched), ms(0));
     assert!(polls.changed(root, stamps(&[("a", 2), ("c", 1)])).is_empty());
   }

@@ -1,8 +1,8 @@
-//! When which file is looked at again: due times that exist only while something is pending. Pure.
+//! When which file is due: due times exist only while something is pending. Pure.
 //!
-//! Of the dirty files that are due, small ones come first, and of those the ones written last: an agent that works
-//! now must not wait for thousands of files that somebody has copied. Now and then the oldest one has its turn, so
-//! that none waits without end.
+//! Of the dirty files that are due, small ones come first, and of those the ones written last: an agent
+//! that works now must not wait for thousands of files that were copied. Every few turns the oldest file
+//! comes first, so that none waits forever.
 #![forbid(unsafe_code)]
 
 use std::{
@@ -13,32 +13,33 @@ use std::{
 
 use crate::engine::Target;
 
-/// First wait after an error or a refusal.
+/// First wait after an error or a refusal (a choice).
 const FIRST_RETRY: Duration = Duration::from_millis(5);
-/// Longest wait between two tries; a file that somebody keeps open is looked at this often.
+/// Longest wait between two tries (a choice); also how often an open file is tried.
 pub(super) const LAST_RETRY: Duration = Duration::from_secs(1);
 
-/// From so many tries on the pause between them is the longest one.
+/// After more tries than this, the pause between tries is the longest one.
 const STUBBORN: u32 = 8;
 
-/// Writes that are no farther apart than this belong together, and their files keep their order.
+/// Writes at most this far apart belong together, and their files keep their order.
 const TOGETHER: Duration = Duration::from_millis(2);
-/// How often the oldest file has its turn: one time of so many (a choice).
+/// The oldest file comes first in one of this many turns (a choice).
 const OLDEST_EVERY: u32 = 4;
 
-/// One file that waits.
+/// One file in a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Waiting {
   /// When it is due, on the monotonic clock.
   pub due: Duration,
-  /// Since when it is dirty.
+  /// Since when it is dirty, on the monotonic clock.
   pub since: Duration,
   /// How often it was tried.
   pub tries: u32,
 }
 
-/// Pauses between two questions about the same text: an agent writes its records soon after its files, but
-/// the result of a slow call comes late (a choice: records came within a second of the write).
+/// Pauses between two attribution requests about the same text: an agent writes its records soon after
+/// its files, but the result of a slow call comes late (a choice: records came within a second of the
+/// write).
 const ASK_AGAIN: [Duration; 5] = [
   Duration::from_millis(50),
   Duration::from_millis(200),
@@ -47,30 +48,30 @@ const ASK_AGAIN: [Duration; 5] = [
   Duration::from_secs(10),
 ];
 
-/// Which kind of work.
+/// The kinds of work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-  /// A dirty file.
+  /// A dirty file: its pass.
   Urgent,
-  /// Text of which the agent's records may tell who wrote it.
+  /// A file about which the agent's records are asked.
   Attribute,
-  /// What the model said of a text is to be taken down.
+  /// A file whose scores have come from the model and must be recorded.
   Scored,
-  /// Text that the model is to read closely.
+  /// A file with text that the model must score.
   Model,
-  /// Text about which a model that reads is perhaps asked, or has answered.
+  /// A file that may need a request to the judge (layer 3), or has its answer.
   Judge,
-  /// Markers to renew.
+  /// A file with markers to write: its lazy pass.
   Lazy,
 }
 
 impl Kind {
-  /// All, the most urgent first.
+  /// All kinds, the most urgent first.
   const ALL: [Self; 6] =
     [Self::Urgent, Self::Attribute, Self::Scored, Self::Model, Self::Judge, Self::Lazy];
 }
 
-/// Files of one kind, found by name and by due time: ten thousand are dirty at a start.
+/// Files of one kind, by name and by due time. A start can make ten thousand files dirty.
 #[derive(Debug, Default)]
 struct Lane {
   waiting: BTreeMap<Target, Waiting>,
@@ -78,7 +79,7 @@ struct Lane {
 }
 
 impl Lane {
-  /// Sets what waits for a target, from what waited before.
+  /// Sets what waits for a target, given what waited before.
   fn set(&mut self, target: Target, next: impl FnOnce(Option<Waiting>) -> Waiting) {
     let old = self.waiting.get(&target).copied();
     let next = next(old);
@@ -99,29 +100,29 @@ impl Lane {
   }
 }
 
-/// The place of a dirty file that is due, the first one first.
+/// The place of a dirty file in the order of those that are due; the smallest place comes first.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Place {
-  /// Nobody waits for it.
+  /// Whether no reader waits for it.
   is_common: bool,
   is_large: bool,
-  /// With which others it was written.
+  /// The group of files written together; the latest group comes first.
   group: Reverse<u64>,
-  /// How long it is due.
+  /// When it was due.
   due: Duration,
   target: Target,
 }
 
-/// Dirty files, and the order in which those that are due are worked on.
+/// Dirty files, and the order in which the due ones are processed.
 #[derive(Debug, Default)]
 struct Urgent {
   lane: Lane,
-  /// Those that are due, taken from the order of the lane.
+  /// The files that are due, already removed from the order of the lane.
   ready: BTreeSet<Place>,
-  /// The small ones by age: since when they are dirty.
+  /// The small due files by age, which counts since they became dirty.
   ages: BTreeSet<(Duration, Target)>,
   places: BTreeMap<Target, Place>,
-  /// With which others a file was written, counted up.
+  /// The group in which a file was written; numbers go up.
   groups: BTreeMap<Target, u64>,
   group: u64,
   last: Option<Duration>,
@@ -136,7 +137,7 @@ impl Urgent {
     self.lane.set(target, next);
   }
 
-  /// A file was written at this time.
+  /// Notes the time of a write, and puts the file into a group.
   fn written(&mut self, target: &Target, now: Duration) {
     if self.last.is_none_or(|last| now.saturating_sub(last) > TOGETHER) {
       self.group += 1;
@@ -145,7 +146,7 @@ impl Urgent {
     self.groups.insert(target.clone(), self.group);
   }
 
-  /// Takes the place of a file away; the lane still knows it.
+  /// Takes a file's place away; the lane keeps the file.
   fn unready(&mut self, target: &Target) {
     let Some(place) = self.places.remove(target) else { return };
     self.ready.remove(&place);
@@ -155,7 +156,7 @@ impl Urgent {
     }
   }
 
-  /// Gives those that have become due their places.
+  /// Gives a place to each file that has become due.
   fn fill(&mut self, now: Duration) {
     while self.lane.order.first().is_some_and(|(due, _)| *due <= now) {
       let Some((due, target)) = self.lane.order.pop_first() else { break };
@@ -175,7 +176,7 @@ impl Urgent {
     }
   }
 
-  /// Forgets that a file waits.
+  /// Removes a file.
   fn remove(&mut self, target: &Target) -> Option<Waiting> {
     self.unready(target);
     let waiting = self.lane.waiting.remove(target)?;
@@ -184,7 +185,7 @@ impl Urgent {
     Some(waiting)
   }
 
-  /// Where nobody waits for a file, the oldest one has a turn now and then.
+  /// The next file. If no reader waits, every [`OLDEST_EVERY`]th turn goes to the oldest file.
   fn next(&mut self) -> Option<Target> {
     let first = self.ready.first()?;
     self.turns = self.turns.wrapping_add(1);
@@ -206,8 +207,7 @@ impl Urgent {
   }
 }
 
-/// Files that are dirty, files about which the records are asked, files that were read and that are to be
-/// read closely, and files whose markers are to be renewed.
+/// All files with pending work, one lane per [`Kind`].
 #[derive(Debug, Default)]
 pub struct Queue {
   urgent: Urgent,
@@ -219,7 +219,7 @@ pub struct Queue {
 }
 
 impl Queue {
-  /// In the order of [`Kind::ALL`].
+  /// The lanes in the order of [`Kind::ALL`].
   fn lanes(&self) -> [&Lane; 6] {
     [&self.urgent.lane, &self.attribute, &self.scored, &self.model, &self.judge, &self.lazy]
   }
@@ -236,17 +236,17 @@ impl Queue {
     }
   }
 
-  /// Marks a file as dirty now. One that waits already becomes due now and keeps its age.
+  /// Marks a file as dirty now. A file that is already dirty becomes due now and keeps its age.
   pub fn dirty(&mut self, target: Target, now: Duration) {
     self.urgent.written(&target, now);
     self.urgent.set(target, |old| match old {
-      // What was put off is as old as its first event from now on.
+      // The age of a postponed file counts from its first event after that.
       Some(old) => Waiting { due: old.due.min(now), since: old.since.min(now), ..old },
       None => Waiting { due: now, since: now, tries: 0 },
     });
   }
 
-  /// Marks a file as the next one: somebody waits for it.
+  /// Puts a file first, because a reader at the gate waits for it.
   pub fn hurry(&mut self, target: Target, now: Duration) {
     self.urgent.set(target, |old| Waiting {
       due: Duration::ZERO,
@@ -254,7 +254,8 @@ impl Queue {
     });
   }
 
-  /// Puts a file off until `due`, keeping its age; one that became dirty meanwhile stays due as it is.
+  /// Postpones a file until `due` and keeps its age. If it became dirty meanwhile, its new due time
+  /// stays.
   pub fn put_off(&mut self, kind: Kind, target: Target, was: Waiting, due: Duration) {
     let next = |old: Option<Waiting>| Waiting {
       due: old.map_or(due, |old| old.due),
@@ -267,30 +268,31 @@ impl Queue {
     }
   }
 
-  /// Puts a large file off that was worked on for a while: it goes on when no smaller one is due.
+  /// Postpones a large file that used up its turn: it continues when no smaller file is due.
   pub fn give_way(&mut self, target: Target, was: Waiting, now: Duration) {
     self.urgent.large.insert(target.clone());
     self.urgent.set(target, |_| Waiting { due: now, ..was });
   }
 
-  /// A file was processed to its end.
+  /// Notes that a file was processed to its end.
   pub fn ended(&mut self, target: &Target) {
     self.urgent.large.remove(target);
   }
 
-  /// Whether a dirty file is due that is not known to be a large one.
+  /// Whether a dirty file is due that is not known to be large.
   pub fn has_small(&mut self, now: Duration) -> bool {
     self.urgent.fill(now);
     self.urgent.ready.first().is_some_and(|first| !(first.is_common && first.is_large))
   }
 
-  /// Puts a file off for longer each time.
+  /// Postpones a file, for longer after each try.
   pub fn back_off(&mut self, kind: Kind, target: Target, was: Waiting, now: Duration) {
     let wait = FIRST_RETRY.saturating_mul(1 << was.tries.min(10)).min(LAST_RETRY);
     self.put_off(kind, target, was, now + wait);
   }
 
-  /// The records are to be asked about a file now; what is new in it begins anew.
+  /// The agent's records must be asked about a file now. New text in it starts the pauses from the first
+  /// one.
   pub fn attribute(&mut self, target: Target, now: Duration) {
     self.attribute.set(target, |old| Waiting {
       due: now,
@@ -299,13 +301,13 @@ impl Queue {
     });
   }
 
-  /// The records did not tell yet: they are asked again later, ever more rarely.
+  /// The records have no answer yet: asks again later, after growing pauses.
   pub fn ask_again(&mut self, target: Target, was: Waiting, now: Duration) {
     let pause = ASK_AGAIN.get(was.tries as usize).or(ASK_AGAIN.last()).copied();
     self.put_off(Kind::Attribute, target, was, now + pause.unwrap_or(LAST_RETRY));
   }
 
-  /// Text of a file is to be read closely now, after what waits already.
+  /// Text of a file must be scored now, after the files that already wait.
   pub fn read(&mut self, target: Target, now: Duration) {
     self.model.set(target, |old| match old {
       Some(old) => Waiting { due: old.due.min(now), ..old },
@@ -313,7 +315,8 @@ impl Queue {
     });
   }
 
-  /// The same before what waits already: it was just written, and the others have stood for long.
+  /// As [`Self::read`], but before the files that already wait: this text was just written, and the
+  /// others are old.
   pub fn read_first(&mut self, target: Target, now: Duration) {
     self.model.set(target, |old| Waiting {
       due: Duration::ZERO,
@@ -321,18 +324,18 @@ impl Queue {
     });
   }
 
-  /// It is to be seen now whether somebody is asked about text of a file, or what was answered.
+  /// The judge must be considered for a file now: whether to ask it, or what it answered.
   pub fn consult(&mut self, target: Target, now: Duration) {
     self.judge.set(target, |_| Waiting { due: now, since: now, tries: 0 });
   }
 
-  /// Text of a file was read.
+  /// The scores of a file have come.
   pub fn scored(&mut self, target: Target, now: Duration) {
     self.scored.set(target, |_| Waiting { due: now, since: now, tries: 0 });
   }
 
-  /// The markers of a file are due at `due`; a later time wins, for each write starts the idle time
-  /// anew.
+  /// The markers of a file are due at `due`; a later time wins, because each write restarts the idle
+  /// time.
   pub fn reshape(&mut self, target: Target, due: Duration) {
     self.lazy.set(target, |old| match old {
       Some(old) => Waiting { due: old.due.max(due), ..old },
@@ -340,18 +343,18 @@ impl Queue {
     });
   }
 
-  /// Whether this file waits for anything.
+  /// Whether a file has pending work.
   pub fn is_known(&self, target: &Target) -> bool {
     self.lanes().iter().any(|lane| lane.waiting.contains_key(target))
   }
 
-  /// Whether this file waits as dirty.
+  /// Whether a file is dirty.
   pub fn is_dirty(&self, target: &Target) -> bool {
     self.urgent.lane.waiting.contains_key(target)
   }
 
-  /// Takes one file that is due: dirty ones first, the longest due before the others. Nothing is taken for
-  /// those who are `busy`.
+  /// Takes one file that is due: dirty files first, then the other kinds, the longest due first. Takes
+  /// nothing of the kinds in `busy`.
   pub fn take(&mut self, now: Duration, busy: &[Kind]) -> Option<(Kind, Target, Waiting)> {
     for kind in Kind::ALL {
       if busy.contains(&kind) {
@@ -373,7 +376,7 @@ impl Queue {
     self.urgent.is_due(now)
   }
 
-  /// Takes further dirty files that are due, at most `n`, as long as they are `like` what was wanted.
+  /// Takes further due dirty files, at most `n`, as long as `like` accepts the next one.
   pub fn take_more(
     &mut self,
     now: Duration,
@@ -391,7 +394,7 @@ impl Queue {
     taken
   }
 
-  /// How long until [`Self::take`] has the next file; `None` when nothing is pending.
+  /// How long until [`Self::take`] has a file; `None` when nothing is pending.
   pub fn next_due(&self, now: Duration, busy: &[Kind]) -> Option<Duration> {
     let lanes = Kind::ALL.into_iter().zip(self.lanes()).filter(|(kind, _)| !busy.contains(kind));
     let due = lanes.filter_map(|(_, lane)| lane.order.first()).map(|(due, _)| *due);
@@ -399,7 +402,7 @@ impl Queue {
     Some(due.chain(ready).min()?.saturating_sub(now))
   }
 
-  /// Forgets the files that are not to be kept.
+  /// Forgets the files that `keep` rejects.
   pub fn retain(&mut self, keep: impl Fn(&Target) -> bool) {
     let gone: Vec<Target> =
       self.urgent.lane.waiting.keys().filter(|target| !keep(target)).cloned().collect();
@@ -414,14 +417,14 @@ impl Queue {
     }
   }
 
-  /// How many files are asked for again and again, because somebody keeps them open.
+  /// How many files are tried at the longest pause, mostly because a program keeps them open.
   pub fn n_stubborn(&self) -> usize {
     let tries =
       self.lanes().into_iter().flat_map(|lane| lane.waiting.values()).map(|one| one.tries);
     tries.filter(|tries| *tries > STUBBORN).count()
   }
 
-  /// The files that are dirty.
+  /// The dirty files.
   pub fn dirty_targets(&self) -> impl Iterator<Item = &Target> {
     self.urgent.lane.waiting.keys()
   }

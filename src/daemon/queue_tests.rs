@@ -1,4 +1,4 @@
-//! In which order files have their turn.
+//! The order in which files are due.
 #![forbid(unsafe_code)]
 
 use std::path::Path;

@@ -1,10 +1,11 @@
-//! Whether somebody opened a file after its writer had closed it, told from events alone. Pure.
+//! Whether another program opened a file after its writer had closed it, derived from events alone.
+//! Pure.
 //!
-//! Opens of our own make the same event as those of others, and the system merges equal events that
-//! nobody has taken yet. So one is sure only where there were more opens than we made: what cannot be
-//! told apart counts as ours, for poison that goes too early breaks the tool that verifies its write.
-//! For the same reason the question is asked under a lease, with all events that are there by then
-//! ([`Readers::would_be_read`]): before it, a writer's own open can stand there without its close.
+//! memfw's own opens cause events like any others, and the kernel merges equal events that are not taken
+//! yet. So a read is certain only if there were more opens than memfw made. What is uncertain counts as
+//! memfw's own: poison that is redacted too early breaks the tool that verifies its write. For this
+//! reason the question is asked under a lease, with all events so far ([`Readers::would_be_read`]):
+//! before the lease, a writer's open can be there without its close.
 #![forbid(unsafe_code)]
 
 use std::{
@@ -15,19 +16,18 @@ use std::{
 
 use crate::{engine::Target, files::WatchEvent};
 
-/// Opens of files that are dirty.
+/// Opens of dirty files.
 #[derive(Debug, Default)]
 pub(super) struct Readers {
-  /// Opens by anybody since the last close by a writer.
+  /// All opens since the last close by a writer.
   since_close: HashMap<Target, u32>,
-  /// Opens of our own that may have come after that close.
+  /// memfw's own opens that may have come after that close.
   own: HashMap<Target, u32>,
-  /// Opens of our own since all events were taken in the last time: theirs stand among the next ones,
-  /// before or after whatever else does.
+  /// memfw's own opens since all events were last taken: their events are somewhere among the next ones.
   fresh: HashMap<Target, u32>,
-  /// Those of them whose events did not come yet.
+  /// Those of memfw's own opens whose events did not come yet.
   to_come: HashMap<Target, u32>,
-  /// When somebody else opened a file that is to be reshaped the last time, on the monotonic clock.
+  /// When another program last opened a file that is due for a lazy pass, on the monotonic clock.
   latest: HashMap<Target, Duration>,
 }
 
@@ -38,7 +38,8 @@ impl Readers {
     self.since_close.insert(target, 0);
   }
 
-  /// Somebody opened it; at this time, where that counts for a reshape. Whether that was somebody else.
+  /// A program opened the file, at this time if that matters for a lazy pass. Returns whether it was
+  /// another program.
   pub(super) fn opened(&mut self, target: &Target, at: Option<Duration>) -> bool {
     if let Some(n) = self.since_close.get_mut(target) {
       *n = n.saturating_add(1);
@@ -53,7 +54,7 @@ impl Readers {
     true
   }
 
-  /// We opened it; the event of that comes later.
+  /// memfw opened the file; the event of that open comes later.
   pub(super) fn opened_by_us(&mut self, target: &Target) {
     for opens in [&mut self.own, &mut self.fresh, &mut self.to_come] {
       let n = opens.entry(target.clone()).or_default();
@@ -61,25 +62,25 @@ impl Readers {
     }
   }
 
-  /// All events that there were are taken in, those of our own opens too.
+  /// All events were taken, including those of memfw's own opens.
   pub(super) fn heard_all(&mut self) {
     self.fresh.clear();
     self.to_come.clear();
   }
 
-  /// Events were lost: nobody is known to have read anything.
+  /// Events were lost, so no reader is known.
   pub(super) fn lost_some(&mut self) {
     self.since_close.clear();
   }
 
-  /// Whether somebody else opened it after the last close.
+  /// Whether another program opened the file after the last close.
   pub(super) fn was_read(&self, target: &Target) -> bool {
     let own = self.own.get(target).copied().unwrap_or(0);
     self.since_close.get(target).is_some_and(|&n| n > own)
   }
 
-  /// The same once these events, which are all that there are, will have been taken in, and so many
-  /// further opens of our own have been counted.
+  /// As [`Self::was_read`], but as if `events`, which must be all events so far, had been taken, and
+  /// `own_opens` further opens of memfw had been counted.
   pub(super) fn would_be_read<'e>(
     &self,
     target: &Target,
@@ -106,24 +107,23 @@ impl Readers {
     opens.is_some_and(|n| n > own)
   }
 
-  /// When somebody else opened it the last time.
+  /// When another program last opened the file.
   pub(super) fn latest(&self, target: &Target) -> Option<Duration> {
     self.latest.get(target).copied()
   }
 
-  /// It is reshaped now.
+  /// The lazy pass of the file begins.
   pub(super) fn forget_latest(&mut self, target: &Target) {
     self.latest.remove(target);
   }
 
-  /// The file was processed; what was opened is of no interest any more. Events of our own opens are
-  /// still to come.
+  /// Forgets the opens of a file that was processed. Events of memfw's own opens may still come.
   pub(super) fn forget(&mut self, target: &Target) {
     self.since_close.remove(target);
     self.own.remove(target);
   }
 
-  /// This workspace is not guarded any more.
+  /// Forgets a directory that is not guarded any more.
   pub(super) fn forget_root(&mut self, root: &Path) {
     for opens in [&mut self.since_close, &mut self.own, &mut self.fresh, &mut self.to_come] {
       opens.retain(|target, _| target.root != root);
@@ -158,7 +158,7 @@ mod tests {
   #[test]
   fn an_open_of_ours_never_counts_as_a_reader_in_whatever_order_its_event_comes() {
     let mut readers = Readers::default();
-    // Opened by us while the events of the writer before were still to come.
+    // The open comes before the events of the earlier writer were taken.
     readers.opened_by_us(&target());
     readers.opened(&target(), None);
     readers.closed(target());

@@ -1,4 +1,4 @@
-//! SIGHUP: a configuration that holds takes effect, any other one changes nothing; so do the rules.
+//! SIGHUP: a valid configuration takes effect, an invalid one changes nothing; likewise the rules.
 #![forbid(unsafe_code)]
 
 use std::{path::PathBuf, sync::Arc};
@@ -12,25 +12,25 @@ use crate::{
   store::{Ledger, StateKey},
 };
 
-/// The key under which stands that a user's rules do not hold.
+/// The key of the degradation when the user's rules are invalid.
 pub(super) const RULES: &str = "rules";
 
-/// Where configuration, rules and key come from. Errors are sentences for a person.
+/// The source of configuration, rules and key. Errors are sentences for a person.
 pub trait Reload {
-  /// The configuration as it is now.
+  /// Reads the configuration.
   fn configuration(&self) -> Result<Config, String>;
-  /// What is to be guarded by a configuration.
+  /// Finds the directories to guard under a configuration.
   fn discover(&self, config: &Config) -> Result<Discovery, String>;
-  /// The rules as they are now.
+  /// Reads the rules.
   fn rules(&self) -> Result<Rules, String>;
   /// Gives the ledger its key.
   fn unlock(&self, ledger: &mut Ledger) -> Result<(), String>;
 }
 
 impl Guard {
-  /// Reads everything again.
+  /// Reads configuration, rules and a missing key again.
   pub fn reload(&mut self, source: &dyn Reload) {
-    // First: what the configuration makes us look at again is judged by them.
+    // The rules come first, because the new configuration may cause files to be judged again.
     let rules = source.rules();
     self.report(|guard| guard.take_rules(rules));
     let read = source.configuration().and_then(|config| Ok((source.discover(&config)?, config)));
@@ -46,14 +46,14 @@ impl Guard {
     if self.report_only.is_some() {
       self.report(|guard| guard.unlock(source));
     }
-    // Versions may be wanted by now, or not wanted any more.
+    // The configuration may have switched versions on or off.
     self.report(|guard| {
       guard.unkept = guard.engine.versions_due()?;
       Ok(())
     });
   }
 
-  /// Rules that hold take the place of those from before; what is known is not judged again.
+  /// Replaces the rules by valid new ones; known text is not judged again.
   fn take_rules(&mut self, rules: Result<Rules, String>) -> Result<(), EngineError> {
     match rules {
       Ok(rules) => {
@@ -69,7 +69,7 @@ impl Guard {
     }
   }
 
-  /// The key may be there by now; then what it was needed for is made up for.
+  /// Tries to get the missing key, and then completes what was not possible without it.
   fn unlock(&mut self, source: &dyn Reload) -> Result<(), EngineError> {
     match source.unlock(self.engine.ledger_mut()) {
       Ok(()) => {
@@ -105,7 +105,7 @@ impl Guard {
     self.health.workspaces = self.workspaces.iter().map(|path| encode(path)).collect();
     self.health.is_named = self.is_named;
     self.write_health()?;
-    // Limits and owners may have changed, so all are looked at as at a start.
+    // Limits and owners may have changed, so everything is scanned as at a start.
     let roots = self.workspaces.clone();
     self.look_first(&roots)?;
     self.engine.recovered("configuration")?;
@@ -114,7 +114,7 @@ impl Guard {
     self.engine.tell(Event::new(EventKind::Reloaded).detail(format!("{line}{note}")))
   }
 
-  /// A workspace is not guarded any more.
+  /// Ends the guard of a directory.
   fn leave(&mut self, root: &std::path::Path) -> Result<(), EngineError> {
     for dir in self.watcher.watched() {
       if dir.starts_with(root) && !self.workspaces.iter().any(|other| dir.starts_with(other)) {
@@ -138,7 +138,7 @@ impl Guard {
     self.first.retain(|target| target.root != root);
     self.baseline.retain(|target| target.root != root);
     self.readers.forget_root(root);
-    // What was wrong with it is nobody's concern any more.
+    // Degradations of the directory have no meaning any more.
     let (workspace, lock, file) = {
       let root = shown(root);
       (format!("workspace:{root}"), format!("lock:{root}"), format!("file:{root}/"))

@@ -1,4 +1,4 @@
-//! Finding files: which directories are watched, which files are dirty, what is polled instead.
+//! Rescans: which directories are watched, which files are dirty, and what is polled instead.
 #![forbid(unsafe_code)]
 
 use std::{
@@ -19,25 +19,27 @@ use crate::{
   store::{FileRow, FileStatus, Pending, StateKey},
 };
 
-/// After a look at a tree the next one waits so many times as long as it took: directories that come
-/// and go without end must not keep files waiting.
+/// After a rescan the next one waits this many times as long as the rescan took (a choice): a stream of
+/// directories that come and go must not keep files waiting.
 const LOOK_REST: u32 = 4;
 
+/// The form in which markers are written now: without names chosen by others.
 const MARKER_FORM: &str = "2";
 
-/// How a workspace is looked at.
+/// How a directory is scanned.
 pub(super) enum Look<'k> {
-  /// At a start the files that the ledger knows with the stamp that they have are left alone; all that
-  /// are there are taken out.
+  /// At a start: a file whose stamp is the one in the ledger is left alone. Every file that exists is
+  /// removed from this map.
   First(&'k mut HashMap<PathBuf, FileRow>),
-  /// Every file is marked as dirty.
+  /// Marks every file as dirty.
   Again,
-  /// What has another stamp than at the last poll is marked as dirty.
+  /// Marks every file as dirty whose stamp differs from the last poll.
   Poll,
 }
 
 impl Guard {
-  /// Adds workspaces: watches them, and marks the files that the ledger does not know as they are.
+  /// Adds directories: watches them, and marks every file as dirty that differs from its row in the
+  /// ledger.
   pub(super) fn look_first(&mut self, roots: &[PathBuf]) -> Result<(), EngineError> {
     self.renew_markers()?;
     let roots = &self.owned(roots)?[..];
@@ -46,10 +48,10 @@ impl Guard {
       rows.into_iter().map(|row| (row.path.clone(), row)).collect();
     self.choose_baselines(roots)?;
     for root in roots {
-      // Watching comes before looking, so that nothing falls in between.
+      // Watching starts before the scan, so that no change falls between them.
       self.look_at(root, Look::First(&mut known))?;
     }
-    // A file that is gone is not found by looking.
+    // The scan does not find a file that is gone.
     let now = self.now();
     for row in known.into_values().filter(|row| row.status != FileStatus::Missing) {
       if let (true, Ok(rel)) =
@@ -63,7 +65,7 @@ impl Guard {
     Ok(())
   }
 
-  /// Markers of an earlier memfw hold names that others have chosen; all are written anew, once.
+  /// Markers of an earlier memfw hold names chosen by others, so all markers are written again, once.
   fn renew_markers(&mut self) -> Result<(), EngineError> {
     let ledger = self.engine.ledger();
     if ledger.state(&StateKey::MarkerForm)?.is_some_and(|(form, _)| form == MARKER_FORM) {
@@ -76,7 +78,7 @@ impl Guard {
     Ok(self.engine.ledger_mut().set_state(&StateKey::MarkerForm, MARKER_FORM, at)?)
   }
 
-  /// Has the workspace of a path (all of them without one) looked at again.
+  /// Requests a rescan of the directory of a path, or of all directories without a path.
   pub(super) fn look_again(&mut self, path: Option<&Path>) {
     for root in self.workspaces.clone() {
       let concerned = path.is_none_or(|path| path.starts_with(&root) || root.starts_with(path));
@@ -89,7 +91,7 @@ impl Guard {
     }
   }
 
-  /// Looks again at the workspaces whose directories have changed, once for any number of events.
+  /// Rescans the directories that have changed, once for any number of events.
   pub(super) fn look(&mut self) {
     let started = self.now();
     if self.looks.is_empty() || started < self.next_look {
@@ -103,14 +105,14 @@ impl Guard {
     self.next_look = now + now.saturating_sub(started).saturating_mul(LOOK_REST);
   }
 
-  /// Looks at everything again, and says why.
+  /// Requests a rescan of everything, and records why.
   pub(super) fn rescan(&mut self, why: &str) {
     self.look_again(None);
     let event = Event::new(EventKind::Rescanned).detail(why);
     self.report(|guard| guard.engine.tell(event));
   }
 
-  /// Something was mounted or unmounted: what is watched may not be what the paths lead to any more.
+  /// The mount table changed, so a watch may no longer be on the directory at its path.
   pub(super) fn mounts_changed(&mut self) {
     let misplaced = self.watcher.misplaced();
     for dir in &misplaced {
@@ -129,7 +131,7 @@ impl Guard {
       self.engine.forget_root(root);
       self.report(|guard| guard.look_at(root, Look::Again));
     }
-    // A mount over a single file is on no directory that is watched.
+    // A mount over a single file does not affect the watched directories.
     let mounted = self.mounted_files();
     let before = std::mem::replace(&mut self.mounted, mounted);
     for path in before.symmetric_difference(&self.mounted.clone()) {
@@ -141,12 +143,12 @@ impl Guard {
     }
   }
 
-  /// The memory files over which something is mounted.
+  /// The memory files that are hidden by a mount.
   pub(super) fn mounted_files(&self) -> BTreeSet<PathBuf> {
     mounts::points().into_iter().filter(|path| self.target(path).is_some()).collect()
   }
 
-  /// Polls what has to be polled; whether anything was due.
+  /// Polls what is due. Returns whether anything was.
   pub(super) fn poll(&mut self) -> bool {
     let now = self.now();
     let due = self.polls.take(now);
@@ -156,7 +158,7 @@ impl Guard {
     !due.is_empty()
   }
 
-  /// Watches the directories of a workspace and marks its files as dirty.
+  /// Scans a directory: watches its subdirectories and marks its files as dirty.
   pub(super) fn look_at(&mut self, root: &Path, mut look: Look<'_>) -> Result<(), EngineError> {
     let key = format!("workspace:{}", shown(root));
     if !self.own(root)? {
@@ -200,13 +202,13 @@ impl Guard {
           Ok(()) => watched_more = true,
           Err(WatchError::Limit(reached)) => limit = Some(reached),
           Err(error) => {
-            // It went, or another one came, since it was found: nobody tells us of what happens now.
+            // The directory went or was replaced after it was found, so its changes cause no events.
             let is_gone = matches!(error, WatchError::NotADirectory(_) | WatchError::Replaced(_));
             let is_there = dir.symlink_metadata().map_or(dir == root, |found| found.is_dir());
             if is_gone && is_there {
               self.looks.insert(root.to_owned());
             }
-            // One that came and went again was never unguarded.
+            // A directory that came and went again was never unguarded.
             if !is_gone {
               may_pass = true;
               problems.push(error.to_string());
@@ -215,19 +217,19 @@ impl Guard {
         }
       }
       self.has_new_directories |= watched_more;
-      // What was written into a directory before it was watched is found by looking once more.
+      // Files written into a directory before it was watched are found by a second walk.
       if !watched_more {
         break;
       }
       walk = workspace.walk_as(&fs, &shape);
     }
     self.watcher.watch_end(root);
-    // A directory that is kept open does not tell that it goes.
+    // An open directory does not report its removal, so the lock, which keeps it open, is given back.
     if !self.watcher.hears_end(root) {
       self.locks.release(root);
     }
     if shape != Shape::Workspace {
-      // What lies in a workspace as well is a file of that.
+      // A file that is also in a workspace belongs to that workspace.
       let is_own = |target: Target| target.root == root;
       walk.files.retain(|file| self.target(&root.join(file)).is_some_and(is_own));
     }
@@ -264,7 +266,7 @@ impl Guard {
         Look::Again => self.queue.dirty(target, now),
         Look::Poll => match fs.stamp(workspace.root(), file) {
           Ok(Some(stamp)) => drop(stamps.insert(target, stamp)),
-          // It is gone since, or cannot be looked at: the pass says which.
+          // The file is gone since, or cannot be read: its pass finds out which.
           Ok(None) | Err(_) => self.queue.dirty(target, now),
         },
         Look::First(known) => {
@@ -272,7 +274,7 @@ impl Guard {
             self.baseline.insert(target.clone());
           }
           match known.remove(&target.path()) {
-            // What could not be guarded is asked anew: limits and owners may have changed.
+            // A file that could not be guarded is tried again: limits and owners may have changed.
             Some(row) if row.note.is_some() => {
               let at = self.engine.clock().now();
               self.engine.ledger_mut().set_stamp(&row.path, None, row.hash, at)?;
@@ -293,7 +295,7 @@ impl Guard {
     match look {
       Look::First(_) => {}
       Look::Poll => {
-        // What went between the start and the first poll is in no earlier look.
+        // A file that went between the start and the first poll is in no earlier poll.
         if self.polls.is_first(root) {
           self.mark_missing(root)?;
         }
@@ -319,8 +321,8 @@ impl Guard {
     }
   }
 
-  /// Whether a directory is none of those that were there once or that a person has named: the agent makes
-  /// it when it needs it, and as long as another one is there something is guarded.
+  /// Whether a missing directory may appear later without a complaint: it never existed, no person named
+  /// it, and another guarded directory exists. The agent creates it when it needs it.
   fn is_awaited(&self, root: &Path) -> Result<bool, EngineError> {
     let is_known = self.engine.ledger().state(&adopted_key(root))?.is_some();
     let is_absent =
@@ -329,7 +331,7 @@ impl Guard {
     Ok(is_absent && others && !is_known && !self.is_named)
   }
 
-  /// A directory that came while we were here has no baseline: what is in it was new.
+  /// Notes that a directory that appeared while the daemon runs has no baseline: all its content is new.
   fn note_adopted(&mut self, root: &Path) -> Result<(), EngineError> {
     let key = adopted_key(root);
     if self.adopting.contains(root) || self.engine.ledger().state(&key)?.is_some() {
@@ -339,14 +341,15 @@ impl Guard {
     Ok(self.engine.ledger_mut().set_state(&key, "{}", at)?)
   }
 
-  /// Marks what the ledger knows and is not there any more; the event of its end may be lost, too.
+  /// Marks files as dirty that the ledger knows and that may be gone: the event of their removal may be
+  /// lost.
   fn mark_missing(&mut self, root: &Path) -> Result<(), EngineError> {
     let now = self.now();
     for row in self.engine.ledger().files()? {
       if let (true, Ok(rel)) = (row.workspace == root, row.path.strip_prefix(root))
         && row.status != FileStatus::Missing
       {
-        // What is there was marked already.
+        // Existing files are dirty already.
         self.queue.dirty(Target::new(root, rel), now);
       }
     }
@@ -361,7 +364,7 @@ impl Guard {
     }
   }
 
-  /// A workspace that is not there yet is seen when it appears in the nearest directory that is.
+  /// Watches the nearest existing directory above a missing one, to see it appear.
   fn await_directory(&mut self, root: &Path, is_absent: bool) {
     let nearest = |skipped| root.ancestors().skip(skipped).find(|dir| dir.is_dir());
     let above = nearest(1);
@@ -376,8 +379,8 @@ impl Guard {
     }
   }
 
-  /// Directories that were watched for a missing workspace make events of their own; they are let go
-  /// when all workspaces are there.
+  /// Stops watching the parents of formerly missing directories once all directories exist, because
+  /// these watches cause events of their own.
   fn await_no_more(&mut self) {
     if self.workspaces.iter().all(|root| root.is_dir()) {
       for dir in self.watcher.watched() {
@@ -389,7 +392,7 @@ impl Guard {
     }
   }
 
-  /// The memory file behind a path of an event.
+  /// The memory file at the path of an event.
   pub(super) fn target(&self, path: &Path) -> Option<Target> {
     self.workspaces.iter().find_map(|root| {
       let rel = path.strip_prefix(root).ok().filter(|_| !self.locks.is_foreign(root))?;

@@ -1,31 +1,30 @@
-//! What the service manager wants to hear while the loop runs; all of it comes from the loop itself, so
-//! a loop that does not get on is silent.
+//! Messages to the service manager. The loop itself sends them, so a loop that hangs sends none.
 #![forbid(unsafe_code)]
 
 use std::{io, time::Duration};
 
 use crate::os::systemd;
 
-/// How often a start that takes long is announced, and for how long each time.
+/// How often a long start is announced, and for how long each announcement extends the start (choices).
 const EXTEND_EVERY: Duration = Duration::from_secs(10);
 const EXTEND_BY: Duration = Duration::from_mins(1);
 
-/// What is told, and when next.
+/// When the next messages are due.
 #[derive(Debug)]
 pub(super) struct Service {
-  /// How often we say that we are alive; `None` where nobody asks for it.
+  /// How often to report that the daemon is alive; `None` without a watchdog.
   interval: Option<Duration>,
   ping_at: Duration,
   extend_at: Duration,
 }
 
 impl Service {
-  /// Finds out what the service manager asks for.
+  /// Reads the watchdog interval that the service manager asks for.
   pub(super) fn new(now: Duration) -> Self {
     Self { interval: systemd::watchdog_interval(), ping_at: now, extend_at: now }
   }
 
-  /// The loop has got on.
+  /// Sends what is due, because the loop has made progress.
   pub(super) fn progress(&mut self, now: Duration, is_starting: bool) {
     if let Some(interval) = self.interval.filter(|_| now >= self.ping_at) {
       self.ping_at = now + interval;
@@ -37,7 +36,7 @@ impl Service {
     }
   }
 
-  /// How long until the next ping.
+  /// How long until the next watchdog message.
   pub(super) fn next_due(&self, now: Duration) -> Option<Duration> {
     self.interval.map(|_| self.ping_at.saturating_sub(now))
   }
@@ -49,14 +48,14 @@ impl Service {
   }
 }
 
-/// A service manager that cannot be told anything is no reason to stop guarding.
+/// Logs a failed message: it is no reason to stop guarding.
 pub(super) fn tell(told: io::Result<()>) {
   if let Err(error) = told {
     tracing::debug!(target: "memfw", %error, "the service manager was not told");
   }
 }
 
-/// A time in seconds, as short as it can be said.
+/// A time in seconds, without trailing zeros.
 pub(super) fn seconds(time: Duration) -> String {
   format!("{} s", time.as_secs_f64())
 }

@@ -1,5 +1,6 @@
-//! Workspaces that another installation of memfw guards: what two ledgers do not know of each other looks
-//! forged to both, so only one of them may write. The other one waits, and takes over when the lock is free.
+//! Directories that another installation of memfw guards. Each ledger would take the other's comments
+//! for forged, so only one installation may write. The other waits, and takes over when the lock is
+//! free.
 #![forbid(unsafe_code)]
 
 use std::{
@@ -14,7 +15,8 @@ use crate::{
   os::{WorkspaceLock, workspace_lock::Taken},
 };
 
-/// How often the lock is asked for while somebody else has it (a choice: nothing tells that it is free).
+/// How often the lock is tried while another installation has it (a choice: nothing reports that it is
+/// free).
 pub(super) const EVERY: Duration = Duration::from_secs(2);
 
 /// The locks of the guarded directories.
@@ -36,28 +38,28 @@ impl Locks {
     self.foreign.iter()
   }
 
-  /// Gives the lock of a directory back.
+  /// Gives back the lock of a directory.
   pub(super) fn release(&mut self, root: &Path) {
     self.held.remove(root);
   }
 
-  /// Gives all locks back.
+  /// Gives back all locks.
   pub(super) fn release_all(&mut self) {
     self.held.clear();
   }
 
-  /// A directory is not guarded any more.
+  /// Forgets a directory that is not guarded any more.
   pub(super) fn forget(&mut self, root: &Path) {
     self.held.remove(root);
     self.foreign.remove(root);
   }
 
-  /// How long until the locks are asked for again.
+  /// How long until the locks are tried again.
   pub(super) fn next_due(&self, now: Duration) -> Option<Duration> {
     (!self.foreign.is_empty()).then(|| self.due.saturating_sub(now))
   }
 
-  /// Makes sure of the lock of a directory. One that cannot be opened is nobody's.
+  /// Takes the lock of a directory. If the lock cannot be opened, no installation counts as its holder.
   fn take(&mut self, root: &Path) -> Result<(), Taken> {
     if self.held.get(root).is_some_and(|lock| lock.is_of(root)) {
       return Ok(());
@@ -78,8 +80,8 @@ impl Locks {
 }
 
 impl Guard {
-  /// Makes sure that no other installation guards a directory, and says so where one does; whether this one
-  /// may write there.
+  /// Takes the lock of a directory, and reports a directory that another installation guards. Returns
+  /// whether this installation may write there.
   pub(super) fn own(&mut self, root: &Path) -> Result<bool, EngineError> {
     let key = format!("lock:{}", shown(root));
     match self.locks.take(root) {
@@ -97,7 +99,7 @@ impl Guard {
     }
   }
 
-  /// Those of these directories that this installation may write into.
+  /// The given directories into which this installation may write.
   pub(super) fn owned(&mut self, roots: &[PathBuf]) -> Result<Vec<PathBuf>, EngineError> {
     let mut owned = Vec::new();
     for root in roots {
@@ -108,7 +110,7 @@ impl Guard {
     Ok(owned)
   }
 
-  /// Takes over what is free by now, as at a start.
+  /// Takes over directories whose locks are free now, and scans them as at a start.
   pub(super) fn take_over(&mut self) {
     let now = self.now();
     if self.locks.foreign.is_empty() || now < self.locks.due {
@@ -128,14 +130,14 @@ impl Guard {
     }
   }
 
-  /// Why what a person asked for once cannot be done, where another installation guards a directory.
+  /// Why a single run cannot do its work, if another installation guards a directory.
   pub fn guarded_elsewhere(&self) -> Option<String> {
     let root = self.locks.foreign().next()?;
     Some(format!("another memfw guards `{}`", shown(root)))
   }
 }
 
-/// Why nothing is written into a directory.
+/// The text of the degradation for a directory that another installation guards.
 fn already_guarded(root: &Path, taken: Taken) -> String {
   let who = taken.pid.map(|pid| format!(" (pid {pid})")).unwrap_or_default();
   format!(

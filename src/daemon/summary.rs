@@ -1,7 +1,8 @@
-//! Once a day one line about the days that are over: what came, what became of it, what waits.
+//! Once a day, one log line about the past days: what was written, what was done about it, and what
+//! waits.
 //!
-//! There is no timer for it: the line comes at the first occasion of a new day at which nothing is due, and
-//! not at all where nothing happened and nothing waits.
+//! There is no timer for it: the line comes when nothing is due for the first time on a new day. There
+//! is no line if nothing happened and nothing waits.
 #![forbid(unsafe_code)]
 
 use super::Guard;
@@ -12,7 +13,7 @@ use crate::{
   store::EventFilter,
 };
 
-/// Up to when days were told.
+/// Up to when the log has summaries.
 #[derive(Debug, Default)]
 pub(super) struct SummaryUntil {
   /// A midnight of UTC; `None` before the ledger was asked.
@@ -20,13 +21,14 @@ pub(super) struct SummaryUntil {
 }
 
 impl Guard {
-  /// Tells of the days that are over, if that was not done; whether something was said.
+  /// Logs the summary of the past days, if that was not done. Returns whether there was something to
+  /// log.
   pub(super) fn summarise(&mut self) -> bool {
     if self.is_starting() {
       return false;
     }
     let today = day(self.engine.clock().now()) * DAY;
-    // A clock that was set back has told of days that are still to come.
+    // If the clock was set back, `until` can be in the future, so any other day counts.
     if self.told.until.is_some_and(|until| until == today) {
       return false;
     }
@@ -48,8 +50,8 @@ impl Guard {
     has_said
   }
 
-  /// The first day that was not told: that of the last summary, or else of the first event, but no day
-  /// before yesterday.
+  /// The first day without a summary: that of the last summary, or else of the first event, but no
+  /// earlier than yesterday.
   fn untold(&self, today: i64) -> Result<i64, EngineError> {
     let ledger = self.engine.ledger();
     let filter =
@@ -62,7 +64,7 @@ impl Guard {
     Ok(first.clamp(today.saturating_sub(DAY), today))
   }
 
-  /// What there is to say about the days from one midnight up to another one.
+  /// The summary of the days from one midnight to another, if there is something to say.
   fn about(&self, from: i64, to: i64) -> Result<Option<String>, EngineError> {
     let ledger = self.engine.ledger();
     let events = ledger.event_counts(from, to)?;

@@ -1,11 +1,11 @@
-//! When the agent's records are asked again that could not be read: nothing may change in the file, and they
-//! can be read again a moment later.
+//! When to read again what could not be read: it may become readable within a moment, without any change
+//! in the file.
 #![forbid(unsafe_code)]
 
 use std::{collections::BTreeMap, time::Duration};
 
-/// Pauses between two tries, the last one again and again. Choices: a database that is locked and a registry that
-/// is just written are readable again within seconds, and a damaged one is looked at rarely.
+/// Pauses between two tries; the last one repeats. Choices: a locked database, and a registry that is
+/// being written, are readable again within seconds, and a damaged one is tried rarely.
 const PAUSES: [Duration; 9] = [
   Duration::from_secs(1),
   Duration::from_secs(2),
@@ -17,10 +17,11 @@ const PAUSES: [Duration; 9] = [
   Duration::from_mins(2),
   Duration::from_mins(10),
 ];
-/// For how long a question is asked again where nothing changes in its file.
+/// For how long reading is tried again without a change in the file (a choice).
 const MAX_WAIT: Duration = Duration::from_hours(24);
 
-/// What could not be read, and when it is read again: records about files, or, with `()`, one configuration.
+/// What could not be read, and when it is read again: records about files, or, with `()`, the
+/// configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Unread<K> {
   waiting: BTreeMap<K, Wait>,
@@ -35,13 +36,13 @@ impl<K> Default for Unread<K> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Wait {
   since: Duration,
-  /// None while the question is asked.
+  /// `None` while the question is asked.
   due: Option<Duration>,
   tries: usize,
 }
 
 impl<K: Ord + Clone> Unread<K> {
-  /// Records about a file could not be read.
+  /// Notes that records about a file could not be read.
   pub(super) fn failed(&mut self, target: &K, now: Duration) {
     let first = Wait { since: now, due: None, tries: 0 };
     let wait = self.waiting.entry(target.clone()).or_insert(first);
@@ -56,12 +57,12 @@ impl<K: Ord + Clone> Unread<K> {
     }
   }
 
-  /// Records about a file could be read, or it is not guarded any more.
+  /// Notes that records about a file could be read, or that the file is not guarded any more.
   pub(super) fn ended(&mut self, target: &K) {
     self.waiting.remove(target);
   }
 
-  /// The files about which they are to be asked again now; then they are.
+  /// The files whose records are due, which the caller must ask about now.
   pub(super) fn take(&mut self, now: Duration) -> Vec<K> {
     let due = |wait: &Wait| wait.due.is_some_and(|due| due <= now);
     let taken = self.waiting.iter_mut().filter(|(_, wait)| due(wait));
@@ -73,7 +74,7 @@ impl<K: Ord + Clone> Unread<K> {
       .collect()
   }
 
-  /// How long until then.
+  /// How long until the next try.
   pub(super) fn next_due(&self, now: Duration) -> Option<Duration> {
     let due = self.waiting.values().filter_map(|wait| wait.due).min();
     due.map(|due| due.saturating_sub(now))
@@ -103,7 +104,7 @@ mod tests {
     assert_eq!((unread.take(at(1)), unread.take(at(1))), (vec![a.clone()], vec![]));
     unread.failed(&a, at(1));
     unread.failed(&b, at(1));
-    // A new one is not asked as rarely as an old one.
+    // A new file is not tried as rarely as an old one.
     assert_eq!(unread.next_due(at(1)), Some(at(1)));
     assert_eq!((unread.take(at(2)), unread.take(at(3))), (vec![b.clone()], vec![a.clone()]));
     unread.ended(&a);

@@ -1,4 +1,4 @@
-//! Taking in what has happened in the watched directories: an event only marks a file as dirty.
+//! Handling the events of watched directories: an event only marks a file as dirty.
 #![forbid(unsafe_code)]
 
 use std::{os::fd::OwnedFd, path::Path, sync::Arc};
@@ -6,13 +6,13 @@ use std::{os::fd::OwnedFd, path::Path, sync::Arc};
 use super::Guard;
 use crate::files::WatchEvent;
 
-/// The key under which stands that events cannot be had.
+/// The key of the degradation when events are not available.
 const WATCH: &str = "watch";
 
 impl Guard {
-  /// Takes in what has happened in the directories; whether that is all, or nearly endless.
+  /// Handles all events so far. Returns `false` if more may be waiting.
   pub fn listen(&mut self) -> bool {
-    // Opens of our own are known before their events.
+    // memfw's own opens must be counted before their events are handled.
     self.count_opens();
     let taken = self.watcher.take();
     self.heard.extend(taken.events);
@@ -29,12 +29,12 @@ impl Guard {
     taken.is_all
   }
 
-  /// Readable while there is something to [`Self::listen`] to; `None` while nothing can be watched.
+  /// The descriptor that is readable while [`Self::listen`] has events to take; `None` without inotify.
   pub fn watched_by(&self) -> Option<Arc<OwnedFd>> {
     self.watcher.descriptor()
   }
 
-  /// Takes an event in; nothing is opened here.
+  /// Handles one event without opening any file.
   pub fn seen(&mut self, event: &WatchEvent) {
     match event {
       WatchEvent::Dirty(path) => {
@@ -74,7 +74,7 @@ impl Guard {
         self.readers.lost_some();
         let why = format!("changes of directories cannot be read from the system: {text}");
         self.report(|guard| guard.engine.degrade(WATCH, &why));
-        // What was lost is found by looking, and by then it is known whether they can be read again.
+        // The rescan finds what was lost, and by then events may be readable again.
         self.look_again(None);
       }
     }
@@ -85,19 +85,19 @@ impl Guard {
     if let Some(target) = self.target(path) {
       self.queue.dirty(target, now);
     } else if path.is_symlink() != self.links.contains(path) || self.unreadable.contains(path) {
-      // A link where a directory could be is told, and that it is gone is, too.
+      // A link in place of a directory is reported, and so is its end.
       self.look_again(Some(path));
     }
   }
 
-  /// Somebody opened a file.
+  /// A program opened a file.
   fn note_open(&mut self, path: &Path) {
     let Some(target) = self.target(path) else { return };
     let now = self.now();
     let is_waiting = self.queue.is_known(&target);
     let is_foreign = self.readers.opened(&target, is_waiting.then_some(now));
     self.note_reader(&target, is_foreign);
-    // A file that somebody keeps open is open here as well; whoever comes may need it to be closed.
+    // memfw also keeps an open file open; the next program may need memfw to close it.
     let is_held = is_foreign && self.held.kept(&target).is_some();
     if is_held || (self.readers.was_read(&target) && self.queue.is_dirty(&target)) {
       self.queue.dirty(target, now);
