@@ -1,4 +1,4 @@
-//! Events of the ledger for programs, and their names.
+//! Events of the ledger as JSON, and their names.
 #![forbid(unsafe_code)]
 
 use std::str::FromStr as _;
@@ -17,7 +17,7 @@ use crate::{
   terminal::{failure::Failure, time},
 };
 
-/// Refuses the name of an event that there is not.
+/// Refuses a name that no event has.
 pub fn check_name(event: &str) -> Result<(), Failure> {
   if EventKind::from_str(event).is_ok() {
     return Ok(());
@@ -30,7 +30,7 @@ pub fn check_name(event: &str) -> Result<(), Failure> {
   )
 }
 
-/// One event for programs.
+/// One event as JSON.
 pub fn to_json(row: &EventRow) -> serde_json::Value {
   json!({
     "at": time::rfc3339(row.at),

@@ -1,4 +1,4 @@
-//! What was found in an item, as the ledger keeps it, read back.
+//! The findings of an item, read back from the ledger.
 #![forbid(unsafe_code)]
 
 use std::ops::Range;
@@ -10,27 +10,27 @@ use crate::{
   store::Item,
 };
 
-/// A finding as the ledger keeps it: in words of ours, with its place in the bytes of the item.
+/// A finding as the ledger stores it: in memfw's words, with its place in the bytes of the item.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredFinding {
-  /// What it is.
+  /// The finding code.
   pub code: Code,
-  /// Who saw it.
+  /// The layer that reported the finding.
   pub layer: Layer,
-  /// How bad.
+  /// The severity.
   pub severity: Severity,
-  /// Whether it may decide alone.
+  /// Whether the finding may decide alone.
   pub kind: RuleKind,
   /// Where, in bytes of the item.
   pub span: Range<usize>,
-  /// Why it is one, in plain words.
+  /// Why it is a finding, in plain words.
   pub why: String,
-  /// The rule that saw it and its file.
+  /// The rule that reported the finding, and the file of the rule.
   pub rule: Option<(String, String)>,
 }
 
 impl StoredFinding {
-  /// What policy would make of this alone.
+  /// What policy would decide if this were the only finding.
   pub fn alone(&self, input: &PolicyInput<'_>) -> Decision {
     let finding = Finding {
       code: self.code,
@@ -45,13 +45,13 @@ impl StoredFinding {
   }
 }
 
-/// The findings of an item; what cannot be read is left out.
+/// The findings of an item; unreadable ones are left out.
 pub fn told(item: &Item) -> Vec<StoredFinding> {
   let list: Vec<Value> = serde_json::from_str(&item.findings_json).unwrap_or_default();
   list.iter().filter_map(one).collect()
 }
 
-/// Those that the item is there for: an excused one is kept, too, and says nothing.
+/// The findings that count for the item: the ledger also has excused ones, which do not.
 pub fn counted(item: &Item) -> Vec<StoredFinding> {
   let mut found = told(item);
   found.retain(|one| item.codes.contains(&one.code));

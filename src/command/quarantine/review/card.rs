@@ -28,17 +28,17 @@ const AROUND: usize = 2;
 /// One item.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Card {
-  /// Its id.
+  /// The id of the item.
   pub id: BlockId,
-  /// Its state.
+  /// The state of the item.
   pub status: State,
   /// When it was taken out or flagged, microseconds UTC.
   pub at: i64,
-  /// How often its text was seen.
+  /// How often the text was seen.
   pub occurrences: u32,
   /// The file, escaped.
   pub file: String,
-  /// Its first line when it was last seen.
+  /// The first line of the text when it was last seen.
   pub line: u32,
   /// The source.
   pub source: Source,
@@ -48,7 +48,7 @@ pub struct Card {
   pub attestation: Attestation,
   /// The evidence for the source, not escaped: others have chosen the names in it.
   pub evidence: Option<String>,
-  /// How suspicious it is, 0 to 1.
+  /// The score, 0 to 1.
   pub score: f64,
   /// The finding codes, each with the sentences of its findings.
   pub reasons: Vec<(Code, Vec<String>)>,
