@@ -1,7 +1,7 @@
-//! The command line as clap reads it: commands, options, help. No command is carried out here.
+//! The command line as clap parses it: commands, options, help. No command runs here.
 //!
-//! Words of a closed set (trust, state, scope) are parsed by the rooms that own them, so that the
-//! command line, JSON and log always write them alike.
+//! The room that owns a closed set of words (trust, state, scope) parses them, so that the command line,
+//! JSON and log always spell them alike.
 #![forbid(unsafe_code)]
 
 use {
@@ -97,7 +97,7 @@ pub enum Command {
 }
 
 impl Command {
-  /// The preset that is asked for.
+  /// The preset that the flags of the command select, if any.
   pub const fn preset(&self) -> Option<Preset> {
     match self {
       Self::Run(args) => args.preset.preset(),

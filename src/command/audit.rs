@@ -45,7 +45,7 @@ pub struct AuditArgs {
 
 /// Microseconds in a day.
 const DAY: i64 = 86_400_000_000;
-/// Events that are listed where nobody says how many.
+/// The most events that are listed without `--limit`.
 const DEFAULT_LIMIT: u32 = 1_000;
 
 /// Carries the command out.

@@ -1,11 +1,11 @@
-//! `memfw completions`: a short script for a shell, which asks `memfw complete` what can stand next.
+//! `memfw completions`: a short shell script that asks `memfw complete` what can come next.
 //!
-//! Commands and options come from the same tree as the help; ids, files and keys from the ledger and the
-//! table of keys, by the names that values have in the help (`ID`, `FILE`, `KEY`). The ledger is only
-//! read, and what cannot be told is left out without a word.
+//! Commands and options come from the tree that also gives the help. Values come from the ledger (ids,
+//! files) and from the table of configuration keys, selected by the value names of the help (`ID`,
+//! `FILE`, `KEY`). The ledger is only read, and an error gives no candidates and no message.
 //!
-//! Invariant: names of files are those of strangers. One that holds what cannot be seen is not offered,
-//! and none reaches a shell in a form that it would take for more than a word.
+//! Invariant: strangers may have chosen the names of files. A name with invisible characters is not
+//! offered, and any other name is escaped so that the shell reads it as one word.
 #![forbid(unsafe_code)]
 
 pub mod lookup;
@@ -22,7 +22,7 @@ use crate::{
 };
 use lookup::{Lookup, with_lookup};
 
-/// Longest list that is offered; a person reads no more.
+/// The most candidates that are offered; a person reads no more.
 const MAX_OFFERED: usize = 200;
 
 /// A shell for which there is a script.
@@ -81,12 +81,12 @@ pub fn print(context: &Context, args: &CompletionsArgs) -> Result<Status, Failur
   Ok(Status::Yes)
 }
 
-/// Prints what can stand next, one a line; in zsh and fish with a word about it behind a tab.
+/// Prints the candidates for the current word, one per line; zsh and fish get a tab and a description.
 pub fn run(context: &Context, args: CompleteArgs, tree: clap::Command) -> Result<Status, Failure> {
   let CompleteArgs { shell, index, mut words } = args;
   words.truncate(index.saturating_add(1));
   words.resize(index.min(words.len()).saturating_add(1), OsString::new());
-  // Bash and fish hand on what was typed, with its quotes; the script for zsh takes them away.
+  // Bash and fish pass the word as it was typed, with its quotes; the script for zsh removes the quotes.
   if shell != Shell::Zsh
     && let Some(typed) = words.last_mut()
   {
@@ -97,7 +97,7 @@ pub fn run(context: &Context, args: CompleteArgs, tree: clap::Command) -> Result
   let mut tree = with_lookup(tree, &lookup);
   let here = std::env::current_dir().ok();
   let last = words.len() - 1;
-  // Where nothing can be told, nothing is offered.
+  // An error gives no candidates.
   let found = complete(&mut tree, words, last, here.as_deref()).unwrap_or_default();
   let lines = found.iter().filter_map(|candidate| line(shell, candidate));
   for line in lines.take(MAX_OFFERED) {
@@ -106,7 +106,7 @@ pub fn run(context: &Context, args: CompleteArgs, tree: clap::Command) -> Result
   Ok(Status::Yes)
 }
 
-/// The line for one candidate; `None` for one that cannot be offered.
+/// The line for one candidate; `None` if the candidate cannot be offered.
 fn line(shell: Shell, candidate: &CompletionCandidate) -> Option<String> {
   let value = candidate.get_value().to_str().filter(|value| !value.chars().any(is_hidden))?;
   if shell == Shell::Bash {

@@ -1,4 +1,4 @@
-//! `memfw config`: where the configuration is, what it says, whether it is right, and changing it.
+//! `memfw config`: shows where the configuration is and what it says, checks it, and changes it.
 #![forbid(unsafe_code)]
 
 pub mod args;
@@ -44,7 +44,7 @@ fn path(context: &Context, args: JsonArgs) -> Result<Status, Failure> {
   } else if context.out.is_terminal() {
     context.out.line(&terminal(file.as_os_str().as_bytes()))?;
   } else {
-    // To a program the very bytes, so that `"$(memfw config path)"` is the file.
+    // A program gets the exact bytes, so that `"$(memfw config path)"` is the file.
     context.out.bytes(file.as_os_str().as_bytes())?;
     context.out.text("\n")?;
   }
@@ -92,7 +92,7 @@ fn show(context: &Context, args: &ShowArgs) -> Result<Status, Failure> {
   Ok(Status::Yes)
 }
 
-/// The keys that are named, by their names or by their tables; all where none is.
+/// The keys with these names or in these tables; all keys if there are no names.
 fn wanted(names: &[String]) -> Result<Vec<&'static str>, Failure> {
   if names.is_empty() {
     return Ok(KEYS.iter().map(|key| key.name).collect());
@@ -110,7 +110,7 @@ fn wanted(names: &[String]) -> Result<Vec<&'static str>, Failure> {
   Ok(wanted)
 }
 
-/// There is no such key; `near` is what else could be meant.
+/// The failure for an unknown key; `near` is a suggestion in case no key is similar.
 fn unknown(name: &str, near: Option<&str>) -> Failure {
   Failure::usage(format!("unknown key `{name}`")).hint(edit::suggest(name).or(near).map_or_else(
     || "`memfw config example` prints every key".to_owned(),

@@ -1,4 +1,4 @@
-//! From the words of the command line to the command, and from its answer to an exit status.
+//! Parses the command line, runs the command, and turns its result into an exit status.
 #![forbid(unsafe_code)]
 
 use std::{ffi::OsString, io, process::ExitCode};
@@ -24,10 +24,10 @@ use crate::{
   },
 };
 
-/// Exit status of a command that could not tell.
+/// Exit status of a command that failed, so that it has no answer.
 const COULD_NOT_TELL: u8 = 2;
 
-/// Runs the command line `args`, of which the first is the name of the program.
+/// Runs the command line `args`, whose first element is the name of the program.
 pub fn run_line(args: impl IntoIterator<Item = OsString>, surroundings: Surroundings) -> ExitCode {
   let args = match Args::try_parse_from(args) {
     Ok(args) => args,
@@ -38,7 +38,7 @@ pub fn run_line(args: impl IntoIterator<Item = OsString>, surroundings: Surround
   let context = Context { out, surroundings, log_level: args.global.log_level, preset };
   let result = dispatch(&context, args.command)
     .and_then(|status| context.out.flush().map(|()| status))
-    // What was answered before the failure belongs before the error.
+    // Output that was written before the failure must precede the error message.
     .map_err(|failure| context.out.flush().err().filter(is_broken_pipe).unwrap_or(failure));
   match result {
     Ok(status) => status.into(),
@@ -83,7 +83,7 @@ fn dispatch(context: &Context, command: Command) -> Result<Status, Failure> {
 /// Prints help, the version, or what is wrong with the command line.
 fn usage(error: &clap::Error) -> ExitCode {
   if error.use_stderr() {
-    // Arguments may have come from a hostile file name, and clap repeats them as they are.
+    // An argument may be a hostile file name, and clap repeats it unescaped.
     complain(&Escape::default().keep_lines().apply(error.render().to_string()));
     for command in suggest::nested(error, &Args::command()) {
       complain(&format!("hint: did you mean `{command}`?\n"));

@@ -1,4 +1,5 @@
-//! `memfw doctor`: what could be wrong. It changes nothing, but with `--fix` what is safe to mend.
+//! `memfw doctor`: checks for problems. It changes nothing without `--fix`, which repairs what is safe
+//! to repair.
 #![forbid(unsafe_code)]
 
 mod fix;
@@ -47,7 +48,7 @@ pub struct DoctorArgs {
   pub json: bool,
 }
 
-/// How a check came out.
+/// The result of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Health {
   Mended,
@@ -124,7 +125,7 @@ pub fn run(context: &Context, args: DoctorArgs) -> Result<Status, Failure> {
   Ok(if wrong { Status::No } else { Status::Yes })
 }
 
-/// What was mended, and what is left.
+/// Says how much was repaired, and how much is left.
 fn summary(checks: &[Check]) -> String {
   let n = |health| checks.iter().filter(|check| check.health == health).count();
   let mended = match n(Health::Mended) {
@@ -185,7 +186,7 @@ fn rules(config: &Path, checks: &mut Vec<Check>) {
   }
 }
 
-/// Asks the endpoint for the vector of a word of ours, if there is one to ask.
+/// Requests the embedding of a word of memfw's own, if an endpoint is configured.
 fn embedding(context: &Context, checks: &mut Vec<Check>) {
   let Ok(effective) = context.config() else { return };
   let provider = effective.config.embedding_provider;
@@ -203,9 +204,9 @@ fn embedding(context: &Context, checks: &mut Vec<Check>) {
   }
 }
 
-/// Who reads new entries from outside, or what that would add.
+/// Who reads new entries from outside, or what a judge would add.
 fn judge(context: &Context, checks: &mut Vec<Check>) {
-  // A configuration that does not hold is told above.
+  // `configuration` reports an invalid configuration.
   let Ok(effective) = context.config() else { return };
   let ledger = context.ledger_to_read().ok().flatten();
   let Ok(standing) = JudgeReport::find(&effective.config, ledger.as_ref()) else {
@@ -271,7 +272,7 @@ fn daemon(data: &Path, checks: &mut Vec<Check>) {
       let pid = holder.pid.map(|pid| format!(" (pid {pid})")).unwrap_or_default();
       add(checks, "daemon", Health::Fine, format!("runs{pid}"));
     }
-    // Where memfw has never run, nobody expects it to.
+    // Before memfw has ever run, a stopped daemon is no error.
     Ok(None) if !data.join(LEDGER).exists() => {
       add(checks, "daemon", Health::Note, "has not been started yet");
       hint(checks, Some("memfw run"));
@@ -286,7 +287,7 @@ fn daemon(data: &Path, checks: &mut Vec<Check>) {
 
 fn workspaces(context: &Context, checks: &mut Vec<Check>) {
   let Ok(config) = context.config() else { return };
-  // What the daemon guards, or guarded last, by the flags that it was given.
+  // The daemon may guard, or have guarded last, workspaces that its flags named.
   let ledger = context.ledger_to_read().ok().flatten();
   let guarded = DaemonState::find(context, ledger.as_ref())
     .and_then(|daemon| daemon.workspaces(context))

@@ -1,7 +1,7 @@
-//! `memfw eval`: detection measured on labelled text.
+//! `memfw eval`: measures detection on labelled text.
 //!
-//! It judges every line as `memfw scan` does, through the same function, and counts; what is counted
-//! and how is in `crate::eval`. Nothing is changed.
+//! It judges every line with the function that `memfw scan` uses, and counts the results; `crate::eval`
+//! defines what is counted. No memory and no ledger is changed.
 #![forbid(unsafe_code)]
 
 mod args;
@@ -44,7 +44,7 @@ const MAX_LINE: u64 = 1 << 20;
 const MAX_CASES: u64 = 2_000_000;
 /// Files of one evaluation, at most; a bound on memory.
 const MAX_FILES: usize = 10_000;
-/// Largest file of floors, in bytes.
+/// Largest file with floors, in bytes.
 const MAX_FLOORS: u64 = 1 << 20;
 
 /// Carries the command out.
@@ -53,7 +53,7 @@ pub fn run(context: &Context, args: EvalArgs) -> Result<Status, Failure> {
   if let Some(svg) = &args.svg
     && svg.extension().is_none_or(|extension| extension != "svg")
   {
-    // A slip of the keyboard must not overwrite a memory file.
+    // A typing error must not overwrite a memory file.
     return Err(Failure::usage(format!("`{}` does not end in `.svg`", shown(svg))));
   }
   let floors = args.floors.as_deref().map(floors).transpose()?.unwrap_or_default();
@@ -79,7 +79,7 @@ pub fn run(context: &Context, args: EvalArgs) -> Result<Status, Failure> {
     read(index, file, &court, &mut tally, &mut progress)?;
   }
   drop(progress);
-  // Figures of half a model would be taken for those of the whole.
+  // Figures of a damaged model would be taken for figures of the whole model.
   let health = Model::embedded().health().degradation();
   if let Some(why) = health.filter(|_| layers != Layers::Rules) {
     return Err(Failure::unavailable(why).hint("memfw eval --layers rules"));
@@ -110,9 +110,9 @@ pub fn run(context: &Context, args: EvalArgs) -> Result<Status, Failure> {
 
 /// How lines are judged.
 struct Court {
-  /// For all lines, whatever they say.
+  /// The trust of all lines, which overrides their own.
   trust: Option<Trust>,
-  /// For all lines without an origin.
+  /// The source of all lines without an origin.
   source: Option<Source>,
   layers: Layers,
   n_threads: usize,
@@ -135,7 +135,7 @@ impl Court {
     own.or_else(|| self.source.clone()).unwrap_or_else(Source::unknown)
   }
 
-  /// A line, and what is made of it; an error where it is no case.
+  /// Parses and judges lines; an error for each line that is no valid case.
   fn judge(&self, lines: &[&Line], set: &str) -> Vec<Result<(Case, Assessed), String>> {
     let cases: Vec<Result<Case, String>> = lines
       .iter()
@@ -238,7 +238,7 @@ fn floors(file: &Path) -> Result<Floors, Failure> {
   Floors::parse(&text).map_err(|error| told(error.to_string()))
 }
 
-/// Writes a file, in place of an earlier one.
+/// Writes a file, and overwrites an existing one.
 fn overwrite(file: &Path, text: &str) -> Result<(), Failure> {
   let opened = OpenOptions::new().write(true).create(true).truncate(true).open(file);
   opened.and_then(|mut file| file.write_all(text.as_bytes())).map_err(|error| {
@@ -246,7 +246,7 @@ fn overwrite(file: &Path, text: &str) -> Result<(), Failure> {
   })
 }
 
-/// The files themselves, and `*.jsonl` in directories, sorted; links in them are not followed.
+/// The given files, and the sorted `*.jsonl` files of given directories, where links are skipped.
 fn files(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
   let mut found = Vec::new();
   for path in paths {

@@ -1,4 +1,4 @@
-//! `memfw explain`: why an item is where it is, or what a finding code means.
+//! `memfw explain`: why an item has its state, or what a finding code means.
 #![forbid(unsafe_code)]
 
 use clap::Args as ClapArgs;
@@ -43,10 +43,10 @@ pub fn run(context: &Context, args: &ExplainArgs) -> Result<Status, Failure> {
   if let Ok(code) = args.name.parse::<Code>() {
     return of_code(context, code, args.json);
   }
-  // Without the key there is all but what was asked for.
+  // Without the key only the request of the owner cannot be read.
   let ledger = match context.ledger_with_key().or_else(|_| context.ledger()) {
     Ok(ledger) => ledger,
-    // Whoever asks for a word that is none may have misspelt a code.
+    // The argument may also be a misspelt code, which needs no ledger.
     Err(failure) => return Err(failure.maybe_hint(nearest_code(&args.name))),
   };
   let item = find_item(&ledger, &args.name)
@@ -66,22 +66,23 @@ fn nearest_code(name: &str) -> Option<String> {
   nearest.map(|code| format!("did you mean the code `{code}`?"))
 }
 
-/// An item with everything that a decision about it rests on.
+/// An item with everything on which a decision about it depends.
 struct Case {
   item: Item,
   found: Vec<Finding>,
-  /// What policy knew, as far as it can still be known.
+  /// Whether the source was observed. This field and the next three are inputs of the policy, as far as
+  /// they can still be known.
   observed: bool,
   sensitivity: crate::detect::Sensitivity,
   baseline_action: crate::detect::BaselineAction,
   is_instructions: bool,
-  /// How far the rules in force trust the source.
+  /// The trust of the source under the current rules.
   by_rules: crate::provenance::Trust,
-  /// The approval of this very text.
+  /// Why, and until when, this exact text is approved.
   excused: Option<String>,
-  /// Codes that its source is allowed.
+  /// Codes that are allowed for the source.
   allowed: Vec<Code>,
-  /// What the owner had asked for when it was written, where that is known and can be read.
+  /// The request of the owner for which the text was written, if it is known and can be read.
   request: Option<Request>,
 }
 
@@ -250,7 +251,7 @@ impl Case {
   }
 }
 
-/// What a finding would do without the others.
+/// What the finding alone would lead to.
 const fn alone(verdict: Verdict) -> &'static str {
   match verdict {
     Verdict::Quarantine => "enough on its own to quarantine",
@@ -259,14 +260,14 @@ const fn alone(verdict: Verdict) -> &'static str {
   }
 }
 
-/// Rows of a name and what is to be said, wrapped.
+/// Prints rows: a name, and a text that is wrapped.
 struct Page<'c> {
   context: &'c Context,
 }
 
-/// Most columns of what somebody said.
+/// The most columns of a quoted text.
 const MAX_WORDS: usize = 600;
-/// Columns of the names.
+/// The width of the column of names.
 const NAMES: usize = 10;
 
 impl Page<'_> {
@@ -275,7 +276,7 @@ impl Page<'_> {
     out.line(&format!("{}  {what}", out.paint(Style::Bold, name)))
   }
 
-  /// `text` is safe by now.
+  /// `text` must already be escaped.
   fn row(&self, name: &str, text: &str) -> Result<(), Failure> {
     let out = &self.context.out;
     let columns = out.columns().clamp(40, 100) - NAMES;

@@ -1,6 +1,6 @@
 //! `memfw gate`: the optional process at which readers of memory wait.
 //!
-//! It reads no configuration and no ledger: what is to be gated is what the daemon tells.
+//! It reads no configuration and no ledger: the daemon tells it what to gate.
 #![forbid(unsafe_code)]
 
 use std::path::PathBuf;
@@ -28,7 +28,7 @@ pub struct GateArgs {
   pub workspace: Vec<PathBuf>,
 }
 
-/// Open files that are asked for: what [`crate::gate::waiting`] needs, and room.
+/// The wanted limit of open files: what [`crate::gate::waiting`] needs, and some more.
 #[cfg(linux)]
 const WANTED_DESCRIPTORS: u64 = 4096;
 
@@ -72,9 +72,9 @@ pub fn run(context: &Context, args: GateArgs) -> Result<Status, Failure> {
     );
   }
   let barrier = Barrier::new().map_err(failed)?;
-  // A reader whose event finds no descriptor is refused.
+  // The kernel refuses a reader if the process has no descriptor left for its event.
   let n_descriptors = descriptors::raise(WANTED_DESCRIPTORS);
-  // Those who wait, one batch that is being looked at, and what the process has open itself.
+  // The readers that wait, one batch in progress, and the files that the process itself has open.
   if n_descriptors < (MAX_WAITING + 2 * MAX_BATCH) as u64 {
     return Err(
       Failure::unavailable(format!("{n_descriptors} open files are too few for the gate"))
@@ -88,7 +88,7 @@ pub fn run(context: &Context, args: GateArgs) -> Result<Status, Failure> {
   Ok(Status::Yes)
 }
 
-/// There is no gate elsewhere.
+/// Only Linux has a gate.
 #[cfg(not(linux))]
 pub fn run(_context: &Context, _args: GateArgs) -> Result<Status, Failure> {
   Err(

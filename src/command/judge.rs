@@ -1,7 +1,7 @@
-//! `memfw judge`: the questions about new entries, for whoever can read and is trusted with an answer.
+//! `memfw judge`: hands out the questions about new entries, and takes answers to them.
 //!
-//! Whoever serves the queue gets the very prompt that an endpoint would get, and its answer is held against the
-//! same rules: a prompt has entries of ours beside the one in question, and nothing but the JSON that it asks
+//! A client of the queue gets the same prompt as an endpoint, and its answer must pass the same checks:
+//! a prompt also has known entries besides the one in question, and only the JSON that the prompt asks
 //! for counts.
 #![forbid(unsafe_code)]
 
@@ -24,11 +24,11 @@ use crate::{
   terminal::{escape::terminal, failure::Failure, time},
 };
 
-/// Bytes of an answer that are read, at most; more than count.
+/// The most bytes of an answer that are read; an answer that counts is shorter.
 const MAX_ANSWER: u64 = 64 * 1024;
-/// How long files are waited for that somebody else has open; then the daemon goes on with them.
+/// How long to wait for files that another program has open; after that, the daemon deals with them.
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(5);
-/// How often they are tried meanwhile.
+/// How often to try these files again.
 const RETRY: std::time::Duration = std::time::Duration::from_millis(20);
 
 /// `memfw judge`
@@ -132,7 +132,7 @@ fn answer(
     .take(MAX_ANSWER)
     .read_to_end(&mut text)
     .map_err(|error| Failure::unavailable(format!("cannot read the answer: {error}")))?;
-  // What is no text is no answer either.
+  // An answer that is not UTF-8 is refused like an empty one.
   let text = String::from_utf8(text).unwrap_or_default();
   let out = &context.out;
   let (reading, files) = match engine.take_answer(&asking, &text)? {
@@ -166,7 +166,7 @@ fn answer(
   Ok(Status::Yes)
 }
 
-/// Does what follows from an answer; whether all of it is done.
+/// Applies an answer to a file; returns whether everything is done.
 fn follow(engine: &mut Engine<RealFs>, target: &Target) -> Result<bool, Failure> {
   let start = SystemClock.monotonic();
   loop {

@@ -1,5 +1,5 @@
-//! `memfw log`: what happened, as it happens, from the ledger: whatever the daemon logs to, and also what
-//! commands did while none ran.
+//! `memfw log`: events as they happen, from the ledger: independent of where the daemon logs to, and
+//! with what commands did while no daemon ran.
 #![forbid(unsafe_code)]
 
 use std::time::Duration;
@@ -27,10 +27,10 @@ use crate::{
   terminal::{failure::Failure, output::Style, time},
 };
 
-/// How often the ledger is asked whether there is more: quickly enough for a person who waits, and a
-/// question about one row of an index.
+/// How often to ask the ledger for new events: soon enough for a person who waits, and cheap, because a
+/// query reads one row of an index.
 const EVERY: Duration = Duration::from_millis(200);
-/// Events that are taken at once.
+/// The most events of one query.
 const BATCH: u32 = 1_000;
 
 /// `memfw log`
@@ -57,7 +57,7 @@ pub struct LogArgs {
 /// Carries the command out.
 pub fn run(context: &Context, args: LogArgs) -> Result<Status, Failure> {
   let event = args.event.as_deref().map(kind_of).transpose()?;
-  // A configuration that does not hold is told by the commands that need it; a flag still counts.
+  // Commands that need the configuration report an invalid one; the flag works without it.
   let level = context.config().map_or_else(
     |_| context.log_level.unwrap_or(LogLevel::Info),
     |effective| effective.config.log_level,
@@ -100,7 +100,7 @@ impl Choice {
     }
   }
 
-  /// The latest events that are let in, oldest first, and the number of the last one that there is.
+  /// The latest events that pass the filter, oldest first, and the number of the newest event of all.
   fn latest(&self, ledger: &Ledger, n: u32) -> Result<(Vec<EventRow>, i64), Failure> {
     let view = ledger.snapshot()?;
     let newest = EventFilter { limit: Some(1), ..EventFilter::default() };
@@ -123,7 +123,7 @@ fn write(context: &Context, row: &EventRow, as_json: bool) -> Result<(), Failure
   context.out.line(&line(row, context.out.colour()))
 }
 
-/// The line of an event, as the daemon's log has it.
+/// An event as a line in the format of the daemon's log.
 fn line(row: &EventRow, colour: bool) -> String {
   let (level, style) = word(row.event.level());
   let at = Style::Dim.paint(&time::rfc3339(row.at), colour);

@@ -1,6 +1,6 @@
-//! `memfw man`: manual pages from the same tree as the help.
+//! `memfw man`: manual pages from the tree that also gives the help.
 //!
-//! They hold no date and nothing of this machine, so that a package is the same wherever it is made.
+//! Pages have no date and nothing of this machine, so that a package is the same wherever it is built.
 #![forbid(unsafe_code)]
 
 use std::{fs, path::PathBuf};

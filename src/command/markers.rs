@@ -1,7 +1,7 @@
-//! `memfw markers`: takes memfw's comments out of memory files, keeps them out, or puts them back.
+//! `memfw markers`: removes memfw's comments from memory files, keeps them out, or adds them again.
 //!
-//! The wish stands in the ledger, so a running daemon follows it, too; the bytes are changed as the daemon
-//! changes them, in place and under a lease. Placeholders stay and are explained.
+//! The choice is stored in the ledger, so a running daemon obeys it. The command edits files as the
+//! daemon does: in place and under a lease. Placeholders stay, and the output explains them.
 #![forbid(unsafe_code)]
 
 use std::path::PathBuf;
@@ -55,7 +55,7 @@ pub struct MarkersFiles {
   pub json: bool,
 }
 
-/// What became of one file.
+/// The result for one file.
 struct Done {
   path: PathBuf,
   answer: Result<Remarked, Failure>,
@@ -82,7 +82,7 @@ pub fn run(context: &Context, args: MarkersArgs) -> Result<Status, Failure> {
     }
     targets
   };
-  // One file that cannot be done keeps none of the others from it.
+  // A failure with one file does not stop the others.
   let done: Vec<Done> = targets
     .iter()
     .map(|target| Done {
@@ -98,7 +98,7 @@ pub fn run(context: &Context, args: MarkersArgs) -> Result<Status, Failure> {
   Ok(if done.iter().all(|one| one.is_right(wanted)) { Status::Yes } else { Status::No })
 }
 
-/// All guarded files that are there.
+/// All guarded files that exist.
 fn all(engine: &Engine<RealFs>) -> Result<Vec<Target>, EngineError> {
   let rows = engine.ledger().files()?.into_iter();
   let watched = rows.filter(|row| row.status == FileStatus::Watched);
@@ -113,8 +113,8 @@ fn all(engine: &Engine<RealFs>) -> Result<Vec<Target>, EngineError> {
 }
 
 impl Done {
-  /// Whether the file is as was asked for. Fewer markers than there could be are a matter of the
-  /// configuration and of `memfw status`.
+  /// Whether the file has the requested state. After `add`, missing markers are no error: they depend on
+  /// the configuration, and `memfw status` reports them.
   fn is_right(&self, wanted: bool) -> bool {
     self.answer.as_ref().is_ok_and(|found| wanted || (found.marks == 0 && found.why.is_none()))
   }

@@ -1,7 +1,7 @@
-//! The command line: one file per command, and what several of them share.
+//! The command line: one file per command, and code that several commands share.
 //!
-//! A command is `run(&Context, its arguments) -> Result<Status, Failure>`: yes, no, or why it could
-//! not tell, which become exit status 0, 1 and 2. To add one, add its variant to [`args::Command`]
+//! A command is `run(&Context, its arguments) -> Result<Status, Failure>`: yes, no, or why there is no
+//! answer, which become exit status 0, 1 and 2. To add a command, add its variant to [`args::Command`]
 //! and its arm to [`dispatch`].
 #![forbid(unsafe_code)]
 

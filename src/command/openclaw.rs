@@ -1,4 +1,4 @@
-//! `memfw openclaw`: what OpenClaw does with memory, and bringing back a file that it has dropped.
+//! `memfw openclaw`: shows what OpenClaw does with memory, and makes it load a file that it has dropped.
 #![forbid(unsafe_code)]
 
 pub mod args;

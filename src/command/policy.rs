@@ -1,7 +1,8 @@
-//! `memfw policy`: what approvals excuse, whether that is still needed, and taking it back.
+//! `memfw policy`: lists exceptions and whether they are still needed, adds and withdraws them.
 //!
-//! An approval excuses the text of an item by its hash, for the codes that it had. The ledger may have it under
-//! two hashes, of the bytes and of the same text with other line ends; to a person both are one.
+//! An approval excuses the text of an item by its hash, for the codes of the item. The ledger may have
+//! an approval under two hashes, of the bytes and of the text with other line ends; the command shows
+//! one.
 #![forbid(unsafe_code)]
 
 mod sources;
@@ -69,11 +70,11 @@ pub struct PolicyWithdrawArgs {
   pub json: bool,
 }
 
-/// An approval that nothing has needed for so long is told as unused, in days (a choice: what is written
-/// once a month needs its approval once a month).
+/// An approval that was not needed for so many days is reported as unused (a choice: text that is
+/// written once a month needs its approval once a month).
 const UNUSED_AFTER_DAYS: i64 = 30;
 
-/// Digits of a hash that name an exception whose item is gone.
+/// The digits of a hash that name an exception whose item is gone.
 const DIGITS: usize = 12;
 
 /// Carries the command out.
@@ -85,14 +86,14 @@ pub fn run(context: &Context, args: PolicyArgs) -> Result<Status, Failure> {
   }
 }
 
-/// Whether an approval still does something.
+/// Whether an approval still has an effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Standing {
-  /// It holds, and was needed lately or is young.
+  /// Valid, and recently used or created.
   InForce,
-  /// It holds, and nothing has needed it for a long time.
+  /// Valid, but not needed for a long time.
   Unused,
-  /// Its time is over.
+  /// Past its end.
   Expired,
 }
 
@@ -127,14 +128,14 @@ impl Standing {
   }
 }
 
-/// One approval as a person sees it.
+/// One approval, as it is shown.
 struct Excuse {
-  /// What it is called: the id of its item, or the beginning of its hash.
+  /// The id of its item, or the beginning of its hash.
   id: String,
-  /// The item, where it is still known.
+  /// The item, if it is still known.
   item: Option<Item>,
   exception: Exception,
-  /// The exceptions that it is made of.
+  /// The exceptions of which the approval consists.
   keys: Vec<ExceptionKey>,
 }
 
@@ -164,7 +165,7 @@ fn excuses(exceptions: Vec<Exception>, items: &[Item]) -> Vec<Excuse> {
     None => items.iter().find(|item| item.hash == one.key.hash),
   };
   let mut excuses: Vec<Excuse> = Vec::new();
-  // That of the exact bytes first, by which an approval is named where its item is gone.
+  // The exception of the exact bytes comes first: its hash names an approval whose item is gone.
   let (named, others): (Vec<_>, Vec<_>) = exceptions
     .into_iter()
     .partition(|one| item_of(one).is_some_and(|item| item.hash == one.key.hash));
@@ -188,8 +189,8 @@ fn excuses(exceptions: Vec<Exception>, items: &[Item]) -> Vec<Excuse> {
   excuses
 }
 
-/// Whether both are of one approval: of the same item, or of an older memfw and made in the same moment for the
-/// same: the same text with other line ends.
+/// Whether an exception belongs to an approval: both have the same item; or an older memfw made them,
+/// without an item, at one time for one text with different line ends.
 fn is_twin(excuse: &Excuse, other: &Exception) -> bool {
   let one = &excuse.exception;
   match (&one.key.item, &other.key.item) {
@@ -208,7 +209,7 @@ fn find(ledger: &Ledger) -> Result<Vec<Excuse>, StoreError> {
   Ok(excuses(ledger.exceptions()?, &ledger.items(&filter)?))
 }
 
-/// What approvals are called, each with its reason.
+/// The names of all approvals, each with its reason.
 pub fn names(ledger: &Ledger) -> Result<Vec<(String, String)>, StoreError> {
   let excuses = find(ledger)?.into_iter();
   Ok(excuses.map(|excuse| (excuse.id, excuse.exception.reason)).collect())
@@ -250,7 +251,7 @@ fn check(context: &Context, args: JsonArgs) -> Result<Status, Failure> {
   Ok(status)
 }
 
-/// What is excused for single texts.
+/// Prints the approvals of single texts.
 fn texts(context: &Context, excuses: &[Excuse], now: i64) -> Result<(), Failure> {
   let mut table = Table::new([
     Column::new("ID"),
@@ -290,7 +291,7 @@ fn withdraw(context: &Context, args: &PolicyWithdrawArgs) -> Result<Status, Fail
     let mut named = excuses.iter().filter(|excuse| excuse.id.starts_with(name.as_str()));
     let excuse = match (named.next(), named.next()) {
       (Some(excuse), None) => excuse,
-      // An id that is the start of a longer one is itself.
+      // A complete id is not ambiguous, even if a longer one begins with it.
       (Some(_), Some(_)) => excuses.iter().find(|excuse| excuse.id == *name).ok_or_else(|| {
         Failure::usage(format!("`{name}` is ambiguous")).hint("write more digits")
       })?,

@@ -35,7 +35,7 @@ pub struct ProvenanceArgs {
   pub json: bool,
 }
 
-/// Lines that were written together.
+/// Neighbouring lines of one revision.
 struct Stretch<'a> {
   start_line: u32,
   end_line: u32,
@@ -128,7 +128,7 @@ pub fn run(context: &Context, args: ProvenanceArgs) -> Result<Status, Failure> {
     ]);
   }
   table.write(&context.out)?;
-  // What it rests on would not fit beside it.
+  // The evidence does not fit into the table.
   for Stretch { start_line, block, revision, .. } in &stretches {
     if let Some(line) = evidence::line(&revision.trail.evidence_json) {
       context.out.line(&format!("{}:{start_line}  {}", block.id, terminal(line)))?;
@@ -137,7 +137,7 @@ pub fn run(context: &Context, args: ProvenanceArgs) -> Result<Status, Failure> {
   Ok(Status::Yes)
 }
 
-/// Where lines stand: a person's word about some says nothing about those beside them.
+/// The state of lines: a person's decision about some lines of a block is not about its other lines.
 const fn state(block: &BlockRow, revision: &Revision) -> State {
   match block.state {
     _ if revision.approved => State::Approved,
@@ -155,8 +155,8 @@ fn is_current(file: &FileRow) -> bool {
   file.stamp.is_some() && stamp.map(|stamp| stamp_row(&stamp)) == file.stamp
 }
 
-/// The stretches of a block: neighbouring lines of the same revision. A placeholder that stands between
-/// two lines is in no stretch.
+/// The stretches of a block: neighbouring lines of one revision. A placeholder between two lines is in
+/// no stretch.
 fn stretches(block: &BlockRow) -> Vec<Stretch<'_>> {
   let mut found: Vec<Stretch<'_>> = Vec::new();
   for line in &block.lines {

@@ -1,4 +1,4 @@
-//! `memfw quarantine`: what is out of a file, why, and what a person decides about it.
+//! `memfw quarantine`: shows what was taken out of files and why, and carries out what a person decides.
 #![forbid(unsafe_code)]
 
 mod args;
@@ -44,11 +44,11 @@ use crate::{
 
 use decide::{Done, add, approve, reject};
 
-/// Columns of text that are shown of one line of a quarantined block, where the terminal has them.
+/// The most columns that are shown of a line of a quarantined block; fewer on a narrow terminal.
 const PREVIEW_COLUMNS: usize = 100;
-/// Columns in front of it.
+/// Columns of the indentation.
 const PREVIEW_INDENT: usize = 6;
-/// Lines that are shown of a quarantined block.
+/// The most lines that are shown of a quarantined block.
 const PREVIEW_LINES: usize = 40;
 
 /// Carries the command out.
@@ -122,7 +122,7 @@ fn list(context: &Context, args: &QuarantineListArgs) -> Result<Status, Failure>
 
 fn show(context: &Context, args: &QuarantineShowArgs) -> Result<Status, Failure> {
   let ledger = context.ledger_with_key()?;
-  // A configuration that does not hold is told by the commands that need it.
+  // Commands that need the configuration report an invalid one.
   let config = context.config().unwrap_or_default().config;
   let max_file_bytes = config.max_file_bytes;
   let likeness = Likeness::new(context, &config);
@@ -131,7 +131,7 @@ fn show(context: &Context, args: &QuarantineShowArgs) -> Result<Status, Failure>
     let item = find_item(&ledger, name)?;
     let text = match ledger.unseal(&item.id) {
       Ok(bytes) => Some(bytes),
-      // A flagged block stands in its file; a deleted one is nowhere.
+      // The text of a flagged block is in its file; that of a deleted item no longer exists.
       Err(StoreError::UnknownId { .. } | StoreError::Deleted { .. }) => None,
       Err(error) => return Err(error.into()),
     };
@@ -254,7 +254,7 @@ fn decide(
   (days, at_end): (Option<u32>, bool),
   act: Act,
 ) -> Result<Status, Failure> {
-  // Without a ledger there is nothing to decide about, and none is made for it.
+  // Without a ledger there is nothing to decide about, so none is created.
   drop(context.ledger()?);
   let config = context.config()?.config;
   let mut engine = context.engine(&config)?;
@@ -264,7 +264,7 @@ fn decide(
   let mut values = Vec::new();
   for name in &args.items {
     let done = act(&mut engine, name, word);
-    // What was done so far is told even when a later one fails.
+    // The completed decisions are printed even if a later one fails.
     let done = match done {
       Ok(done) => done,
       Err(failure) => {
@@ -301,7 +301,7 @@ fn to_json(item: &Item) -> Value {
     "reviewed_by": item.reviewed_by,
     "occurrences": item.occurrences,
   });
-  // Approved, and not back in its file yet.
+  // Approved, but not yet back in its file.
   if item.awaited
     && let Some(object) = value.as_object_mut()
   {
@@ -314,7 +314,7 @@ fn findings(item: &Item) -> Value {
   json!(Finding::list_from_json(&item.findings_json))
 }
 
-/// The rules that an item is there for, each once, with the file that it stands in.
+/// The rules whose findings count for the item, each once, with the file of the rule.
 fn rules(item: &Item) -> Vec<String> {
   let mut rules = Vec::new();
   for rule in finding::counted(item).into_iter().filter_map(|finding| finding.rule) {

@@ -1,7 +1,7 @@
-//! `memfw report`: one page about what happened, to look at in a browser or to hand on.
+//! `memfw report`: one page about what happened, for a browser or to pass on.
 //!
-//! It holds no text of memory unless that is asked for, for whoever can read the file can read it: an agent,
-//! too. It is never written into a guarded directory.
+//! The page has text of memory only on request, because every program that can read the file can read
+//! the text, including an agent. It is never written into a guarded directory.
 #![forbid(unsafe_code)]
 
 mod chart;
@@ -36,13 +36,13 @@ use crate::{
 };
 use page::{Facts, MARK, page};
 
-/// Longest span of a report: a column of each drawing is still to be seen.
+/// The longest time of a report, in days: each column of a drawing is still visible.
 const MAX_DAYS: i64 = 366;
-/// Items that are listed, the oldest ones.
+/// The most items that are listed, the oldest ones.
 const MAX_WAITING: usize = 100;
-/// Events that are listed, the newest ones.
+/// The most events that are listed, the newest ones.
 const MAX_EVENTS: u32 = 200;
-/// Bytes of a text that are looked at; the page shows fewer.
+/// The most bytes of a text that are used; the page shows fewer.
 const MAX_TEXT: usize = 1_000;
 
 /// `memfw report`
@@ -94,7 +94,7 @@ fn n_waiting(facts: &Facts) -> usize {
   facts.waiting.len() + facts.more_waiting
 }
 
-/// Where the page goes: nowhere that memfw guards, for there agents read.
+/// Where the page goes: never into a guarded directory, because agents read there.
 fn place(context: &Context, ledger: &Ledger, typed: &Path) -> Result<PathBuf, Failure> {
   let Some(name) = typed.file_name() else {
     return Err(Failure::usage(format!("`{}` is no name of a file", shown(typed))));
@@ -148,7 +148,7 @@ fn gather(
   })
 }
 
-/// The beginning of a sealed text; `None` where its bytes were deleted.
+/// The beginning of a sealed text; `None` if its bytes were deleted.
 fn text(ledger: &Ledger, id: &BlockId) -> Result<Option<Vec<u8>>, Failure> {
   match ledger.unseal(id) {
     Ok(bytes) => Ok(bytes.get(..MAX_TEXT).or(bytes.get(..)).map(<[u8]>::to_vec)),

@@ -1,4 +1,4 @@
-//! `memfw restore`: earlier versions of a memory file, to see and to bring back.
+//! `memfw restore`: lists, compares and restores earlier versions of a memory file.
 #![forbid(unsafe_code)]
 
 use std::{
@@ -64,11 +64,11 @@ pub struct RestoreArgs {
   pub json: bool,
 }
 
-/// Digits by which versions are shown; four billion versions of one file would be ambiguous.
+/// Digits of the hash by which a version is shown; they tell four billion versions of a file apart.
 const SHOWN_DIGITS: usize = 8;
-/// Fewer digits are no name of a version: `3d` is three days.
+/// The fewest digits that select a version: `3d` is three days.
 const LEAST_DIGITS: usize = 6;
-/// How long a difference is made shorter; memory files differ within milliseconds.
+/// How long to look for a shorter difference; for memory files, milliseconds are enough.
 const DIFF_PATIENCE: Duration = Duration::from_secs(2);
 
 /// Carries the command out.
@@ -99,7 +99,7 @@ pub fn run(context: &Context, args: RestoreArgs) -> Result<Status, Failure> {
     Failure::unavailable(format!("`{}` is in no guarded workspace", shown(&path)))
   })?;
   let present = engine.present(&target)?;
-  // What stood there until now may just have become a version itself.
+  // `present` judges changes of the file first, and may thus store another version.
   let versions = engine.ledger().versions(&path)?;
   let standing = present.as_deref().map(ContentHash::of);
   let version = match &args.at {
@@ -119,7 +119,7 @@ pub fn run(context: &Context, args: RestoreArgs) -> Result<Status, Failure> {
   bring_back(context, &mut engine, &target, version, args.json)
 }
 
-/// The version that stood there at a time, or the one whose hash begins so.
+/// The version that the file had at a time, or the one whose hash begins with `at`.
 fn at_time<'v>(versions: &'v [Version], at: &str, path: &Path) -> Result<&'v Version, Failure> {
   let typed = at.trim().to_ascii_lowercase();
   if typed.len() >= LEAST_DIGITS && typed.bytes().all(|byte| byte.is_ascii_hexdigit()) {
@@ -158,7 +158,7 @@ fn nothing(context: &Context, path: &Path, as_json: bool) -> Result<Status, Fail
   Ok(Status::No)
 }
 
-/// A version as people are shown it.
+/// The hash of a version, as it is shown to people.
 fn short(hash: ContentHash) -> String {
   hash.to_hex().chars().take(SHOWN_DIGITS).collect()
 }
@@ -225,7 +225,7 @@ fn to_json(version: &Version, (come, gone): (u64, u64)) -> Value {
   })
 }
 
-/// The exact bytes into a pipe or a file; on a terminal nothing that it would obey.
+/// Prints the exact bytes into a pipe or a file; on a terminal, the text is escaped.
 fn print(context: &Context, text: &[u8]) -> Result<Status, Failure> {
   if context.out.is_terminal() {
     context.out.text(&Escape::default().keep_lines().apply(text))?;
@@ -235,11 +235,11 @@ fn print(context: &Context, text: &[u8]) -> Result<Status, Failure> {
   Ok(Status::Yes)
 }
 
-/// What would be done, for the person who decides about it.
+/// A version, and the file that it would replace.
 struct Ask<'a> {
   path: &'a Path,
   version: &'a Version,
-  /// What stands there; `None` where no file does.
+  /// The content of the file; `None` if there is no file.
   present: Option<&'a [u8]>,
   text: &'a [u8],
 }
@@ -287,7 +287,7 @@ impl Ask<'_> {
     Ok(Status::Yes)
   }
 
-  /// Asks the person at the terminal; where there is none, only `--yes` will do.
+  /// Asks the person at the terminal; without a terminal, `--yes` is required.
   fn agreed(&self, context: &Context) -> Result<bool, Failure> {
     let path = shown(self.path);
     let name = short(self.version.hash);

@@ -1,8 +1,8 @@
-//! `memfw scan`: what detection says about a text, a file or a tree, without changing anything.
+//! `memfw scan`: judges a text, a file or a tree, without changing anything.
 //!
-//! Files are taken some at a time: they are parsed, and then all their blocks judged, on all cores;
-//! answers come in the order of files and blocks. A signal may end it at any moment: nothing is
-//! written but whole lines, and nothing is left behind.
+//! Files are read in chunks: the files of a chunk are parsed, then all their blocks are judged, on all
+//! cores; answers come in the order of files and blocks. A signal may end the scan at any time: only
+//! whole lines are written, and nothing is left behind.
 #![forbid(unsafe_code)]
 
 mod args;
@@ -45,13 +45,13 @@ use crate::{
   },
 };
 
-/// In front of what is said about a finding.
+/// The indentation of what is printed about a finding.
 const INDENT: &str = "    ";
-/// Most files of one scan; a bound on memory, not a limit that a memory tree meets.
+/// The most files of one scan; a bound on memory that no real memory tree reaches.
 const MAX_FILES: usize = 1_000_000;
-/// Files that are read before their blocks are judged, at most: a choice.
+/// The most files that are read before their blocks are judged: a choice.
 const MAX_CHUNK_FILES: usize = 512;
-/// Bytes of files after which no further file is read first: a choice, small beside everything else.
+/// The bytes after which no further file is read first: a choice, small compared with the rest.
 const MAX_CHUNK_BYTES: usize = 8 << 20;
 
 /// How texts are judged.
@@ -133,7 +133,7 @@ pub fn run(context: &Context, args: ScanArgs) -> Result<Status, Failure> {
     let mut chunk = Vec::new();
     let mut n_bytes = 0;
     for path in &args.paths {
-      // What was read before something that cannot be read is answered first.
+      // Files that were read before an unreadable one are answered first.
       let found = match files(path) {
         Ok(found) => found,
         Err(failure) => return report.files(&chunk).and(Err(failure)),
@@ -171,7 +171,7 @@ fn read(file: &Path, judge: &Judge<'_>) -> Result<Vec<u8>, Failure> {
     .ok_or_else(|| Failure::unavailable(format!("`{}` does not exist", shown(file))))
 }
 
-/// Markers and placeholders that memfw wrote into this file are no text of its author.
+/// The markers and placeholders that memfw wrote into this file; they are no text of its author.
 fn known(ledger: Option<&Ledger>, file: &Path) -> Known {
   let path = crate::app::paths::resolved(file);
   let Some(ledger) = ledger else { return Known::default() };
@@ -202,14 +202,14 @@ fn items(file: &Read) -> Vec<Item<'_>> {
     .collect()
 }
 
-/// In which form is answered.
+/// The form of the answers.
 enum Form {
   Text,
   Json,
   Sarif(sarif::SarifLog),
 }
 
-/// What is written and counted while files are scanned.
+/// Output and counts of a scan.
 struct ScanReport<'a> {
   context: &'a Context,
   judge: &'a Judge<'a>,
@@ -223,7 +223,7 @@ struct ScanReport<'a> {
 }
 
 impl ScanReport<'_> {
-  /// Judges all blocks of some files, and tells in order.
+  /// Judges all blocks of some files, and prints the answers in order.
   fn files(&mut self, files: &[Read]) -> Result<(), Failure> {
     let n_threads = self.judge.n_threads;
     let parsed = bulk::in_order(
@@ -319,14 +319,14 @@ impl ScanReport<'_> {
   }
 }
 
-/// One result for each place of each code that counts.
+/// Adds one result for each place of each code that counts.
 fn add(report: &mut sarif::SarifLog, item: &Item<'_>, answer: &Assessed) {
   let Assessed { findings, decision, .. } = answer;
   let block = item.text.to_file(&(0..item.text.bytes().len()));
   let lines = Lines::of(item.file.bytes.get(block.clone()).unwrap_or_default(), item.start_line);
   for finding in findings.iter().filter(|finding| decision.codes.contains(&finding.code)) {
     let level = match (finding.severity, decision.verdict) {
-      // What is worth knowing only beside something else did not decide.
+      // A finding of severity `info` only supports other findings; it did not decide.
       (Severity::Info, _) => Level::Note,
       (_, Verdict::Quarantine) => Level::Error,
       _ => Level::Warning,
@@ -352,7 +352,7 @@ fn add(report: &mut sarif::SarifLog, item: &Item<'_>, answer: &Assessed) {
   }
 }
 
-/// What scans without all of the model says so.
+/// Warns if the model is damaged, because the scan then uses only a part of it.
 pub(super) fn warn_of_damage() {
   if let Some(why) = Model::embedded().health().degradation() {
     crate::terminal::failure::complain(&format!("warning: {why}; install memfw again\n"));

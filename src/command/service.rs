@@ -1,8 +1,8 @@
-//! `memfw service`: a service manager starts memfw, before the agent, and keeps it running.
+//! `memfw service`: a service manager starts memfw before the agent, and keeps memfw running.
 //!
-//! Programs are run by an argument vector, never by a shell. What is installed is one file, which is known
-//! by a line of memfw's: no other file is replaced or removed, and memory, ledger and configuration never
-//! are.
+//! Programs are run by an argument vector, never by a shell. `install` writes one file, which a line of
+//! memfw's identifies: no other file is replaced or removed, and memory, ledger and configuration are
+//! never changed.
 #![forbid(unsafe_code)]
 
 pub mod args;
@@ -56,7 +56,7 @@ fn install(context: &Context, args: &ChangeArgs) -> Result<Status, Failure> {
     FileState::Ours(_) => false,
   };
   let control = Control::find(context, &unit)?;
-  // Whether it can be reached at all, before anything is written.
+  // Checks that the manager can be reached before anything is written.
   if let Some(words) = unit.supervisor.reload() {
     control.run(&words)?;
   }
@@ -100,7 +100,7 @@ fn uninstall(context: &Context, args: &ChangeArgs) -> Result<Status, Failure> {
     return Ok(Status::Yes);
   }
   allow(&unit, "uninstall")?;
-  // Without its program no manager runs anything, and the file alone is left to remove.
+  // A manager without its program runs nothing, so only the file must be removed.
   let control = Control::find(context, &unit).ok();
   if let (true, Some(control)) = (is_there, &control) {
     let runs = control.says_yes(&unit.supervisor.asks_whether_it_runs(&unit.job()));
@@ -130,11 +130,11 @@ fn status(context: &Context, args: &StatusArgs) -> Result<Status, Failure> {
   let standing = match (&found, Facts::gather(context, &unit)) {
     (FileState::Nothing, _) => report::Standing::Missing,
     (FileState::Foreign(what), _) => report::Standing::Foreign(what),
-    // What it should say follows from the configuration, which cannot be read.
+    // The expected content depends on the configuration, which cannot be read.
     (FileState::Ours(_), Err(failure)) => report::Standing::Unknown(failure.error),
     (FileState::Ours(text), Ok(facts)) => {
       let sandbox = systemd::sandbox_of(text);
-      // What the manager cannot do was found out when the file was written.
+      // What the manager cannot do was tested when the file was written.
       let due = match (facts.sandbox, sandbox) {
         (Sandbox::Whole, Sandbox::NoNamespaces) => sandbox,
         (due, _) => due,
@@ -159,12 +159,12 @@ fn status(context: &Context, args: &StatusArgs) -> Result<Status, Failure> {
   Ok(if is_fine { Status::Yes } else { Status::No })
 }
 
-/// The service may make nothing outside of what it may write, so its own directories have to be there.
+/// Creates memfw's own directories: the service cannot, because it may only write into existing ones.
 fn make_own_directories(unit: &Unit) -> Result<(), Failure> {
   match &unit.user {
     None => unit.own.create().map_err(unavailable),
     Some(_) if unit.own.data.is_dir() && unit.own.config.is_dir() => Ok(()),
-    // Made by root below a directory of theirs, it might be made anywhere.
+    // Root must not create directories below a user's: a link there may lead anywhere.
     Some(user) => Err(
       Failure::unavailable(format!("`{}` is not there", unit.own.data.display())).hint(format!(
         "sudo -u {user} mkdir -p -m 700 {} {}",
@@ -181,7 +181,7 @@ fn foreign(unit: &Unit, what: &str) -> Failure {
     .hint(format!("{} shows what memfw would write", unit.command("install --print")))
 }
 
-/// Services of the system are root's; asked first, so that no half of it is done.
+/// Only root may change system services. Checked first, so that nothing is left half done.
 fn allow(unit: &Unit, verb: &str) -> Result<(), Failure> {
   match unit.supervisor {
     Supervisor::System if unit.job().uid != 0 => {
@@ -192,10 +192,10 @@ fn allow(unit: &Unit, verb: &str) -> Result<(), Failure> {
   }
 }
 
-/// The file is there, and that is said before the reason why it does not run.
+/// The file is installed: print this before the reason why the service does not run.
 fn not_started(context: &Context, unit: &Unit, failure: Failure) -> Failure {
   let log = unit.supervisor.follow(&unit.name, &unit.home);
-  // Nobody is left to be told where even that cannot be written.
+  // If this output fails, there is no other way to report it.
   context.out.flush().ok();
   failure.hint(format!("what it says itself: {log}")).hint(unit.command("status"))
 }

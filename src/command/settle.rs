@@ -95,7 +95,7 @@ fn known(
   Ok(roots)
 }
 
-/// So many changes, with their verb.
+/// A number of changes, with its verb.
 fn pending(n: usize) -> String {
   format!("{} {}", count(n as u64, "change"), if n == 1 { "is" } else { "are" })
 }

@@ -1,4 +1,4 @@
-//! `memfw stats`: how many blocks came, what became of them, how long that took, and how trusted memory is.
+//! `memfw stats`: how many blocks were new, what was decided and how fast, and how trusted memory is.
 #![forbid(unsafe_code)]
 
 use clap::Args as ClapArgs;
@@ -23,13 +23,13 @@ use crate::{
   },
 };
 
-/// Lines of a table where nobody says how many; programs get all of them.
+/// The most rows of a table by default; JSON has all rows.
 const DEFAULT_ROWS: u32 = 8;
-/// Days that are shown to people, the latest ones.
+/// The most days that are shown to people, the latest ones.
 const SHOWN_DAYS: usize = 14;
-/// Columns of a bar.
+/// The width of a bar, in columns.
 const BAR: usize = 20;
-/// What a line is called that stands for all that have none of their own.
+/// The name of the row for everything that has no row of its own.
 const OTHERS: &str = "(others)";
 
 /// `memfw stats`
@@ -110,7 +110,7 @@ fn line_json<K>(name: Option<impl serde::Serialize>, line: &Line<K>) -> Value {
   })
 }
 
-/// A part of a whole, 0 to 1, with three digits; `None` of nothing.
+/// A part of a whole, 0 to 1, with three digits; `None` if the whole is 0.
 fn share(part: u64, whole: u64) -> Option<f64> {
   (whole > 0).then(|| (part as f64 / whole as f64 * 1e3).round() / 1e3)
 }
@@ -169,7 +169,7 @@ fn trust_table(out: &Out, span: &Span) -> Result<(), Failure> {
   table.write(out)
 }
 
-/// The colour of a trust, as everywhere.
+/// The colour of a trust level, as in all output.
 const fn colour(trust: Trust) -> Style {
   match trust {
     Trust::Trusted => Style::Green,
@@ -184,7 +184,7 @@ fn day_table(out: &Out, span: &Span) -> Result<(), Failure> {
   let of = |day: i64| {
     known.iter().find(|line| line.name == Some(day)).map(|line| line.counts).unwrap_or_default()
   };
-  // Days before the first one on which anything happened say nothing.
+  // Days before the first event say nothing.
   let quiet = |day: &i64| of(*day) == Counts::default();
   let mut days: Vec<i64> = span.all_days().skip_while(quiet).collect();
   days.drain(..days.len().saturating_sub(SHOWN_DAYS));
@@ -263,7 +263,7 @@ fn p99(times: &Latency) -> String {
   ms(times.p99_us)
 }
 
-/// A time in milliseconds, with as many digits as mean something.
+/// A time in milliseconds, with its significant digits.
 pub(super) fn ms(us: f64) -> String {
   let ms = us / 1e3;
   match ms {
@@ -273,12 +273,12 @@ pub(super) fn ms(us: f64) -> String {
   }
 }
 
-/// A day, counted from 1970, as a date.
+/// The date of a day, which is counted from 1970.
 pub(super) fn date(day: i64) -> String {
   time::date(day.saturating_mul(DAY))
 }
 
-/// A bar of so much of all; whatever is more than nothing is seen.
+/// A bar for a part of a whole; anything more than 0 is visible.
 fn bar(n: u64, all: u64) -> String {
   const PARTS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
   if n == 0 || all == 0 {

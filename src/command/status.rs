@@ -60,7 +60,7 @@ pub fn run(context: &Context, args: StatusArgs) -> Result<Status, Failure> {
   Ok(waited.unwrap_or(is_well))
 }
 
-/// In what protection is reduced, a sentence each.
+/// How protection is reduced, one sentence each.
 pub(super) fn degradations(
   context: &Context,
   ledger: Option<&Ledger>,
@@ -89,13 +89,13 @@ fn report(context: &Context, ledger: Option<&Ledger>) -> Result<StatusReport, Fa
     let reading = Reading::find(ledger)?;
     degradations.extend(reading.degradations(SystemClock.now()).into_iter().map(|text| (text, 0)));
   }
-  // An endpoint that cannot even be asked; that it does not answer is noted where it was asked.
+  // Endpoints that cannot be asked; a request without an answer is noted where it was made.
   let config = context.config().unwrap_or_default().config;
   if let Err(why) = embedding::embedder(context, &config) {
     let provider = config.embedding_provider;
     degradations.push((format!("{provider} cannot be asked for likeness: {why}"), 0));
   }
-  // What the daemon has noted it has said already.
+  // Only what the daemon has not already noted.
   let distrust = context.config_file().ok().and_then(|file| distrust(&file));
   let distrust = distrust.filter(|why| !degradations.iter().any(|(text, _)| text.contains(why)));
   degradations.extend(distrust.map(|why| (why, 0)));
@@ -125,27 +125,27 @@ impl Place {
   }
 }
 
-/// What `status` says.
+/// The content of `status`.
 struct StatusReport {
   daemon: &'static str,
   pid: Option<u32>,
   started_at: Option<i64>,
   scanned_at: Option<i64>,
   places: Vec<Place>,
-  /// What wakes the daemon although nothing happens.
+  /// What wakes the daemon even if nothing happens.
   wakeups: Vec<String>,
   n_files: u64,
   n_blocks: u64,
   n_waiting: u64,
-  /// Approved, and not back in their files yet.
+  /// Approved, but not yet back in their files.
   n_awaited: u64,
   n_flagged: u64,
-  /// What is kept of earlier versions; `None` when none are.
+  /// The stored versions; `None` if no versions are stored.
   versions: Option<VersionTotals>,
   unguarded: Vec<(String, String)>,
-  /// Files with fewer markers than the configuration asks for: path, mode, and why.
+  /// Files with fewer markers than the configuration asks for: path, mode, and reason.
   unmarked: Vec<(String, String, String)>,
-  /// Files that the agent framework does not load any more.
+  /// Files that the agent framework no longer loads.
   dropped: Vec<Dropped>,
   degradations: Vec<(String, i64)>,
   reading: Reading,
@@ -189,7 +189,7 @@ impl StatusReport {
     }
     let roots = daemon.workspaces(context)?;
     for path in &roots {
-      // What the daemon found counts; before it has looked, we look ourselves.
+      // The daemon's findings count; before it has any, this command probes the directory.
       let found = daemon.health.as_ref().and_then(|health| health.room(path)).cloned();
       let room = found.unwrap_or_else(|| {
         let config = context.config().unwrap_or_default().config;
@@ -204,7 +204,7 @@ impl StatusReport {
     report.n_waiting = counts.waiting;
     report.n_awaited = ledger.awaited_items()?;
     report.n_flagged = counts.flagged;
-    // A configuration that does not hold is said elsewhere, and what is kept is there all the same.
+    // An invalid configuration is reported elsewhere, and versions are stored anyway.
     if !context.config().is_ok_and(|found| found.config.version_mb == 0) {
       report.versions = Some(ledger.version_totals()?);
     }
@@ -219,7 +219,7 @@ impl StatusReport {
       }
     }
     report.dropped = dropped(context, ledger)?;
-    // What cannot be read is not guarded, and from what cannot be written no poison can be taken out.
+    // An unreadable file is not guarded, and poison cannot be removed from a read-only file.
     let text = match report.unguarded.len() {
       0 => None,
       1 => Some("1 file is not fully guarded".to_owned()),
@@ -324,10 +324,10 @@ impl StatusReport {
   }
 }
 
-/// Files of one reason that are listed one by one; of more only the number is said.
+/// Files with one reason that are listed individually; if there are more, only their number is printed.
 const MAX_OF_ONE_REASON: usize = 3;
 
-/// The files without markers, each with its reason; where many have the same one, how many they are.
+/// Files without markers, each with its reason; many with one reason are one line with their number.
 fn by_reason(unmarked: &[(String, String, String)]) -> Vec<(String, String)> {
   let mut found: Vec<(&str, Vec<&str>)> = Vec::new();
   for (file, _, why) in unmarked {
@@ -347,11 +347,11 @@ fn by_reason(unmarked: &[(String, String, String)]) -> Vec<(String, String)> {
   found.into_iter().flat_map(lines).collect()
 }
 
-/// A file that the agent framework has dropped for reasons of its own.
+/// A file that the agent framework has dropped.
 struct Dropped {
   file: String,
   class: String,
-  /// What brings it back.
+  /// The command that brings it back.
   command: String,
 }
 
@@ -362,7 +362,7 @@ impl Dropped {
   }
 }
 
-/// The files that were dropped when memfw looked at them last, as far as they still are.
+/// The files that were dropped when memfw last looked, and still are.
 fn dropped(context: &Context, ledger: &Ledger) -> Result<Vec<Dropped>, Failure> {
   let noted = ledger.all_noted()?;
   let config = context.config().unwrap_or_default().config;
@@ -372,7 +372,7 @@ fn dropped(context: &Context, ledger: &Ledger) -> Result<Vec<Dropped>, Failure> 
   for (row, noted) in noted {
     let Some(class) = noted.class.filter(|class| class == classes.dropped) else { continue };
     let Ok(rel) = row.path.strip_prefix(&row.workspace) else { continue };
-    // A person may have brought it back since.
+    // A person may have brought the file back since then.
     let now = records.standing(&row.workspace, rel);
     if row.status == FileStatus::Watched
       && matches!(&now, Standing::Recorded { class: Some(now), .. } if *now == class)
@@ -385,7 +385,7 @@ fn dropped(context: &Context, ledger: &Ledger) -> Result<Vec<Dropped>, Failure> 
   Ok(found)
 }
 
-/// What the agent framework reads as memory and memfw does not judge.
+/// The files that the agent framework reads as memory and memfw does not judge.
 fn unjudged(context: &Context, roots: &[PathBuf], files: &[FileRow]) -> Vec<(String, String)> {
   let config = context.config().unwrap_or_default().config;
   let judged: HashSet<&Path> = files
@@ -405,7 +405,7 @@ fn unjudged(context: &Context, roots: &[PathBuf], files: &[FileRow]) -> Vec<(Str
   found
 }
 
-/// What is kept of earlier versions, in words.
+/// The stored versions, in words.
 fn kept(totals: &VersionTotals) -> String {
   let oldest = totals.oldest.map_or(String::new(), |oldest| {
     format!(", the oldest seen {}", time::short(oldest, SystemClock.now()))
@@ -417,12 +417,12 @@ fn kept(totals: &VersionTotals) -> String {
   format!("{} in {}{oldest}{due}", count(totals.versions, "version"), megabytes(totals.bytes))
 }
 
-/// Bytes as megabytes of a million, to one decimal.
+/// Bytes as megabytes (a million bytes), with one decimal.
 fn megabytes(bytes: u64) -> String {
   format!("{}.{} MB", bytes / 1_000_000, bytes / 100_000 % 10)
 }
 
-/// Waits until the running daemon's own start-up scan is done.
+/// Waits until the running daemon has finished its first scan.
 fn wait(context: &Context, patience: Duration) -> Result<Status, Failure> {
   let start = SystemClock.monotonic();
   loop {

@@ -1,15 +1,15 @@
-//! Which command was meant by one that there is not.
+//! Suggests commands for an unknown command.
 //!
-//! clap knows the neighbours of a mistyped word; this knows the commands below other ones, for whoever
-//! types `memfw approve` and means `memfw quarantine approve`.
+//! clap suggests similar words; this module finds commands below other commands, for a user who types
+//! `memfw approve` and means `memfw quarantine approve`.
 #![forbid(unsafe_code)]
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use crate::config::nearest;
 
-/// The commands below other ones that were probably meant, as they are typed; only those of this very
-/// name where clap has an answer of its own.
+/// The commands below others that were probably meant, as they are typed; only with exactly this name if
+/// clap has a suggestion.
 pub fn nested(error: &clap::Error, tree: &clap::Command) -> Vec<String> {
   let is_answered = error.get(ContextKind::SuggestedSubcommand).is_some();
   let Some(ContextValue::String(typed)) = error.get(ContextKind::InvalidSubcommand) else {
@@ -23,7 +23,7 @@ pub fn nested(error: &clap::Error, tree: &clap::Command) -> Vec<String> {
     .flat_map(|group| group.get_subcommands().map(move |one| (group.get_name(), one.get_name())))
     .collect();
   let mut names = below.iter().map(|(_, name)| *name);
-  // The very word below another command is meant more likely than a neighbour that clap has found.
+  // The exact word below another command is a better guess than a similar word from clap.
   let exact = names.clone().find(|name| name == typed);
   let Some(name) = exact.or_else(|| nearest(typed, names.by_ref()).filter(|_| !is_answered)) else {
     return Vec::new();

@@ -1,4 +1,4 @@
-//! What can stand for a value of the command line, from the ledger and the tables of words.
+//! Candidates for the values of the command line, from the ledger and from lists of words.
 #![forbid(unsafe_code)]
 
 use std::{
@@ -26,13 +26,13 @@ use crate::{
   store::{Access, Ledger, StoreError},
 };
 
-/// How long a busy ledger is waited for: a person has pressed a key.
+/// How long to wait for a busy ledger: a person has pressed a key.
 const PATIENCE: Duration = Duration::from_millis(200);
 
-/// What a value of the command line is.
+/// The kind of a value of the command line.
 #[derive(Clone, Copy, Debug)]
 enum What {
-  /// An item for review, a waiting one first.
+  /// An item for review; waiting items come first.
   Item,
   /// An approval.
   Approval,
@@ -40,16 +40,16 @@ enum What {
   File,
   /// A key of the configuration.
   Key,
-  /// A value of the key that stands before.
+  /// A value of the key that comes before it on the command line.
   Value,
   /// The kind of a source that the ledger knows.
   Source,
-  /// One of a few words.
+  /// One word of a fixed list.
   Words(fn() -> Vec<&'static str>),
 }
 
 impl What {
-  /// By the command and the name that its value has in the help.
+  /// The kind for a command and the name that the value has in the help.
   fn of(command: &str, arg: &clap::Arg) -> Option<Self> {
     let name = arg.get_value_names()?.first()?.as_str();
     Some(match (command, name) {
@@ -72,7 +72,7 @@ impl What {
   }
 }
 
-/// The tree of commands with what its values can be.
+/// Adds candidates to the arguments of a command and of all commands below it.
 pub fn with_lookup(command: clap::Command, lookup: &Arc<Lookup>) -> clap::Command {
   let name = command.get_name().to_owned();
   let with = |arg: clap::Arg| match What::of(&name, &arg) {
@@ -85,20 +85,20 @@ pub fn with_lookup(command: clap::Command, lookup: &Arc<Lookup>) -> clap::Comman
   command.mut_args(with).mut_subcommands(|below| with_lookup(below, lookup))
 }
 
-/// Where to look.
+/// Where to look for candidates.
 #[derive(Debug)]
 pub struct Lookup {
   ledger: Option<PathBuf>,
   home: Option<PathBuf>,
   here: Option<PathBuf>,
-  /// Whether the shell leaves a `~` at the beginning of a candidate alone.
+  /// Whether the shell keeps a `~` at the beginning of a candidate unquoted.
   knows_home: bool,
   /// The key whose value is being typed.
   key: Option<&'static config::Key>,
 }
 
 impl Lookup {
-  /// For a command line so far.
+  /// For the words typed so far.
   pub fn new(env: &Env, shell: Shell, words: &[OsString]) -> Self {
     let key = words.windows(2).find(|pair| pair.first().is_some_and(|word| word == "set"));
     let key = key.and_then(|pair| config::find(pair.get(1)?.to_str()?));
@@ -112,7 +112,7 @@ impl Lookup {
   }
 
   fn candidates(&self, what: What, typed: &OsStr) -> Vec<CompletionCandidate> {
-    // What is no text is no name of ours.
+    // All names that memfw knows are UTF-8, so other bytes match none of them.
     let Some(text) = typed.to_str() else { return Vec::new() };
     let words = |words: Vec<&'static str>| {
       words.into_iter().map(|word| (word.to_owned(), String::new())).collect()
@@ -126,7 +126,7 @@ impl Lookup {
       What::Words(all) => words(all()),
       What::File => {
         let files = self.ask(|ledger| self.files(ledger, text));
-        // A file that was never guarded may be meant, too.
+        // The user may also mean a file that was never guarded.
         if files.is_empty() {
           return PathCompleter::file().complete(typed);
         }
@@ -144,7 +144,7 @@ impl Lookup {
       .collect()
   }
 
-  /// What the ledger answers; nothing where it cannot be asked.
+  /// The answer of the ledger; empty if the ledger cannot be read.
   fn ask<T>(&self, question: impl FnOnce(&Ledger) -> Result<Vec<T>, StoreError>) -> Vec<T> {
     let Some(path) = &self.ledger else { return Vec::new() };
     let Ok(mut ledger) = Ledger::open(path, Access::ReadOnly, None) else { return Vec::new() };
@@ -152,7 +152,7 @@ impl Lookup {
     question(&ledger).unwrap_or_default()
   }
 
-  /// The guarded files, each as the beginning of it was typed.
+  /// The guarded files, each as the user began to type it: absolute, below `~`, or relative.
   fn files(&self, ledger: &Ledger, typed: &str) -> Result<Vec<(String, String)>, StoreError> {
     let forms = |path: &Path| -> Option<String> {
       let below = |dir: &Option<PathBuf>| {
@@ -172,7 +172,7 @@ impl Lookup {
   }
 }
 
-/// The items that a prefix may mean: first what waits, newest first, then what was flagged or decided.
+/// The items whose id begins with `typed`: waiting, then flagged, then decided; each group newest first.
 fn items(ledger: &Ledger, typed: &str) -> Result<Vec<(String, String)>, StoreError> {
   let mut items = ledger.items(&crate::store::ItemFilter::default())?;
   items.retain(|item| item.id.as_str().starts_with(typed));
@@ -201,7 +201,7 @@ fn sources(ledger: &Ledger) -> Result<Vec<(String, String)>, StoreError> {
   Ok(kinds.into_iter().map(|kind| (kind.to_owned(), String::new())).collect())
 }
 
-/// The first sentence about a key.
+/// The first clause of the description of a key.
 fn about(key: &config::Key) -> String {
   let text: String = key.about.concat();
   text.trim().split([':', '.', ';']).next().unwrap_or_default().to_owned()
@@ -213,7 +213,7 @@ mod tests {
   use crate::command::Args;
   use clap::CommandFactory as _;
 
-  /// The values of the tree that are looked up, as `command VALUE`.
+  /// The arguments whose values are looked up, as `command VALUE`.
   fn known(command: &clap::Command, found: &mut Vec<String>) {
     for arg in command.get_arguments() {
       if What::of(command.get_name(), arg).is_some() {

@@ -1,9 +1,9 @@
-//! Words as shells read them: with the quotes of what was typed, and back.
+//! Shell quoting: reads a word as it was typed, and escapes a word for bash.
 #![forbid(unsafe_code)]
 
 use std::ffi::{OsStr, OsString};
 
-/// What a typed word means; `None` within quotation marks, where a shell goes on by rules of its own.
+/// The meaning of a typed word; `None` inside quotation marks, where shells have other rules.
 pub(super) fn unquoted(word: &OsStr) -> Option<OsString> {
   let Some(text) = word.to_str() else { return Some(word.to_owned()) };
   let mut plain = String::with_capacity(text.len());
@@ -11,7 +11,7 @@ pub(super) fn unquoted(word: &OsStr) -> Option<OsString> {
   while let Some(letter) = letters.next() {
     match letter {
       '\'' | '"' => return None,
-      // A backslash at the end is about what comes next.
+      // A final backslash escapes a character that is not typed yet.
       '\\' => plain.extend(letters.next()),
       letter => plain.push(letter),
     }
@@ -19,10 +19,10 @@ pub(super) fn unquoted(word: &OsStr) -> Option<OsString> {
   Some(plain.into())
 }
 
-/// A word that bash takes for this very text; `None` where it would cut the word in two.
+/// Escapes a text so that bash reads it as one word; `None` if bash's completion would split the word.
 ///
-/// Bash puts candidates into the command line as they are, so whatever it could take for more than a
-/// letter stands behind a backslash. A colon and an equals sign begin a new word for its completion.
+/// Bash inserts candidates into the command line unchanged, so a backslash precedes every character that
+/// bash may interpret. In bash's completion a colon or an equals sign begins a new word.
 pub(super) fn for_bash(text: &str) -> Option<String> {
   if text.contains([':', '=']) {
     return None;

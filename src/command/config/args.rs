@@ -18,7 +18,7 @@ pub struct ConfigArgs {
 }
 
 impl ConfigArgs {
-  /// The preset that is asked for.
+  /// The preset that the flags of the command select, if any.
   pub const fn preset(&self) -> Option<Preset> {
     match &self.command {
       ConfigCommand::Show(args) => args.preset.preset(),

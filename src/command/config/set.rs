@@ -1,7 +1,7 @@
-//! `memfw config set`: one value of the file, checked before anything is written.
+//! `memfw config set`: changes one value of the file, and checks the result before it writes.
 //!
-//! Invariant: no other file is written, the file is replaced as a whole or not at all, and what is
-//! written is a configuration that holds.
+//! Invariant: no other file is written, the file is replaced as a whole or not at all, and the written
+//! configuration is valid.
 #![forbid(unsafe_code)]
 
 use super::{args::SetArgs, shown, unknown};
@@ -36,7 +36,7 @@ pub(super) fn run(context: &Context, args: &SetArgs) -> Result<Status, Failure> 
     .map_err(|why| Failure::from(ConfigError::Unreadable { file: file.clone(), why }))?;
   let exists = found.is_some();
   let text = found.unwrap_or_default();
-  // What is wrong elsewhere in the file may be what is being mended, so only the new text has to hold.
+  // The user may be repairing an invalid file, so only the new text must be valid.
   let before = parse(&text, None, home.as_deref(), true).ok();
   let changed = match &value {
     Some(value) => edit::set(&text, key, value),
@@ -58,7 +58,7 @@ pub(super) fn run(context: &Context, args: &SetArgs) -> Result<Status, Failure> 
   tell(context, args, key, &file, before.as_ref(), &after, is_changed)
 }
 
-/// Replaces the file, or the one that it is a link to; its directory is made where there is none.
+/// Replaces the file, or the file that a link points to; creates the directory of a missing file.
 fn write(context: &Context, file: &Path, exists: bool, text: &str) -> Result<(), Failure> {
   if exists {
     let target = file.canonicalize().map_err(unavailable)?;

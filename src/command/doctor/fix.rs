@@ -1,7 +1,8 @@
-//! `memfw doctor --fix`: what can be mended without knowing what a person wants.
+//! `memfw doctor --fix`: repairs that need no decision by a person.
 //!
-//! Only memfw's own files and directories are touched: closed to others, made, or taken away where a crash
-//! left them. Configuration, keys, memory and whatever is damaged are left to a person.
+//! Only memfw's own files and directories change: private ones are closed to others, missing directories
+//! are created, and leftovers of a crash are removed. Configuration, keys, memory and damaged files are
+//! left to a person.
 #![forbid(unsafe_code)]
 
 use std::{
@@ -19,7 +20,7 @@ use crate::{
   terminal::failure::{Failure, reason},
 };
 
-/// Mends what is safe to mend; what was done, and what could not be.
+/// Repairs what is safe to repair; adds what was done, and what failed, to `checks`.
 pub(super) fn fix(context: &Context, checks: &mut Vec<Check>) -> Result<(), Failure> {
   let home = context.home()?;
   let mut done = Done(checks);
@@ -31,7 +32,7 @@ pub(super) fn fix(context: &Context, checks: &mut Vec<Check>) -> Result<(), Fail
   Ok(())
 }
 
-/// Other files than the ledger's that a look without `--fix` tells about, with what can be done.
+/// Adds what `--fix` would repair besides the ledger, for `memfw doctor` without `--fix`.
 pub(super) fn look(home: &Home, checks: &mut Vec<Check>) {
   let hint = || Some("memfw doctor --fix".to_owned());
   for path in repair::files(&home.data).iter().filter(|path| repair::is_open(path)) {
@@ -48,13 +49,13 @@ pub(super) fn look(home: &Home, checks: &mut Vec<Check>) {
   }
 }
 
-/// Workspaces that have left the guard and were not confirmed.
+/// Workspaces that are no longer guarded and not confirmed: two keys of the ledger, and the path.
 fn departed(data: &Path) -> Vec<(StateKey, StateKey, PathBuf)> {
   let ledger = Ledger::open(&data.join(LEDGER), Access::ReadOnly, None);
   ledger.and_then(|ledger| ledger.states()).map(left).unwrap_or_default()
 }
 
-/// What a crash has left behind.
+/// What a crash has left behind: temporary files, and the socket of a daemon that is gone.
 fn stale(home: &Home) -> Vec<PathBuf> {
   let now = SystemClock.now() / 1_000_000;
   let mut found: Vec<_> =
@@ -84,7 +85,7 @@ impl Done<'_> {
   }
 
   fn directories(&mut self, home: &Home) {
-    // Before it is made: what is there already is closed with its files, and that is told.
+    // Listed before they are created; `permissions` closes and reports directories that already exist.
     let both = [&home.data, &home.config].into_iter().map(PathBuf::as_path);
     let missing: Vec<&Path> = both.filter(|dir| !dir.exists()).collect();
     if missing.is_empty() {
@@ -143,7 +144,7 @@ impl Done<'_> {
     }
   }
 
-  /// What has left the guard is let go: whoever asks for this was told by `status` and `doctor`.
+  /// Confirms that these workspaces are not guarded any more: `status` and `doctor` have told the user.
   fn confirm(&mut self, data: &Path) {
     for (key, degraded, path) in departed(data) {
       let ledger = Ledger::open(&data.join(LEDGER), Access::ReadWrite, None);
@@ -164,7 +165,7 @@ impl Done<'_> {
     let path = data.join(LEDGER);
     let older = match Ledger::open(&path, Access::ReadOnly, None) {
       Err(StoreError::Older { found, .. }) if is_free(data) => found,
-      // What else is wrong with it is told by the look that follows.
+      // The later checks report all other problems of the ledger.
       _ => return,
     };
     match Ledger::open(&path, Access::ReadWrite, None) {

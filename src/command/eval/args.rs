@@ -67,7 +67,7 @@ pub struct EvalArgs {
   pub json: bool,
 }
 
-/// A number from 0 to 1,000: their texts are kept in memory.
+/// Parses a number from 0 to 1,000; the limit exists because the texts are kept in memory.
 fn mistakes(word: &str) -> Result<usize, String> {
   let number = word.parse().ok().filter(|number| *number <= 1_000);
   number.ok_or_else(|| "expected a number from 0 to 1000".to_owned())
@@ -88,7 +88,7 @@ pub enum LayersArg {
 }
 
 impl LayersArg {
-  /// The same in the words of the engine.
+  /// The layers as the engine names them.
   pub const fn layers(self) -> Layers {
     match self {
       Self::Rules => Layers::Rules,

@@ -1,6 +1,7 @@
-//! The judge in an evaluation: the prompts that it would be sent, and answers that came back.
+//! The judge in an evaluation: writes the prompts that it would get, and scores recorded answers.
 //!
-//! Nobody is asked: prompts are written, whoever reads them answers elsewhere, and the answers are scored.
+//! No judge is called here: one run writes the prompts, a model or a person answers them elsewhere, and
+//! another run scores the answers.
 #![forbid(unsafe_code)]
 
 use std::{
@@ -25,10 +26,10 @@ use crate::{
   },
 };
 
-/// Answers of one file, at most; a bound on memory.
+/// The most answers of one file; a bound on memory.
 const MAX_ANSWERS: usize = 200_000;
 
-/// Answers that were recorded, and what is asked about.
+/// Recorded answers, and the questions of this run.
 #[derive(Debug, Default)]
 pub(super) struct Recorded {
   answers: BTreeMap<String, String>,
@@ -42,7 +43,7 @@ struct Asked {
 }
 
 impl Recorded {
-  /// As the command line says; `None` where no judge takes part.
+  /// The judge that the command line asks for, if any.
   pub(super) fn of(args: &EvalArgs) -> Result<Option<Self>, Failure> {
     if let Some(dump) = &args.judge_dump
       && dump.extension().is_none_or(|extension| extension != "jsonl")
@@ -55,7 +56,7 @@ impl Recorded {
     Ok(takes_part.then(|| Self { answers, ..Self::default() }))
   }
 
-  /// The prompts, one JSON object a line, sorted by name.
+  /// The prompts, one JSON object per line, sorted by id.
   pub(super) fn dump(&self) -> String {
     let asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
     let mut lines = String::new();
@@ -66,7 +67,7 @@ impl Recorded {
     lines
   }
 
-  /// What was asked and answered.
+  /// How many questions there were, and how they were answered.
   pub(super) fn counts(&self) -> JudgeCounts {
     let asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
     let mut counts = JudgeCounts { asked: asked.len() as u64, ..JudgeCounts::default() };
@@ -82,8 +83,8 @@ impl Recorded {
 }
 
 impl Reader for Recorded {
-  /// Its chance is made from the question, so that the prompt is the same when its answer comes back; nobody
-  /// who writes the lines of an evaluation has a reason to leave the frame.
+  /// The nonce is derived from the question, so that the prompt is the same when its answer comes back.
+  /// A predictable nonce is safe here: no author of an evaluation has a reason to break the frame.
   fn read(&self, question: &Question<'_>) -> Option<Reading> {
     let hash = question.hash();
     let id: String = hash.to_hex().chars().take(16).collect();
@@ -98,7 +99,7 @@ impl Reader for Recorded {
   }
 }
 
-/// The answers of a file, by the names of their prompts.
+/// The answers of a file, by the ids of their prompts.
 fn answers(file: &Path) -> Result<BTreeMap<String, String>, Failure> {
   let name = shown(file);
   let opened = paths::open_own(file)
@@ -129,7 +130,7 @@ fn answers(file: &Path) -> Result<BTreeMap<String, String>, Failure> {
   }
 }
 
-/// What a reader wrote, or the JSON that it gave.
+/// The id and the answer of a line; the answer is a text or a JSON object.
 fn answer(line: &[u8]) -> Option<(String, String)> {
   let value: Value = serde_json::from_slice(line).ok()?;
   let answer = match value.get("answer")? {
@@ -157,7 +158,7 @@ mod tests {
     provenance::Source,
   };
 
-  /// Doubts everything a little.
+  /// An assessor that finds every text slightly suspicious.
   struct Doubts;
 
   impl Assessor for Doubts {
@@ -202,7 +203,7 @@ mod tests {
     let frame = prompt.rsplit_once("\n--- end ").unwrap().0.rsplit_once("--- begin ").unwrap().1;
     let entries: Vec<Value> =
       frame.lines().skip(1).map(|l| serde_json::from_str(l).unwrap()).collect();
-    // Of the other two one has to go; which is found out by trying.
+    // A valid answer gives `take` to exactly one of the two known entries; the test tries both.
     let tried = (0..2).map(|taken| {
       let mut others = 0;
       let answers: Vec<Value> = entries

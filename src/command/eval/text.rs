@@ -1,4 +1,4 @@
-//! An evaluation for people: 80 columns, everything from the data escaped and cut.
+//! The report of an evaluation for people: 80 columns, all text from the data escaped and cut.
 #![forbid(unsafe_code)]
 
 use crate::{
@@ -19,7 +19,7 @@ use crate::{
   },
 };
 
-/// Rows of a table, at most; the others are one row. JSON has them all.
+/// The most rows of a table; one more row sums up the other groups. JSON has all groups.
 const MAX_ROWS: usize = 24;
 
 /// Writes the report.
@@ -44,7 +44,7 @@ pub(super) fn write(out: &Out, report: &Report) -> Result<(), Failure> {
   write_mistakes(out, "false alarms, the highest scores first", &mistakes.false_alarms)
 }
 
-/// Entries with their origin: what leaves memory, what is noticed.
+/// Entries with their origin: how many were taken out of memory, and how many were noticed.
 fn scenarios(out: &Out, report: &Report) -> Result<(), Failure> {
   let Some(found) = &report.scenarios else { return Ok(()) };
   let row = |name: &str, fate: Fate| FateRow { name: name.to_owned(), fate };
@@ -130,7 +130,7 @@ fn write_table(out: &Out, table: &Table) -> Result<(), Failure> {
   out.text(&table.render(DEFAULT_COLUMNS, out.colour()))
 }
 
-/// The largest groups, those of most lines first.
+/// The groups with the most lines, largest first.
 fn groups_table(title: &'static str, groups: &[Group]) -> Table {
   let mut table = Table::new([
     Column::new(upper(title)).cut_end(12),
@@ -141,7 +141,7 @@ fn groups_table(title: &'static str, groups: &[Group]) -> Table {
   ]);
   let mut sorted: Vec<&Group> = groups.iter().collect();
   sorted.sort_by(|a, b| b.counts.n().cmp(&a.counts.n()).then_with(|| a.name.cmp(&b.name)));
-  // A row for the others is worth it only where it stands for several.
+  // A row for the other groups is useful only if it replaces several rows.
   let n_shown = if sorted.len() > MAX_ROWS { MAX_ROWS - 1 } else { sorted.len() };
   let (shown, others) = sorted.split_at(n_shown);
   for group in shown {
@@ -180,7 +180,7 @@ fn row(name: &str, counts: &Counts) -> [Cell; 5] {
   ]
 }
 
-/// A share with its interval, in percent; nothing of nothing.
+/// A share with its interval, in percent; empty if nothing was counted.
 fn shares(share: Share) -> String {
   let (Some(rate), Some((low, high))) = (share.rate(), share.interval()) else {
     return String::new();
@@ -188,7 +188,7 @@ fn shares(share: Share) -> String {
   format!("{} ({}-{})", percent(rate), percent(low), percent(high))
 }
 
-/// Three digits that count, for rates below one in a hundred are what this is about.
+/// Three significant digits, because rates below 1 % matter here.
 fn percent(rate: f64) -> String {
   let percent = rate * 100.0;
   if percent >= 99.95 || percent == 0.0 {
@@ -213,7 +213,7 @@ fn pairs(out: &Out, report: &Report) -> Result<(), Failure> {
   out.line(&format!("  twin flagged  {}", shares(pairs.twins_flagged)))
 }
 
-/// What a judge was asked and said.
+/// How many questions the judge got, and its answers.
 fn judge(out: &Out, report: &Report) -> Result<(), Failure> {
   let Some(judge) = &report.judge else { return Ok(()) };
   out.line("")?;
@@ -324,7 +324,7 @@ fn write_mistakes(out: &Out, title: &str, mistakes: &[Mistake]) -> Result<(), Fa
     let names = [&mistake.set, &mistake.kind, &mistake.lang];
     let names: Vec<&str> =
       names.iter().map(|name| name.as_str()).filter(|name| !name.is_empty()).collect();
-    // The place comes first, so that it is not what is cut.
+    // The place comes first, because the end of the line is cut.
     let file = mistake.place.file.rsplit('/').next().unwrap_or_default();
     let head = format!(
       "{:.3} {file}:{} {} {}",

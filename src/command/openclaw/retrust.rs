@@ -1,7 +1,7 @@
-//! `memfw openclaw retrust`: has OpenClaw load a memory file again that it has dropped.
+//! `memfw openclaw retrust`: makes OpenClaw load a memory file again that it has dropped.
 //!
-//! What will be trusted is shown first, the row is copied before it is changed, and it is changed only if
-//! it is still the one that was shown. It works without the daemon.
+//! The command first shows what OpenClaw will trust. It copies the row before it changes the row, and
+//! changes only the row that it has shown. It works without the daemon.
 #![forbid(unsafe_code)]
 
 use std::{
@@ -32,14 +32,14 @@ use crate::{
   },
 };
 
-/// Columns that are shown of a line of an entry.
+/// The most columns that are shown of a line of an entry.
 const PREVIEW_COLUMNS: usize = 100;
-/// Lines that are shown of an entry.
+/// The most lines that are shown of an entry.
 const PREVIEW_LINES: usize = 40;
-/// How long another memfw that is writing is waited for.
+/// How long to wait for another memfw that is writing.
 const LOCK_WAIT: Duration = Duration::from_secs(10);
 
-/// What is about to be trusted.
+/// What OpenClaw is about to trust.
 struct Case {
   path: PathBuf,
   workspace: PathBuf,
@@ -48,7 +48,7 @@ struct Case {
   bytes: Vec<u8>,
   hash: ContentHash,
   blocks: Vec<BlockRow>,
-  /// Why it should not be, as far as memfw can tell.
+  /// Reasons against trusting the file, as far as memfw knows.
   doubts: Vec<String>,
 }
 
@@ -120,7 +120,7 @@ impl Case {
     Ok(Self { path, workspace, file, row, bytes, hash, blocks, doubts })
   }
 
-  /// Exactly what will be trusted.
+  /// Shows exactly what OpenClaw will trust.
   fn show(&self, context: &Context) -> Result<(), Failure> {
     let out = &context.out;
     let now = SystemClock.now();
@@ -158,7 +158,7 @@ impl Case {
       ))?;
       self.preview(context, block.start_line as usize, block.end_line as usize)?;
     }
-    // What memfw does not know is shown as it stands there.
+    // Text that the ledger does not know is shown as it is in the file.
     if self.blocks.is_empty() {
       for (start, end) in self.entries() {
         out.line(&format!("  line {start}"))?;
@@ -177,7 +177,7 @@ impl Case {
     document.blocks().iter().map(|block| (block.start_line, block.end_line)).collect()
   }
 
-  /// Lines of the file, made safe.
+  /// Prints lines of the file, escaped.
   fn preview(&self, context: &Context, start: usize, end: usize) -> Result<(), Failure> {
     let out = &context.out;
     let safe = Escape::default().max_width(PREVIEW_COLUMNS);
@@ -207,7 +207,7 @@ impl Case {
     )
   }
 
-  /// Asks the person at the terminal; where there is none, only `--yes` will do.
+  /// Asks the person at the terminal; without a terminal, `--yes` is required.
   fn agreed(&self, context: &Context) -> Result<bool, Failure> {
     if !context.out.is_terminal() || !io::stdin().is_terminal() {
       return Err(
@@ -231,7 +231,7 @@ impl Case {
     let home = context.home()?;
     let unavailable = |error: &dyn std::fmt::Display| Failure::unavailable(error.to_string());
     home.create().map_err(|error| unavailable(&error))?;
-    // Whoever edits files for memfw waits meanwhile, so that the hash is that of the file.
+    // The lock keeps other memfw processes from editing the file, so that the hash is still the file's.
     let _writing =
       WriteLock::acquire(&home.data, LOCK_WAIT).map_err(|error| unavailable(&error))?;
     if ContentHash::of(&read(&self.path, max)?) != self.hash {
@@ -276,14 +276,14 @@ impl Case {
   }
 }
 
-/// A link is not loaded by OpenClaw, and not read here.
+/// Reads a file. OpenClaw does not load a link, so the caller resolves the path first.
 fn read(path: &Path, max: u64) -> Result<Vec<u8>, Failure> {
   let bytes =
     paths::read_own(path, max).map_err(|error| Failure::unavailable(error.to_string()))?;
   bytes.ok_or_else(|| Failure::unavailable(format!("`{}` does not exist", shown(path))))
 }
 
-/// What speaks against trusting a file.
+/// Reasons against trusting a file.
 fn doubts(known: Option<&FileRow>, hash: ContentHash, blocks: &[BlockRow]) -> Vec<String> {
   let mut doubts = Vec::new();
   match known {

@@ -1,4 +1,4 @@
-//! `memfw openclaw status`: what was found, which memory OpenClaw loads, and what cannot be told.
+//! `memfw openclaw status`: what was found, which memory OpenClaw loads, and what is not known.
 #![forbid(unsafe_code)]
 
 use std::{
@@ -90,7 +90,7 @@ impl<'i> StateReport<'i> {
     Self { installation, state: installation.state(), agents: agents.collect() }
   }
 
-  /// What there is to say about it, a sentence each.
+  /// Notes about the installation, one sentence each.
   fn notes(&self) -> Vec<String> {
     let mut notes = self.installation.notes.clone();
     notes.extend(self.state.problem.clone());
@@ -201,7 +201,7 @@ impl AgentReport<'_> {
     })
   }
 
-  /// Whether the index has the file as it is.
+  /// How the file compares with the index; `None` if there is no index.
   fn index_word(&self, file: &FileState) -> Option<&'static str> {
     match (self.state.indexed, file.indexed) {
       (false, _) => None,
@@ -245,7 +245,7 @@ impl AgentReport<'_> {
     text
   }
 
-  /// What there is to say about a file; nothing about one that is only searched and trusted.
+  /// The line about a file; `None` for a trusted file that is only searched.
   fn file_line(&self, file: &FileState) -> Option<(Style, String)> {
     let now = SystemClock.now();
     if let Some(row) = file.row.as_ref().filter(|_| file.is_dropped()) {
@@ -283,7 +283,7 @@ impl AgentReport<'_> {
   }
 }
 
-/// The memory files of a workspace, and the two that are always worth a line.
+/// The memory files of a workspace, and the two that are listed even if they do not exist.
 fn memory_of(workspace: &Path) -> Vec<PathBuf> {
   let fs = RealFs::default();
   let root = workspace.canonicalize().unwrap_or_else(|_error| workspace.to_owned());

@@ -1,4 +1,4 @@
-//! What a source is allowed: said by `memfw policy allow`, listed by `check`, taken back by `withdraw`.
+//! Codes that are allowed for a source: `memfw policy allow`, and its part of `check` and `withdraw`.
 #![forbid(unsafe_code)]
 
 use clap::Args as ClapArgs;
@@ -47,7 +47,7 @@ pub struct PolicyAllowArgs {
 
 /// Excuses codes in all text of a source.
 pub(super) fn allow(context: &Context, args: &PolicyAllowArgs) -> Result<Status, Failure> {
-  // Without a ledger there is nothing to judge by it, and none is made for it.
+  // Without a ledger no text is judged, and `allow` does not create one.
   drop(context.ledger()?);
   let config = context.config()?.config;
   let mut engine = context.engine(&config)?;
@@ -78,7 +78,7 @@ pub(super) fn standing(one: &SourceException, now: i64) -> Standing {
   Standing::since(one.created_at, one.used_at, one.expires_at, now)
 }
 
-/// What it is called where it is taken back.
+/// The name of an allowance for `memfw policy withdraw`.
 fn id(one: &SourceException) -> String {
   format!("{}:{}", one.source, one.code)
 }
@@ -122,7 +122,7 @@ pub(super) fn table(context: &Context, all: &[SourceException], now: i64) -> Res
   table.write(&context.out)
 }
 
-/// Takes `SOURCE:CODE` back; whether there is such a one.
+/// Withdraws `SOURCE:CODE`; returns whether it existed.
 pub(super) fn withdraw(
   context: &Context,
   ledger: &mut Ledger,

@@ -1,4 +1,4 @@
-//! What a person decides about one item, and what is said about it.
+//! Carries out what a person decides about one item, and describes the result.
 #![forbid(unsafe_code)]
 
 use std::path::Path;
@@ -16,7 +16,7 @@ use crate::{
   terminal::{escape::terminal, failure::Failure},
 };
 
-/// What was done about one item.
+/// The result of one decision.
 pub(super) struct Done {
   /// The line for people.
   pub(super) line: String,
@@ -24,7 +24,7 @@ pub(super) struct Done {
   pub(super) value: Value,
 }
 
-/// Brings an item back, or clears a flagged block.
+/// Approves an item: puts it back into its file, or clears the flag of a block.
 pub(super) fn approve(
   engine: &mut Engine<RealFs>,
   name: &str,
@@ -51,7 +51,7 @@ pub(super) fn approve(
   Ok(Done { line, value: json!({ "id": item.id.as_str(), "status": "approved", "placed": word }) })
 }
 
-/// Refuses an item.
+/// Rejects an item.
 pub(super) fn reject(
   engine: &mut Engine<RealFs>,
   name: &str,
@@ -84,7 +84,7 @@ pub(super) fn add(
   };
   let target = target_of(engine, &path)?;
   let id = engine.quarantine_line(&target, line, word.by, word.reason)?;
-  // What is out of its file has an id of its own.
+  // The quarantined item may have another id than the block had.
   let was = was.filter(|was| *was != id).map(|was| format!(" (was {was})")).unwrap_or_default();
   let line = format!("{id}: in quarantine, out of {}{was}", terminal(shown(&target.path())));
   Ok(Done { line, value: json!({ "id": id.as_str(), "status": "quarantined" }) })

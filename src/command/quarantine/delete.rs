@@ -1,5 +1,5 @@
-//! `memfw quarantine delete`: sealed bytes that nobody is to have any more. There is no way back, so a person is
-//! asked first.
+//! `memfw quarantine delete`: deletes sealed bytes that nobody may have any more. There is no undo, so
+//! the command asks first.
 #![forbid(unsafe_code)]
 
 use std::io::{self, BufRead as _, IsTerminal as _};
@@ -50,7 +50,7 @@ pub(super) fn run(context: &Context, args: &DeleteArgs) -> Result<Status, Failur
   let mut values = Vec::new();
   for item in &items {
     let deleted = engine.delete(item.id.as_str(), &by, args.reason.as_deref());
-    // What was done so far is told even when a later one fails.
+    // The completed deletions are printed even if a later one fails.
     let deleted = match deleted {
       Ok(deleted) => deleted,
       Err(error) => {

@@ -81,7 +81,7 @@ pub(super) fn run(context: &Context, args: &ExportArgs) -> Result<Status, Failur
   Ok(Status::Yes)
 }
 
-/// An item, with its text where there is a ledger to ask.
+/// An item as JSON, with its text if there is a ledger.
 fn value(item: &Item, ledger: Option<&Ledger>) -> Result<Value, StoreError> {
   let mut value = to_json(item);
   let Some(object) = value.as_object_mut() else { return Ok(value) };
@@ -98,7 +98,7 @@ fn value(item: &Item, ledger: Option<&Ledger>) -> Result<Value, StoreError> {
   Ok(value)
 }
 
-/// Items as SARIF: one result a code, at the line where the item was last seen.
+/// Items as SARIF: one result per code, at the line where the item was last seen.
 fn of_items(items: &[Item]) -> SarifLog {
   let mut report = SarifLog::default();
   for item in items {

@@ -1,18 +1,18 @@
-//! Columns over days, as a drawing without words: what they mean stands beside it in text.
+//! A drawing of columns, one per day, without words: text beside the drawing explains it.
 #![forbid(unsafe_code)]
 
 use super::html::Html;
 
-/// Units of the drawing; it is stretched to the width that there is.
+/// Height of the drawing in its own units; the page stretches the drawing to its width.
 const HEIGHT: f64 = 100.0;
-/// How much of a day's place its column takes.
+/// The part of a day's width that its column fills.
 const FILLED: f64 = 0.8;
 
 /// One day.
 pub(super) struct Column {
-  /// What is said about it when somebody points at it.
+  /// The text that is shown when the pointer is on the column.
   pub(super) title: String,
-  /// What stands one above the other, lowest first: the name of a colour, and how much of it.
+  /// The parts of the column, lowest first: the name of a colour, and the height.
   pub(super) parts: Vec<(&'static str, u64)>,
 }
 
@@ -22,7 +22,7 @@ impl Column {
   }
 }
 
-/// Draws the columns; `label` says for those who cannot see it what it shows.
+/// Draws the columns; `label` describes the drawing for people who cannot see it.
 pub(super) fn draw(html: &mut Html, label: &'static str, columns: &[Column]) {
   let most = columns.iter().map(Column::all).max().unwrap_or(0).max(1);
   html
@@ -35,7 +35,7 @@ pub(super) fn draw(html: &mut Html, label: &'static str, columns: &[Column]) {
     html.markup("<g>").tag("title", &column.title);
     let mut top = HEIGHT;
     for (colour, n) in column.parts.iter().filter(|(_, n)| *n > 0) {
-      // Little is still to be seen beside much.
+      // A small part must be visible beside large ones.
       let height = (*n as f64 / most as f64 * HEIGHT).max(1.0).min(top);
       top -= height;
       html

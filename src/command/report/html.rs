@@ -1,7 +1,7 @@
-//! A page under construction: markup is written by this program alone, and text only escaped.
+//! A page under construction: only this program writes markup, and text is always escaped.
 //!
-//! Invariant: nothing but `'static` markup and numbers enters the page unescaped, so no name and no text of
-//! a memory can open a tag, end an attribute or reorder what stands beside it.
+//! Invariant: only `'static` markup and numbers enter the page unescaped, so no name and no text of
+//! memory can open a tag, end an attribute or reorder the text beside it.
 #![forbid(unsafe_code)]
 
 use std::fmt::Write as _;
@@ -10,7 +10,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::terminal::escape::Escape;
 
-/// Columns of one text; a source may be 200 characters long, a path 4,096 bytes.
+/// The most columns of one text; a source may be 200 characters long, a path 4,096 bytes.
 const MAX_COLUMNS: usize = 400;
 
 /// The page so far.
@@ -18,15 +18,15 @@ const MAX_COLUMNS: usize = 400;
 pub(super) struct Html(String);
 
 impl Html {
-  /// Markup of ours.
+  /// Adds markup of memfw.
   pub(super) fn markup(&mut self, markup: &'static str) -> &mut Self {
     self.0.push_str(markup);
     self
   }
 
-  /// Text of anybody, between tags or between double quotes.
+  /// Adds text from any source, escaped, between tags or between double quotes.
   pub(super) fn text(&mut self, text: impl AsRef<[u8]>) -> &mut Self {
-    // What moves, hides or reorders becomes visible first, as in a terminal.
+    // First make characters visible that move, hide or reorder text, as on a terminal.
     for c in Escape::default().max_width(MAX_COLUMNS).apply(text).chars() {
       match c {
         '<' => self.0.push_str("&lt;"),
@@ -41,31 +41,31 @@ impl Html {
     self
   }
 
-  /// A whole number.
+  /// Adds a whole number.
   pub(super) fn number(&mut self, n: u64) -> &mut Self {
     // Writing to a string cannot fail.
     write!(self.0, "{n}").ok();
     self
   }
 
-  /// A place in a drawing.
+  /// Adds a coordinate of a drawing.
   pub(super) fn place(&mut self, x: f64) -> &mut Self {
     write!(self.0, "{x:.2}").ok();
     self
   }
 
-  /// An element without attributes around text of anybody: `tag("h2", "Sources")`.
+  /// Adds an element without attributes around escaped text: `tag("h2", "Sources")`.
   pub(super) fn tag(&mut self, tag: &'static str, text: impl AsRef<[u8]>) -> &mut Self {
     self.markup("<").markup(tag).markup(">").text(text).markup("</").markup(tag).markup(">")
   }
 
-  /// The whole.
+  /// The whole page.
   pub(super) fn finish(self) -> String {
     self.0
   }
 }
 
-/// What a policy calls a style sheet that it lets in: `sha256-` and the hash of its bytes in base64.
+/// The name of a style sheet in a content security policy: `sha256-` and its hash in base64.
 pub(super) fn policy_hash(style: &str) -> String {
   format!("sha256-{}", base64(&Sha256::digest(style.as_bytes())))
 }

@@ -1,7 +1,7 @@
 //! The page itself: facts in, HTML out. Pure.
 //!
-//! Invariants: no script, no link, nothing from elsewhere, and a policy that would forbid them; all that
-//! others have chosen goes through [`Html::text`].
+//! Invariants: no script, no link, no external resource, and a content security policy that forbids
+//! them; everything that others have chosen goes through [`Html::text`].
 #![forbid(unsafe_code)]
 
 use tracing::Level;
@@ -24,34 +24,34 @@ use crate::{
   terminal::time,
 };
 
-/// How a page begins, by which the next one knows that it may take its place.
+/// The beginning of every page, by which the next report knows that it may overwrite the file.
 pub(super) const MARK: &str =
   "<!doctype html>\n<!-- memfw report: the next report overwrites this file -->\n";
-/// Lines of a table; all of them are in `memfw stats --json`.
+/// The most rows of a table; `memfw stats --json` has all rows.
 const MAX_ROWS: usize = 50;
 
-/// What the last column of a table is called; what was never timed has none.
+/// The name of the last column of a table; a cell is empty if nothing was timed.
 const P99: &str = "p99";
-/// The columns of a table behind the first ones.
+/// The columns of a table after the first ones.
 const FIGURES: [&str; 6] = ["seen", "kept", "flagged", "quarantined", "false alarms", P99];
 
 const STYLE: &str = include_str!("style.css");
 
-/// All that the page tells.
+/// All facts of the page.
 pub(super) struct Facts {
   /// The figures.
   pub(super) span: Span,
-  /// What waits for a person, oldest first, each with its text if that was asked for.
+  /// Waiting items, oldest first, each with its text if texts were requested.
   pub(super) waiting: Vec<(Item, Option<Vec<u8>>)>,
-  /// What waits and is not among these.
+  /// How many more items wait.
   pub(super) more_waiting: usize,
-  /// In what protection is reduced.
+  /// How protection is reduced.
   pub(super) degradations: Vec<String>,
   /// How long poison was readable.
   pub(super) exposure: String,
-  /// What happened, newest first.
+  /// Events, newest first.
   pub(super) events: Vec<EventRow>,
-  /// Whether more happened.
+  /// Whether there are more events.
   pub(super) more_events: bool,
 }
 
@@ -223,7 +223,7 @@ fn trust(html: &mut Html, span: &Span) {
   html.markup("</section>\n");
 }
 
-/// The first and the last day of a drawing, and how high its highest column is.
+/// The first and the last day of a drawing, and the height of its highest column.
 fn axis(html: &mut Html, span: &Span, most: Option<u64>) {
   let days: Vec<i64> = span.all_days().collect();
   html.markup("<div class=\"axis soft\"><span>");
@@ -272,7 +272,7 @@ fn table<K>(
         .markup("</td>");
     }
     let Counts { kept, flagged, quarantined, approved, .. } = line.counts;
-    // On a phone there are no columns, so each figure brings its own name.
+    // On a phone the table has no header, so each figure has the name of its column.
     let mut cell = |what: &'static str, text: &str| {
       html
         .markup("<td class=\"n\" data-what=\"")

@@ -1,4 +1,4 @@
-//! The page is taken apart again: whatever others have chosen, its tags are ours.
+//! Takes the page apart again: all its tags are memfw's, whatever others have chosen.
 
 use std::path::PathBuf;
 
@@ -130,7 +130,7 @@ fn whatever_others_choose_the_tags_are_ours() {
     {
       assert!(!hostile.contains(part), "{name:?}: {part:?}");
     }
-    // What is shown is what was there: in file, source, item, event, text, detail and degradation.
+    // The page has the name in file, source, item, event, text, detail and degradation.
     let mut shown = Html::default();
     shown.text(name);
     assert!(hostile.matches(&shown.finish()).count() >= 7, "{name:?}");
@@ -158,7 +158,7 @@ fn the_page_asks_for_nothing_and_lets_nothing_in() {
     ["section", "ul", "li", "svg", "g", "table", "tr", "td", "div", "span", "p", "h2", "pre", "b"]
   {
     let (open, close) = (format!("<{tag}"), format!("</{tag}>"));
-    // `<b` begins `<body`, too.
+    // `<b` is also the beginning of `<body`.
     let is_whole = |after: &&str| !after.starts_with(|c: char| c.is_ascii_alphanumeric());
     let n_open = page.split(&open).skip(1).filter(is_whole).count();
     assert_eq!(n_open, page.matches(&close).count(), "{tag}");

@@ -1,7 +1,7 @@
-//! `memfw scan --jsonl`: one JSON object a line in, one a line out, in order.
+//! `memfw scan --jsonl`: one JSON object per line in, one per line out, in order.
 //!
-//! A line that cannot be read is answered on its line. Whoever sends a line and waits for its answer
-//! gets it at once; what comes faster is answered in chunks, on all cores.
+//! A line that cannot be read is answered by an error. A program that sends one line and waits gets the
+//! answer at once; faster input is answered in chunks, on all cores.
 #![forbid(unsafe_code)]
 
 use std::io;
@@ -92,7 +92,7 @@ impl Question {
       facts: facts_of(source, self.trust, &self.asked, &judge.config),
       kind: Kind::of(source),
       layers: Layers::All,
-      // Whoever asks about single texts asks what the daemon would say of them.
+      // A question about a single text gets the answer that the daemon would give.
       reads: Reads::New,
       asked: &self.asked,
       referral: None,

@@ -1,4 +1,4 @@
-//! The program by which a service manager is told what to do.
+//! The program that controls a service manager.
 #![forbid(unsafe_code)]
 
 use std::{ffi::OsString, path::PathBuf, time::Duration};
@@ -10,24 +10,24 @@ use crate::{
   terminal::failure::Failure,
 };
 
-/// How long one command may take. A start waits for the first scan, which takes seconds where there are
-/// ten thousand notes.
+/// How long one command may take. A start waits for the first scan, which takes seconds for ten thousand
+/// notes.
 const LIMIT: Duration = Duration::from_mins(2);
-/// The program that tries a sandbox out.
+/// The program that tests a sandbox.
 const TRIAL: &str = "systemd-run";
 
-/// A way to a service manager.
+/// Access to a service manager.
 pub(super) struct Control {
   supervisor: Supervisor,
   program: PathBuf,
-  /// Where `systemd-run` is.
+  /// The path of `systemd-run`.
   trial: Option<PathBuf>,
-  /// What may be wrong where it cannot be reached.
+  /// A hint for a manager that cannot be reached.
   hint: Option<String>,
 }
 
 impl Control {
-  /// Finds the program; a failure where there is none.
+  /// Finds the program; fails if there is none.
   pub(super) fn find(context: &Context, unit: &Unit) -> Result<Self, Failure> {
     let env = &context.surroundings.env;
     let name = unit.supervisor.program();
@@ -44,19 +44,19 @@ impl Control {
     Ok(Self { supervisor: unit.supervisor, program, trial, hint })
   }
 
-  /// Runs it with these words.
+  /// Runs the program with these arguments.
   pub(super) fn run(&self, words: &[OsString]) -> Result<(), Failure> {
     subprocess::run(&self.line(words), LIMIT)
       .map_err(|why| Failure::unavailable(why).maybe_hint(self.hint.clone()))
   }
 
-  /// Whether it answers these words with success.
+  /// Whether the program succeeds with these arguments.
   pub(super) fn says_yes(&self, words: &[OsString]) -> bool {
     subprocess::run(&self.line(words), LIMIT).is_ok()
   }
 
-  /// Whether the manager can do what a user manager can do only in a user namespace; what cannot be tried
-  /// is believed.
+  /// Whether a user manager can make user namespaces, which parts of the sandbox need; true if this
+  /// cannot be tested.
   pub(super) fn can_sandbox(&self) -> bool {
     let Some(trial) = self.trial.as_ref().filter(|_| self.supervisor == Supervisor::User) else {
       return true;
@@ -73,7 +73,7 @@ impl Control {
     ];
     let mut line = vec![trial.clone().into_os_string()];
     line.extend(words.map(OsString::from));
-    // A program that surely is there.
+    // A program that certainly exists.
     line.extend([self.program.clone().into_os_string(), "--version".into()]);
     subprocess::run(&line, LIMIT).is_ok()
   }

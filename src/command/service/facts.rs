@@ -1,5 +1,5 @@
-//! What a service file says about this machine, gathered from the environment, the configuration and what
-//! is found of the agent; nothing is changed.
+//! The facts about this machine in a service file, from the environment, the configuration and the agent
+//! that was found; nothing is changed.
 #![forbid(unsafe_code)]
 
 use std::{
@@ -22,15 +22,15 @@ use crate::{
   },
 };
 
-/// Where a service looks for programs besides the directory of the agent's own.
+/// Where a service looks for programs, after the directory of the agent's program.
 const USUAL_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 /// Directories whose files are private to a service with `PrivateTmp=`.
 const TEMPORARY: [&str; 2] = ["/tmp", "/var/tmp"];
 
-/// How far a service of a user is shut in.
+/// How much of the sandbox a service of a user has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sandbox {
-  /// In all that the file says.
+  /// All of it.
   Whole,
   /// The service manager cannot make a user namespace.
   NoNamespaces,
@@ -39,7 +39,7 @@ pub enum Sandbox {
 }
 
 impl Sandbox {
-  /// Why some of it is left out; a sentence.
+  /// Why a part of the sandbox is left out; a sentence.
   pub const fn why(self) -> Option<&'static str> {
     match self {
       Self::Whole => None,
@@ -51,22 +51,22 @@ impl Sandbox {
   }
 }
 
-/// What is put into a service file.
+/// The values in a service file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Facts {
   /// This program.
   pub program: PathBuf,
-  /// The home directory of whoever is guarded.
+  /// The home directory of the guarded user.
   pub home: PathBuf,
-  /// Units that start after it.
+  /// Units that start after memfw.
   pub before: Vec<String>,
-  /// Variables that it needs.
+  /// Variables that memfw needs.
   pub variables: Vec<(String, OsString)>,
-  /// What is guarded.
+  /// The guarded directories.
   pub workspaces: Vec<PathBuf>,
-  /// What may be written, none below another.
+  /// Writable directories, none below another.
   pub writable: Vec<PathBuf>,
-  /// How far it is shut in.
+  /// How much of the sandbox the service has.
   pub sandbox: Sandbox,
 }
 
@@ -94,7 +94,7 @@ impl Facts {
       variables.push(("PATH".to_owned(), path));
     }
     let mut own = vec!["MEMFW_HOME"];
-    // Those of whoever installs it for somebody else are not theirs.
+    // Another user's service does not use the directories of the user who installs it.
     own.extend(["XDG_CONFIG_HOME", "XDG_DATA_HOME"].iter().filter(|_| unit.user.is_none()));
     for name in own {
       let Some(dir) = env.path(name) else { continue };
@@ -114,12 +114,12 @@ impl Facts {
     })
   }
 
-  /// Whether something that is guarded lies where a service would otherwise have files of its own.
+  /// Whether a writable path is in a directory that would otherwise be private to the service.
   pub fn shares_temporary_files(&self) -> bool {
     self.writable.iter().any(|path| TEMPORARY.iter().any(|dir| path.starts_with(dir)))
   }
 
-  /// What may be written, with the shared directories for temporary files where they stay shared.
+  /// The writable paths, and the directories for temporary files if they stay shared.
   pub fn all_writable(&self) -> Vec<PathBuf> {
     let shared = TEMPORARY.iter().filter(|_| self.shares_temporary_files()).map(PathBuf::from);
     outermost(self.writable.iter().cloned().chain(shared))
@@ -140,18 +140,18 @@ fn sandbox(supervisor: Supervisor, config: &Config) -> Sandbox {
   }
 }
 
-/// This program, wherever the link to it stands.
+/// The path of this program, not of a link to it.
 fn program() -> Result<PathBuf, Failure> {
   let failed = |why: String| {
     Failure::unavailable(format!("memfw cannot find its own program: {why}"))
       .hint("start it by its absolute path")
   };
   let path = std::env::current_exe().map_err(|error| failed(reason(&error)))?;
-  // A program that was replaced while it runs has another name here.
+  // If the file of a running program was replaced, this path has another name.
   if path.is_file() { Ok(path) } else { Err(failed(format!("`{}` is gone", path.display()))) }
 }
 
-/// The paths without those that lie below another, in their order.
+/// The paths in their order, without those below another path.
 fn outermost(paths: impl IntoIterator<Item = PathBuf>) -> Vec<PathBuf> {
   let mut found: Vec<PathBuf> = Vec::new();
   for path in paths {

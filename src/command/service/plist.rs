@@ -1,7 +1,7 @@
-//! An agent of launchd with the facts of this machine in it.
+//! An agent of launchd with the facts of this machine.
 //!
-//! The file as it stands in the source is the template; the lines that name a home directory are written
-//! anew, and variables are added.
+//! The file in the source is the template; the lines that name a home directory are rewritten, and
+//! variables are added.
 #![forbid(unsafe_code)]
 
 use std::{ffi::OsStr, fmt::Write as _};
@@ -12,7 +12,7 @@ use super::{facts::Facts, supervisor::Unsayable};
 const HOME: &str = "/Users/you";
 /// This program in the template.
 const PROGRAM: &str = "/Users/you/.cargo/bin/memfw";
-/// The variable after which others follow.
+/// New variables are added after this one.
 const VARIABLE: &str = "<key>RTEN_NUM_THREADS</key>";
 
 /// The file for this machine.
@@ -48,7 +48,7 @@ pub fn render(template: &str, facts: &Facts) -> Result<String, Unsayable> {
   Ok(text)
 }
 
-/// A text for XML.
+/// Escapes a text for XML.
 fn escaped(text: &OsStr) -> Result<String, Unsayable> {
   let Some(text) = text.to_str() else {
     return Err(Unsayable(text.to_string_lossy().into_owned()));

@@ -1,4 +1,4 @@
-//! What a person or a program is told about the service, and what to type next.
+//! What a person or a program reads about the service, and what to type next.
 #![forbid(unsafe_code)]
 
 use std::{os::unix::ffi::OsStrExt as _, path::Path};
@@ -22,21 +22,21 @@ use crate::{
   },
 };
 
-/// Where systemd notes whose services go on without a login.
+/// Where systemd records the users whose services run without a login.
 const LINGER: &str = "/var/lib/systemd/linger";
 
-/// How the file that stands there compares with what memfw would write.
+/// How the installed file compares with the file that memfw would write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Standing {
-  /// There is none.
+  /// There is no file.
   Missing,
-  /// It is not memfw's.
+  /// The file is not memfw's.
   Foreign(&'static str),
-  /// It says what it should.
+  /// The file has the expected content.
   Current(Sandbox),
-  /// It says something else.
+  /// The file has another content.
   Outdated(Sandbox),
-  /// It cannot be told what it should say.
+  /// The expected content is not known, for this reason.
   Unknown(String),
 }
 
@@ -52,11 +52,11 @@ impl Standing {
   }
 }
 
-/// What would be written, and run.
+/// Prints the file that would be written, and the commands that would be run.
 pub(super) fn file(context: &Context, unit: &Unit, text: &str) -> Result<(), Failure> {
   let supervisor = unit.supervisor;
   let comment = |line: &str| supervisor.comment(&terminal(line));
-  // To a program the very text.
+  // A program gets the exact text.
   if context.out.is_terminal() {
     context.out.text(&Escape::default().keep_lines().apply(text))?;
   } else {
@@ -69,7 +69,7 @@ pub(super) fn file(context: &Context, unit: &Unit, text: &str) -> Result<(), Fai
   Ok(())
 }
 
-/// What would be removed.
+/// Prints what would be removed.
 pub(super) fn removal(context: &Context, unit: &Unit, is_there: bool) -> Result<(), Failure> {
   if !is_there {
     return context.out.line("nothing is installed, and nothing would be done");
@@ -83,7 +83,7 @@ pub(super) fn removal(context: &Context, unit: &Unit, is_there: bool) -> Result<
   reload.map_or(Ok(()), |words| row(context, "would run", shown(supervisor, &words)))
 }
 
-/// What became of the file.
+/// Prints how the file was changed.
 pub(super) fn change(context: &Context, unit: &Unit, change: &Change) -> Result<(), Failure> {
   let file = unit.file.display();
   match change {
@@ -96,17 +96,17 @@ pub(super) fn change(context: &Context, unit: &Unit, change: &Change) -> Result<
   }
 }
 
-/// A command that was run.
+/// Prints a command that was run.
 pub(super) fn ran(context: &Context, command: &str) -> Result<(), Failure> {
   row(context, "ran", command.to_owned())
 }
 
-/// A file that was removed.
+/// Prints the path of a file that was removed.
 pub(super) fn removed(context: &Context, path: &Path) -> Result<(), Failure> {
   row(context, "removed", path.display().to_string())
 }
 
-/// What holds now, and what to type next.
+/// Prints the result of an installation, and what to type next.
 pub(super) fn installed(context: &Context, unit: &Unit, facts: &Facts) -> Result<(), Failure> {
   for workspace in &facts.workspaces {
     row(context, "guards", workspace.display().to_string())?;
@@ -138,7 +138,7 @@ pub(super) fn installed(context: &Context, unit: &Unit, facts: &Facts) -> Result
   next(context, &unit.command("uninstall"), "the way back")
 }
 
-/// What an uninstallation leaves.
+/// Prints what an uninstallation leaves in place.
 pub(super) fn left(context: &Context, unit: &Unit, was_there: bool) -> Result<(), Failure> {
   if !was_there {
     context.out.line("nothing was installed")?;
@@ -156,7 +156,7 @@ pub(super) fn left(context: &Context, unit: &Unit, was_there: bool) -> Result<()
   Ok(())
 }
 
-/// Whether it is installed and runs.
+/// Prints whether the service is installed and runs.
 pub(super) fn status(
   context: &Context,
   unit: &Unit,

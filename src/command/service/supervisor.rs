@@ -1,5 +1,4 @@
-//! The service managers that memfw knows: the file that each of them reads, and the commands that each of
-//! them understands.
+//! The service managers that memfw knows: the file of each, and the commands of each.
 #![forbid(unsafe_code)]
 
 use std::{
@@ -12,7 +11,7 @@ use clap::{ValueEnum, builder::Resettable};
 
 use super::{facts::Facts, plist, systemd};
 
-/// The label of launchd's agent, in the style of those that stand beside it.
+/// The label of the agent of launchd, in the style of other labels.
 pub const LABEL: &str = "ai.memfw.daemon";
 
 /// A service manager.
@@ -35,12 +34,12 @@ pub enum Supervisor {
 pub struct Unsayable(pub String);
 
 impl Supervisor {
-  /// The one of this system.
+  /// The manager that this system has.
   pub const fn native() -> Self {
     if cfg!(target_os = "macos") { Self::Launchd } else { Self::User }
   }
 
-  /// The word for it.
+  /// The name of the manager on the command line.
   pub const fn as_str(self) -> &'static str {
     match self {
       Self::User => "user",
@@ -49,7 +48,7 @@ impl Supervisor {
     }
   }
 
-  /// The program by which it is told what to do.
+  /// The program that controls the manager.
   pub const fn program(self) -> &'static str {
     match self {
       Self::User | Self::System => "systemctl",
@@ -57,7 +56,7 @@ impl Supervisor {
     }
   }
 
-  /// The file as it stands in the source, for a user called `you` or `ann`.
+  /// The file in the source, for a user called `you` or `ann`.
   pub const fn template(self) -> &'static str {
     match self {
       Self::User => include_str!("../../../systemd/memfw.service"),
@@ -66,7 +65,7 @@ impl Supervisor {
     }
   }
 
-  /// What the service is called.
+  /// The name of the service.
   pub fn name(self, user: Option<&str>) -> String {
     match (self, user) {
       (Self::User, _) | (Self::System, None) => "memfw.service".to_owned(),
@@ -75,18 +74,18 @@ impl Supervisor {
     }
   }
 
-  /// Where its file belongs.
+  /// The path of the service file.
   pub fn file(self, home: &Path, user: Option<&str>) -> PathBuf {
     let name = self.name(user);
     match self {
-      // Where the agent puts its own, and where every user manager looks.
+      // The agent puts its own units there, and every user manager looks there.
       Self::User => home.join(".config/systemd/user").join(name),
       Self::System => Path::new("/etc/systemd/system").join(name),
       Self::Launchd => home.join("Library/LaunchAgents").join(name + ".plist"),
     }
   }
 
-  /// What its file says on this machine.
+  /// The content of the service file on this machine.
   pub fn render(self, facts: &Facts) -> Result<String, Unsayable> {
     match self {
       Self::User | Self::System => systemd::render(self.template(), facts),
@@ -94,7 +93,7 @@ impl Supervisor {
     }
   }
 
-  /// A line that its files take for a comment.
+  /// A text as a comment line of a service file.
   pub fn comment(self, text: &str) -> String {
     match self {
       Self::User | Self::System => format!("# {text}"),
@@ -102,7 +101,7 @@ impl Supervisor {
     }
   }
 
-  /// How a person follows what it logs.
+  /// The command with which a person follows the log of the service.
   pub fn follow(self, name: &str, home: &Path) -> String {
     match self {
       Self::User => format!("journalctl --user -fu {name}"),
@@ -116,12 +115,12 @@ impl Supervisor {
     first.into_iter().chain(words.iter().copied()).map(OsString::from).collect()
   }
 
-  /// Reads all files again; launchd does so by itself.
+  /// The command to read all files again; `None` for launchd, which does so by itself.
   pub fn reload(self) -> Option<Vec<OsString>> {
     (self != Self::Launchd).then(|| self.words(&["daemon-reload"]))
   }
 
-  /// What is run once the file is there. `runs`: it runs already; `is_new`: with another file than now.
+  /// The commands after the file was written. `runs`: the service runs; `is_new`: the file has changed.
   pub fn start(self, job: &Job<'_>, runs: bool, is_new: bool) -> Vec<Vec<OsString>> {
     let name = job.name;
     match self {
@@ -146,12 +145,12 @@ impl Supervisor {
     }
   }
 
-  /// Starts it anew, as after a directory was made that it may write: systemd looks only then.
+  /// The command that restarts the service: systemd finds new writable directories only at a start.
   pub fn restart(self, job: &Job<'_>) -> Option<Vec<OsString>> {
     (self != Self::Launchd).then(|| self.words(&["restart", job.name]))
   }
 
-  /// What is run before the file goes. `runs`: it is loaded.
+  /// The commands before the file is removed. `runs`: the service is loaded.
   pub fn stop(self, job: &Job<'_>, runs: bool) -> Vec<Vec<OsString>> {
     match self {
       Self::User | Self::System => vec![self.words(&["disable", "--now", job.name])],
@@ -160,7 +159,7 @@ impl Supervisor {
     }
   }
 
-  /// Succeeds while it runs.
+  /// The command that succeeds while the service runs.
   pub fn asks_whether_it_runs(self, job: &Job<'_>) -> Vec<OsString> {
     match self {
       Self::User | Self::System => self.words(&["is-active", "--quiet", job.name]),
@@ -168,7 +167,8 @@ impl Supervisor {
     }
   }
 
-  /// Succeeds where it is started at the next login or boot; launchd starts what has a file.
+  /// The command that succeeds if the service starts at the next login or boot; `None`: launchd starts
+  /// it.
   pub fn asks_whether_it_will(self, job: &Job<'_>) -> Option<Vec<OsString>> {
     (self != Self::Launchd).then(|| self.words(&["is-enabled", "--quiet", job.name]))
   }
@@ -180,12 +180,12 @@ impl fmt::Display for Supervisor {
   }
 }
 
-/// What a command is about.
+/// The service that a command is about.
 #[derive(Clone, Copy, Debug)]
 pub struct Job<'a> {
   /// The name of the service.
   pub name: &'a str,
-  /// Its file.
+  /// The file of the service.
   pub file: &'a Path,
   /// The uid of the user.
   pub uid: u32,

@@ -1,7 +1,7 @@
-//! A unit of systemd with the facts of this machine in it.
+//! A systemd unit with the facts of this machine.
 //!
-//! The unit as it stands in the source is the template: it can be used as it is, and only the lines that
-//! name paths, units or variables are written anew. The rules of quoting were tried with systemd 252.
+//! The unit in the source is the template, and can be used unchanged; only the lines that name paths,
+//! units or variables are rewritten. The rules of quoting were tested with systemd 252.
 #![forbid(unsafe_code)]
 
 use std::{ffi::OsStr, fmt::Write as _};
@@ -11,7 +11,7 @@ use super::{
   supervisor::Unsayable,
 };
 
-/// The line that begins what only a user namespace makes possible.
+/// The first line of the settings that need a user namespace.
 const NEEDS_NAMESPACE: &str = "PrivateUsers=yes";
 
 /// The unit for this machine.
@@ -29,7 +29,7 @@ pub fn render(template: &str, facts: &Facts) -> Result<String, Unsayable> {
   Ok(paragraphs.join("\n\n") + "\n")
 }
 
-/// Whether a unit leaves out what needs a user namespace, and why it does.
+/// How much of the sandbox a unit has: whether it leaves out what needs a user namespace, and why.
 pub fn sandbox_of(text: &str) -> Sandbox {
   let all = [Sandbox::NoNamespaces, Sandbox::OtherOwners];
   let said = |one: &Sandbox| one.why().is_some_and(|why| text.contains(why));
@@ -64,7 +64,7 @@ fn rendered(line: &str, facts: &Facts) -> Result<String, Unsayable> {
       let mut line = "ReadWritePaths=".to_owned();
       for (index, path) in facts.all_writable().iter().enumerate() {
         let space = if index == 0 { "" } else { " " };
-        // What is not there yet does not keep it from starting.
+        // A path that does not exist yet does not keep the service from starting.
         write!(line, "{space}{}", word(&format!("-{}", utf8(path.as_os_str())?))?)
           .unwrap_or_default();
       }
@@ -74,8 +74,8 @@ fn rendered(line: &str, facts: &Facts) -> Result<String, Unsayable> {
   })
 }
 
-/// The program of a command. Its name is not looked through for variables, and quotes and backslashes are
-/// refused in it however they are written.
+/// The program of a command. systemd expands no variables in its name, and refuses quotes and
+/// backslashes in any spelling.
 fn program_word(dash: &str, program: &OsStr) -> Result<String, Unsayable> {
   let path = utf8(program)?;
   if path.contains(['"', '\'', '\\']) {
@@ -84,7 +84,7 @@ fn program_word(dash: &str, program: &OsStr) -> Result<String, Unsayable> {
   word(&format!("{dash}{path}"))
 }
 
-/// A text as one word: quoted where it has to be, and never a specifier.
+/// A text as one word: quoted if necessary, and never a specifier.
 fn word(text: &str) -> Result<String, Unsayable> {
   if text.chars().any(char::is_control) {
     return Err(Unsayable(text.to_owned()));
@@ -105,13 +105,13 @@ mod tests {
   use super::*;
   use crate::command::service::supervisor::Supervisor;
 
-  /// A value of the first line with this key.
+  /// The value of the first line with this key.
   fn line<'t>(text: &'t str, key: &str) -> &'t str {
     let mut lines = text.lines().filter_map(|line| line.strip_prefix(key)?.strip_prefix('='));
     lines.next().unwrap()
   }
 
-  /// The facts of the file as it stands in the source, for a user called ann.
+  /// The facts of the file in the source, for a user called ann.
   fn facts(supervisor: Supervisor) -> Facts {
     let template =
       supervisor.template().replace("%h", "/home/ann").replace("/home/%i", "/home/ann");
@@ -134,7 +134,7 @@ mod tests {
 
   #[test]
   fn the_file_of_the_source_is_what_is_installed() {
-    // That these are the facts of a machine where nothing is configured: tests/service_files.rs.
+    // tests/service_files.rs checks that a machine without a configuration has these facts.
     let text = Supervisor::User.render(&user()).unwrap();
     assert_eq!(text, Supervisor::User.template().replace("%h", "/home/ann"));
     let text = Supervisor::System.render(&facts(Supervisor::System)).unwrap();

@@ -1,4 +1,4 @@
-//! Which service is meant: whose it is, what it is called, and where its file stands.
+//! Which service is meant: its user, its name, and the path of its file.
 #![forbid(unsafe_code)]
 
 use std::path::PathBuf;
@@ -17,28 +17,28 @@ use crate::{
   terminal::failure::{Failure, unavailable},
 };
 
-/// The words by which a file is known as memfw's.
+/// The words that identify a file of memfw.
 pub const MARK: &str = "This file belongs to memfw: ";
 
-/// A service, there or not.
+/// A service, installed or not.
 #[derive(Clone, Debug)]
 pub struct Unit {
-  /// Who starts it.
+  /// The service manager.
   pub supervisor: Supervisor,
-  /// What it is called.
+  /// The name of the service.
   pub name: String,
-  /// Its file.
+  /// The file of the service.
   pub file: PathBuf,
-  /// The user that it is for, where that is not whoever asks.
+  /// The user of the service, if it is not the user who runs the command.
   pub user: Option<String>,
-  /// Their home directory.
+  /// The home directory of the service's user.
   pub home: PathBuf,
-  /// Where their memfw keeps its files.
+  /// The memfw directories of the service's user.
   pub own: Home,
 }
 
 impl Unit {
-  /// The service that the command line means.
+  /// The service that the arguments select.
   pub fn of(context: &Context, args: &TargetArgs) -> Result<Self, Failure> {
     let supervisor = args.manager;
     let user = match (supervisor, &args.user) {
@@ -78,17 +78,17 @@ impl Unit {
     Ok(Self { supervisor, name, file, user, home, own })
   }
 
-  /// Its file as something to look at, write or remove.
+  /// The file of the service, to inspect, write or remove.
   pub fn placed(&self) -> Placed {
     Placed { path: self.file.clone(), mark: MARK }
   }
 
-  /// What commands about it name.
+  /// What commands about the service need.
   pub fn job(&self) -> Job<'_> {
     Job { name: &self.name, file: &self.file, uid: effective_uid() }
   }
 
-  /// The same command about the same service.
+  /// The `memfw service` command with this verb, for this service.
   pub fn command(&self, verb: &str) -> String {
     let supervisor = self.supervisor;
     match &self.user {
@@ -99,7 +99,7 @@ impl Unit {
   }
 }
 
-/// A name that becomes part of the name of a unit.
+/// Whether a name is safe as a part of the name of a unit.
 fn is_plain(name: &str) -> bool {
   name.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_')
     && name.len() <= 64

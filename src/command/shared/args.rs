@@ -31,7 +31,7 @@ pub struct PresetArgs {
 }
 
 impl PresetArgs {
-  /// The preset that is asked for.
+  /// The preset that the flags select, if any.
   pub const fn preset(self) -> Option<Preset> {
     match (self.quiet, self.balanced, self.strict) {
       (true, ..) => Some(Preset::Quiet),

@@ -1,5 +1,5 @@
-//! Where quarantined text went besides: blocks of the same workspace that hold most of it, such as a daily
-//! note that was promoted into the curated memory, or a diary about it.
+//! Copies of quarantined text: blocks of the same workspace that have most of it, such as a daily note
+//! that was promoted into the curated memory, or a diary about it.
 #![forbid(unsafe_code)]
 
 use std::path::PathBuf;
@@ -17,15 +17,15 @@ use crate::{
   store::{Item, Ledger, StoreError},
 };
 
-/// From which part of its words on a block counts as a copy; a choice: half of a text is more than two
-/// entries about the same thing share.
+/// The part of the quarantined words from which a block counts as a copy; a choice: two entries about
+/// one thing share less than half of their text.
 const COPY: f32 = 0.5;
-/// Copies that are told.
+/// The most copies that are listed.
 const MAX_COPIES: usize = 32;
-/// Bytes that are looked through, so that an answer takes seconds at most.
+/// The most bytes that are searched, so that an answer takes seconds at most.
 const MAX_BYTES: u64 = 64 << 20;
 
-/// A block that holds quarantined text.
+/// A block with quarantined text.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Copy {
   /// The file.
@@ -34,7 +34,7 @@ pub struct Copy {
   pub start_line: usize,
   /// Its last line.
   pub end_line: usize,
-  /// Which part of the quarantined text stands there, 0 to 1.
+  /// The part of the quarantined text that the block has, 0 to 1.
   pub share: f32,
 }
 
@@ -50,7 +50,7 @@ impl Copy {
   }
 }
 
-/// The copies of an item in its workspace, the fullest first.
+/// The copies of an item in its workspace, the most complete first.
 pub fn find(
   ledger: &Ledger,
   item: &Item,
@@ -64,12 +64,12 @@ pub fn find(
   let mut found: Vec<Copy> = Vec::new();
   let mut left = MAX_BYTES;
   for rel in workspace.walk(&fs).files {
-    // What cannot be opened is told by `status`.
+    // `status` reports files that cannot be opened.
     let Some(bytes) = read_file(&workspace, &rel, max_file_bytes) else { continue };
     let Some(rest) = left.checked_sub(bytes.len() as u64) else { break };
     left = rest;
     let path = workspace.absolute(&rel);
-    // Placeholders hold none of the words.
+    // Placeholders have none of the words.
     let markers = ledger.marker_ids(&path)?;
     let document = Document::parse(&bytes, &Known { markers, ..Known::default() });
     for block in document.blocks() {

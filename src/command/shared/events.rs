@@ -1,4 +1,4 @@
-//! Events of the ledger for programs, and their names.
+//! Events of the ledger as JSON, and their names.
 #![forbid(unsafe_code)]
 
 use serde_json::json;
@@ -15,7 +15,7 @@ use crate::{
   terminal::{failure::Failure, time},
 };
 
-/// The kind of events with a name; refuses a name that there is not.
+/// The kind with this name; refuses a name that no event has.
 pub fn kind_of(event: &str) -> Result<EventKind, Failure> {
   if let Ok(kind) = event.parse() {
     return Ok(kind);
@@ -28,7 +28,7 @@ pub fn kind_of(event: &str) -> Result<EventKind, Failure> {
   )
 }
 
-/// One event for programs.
+/// One event as JSON.
 pub fn to_json(row: &EventRow) -> serde_json::Value {
   json!({
     "at": time::rfc3339(row.at),

@@ -1,4 +1,4 @@
-//! What `status` says about reading: how long poison was readable, or that readers wait at the gate.
+//! What `status` says about exposure: how long poison was readable, or that readers wait at the gate.
 #![forbid(unsafe_code)]
 
 use std::time::Duration;
@@ -12,13 +12,13 @@ use crate::{
 };
 
 /// How long a read that was let through unjudged makes `status` degraded, in microseconds: an hour, in
-/// which an operator or a monitor sees it; afterwards it stands in the audit.
+/// which an operator or a monitor sees it; afterwards only the audit lists it.
 const ALARM: i64 = 3_600_000_000;
 
-/// How long a gate may take to gate the directories that it was told of, in microseconds.
+/// How long a gate may take to gate the directories that the daemon named, in microseconds.
 const COMING: i64 = 3_000_000;
 
-/// What is known about reading.
+/// What is known about the reading of memory.
 #[derive(Debug, Default)]
 pub struct Reading {
   exposure: Exposure,
@@ -26,7 +26,7 @@ pub struct Reading {
 }
 
 impl Reading {
-  /// From the ledger.
+  /// Reads the facts from the ledger.
   pub fn find(ledger: &Ledger) -> Result<Self, Failure> {
     let exposure = ledger.state(&StateKey::Exposure)?.map(|(json, _)| Exposure::parse(&json));
     let gate =
@@ -34,7 +34,7 @@ impl Reading {
     Ok(Self { exposure: exposure.unwrap_or_default(), gate })
   }
 
-  /// In what protection is reduced.
+  /// How protection is reduced.
   pub fn degradations(&self, now: i64) -> Vec<String> {
     let Some(gate) = &self.gate else { return Vec::new() };
     let mut found = Vec::new();
@@ -119,7 +119,7 @@ mod tests {
     let line = reading("[]", there).line(NOW);
     assert!(line.starts_with("none: readers wait at the gate, "), "{line}");
     assert!(line.ends_with("(without it: nothing was redacted yet)"), "{line}");
-    // One that gates nothing yet protects nobody.
+    // A gate that gates nothing yet protects nothing.
     let early = GateHealth { connected: true, ..GateHealth::default() };
     let early = reading("[]", early);
     assert_eq!(early.line(NOW), "nothing was redacted yet");

@@ -1,4 +1,4 @@
-//! What `memfw stats` and `memfw report` both begin with: the ledger's figures of some days.
+//! The ledger's figures of some days, for `memfw stats` and `memfw report`.
 #![forbid(unsafe_code)]
 
 use crate::{
@@ -10,9 +10,9 @@ use crate::{
   terminal::{failure::Failure, time::DAY},
 };
 
-/// Days that are counted where nobody says how many.
+/// The days that are counted by default.
 pub const DEFAULT_DAYS: u32 = 30;
-/// Events that are counted, the newest ones: a year of a busy agent, read in about a second.
+/// The most events that are counted, the newest ones: a year of a busy agent, read in about a second.
 const MAX_EVENTS: u32 = 500_000;
 /// The events that are counted.
 const COUNTED: [EventKind; 8] = [
@@ -28,20 +28,20 @@ const COUNTED: [EventKind; 8] = [
 
 /// The figures of some days up to now.
 pub struct Span {
-  /// From when, microseconds since 1970: a midnight of UTC.
+  /// The start, microseconds since 1970: a midnight of UTC.
   pub since: i64,
-  /// Up to when.
+  /// The end.
   pub until: i64,
-  /// Whether there was more than is counted.
+  /// Whether there were more events than are counted.
   pub truncated: bool,
   /// What became of blocks.
   pub figures: Figures,
-  /// What stood in memory at the end of each day, the last one now; never empty.
+  /// The content of memory at the end of each day, the last one now; never empty.
   pub levels: Vec<Level>,
 }
 
 impl Span {
-  /// Counts the last `days` days, today among them.
+  /// Counts the last `days` days, including today.
   pub fn gather(ledger: &Ledger, days: u32, now: i64) -> Result<Self, Failure> {
     let today = day(now);
     let first = today.saturating_sub(i64::from(days.max(1)) - 1);
@@ -52,7 +52,7 @@ impl Span {
     let moves: Vec<Move> = ledger
       .trust_days()?
       .into_iter()
-      // A clock that was set back leaves blocks from days that are still to come.
+      // If the clock was set back, the ledger has blocks from days in the future.
       .map(|one| Move { day: one.day.min(today), trust: one.trust, came: one.came, went: one.went })
       .collect();
     Ok(Self {
@@ -64,12 +64,12 @@ impl Span {
     })
   }
 
-  /// What stands in memory now.
+  /// The content of memory now.
   pub fn now(&self) -> Level {
     self.levels.last().copied().unwrap_or_default()
   }
 
-  /// All days, with those on which nothing happened.
+  /// All days, including those without events.
   pub fn all_days(&self) -> impl Iterator<Item = i64> {
     self.levels.iter().map(|level| level.day)
   }

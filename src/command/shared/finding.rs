@@ -1,9 +1,9 @@
-//! The findings of an item.
+//! The findings of an item, read back from the ledger.
 #![forbid(unsafe_code)]
 
 use crate::{detect::Finding, store::Item};
 
-/// The findings because of which an item was taken out: without those that a person has excused.
+/// The findings that count for the item: the ledger also has excused ones, which do not.
 pub fn counted(item: &Item) -> Vec<Finding> {
   let mut found = Finding::list_from_json(&item.findings_json);
   found.retain(|finding| item.codes.contains(&finding.code));

@@ -1,4 +1,4 @@
-//! Guarded files and items by the names that people type: a path, `FILE:LINE`, the beginning of an id.
+//! Finds guarded files and items by what people type: a path, `FILE:LINE`, the beginning of an id.
 #![forbid(unsafe_code)]
 
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use crate::{
   terminal::failure::Failure,
 };
 
-/// `FILE` or `FILE:LINE`. A file whose very name ends so is meant where it exists.
+/// Splits `FILE` or `FILE:LINE`. An existing file whose name itself ends like that wins.
 pub fn place(text: &str) -> (PathBuf, Option<usize>) {
   if let (Some((file, line)), false) = (text.rsplit_once(':'), Path::new(text).exists())
     && let Ok(line) = line.parse::<usize>()
@@ -21,7 +21,7 @@ pub fn place(text: &str) -> (PathBuf, Option<usize>) {
   (resolved(Path::new(text)), None)
 }
 
-/// The guarded file that was probably meant by the path of none: of the same name, or of a near one.
+/// The guarded file that an unknown path probably means: one with this name, or with a similar name.
 pub fn meant(ledger: &Ledger, path: &Path) -> Option<PathBuf> {
   let name = path.file_name()?.to_str()?;
   let files = ledger.files().ok()?;
@@ -32,9 +32,9 @@ pub fn meant(ledger: &Ledger, path: &Path) -> Option<PathBuf> {
   named(name).or_else(|| named(nearest(name, names)?)).cloned()
 }
 
-/// The file as the ledger knows it; it need not be there any more.
+/// The path of a file as the ledger knows it; the file may be gone.
 pub fn find_file(ledger: &Ledger, typed: &Path) -> Result<PathBuf, Failure> {
-  // The file may be gone, or a link may stand in its place; its directory is found all the same.
+  // The file may be gone or replaced by a link, so also try the resolved directory with the typed name.
   let below = typed.parent().zip(typed.file_name()).map(|(parent, name)| {
     let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
     resolved(parent).join(name)
@@ -46,7 +46,7 @@ pub fn find_file(ledger: &Ledger, typed: &Path) -> Result<PathBuf, Failure> {
     }
   }
   let known: Vec<PathBuf> = ledger.files()?.into_iter().map(|row| row.path).collect();
-  // The same name in another directory, else a name that is nearly the same.
+  // Suggest a file with this name in another directory, or else with a similar name.
   let name = |path: &Path| path.file_name().map(|name| name.to_string_lossy().to_lowercase());
   let names: Vec<String> = known.iter().filter_map(|known| name(known)).collect();
   let near = name(&path).and_then(|typed| nearest(&typed, names.iter().map(String::as_str)));
@@ -61,7 +61,7 @@ pub fn find_file(ledger: &Ledger, typed: &Path) -> Result<PathBuf, Failure> {
   Err(Failure::unavailable(format!("`{}` is not a guarded memory file", shown(&path))).hint(hint))
 }
 
-/// The item of an id, the beginning of one, or a place in a file.
+/// The item with an id, with the beginning of an id, or at a place in a file.
 pub fn find_item(ledger: &Ledger, name: &str) -> Result<Item, Failure> {
   if let (path, Some(line)) = place(name) {
     let filter = ItemFilter { path: Some(path.clone()), ..ItemFilter::default() };

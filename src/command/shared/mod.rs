@@ -1,5 +1,4 @@
-//! What several commands need: arguments, items and files by the names that people type, and what is said
-//! about them.
+//! What several commands need: arguments, the lookup of items and files, and text about them.
 #![forbid(unsafe_code)]
 
 pub mod args;

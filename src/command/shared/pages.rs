@@ -1,4 +1,4 @@
-//! What docs/findings.md says about each code, for those who have only the program.
+//! What docs/findings.md says about each code, for people who have only the program.
 #![forbid(unsafe_code)]
 
 use crate::detect::Code;
@@ -6,8 +6,8 @@ use crate::detect::Code;
 /// The page itself.
 const FINDINGS: &str = include_str!("../../../docs/findings.md");
 
-/// All that stands below the heading of a code, without the heading; `None` where there is none, which a rule
-/// of the house forbids.
+/// The text below the heading of a code, without the heading; `None` if there is none, which a test
+/// forbids.
 pub fn page(code: Code) -> Option<&'static str> {
   let below = |section: &'static str| {
     Some(section.strip_prefix('`')?.strip_prefix(code.as_str())?.strip_prefix('`')?.trim())

@@ -1,7 +1,7 @@
 //! SARIF 2.1.0: findings as code scanning services, editors and CI read them. Pure.
 //!
-//! No text of memory stands in it: messages are memfw's own words, and the text is named by its hash. Where it
-//! stands is a path as it was given, relative to the root of the repository, or absolute.
+//! The output has no text of memory: messages are memfw's own words, and the text is named by its hash.
+//! Paths are as given, relative to the root of the repository or absolute.
 #![forbid(unsafe_code)]
 
 use std::{fmt::Write as _, ops::Range, os::unix::ffi::OsStrExt as _, path::Path};
@@ -14,20 +14,20 @@ use crate::{detect::Code, memory::ContentHash};
 /// The schema that the output follows.
 const SCHEMA: &str =
   "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json";
-/// What a path that was given as a relative one is relative to, in the word that services know.
+/// The base of relative paths, by the name that services know.
 const BASE: &str = "%SRCROOT%";
-/// Bytes of a line up to which columns are counted: behind that nobody looks for one, and the work stays
+/// The bytes of a line in which columns are counted: nobody looks for a later column, and the work stays
 /// linear.
 const MAX_COLUMN_BYTES: usize = 10_000;
 
-/// How bad, in SARIF's words.
+/// The level of a result, in SARIF's words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
   /// Quarantined.
   Error,
   /// Flagged.
   Warning,
-  /// Beside what decided.
+  /// Did not decide.
   Note,
 }
 
@@ -41,7 +41,7 @@ impl Level {
   }
 }
 
-/// Where in which file, as SARIF has it.
+/// A place in a file, as SARIF writes it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Place {
   artifact: Value,
@@ -60,23 +60,23 @@ impl Place {
   }
 }
 
-/// Lines of a file, to find places in.
+/// The lines of a file, for finding places.
 #[derive(Clone, Debug)]
 pub struct Lines<'t> {
   text: &'t [u8],
   starts: Vec<usize>,
-  /// The number of the first one.
+  /// The number of the first line.
   first: usize,
 }
 
 impl<'t> Lines<'t> {
-  /// Lines of which the first has this number.
+  /// The lines of a text; the first has the number `first`.
   pub fn of(text: &'t [u8], first: usize) -> Self {
     let ends = text.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at + 1);
     Self { text, starts: std::iter::once(0).chain(ends).collect(), first: first.max(1) }
   }
 
-  /// Line and column of a byte, from 1, columns in Unicode characters; no column far into a long line.
+  /// The line and column of a byte, from 1, in Unicode characters; no column far into a long line.
   fn place(&self, at: usize) -> (usize, Option<usize>) {
     let at = at.min(self.text.len());
     let line = self.starts.partition_point(|&start| start <= at).max(1);
@@ -95,7 +95,7 @@ impl<'t> Lines<'t> {
 
   fn region(&self, span: &Range<usize>) -> Value {
     let (start_line, start_column) = self.place(span.start);
-    // The end is the one behind the last byte; a line end at the end is not part of it.
+    // The end column is after the last character; a final line end is not part of the region.
     let bytes = self.text.get(span.clone()).unwrap_or_default();
     let n = bytes.trim_ascii_end().len().max(usize::from(!bytes.is_empty()));
     let (end_line, end_column) = self.place(span.start + n);
@@ -111,23 +111,23 @@ impl<'t> Lines<'t> {
 /// One finding.
 #[derive(Clone, Debug)]
 pub struct SarifFinding<'a> {
-  /// What it is.
+  /// The finding code.
   pub code: Code,
-  /// How bad.
+  /// The level.
   pub level: Level,
-  /// Why, in words of ours.
+  /// Why it is a finding, in memfw's words.
   pub why: &'a str,
-  /// Where.
+  /// The place.
   pub place: &'a Place,
-  /// The block that it is in.
+  /// The hash of the block.
   pub hash: ContentHash,
-  /// What else is known.
+  /// Further facts.
   pub properties: Value,
   /// Whether a person has approved it.
   pub is_suppressed: bool,
 }
 
-/// A report in the making.
+/// A log under construction.
 #[derive(Clone, Debug, Default)]
 pub struct SarifLog {
   codes: Vec<Code>,
@@ -158,7 +158,7 @@ impl SarifLog {
     self.results.push(result);
   }
 
-  /// The whole log.
+  /// The whole log, as JSON.
   pub fn log(self) -> Value {
     json!({
       "$schema": SCHEMA,

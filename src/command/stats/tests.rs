@@ -32,7 +32,7 @@ fn printed(colour: bool, span: &Span, rows: usize) -> String {
   String::from_utf8(memory.0.borrow().clone()).unwrap()
 }
 
-/// Three days with a bit of everything, and names that want more than a table.
+/// Three days with some of everything, and names that are too long for a table.
 fn sample() -> Span {
   let kept = Happening {
     what: What::Kept,

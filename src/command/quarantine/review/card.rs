@@ -1,5 +1,5 @@
-//! Everything that a person wants to see of one item before deciding, put together from the ledger and the
-//! file. What is shown of it, and how, is up to [`super::screen`].
+//! Everything that a person needs to know about an item before a decision, from the ledger and the file.
+//! [`super::screen`] decides what to show, and how.
 #![forbid(unsafe_code)]
 
 use std::{ops::Range, path::Path};
@@ -19,59 +19,59 @@ use crate::{
   store::{Item, Ledger, StoreError},
 };
 
-/// Lines that are shown of the file above and below the text.
+/// Lines of the file that are shown above and below the text.
 const AROUND: usize = 2;
 
 /// One item.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Card {
-  /// Its id.
+  /// The id of the item.
   pub id: BlockId,
-  /// Where it stands.
+  /// The state of the item.
   pub status: State,
   /// When it was taken out or flagged, microseconds UTC.
   pub at: i64,
-  /// How often it came.
+  /// How often the text was seen.
   pub occurrences: u32,
   /// The file, escaped.
   pub file: String,
-  /// Its first line when it was last seen.
+  /// The first line of the text when it was last seen.
   pub line: u32,
-  /// Where it came from.
+  /// The source.
   pub source: Source,
-  /// How far that is trusted.
+  /// The trust of the source.
   pub trust: Trust,
-  /// How that is known.
+  /// How the source is known.
   pub attestation: Attestation,
-  /// What that rests on; names in it are those of others.
+  /// The evidence for the source, not escaped: others have chosen the names in it.
   pub evidence: Option<String>,
-  /// How suspicious it is, 0 to 1.
+  /// The score, 0 to 1.
   pub score: f64,
-  /// Why, each code with the sentences of its findings.
+  /// The finding codes, each with the sentences of its findings.
   pub reasons: Vec<(Code, Vec<String>)>,
-  /// Codes that its source is allowed already.
+  /// Codes that are already allowed for the source.
   pub allowed: Vec<Code>,
-  /// Whether it stands in its file.
+  /// Whether the text is in its file.
   pub in_file: bool,
-  /// Its bytes, where they can be had.
+  /// The bytes of the text, if they are available.
   pub text: Option<Vec<u8>>,
-  /// What is dangerous about them.
+  /// The spans of the findings, in bytes of the text.
   pub spans: Vec<Range<usize>>,
-  /// What stands around it.
+  /// The lines around the text.
   pub around: Around,
 }
 
 /// The lines of the file above and below a text, with their numbers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Around {
-  /// Above, in the order of the file.
+  /// Lines above, in the order of the file.
   pub above: Vec<(usize, Vec<u8>)>,
-  /// Below.
+  /// Lines below.
   pub below: Vec<(usize, Vec<u8>)>,
 }
 
 impl Card {
-  /// All about an item by now.
+  /// All current facts about an item.
   pub fn of(
     ledger: &Ledger,
     item: &Item,
@@ -80,7 +80,7 @@ impl Card {
   ) -> Result<Self, StoreError> {
     let sealed = match ledger.unseal(&item.id) {
       Ok(bytes) => Some(bytes.to_vec()),
-      // A flagged block stands in its file; a deleted one is nowhere.
+      // The text of a flagged block is in its file; that of a deleted item no longer exists.
       Err(StoreError::UnknownId { .. } | StoreError::Deleted { .. }) => None,
       Err(error) => return Err(error),
     };
@@ -119,12 +119,12 @@ impl Card {
     })
   }
 
-  /// Its codes.
+  /// The finding codes of the item.
   pub fn codes(&self) -> Vec<Code> {
     self.reasons.iter().map(|(code, _)| *code).collect()
   }
 
-  /// The codes that its source could be allowed: none where nobody knows who that is.
+  /// The codes that a person may allow for the source: none if the source is unknown.
   pub fn to_allow(&self) -> Vec<Code> {
     if !is_somebody(&self.source) {
       return vec![];
@@ -136,7 +136,7 @@ impl Card {
 }
 
 impl Around {
-  /// The lines around a place in a file that say something; memfw's own comments do not.
+  /// The lines around a place in a file, without blank lines and memfw's own comments.
   pub fn of(file: &[u8], place: &Range<usize>) -> Self {
     let mut above: Vec<(usize, Vec<u8>)> = Vec::new();
     let mut below: Vec<(usize, Vec<u8>)> = Vec::new();
@@ -183,7 +183,7 @@ fn reasons(codes: &[Code], found: &[Finding]) -> Vec<(Code, Vec<String>)> {
   codes.iter().map(|&code| of(code)).collect()
 }
 
-/// The bytes of a guarded file; `None` where they cannot be had, which `status` tells.
+/// The bytes of a guarded file; `None` if it cannot be read, which `status` reports.
 fn read(ledger: &Ledger, path: &Path, max_bytes: u64) -> Result<Option<Vec<u8>>, StoreError> {
   let Some(row) = ledger.file(path)? else { return Ok(None) };
   let Ok(rel) = path.strip_prefix(&row.workspace) else { return Ok(None) };
@@ -191,10 +191,10 @@ fn read(ledger: &Ledger, path: &Path, max_bytes: u64) -> Result<Option<Vec<u8>>,
   Ok(read_file(&workspace, rel, max_bytes))
 }
 
-/// A block that stands in its file: its bytes, and where they are.
+/// The bytes of a block in its file, and their place.
 type Standing = (Option<Vec<u8>>, Option<Range<usize>>);
 
-/// Looks for the block of an item in its file.
+/// Finds the block of an item in its file.
 fn standing(ledger: &Ledger, file: &[u8], item: &Item) -> Result<Standing, StoreError> {
   let markers = ledger.marker_ids(&item.path)?;
   let document = Document::parse(file, &Known { markers, ..Known::default() });

@@ -1,10 +1,10 @@
-//! What a person types: single keys where there is a terminal, else lines.
+//! What a person types: single keys on a terminal, otherwise lines.
 //!
-//! The terminal is in another mode only while a key is waited for, so whatever ends the process elsewhere finds
-//! it as it was. While a key is waited for, a signal that would end the process ends the wait instead, and the
-//! mode goes back on every way out. Lines are edited by the kernel, as everywhere.
+//! The terminal is in raw mode only during the wait for a key, so whatever ends the process at another
+//! time leaves the terminal in its usual mode. During the wait, a signal that would end the process ends
+//! the wait instead, and the usual mode is restored in every case. The kernel edits lines, as usual.
 //!
-//! Invariant: no key counts that was pressed before it was waited for, so one that repeats decides once.
+//! Invariant: a key that was pressed before the wait does not count, so a repeating key decides once.
 #![forbid(unsafe_code)]
 
 use std::{collections::VecDeque, io, os::fd::BorrowedFd};
@@ -20,52 +20,52 @@ use tokio::{
 
 use crate::terminal::escape::lossy;
 
-/// Bytes that are read at once.
+/// Bytes of one read.
 const CHUNK: usize = 1024;
-/// Longest line that is taken; what is behind it is dropped.
+/// The longest line in bytes; the rest of a longer line is dropped.
 const MAX_LINE: usize = 4096;
-/// What an interrupting key sends while signals are off: Ctrl-C and Ctrl-D.
+/// The bytes of Ctrl-C and Ctrl-D, which cause no signal in raw mode.
 const INTERRUPTS: [u8; 2] = [3, 4];
 
 /// What was typed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Typed {
-  /// A key, and what was typed behind it, where keys come as lines. One that is no character is U+FFFD.
+  /// A key, and the text after it if keys come as lines. A key that is no single character is U+FFFD.
   Key(char, String),
   /// A line, without its end.
   Line(String),
-  /// The end: of the input, or of the patience of a person or a service manager.
+  /// The end of the input, a key such as Ctrl-C, or a signal that would end the process.
   End,
 }
 
 /// Standard input.
 pub struct Keyboard {
   keys: Option<Keys>,
-  /// What was read and not asked for yet; only of lines.
+  /// Bytes of lines that were read and not returned yet.
   read: VecDeque<u8>,
 }
 
-/// What single keys need.
+/// What is needed to read single keys.
 struct Keys {
   runtime: Runtime,
   ends: [Signal; 3],
-  /// The process goes on after it was stopped: whoever ran meanwhile had the terminal.
+  /// The process continues after a stop, in which another program may have changed the terminal's mode.
   goes_on: Signal,
 }
 
 impl Keyboard {
-  /// With single keys, where that is wanted and standard input is a terminal.
+  /// Reads single keys if they are wanted and standard input is a terminal.
   pub fn new(single_keys: bool) -> io::Result<Self> {
     let keys = if single_keys && isatty(io::stdin()) { Some(Keys::new()?) } else { None };
     Ok(Self { keys, read: VecDeque::new() })
   }
 
-  /// Whether keys come one by one.
+  /// Whether single keys are read.
   pub const fn has_keys(&self) -> bool {
     self.keys.is_some()
   }
 
-  /// Waits for a key; where there are none, for a line, of which the first character stands for it.
+  /// Waits for a key; without single keys, for a line, whose first character is the key.
   pub fn key(&mut self) -> io::Result<Typed> {
     if let Some(keys) = &mut self.keys {
       return keys.key();
@@ -130,16 +130,16 @@ impl Keys {
     Ok(match bytes.first() {
       None => Typed::End,
       Some(byte) if INTERRUPTS.contains(byte) => Typed::End,
-      // Arrows and other keys send several bytes at once, and so does what is pasted: it is no key of ours.
+      // Arrow keys and pastes send several bytes at once, and are no keys of the review.
       Some(_) => Typed::Key(single(&bytes), String::new()),
     })
   }
 
-  /// Waits until there is something to read; `false` when a signal ends it.
+  /// Waits for input; `false` if a signal ends the wait.
   fn wait(&mut self, raw: Option<&Raw>) -> io::Result<bool> {
     let Self { runtime, ends: [interrupt, terminate, hangup], goes_on } = self;
     runtime.block_on(async {
-      // The form that replaces it is an unsafe call, for types whose descriptor may change; ours cannot.
+      // The replacement is unsafe, for types whose descriptor may change; this type's cannot.
       #[expect(deprecated, reason = "the only form that safe code can call")]
       let input = AsyncFd::with_interest(stdin(), Interest::READABLE)?;
       loop {
@@ -156,14 +156,14 @@ impl Keys {
   }
 }
 
-/// The terminal without line editing, echo and signals by keys, for as long as this lives.
+/// The terminal without line editing, echo and signals by keys, until this value is dropped.
 struct Raw {
   before: Termios,
   raw: Termios,
 }
 
 impl Raw {
-  /// Drops what was typed before.
+  /// Enters raw mode, and drops what was typed before.
   fn enter() -> io::Result<Self> {
     let before = tcgetattr(stdin())?;
     let mut raw = before.clone();
@@ -182,7 +182,7 @@ impl Raw {
 
 impl Drop for Raw {
   fn drop(&mut self) {
-    // A terminal that is gone has no mode any more.
+    // A terminal that is gone has no mode to restore.
     tcsetattr(stdin(), OptionalActions::Now, &self.before).ok();
   }
 }
@@ -200,14 +200,14 @@ fn read() -> io::Result<Vec<u8>> {
         return Ok(buffer);
       }
       Err(rustix::io::Errno::INTR) => {}
-      // A terminal that was hung up.
+      // The terminal was hung up.
       Err(rustix::io::Errno::IO) => return Ok(vec![]),
       Err(error) => return Err(error.into()),
     }
   }
 }
 
-/// The one character that stands there.
+/// The only character of the bytes; U+FFFD if there is none or more than one.
 fn single(bytes: &[u8]) -> char {
   let mut letters = lossy(bytes).chars().collect::<Vec<_>>().into_iter();
   match (letters.next(), letters.next()) {

@@ -1,7 +1,7 @@
-//! `memfw quarantine review`: one item after the other, and what a person decides about each.
+//! `memfw quarantine review`: shows one item after the other, and asks a person what to do about each.
 //!
-//! The review itself is [`session`], which knows neither terminal nor ledger. Here items are looked up, keys
-//! read, and decisions carried out by the same functions as the plain commands.
+//! [`session`] is the review itself, and knows neither the terminal nor the ledger. This module looks
+//! items up, reads keys, and carries out decisions with the functions of the plain commands.
 #![forbid(unsafe_code)]
 
 pub mod card;
@@ -85,7 +85,7 @@ fn unreadable(error: std::io::Error) -> Failure {
   Failure::unavailable(format!("cannot read standard input: {}", of_error(&error)))
 }
 
-/// What decisions need.
+/// What is needed to carry out decisions.
 struct Review<'c> {
   context: &'c Context,
   engine: Engine<RealFs>,
@@ -121,7 +121,7 @@ impl Review<'_> {
       };
       let step = match &typed {
         Typed::Key(key, rest) => {
-          // Nobody else shows what was pressed.
+          // Raw mode does not echo the key.
           let shown = terminal(key.to_string());
           out.line(if keyboard.has_keys() { &shown } else { "" })?;
           session.key(*key, rest)
@@ -153,7 +153,7 @@ impl Review<'_> {
     Ok(Status::Yes)
   }
 
-  /// What there is to see of an item by now, or why there is nothing to decide.
+  /// The current facts about an item, or why there is nothing to decide.
   fn card(&self, id: &BlockId) -> Result<Result<Card, String>, Failure> {
     let ledger = self.engine.ledger();
     let item = match ledger.item(id.as_str()) {
@@ -167,7 +167,7 @@ impl Review<'_> {
     Ok(Ok(Card::of(ledger, &item, self.max_file_bytes, SystemClock.now())?))
   }
 
-  /// Does what was decided; what to say, and whether the item is decided by it.
+  /// Carries out a decision; returns the message, and whether the item is decided.
   fn carry_out(&mut self, act: &Act) -> Result<(String, bool), Failure> {
     let by = self.by.clone();
     let word = |reason| Approval { by: &by, reason, until: None, at_end: false };
@@ -199,7 +199,7 @@ impl Review<'_> {
     self.engine.allow(source, codes, word)?;
     let words: Vec<&str> = codes.iter().map(|code| code.as_str()).collect();
     let said = format!("{}: allowed {}", terminal(source.as_str()), words.join(" "));
-    // Only a key of its own decides about the item.
+    // An allowance does not decide about the item; that takes another key.
     Ok((format!("{said}; {id} still waits for you"), false))
   }
 }

@@ -1,7 +1,6 @@
 //! One item as a person sees it: text for a terminal of any width, with or without colours. Pure.
 //!
-//! It is printed below what was printed before, and nothing is painted over: it reads the same over ssh, in a
-//! screen reader, and in a file.
+//! Output is never repainted: it reads the same over ssh, in a screen reader, and in a file.
 #![forbid(unsafe_code)]
 
 use super::card::{Around, Card};
@@ -15,21 +14,21 @@ use crate::{
   },
 };
 
-/// Rows of a text that are shown at first; a choice: with everything around it a screen of 24 rows.
+/// Rows of a text that are shown at first; a choice: with everything around them, a screen of 24 rows.
 const FIRST_ROWS: usize = 8;
-/// Rows that are shown on request.
+/// The most rows that are shown on request.
 const ALL_ROWS: usize = 400;
-/// The narrowest and the widest that it becomes.
+/// The minimum and maximum width, in columns.
 const COLUMNS: (usize, usize) = (60, 100);
 
-/// How to show.
+/// How to show an item.
 #[derive(Clone, Copy, Debug)]
 pub struct Look {
   /// Columns of the terminal.
   pub columns: usize,
   /// Whether colours are wanted.
   pub colour: bool,
-  /// The present, microseconds UTC.
+  /// The current time, microseconds UTC.
   pub now: i64,
 }
 
@@ -38,24 +37,24 @@ impl Look {
     self.columns.clamp(COLUMNS.0, COLUMNS.1)
   }
 
-  /// `text` in a style, where colours are wanted.
+  /// `text` in a style, if colours are wanted.
   pub fn paint(self, style: Style, text: &str) -> String {
     style.paint(text, self.colour)
   }
 
-  /// Safe prose in rows behind so many spaces.
+  /// Escaped prose, wrapped and indented by so many spaces.
   fn indented(self, spaces: usize, text: &str) -> Vec<String> {
     let rows = prose(text, self.columns() - spaces);
     rows.into_iter().map(|row| format!("{:spaces$}{row}", "")).collect()
   }
 
-  /// Foreign text on one row behind so many columns.
+  /// Foreign text on one row, escaped and cut to the width that is left after so many columns.
   fn cut(self, columns: usize, text: &[u8]) -> String {
     Escape::default().max_width(self.columns().saturating_sub(columns)).apply(one_line(text))
   }
 }
 
-/// The item at a place among those that wait; the whole of its text on request.
+/// The item with number `n` of `all`; `whole` shows all of its text.
 pub fn screen(card: &Card, (n, all): (usize, usize), look: Look, whole: bool) -> String {
   let mut rows = vec![title(card, n, all, look)];
   rows.extend(look.indented(2, &terminal(format!("{}:{}", card.file, card.line))));
@@ -76,7 +75,7 @@ pub fn screen(card: &Card, (n, all): (usize, usize), look: Look, whole: bool) ->
   rows.join("\n") + "\n"
 }
 
-/// What can be done about it, in one or two rows.
+/// The possible decisions and their keys, in one or two rows.
 pub fn keys(card: &Card, look: Look) -> String {
   let out = if card.in_file { "take out" } else { "reject" };
   let mut keys = vec![("a", "approve"), ("r", out), ("l", "later")];
@@ -89,7 +88,7 @@ pub fn keys(card: &Card, look: Look) -> String {
   words.join("  ") + "\n"
 }
 
-/// What each key does, at length.
+/// What each key does, in detail.
 pub fn help(card: &Card, look: Look) -> String {
   let (out, why) = if card.in_file {
     ("take out", "It leaves its file and waits in quarantine, sealed.")
@@ -150,7 +149,7 @@ fn title(card: &Card, n: usize, all: usize, look: Look) -> String {
   )
 }
 
-/// Where it came from, in one sentence, and how far that is trusted.
+/// Where the item came from, in one sentence, and how far the source is trusted.
 fn story(card: &Card) -> String {
   let sentence = match &card.evidence {
     Some(line) if line != "nothing on record" => capital(&terminal(line)),
@@ -165,7 +164,7 @@ fn story(card: &Card) -> String {
   format!("{sentence}. Source {source}: {}, {}.{again}", card.trust, card.attestation)
 }
 
-/// What there is to say about a source that nobody saw.
+/// A sentence about a source that nobody observed.
 fn unseen(source: &Source) -> String {
   match (source.kind(), source.detail()) {
     ("unknown", _) => "Nobody knows who wrote it".to_owned(),

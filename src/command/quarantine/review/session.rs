@@ -1,7 +1,7 @@
-//! A review as a state machine: items and what a person types come in, text to show and decisions come out.
-//! Pure: who reads keys, prints text and carries out decisions is [`super`].
+//! A review as a state machine: items and typed keys come in, text to show and decisions come out. Pure:
+//! [`super`] reads keys, prints text and carries out decisions.
 //!
-//! Invariant: nothing is decided about an item that was not shown, and only by a key of its own.
+//! Invariant: an item is decided only after it was shown, and only by a key that was pressed for it.
 #![forbid(unsafe_code)]
 
 use super::{
@@ -10,84 +10,84 @@ use super::{
 };
 use crate::{detect::Code, memory::BlockId, provenance::Source, terminal::output::Style};
 
-/// Longest reason that is kept, in characters; a choice: it has to fit a line of the audit.
+/// The longest reason that is kept, in characters; a choice: it must fit a line of the audit.
 const MAX_REASON: usize = 300;
-/// Most days that an exception may hold for, as on the command line.
+/// The most days of an exception, as on the command line.
 const MAX_DAYS: u32 = 36_500;
 
-/// What comes next.
+/// What the session needs next.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Wants {
-  /// This item is to be looked up, and given to [`Session::show`] or [`Session::skip`].
+  /// The facts about this item, for [`Session::show`], or a reason for [`Session::skip`].
   Card(BlockId),
   /// A key, for [`Session::key`].
   Key,
   /// A line, for [`Session::line`].
   Line,
-  /// Nothing: it is over.
+  /// Nothing: the review is over.
   Nothing,
 }
 
 /// What a person decided.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Act {
-  /// Bring it back, or clear its flag.
+  /// Put the item back, or clear its flag.
   Approve {
     /// The item.
     id: BlockId,
-    /// Why.
+    /// The reason.
     reason: Option<String>,
   },
-  /// Refuse it.
+  /// Reject the item.
   Reject {
     /// The item.
     id: BlockId,
-    /// Why.
+    /// The reason.
     reason: Option<String>,
   },
-  /// Take it out of its file.
+  /// Take the item out of its file.
   TakeOut {
     /// The item.
     id: BlockId,
-    /// Why.
+    /// The reason.
     reason: Option<String>,
   },
-  /// Excuse codes for all text of its source.
+  /// Allow codes in all text of its source.
   Allow {
-    /// The item at which this came up.
+    /// The item at which this was decided.
     id: BlockId,
     /// Its source.
     source: Source,
-    /// What is excused.
+    /// The codes.
     codes: Vec<Code>,
-    /// Why.
+    /// The reason.
     reason: Option<String>,
-    /// For how many days; `None` for good.
+    /// For how many days; `None`: without an end.
     days: Option<u32>,
   },
 }
 
-/// What a key or a line leads to.
+/// The result of a key or a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
-  /// Text to show; then see what is wanted.
+  /// Text to show; then call [`Session::wants`] again.
   Show(String),
-  /// To be carried out, and answered by [`Session::acted`] or [`Session::failed`].
+  /// A decision to carry out; then call [`Session::acted`] or [`Session::failed`].
   Do(Act),
 }
 
-/// What is asked.
+/// The open question.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Ask {
   /// What to do about the item.
   Verb,
   /// Why it is approved.
   Reason,
-  /// Which codes the source is allowed.
+  /// Which codes to allow for the source.
   Codes,
-  /// Why.
+  /// Why to allow them.
   AllowReason(Vec<Code>),
-  /// For how long.
+  /// For how long to allow them.
   Days(Vec<Code>, Option<String>),
 }
 
@@ -109,7 +109,7 @@ impl Session {
     Self { ids, at: 0, card: None, ask: Ask::Verb, look, n_decided: 0, is_over: false }
   }
 
-  /// What comes next.
+  /// What the session needs next.
   pub fn wants(&self) -> Wants {
     match (self.ids.get(self.at), &self.card) {
       (None, _) => Wants::Nothing,
@@ -120,7 +120,7 @@ impl Session {
     }
   }
 
-  /// Takes an item that was looked up; what to show of it.
+  /// Takes the facts about an item; returns the text to show.
   pub fn show(&mut self, card: Card) -> String {
     let shown = screen::screen(&card, (self.at + 1, self.ids.len()), self.look, false);
     let keys = screen::keys(&card, self.look);
@@ -128,7 +128,7 @@ impl Session {
     format!("{shown}{keys}{PROMPT}")
   }
 
-  /// Goes past an item that needs no review any more, or cannot be reviewed; what to say.
+  /// Skips an item that cannot be reviewed or needs no review any more; returns the text to show.
   pub fn skip(&mut self, why: &str) -> String {
     let id = self.ids.get(self.at).map_or("", |id| id.as_str());
     let said = format!("{id}: {why}\n\n");
@@ -136,7 +136,7 @@ impl Session {
     said
   }
 
-  /// A key was pressed. What was typed behind it is the reason, or the answer to the question that it leads to.
+  /// Takes a key. `rest` was typed after it: the reason, or the answer to the key's question.
   pub fn key(&mut self, key: char, rest: &str) -> Step {
     let Some(card) = &self.card else { return Step::Show(String::new()) };
     let id = card.id.clone();
@@ -174,7 +174,7 @@ impl Session {
     }
   }
 
-  /// A line was typed in answer to a question; `-` takes the question back.
+  /// Takes a line, the answer to a question; `-` cancels the question.
   pub fn line(&mut self, line: &str) -> Step {
     let Some(card) = &self.card else { return Step::Show(String::new()) };
     let line = line.trim();
@@ -207,32 +207,33 @@ impl Session {
     }
   }
 
-  /// A decision was carried out, and this is to be said. Whether the item is decided by it.
+  /// A decision was carried out: `said` describes it, `is_decided` says whether the item is done.
+  /// Returns the text to show.
   pub fn acted(&mut self, said: &str, is_decided: bool) -> String {
     self.ask = Ask::Verb;
     if is_decided {
       self.n_decided += 1;
       self.next();
     } else {
-      // It is shown once more, as it stands now.
+      // The item is shown again, in its new state.
       self.card = None;
     }
     format!("{}\n\n", self.look.paint(Style::Green, said))
   }
 
-  /// A decision could not be carried out, for this reason: the item is still the one to decide about.
+  /// A decision could not be carried out, so the item is still open. Returns the text to show.
   pub fn failed(&mut self, why: &str) -> String {
     self.ask = Ask::Verb;
     let keys = self.card.as_ref().map(|card| screen::keys(card, self.look)).unwrap_or_default();
     format!("{}\n{keys}{PROMPT}", self.look.paint(Style::Red, why))
   }
 
-  /// Nobody is there any more, or has enough.
+  /// Ends the review: the input has ended, or the person quits.
   pub const fn end(&mut self) {
     self.is_over = true;
   }
 
-  /// How many items were decided, and how many of the others were not come to.
+  /// How many items were decided, and how many were not.
   pub fn tally(&self) -> (usize, usize) {
     (self.n_decided, self.ids.len().saturating_sub(self.n_decided))
   }
@@ -277,16 +278,16 @@ impl Session {
   }
 }
 
-/// Where a key is waited for.
+/// Shown where a key is expected.
 const PROMPT: &str = "> ";
 
-/// A reason as it is kept: on one line, and not too long; none where nothing was typed.
+/// A reason as it is stored: on one line, and not too long; `None` if nothing was typed.
 fn reason(text: &str) -> Option<String> {
   let text: String = text.trim().chars().filter(|c| !c.is_control()).take(MAX_REASON).collect();
   Some(text).filter(|text| !text.is_empty())
 }
 
-/// The codes that numbers from 1 or `all` stand for; `None` where they stand for none.
+/// The codes that the numbers from 1 or `all` select; `None` if the line selects none.
 fn chosen(line: &str, codes: &[Code]) -> Option<Vec<Code>> {
   if line == "all" {
     return Some(codes.to_vec());

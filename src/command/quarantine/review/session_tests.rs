@@ -87,7 +87,7 @@ fn text(step: Step) -> String {
   }
 }
 
-/// A terminal's escapes in a form that a file can hold.
+/// Text whose terminal escapes are visible, for snapshots.
 fn visible(text: &str) -> String {
   text.replace('\u{1b}', "<ESC>")
 }
@@ -225,7 +225,7 @@ fn a_long_text_is_shown_on_request() {
   assert_eq!(session.wants(), Wants::Key);
 }
 
-/// What a screen holds besides line ends and colours of ours.
+/// A screen without its line ends and memfw's colours.
 fn bare(text: &str) -> String {
   ["31", "32", "33", "36", "1", "2", "0"]
     .iter()
