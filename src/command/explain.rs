@@ -8,7 +8,7 @@ use super::shared::{evidence, finding, lookup::find_item, pages};
 use crate::{
   app::{context::Context, exit::Status},
   config::Config,
-  detect::{Code, Finding, PolicyInput, Verdict},
+  detect::{Code, Finding, PolicyInput, Verdict, policy},
   engine::{
     event::{rounded, shown},
     judge::Treatment,
@@ -141,7 +141,7 @@ impl Case {
         "why": one.why,
         "rule": one.rule.as_ref().map(|rule| &rule.id),
         "rule_file": one.rule.as_ref().map(|rule| &rule.file),
-        "alone": one.alone(&input).verdict.as_str(),
+        "alone": policy::decide(std::slice::from_ref(one), &input).verdict.as_str(),
       })
     };
     json!({
@@ -197,7 +197,7 @@ impl Case {
       let place = one.rule.as_ref().map_or_else(String::new, |rule| {
         format!(", rule {} in {}", terminal(&rule.id), terminal(&rule.file))
       });
-      let verdict = one.alone(&self.input()).verdict;
+      let verdict = policy::decide(std::slice::from_ref(one), &self.input()).verdict;
       page.row(
         "found",
         &format!(

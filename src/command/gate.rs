@@ -17,7 +17,7 @@ use crate::{
 /// Makes readers of memory wait until the daemon has passed the bytes that they would see.
 ///
 /// Needs `CAP_SYS_ADMIN` at its start and gives up all rights right after it. The daemon listens for
-/// it where `gate.enabled = true`, and tells it which directories are guarded. Whoever waits for too
+/// it where `gate.enabled = true`, and tells it which directories are guarded. A reader that waits too
 /// long is let through, and `memfw status` says so.
 #[derive(Clone, Debug, ClapArgs)]
 #[command(after_help = "Example: sudo MEMFW_HOME=\"$MEMFW_HOME\" memfw gate")]

@@ -355,7 +355,7 @@ fn index_key(root: &Path) -> String {
   format!("index:{}", shown(root))
 }
 
-/// A file by a name of ours: names below a workspace may be made to be read by the agent.
+/// A file by a name that memfw chose: an attacker can name a file so that its name speaks to the agent.
 fn plain_name(rel: &Path) -> &'static str {
   match rel.to_str() {
     Some("MEMORY.md") => "MEMORY.md",
@@ -399,7 +399,7 @@ fn message(about: &[(String, News)]) -> String {
   )
 }
 
-/// What sort of thing or person a kind of source is, in words of ours.
+/// What sort of thing or person a kind of source is, in memfw's words.
 fn whose(kind: &str) -> &'static str {
   match kind {
     "web_fetch" | "web_search" | "browser" => "a web page",

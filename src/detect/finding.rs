@@ -5,7 +5,7 @@ use std::{fmt, ops::Range, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 
-use super::{Code, Decision, PolicyInput, policy, rules::RuleName};
+use super::{Code, rules::RuleName};
 
 /// The layer that saw it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -114,11 +114,6 @@ impl Finding {
     Self { span: relative(self.span.start)..relative(self.span.end), ..self.clone() }
   }
 
-  /// What policy would decide if this were the only finding.
-  pub fn alone(&self, input: &PolicyInput<'_>) -> Decision {
-    policy::decide(std::slice::from_ref(self), input)
-  }
-
   /// The JSON of findings: an array, as the ledger, `scan --json` and `quarantine show --json` have it.
   pub fn list_to_json(findings: &[Self]) -> String {
     serde_json::to_string(findings).unwrap_or_else(|_| "[]".to_owned())
@@ -181,7 +176,6 @@ mod tests {
   use serde_json::json;
 
   use super::*;
-  use crate::detect::Verdict;
 
   fn record() -> serde_json::Value {
     json!({
@@ -196,7 +190,6 @@ mod tests {
     let [finding] = &found[..] else { panic!("{found:?}") };
     assert_eq!((finding.code, finding.span.clone()), (Code::Concealment, 3..9));
     assert_eq!(finding.rule.as_ref().map(|rule| rule.file.as_str()), Some("rules/a.toml"));
-    assert_eq!(finding.alone(&PolicyInput::default()).verdict, Verdict::Quarantine);
     assert_eq!(Finding::list_from_json(&Finding::list_to_json(&found)), found);
     assert_eq!(finding.within(5, 2).span, 0..2);
   }
