@@ -114,7 +114,7 @@ impl Health {
   }
 }
 
-/// A path as text, from which [`decode`] gets the path back.
+/// A path as text, from which `decode` gets the path back.
 pub fn encode(path: &Path) -> String {
   match path.to_str() {
     Some(text) if !text.starts_with(HEX) => text.to_owned(),
