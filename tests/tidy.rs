@@ -154,7 +154,6 @@ const MAX_LINES: usize = 500;
 /// Files that are longer, and why; a reason is asked for, and a file that became shorter leaves the table.
 const LONG_FILES: &[(&str, &str)] = &[
   ("src/engine/assess.rs", "one way from texts to decisions, with its tests"),
-  ("src/engine/attribute.rs", "the question, the answer and what is recorded of both"),
   ("src/engine/judge.rs", "one judgement, whose steps share their input"),
   ("src/engine/lapse_tests.rs", "a table of cases"),
   ("src/memory/around.rs", "what an approval is bound to, with its table of cases"),

@@ -25,7 +25,7 @@ use crate::{
   config::Config,
   detect::{
     BaselineAction,
-    model::{self, Depth},
+    model::{self, Context, Depth},
     rules::RuleSet,
   },
   files::{Fs, Stamp},
@@ -67,12 +67,12 @@ impl<F: Fs> Engine<F> {
     if self.config.baseline_action == BaselineAction::Quarantine || self.ledger.has_exceptions()? {
       return Ok(vec![None; targets.len()]);
     }
-    let _writing = self.lock()?;
+    let _writing = self.files.lock()?;
     let (looked, reads) = self.read_quiet(targets)?;
     let mut outcomes: Vec<Option<Outcome>> = vec![None; looked];
     let started = self.clock.monotonic();
     let at = self.now();
-    let how = How { config: &self.config, rules: self.judging.set(), model: self.model };
+    let how = How { config: &self.config, rules: self.judge.rules(), model: self.judge.model() };
     let judged = judge_all(reads, how, at);
     let told: Vec<_> =
       judged.iter().map(|(read, one)| told(&read.path, &one.view, &one.rows, true)).collect();
@@ -104,7 +104,7 @@ impl<F: Fs> Engine<F> {
     self.ledger.adopt(&scans)?;
     for (read, one) in &judged {
       if let Some(target) = targets.get(read.index) {
-        self.note_adopted(target, one.view.hash)?;
+        self.link.note_adopted(&mut self.ledger, target, one.view.hash)?;
       }
     }
     let took_ms = self.clock.monotonic().saturating_sub(started).as_secs_f64() * 1e3;
@@ -115,10 +115,10 @@ impl<F: Fs> Engine<F> {
   /// Reads the files that can be read without any effect on other programs. Also returns how many
   /// targets were examined.
   fn read_quiet(&mut self, targets: &[Target]) -> Result<(usize, Vec<Read>), EngineError> {
-    let rules = self.rules();
+    let rules = self.files.rules();
     for target in targets {
       // Errors of a workspace are reported by `pass`.
-      self.root(&target.root).ok();
+      self.files.open_root(&target.root).ok();
     }
     let mut reads = Vec::with_capacity(targets.len());
     let mut bytes = 0;
@@ -126,11 +126,10 @@ impl<F: Fs> Engine<F> {
       if bytes >= BATCH_BYTES {
         return Ok((index, reads));
       }
-      let (Some((root, _)), Some(path)) = (self.roots.get(&target.root), path) else { continue };
-      self.opens.push(target.clone());
-      if let Some((text, stamp)) = self.fs.glance(root, &target.rel, &rules) {
+      let Some(path) = path else { continue };
+      if let Some((text, stamp)) = self.files.glance(target, &rules) {
         // A large file is judged in slices that other work can interrupt.
-        if self.interrupt.is_some() && text.len() >= LARGE {
+        if self.judge.has_interrupt() && text.len() >= LARGE {
           continue;
         }
         bytes += text.len();
@@ -200,25 +199,12 @@ fn judge(
   let document = Document::parse(&bytes, &Known::default());
   let comparison = compare(&document, &[]);
   let origin = Origin::seen(config, true, None);
-  let mut court = JudgeContext {
-    slice: None,
-    consult: None,
-    known: &[],
-    reads_on: true,
-    origin: &origin,
-    treatment,
-    config,
-    rules,
-    continued: &[],
-    restored: None,
-    allowed: &[],
-    slots: &[],
-    precedent: None,
-    // The encoder reads notable text later, when all files are guarded.
-    assess: &mut |text, rules, context| {
-      Some(model::assess(model?, text, rules, Depth::Heads, context))
-    },
+  // The encoder reads notable text later, when all files are guarded.
+  let mut assess = |text: &[u8], rules, context: &Context<'_>| {
+    Some(model::assess(model?, text, rules, Depth::Heads, context))
   };
+  let mut court = JudgeContext::new(&origin, treatment, config, rules, &mut assess);
+  court.reads_on = true;
   let judgements = judge_fresh(&bytes, &document, &comparison, &mut court);
   if judgements.iter().flatten().any(|one| one.decision.leaves()) {
     return None;

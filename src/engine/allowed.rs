@@ -54,15 +54,6 @@ impl<F: Fs> Engine<F> {
     Ok(())
   }
 
-  /// The codes that are excused for text of this origin.
-  pub(super) fn allowed_to(&self, origin: &Origin) -> Result<Vec<Code>, EngineError> {
-    if !origin.observed {
-      return Ok(vec![]);
-    }
-    let found = self.ledger.exceptions_for(&origin.source, self.now())?;
-    Ok(found.into_iter().map(|one| one.code).collect())
-  }
-
   /// Notes which allowances a judgement used.
   pub(super) fn note_allowed(
     &mut self,

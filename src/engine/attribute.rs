@@ -154,7 +154,7 @@ impl<F: Fs> Engine<F> {
     waited: Duration,
   ) -> Result<Attributing, EngineError> {
     let Some(asking) = self.asking(target)? else { return Ok(Attributing::NotNow) };
-    let answers = asking.ask(&*self.agent);
+    let answers = asking.ask(&**self.link.records());
     self.answered(target, &asking, &answers, waited)
   }
 
@@ -266,7 +266,7 @@ impl<F: Fs> Engine<F> {
       self.degrade(&key, &format!("who wrote new text cannot be told: {why}"))?;
     } else {
       self.recovered(&key)?;
-      self.follow_late(target)?;
+      self.link.follow_late(&mut self.ledger, target)?;
     }
     self.give_back_to_owner(target, asking, &mut said, waited)?;
     let left = !said.is_empty() || !asking.lost.is_empty() || !(later || unreadable.is_some());
@@ -274,9 +274,9 @@ impl<F: Fs> Engine<F> {
       return Ok(Attributing::NotNow);
     }
     for (visit, answer) in asking.visits.iter().zip(answers) {
-      self.clear_of_us(target, visit, answer)?;
+      self.link.clear_of_us(&mut self.ledger, target, visit, answer)?;
     }
-    self.class_back(target)?;
+    self.link.class_back(&mut self.ledger, target)?;
     if later {
       return Ok(Attributing::Later);
     }
@@ -316,7 +316,7 @@ impl<F: Fs> Engine<F> {
     version: ContentHash,
     stamp: &Stamp,
   ) -> Result<Option<Sighting>, EngineError> {
-    if !self.agent.keeps_records() {
+    if !self.link.records().keeps_records() {
       return Ok(None);
     }
     let changed_at = stamp.mtime_ns / 1000;
@@ -378,7 +378,7 @@ impl<F: Fs> Engine<F> {
     said: &[Attributed],
   ) -> Result<bool, EngineError> {
     let path = target.path();
-    let writing = self.lock()?;
+    let writing = self.files.lock()?;
     let Some((row, blocks)) = self.ledger.provenance(&path)? else { return Ok(true) };
     if asking.file.as_ref().is_some_and(|(hash, _)| row.hash != Some(*hash)) {
       return Ok(false);
@@ -453,15 +453,6 @@ impl<F: Fs> Engine<F> {
       Some((hash, _)) if !verdicts.is_empty() => self.take_out(target, *hash, &verdicts),
       _ => Ok(true),
     }
-  }
-
-  /// Adds the owner's request to an origin, if the ledger has it. An unreadable request counts as none:
-  /// that is stricter.
-  pub(super) fn with_request(&self, mut origin: Origin) -> Origin {
-    if let (None, Some(hash)) = (&origin.request, origin.trail.request) {
-      origin.request = self.ledger.request(hash).ok().flatten();
-    }
-    origin
   }
 
   pub(super) fn origin_of(&self, said: &Attributed) -> Origin {

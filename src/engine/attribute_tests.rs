@@ -99,7 +99,7 @@ fn what_was_asked_is_kept_under_seal_and_judged_with_the_text() {
   let block = world.blocks().pop().unwrap();
   let bare = Origin::of_revision(block.revisions.last().unwrap());
   assert_eq!((bare.request.as_ref(), bare.party()), (None, Party::Outside));
-  let full = world.engine.with_request(bare);
+  let full = bare.with_request(world.engine.ledger());
   assert_eq!((full.request.as_ref(), full.party()), (Some(&request), Party::Asked));
   assert!(full.trail.evidence_json.contains("\"fed_by\":[\"agent\"]"));
   let item = world.engine.ledger().items(&ItemFilter::waiting()).unwrap().pop().unwrap();

@@ -16,9 +16,10 @@ use std::{
 
 use super::{
   Engine, EngineError, Reading as Stage, Target,
-  judge::{BlockJudgement, Consulted, JudgeContext, Treatment},
+  judge::{BlockJudgement, Consulted, JudgeContext},
   layer2::Gathered,
   origin::Origin,
+  precedent::allowed_to,
   rejudge::Beside,
   review::Approval,
   unit::Brought,
@@ -35,7 +36,7 @@ use crate::{
   files::Fs,
   memory::{Block, ContentHash, Document, Known, line::LineKind},
   os::random,
-  provenance::{Evidence, Source, SourcePattern, State},
+  provenance::{SourcePattern, State},
   store::{
     Budget, FileStatus, HandedOut, ItemFilter, NewQuestion, Next, Pending, QuestionState, StateKey,
     StoreError,
@@ -260,7 +261,7 @@ impl<F: Fs> Engine<F> {
     let Gathered { rows, units, .. } = &mut gathered;
     units.retain(|unit| {
       let of = rows.get(unit.index).and_then(|row| row.revision(unit.number));
-      of.is_some_and(|revision| revision.at >= since) && self.may_send(&unit.origin)
+      of.is_some_and(|revision| revision.at >= since) && self.judge.may_send(&unit.origin)
     });
     let version = gathered.row.hash;
     let (stage, mut judgements) = self.judge_units(target, gathered, Pending::JUDGE)?;
@@ -307,7 +308,7 @@ impl<F: Fs> Engine<F> {
         Err(StoreError::Deleted { .. }) => continue,
         bytes => bytes?,
       };
-      let origin = self.with_request(Origin::of_held(item));
+      let origin = Origin::of_held(item).with_request(&self.ledger);
       let document = Document::parse(&bytes, &Known::default());
       let [block] = document.blocks() else { continue };
       let fresh: Vec<Range<usize>> = block.lines.iter().map(|line| line.span.clone()).collect();
@@ -316,7 +317,7 @@ impl<F: Fs> Engine<F> {
         .iter()
         .map(|line| (line.kind != LineKind::Blank).then(|| Brought::judged(&origin)))
         .collect();
-      let allowed = self.allowed_to(&origin)?;
+      let allowed = allowed_to(&self.ledger, &origin, self.now())?;
       let beside = Beside { origin: &origin, allowed: &allowed, slots: &slots, is_out: true };
       let judgement =
         self.judge_lines(target, (&bytes, &document), (block, &fresh, &brought), &beside)?;
@@ -421,15 +422,6 @@ impl<F: Fs> Engine<F> {
     Ok(self.ledger.wake_questions(at)?)
   }
 
-  /// The state of a question.
-  pub(super) fn heard(&self, question: &Question<'_>) -> Result<Heard, StoreError> {
-    Ok(match self.ledger.reading(question.hash())? {
-      Some((_, Some(reading))) => Heard::Answer(reading),
-      None | Some((QuestionState::Waiting, None)) => Heard::Ask,
-      Some((QuestionState::Answered | QuestionState::Failed, None)) => Heard::Silence,
-    })
-  }
-
   /// Whether a version that was just judged contains something that the judge may have to be asked
   /// about.
   pub(super) fn judging_due(&self, target: &Target, view: &View) -> Pending {
@@ -440,26 +432,7 @@ impl<F: Fs> Engine<F> {
 
   /// Whether a judge is asked about text of this file.
   pub(super) fn is_judged_by_model(&self, target: &Target) -> bool {
-    self.config.judge_via != JudgeVia::Off
-      && self.treatment(target) != Treatment::Ignore
-      && !self.config.judge_exclude_files.iter().any(|one| one.matches(&target.rel))
-  }
-
-  /// Whether text of this origin may be sent: the origin is known, and neither its source nor what fed
-  /// it is excluded.
-  pub(super) fn may_send(&self, origin: &Origin) -> bool {
-    let excluded = &self.config.judge_exclude_sources;
-    let is_excluded = |source: &Source| excluded.iter().any(|one| one.matches(source));
-    let json = &origin.trail.evidence_json;
-    let fed_by = match serde_json::from_str::<Evidence>(json) {
-      Ok(evidence) => evidence.fed_by,
-      // With unreadable evidence, the source may be excluded.
-      Err(_) if !json.is_empty() && !excluded.is_empty() => return false,
-      Err(_) => vec![],
-    };
-    !origin.trail.due
-      && !is_excluded(&origin.source)
-      && !fed_by.iter().any(|fed| is_excluded(&Source::new(fed)))
+    self.judge.asks_about(&target.rel, self.treatment(target))
   }
 }
 

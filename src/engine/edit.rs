@@ -156,7 +156,7 @@ impl<'e, F: Fs> Edit<'e, F, Leased> {
   /// The lease of a version that the agent has on record is kept: a tool that reads in between would
   /// write from a version that is not on record any more (docs/adr/0008).
   pub(super) fn give_way(&mut self, engine: &Engine<F>, version: ContentHash) {
-    if !engine.is_on_record(self.target, version) {
+    if !engine.link.is_on_record(self.target, version) {
       self.file.release();
     }
   }
@@ -330,7 +330,7 @@ impl<'e, F: Fs> Edit<'e, F, Written> {
   /// The edit, if the path still leads to the file that was written. Otherwise the edit had no effect
   /// on the path, and the journal forgets it.
   pub(super) fn on_path(self, engine: &mut Engine<F>) -> Result<Option<Self>, EngineError> {
-    if engine.is_on_path(self.target, self.file)? {
+    if engine.files.is_on_path(self.target, self.file)? {
       return Ok(Some(self));
     }
     strike_out(engine, &self.step.0)?;
@@ -345,7 +345,7 @@ impl<'e, F: Fs> Edit<'e, F, Written> {
     versions: Option<(ContentHash, ContentHash)>,
   ) -> Result<Edit<'e, F, Followed>, EngineError> {
     if let Some((before, after)) = versions {
-      engine.follow(self.target, before, after)?;
+      engine.link.follow(&mut engine.ledger, self.target, before, after)?;
     }
     self.plan.hit(Step::AfterFollow);
     Ok(self.at(|Written(ops)| Followed(ops)))

@@ -13,7 +13,7 @@ use crate::{
   detect::{Code, Layer},
   memory::BlockId,
   provenance::{Attestation, Source, Trust},
-  store::NewEvent,
+  store::{Ledger, NewEvent, StoreError},
 };
 
 pub use crate::store::EventKind;
@@ -104,6 +104,13 @@ impl Event {
   pub fn row_in(&self, took_ms: f64) -> NewEvent {
     // Values outside the range of a number of microseconds saturate.
     NewEvent { took_us: Some((took_ms * 1e3).round() as u64), ..self.row() }
+  }
+
+  /// Writes the event to the ledger and to the log.
+  pub fn tell(&self, ledger: &mut Ledger, at: i64) -> Result<(), StoreError> {
+    ledger.append_events(&[self.row()], at)?;
+    self.log(None);
+    Ok(())
   }
 
   /// Writes the log line. `took_ms` is how long the decision took.

@@ -25,7 +25,7 @@ pub enum Passed {
 impl<F: Fs> Engine<F> {
   /// Checks whether the current bytes of a file may be read.
   pub fn passed(&mut self, target: &Target) -> Result<Passed, EngineError> {
-    let stamp = match self.stamp(target) {
+    let stamp = match self.files.stamp(target) {
       Ok(Some(stamp)) => stamp,
       Ok(None) | Err(EngineError::Fs(FsError::Refused { .. })) => return Ok(Passed::Never),
       Err(error) => return Err(error),
@@ -40,9 +40,9 @@ impl<F: Fs> Engine<F> {
         return Ok(Passed::At(stamp));
       }
     }
-    let file = match self.hot.remove(target) {
+    let file = match self.files.take_open(target) {
       Some(file) if file.stamp()?.same_file(&stamp) => file,
-      _ => match self.open(target)? {
+      _ => match self.files.open(target)? {
         Ok(file) => file,
         Err(error) => {
           return Ok(match error.refusal {
@@ -57,7 +57,7 @@ impl<F: Fs> Engine<F> {
     let is_still = before == stamp && file.stamp()? == before;
     let writable = matches!(file.access(), Touch::Full);
     // Closing the file would cause an event that wakes memfw; the next pass closes it.
-    self.hot.insert(target.clone(), file);
+    self.files.keep_open(target, file);
     if !is_still {
       return Ok(Passed::NotYet);
     }

@@ -122,6 +122,62 @@ pub struct JudgeContext<'a> {
   pub slice: Option<&'a Slice<'a>>,
 }
 
+impl<'a> JudgeContext<'a> {
+  /// The context of a text with no earlier decisions, of which only the origin is known.
+  pub fn new(
+    origin: &'a Origin,
+    treatment: Treatment,
+    config: &'a Config,
+    rules: &'a RuleSet,
+    assess: &'a mut Assess<'a>,
+  ) -> Self {
+    Self {
+      origin,
+      treatment,
+      config,
+      rules,
+      known: &[],
+      continued: &[],
+      restored: None,
+      allowed: &[],
+      slots: &[],
+      precedent: None,
+      assess,
+      reads_on: false,
+      consult: None,
+      slice: None,
+    }
+  }
+
+  /// The context of other text in this file that is judged again: with another origin, and without
+  /// earlier decisions.
+  pub(super) fn beside<'b>(
+    &'b mut self,
+    origin: &'b Origin,
+    allowed: &'b [Code],
+  ) -> JudgeContext<'b>
+  where
+    'a: 'b,
+  {
+    JudgeContext {
+      origin,
+      treatment: self.treatment,
+      config: self.config,
+      rules: self.rules,
+      known: self.known,
+      continued: &[],
+      restored: None,
+      allowed,
+      slots: self.slots,
+      precedent: None,
+      assess: &mut *self.assess,
+      reads_on: self.reads_on,
+      consult: None,
+      slice: self.slice,
+    }
+  }
+}
+
 /// The function that asks the judge.
 pub type Consult<'a> = dyn FnMut(&Question<'_>) -> Heard + 'a;
 

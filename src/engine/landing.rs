@@ -234,7 +234,7 @@ impl<F: Fs> Engine<F> {
 
   /// The other approved texts in the file after the edit.
   fn back(&self, item: &Item, restore: &Restore) -> Result<Vec<(Item, Range<usize>)>, EngineError> {
-    let mut back = self.approved_in(&item.path, &restore.new)?;
+    let mut back = self.approvals().places_in(&item.path, &restore.new)?;
     back.retain(|(other, _)| other.id != item.id);
     Ok(back)
   }
@@ -254,7 +254,8 @@ impl<F: Fs> Engine<F> {
       let around = Around::of(&restore.new, &document, &span);
       let without = Around::without(&restore.new, &document, &span, &own);
       let is_part = own.iter().any(|own| judge::overlaps(own, &span));
-      let is_changed = around != without && !self.has_lapsed(&item.path, other.hash, &[without])?;
+      let is_changed = around != without
+        && !self.approvals().have_lapsed(&item.path, &[other.hash], &[without])?;
       if is_part || is_changed {
         let same_text = line::norm_hash(line::slice(&restore.new, span));
         beside.extend([(other.hash, around.clone()), (same_text, around)]);

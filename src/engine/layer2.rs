@@ -16,6 +16,7 @@ use super::{
   attribute::lines_of,
   judge::{BlockJudgement, BlockText, Consulted, Treatment},
   origin::Origin,
+  precedent::allowed_to,
   rejudge::{Beside, Removal, brought},
   rows,
   view::View,
@@ -24,7 +25,7 @@ use crate::{
   detect::{
     Code, JudgeOptions, Scope, Verdict,
     effects::KnownSlot,
-    model::{self, Assessment, Assessor, Context, Depth, Health},
+    model::{self, Assessment, Assessor, Depth, Health},
     policy,
   },
   files::Fs,
@@ -155,39 +156,19 @@ pub(super) fn reading_due(view: &View) -> Pending {
 }
 
 impl<F: Fs> Engine<F> {
-  /// The model's assessment of a text: the encoder's result from the ledger, or else the result of the
-  /// heads now.
-  pub(super) fn assess(
-    &self,
-    text: &[u8],
-    rules: f32,
-    context: &Context<'_>,
-  ) -> Result<Option<Assessment>, crate::store::StoreError> {
-    let Some(model) = self.model else { return Ok(None) };
-    if let Some(known) = self.ledger.score(ScoreKey::new(text, context), model.version())? {
-      return Ok(Some(known));
-    }
-    Ok(Some(model::assess(model, text, rules, Depth::Heads, context)))
-  }
-
   /// Notes the model at a start: results of another model are dropped, and a damaged model is reported
   /// as a degradation.
   pub fn start_model(&mut self) -> Result<(), EngineError> {
-    let Some(model) = self.model else { return Ok(()) };
+    let Some(model) = self.judge.model() else { return Ok(()) };
     self.tell_health(&model.health())?;
     let at = self.now();
     self.ledger.take_model(model.version(), at)?;
     Ok(())
   }
 
-  /// Whether the encoder reads the texts later about which the heads are not sure.
-  pub(super) fn reads_on(&self) -> bool {
-    self.model.is_some_and(|model| model.health().degradation().is_none())
-  }
-
   /// The model in force.
   pub fn model(&self) -> Layer2 {
-    self.model
+    self.judge.model()
   }
 
   /// Files with unread text.
@@ -212,7 +193,7 @@ impl<F: Fs> Engine<F> {
       return Ok(Reading::Nothing { reshape_due: false });
     };
     let reshape_due = row.pending.contains(Pending::RESHAPE);
-    let Some(model) = self.model.filter(|_| row.pending.contains(Pending::MODEL)) else {
+    let Some(model) = self.judge.model().filter(|_| row.pending.contains(Pending::MODEL)) else {
       return Ok(Reading::Nothing { reshape_due });
     };
     if row.status != FileStatus::Watched {
@@ -310,7 +291,7 @@ impl<F: Fs> Engine<F> {
       let Some(after) = rows.get_mut(unit.index) else { continue };
       let fresh: Vec<Range<usize>> = spans(block, &unit.lines);
       let origin = &unit.origin;
-      let allowed = self.allowed_to(origin)?;
+      let allowed = allowed_to(&self.ledger, origin, self.now())?;
       let brought = brought(after, block, unit.index, &[unit.number], origin);
       let judged = (block, fresh.as_slice(), brought.as_slice());
       let beside = Beside { origin, allowed: &allowed, slots: &slots, is_out: false };
@@ -350,7 +331,7 @@ impl<F: Fs> Engine<F> {
     // Text from before memfw gets no marker only because it was read.
     let marking_due =
       !changed.is_empty() && self.is_marking_due(target, &row, &view.bytes, &rows)?;
-    let writing = self.lock()?;
+    let writing = self.files.lock()?;
     let Some(now) = self.ledger.file(&path)?.filter(|now| now.hash == row.hash) else {
       return Ok((Reading::NotNow, judgements));
     };
@@ -408,7 +389,7 @@ impl<F: Fs> Engine<F> {
 
   /// Adds the owner's request to a unit. The model is told of it, so it is part of the score's key.
   fn as_asked(&self, unit: Unit) -> Unit {
-    let origin = self.with_request(unit.origin);
+    let origin = unit.origin.with_request(&self.ledger);
     let key = ScoreKey::new(&unit.bytes, &origin.context(&[]));
     Unit { origin, key, ..unit }
   }

@@ -37,7 +37,7 @@ impl<F: Fs> Engine<F> {
     // Edits that an error interrupted are completed first: an operation describes the content of the
     // file only until the next one.
     self.recover_file(&path)?;
-    let stamp = match self.stamp(target) {
+    let stamp = match self.files.stamp(target) {
       Ok(Some(stamp)) => stamp,
       Ok(None) => return Ok(LazyOutcome::Done),
       // A link or a mount is in its path now; the urgent pass reports it.
@@ -57,35 +57,35 @@ impl<F: Fs> Engine<F> {
     if !self.ledger.has_key() {
       return Ok(LazyOutcome::Done);
     }
-    if !self.may_reshape(&target.root) {
+    if !self.files.may_reshape(&target.root) {
       return self.give_up(target);
     }
     let idle = if self.is_recorded(target)? { idle.max(VERIFIED_AFTER) } else { idle };
     // The queue has waited for this long already, whatever the clock shows.
-    let quiet = self.since_change(&stamp, idle);
+    let quiet = self.files.since_change(&stamp, idle);
     if quiet < idle {
       return Ok(LazyOutcome::NotIdle(idle.saturating_sub(quiet)));
     }
-    let writing = self.lock()?;
-    let kept = self.hot.remove(target);
+    let writing = self.files.lock()?;
+    let kept = self.files.take_open(target);
     let kept = kept.filter(|file| file.stamp().is_ok_and(|found| found.same_file(&stamp)));
     let mut file = match kept {
       Some(file) => file,
-      None => match self.open(target)? {
+      None => match self.files.open(target)? {
         Ok(file) => file,
         // The urgent pass reports the reason, and that nothing can be due.
         Err(_) => return self.doubt(target),
       },
     };
     // A file that was kept open may have been linked or given to another user since.
-    if !matches!(file.recheck(&self.rules()), Ok(Touch::Full)) {
+    if !matches!(file.recheck(&self.files.rules()), Ok(Touch::Full)) {
       return self.doubt(target);
     }
     match lease_within(&mut file, &*self.clock, Duration::ZERO)? {
       Lease::Held => {}
       Lease::Busy => {
         // Closing the file would cause an event that wakes memfw.
-        self.hot.insert(target.clone(), file);
+        self.files.keep_open(target, file);
         return Ok(LazyOutcome::Busy);
       }
       // Without leases nothing is ever reshaped; the ledger alone has the provenance.
@@ -100,8 +100,7 @@ impl<F: Fs> Engine<F> {
   /// their writes, and compare their reads with their record.
   pub fn is_recorded(&self, target: &Target) -> Result<bool, EngineError> {
     let hash = self.ledger.file(&target.path())?.and_then(|row| row.hash);
-    let standing = || self.agent.standing(&target.root, &target.rel);
-    Ok(hash.is_some_and(|hash| standing().is_about(hash)))
+    Ok(hash.is_some_and(|hash| self.link.is_on_record(target, hash)))
   }
 
   fn reshape_leased(
@@ -113,7 +112,7 @@ impl<F: Fs> Engine<F> {
     let path = target.path();
     let row = self.ledger.file(&path)?;
     let before = file.stamp()?;
-    let on_path = self.stamp(target)?;
+    let on_path = self.files.stamp(target)?;
     if on_path.map(|stamp| stamp.ino) != Some(before.ino) {
       return Ok(LazyOutcome::Dirty);
     }

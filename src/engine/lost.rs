@@ -14,17 +14,15 @@ impl<F: Fs> Engine<F> {
     &mut self,
     targets: &[Target],
   ) -> Result<(usize, usize), EngineError> {
-    let rules = self.rules();
+    let rules = self.files.rules();
     let (mut n_placeholders, mut n_files) = (0, 0);
     for target in targets {
-      if self.root(&target.root).is_err() {
+      if self.files.open_root(&target.root).is_err() {
         continue;
       }
-      let Some((root, _)) = self.roots.get(&target.root) else { continue };
-      self.opens.push(target.clone());
-      let read = || self.fs.open(root, &target.rel, &rules).ok()?.read_all().ok();
-      let found = self.fs.glance(root, &target.rel, &rules).map(|(bytes, _)| bytes);
-      let Some(bytes) = found.or_else(read) else { continue };
+      let found = self.files.glance(target, &rules).map(|(bytes, _)| bytes);
+      let mut read = || self.files.open(target).ok()?.ok()?.read_all().ok();
+      let Some(bytes) = found.or_else(&mut read) else { continue };
       let ids = placeholders(&bytes);
       let taken = self.ledger.ids_taken(&ids)?;
       let n = ids.iter().filter(|id| !taken.contains(id)).count();

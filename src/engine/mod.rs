@@ -8,9 +8,13 @@
 #![forbid(unsafe_code)]
 
 pub mod adopt;
+mod agent_link;
+#[cfg(test)]
+mod agent_link_tests;
 pub mod allowed;
 #[cfg(test)]
 mod allowed_tests;
+mod approvals;
 mod approved;
 pub mod assess;
 pub mod attribute;
@@ -18,16 +22,15 @@ pub mod attribute;
 mod attribute_tests;
 pub mod bulk;
 mod claim;
-mod class;
-#[cfg(test)]
-mod class_tests;
 pub mod consult;
 #[cfg(test)]
 mod consult_tests;
+mod degraded;
 mod edit;
 pub mod error;
 pub mod event;
 pub mod facts;
+mod files;
 pub mod gate_check;
 mod given_back;
 #[cfg(test)]
@@ -35,6 +38,7 @@ mod grown_tests;
 mod ids;
 pub mod judge;
 pub mod judgement;
+mod judging;
 pub mod label;
 mod landing;
 mod lapse;
@@ -52,6 +56,7 @@ mod precedent;
 pub mod put_back;
 #[cfg(test)]
 mod put_back_tests;
+mod read_version;
 pub mod record;
 pub mod recover;
 pub mod redact;
@@ -87,7 +92,7 @@ pub mod view;
 
 use std::{
   cell::RefCell,
-  collections::{HashMap, HashSet},
+  collections::HashMap,
   path::{Path, PathBuf},
   sync::Arc,
   time::Duration,
@@ -106,13 +111,13 @@ pub use lazy::LazyOutcome;
 pub use pass::{Hint, Outcome};
 
 use crate::{
-  config::{Config, Owner, Protocol},
+  config::{Config, Protocol},
   detect::{model::Assessor, rules::Rules},
-  files::{Fs, Rung, Shapes, Stamp, TargetRules},
+  files::{Fs, Rung, Shapes, Stamp},
   memory::BlockId,
-  os::{Clock, LockError, WriteLock, random, user},
+  os::{Clock, random},
   provenance::AgentRecords,
-  store::{self, Ledger, StateKey},
+  store::{self, Ledger},
 };
 
 /// How long to wait for a lease on a file that another program has open, before memfw reads and redacts
@@ -142,15 +147,6 @@ pub const RACY: Duration = Duration::from_millis(20);
 /// Without events for the closing of files (everywhere but on Linux), a file counts as closed after
 /// this time without a change.
 pub const CLOSE_TICK: Duration = if cfg!(linux) { Duration::ZERO } else { RACY };
-/// How long to wait for another memfw process to release the write lock.
-pub const WRITE_LOCK_WAIT: Duration = Duration::from_secs(10);
-/// How long to wait for the write lock before memfw closes its own open files. A child process inherits
-/// all descriptors, and with them the lock, until it runs `exec`, so the lock may be busy for a moment.
-const WRITE_LOCK_MOMENT: Duration = Duration::from_millis(20);
-
-/// The most files that are remembered as read; beyond that all are forgotten and must be read again.
-const MAX_READ: usize = 4096;
-
 /// The highest rung that the configuration allows on a file system.
 pub fn ceiling(config: &Config) -> Rung {
   match config.protocol {
@@ -199,17 +195,12 @@ impl Target {
 
 /// The engine: ledger, files, the agent framework's records, and the clock.
 pub struct Engine<F: Fs> {
-  fs: F,
+  files: files::Files<F>,
   ledger: Ledger,
-  agent: Arc<dyn AgentRecords>,
+  link: agent_link::AgentLink,
   clock: Arc<dyn Clock>,
   config: Arc<Config>,
-  /// The rules in force.
-  judging: Rules,
-  /// Open workspaces, with the rung of their file system.
-  roots: HashMap<PathBuf, (F::Root, Rung)>,
-  /// Open files that could not be leased yet. Opening them again would cause events that wake memfw.
-  hot: HashMap<Target, F::File>,
+  judge: judging::Judge,
   /// Edits that are in the journal.
   open_edits: edit::OpenEdits,
   /// Files with poison that could not be sealed, with their stamps when that was reported.
@@ -222,28 +213,12 @@ pub struct Engine<F: Fs> {
   consulted_to: HashMap<Target, BlockId>,
   /// A version that the ledger has recorded, but whose content is not kept yet.
   noted: Option<versions::UnkeptVersion>,
-  /// Files that another program has read since their last write.
-  read: HashSet<Target>,
   /// Text of outsiders that was replaced recently.
   replaced: replaced::Replaced,
-  /// Targets that memfw has opened since the last [`Engine::take_opens`].
-  opens: Vec<Target>,
   /// How long poison was in its file, for each redaction since [`Engine::take_exposures`].
   exposures: Vec<Duration>,
   /// Whether a text was taken out of its file because of its source since [`Engine::take_departed`].
   has_departed: bool,
-  /// memfw's data directory, where the lock is.
-  data: PathBuf,
-  /// Layer 2, if there is a model.
-  model: Layer2,
-  /// The directories that are not workspaces.
-  shapes: Shapes,
-  /// Findings in large files whose judgement is not complete yet.
-  memo: RefCell<slices::Memo>,
-  /// Tells whether the judgement of a large file must be interrupted.
-  interrupt: Option<slices::Interrupt>,
-  /// Whether the current operation can be interrupted and started again.
-  may_interrupt: bool,
 }
 
 impl<F: Fs> Engine<F> {
@@ -258,14 +233,12 @@ impl<F: Fs> Engine<F> {
     data: PathBuf,
   ) -> Self {
     Self {
-      fs,
+      files: files::Files::new(fs, Arc::clone(&clock), Arc::clone(&config), data),
       ledger,
-      agent: Arc::from(agent),
+      link: agent_link::AgentLink::new(agent, Arc::clone(&clock), Arc::clone(&config)),
+      judge: judging::Judge::new(Arc::clone(&clock), Arc::clone(&config)),
       clock,
       config,
-      judging: Rules::default(),
-      roots: HashMap::new(),
-      hot: HashMap::new(),
       open_edits: edit::OpenEdits::default(),
       unsealed: HashMap::new(),
       forms: RefCell::default(),
@@ -273,23 +246,15 @@ impl<F: Fs> Engine<F> {
       consulted_to: HashMap::new(),
       noted: None,
       replaced: replaced::Replaced::default(),
-      read: HashSet::new(),
-      opens: Vec::new(),
       exposures: Vec::new(),
       has_departed: false,
-      data,
-      model: None,
-      shapes: Shapes::default(),
-      memo: RefCell::default(),
-      interrupt: None,
-      may_interrupt: false,
     }
   }
 
   /// Adds layer 2 to the engine.
   #[must_use]
   pub fn with_model(mut self, model: &'static dyn Assessor) -> Self {
-    self.model = Some(model);
+    self.judge.set_model(Some(model));
     self
   }
 
@@ -315,42 +280,51 @@ impl<F: Fs> Engine<F> {
 
   /// Replaces the configuration. All workspaces and files are opened again.
   pub fn configure(&mut self, config: Arc<Config>, fs: F) {
+    self.files.configure(Arc::clone(&config), fs);
+    self.link.configure(Arc::clone(&config));
+    self.judge.configure(Arc::clone(&config));
     self.config = config;
-    self.fs = fs;
-    self.roots.clear();
-    self.hot.clear();
-    self.forget_slices();
   }
 
   /// Replaces the rules. Text that was judged before is not judged again.
   pub fn set_rules(&mut self, rules: Rules) {
-    self.forget_slices();
-    self.judging = rules;
+    self.judge.set_rules(rules);
   }
 
   /// Replaces the records of the agent framework.
   pub fn set_agent(&mut self, agent: Box<dyn AgentRecords>) {
-    self.agent = Arc::from(agent);
+    self.link.set_records(agent);
   }
 
   /// Sets the directories that are not workspaces. Their files are treated as the configuration says.
   pub fn set_shapes(&mut self, shapes: Shapes) {
-    self.shapes = shapes;
+    self.files.set_shapes(shapes);
+  }
+
+  /// Sets a function that is called while a large file is judged. If it returns `true`, the judgement
+  /// is interrupted ([`EngineError::Preempted`]) and continues there the next time.
+  pub fn set_interrupt(&mut self, interrupt: slices::Interrupt) {
+    self.judge.set_interrupt(interrupt);
+  }
+
+  /// What the ledger knows about approvals now.
+  fn approvals(&self) -> approvals::Approvals<'_> {
+    approvals::Approvals::new(&self.ledger, self.now())
   }
 
   /// How the text of a file is treated.
   fn treatment(&self, target: &Target) -> Treatment {
-    Treatment::of(&target.rel, self.shapes.is_elsewhere(&target.root), &self.config)
+    Treatment::of(&target.rel, self.files.shapes().is_elsewhere(&target.root), &self.config)
   }
 
   /// The records of the agent framework, to be queried on another thread.
   pub fn agent(&self) -> Arc<dyn AgentRecords> {
-    Arc::clone(&self.agent)
+    Arc::clone(self.link.records())
   }
 
   /// Whether the agent's index holds any of these texts of a file; `None` without an index.
   pub fn still_indexed(&self, target: &Target, texts: &[&[u8]]) -> Option<bool> {
-    self.agent.still_indexed(&target.root, &target.rel, texts)
+    self.link.records().still_indexed(&target.root, &target.rel, texts)
   }
 
   /// The clock.
@@ -366,27 +340,22 @@ impl<F: Fs> Engine<F> {
   /// Writes an event to the ledger and to the log.
   pub fn tell(&mut self, event: Event) -> Result<(), EngineError> {
     let at = self.now();
-    self.ledger.append_events(&[event.row()], at)?;
-    event.log(None);
-    Ok(())
+    Ok(event.tell(&mut self.ledger, at)?)
   }
 
   /// Notes that a writer has closed a file. Earlier readers have not read the current content.
   pub fn closed_by_writer(&mut self, target: &Target) {
-    self.read.remove(target);
+    self.files.closed_by_writer(target);
   }
 
   /// Notes that another program has opened a file since its writer closed it.
   pub fn opened_by_reader(&mut self, target: &Target) {
-    if self.read.len() >= MAX_READ {
-      self.read.clear();
-    }
-    self.read.insert(target.clone());
+    self.files.opened_by_reader(target);
   }
 
   /// Takes the targets that memfw has opened since the last call. memfw's own opens cause their events.
   pub fn take_opens(&mut self) -> Vec<Target> {
-    std::mem::take(&mut self.opens)
+    self.files.take_opens()
   }
 
   /// Takes the exposures since the last call: for each urgent redaction, the time from the last write
@@ -402,90 +371,35 @@ impl<F: Fs> Engine<F> {
 
   /// memfw's data directory.
   pub fn data(&self) -> &Path {
-    &self.data
+    self.files.data()
   }
 
   /// Notes that protection is reduced. An event is written once, and again when the reason changes.
   pub fn degrade(&mut self, key: &str, why: &str) -> Result<(), EngineError> {
-    let key = StateKey::degraded(key);
-    let json = serde_json::Value::from(why).to_string();
-    if self.ledger.state(&key)?.is_some_and(|(known, _)| known == json) {
-      return Ok(());
-    }
     let at = self.now();
-    self.ledger.set_state(&key, &json, at)?;
-    self.tell(Event::new(EventKind::Degraded).detail(why))
+    Ok(degraded::degrade(&mut self.ledger, key, why, at)?)
   }
 
   /// Notes that a reduction of protection has ended.
   pub fn recovered(&mut self, key: &str) -> Result<(), EngineError> {
-    let key = StateKey::degraded(key);
-    if self.ledger.state(&key)?.is_none() {
-      return Ok(());
-    }
-    self.ledger.remove_state(&key)?;
-    self.tell(Event::new(EventKind::Restored).detail(key.to_string()))
+    let at = self.now();
+    Ok(degraded::recovered(&mut self.ledger, key, at)?)
   }
 
   /// Forgets all reduced protection. A start finds out again what is reduced.
   pub fn clear_degradations(&mut self) -> Result<(), EngineError> {
-    for (key, ..) in self.ledger.states()? {
-      if matches!(key, StateKey::Degraded(_)) {
-        self.ledger.remove_state(&key)?;
-      }
-    }
-    Ok(())
+    Ok(degraded::clear(&mut self.ledger)?)
   }
 
   /// Forgets the open directory of a workspace, because it may have been replaced.
   pub fn forget_root(&mut self, root: &Path) {
-    self.roots.remove(root);
-    self.hot.retain(|target, _| target.root != root);
+    self.files.forget_root(root);
   }
 
   /// Closes the directory of a workspace until it is needed again. The kernel reports the deletion of a
   /// directory only when no process has it open.
   pub fn close_root(&mut self, root: &Path) {
-    self.roots.remove(root);
-  }
-
-  /// Opens a workspace, unless it is open already.
-  fn root(&mut self, path: &Path) -> Result<(), EngineError> {
-    if !self.roots.contains_key(path) {
-      let root = self.fs.open_root(path).map_err(EngineError::Root)?;
-      let rung = self.fs.rung(&root);
-      self.roots.insert(path.to_owned(), (root, rung));
-    }
-    Ok(())
-  }
-
-  /// Whether files of this workspace may change their length.
-  fn may_reshape(&self, path: &Path) -> bool {
-    self.roots.get(path).is_some_and(|(_, rung)| *rung == Rung::Lease)
-  }
-
-  fn rules(&self) -> TargetRules {
-    let owners = self
-      .config
-      .owners
-      .iter()
-      .filter_map(|owner| match owner {
-        Owner::Uid(uid) => Some(*uid),
-        // A name that no user has owns no file.
-        Owner::Name(name) => user::uid(name).ok(),
-      })
-      .collect();
-    TargetRules { max_bytes: self.config.max_file_bytes, owners }
-  }
-
-  /// Acquires the lock that serialises edits of files. Each process holds it for one operation at most.
-  fn lock(&mut self) -> Result<WriteLock, EngineError> {
-    match WriteLock::acquire(&self.data, WRITE_LOCK_MOMENT) {
-      // The holder may be waiting for a lease on a file that this process keeps open.
-      Err(LockError::Busy { .. }) => self.hot.clear(),
-      answer => return Ok(answer?),
-    }
-    Ok(WriteLock::acquire(&self.data, WRITE_LOCK_WAIT)?)
+    self.files.close_root(root);
   }
 
   /// A new id that is not used yet. A first scan needs an id for every block, so its ids are longer and

@@ -12,7 +12,7 @@ use crate::{
     Attestation, Attribution, Evidence, Request, Source, Trust, evidence::MAX_EVIDENCE_CHARS,
     trust_of,
   },
-  store::{Item, OriginRecord, Revision, Sighting},
+  store::{Item, Ledger, OriginRecord, Revision, Sighting},
 };
 
 /// What is known about the origin of a text.
@@ -46,6 +46,16 @@ impl Origin {
       trail: OriginRecord::default(),
       request: None,
     }
+  }
+
+  /// Adds the owner's request, if the ledger has it. An unreadable request counts as none: that is
+  /// stricter.
+  #[must_use]
+  pub(super) fn with_request(mut self, ledger: &Ledger) -> Self {
+    if let (None, Some(hash)) = (&self.request, self.trail.request) {
+      self.request = ledger.request(hash).ok().flatten();
+    }
+    self
   }
 
   /// The origin of text that was not observed.

@@ -100,7 +100,7 @@ impl<F: Fs> Engine<F> {
     let asked = self.clock.monotonic();
     let path = target.path();
     self.recover_file(&path)?;
-    let stamp = self.stamp(target);
+    let stamp = self.files.stamp(target);
     let row = self.ledger.file(&path)?;
     let stamp = match stamp {
       Ok(Some(stamp)) => stamp,
@@ -112,7 +112,7 @@ impl<F: Fs> Engine<F> {
       Err(error) => return Err(error),
     };
     if let Some(outcome) = self.unchanged(row.as_ref(), &stamp) {
-      self.hot.remove(target);
+      self.files.close(target);
       return Ok(outcome);
     }
     // Opening the file again would cause another event, and so on without end.
@@ -122,20 +122,20 @@ impl<F: Fs> Engine<F> {
     {
       return Ok(Outcome::Unsealed);
     }
-    let writing = self.lock()?;
+    let writing = self.files.lock()?;
     // The other process may have finished this file while this one waited for the lock.
     let row = self.ledger.file(&path)?;
     if let Some(outcome) = self.unchanged(row.as_ref(), &stamp) {
-      self.hot.remove(target);
+      self.files.close(target);
       return Ok(outcome);
     }
-    let mut file = match self.hot.remove(target) {
+    let mut file = match self.files.take_open(target) {
       // The file may have been linked or given to another user since.
-      Some(mut file) if file.stamp()?.ino == stamp.ino => match file.recheck(&self.rules()) {
+      Some(mut file) if file.stamp()?.ino == stamp.ino => match file.recheck(&self.files.rules()) {
         Ok(_) => file,
         Err(refusal) => return self.refused(target, row.as_ref(), Some(&stamp), refusal),
       },
-      _ => match self.open(target)? {
+      _ => match self.files.open(target)? {
         Ok(file) => file,
         Err(refusal) => return self.refused(target, row.as_ref(), Some(&stamp), refusal),
       },
@@ -151,7 +151,7 @@ impl<F: Fs> Engine<F> {
     };
     let writable = matches!(file.access(), Touch::Full);
     if writable && !leased && hint.waited < UNLEASED_AFTER {
-      self.hot.insert(target.clone(), file);
+      self.files.keep_open(target, file);
       return Ok(Outcome::Busy);
     }
     let unchanged = file.stamp()? == stamp;
@@ -161,13 +161,14 @@ impl<F: Fs> Engine<F> {
     }
     // A reader before the last change has read another version, and the answer about readers does not
     // cover a change after the question. With coarse file times, that change may seem older than it is.
-    let since_asked = self.clock.monotonic().saturating_sub(asked) + self.time_step(target, &stamp);
+    let since_asked =
+      self.clock.monotonic().saturating_sub(asked) + self.files.time_step(target, &stamp);
     let opened_since_close = hint.opened_since_close
       && unchanged
-      && self.since_change(&stamp, Duration::ZERO) >= since_asked;
+      && self.files.since_change(&stamp, Duration::ZERO) >= since_asked;
     let hint = Hint { opened_since_close, ..*hint };
     if opened_since_close {
-      self.opened_by_reader(target);
+      self.files.opened_by_reader(target);
     }
     let locked = Locked::new(&writing, leased);
     let mut outcome = self.process(target, row.as_ref(), &mut file, locked, &hint, &mut sight);
@@ -191,7 +192,7 @@ impl<F: Fs> Engine<F> {
         // writable file is kept: memfw may gain write access to another one, but not through this
         // handle.
         if matches!(file.access(), Touch::Full) {
-          self.hot.insert(target.clone(), file);
+          self.files.keep_open(target, file);
         }
         return Err(error);
       }
@@ -201,7 +202,7 @@ impl<F: Fs> Engine<F> {
       outcome = self.still_open(target, reshape_due)?;
     }
     if matches!(outcome, Outcome::HoldOff(_) | Outcome::HeldOpen | Outcome::StillOpen { .. }) {
-      self.hot.insert(target.clone(), file);
+      self.files.keep_open(target, file);
     }
     Ok(outcome)
   }
@@ -225,12 +226,12 @@ impl<F: Fs> Engine<F> {
     let leased = locked.leased;
     let before = file.stamp()?;
     let bytes = file.read_all()?;
-    let on_path = self.stamp(target)?;
+    let on_path = self.files.stamp(target)?;
     // The path was renamed over during the read: the new file counts.
     if on_path.map(|stamp| stamp.ino) != Some(before.ino) {
       return Ok(Outcome::Changed);
     }
-    let quiet = self.since_change(&before, hint.waited);
+    let quiet = self.files.since_change(&before, hint.waited);
     if !leased && (quiet < CLOSE_TICK || file.stamp()? != before) {
       return Ok(Outcome::Busy);
     }
@@ -261,9 +262,9 @@ impl<F: Fs> Engine<F> {
     let origin = Origin::seen(&self.config, adopting, sighting);
     let writable = matches!(file.access(), Touch::Full);
     // Nothing was written yet, so the rest of a large file can wait.
-    self.may_interrupt = true;
+    self.judge.allow_interrupt(true);
     let view = self.view_as(target, row, bytes, origin, None, writable);
-    self.may_interrupt = false;
+    self.judge.allow_interrupt(false);
     let mut view = view?;
     let known = view.facts.rows.iter().zip(&view.facts.known).filter(|(_, known)| !known.former);
     self.note_replaced(target, known.map(|(row, _)| row), Some(&view.document))?;
@@ -290,7 +291,7 @@ impl<F: Fs> Engine<F> {
         match self.redact(target, file, locked, &view, &plan.redactions, started)? {
           Redacted::Changed => return Ok(Outcome::Changed),
           Redacted::Done { bytes, ids, edit: written } => {
-            self.exposures.push(self.since_change(&before, hint.waited));
+            self.exposures.push(self.files.since_change(&before, hint.waited));
             stamp = written.stamp();
             // The rest is judged again, because its rows describe the current version of the file.
             let row = self.ledger.file(&target.path())?;
@@ -340,14 +341,13 @@ impl<F: Fs> Engine<F> {
   /// reads the file back and compares. Poison stays until that read, or until [`VERIFY_WITHIN`] after
   /// the write.
   fn is_of_agent(&self, target: &Target, view: &View) -> bool {
-    self.agent.standing(&target.root, &target.rel).is_about(view.hash)
+    self.link.is_on_record(target, view.hash)
   }
 
   /// Whether another program has read this version; the lease shows that it has closed the file again.
   fn was_read(&self, target: &Target, hint: &Hint, sight: &mut Sight<'_>) -> bool {
     let Some(was_read) = &mut sight.was_read else { return hint.opened_since_close };
-    let own = self.opens.iter().filter(|opened| *opened == target).count();
-    was_read(u32::try_from(own).unwrap_or(u32::MAX))
+    was_read(u32::try_from(self.files.n_opens(target)).unwrap_or(u32::MAX))
   }
 
   /// The outcome when the ledger knows this stamp. With coarse file times, a stamp that was taken right
@@ -363,7 +363,7 @@ impl<F: Fs> Engine<F> {
 
   /// Whether the file is the version that the ledger knows, by its stamp alone.
   pub fn is_current(&mut self, target: &Target, row: &FileRow) -> Result<bool, EngineError> {
-    let stamp = self.stamp(target)?.map(|stamp| super::stamp_row(&stamp));
+    let stamp = self.files.stamp(target)?.map(|stamp| super::stamp_row(&stamp));
     Ok(stamp.is_some() && stamp == row.stamp && !row.pending.contains(Pending::RETRY))
   }
 
@@ -385,7 +385,7 @@ impl<F: Fs> Engine<F> {
   }
 
   fn vanished(&mut self, target: &Target, row: Option<&FileRow>) -> Result<Outcome, EngineError> {
-    self.hot.remove(target);
+    self.files.close(target);
     let path = target.path();
     if row.is_some_and(|row| row.status != FileStatus::Missing) {
       // The note says why the file could not be written: when it is back, flagged text is judged again.
@@ -422,11 +422,11 @@ impl<F: Fs> Engine<F> {
     }
     // The stamp may be of another file than the one that was refused.
     if let Some(stamp) = stamp
-      && self.stamp(target)? != Some(*stamp)
+      && self.files.stamp(target)? != Some(*stamp)
     {
       return Ok(Outcome::Changed);
     }
-    self.hot.remove(target);
+    self.files.close(target);
     let path = target.path();
     let note = refusal.refusal.to_string();
     let known = row.is_some_and(|row| row.note.as_deref() == Some(note.as_str()));
@@ -443,53 +443,5 @@ impl<F: Fs> Engine<F> {
       self.tell(Event::new(EventKind::Unguarded).path(&path).detail(note))?;
     }
     Ok(Outcome::Unscannable)
-  }
-
-  /// The stamp of the path itself, without following links.
-  pub(super) fn stamp(&mut self, target: &Target) -> Result<Option<Stamp>, EngineError> {
-    self.root(&target.root)?;
-    match self.roots.get(&target.root) {
-      Some((root, _)) => Ok(self.fs.stamp(root, &target.rel)?),
-      None => Ok(None),
-    }
-  }
-
-  /// Opens the target; the inner error is a reason not to touch the file.
-  pub(super) fn open(
-    &mut self,
-    target: &Target,
-  ) -> Result<Result<F::File, OpenError>, EngineError> {
-    self.open_within(target, Duration::ZERO)
-  }
-
-  /// Opens the target for a person, who waits up to `patience` while the daemon has a lease on it.
-  pub(super) fn open_within(
-    &mut self,
-    target: &Target,
-    patience: Duration,
-  ) -> Result<Result<F::File, OpenError>, EngineError> {
-    let rules = self.rules();
-    self.root(&target.root)?;
-    self.opens.push(target.clone());
-    match self.roots.get(&target.root) {
-      Some((root, _)) => Ok(self.fs.open_within(root, &target.rel, &rules, patience, &*self.clock)),
-      None => Ok(Err(OpenError { path: target.path(), refusal: Refusal::Absent })),
-    }
-  }
-
-  /// How much older than it is a change may seem by the file's times.
-  fn time_step(&self, target: &Target, stamp: &Stamp) -> Duration {
-    let coarse =
-      self.roots.get(&target.root).is_some_and(|(root, _)| self.fs.has_coarse_times(root));
-    if coarse { stamp.time_step() } else { Duration::ZERO }
-  }
-
-  /// How long ago the file changed, by its own stamps and the wall clock. If the clock was set back
-  /// since, so that the stamp is from the future, the result is the time that the caller has `waited`
-  /// for the file to become idle.
-  pub(super) fn since_change(&self, stamp: &Stamp, waited: Duration) -> Duration {
-    let now_ns = self.now().saturating_mul(1000);
-    let since = now_ns.saturating_sub(stamp.changed_ns(now_ns));
-    u64::try_from(since).map_or(waited, Duration::from_nanos)
   }
 }

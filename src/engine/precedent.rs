@@ -43,10 +43,7 @@ pub(super) fn precedent(
     let origin = match ledger.existing_item(path, *hash, 0)? {
       Some(existing) => {
         let item = ledger.item(existing.id.as_str())?;
-        let mut origin = Origin::of_item(&item);
-        let hash = origin.trail.request;
-        origin.request = hash.and_then(|hash| ledger.request(hash).ok().flatten());
-        Some(origin)
+        Some(Origin::of_item(&item).with_request(ledger))
       }
       None => None,
     };
@@ -71,4 +68,17 @@ pub(super) fn precedent(
       None => Precedent::None,
     }),
   }
+}
+
+/// The codes that a person excused for text of this origin.
+pub(super) fn allowed_to(
+  ledger: &Ledger,
+  origin: &Origin,
+  now: i64,
+) -> Result<Vec<Code>, StoreError> {
+  if !origin.observed {
+    return Ok(vec![]);
+  }
+  let found = ledger.exceptions_for(&origin.source, now)?;
+  Ok(found.into_iter().map(|one| one.code).collect())
 }

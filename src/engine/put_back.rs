@@ -5,12 +5,7 @@
 //! the placeholder over the file; then the bytes are brought back again. A person's deletion is final.
 #![forbid(unsafe_code)]
 
-use std::{
-  cell::Cell,
-  collections::{HashMap, HashSet},
-  path::Path,
-  time::Duration,
-};
+use std::{cell::Cell, collections::HashSet, path::Path, time::Duration};
 
 use super::{
   Engine, EngineError, Event, EventKind, Target,
@@ -28,7 +23,7 @@ use crate::{
   files::{Fs, MemoryFile, Touch, overwrite::Change},
   memory::{Around, BlockId, ContentHash, Document, Known, line, placeholder},
   provenance::State,
-  store::{ExceptionKey, Item, Pending, StoreError, Writer},
+  store::{ExceptionKey, Item, Pending, Writer},
 };
 
 /// How long after an approval its placeholder may return, in microseconds: ten minutes, within which
@@ -79,25 +74,21 @@ impl<F: Fs> Engine<F> {
 
   /// Whether the placeholder of an item is in a writable file.
   fn has_place(&mut self, target: &Target, item: &Item) -> Result<bool, EngineError> {
-    if !self.may_reshape(&target.root) {
+    if !self.files.may_reshape(&target.root) {
       return Ok(false);
     }
     let plain = self.ledger.unseal(&item.id)?;
-    let Ok(file) = self.open(target)? else { return Ok(false) };
+    let Ok(file) = self.files.open(target)? else { return Ok(false) };
     let may_be_written = matches!(file.access(), Touch::Full);
     let bytes = file.read_all()?;
     let restore = Restore::find(&bytes, &item.id, &plain);
     let is_there = may_be_written && restore.placed == Placed::AtPlaceholder;
-    if !is_there || item.status == State::Approved && self.is_back(item, &bytes, &plain)? {
+    if !is_there
+      || item.status == State::Approved && self.approvals().is_back(item, &bytes, &plain)?
+    {
       return Ok(false);
     }
     Ok(self.lands(target, item, &plain, bytes, restore, false)?.is_right)
-  }
-
-  /// Whether the file has as many copies of an approved text as were approved.
-  fn is_back(&self, item: &Item, bytes: &[u8], plain: &[u8]) -> Result<bool, EngineError> {
-    let count = placeholder::standing(bytes, plain).count();
-    Ok(count > 0 && count >= self.approved_copies(item)?)
   }
 
   /// Whether this version contains the placeholder of a recently approved item.
@@ -118,7 +109,7 @@ impl<F: Fs> Engine<F> {
     let target = self.target_of(&item.path)?.ok_or_else(|| {
       EngineError::refused(format!("`{}` is in no guarded workspace", shown(&item.path)))
     })?;
-    if self.stamp(&target)?.is_none() {
+    if self.files.stamp(&target)?.is_none() {
       return Err(EngineError::refused_with(
         format!("`{}` does not exist any more", shown(&item.path)),
         format!("bring the file back first: `memfw restore {}`", shown(&item.path)),
@@ -169,32 +160,6 @@ impl<F: Fs> Engine<F> {
     })
   }
 
-  /// The placeholders of approved items whose text is back in this version; these are copies without a
-  /// function.
-  pub(super) fn spare_placeholders(
-    &self,
-    document: &Document,
-    bytes: &[u8],
-    states: &HashMap<BlockId, State>,
-  ) -> Result<Vec<BlockId>, EngineError> {
-    let is_approved = |id: &&BlockId| states.get(*id) == Some(&State::Approved);
-    let approved: HashSet<&BlockId> = document.placeholders().filter(is_approved).collect();
-    let mut spare = Vec::new();
-    for id in approved {
-      let plain = match self.ledger.unseal(id) {
-        Ok(plain) => plain,
-        Err(StoreError::Deleted { .. } | StoreError::Unsealable { .. } | StoreError::NoKey) => {
-          continue;
-        }
-        Err(error) => return Err(error.into()),
-      };
-      if self.is_back(&self.ledger.item(id.as_str())?, bytes, &plain)? {
-        spare.push(id.clone());
-      }
-    }
-    Ok(spare)
-  }
-
   /// Brings back an item that no person has decided about, in the name of `word`. Does not wait for
   /// other programs; returns whether it is still to be done.
   pub(super) fn release(
@@ -226,9 +191,9 @@ impl<F: Fs> Engine<F> {
     item: &Item,
     cause: Cause<'_>,
   ) -> Result<Option<Placed>, EngineError> {
-    let writing = self.lock()?;
+    let writing = self.files.lock()?;
     let mut file = self.open_leased(target, cause.patience())?;
-    if !self.is_on_path(target, &file)? {
+    if !self.files.is_on_path(target, &file)? {
       return Ok(None);
     }
     let leased = file.leased_for().is_some();
@@ -240,13 +205,13 @@ impl<F: Fs> Engine<F> {
     }
     let restore = Restore::find(&bytes, &item.id, &plain);
     // The placeholder may have been copied, or the text may have been added to the end.
-    if matches!(cause, Cause::Again) && self.is_back(item, &bytes, &plain)? {
+    if matches!(cause, Cause::Again) && self.approvals().is_back(item, &bytes, &plain)? {
       if item.awaited {
         self.ledger.set_awaited(&item.id, false)?;
       }
       return Ok(None);
     }
-    let may_drop = leased && self.may_reshape(&target.root);
+    let may_drop = leased && self.files.may_reshape(&target.root);
     let Landing { restore, around, is_right, beside, place } =
       self.lands(target, item, &plain, bytes.clone(), restore, may_drop)?;
     let here = context(&self.ledger, &item.path, &around)?;
@@ -281,7 +246,7 @@ impl<F: Fs> Engine<F> {
       Cause::Approval { .. } | Cause::Release { .. } | Cause::Again => {}
     }
     refuse_inside(item, &restore, &plain)?;
-    if !restore.may_be_written(self.may_reshape(&target.root)) {
+    if !restore.may_be_written(self.files.may_reshape(&target.root)) {
       return Err(EngineError::refused_with(
         "the placeholder was changed, and this file system allows no change of length",
         format!("take the text from `memfw quarantine show {}`", item.id),
@@ -346,7 +311,7 @@ impl<F: Fs> Engine<F> {
       started: self.clock.monotonic(),
       waited: Duration::ZERO,
     };
-    let origin = self.with_request(Origin::of_item(item));
+    let origin = Origin::of_item(item).with_request(&self.ledger);
     let restored = Restored { span: restore.span(&plain), origin };
     // The version is recorded under the write lock, before any other pass over the file.
     let row = self.ledger.file(&item.path)?;

@@ -36,14 +36,15 @@ impl<F: Fs> Engine<F> {
     if !writable {
       note_left(view, &mut rows);
     }
-    let (reshape, marking) = if writable && !adopting && self.may_reshape(&target.root) {
+    let (reshape, marking) = if writable && !adopting && self.files.may_reshape(&target.root) {
       // The fresh text is known from now on, and may get markers.
       self.reshape_of(target, &View::renewed(view.bytes.clone(), &rows, &view.facts), &rows)
     } else {
       let why = view.document.is_coarse().then(|| COARSE.to_owned());
       (None, Marking { mode: MarkerMode::None, why })
     };
-    let settled = leased || !writable || self.since_change(&stamp, waited) >= TAIL_COMPLETE_AFTER;
+    let settled =
+      leased || !writable || self.files.since_change(&stamp, waited) >= TAIL_COMPLETE_AFTER;
     let took_ms = (self.clock.monotonic().saturating_sub(started)).as_secs_f64() * 1e3;
     let path = target.path();
     let mut events = told(&path, view, &rows, adopting);
@@ -81,7 +82,7 @@ impl<F: Fs> Engine<F> {
     })?;
     hit(Point::PassAfterRecord);
     if view.bytes.len() >= LARGE {
-      self.forget_slices();
+      self.judge.forget_slices();
     }
     for key in view.judgements.iter().flatten().flat_map(|judgement| &judgement.excused_by) {
       self.ledger.use_exception(key, at)?;
@@ -92,7 +93,7 @@ impl<F: Fs> Engine<F> {
     if !settled {
       return Ok(Outcome::HeldOpen);
     }
-    self.note_write(target, view, at)?;
+    self.link.note_write(&mut self.ledger, target, view, at)?;
     self.note_version(target, view, adopting);
     Ok(due.done())
   }

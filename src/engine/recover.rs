@@ -86,7 +86,7 @@ impl<F: Fs> Engine<F> {
     concerned: impl Fn(&Op) -> bool,
   ) -> Result<(usize, Option<(Op, EngineError)>), EngineError> {
     // Edits are begun and finished under this lock, so no process works on an edit that is open now.
-    let writing = self.lock()?;
+    let writing = self.files.lock()?;
     let ops: Vec<Op> = self.ledger.open_ops()?.into_iter().filter(concerned).collect();
     let n = ops.len();
     let mut failed = None;
@@ -154,7 +154,7 @@ impl<F: Fs> Engine<F> {
       let why = "the file is not guarded any more".to_owned();
       return Ok(Recovered::Later { why, current: None, for_good: true });
     };
-    let stamp = match self.stamp(&target) {
+    let stamp = match self.files.stamp(&target) {
       Ok(Some(stamp)) => stamp,
       Ok(None) => return Ok(Recovered::later(GONE)),
       // A link or a mount is in its path now.
@@ -164,13 +164,15 @@ impl<F: Fs> Engine<F> {
       Err(error) => return Err(error),
     };
     // An open file of this process would prevent a lease on another descriptor.
-    let kept =
-      self.hot.remove(&target).filter(|file| file.stamp().is_ok_and(|kept| kept.same_file(&stamp)));
-    let rules = self.rules();
+    let kept = self
+      .files
+      .take_open(&target)
+      .filter(|file| file.stamp().is_ok_and(|kept| kept.same_file(&stamp)));
+    let rules = self.files.rules();
     let kept = kept.and_then(|mut file| file.recheck(&rules).is_ok().then_some(file));
     let opened = match kept {
       Some(file) => Ok(file),
-      None => self.open(&target)?,
+      None => self.files.open(&target)?,
     };
     let mut file = match opened {
       Ok(file) => file,
@@ -187,7 +189,7 @@ impl<F: Fs> Engine<F> {
     let done = self.complete(writing, &target, &mut file, op, images);
     file.release();
     // Closing the file would cause an event, and another open would conflict with this descriptor.
-    self.hot.insert(target, file);
+    self.files.keep_open(&target, file);
     done
   }
 

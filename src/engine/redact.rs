@@ -21,7 +21,7 @@ use crate::{
   failpoint::Plan,
   files::{Fs, MemoryFile, overwrite::Change},
   memory::{Around, BlockId, ContentHash, Redaction, RedactionKind, placeholder},
-  provenance::{Followed, State},
+  provenance::State,
   store::{Existing, NewEvent, NewItem, NewOp, OpId, OpKind, StoreError},
 };
 
@@ -69,7 +69,7 @@ impl<F: Fs> Engine<F> {
     let same = now == view.bytes && (!locked.leased || lease == Lease::Held);
     // An agent's tool was faster and is about to verify another version; the hold-off for that version
     // applies.
-    if now != view.bytes && self.is_on_record(target, ContentHash::of(&now)) {
+    if now != view.bytes && self.link.is_on_record(target, ContentHash::of(&now)) {
       edit.given_up(self)?;
       return Ok(Redacted::Changed);
     }
@@ -95,7 +95,8 @@ impl<F: Fs> Engine<F> {
     let whole = result.stale.is_empty() && same;
     if whole {
       // The next version may exist before this one is recorded.
-      self.note_write(target, view, self.now())?;
+      let at = self.now();
+      self.link.note_write(&mut self.ledger, target, view, at)?;
       let gone: Vec<_> = redactions.iter().map(|one| one.redaction.span.clone()).collect();
       self.approved_beside(target, view, &bytes, &gone)?;
     }
@@ -109,11 +110,6 @@ impl<F: Fs> Engine<F> {
     }
     let ids = redactions.into_iter().map(|named| named.redaction.id).collect();
     Ok(Redacted::Done { bytes, ids, edit })
-  }
-
-  /// Whether the agent has this version of a file on record.
-  pub(super) fn is_on_record(&self, target: &Target, version: ContentHash) -> bool {
-    self.agent.standing(&target.root, &target.rel).is_about(version)
   }
 
   /// Gives each redaction its number among equal texts and its id: text that came back gets its old id,
@@ -149,10 +145,10 @@ impl<F: Fs> Engine<F> {
           // A person approved this text in this context, and has not withdrawn the approval: it stays.
           let around = |gone| Around::without(&view.bytes, &view.document, &redaction.span, gone);
           let now = [around(&[]), around(&absent)];
-          if self.may_stand(&path, hash, &now)? {
+          if self.approvals().may_stand(&path, hash, &now)? {
             continue;
           }
-          let here = self.approved_here(&path, hash, &now)?;
+          let here = self.approvals().approved_in_context(&path, hash, &now)?;
           let was_here = |old: &Existing| is_approved(old) && here.contains(&old.id);
           if !here.is_empty() {
             (n, old) = self
@@ -217,9 +213,8 @@ impl<F: Fs> Engine<F> {
     let path = target.path();
     let took_ms = self.clock.monotonic().saturating_sub(started).as_secs_f64() * 1e3;
     let stamp = file.stamp()?;
-    let since = self.since_change(&stamp, Duration::ZERO);
-    let is_long =
-      since >= HOLD_OFF && self.agent.standing(&target.root, &target.rel).is_about(view.hash);
+    let since = self.files.since_change(&stamp, Duration::ZERO);
+    let is_long = since >= HOLD_OFF && self.link.is_on_record(target, view.hash);
     let ms = since.as_millis();
     let stood = is_long.then(|| format!("it stood for {ms} ms: its own tool was to read it back"));
     let mut items = Vec::new();
@@ -305,23 +300,6 @@ impl<F: Fs> Engine<F> {
       event.log(Some(took_ms));
     }
     Ok(Some(admission.ops))
-  }
-
-  /// Makes the agent's record follow an edit of memfw. A failure is reported, but is no reason to stop.
-  pub(super) fn follow(
-    &mut self,
-    target: &Target,
-    before: ContentHash,
-    after: ContentHash,
-  ) -> Result<(), EngineError> {
-    let key = format!("agent-record:{}", super::event::shown(&target.path()));
-    let followed = self.agent.follow(&target.root, &target.rel, before, after, None);
-    self.note_edit(target, before, after, followed == Followed::Yes)?;
-    match followed {
-      Followed::Failed(why) => self.degrade(&key, &why),
-      Followed::Yes => self.recovered(&key),
-      Followed::NotOurs => Ok(()),
-    }
   }
 }
 

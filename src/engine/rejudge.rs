@@ -10,21 +10,21 @@ use std::{
 
 use super::{
   Engine, EngineError, Hint, Target, UNLEASED_AFTER, VERIFY_WITHIN,
+  approvals::Version,
   attribute::lines_of,
-  consult::Heard,
   edit::{Lease, Locked, lease_within},
-  judge::{self, BlockJudgement, JudgeContext, Precedent},
+  judge::BlockJudgement,
   origin::Origin,
-  precedent::precedent,
+  precedent::allowed_to,
   redact::Redacted,
   rows,
   unit::Brought,
   view::View,
 };
 use crate::{
-  detect::{Action, Code, Verdict, effects::KnownSlot, reading::Question},
+  detect::{Action, Code, Verdict, effects::KnownSlot},
   files::{Fs, MemoryFile, Touch},
-  memory::{Around, Block, BlockId, ContentHash, Document, Fate, line::LineKind},
+  memory::{Block, BlockId, ContentHash, Document, Fate, line::LineKind},
   os::WriteLock,
   provenance::{Request, State},
   store::{BlockRow, FileRow, Sighting},
@@ -177,7 +177,7 @@ impl<F: Fs> Engine<F> {
         let mut worst = origins.min_by_key(|origin| (origin.trust, !origin.observed))?;
         let hash = worst.trail.request;
         worst.request = hash.and_then(|hash| known.requests.get(&hash).cloned());
-        Some(self.with_request(worst))
+        Some(worst.with_request(&self.ledger))
       };
       let (Some(was), Some(origin)) = (told(before), told(after)) else { continue };
       let same =
@@ -186,7 +186,7 @@ impl<F: Fs> Engine<F> {
         continue;
       }
       let fresh: Vec<_> = lines_of(after, block, numbers).map(|line| line.span.clone()).collect();
-      let allowed = self.allowed_to(&origin)?;
+      let allowed = allowed_to(&self.ledger, &origin, self.now())?;
       let brought = brought(after, block, index, numbers, &origin);
       let beside = Beside { origin: &origin, allowed: &allowed, slots: &slots, is_out: false };
       let judgement =
@@ -226,55 +226,13 @@ impl<F: Fs> Engine<F> {
     &self,
     target: &Target,
     (bytes, document): (&[u8], &Document),
-    (block, fresh, brought): (&Block, &[Range<usize>], &[Option<Brought>]),
+    lines: (&Block, &[Range<usize>], &[Option<Brought>]),
     beside: &Beside<'_>,
   ) -> Result<BlockJudgement, EngineError> {
-    let Beside { origin, allowed, slots, is_out } = *beside;
-    let (path, now) = (target.path(), self.now());
-    let mut failed = None;
-    let mut unread = None;
-    let mut ask = |hash: &ContentHash, run: &Range<usize>| {
-      let around = || Around::of(bytes, document, run);
-      precedent(&self.ledger, &path, around, hash, origin, now).unwrap_or_else(|error| {
-        failed.get_or_insert(error);
-        Precedent::None
-      })
-    };
-    let mut unheard = None;
-    let mut hear = |question: &Question<'_>| {
-      self.heard(question).unwrap_or_else(|error| {
-        unheard.get_or_insert(error);
-        Heard::Silence
-      })
-    };
-    let may_ask = self.is_judged_by_model(target) && self.may_send(origin);
-    let mut court = JudgeContext {
-      slice: None,
-      consult: may_ask.then_some(&mut hear),
-      reads_on: self.reads_on(),
-      origin,
-      config: &self.config,
-      rules: self.judging.set(),
-      known: &[],
-      continued: &[],
-      restored: None,
-      treatment: self.treatment(target),
-      allowed,
-      slots,
-      precedent: (!is_out).then_some(&mut ask),
-      assess: &mut |text, rules, context| {
-        self.assess(text, rules, context).unwrap_or_else(|error| {
-          unread.get_or_insert(error);
-          None
-        })
-      },
-    };
-    let mut judgement = judge::judge_lines(bytes, block, fresh, brought, &mut court);
-    judgement.origin.get_or_insert_with(|| origin.clone());
-    match failed.or(unread).or(unheard) {
-      Some(error) => Err(error.into()),
-      None => Ok(judgement),
-    }
+    let path = target.path();
+    let version = Version { path: &path, bytes, document };
+    let of = (&version, self.treatment(target), self.is_judged_by_model(target));
+    self.judge.lines(&self.ledger, of, lines, beside)
   }
 
   /// Whether a file whose blocks have these rows needs a lazy pass.
@@ -285,7 +243,7 @@ impl<F: Fs> Engine<F> {
     bytes: &[u8],
     rows: &[BlockRow],
   ) -> Result<bool, EngineError> {
-    if row.note.is_some() || !self.may_reshape(&target.root) {
+    if row.note.is_some() || !self.files.may_reshape(&target.root) {
       return Ok(false);
     }
     let view = self.view(target, Some(row), bytes.to_vec(), Origin::unknown(), None)?;
@@ -302,9 +260,9 @@ impl<F: Fs> Engine<F> {
   ) -> Result<bool, EngineError> {
     let started = self.clock.monotonic();
     self.recover_file(&target.path())?;
-    let writing = self.lock()?;
-    self.hot.remove(target);
-    let Ok(mut file) = self.open(target)? else { return Ok(false) };
+    let writing = self.files.lock()?;
+    self.files.close(target);
+    let Ok(mut file) = self.files.open(target)? else { return Ok(false) };
     if let Touch::ReadOnly(_) = file.access() {
       self.leave_in_place(target, sentences)?;
       return Ok(true);
@@ -314,12 +272,12 @@ impl<F: Fs> Engine<F> {
     let locked = Locked::new(&writing, leased);
     let stamp = file.stamp()?;
     let bytes = file.read_all()?;
-    let is_same = ContentHash::of(&bytes) == version && self.is_on_path(target, &file)?;
-    let quiet = self.since_change(&stamp, Duration::ZERO);
+    let is_same = ContentHash::of(&bytes) == version && self.files.is_on_path(target, &file)?;
+    let quiet = self.files.since_change(&stamp, Duration::ZERO);
     // The tool that wrote the file may be about to verify it.
     let verifies = quiet < VERIFY_WITHIN
-      && !(leased && self.read.contains(target))
-      && self.agent.standing(&target.root, &target.rel).is_about(version);
+      && !(leased && self.files.was_read(target))
+      && self.link.is_on_record(target, version);
     if !is_same || verifies {
       return Ok(false);
     }

@@ -88,7 +88,7 @@ impl<F: Fs> Engine<F> {
     let fed_by: Vec<Source> = evidence.fed_by.iter().map(|source| Source::new(source)).collect();
     let of_others = is_of_others(&origin.source, &fed_by);
     let Origin { source, attestation, request, .. } =
-      if of_others { self.with_request(origin) } else { origin };
+      if of_others { origin.with_request(&self.ledger) } else { origin };
     let asked = request.map(|request| request.asked).unwrap_or_default();
     Remembered { file: rel.to_path_buf(), text, source, fed_by, attestation, asked }
   }

@@ -7,8 +7,8 @@ use std::{collections::HashSet, os::unix::ffi::OsStrExt as _, path::Path};
 use super::{
   Engine, EngineError, Target,
   event::{Event, EventKind, shown},
+  read_version::ids_in,
   trusted::LONG_TERM,
-  view::ids_in,
 };
 use crate::{
   files::{Fs, Stamp, Workspace},
@@ -52,7 +52,7 @@ impl<F: Fs> Engine<F> {
       let Ok(rel) = path.strip_prefix(&target.root) else { continue };
       let before = Target::new(&target.root, rel);
       let is_same = inode == Some((here.dev, here.ino));
-      let has_left = match self.stamp(&before) {
+      let has_left = match self.files.stamp(&before) {
         Ok(None) => true,
         Ok(Some(found)) => is_same && !found.same_file(stamp),
         Err(_) => false,
@@ -123,12 +123,12 @@ impl<F: Fs> Engine<F> {
   /// The current target of a row's file, if the file is at another path in the workspace.
   fn whereabouts(&mut self, root: &Path, row: &FileRow) -> Result<Option<Target>, EngineError> {
     let Some(was) = row.stamp else { return Ok(None) };
-    let rules = self.rules();
-    let Ok(workspace) = Workspace::open(&self.fs, root) else { return Ok(None) };
-    let files = workspace.walk_as(&self.fs, self.shapes.of(root)).files;
+    let rules = self.files.rules();
+    let Ok(workspace) = Workspace::open(self.files.fs(), root) else { return Ok(None) };
+    let files = workspace.walk_as(self.files.fs(), self.files.shapes().of(root)).files;
     for rel in files {
       let target = Target::new(root, &rel);
-      let Ok(Some(found)) = self.fs.stamp(workspace.root(), &rel) else { continue };
+      let Ok(Some(found)) = self.files.fs().stamp(workspace.root(), &rel) else { continue };
       if (found.dev, found.ino) != (was.dev, was.ino) || target.path() == row.path {
         continue;
       }
@@ -136,8 +136,10 @@ impl<F: Fs> Engine<F> {
         return Ok(Some(target));
       }
       // Inode numbers are used again, so the content must match, too.
-      self.opens.push(target.clone());
-      let Some((bytes, _)) = self.fs.glance(workspace.root(), &rel, &rules) else { continue };
+      self.files.note_open(&target);
+      let Some((bytes, _)) = self.files.fs().glance(workspace.root(), &rel, &rules) else {
+        continue;
+      };
       if row.hash == Some(ContentHash::of(&bytes)) || self.has_id_of(&row.path, &ids_in(&bytes))? {
         return Ok(Some(target));
       }
@@ -163,12 +165,12 @@ impl<F: Fs> Engine<F> {
     for Rename { from, to } in renames {
       for path in [from, to] {
         let rel = path.strip_prefix(root).unwrap_or(path);
-        self.hot.remove(&Target::new(root, rel));
+        self.files.close(&Target::new(root, rel));
       }
       // Text that was still to be read is read now. Nothing is read twice, because results are kept by
       // content.
       let target = Target::new(root, to.strip_prefix(root).unwrap_or(to));
-      let model = if self.model.is_some() { Pending::MODEL } else { Pending::NONE };
+      let model = if self.judge.model().is_some() { Pending::MODEL } else { Pending::NONE };
       let judge = if self.is_judged_by_model(&target) { Pending::JUDGE } else { Pending::NONE };
       self.still_due(to, model | judge)?;
     }

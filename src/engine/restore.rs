@@ -40,10 +40,11 @@ impl<F: Fs> Engine<F> {
   /// are judged first.
   pub fn present(&mut self, target: &Target) -> Result<Option<Vec<u8>>, EngineError> {
     self.catch_up(target)?;
-    if self.stamp(target)?.is_none() {
+    if self.files.stamp(target)?.is_none() {
       return Ok(None);
     }
     let file = self
+      .files
       .open_within(target, PATIENCE)?
       .map_err(|error| EngineError::refused(error.to_string()))?;
     let bytes = file.read_all()?;
@@ -71,7 +72,7 @@ impl<F: Fs> Engine<F> {
       self.catch_up(target)?;
       self.keep_present(target)?;
       let began = self.now();
-      let created = self.stamp(target)?.is_none();
+      let created = self.files.stamp(target)?.is_none();
       if created {
         self.create(target)?;
         made = true;
@@ -101,9 +102,9 @@ impl<F: Fs> Engine<F> {
     by: &str,
   ) -> Result<Option<Put>, EngineError> {
     let path = target.path();
-    let writing = self.lock()?;
+    let writing = self.files.lock()?;
     let mut file = self.open_leased(target, PATIENCE)?;
-    if !self.is_on_path(target, &file)? {
+    if !self.files.is_on_path(target, &file)? {
       return Ok(None);
     }
     let bytes = file.read_all()?;
@@ -124,7 +125,7 @@ impl<F: Fs> Engine<F> {
     }
     let stamp = file.stamp()?;
     let fits = text.len() == bytes.len() || text.starts_with(&bytes);
-    if !fits && !self.may_reshape(&target.root) {
+    if !fits && !self.files.may_reshape(&target.root) {
       return Err(EngineError::refused_with(
         "this file system allows no change of length but an addition at the end",
         format!("write it yourself: `memfw restore {} --print > FILE`", shown(&path)),
@@ -184,9 +185,7 @@ impl<F: Fs> Engine<F> {
 
   /// Creates an empty file in the place of one that is gone.
   fn create(&mut self, target: &Target) -> Result<(), EngineError> {
-    self.root(&target.root)?;
-    let Some((root, _)) = self.roots.get(&target.root) else { return Ok(()) };
-    self.fs.create(root, &target.rel).map_err(|error| {
+    self.files.create(target)?.map_err(|error| {
       let hint = match target.rel.parent().filter(|dir| !dir.as_os_str().is_empty()) {
         Some(dir) => format!(
           "make the directory first where it is gone: `mkdir -p {}`",

@@ -164,9 +164,9 @@ impl<F: Fs> Engine<F> {
     reason: Option<&str>,
   ) -> Result<BlockId, EngineError> {
     self.catch_up(target)?;
-    let writing = self.lock()?;
+    let writing = self.files.lock()?;
     let mut file = self.open_leased(target, PATIENCE)?;
-    if !self.is_on_path(target, &file)? {
+    if !self.files.is_on_path(target, &file)? {
       return Err(EngineError::refused_with("the file is being replaced", "try again"));
     }
     let started = self.clock.monotonic();
@@ -183,7 +183,7 @@ impl<F: Fs> Engine<F> {
     let row = known.and_then(|known| view.facts.rows.get(known)).cloned();
     let worst = row.as_ref().and_then(|row| row.revisions.iter().min_by_key(|one| one.trust));
     if let Some(worst) = worst {
-      view.origin = self.with_request(Origin::of_revision(worst));
+      view.origin = Origin::of_revision(worst).with_request(&self.ledger);
     }
     // To the plan it is a fresh block with a verdict; all other blocks stay.
     if let Some(fate) = view.comparison.fates.get_mut(index) {
@@ -213,7 +213,7 @@ impl<F: Fs> Engine<F> {
     }
     let locked = Locked::new(&writing, file.leased_for().is_some());
     // No program has to wait for the disk, except a tool that compares what it reads with a record.
-    if !self.is_on_record(target, view.hash) {
+    if !self.link.is_on_record(target, view.hash) {
       file.release();
     }
     let at = self.now();
@@ -343,7 +343,7 @@ impl<F: Fs> Engine<F> {
     self.want_reshape(path)?;
     // Markers wait until the sources are known.
     self.attribute(&target, Duration::ZERO)?;
-    self.class_back(&target)?;
+    self.link.class_back(&mut self.ledger, &target)?;
     self.lazy(&target, Duration::ZERO)?;
     Ok(())
   }
@@ -381,24 +381,15 @@ impl<F: Fs> Engine<F> {
     Ok(true)
   }
 
-  /// Whether the path still leads to this file; an editor may have renamed another one over it.
-  pub(super) fn is_on_path(
-    &mut self,
-    target: &Target,
-    file: &F::File,
-  ) -> Result<bool, EngineError> {
-    let open = file.stamp()?;
-    Ok(self.stamp(target)?.is_some_and(|stamp| stamp.same_file(&open)))
-  }
-
   /// Opens a file and waits a while for its lease, if the file system has leases.
   pub(super) fn open_leased(
     &mut self,
     target: &Target,
     patience: Duration,
   ) -> Result<F::File, EngineError> {
-    self.hot.remove(target);
+    self.files.close(target);
     let mut file = self
+      .files
       .open_within(target, patience)?
       .map_err(|error| EngineError::refused(error.to_string()))?;
     let name = shown(&target.path());

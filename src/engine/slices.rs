@@ -12,10 +12,9 @@ use std::{
   time::Duration,
 };
 
-use super::{Engine, judge::Origin};
+use super::judge::Origin;
 use crate::{
   detect::{Finding, model::Assessment},
-  files::Fs,
   memory::ContentHash,
   os::Clock,
 };
@@ -121,18 +120,5 @@ impl<'a> Slice<'a> {
       kept.insert(key, found.clone());
     }
     found
-  }
-}
-
-impl<F: Fs> Engine<F> {
-  /// Sets a function that is called while a large file is judged. If it returns `true`, the judgement
-  /// is interrupted ([`super::EngineError::Preempted`]) and continues there the next time.
-  pub fn set_interrupt(&mut self, interrupt: Interrupt) {
-    self.interrupt = Some(interrupt);
-  }
-
-  /// Forgets the findings, because the rules have changed or the judgement is complete.
-  pub(super) fn forget_slices(&self) {
-    *self.memo.borrow_mut() = Memo::default();
   }
 }

@@ -150,7 +150,7 @@ impl AgentRecords for Records {
           class.clone_into(old);
         }
         if let Some((path, read, new)) = book.ahead.take() {
-          let row = super::class_tests::record(book.rows.get(&path), &read, &new, false);
+          let row = super::agent_link_tests::record(book.rows.get(&path), &read, &new, false);
           book.rows.insert(path, row);
         }
         Followed::Yes

@@ -73,22 +73,7 @@ pub(super) fn judge(
     .filter_map(|&index| block.lines.get(index))
     .map(|line| line.span.clone())
     .collect();
-  let mut court = JudgeContext {
-    slice: court.slice,
-    consult: None,
-    origin: &origin,
-    treatment: court.treatment,
-    config: court.config,
-    rules: court.rules,
-    known: court.known,
-    slots: court.slots,
-    continued: &[],
-    restored: None,
-    allowed: &[],
-    precedent: None,
-    assess: &mut *court.assess,
-    reads_on: court.reads_on,
-  };
+  let mut court = court.beside(&origin, &[]);
   let assessment = judge::assessment(file, &spans, &news, &mut court);
   let effects = judge::effects_of(file, block, &spans, &court);
   let seen = LayerResults { findings: news, effects, assessment };

@@ -53,7 +53,7 @@ impl<F: Fs> Engine<F> {
     hash: Option<ContentHash>,
   ) -> Result<Option<Vec<u8>>, EngineError> {
     // The holder of this lock never waits at the gate.
-    let writing = self.lock()?;
+    let writing = self.files.lock()?;
     self.read_under(target, hash, &writing)
   }
 
@@ -64,7 +64,7 @@ impl<F: Fs> Engine<F> {
     hash: Option<ContentHash>,
     _: &WriteLock,
   ) -> Result<Option<Vec<u8>>, EngineError> {
-    let Ok(file) = self.open(target)? else { return Ok(None) };
+    let Ok(file) = self.files.open(target)? else { return Ok(None) };
     let bytes = file.read_all()?;
     Ok((hash == Some(ContentHash::of(&bytes))).then_some(bytes))
   }
@@ -76,7 +76,7 @@ impl<F: Fs> Engine<F> {
       let is_trusted = matches!(row.state, State::Validated | State::Approved)
         && row.live().all(|revision| revision.trust >= Trust::Verified);
       if is_trusted && slots.len() < MAX_SLOTS {
-        let may_send = |revision| self.may_send(&Origin::of_revision(revision));
+        let may_send = |revision| self.judge.may_send(&Origin::of_revision(revision));
         let is_private = !(is_told && row.live().all(may_send));
         let text = BlockText::new(&view.bytes, block);
         // Invalid UTF-8 has no values.

@@ -138,10 +138,10 @@ impl<F: Fs> Engine<F> {
   /// The number of memfw's comments in a file, and its placeholders.
   fn marks_in(&mut self, target: &Target) -> Result<(usize, Vec<(usize, BlockId)>), EngineError> {
     let none = (0, Vec::new());
-    if self.stamp(target)?.is_none() {
+    if self.files.stamp(target)?.is_none() {
       return Ok(none);
     }
-    let Ok(file) = self.open_within(target, PATIENCE)? else { return Ok(none) };
+    let Ok(file) = self.files.open_within(target, PATIENCE)? else { return Ok(none) };
     let bytes = file.read_all()?;
     drop(file);
     if marker::find(&bytes, b"memfw", 0).is_none() {

@@ -31,7 +31,7 @@ impl<F: Fs> Engine<F> {
     if adopting || !self.keeps_versions() {
       return;
     }
-    let bytes = bare(&view.document, &view.bytes, self.may_reshape(&target.root));
+    let bytes = bare(&view.document, &view.bytes, self.files.may_reshape(&target.root));
     self.noted = Some(UnkeptVersion { path: target.path(), file_hash: view.hash, bytes });
   }
 
@@ -76,9 +76,9 @@ impl<F: Fs> Engine<F> {
     if !self.keeps_versions() || !self.ledger.is_version_due(&path)? {
       return Ok(());
     }
-    let _writing = self.lock()?;
+    let _writing = self.files.lock()?;
     let Some(row) = self.ledger.file(&path)? else { return Ok(()) };
-    let Ok(file) = self.open(target)? else { return Ok(()) };
+    let Ok(file) = self.files.open(target)? else { return Ok(()) };
     let bytes = file.read_all()?;
     let file_hash = ContentHash::of(&bytes);
     drop(file);
@@ -96,7 +96,7 @@ impl<F: Fs> Engine<F> {
     if marker::find(&bytes, b"memfw", 0).is_none() {
       return Ok(bytes);
     }
-    let compact = self.may_reshape(&target.root);
+    let compact = self.files.may_reshape(&target.root);
     let row = self.ledger.file(&target.path())?;
     let view = self.view(target, row.as_ref(), bytes, Origin::unknown(), None)?;
     Ok(bare(&view.document, &view.bytes, compact))

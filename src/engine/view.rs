@@ -1,40 +1,24 @@
 //! A version of a file, compared with what the ledger knows: blocks, fates, judgements, plan.
 #![forbid(unsafe_code)]
 
-use std::{
-  collections::{HashMap, HashSet},
-  ops::Range,
-};
-
 use super::{
   Engine, EngineError, Target,
   facts::{FileFacts, known_block},
-  judge::{self, BlockJudgement, JudgeContext, Origin, Precedent, Restored, Treatment},
+  judge::{BlockJudgement, Origin, Restored, Treatment},
   label::Labels,
-  lapse::Version,
-  precedent::precedent,
-  slices::{LARGE, Slice},
+  read_version::{ReadVersion, Reader},
 };
 use crate::{
   config::Markers,
   detect::{Code, Finding},
   files::Fs,
   memory::{
-    self, Around, BlockId, Comparison, ContentHash, Document, Facts, Judged, KnownBlock,
-    MarkerMode, Plan, compare,
-    id::{MAX_ID_DIGITS, MIN_ID_DIGITS},
+    self, BlockId, Comparison, ContentHash, Document, Facts, Judged, KnownBlock, MarkerMode, Plan,
+    compare, id::MIN_ID_DIGITS,
   },
-  provenance::{Standing, State},
+  provenance::Standing,
   store::{BlockRow, FileRow},
 };
-
-/// The most former blocks that are recognised when they come back; a writer that empties a file and
-/// fills it again brings all of them at once.
-const MAX_FORMER: u32 = 20_000;
-
-/// How long a writer may continue an unfinished line after that line was taken out, in microseconds (a
-/// choice: writers that write in pieces do so within milliseconds).
-const CONTINUED_FOR: i64 = 10_000_000;
 
 /// The note for a file with too many lines or blocks to know each of them.
 pub(super) const COARSE: &str =
@@ -116,18 +100,6 @@ impl View {
   }
 }
 
-/// Whether this row allows its text to be in a file. Text that had to be taken out and was not, by a
-/// person's decision or because the file was not writable, is not allowed by its row.
-fn vouches(row: &BlockRow, writable: bool) -> bool {
-  let left = row.state == State::Flagged && row.codes.contains(&Code::LeftInPlace);
-  !(row.state.is_waiting() || left && writable)
-}
-
-/// Whether a person has approved one of its lines.
-fn is_approved(row: &BlockRow) -> bool {
-  row.revisions.iter().any(|revision| revision.approved)
-}
-
 /// The action of the plan for a judgement.
 fn wanted(judgement: Option<&BlockJudgement>) -> Judged {
   let Some(judgement) = judgement else {
@@ -175,120 +147,22 @@ impl<F: Fs> Engine<F> {
     // One snapshot of the ledger for all queries about a file: otherwise each query would lock it
     // again.
     let _snapshot = self.ledger.snapshot()?;
-    let placeholders = self.ledger.placeholder_ids(&path)?;
-    let mut redacted = HashMap::new();
-    for id in ids_in(&bytes).into_iter().filter(|id| placeholders.contains_key(id)) {
-      // Without its bytes only the line of the placeholder itself is recognised, which is enough.
-      if let Some(form) = self.forms.borrow_mut().of(&self.ledger, &id) {
-        redacted.insert(id, form);
-      }
-    }
-    let (mut rows, mut former, mut markers) = (vec![], vec![], HashSet::new());
-    if let Some(row) = row {
-      rows = self.ledger.blocks(row.id)?;
-      former = self.ledger.former_blocks(row.id, MAX_FORMER)?;
-      markers = self.ledger.marker_ids(&path)?;
-    }
-    // They are removed before the comparison, so that single lines of them are not known either.
-    rows.retain(|row| vouches(row, writable));
-    former.retain(|row| vouches(row, writable));
-    // A withdrawn or expired approval applies to text in the file, but not to new copies.
-    if former.iter().any(is_approved) && self.ledger.has_lost_approval(&path, self.now())? {
-      former.retain(|row| !is_approved(row));
-    }
-    let mut facts = FileFacts::new(rows, former, markers, &placeholders, redacted);
-    let document = facts.read(&bytes);
-    facts.gone.extend(self.spare_placeholders(&document, &bytes, &placeholders)?);
-    let comparison = compare(&document, &facts.known);
-    let continued = self.continued(&document)?;
-    let now = self.now();
-    let ledger = &self.ledger;
-    let decided =
-      !placeholders.is_empty() || ledger.has_exceptions()? || ledger.was_renamed(&path)?;
-    let mut failed = None;
-    let mut unread = None;
-    let mut ask = |hash: &ContentHash, run: &Range<usize>| {
-      let around = || Around::of(&bytes, &document, run);
-      precedent(ledger, &path, around, hash, &origin, now).unwrap_or_else(|error| {
-        failed.get_or_insert(error);
-        Precedent::None
-      })
-    };
-    let slice = (bytes.len() >= LARGE).then(|| {
-      let of = (&*path, &origin);
-      let interrupt = self.interrupt.as_ref().filter(|_| self.may_interrupt);
-      Slice::new(&self.memo, of, interrupt, &*self.clock, began)
-    });
-    let mut court = JudgeContext {
-      slice: slice.as_ref(),
-      consult: None,
-      reads_on: self.reads_on(),
-      origin: &origin,
-      treatment: self.treatment(target),
-      config: &self.config,
-      rules: self.judging.set(),
-      known: &facts.rows,
-      continued: &continued,
-      restored,
-      // The source becomes known later.
-      allowed: &[],
-      slots: &[],
-      precedent: decided.then_some(&mut ask),
-      assess: &mut |text, rules, context| {
-        let mut ask = || {
-          self.assess(text, rules, context).unwrap_or_else(|error| {
-            unread.get_or_insert(error);
-            None
-          })
-        };
-        match &slice {
-          Some(slice) => slice.assessed(text, rules, ask),
-          None => ask(),
-        }
-      },
-    };
-    let mut judgements = judge::judge_fresh(&bytes, &document, &comparison, &mut court);
-    if slice.as_ref().is_some_and(Slice::is_cut) {
-      return Err(failed.or(unread).map_or(EngineError::Preempted, EngineError::from));
-    }
-    if decided && restored.is_none() && writable {
-      let version = Version { path: &path, bytes: &bytes, document: &document };
-      self.lapse(&version, &comparison, &mut judgements, &mut court)?;
-    }
-    if let Some(error) = failed.or(unread) {
-      return Err(error.into());
-    }
+    let placeholders = &mut self.forms.borrow_mut();
+    let reader = Reader { ledger: &self.ledger, placeholders, now: self.now() };
+    let read = reader.read((&path, row), bytes, writable)?;
+    let file = (&*path, self.treatment(target));
+    let of = (&origin, restored);
+    let judgements = self.judge.fresh(&self.ledger, file, &read, of, writable, began)?;
+    let ReadVersion { bytes, document, facts, comparison, .. } = read;
     let hash = ContentHash::of(&bytes);
     Ok(View { bytes, hash, document, facts, comparison, judgements, origin })
-  }
-
-  /// The text after the placeholders of unfinished lines that were taken out a moment ago: the writer
-  /// continues the line. Later text belongs to another line.
-  fn continued(&self, document: &Document) -> Result<Vec<Range<usize>>, EngineError> {
-    let mut rest = Vec::new();
-    // A placeholder may be copied to any number of lines.
-    let mut asked: HashMap<&BlockId, bool> = HashMap::new();
-    for continued in document.continued() {
-      let is_young = if let Some(is_young) = asked.get(&continued.id) {
-        *is_young
-      } else {
-        let item = self.ledger.item(continued.id.as_str())?;
-        let age = self.now().saturating_sub(item.seen_at);
-        let is_young = item.status.is_waiting() && !item.terminated && age <= CONTINUED_FOR;
-        asked.insert(&continued.id, is_young);
-        is_young
-      };
-      if is_young {
-        rest.push(continued.rest.clone());
-      }
-    }
-    Ok(rest)
   }
 
   /// The marker mode for this file.
   fn marking(&self, target: &Target, hash: ContentHash) -> Marking {
     // People maintain these files by hand, and every byte in them is an instruction.
-    if self.treatment(target) != Treatment::Memory || self.shapes.is_elsewhere(&target.root) {
+    if self.treatment(target) != Treatment::Memory || self.files.shapes().is_elsewhere(&target.root)
+    {
       return Marking { mode: MarkerMode::None, why: None };
     }
     let none = |why: String| Marking { mode: MarkerMode::None, why: Some(why) };
@@ -296,7 +170,7 @@ impl<F: Fs> Engine<F> {
     if self.is_unmarked(&target.path()).unwrap_or_default() {
       return none(super::unmark::WHY.to_owned());
     }
-    match self.agent.standing(&target.root, &target.rel) {
+    match self.link.standing(target) {
       Standing::Unreadable(why) => return none(why),
       Standing::Recorded { hash: recorded, .. } if recorded != hash => {
         return none("edited by somebody else since the agent's last recorded write".to_owned());
@@ -326,7 +200,8 @@ impl<F: Fs> Engine<F> {
     }
     let mut marking = self.marking(target, view.hash);
     let limit = self
-      .agent
+      .link
+      .records()
       .injection_limit(&target.root, &target.rel)
       .filter(|_| self.config.markers == Markers::Auto);
     loop {
@@ -372,19 +247,4 @@ fn chars(bytes: &[u8]) -> usize {
         + usize::from(!chunk.invalid().is_empty())
     })
     .sum()
-}
-
-/// The ids after `memfw:` anywhere in the text.
-pub(super) fn ids_in(bytes: &[u8]) -> HashSet<BlockId> {
-  const WORD: &[u8] = b"memfw:";
-  let mut found = HashSet::new();
-  let mut at = 0;
-  while let Some(start) = memory::marker::find(bytes, WORD, at) {
-    at = start + WORD.len();
-    let digits = bytes.get(at..).unwrap_or_default();
-    let n = digits.iter().take(MAX_ID_DIGITS + 1).take_while(|b| b.is_ascii_hexdigit()).count();
-    let id = digits.get(..n).and_then(|digits| std::str::from_utf8(digits).ok());
-    found.extend(id.and_then(|id| id.parse().ok()));
-  }
-  found
 }

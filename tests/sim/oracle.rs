@@ -15,7 +15,7 @@ use std::{
 
 use memfw::{
   config::Config,
-  detect::Action,
+  detect::{Action, model::Context},
   engine::judge::{JudgeContext, Origin, Treatment, judge_fresh},
   files::{Rung, lease},
   memory::{Document, Known, compare},
@@ -404,22 +404,9 @@ fn leaves(content: &[u8], place: &Range<usize>) -> bool {
   let document = Document::parse(content, &Known::default());
   let comparison = compare(&document, &[]);
   let (origin, config) = (Origin::unknown(), Config::default());
-  let mut court = JudgeContext {
-    slice: None,
-    consult: None,
-    known: &[],
-    slots: &[],
-    reads_on: false,
-    origin: &origin,
-    config: &config,
-    rules: memfw::detect::rules::builtin(),
-    continued: &[],
-    restored: None,
-    allowed: &[],
-    treatment: Treatment::Memory,
-    precedent: None,
-    assess: &mut |_, _, _| None,
-  };
+  let mut assess = |_: &[u8], _: f32, _: &Context<'_>| None;
+  let rules = memfw::detect::rules::builtin();
+  let mut court = JudgeContext::new(&origin, Treatment::Memory, &config, rules, &mut assess);
   let judgements = judge_fresh(content, &document, &comparison, &mut court);
   document.blocks().iter().zip(judgements).any(|(block, judgement)| {
     block.parts.iter().any(|part| part.start < place.end && place.start < part.end)

@@ -1,4 +1,5 @@
-//! How far the agent framework trusts a file (its class), and when a class returns after an edit of
+//! The connection to the agent framework's records: how they follow edits of memfw, how far the
+//! framework trusts a file (its class), and when a class returns after an edit of
 //! memfw.
 //!
 //! A framework may lower the class of a file because of a tainted write of its own, or because it had
@@ -12,19 +13,22 @@
 //! own tools made all of it.
 #![forbid(unsafe_code)]
 
-use std::collections::HashMap;
+use std::{collections::HashMap, sync::Arc};
 
 use super::{
-  Engine, EngineError, Target,
+  EngineError, Target,
   attribute::{Subject, VersionQuery},
+  degraded,
   view::View,
 };
 use crate::{
-  config::Follow,
-  files::Fs,
+  config::{Config, Follow},
   memory::{ContentHash, Fate, line::line_hash},
-  provenance::{Answer, Attestation, Attribution, Followed, Outlook, Standing, State},
-  store::{AgentRecord, BlockRow, ClassDowngrade, StateKey},
+  os::Clock,
+  provenance::{
+    AgentRecords, Answer, Attestation, Attribution, Followed, Outlook, Standing, State,
+  },
+  store::{AgentRecord, BlockRow, ClassDowngrade, Ledger, StateKey},
 };
 
 /// How long after an edit of memfw a tool may write text based on an older version, in microseconds: a
@@ -73,43 +77,113 @@ impl View {
   }
 }
 
-impl<F: Fs> Engine<F> {
+/// The connection to the agent framework's records.
+pub(super) struct AgentLink {
+  records: Arc<dyn AgentRecords>,
+  clock: Arc<dyn Clock>,
+  config: Arc<Config>,
+}
+
+impl AgentLink {
+  /// A connection to these records.
+  pub(super) fn new(
+    records: Box<dyn AgentRecords>,
+    clock: Arc<dyn Clock>,
+    config: Arc<Config>,
+  ) -> Self {
+    Self { records: Arc::from(records), clock, config }
+  }
+
+  /// Replaces the configuration.
+  pub(super) fn configure(&mut self, config: Arc<Config>) {
+    self.config = config;
+  }
+
+  /// Replaces the records.
+  pub(super) fn set_records(&mut self, records: Box<dyn AgentRecords>) {
+    self.records = Arc::from(records);
+  }
+
+  /// The records.
+  pub(super) fn records(&self) -> &Arc<dyn AgentRecords> {
+    &self.records
+  }
+
+  /// What the records say about a file.
+  pub(super) fn standing(&self, target: &Target) -> Standing {
+    self.records.standing(&target.root, &target.rel)
+  }
+
+  /// Whether the agent has exactly this version on record, so its tools may be working with it.
+  pub(super) fn is_on_record(&self, target: &Target, version: ContentHash) -> bool {
+    self.standing(target).is_about(version)
+  }
+
+  /// Makes the record follow an edit of memfw. A failure is reported, but is no reason to stop.
+  pub(super) fn follow(
+    &self,
+    ledger: &mut Ledger,
+    target: &Target,
+    before: ContentHash,
+    after: ContentHash,
+  ) -> Result<(), EngineError> {
+    let followed = self.records.follow(&target.root, &target.rel, before, after, None);
+    self.note_edit(ledger, target, before, after, followed == Followed::Yes)?;
+    match followed {
+      Followed::Failed(why) => self.degrade(ledger, target, &why),
+      Followed::Yes => self.recovered(ledger, target),
+      Followed::NotOurs => Ok(()),
+    }
+  }
+
+  /// Notes that the record of a file could not follow an edit of memfw.
+  fn degrade(&self, ledger: &mut Ledger, target: &Target, why: &str) -> Result<(), EngineError> {
+    Ok(degraded::degrade(ledger, &key(target), why, self.clock.now())?)
+  }
+
+  /// Notes that the record of a file follows edits of memfw again.
+  fn recovered(&self, ledger: &mut Ledger, target: &Target) -> Result<(), EngineError> {
+    Ok(degraded::recovered(ledger, &key(target), self.clock.now())?)
+  }
+
   /// Notes the agent record for a version that was scanned, and whether its write caused a class
   /// downgrade. If all of that write has left the file already, the class returns.
   pub(super) fn note_write(
-    &mut self,
+    &self,
+    ledger: &mut Ledger,
     target: &Target,
     view: &View,
     at: i64,
   ) -> Result<(), EngineError> {
     let path = target.path();
     let Some((recorded, class)) = self.on_record(target) else { return Ok(()) };
-    let before = self.ledger.noted(&path)?;
+    let before = ledger.noted(&path)?;
     if let Some(before) = before.as_ref().filter(|before| before.version == view.hash) {
       // A record of a write that is still to come says nothing about this version.
       let is_about = recorded == Some(view.hash);
       let is_news = is_about || !before.is_about_file();
       if is_news && (before.recorded, &before.class) != (recorded, &class) {
         // A person may have given the file another class.
-        let dropped = self.agent.classes().map(|classes| classes.dropped);
+        let dropped = self.records.classes().map(|classes| classes.dropped);
         let fall = before.fall.clone().filter(|_| !is_about || class.as_deref() == dropped);
-        self.ledger.note(&path, &AgentRecord { recorded, class, fall, ..before.clone() })?;
+        ledger.note(&path, &AgentRecord { recorded, class, fall, ..before.clone() })?;
       }
-      return self.class_back(target);
+      return self.class_back(ledger, target);
     }
     let base = view.origin.trail.sighting.map_or(view.hash, |seen| seen.version);
     let edited_at = (base != view.hash).then_some(at);
     let mut noted =
       AgentRecord { version: view.hash, base, recorded, class, edited_at, fall: None };
     noted.fall = before.and_then(|before| self.fall(&before, &noted, view, at));
-    self.ledger.note(&path, &noted)?;
-    self.class_back(target)
+    ledger.note(&path, &noted)?;
+    self.class_back(ledger, target)
   }
 
   /// Notes the agent record of a file from before memfw, only at the top of a workspace. A framework
   /// loads these files; a first scan sees thousands of others.
   pub(super) fn note_adopted(
-    &mut self,
+    &self,
+    ledger: &mut Ledger,
     target: &Target,
     version: ContentHash,
   ) -> Result<(), EngineError> {
@@ -119,13 +193,13 @@ impl<F: Fs> Engine<F> {
     let Some((recorded, class)) = self.on_record(target) else { return Ok(()) };
     let noted =
       AgentRecord { version, base: version, recorded, class, edited_at: None, fall: None };
-    Ok(self.ledger.note(&target.path(), &noted)?)
+    Ok(ledger.note(&target.path(), &noted)?)
   }
 
   /// Hash and class on record, each `None` without a record; the outer `None` where the record cannot
   /// be read.
   fn on_record(&self, target: &Target) -> Option<(Option<ContentHash>, Option<String>)> {
-    match self.agent.standing(&target.root, &target.rel) {
+    match self.standing(target) {
       Standing::Unreadable(_) => None,
       Standing::NoRecord => Some((None, None)),
       Standing::Recorded { hash, class } => Some((Some(hash), class)),
@@ -141,7 +215,7 @@ impl<F: Fs> Engine<F> {
     view: &View,
     at: i64,
   ) -> Option<ClassDowngrade> {
-    let dropped = self.agent.classes()?.dropped;
+    let dropped = self.records.classes()?.dropped;
     let is_ahead = now.is_behind() && now.recorded != before.recorded;
     let is_dropped = now.is_about_file() && now.class.as_deref() == Some(dropped);
     if !is_ahead && !is_dropped {
@@ -165,7 +239,7 @@ impl<F: Fs> Engine<F> {
 
   /// The start of a class downgrade from this record; `None` where the file has no class to lose.
   fn upright(&self, noted: &AgentRecord, at: i64) -> Option<ClassDowngrade> {
-    let full = self.agent.classes()?.full;
+    let full = self.records.classes()?.full;
     let has_all = match &noted.class {
       // A first write gives a file the full class, so a file without a record can lose that.
       None => noted.recorded.is_none(),
@@ -183,17 +257,18 @@ impl<F: Fs> Engine<F> {
 
   /// Notes an edit of memfw, and whether the record has followed it.
   pub(super) fn note_edit(
-    &mut self,
+    &self,
+    ledger: &mut Ledger,
     target: &Target,
     before: ContentHash,
     after: ContentHash,
     followed: bool,
   ) -> Result<(), EngineError> {
     let path = target.path();
-    let Some(noted) = self.ledger.noted(&path)?.filter(|noted| noted.version == before) else {
+    let Some(noted) = ledger.noted(&path)?.filter(|noted| noted.version == before) else {
       return Ok(());
     };
-    let at = self.now();
+    let at = self.clock.now();
     let fall = if followed {
       noted.fall.clone()
     } else {
@@ -203,58 +278,62 @@ impl<F: Fs> Engine<F> {
     };
     let recorded = if followed { Some(after) } else { noted.recorded };
     let noted = AgentRecord { version: after, recorded, edited_at: Some(at), fall, ..noted };
-    Ok(self.ledger.note(&path, &noted)?)
+    Ok(ledger.note(&path, &noted)?)
   }
 
   /// Makes the record follow earlier edits of memfw, once the record can be read. It follows only from
   /// the version before those edits, so no foreign text gains trust.
-  pub(super) fn follow_late(&mut self, target: &Target) -> Result<(), EngineError> {
-    let key = format!("agent-record:{}", super::event::shown(&target.path()));
-    if self.ledger.state(&StateKey::degraded(key.as_str()))?.is_none() {
+  pub(super) fn follow_late(
+    &self,
+    ledger: &mut Ledger,
+    target: &Target,
+  ) -> Result<(), EngineError> {
+    if ledger.state(&StateKey::degraded(key(target)))?.is_none() {
       return Ok(());
     }
-    let noted = self.ledger.noted(&target.path())?;
+    let noted = ledger.noted(&target.path())?;
     let Some(noted) = noted.filter(|noted| noted.edited_at.is_some() && !noted.is_about_file())
     else {
-      return self.recovered(&key);
+      return self.recovered(ledger, target);
     };
-    match self.agent.follow(&target.root, &target.rel, noted.base, noted.version, None) {
-      Followed::Failed(why) => self.degrade(&key, &why),
-      Followed::NotOurs => self.recovered(&key),
+    match self.records.follow(&target.root, &target.rel, noted.base, noted.version, None) {
+      Followed::Failed(why) => self.degrade(ledger, target, &why),
+      Followed::NotOurs => self.recovered(ledger, target),
       Followed::Yes => {
         // The downgrade that the next write would have caused cannot happen any more.
         let fall = noted.fall.clone().filter(|fall| !fall.unproven.is_empty());
         let recorded = Some(noted.version);
-        self.ledger.note(&target.path(), &AgentRecord { recorded, fall, ..noted })?;
-        self.recovered(&key)
+        ledger.note(&target.path(), &AgentRecord { recorded, fall, ..noted })?;
+        self.recovered(ledger, target)
       }
     }
   }
 
   /// Gives the class back when something of the write that caused the downgrade was taken out, and no
   /// line of that write without a review is left.
-  pub(super) fn class_back(&mut self, target: &Target) -> Result<(), EngineError> {
+  pub(super) fn class_back(&self, ledger: &mut Ledger, target: &Target) -> Result<(), EngineError> {
     let path = target.path();
-    let Some(noted) = self.ledger.noted(&path)?.filter(AgentRecord::is_about_file) else {
+    let Some(noted) = ledger.noted(&path)?.filter(AgentRecord::is_about_file) else {
       return Ok(());
     };
     let is_one = |fall: &ClassDowngrade| fall.only_adds && fall.unproven == [fall.version];
     let Some(fall) = noted.fall.clone().filter(is_one) else { return Ok(()) };
-    let Some((row, blocks)) = self.ledger.provenance(&path)? else { return Ok(()) };
+    let Some((row, blocks)) = ledger.provenance(&path)? else { return Ok(()) };
     let lenient = self.config.agent_follow == Follow::Validated;
     if row.hash != Some(noted.version)
-      || !(lenient || self.ledger.was_taken_from(&path, fall.version)?)
+      || !(lenient || ledger.was_taken_from(&path, fall.version)?)
       || blocks.iter().any(|block| is_left(block, fall.version, lenient))
     {
       return Ok(());
     }
-    self.give_back(target, noted, &fall.former)
+    self.give_back(ledger, target, noted, &fall.former)
   }
 
   /// Gives the class back when the framework read nothing foreign in the turn that wrote a version, and
   /// an edit of memfw came right before it: only that edit can have caused the downgrade.
   pub(super) fn clear_of_us(
-    &mut self,
+    &self,
+    ledger: &mut Ledger,
     target: &Target,
     visit: &VersionQuery,
     answer: &Answer,
@@ -262,12 +341,12 @@ impl<F: Fs> Engine<F> {
     if answer.clean_turn != Some(true) || answer.outlook != Outlook::Final {
       return Ok(());
     }
-    let Some(noted) = self.ledger.noted(&target.path())? else { return Ok(()) };
+    let Some(noted) = ledger.noted(&target.path())? else { return Ok(()) };
     let version = visit.sighting.version;
     let is_of_it = |fall: &ClassDowngrade| fall.unproven.contains(&version);
     let Some(mut fall) = noted.fall.clone().filter(is_of_it) else { return Ok(()) };
     // Every line of the version must come from the tool, or foreign text would gain trust.
-    let is_whole = self.is_all_of(target, visit)?;
+    let is_whole = is_all_of(ledger, target, visit)?;
     if !is_whole || !answer.attributions.iter().all(is_written_by_tool) {
       return Ok(());
     }
@@ -281,41 +360,46 @@ impl<F: Fs> Engine<F> {
     }
     let is_shown = fall.unproven.is_empty() && fall.gone.is_empty();
     if noted.is_about_file() && fall.after_edit && is_shown {
-      return self.give_back(target, noted, &fall.former);
+      return self.give_back(ledger, target, noted, &fall.former);
     }
-    Ok(self.ledger.note(&target.path(), &AgentRecord { fall: Some(fall), ..noted })?)
-  }
-
-  /// Whether a question covered all text that was first seen in its version.
-  fn is_all_of(&self, target: &Target, visit: &VersionQuery) -> Result<bool, EngineError> {
-    let Some((_, blocks)) = self.ledger.provenance(&target.path())? else { return Ok(false) };
-    let asked = |block: &BlockRow, number| {
-      visit.pieces.iter().any(|piece| piece.of == Subject::Revision(block.id.clone(), number))
-    };
-    let of_it = |one: &&crate::store::Revision| {
-      one.trail.sighting.map(|seen| seen.version) == Some(visit.sighting.version)
-    };
-    Ok(blocks.iter().all(|block| block.live().filter(of_it).all(|one| asked(block, one.number))))
+    Ok(ledger.note(&target.path(), &AgentRecord { fall: Some(fall), ..noted })?)
   }
 
   fn give_back(
-    &mut self,
+    &self,
+    ledger: &mut Ledger,
     target: &Target,
     noted: AgentRecord,
     class: &str,
   ) -> Result<(), EngineError> {
     let (root, rel) = (&target.root, &target.rel);
-    let key = format!("agent-record:{}", super::event::shown(&target.path()));
-    match self.agent.follow(root, rel, noted.version, noted.version, Some(class)) {
-      Followed::Failed(why) => self.degrade(&key, &why),
+    match self.records.follow(root, rel, noted.version, noted.version, Some(class)) {
+      Followed::Failed(why) => self.degrade(ledger, target, &why),
       Followed::NotOurs => Ok(()),
       Followed::Yes => {
         let noted = AgentRecord { class: Some(class.to_owned()), fall: None, ..noted };
-        self.ledger.note(&target.path(), &noted)?;
-        self.recovered(&key)
+        ledger.note(&target.path(), &noted)?;
+        self.recovered(ledger, target)
       }
     }
   }
+}
+
+/// Whether a question covered all text that was first seen in its version.
+fn is_all_of(ledger: &Ledger, target: &Target, visit: &VersionQuery) -> Result<bool, EngineError> {
+  let Some((_, blocks)) = ledger.provenance(&target.path())? else { return Ok(false) };
+  let asked = |block: &BlockRow, number| {
+    visit.pieces.iter().any(|piece| piece.of == Subject::Revision(block.id.clone(), number))
+  };
+  let of_it = |one: &&crate::store::Revision| {
+    one.trail.sighting.map(|seen| seen.version) == Some(visit.sighting.version)
+  };
+  Ok(blocks.iter().all(|block| block.live().filter(of_it).all(|one| asked(block, one.number))))
+}
+
+/// The key under which it is noted that the record of a file does not follow edits of memfw.
+fn key(target: &Target) -> String {
+  format!("agent-record:{}", super::event::shown(&target.path()))
 }
 
 /// Whether a block still has a line of a write that no person has reviewed. A judgement counts as a

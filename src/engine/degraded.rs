@@ -1,0 +1,41 @@
+//! Notes in the ledger that protection is reduced, by key.
+#![forbid(unsafe_code)]
+
+use super::event::{Event, EventKind};
+use crate::store::{Ledger, StateKey, StoreError};
+
+/// Notes that protection is reduced. An event is written once, and again when the reason changes.
+pub(super) fn degrade(
+  ledger: &mut Ledger,
+  key: &str,
+  why: &str,
+  at: i64,
+) -> Result<(), StoreError> {
+  let key = StateKey::degraded(key);
+  let json = serde_json::Value::from(why).to_string();
+  if ledger.state(&key)?.is_some_and(|(known, _)| known == json) {
+    return Ok(());
+  }
+  ledger.set_state(&key, &json, at)?;
+  Event::new(EventKind::Degraded).detail(why).tell(ledger, at)
+}
+
+/// Notes that a reduction of protection has ended.
+pub(super) fn recovered(ledger: &mut Ledger, key: &str, at: i64) -> Result<(), StoreError> {
+  let key = StateKey::degraded(key);
+  if ledger.state(&key)?.is_none() {
+    return Ok(());
+  }
+  ledger.remove_state(&key)?;
+  Event::new(EventKind::Restored).detail(key.to_string()).tell(ledger, at)
+}
+
+/// Forgets all reduced protection.
+pub(super) fn clear(ledger: &mut Ledger) -> Result<(), StoreError> {
+  for (key, ..) in ledger.states()? {
+    if matches!(key, StateKey::Degraded(_)) {
+      ledger.remove_state(&key)?;
+    }
+  }
+  Ok(())
+}

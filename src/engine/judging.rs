@@ -1,0 +1,271 @@
+//! Judges the text of a version with everything in force: the rules, the model, earlier decisions of a
+//! person, and the answers of the judge. Reads the ledger, and no file.
+#![forbid(unsafe_code)]
+
+use std::{
+  cell::{OnceCell, RefCell},
+  ops::Range,
+  path::Path,
+  sync::Arc,
+  time::Duration,
+};
+
+use super::{
+  EngineError,
+  approvals::Version,
+  consult::Heard,
+  judge::{self, BlockJudgement, JudgeContext, Origin, Precedent, Restored, Treatment},
+  lapse::lapse,
+  layer2::Layer2,
+  precedent::precedent,
+  read_version::ReadVersion,
+  rejudge::Beside,
+  slices::{Interrupt, LARGE, Memo, Slice},
+  unit::Brought,
+};
+use crate::{
+  config::{Config, JudgeVia},
+  detect::{
+    model::{self, Assessment, Context, Depth},
+    reading::Question,
+    rules::{RuleSet, Rules},
+  },
+  memory::{Around, Block, ContentHash},
+  os::Clock,
+  provenance::{Evidence, Source},
+  store::{Ledger, QuestionState, ScoreKey, StoreError},
+};
+
+/// Everything by which text is judged.
+pub(super) struct Judge {
+  clock: Arc<dyn Clock>,
+  config: Arc<Config>,
+  rules: Rules,
+  /// Layer 2, if there is a model.
+  model: Layer2,
+  /// Findings in large files whose judgement is not complete yet.
+  memo: RefCell<Memo>,
+  /// Tells whether the judgement of a large file must be interrupted.
+  interrupt: Option<Interrupt>,
+  /// Whether the current operation can be interrupted and started again.
+  may_interrupt: bool,
+}
+
+impl Judge {
+  /// Judges by the built-in rules, without a model.
+  pub(super) fn new(clock: Arc<dyn Clock>, config: Arc<Config>) -> Self {
+    Self {
+      clock,
+      config,
+      rules: Rules::default(),
+      model: None,
+      memo: RefCell::default(),
+      interrupt: None,
+      may_interrupt: false,
+    }
+  }
+
+  /// Replaces the configuration.
+  pub(super) fn configure(&mut self, config: Arc<Config>) {
+    self.config = config;
+    self.forget_slices();
+  }
+
+  /// Replaces the rules. Text that was judged before is not judged again.
+  pub(super) fn set_rules(&mut self, rules: Rules) {
+    self.rules = rules;
+    self.forget_slices();
+  }
+
+  /// The rules in force.
+  pub(super) fn rules(&self) -> &RuleSet {
+    self.rules.set()
+  }
+
+  /// Sets the model.
+  pub(super) fn set_model(&mut self, model: Layer2) {
+    self.model = model;
+  }
+
+  /// The model in force.
+  pub(super) const fn model(&self) -> Layer2 {
+    self.model
+  }
+
+  /// Sets a function that is called while a large file is judged. If it returns `true`, the judgement
+  /// is interrupted ([`EngineError::Preempted`]) and continues there the next time.
+  pub(super) fn set_interrupt(&mut self, interrupt: Interrupt) {
+    self.interrupt = Some(interrupt);
+  }
+
+  /// Whether large files are judged in slices.
+  pub(super) const fn has_interrupt(&self) -> bool {
+    self.interrupt.is_some()
+  }
+
+  /// Says whether the current operation can be interrupted and started again.
+  pub(super) const fn allow_interrupt(&mut self, allowed: bool) {
+    self.may_interrupt = allowed;
+  }
+
+  /// Forgets the findings of slices, because the rules have changed or the judgement is complete.
+  pub(super) fn forget_slices(&self) {
+    *self.memo.borrow_mut() = Memo::default();
+  }
+
+  /// Whether the encoder reads the texts later about which the heads are not sure.
+  pub(super) fn reads_on(&self) -> bool {
+    self.model.is_some_and(|model| model.health().degradation().is_none())
+  }
+
+  /// The model's assessment of a text: the encoder's result from the ledger, or else the result of the
+  /// heads now.
+  pub(super) fn assess(
+    &self,
+    ledger: &Ledger,
+    text: &[u8],
+    rules: f32,
+    context: &Context<'_>,
+  ) -> Result<Option<Assessment>, StoreError> {
+    let Some(model) = self.model else { return Ok(None) };
+    if let Some(known) = ledger.score(ScoreKey::new(text, context), model.version())? {
+      return Ok(Some(known));
+    }
+    Ok(Some(model::assess(model, text, rules, Depth::Heads, context)))
+  }
+
+  /// Whether a judge is asked about text of this file, by its path in the workspace.
+  pub(super) fn asks_about(&self, rel: &Path, treatment: Treatment) -> bool {
+    self.config.judge_via != JudgeVia::Off
+      && treatment != Treatment::Ignore
+      && !self.config.judge_exclude_files.iter().any(|one| one.matches(rel))
+  }
+
+  /// Whether text of this origin may be sent: the origin is known, and neither its source nor what fed
+  /// it is excluded.
+  pub(super) fn may_send(&self, origin: &Origin) -> bool {
+    let excluded = &self.config.judge_exclude_sources;
+    let is_excluded = |source: &Source| excluded.iter().any(|one| one.matches(source));
+    let json = &origin.trail.evidence_json;
+    let fed_by = match serde_json::from_str::<Evidence>(json) {
+      Ok(evidence) => evidence.fed_by,
+      // With unreadable evidence, the source may be excluded.
+      Err(_) if !json.is_empty() && !excluded.is_empty() => return false,
+      Err(_) => vec![],
+    };
+    !origin.trail.due
+      && !is_excluded(&origin.source)
+      && !fed_by.iter().any(|fed| is_excluded(&Source::new(fed)))
+  }
+
+  /// Judges the fresh text of a version; one judgement for each block with fresh lines. `began` is the
+  /// time when the version was read. Approved text is judged again where its approval has lapsed, if
+  /// the file is `writable` and no person has just brought text back.
+  pub(super) fn fresh(
+    &self,
+    ledger: &Ledger,
+    file: (&Path, Treatment),
+    read: &ReadVersion,
+    (origin, restored): (&Origin, Option<&Restored>),
+    writable: bool,
+    began: Duration,
+  ) -> Result<Vec<Option<BlockJudgement>>, EngineError> {
+    let (path, treatment) = file;
+    let ReadVersion { bytes, document, facts, comparison, continued, has_decisions } = read;
+    let now = self.clock.now();
+    let failed = OnceCell::new();
+    let mut ask = |hash: &ContentHash, run: &Range<usize>| {
+      let around = || Around::of(bytes, document, run);
+      let found = precedent(ledger, path, around, hash, origin, now);
+      or_note(found, &failed, Precedent::None)
+    };
+    let slice = (bytes.len() >= LARGE).then(|| {
+      let interrupt = self.interrupt.as_ref().filter(|_| self.may_interrupt);
+      Slice::new(&self.memo, (path, origin), interrupt, &*self.clock, began)
+    });
+    let mut assess = |text: &[u8], rules: f32, context: &Context<'_>| {
+      let ask = || or_note(self.assess(ledger, text, rules, context), &failed, None);
+      match &slice {
+        Some(slice) => slice.assessed(text, rules, ask),
+        None => ask(),
+      }
+    };
+    let mut court = JudgeContext {
+      slice: slice.as_ref(),
+      reads_on: self.reads_on(),
+      known: &facts.rows,
+      continued,
+      restored,
+      precedent: has_decisions.then_some(&mut ask),
+      // What the source may do is not considered: the source becomes known later.
+      ..JudgeContext::new(origin, treatment, &self.config, self.rules(), &mut assess)
+    };
+    let mut judgements = judge::judge_fresh(bytes, document, comparison, &mut court);
+    let is_cut = slice.as_ref().is_some_and(Slice::is_cut);
+    if *has_decisions && restored.is_none() && writable && !is_cut {
+      let version = Version { path, bytes, document };
+      lapse(ledger, now, &version, comparison, &mut judgements, &mut court)?;
+    }
+    match failed.into_inner() {
+      Some(error) => Err(error.into()),
+      None if is_cut => Err(EngineError::Preempted),
+      None => Ok(judgements),
+    }
+  }
+
+  /// The judgement on these lines of a block with this origin. `asks` says whether the judge may be
+  /// asked about text of this file.
+  pub(super) fn lines(
+    &self,
+    ledger: &Ledger,
+    (version, treatment, asks): (&Version<'_>, Treatment, bool),
+    (block, fresh, brought): (&Block, &[Range<usize>], &[Option<Brought>]),
+    beside: &Beside<'_>,
+  ) -> Result<BlockJudgement, EngineError> {
+    let Beside { origin, allowed, slots, is_out } = *beside;
+    let &Version { path, bytes, document } = version;
+    let now = self.clock.now();
+    let failed = OnceCell::new();
+    let mut ask = |hash: &ContentHash, run: &Range<usize>| {
+      let around = || Around::of(bytes, document, run);
+      let found = precedent(ledger, path, around, hash, origin, now);
+      or_note(found, &failed, Precedent::None)
+    };
+    let mut hear =
+      |question: &Question<'_>| or_note(heard(ledger, question), &failed, Heard::Silence);
+    let mut assess = |text: &[u8], rules: f32, context: &Context<'_>| {
+      or_note(self.assess(ledger, text, rules, context), &failed, None)
+    };
+    let mut court = JudgeContext {
+      consult: (asks && self.may_send(origin)).then_some(&mut hear),
+      reads_on: self.reads_on(),
+      allowed,
+      slots,
+      precedent: (!is_out).then_some(&mut ask),
+      ..JudgeContext::new(origin, treatment, &self.config, self.rules(), &mut assess)
+    };
+    let mut judgement = judge::judge_lines(bytes, block, fresh, brought, &mut court);
+    judgement.origin.get_or_insert_with(|| origin.clone());
+    match failed.into_inner() {
+      Some(error) => Err(error.into()),
+      None => Ok(judgement),
+    }
+  }
+}
+
+/// The result, or `otherwise` with its error noted. The first error counts.
+fn or_note<T>(result: Result<T, StoreError>, failed: &OnceCell<StoreError>, otherwise: T) -> T {
+  result.unwrap_or_else(|error| {
+    failed.set(error).ok();
+    otherwise
+  })
+}
+
+/// The state of a question.
+fn heard(ledger: &Ledger, question: &Question<'_>) -> Result<Heard, StoreError> {
+  Ok(match ledger.reading(question.hash())? {
+    Some((_, Some(reading))) => Heard::Answer(reading),
+    None | Some((QuestionState::Waiting, None)) => Heard::Ask,
+    Some((QuestionState::Answered | QuestionState::Failed, None)) => Heard::Silence,
+  })
+}
