@@ -193,16 +193,17 @@ async fn serve(engine: Engine<RealFs>, options: Options<'_>) -> Result<(), Daemo
     } else {
       guard.start().and_then(|()| Ok(gate.start(&mut guard)?)).map(|()| true)
     };
-    match turn {
+    let is_more = match turn {
       Ok(worked) => {
         is_under_way = true;
-        if worked || !is_all {
-          tokio::task::yield_now().await;
-          continue;
-        }
+        worked || !is_all
       }
-      Err(error) => guard.absorb(error)?,
-    }
+      Err(error) => {
+        guard.absorb(error)?;
+        false
+      }
+    };
+    // Not only when there is nothing left to do: writers can keep the daemon busy for any time.
     match guard.finish_start() {
       Ok(true) => {
         tell(systemd::ready());
@@ -210,6 +211,10 @@ async fn serve(engine: Engine<RealFs>, options: Options<'_>) -> Result<(), Daemo
       }
       Ok(false) => {}
       Err(error) => guard.absorb(error)?,
+    }
+    if is_more {
+      tokio::task::yield_now().await;
+      continue;
     }
     if once {
       if let Some(why) = guard.trouble() {
