@@ -46,10 +46,11 @@ pub(super) fn came_and_went<M: MemoryFile>(
   while clock.monotonic() < end {
     clock.pause(PROBE);
     match file.try_lease() {
-      Ok(true) if here => return true,
+      // A program whose open waited for the last lease may not have come to it yet, and waits again.
+      Ok(true) if here && !file.is_awaited() => return true,
       Ok(true) => {
         // A program that opens the file at this moment can be detected only now.
-        here = file.is_awaited();
+        here |= file.is_awaited();
         file.release();
         free = true;
       }
