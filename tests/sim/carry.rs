@@ -3,7 +3,10 @@
 
 use std::time::Duration;
 
-use memfw::files::{Kind, Rung};
+use memfw::{
+  files::{Kind, Rung},
+  memory::ContentHash,
+};
 
 use super::{
   world::World,
@@ -88,6 +91,10 @@ impl World {
           // Somebody else was there already.
           return true;
         }
+        if self.agent.hash(path) != Some(ContentHash::of(&actor.buffer)) {
+          // The framework has one row for a file, and another tool's took its place.
+          return true;
+        }
         for opened in self.opened.values_mut() {
           *opened = false;
         }
@@ -110,7 +117,10 @@ impl World {
       Step::Map => {
         actor.map = ino;
         if let Some(ino) = ino {
-          self.disk.inode_mut(ino).maps += 1;
+          let inode = self.disk.inode_mut(ino);
+          inode.maps += 1;
+          // The kernel sees the first store through each mapping, whose pages are write-protected.
+          inode.stored = false;
         }
       }
       Step::Store(text) => {
