@@ -48,7 +48,8 @@ impl Guard {
     for (kind, target) in self.held.take(now) {
       self.try_held(kind, target);
     }
-    if !self.queue.is_urgent(now) && self.hear_records()? {
+    // An answer of the records costs little, and would otherwise wait as long as files become dirty.
+    if self.hear_records()? {
       return Ok(true);
     }
     let Some((kind, target, waiting)) = self.queue.take(now, &self.busy()) else {

@@ -2,7 +2,8 @@
 //!
 //! Of the dirty files that are due, small ones come first, and of those the ones written last: an agent
 //! that works now must not wait for thousands of files that were copied. Every few turns the oldest file
-//! comes first, so that none waits forever.
+//! comes first, so that none waits forever. While files become dirty all the time, every few turns go to the
+//! other kinds of work.
 #![forbid(unsafe_code)]
 
 use std::{
@@ -25,6 +26,9 @@ const STUBBORN: u32 = 8;
 const TOGETHER: Duration = Duration::from_millis(2);
 /// The oldest file comes first in one of this many turns (a choice).
 const OLDEST_EVERY: u32 = 4;
+/// After this many turns for more urgent kinds, one goes to a less urgent one (a choice: one note that is
+/// written all the time otherwise keeps every other file from the model and from its markers).
+const OTHERS_EVERY: u32 = 8;
 
 /// One file in a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,6 +73,8 @@ impl Kind {
   /// All kinds, the most urgent first.
   const ALL: [Self; 6] =
     [Self::Urgent, Self::Attribute, Self::Scored, Self::Model, Self::Judge, Self::Lazy];
+  /// All kinds but dirty files.
+  const OTHERS: [Self; 5] = [Self::Attribute, Self::Scored, Self::Model, Self::Judge, Self::Lazy];
 }
 
 /// Files of one kind, by name and by due time. A start can make ten thousand files dirty.
@@ -216,6 +222,7 @@ pub struct Queue {
   model: Lane,
   judge: Lane,
   lazy: Lane,
+  turns: u32,
 }
 
 impl Queue {
@@ -353,10 +360,16 @@ impl Queue {
     self.urgent.lane.waiting.contains_key(target)
   }
 
-  /// Takes one file that is due: dirty files first, then the other kinds, the longest due first. Takes
-  /// nothing of the kinds in `busy`.
+  /// Takes one file that is due: dirty files first, then the other kinds, the longest due first. Every
+  /// [`OTHERS_EVERY`]th turn starts with one of the other kinds, each in its turn. Takes nothing of the kinds
+  /// in `busy`.
   pub fn take(&mut self, now: Duration, busy: &[Kind]) -> Option<(Kind, Target, Waiting)> {
-    for kind in Kind::ALL {
+    self.turns = self.turns.wrapping_add(1);
+    let first = self.turns / OTHERS_EVERY % Kind::OTHERS.len() as u32;
+    let others = self.turns.is_multiple_of(OTHERS_EVERY) && !self.is_asked_for(now);
+    let preferred = others.then(|| Kind::OTHERS.into_iter().cycle().skip(first as usize));
+    let preferred = preferred.into_iter().flatten().take(Kind::OTHERS.len());
+    for kind in preferred.chain(Kind::ALL) {
       if busy.contains(&kind) {
         continue;
       }
@@ -369,6 +382,12 @@ impl Queue {
       }
     }
     None
+  }
+
+  /// Whether a reader waits for a dirty file.
+  fn is_asked_for(&mut self, now: Duration) -> bool {
+    self.urgent.fill(now);
+    self.urgent.ready.first().is_some_and(|first| !first.is_common)
   }
 
   /// Whether a dirty file is due.

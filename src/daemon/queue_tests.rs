@@ -206,3 +206,27 @@ fn each_write_starts_the_idle_time_anew() {
   assert_eq!(queue.take(ms(6), &[]), None);
   assert!(queue.take(ms(9), &[]).is_some());
 }
+
+#[test]
+fn a_file_that_is_dirty_all_the_time_leaves_turns_to_all_kinds() {
+  let mut queue = Queue::default();
+  queue.attribute(target("asked"), ms(1));
+  queue.scored(target("scored"), ms(1));
+  queue.read(target("read"), ms(1));
+  queue.consult(target("judged"), ms(1));
+  queue.reshape(target("marked"), ms(1));
+  let mut taken = Vec::new();
+  for n in 0..u64::from(6 * OTHERS_EVERY) {
+    queue.dirty(target("hot"), ms(2 + n));
+    let (kind, ..) = queue.take(ms(2 + n), &[]).unwrap();
+    taken.extend((kind != Kind::Urgent).then_some(kind));
+  }
+  taken.sort_by_key(|kind| Kind::ALL.iter().position(|one| one == kind));
+  assert_eq!(taken, Kind::OTHERS);
+  // A reader that waits goes before all of them.
+  queue.reshape(target("marked"), ms(1));
+  for n in 0..u64::from(2 * OTHERS_EVERY) {
+    queue.hurry(target("hot"), ms(100 + n));
+    assert_eq!(queue.take(ms(100 + n), &[]).unwrap().0, Kind::Urgent);
+  }
+}
