@@ -14,7 +14,10 @@ use super::{
 };
 use crate::{
   detect::{Finding, Severity, Verdict},
-  memory::{Block, Comparison, Fate, line::LineKind},
+  memory::{
+    Block, Comparison, Fate,
+    line::{LineKind, line_hash},
+  },
   provenance::{State, Trust},
   store::BlockRow,
 };
@@ -78,7 +81,13 @@ pub(super) fn judge(
   let effects = judge::effects_of(file, block, &spans, &court);
   let seen = LayerResults { findings: news, effects, assessment };
   let judgement = judge::judge_found(file, block, &spans, brought, seen, &mut court);
-  let says = judgement.decision.verdict != Verdict::Pass;
+  let is_told = lines.iter().all(|&index| {
+    let by = brought.get(index).copied().flatten().and_then(|by| by.known);
+    by.and_then(|known| court.known.get(known)).is_some_and(|row| row.state == State::Flagged)
+  });
+  // A person knows of flagged text already.
+  let says = judgement.decision.verdict != Verdict::Pass
+    && (judgement.decision.leaves() || !is_told || is_unsaid);
   (says || is_unsaid && judgement.wants_encoder(origin.trust)).then_some(judgement)
 }
 
@@ -129,31 +138,55 @@ fn is_news(
   let (Some(only), None) = (of.next(), of.next()) else { return true };
   // Fresh lines are judged as such.
   let Some(row) = only.and_then(|only| known.get(only)) else { return false };
-  if stood(block, first, last, row, false) {
-    // The words are those of the former decision.
-    if row.state == State::Flagged || by().all(|by| row.is_approved(by.revision)) {
-      return false;
-    }
-    return !stood(block, first, last, row, true);
+  let stood = |beside| stood(block, first, last, row, beside);
+  if !stood(Beside::Nothing) {
+    return true;
   }
-  true
+  // The words are those of the former decision. What a person was told about is judged again where the
+  // text above it changed, which may have been the heading of a report.
+  if by().all(|by| row.is_approved(by.revision)) {
+    return false;
+  }
+  !stood(if row.state == State::Flagged { Beside::TextAbove } else { Beside::Lines })
 }
 
-/// Whether a known block had these lines in this arrangement; with `beside`, also with the same direct
-/// neighbours.
-fn stood(block: &Block, first: usize, last: usize, row: &BlockRow, beside: bool) -> bool {
-  let hash = |line: &crate::memory::Line| line.hash;
-  let now: Vec<[u8; 8]> =
-    block.lines.get(first..=last).unwrap_or_default().iter().map(hash).collect();
-  let before = |index: usize| index.checked_sub(1).and_then(|at| block.lines.get(at)).map(hash);
-  let (above, below) = (before(first), block.lines.get(last + 1).map(hash));
+/// What must be the same beside a run of lines.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Beside {
+  /// It does not matter what is beside them.
+  Nothing,
+  /// The next line above that is not blank: a list is often two lines below its heading.
+  TextAbove,
+  /// That line, and both direct neighbours.
+  Lines,
+}
+
+/// Whether a known block had these lines in this arrangement, and the same `beside` them.
+fn stood(block: &Block, first: usize, last: usize, row: &BlockRow, beside: Beside) -> bool {
+  let now: Vec<[u8; 8]> = block.lines.iter().map(|line| line.hash).collect();
   let old: Vec<[u8; 8]> = row.lines.iter().map(|line| line.hash).collect();
-  old.windows(now.len().max(1)).enumerate().any(|(at, part)| {
-    part == now
-      && (!beside
-        || at.checked_sub(1).and_then(|at| old.get(at)).copied() == above
-          && old.get(at + now.len()).copied() == below)
+  let part = now.get(first..=last).unwrap_or_default();
+  let here = neighbours(&now, first, last, beside);
+  old.windows(part.len().max(1)).enumerate().any(|(at, one)| {
+    one == part && neighbours(&old, at, at + one.len().saturating_sub(1), beside) == here
   })
+}
+
+/// The hashes of the lines beside a run of lines that must be the same; `None` at the ends of the block.
+fn neighbours(
+  lines: &[[u8; 8]],
+  first: usize,
+  last: usize,
+  beside: Beside,
+) -> [Option<[u8; 8]>; 3] {
+  let blank = line_hash(b"");
+  let before = lines.get(..first).unwrap_or_default();
+  let text_above = before.iter().rev().find(|line| **line != blank).copied();
+  match beside {
+    Beside::Nothing => [None; 3],
+    Beside::TextAbove => [text_above, None, None],
+    Beside::Lines => [text_above, before.last().copied(), lines.get(last + 1).copied()],
+  }
 }
 
 fn is_in(block: &Block, index: usize, span: &Range<usize>) -> bool {
