@@ -15,7 +15,7 @@ use crate::detect::{
   rules::{
     engine::is_quoted,
     lexicon::{Class, Classes, WordMatch, classes_in},
-    sentences,
+    report, sentences,
   },
 };
 
@@ -74,7 +74,10 @@ struct Sentence<'a> {
   range: Range<usize>,
   words: &'a [WordMatch],
   classes: Classes,
-  reported: bool,
+  /// The words that make a report.
+  reports: Vec<Range<usize>>,
+  /// Whether the sentence before says that this one is what somebody said.
+  introduced: bool,
 }
 
 fn read_text(text: &str, frames: &Frames) -> Vec<FoundEffect> {
@@ -96,7 +99,7 @@ fn read_text(text: &str, frames: &Frames) -> Vec<FoundEffect> {
   words.sort_by_key(|word| (word.start, word.end));
   let mut found = Vec::new();
   let (mut next, mut next_slot) = (0, 0);
-  let mut reported_before = false;
+  let mut reporting: Option<Range<usize>> = None;
   for range in sentences(text) {
     let first = next;
     let classes = classes_in(&words, &mut next, &range);
@@ -112,15 +115,21 @@ fn read_text(text: &str, frames: &Frames) -> Vec<FoundEffect> {
         .any(|slot| slot.span.start < word.end as usize && (word.start as usize) < slot.span.end)
     };
     let in_sentence = words.get(first..next).unwrap_or_default();
-    let reports = in_sentence.iter().any(|word| word.class == frames.report && !is_value(word));
+    let reports: Vec<Range<usize>> = in_sentence
+      .iter()
+      .filter(|word| word.class == frames.report && !is_value(word))
+      .map(|word| word.start as usize..word.end as usize)
+      .collect();
+    let introduced = reporting.is_some_and(|before| report::introduces(text, &before, range.start));
+    reporting = (!reports.is_empty()).then(|| range.clone());
     let sentence = Sentence {
       text,
       words: words.get(first..next).unwrap_or_default(),
       classes,
-      reported: reports || reported_before,
+      reports,
+      introduced,
       range,
     };
-    reported_before = reports;
     let before = found.len();
     read_sentence(&sentence, frames, &mut found);
     for one in found.get_mut(before..).unwrap_or_default() {
@@ -225,7 +234,7 @@ fn strength_of(frame: &Frame, frames: &Frames, sentence: &Sentence<'_>) -> Optio
   if frame.negated && is_negated(frames, sentence, place) {
     return None;
   }
-  let excused = (frame.reported && sentence.reported)
+  let excused = (frame.reported && is_reported(sentence, place))
     || (frame.quoted && is_quoted(sentence.text, &sentence.range, place));
   if excused {
     return Some(Strength::Weak);
@@ -233,6 +242,12 @@ fn strength_of(frame: &Frame, frames: &Frames, sentence: &Sentence<'_>) -> Optio
   // What somebody is said to claim or to wish is not said by the entry itself.
   let claimed = contains(&sentence.classes, frames.claim);
   Some(if claimed { frame.strength.min(Strength::Plain) } else { frame.strength })
+}
+
+/// Whether what starts at `place` is part of a report about what somebody else did or wants.
+fn is_reported(sentence: &Sentence<'_>, place: usize) -> bool {
+  let covers = |word| report::covers(sentence.text, &sentence.range, word, place);
+  sentence.introduced || sentence.reports.iter().any(covers)
 }
 
 fn contains(classes: &Classes, class: Class) -> bool {

@@ -37,6 +37,7 @@ pub(in crate::detect) mod engine;
 mod examples;
 pub(in crate::detect) mod lexicon;
 mod load;
+pub mod report;
 mod rule;
 mod sentence;
 mod trie;
