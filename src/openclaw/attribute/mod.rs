@@ -16,6 +16,7 @@ mod material;
 mod memory;
 mod owner;
 mod parts;
+mod passed_on;
 mod path;
 mod quoted;
 mod rank;

@@ -6,7 +6,7 @@
 //! owner's name to somebody else.
 #![forbid(unsafe_code)]
 
-use super::asking::asks;
+use super::{asking::asks, passed_on::passed_on};
 
 /// A message of one person, taken apart.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -56,8 +56,16 @@ pub(super) fn quoted(text: &str) -> Quoted<'_> {
 }
 
 impl<'r> Quoted<'r> {
+  /// Adds words without such a mark, less what the sender says that others said.
   fn own(&mut self, text: &'r str, from: usize, to: usize) {
-    self.own.extend(text.get(from..to).filter(|words| !words.is_empty()));
+    let words = text.get(from..to).unwrap_or_default();
+    let mut at = 0;
+    for one in passed_on(words) {
+      self.own.extend(words.get(at..one.start).filter(|words| !words.is_empty()));
+      at = one.end;
+      self.others.extend(words.get(one).map(|words| (FORWARDED, words)));
+    }
+    self.own.extend(words.get(at..).filter(|words| !words.is_empty()));
   }
 }
 
@@ -301,7 +309,7 @@ const WROTE: &[(&str, bool)] = &[
 
 /// What may stand between a verb and its colon.
 #[rustfmt::skip]
-const TO_WHOM: &[&str] = &[
+pub(super) const TO_WHOM: &[&str] = &[
   "to", "me", "us", "you", "this", "that", "it", "back", "in", "the", "our", "chat", "group", "today", "yesterday",
   "(a)", "(а)", "а", "a",
 ];

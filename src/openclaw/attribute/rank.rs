@@ -9,6 +9,8 @@ pub(super) fn rank(source: &Source) -> u8 {
   match source.kind() {
     "moltbook" => 0,
     "webhook" | "email" | "external" => 10,
+    // What somebody passes on from a page is the page's, where that was read as well.
+    "user" if source.detail().is_some_and(|detail| detail.ends_with(":others")) => 22,
     "user" if source.detail() != Some("owner") => 15,
     "web_fetch" | "browser" | "web_search" => 20,
     "mcp" | "skill" | "plugin" | "tool" => 30,
