@@ -34,9 +34,10 @@ use crate::{
   provenance::State,
   store::{Item, ItemFilter, StoreError},
   terminal::{
-    escape::{Escape, lossy, terminal},
+    escape::{lossy, terminal},
     failure::Failure,
     output::Style,
+    preview::Preview,
     table::{Cell, Column, Table},
     time::{self, DAY},
   },
@@ -44,12 +45,10 @@ use crate::{
 
 use decide::{Done, add, approve, reject};
 
-/// The most columns that are shown of a line of a quarantined block; fewer on a narrow terminal.
+/// The most columns in which the text of a block is shown; fewer on a narrow terminal.
 const PREVIEW_COLUMNS: usize = 100;
 /// Columns of the indentation.
 const PREVIEW_INDENT: usize = 6;
-/// The most lines that are shown of a quarantined block.
-const PREVIEW_LINES: usize = 40;
 
 /// Carries the command out.
 pub fn run(context: &Context, args: QuarantineArgs) -> Result<Status, Failure> {
@@ -214,16 +213,14 @@ fn print(
   match text {
     Some(text) => {
       out.line("  text")?;
+      // A person who approves the text must have seen all of it, so long lines are wrapped.
       let columns = out.table_columns().saturating_sub(PREVIEW_INDENT).min(PREVIEW_COLUMNS);
-      let safe = Escape::default().max_width(columns);
-      let lines: Vec<&[u8]> = text.split_inclusive(|&byte| byte == b'\n').collect();
-      for line in lines.iter().take(PREVIEW_LINES) {
-        let line = line.strip_suffix(b"\n").unwrap_or(line);
-        let line = line.strip_suffix(b"\r").unwrap_or(line);
-        out.line(&format!("    {} {}", out.paint(Style::Dim, "|"), safe.apply(line)))?;
+      let (rows, left) = Preview::new(text, &[]).rows(columns, usize::MAX, false);
+      for row in rows {
+        out.line(&format!("    {} {row}", out.paint(Style::Dim, "|")))?;
       }
-      if lines.len() > PREVIEW_LINES {
-        out.line(&format!("    ... and {} lines more", lines.len() - PREVIEW_LINES))?;
+      if left > 0 {
+        out.line("    ... and more: `--json` has all of it")?;
       }
     }
     None => out.line("  text    not sealed here; it stands in the file, or was deleted")?,
