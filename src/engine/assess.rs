@@ -22,7 +22,7 @@ use crate::{
   config::Config,
   detect::{
     self, Decision, Finding, JudgeOptions, Layer, PolicyInput, Verdict,
-    effects::{self, Setting, asks_to_keep},
+    effects::{self, Setting, asks_to_keep, licence},
     model::{self, Assessment, Assessor, Context, Depth, Kind},
     policy::{self, Party},
     reading::{Question, Reader},
@@ -153,7 +153,7 @@ pub fn facts_of<'a>(
   PolicyInput {
     trust,
     source_observed,
-    party: Party::of(source, trust, source_observed, asks_to_keep(asked)),
+    party: Party::of(source, trust, source_observed, asks_to_keep(licence(asked))),
     sensitivity: config.sensitivity,
     baseline_action: config.baseline_action,
     hold: config.hold,
@@ -210,7 +210,7 @@ fn most_suspicious<'t>(
   if !is_read || texts.len() <= MAX_CLOSE {
     return None;
   }
-  let context = Context { kind: exhibit.kind, asked: exhibit.asked, known: &[] };
+  let context = Context { kind: exhibit.kind, asked: licence(exhibit.asked), known: &[] };
   let suspicion = |text: &&'t [u8]| {
     let found = model::assess(model, text, 0.0, Depth::Heads, &context);
     // Thousandths, so that they can be compared.
@@ -358,7 +358,7 @@ fn look(exhibit: &Sample<'_>, findings: &[Finding], model: &dyn Assessor) -> Ass
     Reads::New => policy::wants_encoder(exhibit.facts.trust, glance),
     Reads::Notable => policy::is_notable(glance),
   };
-  let context = Context { kind: exhibit.kind, asked: exhibit.asked, known: &[] };
+  let context = Context { kind: exhibit.kind, asked: licence(exhibit.asked), known: &[] };
   model::look(model, exhibit.text, policy::strength(findings), &context, wanted)
 }
 

@@ -87,7 +87,8 @@ fn what_was_asked_is_kept_under_seal_and_judged_with_the_text() {
   world.adopt("- Bob likes tea.\n");
   world.write(&format!("- Bob likes tea.\n{NEW}\n{OVERRIDE}"));
   world.pass();
-  let request = Request::new("Look kharzuma up and remember it.", "A veltrix likes windows.");
+  let request =
+    Request::new("Look up how to reach kharzuma and remember it.", "A veltrix likes windows.");
   let with_request = |mut said: Attribution| {
     said.request = Some(request.clone());
     said.fed_by = vec![Source::new("agent")];

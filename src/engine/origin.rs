@@ -4,7 +4,7 @@
 use crate::{
   config::Config,
   detect::{
-    effects::{KnownSlot, asks_to_keep},
+    effects::{KnownSlot, asks_to_keep, licence},
     model::{Context, Kind},
     policy::Party,
   },
@@ -121,15 +121,18 @@ impl Origin {
 
   /// The party that the text comes from.
   pub fn party(&self) -> Party {
-    let asked = self.request.as_ref().is_some_and(|request| asks_to_keep(&request.asked));
-    Party::of(&self.source, self.trust, self.observed, asked)
+    Party::of(&self.source, self.trust, self.observed, asks_to_keep(self.licence()))
   }
 
   /// What the model is told besides the text: nothing if the source was not observed.
   pub fn context<'a>(&'a self, known: &'a [KnownSlot]) -> Context<'a> {
     let kind = if self.observed { Kind::of(&self.source) } else { Kind::Unknown };
-    let asked = self.request.as_ref().map_or("", |request| request.asked.as_str());
-    Context { kind, asked, known }
+    Context { kind, asked: self.licence(), known }
+  }
+
+  /// What the owner asked for, as far as it licenses the source.
+  fn licence(&self) -> &str {
+    self.request.as_ref().map_or("", |request| licence(&request.asked))
   }
 
   /// Whether the text was observed to come from outside.

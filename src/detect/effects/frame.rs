@@ -70,6 +70,7 @@ pub(super) struct Frames {
   pub(super) lead: Class,
   pub(super) keep: Class,
   pub(super) keep_not: Class,
+  pub(super) asked_kind: Class,
 }
 
 /// One of several classes.
@@ -191,6 +192,7 @@ pub(super) fn load(files: &[(&str, &str)]) -> Result<Frames, String> {
   let claim = special("claim")?;
   let (report, lead) = (special("report")?, special("lead")?);
   let (keep, keep_not) = (special("keep")?, special("keep-not")?);
+  let asked_kind = special("asked-kind")?;
   let mut by_anchor: Vec<Vec<u16>> = Vec::new();
   let mut anchors = Classes::default();
   for (index, frame) in frames.iter().enumerate() {
@@ -218,6 +220,7 @@ pub(super) fn load(files: &[(&str, &str)]) -> Result<Frames, String> {
     lead,
     keep,
     keep_not,
+    asked_kind,
   })
 }
 
