@@ -40,7 +40,7 @@ pub(crate) struct Inode {
   /// Mappings.
   pub(crate) maps: usize,
   /// Whether a page is dirty through a mapping, so that further stores change no times.
-  stored: bool,
+  pub(crate) stored: bool,
   /// The descriptor that holds the write lease.
   pub(crate) lease: Option<u64>,
 }
