@@ -1,7 +1,7 @@
 //! Whether the files of the ledger are still where they were when it was opened.
 //!
 //! SQLite goes on writing to a database that was removed or replaced. What it writes then is in no ledger that
-//! anybody opens later, so text that is sealed there and overwritten in its file is lost. Two calls of `stat`
+//! anybody opens later, so text that is sealed there and overwritten in its file is lost. Three calls of `stat`
 //! per write transaction tell (about a microsecond each).
 #![forbid(unsafe_code)]
 
@@ -40,6 +40,7 @@ impl Place {
   pub(super) fn is_elsewhere(&self) -> bool {
     // A log that was not there yet when the ledger was opened is made later.
     self.database != identity(&self.path)
+      || self.database.is_some() && is_empty(&self.path)
       || self.log.is_some() && self.log != identity(&self.log_path)
   }
 
@@ -52,6 +53,11 @@ impl Place {
 /// Links are followed, as SQLite does.
 pub(super) fn identity(path: &Path) -> Identity {
   path.metadata().ok().map(|found| (found.dev(), found.ino()))
+}
+
+/// A database in its place that was cut to nothing has no pages, so its log is of no use to anybody either.
+fn is_empty(path: &Path) -> bool {
+  path.metadata().is_ok_and(|found| found.len() == 0)
 }
 
 impl Ledger {
@@ -77,7 +83,7 @@ mod tests {
 
   #[test]
   fn nothing_is_written_into_a_ledger_that_was_removed_or_replaced() {
-    for what in ["removed", "replaced", "log removed"] {
+    for what in ["removed", "replaced", "log removed", "emptied"] {
       let home = Home::new();
       let mut ledger = home.ledger();
       let path = ledger.path().to_owned();
@@ -86,6 +92,10 @@ mod tests {
       let (aside, log) = (path.with_extension("aside"), Place::of(&path).log_path);
       match what {
         "log removed" => fs::rename(&log, &aside).unwrap(),
+        "emptied" => {
+          fs::copy(&path, &aside).unwrap();
+          fs::write(&path, b"").unwrap();
+        }
         _ => fs::rename(&path, &aside).unwrap(),
       }
       if what == "replaced" {
@@ -96,6 +106,7 @@ mod tests {
       // Brought back as it was, it goes on.
       match what {
         "log removed" => fs::rename(&aside, &log).unwrap(),
+        "emptied" => fs::write(&path, fs::read(&aside).unwrap()).unwrap(),
         _ => fs::rename(&aside, &path).unwrap(),
       }
       ledger.set_state(&StateKey::Daemon, "3", 3).unwrap();
