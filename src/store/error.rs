@@ -203,7 +203,7 @@ impl StoreError {
         "bring the file back, with the files beside it whose names begin with its name; memfw goes on by itself"
       }
       Self::ReadOnly { .. } => "check the owner and the permissions of the file and its directory",
-      Self::Full { .. } => "make room on this file system; nothing was changed",
+      Self::Full { .. } => "make room on this file system; memfw finishes what was begun",
       Self::CannotOpen { .. } => "check that the directory exists and that you may write in it",
       Self::Io { .. } => "check the disk and the system log",
       Self::WrongKey { .. } => {
