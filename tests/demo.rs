@@ -49,7 +49,7 @@ fn what_the_demo_proposes_works() {
   let id = shown.split(word).nth(1).unwrap().split_whitespace().next().unwrap();
   let proposed = |args: [&str; 3]| world.next().env("MEMFW_HOME", &home).args(args).output();
   let show = proposed(["quarantine", "show", id]);
-  assert!(show.status == 0 && show.stdout.contains("backup-server.evil.com"), "{show:?}");
+  assert!(show.status == 0 && show.stdout.contains("backup-server[.]evil[.]com"), "{show:?}");
   let approve = proposed(["quarantine", "approve", id]);
   assert_eq!((approve.status, approve.stderr.as_str()), (0, ""), "{approve:?}");
   let memory = std::path::Path::new(&home.replace("[TMP]", world.tmp().to_str().unwrap()))
