@@ -135,7 +135,10 @@ fn other(guarded: &Guarded) -> Test {
 
 #[test]
 fn a_workspace_is_guarded_by_one_installation_and_taken_over_by_the_next() {
-  let mut guarded = Guarded::new("[files]\nidle_ms = 0\n").memory("MEMORY.md", "# Memory\n");
+  let old = format!("# Old\n\n{}\n", poison(7));
+  let mut guarded = Guarded::new("[files]\nidle_ms = 0\n")
+    .memory("MEMORY.md", "# Memory\n")
+    .memory("memory/2026-01-01.md", &old);
   guarded.start();
   append(&guarded, &format!("{}\n{}\n", clean(0), poison(0)));
   guarded.wait_for_items(1);
@@ -157,6 +160,9 @@ fn a_workspace_is_guarded_by_one_installation_and_taken_over_by_the_next() {
   assert!(!guarded.log().contains("protection is reduced"), "{}", guarded.log());
   guarded.stop();
   second.wait_for_log("baseline adopted");
+  // What was written while it waited is no baseline, whatever the first one has decided about it.
+  eventually("it is judged", || !stands(&guarded, 0));
+  assert!(stands(&guarded, 7), "that was there before");
   append(&guarded, &format!("{}\n", poison(3)));
   eventually("it is guarded", || !stands(&guarded, 3));
   second.signal(Signal::TERM);

@@ -270,7 +270,12 @@ impl Guard {
           Ok(None) | Err(_) => self.queue.dirty(target, now),
         },
         Look::First(known) => {
-          if self.adopting.contains(root) {
+          // What was written while this installation waited for another one to end is new to it.
+          let is_new = || {
+            let stamp = fs.stamp(workspace.root(), file).ok().flatten();
+            stamp.is_none_or(|stamp| self.locks.is_of_others(root, &stamp))
+          };
+          if self.adopting.contains(root) && !is_new() {
             self.baseline.insert(target.clone());
           }
           match known.remove(&target.path()) {

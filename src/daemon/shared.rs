@@ -12,6 +12,7 @@ use std::{
 use super::Guard;
 use crate::{
   engine::{EngineError, event::shown},
+  files::Stamp,
   os::{WorkspaceLock, workspace_lock::Taken},
 };
 
@@ -24,6 +25,9 @@ pub(super) const EVERY: Duration = Duration::from_secs(2);
 pub(super) struct Locks {
   held: HashMap<PathBuf, WorkspaceLock>,
   foreign: BTreeSet<PathBuf>,
+  /// When a directory was first found to be guarded by another installation, in microseconds UTC. It stays
+  /// after this installation has taken over.
+  foreign_since: HashMap<PathBuf, i64>,
   due: Duration,
 }
 
@@ -36,6 +40,11 @@ impl Locks {
   /// The directories that another installation guards.
   pub(super) fn foreign(&self) -> impl Iterator<Item = &PathBuf> {
     self.foreign.iter()
+  }
+
+  /// Whether a file with this stamp was written while another installation guarded its directory.
+  pub(super) fn is_of_others(&self, root: &Path, stamp: &Stamp) -> bool {
+    self.foreign_since.get(root).is_some_and(|since| stamp.ctime_ns / 1_000 >= *since)
   }
 
   /// Gives back the lock of a directory.
@@ -52,6 +61,7 @@ impl Locks {
   pub(super) fn forget(&mut self, root: &Path) {
     self.held.remove(root);
     self.foreign.remove(root);
+    self.foreign_since.remove(root);
   }
 
   /// How long until the locks are tried again.
@@ -91,7 +101,9 @@ impl Guard {
         Ok(true)
       }
       Err(taken) => {
+        let at = self.engine.clock().now();
         self.locks.foreign.insert(root.to_owned());
+        self.locks.foreign_since.entry(root.to_owned()).or_insert(at);
         self.locks.due = self.now() + EVERY;
         self.engine.degrade(&key, &already_guarded(root, taken))?;
         Ok(false)
