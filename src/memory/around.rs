@@ -1,14 +1,15 @@
 //! What gives a text its meaning where it stands: the context in which a decision about it was made.
 //!
-//! That are the headings above it, the line that introduces it, and the sentence that it is part of. Entries
-//! beside it that stand for themselves are none of its context: they come and go daily.
+//! That are the headings above it, the line that introduces it, the HTML elements that hold it, the front
+//! matter of its file, and the sentence that it is part of. Entries beside it that stand for themselves are
+//! none of its context: they come and go daily.
 #![forbid(unsafe_code)]
 
 use std::ops::Range;
 
 use crate::memory::{
   Block, BlockKind, ContentHash, Document,
-  lead::{self, HtmlLead, introduces, rank_of, underline},
+  lead::{self, HtmlLead, OpenElements, introduces, rank_of, underline},
   line::{self, Line, LineKind, line_hash},
   plan::starts_entry,
 };
@@ -20,8 +21,9 @@ const MAX_LINES: usize = 32;
 /// How many bytes at the start of a name are those of the neighbours alone.
 const NEIGHBOURS: usize = 16;
 
-/// What stands behind them in a name that says more.
-const WIDE: &[u8] = b"wide";
+/// The bytes behind them in a name that says more. Names of version 1 do not know [`Around::holders`].
+const WIDE_1: &[u8] = b"wide";
+const WIDE: &[u8] = b"wid2";
 
 /// What stands around a run of bytes in its file, by the hashes of lines. Blank lines and memfw's own comments
 /// do not count.
@@ -42,6 +44,8 @@ pub struct Around {
   after: Vec<[u8; 8]>,
   /// After how many of those something new begins: the rest may have been added since.
   ends: Vec<usize>,
+  /// The title right above its list, the HTML elements that are open at its start, and the front matter.
+  holders: Vec<[u8; 8]>,
 }
 
 impl Around {
@@ -75,6 +79,7 @@ impl Around {
       before: page.before(block, span),
       after,
       ends,
+      holders: page.holders(at, span),
     }
   }
 
@@ -85,7 +90,7 @@ impl Around {
 
   /// A name for this context in the file at `path`.
   pub fn name(&self, path: &[u8]) -> ContentHash {
-    self.cut(path, self.after.len())
+    self.cut(path, self.after.len(), WIDE)
   }
 
   /// Whether a decision that was made in the context of this name was made in this one, or before something
@@ -94,8 +99,10 @@ impl Around {
     if !Self::is_wide(name) {
       return *name == self.neighbours(path);
     }
+    let rest = name.0.get(NEIGHBOURS..).unwrap_or_default();
+    let version = if rest.starts_with(WIDE) { WIDE } else { WIDE_1 };
     let mut ends = self.ends.iter().copied().chain([self.after.len()]);
-    ends.any(|end| self.cut(path, end).0.get(NEIGHBOURS..) == name.0.get(NEIGHBOURS..))
+    ends.any(|end| self.cut(path, end, version).0.get(NEIGHBOURS..) == Some(rest))
   }
 
   /// Whether a decision was made between the same neighbours, whatever stood around them.
@@ -105,7 +112,8 @@ impl Around {
 
   /// Whether a name says more than the neighbours do, as those of older versions do not.
   pub fn is_wide(name: &ContentHash) -> bool {
-    name.0.get(NEIGHBOURS..).is_some_and(|rest| rest.starts_with(WIDE))
+    let rest = name.0.get(NEIGHBOURS..).unwrap_or_default();
+    rest.starts_with(WIDE) || rest.starts_with(WIDE_1)
   }
 
   /// The name that older versions gave to the neighbours.
@@ -116,23 +124,27 @@ impl Around {
     ContentHash::of_parts(parts)
   }
 
-  /// The name as if only so many lines stood below.
-  fn cut(&self, path: &[u8], below: usize) -> ContentHash {
+  /// The name of this version as if only so many lines stood below.
+  fn cut(&self, path: &[u8], below: usize, version: &[u8]) -> ContentHash {
     let inside = [self.inside.map_or(0, |is_html| 1 + u8::from(is_html))];
-    let lists = [
+    let mut lists = vec![
       &self.headings[..],
       &self.intro[..],
       &self.before[..],
       self.after.get(..below).unwrap_or_default(),
     ];
-    let lengths = lists.map(|list| (list.len() as u64).to_le_bytes());
+    if version == WIDE {
+      lists.push(&self.holders);
+    }
+    let lengths: Vec<[u8; 8]> =
+      lists.iter().map(|list| (list.len() as u64).to_le_bytes()).collect();
     let lines = lists.iter().flat_map(|list| list.iter()).map(|hash| &hash[..]);
     let lengths = lengths.iter().map(|length| &length[..]);
     let all =
       ContentHash::of_parts(std::iter::once(&inside[..]).chain(lengths).chain(lines).chain([path]));
     let head = self.neighbours(path).0.into_iter().take(NEIGHBOURS);
     let mut name = [0; 32];
-    for (to, from) in name.iter_mut().zip(head.chain(WIDE.iter().copied()).chain(all.0)) {
+    for (to, from) in name.iter_mut().zip(head.chain(version.iter().copied()).chain(all.0)) {
       *to = from;
     }
     ContentHash(name)
@@ -323,6 +335,51 @@ impl<'a> Page<'a> {
     vec![]
   }
 
+  /// What holds the block at `index` beside headings and introductions.
+  fn holders(&self, index: usize, span: &Range<usize>) -> Vec<[u8; 8]> {
+    let mut holders: Vec<[u8; 8]> = self.title(index).into_iter().collect();
+    let above = |block: &'a Block| {
+      block.lines.iter().filter(|one| one.span.end <= span.start && self.says(one))
+    };
+    let mut elements = OpenElements::default();
+    for block in self.blocks.iter().take(index + 1) {
+      match block.kind {
+        BlockKind::Html => {
+          above(block).for_each(|one| elements.read(self.text(one)));
+        }
+        // A date or a number in it changes daily, and changes no meaning.
+        BlockKind::FrontMatter => {
+          let lines = above(block).filter(|one| !self.text(one).iter().any(u8::is_ascii_digit));
+          holders.extend(lines.map(|one| self.hash(one)).take(MAX_LINES));
+        }
+        _ => {}
+      }
+    }
+    holders.extend(elements.into_hashes());
+    holders
+  }
+
+  /// The line right above the list of the block at `index` that is its title: it ends like none that says
+  /// something by itself.
+  fn title(&self, index: usize) -> Option<[u8; 8]> {
+    let mut below = self.blocks.get(index).filter(|block| block.kind == BlockKind::Item)?;
+    for block in self.blocks.iter().take(index).rev() {
+      // A heading stands between them.
+      if below.body > 0 {
+        return None;
+      }
+      match block.kind {
+        BlockKind::Item => below = block,
+        BlockKind::Paragraph => {
+          let last = block.lines.iter().skip(block.body).rfind(|one| self.says(one))?;
+          return lead::is_title(self.text(last)).then(|| self.hash(last));
+        }
+        _ => return None,
+      }
+    }
+    None
+  }
+
   /// The lines above it in its block that say something together with it: those of its own entry, those that
   /// this is nested in, and the head of a table.
   fn before(&self, block: &Block, span: &Range<usize>) -> Vec<[u8; 8]> {
@@ -458,6 +515,16 @@ mod tests {
         "<details>\n<summary>B</summary>\n\n<details>\nx\n</details>\n\nTea\n",
       ),
       ("A:<br>\n\n- Tea\n", "B:<br>\n\n- Tea\n"),
+      ("A\n\n- x\n- Tea\n", "B\n\n- x\n- Tea\n"),
+      ("A\n- Tea\n", "- Tea\n"),
+      ("<del>\n\nx\n\nTea\n\n</del>\n", "x\n\nTea\n"),
+      ("<template>\n\n# A\n\nTea\n\n</template>\n", "# A\n\nTea\n"),
+      (
+        "<div class=\"false\">\n\nx\n\nTea\n\n</div>\n",
+        "<div class=\"true\">\n\nx\n\nTea\n\n</div>\n",
+      ),
+      ("<del>\n\nx\n\nTea\n\n</del>\n", "<del>\n\nx\n\n</del>\n\nTea\n"),
+      ("---\nkind: examples of fraud\n---\n\nTea\n", "Tea\n"),
       ("*A*\n\n- Tea\n", "*B*\n\n- Tea\n"),
       ("> A:\n>\n> x\n\nTea\n", "Tea\n"),
       ("> A:\n>\n> x\n\n- x\n- Tea\n", "> B:\n>\n> x\n\n- x\n- Tea\n"),
@@ -474,7 +541,11 @@ mod tests {
       ("# A\n\n# B\n\nTea\n", "# C\n\n# B\n\nTea\n"),
       ("A\n===\n\nB\n===\n\nTea\n", "C\n===\n\nB\n===\n\nTea\n"),
       ("A:\n\n- x\n- Tea\n", "A:\n\n- y\n- z\n- Tea\n- x\n"),
-      ("A\n\n- Tea\n", "B\n\n- Tea\n"),
+      ("A.\n\n- Tea\n", "B.\n\n- Tea\n"),
+      ("A\n\n## C\n\n- Tea\n", "B\n\n## C\n\n- Tea\n"),
+      ("<del>\n\nx\n\n</del>\n\nTea\n", "<ins>\n\nx\n\n</ins>\n\nTea\n"),
+      ("x\n\nTea\n", "x\n\nTea\n\n<del>\n\ny\n\n</del>\n"),
+      ("---\nupdated: 2026-11-01\n---\n\nTea\n", "---\nupdated: 2026-11-02\n---\n\nTea\n"),
       ("A:\n\nx\n\nTea\n", "B:\n\nx\n\nTea\n"),
       ("Tea.\n", "Tea.\nMilk\nand more\n"),
       ("- A\n  - x\n  - Tea\n", "- A\n  - y\n    z\n  - Tea\n  - x\n"),
@@ -508,6 +579,10 @@ mod tests {
   fn names_of_older_versions_are_known_and_told_apart() {
     let (here, moved) = (of("# A\n\nx\nTea\n", "Tea\n"), of("# B\n\nx\nTea\n", "Tea\n"));
     assert!(Around::is_wide(&here.name(PATH)) && !Around::is_wide(&here.neighbours(PATH)));
+    let held = of("<del>\n\nx\n\nTea\n", "Tea\n");
+    let before = held.cut(PATH, 0, WIDE_1);
+    assert!(Around::is_wide(&before) && held.is_of(PATH, &before));
+    assert!(of("x\n\nTea\n", "Tea\n").is_of(PATH, &before), "version 1 did not know the element");
     assert!(moved.is_of(PATH, &here.neighbours(PATH)) && !moved.is_of(PATH, &here.name(PATH)));
     assert!(
       moved.is_beside(PATH, &here.name(PATH)) && moved.is_beside(PATH, &here.neighbours(PATH))

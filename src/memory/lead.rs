@@ -1,6 +1,8 @@
 //! What leads to a text: a heading above it, a line that introduces it. And whether a line leads on.
 #![forbid(unsafe_code)]
 
+use super::line::line_hash;
+
 /// The rank of a heading that begins with `#`.
 pub(crate) fn rank_of(text: &[u8]) -> Option<usize> {
   let rank = text.iter().take_while(|&&byte| byte == b'#').count();
@@ -47,6 +49,68 @@ impl HtmlLead {
     }
     lead
   }
+}
+
+/// The most elements that are open at one place (a choice: nobody nests deeper by hand).
+const MAX_OPEN: usize = 64;
+
+/// Elements that say how what they hold is meant. Elements that unfold have their title instead, and those
+/// whose end is optional would be open up to the end of the file.
+const HOLDING: [&[u8]; 18] = [
+  b"article",
+  b"aside",
+  b"blockquote",
+  b"center",
+  b"del",
+  b"dialog",
+  b"div",
+  b"fieldset",
+  b"figure",
+  b"footer",
+  b"header",
+  b"ins",
+  b"noscript",
+  b"q",
+  b"s",
+  b"section",
+  b"strike",
+  b"template",
+];
+
+/// The elements of HTML that are open at a place, the outermost first, each with the hash of its tag.
+#[derive(Debug, Default)]
+pub(crate) struct OpenElements(Vec<(&'static [u8], [u8; 8])>);
+
+impl OpenElements {
+  /// Reads the next line of HTML.
+  pub(crate) fn read(&mut self, html: &[u8]) {
+    for tag in html.split(|&byte| byte == b'<').skip(1) {
+      let tag = tag.split(|&byte| byte == b'>').next().unwrap_or_default();
+      let (ends, tag) = tag.strip_prefix(b"/").map_or((false, tag), |tag| (true, tag));
+      let end = tag.iter().position(|byte| !byte.is_ascii_alphanumeric()).unwrap_or(tag.len());
+      let name = tag.get(..end).unwrap_or_default();
+      let Some(&name) = HOLDING.iter().find(|one| name.eq_ignore_ascii_case(one)) else { continue };
+      if !ends {
+        if self.0.len() < MAX_OPEN {
+          self.0.push((name, line_hash(tag)));
+        }
+      } else if let Some(at) = self.0.iter().rposition(|(open, _)| *open == name) {
+        self.0.truncate(at);
+      }
+    }
+  }
+
+  /// The hashes of the tags.
+  pub(crate) fn into_hashes(self) -> impl Iterator<Item = [u8; 8]> {
+    self.0.into_iter().map(|(_, hash)| hash)
+  }
+}
+
+/// Whether a line above a list may be its title: no sign ends a sentence in it.
+pub(crate) fn is_title(text: &[u8]) -> bool {
+  let text = unclosed(text);
+  let ends = matches!(text.last(), None | Some(b'.' | b'!' | b'?' | b';' | b','));
+  !ends && !["。", "！", "？", "।", "؟", "…"].iter().any(|sign| text.ends_with(sign.as_bytes()))
 }
 
 /// A text without the emphasis, quotes and brackets that close behind it.
