@@ -405,3 +405,12 @@ fn what_an_outsider_writes_beside_a_guarded_long_term_memory_is_attributed() {
   world.attribute();
   assert_eq!(world.sources(), ["web_fetch:evil.example untrusted"]);
 }
+
+#[test]
+fn a_list_that_is_written_again_with_other_markers_keeps_its_sources() {
+  let mut world = World::new(Config::default());
+  world.adopt("# Memory\n\n- Bob likes tea.\n- Ann lives in Rome.\n");
+  world.write("# Memory\n\n* Bob likes tea.\n* Ann lives in Rome.\n* Cem plays chess.\n");
+  world.pass();
+  assert_eq!(world.sources(), ["baseline verified", "baseline verified", "unknown untrusted"]);
+}

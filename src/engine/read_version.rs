@@ -10,7 +10,7 @@ use std::{
 use super::{approvals::Approvals, facts::FileFacts, placeholder_cache::PlaceholderCache};
 use crate::{
   detect::Code,
-  memory::{self, BlockId, Comparison, Document, compare, id::MAX_ID_DIGITS},
+  memory::{self, BlockId, Comparison, Document, compare_text, id::MAX_ID_DIGITS},
   provenance::State,
   store::{BlockRow, FileRow, Ledger, StoreError},
 };
@@ -84,7 +84,7 @@ impl Reader<'_> {
     let document = facts.read(&bytes);
     let approvals = Approvals::new(ledger, now);
     facts.gone.extend(approvals.spare_placeholders(&document, &bytes, &placeholders)?);
-    let comparison = compare(&document, &facts.known);
+    let comparison = compare_text(&bytes, &document, &facts.known);
     let continued = continued(ledger, &document, now)?;
     let has_decisions =
       !placeholders.is_empty() || ledger.has_exceptions()? || ledger.was_renamed(path)?;

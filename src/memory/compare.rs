@@ -16,6 +16,7 @@ use crate::{
     Block, BlockId, ContentHash, Document,
     line::LineKind,
     pool::{KnownAt, Pool},
+    relisted::relisted,
   },
   provenance::Trust,
 };
@@ -120,12 +121,20 @@ pub struct Inherited {
 
 /// Compares a document with the last known version of its file. Time is linear in lines, up to sorting.
 pub fn compare(document: &Document, known: &[KnownBlock]) -> Comparison {
+  compare_text(&[], document, known)
+}
+
+/// The same where the bytes of the document are at hand: then lines are also known of which only the list
+/// marker has changed.
+pub fn compare_text(bytes: &[u8], document: &Document, known: &[KnownBlock]) -> Comparison {
   let blocks = document.blocks();
   let mut pairs = Pairs { of_block: vec![None; blocks.len()], of_known: vec![None; known.len()] };
   pairs.by_key(blocks, known, |block| block.hash, |known| known.hash);
   pairs.by_key(blocks, known, |block| block.norm_hash, |known| known.norm_hash);
   pairs.least_trusted(known);
   let equal: Vec<bool> = pairs.of_block.iter().map(Option::is_some).collect();
+  let relisted = pairs.relisted(bytes, blocks, known);
+  let blocks = relisted.as_deref().unwrap_or(blocks);
   pairs.by_marker_and_lines(blocks, known);
   pairs.by_neighbours();
 
@@ -281,6 +290,20 @@ impl Pairs {
         *pair = Some(instead);
       }
     }
+  }
+
+  /// The unmatched blocks with the hashes that their lines had under other list markers.
+  fn relisted(&self, bytes: &[u8], blocks: &[Block], known: &[KnownBlock]) -> Option<Vec<Block>> {
+    if bytes.is_empty() || !(0..blocks.len()).any(|at| self.block_is_free(at)) {
+      return None;
+    }
+    let free = known.iter().enumerate().filter(|(at, _)| self.known_is_free(*at));
+    let lines: HashSet<[u8; 8]> =
+      free.flat_map(|(_, block)| block.lines.iter().map(|line| line.hash)).collect();
+    if lines.is_empty() {
+      return None;
+    }
+    relisted(bytes, blocks, |at| self.block_is_free(at), &lines)
   }
 
   /// The same marker with shared lines, the same marker, then most shared lines: those of the block itself

@@ -21,13 +21,14 @@ mod outline;
 pub mod placeholder;
 pub mod plan;
 mod pool;
+mod relisted;
 pub mod reshape;
 #[cfg(test)]
 mod tests;
 
 pub use around::Around;
 pub use bare::bare;
-pub use compare::{Comparison, Fate, Inherited, KnownBlock, KnownLine, compare};
+pub use compare::{Comparison, Fate, Inherited, KnownBlock, KnownLine, compare, compare_text};
 pub use document::{Block, Continued, Document, Known, Segment, SegmentKind};
 pub use id::{BlockId, ContentHash};
 pub use line::Line;

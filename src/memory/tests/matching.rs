@@ -179,3 +179,28 @@ fn a_block_put_together_as_one_that_was_there_once_is_what_it_was_made_of() {
   assert_eq!(found.fates, [Fate::Unchanged { known: 1 }]);
   assert_eq!(origins(&found, 0), [Some(1), None, Some(0)]);
 }
+
+#[test]
+fn a_line_with_another_list_marker_is_known() {
+  let changed = |before: &str, after: &str| {
+    compare_text(after.as_bytes(), &parse(after), &ledger(&parse(before), 0x100))
+  };
+  let fresh = |fates: &[Fate]| -> Vec<bool> {
+    let is_fresh = |fate: &Fate| match fate {
+      Fate::Inserted => true,
+      Fate::Edited { fresh, .. } => !fresh.is_empty(),
+      Fate::Unchanged { .. } | Fate::Moved { .. } => false,
+    };
+    fates.iter().map(is_fresh).collect()
+  };
+  let found = changed("- a\n- b\n", "* a\n* new\n* b\n");
+  assert_eq!(fresh(&found.fates), [false, true, false]);
+  let known: Vec<_> = found.fates.iter().map(Fate::known).collect();
+  assert_eq!(known, [Some(0), None, Some(1)]);
+  let found = changed("1. a\n2. b\n3. c\n", "1. new\n2. a\n3. b\n4. c\n");
+  assert_eq!(fresh(&found.fates), [true, false, false, false]);
+  // Beside the line itself, it is a copy; and the rest of the line counts.
+  assert_eq!(fresh(&changed("- a\n", "- a\n\n* a\n").fates), [false, true]);
+  assert_eq!(fresh(&changed("- [ ] a\n", "* [x] a\n").fates), [true]);
+  assert_eq!(fresh(&changed("- x\n  - a\n", "- x\n  * a\n").fates), [false]);
+}
