@@ -1,11 +1,9 @@
 //! Questions to the agent's records: whoever is slow to answer keeps no file waiting.
 
-use crate::support::{clean, eventually, needle, poison};
+use crate::support::{clean, daemon_in, eventually, needle, poison};
 use memfw::{
   config::Config,
-  daemon::{Guard, Helpers, Parts},
-  engine::Engine,
-  files::{RealFs, Watcher},
+  daemon::{Daemon, Helpers},
   os::{Clock, SystemClock},
   provenance::{
     AgentRecords, Answer, Attestation, Outlook, Question, Source, SourcePattern, Trust, TrustRule,
@@ -84,7 +82,7 @@ struct World {
   dir: tempfile::TempDir,
   root: PathBuf,
   clock: Arc<Ahead>,
-  guard: Guard,
+  daemon: Daemon,
   answered: UnboundedReceiver<()>,
 }
 
@@ -101,32 +99,17 @@ impl World {
   ) -> Self {
     let root = dir.path().canonicalize().unwrap().join("workspace");
     fs::create_dir(&root).unwrap();
-    let ledger = Self::ledger_in(dir.path(), Access::ReadWrite);
-    let (fs, clock) = (RealFs::default(), Arc::<Ahead>::default());
+    let clock = Arc::<Ahead>::default();
     let idle = Duration::from_hours(1);
-    let config = Arc::new(Config { reshape_idle: idle, trust_rules, ..Config::default() });
-    let data = dir.path().to_owned();
+    let config = Config { reshape_idle: idle, trust_rules, ..Config::default() };
     let shared = Arc::clone(&clock) as Arc<dyn Clock>;
-    let mut guard = Guard::new(Parts {
-      engine: Engine::new(fs, ledger, agent, shared, config, data),
-      fs,
-      watcher: Watcher::new().unwrap(),
-      workspaces: vec![root.clone()],
-      shapes: memfw::files::Shapes::default(),
-      is_named: true,
-      sources: vec![],
-      notes: vec![],
-      helpers: Helpers { notify: notify.map(Ok), ..Helpers::default() },
-      alarm: None,
-      is_key_older: false,
-      report_only: None,
-      bad_rules: None,
-    });
+    let helpers = Helpers { notify: notify.map(Ok), ..Helpers::default() };
+    let mut daemon = daemon_in(dir.path(), &root, (shared, config), agent, helpers);
     let (wake, answered) = unbounded_channel();
-    guard.ask_elsewhere(wake);
-    guard.start().unwrap();
-    let mut world = Self { dir, root, clock, guard, answered };
-    world.work_until("the start", |world| !world.guard.is_starting());
+    daemon.ask_elsewhere(wake);
+    daemon.start().unwrap();
+    let mut world = Self { dir, root, clock, daemon, answered };
+    world.work_until("the start", |world| !world.daemon.is_starting());
     world
   }
 
@@ -149,9 +132,9 @@ impl World {
   /// Does what the daemon's loop does, as long as nothing in it waits.
   fn work_until(&mut self, what: &str, done: impl Fn(&Self) -> bool) {
     eventually(what, || {
-      self.guard.listen();
-      while self.guard.work().unwrap() {}
-      self.guard.finish_start().unwrap();
+      self.daemon.listen();
+      while self.daemon.work().unwrap() {}
+      self.daemon.finish_start().unwrap();
       done(self)
     });
   }
@@ -174,7 +157,7 @@ fn poison_leaves_its_file_while_a_question_is_out() {
   let mut world = World::new(Box::new(Shared(Arc::clone(&slow))));
   world.write("MEMORY.md", &format!("{}\n", clean(1)));
   world.work_until("somebody is asked", |_| slow.n_asked.load(Relaxed) == 1);
-  assert!(!world.guard.is_idle(), "a question is out");
+  assert!(!world.daemon.is_idle(), "a question is out");
 
   world.write("USER.md", &format!("{}\n", clean(2)));
   world.write("memory.md", &format!("{}\n\n{}\n", clean(3), poison(1)));
@@ -185,7 +168,7 @@ fn poison_leaves_its_file_while_a_question_is_out() {
   assert_eq!(slow.n_asked.load(Relaxed), 1, "one question at a time");
   assert!(world.answered.try_recv().is_err());
   world.work_until("nothing is asked for again and again", |world| {
-    world.guard.next_due().is_some_and(|due| due > Duration::from_secs(5))
+    world.daemon.next_due().is_some_and(|due| due > Duration::from_secs(5))
   });
 
   world.clock.0.store(31, Relaxed);

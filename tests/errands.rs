@@ -1,13 +1,11 @@
 //! What follows a quarantine: people are told, and the agent's index is looked at.
 
 use crate::support::{
-  AT_ONCE, Ahead, Guarded, clean, eventually, ledger_in, needle, poison, settle,
+  AT_ONCE, Ahead, Guarded, clean, daemon_in, eventually, ledger_in, needle, poison, settle,
 };
 use memfw::{
   config::Config,
-  daemon::{Guard, Helpers, Parts},
-  engine::Engine,
-  files::{RealFs, Watcher},
+  daemon::{Daemon, Helpers},
   os::Clock,
   provenance::{AgentRecords, Answer, Question},
   store::Access,
@@ -176,7 +174,7 @@ struct World {
   root: PathBuf,
   clock: Arc<Ahead>,
   holds: Arc<AtomicBool>,
-  guard: Guard,
+  daemon: Daemon,
 }
 
 impl World {
@@ -184,39 +182,23 @@ impl World {
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path().canonicalize().unwrap().join("workspace");
     fs::create_dir(&root).unwrap();
-    let ledger = ledger_in(dir.path(), Access::ReadWrite);
     let (clock, holds) = (Arc::new(Ahead::default()), Arc::new(AtomicBool::new(true)));
-    let fs = RealFs::default();
     let agent = Box::new(Indexed(Arc::clone(&holds)));
-    let config = Arc::new(Config { reshape_idle: Duration::from_hours(1), ..Config::default() });
+    let config = Config { reshape_idle: Duration::from_hours(1), ..Config::default() };
     let shared = Arc::clone(&clock) as Arc<dyn Clock>;
-    let engine = Engine::new(fs, ledger, agent, shared, config, dir.path().to_owned());
     let asked = dir.path().join("asked").into_os_string();
     let words = vec![OsString::from("touch"), asked];
     let reindex =
       if reindex { BTreeMap::from([(root.clone(), words)]) } else { BTreeMap::default() };
-    let mut guard = Guard::new(Parts {
-      engine,
-      fs,
-      watcher: Watcher::new().unwrap(),
-      workspaces: vec![root.clone()],
-      shapes: memfw::files::Shapes::default(),
-      is_named: true,
-      sources: vec![],
-      notes: vec![],
-      helpers: Helpers { notify: None, reindex, judge: None },
-      alarm: None,
-      is_key_older: false,
-      bad_rules: None,
-      report_only: None,
-    });
-    guard.start().unwrap();
-    let mut world = Self { dir, root, clock, holds, guard };
-    settle(&mut world.guard);
-    // No event tells of it: the guard looks at all files as after a suspend, and finds it.
+    let helpers = Helpers { notify: None, reindex, judge: None };
+    let mut daemon = daemon_in(dir.path(), &root, (shared, config), agent, helpers);
+    daemon.start().unwrap();
+    let mut world = Self { dir, root, clock, holds, daemon };
+    settle(&mut world.daemon);
+    // No event tells of it: the daemon looks at all files as after a suspend, and finds it.
     fs::write(world.root.join("MEMORY.md"), format!("{}\n\n{}\n", clean(1), poison(1))).unwrap();
-    world.guard.seen(&memfw::files::WatchEvent::Rescan);
-    settle(&mut world.guard);
+    world.daemon.seen(&memfw::files::WatchEvent::Rescan);
+    settle(&mut world.daemon);
     let text = fs::read_to_string(world.root.join("MEMORY.md")).unwrap();
     assert!(!text.contains(&needle(1)));
     world
@@ -224,7 +206,7 @@ impl World {
 
   fn later(&mut self, minutes: u64) {
     self.clock.monotonic.fetch_add(minutes * 61_000, Relaxed);
-    settle(&mut self.guard);
+    settle(&mut self.daemon);
   }
 
   /// What is said to be reduced about the index.
@@ -239,7 +221,7 @@ impl World {
 
   /// Whether anything is due apart from the markers, in an hour.
   fn looks_again(&self) -> bool {
-    self.guard.next_due().is_some_and(|due| due < Duration::from_mins(15))
+    self.daemon.next_due().is_some_and(|due| due < Duration::from_mins(15))
   }
 
   fn was_asked(&self) -> bool {

@@ -1,12 +1,11 @@
 //! What the daemon does without an event: after a suspend, and about files that somebody keeps open.
-//! The guard runs in the test, with a clock that can be moved, and is told of no event at all.
+//! The daemon runs in the test, with a clock that can be moved, and is told of no event at all.
 
-use crate::support::{Ahead, ledger_in, needle, poison, settle};
+use crate::support::{Ahead, daemon_in, ledger_in, needle, poison, settle};
 use memfw::{
   config::Config,
-  daemon::{Guard, Helpers, Parts},
-  engine::Engine,
-  files::{Fs as _, RealFs, Rung, Watcher, lease},
+  daemon::{Daemon, Helpers},
+  files::{Fs as _, RealFs, Rung, lease},
   os::{Clock, WriteLock},
   provenance::NoAgent,
   store::{Access, EventFilter, EventKind, Ledger, Pending},
@@ -25,7 +24,7 @@ use tempfile::TempDir;
 struct World {
   dir: TempDir,
   clock: Arc<Ahead>,
-  guard: Guard,
+  daemon: Daemon,
 }
 
 impl World {
@@ -34,33 +33,14 @@ impl World {
     let root = dir.path().canonicalize().unwrap().join("workspace");
     fs::create_dir(&root).unwrap();
     fs::write(root.join("MEMORY.md"), "# Memory\n").unwrap();
-    let ledger = ledger_in(dir.path(), Access::ReadWrite);
     let clock = Arc::new(Ahead::default());
-    let fs = RealFs::default();
-    let data = dir.path().to_owned();
     let shared = Arc::clone(&clock) as Arc<dyn Clock>;
     // No marker is due while a test lasts.
-    let config = Arc::new(Config { reshape_idle: Duration::from_hours(1), ..Config::default() });
-    let engine = Engine::new(fs, ledger, Box::new(NoAgent), shared, config, data);
-    let watcher = Watcher::new().unwrap();
-    let workspaces = vec![root];
-    let mut guard = Guard::new(Parts {
-      engine,
-      fs,
-      watcher,
-      workspaces,
-      shapes: memfw::files::Shapes::default(),
-      is_named: true,
-      sources: vec![],
-      notes: vec![],
-      helpers: Helpers::default(),
-      alarm: None,
-      is_key_older: false,
-      bad_rules: None,
-      report_only: None,
-    });
-    guard.start().unwrap();
-    Self { dir, clock, guard }
+    let config = Config { reshape_idle: Duration::from_hours(1), ..Config::default() };
+    let (agent, helpers) = (Box::new(NoAgent), Helpers::default());
+    let mut daemon = daemon_in(dir.path(), &root, (shared, config), agent, helpers);
+    daemon.start().unwrap();
+    Self { dir, clock, daemon }
   }
 
   fn ledger(&self) -> Ledger {
@@ -83,51 +63,51 @@ impl World {
 #[test]
 fn after_a_suspend_everything_is_looked_at_again() {
   let mut world = World::new();
-  settle(&mut world.guard);
+  settle(&mut world.daemon);
   writeln!(world.append(), "{}", poison(1)).unwrap();
   // Two readings of a clock are never quite the same; that is no sleep.
   world.clock.asleep.store(20, Ordering::Relaxed);
-  world.guard.woke();
-  settle(&mut world.guard);
+  world.daemon.woke();
+  settle(&mut world.daemon);
   assert!(world.holds(1));
   world.clock.asleep.store(3_600_020, Ordering::Relaxed);
-  world.guard.woke();
-  settle(&mut world.guard);
+  world.daemon.woke();
+  settle(&mut world.daemon);
   assert!(!world.holds(1));
   let events = world.ledger().events(&EventFilter::default()).unwrap();
   let said = events.iter().filter(|event| event.event == EventKind::Rescanned).collect::<Vec<_>>();
   assert_eq!(said.len(), 1);
   assert_eq!(said[0].detail, "the machine was suspended for 3600 s");
   // It is over.
-  world.guard.woke();
-  assert!(world.guard.next_due().is_none_or(|due| due > Duration::from_mins(1)));
+  world.daemon.woke();
+  assert!(world.daemon.next_due().is_none_or(|due| due > Duration::from_mins(1)));
 }
 
 #[test]
 fn a_day_that_is_over_is_told_once_and_a_quiet_one_never() {
   const DAY_MS: u64 = 86_400_000;
   let mut world = World::new();
-  settle(&mut world.guard);
+  settle(&mut world.daemon);
   writeln!(world.append(), "{}", poison(1)).unwrap();
   world.clock.asleep.store(3_600_000, Ordering::Relaxed);
-  world.guard.woke();
-  settle(&mut world.guard);
+  world.daemon.woke();
+  settle(&mut world.daemon);
   let told = |world: &World| -> Vec<String> {
     let filter = EventFilter { event: Some(EventKind::Summary), ..EventFilter::default() };
     let events = world.ledger().events(&filter).unwrap();
     events.into_iter().map(|event| event.detail).collect()
   };
   assert_eq!(told(&world), [""; 0], "the day is not over");
-  assert!(world.guard.next_due().is_none_or(|due| due > Duration::from_mins(1)), "a timer for it");
+  assert!(world.daemon.next_due().is_none_or(|due| due > Duration::from_mins(1)), "a timer for it");
   world.clock.wall.store(DAY_MS, Ordering::Relaxed);
-  settle(&mut world.guard);
-  settle(&mut world.guard);
+  settle(&mut world.daemon);
+  settle(&mut world.daemon);
   let first = told(&world);
   assert_eq!(first.len(), 1, "{first:?}");
   assert!(first[0].contains(", 1 quarantined; 1 waits for review"), "{first:?}");
   // Nothing happened since, but something waits; then that is decided, and there is nothing to say.
   world.clock.wall.store(3 * DAY_MS, Ordering::Relaxed);
-  settle(&mut world.guard);
+  settle(&mut world.daemon);
   let second = told(&world);
   assert_eq!(second.len(), 2, "{second:?}");
   assert!(second[0].contains(": 0 blocks seen") && second[0].contains(" to "), "{second:?}");
@@ -135,7 +115,7 @@ fn a_day_that_is_over_is_told_once_and_a_quiet_one_never() {
   let waiting = ledger.items(&memfw::store::ItemFilter::waiting()).unwrap();
   ledger.decide(&waiting[0].id, memfw::provenance::State::Rejected, "ann", 1, &[]).unwrap();
   world.clock.wall.store(4 * DAY_MS, Ordering::Relaxed);
-  settle(&mut world.guard);
+  settle(&mut world.daemon);
   assert_eq!(told(&world).len(), 2, "a quiet day");
 }
 
@@ -143,23 +123,23 @@ fn a_day_that_is_over_is_told_once_and_a_quiet_one_never() {
 fn a_file_that_somebody_keeps_open_is_read_again_once_a_minute() {
   let mut world = World::new();
   let mut holder = world.append();
-  settle(&mut world.guard);
+  settle(&mut world.daemon);
   let row = world.ledger().file(&world.memory()).unwrap().unwrap();
   assert!(row.pending.contains(Pending::RETRY), "its stamp vouches for nothing");
-  assert!(world.guard.next_due().is_some_and(|due| due > Duration::from_secs(50)));
+  assert!(world.daemon.next_due().is_some_and(|due| due > Duration::from_secs(50)));
   writeln!(holder, "{}", poison(1)).unwrap();
-  settle(&mut world.guard);
+  settle(&mut world.daemon);
   assert!(world.holds(1), "nobody told");
   world.clock.monotonic.fetch_add(61_000, Ordering::Relaxed);
-  settle(&mut world.guard);
+  settle(&mut world.daemon);
   assert!(!world.holds(1));
   let minute = Duration::from_mins(1);
-  assert!(world.guard.next_due().is_some_and(|due| due <= minute), "it is open still");
+  assert!(world.daemon.next_due().is_some_and(|due| due <= minute), "it is open still");
   // Once it is closed, that was the last time.
   drop(holder);
   world.clock.monotonic.fetch_add(61_000, Ordering::Relaxed);
-  settle(&mut world.guard);
-  assert!(world.guard.next_due().is_none_or(|due| due > minute));
+  settle(&mut world.daemon);
+  assert!(world.daemon.next_due().is_none_or(|due| due > minute));
   let row = world.ledger().file(&world.memory()).unwrap().unwrap();
   assert!(!row.pending.contains(Pending::RETRY), "its stamp counts again");
 }
@@ -168,7 +148,7 @@ fn a_file_that_somebody_keeps_open_is_read_again_once_a_minute() {
 fn who_holds_the_write_lock_gets_a_lease_on_what_the_daemon_kept_open() {
   let mut world = World::new();
   let mut holder = world.append();
-  settle(&mut world.guard);
+  settle(&mut world.daemon);
   writeln!(holder, "{}", poison(1)).unwrap();
   drop(holder);
   world.clock.monotonic.fetch_add(61_000, Ordering::Relaxed);
@@ -186,7 +166,7 @@ fn who_holds_the_write_lock_gets_a_lease_on_what_the_daemon_kept_open() {
     })
   });
   go.recv().unwrap();
-  settle(&mut world.guard);
+  settle(&mut world.daemon);
   assert!(command.join().unwrap(), "the daemon kept the file open while it waited for the command");
   assert!(!world.holds(1));
 }
@@ -245,7 +225,7 @@ impl Drop for Mapper {
 fn stores_through_a_mapping_are_seen_within_a_minute_and_when_it_goes() {
   let mut world = World::new();
   writeln!(world.append(), "\n- {:x<300}", "").unwrap();
-  settle(&mut world.guard);
+  settle(&mut world.daemon);
   let memory = world.memory();
   let at = fs::read_to_string(&memory).unwrap().find("- x").unwrap();
   let Some(mut mapper) = Mapper::of(&memory) else {
@@ -254,8 +234,8 @@ fn stores_through_a_mapping_are_seen_within_a_minute_and_when_it_goes() {
   // The first store makes the page dirty, which changes the file's times; those after it do not.
   mapper.store(at, "- y");
   writeln!(world.append(), "- z").unwrap();
-  world.guard.listen();
-  settle(&mut world.guard);
+  world.daemon.listen();
+  settle(&mut world.daemon);
   let fs = RealFs::default();
   if fs.rung(&fs.open_root(memory.parent().unwrap()).unwrap()) != Rung::Lease {
     return eprintln!("SKIPPED: leases do not see mappings on the file system of temporary files");
@@ -263,14 +243,14 @@ fn stores_through_a_mapping_are_seen_within_a_minute_and_when_it_goes() {
   let row = world.ledger().file(&memory).unwrap().unwrap();
   assert!(row.pending.contains(Pending::RETRY), "its stamp vouches for nothing");
   mapper.store(at, &poison(1));
-  settle(&mut world.guard);
+  settle(&mut world.daemon);
   assert!(world.holds(1), "nobody told");
   world.clock.monotonic.fetch_add(61_000, Ordering::Relaxed);
-  settle(&mut world.guard);
+  settle(&mut world.daemon);
   assert!(!world.holds(1));
   mapper.store(at, &poison(2));
   drop(mapper);
-  world.guard.listen();
-  settle(&mut world.guard);
+  world.daemon.listen();
+  settle(&mut world.daemon);
   assert!(!world.holds(2));
 }

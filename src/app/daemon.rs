@@ -61,7 +61,6 @@ fn guard_on_one_ledger(context: &Context, flags: &[PathBuf], once: bool) -> Resu
   // Without the key nothing can be sealed, so nothing is redacted; findings are still reported.
   let keyless = context.unlock(&mut ledger)?.err();
   let mut engine = context.engine_on(ledger, &config)?;
-  engine.set_agent(found.agent);
   // An error in a rule file must not leave memory unguarded.
   let rules = context.rules();
   let bad_rules = rules.as_ref().err().map(|failure| {
@@ -69,21 +68,14 @@ fn guard_on_one_ledger(context: &Context, flags: &[PathBuf], once: bool) -> Resu
   });
   engine.set_rules(rules.unwrap_or_default());
   let options = Options {
-    workspaces: found.workspaces,
-    shapes: found.shapes,
-    is_named: found.is_named,
-    sources: found.files,
-    notes: found.notes,
-    helpers: found.helpers,
-    once,
+    found,
     fs: file_system(&config),
     alarm,
     is_key_older,
     report_only: keyless.as_ref().map(in_one_line),
     bad_rules,
-    source: &Again { context, workspaces: flags },
   };
-  match daemon::run(engine, options) {
+  match daemon::run(engine, options, once, &Again { context, workspaces: flags }) {
     Ok(()) => {}
     Err(DaemonError::Replaced) => return Ok(End::Replaced),
     Err(DaemonError::Engine(error)) => return Err(error.into()),

@@ -6,7 +6,7 @@ use std::{sync::Arc, time::Duration};
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::{
-  DaemonError, Guard,
+  Daemon, DaemonError,
   attribution_worker::{self, Matter, Reply},
   queue::{Kind, Waiting},
 };
@@ -15,11 +15,11 @@ use crate::engine::{Attributing, EngineError, Target, attribute::AttributionRequ
 /// The key of the degradation when the agent's records do not answer.
 const KEY: &str = "agent-records";
 
-impl Guard {
+impl Daemon {
   /// Makes the attribution worker send to `wake` for each answer; without it the loop waits for each
   /// answer.
   pub fn ask_elsewhere(&mut self, wake: UnboundedSender<()>) {
-    self.asker.wake_by(wake);
+    self.attribution_worker.wake_by(wake);
   }
 
   /// After a pass: requests attribution of the file's new text.
@@ -36,7 +36,7 @@ impl Guard {
   pub(super) fn ask_about_all(&mut self) -> Result<(), EngineError> {
     let now = self.now();
     for target in self.engine.attributions_due()? {
-      if self.workspaces.contains(&target.root) {
+      if self.directories.workspaces.contains(&target.root) {
         self.queue.attribute(target, now);
       }
     }
@@ -46,7 +46,7 @@ impl Guard {
   /// Requests attribution again, after a pause, for files about which the records could not be read.
   pub(super) fn ask_again(&mut self, now: Duration) {
     for target in self.unread.take(now) {
-      if self.workspaces.contains(&target.root) {
+      if self.directories.workspaces.contains(&target.root) {
         self.queue.attribute(target, now);
       } else {
         self.unread.ended(&target);
@@ -64,7 +64,7 @@ impl Guard {
       Some(asking) => {
         let asking = Arc::new(asking);
         let question = attribution_worker::origin(self.engine.agent(), Arc::clone(&asking));
-        self.asker.ask(target.clone(), Matter::Origin(waiting, asking), now, question);
+        self.attribution_worker.ask(target.clone(), Matter::Origin(waiting, asking), now, question);
       }
     }
     Ok(())
@@ -72,20 +72,20 @@ impl Guard {
 
   /// Handles an answer of the agent's records. Returns whether there was one.
   pub(super) fn hear_records(&mut self) -> Result<bool, DaemonError> {
-    if self.asker.is_late(self.now()) {
+    if self.attribution_worker.is_late(self.now()) {
       let why = "the agent's records have not answered a question for half a minute";
-      self.report(|guard| guard.engine.degrade(KEY, why));
+      self.report(|daemon| daemon.engine.degrade(KEY, why));
     }
-    let Some((target, matter, reply)) = self.asker.take() else { return Ok(false) };
-    self.report(|guard| guard.engine.recovered(KEY));
-    if !self.workspaces.contains(&target.root) {
+    let Some((target, matter, reply)) = self.attribution_worker.take() else { return Ok(false) };
+    self.report(|daemon| daemon.engine.recovered(KEY));
+    if !self.directories.workspaces.contains(&target.root) {
       return Ok(true);
     }
     match matter {
       Matter::Index(asked) => {
         // Without an answer the question is asked again later.
         if let Reply::Index(holds) = reply {
-          self.report(|guard| guard.index_told(target, asked, holds));
+          self.report(|daemon| daemon.index_told(target, asked, holds));
         }
         Ok(true)
       }
@@ -113,7 +113,7 @@ impl Guard {
     // A block whose known source leads to its redaction leaves the file only here, so the notifications
     // are started.
     if self.engine.take_departed() {
-      self.errands.stir();
+      self.notifications.stir();
     }
     let outcome = outcome?;
     let now = self.now();

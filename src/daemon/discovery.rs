@@ -10,7 +10,7 @@ use std::{
   time::Duration,
 };
 
-use super::{Guard, Helpers, Reload, health::told, unread::Unread};
+use super::{Daemon, Helpers, Reload, health::told, unread::Unread};
 use crate::{engine::EngineError, files::Shapes, provenance::AgentRecords};
 
 /// The pause before a changed configuration is read (a choice): it is often written in steps.
@@ -44,6 +44,8 @@ pub struct Discovery {
 #[derive(Debug, Default)]
 pub(super) struct Sources {
   files: Vec<PathBuf>,
+  /// What could not be found out before the start.
+  notes: Vec<String>,
   dirs: BTreeSet<PathBuf>,
   /// When they are read again after a change.
   due: Option<Duration>,
@@ -52,6 +54,16 @@ pub(super) struct Sources {
 }
 
 impl Sources {
+  /// The files, and what could not be found out.
+  pub(super) fn new(files: Vec<PathBuf>, notes: Vec<String>) -> Self {
+    Self { files, notes, ..Self::default() }
+  }
+
+  /// The files and notes that the daemon was started with.
+  pub(super) fn first(&self) -> (Vec<PathBuf>, Vec<String>) {
+    (self.files.clone(), self.notes.clone())
+  }
+
   /// Whether a directory is watched because of these files.
   pub(super) fn is_watched(&self, dir: &Path) -> bool {
     self.dirs.contains(dir)
@@ -64,7 +76,7 @@ impl Sources {
   }
 }
 
-impl Guard {
+impl Daemon {
   /// Sets the configuration files, and what could not be found out.
   pub(super) fn set_sources(
     &mut self,
@@ -93,15 +105,17 @@ impl Guard {
     let wanted: BTreeSet<PathBuf> =
       self.sources.files.iter().filter_map(|file| file.parent()).map(Path::to_owned).collect();
     for dir in self.sources.dirs.clone() {
-      if !wanted.contains(&dir) && !self.workspaces.iter().any(|root| dir.starts_with(root)) {
-        self.watcher.remove(&dir);
+      if !wanted.contains(&dir)
+        && !self.directories.workspaces.iter().any(|root| dir.starts_with(root))
+      {
+        self.watching.watcher.remove(&dir);
       }
     }
     self.sources.dirs = wanted;
-    let watched = self.watcher.watched();
+    let watched = self.watching.watcher.watched();
     for dir in self.sources.dirs.clone() {
       if watched.binary_search(&dir).is_err() && dir.is_dir() {
-        match self.watcher.add(&dir) {
+        match self.watching.watcher.add(&dir) {
           Ok(()) => self.sources.due = Some(self.now() + REREAD_AFTER),
           Err(error) => {
             tracing::warn!(target: "memfw", %error, "changes of the agent's configuration are not seen");
@@ -127,19 +141,21 @@ impl Guard {
       return;
     }
     self.sources.due = None;
-    self.report(|guard| match source.discover(guard.engine.config()) {
-      Ok(found) => guard.take_found(found),
+    self.report(|daemon| match source.discover(daemon.engine.config()) {
+      Ok(found) => daemon.take_found(found),
       Err(why) => {
-        let now = guard.now();
-        guard.sources.unread.failed(&(), now);
-        guard.engine.degrade(KEY, &why)
+        let now = daemon.now();
+        daemon.sources.unread.failed(&(), now);
+        daemon.engine.degrade(KEY, &why)
       }
     });
   }
 
   fn take_found(&mut self, mut found: Discovery) -> Result<(), EngineError> {
     self.keep_known(&mut found);
-    if (&found.workspaces, &found.shapes) == (&self.workspaces, &self.shapes) {
+    if (&found.workspaces, &found.shapes)
+      == (&self.directories.workspaces, &self.directories.shapes)
+    {
       self.engine.set_agent(found.agent);
       self.set_helpers(found.helpers)?;
       return self.set_sources(found.files, found.notes);
@@ -151,10 +167,11 @@ impl Guard {
   /// Keeps the known directories guarded while the discovery is incomplete.
   pub(super) fn keep_known(&self, found: &mut Discovery) {
     if !found.is_complete {
-      let known = self.workspaces.iter().filter(|root| !found.workspaces.contains(root));
+      let known =
+        self.directories.workspaces.iter().filter(|root| !found.workspaces.contains(root));
       let known: Vec<PathBuf> = known.cloned().collect();
       found.workspaces.extend(known);
-      found.shapes.extend(&self.shapes);
+      found.shapes.extend(&self.directories.shapes);
     }
   }
 }

@@ -5,7 +5,7 @@
 use std::{sync::atomic::Ordering::SeqCst, time::Duration};
 
 use super::{
-  DaemonError, Guard,
+  Daemon, DaemonError,
   queue::{Kind, Waiting},
   rescan::Look,
 };
@@ -31,21 +31,21 @@ const MAX_BUSY: u32 = 8;
 /// How often in a row a file may change during its pass before it is left for the next turn.
 const MAX_CHANGED: u32 = 16;
 
-impl Guard {
+impl Daemon {
   /// Does one piece of work that is due. Returns `false` when none is due.
   pub fn work(&mut self) -> Result<bool, DaemonError> {
     let now = self.now();
-    if self.trouble.is_waiting(now) {
+    if self.outage.is_waiting(now) {
       return Ok(false);
     }
     self.take_over();
-    self.looks.extend(self.retries.take(now));
+    self.directories.rescans.extend(self.directories.retries.take(now));
     self.look();
     self.ask_again(now);
     if self.poll() {
       return Ok(true);
     }
-    for (kind, target) in self.held.take(now) {
+    for (kind, target) in self.open_files.take(now) {
       self.try_held(kind, target);
     }
     // An answer of the records costs little, and would otherwise wait as long as files become dirty.
@@ -56,7 +56,7 @@ impl Guard {
       self.end_trouble();
       return Ok(self.run_judge() || self.keep_one()? || self.run_errands() || self.summarise());
     };
-    if kind == Kind::Urgent && waiting.tries == 0 && self.baseline.contains(&target) {
+    if kind == Kind::Urgent && waiting.tries == 0 && self.adoption.baseline.contains(&target) {
       return self.adopt(target, waiting);
     }
     self.work_on(kind, target, waiting)
@@ -65,7 +65,7 @@ impl Guard {
   /// Adopts a file of a first scan together with the next ones in the queue.
   fn adopt(&mut self, target: Target, waiting: Waiting) -> Result<bool, DaemonError> {
     let mut batch = vec![(target, waiting)];
-    let baseline = &self.baseline;
+    let baseline = &self.adoption.baseline;
     batch.extend(self.queue.take_more(self.now(), BATCH - 1, |next| baseline.contains(next)));
     let targets: Vec<Target> = batch.iter().map(|(target, _)| target.clone()).collect();
     // If the batch fails, each file is processed alone and reports its own error.
@@ -90,10 +90,10 @@ impl Guard {
   }
 
   fn work_on(&mut self, kind: Kind, target: Target, waiting: Waiting) -> Result<bool, DaemonError> {
-    let others = !self.heard.is_empty() || self.queue.has_small(self.now());
-    self.interrupts.set(others, self.watcher.descriptor());
+    let others = !self.watching.heard.is_empty() || self.queue.has_small(self.now());
+    self.interrupts.set(others, self.watching.watcher.descriptor());
     // When the other installation has ended, the takeover scans such files again.
-    if self.locks.is_foreign(&target.root) {
+    if self.directories.locks.is_foreign(&target.root) {
       self.forget(&target);
       return Ok(true);
     }
@@ -117,7 +117,7 @@ impl Guard {
   ) -> Result<bool, DaemonError> {
     match result {
       Ok(()) => {
-        self.trouble.unblock(&target);
+        self.outage.unblock(&target);
         self.end_trouble();
       }
       // The next turn continues where the pass was interrupted.
@@ -132,12 +132,12 @@ impl Guard {
       // If the directory is gone, its files are found again when it is back.
       Err(EngineError::Root(_)) => {
         self.engine.forget_root(&target.root);
-        self.trouble.unblock(&target);
-        self.first.remove(&target);
-        self.report(|guard| guard.look_at(&target.root, Look::Again));
+        self.outage.unblock(&target);
+        self.adoption.first.remove(&target);
+        self.report(|daemon| daemon.look_at(&target.root, Look::Again));
       }
       Err(EngineError::Store(error)) if error.is_outage() => {
-        self.trouble.block(&target);
+        self.outage.block(&target);
         self.trouble_with(&error);
         let now = self.now();
         self.queue.back_off(kind, target, waiting, now);
@@ -145,8 +145,8 @@ impl Guard {
       Err(error) => {
         let key = target.key();
         let text = error.to_string();
-        self.report(|guard| guard.engine.degrade(&key, &text));
-        self.first.remove(&target);
+        self.report(|daemon| daemon.engine.degrade(&key, &text));
+        self.adoption.first.remove(&target);
         let now = self.now();
         self.queue.back_off(kind, target, waiting, now);
       }
@@ -161,19 +161,15 @@ impl Guard {
       let began = self.now();
       let hint = Hint {
         waited: began.saturating_sub(waiting.since),
-        opened_since_close: self.readers.was_read(target),
-        adopting: self.baseline.contains(target),
+        opened_since_close: self.watching.readers.was_read(target),
+        adopting: self.adoption.baseline.contains(target),
       };
-      let Self { engine, watcher, readers, heard, .. } = self;
-      let mut was_read = |own_opens| {
-        let taken = watcher.take();
-        heard.extend(taken.events);
-        taken.is_all && readers.would_be_read(target, own_opens, &*heard)
-      };
+      let Self { engine, watching, .. } = self;
+      let mut was_read = |own_opens| watching.was_read(target, own_opens);
       let outcome = engine.pass_seen_by(target, &hint, &mut was_read);
       self.count_opens();
       if self.exposure.note(&mut self.engine, target, waiting.since) {
-        self.errands.stir();
+        self.notifications.stir();
       }
       let outcome = outcome?;
       let now = self.now();
@@ -188,7 +184,7 @@ impl Guard {
         Outcome::Changed if n_changed < MAX_CHANGED => n_changed += 1,
         Outcome::Busy | Outcome::Changed | Outcome::HeldOpen => {
           if outcome == Outcome::HeldOpen {
-            self.first.remove(target);
+            self.adoption.first.remove(target);
             self.exposure.looked(target, began);
           }
           self.queue.back_off(Kind::Urgent, target.clone(), waiting, now);
@@ -217,14 +213,14 @@ impl Guard {
           self.ask_about(target)?;
           self.read_closely(target)?;
           self.exposure.looked(target, began);
-          self.held.keep(Kind::Urgent, target.clone(), now);
+          self.open_files.keep(Kind::Urgent, target.clone(), now);
           if reshape_due {
             self.queue.reshape(target.clone(), now + self.engine.config().reshape_idle);
           }
           return Ok(());
         }
         Outcome::Unsealed => {
-          self.first.remove(target);
+          self.adoption.first.remove(target);
           return Ok(());
         }
         Outcome::Gone => {
@@ -246,7 +242,7 @@ impl Guard {
     }
     // A tool that has read the file writes next, and then the agent's record must match what the tool
     // has read.
-    if let Some(at) = self.readers.latest(target) {
+    if let Some(at) = self.watching.readers.latest(target) {
       let rest = (at + VERIFIED_AFTER).saturating_sub(self.now());
       if !rest.is_zero() && self.engine.is_recorded(target)? {
         let due = self.now() + rest;
@@ -254,7 +250,7 @@ impl Guard {
         return Ok(());
       }
     }
-    self.readers.forget_latest(target);
+    self.watching.readers.forget_latest(target);
     let idle = self.engine.config().reshape_idle;
     let is_left = self.engine.bring_back_again(target)?;
     let outcome = self.engine.lazy(target, idle);
@@ -267,11 +263,13 @@ impl Guard {
         self.engine.still_due(&target.path(), Pending::RESHAPE)?;
         self.queue.back_off(Kind::Lazy, target.clone(), waiting, now);
       }
-      LazyOutcome::Done if self.held.kept(target) == Some(Kind::Lazy) => self.held.release(target),
+      LazyOutcome::Done if self.open_files.kept(target) == Some(Kind::Lazy) => {
+        self.open_files.release(target);
+      }
       LazyOutcome::Done => {}
       LazyOutcome::NotIdle(rest) => self.queue.reshape(target.clone(), now + rest),
       LazyOutcome::Busy if waiting.tries >= MAX_BUSY => {
-        self.held.keep(Kind::Lazy, target.clone(), now);
+        self.open_files.keep(Kind::Lazy, target.clone(), now);
       }
       LazyOutcome::Busy => self.queue.back_off(Kind::Lazy, target.clone(), waiting, now),
       LazyOutcome::Dirty => self.queue.dirty(target.clone(), now),
@@ -283,7 +281,7 @@ impl Guard {
   pub(super) fn note_close(&mut self, path: &std::path::Path) {
     if let Some(target) = self.target(path) {
       self.engine.closed_by_writer(&target);
-      self.readers.closed(target);
+      self.watching.readers.closed(target);
     }
   }
 
@@ -297,29 +295,29 @@ impl Guard {
   /// Counts memfw's own opens, because they also cause events.
   pub(super) fn count_opens(&mut self) {
     for opened in self.engine.take_opens() {
-      self.readers.opened_by_us(&opened);
+      self.watching.readers.opened_by_us(&opened);
     }
   }
 
   /// Clears a file's problems after it was processed.
   fn calm(&mut self, target: &Target) -> Result<(), EngineError> {
     // The version is stored later, because this one may have been read in the middle of a write.
-    self.unkept.push(target.clone());
-    self.held.release(target);
+    self.housekeeping.due_versions.push(target.clone());
+    self.open_files.release(target);
     self.exposure.forget(target);
     self.forget(target);
     let now = self.now();
     let row = self.engine.ledger().file(&target.path())?;
     let is_noted = row.is_some_and(|row| row.note.is_some() && row.status != FileStatus::Missing);
-    self.held.note(target, is_noted.then_some(now));
+    self.open_files.note(target, is_noted.then_some(now));
     let key = target.key();
     self.engine.recovered(&key)
   }
 
   fn forget(&mut self, target: &Target) {
     self.queue.ended(target);
-    self.readers.forget(target);
-    self.baseline.remove(target);
-    self.first.remove(target);
+    self.watching.readers.forget(target);
+    self.adoption.baseline.remove(target);
+    self.adoption.first.remove(target);
   }
 }

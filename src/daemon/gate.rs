@@ -19,7 +19,7 @@ use std::{
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc::UnboundedSender;
 
-use super::{DaemonError, Guard};
+use super::{Daemon, DaemonError};
 use crate::{
   engine::{EngineError, Event, EventKind, Passed},
   gate::message::{ToDaemon, ToGate},
@@ -114,9 +114,9 @@ impl GateLink {
   }
 
   /// Listens for the gate if the configuration enables it.
-  pub fn listen(guard: &mut Guard, sender: UnboundedSender<Said>) -> Result<Self, DaemonError> {
-    let now = guard.now();
-    let engine = guard.engine();
+  pub fn listen(daemon: &mut Daemon, sender: UnboundedSender<Said>) -> Result<Self, DaemonError> {
+    let now = daemon.now();
+    let engine = daemon.engine();
     let mut link = Self { max_wait: engine.config().gate_max_wait, ..Self::default() };
     if !engine.config().gate_enabled {
       return Ok(link);
@@ -124,7 +124,7 @@ impl GateLink {
     link.expected_by = Some(now + COMING);
     match Listener::bind(&address(engine.data())) {
       Ok(listener) => {
-        let (shared, asked) = (listener.share(), guard.is_asked());
+        let (shared, asked) = (listener.share(), daemon.is_asked());
         let accepting = move || accept(&shared, &sender, &asked);
         std::thread::Builder::new().name("gate".to_owned()).spawn(accepting)?;
         link.listener = Some(listener);
@@ -137,55 +137,55 @@ impl GateLink {
   }
 
   /// Records that the gate is not connected yet, or that it is not enabled.
-  pub fn start(&mut self, guard: &mut Guard) -> Result<(), EngineError> {
-    self.health.since = guard.engine().clock().now();
+  pub fn start(&mut self, daemon: &mut Daemon) -> Result<(), EngineError> {
+    self.health.since = daemon.engine().clock().now();
     if self.expected_by.is_none() {
-      return guard.engine().ledger_mut().remove_state(&StateKey::Gate).map_err(EngineError::from);
+      return daemon.engine().ledger_mut().remove_state(&StateKey::Gate).map_err(EngineError::from);
     }
-    self.write(guard)?;
+    self.write(daemon)?;
     if self.listener.is_none() {
       self.expected_by = None;
-      guard.engine().degrade(DEGRADED, "the gate's socket cannot be made: readers do not wait")?;
+      daemon.engine().degrade(DEGRADED, "the gate's socket cannot be made: readers do not wait")?;
     }
     Ok(())
   }
 
   /// Handles a connection or a message of the gate.
-  pub fn hear(&mut self, guard: &mut Guard, said: Said) -> Result<(), EngineError> {
-    guard.is_asked().store(false, SeqCst);
+  pub fn hear(&mut self, daemon: &mut Daemon, said: Said) -> Result<(), EngineError> {
+    daemon.is_asked().store(false, SeqCst);
     match said {
-      Said::Came(number, channel) => self.welcome(guard, number, channel),
-      Said::Message(number, message) if self.is_linked(number) => self.answer(guard, message),
-      Said::Gone(number) if self.is_linked(number) => self.lose(guard, "the gate is gone"),
+      Said::Came(number, channel) => self.welcome(daemon, number, channel),
+      Said::Message(number, message) if self.is_linked(number) => self.answer(daemon, message),
+      Said::Gone(number) if self.is_linked(number) => self.lose(daemon, "the gate is gone"),
       Said::Message(..) | Said::Gone(_) => Ok(()),
     }
   }
 
   /// Checks one file for which a reader waits, if such a question is due. Returns whether one was.
-  pub fn work(&mut self, guard: &mut Guard) -> Result<bool, DaemonError> {
-    let now = guard.now();
+  pub fn work(&mut self, daemon: &mut Daemon) -> Result<bool, DaemonError> {
+    let now = daemon.now();
     if self.expected_by.is_some_and(|by| now >= by) {
       self.expected_by = None;
-      guard.engine().degrade(DEGRADED, "the gate is not running: readers do not wait")?;
+      daemon.engine().degrade(DEGRADED, "the gate is not running: readers do not wait")?;
     }
     if self.link.is_some()
-      && let Some(directories) = guard.new_directories()
+      && let Some(directories) = daemon.new_directories()
     {
       self.outbox.extend(directories.into_iter().map(|(dir, root)| ToGate::Watch { root, dir }));
-      self.flush(guard)?;
+      self.flush(daemon)?;
     } else if self.send_at.is_some_and(|at| now >= at) {
-      self.flush(guard)?;
+      self.flush(daemon)?;
     }
     let Some(index) = self.questions.iter().position(|question| question.due <= now) else {
       return Ok(false);
     };
     let Some(mut question) = self.questions.remove(index) else { return Ok(false) };
-    let answer = guard.attend(&question.path)?;
-    let now = guard.now();
+    let answer = daemon.attend(&question.path)?;
+    let now = daemon.now();
     let id = question.id;
     match answer {
-      Passed::At(stamp) => self.send(guard, ToGate::Passed { id, stamp })?,
-      Passed::Never => self.send(guard, ToGate::Aside { id })?,
+      Passed::At(stamp) => self.send(daemon, ToGate::Passed { id, stamp })?,
+      Passed::Never => self.send(daemon, ToGate::Aside { id })?,
       // The gate has let the readers through by now.
       Passed::NotYet if now >= question.until => {}
       Passed::NotYet => {
@@ -195,7 +195,7 @@ impl GateLink {
         self.questions.push_back(question);
         // Without this message the gate takes the daemon for hung, and lets the readers through.
         if !is_told {
-          self.send(guard, ToGate::NotYet { id })?;
+          self.send(daemon, ToGate::NotYet { id })?;
         }
       }
     }
@@ -209,11 +209,11 @@ impl GateLink {
   }
 
   /// Closes the listener and records that the gate is gone.
-  pub fn stop(&mut self, guard: &mut Guard) -> Result<(), EngineError> {
+  pub fn stop(&mut self, daemon: &mut Daemon) -> Result<(), EngineError> {
     if let Some(listener) = self.listener.take() {
       listener.close();
       self.health.connected = false;
-      self.write(guard)?;
+      self.write(daemon)?;
     }
     Ok(())
   }
@@ -224,7 +224,7 @@ impl GateLink {
 
   fn welcome(
     &mut self,
-    guard: &mut Guard,
+    daemon: &mut Daemon,
     number: u64,
     channel: Channel,
   ) -> Result<(), EngineError> {
@@ -237,18 +237,18 @@ impl GateLink {
     self.health = GateHealth {
       connected: true,
       pid: Some(channel.peer().pid),
-      since: guard.engine().clock().now(),
+      since: daemon.engine().clock().now(),
       ..GateHealth::default()
     };
     self.link = Some((number, channel));
-    self.write(guard)?;
-    guard.engine().recovered(DEGRADED)?;
-    guard.tell_directories_again();
-    self.send(guard, ToGate::Hello { max_wait: self.max_wait })
+    self.write(daemon)?;
+    daemon.engine().recovered(DEGRADED)?;
+    daemon.tell_directories_again();
+    self.send(daemon, ToGate::Hello { max_wait: self.max_wait })
   }
 
-  fn answer(&mut self, guard: &mut Guard, message: ToDaemon) -> Result<(), EngineError> {
-    let now = guard.now();
+  fn answer(&mut self, daemon: &mut Daemon, message: ToDaemon) -> Result<(), EngineError> {
+    let now = daemon.now();
     match message {
       ToDaemon::Ask { id, path } => {
         if self.questions.len() >= MAX_QUESTIONS {
@@ -261,26 +261,26 @@ impl GateLink {
       }
       ToDaemon::Gated { n } => {
         self.health.directories = n;
-        self.write(guard)
+        self.write(daemon)
       }
       ToDaemon::NotGated { dir } => {
         self.health.ungated = Some(crate::engine::event::shown(&dir));
-        self.write(guard)
+        self.write(daemon)
       }
       ToDaemon::LetThrough { n, why } => {
-        let at = guard.engine().clock().now();
+        let at = daemon.engine().clock().now();
         self.health.let_through = self.health.let_through.saturating_add(n.into());
         self.health.let_through_at = Some(at);
         self.health.why = Some(why.to_string());
         let text = format!("the gate let {n} reads through unjudged: {why}");
-        guard.engine().tell(Event::new(EventKind::Degraded).detail(text))?;
-        self.write(guard)
+        daemon.engine().tell(Event::new(EventKind::Degraded).detail(text))?;
+        self.write(daemon)
       }
-      ToDaemon::Bye => self.lose(guard, "the gate was stopped"),
+      ToDaemon::Bye => self.lose(daemon, "the gate was stopped"),
     }
   }
 
-  fn lose(&mut self, guard: &mut Guard, what: &str) -> Result<(), EngineError> {
+  fn lose(&mut self, daemon: &mut Daemon, what: &str) -> Result<(), EngineError> {
     if let Some((_, channel)) = self.link.take() {
       channel.close();
     }
@@ -288,17 +288,17 @@ impl GateLink {
     self.outbox.clear();
     self.send_at = None;
     self.health.connected = false;
-    self.write(guard)?;
-    guard.engine().degrade(DEGRADED, &format!("{what}: readers do not wait"))
+    self.write(daemon)?;
+    daemon.engine().degrade(DEGRADED, &format!("{what}: readers do not wait"))
   }
 
-  fn send(&mut self, guard: &mut Guard, message: ToGate) -> Result<(), EngineError> {
+  fn send(&mut self, daemon: &mut Daemon, message: ToGate) -> Result<(), EngineError> {
     self.outbox.push_back(message);
-    self.flush(guard)
+    self.flush(daemon)
   }
 
   /// Sends the waiting messages until the gate's socket is full.
-  fn flush(&mut self, guard: &mut Guard) -> Result<(), EngineError> {
+  fn flush(&mut self, daemon: &mut Daemon) -> Result<(), EngineError> {
     self.send_at = None;
     while let (Some(message), Some((_, channel))) = (self.outbox.front(), &self.link) {
       match channel.send(&message.encode()) {
@@ -308,19 +308,19 @@ impl GateLink {
         Err(error)
           if error.kind() == io::ErrorKind::WouldBlock && self.outbox.len() < MAX_OUTBOX =>
         {
-          self.send_at = Some(guard.now() + SEND_AGAIN);
+          self.send_at = Some(daemon.now() + SEND_AGAIN);
           return Ok(());
         }
-        Err(_) => return self.lose(guard, "the gate does not listen"),
+        Err(_) => return self.lose(daemon, "the gate does not listen"),
       }
     }
     Ok(())
   }
 
-  fn write(&self, guard: &mut Guard) -> Result<(), EngineError> {
+  fn write(&self, daemon: &mut Daemon) -> Result<(), EngineError> {
     let json = serde_json::to_string(&self.health).unwrap_or_default();
-    let at = guard.engine().clock().now();
-    guard.engine().ledger_mut().set_state(&StateKey::Gate, &json, at)?;
+    let at = daemon.engine().clock().now();
+    daemon.engine().ledger_mut().set_state(&StateKey::Gate, &json, at)?;
     Ok(())
   }
 }

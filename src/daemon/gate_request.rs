@@ -6,13 +6,13 @@ use std::{
   sync::{Arc, atomic::AtomicBool},
 };
 
-use super::{DaemonError, Guard};
+use super::{Daemon, DaemonError};
 use crate::{
   engine::{Consequence, Engine, Passed},
   files::RealFs,
 };
 
-impl Guard {
+impl Daemon {
   /// Checks one file out of turn, for a reader that waits at the gate.
   pub(super) fn attend(&mut self, path: &Path) -> Result<Passed, DaemonError> {
     let Some(target) = self.target(path) else { return Ok(Passed::Never) };
@@ -38,16 +38,21 @@ impl Guard {
   /// The watched directories, each with whether it is the root of a workspace; `None` when none were
   /// added since the last call.
   pub(super) fn new_directories(&mut self) -> Option<Vec<(PathBuf, bool)>> {
-    if !std::mem::take(&mut self.has_new_directories) {
+    if !std::mem::take(&mut self.directories.has_new) {
       return None;
     }
-    let mut watched = self.watcher.watched();
+    let mut watched = self.watching.watcher.watched();
     // The gate guards workspaces only.
     watched.retain(|dir| {
-      let mut roots = self.workspaces.iter().filter(|root| !self.shapes.is_elsewhere(root));
+      let mut roots = self
+        .directories
+        .workspaces
+        .iter()
+        .filter(|root| !self.directories.shapes.is_elsewhere(root));
       roots.any(|root| dir.starts_with(root))
     });
-    let roots: Vec<bool> = watched.iter().map(|dir| self.workspaces.contains(dir)).collect();
+    let roots: Vec<bool> =
+      watched.iter().map(|dir| self.directories.workspaces.contains(dir)).collect();
     Some(watched.into_iter().zip(roots).collect())
   }
 
@@ -59,7 +64,7 @@ impl Guard {
 
   /// Makes [`Self::new_directories`] return all directories again, for a new gate.
   pub(super) fn tell_directories_again(&mut self) {
-    self.has_new_directories = true;
+    self.directories.has_new = true;
   }
 
   /// The engine, for reports about the gate.

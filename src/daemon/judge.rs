@@ -16,7 +16,7 @@ use std::{
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::{
-  Guard,
+  Daemon,
   queue::{Kind, Waiting},
   service::seconds,
 };
@@ -187,7 +187,7 @@ fn ask(via: Via, prompt: String) -> Result<String, Silence> {
   }
 }
 
-impl Guard {
+impl Daemon {
   /// Makes each answer wake the loop through `wake`; without it nothing is asked.
   pub(super) fn judge_elsewhere(&mut self, wake: UnboundedSender<()>) {
     self.judge.wake = Some(wake);
@@ -198,7 +198,7 @@ impl Guard {
     self.engine.start_judging()?;
     self.judge.breaker = Breaker::default();
     (self.judge.due, self.judge.look) = (None, None);
-    let (via, wrong) = match self.errands.helpers.judge.clone() {
+    let (via, wrong) = match self.notifications.helpers.judge.clone() {
       None => (None, None),
       Some(Ok(via)) => (Some(via), None),
       Some(Err(why)) => (None, Some(why)),
@@ -231,7 +231,9 @@ impl Guard {
 
   fn consult_those(&mut self, files: Vec<Target>) {
     let now = self.now();
-    for target in files.into_iter().filter(|target| self.workspaces.contains(&target.root)) {
+    for target in
+      files.into_iter().filter(|target| self.directories.workspaces.contains(&target.root))
+    {
       self.queue.consult(target, now);
     }
   }
@@ -255,7 +257,7 @@ impl Guard {
     // A block that is redacted because of an answer leaves the file only here, so the notifications are
     // started.
     if self.engine.take_departed() {
-      self.errands.stir();
+      self.notifications.stir();
     }
     let now = self.now();
     self.judge.stir(now);
@@ -273,8 +275,8 @@ impl Guard {
   /// Continues with the questions. Returns whether anything was done.
   pub(super) fn run_judge(&mut self) -> bool {
     let mut done = false;
-    self.report(|guard| {
-      done = guard.hear_judge()? || guard.look_for_answers()? || guard.ask_judge()?;
+    self.report(|daemon| {
+      done = daemon.hear_judge()? || daemon.look_for_answers()? || daemon.ask_judge()?;
       Ok(())
     });
     done
@@ -339,8 +341,8 @@ impl Guard {
       self.judge.due = Some(now + REST);
       return Ok(false);
     }
-    let later = |at: i64, guard: &Self| {
-      let wait = u64::try_from(at.saturating_sub(guard.engine.clock().now())).unwrap_or_default();
+    let later = |at: i64, daemon: &Self| {
+      let wait = u64::try_from(at.saturating_sub(daemon.engine.clock().now())).unwrap_or_default();
       now + Duration::from_micros(wait).clamp(Duration::from_millis(10), Duration::from_hours(1))
     };
     match self.engine.next_question() {

@@ -7,12 +7,12 @@
 
 mod attribute;
 mod attribution_worker;
+mod directories;
 pub mod discovery;
 mod dispatch;
 pub mod exposure;
 pub mod gate;
 mod gate_request;
-pub mod guard;
 pub mod health;
 mod housekeeping;
 mod interrupt;
@@ -29,11 +29,12 @@ pub mod reload;
 mod rescan;
 mod service;
 mod shared;
+pub mod state;
 mod summary;
 mod unread;
 mod watched;
 
-use std::{os::fd::OwnedFd, path::PathBuf, sync::Arc, time::Duration};
+use std::{os::fd::OwnedFd, sync::Arc, time::Duration};
 
 use tokio::{
   io::{Interest, unix::AsyncFd},
@@ -43,17 +44,17 @@ use tokio::{
 
 pub use discovery::Discovery;
 pub use gate::GateLink;
-pub use guard::{Guard, Parts};
 pub use health::{Health, Phase};
 pub use notifications::Helpers;
 pub use queue::Queue;
 pub use reload::Reload;
 use service::{Service, tell};
+pub use state::{Daemon, Options};
 
 use crate::{
   engine::{Engine, EngineError, EventKind, Scored},
-  files::{RealFs, Shapes, Watcher, mounts},
-  os::{Alarm, systemd},
+  files::{RealFs, Watcher, mounts},
+  os::systemd,
 };
 
 /// What can wake the daemon, apart from its own due times.
@@ -73,36 +74,6 @@ pub enum Event {
   Terminate,
   /// SIGHUP: read the configuration again.
   Reload,
-}
-
-/// The parameters of [`run`].
-pub struct Options<'r> {
-  /// The directories to guard, workspaces first.
-  pub workspaces: Vec<PathBuf>,
-  /// Which directories are not workspaces.
-  pub shapes: Shapes,
-  /// Whether a person named the directories, so that each of them must exist.
-  pub is_named: bool,
-  /// The configuration files from which the directories were found.
-  pub sources: Vec<PathBuf>,
-  /// What could not be found out about the directories.
-  pub notes: Vec<String>,
-  /// The programs that can run after a quarantine.
-  pub helpers: Helpers,
-  /// Process what is pending, then stop.
-  pub once: bool,
-  /// The file system that the engine also uses.
-  pub fs: RealFs,
-  /// Where alarms go while the ledger cannot be written.
-  pub alarm: Option<Alarm>,
-  /// Whether the key existed before the ledger, which means that the key's first ledger was lost.
-  pub is_key_older: bool,
-  /// Why nothing can be sealed, if so. Then nothing is redacted, and poison is only reported.
-  pub report_only: Option<String>,
-  /// Why the user's rules are not in force, if so. Then the built-in rules guard.
-  pub bad_rules: Option<String>,
-  /// Where configuration and key are read from on a reload.
-  pub source: &'r dyn Reload,
 }
 
 /// Why the daemon could not run.
@@ -125,73 +96,68 @@ pub enum DaemonError {
   Loop(#[from] std::io::Error),
 }
 
-/// Runs until SIGTERM, or with `once` until nothing is pending. The caller holds the daemon lock.
-pub fn run(engine: Engine<RealFs>, options: Options<'_>) -> Result<(), DaemonError> {
+/// Runs until SIGTERM, or with `once` until nothing is pending. `source` is where configuration and key are read
+/// from on a reload. The caller holds the daemon lock.
+pub fn run(
+  engine: Engine<RealFs>,
+  options: Options,
+  once: bool,
+  source: &dyn Reload,
+) -> Result<(), DaemonError> {
   let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-  runtime.block_on(serve(engine, options))
+  runtime.block_on(serve(engine, options, once, source))
 }
 
-async fn serve(engine: Engine<RealFs>, options: Options<'_>) -> Result<(), DaemonError> {
-  let Options { workspaces, shapes, is_named, sources, notes, helpers, .. } = options;
-  let Options { once, fs, alarm, is_key_older, report_only, source, bad_rules, .. } = options;
+async fn serve(
+  engine: Engine<RealFs>,
+  options: Options,
+  once: bool,
+  source: &dyn Reload,
+) -> Result<(), DaemonError> {
   // The signal handlers come first, so that a SIGTERM during the first scan also stops the daemon in
   // order.
   let mut signals = Signals::new()?;
   let (answerer, answered) = unbounded_channel();
   let mut events = Events { watched: None, mounts: watch_mounts(), answered };
   let watcher = Watcher::new().map_err(|error| DaemonError::Watch(error.to_string()))?;
-  let mut guard = Guard::new(Parts {
-    engine,
-    fs,
-    watcher,
-    workspaces,
-    shapes,
-    is_named,
-    sources,
-    notes,
-    helpers,
-    alarm,
-    is_key_older,
-    report_only,
-    bad_rules,
-  });
-  guard.interrupts.hear_signals()?;
+  let mut daemon = Daemon::new(engine, watcher, options);
+  daemon.interrupts.hear_signals()?;
   if !once {
-    guard.judge_elsewhere(answerer.clone());
+    daemon.judge_elsewhere(answerer.clone());
   }
-  guard.ask_elsewhere(answerer);
+  daemon.ask_elsewhere(answerer);
   let (asker, mut asked) = unbounded_channel();
   // The gate must know the daemon before the daemon opens a file, or it treats the daemon as any other
   // reader.
-  let mut gate = if once { GateLink::none() } else { GateLink::listen(&mut guard, asker)? };
-  let mut scored = guard.scores();
-  let mut service = Service::new(guard.now());
+  let mut gate = if once { GateLink::none() } else { GateLink::listen(&mut daemon, asker)? };
+  let mut scored = daemon.scores();
+  let mut service = Service::new(daemon.now());
   let mut is_under_way = false;
   loop {
-    service.progress(guard.now(), guard.is_starting());
+    service.progress(daemon.now(), daemon.is_starting());
     if signals.terminated() {
       break;
     }
-    let is_all = guard.listen();
+    let is_all = daemon.listen();
     if events.mounts.try_recv().is_ok() {
-      guard.mounts_changed();
+      daemon.mounts_changed();
     }
-    guard.follow_ledger()?;
-    guard.rediscover(source);
+    daemon.follow_ledger()?;
+    daemon.rediscover(source);
     while let Ok(scored) = scored.try_recv() {
-      guard.hear_scored(scored);
+      daemon.hear_scored(scored);
     }
     while let Ok(said) = asked.try_recv() {
       gate
-        .hear(&mut guard, said)
+        .hear(&mut daemon, said)
         .map_err(DaemonError::from)
-        .or_else(|error| guard.absorb(error))?;
+        .or_else(|error| daemon.absorb(error))?;
     }
     // One piece of work per turn, so that a signal or an event never waits for the whole queue.
     let turn = if is_under_way {
-      gate.work(&mut guard).and_then(|worked| Ok(worked || guard.work()?))
+      gate.work(&mut daemon).and_then(|worked| Ok(worked || daemon.work()?))
     } else {
-      guard.start().and_then(|()| Ok(gate.start(&mut guard)?)).map(|()| true)
+      daemon.start().and_then(|()| Ok(gate.start(&mut daemon)?)).map(|()| true)
     };
     let is_more = match turn {
       Ok(worked) => {
@@ -199,58 +165,58 @@ async fn serve(engine: Engine<RealFs>, options: Options<'_>) -> Result<(), Daemo
         worked || !is_all
       }
       Err(error) => {
-        guard.absorb(error)?;
+        daemon.absorb(error)?;
         false
       }
     };
     // Not only when there is nothing left to do: writers can keep the daemon busy for any time.
-    match guard.finish_start() {
+    match daemon.finish_start() {
       Ok(true) => {
         tell(systemd::ready());
-        tell(systemd::status(&guard.status_line()));
+        tell(systemd::status(&daemon.status_line()));
       }
       Ok(false) => {}
-      Err(error) => guard.absorb(error)?,
+      Err(error) => daemon.absorb(error)?,
     }
     if is_more {
       tokio::task::yield_now().await;
       continue;
     }
     if once {
-      if let Some(why) = guard.trouble() {
+      if let Some(why) = daemon.trouble() {
         return Err(DaemonError::Outage(why.to_owned()));
       }
-      if guard.is_idle() {
-        if let Some(why) = guard.guarded_elsewhere() {
+      if daemon.is_idle() {
+        if let Some(why) = daemon.guarded_elsewhere() {
           return Err(DaemonError::Outage(why));
         }
         break;
       }
     }
-    guard.refresh(service.wakeup());
-    let now = guard.now();
-    let due = [guard.next_due(), gate.next_due(now), service.next_due(now)];
+    daemon.refresh(service.wakeup());
+    let now = daemon.now();
+    let due = [daemon.next_due(), gate.next_due(now), service.next_due(now)];
     let due = due.into_iter().flatten().min();
-    events.follow(&guard)?;
+    events.follow(&daemon)?;
     let event = next(&mut events, &mut asked, &mut scored, &mut signals, due).await;
-    guard.woke();
+    daemon.woke();
     match event {
-      Some(Event::Mounts) => guard.mounts_changed(),
+      Some(Event::Mounts) => daemon.mounts_changed(),
       Some(Event::Gate(said)) => {
         gate
-          .hear(&mut guard, said)
+          .hear(&mut daemon, said)
           .map_err(DaemonError::from)
-          .or_else(|error| guard.absorb(error))?;
+          .or_else(|error| daemon.absorb(error))?;
       }
-      Some(Event::Scored(scored)) => guard.hear_scored(scored),
+      Some(Event::Scored(scored)) => daemon.hear_scored(scored),
       Some(Event::Terminate) => break,
       Some(Event::Reload) => {
         tell(systemd::reloading());
-        guard.reload(source);
+        daemon.reload(source);
         // During the first scan, `finish_start` says that the daemon is ready.
-        if !guard.is_starting() {
+        if !daemon.is_starting() {
           tell(systemd::ready());
-          tell(systemd::status(&guard.status_line()));
+          tell(systemd::status(&daemon.status_line()));
         }
       }
       // The next turn reads what the watcher or the worker has to say.
@@ -258,8 +224,8 @@ async fn serve(engine: Engine<RealFs>, options: Options<'_>) -> Result<(), Daemo
     }
   }
   tell(systemd::stopping());
-  gate.stop(&mut guard).map_err(DaemonError::from).or_else(|error| guard.absorb(error))?;
-  guard.stop(EventKind::Stopped);
+  gate.stop(&mut daemon).map_err(DaemonError::from).or_else(|error| daemon.absorb(error))?;
+  daemon.stop(EventKind::Stopped);
   Ok(())
 }
 
@@ -273,9 +239,9 @@ struct Events {
 
 impl Events {
   /// Registers the watcher's descriptor as soon as there is one.
-  fn follow(&mut self, guard: &Guard) -> std::io::Result<()> {
+  fn follow(&mut self, daemon: &Daemon) -> std::io::Result<()> {
     if self.watched.is_none()
-      && let Some(descriptor) = guard.watched_by()
+      && let Some(descriptor) = daemon.watched_by()
     {
       // Its replacement is unsafe to call, because a type's descriptor may change; that of an `OwnedFd`
       // does not.

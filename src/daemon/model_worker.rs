@@ -15,7 +15,7 @@ use std::{
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use super::{
-  Guard,
+  Daemon,
   queue::{Kind, Waiting},
 };
 use crate::{
@@ -92,21 +92,21 @@ fn begin(model: &'static dyn Assessor, said: UnboundedSender<Scored>) -> Sender<
   sender
 }
 
-impl Guard {
+impl Daemon {
   /// The receiver of scores, for the loop; it can be taken once.
   pub(super) fn scores(&mut self) -> UnboundedReceiver<Scored> {
     // A second receiver never gets anything.
-    self.scorer.heard.take().unwrap_or_else(|| unbounded_channel().1)
+    self.model_worker.heard.take().unwrap_or_else(|| unbounded_channel().1)
   }
 
   /// Takes the scores of a file.
   pub(super) fn hear_scored(&mut self, scored: Scored) {
     let target = scored.target.clone();
-    self.scorer.away.remove(&target);
-    if !self.workspaces.contains(&target.root) {
+    self.model_worker.away.remove(&target);
+    if !self.directories.workspaces.contains(&target.root) {
       return;
     }
-    self.scorer.back.insert(target.clone(), scored);
+    self.model_worker.back.insert(target.clone(), scored);
     let now = self.now();
     self.queue.scored(target, now);
   }
@@ -126,14 +126,15 @@ impl Guard {
   }
 
   fn is_reading_due(&self, target: &Target) -> Result<bool, EngineError> {
-    let is_due = !self.scorer.away.contains(target) && self.engine.is_reading_pending(target)?;
+    let is_due =
+      !self.model_worker.away.contains(target) && self.engine.is_reading_pending(target)?;
     Ok(is_due && !self.engine.is_attribution_pending(target)?)
   }
 
   /// At a start, and after an adoption: requests scores for all text without one.
   pub(super) fn read_all(&mut self) -> Result<(), EngineError> {
     for target in self.engine.scores_due()? {
-      if self.workspaces.contains(&target.root) && self.is_reading_due(&target)? {
+      if self.directories.workspaces.contains(&target.root) && self.is_reading_due(&target)? {
         let now = self.now();
         self.queue.read(target, now);
       }
@@ -144,19 +145,19 @@ impl Guard {
   /// Gives the texts of one file to the thread, or records their scores.
   pub(super) fn read(&mut self, target: &Target, waiting: Waiting) -> Result<(), EngineError> {
     let Some(model) = self.engine.model() else { return Ok(()) };
-    if self.scorer.away.contains(target) {
+    if self.model_worker.away.contains(target) {
       return Ok(());
     }
-    let reading = match self.scorer.back.remove(target) {
+    let reading = match self.model_worker.back.remove(target) {
       None => self.engine.scoring(target),
       Some(scored) => {
         let reading = self.engine.scored(&scored);
         if reading.is_err() {
           // The scores are recorded when the ledger can be written again.
-          self.scorer.back.insert(target.clone(), scored);
+          self.model_worker.back.insert(target.clone(), scored);
         }
         if self.engine.take_departed() {
-          self.errands.stir();
+          self.notifications.stir();
         }
         reading
       }
@@ -167,7 +168,7 @@ impl Guard {
         self.mark_after(target, reshape_due);
         self.consult_about(target)?;
       }
-      Reading::Texts(scoring) => self.scorer.give(model, scoring),
+      Reading::Texts(scoring) => self.model_worker.give(model, scoring),
       // The attribution comes first and requests the scores afterwards.
       Reading::NotNow if self.engine.is_attribution_pending(target)? => {}
       Reading::NotNow => {

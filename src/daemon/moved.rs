@@ -3,10 +3,13 @@
 //! counts as old and trusted, or what is not guarded.
 #![forbid(unsafe_code)]
 
-use std::path::{Path, PathBuf};
+use std::{
+  collections::HashSet,
+  path::{Path, PathBuf},
+};
 
 use super::{
-  Guard,
+  Daemon,
   health::{Health, decode, encode},
 };
 use crate::{
@@ -18,7 +21,18 @@ use crate::{
 /// The degradation while files hold placeholders of a lost ledger.
 const LOST: &str = "lost-ledger";
 
-impl Guard {
+/// Directories whose content at the first scan becomes the baseline.
+#[derive(Default)]
+pub(super) struct Adoption {
+  /// Those whose first scan is in progress.
+  pub(super) roots: HashSet<PathBuf>,
+  /// Files of that first scan; a file that appears during the scan is no baseline.
+  pub(super) baseline: HashSet<Target>,
+  /// Files of the start-up scan that were not processed yet.
+  pub(super) first: HashSet<Target>,
+}
+
+impl Daemon {
   /// Decides which directories have a baseline: those of the first start, and those that a person named.
   /// The content of any other directory is judged as new.
   pub(super) fn choose_baselines(&mut self, roots: &[PathBuf]) -> Result<(), EngineError> {
@@ -31,8 +45,8 @@ impl Guard {
         continue;
       }
       // A directory whose adoption was cut off by a crash keeps its baseline.
-      if is_first || self.is_named || has(adopting_key(root)) {
-        self.adopting.insert(root.clone());
+      if is_first || self.directories.is_named || has(adopting_key(root)) {
+        self.adoption.roots.insert(root.clone());
         self.engine.ledger_mut().set_state(&adopting_key(root), "{}", at)?;
       } else if root.is_dir() {
         self.engine.ledger_mut().set_state(&adopted_key(root), "{}", at)?;
@@ -43,7 +57,7 @@ impl Guard {
 
   /// Records that the baselines were adopted.
   pub(super) fn end_adoption(&mut self) -> Result<(), EngineError> {
-    for root in std::mem::take(&mut self.adopting) {
+    for root in std::mem::take(&mut self.adoption.roots) {
       self.engine.ledger_mut().remove_state(&adopting_key(&root))?;
     }
     Ok(())
@@ -55,7 +69,7 @@ impl Guard {
     let last = last.and_then(|(json, _)| serde_json::from_str::<Health>(&json).ok());
     let gone = last.filter(|last| !last.is_named).map(|last| last.roots()).unwrap_or_default();
     let gone: Vec<PathBuf> =
-      gone.into_iter().filter(|root| !self.workspaces.contains(root)).collect();
+      gone.into_iter().filter(|root| !self.directories.workspaces.contains(root)).collect();
     self.note_left(&gone)
   }
 
@@ -73,8 +87,11 @@ impl Guard {
       }
       let part = key.to_string();
       let root = serde_json::from_str::<String>(&json).map(|text| decode(&text));
-      let is_left =
-        |root: &PathBuf| !self.is_named && !self.workspaces.contains(root) && has_memory(root);
+      let is_left = |root: &PathBuf| {
+        !self.directories.is_named
+          && !self.directories.workspaces.contains(root)
+          && has_memory(root)
+      };
       if let Some(root) = root.ok().filter(is_left) {
         let why = format!(
           "{} was guarded until the agent's configuration named another workspace, and is not any more; \
@@ -91,7 +108,7 @@ impl Guard {
   }
 }
 
-impl Guard {
+impl Daemon {
   /// Records that the encryption key is older than the ledger, for later starts as well.
   pub(super) fn note_lost_ledger(&mut self) -> Result<(), EngineError> {
     let at = self.engine.clock().now();
@@ -107,9 +124,9 @@ impl Guard {
     }
     let fs = self.fs;
     let mut targets = Vec::new();
-    for root in &self.workspaces {
+    for root in &self.directories.workspaces {
       if let Ok(workspace) = Workspace::open(&fs, root) {
-        let files = workspace.walk_as(&fs, self.shapes.of(root)).files;
+        let files = workspace.walk_as(&fs, self.directories.shapes.of(root)).files;
         targets.extend(files.iter().map(|rel| Target::new(root, rel)));
       }
     }

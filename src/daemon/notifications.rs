@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
 use super::{
-  Guard,
+  Daemon,
   attribution_worker::{Matter, Reply},
   judge::Via,
 };
@@ -91,7 +91,7 @@ enum Running {
 
 /// The pending notifications and index checks.
 #[derive(Default)]
-pub(super) struct Errands {
+pub(super) struct Notifications {
   pub(super) helpers: Helpers,
   /// Whether there may be new events.
   stirred: bool,
@@ -101,7 +101,7 @@ pub(super) struct Errands {
   running: Option<(Running, Errand)>,
 }
 
-impl Errands {
+impl Notifications {
   pub(super) fn new(helpers: Helpers) -> Self {
     Self { helpers, ..Self::default() }
   }
@@ -112,13 +112,15 @@ impl Errands {
   }
 }
 
-impl Guard {
+impl Daemon {
   /// Continues with notifications and index checks. Returns whether anything was done.
   pub(super) fn run_errands(&mut self) -> bool {
     let mut done = false;
-    self.report(|guard| {
-      done =
-        guard.end_errand()? || guard.take_news()? || guard.tell_news()? || guard.check_index()?;
+    self.report(|daemon| {
+      done = daemon.end_errand()?
+        || daemon.take_news()?
+        || daemon.tell_news()?
+        || daemon.check_index()?;
       Ok(())
     });
     done
@@ -126,14 +128,14 @@ impl Guard {
 
   /// How long until the next step is due.
   pub(super) fn next_errand(&self, now: Duration) -> Option<Duration> {
-    let errands = &self.errands;
+    let errands = &self.notifications;
     if errands.stirred {
       return Some(Duration::ZERO);
     }
     if errands.running.is_some() {
       return Some(LOOK);
     }
-    let checks = errands.checks.values().filter(|_| !self.asker.is_busy());
+    let checks = errands.checks.values().filter(|_| !self.attribution_worker.is_busy());
     let check = checks.map(|check| check.due.saturating_sub(now)).min();
     let message = match &errands.helpers.notify {
       Some(Ok(_)) => errands.news.keys().map(|source| self.until_told(source)).min(),
@@ -144,11 +146,11 @@ impl Guard {
 
   /// Reads the events since the last call. On the first run, events before the start are ignored.
   fn take_news(&mut self) -> Result<bool, EngineError> {
-    if !std::mem::take(&mut self.errands.stirred) {
+    if !std::mem::take(&mut self.notifications.stirred) {
       return Ok(false);
     }
     let known = self.engine.ledger().state(&StateKey::Notified)?;
-    let told = match self.errands.told.take() {
+    let told = match self.notifications.told.take() {
       Some(told) => Some(told),
       None => known.and_then(|(json, _)| serde_json::from_str::<NotifiedUntil>(&json).ok()),
     };
@@ -165,19 +167,19 @@ impl Guard {
     for event in &events {
       self.take_event(event);
     }
-    self.errands.told = Some(told);
+    self.notifications.told = Some(told);
     self.keep_told()?;
     Ok(!events.is_empty())
   }
 
   fn take_event(&mut self, event: &EventRow) {
     let Some(target) = event.path.as_deref().and_then(|path| self.target(path)) else { return };
-    if self.errands.helpers.notify.is_some() {
+    if self.notifications.helpers.notify.is_some() {
       let source = event.source.as_ref().map_or("unknown", |source| source.as_str());
-      let is_known = self.errands.news.contains_key(source);
+      let is_known = self.notifications.news.contains_key(source);
       let source =
-        if is_known || self.errands.news.len() < MAX_SOURCES { source } else { "others" };
-      let news = self.errands.news.entry(source.to_owned()).or_default();
+        if is_known || self.notifications.news.len() < MAX_SOURCES { source } else { "others" };
+      let news = self.notifications.news.entry(source.to_owned()).or_default();
       news.n += 1;
       news.n_held += usize::from(event.event == EventKind::Held);
       news.files.insert(plain_name(&target.rel));
@@ -185,12 +187,12 @@ impl Guard {
     // An agent without an index needs no check.
     if self.engine.still_indexed(&target, &[]).is_some() {
       let due = self.now() + INDEX_AFTER;
-      self.errands.checks.insert(target, Check { due, asked: false });
+      self.notifications.checks.insert(target, Check { due, asked: false });
     }
   }
 
   fn keep_told(&mut self) -> Result<(), EngineError> {
-    let Some(told) = &self.errands.told else { return Ok(()) };
+    let Some(told) = &self.notifications.told else { return Ok(()) };
     let json = serde_json::to_string(told).unwrap_or_default();
     let at = self.engine.clock().now();
     self.engine.ledger_mut().set_state(&StateKey::Notified, &json, at)?;
@@ -199,7 +201,7 @@ impl Guard {
 
   /// How long until people may be notified about a source again.
   fn until_told(&self, source: &str) -> Duration {
-    let last = self.errands.told.as_ref().and_then(|told| told.at.get(source));
+    let last = self.notifications.told.as_ref().and_then(|told| told.at.get(source));
     let since = last.map(|at| self.engine.clock().now().saturating_sub(*at));
     let interval = Duration::from_secs(self.engine.config().notify_interval_s);
     // A clock that was set back must not delay messages for longer than the interval.
@@ -211,15 +213,15 @@ impl Guard {
 
   /// Sends one message about all sources that are due.
   fn tell_news(&mut self) -> Result<bool, EngineError> {
-    if self.errands.running.is_some() || self.errands.news.is_empty() {
+    if self.notifications.running.is_some() || self.notifications.news.is_empty() {
       return Ok(false);
     }
-    let words = match &self.errands.helpers.notify {
+    let words = match &self.notifications.helpers.notify {
       Some(Ok(words)) => words.clone(),
       Some(Err(_)) | None => return Ok(false),
     };
     let due: Vec<String> = self
-      .errands
+      .notifications
       .news
       .keys()
       .filter(|source| self.until_told(source).is_zero())
@@ -230,9 +232,9 @@ impl Guard {
     }
     let at = self.engine.clock().now();
     let mut about: Vec<(String, News)> = Vec::new();
-    let told = self.errands.told.get_or_insert_default();
+    let told = self.notifications.told.get_or_insert_default();
     for source in due {
-      let news = self.errands.news.remove(&source).unwrap_or_default();
+      let news = self.notifications.news.remove(&source).unwrap_or_default();
       told.at.insert(source.clone(), at);
       about.push((source, news));
     }
@@ -242,18 +244,19 @@ impl Guard {
     }
     let mut words = words;
     words.push(message(&about).into());
-    self.errands.running = Some((Running::Message, Errand::start(words, LIMIT)));
+    self.notifications.running = Some((Running::Message, Errand::start(words, LIMIT)));
     self.keep_told()?;
     Ok(true)
   }
 
   /// Handles the end of a program.
   fn end_errand(&mut self) -> Result<bool, EngineError> {
-    let Some(outcome) = self.errands.running.as_ref().and_then(|(_, errand)| errand.outcome())
+    let Some(outcome) =
+      self.notifications.running.as_ref().and_then(|(_, errand)| errand.outcome())
     else {
       return Ok(false);
     };
-    match (self.errands.running.take().map(|(what, _)| what), outcome) {
+    match (self.notifications.running.take().map(|(what, _)| what), outcome) {
       (Some(Running::Message), Ok(())) => self.engine.recovered(NOTIFY)?,
       (Some(Running::Message), Err(why)) => {
         self
@@ -273,8 +276,8 @@ impl Guard {
   /// Starts a check whether quarantined text is gone from the agent's index.
   fn check_index(&mut self) -> Result<bool, EngineError> {
     let now = self.now();
-    let due = self.errands.checks.iter().find(|(_, check)| check.due <= now);
-    let due = due.filter(|_| !self.asker.is_busy());
+    let due = self.notifications.checks.iter().find(|(_, check)| check.due <= now);
+    let due = due.filter(|_| !self.attribution_worker.is_busy());
     let Some((target, asked)) = due.map(|(target, check)| (target.clone(), check.asked)) else {
       return Ok(false);
     };
@@ -284,9 +287,9 @@ impl Guard {
       return Ok(true);
     }
     // The check is not due again before its answer has come.
-    self.errands.checks.insert(target.clone(), Check { due: now + INDEX_EVERY, asked });
+    self.notifications.checks.insert(target.clone(), Check { due: now + INDEX_EVERY, asked });
     let (agent, of) = (self.engine.agent(), target.clone());
-    self.asker.ask(target, Matter::Index(asked), now, move || {
+    self.attribution_worker.ask(target, Matter::Index(asked), now, move || {
       let texts: Vec<&[u8]> = texts.iter().map(|text| text.as_slice()).collect();
       Reply::Index(agent.still_indexed(&of.root, &of.rel, &texts))
     });
@@ -304,21 +307,21 @@ impl Guard {
     let now = self.now();
     let key = format!("index:{}", shown(&target.path()));
     if holds != Some(true) {
-      self.errands.checks.remove(&target);
+      self.notifications.checks.remove(&target);
       return self.engine.recovered(&key);
     }
     if let (false, None, Some(words)) =
-      (asked, &self.errands.running, self.errands.helpers.reindex.get(&target.root))
+      (asked, &self.notifications.running, self.notifications.helpers.reindex.get(&target.root))
     {
       let errand = Errand::start(words.clone(), INDEX_LIMIT);
-      self.errands.running = Some((Running::Index(target.root.clone()), errand));
-      self.errands.checks.insert(target, Check { due: now + INDEX_AFTER, asked: true });
+      self.notifications.running = Some((Running::Index(target.root.clone()), errand));
+      self.notifications.checks.insert(target, Check { due: now + INDEX_AFTER, asked: true });
       return Ok(());
     }
     let text =
       format!("the agent's index still holds quarantined text of `{}`", shown(&target.path()));
     self.engine.degrade(&key, &text)?;
-    self.errands.checks.insert(target, Check { due: now + INDEX_EVERY, asked });
+    self.notifications.checks.insert(target, Check { due: now + INDEX_EVERY, asked });
     Ok(())
   }
 
@@ -341,8 +344,8 @@ impl Guard {
   /// Goes on with other programs, and looks at what happened before.
   pub(super) fn set_helpers(&mut self, helpers: Helpers) -> Result<(), EngineError> {
     let wrong = helpers.notify.clone().and_then(Result::err);
-    self.errands.helpers = helpers;
-    self.errands.stir();
+    self.notifications.helpers = helpers;
+    self.notifications.stir();
     self.set_judge()?;
     match wrong {
       Some(why) => self.engine.degrade(NOTIFY, &why),

@@ -11,9 +11,10 @@
 
 use std::{collections::HashSet, path::Path, time::Duration};
 
-use super::{DaemonError, Guard};
+use super::{Daemon, DaemonError};
 use crate::{
   engine::{EngineError, Event, EventKind, Target},
+  os::Alarm,
   store::StoreError,
 };
 
@@ -37,9 +38,16 @@ pub(super) struct Outage {
   is_moved: bool,
   /// Files whose work failed in the outage: a smaller write may succeed before theirs does.
   blocked: HashSet<Target>,
+  /// Where it is told while the ledger cannot be written.
+  alarm: Option<Alarm>,
 }
 
 impl Outage {
+  /// No outage so far; it is told by this alarm.
+  pub(super) fn new(alarm: Option<Alarm>) -> Self {
+    Self { alarm, ..Self::default() }
+  }
+
   /// Whether the next try is not due yet.
   pub(super) fn is_waiting(&self, now: Duration) -> bool {
     self.text.is_some() && now < self.at
@@ -86,7 +94,7 @@ impl Outage {
   }
 }
 
-impl Guard {
+impl Daemon {
   /// Handles an error that means an outage, in which a later try may succeed; returns any other error.
   pub fn absorb(&mut self, error: DaemonError) -> Result<(), DaemonError> {
     match error {
@@ -100,22 +108,22 @@ impl Guard {
 
   /// What is wrong with the ledger at the moment.
   pub fn trouble(&self) -> Option<&str> {
-    self.trouble.text()
+    self.outage.text()
   }
 
   pub(super) fn trouble_with(&mut self, error: &StoreError) {
-    self.trouble.is_moved = matches!(error, StoreError::Moved { .. });
-    if self.trouble.is_moved {
+    self.outage.is_moved = matches!(error, StoreError::Moved { .. });
+    if self.outage.is_moved {
       // Another installation that has its ledger may guard meanwhile.
-      self.locks.release_all();
+      self.directories.locks.release_all();
     }
-    let until = if self.trouble.is_moved { "is there again" } else { "can be written again" };
+    let until = if self.outage.is_moved { "is there again" } else { "can be written again" };
     let text = format!("{error}; nothing is redacted until the ledger {until}");
     let now = self.now();
-    if !self.trouble.begin(text.clone(), now) {
+    if !self.outage.begin(text.clone(), now) {
       return;
     }
-    if let Some(Err(error)) = self.alarm.as_ref().map(|alarm| alarm.raise(&text)) {
+    if let Some(Err(error)) = self.outage.alarm.as_ref().map(|alarm| alarm.raise(&text)) {
       tracing::error!(target: "memfw", %error, "the alarm file could not be written");
     }
     Event::new(EventKind::Degraded).detail(text).log(None);
@@ -124,7 +132,7 @@ impl Guard {
   /// Fails if the ledger was removed or replaced and another one is in its place now: then the daemon
   /// must start again with the new one.
   pub fn follow_ledger(&self) -> Result<(), DaemonError> {
-    let is_due = self.trouble.is_moved && !self.trouble.is_waiting(self.now());
+    let is_due = self.outage.is_moved && !self.outage.is_waiting(self.now());
     let ledger = self.engine.ledger();
     let is_there = |path: &Path| path.metadata().is_ok_and(|it| it.is_file() && it.len() > 0);
     if is_due && is_there(ledger.path()) && ledger.check_place().is_err() {
@@ -136,7 +144,7 @@ impl Guard {
   /// Ends the outage once no file is blocked. Whether the ledger can be written is found out by writing
   /// to it.
   pub(super) fn end_trouble(&mut self) {
-    let Some(text) = self.trouble.text().filter(|_| self.trouble.blocked.is_empty()) else {
+    let Some(text) = self.outage.text().filter(|_| self.outage.blocked.is_empty()) else {
       return;
     };
     let events = [
@@ -150,8 +158,8 @@ impl Guard {
       return;
     }
     let now = self.now();
-    self.trouble.end(now);
-    if let Some(Err(error)) = self.alarm.as_ref().map(crate::os::Alarm::silence) {
+    self.outage.end(now);
+    if let Some(Err(error)) = self.outage.alarm.as_ref().map(Alarm::silence) {
       tracing::error!(target: "memfw", %error, "the alarm file could not be written");
     }
     let [_, restored] = events;

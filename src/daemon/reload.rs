@@ -3,7 +3,7 @@
 
 use std::{path::PathBuf, sync::Arc};
 
-use super::{Discovery, Guard, health::encode, moved::adopting_key};
+use super::{Daemon, Discovery, health::encode, moved::adopting_key};
 use crate::{
   config::Config,
   detect::rules::Rules,
@@ -27,28 +27,28 @@ pub trait Reload {
   fn unlock(&self, ledger: &mut Ledger) -> Result<(), String>;
 }
 
-impl Guard {
+impl Daemon {
   /// Reads configuration, rules and a missing key again.
   pub fn reload(&mut self, source: &dyn Reload) {
     // The rules come first, because the new configuration may cause files to be judged again.
     let rules = source.rules();
-    self.report(|guard| guard.take_rules(rules));
+    self.report(|daemon| daemon.take_rules(rules));
     let read = source.configuration().and_then(|config| Ok((source.discover(&config)?, config)));
-    self.report(|guard| match read {
+    self.report(|daemon| match read {
       Ok((mut found, config)) => {
-        guard.keep_known(&mut found);
-        guard.configure(config, found)
+        daemon.keep_known(&mut found);
+        daemon.configure(config, found)
       }
-      Err(why) => guard
+      Err(why) => daemon
         .engine
         .degrade("configuration", &format!("the changed configuration does not hold: {why}")),
     });
     if self.report_only.is_some() {
-      self.report(|guard| guard.unlock(source));
+      self.report(|daemon| daemon.unlock(source));
     }
     // The configuration may have switched versions on or off.
-    self.report(|guard| {
-      guard.unkept = guard.engine.versions_due()?;
+    self.report(|daemon| {
+      daemon.housekeeping.due_versions = daemon.engine.versions_due()?;
       Ok(())
     });
   }
@@ -79,7 +79,7 @@ impl Guard {
         self.look_again(None);
         Ok(())
       }
-      Err(why) => self.engine.degrade("key", &super::guard::reports_only(&why)),
+      Err(why) => self.engine.degrade("key", &super::state::reports_only(&why)),
     }
   }
 
@@ -92,21 +92,26 @@ impl Guard {
     self.engine.configure(Arc::new(config), self.fs);
     self.engine.set_agent(agent);
     self.set_helpers(helpers)?;
-    let gone: Vec<PathBuf> =
-      self.workspaces.iter().filter(|root| !workspaces.contains(root)).cloned().collect();
-    self.workspaces = workspaces;
+    let gone: Vec<PathBuf> = self
+      .directories
+      .workspaces
+      .iter()
+      .filter(|root| !workspaces.contains(root))
+      .cloned()
+      .collect();
+    self.directories.workspaces = workspaces;
     self.engine.set_shapes(shapes.clone());
-    (self.shapes, self.is_named) = (shapes, is_named);
+    (self.directories.shapes, self.directories.is_named) = (shapes, is_named);
     self.set_sources(files, notes)?;
     for root in &gone {
       self.leave(root)?;
     }
     self.note_left(&gone)?;
-    self.health.workspaces = self.workspaces.iter().map(|path| encode(path)).collect();
-    self.health.is_named = self.is_named;
+    self.health.workspaces = self.directories.workspaces.iter().map(|path| encode(path)).collect();
+    self.health.is_named = self.directories.is_named;
     self.write_health()?;
     // Limits and owners may have changed, so everything is scanned as at a start.
-    let roots = self.workspaces.clone();
+    let roots = self.directories.workspaces.clone();
     self.look_first(&roots)?;
     self.engine.recovered("configuration")?;
     let line = self.status_line();
@@ -116,28 +121,30 @@ impl Guard {
 
   /// Ends the guard of a directory.
   fn leave(&mut self, root: &std::path::Path) -> Result<(), EngineError> {
-    for dir in self.watcher.watched() {
-      if dir.starts_with(root) && !self.workspaces.iter().any(|other| dir.starts_with(other)) {
-        self.watcher.remove(&dir);
+    for dir in self.watching.watcher.watched() {
+      if dir.starts_with(root)
+        && !self.directories.workspaces.iter().any(|other| dir.starts_with(other))
+      {
+        self.watching.watcher.remove(&dir);
       }
     }
     let now = self.now();
-    self.polls.set(root, None, now);
-    self.rooms.remove(root);
-    self.troubled.remove(root);
-    self.locks.forget(root);
-    self.retries.succeeded(root);
-    self.held.forget_root(root);
-    if self.adopting.remove(root) {
+    self.directories.polls.set(root, None, now);
+    self.directories.rooms.remove(root);
+    self.directories.troubled.remove(root);
+    self.directories.locks.forget(root);
+    self.directories.retries.succeeded(root);
+    self.open_files.forget_root(root);
+    if self.adoption.roots.remove(root) {
       self.engine.ledger_mut().remove_state(&adopting_key(root))?;
     }
     for target in self.queue.dirty_targets().filter(|target| target.root == root) {
-      self.trouble.unblock(target);
+      self.outage.unblock(target);
     }
     self.queue.retain(|target| target.root != root);
-    self.first.retain(|target| target.root != root);
-    self.baseline.retain(|target| target.root != root);
-    self.readers.forget_root(root);
+    self.adoption.first.retain(|target| target.root != root);
+    self.adoption.baseline.retain(|target| target.root != root);
+    self.watching.readers.forget_root(root);
     // Degradations of the directory have no meaning any more.
     let (workspace, lock, file) = {
       let root = shown(root);

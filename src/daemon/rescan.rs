@@ -8,7 +8,7 @@ use std::{
 };
 
 use super::{
-  Guard,
+  Daemon,
   health::{Room, told},
   moved::adopted_key,
   poll::Why,
@@ -37,7 +37,7 @@ pub(super) enum Look<'k> {
   Poll,
 }
 
-impl Guard {
+impl Daemon {
   /// Adds directories: watches them, and marks every file as dirty that differs from its row in the
   /// ledger.
   pub(super) fn look_first(&mut self, roots: &[PathBuf]) -> Result<(), EngineError> {
@@ -61,7 +61,7 @@ impl Guard {
       }
     }
     let found = self.queue.dirty_targets().filter(|target| roots.contains(&target.root));
-    self.first.extend(found.cloned());
+    self.adoption.first.extend(found.cloned());
     Ok(())
   }
 
@@ -80,13 +80,13 @@ impl Guard {
 
   /// Requests a rescan of the directory of a path, or of all directories without a path.
   pub(super) fn look_again(&mut self, path: Option<&Path>) {
-    for root in self.workspaces.clone() {
+    for root in self.directories.workspaces.clone() {
       let concerned = path.is_none_or(|path| path.starts_with(&root) || root.starts_with(path));
-      let of_interest = path
-        .and_then(|path| path.strip_prefix(&root).ok())
-        .is_none_or(|rel| rel.as_os_str().is_empty() || self.shapes.of(&root).has_dir(rel));
+      let of_interest = path.and_then(|path| path.strip_prefix(&root).ok()).is_none_or(|rel| {
+        rel.as_os_str().is_empty() || self.directories.shapes.of(&root).has_dir(rel)
+      });
       if concerned && of_interest {
-        self.looks.insert(root);
+        self.directories.rescans.insert(root);
       }
     }
   }
@@ -94,52 +94,53 @@ impl Guard {
   /// Rescans the directories that have changed, once for any number of events.
   pub(super) fn look(&mut self) {
     let started = self.now();
-    if self.looks.is_empty() || started < self.next_look {
+    if self.directories.rescans.is_empty() || started < self.directories.next_rescan {
       return;
     }
-    for root in std::mem::take(&mut self.looks) {
-      self.report(|guard| guard.look_at(&root, Look::Again));
+    for root in std::mem::take(&mut self.directories.rescans) {
+      self.report(|daemon| daemon.look_at(&root, Look::Again));
     }
     self.watch_sources();
     let now = self.now();
-    self.next_look = now + now.saturating_sub(started).saturating_mul(LOOK_REST);
+    self.directories.next_rescan = now + now.saturating_sub(started).saturating_mul(LOOK_REST);
   }
 
   /// Requests a rescan of everything, and records why.
   pub(super) fn rescan(&mut self, why: &str) {
     self.look_again(None);
     let event = Event::new(EventKind::Rescanned).detail(why);
-    self.report(|guard| guard.engine.tell(event));
+    self.report(|daemon| daemon.engine.tell(event));
   }
 
   /// The mount table changed, so a watch may no longer be on the directory at its path.
   pub(super) fn mounts_changed(&mut self) {
-    let misplaced = self.watcher.misplaced();
+    let misplaced = self.watching.watcher.misplaced();
     for dir in &misplaced {
-      self.watcher.remove(dir);
+      self.watching.watcher.remove(dir);
     }
     let concerned: Vec<PathBuf> = self
+      .directories
       .workspaces
       .iter()
       .filter(|root| {
         let moved = misplaced.iter().any(|dir| dir.starts_with(root) || root.starts_with(dir));
-        moved || self.troubled.contains(*root)
+        moved || self.directories.troubled.contains(*root)
       })
       .cloned()
       .collect();
     for root in &concerned {
       self.engine.forget_root(root);
-      self.report(|guard| guard.look_at(root, Look::Again));
+      self.report(|daemon| daemon.look_at(root, Look::Again));
     }
     // A mount over a single file does not affect the watched directories.
     let mounted = self.mounted_files();
-    let before = std::mem::replace(&mut self.mounted, mounted);
-    for path in before.symmetric_difference(&self.mounted.clone()) {
+    let before = std::mem::replace(&mut self.directories.mounted, mounted);
+    for path in before.symmetric_difference(&self.directories.mounted.clone()) {
       self.mark(path);
     }
     if !misplaced.is_empty() {
       let event = Event::new(EventKind::Rescanned).detail("a file system was mounted or unmounted");
-      self.report(|guard| guard.engine.tell(event));
+      self.report(|daemon| daemon.engine.tell(event));
     }
   }
 
@@ -151,9 +152,9 @@ impl Guard {
   /// Polls what is due. Returns whether anything was.
   pub(super) fn poll(&mut self) -> bool {
     let now = self.now();
-    let due = self.polls.take(now);
+    let due = self.directories.polls.take(now);
     for root in &due {
-      self.report(|guard| guard.look_at(root, Look::Poll));
+      self.report(|daemon| daemon.look_at(root, Look::Poll));
     }
     !due.is_empty()
   }
@@ -171,34 +172,34 @@ impl Guard {
         self.await_directory(root, matches!(error.refusal, Refusal::Absent));
         let now = self.now();
         if matches!(error.refusal, Refusal::Io(_) | Refusal::Permission) {
-          self.retries.failed(root, now);
+          self.directories.retries.failed(root, now);
         } else {
-          self.retries.succeeded(root);
+          self.directories.retries.succeeded(root);
         }
-        self.troubled.insert(root.to_owned());
+        self.directories.troubled.insert(root.to_owned());
         if matches!(look, Look::Poll) {
           self.mark_gone(root);
         }
         if self.is_awaited(root)? {
-          self.rooms.insert(root.to_owned(), Room::awaited(root));
+          self.directories.rooms.insert(root.to_owned(), Room::awaited(root));
           return self.engine.recovered(&key);
         }
         return self.engine.degrade(&key, &error.to_string());
       }
     };
-    let shape = self.shapes.of(root).clone();
+    let shape = self.directories.shapes.of(root).clone();
     let mut problems: Vec<String> = Vec::new();
     let mut limit = None;
     let mut may_pass = false;
     let mut walk = workspace.walk_as(&fs, &shape);
     loop {
-      let watched = self.watcher.watched();
+      let watched = self.watching.watcher.watched();
       let mut watched_more = false;
       for dir in walk.dirs.iter().map(|dir| workspace.absolute(dir)) {
         if watched.binary_search(&dir).is_ok() {
           continue;
         }
-        match self.watcher.add(&dir) {
+        match self.watching.watcher.add(&dir) {
           Ok(()) => watched_more = true,
           Err(WatchError::Limit(reached)) => limit = Some(reached),
           Err(error) => {
@@ -206,7 +207,7 @@ impl Guard {
             let is_gone = matches!(error, WatchError::NotADirectory(_) | WatchError::Replaced(_));
             let is_there = dir.symlink_metadata().map_or(dir == root, |found| found.is_dir());
             if is_gone && is_there {
-              self.looks.insert(root.to_owned());
+              self.directories.rescans.insert(root.to_owned());
             }
             // A directory that came and went again was never unguarded.
             if !is_gone {
@@ -216,17 +217,17 @@ impl Guard {
           }
         }
       }
-      self.has_new_directories |= watched_more;
+      self.directories.has_new |= watched_more;
       // Files written into a directory before it was watched are found by a second walk.
       if !watched_more {
         break;
       }
       walk = workspace.walk_as(&fs, &shape);
     }
-    self.watcher.watch_end(root);
+    self.watching.watcher.watch_end(root);
     // An open directory does not report its removal, so the lock, which keeps it open, is given back.
-    if !self.watcher.hears_end(root) {
-      self.locks.release(root);
+    if !self.watching.watcher.hears_end(root) {
+      self.directories.locks.release(root);
     }
     if shape != Shape::Workspace {
       // A file that is also in a workspace belongs to that workspace.
@@ -234,13 +235,13 @@ impl Guard {
       walk.files.retain(|file| self.target(&root.join(file)).is_some_and(is_own));
     }
     problems.extend(walk.problems.iter().map(ToString::to_string));
-    self.links.retain(|link| !link.starts_with(root));
+    self.directories.links.retain(|link| !link.starts_with(root));
     let links = walk.problems.iter().filter(|one| one.is_link()).map(|one| root.join(one.path()));
-    self.links.extend(links);
+    self.directories.links.extend(links);
     may_pass |= walk.problems.iter().any(Problem::may_pass);
-    self.unreadable.retain(|path| !path.starts_with(root));
+    self.directories.unreadable.retain(|path| !path.starts_with(root));
     let unreadable = walk.problems.iter().filter(|one| one.may_pass());
-    self.unreadable.extend(unreadable.map(|one| workspace.absolute(one.path())));
+    self.directories.unreadable.extend(unreadable.map(|one| workspace.absolute(one.path())));
     let probe = fs.probe(workspace.root());
     let why = if limit.is_some() {
       Some(Why::Unwatched)
@@ -251,14 +252,14 @@ impl Guard {
       problems.push(format!("{limit}; until then files are polled"));
     }
     let now = self.now();
-    self.polls.set(root, why, now);
+    self.directories.polls.set(root, why, now);
     if may_pass {
-      self.retries.failed(root, now);
+      self.directories.retries.failed(root, now);
     } else {
-      self.retries.succeeded(root);
+      self.directories.retries.succeeded(root);
     }
     let room = Room::of(root, probe, why.map(|why| why.to_string()));
-    self.rooms.insert(root.to_owned(), room);
+    self.directories.rooms.insert(root.to_owned(), room);
     let mut stamps = HashMap::new();
     for file in &walk.files {
       let target = Target::new(root, file);
@@ -273,10 +274,10 @@ impl Guard {
           // What was written while this installation waited for another one to end is new to it.
           let is_new = || {
             let stamp = fs.stamp(workspace.root(), file).ok().flatten();
-            stamp.is_none_or(|stamp| self.locks.is_of_others(root, &stamp))
+            stamp.is_none_or(|stamp| self.directories.locks.is_of_others(root, &stamp))
           };
-          if self.adopting.contains(root) && !is_new() {
-            self.baseline.insert(target.clone());
+          if self.adoption.roots.contains(root) && !is_new() {
+            self.adoption.baseline.insert(target.clone());
           }
           match known.remove(&target.path()) {
             // A file that could not be guarded is tried again: limits and owners may have changed.
@@ -301,10 +302,10 @@ impl Guard {
       Look::First(_) => {}
       Look::Poll => {
         // A file that went between the start and the first poll is in no earlier poll.
-        if self.polls.is_first(root) {
+        if self.directories.polls.is_first(root) {
           self.mark_missing(root)?;
         }
-        for target in self.polls.changed(root, stamps) {
+        for target in self.directories.polls.changed(root, stamps) {
           self.queue.dirty(target, now);
         }
       }
@@ -316,11 +317,11 @@ impl Guard {
     self.await_no_more();
     match told(problems) {
       None => {
-        self.troubled.remove(root);
+        self.directories.troubled.remove(root);
         self.engine.recovered(&key)
       }
       Some(text) => {
-        self.troubled.insert(root.to_owned());
+        self.directories.troubled.insert(root.to_owned());
         self.engine.degrade(&key, &text)
       }
     }
@@ -332,14 +333,14 @@ impl Guard {
     let is_known = self.engine.ledger().state(&adopted_key(root))?.is_some();
     let is_absent =
       root.symlink_metadata().is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
-    let others = self.workspaces.iter().any(|other| other.is_dir());
-    Ok(is_absent && others && !is_known && !self.is_named)
+    let others = self.directories.workspaces.iter().any(|other| other.is_dir());
+    Ok(is_absent && others && !is_known && !self.directories.is_named)
   }
 
   /// Notes that a directory that appeared while the daemon runs has no baseline: all its content is new.
   fn note_adopted(&mut self, root: &Path) -> Result<(), EngineError> {
     let key = adopted_key(root);
-    if self.adopting.contains(root) || self.engine.ledger().state(&key)?.is_some() {
+    if self.adoption.roots.contains(root) || self.engine.ledger().state(&key)?.is_some() {
       return Ok(());
     }
     let at = self.engine.clock().now();
@@ -364,7 +365,7 @@ impl Guard {
   /// A polled workspace that is gone takes its files with it.
   fn mark_gone(&mut self, root: &Path) {
     let now = self.now();
-    for target in self.polls.changed(root, HashMap::new()) {
+    for target in self.directories.polls.changed(root, HashMap::new()) {
       self.queue.dirty(target, now);
     }
   }
@@ -373,25 +374,25 @@ impl Guard {
   fn await_directory(&mut self, root: &Path, is_absent: bool) {
     let nearest = |skipped| root.ancestors().skip(skipped).find(|dir| dir.is_dir());
     let above = nearest(1);
-    if let Some(Err(error)) = above.map(|dir| self.watcher.add(dir)) {
+    if let Some(Err(error)) = above.map(|dir| self.watching.watcher.add(dir)) {
       tracing::warn!(target: "memfw", %error, "a missing workspace is polled for");
       let now = self.now();
-      self.polls.set(root, Some(Why::Unwatched), now);
+      self.directories.polls.set(root, Some(Why::Unwatched), now);
     }
     // What came before that was watched made no event.
     if is_absent && nearest(0) != above {
-      self.looks.insert(root.to_owned());
+      self.directories.rescans.insert(root.to_owned());
     }
   }
 
   /// Stops watching the parents of formerly missing directories once all directories exist, because
   /// these watches cause events of their own.
   fn await_no_more(&mut self) {
-    if self.workspaces.iter().all(|root| root.is_dir()) {
-      for dir in self.watcher.watched() {
+    if self.directories.workspaces.iter().all(|root| root.is_dir()) {
+      for dir in self.watching.watcher.watched() {
         let needed = self.sources.is_watched(&dir);
-        if !needed && !self.workspaces.iter().any(|root| dir.starts_with(root)) {
-          self.watcher.remove(&dir);
+        if !needed && !self.directories.workspaces.iter().any(|root| dir.starts_with(root)) {
+          self.watching.watcher.remove(&dir);
         }
       }
     }
@@ -399,9 +400,10 @@ impl Guard {
 
   /// The memory file at the path of an event.
   pub(super) fn target(&self, path: &Path) -> Option<Target> {
-    self.workspaces.iter().find_map(|root| {
-      let rel = path.strip_prefix(root).ok().filter(|_| !self.locks.is_foreign(root))?;
-      self.shapes.of(root).has(rel).then(|| Target::new(root, rel))
+    self.directories.workspaces.iter().find_map(|root| {
+      let rel =
+        path.strip_prefix(root).ok().filter(|_| !self.directories.locks.is_foreign(root))?;
+      self.directories.shapes.of(root).has(rel).then(|| Target::new(root, rel))
     })
   }
 }

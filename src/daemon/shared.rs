@@ -9,7 +9,7 @@ use std::{
   time::Duration,
 };
 
-use super::Guard;
+use super::Daemon;
 use crate::{
   engine::{EngineError, event::shown},
   files::Stamp,
@@ -89,22 +89,22 @@ impl Locks {
   }
 }
 
-impl Guard {
+impl Daemon {
   /// Takes the lock of a directory, and reports a directory that another installation guards. Returns
   /// whether this installation may write there.
   pub(super) fn own(&mut self, root: &Path) -> Result<bool, EngineError> {
     let key = format!("lock:{}", shown(root));
-    match self.locks.take(root) {
+    match self.directories.locks.take(root) {
       Ok(()) => {
-        self.locks.foreign.remove(root);
+        self.directories.locks.foreign.remove(root);
         self.engine.recovered(&key)?;
         Ok(true)
       }
       Err(taken) => {
         let at = self.engine.clock().now();
-        self.locks.foreign.insert(root.to_owned());
-        self.locks.foreign_since.entry(root.to_owned()).or_insert(at);
-        self.locks.due = self.now() + EVERY;
+        self.directories.locks.foreign.insert(root.to_owned());
+        self.directories.locks.foreign_since.entry(root.to_owned()).or_insert(at);
+        self.directories.locks.due = self.now() + EVERY;
         self.engine.degrade(&key, &already_guarded(root, taken))?;
         Ok(false)
       }
@@ -125,26 +125,26 @@ impl Guard {
   /// Takes over directories whose locks are free now, and scans them as at a start.
   pub(super) fn take_over(&mut self) {
     let now = self.now();
-    if self.locks.foreign.is_empty() || now < self.locks.due {
+    if self.directories.locks.foreign.is_empty() || now < self.directories.locks.due {
       return;
     }
-    self.locks.due = now + EVERY;
-    for root in self.locks.foreign.clone() {
-      self.report(|guard| {
-        if !guard.own(&root)? {
+    self.directories.locks.due = now + EVERY;
+    for root in self.directories.locks.foreign.clone() {
+      self.report(|daemon| {
+        if !daemon.own(&root)? {
           return Ok(());
         }
-        if guard.report_only.is_none() {
-          guard.engine.recover()?;
+        if daemon.report_only.is_none() {
+          daemon.engine.recover()?;
         }
-        guard.look_first(std::slice::from_ref(&root))
+        daemon.look_first(std::slice::from_ref(&root))
       });
     }
   }
 
   /// Why a single run cannot do its work, if another installation guards a directory.
   pub fn guarded_elsewhere(&self) -> Option<String> {
-    let root = self.locks.foreign().next()?;
+    let root = self.directories.locks.foreign().next()?;
     Some(format!("another memfw guards `{}`", shown(root)))
   }
 }

@@ -5,7 +5,7 @@
 //! is no line if nothing happened and nothing waits.
 #![forbid(unsafe_code)]
 
-use super::Guard;
+use super::Daemon;
 use crate::{
   engine::{EngineError, Event, EventKind},
   os::clock::timestamp,
@@ -20,7 +20,7 @@ pub(super) struct SummaryUntil {
   until: Option<i64>,
 }
 
-impl Guard {
+impl Daemon {
   /// Logs the summary of the past days, if that was not done. Returns whether there was something to
   /// log.
   pub(super) fn summarise(&mut self) -> bool {
@@ -29,22 +29,22 @@ impl Guard {
     }
     let today = day(self.engine.clock().now()) * DAY;
     // If the clock was set back, `until` can be in the future, so any other day counts.
-    if self.told.until.is_some_and(|until| until == today) {
+    if self.summary.until.is_some_and(|until| until == today) {
       return false;
     }
     let mut has_said = false;
-    self.report(|guard| {
-      let from = match guard.told.until {
+    self.report(|daemon| {
+      let from = match daemon.summary.until {
         Some(until) => until.min(today),
-        None => guard.untold(today)?,
+        None => daemon.untold(today)?,
       };
       if from < today
-        && let Some(text) = guard.about(from, today)?
+        && let Some(text) = daemon.about(from, today)?
       {
-        guard.engine.tell(Event::new(EventKind::Summary).detail(text))?;
+        daemon.engine.tell(Event::new(EventKind::Summary).detail(text))?;
         has_said = true;
       }
-      guard.told.until = Some(today);
+      daemon.summary.until = Some(today);
       Ok(())
     });
     has_said

@@ -1,16 +1,23 @@
-//! The daemon's guard inside of a test, with a clock that can be moved.
+//! The daemon inside of a test, with a clock that can be moved.
 
 use {
   super::pace,
   memfw::{
-    daemon::Guard,
+    config::Config,
+    daemon::{Daemon, Discovery, Helpers, Options},
+    engine::Engine,
+    files::{RealFs, Shapes, Watcher},
     os::{Clock, SystemClock},
+    provenance::{AgentRecords, NoAgent},
     seal::MasterKey,
     store::{Access, Ledger},
   },
   std::{
     path::Path,
-    sync::atomic::{AtomicU64, Ordering::Relaxed},
+    sync::{
+      Arc,
+      atomic::{AtomicU64, Ordering::Relaxed},
+    },
     time::Duration,
   },
 };
@@ -39,17 +46,42 @@ impl Clock for Ahead {
   }
 }
 
-/// The ledger of such a guard.
+/// The ledger of such a daemon.
 pub(crate) fn ledger_in(dir: &Path, access: Access) -> Ledger {
   Ledger::open(&dir.join("ledger.sqlite"), access, Some(MasterKey::new([7; 32]))).unwrap()
 }
 
+/// A daemon that guards `root`, with its ledger in `dir`.
+pub(crate) fn daemon_in(
+  dir: &Path,
+  root: &Path,
+  (clock, config): (Arc<dyn Clock>, Config),
+  agent: Box<dyn AgentRecords>,
+  helpers: Helpers,
+) -> Daemon {
+  let (fs, ledger) = (RealFs::default(), ledger_in(dir, Access::ReadWrite));
+  let engine = Engine::new(fs, ledger, Box::new(NoAgent), clock, Arc::new(config), dir.to_owned());
+  let found = Discovery {
+    workspaces: vec![root.to_owned()],
+    shapes: Shapes::default(),
+    is_named: true,
+    agent,
+    files: vec![],
+    notes: vec![],
+    helpers,
+    is_complete: true,
+  };
+  let options =
+    Options { found, fs, alarm: None, is_key_older: false, report_only: None, bad_rules: None };
+  Daemon::new(engine, Watcher::new().unwrap(), options)
+}
+
 /// Does all work that is due within some seconds, as the loop does.
-pub(crate) fn settle(guard: &mut Guard) {
+pub(crate) fn settle(daemon: &mut Daemon) {
   loop {
-    if !guard.work().unwrap() {
-      guard.finish_start().unwrap();
-      match guard.next_due() {
+    if !daemon.work().unwrap() {
+      daemon.finish_start().unwrap();
+      match daemon.next_due() {
         Some(wait) if wait < Duration::from_secs(10) => pace(wait),
         _ => return,
       }

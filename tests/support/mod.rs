@@ -18,7 +18,7 @@ mod writers;
 pub(crate) use {
   background::{Background, eventually},
   guarded::{AT_ONCE, Guarded, NEVER, files_below, id},
-  inside::{Ahead, ledger_in, settle},
+  inside::{Ahead, daemon_in, ledger_in, settle},
   mounts::Mounts,
   sample::{Random, block, clean, eol, needle, pace, poison, trees},
   terminal::Terminal,

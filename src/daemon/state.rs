@@ -2,38 +2,39 @@
 #![forbid(unsafe_code)]
 
 use std::{
-  collections::{BTreeMap, BTreeSet, HashSet, VecDeque},
-  path::{Path, PathBuf},
+  path::Path,
   sync::{Arc, atomic::AtomicBool},
   time::Duration,
 };
 
 use super::{
-  DaemonError,
+  DaemonError, Discovery,
   attribution_worker::AttributionWorker,
+  directories::Directories,
   discovery::Sources,
   exposure::Exposure,
   health::{Health, Phase, Room},
+  housekeeping::Housekeeping,
   interrupt::Interrupts,
   judge::Judge,
   model_worker::ModelWorker,
-  moved::adopted_key,
-  notifications::{Errands, Helpers},
+  moved::{Adoption, adopted_key},
+  notifications::Notifications,
   open_files::OpenFiles,
   outage::Outage,
-  poll::{EVERY, Polls, Retries},
+  poll::EVERY,
   queue::{Kind, LAST_RETRY, Queue},
-  readers::Readers,
   reload::RULES,
   service::seconds,
-  shared::{self, Locks},
+  shared,
   summary::SummaryUntil,
   unread::Unread,
+  watched::Watching,
 };
 use crate::{
   engine::{Engine, EngineError, Event, EventKind, Target},
   failpoint::{Point, hit},
-  files::{RealFs, Shapes, WatchEvent, Watcher},
+  files::{RealFs, Watcher},
   os::{Alarm, paths::read_own},
   store::StateKey,
 };
@@ -44,80 +45,40 @@ const LEDGER_PATIENCE: Duration = Duration::from_millis(250);
 /// A shorter difference is no suspend, but the time between two readings of a clock.
 const SUSPEND: Duration = Duration::from_secs(1);
 
-/// The state of the daemon.
-pub struct Guard {
+/// The daemon: an engine, the work that is due, and parts that each know one thing.
+pub struct Daemon {
   pub(super) engine: Engine<RealFs>,
   pub(super) fs: RealFs,
-  pub(super) watcher: Watcher,
-  /// The guarded directories: absolute paths without symbolic links, as far as they exist.
-  pub(super) workspaces: Vec<PathBuf>,
-  /// Which directories are not workspaces.
-  pub(super) shapes: Shapes,
-  /// Whether a person named the directories, so that each of them must exist.
-  pub(super) is_named: bool,
-  pub(super) queue: Queue,
-  /// Directories that are polled because events are not reliable there.
-  pub(super) polls: Polls,
-  /// Directories of which a part could not be read.
-  pub(super) retries: Retries,
-  /// The paths in them that could not be read.
-  pub(super) unreadable: HashSet<PathBuf>,
-  /// Memory files that are hidden by a mount.
-  pub(super) mounted: BTreeSet<PathBuf>,
-  /// Whether the last attempt to read events failed.
-  pub(super) is_deaf: bool,
-  /// The locks that decide into which directories this installation may write.
-  pub(super) locks: Locks,
-  /// Files that another program keeps open.
-  pub(super) held: OpenFiles,
-  /// What `status` reports about each directory.
-  pub(super) rooms: BTreeMap<PathBuf, Room>,
-  /// Directories of which a part is not guarded.
-  pub(super) troubled: HashSet<PathBuf>,
-  /// Events that were taken from the watcher during a pass and are not handled yet.
-  pub(super) heard: VecDeque<WatchEvent>,
-  /// Which files were opened by a reader after their last close by a writer.
-  pub(super) readers: Readers,
-  /// Directories whose first scan is in progress.
-  pub(super) adopting: HashSet<PathBuf>,
-  /// Files of that first scan; a file that appears during the scan is no baseline.
-  pub(super) baseline: HashSet<Target>,
-  /// Files of the start-up scan that were not processed yet.
-  pub(super) first: HashSet<Target>,
-  /// Files whose content is stored as a version when nothing else is due.
-  pub(super) unkept: Vec<Target>,
-  /// When old records were last pruned.
-  pub(super) retained_at: Option<Duration>,
-  /// Directories that need a rescan, and the earliest time of the next one.
-  pub(super) looks: BTreeSet<PathBuf>,
-  pub(super) next_look: Duration,
-  /// Symbolic links that no rescan followed.
-  pub(super) links: HashSet<PathBuf>,
+  /// What is guarded, and in which condition it is.
+  pub(super) directories: Directories,
   /// The configuration files from which the directories were found.
   pub(super) sources: Sources,
-  /// The notifications after a quarantine.
-  pub(super) errands: Errands,
+  /// The directories whose content at the start becomes the baseline.
+  pub(super) adoption: Adoption,
+  pub(super) watching: Watching,
+  pub(super) queue: Queue,
+  /// Files that another program keeps open.
+  pub(super) open_files: OpenFiles,
+  pub(super) housekeeping: Housekeeping,
+  /// What follows a quarantine outside of the file.
+  pub(super) notifications: Notifications,
   /// The thread on which the model scores texts.
-  pub(super) scorer: ModelWorker,
+  pub(super) model_worker: ModelWorker,
   /// The thread that asks the agent's records.
-  pub(super) asker: AttributionWorker,
+  pub(super) attribution_worker: AttributionWorker,
   /// The judge (layer 3).
   pub(super) judge: Judge,
+  /// Files about which the agent's records could not be read.
   pub(super) unread: Unread<Target>,
-  /// The configuration files and notes of discovery, kept for the start.
-  first_sources: (Vec<PathBuf>, Vec<String>),
   pub(super) health: Health,
   pub(super) exposure: Exposure,
   /// Whether the gate asked a question that was not taken yet.
   pub(super) is_asked: Arc<AtomicBool>,
   /// What interrupts the pass of a large file.
   pub(super) interrupts: Interrupts,
-  /// Whether directories were added since [`Guard::new_directories`] was called.
-  pub(super) has_new_directories: bool,
-  pub(super) trouble: Outage,
+  pub(super) outage: Outage,
   /// Up to which day the log has a summary.
-  pub(super) told: SummaryUntil,
-  pub(super) alarm: Option<Alarm>,
+  pub(super) summary: SummaryUntil,
   /// Whether the key existed before the ledger.
   is_key_older: bool,
   /// Why nothing can be sealed, and so nothing is redacted.
@@ -128,41 +89,28 @@ pub struct Guard {
   asleep: Duration,
 }
 
-/// The parts of a guard.
-pub struct Parts {
-  /// The engine.
-  pub engine: Engine<RealFs>,
+/// What a daemon is started with.
+pub struct Options {
+  /// The directories to guard, and the agent's records about them.
+  pub found: Discovery,
   /// The file system that the engine also uses.
   pub fs: RealFs,
-  /// The watcher of directories.
-  pub watcher: Watcher,
-  /// The directories to guard, workspaces first.
-  pub workspaces: Vec<PathBuf>,
-  /// Which directories are not workspaces.
-  pub shapes: Shapes,
-  /// Whether a person named the directories, so that each of them must exist.
-  pub is_named: bool,
-  /// The configuration files from which the directories were found.
-  pub sources: Vec<PathBuf>,
-  /// What could not be found out about the directories.
-  pub notes: Vec<String>,
-  /// The programs that can run after a quarantine.
-  pub helpers: Helpers,
   /// Where alarms go while the ledger cannot be written.
   pub alarm: Option<Alarm>,
-  /// Whether the key existed before the ledger.
+  /// Whether the key existed before the ledger, which means that the key's first ledger was lost.
   pub is_key_older: bool,
-  /// Why nothing can be sealed, if so.
+  /// Why nothing can be sealed, if so. Then nothing is redacted, and poison is only reported.
   pub report_only: Option<String>,
-  /// Why the user's rules are not in force, if so.
+  /// Why the user's rules are not in force, if so. Then the built-in rules guard.
   pub bad_rules: Option<String>,
 }
 
-impl Guard {
-  /// A guard of these directories.
-  pub fn new(parts: Parts) -> Self {
-    let Parts { mut engine, fs, watcher, workspaces, shapes, is_named, .. } = parts;
-    let Parts { sources, notes, helpers, alarm, is_key_older, report_only, bad_rules, .. } = parts;
+impl Daemon {
+  /// A daemon that guards what was found.
+  pub fn new(mut engine: Engine<RealFs>, watcher: Watcher, options: Options) -> Self {
+    let Options { found, fs, alarm, is_key_older, report_only, bad_rules } = options;
+    let Discovery { workspaces, shapes, is_named, agent, files, notes, helpers, .. } = found;
+    engine.set_agent(agent);
     engine.set_shapes(shapes.clone());
     engine.ledger_mut().set_patience(LEDGER_PATIENCE);
     let health = Health {
@@ -184,49 +132,28 @@ impl Guard {
     Self {
       engine,
       fs,
-      watcher,
-      workspaces,
-      shapes,
-      is_named,
+      directories: Directories::new(workspaces, shapes, is_named),
+      sources: Sources::new(files, notes),
+      adoption: Adoption::default(),
+      watching: Watching::by(watcher),
       queue: Queue::default(),
-      polls: Polls::default(),
-      retries: Retries::default(),
-      unreadable: HashSet::new(),
-      mounted: BTreeSet::new(),
-      is_deaf: false,
-      locks: Locks::default(),
-      held: OpenFiles::default(),
-      rooms: BTreeMap::new(),
-      troubled: HashSet::new(),
-      heard: VecDeque::new(),
-      readers: Readers::default(),
-      adopting: HashSet::new(),
-      baseline: HashSet::new(),
-      first: HashSet::new(),
-      looks: BTreeSet::new(),
-      next_look: Duration::ZERO,
-      links: HashSet::new(),
-      sources: Sources::default(),
-      first_sources: (sources, notes),
-      errands: Errands::new(helpers),
-      scorer: ModelWorker::default(),
-      asker: AttributionWorker::default(),
+      open_files: OpenFiles::default(),
+      housekeeping: Housekeeping::default(),
+      notifications: Notifications::new(helpers),
+      model_worker: ModelWorker::default(),
+      attribution_worker: AttributionWorker::default(),
       judge: Judge::default(),
       unread: Unread::default(),
-      unkept: Vec::new(),
-      retained_at: None,
       health,
-      trouble: Outage::default(),
-      told: SummaryUntil::default(),
-      alarm,
+      exposure: Exposure::since(now),
+      is_asked,
+      interrupts,
+      outage: Outage::new(alarm),
+      summary: SummaryUntil::default(),
       is_key_older,
       report_only,
       bad_rules,
       asleep,
-      exposure: Exposure::since(now),
-      is_asked,
-      interrupts,
-      has_new_directories: true,
     }
   }
 
@@ -243,9 +170,9 @@ impl Guard {
     }
     self.compare_with_last()?;
     self.write_health()?;
-    let (sources, notes) = self.first_sources.clone();
+    let (sources, notes) = self.sources.first();
     self.set_sources(sources, notes)?;
-    let helpers = self.errands.helpers.clone();
+    let helpers = self.notifications.helpers.clone();
     self.set_helpers(helpers)?;
     if let Some(why) = &self.bad_rules {
       self.engine.degrade(RULES, why)?;
@@ -253,14 +180,14 @@ impl Guard {
     if let Some(why) = &self.report_only {
       self.engine.degrade("key", &reports_only(why))?;
     }
-    let roots = self.workspaces.clone();
+    let roots = self.directories.workspaces.clone();
     // Where another installation writes, operations of this one wait until that installation has ended.
     let is_alone = self.owned(&roots)?.len() == roots.len();
     if is_alone && self.report_only.is_none() {
       self.engine.recover()?;
     }
     self.look_first(&roots)?;
-    self.mounted = self.mounted_files();
+    self.directories.mounted = self.mounted_files();
     self.look_for_lost_items()?;
     Ok(())
   }
@@ -276,11 +203,11 @@ impl Guard {
   /// Reports that everything is guarded, once every file that existed at the start was processed; files
   /// written meanwhile are ordinary work. Returns whether this call reported it.
   pub fn finish_start(&mut self) -> Result<bool, DaemonError> {
-    if !self.first.is_empty() || self.trouble.text().is_some() {
+    if !self.adoption.first.is_empty() || self.outage.text().is_some() {
       return Ok(false);
     }
     let at = self.engine.clock().now();
-    for root in &self.adopting {
+    for root in &self.adoption.roots {
       // A directory that does not exist has no baseline yet.
       if root.is_dir() {
         hit(Point::AdoptBeforeMark);
@@ -293,18 +220,18 @@ impl Guard {
       }
     }
     let is_start = self.health.phase == Phase::Starting;
-    if is_start || !self.adopting.is_empty() {
+    if is_start || !self.adoption.roots.is_empty() {
       self.read_all()?;
       self.consult_all()?;
     }
     self.end_adoption()?;
-    self.baseline.clear();
+    self.adoption.baseline.clear();
     if !is_start {
       return Ok(false);
     }
     let line = self.status_line();
     self.engine.tell(Event::new(EventKind::Started).detail(line))?;
-    self.unkept = self.engine.versions_due()?;
+    self.housekeeping.due_versions = self.engine.versions_due()?;
     self.ask_about_all()?;
     self.health.phase = Phase::Guarding;
     self.health.scanned_at = Some(at);
@@ -320,24 +247,24 @@ impl Guard {
   /// Updates what `status` reads, if it has changed; `further` are wakeups of the event loop.
   pub fn refresh(&mut self, further: Option<String>) {
     let mut wakeups: Vec<String> = further.into_iter().collect();
-    for (root, room) in &self.rooms {
+    for (root, room) in &self.directories.rooms {
       if let Some(why) = &room.polled {
         let root = crate::engine::event::shown(root);
         wakeups.push(format!("polls `{root}` every {}: {why}", seconds(EVERY)));
       }
     }
-    wakeups.extend(self.locks.foreign().map(|root| {
+    wakeups.extend(self.directories.locks.foreign().map(|root| {
       let (root, every) = (crate::engine::event::shown(root), seconds(shared::EVERY));
       format!("asks every {every} whether another memfw still guards `{root}`")
     }));
-    wakeups.extend(self.retries.wakeups());
-    wakeups.extend(self.held.wakeups());
-    self.watcher.attend(self.held.noted());
+    wakeups.extend(self.directories.retries.wakeups());
+    wakeups.extend(self.open_files.wakeups());
+    self.watching.watcher.attend(self.open_files.noted());
     wakeups.extend(self.judge.wakeup());
     // A program may have closed its file before the watch began, so the files in newly watched
     // directories are tried now.
-    let fresh = self.watcher.hear_readers(self.held.directories());
-    for (kind, target) in self.held.within(&fresh) {
+    let fresh = self.watching.watcher.hear_readers(self.open_files.directories());
+    for (kind, target) in self.open_files.within(&fresh) {
       self.try_held(kind, target);
     }
     if let n @ 1.. = self.queue.n_stubborn() {
@@ -345,7 +272,7 @@ impl Guard {
       let every = seconds(LAST_RETRY);
       wakeups.push(format!("asks for {files} that cannot be worked on every {every}"));
     }
-    let rooms: Vec<Room> = self.rooms.values().cloned().collect();
+    let rooms: Vec<Room> = self.directories.rooms.values().cloned().collect();
     if (&self.health.rooms, &self.health.wakeups) != (&rooms, &wakeups) {
       (self.health.rooms, self.health.wakeups) = (rooms, wakeups);
       self.report(Self::write_health);
@@ -373,19 +300,20 @@ impl Guard {
   pub fn next_due(&self) -> Option<Duration> {
     let now = self.now();
     // While the ledger cannot be written, only the next attempt to write it is due.
-    self.trouble.next_due(now).or_else(|| {
-      let keep = (!self.unkept.is_empty()).then_some(Duration::ZERO);
-      let look = (!self.looks.is_empty()).then(|| self.next_look.saturating_sub(now));
+    self.outage.next_due(now).or_else(|| {
+      let keep = (!self.housekeeping.due_versions.is_empty()).then_some(Duration::ZERO);
+      let look = (!self.directories.rescans.is_empty())
+        .then(|| self.directories.next_rescan.saturating_sub(now));
       let sources = self.sources.next_due(now);
       let errand = self.next_errand(now);
       let due = [errand, sources, look, keep, self.queue.next_due(now, &self.busy())];
       let more = [
-        self.asker.next_due(now),
+        self.attribution_worker.next_due(now),
         self.unread.next_due(now),
-        self.polls.next_due(now),
-        self.retries.next_due(now),
-        self.locks.next_due(now),
-        self.held.next_due(now),
+        self.directories.polls.next_due(now),
+        self.directories.retries.next_due(now),
+        self.directories.locks.next_due(now),
+        self.open_files.next_due(now),
         self.judge.next_due(now),
       ];
       due.into_iter().chain(more).flatten().min()
@@ -394,18 +322,18 @@ impl Guard {
 
   /// The kinds of work for which the queue must hand out nothing, because their thread is busy.
   pub(super) fn busy(&self) -> Vec<Kind> {
-    let asker = self.asker.is_busy().then_some(Kind::Attribute);
-    let scorer = self.scorer.is_busy().then_some(Kind::Model);
+    let asker = self.attribution_worker.is_busy().then_some(Kind::Attribute);
+    let scorer = self.model_worker.is_busy().then_some(Kind::Model);
     asker.into_iter().chain(scorer).collect()
   }
 
   /// Whether nothing is pending.
   pub fn is_idle(&self) -> bool {
     self.queue.is_empty()
-      && self.looks.is_empty()
-      && self.unkept.is_empty()
-      && self.scorer.is_idle()
-      && !self.asker.is_busy()
+      && self.directories.rescans.is_empty()
+      && self.housekeeping.due_versions.is_empty()
+      && self.model_worker.is_idle()
+      && !self.attribution_worker.is_busy()
   }
 
   /// Records that the daemon stopped.
@@ -413,7 +341,7 @@ impl Guard {
     self.health.phase = Phase::Stopped;
     // If the ledger cannot be written now, the next start only rescans more thoroughly.
     self.report(Self::write_health);
-    self.report(|guard| guard.engine.tell(Event::new(kind)));
+    self.report(|daemon| daemon.engine.tell(Event::new(kind)));
   }
 
   /// Tries a file again that a program may have closed.
