@@ -62,7 +62,25 @@ impl FileFacts {
 
   /// Parses a version of the file.
   pub fn read(&self, bytes: &[u8]) -> Document {
-    let mut document = Document::parse(bytes, &self.ids);
+    self.read_with(bytes, &self.ids)
+  }
+
+  /// Parses a version of the file with the placeholders that memfw has just written, by id.
+  pub fn read_redacted<'a>(
+    &self,
+    bytes: &[u8],
+    written: impl IntoIterator<Item = (&'a BlockId, &'a [u8])>,
+  ) -> Document {
+    let mut ids = self.ids.clone();
+    for (id, redacted) in written {
+      ids.placeholders.insert(id.clone());
+      ids.redacted.insert(id.clone(), redacted.to_vec());
+    }
+    self.read_with(bytes, &ids)
+  }
+
+  fn read_with(&self, bytes: &[u8], ids: &Known) -> Document {
+    let mut document = Document::parse(bytes, ids);
     document.divide(bytes, &self.known);
     document
   }

@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
   files::Fs,
-  memory::{Around, Comparison, Document, Fate, line::LineKind},
+  memory::{Around, Comparison, Document, Fate, Redaction, RedactionKind, line::LineKind},
   store::{Ledger, StoreError},
 };
 
@@ -102,17 +102,20 @@ impl<F: Fs> Engine<F> {
     target: &Target,
     view: &View,
     left: &[u8],
-    redactions: &[Range<usize>],
+    redactions: &[&Redaction],
   ) -> Result<(), StoreError> {
     if !view.facts.rows.iter().any(|row| row.revisions.iter().any(|one| one.approved)) {
       return Ok(());
     }
     let path = target.path();
-    let document = view.facts.read(left);
+    // The next pass knows the new placeholders, so that they are no part of any context.
+    let quarantined = redactions.iter().filter(|one| one.kind == RedactionKind::Quarantine);
+    let written = quarantined.map(|one| (&one.id, &one.replacement[..]));
+    let document = view.facts.read_redacted(left, written);
     let [before, after] = [&view.bytes[..], left].map(|bytes| claims(bytes).collect::<Vec<_>>());
     for (item, span) in self.approvals().places_in(&path, left)? {
       let around = |gone| Around::without(&view.bytes, &view.document, &span, gone);
-      let goes = redactions.iter().any(|gone| judge::overlaps(gone, &span));
+      let goes = redactions.iter().any(|one| judge::overlaps(&one.span, &span));
       if goes || !self.approvals().may_stand(&path, item.hash, &[around(&[]), around(&before)])? {
         continue;
       }

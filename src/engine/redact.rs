@@ -97,7 +97,7 @@ impl<F: Fs> Engine<F> {
       // The next version may exist before this one is recorded.
       let at = self.now();
       self.link.note_write(&mut self.ledger, target, view, at)?;
-      let gone: Vec<_> = redactions.iter().map(|one| one.redaction.span.clone()).collect();
+      let gone: Vec<&Redaction> = redactions.iter().map(|one| &one.redaction).collect();
       self.approved_beside(target, view, &bytes, &gone)?;
     }
     // This is safe without a lease, too: the record follows only from exactly the bytes that were
