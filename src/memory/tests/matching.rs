@@ -203,4 +203,6 @@ fn a_line_with_another_list_marker_is_known() {
   assert_eq!(fresh(&changed("- a\n", "- a\n\n* a\n").fates), [false, true]);
   assert_eq!(fresh(&changed("- [ ] a\n", "* [x] a\n").fates), [true]);
   assert_eq!(fresh(&changed("- x\n  - a\n", "- x\n  * a\n").fates), [false]);
+  // In code, the sign says something.
+  assert_eq!(fresh(&changed("```\n- a\n```\n", "```\n+ a\n```\n").fates), [true]);
 }
