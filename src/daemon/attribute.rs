@@ -85,7 +85,11 @@ impl Daemon {
       Matter::Index(asked) => {
         // Without an answer the question is asked again later.
         if let Reply::Index(holds) = reply {
-          self.report(|daemon| daemon.index_told(target, asked, holds));
+          self.report(|daemon| {
+            let now = daemon.now();
+            let actions = daemon.notifications.index_told(target, asked, holds, now);
+            daemon.carry_out(actions)
+          });
         }
         Ok(true)
       }

@@ -3,7 +3,7 @@
 
 use std::{
   collections::{BTreeMap, BTreeSet, HashSet},
-  path::PathBuf,
+  path::{Path, PathBuf},
   time::Duration,
 };
 
@@ -12,7 +12,7 @@ use super::{
   poll::{Polls, Retries},
   shared::Locks,
 };
-use crate::files::Shapes;
+use crate::{engine::Target, files::Shapes};
 
 /// What is guarded, and in which condition it is.
 pub(super) struct Directories {
@@ -65,5 +65,13 @@ impl Directories {
       next_rescan: Duration::ZERO,
       has_new: true,
     }
+  }
+
+  /// The memory file at a path; `None` where another installation guards its directory.
+  pub(super) fn target(&self, path: &Path) -> Option<Target> {
+    self.workspaces.iter().find_map(|root| {
+      let rel = path.strip_prefix(root).ok().filter(|_| !self.locks.is_foreign(root))?;
+      self.shapes.of(root).has(rel).then(|| Target::new(root, rel))
+    })
   }
 }

@@ -54,7 +54,7 @@ impl Daemon {
     }
     let Some((kind, target, waiting)) = self.queue.take(now, &self.busy()) else {
       self.end_trouble();
-      return Ok(self.run_judge() || self.keep_one()? || self.run_errands() || self.summarise());
+      return Ok(self.run_judge() || self.keep_one()? || self.notify() || self.summarise());
     };
     if kind == Kind::Urgent && waiting.tries == 0 && self.adoption.baseline.contains(&target) {
       return self.adopt(target, waiting);

@@ -5,6 +5,7 @@
 //! equals the one in the ledger. Signals are handled before files.
 #![forbid(unsafe_code)]
 
+mod action;
 mod attribute;
 mod attribution_worker;
 mod directories;

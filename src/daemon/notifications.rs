@@ -19,13 +19,13 @@ use zeroize::Zeroizing;
 
 use super::{
   Daemon,
-  attribution_worker::{Matter, Reply},
+  action::{Action, Surroundings},
   judge::Via,
 };
 use crate::{
   engine::{EngineError, EventKind, Target, event::shown},
   os::subprocess::Errand,
-  store::{EventFilter, EventRow, ItemFilter, StateKey, StoreError},
+  store::{EventFilter, EventRow, ItemFilter, Ledger, StateKey, StoreError},
 };
 
 /// How long the agent has to renew its index by itself (a choice); it takes two seconds, and more when
@@ -110,100 +110,95 @@ impl Notifications {
   pub(super) fn stir(&mut self) {
     self.stirred = true;
   }
-}
 
-impl Daemon {
-  /// Continues with notifications and index checks. Returns whether anything was done.
-  pub(super) fn run_errands(&mut self) -> bool {
-    let mut done = false;
-    self.report(|daemon| {
-      done = daemon.end_errand()?
-        || daemon.take_news()?
-        || daemon.tell_news()?
-        || daemon.check_index()?;
-      Ok(())
-    });
-    done
+  /// Takes the next step, and returns what it needs done: nothing if no step was due.
+  pub(super) fn work(&mut self, around: &Surroundings<'_>) -> Result<Vec<Action>, EngineError> {
+    let mut actions = self.end_program();
+    if actions.is_empty() {
+      actions = self.take_events(around)?;
+    }
+    if actions.is_empty() {
+      actions = self.tell(around);
+    }
+    if actions.is_empty() {
+      actions = self.check_index(around)?;
+    }
+    Ok(actions)
   }
 
   /// How long until the next step is due.
-  pub(super) fn next_errand(&self, now: Duration) -> Option<Duration> {
-    let errands = &self.notifications;
-    if errands.stirred {
+  pub(super) fn next_due(&self, around: &Surroundings<'_>) -> Option<Duration> {
+    if self.stirred {
       return Some(Duration::ZERO);
     }
-    if errands.running.is_some() {
+    if self.running.is_some() {
       return Some(LOOK);
     }
-    let checks = errands.checks.values().filter(|_| !self.attribution_worker.is_busy());
-    let check = checks.map(|check| check.due.saturating_sub(now)).min();
-    let message = match &errands.helpers.notify {
-      Some(Ok(_)) => errands.news.keys().map(|source| self.until_told(source)).min(),
+    let checks = self.checks.values().filter(|_| !around.records_are_busy);
+    let check = checks.map(|check| check.due.saturating_sub(around.now)).min();
+    let message = match &self.helpers.notify {
+      Some(Ok(_)) => self.news.keys().map(|source| self.until_told(source, around)).min(),
       _ => None,
     };
     [check, message].into_iter().flatten().min()
   }
 
   /// Reads the events since the last call. On the first run, events before the start are ignored.
-  fn take_news(&mut self) -> Result<bool, EngineError> {
-    if !std::mem::take(&mut self.notifications.stirred) {
-      return Ok(false);
+  fn take_events(&mut self, around: &Surroundings<'_>) -> Result<Vec<Action>, EngineError> {
+    if !std::mem::take(&mut self.stirred) {
+      return Ok(vec![]);
     }
-    let known = self.engine.ledger().state(&StateKey::Notified)?;
-    let told = match self.notifications.told.take() {
-      Some(told) => Some(told),
-      None => known.and_then(|(json, _)| serde_json::from_str::<NotifiedUntil>(&json).ok()),
-    };
+    let ledger = around.engine.ledger();
+    let mut told = self.told.take();
+    if told.is_none() {
+      let known = ledger.state(&StateKey::Notified)?;
+      told = known.and_then(|(json, _)| serde_json::from_str::<NotifiedUntil>(&json).ok());
+    }
+    // On the first run, what happened before the start is no news, on later ones either.
+    let since = told.is_none().then_some(around.started_at);
+    let mut told = told.unwrap_or_default();
+    let newest = EventFilter { limit: Some(1), ..EventFilter::default() };
+    let newest = ledger.events(&newest)?.first().map_or(0, |event| event.id);
     let mut events: Vec<EventRow> = Vec::new();
     for kind in [EventKind::Quarantined, EventKind::Held, EventKind::Returned] {
-      let since = told.is_none().then_some(self.health.started_at);
       let filter =
         EventFilter { since, event: Some(kind), limit: Some(MAX_EVENTS), ..EventFilter::default() };
-      events.extend(self.engine.ledger().events(&filter)?);
+      events.extend(ledger.events(&filter)?);
     }
-    let mut told = told.unwrap_or_default();
     events.retain(|event| event.id > told.last);
-    told.last = events.iter().map(|event| event.id).fold(told.last, i64::max);
+    told.last = events.iter().map(|event| event.id).fold(told.last.max(newest), i64::max);
     for event in &events {
-      self.take_event(event);
+      self.take_event(event, around);
     }
-    self.notifications.told = Some(told);
-    self.keep_told()?;
-    Ok(!events.is_empty())
+    let action = stored(&told);
+    self.told = Some(told);
+    Ok(vec![action])
   }
 
-  fn take_event(&mut self, event: &EventRow) {
-    let Some(target) = event.path.as_deref().and_then(|path| self.target(path)) else { return };
-    if self.notifications.helpers.notify.is_some() {
+  fn take_event(&mut self, event: &EventRow, around: &Surroundings<'_>) {
+    let target = event.path.as_deref().and_then(|path| around.directories.target(path));
+    let Some(target) = target else { return };
+    if self.helpers.notify.is_some() {
       let source = event.source.as_ref().map_or("unknown", |source| source.as_str());
-      let is_known = self.notifications.news.contains_key(source);
-      let source =
-        if is_known || self.notifications.news.len() < MAX_SOURCES { source } else { "others" };
-      let news = self.notifications.news.entry(source.to_owned()).or_default();
+      let is_known = self.news.contains_key(source);
+      let source = if is_known || self.news.len() < MAX_SOURCES { source } else { "others" };
+      let news = self.news.entry(source.to_owned()).or_default();
       news.n += 1;
       news.n_held += usize::from(event.event == EventKind::Held);
       news.files.insert(plain_name(&target.rel));
     }
     // An agent without an index needs no check.
-    if self.engine.still_indexed(&target, &[]).is_some() {
-      let due = self.now() + INDEX_AFTER;
-      self.notifications.checks.insert(target, Check { due, asked: false });
+    if around.engine.still_indexed(&target, &[]).is_some() {
+      let due = around.now + INDEX_AFTER;
+      self.checks.insert(target, Check { due, asked: false });
     }
   }
 
-  fn keep_told(&mut self) -> Result<(), EngineError> {
-    let Some(told) = &self.notifications.told else { return Ok(()) };
-    let json = serde_json::to_string(told).unwrap_or_default();
-    let at = self.engine.clock().now();
-    self.engine.ledger_mut().set_state(&StateKey::Notified, &json, at)?;
-    Ok(())
-  }
-
   /// How long until people may be notified about a source again.
-  fn until_told(&self, source: &str) -> Duration {
-    let last = self.notifications.told.as_ref().and_then(|told| told.at.get(source));
-    let since = last.map(|at| self.engine.clock().now().saturating_sub(*at));
-    let interval = Duration::from_secs(self.engine.config().notify_interval_s);
+  fn until_told(&self, source: &str, around: &Surroundings<'_>) -> Duration {
+    let last = self.told.as_ref().and_then(|told| told.at.get(source));
+    let since = last.map(|at| around.engine.clock().now().saturating_sub(*at));
+    let interval = Duration::from_secs(around.engine.config().notify_interval_s);
     // A clock that was set back must not delay messages for longer than the interval.
     match since.map(u64::try_from) {
       Some(Ok(since)) => interval.saturating_sub(Duration::from_micros(since)),
@@ -212,29 +207,25 @@ impl Daemon {
   }
 
   /// Sends one message about all sources that are due.
-  fn tell_news(&mut self) -> Result<bool, EngineError> {
-    if self.notifications.running.is_some() || self.notifications.news.is_empty() {
-      return Ok(false);
+  fn tell(&mut self, around: &Surroundings<'_>) -> Vec<Action> {
+    if self.running.is_some() || self.news.is_empty() {
+      return vec![];
     }
-    let words = match &self.notifications.helpers.notify {
-      Some(Ok(words)) => words.clone(),
-      Some(Err(_)) | None => return Ok(false),
-    };
+    let Some(Ok(mut words)) = self.helpers.notify.clone() else { return vec![] };
     let due: Vec<String> = self
-      .notifications
       .news
       .keys()
-      .filter(|source| self.until_told(source).is_zero())
+      .filter(|source| self.until_told(source, around).is_zero())
       .cloned()
       .collect();
     if due.is_empty() {
-      return Ok(false);
+      return vec![];
     }
-    let at = self.engine.clock().now();
+    let at = around.engine.clock().now();
     let mut about: Vec<(String, News)> = Vec::new();
-    let told = self.notifications.told.get_or_insert_default();
+    let told = self.told.get_or_insert_default();
     for source in due {
-      let news = self.notifications.news.remove(&source).unwrap_or_default();
+      let news = self.news.remove(&source).unwrap_or_default();
       told.at.insert(source.clone(), at);
       about.push((source, news));
     }
@@ -242,58 +233,46 @@ impl Daemon {
       let oldest = told.at.iter().min_by_key(|(_, at)| **at).map(|(source, _)| source.clone());
       oldest.map(|source| told.at.remove(&source));
     }
-    let mut words = words;
     words.push(message(&about).into());
-    self.notifications.running = Some((Running::Message, Errand::start(words, LIMIT)));
-    self.keep_told()?;
-    Ok(true)
+    self.running = Some((Running::Message, Errand::start(words, LIMIT)));
+    vec![stored(told)]
   }
 
   /// Handles the end of a program.
-  fn end_errand(&mut self) -> Result<bool, EngineError> {
-    let Some(outcome) =
-      self.notifications.running.as_ref().and_then(|(_, errand)| errand.outcome())
-    else {
-      return Ok(false);
+  fn end_program(&mut self) -> Vec<Action> {
+    let Some(outcome) = self.running.as_ref().and_then(|(_, errand)| errand.outcome()) else {
+      return vec![];
     };
-    match (self.notifications.running.take().map(|(what, _)| what), outcome) {
-      (Some(Running::Message), Ok(())) => self.engine.recovered(NOTIFY)?,
+    let action = match (self.running.take().map(|(what, _)| what), outcome) {
+      (Some(Running::Message), Ok(())) => Action::Recover(NOTIFY.to_owned()),
       (Some(Running::Message), Err(why)) => {
-        self
-          .engine
-          .degrade(NOTIFY, &format!("a message about a quarantine was not sent: {why}"))?;
+        let why = format!("a message about a quarantine was not sent: {why}");
+        Action::Degrade(NOTIFY.to_owned(), why)
       }
-      (Some(Running::Index(root)), Ok(())) => self.engine.recovered(&index_key(&root))?,
+      (Some(Running::Index(root)), Ok(())) => Action::Recover(index_key(&root)),
       (Some(Running::Index(root)), Err(why)) => {
         let text = format!("the agent's index of `{}` was not renewed: {why}", shown(&root));
-        self.engine.degrade(&index_key(&root), &text)?;
+        Action::Degrade(index_key(&root), text)
       }
-      (None, _) => {}
-    }
-    Ok(true)
+      (None, _) => return vec![],
+    };
+    vec![action]
   }
 
   /// Starts a check whether quarantined text is gone from the agent's index.
-  fn check_index(&mut self) -> Result<bool, EngineError> {
-    let now = self.now();
-    let due = self.notifications.checks.iter().find(|(_, check)| check.due <= now);
-    let due = due.filter(|_| !self.attribution_worker.is_busy());
+  fn check_index(&mut self, around: &Surroundings<'_>) -> Result<Vec<Action>, EngineError> {
+    let due = self.checks.iter().find(|(_, check)| check.due <= around.now);
+    let due = due.filter(|_| !around.records_are_busy);
     let Some((target, asked)) = due.map(|(target, check)| (target.clone(), check.asked)) else {
-      return Ok(false);
+      return Ok(vec![]);
     };
-    let texts = self.taken_out_of(&target)?;
+    let texts = taken_out_of(around.engine.ledger(), &target)?;
     if texts.is_empty() {
-      self.index_told(target, asked, Some(false))?;
-      return Ok(true);
+      return Ok(self.index_told(target, asked, Some(false), around.now));
     }
     // The check is not due again before its answer has come.
-    self.notifications.checks.insert(target.clone(), Check { due: now + INDEX_EVERY, asked });
-    let (agent, of) = (self.engine.agent(), target.clone());
-    self.attribution_worker.ask(target, Matter::Index(asked), now, move || {
-      let texts: Vec<&[u8]> = texts.iter().map(|text| text.as_slice()).collect();
-      Reply::Index(agent.still_indexed(&of.root, &of.rel, &texts))
-    });
-    Ok(true)
+    self.checks.insert(target.clone(), Check { due: around.now + INDEX_EVERY, asked });
+    Ok(vec![Action::AskIndex(target, asked, texts)])
   }
 
   /// Handles the answer of a check: an index that holds the text is renewed first, and reported if that
@@ -303,42 +282,41 @@ impl Daemon {
     target: Target,
     asked: bool,
     holds: Option<bool>,
-  ) -> Result<(), EngineError> {
-    let now = self.now();
+    now: Duration,
+  ) -> Vec<Action> {
     let key = format!("index:{}", shown(&target.path()));
     if holds != Some(true) {
-      self.notifications.checks.remove(&target);
-      return self.engine.recovered(&key);
+      self.checks.remove(&target);
+      return vec![Action::Recover(key)];
     }
     if let (false, None, Some(words)) =
-      (asked, &self.notifications.running, self.notifications.helpers.reindex.get(&target.root))
+      (asked, &self.running, self.helpers.reindex.get(&target.root))
     {
       let errand = Errand::start(words.clone(), INDEX_LIMIT);
-      self.notifications.running = Some((Running::Index(target.root.clone()), errand));
-      self.notifications.checks.insert(target, Check { due: now + INDEX_AFTER, asked: true });
-      return Ok(());
+      self.running = Some((Running::Index(target.root.clone()), errand));
+      self.checks.insert(target, Check { due: now + INDEX_AFTER, asked: true });
+      return vec![];
     }
     let text =
       format!("the agent's index still holds quarantined text of `{}`", shown(&target.path()));
-    self.engine.degrade(&key, &text)?;
-    self.notifications.checks.insert(target, Check { due: now + INDEX_EVERY, asked });
-    Ok(())
+    self.checks.insert(target, Check { due: now + INDEX_EVERY, asked });
+    vec![Action::Degrade(key, text)]
   }
+}
 
-  /// The waiting texts that are out of a file.
-  fn taken_out_of(&self, target: &Target) -> Result<Vec<Zeroizing<Vec<u8>>>, EngineError> {
-    let ledger = self.engine.ledger();
-    let filter = ItemFilter { path: Some(target.path()), ..ItemFilter::waiting() };
-    let mut texts = Vec::new();
-    for item in ledger.items(&filter)?.into_iter().filter(|item| !item.in_file) {
-      match ledger.unseal(&item.id) {
-        Ok(text) => texts.push(text),
-        // A person had it deleted meanwhile.
-        Err(StoreError::Deleted { .. }) => {}
-        Err(error) => return Err(error.into()),
-      }
-    }
-    Ok(texts)
+impl Daemon {
+  /// Continues with notifications and index checks. Returns whether anything was done.
+  pub(super) fn notify(&mut self) -> bool {
+    let mut done = false;
+    self.report(|daemon| {
+      let mut notifications = std::mem::take(&mut daemon.notifications);
+      let actions = notifications.work(&daemon.surroundings());
+      daemon.notifications = notifications;
+      let actions = actions?;
+      done = !actions.is_empty();
+      daemon.carry_out(actions)
+    });
+    done
   }
 
   /// Goes on with other programs, and looks at what happened before.
@@ -352,6 +330,26 @@ impl Daemon {
       None => self.engine.recovered(NOTIFY),
     }
   }
+}
+
+/// The row that says up to where people were told.
+fn stored(told: &NotifiedUntil) -> Action {
+  Action::Store(StateKey::Notified, serde_json::to_string(told).unwrap_or_default())
+}
+
+/// The waiting texts that are out of a file.
+fn taken_out_of(ledger: &Ledger, target: &Target) -> Result<Vec<Zeroizing<Vec<u8>>>, EngineError> {
+  let filter = ItemFilter { path: Some(target.path()), ..ItemFilter::waiting() };
+  let mut texts = Vec::new();
+  for item in ledger.items(&filter)?.into_iter().filter(|item| !item.in_file) {
+    match ledger.unseal(&item.id) {
+      Ok(text) => texts.push(text),
+      // A person had it deleted meanwhile.
+      Err(StoreError::Deleted { .. }) => {}
+      Err(error) => return Err(error.into()),
+    }
+  }
+  Ok(texts)
 }
 
 fn index_key(root: &Path) -> String {

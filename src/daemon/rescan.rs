@@ -400,10 +400,6 @@ impl Daemon {
 
   /// The memory file at the path of an event.
   pub(super) fn target(&self, path: &Path) -> Option<Target> {
-    self.directories.workspaces.iter().find_map(|root| {
-      let rel =
-        path.strip_prefix(root).ok().filter(|_| !self.directories.locks.is_foreign(root))?;
-      self.directories.shapes.of(root).has(rel).then(|| Target::new(root, rel))
-    })
+    self.directories.target(path)
   }
 }

@@ -305,7 +305,7 @@ impl Daemon {
       let look = (!self.directories.rescans.is_empty())
         .then(|| self.directories.next_rescan.saturating_sub(now));
       let sources = self.sources.next_due(now);
-      let errand = self.next_errand(now);
+      let errand = self.notifications.next_due(&self.surroundings());
       let due = [errand, sources, look, keep, self.queue.next_due(now, &self.busy())];
       let more = [
         self.attribution_worker.next_due(now),

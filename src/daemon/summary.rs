@@ -5,12 +5,15 @@
 //! is no line if nothing happened and nothing waits.
 #![forbid(unsafe_code)]
 
-use super::Daemon;
+use super::{
+  Daemon,
+  action::{Action, Surroundings},
+};
 use crate::{
-  engine::{EngineError, Event, EventKind},
+  engine::{EngineError, EventKind},
   os::clock::timestamp,
   stats::{Counts, DAY, Day, day, summary},
-  store::EventFilter,
+  store::{EventFilter, Ledger},
 };
 
 /// Up to when the log has summaries.
@@ -20,6 +23,25 @@ pub(super) struct SummaryUntil {
   until: Option<i64>,
 }
 
+impl SummaryUntil {
+  /// The summary of the past days, if that was not logged and there is something to say.
+  fn work(&mut self, around: &Surroundings<'_>) -> Result<Vec<Action>, EngineError> {
+    let today = day(around.engine.clock().now()) * DAY;
+    // If the clock was set back, `until` can be in the future, so any other day counts.
+    if self.until.is_some_and(|until| until == today) {
+      return Ok(vec![]);
+    }
+    let ledger = around.engine.ledger();
+    let from = match self.until {
+      Some(until) => until.min(today),
+      None => untold(ledger, today)?,
+    };
+    let text = if from < today { about(ledger, from, today)? } else { None };
+    self.until = Some(today);
+    Ok(text.map(|text| Action::Tell(EventKind::Summary, text)).into_iter().collect())
+  }
+}
+
 impl Daemon {
   /// Logs the summary of the past days, if that was not done. Returns whether there was something to
   /// log.
@@ -27,64 +49,50 @@ impl Daemon {
     if self.is_starting() {
       return false;
     }
-    let today = day(self.engine.clock().now()) * DAY;
-    // If the clock was set back, `until` can be in the future, so any other day counts.
-    if self.summary.until.is_some_and(|until| until == today) {
-      return false;
-    }
     let mut has_said = false;
     self.report(|daemon| {
-      let from = match daemon.summary.until {
-        Some(until) => until.min(today),
-        None => daemon.untold(today)?,
-      };
-      if from < today
-        && let Some(text) = daemon.about(from, today)?
-      {
-        daemon.engine.tell(Event::new(EventKind::Summary).detail(text))?;
-        has_said = true;
-      }
-      daemon.summary.until = Some(today);
-      Ok(())
+      let mut summary = std::mem::take(&mut daemon.summary);
+      let actions = summary.work(&daemon.surroundings());
+      daemon.summary = summary;
+      let actions = actions?;
+      has_said = !actions.is_empty();
+      daemon.carry_out(actions)
     });
     has_said
   }
+}
 
-  /// The first day without a summary: that of the last summary, or else of the first event, but no
-  /// earlier than yesterday.
-  fn untold(&self, today: i64) -> Result<i64, EngineError> {
-    let ledger = self.engine.ledger();
-    let filter =
-      EventFilter { event: Some(EventKind::Summary), limit: Some(1), ..EventFilter::default() };
-    if let Some(last) = ledger.events(&filter)?.first() {
-      return Ok((day(last.at) * DAY).min(today));
-    }
-    let first = ledger.events_after(i64::MIN, 1)?;
-    let first = first.first().map_or(today, |event| day(event.at) * DAY);
-    Ok(first.clamp(today.saturating_sub(DAY), today))
+/// The first day without a summary: that of the last summary, or else of the first event, but no earlier than
+/// yesterday.
+fn untold(ledger: &Ledger, today: i64) -> Result<i64, EngineError> {
+  let filter =
+    EventFilter { event: Some(EventKind::Summary), limit: Some(1), ..EventFilter::default() };
+  if let Some(last) = ledger.events(&filter)?.first() {
+    return Ok((day(last.at) * DAY).min(today));
   }
+  let first = ledger.events_after(i64::MIN, 1)?;
+  let first = first.first().map_or(today, |event| day(event.at) * DAY);
+  Ok(first.clamp(today.saturating_sub(DAY), today))
+}
 
-  /// The summary of the days from one midnight to another, if there is something to say.
-  fn about(&self, from: i64, to: i64) -> Result<Option<String>, EngineError> {
-    let ledger = self.engine.ledger();
-    let events = ledger.event_counts(from, to)?;
-    let n =
-      |kind: EventKind| events.iter().find(|(other, _)| *other == kind).map_or(0, |(_, n)| *n);
-    let counts = Counts {
-      kept: n(EventKind::Kept),
-      flagged: n(EventKind::Flagged),
-      quarantined: n(EventKind::Quarantined) + n(EventKind::Held),
-      returned: n(EventKind::Returned),
-      approved: n(EventKind::Approved),
-      rejected: n(EventKind::Rejected),
-    };
-    let waiting = ledger.counts(to)?.waiting;
-    let told = Day { counts, degraded: n(EventKind::Degraded), waiting };
-    let date = |at: i64| timestamp(at).strftime("%Y-%m-%d").to_string();
-    let days = match to - DAY {
-      last if last <= from => date(from),
-      last => format!("{} to {}", date(from), date(last)),
-    };
-    Ok(summary(&told).map(|text| format!("{days}: {text}")))
-  }
+/// The summary of the days from one midnight to another, if there is something to say.
+fn about(ledger: &Ledger, from: i64, to: i64) -> Result<Option<String>, EngineError> {
+  let events = ledger.event_counts(from, to)?;
+  let n = |kind: EventKind| events.iter().find(|(other, _)| *other == kind).map_or(0, |(_, n)| *n);
+  let counts = Counts {
+    kept: n(EventKind::Kept),
+    flagged: n(EventKind::Flagged),
+    quarantined: n(EventKind::Quarantined) + n(EventKind::Held),
+    returned: n(EventKind::Returned),
+    approved: n(EventKind::Approved),
+    rejected: n(EventKind::Rejected),
+  };
+  let waiting = ledger.counts(to)?.waiting;
+  let told = Day { counts, degraded: n(EventKind::Degraded), waiting };
+  let date = |at: i64| timestamp(at).strftime("%Y-%m-%d").to_string();
+  let days = match to - DAY {
+    last if last <= from => date(from),
+    last => format!("{} to {}", date(from), date(last)),
+  };
+  Ok(summary(&told).map(|text| format!("{days}: {text}")))
 }
