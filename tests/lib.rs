@@ -21,6 +21,8 @@ mod embedding;
 mod errands;
 mod eval;
 #[cfg(linux)]
+mod faults;
+#[cfg(linux)]
 mod gate;
 mod guard;
 mod holdoff;

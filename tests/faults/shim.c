@@ -1,0 +1,74 @@
+/* Lets the nth call of one kind on files below a directory fail, in a program that was started with
+   LD_PRELOAD. The variables:
+
+   FAULT_CALL   pread64, pwrite64, ftruncate64, fdatasync or fsync
+   FAULT_BELOW  the beginning of the paths
+   FAULT_SKIP   how many such calls succeed before
+   FAULT_COUNT  how many fail, in all processes together
+   FAULT_ERRNO  the error; 0: half of the bytes are written, and the process is gone
+   FAULT_LOG    gets one byte for each call that failed */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+static atomic_int calls;
+
+static int number(const char *name) {
+  const char *text = getenv(name);
+  return text ? atoi(text) : 0;
+}
+
+/* Whether this call fails. */
+static int fails(const char *call, int fd) {
+  const char *wanted = getenv("FAULT_CALL"), *below = getenv("FAULT_BELOW");
+  if (!wanted || !below || strcmp(wanted, call) != 0) return 0;
+  int before = errno;
+  char link[64], path[4096];
+  snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+  ssize_t length = readlink(link, path, sizeof path - 1);
+  errno = before;
+  if (length < 0) return 0;
+  path[length] = 0;
+  if (strncmp(path, below, strlen(below)) != 0) return 0;
+  if (atomic_fetch_add(&calls, 1) < number("FAULT_SKIP")) return 0;
+  int log = open(getenv("FAULT_LOG"), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+  if (log < 0) abort();
+  int is_due = lseek(log, 0, SEEK_END) < number("FAULT_COUNT");
+  if (is_due && write(log, "x", 1) != 1) abort();
+  close(log);
+  errno = before;
+  return is_due;
+}
+
+#define FAILING(type, call, parameters, arguments)          \
+  type call parameters {                                    \
+    static type(*real) parameters;                          \
+    if (!real) real = (type(*) parameters)dlsym(RTLD_NEXT, #call); \
+    if (fails(#call, fd)) {                                 \
+      errno = number("FAULT_ERRNO");                        \
+      return -1;                                            \
+    }                                                       \
+    return real arguments;                                  \
+  }
+
+FAILING(ssize_t, pread64, (int fd, void *to, size_t n, off64_t at), (fd, to, n, at))
+FAILING(int, ftruncate64, (int fd, off64_t length), (fd, length))
+FAILING(int, fdatasync, (int fd), (fd))
+FAILING(int, fsync, (int fd), (fd))
+
+ssize_t pwrite64(int fd, const void *from, size_t n, off64_t at) {
+  static ssize_t (*real)(int, const void *, size_t, off64_t);
+  if (!real) real = (ssize_t(*)(int, const void *, size_t, off64_t))dlsym(RTLD_NEXT, "pwrite64");
+  if (!fails("pwrite64", fd)) return real(fd, from, n, at);
+  errno = number("FAULT_ERRNO");
+  if (errno != 0) return -1;
+  if (real(fd, from, n / 2, at) < 0) abort();
+  _exit(137);
+}
