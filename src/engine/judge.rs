@@ -4,7 +4,7 @@
 use std::{ops::Range, path::Path};
 
 use super::{
-  claim::{edited, forged, one_foreign, without_markers},
+  claim::{cut_comment, edited, forged, one_foreign, without_markers},
   consult::{self, Heard},
   slices::Slice,
   taken::Case,
@@ -259,7 +259,14 @@ fn found(file: &[u8], block: &Block, court: &JudgeContext<'_>) -> Vec<Finding> {
   if court.treatment == Treatment::Ignore {
     return vec![];
   }
-  found_in(&BlockText::new(file, block), court)
+  let mut findings = found_in(&BlockText::new(file, block), court);
+  let is_forged = |one: &Finding| one.code == Code::ForgedMarker;
+  if findings.iter().any(is_forged)
+    && let Some(cut) = cut_comment(file)
+  {
+    findings.retain(|one| !is_forged(one) || one.span.start < cut.start);
+  }
+  findings
 }
 
 fn found_in(text: &BlockText, court: &JudgeContext<'_>) -> Vec<Finding> {

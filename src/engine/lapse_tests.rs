@@ -500,3 +500,21 @@ fn what_memfw_takes_out_itself_ends_no_approval() {
   world.pass();
   assert!(!world.read().contains(OVERRIDE), "{}", world.read());
 }
+
+#[test]
+fn a_file_that_is_copied_in_pieces_keeps_its_placeholder() {
+  let (mut world, id) = World::taken("- tea\n\n", OVERRIDE, "\n- walks\n");
+  let text = world.read();
+  let comment = text.find("<!-- memfw:").expect("it has a placeholder");
+  let end = text.find("-->").expect("its comment ends") + "-->".len();
+  for cut in comment..=end {
+    let (piece, _) = text.split_at(cut);
+    world.write(piece);
+    world.pass();
+    world.write(&text);
+    world.pass();
+    assert_eq!(world.read(), text, "cut behind {piece:?}");
+  }
+  world.engine.approve(id.as_str(), "ann", None).unwrap();
+  assert!(world.read().contains(OVERRIDE), "{}", world.read());
+}
