@@ -55,6 +55,25 @@ impl Daemon {
     }
   }
 
+  /// Lets a part decide, and does what it wants done. Returns whether it wanted anything. What a part reads
+  /// does not include the part itself, so that it can be taken out meanwhile.
+  pub(super) fn run_part<P: Default>(
+    &mut self,
+    part: fn(&mut Self) -> &mut P,
+    step: impl FnOnce(&mut P, &Surroundings<'_>) -> Result<Vec<Action>, EngineError>,
+  ) -> bool {
+    let mut is_done = false;
+    self.report(|daemon| {
+      let mut taken = std::mem::take(part(daemon));
+      let actions = step(&mut taken, &daemon.surroundings());
+      *part(daemon) = taken;
+      let actions = actions?;
+      is_done = !actions.is_empty();
+      daemon.carry_out(actions)
+    });
+    is_done
+  }
+
   /// Does what a part wants done.
   pub(super) fn carry_out(&mut self, actions: Vec<Action>) -> Result<(), EngineError> {
     for action in actions {

@@ -23,7 +23,7 @@ impl Daemon {
   }
 
   /// After a pass: requests attribution of the file's new text.
-  pub(super) fn ask_about(&mut self, target: &Target) -> Result<(), EngineError> {
+  pub(super) fn request_attribution(&mut self, target: &Target) -> Result<(), EngineError> {
     if self.engine.is_attribution_pending(target)? {
       let now = self.now();
       self.queue.attribute(target.clone(), now);
@@ -33,7 +33,7 @@ impl Daemon {
 
   /// At a start: requests attribution of all text without an origin, which may be because the records
   /// could not be read.
-  pub(super) fn ask_about_all(&mut self) -> Result<(), EngineError> {
+  pub(super) fn request_all_attributions(&mut self) -> Result<(), EngineError> {
     let now = self.now();
     for target in self.engine.attributions_due()? {
       if self.directories.workspaces.contains(&target.root) {
@@ -71,7 +71,7 @@ impl Daemon {
   }
 
   /// Handles an answer of the agent's records. Returns whether there was one.
-  pub(super) fn hear_records(&mut self) -> Result<bool, DaemonError> {
+  pub(super) fn take_records_answer(&mut self) -> Result<bool, DaemonError> {
     if self.attribution_worker.is_late(self.now()) {
       let why = "the agent's records have not answered a question for half a minute";
       self.report(|daemon| daemon.engine.degrade(KEY, why));
@@ -94,13 +94,13 @@ impl Daemon {
         Ok(true)
       }
       Matter::Origin(waiting, asking) => {
-        let result = self.origin_told(&target, waiting, &asking, reply);
-        self.worked_on(Kind::Attribute, target, waiting, result)
+        let result = self.record_origin(&target, waiting, &asking, reply);
+        self.finish_step(Kind::Attribute, target, waiting, result)
       }
     }
   }
 
-  fn origin_told(
+  fn record_origin(
     &mut self,
     target: &Target,
     waiting: Waiting,
@@ -126,18 +126,18 @@ impl Daemon {
       Attributing::NotNow => self.queue.back_off(Kind::Attribute, target.clone(), waiting, now),
       Attributing::Done { reshape_due } => {
         self.unread.ended(target);
-        self.mark_after(target, reshape_due);
+        self.request_reshape(target, reshape_due);
       }
       Attributing::Unreadable => {
         self.unread.failed(target, now);
-        self.mark_after(target, true);
+        self.request_reshape(target, true);
       }
     }
-    self.read_closely(target)
+    self.request_scores(target)
   }
 
   /// Requests the lazy pass, which waited for the origins that markers show.
-  pub(super) fn mark_after(&mut self, target: &Target, reshape_due: bool) {
+  pub(super) fn request_reshape(&mut self, target: &Target, reshape_due: bool) {
     if reshape_due {
       let due = self.now() + self.engine.config().reshape_idle;
       self.queue.reshape(target.clone(), due);

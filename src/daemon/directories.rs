@@ -31,7 +31,7 @@ pub(super) struct Directories {
   /// Those of which a part could not be read, and may be readable later.
   pub(super) retries: Retries,
   /// Those of which a part is not guarded.
-  pub(super) troubled: HashSet<PathBuf>,
+  pub(super) incomplete: HashSet<PathBuf>,
   /// The paths in them that could not be read.
   pub(super) unreadable: HashSet<PathBuf>,
   /// Symbolic links in them that no rescan followed.
@@ -57,7 +57,7 @@ impl Directories {
       locks: Locks::default(),
       polls: Polls::default(),
       retries: Retries::default(),
-      troubled: HashSet::new(),
+      incomplete: HashSet::new(),
       unreadable: HashSet::new(),
       links: HashSet::new(),
       mounted: BTreeSet::new(),

@@ -7,7 +7,7 @@ use std::{sync::atomic::Ordering::SeqCst, time::Duration};
 use super::{
   Daemon, DaemonError,
   queue::{Kind, Waiting},
-  rescan::Look,
+  rescan::Scan,
 };
 use crate::{
   engine::{
@@ -40,26 +40,26 @@ impl Daemon {
     }
     self.take_over();
     self.directories.rescans.extend(self.directories.retries.take(now));
-    self.look();
+    self.rescan_due();
     self.ask_again(now);
     if self.poll() {
       return Ok(true);
     }
     for (kind, target) in self.open_files.take(now) {
-      self.try_held(kind, target);
+      self.retry_open_file(kind, target);
     }
     // An answer of the records costs little, and would otherwise wait as long as files become dirty.
-    if self.hear_records()? {
+    if self.take_records_answer()? {
       return Ok(true);
     }
     let Some((kind, target, waiting)) = self.queue.take(now, &self.busy()) else {
-      self.end_trouble();
-      return Ok(self.run_judge() || self.keep_one()? || self.notify() || self.summarise());
+      self.end_outage();
+      return Ok(self.run_judge() || self.keep_house()? || self.notify() || self.summarise());
     };
     if kind == Kind::Urgent && waiting.tries == 0 && self.adoption.baseline.contains(&target) {
       return self.adopt(target, waiting);
     }
-    self.work_on(kind, target, waiting)
+    self.run_step(kind, target, waiting)
   }
 
   /// Adopts a file of a first scan together with the next ones in the queue.
@@ -81,7 +81,7 @@ impl Daemon {
           self.forget(&target);
         }
         Some(None) => {
-          self.work_on(Kind::Urgent, target, waiting)?;
+          self.run_step(Kind::Urgent, target, waiting)?;
         }
         None => self.queue.dirty(target, waiting.due),
       }
@@ -89,7 +89,12 @@ impl Daemon {
     Ok(true)
   }
 
-  fn work_on(&mut self, kind: Kind, target: Target, waiting: Waiting) -> Result<bool, DaemonError> {
+  fn run_step(
+    &mut self,
+    kind: Kind,
+    target: Target,
+    waiting: Waiting,
+  ) -> Result<bool, DaemonError> {
     let others = !self.watching.heard.is_empty() || self.queue.has_small(self.now());
     self.interrupts.set(others, self.watching.watcher.descriptor());
     // When the other installation has ended, the takeover scans such files again.
@@ -104,11 +109,11 @@ impl Daemon {
       Kind::Judge => self.consult(&target, waiting),
       Kind::Lazy => self.lazy(&target, waiting),
     };
-    self.worked_on(kind, target, waiting, result)
+    self.finish_step(kind, target, waiting, result)
   }
 
   /// Handles the result of a piece of work: requeues the file, or reports the error.
-  pub(super) fn worked_on(
+  pub(super) fn finish_step(
     &mut self,
     kind: Kind,
     target: Target,
@@ -118,7 +123,7 @@ impl Daemon {
     match result {
       Ok(()) => {
         self.outage.unblock(&target);
-        self.end_trouble();
+        self.end_outage();
       }
       // The next turn continues where the pass was interrupted.
       Err(EngineError::Preempted) => {
@@ -134,11 +139,11 @@ impl Daemon {
         self.engine.forget_root(&target.root);
         self.outage.unblock(&target);
         self.adoption.first.remove(&target);
-        self.report(|daemon| daemon.look_at(&target.root, Look::Again));
+        self.report(|daemon| daemon.scan(&target.root, Scan::Again));
       }
       Err(EngineError::Store(error)) if error.is_outage() => {
         self.outage.block(&target);
-        self.trouble_with(&error);
+        self.begin_outage(&error);
         let now = self.now();
         self.queue.back_off(kind, target, waiting, now);
       }
@@ -200,18 +205,18 @@ impl Daemon {
           if recheck {
             self.queue.dirty(target.clone(), now + self.engine.settles_in(target)?);
           }
-          self.calm(target)?;
-          self.ask_about(target)?;
-          self.read_closely(target)?;
+          self.clear_problems(target)?;
+          self.request_attribution(target)?;
+          self.request_scores(target)?;
           if reshape_due {
             self.queue.reshape(target.clone(), now + self.engine.config().reshape_idle);
           }
           return Ok(());
         }
         Outcome::StillOpen { reshape_due } => {
-          self.calm(target)?;
-          self.ask_about(target)?;
-          self.read_closely(target)?;
+          self.clear_problems(target)?;
+          self.request_attribution(target)?;
+          self.request_scores(target)?;
           self.exposure.looked(target, began);
           self.open_files.keep(Kind::Urgent, target.clone(), now);
           if reshape_due {
@@ -226,9 +231,9 @@ impl Daemon {
         Outcome::Gone => {
           // An open directory is not reported as removed, and this one may be next.
           self.engine.close_root(&target.root);
-          return self.calm(target);
+          return self.clear_problems(target);
         }
-        Outcome::Unscannable => return self.calm(target),
+        Outcome::Unscannable => return self.clear_problems(target),
       }
     }
   }
@@ -300,9 +305,9 @@ impl Daemon {
   }
 
   /// Clears a file's problems after it was processed.
-  fn calm(&mut self, target: &Target) -> Result<(), EngineError> {
+  fn clear_problems(&mut self, target: &Target) -> Result<(), EngineError> {
     // The version is stored later, because this one may have been read in the middle of a write.
-    self.housekeeping.due_versions.push(target.clone());
+    self.housekeeping.has_changed(target);
     self.open_files.release(target);
     self.exposure.forget(target);
     self.forget(target);

@@ -180,7 +180,7 @@ impl GateLink {
       return Ok(false);
     };
     let Some(mut question) = self.questions.remove(index) else { return Ok(false) };
-    let answer = daemon.attend(&question.path)?;
+    let answer = daemon.check_for_gate(&question.path)?;
     let now = daemon.now();
     let id = question.id;
     match answer {

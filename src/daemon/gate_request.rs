@@ -14,7 +14,7 @@ use crate::{
 
 impl Daemon {
   /// Checks one file out of turn, for a reader that waits at the gate.
-  pub(super) fn attend(&mut self, path: &Path) -> Result<Passed, DaemonError> {
+  pub(super) fn check_for_gate(&mut self, path: &Path) -> Result<Passed, DaemonError> {
     let Some(target) = self.target(path) else { return Ok(Passed::Never) };
     let now = self.now();
     let mut answer = self.engine.passed(&target);

@@ -9,43 +9,106 @@ use crate::engine::{Consequence, Target};
 /// The time between two prunings (a choice).
 const DAY: Duration = Duration::from_hours(24);
 
+/// What can be done when nothing else is due.
+#[derive(Debug, PartialEq, Eq)]
+enum Chore {
+  /// Store the content of a file as a version.
+  StoreVersion(Target),
+  /// Prune old records.
+  Prune,
+}
+
 /// What is to be done when nothing else is due.
 #[derive(Default)]
 pub(super) struct Housekeeping {
   /// Files whose content is to be stored as a version.
-  pub(super) due_versions: Vec<Target>,
+  due_versions: Vec<Target>,
   /// When old records were last pruned.
   pruned_at: Option<Duration>,
 }
 
-impl Daemon {
-  /// Stores one version that is due, or prunes old records. Returns `false` if there was nothing to do.
-  pub(super) fn keep_one(&mut self) -> Result<bool, DaemonError> {
-    let Some(target) = self.housekeeping.due_versions.pop() else { return Ok(self.retain_daily()) };
-    match self.engine.keep_present(&target) {
-      Err(error) if error.consequence() == Consequence::Stop => return Err(error.into()),
-      // The file is guarded anyway, and its next change stores a version.
-      Err(error) => tracing::debug!(target: "memfw", %error, "a version is not kept"),
-      Ok(()) => {}
-    }
-    self.count_opens();
-    Ok(true)
+impl Housekeeping {
+  /// Whether a version is to be stored.
+  pub(super) const fn is_version_due(&self) -> bool {
+    !self.due_versions.is_empty()
   }
 
-  /// Prunes old records once a day, when something else has woken the process: there is no timer for it.
-  fn retain_daily(&mut self) -> bool {
+  /// Notes that a file changed.
+  pub(super) fn has_changed(&mut self, target: &Target) {
+    self.due_versions.push(target.clone());
+  }
+
+  /// Replaces the list of files whose content is to be stored.
+  pub(super) fn set_due_versions(&mut self, due: Vec<Target>) {
+    self.due_versions = due;
+  }
+
+  /// The next chore: versions first, and pruning once a day, when something else has woken the process,
+  /// because there is no timer for it.
+  fn next(&mut self, now: Duration) -> Option<Chore> {
+    if let Some(target) = self.due_versions.pop() {
+      return Some(Chore::StoreVersion(target));
+    }
+    let is_pruned = self.pruned_at.is_some_and(|at| now.saturating_sub(at) < DAY);
+    (!is_pruned).then_some(Chore::Prune)
+  }
+
+  /// Notes that all old records are pruned.
+  fn has_pruned(&mut self, now: Duration) {
+    self.pruned_at = Some(now);
+  }
+}
+
+impl Daemon {
+  /// Does one chore. Returns `false` if there was none.
+  pub(super) fn keep_house(&mut self) -> Result<bool, DaemonError> {
     let now = self.now();
-    if self.housekeeping.pruned_at.is_some_and(|at| now.saturating_sub(at) < DAY) {
-      return false;
+    match self.housekeeping.next(now) {
+      None => Ok(false),
+      Some(Chore::StoreVersion(target)) => {
+        match self.engine.keep_present(&target) {
+          Err(error) if error.consequence() == Consequence::Stop => return Err(error.into()),
+          // The file is guarded anyway, and its next change stores a version.
+          Err(error) => tracing::debug!(target: "memfw", %error, "a version is not kept"),
+          Ok(()) => {}
+        }
+        self.count_opens();
+        Ok(true)
+      }
+      Some(Chore::Prune) => {
+        let mut more = false;
+        self.report(|daemon| {
+          more = daemon.engine.retain()?;
+          Ok(())
+        });
+        if !more {
+          self.housekeeping.has_pruned(now);
+        }
+        Ok(more)
+      }
     }
-    let mut more = false;
-    self.report(|daemon| {
-      more = daemon.engine.retain()?;
-      Ok(())
-    });
-    if !more {
-      self.housekeeping.pruned_at = Some(now);
-    }
-    more
+  }
+}
+
+#[cfg(test)]
+mod tests {
+  use std::path::Path;
+
+  use super::*;
+
+  #[test]
+  fn versions_come_first_and_records_are_pruned_once_a_day() {
+    let mut housekeeping = Housekeeping::default();
+    let target = Target::new(Path::new("/w"), Path::new("MEMORY.md"));
+    housekeeping.has_changed(&target);
+    assert!(housekeeping.is_version_due());
+    assert_eq!(housekeeping.next(Duration::ZERO), Some(Chore::StoreVersion(target)));
+    assert!(!housekeeping.is_version_due());
+    // What is left over is pruned at the next call.
+    assert_eq!(housekeeping.next(Duration::ZERO), Some(Chore::Prune));
+    assert_eq!(housekeeping.next(Duration::ZERO), Some(Chore::Prune));
+    housekeeping.has_pruned(Duration::ZERO);
+    assert_eq!(housekeeping.next(DAY.saturating_sub(Duration::from_secs(1))), None);
+    assert_eq!(housekeeping.next(DAY), Some(Chore::Prune));
   }
 }

@@ -262,7 +262,7 @@ impl Daemon {
     let now = self.now();
     self.judge.stir(now);
     match consulting? {
-      Consulting::Done { reshape_due } => self.mark_after(target, reshape_due),
+      Consulting::Done { reshape_due } => self.request_reshape(target, reshape_due),
       // The pending attribution or model score brings the file back here.
       Consulting::NotNow
         if self.engine.is_attribution_pending(target)?

@@ -146,7 +146,7 @@ async fn serve(
     daemon.follow_ledger()?;
     daemon.rediscover(source);
     while let Ok(scored) = scored.try_recv() {
-      daemon.hear_scored(scored);
+      daemon.take_scores(scored);
     }
     while let Ok(said) = asked.try_recv() {
       gate
@@ -184,7 +184,7 @@ async fn serve(
       continue;
     }
     if once {
-      if let Some(why) = daemon.trouble() {
+      if let Some(why) = daemon.outage_text() {
         return Err(DaemonError::Outage(why.to_owned()));
       }
       if daemon.is_idle() {
@@ -209,7 +209,7 @@ async fn serve(
           .map_err(DaemonError::from)
           .or_else(|error| daemon.absorb(error))?;
       }
-      Some(Event::Scored(scored)) => daemon.hear_scored(scored),
+      Some(Event::Scored(scored)) => daemon.take_scores(scored),
       Some(Event::Terminate) => break,
       Some(Event::Reload) => {
         tell(systemd::reloading());

@@ -100,7 +100,7 @@ impl Daemon {
   }
 
   /// Takes the scores of a file.
-  pub(super) fn hear_scored(&mut self, scored: Scored) {
+  pub(super) fn take_scores(&mut self, scored: Scored) {
     let target = scored.target.clone();
     self.model_worker.away.remove(&target);
     if !self.directories.workspaces.contains(&target.root) {
@@ -112,7 +112,7 @@ impl Daemon {
   }
 
   /// After a pass: requests scores for new text, once its origin is known.
-  pub(super) fn read_closely(&mut self, target: &Target) -> Result<(), EngineError> {
+  pub(super) fn request_scores(&mut self, target: &Target) -> Result<(), EngineError> {
     if self.is_reading_due(target)? {
       let now = self.now();
       if self.is_starting() {
@@ -132,7 +132,7 @@ impl Daemon {
   }
 
   /// At a start, and after an adoption: requests scores for all text without one.
-  pub(super) fn read_all(&mut self) -> Result<(), EngineError> {
+  pub(super) fn request_all_scores(&mut self) -> Result<(), EngineError> {
     for target in self.engine.scores_due()? {
       if self.directories.workspaces.contains(&target.root) && self.is_reading_due(&target)? {
         let now = self.now();
@@ -165,7 +165,7 @@ impl Daemon {
     self.count_opens();
     match reading? {
       Reading::Nothing { reshape_due } => {
-        self.mark_after(target, reshape_due);
+        self.request_reshape(target, reshape_due);
         self.consult_about(target)?;
       }
       Reading::Texts(scoring) => self.model_worker.give(model, scoring),

@@ -118,7 +118,7 @@ impl Daemon {
   /// If the ledger is newer than its key, looks for placeholders of the lost ledger, which alone has
   /// their sealed texts. The degradation ends when that ledger is back, or when no such placeholder is
   /// left.
-  pub(super) fn look_for_lost_items(&mut self) -> Result<(), EngineError> {
+  pub(super) fn find_lost_items(&mut self) -> Result<(), EngineError> {
     if self.engine.ledger().state(&StateKey::LostLedger)?.is_none() {
       return Ok(());
     }

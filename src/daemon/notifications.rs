@@ -307,16 +307,7 @@ impl Notifications {
 impl Daemon {
   /// Continues with notifications and index checks. Returns whether anything was done.
   pub(super) fn notify(&mut self) -> bool {
-    let mut done = false;
-    self.report(|daemon| {
-      let mut notifications = std::mem::take(&mut daemon.notifications);
-      let actions = notifications.work(&daemon.surroundings());
-      daemon.notifications = notifications;
-      let actions = actions?;
-      done = !actions.is_empty();
-      daemon.carry_out(actions)
-    });
-    done
+    self.run_part(|daemon| &mut daemon.notifications, Notifications::work)
   }
 
   /// Goes on with other programs, and looks at what happened before.

@@ -99,7 +99,7 @@ impl Daemon {
   pub fn absorb(&mut self, error: DaemonError) -> Result<(), DaemonError> {
     match error {
       DaemonError::Engine(EngineError::Store(error)) if error.is_outage() => {
-        self.trouble_with(&error);
+        self.begin_outage(&error);
         Ok(())
       }
       error => Err(error),
@@ -107,11 +107,11 @@ impl Daemon {
   }
 
   /// What is wrong with the ledger at the moment.
-  pub fn trouble(&self) -> Option<&str> {
+  pub fn outage_text(&self) -> Option<&str> {
     self.outage.text()
   }
 
-  pub(super) fn trouble_with(&mut self, error: &StoreError) {
+  pub(super) fn begin_outage(&mut self, error: &StoreError) {
     self.outage.is_moved = matches!(error, StoreError::Moved { .. });
     if self.outage.is_moved {
       // Another installation that has its ledger may guard meanwhile.
@@ -143,7 +143,7 @@ impl Daemon {
 
   /// Ends the outage once no file is blocked. Whether the ledger can be written is found out by writing
   /// to it.
-  pub(super) fn end_trouble(&mut self) {
+  pub(super) fn end_outage(&mut self) {
     let Some(text) = self.outage.text().filter(|_| self.outage.blocked.is_empty()) else {
       return;
     };
@@ -154,7 +154,7 @@ impl Daemon {
     let at = self.engine.clock().now();
     let rows = events.each_ref().map(Event::row);
     if let Err(error) = self.engine.ledger_mut().append_events(&rows, at) {
-      self.trouble_with(&error);
+      self.begin_outage(&error);
       return;
     }
     let now = self.now();
@@ -165,7 +165,7 @@ impl Daemon {
     let [_, restored] = events;
     restored.log(None);
     // Events during the outage may not have been recorded.
-    self.look_again(None);
+    self.rescan_later(None);
   }
 }
 
@@ -179,25 +179,25 @@ mod tests {
 
   #[test]
   fn it_is_tried_ever_more_rarely_and_said_once() {
-    let mut trouble = Outage::default();
+    let mut outage = Outage::default();
     let mut now = s(100);
     let mut waits = Vec::new();
     for round in 0..10 {
-      assert_eq!(trouble.begin("full".into(), now), round == 0);
-      assert!(trouble.is_waiting(now));
-      waits.push(trouble.next_due(now).unwrap());
+      assert_eq!(outage.begin("full".into(), now), round == 0);
+      assert!(outage.is_waiting(now));
+      waits.push(outage.next_due(now).unwrap());
       now += *waits.last().unwrap();
-      assert!(!trouble.is_waiting(now));
+      assert!(!outage.is_waiting(now));
     }
     assert!(waits.is_sorted() && waits[0] == FIRST_RETRY && waits[9] == LAST_RETRY, "{waits:?}");
-    assert!(trouble.begin("locked".into(), now), "another reason is news");
+    assert!(outage.begin("locked".into(), now), "another reason is news");
     // The pauses start again only after a long time without an outage.
-    trouble.end(now);
-    assert_eq!(trouble.next_due(now), None);
-    assert!(trouble.begin("full".into(), now + s(1)));
-    assert_eq!(trouble.next_due(now + s(1)), Some(LAST_RETRY));
-    trouble.end(now);
-    trouble.begin("full".into(), now + s(120));
-    assert_eq!(trouble.next_due(now + s(120)), Some(FIRST_RETRY));
+    outage.end(now);
+    assert_eq!(outage.next_due(now), None);
+    assert!(outage.begin("full".into(), now + s(1)));
+    assert_eq!(outage.next_due(now + s(1)), Some(LAST_RETRY));
+    outage.end(now);
+    outage.begin("full".into(), now + s(120));
+    assert_eq!(outage.next_due(now + s(120)), Some(FIRST_RETRY));
   }
 }

@@ -48,7 +48,7 @@ impl Daemon {
     }
     // The configuration may have switched versions on or off.
     self.report(|daemon| {
-      daemon.housekeeping.due_versions = daemon.engine.versions_due()?;
+      daemon.housekeeping.set_due_versions(daemon.engine.versions_due()?);
       Ok(())
     });
   }
@@ -76,7 +76,7 @@ impl Daemon {
         self.report_only = None;
         self.engine.recovered("key")?;
         self.engine.recover()?;
-        self.look_again(None);
+        self.rescan_later(None);
         Ok(())
       }
       Err(why) => self.engine.degrade("key", &super::state::reports_only(&why)),
@@ -112,7 +112,7 @@ impl Daemon {
     self.write_health()?;
     // Limits and owners may have changed, so everything is scanned as at a start.
     let roots = self.directories.workspaces.clone();
-    self.look_first(&roots)?;
+    self.first_scan(&roots)?;
     self.engine.recovered("configuration")?;
     let line = self.status_line();
     let note = if later { "; `[log]` takes effect at the next start" } else { "" };
@@ -131,7 +131,7 @@ impl Daemon {
     let now = self.now();
     self.directories.polls.set(root, None, now);
     self.directories.rooms.remove(root);
-    self.directories.troubled.remove(root);
+    self.directories.incomplete.remove(root);
     self.directories.locks.forget(root);
     self.directories.retries.succeeded(root);
     self.open_files.forget_root(root);

@@ -21,13 +21,13 @@ use crate::{
 
 /// After a rescan the next one waits this many times as long as the rescan took (a choice): a stream of
 /// directories that come and go must not keep files waiting.
-const LOOK_REST: u32 = 4;
+const RESCAN_REST: u32 = 4;
 
 /// The form in which markers are written now: without names chosen by others.
 const MARKER_FORM: &str = "2";
 
 /// How a directory is scanned.
-pub(super) enum Look<'k> {
+pub(super) enum Scan<'k> {
   /// At a start: a file whose stamp is the one in the ledger is left alone. Every file that exists is
   /// removed from this map.
   First(&'k mut HashMap<PathBuf, FileRow>),
@@ -40,7 +40,7 @@ pub(super) enum Look<'k> {
 impl Daemon {
   /// Adds directories: watches them, and marks every file as dirty that differs from its row in the
   /// ledger.
-  pub(super) fn look_first(&mut self, roots: &[PathBuf]) -> Result<(), EngineError> {
+  pub(super) fn first_scan(&mut self, roots: &[PathBuf]) -> Result<(), EngineError> {
     self.renew_markers()?;
     let roots = &self.owned(roots)?[..];
     let rows = self.engine.ledger().files()?;
@@ -49,7 +49,7 @@ impl Daemon {
     self.choose_baselines(roots)?;
     for root in roots {
       // Watching starts before the scan, so that no change falls between them.
-      self.look_at(root, Look::First(&mut known))?;
+      self.scan(root, Scan::First(&mut known))?;
     }
     // The scan does not find a file that is gone.
     let now = self.now();
@@ -79,7 +79,7 @@ impl Daemon {
   }
 
   /// Requests a rescan of the directory of a path, or of all directories without a path.
-  pub(super) fn look_again(&mut self, path: Option<&Path>) {
+  pub(super) fn rescan_later(&mut self, path: Option<&Path>) {
     for root in self.directories.workspaces.clone() {
       let concerned = path.is_none_or(|path| path.starts_with(&root) || root.starts_with(path));
       let of_interest = path.and_then(|path| path.strip_prefix(&root).ok()).is_none_or(|rel| {
@@ -92,22 +92,22 @@ impl Daemon {
   }
 
   /// Rescans the directories that have changed, once for any number of events.
-  pub(super) fn look(&mut self) {
+  pub(super) fn rescan_due(&mut self) {
     let started = self.now();
     if self.directories.rescans.is_empty() || started < self.directories.next_rescan {
       return;
     }
     for root in std::mem::take(&mut self.directories.rescans) {
-      self.report(|daemon| daemon.look_at(&root, Look::Again));
+      self.report(|daemon| daemon.scan(&root, Scan::Again));
     }
     self.watch_sources();
     let now = self.now();
-    self.directories.next_rescan = now + now.saturating_sub(started).saturating_mul(LOOK_REST);
+    self.directories.next_rescan = now + now.saturating_sub(started).saturating_mul(RESCAN_REST);
   }
 
   /// Requests a rescan of everything, and records why.
   pub(super) fn rescan(&mut self, why: &str) {
-    self.look_again(None);
+    self.rescan_later(None);
     let event = Event::new(EventKind::Rescanned).detail(why);
     self.report(|daemon| daemon.engine.tell(event));
   }
@@ -124,13 +124,13 @@ impl Daemon {
       .iter()
       .filter(|root| {
         let moved = misplaced.iter().any(|dir| dir.starts_with(root) || root.starts_with(dir));
-        moved || self.directories.troubled.contains(*root)
+        moved || self.directories.incomplete.contains(*root)
       })
       .cloned()
       .collect();
     for root in &concerned {
       self.engine.forget_root(root);
-      self.report(|daemon| daemon.look_at(root, Look::Again));
+      self.report(|daemon| daemon.scan(root, Scan::Again));
     }
     // A mount over a single file does not affect the watched directories.
     let mounted = self.mounted_files();
@@ -154,13 +154,13 @@ impl Daemon {
     let now = self.now();
     let due = self.directories.polls.take(now);
     for root in &due {
-      self.report(|daemon| daemon.look_at(root, Look::Poll));
+      self.report(|daemon| daemon.scan(root, Scan::Poll));
     }
     !due.is_empty()
   }
 
   /// Scans a directory: watches its subdirectories and marks its files as dirty.
-  pub(super) fn look_at(&mut self, root: &Path, mut look: Look<'_>) -> Result<(), EngineError> {
+  pub(super) fn scan(&mut self, root: &Path, mut how: Scan<'_>) -> Result<(), EngineError> {
     let key = format!("workspace:{}", shown(root));
     if !self.own(root)? {
       return Ok(());
@@ -176,8 +176,8 @@ impl Daemon {
         } else {
           self.directories.retries.succeeded(root);
         }
-        self.directories.troubled.insert(root.to_owned());
-        if matches!(look, Look::Poll) {
+        self.directories.incomplete.insert(root.to_owned());
+        if matches!(how, Scan::Poll) {
           self.mark_gone(root);
         }
         if self.is_awaited(root)? {
@@ -263,14 +263,14 @@ impl Daemon {
     let mut stamps = HashMap::new();
     for file in &walk.files {
       let target = Target::new(root, file);
-      match &mut look {
-        Look::Again => self.queue.dirty(target, now),
-        Look::Poll => match fs.stamp(workspace.root(), file) {
+      match &mut how {
+        Scan::Again => self.queue.dirty(target, now),
+        Scan::Poll => match fs.stamp(workspace.root(), file) {
           Ok(Some(stamp)) => drop(stamps.insert(target, stamp)),
           // The file is gone since, or cannot be read: its pass finds out which.
           Ok(None) | Err(_) => self.queue.dirty(target, now),
         },
-        Look::First(known) => {
+        Scan::First(known) => {
           // What was written while this installation waited for another one to end is new to it.
           let is_new = || {
             let stamp = fs.stamp(workspace.root(), file).ok().flatten();
@@ -298,9 +298,9 @@ impl Daemon {
         }
       }
     }
-    match look {
-      Look::First(_) => {}
-      Look::Poll => {
+    match how {
+      Scan::First(_) => {}
+      Scan::Poll => {
         // A file that went between the start and the first poll is in no earlier poll.
         if self.directories.polls.is_first(root) {
           self.mark_missing(root)?;
@@ -309,7 +309,7 @@ impl Daemon {
           self.queue.dirty(target, now);
         }
       }
-      Look::Again => {
+      Scan::Again => {
         self.mark_missing(root)?;
         self.note_adopted(root)?;
       }
@@ -317,11 +317,11 @@ impl Daemon {
     self.await_no_more();
     match told(problems) {
       None => {
-        self.directories.troubled.remove(root);
+        self.directories.incomplete.remove(root);
         self.engine.recovered(&key)
       }
       Some(text) => {
-        self.directories.troubled.insert(root.to_owned());
+        self.directories.incomplete.insert(root.to_owned());
         self.engine.degrade(&key, &text)
       }
     }

@@ -137,7 +137,7 @@ impl Daemon {
         if daemon.report_only.is_none() {
           daemon.engine.recover()?;
         }
-        daemon.look_first(std::slice::from_ref(&root))
+        daemon.first_scan(std::slice::from_ref(&root))
       });
     }
   }

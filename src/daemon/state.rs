@@ -186,9 +186,9 @@ impl Daemon {
     if is_alone && self.report_only.is_none() {
       self.engine.recover()?;
     }
-    self.look_first(&roots)?;
+    self.first_scan(&roots)?;
     self.directories.mounted = self.mounted_files();
-    self.look_for_lost_items()?;
+    self.find_lost_items()?;
     Ok(())
   }
 
@@ -221,7 +221,7 @@ impl Daemon {
     }
     let is_start = self.health.phase == Phase::Starting;
     if is_start || !self.adoption.roots.is_empty() {
-      self.read_all()?;
+      self.request_all_scores()?;
       self.consult_all()?;
     }
     self.end_adoption()?;
@@ -231,8 +231,8 @@ impl Daemon {
     }
     let line = self.status_line();
     self.engine.tell(Event::new(EventKind::Started).detail(line))?;
-    self.housekeeping.due_versions = self.engine.versions_due()?;
-    self.ask_about_all()?;
+    self.housekeeping.set_due_versions(self.engine.versions_due()?);
+    self.request_all_attributions()?;
     self.health.phase = Phase::Guarding;
     self.health.scanned_at = Some(at);
     self.write_health()?;
@@ -265,7 +265,7 @@ impl Daemon {
     // directories are tried now.
     let fresh = self.watching.watcher.hear_readers(self.open_files.directories());
     for (kind, target) in self.open_files.within(&fresh) {
-      self.try_held(kind, target);
+      self.retry_open_file(kind, target);
     }
     if let n @ 1.. = self.queue.n_stubborn() {
       let files = if n == 1 { "a file".to_owned() } else { format!("{n} files") };
@@ -301,7 +301,7 @@ impl Daemon {
     let now = self.now();
     // While the ledger cannot be written, only the next attempt to write it is due.
     self.outage.next_due(now).or_else(|| {
-      let keep = (!self.housekeeping.due_versions.is_empty()).then_some(Duration::ZERO);
+      let keep = self.housekeeping.is_version_due().then_some(Duration::ZERO);
       let look = (!self.directories.rescans.is_empty())
         .then(|| self.directories.next_rescan.saturating_sub(now));
       let sources = self.sources.next_due(now);
@@ -331,7 +331,7 @@ impl Daemon {
   pub fn is_idle(&self) -> bool {
     self.queue.is_empty()
       && self.directories.rescans.is_empty()
-      && self.housekeeping.due_versions.is_empty()
+      && !self.housekeeping.is_version_due()
       && self.model_worker.is_idle()
       && !self.attribution_worker.is_busy()
   }
@@ -345,7 +345,7 @@ impl Daemon {
   }
 
   /// Tries a file again that a program may have closed.
-  pub(super) fn try_held(&mut self, kind: Kind, target: Target) {
+  pub(super) fn retry_open_file(&mut self, kind: Kind, target: Target) {
     let now = self.now();
     match kind {
       Kind::Urgent => self.queue.dirty(target, now),
@@ -362,7 +362,7 @@ impl Daemon {
   pub(super) fn report(&mut self, what: impl FnOnce(&mut Self) -> Result<(), EngineError>) {
     match what(self) {
       Ok(()) => {}
-      Err(EngineError::Store(error)) if error.is_outage() => self.trouble_with(&error),
+      Err(EngineError::Store(error)) if error.is_outage() => self.begin_outage(&error),
       Err(error) => tracing::error!(target: "memfw", %error, "an event could not be noted"),
     }
   }

@@ -46,19 +46,7 @@ impl Daemon {
   /// Logs the summary of the past days, if that was not done. Returns whether there was something to
   /// log.
   pub(super) fn summarise(&mut self) -> bool {
-    if self.is_starting() {
-      return false;
-    }
-    let mut has_said = false;
-    self.report(|daemon| {
-      let mut summary = std::mem::take(&mut daemon.summary);
-      let actions = summary.work(&daemon.surroundings());
-      daemon.summary = summary;
-      let actions = actions?;
-      has_said = !actions.is_empty();
-      daemon.carry_out(actions)
-    });
-    has_said
+    !self.is_starting() && self.run_part(|daemon| &mut daemon.summary, SummaryUntil::work)
   }
 }
 

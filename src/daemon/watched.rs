@@ -79,15 +79,15 @@ impl Daemon {
         if let Some(target) = self.target(path)
           && let Some(kind) = self.open_files.kept(&target)
         {
-          self.try_held(kind, target);
+          self.retry_open_file(kind, target);
         }
       }
-      WatchEvent::DirAdded(path) => self.look_again(Some(path)),
+      WatchEvent::DirAdded(path) => self.rescan_later(Some(path)),
       WatchEvent::RootGone(path) => {
         self.watching.watcher.remove(path);
         self.engine.forget_root(path);
         self.directories.locks.release(path);
-        self.look_again(None);
+        self.rescan_later(None);
       }
       WatchEvent::Rescan => {
         self.watching.readers.lost_some();
@@ -103,7 +103,7 @@ impl Daemon {
         let why = format!("changes of directories cannot be read from the system: {text}");
         self.report(|daemon| daemon.engine.degrade(WATCH, &why));
         // The rescan finds what was lost, and by then events may be readable again.
-        self.look_again(None);
+        self.rescan_later(None);
       }
     }
   }
@@ -116,7 +116,7 @@ impl Daemon {
       || self.directories.unreadable.contains(path)
     {
       // A link in place of a directory is reported, and so is its end.
-      self.look_again(Some(path));
+      self.rescan_later(Some(path));
     }
   }
 
