@@ -3,10 +3,9 @@
 
 use std::ops::Range;
 
-use sha2::{Digest, Sha256};
-
 use crate::memory::{
   Block, BlockKind, ContentHash, Line,
+  block::digest,
   comments::Hole,
   line::{self, LineKind},
   markdown::Top,
@@ -152,41 +151,5 @@ impl<'a> Builder<'a> {
     self.end = 0;
     digest(&mut block, self.bytes);
     self.blocks.push(block);
-  }
-}
-
-/// Fills in the hashes of a block, those of its lines where they are not known yet, and whether it has a line end.
-pub(crate) fn digest(block: &mut Block, bytes: &[u8]) {
-  let (returns, ending) = {
-    let parts = || block.parts.iter().map(|part| line::slice(bytes, part.clone()));
-    let last = parts().next_back().unwrap_or_default();
-    (parts().any(|part| part.contains(&b'\r')), line::eol(last))
-  };
-  block.terminated = !ending.is_empty();
-  let parts = || block.parts.iter().map(|part| line::slice(bytes, part.clone()));
-  let (hash, norm_hash) = if returns {
-    let norm_hash = line::norm_hash(&parts().collect::<Vec<_>>().concat());
-    (ContentHash::of_parts(parts()), norm_hash)
-  } else {
-    // One pass: the normal form is all but the last line end.
-    let mut hasher = Sha256::new();
-    let count = block.parts.len();
-    for (at, part) in parts().enumerate() {
-      hasher.update(if at + 1 == count { line::content(part) } else { part });
-    }
-    let norm_hash = ContentHash(hasher.clone().finalize().into());
-    hasher.update(ending);
-    (ContentHash(hasher.finalize().into()), norm_hash)
-  };
-  (block.hash, block.norm_hash) = (hash, norm_hash);
-  let single = block.lines.len() == 1;
-  for text in &mut block.lines {
-    if text.hash == [0; 8] {
-      text.hash = if single && !returns {
-        line::first_eight(&block.norm_hash.0)
-      } else {
-        line::hash_of([line::content(line::slice(bytes, text.span.clone()))])
-      };
-    }
   }
 }

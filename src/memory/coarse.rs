@@ -7,7 +7,7 @@
 
 use crate::memory::{
   Block, BlockKind, Line,
-  builder::digest,
+  block::digest,
   comments::Hole,
   line::{self, LineKind},
 };

@@ -12,7 +12,16 @@ use std::{
 
 use aho_corasick::AhoCorasick;
 
-use crate::memory::{BlockId, document::Continued, line, marker, placeholder};
+use crate::memory::{BlockId, line, marker, placeholder};
+
+/// Text on the same line after a placeholder: a file without a final newline was appended to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Continued {
+  /// The placeholder.
+  pub id: BlockId,
+  /// The text after it, line end included.
+  pub rest: Range<usize>,
+}
 
 /// What the ledger knows about one file: the ids whose comments are memfw's.
 #[derive(Clone, Debug, Default)]

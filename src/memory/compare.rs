@@ -13,50 +13,13 @@ use std::{
 
 use crate::{
   memory::{
-    Block, BlockId, ContentHash, Document,
+    Block, BlockId, ContentHash, Document, KnownBlock,
     line::LineKind,
     pool::{KnownAt, Pool},
     relisted::relisted,
   },
   provenance::Trust,
 };
-
-/// A line of a known block.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct KnownLine {
-  /// As in [`crate::memory::Line`].
-  pub hash: [u8; 8],
-  /// The revision that brought it, 0 for the first.
-  pub revision: u32,
-  /// How far the source of that revision is trusted.
-  pub trust: Trust,
-  /// Whether the owner said it or a person approved it: it stays whatever others add to it.
-  pub is_owner: bool,
-}
-
-/// A block of the last version.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct KnownBlock {
-  /// Its id.
-  pub id: BlockId,
-  /// Of its raw bytes.
-  pub hash: ContentHash,
-  /// As in [`Block::norm_hash`].
-  pub norm_hash: ContentHash,
-  /// Its lines, in order.
-  pub lines: Vec<KnownLine>,
-  /// The marker that it is wrapped under.
-  pub marker: Option<BlockId>,
-  /// It left the file before the last version and is known in case it comes back.
-  pub former: bool,
-}
-
-impl KnownBlock {
-  /// The trust of its least trusted line.
-  fn trust(&self) -> Trust {
-    self.lines.iter().map(|line| line.trust).min().unwrap_or(Trust::Trusted)
-  }
-}
 
 /// What became of a block.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -6,12 +6,11 @@
 
 use std::ops::Range;
 
-pub use crate::memory::comments::Known;
 use crate::memory::{
-  BlockId, BlockKind, ContentHash, KnownBlock, Line,
+  Block, BlockId, KnownBlock,
   builder::Builder,
   coarse,
-  comments::{self, Comments, Hole, HoleKind},
+  comments::{self, Comments, Continued, Hole, HoleKind, Known},
   grown, line,
   markdown::Enclosure,
   outline::Outline,
@@ -59,43 +58,6 @@ pub enum SegmentKind {
   IdMark(BlockId),
   /// A placeholder of a known id.
   Placeholder(BlockId),
-}
-
-/// The unit of memory.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Block {
-  /// What it is, without the headings before it.
-  pub kind: BlockKind,
-  /// Its bytes in the file; comments of memfw that stand in between are not part of it.
-  pub parts: Vec<Range<usize>>,
-  /// Its lines, blank ones between others included.
-  pub lines: Vec<Line>,
-  /// The line, as an index into `lines`, at which the block itself begins after its headings.
-  pub body: usize,
-  /// Of the raw bytes of the parts.
-  pub hash: ContentHash,
-  /// Of the same with each line end as `\n` and without the last one.
-  pub norm_hash: ContentHash,
-  /// First line in the file, from 1.
-  pub start_line: usize,
-  /// Last line in the file, from 1.
-  pub end_line: usize,
-  /// A line put directly below would be swallowed, whatever it is: an unclosed fence, an unclosed
-  /// comment, an HTML block that only a blank line ends.
-  pub open_ended: bool,
-  /// Its last line has a line end.
-  pub terminated: bool,
-  /// The marker that encloses it, or the id comment on one of its lines.
-  pub marker: Option<BlockId>,
-}
-
-/// Text on the same line after a placeholder: a file without a final newline was appended to.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Continued {
-  /// The placeholder.
-  pub id: BlockId,
-  /// The text after it, line end included.
-  pub rest: Range<usize>,
 }
 
 const BOM: &[u8] = b"\xef\xbb\xbf";

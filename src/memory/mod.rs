@@ -5,6 +5,7 @@
 
 pub mod around;
 pub mod bare;
+pub mod block;
 mod builder;
 pub mod coarse;
 pub mod comments;
@@ -12,6 +13,7 @@ pub mod compare;
 pub mod document;
 mod grown;
 pub mod id;
+pub mod known;
 mod lead;
 pub mod likeness;
 pub mod line;
@@ -28,9 +30,12 @@ mod tests;
 
 pub use around::Around;
 pub use bare::bare;
-pub use compare::{Comparison, Fate, Inherited, KnownBlock, KnownLine, compare, compare_text};
-pub use document::{Block, Continued, Document, Known, Segment, SegmentKind};
+pub use block::Block;
+pub use comments::{Continued, Known};
+pub use compare::{Comparison, Fate, Inherited, compare, compare_text};
+pub use document::{Document, Segment, SegmentKind};
 pub use id::{BlockId, ContentHash};
+pub use known::{KnownBlock, KnownLine};
 pub use line::Line;
 pub use markdown::{BlockKind, Enclosure};
 pub use marker::Marker;

@@ -10,11 +10,6 @@ use crate::{
 /// Circles that are known: the room, its modules, and why they are still there. Without modules all circles of
 /// the room are known. One that has shrunk is still known; one that is gone leaves the table.
 const KNOWN: &[(&str, &[&str], &str)] = &[
-  (
-    "memory",
-    &["builder", "coarse", "comments", "compare", "document", "grown", "outline", "pool"],
-    "a document is built, compared and grown by code that names its type",
-  ),
   ("memory", &["plan", "reshape"], "a plan is made of the forms that it may take"),
   (
     "detect",
