@@ -254,3 +254,22 @@ fn stores_through_a_mapping_are_seen_within_a_minute_and_when_it_goes() {
   settle(&mut world.daemon);
   assert!(!world.holds(2));
 }
+
+/// Nobody takes the events of memfw's own opens here, so that every turn at a large file is interrupted.
+#[test]
+fn large_files_of_a_first_start_are_processed_whatever_interrupts_them() {
+  let dir = tempfile::tempdir().unwrap();
+  let root = dir.path().canonicalize().unwrap().join("workspace");
+  fs::create_dir_all(root.join("memory")).unwrap();
+  for file in 0..4 {
+    let lines = (0..2000).map(|n| format!("- In week {n} garden {file} had {} visitors.\n", n * 7));
+    fs::write(root.join(format!("memory/{file}.md")), lines.collect::<String>()).unwrap();
+  }
+  let config = Config { reshape_idle: Duration::from_hours(1), ..Config::default() };
+  let (clock, agent) = (Arc::new(Ahead::default()), Box::new(NoAgent));
+  let mut daemon = daemon_in(dir.path(), &root, (clock, config), agent, Helpers::default());
+  daemon.start().unwrap();
+  // A turn is at least 10 ms, so this is time enough for a hundred times the work.
+  let turns = (0..3_000).take_while(|_| daemon.work().unwrap()).count();
+  assert!(daemon.finish_start().unwrap(), "not at an end after {turns} turns");
+}

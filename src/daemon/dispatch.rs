@@ -56,7 +56,9 @@ impl Daemon {
       self.end_outage();
       return Ok(self.run_judge() || self.keep_house()? || self.notify() || self.summarise());
     };
-    if kind == Kind::Urgent && waiting.tries == 0 && self.adoption.baseline.contains(&target) {
+    // A large file that was interrupted continues alone.
+    let is_new = kind == Kind::Urgent && waiting.tries == 0 && !self.queue.is_large(&target);
+    if is_new && self.adoption.baseline.contains(&target) {
       return self.adopt(target, waiting);
     }
     self.run_step(kind, target, waiting)
@@ -129,7 +131,7 @@ impl Daemon {
       Err(EngineError::Preempted) => {
         let now = self.now();
         match kind {
-          Kind::Urgent => self.queue.give_way(target, waiting, now),
+          Kind::Urgent => self.queue.give_way(target, waiting),
           _ => self.queue.back_off(kind, target, waiting, now),
         }
       }

@@ -275,10 +275,17 @@ impl Queue {
     }
   }
 
-  /// Postpones a large file that used up its turn: it continues when no smaller file is due.
-  pub fn give_way(&mut self, target: Target, was: Waiting, now: Duration) {
+  /// Postpones a large file that used up its turn: it continues when no smaller file is due. It keeps its place
+  /// among the large ones, because the engine remembers how far it came with one file only: files that took
+  /// turns would all begin again each time.
+  pub fn give_way(&mut self, target: Target, was: Waiting) {
     self.urgent.large.insert(target.clone());
-    self.urgent.set(target, |_| Waiting { due: now, ..was });
+    self.urgent.set(target, |_| was);
+  }
+
+  /// Whether a file was too large for one turn.
+  pub fn is_large(&self, target: &Target) -> bool {
+    self.urgent.large.contains(target)
   }
 
   /// Notes that a file was processed to its end.
@@ -406,7 +413,8 @@ impl Queue {
     urgent.fill(now);
     let mut taken = Vec::new();
     while taken.len() < n {
-      let Some(first) = urgent.ready.first().map(|place| place.target.clone()) else { break };
+      let first = urgent.ready.first().filter(|place| !place.is_large);
+      let Some(first) = first.map(|place| place.target.clone()) else { break };
       let Some(waiting) = like(&first).then(|| urgent.remove(&first)).flatten() else { break };
       taken.push((first, waiting));
     }

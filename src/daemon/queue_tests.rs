@@ -36,18 +36,40 @@ fn a_large_file_goes_on_when_no_small_one_is_due() {
   let (_, large, waiting) = queue.take(ms(1), &[]).unwrap();
   queue.dirty(target("old"), ms(2));
   assert!(queue.has_small(ms(9)));
-  queue.give_way(large.clone(), waiting, ms(9));
+  queue.give_way(large.clone(), waiting);
   queue.dirty(large.clone(), ms(20));
   let order: Vec<Target> =
     std::iter::from_fn(|| queue.take(ms(30), &[])).map(|(_, target, _)| target).collect();
   assert_eq!(order, [target("old"), large.clone()]);
-  queue.give_way(large.clone(), waiting, ms(30));
+  queue.give_way(large.clone(), waiting);
   assert!(!queue.has_small(ms(31)) && queue.is_urgent(ms(31)));
   assert_eq!(queue.next_due(ms(31), &[]), Some(ms(0)));
   queue.hurry(large.clone(), ms(31));
   assert!(queue.has_small(ms(31)), "somebody waits for it");
   queue.ended(&large);
   assert_eq!(queue.take(ms(31), &[]).unwrap().2.since, waiting.since);
+  assert!(queue.is_empty());
+}
+
+#[test]
+fn a_large_file_is_ended_before_the_next_one_begins() {
+  let mut queue = Queue::default();
+  queue.dirty(target("a"), ms(1));
+  queue.dirty(target("b"), ms(2));
+  queue.dirty(target("c"), ms(3));
+  for large in ["a", "b", "c"].map(target) {
+    for _ in 0..3 {
+      let (_, next, waiting) = queue.take(ms(9), &[]).unwrap();
+      // Each was tried once, and then one after the other.
+      queue.give_way(next, waiting);
+    }
+    let (_, next, waiting) = queue.take(ms(9), &[]).unwrap();
+    assert_eq!(next, large);
+    assert!(queue.is_large(&next) && queue.take_more(ms(9), 8, |_| true).is_empty());
+    queue.give_way(next.clone(), waiting);
+    assert_eq!(queue.take(ms(9), &[]).unwrap().1, next);
+    queue.ended(&next);
+  }
   assert!(queue.is_empty());
 }
 

@@ -19,7 +19,7 @@ use crate::{
   os::Clock,
 };
 
-/// How long a file is judged before other work may go first.
+/// How long new text of a file is judged before other work may go first.
 pub const SLICE: Duration = Duration::from_millis(10);
 /// A smaller file, in bytes, is judged at once.
 pub const LARGE: usize = 64 * 1024;
@@ -44,13 +44,16 @@ pub struct Slice<'a> {
   memo: &'a RefCell<Memo>,
   interrupt: Option<&'a Interrupt>,
   clock: &'a dyn Clock,
-  until: Cell<Duration>,
+  began: Duration,
+  /// When other work may go first; `None` until there is text without kept findings.
+  until: Cell<Option<Duration>>,
   is_cut: Cell<bool>,
 }
 
 impl<'a> Slice<'a> {
-  /// Creates a turn. `began` is the time when the file was read: judging lasts at least as long as
-  /// reading did, or most of the time would be spent on reading.
+  /// Creates a turn. `began` is the time when the file was read: new text is judged at least as long as it
+  /// took to come there, by reading the file and by going through the text of earlier turns. Otherwise most of
+  /// the time would be spent on that, and where it takes longer than a slice, no turn would ever come further.
   pub fn new(
     memo: &'a RefCell<Memo>,
     (path, origin): (&Path, &Origin),
@@ -67,21 +70,27 @@ impl<'a> Slice<'a> {
       of.origin = Some(origin.clone());
     }
     drop(of);
-    let now = clock.monotonic();
-    let until = Cell::new(now + SLICE.max(now.saturating_sub(began)));
-    Self { memo, interrupt, clock, until, is_cut: Cell::new(false) }
+    Self { memo, interrupt, clock, began, until: Cell::new(None), is_cut: Cell::new(false) }
   }
 
   /// Whether the rest has to wait.
   pub(super) fn is_over(&self) -> bool {
     let Some(interrupt) = self.interrupt else { return false };
     let now = self.clock.monotonic();
-    if self.is_cut.get() || now < self.until.get() {
+    if self.is_cut.get() || self.until.get().is_none_or(|until| now < until) {
       return self.is_cut.get();
     }
-    self.until.set(now + SLICE);
+    self.until.set(Some(now + SLICE));
     self.is_cut.set(interrupt());
     self.is_cut.get()
+  }
+
+  /// Notes that new text is judged.
+  fn comes_further(&self) {
+    if self.until.get().is_none() {
+      let now = self.clock.monotonic();
+      self.until.set(Some(now + SLICE.max(now.saturating_sub(self.began))));
+    }
   }
 
   /// Whether blocks were left out.
@@ -95,6 +104,7 @@ impl<'a> Slice<'a> {
     if let Some(found) = self.memo.borrow().findings.get(&key) {
       return found.clone();
     }
+    self.comes_further();
     let found = find();
     let kept = &mut self.memo.borrow_mut().findings;
     if kept.len() < MAX_KEPT {
@@ -114,6 +124,7 @@ impl<'a> Slice<'a> {
     if let Some(found) = self.memo.borrow().assessed.get(&key) {
       return found.clone();
     }
+    self.comes_further();
     let found = ask();
     let kept = &mut self.memo.borrow_mut().assessed;
     if kept.len() < MAX_KEPT {
