@@ -368,7 +368,7 @@ impl Queue {
   }
 
   /// Takes one file that is due: dirty files first, then the other kinds, the longest due first. Every
-  /// [`OTHERS_EVERY`]th turn starts with one of the other kinds, each in its turn. Takes nothing of the kinds
+  /// `OTHERS_EVERY`th turn starts with one of the other kinds, each in its turn. Takes nothing of the kinds
   /// in `busy`.
   pub fn take(&mut self, now: Duration, busy: &[Kind]) -> Option<(Kind, Target, Waiting)> {
     self.turns = self.turns.wrapping_add(1);
