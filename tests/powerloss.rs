@@ -314,6 +314,14 @@ fn come_back(guarded: &mut Guarded, snapshot: &Snapshot, found: &mut Found) {
       } else {
         (marks::count(bytes, text(n).as_bytes()), 0)
       };
+      if in_file + held != 1 {
+        println!("{n} is {in_file} times in {} and held {held} times:", file(index));
+        println!("{}", marks::show(bytes));
+        sealed
+          .iter()
+          .filter(|(_, text)| text.contains(&needle(n)))
+          .for_each(|item| println!("{item:?}"));
+      }
       found.lost += usize::from(in_file + held == 0);
       found.doubled += (in_file + held).saturating_sub(1);
       found.readable += usize::from(is_poison(n) && in_file > 0);

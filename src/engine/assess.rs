@@ -22,7 +22,7 @@ use crate::{
   config::Config,
   detect::{
     self, Decision, Finding, JudgeOptions, Layer, PolicyInput, Verdict,
-    effects::{self, Setting, asks_to_keep, licence},
+    effects::{self, Setting, asks_to_keep, licence, licence_for},
     model::{self, Assessment, Assessor, Context, Depth, Kind},
     policy::{self, Party},
     reading::{Question, Reader},
@@ -210,8 +210,9 @@ fn most_suspicious<'t>(
   if !is_read || texts.len() <= MAX_CLOSE {
     return None;
   }
-  let context = Context { kind: exhibit.kind, asked: licence(exhibit.asked), known: &[] };
   let suspicion = |text: &&'t [u8]| {
+    let asked = licence_for(exhibit.asked, text);
+    let context = Context { kind: exhibit.kind, asked, known: &[] };
     let found = model::assess(model, text, 0.0, Depth::Heads, &context);
     // Thousandths, so that they can be compared.
     (Reverse((found.suspicion() * 1000.0) as u32), text.len(), *text)
@@ -358,7 +359,8 @@ fn look(exhibit: &Sample<'_>, findings: &[Finding], model: &dyn Assessor) -> Ass
     Reads::New => policy::wants_encoder(exhibit.facts.trust, glance),
     Reads::Notable => policy::is_notable(glance),
   };
-  let context = Context { kind: exhibit.kind, asked: licence(exhibit.asked), known: &[] };
+  let asked = licence_for(exhibit.asked, exhibit.text);
+  let context = Context { kind: exhibit.kind, asked, known: &[] };
   model::look(model, exhibit.text, policy::strength(findings), &context, wanted)
 }
 

@@ -362,7 +362,7 @@ pub(super) fn assessment(
     return None;
   }
   let text = BlockText::of_spans(file, fresh);
-  let context = court.origin.context(court.slots);
+  let context = court.origin.context(text.bytes(), court.slots);
   let mut found = (court.assess)(text.bytes(), policy::strength(findings), &context)?;
   found.sentence = found.sentence.map(|span| text.to_file(&span));
   Some(found)

@@ -96,7 +96,7 @@ impl Scoring {
     let read = |text: &Text| {
       let rules = policy::strength(&crate::detect::judge(&text.bytes, &options));
       let wanted = |glance| policy::wants_encoder(text.origin.trust, glance);
-      let context = text.origin.context(&self.slots);
+      let context = text.origin.context(&text.bytes, &self.slots);
       (text.key, model::look(assessor, &text.bytes, rules, &context, wanted))
     };
     Scored {
@@ -390,7 +390,7 @@ impl<F: Fs> Engine<F> {
   /// Adds the owner's request to a unit. The model is told of it, so it is part of the score's key.
   fn as_asked(&self, unit: Unit) -> Unit {
     let origin = unit.origin.with_request(&self.ledger);
-    let key = ScoreKey::new(&unit.bytes, &origin.context(&[]));
+    let key = ScoreKey::new(&unit.bytes, &origin.context(&unit.bytes, &[]));
     Unit { origin, key, ..unit }
   }
 
@@ -414,7 +414,7 @@ fn units_of(index: usize, row: &BlockRow, block: &Block, file: &[u8]) -> Vec<Uni
     let (lines, text) = brought(revision.number);
     let bytes = Zeroizing::new(text.bytes().to_vec());
     let (number, origin) = (revision.number, Origin::of_revision(revision));
-    let key = ScoreKey::new(&bytes, &origin.context(&[]));
+    let key = ScoreKey::new(&bytes, &origin.context(&bytes, &[]));
     Unit { index, number, origin, lines, key, bytes }
   };
   let open = row.live().filter(|revision| !revision.approved);

@@ -4,7 +4,7 @@
 use crate::{
   config::Config,
   detect::{
-    effects::{KnownSlot, asks_to_keep, licence},
+    effects::{KnownSlot, asks_to_keep, licence, licence_for},
     model::{Context, Kind},
     policy::Party,
   },
@@ -121,18 +121,18 @@ impl Origin {
 
   /// The party that the text comes from.
   pub fn party(&self) -> Party {
-    Party::of(&self.source, self.trust, self.observed, asks_to_keep(self.licence()))
+    Party::of(&self.source, self.trust, self.observed, asks_to_keep(licence(self.asked())))
   }
 
   /// What the model is told besides the text: nothing if the source was not observed.
-  pub fn context<'a>(&'a self, known: &'a [KnownSlot]) -> Context<'a> {
+  pub fn context<'a>(&'a self, text: &[u8], known: &'a [KnownSlot]) -> Context<'a> {
     let kind = if self.observed { Kind::of(&self.source) } else { Kind::Unknown };
-    Context { kind, asked: self.licence(), known }
+    Context { kind, asked: licence_for(self.asked(), text), known }
   }
 
-  /// What the owner asked for, as far as it licenses the source.
-  fn licence(&self) -> &str {
-    self.request.as_ref().map_or("", |request| licence(&request.asked))
+  /// What the owner asked for in that turn.
+  fn asked(&self) -> &str {
+    self.request.as_ref().map_or("", |request| &request.asked)
   }
 
   /// Whether the text was observed to come from outside.

@@ -64,7 +64,7 @@ impl Case<'_> {
     let known = court.known;
     let (scope, rules, slots) = (court.config.scope, court.rules, court.slots);
     let reads_on = court.reads_on;
-    let context = court.origin.context(court.slots);
+    let judged = court.origin;
     let assess = RefCell::new(&mut *court.assess);
     let look = |lines: &[usize]| {
       let options = JudgeOptions { scope, rules: Some(rules), ..JudgeOptions::default() };
@@ -75,11 +75,11 @@ impl Case<'_> {
     let strength = &mut |lines: &[usize]| {
       let by_rules = policy::strength(&look(lines));
       let text = self.text(lines);
+      let context = judged.context(text.bytes(), slots);
       let found = (assess.borrow_mut())(text.bytes(), by_rules, &context);
       let effects = effects_in(&text, &Setting::default());
       Strength::new(by_rules, found.map_or(0.0, |found| found.suspicion())).with(&effects)
     };
-    let judged = court.origin;
     let origin_of = |by: &Brought| {
       let row = by.known.and_then(|index| known.get(index));
       row
@@ -113,7 +113,7 @@ impl Case<'_> {
       let least = self.least_trusted(&fresh);
       let found = least.filter(|_| assesses).and_then(|by| {
         let origin = origin_of(&by);
-        let context = origin.context(slots);
+        let context = origin.context(text.bytes(), slots);
         (assess.borrow_mut())(text.bytes(), policy::strength(&findings), &context)
       });
       // Each part is judged as the text of its origin, and the common text of several origins as that

@@ -1,11 +1,64 @@
-//! Whether the owner's words ask to keep something.
+//! Whether the owner's words ask to keep something, and of which kind.
 #![forbid(unsafe_code)]
 
-use super::frame::builtin;
+use super::{effect::Effect, frame::builtin, known::Setting};
 use crate::detect::rules::lexicon::WordMatch;
 
 /// Bytes of the owner's words that are read.
 const MAX_ASKED: usize = 16 * 1024;
+
+/// A kind of thing that an owner asks to keep.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum AskedKind {
+  /// Accounts, prices, invoices.
+  Payment,
+  /// Persons, numbers and addresses.
+  Contact,
+  /// Links, hosts, and where something is sent.
+  Place,
+  /// How something is done.
+  Method,
+  /// Rules, duties and rights.
+  Rule,
+  /// Words that fit all of them, such as "details".
+  Any,
+}
+
+/// The classes of `rules/effects` that name a kind.
+pub(super) const ASKED_KINDS: &[(&str, AskedKind)] = &[
+  ("asked-payment", AskedKind::Payment),
+  ("asked-contact", AskedKind::Contact),
+  ("asked-place", AskedKind::Place),
+  ("asked-method", AskedKind::Method),
+  ("asked-rule", AskedKind::Rule),
+  ("asked-any", AskedKind::Any),
+];
+
+impl AskedKind {
+  /// Whether an entry may have this effect because the owner asked for things of this kind. Instructions name
+  /// hosts and persons, and an address is a contact or a place. The other effects do not depend on the kind.
+  const fn covers(self, effect: Effect) -> bool {
+    match effect {
+      Effect::Payment => matches!(self, Self::Payment | Self::Any),
+      Effect::Contact => !matches!(self, Self::Payment | Self::Rule),
+      Effect::Endpoint => !matches!(self, Self::Payment),
+      Effect::Command => !matches!(self, Self::Payment | Self::Contact),
+      _ => true,
+    }
+  }
+}
+
+/// Whether the owner's words ask to keep something and name kinds of things none of which covers this effect: who
+/// asks to note a phone number has not asked for a new account.
+pub(super) fn asks_for_others(asked: &str) -> impl Fn(Effect) -> bool {
+  let words = read(asked);
+  let kinds: Vec<AskedKind> = if words.iter().any(|word| is_keep(word, &words)) {
+    words.iter().filter_map(|word| kind_of(word, &words)).collect()
+  } else {
+    vec![]
+  };
+  move |effect| !kinds.is_empty() && !kinds.iter().any(|kind| kind.covers(effect))
+}
 
 /// Whether the owner asked to keep, note or learn what a source says, in any of the languages of
 /// `rules/effects`.
@@ -19,10 +72,21 @@ pub fn asks_to_keep(asked: &str) -> bool {
 /// new account" does.
 pub fn licence(asked: &str) -> &str {
   let words = read(asked);
-  let kind = builtin().asked_kind;
   let is_vague = words.iter().any(|word| is_keep(word, &words))
-    && !words.iter().any(|word| word.class == kind && !is_keep(word, &words));
+    && !words.iter().any(|word| kind_of(word, &words).is_some());
   if is_vague { "" } else { asked }
+}
+
+/// What of the owner's words licenses this entry of a source: [`licence`], and nothing where they ask to keep other
+/// kinds of things than the entry would set.
+pub fn licence_for<'a>(asked: &'a str, entry: &[u8]) -> &'a str {
+  let licence = licence(asked);
+  if licence.is_empty() {
+    return licence;
+  }
+  let is_unasked = asks_for_others(licence);
+  let found = super::read(entry, &Setting::default());
+  if found.iter().any(|one| is_unasked(one.effect)) { "" } else { licence }
 }
 
 fn read(asked: &str) -> Vec<WordMatch> {
@@ -31,6 +95,12 @@ fn read(asked: &str) -> Vec<WordMatch> {
     end -= 1;
   }
   builtin().lexicon.scan(asked.get(..end).unwrap_or_default())
+}
+
+/// The kind that a word names.
+fn kind_of(word: &WordMatch, words: &[WordMatch]) -> Option<AskedKind> {
+  let kind = builtin().asked_kinds.iter().find(|(class, _)| *class == word.class)?.1;
+  (!is_keep(word, words)).then_some(kind)
 }
 
 /// Whether a word asks to keep. "Is the note ready?" asks for a note, and "the saved one" says which.
@@ -45,6 +115,41 @@ fn is_keep(word: &WordMatch, words: &[WordMatch]) -> bool {
 #[cfg(test)]
 mod tests {
   use super::*;
+
+  #[test]
+  fn a_request_covers_the_kinds_that_it_names() {
+    for (asked, effect) in [
+      ("Read the page and note the phone number.", Effect::Payment),
+      ("Note what the fee is, please.", Effect::Contact),
+      ("Merk dir bitte die Miete.", Effect::Command),
+      ("Notez le prix du stage.", Effect::Endpoint),
+    ] {
+      assert!(asks_for_others(asked)(effect), "{asked}: {effect}");
+    }
+    for (asked, effect) in [
+      ("Note the phone number.", Effect::Contact),
+      ("Save the IBAN from the invoice.", Effect::Payment),
+      ("Note their details.", Effect::Payment),
+      ("Remember how to install it.", Effect::Endpoint),
+      ("Note the phone number.", Effect::Secrecy),
+      // No kind is named, or nothing is to be kept.
+      ("Read the page and note it.", Effect::Payment),
+      ("What is their phone number?", Effect::Payment),
+      ("", Effect::Payment),
+    ] {
+      assert!(!asks_for_others(asked)(effect), "{asked}: {effect}");
+    }
+  }
+
+  #[test]
+  fn a_request_licenses_no_entry_of_another_kind() {
+    let asked = "Read the page and note the phone number.";
+    let payment = b"- Renewals are paid to IBAN GB33BUKB20201555555555 from now on.";
+    assert_eq!(licence_for(asked, payment), "");
+    assert_eq!(licence_for("Save their new account.", payment), "Save their new account.");
+    assert_eq!(licence_for(asked, b"- Reception: +49 30 901820"), asked);
+    assert_eq!(licence_for(asked, b"- Open from 9 to 5"), asked);
+  }
 
   #[test]
   fn a_vague_request_licenses_nothing() {

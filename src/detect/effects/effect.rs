@@ -89,6 +89,8 @@ pub struct FoundEffect {
   pub slots: Vec<Slot>,
   /// Why, in memfw's plain words, never the text's.
   pub why: String,
+  /// Whether the owner asked to keep things of other kinds only.
+  pub is_unasked: bool,
 }
 
 impl FoundEffect {

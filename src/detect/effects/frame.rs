@@ -29,7 +29,10 @@ use std::{collections::BTreeMap, sync::OnceLock};
 
 use serde::Deserialize;
 
-use super::effect::{Effect, Strength};
+use super::{
+  asked::{ASKED_KINDS, AskedKind},
+  effect::{Effect, Strength},
+};
 use crate::detect::rules::lexicon::{Class, Classes, Kind, Lexicon, LexiconBuilder};
 
 /// The embedded files.
@@ -70,7 +73,8 @@ pub(super) struct Frames {
   pub(super) lead: Class,
   pub(super) keep: Class,
   pub(super) keep_not: Class,
-  pub(super) asked_kind: Class,
+  /// The words that say what an owner asks for, with the kind that they name.
+  pub(super) asked_kinds: Vec<(Class, AskedKind)>,
 }
 
 /// One of several classes.
@@ -192,7 +196,10 @@ pub(super) fn load(files: &[(&str, &str)]) -> Result<Frames, String> {
   let claim = special("claim")?;
   let (report, lead) = (special("report")?, special("lead")?);
   let (keep, keep_not) = (special("keep")?, special("keep-not")?);
-  let asked_kind = special("asked-kind")?;
+  let mut asked_kinds = Vec::new();
+  for (name, kind) in ASKED_KINDS {
+    asked_kinds.push((special(name)?, *kind));
+  }
   let mut by_anchor: Vec<Vec<u16>> = Vec::new();
   let mut anchors = Classes::default();
   for (index, frame) in frames.iter().enumerate() {
@@ -220,7 +227,7 @@ pub(super) fn load(files: &[(&str, &str)]) -> Result<Frames, String> {
     lead,
     keep,
     keep_not,
-    asked_kind,
+    asked_kinds,
   })
 }
 

@@ -13,7 +13,7 @@ pub mod read;
 pub mod slot;
 pub mod values;
 
-pub use asked::{asks_to_keep, licence};
+pub use asked::{asks_to_keep, licence, licence_for};
 pub use effect::{Effect, FoundEffect, Strength};
 pub use frame::wrong_examples;
 pub use host::registrable;

@@ -4,6 +4,7 @@
 use std::ops::Range;
 
 use super::{
+  asked::asks_for_others,
   effect::{Effect, FoundEffect, Strength},
   frame::{Frame, Frames, Step, builtin},
   known::{self, Setting},
@@ -59,6 +60,10 @@ pub fn read(bytes: &[u8], setting: &Setting<'_>) -> Vec<FoundEffect> {
   }
   if found.iter().any(|one| !one.slots.is_empty()) {
     known::compare(&mut found, bytes, setting);
+  }
+  if !found.is_empty() && !setting.asked.is_empty() {
+    let is_unasked = asks_for_others(setting.asked);
+    found.iter_mut().for_each(|one| one.is_unasked = is_unasked(one.effect));
   }
   found.sort_by_key(|one| (one.span.start, one.span.end, one.effect));
   found
@@ -203,6 +208,7 @@ fn read_sentence(sentence: &Sentence<'_>, frames: &Frames, found: &mut Vec<Found
           strength,
           slots: Vec::new(),
           why: frame.why.clone(),
+          is_unasked: false,
         }),
       }
     }

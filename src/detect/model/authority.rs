@@ -243,7 +243,14 @@ mod tests {
   }
 
   fn effect(effect: Effect, strength: Strength) -> FoundEffect {
-    FoundEffect { effect, span: 0..1, strength, slots: vec![], why: String::new() }
+    FoundEffect {
+      effect,
+      span: 0..1,
+      strength,
+      slots: vec![],
+      why: String::new(),
+      is_unasked: false,
+    }
   }
 
   fn seen<'a>(

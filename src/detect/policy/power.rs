@@ -248,7 +248,12 @@ fn of_effect(
   limits: Option<&Limits>,
 ) -> Option<Finding> {
   let novelty = found.novelty();
-  let is_refused = match power(found.effect, input.party) {
+  // Who asked to keep things of other kinds did not ask for this one.
+  let is_outside = input.party == Party::Asked && found.is_unasked;
+  let (party, limits) =
+    if is_outside { (Party::Outside, Some(&OUTSIDE)) } else { (input.party, limits) };
+  let power = power(found.effect, party);
+  let is_refused = match power {
     Power::Granted => false,
     Power::IfKnown => novelty.is_some_and(|novelty| novelty > Novelty::Known),
     Power::UnlessContradicted => novelty == Some(Novelty::Contradicts),
@@ -257,7 +262,7 @@ fn of_effect(
   if !is_refused {
     return None;
   }
-  let severity = severity(found, input, limits)?;
+  let severity = severity(found, power, input, limits)?;
   let whose = match input.party {
     Party::Unknown => "nobody knows who wrote it",
     _ => "it comes from outside",
@@ -274,6 +279,7 @@ fn of_effect(
 /// High where the text is to leave its file.
 fn severity(
   found: &FoundEffect,
+  power: Power,
   input: &PolicyInput<'_>,
   limits: Option<&Limits>,
 ) -> Option<Severity> {
@@ -283,7 +289,7 @@ fn severity(
     let is_told = found.strength == Strength::Blatant && input.is_suspected();
     return is_told.then_some(Severity::Low);
   };
-  let needed = match (found.strength, power(found.effect, input.party)) {
+  let needed = match (found.strength, power) {
     (Strength::Weak, _) => limits.weak,
     (Strength::Plain, _) | (Strength::Blatant, Power::Doubted) => limits.plain,
     (Strength::Blatant, _) => return Some(Severity::High),

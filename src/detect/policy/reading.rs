@@ -112,7 +112,14 @@ mod tests {
   fn effect(effect: Effect, strength: Strength, novelty: Option<Novelty>) -> FoundEffect {
     let slot = |novelty| Slot { kind: SlotKind::Iban, span: 0..1, value: "x".to_owned(), novelty };
     let slots = novelty.map(slot).into_iter().collect();
-    FoundEffect { effect, span: 0..9, strength, slots, why: "it says so".to_owned() }
+    FoundEffect {
+      effect,
+      span: 0..9,
+      strength,
+      slots,
+      why: "it says so".to_owned(),
+      is_unasked: false,
+    }
   }
 
   fn action(input: &PolicyInput<'_>, more: &[Finding]) -> Action {

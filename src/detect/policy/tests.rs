@@ -206,7 +206,14 @@ fn what_comes_from_outside_goes_by_the_models_word_where_both_outputs_agree() {
 fn what_nobody_is_known_to_have_written_is_told_where_the_model_suspects_it() {
   let effect = |strength| {
     let why = "it asks for secrecy".into();
-    FoundEffect { effect: Effect::Secrecy, strength, span: 0..9, slots: vec![], why }
+    FoundEffect {
+      effect: Effect::Secrecy,
+      strength,
+      span: 0..9,
+      slots: vec![],
+      why,
+      is_unasked: false,
+    }
   };
   let told = |strength, poison, read| {
     let probabilities = Probabilities { injection: 0.0, poison };
@@ -221,7 +228,14 @@ fn what_nobody_is_known_to_have_written_is_told_where_the_model_suspects_it() {
 #[test]
 fn disguised_words_from_outside_go_with_what_they_would_do() {
   let found = |effect, strength| {
-    [FoundEffect { effect, span: 0..9, strength, slots: vec![], why: String::new() }]
+    [FoundEffect {
+      effect,
+      span: 0..9,
+      strength,
+      slots: vec![],
+      why: String::new(),
+      is_unasked: false,
+    }]
   };
   let hidden = Finding {
     code: Code::ZeroWidth,
