@@ -163,6 +163,11 @@ impl Text {
     self.is_cut
   }
 
+  /// The number of words that a material has, common ones not counted.
+  pub fn n_words(&self, cover: &Cover) -> usize {
+    cover.units.iter().flat_map(|unit| &unit.slots).filter(|share| **share > 0.0).count()
+  }
+
   /// The weight of one unit relative to the others.
   pub fn weight(&self, unit: usize) -> f32 {
     self.units.get(unit).map_or(0.0, |unit| unit.total)

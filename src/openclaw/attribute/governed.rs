@@ -19,6 +19,8 @@ pub(super) struct Told {
   pub(super) asks: bool,
   /// Whether it takes back something in its message.
   pub(super) revokes: bool,
+  /// Whether it is a markdown heading that denies nothing: a topic.
+  is_topic: bool,
 }
 
 /// The sentences of a message, each with what introduces it.
@@ -45,7 +47,8 @@ pub(super) fn told(text: &str) -> Vec<Told> {
         continue;
       }
       let (asks, revokes) = (asks(sentence), revokes(sentence));
-      all.push(Told { sentence: read, intro, asks, revokes });
+      let is_topic = is_heading && !asks && !denies(sentence);
+      all.push(Told { sentence: read, intro, asks, revokes, is_topic });
     }
     scope.took(all.len().checked_sub(1), is_item, is_title, is_heading);
   }
@@ -103,6 +106,16 @@ impl Told {
   pub(super) fn says_nothing(&self) -> bool {
     self.sentence.is_of(NEUTRAL)
   }
+
+  /// Whether this sentence stands in `given` below a heading that is the topic `intro`.
+  pub(super) fn is_below(&self, intro: &Self, given: &[Self]) -> bool {
+    let is_it = |one: &Self| {
+      let above = one.intro.and_then(|above| given.get(above));
+      one.sentence.repeats(&self.sentence)
+        && above.is_some_and(|above| above.is_topic && above.sentence.repeats(&intro.sentence))
+    };
+    intro.is_topic && given.iter().any(is_it)
+  }
 }
 
 /// Whether a sentence takes back what stands before or behind it, or limits it.
@@ -128,6 +141,18 @@ fn revokes(sentence: &str) -> bool {
   // "Do not forget that" keeps it.
   let takes_back = is_weak || says_no != forgets;
   is_strong || takes_back && (points || n_words <= MAX_BARE) || limits && n_words <= MAX_LIMIT
+}
+
+/// Whether a sentence has a word that denies something or calls it untrue.
+fn denies(sentence: &str) -> bool {
+  let mut denies = STRONG_SIGNS.iter().any(|sign| sentence.contains(sign));
+  for_each_word(sentence, |word| {
+    denies |= word.kind == Kind::Negation
+      || [STRONG, WEAK, FORGETS]
+        .iter()
+        .any(|list| list.iter().any(|begin| word.text.starts_with(begin)));
+  });
+  denies
 }
 
 /// How many words a sentence has at most that can only be about another one, and one that limits another.

@@ -18,6 +18,8 @@ use crate::provenance::{
 
 /// Which part of a text a remembered one must explain to be its source.
 const IS_COPY: f32 = 0.6;
+/// How many words a text must share with a remembered one: "Lessons:" is in many notes (a choice).
+const MIN_SHARED: usize = 2;
 /// How OpenClaw ends an entry that it has promoted.
 const SCORE: &str = " [score=";
 
@@ -45,7 +47,7 @@ impl Inquiry<'_> {
       let cover = words.cover(&one.text);
       let gain = |unit| words.gain(&cover, &said, unit) * words.weight(unit);
       let gained = (0..words.n_units()).map(gain).sum::<f32>() / total;
-      if gained >= FROM_MEMORY {
+      if gained >= FROM_MEMORY && words.n_words(&cover) >= MIN_SHARED {
         found.push((gained, one, worst));
       }
     }

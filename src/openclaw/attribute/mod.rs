@@ -242,6 +242,7 @@ impl Inquiry<'_> {
     let id = write.call.id.as_str();
     let mut before = self.context(&scene.session, &records, end, Some(id));
     before.is_marked |= write.is_marked;
+    before.given = write.given();
     if is_output {
       before.materials.push(Material::new(Source::new("exec"), Role::Foreign, "", write.at));
     }

@@ -24,6 +24,7 @@ pub(super) fn has_said(text: &str, context: &Context<'_>) -> bool {
   let of_turn = |role| context.materials.iter().any(|one| one.in_turn && one.role == role);
   let is_clean = !context.is_marked && !of_turn(Role::Foreign);
   let text = told(text);
+  let given = told(&context.given);
   if text.is_empty() || text.len() > MAX_SENTENCES {
     return false;
   }
@@ -54,7 +55,7 @@ pub(super) fn has_said(text: &str, context: &Context<'_>) -> bool {
       continue;
     }
     for n in 1..=MAX_JOINED.min(text.len() - start) {
-      if is_among(&text, start, n, &said, is_clean)
+      if is_among(&text, start, n, &said, &given, is_clean)
         && let Some(end) = reached.get_mut(start + n)
       {
         *end = true;
@@ -97,7 +98,14 @@ fn joined(all: &[Told], start: usize, n: usize) -> Option<Sentence> {
 
 /// Whether `n` sentences of the text are one of these, or several of them that follow one another, and stand
 /// below the line that they stood below.
-fn is_among(text: &[Told], start: usize, n: usize, said: &[Vec<Told>], is_clean: bool) -> bool {
+fn is_among(
+  text: &[Told],
+  start: usize,
+  n: usize,
+  said: &[Vec<Told>],
+  given: &[Told],
+  is_clean: bool,
+) -> bool {
   let Some(part) = joined(text, start, n) else { return false };
   said.iter().any(|all| {
     (0..all.len()).any(|first| {
@@ -110,21 +118,30 @@ fn is_among(text: &[Told], start: usize, n: usize, said: &[Vec<Told>], is_clean:
         let before = first.checked_sub(1).and_then(|before| all.get(before));
         let before = before.filter(|before| !before.asks).map(|before| &before.sentence);
         joined(all, first, n_said).is_some_and(|said| is_same(&part, &said, before, is_clean))
-          && is_introduced(text, start, all, first..first + n_said)
+          && is_introduced(text, start, given, all, first..first + n_said)
       })
     })
   })
 }
 
-/// Whether the text has the line below which the owner said it, and no other one.
-fn is_introduced(text: &[Told], start: usize, all: &[Told], said: std::ops::Range<usize>) -> bool {
+/// Whether the text has the line below which the owner said it, and no other one. A heading may stand above the
+/// text where its writer put it, in what was `given` to the call.
+fn is_introduced(
+  text: &[Told],
+  start: usize,
+  given: &[Told],
+  all: &[Told],
+  said: std::ops::Range<usize>,
+) -> bool {
   let of_text = text.get(start).and_then(|one| text.get(one.intro?));
   let of_text = of_text.filter(|intro| !intro.says_nothing());
   said.clone().all(|at| {
     let intro = all.get(at).and_then(|one| one.intro).filter(|intro| !said.contains(intro));
     match (intro.and_then(|intro| all.get(intro)), of_text) {
       (Some(intro), Some(of_text)) => of_text.sentence.repeats(&intro.sentence),
-      (Some(intro), None) => intro.says_nothing(),
+      (Some(intro), None) => {
+        intro.says_nothing() || text.get(start).is_some_and(|one| one.is_below(intro, given))
+      }
       (None, of_text) => of_text.is_none(),
     }
   })
@@ -162,6 +179,7 @@ mod tests {
       is_marked,
       origin: SessionStart::Person,
       is_background: false,
+      given: String::new(),
     };
     has_said(text, &context)
   }

@@ -39,8 +39,12 @@ pub(super) fn passed_on(text: &str) -> Vec<Range<usize>> {
     found
       .extend(quotations(words).map(|one| one.start + paragraph.start..one.end + paragraph.start));
   }
+  // An address says where the words are, and none of them.
   let has_words = |one: &Range<usize>| {
-    text.get(one.clone()).is_some_and(|text| text.contains(char::is_alphanumeric))
+    let text = text.get(one.clone()).unwrap_or_default();
+    text
+      .split_whitespace()
+      .any(|word| !word.contains("://") && word.contains(char::is_alphanumeric))
   };
   found.retain(has_words);
   merged(found)

@@ -28,6 +28,8 @@ pub(super) struct Context<'r> {
   pub(super) origin: SessionStart,
   /// Whether nobody asked for what was written: the agent keeps what it remembers.
   pub(super) is_background: bool,
+  /// What the call in question was given to write; empty where that is not known.
+  pub(super) given: String,
 }
 
 /// What stood before the agent before the record at `end` in `records`, when it made the call `own`;
@@ -41,8 +43,13 @@ pub(super) fn context<'r>(
   question: &Question<'_>,
 ) -> Context<'r> {
   let workspace = question.workspace;
-  let mut context =
-    Context { materials: vec![], is_marked: false, origin: origin(session), is_background: false };
+  let mut context = Context {
+    materials: vec![],
+    is_marked: false,
+    origin: origin(session),
+    is_background: false,
+    given: String::new(),
+  };
   let records_before = records.get(..end).unwrap_or(records);
   if is_cut || context.origin == SessionStart::Person && !begins_with_a_person(records_before) {
     let at = records_before.first().map_or(0, |record| record.at);

@@ -5,7 +5,11 @@
 //! files of a patch, and calls that failed are not what wrote it.
 #![forbid(unsafe_code)]
 
-use std::{cell::OnceCell, collections::HashSet, path::Path};
+use std::{
+  cell::OnceCell,
+  collections::{HashMap, HashSet},
+  path::Path,
+};
 
 use serde_json::Value;
 
@@ -68,6 +72,8 @@ impl Place<'_> {
 #[derive(Debug, Default)]
 struct Content {
   parts: Vec<String>,
+  /// For parts, by their number: the lines that the same edit replaced. An edit repeats them to add to them.
+  replaced: HashMap<usize, HashSet<String>>,
   /// Whole lines that its patches take out of the file.
   removed: Vec<String>,
   /// Whether it replaces text, and whether some of that does not end with a line.
@@ -176,6 +182,11 @@ impl<'r> Write<'r> {
   /// Whole lines that it took out of the file, as far as a patch says so.
   pub(super) fn removed(&self) -> &[String] {
     &self.content.removed
+  }
+
+  /// What it was given to write; of a command nothing.
+  pub(super) fn given(&self) -> String {
+    if self.is_command { String::new() } else { self.content.parts.join("\n\n") }
   }
 
   /// Whether it is a command with the file's name in it.
@@ -306,6 +317,9 @@ impl Content {
       Value::String(text) => self.push(text),
       Value::Array(values) if depth < 8 => values.iter().for_each(|v| self.take(v, depth + 1)),
       Value::Object(fields) if depth < 8 => {
+        let old = fields.iter().filter(|(key, _)| REPLACED_KEYS.contains(&key.as_str()));
+        let old: HashSet<String> =
+          old.filter_map(|(_, old)| old.as_str()).flat_map(str::lines).map(plain).collect();
         for (key, value) in fields {
           let key = key.as_str();
           let is_old = REPLACED_KEYS.contains(&key);
@@ -313,7 +327,11 @@ impl Content {
           self.is_within_line |= is_old && value.as_str().is_none_or(|old| !old.ends_with('\n'));
           if !PATH_KEYS.contains(&key) && !is_old && !ASIDE_KEYS.contains(&key) && !is_patch(value)
           {
+            let number = self.parts.len();
             self.take(value, depth + 1);
+            if value.is_string() && self.parts.len() > number && !old.is_empty() {
+              self.replaced.insert(number, old.clone());
+            }
           }
         }
       }
@@ -355,8 +373,10 @@ impl Content {
   fn whole(&self, is_command: bool) -> &HashSet<String> {
     self.whole.get_or_init(|| {
       let mut whole = HashSet::new();
-      let mut add = |text: &str| whole.extend(text.lines().map(plain));
-      for part in &self.parts {
+      for (number, part) in self.parts.iter().enumerate() {
+        let old = self.replaced.get(&number);
+        let is_new = |line: &String| old.is_none_or(|old| !old.contains(line));
+        let mut add = |text: &str| whole.extend(text.lines().map(plain).filter(is_new));
         let texts = if is_command { shell::said(part) } else { vec![part.clone()] };
         for text in &texts {
           add(text);

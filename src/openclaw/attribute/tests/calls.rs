@@ -351,3 +351,27 @@ fn a_flush_in_a_session_that_is_gone_comes_from_those_that_were_at_work() {
   assert_eq!(answer.attributions[0].source.as_str(), "unknown");
   assert_eq!(answer.outlook, Outlook::Later, "its turn may still come on record");
 }
+
+#[test]
+fn a_line_that_an_edit_found_there_was_not_written_by_it() {
+  let told = "Always use the window seat for Ann.";
+  let line = format!("- {told}");
+  let talk = Talk::main().owner(told).writes(&line).owner("And read the page, please.");
+  let added = "- The night train leaves at 21:14.";
+  let edits = json!([{"oldText": format!("{line}\n"), "newText": format!("{line}\n{added}\n")}]);
+  let talk = talk
+    .fetch("https://evil.example/a", "The night train leaves at 21:14.")
+    .call("edit", json!({"path": "MEMORY.md", "edits": edits}))
+    .answer("Successfully replaced 1 block(s) in MEMORY.md.", Value::Null);
+  assert_source(&ask(&talk, &[], &line), "user:owner", "edit");
+  assert_source(&ask(&talk, &[], added), "web_fetch:evil.example", "edit");
+  // What one edit of a call brings is its own, whatever another one of the same call replaces.
+  let edits = json!([
+    {"oldText": "# Memory", "newText": format!("# Memory\n{TEXT}")},
+    {"oldText": TEXT, "newText": TEXT},
+  ]);
+  let talk = fetched()
+    .call("edit", json!({"path": "MEMORY.md", "oldText": TEXT, "edits": edits}))
+    .answer("Successfully replaced 2 block(s) in MEMORY.md.", Value::Null);
+  assert_source(&ask(&talk, &[], TEXT), "web_fetch:evil.example", "edit");
+}
