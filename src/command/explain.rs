@@ -8,7 +8,7 @@ use super::shared::{evidence, finding, lookup::find_item, pages};
 use crate::{
   app::{context::Context, exit::Status},
   config::Config,
-  detect::{Code, Finding, PolicyInput, Verdict, policy},
+  detect::{Code, Decision, Finding, PolicyInput, Verdict, policy},
   engine::{
     event::{rounded, shown},
     judge::Treatment,
@@ -104,7 +104,7 @@ impl Case {
     Ok(Self {
       found: finding::counted(&item),
       observed: item.attestation >= Attestation::ToolObserved
-        && crate::engine::origin::is_somebody(&item.source),
+        && crate::engine::origin::can_be_allowed(&item.source),
       sensitivity: config.sensitivity,
       baseline_action: config.baseline_action,
       is_instructions: rel
@@ -197,7 +197,7 @@ impl Case {
       let place = one.rule.as_ref().map_or_else(String::new, |rule| {
         format!(", rule {} in {}", terminal(&rule.id), terminal(&rule.file))
       });
-      let verdict = policy::decide(std::slice::from_ref(one), &self.input()).verdict;
+      let decision = policy::decide(std::slice::from_ref(one), &self.input());
       page.row(
         "found",
         &format!(
@@ -205,7 +205,7 @@ impl Case {
           one.code,
           one.kind.as_str(),
           one.severity,
-          alone(verdict)
+          alone(&decision)
         ),
       )?;
       page.row("", &terminal(&one.why))?;
@@ -252,9 +252,10 @@ impl Case {
 }
 
 /// What the finding alone would lead to.
-const fn alone(verdict: Verdict) -> &'static str {
-  match verdict {
+fn alone(decision: &Decision) -> &'static str {
+  match decision.verdict {
     Verdict::Quarantine => "enough on its own to quarantine",
+    Verdict::Flag if decision.leaves() => "enough on its own to hold",
     Verdict::Flag => "enough on its own to flag",
     Verdict::Pass => "not enough on its own",
   }

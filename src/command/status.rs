@@ -313,9 +313,15 @@ impl StatusReport {
     for (what, why) in by_reason(&self.unmarked) {
       out.line(&format!("  unmarked    {}: {}", terminal(what), terminal(why)))?;
     }
-    for Dropped { file, command, .. } in &self.dropped {
-      let next = format!("the agent does not load it any more; `{command}` brings it back");
-      out.line(&format!("  dropped     {}: {}", terminal(file), terminal(next)))?;
+    if self.dropped.len() > MAX_OF_ONE_REASON {
+      let what = count(self.dropped.len() as u64, "file");
+      let next = "the agent does not load them any more; `memfw openclaw status` lists them";
+      out.line(&format!("  dropped     {what}: {next}"))?;
+    } else {
+      for Dropped { file, command, .. } in &self.dropped {
+        let next = format!("the agent does not load it any more; `{command}` brings it back");
+        out.line(&format!("  dropped     {}: {}", terminal(file), terminal(next)))?;
+      }
     }
     for (text, _) in &self.degradations {
       out.line(&format!("  {}    {}", out.paint(Style::Red, "degraded"), terminal(text)))?;

@@ -7,7 +7,7 @@
 use super::{
   Engine, EngineError, Event, EventKind,
   judge::{BlockJudgement, Origin},
-  origin::is_somebody,
+  origin::can_be_allowed,
   review::{Approval, by_whom},
 };
 use crate::{
@@ -25,7 +25,7 @@ impl<F: Fs> Engine<F> {
     codes: &[Code],
     word: Approval<'_>,
   ) -> Result<(), EngineError> {
-    if !is_somebody(source) {
+    if !can_be_allowed(source) {
       return Err(EngineError::refused_with(
         format!("`{source}` names nobody, so it would let anybody in"),
         "approve the text itself: `memfw quarantine approve ID`",

@@ -153,7 +153,7 @@ fn its_end_ends_it_and_so_does_taking_it_back() {
 #[test]
 fn nobody_is_no_source_that_can_be_allowed() {
   let mut world = world();
-  for name in ["unknown", "external-edit", "baseline"] {
+  for name in ["unknown", "external-edit", "baseline", "user:unknown:unknown"] {
     let refused = world.engine.allow(&Source::new(name), &[Code::UrlReference], WORD);
     assert!(refused.unwrap_err().to_string().contains("names nobody"), "{name}");
   }

@@ -184,6 +184,12 @@ pub fn is_somebody(source: &Source) -> bool {
   !matches!(source.kind(), "unknown" | "external-edit" | "baseline")
 }
 
+/// Whether a source can be allowed something: a person without a name could be anybody.
+pub fn can_be_allowed(source: &Source) -> bool {
+  let is_nameless = source.kind() == "user" && source.as_str().ends_with(":unknown");
+  is_somebody(source) && !is_nameless
+}
+
 #[cfg(test)]
 mod tests {
   use super::*;

@@ -11,7 +11,7 @@ use crate::{
   engine::{
     event::{rounded, shown},
     judge::BlockText,
-    origin::is_somebody,
+    origin::can_be_allowed,
   },
   files::{RealFs, Workspace},
   memory::{BlockId, Document, Known, line, placeholder},
@@ -126,7 +126,7 @@ impl Card {
 
   /// The codes that a person may allow for the source: none if the source is unknown.
   pub fn to_allow(&self) -> Vec<Code> {
-    if !is_somebody(&self.source) {
+    if !can_be_allowed(&self.source) {
       return vec![];
     }
     let mut codes = self.codes();
