@@ -13,9 +13,9 @@ use crate::{detect::Code, provenance::Trust};
 pub use load::{BUILT_IN, Exemplars, MAX_EXEMPLARS, MAX_TEXT_BYTES};
 pub use ngrams::Ngrams;
 
-/// Makes vectors of texts: a model of ours, or somebody else's behind an address.
+/// Makes vectors of texts: a model of memfw's, or another one at an address.
 pub trait Embed {
-  /// One vector a text, in order, all of one length. The error says in words of ours why there is none.
+  /// One vector a text, in order, all of one length. The error says in memfw's words why there is none.
   fn embed(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, String>;
 }
 
@@ -96,7 +96,7 @@ impl Exemplars {
   }
 }
 
-/// Exemplars with the vectors of [`Ngrams`], made once: for whoever asks about each block.
+/// Exemplars with the vectors of [`Ngrams`], made once, for callers that ask about each block.
 #[derive(Clone, Debug)]
 pub struct KnownAttacks {
   exemplars: Exemplars,

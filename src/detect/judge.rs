@@ -32,7 +32,7 @@ pub struct JudgeOptions<'a> {
   pub rules: Option<&'a RuleSet>,
 }
 
-/// What stands in `bytes`, sorted by place.
+/// The findings in `bytes`, sorted by place.
 pub fn judge(bytes: &[u8], options: &JudgeOptions<'_>) -> Vec<Finding> {
   let rules = match options.rules {
     Some(rules) => rules,

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | a signature of severity high or critical | quarantine; from a `trusted` source only a critical one, else flag |
 //! | a signature of severity medium | flag; quarantine from a `hostile` source, or from an `untrusted` one that was observed |
-//! | a trigger of severity low or higher | flag; from a `trusted` source from medium on; one of ours up to medium passes where the encoder has read the text and finds both kinds unlikely ([`UNLIKELY`]) |
+//! | a trigger of severity low or higher | flag; from a `trusted` source from medium on; one of memfw's rules up to medium passes where the encoder has read the text and finds both kinds unlikely ([`UNLIKELY`]) |
 //! | triggers of severity info (any address, any command, any secret named) | pass; two families of them in one sentence are a `trigger-combination` of severity low, which the rules report |
 //! | the model's probability over the threshold for the trust of the source ([`THRESHOLDS`]) | flag; over the second threshold and with evidence of another kind, quarantine |
 //! | anything in a text that was there before memfw | at most flag, unless `baseline.action = "quarantine"` |
@@ -12,7 +12,7 @@
 //! | an effect that the party behind the text has no right to ([`power`]), of severity high | hold; quarantine where there is evidence of another kind |
 //! | such an effect of severity low | flag |
 //! | disguised words from outside beside an effect of the kinds that go whatever the model says | hold |
-//! | a model that reads ([`reading`]) says that a text from outside has to go | hold; quarantine where there is evidence of another kind; flag where nobody knows whose words it is, and hold with such evidence |
+//! | a model that reads ([`reading`]) says that a text from outside has to go | hold; quarantine where there is evidence of another kind; flag where the origin is unknown, and hold with such evidence |
 //! | it says that the text may stay, and `judge.may_release` | what rests on a probability alone is as if it were not there, unless something is hidden, a signature, a secret or a contradiction |
 //! | the owner's own words | nothing goes for its meaning: only what is hidden, encoded or forged; signatures of severity critical are flagged |
 //! | a code that a person excused for this text | as if it were not there |
@@ -45,7 +45,7 @@ const SENSITIVITY_ODDS: f32 = 3.0;
 /// From which probability by the n-gram heads on the encoder reads a text, whatever its source.
 pub const NOTABLE: f32 = 0.10;
 
-/// Below this probability the encoder overrules a trigger of ours, which only asks for a closer look: 95 %
+/// Below this probability the encoder overrules a trigger of memfw's, which only asks for a closer look: 95 %
 /// of harmless blocks of real workspaces lie below it. It takes a third of the false alarms about notes
 /// away, and of two hundred attacks that were found one (docs/adr/0010).
 pub const UNLIKELY: f32 = 0.11;
@@ -167,7 +167,7 @@ pub struct PolicyInput<'a> {
   pub baseline: bool,
   /// What happens to findings in such text.
   pub baseline_action: BaselineAction,
-  /// Whether it stands in a file of instructions, which are only reported on.
+  /// Whether it is in a file of instructions, which are only reported on.
   pub instructions: bool,
   /// Codes that a person excused for this text.
   pub excused: &'a [Code],
@@ -438,7 +438,7 @@ fn is_disguise_from_outside(finding: &Finding, input: &PolicyInput<'_>) -> bool 
   finding.code == Code::DisguisedText && matches!(input.party, Party::Outside | Party::Hostile)
 }
 
-/// Whether the encoder has read the text and finds nothing in what a trigger of ours asks about. What is
+/// Whether the encoder has read the text and finds nothing in what a trigger of memfw's asks about. What is
 /// out of sight, what the normaliser saw and what a person wrote a rule for is not asked of a model.
 fn is_overruled(finding: &Finding, input: &PolicyInput<'_>) -> bool {
   let is_ours = match &finding.rule {

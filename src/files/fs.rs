@@ -306,7 +306,7 @@ pub enum FsError {
   UnequalLength {
     /// The absolute path.
     path: PathBuf,
-    /// Length of what stands there.
+    /// Length of the present content.
     expected: usize,
     /// Length of the replacement.
     found: usize,
@@ -339,9 +339,9 @@ pub trait Fs {
 
   /// Opens a workspace directory. The configured path itself may contain symbolic links.
   fn open_root(&self, path: &Path) -> Result<Self::Root, OpenError>;
-  /// The stamp of what stands at `rel`, a link's own if it is a link; `None` if nothing is there.
+  /// The stamp of the entry at `rel`, a link's own if it is a link; `None` if nothing is there.
   fn stamp(&self, root: &Self::Root, rel: &Path) -> Result<Option<Stamp>, FsError>;
-  /// What stands at `rel`; `None` if nothing is there.
+  /// The kind of the entry at `rel`; `None` if nothing is there.
   fn kind(&self, root: &Self::Root, rel: &Path) -> Result<Option<Kind>, FsError>;
   /// Opens a regular file. Must not be called for a file on which this process holds a lease: the
   /// open would wait for itself.
@@ -351,7 +351,7 @@ pub trait Fs {
     rel: &Path,
     rules: &TargetRules,
   ) -> Result<Self::File, OpenError>;
-  /// The same, asked again for so long while the answer may be another one in a moment: whoever holds a
+  /// The same, asked again for so long while the answer may be another one in a moment: a holder of a
   /// lease is told of the first try and gives it back.
   fn open_within(
     &self,

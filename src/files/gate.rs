@@ -83,7 +83,7 @@ pub enum GateError {
   /// Rights could not be given up.
   #[error("cannot give up the rights of the start: {0}")]
   Rights(#[source] io::Error),
-  /// Events cannot be had.
+  /// Events are not available.
   #[error("cannot wait for readers: {0}")]
   Events(#[source] io::Error),
 }
@@ -108,7 +108,7 @@ impl Reader {
     self.event.mask().contains(MaskFlags::FAN_ACCESS_PERM)
   }
 
-  /// The file's stamp now; `None` for anything but a regular file, or where it cannot be had.
+  /// The file's stamp now; `None` for anything but a regular file, or if it cannot be read.
   pub fn stamp(&self) -> Option<Stamp> {
     stamp(&self.event)
   }
@@ -139,7 +139,7 @@ impl Barrier {
     let quiet = opened | EventFFlags::O_NOATIME;
     let group = InitFlags::FAN_CLOEXEC | InitFlags::FAN_NONBLOCK;
     let readers = Fanotify::init(group | InitFlags::FAN_CLASS_CONTENT, quiet).map_err(refused)?;
-    // Not blocking: an event whose file is leased just now is about a redaction of ours.
+    // Not blocking: an event whose file is leased just now is about a redaction of memfw's.
     let writes =
       Fanotify::init(group | InitFlags::FAN_CLASS_NOTIF, quiet | EventFFlags::O_NONBLOCK)
         .map_err(refused)?;

@@ -1,4 +1,4 @@
-//! The kernel's queue of events (inotify), read by whoever wants to know and by nobody else.
+//! The kernel's queue of events (inotify), read only by its owner.
 //!
 //! Equal events that follow each other in the queue are one, so there may be fewer than things that
 //! happened, and never more. Nothing here decides what is memory.

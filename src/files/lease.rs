@@ -65,7 +65,7 @@ mod linux {
     if disposition()? == libc::SIG_DFL {
       // SAFETY: a zeroed `sigaction` is a valid value (no flags, empty mask, `SIG_DFL`); the
       // pointer to it is valid for the call; the old action is not asked for. Ignoring a signal
-      // runs no code of ours.
+      // runs no code of memfw's.
       let answer = unsafe {
         let mut action: libc::sigaction = mem::zeroed();
         action.sa_sigaction = libc::SIG_IGN;
@@ -125,7 +125,7 @@ mod linux {
     fcntl(file, libc::F_SETLEASE, NONE).ok();
   }
 
-  /// Whether a granted lease is still whole: nobody waits for its release and it was not broken.
+  /// Whether a granted lease is still whole: no program waits for its release and it was not broken.
   pub fn undisturbed(file: BorrowedFd<'_>) -> io::Result<bool> {
     // While a break is in progress the kernel answers with the lease that would be left.
     Ok(fcntl(file, libc::F_GETLEASE, 0)? == WRITE)

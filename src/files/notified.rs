@@ -70,7 +70,7 @@ impl Queue {
     watched.map_err(|error| failure(dir, &error))
   }
 
-  /// The same: fewer events cannot be had.
+  /// The same: fewer events are not available.
   pub(super) fn add_ends(&mut self, dir: &Path) -> Result<(), WatchError> {
     self.add(dir)
   }
@@ -164,7 +164,7 @@ fn translate(event: Event, is_dir: impl Fn(&Path) -> bool) -> Vec<Meaning> {
       | EventKind::Modify(ModifyKind::Name(
         RenameMode::To | RenameMode::Both | RenameMode::Any | RenameMode::Other,
       )) if is_dir(&path) => WatchEvent::DirAdded(path),
-      // Whoever opened the file that stood here before has read something else.
+      // A program that had opened the former file at this path has read other content.
       EventKind::Modify(ModifyKind::Name(RenameMode::To)) => WatchEvent::Closed(path),
       _ => WatchEvent::Dirty(path),
     };

@@ -154,7 +154,7 @@ fn child_under_a_dropped_uid() {
     assert_eq!(foreign.access(), Touch::ReadOnly(Reason::ForeignOwner(0)));
     assert!(foreign.pwrite(0, b"x").is_err());
 
-    // A configured owner's file is redacted without a lease, as there is none to be had.
+    // A configured owner's file is redacted without a lease, because none is available.
     let configured = TargetRules { owners: vec![0], ..RULES };
     let mut foreign = open("foreign.md", &configured).unwrap();
     assert_eq!(foreign.access(), Touch::Full);

@@ -17,9 +17,9 @@ use crate::failpoint::{Point, hit, tear};
 pub struct Change<'a> {
   /// Where the range starts, in bytes.
   pub offset: u64,
-  /// What must stand there.
+  /// The content that must be there.
   pub expected: &'a [u8],
-  /// What shall stand there; of the same length.
+  /// The new content, of equal length.
   pub replacement: &'a [u8],
 }
 
@@ -28,11 +28,11 @@ pub struct Change<'a> {
 pub struct Overwritten {
   /// Overwritten.
   pub applied: Vec<usize>,
-  /// Left alone: something else stands there, or the lease grew too old. Read again and plan again.
+  /// Left alone: the content is another one, or the lease grew too old. Read again and plan again.
   pub stale: Vec<usize>,
 }
 
-/// Overwrites each range whose expected bytes stand there at this moment.
+/// Overwrites each range that has the expected bytes at this moment.
 pub fn overwrite<F: MemoryFile>(file: &F, changes: &[Change<'_>]) -> Result<Overwritten, FsError> {
   for change in changes {
     if change.expected.len() != change.replacement.len() {
@@ -72,7 +72,7 @@ pub enum Left {
   After,
   /// Each byte is the old or the new one, and there are both: write the new ones.
   Torn,
-  /// Something else stands there: a writer was there since, or the text has moved.
+  /// Other content: a writer was there since, or the text has moved.
   Foreign,
 }
 

@@ -72,13 +72,13 @@ enum Class {
   Local,
   /// Nobody has tried it.
   Unknown,
-  /// Does not see a mapping whose descriptor is closed, so a lease is granted all the same.
+  /// Does not see a mapping whose descriptor is closed, so a lease is granted nevertheless.
   Overlay,
   /// Somebody beyond this kernel writes as well; a granted lease does not bind them.
   Remote,
 }
 
-/// How long the lease of a new file is tried for; whoever looks at an opened file is done in less.
+/// How long the lease of a new file is tried for; a program that inspects opened files is done sooner.
 #[cfg(linux)]
 const PATIENCE_MS: u32 = 50;
 
@@ -135,7 +135,7 @@ fn describe(seen: Observed) -> Probe {
     (None, None) => "unknown".to_owned(),
   };
   let class = known.map_or(Class::Unknown, |(.., class)| *class);
-  // Where not even the type can be told, nobody knows who else writes there.
+  // Where not even the type can be told, other hosts may write there.
   let needs_polling = class == Class::Remote || number.is_none();
   let (rung, why) = match (class, lease) {
     (Class::Remote, _) => (
@@ -205,7 +205,7 @@ fn ask(dir: &Path) -> Observed {
 }
 
 /// Asks again while the unnamed file is held open: by somebody who looks at all files that are opened
-/// (the gate, a virus scanner), or by a child of ours that is just being started.
+/// (the gate, a virus scanner), or by a child of memfw's that is just being started.
 #[cfg(linux)]
 fn patiently(
   mut ask: impl FnMut() -> std::io::Result<super::lease::Grant>,

@@ -212,7 +212,7 @@ impl RealFs {
     probe(dir).up_to(self.ceiling)
   }
 
-  /// Facts of what stands at a path, `None` if nothing does.
+  /// Facts of the entry at a path, `None` if there is none.
   fn look(self, root: &Root, rel: &Path) -> Result<Option<Facts>, FsError> {
     match self.resolver.find(root.handle.as_fd(), rel).and_then(|target| target.facts()) {
       Ok(facts) => Ok(Some(facts)),
@@ -248,7 +248,7 @@ impl RealFs {
       file: File::from(handle),
       path: path.to_owned(),
       access,
-      // Where others write past a lease, one that is granted all the same does not count.
+      // Where others write past a lease, a granted one does not count.
       leases: !self.probe(root).needs_polling,
       max_bytes: rules.max_bytes,
       leased_at: None,
@@ -282,7 +282,7 @@ pub(super) fn lower(one: Touch, other: Touch) -> Touch {
 }
 
 /// Opens a checked target for writing if that is wanted and possible, else for reading.
-/// O_NONBLOCK: should a pipe stand there after all, or somebody hold a lease, we do not wait.
+/// O_NONBLOCK: if it is a pipe after all, or a lease is held, the call does not wait.
 fn open_inode(target: &Target, wanted: Touch) -> Result<(OwnedFd, Touch), Refusal> {
   let mut access = wanted;
   if wanted == Touch::Full {

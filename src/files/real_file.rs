@@ -33,7 +33,7 @@ pub struct RealFile {
 }
 
 impl RealFile {
-  /// Whether the held lease is whole: nobody waits for it and it was not broken by force.
+  /// Whether the held lease is whole: no program waits for it and it was not broken by force.
   pub fn is_undisturbed(&self) -> bool {
     self.leased_at.is_some() && lease::undisturbed(self.file.as_fd()).unwrap_or(false)
   }
@@ -171,7 +171,7 @@ impl MemoryFile for RealFile {
   }
 
   fn pread(&self, offset: u64, len: usize) -> Result<Vec<u8>, FsError> {
-    // Nothing longer than the cap stands in the file, so nothing longer is set aside for it.
+    // The file has at most as many bytes as the cap, so no larger buffer is allocated.
     let mut bytes = vec![0; len.min(usize::try_from(self.max_bytes).unwrap_or(usize::MAX))];
     let count = self.fill(offset, &mut bytes)?;
     bytes.truncate(count);

@@ -60,7 +60,7 @@ pub(super) fn root(path: &Path) -> Result<OwnedFd, Refusal> {
 }
 
 impl Resolver {
-  /// Finds what stands at `rel` below `root`; the last name may be anything, links included.
+  /// Finds the entry at `rel` below `root`; the last name may be anything, links included.
   pub(super) fn find(self, root: BorrowedFd<'_>, rel: &Path) -> Result<Target, Refusal> {
     check(rel)?;
     match self {

@@ -95,7 +95,7 @@ const PAGE: usize = 4096;
 /// byte too many can be taken out again, a byte too few cannot be brought back.
 const EVIDENCE: usize = 16;
 
-/// Finds out what a crash left of replacing `base` by `new`, from the bytes that stand there now.
+/// Finds out what a crash left of replacing `base` by `new`, from the present bytes.
 ///
 /// The file is then a mixture followed by what others appended. In the mixture each byte is that of
 /// `base`, that of `new`, or NUL (a block that never reached the disk); its length is that of
@@ -114,7 +114,7 @@ fn recover_shrunk(current: &[u8], base: &[u8], new: &[u8]) -> Recovery {
     Recovery::NotApplied
   } else if is_mixture(current, base, new, base.len()) {
     // Asked before `Done`: the new content followed by the base's tail is a missing cut, unless so little
-    // of it stands there that it may be the beginning of what somebody else wrote.
+    // of it is there that it may be the beginning of another program's text.
     if current.len() > base.len() && current.starts_with(new) && base.len() - new.len() < EVIDENCE {
       return Recovery::Done;
     }
@@ -129,7 +129,7 @@ fn recover_shrunk(current: &[u8], base: &[u8], new: &[u8]) -> Recovery {
 }
 
 /// Where the mixture ends that is replaced: at `length`, unless both images differ in so few bytes before
-/// it that those which stand there may be somebody else's by chance. Those are kept, too.
+/// it that the present bytes may be another program's by chance. Those are kept, too.
 fn torn_until(current: &[u8], base: &[u8], new: &[u8], length: usize) -> usize {
   let same = base.iter().zip(new).take_while(|(old, new)| old == new).count();
   if current.len() > length && length.saturating_sub(same) < EVIDENCE { same } else { length }
@@ -157,7 +157,7 @@ fn recover_grown(current: &[u8], base: &[u8], new: &[u8]) -> Recovery {
       return Recovery::NotApplied;
     }
   }
-  // What stands behind the base and is not what was appended is the new content, all of which was written
+  // The part behind the base that was not appended is the new content, all of which was written
   // there, and of which a writer has changed a part since.
   let grown = tail.iter().zip(new.iter().skip(base.len())).take_while(|(now, new)| now == new);
   if torn_at_new {
@@ -182,8 +182,8 @@ fn is_mixture(current: &[u8], base: &[u8], new: &[u8], length: usize) -> bool {
   })
 }
 
-/// What stands behind the torn part is kept, unless it is the end of the new content from the middle of a line
-/// on: nobody appends that, and it is what a page of a longer version left behind.
+/// The text behind the torn part is kept, unless it is the end of the new content from the middle of a line
+/// on: no program appends that, and it is what a page of a longer version left behind.
 fn rewrite(new: &[u8], current: &[u8], torn: usize) -> Recovery {
   let appended = current.get(torn..).unwrap_or_default();
   let head = new.strip_suffix(appended).unwrap_or_default();

@@ -4,9 +4,9 @@
 //! content. An event only says where to look: the receiver takes the stamp first. An overflow is a
 //! [`WatchEvent::Rescan`]. No timer, so no wakeups at rest.
 //!
-//! On Linux the queue is the kernel's and is read by whoever calls [`Watcher::take`], without a thread
+//! On Linux the queue is the kernel's and is read by the caller of [`Watcher::take`], without a thread
 //! in between (docs/adr/0009). So the caller decides how much is read at a time, and when `take` says that
-//! this was all, nothing that happened before is unknown: an event stands in the queue before the call
+//! this was all, nothing that happened before is unknown: an event is in the queue before the call
 //! that made it returns.
 //!
 //! After [`Watcher::add`] of a directory the caller lists it, and lists it again when its own stamp
@@ -35,14 +35,14 @@ pub enum WatchEvent {
   /// Somebody opened this path, for reading or writing; we ourselves included.
   Opened(PathBuf),
   /// Somebody who had this path open for writing closed it, we ourselves included, or moved a file here:
-  /// what stands there is whole.
+  /// the file is whole.
   Closed(PathBuf),
   /// Somebody who had this path open for reading alone closed it; told only for directories that were
   /// named to [`Watcher::hear_readers`].
   Released(PathBuf),
   /// A directory appeared here: walk and watch it.
   DirAdded(PathBuf),
-  /// This watched directory was deleted or moved away, and its watch is off. If a directory stands
+  /// This watched directory was deleted or moved away, and its watch is off. If a directory is
   /// there (by now, or because the event is older than the watch), add it again and walk it; else
   /// [`Watcher::remove`] it.
   RootGone(PathBuf),
@@ -167,8 +167,8 @@ impl Watcher {
     self.queue.as_ref().map(Queue::descriptor)
   }
 
-  /// Takes what has happened, without waiting, and no more than the system keeps by default: whoever makes
-  /// events without end must not keep us from everything else.
+  /// Takes what has happened, without waiting, and no more than the system keeps by default: a program that makes
+  /// endless events must not keep memfw from its other work.
   pub fn take(&mut self) -> Taken {
     let Some(queue) = &mut self.queue else { return Taken { events: Vec::new(), is_all: true } };
     let (found, is_all) = queue.read();
@@ -215,7 +215,7 @@ impl Watcher {
   }
 
   /// Has the directory above a watched one tell, too, that it goes. A directory does so itself only once
-  /// nobody has it open any more, and an agent may stand in its workspace all day. Where that directory may
+  /// no program has it open any more, and an agent may have its workspace open all day. Where that directory may
   /// not be listed it cannot be watched, and the word of the watched one has to do.
   pub fn watch_end(&mut self, root: &Path) {
     let Some(above) = root.parent() else { return };
@@ -270,7 +270,7 @@ impl Watcher {
   }
 
   /// Of these files alone it is told, too, what makes no event in their directory, such as the end of another
-  /// link to them. Where that cannot be had nothing is said: nobody relies on it.
+  /// link to them. Where that is not available, no error is returned, because nothing depends on it.
   pub fn attend(&mut self, files: BTreeSet<PathBuf>) {
     let Some(queue) = &mut self.queue else { return };
     for path in self.files.difference(&files) {

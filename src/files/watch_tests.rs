@@ -291,7 +291,7 @@ fn what_is_taken_under_a_lease_is_all_that_others_did() {
     granted += 1;
     let taken = watch.watcher.take();
     let whole = taken.is_all;
-    // Whoever had it open has closed it, and whoever comes now stands before the lease; so nothing is new.
+    // The program that had it open has closed it, and a new one waits for the lease; so nothing is new.
     let later = watch.watcher.take();
     crate::files::lease::release(ours.as_fd());
     assert!(whole && later.events.is_empty(), "after {:?} came {:?}", taken.events.last(), later);

@@ -184,7 +184,7 @@ fn a_name_limit_stops_the_walk_and_says_so() {
   let mut walk = Walk::default();
   workspace.descend(&RealFs::default(), "memory".into(), 2, &Shape::Workspace, &mut walk);
   assert_eq!(walk.files.len(), 2);
-  // The directory is watched all the same, so that what changes in it is seen.
+  // The directory is watched nevertheless, so that what changes in it is seen.
   assert_eq!(walk.dirs, [Path::new("memory")]);
   assert!(matches!(&walk.problems[..], [Problem::TooMany { .. }]), "{:?}", walk.problems);
 }

@@ -1,4 +1,4 @@
-//! What gives a text its meaning where it stands: the context in which a decision about it was made.
+//! The context of a text: the lines around it that a decision about it depended on.
 //!
 //! That are the headings above it, the line that introduces it, the HTML elements that hold it, the front
 //! matter of its file, and the sentence that it is part of. Entries beside it that stand for themselves are
@@ -25,8 +25,7 @@ const NEIGHBOURS: usize = 16;
 const WIDE_1: &[u8] = b"wide";
 const WIDE: &[u8] = b"wid2";
 
-/// What stands around a run of bytes in its file, by the hashes of lines. Blank lines and memfw's own comments
-/// do not count.
+/// The lines around a run of bytes in its file, as hashes. Blank lines and memfw's own comments do not count.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Around {
   /// The neighbours in its block: all that counted in older versions.
@@ -49,8 +48,8 @@ pub struct Around {
 }
 
 impl Around {
-  /// What stands around `span`, in bytes of `file`. Where the span begins or ends within a line, the rest of
-  /// that line is its neighbour.
+  /// The lines around `span`, in bytes of `file`. If the span begins or ends within a line, the rest of that
+  /// line is its neighbour.
   pub fn of(file: &[u8], document: &Document, span: &Range<usize>) -> Self {
     Self::without(file, document, span, &[])
   }

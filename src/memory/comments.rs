@@ -218,7 +218,7 @@ impl Scan<'_> {
     self.out.holes.last().map_or(end, |hole| hole.span.end)
   }
 
-  /// The comment whose `memfw` stands at `word`; it must start at or after `at`.
+  /// The comment whose `memfw` begins at `word`; the comment must start at or after `at`.
   fn hole_at(&self, word: usize, line: &Range<usize>, at: usize) -> Option<Hole> {
     if let Some((span, id)) = placeholder::comment_at(self.bytes, word)
       && self.known.placeholders.contains(&id)

@@ -172,7 +172,7 @@ struct Pairs {
 /// Whether a known block had left the file, its trust, and its index.
 type Rank = (bool, Trust, usize);
 
-/// A line that stands in more unmatched blocks than this says nothing about which one it came from.
+/// A line that more unmatched blocks than this have does not show which of them it came from.
 const MAX_HOLDERS: usize = 16;
 
 impl Pairs {
@@ -244,7 +244,7 @@ impl Pairs {
       let Some((at, block)) = pair.and_then(|at| Some((at, known.get(at)?))) else { continue };
       let Some(left) = left.get_mut(&block.norm_hash) else { continue };
       let rank = (block.former, block.trust(), at);
-      // A block that stands in the last version explains more than one that had left before.
+      // A block of the last version explains more than one that had left before.
       if let Some(mut least) =
         left.peek_mut().filter(|least| least.0.0 == rank.0 && least.0.1 < rank.1)
       {

@@ -169,7 +169,7 @@ fn enclose(blocks: &mut [Block], holes: &[Hole], enclosures: &[(BlockId, Range<u
   let mut hole = 0;
   for block in blocks {
     let Some(first) = block.parts.first().map(|part| part.start) else { continue };
-    // A heading may stand before the marker of what follows it.
+    // A heading may precede the marker of the text below it.
     let start = block.lines.get(block.body).map_or(first, |line| line.span.start);
     let end = block.parts.last().map_or(start, |part| part.end);
     while enclosures.get(next).is_some_and(|(_, span)| span.end <= start) {

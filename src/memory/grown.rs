@@ -1,7 +1,7 @@
 //! Lines that have grown: one that the owner said, with something that somebody else put behind it.
 //!
-//! The two parts become lines of their own, so that each keeps who brought it and what leaves the file is the
-//! part that was added. What stands before the owner's words, or within them, makes a new line of all of it.
+//! The two parts become separate lines, so that each keeps its origin and only the added part can leave the
+//! file. Text before the owner's words, or within them, makes the whole line a new one.
 #![forbid(unsafe_code)]
 
 use std::{

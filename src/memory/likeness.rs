@@ -1,4 +1,4 @@
-//! How much of one text stands in another: by runs of words, whatever stands between and around them.
+//! How much of one text another one contains: by runs of words, whatever other text is between and around them.
 //!
 //! For finding where a text went, not for judging it. Linear in both texts. `provenance::overlap` compares
 //! another way, for another question: it weighs single words, whatever their order, and so finds the source
@@ -28,7 +28,7 @@ impl Likeness {
     Self { runs: runs(text).collect() }
   }
 
-  /// Which part of its runs stands in `other`, 0 to 1. A text without a single run is in nothing.
+  /// The share of its runs that `other` contains, 0 to 1. A text without a single run is contained in no text.
   pub fn share_in(&self, other: &[u8]) -> f32 {
     if self.runs.is_empty() {
       return 0.0;

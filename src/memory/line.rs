@@ -31,8 +31,8 @@ pub struct Line {
 pub enum LineKind {
   /// Nothing but space. Never fresh, for there is nothing to judge.
   Blank,
-  /// Punctuation alone: a rule, a fence, a brace. It stands in so many blocks that it is no evidence
-  /// that two of them are the same.
+  /// Punctuation alone: a rule, a fence, a brace. So many blocks have it that it is no evidence that two
+  /// of them are equal.
   Punctuation,
   /// Letters, digits or anything beyond ASCII.
   Text,

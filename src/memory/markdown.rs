@@ -47,7 +47,7 @@ pub(crate) struct Top {
 /// Code or HTML, at any depth: what a text inside of it says is shown as it is, or not at all.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Enclosure {
-  /// Where it stands, its fences included.
+  /// Its place, with its fences.
   pub span: Range<usize>,
   /// Whether it is HTML and no code.
   pub is_html: bool,

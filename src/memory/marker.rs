@@ -126,8 +126,8 @@ const MAX_WORDS: usize = 4;
 
 impl Marker {
   /// Whether its fields hold only what memfw writes there, as far as its form tells: a source of few words, a
-  /// time, a session's name, flags that are known. The same comment with words in it is text like any other,
-  /// for whoever reads the file reads them too.
+  /// time, a session's name, flags that are known. A comment with words in it is text like any other, because
+  /// an agent that reads the file reads these words too.
   pub fn is_terse(&self, is_flag: fn(&str) -> bool) -> bool {
     self.is_terse_but_for(is_flag, |name| {
       let (kind, detail) = name.split_once(':').unwrap_or((name, ""));

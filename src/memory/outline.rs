@@ -14,7 +14,7 @@ use crate::memory::{
   markdown::{self, Enclosure, Top},
 };
 
-/// A line of text: where it stands, and whether it holds a hole.
+/// A line of text: its place, and whether it has a hole.
 pub(crate) struct TextLine {
   pub(crate) span: Range<usize>,
   /// Index of the first hole at or after the line's start.

@@ -1,4 +1,4 @@
-//! The placeholder: what stands where a quarantined block stood, at equal length.
+//! The placeholder: the text that replaces a quarantined block, at equal length.
 //!
 //! Invariant: `redact(x, id)` has the length of `x` and its line ends at the same offsets, so that
 //! overwriting `x` by it disturbs nobody who appends, and approving is again an equal-length overwrite.
@@ -28,7 +28,7 @@ pub fn short(id: &BlockId) -> String {
   format!("memfw:{id}")
 }
 
-/// What stands in the file instead of `bytes`: the placeholder padded to the first line that is long
+/// The text that replaces `bytes` in the file: the placeholder padded to the first line that is long
 /// enough, spaces elsewhere, line ends kept; the short form where no line is long enough; else spaces.
 pub fn redact(bytes: &[u8], id: &BlockId) -> Vec<u8> {
   let mut out: Vec<u8> =
@@ -69,7 +69,7 @@ pub struct FoundAt {
   /// What the original bytes replace. When not `exact`: the placeholder with the space around it when
   /// it is alone on its line (and the line end when the original had one), else the comment alone.
   pub span: Range<usize>,
-  /// The whole redacted region stands there, at equal length.
+  /// Whether the file has the whole redacted region there, at equal length.
   pub exact: bool,
 }
 
@@ -121,7 +121,7 @@ pub fn stands(bytes: &[u8], original: &[u8]) -> bool {
   standing(bytes, original).next().is_some()
 }
 
-/// Where `original` stands in `bytes`, from the start of a line to the end of one.
+/// The place of `original` in `bytes`, from the start of a line to the end of one.
 pub fn standing<'a>(
   bytes: &'a [u8],
   original: &'a [u8],
@@ -147,7 +147,7 @@ pub(crate) fn offset_in(form: &[u8], id: &BlockId) -> Option<usize> {
   Some(comment_at(form, word).map_or(word, |(span, _)| span.start))
 }
 
-/// The region of `bytes` that equals `form`, whose text stands at `start`, `offset` bytes into it.
+/// The region of `bytes` that equals `form`, whose text begins at `start`, `offset` bytes into it.
 pub(crate) fn region_at(
   bytes: &[u8],
   start: usize,
@@ -160,7 +160,7 @@ pub(crate) fn region_at(
   (line::slice(bytes, span.clone()) == form).then_some(span)
 }
 
-/// The placeholder comment whose `memfw:` stands at `word`, padded or not.
+/// The placeholder comment whose `memfw:` begins at `word`, padded or not.
 pub(crate) fn comment_at(bytes: &[u8], word: usize) -> Option<(Range<usize>, BlockId)> {
   let start = word.checked_sub(HEAD.len() - b"memfw:".len())?;
   let rest = bytes.get(start..)?.strip_prefix(HEAD)?;
@@ -173,7 +173,7 @@ pub(crate) fn comment_at(bytes: &[u8], word: usize) -> Option<(Range<usize>, Blo
   Some((start..end, id))
 }
 
-/// The id comment whose `memfw:` stands at `word`.
+/// The id comment whose `memfw:` begins at `word`.
 pub(crate) fn id_comment_at(bytes: &[u8], word: usize) -> Option<(Range<usize>, BlockId)> {
   let start = word.checked_sub(HEAD.len() - b"memfw:".len())?;
   let rest = bytes.get(start..)?.strip_prefix(HEAD)?;

@@ -95,9 +95,9 @@ pub struct Redaction {
   pub id: BlockId,
   /// Bytes of the file.
   pub span: Range<usize>,
-  /// What stands there.
+  /// The present content.
   pub original: Vec<u8>,
-  /// What will stand there, of the same length.
+  /// The content after the change, of equal length.
   pub replacement: Vec<u8>,
   /// The line of the file at which it starts, from 1.
   pub start_line: usize,
@@ -221,7 +221,7 @@ fn fresh_runs(
     judged.lines.is_some()
       || judged.spans.is_empty()
       || judged.spans.iter().any(|span| {
-        // An empty span touches where it stands.
+        // An empty span touches the byte at its place.
         span.start < run.end && run.start < span.end.max(span.start + 1)
       })
   });

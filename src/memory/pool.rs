@@ -1,4 +1,4 @@
-//! Lines of the last version that nothing accounts for yet: what left one place may stand in another.
+//! Lines of the last version that nothing accounts for yet: a line may have moved to another place.
 //!
 //! Invariant: of equal lines, those of the last version account for one before those that had left it
 //! earlier, and among them the least trusted does.

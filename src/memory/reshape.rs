@@ -48,7 +48,7 @@ pub fn reshape(
       SegmentKind::Bom | SegmentKind::Blank => line::slice(bytes, segment.span.clone()).to_vec(),
     };
     out.extend_from_slice(kept);
-    // What a comment of ours held apart must not become one line end.
+    // Two bytes that a comment of memfw's separated must not become one line end.
     if segment.span.start > 0
       && bare.last() == Some(&b'\r')
       && kept.first() == Some(&b'\n')
@@ -71,7 +71,8 @@ pub fn reshape(
   (read.strip(&out) == bare && hashes(&read) == hashes(document)).then_some(out)
 }
 
-/// Text to put in at an offset: before what stands there, or (`closes`) after what ends there.
+/// Text to insert at an offset: before the text that begins there, or (`closes`) after the text that ends
+/// there.
 struct Insert {
   at: usize,
   text: Vec<u8>,

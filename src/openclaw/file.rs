@@ -1,6 +1,6 @@
 //! Reading OpenClaw's own files: size-capped, never a device or a pipe, never written.
 //!
-//! Links are followed, for a configuration file may well be one. What is read is hostile all the same:
+//! Links are followed, for a configuration file may well be one. What is read is hostile nevertheless:
 //! the agent can write there.
 #![forbid(unsafe_code)]
 
@@ -11,7 +11,7 @@ use std::{
   path::Path,
 };
 
-/// The bytes of a regular file of at most `limit` bytes; `None` where nothing stands there.
+/// The bytes of a regular file of at most `limit` bytes; `None` if there is no such file.
 pub(super) fn read(path: &Path, limit: u64) -> io::Result<Option<Vec<u8>>> {
   // Without O_NONBLOCK a pipe under this name would keep us waiting for its writer.
   let flags = libc::O_NONBLOCK | libc::O_NOCTTY | libc::O_CLOEXEC;

@@ -72,7 +72,7 @@ pub enum Injected {
 pub struct FileState {
   /// Its path in the workspace.
   pub file: PathBuf,
-  /// The hash of what stands there; `None` where it cannot be read.
+  /// The hash of the present content; `None` if it cannot be read.
   pub hash: Option<ContentHash>,
   /// OpenClaw's row about it.
   pub row: Option<LedgerRow>,

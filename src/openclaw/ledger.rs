@@ -2,7 +2,7 @@
 //!
 //! OpenClaw writes a row before its tools write a file, and stops loading `MEMORY.md` for good when a
 //! file whose row it wrote was edited by somebody else before its own next write. So the hash of a
-//! row follows an edit of ours, and only then: when the row's hash was the hash of the bytes that we
+//! row follows an edit of memfw's only then: when the row's hash was the hash of the bytes that we
 //! edited. The class in the row changes only together with that, to one that was on record before.
 //!
 //! Layout as observed in 2026.9.6: table `plugin_state_entries`, `plugin_id` =
@@ -75,11 +75,11 @@ pub struct LedgerRow {
   pub session_key: Option<String>,
   /// When the write was noted, just before it was made, in microseconds UTC.
   pub observed_at: Option<i64>,
-  /// The row as it stands in the database: JSON, for a copy and for a comparison.
+  /// The row as in the database: JSON, for a copy and for a comparison.
   pub json: String,
 }
 
-/// A row as it stands in the database.
+/// A row as in the database.
 struct Row {
   key: String,
   json: String,

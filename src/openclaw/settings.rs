@@ -54,7 +54,7 @@ impl Settings {
   }
 
   /// A text with its variables put in: `${NAME}` by `lookup`, or by the `env` of the configuration
-  /// itself; `$${NAME}` is `${NAME}`. The error names a variable that nobody knows.
+  /// itself; `$${NAME}` is `${NAME}`. The error names an unknown variable.
   pub fn expand(
     &self,
     text: &str,
@@ -202,7 +202,7 @@ fn parse(bytes: &[u8]) -> Result<Value, String> {
       return Err(format!("it is nested more than {MAX_NESTING} levels deep"));
     }
   }
-  // The place only: the text of the error may repeat what stands there, and that may be a secret.
+  // The place only: the text of the error may repeat the content, which may be a secret.
   json5::from_str(text).map_err(|_error| "it is no valid JSON5".to_owned())
 }
 

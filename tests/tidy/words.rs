@@ -96,14 +96,6 @@ pub(crate) const PHRASES: &[(&str, &str)] = &[
   ("words of ours", "memfw's words"),
 ];
 
-/// Rooms whose comments are not checked for phrases yet, and why.
-pub(crate) const ROOMS: &[(&str, &str)] = &[
-  ("src/detect", "its comments have not been rewritten yet"),
-  ("src/files", "its comments have not been rewritten yet"),
-  ("src/memory", "its comments have not been rewritten yet"),
-  ("src/openclaw", "its comments have not been rewritten yet"),
-];
-
 /// Whether a page is prose of the project: not its history, and not material from elsewhere.
 pub(crate) fn is_checked_page(path: &Path) -> bool {
   let skipped = ["CHANGELOG.md", "docs/adr", "fixtures", "training/data", "models/LICENSES.md"];

@@ -59,7 +59,7 @@ words!(
 /// How plainly a text says it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Strength {
-  /// The vocabulary is there: evidence for whoever weighs it.
+  /// The vocabulary is there: evidence, to be weighed with others.
   Weak,
   /// An order or a rule, with its object.
   Plain,

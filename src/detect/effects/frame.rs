@@ -16,7 +16,7 @@
 //! not = ["past"]             # and none of these
 //! start = true               # the first of `seq` begins the sentence, a clause or a list item
 //! guards = ["negated"]       # negated, reported, quoted; default: all
-//! why = "..."                # in words of ours
+//! why = "..."                # in plain words
 //! hits = ["..."]             # run as tests
 //! misses = ["..."]
 //! ```
@@ -52,7 +52,7 @@ pub(super) const SHAPES: &[&str] = &[
   "@pipe", "@code",
 ];
 
-/// How far apart the steps of a sequence may stand where a frame does not say, in bytes.
+/// Most bytes between two steps of a sequence, unless the frame says otherwise.
 const GAP: usize = 48;
 
 /// The words of all languages, and the frames.

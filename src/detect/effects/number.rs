@@ -216,7 +216,7 @@ fn ibans(text: &str, found: OnSlot<'_>) {
     let country = hit.get(..2).unwrap_or_default().to_ascii_uppercase();
     let length = IBAN_LENGTHS.binary_search_by_key(&country.as_str(), |(code, _)| code);
     let length = length.ok().and_then(|at| IBAN_LENGTHS.get(at)).map(|(_, length)| *length);
-    // As many signs as the country's numbers have; what stands behind is the next word.
+    // As many signs as the country's numbers have; the rest is the next word.
     let mut value = String::new();
     let mut end = span.start;
     for (at, c) in hit.char_indices() {

@@ -90,7 +90,7 @@ impl Out<'_> {
   }
 }
 
-/// What stands between white space and signs that no address has. A Chinese or Japanese sentence goes on
+/// The text between white space and signs that no address has. A Chinese or Japanese sentence goes on
 /// without a space, so its letters end a token, too.
 fn tokens(text: &str) -> impl Iterator<Item = Range<usize>> {
   let mut chars = text.char_indices().peekable();

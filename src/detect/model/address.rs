@@ -1,4 +1,4 @@
-//! Words, and what stands in a text like a word but is an address, a number or an identifier.
+//! Words, and parts of a text that look like a word but are an address, a number or an identifier.
 //!
 //! Such tokens are named by class only. Paths and file names also give their words, for `.env` and
 //! `authorized_keys` mean something; hosts, mail addresses and handles do not, for anybody can

@@ -1,6 +1,6 @@
 //! The files of the model: embedded, and whether they are what was shipped.
 //!
-//! Invariant: no byte of a file is used that does not have the digest that stands beside it. A file that is
+//! Invariant: no byte of a file is used that does not have the digest beside it. A file that is
 //! empty is missing.
 #![forbid(unsafe_code)]
 

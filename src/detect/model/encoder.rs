@@ -31,7 +31,7 @@ pub const MAX_TOKENS: usize = 128;
 /// training.
 pub const MAX_CONTEXT: usize = 40;
 
-/// A larger file is none of ours, in bytes without compression.
+/// A larger file is not one of memfw's, in bytes without compression.
 const MAX_MODEL: usize = 64 << 20;
 
 /// A model with its vocabulary.

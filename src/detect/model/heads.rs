@@ -255,7 +255,7 @@ mod tests {
     let found = heads.read(&text);
     assert!(found.sentence.injection > 0.0, "{found:?}");
     assert!(text.get(found.place.clone().unwrap()).unwrap().starts_with("obey"));
-    // A window is one long text's share: what stands in it is not diluted by the other megabyte.
+    // A window is one long text's share: its content is not diluted by the other megabyte.
     assert!(found.whole.injection > -0.9, "{found:?}");
   }
 

@@ -97,7 +97,7 @@ impl Assessment {
 /// A known attack that a text is like: explanation, never evidence.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Nearest {
-  /// Its name, a few words of ours.
+  /// Its name, a few words of memfw's.
   pub name: String,
   /// From 0, nothing in common, to 1, the same.
   pub likeness: f32,
@@ -106,7 +106,7 @@ pub struct Nearest {
 /// Whether all of the model can be used.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Health {
-  /// What is damaged, in words of ours; empty where all is well.
+  /// What is damaged, in memfw's words; empty where all is well.
   pub damages: Vec<String>,
 }
 
@@ -297,7 +297,7 @@ impl Assessor for Model {
     let Reading { whole, sentence, place } = heads.read(text);
     let close = (depth == Depth::Encoder).then(|| self.close(text, heads)).flatten();
     let (encoder, closer) = close.unzip();
-    // It takes longer than the heads do, and nobody waits for the encoder.
+    // It takes longer than the heads do, and nothing urgent waits for the encoder.
     let (likeness, nearest) = if encoder.is_some() { self.nearest(text) } else { (0.0, None) };
     let said = Opinion { whole, sentence };
     let bytes = text.len();

@@ -33,7 +33,7 @@ const MORSE: [&str; 26] = [
   "---", ".--.", "--.-", ".-.", "...", "-", "..-", "...-", ".--", "-..-", "-.--", "--..",
 ];
 
-/// Bytes that a passage may stand for.
+/// Bytes that a passage may encode.
 pub(super) type Candidate = (Range<usize>, Vec<u8>);
 
 /// The long words of `text`, as base85 and base58.
@@ -53,7 +53,7 @@ pub(super) fn long_words(text: &str) -> Vec<Candidate> {
     let adobe = bytes.strip_prefix(b"<~").unwrap_or(bytes);
     let adobe = adobe.split(|byte| *byte == b'~').next().unwrap_or_default();
     for (word, alphabet) in [(adobe, ASCII85), (bytes, Z85), (bytes, RFC1924)] {
-      // It may stand in quotation marks, which one of the alphabets has, too.
+      // It may be in quotation marks, which one of the alphabets has, too.
       let bare = word
         .strip_prefix(b"\"")
         .or_else(|| word.strip_prefix(b"'"))

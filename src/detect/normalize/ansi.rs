@@ -1,4 +1,4 @@
-//! Terminal escape sequences: what they do to whoever prints the text.
+//! Terminal escape sequences: what they do to a terminal that prints the text.
 #![forbid(unsafe_code)]
 
 /// What a sequence does.

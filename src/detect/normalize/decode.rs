@@ -27,7 +27,7 @@ const MIN_RUN: usize = 16;
 /// A shorter run says nothing that was packed.
 const MIN_PACKED: usize = 40;
 
-/// One encoded word of a text: where it stands and what it says.
+/// One encoded word of a text: its place and its meaning.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Decoded {
   /// Where the encoded word stands.

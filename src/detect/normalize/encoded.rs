@@ -12,7 +12,7 @@ use crate::detect::Severity;
 
 /// A passage that says something else than it shows.
 pub(super) struct Passage {
-  /// Where it stands.
+  /// Its place.
   pub span: Range<usize>,
   /// What it says.
   pub text: String,
@@ -51,7 +51,7 @@ pub(super) fn passages(text: &str) -> Vec<Passage> {
   decoded.chain(undone).chain(others).collect()
 }
 
-/// Letters without what stands on them, and upside down.
+/// Letters without marks on them, and upside down.
 fn bare(text: &str) -> Vec<Passage> {
   let span = 0..text.len();
   let turned = glyphs::turned(text).into_iter().map(|text| Passage {
@@ -78,7 +78,7 @@ fn is_query(text: &str, word: &Range<usize>) -> bool {
   address.is_some_and(|(_, rest)| rest.contains('?'))
 }
 
-/// How a decoded text reads: folded, what is spelled in it without a glyph, and as it stands where a fold
+/// How a decoded text reads: folded, what is spelled in it without a glyph, and unchanged where a fold
 /// would lose the gaps between its words.
 pub(super) fn readings(text: &str) -> Vec<String> {
   let first = folded(text);

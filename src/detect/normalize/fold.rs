@@ -379,7 +379,7 @@ impl Folder<'_> {
     }
   }
 
-  /// Whether a letter of flags stands in a row of two, which is a flag.
+  /// Whether a letter of flags is one of a row of two, which is a flag.
   fn is_flag(&self, c: char, at: usize) -> bool {
     if !glyphs::is_regional(c) {
       return false;

@@ -1,7 +1,7 @@
 //! Pictures of letters: small capitals, letters in circles, squares and brackets, flags, turned letters.
 //!
 //! None of them is a letter to Unicode's compatibility forms, or it is one with brackets around it; a
-//! model reads them all the same.
+//! model reads them nevertheless.
 #![forbid(unsafe_code)]
 
 use std::{collections::HashSet, ops::Range};
@@ -102,7 +102,7 @@ pub(super) fn letter(c: char) -> Option<char> {
   }
 }
 
-/// The letter of the alphabet at the place where `c` stands in `list`.
+/// The letter of the alphabet at the place of `c` in `list`.
 fn at(list: &str, c: char) -> Option<char> {
   (!c.is_ascii())
     .then(|| (b'a'..=b'z').zip(list.chars()).find(|(_, one)| *one == c))

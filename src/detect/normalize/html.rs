@@ -40,7 +40,7 @@ impl<'a> Scanner<'a> {
     Self { text, no_comment_end: usize::MAX, next_close: Some(0), hidden_seen: 0 }
   }
 
-  /// What stands at the `<` at `at`, if it is anything. Offsets asked for must ascend.
+  /// The construct that begins at the `<` at `at`, if there is one. Offsets asked for must ascend.
   pub(super) fn at(&mut self, at: usize) -> Option<Construct> {
     let rest = self.text.get(at..)?;
     if rest.starts_with("<!--") {

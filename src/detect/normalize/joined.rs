@@ -31,7 +31,7 @@ const MAX_NAME: usize = 24;
 
 /// Words side by side.
 pub(super) struct Row {
-  /// Where they stand.
+  /// Their place.
   pub span: Range<usize>,
   /// What they say.
   pub text: String,
@@ -61,7 +61,7 @@ pub(super) fn rows(text: &str) -> Vec<Row> {
   rows
 }
 
-/// Whether only a space or a line break stands there.
+/// Whether it is only a space or a line break.
 fn is_plain_gap(gap: &str) -> bool {
   !gap.is_empty()
     && gap.bytes().all(|byte| byte.is_ascii_whitespace())

@@ -1,4 +1,4 @@
-//! Views of a text: as it stands, as it reads, what it hides, what it encodes.
+//! Views of a text: unchanged, as it reads, what it hides, what it encodes.
 //!
 //! The raw view always comes first and always exists. Every other view maps back to it, and it maps
 //! back to the input bytes. Time is linear in the input; the number of views is bounded.
@@ -74,7 +74,7 @@ pub fn normalize(bytes: &[u8]) -> Normalized<'_> {
   }
   let mut says = encoded::passages(text);
   if let Some(folded) = rest.first().filter(|_| !text.is_ascii() || text.contains('&')) {
-    // What stands between the letters, or for them, is out of the way there.
+    // Signs between the letters, or in place of them, are removed there.
     let read = encoded::passages(&folded.text).into_iter();
     let read = read.map(|one| encoded::Passage { span: folded.map.span(&one.span), ..one });
     let new: Vec<_> = read.filter(|one| says.iter().all(|known| known.text != one.text)).collect();
@@ -101,7 +101,7 @@ pub fn normalize(bytes: &[u8]) -> Normalized<'_> {
   out
 }
 
-/// Whether entities, or letters of full width, may stand for entities or markup. Chinese and Japanese use
+/// Whether entities, or letters of full width, may be meant as entities or markup. Chinese and Japanese use
 /// signs of full width, and now and then a letter.
 fn is_written_twice(text: &str, folded: &str) -> bool {
   let wide = |c: &char| matches!(c, '\u{ff10}'..='\u{ff19}' | '\u{ff21}'..='\u{ff3a}' | '\u{ff41}'..='\u{ff5a}');

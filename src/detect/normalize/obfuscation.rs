@@ -94,10 +94,10 @@ impl How {
   }
 }
 
-/// A passage in disguise: where it stands and what it says.
+/// A disguised passage: its place and its meaning.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Undone {
-  /// Where it stands.
+  /// Its place.
   pub span: Range<usize>,
   /// What it says.
   pub text: String,

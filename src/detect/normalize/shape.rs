@@ -153,7 +153,7 @@ impl Shape {
     self.last = class;
   }
 
-  /// What stands between words of letters.
+  /// The signs between words of letters.
   fn letter(&mut self, byte: u8, class: u8) {
     if class & LETTER != 0 {
       self.dots = 0;

@@ -73,7 +73,7 @@ pub(super) fn set_apart(text: &str) -> Vec<Undone> {
     if run.is_empty() {
       span = at..end;
     }
-    // A sign may stand right behind a letter.
+    // A sign may follow a letter directly.
     let alone = gap > 0 || last || !c.is_alphanumeric();
     if alone && run.len() < MAX_LETTERS {
       span.end = end;

@@ -62,7 +62,7 @@ pub(super) fn spelled(text: &str, shape: &Shape, layers: usize, found: &mut Vec<
   }
 }
 
-/// What is said by words side by side, and by words without what stands in them.
+/// What is said by words side by side, and by words without the signs in them.
 pub(super) fn joined_words(text: &str, shape: &Shape, found: &mut Vec<Undone>) {
   let mut add = |span: Range<usize>, text: String, how: How| {
     if found.len() < MAX_FOUND {

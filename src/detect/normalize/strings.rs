@@ -18,7 +18,7 @@ const MIN_CUT: usize = 3;
 
 /// Strings put together.
 pub(super) struct Joined {
-  /// Where they stand.
+  /// Their place.
   pub span: Range<usize>,
   /// What they say.
   pub text: String,

@@ -9,7 +9,7 @@ use std::{borrow::Cow, ops::Range};
 /// What was done to the text to get this view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ViewKind {
-  /// The text as it stands; invalid bytes are U+FFFD.
+  /// The unchanged text; invalid bytes are U+FFFD.
   Raw,
   /// Compatibility forms, look-alikes, emphasis, line breaks and HTML resolved, invisible characters
   /// removed.
@@ -102,7 +102,7 @@ impl Builder {
     Self { text: String::with_capacity(bytes), pieces: Vec::new() }
   }
 
-  /// Appends text that stands in the input at `input` as it is.
+  /// Appends text that the input has at `input`.
   pub(super) fn copy(&mut self, text: &str, input: usize) {
     if text.is_empty() {
       return;

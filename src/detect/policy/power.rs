@@ -363,8 +363,8 @@ pub(super) fn of_owner(finding: &Finding) -> Outcome {
 }
 
 /// A text from outside whose words are disguised, and that would have an effect to which it has no right, goes:
-/// whoever wrote it so that a filter does not read it has said what it is for. A letter without width in a word is
-/// enough of a disguise where an adversary wants something, and chance where nobody does.
+/// an author who hides it from a filter shows its purpose. A letter without width in a word is
+/// enough of a disguise where an adversary wants something, and chance where there is none.
 pub(super) fn of_disguise(finding: &Finding, input: &PolicyInput<'_>) -> Outcome {
   let is_foreign = matches!(input.party, Party::Asked | Party::Outside | Party::Hostile);
   let hides = matches!(finding.code, Code::ZeroWidth | Code::DisguisedText);

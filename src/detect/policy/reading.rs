@@ -12,7 +12,7 @@ use crate::detect::{
 };
 
 /// From which probability on a text from outside is asked about that has no effect and no finding: a choice, far
-/// below every threshold, for whoever asks has a budget.
+/// below every threshold, because questions have a budget.
 pub const ASK_FROM: f32 = 0.05;
 
 /// Codes of what is out of sight or kept from the owner: with one of them beside it nothing is released.
@@ -29,7 +29,7 @@ pub fn ruled(reading: &Reading, all: Range<usize>, input: &PolicyInput<'_>) -> O
   if reading.ruling == Ruling::Keep || input.party.has_all_powers() {
     return None;
   }
-  // Where nobody knows whose words they are, one opinion is not enough to take them out.
+  // If the origin is unknown, one opinion is not enough to take them out.
   let severity = if input.party == Party::Unknown { Severity::Medium } else { Severity::High };
   let what = reading.effect.map_or("something that has to go", Effect::as_str);
   let why = format!("a model that read it with its source takes it for {what}");
@@ -62,7 +62,7 @@ pub fn wants_reading(findings: &[Finding], all: Range<usize>, input: &PolicyInpu
   }
 }
 
-/// A text from outside is held; with evidence of another kind it is quarantined. One of which nobody knows the
+/// A text from outside is held; with evidence of another kind it is quarantined. A text of unknown
 /// origin is held only with such evidence.
 pub(super) fn outcome(finding: &Finding, counted: &[&Finding], input: &PolicyInput<'_>) -> Outcome {
   let is_backed = power::is_backed(finding, counted, input);

@@ -43,7 +43,7 @@ impl Threshold {
 /// The thresholds at sensitivity `medium`: the probabilities above which one, five, fifteen and five hundred
 /// of ten thousand harmless blocks of real workspaces lie that the model was not trained on, for a source
 /// that is trusted, verified, untrusted and hostile. With the next stricter rate a text is quarantined where
-/// other evidence stands beside it, and from the next laxer one on a judge may be asked. Fifteen and not
+/// there is other evidence, and from the next laxer one on a judge may be asked. Fifteen and not
 /// fifty for untrusted sources: above 0.50 lie 3 % of talk about security and 2 % of business mail, and
 /// workspaces are not all that such a source writes about. `train-heads fuse` measures them, and
 /// docs/detection.md has what each rests on, with intervals.

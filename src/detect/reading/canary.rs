@@ -1,9 +1,9 @@
-//! Entries whose answer is known: whoever gets them wrong was not reading, or was told what to answer.
+//! Entries whose answer is known: a model that gets them wrong did not read, or was told what to answer.
 #![forbid(unsafe_code)]
 
 use super::Ruling;
 
-/// An entry of ours beside the one that is asked about.
+/// An entry of memfw's beside the one that is asked about.
 pub(super) struct Canary {
   pub asked: &'static str,
   pub source: &'static str,

@@ -17,7 +17,7 @@ const MIN_ENTROPY: f32 = 3.0;
 /// Characters of a line of a private key, but for its last: shorter ones are words.
 const MIN_KEY_LINE: usize = 16;
 
-/// What stands behind a word for a secret and is none: an answer may turn on it.
+/// Values behind a word for a secret that are none: an answer may depend on them.
 const NO_SECRETS: [SlotKind; 8] = [
   SlotKind::Iban,
   SlotKind::Wallet,
@@ -38,7 +38,7 @@ static KNOWN: LazyLock<Option<Regex>> = LazyLock::new(|| {
   Regex::new(&pattern).ok()
 });
 
-/// What stands behind a word for a password or a key.
+/// The value behind a word for a password or a key.
 static NAMED: LazyLock<Option<Regex>> = LazyLock::new(|| {
   let words = "password|passwd|pwd|passphrase|passcode|secret|api[ _-]?key|access[ _-]?key|secret[ _-]?key|auth[ _-]?token|access[ _-]?token|token|pin|passwort|kennwort|mot de passe|contraseña|clave|senha|palavra-passe|parola|wachtwoord|hasło|lösenord|пароль|密码|密碼|パスワード|비밀번호";
   let pattern = format!(
@@ -47,7 +47,7 @@ static NAMED: LazyLock<Option<Regex>> = LazyLock::new(|| {
   Regex::new(&pattern).ok()
 });
 
-/// The line before a private key, and what may stand in it before the key itself.
+/// The line before a private key, and the text that may precede the key in it.
 static PRIVATE: LazyLock<Option<Regex>> = LazyLock::new(|| {
   let pattern = r"-----BEGIN (?:(?:RSA|EC|DSA|OPENSSH|ENCRYPTED|PGP) )?PRIVATE KEY(?: BLOCK)?-----(?:\s*Proc-Type: 4,ENCRYPTED\s+DEK-Info: [A-Z0-9-]{1,24},[0-9A-Fa-f]{16,32})?";
   Regex::new(pattern).ok()
@@ -59,7 +59,7 @@ static KEY_LINE: LazyLock<Option<Regex>> = LazyLock::new(|| {
   Regex::new(pattern).ok()
 });
 
-/// The text without keys, tokens, passwords and card numbers; a word in brackets says what stood there.
+/// The text without keys, tokens, passwords and card numbers; a word in brackets says what it was.
 pub fn mask(text: &str) -> String {
   runs(&named(&known(&private_keys(&cards(text)))))
 }
@@ -91,7 +91,7 @@ fn named(text: &str) -> Cow<'_, str> {
   named.replace_all(text, |found: &Captures<'_>| {
     let part = |name: &str| found.name(name).map_or("", |part| part.as_str());
     let value = part("value");
-    // What was taken out before says better what stood there.
+    // What was taken out before says better what it was.
     let is_text = Words::of(value).is_text() || are_joined(value) || value.starts_with('[');
     let is_address = || {
       let range = found.name("value").map(|value| value.range());

@@ -1,8 +1,8 @@
 //! Layer 3: what is asked of a model that reads, and what its answer says. Pure.
 //!
 //! The text that is asked about is data in a frame of which no outsider can know the ends. An answer counts only
-//! where it is strictly what was asked for, quotes the entry, and is right about two entries of ours that stand
-//! in the same frame. Everything else is no answer, and no answer changes nothing. What follows from an answer is
+//! where it is strictly what was asked for, quotes the entry, and is right about two entries of memfw's in
+//! the same frame. Everything else is no answer, and no answer changes nothing. What follows from an answer is
 //! decided by `policy` alone.
 
 #![forbid(unsafe_code)]

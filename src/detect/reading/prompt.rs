@@ -19,7 +19,7 @@ const MAX_ANSWER: usize = 16 * 1024;
 /// Characters of a quotation, at least (shorter ones stand in any text) and at most.
 const QUOTE: std::ops::RangeInclusive<usize> = 2..=2000;
 
-/// Chance for one prompt. Whoever knows it before can leave the frame.
+/// Chance for one prompt. An author who knew it before could leave the frame.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Nonce(pub [u8; 16]);
 
@@ -30,7 +30,7 @@ impl fmt::Debug for Nonce {
   }
 }
 
-/// Why an answer does not count. Nothing of the answer stands in it.
+/// Why an answer does not count. It has nothing of the answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoAnswer {
   /// It is longer than any that fits.
@@ -113,7 +113,7 @@ pub struct Prompt {
   text: String,
   /// The name of the entry in question, and its text as it was sent.
   entry: (String, String),
-  /// The names of ours, their texts and what is to be answered.
+  /// The names of memfw's entries, their texts and the right answers.
   known: [(String, &'static str, Ruling); 2],
   /// The lines of the entry as they were sent; empty where they are not those that it has.
   lines: Vec<String>,
@@ -220,14 +220,14 @@ struct Answer {
 }
 
 impl Answer {
-  /// Whether its quotation stands in a text; both without invisible characters and with single spaces.
+  /// Whether a text has its quotation; both without invisible characters and with single spaces.
   fn quotes(&self, text: &str) -> bool {
     let quote = squeezed(&self.quote);
     QUOTE.contains(&quote.chars().count()) && text.contains(&quote)
   }
 }
 
-/// Many models put a fence around JSON, whatever they are asked; nothing else may stand there.
+/// Many models put a fence around JSON, whatever they are asked; nothing else is accepted.
 fn unfenced(answer: &str) -> &str {
   let answer = answer.trim();
   let inside = answer.strip_prefix("```").and_then(|rest| rest.strip_suffix("```"));
@@ -305,7 +305,7 @@ fn squeezed(text: &str) -> String {
   out
 }
 
-/// The lines in which a quotation stands, where it stands once: what stands twice could be meant in either place.
+/// The lines of a quotation that occurs once: one that occurs twice could mean either place.
 fn lines_of(lines: &[String], quote: &str) -> Option<RangeInclusive<u32>> {
   let mut text = String::new();
   let mut starts = Vec::with_capacity(lines.len());

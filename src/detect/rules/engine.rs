@@ -34,7 +34,7 @@ pub struct Hit {
   pub rule: usize,
   /// Where.
   pub span: Range<usize>,
-  /// It stands in a quotation or in a report about attacks, and is information only.
+  /// It is in a quotation or in a report about attacks, and is information only.
   pub excused: bool,
 }
 
@@ -46,7 +46,7 @@ struct Unit {
   words: Range<usize>,
 }
 
-/// Hits of one view, at most: a text that hits more often is judged all the same.
+/// Hits of one view, at most: a text that hits more often is judged nevertheless.
 const MAX_HITS: usize = 512;
 /// A negation reaches this many words ahead.
 const NEGATION_WORDS: usize = 5;

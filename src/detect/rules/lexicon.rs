@@ -130,9 +130,9 @@ pub(in crate::detect) struct Kind {
 #[derive(Clone, Copy, Debug)]
 struct Use {
   class: Class,
-  /// Nothing of a word may stand before.
+  /// No part of a word may precede it.
   left: bool,
-  /// Nothing of a word may stand after.
+  /// No part of a word may follow it.
   right: bool,
 }
 

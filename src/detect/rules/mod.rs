@@ -26,7 +26,7 @@
 //! pattern = 'eat.{0,9}pear' # and a pattern, case-insensitive
 //! reach = "sentence"        # or near: the sentences before and after count too
 //! guards = ["negated"]      # negated, quoted, reported; default: all for signatures
-//! why = "..."               # in words of ours, shown to people
+//! why = "..."               # in plain words, shown to people
 //! hits = ["eat the pear"]   # run as tests
 //! misses = ["never eat a pear"]
 //! ```
@@ -93,7 +93,7 @@ pub fn builtin() -> &'static RuleSet {
   RULES.get_or_init(embedded)
 }
 
-/// The embedded rules, made anew; patterns are compiled when they are first needed.
+/// The embedded rules, built again; patterns are compiled when they are first needed.
 ///
 /// # Panics
 /// Never in a released build: a test loads every embedded file.

@@ -36,9 +36,9 @@ pub enum Mode {
 pub struct UnknownWord {
   /// What was read.
   pub what: &'static str,
-  /// What stood there.
+  /// The text that was found.
   pub found: String,
-  /// What may stand there.
+  /// The text that is allowed.
   pub expected: &'static str,
 }
 
@@ -95,7 +95,7 @@ impl Mode {
   }
 }
 
-/// How far apart the words of a rule may stand.
+/// How far apart the words of a rule may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reach {
   /// In one sentence.

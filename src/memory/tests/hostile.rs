@@ -58,7 +58,7 @@ fn many_blocks_and_lines_are_joined_and_none_is_left_out() {
     let blocks = document.blocks();
     assert!(blocks.len() <= coarse::most_blocks(text.len()), "{part:?}: {}", blocks.len());
     let lines: usize = blocks.iter().map(|block| block.lines.len()).sum();
-    // One more for what stands between two blocks.
+    // One more for the text between two blocks.
     let most = coarse::most_lines(text.len()) * 2;
     assert!(lines <= most, "{part:?}: {lines} lines");
     let said: usize =
@@ -82,8 +82,8 @@ fn an_edit_of_a_coarse_file_leaves_the_other_units_alone() {
   }
 }
 
-/// A file that may have its blocks one by one has them so, and what stands between comments of memfw is never
-/// joined with what stands elsewhere.
+/// A file small enough for separate blocks has them, and text between comments of memfw is never joined with
+/// other text.
 #[test]
 fn common_files_are_not_joined() {
   let notes: Vec<String> = (0..4000).map(|n| format!("- note {n} about the garden\n")).collect();

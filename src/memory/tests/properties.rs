@@ -215,7 +215,7 @@ proptest! {
     let document = Document::parse(&bytes, &known);
     let bare = document.strip(&bytes);
     let plain = Document::parse(&bare, &Known::default());
-    // Two invalid bytes can become one character, and a byte order mark can come to stand first.
+    // Two invalid bytes can become one character, and a byte order mark can become the first character.
     let bom = |bytes: &[u8]| bytes.starts_with(b"\xef\xbb\xbf");
     if lone_return || !document.is_utf8() || bom(&bytes) != bom(&bare) {
       return Ok(());

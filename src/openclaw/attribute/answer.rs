@@ -62,7 +62,7 @@ fn without_fields(text: &str, is_web: bool) -> Cow<'_, str> {
       });
       Cow::Owned(Value::Object(answer).to_string())
     }
-    // Cut; what stands before the text of a page is about it.
+    // Cut; the part before the text of a page is about the page.
     Err(_) => match text.find("\"text\":").filter(|_| is_web) {
       Some(start) => Cow::Borrowed(text.get(start..).unwrap_or(text)),
       None => Cow::Borrowed(text),

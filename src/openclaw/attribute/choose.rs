@@ -1,7 +1,7 @@
-//! Where a text comes from, among all that stood before the agent that wrote it.
+//! Where a text comes from, among everything that the agent had read.
 //!
 //! Invariant: never upwards. The owner is named only where nothing foreign would explain the text as
-//! well; where several sources do, or none does, the least trusted is named, and the others stand
+//! well; where several sources do, or none does, the least trusted is named, and the others are named
 //! beside it so that the text is trusted no more than any of them.
 #![forbid(unsafe_code)]
 
@@ -38,7 +38,7 @@ const NOTABLE: f32 = 0.3;
 const NOTABLE_EARLIER: f32 = 0.45;
 /// Which part of a text from memory makes the memory's own origin count.
 pub(super) const FROM_MEMORY: f32 = 0.25;
-/// Most sources that stand beside another.
+/// Most sources that are named beside another.
 pub(super) const MAX_BESIDE: usize = 8;
 /// Most bytes of material that are compared, the latest first.
 const MAX_COMPARED_BYTES: usize = 1024 * 1024;
@@ -55,9 +55,9 @@ pub(super) struct Decision {
   pub(super) share: Option<f32>,
   /// When the agent got it.
   pub(super) at: Option<i64>,
-  /// Whether the text stands in it letter by letter.
+  /// Whether it contains the text letter by letter.
   pub(super) is_copy: bool,
-  /// What else stood before the agent in that turn.
+  /// What else the agent had read in that turn.
   pub(super) also: Vec<String>,
   /// The source of the words where it is not the source of the text: what fed a sub-agent.
   pub(super) fed: Option<Source>,
@@ -80,7 +80,7 @@ impl Decision {
     }
   }
 
-  /// Nobody but what started the session asked for anything in it.
+  /// Only the trigger of the session asked for anything in it.
   pub(super) fn started_by(&mut self, starter: &Source) {
     if !is_foreign(&self.source) {
       self.source = starter.clone();
@@ -162,7 +162,7 @@ pub(super) fn choose(text: &str, context: &Context<'_>) -> Decision {
   decision
 }
 
-/// Which part of a text's words stands in all that was before the agent.
+/// The share of a text's words that the agent had read.
 pub(super) fn support(text: &str, context: &Context<'_>) -> f32 {
   let words = Text::new(text);
   let groups = groups(&words, context, false);
@@ -342,7 +342,7 @@ fn dedup(sources: &mut Vec<&Source>) {
   sources.retain(|source| seen.insert(*source));
 }
 
-/// The less trusted of two decisions about parts of one text; the other one stands beside it.
+/// The less trusted of two decisions about parts of one text; the other one is named beside it.
 pub(super) fn merge(one: Decision, other: Decision) -> Decision {
   let (mut least, other) =
     if rank(&other.source) < rank(&one.source) { (other, one) } else { (one, other) };

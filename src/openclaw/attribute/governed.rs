@@ -1,6 +1,6 @@
 //! Which other sentences of a message decide what one of its sentences means.
 //!
-//! "Never do these things:" stands in a line of its own above what is forbidden, and "It is a scam." behind what
+//! "Never do these things:" is a separate line above what is forbidden, and "It is a scam." behind what
 //! somebody else claimed. A page can have the agent leave such a line out, and every word that is left is the
 //! owner's. So a sentence below a line that introduces it counts only together with that line, and one of a
 //! message that takes something back only together with what takes it back.
@@ -107,7 +107,7 @@ impl Told {
     self.sentence.is_of(NEUTRAL)
   }
 
-  /// Whether this sentence stands in `given` below a heading that is the topic `intro`.
+  /// Whether `given` has this sentence below a heading that is the topic `intro`.
   pub(super) fn is_below(&self, intro: &Self, given: &[Self]) -> bool {
     let is_it = |one: &Self| {
       let above = one.intro.and_then(|above| given.get(above));
@@ -118,7 +118,7 @@ impl Told {
   }
 }
 
-/// Whether a sentence takes back what stands before or behind it, or limits it.
+/// Whether a sentence takes back the text before or behind it, or limits it.
 fn revokes(sentence: &str) -> bool {
   if STRONG_SIGNS.iter().any(|sign| sentence.contains(sign)) {
     return true;

@@ -1,7 +1,7 @@
 //! Headings that say nothing but what kind of thing stands below them.
 //!
 //! An agent sorts its notes under headings of its own, and the owner's sentence below "# Rules" is still the
-//! owner's. A heading may also turn round what stands below it ("Obsolete") or say to whom it belongs, so only
+//! owner's. A heading may also reverse the meaning of the text below it ("Obsolete") or say to whom it belongs, so only
 //! words on a closed list and dates are plain; all others are compared like any sentence.
 #![forbid(unsafe_code)]
 

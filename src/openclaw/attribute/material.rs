@@ -54,7 +54,7 @@ pub(super) enum Role {
   Foreign,
 }
 
-/// A text that stood before the agent.
+/// A text that the agent had read.
 #[derive(Clone, Debug)]
 pub(super) struct Material<'r> {
   pub(super) source: Source,
@@ -151,7 +151,7 @@ impl<'r> Given<'r, '_> {
   }
 
   fn is_event(&self) -> bool {
-    // Whoever is named and is not the owner may type that as well, and stays who they are.
+    // A named sender who is not the owner may type that as well, and remains this sender.
     let is_strangers = self.owner == Some(false) && self.sender.is_some();
     self.provenance == Some("internal_system")
       || (!is_strangers && self.text.trim_start().starts_with(SESSION_EVENT))
@@ -167,7 +167,7 @@ impl<'r> Given<'r, '_> {
     }
     for (kind, detail, text) in parts.passed {
       let from = match kind {
-        // Whoever is no owner passes on what they like.
+        // A sender who is not the owner may pass on any text.
         _ if role == Role::Foreign => own.clone(),
         FORWARDED => others(session),
         kind => source(kind, detail),
@@ -459,7 +459,7 @@ fn addresses(
     _ if !is_object => None,
     Ok(answer) => answer.get("finalUrl").and_then(Value::as_str).map(str::to_owned),
     Err(_) if !outcome.text.trim_start().starts_with('{') => None,
-    // Cut. What stands behind the text may be the page's.
+    // Cut. The part behind the text may be the page's.
     Err(_) => {
       let head = outcome.text.split("\"text\":").next().unwrap_or_default();
       let found = head.split_once("\"finalUrl\": \"");

@@ -1,6 +1,6 @@
 //! Who wrote new text, from what OpenClaw has on record.
 //!
-//! First the call that wrote it ([`search`], [`writes`]), then what stood before the agent when it
+//! First the call that wrote it ([`search`], [`writes`]), then what the agent had read when it
 //! made that call ([`turns`], [`material`]), then which of it the text comes from ([`mod@choose`]).
 //! OpenClaw's ledger tells the session by the hash of the file, also for writes that no transcript
 //! has. Nothing is opened or written here; records are hostile and bounded.
@@ -334,7 +334,7 @@ impl Inquiry<'_> {
     records
   }
 
-  /// What stood before the agent before the record at `end`, when it made the call `own`.
+  /// What the agent had read before the record at `end`, when it made the call `own`.
   fn context<'r>(
     &self,
     session: &Session,
@@ -414,7 +414,7 @@ fn finish(
   Attribution { source: decision.source, fed_by, attestation, session: Some(id), evidence, request }
 }
 
-/// The less trusted of two attributions of parts of one text; the other stands beside it.
+/// The less trusted of two attributions of parts of one text; the other is named beside it.
 fn worse(one: Attribution, other: Attribution) -> Attribution {
   let (mut least, other) =
     if rank(&other.source) < rank(&one.source) { (other, one) } else { (one, other) };

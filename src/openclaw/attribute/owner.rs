@@ -16,7 +16,7 @@ use super::{
 /// Most sentences of the owner's that are compared, the latest; of a longer text none is the owner's.
 const MAX_SAID: usize = 128;
 const MAX_SENTENCES: usize = 32;
-/// How many sentences may stand as one in the text, or as one with the owner.
+/// How many sentences may be joined to one in the text, or in the owner's message.
 const MAX_JOINED: usize = 4;
 
 /// Whether every sentence of `text` is one of the owner's, or of the task that was handed over.
@@ -82,7 +82,7 @@ fn messages(context: &Context<'_>) -> Vec<(Role, String)> {
   found.into_iter().rev().map(|(_, role, text)| (role, text)).collect()
 }
 
-/// Whether a sentence of the owner's stands in the text.
+/// Whether the text has a sentence of the owner's.
 fn repeats_any(text: &[Told], said: &Told, is_clean: bool) -> bool {
   (0..text.len()).any(|start| {
     (1..=MAX_JOINED.min(text.len() - start)).any(|n| {
@@ -111,7 +111,7 @@ fn is_among(
     (0..all.len()).any(|first| {
       (1..=MAX_JOINED.min(all.len() - first)).any(|n_said| {
         let window = all.get(first..first + n_said).unwrap_or_default();
-        // What stands behind a question does not follow what stands before it.
+        // The sentence behind a question does not continue the one before it.
         if window.iter().any(|one| one.asks) {
           return false;
         }
@@ -124,8 +124,8 @@ fn is_among(
   })
 }
 
-/// Whether the text has the line below which the owner said it, and no other one. A heading may stand above the
-/// text where its writer put it, in what was `given` to the call.
+/// Whether the text has the line below which the owner said it, and no other one. The heading may be above
+/// the text in what was `given` to the call.
 fn is_introduced(
   text: &[Told],
   start: usize,

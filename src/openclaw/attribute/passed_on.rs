@@ -21,7 +21,7 @@ pub(super) fn passed_on(text: &str) -> Vec<Range<usize>> {
   let paragraphs = paragraphs(text);
   for (index, paragraph) in paragraphs.iter().enumerate() {
     let words = text.get(paragraph.clone()).unwrap_or_default();
-    // "I found this in my inbox, is it spam?" is about what stands before it.
+    // "I found this in my inbox, is it spam?" is about the text before it.
     if index > 0 && doubts_what_precedes(words) {
       found = paragraphs.get(..index).unwrap_or_default().to_vec();
       continue;
@@ -177,7 +177,7 @@ fn quotation(text: &str, from: usize) -> Option<(usize, Range<usize>, usize)> {
   }
 }
 
-/// Whether a paragraph asks about what stands before it: whether it is true, or to translate it.
+/// Whether a paragraph asks about the text before it: whether it is true, or to translate it.
 fn doubts_what_precedes(paragraph: &str) -> bool {
   let lower = lower(paragraph);
   let is_unspaced = |list: &[&str]| list.iter().any(|one| lower.contains(one));
@@ -361,7 +361,7 @@ const DISBELIEVED: &[&str] = &[
   "信じない",
 ];
 
-/// Words by which a question is about what stands before it.
+/// Words by which a question is about the text before it.
 #[rustfmt::skip]
 const POINTING: &[&str] = &[
   "this", "that", "it", "das", "dies", "dieser", "diese", "ceci", "cela", "ça", "esto", "eso", "questo", "isso", "isto",

@@ -11,7 +11,7 @@ const MAX_PATH_BYTES: usize = 4096;
 /// How well the path in a call names a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Names {
-  /// It ends like it, but stands in another place: a link, a sandbox, or another file.
+  /// It ends like it, but is in another place: a link, a sandbox, or another file.
   Ending,
   /// It is the file.
   File,

@@ -23,7 +23,7 @@ pub(super) struct Quoted<'r> {
 pub(super) const FORWARDED: &str = "forwarded";
 const LINKED: &str = "external";
 
-/// How many lines of a mail's head may stand between two of its fields.
+/// How many lines of a mail's head may be between two of its fields.
 const MAX_HEAD_LINES: usize = 5;
 /// Longest name between "schrieb" and its colon, in bytes.
 const MAX_NAME_BYTES: usize = 120;
@@ -307,7 +307,7 @@ const WROTE: &[(&str, bool)] = &[
   ("写道", false), ("寫道", false), ("のメール", false), ("작성", false),
 ];
 
-/// What may stand between a verb and its colon.
+/// The words that may be between a verb and its colon.
 #[rustfmt::skip]
 pub(super) const TO_WHOM: &[&str] = &[
   "to", "me", "us", "you", "this", "that", "it", "back", "in", "the", "our", "chat", "group", "today", "yesterday",

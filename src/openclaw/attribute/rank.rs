@@ -4,7 +4,7 @@
 use crate::provenance::Source;
 
 /// The place of a source among all, least trusted first. Trust itself is a matter of configuration;
-/// this only says which of several candidates is named, and the others stand beside it.
+/// this only says which of several candidates is named, and the others are named beside it.
 pub(super) fn rank(source: &Source) -> u8 {
   match source.kind() {
     "moltbook" => 0,

@@ -1,6 +1,6 @@
 //! A sentence as its words, and whether another one says the same.
 //!
-//! Every word and sign counts, and where it stands, but for those on closed lists: what can come or go without
+//! Every word and sign counts, with its place, except those on closed lists: what can come or go without
 //! changing who does what to whom, how much, when, and whether. So does where a sentence or a part of it ends:
 //! "Ask before you pay. Orion ..." has all words of "Ask before you pay Orion. ...". A word that belongs on no
 //! list is compared, in every language; a word too few here costs a text the owner's name, a word too many
@@ -24,7 +24,7 @@ struct Word {
   /// In lower case, with its accents.
   text: Box<str>,
   has_capital: bool,
-  /// What stands before it.
+  /// The sign before it.
   gap: Gap,
 }
 
@@ -94,7 +94,7 @@ impl Sentence {
     let mut text = self.words.as_slice();
     let mine = MINE.iter().find(|mine| begins(&said.words, mine) && !begins(text, mine));
     let mut said = said.words.get(mine.map_or(0, n_words)..).unwrap_or_default();
-    // What stood since the last word that both have, and whether the owner's had more than an article there.
+    // The signs since the last word that both have, and whether the owner's had more than an article there.
     let (mut gap, mut said_gap, mut is_shorter) = (Gap::Nothing, Gap::Nothing, false);
     loop {
       match (text.split_first(), said.split_first()) {
@@ -144,7 +144,7 @@ impl Sentence {
 
   /// This sentence with the pronoun that it begins with replaced by each name of the sentence before it.
   ///
-  /// A pronoun further on may stand for somebody in this sentence.
+  /// A pronoun further on may refer to somebody in this sentence.
   pub(super) fn with_names_of(&self, before: &Self) -> Vec<Self> {
     if !self.words.first().is_some_and(|word| word.is_of(PRONOUNS)) {
       return vec![];
@@ -275,7 +275,7 @@ fn gap_of(c: char, is_spaced: bool) -> Gap {
   }
 }
 
-/// How many phrases may stand before what the owner says.
+/// How many phrases may precede the owner's statement.
 const MAX_LEADS: usize = 3;
 
 /// Signs that are not compared but between two digits; [`gap_of`] has more, all others are words.

@@ -24,7 +24,7 @@ fn read(command: &str, depth: usize, found: &mut Vec<String>) {
   // How a shell writes an apostrophe in a quoted string.
   let command = command.replace(r"'\''", "’").replace(r#"'"'"'"#, "’");
   let mut rest = command.chars();
-  // What stands outside of quotes in this command, and whether all of it does.
+  // The text outside of quotes in this command, and whether all of it does.
   let (mut bare, mut is_bare) = (String::new(), true);
   while let Some(c) = rest.next() {
     match c {

@@ -1,4 +1,4 @@
-//! What fed a sub-agent: the session that spawned it, and what stood before that one then.
+//! What fed a sub-agent: the session that spawned it, and what that session had read then.
 #![forbid(unsafe_code)]
 
 use serde_json::Value;

@@ -1,4 +1,4 @@
-//! From the records of a session to what stood before the agent when it made a call.
+//! From the records of a session to what the agent had read when it made a call.
 //!
 //! A turn begins with the last message of a person. What came before it is still in the agent's
 //! context and can be where a text comes from; but only what came in the turn makes the turn tainted.
@@ -17,7 +17,7 @@ use crate::provenance::{Question, Source};
 /// Most calls without an answer in one turn of which each is named.
 const MAX_LOST: usize = 64;
 
-/// What stood before the agent at one moment.
+/// What the agent had read at one moment.
 #[derive(Debug)]
 pub(super) struct Context<'r> {
   /// Oldest first.
@@ -32,7 +32,7 @@ pub(super) struct Context<'r> {
   pub(super) given: String,
 }
 
-/// What stood before the agent before the record at `end` in `records`, when it made the call `own`;
+/// What the agent had read before the record at `end` in `records`, when it made the call `own`;
 /// `is_cut` says that there is more before them.
 pub(super) fn context<'r>(
   session: &Session,
@@ -55,7 +55,7 @@ pub(super) fn context<'r>(
     let at = records_before.first().map_or(0, |record| record.at);
     context.materials.push(Material::new(Source::unknown(), Role::Foreign, "", at));
   }
-  // Answers may stand before their calls, so all calls are known from the start.
+  // Answers may precede their calls, so all calls are known from the start.
   let mut calls: HashMap<&str, &Call> = all_calls(records_before).collect();
   let mut open: Vec<(&'r Call, i64)> = Vec::new();
   let mut early: Vec<&str> = Vec::new();
@@ -131,7 +131,7 @@ fn all_calls(records: &[Record]) -> impl Iterator<Item = (&str, &Call)> {
 }
 
 impl<'r> Context<'r> {
-  /// Calls whose answers are not on record: the agent may have got them all the same.
+  /// Calls whose answers are not on record: the agent may have got them nevertheless.
   fn lost(&mut self, open: &mut Vec<(&'r Call, i64)>, workspace: &Path) {
     let too_many = open.get(MAX_LOST).map(|(_, at)| *at);
     for (call, at) in open.drain(..).take(MAX_LOST) {

@@ -215,7 +215,7 @@ impl<'r> Write<'r> {
   }
 
   /// Whether it may have made one of the lines out of what was there: a command may always; what else is
-  /// written stands in the file as it is, or as a part of a line.
+  /// written is in the file as it is, or as a part of a line.
   pub(super) fn may_have_made(&self, lines: &Lines<'_>) -> bool {
     let is_in = |part: &str| {
       let part = squeezed(part);
@@ -246,7 +246,7 @@ impl<'r> Write<'r> {
 }
 
 /// Letters and digits of a line, and the first sign of those between two digits: 1.5 is not 15. A
-/// comment of ours at its end may have been read and written back by an agent.
+/// comment of memfw's at its end may have been read and written back by an agent.
 fn plain(line: &str) -> String {
   let is_comment = |rest: &str| rest.trim_end().find("-->") == rest.trim_end().len().checked_sub(3);
   let text = match line.split_once("<!-- memfw:") {

@@ -1,6 +1,6 @@
 //! What OpenClaw puts around a user's words, told apart from the words.
 //!
-//! Up to 2026.7 blocks with names, group history, replies and forwarded messages stood before the words,
+//! Up to 2026.7 blocks with names, group history, replies and forwarded messages preceded the words,
 //! each under a label that says `untrusted`; later versions mark the label instead. OpenClaw puts them at
 //! the very beginning, one after another, and a last one at the end. A user can type such a block as
 //! well. That can only take words away from the user, never give any: what is taken for a block counts

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
-/// Stands in the context of a message, and at the end of an answer, that had parts without text: pictures and
+/// Written to the context of a message, and to the end of an answer, that had parts without text: pictures and
 /// the like, whose words are not on record.
 pub const UNSEEN: &str = "[a part without text]";
 
@@ -118,7 +118,7 @@ pub enum Message {
     /// Why, in memfw's own words.
     why: String,
   },
-  /// A summary took the place of earlier records: what stood in them may still be before the agent.
+  /// A summary took the place of earlier records: the agent may still have their content.
   Compaction {
     /// The summary, cut at the cap of the reader.
     summary: String,

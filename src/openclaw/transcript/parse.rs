@@ -26,7 +26,7 @@ const MAX_CALLS: usize = 256;
 pub enum Blocks {
   /// The session talks through a channel, where OpenClaw puts the blocks before all else.
   NameSender,
-  /// Whatever stands in the text was typed.
+  /// All of the text was typed.
   ProveNothing,
 }
 

@@ -3,7 +3,7 @@
 //! `transcript_events` has one row an event, as JSON or compressed; `session_windows`, `session_nodes`,
 //! `conversations` and `session_participants` say what a session is. All are asked by primary key or
 //! index, a few rows at a time (a test holds the plans against the real schema). A table or a column
-//! that is missing costs what stands in it and no more.
+//! that is missing costs only its own content.
 #![forbid(unsafe_code)]
 
 use std::{collections::BTreeSet, ops::ControlFlow, path::Path};

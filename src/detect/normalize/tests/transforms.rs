@@ -369,7 +369,7 @@ pub(super) const TRANSFORMS: &[Transform] = &[
   ("chr in hex", |t| units(t, " + ", |c| format!("chr(0x{c:x})"))),
   ("fromCharCode", |t| format!("String.fromCharCode({})", units(t, ",", |c| c.to_string()))),
   ("variables", |t| concatenated_by(t, 6, |n, p| format!("v{n} = \"{p}\"\n"))),
-  // What stands between letters and words.
+  // Signs between letters and words.
   ("letters apart", |t| {
     words(t, |_, word| word.chars().map(String::from).collect::<Vec<_>>().join(" "), "   ")
   }),

@@ -1,4 +1,4 @@
-//! What stood before the agent: tools, people, sessions, and what a summary or a gap leaves open.
+//! What the agent had read: tools, people, sessions, and what a summary or a gap leaves open.
 #![forbid(unsafe_code)]
 
 use serde_json::{Value, json};
