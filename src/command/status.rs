@@ -315,7 +315,7 @@ impl StatusReport {
     }
     if self.dropped.len() > MAX_OF_ONE_REASON {
       let what = count(self.dropped.len() as u64, "file");
-      let next = "the agent does not load them any more; `memfw openclaw status` lists them";
+      let next = "the agent does not load them any more; `memfw status --json` lists them";
       out.line(&format!("  dropped     {what}: {next}"))?;
     } else {
       for Dropped { file, command, .. } in &self.dropped {

@@ -1,13 +1,10 @@
 //! How much of a text comes from a given material, by the words that they share.
 //!
-//! A text is cut into units (sentences, lines), and the words of each unit are searched in a material.
-//! Names may have been replaced, the order changed, words inflected; rare words, numbers
-//! and words that are neighbours in both count. Common words count nothing, and a word of a long material
-//! counts only near other words of its unit, unless it is rare. What a text says about
-//! its own origin is ignored.
-//!
-//! One pass over the material for any text: linear time. Both are capped. `memory::likeness` finds
-//! copies, for which order counts.
+//! A text is cut into units (sentences, lines), and the words of each unit are searched in a material. Names may
+//! have been replaced, the order changed, words inflected; rare words, numbers and words that are neighbours in
+//! both count. Common words count nothing, and a word of a long material counts only near other words of its
+//! unit, unless it is rare. What a text says about its own origin is ignored. One pass over the material for any
+//! text: linear time. Both are capped. `memory::likeness` finds copies, for which order counts.
 #![forbid(unsafe_code)]
 
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -163,11 +160,6 @@ impl Text {
     self.is_cut
   }
 
-  /// The number of words that a material has, common ones not counted.
-  pub fn n_words(&self, cover: &Cover) -> usize {
-    cover.units.iter().flat_map(|unit| &unit.slots).filter(|share| **share > 0.0).count()
-  }
-
   /// The weight of one unit relative to the others.
   pub fn weight(&self, unit: usize) -> f32 {
     self.units.get(unit).map_or(0.0, |unit| unit.total)
@@ -182,11 +174,9 @@ impl Text {
 
   /// No part of the text.
   pub fn nothing(&self) -> Cover {
-    let units = self
-      .units
-      .iter()
-      .map(|unit| UnitCover { slots: vec![0.0; unit.weights.len()], pairs: HashSet::new() });
-    Cover { units: units.collect() }
+    let empty =
+      |unit: &Unit| UnitCover { slots: vec![0.0; unit.weights.len()], pairs: HashSet::new() };
+    Cover { units: self.units.iter().map(empty).collect() }
   }
 
   /// The share of one unit, by weight, that `cover` found: 0 to 1; 0 for a unit without words.
@@ -240,6 +230,11 @@ impl Text {
 }
 
 impl Cover {
+  /// The number of words that were found, common ones not counted.
+  pub fn n_words(&self) -> usize {
+    self.units.iter().flat_map(|unit| &unit.slots).filter(|share| **share > 0.0).count()
+  }
+
   /// Adds what another material of the same origin covers.
   pub fn add(&mut self, other: &Self) {
     if self.units.is_empty() {

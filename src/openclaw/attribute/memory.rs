@@ -47,7 +47,7 @@ impl Inquiry<'_> {
       let cover = words.cover(&one.text);
       let gain = |unit| words.gain(&cover, &said, unit) * words.weight(unit);
       let gained = (0..words.n_units()).map(gain).sum::<f32>() / total;
-      if gained >= FROM_MEMORY && words.n_words(&cover) >= MIN_SHARED {
+      if gained >= FROM_MEMORY && cover.n_words() >= MIN_SHARED {
         found.push((gained, one, worst));
       }
     }

@@ -391,21 +391,10 @@ impl Content {
 }
 
 /// Tools that only read, whatever path they are given.
+#[rustfmt::skip]
 const READERS: &[&str] = &[
-  "read",
-  "read_file",
-  "view",
-  "memory_get",
-  "memory_search",
-  "web_fetch",
-  "web_search",
-  "browser",
-  "grep",
-  "glob",
-  "find",
-  "ls",
-  "image",
-  "pdf",
+  "read", "read_file", "view", "memory_get", "memory_search", "web_fetch", "web_search", "browser",
+  "grep", "glob", "find", "ls", "image", "pdf",
 ];
 /// Tools that run a command.
 const COMMANDS: &[&str] = &[
