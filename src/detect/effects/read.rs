@@ -63,7 +63,9 @@ pub fn read(bytes: &[u8], setting: &Setting<'_>) -> Vec<FoundEffect> {
   }
   if !found.is_empty() && !setting.asked.is_empty() {
     let is_unasked = asks_for_others(setting.asked);
-    found.iter_mut().for_each(|one| one.is_unasked = is_unasked(one.effect));
+    for one in &mut found {
+      one.is_unasked = is_unasked(one.effect);
+    }
   }
   found.sort_by_key(|one| (one.span.start, one.span.end, one.effect));
   found
