@@ -100,3 +100,44 @@ impl FoundEffect {
     self.slots.iter().map(|slot| slot.novelty).max()
   }
 }
+
+/// A kind of thing that an owner asks to keep.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum AskedKind {
+  /// Accounts, prices, invoices.
+  Payment,
+  /// Persons, numbers and addresses.
+  Contact,
+  /// Links, hosts, and where something is sent.
+  Place,
+  /// How something is done.
+  Method,
+  /// Rules, duties and rights.
+  Rule,
+  /// Words that fit all of them, such as "details".
+  Any,
+}
+
+/// The classes of `rules/effects` that name a kind.
+pub(super) const ASKED_KINDS: &[(&str, AskedKind)] = &[
+  ("asked-payment", AskedKind::Payment),
+  ("asked-contact", AskedKind::Contact),
+  ("asked-place", AskedKind::Place),
+  ("asked-method", AskedKind::Method),
+  ("asked-rule", AskedKind::Rule),
+  ("asked-any", AskedKind::Any),
+];
+
+impl AskedKind {
+  /// Whether an entry may have this effect because the owner asked for things of this kind. Instructions name
+  /// hosts and persons, and an address is a contact or a place. The other effects do not depend on the kind.
+  pub(super) const fn covers(self, effect: Effect) -> bool {
+    match effect {
+      Effect::Payment => matches!(self, Self::Payment | Self::Any),
+      Effect::Contact => !matches!(self, Self::Payment | Self::Rule),
+      Effect::Endpoint => !matches!(self, Self::Payment),
+      Effect::Command => !matches!(self, Self::Payment | Self::Contact),
+      _ => true,
+    }
+  }
+}

@@ -29,10 +29,7 @@ use std::{collections::BTreeMap, sync::OnceLock};
 
 use serde::Deserialize;
 
-use super::{
-  asked::{ASKED_KINDS, AskedKind},
-  effect::{Effect, Strength},
-};
+use super::effect::{ASKED_KINDS, AskedKind, Effect, Strength};
 use crate::detect::rules::lexicon::{Class, Classes, Kind, Lexicon, LexiconBuilder};
 
 /// The embedded files.

@@ -13,12 +13,12 @@ pub mod read;
 pub mod slot;
 pub mod values;
 
-pub use asked::{asks_to_keep, licence, licence_for};
+pub use asked::{asks_to_keep, licence};
 pub use effect::{Effect, FoundEffect, Strength};
 pub use frame::wrong_examples;
 pub use host::registrable;
 pub use known::{Setting, known_slots};
-pub use read::read;
+pub use read::{licence_for, read};
 pub use slot::{KnownSlot, Novelty, Slot, SlotKind};
 pub use values::slots;
 

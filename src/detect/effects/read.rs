@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use super::{
-  asked::asks_for_others,
+  asked::{asks_for_others, licence},
   effect::{Effect, FoundEffect, Strength},
   frame::{Frame, Frames, Step, builtin},
   known::{self, Setting},
@@ -69,6 +69,18 @@ pub fn read(bytes: &[u8], setting: &Setting<'_>) -> Vec<FoundEffect> {
   }
   found.sort_by_key(|one| (one.span.start, one.span.end, one.effect));
   found
+}
+
+/// What of the owner's words licenses this entry of a source: [`licence`], and nothing where they ask to keep other
+/// kinds of things than the entry would set.
+pub fn licence_for<'a>(asked: &'a str, entry: &[u8]) -> &'a str {
+  let licence = licence(asked);
+  if licence.is_empty() {
+    return licence;
+  }
+  let is_unasked = asks_for_others(licence);
+  let found = read(entry, &Setting::default());
+  if found.iter().any(|one| is_unasked(one.effect)) { "" } else { licence }
 }
 
 fn overlap(a: &Range<usize>, b: &Range<usize>) -> bool {
