@@ -111,17 +111,17 @@ openclaw suite="../shared/openclaw-compat":
 # The process dies at each of its failpoints, with each kind of writer at work
 [group('test')]
 crash rounds="10":
-  MEMFW_CRASH_ROUNDS={{rounds}} cargo test --features failpoints --test integration crash:: -- --nocapture
+  MEMFW_CRASH_ROUNDS={{rounds}} cargo test --test integration crash:: -- --ignored --nocapture
 
 # The daemon stands still while it holds a lease, for longer than the kernel waits
 [group('test')]
 leases:
-  cargo test --features failpoints --test integration leases:: -- --nocapture
+  cargo test --test integration leases:: -- --ignored --nocapture
 
 # The power goes at random moments, on copies of an image of a file system; needs root
 [group('test')]
 powerloss snapshots="200":
-  MEMFW_POWERLOSS_SNAPSHOTS={{snapshots}} cargo test --features failpoints --test integration powerloss:: -- --nocapture --test-threads 1
+  MEMFW_POWERLOSS_SNAPSHOTS={{snapshots}} cargo test --test integration powerloss:: -- --ignored --nocapture --test-threads 1
 
 # The encoder on emulated processors: the same bits on each; needs qemu-user
 [group('test')]

@@ -1,7 +1,7 @@
 //! Points at which a test kills or stops the process, to see what is left behind.
 //!
-//! Only a build with the feature `failpoints` reads [`VARIABLE`]; in the product each function here
-//! is empty. `NAME:N` kills the process by SIGKILL when it reaches the point for the n-th time,
+//! Only a build with debug assertions reads [`VARIABLE`], so that the suites that need it use what
+//! `cargo test` has built; in a release build each function here is empty. `NAME:N` kills the process by SIGKILL when it reaches the point for the n-th time,
 //! `NAME:N:stop` stops it there until the test continues it. Failpoints do not simulate errors:
 //! those come from a simulated file system.
 #![forbid(unsafe_code)]
@@ -202,12 +202,12 @@ impl Plan {
   }
 }
 
-#[cfg(not(feature = "failpoints"))]
+#[cfg(not(debug_assertions))]
 pub use absent::{hit, tear, unsafe_ledger};
-#[cfg(feature = "failpoints")]
+#[cfg(debug_assertions)]
 pub use armed::{hit, tear, unsafe_ledger};
 
-#[cfg(not(feature = "failpoints"))]
+#[cfg(not(debug_assertions))]
 mod absent {
   use super::Point;
 
@@ -234,7 +234,7 @@ mod absent {
   }
 }
 
-#[cfg(feature = "failpoints")]
+#[cfg(debug_assertions)]
 mod armed {
   use std::{
     io::Write as _,

@@ -1,13 +1,13 @@
 //! The daemon dies at any moment while others write: nothing is lost, nothing doubled, no poison left.
 
-#[cfg(feature = "failpoints")]
+#[cfg(debug_assertions)]
 mod live;
-#[cfg(feature = "failpoints")]
+#[cfg(debug_assertions)]
 mod points;
-#[cfg(feature = "failpoints")]
+#[cfg(debug_assertions)]
 mod restores;
 
-#[cfg(feature = "failpoints")]
+#[cfg(debug_assertions)]
 pub(crate) use live::{Kind, Pen};
 
 use {
@@ -130,7 +130,7 @@ fn check(guarded: &mut Guarded, files: &[&str], writes: usize, seed: u64) {
 }
 
 #[test]
-#[cfg(not(feature = "failpoints"))]
+#[cfg(not(debug_assertions))]
 fn the_product_has_no_failpoints() {
   let program = std::fs::read(env!("CARGO_BIN_EXE_memfw")).unwrap();
   for name in ["MEMFW_FAILPOINT", "MEMFW_UNSAFE_LEDGER", "redact-after-journal"] {

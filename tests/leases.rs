@@ -73,6 +73,7 @@ fn leases(pid: u32) -> usize {
 }
 
 #[test]
+#[ignore = "takes minutes: just leases"]
 fn a_leased_file_is_open_once_and_no_second_lease_is_held() {
   for point in LEASED {
     let mut guarded = stopped(point, AT_ONCE);
@@ -129,6 +130,7 @@ fn assert_outlives(point: Point, kind: Kind, time: Duration) {
 }
 
 #[test]
+#[ignore = "takes minutes: just leases"]
 fn a_lease_that_is_broken_by_an_opener_is_survived_and_loses_nothing() {
   for point in LEASED {
     assert_outlives(point, Kind::Append, SHORT);
@@ -136,6 +138,7 @@ fn a_lease_that_is_broken_by_an_opener_is_survived_and_loses_nothing() {
 }
 
 #[test]
+#[ignore = "takes minutes: just leases"]
 fn a_daemon_that_goes_on_late_writes_only_where_it_has_compared_again() {
   for point in [Point::RedactBeforeJournal, Point::RedactAfterJournal, Point::MarkAfterJournal] {
     for kind in [Kind::Append, Kind::Prepend] {
@@ -146,6 +149,7 @@ fn a_daemon_that_goes_on_late_writes_only_where_it_has_compared_again() {
 
 /// The kernel breaks a lease by force when its holder does not answer; others then write before it does.
 #[test]
+#[ignore = "takes minutes: just leases"]
 fn a_daemon_that_stood_still_until_its_lease_was_taken_away_changes_nothing_of_others() {
   let patience = fs::read_to_string("/proc/sys/fs/lease-break-time").unwrap();
   let patience = Duration::from_secs(patience.trim().parse().unwrap());
@@ -188,6 +192,7 @@ impl Drop for Overlay {
 /// A mapping whose descriptor is closed does not keep a lease away there, and a file that gets shorter
 /// under it kills whoever reads the mapping.
 #[test]
+#[ignore = "takes minutes: just leases"]
 fn on_an_overlay_a_file_keeps_its_length_whatever_leaves_it() {
   let layers = tempfile::tempdir().unwrap();
   let mut guarded = Guarded::new(AT_ONCE);
@@ -218,6 +223,7 @@ fn on_an_overlay_a_file_keeps_its_length_whatever_leaves_it() {
 }
 
 #[test]
+#[ignore = "takes minutes: just leases"]
 fn a_daemon_at_rest_holds_nothing() {
   let mut guarded = Guarded::new(NEVER).memory(FILE, BEFORE);
   guarded.start();

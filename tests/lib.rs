@@ -31,7 +31,7 @@ mod hostile_tree;
 mod judge;
 mod kept_open;
 mod ladder;
-#[cfg(feature = "failpoints")]
+#[cfg(debug_assertions)]
 mod leases;
 mod ledger_place;
 mod life;
@@ -41,7 +41,7 @@ mod openclaw;
 mod outage;
 mod output;
 mod packages;
-#[cfg(feature = "failpoints")]
+#[cfg(debug_assertions)]
 mod powerloss;
 mod race;
 mod replaced;

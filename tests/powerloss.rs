@@ -330,6 +330,7 @@ fn come_back(guarded: &mut Guarded, snapshot: &Snapshot, found: &mut Found) {
 }
 
 #[test]
+#[ignore = "takes minutes: just powerloss"]
 fn a_power_cut_loses_nothing_and_leaves_no_poison_after_the_next_start() {
   let Some(found) = losses(false) else { return };
   assert!(found.checked > 100, "nothing was written: {found:?}");
@@ -337,6 +338,7 @@ fn a_power_cut_loses_nothing_and_leaves_no_poison_after_the_next_start() {
 }
 
 #[test]
+#[ignore = "takes minutes: just powerloss"]
 fn what_was_adopted_before_a_power_cut_is_not_adopted_once_more() {
   let images = tempfile::tempdir().unwrap();
   let Some((mut guarded, mounted)) = world(images.path(), false) else { return };
@@ -353,6 +355,7 @@ fn what_was_adopted_before_a_power_cut_is_not_adopted_once_more() {
 }
 
 #[test]
+#[ignore = "takes minutes: just powerloss"]
 fn a_ledger_that_does_not_wait_for_the_disk_loses_text() {
   let Some(found) = losses(true) else { return };
   assert!(found.lost > 0, "the test sees no loss where there must be one: {found:?}");

@@ -361,6 +361,7 @@ impl World<'_> {
 /// A writer reads a file whose change of length was cut short, and writes back what it has read. That is
 /// the one window that is known to double text (docs/adr/0002): it is counted, and nothing is lost.
 #[test]
+#[ignore = "takes minutes: just crash"]
 fn half_a_change_of_length_that_a_writer_makes_last_loses_nothing() {
   let mut doubled = 0;
   let mut deaths = 0;
@@ -445,7 +446,11 @@ fn assert_survives(kind: Kind) {
 
 macro_rules! writers {
   ($($name:ident: $kind:ident,)+) => {
-    $(#[test] fn $name() { assert_survives(Kind::$kind); })+
+    $(
+      #[test]
+      #[ignore = "takes minutes: just crash"]
+      fn $name() { assert_survives(Kind::$kind); }
+    )+
 
     #[test]
     fn no_writer_is_missing() {
