@@ -41,7 +41,7 @@ codes! {
   /// To be taken out of a file that may not be written.
   LeftInPlace = "left-in-place", "it was to leave a file that may not be written";
   /// Larger than what is judged.
-  TextTooLarge = "text-too-large", "only the start of a very long text was judged";
+  TextTooLarge = "text-too-large", "only a part of a very long text was judged";
   /// Zero-width characters inside words, or in long runs.
   ZeroWidth = "zero-width", "invisible characters inside words";
   /// Directional controls where no script needs them.

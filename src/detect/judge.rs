@@ -9,7 +9,7 @@ use std::{ops::Range, sync::Arc};
 use super::{
   Code, Finding, Layer, RuleKind, Severity,
   normalize::{Normalized, ViewKind, normalize},
-  rules::{self, Hit, Mode, Rule, RuleSet, Scope},
+  rules::{self, Hit, Hits, Mode, Rule, RuleSet, Scope},
 };
 
 mod tags;
@@ -43,7 +43,9 @@ pub fn judge(bytes: &[u8], options: &JudgeOptions<'_>) -> Vec<Finding> {
   let mut findings = Vec::new();
   let mut raw_hits: Vec<(usize, Range<usize>)> = Vec::new();
   for view in &normalized.views {
-    for hit in rules.scan(&view.text, options.scope, options.mode) {
+    let Hits { hits, dropped } = rules.scan(&view.text, options.scope, options.mode);
+    findings.extend(dropped.map(|span| too_much(normalized.raw.span(&view.map.span(&span)))));
+    for hit in hits {
       let Some(rule) = rules.rules().get(hit.rule) else { continue };
       let span = normalized.raw.span(&view.map.span(&hit.span));
       match view.kind {
@@ -71,16 +73,24 @@ pub fn judge(bytes: &[u8], options: &JudgeOptions<'_>) -> Vec<Finding> {
   findings.extend(seen);
   if bytes.len() > MAX_TEXT {
     findings.push(Finding {
-      code: Code::TextTooLarge,
-      layer: Layer::Rules,
-      severity: Severity::Medium,
-      kind: RuleKind::Trigger,
-      span: MAX_TEXT..bytes.len(),
       why: "the text is larger than what is judged; the rest was not looked at".to_owned(),
-      rule: None,
+      ..too_much(MAX_TEXT..bytes.len())
     });
   }
   merge(findings)
+}
+
+/// What was found there is more than what is kept.
+fn too_much(span: Range<usize>) -> Finding {
+  Finding {
+    code: Code::TextTooLarge,
+    layer: Layer::Rules,
+    severity: Severity::Medium,
+    kind: RuleKind::Trigger,
+    span,
+    why: "the rules hit more often than what is kept; the worst is shown".to_owned(),
+    rule: None,
+  }
 }
 
 fn finding(rule: &Rule, hit: &Hit, span: Range<usize>) -> Finding {
@@ -161,7 +171,10 @@ fn merge(mut findings: Vec<Finding>) -> Vec<Finding> {
   }
   if merged.len() > MAX_FINDINGS {
     merged.sort_by_key(|finding| std::cmp::Reverse((finding.kind, finding.severity)));
-    merged.truncate(MAX_FINDINGS);
+    let dropped = merged.split_off(MAX_FINDINGS - 1);
+    let dropped = dropped.iter().filter(|one| one.severity > Severity::Info).map(|one| &one.span);
+    let span = dropped.cloned().reduce(|a, b| a.start.min(b.start)..a.end.max(b.end));
+    merged.extend(span.map(too_much));
   }
   merged.sort_by_key(|finding| (finding.span.start, finding.span.end, finding.code));
   merged

@@ -73,6 +73,8 @@ mod tests {
       ("Note what the fee is, please.", Effect::Contact),
       ("Merk dir bitte die Miete.", Effect::Command),
       ("Notez le prix du stage.", Effect::Endpoint),
+      ("Read the page and note the details.", Effect::Promotion),
+      ("Note the phone number.", Effect::Secrecy),
     ] {
       assert!(asks_for_others(asked)(effect), "{asked}: {effect}");
     }
@@ -80,8 +82,8 @@ mod tests {
       ("Note the phone number.", Effect::Contact),
       ("Save the IBAN from the invoice.", Effect::Payment),
       ("Note their details.", Effect::Payment),
+      ("Note the details.", Effect::Contact),
       ("Remember how to install it.", Effect::Endpoint),
-      ("Note the phone number.", Effect::Secrecy),
       // No kind is named, or nothing is to be kept.
       ("Read the page and note it.", Effect::Payment),
       ("What is their phone number?", Effect::Payment),

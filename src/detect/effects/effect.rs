@@ -56,6 +56,13 @@ words!(
   SafetyFact = "safety-fact",
 );
 
+impl Effect {
+  /// Whether it is about a value or a way that an owner may ask to keep.
+  pub const fn sets_value(self) -> bool {
+    matches!(self, Self::Payment | Self::Contact | Self::Endpoint | Self::Command)
+  }
+}
+
 /// How plainly a text says it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Strength {
@@ -130,14 +137,15 @@ pub(super) const ASKED_KINDS: &[(&str, AskedKind)] = &[
 
 impl AskedKind {
   /// Whether an entry may have this effect because the owner asked for things of this kind. Instructions name
-  /// hosts and persons, and an address is a contact or a place. The other effects do not depend on the kind.
+  /// hosts and persons, and an address is a contact or a place. Who asks for facts alone has not asked for anything
+  /// to be done with them.
   pub(super) const fn covers(self, effect: Effect) -> bool {
     match effect {
       Effect::Payment => matches!(self, Self::Payment | Self::Any),
       Effect::Contact => !matches!(self, Self::Payment | Self::Rule),
       Effect::Endpoint => !matches!(self, Self::Payment),
       Effect::Command => !matches!(self, Self::Payment | Self::Contact),
-      _ => true,
+      _ => !matches!(self, Self::Payment | Self::Contact | Self::Place),
     }
   }
 }

@@ -46,7 +46,7 @@ pub(super) const FILES: &[(&str, &str)] = &[
 /// Slots and shapes as classes of words, by their names in frames.
 pub(super) const SHAPES: &[&str] = &[
   "@account", "@place", "@reach", "@email", "@person", "@package", "@path", "@amount", "@world",
-  "@pipe", "@code",
+  "@pipe", "@code", "@filled",
 ];
 
 /// Most bytes between two steps of a sequence, unless the frame says otherwise.

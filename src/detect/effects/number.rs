@@ -106,7 +106,7 @@ type OnSlot<'a> = &'a mut dyn FnMut(SlotKind, Range<usize>, String);
 // need no knowledge of Unicode, which costs ten times as much; and a number may follow a Chinese word directly.
 fn each(pattern: &LazyLock<Option<Regex>>, text: &str, mut hit: impl FnMut(Range<usize>, &str)) {
   if let Some(pattern) = &**pattern {
-    for found in pattern.find_iter(text).take(1024) {
+    for found in pattern.find_iter(text) {
       hit(found.range(), found.as_str());
     }
   }

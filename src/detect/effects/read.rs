@@ -15,13 +15,17 @@ use crate::detect::{
   normalize::normalize,
   rules::{
     engine::is_quoted,
-    lexicon::{Class, Classes, WordMatch, classes_in},
+    lexicon::{Class, Classes, WordMatch, classes_in, floor},
     report, sentences,
   },
 };
 
-/// Effects of one text, at most: one a sentence and kind; what is beyond changes no verdict.
+/// Effects of one text, at most. A text may choose what comes first in it, so the plainest are kept.
 const MAX_EFFECTS: usize = 256;
+/// A longer text is read in pieces of about this many bytes, so that no part of it takes the room of another.
+const PIECE: usize = 32 * 1024;
+/// What two pieces share, in bytes: more than a sentence is long.
+const SHARED: usize = 1024;
 /// Text beyond this size is not read; the judge says so itself.
 const MAX_TEXT: usize = 8 * 1024 * 1024;
 /// A negation reaches this many bytes ahead.
@@ -38,26 +42,21 @@ pub fn read(bytes: &[u8], setting: &Setting<'_>) -> Vec<FoundEffect> {
   let normalized = normalize(bytes.get(..MAX_TEXT).unwrap_or(bytes));
   let mut found: Vec<FoundEffect> = Vec::new();
   for view in &normalized.views {
-    let back = |span: &Range<usize>| normalized.raw.span(&view.map.span(span));
-    for mut one in read_text(&view.text, frames) {
-      one.span = back(&one.span);
-      for slot in &mut one.slots {
-        slot.span = back(&slot.span);
-      }
-      let is_same =
-        |known: &FoundEffect| known.effect == one.effect && overlap(&known.span, &one.span);
-      match found.iter().position(is_same) {
-        Some(at) => {
-          // A folded view may read more of the same sentence.
-          if let Some(known) = found.get_mut(at).filter(|known| known.strength < one.strength) {
-            *known = one;
-          }
+    for piece in pieces(&view.text) {
+      let back = |span: &Range<usize>| {
+        let span = span.start + piece.start..span.end + piece.start;
+        normalized.raw.span(&view.map.span(&span))
+      };
+      for mut one in read_text(view.text.get(piece.clone()).unwrap_or_default(), frames) {
+        one.span = back(&one.span);
+        for slot in &mut one.slots {
+          slot.span = back(&slot.span);
         }
-        None if found.len() < MAX_EFFECTS => found.push(one),
-        None => {}
+        add(one, &mut found);
       }
     }
   }
+  keep_plainest(&mut found);
   if found.iter().any(|one| !one.slots.is_empty()) {
     known::compare(&mut found, bytes, setting);
   }
@@ -71,6 +70,46 @@ pub fn read(bytes: &[u8], setting: &Setting<'_>) -> Vec<FoundEffect> {
   found
 }
 
+/// Where to read a text in pieces: they begin and end with a line, or with a word in longer lines, and share the
+/// sentences at their edges.
+fn pieces(text: &str) -> Vec<Range<usize>> {
+  let mut pieces = Vec::new();
+  let mut start = 0;
+  while text.len() - start > PIECE + SHARED {
+    let most = floor(text, start + PIECE + SHARED);
+    let within = text.get(start + PIECE / 2..most).unwrap_or_default();
+    let cut = within.rfind('\n').or_else(|| within.rfind(' ')).map(|at| start + PIECE / 2 + at + 1);
+    let end = cut.unwrap_or(most);
+    pieces.push(start..end);
+    let next = floor(text, end - SHARED);
+    let word = text.get(next..end).and_then(|shared| shared.find(char::is_whitespace));
+    start = word.map_or(next, |at| next + at);
+  }
+  pieces.push(start..text.len());
+  pieces
+}
+
+/// Adds an effect. Another view, or the part that two pieces share, may have it already, or less plainly.
+fn add(one: FoundEffect, found: &mut Vec<FoundEffect>) {
+  let is_same =
+    |known: &&mut FoundEffect| known.effect == one.effect && overlap(&known.span, &one.span);
+  match found.iter_mut().find(is_same) {
+    Some(known) if known.strength < one.strength => *known = one,
+    Some(_) => {}
+    None => found.push(one),
+  }
+  if found.len() >= 2 * MAX_EFFECTS {
+    keep_plainest(found);
+  }
+}
+
+fn keep_plainest(found: &mut Vec<FoundEffect>) {
+  if found.len() > MAX_EFFECTS {
+    found.sort_by_key(|one| std::cmp::Reverse(one.strength));
+    found.truncate(MAX_EFFECTS);
+  }
+}
+
 /// What of the owner's words licenses this entry of a source: [`licence`], and nothing where they ask to keep other
 /// kinds of things than the entry would set.
 pub fn licence_for<'a>(asked: &'a str, entry: &[u8]) -> &'a str {
@@ -80,7 +119,8 @@ pub fn licence_for<'a>(asked: &'a str, entry: &[u8]) -> &'a str {
   }
   let is_unasked = asks_for_others(licence);
   let found = read(entry, &Setting::default());
-  if found.iter().any(|one| is_unasked(one.effect)) { "" } else { licence }
+  let would_set = |one: &FoundEffect| one.effect.sets_value() && is_unasked(one.effect);
+  if found.iter().any(would_set) { "" } else { licence }
 }
 
 fn overlap(a: &Range<usize>, b: &Range<usize>) -> bool {
@@ -110,6 +150,7 @@ fn read_text(text: &str, frames: &Frames) -> Vec<FoundEffect> {
   }
   values::pipes(text, |span| push(&mut words, frames, "@pipe", &span));
   values::code_spans(text, |span| push(&mut words, frames, "@code", &span));
+  values::filled_images(text, |span| push(&mut words, frames, "@filled", &span));
   let mut persons = Vec::new();
   values::persons(text, |span| {
     push(&mut words, frames, "@person", &span);
@@ -153,9 +194,6 @@ fn read_text(text: &str, frames: &Frames) -> Vec<FoundEffect> {
     read_sentence(&sentence, frames, &mut found);
     for one in found.get_mut(before..).unwrap_or_default() {
       one.slots = slots_for(one.effect, here, &persons, text, &sentence.range);
-    }
-    if found.len() >= MAX_EFFECTS {
-      break;
     }
   }
   found

@@ -1,7 +1,7 @@
 //! Finds the values that effects turn on: accounts, addresses, numbers, names.
 #![forbid(unsafe_code)]
 
-use std::{ops::Range, sync::LazyLock};
+use std::{collections::BTreeMap, ops::Range, sync::LazyLock};
 
 use regex::Regex;
 
@@ -10,9 +10,6 @@ use super::{
   number,
   slot::{Novelty, Slot, SlotKind},
 };
-
-/// Slots of one text, at most.
-const MAX_SLOTS: usize = 1024;
 
 /// The values in `bytes`, in order. Spans lie in `bytes`; [`Slot::novelty`] is `New` throughout.
 pub fn slots(bytes: &[u8]) -> Vec<Slot> {
@@ -27,7 +24,7 @@ pub fn slots(bytes: &[u8]) -> Vec<Slot> {
 
 /// The same for a text.
 pub(super) fn slots_of(text: &str) -> Vec<Slot> {
-  let mut out = Out { text, slots: Vec::new() };
+  let mut out = Out { text, slots: Vec::new(), taken: BTreeMap::new() };
   let bytes = text.as_bytes();
   if bytes.iter().any(u8::is_ascii_digit) {
     number::accounts(text, |kind, span, value| out.push(kind, span, value));
@@ -37,10 +34,11 @@ pub(super) fn slots_of(text: &str) -> Vec<Slot> {
   if has_address {
     for span in tokens(text) {
       let Some(token) = text.get(span.clone()) else { continue };
-      if out.overlaps(&span) {
+      if out.is_taken(&span) {
         continue;
       }
       for Token { kind, span: inside, value } in host::read(token) {
+        out.take(&span);
         let span = span.start + inside.start..span.start + inside.end;
         if is_registry(text, span.start) && matches!(kind, SlotKind::Url | SlotKind::Host) {
           out.always(SlotKind::Registry, span.clone(), value.clone());
@@ -54,37 +52,34 @@ pub(super) fn slots_of(text: &str) -> Vec<Slot> {
   }
   packages(text, |span, value| out.push(SlotKind::Package, span, value));
   out.slots.sort_by_key(|slot| (slot.span.start, slot.kind));
-  out.slots.truncate(MAX_SLOTS);
   out.slots
 }
 
 struct Out<'a> {
   text: &'a str,
   slots: Vec<Slot>,
+  /// Where values are, from start to end; no two overlap.
+  taken: BTreeMap<usize, usize>,
 }
 
 impl Out<'_> {
-  fn overlaps(&self, span: &Range<usize>) -> bool {
-    // Values come nearly in order, so that the last few are the ones that can overlap.
-    self
-      .slots
-      .iter()
-      .rev()
-      .take(8)
-      .any(|slot| slot.span.start < span.end && span.start < slot.span.end)
+  fn is_taken(&self, span: &Range<usize>) -> bool {
+    self.taken.range(..span.end).next_back().is_some_and(|(_, end)| *end > span.start)
+  }
+
+  fn take(&mut self, span: &Range<usize>) {
+    self.taken.insert(span.start, span.end);
   }
 
   fn push(&mut self, kind: SlotKind, span: Range<usize>, value: String) {
-    if !self.slots.iter().any(|slot| slot.span.start < span.end && span.start < slot.span.end) {
+    if !self.is_taken(&span) {
+      self.take(&span);
       self.always(kind, span, value);
     }
   }
 
   fn always(&mut self, kind: SlotKind, span: Range<usize>, value: String) {
-    if self.slots.len() < MAX_SLOTS * 2
-      && !value.is_empty()
-      && self.text.get(span.clone()).is_some()
-    {
+    if !value.is_empty() && self.text.get(span.clone()).is_some() {
       self.slots.push(Slot { kind, span, value, novelty: Novelty::New });
     }
   }
@@ -140,7 +135,7 @@ fn packages(text: &str, mut found: impl FnMut(Range<usize>, String)) {
     return;
   }
   let Some(install) = &*INSTALL else { return };
-  for hit in install.captures_iter(text).take(64) {
+  for hit in install.captures_iter(text) {
     if let Some(name) = hit.get(1) {
       let value = name.as_str().trim_end_matches(['.', ':', '/']).to_ascii_lowercase();
       found(name.start()..name.start() + value.len(), value);
@@ -164,16 +159,32 @@ pub(super) fn pipes(text: &str, mut found: impl FnMut(Range<usize>)) {
     return;
   }
   let Some(pipe) = &*PIPE else { return };
-  for hit in pipe.find_iter(text).take(64) {
+  for hit in pipe.find_iter(text) {
+    found(hit.range());
+  }
+}
+
+/// Pictures whose address has a part that is to be filled in: whoever shows one sends that part away.
+pub(super) fn filled_images(text: &str, mut found: impl FnMut(Range<usize>)) {
+  static FILLED: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(
+      r"(?i)!\[[^\]\n]{0,120}\]\(https?://[^)\n]{0,200}[?&/=](?:<[^>)\n]{1,80}>|\{[^})\n]{1,80}\}|\[[^\]\n]{1,80}\])[^)\n]{0,200}\)|<img[^>\n]{0,120}src=[\x22']https?://[^\x22'\n]{0,200}[?&/=](?:\{[^}\n]{1,80}\}|\[[^\]\n]{1,80}\])",
+    )
+    .ok()
+  });
+  if !text.contains("![") && !text.contains("<img") {
+    return;
+  }
+  let Some(filled) = &*FILLED else { return };
+  for hit in filled.find_iter(text) {
     found(hit.range());
   }
 }
 
 /// Code between grave accents that has a space in it: a command rather than a name.
 pub(super) fn code_spans(text: &str, mut found: impl FnMut(Range<usize>)) {
-  const MAX: usize = 1024;
   let mut open: Option<usize> = None;
-  for (at, _) in text.match_indices('`').take(MAX) {
+  for (at, _) in text.match_indices('`') {
     match open.take() {
       Some(start) => {
         let inside = text.get(start..at).unwrap_or_default();
@@ -191,8 +202,6 @@ pub(super) fn code_spans(text: &str, mut found: impl FnMut(Range<usize>)) {
 /// Words that begin with a capital and not a sentence: names, in scripts that have capitals. German nouns are
 /// among them, so that this alone says nothing.
 pub(super) fn persons(text: &str, mut found: impl FnMut(Range<usize>)) {
-  const MAX: usize = 4096;
-  let mut count = 0;
   let mut after_word = false;
   let mut word: Option<(usize, bool)> = None;
   for (at, c) in text.char_indices().chain([(text.len(), ' ')]) {
@@ -204,9 +213,7 @@ pub(super) fn persons(text: &str, mut found: impl FnMut(Range<usize>)) {
     }
     if let Some((start, true)) = word.take()
       && at - start >= 3
-      && count < MAX
     {
-      count += 1;
       found(start..at);
     }
     // A capital after a space, or after a comma, is not the start of a sentence.

@@ -41,6 +41,7 @@ fn judge_tag(
   let phrase = words_of(tag);
   let worst = rules
     .scan(&phrase, options.scope, options.mode)
+    .hits
     .into_iter()
     .filter(|hit| !hit.excused)
     .filter_map(|hit| rules.rules().get(hit.rule))

@@ -12,9 +12,7 @@ const MAX_WORD: usize = 64 * 1024;
 /// Base58 is one large number, and to read it is quadratic.
 const MAX_BASE58: usize = 256;
 /// Base58 words that are read in one text, at most.
-const MAX_NUMBERS: usize = 8;
-/// Words that are tried in one text, at most.
-const MAX_TRIED: usize = 512;
+const MAX_NUMBERS: usize = 64;
 /// So many letters must be escaped; texts have a few escapes.
 const MIN_ESCAPES: usize = 6;
 
@@ -40,13 +38,8 @@ pub(super) type Candidate = (Range<usize>, Vec<u8>);
 pub(super) fn long_words(text: &str) -> Vec<Candidate> {
   let mut found = Vec::new();
   let mut numbers = 0;
-  let mut tried = 0;
   let start_of = |word: &str| word.as_ptr() as usize - text.as_ptr() as usize;
   for word in text.split_ascii_whitespace().filter(|word| word.len() >= MIN_WORD) {
-    tried += 1;
-    if tried > MAX_TRIED {
-      break;
-    }
     let start = start_of(word);
     let span = start..start + word.len();
     let bytes = word.as_bytes().get(..MAX_WORD).unwrap_or(word.as_bytes());
@@ -126,9 +119,9 @@ const fn may_be_text(byte: u8) -> bool {
 }
 
 /// Lines that have the length that their first sign says; several in a row are one text.
-pub(super) fn uuencoded(text: &str) -> Option<Candidate> {
-  let mut span: Option<Range<usize>> = None;
-  let mut out = Vec::new();
+pub(super) fn uuencoded(text: &str) -> Vec<Candidate> {
+  let mut found: Vec<Candidate> = Vec::new();
+  let mut is_open = false;
   let mut start = 0;
   for line in text.split_inclusive('\n') {
     let at = start;
@@ -140,14 +133,19 @@ pub(super) fn uuencoded(text: &str) -> Option<Candidate> {
         .then(|| uu_line(body, length))
         .flatten()
     });
-    if let Some(bytes) = decoded {
-      out.extend(bytes);
-      span.get_or_insert(at..at).end = at + line.len();
-    } else if span.is_some() {
-      break;
+    let is_more = is_open;
+    is_open = decoded.is_some();
+    let Some(bytes) = decoded else { continue };
+    let end = at + line.len();
+    match found.last_mut().filter(|_| is_more) {
+      Some((span, said)) => {
+        span.end = end;
+        said.extend(bytes);
+      }
+      None => found.push((at..end, bytes)),
     }
   }
-  span.map(|span| (span, out))
+  found
 }
 
 fn uu_line(body: &[u8], length: usize) -> Option<Vec<u8>> {
@@ -221,8 +219,9 @@ fn escape(rest: &[u8], sign: u8) -> Option<(char, usize)> {
 }
 
 /// Words of dots and dashes.
-pub(super) fn morse(text: &str) -> Option<(Range<usize>, String)> {
+pub(super) fn morse(text: &str) -> Vec<(Range<usize>, String)> {
   const MIN_LETTERS: usize = 16;
+  let mut found = Vec::new();
   let is_sign = |c: char| matches!(c, '.' | '-' | '·' | '−' | '–' | '/' | '|' | ' ' | '\n');
   for part in text.split(|c: char| !is_sign(c)) {
     let at = part.as_ptr() as usize - text.as_ptr() as usize;
@@ -242,10 +241,10 @@ pub(super) fn morse(text: &str) -> Option<(Range<usize>, String)> {
       said.push(' ');
     }
     if letters >= MIN_LETTERS {
-      return Some((at..at + part.len(), said.to_lowercase()));
+      found.push((at..at + part.len(), said.to_lowercase()));
     }
   }
-  None
+  found
 }
 
 #[cfg(test)]
@@ -266,9 +265,9 @@ mod tests {
         "{text}"
       );
     }
-    assert_eq!(uuencoded("A line of text that is as long as any other one.\nAnd more."), None);
+    assert!(uuencoded("A line of text that is as long as any other one.\nAnd more.").is_empty());
     assert_eq!(escapes("caf=C3=A9 =3D 3", b'='), None);
     assert_eq!(escapes(r"\u001b[31m \n \\server\new", b'\\'), None);
-    assert_eq!(morse("--- a - b ... - - -- | ---|---|---|"), None);
+    assert!(morse("--- a - b ... - - -- | ---|---|---|").is_empty());
   }
 }

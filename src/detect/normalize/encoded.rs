@@ -33,22 +33,26 @@ pub(super) enum Worth {
   Nothing,
 }
 
-/// All such passages of `text`.
-pub(super) fn passages(text: &str) -> Vec<Passage> {
-  let decoded = decode::decoded(text).into_iter().map(|word| Passage {
+/// All such passages of `text`, and whether there are more than that.
+pub(super) fn passages(text: &str) -> (Vec<Passage>, bool) {
+  let (words, undone) = (decode::decoded(text), obfuscation::undone(text, MAX_LAYERS));
+  let counts = |one: &&obfuscation::Undone| one.how.worth() != Worth::Nothing;
+  let is_cut =
+    decode::is_cut(&words, text) || undone.iter().filter(counts).count() >= obfuscation::MAX_FOUND;
+  let decoded = words.into_iter().map(|word| Passage {
     worth: Worth::Encoded(if is_query(text, &word.span) { Severity::Info } else { Severity::Low }),
     span: word.span,
     text: word.text,
     why: "an encoded word decodes to language",
   });
-  let undone = obfuscation::undone(text, MAX_LAYERS).into_iter().map(|one| Passage {
+  let undone = undone.into_iter().map(|one| Passage {
     span: one.span,
     text: one.text,
     why: one.how.why(),
     worth: one.how.worth(),
   });
   let others = if text.is_ascii() { vec![] } else { bare(text) };
-  decoded.chain(undone).chain(others).collect()
+  (decoded.chain(undone).chain(others).collect(), is_cut)
 }
 
 /// Letters without marks on them, and upside down.
@@ -111,6 +115,7 @@ mod tests {
       "([demo](https://a.example/db?sql=select%20name%20from%20people%20where%20old), all)";
     let severities = |text: &str| {
       passages(text)
+        .0
         .iter()
         .map(|one| one.worth)
         .filter(|one| *one != Worth::Nothing)

@@ -39,11 +39,11 @@ pub use view::{Map, View, ViewKind};
 use super::{Code, Finding, Layer, RuleKind, Severity};
 
 /// Hidden texts that get a view of their own, at most; what is beyond is judged in the raw view.
-const MAX_HIDDEN: usize = 128;
+const MAX_HIDDEN: usize = 512;
 /// How often decoded text is looked through for encoded text again.
 const MAX_DEPTH: usize = 2;
-/// Views of one text, at most.
-const MAX_VIEWS: usize = 256;
+/// Views of one text, at most. What is beyond is a finding, because a text may choose what comes first.
+const MAX_VIEWS: usize = 1024;
 /// Hidden texts shorter than this many bytes instruct nobody.
 const MIN_HIDDEN: usize = 8;
 
@@ -72,11 +72,13 @@ pub fn normalize(bytes: &[u8]) -> Normalized<'_> {
   if !fold::is_plain(text) {
     fold_into(&mut out, text, &disguised, &mut hidden, &mut rest);
   }
-  let mut says = encoded::passages(text);
+  let (mut says, mut is_cut) = encoded::passages(text);
   if let Some(folded) = rest.first().filter(|_| !text.is_ascii() || text.contains('&')) {
     // Signs between the letters, or in place of them, are removed there.
-    let read = encoded::passages(&folded.text).into_iter();
-    let read = read.map(|one| encoded::Passage { span: folded.map.span(&one.span), ..one });
+    let (read, is_cut_there) = encoded::passages(&folded.text);
+    is_cut |= is_cut_there;
+    let read =
+      read.into_iter().map(|one| encoded::Passage { span: folded.map.span(&one.span), ..one });
     let new: Vec<_> = read.filter(|one| says.iter().all(|known| known.text != one.text)).collect();
     says.extend(new);
     if is_written_twice(text, &folded.text) && encoded::folded(&folded.text) != folded.text {
@@ -87,14 +89,20 @@ pub fn normalize(bytes: &[u8]) -> Normalized<'_> {
     }
   }
   for one in says {
-    decoded_into(&mut out, one, MAX_DEPTH, &mut rest);
+    is_cut |= decoded_into(&mut out, one, MAX_DEPTH, &mut rest);
   }
   for part in hidden.into_iter().take(MAX_HIDDEN) {
-    for one in encoded::passages(&part.text) {
+    let (says, is_cut_there) = encoded::passages(&part.text);
+    is_cut |= is_cut_there;
+    for one in says {
       let one = encoded::Passage { span: part.within.clone(), ..one };
-      decoded_into(&mut out, one, MAX_DEPTH, &mut rest);
+      is_cut |= decoded_into(&mut out, one, MAX_DEPTH, &mut rest);
     }
     rest.push(View { kind: ViewKind::Hidden, text: Cow::Owned(part.text), map: part.map });
+  }
+  if is_cut {
+    let why = "more is encoded or disguised than what is read";
+    out.note(Code::TextTooLarge, Severity::Medium, RuleKind::Trigger, 0..text.len(), why);
   }
   out.views.push(View { kind: ViewKind::Raw, text: raw, map: Map::Shift(0) });
   out.views.append(&mut rest);
@@ -216,13 +224,14 @@ fn push_hidden(text: &str, span: Range<usize>, hidden: &mut Vec<HiddenText>) {
   hidden.push(HiddenText { text: folded.text, map: folded.map, within: span });
 }
 
-/// Adds a view of what a passage says, and of what is hidden or encoded in that in turn.
+/// Adds a view of what a passage says, and of what is hidden or encoded in that in turn; returns whether there
+/// is more than that.
 fn decoded_into(
   out: &mut Normalized<'_>,
   passage: encoded::Passage,
   depth: usize,
   rest: &mut Vec<View<'_>>,
-) {
+) -> bool {
   let encoded::Passage { span, text, why, worth } = passage;
   let kind = match worth {
     Worth::Encoded(severity) => {
@@ -236,18 +245,23 @@ fn decoded_into(
     Worth::Nothing => ViewKind::Joined,
   };
   let readings = if kind == ViewKind::Joined { vec![text] } else { encoded::readings(&text) };
+  let mut is_cut = false;
   for text in readings {
     if rest.len() >= MAX_VIEWS {
-      return;
+      return true;
     }
     // Nearly every text has words side by side.
     if depth > 1 && kind == ViewKind::Decoded {
-      for one in encoded::passages(&text) {
-        decoded_into(out, encoded::Passage { span: span.clone(), ..one }, depth - 1, rest);
+      let (says, is_cut_there) = encoded::passages(&text);
+      is_cut |= is_cut_there;
+      for one in says {
+        let one = encoded::Passage { span: span.clone(), ..one };
+        is_cut |= decoded_into(out, one, depth - 1, rest);
       }
     }
     rest.push(View { kind, text: Cow::Owned(text), map: Map::Whole(span.clone()) });
   }
+  is_cut
 }
 
 impl Normalized<'_> {

@@ -20,7 +20,7 @@ use super::{
 use crate::detect::Severity;
 
 /// Disguised passages that are undone in one text, at most.
-pub(super) const MAX_FOUND: usize = 32;
+pub(super) const MAX_FOUND: usize = 512;
 /// A longer passage is cut: its start is enough to judge it.
 pub(super) const MAX_PASSAGE: usize = 16 * 1024;
 /// So much more likely (8 nats) must a passage be when it is turned before its words are looked at.

@@ -17,6 +17,9 @@ use super::{
 /// So many signs of one sort open the gates of escapes.
 const MIN_SIGNS: usize = 6;
 
+/// Rows of words side by side that are read in one text, at most: nearly every text has some.
+const MAX_ROWS: usize = 32;
+
 /// What is spelled in numbers and signs.
 pub(super) fn spelled(text: &str, shape: &Shape, layers: usize, found: &mut Vec<Undone>) {
   let mut candidates = Vec::new();
@@ -28,7 +31,7 @@ pub(super) fn spelled(text: &str, shape: &Shape, layers: usize, found: &mut Vec<
     candidates.extend(alphabets::long_words(text).into_iter().map(|one| (How::Numbers, one)));
   }
   if text.contains("begin ") || shape.is_long() {
-    candidates.extend(alphabets::uuencoded(text).map(|one| (How::Numbers, one)));
+    candidates.extend(alphabets::uuencoded(text).into_iter().map(|one| (How::Numbers, one)));
   }
   if shape.are_odd() {
     candidates.extend(pieces::joined(text).into_iter().map(|one| (How::Pieces, one)));
@@ -57,15 +60,16 @@ pub(super) fn spelled(text: &str, shape: &Shape, layers: usize, found: &mut Vec<
     found.extend(by_lines(text, How::Rot47, cipher::rot47));
   }
   if shape.is_morse() {
-    let said = alphabets::morse(text).filter(|(_, text)| is_language(text));
+    let said = alphabets::morse(text).into_iter().filter(|(_, text)| is_language(text));
     found.extend(said.map(|(span, text)| Undone { span, text, how: How::Morse }));
   }
 }
 
 /// What is said by words side by side, and by words without the signs in them.
 pub(super) fn joined_words(text: &str, shape: &Shape, found: &mut Vec<Undone>) {
+  let most = found.len() + MAX_ROWS;
   let mut add = |span: Range<usize>, text: String, how: How| {
-    if found.len() < MAX_FOUND {
+    if found.len() < most {
       found.push(Undone { span, text, how });
     }
   };

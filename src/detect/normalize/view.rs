@@ -171,7 +171,7 @@ impl Builder {
     self.replace(joined.encode_utf8(&mut buffer), start..end.max(start));
   }
 
-  /// The finished text and map; `None` for the map when nothing was changed.
+  /// The finished text and its map.
   pub(super) fn finish(self) -> (String, Map) {
     (self.text, Map::Pieces(self.pieces))
   }

@@ -4,6 +4,7 @@
 use std::ops::Range;
 
 use super::{
+  super::{RuleKind, Severity},
   lexicon::{Class, Classes, Lexicon, WordMatch, classes_in},
   report,
   rule::{Mode, Reach, Rule, Scope},
@@ -25,6 +26,7 @@ pub struct RuleSet {
   unnegate: Class,
   forbidden: Class,
   report: Class,
+  conceal: Class,
 }
 
 /// One rule that hit, in offsets of the view.
@@ -38,6 +40,15 @@ pub struct Hit {
   pub excused: bool,
 }
 
+/// What a rule set found in one view.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Hits {
+  /// In order of the text.
+  pub hits: Vec<Hit>,
+  /// Where there were more of some weight than are kept.
+  pub dropped: Option<Range<usize>>,
+}
+
 /// A sentence and what was found in it.
 struct Unit {
   range: Range<usize>,
@@ -46,7 +57,7 @@ struct Unit {
   words: Range<usize>,
 }
 
-/// Hits of one view, at most: a text that hits more often is judged nevertheless.
+/// Hits of one view, at most. A text may choose what comes first in it, so the worst are kept.
 const MAX_HITS: usize = 512;
 /// A negation reaches this many words ahead.
 const NEGATION_WORDS: usize = 5;
@@ -56,8 +67,8 @@ const NEGATION_BYTES: usize = 48;
 const MAX_PLACES: usize = 4;
 
 impl RuleSet {
-  pub(super) fn new(lexicon: Lexicon, rules: Vec<Rule>, special: [Class; 4]) -> Self {
-    let [negator, unnegate, forbidden, report] = special;
+  pub(super) fn new(lexicon: Lexicon, rules: Vec<Rule>, special: [Class; 5]) -> Self {
+    let [negator, unnegate, forbidden, report, conceal] = special;
     let mut by_anchor: Vec<Vec<u16>> = Vec::new();
     let mut anchors = Classes::default();
     for (index, rule) in rules.iter().enumerate() {
@@ -72,7 +83,18 @@ impl RuleSet {
     }
     let counting = rules.iter().zip(0..).filter(|(rule, _)| rule.over.is_some());
     let counting = counting.map(|(_, index)| index).collect();
-    Self { lexicon, rules, by_anchor, anchors, counting, negator, unnegate, forbidden, report }
+    Self {
+      lexicon,
+      rules,
+      by_anchor,
+      anchors,
+      counting,
+      negator,
+      unnegate,
+      forbidden,
+      report,
+      conceal,
+    }
   }
 
   /// The rules, in the order of their files.
@@ -80,9 +102,10 @@ impl RuleSet {
     &self.rules
   }
 
-  /// Everything that hits in `text`, in order of the text.
-  pub fn scan(&self, text: &str, scope: Scope, mode: Mode) -> Vec<Hit> {
+  /// What hits in `text`, in order of the text; the worst where it is too much.
+  pub fn scan(&self, text: &str, scope: Scope, mode: Mode) -> Hits {
     let mut hits = Vec::new();
+    let mut dropped = None;
     let (units, words) = self.read(text);
     for index in 0..units.len() {
       let Some(unit) = units.get(index) else { break };
@@ -90,7 +113,7 @@ impl RuleSet {
         let rules = self.by_anchor.get(usize::from(class)).map(Vec::as_slice).unwrap_or_default();
         for &number in rules {
           let Some(rule) = self.rules.get(usize::from(number)) else { continue };
-          if rule.over.is_none() && rule.applies(scope, mode) && hits.len() < MAX_HITS {
+          if rule.over.is_none() && rule.applies(scope, mode) {
             let seen = SentenceInText { text, units: &units, words: &words, index };
             if let Some((span, excused)) = self.hit(rule, &seen) {
               hits.push(Hit { rule: usize::from(number), span, excused });
@@ -98,10 +121,31 @@ impl RuleSet {
           }
         }
       }
+      if hits.len() > 2 * MAX_HITS {
+        self.keep_worst(&mut hits, &mut dropped);
+      }
     }
     self.count(&words, scope, mode, &mut hits);
+    self.keep_worst(&mut hits, &mut dropped);
     hits.sort_by_key(|hit| (hit.span.start, hit.span.end, hit.rule));
-    hits
+    Hits { hits, dropped }
+  }
+
+  /// Drops the mildest hits of too many, and widens `dropped` by those that would have counted.
+  fn keep_worst(&self, hits: &mut Vec<Hit>, dropped: &mut Option<Range<usize>>) {
+    if hits.len() <= MAX_HITS {
+      return;
+    }
+    let rank = |hit: &Hit| {
+      let rule = self.rules.get(hit.rule);
+      let rank = rule.map(|rule| (rule.kind, rule.severity)).filter(|_| !hit.excused);
+      rank.unwrap_or((RuleKind::Trigger, Severity::Info))
+    };
+    hits.sort_by_key(|hit| std::cmp::Reverse(rank(hit)));
+    for hit in hits.drain(MAX_HITS..).filter(|hit| rank(hit).1 > Severity::Info) {
+      let known = dropped.get_or_insert_with(|| hit.span.clone());
+      *known = known.start.min(hit.span.start)..known.end.max(hit.span.end);
+    }
   }
 
   /// Sentences and words.
@@ -170,10 +214,15 @@ impl RuleSet {
 
   /// Whether what starts at `place` is what the sentence forbids or denies.
   fn is_negated(&self, seen: &SentenceInText<'_>, place: usize) -> bool {
-    let Some(unit) = seen.unit(0) else { return false };
-    let mut forbidden = Classes::default();
-    forbidden.insert(self.forbidden);
-    if unit.classes.intersects(&forbidden) {
+    let forbids = |word: &WordMatch| {
+      let (start, end) = (word.start as usize, word.end as usize);
+      let between = if end <= place { end..place } else { place..start.max(place) };
+      // "The user must not know" forbids nothing of what else the sentence says.
+      let is_of_concealment =
+        || seen.words_of(self.conceal).any(|one| one.start < word.end && word.start < one.end);
+      !ends_clause(seen.text.get(between).unwrap_or_default()) && !is_of_concealment()
+    };
+    if seen.words_of(self.forbidden).any(forbids) {
       return true;
     }
     seen.words_of(self.negator).any(|word| {
@@ -183,7 +232,7 @@ impl RuleSet {
       }
       let gap = seen.text.get(end.min(place)..place).unwrap_or_default();
       gap.split_ascii_whitespace().count() < NEGATION_WORDS
-        && !gap.contains([',', ':', ';', '(', '|', '—', '，', '、'])
+        && !ends_clause(gap)
         && !seen
           .words_of(self.unnegate)
           .any(|back| back.start as usize >= word.start as usize && back.end as usize <= place)
@@ -204,6 +253,11 @@ impl RuleSet {
     is_covered
       || before.is_some_and(|before| report::introduces(seen.text, &before.range, unit.range.start))
   }
+}
+
+/// Whether a clause ends in this text between two words.
+fn ends_clause(between: &str) -> bool {
+  between.contains([',', ':', ';', '(', '|', '—', '，', '、'])
 }
 
 /// One sentence in its surroundings.

@@ -31,6 +31,7 @@ impl RuleSet {
     normalize(text.as_bytes()).views.iter().any(|view| {
       self
         .scan(&view.text, Scope::Strict, mode.unwrap_or_default())
+        .hits
         .iter()
         .any(|hit| hit.rule == index && !hit.excused)
     })

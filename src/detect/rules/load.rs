@@ -65,6 +65,7 @@ pub(super) const NEGATOR: &str = "negator";
 pub(super) const UNNEGATE: &str = "unnegate";
 pub(super) const FORBIDDEN: &str = "forbidden";
 pub(super) const REPORT: &str = "report";
+pub(super) const CONCEAL: &str = "conceal";
 
 /// A rule file: what it is called in messages, and its text.
 pub type NamedText<'a> = (&'a str, &'a str);
@@ -156,13 +157,12 @@ pub(super) fn load(
     Some(class) => class,
     None => lexicon.class(Some(name), Kind::default()).unwrap_or_default(),
   };
-  let (negator, unnegate) = (special(NEGATOR), special(UNNEGATE));
-  let (forbidden, report) = (special(FORBIDDEN), special(REPORT));
+  let special = [NEGATOR, UNNEGATE, FORBIDDEN, REPORT, CONCEAL].map(&mut special);
   if !errors.is_empty() {
     return Err(errors);
   }
   match lexicon.build() {
-    Ok(lexicon) => Ok(RuleSet::new(lexicon, rules, [negator, unnegate, forbidden, report])),
+    Ok(lexicon) => Ok(RuleSet::new(lexicon, rules, special)),
     Err(reason) => {
       let file = checked.last().or(trusted.last()).copied().unwrap_or_default();
       Err(vec![problem(file, Complaint::new(0, reason))])

@@ -44,7 +44,7 @@ mod trie;
 
 use std::sync::{Arc, OnceLock};
 
-pub use engine::{Hit, RuleSet};
+pub use engine::{Hit, Hits, RuleSet};
 pub use load::NamedText;
 use load::load;
 pub(in crate::detect) use load::place;
