@@ -124,14 +124,16 @@ fn what_stands_in_memory_is_handed_over_with_its_origin() {
   world.write(&format!("- Bob likes tea.\n{NEW}"));
   world.pass();
   let root = world.target.root.clone();
-  assert_eq!(world.engine.remembered(&root).unwrap(), [], "nobody has said anything yet");
+  let before = world.engine.remembered(&root).unwrap();
+  let sources: Vec<&str> = before.iter().map(|one| one.source.as_str()).collect();
+  assert_eq!(sources, ["baseline"], "nobody has said anything yet");
   let mut said = said("agent", Attestation::ToolObserved);
   said.fed_by = vec![Source::new("web_fetch:a.example")];
   said.request = Some(Request::new("Note that.", "A seat."));
   world.records.answer(NEW.trim(), said);
   world.attribute();
   let found = world.engine.remembered(&root).unwrap();
-  let [one] = &found[..] else { panic!("{found:?}") };
+  let [_, one] = &found[..] else { panic!("{found:?}") };
   assert_eq!((one.file.to_str(), one.text.as_str()), (Some("MEMORY.md"), NEW));
   assert_eq!((one.source.as_str(), one.fed_by[0].as_str()), ("agent", "web_fetch:a.example"));
   assert_eq!(one.asked, "Note that.");

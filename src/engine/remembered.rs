@@ -23,13 +23,13 @@ const MAX_TEXT_BYTES: usize = 16 * 1024;
 
 impl<F: Fs> Engine<F> {
   /// All text of a workspace's memory with a known origin, up to a limit. If a file differs from what
-  /// the ledger knows, foreign text of its last version is included.
+  /// the ledger knows, text of its last version is included.
   pub(super) fn remembered(&mut self, root: &Path) -> Result<Vec<Remembered>, EngineError> {
     let mut found = Vec::new();
     let mut left = MAX_BYTES;
     for file in &self.ledger.latest_files(root, MAX_FILES)? {
       let rows = self.ledger.blocks(file.id)?;
-      if !rows.iter().any(|row| row.live().any(is_told)) {
+      if !rows.iter().any(|row| row.live().any(is_known)) {
         continue;
       }
       let Ok(rel) = file.path.strip_prefix(root) else { continue };
@@ -45,7 +45,7 @@ impl<F: Fs> Engine<F> {
       };
       let view = self.view(&target, Some(file), bytes, Origin::unknown(), None)?;
       for (row, block) in rows.iter().zip(view.document.blocks()) {
-        for revision in row.live().filter(|revision| is_told(revision)) {
+        for revision in row.live().filter(|revision| is_known(revision)) {
           let mut text = String::new();
           for line in lines_of(row, block, &[revision.number]) {
             let line = view.bytes.get(line.span.clone()).unwrap_or_default();
@@ -115,8 +115,13 @@ pub(super) fn is_told(revision: &Revision) -> bool {
   is_known && !revision.trail.due
 }
 
-/// Whether anybody but the owner and the agent has contributed to it.
+/// The same, and what was there before memfw.
+pub(super) fn is_known(revision: &Revision) -> bool {
+  is_told(revision) || revision.source.is_baseline()
+}
+
+/// Whether anybody but the owner and the agent has contributed to it since memfw is there.
 pub(super) fn is_of_others(source: &Source, fed_by: &[Source]) -> bool {
   let mut all = std::iter::once(source).chain(fed_by);
-  all.any(|source| !matches!(source.as_str(), "agent" | "user:owner"))
+  all.any(|source| !matches!(source.as_str(), "agent" | "user:owner" | "baseline"))
 }

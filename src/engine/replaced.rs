@@ -13,7 +13,7 @@ use std::{
 use super::{
   Engine, EngineError, Target,
   origin::Origin,
-  remembered::{is_fit, is_of_others, is_told},
+  remembered::{is_fit, is_known},
 };
 use crate::{
   files::Fs,
@@ -65,7 +65,7 @@ impl Replaced {
 }
 
 impl<F: Fs> Engine<F> {
-  /// Notes the foreign text of the last version of a file that is not in the current one. `rows` are
+  /// Notes the text of known origin in the last version of a file that is not in the current one. `rows` are
   /// the blocks of the last version; `document` is `None` if the file is gone.
   pub(super) fn note_replaced<'r>(
     &mut self,
@@ -80,7 +80,7 @@ impl<F: Fs> Engine<F> {
     Ok(())
   }
 
-  /// The foreign text of the last version of a file that is not in the current one, as far as a version
+  /// The text of known origin in the last version of a file that is not in the current one, as far as a version
   /// is kept.
   pub(super) fn left_behind<'r>(
     &self,
@@ -93,17 +93,14 @@ impl<F: Fs> Engine<F> {
       blocks.iter().flat_map(|block| &block.lines).map(|line| line.hash).collect();
     let mut left: Vec<(Remembered, Vec<LineHash>)> = Vec::new();
     for row in rows {
-      for revision in row.revisions.iter().filter(|revision| is_told(revision)) {
+      for revision in row.revisions.iter().filter(|revision| is_known(revision)) {
         let lines = row.lines.iter().filter(|line| line.revision == revision.number);
         let gone: Vec<LineHash> =
           lines.map(|line| line.hash).filter(|hash| !stands.contains(hash)).collect();
         if gone.is_empty() {
           continue;
         }
-        let what = self.remember(&target.rel, String::new(), Origin::of_revision(revision));
-        if is_of_others(&what.source, &what.fed_by) {
-          left.push((what, gone));
-        }
+        left.push((self.remember(&target.rel, String::new(), Origin::of_revision(revision)), gone));
       }
     }
     if left.is_empty() {

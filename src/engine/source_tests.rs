@@ -139,7 +139,7 @@ impl World {
   fn of_others(&mut self) -> String {
     let root = self.target.root.clone();
     let mut found = self.engine.remembered(&root).unwrap();
-    found.retain(|one| one.source.as_str() != "agent");
+    found.retain(|one| !matches!(one.source.as_str(), "agent" | "baseline"));
     assert!(found.iter().all(|one| one.source.as_str() == "web_fetch:acme.example"), "{found:?}");
     found.iter().map(|one| one.text.as_str()).collect()
   }

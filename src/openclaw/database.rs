@@ -1,7 +1,10 @@
 //! Reading OpenClaw's databases: never written here, and never kept open.
 #![forbid(unsafe_code)]
 
-use std::{path::Path, time::Duration};
+use std::{
+  path::{Path, PathBuf},
+  time::Duration,
+};
 
 use rusqlite::{Connection, OpenFlags, OptionalExtension as _};
 
@@ -13,6 +16,7 @@ pub(super) fn open(path: &Path) -> Result<Option<Connection>, String> {
   if !path.is_file() {
     return Ok(None);
   }
+  let path = &in_real_directory(path);
   let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
     | OpenFlags::SQLITE_OPEN_NO_MUTEX
     | OpenFlags::SQLITE_OPEN_NOFOLLOW;
@@ -24,6 +28,16 @@ pub(super) fn open(path: &Path) -> Result<Option<Connection>, String> {
     Ok(connection)
   };
   open().map(Some).map_err(|error: rusqlite::Error| failed(path, &error))
+}
+
+/// The path with its directory resolved: `SQLITE_OPEN_NOFOLLOW` refuses a link in any component, and a state
+/// directory or a home may be one. The database itself may not.
+pub(super) fn in_real_directory(path: &Path) -> PathBuf {
+  let resolved = path.parent().and_then(|dir| dir.canonicalize().ok());
+  match (resolved, path.file_name()) {
+    (Some(dir), Some(name)) => dir.join(name),
+    _ => path.to_owned(),
+  }
 }
 
 /// A failure as a sentence.

@@ -21,6 +21,7 @@ use serde_json::Value;
 use super::{
   Installation,
   attribute::attribute,
+  database,
   index::Index,
   injection::Limits,
   inspect::{DROPPED, TRUSTED},
@@ -129,7 +130,7 @@ impl OpenClawRecords {
       if write { OpenFlags::SQLITE_OPEN_READ_WRITE } else { OpenFlags::SQLITE_OPEN_READ_ONLY };
     let flags = mode | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW;
     let open = || {
-      let connection = Connection::open_with_flags(&path, flags)?;
+      let connection = Connection::open_with_flags(database::in_real_directory(&path), flags)?;
       connection.busy_timeout(BUSY)?;
       Ok(connection)
     };

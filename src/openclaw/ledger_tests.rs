@@ -50,6 +50,25 @@ fn a_row_is_found_and_follows_only_from_the_bytes_it_is_about() {
 }
 
 #[test]
+#[expect(clippy::disallowed_methods, reason = "no memory file is renamed")]
+fn a_state_directory_behind_a_link_is_read() {
+  let hash = ContentHash::of(b"a");
+  let (dir, _) = state(hash);
+  let link = dir.path().with_extension("link");
+  std::os::unix::fs::symlink(dir.path(), &link).unwrap();
+  let layout = Layout { state_dir: link.clone(), workspace: PathBuf::from(WORKSPACE) };
+  let records = OpenClawRecords::new(layout);
+  assert_eq!(records.standing(Path::new(WORKSPACE), Path::new("MEMORY.md")), recorded(hash));
+  // The database itself may be none: whoever can put it there chooses what memfw writes to.
+  let database = dir.path().join("state/openclaw.sqlite");
+  let moved = dir.path().join("moved.sqlite");
+  std::fs::rename(&database, &moved).unwrap();
+  std::os::unix::fs::symlink(&moved, &database).unwrap();
+  let standing = records.standing(Path::new(WORKSPACE), Path::new("MEMORY.md"));
+  assert!(!matches!(standing, Standing::Recorded { .. }), "{standing:?}");
+}
+
+#[test]
 fn a_row_is_found_under_the_configured_path_too() {
   let (dir, _) = state(ContentHash::of(b"a"));
   let real = dir.path().join("real");

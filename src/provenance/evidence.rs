@@ -8,6 +8,8 @@ use serde::{Deserialize, Serialize};
 
 /// Longest name, address or tool in evidence, in characters.
 pub const MAX_EVIDENCE_CHARS: usize = 200;
+/// Sources that limit the trust of a text are named up to this many, in a line for people.
+const MAX_SHOWN: usize = 8;
 
 /// The observations about the origin of a text.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -57,7 +59,12 @@ impl Evidence {
       parts.push(format!("{percent} % of its words from {}", fed.what()));
     }
     if !self.fed_by.is_empty() {
-      parts.push(format!("trust limited because the session also read {}", self.fed_by.join(", ")));
+      let shown = self.fed_by.get(..MAX_SHOWN).unwrap_or(&self.fed_by).join(", ");
+      let more = match self.fed_by.len().saturating_sub(MAX_SHOWN) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+      };
+      parts.push(format!("trust limited because the session also read {shown}{more}"));
     }
     if let Some((first, others)) = self.also.split_first() {
       let more =

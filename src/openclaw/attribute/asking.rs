@@ -12,13 +12,18 @@ pub(super) fn statements(text: &str) -> impl Iterator<Item = &str> {
   sentences(text).into_iter().filter(|sentence| !asks(sentence))
 }
 
+/// Whether a sentence is a question, by its mark.
+pub(super) fn is_question(sentence: &str) -> bool {
+  sentence.contains(['?', '？', '؟']) || (sentence.contains(';') && is_greek(sentence))
+}
+
 /// Whether a sentence asks, or sends to a page.
 pub(super) fn asks(sentence: &str) -> bool {
   let sentence = sentence.trim();
-  let has_mark = sentence.contains(['?', '？', '؟'])
-    || (sentence.contains(';') && is_greek(sentence))
-    || sentence.contains("://");
-  if has_mark || SIGNS.iter().any(|sign| sentence.contains(sign)) {
+  if is_question(sentence)
+    || sentence.contains("://")
+    || SIGNS.iter().any(|sign| sentence.contains(sign))
+  {
     return true;
   }
   let mut asks = false;

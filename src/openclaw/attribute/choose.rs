@@ -38,8 +38,11 @@ const NOTABLE: f32 = 0.3;
 const NOTABLE_EARLIER: f32 = 0.45;
 /// Which part of a text from memory makes the memory's own origin count.
 pub(super) const FROM_MEMORY: f32 = 0.25;
-/// Most sources that are named beside another.
-pub(super) const MAX_BESIDE: usize = 8;
+/// Most sources that are named beside another. Which of them is the least trusted is a matter of configuration,
+/// so that a turn which reads many must not push one out.
+pub(super) const MAX_BESIDE: usize = 64;
+/// Most names of what else was in the turn.
+const MAX_ALSO: usize = 8;
 /// Most bytes of material that are compared, the latest first.
 const MAX_COMPARED_BYTES: usize = 1024 * 1024;
 /// Shortest text, in letters and digits, whose copy proves where it is from.
@@ -109,7 +112,9 @@ pub(super) fn choose(text: &str, context: &Context<'_>) -> Decision {
   // A date stands everywhere.
   let is_bare = is_bare(text);
   let is_guarded = context.is_marked || context.materials.iter().any(|m| m.role == Role::Foreign);
-  let groups = groups(&words, context, is_guarded);
+  let has_said = has_said(text, context);
+  // What the owner said sentence by sentence may stand in a request as well.
+  let groups = groups(&words, context, is_guarded && !has_said);
   let unknown = Source::unknown();
   let owner = cover_of(&words, &groups, |group| matches!(group.role, Role::Owner | Role::Task));
   let mut tainting: Vec<&Source> =
@@ -122,7 +127,7 @@ pub(super) fn choose(text: &str, context: &Context<'_>) -> Decision {
 
   let mut named: Vec<&Source> = Vec::new();
   let mut own_weight = 0.0;
-  let may_be_owners = !is_guarded || has_said(text, context);
+  let may_be_owners = !is_guarded || has_said;
   let mut is_owners = true;
   for unit in 0..words.n_units() {
     if words.weight(unit) <= 0.0 {
@@ -188,8 +193,10 @@ fn own(
   is_owners: bool,
 ) -> Decision {
   let has_owner = groups.iter().any(|group| group.role == Role::Owner);
-  let is_owners =
-    has_owner && (is_owners || (!is_guarded && words.share_of_all(owner) >= OWNER_ALONE));
+  // Numbers and negations that the owner did not say make it another text.
+  let is_firm = || (0..words.n_units()).all(|unit| words.has_all_firm_words(owner, unit));
+  let is_owners = has_owner
+    && (is_owners || (!is_guarded && words.share_of_all(owner) >= OWNER_ALONE && is_firm()));
   let source = Source::new(if is_owners { "user:owner" } else { "agent" });
   let mut fed_by: Vec<Source> = Vec::new();
   if !is_owners {
@@ -243,7 +250,7 @@ fn fill(
   }
   also.sort();
   also.dedup();
-  decision.also = also.into_iter().map(|(_, name)| name).take(MAX_BESIDE).collect();
+  decision.also = also.into_iter().map(|(_, name)| name).take(MAX_ALSO).collect();
 }
 
 /// Whether the owner's words explain a unit, and nothing foreign does as well.
@@ -358,7 +365,7 @@ pub(super) fn merge(one: Decision, other: Decision) -> Decision {
   least.fed_by.dedup();
   least.fed_by.truncate(MAX_BESIDE);
   for name in other.also {
-    if !least.also.contains(&name) && least.also.len() < MAX_BESIDE {
+    if !least.also.contains(&name) && least.also.len() < MAX_ALSO {
       least.also.push(name);
     }
   }

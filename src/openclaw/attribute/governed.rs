@@ -6,7 +6,11 @@
 //! message that takes something back only together with what takes it back.
 #![forbid(unsafe_code)]
 
-use super::{asking::asks, heading::title, sentence::Sentence};
+use super::{
+  asking::{asks, is_question},
+  heading::title,
+  sentence::Sentence,
+};
 use crate::provenance::words::{Kind, for_each_word, sentences};
 
 /// A sentence in its message.
@@ -17,6 +21,8 @@ pub(super) struct Told {
   pub(super) intro: Option<usize>,
   /// Whether it asks, or sends the agent to a page.
   pub(super) asks: bool,
+  /// Whether it is a question by its mark: whatever repeats it, it told nothing.
+  pub(super) is_question: bool,
   /// Whether it takes back something in its message.
   pub(super) revokes: bool,
   /// Whether it is a markdown heading that denies nothing: a topic.
@@ -46,9 +52,9 @@ pub(super) fn told(text: &str) -> Vec<Told> {
       if read.is_empty() {
         continue;
       }
-      let (asks, revokes) = (asks(sentence), revokes(sentence));
+      let (asks, is_question, revokes) = (asks(sentence), is_question(sentence), revokes(sentence));
       let is_topic = is_heading && !asks && !denies(sentence);
-      all.push(Told { sentence: read, intro, asks, revokes, is_topic });
+      all.push(Told { sentence: read, intro, asks, is_question, revokes, is_topic });
     }
     scope.took(all.len().checked_sub(1), is_item, is_title, is_heading);
   }

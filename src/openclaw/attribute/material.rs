@@ -9,7 +9,7 @@ use std::{borrow::Cow, path::Path};
 use serde_json::Value;
 
 use super::{
-  super::transcript::{Call, Outcome, Sender, Session, UNSEEN},
+  super::transcript::{Call, Outcome, Sender, Session, UNSEEN, is_local_channel},
   answer::content,
   host::host,
   parts::{has_content, parts},
@@ -23,6 +23,20 @@ pub(super) const WRAPPER: &str = "<<<EXTERNAL_UNTRUSTED_CONTENT";
 const WRAPPER_END: &str = "<<<END_EXTERNAL_UNTRUSTED_CONTENT";
 /// What OpenClaw calls its own messages in a session.
 const SESSION_EVENT: &str = "[OpenClaw session event]";
+/// How OpenClaw's own prompts begin, which stand in a transcript like a message of the user's: before a compaction,
+/// at the start of a session, at a heartbeat, after a command or a reminder.
+const PROMPTS: &[&str] = &[
+  "Pre-compaction memory flush",
+  "A new session was started via",
+  "Session startup",
+  "Read HEARTBEAT.md if it exists",
+  "Consider outstanding tasks",
+  "A scheduled reminder has been triggered",
+  "An async command you ran earlier has completed",
+  "Exec completed",
+  "Handle the result internally",
+  "Continue where you left off",
+];
 /// Answers that say that something was done, and not what was found, in letters and digits.
 const DONE: &[&str] = &[
   "",
@@ -41,6 +55,8 @@ const DONE: &[&str] = &[
   "finished",
   "noresults",
 ];
+/// A longer answer of a tool that writes says more than that it was done, in bytes.
+const MAX_CONFIRMATION: usize = 160;
 /// Whose words a material is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
@@ -111,6 +127,9 @@ pub(super) enum SessionStart {
   Cron,
   /// Another session spawned it.
   Subagent,
+  /// OpenClaw has a transcript of it and nothing else (any more): after the next run of a schedule, a daily reset or
+  /// `/new`, its key belongs to another session.
+  Unlisted,
 }
 
 /// How a session came to be. Everything that OpenClaw notes counts, the least trusted first.
@@ -128,7 +147,9 @@ pub(super) fn origin(session: &Session) -> SessionStart {
   if parts.get(2) == Some(&"cron") || session.created_via.as_deref() == Some("cron") {
     return SessionStart::Cron;
   }
-  SessionStart::Person
+  let is_listed =
+    !session.key.is_empty() || session.channel.is_some() || session.created_via.is_some();
+  if is_listed { SessionStart::Person } else { SessionStart::Unlisted }
 }
 
 /// A message that was given to the agent.
@@ -145,7 +166,7 @@ pub(super) struct Given<'r, 'q> {
 impl<'r> Given<'r, '_> {
   /// Whether a new turn begins with it: a person spoke.
   pub(super) fn begins_turn(&self, session: &Session) -> bool {
-    origin(session) == SessionStart::Person
+    matches!(origin(session), SessionStart::Person | SessionStart::Unlisted)
       && !self.is_event()
       && self.provenance != Some("inter_session")
   }
@@ -154,14 +175,29 @@ impl<'r> Given<'r, '_> {
     // A named sender who is not the owner may type that as well, and remains this sender.
     let is_strangers = self.owner == Some(false) && self.sender.is_some();
     self.provenance == Some("internal_system")
-      || (!is_strangers && self.text.trim_start().starts_with(SESSION_EVENT))
+      || (!is_strangers && (self.text.trim_start().starts_with(SESSION_EVENT) || self.is_prompt()))
+  }
+
+  /// Whether OpenClaw itself tells the agent what to do: nobody asked for that.
+  fn is_prompt(&self) -> bool {
+    let text = self.text.trim_start();
+    PROMPTS.iter().any(|prompt| text.starts_with(prompt))
   }
 
   /// What it put before the agent.
   pub(super) fn materials(&self, session: &Session, at: i64) -> Vec<Material<'r>> {
     let (role, own) = self.speaker(session);
-    let parts = parts(self.text, self.context, role != Role::Task);
+    let is_prompt =
+      self.is_prompt() && self.is_event() && self.provenance != Some("internal_system");
+    let text = if is_prompt { "" } else { self.text };
+    let parts = parts(text, self.context, role != Role::Task);
     let mut found = Vec::new();
+    if is_prompt {
+      let mut prompt = Material::new(Source::new("session-event"), Role::Foreign, self.text, at);
+      // OpenClaw's own words are always the same, and nobody's.
+      prompt.taints = false;
+      found.push(prompt);
+    }
     for text in parts.words.iter().filter(|text| !text.trim().is_empty()) {
       found.push(Material::new(own.clone(), role, *text, at));
     }
@@ -197,14 +233,23 @@ impl<'r> Given<'r, '_> {
       SessionStart::Cron if self.text.contains(WRAPPER) => return foreign(Source::new("webhook")),
       SessionStart::Cron => return foreign(Source::new("cron")),
       SessionStart::Subagent => return (Role::Task, Source::new("agent")),
-      SessionStart::Person => {}
+      // Only what OpenClaw noted with the message itself tells who sent it.
+      SessionStart::Unlisted if self.owner != Some(true) => {
+        let is_named = self.owner == Some(false) || self.sender.is_some();
+        return foreign(if is_named { self.peer(session) } else { Source::unknown() });
+      }
+      SessionStart::Person | SessionStart::Unlisted => {}
     }
-    let local = session.channel.as_deref().is_none_or(|channel| LOCAL_CHANNELS.contains(&channel));
+    let local = session.channel.as_deref().is_none_or(is_local_channel);
+    let is_typed_here = match self.sender {
+      Some(sender) => (local || session.is_shared) && sender.is_local_client(),
+      None => local,
+    };
     let is_owner = match self.owner {
       Some(is_owner) => is_owner,
       // Before 2026.8 OpenClaw did not say: only who types on this machine is surely the owner.
       None if self.is_by_owners_device(session) => true,
-      None => local && self.sender.is_none() && session.created_via.as_deref() != Some("plugin"),
+      None => is_typed_here && session.created_via.as_deref() != Some("plugin"),
     };
     if is_owner { (Role::Owner, Source::new("user:owner")) } else { foreign(self.peer(session)) }
   }
@@ -213,9 +258,8 @@ impl<'r> Given<'r, '_> {
   /// somebody's there.
   fn is_by_owners_device(&self, session: &Session) -> bool {
     let channel = session.channel.as_deref();
-    let is_devices = channel.is_none_or(|channel| {
-      LOCAL_CHANNELS.contains(&channel) || DEVICE_CHANNELS.contains(&channel)
-    });
+    let is_devices =
+      channel.is_none_or(|channel| is_local_channel(channel) || DEVICE_CHANNELS.contains(&channel));
     let id = match self.sender {
       Some(sender) => sender.id.as_deref(),
       None => session.peer.as_deref(),
@@ -248,9 +292,6 @@ fn others(session: &Session) -> Source {
   };
   source("user", Some(&format!("{}:others", part(channel))))
 }
-
-/// Channels that are this machine.
-const LOCAL_CHANNELS: &[&str] = &["cli", "tui", "webchat", "local", "internal"];
 
 /// Channels of devices that are paired.
 const DEVICE_CHANNELS: &[&str] = &["node", "ios", "android", "macos", "watch", "talk", "voice"];
@@ -327,22 +368,30 @@ pub(super) fn of_outcome<'r>(
         None => foreign("file", None),
       }
     }
-    "memory_search" | "memory_recall" => {
-      Material::new(Source::new("memory"), Role::Memory, text, at)
-    }
+    "memory_search" | "memory_recall" => match found_elsewhere(text, workspace) {
+      Some(elsewhere) => Material::new(elsewhere, Role::Foreign, text, at),
+      None => Material::new(Source::new("memory"), Role::Memory, text, at),
+    },
     "exec" | "bash" | "shell" | "process" | "code_execution" | "system.run" => {
       let command = argument(&["command", "cmd", "script", "code"]).unwrap_or_default();
       foreign(if asks_moltbook(command) { "moltbook" } else { "exec" }, None)
     }
     // A failed edit shows the file as it is.
     "write" | "edit" | "apply_patch" if outcome.is_error => {
-      Material::new(Source::new("memory"), Role::Memory, text, at)
+      let below = argument(PATH_KEYS).and_then(|named| path::relative(named, workspace));
+      match below.filter(|_| text.len() > MAX_CONFIRMATION) {
+        Some(below) => of_file(&below, text, at),
+        None if text.len() > MAX_CONFIRMATION => foreign("file", None),
+        None => Material::new(Source::new("memory"), Role::Memory, text, at),
+      }
     }
     "write" | "edit" | "apply_patch" | "sessions_spawn"
-      if !outcome.network && !text.contains(WRAPPER) =>
+      if !outcome.network && !text.contains(WRAPPER) && text.len() <= MAX_CONFIRMATION =>
     {
       return None;
     }
+    // Hooks, formatters and linters speak there as well.
+    "write" | "edit" | "apply_patch" => foreign("tool", Some(tool)),
     // What the agent planned or said itself; but the answer is not its own word for it.
     "sessions_yield" | "update_plan" | "tts" | "agents_list" if !outcome.network => {
       let mut material = foreign("tool", Some(tool));
@@ -352,7 +401,7 @@ pub(super) fn of_outcome<'r>(
     // Labels and last messages of others stand in it.
     "sessions_send" | "sessions_history" | "sessions_list" | "session_status"
     | "sessions_search" | "conversations_list" => foreign("inter-session", None),
-    "subagents" => foreign("subagent", None),
+    "subagents" | "sessions_spawn" => foreign("subagent", None),
     "web_search" | "x_search" => foreign("web_search", None),
     "skill" => foreign("skill", argument(&["name", "skill"])),
     _ if tool.starts_with("moltbook") => foreign("moltbook", None),
@@ -361,8 +410,10 @@ pub(super) fn of_outcome<'r>(
       None => foreign("tool", Some(tool)),
     },
   };
-  // What failed told the agent little, unless it shows something from outside.
-  if outcome.is_error && !outcome.network && !text.contains(WRAPPER) {
+  // A tool of this machine that fails says why. What others give to a call may make it fail, and say anything.
+  let is_local = matches!(material.source.kind(), "file" | "memory" | "import" | "skill");
+  let is_short = text.len() <= MAX_CONFIRMATION;
+  if outcome.is_error && is_local && is_short && !outcome.network && !text.contains(WRAPPER) {
     material.taints = false;
   }
   if outcome.network && material.role != Role::Foreign {
@@ -374,6 +425,29 @@ pub(super) fn of_outcome<'r>(
   material.text = content(text, is_web);
   material.is_partial = text.contains(UNSEEN);
   Some(material)
+}
+
+/// Where a search of memory found something that is no memory of this workspace: in a transcript, or in notes that
+/// the configuration adds (`memorySearch.extraPaths`). The least trusted of them.
+fn found_elsewhere(text: &str, workspace: &Path) -> Option<Source> {
+  let values = |key: &str| {
+    let key = format!("\"{key}\"");
+    let found = text.match_indices(&key).filter_map(move |(at, key)| {
+      let rest = text.get(at + key.len()..)?.trim_start().strip_prefix(':')?;
+      let rest = rest.trim_start().strip_prefix('"')?;
+      rest.split_once('"').map(|(value, _)| value)
+    });
+    found.collect::<Vec<&str>>()
+  };
+  let is_session = |path: &&str| path.starts_with("sessions/") || path.contains(".jsonl");
+  if values("source").contains(&"sessions") || values("path").iter().any(is_session) {
+    return Some(Source::new("inter-session"));
+  }
+  let is_memory = |named: &&str| {
+    path::relative(named, workspace).is_some_and(|below| path::is_memory(&below))
+      || (!named.starts_with(['/', '~']) && path::is_memory(Path::new(named)))
+  };
+  values("path").iter().any(|path| !is_memory(path)).then(|| Source::new("file"))
 }
 
 /// What a call whose answer is not on record may have put before the agent. Calls that write or only

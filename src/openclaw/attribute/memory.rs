@@ -20,12 +20,15 @@ use crate::provenance::{
 const IS_COPY: f32 = 0.6;
 /// How many words a text must share with a remembered one: "Lessons:" is in many notes (a choice).
 const MIN_SHARED: usize = 2;
+/// Which part of a text may be of memory that the ledger does not know.
+const UNKNOWN: f32 = 0.15;
 /// How OpenClaw ends an entry that it has promoted.
 const SCORE: &str = " [score=";
 
 impl Inquiry<'_> {
   /// Gives a text of the agent's or the owner's that repeats memory of little trust the origin of that.
   pub(super) fn follow_memory(&self, text: &str, before: &Context<'_>, decision: &mut Decision) {
+    self.forget_own_memory(text, before, decision);
     if is_foreign(&decision.source) || self.question.memory.is_empty() {
       return;
     }
@@ -74,6 +77,31 @@ impl Inquiry<'_> {
     decision.fed_by.truncate(MAX_BESIDE);
   }
 
+  /// Text that the agent read in memory and that the ledger knows as the owner's, the agent's or as what was there
+  /// before memfw is trusted as that, and not as some file: tidying memory takes nothing from it.
+  fn forget_own_memory(&self, text: &str, before: &Context<'_>, decision: &mut Decision) {
+    let is_memory = |source: &Source| source.kind() == "memory";
+    if !decision.fed_by.iter().any(is_memory) {
+      return;
+    }
+    let words = Text::new(text);
+    let (mut known, mut read) = (words.nothing(), words.nothing());
+    for one in self.question.memory.iter().filter(|one| worst(one).is_none()) {
+      known.add(&words.cover(&one.text));
+    }
+    for material in &before.materials {
+      match material.role {
+        Role::Owner | Role::Task => known.add(&words.cover(&material.text)),
+        Role::Memory => read.add(&words.cover(&material.text)),
+        Role::Foreign => {}
+      }
+    }
+    let gains = (0..words.n_units()).any(|unit| words.gain(&read, &known, unit) >= UNKNOWN);
+    if !gains {
+      decision.fed_by.retain(|source| !is_memory(source));
+    }
+  }
+
   /// The origin of entries that OpenClaw has promoted, where all of a text is that, and each stands letter by
   /// letter in the file that it names.
   pub(super) fn promoted(&self, text: &str) -> Option<Attribution> {
@@ -112,5 +140,6 @@ impl Inquiry<'_> {
 /// The least trusted source of a remembered text, where that is not the owner's or the agent's.
 fn worst(one: &Remembered) -> Option<&Source> {
   let all = std::iter::once(&one.source).chain(&one.fed_by);
-  all.min_by_key(|source| rank(source)).filter(|source| is_foreign(source))
+  let is_others = |source: &&Source| is_foreign(source) && source.kind() != "baseline";
+  all.min_by_key(|source| rank(source)).filter(is_others)
 }

@@ -11,7 +11,9 @@ mod asking;
 mod choose;
 mod governed;
 mod heading;
+mod heard;
 mod host;
+mod letter;
 mod material;
 mod memory;
 mod owner;
@@ -55,8 +57,18 @@ const MAX_RECORDS: usize = 600;
 /// part another one has nothing to do with it.
 const IS_ABOUT: f32 = 0.6;
 const HAS_NOTHING: f32 = 0.1;
-/// Most sources that are kept beside another.
-const MAX_FED_BY: usize = 16;
+/// Most sources that are kept beside another, of two parts of a text.
+const MAX_FED_BY: usize = 2 * choose::MAX_BESIDE;
+
+/// How long after a change the answer of its call is noted, in microseconds; the last where a session does much.
+const SOON_AFTER: [i64; 3] = [60_000_000, 5_000_000, 500_000];
+
+/// Adds the records that are later than all of these.
+fn add_later(records: &mut Vec<Record>, mut later: Vec<Record>) {
+  let last = records.last().map_or(i64::MIN, |record| record.seq);
+  later.retain(|record| record.seq > last);
+  records.append(&mut later);
+}
 
 /// Answers a question from the ledger's row about the file and from the sessions.
 pub(super) fn attribute(
@@ -100,6 +112,17 @@ pub(super) fn attribute(
   Answer { attributions, outlook, clean_turn, replaced: search.replaced(question) }
 }
 
+/// What a call has to do with a text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum As {
+  /// It was given the text.
+  Text,
+  /// It was not, and ran when the file was changed.
+  Output,
+  /// It may have made the text out of what was there.
+  Rival,
+}
+
 /// One question on its way through the records.
 struct Inquiry<'a> {
   question: &'a Question<'a>,
@@ -117,7 +140,7 @@ impl Inquiry<'_> {
   }
 
   fn records(&mut self, session: &Session, window: Window) -> Rc<[Record]> {
-    let mut records = self.note(self.sessions.records(&session.id, window, MAX_RECORDS));
+    let records = self.note(self.sessions.records(&session.id, window, MAX_RECORDS));
     if records.len() < MAX_RECORDS {
       return records.into();
     }
@@ -125,9 +148,20 @@ impl Inquiry<'_> {
     let to = latest_call(self.question).min(window.to);
     let mut until_then =
       self.note(self.sessions.records(&session.id, Window { to, ..window }, MAX_RECORDS));
-    let last = until_then.last().map_or(i64::MIN, |record| record.seq);
-    records.retain(|record| record.seq > last);
-    until_then.append(&mut records);
+    // And what it did between the change and when the change was seen.
+    for after in SOON_AFTER {
+      let is_cut = until_then.len() >= MAX_RECORDS
+        && until_then.first().is_some_and(|first| first.at > self.question.changed_at);
+      if !is_cut {
+        break;
+      }
+      let to = self.question.changed_at.saturating_add(after).min(to);
+      let mut first =
+        self.note(self.sessions.records(&session.id, Window { to, ..window }, MAX_RECORDS));
+      add_later(&mut first, until_then);
+      until_then = first;
+    }
+    add_later(&mut until_then, records);
     until_then.into()
   }
 
@@ -185,7 +219,7 @@ impl Inquiry<'_> {
     let first = self.attribution(scenes, pick);
     let mut foreign = Vec::new();
     for (scene, write) in &pick.rivals {
-      let said = self.of_call(scene, write, &pick.text, is_ledgers(scenes, scene), false);
+      let said = self.of_call(scene, write, &pick.text, is_ledgers(scenes, scene), As::Rival);
       let mut sources = std::iter::once(&said.source).chain(&said.fed_by);
       foreign.extend(sources.any(is_foreign).then_some(said));
     }
@@ -208,15 +242,16 @@ impl Inquiry<'_> {
           Some(importer) if is_told && scenes.all.is_empty() => imported(importer),
           _ if is_told && scenes.has_records => self
             .promoted(&pick.text)
+            .or_else(|| self.heard(scenes, &pick.text))
             .unwrap_or_else(|| Attribution::without_evidence(Source::new("external-edit"))),
           _ => Attribution::without_evidence(Source::unknown()),
         }
       }
       By::Call(scene, write) => {
-        self.of_call(scene, write, &pick.text, is_ledgers(scenes, scene), false)
+        self.of_call(scene, write, &pick.text, is_ledgers(scenes, scene), As::Text)
       }
       By::Output(scene, write) => {
-        self.of_call(scene, write, &pick.text, is_ledgers(scenes, scene), true)
+        self.of_call(scene, write, &pick.text, is_ledgers(scenes, scene), As::Output)
       }
       By::Ledger(scene) => {
         let same_key = |other: &&Scene| other.session.key == scene.session.key;
@@ -233,7 +268,7 @@ impl Inquiry<'_> {
     write: &Write<'_>,
     text: &str,
     is_ledgers: bool,
-    is_output: bool,
+    how: As,
   ) -> Attribution {
     let records = self.history(scene);
     // Up to the answer, for answers to several calls of one message come in any order.
@@ -243,14 +278,15 @@ impl Inquiry<'_> {
     let mut before = self.context(&scene.session, &records, end, Some(id));
     before.is_marked |= write.is_marked;
     before.given = write.given();
-    if is_output {
+    before.was_there = how == As::Rival;
+    if how == As::Output {
       before.materials.push(Material::new(Source::new("exec"), Role::Foreign, "", write.at));
     }
     let decision = self.decide(text, &before, &scene.session);
     let at = write.answer.map_or(write.at, |(_, at, _)| at);
     let mut said = finish(decision, &scene.session, &write.call.tool, at, is_ledgers);
-    said.evidence.note =
-      is_output.then(|| "the command names the file but does not contain this text".to_owned());
+    said.evidence.note = (how == As::Output)
+      .then(|| "the command ran then, and does not contain this text".to_owned());
     said
   }
 
@@ -351,7 +387,7 @@ impl Inquiry<'_> {
     let mut decision = choose(text, before);
     self.follow_memory(text, before, &mut decision);
     match &before.origin {
-      SessionStart::Person => {}
+      SessionStart::Person | SessionStart::Unlisted => {}
       SessionStart::Hook(hook) => decision.started_by(hook),
       SessionStart::Cron => {
         let asked = before.materials.iter().find(|material| material.role == Role::Foreign);

@@ -8,7 +8,7 @@
 
 use super::{
   governed::{Told, told},
-  material::Role,
+  material::{Material, Role},
   sentence::Sentence,
   turns::Context,
 };
@@ -68,7 +68,13 @@ pub(super) fn has_said(text: &str, context: &Context<'_>) -> bool {
 /// What the owner said and the tasks that were handed over, the latest first; the pieces of one message that
 /// something else parts are one.
 fn messages(context: &Context<'_>) -> Vec<(Role, String)> {
-  let own = context.materials.iter().filter(|one| matches!(one.role, Role::Owner | Role::Task));
+  // An order of an earlier turn was noted then, or was not meant to be; with a page in sight it could be any.
+  let is_foreign = |one: &Material<'_>| one.in_turn && one.role == Role::Foreign && one.taints;
+  let has_foreign = !context.was_there && context.materials.iter().any(is_foreign);
+  let own = context
+    .materials
+    .iter()
+    .filter(|one| matches!(one.role, Role::Owner | Role::Task) && (one.in_turn || !has_foreign));
   let mut found: Vec<(i64, Role, String)> = Vec::new();
   for one in own {
     match found.last_mut().filter(|(at, role, _)| (*at, *role) == (one.at, one.role)) {
@@ -111,13 +117,18 @@ fn is_among(
     (0..all.len()).any(|first| {
       (1..=MAX_JOINED.min(all.len() - first)).any(|n_said| {
         let window = all.get(first..first + n_said).unwrap_or_default();
-        // The sentence behind a question does not continue the one before it.
-        if window.iter().any(|one| one.asks) {
+        // The sentence behind a question does not continue the one before it. "Search my mail every Friday" is an
+        // order all the same where the text has every word of it.
+        let asks = window.iter().any(|one| one.asks);
+        if window.iter().any(|one| one.is_question) || asks && window.len() > 1 {
           return false;
         }
         let before = first.checked_sub(1).and_then(|before| all.get(before));
         let before = before.filter(|before| !before.asks).map(|before| &before.sentence);
-        joined(all, first, n_said).is_some_and(|said| is_same(&part, &said, before, is_clean))
+        let is_said = |said: Sentence| {
+          is_same(&part, &said, before, is_clean) && (!asks || part.len() == said.len())
+        };
+        joined(all, first, n_said).is_some_and(is_said)
           && is_introduced(text, start, given, all, first..first + n_said)
       })
     })
@@ -162,10 +173,7 @@ mod tests {
   use proptest::prelude::*;
 
   use super::*;
-  use crate::{
-    openclaw::attribute::material::{Material, SessionStart},
-    provenance::Source,
-  };
+  use crate::{openclaw::attribute::material::SessionStart, provenance::Source};
 
   /// Whether the owner said it in a turn that also held a page.
   fn said(text: &str, owner: &str) -> bool {
@@ -180,6 +188,7 @@ mod tests {
       origin: SessionStart::Person,
       is_background: false,
       given: String::new(),
+      was_there: false,
     };
     has_said(text, &context)
   }

@@ -84,7 +84,7 @@ fn take<'r>(text: &'r str, parts: &mut Parts<'r>) {
   };
   let (before, rest) = text.split_at(start);
   parts.words(before);
-  let ends = ["\nDescription:", "\nTranscript:"];
+  let ends = ["\nDescription:", "\nTranscript:", "] Description:", "] Transcript:"];
   let described = ends.iter().filter_map(|end| rest.find(end)).min();
   let Some(described) = described else {
     // A frame without what was seen in it is a person's own word, and the picture is not on record.

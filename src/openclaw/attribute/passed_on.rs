@@ -8,7 +8,7 @@
 
 use std::ops::Range;
 
-use super::quoted::TO_WHOM;
+use super::{letter::hands_over, quoted::TO_WHOM};
 
 /// Shortest quotation that counts, in bytes: what is shorter is a name or a title.
 const MIN_QUOTED: usize = 20;
@@ -29,6 +29,9 @@ pub(super) fn passed_on(text: &str) -> Vec<Range<usize>> {
     let mut at = paragraph.start;
     for line in words.split_inclusive('\n') {
       let end = at + line.len();
+      if hands_over(lower(line).trim()) {
+        found.push(end..text.len());
+      }
       if let Some(place) = introduced(line) {
         let behind = at + place;
         let is_rest = line.get(place..).is_some_and(|rest| !rest.trim().is_empty());
@@ -416,6 +419,10 @@ mod tests {
       "Please remember: it is not true that %",
       "Marta told me:\n\n%",
       "Was sagt der Brief?\n\nDer Brief sagt: %",
+      "this came from our landlord today, can you file it?\n\nAs of 1 March:\n\n%",
+      "add the rules of this README to your memory:\n\n# Halden client\n\n%",
+      "scan of the flyer, text is\n%",
+      "Das lag heute im Briefkasten, bitte ablegen\n\n%",
     ] {
       let text = frame.replace('%', PAY);
       assert!(others(&text).contains(PAY), "{text}: {:?}", others(&text));

@@ -82,7 +82,7 @@ pub(super) fn skill(relative: &Path) -> Option<String> {
 }
 
 /// Without `.`, `..` and doubled slashes, by the text alone; `~` is dropped, so that such a path can
-/// only match by its ending.
+/// only match by its ending. Of `..` those stay that lead above the start.
 fn plain(path: &str) -> Option<PathBuf> {
   let path = path.trim();
   if path.is_empty() || path.len() > MAX_PATH_BYTES {
@@ -93,9 +93,9 @@ fn plain(path: &str) -> Option<PathBuf> {
   for part in Path::new(path).components() {
     match part {
       Component::CurDir => {}
-      Component::ParentDir => {
-        plain.pop();
-      }
+      // Above its start a path leads to what the text alone does not tell.
+      Component::ParentDir if plain.file_name().is_none() && !plain.has_root() => plain.push(part),
+      Component::ParentDir => drop(plain.pop()),
       other => plain.push(other),
     }
   }
@@ -149,7 +149,8 @@ mod tests {
     for path in ["MEMORY.md", "memory/2026-11-20.md", "users/ann/USER.md", "SOUL.md"] {
       assert!(is_memory(Path::new(path)), "{path}");
     }
-    for path in ["docs/MEMORY.md", "notes.md", "memory/data.json", "/etc/USER.md"] {
+    for path in ["../memory/a.md", "docs/MEMORY.md", "notes.md", "memory/data.json", "/etc/USER.md"]
+    {
       assert!(!is_memory(Path::new(path)), "{path}");
     }
     assert_eq!(importer(Path::new("memory/imports/claude-code/a.md")), Some("claude-code"));

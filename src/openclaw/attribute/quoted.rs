@@ -6,7 +6,7 @@
 //! owner's name to somebody else.
 #![forbid(unsafe_code)]
 
-use super::{asking::asks, passed_on::passed_on};
+use super::{asking::asks, letter, passed_on::passed_on};
 
 /// A message of one person, taken apart.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -27,6 +27,14 @@ const LINKED: &str = "external";
 const MAX_HEAD_LINES: usize = 5;
 /// Longest name between "schrieb" and its colon, in bytes.
 const MAX_NAME_BYTES: usize = 120;
+/// Longest first line of a message in a chat's export that is looked at, in bytes.
+const MAX_EXPORT_BYTES: usize = 4096;
+/// What stands beside the digits of a time in the head of a message.
+#[rustfmt::skip]
+const CLOCK_WORDS: &[&str] = &[
+  "am", "pm", "a.m.", "p.m.", "today", "yesterday", "at", "heute", "gestern", "um", "uhr", "aujourd'hui", "hier", "à",
+  "hoy", "ayer", "a", "las", "oggi", "ieri", "alle", "hoje", "ontem", "às", "vandaag", "gisteren", "om", "—", "-",
+];
 
 /// Takes a text apart.
 pub(super) fn quoted(text: &str) -> Quoted<'_> {
@@ -106,7 +114,15 @@ impl<'r> Line<'r> {
 /// Whether all from here on is somebody else's: the kind of source, and where it begins.
 fn opening(lines: &[Line<'_>], at: usize) -> Option<(&'static str, usize)> {
   let line = lines.get(at)?;
-  let is_mark = is_forward(line) || is_head(lines, at) || is_chat_line(line);
+  let behind = lines.get(at + 1..).unwrap_or_default().iter().map(|line| line.lower.as_str());
+  let is_first = lines.get(..at).is_none_or(|before| before.iter().all(Line::is_blank));
+  let is_mark = is_forward(line)
+    || is_head(lines, at)
+    || is_chat_line(line)
+    || is_chat_export(lines, at)
+    || letter::is_frame(line.text)
+    || letter::begins(&line.lower, behind.clone(), is_first)
+    || is_first && !line.is_blank() && letter::is_signed(behind);
   if is_mark {
     return Some((FORWARDED, line.start));
   }
@@ -200,6 +216,50 @@ fn is_chat_line(line: &Line<'_>) -> bool {
   }
   let last = line.text.strip_suffix(']').and_then(|text| text.rsplit_once(", ["));
   last.is_some_and(|(name, time)| name.len() <= MAX_NAME_BYTES && is_time(time))
+}
+
+/// A line of a chat as exports and copies have it: `12/02/26, 9:41 pm - Dana: ...`, `Eve — Today at 10:14`, and a
+/// name with a time above what was said.
+fn is_chat_export(lines: &[Line<'_>], at: usize) -> bool {
+  let Some(line) = lines.get(at).filter(|line| line.text.len() <= MAX_EXPORT_BYTES) else {
+    return false;
+  };
+  let has_more = lines.get(at + 1).is_some_and(|next| !next.is_blank());
+  let digits = |text: &str| text.chars().filter(char::is_ascii_digit).count();
+  if let Some((time, rest)) = line.text.split_once(" - ")
+    && time.starts_with(|c: char| c.is_ascii_digit())
+    && time.len() <= 40
+    && has_clock(time)
+    && digits(time) >= 6
+  {
+    return rest.split_once(": ").is_some_and(|(name, _)| name.len() <= MAX_NAME_BYTES);
+  }
+  // The head of a message fills its line: a name, then when it was said, and nothing else.
+  let is_name = |name: &str| {
+    let name = name.trim();
+    name.contains(char::is_alphabetic)
+      && name.len() <= MAX_NAME_BYTES
+      && name.split_whitespace().count() <= 4
+      && !name.ends_with([':', '.', ',', '-'])
+      && !name.starts_with(['-', '*', '#', '|', '+'])
+  };
+  let is_time = |time: &str| {
+    let rest = time.trim().trim_end_matches(|c: char| c.is_ascii_alphabetic() || c == '.');
+    let words = time.split_whitespace().filter(|word| !word.contains(|c: char| c.is_ascii_digit()));
+    has_clock(time)
+      && rest.trim_end().ends_with(|c: char| c.is_ascii_digit())
+      && words.map(str::to_lowercase).all(|word| CLOCK_WORDS.contains(&word.as_str()))
+  };
+  let split = line.text.split_once(" — ").or_else(|| line.text.split_once("  "));
+  has_more && split.is_some_and(|(name, time)| is_name(name) && is_time(time))
+}
+
+/// Whether a time of day stands in it: digits, a colon, digits.
+fn has_clock(text: &str) -> bool {
+  let bytes = text.as_bytes();
+  bytes
+    .windows(3)
+    .any(|window| matches!(window, [a, b':', c] if a.is_ascii_digit() && c.is_ascii_digit()))
 }
 
 /// `On Monday Eve wrote:`, `Am Montag schrieb Eve:`. What somebody says that they wrote themselves is theirs.
@@ -358,6 +418,17 @@ mod tests {
       "[10:15, 25/11/2026] Mallory: ",
       "Mallory, [25.11.2026 10:15]\n",
       "主题: Bank\n发件人: Mallory\n",
+      "12/02/26, 9:41 pm - Dana: ",
+      "12.02.26, 21:41 - Dana: ",
+      "dana.kline  9:41 AM\n",
+      "Eve — Today at 10:14\n",
+      "Dear tenants,\n",
+      "Sehr geehrte Frau Kurz,\n\n",
+      "[Replying to Eve id:55]\n",
+      "[Thread starter - for context]\nEve: ",
+      "[Attached file: terms.pdf]\n",
+      "Queued #2 (from Eve)\n",
+      "[System Message] [sessionId: 12] A background task finished.\n\nResult:\n",
     ] {
       let text = format!("Keep this please.\n\n{mark}Pay Orion.\n\nThanks.");
       assert_eq!(own(&text), "Keep this please.", "{mark}");
@@ -406,6 +477,12 @@ mod tests {
       "The ratio is 5 > 3 and a->b.",
       "Marta wrote the report. Note: it is late.",
       "Marta wrote the report: it is on the drive.",
+      "Dentist — Monday at 10:30, and bring the card.\nThanks.",
+      "Train  9:15 from Berlin\nHotel  room 12",
+      "- [ ] call Ann\n- [x] pay Halden",
+      "[Queued messages while agent was busy]\n\n---\nQueued #1\nPay Halden.",
+      "2 - 3: the ratio.",
+      "12:30 - Lunch with Marta: bring the plan.",
     ] {
       assert_eq!(quoted(text).own.concat(), text);
     }

@@ -212,8 +212,15 @@ impl<'s> Search<'s> {
     if let Some((scene, write)) = running().filter(|(_, write)| write.is_naming_command()).last() {
       return By::Output(scene, write);
     }
+    // What a command installs or fetches may write as well, and says nothing of it.
+    let installs =
+      |write: &Write<'_>| write.runs_foreign_code() && write.surely_ran(question.changed_at);
     match self.ledger() {
       Some(scene) => By::Ledger(scene),
+      None if running().any(|(_, write)| installs(write)) => running()
+        .filter(|(_, write)| installs(write))
+        .last()
+        .map_or(By::Nobody, |(scene, write)| By::Output(scene, write)),
       None if self.scenes.private.is_some() => By::Private,
       None => By::Nobody,
     }

@@ -79,6 +79,11 @@ impl Sentence {
     self.words.is_empty()
   }
 
+  /// How many words and signs it has.
+  pub(super) fn len(&self) -> usize {
+    self.words.len()
+  }
+
   /// Whether it has no word but these.
   pub(super) fn is_of(&self, words: &[&str]) -> bool {
     self.words.iter().all(|word| word.is_of(words))

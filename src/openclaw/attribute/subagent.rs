@@ -56,7 +56,7 @@ impl Inquiry<'_> {
       decision.fed_by.extend(inherited.map(|material| material.source.clone()));
     }
     match &before.origin {
-      SessionStart::Person => {}
+      SessionStart::Person | SessionStart::Unlisted => {}
       SessionStart::Hook(hook) => decision.started_by(hook),
       SessionStart::Cron => decision.started_by(&Source::new("cron")),
       SessionStart::Subagent => {

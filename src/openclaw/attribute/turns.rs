@@ -30,6 +30,8 @@ pub(super) struct Context<'r> {
   pub(super) is_background: bool,
   /// What the call in question was given to write; empty where that is not known.
   pub(super) given: String,
+  /// Whether the text was there before, so that it may be what the owner said in an earlier turn.
+  pub(super) was_there: bool,
 }
 
 /// What the agent had read before the record at `end` in `records`, when it made the call `own`;
@@ -49,6 +51,7 @@ pub(super) fn context<'r>(
     origin: origin(session),
     is_background: false,
     given: String::new(),
+    was_there: false,
   };
   let records_before = records.get(..end).unwrap_or(records);
   if is_cut || context.origin == SessionStart::Person && !begins_with_a_person(records_before) {

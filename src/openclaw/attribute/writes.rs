@@ -45,6 +45,12 @@ pub(super) struct Write<'r> {
   content: Content,
 }
 
+/// Words of commands that run what somebody else has written.
+const RUNS_FOREIGN: &[&str] = &[
+  "install", "ci", "clone", "curl", "wget", "make", "npx", "pipx", "uvx", "bunx", "docker",
+  "podman", "build", "setup", "upgrade", "update", "bundle", "composer", "gradlew", "mvn",
+];
+
 /// The file that is asked about, as an agent sees it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place<'a> {
@@ -192,6 +198,19 @@ impl<'r> Write<'r> {
   /// Whether it is a command with the file's name in it.
   pub(super) fn is_naming_command(&self) -> bool {
     self.is_command && self.names.is_some()
+  }
+
+  /// Whether it is a command that runs what somebody else has written: an installer, a build, a download.
+  pub(super) fn runs_foreign_code(&self) -> bool {
+    let is_sign = |word: &str| {
+      RUNS_FOREIGN.contains(&word) || Path::new(word).extension().is_some_and(|kind| kind == "sh")
+    };
+    self.is_command
+      && self.content.parts.iter().any(|part| {
+        part
+          .split(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_')))
+          .any(is_sign)
+      })
   }
 
   /// How surely the call is about the file: its very path, the file's name in a command, an ending.

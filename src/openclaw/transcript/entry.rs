@@ -5,7 +5,11 @@
 
 use serde_json::{Map, Value};
 
-use super::{json, model::Session, parse};
+use super::{
+  json,
+  model::{Session, is_local_channel},
+  parse,
+};
 
 /// The members that are read.
 pub(super) const MEMBERS: &[&str] = &[
@@ -69,7 +73,13 @@ impl Entry {
       nested("deliveryContext", "channel"),
       self.word("lastChannel"),
     ];
-    fill(&mut session.channel, &mut channels.into_iter());
+    // A session that several channels share is nobody's alone, whichever was used last.
+    let channels: Vec<String> = channels.into_iter().flatten().collect();
+    let is_local = |channel: &&String| is_local_channel(channel);
+    session.is_shared |=
+      channels.iter().any(|one| is_local(&one)) && !channels.iter().all(|one| is_local(&one));
+    let first = channels.iter().find(|one| !is_local(one)).or(channels.first()).cloned();
+    fill(&mut session.channel, &mut [first].into_iter());
     let types = [self.word("chatType"), nested("origin", "chatType")];
     fill(&mut session.chat_type, &mut types.into_iter());
     let peers = [nested("origin", "from"), nested("deliveryContext", "to"), self.word("lastTo")];

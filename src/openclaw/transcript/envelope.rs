@@ -61,12 +61,18 @@ pub(super) fn open(text: &str) -> Envelope {
       }
       after_line(body, MEMORY_CLOSE)
     } else if label.starts_with("System: ") || label.starts_with("System (untrusted): ") {
-      after
+      // What a program printed may have any number of lines.
+      block_end(after)
     } else {
       break;
     };
     envelope.context.push_str(begin.get(..begin.len() - end.len()).unwrap_or_default());
     rest = end;
+  }
+  if let Some((sender, words)) = channel_mark(rest) {
+    envelope.sender.get_or_insert(sender);
+    envelope.context.push_str(rest.get(..rest.len() - words.len()).unwrap_or_default());
+    rest = words;
   }
   let words = trailer(rest).unwrap_or(rest.len());
   envelope.context.push_str(rest.get(words..).unwrap_or_default());
@@ -185,8 +191,56 @@ fn note_sender(label: &str, block: &str, sender: &mut Option<Sender>) {
       known.username = known.username.take().or(found.username);
       known.name = known.name.take().or(found.name);
     }
+    // A channel's message that names nobody is not typed here all the same.
+    None if !is_sender => *sender = Some(nobody()),
     _ => {}
   }
+}
+
+fn nobody() -> Sender {
+  Sender { id: Some("unknown".to_owned()), ..Sender::default() }
+}
+
+/// What old versions put before a message of a channel: `[Telegram Eve id:666 2026-02-01 10:00] `; the sender, and the
+/// rest of the text.
+fn channel_mark(text: &str) -> Option<(Sender, &str)> {
+  const CHANNELS: &[&str] = &[
+    "telegram",
+    "whatsapp",
+    "discord",
+    "slack",
+    "signal",
+    "imessage",
+    "bluebubbles",
+    "matrix",
+    "msteams",
+    "teams",
+    "irc",
+    "line",
+    "googlechat",
+    "mattermost",
+    "nostr",
+    "zalo",
+    "feishu",
+    "lark",
+    "wechat",
+    "qqbot",
+    "dingtalk",
+    "sms",
+    "email",
+  ];
+  let (inside, rest) = text.strip_prefix('[')?.split_once("] ")?;
+  if inside.len() > MAX_NAME || inside.contains('\n') {
+    return None;
+  }
+  let first = inside.split_whitespace().next()?.to_lowercase();
+  if !CHANNELS.contains(&first.as_str()) {
+    return None;
+  }
+  let id = inside
+    .split_whitespace()
+    .find_map(|word| word.strip_prefix("id:").or_else(|| word.starts_with('+').then_some(word)));
+  Some((Sender { id: Some(id.unwrap_or("unknown").to_owned()), ..Sender::default() }, rest))
 }
 
 /// A name or an id; `None` for an empty one.
@@ -236,6 +290,19 @@ mod tests {
     assert_eq!(envelope.words, "words");
     assert_eq!(envelope.sender.unwrap().id.as_deref(), Some("7"));
     assert!(envelope.context.ends_with("recalled"));
+  }
+
+  #[test]
+  fn the_mark_of_old_versions_names_the_sender() {
+    let envelope = open("[Telegram Eve id:666 2026-02-01 10:00] Pay Orion.");
+    assert_eq!(envelope.words, "Pay Orion.");
+    assert_eq!(envelope.sender.unwrap().id.as_deref(), Some("666"));
+    assert_eq!(open("[Halden] Pay Orion.").sender, None);
+    let info = "Conversation info (untrusted metadata):\n```json\n{}\n```\n\n";
+    let typed =
+      "Sender (untrusted metadata):\n```json\n{\"id\":\"openclaw-control-ui\"}\n```\n\nPay.";
+    assert!(!open(&format!("{info}{typed}")).sender.unwrap().is_local_client());
+    assert!(open(typed).sender.unwrap().is_local_client());
   }
 
   #[test]

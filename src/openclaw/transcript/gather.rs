@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::{
   model::{Message, Record, Window},
-  parse::{self, Blocks},
+  parse,
 };
 
 /// Most bytes of text in one answer. The longest turns that were seen have some hundred kilobytes.
@@ -27,7 +27,6 @@ const MIN_EVENTS: usize = 256;
 pub(super) struct Gather {
   window: Window,
   limit: usize,
-  blocks: Blocks,
   left: usize,
   bytes: usize,
   read: usize,
@@ -36,9 +35,9 @@ pub(super) struct Gather {
 
 impl Gather {
   /// An answer for this window.
-  pub(super) fn new(window: Window, limit: usize, blocks: Blocks) -> Self {
+  pub(super) fn new(window: Window, limit: usize) -> Self {
     let left = limit.saturating_mul(EVENTS_PER_RECORD).max(MIN_EVENTS);
-    Self { window, limit, blocks, left, bytes: 0, read: 0, latest_first: vec![] }
+    Self { window, limit, left, bytes: 0, read: 0, latest_first: vec![] }
   }
 
   /// Takes the next older event: its bytes, or why they cannot be read. `Break` when the answer is whole
@@ -54,7 +53,7 @@ impl Gather {
     }
     self.left -= 1;
     self.read += event.as_ref().map_or(0, |bytes| bytes.len());
-    let event = event.and_then(|bytes| parse::event(bytes, self.blocks).map_err(str::to_owned));
+    let event = event.and_then(|bytes| parse::event(bytes).map_err(str::to_owned));
     let (at, message) = match event {
       Ok(event) => (event.at.or(stored_at), event.message),
       Err(why) => (stored_at, Some(Message::Unread { why })),

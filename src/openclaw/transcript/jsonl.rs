@@ -22,7 +22,7 @@ use super::{
   json,
   lines::{LinesBack, spend},
   model::{Message, ReadResult, Record, Session, Window},
-  parse::{self, Blocks, MAX_EVENT},
+  parse::{self, MAX_EVENT},
 };
 
 /// Longest `sessions.json` that is read; an entry takes some twenty kilobytes.
@@ -113,11 +113,7 @@ impl JsonlStore {
   /// Records of one session.
   pub(super) fn records(&self, id: &str, window: Window, limit: usize) -> ReadResult<Vec<Record>> {
     let session = self.describe(id);
-    let blocks = match session.channel.as_deref() {
-      None | Some("webchat" | "cli" | "internal") => Blocks::ProveNothing,
-      Some(_) => Blocks::NameSender,
-    };
-    let mut gather = Gather::new(window, limit, blocks);
+    let mut gather = Gather::new(window, limit);
     let problem = self.gather(id, window, &mut gather).err();
     let mut found = gather.finish();
     if let Some(peer) = direct_peer(&session.key) {
@@ -207,10 +203,13 @@ impl JsonlStore {
     let mut files = Vec::new();
     for entry in entries.take(MAX_NAMES).flatten() {
       let name = entry.file_name();
-      let id = name.to_str().and_then(|name| name.strip_suffix(".jsonl"));
+      let id = name.to_str().and_then(|name| match name.strip_suffix(".jsonl") {
+        None => Some(name).filter(|name| is_archived(name)),
+        id => id.filter(|id| is_plain(id)),
+      });
       // The metadata of an entry is that of a link itself.
       let meta = entry.metadata().ok().filter(fs::Metadata::is_file);
-      if let (Some(id), Some(meta)) = (id.filter(|id| is_plain(id)), meta) {
+      if let (Some(id), Some(meta)) = (id, meta) {
         files.push((Reverse(meta.modified().ok()), id.to_owned()));
       }
     }
@@ -221,10 +220,12 @@ impl JsonlStore {
 
   /// The file of a session and its length; `None` where there is none.
   fn file(&self, id: &str) -> io::Result<Option<(File, u64)>> {
-    if !is_plain(id) {
-      return Ok(None);
-    }
-    match open_plain(&self.directory.join(format!("{id}.jsonl"))) {
+    let name = match id {
+      id if is_plain(id) => format!("{id}.jsonl"),
+      id if is_archived(id) => id.to_owned(),
+      _ => return Ok(None),
+    };
+    match open_plain(&self.directory.join(name)) {
       Ok(file) => {
         let len = file.metadata()?.len();
         Ok(Some((file, len)))
@@ -304,6 +305,19 @@ fn is_plain(id: &str) -> bool {
   !id.is_empty()
     && id.len() <= 128
     && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_')
+}
+
+/// Whether it is the name of a transcript that OpenClaw has put aside: `ID.jsonl.reset.2026-02-16T10-00-00.000Z`.
+/// Such a session is in no list any more.
+fn is_archived(name: &str) -> bool {
+  let Some((id, rest)) = name.split_once(".jsonl.") else { return false };
+  let is_time = |time: &str| {
+    time.len() <= 40
+      && time.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b':'))
+      && !time.contains("..")
+  };
+  let time = rest.strip_prefix("reset.").or_else(|| rest.strip_prefix("deleted."));
+  is_plain(id) && time.is_some_and(is_time)
 }
 
 /// The time of the first line, where it is as short as that of OpenClaw.

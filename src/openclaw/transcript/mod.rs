@@ -19,5 +19,6 @@ pub mod stores;
 
 pub use model::{
   Call, Message, Outcome, ReadResult, Record, Sender, Session, Sessions, UNSEEN, Window,
+  is_local_channel,
 };
 pub use stores::Stores;

@@ -31,6 +31,8 @@ pub struct Session {
   pub workspace: Option<PathBuf>,
   /// The channel that it talks through (`telegram`), where it is one.
   pub channel: Option<String>,
+  /// Whether somebody at this machine and somebody on a channel talk in it.
+  pub is_shared: bool,
   /// `direct`, `group`, ... as OpenClaw says.
   pub chat_type: Option<String>,
   /// Who is at the other end, as the channel names them.
@@ -45,6 +47,11 @@ pub struct Session {
   pub participants: Vec<String>,
 }
 
+/// Whether a channel is this machine.
+pub fn is_local_channel(channel: &str) -> bool {
+  matches!(channel, "cli" | "tui" | "webchat" | "local" | "internal")
+}
+
 /// Who sent a message, as the channel told OpenClaw. Only the id is given by the channel itself;
 /// the other two are chosen by the sender and prove nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -55,6 +62,14 @@ pub struct Sender {
   pub username: Option<String>,
   /// The name that people see.
   pub name: Option<String>,
+}
+
+impl Sender {
+  /// Whether it is a program of OpenClaw's own on this machine, in which somebody types.
+  pub fn is_local_client(&self) -> bool {
+    let id = self.id.as_deref().unwrap_or_default();
+    matches!(id, "openclaw-control-ui" | "openclaw-tui" | "gateway-client" | "cli" | "webchat-ui")
+  }
 }
 
 /// What was found, and what could not be read on the way. A problem is a sentence for `status`.

@@ -21,15 +21,6 @@ const FILE_NAMES: &[&str] = &["name", "filename", "fileName", "title", "type"];
 /// Most calls of one message.
 const MAX_CALLS: usize = 256;
 
-/// Who may be believed about the sender of a message in which OpenClaw noted none.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Blocks {
-  /// The session talks through a channel, where OpenClaw puts the blocks before all else.
-  NameSender,
-  /// All of the text was typed.
-  ProveNothing,
-}
-
 /// An event that could be read.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Event {
@@ -40,7 +31,7 @@ pub struct Event {
 }
 
 /// Reads an event.
-pub fn event(bytes: &[u8], blocks: Blocks) -> Result<Event, &'static str> {
+pub fn event(bytes: &[u8]) -> Result<Event, &'static str> {
   if bytes.len() > MAX_EVENT {
     return Err("it is longer than four megabytes");
   }
@@ -52,7 +43,7 @@ pub fn event(bytes: &[u8], blocks: Blocks) -> Result<Event, &'static str> {
   let inner = event.get("message").unwrap_or(&Value::Null);
   let at = time(event.get("timestamp")).or_else(|| time(inner.get("timestamp")));
   let message = match word(&event, "type").unwrap_or_default() {
-    "message" => message(inner, blocks),
+    "message" => message(inner),
     "custom_message" => Some(custom(&event)),
     "branch_summary" => {
       Some(Message::Injected { kind: "branch".to_owned(), text: text_of(&event, "summary") })
@@ -77,11 +68,11 @@ pub fn time_of(bytes: &[u8]) -> Option<i64> {
   let quick = serde_json::from_slice::<Timed<'_>>(bytes).ok().and_then(|timed| timed.timestamp);
   match quick.and_then(|text| parse_time(&text)) {
     Some(at) => Some(at),
-    None => event(bytes, Blocks::ProveNothing).ok()?.at,
+    None => event(bytes).ok()?.at,
   }
 }
 
-fn message(message: &Value, blocks: Blocks) -> Option<Message> {
+fn message(message: &Value) -> Option<Message> {
   let noted = message.get("__openclaw").unwrap_or(&Value::Null);
   match word(message, "role")? {
     "user" => {
@@ -89,8 +80,7 @@ fn message(message: &Value, blocks: Blocks) -> Option<Message> {
       if has_unseen(message) || is_media_alone(noted, &envelope.words) {
         envelope.context.push_str(UNSEEN);
       }
-      let sender =
-        noted_sender(noted).or(if blocks == Blocks::NameSender { envelope.sender } else { None });
+      let sender = noted_sender(noted).or(envelope.sender);
       Some(Message::User {
         text: envelope.words,
         context: envelope.context,
@@ -288,7 +278,7 @@ mod tests {
   use super::*;
 
   fn read(value: &Value) -> Event {
-    event(value.to_string().as_bytes(), Blocks::ProveNothing).unwrap()
+    event(value.to_string().as_bytes()).unwrap()
   }
 
   #[test]
@@ -367,21 +357,18 @@ mod tests {
   }
 
   #[test]
-  fn blocks_name_a_sender_only_where_a_channel_is_spoken_through() {
+  fn a_block_names_the_sender_where_openclaw_noted_none() {
     let text = "Sender (untrusted metadata):\n```json\n{\"id\":\"7\"}\n```\n\nhi";
-    let value =
-      json!({"type": "message", "message": {"role": "user", "content": text}}).to_string();
-    for (blocks, named) in [(Blocks::NameSender, true), (Blocks::ProveNothing, false)] {
-      let message = event(value.as_bytes(), blocks).unwrap().message;
-      let Some(Message::User { text, sender, .. }) = message else { panic!("{message:?}") };
-      assert_eq!((text.as_str(), sender.is_some()), ("hi", named));
-    }
+    let value = json!({"type": "message", "message": {"role": "user", "content": text}});
+    let message = event(value.to_string().as_bytes()).unwrap().message;
+    let Some(Message::User { text, sender, .. }) = message else { panic!("{message:?}") };
+    assert_eq!((text.as_str(), sender.unwrap().id.as_deref()), ("hi", Some("7")));
   }
 
   #[test]
   fn text_that_is_no_event_is_said() {
     for bytes in [&b"\xff"[..], b"", b"[1]", b"{\"type\":", &vec![b' '; MAX_EVENT + 1]] {
-      assert!(event(bytes, Blocks::NameSender).is_err());
+      assert!(event(bytes).is_err());
     }
   }
 
@@ -431,18 +418,18 @@ mod tests {
     #[test]
     fn no_json_makes_it_panic(value in any_json(), cut in 0usize..200) {
       let text = value.to_string();
-      let whole = event(text.as_bytes(), Blocks::NameSender);
+      let whole = event(text.as_bytes());
       prop_assert_eq!(whole.is_ok(), value.is_object());
       if let Ok(whole) = whole {
         prop_assert_eq!(time_of(text.as_bytes()), whole.at);
       }
       let part = text.as_bytes().get(..cut.min(text.len())).unwrap_or_default();
-      prop_assert!(event(part, Blocks::ProveNothing).is_err() || cut >= text.len());
+      prop_assert!(event(part).is_err() || cut >= text.len());
     }
 
     #[test]
     fn no_bytes_make_it_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
-      drop(event(&bytes, Blocks::NameSender));
+      drop(event(&bytes));
     }
   }
 }

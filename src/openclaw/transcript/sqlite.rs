@@ -14,7 +14,7 @@ use super::{
   database::{Database, DatabaseError, text, whole},
   gather::Gather,
   model::{ReadResult, Record, Session, Window},
-  parse::{self, Blocks, MAX_EVENT},
+  parse::{self, MAX_EVENT},
 };
 
 const EVENTS: &str = "transcript_events";
@@ -142,7 +142,7 @@ impl SqliteStore {
   /// Records of one session.
   pub(super) fn records(&self, id: &str, window: Window, limit: usize) -> ReadResult<Vec<Record>> {
     // What is in the text of a row was moved there from an older store, or is noted apart.
-    let mut gather = Gather::new(window, limit, Blocks::ProveNothing);
+    let mut gather = Gather::new(window, limit);
     let problem = self.gather(id, window, &mut gather).err().map(|error| error.to_string());
     let found = gather.finish();
     let mut problems: Vec<String> = problem.into_iter().collect();

@@ -125,10 +125,10 @@ fn what_was_there_before_and_what_went_elsewhere_did_not_write() {
   {
     let talk = fetched().call(tool, arguments).answer("done, all written", Value::Null).later(60);
     let answer = ask(&talk.owner("ok"), &[], TEXT);
-    assert_eq!(answer.attributions[0].source.as_str(), "external-edit", "{tool}");
-    assert_eq!(answer.attributions[0].attestation, Attestation::SelfReported);
+    // No call wrote it, and the agent had read it.
+    assert_eq!(answer.attributions[0].source.as_str(), "web_fetch:evil.example", "{tool}");
   }
-  let read = fetched().read("MEMORY.md", TEXT).later(60).owner("ok");
+  let read = Talk::main().owner("Look.").read("MEMORY.md", TEXT).later(60).owner("ok");
   assert_eq!(ask(&read, &[], TEXT).attributions[0].source.as_str(), "external-edit");
 }
 
@@ -161,7 +161,7 @@ fn an_answer_that_is_not_there_yet_is_waited_for() {
   let before = Talk { records: open.records[..open.records.len() - 1].to_vec(), ..open.clone() };
   let first = ask_store(&store(&before), changed_at, TEXT);
   assert_eq!(first.outlook, Outlook::Unseen);
-  assert_eq!(first.attributions[0].source.as_str(), "external-edit");
+  assert_eq!(first.attributions[0].source.as_str(), "web_fetch:evil.example");
   let second = ask_store(&store(&open), changed_at, TEXT);
   assert_eq!(second.outlook, Outlook::Later);
   let other = Message::Tool(Outcome {

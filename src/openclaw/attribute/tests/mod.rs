@@ -3,6 +3,7 @@
 
 mod calls;
 mod hostile;
+mod laundered;
 mod lists;
 mod mutations;
 mod paraphrases;

@@ -77,12 +77,22 @@ pub(super) fn ask_store(store: &Store, changed_at: i64, text: &str) -> Answer {
 }
 
 pub(super) fn ask_about(file: &str, store: &Store, changed_at: i64, text: &str) -> Answer {
+  ask_when(file, store, (changed_at, changed_at + 20_000), text)
+}
+
+/// The same of a change that was seen later: when it was made, and when it was seen.
+pub(super) fn ask_when(
+  file: &str,
+  store: &Store,
+  (changed_at, seen_at): (i64, i64),
+  text: &str,
+) -> Answer {
   let question = Question {
     workspace: Path::new(WORKSPACE),
     file: Path::new(file),
     version: ContentHash::of(text.as_bytes()),
     on_record: ContentHash::of(text.as_bytes()),
-    seen_at: changed_at + 20_000,
+    seen_at,
     changed_at,
     memory: &[],
     owner_devices: &[],

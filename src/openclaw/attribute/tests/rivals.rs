@@ -200,8 +200,9 @@ fn what_a_command_wrote_that_does_not_name_the_file_is_what_it_had_read() {
     assert_eq!(found.attributions[0].source.as_str(), "web_fetch:evil.example", "{command}");
     // Nothing foreign before it, or not at that time: the agent's records know nothing of this write.
     let clean = Talk::main().owner("Set it up.").exec(command, "(no output)");
-    assert_eq!(ask(&clean, &[], line).attributions[0].source.as_str(), "external-edit");
+    let expected = if command == "sh setup.sh" { "exec" } else { "external-edit" };
+    assert_eq!(ask(&clean, &[], line).attributions[0].source.as_str(), expected);
     let idle = read.clone().exec(command, "(no output)").later(60).owner("Thanks.");
-    assert_eq!(ask(&idle, &[], line).attributions[0].source.as_str(), "external-edit");
+    assert_eq!(ask(&idle, &[], line).attributions[0].source.as_str(), "web_fetch:evil.example");
   }
 }

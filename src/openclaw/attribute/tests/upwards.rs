@@ -324,7 +324,7 @@ fn a_call_of_an_agent_that_works_elsewhere_did_not_write_here() {
 }
 
 /// The answer where memory has a line of this origin.
-fn with_memory(talk: Talk, text: &str, memory: &[Remembered]) -> Attribution {
+pub(super) fn with_memory(talk: Talk, text: &str, memory: &[Remembered]) -> Attribution {
   let version = ContentHash::of(b"version");
   let changed_at = talk.at - 500_000;
   let question = Question {
@@ -342,7 +342,7 @@ fn with_memory(talk: Talk, text: &str, memory: &[Remembered]) -> Attribution {
   attribute(&question, Ok(None), &store).attributions.remove(0)
 }
 
-fn remembered(text: &str, source: &str, fed_by: &[&str]) -> Remembered {
+pub(super) fn remembered(text: &str, source: &str, fed_by: &[&str]) -> Remembered {
   Remembered {
     file: "memory/2026-11-22.md".into(),
     text: text.to_owned(),

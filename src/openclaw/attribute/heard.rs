@@ -1,0 +1,100 @@
+//! Text that no call on record wrote, and whose words the agent had just read from somebody.
+//!
+//! A program that the agent started may write after its call is over, and whoever had it started chooses when. So
+//! such a text is no edit by an unknown program as long as what the agent had read explains it.
+#![forbid(unsafe_code)]
+
+use super::{Inquiry, material::Role, rank::rank, search::Scenes};
+use crate::{
+  openclaw::transcript::Session,
+  provenance::{
+    Attestation, Attribution, Evidence, Fed, Request, Source, overlap::Text, passage::passage,
+  },
+};
+
+/// Which part of a text what the agent had read must explain (as for a copy of remembered text).
+const IS_COPY: f32 = 0.6;
+/// By how much more than the owner's words.
+const MARGIN: f32 = 0.15;
+/// How many words they must share: a date and a name are in many texts (a choice).
+const MIN_SHARED: usize = 4;
+
+/// What explains a text.
+struct Found {
+  source: Source,
+  at: i64,
+  share: f32,
+  request: Request,
+  session: String,
+}
+
+impl Inquiry<'_> {
+  /// The origin of a text that nothing on record wrote, by what the sessions that were at work had read.
+  pub(super) fn heard(&mut self, scenes: &Scenes, text: &str) -> Option<Attribution> {
+    let mut found: Vec<Found> = Vec::new();
+    let words = Text::new(text);
+    for scene in &scenes.all {
+      let records = self.history(scene);
+      let until = self.question.seen_at.max(self.question.changed_at);
+      let end = records.iter().take_while(|record| record.at <= until).count();
+      let mut before = self.context(&scene.session, &records, end, None);
+      before.widen();
+      let owners = |role: Role| matches!(role, Role::Owner | Role::Task);
+      let mut own = words.nothing();
+      for material in before.materials.iter().filter(|one| owners(one.role)) {
+        own.add(&words.cover(&material.text));
+      }
+      let own = words.share_of_all(&own);
+      for material in before.materials.iter().filter(|one| one.role == Role::Foreign) {
+        let cover = words.cover(&material.text);
+        let share = words.share_of_all(&cover);
+        if share >= IS_COPY && share > own + MARGIN && cover.n_words() >= MIN_SHARED {
+          let asked = asked(&before.materials, material.at);
+          found.push(Found {
+            source: material.source.clone(),
+            at: material.at,
+            share,
+            request: Request::new(&asked, &passage(text, std::iter::once(&*material.text))),
+            session: session_of(&scene.session),
+          });
+        }
+      }
+    }
+    found.sort_by_key(|one| (rank(&one.source), std::cmp::Reverse(one.at)));
+    let mut found = found.into_iter();
+    let first = found.next()?;
+    let mut fed_by: Vec<Source> = Vec::new();
+    for one in found {
+      if one.source != first.source && !fed_by.contains(&one.source) {
+        fed_by.push(one.source);
+      }
+    }
+    let evidence = Evidence {
+      fed: Some(Fed {
+        source: Evidence::capped(first.source.as_str()),
+        at: first.at,
+        share: Some(f64::from(first.share.min(1.0))),
+      }),
+      note: Some("no call on record wrote it, and the agent had read these words".to_owned()),
+      ..Evidence::default()
+    };
+    Some(Attribution {
+      source: first.source,
+      fed_by,
+      attestation: Attestation::ToolObserved,
+      session: Some(first.session),
+      evidence,
+      request: Some(first.request).filter(|request| !request.is_empty()),
+    })
+  }
+}
+
+/// What the owner had asked for last before a moment.
+fn asked(materials: &[super::Material<'_>], at: i64) -> String {
+  let said = materials.iter().rev().find(|one| one.role == Role::Owner && one.at <= at);
+  said.map_or_else(String::new, |one| one.text.trim().to_owned())
+}
+
+fn session_of(session: &Session) -> String {
+  Evidence::capped(&session.id)
+}
