@@ -63,20 +63,21 @@ pub fn run(context: &Context, args: EvalArgs) -> Result<Status, Failure> {
   let judge = judge::Recorded::of(&args)?;
   let may_release = args.judge_may_release;
   let n_threads = bulk::cores();
-  let court = Court { trust: args.trust, source, layers, n_threads, config, judge, may_release };
+  let settings =
+    Settings { trust: args.trust, source, layers, n_threads, config, judge, may_release };
   let setup = Setup {
     inputs: args.paths.iter().map(|path| shown(path)).collect(),
     layers: layers.as_str(),
     model: layers != Layers::Rules,
     trust: args.trust.map(Trust::as_str),
-    source: court.source.as_ref().map(ToString::to_string),
-    sensitivity: court.config.sensitivity.as_str(),
+    source: settings.source.as_ref().map(ToString::to_string),
+    sensitivity: settings.config.sensitivity.as_str(),
   };
   let mut tally = Tally::new(floors, args.mistakes);
   let start = SystemClock.monotonic();
   let mut progress = Progress::new("line", start);
   for (index, file) in files(&args.paths)?.iter().enumerate() {
-    read(index, file, &court, &mut tally, &mut progress)?;
+    read(index, file, &settings, &mut tally, &mut progress)?;
   }
   drop(progress);
   // Figures of a damaged model would be taken for figures of the whole model.
@@ -85,7 +86,7 @@ pub fn run(context: &Context, args: EvalArgs) -> Result<Status, Failure> {
     return Err(Failure::unavailable(why).hint("memfw eval --layers rules"));
   }
   let mut report = tally.report(setup, SystemClock.monotonic().saturating_sub(start));
-  report.judge = court.judge.as_ref().map(judge::Recorded::counts);
+  report.judge = settings.judge.as_ref().map(judge::Recorded::counts);
   if report.all.n() == 0 {
     let first = report.cases.bad_lines.first();
     let why = first.map(|bad| format!(": {}:{}: {}", bad.place.file, bad.place.line, bad.why));
@@ -94,7 +95,7 @@ pub fn run(context: &Context, args: EvalArgs) -> Result<Status, Failure> {
       why.unwrap_or_default()
     )));
   }
-  if let (Some(file), Some(judge)) = (&args.judge_dump, &court.judge) {
+  if let (Some(file), Some(judge)) = (&args.judge_dump, &settings.judge) {
     overwrite(file, &judge.dump())?;
   }
   if let Some(file) = &args.svg {
@@ -109,7 +110,7 @@ pub fn run(context: &Context, args: EvalArgs) -> Result<Status, Failure> {
 }
 
 /// How lines are judged.
-struct Court {
+struct Settings {
   /// The trust of all lines, which overrides their own.
   trust: Option<Trust>,
   /// The source of all lines without an origin.
@@ -121,7 +122,7 @@ struct Court {
   may_release: bool,
 }
 
-impl Court {
+impl Settings {
   fn trust(&self, case: &Case) -> Trust {
     let own = || match (&case.scenario, &self.source) {
       (None, None) => Trust::Untrusted,
@@ -145,7 +146,7 @@ impl Court {
       })
       .collect();
     let sources: Vec<Source> = cases.iter().flatten().map(|case| self.source(case)).collect();
-    let exhibits: Vec<Sample<'_>> = cases
+    let samples: Vec<Sample<'_>> = cases
       .iter()
       .flatten()
       .zip(&sources)
@@ -166,8 +167,8 @@ impl Court {
         }
       })
       .collect();
-    let mut assessed = assess(&exhibits, Model::embedded(), &SystemClock).into_iter();
-    drop(exhibits);
+    let mut assessed = assess(&samples, Model::embedded(), &SystemClock).into_iter();
+    drop(samples);
     let judged = cases.into_iter().map(|case| {
       let case = case?;
       let answer = assessed.next().ok_or("it was not judged")?;
@@ -181,7 +182,7 @@ impl Court {
 fn read(
   index: usize,
   file: &Path,
-  court: &Court,
+  settings: &Settings,
   tally: &mut Tally,
   progress: &mut Progress,
 ) -> Result<(), Failure> {
@@ -198,13 +199,13 @@ fn read(
       return Ok(());
     }
     let judged =
-      bulk::in_order(&chunk, Line::len, court.n_threads, |batch| court.judge(batch, &set));
+      bulk::in_order(&chunk, Line::len, settings.n_threads, |batch| settings.judge(batch, &set));
     for answer in judged {
       number += 1;
       let place = Place { file: name.clone(), line: number };
       match answer {
         Ok((case, assessed)) => {
-          let trust = court.trust(&case);
+          let trust = settings.trust(&case);
           tally.add(index, place, &case, trust, outcome(&assessed));
         }
         Err(why) => tally.add_bad(place, why),

@@ -64,7 +64,7 @@ struct Judge<'a> {
 }
 
 impl Judge<'_> {
-  fn exhibit<'t>(&'t self, text: &'t [u8]) -> Sample<'t> {
+  fn sample<'t>(&'t self, text: &'t [u8]) -> Sample<'t> {
     Sample {
       text,
       options: self.options,
@@ -239,9 +239,9 @@ impl ScanReport<'_> {
         |item| item.text.bytes().len(),
         n_threads,
         |batch| {
-          let exhibits: Vec<Sample<'_>> =
-            batch.iter().map(|item| self.judge.exhibit(item.text.bytes())).collect();
-          assess(&exhibits, Model::embedded(), &SystemClock)
+          let samples: Vec<Sample<'_>> =
+            batch.iter().map(|item| self.judge.sample(item.text.bytes())).collect();
+          assess(&samples, Model::embedded(), &SystemClock)
         },
       );
       self.progress.clear();

@@ -24,7 +24,7 @@ use super::{
 };
 use crate::{
   engine::{EngineError, EventKind, Target, event::shown},
-  os::subprocess::Errand,
+  os::subprocess::Subprocess,
   store::{EventFilter, EventRow, ItemFilter, Ledger, StateKey, StoreError},
 };
 
@@ -98,7 +98,7 @@ pub(super) struct Notifications {
   told: Option<NotifiedUntil>,
   news: BTreeMap<String, News>,
   checks: BTreeMap<Target, Check>,
-  running: Option<(Running, Errand)>,
+  running: Option<(Running, Subprocess)>,
 }
 
 impl Notifications {
@@ -234,13 +234,14 @@ impl Notifications {
       oldest.map(|source| told.at.remove(&source));
     }
     words.push(message(&about).into());
-    self.running = Some((Running::Message, Errand::start(words, LIMIT)));
+    self.running = Some((Running::Message, Subprocess::start(words, LIMIT)));
     vec![stored(told)]
   }
 
   /// Handles the end of a program.
   fn end_program(&mut self) -> Vec<Action> {
-    let Some(outcome) = self.running.as_ref().and_then(|(_, errand)| errand.outcome()) else {
+    let Some(outcome) = self.running.as_ref().and_then(|(_, subprocess)| subprocess.outcome())
+    else {
       return vec![];
     };
     let action = match (self.running.take().map(|(what, _)| what), outcome) {
@@ -292,8 +293,8 @@ impl Notifications {
     if let (false, None, Some(words)) =
       (asked, &self.running, self.helpers.reindex.get(&target.root))
     {
-      let errand = Errand::start(words.clone(), INDEX_LIMIT);
-      self.running = Some((Running::Index(target.root.clone()), errand));
+      let subprocess = Subprocess::start(words.clone(), INDEX_LIMIT);
+      self.running = Some((Running::Index(target.root.clone()), subprocess));
       self.checks.insert(target, Check { due: now + INDEX_AFTER, asked: true });
       return vec![];
     }

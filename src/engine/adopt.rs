@@ -203,9 +203,9 @@ fn judge(
   let mut assess = |text: &[u8], rules, context: &Context<'_>| {
     Some(model::assess(model?, text, rules, Depth::Heads, context))
   };
-  let mut court = JudgeContext::new(&origin, treatment, config, rules, &mut assess);
-  court.reads_on = true;
-  let judgements = judge_fresh(&bytes, &document, &comparison, &mut court);
+  let mut cx = JudgeContext::new(&origin, treatment, config, rules, &mut assess);
+  cx.reads_on = true;
+  let judgements = judge_fresh(&bytes, &document, &comparison, &mut cx);
   if judgements.iter().flatten().any(|one| one.decision.leaves()) {
     return None;
   }

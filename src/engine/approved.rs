@@ -56,18 +56,18 @@ impl Part<'_> {
 pub(super) fn runs(
   document: &Document,
   comparison: &Comparison,
-  court: &JudgeContext<'_>,
+  cx: &JudgeContext<'_>,
   others: &[Range<usize>],
 ) -> Vec<Vec<Line>> {
   let mut runs: Vec<Vec<Line>> = Vec::new();
   let mut goes_on = false;
   for (block, one) in document.blocks().iter().enumerate() {
-    let brought = together::brought(one, block, comparison, court);
+    let brought = together::brought(one, block, comparison, cx);
     let lines = one.lines.iter().zip(brought).enumerate();
     for (index, (line, by)) in lines.filter(|(_, (line, _))| line.kind != LineKind::Blank) {
       let approved = by.and_then(|by| {
         let known = by.known?;
-        let revision = court.known.get(known)?.revision(by.revision)?;
+        let revision = cx.known.get(known)?.revision(by.revision)?;
         let is_other = others.iter().any(|other| overlaps(other, &line.span));
         let (by, at) = ((known, by.revision), revision.at);
         let line = Line { block, index, span: line.span.clone(), by, at };

@@ -163,29 +163,29 @@ pub fn facts_of<'a>(
 
 /// Assesses texts; one answer each, in order.
 pub fn assess(batch: &[Sample<'_>], model: &dyn Assessor, clock: &dyn Clock) -> Vec<Assessed> {
-  batch.iter().map(|exhibit| assess_one(exhibit, model, clock)).collect()
+  batch.iter().map(|sample| assess_one(sample, model, clock)).collect()
 }
 
 /// Judges the blocks of a text one by one, as in a file.
-fn assess_one(exhibit: &Sample<'_>, model: &dyn Assessor, clock: &dyn Clock) -> Assessed {
-  let document = Document::parse(exhibit.text, &Known::default());
+fn assess_one(sample: &Sample<'_>, model: &dyn Assessor, clock: &dyn Clock) -> Assessed {
+  let document = Document::parse(sample.text, &Known::default());
   if document.blocks().len() < 2 {
-    return assess_block(exhibit, model, clock);
+    return assess_block(sample, model, clock);
   }
   // Equal blocks are judged once. Of very many blocks, the encoder reads those that the heads suspect
   // most.
   let texts: Vec<BlockText> =
-    document.blocks().iter().map(|block| BlockText::new(exhibit.text, block)).collect();
+    document.blocks().iter().map(|block| BlockText::new(sample.text, block)).collect();
   let mut known: HashMap<&[u8], Option<Assessed>> =
     texts.iter().map(|text| (text.bytes(), None)).collect();
-  let close = most_suspicious(exhibit, &known, model);
+  let close = most_suspicious(sample, &known, model);
   let blocks = texts.iter().map(|text| {
     let mut found = if let Some(Some(found)) = known.get(text.bytes()) {
       Assessed { times: Times::default(), ..found.clone() }
     } else {
       let is_close = close.as_ref().is_none_or(|close| close.contains(text.bytes()));
-      let reads = if is_close { exhibit.reads } else { Reads::Notable };
-      let sample = Sample { text: text.bytes(), reads, ..*exhibit };
+      let reads = if is_close { sample.reads } else { Reads::Notable };
+      let sample = Sample { text: text.bytes(), reads, ..*sample };
       let found = assess_block(&sample, model, clock);
       known.insert(text.bytes(), Some(found.clone()));
       found
@@ -196,23 +196,23 @@ fn assess_one(exhibit: &Sample<'_>, model: &dyn Assessor, clock: &dyn Clock) -> 
     found.out.iter_mut().for_each(|span| *span = text.to_file(span));
     found
   });
-  blocks.reduce(join).unwrap_or_else(|| assess_block(exhibit, model, clock))
+  blocks.reduce(join).unwrap_or_else(|| assess_block(sample, model, clock))
 }
 
 /// The texts that the encoder reads in any case, when there are too many to read all within a second or
 /// two; `None` otherwise, or without an encoder.
 fn most_suspicious<'t>(
-  exhibit: &Sample<'_>,
+  sample: &Sample<'_>,
   texts: &HashMap<&'t [u8], Option<Assessed>>,
   model: &dyn Assessor,
 ) -> Option<HashSet<&'t [u8]>> {
-  let is_read = exhibit.layers != Layers::Rules && exhibit.reads == Reads::New;
+  let is_read = sample.layers != Layers::Rules && sample.reads == Reads::New;
   if !is_read || texts.len() <= MAX_CLOSE {
     return None;
   }
   let suspicion = |text: &&'t [u8]| {
-    let asked = licence_for(exhibit.asked, text);
-    let context = Context { kind: exhibit.kind, asked, known: &[] };
+    let asked = licence_for(sample.asked, text);
+    let context = Context { kind: sample.kind, asked, known: &[] };
     let found = model::assess(model, text, 0.0, Depth::Heads, &context);
     // Thousandths, so that they can be compared.
     (Reverse((found.suspicion() * 1000.0) as u32), text.len(), *text)
@@ -239,38 +239,38 @@ fn join(mut one: Assessed, mut other: Assessed) -> Assessed {
   one
 }
 
-fn assess_block(exhibit: &Sample<'_>, model: &dyn Assessor, clock: &dyn Clock) -> Assessed {
-  let mut found = assess_text(exhibit, model, clock).0;
+fn assess_block(sample: &Sample<'_>, model: &dyn Assessor, clock: &dyn Clock) -> Assessed {
+  let mut found = assess_text(sample, model, clock).0;
   if found.decision.leaves() {
-    let out = taken(exhibit, &found.findings, model, clock);
-    found.out = out.unwrap_or_else(|| iter::once(0..exhibit.text.len()).collect());
+    let out = taken(sample, &found.findings, model, clock);
+    found.out = out.unwrap_or_else(|| iter::once(0..sample.text.len()).collect());
   }
   found
 }
 
 /// What would be taken out of a block, as in a file; `None` for all of it.
 fn taken(
-  exhibit: &Sample<'_>,
+  sample: &Sample<'_>,
   findings: &[Finding],
   model: &dyn Assessor,
   clock: &dyn Clock,
 ) -> Option<Vec<Range<usize>>> {
-  let document = Document::parse(exhibit.text, &Known::default());
+  let document = Document::parse(sample.text, &Known::default());
   let [block] = document.blocks() else { return None };
-  let by = Brought::judged_as(exhibit.facts.trust, exhibit.facts.party);
+  let by = Brought::judged_as(sample.facts.trust, sample.facts.party);
   let lines = block.lines.iter();
   let brought: Vec<Option<Brought>> =
     lines.map(|line| (line.kind != LineKind::Blank).then_some(by)).collect();
-  let spans = places(findings, &exhibit.facts);
+  let spans = places(findings, &sample.facts);
   let span_of = |index: &usize| block.lines.get(*index).map(|line| line.span.clone());
   let look = |lines: &[usize]| {
     let spans: Vec<Range<usize>> = lines.iter().filter_map(span_of).collect();
-    let text = BlockText::of_spans(exhibit.text, &spans);
-    let exhibit = Sample { text: text.bytes(), referral: None, ..*exhibit };
-    assess_text(&exhibit, model, clock)
+    let text = BlockText::of_spans(sample.text, &spans);
+    let sample = Sample { text: text.bytes(), referral: None, ..*sample };
+    assess_text(&sample, model, clock)
   };
   let mut left = MAX_JUDGED_AGAIN;
-  let candidates = Candidates { file: exhibit.text, block, brought: &brought, spans: &spans };
+  let candidates = Candidates { file: sample.text, block, brought: &brought, spans: &spans };
   // Lines that the judge named are taken out whole.
   let named: Vec<&Range<usize>> =
     findings.iter().filter(|one| one.layer == Layer::Judge).map(|one| &one.span).collect();
@@ -283,7 +283,7 @@ fn taken(
       return true;
     }
     let Some(more) = left.checked_sub(1) else { return true };
-    left = more.saturating_sub(exhibit.text.len());
+    left = more.saturating_sub(sample.text.len());
     look(lines).0.decision.leaves()
   };
   let chosen = candidates.choose(&mut |lines| look(lines).1, &mut leaves)?;
@@ -299,47 +299,47 @@ fn without_heading(text: &[u8]) -> Range<usize> {
 
 /// Judges a text as a whole; also says how suspicious it is.
 fn assess_text(
-  exhibit: &Sample<'_>,
+  sample: &Sample<'_>,
   model: &dyn Assessor,
   clock: &dyn Clock,
 ) -> (Assessed, Strength) {
   let start = clock.monotonic();
-  let mut findings = match exhibit.layers {
-    Layers::Rules | Layers::All => detect::judge(exhibit.text, &exhibit.options),
+  let mut findings = match sample.layers {
+    Layers::Rules | Layers::All => detect::judge(sample.text, &sample.options),
     Layers::Model => vec![],
   };
-  let setting = Setting { asked: exhibit.asked, known: &[] };
-  let effects = match exhibit.layers {
-    Layers::Rules | Layers::All if !exhibit.facts.party.has_all_powers() => {
-      effects::read(exhibit.text, &setting)
+  let setting = Setting { asked: sample.asked, known: &[] };
+  let effects = match sample.layers {
+    Layers::Rules | Layers::All if !sample.facts.party.has_all_powers() => {
+      effects::read(sample.text, &setting)
     }
     _ => vec![],
   };
   let began = clock.monotonic();
-  let seen = (exhibit.layers != Layers::Rules).then(|| look(exhibit, &findings, model));
+  let seen = (sample.layers != Layers::Rules).then(|| look(sample, &findings, model));
   let ended = clock.monotonic();
-  let mut facts = PolicyInput { effects: &effects, ..exhibit.facts };
+  let mut facts = PolicyInput { effects: &effects, ..sample.facts };
   if let Some(seen) = &seen {
     facts.probabilities = seen.probabilities;
     facts.authority = seen.authority;
     facts.read = seen.depth == Depth::Encoder;
-    findings.extend(policy::likely(seen, 0..exhibit.text.len(), &facts));
+    findings.extend(policy::likely(seen, 0..sample.text.len(), &facts));
   }
-  if exhibit.layers != Layers::Model {
-    findings.extend(policy::usurped(&effects, 0..exhibit.text.len(), &facts));
+  if sample.layers != Layers::Model {
+    findings.extend(policy::usurped(&effects, 0..sample.text.len(), &facts));
     findings.sort_by_key(|finding| (finding.span.start, finding.span.end));
   }
-  let reading = exhibit.referral.and_then(|referral| {
-    let text = std::str::from_utf8(exhibit.text).ok()?;
+  let reading = sample.referral.and_then(|referral| {
+    let text = std::str::from_utf8(sample.text).ok()?;
     policy::wants_reading(&findings, 0..text.len(), &facts).then_some(())?;
-    let (asked, source) = (exhibit.asked, referral.source.as_str());
+    let (asked, source) = (sample.asked, referral.source.as_str());
     let question = Question { asked, source, entry: text, known: &[] };
     referral.reader.read(&question).filter(|reading| question.heeds(reading))
   });
   facts.reading = reading.as_ref();
   if let Some(reading) = &reading {
-    let named = std::str::from_utf8(exhibit.text).ok().and_then(|text| reading.place_in(text));
-    let place = named.unwrap_or_else(|| without_heading(exhibit.text));
+    let named = std::str::from_utf8(sample.text).ok().and_then(|text| reading.place_in(text));
+    let place = named.unwrap_or_else(|| without_heading(sample.text));
     findings.extend(policy::ruled(reading, place, &facts));
   }
   let decision = policy::decide(&findings, &facts);
@@ -354,14 +354,14 @@ fn assess_text(
 }
 
 /// The model's assessment; the result of the heads decides whether the encoder reads the text, too.
-fn look(exhibit: &Sample<'_>, findings: &[Finding], model: &dyn Assessor) -> Assessment {
-  let wanted = |glance| match exhibit.reads {
-    Reads::New => policy::wants_encoder(exhibit.facts.trust, glance),
+fn look(sample: &Sample<'_>, findings: &[Finding], model: &dyn Assessor) -> Assessment {
+  let wanted = |glance| match sample.reads {
+    Reads::New => policy::wants_encoder(sample.facts.trust, glance),
     Reads::Notable => policy::is_notable(glance),
   };
-  let asked = licence_for(exhibit.asked, exhibit.text);
-  let context = Context { kind: exhibit.kind, asked, known: &[] };
-  model::look(model, exhibit.text, policy::strength(findings), &context, wanted)
+  let asked = licence_for(sample.asked, sample.text);
+  let context = Context { kind: sample.kind, asked, known: &[] };
+  model::look(model, sample.text, policy::strength(findings), &context, wanted)
 }
 
 #[cfg(test)]
@@ -396,7 +396,7 @@ mod tests {
     let facts = PolicyInput { trust, ..PolicyInput::default() };
     let options = JudgeOptions::default();
     let kind = Kind::Unknown;
-    let exhibit = Sample {
+    let sample = Sample {
       text: text.as_bytes(),
       options,
       facts,
@@ -406,7 +406,7 @@ mod tests {
       asked: "",
       referral: None,
     };
-    assess(&[exhibit], &Fears, &SystemClock).remove(0)
+    assess(&[sample], &Fears, &SystemClock).remove(0)
   }
 
   /// A model that counts what it reads.
@@ -435,7 +435,7 @@ mod tests {
   fn reads(text: &str) -> (usize, usize, Assessed) {
     let facts = PolicyInput { trust: Trust::Untrusted, ..PolicyInput::default() };
     let options = JudgeOptions::default();
-    let exhibit = Sample {
+    let sample = Sample {
       text: text.as_bytes(),
       options,
       facts,
@@ -446,7 +446,7 @@ mod tests {
       referral: None,
     };
     let counts = Counts::default();
-    let found = assess(&[exhibit], &counts, &SystemClock).remove(0);
+    let found = assess(&[sample], &counts, &SystemClock).remove(0);
     let count =
       |one: &std::sync::atomic::AtomicUsize| one.load(std::sync::atomic::Ordering::SeqCst);
     (count(&counts.heads), count(&counts.encoder), found)
@@ -492,8 +492,8 @@ mod tests {
       let facts = PolicyInput { trust, ..PolicyInput::default() };
       let (options, layers) = (JudgeOptions::default(), Layers::All);
       let (kind, text) = (Kind::Unknown, b"Ann likes tea.");
-      let exhibit = Sample { text, options, facts, kind, layers, reads, asked: "", referral: None };
-      look(&exhibit, &[], &Fears).depth
+      let sample = Sample { text, options, facts, kind, layers, reads, asked: "", referral: None };
+      look(&sample, &[], &Fears).depth
     };
     assert_eq!(depth(Reads::New, Trust::Untrusted), Depth::Encoder);
     assert_eq!(depth(Reads::New, Trust::Verified), Depth::Heads);

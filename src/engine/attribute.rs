@@ -8,7 +8,6 @@
 //!
 //! Invariant: only the records change a source. Open questions are kept in the ledger alone, so a
 //! restart asks them again.
-//! alone, so a restart asks again.
 #![forbid(unsafe_code)]
 
 use std::{

@@ -146,11 +146,11 @@ pub(super) fn consult(
   fresh: &[Range<usize>],
   findings: &[Finding],
   input: &PolicyInput<'_>,
-  court: &mut JudgeContext<'_>,
+  cx: &mut JudgeContext<'_>,
 ) -> (Option<Reading>, Consulted) {
   let nothing = (None, Consulted::Nobody);
   let (Some(first), Some(last)) = (fresh.first(), fresh.last()) else { return nothing };
-  let Some(hear) = court.consult.as_mut() else { return nothing };
+  let Some(hear) = cx.consult.as_mut() else { return nothing };
   if !policy::wants_reading(findings, first.start..last.end, input) {
     return nothing;
   }
@@ -165,9 +165,9 @@ pub(super) fn consult(
   if entry.is_empty() {
     return nothing;
   }
-  let asked = court.origin.request.as_ref().map_or("", |request| request.asked.as_str());
-  let known = contradicted(entry, input.effects, court.slots);
-  let question = Question { asked, source: court.origin.source.as_str(), entry, known: &known };
+  let asked = cx.origin.request.as_ref().map_or("", |request| request.asked.as_str());
+  let known = contradicted(entry, input.effects, cx.slots);
+  let question = Question { asked, source: cx.origin.source.as_str(), entry, known: &known };
   match hear(&question) {
     Heard::Answer(reading) if !question.heeds(&reading) => nothing,
     Heard::Answer(reading) => {

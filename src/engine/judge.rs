@@ -189,13 +189,13 @@ pub fn judge_fresh(
   file: &[u8],
   document: &Document,
   comparison: &Comparison,
-  court: &mut JudgeContext<'_>,
+  cx: &mut JudgeContext<'_>,
 ) -> Vec<Option<BlockJudgement>> {
   let mut foreign = false;
   let blocks = document.blocks().iter().zip(&comparison.fates).enumerate();
   blocks
     .map(|(index, (block, fate))| {
-      if court.slice.is_some_and(Slice::is_over) {
+      if cx.slice.is_some_and(Slice::is_over) {
         return None;
       }
       let fresh: Vec<Range<usize>> = match fate {
@@ -207,12 +207,12 @@ pub fn judge_fresh(
           .map(|line| line.span.clone())
           .collect(),
       };
-      let all = found(file, block, court);
-      let brought = together::brought(block, index, comparison, court);
+      let all = found(file, block, cx);
+      let brought = together::brought(block, index, comparison, cx);
       let is_fresh = |finding: &Finding| touches(&fresh, &finding.span);
       let (mut findings, others): (Vec<Finding>, Vec<Finding>) =
         all.into_iter().partition(is_fresh);
-      let composed = together::judge(file, block, &others, &brought, fresh.is_empty(), court);
+      let composed = together::judge(file, block, &others, &brought, fresh.is_empty(), cx);
       if fresh.is_empty() {
         return composed;
       }
@@ -223,16 +223,16 @@ pub fn judge_fresh(
           (None, composed)
         };
       findings.extend(stays.into_iter().flat_map(|one| one.findings));
-      let effects = effects_of(file, block, &fresh, court);
-      let assessment = assessment(file, &fresh, &findings, court);
-      if court.origin.source.is_baseline() {
+      let effects = effects_of(file, block, &fresh, cx);
+      let assessment = assessment(file, &fresh, &findings, cx);
+      if cx.origin.source.is_baseline() {
         one_foreign(&mut findings, &mut foreign);
       }
       if let (Fate::Edited { .. }, Some(marker)) = (fate, &block.marker) {
         findings.push(edited(block, marker));
       }
       let seen = LayerResults { findings, effects, assessment };
-      let own = judge_found(file, block, &fresh, &brought, seen, court);
+      let own = judge_found(file, block, &fresh, &brought, seen, cx);
       Some(match goes {
         Some(composed) => {
           composed.beside(own, || fresh.iter().flat_map(|span| lines_in(block, span)).collect())
@@ -248,18 +248,18 @@ fn findings(
   file: &[u8],
   block: &Block,
   fresh: &[Range<usize>],
-  court: &JudgeContext<'_>,
+  cx: &JudgeContext<'_>,
 ) -> Vec<Finding> {
   let is_in = |finding: &Finding| touches(fresh, &finding.span);
-  found(file, block, court).into_iter().filter(is_in).collect()
+  found(file, block, cx).into_iter().filter(is_in).collect()
 }
 
 /// The findings in a block; spans in bytes of the file.
-fn found(file: &[u8], block: &Block, court: &JudgeContext<'_>) -> Vec<Finding> {
-  if court.treatment == Treatment::Ignore {
+fn found(file: &[u8], block: &Block, cx: &JudgeContext<'_>) -> Vec<Finding> {
+  if cx.treatment == Treatment::Ignore {
     return vec![];
   }
-  let mut findings = found_in(&BlockText::new(file, block), court);
+  let mut findings = found_in(&BlockText::new(file, block), cx);
   let is_forged = |one: &Finding| one.code == Code::ForgedMarker;
   if findings.iter().any(is_forged)
     && let Some(cut) = cut_comment(file)
@@ -269,15 +269,15 @@ fn found(file: &[u8], block: &Block, court: &JudgeContext<'_>) -> Vec<Finding> {
   findings
 }
 
-fn found_in(text: &BlockText, court: &JudgeContext<'_>) -> Vec<Finding> {
+fn found_in(text: &BlockText, cx: &JudgeContext<'_>) -> Vec<Finding> {
   let options =
-    JudgeOptions { scope: court.config.scope, rules: Some(court.rules), ..JudgeOptions::default() };
+    JudgeOptions { scope: cx.config.scope, rules: Some(cx.rules), ..JudgeOptions::default() };
   let find = || {
     let (bytes, comments) = without_markers(text.bytes());
     let found = detect::judge(&bytes, &options).into_iter();
     found.chain(comments.into_iter().map(forged)).collect()
   };
-  let found: Vec<Finding> = match court.slice {
+  let found: Vec<Finding> = match cx.slice {
     Some(slice) => slice.findings(text.bytes(), find),
     None => find(),
   };
@@ -293,13 +293,13 @@ pub(super) fn judge_lines(
   block: &Block,
   fresh: &[Range<usize>],
   brought: &[Option<Brought>],
-  court: &mut JudgeContext<'_>,
+  cx: &mut JudgeContext<'_>,
 ) -> BlockJudgement {
-  let findings = findings(file, block, fresh, court);
-  let effects = effects_of(file, block, fresh, court);
-  let assessment = assessment(file, fresh, &findings, court);
+  let findings = findings(file, block, fresh, cx);
+  let effects = effects_of(file, block, fresh, cx);
+  let assessment = assessment(file, fresh, &findings, cx);
   let seen = LayerResults { findings, effects, assessment };
-  judge_found(file, block, fresh, brought, seen, court)
+  judge_found(file, block, fresh, brought, seen, cx)
 }
 
 /// The results of the layers for a block; spans in bytes of the file.
@@ -315,12 +315,12 @@ pub(super) fn effects_of(
   file: &[u8],
   block: &Block,
   fresh: &[Range<usize>],
-  court: &JudgeContext<'_>,
+  cx: &JudgeContext<'_>,
 ) -> Vec<FoundEffect> {
-  if court.treatment == Treatment::Ignore || !reads_effects(court.origin.party(), court.reads_on) {
+  if cx.treatment == Treatment::Ignore || !reads_effects(cx.origin.party(), cx.reads_on) {
     return vec![];
   }
-  let mut found = effects_in(&BlockText::new(file, block), &setting(court));
+  let mut found = effects_in(&BlockText::new(file, block), &setting(cx));
   found.retain(|one| touches(fresh, &one.span));
   found
 }
@@ -332,9 +332,9 @@ pub(super) fn reads_effects(party: Party, reads_on: bool) -> bool {
 }
 
 /// The values with which the values of a text are compared.
-pub(super) fn setting<'a>(court: &JudgeContext<'a>) -> effects::Setting<'a> {
-  let asked = court.origin.request.as_ref().map_or("", |request| &request.asked);
-  effects::Setting { asked, known: court.slots }
+pub(super) fn setting<'a>(cx: &JudgeContext<'a>) -> effects::Setting<'a> {
+  let asked = cx.origin.request.as_ref().map_or("", |request| &request.asked);
+  effects::Setting { asked, known: cx.slots }
 }
 
 /// The effects of a text; spans in bytes of the file.
@@ -356,14 +356,14 @@ pub(super) fn assessment(
   file: &[u8],
   fresh: &[Range<usize>],
   findings: &[Finding],
-  court: &mut JudgeContext<'_>,
+  cx: &mut JudgeContext<'_>,
 ) -> Option<Assessment> {
-  if court.treatment == Treatment::Ignore {
+  if cx.treatment == Treatment::Ignore {
     return None;
   }
   let text = BlockText::of_spans(file, fresh);
-  let context = court.origin.context(text.bytes(), court.slots);
-  let mut found = (court.assess)(text.bytes(), policy::strength(findings), &context)?;
+  let context = cx.origin.context(text.bytes(), cx.slots);
+  let mut found = (cx.assess)(text.bytes(), policy::strength(findings), &context)?;
   found.sentence = found.sentence.map(|span| text.to_file(&span));
   Some(found)
 }
@@ -376,7 +376,7 @@ pub(super) fn judge_found(
   fresh: &[Range<usize>],
   brought: &[Option<Brought>],
   seen: LayerResults,
-  court: &mut JudgeContext<'_>,
+  cx: &mut JudgeContext<'_>,
 ) -> BlockJudgement {
   let LayerResults { findings, mut effects, assessment } = seen;
   let quarantine = |codes, findings, span: &Range<usize>| BlockJudgement {
@@ -398,7 +398,7 @@ pub(super) fn judge_found(
     consulted: Consulted::Nobody,
   };
   let restored =
-    court.restored.filter(|restored| fresh.iter().any(|line| overlaps(line, &restored.span)));
+    cx.restored.filter(|restored| fresh.iter().any(|line| overlaps(line, &restored.span)));
   // A person has read the restored text.
   if let Some(restored) = restored {
     effects.retain(|effect| !overlaps(&restored.span, &effect.span));
@@ -410,7 +410,7 @@ pub(super) fn judge_found(
     }
     None => findings,
   };
-  let continued = court.continued;
+  let continued = cx.continued;
   let (from, to) =
     (fresh.first().map_or(usize::MAX, |line| line.start), fresh.last().map_or(0, |line| line.end));
   let mut near =
@@ -418,7 +418,7 @@ pub(super) fn judge_found(
   let rest = near.by_ref().take_while(|rest| rest.start < to).find(|rest| touches(fresh, rest));
   let approved_rest = rest.is_some_and(|rest| {
     let text = file.get(rest.clone()).unwrap_or_default();
-    matches!(settled(text, rest, court), Some(Precedent::Excused(..)))
+    matches!(settled(text, rest, cx), Some(Precedent::Excused(..)))
   });
   if let (Some(rest), None, false) = (rest, restored, approved_rest) {
     let finding = Finding {
@@ -440,7 +440,7 @@ pub(super) fn judge_found(
   let mut approved_origins: Vec<Option<Origin>> = Vec::new();
   for run in &runs {
     let text = file.get(run.clone()).unwrap_or_default();
-    let Some(precedent) = settled(text, run, court) else { break };
+    let Some(precedent) = settled(text, run, cx) else { break };
     match precedent {
       Precedent::None => {}
       Precedent::Excused(exceptions, source) => {
@@ -470,27 +470,27 @@ pub(super) fn judge_found(
   let answer;
   let mut consulted = Consulted::Nobody;
   let mut input = PolicyInput {
-    trust: court.origin.trust,
-    source_observed: court.origin.observed,
-    sensitivity: court.config.sensitivity,
-    baseline: court.origin.source.is_baseline(),
-    baseline_action: court.config.baseline_action,
-    instructions: court.treatment == Treatment::Report,
-    excused: court.allowed,
+    trust: cx.origin.trust,
+    source_observed: cx.origin.observed,
+    sensitivity: cx.config.sensitivity,
+    baseline: cx.origin.source.is_baseline(),
+    baseline_action: cx.config.baseline_action,
+    instructions: cx.treatment == Treatment::Report,
+    excused: cx.allowed,
     probabilities: assessment.as_ref().map(|found| found.probabilities).unwrap_or_default(),
     read: assessment.as_ref().is_some_and(|found| found.depth == Depth::Encoder),
-    party: court.origin.party().with(&findings),
+    party: cx.origin.party().with(&findings),
     effects: &effects,
     authority: assessment.as_ref().and_then(|found| found.authority),
-    hold: court.config.hold,
+    hold: cx.config.hold,
     reading: None,
-    may_release: court.config.judge_may_release,
+    may_release: cx.config.judge_may_release,
   };
   // The judge is not asked about text that a person has decided about.
   let mut may_consult = !approved && restored.is_none();
   if let (Some(found), Some(first), Some(last)) = (&assessment, fresh.first(), fresh.last()) {
     findings.extend(policy::likely(found, first.start..last.end, &input));
-    let reads_on = court.reads_on
+    let reads_on = cx.reads_on
       && found.depth < Depth::Encoder
       && policy::wants_encoder(input.trust, found.probabilities);
     if reads_on && !policy::decide(&findings, &input).leaves() {
@@ -509,7 +509,7 @@ pub(super) fn judge_found(
   }
   findings.retain(|finding| !is_excused(finding));
   if may_consult {
-    (answer, consulted) = consult::consult(file, fresh, &findings, &input, court);
+    (answer, consulted) = consult::consult(file, fresh, &findings, &input, cx);
     input.reading = answer.as_ref();
     let place = input.reading.and_then(|reading| consult::place(file, block, fresh, reading));
     let ruled = |(reading, place)| policy::ruled(reading, place, &input);
@@ -520,7 +520,7 @@ pub(super) fn judge_found(
   let spared = (input.baseline || input.instructions) && !decision.leaves();
   let case = Case { file, block, fresh, brought, input: &input, is_excused: &is_excused };
   let (lines, taken_from) =
-    if decision.leaves() { case.taken(&findings, restored.is_none(), court) } else { (None, None) };
+    if decision.leaves() { case.taken(&findings, restored.is_none(), cx) } else { (None, None) };
   let excused = if approved { vec![] } else { excuses.into_iter().map(|(span, _)| span).collect() };
   BlockJudgement {
     decision,
@@ -547,8 +547,8 @@ pub(super) fn lines_in(block: &Block, span: &Range<usize>) -> Vec<usize> {
 
 /// The precedent of these bytes in this place, or else of the same text with other line ends; `None` if
 /// there are no decisions at all.
-fn settled(bytes: &[u8], run: &Range<usize>, court: &mut JudgeContext<'_>) -> Option<Precedent> {
-  let ask = court.precedent.as_mut()?;
+fn settled(bytes: &[u8], run: &Range<usize>, cx: &mut JudgeContext<'_>) -> Option<Precedent> {
+  let ask = cx.precedent.as_mut()?;
   Some(match ask(&ContentHash::of(bytes), run) {
     Precedent::None => ask(&line::norm_hash(bytes), run),
     precedent => precedent,

@@ -82,6 +82,11 @@ impl Judge {
     self.rules.set()
   }
 
+  /// The same, for another thread.
+  pub(super) fn rules_in_force(&self) -> Rules {
+    self.rules.clone()
+  }
+
   /// Sets the model.
   pub(super) fn set_model(&mut self, model: Layer2) {
     self.model = model;
@@ -190,7 +195,7 @@ impl Judge {
         None => ask(),
       }
     };
-    let mut court = JudgeContext {
+    let mut cx = JudgeContext {
       slice: slice.as_ref(),
       reads_on: self.reads_on(),
       known: &facts.rows,
@@ -200,11 +205,11 @@ impl Judge {
       // What the source may do is not considered: the source becomes known later.
       ..JudgeContext::new(origin, treatment, &self.config, self.rules(), &mut assess)
     };
-    let mut judgements = judge::judge_fresh(bytes, document, comparison, &mut court);
+    let mut judgements = judge::judge_fresh(bytes, document, comparison, &mut cx);
     let is_cut = slice.as_ref().is_some_and(Slice::is_cut);
     if *has_decisions && restored.is_none() && writable && !is_cut {
       let version = Version { path, bytes, document };
-      lapse(ledger, now, &version, comparison, &mut judgements, &mut court)?;
+      lapse(ledger, now, &version, comparison, &mut judgements, &mut cx)?;
     }
     match failed.into_inner() {
       Some(error) => Err(error.into()),
@@ -236,7 +241,7 @@ impl Judge {
     let mut assess = |text: &[u8], rules: f32, context: &Context<'_>| {
       or_note(self.assess(ledger, text, rules, context), &failed, None)
     };
-    let mut court = JudgeContext {
+    let mut cx = JudgeContext {
       consult: (asks && self.may_send(origin)).then_some(&mut hear),
       reads_on: self.reads_on(),
       allowed,
@@ -244,7 +249,7 @@ impl Judge {
       precedent: (!is_out).then_some(&mut ask),
       ..JudgeContext::new(origin, treatment, &self.config, self.rules(), &mut assess)
     };
-    let mut judgement = judge::judge_lines(bytes, block, fresh, brought, &mut court);
+    let mut judgement = judge::judge_lines(bytes, block, fresh, brought, &mut cx);
     judgement.origin.get_or_insert_with(|| origin.clone());
     match failed.into_inner() {
       Some(error) => Err(error.into()),

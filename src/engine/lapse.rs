@@ -30,10 +30,10 @@ pub(super) fn lapse(
   version: &Version<'_>,
   comparison: &Comparison,
   judgements: &mut [Option<BlockJudgement>],
-  court: &mut JudgeContext<'_>,
+  cx: &mut JudgeContext<'_>,
 ) -> Result<(), StoreError> {
   let &Version { path, bytes, document } = version;
-  if !court.known.iter().any(|row| row.revisions.iter().any(|one| one.approved)) {
+  if !cx.known.iter().any(|row| row.revisions.iter().any(|one| one.approved)) {
     return Ok(());
   }
   let approvals = Approvals::new(ledger, at);
@@ -43,7 +43,7 @@ pub(super) fn lapse(
   absent.extend(leaving.iter().cloned());
   let mut lapsed = Vec::new();
   let mut standing = None;
-  for run in approved::runs(document, comparison, court, &[&fresh[..], &leaving].concat()) {
+  for run in approved::runs(document, comparison, cx, &[&fresh[..], &leaving].concat()) {
     let is_known = |text: &[u8]| approvals.was_approved(path, text);
     for part in approved::parts(bytes, document, &run, is_known)? {
       let now = [&[][..], &absent].map(|gone| Around::without(bytes, document, &part.span, gone));
@@ -65,19 +65,19 @@ pub(super) fn lapse(
     let Some(block) = document.blocks().get(index) else { continue };
     let spans: Vec<Range<usize>> =
       lines.iter().filter_map(|&at| Some(block.lines.get(at)?.span.clone())).collect();
-    let row = court.known.get(by.0);
+    let row = cx.known.get(by.0);
     let Some(revision) = row.and_then(|row| row.revision(by.1)) else { continue };
     let origin = Origin::of_revision(revision).with_request(ledger);
     let allowed = allowed_to(ledger, &origin, at)?;
-    let mut court = court.beside(&origin, &allowed);
-    let mut brought = together::brought(block, index, comparison, &court);
+    let mut cx = cx.beside(&origin, &allowed);
+    let mut brought = together::brought(block, index, comparison, &cx);
     // No person has read the lines in their current context.
     for &at in &lines {
       if let Some(one) = brought.get_mut(at) {
         *one = Some(Brought::judged(&origin));
       }
     }
-    let mut judgement = judge::judge_lines(bytes, block, &spans, &brought, &mut court);
+    let mut judgement = judge::judge_lines(bytes, block, &spans, &brought, &mut cx);
     let Some(slot) = judgements.get_mut(index).filter(|_| judgement.decision.leaves()) else {
       continue;
     };

@@ -27,6 +27,7 @@ use crate::{
     effects::KnownSlot,
     model::{self, Assessment, Assessor, Depth, Health},
     policy,
+    rules::Rules,
   },
   files::Fs,
   memory::{Block, line::LineKind},
@@ -59,6 +60,7 @@ pub enum Reading {
 pub struct Scoring {
   target: Target,
   scope: Scope,
+  rules: Rules,
   texts: Vec<Text>,
   /// The values of trusted memory, if a text is from outside.
   slots: Vec<KnownSlot>,
@@ -92,7 +94,8 @@ impl Scoring {
   /// Reads the texts one after the other. The result of the heads decides whether the encoder reads a
   /// text.
   pub fn run(&self, assessor: &dyn Assessor) -> Scored {
-    let options = JudgeOptions { scope: self.scope, ..JudgeOptions::default() };
+    let rules = self.rules.set();
+    let options = JudgeOptions { scope: self.scope, rules: Some(rules), ..JudgeOptions::default() };
     let read = |text: &Text| {
       let rules = policy::strength(&crate::detect::judge(&text.bytes, &options));
       let wanted = |glance| policy::wants_encoder(text.origin.trust, glance);
@@ -217,7 +220,13 @@ impl<F: Fs> Engine<F> {
         texts.push(Text { key: unit.key, origin: unit.origin, bytes: unit.bytes });
       }
     }
-    Ok(Reading::Texts(Scoring { target: target.clone(), scope: self.config.scope, texts, slots }))
+    Ok(Reading::Texts(Scoring {
+      target: target.clone(),
+      scope: self.config.scope,
+      rules: self.judge.rules_in_force(),
+      texts,
+      slots,
+    }))
   }
 
   /// Records the results, and lets policy decide again about the texts that were read.
@@ -284,7 +293,7 @@ impl<F: Fs> Engine<F> {
     } else {
       vec![]
     };
-    let mut sentences: Vec<Removal> = Vec::new();
+    let mut removals: Vec<Removal> = Vec::new();
     let mut events = Vec::new();
     for unit in &units {
       let Some(block) = view.document.blocks().get(unit.index) else { continue };
@@ -307,7 +316,7 @@ impl<F: Fs> Engine<F> {
       // Text in a file that may not be written was reported already, and is judged again when it may.
       let is_left = row.note.is_some() && after.codes.contains(&Code::LeftInPlace);
       if judgement.decision.leaves() && !is_left {
-        add(&mut sentences, after, block, unit, judgement);
+        add(&mut removals, after, block, unit, judgement);
       } else if judgement.decision.verdict != Verdict::Pass {
         let known = after.clone();
         rows::judged(after, &judgement, block);
@@ -336,8 +345,8 @@ impl<F: Fs> Engine<F> {
       return Ok((Reading::NotNow, judgements));
     };
     // A removal is due until it is written, and the judge until it was asked.
-    let is_done = sentences.is_empty() && !is_answer;
-    let marks = sentences.is_empty() && marking_due;
+    let is_done = removals.is_empty() && !is_answer;
+    let marks = removals.is_empty() && marking_due;
     let due = if marks { Pending::RESHAPE } else { Pending::NONE };
     let blocks = changed.as_slice();
     self.ledger.attribute(&AttributionRecord {
@@ -355,8 +364,8 @@ impl<F: Fs> Engine<F> {
       event.log(None);
     }
     let reading = match row.hash {
-      Some(hash) if !sentences.is_empty() => {
-        self.take_out(target, hash, &sentences)?;
+      Some(hash) if !removals.is_empty() => {
+        self.take_out(target, hash, &removals)?;
         // The rest of the file is examined again.
         Reading::NotNow
       }
@@ -442,15 +451,15 @@ fn says(block: &Block, lines: &[usize]) -> usize {
 
 /// Adds lines of a block to the removals; the whole block if it contains nothing else.
 fn add(
-  sentences: &mut Vec<Removal>,
+  removals: &mut Vec<Removal>,
   row: &BlockRow,
   block: &Block,
   unit: &Unit,
   judgement: BlockJudgement,
 ) {
-  let before = sentences.iter().position(|one| one.id == row.id);
+  let before = removals.iter().position(|one| one.id == row.id);
   let mut one = match before {
-    Some(at) => sentences.swap_remove(at),
+    Some(at) => removals.swap_remove(at),
     None => Removal { id: row.id.clone(), lines: Some(vec![]), judgement },
   };
   if let Some(lines) = &mut one.lines {
@@ -460,7 +469,7 @@ fn add(
       one.lines = None;
     }
   }
-  sentences.push(one);
+  removals.push(one);
 }
 
 fn told(path: &Path, row: &BlockRow, judgement: &BlockJudgement, origin: &Origin) -> Event {

@@ -160,7 +160,7 @@ impl<F: Fs> Engine<F> {
     } else {
       vec![]
     };
-    let mut sentences = Vec::new();
+    let mut removals = Vec::new();
     for (&index, told) in &known.told {
       let (Some(before), Some(after), Some(block)) =
         (known.before.get(index), known.rows.get_mut(index), view.document.blocks().get(index))
@@ -206,7 +206,7 @@ impl<F: Fs> Engine<F> {
         let lines = block.lines.iter().zip(&after.lines).enumerate();
         let told = lines.filter(|(_, (_, known))| numbers.contains(&known.revision));
         let lines = (!is_whole).then(|| told.map(|(index, _)| index).collect());
-        sentences.push(Removal { id: after.id.clone(), lines, judgement });
+        removals.push(Removal { id: after.id.clone(), lines, judgement });
       } else if judgement.decision.verdict != Verdict::Pass {
         rows::judged(after, &judgement, block);
       } else if n_fresh == n_open && after.state == State::Flagged {
@@ -218,7 +218,7 @@ impl<F: Fs> Engine<F> {
       }
     }
     rows::divide(&mut known.rows);
-    Ok(sentences)
+    Ok(removals)
   }
 
   /// The judgement on these lines of a block with this origin.
@@ -256,7 +256,7 @@ impl<F: Fs> Engine<F> {
     &mut self,
     target: &Target,
     version: ContentHash,
-    sentences: &[Removal],
+    removals: &[Removal],
   ) -> Result<bool, EngineError> {
     let started = self.clock.monotonic();
     self.recover_file(&target.path())?;
@@ -264,7 +264,7 @@ impl<F: Fs> Engine<F> {
     self.files.close(target);
     let Ok(mut file) = self.files.open(target)? else { return Ok(false) };
     if let Touch::ReadOnly(_) = file.access() {
-      self.leave_in_place(target, sentences)?;
+      self.leave_in_place(target, removals)?;
       return Ok(true);
     }
     // Waits for a lease as long as a redaction does.
@@ -283,11 +283,11 @@ impl<F: Fs> Engine<F> {
     }
     let row = self.ledger.file(&target.path())?;
     let mut view = self.view(target, row.as_ref(), bytes, Origin::unknown(), None)?;
-    let whole = sentence(&mut view, sentences);
+    let whole = apply_removals(&mut view, removals);
     let plan = view.urgent();
     // After this, the rows do not keep the same bytes in the file if they come back, even by a power
     // cut.
-    for one in sentences.iter().filter(|one| whole.contains(&one.id)) {
+    for one in removals.iter().filter(|one| whole.contains(&one.id)) {
       let at = self.now();
       let state = match one.judgement.decision.action {
         Action::Hold => State::Held,
@@ -310,13 +310,13 @@ impl<F: Fs> Engine<F> {
   }
 
   /// Flags the removals in a file that may not be written, and clears their questions.
-  fn leave_in_place(&mut self, target: &Target, sentences: &[Removal]) -> Result<(), EngineError> {
+  fn leave_in_place(&mut self, target: &Target, removals: &[Removal]) -> Result<(), EngineError> {
     let path = target.path();
     let Some((_, mut rows)) = self.ledger.provenance(&path)? else { return Ok(()) };
-    rows.retain(|row| sentences.iter().any(|one| one.id == row.id));
+    rows.retain(|row| removals.iter().any(|one| one.id == row.id));
     for row in &mut rows {
       row.revisions.iter_mut().for_each(|revision| revision.trail.due = false);
-      if let Some(one) = sentences.iter().find(|one| one.id == row.id) {
+      if let Some(one) = removals.iter().find(|one| one.id == row.id) {
         row.state = State::Flagged;
         row.score = row.score.max(one.judgement.decision.score);
         row.codes.extend(&one.judgement.decision.codes);
@@ -371,13 +371,13 @@ impl Removal {
 
 /// Prepares a view for the plan: text to take out becomes fresh with a verdict, and all other text
 /// stays. Returns the blocks that are taken out whole.
-fn sentence(view: &mut View, sentences: &[Removal]) -> Vec<BlockId> {
+fn apply_removals(view: &mut View, removals: &[Removal]) -> Vec<BlockId> {
   let mut whole = Vec::new();
   view.judgements.iter_mut().for_each(|judgement| *judgement = None);
   for (index, fate) in view.comparison.fates.iter_mut().enumerate() {
     let Some(known) = fate.known() else { continue };
     let Some(row) = view.facts.rows.get(known) else { continue };
-    let Some(one) = sentences.iter().find(|one| one.id == row.id) else { continue };
+    let Some(one) = removals.iter().find(|one| one.id == row.id) else { continue };
     let part = view.document.blocks().get(index).and_then(|block| one.part(block));
     *fate = match part {
       None => {

@@ -57,15 +57,15 @@ impl Case<'_> {
     &self,
     findings: &[Finding],
     assesses: bool,
-    court: &mut JudgeContext<'_>,
+    cx: &mut JudgeContext<'_>,
   ) -> (Option<Vec<usize>>, Option<Origin>) {
     let Self { file, block, brought, .. } = *self;
     let spans = places(findings, self.input);
-    let known = court.known;
-    let (scope, rules, slots) = (court.config.scope, court.rules, court.slots);
-    let reads_on = court.reads_on;
-    let judged = court.origin;
-    let assess = RefCell::new(&mut *court.assess);
+    let known = cx.known;
+    let (scope, rules, slots) = (cx.config.scope, cx.rules, cx.slots);
+    let reads_on = cx.reads_on;
+    let judged = cx.origin;
+    let assess = RefCell::new(&mut *cx.assess);
     let look = |lines: &[usize]| {
       let options = JudgeOptions { scope, rules: Some(rules), ..JudgeOptions::default() };
       let text = self.text(lines);

@@ -27,16 +27,16 @@ pub(super) fn brought(
   block: &Block,
   index: usize,
   comparison: &Comparison,
-  court: &JudgeContext<'_>,
+  cx: &JudgeContext<'_>,
 ) -> Vec<Option<Brought>> {
-  let judged = Brought::judged(court.origin);
+  let judged = Brought::judged(cx.origin);
   let fate = comparison.fates.get(index);
   let inherited = comparison.inherited.get(&index);
-  let row = fate.and_then(Fate::known).and_then(|known| Some((known, court.known.get(known)?)));
+  let row = fate.and_then(Fate::known).and_then(|known| Some((known, cx.known.get(known)?)));
   let of = |at: usize| match (inherited, row) {
     (Some(lines), _) => {
       let from = lines.get(at).copied().flatten()?;
-      Brought::by(court.known.get(from.known)?, from.known, from.revision)
+      Brought::by(cx.known.get(from.known)?, from.known, from.revision)
     }
     (None, Some((known, row))) => Brought::by(row, known, row.lines.get(at)?.revision),
     (None, None) => None,
@@ -54,10 +54,10 @@ pub(super) fn judge(
   findings: &[Finding],
   brought: &[Option<Brought>],
   alone: bool,
-  court: &mut JudgeContext<'_>,
+  cx: &mut JudgeContext<'_>,
 ) -> Option<BlockJudgement> {
   let is_news = |finding: &&Finding| {
-    finding.severity > Severity::Info && is_news(block, brought, &finding.span, court.known)
+    finding.severity > Severity::Info && is_news(block, brought, &finding.span, cx.known)
   };
   let news: Vec<Finding> = findings.iter().filter(is_news).cloned().collect();
   let mut lines: Vec<usize> = (0..block.lines.len())
@@ -65,9 +65,9 @@ pub(super) fn judge(
     .collect();
   let is_unsaid = lines.is_empty();
   if is_unsaid && alone {
-    lines = rearranged(block, brought, court.known);
+    lines = rearranged(block, brought, cx.known);
   }
-  let origin = least_trusted(&lines, brought, court.known)?;
+  let origin = least_trusted(&lines, brought, cx.known)?;
   if is_unsaid && (origin.trust > Trust::Untrusted || origin.party().has_all_powers()) {
     return None;
   }
@@ -76,14 +76,14 @@ pub(super) fn judge(
     .filter_map(|&index| block.lines.get(index))
     .map(|line| line.span.clone())
     .collect();
-  let mut court = court.beside(&origin, &[]);
-  let assessment = judge::assessment(file, &spans, &news, &mut court);
-  let effects = judge::effects_of(file, block, &spans, &court);
+  let mut cx = cx.beside(&origin, &[]);
+  let assessment = judge::assessment(file, &spans, &news, &mut cx);
+  let effects = judge::effects_of(file, block, &spans, &cx);
   let seen = LayerResults { findings: news, effects, assessment };
-  let judgement = judge::judge_found(file, block, &spans, brought, seen, &mut court);
+  let judgement = judge::judge_found(file, block, &spans, brought, seen, &mut cx);
   let is_told = lines.iter().all(|&index| {
     let by = brought.get(index).copied().flatten().and_then(|by| by.known);
-    by.and_then(|known| court.known.get(known)).is_some_and(|row| row.state == State::Flagged)
+    by.and_then(|known| cx.known.get(known)).is_some_and(|row| row.state == State::Flagged)
   });
   // A person knows of flagged text already.
   let says = judgement.decision.verdict != Verdict::Pass

@@ -36,7 +36,7 @@ pub const MAX_WAIT: Duration = Duration::from_secs(2);
 const RETRY: Duration = Duration::from_millis(500);
 /// A reader thread that reads for longer is blocked by a lease, and a second thread takes over.
 const STUCK: Duration = Duration::from_millis(100);
-/// Reader threads that may be blocked by leases before the gate ends, which opens it.
+/// Reader threads that may be blocked by leases at one time before the gate ends, which opens it.
 const MAX_STUCK: u32 = 32;
 /// Shortest time between two equal alarms.
 const QUIET: Duration = Duration::from_secs(10);
@@ -80,12 +80,12 @@ async fn serve(barrier: Barrier, options: Options) -> Result<(), GateError> {
   let (sender, mut events) = unbounded_channel();
   let mut terminate = signal(SignalKind::terminate()).map_err(GateError::Events)?;
   let mut interrupt = signal(SignalKind::interrupt()).map_err(GateError::Events)?;
-  let mut desk = Desk::open(barrier, options, sender)?;
+  let mut event_loop = EventLoop::open(barrier, options, sender)?;
   tell(systemd::ready());
-  desk.look_for_daemon();
+  event_loop.look_for_daemon();
   let result = loop {
     let timer = async {
-      match desk.next_due() {
+      match event_loop.next_due() {
         Some(due) => tokio::time::sleep(due.saturating_sub(SystemClock.monotonic())).await,
         None => std::future::pending().await,
       }
@@ -98,16 +98,16 @@ async fn serve(barrier: Barrier, options: Options) -> Result<(), GateError> {
       () = timer => None,
     };
     if let Some(event) = woken
-      && let Err(error) = desk.take(event)
+      && let Err(error) = event_loop.take(event)
     {
       break Err(error);
     }
-    if let Err(error) = desk.tick() {
+    if let Err(error) = event_loop.tick() {
       break Err(error);
     }
   };
   tell(systemd::stopping());
-  desk.close(result.is_ok());
+  event_loop.close(result.is_ok());
   result
 }
 
@@ -125,7 +125,7 @@ struct Link {
   channel: Channel,
 }
 
-struct Desk {
+struct EventLoop {
   options: Options,
   shared: Arc<Shared>,
   writers: Arc<Mutex<Writers>>,
@@ -135,7 +135,6 @@ struct Desk {
   retry_at: Duration,
   /// When to check on a reader thread, while one is reading.
   look_at: Option<Duration>,
-  n_stuck: u32,
   alarm: Alarm,
   watchdog: Option<(Duration, Duration)>,
   sender: UnboundedSender<Event>,
@@ -150,7 +149,7 @@ struct Alarm {
   said_at: Option<Duration>,
 }
 
-impl Desk {
+impl EventLoop {
   fn open(
     barrier: Barrier,
     options: Options,
@@ -162,8 +161,8 @@ impl Desk {
       let (shared, writers) = (Arc::clone(&shared), Arc::clone(&writers));
       move || note_writers(&shared, &writers)
     };
-    shared.send_scribe(note).map_err(GateError::Events)?;
-    shared.send_porter().map_err(GateError::Events)?;
+    shared.start_recorder(note).map_err(GateError::Events)?;
+    shared.start_reader().map_err(GateError::Events)?;
     let now = SystemClock.monotonic();
     let watchdog = systemd::watchdog_interval().map(|interval| (interval, now));
     Ok(Self {
@@ -175,7 +174,6 @@ impl Desk {
       n_links: 0,
       retry_at: now,
       look_at: None,
-      n_stuck: 0,
       alarm: Alarm::default(),
       watchdog,
       sender,
@@ -192,7 +190,7 @@ impl Desk {
       Event::Heard(number, message) => {
         if self.link.as_ref().is_some_and(|link| link.number == number) {
           match message {
-            Ok(message) => self.hear(message),
+            Ok(message) => self.take_message(message),
             Err(error) => {
               tracing::error!(target: "memfw", %error, "the daemon cannot be understood");
               self.hang_up();
@@ -251,7 +249,7 @@ impl Desk {
     lock(&self.writers).is_only((stamp.dev, stamp.ino), held.reader.pid(), now, MAX_WAIT)
   }
 
-  fn hear(&mut self, message: ToGate) {
+  fn take_message(&mut self, message: ToGate) {
     let now = SystemClock.monotonic();
     if self.waiting.heard(now) {
       tracing::info!(target: "memfw", "the daemon answers again, readers wait");
@@ -404,7 +402,7 @@ impl Desk {
     self.say_alarm(now);
     self.look_for_daemon();
     if self.look_at.is_some_and(|at| now >= at) {
-      self.look_after_porter(now)?;
+      self.replace_blocked_reader(now)?;
     }
     if let Some((interval, due)) = &mut self.watchdog
       && now >= *due
@@ -416,16 +414,15 @@ impl Desk {
   }
 
   /// Leaves a reader thread that is blocked by a lease, and starts another one.
-  fn look_after_porter(&mut self, now: Duration) -> Result<(), GateError> {
+  fn replace_blocked_reader(&mut self, now: Duration) -> Result<(), GateError> {
     let since = self.shared.reading_since();
     self.look_at = since.map(|_| now + STUCK);
     if since.is_some_and(|since| now.saturating_sub(since) >= STUCK) {
-      self.n_stuck += 1;
-      if self.n_stuck > MAX_STUCK {
+      if self.shared.n_threads() > MAX_STUCK {
         return Err(GateError::Events(std::io::Error::other("too many files are under a lease")));
       }
       tracing::warn!(target: "memfw", "a file is under a lease for long, its reader waits");
-      self.shared.send_porter().map_err(GateError::Events)?;
+      self.shared.start_reader().map_err(GateError::Events)?;
     }
     Ok(())
   }

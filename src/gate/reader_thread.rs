@@ -55,49 +55,62 @@ pub(super) struct Shared {
   reading_since: AtomicU64,
   /// The number of the current reader thread.
   generation: AtomicU32,
+  /// Reader threads that have not ended: the current one, and those that a lease blocks.
+  n_threads: AtomicU32,
   passed: Mutex<HashMap<FileId, Stamp>>,
   /// Gated directories, and whether each is the root of a workspace.
-  rooms: Mutex<HashMap<PathBuf, bool>>,
-  desk: UnboundedSender<Event>,
+  directories: Mutex<HashMap<PathBuf, bool>>,
+  events: UnboundedSender<Event>,
 }
 
 impl Shared {
-  pub(super) fn new(barrier: Barrier, desk: UnboundedSender<Event>) -> Self {
+  pub(super) fn new(barrier: Barrier, events: UnboundedSender<Event>) -> Self {
     Self {
       barrier,
       daemon: AtomicI32::new(0),
       active: AtomicBool::new(false),
       reading_since: AtomicU64::new(0),
       generation: AtomicU32::new(0),
+      n_threads: AtomicU32::new(0),
       passed: Mutex::default(),
-      rooms: Mutex::default(),
-      desk,
+      directories: Mutex::default(),
+      events,
     }
   }
 
   /// Starts the next reader thread; the one before exits when it can.
-  pub(super) fn send_porter(self: &Arc<Self>) -> std::io::Result<()> {
+  pub(super) fn start_reader(self: &Arc<Self>) -> std::io::Result<()> {
     let generation = self.generation.fetch_add(1, SeqCst) + 1;
     self.reading_since.store(0, SeqCst);
     let shared = Arc::clone(self);
-    std::thread::Builder::new().name("porter".to_owned()).spawn(move || {
+    self.n_threads.fetch_add(1, SeqCst);
+    let begun = std::thread::Builder::new().name("gate-reader".to_owned()).spawn(move || {
+      let _counted = Counted(&shared.n_threads);
       // However a reader thread ends, the gate must have one: its readers would wait for ever.
       let watch = Watch(&shared);
-      match shared.stand(generation) {
+      match shared.read_events(generation) {
         Ok(()) => std::mem::forget(watch),
         Err(error) => shared.tell(Event::Broken(error.to_string())),
       }
-    })?;
-    Ok(())
+    });
+    if begun.is_err() {
+      self.n_threads.fetch_sub(1, SeqCst);
+    }
+    begun.map(drop)
+  }
+
+  /// How many reader threads have not ended.
+  pub(super) fn n_threads(&self) -> u32 {
+    self.n_threads.load(SeqCst)
   }
 
   /// Records which processes have written, some time after the write.
-  pub(super) fn send_scribe(
+  pub(super) fn start_recorder(
     self: &Arc<Self>,
     note: impl Fn() + Send + 'static,
   ) -> std::io::Result<()> {
     let shared = Arc::clone(self);
-    std::thread::Builder::new().name("scribe".to_owned()).spawn(move || {
+    std::thread::Builder::new().name("gate-recorder".to_owned()).spawn(move || {
       while shared.barrier.wait_for_writes().is_ok() {
         pause(SETTLING);
         note();
@@ -106,7 +119,7 @@ impl Shared {
     Ok(())
   }
 
-  fn stand(&self, generation: u32) -> Result<(), GateError> {
+  fn read_events(&self, generation: u32) -> Result<(), GateError> {
     loop {
       self.barrier.wait()?;
       if self.generation.load(SeqCst) != generation {
@@ -124,7 +137,7 @@ impl Shared {
       }
       let (readers, lost) = readers?;
       for reader in readers {
-        self.meet(reader);
+        self.handle(reader);
       }
       if lost {
         self.tell(Event::Lost);
@@ -136,7 +149,7 @@ impl Shared {
   }
 
   /// Handles one reader.
-  fn meet(&self, reader: Reader) {
+  fn handle(&self, reader: Reader) {
     // The daemon's own opens never wait: the daemon gives the answers.
     if reader.pid() == self.daemon.load(SeqCst) {
       return self.barrier.allow(reader);
@@ -161,12 +174,12 @@ impl Shared {
   fn memory(&self, reader: &Reader, stamp: &Stamp) -> Option<PathBuf> {
     let path = reader.path()?;
     let (dir, name) = (path.parent()?, Path::new(path.file_name()?));
-    let rooms = lock(&self.rooms);
-    if let Some(root) = rooms.get(dir) {
+    let directories = lock(&self.directories);
+    if let Some(root) = directories.get(dir) {
       return is_memory_name(*root, name).then_some(path);
     }
     // Another mount gives another path for this file.
-    rooms.iter().find_map(|(dir, root)| {
+    directories.iter().find_map(|(dir, root)| {
       let path = dir.join(name);
       let same = is_memory_name(*root, name)
         && rustix::fs::lstat(&path).is_ok_and(|s| (s.st_dev, s.st_ino) == (stamp.dev, stamp.ino));
@@ -176,10 +189,10 @@ impl Shared {
 
   /// Makes readers of a directory wait; returns whether the directory is new.
   pub(super) fn watch(&self, dir: &Path, root: bool, anybody: bool) -> Result<bool, GateError> {
-    let before = lock(&self.rooms).insert(dir.to_owned(), root);
+    let before = lock(&self.directories).insert(dir.to_owned(), root);
     let watched = self.barrier.watch(dir, anybody);
     if watched.is_err() && before.is_none() {
-      lock(&self.rooms).remove(dir);
+      lock(&self.directories).remove(dir);
     }
     watched
   }
@@ -217,7 +230,16 @@ impl Shared {
 
   fn tell(&self, event: Event) {
     // The event loop ends only with the process, and then the kernel lets all readers through.
-    self.desk.send(event).ok();
+    self.events.send(event).ok();
+  }
+}
+
+/// A thread that counts until it ends, in whatever way.
+struct Counted<'a>(&'a AtomicU32);
+
+impl Drop for Counted<'_> {
+  fn drop(&mut self) {
+    self.0.fetch_sub(1, SeqCst);
   }
 }
 

@@ -27,17 +27,17 @@ const MAX_TOLD: usize = 200;
 
 /// A running program.
 #[derive(Debug)]
-pub struct Errand {
+pub struct Subprocess {
   outcome: Receiver<Result<(), String>>,
 }
 
-impl Errand {
+impl Subprocess {
   /// Starts a program with its arguments and a time limit.
   pub fn start(words: Vec<OsString>, limit: Duration) -> Self {
     let (sender, outcome) = channel();
     // If no thread can be started, the receiver finds the channel closed.
     let run = move || sender.send(run(&words, limit)).unwrap_or_default();
-    drop(thread::Builder::new().name("errand".to_owned()).spawn(run));
+    drop(thread::Builder::new().name("subprocess".to_owned()).spawn(run));
     Self { outcome }
   }
 
@@ -77,12 +77,12 @@ fn watch(words: &[OsString], limit: Duration, most: Option<u64>) -> Result<Vec<u
   let (sender, complaint) = channel();
   if let Some(stderr) = child.stderr.take() {
     let listen = move || sender.send(complaint_of(stderr)).unwrap_or_default();
-    drop(thread::Builder::new().name("errand".to_owned()).spawn(listen));
+    drop(thread::Builder::new().name("subprocess".to_owned()).spawn(listen));
   }
   let (sender, printed) = channel();
   if let (Some(stdout), Some(most)) = (child.stdout.take(), most) {
     let listen = move || sender.send(printed_to(stdout, most)).unwrap_or_default();
-    drop(thread::Builder::new().name("errand".to_owned()).spawn(listen));
+    drop(thread::Builder::new().name("subprocess".to_owned()).spawn(listen));
   }
   let started = SystemClock.monotonic();
   loop {
@@ -92,7 +92,9 @@ fn watch(words: &[OsString], limit: Duration, most: Option<u64>) -> Result<Vec<u
         // A child of the program may keep its output open.
         let bytes = printed.recv_timeout(REST).unwrap_or_default();
         end_group(&child);
-        return bytes.ok_or_else(|| format!("`{name}` printed more than {most} bytes, or nothing"));
+        return bytes.ok_or_else(|| {
+          format!("`{name}` printed more than {most} bytes, or kept its output open after its end")
+        });
       }
       Ok(Some(status)) => {
         let why = complaint.recv_timeout(REST).unwrap_or_default();
@@ -172,7 +174,7 @@ mod tests {
     assert_eq!(out("printf abc; printf x >&2", LONG), Ok(b"abc".to_vec()));
     assert_eq!(out("cat", LONG), Ok(vec![]), "nothing comes in");
     let why = out("head -c 5000000 /dev/zero", LONG).unwrap_err();
-    assert_eq!(why, "`sh` printed more than 1000 bytes, or nothing");
+    assert_eq!(why, "`sh` printed more than 1000 bytes, or kept its output open after its end");
     assert!(out("yes", Duration::from_millis(200)).unwrap_err().contains("took longer"));
     assert!(out("printf abc; exit 1", LONG).is_err());
     // Processes that it leaves behind do not block memfw.

@@ -180,7 +180,7 @@ mod tests {
 
   fn action(reader: &Recorded) -> Action {
     let source = Source::named("web_fetch:balcony.example");
-    let exhibit = Sample {
+    let sample = Sample {
       text: TEXT.as_bytes(),
       options: JudgeOptions::default(),
       facts: PolicyInput { party: Party::Outside, ..PolicyInput::default() },
@@ -190,7 +190,7 @@ mod tests {
       asked: "How often do I water basil?",
       referral: Some(Referral { reader, source: &source }),
     };
-    assess(&[exhibit], &Doubts, &SystemClock).remove(0).decision.action
+    assess(&[sample], &Doubts, &SystemClock).remove(0).decision.action
   }
 
   #[test]

@@ -60,9 +60,9 @@ pub(super) fn run(context: &Context, judge: &Judge<'_>) -> Result<Status, Failur
 fn answer_all(lines: &[&Line], judge: &Judge<'_>) -> Vec<Result<String, Failure>> {
   let asked: Vec<Result<Question, String>> =
     lines.iter().map(|line| question(line, judge)).collect();
-  let exhibits: Vec<Sample<'_>> =
-    asked.iter().flatten().map(|question| question.exhibit(judge)).collect();
-  let mut assessed = assess(&exhibits, Model::embedded(), &SystemClock).into_iter();
+  let samples: Vec<Sample<'_>> =
+    asked.iter().flatten().map(|question| question.sample(judge)).collect();
+  let mut assessed = assess(&samples, Model::embedded(), &SystemClock).into_iter();
   let answers = asked.iter().map(|asked| match asked {
     Ok(_) => assessed.next().map_or_else(|| error("it was not judged"), |one| answer(&one)),
     Err(why) => error(why),
@@ -84,7 +84,7 @@ struct Question {
 }
 
 impl Question {
-  fn exhibit<'q>(&'q self, judge: &'q Judge<'_>) -> Sample<'q> {
+  fn sample<'q>(&'q self, judge: &'q Judge<'_>) -> Sample<'q> {
     let source = self.source.as_ref().unwrap_or(&judge.source);
     Sample {
       text: self.text.as_bytes(),
