@@ -57,6 +57,7 @@ mod shell;
 mod sim;
 mod support;
 mod transcripts;
+mod unheard;
 mod unseen;
 mod waking;
 mod walk;

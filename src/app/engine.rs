@@ -33,7 +33,7 @@ impl Context {
   fn check_locks(&self, config: &Config, home: &Home) -> Result<(), Failure> {
     let own = DaemonLock::holder(&home.data).ok().flatten().and_then(|holder| holder.pid);
     for root in self.workspaces(config, &[]).unwrap_or_default() {
-      let Some(taken) = WorkspaceLock::taken(&root) else { continue };
+      let Some(taken) = WorkspaceLock::taken(&root, own) else { continue };
       let pid = taken.pid.and_then(|pid| u32::try_from(pid).ok());
       if own.is_some() && (pid.is_none() || pid == own) {
         continue;

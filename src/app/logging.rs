@@ -5,12 +5,13 @@
 //! none. Callers must never log memory text.
 #![forbid(unsafe_code)]
 
+use super::log_queue::LogQueue;
 use crate::{
   config::{LogFormat, LogLevel},
   terminal::{escape::terminal, failure::Failure, output::Style},
 };
 use rustix::fs::fstat;
-use std::{ffi::OsStr, fmt, io};
+use std::{ffi::OsStr, fmt, io, sync::OnceLock};
 use tracing::{Event, Level, Subscriber, field::Field, level_filters::LevelFilter};
 use tracing_subscriber::{
   Layer as _,
@@ -24,6 +25,16 @@ use tracing_subscriber::{
   registry::LookupSpan,
   util::SubscriberInitExt as _,
 };
+
+/// The lines of this process.
+static QUEUE: OnceLock<LogQueue> = OnceLock::new();
+
+/// Writes what is still to be written, before the process ends.
+pub fn flush() {
+  if let Some(queue) = QUEUE.get() {
+    queue.flush();
+  }
+}
 
 /// Whether another program adds the time to the lines: journald reads standard error, or a
 /// service manager started memfw.
@@ -51,12 +62,19 @@ pub struct LogSetup {
 }
 
 impl LogSetup {
-  /// Starts logging to standard error for the rest of the process.
+  /// Starts logging to standard error for the rest of the process. Nobody who logs waits for who reads the log.
   pub fn start(self) -> Result<(), Failure> {
-    let subscriber = self.subscriber(io::stderr);
-    subscriber
-      .try_init()
-      .map_err(|error| Failure::internal(format!("cannot start the log: {error}")))
+    let failed =
+      |error: &dyn fmt::Display| Failure::internal(format!("cannot start the log: {error}"));
+    let tell = |lines: u64| {
+      tracing::warn!(target: "memfw", lines, "the log was not read, and lines were dropped");
+    };
+    let queue = LogQueue::start(io::stderr(), tell).map_err(|error| failed(&error))?;
+    let writer = queue.clone();
+    self.subscriber(move || writer.clone()).try_init().map_err(|error| failed(&error))?;
+    // Only the first log of a process can be started.
+    QUEUE.set(queue).ok();
+    Ok(())
   }
 
   fn subscriber<W>(self, writer: W) -> impl Subscriber + Send + Sync

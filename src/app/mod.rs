@@ -17,6 +17,7 @@ pub mod judge_client;
 pub mod judge_report;
 pub mod keys;
 pub mod ledger;
+pub mod log_queue;
 pub mod logging;
 pub mod paths;
 pub mod rules;

@@ -210,6 +210,7 @@ mod tests {
       "memfw service uninstall --manager system --user ann",
       "memfw service status --manager launchd --json",
       "memfw doctor --fix",
+      "memfw doctor --unguarded /old --unguarded /older",
       "memfw judge next --json",
       "memfw judge answer 0123456789abcdef --json",
       "memfw markers remove",

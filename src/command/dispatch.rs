@@ -15,6 +15,7 @@ use crate::{
   app::{
     context::{Context, Surroundings},
     exit::Status,
+    logging,
   },
   terminal::{
     escape::Escape,
@@ -40,6 +41,7 @@ pub fn run_line(args: impl IntoIterator<Item = OsString>, surroundings: Surround
     .and_then(|status| context.out.flush().map(|()| status))
     // Output that was written before the failure must precede the error message.
     .map_err(|failure| context.out.flush().err().filter(is_broken_pipe).unwrap_or(failure));
+  logging::flush();
   match result {
     Ok(status) => status.into(),
     Err(failure) if is_broken_pipe(&failure) => ExitCode::SUCCESS,

@@ -4,7 +4,10 @@
 
 mod fix;
 
-use std::{os::unix::fs::MetadataExt as _, path::Path};
+use std::{
+  os::unix::fs::MetadataExt as _,
+  path::{Path, PathBuf},
+};
 
 use clap::Args as ClapArgs;
 use serde_json::json;
@@ -42,6 +45,10 @@ pub struct DoctorArgs {
   /// Repair what is safe to repair, and list what is left to you
   #[arg(long)]
   pub fix: bool,
+
+  /// Confirm that this directory is not guarded any more, so that nothing warns of it
+  #[arg(long, value_name = "DIR")]
+  pub unguarded: Vec<PathBuf>,
 
   /// Answer in JSON
   #[arg(long)]
@@ -81,6 +88,9 @@ pub fn run(context: &Context, args: DoctorArgs) -> Result<Status, Failure> {
   let mut checks = Vec::new();
   if args.fix {
     fix::fix(context, &mut checks)?;
+  }
+  if !args.unguarded.is_empty() {
+    fix::confirm(context, &args.unguarded, &mut checks)?;
   }
   configuration(context, &mut checks);
   if let Ok(home) = context.home() {

@@ -9,6 +9,10 @@ use crate::engine::{Consequence, Target};
 /// The time between two prunings (a choice).
 const DAY: Duration = Duration::from_hours(24);
 
+/// A longer time since the last event of the ledger, in microseconds, may be an error of the clock, and what is
+/// pruned does not come back (a choice: few machines rest for so long).
+const LONG_REST: i64 = 45 * 86_400 * 1_000_000;
+
 /// What can be done when nothing else is due.
 #[derive(Debug, PartialEq, Eq)]
 enum Chore {
@@ -25,6 +29,8 @@ pub(super) struct Housekeeping {
   due_versions: Vec<Target>,
   /// When old records were last pruned.
   pruned_at: Option<Duration>,
+  /// Until then nothing is pruned.
+  not_before: Duration,
 }
 
 impl Housekeeping {
@@ -43,6 +49,15 @@ impl Housekeeping {
     self.due_versions = due;
   }
 
+  /// Has pruning wait for a day where the clock may be wrong: the ledger's last event was long ago, or is to come.
+  /// A clock that was set meanwhile is right by then, and so is one that told the truth.
+  pub(super) fn doubt_clock(&mut self, last_event: Option<i64>, at: i64, now: Duration) {
+    let is_odd = |last: i64| at - last > LONG_REST || at < last;
+    if last_event.is_some_and(is_odd) {
+      self.not_before = now + DAY;
+    }
+  }
+
   /// The next chore: versions first, and pruning once a day, when something else has woken the process,
   /// because there is no timer for it.
   fn next(&mut self, now: Duration) -> Option<Chore> {
@@ -50,7 +65,7 @@ impl Housekeeping {
       return Some(Chore::StoreVersion(target));
     }
     let is_pruned = self.pruned_at.is_some_and(|at| now.saturating_sub(at) < DAY);
-    (!is_pruned).then_some(Chore::Prune)
+    (!is_pruned && now >= self.not_before).then_some(Chore::Prune)
   }
 
   /// Notes that all old records are pruned.
@@ -95,6 +110,22 @@ mod tests {
   use std::path::Path;
 
   use super::*;
+
+  #[test]
+  fn nothing_is_pruned_at_once_where_the_clock_may_be_wrong() {
+    let day = 86_400 * 1_000_000;
+    for (last, at, waits) in [
+      (None, 0, false),
+      (Some(100 * day), 101 * day, false),
+      (Some(100 * day), 3_750 * day, true),
+      (Some(100 * day), 0, true),
+    ] {
+      let mut housekeeping = Housekeeping::default();
+      housekeeping.doubt_clock(last, at, Duration::ZERO);
+      assert_eq!(housekeeping.next(Duration::ZERO).is_none(), waits, "{last:?} {at}");
+      assert_eq!(housekeeping.next(DAY), Some(Chore::Prune));
+    }
+  }
 
   #[test]
   fn versions_come_first_and_records_are_pruned_once_a_day() {

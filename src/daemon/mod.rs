@@ -304,6 +304,8 @@ struct Signals {
   terminate: Signal,
   interrupt: Signal,
   hangup: Signal,
+  /// A write beyond a limit on the size of files then fails, and is reported like a full disk.
+  _file_size: Signal,
 }
 
 impl Signals {
@@ -312,6 +314,7 @@ impl Signals {
       terminate: signal(SignalKind::terminate())?,
       interrupt: signal(SignalKind::interrupt())?,
       hangup: signal(SignalKind::hangup())?,
+      _file_size: signal(SignalKind::from_raw(libc::SIGXFSZ))?,
     })
   }
 

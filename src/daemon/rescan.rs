@@ -187,6 +187,20 @@ impl Daemon {
         return self.engine.degrade(&key, &error.to_string());
       }
     };
+    let real = workspace.absolute(Path::new(""));
+    if real != root {
+      // Events name the directory that is watched, so those of another one would be nobody's.
+      self.watching.watcher.remove(root);
+      self.await_directory(root, false);
+      self.directories.incomplete.insert(root.to_owned());
+      let why = format!(
+        "`{0}` has become a link to `{1}`, where nothing is guarded: restart memfw, which then guards what it \
+         leads to",
+        shown(root),
+        shown(&real)
+      );
+      return self.engine.degrade(&key, &why);
+    }
     let shape = self.directories.shapes.of(root).clone();
     let mut problems: Vec<String> = Vec::new();
     let mut limit = None;
@@ -388,7 +402,9 @@ impl Daemon {
   /// Stops watching the parents of formerly missing directories once all directories exist, because
   /// these watches cause events of their own.
   fn await_no_more(&mut self) {
-    if self.directories.workspaces.iter().all(|root| root.is_dir()) {
+    let is_there =
+      |root: &PathBuf| root.canonicalize().is_ok_and(|real| real == *root && real.is_dir());
+    if self.directories.workspaces.iter().all(is_there) {
       for dir in self.watching.watcher.watched() {
         let needed = self.sources.is_watched(&dir);
         if !needed && !self.directories.workspaces.iter().any(|root| dir.starts_with(root)) {

@@ -36,7 +36,7 @@ use crate::{
   failpoint::{Point, hit},
   files::{RealFs, Watcher},
   os::{Alarm, paths::read_own},
-  store::StateKey,
+  store::{EventFilter, StateKey},
 };
 
 /// How long to wait for the ledger's lock. A lease may be held meanwhile, and openers of that file wait
@@ -180,6 +180,11 @@ impl Daemon {
     if let Some(why) = &self.report_only {
       self.engine.degrade("key", &reports_only(why))?;
     }
+    let newest = EventFilter { limit: Some(1), ..EventFilter::default() };
+    let events = self.engine.ledger().events(&newest).map_err(EngineError::from)?;
+    let last_event = events.first().map(|event| event.at);
+    let now = self.now();
+    self.housekeeping.doubt_clock(last_event, self.engine.clock().now(), now);
     let roots = self.directories.workspaces.clone();
     // Where another installation writes, operations of this one wait until that installation has ended.
     let is_alone = self.owned(&roots)?.len() == roots.len();
@@ -301,12 +306,12 @@ impl Daemon {
     let now = self.now();
     // While the ledger cannot be written, only the next attempt to write it is due.
     self.outage.next_due(now).or_else(|| {
-      let keep = self.housekeeping.is_version_due().then_some(Duration::ZERO);
-      let look = (!self.directories.rescans.is_empty())
+      let versions = self.housekeeping.is_version_due().then_some(Duration::ZERO);
+      let rescan = (!self.directories.rescans.is_empty())
         .then(|| self.directories.next_rescan.saturating_sub(now));
       let sources = self.sources.next_due(now);
-      let errand = self.notifications.next_due(&self.surroundings());
-      let due = [errand, sources, look, keep, self.queue.next_due(now, &self.busy())];
+      let notifications = self.notifications.next_due(&self.surroundings());
+      let due = [notifications, sources, rescan, versions, self.queue.next_due(now, &self.busy())];
       let more = [
         self.attribution_worker.next_due(now),
         self.unread.next_due(now),

@@ -120,7 +120,10 @@ impl<F: Fs> Engine<F> {
     let why = match (why, &row) {
       (Some(why), _) => Some(why),
       (None, Some(row)) if self.is_unmarked(&path)? => (marks > 0).then(|| {
-        row.note.clone().unwrap_or_else(|| "this file system allows no change of length".to_owned())
+        row.note.clone().unwrap_or_else(|| {
+          "a comment in it imitates one of memfw's, or this file system allows no change of length"
+            .to_owned()
+        })
       }),
       (None, Some(row)) if row.pending.contains(Pending::ATTRIBUTE) => {
         Some("markers come once it is known who wrote what is new".to_owned())

@@ -20,10 +20,13 @@ pub fn reshape(
   comparison: &Comparison,
   facts: &Facts<'_>,
 ) -> Option<Vec<u8>> {
-  if !document.is_utf8() || !document.forged().is_empty() {
+  if !document.forged().is_empty() {
     return None;
   }
+  // A file in another encoding loses memfw's comments and gets none.
+  let is_text = document.is_utf8() && !bytes.contains(&0);
   let inserts = match facts.mode {
+    _ if !is_text => Vec::new(),
     MarkerMode::Wrap => wrappers(bytes, document, comparison, facts),
     MarkerMode::Id => id_comments(bytes, document, comparison, facts),
     MarkerMode::None => Vec::new(),

@@ -38,7 +38,11 @@ pub enum KeyError {
     path: PathBuf,
   },
   /// The key file has another length.
-  #[error("the key file {} has {found} bytes instead of {KEY_LEN}", Shown(path))]
+  #[error(
+    "the key file {} has {found} bytes instead of {KEY_LEN}\n\
+     hint: bring it back from a backup; without it nothing that is sealed can be read",
+    Shown(path)
+  )]
   BadLength {
     /// The key file.
     path: PathBuf,
@@ -57,7 +61,11 @@ pub enum KeyError {
     mode: u32,
   },
   /// The key file belongs to another user.
-  #[error("the key file {} belongs to uid {uid}, not to us", Shown(path))]
+  #[error(
+    "the key file {} belongs to uid {uid}, not to us\n\
+     hint: run memfw as that user, or give the file to this one with chown",
+    Shown(path)
+  )]
   ForeignOwner {
     /// The key file.
     path: PathBuf,
@@ -65,7 +73,10 @@ pub enum KeyError {
     uid: u32,
   },
   /// The key file is a link, a pipe or similar.
-  #[error("the key file {} is not a regular file", Shown(path))]
+  #[error(
+    "the key file {} is not a regular file\nhint: put the file itself there, no link to it",
+    Shown(path)
+  )]
   NotAFile {
     /// The path.
     path: PathBuf,

@@ -140,20 +140,39 @@ impl WriteLock {
 pub fn holds_write_lock(data: &Path, pid: i32) -> bool {
   let Ok(found) = data.join("write.lock").symlink_metadata() else { return false };
   let table = read_own(Path::new("/proc/locks"), MAX_TABLE);
-  table.ok().flatten().is_some_and(|table| holders(&table, found.ino()).contains(&pid))
+  table.ok().flatten().is_some_and(|table| holders(&table, found.dev(), found.ino()).contains(&pid))
 }
 
 /// Who holds a lock on this inode, by the kernel's table. Lines are
 /// `1: FLOCK  ADVISORY  WRITE 4711 fe:00:131 0 EOF`; those who wait have `->` in front.
-pub(super) fn holders(table: &[u8], ino: u64) -> Vec<i32> {
+pub(super) fn holders(table: &[u8], dev: u64, ino: u64) -> Vec<i32> {
   let holder = |line: &[u8]| {
     let mut words = std::str::from_utf8(line).ok()?.split_ascii_whitespace().skip(1);
     words.next().filter(|word| *word == "FLOCK")?;
-    let pid = words.nth(2)?.parse().ok()?;
-    let found: u64 = words.next()?.rsplit(':').next()?.parse().ok()?;
-    (found == ino).then_some(pid)
+    let pid: i32 = words.nth(2)?.parse().ok()?;
+    let mut place = words.next()?.split(':');
+    let (major, minor) = (place.next()?, place.next()?);
+    let number = |text: &str| u32::from_str_radix(text, 16).ok();
+    let found: u64 = place.next()?.parse().ok()?;
+    let is_here =
+      number(major)? == rustix::fs::major(dev) && number(minor)? == rustix::fs::minor(dev);
+    (found == ino).then_some((pid, is_here))
   };
-  table.split(|byte| *byte == b'\n').filter_map(holder).collect()
+  let found: Vec<(i32, bool)> = table.split(|byte| *byte == b'\n').filter_map(holder).collect();
+  // Some file systems, such as btrfs, have another number here than `stat` says.
+  let is_told = found.iter().any(|(_, is_here)| *is_here);
+  found.into_iter().filter(|(_, is_here)| *is_here || !is_told).map(|(pid, _)| pid).collect()
+}
+
+/// Whether a process stands still (SIGSTOP, Ctrl-Z, a debugger), by the kernel's account of it.
+pub fn is_halted(pid: u32) -> bool {
+  let stat = read_own(Path::new(&format!("/proc/{pid}/stat")), MAX_TABLE).ok().flatten();
+  // The name before it is in parentheses, and may hold any.
+  let state = stat.and_then(|stat| {
+    let end = stat.iter().rposition(|byte| *byte == b')')?;
+    stat.get(end + 2).copied()
+  });
+  matches!(state, Some(b'T' | b't'))
 }
 
 fn open(path: &Path) -> io::Result<File> {
@@ -268,8 +287,13 @@ mod tests {
     drop(lock);
     assert!(!holds_write_lock(dir.path(), own));
     let table = b"1: POSIX  ADVISORY  WRITE 7 fe:00:11 0 EOF\n2: FLOCK  ADVISORY  WRITE 8 fe:00:11 0 EOF\n2: -> FLOCK  ADVISORY  WRITE 9 fe:00:11 0 EOF\nnonsense\n\xff";
-    assert_eq!(holders(table, 11), [8]);
-    assert!(holders(table, 1).is_empty());
+    assert_eq!(holders(table, rustix::fs::makedev(0xfe, 0), 11), [8]);
+    assert!(holders(table, rustix::fs::makedev(0xfe, 0), 1).is_empty());
+    // Of equal numbers on several file systems the right one counts, where the kernel tells.
+    let table =
+      b"1: FLOCK  ADVISORY  WRITE 8 fe:00:2 0 EOF\n2: FLOCK  ADVISORY  WRITE 9 00:1f:2 0 EOF\n";
+    assert_eq!(holders(table, rustix::fs::makedev(0, 0x1f), 2), [9]);
+    assert_eq!(holders(table, rustix::fs::makedev(1, 1), 2), [8, 9]);
   }
 
   #[test]

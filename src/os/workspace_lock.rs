@@ -6,14 +6,17 @@
 #![forbid(unsafe_code)]
 
 use std::{
-  fs::{File, OpenOptions, TryLockError},
+  fs::{File, Metadata, OpenOptions, TryLockError},
   io,
-  os::unix::fs::{MetadataExt as _, OpenOptionsExt as _},
+  os::unix::{
+    ffi::OsStrExt as _,
+    fs::{MetadataExt as _, OpenOptionsExt as _},
+  },
   path::Path,
   time::Duration,
 };
 
-use super::{lock, paths::read_own};
+use super::{lock, paths::read_own, user};
 
 /// How long a daemon tries: commands look at the lock for a moment.
 const PATIENCE: Duration = Duration::from_millis(100);
@@ -46,7 +49,7 @@ impl WorkspaceLock {
     let is_locked = lock::poll(PATIENCE, || lock::take(&file));
     Ok(match is_locked {
       Ok(true) => Ok(Self { file: Some(file), identity }),
-      Ok(false) => match holder(found.ino()) {
+      Ok(false) => match holder(&found, None) {
         Some(taken) => Err(taken),
         None => Ok(Self { file: None, identity }),
       },
@@ -64,11 +67,12 @@ impl WorkspaceLock {
     self.file.is_some()
   }
 
-  /// Who has a directory now, if anybody does; nothing is kept.
-  pub fn taken(dir: &Path) -> Option<Taken> {
+  /// Who has a directory now, if anybody does; nothing is kept. `own` is the daemon of this installation, which is
+  /// named where it may be the one.
+  pub fn taken(dir: &Path, own: Option<u32>) -> Option<Taken> {
     let file = open(dir).ok()?;
     match file.try_lock_shared() {
-      Err(TryLockError::WouldBlock) => holder(file.metadata().ok()?.ino()),
+      Err(TryLockError::WouldBlock) => holder(&file.metadata().ok()?, own),
       Ok(()) | Err(TryLockError::Error(_)) => None,
     }
   }
@@ -78,11 +82,15 @@ fn open(dir: &Path) -> io::Result<File> {
   OpenOptions::new().read(true).custom_flags(libc::O_DIRECTORY | libc::O_NONBLOCK).open(dir)
 }
 
-/// The memfw that holds the lock of this inode; `None` where another program does, which keeps nobody from
+/// The memfw that holds the lock of this directory; `None` where another program does, which keeps nobody from
 /// guarding.
-fn holder(ino: u64) -> Option<Taken> {
+fn holder(dir: &Metadata, own: Option<u32>) -> Option<Taken> {
   let table = read_own(Path::new("/proc/locks"), lock::MAX_TABLE).ok().flatten();
-  let pids = table.map(|table| lock::holders(&table, ino)).unwrap_or_default();
+  let pids = table.map(|table| lock::holders(&table, dir.dev(), dir.ino())).unwrap_or_default();
+  let own = own.and_then(|pid| i32::try_from(pid).ok()).filter(|pid| pids.contains(pid));
+  if own.is_some() {
+    return Some(Taken { pid: own });
+  }
   let is_visible = |pid: &i32| *pid > 0 && Path::new(&format!("/proc/{pid}")).exists();
   let seen: Vec<i32> = pids.into_iter().filter(is_visible).collect();
   if seen.is_empty() {
@@ -92,9 +100,21 @@ fn holder(ino: u64) -> Option<Taken> {
   pid.map(|pid| Taken { pid: Some(pid) })
 }
 
+/// Whether a process runs the program memfw, for this user or for root. Any process may call itself so; which file
+/// it runs only the kernel says, and only to its own user.
 fn is_memfw(pid: i32) -> bool {
-  let name = read_own(Path::new(&format!("/proc/{pid}/comm")), MAX_NAME).ok().flatten();
-  name.is_some_and(|name| name.starts_with(NAME.as_bytes()))
+  let process = format!("/proc/{pid}");
+  let name = read_own(Path::new(&format!("{process}/comm")), MAX_NAME).ok().flatten();
+  let is_named = name.is_some_and(|name| name.starts_with(NAME.as_bytes()));
+  let owner = Path::new(&process).metadata().map(|found| found.uid());
+  let runs_memfw = || {
+    let program = std::fs::read_link(format!("{process}/exe"));
+    program.map_or_else(
+      |error| error.kind() == io::ErrorKind::PermissionDenied,
+      |path| path.file_name().is_some_and(|name| name.as_bytes().starts_with(NAME.as_bytes())),
+    )
+  };
+  is_named && owner.is_ok_and(|uid| uid == 0 || uid == user::effective_uid()) && runs_memfw()
 }
 
 #[cfg(test)]
@@ -104,14 +124,14 @@ mod tests {
   #[test]
   fn a_directory_is_locked_once_and_nothing_is_written_into_it() {
     let dir = tempfile::tempdir().unwrap();
-    assert_eq!(WorkspaceLock::taken(dir.path()), None);
+    assert_eq!(WorkspaceLock::taken(dir.path(), None), None);
     let first = WorkspaceLock::acquire(dir.path()).unwrap().unwrap();
     assert!(first.is_held() && first.is_of(dir.path()));
     let second = WorkspaceLock::acquire(dir.path()).unwrap();
     assert!(!second.is_ok_and(|second| second.is_held()), "one of the two has it");
     assert_eq!(dir.path().read_dir().unwrap().count(), 0);
     drop(first);
-    assert_eq!(WorkspaceLock::taken(dir.path()), None);
+    assert_eq!(WorkspaceLock::taken(dir.path(), None), None);
     let again = WorkspaceLock::acquire(dir.path()).unwrap().unwrap();
     let moved = dir.path().join("moved");
     assert!(again.is_held() && !again.is_of(&moved));
@@ -133,7 +153,7 @@ mod tests {
       .unwrap();
     let lock = WorkspaceLock::acquire(dir.path()).unwrap().unwrap();
     assert!(!lock.is_held());
-    assert_eq!(WorkspaceLock::taken(dir.path()), None);
+    assert_eq!(WorkspaceLock::taken(dir.path(), None), None);
     drop(other.stdin.take());
     other.wait().unwrap();
   }

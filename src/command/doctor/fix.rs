@@ -28,7 +28,33 @@ pub(super) fn fix(context: &Context, checks: &mut Vec<Check>) -> Result<(), Fail
   done.permissions(&home.data);
   done.left_behind(&home);
   done.upgrade(&home.data);
-  done.confirm(&home.data);
+  Ok(())
+}
+
+/// Confirms that these directories are not guarded any more. Only a person may say so: that a workspace has
+/// left the guard shows in no other place.
+pub(super) fn confirm(
+  context: &Context,
+  dirs: &[PathBuf],
+  checks: &mut Vec<Check>,
+) -> Result<(), Failure> {
+  let home = context.home()?;
+  let mut done = Done(checks);
+  let departed = departed(&home.data);
+  for dir in dirs {
+    let is_it = |path: &Path| {
+      path == dir.as_path() || dir.canonicalize().is_ok_and(|real| real.as_path() == path)
+    };
+    match departed.iter().find(|(.., path)| is_it(path)) {
+      Some(one) => done.confirm(&home.data, one),
+      None => done.0.push(Check {
+        what: "workspace",
+        health: Health::Wrong,
+        text: format!("`{}` is no directory that memfw has stopped guarding", shown(dir)),
+        hint: Some("memfw doctor names them".to_owned()),
+      }),
+    }
+  }
   Ok(())
 }
 
@@ -41,7 +67,11 @@ pub(super) fn look(home: &Home, checks: &mut Vec<Check>) {
   }
   for (.., path) in departed(&home.data) {
     let text = format!("`{}` was guarded, and is not any more", shown(&path));
-    checks.push(Check { what: "workspace", health: Health::Wrong, text, hint: hint() });
+    let hint = format!(
+      "name it in `workspaces`, or confirm that with `memfw doctor --unguarded {}`",
+      shown(&path)
+    );
+    checks.push(Check { what: "workspace", health: Health::Wrong, text, hint: Some(hint) });
   }
   for path in stale(home) {
     let text = format!("`{}` was left behind", shown(&path));
@@ -144,20 +174,17 @@ impl Done<'_> {
     }
   }
 
-  /// Confirms that these workspaces are not guarded any more: `status` and `doctor` have told the user.
-  fn confirm(&mut self, data: &Path) {
-    for (key, degraded, path) in departed(data) {
-      let ledger = Ledger::open(&data.join(LEDGER), Access::ReadWrite, None);
-      let removed = ledger.and_then(|mut ledger| {
-        ledger.remove_state(&key).and_then(|()| ledger.remove_state(&degraded))
-      });
-      let (health, text) = match removed {
-        Ok(()) => (Health::Mended, "confirmed that it is not guarded any more".to_owned()),
-        Err(error) => (Health::Wrong, error.to_string()),
-      };
-      let text = format!("`{}`: {text}", shown(&path));
-      self.0.push(Check { what: "workspace", health, text, hint: None });
-    }
+  /// Confirms that a workspace is not guarded any more.
+  fn confirm(&mut self, data: &Path, (key, degraded, path): &(StateKey, StateKey, PathBuf)) {
+    let ledger = Ledger::open(&data.join(LEDGER), Access::ReadWrite, None);
+    let removed = ledger
+      .and_then(|mut ledger| ledger.remove_state(key).and_then(|()| ledger.remove_state(degraded)));
+    let (health, text) = match removed {
+      Ok(()) => (Health::Mended, "confirmed that it is not guarded any more".to_owned()),
+      Err(error) => (Health::Wrong, error.to_string()),
+    };
+    let text = format!("`{}`: {text}", shown(path));
+    self.0.push(Check { what: "workspace", health, text, hint: None });
   }
 
   /// Brings the ledger of an older memfw up to date, as a daemon would at its start.

@@ -1,0 +1,75 @@
+//! Daemons that hold their lock and guard nothing, or seem to: a log that nobody reads, a process that was stopped, a
+//! workspace that was moved and linked.
+
+use {
+  crate::support::{AT_ONCE, Guarded, eventually, needle, poison},
+  rustix::process::Signal,
+  std::{fs, os::unix::fs::symlink},
+};
+
+fn line(n: usize) -> String {
+  format!("{}\n", poison(n))
+}
+
+fn append(guarded: &Guarded, file: &str, text: &str) {
+  use std::io::Write as _;
+  let mut file = fs::OpenOptions::new().append(true).open(guarded.path(file)).unwrap();
+  file.write_all(text.as_bytes()).unwrap();
+}
+
+fn degradations(guarded: &Guarded) -> String {
+  let answer = guarded.memfw(&["status", "--json"]).stdout;
+  serde_json::from_str::<serde_json::Value>(&answer).unwrap()["degradations"].to_string()
+}
+
+#[test]
+fn a_log_that_nobody_reads_stops_no_redaction() {
+  let guarded = Guarded::new(AT_ONCE).memory("MEMORY.md", "# Notes\n\n- old\n");
+  let pipe = guarded.tmp().join("log").display().to_string();
+  // The pipe is full from the start, and its only reader does not read.
+  let script =
+    format!("mkfifo {pipe}; exec 3<>{pipe}; head -c 65536 /dev/zero >&3; exec \"$0\" \"$@\" 2>&3");
+  let mut guarded = guarded.before(&["sh", "-c", &script]);
+  guarded.spawn();
+  eventually("it guards", || guarded.memfw(&["status", "--wait", "1"]).status == 0);
+  for n in 0..20 {
+    append(&guarded, "MEMORY.md", &line(n));
+  }
+  guarded.settle();
+  assert_eq!(guarded.waiting().len(), 20);
+  guarded.stop();
+}
+
+#[test]
+fn a_daemon_that_was_stopped_is_reduced_protection() {
+  let mut guarded = Guarded::new(AT_ONCE).memory("MEMORY.md", "# Notes\n\n- old\n");
+  guarded.start();
+  assert_eq!(degradations(&guarded), "[]");
+  guarded.signal(Signal::STOP);
+  append(&guarded, "MEMORY.md", &line(1));
+  eventually("it is noticed", || degradations(&guarded).contains("was stopped and guards nothing"));
+  assert_eq!(guarded.memfw(&["status"]).status, 1);
+  guarded.signal(Signal::CONT);
+  guarded.settle();
+  assert_eq!(degradations(&guarded), "[]");
+  assert_eq!(guarded.waiting().len(), 1);
+  guarded.stop();
+}
+
+#[test]
+fn a_workspace_that_is_moved_and_linked_is_reduced_protection_until_it_is_back() {
+  let mut guarded = Guarded::new(AT_ONCE).memory("MEMORY.md", "# Notes\n\n- old\n");
+  guarded.start();
+  let root = guarded.path("");
+  let root = root.components().as_path();
+  let moved = root.with_extension("real");
+  fs::rename(root, &moved).unwrap();
+  symlink(&moved, root).unwrap();
+  eventually("it is noticed", || degradations(&guarded).contains("has become a link"));
+  fs::remove_file(root).unwrap();
+  fs::rename(&moved, root).unwrap();
+  eventually("it is guarded again", || degradations(&guarded) == "[]");
+  append(&guarded, "MEMORY.md", &line(1));
+  eventually("poison is taken out", || guarded.holding("workspace", &needle(1)).is_empty());
+  guarded.stop();
+}
