@@ -1,7 +1,7 @@
 //! Lines of the log on their way to standard error, written by a thread of their own.
 //!
-//! Whoever reads the log may stop reading: a pager, a terminal that was halted, a collector that hangs. The daemon
-//! must guard all the same, so nothing waits for the reader: lines that find no room are dropped and counted.
+//! The reader of the log may stop reading: a pager, a terminal that was halted, a collector that hangs. The daemon
+//! must guard nevertheless, so nothing waits for the reader: lines that find no room are dropped and counted.
 #![forbid(unsafe_code)]
 
 use std::{

@@ -3,7 +3,6 @@
 
 use std::{
   collections::HashSet,
-  os::unix::fs::MetadataExt as _,
   path::{Path, PathBuf},
   time::Duration,
 };
@@ -11,19 +10,15 @@ use std::{
 use clap::Args as ClapArgs;
 use serde_json::{Value, json};
 
-use super::shared::exposure::Reading;
+use super::shared::{exposure::Reading, liveness};
 use crate::{
   app::{
     agent, configuration::distrust, context::Context, daemon_state::DaemonState, embedding,
     engine::file_system, exit::Status, judge_report::JudgeReport, paths::KEY,
   },
   daemon::health::Room,
-  engine::{
-    event::shown,
-    settled::{self, Unsettled},
-  },
-  files::RealFs,
-  os::{Clock as _, SystemClock, alarm, is_halted, key, pause},
+  engine::event::shown,
+  os::{Clock as _, SystemClock, alarm, pause},
   provenance::Standing,
   store::{FileRow, FileStatus, Ledger, StateKey, VersionTotals},
   terminal::{
@@ -36,9 +31,6 @@ use crate::{
 
 /// How often the ledger is asked while waiting.
 const POLL: Duration = Duration::from_millis(20);
-/// After this time a change that was not processed is reported (a choice: exposure is milliseconds, and an 8 MiB file
-/// takes seconds).
-const STALLED: Duration = Duration::from_secs(30);
 
 /// `memfw status`
 #[derive(Clone, Debug, ClapArgs)]
@@ -89,9 +81,10 @@ fn report(context: &Context, ledger: Option<&Ledger>) -> Result<StatusReport, Fa
     degradations.push((text.to_owned(), 0));
   }
   if let Some(ledger) = ledger {
-    degradations.extend(stalled(context, &daemon, ledger)?.map(|text| (text, 0)));
+    degradations.extend(liveness::stalled(context, &daemon, ledger)?.map(|text| (text, 0)));
     if daemon.pid.is_some() && ledger.needs_key()? {
-      degradations.extend(lost_key(&context.home()?.data.join(KEY)).map(|text| (text, 0)));
+      degradations
+        .extend(liveness::lost_key(&context.home()?.data.join(KEY)).map(|text| (text, 0)));
     }
     for (key, json, at) in ledger.states()? {
       if matches!(key, StateKey::Degraded(_)) {
@@ -116,54 +109,6 @@ fn report(context: &Context, ledger: Option<&Ledger>) -> Result<StatusReport, Fa
     degradations.extend(alarm::raised(&context.home()?.data).map(|text| (text, 0)));
   }
   StatusReport::gather(context, ledger, &daemon, degradations)
-}
-
-/// Why a daemon that holds its lock guards nothing now, if that is so: it stands still, or does not come to changes
-/// that were made a while ago.
-fn stalled(
-  context: &Context,
-  daemon: &DaemonState,
-  ledger: &Ledger,
-) -> Result<Option<String>, Failure> {
-  let Some(pid) = daemon.pid.filter(|_| daemon.is_guarding()) else { return Ok(None) };
-  if is_halted(pid) {
-    let why = format!(
-      "the daemon (pid {pid}) was stopped and guards nothing; `kill -CONT {pid}` has it go on"
-    );
-    return Ok(Some(why));
-  }
-  let shapes = context.shapes(&context.config().unwrap_or_default().config);
-  let roots = daemon.workspaces(context)?;
-  let unsettled = settled::unsettled(&RealFs::default(), ledger, &roots, &shapes)?;
-  let now = SystemClock.now() / 1_000_000;
-  let waits = |one: &Unsettled| match one {
-    Unsettled::Dirty(path) => {
-      let changed = path.symlink_metadata().ok()?.ctime();
-      let waited =
-        u64::try_from(now - changed).ok().filter(|waited| *waited >= STALLED.as_secs())?;
-      Some((waited, path.clone()))
-    }
-    _ => None,
-  };
-  let longest = unsettled.iter().filter_map(waits).max();
-  Ok(longest.map(|(waited, path)| {
-    format!(
-      "changes of `{}` have waited for {waited} s: the daemon has not come to them",
-      shown(&path)
-    )
-  }))
-}
-
-/// What is wrong with the key file while the daemon has the key in its memory alone.
-fn lost_key(path: &Path) -> Option<String> {
-  let why = match key::load(path) {
-    Ok(Some(_)) => return None,
-    Ok(None) => format!("the key file `{}` is missing", shown(path)),
-    Err(error) => error.to_string().lines().next().unwrap_or_default().to_owned(),
-  };
-  Some(format!(
-    "{why}: once the daemon ends, nothing that is sealed can be read without it; bring it back"
-  ))
 }
 
 /// One guarded directory.

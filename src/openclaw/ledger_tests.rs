@@ -59,7 +59,7 @@ fn a_state_directory_behind_a_link_is_read() {
   let layout = Layout { state_dir: link.clone(), workspace: PathBuf::from(WORKSPACE) };
   let records = OpenClawRecords::new(layout);
   assert_eq!(records.standing(Path::new(WORKSPACE), Path::new("MEMORY.md")), recorded(hash));
-  // The database itself may be none: whoever can put it there chooses what memfw writes to.
+  // The database itself may be none: a program that can put it there would choose what memfw writes to.
   let database = dir.path().join("state/openclaw.sqlite");
   let moved = dir.path().join("moved.sqlite");
   std::fs::rename(&database, &moved).unwrap();

@@ -8,6 +8,9 @@ use std::{
   path::{Path, PathBuf},
 };
 
+/// Suites that have a recipe in the justfile, and that `.ci/run slow` starts.
+const SLOW_SUITES: &[&str] = &["crash", "powerloss", "leases"];
+
 /// One word, number, literal or sign; `::` is one token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Token {
@@ -88,7 +91,17 @@ impl Source {
       let rest = tokens.get(index..).unwrap_or_default();
       rest.windows(2).find(|pair| pair[0].text == "fn").map(|pair| &pair[1])
     };
-    ignored.filter_map(|(index, _)| name_of(index)).filter(|name| !is_started(&name.text)).collect()
+    // Suites that take minutes have a recipe of their own, which the gate starts as well.
+    let is_recipe = |index: usize| {
+      let reason = tokens.get(index + 3).map(|token| token.text.trim_matches('"'));
+      let recipe = reason.and_then(|reason| reason.strip_prefix("takes minutes: just "));
+      recipe.is_some_and(|recipe| SLOW_SUITES.contains(&recipe))
+    };
+    ignored
+      .filter(|(index, _)| !is_recipe(*index))
+      .filter_map(|(index, _)| name_of(index))
+      .filter(|name| !is_started(&name.text))
+      .collect()
   }
 
   /// Files that are modules of the tests of this one.

@@ -8,6 +8,7 @@ pub mod evidence;
 pub mod exposure;
 pub mod figures;
 pub mod finding;
+pub mod liveness;
 pub mod lookup;
 pub mod pages;
 pub mod sarif;

@@ -164,7 +164,7 @@ pub(super) fn pipes(text: &str, mut found: impl FnMut(Range<usize>)) {
   }
 }
 
-/// Pictures whose address has a part that is to be filled in: whoever shows one sends that part away.
+/// Pictures whose address has a part that is to be filled in: a program that shows one sends that part away.
 pub(super) fn filled_images(text: &str, mut found: impl FnMut(Range<usize>)) {
   static FILLED: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(

@@ -65,7 +65,7 @@ fn words(text: &str, layers: usize) -> Vec<Decoded> {
     let length = bytes.iter().skip(at).take_while(|b| is_run(**b)).count();
     if length >= MIN_RUN {
       // Base64 in mail is broken into lines of one length. What does not decode is tried again from its
-      // second line on, because anything may stand in the first.
+      // second line on, because the first may be of anything else.
       let most = if joinable > 0 { MAX_WORD } else { FEW_LINES };
       let (end, joined) = join_lines(bytes, at, at + length, most);
       joinable = joinable.saturating_sub(joined.as_ref().map_or(0, Vec::len));

@@ -113,7 +113,7 @@ pub(super) fn choose(text: &str, context: &Context<'_>) -> Decision {
   let is_bare = is_bare(text);
   let is_guarded = context.is_marked || context.materials.iter().any(|m| m.role == Role::Foreign);
   let has_said = has_said(text, context);
-  // What the owner said sentence by sentence may stand in a request as well.
+  // What the owner said sentence by sentence may be part of a request as well.
   let groups = groups(&words, context, is_guarded && !has_said);
   let unknown = Source::unknown();
   let owner = cover_of(&words, &groups, |group| matches!(group.role, Role::Owner | Role::Task));

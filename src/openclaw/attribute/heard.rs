@@ -1,6 +1,6 @@
 //! Text that no call on record wrote, and whose words the agent had just read from somebody.
 //!
-//! A program that the agent started may write after its call is over, and whoever had it started chooses when. So
+//! A program that the agent started may write after its call is over, at a time that an attacker chooses. So
 //! such a text is no edit by an unknown program as long as what the agent had read explains it.
 #![forbid(unsafe_code)]
 

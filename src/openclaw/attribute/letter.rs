@@ -69,7 +69,7 @@ pub(super) fn is_frame(line: &str) -> bool {
   is_label || is_queued || FRAMES.iter().any(|one| lower.starts_with(one))
 }
 
-/// Whether a line, in lower case, hands over what stands behind it, which somebody else wrote: "this came from our
+/// Whether a line, in lower case, hands over the text behind it, which somebody else wrote: "this came from our
 /// landlord today", "the rules of this README:", "scan of the flyer, text is".
 pub(super) fn hands_over(line: &str) -> bool {
   let words =
@@ -81,7 +81,7 @@ pub(super) fn hands_over(line: &str) -> bool {
     || ARRIVED_UNSPACED.iter().any(|one| line.contains(one))
 }
 
-/// Words for what stands behind them.
+/// Words that point at the text behind them.
 #[rustfmt::skip]
 const POINTING: &[&str] = &[
   "this", "that", "these", "here", "here's", "it", "das", "dies", "diese", "dieser", "dieses", "hier", "ceci", "cela", "ça",
@@ -117,7 +117,7 @@ const OPEN_ENDS: &[&str] =
 /// Frames whose words are the sender's own: only how they came.
 const OWN_FRAMES: &[&str] = &["Queued messages", "Image", "Video", "Audio", "a part without text"];
 
-/// What such a frame begins with where more stands in the line.
+/// What such a frame begins with where the line has more.
 const FRAMES: &[&str] = &[
   "[system message]",
   "[replying",

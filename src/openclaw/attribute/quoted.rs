@@ -29,7 +29,7 @@ const MAX_HEAD_LINES: usize = 5;
 const MAX_NAME_BYTES: usize = 120;
 /// Longest first line of a message in a chat's export that is looked at, in bytes.
 const MAX_EXPORT_BYTES: usize = 4096;
-/// What stands beside the digits of a time in the head of a message.
+/// Words beside the digits of a time in the head of a message.
 #[rustfmt::skip]
 const CLOCK_WORDS: &[&str] = &[
   "am", "pm", "a.m.", "p.m.", "today", "yesterday", "at", "heute", "gestern", "um", "uhr", "aujourd'hui", "hier", "à",
@@ -254,7 +254,7 @@ fn is_chat_export(lines: &[Line<'_>], at: usize) -> bool {
   has_more && split.is_some_and(|(name, time)| is_name(name) && is_time(time))
 }
 
-/// Whether a time of day stands in it: digits, a colon, digits.
+/// Whether it has a time of day: digits, a colon, digits.
 fn has_clock(text: &str) -> bool {
   let bytes = text.as_bytes();
   bytes
@@ -292,39 +292,16 @@ fn is_of_others(line: &str) -> bool {
 const FENCES: &[&str] = &["\"\"\"", "'''", "<<<", "```", "“““"];
 
 /// What a line begins with that hands on a message.
+#[rustfmt::skip]
 const BEGINS: &[&str] = &[
-  "[forward",
-  "forwarded from ",
-  "forwarded message from",
-  "forwarded by ",
-  "weitergeleitet von ",
-  "transféré de ",
-  "reenviado de ",
-  "inoltrato da ",
-  "переслано от ",
-  "fwd:",
-  "fw:",
-  "wg:",
-  "tr:",
+  "[forward", "forwarded from ", "forwarded message from", "forwarded by ", "weitergeleitet von ",
+  "transféré de ", "reenviado de ", "inoltrato da ", "переслано от ", "fwd:", "fw:", "wg:", "tr:",
 ];
 
+#[rustfmt::skip]
 const BRACKETS: &[&str] = &[
-  "[forward",
-  "[fwd",
-  "[fw:",
-  "[weitergeleitet",
-  "[transfér",
-  "[reenvi",
-  "[inoltrat",
-  "[encaminhad",
-  "[doorgestuurd",
-  "[vidarebefordra",
-  "[videresend",
-  "[przekaza",
-  "[přeposlá",
-  "[пересла",
-  "[转发",
-  "[轉寄",
+  "[forward", "[fwd", "[fw:", "[weitergeleitet", "[transfér", "[reenvi", "[inoltrat", "[encaminhad",
+  "[doorgestuurd", "[vidarebefordra", "[videresend", "[przekaza", "[přeposlá", "[пересла", "[转发", "[轉寄",
   "[転送",
 ];
 

@@ -4,12 +4,25 @@
 //! what was said, and who wrote the whole did not say the part.
 #![forbid(unsafe_code)]
 
-use std::str::Chars;
+use std::{path::Path, str::Chars};
 
 /// Most commands within commands that are read.
 const MAX_DEPTH: usize = 3;
 /// What ends one command in a line.
 const OPERATORS: &[char] = &['\n', '>', '<', '|', ';', '&'];
+
+/// Words of commands that run what somebody else has written.
+const RUNS_FOREIGN: &[&str] = &[
+  "install", "ci", "clone", "curl", "wget", "make", "npx", "pipx", "uvx", "bunx", "docker",
+  "podman", "build", "setup", "upgrade", "update", "bundle", "composer", "gradlew", "mvn",
+];
+
+/// Whether a command runs what somebody else has written: an installer, a build, a download.
+pub(super) fn runs_foreign_code(command: &str) -> bool {
+  let is_word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
+  let is_script = |word: &str| Path::new(word).extension().is_some_and(|kind| kind == "sh");
+  command.split(|c| !is_word(c)).any(|word| RUNS_FOREIGN.contains(&word) || is_script(word))
+}
 
 /// All texts that a command may put somewhere as they are.
 pub(super) fn said(command: &str) -> Vec<String> {

@@ -45,12 +45,6 @@ pub(super) struct Write<'r> {
   content: Content,
 }
 
-/// Words of commands that run what somebody else has written.
-const RUNS_FOREIGN: &[&str] = &[
-  "install", "ci", "clone", "curl", "wget", "make", "npx", "pipx", "uvx", "bunx", "docker",
-  "podman", "build", "setup", "upgrade", "update", "bundle", "composer", "gradlew", "mvn",
-];
-
 /// The file that is asked about, as an agent sees it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place<'a> {
@@ -200,17 +194,9 @@ impl<'r> Write<'r> {
     self.is_command && self.names.is_some()
   }
 
-  /// Whether it is a command that runs what somebody else has written: an installer, a build, a download.
+  /// Whether it is a command that runs what somebody else has written.
   pub(super) fn runs_foreign_code(&self) -> bool {
-    let is_sign = |word: &str| {
-      RUNS_FOREIGN.contains(&word) || Path::new(word).extension().is_some_and(|kind| kind == "sh")
-    };
-    self.is_command
-      && self.content.parts.iter().any(|part| {
-        part
-          .split(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_')))
-          .any(is_sign)
-      })
+    self.is_command && self.content.parts.iter().any(|part| shell::runs_foreign_code(part))
   }
 
   /// How surely the call is about the file: its very path, the file's name in a command, an ending.

@@ -191,7 +191,7 @@ fn note_sender(label: &str, block: &str, sender: &mut Option<Sender>) {
       known.username = known.username.take().or(found.username);
       known.name = known.name.take().or(found.name);
     }
-    // A channel's message that names nobody is not typed here all the same.
+    // A channel's message that names nobody is not typed here either.
     None if !is_sender => *sender = Some(nobody()),
     _ => {}
   }
