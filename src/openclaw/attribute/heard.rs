@@ -16,6 +16,10 @@ use crate::{
 const IS_COPY: f32 = 0.6;
 /// By how much more than the owner's words.
 const MARGIN: f32 = 0.15;
+/// Sessions that are looked at, the latest first.
+const MAX_SCENES: usize = 16;
+/// Bytes of what they had read that are compared, the latest of each session first.
+const MAX_COMPARED: usize = 4 * 1024 * 1024;
 /// How many words they must share: a date and a name are in many texts (a choice).
 const MIN_SHARED: usize = 4;
 
@@ -33,7 +37,8 @@ impl Inquiry<'_> {
   pub(super) fn heard(&mut self, scenes: &Scenes, text: &str) -> Option<Attribution> {
     let mut found: Vec<Found> = Vec::new();
     let words = Text::new(text);
-    for scene in &scenes.all {
+    let mut left = MAX_COMPARED;
+    for scene in scenes.all.iter().take(MAX_SCENES) {
       let records = self.history(scene);
       let until = self.question.seen_at.max(self.question.changed_at);
       let end = records.iter().take_while(|record| record.at <= until).count();
@@ -45,7 +50,11 @@ impl Inquiry<'_> {
         own.add(&words.cover(&material.text));
       }
       let own = words.share_of_all(&own);
-      for material in before.materials.iter().filter(|one| one.role == Role::Foreign) {
+      for material in before.materials.iter().rev().filter(|one| one.role == Role::Foreign) {
+        if left == 0 {
+          break;
+        }
+        left = left.saturating_sub(material.text.len());
         let cover = words.cover(&material.text);
         let share = words.share_of_all(&cover);
         if share >= IS_COPY && share > own + MARGIN && cover.n_words() >= MIN_SHARED {

@@ -40,11 +40,12 @@ const CLOCK_WORDS: &[&str] = &[
 pub(super) fn quoted(text: &str) -> Quoted<'_> {
   let mut found = Quoted::default();
   let lines = Line::all(text);
+  let first = lines.iter().position(|line| !line.is_blank()).unwrap_or_default();
   let mut start = 0;
   let mut at = 0;
   while let Some(line) = lines.get(at) {
     let before = lines.get(..at).unwrap_or_default();
-    if let Some((kind, place)) = opening(&lines, at) {
+    if let Some((kind, place)) = opening(&lines, at, first) {
       found.own(text, start, place);
       found.others.push((kind, text.get(place..).unwrap_or_default()));
       found.is_open = true;
@@ -111,11 +112,12 @@ impl<'r> Line<'r> {
   }
 }
 
-/// Whether all from here on is somebody else's: the kind of source, and where it begins.
-fn opening(lines: &[Line<'_>], at: usize) -> Option<(&'static str, usize)> {
+/// Whether all from here on is somebody else's: the kind of source, and where it begins. `first` is the first line that
+/// is not blank.
+fn opening(lines: &[Line<'_>], at: usize, first: usize) -> Option<(&'static str, usize)> {
   let line = lines.get(at)?;
   let behind = lines.get(at + 1..).unwrap_or_default().iter().map(|line| line.lower.as_str());
-  let is_first = lines.get(..at).is_none_or(|before| before.iter().all(Line::is_blank));
+  let is_first = at <= first;
   let is_mark = is_forward(line)
     || is_head(lines, at)
     || is_chat_line(line)
