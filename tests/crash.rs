@@ -1,13 +1,13 @@
 //! The daemon dies at any moment while others write: nothing is lost, nothing doubled, no poison left.
 
-#[cfg(debug_assertions)]
+#[cfg(all(debug_assertions, linux))]
 mod live;
-#[cfg(debug_assertions)]
+#[cfg(all(debug_assertions, linux))]
 mod points;
-#[cfg(debug_assertions)]
+#[cfg(all(debug_assertions, linux))]
 mod restores;
 
-#[cfg(debug_assertions)]
+#[cfg(all(debug_assertions, linux))]
 pub(crate) use live::{Kind, Pen};
 
 use {

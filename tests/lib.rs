@@ -31,7 +31,7 @@ mod hostile_tree;
 mod judge;
 mod kept_open;
 mod ladder;
-#[cfg(debug_assertions)]
+#[cfg(all(debug_assertions, linux))]
 mod leases;
 mod ledger_place;
 mod life;
@@ -41,7 +41,7 @@ mod openclaw;
 mod outage;
 mod output;
 mod packages;
-#[cfg(debug_assertions)]
+#[cfg(all(debug_assertions, linux))]
 mod powerloss;
 mod race;
 mod replaced;
@@ -57,6 +57,7 @@ mod shell;
 mod sim;
 mod support;
 mod transcripts;
+#[cfg(linux)]
 mod unheard;
 mod unseen;
 mod waking;

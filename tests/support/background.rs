@@ -96,13 +96,13 @@ impl Background {
   }
 
   /// Has a command go on that stands still.
-  #[cfg(debug_assertions)]
+  #[cfg(all(debug_assertions, linux))]
   pub(crate) fn go_on(&mut self) {
     self.signal(Signal::CONT);
   }
 
   /// Does something while the command stands still.
-  #[cfg(debug_assertions)]
+  #[cfg(all(debug_assertions, linux))]
   pub(crate) fn stand_still(&self, what: impl FnOnce()) {
     let pid = Pid::from_child(&self.child);
     kill_process(pid, Signal::STOP).unwrap();

@@ -171,7 +171,7 @@ impl Guarded {
   }
 
   /// Starts a daemon that dies at a point of the code (`name:n`), and does not wait for it.
-  #[cfg(debug_assertions)]
+  #[cfg(all(debug_assertions, linux))]
   pub(crate) fn spawn_at(&mut self, failpoint: &str) {
     assert!(self.daemon.is_none(), "a daemon runs already");
     let test = self.test().args(["run"]).env(memfw::failpoint::VARIABLE, failpoint);
@@ -179,7 +179,7 @@ impl Guarded {
   }
 
   /// Whether such a daemon ends within this time.
-  #[cfg(debug_assertions)]
+  #[cfg(all(debug_assertions, linux))]
   pub(crate) fn ends_within(&mut self, time: std::time::Duration) -> bool {
     let started = std::time::Instant::now();
     let daemon = self.daemon.as_mut().expect("no daemon runs");
@@ -190,7 +190,7 @@ impl Guarded {
   }
 
   /// Waits until such a daemon has come to its point.
-  #[cfg(debug_assertions)]
+  #[cfg(all(debug_assertions, linux))]
   #[track_caller]
   pub(crate) fn wait_for_death(&mut self, name: &str) {
     use std::os::unix::process::ExitStatusExt as _;
@@ -233,7 +233,7 @@ impl Guarded {
   }
 
   /// Does something while the daemon stands still.
-  #[cfg(debug_assertions)]
+  #[cfg(all(debug_assertions, linux))]
   pub(crate) fn stand_still(&self, what: impl FnOnce()) {
     self.daemon.as_ref().expect("no daemon runs").stand_still(what);
   }
