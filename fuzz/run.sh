@@ -20,6 +20,11 @@ export RUSTFLAGS="--cfg fuzzing -Zsanitizer=address -Cpasses=sancov-module \
 -Cllvm-args=-sanitizer-coverage-level=4 -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
 -Cllvm-args=-sanitizer-coverage-pc-table -Cllvm-args=-sanitizer-coverage-trace-compares"
 if ! cargo build --release --target "$host" >&2; then
+  # A target that does not fit the code is a mistake; that there is no sanitizer, compiler or network is none.
+  if cargo fetch >&2 && ! RUSTFLAGS="--cfg fuzzing" CARGO_TARGET_DIR="$CARGO_TARGET_DIR/check" cargo check >&2; then
+    echo "the fuzz targets do not compile" >&2
+    exit 1
+  fi
   echo "the fuzz targets cannot be built here" >&2
   exit 77
 fi
