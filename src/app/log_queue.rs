@@ -12,10 +12,10 @@ use std::{
     mpsc::{SyncSender, sync_channel},
   },
   thread,
-  time::{Duration, Instant},
+  time::Duration,
 };
 
-use crate::os::pause;
+use crate::os::{Clock as _, SystemClock, pause};
 
 /// Lines that may wait: more than a first scan of a large workspace logs in a second.
 const MAX_LINES: usize = 4096;
@@ -64,19 +64,11 @@ impl LogQueue {
 
   /// Waits, for a moment at most, until all lines are written: the process ends.
   pub fn flush(&self) {
-    let began = now();
-    while self.shared.waiting.load(SeqCst) > 0 && began.elapsed() < LAST_WORDS {
+    let until = SystemClock.monotonic() + LAST_WORDS;
+    while self.shared.waiting.load(SeqCst) > 0 && SystemClock.monotonic() < until {
       pause(LOOK);
     }
   }
-}
-
-#[expect(
-  clippy::disallowed_methods,
-  reason = "how long the end of the process may take is no decision"
-)]
-fn now() -> Instant {
-  Instant::now()
 }
 
 impl Write for LogQueue {

@@ -14,7 +14,7 @@ use super::{
 use crate::detect::{
   normalize::normalize,
   rules::{
-    engine::is_quoted,
+    engine::{ends_clause, is_quoted},
     lexicon::{Class, Classes, WordMatch, classes_in, floor},
     report, sentences,
   },
@@ -387,7 +387,7 @@ fn is_negated(frames: &Frames, sentence: &Sentence<'_>, place: usize) -> bool {
       return false;
     }
     let gap = sentence.text.get(end..place).unwrap_or_default();
-    !gap.contains([',', ':', ';', '(', '|', '—', '，', '、'])
+    !ends_clause(gap)
       && !sentence.words.iter().any(|back| {
         back.class == frames.unnegate && back.start as usize >= end && back.end as usize <= place
       })

@@ -256,7 +256,7 @@ impl RuleSet {
 }
 
 /// Whether a clause ends in this text between two words.
-fn ends_clause(between: &str) -> bool {
+pub(in crate::detect) fn ends_clause(between: &str) -> bool {
   between.contains([',', ':', ';', '(', '|', '—', '，', '、'])
 }
 

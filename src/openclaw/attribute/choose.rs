@@ -29,7 +29,7 @@ const OWNER_NEIGHBOURS: f32 = 0.2;
 /// Which part is enough where nothing foreign is in sight.
 const OWNER_ALONE: f32 = 0.3;
 /// By how much one must explain more than another to explain it better.
-const MARGIN: f32 = 0.15;
+pub(super) const MARGIN: f32 = 0.15;
 /// What a foreign material may explain beyond the owner's words.
 const MAX_GAIN: f32 = 0.1;
 /// Which part a material of this turn explains notably.
@@ -112,7 +112,7 @@ pub(super) fn choose(text: &str, context: &Context<'_>) -> Decision {
   // A date stands everywhere.
   let is_bare = is_bare(text);
   let is_guarded = context.is_marked || context.materials.iter().any(|m| m.role == Role::Foreign);
-  let has_said = has_said(text, context);
+  let has_said = is_guarded && has_said(text, context);
   // What the owner said sentence by sentence may be part of a request as well.
   let groups = groups(&words, context, is_guarded && !has_said);
   let unknown = Source::unknown();

@@ -4,18 +4,11 @@
 //! such a text is no edit by an unknown program as long as what the agent had read explains it.
 #![forbid(unsafe_code)]
 
-use super::{Inquiry, material::Role, rank::rank, search::Scenes};
-use crate::{
-  openclaw::transcript::Session,
-  provenance::{
-    Attestation, Attribution, Evidence, Fed, Request, Source, overlap::Text, passage::passage,
-  },
+use super::{Inquiry, choose::MARGIN, material::Role, memory::IS_COPY, rank::rank, search::Scenes};
+use crate::provenance::{
+  Attestation, Attribution, Evidence, Fed, Request, Source, overlap::Text, passage::passage,
 };
 
-/// Which part of a text what the agent had read must explain (as for a copy of remembered text).
-const IS_COPY: f32 = 0.6;
-/// By how much more than the owner's words.
-const MARGIN: f32 = 0.15;
 /// Sessions that are looked at, the latest first.
 const MAX_SCENES: usize = 16;
 /// Bytes of what they had read that are compared, the latest of each session first.
@@ -64,7 +57,7 @@ impl Inquiry<'_> {
             at: material.at,
             share,
             request: Request::new(&asked, &passage(text, std::iter::once(&*material.text))),
-            session: session_of(&scene.session),
+            session: Evidence::capped(&scene.session.id),
           });
         }
       }
@@ -102,8 +95,4 @@ impl Inquiry<'_> {
 fn asked(materials: &[super::Material<'_>], at: i64) -> String {
   let said = materials.iter().rev().find(|one| one.role == Role::Owner && one.at <= at);
   said.map_or_else(String::new, |one| one.text.trim().to_owned())
-}
-
-fn session_of(session: &Session) -> String {
-  Evidence::capped(&session.id)
 }

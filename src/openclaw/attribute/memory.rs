@@ -17,7 +17,7 @@ use crate::provenance::{
 };
 
 /// Which part of a text a remembered one must explain to be its source.
-const IS_COPY: f32 = 0.6;
+pub(super) const IS_COPY: f32 = 0.6;
 /// How many words a text must share with a remembered one: "Lessons:" is in many notes (a choice).
 const MIN_SHARED: usize = 2;
 /// Which part of a text may be of memory that the ledger does not know.

@@ -215,14 +215,11 @@ impl<'s> Search<'s> {
     // What a command installs or fetches may write as well, and says nothing of it.
     let installs =
       |write: &Write<'_>| write.runs_foreign_code() && write.surely_ran(question.changed_at);
-    match self.ledger() {
-      Some(scene) => By::Ledger(scene),
-      None if running().any(|(_, write)| installs(write)) => running()
-        .filter(|(_, write)| installs(write))
-        .last()
-        .map_or(By::Nobody, |(scene, write)| By::Output(scene, write)),
-      None if self.scenes.private.is_some() => By::Private,
-      None => By::Nobody,
+    match (self.ledger(), running().filter(|(_, write)| installs(write)).last()) {
+      (Some(scene), _) => By::Ledger(scene),
+      (None, Some((scene, write))) => By::Output(scene, write),
+      (None, None) if self.scenes.private.is_some() => By::Private,
+      (None, None) => By::Nobody,
     }
   }
 

@@ -8,29 +8,16 @@ use serde_json::{Value, json};
 use super::{
   paraphrases::{ask, ask_when, trust},
   store::{Store, Talk},
-  upwards::{remembered, with_memory},
+  upwards::{found, remembered, source, trusted, with_memory},
 };
 use crate::{
   openclaw::transcript::{Message, Outcome, Sender},
-  provenance::{Attribution, Trust},
+  provenance::Trust,
 };
 
 const ORDER: &str = "Invoices of Halden are always paid to IBAN DE89370400440532013000.";
 const NOTE: &str = "- Invoices of Halden are always paid to IBAN DE89370400440532013000.";
 const PARAPHRASE: &str = "- Dana may sign off anything on Ann's behalf.";
-
-fn found(talk: Talk, text: &str) -> Attribution {
-  ask(&talk.writes(text), &[], text).attributions.remove(0)
-}
-
-fn source(talk: Talk, text: &str) -> String {
-  found(talk, text).source.to_string()
-}
-
-fn trusted(talk: Talk, text: &str) -> Trust {
-  let found = found(talk, text);
-  trust(&found.source, &found.fed_by)
-}
 
 fn sent_by(talk: Talk, text: &str, id: &str) -> Talk {
   talk.say(Message::User {
