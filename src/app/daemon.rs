@@ -66,7 +66,7 @@ fn guard_on_one_ledger(context: &Context, flags: &[PathBuf], once: bool) -> Resu
   let bad_rules = rules.as_ref().err().map(|failure| {
     format!("your rules do not hold, only those that are built in guard: {}", in_one_line(failure))
   });
-  engine.set_rules(rules.unwrap_or_default());
+  engine.judge().set_rules(rules.unwrap_or_default());
   let options = Options {
     found,
     fs: file_system(&config),

@@ -23,7 +23,7 @@ impl Context {
     let mut ledger = self.ledger_to_write()?;
     self.unlock(&mut ledger)??;
     let mut engine = self.engine_on(ledger, config)?;
-    engine.set_rules(self.rules()?);
+    engine.judge().set_rules(self.rules()?);
     Ok(engine)
   }
 
@@ -53,7 +53,7 @@ impl Context {
     let clock = Arc::new(SystemClock);
     let mut engine =
       Engine::new(file_system(config), ledger, agent, clock, Arc::new(config.clone()), data);
-    engine.set_shapes(self.shapes(config));
+    engine.files().set_shapes(self.shapes(config));
     Ok(engine.with_model(Model::embedded()))
   }
 }

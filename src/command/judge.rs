@@ -17,7 +17,7 @@ use crate::{
   detect::effects::Effect,
   engine::{
     Consulting, Engine, Target,
-    consult::{JudgeRequest, Turn},
+    judge_queue::{JudgeRequest, Turn},
   },
   files::RealFs,
   os::{Clock as _, SystemClock, pause},
@@ -80,9 +80,9 @@ pub fn run(context: &Context, args: &JudgeArgs) -> Result<Status, Failure> {
 }
 
 fn next(context: &Context, engine: &mut Engine<RealFs>, as_json: bool) -> Result<Status, Failure> {
-  engine.start_judging()?;
+  engine.judge_queue().start()?;
   let out = &context.out;
-  let (why, at) = match engine.next_question()? {
+  let (why, at) = match engine.judge_queue().next_question()? {
     Turn::Ask(asking) if as_json => {
       out.json(&json!({ "id": asking.id(), "prompt": asking.prompt.text() }))?;
       return Ok(Status::Yes);
@@ -115,7 +115,7 @@ fn answer(
   args: &JudgeAnswerArgs,
 ) -> Result<Status, Failure> {
   let id = terminal(&args.id);
-  let asking: JudgeRequest = match engine.asked_question(&args.id)? {
+  let asking: JudgeRequest = match engine.judge_queue().find(&args.id)? {
     Some(Some(asking)) => asking,
     Some(None) => {
       return Err(Failure::unavailable(format!("nobody waits for an answer to `{id}`")));
@@ -135,7 +135,7 @@ fn answer(
   // An answer that is not UTF-8 is refused like an empty one.
   let text = String::from_utf8(text).unwrap_or_default();
   let out = &context.out;
-  let (reading, files) = match engine.take_answer(&asking, &text)? {
+  let (reading, files) = match engine.judge_queue().take_answer(&asking, &text)? {
     Ok(taken) => taken,
     Err(why) => {
       if args.json {

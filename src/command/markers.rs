@@ -12,7 +12,9 @@ use serde_json::{Value, json};
 use super::shared::lookup::find_file;
 use crate::{
   app::{context::Context, exit::Status},
-  engine::{Engine, EngineError, Target, event::shown, unmark::Remarked},
+  engine::{
+    Engine, EngineError, Target, event::shown, marker_preference, pending, unmark::Remarked,
+  },
   files::RealFs,
   memory::BlockId,
   store::FileStatus,
@@ -71,14 +73,15 @@ pub fn run(context: &Context, args: MarkersArgs) -> Result<Status, Failure> {
   let paths = files.iter().map(|file| find_file(&ledger, file)).collect::<Result<Vec<_>, _>>()?;
   drop(ledger);
   let mut engine = context.engine(&context.config()?.config)?;
+  let at = engine.clock().now();
   let targets = if files.is_empty() {
-    engine.want_marks(wanted)?;
+    marker_preference::want(engine.ledger_mut(), wanted, at)?;
     all(&engine)?
   } else {
     let mut targets = Vec::new();
     for path in &paths {
-      engine.want_marks_in(path, wanted)?;
-      targets.extend(engine.target_of(path)?);
+      marker_preference::want_in(engine.ledger_mut(), path, wanted, at)?;
+      targets.extend(pending::target_of(engine.ledger(), path)?);
     }
     targets
   };

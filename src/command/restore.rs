@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use super::shared::lookup::find_file;
 use crate::{
   app::{context::Context, exit::Status},
-  engine::{Engine, Target, event::shown, restore::Restored},
+  engine::{Engine, Target, event::shown, pending, restore::Restored},
   files::RealFs,
   memory::{BlockId, ContentHash},
   os::{Clock as _, SystemClock, clock::deadline},
@@ -95,7 +95,7 @@ pub fn run(context: &Context, args: RestoreArgs) -> Result<Status, Failure> {
   drop(ledger);
   let config = context.config()?.config;
   let mut engine = context.engine(&config)?;
-  let target = engine.target_of(&path)?.ok_or_else(|| {
+  let target = pending::target_of(engine.ledger(), &path)?.ok_or_else(|| {
     Failure::unavailable(format!("`{}` is in no guarded workspace", shown(&path)))
   })?;
   let present = engine.present(&target)?;

@@ -17,12 +17,17 @@ use std::{
 
 use tokio::sync::mpsc::UnboundedSender;
 
-use super::queue::Waiting;
+use super::{
+  action::{Action, Surroundings},
+  queue::Waiting,
+};
 use crate::{
-  engine::{Target, attribute::AttributionRequest},
+  engine::{EngineError, Target, attribute::AttributionRequest},
   provenance::{AgentRecords, Answer},
 };
 
+/// The key of the degradation when the agent's records do not answer.
+const KEY: &str = "agent-records";
 /// After this time a missing answer is reported (a choice: an answer from a store of 200 MB takes
 /// milliseconds).
 const LATE: Duration = Duration::from_secs(30);
@@ -96,8 +101,33 @@ impl AttributionWorker {
     self.out = Some(Out { target, matter, since: now, is_told: false, reply });
   }
 
+  /// Reports a missing answer, or hands over the answer that has come.
+  pub(super) fn work(&mut self, around: &Surroundings<'_>) -> Result<Vec<Action>, EngineError> {
+    let mut actions = Vec::new();
+    if self.is_late(around.now) {
+      let why = "the agent's records have not answered a question for half a minute";
+      actions.push(Action::Degrade(KEY.to_owned(), why.to_owned()));
+    }
+    let Some((target, matter, reply)) = self.take() else { return Ok(actions) };
+    actions.push(Action::Recover(KEY.to_owned()));
+    if !around.directories.workspaces.contains(&target.root) {
+      return Ok(actions);
+    }
+    match (matter, reply) {
+      (Matter::Index(asked), Reply::Index(holds)) => {
+        actions.push(Action::UseIndexAnswer(target, asked, holds));
+      }
+      // Without an answer the question is asked again later.
+      (Matter::Index(_), _) => {}
+      (Matter::Origin(waiting, request), reply) => {
+        actions.push(Action::RecordOrigin(target, waiting, request, reply));
+      }
+    }
+    Ok(actions)
+  }
+
   /// The answer, if it has come.
-  pub(super) fn take(&mut self) -> Option<(Target, Matter, Reply)> {
+  fn take(&mut self) -> Option<(Target, Matter, Reply)> {
     let out = self.out.as_ref()?;
     let reply = if self.wake.is_some() {
       match out.reply.try_recv() {
@@ -120,7 +150,7 @@ impl AttributionWorker {
   }
 
   /// Whether a missing answer must be reported now; true once per question.
-  pub(super) fn is_late(&mut self, now: Duration) -> bool {
+  fn is_late(&mut self, now: Duration) -> bool {
     let late = self.out.as_mut().filter(|out| !out.is_told && now >= out.since + LATE);
     late.is_some_and(|out| {
       out.is_told = true;

@@ -42,8 +42,8 @@ pub(super) struct Directories {
   pub(super) rescans: BTreeSet<PathBuf>,
   /// The earliest time of the next rescan.
   pub(super) next_rescan: Duration,
-  /// Whether directories were added since [`super::Daemon::new_directories`] was called.
-  pub(super) has_new: bool,
+  /// Grows with each directory that is watched from then on.
+  pub(super) generation: u64,
 }
 
 impl Directories {
@@ -63,7 +63,7 @@ impl Directories {
       mounted: BTreeSet::new(),
       rescans: BTreeSet::new(),
       next_rescan: Duration::ZERO,
-      has_new: true,
+      generation: 1,
     }
   }
 

@@ -6,13 +6,18 @@ use std::{sync::atomic::Ordering::SeqCst, time::Duration};
 
 use super::{
   Daemon, DaemonError,
+  action::Surroundings,
+  attribution_worker::AttributionWorker,
+  exposure::Exposure,
+  judge::Judge,
+  notifications::Notifications,
   queue::{Kind, Waiting},
   rescan::Scan,
 };
 use crate::{
   engine::{
     Consequence, EngineError, Hint, LazyOutcome, Outcome, RACY, Target, UNLEASED_AFTER,
-    VERIFIED_AFTER, adopt::BATCH,
+    VERIFIED_AFTER, adopt::BATCH, pending,
   },
   os::pause,
   store::{FileStatus, Pending},
@@ -46,15 +51,20 @@ impl Daemon {
       return Ok(true);
     }
     for (kind, target) in self.open_files.take(now) {
-      self.retry_open_file(kind, target);
+      self.enqueue(kind, target);
     }
     // An answer of the records costs little, and would otherwise wait as long as files become dirty.
-    if self.take_records_answer()? {
+    if self.run_part(|daemon| &mut daemon.attribution_worker, AttributionWorker::work)? {
       return Ok(true);
     }
     let Some((kind, target, waiting)) = self.queue.take(now, &self.busy()) else {
       self.end_outage();
-      return Ok(self.run_judge() || self.keep_house()? || self.notify() || self.summarise());
+      return Ok(
+        self.run_part(|daemon| &mut daemon.judge, Judge::work)?
+          || self.keep_house()?
+          || self.run_part(|daemon| &mut daemon.notifications, Notifications::work)?
+          || self.summarise()?,
+      );
     };
     // A large file that was interrupted continues alone.
     let is_new = kind == Kind::Urgent && waiting.tries == 0 && !self.queue.is_large(&target);
@@ -138,7 +148,7 @@ impl Daemon {
       Err(error) if error.consequence() == Consequence::Stop => return Err(error.into()),
       // If the directory is gone, its files are found again when it is back.
       Err(EngineError::Root(_)) => {
-        self.engine.forget_root(&target.root);
+        self.engine.files().forget_root(&target.root);
         self.outage.unblock(&target);
         self.adoption.first.remove(&target);
         self.report(|daemon| daemon.scan(&target.root, Scan::Again));
@@ -175,8 +185,16 @@ impl Daemon {
       let mut was_read = |own_opens| watching.was_read(target, own_opens);
       let outcome = engine.pass_seen_by(target, &hint, &mut was_read);
       self.count_opens();
-      if self.exposure.note(&mut self.engine, target, waiting.since) {
+      let measured = self.engine.take_exposures();
+      if !measured.is_empty() {
         self.notifications.stir();
+        let note = |exposure: &mut Exposure, around: &Surroundings<'_>| {
+          Ok(exposure.note(measured, target, waiting.since, around))
+        };
+        // A figure that cannot be stored is no failure to guard.
+        if let Err(error) = self.run_part(|daemon| &mut daemon.exposure, note) {
+          tracing::debug!(target: "memfw", %error, "an exposure was not stored");
+        }
       }
       let outcome = outcome?;
       let now = self.now();
@@ -232,7 +250,7 @@ impl Daemon {
         }
         Outcome::Gone => {
           // An open directory is not reported as removed, and this one may be next.
-          self.engine.close_root(&target.root);
+          self.engine.files().close_root(&target.root);
           return self.clear_problems(target);
         }
         Outcome::Unscannable => return self.clear_problems(target),
@@ -267,7 +285,7 @@ impl Daemon {
     match outcome {
       // Approved text could not be put back, because a program had the file open or wrote to it.
       LazyOutcome::Done if is_left => {
-        self.engine.still_due(&target.path(), Pending::RESHAPE)?;
+        pending::add(self.engine.ledger_mut(), &target.path(), Pending::RESHAPE)?;
         self.queue.back_off(Kind::Lazy, target.clone(), waiting, now);
       }
       LazyOutcome::Done if self.open_files.kept(target) == Some(Kind::Lazy) => {
@@ -287,7 +305,7 @@ impl Daemon {
   /// Notes that a writer closed a file.
   pub(super) fn note_close(&mut self, path: &std::path::Path) {
     if let Some(target) = self.target(path) {
-      self.engine.closed_by_writer(&target);
+      self.engine.files().closed_by_writer(&target);
       self.watching.readers.closed(target);
     }
   }
@@ -295,13 +313,13 @@ impl Daemon {
   /// Notes that a program opened a file; `is_foreign` if the open is not memfw's own.
   pub(super) fn note_reader(&mut self, target: &Target, is_foreign: bool) {
     if is_foreign {
-      self.engine.opened_by_reader(target);
+      self.engine.files().opened_by_reader(target);
     }
   }
 
   /// Counts memfw's own opens, because they also cause events.
   pub(super) fn count_opens(&mut self) {
-    for opened in self.engine.take_opens() {
+    for opened in self.engine.files().take_opens() {
       self.watching.readers.opened_by_us(&opened);
     }
   }

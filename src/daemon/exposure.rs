@@ -13,11 +13,8 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-use crate::{
-  engine::{Engine, Target},
-  files::RealFs,
-  store::StateKey,
-};
+use super::action::{Action, Surroundings};
+use crate::{engine::Target, store::StateKey};
 
 /// How many redactions are kept; the 99th percentile needs about a hundred.
 pub const MAX_KEPT: usize = 128;
@@ -71,38 +68,32 @@ impl Exposure {
     self.looks.remove(target);
   }
 
-  /// Records what the engine measured on a file that is dirty since `dirty`, on the monotonic clock.
-  /// Failing to store a figure is no failure to guard. Returns whether anything was redacted.
+  /// Adds what the engine measured at redactions of a file that is dirty since `dirty`, on the monotonic clock.
   pub(super) fn note(
     &mut self,
-    engine: &mut Engine<RealFs>,
+    fresh: Vec<Duration>,
     target: &Target,
     dirty: Duration,
-  ) -> bool {
-    let now = engine.clock().monotonic();
-    let fresh = engine.take_exposures();
+    around: &Surroundings<'_>,
+  ) -> Vec<Action> {
     if fresh.is_empty() {
-      return false;
+      return vec![];
     }
     if !self.is_loaded {
-      let kept = engine.ledger().state(&StateKey::Exposure).ok().flatten();
+      let kept = around.engine.ledger().state(&StateKey::Exposure).ok().flatten();
       self.us = kept.map(|(json, _)| Self::parse(&json).us).unwrap_or_default();
       self.is_loaded = true;
     }
     let before = self.us.len();
-    let seen = now.saturating_sub(self.started);
+    let seen = around.now.saturating_sub(self.started);
     let since = self.looks.get(target).map_or(dirty, |look| dirty.max(*look));
     for exposure in fresh.into_iter().filter(|exposure| *exposure <= seen) {
-      self.add(exposure.max(now.saturating_sub(since)));
+      self.add(exposure.max(around.now.saturating_sub(since)));
     }
-    if self.us.len() != before || before == MAX_KEPT {
-      let json = serde_json::to_string(self).unwrap_or_default();
-      let at = engine.clock().now();
-      if let Err(error) = engine.ledger_mut().set_state(&StateKey::Exposure, &json, at) {
-        tracing::debug!(target: "memfw", %error, "an exposure was not written down");
-      }
+    if self.us.len() == before && before != MAX_KEPT {
+      return vec![];
     }
-    true
+    vec![Action::Store(StateKey::Exposure, serde_json::to_string(self).unwrap_or_default())]
   }
 
   fn add(&mut self, exposure: Duration) {

@@ -8,7 +8,7 @@
 use std::{
   collections::VecDeque,
   io,
-  path::PathBuf,
+  path::{Path, PathBuf},
   sync::{
     Arc,
     atomic::{AtomicBool, Ordering::SeqCst},
@@ -19,9 +19,10 @@ use std::{
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc::UnboundedSender;
 
-use super::{Daemon, DaemonError};
+use super::action::{Action, Surroundings};
 use crate::{
-  engine::{EngineError, Event, EventKind, Passed},
+  config::Config,
+  engine::{EventKind, Passed},
   gate::message::{ToDaemon, ToGate},
   os::{
     socket::{Channel, Listener, address},
@@ -78,18 +79,22 @@ pub enum Said {
   Gone(u64),
 }
 
-/// The link to the gate; empty if the configuration wants no gate.
+/// The questions of the gate, and the connection to it; empty if the configuration wants no gate.
 #[derive(Debug, Default)]
-pub struct GateLink {
+pub(super) struct GateRequests {
   listener: Option<Listener>,
   link: Option<(u64, Channel)>,
   questions: VecDeque<Question>,
+  /// The question whose file is checked now.
+  checking: Option<Question>,
   /// Messages that are not sent yet, in order.
   outbox: VecDeque<ToGate>,
   /// When sending is tried again.
   send_at: Option<Duration>,
   /// When the gate must have connected.
   expected_by: Option<Duration>,
+  /// Up to which [`Directories::generation`] the gate knows the watched directories.
+  told: u64,
   max_wait: Duration,
   health: GateHealth,
 }
@@ -107,127 +112,121 @@ struct Question {
   is_told: bool,
 }
 
-impl GateLink {
-  /// No gate.
-  pub fn none() -> Self {
-    Self::default()
-  }
-
-  /// Listens for the gate if the configuration enables it.
-  pub fn listen(daemon: &mut Daemon, sender: UnboundedSender<Said>) -> Result<Self, DaemonError> {
-    let now = daemon.now();
-    let engine = daemon.engine();
-    let mut link = Self { max_wait: engine.config().gate_max_wait, ..Self::default() };
-    if !engine.config().gate_enabled {
-      return Ok(link);
+impl GateRequests {
+  /// Listens for the gate if the configuration enables it. `data` is memfw's data directory; `asked` is set
+  /// for each message, and everything that the gate says goes to `sender`.
+  pub(super) fn listen(
+    config: &Config,
+    data: &Path,
+    asked: &Arc<AtomicBool>,
+    sender: UnboundedSender<Said>,
+    now: Duration,
+  ) -> io::Result<Self> {
+    let mut this = Self { max_wait: config.gate_max_wait, ..Self::default() };
+    if !config.gate_enabled {
+      return Ok(this);
     }
-    link.expected_by = Some(now + COMING);
-    match Listener::bind(&address(engine.data())) {
+    this.expected_by = Some(now + COMING);
+    match Listener::bind(&address(data)) {
       Ok(listener) => {
-        let (shared, asked) = (listener.share(), daemon.is_asked());
+        let (shared, asked) = (listener.share(), Arc::clone(asked));
         let accepting = move || accept(&shared, &sender, &asked);
         std::thread::Builder::new().name("gate".to_owned()).spawn(accepting)?;
-        link.listener = Some(listener);
+        this.listener = Some(listener);
       }
       Err(error) => {
         tracing::error!(target: "memfw", %error, "the gate cannot be listened for");
       }
     }
-    Ok(link)
+    Ok(this)
   }
 
-  /// Records that the gate is not connected yet, or that it is not enabled.
-  pub fn start(&mut self, daemon: &mut Daemon) -> Result<(), EngineError> {
-    self.health.since = daemon.engine().clock().now();
+  /// Says that the gate is not connected yet, or that it is not enabled. `at` is in microseconds UTC.
+  pub(super) fn start(&mut self, at: i64) -> Vec<Action> {
+    self.health.since = at;
     if self.expected_by.is_none() {
-      return daemon.engine().ledger_mut().remove_state(&StateKey::Gate).map_err(EngineError::from);
+      return vec![Action::Remove(StateKey::Gate)];
     }
-    self.write(daemon)?;
+    let mut actions = vec![self.stored()];
     if self.listener.is_none() {
       self.expected_by = None;
-      daemon.engine().degrade(DEGRADED, "the gate's socket cannot be made: readers do not wait")?;
+      actions.push(degrade("the gate's socket cannot be made: readers do not wait"));
     }
-    Ok(())
+    actions
   }
 
   /// Handles a connection or a message of the gate.
-  pub fn hear(&mut self, daemon: &mut Daemon, said: Said) -> Result<(), EngineError> {
-    daemon.is_asked().store(false, SeqCst);
+  pub(super) fn hear(&mut self, said: Said, around: &Surroundings<'_>) -> Vec<Action> {
     match said {
-      Said::Came(number, channel) => self.welcome(daemon, number, channel),
-      Said::Message(number, message) if self.is_linked(number) => self.answer(daemon, message),
-      Said::Gone(number) if self.is_linked(number) => self.lose(daemon, "the gate is gone"),
-      Said::Message(..) | Said::Gone(_) => Ok(()),
+      Said::Came(number, channel) => self.welcome(number, channel, around),
+      Said::Message(number, message) if self.is_linked(number) => self.answer(message, around),
+      Said::Gone(number) if self.is_linked(number) => self.lose("the gate is gone"),
+      Said::Message(..) | Said::Gone(_) => vec![],
     }
   }
 
-  /// Checks one file for which a reader waits, if such a question is due. Returns whether one was.
-  pub fn work(&mut self, daemon: &mut Daemon) -> Result<bool, DaemonError> {
-    let now = daemon.now();
+  /// Wants one file checked for which a reader waits, if such a question is due.
+  pub(super) fn work(&mut self, around: &Surroundings<'_>) -> Vec<Action> {
+    let now = around.now;
+    let mut actions = Vec::new();
     if self.expected_by.is_some_and(|by| now >= by) {
       self.expected_by = None;
-      daemon.engine().degrade(DEGRADED, "the gate is not running: readers do not wait")?;
+      actions.push(degrade("the gate is not running: readers do not wait"));
     }
-    if self.link.is_some()
-      && let Some(directories) = daemon.new_directories()
-    {
-      self.outbox.extend(directories.into_iter().map(|(dir, root)| ToGate::Watch { root, dir }));
-      self.flush(daemon)?;
+    if self.link.is_some() && self.told != around.directories.generation {
+      self.told = around.directories.generation;
+      self.outbox.extend(watched(around).map(|(dir, root)| ToGate::Watch { root, dir }));
+      actions.extend(self.flush(now));
     } else if self.send_at.is_some_and(|at| now >= at) {
-      self.flush(daemon)?;
+      actions.extend(self.flush(now));
     }
-    let Some(index) = self.questions.iter().position(|question| question.due <= now) else {
-      return Ok(false);
-    };
-    let Some(mut question) = self.questions.remove(index) else { return Ok(false) };
-    let answer = daemon.check_for_gate(&question.path)?;
-    let now = daemon.now();
+    let due = self.questions.iter().position(|question| question.due <= now);
+    if let Some(question) = due.and_then(|index| self.questions.remove(index)) {
+      actions.push(Action::CheckForGate(question.path.clone()));
+      self.checking = Some(question);
+    }
+    actions
+  }
+
+  /// Answers the question whose file was checked.
+  pub(super) fn answered(&mut self, answer: Passed, now: Duration) -> Vec<Action> {
+    let Some(mut question) = self.checking.take() else { return vec![] };
     let id = question.id;
     match answer {
-      Passed::At(stamp) => self.send(daemon, ToGate::Passed { id, stamp })?,
-      Passed::Never => self.send(daemon, ToGate::Aside { id })?,
+      Passed::At(stamp) => self.send(ToGate::Passed { id, stamp }, now),
+      Passed::Never => self.send(ToGate::Aside { id }, now),
       // The gate has let the readers through by now.
-      Passed::NotYet if now >= question.until => {}
+      Passed::NotYet if now >= question.until => vec![],
       Passed::NotYet => {
         question.due = now + question.pause;
         question.pause = (question.pause * 2).min(LAST_LOOK);
         let is_told = std::mem::replace(&mut question.is_told, true);
         self.questions.push_back(question);
         // Without this message the gate takes the daemon for hung, and lets the readers through.
-        if !is_told {
-          self.send(daemon, ToGate::NotYet { id })?;
-        }
+        if is_told { vec![] } else { self.send(ToGate::NotYet { id }, now) }
       }
     }
-    Ok(true)
   }
 
   /// How long until the gate needs work.
-  pub fn next_due(&self, now: Duration) -> Option<Duration> {
+  pub(super) fn next_due(&self, now: Duration) -> Option<Duration> {
     let questions = self.questions.iter().map(|question| question.due);
     questions.chain(self.expected_by).chain(self.send_at).min().map(|due| due.saturating_sub(now))
   }
 
-  /// Closes the listener and records that the gate is gone.
-  pub fn stop(&mut self, daemon: &mut Daemon) -> Result<(), EngineError> {
-    if let Some(listener) = self.listener.take() {
-      listener.close();
-      self.health.connected = false;
-      self.write(daemon)?;
-    }
-    Ok(())
+  /// Closes the listener and says that the gate is gone.
+  pub(super) fn stop(&mut self) -> Vec<Action> {
+    let Some(listener) = self.listener.take() else { return vec![] };
+    listener.close();
+    self.health.connected = false;
+    vec![self.stored()]
   }
 
   fn is_linked(&self, number: u64) -> bool {
     self.link.as_ref().is_some_and(|(linked, _)| *linked == number)
   }
 
-  fn welcome(
-    &mut self,
-    daemon: &mut Daemon,
-    number: u64,
-    channel: Channel,
-  ) -> Result<(), EngineError> {
+  fn welcome(&mut self, number: u64, channel: Channel, around: &Surroundings<'_>) -> Vec<Action> {
     if let Some((_, old)) = self.link.take() {
       old.close();
     }
@@ -237,18 +236,19 @@ impl GateLink {
     self.health = GateHealth {
       connected: true,
       pid: Some(channel.peer().pid),
-      since: daemon.engine().clock().now(),
+      since: around.engine.clock().now(),
       ..GateHealth::default()
     };
     self.link = Some((number, channel));
-    self.write(daemon)?;
-    daemon.engine().recovered(DEGRADED)?;
-    daemon.tell_directories_again();
-    self.send(daemon, ToGate::Hello { max_wait: self.max_wait })
+    // A new gate knows no directory.
+    self.told = 0;
+    let mut actions = vec![self.stored(), Action::Recover(DEGRADED.to_owned())];
+    actions.extend(self.send(ToGate::Hello { max_wait: self.max_wait }, around.now));
+    actions
   }
 
-  fn answer(&mut self, daemon: &mut Daemon, message: ToDaemon) -> Result<(), EngineError> {
-    let now = daemon.now();
+  fn answer(&mut self, message: ToDaemon, around: &Surroundings<'_>) -> Vec<Action> {
+    let now = around.now;
     match message {
       ToDaemon::Ask { id, path } => {
         if self.questions.len() >= MAX_QUESTIONS {
@@ -257,30 +257,25 @@ impl GateLink {
         let until = now + self.max_wait;
         let question = Question { id, path, due: now, pause: FIRST_LOOK, until, is_told: false };
         self.questions.push_back(question);
-        Ok(())
+        return vec![];
       }
-      ToDaemon::Gated { n } => {
-        self.health.directories = n;
-        self.write(daemon)
-      }
+      ToDaemon::Gated { n } => self.health.directories = n,
       ToDaemon::NotGated { dir } => {
         self.health.ungated = Some(crate::engine::event::shown(&dir));
-        self.write(daemon)
       }
       ToDaemon::LetThrough { n, why } => {
-        let at = daemon.engine().clock().now();
         self.health.let_through = self.health.let_through.saturating_add(n.into());
-        self.health.let_through_at = Some(at);
+        self.health.let_through_at = Some(around.engine.clock().now());
         self.health.why = Some(why.to_string());
         let text = format!("the gate let {n} reads through unjudged: {why}");
-        daemon.engine().tell(Event::new(EventKind::Degraded).detail(text))?;
-        self.write(daemon)
+        return vec![Action::Tell(EventKind::Degraded, text), self.stored()];
       }
-      ToDaemon::Bye => self.lose(daemon, "the gate was stopped"),
+      ToDaemon::Bye => return self.lose("the gate was stopped"),
     }
+    vec![self.stored()]
   }
 
-  fn lose(&mut self, daemon: &mut Daemon, what: &str) -> Result<(), EngineError> {
+  fn lose(&mut self, what: &str) -> Vec<Action> {
     if let Some((_, channel)) = self.link.take() {
       channel.close();
     }
@@ -288,17 +283,16 @@ impl GateLink {
     self.outbox.clear();
     self.send_at = None;
     self.health.connected = false;
-    self.write(daemon)?;
-    daemon.engine().degrade(DEGRADED, &format!("{what}: readers do not wait"))
+    vec![self.stored(), degrade(&format!("{what}: readers do not wait"))]
   }
 
-  fn send(&mut self, daemon: &mut Daemon, message: ToGate) -> Result<(), EngineError> {
+  fn send(&mut self, message: ToGate, now: Duration) -> Vec<Action> {
     self.outbox.push_back(message);
-    self.flush(daemon)
+    self.flush(now)
   }
 
   /// Sends the waiting messages until the gate's socket is full.
-  fn flush(&mut self, daemon: &mut Daemon) -> Result<(), EngineError> {
+  fn flush(&mut self, now: Duration) -> Vec<Action> {
     self.send_at = None;
     while let (Some(message), Some((_, channel))) = (self.outbox.front(), &self.link) {
       match channel.send(&message.encode()) {
@@ -308,21 +302,35 @@ impl GateLink {
         Err(error)
           if error.kind() == io::ErrorKind::WouldBlock && self.outbox.len() < MAX_OUTBOX =>
         {
-          self.send_at = Some(daemon.now() + SEND_AGAIN);
-          return Ok(());
+          self.send_at = Some(now + SEND_AGAIN);
+          return vec![];
         }
-        Err(_) => return self.lose(daemon, "the gate does not listen"),
+        Err(_) => return self.lose("the gate does not listen"),
       }
     }
-    Ok(())
+    vec![]
   }
 
-  fn write(&self, daemon: &mut Daemon) -> Result<(), EngineError> {
-    let json = serde_json::to_string(&self.health).unwrap_or_default();
-    let at = daemon.engine().clock().now();
-    daemon.engine().ledger_mut().set_state(&StateKey::Gate, &json, at)?;
-    Ok(())
+  fn stored(&self) -> Action {
+    Action::Store(StateKey::Gate, serde_json::to_string(&self.health).unwrap_or_default())
   }
+}
+
+fn degrade(why: &str) -> Action {
+  Action::Degrade(DEGRADED.to_owned(), why.to_owned())
+}
+
+/// The watched directories of workspaces, each with whether it is a workspace's root.
+fn watched<'a>(around: &'a Surroundings<'_>) -> impl Iterator<Item = (PathBuf, bool)> + 'a {
+  let directories = around.directories;
+  let roots = directories.workspaces.iter();
+  // The gate guards workspaces only.
+  let roots: Vec<&PathBuf> = roots.filter(|root| !directories.shapes.is_elsewhere(root)).collect();
+  let watched = around.watching.watcher.watched().into_iter();
+  watched
+    .filter(move |dir| roots.iter().any(|root| dir.starts_with(root)))
+    .map(|dir| (directories.workspaces.contains(&dir), dir))
+    .map(|(is_root, dir)| (dir, is_root))
 }
 
 /// Accepts connections of the own user and root, and passes on their messages.

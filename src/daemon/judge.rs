@@ -16,14 +16,15 @@ use std::{
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::{
-  Daemon,
-  queue::{Kind, Waiting},
+  action::{Action, Silent, Surroundings},
+  queue::Kind,
   service::seconds,
 };
 use crate::{
   engine::{
-    Consulting, EngineError, Target,
-    consult::{JudgeRequest, Turn},
+    EngineError,
+    judge_queue::{JudgeRequest, Turn},
+    pending,
   },
   net::{Breaker, Chat, ChatSettings, NetError},
   os::{self, Clock as _, SystemClock, subprocess},
@@ -98,6 +99,133 @@ pub(super) struct Judge {
 }
 
 impl Judge {
+  /// Makes each answer wake the loop through `wake`; without it nothing is asked.
+  pub(super) fn wake_by(&mut self, wake: UnboundedSender<()>) {
+    self.wake = Some(wake);
+  }
+
+  /// Uses the judge that the configuration names now.
+  pub(super) fn configure(
+    &mut self,
+    named: Option<Result<Via, String>>,
+    now: Duration,
+  ) -> Vec<Action> {
+    self.breaker = Breaker::default();
+    (self.due, self.look) = (None, None);
+    let (via, wrong) = match named {
+      None => (None, None),
+      Some(Ok(via)) => (Some(via), None),
+      Some(Err(why)) => (None, Some(why)),
+    };
+    self.via = via;
+    self.stir(now);
+    vec![match wrong {
+      Some(why) => degrade(&format!("the judge cannot be asked: {why}")),
+      None => Action::Recover(KEY.to_owned()),
+    }]
+  }
+
+  /// Continues with the questions: an answer first, then what other processes recorded, then the next question.
+  pub(super) fn work(&mut self, around: &Surroundings<'_>) -> Result<Vec<Action>, EngineError> {
+    let mut actions = self.hear(around.now);
+    if actions.is_empty() {
+      actions = self.look_for_answers(around)?;
+    }
+    if actions.is_empty() {
+      actions = self.ask_next(around.now);
+    }
+    Ok(actions)
+  }
+
+  /// Handles an answer or its absence.
+  fn hear(&mut self, now: Duration) -> Vec<Action> {
+    let Some((request, answer)) = self.take(now) else { return vec![] };
+    // Whatever the answer is, there may be another question.
+    self.stir(now);
+    let (action, outage) = match answer {
+      Ok(answer) => (Action::RecordAnswer(request, answer), None),
+      Err(silence) => {
+        let (silent, why) = match silence {
+          Silence::Unreached(why) => (Silent::Unreached, why),
+          Silence::Outage(why) => (Silent::Reached, why),
+          Silence::ToThis(why) => (Silent::ToThis, why),
+        };
+        tracing::debug!(target: "memfw", error = why, "a question was not answered");
+        // Text that makes the judge fall silent must not keep other entries from being judged.
+        let outage = (silent != Silent::ToThis).then_some(why);
+        (Action::RecordSilence(request.hash, silent), outage)
+      }
+    };
+    let mut actions = vec![action];
+    let Some(why) = outage else {
+      if self.breaker.has_failed() {
+        actions.push(Action::WakeQuestions);
+      }
+      self.breaker.succeeded();
+      actions.push(Action::Recover(KEY.to_owned()));
+      return actions;
+    };
+    self.breaker.failed(now);
+    // A single failure may be chance.
+    if !self.breaker.may_ask(now) {
+      actions.push(degrade(&format!("the judge does not answer: {why}")));
+    }
+    actions
+  }
+
+  /// Looks for what other processes recorded, again and again while a question waits for an answer.
+  fn look_for_answers(&mut self, around: &Surroundings<'_>) -> Result<Vec<Action>, EngineError> {
+    if self.look.is_none_or(|look| look > around.now) {
+      return Ok(vec![]);
+    }
+    let ledger = around.engine.ledger();
+    self.look = ledger.has_questions()?.then_some(around.now + LOOK);
+    let files = pending::judgements(ledger)?.into_iter();
+    Ok(files.map(|target| Action::Queue(Kind::Judge, target)).collect())
+  }
+
+  /// Wants the next question, if one may be asked now.
+  fn ask_next(&mut self, now: Duration) -> Vec<Action> {
+    if self.out.is_some() || self.due.is_none_or(|due| due > now) {
+      return vec![];
+    }
+    // Without a judge nothing is due.
+    self.due = None;
+    if self.via.is_none() {
+      return vec![];
+    }
+    if !self.breaker.may_ask(now) {
+      self.due = Some(now + REST);
+      return vec![];
+    }
+    vec![Action::NextQuestion]
+  }
+
+  /// Asks the next question of the queue, or notes when there may be one. `at` is the time of the ledger, in
+  /// microseconds UTC.
+  pub(super) fn take_turn(
+    &mut self,
+    turn: Result<Turn, EngineError>,
+    at: i64,
+    now: Duration,
+  ) -> Result<(), EngineError> {
+    let later = |until: i64| {
+      let wait = u64::try_from(until.saturating_sub(at)).unwrap_or_default();
+      now + Duration::from_micros(wait).clamp(Duration::from_millis(10), Duration::from_hours(1))
+    };
+    match (turn, self.via.clone()) {
+      (Ok(Turn::Ask(request)), Some(via)) => self.ask(via, request, now),
+      (Ok(Turn::Ask(_)), None) => {}
+      (Ok(Turn::Later(until)), _) => self.due = until.map(later),
+      (Ok(Turn::Spent(until)), _) => self.due = Some(later(until)),
+      (Err(error), _) => {
+        self.due = Some(now + REST);
+        return Err(error);
+      }
+    }
+    Ok(())
+  }
+
   /// How long until there is something to do.
   pub(super) fn next_due(&self, now: Duration) -> Option<Duration> {
     let due = match &self.out {
@@ -108,7 +236,7 @@ impl Judge {
   }
 
   /// Makes the loop look for a question soon.
-  fn stir(&mut self, now: Duration) {
+  pub(super) fn stir(&mut self, now: Duration) {
     // A single run does not wait for answers, so it asks nothing.
     if self.wake.is_none() || self.via.is_none() {
       return;
@@ -161,6 +289,10 @@ impl Judge {
   }
 }
 
+fn degrade(why: &str) -> Action {
+  Action::Degrade(KEY.to_owned(), why.to_owned())
+}
+
 /// Sends the prompt to the judge and returns its answer.
 fn ask(via: Via, prompt: String) -> Result<String, Silence> {
   match via {
@@ -184,185 +316,5 @@ fn ask(via: Via, prompt: String) -> Result<String, Silence> {
       answer(&printed).ok_or_else(silent)
     }
     Via::Queue => Err(Silence::Unreached("nobody is asked".to_owned())),
-  }
-}
-
-impl Daemon {
-  /// Makes each answer wake the loop through `wake`; without it nothing is asked.
-  pub(super) fn judge_elsewhere(&mut self, wake: UnboundedSender<()>) {
-    self.judge.wake = Some(wake);
-  }
-
-  /// Uses the judge that the configuration names now.
-  pub(super) fn set_judge(&mut self) -> Result<(), EngineError> {
-    self.engine.start_judging()?;
-    self.judge.breaker = Breaker::default();
-    (self.judge.due, self.judge.look) = (None, None);
-    let (via, wrong) = match self.notifications.helpers.judge.clone() {
-      None => (None, None),
-      Some(Ok(via)) => (Some(via), None),
-      Some(Err(why)) => (None, Some(why)),
-    };
-    self.judge.via = via;
-    let now = self.now();
-    self.judge.stir(now);
-    match wrong {
-      Some(why) => self.engine.degrade(KEY, &format!("the judge cannot be asked: {why}")),
-      None => self.engine.recovered(KEY),
-    }
-  }
-
-  /// After a pass: makes the queue consider the judge for new text of a file.
-  pub(super) fn consult_about(&mut self, target: &Target) -> Result<(), EngineError> {
-    if self.engine.is_judging_pending(target)? {
-      let now = self.now();
-      self.queue.consult(target.clone(), now);
-    }
-    Ok(())
-  }
-
-  /// At a start, and now and then: considers the judge for all files that need it, also because of other
-  /// processes.
-  pub(super) fn consult_all(&mut self) -> Result<(), EngineError> {
-    let files = self.engine.judging_files()?;
-    self.consult_those(files);
-    Ok(())
-  }
-
-  fn consult_those(&mut self, files: Vec<Target>) {
-    let now = self.now();
-    for target in
-      files.into_iter().filter(|target| self.directories.workspaces.contains(&target.root))
-    {
-      self.queue.consult(target, now);
-    }
-  }
-
-  /// Looks for what other processes recorded, again and again while a question waits for an answer.
-  fn look_for_answers(&mut self) -> Result<bool, EngineError> {
-    let now = self.now();
-    if self.judge.look.is_none_or(|look| look > now) {
-      return Ok(false);
-    }
-    let is_awaited = self.engine.awaits_answers()?;
-    self.judge.look = is_awaited.then_some(now + LOOK);
-    self.consult_all()?;
-    Ok(true)
-  }
-
-  /// Records questions about one file, and carries out what answers lead to.
-  pub(super) fn consult(&mut self, target: &Target, waiting: Waiting) -> Result<(), EngineError> {
-    let consulting = self.engine.consult(target);
-    self.count_opens();
-    // A block that is redacted because of an answer leaves the file only here, so the notifications are
-    // started.
-    if self.engine.take_departed() {
-      self.notifications.stir();
-    }
-    let now = self.now();
-    self.judge.stir(now);
-    match consulting? {
-      Consulting::Done { reshape_due } => self.request_reshape(target, reshape_due),
-      // The pending attribution or model score brings the file back here.
-      Consulting::NotNow
-        if self.engine.is_attribution_pending(target)?
-          || self.engine.is_reading_pending(target)? => {}
-      Consulting::NotNow => self.queue.back_off(Kind::Judge, target.clone(), waiting, now),
-    }
-    Ok(())
-  }
-
-  /// Continues with the questions. Returns whether anything was done.
-  pub(super) fn run_judge(&mut self) -> bool {
-    let mut done = false;
-    self.report(|daemon| {
-      done = daemon.hear_judge()? || daemon.look_for_answers()? || daemon.ask_judge()?;
-      Ok(())
-    });
-    done
-  }
-
-  /// Handles an answer or its absence.
-  fn hear_judge(&mut self) -> Result<bool, EngineError> {
-    let now = self.now();
-    let Some((asking, answer)) = self.judge.take(now) else { return Ok(false) };
-    // Whatever the answer is, there may be another question.
-    self.judge.stir(now);
-    let outage = match answer {
-      Ok(answer) => {
-        match self.engine.take_answer(&asking, &answer)? {
-          Ok((_, files)) => self.consult_those(files),
-          Err(why) => tracing::debug!(target: "memfw", error = %why, "an answer does not count"),
-        }
-        None
-      }
-      Err(silence) => {
-        match &silence {
-          Silence::Unreached(_) => self.engine.not_answered(asking.hash, false)?,
-          Silence::Outage(_) => self.engine.not_answered(asking.hash, true)?,
-          Silence::ToThis(_) => self.engine.no_answer(asking.hash)?,
-        }
-        let (Silence::Unreached(why) | Silence::Outage(why) | Silence::ToThis(why)) = &silence;
-        tracing::debug!(target: "memfw", error = why, "a question was not answered");
-        match silence {
-          Silence::Unreached(why) | Silence::Outage(why) => Some(why),
-          Silence::ToThis(_) => None,
-        }
-      }
-    };
-    // Text that makes the judge fall silent must not keep other entries from being judged.
-    let Some(why) = outage else {
-      if self.judge.breaker.has_failed() {
-        self.engine.wake_questions()?;
-      }
-      self.judge.breaker.succeeded();
-      self.engine.recovered(KEY)?;
-      return Ok(true);
-    };
-    self.judge.breaker.failed(now);
-    // A single failure may be chance.
-    if !self.judge.breaker.may_ask(now) {
-      self.engine.degrade(KEY, &format!("the judge does not answer: {why}"))?;
-    }
-    Ok(true)
-  }
-
-  /// Asks the next question, if there is one and it may be asked now.
-  fn ask_judge(&mut self) -> Result<bool, EngineError> {
-    let now = self.now();
-    if self.judge.out.is_some() || self.judge.due.is_none_or(|due| due > now) {
-      return Ok(false);
-    }
-    let Some(via) = self.judge.via.clone() else {
-      self.judge.due = None;
-      return Ok(false);
-    };
-    if !self.judge.breaker.may_ask(now) {
-      self.judge.due = Some(now + REST);
-      return Ok(false);
-    }
-    let later = |at: i64, daemon: &Self| {
-      let wait = u64::try_from(at.saturating_sub(daemon.engine.clock().now())).unwrap_or_default();
-      now + Duration::from_micros(wait).clamp(Duration::from_millis(10), Duration::from_hours(1))
-    };
-    match self.engine.next_question() {
-      Ok(Turn::Ask(asking)) => {
-        self.judge.due = None;
-        self.judge.ask(via, asking, now);
-        Ok(true)
-      }
-      Ok(Turn::Later(at)) => {
-        self.judge.due = at.map(|at| later(at, self));
-        Ok(false)
-      }
-      Ok(Turn::Spent(until)) => {
-        self.judge.due = Some(later(until, self));
-        Ok(false)
-      }
-      Err(error) => {
-        self.judge.due = Some(now + REST);
-        Err(error)
-      }
-    }
   }
 }

@@ -6,14 +6,12 @@
 #![forbid(unsafe_code)]
 
 mod action;
-mod attribute;
 mod attribution_worker;
 mod directories;
 pub mod discovery;
 mod dispatch;
 pub mod exposure;
 pub mod gate;
-mod gate_request;
 pub mod health;
 mod housekeeping;
 mod interrupt;
@@ -31,6 +29,7 @@ mod rescan;
 mod service;
 mod shared;
 pub mod state;
+mod steps;
 mod summary;
 mod unread;
 mod watched;
@@ -44,7 +43,6 @@ use tokio::{
 };
 
 pub use discovery::Discovery;
-pub use gate::GateLink;
 pub use health::{Health, Phase};
 pub use notifications::Helpers;
 pub use queue::Queue;
@@ -124,14 +122,16 @@ async fn serve(
   let mut daemon = Daemon::new(engine, watcher, options);
   daemon.interrupts.hear_signals()?;
   if !once {
-    daemon.judge_elsewhere(answerer.clone());
+    daemon.judge.wake_by(answerer.clone());
   }
   daemon.ask_elsewhere(answerer);
   let (asker, mut asked) = unbounded_channel();
   // The gate must know the daemon before the daemon opens a file, or it treats the daemon as any other
   // reader.
-  let mut gate = if once { GateLink::none() } else { GateLink::listen(&mut daemon, asker)? };
-  let mut scored = daemon.scores();
+  if !once {
+    daemon.listen_for_gate(asker)?;
+  }
+  let mut scored = daemon.model_worker.scores();
   let mut service = Service::new(daemon.now());
   let mut is_under_way = false;
   loop {
@@ -146,19 +146,16 @@ async fn serve(
     daemon.follow_ledger()?;
     daemon.rediscover(source);
     while let Ok(scored) = scored.try_recv() {
-      daemon.take_scores(scored);
+      daemon.hear_scores(scored).or_else(|error| daemon.absorb(error))?;
     }
     while let Ok(said) = asked.try_recv() {
-      gate
-        .hear(&mut daemon, said)
-        .map_err(DaemonError::from)
-        .or_else(|error| daemon.absorb(error))?;
+      daemon.hear_gate(said).or_else(|error| daemon.absorb(error))?;
     }
     // One piece of work per turn, so that a signal or an event never waits for the whole queue.
     let turn = if is_under_way {
-      gate.work(&mut daemon).and_then(|worked| Ok(worked || daemon.work()?))
+      daemon.turn()
     } else {
-      daemon.start().and_then(|()| Ok(gate.start(&mut daemon)?)).map(|()| true)
+      daemon.start().and_then(|()| daemon.start_gate()).map(|()| true)
     };
     let is_more = match turn {
       Ok(worked) => {
@@ -196,7 +193,7 @@ async fn serve(
     }
     daemon.refresh(service.wakeup());
     let now = daemon.now();
-    let due = [daemon.next_due(), gate.next_due(now), service.next_due(now)];
+    let due = [daemon.next_due(), service.next_due(now)];
     let due = due.into_iter().flatten().min();
     events.follow(&daemon)?;
     let event = next(&mut events, &mut asked, &mut scored, &mut signals, due).await;
@@ -204,12 +201,11 @@ async fn serve(
     match event {
       Some(Event::Mounts) => daemon.mounts_changed(),
       Some(Event::Gate(said)) => {
-        gate
-          .hear(&mut daemon, said)
-          .map_err(DaemonError::from)
-          .or_else(|error| daemon.absorb(error))?;
+        daemon.hear_gate(said).or_else(|error| daemon.absorb(error))?;
       }
-      Some(Event::Scored(scored)) => daemon.take_scores(scored),
+      Some(Event::Scored(scored)) => {
+        daemon.hear_scores(scored).or_else(|error| daemon.absorb(error))?;
+      }
       Some(Event::Terminate) => break,
       Some(Event::Reload) => {
         tell(systemd::reloading());
@@ -225,7 +221,7 @@ async fn serve(
     }
   }
   tell(systemd::stopping());
-  gate.stop(&mut daemon).map_err(DaemonError::from).or_else(|error| daemon.absorb(error))?;
+  daemon.stop_gate().or_else(|error| daemon.absorb(error))?;
   daemon.stop(EventKind::Stopped);
   Ok(())
 }

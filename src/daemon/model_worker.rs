@@ -15,13 +15,14 @@ use std::{
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use super::{
-  Daemon,
-  queue::{Kind, Waiting},
+  action::{Action, Surroundings},
+  queue::Kind,
 };
 use crate::{
   detect::model::Assessor,
-  engine::{EngineError, Reading, Scored, Scoring, Target},
+  engine::{EngineError, Scored, Scoring, Target, pending},
   os,
+  store::{Ledger, Pending},
 };
 
 /// The most files whose texts are at the thread: while one is read, the next is ready. The texts of all
@@ -53,13 +54,52 @@ impl ModelWorker {
     self.away.is_empty()
   }
 
+  /// The receiver of scores, for the loop; it can be taken once.
+  pub(super) fn scores(&mut self) -> UnboundedReceiver<Scored> {
+    // A second receiver never gets anything.
+    self.heard.take().unwrap_or_else(|| unbounded_channel().1)
+  }
+
+  /// Takes the scores of a file from the thread.
+  pub(super) fn hear(&mut self, scored: Scored, around: &Surroundings<'_>) -> Vec<Action> {
+    let target = scored.target.clone();
+    self.away.remove(&target);
+    if !around.directories.workspaces.contains(&target.root) {
+      return vec![];
+    }
+    self.back.insert(target.clone(), scored);
+    vec![Action::Queue(Kind::Scored, target)]
+  }
+
+  /// Whether a file has text to read, whose origin is known.
+  pub(super) fn is_wanted(&self, ledger: &Ledger, target: &Target) -> Result<bool, EngineError> {
+    let is_due =
+      !self.away.contains(target) && pending::is_pending(ledger, target, Pending::MODEL)?;
+    Ok(is_due && !pending::is_pending(ledger, target, Pending::ATTRIBUTE)?)
+  }
+
+  /// Whether the thread reads this file now.
+  pub(super) fn is_reading(&self, target: &Target) -> bool {
+    self.away.contains(target)
+  }
+
+  /// Scores of a file that are to be recorded.
+  pub(super) fn take_back(&mut self, target: &Target) -> Option<Scored> {
+    self.back.remove(target)
+  }
+
+  /// Keeps scores until they can be recorded.
+  pub(super) fn keep_back(&mut self, target: &Target, scored: Scored) {
+    self.back.insert(target.clone(), scored);
+  }
+
   /// Whether the thread has enough to read.
   pub(super) fn is_busy(&self) -> bool {
     self.away.len() >= MOST_AWAY
   }
 
   /// Gives the texts of a file to the thread.
-  fn give(&mut self, model: &'static dyn Assessor, scoring: Scoring) {
+  pub(super) fn give(&mut self, model: &'static dyn Assessor, scoring: Scoring) {
     self.away.insert(scoring.target().clone());
     let texts = self.texts.get_or_insert_with(|| begin(model, self.said.clone()));
     if let Err(unsent) = texts.send(scoring) {
@@ -90,92 +130,4 @@ fn begin(model: &'static dyn Assessor, said: UnboundedSender<Scored>) -> Sender<
     tracing::error!(target: "memfw", %error, "the thread that reads texts cannot run");
   }
   sender
-}
-
-impl Daemon {
-  /// The receiver of scores, for the loop; it can be taken once.
-  pub(super) fn scores(&mut self) -> UnboundedReceiver<Scored> {
-    // A second receiver never gets anything.
-    self.model_worker.heard.take().unwrap_or_else(|| unbounded_channel().1)
-  }
-
-  /// Takes the scores of a file.
-  pub(super) fn take_scores(&mut self, scored: Scored) {
-    let target = scored.target.clone();
-    self.model_worker.away.remove(&target);
-    if !self.directories.workspaces.contains(&target.root) {
-      return;
-    }
-    self.model_worker.back.insert(target.clone(), scored);
-    let now = self.now();
-    self.queue.scored(target, now);
-  }
-
-  /// After a pass: requests scores for new text, once its origin is known.
-  pub(super) fn request_scores(&mut self, target: &Target) -> Result<(), EngineError> {
-    if self.is_reading_due(target)? {
-      let now = self.now();
-      if self.is_starting() {
-        self.queue.read(target.clone(), now);
-      } else {
-        self.queue.read_first(target.clone(), now);
-      }
-      return Ok(());
-    }
-    self.consult_about(target)
-  }
-
-  fn is_reading_due(&self, target: &Target) -> Result<bool, EngineError> {
-    let is_due =
-      !self.model_worker.away.contains(target) && self.engine.is_reading_pending(target)?;
-    Ok(is_due && !self.engine.is_attribution_pending(target)?)
-  }
-
-  /// At a start, and after an adoption: requests scores for all text without one.
-  pub(super) fn request_all_scores(&mut self) -> Result<(), EngineError> {
-    for target in self.engine.scores_due()? {
-      if self.directories.workspaces.contains(&target.root) && self.is_reading_due(&target)? {
-        let now = self.now();
-        self.queue.read(target, now);
-      }
-    }
-    Ok(())
-  }
-
-  /// Gives the texts of one file to the thread, or records their scores.
-  pub(super) fn read(&mut self, target: &Target, waiting: Waiting) -> Result<(), EngineError> {
-    let Some(model) = self.engine.model() else { return Ok(()) };
-    if self.model_worker.away.contains(target) {
-      return Ok(());
-    }
-    let reading = match self.model_worker.back.remove(target) {
-      None => self.engine.scoring(target),
-      Some(scored) => {
-        let reading = self.engine.scored(&scored);
-        if reading.is_err() {
-          // The scores are recorded when the ledger can be written again.
-          self.model_worker.back.insert(target.clone(), scored);
-        }
-        if self.engine.take_departed() {
-          self.notifications.stir();
-        }
-        reading
-      }
-    };
-    self.count_opens();
-    match reading? {
-      Reading::Nothing { reshape_due } => {
-        self.request_reshape(target, reshape_due);
-        self.consult_about(target)?;
-      }
-      Reading::Texts(scoring) => self.model_worker.give(model, scoring),
-      // The attribution comes first and requests the scores afterwards.
-      Reading::NotNow if self.engine.is_attribution_pending(target)? => {}
-      Reading::NotNow => {
-        let now = self.now();
-        self.queue.back_off(Kind::Model, target.clone(), waiting, now);
-      }
-    }
-    Ok(())
-  }
 }

@@ -14,11 +14,9 @@ use std::{
 };
 
 use serde::{Deserialize, Serialize};
-
 use zeroize::Zeroizing;
 
 use super::{
-  Daemon,
   action::{Action, Surroundings},
   judge::Via,
 };
@@ -106,6 +104,17 @@ impl Notifications {
     Self { helpers, ..Self::default() }
   }
 
+  /// Goes on with other programs, and looks at what happened before.
+  pub(super) fn configure(&mut self, helpers: Helpers) -> Action {
+    let wrong = helpers.notify.clone().and_then(Result::err);
+    self.helpers = helpers;
+    self.stirred = true;
+    match wrong {
+      Some(why) => Action::Degrade(NOTIFY.to_owned(), why),
+      None => Action::Recover(NOTIFY.to_owned()),
+    }
+  }
+
   /// Notes that a text was redacted.
   pub(super) fn stir(&mut self) {
     self.stirred = true;
@@ -188,7 +197,7 @@ impl Notifications {
       news.files.insert(plain_name(&target.rel));
     }
     // An agent without an index needs no check.
-    if around.engine.still_indexed(&target, &[]).is_some() {
+    if around.engine.agent().still_indexed(&target.root, &target.rel, &[]).is_some() {
       let due = around.now + INDEX_AFTER;
       self.checks.insert(target, Check { due, asked: false });
     }
@@ -302,25 +311,6 @@ impl Notifications {
       format!("the agent's index still holds quarantined text of `{}`", shown(&target.path()));
     self.checks.insert(target, Check { due: now + INDEX_EVERY, asked });
     vec![Action::Degrade(key, text)]
-  }
-}
-
-impl Daemon {
-  /// Continues with notifications and index checks. Returns whether anything was done.
-  pub(super) fn notify(&mut self) -> bool {
-    self.run_part(|daemon| &mut daemon.notifications, Notifications::work)
-  }
-
-  /// Goes on with other programs, and looks at what happened before.
-  pub(super) fn set_helpers(&mut self, helpers: Helpers) -> Result<(), EngineError> {
-    let wrong = helpers.notify.clone().and_then(Result::err);
-    self.notifications.helpers = helpers;
-    self.notifications.stir();
-    self.set_judge()?;
-    match wrong {
-      Some(why) => self.engine.degrade(NOTIFY, &why),
-      None => self.engine.recovered(NOTIFY),
-    }
   }
 }
 

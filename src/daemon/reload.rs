@@ -57,7 +57,7 @@ impl Daemon {
   fn take_rules(&mut self, rules: Result<Rules, String>) -> Result<(), EngineError> {
     match rules {
       Ok(rules) => {
-        self.engine.set_rules(rules);
+        self.engine.judge().set_rules(rules);
         self.bad_rules = None;
         self.engine.recovered(RULES)
       }
@@ -100,7 +100,7 @@ impl Daemon {
       .cloned()
       .collect();
     self.directories.workspaces = workspaces;
-    self.engine.set_shapes(shapes.clone());
+    self.engine.files().set_shapes(shapes.clone());
     (self.directories.shapes, self.directories.is_named) = (shapes, is_named);
     self.set_sources(files, notes)?;
     for root in &gone {

@@ -14,7 +14,7 @@ use super::{
   poll::Why,
 };
 use crate::{
-  engine::{EngineError, Event, EventKind, Target, event::shown},
+  engine::{EngineError, Event, EventKind, Target, event::shown, pending},
   files::{Fs as _, Refusal, Shape, WatchError, Workspace, mounts, workspace::Problem},
   store::{FileRow, FileStatus, Pending, StateKey},
 };
@@ -72,7 +72,7 @@ impl Daemon {
       return Ok(());
     }
     for row in ledger.files()?.into_iter().filter(|row| row.status == FileStatus::Watched) {
-      self.engine.still_due(&row.path, Pending::RESHAPE)?;
+      pending::add(self.engine.ledger_mut(), &row.path, Pending::RESHAPE)?;
     }
     let at = self.engine.clock().now();
     Ok(self.engine.ledger_mut().set_state(&StateKey::MarkerForm, MARKER_FORM, at)?)
@@ -129,7 +129,7 @@ impl Daemon {
       .cloned()
       .collect();
     for root in &concerned {
-      self.engine.forget_root(root);
+      self.engine.files().forget_root(root);
       self.report(|daemon| daemon.scan(root, Scan::Again));
     }
     // A mount over a single file does not affect the watched directories.
@@ -231,7 +231,7 @@ impl Daemon {
           }
         }
       }
-      self.directories.has_new |= watched_more;
+      self.directories.generation += u64::from(watched_more);
       // Files written into a directory before it was watched are found by a second walk.
       if !watched_more {
         break;

@@ -3,16 +3,23 @@
 
 use std::{
   path::Path,
-  sync::{Arc, atomic::AtomicBool},
+  sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering::SeqCst},
+  },
   time::Duration,
 };
 
+use tokio::sync::mpsc::UnboundedSender;
+
 use super::{
-  DaemonError, Discovery,
+  DaemonError, Discovery, Helpers,
+  action::{Action, Surroundings},
   attribution_worker::AttributionWorker,
   directories::Directories,
   discovery::Sources,
   exposure::Exposure,
+  gate::{self, GateRequests},
   health::{Health, Phase, Room},
   housekeeping::Housekeeping,
   interrupt::Interrupts,
@@ -32,7 +39,7 @@ use super::{
   watched::Watching,
 };
 use crate::{
-  engine::{Engine, EngineError, Event, EventKind, Target},
+  engine::{Engine, EngineError, Event, EventKind, Scored, Target},
   failpoint::{Point, hit},
   files::{RealFs, Watcher},
   os::{Alarm, paths::read_own},
@@ -72,6 +79,8 @@ pub struct Daemon {
   pub(super) unread: Unread<Target>,
   pub(super) health: Health,
   pub(super) exposure: Exposure,
+  /// The readers that wait at the gate.
+  pub(super) gate: GateRequests,
   /// Whether the gate asked a question that was not taken yet.
   pub(super) is_asked: Arc<AtomicBool>,
   /// What interrupts the pass of a large file.
@@ -111,7 +120,7 @@ impl Daemon {
     let Options { found, fs, alarm, is_key_older, report_only, bad_rules } = options;
     let Discovery { workspaces, shapes, is_named, agent, files, notes, helpers, .. } = found;
     engine.set_agent(agent);
-    engine.set_shapes(shapes.clone());
+    engine.files().set_shapes(shapes.clone());
     engine.ledger_mut().set_patience(LEDGER_PATIENCE);
     let health = Health {
       pid: std::process::id(),
@@ -127,7 +136,7 @@ impl Daemon {
     };
     let is_asked: Arc<AtomicBool> = Arc::default();
     let interrupts = Interrupts::new(Arc::clone(&is_asked));
-    engine.set_interrupt(interrupts.asked());
+    engine.judge().set_interrupt(interrupts.asked());
     let (asleep, now) = (engine.clock().asleep(), engine.clock().monotonic());
     Self {
       engine,
@@ -146,6 +155,7 @@ impl Daemon {
       unread: Unread::default(),
       health,
       exposure: Exposure::since(now),
+      gate: GateRequests::default(),
       is_asked,
       interrupts,
       outage: Outage::new(alarm),
@@ -270,7 +280,7 @@ impl Daemon {
     // directories are tried now.
     let fresh = self.watching.watcher.hear_readers(self.open_files.directories());
     for (kind, target) in self.open_files.within(&fresh) {
-      self.retry_open_file(kind, target);
+      self.enqueue(kind, target);
     }
     if let n @ 1.. = self.queue.n_stubborn() {
       let files = if n == 1 { "a file".to_owned() } else { format!("{n} files") };
@@ -320,6 +330,7 @@ impl Daemon {
         self.directories.locks.next_due(now),
         self.open_files.next_due(now),
         self.judge.next_due(now),
+        self.gate.next_due(now),
       ];
       due.into_iter().chain(more).flatten().min()
     })
@@ -349,8 +360,78 @@ impl Daemon {
     self.report(|daemon| daemon.engine.tell(Event::new(kind)));
   }
 
-  /// Tries a file again that a program may have closed.
-  pub(super) fn retry_open_file(&mut self, kind: Kind, target: Target) {
+  /// Queues a step of a file, if the file is still guarded.
+  pub(super) fn enqueue_guarded(&mut self, kind: Kind, target: Target) {
+    if self.directories.workspaces.contains(&target.root) {
+      self.enqueue(kind, target);
+    }
+  }
+
+  /// Logs the summary of the past days, if that was not done. Returns whether there was something to log.
+  pub(super) fn summarise(&mut self) -> Result<bool, DaemonError> {
+    Ok(!self.is_starting() && self.run_part(|daemon| &mut daemon.summary, SummaryUntil::work)?)
+  }
+
+  /// Goes on with other programs: those that tell people, renew an index, or ask the judge.
+  pub(super) fn set_helpers(&mut self, helpers: Helpers) -> Result<(), EngineError> {
+    self.engine.judge_queue().start()?;
+    let (via, now) = (helpers.judge.clone(), self.now());
+    let mut actions = self.judge.configure(via, now);
+    actions.push(self.notifications.configure(helpers));
+    for action in actions {
+      match action {
+        Action::Degrade(key, why) => self.engine.degrade(&key, &why)?,
+        Action::Recover(key) => self.engine.recovered(&key)?,
+        _ => {}
+      }
+    }
+    Ok(())
+  }
+
+  /// Listens for the gate if the configuration enables it.
+  pub(super) fn listen_for_gate(
+    &mut self,
+    sender: UnboundedSender<gate::Said>,
+  ) -> Result<(), DaemonError> {
+    let (now, data) = (self.now(), self.engine.data());
+    self.gate = GateRequests::listen(self.engine.config(), data, &self.is_asked, sender, now)?;
+    Ok(())
+  }
+
+  /// Records whether the gate is expected.
+  pub(super) fn start_gate(&mut self) -> Result<(), DaemonError> {
+    let actions = self.gate.start(self.engine.clock().now());
+    self.carry_out(actions)
+  }
+
+  /// Closes the gate's listener.
+  pub(super) fn stop_gate(&mut self) -> Result<(), DaemonError> {
+    let actions = self.gate.stop();
+    self.carry_out(actions)
+  }
+
+  /// Handles a connection or a message of the gate.
+  pub(super) fn hear_gate(&mut self, said: gate::Said) -> Result<(), DaemonError> {
+    self.is_asked.store(false, SeqCst);
+    let hear = |gate: &mut GateRequests, around: &Surroundings<'_>| Ok(gate.hear(said, around));
+    self.run_part(|daemon| &mut daemon.gate, hear).map(drop)
+  }
+
+  /// Takes the scores of a file.
+  pub(super) fn hear_scores(&mut self, scored: Scored) -> Result<(), DaemonError> {
+    let hear =
+      |worker: &mut ModelWorker, around: &Surroundings<'_>| Ok(worker.hear(scored, around));
+    self.run_part(|daemon| &mut daemon.model_worker, hear).map(drop)
+  }
+
+  /// Does one piece of work that is due, for readers at the gate first. Returns `false` when none is due.
+  pub(super) fn turn(&mut self) -> Result<bool, DaemonError> {
+    let gate = |gate: &mut GateRequests, around: &Surroundings<'_>| Ok(gate.work(around));
+    Ok(self.run_part(|daemon| &mut daemon.gate, gate)? || self.work()?)
+  }
+
+  /// Queues a step of a file.
+  pub(super) fn enqueue(&mut self, kind: Kind, target: Target) {
     let now = self.now();
     match kind {
       Kind::Urgent => self.queue.dirty(target, now),

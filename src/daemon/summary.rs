@@ -5,10 +5,7 @@
 //! is no line if nothing happened and nothing waits.
 #![forbid(unsafe_code)]
 
-use super::{
-  Daemon,
-  action::{Action, Surroundings},
-};
+use super::action::{Action, Surroundings};
 use crate::{
   engine::{EngineError, EventKind},
   os::clock::timestamp,
@@ -25,7 +22,7 @@ pub(super) struct SummaryUntil {
 
 impl SummaryUntil {
   /// The summary of the past days, if that was not logged and there is something to say.
-  fn work(&mut self, around: &Surroundings<'_>) -> Result<Vec<Action>, EngineError> {
+  pub(super) fn work(&mut self, around: &Surroundings<'_>) -> Result<Vec<Action>, EngineError> {
     let today = day(around.engine.clock().now()) * DAY;
     // If the clock was set back, `until` can be in the future, so any other day counts.
     if self.until.is_some_and(|until| until == today) {
@@ -39,14 +36,6 @@ impl SummaryUntil {
     let text = if from < today { about(ledger, from, today)? } else { None };
     self.until = Some(today);
     Ok(text.map(|text| Action::Tell(EventKind::Summary, text)).into_iter().collect())
-  }
-}
-
-impl Daemon {
-  /// Logs the summary of the past days, if that was not done. Returns whether there was something to
-  /// log.
-  pub(super) fn summarise(&mut self) -> bool {
-    !self.is_starting() && self.run_part(|daemon| &mut daemon.summary, SummaryUntil::work)
   }
 }
 

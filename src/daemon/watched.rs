@@ -79,13 +79,13 @@ impl Daemon {
         if let Some(target) = self.target(path)
           && let Some(kind) = self.open_files.kept(&target)
         {
-          self.retry_open_file(kind, target);
+          self.enqueue(kind, target);
         }
       }
       WatchEvent::DirAdded(path) => self.rescan_later(Some(path)),
       WatchEvent::RootGone(path) => {
         self.watching.watcher.remove(path);
-        self.engine.forget_root(path);
+        self.engine.files().forget_root(path);
         self.directories.locks.release(path);
         self.rescan_later(None);
       }

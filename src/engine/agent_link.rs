@@ -23,12 +23,13 @@ use super::{
 };
 use crate::{
   config::{Config, Follow},
+  files::Stamp,
   memory::{ContentHash, Fate, line::line_hash},
   os::Clock,
   provenance::{
     AgentRecords, Answer, Attestation, Attribution, Followed, Outlook, Standing, State,
   },
-  store::{AgentRecord, BlockRow, ClassDowngrade, Ledger, StateKey},
+  store::{AgentRecord, BlockRow, ClassDowngrade, Ledger, Sighting, StateKey},
 };
 
 /// How long after an edit of memfw a tool may write text based on an older version, in microseconds: a
@@ -117,6 +118,33 @@ impl AgentLink {
   /// Whether the agent has exactly this version on record, so its tools may be working with it.
   pub(super) fn is_on_record(&self, target: &Target, version: ContentHash) -> bool {
     self.standing(target).is_about(version)
+  }
+
+  /// Where new text in these bytes was first seen; `None` where there are no records to ask.
+  pub(super) fn sighting(
+    &self,
+    ledger: &Ledger,
+    target: &Target,
+    version: ContentHash,
+    stamp: &Stamp,
+  ) -> Result<Option<Sighting>, EngineError> {
+    if !self.records.keeps_records() {
+      return Ok(None);
+    }
+    let changed_at = stamp.mtime_ns / 1000;
+    let noted = ledger.noted(&target.path())?;
+    let ours = noted.filter(|noted| noted.version == version && noted.edited_at.is_some());
+    let Some(AgentRecord { base, .. }) = ours else {
+      return Ok(Some(Sighting { version, changed_at }));
+    };
+    // Unknown text in a version that memfw wrote was brought back by a person, or is the rest of the
+    // version that memfw edited.
+    if ledger.file(&target.path())?.is_some_and(|row| row.hash == Some(base)) {
+      return Ok(None);
+    }
+    let mut due = ledger.due_items(&target.path())?.into_iter().map(|item| item.sighting);
+    let taken = due.find(|sighting| sighting.version == base);
+    Ok(Some(taken.unwrap_or(Sighting { version: base, changed_at })))
   }
 
   /// Makes the record follow an edit of memfw. A failure is reported, but is no reason to stop.

@@ -45,7 +45,7 @@ fn codes_of_override() -> Vec<Code> {
 fn what_is_out_stays_out_also_when_its_source_is_allowed() {
   let codes = codes_of_override();
   let mut world = world();
-  world.engine.allow(&source(), &codes, WORD).unwrap();
+  world.engine.decisions().allow(&source(), &codes, WORD).unwrap();
   world.write(&format!("{BEFORE}{OVERRIDE}"));
   world.pass();
   assert!(!world.read().contains(OVERRIDE), "at first nobody knows whose it is");
@@ -72,7 +72,7 @@ fn judged_again(answer: Attribution, word: impl FnOnce(&mut World, &[Code])) -> 
 }
 
 fn allow(world: &mut World, codes: &[Code]) {
-  world.engine.allow(&source(), codes, WORD).unwrap();
+  world.engine.decisions().allow(&source(), codes, WORD).unwrap();
 }
 
 #[test]
@@ -117,7 +117,7 @@ fn an_order_stays_whose_source_is_allowed_to_give_it() {
   let other = held(&|world| allow(world, &[Code::ForeignSecrecy]));
   assert_eq!(other, codes);
   let elsewhere = held(&|world| {
-    world.engine.allow(&Source::new("web_fetch:other.example"), &codes, WORD).unwrap();
+    world.engine.decisions().allow(&Source::new("web_fetch:other.example"), &codes, WORD).unwrap();
   });
   assert_eq!(elsewhere, codes);
 }
@@ -137,7 +137,7 @@ fn nobody_else_and_nothing_else_is_allowed() {
 #[test]
 fn its_end_ends_it_and_so_does_taking_it_back() {
   let expired = |world: &mut World, codes: &[Code]| {
-    world.engine.allow(&source(), codes, Approval { until: Some(1), ..WORD }).unwrap();
+    world.engine.decisions().allow(&source(), codes, Approval { until: Some(1), ..WORD }).unwrap();
   };
   assert_eq!(judged_again(web("docs.example"), expired).1, State::Flagged);
   let withdrawn = |world: &mut World, codes: &[Code]| {
@@ -154,9 +154,9 @@ fn its_end_ends_it_and_so_does_taking_it_back() {
 fn nobody_is_no_source_that_can_be_allowed() {
   let mut world = world();
   for name in ["unknown", "external-edit", "baseline", "user:unknown:unknown"] {
-    let refused = world.engine.allow(&Source::new(name), &[Code::UrlReference], WORD);
+    let refused = world.engine.decisions().allow(&Source::new(name), &[Code::UrlReference], WORD);
     assert!(refused.unwrap_err().to_string().contains("names nobody"), "{name}");
   }
-  assert!(world.engine.allow(&source(), &[Code::ManualQuarantine], WORD).is_err());
+  assert!(world.engine.decisions().allow(&source(), &[Code::ManualQuarantine], WORD).is_err());
   assert!(world.engine.ledger().source_exceptions().unwrap().is_empty());
 }

@@ -21,6 +21,10 @@ use crate::{
 /// decided in one sitting).
 const MAX_APPROVED: usize = 200;
 
+/// How long after an approval its placeholder may return, in microseconds: ten minutes, within which
+/// programs save what they had read before (docs/adr/0002).
+pub(super) const WATCHED_FOR: i64 = 600_000_000;
+
 /// An item that a person has approved, with its text.
 pub(super) type Approved = (Item, Zeroizing<Vec<u8>>);
 
@@ -36,7 +40,7 @@ pub(super) struct Version<'a> {
 
 /// Answers questions about approvals at one moment.
 pub(super) struct Approvals<'a> {
-  ledger: &'a Ledger,
+  pub(super) ledger: &'a Ledger,
   /// Microseconds since the epoch.
   at: i64,
 }
@@ -213,5 +217,15 @@ impl<'a> Approvals<'a> {
     let filter = ItemFilter { statuses: vec![State::Approved], path: Some(item.path.clone()) };
     let is_same = |other: &Item| other.hash == item.hash && !other.in_file;
     Ok(self.ledger.items(&filter)?.iter().filter(|other| is_same(other)).count())
+  }
+
+  /// Whether this version contains the placeholder of a recently approved item.
+  pub(super) fn has_returned(&self, path: &Path, document: &Document) -> Result<bool, StoreError> {
+    let standing: HashSet<&BlockId> = document.placeholders().collect();
+    if standing.is_empty() {
+      return Ok(false);
+    }
+    let watched = self.ledger.approved_since(path, self.at.saturating_sub(WATCHED_FOR))?;
+    Ok(watched.iter().any(|id| standing.contains(id)))
   }
 }

@@ -17,14 +17,15 @@ use std::{
 
 use zeroize::Zeroizing;
 
-use super::{Engine, EngineError, Event, EventKind, Target, event::shown, origin::Origin};
+use super::{Engine, EngineError, Event, EventKind, Target, event::shown, origin::Origin, pending};
 use crate::{
-  files::{Fs, Stamp},
+  config::Config,
+  files::Fs,
   memory::{BlockId, ContentHash},
   provenance::{AgentRecords, Answer, Attribution, Outlook, Question, Remembered, Request, Trust},
   store::{
-    AgentRecord, AttributionRecord, BlockRow, FileStatus, ItemOrigin, OriginRecord, Pending,
-    Sighting, StoreError,
+    AgentRecord, AttributionRecord, BlockRow, FileStatus, ItemOrigin, Ledger, OriginRecord,
+    Pending, Sighting, StoreError,
   },
 };
 
@@ -157,21 +158,6 @@ impl<F: Fs> Engine<F> {
     self.answered(target, &asking, &answers, waited)
   }
 
-  /// Adds to each version the record that is about it by now.
-  fn with_records(
-    &self,
-    mut asking: AttributionRequest,
-    path: &Path,
-  ) -> Result<AttributionRequest, EngineError> {
-    if let Some(noted) = self.ledger.noted(path)?.filter(AgentRecord::is_about_file) {
-      let visits = asking.visits.iter_mut();
-      for visit in visits.filter(|visit| visit.sighting.version == noted.base) {
-        visit.on_record = noted.version;
-      }
-    }
-    Ok(asking)
-  }
-
   /// Gathers all questions that are due about a file; `None` while the file differs from what the
   /// ledger knows.
   pub fn asking(&mut self, target: &Target) -> Result<Option<AttributionRequest>, EngineError> {
@@ -179,7 +165,7 @@ impl<F: Fs> Engine<F> {
     if !asking.visits.is_empty() {
       asking.memory = self.remembered(&target.root)?;
     }
-    self.with_records(asking, &target.path()).map(Some)
+    with_records(&self.ledger, asking, &target.path()).map(Some)
   }
 
   fn gather(&mut self, target: &Target) -> Result<Option<AttributionRequest>, EngineError> {
@@ -208,7 +194,7 @@ impl<F: Fs> Engine<F> {
     if !is_due || row.status != FileStatus::Watched {
       return Ok(Some(asking));
     }
-    let Some(bytes) = self.read_known(target, row.hash)? else {
+    let Some(bytes) = self.files.read_known(target, row.hash)? else {
       // Text that was taken out of the file is asked about anyway.
       return Ok((!asking.visits.is_empty()).then_some(asking));
     };
@@ -241,15 +227,16 @@ impl<F: Fs> Engine<F> {
   ) -> Result<Attributing, EngineError> {
     let path = target.path();
     if !self.ledger.has_key() {
-      return self.no_longer_due(target, Pending::ATTRIBUTE).map(|()| Attributing::Unreadable);
+      return pending::remove(&mut self.ledger, &target.path(), Pending::ATTRIBUTE)
+        .map(|()| Attributing::Unreadable);
     }
     let mut said: Vec<Attributed> = Vec::new();
     let (mut later, mut unreadable) = (false, None);
     for (visit, answer) in asking.visits.iter().zip(answers) {
       match &answer.outlook {
         Outlook::Unreadable(why) => unreadable = Some(why.clone()),
-        Outlook::Later if !self.is_overdue(visit.seen_at, waited, PATIENCE) => later = true,
-        Outlook::Unseen if !self.is_overdue(visit.seen_at, waited, PATIENCE_UNSEEN) => {
+        Outlook::Later if !is_overdue(self.now(), visit.seen_at, waited, PATIENCE) => later = true,
+        Outlook::Unseen if !is_overdue(self.now(), visit.seen_at, waited, PATIENCE_UNSEEN) => {
           later = true;
         }
         Outlook::Later | Outlook::Unseen | Outlook::Final => {
@@ -280,7 +267,7 @@ impl<F: Fs> Engine<F> {
       return Ok(Attributing::Later);
     }
     if unreadable.is_some() {
-      self.no_longer_due(target, Pending::ATTRIBUTE)?;
+      pending::remove(&mut self.ledger, &target.path(), Pending::ATTRIBUTE)?;
       return Ok(Attributing::Unreadable);
     }
     // New text may have been written meanwhile.
@@ -290,83 +277,6 @@ impl<F: Fs> Engine<F> {
       return Ok(Attributing::NotNow);
     }
     Ok(Attributing::Done { reshape_due: pending.contains(Pending::RESHAPE) })
-  }
-
-  /// Files with due questions, also those whose records could not be read.
-  pub fn attributions_due(&self) -> Result<Vec<Target>, EngineError> {
-    let due = self.ledger.attributions_due()?.into_iter();
-    Ok(
-      due
-        .filter_map(|(root, path)| path.strip_prefix(&root).ok().map(|rel| Target::new(&root, rel)))
-        .collect(),
-    )
-  }
-
-  /// Whether a file has due questions.
-  pub fn is_attribution_pending(&self, target: &Target) -> Result<bool, EngineError> {
-    let row = self.ledger.file(&target.path())?;
-    Ok(row.is_some_and(|row| row.pending.contains(Pending::ATTRIBUTE)))
-  }
-
-  /// Where new text in these bytes was first seen; `None` where there are no records to ask.
-  pub(super) fn sighting(
-    &self,
-    target: &Target,
-    version: ContentHash,
-    stamp: &Stamp,
-  ) -> Result<Option<Sighting>, EngineError> {
-    if !self.link.records().keeps_records() {
-      return Ok(None);
-    }
-    let changed_at = stamp.mtime_ns / 1000;
-    let noted = self.ledger.noted(&target.path())?;
-    let ours = noted.filter(|noted| noted.version == version && noted.edited_at.is_some());
-    let Some(AgentRecord { base, .. }) = ours else {
-      return Ok(Some(Sighting { version, changed_at }));
-    };
-    // Unknown text in a version that memfw wrote was brought back by a person, or is the rest of the
-    // version that memfw edited.
-    if self.ledger.file(&target.path())?.is_some_and(|row| row.hash == Some(base)) {
-      return Ok(None);
-    }
-    let mut due = self.ledger.due_items(&target.path())?.into_iter().map(|item| item.sighting);
-    let taken = due.find(|sighting| sighting.version == base);
-    Ok(Some(taken.unwrap_or(Sighting { version: base, changed_at })))
-  }
-
-  /// Whether a file whose blocks have these rows has due questions.
-  pub(super) fn asking_due(&self, path: &Path, rows: &[BlockRow]) -> Result<Pending, EngineError> {
-    let is_due = rows.iter().any(|row| row.live().any(|one| one.trail.due))
-      || !self.ledger.due_items(path)?.is_empty();
-    Ok(if is_due { Pending::ATTRIBUTE } else { Pending::NONE })
-  }
-
-  /// Whether the patience for a text that was seen at `seen_at` is over.
-  pub(super) fn is_overdue(&self, seen_at: i64, waited: Duration, patience: Duration) -> bool {
-    match u64::try_from(self.now().saturating_sub(seen_at)) {
-      Ok(age) => Duration::from_micros(age) >= patience,
-      // The clock was set back.
-      Err(_) => waited >= patience,
-    }
-  }
-
-  /// Marks something as due, also after a restart.
-  pub fn still_due(&mut self, path: &Path, due: Pending) -> Result<(), EngineError> {
-    if self.ledger.file(path)?.is_some() {
-      self.ledger.change_pending(path, Pending::NONE, due)?;
-    }
-    Ok(())
-  }
-
-  pub(super) fn no_longer_due(
-    &mut self,
-    target: &Target,
-    done: Pending,
-  ) -> Result<(), EngineError> {
-    if let Some(row) = self.ledger.file(&target.path())? {
-      self.ledger.change_pending(&row.path, done, Pending::NONE)?;
-    }
-    Ok(())
   }
 
   /// Records the answers in the ledger; `false` if the file has changed since.
@@ -388,10 +298,10 @@ impl<F: Fs> Engine<F> {
     let mut requests: Vec<Request> = Vec::new();
     for one in said {
       let Subject::Item(id) = &one.of else { continue };
-      let origin = self.origin_of(one);
+      let origin = origin_of(&self.config, one);
       requests.extend(origin.request.clone());
       items.push(item_origin(id, &origin));
-      events.extend(self.told_of_item(target, id, &origin)?);
+      events.extend(told_of_item(&self.ledger, target, id, &origin)?);
     }
     for id in &asking.lost {
       let item = self.ledger.item(id.as_str())?;
@@ -402,7 +312,7 @@ impl<F: Fs> Engine<F> {
     let mut known = super::rejudge::Known::new(blocks);
     for one in said {
       let Subject::Revision(id, number) = &one.of else { continue };
-      let origin = self.origin_of(one);
+      let origin = origin_of(&self.config, one);
       requests.extend(origin.request.clone());
       if known.fill(id, *number, one.sighting, &origin) && origin.source.kind() != "unknown" {
         events.push(Event::new(EventKind::Attributed).path(&path).block(id).of(&origin));
@@ -453,28 +363,6 @@ impl<F: Fs> Engine<F> {
       _ => Ok(true),
     }
   }
-
-  pub(super) fn origin_of(&self, said: &Attributed) -> Origin {
-    let trail = OriginRecord::asked(said.sighting);
-    Origin::attributed(&self.config, &said.attribution, &trail)
-  }
-
-  /// The event about a quarantined item, if one is due.
-  fn told_of_item(
-    &self,
-    target: &Target,
-    id: &BlockId,
-    origin: &Origin,
-  ) -> Result<Option<Event>, EngineError> {
-    let event = |kind| Event::new(kind).path(&target.path()).block(id).of(origin);
-    let waits = self.ledger.item(id.as_str())?.status.is_waiting();
-    if waits && origin.trust == Trust::Trusted {
-      let next = format!("it stays out; `memfw quarantine approve {id}` brings it back");
-      return Ok(Some(event(EventKind::FoundTrusted).detail(next)));
-    }
-    let is_news = origin.source.kind() != "unknown";
-    Ok(is_news.then(|| event(EventKind::Attributed)))
-  }
 }
 
 pub(super) fn item_origin(id: &BlockId, origin: &Origin) -> ItemOrigin {
@@ -496,4 +384,50 @@ pub(super) fn lines_of<'a>(
 ) -> impl Iterator<Item = &'a crate::memory::Line> {
   let lines = block.lines.iter().zip(&row.lines);
   lines.filter(|(_, known)| revisions.contains(&known.revision)).map(|(line, _)| line)
+}
+
+/// Adds to each version the record that is about it by now.
+fn with_records(
+  ledger: &Ledger,
+  mut asking: AttributionRequest,
+  path: &Path,
+) -> Result<AttributionRequest, EngineError> {
+  if let Some(noted) = ledger.noted(path)?.filter(AgentRecord::is_about_file) {
+    let visits = asking.visits.iter_mut();
+    for visit in visits.filter(|visit| visit.sighting.version == noted.base) {
+      visit.on_record = noted.version;
+    }
+  }
+  Ok(asking)
+}
+
+/// Whether the patience for a text that was seen at `seen_at` is over.
+pub(super) fn is_overdue(now: i64, seen_at: i64, waited: Duration, patience: Duration) -> bool {
+  match u64::try_from(now.saturating_sub(seen_at)) {
+    Ok(age) => Duration::from_micros(age) >= patience,
+    // The clock was set back.
+    Err(_) => waited >= patience,
+  }
+}
+
+pub(super) fn origin_of(config: &Config, said: &Attributed) -> Origin {
+  let trail = OriginRecord::asked(said.sighting);
+  Origin::attributed(config, &said.attribution, &trail)
+}
+
+/// The event about a quarantined item, if one is due.
+fn told_of_item(
+  ledger: &Ledger,
+  target: &Target,
+  id: &BlockId,
+  origin: &Origin,
+) -> Result<Option<Event>, EngineError> {
+  let event = |kind| Event::new(kind).path(&target.path()).block(id).of(origin);
+  let waits = ledger.item(id.as_str())?.status.is_waiting();
+  if waits && origin.trust == Trust::Trusted {
+    let next = format!("it stays out; `memfw quarantine approve {id}` brings it back");
+    return Ok(Some(event(EventKind::FoundTrusted).detail(next)));
+  }
+  let is_news = origin.source.kind() != "unknown";
+  Ok(is_news.then(|| event(EventKind::Attributed)))
 }

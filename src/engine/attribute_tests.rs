@@ -180,7 +180,10 @@ fn a_restart_asks_the_same_question_again() {
   world.attribute();
   let before = world.records.take_questions();
   world.restart();
-  assert_eq!(world.engine.attributions_due().unwrap(), [world.target.clone()]);
+  assert_eq!(
+    crate::engine::pending::attributions(world.engine.ledger()).unwrap(),
+    [world.target.clone()]
+  );
   world.attribute();
   let after = world.records.take_questions();
   assert_eq!(before, after);
@@ -198,7 +201,7 @@ fn records_that_cannot_be_read_are_a_degradation_and_asked_again_at_the_next_cha
   assert_eq!(world.attribute(), Attributing::Unreadable);
   assert!(world.degradations().iter().any(|text| text.contains("the database is locked")));
   assert!(!world.file().pending.contains(Pending::ATTRIBUTE), "nobody waits for it");
-  assert_eq!(world.engine.attributions_due().unwrap().len(), 1);
+  assert_eq!(crate::engine::pending::attributions(world.engine.ledger()).unwrap().len(), 1);
   world.write(&format!("- Bob likes tea.\n{NEW}- Ann likes the aisle.\n"));
   world.pass();
   assert!(world.file().pending.contains(Pending::ATTRIBUTE));

@@ -9,16 +9,15 @@
 //! caller decides which judge is asked.
 #![forbid(unsafe_code)]
 
-use std::{
-  ops::Range,
-  path::{Path, PathBuf},
-};
+use std::{ops::Range, path::Path};
 
 use super::{
   Engine, EngineError, Reading as Stage, Target,
   judge::{BlockJudgement, Consulted, JudgeContext},
+  judge_queue::JudgeQueue,
   layer2::Gathered,
   origin::Origin,
+  pending,
   precedent::allowed_to,
   rejudge::Beside,
   review::Approval,
@@ -26,29 +25,22 @@ use super::{
   view::View,
 };
 use crate::{
-  config::{FilePattern, JudgeVia},
   detect::{
     Code, Finding, PolicyInput,
     effects::{FoundEffect, KnownSlot, Novelty},
     policy,
-    reading::{KeptQuestion, NoAnswer, Nonce, Prompt, Question, Reading, Ruling},
+    reading::{KeptQuestion, Question, Reading, Ruling},
   },
   files::Fs,
   memory::{Block, ContentHash, Document, Known, line::LineKind},
-  os::random,
-  provenance::{SourcePattern, State},
-  store::{
-    Budget, FileStatus, HandedOut, ItemFilter, NewQuestion, Next, Pending, QuestionState, StateKey,
-    StoreError,
-  },
+  provenance::State,
+  store::{FileStatus, ItemFilter, NewQuestion, Pending, StateKey, StoreError},
 };
 
 /// The most quarantined entries that one call of [`Engine::consult`] asks about; a bound on its work.
 const MAX_HELD: usize = 100;
 /// The most values of trusted memory that a question contains.
 const MAX_KNOWN: usize = 4;
-/// The number of hex digits in the name of a question.
-const ID_DIGITS: usize = 16;
 
 /// The state of a question.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -71,38 +63,6 @@ pub enum Consulting {
     /// Markers are to be renewed when the file is idle.
     reshape_due: bool,
   },
-}
-
-/// A question that is asked now.
-#[derive(Clone, Debug)]
-pub struct JudgeRequest {
-  /// The hash of the question.
-  pub hash: ContentHash,
-  /// The prompt.
-  pub prompt: Prompt,
-}
-
-impl JudgeRequest {
-  /// The name by which an answer refers to its question.
-  pub fn id(&self) -> String {
-    self.hash.to_hex().chars().take(ID_DIGITS).collect()
-  }
-
-  fn of(out: &HandedOut) -> Option<Self> {
-    let kept = KeptQuestion::from_bytes(&out.bytes)?;
-    Some(Self { hash: out.hash, prompt: kept.question().prompt(&Nonce(out.nonce)) })
-  }
-}
-
-/// The next step of asking.
-#[derive(Debug)]
-pub enum Turn {
-  /// Ask this question.
-  Ask(Box<JudgeRequest>),
-  /// Ask nothing before this time, in microseconds since the epoch; `None` where no question waits.
-  Later(Option<i64>),
-  /// The budget is used up until this time.
-  Spent(i64),
 }
 
 /// The span of the words on which an answer about these fresh lines is based, in bytes of the file.
@@ -201,44 +161,6 @@ fn contradicted(entry: &str, effects: &[FoundEffect], known: &[KnownSlot]) -> Ve
 }
 
 impl<F: Fs> Engine<F> {
-  /// Applies the configuration of the judge: text from before is not asked about, without a judge no
-  /// question waits, and questions about text that is excluded now are dropped.
-  pub fn start_judging(&mut self) -> Result<(), EngineError> {
-    if self.config.judge_via == JudgeVia::Off {
-      self.ledger.remove_state(&StateKey::JudgedSince)?;
-      return Ok(self.ledger.drop_questions(false)?);
-    }
-    let at = self.now();
-    if self.ledger.state(&StateKey::JudgedSince)?.is_none() {
-      self.ledger.set_state(&StateKey::JudgedSince, "{}", at)?;
-    }
-    let sources = self.config.judge_exclude_sources.iter().map(SourcePattern::as_str);
-    let files = self.config.judge_exclude_files.iter().map(FilePattern::as_str);
-    let excluded = [sources.collect::<Vec<_>>(), files.collect()];
-    let excluded = serde_json::to_string(&excluded).unwrap_or_default();
-    if self.ledger.state(&StateKey::JudgeExcluded)?.is_none_or(|(known, _)| known != excluded) {
-      self.ledger.drop_questions(true)?;
-      self.ledger.set_state(&StateKey::JudgeExcluded, &excluded, at)?;
-    }
-    Ok(())
-  }
-
-  /// Files with work for layer 3.
-  pub fn judging_files(&self) -> Result<Vec<Target>, EngineError> {
-    Ok(targets(self.ledger.judging_due()?))
-  }
-
-  /// Whether a question waits for its answer.
-  pub fn awaits_answers(&self) -> Result<bool, EngineError> {
-    Ok(self.ledger.has_questions()?)
-  }
-
-  /// Whether a file has work for layer 3.
-  pub fn is_judging_pending(&self, target: &Target) -> Result<bool, EngineError> {
-    let row = self.ledger.file(&target.path())?;
-    Ok(row.is_some_and(|row| row.pending.contains(Pending::JUDGE)))
-  }
-
   /// Puts the questions about the new text of a file, and applies the answers.
   pub fn consult(&mut self, target: &Target) -> Result<Consulting, EngineError> {
     let path = target.path();
@@ -251,7 +173,7 @@ impl<F: Fs> Engine<F> {
     let since = self.ledger.state(&StateKey::JudgedSince)?.map(|(_, at)| at);
     let is_asked = self.is_judged_by_model(target) && self.ledger.has_key();
     let (true, true, Some(since)) = (row.status == FileStatus::Watched, is_asked, since) else {
-      self.no_longer_due(target, Pending::JUDGE)?;
+      pending::remove(&mut self.ledger, &target.path(), Pending::JUDGE)?;
       return nothing(reshape_due);
     };
     if row.pending.contains(Pending::ATTRIBUTE) || row.pending.contains(Pending::MODEL) {
@@ -266,12 +188,12 @@ impl<F: Fs> Engine<F> {
     let version = gathered.row.hash;
     let (stage, mut judgements) = self.judge_units(target, gathered, Pending::JUDGE)?;
     let Stage::Nothing { reshape_due } = stage else {
-      self.put(&path, judgements, None)?;
+      put(&mut self.judge_queue(), &path, judgements, None)?;
       return Ok(Consulting::NotNow);
     };
     let (held, is_left) = self.consult_held(target, since)?;
     judgements.extend(held);
-    let is_done = self.put(&path, judgements, version.filter(|_| !is_left))?;
+    let is_done = put(&mut self.judge_queue(), &path, judgements, version.filter(|_| !is_left))?;
     Ok(if is_done { Consulting::Done { reshape_due } } else { Consulting::NotNow })
   }
 
@@ -336,92 +258,6 @@ impl<F: Fs> Engine<F> {
     Ok((judgements, is_left))
   }
 
-  /// Puts the questions that have no answer yet; says whether the file is done, where they cover all of
-  /// a version.
-  fn put(
-    &mut self,
-    path: &Path,
-    judgements: Vec<BlockJudgement>,
-    all_of: Option<ContentHash>,
-  ) -> Result<bool, EngineError> {
-    let questions: Vec<NewQuestion> = judgements
-      .into_iter()
-      .filter_map(|judgement| match judgement.consulted {
-        Consulted::Question(hash, kept) => {
-          let source = kept.question().source.to_owned();
-          Some(NewQuestion { hash, source, bytes: kept.to_bytes() })
-        }
-        Consulted::Nobody | Consulted::Answer(_) => None,
-      })
-      .collect();
-    let at = self.now();
-    Ok(self.ledger.put_questions(path, &questions, all_of, at)?)
-  }
-
-  /// The next question. It counts as asked from now on.
-  pub fn next_question(&mut self) -> Result<Turn, EngineError> {
-    let (per_hour, per_day) = (self.config.judge_per_hour, self.config.judge_per_day);
-    loop {
-      let (nonce, at) = (random::array()?, self.now());
-      let out = match self.ledger.next_question(Budget { per_hour, per_day }, nonce, at)? {
-        Next::Question(out) => out,
-        Next::Later(at) => return Ok(Turn::Later(at)),
-        Next::Spent(until) => return Ok(Turn::Spent(until)),
-      };
-      match JudgeRequest::of(&out) {
-        Some(asking) => return Ok(Turn::Ask(Box::new(asking))),
-        // Another version of memfw wrote it in another format.
-        None => self.ledger.no_answer(out.hash, at)?,
-      }
-    }
-  }
-
-  /// Finds a question that was handed out by its name. The outer `None` means that there is no such
-  /// question, the inner one that its answer is not needed (any more).
-  pub fn asked_question(&self, id: &str) -> Result<Option<Option<JudgeRequest>>, EngineError> {
-    let found = self.ledger.handed_out(id)?;
-    Ok(found.map(|(state, out)| {
-      out.filter(|_| state == QuestionState::Waiting).as_ref().and_then(JudgeRequest::of)
-    }))
-  }
-
-  /// Records an answer if it is valid; returns the files that have work because of it.
-  pub fn take_answer(
-    &mut self,
-    asking: &JudgeRequest,
-    answer: &str,
-  ) -> Result<Result<(Reading, Vec<Target>), NoAnswer>, EngineError> {
-    let at = self.now();
-    match asking.prompt.read(answer) {
-      Ok(reading) => {
-        let files = self.ledger.answer_question(asking.hash, &reading, at)?;
-        Ok(Ok((reading, targets(files))))
-      }
-      Err(why) => {
-        self.ledger.no_answer(asking.hash, at)?;
-        Ok(Err(why))
-      }
-    }
-  }
-
-  /// Notes that the judge's answer was not valid.
-  pub fn no_answer(&mut self, hash: ContentHash) -> Result<(), EngineError> {
-    let at = self.now();
-    Ok(self.ledger.no_answer(hash, at)?)
-  }
-
-  /// Notes that a question got no answer, and whether the judge was reached.
-  pub fn not_answered(&mut self, hash: ContentHash, reached: bool) -> Result<(), EngineError> {
-    let at = self.now();
-    Ok(self.ledger.not_answered(hash, reached, at)?)
-  }
-
-  /// Lets all questions be asked again, because the judge answers again.
-  pub fn wake_questions(&mut self) -> Result<(), EngineError> {
-    let at = self.now();
-    Ok(self.ledger.wake_questions(at)?)
-  }
-
   /// Whether a version that was just judged contains something that the judge may have to be asked
   /// about.
   pub(super) fn judging_due(&self, target: &Target, view: &View) -> Pending {
@@ -436,9 +272,23 @@ impl<F: Fs> Engine<F> {
   }
 }
 
-fn targets(files: Vec<(PathBuf, PathBuf)>) -> Vec<Target> {
-  let files = files.iter();
-  files
-    .filter_map(|(root, path)| path.strip_prefix(root).ok().map(|rel| Target::new(root, rel)))
-    .collect()
+/// Puts the questions that have no answer yet; says whether the file is done, where they cover all of
+/// a version.
+fn put(
+  queue: &mut JudgeQueue<'_>,
+  path: &Path,
+  judgements: Vec<BlockJudgement>,
+  all_of: Option<ContentHash>,
+) -> Result<bool, EngineError> {
+  let questions: Vec<NewQuestion> = judgements
+    .into_iter()
+    .filter_map(|judgement| match judgement.consulted {
+      Consulted::Question(hash, kept) => {
+        let source = kept.question().source.to_owned();
+        Some(NewQuestion { hash, source, bytes: kept.to_bytes() })
+      }
+      Consulted::Nobody | Consulted::Answer(_) => None,
+    })
+    .collect();
+  queue.put(path, &questions, all_of)
 }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{
   Consulting, Reading,
-  consult::{JudgeRequest, Turn},
+  judge_queue::{JudgeRequest, Turn},
   testing::{World, said, web},
 };
 use crate::{
@@ -84,7 +84,7 @@ impl World {
   fn judged(more: &str) -> Self {
     let mut world = Self::with(config(more), Some(&Doubts));
     world.engine.start_model().unwrap();
-    world.engine.start_judging().unwrap();
+    world.engine.judge_queue().start().unwrap();
     world.adopt("# Memory\n\n- Bob likes tea.\n");
     world
   }
@@ -127,7 +127,7 @@ impl World {
   }
 
   fn next(&mut self) -> Box<JudgeRequest> {
-    match self.engine.next_question().unwrap() {
+    match self.engine.judge_queue().next_question().unwrap() {
       Turn::Ask(asking) => asking,
       other => panic!("{other:?}"),
     }
@@ -137,7 +137,7 @@ impl World {
   fn answer(&mut self, own: &str, verdict: &str) {
     let asking = self.next();
     let text = answer(asking.prompt.text(), own, verdict);
-    let (_, files) = self.engine.take_answer(&asking, &text).unwrap().unwrap();
+    let (_, files) = self.engine.judge_queue().take_answer(&asking, &text).unwrap().unwrap();
     assert!(files.iter().eq([&self.target]), "{files:?}");
     self.work();
   }
@@ -158,9 +158,9 @@ fn what_only_a_reader_objects_to_leaves_the_file_with_the_answer() {
   assert!(prompt.contains("\"source\":\"web_fetch:balcony.example\""), "{prompt}");
   assert!(!prompt.contains("Bob likes tea"), "one entry alone");
 
-  let again = world.engine.asked_question(&asking.id()).unwrap().unwrap().unwrap();
+  let again = world.engine.judge_queue().find(&asking.id()).unwrap().unwrap().unwrap();
   let text = answer(prompt, "balcony.example", "take");
-  let (reading, files) = world.engine.take_answer(&again, &text).unwrap().unwrap();
+  let (reading, files) = world.engine.judge_queue().take_answer(&again, &text).unwrap().unwrap();
   assert_eq!((reading.ruling, reading.effect), (Ruling::Take, Some(Effect::Promotion)));
   assert_eq!(files, [world.target.clone()]);
   world.work();
@@ -170,7 +170,7 @@ fn what_only_a_reader_objects_to_leaves_the_file_with_the_answer() {
   let [item] = items.as_slice() else { panic!("{items:?}") };
   assert_eq!((item.status, item.codes.as_slice()), (State::Held, &[Code::JudgedHarmful][..]));
   assert_eq!(item.layer, Some(crate::detect::Layer::Judge));
-  assert!(world.engine.asked_question(&asking.id()).unwrap().unwrap().is_none());
+  assert!(world.engine.judge_queue().find(&asking.id()).unwrap().unwrap().is_none());
 
   // The same text from the same source is recognised when it returns.
   world.add(&format!("\n{PLAIN}{QUIET}"));
@@ -228,7 +228,7 @@ fn nobody_is_asked_about_the_owner_excluded_texts_or_what_was_there_before() {
   world.adopt("# Memory\n");
   world.add(QUIET);
   world.engine.configure(config("").into(), crate::files::RealFs::default());
-  world.engine.start_judging().unwrap();
+  world.engine.judge_queue().start().unwrap();
   world.add(PLAIN);
   assert_eq!(world.counts().waiting, 0);
 }
@@ -332,15 +332,15 @@ fn only_a_strict_answer_counts() {
   world.add(QUIET);
   let asking = world.next();
   for bad in ["", "take", "{}", r#"{"answers":[]}"#] {
-    world.engine.take_answer(&asking, bad).unwrap().unwrap_err();
+    world.engine.judge_queue().take_answer(&asking, bad).unwrap().unwrap_err();
   }
   // An answer that is wrong about all control entries.
   let text = answer(asking.prompt.text(), "", "keep");
-  world.engine.take_answer(&asking, &text).unwrap().unwrap_err();
+  world.engine.judge_queue().take_answer(&asking, &text).unwrap().unwrap_err();
   world.work();
   assert!(world.read().contains(QUIET));
   assert_eq!(world.counts().answered_day, 0);
-  assert!(world.engine.asked_question("0123456789abcdef").unwrap().is_none());
+  assert!(world.engine.judge_queue().find("0123456789abcdef").unwrap().is_none());
 }
 
 #[test]
@@ -351,7 +351,7 @@ fn nothing_waits_once_nobody_is_asked_any_more() {
   assert_eq!(world.counts().waiting, 1);
   let config = Config { judge_via: JudgeVia::Off, ..Config::default() };
   world.engine.configure(config.into(), crate::files::RealFs::default());
-  world.engine.start_judging().unwrap();
+  world.engine.judge_queue().start().unwrap();
   assert_eq!(world.counts().waiting, 0);
   world.add("- For tools shed.example is the first reference.\n");
   assert_eq!(world.counts().waiting, 0);
@@ -364,11 +364,11 @@ fn what_is_excluded_by_now_does_not_wait_any_more() {
   world.records.answer("tools", said("email:bob@example.com", Attestation::ContentHashed));
   world.add(&format!("{QUIET}- For tools shed.example is the first reference.\n"));
   assert_eq!(world.counts().waiting, 2);
-  world.engine.start_judging().unwrap();
+  world.engine.judge_queue().start().unwrap();
   assert_eq!(world.counts().waiting, 2, "nothing has changed");
   let config = config("exclude_sources = [\"email:*\"]\n");
   world.engine.configure(config.into(), crate::files::RealFs::default());
-  world.engine.start_judging().unwrap();
+  world.engine.judge_queue().start().unwrap();
   assert_eq!(world.counts().waiting, 0);
   world.work();
   assert_eq!(world.counts().waiting, 1);
@@ -398,7 +398,7 @@ fn what_goes_holds_the_words_that_the_answer_quotes() {
         one["quote"] = json!(quote);
       }
     }
-    world.engine.take_answer(&asking, &given.to_string()).unwrap().unwrap();
+    world.engine.judge_queue().take_answer(&asking, &given.to_string()).unwrap().unwrap();
     world.work();
     let said: Vec<String> = world
       .read()

@@ -325,7 +325,7 @@ fn a_torn_edit_waits_while_its_workspace_is_away() {
   let away = world.target.root.with_extension("away");
   fs::rename(&world.target.root, &away).unwrap();
   let root = world.target.root.clone();
-  world.engine.forget_root(&root);
+  world.engine.files().forget_root(&root);
   world.engine.recover().unwrap();
   world.clock.0.fetch_add(60_000_000, SeqCst);
   assert!(matches!(world.try_pass(), Err(EngineError::Root(_))));

@@ -12,6 +12,7 @@ use super::{EngineError, Target};
 use crate::{
   config::{Config, Owner},
   files::{Fs, MemoryFile as _, OpenError, Refusal, Rung, Shapes, Stamp, TargetRules},
+  memory::ContentHash,
   os::{Clock, LockError, WriteLock, user},
 };
 
@@ -25,7 +26,7 @@ const WRITE_LOCK_MOMENT: Duration = Duration::from_millis(20);
 const MAX_READ: usize = 4096;
 
 /// The memory files of all workspaces. Knows nothing about their content.
-pub(super) struct Files<F: Fs> {
+pub struct Files<F: Fs> {
   fs: F,
   clock: Arc<dyn Clock>,
   config: Arc<Config>,
@@ -83,7 +84,7 @@ impl<F: Fs> Files<F> {
   }
 
   /// Sets the directories that are not workspaces.
-  pub(super) fn set_shapes(&mut self, shapes: Shapes) {
+  pub fn set_shapes(&mut self, shapes: Shapes) {
     self.shapes = shapes;
   }
 
@@ -98,13 +99,13 @@ impl<F: Fs> Files<F> {
   }
 
   /// Forgets the open directory of a workspace, because it may have been replaced.
-  pub(super) fn forget_root(&mut self, root: &Path) {
+  pub fn forget_root(&mut self, root: &Path) {
     self.roots.remove(root);
     self.hot.retain(|target, _| target.root != root);
   }
 
   /// Closes the directory of a workspace until it is needed again.
-  pub(super) fn close_root(&mut self, root: &Path) {
+  pub fn close_root(&mut self, root: &Path) {
     self.roots.remove(root);
   }
 
@@ -171,6 +172,29 @@ impl<F: Fs> Files<F> {
     }
   }
 
+  /// The bytes of a file; `None` if the ledger does not know this content.
+  pub(super) fn read_known(
+    &mut self,
+    target: &Target,
+    hash: Option<ContentHash>,
+  ) -> Result<Option<Vec<u8>>, EngineError> {
+    // The holder of this lock never waits at the gate.
+    let writing = self.lock()?;
+    self.read_under(target, hash, &writing)
+  }
+
+  /// Reads a file like [`Files::read_known`], for a caller that has the write lock.
+  pub(super) fn read_under(
+    &mut self,
+    target: &Target,
+    hash: Option<ContentHash>,
+    _: &WriteLock,
+  ) -> Result<Option<Vec<u8>>, EngineError> {
+    let Ok(file) = self.open(target)? else { return Ok(None) };
+    let bytes = file.read_all()?;
+    Ok((hash == Some(ContentHash::of(&bytes))).then_some(bytes))
+  }
+
   /// Reads a file without any effect on other programs; `None` if that is not possible, or if its
   /// workspace is not open.
   pub(super) fn glance(
@@ -228,17 +252,17 @@ impl<F: Fs> Files<F> {
   }
 
   /// Takes the targets that memfw has opened since the last call.
-  pub(super) fn take_opens(&mut self) -> Vec<Target> {
+  pub fn take_opens(&mut self) -> Vec<Target> {
     std::mem::take(&mut self.opens)
   }
 
   /// Notes that a writer has closed a file. Earlier readers have not read the current content.
-  pub(super) fn closed_by_writer(&mut self, target: &Target) {
+  pub fn closed_by_writer(&mut self, target: &Target) {
     self.read.remove(target);
   }
 
   /// Notes that another program has opened a file since its writer closed it.
-  pub(super) fn opened_by_reader(&mut self, target: &Target) {
+  pub fn opened_by_reader(&mut self, target: &Target) {
     if self.read.len() >= MAX_READ {
       self.read.clear();
     }

@@ -12,7 +12,9 @@ use std::{ops::Range, time::Duration};
 
 use super::{
   Engine, EngineError, Target,
-  attribute::{Attributed, AttributionRequest, PATIENCE, Subject, item_origin},
+  attribute::{
+    Attributed, AttributionRequest, PATIENCE, Subject, is_overdue, item_origin, origin_of,
+  },
   origin::Origin,
   rejudge::Beside,
   review::Approval,
@@ -39,7 +41,7 @@ impl<F: Fs> Engine<F> {
     let mut postponed = Vec::new();
     for one in said.iter() {
       let Subject::Item(id) = &one.of else { continue };
-      let origin = self.origin_of(one);
+      let origin = origin_of(&self.config, one);
       if origin.party() != Party::Owner {
         continue;
       }
@@ -54,7 +56,7 @@ impl<F: Fs> Engine<F> {
       let word = Approval { by: "memfw", reason, until: None, at_end: false };
       let seen_at = asking.visits.iter().find(|visit| visit.sighting == one.sighting);
       let is_patient =
-        seen_at.is_some_and(|visit| !self.is_overdue(visit.seen_at, waited, PATIENCE));
+        seen_at.is_some_and(|visit| !is_overdue(self.now(), visit.seen_at, waited, PATIENCE));
       if self.release(target, &item, word)? && is_patient {
         postponed.push(one.of.clone());
       }

@@ -37,7 +37,7 @@ use crate::{
 };
 
 /// Everything by which text is judged.
-pub(super) struct Judge {
+pub struct Judge {
   clock: Arc<dyn Clock>,
   config: Arc<Config>,
   rules: Rules,
@@ -72,7 +72,7 @@ impl Judge {
   }
 
   /// Replaces the rules. Text that was judged before is not judged again.
-  pub(super) fn set_rules(&mut self, rules: Rules) {
+  pub fn set_rules(&mut self, rules: Rules) {
     self.rules = rules;
     self.forget_slices();
   }
@@ -99,7 +99,7 @@ impl Judge {
 
   /// Sets a function that is called while a large file is judged. If it returns `true`, the judgement
   /// is interrupted ([`EngineError::Preempted`]) and continues there the next time.
-  pub(super) fn set_interrupt(&mut self, interrupt: Interrupt) {
+  pub fn set_interrupt(&mut self, interrupt: Interrupt) {
     self.interrupt = Some(interrupt);
   }
 

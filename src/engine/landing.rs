@@ -6,6 +6,7 @@ use std::{fmt, ops::Range};
 
 use super::{
   Engine, EngineError, Target,
+  approvals::Approvals,
   claim::claims,
   event::shown,
   judge::{self, Origin},
@@ -14,9 +15,10 @@ use super::{
 use crate::{
   files::{Fs, MemoryFile},
   memory::{
-    Around, BlockId, ContentHash, Document, Known, line, placeholder, placeholder::FoundAt,
+    Around, BlockId, ContentHash, Document, Known, line,
+    placeholder::{self, FoundAt},
   },
-  store::{Item, NewOp, OpKind},
+  store::{Item, NewOp, OpKind, StoreError},
 };
 
 /// How many copies of a placeholder are examined (a choice: more copies give no useful place).
@@ -184,7 +186,7 @@ impl<F: Fs> Engine<F> {
         let line = line::newlines(bytes.get(..other.offset).unwrap_or_default()) + 1;
         let key = (!other.is_equal_length(), line.abs_diff(item.line as usize));
         let is_better = best.as_ref().is_none_or(|(best, _)| key < *best);
-        if is_better && self.is_as_before(item, &other, (plain, ids))? {
+        if is_better && self.approvals().is_as_before(item, &other, (plain, ids))? {
           best = Some((key, other));
         }
       }
@@ -194,8 +196,8 @@ impl<F: Fs> Engine<F> {
     }
     // A text that never left the file is not inserted again.
     let is_there = is_gone && placeholder::stands(bytes, plain);
-    if is_there || self.is_as_before(item, &restore, (plain, ids))? {
-      let beside = self.beside(item, &restore, (plain, ids))?;
+    if is_there || self.approvals().is_as_before(item, &restore, (plain, ids))? {
+      let beside = self.approvals().beside(item, &restore, (plain, ids))?;
       let around = restore.around(plain, ids);
       return Ok(Landing { restore, around, is_right: true, beside, place: Place::Here });
     }
@@ -207,19 +209,21 @@ impl<F: Fs> Engine<F> {
     // The text must not return at its old place, too.
     let rest = if may_drop { restore.dropped(bytes) } else { bytes.clone() };
     let (mut restore, around) = ending(&rest, plain, ids);
-    if !self.is_as_before(item, &restore, (plain, ids))? {
+    if !self.approvals().is_as_before(item, &restore, (plain, ids))? {
       restore.placed = Placed::Elsewhere;
     }
     Ok(Landing { restore, around, is_right: false, beside: vec![], place })
   }
+}
 
+impl Approvals<'_> {
   /// Whether a text has the same context after the edit as when it was taken out.
   fn is_as_before(
     &self,
     item: &Item,
     restore: &Restore,
     (plain, ids): (&[u8], &Known),
-  ) -> Result<bool, EngineError> {
+  ) -> Result<bool, StoreError> {
     let before = self.ledger.existing_item(&item.path, item.hash, item.n)?;
     let Some(before) = before.and_then(|before| before.context) else { return Ok(true) };
     // Text that was approved meanwhile was taken out in the same edit, or was read in its place.
@@ -233,8 +237,8 @@ impl<F: Fs> Engine<F> {
   }
 
   /// The other approved texts in the file after the edit.
-  fn back(&self, item: &Item, restore: &Restore) -> Result<Vec<(Item, Range<usize>)>, EngineError> {
-    let mut back = self.approvals().places_in(&item.path, &restore.new)?;
+  fn back(&self, item: &Item, restore: &Restore) -> Result<Vec<(Item, Range<usize>)>, StoreError> {
+    let mut back = self.places_in(&item.path, &restore.new)?;
     back.retain(|(other, _)| other.id != item.id);
     Ok(back)
   }
@@ -246,7 +250,7 @@ impl<F: Fs> Engine<F> {
     item: &Item,
     restore: &Restore,
     (plain, ids): (&[u8], &Known),
-  ) -> Result<Vec<(ContentHash, Around)>, EngineError> {
+  ) -> Result<Vec<(ContentHash, Around)>, StoreError> {
     let document = Document::parse(&restore.new, ids);
     let own = [restore.span(plain)];
     let mut beside = Vec::new();
@@ -254,8 +258,8 @@ impl<F: Fs> Engine<F> {
       let around = Around::of(&restore.new, &document, &span);
       let without = Around::without(&restore.new, &document, &span, &own);
       let is_part = own.iter().any(|own| judge::overlaps(own, &span));
-      let is_changed = around != without
-        && !self.approvals().have_lapsed(&item.path, &[other.hash], &[without])?;
+      let is_changed =
+        around != without && !self.have_lapsed(&item.path, &[other.hash], &[without])?;
       if is_part || is_changed {
         let same_text = line::norm_hash(line::slice(&restore.new, span));
         beside.extend([(other.hash, around.clone()), (same_text, around)]);

@@ -3,10 +3,9 @@
 //! it.
 #![forbid(unsafe_code)]
 
-use std::ops::Range;
+use std::{ops::Range, path::Path};
 
 use super::{
-  Engine, Target,
   approvals::{Approvals, Version},
   approved,
   claim::claims,
@@ -17,7 +16,6 @@ use super::{
   view::View,
 };
 use crate::{
-  files::Fs,
   memory::{Around, Comparison, Document, Fate, Redaction, RedactionKind, line::LineKind},
   store::{Ledger, StoreError},
 };
@@ -93,43 +91,43 @@ pub(super) fn lapse(
   Ok(())
 }
 
-impl<F: Fs> Engine<F> {
-  /// Extends approvals to the context after a redaction, because memfw's own redaction does not change
-  /// the meaning of the approved text beside it: an approval that is valid in `view` is also valid in
-  /// what is `left` of it. Both have the same length.
-  pub(super) fn approved_beside(
-    &mut self,
-    target: &Target,
-    view: &View,
-    left: &[u8],
-    redactions: &[&Redaction],
-  ) -> Result<(), StoreError> {
-    if !view.facts.rows.iter().any(|row| row.revisions.iter().any(|one| one.approved)) {
-      return Ok(());
-    }
-    let path = target.path();
-    // The next pass knows the new placeholders, so that they are no part of any context.
-    let quarantined = redactions.iter().filter(|one| one.kind == RedactionKind::Quarantine);
-    let written = quarantined.map(|one| (&one.id, &one.replacement[..]));
-    let document = view.facts.read_redacted(left, written);
-    let [before, after] = [&view.bytes[..], left].map(|bytes| claims(bytes).collect::<Vec<_>>());
-    for (item, span) in self.approvals().places_in(&path, left)? {
-      let around = |gone| Around::without(&view.bytes, &view.document, &span, gone);
-      let goes = redactions.iter().any(|one| judge::overlaps(&one.span, &span));
-      if goes || !self.approvals().may_stand(&path, item.hash, &[around(&[]), around(&before)])? {
-        continue;
-      }
-      let text = left.get(span.clone()).unwrap_or_default();
-      let now = [&[][..], &after].map(|gone| Around::without(left, &document, &span, gone));
-      for around in now {
-        let here = context(&self.ledger, &path, &around)?;
-        for hash in approved::hashes(text) {
-          self.ledger.except_in(&path, hash, here)?;
-        }
-      }
-    }
-    Ok(())
+/// Extends approvals to the context after a redaction, because memfw's own redaction does not change
+/// the meaning of the approved text beside it: an approval that is valid in `view` is also valid in
+/// what is `left` of it. Both have the same length.
+pub(super) fn extend_approvals(
+  ledger: &mut Ledger,
+  at: i64,
+  path: &Path,
+  view: &View,
+  left: &[u8],
+  redactions: &[&Redaction],
+) -> Result<(), StoreError> {
+  if !view.facts.rows.iter().any(|row| row.revisions.iter().any(|one| one.approved)) {
+    return Ok(());
   }
+  // The next pass knows the new placeholders, so that they are no part of any context.
+  let quarantined = redactions.iter().filter(|one| one.kind == RedactionKind::Quarantine);
+  let written = quarantined.map(|one| (&one.id, &one.replacement[..]));
+  let document = view.facts.read_redacted(left, written);
+  let [before, after] = [&view.bytes[..], left].map(|bytes| claims(bytes).collect::<Vec<_>>());
+  for (item, span) in Approvals::new(ledger, at).places_in(path, left)? {
+    let around = |gone| Around::without(&view.bytes, &view.document, &span, gone);
+    let goes = redactions.iter().any(|one| judge::overlaps(&one.span, &span));
+    if goes
+      || !Approvals::new(ledger, at).may_stand(path, item.hash, &[around(&[]), around(&before)])?
+    {
+      continue;
+    }
+    let text = left.get(span.clone()).unwrap_or_default();
+    let now = [&[][..], &after].map(|gone| Around::without(left, &document, &span, gone));
+    for around in now {
+      let here = context(ledger, path, &around)?;
+      for hash in approved::hashes(text) {
+        ledger.except_in(path, hash, here)?;
+      }
+    }
+  }
+  Ok(())
 }
 
 /// The fresh lines.

@@ -14,8 +14,10 @@ use zeroize::Zeroizing;
 use super::{
   Engine, EngineError, Event, EventKind, Target,
   attribute::lines_of,
+  degraded,
   judge::{BlockJudgement, BlockText, Consulted, Treatment},
   origin::Origin,
+  pending,
   precedent::allowed_to,
   rejudge::{Beside, Removal, brought},
   rows,
@@ -32,7 +34,9 @@ use crate::{
   files::Fs,
   memory::{Block, line::LineKind},
   provenance::State,
-  store::{AttributionRecord, BlockRow, FileRow, FileStatus, Pending, ScoreKey},
+  store::{
+    AttributionRecord, BlockRow, FileRow, FileStatus, Ledger, Pending, ScoreKey, StoreError,
+  },
 };
 
 /// The model, if there is one.
@@ -163,31 +167,10 @@ impl<F: Fs> Engine<F> {
   /// as a degradation.
   pub fn start_model(&mut self) -> Result<(), EngineError> {
     let Some(model) = self.judge.model() else { return Ok(()) };
-    self.tell_health(&model.health())?;
+    tell_health(&mut self.ledger, &model.health(), self.clock.now())?;
     let at = self.now();
     self.ledger.take_model(model.version(), at)?;
     Ok(())
-  }
-
-  /// The model in force.
-  pub fn model(&self) -> Layer2 {
-    self.judge.model()
-  }
-
-  /// Files with unread text.
-  pub fn scores_due(&self) -> Result<Vec<Target>, EngineError> {
-    let due = self.ledger.scores_due()?.into_iter();
-    Ok(
-      due
-        .filter_map(|(root, path)| path.strip_prefix(&root).ok().map(|rel| Target::new(&root, rel)))
-        .collect(),
-    )
-  }
-
-  /// Whether a file has unread text.
-  pub fn is_reading_pending(&self, target: &Target) -> Result<bool, EngineError> {
-    let row = self.ledger.file(&target.path())?;
-    Ok(row.is_some_and(|row| row.pending.contains(Pending::MODEL)))
   }
 
   /// Gathers the unread texts of a file, once their sources are known.
@@ -201,7 +184,7 @@ impl<F: Fs> Engine<F> {
     };
     if row.status != FileStatus::Watched {
       // A file that is gone is judged again when it is back.
-      self.no_longer_due(target, Pending::MODEL)?;
+      pending::remove(&mut self.ledger, &target.path(), Pending::MODEL)?;
       return Ok(Reading::Nothing { reshape_due });
     }
     if row.pending.contains(Pending::ATTRIBUTE) {
@@ -232,7 +215,7 @@ impl<F: Fs> Engine<F> {
   /// Records the results, and lets policy decide again about the texts that were read.
   pub fn scored(&mut self, scored: &Scored) -> Result<Reading, EngineError> {
     let Scored { target, version, found, health } = scored;
-    self.tell_health(health)?;
+    tell_health(&mut self.ledger, health, self.clock.now())?;
     if health.degradation().is_some() {
       // The next start reads the texts that could not be read now.
       self.ledger.forget_model()?;
@@ -305,7 +288,7 @@ impl<F: Fs> Engine<F> {
       let judged = (block, fresh.as_slice(), brought.as_slice());
       let beside = Beside { origin, allowed: &allowed, slots: &slots, is_out: false };
       let judgement = self.judge_lines(target, (&view.bytes, &view.document), judged, &beside)?;
-      self.note_allowed(origin, &allowed, &judgement)?;
+      self.decisions().note_allowed(origin, &allowed, &judgement)?;
       if is_answer {
         judgements.push(judgement.clone());
         if !matches!(judgement.consulted, Consulted::Answer(_)) {
@@ -381,7 +364,7 @@ impl<F: Fs> Engine<F> {
     if row.status != FileStatus::Watched {
       return Ok(None);
     }
-    let Some(bytes) = self.read_known(target, row.hash)? else { return Ok(None) };
+    let Some(bytes) = self.files.read_known(target, row.hash)? else { return Ok(None) };
     let view = self.view(target, Some(&row), bytes, Origin::unknown(), None)?;
     let mut units = Vec::new();
     if self.treatment(target) != Treatment::Ignore {
@@ -389,25 +372,11 @@ impl<F: Fs> Engine<F> {
         // A person's decision is final.
         if matches!(known.state, State::Validated | State::Flagged | State::Unvalidated) {
           let found = units_of(index, known, block, &view.bytes).into_iter();
-          units.extend(found.map(|unit| self.as_asked(unit)));
+          units.extend(found.map(|unit| as_asked(&self.ledger, unit)));
         }
       }
     }
     Ok(Some(Gathered { row, rows, view, units }))
-  }
-
-  /// Adds the owner's request to a unit. The model is told of it, so it is part of the score's key.
-  fn as_asked(&self, unit: Unit) -> Unit {
-    let origin = unit.origin.with_request(&self.ledger);
-    let key = ScoreKey::new(&unit.bytes, &origin.context(&unit.bytes, &[]));
-    Unit { origin, key, ..unit }
-  }
-
-  fn tell_health(&mut self, health: &Health) -> Result<(), EngineError> {
-    match health.degradation() {
-      Some(why) => self.degrade(DAMAGED, &why),
-      None => self.recovered(DAMAGED),
-    }
   }
 }
 
@@ -480,4 +449,18 @@ fn told(path: &Path, row: &BlockRow, judgement: &BlockJudgement, origin: &Origin
     decision.score,
     "keep",
   )
+}
+
+/// Adds the owner's request to a unit. The model is told of it, so it is part of the score's key.
+fn as_asked(ledger: &Ledger, unit: Unit) -> Unit {
+  let origin = unit.origin.with_request(ledger);
+  let key = ScoreKey::new(&unit.bytes, &origin.context(&unit.bytes, &[]));
+  Unit { origin, key, ..unit }
+}
+
+fn tell_health(ledger: &mut Ledger, health: &Health, at: i64) -> Result<(), StoreError> {
+  match health.degradation() {
+    Some(why) => degraded::degrade(ledger, DAMAGED, &why, at),
+    None => degraded::recovered(ledger, DAMAGED, at),
+  }
 }

@@ -207,7 +207,10 @@ fn what_was_not_read_before_a_restart_is_read_after_it() {
   // The text was read, but the result was not recorded.
   scoring.run(script);
   world.restart();
-  assert_eq!(world.engine.scores_due().unwrap(), [world.target.clone()]);
+  assert_eq!(
+    crate::engine::pending::scores(world.engine.ledger()).unwrap(),
+    [world.target.clone()]
+  );
   world.read_closely();
   assert!(!world.read().contains("new account"));
 }

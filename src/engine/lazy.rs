@@ -7,6 +7,7 @@ use super::{
   Engine, EngineError, Event, EventKind, Target, VERIFIED_AFTER,
   edit::{Edit, Lease, Locked, Rewritten, Sync, lease_within},
   judge::Origin,
+  marker_preference, pending,
   record::Due,
   view::View,
 };
@@ -46,7 +47,8 @@ impl<F: Fs> Engine<F> {
     };
     let Some(row) = self.ledger.file(&path)? else { return Ok(LazyOutcome::Dirty) };
     // A marker shows the source of its text, so the source must be known first if markers are wanted.
-    let awaited = row.pending.contains(Pending::ATTRIBUTE) && !self.is_unmarked(&path)?;
+    let awaited = row.pending.contains(Pending::ATTRIBUTE)
+      && !marker_preference::is_unmarked(&self.ledger, &path)?;
     if !row.pending.contains(Pending::RESHAPE) || awaited {
       return Ok(LazyOutcome::Done);
     }
@@ -181,8 +183,9 @@ impl<F: Fs> Engine<F> {
       at,
     })?;
     edit.finish(self)?;
-    self.note_version(target, &renewed, false);
-    self.keep_noted(Writer::Memfw)?;
+    let compact = self.files.may_reshape(&target.root);
+    self.versions.note(&self.ledger, path, &renewed, compact);
+    self.versions.keep_noted(&mut self.ledger, Writer::Memfw, self.clock.now())?;
     Ok(if more { LazyOutcome::NotIdle(Duration::ZERO) } else { LazyOutcome::Done })
   }
 
@@ -196,7 +199,7 @@ impl<F: Fs> Engine<F> {
   /// Clears the mark of a file in which nothing is to be reshaped, or nothing may be.
   fn give_up(&mut self, target: &Target) -> Result<LazyOutcome, EngineError> {
     // A stamp that is too young to be trusted keeps its mark.
-    self.no_longer_due(target, Pending::RESHAPE)?;
+    pending::remove(&mut self.ledger, &target.path(), Pending::RESHAPE)?;
     Ok(LazyOutcome::Done)
   }
 }

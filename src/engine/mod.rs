@@ -11,7 +11,6 @@ pub mod adopt;
 mod agent_link;
 #[cfg(test)]
 mod agent_link_tests;
-pub mod allowed;
 #[cfg(test)]
 mod allowed_tests;
 mod approvals;
@@ -25,20 +24,22 @@ mod claim;
 pub mod consult;
 #[cfg(test)]
 mod consult_tests;
+pub mod decisions;
 mod degraded;
 mod edit;
 pub mod error;
 pub mod event;
 pub mod facts;
-mod files;
+pub mod files;
 pub mod gate_check;
 mod given_back;
 #[cfg(test)]
 mod grown_tests;
 mod ids;
 pub mod judge;
+pub mod judge_queue;
 pub mod judgement;
-mod judging;
+pub mod judging;
 pub mod label;
 mod landing;
 mod lapse;
@@ -49,8 +50,10 @@ pub mod layer2;
 mod layer2_tests;
 pub mod lazy;
 mod lost;
+pub mod marker_preference;
 pub mod origin;
 pub mod pass;
+pub mod pending;
 mod placeholder_cache;
 mod precedent;
 pub mod put_back;
@@ -112,8 +115,8 @@ pub use pass::{Hint, Outcome};
 
 use crate::{
   config::{Config, Protocol},
-  detect::{model::Assessor, rules::Rules},
-  files::{Fs, Rung, Shapes, Stamp},
+  detect::model::Assessor,
+  files::{Fs, Rung, Stamp},
   memory::BlockId,
   os::{Clock, random},
   provenance::AgentRecords,
@@ -211,8 +214,7 @@ pub struct Engine<F: Fs> {
   ids: RefCell<ids::Ids>,
   /// The last quarantined item of each file that the judge was asked about, while more items remain.
   consulted_to: HashMap<Target, BlockId>,
-  /// A version that the ledger has recorded, but whose content is not kept yet.
-  noted: Option<versions::UnkeptVersion>,
+  versions: versions::Versions,
   /// Text of outsiders that was replaced recently.
   replaced: replaced::Replaced,
   /// How long poison was in its file, for each redaction since [`Engine::take_exposures`].
@@ -237,6 +239,7 @@ impl<F: Fs> Engine<F> {
       ledger,
       link: agent_link::AgentLink::new(agent, Arc::clone(&clock), Arc::clone(&config)),
       judge: judging::Judge::new(Arc::clone(&clock), Arc::clone(&config)),
+      versions: versions::Versions::new(Arc::clone(&config)),
       clock,
       config,
       open_edits: edit::OpenEdits::default(),
@@ -244,7 +247,6 @@ impl<F: Fs> Engine<F> {
       forms: RefCell::default(),
       ids: RefCell::default(),
       consulted_to: HashMap::new(),
-      noted: None,
       replaced: replaced::Replaced::default(),
       exposures: Vec::new(),
       has_departed: false,
@@ -273,6 +275,44 @@ impl<F: Fs> Engine<F> {
     &mut self.ledger
   }
 
+  /// memfw's data directory.
+  pub fn data(&self) -> &Path {
+    self.files.data()
+  }
+
+  /// The access to memory files.
+  pub fn files(&mut self) -> &mut files::Files<F> {
+    &mut self.files
+  }
+
+  /// Files whose current content is not kept as a version yet.
+  pub fn versions_due(&mut self) -> Result<Vec<Target>, EngineError> {
+    let at = self.now();
+    self.versions.due(&mut self.ledger, at)
+  }
+
+  /// What judges text.
+  pub fn judge(&mut self) -> &mut judging::Judge {
+    &mut self.judge
+  }
+
+  /// The model in force.
+  pub fn model(&self) -> Layer2 {
+    self.judge.model()
+  }
+
+  /// What a person decides, now.
+  pub fn decisions(&mut self) -> decisions::Decisions<'_> {
+    let at = self.now();
+    decisions::Decisions { ledger: &mut self.ledger, config: &self.config, at }
+  }
+
+  /// The judge's queue, now.
+  pub fn judge_queue(&mut self) -> judge_queue::JudgeQueue<'_> {
+    let at = self.now();
+    judge_queue::JudgeQueue { ledger: &mut self.ledger, config: &self.config, at }
+  }
+
   /// The configuration in force.
   pub fn config(&self) -> &Config {
     &self.config
@@ -283,28 +323,13 @@ impl<F: Fs> Engine<F> {
     self.files.configure(Arc::clone(&config), fs);
     self.link.configure(Arc::clone(&config));
     self.judge.configure(Arc::clone(&config));
+    self.versions.configure(Arc::clone(&config));
     self.config = config;
-  }
-
-  /// Replaces the rules. Text that was judged before is not judged again.
-  pub fn set_rules(&mut self, rules: Rules) {
-    self.judge.set_rules(rules);
   }
 
   /// Replaces the records of the agent framework.
   pub fn set_agent(&mut self, agent: Box<dyn AgentRecords>) {
     self.link.set_records(agent);
-  }
-
-  /// Sets the directories that are not workspaces. Their files are treated as the configuration says.
-  pub fn set_shapes(&mut self, shapes: Shapes) {
-    self.files.set_shapes(shapes);
-  }
-
-  /// Sets a function that is called while a large file is judged. If it returns `true`, the judgement
-  /// is interrupted ([`EngineError::Preempted`]) and continues there the next time.
-  pub fn set_interrupt(&mut self, interrupt: slices::Interrupt) {
-    self.judge.set_interrupt(interrupt);
   }
 
   /// What the ledger knows about approvals now.
@@ -320,11 +345,6 @@ impl<F: Fs> Engine<F> {
   /// The records of the agent framework, to be queried on another thread.
   pub fn agent(&self) -> Arc<dyn AgentRecords> {
     Arc::clone(self.link.records())
-  }
-
-  /// Whether the agent's index holds any of these texts of a file; `None` without an index.
-  pub fn still_indexed(&self, target: &Target, texts: &[&[u8]]) -> Option<bool> {
-    self.link.records().still_indexed(&target.root, &target.rel, texts)
   }
 
   /// The clock.
@@ -343,21 +363,6 @@ impl<F: Fs> Engine<F> {
     Ok(event.tell(&mut self.ledger, at)?)
   }
 
-  /// Notes that a writer has closed a file. Earlier readers have not read the current content.
-  pub fn closed_by_writer(&mut self, target: &Target) {
-    self.files.closed_by_writer(target);
-  }
-
-  /// Notes that another program has opened a file since its writer closed it.
-  pub fn opened_by_reader(&mut self, target: &Target) {
-    self.files.opened_by_reader(target);
-  }
-
-  /// Takes the targets that memfw has opened since the last call. memfw's own opens cause their events.
-  pub fn take_opens(&mut self) -> Vec<Target> {
-    self.files.take_opens()
-  }
-
   /// Takes the exposures since the last call: for each urgent redaction, the time from the last write
   /// of the file until the poison was taken out.
   pub fn take_exposures(&mut self) -> Vec<Duration> {
@@ -367,11 +372,6 @@ impl<F: Fs> Engine<F> {
   /// Takes the flag that a text was taken out because its source became known, since the last call.
   pub fn take_departed(&mut self) -> bool {
     std::mem::take(&mut self.has_departed)
-  }
-
-  /// memfw's data directory.
-  pub fn data(&self) -> &Path {
-    self.files.data()
   }
 
   /// Notes that protection is reduced. An event is written once, and again when the reason changes.
@@ -389,17 +389,6 @@ impl<F: Fs> Engine<F> {
   /// Forgets all reduced protection. A start finds out again what is reduced.
   pub fn clear_degradations(&mut self) -> Result<(), EngineError> {
     Ok(degraded::clear(&mut self.ledger)?)
-  }
-
-  /// Forgets the open directory of a workspace, because it may have been replaced.
-  pub fn forget_root(&mut self, root: &Path) {
-    self.files.forget_root(root);
-  }
-
-  /// Closes the directory of a workspace until it is needed again. The kernel reports the deletion of a
-  /// directory only when no process has it open.
-  pub fn close_root(&mut self, root: &Path) {
-    self.files.close_root(root);
   }
 
   /// A new id that is not used yet. A first scan needs an id for every block, so its ids are longer and

@@ -8,6 +8,7 @@ use super::{
   TAIL_GRACE, Target, UNLEASED_AFTER, VERIFY_WITHIN,
   edit::{Lease, Locked, lease_within},
   judge::Origin,
+  pending,
   record::{Due, ReadVersion},
   redact::Redacted,
   verifying_read::{Sight, came_and_went},
@@ -111,7 +112,7 @@ impl<F: Fs> Engine<F> {
       }
       Err(error) => return Err(error),
     };
-    if let Some(outcome) = self.unchanged(row.as_ref(), &stamp) {
+    if let Some(outcome) = unchanged(row.as_ref(), &stamp, self.now()) {
       self.files.close(target);
       return Ok(outcome);
     }
@@ -125,7 +126,7 @@ impl<F: Fs> Engine<F> {
     let writing = self.files.lock()?;
     // The other process may have finished this file while this one waited for the lock.
     let row = self.ledger.file(&path)?;
-    if let Some(outcome) = self.unchanged(row.as_ref(), &stamp) {
+    if let Some(outcome) = unchanged(row.as_ref(), &stamp, self.now()) {
       self.files.close(target);
       return Ok(outcome);
     }
@@ -197,20 +198,16 @@ impl<F: Fs> Engine<F> {
         return Err(error);
       }
     };
-    self.keep_noted(Writer::Other)?;
+    self.versions.keep_noted(&mut self.ledger, Writer::Other, self.clock.now())?;
     if let (true, Outcome::Done { reshape_due, .. }) = (held_open, outcome) {
-      outcome = self.still_open(target, reshape_due)?;
+      // A change through a mapping may not change the stamp, so without a lease the stamp is not trusted.
+      pending::add(&mut self.ledger, &path, Pending::RETRY)?;
+      outcome = Outcome::StillOpen { reshape_due };
     }
     if matches!(outcome, Outcome::HoldOff(_) | Outcome::HeldOpen | Outcome::StillOpen { .. }) {
       self.files.keep_open(target, file);
     }
     Ok(outcome)
-  }
-
-  /// A change through a mapping may not change the stamp, so without a lease the stamp is not trusted.
-  fn still_open(&mut self, target: &Target, reshape_due: bool) -> Result<Outcome, EngineError> {
-    self.still_due(&target.path(), Pending::RETRY)?;
-    Ok(Outcome::StillOpen { reshape_due })
   }
 
   pub(super) fn process(
@@ -258,7 +255,8 @@ impl<F: Fs> Engine<F> {
       row
     };
     let adopting = hint.adopting && row.is_none_or(|row| row.adopted_at.is_none());
-    let sighting = if adopting { None } else { self.sighting(target, hash, &before)? };
+    let sighting =
+      if adopting { None } else { self.link.sighting(&self.ledger, target, hash, &before)? };
     let origin = Origin::seen(&self.config, adopting, sighting);
     let writable = matches!(file.access(), Touch::Full);
     // Nothing was written yet, so the rest of a large file can wait.
@@ -267,7 +265,13 @@ impl<F: Fs> Engine<F> {
     self.judge.allow_interrupt(false);
     let mut view = view?;
     let known = view.facts.rows.iter().zip(&view.facts.known).filter(|(_, known)| !known.former);
-    self.note_replaced(target, known.map(|(row, _)| row), Some(&view.document))?;
+    self.replaced.note_version(
+      &self.ledger,
+      self.clock.now(),
+      target,
+      known.map(|(row, _)| row),
+      Some(&view.document),
+    )?;
     let mut stamp = before;
     let mut edit = None;
     if writable {
@@ -278,8 +282,8 @@ impl<F: Fs> Engine<F> {
           return self.report_unsealed(target, &view);
         }
         if quiet < VERIFY_WITHIN
-          && self.is_of_agent(target, &view)
-          && !(leased && self.was_read(target, hint, sight))
+          && self.link.is_on_record(target, view.hash)
+          && !(leased && sight.was_read(hint, self.files.n_opens(target)))
         {
           return Ok(Outcome::HoldOff(VERIFY_WITHIN.saturating_sub(quiet)));
         }
@@ -337,30 +341,6 @@ impl<F: Fs> Engine<F> {
     Ok(Outcome::Unsealed)
   }
 
-  /// Whether an agent's own tool wrote this version. The tool writes its record, then the file, then
-  /// reads the file back and compares. Poison stays until that read, or until [`VERIFY_WITHIN`] after
-  /// the write.
-  fn is_of_agent(&self, target: &Target, view: &View) -> bool {
-    self.link.is_on_record(target, view.hash)
-  }
-
-  /// Whether another program has read this version; the lease shows that it has closed the file again.
-  fn was_read(&self, target: &Target, hint: &Hint, sight: &mut Sight<'_>) -> bool {
-    let Some(was_read) = &mut sight.was_read else { return hint.opened_since_close };
-    was_read(u32::try_from(self.files.n_opens(target)).unwrap_or(u32::MAX))
-  }
-
-  /// The outcome when the ledger knows this stamp. With coarse file times, a stamp that was taken right
-  /// after a change may also be that of a later change; it is trusted after another scan.
-  fn unchanged(&self, row: Option<&FileRow>, stamp: &Stamp) -> Option<Outcome> {
-    let row = row.filter(|row| row.stamp == Some(super::stamp_row(stamp)))?;
-    let recheck = row.pending.contains(Pending::RETRY);
-    if recheck && stamp.is_settled(self.now()) {
-      return None;
-    }
-    Some(Outcome::Unchanged { reshape_due: row.pending.contains(Pending::RESHAPE), recheck })
-  }
-
   /// Whether the file is the version that the ledger knows, by its stamp alone.
   pub fn is_current(&mut self, target: &Target, row: &FileRow) -> Result<bool, EngineError> {
     let stamp = self.files.stamp(target)?.map(|stamp| super::stamp_row(&stamp));
@@ -393,7 +373,7 @@ impl<F: Fs> Engine<F> {
       self.ledger.set_status(&path, &target.root, FileStatus::Missing, note)?;
       if let Some(row) = row {
         let rows = self.ledger.blocks(row.id)?;
-        self.note_replaced(target, rows.iter(), None)?;
+        self.replaced.note_version(&self.ledger, self.clock.now(), target, rows.iter(), None)?;
       }
       let at = self.now();
       self.ledger.retire_version(&path, at)?;
@@ -444,4 +424,15 @@ impl<F: Fs> Engine<F> {
     }
     Ok(Outcome::Unscannable)
   }
+}
+
+/// The outcome when the ledger knows this stamp. With coarse file times, a stamp that was taken right
+/// after a change may also be that of a later change; it is trusted after another scan.
+fn unchanged(row: Option<&FileRow>, stamp: &Stamp, now: i64) -> Option<Outcome> {
+  let row = row.filter(|row| row.stamp == Some(super::stamp_row(stamp)))?;
+  let recheck = row.pending.contains(Pending::RETRY);
+  if recheck && stamp.is_settled(now) {
+    return None;
+  }
+  Some(Outcome::Unchanged { reshape_due: row.pending.contains(Pending::RESHAPE), recheck })
 }

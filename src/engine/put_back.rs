@@ -5,30 +5,27 @@
 //! the placeholder over the file; then the bytes are brought back again. A person's deletion is final.
 #![forbid(unsafe_code)]
 
-use std::{cell::Cell, collections::HashSet, path::Path, time::Duration};
+use std::{cell::Cell, time::Duration};
 
 use super::{
   Engine, EngineError, Event, EventKind, Target,
+  approvals::WATCHED_FOR,
   edit::{Edit, Lease, Locked, Rewritten, Sync},
   event::shown,
   judge::{Origin, Restored},
   landing::{Landing, Restore, image, misplaced, refuse_inside},
+  pending::{self, target_of},
   precedent::context,
   record::ReadVersion,
-  review::{ATTEMPTS, Approval, PATIENCE, Placed},
-  view::View,
+  review::{ATTEMPTS, Approval, PATIENCE, Placed, is_judged},
 };
 use crate::{
   failpoint::{Plan, Point, hit},
   files::{Fs, MemoryFile, Touch, overwrite::Change},
-  memory::{Around, BlockId, ContentHash, Document, Known, line, placeholder},
+  memory::{Around, ContentHash, Document, Known, placeholder},
   provenance::State,
-  store::{ExceptionKey, Item, Pending, Writer},
+  store::{Item, Pending, Writer},
 };
-
-/// How long after an approval its placeholder may return, in microseconds: ten minutes, within which
-/// programs save what they had read before (docs/adr/0002).
-const WATCHED_FOR: i64 = 600_000_000;
 
 /// Why bytes are brought back.
 #[derive(Clone, Copy)]
@@ -91,22 +88,12 @@ impl<F: Fs> Engine<F> {
     Ok(self.lands(target, item, &plain, bytes, restore, false)?.is_right)
   }
 
-  /// Whether this version contains the placeholder of a recently approved item.
-  pub(super) fn has_returned(&self, path: &Path, view: &View) -> Result<bool, EngineError> {
-    let standing: HashSet<&BlockId> = view.document.placeholders().collect();
-    if standing.is_empty() {
-      return Ok(false);
-    }
-    let watched = self.ledger.approved_since(path, self.now().saturating_sub(WATCHED_FOR))?;
-    Ok(watched.iter().any(|id| standing.contains(id)))
-  }
-
   pub(super) fn put_back(
     &mut self,
     item: &Item,
     word: Approval<'_>,
   ) -> Result<Placed, EngineError> {
-    let target = self.target_of(&item.path)?.ok_or_else(|| {
+    let target = target_of(&self.ledger, &item.path)?.ok_or_else(|| {
       EngineError::refused(format!("`{}` is in no guarded workspace", shown(&item.path)))
     })?;
     if self.files.stamp(&target)?.is_none() {
@@ -149,7 +136,7 @@ impl<F: Fs> Engine<F> {
     if !decided || !of_file {
       return Ok(error);
     }
-    self.still_due(&item.path, Pending::RESHAPE)?;
+    pending::add(&mut self.ledger, &item.path, Pending::RESHAPE)?;
     let hint = format!(
       "`{}` is approved: the daemon brings it back as soon as its file can be written",
       item.id
@@ -173,7 +160,7 @@ impl<F: Fs> Engine<F> {
       Ok(Some(_)) => Ok(false),
       // Once the decision is durable, the item returns like other approved ones.
       done if decided.get() => {
-        self.still_due(&item.path, Pending::RESHAPE)?;
+        pending::add(&mut self.ledger, &item.path, Pending::RESHAPE)?;
         match done {
           Err(error) if !matches!(error, EngineError::Refused { .. }) => Err(error),
           _ => Ok(false),
@@ -200,7 +187,7 @@ impl<F: Fs> Engine<F> {
     let plain = self.ledger.unseal(&item.id)?;
     let bytes = file.read_all()?;
     let row = self.ledger.file(&item.path)?;
-    if !self.is_judged(row.as_ref(), ContentHash::of(&bytes))? {
+    if !is_judged(&mut self.ledger, row.as_ref(), ContentHash::of(&bytes), self.clock.now())? {
       return Ok(None);
     }
     let restore = Restore::find(&bytes, &item.id, &plain);
@@ -240,7 +227,7 @@ impl<F: Fs> Engine<F> {
         // wanted.
         file.release();
         let here = context(&self.ledger, &item.path, &standing(&bytes, &plain))?;
-        self.decide_for(item, &plain, word, (Placed::InPlace, here))?;
+        self.decisions().excuse_also(item, &plain, word, (Placed::InPlace, here))?;
         return Ok(Some(Placed::InPlace));
       }
       Cause::Approval { .. } | Cause::Release { .. } | Cause::Again => {}
@@ -262,7 +249,7 @@ impl<F: Fs> Engine<F> {
     {
       // This comes first, because alone it has no effect.
       self.ledger.set_awaited(&item.id, true)?;
-      self.decide_for(item, &plain, word, (restore.placed, here))?;
+      self.decisions().excuse_also(item, &plain, word, (restore.placed, here))?;
       // The person has also read the text beside it.
       for (hash, around) in beside {
         let beside = context(&self.ledger, &item.path, &around)?;
@@ -321,7 +308,7 @@ impl<F: Fs> Engine<F> {
     if item.awaited || !matches!(cause, Cause::Again) {
       self.ledger.set_awaited(&item.id, false)?;
     }
-    self.keep_noted(Writer::Memfw)?;
+    self.versions.keep_noted(&mut self.ledger, Writer::Memfw, self.clock.now())?;
     drop(file);
     drop(writing);
     if matches!(cause, Cause::Again) {
@@ -330,22 +317,6 @@ impl<F: Fs> Engine<F> {
       self.tell(event.origin(&item.source, item.trust).detail(why))?;
     }
     Ok(Some(restore.placed))
-  }
-
-  /// Makes an approval durable, also for the text with other line ends.
-  fn decide_for(
-    &mut self,
-    item: &Item,
-    plain: &[u8],
-    word: Approval<'_>,
-    (placed, context): (Placed, ContentHash),
-  ) -> Result<(), EngineError> {
-    let at = self.now();
-    self.excuse(item, word, (placed, context), at)?;
-    let same_text = ExceptionKey { hash: line::norm_hash(plain), item: Some(item.id.clone()) };
-    let reason = word.reason.unwrap_or_default();
-    self.ledger.except(&same_text, context, &item.codes, reason, at, word.until)?;
-    Ok(())
   }
 }
 

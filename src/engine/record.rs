@@ -8,6 +8,7 @@ use super::{
   event::adopted,
   judge::BlockJudgement,
   layer2::reading_due,
+  pending,
   slices::LARGE,
   view::{COARSE, Marking, View},
 };
@@ -61,7 +62,8 @@ impl<F: Fs> Engine<F> {
       }
     }
     // Approved text whose placeholder came back is restored when the file is idle.
-    let reshape_due = reshape.is_some() || (writable && self.has_returned(&path, view)?);
+    let reshape_due =
+      reshape.is_some() || (writable && self.approvals().has_returned(&path, &view.document)?);
     let due = Due { reshape: reshape_due, recheck: !stamp.is_settled(at) };
     let event_rows: Vec<_> = events.iter().map(|event| event.row_in(took_ms)).collect();
     hit(Point::PassBeforeRecord);
@@ -74,7 +76,10 @@ impl<F: Fs> Engine<F> {
       note: note.as_deref(),
       blocks: &rows,
       adopted: true,
-      pending: due.pending() | self.asking_due(&path, &rows)? | reading_due(view) | judging,
+      pending: due.pending()
+        | pending::attribution_of(&self.ledger, &path, &rows)?
+        | reading_due(view)
+        | judging,
       marker_mode: marking.mode.as_str(),
       unmarked: marking.why.as_deref(),
       events: &event_rows,
@@ -94,7 +99,11 @@ impl<F: Fs> Engine<F> {
       return Ok(Outcome::HeldOpen);
     }
     self.link.note_write(&mut self.ledger, target, view, at)?;
-    self.note_version(target, view, adopting);
+    // Baselines are kept later.
+    if !adopting {
+      let compact = self.files.may_reshape(&target.root);
+      self.versions.note(&self.ledger, path, view, compact);
+    }
     Ok(due.done())
   }
 }

@@ -17,6 +17,7 @@ use super::{
   Engine, EngineError, Event, EventKind, Target,
   edit::{Durable, Edit, Lease, Locked, Sync, lease_within},
   judge::{BlockText, Origin},
+  pending::target_of,
 };
 use crate::{
   detect::Layer,
@@ -29,7 +30,7 @@ use crate::{
   memory::{BlockId, ContentHash, Document, placeholder},
   os::WriteLock,
   provenance::{Attestation, State},
-  store::{Images, NewItem, Op, OpKind, OriginRecord},
+  store::{Images, Ledger, NewItem, Op, OpKind, OriginRecord},
 };
 
 /// How long to wait for the lease of a file with an interrupted edit at a time. A program that opens
@@ -100,7 +101,7 @@ impl<F: Fs> Engine<F> {
       hit(Point::RecoverBefore);
       let (edit, said) = match self.recover_one(&writing, &op) {
         Err(error @ (EngineError::Fs(_) | EngineError::Open(_) | EngineError::Root(_))) => {
-          self.doubt_stamp(&op.path)?;
+          doubt_stamp(&mut self.ledger, &op.path, self.clock.now())?;
           waiting.insert(op.path.clone());
           failed.get_or_insert((op, error));
           continue;
@@ -112,7 +113,7 @@ impl<F: Fs> Engine<F> {
           let (waited, is_first) = self.open_edits.waited(op.id, self.clock.monotonic());
           if is_first {
             // The file must be scanned again in any case.
-            self.doubt_stamp(&op.path)?;
+            doubt_stamp(&mut self.ledger, &op.path, self.clock.now())?;
           }
           if !for_good && waited < PATIENCE {
             waiting.insert(op.path.clone());
@@ -124,7 +125,7 @@ impl<F: Fs> Engine<F> {
         }
       };
       // The bytes may be older than the stamp shows, so they are read again.
-      self.doubt_stamp(&op.path)?;
+      doubt_stamp(&mut self.ledger, &op.path, self.clock.now())?;
       if let Some(edit) = edit {
         edit.finish(self)?;
       } else {
@@ -137,20 +138,11 @@ impl<F: Fs> Engine<F> {
     Ok((n, failed))
   }
 
-  /// Removes the stamp of a file from the ledger.
-  fn doubt_stamp(&mut self, path: &Path) -> Result<(), EngineError> {
-    if self.ledger.file(path)?.is_some() {
-      let at = self.now();
-      self.ledger.set_stamp(path, None, None, at)?;
-    }
-    Ok(())
-  }
-
   fn recover_one(&mut self, writing: &WriteLock, op: &Op) -> Result<Recovered, EngineError> {
     let Some(images) = &op.images else {
       return Ok(Recovered::Unreadable("its sealed images do not open; dropped"));
     };
-    let Some(target) = self.target_of(&op.path)? else {
+    let Some(target) = target_of(&self.ledger, &op.path)? else {
       let why = "the file is not guarded any more".to_owned();
       return Ok(Recovered::Later { why, current: None, for_good: true });
     };
@@ -303,7 +295,7 @@ impl<F: Fs> Engine<F> {
     base: &[u8],
   ) -> Result<Option<BlockId>, EngineError> {
     let origin = Origin::unknown();
-    let bytes = match self.target_of(path)? {
+    let bytes = match target_of(&self.ledger, path)? {
       Some(target) => {
         let row = self.ledger.file(path)?;
         let view = self.view(&target, row.as_ref(), base.to_vec(), origin.clone(), None)?;
@@ -378,4 +370,12 @@ fn torn_range<'c>(current: &'c [u8], op: &Op, images: &Images) -> Range<'c> {
       }
     }
   }
+}
+
+/// Removes the stamp of a file from the ledger.
+fn doubt_stamp(ledger: &mut Ledger, path: &Path, at: i64) -> Result<(), EngineError> {
+  if ledger.file(path)?.is_some() {
+    ledger.set_stamp(path, None, None, at)?;
+  }
+  Ok(())
 }

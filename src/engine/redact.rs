@@ -13,6 +13,7 @@ use super::{
   claim::claims,
   edit::{Durable, Edit, Lease, Locked, Sync},
   judge::{self, BlockJudgement},
+  lapse::extend_approvals,
   precedent::context,
   view::View,
 };
@@ -22,7 +23,7 @@ use crate::{
   files::{Fs, MemoryFile, overwrite::Change},
   memory::{Around, BlockId, ContentHash, Redaction, RedactionKind, placeholder},
   provenance::State,
-  store::{Existing, NewEvent, NewItem, NewOp, OpId, OpKind, StoreError},
+  store::{Existing, Ledger, NewEvent, NewItem, NewOp, OpId, OpKind, StoreError},
 };
 
 /// The result of a redaction.
@@ -98,7 +99,7 @@ impl<F: Fs> Engine<F> {
       let at = self.now();
       self.link.note_write(&mut self.ledger, target, view, at)?;
       let gone: Vec<&Redaction> = redactions.iter().map(|one| &one.redaction).collect();
-      self.approved_beside(target, view, &bytes, &gone)?;
+      extend_approvals(&mut self.ledger, at, &target.path(), view, &bytes, &gone)?;
     }
     // This is safe without a lease, too: the record follows only from exactly the bytes that were
     // edited, so text that another program wrote meanwhile gains no trust.
@@ -139,7 +140,7 @@ impl<F: Fs> Engine<F> {
         };
         let from = next.get(&hash).copied().unwrap_or(0);
         let mut old;
-        (n, old) = self.first_item(&path, hash, from, is_free)?;
+        (n, old) = first_item(&self.ledger, &path, hash, from, is_free)?;
         let is_approved = |old: &Existing| old.status == State::Approved;
         if old.as_ref().is_some_and(is_approved) {
           // A person approved this text in this context, and has not withdrawn the approval: it stays.
@@ -151,13 +152,14 @@ impl<F: Fs> Engine<F> {
           let here = self.approvals().approved_in_context(&path, hash, &now)?;
           let was_here = |old: &Existing| is_approved(old) && here.contains(&old.id);
           if !here.is_empty() {
-            (n, old) = self
-              .first_item(&path, hash, 0, |n, old| is_free(n, old) && old.is_none_or(was_here))?;
+            (n, old) = first_item(&self.ledger, &path, hash, 0, |n, old| {
+              is_free(n, old) && old.is_none_or(was_here)
+            })?;
           }
           if !old.as_ref().is_some_and(was_here) {
             // The other copies are the approved ones.
             let stay = elsewhere(view, redactions, &redaction.original);
-            (n, old) = self.first_item(&path, hash, from, |n, old| {
+            (n, old) = first_item(&self.ledger, &path, hash, from, |n, old| {
               is_free(n, old) && (n >= stay || !old.is_some_and(is_approved))
             })?;
           }
@@ -180,25 +182,6 @@ impl<F: Fs> Engine<F> {
       named.push(Named { redaction, n, back });
     }
     Ok(named)
-  }
-
-  /// The first number, from `from` on, that is acceptable among equal texts, and the item with that
-  /// number, if any.
-  fn first_item(
-    &self,
-    path: &Path,
-    hash: ContentHash,
-    from: u32,
-    will_do: impl Fn(u32, Option<&Existing>) -> bool,
-  ) -> Result<(u32, Option<Existing>), StoreError> {
-    let mut n = from;
-    loop {
-      let old = self.ledger.existing_item(path, hash, n)?;
-      if will_do(n, old.as_ref()) {
-        return Ok((n, old));
-      }
-      n += 1;
-    }
   }
 
   /// Makes rows and operations durable; `None` if a person approved one of the texts meanwhile.
@@ -323,4 +306,23 @@ struct Named {
 pub(super) fn findings_json(findings: &[Finding], start: usize, len: usize) -> String {
   let within: Vec<Finding> = findings.iter().map(|finding| finding.within(start, len)).collect();
   Finding::list_to_json(&within)
+}
+
+/// The first number, from `from` on, that is acceptable among equal texts, and the item with that
+/// number, if any.
+fn first_item(
+  ledger: &Ledger,
+  path: &Path,
+  hash: ContentHash,
+  from: u32,
+  will_do: impl Fn(u32, Option<&Existing>) -> bool,
+) -> Result<(u32, Option<Existing>), StoreError> {
+  let mut n = from;
+  loop {
+    let old = ledger.existing_item(path, hash, n)?;
+    if will_do(n, old.as_ref()) {
+      return Ok((n, old));
+    }
+    n += 1;
+  }
 }

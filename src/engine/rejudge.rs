@@ -27,7 +27,7 @@ use crate::{
   memory::{Block, BlockId, ContentHash, Document, Fate, line::LineKind},
   os::WriteLock,
   provenance::{Request, State},
-  store::{BlockRow, FileRow, Sighting},
+  store::{BlockRow, FileRow, Ledger, Sighting},
 };
 
 /// The blocks of a file while the answers of the records are added to them.
@@ -191,7 +191,7 @@ impl<F: Fs> Engine<F> {
       let beside = Beside { origin: &origin, allowed: &allowed, slots: &slots, is_out: false };
       let judgement =
         self.judge_lines(target, (bytes, &view.document), (block, &fresh, &brought), &beside)?;
-      self.note_allowed(&origin, &allowed, &judgement)?;
+      self.decisions().note_allowed(&origin, &allowed, &judgement)?;
       known.unread |= judgement.wants_encoder(origin.trust);
       let says = |line: &&crate::memory::Line| line.kind != LineKind::Blank;
       let n_fresh = lines_of(after, block, numbers).filter(says).count();
@@ -264,7 +264,7 @@ impl<F: Fs> Engine<F> {
     self.files.close(target);
     let Ok(mut file) = self.files.open(target)? else { return Ok(false) };
     if let Touch::ReadOnly(_) = file.access() {
-      self.leave_in_place(target, removals)?;
+      leave_in_place(&mut self.ledger, target, removals, self.clock.now())?;
       return Ok(true);
     }
     // Waits for a lease as long as a redaction does.
@@ -307,37 +307,6 @@ impl<F: Fs> Engine<F> {
     let waited = VERIFY_WITHIN.max(UNLEASED_AFTER);
     self.pass(target, &Hint { waited, opened_since_close: true, adopting: false })?;
     Ok(is_done)
-  }
-
-  /// Flags the removals in a file that may not be written, and clears their questions.
-  fn leave_in_place(&mut self, target: &Target, removals: &[Removal]) -> Result<(), EngineError> {
-    let path = target.path();
-    let Some((_, mut rows)) = self.ledger.provenance(&path)? else { return Ok(()) };
-    rows.retain(|row| removals.iter().any(|one| one.id == row.id));
-    for row in &mut rows {
-      row.revisions.iter_mut().for_each(|revision| revision.trail.due = false);
-      if let Some(one) = removals.iter().find(|one| one.id == row.id) {
-        row.state = State::Flagged;
-        row.score = row.score.max(one.judgement.decision.score);
-        row.codes.extend(&one.judgement.decision.codes);
-        // It is taken out when the file can be written.
-        row.codes.push(Code::LeftInPlace);
-        row.codes.sort_unstable();
-        row.codes.dedup();
-      }
-    }
-    let at = self.now();
-    self.ledger.attribute(&crate::store::AttributionRecord {
-      path: &path,
-      blocks: &rows,
-      items: &[],
-      requests: &[],
-      done: crate::store::Pending::ATTRIBUTE,
-      due: crate::store::Pending::NONE,
-      events: &[],
-      at,
-    })?;
-    Ok(())
   }
 }
 
@@ -391,4 +360,39 @@ fn apply_removals(view: &mut View, removals: &[Removal]) -> Vec<BlockId> {
     }
   }
   whole
+}
+
+/// Flags the removals in a file that may not be written, and clears their questions.
+fn leave_in_place(
+  ledger: &mut Ledger,
+  target: &Target,
+  removals: &[Removal],
+  at: i64,
+) -> Result<(), EngineError> {
+  let path = target.path();
+  let Some((_, mut rows)) = ledger.provenance(&path)? else { return Ok(()) };
+  rows.retain(|row| removals.iter().any(|one| one.id == row.id));
+  for row in &mut rows {
+    row.revisions.iter_mut().for_each(|revision| revision.trail.due = false);
+    if let Some(one) = removals.iter().find(|one| one.id == row.id) {
+      row.state = State::Flagged;
+      row.score = row.score.max(one.judgement.decision.score);
+      row.codes.extend(&one.judgement.decision.codes);
+      // It is taken out when the file can be written.
+      row.codes.push(Code::LeftInPlace);
+      row.codes.sort_unstable();
+      row.codes.dedup();
+    }
+  }
+  ledger.attribute(&crate::store::AttributionRecord {
+    path: &path,
+    blocks: &rows,
+    items: &[],
+    requests: &[],
+    done: crate::store::Pending::ATTRIBUTE,
+    due: crate::store::Pending::NONE,
+    events: &[],
+    at,
+  })?;
+  Ok(())
 }

@@ -5,11 +5,13 @@
 
 use std::path::Path;
 
-use super::{Engine, EngineError, Target, attribute::lines_of, origin::Origin};
+use super::{
+  Engine, EngineError, Target, attribute::lines_of, origin::Origin, replaced::left_behind,
+};
 use crate::{
   files::Fs,
   provenance::{Evidence, Remembered, Source},
-  store::{Item, Revision, StoreError},
+  store::{Item, Ledger, Revision, StoreError},
 };
 
 /// The most files that are searched, the most recently changed first.
@@ -36,9 +38,9 @@ impl<F: Fs> Engine<F> {
       let target = Target::new(root, rel);
       // A note that is as it was before memfw is not worth opening: its kept version has the same lines.
       let is_told = rows.iter().any(|row| row.live().any(is_told));
-      let bytes = if is_told { self.read_known(&target, file.hash)? } else { None };
+      let bytes = if is_told { self.files.read_known(&target, file.hash)? } else { None };
       let Some(bytes) = bytes else {
-        for one in self.left_behind(&target, rows.iter(), None)? {
+        for one in left_behind(&self.ledger, &target, rows.iter(), None)? {
           if is_fit(&one.text, left) {
             left -= one.text.len();
             found.push(one);
@@ -58,53 +60,54 @@ impl<F: Fs> Engine<F> {
           }
           if is_fit(&text, left) {
             left -= text.len();
-            found.push(self.remember(rel, text, Origin::of_revision(revision)));
+            found.push(remember(&self.ledger, rel, text, Origin::of_revision(revision)));
           }
         }
       }
     }
-    for (item, text) in self.texts_out(None)? {
+    for (item, text) in texts_out(&self.ledger, None)? {
       let Ok(rel) = item.path.strip_prefix(root) else { continue };
       if is_fit(&text, left) {
         left -= text.len();
-        found.push(self.remember(rel, text, Origin::of_held(&item)));
+        found.push(remember(&self.ledger, rel, text, Origin::of_held(&item)));
       }
     }
     found.extend(self.replaced.of(root, self.now()).cloned());
     Ok(found)
   }
+}
 
-  /// The quarantined texts of a file, or of all files, that can be unsealed; the newest first.
-  pub(super) fn texts_out(&self, path: Option<&Path>) -> Result<Vec<(Item, String)>, StoreError> {
-    let mut found = Vec::new();
-    for item in self.ledger.told_items_out(path, MAX_OUT)? {
-      if let Some(text) = self.text_of(&item)? {
-        found.push((item, text));
-      }
+/// The quarantined texts of a file, or of all files, that can be unsealed; the newest first.
+pub(super) fn texts_out(
+  ledger: &Ledger,
+  path: Option<&Path>,
+) -> Result<Vec<(Item, String)>, StoreError> {
+  let mut found = Vec::new();
+  for item in ledger.told_items_out(path, MAX_OUT)? {
+    if let Some(text) = text_of(ledger, &item)? {
+      found.push((item, text));
     }
-    Ok(found)
   }
+  Ok(found)
+}
 
-  /// Combines a text with its origin.
-  pub(super) fn remember(&self, rel: &Path, text: String, origin: Origin) -> Remembered {
-    let evidence: Evidence = serde_json::from_str(&origin.trail.evidence_json).unwrap_or_default();
-    let fed_by: Vec<Source> = evidence.fed_by.iter().map(|source| Source::new(source)).collect();
-    let of_others = is_of_others(&origin.source, &fed_by);
-    let Origin { source, attestation, request, .. } =
-      if of_others { origin.with_request(&self.ledger) } else { origin };
-    let asked = request.map(|request| request.asked).unwrap_or_default();
-    Remembered { file: rel.to_path_buf(), text, source, fed_by, attestation, asked }
-  }
+/// Combines a text with its origin.
+pub(super) fn remember(ledger: &Ledger, rel: &Path, text: String, origin: Origin) -> Remembered {
+  let evidence: Evidence = serde_json::from_str(&origin.trail.evidence_json).unwrap_or_default();
+  let fed_by: Vec<Source> = evidence.fed_by.iter().map(|source| Source::new(source)).collect();
+  let of_others = is_of_others(&origin.source, &fed_by);
+  let Origin { source, attestation, request, .. } =
+    if of_others { origin.with_request(ledger) } else { origin };
+  let asked = request.map(|request| request.asked).unwrap_or_default();
+  Remembered { file: rel.to_path_buf(), text, source, fed_by, attestation, asked }
+}
 
-  /// The text of an item; `None` if it cannot be unsealed.
-  fn text_of(&self, item: &Item) -> Result<Option<String>, StoreError> {
-    match self.ledger.unseal(&item.id) {
-      Ok(bytes) => Ok(Some(bytes.utf8_chunks().map(|chunk| chunk.valid()).collect())),
-      Err(StoreError::Deleted { .. } | StoreError::Unsealable { .. } | StoreError::NoKey) => {
-        Ok(None)
-      }
-      Err(error) => Err(error),
-    }
+/// The text of an item; `None` if it cannot be unsealed.
+fn text_of(ledger: &Ledger, item: &Item) -> Result<Option<String>, StoreError> {
+  match ledger.unseal(&item.id) {
+    Ok(bytes) => Ok(Some(bytes.utf8_chunks().map(|chunk| chunk.valid()).collect())),
+    Err(StoreError::Deleted { .. } | StoreError::Unsealable { .. } | StoreError::NoKey) => Ok(None),
+    Err(error) => Err(error),
   }
 }
 

@@ -7,13 +7,14 @@ use std::{collections::HashSet, os::unix::ffi::OsStrExt as _, path::Path};
 use super::{
   Engine, EngineError, Target,
   event::{Event, EventKind, shown},
+  marker_preference, pending,
   read_version::ids_in,
   trusted::LONG_TERM,
 };
 use crate::{
   files::{Fs, Stamp, Workspace},
   memory::{BlockId, ContentHash},
-  store::{FileRow, Pending, Rename},
+  store::{FileRow, Ledger, Pending, Rename},
 };
 
 /// The most files with the same content that are examined (a choice: templates may have many copies).
@@ -57,7 +58,7 @@ impl<F: Fs> Engine<F> {
         Ok(Some(found)) => is_same && !found.same_file(stamp),
         Err(_) => false,
       };
-      let is_it = is_same || self.has_id_of(&path, &ids)?;
+      let is_it = is_same || has_id_of(&self.ledger, &path, &ids)?;
       if !(has_left && is_it && self.may_follow(&before, target)?) {
         continue;
       }
@@ -140,7 +141,9 @@ impl<F: Fs> Engine<F> {
       let Some((bytes, _)) = self.files.fs().glance(workspace.root(), &rel, &rules) else {
         continue;
       };
-      if row.hash == Some(ContentHash::of(&bytes)) || self.has_id_of(&row.path, &ids_in(&bytes))? {
+      if row.hash == Some(ContentHash::of(&bytes))
+        || has_id_of(&self.ledger, &row.path, &ids_in(&bytes))?
+      {
         return Ok(Some(target));
       }
     }
@@ -161,7 +164,7 @@ impl<F: Fs> Engine<F> {
     for event in &events {
       event.log(None);
     }
-    self.rename_unmarked(renames)?;
+    marker_preference::rename(&mut self.ledger, renames)?;
     for Rename { from, to } in renames {
       for path in [from, to] {
         let rel = path.strip_prefix(root).unwrap_or(path);
@@ -172,18 +175,9 @@ impl<F: Fs> Engine<F> {
       let target = Target::new(root, to.strip_prefix(root).unwrap_or(to));
       let model = if self.judge.model().is_some() { Pending::MODEL } else { Pending::NONE };
       let judge = if self.is_judged_by_model(&target) { Pending::JUDGE } else { Pending::NONE };
-      self.still_due(to, model | judge)?;
+      pending::add(&mut self.ledger, to, model | judge)?;
     }
     Ok(true)
-  }
-
-  fn has_id_of(&self, path: &Path, ids: &HashSet<BlockId>) -> Result<bool, EngineError> {
-    if ids.is_empty() {
-      return Ok(false);
-    }
-    let (placeholders, markers) =
-      (self.ledger.placeholder_ids(path)?, self.ledger.marker_ids(path)?);
-    Ok(ids.iter().any(|id| placeholders.contains_key(id) || markers.contains(id)))
   }
 
   /// Whether text that was judged in one file may be in another one without a new judgement.
@@ -197,4 +191,12 @@ impl<F: Fs> Engine<F> {
       && self.is_judged_by_model(before) == self.is_judged_by_model(target);
     Ok(is_alike && !is_promoted)
   }
+}
+
+fn has_id_of(ledger: &Ledger, path: &Path, ids: &HashSet<BlockId>) -> Result<bool, EngineError> {
+  if ids.is_empty() {
+    return Ok(false);
+  }
+  let (placeholders, markers) = (ledger.placeholder_ids(path)?, ledger.marker_ids(path)?);
+  Ok(ids.iter().any(|id| placeholders.contains_key(id) || markers.contains(id)))
 }

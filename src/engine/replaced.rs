@@ -11,15 +11,14 @@ use std::{
 };
 
 use super::{
-  Engine, EngineError, Target,
+  EngineError, Target,
   origin::Origin,
-  remembered::{is_fit, is_known},
+  remembered::{is_fit, is_known, remember, texts_out},
 };
 use crate::{
-  files::Fs,
   memory::{Document, Known, Line, line::line_hash},
   provenance::Remembered,
-  store::{BlockRow, StoreError},
+  store::{BlockRow, Ledger, StoreError},
 };
 
 /// How long removed text may return in another form, in microseconds (a choice: an agent tidies up
@@ -48,6 +47,22 @@ impl Replaced {
     self.0.iter().filter(move |gone| gone.root == root).filter(is_late).map(|gone| &gone.what)
   }
 
+  /// Notes the text of known origin in the last version of a file that is not in the current one. `rows` are
+  /// the blocks of the last version; `document` is `None` if the file is gone.
+  pub(super) fn note_version<'r>(
+    &mut self,
+    ledger: &Ledger,
+    at: i64,
+    target: &Target,
+    rows: impl Iterator<Item = &'r BlockRow>,
+    document: Option<&Document>,
+  ) -> Result<(), EngineError> {
+    for what in left_behind(ledger, target, rows, document)? {
+      self.note(&target.root, at, what);
+    }
+    Ok(())
+  }
+
   fn note(&mut self, root: &Path, at: i64, what: Remembered) {
     self.0.retain(|gone| {
       at.saturating_sub(gone.at) <= REMEMBERED_FOR && (gone.root != root || gone.what != what)
@@ -64,82 +79,64 @@ impl Replaced {
   }
 }
 
-impl<F: Fs> Engine<F> {
-  /// Notes the text of known origin in the last version of a file that is not in the current one. `rows` are
-  /// the blocks of the last version; `document` is `None` if the file is gone.
-  pub(super) fn note_replaced<'r>(
-    &mut self,
-    target: &Target,
-    rows: impl Iterator<Item = &'r BlockRow>,
-    document: Option<&Document>,
-  ) -> Result<(), EngineError> {
-    let at = self.now();
-    for what in self.left_behind(target, rows, document)? {
-      self.replaced.note(&target.root, at, what);
-    }
-    Ok(())
-  }
-
-  /// The text of known origin in the last version of a file that is not in the current one, as far as a version
-  /// is kept.
-  pub(super) fn left_behind<'r>(
-    &self,
-    target: &Target,
-    rows: impl Iterator<Item = &'r BlockRow>,
-    document: Option<&Document>,
-  ) -> Result<Vec<Remembered>, EngineError> {
-    let blocks = document.map(Document::blocks).unwrap_or_default();
-    let stands: HashSet<LineHash> =
-      blocks.iter().flat_map(|block| &block.lines).map(|line| line.hash).collect();
-    let mut left: Vec<(Remembered, Vec<LineHash>)> = Vec::new();
-    for row in rows {
-      for revision in row.revisions.iter().filter(|revision| is_known(revision)) {
-        let lines = row.lines.iter().filter(|line| line.revision == revision.number);
-        let gone: Vec<LineHash> =
-          lines.map(|line| line.hash).filter(|hash| !stands.contains(hash)).collect();
-        if gone.is_empty() {
-          continue;
-        }
-        left.push((self.remember(&target.rel, String::new(), Origin::of_revision(revision)), gone));
+/// The text of known origin in the last version of a file that is not in the current one, as far as a version
+/// is kept.
+pub(super) fn left_behind<'r>(
+  ledger: &Ledger,
+  target: &Target,
+  rows: impl Iterator<Item = &'r BlockRow>,
+  document: Option<&Document>,
+) -> Result<Vec<Remembered>, EngineError> {
+  let blocks = document.map(Document::blocks).unwrap_or_default();
+  let stands: HashSet<LineHash> =
+    blocks.iter().flat_map(|block| &block.lines).map(|line| line.hash).collect();
+  let mut left: Vec<(Remembered, Vec<LineHash>)> = Vec::new();
+  for row in rows {
+    for revision in row.revisions.iter().filter(|revision| is_known(revision)) {
+      let lines = row.lines.iter().filter(|line| line.revision == revision.number);
+      let gone: Vec<LineHash> =
+        lines.map(|line| line.hash).filter(|hash| !stands.contains(hash)).collect();
+      if gone.is_empty() {
+        continue;
       }
+      left
+        .push((remember(ledger, &target.rel, String::new(), Origin::of_revision(revision)), gone));
     }
-    if left.is_empty() {
-      return Ok(vec![]);
-    }
-    // Quarantined text has an origin of its own, as long as its item exists.
-    let mut lines = self.kept_lines(target)?;
-    for text in self.texts_out(Some(&target.path()))? {
-      for line in text.1.lines() {
-        lines.remove(&line_hash(line.as_bytes()));
-      }
-    }
-    let told = left.into_iter().map(|(what, gone)| {
-      let text = gone.iter().filter_map(|hash| lines.get(hash)).map(String::as_str).collect();
-      Remembered { text, ..what }
-    });
-    Ok(told.filter(|what| is_fit(&what.text, MAX_BYTES)).collect())
   }
+  if left.is_empty() {
+    return Ok(vec![]);
+  }
+  // Quarantined text has an origin of its own, as long as its item exists.
+  let mut lines = kept_lines(ledger, target)?;
+  for text in texts_out(ledger, Some(&target.path()))? {
+    for line in text.1.lines() {
+      lines.remove(&line_hash(line.as_bytes()));
+    }
+  }
+  let told = left.into_iter().map(|(what, gone)| {
+    let text = gone.iter().filter_map(|hash| lines.get(hash)).map(String::as_str).collect();
+    Remembered { text, ..what }
+  });
+  Ok(told.filter(|what| is_fit(&what.text, MAX_BYTES)).collect())
+}
 
-  /// The lines of the newest kept version of a file; none if it cannot be read.
-  fn kept_lines(&self, target: &Target) -> Result<HashMap<LineHash, String>, StoreError> {
-    let Some(newest) = self.ledger.versions(&target.path())?.into_iter().next() else {
+/// The lines of the newest kept version of a file; none if it cannot be read.
+fn kept_lines(ledger: &Ledger, target: &Target) -> Result<HashMap<LineHash, String>, StoreError> {
+  let Some(newest) = ledger.versions(&target.path())?.into_iter().next() else {
+    return Ok(HashMap::new());
+  };
+  let bytes = match ledger.version_bytes(newest.hash) {
+    Ok(bytes) => bytes,
+    Err(StoreError::NoKey | StoreError::Unsealable { .. } | StoreError::UnknownVersion { .. }) => {
       return Ok(HashMap::new());
-    };
-    let bytes = match self.ledger.version_bytes(newest.hash) {
-      Ok(bytes) => bytes,
-      Err(
-        StoreError::NoKey | StoreError::Unsealable { .. } | StoreError::UnknownVersion { .. },
-      ) => {
-        return Ok(HashMap::new());
-      }
-      Err(error) => return Err(error),
-    };
-    let document = Document::parse(&bytes, &Known::default());
-    let lines = document.blocks().iter().flat_map(|block| &block.lines);
-    let text = |line: &Line| {
-      let line = bytes.get(line.span.clone()).unwrap_or_default();
-      line.utf8_chunks().map(|chunk| chunk.valid()).collect()
-    };
-    Ok(lines.map(|line| (line.hash, text(line))).collect())
-  }
+    }
+    Err(error) => return Err(error),
+  };
+  let document = Document::parse(&bytes, &Known::default());
+  let lines = document.blocks().iter().flat_map(|block| &block.lines);
+  let text = |line: &Line| {
+    let line = bytes.get(line.span.clone()).unwrap_or_default();
+    line.utf8_chunks().map(|chunk| chunk.valid()).collect()
+  };
+  Ok(lines.map(|line| (line.hash, text(line))).collect())
 }

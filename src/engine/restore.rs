@@ -12,14 +12,14 @@ use super::{
   Engine, EngineError, Event, EventKind, Hint, MAX_TAIL_WAIT, Outcome, Target,
   edit::{Edit, Lease, Locked, Rewritten, Sync},
   event::shown,
-  review::{ATTEMPTS, PATIENCE, by_whom},
+  review::{ATTEMPTS, PATIENCE, by_whom, is_judged},
   verifying_read::Sight,
 };
 use crate::{
   failpoint::Plan,
   files::{Fs, MemoryFile},
   memory::{BlockId, ContentHash},
-  store::{ItemFilter, NewOp, NewVersion, OpKind, Writer},
+  store::{ItemFilter, Ledger, NewOp, NewVersion, OpKind, Writer},
 };
 
 /// The result of a restore.
@@ -84,7 +84,8 @@ impl<F: Fs> Engine<F> {
           Put::Stood => (true, None),
           Put::Over(before) => (false, Some(before).filter(|_| !made)),
         };
-        let quarantined = if unchanged { vec![] } else { self.taken_since(target, began)? };
+        let quarantined =
+          if unchanged { vec![] } else { taken_since(&self.ledger, target, began)? };
         return Ok(Restored { unchanged, created: made, before, quarantined });
       }
     }
@@ -110,7 +111,9 @@ impl<F: Fs> Engine<F> {
     let bytes = file.read_all()?;
     let row = self.ledger.file(&path)?;
     let file_hash = ContentHash::of(&bytes);
-    if !(fresh && bytes.is_empty() || self.is_judged(row.as_ref(), file_hash)?) {
+    if !(fresh && bytes.is_empty()
+      || is_judged(&mut self.ledger, row.as_ref(), file_hash, self.clock.now())?)
+    {
       return Ok(None);
     }
     let before = self.bare(target, bytes.clone())?;
@@ -147,7 +150,8 @@ impl<F: Fs> Engine<F> {
       // The restore can then be undone, even if the daemon has not processed the file yet.
       let seen_at = self.now();
       let writer = Writer::Other;
-      self.keep(&NewVersion { path: &path, file_hash, bytes: &before, writer, seen_at })?;
+      let new = NewVersion { path: &path, file_hash, bytes: &before, writer, seen_at };
+      self.versions.keep(&mut self.ledger, &new, seen_at)?;
     }
     let mut edit = edit.begun(self, file_hash, &image)?;
     if edit.lease_again(self, PATIENCE)? != Lease::Held {
@@ -176,7 +180,7 @@ impl<F: Fs> Engine<F> {
     file.release();
     edit.finish(self)?;
     if matches!(outcome, Outcome::Done { .. }) {
-      self.keep_noted(Writer::Memfw)?;
+      self.versions.keep_noted(&mut self.ledger, Writer::Memfw, self.clock.now())?;
     }
     drop(file);
     drop(writing);
@@ -196,18 +200,6 @@ impl<F: Fs> Engine<F> {
       EngineError::refused_with(error.to_string(), hint)
     })
   }
-
-  /// The items that were taken out of a file since `began`, by id.
-  fn taken_since(&self, target: &Target, began: i64) -> Result<Vec<BlockId>, EngineError> {
-    let filter = ItemFilter { path: Some(target.path()), ..ItemFilter::default() };
-    let items = self.ledger.items(&filter)?.into_iter();
-    Ok(
-      items
-        .filter(|item| !item.in_file && item.status.is_waiting() && item.seen_at >= began)
-        .map(|item| item.id)
-        .collect(),
-    )
-  }
 }
 
 /// The result of an attempt.
@@ -217,4 +209,16 @@ enum Put {
   Stood,
   /// The version was written over the content with this hash.
   Over(ContentHash),
+}
+
+/// The items that were taken out of a file since `began`, by id.
+fn taken_since(ledger: &Ledger, target: &Target, began: i64) -> Result<Vec<BlockId>, EngineError> {
+  let filter = ItemFilter { path: Some(target.path()), ..ItemFilter::default() };
+  let items = ledger.items(&filter)?.into_iter();
+  Ok(
+    items
+      .filter(|item| !item.in_file && item.status.is_waiting() && item.seen_at >= began)
+      .map(|item| item.id)
+      .collect(),
+  )
 }

@@ -12,15 +12,16 @@ use super::{
   edit::{Lease, Locked, lease_within},
   event::shown,
   judge::{BlockJudgement, Consulted, Origin},
+  pending::{self, target_of},
   redact::Redacted,
 };
 use crate::{
   detect::{Action, Code, Decision, Verdict},
   failpoint::{Point, hit},
   files::{Fs, MemoryFile, Touch},
-  memory::{Around, BlockId, ContentHash, Fate, line},
+  memory::{Around, BlockId, ContentHash, Fate},
   provenance::State,
-  store::{ExceptionKey, FileRow, Item, ItemFilter, Ledger, Pending, StoreError},
+  store::{FileRow, Item, Ledger, Pending},
 };
 
 /// How long to wait for a file that another program has open, when a person asked for something.
@@ -78,10 +79,9 @@ impl<F: Fs> Engine<F> {
       if item.status != State::Flagged {
         return Err(EngineError::refused(format!("`{}` is {} already", item.id, item.status)));
       }
-      self.want_reshape(&item.path)?;
-      let at = self.now();
+      pending::add(&mut self.ledger, &item.path, Pending::RESHAPE)?;
       let whole = Around::default().neighbours(&self.ledger.known_as(&item.path)?);
-      self.excuse(&item, approval, (Placed::InPlace, whole), at)?;
+      self.decisions().excuse(&item, approval, (Placed::InPlace, whole))?;
       self.renew(&item.path)?;
       return Ok((item, Placed::InPlace));
     }
@@ -107,8 +107,8 @@ impl<F: Fs> Engine<F> {
       .block(&item.id)
       .origin(&item.source, item.trust)
       .detail(by_whom(by, reason));
-    self.want_reshape(&item.path)?;
-    self.take_back(&item)?;
+    pending::add(&mut self.ledger, &item.path, Pending::RESHAPE)?;
+    self.decisions().take_back(&item)?;
     hit(Point::RejectBeforeDecision);
     self.ledger.decide(&item.id, State::Rejected, by, at, &[event.row()])?;
     hit(Point::RejectAfterDecision);
@@ -145,7 +145,7 @@ impl<F: Fs> Engine<F> {
       .block(&item.id)
       .origin(&item.source, item.trust)
       .detail(by_whom(by, reason));
-    self.want_reshape(&item.path)?;
+    pending::add(&mut self.ledger, &item.path, Pending::RESHAPE)?;
     self.ledger.forget(&item.id, by, at, &[event.row()])?;
     event.log(None);
     // The write-ahead log still contains the former page.
@@ -218,7 +218,7 @@ impl<F: Fs> Engine<F> {
     }
     let at = self.now();
     let text = super::judge::BlockText::of(&view.bytes, &view.document, index);
-    self.reopen(target, &text, by, at)?;
+    self.decisions().reopen(&target.path(), &text, by)?;
     let plan = view.urgent();
     if plan.redactions.is_empty() {
       return Err(EngineError::refused(format!("there is nothing to take out at line {line}")));
@@ -244,103 +244,12 @@ impl<F: Fs> Engine<F> {
       .ok_or_else(|| EngineError::refused(format!("there is nothing to take out at line {line}")))
   }
 
-  /// The guarded file behind a path of the ledger.
-  pub fn target_of(&self, path: &Path) -> Result<Option<Target>, EngineError> {
-    let row = self.ledger.file(path)?;
-    Ok(row.and_then(|row| {
-      row.path.strip_prefix(&row.workspace).ok().map(|rel| Target::new(&row.workspace, rel))
-    }))
-  }
-
-  /// Withdraws approvals of text that is now quarantined by hand: a person's latest decision applies.
-  fn reopen(&mut self, target: &Target, text: &[u8], by: &str, at: i64) -> Result<(), EngineError> {
-    let hash = ContentHash::of(text);
-    if let Some(item) = self.ledger.existing_item(&target.path(), hash, 0)?
-      && item.status == State::Approved
-    {
-      self.ledger.decide(&item.id, State::Quarantined, by, at, &[])?;
-    }
-    self.withdraw(&[hash, line::norm_hash(text)], |ledger, item| {
-      // An approval in another file is a decision of its own.
-      let Some(item) = item else { return Ok(true) };
-      match ledger.item(item.as_str()) {
-        Ok(item) => Ok(item.path == target.path()),
-        Err(StoreError::UnknownId { .. }) => Ok(true),
-        Err(error) => Err(error),
-      }
-    })
-  }
-
-  /// Withdraws approvals of text that is rejected now, also with other line ends. The approval of
-  /// another copy that is in a file is a decision of its own.
-  fn take_back(&mut self, item: &Item) -> Result<(), EngineError> {
-    let filter = ItemFilter { statuses: vec![State::Approved], path: None };
-    let stands = self.ledger.items(&filter)?.iter().any(|other| other.hash == item.hash);
-    let mut hashes = vec![item.hash];
-    match self.ledger.unseal(&item.id) {
-      Ok(plain) => hashes.push(line::norm_hash(&plain)),
-      // Without its bytes, only the exact hash is known.
-      Err(StoreError::Deleted { .. } | StoreError::Unsealable { .. } | StoreError::NoKey) => {}
-      Err(error) => return Err(error.into()),
-    }
-    self.withdraw(&hashes, |_, of| Ok(of.map_or(!stands, |of| *of == item.id)))
-  }
-
-  /// Withdraws those approvals for whose item `is_meant` is true.
-  fn withdraw(
-    &mut self,
-    hashes: &[ContentHash],
-    is_meant: impl Fn(&Ledger, Option<&BlockId>) -> Result<bool, StoreError>,
-  ) -> Result<(), EngineError> {
-    for &hash in hashes {
-      for exception in self.ledger.exceptions_of(hash)? {
-        if is_meant(&self.ledger, exception.key.item.as_ref())? {
-          self.ledger.withdraw_exception(&exception.key)?;
-        }
-      }
-    }
-    Ok(())
-  }
-
-  /// Makes an approval durable: by content, for its findings, in the context of the text now.
-  pub(super) fn excuse(
-    &mut self,
-    item: &Item,
-    approval: Approval<'_>,
-    (placed, context): (Placed, ContentHash),
-    at: i64,
-  ) -> Result<(), EngineError> {
-    let Approval { by, reason, until, .. } = approval;
-    let event = Event::new(EventKind::Approved)
-      .path(&item.path)
-      .block(&item.id)
-      .origin(&item.source, item.trust)
-      .detail(match placed {
-        Placed::AtPlaceholder => format!("back in its place, {}", by_whom(by, reason)),
-        Placed::Appended => format!("appended, {}", by_whom(by, reason)),
-        Placed::Elsewhere => format!("appended under other words, {}", by_whom(by, reason)),
-        Placed::InPlace => by_whom(by, reason),
-      });
-    let why = reason.unwrap_or_default();
-    let key = ExceptionKey { hash: item.hash, item: Some(item.id.clone()) };
-    self.ledger.except(&key, context, &item.codes, why, at, until)?;
-    self.ledger.decide(&item.id, State::Approved, by, at, &[event.row()])?;
-    event.log(None);
-    Ok(())
-  }
-
-  /// Notes that a file needs a lazy pass. This comes before the decision that needs it, because alone
-  /// it does no harm.
-  fn want_reshape(&mut self, path: &Path) -> Result<(), EngineError> {
-    self.still_due(path, Pending::RESHAPE)
-  }
-
   /// Runs the lazy pass over a file, at once if no other program has the file open: a person is
   /// waiting.
   fn renew(&mut self, path: &Path) -> Result<(), EngineError> {
-    let Some(target) = self.target_of(path)? else { return Ok(()) };
+    let Some(target) = target_of(&self.ledger, path)? else { return Ok(()) };
     self.catch_up(&target)?;
-    self.want_reshape(path)?;
+    pending::add(&mut self.ledger, path, Pending::RESHAPE)?;
     // Markers wait until the sources are known.
     self.attribute(&target, Duration::ZERO)?;
     self.link.class_back(&mut self.ledger, &target)?;
@@ -363,22 +272,6 @@ impl<F: Fs> Engine<F> {
       }
       self.clock.pause(RETRY);
     }
-  }
-
-  /// Whether the ledger knows this version as completely judged. Poison that was found while the file
-  /// was not writable still has to be taken out, so then the next pass judges the file again.
-  pub(super) fn is_judged(
-    &mut self,
-    row: Option<&FileRow>,
-    hash: ContentHash,
-  ) -> Result<bool, EngineError> {
-    let Some(row) = row.filter(|row| row.hash == Some(hash)) else { return Ok(false) };
-    if row.note.is_some() {
-      let at = self.now();
-      self.ledger.set_stamp(&row.path, None, None, at)?;
-      return Ok(false);
-    }
-    Ok(true)
   }
 
   /// Opens a file and waits a while for its lease, if the file system has leases.
@@ -412,4 +305,20 @@ pub(super) fn by_whom(by: &str, reason: Option<&str>) -> String {
     Some(reason) => format!("by {by}: {reason}"),
     None => format!("by {by}"),
   }
+}
+
+/// Whether the ledger knows this version as completely judged. Poison that was found while the file
+/// was not writable still has to be taken out, so then the next pass judges the file again.
+pub(super) fn is_judged(
+  ledger: &mut Ledger,
+  row: Option<&FileRow>,
+  hash: ContentHash,
+  at: i64,
+) -> Result<bool, EngineError> {
+  let Some(row) = row.filter(|row| row.hash == Some(hash)) else { return Ok(false) };
+  if row.note.is_some() {
+    ledger.set_stamp(&row.path, None, None, at)?;
+    return Ok(false);
+  }
+  Ok(true)
 }

@@ -247,7 +247,7 @@ impl World {
         }
         outcome => {
           // The tool that wrote the file has read it by now, too.
-          self.engine.opened_by_reader(&self.target);
+          self.engine.files().opened_by_reader(&self.target);
           return outcome;
         }
       }
@@ -261,7 +261,12 @@ impl World {
     for _ in 0..200 {
       outcome = self.engine.attribute(&self.target, Duration::ZERO).unwrap();
       if outcome != Attributing::NotNow
-        || !self.engine.is_attribution_pending(&self.target).unwrap()
+        || !crate::engine::pending::is_pending(
+          self.engine.ledger(),
+          &self.target,
+          Pending::ATTRIBUTE,
+        )
+        .unwrap()
       {
         return outcome;
       }

@@ -3,11 +3,12 @@
 
 use std::path::Path;
 
-use super::{Engine, EngineError, Target, judge::BlockText, origin::Origin, view::View};
+use super::{
+  Engine, EngineError, Target, judge::BlockText, judging::Judge, origin::Origin, view::View,
+};
 use crate::{
   detect::effects::{KnownSlot, known_slots},
-  files::{Fs, MemoryFile as _},
-  memory::ContentHash,
+  files::Fs,
   os::WriteLock,
   provenance::{State, Trust},
   store::{BlockRow, FileStatus},
@@ -29,61 +30,37 @@ impl<F: Fs> Engine<F> {
     view: &View,
     writing: Option<&WriteLock>,
   ) -> Result<Vec<KnownSlot>, EngineError> {
-    let mut slots = self.trusted_of(target, rows, view);
+    let mut slots = trusted_of(&self.judge, self.is_judged_by_model(target), rows, view);
     let memory = Target::new(&target.root, Path::new(LONG_TERM));
     if memory.rel != target.rel
       && let Some((row, rows)) = self.ledger.provenance(&memory.path())?
       && row.status == FileStatus::Watched
       && let Some(bytes) = match writing {
-        Some(writing) => self.read_under(&memory, row.hash, writing)?,
-        None => self.read_known(&memory, row.hash)?,
+        Some(writing) => self.files.read_under(&memory, row.hash, writing)?,
+        None => self.files.read_known(&memory, row.hash)?,
       }
     {
       let view = self.view(&memory, Some(&row), bytes, Origin::unknown(), None)?;
-      slots.extend(self.trusted_of(&memory, &rows, &view));
+      slots.extend(trusted_of(&self.judge, self.is_judged_by_model(&memory), &rows, &view));
     }
     slots.truncate(MAX_SLOTS);
     Ok(slots)
   }
+}
 
-  /// The bytes of a file; `None` if the ledger does not know this content.
-  pub(super) fn read_known(
-    &mut self,
-    target: &Target,
-    hash: Option<ContentHash>,
-  ) -> Result<Option<Vec<u8>>, EngineError> {
-    // The holder of this lock never waits at the gate.
-    let writing = self.files.lock()?;
-    self.read_under(target, hash, &writing)
-  }
-
-  /// Reads a file like [`Engine::read_known`], for a caller that has the write lock.
-  pub(super) fn read_under(
-    &mut self,
-    target: &Target,
-    hash: Option<ContentHash>,
-    _: &WriteLock,
-  ) -> Result<Option<Vec<u8>>, EngineError> {
-    let Ok(file) = self.files.open(target)? else { return Ok(None) };
-    let bytes = file.read_all()?;
-    Ok((hash == Some(ContentHash::of(&bytes))).then_some(bytes))
-  }
-
-  fn trusted_of(&self, target: &Target, rows: &[BlockRow], view: &View) -> Vec<KnownSlot> {
-    let mut slots = Vec::new();
-    let is_told = self.is_judged_by_model(target);
-    for (row, block) in rows.iter().zip(view.document.blocks()) {
-      let is_trusted = matches!(row.state, State::Validated | State::Approved)
-        && row.live().all(|revision| revision.trust >= Trust::Verified);
-      if is_trusted && slots.len() < MAX_SLOTS {
-        let may_send = |revision| self.judge.may_send(&Origin::of_revision(revision));
-        let is_private = !(is_told && row.live().all(may_send));
-        let text = BlockText::new(&view.bytes, block);
-        // Invalid UTF-8 has no values.
-        let found = str::from_utf8(text.bytes()).map(known_slots).unwrap_or_default().into_iter();
-        slots.extend(found.map(|slot| KnownSlot { is_private, ..slot }));
-      }
+fn trusted_of(judge: &Judge, is_told: bool, rows: &[BlockRow], view: &View) -> Vec<KnownSlot> {
+  let mut slots = Vec::new();
+  for (row, block) in rows.iter().zip(view.document.blocks()) {
+    let is_trusted = matches!(row.state, State::Validated | State::Approved)
+      && row.live().all(|revision| revision.trust >= Trust::Verified);
+    if is_trusted && slots.len() < MAX_SLOTS {
+      let may_send = |revision| judge.may_send(&Origin::of_revision(revision));
+      let is_private = !(is_told && row.live().all(may_send));
+      let text = BlockText::new(&view.bytes, block);
+      // Invalid UTF-8 has no values.
+      let found = str::from_utf8(text.bytes()).map(known_slots).unwrap_or_default().into_iter();
+      slots.extend(found.map(|slot| KnownSlot { is_private, ..slot }));
     }
-    slots
   }
+  slots
 }

@@ -9,15 +9,16 @@
 //! never written any, except for placeholders.
 #![forbid(unsafe_code)]
 
-use std::{path::Path, time::Duration};
+use std::time::Duration;
 
 use super::{
-  Engine, EngineError, LazyOutcome, Target, event::shown, judge::Origin, review::PATIENCE,
+  Engine, EngineError, LazyOutcome, Target, judge::Origin, marker_preference, pending,
+  review::PATIENCE,
 };
 use crate::{
   files::{Fs, MemoryFile},
-  memory::{BlockId, ContentHash, SegmentKind, marker},
-  store::{Pending, Rename, StateKey, StoreError},
+  memory::{BlockId, SegmentKind, marker},
+  store::Pending,
 };
 
 /// Why a file has no markers, in `memfw status`.
@@ -40,62 +41,12 @@ pub struct Remarked {
 }
 
 impl<F: Fs> Engine<F> {
-  /// Whether a person wants no markers in a file.
-  pub fn is_unmarked(&self, path: &Path) -> Result<bool, StoreError> {
-    let own = self.ledger.state(&key_of(path))?;
-    let word = if own.is_some() { own } else { self.ledger.state(&StateKey::Unmarked)? };
-    Ok(word.is_some_and(|(json, _)| json == "true"))
-  }
-
-  /// Moves the wishes about renamed files along.
-  pub(super) fn rename_unmarked(&mut self, renames: &[Rename]) -> Result<(), EngineError> {
-    // All wishes are removed before the first is written, because files may have swapped their paths.
-    let mut wishes = Vec::new();
-    for Rename { from, to } in renames {
-      if let Some((json, at)) = self.ledger.state(&key_of(from))? {
-        self.ledger.remove_state(&key_of(from))?;
-        wishes.push((key_of(to), json, at));
-      }
-    }
-    for (key, json, at) in wishes {
-      self.ledger.set_state(&key, &json, at)?;
-    }
-    Ok(())
-  }
-
-  /// Notes whether markers are wanted in all files.
-  pub fn want_marks(&mut self, wanted: bool) -> Result<(), EngineError> {
-    for (key, ..) in self.ledger.states()? {
-      if matches!(key, StateKey::UnmarkedFile(_)) {
-        self.ledger.remove_state(&key)?;
-      }
-    }
-    self.wish(&StateKey::Unmarked, !wanted, false)
-  }
-
-  /// Notes whether markers are wanted in one file.
-  pub fn want_marks_in(&mut self, path: &Path, wanted: bool) -> Result<(), EngineError> {
-    let all = self.ledger.state(&StateKey::Unmarked)?.is_some_and(|(json, _)| json == "true");
-    self.wish(&key_of(path), !wanted, all)
-  }
-
-  /// Notes a wish under a key, unless it equals the default without it.
-  fn wish(&mut self, key: &StateKey, unmarked: bool, otherwise: bool) -> Result<(), EngineError> {
-    if unmarked == otherwise {
-      self.ledger.remove_state(key)?;
-    } else {
-      let at = self.now();
-      self.ledger.set_state(key, &unmarked.to_string(), at)?;
-    }
-    Ok(())
-  }
-
   /// Adds or removes the markers of a file as wanted, and waits a while for other programs to close it.
   pub fn remark(&mut self, target: &Target) -> Result<Remarked, EngineError> {
     let path = target.path();
     self.catch_up(target)?;
-    let before = self.hash_of(&path)?;
-    self.still_due(&target.path(), Pending::RESHAPE)?;
+    let before = self.ledger.file(&path)?.and_then(|row| row.hash);
+    pending::add(&mut self.ledger, &target.path(), Pending::RESHAPE)?;
     self.attribute(target, Duration::ZERO)?;
     let start = self.clock.monotonic();
     let why = loop {
@@ -105,7 +56,7 @@ impl<F: Fs> Engine<F> {
         LazyOutcome::Busy => RETRY,
         LazyOutcome::Dirty => {
           self.catch_up(target)?;
-          self.still_due(&target.path(), Pending::RESHAPE)?;
+          pending::add(&mut self.ledger, &target.path(), Pending::RESHAPE)?;
           RETRY
         }
       };
@@ -114,17 +65,18 @@ impl<F: Fs> Engine<F> {
       }
       self.clock.pause(wait);
     };
-    let after = self.hash_of(&path)?;
     let (marks, placeholders) = self.marks_in(target)?;
     let row = self.ledger.file(&path)?;
+    let after = row.as_ref().and_then(|row| row.hash);
     let why = match (why, &row) {
       (Some(why), _) => Some(why),
-      (None, Some(row)) if self.is_unmarked(&path)? => (marks > 0).then(|| {
-        row.note.clone().unwrap_or_else(|| {
+      (None, Some(row)) if marker_preference::is_unmarked(&self.ledger, &path)? => (marks > 0)
+        .then(|| {
+          row.note.clone().unwrap_or_else(|| {
           "a comment in it imitates one of memfw's, or this file system allows no change of length"
             .to_owned()
         })
-      }),
+        }),
       (None, Some(row)) if row.pending.contains(Pending::ATTRIBUTE) => {
         Some("markers come once it is known who wrote what is new".to_owned())
       }
@@ -132,10 +84,6 @@ impl<F: Fs> Engine<F> {
       (None, None) => Some("memfw does not know the file".to_owned()),
     };
     Ok(Remarked { changed: before != after, marks, placeholders, why })
-  }
-
-  fn hash_of(&self, path: &Path) -> Result<Option<ContentHash>, EngineError> {
-    Ok(self.ledger.file(path)?.and_then(|row| row.hash))
   }
 
   /// The number of memfw's comments in a file, and its placeholders.
@@ -166,10 +114,6 @@ impl<F: Fs> Engine<F> {
     }
     Ok((marks, placeholders))
   }
-}
-
-fn key_of(path: &Path) -> StateKey {
-  StateKey::UnmarkedFile(shown(path))
 }
 
 #[cfg(test)]

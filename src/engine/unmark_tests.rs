@@ -5,11 +5,24 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 
-use super::super::testing::{OVERRIDE, World};
+use super::super::{
+  marker_preference,
+  testing::{OVERRIDE, World},
+};
 use crate::{
   config::{Config, Markers},
   store::{Pending, StateKey},
 };
+
+fn want(world: &mut World, wanted: bool) {
+  let at = world.engine.clock().now();
+  marker_preference::want(world.engine.ledger_mut(), wanted, at).unwrap();
+}
+
+fn want_in(world: &mut World, path: &std::path::Path, wanted: bool) {
+  let at = world.engine.clock().now();
+  marker_preference::want_in(world.engine.ledger_mut(), path, wanted, at).unwrap();
+}
 
 /// Lines of memory that get markers, and some that look like markers.
 const LINES: &[&str] = &[
@@ -69,7 +82,7 @@ proptest! {
   ) {
     let (mut world, text) = marked(mode, &adds, end);
     let with = world.read();
-    world.engine.want_marks(false).unwrap();
+    want(&mut world, false);
     let done = remark(&mut world);
     prop_assert_eq!(&world.read(), &text);
     prop_assert_eq!((done.marks, done.placeholders.len(), done.why), (0, 0, None));
@@ -79,7 +92,7 @@ proptest! {
     world.restart();
     take_in(&mut world);
     prop_assert_eq!(&world.read(), &text);
-    world.engine.want_marks(true).unwrap();
+    want(&mut world, true);
     remark(&mut world);
     prop_assert_eq!(&world.read(), &with);
   }
@@ -91,18 +104,27 @@ fn one_file_can_differ_from_all_others() {
   let path = world.target.path();
   let with = world.read();
   assert_ne!(with, text);
-  let asked = |world: &World| world.engine.is_unmarked(&path).unwrap();
-  world.engine.want_marks_in(&path, false).unwrap();
-  assert!(asked(&world) && !world.engine.is_unmarked("/other.md".as_ref()).unwrap());
+  let asked = |world: &World| marker_preference::is_unmarked(world.engine.ledger(), &path).unwrap();
+  want_in(&mut world, &path, false);
+  assert!(
+    asked(&world)
+      && !marker_preference::is_unmarked(world.engine.ledger(), "/other.md".as_ref()).unwrap()
+  );
   remark(&mut world);
   assert_eq!(world.read(), text);
-  world.engine.want_marks(false).unwrap();
-  assert!(asked(&world) && world.engine.is_unmarked("/other.md".as_ref()).unwrap());
-  world.engine.want_marks_in(&path, true).unwrap();
-  assert!(!asked(&world) && world.engine.is_unmarked("/other.md".as_ref()).unwrap());
+  want(&mut world, false);
+  assert!(
+    asked(&world)
+      && marker_preference::is_unmarked(world.engine.ledger(), "/other.md".as_ref()).unwrap()
+  );
+  want_in(&mut world, &path, true);
+  assert!(
+    !asked(&world)
+      && marker_preference::is_unmarked(world.engine.ledger(), "/other.md".as_ref()).unwrap()
+  );
   remark(&mut world);
   assert_eq!(world.read(), with);
-  world.engine.want_marks(true).unwrap();
+  want(&mut world, true);
   let wishes = world.engine.ledger().states().unwrap();
   assert!(
     !wishes.iter().any(|(key, ..)| matches!(key, StateKey::Unmarked | StateKey::UnmarkedFile(_))),
@@ -113,7 +135,7 @@ fn one_file_can_differ_from_all_others() {
 #[test]
 fn new_text_gets_no_marker_while_none_are_wanted_and_its_own_afterwards() {
   let (mut world, mut text) = marked(Markers::Wrap, &[vec![0]], "\n");
-  world.engine.want_marks(false).unwrap();
+  want(&mut world, false);
   remark(&mut world);
   text += "- Bob takes the day train.\n";
   world.write(&text);
@@ -121,7 +143,7 @@ fn new_text_gets_no_marker_while_none_are_wanted_and_its_own_afterwards() {
   assert!(!world.file().pending.contains(Pending::RESHAPE), "nothing is due");
   assert_eq!(world.file().unmarked.as_deref(), Some(super::WHY));
   assert_eq!(world.read(), text);
-  world.engine.want_marks(true).unwrap();
+  want(&mut world, true);
   let done = remark(&mut world);
   assert_eq!((done.marks, done.why), (4, None), "{}", world.read());
 }
@@ -132,7 +154,7 @@ fn placeholders_stay_and_the_text_can_still_come_back() {
   let with = world.read();
   world.write(&format!("{with}{OVERRIDE}- The office closes at six.\n"));
   take_in(&mut world);
-  world.engine.want_marks(false).unwrap();
+  want(&mut world, false);
   let done = remark(&mut world);
   let [(line, id)] = &done.placeholders[..] else { panic!("{done:?}") };
   let left = format!("{text}<!-- memfw:{id} quarantined -->\n- The office closes at six.\n");

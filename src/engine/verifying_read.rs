@@ -8,6 +8,7 @@
 
 use std::time::Duration;
 
+use super::Hint;
 use crate::{
   files::{MemoryFile, Stamp},
   os::Clock,
@@ -28,6 +29,15 @@ pub(super) struct Sight<'w> {
   pub awaited: bool,
   /// Says whether another program has opened the file since a writer closed it.
   pub was_read: Option<&'w mut dyn FnMut(u32) -> bool>,
+}
+
+impl Sight<'_> {
+  /// Whether another program has read this version; the lease shows that it has closed the file again.
+  /// `n_opens` is the number of memfw's own opens.
+  pub(super) fn was_read(&mut self, hint: &Hint, n_opens: usize) -> bool {
+    let Some(was_read) = &mut self.was_read else { return hint.opened_since_close };
+    was_read(u32::try_from(n_opens).unwrap_or(u32::MAX))
+  }
 }
 
 /// Waits until another program has opened and closed the file, and says whether one did. Then the lease

@@ -4,13 +4,14 @@
 //! Invariant: keeping versions never prevents the guarding of a file; a failure is shown by `status`.
 #![forbid(unsafe_code)]
 
-use std::path::PathBuf;
+use std::{path::PathBuf, sync::Arc};
 
-use super::{Engine, EngineError, Target, judge::Origin, view::View};
+use super::{Engine, EngineError, Target, degraded, judge::Origin, pending::targets, view::View};
 use crate::{
+  config::Config,
   files::{Fs, MemoryFile},
   memory::{ContentHash, bare, marker},
-  store::{NewVersion, Retention, StoreError, Writer},
+  store::{Ledger, NewVersion, Retention, StoreError, Writer},
 };
 
 /// Microseconds in a day.
@@ -19,61 +20,112 @@ const DAY: i64 = 86_400_000_000;
 const DEGRADED_KEY: &str = "versions";
 
 /// A version that is recorded, but not kept yet.
-pub(super) struct UnkeptVersion {
+struct UnkeptVersion {
   path: PathBuf,
   file_hash: ContentHash,
   bytes: Vec<u8>,
 }
 
-impl<F: Fs> Engine<F> {
-  /// Notes the version that was just recorded. Baselines are kept later.
-  pub(super) fn note_version(&mut self, target: &Target, view: &View, adopting: bool) {
-    if adopting || !self.keeps_versions() {
-      return;
+/// Keeps versions of files in the ledger; knows the version that was recorded last.
+pub struct Versions {
+  config: Arc<Config>,
+  /// A version that the ledger has recorded, but whose content is not kept yet.
+  unkept: Option<UnkeptVersion>,
+}
+
+impl Versions {
+  pub(super) const fn new(config: Arc<Config>) -> Self {
+    Self { config, unkept: None }
+  }
+
+  pub(super) fn configure(&mut self, config: Arc<Config>) {
+    self.config = config;
+  }
+
+  /// Whether versions are kept; without a key nothing can be sealed.
+  fn are_kept(&self, ledger: &Ledger) -> bool {
+    self.config.version_mb > 0 && ledger.has_key()
+  }
+
+  /// Notes a version that was just recorded. `compact` says whether lengths may change in its
+  /// workspace.
+  pub(super) fn note(&mut self, ledger: &Ledger, path: PathBuf, view: &View, compact: bool) {
+    if self.are_kept(ledger) {
+      let bytes = bare(&view.document, &view.bytes, compact);
+      self.unkept = Some(UnkeptVersion { path, file_hash: view.hash, bytes });
     }
-    let bytes = bare(&view.document, &view.bytes, self.files.may_reshape(&target.root));
-    self.noted = Some(UnkeptVersion { path: target.path(), file_hash: view.hash, bytes });
   }
 
   /// Keeps the noted version, if any.
-  pub(super) fn keep_noted(&mut self, writer: Writer) -> Result<(), EngineError> {
-    let Some(UnkeptVersion { path, file_hash, bytes }) = self.noted.take() else { return Ok(()) };
-    let seen_at = self.now();
-    let new = NewVersion { path: &path, file_hash, bytes: &bytes, writer, seen_at };
-    let kept = self.keep(&new);
-    self.told(kept)
+  pub(super) fn keep_noted(
+    &mut self,
+    ledger: &mut Ledger,
+    writer: Writer,
+    at: i64,
+  ) -> Result<(), EngineError> {
+    let Some(UnkeptVersion { path, file_hash, bytes }) = self.unkept.take() else { return Ok(()) };
+    let new = NewVersion { path: &path, file_hash, bytes: &bytes, writer, seen_at: at };
+    let kept = self.keep(ledger, &new, at);
+    report(ledger, kept, at)
   }
 
   /// Guarded files whose current content is not kept yet. If the configuration allows no versions, all
   /// versions are deleted.
-  pub fn versions_due(&mut self) -> Result<Vec<Target>, EngineError> {
+  pub fn due(&self, ledger: &mut Ledger, at: i64) -> Result<Vec<Target>, EngineError> {
     if self.config.version_mb == 0 {
-      if self.ledger.version_totals()?.versions > 0 {
-        self.ledger.forget_versions()?;
+      if ledger.version_totals()?.versions > 0 {
+        ledger.forget_versions()?;
       }
-      self.recovered(DEGRADED_KEY)?;
+      degraded::recovered(ledger, DEGRADED_KEY, at)?;
     }
-    if !self.keeps_versions() {
+    if !self.are_kept(ledger) {
       return Ok(Vec::new());
     }
-    let due = self.ledger.versions_due()?.into_iter();
-    Ok(
-      due
-        .filter_map(|(root, path)| path.strip_prefix(&root).ok().map(|rel| Target::new(&root, rel)))
-        .collect(),
-    )
+    Ok(targets(ledger.versions_due()?))
   }
 
+  /// Keeps a version.
+  pub(super) fn keep(
+    &self,
+    ledger: &mut Ledger,
+    new: &NewVersion<'_>,
+    at: i64,
+  ) -> Result<(), EngineError> {
+    let retention = Retention {
+      max_age: i64::try_from(self.config.version_days).unwrap_or(i64::MAX).saturating_mul(DAY),
+      max_bytes: self.config.version_mb.saturating_mul(1_000_000),
+    };
+    ledger.keep_version(new, &retention, at)?;
+    Ok(())
+  }
+}
+
+/// Reports whether versions are kept. A failure reduces no protection, so guarding continues.
+fn report(ledger: &mut Ledger, kept: Result<(), EngineError>, at: i64) -> Result<(), EngineError> {
+  match kept {
+    Ok(()) => Ok(degraded::recovered(ledger, DEGRADED_KEY, at)?),
+    Err(EngineError::Store(error)) if !error.is_passing() && !is_of_one(&error) => {
+      Err(error.into())
+    }
+    Err(error) => {
+      let why = format!("versions are not kept: {error}");
+      Ok(degraded::degrade(ledger, DEGRADED_KEY, &why, at)?)
+    }
+  }
+}
+
+impl<F: Fs> Engine<F> {
   /// Keeps the current content of a judged file. A file that has changed since is left to the next
   /// pass.
   pub fn keep_present(&mut self, target: &Target) -> Result<(), EngineError> {
     let kept = self.try_keep_present(target);
-    self.told(kept)
+    let at = self.now();
+    report(&mut self.ledger, kept, at)
   }
 
   fn try_keep_present(&mut self, target: &Target) -> Result<(), EngineError> {
     let path = target.path();
-    if !self.keeps_versions() || !self.ledger.is_version_due(&path)? {
+    if !self.versions.are_kept(&self.ledger) || !self.ledger.is_version_due(&path)? {
       return Ok(());
     }
     let _writing = self.files.lock()?;
@@ -88,7 +140,8 @@ impl<F: Fs> Engine<F> {
     let seen_at = row.scanned_at.unwrap_or_else(|| self.now());
     let bytes = self.bare(target, bytes)?;
     let new = NewVersion { path: &path, file_hash, bytes: &bytes, writer: Writer::Other, seen_at };
-    self.keep(&new)
+    let at = self.now();
+    self.versions.keep(&mut self.ledger, &new, at)
   }
 
   /// The content of a file without memfw's comments.
@@ -100,33 +153,6 @@ impl<F: Fs> Engine<F> {
     let row = self.ledger.file(&target.path())?;
     let view = self.view(target, row.as_ref(), bytes, Origin::unknown(), None)?;
     Ok(bare(&view.document, &view.bytes, compact))
-  }
-
-  /// Keeps a version.
-  pub(super) fn keep(&mut self, new: &NewVersion<'_>) -> Result<(), EngineError> {
-    let retention = Retention {
-      max_age: i64::try_from(self.config.version_days).unwrap_or(i64::MAX).saturating_mul(DAY),
-      max_bytes: self.config.version_mb.saturating_mul(1_000_000),
-    };
-    let at = self.now();
-    self.ledger.keep_version(new, &retention, at)?;
-    Ok(())
-  }
-
-  /// Whether versions are kept; without a key nothing can be sealed.
-  fn keeps_versions(&self) -> bool {
-    self.config.version_mb > 0 && self.ledger.has_key()
-  }
-
-  /// Reports whether versions are kept. A failure reduces no protection, so guarding continues.
-  fn told(&mut self, kept: Result<(), EngineError>) -> Result<(), EngineError> {
-    match kept {
-      Ok(()) => self.recovered(DEGRADED_KEY),
-      Err(EngineError::Store(error)) if !error.is_passing() && !is_of_one(&error) => {
-        Err(error.into())
-      }
-      Err(error) => self.degrade(DEGRADED_KEY, &format!("versions are not kept: {error}")),
-    }
   }
 }
 

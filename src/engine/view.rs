@@ -6,6 +6,7 @@ use super::{
   facts::{FileFacts, known_block},
   judge::{BlockJudgement, Origin, Restored, Treatment},
   label::Labels,
+  marker_preference,
   read_version::{ReadVersion, Reader},
 };
 use crate::{
@@ -167,7 +168,7 @@ impl<F: Fs> Engine<F> {
     }
     let none = |why: String| Marking { mode: MarkerMode::None, why: Some(why) };
     // If the ledger cannot be read here, the next write to it fails and is reported.
-    if self.is_unmarked(&target.path()).unwrap_or_default() {
+    if marker_preference::is_unmarked(&self.ledger, &target.path()).unwrap_or_default() {
       return none(super::unmark::WHY.to_owned());
     }
     match self.link.standing(target) {

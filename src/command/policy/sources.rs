@@ -53,7 +53,7 @@ pub(super) fn allow(context: &Context, args: &PolicyAllowArgs) -> Result<Status,
   let mut engine = context.engine(&config)?;
   let (by, source) = (context.user(), Source::new(&args.source));
   let until = args.days.map(|days| SystemClock.now().saturating_add(i64::from(days) * DAY));
-  engine.allow(
+  engine.decisions().allow(
     &source,
     &args.codes,
     Approval { by: &by, reason: args.reason.as_deref(), until, at_end: false },

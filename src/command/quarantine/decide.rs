@@ -10,6 +10,7 @@ use crate::{
   engine::{
     Engine, Target,
     event::shown,
+    pending,
     review::{Approval, Placed},
   },
   files::RealFs,
@@ -91,7 +92,7 @@ pub(super) fn add(
 }
 
 fn target_of(engine: &Engine<RealFs>, path: &Path) -> Result<Target, Failure> {
-  engine.target_of(path)?.ok_or_else(|| {
+  pending::target_of(engine.ledger(), path)?.ok_or_else(|| {
     Failure::unavailable(format!("`{}` is not a guarded memory file", shown(path)))
       .hint("`memfw status` lists what is guarded")
   })

@@ -196,7 +196,7 @@ impl Review<'_> {
     let now = SystemClock.now();
     let until = days.map(|days| now.saturating_add(i64::from(days) * DAY));
     let word = Approval { by: &by, reason, until, at_end: false };
-    self.engine.allow(source, codes, word)?;
+    self.engine.decisions().allow(source, codes, word)?;
     let words: Vec<&str> = codes.iter().map(|code| code.as_str()).collect();
     let said = format!("{}: allowed {}", terminal(source.as_str()), words.join(" "));
     // An allowance does not decide about the item; that takes another key.

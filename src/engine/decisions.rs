@@ -1,0 +1,174 @@
+//! What a person has decided about a text, in the ledger: approvals with their exceptions, what takes
+//! them back, and codes that a person allows for a source.
+//!
+//! An allowance applies only to an observed source, not to a claimed or an unknown one. It brings no
+//! text back: text that was taken out before its source was known waits for a person like any other.
+//! No file is read or written here; [`super::review`] and [`super::put_back`] do that.
+#![forbid(unsafe_code)]
+
+use std::path::Path;
+
+use super::{
+  EngineError, Event, EventKind,
+  judge::{BlockJudgement, Origin},
+  origin::can_be_allowed,
+  review::{Approval, Placed, by_whom},
+};
+use crate::{
+  config::Config,
+  detect::Code,
+  memory::{BlockId, ContentHash, line},
+  provenance::{Source, State, trust_of},
+  store::{ExceptionKey, Item, ItemFilter, Ledger, NewSourceException, StoreError},
+};
+
+/// Decisions at one time.
+pub struct Decisions<'a> {
+  pub(super) ledger: &'a mut Ledger,
+  pub(super) config: &'a Config,
+  /// Now, in microseconds since the epoch.
+  pub(super) at: i64,
+}
+
+impl Decisions<'_> {
+  /// Makes an approval durable: by content, for its findings, in the context of the text now.
+  pub(super) fn excuse(
+    &mut self,
+    item: &Item,
+    approval: Approval<'_>,
+    (placed, context): (Placed, ContentHash),
+  ) -> Result<(), EngineError> {
+    let Approval { by, reason, until, .. } = approval;
+    let event = Event::new(EventKind::Approved)
+      .path(&item.path)
+      .block(&item.id)
+      .origin(&item.source, item.trust)
+      .detail(match placed {
+        Placed::AtPlaceholder => format!("back in its place, {}", by_whom(by, reason)),
+        Placed::Appended => format!("appended, {}", by_whom(by, reason)),
+        Placed::Elsewhere => format!("appended under other words, {}", by_whom(by, reason)),
+        Placed::InPlace => by_whom(by, reason),
+      });
+    let why = reason.unwrap_or_default();
+    let key = ExceptionKey { hash: item.hash, item: Some(item.id.clone()) };
+    self.ledger.except(&key, context, &item.codes, why, self.at, until)?;
+    self.ledger.decide(&item.id, State::Approved, by, self.at, &[event.row()])?;
+    event.log(None);
+    Ok(())
+  }
+
+  /// Makes an approval durable, also for the text with other line ends.
+  pub(super) fn excuse_also(
+    &mut self,
+    item: &Item,
+    plain: &[u8],
+    word: Approval<'_>,
+    (placed, context): (Placed, ContentHash),
+  ) -> Result<(), EngineError> {
+    self.excuse(item, word, (placed, context))?;
+    let same_text = ExceptionKey { hash: line::norm_hash(plain), item: Some(item.id.clone()) };
+    let reason = word.reason.unwrap_or_default();
+    self.ledger.except(&same_text, context, &item.codes, reason, self.at, word.until)?;
+    Ok(())
+  }
+
+  /// Withdraws approvals of text that is now quarantined by hand: a person's latest decision applies.
+  pub(super) fn reopen(&mut self, path: &Path, text: &[u8], by: &str) -> Result<(), EngineError> {
+    let hash = ContentHash::of(text);
+    if let Some(item) = self.ledger.existing_item(path, hash, 0)?
+      && item.status == State::Approved
+    {
+      self.ledger.decide(&item.id, State::Quarantined, by, self.at, &[])?;
+    }
+    self.withdraw(&[hash, line::norm_hash(text)], |ledger, item| {
+      // An approval in another file is a decision of its own.
+      let Some(item) = item else { return Ok(true) };
+      match ledger.item(item.as_str()) {
+        Ok(item) => Ok(item.path == path),
+        Err(StoreError::UnknownId { .. }) => Ok(true),
+        Err(error) => Err(error),
+      }
+    })
+  }
+
+  /// Withdraws approvals of text that is rejected now, also with other line ends. The approval of
+  /// another copy that is in a file is a decision of its own.
+  pub(super) fn take_back(&mut self, item: &Item) -> Result<(), EngineError> {
+    let filter = ItemFilter { statuses: vec![State::Approved], path: None };
+    let stands = self.ledger.items(&filter)?.iter().any(|other| other.hash == item.hash);
+    let mut hashes = vec![item.hash];
+    match self.ledger.unseal(&item.id) {
+      Ok(plain) => hashes.push(line::norm_hash(&plain)),
+      // Without its bytes, only the exact hash is known.
+      Err(StoreError::Deleted { .. } | StoreError::Unsealable { .. } | StoreError::NoKey) => {}
+      Err(error) => return Err(error.into()),
+    }
+    self.withdraw(&hashes, |_, of| Ok(of.map_or(!stands, |of| *of == item.id)))
+  }
+
+  /// Withdraws those approvals for whose item `is_meant` is true.
+  fn withdraw(
+    &mut self,
+    hashes: &[ContentHash],
+    is_meant: impl Fn(&Ledger, Option<&BlockId>) -> Result<bool, StoreError>,
+  ) -> Result<(), EngineError> {
+    for &hash in hashes {
+      for exception in self.ledger.exceptions_of(hash)? {
+        if is_meant(self.ledger, exception.key.item.as_ref())? {
+          self.ledger.withdraw_exception(&exception.key)?;
+        }
+      }
+    }
+    Ok(())
+  }
+
+  /// Excuses these codes for all future text of a source.
+  pub fn allow(
+    &mut self,
+    source: &Source,
+    codes: &[Code],
+    word: Approval<'_>,
+  ) -> Result<(), EngineError> {
+    if !can_be_allowed(source) {
+      return Err(EngineError::refused_with(
+        format!("`{source}` names nobody, so it would let anybody in"),
+        "approve the text itself: `memfw quarantine approve ID`",
+      ));
+    }
+    if codes.contains(&Code::ManualQuarantine) {
+      return Err(EngineError::refused(format!(
+        "`{}` is the word of a person and not excused for a source",
+        Code::ManualQuarantine
+      )));
+    }
+    let words: Vec<&str> = codes.iter().map(|code| code.as_str()).collect();
+    let event = Event::new(EventKind::Allowed)
+      .origin(source, trust_of(&self.config.trust_rules, source, &[]))
+      .detail(format!("{}, {}", words.join(" "), by_whom(word.by, word.reason)));
+    let new = NewSourceException {
+      source,
+      codes,
+      reason: word.reason.unwrap_or_default(),
+      made_by: word.by,
+      expires_at: word.until,
+    };
+    self.ledger.except_source(&new, &[event.row()], self.at)?;
+    event.log(None);
+    Ok(())
+  }
+
+  /// Notes which allowances a judgement used.
+  pub(super) fn note_allowed(
+    &mut self,
+    origin: &Origin,
+    allowed: &[Code],
+    judgement: &BlockJudgement,
+  ) -> Result<(), EngineError> {
+    let is_found = |code: &&Code| judgement.findings.iter().any(|finding| finding.code == **code);
+    let used: Vec<Code> = allowed.iter().filter(is_found).copied().collect();
+    if used.is_empty() {
+      return Ok(());
+    }
+    Ok(self.ledger.use_source_exceptions(&origin.source, &used, self.at)?)
+  }
+}
