@@ -93,7 +93,8 @@ impl fmt::Debug for MasterKey {
 
 /// The kind of the sealed bytes. It is part of key and associated data, so that one kind cannot
 /// replace another.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")]
 pub enum Purpose {
   /// The bytes of a quarantined block.
   Quarantine,
@@ -112,16 +113,8 @@ pub enum Purpose {
 }
 
 impl Purpose {
-  const fn as_str(self) -> &'static str {
-    match self {
-      Self::Quarantine => "quarantine",
-      Self::Redacted => "redacted",
-      Self::OpBefore => "op-before",
-      Self::OpAfter => "op-after",
-      Self::Version => "version",
-      Self::Request => "request",
-      Self::Question => "question",
-    }
+  fn as_str(self) -> &'static str {
+    self.into()
   }
 }
 

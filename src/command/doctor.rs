@@ -56,7 +56,8 @@ pub struct DoctorArgs {
 }
 
 /// The result of a check.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")]
 enum Health {
   Mended,
   Fine,
@@ -65,13 +66,8 @@ enum Health {
 }
 
 impl Health {
-  const fn as_str(self) -> &'static str {
-    match self {
-      Self::Mended => "mended",
-      Self::Fine => "fine",
-      Self::Note => "note",
-      Self::Wrong => "wrong",
-    }
+  fn as_str(self) -> &'static str {
+    self.into()
   }
 }
 

@@ -42,7 +42,7 @@ impl Setting for TrustRule {
         },
         "trust" => {
           let Ok(level) = text.parse::<Trust>() else {
-            let words = Trust::ALL.map(Trust::as_str);
+            let words: Vec<&str> = Trust::ALL.iter().map(|level| level.as_str()).collect();
             let message =
               format!("`trust` of `{name}` must be {}, found `{text}`", list_of(&words));
             let near = nearest(text, words).map(|word| format!("did you mean `{word}`?"));

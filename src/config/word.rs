@@ -1,7 +1,7 @@
 //! Settings that are one word out of a few.
 #![forbid(unsafe_code)]
 
-use std::{fmt, path::Path, str::FromStr};
+use std::{path::Path, str::FromStr};
 
 pub use crate::detect::{BaselineAction, Scope, Sensitivity, policy::Hold};
 
@@ -17,20 +17,21 @@ pub(super) trait Word: Copy + 'static {
 macro_rules! words {
   ($( $(#[doc = $about:literal])+ $type:ident { $( $(#[doc = $meaning:literal])+ $variant:ident = $word:literal, )+ } )+) => { $(
     $(#[doc = $about])+
-    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    #[derive(
+      Clone, Copy, Debug, PartialEq, Eq, Hash, strum::Display, strum::IntoStaticStr, strum::VariantArray,
+    )]
+
     pub enum $type {
-      $( $(#[doc = $meaning])+ $variant, )+
+      $( $(#[doc = $meaning])+ #[strum(serialize = $word)] $variant, )+
     }
 
     impl $type {
       /// All of them.
-      pub const ALL: &[Self] = &[$( Self::$variant ),+];
+      pub const ALL: &[Self] = <Self as strum::VariantArray>::VARIANTS;
 
       /// The spelling of the word.
-      pub const fn as_str(self) -> &'static str {
-        match self {
-          $( Self::$variant => $word, )+
-        }
+      pub fn as_str(self) -> &'static str {
+        self.into()
       }
     }
 
@@ -39,12 +40,6 @@ macro_rules! words {
 
       fn word(self) -> &'static str {
         self.as_str()
-      }
-    }
-
-    impl fmt::Display for $type {
-      fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
       }
     }
 

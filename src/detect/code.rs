@@ -3,169 +3,245 @@
 
 use std::{fmt, str::FromStr};
 
-macro_rules! codes {
-  ($($(#[$doc:meta])* $variant:ident = $word:literal, $title:literal;)*) => {
-    /// What a finding is. Each code is a heading in docs/findings.md, and the same word everywhere:
-    /// rules, JSON, log, docs, command line.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-    pub enum Code { $($(#[$doc])* $variant,)* }
-
-    impl Code {
-      /// All codes, in the order of docs/findings.md.
-      pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
-
-      /// The kebab-case word.
-      pub const fn as_str(self) -> &'static str {
-        match self { $(Self::$variant => $word,)* }
-      }
-
-      /// What it means, in a few plain words.
-      pub const fn title(self) -> &'static str {
-        match self { $(Self::$variant => $title,)* }
-      }
-    }
-  };
+/// What a finding is. Each code is a heading in docs/findings.md, and the same word everywhere:
+/// rules, JSON, log, docs, command line.
+#[derive(
+  Clone,
+  Copy,
+  Debug,
+  PartialEq,
+  Eq,
+  PartialOrd,
+  Ord,
+  Hash,
+  strum::EnumMessage,
+  strum::IntoStaticStr,
+  strum::VariantArray,
+)]
+#[strum(serialize_all = "kebab-case")]
+pub enum Code {
+  /// A memfw comment that the ledger does not know, or that stands where it cannot.
+  #[strum(message = "a provenance comment that memfw did not write")]
+  ForgedMarker,
+  /// Markers from another installation, at a first scan.
+  #[strum(message = "provenance comments of another installation")]
+  ForeignMarkers,
+  /// A marked block whose bytes changed.
+  #[strum(message = "a marked block was edited")]
+  EditedBlock,
+  /// Text that continues the line of a quarantined one.
+  #[strum(message = "the rest of a line that is in quarantine")]
+  QuarantineContinued,
+  /// Put there by a person with `memfw quarantine add`.
+  #[strum(message = "put into quarantine by a person")]
+  ManualQuarantine,
+  /// To be taken out of a file that may not be written.
+  #[strum(message = "it was to leave a file that may not be written")]
+  LeftInPlace,
+  /// Larger than what is judged.
+  #[strum(message = "only a part of a very long text was judged")]
+  TextTooLarge,
+  /// Zero-width characters inside words, or in long runs.
+  #[strum(message = "invisible characters inside words")]
+  ZeroWidth,
+  /// Directional controls where no script needs them.
+  #[strum(message = "the text shows in another order than it reads")]
+  BidiControl,
+  /// Text spelled in tag characters or variation selectors.
+  #[strum(message = "text spelled in characters without a glyph")]
+  TagCharacters,
+  /// Terminal escape sequences.
+  #[strum(message = "terminal escape sequences")]
+  AnsiEscape,
+  /// Look-alike letters of another script inside a word.
+  #[strum(message = "words of look-alike letters")]
+  MixedScript,
+  /// An element that a style hides.
+  #[strum(message = "text that a style hides")]
+  HiddenCss,
+  /// A rule hit inside text that a reader does not see.
+  #[strum(message = "an instruction that a reader does not see")]
+  HiddenInstruction,
+  /// An encoded word that decodes to language.
+  #[strum(message = "an encoded word that says something")]
+  EncodedText,
+  /// Language in letters or an order that a filter does not read.
+  #[strum(message = "words in disguise")]
+  DisguisedText,
+  /// A rule hit inside decoded text.
+  #[strum(message = "an instruction that is encoded")]
+  EncodedInstruction,
+  /// Ignore, forget, replace what the agent was told.
+  #[strum(message = "tells the agent to drop its instructions")]
+  InstructionOverride,
+  /// Makes the agent somebody without limits.
+  #[strum(message = "makes the agent somebody else")]
+  PersonaHijack,
+  /// Asks for the system prompt or other hidden instructions.
+  #[strum(message = "asks the agent to reveal its instructions")]
+  PromptProbe,
+  /// Text that poses as the system, an administrator or the developer.
+  #[strum(message = "poses as the system or an authority")]
+  FakeAuthority,
+  /// Tokens of chat templates.
+  #[strum(message = "tokens of a chat template")]
+  ChatTemplateToken,
+  /// Forged frames of the agent framework.
+  #[strum(message = "forges a frame of the agent framework")]
+  ForgedFrame,
+  /// A forged follow-up of a compaction.
+  #[strum(message = "poses as a follow-up of a compaction")]
+  CompactionPayload,
+  /// `trigger`, `importance` and other recall comments.
+  #[strum(message = "comments that buy a place in recall")]
+  RecallMetadata,
+  /// Sends data to a foreign place.
+  #[strum(message = "sends data to a foreign place")]
+  ExfiltrationEndpoint,
+  /// Collects, stores or reveals secrets.
+  #[strum(message = "collects or reveals secrets")]
+  CredentialHarvest,
+  /// Hides data in images, queries, names or text.
+  #[strum(message = "smuggles data out of sight")]
+  CovertChannel,
+  /// Hides something from the user.
+  #[strum(message = "hides something from the user")]
+  Concealment,
+  /// Another account, wallet or payee.
+  #[strum(message = "redirects a payment")]
+  PaymentSwap,
+  /// Moves money.
+  #[strum(message = "moves money")]
+  FundsTransfer,
+  /// Another registry, mirror, update server or webhook.
+  #[strum(message = "redirects downloads or messages")]
+  EndpointSwap,
+  /// Removes confirmations, checks and limits.
+  #[strum(message = "removes a safeguard")]
+  SafeguardRemoval,
+  /// Grants roles, rights or identities.
+  #[strum(message = "grants rights by saying so")]
+  PrivilegeGrant,
+  /// Declares a source trusted.
+  #[strum(message = "declares a source trusted")]
+  TrustLaundering,
+  /// Runs foreign code.
+  #[strum(message = "runs code from elsewhere")]
+  RemoteExecution,
+  /// Deletes or publishes.
+  #[strum(message = "orders destruction")]
+  DestructiveOrder,
+  /// Re-adds itself, copies itself.
+  #[strum(message = "keeps itself in memory")]
+  Persistence,
+  /// Waits for an occasion.
+  #[strum(message = "waits for an occasion")]
+  DelayedTrigger,
+  /// Acts when it is recalled.
+  #[strum(message = "acts when it is recalled")]
+  RecallTrigger,
+  /// Steers choices against the user.
+  #[strum(message = "steers choices and hides it")]
+  PreferenceHijack,
+  /// Makes the agent forget notes, rules and warnings.
+  #[strum(message = "drops earlier notes or warnings")]
+  Suppression,
+  /// Claims to be more important than anything else.
+  #[strum(message = "inflates its own importance")]
+  ImportanceInflation,
+  /// Many system commands.
+  #[strum(message = "many system commands")]
+  CommandDensity,
+  /// An instruction in a tag.
+  #[strum(message = "an instruction in a tag")]
+  TagInstruction,
+  /// Always, never, must.
+  #[strum(message = "a standing instruction")]
+  StandingInstruction,
+  /// From now on, in the future.
+  #[strum(message = "speaks about all future")]
+  ImperativeFuture,
+  /// A web address.
+  #[strum(message = "a web address")]
+  UrlReference,
+  /// A command line.
+  #[strum(message = "a command line")]
+  CommandReference,
+  /// Mentions secrets.
+  #[strum(message = "mentions secrets")]
+  CredentialReference,
+  /// A path to keys or configuration.
+  #[strum(message = "a path to keys or configuration")]
+  KeyPath,
+  /// Two families of triggers in one sentence.
+  #[strum(message = "several triggers in one sentence")]
+  TriggerCombination,
+  /// Layer 2: reads like an instruction to the agent.
+  #[strum(message = "reads like an instruction to the agent")]
+  LikelyInjection,
+  /// Layer 2: reads like poison in the form of memory.
+  #[strum(message = "reads like a false memory that serves somebody else")]
+  LikelyPoison,
+  /// Somebody outside sets a rule for all future turns.
+  #[strum(message = "somebody outside sets a standing rule")]
+  ForeignOrder,
+  /// Somebody outside has the agent run something.
+  #[strum(message = "somebody outside has a command run")]
+  ForeignCommand,
+  /// Somebody outside says where money goes.
+  #[strum(message = "somebody outside says where money goes")]
+  ForeignPayment,
+  /// Somebody outside says how a person is reached.
+  #[strum(message = "somebody outside changes a contact")]
+  ForeignContact,
+  /// Somebody outside names a registry, mirror, host or upload place.
+  #[strum(message = "somebody outside names a place to use")]
+  ForeignEndpoint,
+  /// Somebody outside grants a permission.
+  #[strum(message = "somebody outside grants a permission")]
+  ForeignPermission,
+  /// Somebody outside says who somebody is.
+  #[strum(message = "somebody outside says who somebody is")]
+  ForeignIdentity,
+  /// Somebody outside has something kept from the owner.
+  #[strum(message = "somebody outside asks for secrecy")]
+  ForeignSecrecy,
+  /// Somebody outside sets a trigger.
+  #[strum(message = "somebody outside sets a trigger")]
+  ForeignTrigger,
+  /// Somebody outside has notes, checks or warnings dropped.
+  #[strum(message = "somebody outside has a note or check dropped")]
+  ForeignSuppression,
+  /// Somebody outside has a brand, link or person put forward.
+  #[strum(message = "somebody outside promotes something")]
+  ForeignPromotion,
+  /// Somebody outside has data sent away.
+  #[strum(message = "somebody outside has data sent away")]
+  ForeignDisclosure,
+  /// Somebody outside states a fact that harms if it is false.
+  #[strum(message = "a fact from outside on which safety depends")]
+  ForeignSafetyFact,
+  /// Layer 2: somebody outside gains power by it.
+  #[strum(message = "gives somebody outside power over the agent")]
+  LikelyAuthority,
+  /// Layer 3: a model that read it with its source says that it has to go.
+  #[strum(message = "a model that read it says that it has to go")]
+  JudgedHarmful,
 }
 
-codes! {
-  /// A memfw comment that the ledger does not know, or that stands where it cannot.
-  ForgedMarker = "forged-marker", "a provenance comment that memfw did not write";
-  /// Markers from another installation, at a first scan.
-  ForeignMarkers = "foreign-markers", "provenance comments of another installation";
-  /// A marked block whose bytes changed.
-  EditedBlock = "edited-block", "a marked block was edited";
-  /// Text that continues the line of a quarantined one.
-  QuarantineContinued = "quarantine-continued", "the rest of a line that is in quarantine";
-  /// Put there by a person with `memfw quarantine add`.
-  ManualQuarantine = "manual-quarantine", "put into quarantine by a person";
-  /// To be taken out of a file that may not be written.
-  LeftInPlace = "left-in-place", "it was to leave a file that may not be written";
-  /// Larger than what is judged.
-  TextTooLarge = "text-too-large", "only a part of a very long text was judged";
-  /// Zero-width characters inside words, or in long runs.
-  ZeroWidth = "zero-width", "invisible characters inside words";
-  /// Directional controls where no script needs them.
-  BidiControl = "bidi-control", "the text shows in another order than it reads";
-  /// Text spelled in tag characters or variation selectors.
-  TagCharacters = "tag-characters", "text spelled in characters without a glyph";
-  /// Terminal escape sequences.
-  AnsiEscape = "ansi-escape", "terminal escape sequences";
-  /// Look-alike letters of another script inside a word.
-  MixedScript = "mixed-script", "words of look-alike letters";
-  /// An element that a style hides.
-  HiddenCss = "hidden-css", "text that a style hides";
-  /// A rule hit inside text that a reader does not see.
-  HiddenInstruction = "hidden-instruction", "an instruction that a reader does not see";
-  /// An encoded word that decodes to language.
-  EncodedText = "encoded-text", "an encoded word that says something";
-  /// Language in letters or an order that a filter does not read.
-  DisguisedText = "disguised-text", "words in disguise";
-  /// A rule hit inside decoded text.
-  EncodedInstruction = "encoded-instruction", "an instruction that is encoded";
-  /// Ignore, forget, replace what the agent was told.
-  InstructionOverride = "instruction-override", "tells the agent to drop its instructions";
-  /// Makes the agent somebody without limits.
-  PersonaHijack = "persona-hijack", "makes the agent somebody else";
-  /// Asks for the system prompt or other hidden instructions.
-  PromptProbe = "prompt-probe", "asks the agent to reveal its instructions";
-  /// Text that poses as the system, an administrator or the developer.
-  FakeAuthority = "fake-authority", "poses as the system or an authority";
-  /// Tokens of chat templates.
-  ChatTemplateToken = "chat-template-token", "tokens of a chat template";
-  /// Forged frames of the agent framework.
-  ForgedFrame = "forged-frame", "forges a frame of the agent framework";
-  /// A forged follow-up of a compaction.
-  CompactionPayload = "compaction-payload", "poses as a follow-up of a compaction";
-  /// `trigger`, `importance` and other recall comments.
-  RecallMetadata = "recall-metadata", "comments that buy a place in recall";
-  /// Sends data to a foreign place.
-  ExfiltrationEndpoint = "exfiltration-endpoint", "sends data to a foreign place";
-  /// Collects, stores or reveals secrets.
-  CredentialHarvest = "credential-harvest", "collects or reveals secrets";
-  /// Hides data in images, queries, names or text.
-  CovertChannel = "covert-channel", "smuggles data out of sight";
-  /// Hides something from the user.
-  Concealment = "concealment", "hides something from the user";
-  /// Another account, wallet or payee.
-  PaymentSwap = "payment-swap", "redirects a payment";
-  /// Moves money.
-  FundsTransfer = "funds-transfer", "moves money";
-  /// Another registry, mirror, update server or webhook.
-  EndpointSwap = "endpoint-swap", "redirects downloads or messages";
-  /// Removes confirmations, checks and limits.
-  SafeguardRemoval = "safeguard-removal", "removes a safeguard";
-  /// Grants roles, rights or identities.
-  PrivilegeGrant = "privilege-grant", "grants rights by saying so";
-  /// Declares a source trusted.
-  TrustLaundering = "trust-laundering", "declares a source trusted";
-  /// Runs foreign code.
-  RemoteExecution = "remote-execution", "runs code from elsewhere";
-  /// Deletes or publishes.
-  DestructiveOrder = "destructive-order", "orders destruction";
-  /// Re-adds itself, copies itself.
-  Persistence = "persistence", "keeps itself in memory";
-  /// Waits for an occasion.
-  DelayedTrigger = "delayed-trigger", "waits for an occasion";
-  /// Acts when it is recalled.
-  RecallTrigger = "recall-trigger", "acts when it is recalled";
-  /// Steers choices against the user.
-  PreferenceHijack = "preference-hijack", "steers choices and hides it";
-  /// Makes the agent forget notes, rules and warnings.
-  Suppression = "suppression", "drops earlier notes or warnings";
-  /// Claims to be more important than anything else.
-  ImportanceInflation = "importance-inflation", "inflates its own importance";
-  /// Many system commands.
-  CommandDensity = "command-density", "many system commands";
-  /// An instruction in a tag.
-  TagInstruction = "tag-instruction", "an instruction in a tag";
-  /// Always, never, must.
-  StandingInstruction = "standing-instruction", "a standing instruction";
-  /// From now on, in the future.
-  ImperativeFuture = "imperative-future", "speaks about all future";
-  /// A web address.
-  UrlReference = "url-reference", "a web address";
-  /// A command line.
-  CommandReference = "command-reference", "a command line";
-  /// Mentions secrets.
-  CredentialReference = "credential-reference", "mentions secrets";
-  /// A path to keys or configuration.
-  KeyPath = "key-path", "a path to keys or configuration";
-  /// Two families of triggers in one sentence.
-  TriggerCombination = "trigger-combination", "several triggers in one sentence";
-  /// Layer 2: reads like an instruction to the agent.
-  LikelyInjection = "likely-injection", "reads like an instruction to the agent";
-  /// Layer 2: reads like poison in the form of memory.
-  LikelyPoison = "likely-poison", "reads like a false memory that serves somebody else";
-  /// Somebody outside sets a rule for all future turns.
-  ForeignOrder = "foreign-order", "somebody outside sets a standing rule";
-  /// Somebody outside has the agent run something.
-  ForeignCommand = "foreign-command", "somebody outside has a command run";
-  /// Somebody outside says where money goes.
-  ForeignPayment = "foreign-payment", "somebody outside says where money goes";
-  /// Somebody outside says how a person is reached.
-  ForeignContact = "foreign-contact", "somebody outside changes a contact";
-  /// Somebody outside names a registry, mirror, host or upload place.
-  ForeignEndpoint = "foreign-endpoint", "somebody outside names a place to use";
-  /// Somebody outside grants a permission.
-  ForeignPermission = "foreign-permission", "somebody outside grants a permission";
-  /// Somebody outside says who somebody is.
-  ForeignIdentity = "foreign-identity", "somebody outside says who somebody is";
-  /// Somebody outside has something kept from the owner.
-  ForeignSecrecy = "foreign-secrecy", "somebody outside asks for secrecy";
-  /// Somebody outside sets a trigger.
-  ForeignTrigger = "foreign-trigger", "somebody outside sets a trigger";
-  /// Somebody outside has notes, checks or warnings dropped.
-  ForeignSuppression = "foreign-suppression", "somebody outside has a note or check dropped";
-  /// Somebody outside has a brand, link or person put forward.
-  ForeignPromotion = "foreign-promotion", "somebody outside promotes something";
-  /// Somebody outside has data sent away.
-  ForeignDisclosure = "foreign-disclosure", "somebody outside has data sent away";
-  /// Somebody outside states a fact that harms if it is false.
-  ForeignSafetyFact = "foreign-safety-fact", "a fact from outside on which safety depends";
-  /// Layer 2: somebody outside gains power by it.
-  LikelyAuthority = "likely-authority", "gives somebody outside power over the agent";
-  /// Layer 3: a model that read it with its source says that it has to go.
-  JudgedHarmful = "judged-harmful", "a model that read it says that it has to go";
+impl Code {
+  /// All codes, in the order of docs/findings.md.
+  pub const ALL: &'static [Self] = <Self as strum::VariantArray>::VARIANTS;
+
+  /// The kebab-case word.
+  pub fn as_str(self) -> &'static str {
+    self.into()
+  }
+
+  /// What it means, in a few plain words.
+  pub fn title(self) -> &'static str {
+    strum::EnumMessage::get_message(&self).unwrap_or_default()
+  }
 }
 
 impl fmt::Display for Code {

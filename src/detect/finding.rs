@@ -1,15 +1,29 @@
 //! One thing that a layer saw in a text.
 #![forbid(unsafe_code)]
 
-use std::{fmt, ops::Range, sync::Arc};
+use std::{ops::Range, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 
 use super::{Code, rules::RuleName};
 
 /// The layer that saw it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+  Clone,
+  Copy,
+  Debug,
+  PartialEq,
+  Eq,
+  PartialOrd,
+  Ord,
+  Hash,
+  Serialize,
+  Deserialize,
+  strum::Display,
+  strum::IntoStaticStr,
+)]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
 pub enum Layer {
   /// The normaliser or a rule.
   Rules,
@@ -25,20 +39,28 @@ pub enum Layer {
 
 impl Layer {
   /// The word used in JSON and logs.
-  pub const fn as_str(self) -> &'static str {
-    match self {
-      Self::Rules => "rules",
-      Self::Effects => "effects",
-      Self::Model => "model",
-      Self::Context => "context",
-      Self::Judge => "judge",
-    }
+  pub fn as_str(self) -> &'static str {
+    self.into()
   }
 }
 
 /// How bad it would be if it were meant.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+  Clone,
+  Copy,
+  Debug,
+  PartialEq,
+  Eq,
+  PartialOrd,
+  Ord,
+  Hash,
+  Serialize,
+  Deserialize,
+  strum::Display,
+  strum::IntoStaticStr,
+)]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
 pub enum Severity {
   /// Worth knowing.
   Info,
@@ -54,20 +76,27 @@ pub enum Severity {
 
 impl Severity {
   /// The word used in rules, JSON and logs.
-  pub const fn as_str(self) -> &'static str {
-    match self {
-      Self::Info => "info",
-      Self::Low => "low",
-      Self::Medium => "medium",
-      Self::High => "high",
-      Self::Critical => "critical",
-    }
+  pub fn as_str(self) -> &'static str {
+    self.into()
   }
 }
 
 /// Whether a finding may decide alone.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+  Clone,
+  Copy,
+  Debug,
+  PartialEq,
+  Eq,
+  PartialOrd,
+  Ord,
+  Hash,
+  Serialize,
+  Deserialize,
+  strum::IntoStaticStr,
+)]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
 pub enum RuleKind {
   /// Only asks for a closer look.
   Trigger,
@@ -77,11 +106,8 @@ pub enum RuleKind {
 
 impl RuleKind {
   /// The word used in rules and JSON.
-  pub const fn as_str(self) -> &'static str {
-    match self {
-      Self::Trigger => "trigger",
-      Self::Signature => "signature",
-    }
+  pub fn as_str(self) -> &'static str {
+    self.into()
   }
 }
 
@@ -156,18 +182,6 @@ impl From<FindingRecord> for Finding {
     let FindingRecord { code, layer, severity, kind, start, end, why, rule, rule_file } = record;
     let rule = rule.zip(rule_file).map(|(id, file)| Arc::new(RuleName { id, file }));
     Self { code, layer, severity, kind, span: start..end, why, rule }
-  }
-}
-
-impl fmt::Display for Layer {
-  fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-    f.pad(self.as_str())
-  }
-}
-
-impl fmt::Display for Severity {
-  fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-    f.pad(self.as_str())
   }
 }
 

@@ -37,7 +37,8 @@ use crate::{
 const MAX_CLOSE: usize = 256;
 
 /// Which layers take part.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, strum::IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")]
 pub enum Layers {
   /// The normaliser and the rules.
   Rules,
@@ -50,12 +51,8 @@ pub enum Layers {
 
 impl Layers {
   /// The word used in JSON and on the command line.
-  pub const fn as_str(self) -> &'static str {
-    match self {
-      Self::Rules => "rules",
-      Self::Model => "model",
-      Self::All => "all",
-    }
+  pub fn as_str(self) -> &'static str {
+    self.into()
   }
 }
 

@@ -58,7 +58,7 @@ impl Case {
     let trust = match object.get("trust") {
       None | Some(Value::Null) => None,
       Some(Value::String(trust)) => {
-        let known = Trust::ALL.into_iter().find(|known| known.as_str() == trust.as_str());
+        let known = Trust::ALL.iter().copied().find(|known| known.as_str() == trust.as_str());
         Some(known.ok_or("expected a `trust` of the four words")?)
       }
       Some(_) => return Err("expected a string `trust`".to_owned()),

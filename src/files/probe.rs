@@ -4,10 +4,13 @@
 //! The probe is an unnamed file (`O_TMPFILE`) that is never linked: nothing is left behind.
 #![forbid(unsafe_code)]
 
-use std::{fmt, path::Path};
+use std::path::Path;
 
 /// How files in a directory can be edited.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(
+  Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, strum::Display, strum::IntoStaticStr,
+)]
+#[strum(serialize_all = "kebab-case")]
 pub enum Rung {
   /// No lease: compare and overwrite at equal length, no reshaping.
   NoLease,
@@ -19,18 +22,8 @@ pub enum Rung {
 
 impl Rung {
   /// The word for JSON and status.
-  pub const fn as_str(self) -> &'static str {
-    match self {
-      Self::Lease => "lease",
-      Self::EqualLengthOnly => "equal-length-only",
-      Self::NoLease => "no-lease",
-    }
-  }
-}
-
-impl fmt::Display for Rung {
-  fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-    f.pad(self.as_str())
+  pub fn as_str(self) -> &'static str {
+    self.into()
   }
 }
 

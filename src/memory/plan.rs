@@ -18,7 +18,8 @@ use crate::memory::{
 };
 
 /// How provenance is mirrored in the file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")]
 pub enum MarkerMode {
   /// A comment pair around each run of blocks.
   Wrap,
@@ -30,12 +31,8 @@ pub enum MarkerMode {
 
 impl MarkerMode {
   /// The word used in configuration, JSON and the ledger.
-  pub const fn as_str(self) -> &'static str {
-    match self {
-      Self::Wrap => "wrap",
-      Self::Id => "id",
-      Self::None => "none",
-    }
+  pub fn as_str(self) -> &'static str {
+    self.into()
   }
 }
 

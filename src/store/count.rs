@@ -74,7 +74,7 @@ fn blocks_by_state(conn: &Connection) -> Result<Vec<(State, u64)>, Fault> {
     None if untouched > 0 => found.push((State::Validated, untouched as i64)),
     None => {}
   }
-  let ordered = State::ALL.into_iter().filter_map(|state| {
+  let ordered = State::ALL.iter().filter_map(|&state| {
     found.iter().find(|(found, _)| *found == state).map(|(_, count)| (state, *count as u64))
   });
   Ok(ordered.collect())

@@ -2,10 +2,8 @@
 #![forbid(unsafe_code)]
 
 use std::{
-  fmt,
   ops::BitOr,
   path::{Path, PathBuf},
-  str::FromStr,
 };
 
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
@@ -53,7 +51,19 @@ pub struct FileRow {
 }
 
 /// Whether a file is guarded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(
+  Clone,
+  Copy,
+  Debug,
+  PartialEq,
+  Eq,
+  Hash,
+  strum::Display,
+  strum::EnumString,
+  strum::IntoStaticStr,
+  strum::VariantArray,
+)]
+#[strum(serialize_all = "kebab-case")]
 pub enum FileStatus {
   /// Read and judged at each change.
   Watched,
@@ -65,32 +75,11 @@ pub enum FileStatus {
 
 impl FileStatus {
   /// All of them.
-  pub const ALL: [Self; 3] = [Self::Watched, Self::Unscannable, Self::Missing];
+  pub const ALL: &'static [Self] = <Self as strum::VariantArray>::VARIANTS;
 
   /// The word used in JSON and in the database.
-  pub const fn as_str(self) -> &'static str {
-    match self {
-      Self::Watched => "watched",
-      Self::Unscannable => "unscannable",
-      Self::Missing => "missing",
-    }
-  }
-}
-
-impl fmt::Display for FileStatus {
-  fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-    f.pad(self.as_str())
-  }
-}
-
-impl FromStr for FileStatus {
-  type Err = String;
-
-  fn from_str(text: &str) -> Result<Self, Self::Err> {
-    Self::ALL
-      .into_iter()
-      .find(|status| status.as_str() == text)
-      .ok_or_else(|| format!("unknown file status `{text}`"))
+  pub fn as_str(self) -> &'static str {
+    self.into()
   }
 }
 

@@ -3,92 +3,127 @@
 
 use std::{fmt, str::FromStr};
 
-macro_rules! events {
-  ($($(#[$doc:meta])* $variant:ident = $word:literal, $message:literal;)*) => {
-    /// The kind of an event. Its word is the same in the ledger, JSON, log and on the command line.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-    pub enum EventKind { $($(#[$doc])* $variant,)* }
-
-    impl EventKind {
-      /// All kinds.
-      pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
-
-      /// The kebab-case word.
-      pub const fn as_str(self) -> &'static str {
-        match self { $(Self::$variant => $word,)* }
-      }
-
-      /// The constant message of the log line.
-      pub const fn message(self) -> &'static str {
-        match self { $(Self::$variant => $message,)* }
-      }
-    }
-  };
-}
-
-events! {
+/// The kind of an event. Its word is the same in the ledger, JSON, log and on the command line.
+#[derive(
+  Clone,
+  Copy,
+  Debug,
+  PartialEq,
+  Eq,
+  Hash,
+  strum::EnumMessage,
+  strum::IntoStaticStr,
+  strum::VariantArray,
+)]
+#[strum(serialize_all = "kebab-case")]
+pub enum EventKind {
   /// The daemon is guarding.
-  Started = "started", "started";
+  #[strum(message = "started")]
+  Started,
   /// The daemon stopped in an orderly way.
-  Stopped = "stopped", "stopped";
+  #[strum(message = "stopped")]
+  Stopped,
   /// A file was seen for the first time, and its content was adopted unchanged.
-  Adopted = "adopted", "baseline adopted";
+  #[strum(message = "baseline adopted")]
+  Adopted,
   /// Fresh lines were judged and stay.
-  Kept = "kept", "block kept";
+  #[strum(message = "block kept")]
+  Kept,
   /// Fresh lines stay, with findings.
-  Flagged = "flagged", "block flagged";
+  #[strum(message = "block flagged")]
+  Flagged,
   /// A block went into quarantine.
-  Quarantined = "quarantined", "block quarantined";
+  #[strum(message = "block quarantined")]
+  Quarantined,
   /// Policy took a block out of its file, and the block waits for review.
-  Held = "held", "block held";
+  #[strum(message = "block held")]
+  Held,
   /// A quarantined block came back and was taken out again.
-  Returned = "returned", "quarantined block came back and went out again";
+  #[strum(message = "quarantined block came back and went out again")]
+  Returned,
   /// The placeholder of approved text came back with an older version, and the text was brought back
   /// again.
-  BroughtBack = "brought-back", "approved text brought back once more";
+  #[strum(message = "approved text brought back once more")]
+  BroughtBack,
   /// A marker that memfw did not write was neutralised.
-  ForgedMarker = "forged-marker", "forged marker neutralised";
+  #[strum(message = "forged marker neutralised")]
+  ForgedMarker,
   /// The source of a text became known.
-  Attributed = "attributed", "source known";
+  #[strum(message = "source known")]
+  Attributed,
   /// A text that was taken out of a file came from a trusted source; it stays out until a person
   /// decides.
-  FoundTrusted = "found-trusted", "source found trusted after a redaction";
+  #[strum(message = "source found trusted after a redaction")]
+  FoundTrusted,
   /// A person approved a block.
-  Approved = "approved", "block approved";
+  #[strum(message = "block approved")]
+  Approved,
   /// A person excused codes for all text of a source.
-  Allowed = "allowed", "source allowed";
+  #[strum(message = "source allowed")]
+  Allowed,
   /// A person withdrew an approval.
-  Withdrawn = "withdrawn", "approval withdrawn";
+  #[strum(message = "approval withdrawn")]
+  Withdrawn,
   /// A person rejected a block.
-  Rejected = "rejected", "block rejected";
+  #[strum(message = "block rejected")]
+  Rejected,
   /// A person had the sealed bytes of an item deleted.
-  Deleted = "deleted", "quarantined bytes deleted";
+  #[strum(message = "quarantined bytes deleted")]
+  Deleted,
   /// A person restored an earlier version of a file.
-  RestoredVersion = "restored-version", "earlier version brought back";
+  #[strum(message = "earlier version brought back")]
+  RestoredVersion,
   /// A person made the agent framework trust a file again.
-  Retrusted = "retrusted", "file trusted again";
+  #[strum(message = "file trusted again")]
+  Retrusted,
   /// Markers were written or placeholders compacted.
-  Reshaped = "reshaped", "markers renewed";
+  #[strum(message = "markers renewed")]
+  Reshaped,
   /// An interrupted operation was completed or dropped.
-  Recovered = "recovered", "interrupted operation recovered";
+  #[strum(message = "interrupted operation recovered")]
+  Recovered,
   /// A file is gone.
-  Vanished = "vanished", "memory file is gone";
+  #[strum(message = "memory file is gone")]
+  Vanished,
   /// A file has a new name, and the ledger's knowledge about it moves along.
-  Renamed = "renamed", "memory file was renamed";
+  #[strum(message = "memory file was renamed")]
+  Renamed,
   /// A file is not fully guarded.
-  Unguarded = "unguarded", "file is not fully guarded";
+  #[strum(message = "file is not fully guarded")]
+  Unguarded,
   /// Protection is reduced.
-  Degraded = "degraded", "protection is reduced";
+  #[strum(message = "protection is reduced")]
+  Degraded,
   /// A reduction of protection has ended.
-  Restored = "restored", "protection is whole again";
+  #[strum(message = "protection is whole again")]
+  Restored,
   /// A changed configuration took effect.
-  Reloaded = "reloaded", "configuration reloaded";
+  #[strum(message = "configuration reloaded")]
+  Reloaded,
   /// All files are scanned again, because the watcher may have missed a change.
-  Rescanned = "rescanned", "rescanned everything";
+  #[strum(message = "rescanned everything")]
+  Rescanned,
   /// Old records were removed.
-  Pruned = "pruned", "old records taken away";
+  #[strum(message = "old records taken away")]
+  Pruned,
   /// The summary of a day.
-  Summary = "summary", "daily summary";
+  #[strum(message = "daily summary")]
+  Summary,
+}
+
+impl EventKind {
+  /// All kinds.
+  pub const ALL: &'static [Self] = <Self as strum::VariantArray>::VARIANTS;
+
+  /// The kebab-case word.
+  pub fn as_str(self) -> &'static str {
+    self.into()
+  }
+
+  /// The constant message of the log line.
+  pub fn message(self) -> &'static str {
+    strum::EnumMessage::get_message(&self).unwrap_or_default()
+  }
 }
 
 impl EventKind {

@@ -5,7 +5,6 @@
 use std::{
   fmt,
   path::{Path, PathBuf},
-  str::FromStr,
 };
 
 use rusqlite::{Connection, OptionalExtension as _, params};
@@ -24,7 +23,19 @@ use crate::{
 };
 
 /// What an operation does to a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(
+  Clone,
+  Copy,
+  Debug,
+  PartialEq,
+  Eq,
+  Hash,
+  strum::Display,
+  strum::EnumString,
+  strum::IntoStaticStr,
+  strum::VariantArray,
+)]
+#[strum(serialize_all = "kebab-case")]
 pub enum OpKind {
   /// Poison becomes a placeholder of the same length.
   Redact,
@@ -38,33 +49,11 @@ pub enum OpKind {
 
 impl OpKind {
   /// All of them.
-  pub const ALL: [Self; 4] = [Self::Redact, Self::Neutralise, Self::Reshape, Self::Restore];
+  pub const ALL: &'static [Self] = <Self as strum::VariantArray>::VARIANTS;
 
   /// The word used in logs and in the database.
-  pub const fn as_str(self) -> &'static str {
-    match self {
-      Self::Redact => "redact",
-      Self::Neutralise => "neutralise",
-      Self::Reshape => "reshape",
-      Self::Restore => "restore",
-    }
-  }
-}
-
-impl fmt::Display for OpKind {
-  fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-    f.pad(self.as_str())
-  }
-}
-
-impl FromStr for OpKind {
-  type Err = String;
-
-  fn from_str(text: &str) -> Result<Self, Self::Err> {
-    Self::ALL
-      .into_iter()
-      .find(|kind| kind.as_str() == text)
-      .ok_or_else(|| format!("unknown operation `{text}`"))
+  pub fn as_str(self) -> &'static str {
+    self.into()
   }
 }
 

@@ -10,11 +10,7 @@
 //! either exactly the bytes that were kept or an error.
 #![forbid(unsafe_code)]
 
-use std::{
-  fmt,
-  path::{Path, PathBuf},
-  str::FromStr,
-};
+use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, OptionalExtension as _, params};
 use zeroize::Zeroizing;
@@ -39,7 +35,10 @@ const MAX_DEPTH: u32 = 32;
 const PRUNED_AT_ONCE: usize = 512;
 
 /// Who made a version of a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(
+  Clone, Copy, Debug, PartialEq, Eq, Hash, strum::Display, strum::EnumString, strum::IntoStaticStr,
+)]
+#[strum(serialize_all = "kebab-case")]
 pub enum Writer {
   /// An agent, a program or a person.
   Other,
@@ -49,28 +48,8 @@ pub enum Writer {
 
 impl Writer {
   /// The word used in JSON and in the database.
-  pub const fn as_str(self) -> &'static str {
-    match self {
-      Self::Other => "other",
-      Self::Memfw => "memfw",
-    }
-  }
-}
-
-impl fmt::Display for Writer {
-  fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-    f.pad(self.as_str())
-  }
-}
-
-impl FromStr for Writer {
-  type Err = String;
-
-  fn from_str(text: &str) -> Result<Self, Self::Err> {
-    [Self::Other, Self::Memfw]
-      .into_iter()
-      .find(|writer| writer.as_str() == text)
-      .ok_or_else(|| format!("unknown writer `{text}`"))
+  pub fn as_str(self) -> &'static str {
+    self.into()
   }
 }
 

@@ -3,7 +3,6 @@
 
 use std::{
   ffi::OsString,
-  fmt,
   path::{Path, PathBuf},
 };
 
@@ -15,7 +14,8 @@ use super::{facts::Facts, plist, systemd};
 pub const LABEL: &str = "ai.memfw.daemon";
 
 /// A service manager.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, strum::Display, strum::IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")]
 pub enum Supervisor {
   /// systemd's manager of one user
   #[value(help = Resettable::Reset)]
@@ -40,12 +40,8 @@ impl Supervisor {
   }
 
   /// The name of the manager on the command line.
-  pub const fn as_str(self) -> &'static str {
-    match self {
-      Self::User => "user",
-      Self::System => "system",
-      Self::Launchd => "launchd",
-    }
+  pub fn as_str(self) -> &'static str {
+    self.into()
   }
 
   /// The program that controls the manager.
@@ -171,12 +167,6 @@ impl Supervisor {
   /// it.
   pub fn asks_whether_it_will(self, job: &Job<'_>) -> Option<Vec<OsString>> {
     (self != Self::Launchd).then(|| self.words(&["is-enabled", "--quiet", job.name]))
-  }
-}
-
-impl fmt::Display for Supervisor {
-  fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-    f.write_str(self.as_str())
   }
 }
 

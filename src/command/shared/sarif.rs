@@ -21,7 +21,8 @@ const BASE: &str = "%SRCROOT%";
 const MAX_COLUMN_BYTES: usize = 10_000;
 
 /// The level of a result, in SARIF's words.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")]
 pub enum Level {
   /// Quarantined.
   Error,
@@ -32,12 +33,8 @@ pub enum Level {
 }
 
 impl Level {
-  const fn as_str(self) -> &'static str {
-    match self {
-      Self::Error => "error",
-      Self::Warning => "warning",
-      Self::Note => "note",
-    }
+  fn as_str(self) -> &'static str {
+    self.into()
   }
 }
 
