@@ -17,6 +17,10 @@
 //! - [`command`]: the command line, one file per command;
 //! - [`failpoint`]: where tests have the process die; empty in the product.
 
+// The tests of the crate include a file of the integration tests, which names the crate.
+#[cfg(test)]
+extern crate self as memfw;
+
 pub mod app;
 pub mod command;
 pub mod config;
@@ -27,6 +31,10 @@ pub mod eval;
 pub mod failpoint;
 pub mod files;
 pub mod gate;
+#[cfg(test)]
+#[path = "../tests/support/harness.rs"]
+#[expect(dead_code, reason = "the unit tests build engines, and no daemon")]
+mod harness;
 pub mod memory;
 pub mod net;
 pub mod openclaw;

@@ -1,23 +1,22 @@
 //! Questions to the agent's records: whoever is slow to answer keeps no file waiting.
 
-use crate::support::{clean, daemon_in, eventually, needle, poison};
+use crate::support::{Ahead, Harness, clean, eventually, ledger_in, needle, poison};
 use memfw::{
   config::Config,
   daemon::{Daemon, Helpers},
-  os::{Clock, SystemClock},
+  files::RealFs,
   provenance::{
     AgentRecords, Answer, Attestation, Outlook, Question, Source, SourcePattern, Trust, TrustRule,
   },
-  seal::MasterKey,
   store::{Access, Ledger, StateKey},
 };
 use std::{
   ffi::OsString,
   fs,
-  path::{Path, PathBuf},
+  path::PathBuf,
   sync::{
     Arc, Condvar, Mutex,
-    atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed},
+    atomic::{AtomicUsize, Ordering::Relaxed},
   },
   time::Duration,
 };
@@ -64,20 +63,6 @@ impl AgentRecords for Broken {
   }
 }
 
-/// The machine's clock, some seconds ahead.
-#[derive(Default)]
-struct Ahead(AtomicU64);
-
-impl Clock for Ahead {
-  fn now(&self) -> i64 {
-    SystemClock.now()
-  }
-
-  fn monotonic(&self) -> Duration {
-    SystemClock.monotonic() + Duration::from_secs(self.0.load(Relaxed))
-  }
-}
-
 struct World {
   dir: tempfile::TempDir,
   root: PathBuf,
@@ -102,9 +87,9 @@ impl World {
     let clock = Arc::<Ahead>::default();
     let idle = Duration::from_hours(1);
     let config = Config { reshape_idle: idle, trust_rules, ..Config::default() };
-    let shared = Arc::clone(&clock) as Arc<dyn Clock>;
     let helpers = Helpers { notify: notify.map(Ok), ..Helpers::default() };
-    let mut daemon = daemon_in(dir.path(), &root, (shared, config), agent, helpers);
+    let harness = Harness::new(RealFs::default(), dir.path()).config(config).agent(agent);
+    let mut daemon = harness.clock(Arc::clone(&clock) as Arc<_>).daemon(&root, helpers);
     let (wake, answered) = unbounded_channel();
     daemon.ask_elsewhere(wake);
     daemon.start().unwrap();
@@ -113,12 +98,8 @@ impl World {
     world
   }
 
-  fn ledger_in(dir: &Path, access: Access) -> Ledger {
-    Ledger::open(&dir.join("ledger.sqlite"), access, Some(MasterKey::new([7; 32]))).unwrap()
-  }
-
   fn ledger(&self) -> Ledger {
-    Self::ledger_in(self.dir.path(), Access::ReadOnly)
+    ledger_in(self.dir.path(), Access::ReadOnly)
   }
 
   fn write(&self, file: &str, text: &str) {
@@ -171,7 +152,7 @@ fn poison_leaves_its_file_while_a_question_is_out() {
     world.daemon.next_due().is_some_and(|due| due > Duration::from_secs(5))
   });
 
-  world.clock.0.store(31, Relaxed);
+  world.clock.advance_monotonic(Duration::from_secs(31));
   world.work_until("it is told", |world| world.degradations().contains("have not answered"));
   slow.let_answer();
   let files = ["MEMORY.md", "USER.md", "memory.md"];
@@ -241,8 +222,8 @@ fn records_that_can_be_read_again_are_asked_again_though_nothing_changes() {
   world.write("MEMORY.md", &format!("{}\n", clean(1)));
   world
     .work_until("it is told", |world| world.degradations().contains("the registry is cut short"));
-  for (n, seconds) in [(2, 3), (3, 9)] {
-    world.clock.0.store(seconds, Relaxed);
+  for (n, seconds) in [(2, 3), (3, 6)] {
+    world.clock.advance_monotonic(Duration::from_secs(seconds));
     // A file that is looked at once more, for its stamp was young, is asked about then as well.
     world.work_until("it is asked again", |_| n_asked.load(Relaxed) >= n);
   }

@@ -1,12 +1,12 @@
 //! What follows a quarantine: people are told, and the agent's index is looked at.
 
 use crate::support::{
-  AT_ONCE, Ahead, Guarded, clean, daemon_in, eventually, ledger_in, needle, poison, settle,
+  AT_ONCE, Ahead, Guarded, Harness, clean, eventually, ledger_in, needle, poison, settle,
 };
 use memfw::{
   config::Config,
   daemon::{Daemon, Helpers},
-  os::Clock,
+  files::RealFs,
   provenance::{AgentRecords, Answer, Question},
   store::Access,
 };
@@ -185,13 +185,13 @@ impl World {
     let (clock, holds) = (Arc::new(Ahead::default()), Arc::new(AtomicBool::new(true)));
     let agent = Box::new(Indexed(Arc::clone(&holds)));
     let config = Config { reshape_idle: Duration::from_hours(1), ..Config::default() };
-    let shared = Arc::clone(&clock) as Arc<dyn Clock>;
     let asked = dir.path().join("asked").into_os_string();
     let words = vec![OsString::from("touch"), asked];
     let reindex =
       if reindex { BTreeMap::from([(root.clone(), words)]) } else { BTreeMap::default() };
     let helpers = Helpers { notify: None, reindex, judge: None };
-    let mut daemon = daemon_in(dir.path(), &root, (shared, config), agent, helpers);
+    let harness = Harness::new(RealFs::default(), dir.path()).config(config).agent(agent);
+    let mut daemon = harness.clock(Arc::clone(&clock) as Arc<_>).daemon(&root, helpers);
     daemon.start().unwrap();
     let mut world = Self { dir, root, clock, holds, daemon };
     settle(&mut world.daemon);
@@ -205,7 +205,7 @@ impl World {
   }
 
   fn later(&mut self, minutes: u64) {
-    self.clock.monotonic.fetch_add(minutes * 61_000, Relaxed);
+    self.clock.advance_monotonic(Duration::from_secs(minutes * 61));
     settle(&mut self.daemon);
   }
 

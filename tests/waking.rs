@@ -1,13 +1,12 @@
 //! What the daemon does without an event: after a suspend, and about files that somebody keeps open.
 //! The daemon runs in the test, with a clock that can be moved, and is told of no event at all.
 
-use crate::support::{Ahead, daemon_in, ledger_in, needle, poison, settle};
+use crate::support::{Ahead, Harness, ledger_in, needle, poison, settle};
 use memfw::{
   config::Config,
   daemon::{Daemon, Helpers},
   files::{Fs as _, RealFs, Rung, lease},
-  os::{Clock, WriteLock},
-  provenance::NoAgent,
+  os::WriteLock,
   store::{Access, EventFilter, EventKind, Ledger, Pending},
 };
 use std::{
@@ -16,7 +15,7 @@ use std::{
   os::fd::AsFd as _,
   path::{Path, PathBuf},
   process::{Child, ChildStdin, ChildStdout, Command, Stdio},
-  sync::{Arc, atomic::Ordering, mpsc},
+  sync::{Arc, mpsc},
   time::Duration,
 };
 use tempfile::TempDir;
@@ -34,11 +33,10 @@ impl World {
     fs::create_dir(&root).unwrap();
     fs::write(root.join("MEMORY.md"), "# Memory\n").unwrap();
     let clock = Arc::new(Ahead::default());
-    let shared = Arc::clone(&clock) as Arc<dyn Clock>;
     // No marker is due while a test lasts.
     let config = Config { reshape_idle: Duration::from_hours(1), ..Config::default() };
-    let (agent, helpers) = (Box::new(NoAgent), Helpers::default());
-    let mut daemon = daemon_in(dir.path(), &root, (shared, config), agent, helpers);
+    let harness = Harness::new(RealFs::default(), dir.path()).config(config);
+    let mut daemon = harness.clock(Arc::clone(&clock) as Arc<_>).daemon(&root, Helpers::default());
     daemon.start().unwrap();
     Self { dir, clock, daemon }
   }
@@ -66,11 +64,11 @@ fn after_a_suspend_everything_is_looked_at_again() {
   settle(&mut world.daemon);
   writeln!(world.append(), "{}", poison(1)).unwrap();
   // Two readings of a clock are never quite the same; that is no sleep.
-  world.clock.asleep.store(20, Ordering::Relaxed);
+  world.clock.sleep(Duration::from_millis(20));
   world.daemon.woke();
   settle(&mut world.daemon);
   assert!(world.holds(1));
-  world.clock.asleep.store(3_600_020, Ordering::Relaxed);
+  world.clock.sleep(Duration::from_hours(1));
   world.daemon.woke();
   settle(&mut world.daemon);
   assert!(!world.holds(1));
@@ -85,11 +83,11 @@ fn after_a_suspend_everything_is_looked_at_again() {
 
 #[test]
 fn a_day_that_is_over_is_told_once_and_a_quiet_one_never() {
-  const DAY_MS: u64 = 86_400_000;
+  const DAY: Duration = Duration::from_hours(24);
   let mut world = World::new();
   settle(&mut world.daemon);
   writeln!(world.append(), "{}", poison(1)).unwrap();
-  world.clock.asleep.store(3_600_000, Ordering::Relaxed);
+  world.clock.sleep(Duration::from_hours(1));
   world.daemon.woke();
   settle(&mut world.daemon);
   let told = |world: &World| -> Vec<String> {
@@ -99,14 +97,14 @@ fn a_day_that_is_over_is_told_once_and_a_quiet_one_never() {
   };
   assert_eq!(told(&world), [""; 0], "the day is not over");
   assert!(world.daemon.next_due().is_none_or(|due| due > Duration::from_mins(1)), "a timer for it");
-  world.clock.wall.store(DAY_MS, Ordering::Relaxed);
+  world.clock.advance_wall(DAY);
   settle(&mut world.daemon);
   settle(&mut world.daemon);
   let first = told(&world);
   assert_eq!(first.len(), 1, "{first:?}");
   assert!(first[0].contains(", 1 quarantined; 1 waits for review"), "{first:?}");
   // Nothing happened since, but something waits; then that is decided, and there is nothing to say.
-  world.clock.wall.store(3 * DAY_MS, Ordering::Relaxed);
+  world.clock.advance_wall(2 * DAY);
   settle(&mut world.daemon);
   let second = told(&world);
   assert_eq!(second.len(), 2, "{second:?}");
@@ -114,7 +112,7 @@ fn a_day_that_is_over_is_told_once_and_a_quiet_one_never() {
   let mut ledger = ledger_in(world.dir.path(), Access::ReadWrite);
   let waiting = ledger.items(&memfw::store::ItemFilter::waiting()).unwrap();
   ledger.decide(&waiting[0].id, memfw::provenance::State::Rejected, "ann", 1, &[]).unwrap();
-  world.clock.wall.store(4 * DAY_MS, Ordering::Relaxed);
+  world.clock.advance_wall(DAY);
   settle(&mut world.daemon);
   assert_eq!(told(&world).len(), 2, "a quiet day");
 }
@@ -130,14 +128,14 @@ fn a_file_that_somebody_keeps_open_is_read_again_once_a_minute() {
   writeln!(holder, "{}", poison(1)).unwrap();
   settle(&mut world.daemon);
   assert!(world.holds(1), "nobody told");
-  world.clock.monotonic.fetch_add(61_000, Ordering::Relaxed);
+  world.clock.advance_monotonic(Duration::from_secs(61));
   settle(&mut world.daemon);
   assert!(!world.holds(1));
   let minute = Duration::from_mins(1);
   assert!(world.daemon.next_due().is_some_and(|due| due <= minute), "it is open still");
   // Once it is closed, that was the last time.
   drop(holder);
-  world.clock.monotonic.fetch_add(61_000, Ordering::Relaxed);
+  world.clock.advance_monotonic(Duration::from_secs(61));
   settle(&mut world.daemon);
   assert!(world.daemon.next_due().is_none_or(|due| due > minute));
   let row = world.ledger().file(&world.memory()).unwrap().unwrap();
@@ -151,7 +149,7 @@ fn who_holds_the_write_lock_gets_a_lease_on_what_the_daemon_kept_open() {
   settle(&mut world.daemon);
   writeln!(holder, "{}", poison(1)).unwrap();
   drop(holder);
-  world.clock.monotonic.fetch_add(61_000, Ordering::Relaxed);
+  world.clock.advance_monotonic(Duration::from_secs(61));
   // A command: it has the lock, and asks for a lease.
   let (data, memory) = (world.dir.path().to_owned(), world.memory());
   let (locked, go) = mpsc::channel();
@@ -245,7 +243,7 @@ fn stores_through_a_mapping_are_seen_within_a_minute_and_when_it_goes() {
   mapper.store(at, &poison(1));
   settle(&mut world.daemon);
   assert!(world.holds(1), "nobody told");
-  world.clock.monotonic.fetch_add(61_000, Ordering::Relaxed);
+  world.clock.advance_monotonic(Duration::from_secs(61));
   settle(&mut world.daemon);
   assert!(!world.holds(1));
   mapper.store(at, &poison(2));
@@ -266,8 +264,8 @@ fn large_files_of_a_first_start_are_processed_whatever_interrupts_them() {
     fs::write(root.join(format!("memory/{file}.md")), lines.collect::<String>()).unwrap();
   }
   let config = Config { reshape_idle: Duration::from_hours(1), ..Config::default() };
-  let (clock, agent) = (Arc::new(Ahead::default()), Box::new(NoAgent));
-  let mut daemon = daemon_in(dir.path(), &root, (clock, config), agent, Helpers::default());
+  let harness = Harness::new(RealFs::default(), dir.path()).config(config);
+  let mut daemon = harness.daemon(&root, Helpers::default());
   daemon.start().unwrap();
   // A turn is at least 10 ms, so this is time enough for a hundred times the work.
   let turns = (0..3_000).take_while(|_| daemon.work().unwrap()).count();

@@ -149,7 +149,7 @@ fn what_nobody_tells_in_time_is_taken_as_it_is() {
   world.records.outlook(Outlook::Later);
   world.records.answer(NEW.trim(), Attribution::without_evidence(Source::new("external-edit")));
   assert_eq!(world.attribute(), Attributing::Later);
-  world.clock.advance(PATIENCE);
+  world.clock.advance_wall(PATIENCE);
   assert!(matches!(world.attribute(), Attributing::Done { .. }));
   assert_eq!(world.sources(), ["baseline verified", "external-edit untrusted"]);
   assert!(!world.file().pending.contains(Pending::ATTRIBUTE));
@@ -164,7 +164,7 @@ fn what_nothing_on_record_did_is_not_waited_for_for_long() {
   world.records.answer(NEW.trim(), Attribution::without_evidence(Source::new("external-edit")));
   world.records.outlook(Outlook::Unseen);
   assert_eq!(world.attribute(), Attributing::Later);
-  world.clock.advance(Duration::from_secs(4));
+  world.clock.advance_wall(Duration::from_secs(4));
   assert!(matches!(world.attribute(), Attributing::Done { .. }));
   assert_eq!(world.sources(), ["baseline verified", "external-edit untrusted"]);
 }

@@ -7,10 +7,7 @@ use std::{
   fs::{self, File},
   io,
   path::{Path, PathBuf},
-  sync::{
-    Arc, Mutex,
-    atomic::{AtomicU64, Ordering::SeqCst},
-  },
+  sync::{Arc, Mutex},
 };
 
 use tempfile::TempDir;
@@ -28,9 +25,8 @@ use crate::{
     Kind, Listing, OpenError, RealFile, RealFs, Root, Rung, TargetRules, Touch,
     rewrite::{Recovery, recover_reshape},
   },
-  os::SystemClock,
-  seal::MasterKey,
-  store::{Access, EventFilter, EventKind, Item, ItemFilter, Ledger, NewOp, OpKind, Pending},
+  harness::{Ahead, Harness},
+  store::{EventFilter, EventKind, Item, ItemFilter, NewOp, OpKind, Pending},
 };
 
 const EIO: i32 = 5;
@@ -161,19 +157,6 @@ impl MemoryFile for FaultyFile {
   }
 }
 
-/// The machine's clock with an offset.
-#[derive(Default)]
-struct Ahead(AtomicU64);
-
-impl Clock for Ahead {
-  fn now(&self) -> i64 {
-    SystemClock.now() + i64::try_from(self.0.load(SeqCst)).unwrap()
-  }
-  fn monotonic(&self) -> Duration {
-    SystemClock.monotonic() + Duration::from_micros(self.0.load(SeqCst))
-  }
-}
-
 struct World {
   engine: Engine<FaultyFs>,
   target: Target,
@@ -190,19 +173,19 @@ impl World {
     let data = dir.path().join("data");
     fs::create_dir(&root).unwrap();
     fs::create_dir(&data).unwrap();
-    let key = MasterKey::new([7; 32]);
-    let ledger = Ledger::open(&data.join("ledger.sqlite"), Access::ReadWrite, Some(key)).unwrap();
     let (faults, clock) = (Faults::default(), Arc::<Ahead>::default());
     let fs = FaultyFs(RealFs::default(), faults.clone());
-    let records = Box::new(Records::default());
-    let config = Arc::new(Config { markers: Markers::Wrap, ..Config::default() });
-    let engine = Engine::new(fs, ledger, records, Arc::clone(&clock) as Arc<_>, config, data);
+    let engine = Harness::new(fs, &data)
+      .clock(Arc::clone(&clock) as Arc<_>)
+      .config(Config { markers: Markers::Wrap, ..Config::default() })
+      .agent(Box::new(Records::default()))
+      .engine();
     let target = Target::new(&root, Path::new("MEMORY.md"));
     let mut this = Self { engine, target, faults, clock, _dir: dir };
     this.write(text);
     let hint = Hint { waited: Duration::from_secs(1), adopting: true, ..Hint::default() };
     this.engine.pass(&this.target, &hint).unwrap();
-    this.clock.0.fetch_add(1_000_000, SeqCst);
+    this.clock.advance(Duration::from_secs(1));
     this
   }
 
@@ -239,7 +222,7 @@ impl World {
   /// Does what the daemon does for an idle file, until there is nothing left to do.
   fn settle(&mut self) {
     for _ in 0..10 {
-      self.clock.0.fetch_add(1_000_000, SeqCst);
+      self.clock.advance(Duration::from_secs(1));
       self.pass();
       self.engine.attribute(&self.target, Duration::ZERO).unwrap();
       self.engine.bring_back_again(&self.target).unwrap();
@@ -327,7 +310,7 @@ fn a_torn_edit_waits_while_its_workspace_is_away() {
   let root = world.target.root.clone();
   world.engine.files().forget_root(&root);
   world.engine.recover().unwrap();
-  world.clock.0.fetch_add(60_000_000, SeqCst);
+  world.clock.advance(Duration::from_mins(1));
   assert!(matches!(world.try_pass(), Err(EngineError::Root(_))));
   fs::rename(&away, &world.target.root).unwrap();
   world.pass();
@@ -359,7 +342,7 @@ fn what_only_the_journal_holds_becomes_an_item_when_its_file_stays_away() {
   let (mut world, _) = torn();
   fs::remove_file(world.path()).unwrap();
   assert!(world.is_waiting());
-  world.clock.0.fetch_add(u64::try_from(PATIENCE.as_micros()).unwrap(), SeqCst);
+  world.clock.advance(PATIENCE);
   assert_eq!(world.try_pass().unwrap(), Outcome::Gone);
   assert!(!world.engine.ledger().has_open_ops().unwrap());
   let items = world.items();
@@ -375,7 +358,7 @@ fn a_torn_edit_of_a_file_that_stays_open_elsewhere_keeps_what_is_gone_from_it() 
   let reader = File::open(world.path()).unwrap();
   let mut n = 0;
   while world.is_waiting() {
-    world.clock.0.fetch_add(1_000_000, SeqCst);
+    world.clock.advance(Duration::from_secs(1));
     n += 1;
     assert!(n <= 11, "it waits without end");
   }
@@ -424,7 +407,7 @@ fn a_version_is_recorded_only_when_it_is_durable() {
   world.pass();
   let hash = |world: &World| world.engine.ledger().file(&world.path()).unwrap().unwrap().hash;
   let (before, text) = (hash(&world), world.read());
-  world.clock.0.fetch_add(1_000_000, SeqCst);
+  world.clock.advance(Duration::from_secs(1));
   world.pass();
   world.engine.attribute(&world.target, Duration::ZERO).unwrap();
   world.faults.fail("sync", EIO, 1);
@@ -450,7 +433,7 @@ fn approved_text_comes_back_by_itself_when_there_is_room_again() {
   assert!(!world.read().contains(&poison));
   assert_eq!(world.engine.ledger().awaited_items().unwrap(), 1);
   // Long after the time for which an approved placeholder is usually watched.
-  world.clock.0.fetch_add(3_600_000_000, SeqCst);
+  world.clock.advance(Duration::from_hours(1));
   world.settle();
   assert_eq!(world.read().matches(&poison).count(), 1, "{}", world.read());
   assert_eq!(world.engine.ledger().awaited_items().unwrap(), 0);

@@ -435,7 +435,7 @@ fn what_comes_anew_after_its_approval_was_withdrawn_or_has_ended_is_judged() {
         }
       }
     } else {
-      world.clock.advance(std::time::Duration::from_mins(2));
+      world.clock.advance_wall(std::time::Duration::from_mins(2));
     }
     world.pass();
     assert_eq!(world.read(), notes(OVERRIDE), "what stands there stays");
@@ -470,7 +470,7 @@ fn an_approval_of_another_copy_leaves_the_term_and_the_reason_alone() {
   };
   assert_eq!(of(&world, &first), ("a minute".to_owned(), until));
   assert_eq!(of(&world, &second), ("for good".to_owned(), None));
-  world.clock.advance(std::time::Duration::from_mins(2));
+  world.clock.advance_wall(std::time::Duration::from_mins(2));
   for (without, is_waiting) in [(text(OVERRIDE, ""), false), (text("", OVERRIDE), true)] {
     world.write(&without);
     world.pass();

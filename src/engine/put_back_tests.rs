@@ -53,7 +53,7 @@ fn guarded() -> (World, BlockId) {
 /// Does what the daemon does for an idle file.
 fn settle(world: &mut World) {
   for _ in 0..10 {
-    world.clock.advance(Duration::from_secs(1));
+    world.clock.advance_wall(Duration::from_secs(1));
     world.pass();
     world.attribute();
     world.engine.bring_back_again(&world.target).unwrap();

@@ -65,7 +65,7 @@ mod tests {
     assert!(!world.engine.retain().unwrap());
     assert!(world.engine.ledger().unseal(&id).is_ok(), "it is too young");
 
-    world.clock.advance(Duration::from_hours(24 * 31));
+    world.clock.advance_wall(Duration::from_hours(24 * 31));
     assert!(!world.engine.retain().unwrap());
     let gone = world.engine.ledger().unseal(&id);
     assert!(matches!(gone, Err(StoreError::Deleted { .. })), "{gone:?}");
@@ -73,7 +73,7 @@ mod tests {
     assert_eq!(events(&world)[0].detail, "1 rejected text");
     assert!(events(&world).iter().any(|event| event.event == EventKind::Rejected));
 
-    world.clock.advance(Duration::from_hours(24 * 31));
+    world.clock.advance_wall(Duration::from_hours(24 * 31));
     world.engine.retain().unwrap();
     let left: Vec<EventKind> = events(&world).into_iter().map(|event| event.event).collect();
     assert_eq!(left, [EventKind::Pruned, EventKind::Pruned]);

@@ -171,7 +171,7 @@ fn what_was_written_anew_is_handed_over_with_its_origin() {
     assert!(ROUTINES.iter().all(|line| others.contains(line)), "{text:?}: {others:?}");
     // The agent's text and the text from before memfw have no other source now.
     assert!(!others.contains("Bob") && !others.contains("Ann"), "{others:?}");
-    world.clock.advance(Duration::from_hours(2));
+    world.clock.advance_wall(Duration::from_hours(2));
     assert!(!world.of_others().contains(fetch), "{text:?}: it is long gone");
   }
 }

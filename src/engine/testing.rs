@@ -7,10 +7,7 @@ use std::{
   collections::HashMap,
   fs,
   path::{Path, PathBuf},
-  sync::{
-    Arc, Mutex, MutexGuard,
-    atomic::{AtomicI64, Ordering::SeqCst},
-  },
+  sync::{Arc, Mutex, MutexGuard},
   time::Duration,
 };
 
@@ -20,14 +17,14 @@ use super::{Attributing, Engine, Hint, Layer2, Outcome, Target};
 use crate::{
   config::Config,
   files::RealFs,
+  harness::{Ahead, Harness},
   memory::ContentHash,
-  os::{Clock, SystemClock},
+  os::Clock,
   provenance::{
     AgentRecords, Answer, Attestation, Attribution, Classes, Followed, Outlook, Question, Source,
     Standing,
   },
-  seal::MasterKey,
-  store::{Access, BlockRow, FileRow, Ledger, Pending, StateKey},
+  store::{BlockRow, FileRow, Pending, StateKey},
 };
 
 /// Poison that layer 1 takes out, unless its source is trusted.
@@ -43,26 +40,6 @@ pub(super) fn said(source: &str, attestation: Attestation) -> Attribution {
 /// A page whose text was found in the written text.
 pub(super) fn web(host: &str) -> Attribution {
   said(&format!("web_fetch:{host}"), Attestation::ContentHashed)
-}
-
-/// The machine's clock with an offset.
-#[derive(Default)]
-pub(super) struct Ahead(AtomicI64);
-
-impl Ahead {
-  pub(super) fn advance(&self, by: Duration) {
-    self.0.fetch_add(i64::try_from(by.as_micros()).unwrap(), SeqCst);
-  }
-}
-
-impl Clock for Ahead {
-  fn now(&self) -> i64 {
-    SystemClock.now() + self.0.load(SeqCst)
-  }
-
-  fn monotonic(&self) -> Duration {
-    SystemClock.monotonic()
-  }
 }
 
 /// A question that was asked.
@@ -281,7 +258,7 @@ impl World {
       if !self.file().pending.contains(Pending::RESHAPE) {
         return;
       }
-      self.clock.advance(Duration::from_secs(1));
+      self.clock.advance_wall(Duration::from_secs(1));
       self.pass();
       self.engine.lazy(&self.target, Duration::ZERO).unwrap();
     }
@@ -320,14 +297,10 @@ fn engine(
 ) -> Engine<RealFs> {
   let data = dir.path().join("data");
   fs::create_dir_all(&data).unwrap();
-  let key = MasterKey::new([7; 32]);
-  let ledger = Ledger::open(&data.join("ledger.sqlite"), Access::ReadWrite, Some(key)).unwrap();
-  let (records, clock) = (Box::new(records.clone()), Arc::clone(clock));
-  let engine = Engine::new(RealFs::default(), ledger, records, clock, Arc::clone(config), data);
-  let mut engine = match model {
-    Some(model) => engine.with_model(model),
-    None => engine,
-  };
-  engine.start_model().unwrap();
-  engine
+  Harness::new(RealFs::default(), &data)
+    .clock(Arc::clone(clock) as Arc<_>)
+    .config(Arc::clone(config))
+    .agent(Box::new(records.clone()))
+    .model(model)
+    .engine()
 }

@@ -276,7 +276,7 @@ fn what_comes_long_after_an_unfinished_line_does_not_belong_to_it() {
     let mut world = World::start("# Memory\n");
     world.then(&format!("# Memory\n\n{}", OVERRIDE.trim_end()));
     assert_eq!(world.out().len(), 1);
-    world.clock.advance(Duration::from_secs(age));
+    world.clock.advance_wall(Duration::from_secs(age));
     world.then(&format!("{}{note}", world.read()));
     assert_eq!(world.read().ends_with(note), stays, "{age}: {}", world.read());
   }

@@ -66,7 +66,7 @@ fn marked(mode: Markers, adds: &[Vec<usize>], end: &str) -> (World, String) {
 }
 
 fn remark(world: &mut World) -> super::Remarked {
-  world.clock.advance(Duration::from_secs(1));
+  world.clock.advance_wall(Duration::from_secs(1));
   let target = world.target.clone();
   world.engine.remark(&target).unwrap()
 }
@@ -160,7 +160,7 @@ fn placeholders_stay_and_the_text_can_still_come_back() {
   let left = format!("{text}<!-- memfw:{id} quarantined -->\n- The office closes at six.\n");
   assert_eq!(world.read(), left);
   assert_eq!(left.lines().nth(line - 1).unwrap(), format!("<!-- memfw:{id} quarantined -->"));
-  world.clock.advance(Duration::from_secs(1));
+  world.clock.advance_wall(Duration::from_secs(1));
   world.engine.approve(id.as_str(), "ann", None).unwrap();
   assert_eq!(world.read(), format!("{text}{OVERRIDE}- The office closes at six.\n"));
 }

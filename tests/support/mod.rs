@@ -6,6 +6,8 @@
 
 mod background;
 mod guarded;
+#[expect(dead_code, reason = "the unit tests use what these tests do not")]
+mod harness;
 pub(crate) mod http;
 mod inside;
 pub(crate) mod marks;
@@ -18,7 +20,8 @@ mod writers;
 pub(crate) use {
   background::{Background, eventually},
   guarded::{AT_ONCE, Guarded, NEVER, files_below, id},
-  inside::{Ahead, daemon_in, ledger_in, settle},
+  harness::{Ahead, Harness, ledger_in},
+  inside::settle,
   mounts::Mounts,
   sample::{Random, block, clean, eol, needle, pace, poison, trees},
   terminal::Terminal,
