@@ -99,7 +99,7 @@ impl Exposure {
       let json = serde_json::to_string(self).unwrap_or_default();
       let at = engine.clock().now();
       if let Err(error) = engine.ledger_mut().set_state(&StateKey::Exposure, &json, at) {
-        tracing::debug!(target: "memfw", %error, "an exposure was not written down");
+        tracing::debug!(target: "memfw", %error, "an exposure was not stored");
       }
     }
     true

@@ -130,7 +130,7 @@ impl GateLink {
         link.listener = Some(listener);
       }
       Err(error) => {
-        tracing::error!(target: "memfw", %error, "the gate cannot be listened for");
+        tracing::error!(target: "memfw", %error, "cannot listen for the gate");
       }
     }
     Ok(link)
@@ -156,7 +156,9 @@ impl GateLink {
     match said {
       Said::Came(number, channel) => self.welcome(daemon, number, channel),
       Said::Message(number, message) if self.is_linked(number) => self.answer(daemon, message),
-      Said::Gone(number) if self.is_linked(number) => self.lose(daemon, "the gate is gone"),
+      Said::Gone(number) if self.is_linked(number) => {
+        self.lose(daemon, "the gate has disconnected")
+      }
       Said::Message(..) | Said::Gone(_) => Ok(()),
     }
   }
@@ -331,7 +333,10 @@ fn accept(listener: &Listener, sender: &UnboundedSender<Said>, asked: &Arc<Atomi
   while let Ok(channel) = listener.accept() {
     let peer = channel.peer();
     if peer.uid != 0 && peer.uid != user::effective_uid() {
-      tracing::warn!(target: "memfw", uid = peer.uid, pid = peer.pid, "a stranger came as a gate");
+      tracing::warn!(
+        target: "memfw", uid = peer.uid, pid = peer.pid,
+        "a process of another user connected as a gate"
+      );
       continue;
     }
     number += 1;

@@ -39,33 +39,33 @@ codes! {
   /// Put there by a person with `memfw quarantine add`.
   ManualQuarantine = "manual-quarantine", "put into quarantine by a person";
   /// To be taken out of a file that may not be written.
-  LeftInPlace = "left-in-place", "it was to leave a file that may not be written";
+  LeftInPlace = "left-in-place", "poison in a file that memfw may not write";
   /// Larger than what is judged.
   TextTooLarge = "text-too-large", "only a part of a very long text was judged";
   /// Zero-width characters inside words, or in long runs.
   ZeroWidth = "zero-width", "invisible characters inside words";
   /// Directional controls where no script needs them.
-  BidiControl = "bidi-control", "the text shows in another order than it reads";
+  BidiControl = "bidi-control", "the displayed order of the text is not its real order";
   /// Text spelled in tag characters or variation selectors.
   TagCharacters = "tag-characters", "text spelled in characters without a glyph";
   /// Terminal escape sequences.
   AnsiEscape = "ansi-escape", "terminal escape sequences";
   /// Look-alike letters of another script inside a word.
-  MixedScript = "mixed-script", "words of look-alike letters";
+  MixedScript = "mixed-script", "words with look-alike letters";
   /// An element that a style hides.
   HiddenCss = "hidden-css", "text that a style hides";
   /// A rule hit inside text that a reader does not see.
   HiddenInstruction = "hidden-instruction", "an instruction that a reader does not see";
   /// An encoded word that decodes to language.
-  EncodedText = "encoded-text", "an encoded word that says something";
+  EncodedText = "encoded-text", "an encoded word that decodes to language";
   /// Language in letters or an order that a filter does not read.
-  DisguisedText = "disguised-text", "words in disguise";
+  DisguisedText = "disguised-text", "obfuscated words";
   /// A rule hit inside decoded text.
-  EncodedInstruction = "encoded-instruction", "an instruction that is encoded";
+  EncodedInstruction = "encoded-instruction", "an encoded instruction";
   /// Ignore, forget, replace what the agent was told.
   InstructionOverride = "instruction-override", "tells the agent to drop its instructions";
   /// Makes the agent somebody without limits.
-  PersonaHijack = "persona-hijack", "makes the agent somebody else";
+  PersonaHijack = "persona-hijack", "gives the agent another identity";
   /// Asks for the system prompt or other hidden instructions.
   PromptProbe = "prompt-probe", "asks the agent to reveal its instructions";
   /// Text that poses as the system, an administrator or the developer.
@@ -75,21 +75,21 @@ codes! {
   /// Forged frames of the agent framework.
   ForgedFrame = "forged-frame", "forges a frame of the agent framework";
   /// A forged follow-up of a compaction.
-  CompactionPayload = "compaction-payload", "poses as a follow-up of a compaction";
+  CompactionPayload = "compaction-payload", "poses as a follow-up to a compaction";
   /// `trigger`, `importance` and other recall comments.
-  RecallMetadata = "recall-metadata", "comments that buy a place in recall";
+  RecallMetadata = "recall-metadata", "comments that raise the rank of an entry in recall";
   /// Sends data to a foreign place.
-  ExfiltrationEndpoint = "exfiltration-endpoint", "sends data to a foreign place";
+  ExfiltrationEndpoint = "exfiltration-endpoint", "sends data to an outside destination";
   /// Collects, stores or reveals secrets.
   CredentialHarvest = "credential-harvest", "collects or reveals secrets";
   /// Hides data in images, queries, names or text.
-  CovertChannel = "covert-channel", "smuggles data out of sight";
+  CovertChannel = "covert-channel", "sends data out covertly";
   /// Hides something from the user.
   Concealment = "concealment", "hides something from the user";
   /// Another account, wallet or payee.
   PaymentSwap = "payment-swap", "redirects a payment";
   /// Moves money.
-  FundsTransfer = "funds-transfer", "moves money";
+  FundsTransfer = "funds-transfer", "transfers money";
   /// Another registry, mirror, update server or webhook.
   EndpointSwap = "endpoint-swap", "redirects downloads or messages";
   /// Removes confirmations, checks and limits.
@@ -139,13 +139,13 @@ codes! {
   /// Somebody outside sets a rule for all future turns.
   ForeignOrder = "foreign-order", "somebody outside sets a standing rule";
   /// Somebody outside has the agent run something.
-  ForeignCommand = "foreign-command", "somebody outside has a command run";
+  ForeignCommand = "foreign-command", "somebody outside tells the agent to run something";
   /// Somebody outside says where money goes.
-  ForeignPayment = "foreign-payment", "somebody outside says where money goes";
+  ForeignPayment = "foreign-payment", "somebody outside says where to pay";
   /// Somebody outside says how a person is reached.
   ForeignContact = "foreign-contact", "somebody outside changes a contact";
   /// Somebody outside names a registry, mirror, host or upload place.
-  ForeignEndpoint = "foreign-endpoint", "somebody outside names a place to use";
+  ForeignEndpoint = "foreign-endpoint", "somebody outside names an endpoint to use";
   /// Somebody outside grants a permission.
   ForeignPermission = "foreign-permission", "somebody outside grants a permission";
   /// Somebody outside says who somebody is.
@@ -155,17 +155,17 @@ codes! {
   /// Somebody outside sets a trigger.
   ForeignTrigger = "foreign-trigger", "somebody outside sets a trigger";
   /// Somebody outside has notes, checks or warnings dropped.
-  ForeignSuppression = "foreign-suppression", "somebody outside has a note or check dropped";
+  ForeignSuppression = "foreign-suppression", "somebody outside asks to drop a note or check";
   /// Somebody outside has a brand, link or person put forward.
   ForeignPromotion = "foreign-promotion", "somebody outside promotes something";
   /// Somebody outside has data sent away.
-  ForeignDisclosure = "foreign-disclosure", "somebody outside has data sent away";
+  ForeignDisclosure = "foreign-disclosure", "somebody outside asks to send data away";
   /// Somebody outside states a fact that harms if it is false.
   ForeignSafetyFact = "foreign-safety-fact", "a fact from outside on which safety depends";
   /// Layer 2: somebody outside gains power by it.
   LikelyAuthority = "likely-authority", "gives somebody outside power over the agent";
   /// Layer 3: a model that read it with its source says that it has to go.
-  JudgedHarmful = "judged-harmful", "a model that read it says that it has to go";
+  JudgedHarmful = "judged-harmful", "the judge says that the entry must be taken out";
 }
 
 impl fmt::Display for Code {

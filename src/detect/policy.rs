@@ -330,7 +330,7 @@ pub fn likely(
     let near = assessment.nearest.as_ref();
     let near =
       near.map_or(String::new(), |one| format!("; the nearest known attack: {}", one.name));
-    let why = format!("the model takes it for {what}, probability {probability:.2}{near}");
+    let why = format!("the model classifies it as {what}, probability {probability:.2}{near}");
     let span = assessment.sentence.clone().unwrap_or_else(|| all.clone());
     let (layer, kind) = (Layer::Model, RuleKind::Trigger);
     Some(Finding { code, layer, severity, kind, span, why, rule: None })

@@ -27,13 +27,13 @@ impl<F: Fs> Engine<F> {
   ) -> Result<(), EngineError> {
     if !can_be_allowed(source) {
       return Err(EngineError::refused_with(
-        format!("`{source}` names nobody, so it would let anybody in"),
+        format!("`{source}` identifies nobody, so allowing it would allow anybody"),
         "approve the text itself: `memfw quarantine approve ID`",
       ));
     }
     if codes.contains(&Code::ManualQuarantine) {
       return Err(EngineError::refused(format!(
-        "`{}` is the word of a person and not excused for a source",
+        "`{}` is a person's decision and cannot be allowed for a source",
         Code::ManualQuarantine
       )));
     }

@@ -262,7 +262,7 @@ impl<F: Fs> Engine<F> {
     }
     let key = format!("attribution:{}", shown(&path));
     if let Some(why) = &unreadable {
-      self.degrade(&key, &format!("who wrote new text cannot be told: {why}"))?;
+      self.degrade(&key, &format!("who wrote new text cannot be determined: {why}"))?;
     } else {
       self.recovered(&key)?;
       self.link.follow_late(&mut self.ledger, target)?;
@@ -469,7 +469,7 @@ impl<F: Fs> Engine<F> {
     let event = |kind| Event::new(kind).path(&target.path()).block(id).of(origin);
     let waits = self.ledger.item(id.as_str())?.status.is_waiting();
     if waits && origin.trust == Trust::Trusted {
-      let next = format!("it stays out; `memfw quarantine approve {id}` brings it back");
+      let next = format!("it stays out; `memfw quarantine approve {id}` restores it");
       return Ok(Some(event(EventKind::FoundTrusted).detail(next)));
     }
     let is_news = origin.source.kind() != "unknown";

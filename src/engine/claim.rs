@@ -102,7 +102,7 @@ pub(super) fn edited(block: &Block, marker: &BlockId) -> Finding {
     severity: Severity::Info,
     kind: RuleKind::Trigger,
     span: start..start,
-    why: format!("what stands under the marker `{marker}` was changed"),
+    why: format!("the text inside the marker `{marker}` was changed"),
     rule: None,
   }
 }

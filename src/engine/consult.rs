@@ -326,7 +326,7 @@ impl<F: Fs> Engine<F> {
       let is_all = |code: &Code| judgement.findings.iter().any(|finding| finding.code == *code);
       let is_kept = judgement.consulted == Consulted::Answer(Ruling::Keep);
       if is_kept && !judgement.decision.leaves() && item.codes.iter().all(is_all) {
-        let reason = Some("a model that read it with its source lets it stay");
+        let reason = Some("the judge, who read it with its source, lets it stay");
         let word = Approval { by: "judge", reason, until: None, at_end: false };
         is_left |= self.release(target, item, word)?;
       } else {

@@ -151,9 +151,9 @@ impl Event {
 /// The detail of the event that `n` blocks from before memfw were adopted.
 pub fn adopted(n: usize) -> String {
   if n == 1 {
-    "1 block adopted as it is".to_owned()
+    "1 block adopted unchanged".to_owned()
   } else {
-    format!("{n} blocks adopted as they are")
+    format!("{n} blocks adopted unchanged")
   }
 }
 

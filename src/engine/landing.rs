@@ -276,7 +276,7 @@ pub(super) fn refuse_inside(
     None => Ok(()),
     Some(inside) => Err(EngineError::refused_with(
       format!(
-        "the end of `{}` is inside {inside}, where the text would be something else than it was",
+        "the end of `{}` is inside {inside}, where the text would mean something else",
         shown(&item.path)
       ),
       format!("close it there, and approve `{}` once more", item.id),
@@ -299,14 +299,17 @@ fn ending(bytes: &[u8], plain: &[u8], ids: &Known) -> (Restore, Around) {
 pub(super) fn misplaced(item: &Item, place: Place) -> EngineError {
   let why = match place {
     Place::Inside(inside) => {
-      format!("the place of `{}` is inside {inside}, where it would say something else", item.id)
+      format!(
+        "the place of `{}` is inside {inside}, where the text would mean something else",
+        item.id
+      )
     }
     Place::Here => format!(
-      "other words stand around the place of `{}` by now, and it would say something else",
+      "the context of the place of `{}` has changed, and the text would mean something else",
       item.id
     ),
     Place::Gone => format!(
-      "the place of `{}` is gone, and at the end of `{}` other words stand around it than before",
+      "the place of `{}` is gone, and its context at the end of `{}` would differ",
       item.id,
       shown(&item.path)
     ),

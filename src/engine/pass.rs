@@ -332,7 +332,7 @@ impl<F: Fs> Engine<F> {
     codes.sort_unstable();
     codes.dedup();
     let path = super::event::shown(&target.path());
-    let why = format!("poison stands in `{path}` ({}) and cannot be sealed", codes.join(", "));
+    let why = format!("poison is in `{path}` ({}) and cannot be sealed", codes.join(", "));
     self.degrade(&format!("file:{path}"), &why)?;
     Ok(Outcome::Unsealed)
   }

@@ -112,7 +112,7 @@ impl<F: Fs> Engine<F> {
     if self.files.stamp(&target)?.is_none() {
       return Err(EngineError::refused_with(
         format!("`{}` does not exist any more", shown(&item.path)),
-        format!("bring the file back first: `memfw restore {}`", shown(&item.path)),
+        format!("restore the file first: `memfw restore {}`", shown(&item.path)),
       ));
     }
     let decided = Cell::new(false);
@@ -151,7 +151,7 @@ impl<F: Fs> Engine<F> {
     }
     self.still_due(&item.path, Pending::RESHAPE)?;
     let hint = format!(
-      "`{}` is approved: the daemon brings it back as soon as its file can be written",
+      "`{}` is approved: the daemon restores it as soon as its file can be written",
       item.id
     );
     Ok(match error {
@@ -326,7 +326,7 @@ impl<F: Fs> Engine<F> {
     drop(writing);
     if matches!(cause, Cause::Again) {
       let event = Event::new(EventKind::BroughtBack).path(&item.path).block(&item.id);
-      let why = "an older version had brought its placeholder back";
+      let why = "an older version had restored its placeholder";
       self.tell(event.origin(&item.source, item.trust).detail(why))?;
     }
     Ok(Some(restore.placed))

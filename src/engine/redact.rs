@@ -216,7 +216,8 @@ impl<F: Fs> Engine<F> {
     let since = self.files.since_change(&stamp, Duration::ZERO);
     let is_long = since >= HOLD_OFF && self.link.is_on_record(target, view.hash);
     let ms = since.as_millis();
-    let stood = is_long.then(|| format!("it stood for {ms} ms: its own tool was to read it back"));
+    let stood = is_long
+      .then(|| format!("it stayed for {ms} ms, so that the agent's tool could read it back"));
     let mut items = Vec::new();
     let mut ops = Vec::with_capacity(redactions.len());
     let mut events: Vec<Event> = Vec::new();

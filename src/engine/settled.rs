@@ -39,8 +39,8 @@ impl fmt::Display for Unsettled {
   fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     match self {
       Self::Dirty(path) => write!(f, "changes of `{}`", shown(path)),
-      Self::Sources(path) => write!(f, "sources of what is new in `{}`", shown(path)),
-      Self::Scores(path) => write!(f, "a close look at what is new in `{}`", shown(path)),
+      Self::Sources(path) => write!(f, "sources of new text in `{}`", shown(path)),
+      Self::Scores(path) => write!(f, "the model's reading of new text in `{}`", shown(path)),
       Self::Judging(path) => write!(f, "questions or answers about `{}`", shown(path)),
       Self::Markers(path) => write!(f, "markers of `{}`", shown(path)),
       Self::Gone(path) => write!(f, "the removal of `{}`", shown(path)),

@@ -199,14 +199,15 @@ pub enum Refusal {
   /// We may not read it.
   #[error("permission denied")]
   Permission,
-  /// It is to be made in a directory of this uid, which is not ours, and would not be that user's.
-  #[error("its directory belongs to uid {0}, who would not own the file")]
+  /// Its directory belongs to this uid, which is not memfw's, so the new file would not belong to that
+  /// user.
+  #[error("its directory belongs to uid {0}, which would not own the file")]
   ForeignDirectory(u32),
   /// The name is absolute, empty or contains `..`.
   #[error("the path leads out of the workspace")]
   Escapes,
-  /// It lies on another file system or mount than the workspace root.
-  #[error("it lies on another mount than the workspace")]
+  /// It is on another file system or mount than the workspace root.
+  #[error("it is on another mount than the workspace")]
   OtherMount,
   /// Somebody else holds a lease on it; asking again later may succeed.
   #[error("another program holds a lease on it")]
@@ -251,7 +252,7 @@ pub enum FsError {
     source: io::Error,
   },
   /// The path itself may not be used.
-  #[error("cannot look at {}: {refusal}", Shown(path))]
+  #[error("cannot examine {}: {refusal}", Shown(path))]
   Refused {
     /// The absolute path.
     path: PathBuf,
@@ -276,8 +277,8 @@ pub enum FsError {
     /// The limit in bytes.
     limit: u64,
   },
-  /// The kernel or file system gives no lease on this file at all; asking again is useless.
-  #[error("no lease can be had on {}: {source}", Shown(path))]
+  /// The kernel or file system never gives a lease on this file.
+  #[error("no lease is available on {}: {source}", Shown(path))]
   LeaseUnsupported {
     /// The absolute path.
     path: PathBuf,
@@ -302,7 +303,7 @@ pub enum FsError {
     wanted: usize,
   },
   /// A replacement has another length than what it replaces.
-  #[error("a replacement of {found} bytes cannot stand for {expected} bytes in {}", Shown(path))]
+  #[error("{found} bytes cannot replace {expected} bytes in {}", Shown(path))]
   UnequalLength {
     /// The absolute path.
     path: PathBuf,

@@ -61,7 +61,8 @@ pub enum GateError {
   Unsupported(io::Error),
   /// A directory belongs to somebody else, whose readers are not ours to stop.
   #[error(
-    "{} belongs to uid {owner}, not to uid {own}\nhint: name it on the command line if its readers shall wait: `--workspace DIR`",
+    "{} belongs to uid {owner}, not to uid {own}\nhint: to make its readers wait, name it on the \
+    command line: `--workspace DIR`",
     Shown(path)
   )]
   ForeignDirectory {
@@ -81,7 +82,7 @@ pub enum GateError {
     source: io::Error,
   },
   /// Rights could not be given up.
-  #[error("cannot give up the rights of the start: {0}")]
+  #[error("cannot drop the privileges of the start: {0}")]
   Rights(#[source] io::Error),
   /// Events are not available.
   #[error("cannot wait for readers: {0}")]

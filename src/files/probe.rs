@@ -57,7 +57,7 @@ impl Probe {
       return self;
     }
     Self {
-      description: format!("{}: {ceiling}; `files.protocol` asks for it", self.fs_type),
+      description: format!("{}: {ceiling}; set by `files.protocol`", self.fs_type),
       rung: ceiling,
       // The lowest rung is what other machines share; chosen by hand it behaves like there.
       needs_polling: self.needs_polling || ceiling == Rung::NoLease,
@@ -148,7 +148,7 @@ fn describe(seen: Observed) -> Probe {
       "; leases do not see every mapping, so files are not reshaped".to_owned(),
     ),
     (Class::Unknown, Ok(())) => {
-      (Rung::EqualLengthOnly, "; its leases were never tried, so files are not reshaped".to_owned())
+      (Rung::EqualLengthOnly, "; its leases are untested, so files are not reshaped".to_owned())
     }
     (Class::Local, Ok(())) => (Rung::Lease, String::new()),
   };
@@ -180,7 +180,7 @@ fn ask(dir: &Path) -> Observed {
     Ok(file) => file,
     Err(errno) => {
       let error = std::io::Error::from(errno);
-      let lease = Err(format!("leases cannot be tried out ({error})"));
+      let lease = Err(format!("leases cannot be tested ({error})"));
       return Observed { number, lease, coarse_times: true };
     }
   };
@@ -265,7 +265,7 @@ mod tests {
     assert_eq!((lowered.rung, lowered.needs_polling), (Rung::EqualLengthOnly, false));
     let lowest = found(0xEF53).up_to(Rung::NoLease);
     assert_eq!((lowest.rung, lowest.needs_polling), (Rung::NoLease, true));
-    assert_eq!(lowest.description, "ext4: no-lease; `files.protocol` asks for it");
+    assert_eq!(lowest.description, "ext4: no-lease; set by `files.protocol`");
     assert_eq!(found(0x6969).up_to(Rung::EqualLengthOnly), found(0x6969));
   }
 

@@ -75,7 +75,7 @@ impl Installation {
         Some(one) => found.push(Self { profile: Some(name.trim().to_owned()), ..one }),
         None => {
           if let Some(first) = found.first_mut() {
-            first.notes.push(format!("`{}` is no name of a profile", name.escape_debug()));
+            first.notes.push(format!("`{}` is not a profile name", name.escape_debug()));
           }
         }
       }
@@ -129,9 +129,7 @@ impl Installation {
 
   fn find_agents(&mut self, env: &OpenClawEnv) {
     if let Some(why) = &self.settings.broken {
-      self
-        .notes
-        .push(format!("the configuration cannot be read, so its defaults are taken: {why}"));
+      self.notes.push(format!("the configuration cannot be read, so its defaults apply: {why}"));
     }
     let entries = self.roster();
     let owner = self.owner(&entries);

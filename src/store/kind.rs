@@ -42,10 +42,10 @@ events! {
   /// Policy took a block out of its file, and the block waits for review.
   Held = "held", "block held";
   /// A quarantined block came back and was taken out again.
-  Returned = "returned", "quarantined block came back and went out again";
+  Returned = "returned", "quarantined block came back and was taken out again";
   /// The placeholder of approved text came back with an older version, and the text was brought back
   /// again.
-  BroughtBack = "brought-back", "approved text brought back once more";
+  BroughtBack = "brought-back", "approved text restored once more";
   /// A marker that memfw did not write was neutralised.
   ForgedMarker = "forged-marker", "forged marker neutralised";
   /// The source of a text became known.
@@ -64,7 +64,7 @@ events! {
   /// A person had the sealed bytes of an item deleted.
   Deleted = "deleted", "quarantined bytes deleted";
   /// A person restored an earlier version of a file.
-  RestoredVersion = "restored-version", "earlier version brought back";
+  RestoredVersion = "restored-version", "earlier version restored";
   /// A person made the agent framework trust a file again.
   Retrusted = "retrusted", "file trusted again";
   /// Markers were written or placeholders compacted.
@@ -80,13 +80,13 @@ events! {
   /// Protection is reduced.
   Degraded = "degraded", "protection is reduced";
   /// A reduction of protection has ended.
-  Restored = "restored", "protection is whole again";
+  Restored = "restored", "protection is complete again";
   /// A changed configuration took effect.
   Reloaded = "reloaded", "configuration reloaded";
   /// All files are scanned again, because the watcher may have missed a change.
   Rescanned = "rescanned", "rescanned everything";
   /// Old records were removed.
-  Pruned = "pruned", "old records taken away";
+  Pruned = "pruned", "old records pruned";
   /// The summary of a day.
   Summary = "summary", "daily summary";
 }

@@ -234,9 +234,8 @@ fn judged(
     } else {
       (findings.is_empty() && input.is_over(authority, limits.flag)).then_some(Severity::Low)
     };
-    let why = format!(
-      "the model takes it for something by which somebody outside gains power, probability {authority:.2}"
-    );
+    let why =
+      format!("the model says that it gives somebody outside a power, probability {authority:.2}");
     findings.extend(severity.map(|severity| finding(Code::LikelyAuthority, severity, all, why)));
   }
   findings
