@@ -266,6 +266,7 @@ fn taken(
   let look = |lines: &[usize]| {
     let spans: Vec<Range<usize>> = lines.iter().filter_map(span_of).collect();
     let text = BlockText::of_spans(sample.text, &spans);
+    // The judge was asked about the whole text, and is not asked about its parts.
     let sample = Sample { text: text.bytes(), referral: None, ..*sample };
     assess_text(&sample, model, clock)
   };
@@ -282,6 +283,8 @@ fn taken(
     if lines.iter().any(is_named) {
       return true;
     }
+    // When the budget is used up, a line counts as bad: too much taken out can be restored, and
+    // poison that stays can be read.
     let Some(more) = left.checked_sub(1) else { return true };
     left = more.saturating_sub(sample.text.len());
     look(lines).0.decision.leaves()

@@ -128,10 +128,12 @@ impl AttributionRequest {
 
   fn push(&mut self, sighting: Sighting, seen_at: i64, piece: Piece) {
     if let Some(visit) = self.visits.iter_mut().find(|visit| visit.sighting == sighting) {
+      // The oldest text decides how long the question has waited.
       visit.seen_at = visit.seen_at.min(seen_at);
       visit.pieces.push(piece);
       return;
     }
+    // The same version, until `with_records` finds that an edit of memfw has replaced it on record.
     let on_record = sighting.version;
     self.visits.push(VersionQuery { sighting, on_record, seen_at, pieces: vec![piece] });
   }
@@ -267,6 +269,8 @@ impl<F: Fs> Engine<F> {
       self.recovered(&key)?;
       self.link.follow_late(&mut self.ledger, target)?;
     }
+    // Before the answers are recorded, so that the question about an item that must wait stays
+    // open.
     self.give_back_to_owner(target, asking, &mut said, waited)?;
     let left = !said.is_empty() || !asking.lost.is_empty() || !(later || unreadable.is_some());
     if left && !self.record_answers(target, asking, &said)? {
@@ -396,6 +400,7 @@ impl<F: Fs> Engine<F> {
     for id in &asking.lost {
       let item = self.ledger.item(id.as_str())?;
       let mut origin = Origin::of_item(&item);
+      // Without its bytes the item can never be asked about.
       origin.trail.due = false;
       items.push(item_origin(id, &origin));
     }
@@ -447,6 +452,7 @@ impl<F: Fs> Engine<F> {
     for event in &events {
       event.log(None);
     }
+    // Taking text out acquires the lock itself.
     drop(writing);
     match &asking.file {
       Some((hash, _)) if !verdicts.is_empty() => self.take_out(target, *hash, &verdicts),

@@ -205,6 +205,7 @@ impl<F: Fs> Engine<F> {
   /// question waits, and questions about text that is excluded now are dropped.
   pub fn start_judging(&mut self) -> Result<(), EngineError> {
     if self.config.judge_via == JudgeVia::Off {
+      // If a judge is configured again, only text from then on is asked about.
       self.ledger.remove_state(&StateKey::JudgedSince)?;
       return Ok(self.ledger.drop_questions(false)?);
     }
@@ -254,6 +255,8 @@ impl<F: Fs> Engine<F> {
       self.no_longer_due(target, Pending::JUDGE)?;
       return nothing(reshape_due);
     };
+    // A question contains the source, and is asked only if the encoder has not settled the
+    // decision.
     if row.pending.contains(Pending::ATTRIBUTE) || row.pending.contains(Pending::MODEL) {
       return Ok(Consulting::NotNow);
     }
@@ -282,6 +285,7 @@ impl<F: Fs> Engine<F> {
     target: &Target,
     since: i64,
   ) -> Result<(Vec<BlockJudgement>, bool), EngineError> {
+    // Each turn continues after the last item of the previous one.
     let from = self.consulted_to.remove(target);
     if !self.config.judge_may_release {
       return Ok((vec![], false));

@@ -141,6 +141,7 @@ pub(super) fn is_owner(revision: &Revision) -> bool {
 
 /// A row as the type that the core compares.
 pub fn known_block(row: &BlockRow, former: bool) -> KnownBlock {
+  // Without its revision, the origin of a line is unknown, so the line gets the least trust.
   let trust = |number: u32| row.revision(number).map_or(Trust::Hostile, |revision| revision.trust);
   KnownBlock {
     id: row.id.clone(),

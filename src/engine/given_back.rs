@@ -44,6 +44,7 @@ impl<F: Fs> Engine<F> {
         continue;
       }
       let mut item = self.ledger.item(id.as_str())?;
+      // The text is restored with the origin that is known now.
       let known = item_origin(id, &origin);
       (item.source, item.trust, item.attestation) = (known.source, known.trust, known.attestation);
       (item.session, item.trail) = (known.session, known.trail);

@@ -195,6 +195,7 @@ pub fn judge_fresh(
   let blocks = document.blocks().iter().zip(&comparison.fates).enumerate();
   blocks
     .map(|(index, (block, fate))| {
+      // The remaining blocks are judged in the next turn.
       if cx.slice.is_some_and(Slice::is_over) {
         return None;
       }
@@ -383,6 +384,7 @@ pub(super) fn judge_found(
     decision: Decision {
       verdict: Verdict::Quarantine,
       action: Action::Quarantine,
+      // Not an estimate: these bytes, or their beginning, are in quarantine already.
       score: 1.0,
       codes,
     },

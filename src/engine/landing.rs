@@ -63,6 +63,7 @@ impl Restore {
   /// The edit that adds `plain` to the end of `bytes`, as a block of its own if `apart`.
   fn at_end(bytes: &[u8], plain: &[u8], apart: bool) -> Self {
     let mut tail = Vec::new();
+    // Otherwise the text would continue the last line.
     if !bytes.is_empty() && bytes.last() != Some(&b'\n') {
       tail.push(b'\n');
     }
@@ -182,6 +183,7 @@ impl<F: Fs> Engine<F> {
       let mut best = None;
       for other in places {
         let line = line::newlines(bytes.get(..other.offset).unwrap_or_default()) + 1;
+        // An edit of equal length is possible even where lengths may not change.
         let key = (!other.is_equal_length(), line.abs_diff(item.line as usize));
         let is_better = best.as_ref().is_none_or(|(best, _)| key < *best);
         if is_better && self.is_as_before(item, &other, (plain, ids))? {

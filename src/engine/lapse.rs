@@ -38,6 +38,7 @@ pub(super) fn lapse(
   }
   let approvals = Approvals::new(ledger, at);
   let fresh = fresh(document, comparison);
+  // Text that is taken out now is not part of any later context.
   let leaving = leaving(document, comparison, judgements);
   let mut absent: Vec<Range<usize>> = claims(bytes).collect();
   absent.extend(leaving.iter().cloned());
@@ -83,6 +84,7 @@ pub(super) fn lapse(
     };
     judgement.lines.get_or_insert(lines);
     judgement.origin.get_or_insert(origin);
+    // A block has one judgement, so the one on its fresh lines is joined.
     *slot = Some(match slot.take() {
       Some(other) if other.decision.leaves() => {
         judgement.beside(other, || lines_in(document, index, &fresh))
@@ -116,6 +118,7 @@ impl<F: Fs> Engine<F> {
     for (item, span) in self.approvals().places_in(&path, left)? {
       let around = |gone| Around::without(&view.bytes, &view.document, &span, gone);
       let goes = redactions.iter().any(|one| judge::overlaps(&one.span, &span));
+      // An approval that was not valid before does not become valid by a redaction.
       if goes || !self.approvals().may_stand(&path, item.hash, &[around(&[]), around(&before)])? {
         continue;
       }

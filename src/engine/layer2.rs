@@ -112,6 +112,7 @@ impl Scoring {
 
   /// The results when no text can be read at all.
   pub fn unread(&self, assessor: &dyn Assessor, why: &str) -> Scored {
+    // The heads' depth with probability 0: the texts count as unread, and flag nothing.
     let nothing = Assessment {
       probabilities: model::Probabilities::default(),
       authority: None,
@@ -216,6 +217,7 @@ impl<F: Fs> Engine<F> {
       vec![]
     };
     for unit in gathered.units {
+      // Equal texts of one origin share a result.
       if seen.insert(unit.key) && self.ledger.score(unit.key, model.version())?.is_none() {
         texts.push(Text { key: unit.key, origin: unit.origin, bytes: unit.bytes });
       }
@@ -341,6 +343,7 @@ impl<F: Fs> Engine<F> {
     let marking_due =
       !changed.is_empty() && self.is_marking_due(target, &row, &view.bytes, &rows)?;
     let writing = self.files.lock()?;
+    // Judging took no lock, so another process may have recorded a new version.
     let Some(now) = self.ledger.file(&path)?.filter(|now| now.hash == row.hash) else {
       return Ok((Reading::NotNow, judgements));
     };
@@ -426,6 +429,7 @@ fn units_of(index: usize, row: &BlockRow, block: &Block, file: &[u8]) -> Vec<Uni
     let key = ScoreKey::new(&bytes, &origin.context(&bytes, &[]));
     Unit { index, number, origin, lines, key, bytes }
   };
+  // A person's decision is final.
   let open = row.live().filter(|revision| !revision.approved);
   open.map(unit).filter(|unit| !unit.bytes.trim_ascii().is_empty()).collect()
 }
@@ -466,6 +470,7 @@ fn add(
     lines.extend(&unit.lines);
     lines.sort_unstable();
     if says(block, lines) == says(block, &all(block)) {
+      // Without other text the block is taken out whole, with its heading and its blank lines.
       one.lines = None;
     }
   }

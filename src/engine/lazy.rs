@@ -60,6 +60,7 @@ impl<F: Fs> Engine<F> {
     if !self.files.may_reshape(&target.root) {
       return self.give_up(target);
     }
+    // A marker between a tool's read and its write would make the tool fail.
     let idle = if self.is_recorded(target)? { idle.max(VERIFIED_AFTER) } else { idle };
     // The queue has waited for this long already, whatever the clock shows.
     let quiet = self.files.since_change(&stamp, idle);
@@ -112,6 +113,7 @@ impl<F: Fs> Engine<F> {
     let path = target.path();
     let row = self.ledger.file(&path)?;
     let before = file.stamp()?;
+    // The path may lead to another file since the file was opened.
     let on_path = self.files.stamp(target)?;
     if on_path.map(|stamp| stamp.ino) != Some(before.ino) {
       return Ok(LazyOutcome::Dirty);
@@ -140,6 +142,7 @@ impl<F: Fs> Engine<F> {
       after: &new,
     };
     let mut edit = edit.begun(self, view.hash, &image)?;
+    // A change of length shifts text, so it is never written without a lease.
     if edit.lease_again(self, Duration::ZERO)? != Lease::Held {
       edit.given_up(self)?;
       return Ok(LazyOutcome::Busy);
@@ -182,6 +185,7 @@ impl<F: Fs> Engine<F> {
     })?;
     edit.finish(self)?;
     self.note_version(target, &renewed, false);
+    // After the edit is finished, because keeping a version is not urgent.
     self.keep_noted(Writer::Memfw)?;
     Ok(if more { LazyOutcome::NotIdle(Duration::ZERO) } else { LazyOutcome::Done })
   }
@@ -189,6 +193,7 @@ impl<F: Fs> Engine<F> {
   /// Removes the stamp from the ledger, because it does not describe the file correctly.
   fn doubt(&mut self, target: &Target) -> Result<LazyOutcome, EngineError> {
     let at = self.now();
+    // Without a stamp the next urgent pass opens the file in any case.
     self.ledger.set_stamp(&target.path(), None, None, at)?;
     Ok(LazyOutcome::Dirty)
   }

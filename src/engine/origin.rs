@@ -82,6 +82,7 @@ impl Origin {
     let source = said.source.clone();
     let trust = trust_of(&config.trust_rules, &source, &said.fed_by);
     let mut evidence = said.evidence.clone();
+    // Names come from outside, so their length is limited before they are stored.
     evidence.fed_by = said.fed_by.iter().map(|one| Evidence::capped(one.as_str())).collect();
     let evidence = if evidence == Evidence::default() {
       String::new()
@@ -126,6 +127,7 @@ impl Origin {
 
   /// What the model is told besides the text: nothing if the source was not observed.
   pub fn context<'a>(&'a self, text: &[u8], known: &'a [KnownSlot]) -> Context<'a> {
+    // A source that was only claimed must not change the model's judgement.
     let kind = if self.observed { Kind::of(&self.source) } else { Kind::Unknown };
     Context { kind, asked: licence_for(self.asked(), text), known }
   }
@@ -170,6 +172,7 @@ impl Origin {
 
 /// A foreign name as the ledger keeps it: short, and on one line.
 fn plain(name: &str) -> String {
+  // A line end in a foreign name could forge a line of the log.
   let clean = name.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c });
   clean.take(MAX_EVIDENCE_CHARS).collect()
 }

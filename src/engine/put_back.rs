@@ -200,6 +200,7 @@ impl<F: Fs> Engine<F> {
     let plain = self.ledger.unseal(&item.id)?;
     let bytes = file.read_all()?;
     let row = self.ledger.file(&item.path)?;
+    // The restore records the whole version, and must not record text that was not judged.
     if !self.is_judged(row.as_ref(), ContentHash::of(&bytes))? {
       return Ok(None);
     }
@@ -211,6 +212,7 @@ impl<F: Fs> Engine<F> {
       }
       return Ok(None);
     }
+    // Removing the old placeholder shifts text, which needs a lease.
     let may_drop = leased && self.files.may_reshape(&target.root);
     let Landing { restore, around, is_right, beside, place } =
       self.lands(target, item, &plain, bytes.clone(), restore, may_drop)?;
@@ -342,6 +344,7 @@ impl<F: Fs> Engine<F> {
   ) -> Result<(), EngineError> {
     let at = self.now();
     self.excuse(item, word, (placed, context), at)?;
+    // A sync program may save the file with other line ends.
     let same_text = ExceptionKey { hash: line::norm_hash(plain), item: Some(item.id.clone()) };
     let reason = word.reason.unwrap_or_default();
     self.ledger.except(&same_text, context, &item.codes, reason, at, word.until)?;

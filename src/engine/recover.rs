@@ -87,6 +87,7 @@ impl<F: Fs> Engine<F> {
   ) -> Result<(usize, Option<(Op, EngineError)>), EngineError> {
     // Edits are begun and finished under this lock, so no process works on an edit that is open now.
     let writing = self.files.lock()?;
+    // In the order in which they were begun: a later edit is based on the result of an earlier one.
     let ops: Vec<Op> = self.ledger.open_ops()?.into_iter().filter(concerned).collect();
     let n = ops.len();
     let mut failed = None;
@@ -302,6 +303,7 @@ impl<F: Fs> Engine<F> {
     current: &[u8],
     base: &[u8],
   ) -> Result<Option<BlockId>, EngineError> {
+    // The journal does not store who wrote the text.
     let origin = Origin::unknown();
     let bytes = match self.target_of(path)? {
       Some(target) => {
@@ -330,6 +332,8 @@ impl<F: Fs> Engine<F> {
       bytes: &bytes,
       n: 0,
       terminated: bytes.last() == Some(&b'\n'),
+      // Held, not quarantined: nothing was found in the text, and only a person can say where it
+      // belongs.
       status: State::Held,
       source: origin.source.clone(),
       trust: origin.trust,

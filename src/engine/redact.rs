@@ -92,6 +92,7 @@ impl<F: Fs> Engine<F> {
         range.copy_from_slice(&redaction.replacement);
       }
     }
+    // Only if every byte of the version is known can the result be recorded and followed.
     let whole = result.stale.is_empty() && same;
     if whole {
       // The next version may exist before this one is recorded.
@@ -293,6 +294,7 @@ impl<F: Fs> Engine<F> {
     let at = self.now();
     let rows: Vec<NewEvent> = events.iter().map(|event| event.row_in(took_ms)).collect();
     let admission = self.ledger.quarantine(&items, &ops, &rows, at)?;
+    // The plan is made again, now with the approval.
     if admission.is_refused() {
       return Ok(None);
     }

@@ -124,6 +124,7 @@ impl<F: Fs> Engine<F> {
       ));
     }
     let stamp = file.stamp()?;
+    // Neither form shifts text that other programs have positions in.
     let fits = text.len() == bytes.len() || text.starts_with(&bytes);
     if !fits && !self.files.may_reshape(&target.root) {
       return Err(EngineError::refused_with(

@@ -181,6 +181,7 @@ impl<F: Fs> Engine<F> {
       .ok_or_else(|| EngineError::refused(format!("there is no block at line {line}")))?;
     let known = view.comparison.fates.get(index).and_then(Fate::known);
     let row = known.and_then(|known| view.facts.rows.get(known)).cloned();
+    // The item gets the origin of its least trusted text, so that an approval cannot raise trust.
     let worst = row.as_ref().and_then(|row| row.revisions.iter().min_by_key(|one| one.trust));
     if let Some(worst) = worst {
       view.origin = Origin::of_revision(worst).with_request(&self.ledger);

@@ -54,6 +54,7 @@ impl<F: Fs> Engine<F> {
   pub fn settles_in(&self, target: &Target) -> Result<Duration, EngineError> {
     let row = self.ledger.file(&target.path())?;
     let stamp = row.and_then(|row| row.stamp).map(|stamp| stamp_of(&stamp));
+    // At least a moment, so that a caller does not read the file in a loop.
     Ok(stamp.map_or(RACY, |stamp| stamp.settles_in(self.now())).max(SOON))
   }
 }

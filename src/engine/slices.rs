@@ -65,6 +65,7 @@ impl<'a> Slice<'a> {
     if of.path != path {
       *of = Memo { path: path.to_owned(), ..Memo::default() };
     }
+    // The model's result depends on the origin, the findings of the rules do not.
     if of.origin.as_ref() != Some(origin) {
       of.assessed.clear();
       of.origin = Some(origin.clone());

@@ -135,6 +135,7 @@ fn is_news(
   let by = || (first..=last).filter_map(|index| brought.get(index).copied().flatten());
   let of: HashSet<Option<usize>> = by().map(|by| by.known).collect();
   let mut of = of.into_iter();
+  // Lines of several known blocks were never in one block before.
   let (Some(only), None) = (of.next(), of.next()) else { return true };
   // Fresh lines are judged as such.
   let Some(row) = only.and_then(|only| known.get(only)) else { return false };

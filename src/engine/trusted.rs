@@ -73,6 +73,8 @@ impl<F: Fs> Engine<F> {
     let mut slots = Vec::new();
     let is_told = self.is_judged_by_model(target);
     for (row, block) in rows.iter().zip(view.document.blocks()) {
+      // A block counts only if all of its text is trusted, or a page could add the value with which
+      // it agrees.
       let is_trusted = matches!(row.state, State::Validated | State::Approved)
         && row.live().all(|revision| revision.trust >= Trust::Verified);
       if is_trusted && slots.len() < MAX_SLOTS {

@@ -96,6 +96,7 @@ impl<F: Fs> Engine<F> {
     self.catch_up(target)?;
     let before = self.hash_of(&path)?;
     self.still_due(&target.path(), Pending::RESHAPE)?;
+    // Markers wait for the sources of new text, and a person is waiting for the markers.
     self.attribute(target, Duration::ZERO)?;
     let start = self.clock.monotonic();
     let why = loop {

@@ -31,6 +31,7 @@ impl<F: Fs> Engine<F> {
     if adopting || !self.keeps_versions() {
       return;
     }
+    // Without markers, so that writing markers makes no new version.
     let bytes = bare(&view.document, &view.bytes, self.files.may_reshape(&target.root));
     self.noted = Some(UnkeptVersion { path: target.path(), file_hash: view.hash, bytes });
   }
@@ -81,6 +82,7 @@ impl<F: Fs> Engine<F> {
     let Ok(file) = self.files.open(target)? else { return Ok(()) };
     let bytes = file.read_all()?;
     let file_hash = ContentHash::of(&bytes);
+    // Closed before the slow part, so that other programs can get a lease.
     drop(file);
     if row.hash != Some(file_hash) {
       return Ok(());

@@ -117,6 +117,7 @@ impl Around {
 
   /// The name that older versions gave to the neighbours.
   pub fn neighbours(&self, path: &[u8]) -> ContentHash {
+    // The flag distinguishes a missing neighbour from one whose hash is zero.
     let byte = |one: Option<[u8; 8]>| [u8::from(one.is_some())];
     let (above, below) = (self.above.unwrap_or_default(), self.below.unwrap_or_default());
     let parts = [&byte(self.above)[..], &above, &byte(self.below), &below, path];
@@ -135,6 +136,7 @@ impl Around {
     if version == WIDE {
       lists.push(&self.holders);
     }
+    // The lengths prevent lines of one list from counting as lines of the next.
     let lengths: Vec<[u8; 8]> =
       lists.iter().map(|list| (list.len() as u64).to_le_bytes()).collect();
     let lines = lists.iter().flat_map(|list| list.iter()).map(|hash| &hash[..]);

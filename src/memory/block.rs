@@ -62,6 +62,8 @@ pub(crate) fn digest(block: &mut Block, bytes: &[u8]) {
   let single = block.lines.len() == 1;
   for text in &mut block.lines {
     if text.hash == [0; 8] {
+      // The hash of the only line is the beginning of the block's hash, so it is not computed
+      // twice.
       text.hash = if single && !returns {
         line::first_eight(&block.norm_hash.0)
       } else {

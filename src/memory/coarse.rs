@@ -49,6 +49,7 @@ impl Grain {
 
   /// Whether a unit of `count` parts ends with a part of this hash.
   pub(crate) fn ends(self, count: usize, hash: u64) -> bool {
+    // The size is a power of two, so this mask selects one part in `size`.
     let chosen = hash & (self.size as u64 - 1) == 0;
     count >= self.size * 2 || count >= self.size / 2 && chosen
   }

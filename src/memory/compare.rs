@@ -92,6 +92,7 @@ pub fn compare(document: &Document, known: &[KnownBlock]) -> Comparison {
 pub fn compare_text(bytes: &[u8], document: &Document, known: &[KnownBlock]) -> Comparison {
   let blocks = document.blocks();
   let mut pairs = Pairs { of_block: vec![None; blocks.len()], of_known: vec![None; known.len()] };
+  // Equal bytes come first, so that a copy with other line ends does not take a block's identity.
   pairs.by_key(blocks, known, |block| block.hash, |known| known.hash);
   pairs.by_key(blocks, known, |block| block.norm_hash, |known| known.norm_hash);
   pairs.least_trusted(known);

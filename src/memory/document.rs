@@ -75,6 +75,7 @@ impl Document {
     let coarse = joined || outline.coarse;
     enclose(&mut blocks, &holes, &enclosures);
     let segments = tile(bytes.len(), start, &blocks, holes);
+    // Most files have no comment of memfw, and need no copy of the ids.
     let known = if mentioned { known.clone() } else { Known::default() };
     let enclosures = outline.enclosures;
     let utf8 = text.is_some();

@@ -117,6 +117,7 @@ fn grown(
       && end - at >= placeholder::MAX_SHORT
     {
       *places = left;
+      // Each beginning of the line is hashed in one pass, by finishing a copy of the hasher.
       let hash = first_eight(&hasher.clone().finalize());
       if absent.contains_key(&hash) {
         found = Some((hash, at));

@@ -130,6 +130,7 @@ pub(crate) fn goes_on(text: &[u8]) -> bool {
 /// Whether a line says what follows is about: it ends with a colon, whatever signs stand behind that, or all of
 /// it is set apart from common text.
 pub(crate) fn introduces(text: &[u8]) -> bool {
+  // Nearly every line has none of these signs and needs no further look.
   if !text.iter().any(|byte| b":*_<".contains(byte) || !byte.is_ascii()) {
     return false;
   }

@@ -129,6 +129,7 @@ pub fn standing<'a>(
   let mut at = 0;
   std::iter::from_fn(move || {
     while let Some(found) = marker::find(bytes, original, at) {
+      // Copies of a text may overlap.
       at = found + 1;
       let end = found + original.len();
       let begins = found == 0 || bytes.get(found - 1) == Some(&b'\n');

@@ -136,6 +136,7 @@ pub fn plan(
     {
       for span in pieces(document, run, kind) {
         let original = line::slice(bytes, span.clone());
+        // Between memfw's comments there may be nothing but space.
         if line::is_blank(original) {
           continue;
         }

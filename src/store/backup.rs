@@ -66,6 +66,7 @@ pub(super) fn make(path: &Path, format: i64) -> Result<(), Fault> {
   let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&unfinished);
   drop(file.map_err(failed)?);
   let written = write(path, &unfinished).map_err(|fault| Fault::from(fault.at(&copy)));
+  // The final name appears only when the copy is complete and on disk.
   let placed = written.and_then(|()| {
     fs::rename(&unfinished, &copy).and_then(|()| sync_directory(path)).map_err(failed)
   });

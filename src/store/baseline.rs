@@ -118,6 +118,7 @@ pub(super) fn by_id(conn: &Connection, id: &BlockId) -> Result<Option<Place>, Fa
 /// The columns that a block can share with others; `None` if it needs its own row.
 fn plain(row: &BlockRow) -> Option<SharedFacts> {
   let [revision] = &*row.revisions else { return None };
+  // Every column that the shared row does not store must have its default.
   let nothing_to_say = row.state == State::Validated
     && row.marker.is_none()
     && row.codes.is_empty()

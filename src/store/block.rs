@@ -221,6 +221,7 @@ fn load(
   let mut statement = conn.prepare_cached(&sql)?;
   let mut blocks: Vec<Stored> =
     statement.query_map(parameter, stored)?.collect::<Result<_, _>>()?;
+  // A second query instead of a join, which would repeat the block's columns for each revision.
   let places: HashMap<i64, usize> =
     blocks.iter().enumerate().map(|(place, block)| (block.key, place)).collect();
   let sql = format!(

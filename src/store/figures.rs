@@ -32,6 +32,7 @@ impl Ledger {
     cap: u32,
     mut visit: impl FnMut(EventRow),
   ) -> Result<bool, StoreError> {
+    // SQLite has no array parameters, so the kinds are one string with separators.
     let kinds = kinds.iter().map(|kind| kind.as_str()).collect::<Vec<_>>();
     let kinds = format!(",{},", kinds.join(","));
     let view = self.snapshot()?;

@@ -107,6 +107,7 @@ impl Ledger {
   /// The items that a filter selects, oldest first.
   pub fn items(&self, filter: &ItemFilter) -> Result<Vec<Item>, StoreError> {
     let words: Vec<&str> = filter.statuses.iter().map(|status| status.as_str()).collect();
+    // SQLite has no array parameters, so the states are one string with separators.
     let statuses = (!words.is_empty()).then(|| format!(",{},", words.join(",")));
     self.read(|conn| {
       let sql = format!(
@@ -199,6 +200,7 @@ impl Ledger {
   ) -> Result<State, StoreError> {
     // A person's decision is rare, and must survive a power cut.
     self.write(Durability::Synced, |tx, _| {
+      // A baseline block without findings has no row of its own yet.
       baseline::expand_around(tx, id)?;
       let state = |sql: &str| {
         let mut statement = tx.prepare_cached(sql)?;

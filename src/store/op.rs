@@ -140,6 +140,7 @@ impl Ledger {
   /// Deletes an operation, with its images. A second call does nothing.
   pub fn finish(&mut self, op: OpId) -> Result<(), StoreError> {
     self.write(Durability::Seen, |tx, _| {
+      // Not durable at once: if a power cut undoes it, recovery finds the edit complete.
       tx.prepare_cached("DELETE FROM op WHERE id = ?1")?.execute([op.0])?;
       Ok(())
     })

@@ -170,6 +170,7 @@ fn read_write(path: &Path) -> Result<Connection, Fault> {
   }
   conn.pragma_update(None, "foreign_keys", true)?;
   stable_plans(&conn)?;
+  // Deleted rows must not stay readable in free pages.
   conn.pragma_update(None, "secure_delete", true)?;
   conn.pragma_update(None, "trusted_schema", false)?;
   conn.pragma_update(None, "temp_store", "MEMORY")?;
@@ -177,6 +178,7 @@ fn read_write(path: &Path) -> Result<Connection, Fault> {
   conn.pragma_update(None, "fullfsync", true)?;
   conn.pragma_update(None, "checkpoint_fullfsync", true)?;
   conn.pragma_update(None, "synchronous", Durability::Synced.as_str())?;
+  // The log lets readers and one writer work at once, so `status` never waits for the daemon.
   write_ahead(&conn, path)?;
   conn.query_row(&format!("PRAGMA journal_size_limit = {WAL_BYTES}"), [], |_| Ok(()))?;
   migrate::migrate(&mut conn, path)?;

@@ -122,6 +122,7 @@ impl Ledger {
     self.write(Durability::Synced, |tx, key| {
       let key = key.ok_or(StoreError::NoKey)?;
       let keyed: Vec<_> = items.iter().map(|item| (item, ContentHash::of(item.bytes))).collect();
+      // Checked inside the transaction, so no approval can come in between.
       if let Some(refusal) = refusal(tx, &keyed)? {
         return Ok(refusal);
       }

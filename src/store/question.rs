@@ -238,6 +238,7 @@ impl Ledger {
     {
       return Ok(None);
     }
+    // Two rows are enough to see that a prefix is ambiguous.
     let found: Vec<QuestionRow> = self.read(|conn| {
       let mut statement = conn.prepare_cached(
         "SELECT hash, state, sealed, nonce FROM question

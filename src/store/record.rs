@@ -69,6 +69,7 @@ impl Ledger {
       for scan in scans {
         let file = upsert_file(tx, scan)?;
         baseline::expand(tx, file)?;
+        // Only blocks with findings need rows of their own; see `baseline`.
         let told: Vec<BlockRow> = baseline::insert(tx, file, scan.blocks)?.cloned().collect();
         record_blocks(tx, file, &told, scan.at)?;
         event::append(tx, scan.events, scan.at)?;

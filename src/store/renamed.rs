@@ -31,6 +31,7 @@ impl Ledger {
     events: &[NewEvent],
     at: Micros,
   ) -> Result<bool, StoreError> {
+    // Looked up before any path changes, because a name depends on the paths of all files.
     let names = renames.iter().map(|one| self.known_as(&one.from));
     let names = names.collect::<Result<Vec<_>, _>>()?;
     // What a power cut takes back is found once more.

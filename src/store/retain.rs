@@ -55,6 +55,7 @@ impl Ledger {
       let mut over = (left as u64).saturating_sub(keep.events).min(AT_ONCE);
       let routine: Vec<&str> = keep.routine.iter().map(|kind| kind.as_str()).collect();
       let routine = serde_json::Value::from(routine).to_string();
+      // Both statements get both parameters, so the second one mentions `?1` as well.
       for sql in [
         "DELETE FROM event WHERE id IN (SELECT id FROM event
            WHERE event IN (SELECT value FROM json_each(?1)) ORDER BY id LIMIT ?2)",

@@ -103,6 +103,7 @@ impl Ledger {
       .execute([Pending::MODEL.bits()])?;
       Ok(())
     })?;
+    // Last, so that a crash in between leads to another deletion and not to old scores.
     self.set_state(&StateKey::Model, &word(model), at)?;
     Ok(true)
   }

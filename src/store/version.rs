@@ -236,9 +236,11 @@ impl Ledger {
   /// Deletes all versions of all files, and frees their space.
   pub fn forget_versions(&mut self) -> Result<(), StoreError> {
     self.write(Durability::Synced, |tx, _| {
+      // Versions first, because each refers to a content.
       tx.execute("DELETE FROM version", [])?;
       tx.execute("DELETE FROM content", [])?;
       tx.execute("UPDATE file SET kept = NULL WHERE kept IS NOT NULL", [])?;
+      // This pragma frees one page for each row that is read.
       let mut vacuum = tx.prepare("PRAGMA incremental_vacuum")?;
       let mut rows = vacuum.query([])?;
       while rows.next()?.is_some() {}
