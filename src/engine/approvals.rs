@@ -169,7 +169,7 @@ impl<'a> Approvals<'a> {
     Ok(count > 0 && count >= self.copies(item)?)
   }
 
-  /// The placeholders of approved items whose text is back in this version; these are copies without a
+  /// The placeholders of approved items whose text was restored in this version; these are copies without a
   /// function.
   pub(super) fn spare_placeholders(
     &self,

@@ -12,10 +12,10 @@ use crate::{
   store::{BlockRow, Revision},
 };
 
-/// What the ledger knows about one file.
+/// The ledger's facts about one file.
 #[derive(Clone, Debug, Default)]
 pub struct FileFacts {
-  /// The blocks of the last version, in order, then former ones that may come back.
+  /// The blocks of the last version, in order, then former ones that may return.
   pub rows: Vec<BlockRow>,
   /// The rows in the core's type; same indices.
   pub known: Vec<KnownBlock>,

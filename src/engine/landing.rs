@@ -1,5 +1,5 @@
-//! Where approved bytes are inserted, and whether they mean there what they meant before they were
-//! taken out.
+//! Where approved bytes are inserted, and whether their meaning there is that of before they were taken
+//! out.
 #![forbid(unsafe_code)]
 
 use std::{fmt, ops::Range};
@@ -34,7 +34,7 @@ pub(super) struct Restore {
 }
 
 impl Restore {
-  /// The edit that brings `plain` back into `bytes`: at the most certain place, or at the end.
+  /// The edit that restores `plain` into `bytes`: at the most certain place, or at the end.
   pub(super) fn find(bytes: &[u8], id: &BlockId, plain: &[u8]) -> Self {
     placeholder::find(bytes, id, plain).map_or_else(
       || Self::at_end(bytes, plain, false),
@@ -126,9 +126,9 @@ impl Restore {
 pub(super) struct Landing {
   pub(super) restore: Restore,
   pub(super) around: Around,
-  /// Whether they mean there what they meant at their former place.
+  /// Whether their meaning there is that at their former place.
   pub(super) is_right: bool,
-  /// Earlier approved texts beside them, each with its new context.
+  /// Earlier approved texts nearby, each with its new context.
   pub(super) beside: Vec<(ContentHash, Around)>,
   /// The state of their former place.
   pub(super) place: Place,
@@ -160,8 +160,8 @@ impl fmt::Display for Inside {
 }
 
 impl<F: Fs> Engine<F> {
-  /// Finds the place for approved bytes, and whether they mean there what they meant when they were
-  /// taken out. If not, they become a block of their own at the end.
+  /// Finds the place for approved bytes, and whether their meaning there is that of before they were taken
+  /// out. If not, they become a block of their own at the end.
   pub(super) fn lands(
     &mut self,
     target: &Target,

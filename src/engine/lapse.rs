@@ -38,7 +38,7 @@ pub(super) fn lapse(
   }
   let approvals = Approvals::new(ledger, at);
   let fresh = fresh(document, comparison);
-  // Text that is taken out now is not part of any later context.
+  // Text that is taken out now is in no later context.
   let leaving = leaving(document, comparison, judgements);
   let mut absent: Vec<Range<usize>> = claims(bytes).collect();
   absent.extend(leaving.iter().cloned());
@@ -96,9 +96,9 @@ pub(super) fn lapse(
 }
 
 impl<F: Fs> Engine<F> {
-  /// Extends approvals to the context after a redaction, because memfw's own redaction does not change
-  /// the meaning of the approved text beside it: an approval that is valid in `view` is also valid in
-  /// what is `left` of it. Both have the same length.
+  /// Extends approvals to the context after a redaction, because memfw's own redaction does not change the
+  /// meaning of approved text nearby: an approval that is valid in `view` is also valid in the `left` rest
+  /// of it, which has equal length.
   pub(super) fn approved_beside(
     &mut self,
     target: &Target,
@@ -110,7 +110,7 @@ impl<F: Fs> Engine<F> {
       return Ok(());
     }
     let path = target.path();
-    // The next pass knows the new placeholders, so that they are no part of any context.
+    // The next pass knows the new placeholders, so they are part of no context.
     let quarantined = redactions.iter().filter(|one| one.kind == RedactionKind::Quarantine);
     let written = quarantined.map(|one| (&one.id, &one.replacement[..]));
     let document = view.facts.read_redacted(left, written);

@@ -19,8 +19,8 @@ pub(super) const LONG_TERM: &str = "MEMORY.md";
 const MAX_SLOTS: usize = 4096;
 
 impl<F: Fs> Engine<F> {
-  /// The values of the trusted blocks of a file and of the long-term memory beside it; private values
-  /// may not be told to a judge. A caller that has the write lock must pass it, because it cannot be
+  /// The values of the trusted blocks of a file and of the workspace's long-term memory; private values
+  /// must not be sent to a judge. A caller that has the write lock must pass it, because it cannot be
   /// acquired twice.
   pub(super) fn trusted_slots(
     &mut self,

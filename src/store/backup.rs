@@ -24,10 +24,10 @@ use super::{
   error::{Fault, cannot_open},
 };
 
-/// How many backups are kept, those of the newest formats. A choice: one more than a person is
-/// likely to go back.
+/// How many backups are kept, those of the newest formats (a choice: one more than a downgrade is likely to
+/// need).
 pub const KEPT: usize = 3;
-/// Pages per step: all of them. No other process may write in the meantime anyway.
+/// All pages in one step, because no other process may write in the meantime anyway.
 const ALL_PAGES: i32 = -1;
 
 /// A backup of the ledger.

@@ -190,7 +190,7 @@ impl Ledger {
   }
 }
 
-/// A row with the columns that only this room needs.
+/// A row with the columns that only the store needs.
 #[derive(Debug)]
 pub(super) struct Stored {
   pub(super) key: i64,

@@ -231,8 +231,8 @@ impl StoreError {
     Some(fixed.to_owned())
   }
 
-  /// Whether the database is intact but cannot be written or read at the moment: besides temporary
-  /// causes, a disk that became read-only or fails.
+  /// Whether the database is intact but cannot be written or read at the moment: because of a temporary
+  /// cause, or because a disk became read-only or fails.
   pub fn is_outage(&self) -> bool {
     self.is_passing()
       || matches!(
@@ -247,8 +247,8 @@ impl StoreError {
   }
 }
 
-/// How to continue without a broken database. The key stays: it opens whatever can still be read
-/// from the old one.
+/// How to continue without a broken database. The key stays, because it unseals the part of the old
+/// database that is still readable.
 fn move_aside(path: &Path) -> String {
   let path = path.display();
   format!(
@@ -280,7 +280,7 @@ fn list(ids: &[BlockId]) -> String {
   ids.iter().map(BlockId::as_str).collect::<Vec<_>>().join(", ")
 }
 
-/// An error inside this room, where the path of the database is not known yet.
+/// An error in the store, where the path of the database is not known yet.
 #[derive(Debug)]
 pub(super) enum Fault {
   Sql(rusqlite::Error),

@@ -95,7 +95,7 @@ pub struct EventFilter {
   pub source: Option<String>,
   /// Only this kind of event.
   pub event: Option<EventKind>,
-  /// At most this many: the newest ones, whatever their order in the result.
+  /// At most this many: always the newest ones.
   pub limit: Option<u32>,
   /// Oldest first.
   pub ascending: bool,

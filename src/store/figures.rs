@@ -1,4 +1,4 @@
-//! The data behind figures: events in order, and the trust of memory.
+//! The data for figures: events in order, and the trust of memory.
 //!
 //! Only one row at a time is held in memory, and every result is capped.
 #![forbid(unsafe_code)]

@@ -71,7 +71,7 @@ pub struct Item {
   pub in_file: bool,
   /// How its origin is known.
   pub trail: OriginRecord,
-  /// Whether it is approved, and not back in its file yet.
+  /// Whether it is approved, and not yet restored to its file.
   pub awaited: bool,
 }
 
@@ -289,7 +289,7 @@ impl Ledger {
     })
   }
 
-  /// Notes whether something that is approved, or is about to be, has still to come back into its file.
+  /// Records whether a text that is approved, or is about to be, must still be restored to its file.
   pub fn set_awaited(&mut self, id: &BlockId, awaited: bool) -> Result<(), StoreError> {
     self.write(Durability::Synced, |tx, _| {
       tx.prepare_cached("UPDATE quarantine SET awaited = ?2 WHERE id = ?1 AND awaited <> ?2")?
@@ -298,7 +298,7 @@ impl Ledger {
     })
   }
 
-  /// How much is approved and not back in its file yet.
+  /// How many approved texts are not yet restored to their files.
   pub fn awaited_items(&self) -> Result<u64, StoreError> {
     self.read(|conn| {
       let sql = "SELECT count(*) FROM quarantine WHERE status = 'approved' AND awaited";

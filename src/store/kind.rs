@@ -5,7 +5,7 @@ use std::{fmt, str::FromStr};
 
 macro_rules! events {
   ($($(#[$doc:meta])* $variant:ident = $word:literal, $message:literal;)*) => {
-    /// The kind of an event. Its word is the same in the ledger, JSON, log and on the command line.
+    /// The kind of an event. The ledger, JSON, the log and the command line share its word.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     pub enum EventKind { $($(#[$doc])* $variant,)* }
 
@@ -41,10 +41,9 @@ events! {
   Quarantined = "quarantined", "block quarantined";
   /// Policy took a block out of its file, and the block waits for review.
   Held = "held", "block held";
-  /// A quarantined block came back and was taken out again.
+  /// A quarantined block was written again and taken out again.
   Returned = "returned", "quarantined block came back and was taken out again";
-  /// The placeholder of approved text came back with an older version, and the text was brought back
-  /// again.
+  /// The placeholder of approved text returned with an older version, and the text was restored again.
   BroughtBack = "brought-back", "approved text restored once more";
   /// A marker that memfw did not write was neutralised.
   ForgedMarker = "forged-marker", "forged marker neutralised";

@@ -26,13 +26,13 @@ use crate::{
 /// What an operation does to a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum OpKind {
-  /// Poison becomes a placeholder of the same length.
+  /// Poison is replaced by a placeholder of equal length.
   Redact,
-  /// A forged marker is neutralised at the same length.
+  /// A forged marker is neutralised at equal length.
   Neutralise,
   /// Markers and placeholders are renewed; the length may change.
   Reshape,
-  /// Approved bytes come back.
+  /// Approved bytes are restored.
   Restore,
 }
 
@@ -68,7 +68,7 @@ impl FromStr for OpKind {
   }
 }
 
-/// The number of an operation: later ones have larger numbers, and none is given twice.
+/// The number of an operation: later ones have larger numbers, and none is used twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct OpId(i64);
 

@@ -108,7 +108,7 @@ impl Ledger {
   /// Seals items and records the operations that will take them out of their file, with the events,
   /// in one transaction. When this returns, all of it would survive a power cut.
   ///
-  /// Bytes that come back (with equal content, file and `n`) increase the occurrences of their item
+  /// Bytes that return (with equal content, file and `n`) increase the occurrences of their item
   /// and wait again if they were rejected. If a person approved one of them, nothing is written;
   /// see [`Admission::is_refused`]. To take approved bytes out once more, first
   /// [`decide`](Ledger::decide) the item back to quarantined.
@@ -135,7 +135,7 @@ impl Ledger {
     })
   }
 
-  /// The item that these bytes in this file already have, so that poison that comes back gets its
+  /// The item that these bytes in this file already have, so that poison that returns gets its
   /// old placeholder.
   pub fn existing_item(
     &self,

@@ -1,5 +1,5 @@
-//! The questions to a judge: each once, sealed while it waits; then its answer. And the number of
-//! asked questions, for the budget.
+//! The questions to a judge: each is stored once, sealed while it waits, and then its answer is. Also the
+//! number of asked questions, for the budget.
 #![forbid(unsafe_code)]
 
 use std::path::{Path, PathBuf};
@@ -30,12 +30,12 @@ use crate::{
 pub(super) const MAX_WAITING: i64 = 2_000;
 /// Largest number of stored answers; the oldest are deleted first.
 const MAX_KEPT: i64 = 50_000;
-/// How often the time to answer is doubled for a question to which nobody says anything: up to some five hours,
-/// so that it takes no more than forty turns in the week that it waits (a choice).
+/// How often the time to answer is doubled for a question without a response: up to about five hours, so
+/// that it takes no more than forty turns in the week that it waits (a choice).
 const MAX_DOUBLINGS: i64 = 6;
-/// How long a question waits, at most. The agent has acted on text that is this old (a choice).
+/// How long a question waits, at most. By then, the agent has long acted on the text (a choice).
 const WAITS_FOR: Micros = 7 * 24 * HOUR;
-/// How long the first reader of a question has to answer before another reader gets it.
+/// How long the first reader of a question may take before another reader gets it.
 pub(super) const ANSWER_WITHIN: Micros = 300 * 1_000_000;
 const HOUR: Micros = 3_600 * 1_000_000;
 /// The hours for which the number of questions is stored.
@@ -205,7 +205,7 @@ impl Ledger {
         give_up(tx, "hash = ?1", &[&hash.0])?;
         return Ok(Next::Later(next_at(tx)?));
       };
-      // It is taken back where somebody answers, or could not be reached.
+      // The count is corrected when an answer is recorded, or when no reader could be reached.
       tx.prepare_cached(
         "UPDATE question SET nonce = ?2, silent = silent + 1, next_at = ?3 + (?4 << min(silent, ?5))
          WHERE hash = ?1",
@@ -304,8 +304,8 @@ impl Ledger {
     })
   }
 
-  /// What is known of a question: its state, and its answer where there is one. Of the words that the answer
-  /// quotes only the place is kept.
+  /// The stored facts about a question: its state, and its answer if there is one. Of the words that the
+  /// answer quotes, only their place is stored.
   pub fn reading(
     &self,
     hash: ContentHash,
@@ -419,7 +419,7 @@ fn spent_until(conn: &Connection, budget: Budget, at: Micros) -> rusqlite::Resul
   })
 }
 
-/// Adds to a figure of this hour, and forgets hours that nobody asks for.
+/// Adds to a figure of this hour, and deletes hours that are no longer needed.
 pub(super) fn count(
   conn: &Connection,
   at: Micros,
@@ -441,7 +441,7 @@ pub(super) fn count(
   Ok(())
 }
 
-/// Gives up what has waited for too long.
+/// Gives up questions that have waited for too long.
 fn expire(conn: &Connection, at: Micros) -> Result<(), Fault> {
   give_up(conn, "at < ?1", &[&at.saturating_sub(WAITS_FOR)])
 }

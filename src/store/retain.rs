@@ -1,7 +1,7 @@
 //! Prunes old records: events, and the bytes of rejected items.
 //!
-//! Items that wait for a person, and text that is still in a file, are never pruned. A rejected
-//! item keeps its row: its bytes are recognised when they come back, and are then sealed again.
+//! Items that wait for a person, and text that is still in a file, are never pruned. A rejected item keeps
+//! its row: its bytes are recognised when they return, and are then sealed again.
 //!
 //! One call does a bounded amount of work, so no process waits long for the write lock.
 #![forbid(unsafe_code)]

@@ -24,7 +24,7 @@ pub struct ScoreKey {
 }
 
 impl ScoreKey {
-  /// The key of a text. Text that is not from outside is read alone, whatever its source.
+  /// The key of a text. Text that is not from outside is read without context.
   pub fn new(text: &[u8], context: &Context<'_>) -> Self {
     let words = context.words();
     let context = context.is_outside().then(|| ContentHash::of(words.as_bytes()));

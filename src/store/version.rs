@@ -404,7 +404,7 @@ fn short(hash: ContentHash) -> String {
   hash.to_hex().chars().take(8).collect()
 }
 
-/// Prunes what is too old or too much, the oldest superseded versions first.
+/// Prunes superseded versions that are too old, or too large together, the oldest first.
 fn prune(conn: &Connection, retention: &Retention, at: Micros) -> Result<(), Fault> {
   let oldest = at.saturating_sub(retention.max_age);
   for _ in 0..PRUNED_AT_ONCE {
