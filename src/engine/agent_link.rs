@@ -105,7 +105,6 @@ impl AgentLink {
     self.records = Arc::from(records);
   }
 
-  /// The records.
   pub(super) fn records(&self) -> &Arc<dyn AgentRecords> {
     &self.records
   }

@@ -28,7 +28,6 @@ pub(super) type Approved = (Item, Zeroizing<Vec<u8>>);
 pub(super) struct Version<'a> {
   /// The path of the file.
   pub(super) path: &'a Path,
-  /// The bytes.
   pub(super) bytes: &'a [u8],
   /// Their blocks.
   pub(super) document: &'a Document,

@@ -53,7 +53,7 @@ const ID_DIGITS: usize = 16;
 /// The state of a question.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Heard {
-  /// Its answer.
+  /// The judge's answer.
   Answer(Reading),
   /// It has no answer yet.
   Ask,

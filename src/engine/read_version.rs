@@ -25,7 +25,6 @@ const CONTINUED_FOR: i64 = 10_000_000;
 
 /// A version of a file, before it is judged.
 pub(super) struct ReadVersion {
-  /// The bytes.
   pub(super) bytes: Vec<u8>,
   /// Their blocks.
   pub(super) document: Document,
@@ -41,7 +40,6 @@ pub(super) struct ReadVersion {
 
 /// What reading a version needs.
 pub(super) struct Reader<'a> {
-  /// The ledger.
   pub(super) ledger: &'a Ledger,
   /// The placeholders of items.
   pub(super) placeholders: &'a mut PlaceholderCache,

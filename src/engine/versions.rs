@@ -104,7 +104,7 @@ impl<F: Fs> Engine<F> {
     Ok(bare(&view.document, &view.bytes, compact))
   }
 
-  /// Keeps a version.
+  /// Stores a version with the configured limits.
   pub(super) fn keep(&mut self, new: &NewVersion<'_>) -> Result<(), EngineError> {
     let retention = Retention {
       max_age: i64::try_from(self.config.version_days).unwrap_or(i64::MAX).saturating_mul(DAY),

@@ -115,7 +115,7 @@ type Identity = (u64, u64);
 /// What an event of the system means.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Meaning {
-  /// This.
+  /// A change that the engine must see.
   Event(WatchEvent),
   /// A directory was deleted or moved away; if it is watched, it and what is below it are gone.
   Gone(PathBuf),

@@ -174,6 +174,7 @@ impl Scan<'_> {
     if let Some(id) = self.open.take() {
       let start = self.opened_at(&id);
       self.out.enclosures.push((id, start..span.start));
+    // In a file without markers of memfw, a closing line cannot be memfw's.
     } else if self.known.markers.is_empty() {
       return end;
     }

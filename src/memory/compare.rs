@@ -141,6 +141,7 @@ pub fn compare_text(bytes: &[u8], document: &Document, known: &[KnownBlock]) -> 
     if *fate == Fate::Inserted
       && let Some((known, lines)) = pool.split_off(block, known)
     {
+      // The first part keeps the identity of the block.
       if !taken.insert(known) {
         heirs.insert(index);
       }
@@ -279,6 +280,7 @@ impl Pairs {
     for (at, known) in known.iter().enumerate().filter(|(at, _)| self.known_is_free(*at)) {
       for line in &known.lines {
         let of = holders.entry(line.hash).or_default();
+        // One entry more than the limit is stored, so that a line beyond the limit is recognised.
         if of.last() != Some(&at) && of.len() <= MAX_HOLDERS {
           of.push(at);
         }
@@ -313,6 +315,7 @@ impl Pairs {
           }
         }
       }
+      // Common punctuation is no evidence of kinship.
       shared.retain(|_, (_, telling, _)| *telling > 0);
       for (&of, &count) in &shared {
         let same_marker = block.marker.is_some()

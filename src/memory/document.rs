@@ -178,6 +178,7 @@ fn enclose(blocks: &mut [Block], holes: &[Hole], enclosures: &[(BlockId, Range<u
     }
     if let Some((id, span)) = enclosures.get(next)
       && span.contains(&start)
+      // A removed closing line must not extend a marker to the rest of the file.
       && (span.end != usize::MAX || std::mem::take(&mut first_of_unclosed))
     {
       block.marker = Some(id.clone());

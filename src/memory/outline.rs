@@ -253,6 +253,7 @@ fn push_plain(byte: &[u8], out: &mut String) {
   for b in byte {
     out.push(match b {
       b'\n' | b'\r' => char::from(*b),
+      // A letter opens no container.
       _ if b.is_ascii() => 'x',
       _ => '\u{1a}',
     });
@@ -262,6 +263,7 @@ fn push_plain(byte: &[u8], out: &mut String) {
 fn push_valid(bytes: &[u8], out: &mut String) {
   for chunk in bytes.utf8_chunks() {
     out.push_str(chunk.valid());
+    // One byte for one byte, so that offsets stay equal.
     out.extend(chunk.invalid().iter().map(|_| '\u{1a}'));
   }
 }

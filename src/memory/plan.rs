@@ -162,6 +162,7 @@ pub fn plan(
       }
     }
   }
+  // A redaction changes the text on which a rewrite would be based.
   let reshape =
     if redactions.is_empty() { reshape::reshape(bytes, document, comparison, facts) } else { None };
   Plan { redactions, reshape }
@@ -178,6 +179,7 @@ fn fresh_runs(
 ) -> Vec<Range<usize>> {
   let (at, fresh) = match (fate, &judged.lines) {
     (Some(fate), Some(lines)) => (fate.known().unwrap_or(usize::MAX), lines),
+    // Every line of a new block is fresh.
     (Some(Fate::Inserted), None) => {
       let ends = block.parts.first().zip(block.parts.last());
       return ends.map(|(first, last)| first.start..last.end).into_iter().collect();
@@ -207,6 +209,7 @@ fn fresh_runs(
     }
     last = Some(index);
   }
+  // Only the last line of a file can be continued by an append.
   if at.checked_add(1) == Some(known.len())
     && let Some(old) = known.get(at).and_then(|known| known.lines.last())
     // If the line is still there as often as before, nothing was added to it.
@@ -241,6 +244,7 @@ pub(crate) fn starts_entry(line: &[u8]) -> bool {
     _ => {
       let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
       match text.get(digits..) {
+        // CommonMark's limit for the number of an item.
         Some([b'.' | b')', rest @ ..]) if (1..=9).contains(&digits) => rest,
         _ => return false,
       }

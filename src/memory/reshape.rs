@@ -21,6 +21,7 @@ pub fn reshape(
   comparison: &Comparison,
   facts: &Facts<'_>,
 ) -> Option<Vec<u8>> {
+  // Another line with the id of a marker could be read as that marker.
   if !document.forged().is_empty() {
     return None;
   }
@@ -94,6 +95,7 @@ fn wrappers(
     .map(|(block, fate)| {
       let known = facts.known.get(fate.known()?)?;
       let id = known.marker.as_ref().filter(|id| facts.tags.contains_key(*id))?;
+      // Front matter must begin the file, and an open block would swallow the closing line.
       let fits = block.kind != BlockKind::FrontMatter && !block.open_ended && block.terminated;
       fits.then_some(id)
     })
@@ -196,6 +198,7 @@ fn id_comments(
 /// string of a fence, in indented code, or after a hard line break.
 fn takes_a_comment(line: &[u8]) -> bool {
   let mut text = line.trim_ascii_start();
+  // Four columns of indentation make it code.
   if line.len() > text.len() + 3 {
     return false;
   }
@@ -212,6 +215,7 @@ fn takes_a_comment(line: &[u8]) -> bool {
       _ => None,
     };
     match marker {
+      // Five spaces after a list marker begin code.
       Some([b' ', rest @ ..]) if !rest.starts_with(b"    ") => text = rest.trim_ascii_start(),
       Some([] | [b' ' | b'\t', ..]) => return false,
       _ => break,

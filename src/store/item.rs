@@ -167,6 +167,7 @@ impl Ledger {
 
   fn open_seal(&self, id: &BlockId, purpose: Purpose) -> Result<Zeroizing<Vec<u8>>, StoreError> {
     let found = self.read(|conn| {
+      // A seal is bound to the path at the time of sealing, which a rename changes.
       let column = if purpose == Purpose::Redacted { "redacted" } else { "sealed" };
       let sql =
         format!("SELECT coalesce(sealed_for, path), hash, {column} FROM quarantine WHERE id = ?1");

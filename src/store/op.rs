@@ -179,6 +179,7 @@ pub(super) fn insert(
   let id = last.unwrap_or(0) + 1;
   let path = path_bytes(op.path);
   let number = id.to_string();
+  // The purpose is part of the seal, so the two images cannot be swapped.
   let image = |purpose, bytes: &[u8]| {
     let hash = ContentHash::of(bytes);
     let context = SealContext { purpose, id: &number, path, hash };

@@ -155,6 +155,8 @@ fn size(path: &Path) -> Result<u64, Fault> {
 }
 
 fn read_write(path: &Path) -> Result<Connection, Fault> {
+  // Without `CREATE`: SQLite would create a file that other users can read. A connection is used by
+  // one thread at a time, so it needs no mutex.
   let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
   let mut conn = Connection::open_with_flags(path, flags)?;
   conn.busy_timeout(BUSY_TIMEOUT)?;
@@ -168,6 +170,7 @@ fn read_write(path: &Path) -> Result<Connection, Fault> {
     // Only possible before the first page is written; it allows retention to return space one day.
     conn.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
   }
+  // SQLite does not enforce foreign keys by default.
   conn.pragma_update(None, "foreign_keys", true)?;
   stable_plans(&conn)?;
   // Deleted rows must not stay readable in free pages.

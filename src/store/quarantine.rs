@@ -305,6 +305,7 @@ pub(super) fn seal_fresh(
   context: &SealContext<'_>,
   bytes: &[u8],
 ) -> Result<Vec<u8>, Fault> {
+  // AES-GCM is broken if a nonce is used twice with one key.
   let (mut nonce, mut salt) = ([0; NONCE_LEN], [0; SALT_LEN]);
   let filled = getrandom::fill(&mut nonce).and_then(|()| getrandom::fill(&mut salt));
   filled.map_err(|error| StoreError::NoRandom { detail: error.to_string() })?;

@@ -95,7 +95,7 @@ pub struct HandedOut {
 /// The next question.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Next {
-  /// This.
+  /// This one is handed out.
   Question(HandedOut),
   /// None now; one from this time on, if any waits.
   Later(Option<Micros>),
@@ -108,11 +108,11 @@ pub enum Next {
 pub struct QuestionCounts {
   /// Questions that wait.
   pub waiting: u64,
-  /// Asked in this hour.
+  /// Questions asked in this hour.
   pub asked_hour: u64,
   /// Asked today (UTC), like the following figures.
   pub asked_day: u64,
-  /// Answered.
+  /// Questions with an accepted answer.
   pub answered_day: u64,
   /// Questions without an accepted answer.
   pub failed_day: u64,
@@ -224,6 +224,7 @@ impl Ledger {
   /// Most calls find nothing, and need not wait for the write lock for that.
   fn has_question(&self, at: Micros) -> Result<Next, StoreError> {
     self.read(|conn| match next_at(conn)? {
+      // Not `Later` only means that the budget must be checked.
       Some(due) if due <= at => Ok(Next::Spent(due)),
       later => Ok(Next::Later(later)),
     })
@@ -283,6 +284,7 @@ impl Ledger {
           reading.lines.as_ref().map(|lines| *lines.start()),
           reading.lines.as_ref().map(|lines| *lines.end()),
         ])?;
+      // A second answer changes nothing.
       if changed == 0 {
         return Ok(vec![]);
       }
@@ -392,6 +394,7 @@ impl Ledger {
 }
 
 fn context(id: &str, hash: ContentHash) -> SealContext<'_> {
+  // Without a path, because several files may share a question.
   SealContext { purpose: Purpose::Question, id, path: b"", hash }
 }
 

@@ -37,6 +37,7 @@ impl Ledger {
     // A rename that a power cut undoes is found again.
     self.write(Durability::Seen, |tx, _| {
       for Rename { from, to } in renames {
+        // Checked for all renames before the first change, so that it is all or nothing.
         if !is_free(tx, from, to)? {
           return Ok(false);
         }
@@ -115,6 +116,7 @@ fn put_aside(conn: &Connection, path: &Path, next: &[u8], at: Micros) -> Result<
     .execute((old, new, at))?;
   let mut aside = path_bytes(path).to_vec();
   let mut taken = conn.prepare_cached(find)?;
+  // No path contains a zero byte.
   while taken.exists([&aside])? {
     aside.push(0);
   }

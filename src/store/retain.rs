@@ -30,9 +30,9 @@ pub struct Keep<'a> {
 /// What one call has pruned.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Dropped {
-  /// Events.
+  /// The number of pruned events.
   pub events: u64,
-  /// Rejected items that lost their bytes.
+  /// The number of rejected items that lost their bytes.
   pub rejected: u64,
   /// Whether there is more to prune.
   pub more: bool,
@@ -77,6 +77,7 @@ impl Ledger {
       let requests = request::sweep(tx, keep.rejected_since, limit)?;
       let questions = question::sweep(tx, keep.rejected_since, limit)?;
       let swept = [events, rejected, requests, questions];
+      // A full batch does not prove that more is left, but another call is cheap.
       let more = swept.iter().any(|n| *n >= AT_ONCE);
       Ok(Dropped { events, rejected, more })
     })

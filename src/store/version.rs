@@ -358,6 +358,7 @@ fn difference(
   let Ok(before) = open(conn, key, base) else { return Ok(None) };
   let delta = Zeroizing::new(delta::encode(&before, bytes));
   let chain = chain.saturating_add(delta.len() as i64);
+  // Not only this difference: a long chain of short ones would grow without limit.
   let pays = chain.saturating_mul(2) < bytes.len() as i64;
   Ok(pays.then_some(Difference { depth: depth + 1, chain, delta }))
 }
