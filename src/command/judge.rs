@@ -1,7 +1,7 @@
 //! `memfw judge`: hands out the questions about new entries, and takes answers to them.
 //!
 //! A client of the queue gets the same prompt as an endpoint, and its answer must pass the same checks:
-//! a prompt also has known entries besides the one in question, and only the JSON that the prompt asks
+//! a prompt also has known entries in addition to the one in question, and only the JSON that the prompt asks
 //! for counts.
 #![forbid(unsafe_code)]
 

@@ -125,7 +125,7 @@ keys! {
   /// Instruction files of the agent that are not judged.
   "files.ignore" => files_ignore: Vec<InstructionFile> = Vec::new();
 
-  /// Additional profiles of the agent framework to guard, besides the one in the environment.
+  /// Additional profiles of the agent framework to guard, in addition to the one in the environment.
   "agent.profiles" => agent_profiles: Vec<String> = Vec::new();
 
   /// Devices of the owner, by the ids that the agent framework has for them: their messages count as

@@ -62,7 +62,7 @@ codes! {
   DisguisedText = "disguised-text", "obfuscated words";
   /// A rule hit inside decoded text.
   EncodedInstruction = "encoded-instruction", "an encoded instruction";
-  /// Ignore, forget, replace what the agent was told.
+  /// Ignores, forgets or replaces the agent's instructions.
   InstructionOverride = "instruction-override", "tells the agent to drop its instructions";
   /// Makes the agent somebody without limits.
   PersonaHijack = "persona-hijack", "gives the agent another identity";
@@ -78,7 +78,7 @@ codes! {
   CompactionPayload = "compaction-payload", "poses as a follow-up to a compaction";
   /// `trigger`, `importance` and other recall comments.
   RecallMetadata = "recall-metadata", "comments that raise the rank of an entry in recall";
-  /// Sends data to a foreign place.
+  /// Sends data to an outside place.
   ExfiltrationEndpoint = "exfiltration-endpoint", "sends data to an outside destination";
   /// Collects, stores or reveals secrets.
   CredentialHarvest = "credential-harvest", "collects or reveals secrets";

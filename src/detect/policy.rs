@@ -308,7 +308,7 @@ impl From<Verdict> for Outcome {
   }
 }
 
-/// How strong findings of the rules are, from 0 to 1: what the model is told of them.
+/// How strong findings of the rules are, from 0 to 1: the value that the model gets.
 pub fn strength(findings: &[Finding]) -> f32 {
   decide(findings, &PolicyInput::default()).score
 }

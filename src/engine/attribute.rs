@@ -328,7 +328,7 @@ impl<F: Fs> Engine<F> {
     let Some(AgentRecord { base, .. }) = ours else {
       return Ok(Some(Sighting { version, changed_at }));
     };
-    // Unknown text in a version that memfw wrote was brought back by a person, or is the rest of the
+    // Unknown text in a version that memfw wrote was restored by a person, or is the rest of the
     // version that memfw edited.
     if self.ledger.file(&target.path())?.is_some_and(|row| row.hash == Some(base)) {
       return Ok(None);

@@ -399,7 +399,7 @@ impl<F: Fs> Engine<F> {
     Ok(Some(Gathered { row, rows, view, units }))
   }
 
-  /// Adds the owner's request to a unit. The model is told of it, so it is part of the score's key.
+  /// Adds the owner's request to a unit. The model gets it, so it is part of the score's key.
   fn as_asked(&self, unit: Unit) -> Unit {
     let origin = unit.origin.with_request(&self.ledger);
     let key = ScoreKey::new(&unit.bytes, &origin.context(&unit.bytes, &[]));

@@ -1,8 +1,8 @@
-//! Brings approved bytes back into their file, exactly.
+//! Restores approved bytes to their file, exactly.
 //!
 //! The approval is durable before the file is changed, the operation is journalled, and the file is
 //! compared before the write. For a while afterwards, another program may save an older version with
-//! the placeholder over the file; then the bytes are brought back again. A person's deletion is final.
+//! the placeholder over the file; then the bytes are restored again. A person's deletion is final.
 #![forbid(unsafe_code)]
 
 use std::{cell::Cell, collections::HashSet, path::Path, time::Duration};
@@ -30,7 +30,7 @@ use crate::{
 /// programs save what they had read before (docs/adr/0002).
 const WATCHED_FOR: i64 = 600_000_000;
 
-/// Why bytes are brought back.
+/// Why bytes are restored.
 #[derive(Clone, Copy)]
 enum Cause<'a> {
   /// A person approved them.

@@ -50,7 +50,7 @@ pub(super) struct Removal {
   pub(super) judgement: BlockJudgement,
 }
 
-/// The facts that a judgement needs besides the text.
+/// The facts that a judgement needs in addition to the text.
 pub(super) struct Beside<'a> {
   pub(super) origin: &'a Origin,
   /// The codes that a person allowed for this origin.

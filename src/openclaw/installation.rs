@@ -231,7 +231,7 @@ impl Installation {
     }
   }
 
-  /// A path of the configuration; what it means is noted where it cannot be told.
+  /// A path of the configuration; a path whose meaning is unclear is noted.
   fn path(&mut self, value: &Value, env: &OpenClawEnv, key: &str) -> Option<PathBuf> {
     let text = value.as_str()?.trim().replace('\0', "");
     if text.is_empty() {
@@ -288,7 +288,7 @@ impl Installation {
     found
   }
 
-  /// While the configuration cannot be read, workspaces are told by their names in the state directory.
+  /// While the configuration cannot be read, workspaces are recognised by their names in the state directory.
   fn add_by_name(&mut self) {
     let Ok(entries) = fs::read_dir(&self.layout.state_dir) else { return };
     let mut names: Vec<String> = entries

@@ -113,7 +113,7 @@ impl Ledger {
     self.remove_state(&StateKey::Model)
   }
 
-  /// Files with text that the encoder has still to read, each with its workspace.
+  /// Files with text that the encoder must still read, each with its workspace.
   pub fn scores_due(&self) -> Result<Vec<(PathBuf, PathBuf)>, StoreError> {
     self.read(|conn| {
       let mut statement = conn.prepare_cached(

@@ -58,7 +58,7 @@ pub(super) fn confirm(
   Ok(())
 }
 
-/// Adds what `--fix` would repair besides the ledger, for `memfw doctor` without `--fix`.
+/// Adds what `--fix` would repair in addition to the ledger, for `memfw doctor` without `--fix`.
 pub(super) fn look(home: &Home, checks: &mut Vec<Check>) {
   let hint = || Some("memfw doctor --fix".to_owned());
   for path in repair::files(&home.data).iter().filter(|path| repair::is_open(path)) {
