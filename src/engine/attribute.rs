@@ -1,10 +1,9 @@
 //! Attribution: looks up in the agent's records who wrote a new text, after everything that had to be
 //! taken out has been taken out.
 //!
-//! It has three steps, so that the slow one in the middle can run on another thread. [`Engine::asking`]
-//! gathers the text, [`AttributionRequest::ask`] asks the records, and [`Engine::answered`] records the
-//! answers, lets policy decide again where the source is new, and says whether to ask again. No lease
-//! is held in between.
+//! The slow step in the middle can run on another thread: [`Engine::asking`] gathers the text,
+//! [`AttributionRequest::ask`] asks the records, and [`Engine::answered`] records the answers and lets
+//! policy decide again where the source is new. No lease is held in between.
 //!
 //! Invariant: only the records change a source. Open questions are kept in the ledger alone, so a
 //! restart asks them again.
@@ -28,9 +27,8 @@ use crate::{
   },
 };
 
-/// How long to wait for an answer. An agent records its tool calls within seconds, and the result of a
-/// slow call when it is done; after this time the available answer is taken (a choice: markers wait for
-/// it).
+/// How long to wait for an answer; then the available one is taken (a choice: markers wait for it). An agent
+/// records its tool calls within seconds, and the result of a slow call at its end.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
 /// How long to wait when no recorded call explains the write and no call is in progress: an agent
@@ -49,8 +47,8 @@ pub enum Attributing {
   Later,
   /// The file differs from what the ledger knows, or another program uses it: ask again soon.
   NotNow,
-  /// The records cannot be read; `status` says so. They are asked again when the file changes, at a
-  /// start, and after a while.
+  /// The records cannot be read; `status` says so. They are asked again after a change, a start, or a
+  /// while.
   Unreadable,
 }
 
@@ -174,8 +172,7 @@ impl<F: Fs> Engine<F> {
     Ok(asking)
   }
 
-  /// Gathers all questions that are due about a file; `None` while the file differs from what the
-  /// ledger knows.
+  /// Gathers all due questions about a file; `None` while the file differs from the ledger's version.
   pub fn asking(&mut self, target: &Target) -> Result<Option<AttributionRequest>, EngineError> {
     let Some(mut asking) = self.gather(target)? else { return Ok(None) };
     if !asking.visits.is_empty() {
@@ -269,8 +266,7 @@ impl<F: Fs> Engine<F> {
       self.recovered(&key)?;
       self.link.follow_late(&mut self.ledger, target)?;
     }
-    // Before the answers are recorded, so that the question about an item that must wait stays
-    // open.
+    // Before the answers are recorded, so that the question about an item that must wait stays open.
     self.give_back_to_owner(target, asking, &mut said, waited)?;
     let left = !said.is_empty() || !asking.lost.is_empty() || !(later || unreadable.is_some());
     if left && !self.record_answers(target, asking, &said)? {
@@ -328,8 +324,7 @@ impl<F: Fs> Engine<F> {
     let Some(AgentRecord { base, .. }) = ours else {
       return Ok(Some(Sighting { version, changed_at }));
     };
-    // Unknown text in a version that memfw wrote was restored by a person, or is the rest of the
-    // version that memfw edited.
+    // Unknown text in a version by memfw was restored by a person, or is a rest of memfw's edit.
     if self.ledger.file(&target.path())?.is_some_and(|row| row.hash == Some(base)) {
       return Ok(None);
     }
