@@ -3,7 +3,8 @@
 #
 #   packaging/deb.sh [--check] [OUT]
 #
-# MEMFW_PROGRAM is a program that was built already; without it a release is built. 77: not possible here.
+# MEMFW_PROGRAM names a program that is already built; without it a release is built. Exit status 77: not
+# possible here.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 export PATH=$PATH:/usr/sbin:/sbin
@@ -18,14 +19,14 @@ deb=$(command -v cargo-deb || true)
 if [ -z "$deb" ] && [ -x "$cache/bin/cargo-deb" ]; then deb=$cache/bin/cargo-deb; fi
 [ -n "$deb" ] || skip "there is no cargo-deb (\`cargo install cargo-deb --locked\`); no package was made"
 
-# cargo-deb looks for the program below the target directory, where a release stands.
+# cargo-deb looks for the program below the target directory, in the place of a release.
 target=${CARGO_TARGET_DIR:-target}
 flags=()
 if [ -n "${MEMFW_PROGRAM:-}" ]; then
   target=$(pwd)/target/package/target
   mkdir -p "$target/release"
   cp "$MEMFW_PROGRAM" "$target/release/memfw"
-  # What only a debugger reads is most of a program that is not a release.
+  # Most of a program that is not a release is debugging information.
   strip "$target/release/memfw" 2>/dev/null || true
   flags=(--fast)
 else
@@ -50,13 +51,13 @@ root=$(mktemp -d)
 trap 'rm -rf "$root"' EXIT
 mkdir -p "$root/var/lib/dpkg/info" "$root/var/lib/dpkg/updates" "$root/var/log"
 touch "$root/var/lib/dpkg/status" "$root/var/lib/dpkg/available"
-# What it depends on is not in an empty root, and only unpacking it is tried here.
+# The dependencies are not in an empty root, and only unpacking is tested here.
 dpkg=("${as[@]}" dpkg "--root=$root" --force-not-root --force-depends --force-bad-path --log=/dev/null)
 "${dpkg[@]}" --install "$file" >/dev/null
 dpkg-query "--admindir=$root/var/lib/dpkg" --show memfw
 for path in usr/bin/memfw usr/lib/systemd/user/memfw.service "usr/lib/systemd/system/memfw-gate@.service" \
   usr/share/doc/memfw/README.md usr/share/doc/memfw/copyright; do
-  # Documents of some size are packed.
+  # Larger documents are compressed.
   [ -f "$root/$path" ] || [ -f "$root/$path.gz" ] || { echo "error: $path is not there" >&2; exit 1; }
 done
 if grep -rl -e '\.cargo/bin' -e '/usr/local/bin' "$root/usr/lib/systemd"; then

@@ -3,9 +3,9 @@
 #
 #   packaging/release.sh [--twice] [OUT]
 #
-# With `--twice` all of it is made a second time, from nothing, and has to be the same byte for byte.
+# With `--twice` everything is built a second time from scratch, and must be identical byte for byte.
 #
-# MEMFW_TARGET chooses the target. Without it that is musl where it is installed (`rustup target add
+# MEMFW_TARGET selects the target. The default is musl if it is installed (`rustup target add
 # x86_64-unknown-linux-musl`, and musl-gcc for SQLite), else the machine's own with a static C library.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -24,7 +24,7 @@ fi
 version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
 name=memfw-$version-$MEMFW_TARGET
 
-# Nothing of this machine or this moment: no paths, no times, no identity of the build.
+# The archive depends neither on the machine nor on the time: no paths, no times, no build id.
 cargo_home=${CARGO_HOME:-$HOME/.cargo}
 build=$PWD/target/release-build
 SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || echo 0)}
@@ -56,7 +56,7 @@ make_one() {
 make_one "$out"
 case $MEMFW_TARGET in
   *-linux-*)
-    # What a static program needs is nothing; the loader says so in one of two ways.
+    # A static program needs no library; the loader says so in one of two ways.
     if readelf -d "$out/$name/memfw" 2>/dev/null | grep -q NEEDED; then
       echo "error: the program needs libraries:" >&2
       readelf -d "$out/$name/memfw" | grep NEEDED >&2

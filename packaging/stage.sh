@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Puts what a package holds besides the program below one directory, as it will lie below /usr:
+# Puts the files of a package, except the program, below one directory, as they will be below /usr:
 #
 #   packaging/stage.sh PROGRAM DIR
 #
-# PROGRAM is asked for its man pages and completions; a memfw that cannot make them has none in its package.
+# PROGRAM prints its man pages and completions; a package of a memfw that cannot print them has none.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 program=$1 dir=$2
@@ -13,12 +13,13 @@ doc=$dir/share/doc/memfw
 mkdir -p "$doc/adr" "$dir/lib/systemd/user" "$dir/lib/systemd/system"
 cp README.md ARCHITECTURE.md CHANGELOG.md SECURITY.md CONTRIBUTING.md "$doc/"
 find docs -maxdepth 1 -type f -exec cp {} "$doc/" \;
-# The index of docs/ would stand in the place of the README.
+# The index of docs/ would replace the README.
 cp docs/README.md "$doc/index.md"
 cp README.md "$doc/README.md"
 cp docs/adr/*.md "$doc/adr/"
 
-# A unit belongs to a user's manager or to the system's, as its target says; the program is the package's.
+# The target of a unit says whether it is for a user's manager or the system's; the units run the package's
+# program.
 for unit in systemd/*.service; do
   to=$dir/lib/systemd/user
   if grep -q '^WantedBy=multi-user.target' "$unit"; then to=$dir/lib/systemd/system; fi
@@ -26,7 +27,7 @@ for unit in systemd/*.service; do
     "$unit" >"$to/$(basename "$unit")"
 done
 
-# asks OUTPUT ARGUMENT...: the answer of the program, where it has one.
+# asks OUTPUT ARGUMENT...: writes the output of the program, if there is any.
 asks() {
   local to=$1
   shift
@@ -36,7 +37,7 @@ asks() {
   rmdir --ignore-fail-on-non-empty -p "$(dirname "$to")" 2>/dev/null || true
   echo "not in this memfw: \`memfw $*\`" >&2
 }
-# The page of memfw itself names those of its commands, so all of them go along.
+# The man page of memfw itself refers to those of its commands, so the package contains all of them.
 "$program" man "$dir/share/man/man1" >/dev/null 2>&1 || echo "not in this memfw: \`memfw man\`" >&2
 asks "$dir/share/bash-completion/completions/memfw" completions bash
 asks "$dir/share/zsh/vendor-completions/_memfw" completions zsh

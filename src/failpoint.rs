@@ -127,7 +127,7 @@ pub enum Step {
   AfterWrite,
   /// The agent's record is about them.
   AfterFollow,
-  /// The lease is given back.
+  /// The lease is released.
   AfterRelease,
   /// The new bytes are durable.
   AfterSync,

@@ -11,7 +11,7 @@ use {
 fn without_a_file_the_defaults_hold() {
   Test::new()
     .args(["config", "check"])
-    .stdout("[TMP]/memfw/config/config.toml: not there, the defaults hold\n")
+    .stdout("[TMP]/memfw/config/config.toml: does not exist, the defaults apply\n")
     .run()
     .then()
     .args(["config", "show"])

@@ -29,7 +29,7 @@ fn one_value_is_changed_and_comments_stay() {
     .run()
     .then()
     .args(["config", "set", "markers", "id"])
-    .stdout("markers = \"id\", as before\n")
+    .stdout("markers = \"id\", unchanged\n")
     .run()
     .then()
     .args(["config", "set", "files.idle_ms", "--default"])

@@ -11,7 +11,7 @@ fn the_demo_shows_the_whole_way() {
   let mut rest = shown.as_str();
   // In this order, each once it was reached.
   for part in [
-    "A throw-away workspace: [TMP]/home/memfw-demo-",
+    "A temporary workspace: [TMP]/home/memfw-demo-",
     "MEMORY.md before",
     "The daemon starts",
     "- Ann likes the window seat on night trains.",

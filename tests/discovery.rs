@@ -81,10 +81,11 @@ fn a_changed_configuration_is_followed_without_being_asked() {
   guarded.memfw(&["doctor", "--fix"]);
   assert!(told(&guarded).contains("/c was guarded until"), "a repair confirms nothing");
   let other = guarded.memfw(&["doctor", "--unguarded", "/nowhere"]).stdout;
-  assert!(other.contains("`/nowhere` is no directory that memfw has stopped guarding"), "{other}");
+  let known = "`/nowhere` is not a directory that memfw has stopped guarding";
+  assert!(other.contains(known), "{other}");
   let left = guarded.tmp().join("c").to_string_lossy().into_owned();
   let fixed = guarded.memfw(&["doctor", "--unguarded", &left]).stdout;
-  assert!(fixed.contains("confirmed that it is not guarded any more"), "{fixed}");
+  assert!(fixed.contains("confirmed as no longer guarded"), "{fixed}");
   assert_eq!(told(&guarded), "[]");
   guarded.stop();
   guarded.start();

@@ -79,7 +79,7 @@ fn memfw_itself_tells_the_nearest_known_attack_and_users_add_to_them() {
   let check = guarded.memfw(&["config", "check"]);
   assert_eq!(check.status, 2);
   assert!(check.stderr.contains("exemplars.toml:5:1: unknown field `colour`"), "{check:?}");
-  assert!(guarded.ok(&["quarantine", "show", &id]).contains("cannot be told by local"));
+  assert!(guarded.ok(&["quarantine", "show", &id]).contains("cannot be computed by local"));
 }
 
 #[test]
@@ -99,7 +99,7 @@ fn an_endpoint_is_asked_for_a_low_trust_block_and_its_silence_is_told() {
   let status = guarded.memfw(&["status"]);
   assert!(status.stdout.contains("can be read by others; `chmod 600` it"), "{status:?}");
   assert!(
-    guarded.ok(&["quarantine", "show", &id]).contains("cannot be told by ollama: the key file")
+    guarded.ok(&["quarantine", "show", &id]).contains("cannot be computed by ollama: the key file")
   );
   assert_eq!(questions.try_iter().count(), 0, "nothing was sent without the key");
 
@@ -120,9 +120,9 @@ fn an_endpoint_is_asked_for_a_low_trust_block_and_its_silence_is_told() {
   let workspaces = "workspaces = [\"[TMP]/workspace\"]\n";
   drop(guarded.test().config(format!("{workspaces}{}", config(&silent))));
   let shown = guarded.ok(&["quarantine", "show", &id]);
-  assert!(shown.contains("cannot be told by ollama: the server cannot be reached"), "{shown}");
+  assert!(shown.contains("cannot be computed by ollama: the server cannot be reached"), "{shown}");
   assert!(shown.contains("copy SSH keys"), "{shown}");
-  let told = "nearest known attacks cannot be told by ollama";
+  let told = "nearest known attacks cannot be computed by ollama";
   assert!(guarded.memfw(&["status"]).stdout.contains(told));
   assert_eq!(guarded.memfw(&["doctor"]).status, 1);
   drop(guarded.test().config(format!("{workspaces}{}", config(&url))));

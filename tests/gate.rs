@@ -365,7 +365,8 @@ fn readers_go_on_when_the_gate_dies_and_status_says_so() {
   reader.join().unwrap();
   assert!(killed.elapsed() < SOON, "it waited for {:?}", killed.elapsed());
   gated.guarded.daemon().signal(Signal::CONT);
-  eventually("the word", || gated.degradations().contains("the gate is gone: readers do not wait"));
+  let gone = "the gate has disconnected: readers do not wait";
+  eventually("the word", || gated.degradations().contains(gone));
   let status = || gated.guarded.memfw(&["status"]).stdout;
   eventually("the exposure", || status().contains("  exposure    p50 "));
   // The next one makes it whole again, and one that ends in order says so.

@@ -348,7 +348,7 @@ fn a_judge_that_cannot_be_asked_is_told() {
     .stderr(
       "
       error: [TMP]/memfw/config/config.toml:2:1: `judge.via` is `endpoint` and `judge.url` is empty
-      hint: write where it is asked: `url = \"https://host/v1\"`
+      hint: name its address: `url = \"https://host/v1\"`
       ",
     )
     .status(2)
@@ -368,7 +368,7 @@ fn a_judge_that_cannot_be_asked_is_told() {
     .args(["judge", "next"])
     .stderr(
       "
-      error: nobody is asked: `judge.via` is `off`
+      error: no judge is configured: `judge.via` is `off`
       hint: memfw config set judge.via queue
       ",
     )
@@ -380,7 +380,5 @@ fn a_judge_that_cannot_be_asked_is_told() {
   let status = guarded.memfw(&["status"]);
   assert_eq!(status.status, 1);
   assert!(status.stdout.contains(why), "{}", status.stdout);
-  assert!(
-    guarded.memfw(&["doctor"]).stdout.contains("judge          it cannot be asked: `judge.via")
-  );
+  assert!(guarded.memfw(&["doctor"]).stdout.contains("judge          not available: `judge.via"));
 }

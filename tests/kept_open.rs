@@ -52,7 +52,7 @@ fn markers_wait_for_a_reader_to_close_the_file_and_wake_nobody_meanwhile() {
   let mut writer = OpenOptions::new().append(true).open(guarded.path(FILE)).unwrap();
   writeln!(writer, "\n{}", clean(1)).unwrap();
   drop(writer);
-  let held = "reads a file that somebody keeps open every 60 s";
+  let held = "reads a file that another program keeps open every 60 s";
   eventually("the file is known to be open", || {
     guarded.json(&["status", "--json"])["wakeups"] == serde_json::json!([held])
   });
@@ -89,7 +89,7 @@ fn many_files_that_others_keep_open_leave_room_for_the_rest() {
   drop(writer);
   eventually("the poison leaves", || guarded.holding("workspace", &needle(200)).is_empty());
   eventually("all of them are known to be open", || {
-    let held = "reads 120 files that somebody keeps open every 60 s";
+    let held = "reads 120 files that another program keeps open every 60 s";
     guarded.json(&["status", "--json"])["wakeups"] == serde_json::json!([held])
   });
   assert_eq!(guarded.json(&["status", "--json"])["degradations"], serde_json::json!([]));

@@ -141,7 +141,7 @@ fn assert_polled_until_raised(mut guarded: Guarded, setting: &str, limit: &str) 
   fs::remove_file(guarded.path("memory/a/x.md")).unwrap();
   eventually("removals are seen", || guarded.memfw(&["settle", "1"]).status == 0);
   raise(&guarded, limit);
-  guarded.wait_for_log("protection is whole again");
+  guarded.wait_for_log("protection is complete again");
   eventually("nothing wakes it any more", || status(&guarded)["wakeups"] == json!([]));
   assert_eq!(guarded.memfw(&["status"]).status, 0);
   Writer::Shell.add(&guarded.path("memory/b/x.md"), format!("{}\n", poison(7)).as_bytes());

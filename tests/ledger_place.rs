@@ -77,7 +77,7 @@ fn a_ledger_that_is_put_in_the_place_of_another_one_is_taken_up() {
     fs::remove_file(path).unwrap();
   }
   append(&guarded, &format!("{}\n", poison(2)));
-  guarded.wait_for_log("nothing is redacted until the ledger is there again");
+  guarded.wait_for_log("nothing is redacted until the ledger exists again");
   assert!(stands(&guarded, 2));
   fs::rename(&backup, data.join("ledger.sqlite")).unwrap();
   guarded.wait_for_log("another ledger is in the place");

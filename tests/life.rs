@@ -226,7 +226,7 @@ fn another_machine_has_everything_once_the_directories_were_copied() {
   assert_eq!(old.holding("workspace", &needle(1)), [Path::new("MEMORY.md")]);
   // Nothing guards the copy yet, which is a fault of its own.
   let doctor = old.test().env("MEMFW_HOME", &new).args(["doctor"]).output();
-  assert!(doctor.stdout.contains("opens what is sealed"), "{doctor:?}");
+  assert!(doctor.stdout.contains("opens the seals"), "{doctor:?}");
 }
 
 #[test]
@@ -293,10 +293,10 @@ fn the_doctor_mends_what_is_safe_and_says_what_it_leaves() {
   assert_eq!((fixed.status, fixed.stderr.as_str()), (1, ""), "{}", fixed.stdout);
   let parts = [
     "closed to others, it had mode 755",
-    "ledger.sqlite`: closed to others, it had mode 644",
+    "ledger.sqlite`: closed to other users, it had mode 644",
     "master.key`: closed to others",
     "somebody may have read it",
-    "gate.sock`: taken away, nobody listens there",
+    "gate.sock`: removed, nothing listens on it",
     ".master.key.0123456789abcdef.tmp`: taken away",
   ];
   for part in parts {

@@ -120,7 +120,7 @@ fn a_file_that_is_no_plain_file_is_not_loaded() {
   };
   assert_eq!(told("MEMORY.md"), (json!("no"), json!("it is a link")));
   assert_eq!(told("USER.md"), (json!("part"), json!("4000 of its 5000 characters")));
-  assert_eq!(told("SOUL.md"), (json!("no"), json!("it has a second name (a hard link)")));
+  assert_eq!(told("SOUL.md"), (json!("no"), json!("it has a second hard link")));
 }
 
 #[test]
@@ -131,7 +131,7 @@ fn nothing_that_cannot_be_read_stops_the_answer() {
   fs::write(guarded.tmp().join("state/agents/main/agent/openclaw-agent.sqlite"), "").unwrap();
   let output = guarded.memfw(&["openclaw", "status"]);
   assert_eq!((output.status, output.stderr.as_str()), (1, ""));
-  assert!(output.stdout.contains("(cannot be read: defaults)"), "{}", output.stdout);
+  assert!(output.stdout.contains("(cannot be read: defaults apply)"), "{}", output.stdout);
   assert!(output.stdout.contains("not a database"), "{}", output.stdout);
   // And without any OpenClaw there is nothing wrong.
   let output = Test::new().args(["openclaw", "status", "--json"]).output();

@@ -169,7 +169,7 @@ fn without_its_key_a_daemon_reports_and_touches_nothing() {
     let before = guarded.read("MEMORY.md");
     let output = guarded.memfw(&["status"]);
     assert_eq!(output.status, 1, "{output:?}");
-    for part in ["poison stands in `[TMP]/workspace/MEMORY.md`", "stays where it is", "key"] {
+    for part in ["poison is in `[TMP]/workspace/MEMORY.md`", "stays in its file", "key"] {
       assert!(output.stdout.contains(part), "`{part}` is not in {output:?}");
     }
     // What comes now is judged and told, too, and clean text is taken in.

@@ -69,7 +69,7 @@ fn a_workspace_that_is_replaced_is_watched_again() {
   fs::rename(&workspace, &other).unwrap();
   guarded.wait_for_log("protection is reduced");
   fs::rename(&other, &workspace).unwrap();
-  guarded.wait_for_log("protection is whole again");
+  guarded.wait_for_log("protection is complete again");
   assert_guarded(&guarded, 3, "MEMORY.md");
   guarded.settle();
   assert_eq!(guarded.memfw(&["status"]).status, 0);
@@ -123,14 +123,14 @@ fn a_mount_over_memory_is_noticed_and_so_is_its_end() {
   let Some(mut guarded) = guarded().mounts("true") else { return };
   guarded.start();
   guarded.in_mounts("mount -t tmpfs none \"$TMP/workspace/memory\"");
-  guarded.wait_for_log("it lies on another mount than the workspace");
+  guarded.wait_for_log("it is on another mount than the workspace");
   assert_eq!(guarded.memfw(&["status"]).status, 1);
   // It is not entered, and the rest is guarded.
   Writer::Shell.add(&guarded.path("memory/x.md"), format!("{}\n", poison(1)).as_bytes());
   assert_guarded(&guarded, 2, "MEMORY.md");
   assert_eq!(guarded.holding("workspace", &needle(1)).len(), 1);
   guarded.in_mounts("umount \"$TMP/workspace/memory\"");
-  guarded.wait_for_log("protection is whole again");
+  guarded.wait_for_log("protection is complete again");
   assert_guarded(&guarded, 3, "memory/deep/a.md");
   guarded.settle();
   assert_eq!(guarded.memfw(&["status"]).status, 0);

@@ -168,7 +168,7 @@ fn a_note_whose_directory_is_gone_asks_for_the_directory() {
   let output = guarded.memfw(&["restore", note, "--yes"]);
   assert_eq!(output.status, 2, "{output:?}");
   let hint =
-    "hint: make the directory first where it is gone: `mkdir -p [TMP]/workspace/memory/2026`";
+    "hint: create its directory first if it is missing: `mkdir -p [TMP]/workspace/memory/2026`";
   assert!(output.stderr.contains(hint), "{output:?}");
   fs::create_dir_all(guarded.path("memory/2026")).unwrap();
   guarded.ok(&["restore", note, "--yes"]);
@@ -198,7 +198,7 @@ fn poison_does_not_come_back_with_a_version() {
     let version = first["version"].as_str().unwrap();
     let output = restore(&guarded, &["--at", version]);
     assert_eq!(output.status, 0, "{output:?}");
-    let told = "1 block of it went to quarantine again: memfw quarantine list\n";
+    let told = "1 block of it was taken out again: memfw quarantine list\n";
     assert!(output.stdout.contains(told), "{output:?}");
     assert!(guarded.holding("workspace", &needle(1)).is_empty());
     assert!(bare(&guarded).starts_with(BEFORE.as_bytes()));
@@ -309,7 +309,7 @@ fn nothing_is_brought_back_without_being_asked_for() {
   let (mut guarded, text) = grown(QUIET);
   let again = restore(&guarded, &["--at", "2099-01-01"]);
   assert_eq!(again.status, 0, "{again:?}");
-  assert!(again.stdout.ends_with(" is what stands there\n"), "{again:?}");
+  assert!(again.stdout.ends_with(" is the current content\n"), "{again:?}");
   fs::write(guarded.path("MEMORY.md"), "gone\n").unwrap();
   guarded.settle();
   let output = restore(&guarded, &[]);
@@ -340,7 +340,11 @@ fn mistakes_are_told_with_what_to_type() {
   for (args, error, hint) in [
     (&["MEMRY.md", "--list"][..], "`[TMP]/workspace/MEMRY.md` is not a guarded memory file", file),
     (&["/etc/MEMORY.md", "--yes"], "`/etc/MEMORY.md` is not a guarded memory file", file),
-    (&["MEMORY.md", "--at", "soon"], "`soon` is no version of this file and no time", "2h ago"),
+    (
+      &["MEMORY.md", "--at", "soon"],
+      "`soon` is neither a version of this file nor a time",
+      "2h ago",
+    ),
     (&["MEMORY.md", "--at", "400d"], "no version of", "--list"),
     (&["MEMORY.md", "--at", "ffffffff"], "`ffffffff` is no version", "--list"),
   ] {

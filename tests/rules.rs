@@ -28,7 +28,7 @@ fn rules_are_checked_with_the_configuration() {
     .args(["config", "check"])
     .stdout(
       "
-      [TMP]/memfw/config/config.toml: not there, the defaults hold
+      [TMP]/memfw/config/config.toml: does not exist, the defaults apply
       [TMP]/memfw/config/rules.d/acme.toml: fine, 2 rules
       ",
     )

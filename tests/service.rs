@@ -134,7 +134,7 @@ fn the_service_manager_hears_what_it_asks_for() {
     last = Instant::now();
   }
   let wakeups = guarded.json(&["status", "--json"])["wakeups"].clone();
-  assert_eq!(wakeups, json!(["tells the service manager every 0.2 s that it is alive"]));
+  assert_eq!(wakeups, json!(["pings the service manager every 0.2 s"]));
   guarded.signal(Signal::HUP);
   let reloading = manager.wait_for("RELOADING=1");
   assert!(reloading.contains("MONOTONIC_USEC="), "{reloading}");

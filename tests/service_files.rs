@@ -88,7 +88,7 @@ fn a_service_is_installed_once_and_removed_with_its_file() {
 
       next: memfw status --wait 30  # what is protected
       next: journalctl --user -fu memfw.service  # what happens
-      next: memfw service uninstall  # the way back
+      next: memfw service uninstall  # undo the installation
       ",
     )
     .run();
@@ -119,7 +119,7 @@ fn a_service_is_installed_once_and_removed_with_its_file() {
       ran        systemctl --user disable --now memfw.service
       removed    [TMP]/home/.config/systemd/user/memfw.service
       ran        systemctl --user daemon-reload
-      left as it is:
+      unchanged:
       memory     all files, with memfw's comments and placeholders in them
       ledger     [TMP]/memfw/data
       config     [TMP]/memfw/config
@@ -259,7 +259,7 @@ fn a_guard_that_was_started_by_hand_is_not_run_into() {
   guard.wait_for_log("started");
   let output = service(&test, "install").output();
   assert_eq!(output.status, 2, "{output:?}");
-  assert!(output.stderr.contains(&format!("guards already (pid {})", guard.pid())), "{output:?}");
+  assert!(output.stderr.contains(&format!("guarding already (pid {})", guard.pid())), "{output:?}");
   assert!(!test.tmp().join(UNIT).exists());
   guard.terminate();
   eventually("it is gone", || guard.has_ended());

@@ -52,7 +52,7 @@ fn a_mount_over_a_single_file_is_named_until_it_is_gone() {
   guarded.in_mounts(mount);
   eventually("it is named", || {
     let (code, text) = status(&guarded);
-    code == 1 && text.contains("it lies on another mount than the workspace")
+    code == 1 && text.contains("it is on another mount than the workspace")
   });
   guarded.in_mounts("umount \"$TMP/workspace/MEMORY.md\"");
   eventually("it is whole again", || status(&guarded).0 == 0);

@@ -23,13 +23,13 @@ pub const MAX_BYTES: u64 = 1 << 20;
 pub fn distrust(file: &Path) -> Option<String> {
   let why = who_may_write(file)?;
   Some(format!(
-    "the configuration may be somebody else's: {why}; its programs and addresses are not used"
+    "other users can change the configuration: {why}; its programs and addresses are not used"
   ))
 }
 
 /// How to repair that.
 pub const DISTRUST_HINT: &str =
-  "look at what it says, then make it and its directory yours alone: `chmod go-w`, `chown`";
+  "check its content, then make it and its directory writable by you alone: `chmod go-w`, `chown`";
 
 /// Reads and checks a configuration file under the preset of a flag; also says whether there is a file.
 /// `home` replaces `~`. If others can write the file, keys that start programs or reach the network are ignored.
@@ -85,8 +85,8 @@ fn check_addresses(effective: &Effective) -> Result<(), ConfigProblem> {
   }
   if config.judge_via == JudgeVia::Endpoint {
     for (name, value, hint) in [
-      ("judge.url", &config.judge_url, "write where it is asked: `url = \"https://host/v1\"`"),
-      ("judge.model", &config.judge_model, "write which model is asked: `model = \"...\"`"),
+      ("judge.url", &config.judge_url, "name its address: `url = \"https://host/v1\"`"),
+      ("judge.model", &config.judge_model, "name its model: `model = \"...\"`"),
     ] {
       if value.is_empty() {
         let message = format!("`judge.via` is `endpoint` and `{name}` is empty");

@@ -29,7 +29,7 @@ pub const CONFIG_FILE: &str = "config.toml";
 /// The variable that replaces `--log-level` where that flag is absent.
 const LOG_VARIABLE: &str = "MEMFW_LOG";
 
-/// The variables that switch colours on or off, besides those that `Env` always has.
+/// The variables that switch colours on or off, in addition to those that `Env` always has.
 const COLOUR_VARIABLES: [&str; 2] = ["CLICOLOR", "CLICOLOR_FORCE"];
 
 /// The variable with which the service manager says that it adds the time.

@@ -64,7 +64,10 @@ fn guard_on_one_ledger(context: &Context, flags: &[PathBuf], once: bool) -> Resu
   // An error in a rule file must not leave memory unguarded.
   let rules = context.rules();
   let bad_rules = rules.as_ref().err().map(|failure| {
-    format!("your rules do not hold, only those that are built in guard: {}", in_one_line(failure))
+    format!(
+      "your rules are invalid, and only the built-in rules are used: {}",
+      in_one_line(failure)
+    )
   });
   engine.judge().set_rules(rules.unwrap_or_default());
   let options = Options {

@@ -43,7 +43,7 @@ impl<'c> Likeness<'c> {
     let exemplars = context.home().map_err(|failure| failure.error).and_then(|home| {
       exemplars(&home.config).map_err(|problems| {
         let first = problems.into_iter().next().map(|problem| problem.message);
-        format!("`{EXEMPLARS}` does not hold: {}", first.unwrap_or_default())
+        format!("`{EXEMPLARS}` is invalid: {}", first.unwrap_or_default())
       })
     });
     let provider = config.embedding_provider;
@@ -76,7 +76,7 @@ impl<'c> Likeness<'c> {
         near.exemplar.name, near.exemplar.code, near.similarity, near.threshold, self.provider
       )),
       Ok(_) => None,
-      Err(why) => Some(format!("cannot be told by {}: {why}", self.provider)),
+      Err(why) => Some(format!("cannot be computed by {}: {why}", self.provider)),
     }
   }
 
@@ -132,7 +132,8 @@ fn note(
   why: Option<&String>,
 ) -> Result<(), StoreError> {
   let key = StateKey::degraded(NOTE);
-  let text = why.map(|why| format!("nearest known attacks cannot be told by {provider}: {why}"));
+  let text =
+    why.map(|why| format!("nearest known attacks cannot be computed by {provider}: {why}"));
   let json = text.as_ref().map(|text| Value::from(text.as_str()).to_string());
   let known = |ledger: &Ledger| -> Result<Option<String>, StoreError> {
     Ok(ledger.state(&key)?.map(|(known, _)| known))

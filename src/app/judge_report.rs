@@ -80,6 +80,6 @@ impl JudgeReport {
   /// Why memfw cannot ask the judge, if so.
   pub fn wrong(&self, context: &Context, config: &Config) -> Option<String> {
     let judge = agent::discover(&context.surroundings.env, config).helpers.judge;
-    judge?.err().map(|why| format!("it cannot be asked: {why}"))
+    judge?.err().map(|why| format!("not available: {why}"))
   }
 }

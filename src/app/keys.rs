@@ -39,7 +39,7 @@ pub fn read(
   };
   let key = text.trim();
   if key.is_empty() || !key.bytes().all(|byte| byte.is_ascii_graphic()) {
-    return Err("the key is no line of printable characters".to_owned());
+    return Err("the key is not a line of printable characters".to_owned());
   }
   Ok(Some(Zeroizing::new(key.to_owned())))
 }

@@ -123,7 +123,7 @@ pub const fn word(level: Level) -> (&'static str, Style) {
 }
 
 /// A value as it is printed after its name: a value with a space, or that looks quoted, is quoted so that fields
-/// can be told apart.
+/// remain distinct.
 pub fn quoted(value: &str) -> String {
   let value = terminal(value);
   let bare = !value.is_empty() && !value.contains([' ', '"', '=']);

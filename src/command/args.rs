@@ -11,8 +11,8 @@ use {
 
 /// A memory firewall for AI agents.
 ///
-/// Watches the markdown memory of an agent, judges every new block, moves poison into a sealed
-/// quarantine, and gives it back when you approve it.
+/// Watches the Markdown memory of an agent, judges every new block, moves poison into a sealed
+/// quarantine, and restores the exact bytes when you approve them.
 #[derive(Clone, Debug, Parser)]
 #[command(
   name = "memfw",
@@ -22,7 +22,7 @@ use {
     Exit status: 0 yes or fine, 1 the answer is no, 2 could not tell."
 )]
 pub struct Args {
-  /// What is common to all commands.
+  /// The global options.
   #[command(flatten)]
   pub global: GlobalArgs,
 
@@ -46,7 +46,7 @@ pub enum Command {
   Run(super::run::RunArgs),
   /// Make programs that read memory wait until it has been checked
   Gate(super::gate::GateArgs),
-  /// Show how it works on a temporary workspace
+  /// Demonstrate memfw on a temporary workspace
   Demo(super::demo::DemoArgs),
   /// Show what is protected, what is not, and why
   Status(super::status::StatusArgs),
@@ -66,13 +66,13 @@ pub enum Command {
   Explain(super::explain::ExplainArgs),
   /// Show who wrote each line of memory
   Provenance(super::provenance::ProvenanceArgs),
-  /// List what happened, in order
+  /// List past events, in order
   Audit(super::audit::AuditArgs),
-  /// Follow what happens, as it happens
+  /// Follow events as they happen
   Log(super::log::LogArgs),
   /// Count entries, decisions, and how trusted memory is
   Stats(super::stats::StatsArgs),
-  /// Write those figures as one page for a browser
+  /// Write these figures as one page for a browser
   Report(super::report::ReportArgs),
   /// List, compare and restore earlier versions of a memory file
   Restore(super::restore::RestoreArgs),

@@ -38,7 +38,7 @@ pub struct AuditArgs {
   #[arg(long, value_name = "N")]
   pub limit: Option<u32>,
 
-  /// Answer in JSON
+  /// Print JSON
   #[arg(long)]
   pub json: bool,
 }

@@ -53,7 +53,7 @@ impl Shell {
 #[derive(Clone, Debug, ClapArgs)]
 #[command(after_help = "Example: echo 'source <(memfw completions bash)' >> ~/.bashrc")]
 pub struct CompletionsArgs {
-  /// For which shell
+  /// The shell
   #[arg(value_name = "SHELL")]
   pub shell: Shell,
 }
@@ -62,11 +62,11 @@ pub struct CompletionsArgs {
 #[derive(Clone, Debug, ClapArgs)]
 #[command(after_help = "Example: memfw complete bash 1 -- memfw quar")]
 pub struct CompleteArgs {
-  /// For which shell
+  /// The shell
   #[arg(value_name = "SHELL")]
   pub shell: Shell,
 
-  /// Which of the words is being typed, from 0
+  /// The index of the word being typed, from 0
   #[arg(value_name = "INDEX")]
   pub index: usize,
 

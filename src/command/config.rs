@@ -155,7 +155,7 @@ fn check(context: &Context, args: JsonArgs) -> Result<Status, Failure> {
   let name = terminal(file.as_os_str().as_bytes());
   match loaded {
     Ok((_, true)) => context.out.line(&format!("{name}: fine"))?,
-    _ => context.out.line(&format!("{name}: not there, the defaults hold"))?,
+    _ => context.out.line(&format!("{name}: does not exist, the defaults apply"))?,
   }
   for (file, n) in rules.iter().flat_map(|loaded| &loaded.files) {
     let name = terminal(file.as_os_str().as_bytes());

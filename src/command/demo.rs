@@ -38,7 +38,7 @@ pub fn run(context: &Context, _args: DemoArgs) -> Result<Status, Failure> {
   let out = &context.out;
   let stage = Stage::build()?;
   let memory = stage.workspace.join("MEMORY.md");
-  out.line(&format!("A throw-away workspace: {}", terminal(stage.dir.display().to_string())))?;
+  out.line(&format!("A temporary workspace: {}", terminal(stage.dir.display().to_string())))?;
   show(context, "MEMORY.md before", &memory)?;
   out.line(&out.paint(Style::Bold, "The daemon starts; its log:"))?;
   out.flush()?;
@@ -74,7 +74,7 @@ pub fn run(context: &Context, _args: DemoArgs) -> Result<Status, Failure> {
   out.line(&out.paint(Style::Bold, "What to type next:"))?;
   out.line(&format!("  export MEMFW_HOME={home}"))?;
   out.line(&format!("  {exe} quarantine show {id}      # why it was taken out, and its text"))?;
-  out.line(&format!("  {exe} quarantine approve {id}   # bring the exact bytes back"))?;
+  out.line(&format!("  {exe} quarantine approve {id}   # restore the exact bytes"))?;
   out.line(&format!("  {exe} provenance {}", terminal(memory.display().to_string())))?;
   out.line("To guard your own agent, in a new shell (without that MEMFW_HOME):")?;
   out.line(&format!("  {exe} run"))?;

@@ -42,15 +42,15 @@ use crate::{
 #[derive(Clone, Debug, ClapArgs)]
 #[command(after_help = "Example: memfw doctor --fix")]
 pub struct DoctorArgs {
-  /// Repair what is safe to repair, and list what is left to you
+  /// Repair what is safe to repair, and list the other problems
   #[arg(long)]
   pub fix: bool,
 
-  /// Confirm that this directory is not guarded any more, so that nothing warns of it
+  /// Confirm that this directory is no longer guarded, so that no command warns about it
   #[arg(long, value_name = "DIR")]
   pub unguarded: Vec<PathBuf>,
 
-  /// Answer in JSON
+  /// Print JSON
   #[arg(long)]
   pub json: bool,
 }
@@ -135,8 +135,8 @@ pub fn run(context: &Context, args: DoctorArgs) -> Result<Status, Failure> {
 fn summary(checks: &[Check]) -> String {
   let n = |health| checks.iter().filter(|check| check.health == health).count();
   let mended = match n(Health::Mended) {
-    0 => "nothing to mend".to_owned(),
-    n => format!("{n} mended"),
+    0 => "nothing to repair".to_owned(),
+    n => format!("{n} repaired"),
   };
   match n(Health::Wrong) {
     0 => mended,
@@ -205,7 +205,7 @@ fn embedding(context: &Context, checks: &mut Vec<Check>) {
     Ok(_) => add(checks, "embedding", Health::Fine, format!("{provider} answers")),
     Err(why) => {
       add(checks, "embedding", Health::Wrong, format!("{provider}: {why}"));
-      hint(checks, Some("`detection.embedding_provider = \"local\"` needs nobody"));
+      hint(checks, Some("`detection.embedding_provider = \"local\"` needs no endpoint"));
     }
   }
 }
@@ -226,14 +226,14 @@ fn judge(context: &Context, checks: &mut Vec<Check>) {
 
 fn directory(data: &Path, checks: &mut Vec<Check>) {
   let Ok(found) = data.metadata() else {
-    add(checks, "data", Health::Note, format!("`{}` is not there yet", shown(data)));
-    hint(checks, Some("`memfw run` makes it"));
+    add(checks, "data", Health::Note, format!("`{}` does not exist yet", shown(data)));
+    hint(checks, Some("`memfw run` creates it"));
     return;
   };
   if found.mode() & 0o077 == 0 {
     add(checks, "data", Health::Fine, format!("`{}` is private", shown(data)));
   } else {
-    add(checks, "data", Health::Wrong, format!("`{}` can be entered by others", shown(data)));
+    add(checks, "data", Health::Wrong, format!("`{}` is open to other users", shown(data)));
     hint(checks, Some(format!("chmod 700 {}", shown(data))));
   }
 }
@@ -258,15 +258,15 @@ fn ledger(data: &Path, checks: &mut Vec<Check>) {
   }
   match key::load(&data.join(KEY)) {
     Ok(Some(bytes)) => match ledger.unlock(MasterKey::new(*bytes)) {
-      Ok(()) => add(checks, "key", Health::Fine, "opens what is sealed"),
+      Ok(()) => add(checks, "key", Health::Fine, "opens the seals"),
       Err(error) => {
         add(checks, "key", Health::Wrong, error.to_string());
         hint(checks, error.hint());
       }
     },
     Ok(None) => {
-      add(checks, "key", Health::Wrong, "the key file is missing: nothing sealed can be opened");
-      hint(checks, Some("bring `master.key` back from a backup; do not delete the ledger"));
+      add(checks, "key", Health::Wrong, "the key file is missing: no seal can be opened");
+      hint(checks, Some("restore `master.key` from a backup; do not delete the ledger"));
     }
     Err(error) => add(checks, "key", Health::Wrong, error.to_string().replace('\n', "; ")),
   }
@@ -306,20 +306,23 @@ fn workspaces(context: &Context, checks: &mut Vec<Check>) {
   let agent = agent::records(&context.surroundings.env, &config.config);
   for path in guarded {
     if !path.is_dir() {
-      add(checks, "workspace", Health::Note, format!("`{}` is not there", shown(&path)));
+      add(checks, "workspace", Health::Note, format!("`{}` does not exist", shown(&path)));
       continue;
     }
     let probe = file_system(&config.config).probe_dir(&path);
     let health = if probe.rung == Rung::Lease { Health::Fine } else { Health::Note };
     add(checks, "workspace", health, format!("`{}`: {}", shown(&path), probe.description));
     if probe.needs_polling {
-      hint(checks, Some("changes are also looked for every 2 s"));
+      hint(checks, Some("memfw also polls for changes every 2 s"));
     } else if probe.coarse_times {
-      hint(checks, Some("file times are coarse here: each change is looked at twice"));
+      hint(checks, Some("file times are coarse here: each change is checked twice"));
     }
     if let Standing::Unreadable(why) = agent.standing(&path, Path::new("MEMORY.md")) {
       add(checks, "agent records", Health::Wrong, why);
-      hint(checks, Some("markers stay out of the files until this memfw knows the format"));
+      hint(
+        checks,
+        Some("memfw writes no markers until a version that knows the format is installed"),
+      );
     }
   }
 }
@@ -334,7 +337,7 @@ fn model(checks: &mut Vec<Check>) {
     }
     Some(why) => {
       add(checks, "model", Health::Wrong, format!("version {version}: {why}"));
-      hint(checks, Some("install memfw again: the file of the program is damaged"));
+      hint(checks, Some("install memfw again: its program file is damaged"));
     }
   }
 }

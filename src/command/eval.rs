@@ -91,7 +91,7 @@ pub fn run(context: &Context, args: EvalArgs) -> Result<Status, Failure> {
     let first = report.cases.bad_lines.first();
     let why = first.map(|bad| format!(": {}:{}: {}", bad.place.file, bad.place.line, bad.why));
     return Err(Failure::unavailable(format!(
-      "there is no labelled line in what was given{}",
+      "the input has no labelled line{}",
       why.unwrap_or_default()
     )));
   }

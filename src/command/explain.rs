@@ -33,7 +33,7 @@ pub struct ExplainArgs {
   #[arg(value_name = "ID|FILE:LINE|CODE")]
   pub name: String,
 
-  /// Answer in JSON
+  /// Print JSON
   #[arg(long)]
   pub json: bool,
 }
@@ -220,7 +220,7 @@ impl Case {
       "no record identifies the source"
     };
     let special =
-      if self.is_instructions { "; a file of instructions is only reported on" } else { "" };
+      if self.is_instructions { "; findings in an instruction file are only reported" } else { "" };
     page.row(
       "policy",
       &format!("trust {}, {seen}, sensitivity {}{special}", item.trust, self.sensitivity.as_str()),

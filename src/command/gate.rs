@@ -16,8 +16,8 @@ use crate::{
 ///
 /// Makes readers of memory wait until the daemon has passed the bytes that they would see.
 ///
-/// Needs `CAP_SYS_ADMIN` at its start and gives up all rights right after it. The daemon listens for
-/// it where `gate.enabled = true`, and tells it which directories are guarded. A reader that waits too
+/// Needs `CAP_SYS_ADMIN` at its start, and drops all privileges directly afterwards. The daemon listens
+/// for the gate if `gate.enabled = true`, and sends it the guarded directories. A reader that waits too
 /// long is let through, and `memfw status` says so.
 #[derive(Clone, Debug, ClapArgs)]
 #[command(after_help = "Example: sudo MEMFW_HOME=\"$MEMFW_HOME\" memfw gate")]
@@ -62,12 +62,12 @@ pub fn run(context: &Context, args: GateArgs) -> Result<Status, Failure> {
       data.display()
     ))
     .hint("start the daemon of the same user first: `memfw run`")
-    .hint("under sudo say whose it is: `sudo MEMFW_HOME=... memfw gate`")
+    .hint("under sudo, name the directory: `sudo MEMFW_HOME=... memfw gate`")
   })?;
   let own = user::effective_uid();
   if own != 0 && own != uid {
     return Err(
-      Failure::unavailable(format!("`{}` belongs to uid {uid}, not to us", data.display()))
+      Failure::unavailable(format!("`{}` belongs to uid {uid}, not to this user", data.display()))
         .hint("start the gate as that user, or as root"),
     );
   }

@@ -1,7 +1,7 @@
 //! `memfw judge`: hands out the questions about new entries, and takes answers to them.
 //!
 //! A client of the queue gets the same prompt as an endpoint, and its answer must pass the same checks:
-//! a prompt also has known entries besides the one in question, and only the JSON that the prompt asks
+//! a prompt also has known entries in addition to the one in question, and only the JSON that the prompt asks
 //! for counts.
 #![forbid(unsafe_code)]
 
@@ -58,7 +58,7 @@ pub struct JudgeAnswerArgs {
   #[arg(value_name = "ID")]
   pub id: String,
 
-  /// Answer in JSON
+  /// Print JSON
   #[arg(long)]
   pub json: bool,
 }
@@ -68,7 +68,7 @@ pub fn run(context: &Context, args: &JudgeArgs) -> Result<Status, Failure> {
   let config = context.config()?.config;
   if config.judge_via == JudgeVia::Off {
     return Err(
-      Failure::unavailable("nobody is asked: `judge.via` is `off`")
+      Failure::unavailable("no judge is configured: `judge.via` is `off`")
         .hint("memfw config set judge.via queue"),
     );
   }
@@ -96,7 +96,7 @@ fn next(context: &Context, engine: &mut Engine<RealFs>, as_json: bool) -> Result
       return Ok(Status::Yes);
     }
     Turn::Later(None) => ("no question waits", None),
-    Turn::Later(at) => ("every question that waits was handed out", at),
+    Turn::Later(at) => ("every waiting question has been handed out", at),
     Turn::Spent(until) => ("the budget is spent", Some(until)),
   };
   if as_json {
@@ -118,7 +118,7 @@ fn answer(
   let asking: JudgeRequest = match engine.judge_queue().find(&args.id)? {
     Some(Some(asking)) => asking,
     Some(None) => {
-      return Err(Failure::unavailable(format!("nobody waits for an answer to `{id}`")));
+      return Err(Failure::unavailable(format!("the question `{id}` does not wait for an answer")));
     }
     None => {
       return Err(
@@ -142,7 +142,7 @@ fn answer(
         let why = why.to_string();
         out.json(&json!({ "id": asking.id(), "counts": false, "why": why }))?;
       } else {
-        out.line(&format!("it does not count: {why}"))?;
+        out.line(&format!("not accepted: {why}"))?;
       }
       return Ok(Status::No);
     }
@@ -160,7 +160,7 @@ fn answer(
     )?;
   } else {
     let effect = effect.map(|effect| format!(" ({effect})")).unwrap_or_default();
-    let later = if is_done { "" } else { "; its file is in use, and is looked at later" };
+    let later = if is_done { "" } else { "; its file is in use, and the daemon continues later" };
     out.line(&format!("{}{effect}{later}", reading.ruling))?;
   }
   Ok(Status::Yes)

@@ -41,7 +41,7 @@ pub struct LogArgs {
   #[arg(long, short = 'n', value_name = "N", default_value_t = 10)]
   pub lines: u32,
 
-  /// Print those and exit, instead of waiting for more
+  /// Print these events and exit, instead of waiting for more
   #[arg(long)]
   pub no_follow: bool,
 
@@ -49,7 +49,7 @@ pub struct LogArgs {
   #[arg(long, value_name = "EVENT")]
   pub event: Option<String>,
 
-  /// Answer in JSON, one object a line
+  /// Print JSON, one object per line
   #[arg(long)]
   pub json: bool,
 }

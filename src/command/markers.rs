@@ -37,10 +37,10 @@ pub struct MarkersArgs {
 /// What to do with the markers.
 #[derive(Clone, Debug, Subcommand)]
 pub enum MarkersCommand {
-  /// Remove them, and write none until `memfw markers add`
+  /// Remove the comments, and write none until `memfw markers add`
   #[command(after_help = "Example: memfw markers remove ~/notes/MEMORY.md")]
   Remove(MarkersFiles),
-  /// Add them again
+  /// Write the comments again
   #[command(after_help = "Example: memfw markers add")]
   Add(MarkersFiles),
 }
@@ -52,7 +52,7 @@ pub struct MarkersFiles {
   #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
   pub files: Vec<PathBuf>,
 
-  /// Answer in JSON
+  /// Print JSON
   #[arg(long)]
   pub json: bool,
 }
@@ -184,7 +184,7 @@ fn print(context: &Context, done: &[Done], wanted: bool) -> Result<(), Failure> 
     .collect();
   if !places.is_empty() {
     out.line(&format!(
-      "{} of what was taken out of the files:",
+      "{} in the files:",
       match places.len() {
         1 => "1 placeholder stays".to_owned(),
         n => format!("{n} placeholders stay"),
@@ -194,8 +194,8 @@ fn print(context: &Context, done: &[Done], wanted: bool) -> Result<(), Failure> 
       let id = out.paint(Style::Cyan, id.as_str());
       out.line(&format!("  {id}  {}:{line}", terminal(shown(path))))?;
     }
-    out.line("  to bring a text back to its place:  memfw quarantine approve ID")?;
-    out.line("  to take the placeholder away:       memfw quarantine reject ID")?;
+    out.line("  to restore a text in its place:  memfw quarantine approve ID")?;
+    out.line("  to remove the placeholder:       memfw quarantine reject ID")?;
   }
   Ok(())
 }

@@ -49,7 +49,7 @@ pub enum PolicyCommand {
     after_help = "Example: memfw policy allow web_fetch:docs.example.com command-reference"
   )]
   Allow(PolicyAllowArgs),
-  /// Withdraw approvals: the same text is judged again when it reappears
+  /// Withdraw approvals, so that their texts are judged when they reappear
   #[command(after_help = "Example: memfw policy withdraw a1b2c3")]
   Withdraw(PolicyWithdrawArgs),
 }
@@ -65,7 +65,7 @@ pub struct PolicyWithdrawArgs {
   #[arg(long, value_name = "TEXT")]
   pub reason: Option<String>,
 
-  /// Answer in JSON
+  /// Print JSON
   #[arg(long)]
   pub json: bool,
 }
@@ -325,7 +325,7 @@ fn withdraw(context: &Context, args: &PolicyWithdrawArgs) -> Result<Status, Fail
     if args.json {
       values.push(json!({ "id": excuse.id, "status": "withdrawn" }));
     } else {
-      let text = "withdrawn; where the text stands it stays, and it is judged when it comes anew";
+      let text = "withdrawn; text in the file stays there, and is judged when it is written again";
       context.out.line(&format!("{}: {text}", terminal(&excuse.id)))?;
     }
   }

@@ -30,7 +30,7 @@ pub struct ProvenanceArgs {
   #[arg(value_name = "FILE[:LINE]")]
   pub place: String,
 
-  /// Answer in JSON
+  /// Print JSON
   #[arg(long)]
   pub json: bool,
 }
@@ -98,7 +98,7 @@ pub fn run(context: &Context, args: ProvenanceArgs) -> Result<Status, Failure> {
     context.out.line("the file has changed since: these are its lines at the last scan")?;
   }
   if stretches.is_empty() {
-    context.out.line("no block stands there")?;
+    context.out.line("there is no block at that line")?;
     return Ok(if line.is_some() { Status::No } else { Status::Yes });
   }
   let now = SystemClock.now();

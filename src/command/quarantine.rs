@@ -195,8 +195,10 @@ fn print(
   }
   out.line(&format!("  when    {}", time::short(item.quarantined_at, now)))?;
   if item.occurrences > 1 {
-    out
-      .line(&format!("  back    it came back {} times and went out again", item.occurrences - 1))?;
+    out.line(&format!(
+      "  back    it came back {} times and was taken out again",
+      item.occurrences - 1
+    ))?;
   }
   if let (Some(at), Some(by)) = (item.reviewed_at, &item.reviewed_by) {
     out.line(&format!("  review  {} by {}", time::short(at, now), terminal(by)))?;
@@ -223,7 +225,7 @@ fn print(
         out.line("    ... and more: `--json` has all of it")?;
       }
     }
-    None => out.line("  text    not sealed here; it stands in the file, or was deleted")?,
+    None => out.line("  text    not sealed: it is in the file, or was deleted")?,
   }
   for copy in copies {
     out.line(&format!(

@@ -62,7 +62,7 @@ pub struct ReportArgs {
   #[arg(long)]
   pub text: bool,
 
-  /// Answer in JSON
+  /// Print JSON
   #[arg(long)]
   pub json: bool,
 }
@@ -77,7 +77,7 @@ pub fn run(context: &Context, args: ReportArgs) -> Result<Status, Failure> {
       |why: &str| Failure::unavailable(format!("cannot write `{}`: {why}", shown(&path)));
     match &error {
       PageError::Foreign(_) => {
-        cannot(&error.to_string()).hint("name a file that is not there yet, or an earlier report")
+        cannot(&error.to_string()).hint("name a file that does not exist yet, or an earlier report")
       }
       PageError::Io(error) => cannot(&reason(error)),
     }
@@ -97,7 +97,7 @@ fn n_waiting(facts: &Facts) -> usize {
 /// Where the page goes: never into a guarded directory, because agents read there.
 fn place(context: &Context, ledger: &Ledger, typed: &Path) -> Result<PathBuf, Failure> {
   let Some(name) = typed.file_name() else {
-    return Err(Failure::usage(format!("`{}` is no name of a file", shown(typed))));
+    return Err(Failure::usage(format!("`{}` is not a file name", shown(typed))));
   };
   let parent = typed.parent().filter(|parent| !parent.as_os_str().is_empty());
   let directory = resolved(parent.unwrap_or(Path::new(".")));

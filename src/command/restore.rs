@@ -55,11 +55,11 @@ pub struct RestoreArgs {
   #[arg(long, conflicts_with_all = ["yes", "json"])]
   pub print: bool,
 
-  /// Restore it without asking
+  /// Restore without asking
   #[arg(long)]
   pub yes: bool,
 
-  /// Answer in JSON
+  /// Print JSON
   #[arg(long)]
   pub json: bool,
 }
@@ -82,7 +82,7 @@ pub fn run(context: &Context, args: RestoreArgs) -> Result<Status, Failure> {
   if versions.is_empty() {
     return Err(
       Failure::unavailable(format!("no version of `{}` is kept", shown(&path)))
-        .hint("`memfw status` says how far keeping versions has come"),
+        .hint("`memfw status` says how many files are not kept yet"),
     );
   }
   if args.print {
@@ -133,14 +133,14 @@ fn at_time<'v>(versions: &'v [Version], at: &str, path: &Path) -> Result<&'v Ver
   }
   let hint = format!("`memfw restore {} --list` shows the versions", shown(path));
   let Some(moment) = moment(at, SystemClock.now(), &TimeZone::system()) else {
-    let error = format!("`{at}` is no version of this file and no time");
+    let error = format!("`{at}` is neither a version of this file nor a time");
     let example = "write a time as `2026-11-20 14:00`, `2026-11-20T14:00:00Z` or `2h ago`";
     return Err(Failure::usage(error).hint(hint).hint(example));
   };
   versions.iter().find(|version| version.seen_at <= moment).ok_or_else(|| {
     let oldest = versions.last().map(|version| time::rfc3339(version.seen_at)).unwrap_or_default();
     Failure::unavailable(format!(
-      "no version of `{}` is from before {}; the oldest that is kept is of {oldest}",
+      "`{}` has no version from before {}; the oldest one is from {oldest}",
       shown(path),
       time::rfc3339(moment)
     ))
@@ -153,7 +153,7 @@ fn nothing(context: &Context, path: &Path, as_json: bool) -> Result<Status, Fail
     context.out.json(&Value::Null)?;
   } else {
     let path = terminal(shown(path));
-    context.out.line(&format!("{path}: no version differs from what stands there"))?;
+    context.out.line(&format!("{path}: no version differs from the current content"))?;
   }
   Ok(Status::No)
 }
@@ -266,7 +266,7 @@ impl Ask<'_> {
     let out = &context.out;
     let path = terminal(shown(self.path));
     if lines.is_empty() && self.present.is_some() {
-      out.line(&format!("{path}: version {} is what stands there", short(self.version.hash)))?;
+      out.line(&format!("{path}: version {} is the current content", short(self.version.hash)))?;
       return Ok(Status::Yes);
     }
     let now = if self.present.is_some() { "now" } else { "gone" };
@@ -293,16 +293,18 @@ impl Ask<'_> {
     let name = short(self.version.hash);
     if !context.out.is_terminal() || !io::stdin().is_terminal() {
       return Err(
-        Failure::usage(format!("`{path}` would get its version {name} back; nothing was changed"))
-          .hint(format!("see what would change: `memfw restore {path} --diff`"))
-          .hint("say `--yes`, or name the version with `--at`"),
+        Failure::usage(format!(
+          "version {name} of `{path}` would be restored; nothing was changed"
+        ))
+        .hint(format!("see what would change: `memfw restore {path} --diff`"))
+        .hint("pass `--yes`, or name the version with `--at`"),
       );
     }
     let (come, gone) = counts(self.present.unwrap_or_default(), self.text);
     let seen = time::short(self.version.seen_at, SystemClock.now());
     let now = if self.present.is_some() { "" } else { ", which is gone," };
     context.out.text(&format!(
-      "Bring version {name} of {}{now} back, seen {seen} (+{come} -{gone} lines)? [y/N] ",
+      "Restore version {name} of {}{now}, seen {seen} (+{come} -{gone} lines)? [y/N] ",
       terminal(path)
     ))?;
     context.out.flush()?;
@@ -337,16 +339,16 @@ fn bring_back(
   let path = terminal(shown(&target.path()));
   let name = short(version.hash);
   if unchanged {
-    out.line(&format!("{path}: version {name} is what stands there"))?;
+    out.line(&format!("{path}: version {name} is the current content"))?;
     return Ok(Status::Yes);
   }
-  out.line(&format!("{path}: version {name} of {} is back", time::rfc3339(version.seen_at)))?;
+  out.line(&format!("{path}: version {name} of {} is restored", time::rfc3339(version.seen_at)))?;
   if created {
-    out.line("  it was gone and is a new file, which only its owner may read")?;
+    out.line("  the file was missing and was created; only its owner may read it")?;
   }
   if !quarantined.is_empty() {
     let what = count(quarantined.len() as u64, "block");
-    out.line(&format!("  {what} of it went to quarantine again: memfw quarantine list"))?;
+    out.line(&format!("  {what} of it was taken out again: memfw quarantine list"))?;
   }
   if let Some(before) = before {
     out.line(&format!("  undo: memfw restore {path} --at {}", short(before)))?;

@@ -67,10 +67,8 @@ fn install(context: &Context, args: &ChangeArgs) -> Result<Status, Failure> {
   {
     let pid = holder.pid.map(|pid| format!(" (pid {pid})")).unwrap_or_default();
     return Err(
-      Failure::unavailable(format!(
-        "another memfw guards already{pid}, and there is one at a time"
-      ))
-      .hint("end it, as with Ctrl-C where it was started, and try again"),
+      Failure::unavailable(format!("another memfw is guarding already{pid}, and only one can run"))
+        .hint("stop it, for instance with Ctrl-C in its terminal, and try again"),
     );
   }
   if facts.sandbox == Sandbox::Whole && !control.can_sandbox() {
@@ -166,7 +164,7 @@ fn make_own_directories(unit: &Unit) -> Result<(), Failure> {
     Some(_) if unit.own.data.is_dir() && unit.own.config.is_dir() => Ok(()),
     // Root must not create directories below a user's: a link there may lead anywhere.
     Some(user) => Err(
-      Failure::unavailable(format!("`{}` is not there", unit.own.data.display())).hint(format!(
+      Failure::unavailable(format!("`{}` does not exist", unit.own.data.display())).hint(format!(
         "sudo -u {user} mkdir -p -m 700 {} {}",
         unit.own.data.display(),
         unit.own.config.display()
@@ -185,7 +183,7 @@ fn foreign(unit: &Unit, what: &str) -> Failure {
 fn allow(unit: &Unit, verb: &str) -> Result<(), Failure> {
   match unit.supervisor {
     Supervisor::System if unit.job().uid != 0 => {
-      let failure = Failure::unavailable("only root may change the services of the system");
+      let failure = Failure::unavailable("only root may change system services");
       Err(failure.hint(unit.command(verb)))
     }
     _ => Ok(()),
@@ -197,7 +195,7 @@ fn not_started(context: &Context, unit: &Unit, failure: Failure) -> Failure {
   let log = unit.supervisor.follow(&unit.name, &unit.home);
   // If this output fails, there is no other way to report it.
   context.out.flush().ok();
-  failure.hint(format!("what it says itself: {log}")).hint(unit.command("status"))
+  failure.hint(format!("see its log: {log}")).hint(unit.command("status"))
 }
 
 impl From<Unsayable> for Failure {

@@ -45,7 +45,7 @@ pub struct StatsArgs {
   #[arg(long, value_name = "N", default_value_t = DEFAULT_ROWS)]
   pub rows: u32,
 
-  /// Answer in JSON
+  /// Print JSON
   #[arg(long)]
   pub json: bool,
 }

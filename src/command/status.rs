@@ -36,7 +36,7 @@ const POLL: Duration = Duration::from_millis(20);
 #[derive(Clone, Debug, ClapArgs)]
 #[command(after_help = "Example: memfw status --wait 10")]
 pub struct StatusArgs {
-  /// Answer in JSON
+  /// Print JSON
   #[arg(long)]
   pub json: bool,
 
@@ -98,7 +98,7 @@ fn report(context: &Context, ledger: Option<&Ledger>) -> Result<StatusReport, Fa
   let config = context.config().unwrap_or_default().config;
   if let Err(why) = embedding::embedder(context, &config) {
     let provider = config.embedding_provider;
-    degradations.push((format!("{provider} cannot be asked for likeness: {why}"), 0));
+    degradations.push((format!("{provider} cannot compute similarity: {why}"), 0));
   }
   // Only what the daemon has not already noted.
   let distrust = context.config_file().ok().and_then(|file| distrust(&file));
@@ -289,7 +289,7 @@ impl StatusReport {
     out.line(&format!("  waiting     {waiting}"))?;
     if self.n_awaited > 0 {
       let n = self.n_awaited;
-      out.line(&format!("  approved    {n} not back in place yet: memfw quarantine list"))?;
+      out.line(&format!("  approved    {n} not restored yet: memfw quarantine list"))?;
     }
     if self.n_flagged > 0 {
       let n = self.n_flagged;
@@ -320,11 +320,11 @@ impl StatusReport {
     }
     if self.dropped.len() > MAX_OF_ONE_REASON {
       let what = count(self.dropped.len() as u64, "file");
-      let next = "the agent does not load them any more; `memfw status --json` lists them";
+      let next = "the agent no longer loads them; `memfw status --json` lists them";
       out.line(&format!("  dropped     {what}: {next}"))?;
     } else {
       for Dropped { file, command, .. } in &self.dropped {
-        let next = format!("the agent does not load it any more; `{command}` brings it back");
+        let next = format!("the agent no longer loads it; `{command}` restores it");
         out.line(&format!("  dropped     {}: {}", terminal(file), terminal(next)))?;
       }
     }
@@ -408,7 +408,7 @@ fn unjudged(context: &Context, roots: &[PathBuf], files: &[FileRow]) -> Vec<(Str
   for root in roots {
     for file in agent::indexed(&context.surroundings.env, &config, root) {
       if !judged.contains(file.as_path()) {
-        let why = "the agent has it in its index, and memfw does not judge it".to_owned();
+        let why = "it is in the agent's index, and memfw does not judge it".to_owned();
         found.push((shown(&file), why));
       }
     }

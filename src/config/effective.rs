@@ -352,7 +352,7 @@ format = "json"
         "line 9, column 9: `log.level` must be `error`, `warn`, `info`, `debug` or `trace`, \
          found `wran` (did you mean `warn`?)",
         "line 10, column 1: unknown key `markers` in `[log]` \
-         (did you mean `markers`, which stands above all tables?)",
+         (did you mean `markers`, which must be above all tables?)",
       ]
     );
   }
@@ -369,7 +369,7 @@ format = "json"
         "line 2, column 11: `markers` must be `auto`, `wrap`, `id` or `none`, found a boolean",
         "line 4, column 11: `files.idle_ms` must be a whole number from 0 to 86400000, \
          found a string (write the number without quotes)",
-        "line 5, column 14: `files.owners` holds `1000`, which is no user name \
+        "line 5, column 14: `files.owners` contains `1000`, which is not a user name \
          (write the number without quotes)",
         "line 6, column 13: `files.max_bytes` must be a whole number from 1 to 67108864, found -1",
         "line 7, column 3: `log` must be a table, found an array \
@@ -392,8 +392,10 @@ format = "json"
   fn relative_workspaces_are_refused() {
     assert_eq!(
       problems("workspaces = [\"/a\", \"notes\"]"),
-      ["line 1, column 21: `workspaces` must hold a path that is absolute or begins with `~/`, \
-        found `notes` (try `~/notes`)"]
+      [
+        "line 1, column 21: `workspaces` must contain a path that is absolute or begins with `~/`, \
+        found `notes` (try `~/notes`)"
+      ]
     );
     assert!(Effective::parse("workspaces = [\"~/a\"]", None).is_err());
     assert!(Effective::parse("workspaces = [\"\"]", None).is_err());

@@ -9,7 +9,8 @@ use super::key::{Config, KEYS};
 /// The example with every key, its documentation and its default; a valid configuration.
 pub fn example() -> String {
   let defaults = Config::default();
-  let mut text = String::from("## Configuration of memfw. What is left out keeps its default.\n");
+  let mut text =
+    String::from("## Configuration of memfw. A key that is left out keeps its default.\n");
   let mut section = "";
   for key in KEYS {
     text.push('\n');

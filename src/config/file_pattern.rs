@@ -41,7 +41,10 @@ impl Setting for FilePattern {
     };
     Err(Complaint {
       span: value.span(),
-      message: format!("`{}` holds `{text}`, which is no pattern of files: {why}", rules.name),
+      message: format!(
+        "`{}` contains `{text}`, which is not a pattern of files: {why}",
+        rules.name
+      ),
       hint: Some("write it like `memory/private*`".to_owned()),
     })
   }
@@ -56,7 +59,7 @@ impl Setting for SourcePattern {
     let text = String::read(value, rules)?;
     Self::new(&text).map_err(|error| Complaint {
       span: value.span(),
-      message: format!("`{}` holds `{text}`, which is no pattern: {error}", rules.name),
+      message: format!("`{}` contains `{text}`, which is not a pattern: {error}", rules.name),
       hint: None,
     })
   }

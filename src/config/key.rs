@@ -98,168 +98,167 @@ keys! {
   "workspaces" => workspaces: Vec<PathBuf> = Vec::new();
 
   /// Values for several keys at once: "quiet", "balanced" (the defaults) or "strict". A key
-  /// that is set itself wins over the preset.
+  /// in the file overrides the preset.
   "preset" => preset: Preset = Preset::Balanced;
 
-  /// How provenance is written into memory files: "wrap" (a comment pair around what was written
-  /// together), "id" (one short comment an entry), "none", or "auto" (as much as the file can bear).
+  /// How provenance is written into memory files: "wrap" (a comment pair around blocks that were written
+  /// together), "id" (one short comment per entry), "none", or "auto" (as much as the file has room for).
   "markers" => markers: Markers = Markers::Auto;
 
-  /// How long a file must have been left alone before markers are written, in milliseconds.
+  /// How long a file must be unchanged before markers are written, in milliseconds.
   "files.idle_ms" => reshape_idle: Duration = Duration::from_secs(5), in 0..=86_400_000;
 
-  /// Largest memory file that is scanned, in bytes; a larger one is reported as unscannable.
+  /// Largest memory file that is scanned, in bytes; a larger one is reported as not guarded.
   "files.max_bytes" => max_file_bytes: u64 = 8_388_608, in 1..=67_108_864;
 
-  /// Users besides our own, by number or name, whose memory files may be changed.
+  /// Other users, by number or name, whose memory files memfw may change.
   "files.owners" => owners: Vec<Owner> = Vec::new();
 
-  /// How files are edited: "auto" (as well as their file system allows), "equal-length-only" (text is
-  /// overwritten in place, markers are never written) or "no-lease" (the same without leases, polled).
+  /// How files are edited: "auto" (the best protocol that their file system allows), "equal-length-only"
+  /// (text is overwritten in place, no markers) or "no-lease" (also without leases, and files are polled).
   "files.protocol" => protocol: Protocol = Protocol::Auto;
 
-  /// Files that the agent reads as instructions (AGENTS.md, USER.md and others) and that are treated
-  /// like memory: poison is taken out of them. In the others findings are flagged and stay.
+  /// Instruction files of the agent (AGENTS.md, USER.md and others) that are treated like memory: poison
+  /// is taken out of them. In the others findings are flagged, and the text stays.
   "files.quarantine" => files_quarantine: Vec<InstructionFile> = Vec::new();
 
-  /// Files that the agent reads as instructions and that are not judged.
+  /// Instruction files of the agent that are not judged.
   "files.ignore" => files_ignore: Vec<InstructionFile> = Vec::new();
 
-  /// Profiles of the agent framework that are guarded besides the one of the environment.
+  /// Additional profiles of the agent framework to guard, in addition to the one in the environment.
   "agent.profiles" => agent_profiles: Vec<String> = Vec::new();
 
-  /// Devices of the owner's, by the ids that the agent framework has for them: what they say
-  /// counts as the owner's where the framework does not tell who its owner is.
+  /// Devices of the owner, by the ids that the agent framework has for them: their messages count as
+  /// the owner's if the framework does not say who the owner is.
   "agent.owner_devices" => agent_owner_devices: Vec<String> = Vec::new();
 
-  /// The agent framework's own program, a name that is looked for in `PATH` or a path; it is asked to
-  /// renew its index and to send messages. Empty means the framework's usual name.
+  /// The agent framework's own program, a name in `PATH` or a path; memfw runs it to rebuild the index
+  /// and to send messages. Empty means the framework's usual name.
   "agent.program" => agent_program: String = String::new();
 
-  /// When the agent framework may trust a file again that it has dropped: "edits" (when edits by
-  /// memfw were the only obstacle) or "validated" (also when all that is left of a tainted write was
-  /// judged, and nothing was found).
+  /// When the agent framework may trust a dropped file again: "edits" (if edits by memfw were the only
+  /// reason) or "validated" (also if the rest of a tainted write was judged and had no findings).
   "agent.follow" => agent_follow: Follow = Follow::Edits;
 
-  /// Notes outside of the workspaces that the agent framework is configured to search: "report"
-  /// (findings are flagged and stay), "quarantine" (poison is taken out) or "ignore".
+  /// Notes outside the workspaces that the agent framework is configured to search: "report" (findings
+  /// are flagged, and the text stays), "quarantine" (poison is taken out) or "ignore".
   "agent.extra_paths" => agent_extra_paths: ExtraPaths = ExtraPaths::Report;
 
-  /// What happens to poison that was there before memfw: "flag" or "quarantine".
+  /// What happens to poison in the baseline: "flag" or "quarantine".
   "baseline.action" => baseline_action: BaselineAction = BaselineAction::Flag;
 
-  /// How long a version of a memory file is kept after something else has taken its place, in days.
+  /// How long a version of a memory file is kept after it was replaced, in days.
   "versions.keep_days" => version_days: u64 = 14, in 1..=3650;
 
-  /// Room for all versions together, in megabytes; the longest replaced ones go first, and the newest
-  /// of each file stays. 0 keeps none.
+  /// Space for all versions together, in megabytes; the oldest superseded ones are deleted first, and the
+  /// newest of each file stays. 0 keeps none.
   "versions.max_mb" => version_mb: u64 = 256, in 0..=1_048_576;
 
-  /// How long the record of what happened is kept, in days.
+  /// How long events are kept, in days.
   "events.keep_days" => event_days: u64 = 730, in 1..=36_500;
 
-  /// How many events are kept at most; what happens all the time goes first, then the oldest.
+  /// How many events are kept at most; routine events are deleted first, then the oldest.
   "events.max_count" => event_count: u64 = 1_000_000, in 1_000..=100_000_000;
 
-  /// How long the sealed text of a rejected item is kept after the decision, in days. What waits for a
-  /// decision is kept without end.
+  /// How long the sealed text of a rejected item is kept after the decision, in days. Items that wait
+  /// for a decision are kept without limit.
   "quarantine.rejected_days" => rejected_days: u64 = 365, in 1..=36_500;
 
-  /// Which rules judge memory: "strict" (all of them) or "relaxed" (only the unmistakable).
+  /// Which rules judge memory: "strict" (all rules) or "relaxed" (only unambiguous rules).
   "detection.scope" => scope: Scope = Scope::Strict;
 
-  /// How much evidence is asked for before a block is quarantined: "low", "medium" or "high".
-  /// A higher sensitivity quarantines more and errs more often.
+  /// How much evidence is required before a block is quarantined: "low", "medium" or "high".
+  /// A higher sensitivity quarantines more and has more false alarms.
   "detection.sensitivity" => sensitivity: Sensitivity = Sensitivity::Medium;
 
-  /// What becomes of text by which somebody outside would gain a power that is the owner's: "on" (it
-  /// waits outside its file for a person) or "off" (it stays, flagged).
+  /// What happens to text that gives somebody outside a power that only the owner may give: "on" (it is
+  /// taken out of its file and waits for a person) or "off" (it stays, flagged).
   "detection.hold" => hold: Hold = Hold::On;
 
-  /// Who makes the vectors by which a text is compared with known attacks, as an explanation: "local"
-  /// (memfw, and nothing leaves the machine), "openai" (any endpoint that is asked like OpenAI's) or
-  /// "ollama". The other two are sent blocks of untrusted and hostile sources.
+  /// Which provider computes the vectors that compare a text with known attacks, as an explanation:
+  /// "local" (memfw itself; nothing leaves the machine), "openai" (any endpoint with OpenAI's API) or
+  /// "ollama". The last two get blocks of untrusted and hostile sources.
   "detection.embedding_provider" => embedding_provider: EmbeddingProvider = EmbeddingProvider::Local;
 
-  /// Where it is asked, up to `/embeddings` or `/api/embed`; `https`, or `http` on this machine. Empty
-  /// means the usual place: `https://api.openai.com/v1`, `http://127.0.0.1:11434`.
+  /// The address of that endpoint, without `/embeddings` or `/api/embed`; `https`, or `http` on this
+  /// machine. Empty means `https://api.openai.com/v1` or `http://127.0.0.1:11434`.
   "detection.embedding_url" => embedding_url: String = String::new();
 
-  /// Its model. Empty means "text-embedding-3-small" and "nomic-embed-text".
+  /// The model of that endpoint. Empty means "text-embedding-3-small" or "nomic-embed-text".
   "detection.embedding_model" => embedding_model: String = String::new();
 
-  /// A file with the key that it asks for, which nobody else may read (mode 0600). The variable
-  /// `MEMFW_EMBEDDING_KEY` stands for it; a key never stands here.
+  /// A file that contains only the key for that endpoint, and that only you can read (mode 0600). The
+  /// variable `MEMFW_EMBEDDING_KEY` replaces it; never put a key here.
   "detection.embedding_key_file" => embedding_key_file: Option<PathBuf> = None;
 
-  /// Who reads new entries from outside and says whether they may stay: "off" (nobody), "endpoint" (a
-  /// server that is asked like OpenAI's), "agent" (the agent framework's own model) or "queue"
-  /// (a program that takes questions with `memfw judge next`).
+  /// Which judge reads new entries from outside and says whether they may stay: "off" (none), "endpoint"
+  /// (a server with OpenAI's API), "agent" (the agent framework's own model) or "queue" (a program that
+  /// takes questions with `memfw judge next`).
   "judge.via" => judge_via: JudgeVia = JudgeVia::Off;
 
-  /// For "endpoint": where it is asked, up to `/chat/completions`; `https`, or `http` on this
-  /// machine.
+  /// For "endpoint": its address, without `/chat/completions`; `https`, or `http` on this machine.
   "judge.url" => judge_url: String = String::new();
 
-  /// The model that is asked. For "agent" empty means the agent framework's usual one.
+  /// The model of the judge. For "agent" empty means the agent framework's usual one.
   "judge.model" => judge_model: String = String::new();
 
-  /// A file with the key that the endpoint asks for, which nobody else may read (mode 0600). The
-  /// variable `MEMFW_JUDGE_KEY` stands for it; a key never stands here.
+  /// A file that contains only the key for the judge's endpoint, and that only you can read (mode 0600).
+  /// The variable `MEMFW_JUDGE_KEY` replaces it; never put a key here.
   "judge.key_file" => judge_key_file: Option<PathBuf> = None;
 
-  /// Whether an answer may also bring back what only a probability has held. It always may tighten.
+  /// Whether an answer may also restore an entry that only a probability has held. An answer may always
+  /// take an entry out.
   "judge.may_release" => judge_may_release: bool = false;
 
-  /// How many questions are asked in an hour at most.
+  /// How many questions memfw asks per hour at most.
   "judge.per_hour" => judge_per_hour: u64 = 60, in 1..=100_000;
 
-  /// How many questions are asked in a day (UTC) at most.
+  /// How many questions memfw asks per day (UTC) at most.
   "judge.per_day" => judge_per_day: u64 = 500, in 1..=1_000_000;
 
-  /// Sources of which nothing is sent, `*` stands for any characters: "email:*".
+  /// Sources whose text is never sent to the judge; `*` matches any characters: "email:*".
   "judge.exclude_sources" => judge_exclude_sources: Vec<SourcePattern> = Vec::new();
 
-  /// Files of which nothing is sent, relative to their workspace, `*` stands for any characters:
-  /// "memory/private*".
+  /// Files whose text is never sent to the judge, relative to their workspace; `*` matches any
+  /// characters: "memory/private*".
   "judge.exclude_files" => judge_exclude_files: Vec<FilePattern> = Vec::new();
 
-  /// How far sources are trusted: rules, of which the first whose pattern matches holds, before those
-  /// that are built in. A rule is a table of its own, and `*` stands for any characters:
+  /// How far sources are trusted. The first rule whose pattern matches applies, and these rules come
+  /// before the built-in ones. A rule is a table of its own, and `*` matches any characters:
   ///     [[trust.rule]]
   ///     source = "web_fetch:*.example.com"
   ///     trust = "verified"
   /// The words are "trusted", "verified", "untrusted" and "hostile".
   "trust.rule" => trust_rules: Vec<TrustRule> = Vec::new();
 
-  /// Whether a gate makes readers of memory wait until its bytes have been passed; it is a process of
-  /// its own (`memfw gate`), for which the daemon then listens.
+  /// Whether readers of memory wait at a gate until layer 1 has passed its bytes. The gate is a separate
+  /// process (`memfw gate`), for which the daemon then listens.
   "gate.enabled" => gate_enabled: bool = false;
 
-  /// How long a reader waits at the gate at most, in milliseconds.
+  /// The longest time that a reader waits at the gate, in milliseconds.
   "gate.max_wait_ms" => gate_max_wait: Duration = Duration::from_secs(2), in 10..=60_000;
 
-  /// How you are told that something was taken out of a file: "none", "message" (to a channel of the
-  /// agent framework), "event" (to the agent's own session), "desktop" (a notice on your desktop) or
+  /// How memfw notifies you when a block was taken out of a file: "none", "message" (to a channel of the
+  /// agent framework), "event" (to the agent's own session), "desktop" (a desktop notification) or
   /// "command" (a program of yours).
   "notify.via" => notify_via: NotifyVia = NotifyVia::None;
 
   /// For "message": the channel, by its name in the agent framework.
   "notify.channel" => notify_channel: String = String::new();
 
-  /// For "message": who gets it, as the channel names people.
+  /// For "message": the recipient, as the channel names people.
   "notify.target" => notify_target: String = String::new();
 
-  /// For "command": the program and its arguments, without a shell; the message is one more argument.
+  /// For "command": the program and its arguments, without a shell; the message is an additional argument.
   "notify.command" => notify_command: Vec<String> = Vec::new();
 
   /// The shortest time between two messages about the same source, in seconds.
   "notify.interval_s" => notify_interval_s: u64 = 900, in 1..=604_800;
 
-  /// The least severe log line that is written: "error", "warn", "info", "debug" or "trace".
+  /// The lowest level of log lines that are written: "error", "warn", "info", "debug" or "trace".
   "log.level" => log_level: LogLevel = LogLevel::Info;
 
-  /// How log lines are written to standard error: "text" or "json".
+  /// The format of log lines on standard error: "text" or "json".
   "log.format" => log_format: LogFormat = LogFormat::Text;
 }
 

@@ -102,7 +102,7 @@ impl<'t> Raw<'t> {
         let leaf = nearest(name, KEYS.iter().map(Key::leaf))?;
         let key = KEYS.iter().find(|key| key.leaf() == leaf)?;
         Some(match key.section() {
-          "" => format!("did you mean `{leaf}`, which stands above all tables?"),
+          "" => format!("did you mean `{leaf}`, which must be above all tables?"),
           section => format!("did you mean `{leaf}` under `[{section}]`?"),
         })
       });

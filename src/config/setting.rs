@@ -132,7 +132,7 @@ impl Setting for String {
     match value.get_ref().as_str() {
       Some(text) if text.chars().any(char::is_control) => Err(Complaint {
         span: value.span(),
-        message: format!("`{}` holds a control character", rules.name),
+        message: format!("`{}` contains a control character", rules.name),
         hint: None,
       }),
       Some(text) => Ok(text.to_owned()),
@@ -177,7 +177,7 @@ impl Setting for Owner {
       DeValue::String(name) if is_login_name(name) => Ok(Self::Name(name.to_string())),
       DeValue::String(name) => Err(Complaint {
         span: value.span(),
-        message: format!("`{}` holds `{name}`, which is no user name", rules.name),
+        message: format!("`{}` contains `{name}`, which is not a user name", rules.name),
         hint: name.parse::<u32>().is_ok().then(|| NO_QUOTES.to_owned()),
       }),
       _ => Err(Complaint::wrong_type(value, rules, "an array of user ids or user names")),
@@ -206,19 +206,19 @@ impl Setting for PathBuf {
     };
     let complain = |message, hint| Err(Complaint { span: value.span(), message, hint });
     if text.contains('\0') {
-      return complain(format!("`{}` holds a path with a NUL character", rules.name), None);
+      return complain(format!("`{}` contains a path with a NUL character", rules.name), None);
     }
     let below_home = if text == "~" { Some("") } else { text.strip_prefix("~/") };
     match (below_home, rules.home) {
       (Some(""), Some(home)) => Ok(home.to_path_buf()),
       (Some(rest), Some(home)) => Ok(home.join(rest)),
       (Some(_), None) => complain(
-        format!("`{}` holds `{text}`, but there is no home directory", rules.name),
+        format!("`{}` contains `{text}`, but there is no home directory", rules.name),
         Some("set `HOME` or write the path in full".to_owned()),
       ),
       (None, _) if Path::new(text).is_absolute() => Ok(Self::from(text)),
       (None, _) => complain(
-        format!("`{}` must hold {EXPECTED}, found `{text}`", rules.name),
+        format!("`{}` must contain {EXPECTED}, found `{text}`", rules.name),
         (!text.is_empty() && !text.starts_with(['~', '.'])).then(|| format!("try `~/{text}`")),
       ),
     }

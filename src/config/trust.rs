@@ -36,7 +36,7 @@ impl Setting for TrustRule {
         "source" => match SourcePattern::new(text) {
           Ok(pattern) => source = Some(pattern),
           Err(error) => {
-            let message = format!("`source` of `{name}` is no pattern: {error}");
+            let message = format!("`source` of `{name}` is not a pattern: {error}");
             return complain(value.span(), message, None);
           }
         },
@@ -121,7 +121,7 @@ mod tests {
       ),
       (
         "[[trust.rule]]\nsource = \"\"\ntrust = \"trusted\"\n",
-        "line 2, column 10: `source` of `trust.rule` is no pattern: it is empty (-)".to_owned(),
+        "line 2, column 10: `source` of `trust.rule` is not a pattern: it is empty (-)".to_owned(),
       ),
       (
         "[trust]\nrule = [\"exec\"]\n",

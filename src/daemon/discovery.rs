@@ -118,7 +118,10 @@ impl Daemon {
         match self.watching.watcher.add(&dir) {
           Ok(()) => self.sources.due = Some(self.now() + REREAD_AFTER),
           Err(error) => {
-            tracing::warn!(target: "memfw", %error, "changes of the agent's configuration are not seen");
+            tracing::warn!(
+              target: "memfw", %error,
+              "changes of the agent's configuration are not detected"
+            );
           }
         }
       }

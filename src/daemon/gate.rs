@@ -135,7 +135,7 @@ impl GateRequests {
         this.listener = Some(listener);
       }
       Err(error) => {
-        tracing::error!(target: "memfw", %error, "the gate cannot be listened for");
+        tracing::error!(target: "memfw", %error, "cannot listen for the gate");
       }
     }
     Ok(this)
@@ -160,7 +160,7 @@ impl GateRequests {
     match said {
       Said::Came(number, channel) => self.welcome(number, channel, around),
       Said::Message(number, message) if self.is_linked(number) => self.answer(message, around),
-      Said::Gone(number) if self.is_linked(number) => self.lose("the gate is gone"),
+      Said::Gone(number) if self.is_linked(number) => self.lose("the gate has disconnected"),
       Said::Message(..) | Said::Gone(_) => vec![],
     }
   }
@@ -339,7 +339,10 @@ fn accept(listener: &Listener, sender: &UnboundedSender<Said>, asked: &Arc<Atomi
   while let Ok(channel) = listener.accept() {
     let peer = channel.peer();
     if peer.uid != 0 && peer.uid != user::effective_uid() {
-      tracing::warn!(target: "memfw", uid = peer.uid, pid = peer.pid, "a stranger came as a gate");
+      tracing::warn!(
+        target: "memfw", uid = peer.uid, pid = peer.pid,
+        "a process of another user connected as a gate"
+      );
       continue;
     }
     number += 1;

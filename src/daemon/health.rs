@@ -94,7 +94,7 @@ impl Room {
   pub fn awaited(root: &Path) -> Self {
     Self {
       path: encode(root),
-      file_system: "it is not there yet, and is guarded when it comes".to_owned(),
+      file_system: "it does not exist yet, and is guarded once it is created".to_owned(),
       protocol: "none".to_owned(),
       coarse_times: false,
       polled: None,

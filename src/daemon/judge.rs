@@ -250,7 +250,7 @@ impl Judge {
   /// How this wakes the process, for `status`.
   pub(super) fn wakeup(&self) -> Option<String> {
     let every = seconds(LOOK);
-    self.look.map(|_| format!("looks every {every} whether somebody has answered for the judge"))
+    self.look.map(|_| format!("checks every {every} whether a question for the judge was answered"))
   }
 
   /// Asks a question on a thread of its own.
@@ -315,6 +315,6 @@ fn ask(via: Via, prompt: String) -> Result<String, Silence> {
       let silent = || Silence::ToThis("the program did not print a model's answer".to_owned());
       answer(&printed).ok_or_else(silent)
     }
-    Via::Queue => Err(Silence::Unreached("nobody is asked".to_owned())),
+    Via::Queue => Err(Silence::Unreached("no judge is asked".to_owned())),
   }
 }

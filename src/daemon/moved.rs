@@ -95,7 +95,7 @@ impl Daemon {
       if let Some(root) = root.ok().filter(is_left) {
         let why = format!(
           "{0} was guarded until the agent's configuration named another workspace, and is not any more; \
-           name it in `workspaces`, or confirm that with `memfw doctor --unguarded {0}`",
+           name it in `workspaces`, or confirm the change with `memfw doctor --unguarded {0}`",
           shown(&root)
         );
         self.engine.degrade(&part, &why)?;

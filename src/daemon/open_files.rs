@@ -109,9 +109,9 @@ impl OpenFiles {
       n => Some(format!("{n} files")),
     };
     let open = files(self.due.len())
-      .map(|files| format!("reads {files} that somebody keeps open every {every}"));
+      .map(|files| format!("reads {files} that another program keeps open every {every}"));
     let noted = files(self.noted.len())
-      .map(|files| format!("looks at {files} that cannot be fully guarded every {every}"));
+      .map(|files| format!("checks {files} that cannot be fully guarded every {every}"));
     open.into_iter().chain(noted)
   }
 }
@@ -130,7 +130,7 @@ mod tests {
     assert_eq!((held.next_due(EVERY), wakeups(&held)), (None, vec![]));
     held.keep(Kind::Urgent, target.clone(), EVERY);
     assert_eq!(held.next_due(EVERY), Some(EVERY));
-    assert_eq!(wakeups(&held), ["reads a file that somebody keeps open every 60 s"]);
+    assert_eq!(wakeups(&held), ["reads a file that another program keeps open every 60 s"]);
     assert!(held.take(EVERY + EVERY / 2).is_empty());
     assert_eq!(held.directories(), BTreeSet::from(["/w".into()]));
     assert_eq!(held.within(&["/w".into()]), [(Kind::Urgent, target.clone())]);

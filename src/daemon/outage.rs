@@ -117,7 +117,7 @@ impl Daemon {
       // Another installation that has its ledger may guard meanwhile.
       self.directories.locks.release_all();
     }
-    let until = if self.outage.is_moved { "is there again" } else { "can be written again" };
+    let until = if self.outage.is_moved { "exists again" } else { "can be written again" };
     let text = format!("{error}; nothing is redacted until the ledger {until}");
     let now = self.now();
     if !self.outage.begin(text.clone(), now) {

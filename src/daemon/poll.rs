@@ -157,9 +157,10 @@ impl Retries {
 
   /// How this wakes the process, for `status`.
   pub fn wakeups(&self) -> impl Iterator<Item = String> {
-    self.failed.keys().map(|root| {
-      format!("looks again at what cannot be read in `{}`, ever more rarely", shown(root))
-    })
+    self
+      .failed
+      .keys()
+      .map(|root| format!("tries unreadable paths in `{}` again, less and less often", shown(root)))
   }
 }
 

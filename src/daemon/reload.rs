@@ -41,7 +41,7 @@ impl Daemon {
       }
       Err(why) => daemon
         .engine
-        .degrade("configuration", &format!("the changed configuration does not hold: {why}")),
+        .degrade("configuration", &format!("the changed configuration is invalid: {why}")),
     });
     if self.report_only.is_some() {
       self.report(|daemon| daemon.unlock(source));
@@ -62,7 +62,8 @@ impl Daemon {
         self.engine.recovered(RULES)
       }
       Err(why) => {
-        let why = format!("your changed rules do not hold, those from before guard: {why}");
+        let why =
+          format!("your changed rules are invalid, and the previous rules stay in use: {why}");
         self.bad_rules = Some(why.clone());
         self.engine.degrade(RULES, &why)
       }

@@ -194,8 +194,8 @@ impl Daemon {
       self.await_directory(root, false);
       self.directories.incomplete.insert(root.to_owned());
       let why = format!(
-        "`{0}` has become a link to `{1}`, where nothing is guarded: restart memfw, which then guards what it \
-         leads to",
+        "`{0}` has become a link to `{1}`, where nothing is guarded: restart memfw to guard that \
+        directory",
         shown(root),
         shown(&real)
       );

@@ -44,14 +44,14 @@ impl Service {
   /// How this wakes the process, for `status`.
   pub(super) fn wakeup(&self) -> Option<String> {
     let interval = self.interval?;
-    Some(format!("tells the service manager every {} that it is alive", seconds(interval)))
+    Some(format!("pings the service manager every {}", seconds(interval)))
   }
 }
 
 /// Logs a failed message: it is no reason to stop guarding.
 pub(super) fn tell(told: io::Result<()>) {
   if let Err(error) = told {
-    tracing::debug!(target: "memfw", %error, "the service manager was not told");
+    tracing::debug!(target: "memfw", %error, "the service manager was not notified");
   }
 }
 

@@ -153,8 +153,8 @@ impl Daemon {
 fn already_guarded(root: &Path, taken: Taken) -> String {
   let who = taken.pid.map(|pid| format!(" (pid {pid})")).unwrap_or_default();
   format!(
-    "`{}` is guarded by another memfw{who} with a ledger of its own: this one leaves it alone, and takes \
-     over when that one ends",
+    "`{}` is guarded by another memfw{who} with a ledger of its own: this one writes nothing \
+    there, and takes over when the other one ends",
     shown(root)
   )
 }

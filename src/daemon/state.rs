@@ -270,7 +270,7 @@ impl Daemon {
     }
     wakeups.extend(self.directories.locks.foreign().map(|root| {
       let (root, every) = (crate::engine::event::shown(root), seconds(shared::EVERY));
-      format!("asks every {every} whether another memfw still guards `{root}`")
+      format!("checks every {every} whether another memfw still guards `{root}`")
     }));
     wakeups.extend(self.directories.retries.wakeups());
     wakeups.extend(self.open_files.wakeups());
@@ -285,7 +285,7 @@ impl Daemon {
     if let n @ 1.. = self.queue.n_stubborn() {
       let files = if n == 1 { "a file".to_owned() } else { format!("{n} files") };
       let every = seconds(LAST_RETRY);
-      wakeups.push(format!("asks for {files} that cannot be worked on every {every}"));
+      wakeups.push(format!("tries {files} that cannot be processed every {every}"));
     }
     let rooms: Vec<Room> = self.directories.rooms.values().cloned().collect();
     if (&self.health.rooms, &self.health.wakeups) != (&rooms, &wakeups) {
@@ -449,7 +449,7 @@ impl Daemon {
     match what(self) {
       Ok(()) => {}
       Err(EngineError::Store(error)) if error.is_outage() => self.begin_outage(&error),
-      Err(error) => tracing::error!(target: "memfw", %error, "an event could not be noted"),
+      Err(error) => tracing::error!(target: "memfw", %error, "an event could not be stored"),
     }
   }
 
@@ -467,7 +467,7 @@ impl Daemon {
 
 /// The text of the degradation while nothing can be sealed.
 pub(super) fn reports_only(why: &str) -> String {
-  format!("poison is reported and stays where it is, for nothing can be sealed: {why}")
+  format!("poison is reported and stays in its file, because nothing can be sealed: {why}")
 }
 
 fn boot_id() -> Option<String> {

@@ -57,7 +57,7 @@ impl<K: Ord + Clone> Unread<K> {
     }
   }
 
-  /// Notes that records about a file could be read, or that the file is not guarded any more.
+  /// Notes that records about a file could be read, or that the file is no longer guarded.
   pub(super) fn ended(&mut self, target: &K) {
     self.waiting.remove(target);
   }

@@ -36,7 +36,7 @@ pub enum Code {
   #[strum(message = "put into quarantine by a person")]
   ManualQuarantine,
   /// To be taken out of a file that may not be written.
-  #[strum(message = "it was to leave a file that may not be written")]
+  #[strum(message = "poison in a file that memfw may not write")]
   LeftInPlace,
   /// Larger than what is judged.
   #[strum(message = "only a part of a very long text was judged")]
@@ -45,7 +45,7 @@ pub enum Code {
   #[strum(message = "invisible characters inside words")]
   ZeroWidth,
   /// Directional controls where no script needs them.
-  #[strum(message = "the text shows in another order than it reads")]
+  #[strum(message = "the displayed order of the text is not its real order")]
   BidiControl,
   /// Text spelled in tag characters or variation selectors.
   #[strum(message = "text spelled in characters without a glyph")]
@@ -54,7 +54,7 @@ pub enum Code {
   #[strum(message = "terminal escape sequences")]
   AnsiEscape,
   /// Look-alike letters of another script inside a word.
-  #[strum(message = "words of look-alike letters")]
+  #[strum(message = "words with look-alike letters")]
   MixedScript,
   /// An element that a style hides.
   #[strum(message = "text that a style hides")]
@@ -63,19 +63,19 @@ pub enum Code {
   #[strum(message = "an instruction that a reader does not see")]
   HiddenInstruction,
   /// An encoded word that decodes to language.
-  #[strum(message = "an encoded word that says something")]
+  #[strum(message = "an encoded word that decodes to language")]
   EncodedText,
   /// Language in letters or an order that a filter does not read.
-  #[strum(message = "words in disguise")]
+  #[strum(message = "obfuscated words")]
   DisguisedText,
   /// A rule hit inside decoded text.
-  #[strum(message = "an instruction that is encoded")]
+  #[strum(message = "an encoded instruction")]
   EncodedInstruction,
-  /// Ignore, forget, replace what the agent was told.
+  /// Ignores, forgets or replaces the agent's instructions.
   #[strum(message = "tells the agent to drop its instructions")]
   InstructionOverride,
   /// Makes the agent somebody without limits.
-  #[strum(message = "makes the agent somebody else")]
+  #[strum(message = "gives the agent another identity")]
   PersonaHijack,
   /// Asks for the system prompt or other hidden instructions.
   #[strum(message = "asks the agent to reveal its instructions")]
@@ -90,19 +90,19 @@ pub enum Code {
   #[strum(message = "forges a frame of the agent framework")]
   ForgedFrame,
   /// A forged follow-up of a compaction.
-  #[strum(message = "poses as a follow-up of a compaction")]
+  #[strum(message = "poses as a follow-up to a compaction")]
   CompactionPayload,
   /// `trigger`, `importance` and other recall comments.
-  #[strum(message = "comments that buy a place in recall")]
+  #[strum(message = "comments that raise the rank of an entry in recall")]
   RecallMetadata,
-  /// Sends data to a foreign place.
-  #[strum(message = "sends data to a foreign place")]
+  /// Sends data to an outside place.
+  #[strum(message = "sends data to an outside destination")]
   ExfiltrationEndpoint,
   /// Collects, stores or reveals secrets.
   #[strum(message = "collects or reveals secrets")]
   CredentialHarvest,
   /// Hides data in images, queries, names or text.
-  #[strum(message = "smuggles data out of sight")]
+  #[strum(message = "sends data out covertly")]
   CovertChannel,
   /// Hides something from the user.
   #[strum(message = "hides something from the user")]
@@ -111,7 +111,7 @@ pub enum Code {
   #[strum(message = "redirects a payment")]
   PaymentSwap,
   /// Moves money.
-  #[strum(message = "moves money")]
+  #[strum(message = "transfers money")]
   FundsTransfer,
   /// Another registry, mirror, update server or webhook.
   #[strum(message = "redirects downloads or messages")]
@@ -186,16 +186,16 @@ pub enum Code {
   #[strum(message = "somebody outside sets a standing rule")]
   ForeignOrder,
   /// Somebody outside has the agent run something.
-  #[strum(message = "somebody outside has a command run")]
+  #[strum(message = "somebody outside tells the agent to run something")]
   ForeignCommand,
   /// Somebody outside says where money goes.
-  #[strum(message = "somebody outside says where money goes")]
+  #[strum(message = "somebody outside says where to pay")]
   ForeignPayment,
   /// Somebody outside says how a person is reached.
   #[strum(message = "somebody outside changes a contact")]
   ForeignContact,
   /// Somebody outside names a registry, mirror, host or upload place.
-  #[strum(message = "somebody outside names a place to use")]
+  #[strum(message = "somebody outside names an endpoint to use")]
   ForeignEndpoint,
   /// Somebody outside grants a permission.
   #[strum(message = "somebody outside grants a permission")]
@@ -210,13 +210,13 @@ pub enum Code {
   #[strum(message = "somebody outside sets a trigger")]
   ForeignTrigger,
   /// Somebody outside has notes, checks or warnings dropped.
-  #[strum(message = "somebody outside has a note or check dropped")]
+  #[strum(message = "somebody outside asks to drop a note or check")]
   ForeignSuppression,
   /// Somebody outside has a brand, link or person put forward.
   #[strum(message = "somebody outside promotes something")]
   ForeignPromotion,
   /// Somebody outside has data sent away.
-  #[strum(message = "somebody outside has data sent away")]
+  #[strum(message = "somebody outside asks to send data away")]
   ForeignDisclosure,
   /// Somebody outside states a fact that harms if it is false.
   #[strum(message = "a fact from outside on which safety depends")]
@@ -225,7 +225,7 @@ pub enum Code {
   #[strum(message = "gives somebody outside power over the agent")]
   LikelyAuthority,
   /// Layer 3: a model that read it with its source says that it has to go.
-  #[strum(message = "a model that read it says that it has to go")]
+  #[strum(message = "the judge says that the entry must be taken out")]
   JudgedHarmful,
 }
 

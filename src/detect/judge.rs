@@ -73,7 +73,7 @@ pub fn judge(bytes: &[u8], options: &JudgeOptions<'_>) -> Vec<Finding> {
   findings.extend(seen);
   if bytes.len() > MAX_TEXT {
     findings.push(Finding {
-      why: "the text is larger than what is judged; the rest was not looked at".to_owned(),
+      why: "the text is too large; the rest was not judged".to_owned(),
       ..too_much(MAX_TEXT..bytes.len())
     });
   }
@@ -88,7 +88,7 @@ fn too_much(span: Range<usize>) -> Finding {
     severity: Severity::Medium,
     kind: RuleKind::Trigger,
     span,
-    why: "the rules hit more often than what is kept; the worst is shown".to_owned(),
+    why: "the rules matched too often; only the worst findings are kept".to_owned(),
     rule: None,
   }
 }
@@ -117,12 +117,10 @@ fn out_of_sight(kind: ViewKind, rule: &Rule, hit: &Hit, span: &Range<usize>) -> 
   }
   let (code, why) = match kind {
     ViewKind::Hidden => {
-      (Code::HiddenInstruction, "an instruction stands where a reader does not see it")
+      (Code::HiddenInstruction, "an instruction is where a reader does not see it")
     }
-    ViewKind::Decoded => (Code::EncodedInstruction, "an encoded word holds an instruction"),
-    ViewKind::Joined => {
-      (Code::EncodedInstruction, "words that stand apart make an instruction together")
-    }
+    ViewKind::Decoded => (Code::EncodedInstruction, "an encoded word contains an instruction"),
+    ViewKind::Joined => (Code::EncodedInstruction, "separate words form an instruction together"),
     ViewKind::Raw | ViewKind::Folded => return None,
   };
   Some(Finding {

@@ -308,7 +308,7 @@ impl From<Verdict> for Outcome {
   }
 }
 
-/// How strong findings of the rules are, from 0 to 1: what the model is told of them.
+/// How strong findings of the rules are, from 0 to 1: the value that the model gets.
 pub fn strength(findings: &[Finding]) -> f32 {
   decide(findings, &PolicyInput::default()).score
 }
@@ -330,7 +330,7 @@ pub fn likely(
     let near = assessment.nearest.as_ref();
     let near =
       near.map_or(String::new(), |one| format!("; the nearest known attack: {}", one.name));
-    let why = format!("the model takes it for {what}, probability {probability:.2}{near}");
+    let why = format!("the model classifies it as {what}, probability {probability:.2}{near}");
     let span = assessment.sentence.clone().unwrap_or_else(|| all.clone());
     let (layer, kind) = (Layer::Model, RuleKind::Trigger);
     Some(Finding { code, layer, severity, kind, span, why, rule: None })

@@ -81,6 +81,8 @@ impl<F: Fs> Engine<F> {
     let mut scans = Vec::with_capacity(judged.len());
     for ((read, one), events) in judged.iter().zip(&event_rows) {
       let Some(target) = targets.get(read.index) else { continue };
+      // Baseline blocks get no markers, so there is nothing to reshape. A change within one tick of
+      // the file's clock leaves an equal stamp, so a young file is read again.
       let due = Due { reshape: false, recheck: !read.stamp.is_settled(at) };
       scans.push(ScanRecord {
         path: &read.path,
@@ -101,6 +103,7 @@ impl<F: Fs> Engine<F> {
         *outcome = Some(due.done());
       }
     }
+    // One transaction per batch: each commit waits for the disk.
     self.ledger.adopt(&scans)?;
     for (read, one) in &judged {
       if let Some(target) = targets.get(read.index) {
@@ -108,6 +111,7 @@ impl<F: Fs> Engine<F> {
       }
     }
     let took_ms = self.clock.monotonic().saturating_sub(started).as_secs_f64() * 1e3;
+    // Logged after the commit, so that the log never has more events than the ledger.
     told.iter().flatten().for_each(|event| event.log(Some(took_ms)));
     Ok(outcomes)
   }
@@ -169,6 +173,7 @@ fn judge_all(reads: Vec<Read>, how: How<'_>, at: i64) -> Vec<(Read, Judged)> {
   while left.len() > 0 {
     parts.push(left.by_ref().take(size).collect());
   }
+  // This thread judges a part itself instead of waiting for the others.
   let own = parts.pop().unwrap_or_default();
   let judge_part = move |part: Vec<Read>| -> Vec<(Read, Judged)> {
     part
@@ -206,6 +211,7 @@ fn judge(
   let mut cx = JudgeContext::new(&origin, treatment, config, rules, &mut assess);
   cx.reads_on = true;
   let judgements = judge_fresh(&bytes, &document, &comparison, &mut cx);
+  // A redaction needs a lease and a durable seal, which only `pass` takes.
   if judgements.iter().flatten().any(|one| one.decision.leaves()) {
     return None;
   }

@@ -65,6 +65,7 @@ impl View {
     for line in self.document.blocks().iter().flat_map(|block| &block.lines) {
       *left.entry(line.hash).or_default() += 1;
     }
+    // A removed blank line is no lost text.
     let blank = line_hash(b"");
     let known = self.facts.known.iter().filter(|block| !block.former);
     let mut gone = Vec::new();
@@ -105,7 +106,6 @@ impl AgentLink {
     self.records = Arc::from(records);
   }
 
-  /// The records.
   pub(super) fn records(&self) -> &Arc<dyn AgentRecords> {
     &self.records
   }
@@ -137,8 +137,7 @@ impl AgentLink {
     let Some(AgentRecord { base, .. }) = ours else {
       return Ok(Some(Sighting { version, changed_at }));
     };
-    // Unknown text in a version that memfw wrote was brought back by a person, or is the rest of the
-    // version that memfw edited.
+    // Unknown text in a version by memfw was restored by a person, or is a rest of memfw's edit.
     if ledger.file(&target.path())?.is_some_and(|row| row.hash == Some(base)) {
       return Ok(None);
     }
@@ -344,6 +343,8 @@ impl AgentLink {
     let Some(noted) = ledger.noted(&path)?.filter(AgentRecord::is_about_file) else {
       return Ok(());
     };
+    // Across several writes, or after a removal, the lines that are left are not those that had the
+    // class.
     let is_one = |fall: &ClassDowngrade| fall.only_adds && fall.unproven == [fall.version];
     let Some(fall) = noted.fall.clone().filter(is_one) else { return Ok(()) };
     let Some((row, blocks)) = ledger.provenance(&path)? else { return Ok(()) };
@@ -387,6 +388,7 @@ impl AgentLink {
       }
     }
     let is_shown = fall.unproven.is_empty() && fall.gone.is_empty();
+    // Without an edit of memfw before the write, the framework had a reason of its own.
     if noted.is_about_file() && fall.after_edit && is_shown {
       return self.give_back(ledger, target, noted, &fall.former);
     }

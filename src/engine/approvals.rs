@@ -32,7 +32,6 @@ pub(super) type Approved = (Item, Zeroizing<Vec<u8>>);
 pub(super) struct Version<'a> {
   /// The path of the file.
   pub(super) path: &'a Path,
-  /// The bytes.
   pub(super) bytes: &'a [u8],
   /// Their blocks.
   pub(super) document: &'a Document,
@@ -77,6 +76,7 @@ impl<'a> Approvals<'a> {
     let &Version { path, bytes, document } = version;
     let mut found = false;
     for (item, text) in approved {
+      // A text at the start of a line is a line of its own, which the comparison finds.
       let place = marker::find(bytes, text, lines.start + 1).filter(|_| !text.is_empty());
       let Some(start) = place.filter(|start| start + text.len() <= lines.end) else { continue };
       let span = start..start + text.len();
@@ -140,6 +140,7 @@ impl<'a> Approvals<'a> {
     now: &[Around],
   ) -> Result<bool, StoreError> {
     let bound: Vec<&ContentHash> = exceptions.iter().flat_map(|one| &one.contexts).collect();
+    // Narrow names are from an earlier version, which recorded only the neighbouring lines.
     if !bound.iter().any(|name| Around::is_wide(name)) {
       return Ok(false);
     }
@@ -171,7 +172,7 @@ impl<'a> Approvals<'a> {
     Ok(count > 0 && count >= self.copies(item)?)
   }
 
-  /// The placeholders of approved items whose text is back in this version; these are copies without a
+  /// The placeholders of approved items whose text was restored in this version; these are copies without a
   /// function.
   pub(super) fn spare_placeholders(
     &self,
@@ -201,6 +202,8 @@ impl<'a> Approvals<'a> {
   pub(super) fn texts(&self, path: &Path) -> Result<Vec<Approved>, StoreError> {
     let filter = ItemFilter { statuses: vec![State::Approved], path: Some(path.to_owned()) };
     let mut found = Vec::new();
+    // The ledger returns the oldest first, and a recent decision is the likeliest to be searched
+    // for.
     let approved = self.ledger.items(&filter)?.into_iter().rev().filter(|item| !item.in_file);
     for item in approved.take(MAX_APPROVED) {
       match self.ledger.unseal(&item.id) {

@@ -107,6 +107,7 @@ pub(super) fn parts<'a>(
   let mut at = 0;
   while let Some(rest) = run.get(at..).filter(|rest| !rest.is_empty()) {
     let written = rest.chunk_by(|a, b| a.at == b.at).next().map_or(0, <[Line]>::len);
+    // Likely ends first: the whole run, then the lines that were written at one time.
     let ends = [rest.len(), written].into_iter().chain((1..=rest.len().min(MAX_LINES)).rev());
     let mut found = None;
     for end in ends {

@@ -74,24 +74,24 @@ pub struct Sample<'a> {
   pub options: JudgeOptions<'a>,
   /// The facts that policy needs.
   pub facts: PolicyInput<'a>,
-  /// The kind of its source, as told to the model; unknown where the source was not observed.
+  /// The kind of its source, as the model gets it; unknown if the source was not observed.
   pub kind: Kind,
   /// The layers that judge it.
   pub layers: Layers,
   /// When the encoder reads it.
   pub reads: Reads,
-  /// What the owner asked for in the turn that wrote it; empty if unknown.
+  /// The owner's request in the turn that wrote it; empty if unknown.
   pub asked: &'a str,
   /// The judge, if the text is to be read by one.
   pub referral: Option<Referral<'a>>,
 }
 
-/// A judge, and what it is told about the origin of a text.
+/// A judge, and the origin of a text as the judge gets it.
 #[derive(Clone, Copy, Debug)]
 pub struct Referral<'a> {
-  /// Who reads.
+  /// The judge.
   pub reader: &'a dyn Reader,
-  /// Where the text came from.
+  /// The origin of the text.
   pub source: &'a Source,
 }
 
@@ -138,8 +138,8 @@ impl Times {
   }
 }
 
-/// The facts for policy about a text of this source that is new, in a memory file, and without
-/// exceptions. `asked` is what the owner asked for when it was written.
+/// The facts for policy about a text of this source that is new, in a memory file, and without exceptions.
+/// `asked` is the owner's request when it was written.
 pub fn facts_of<'a>(
   source: &Source,
   trust: Trust,
@@ -263,6 +263,7 @@ fn taken(
   let look = |lines: &[usize]| {
     let spans: Vec<Range<usize>> = lines.iter().filter_map(span_of).collect();
     let text = BlockText::of_spans(sample.text, &spans);
+    // The judge was asked about the whole text, and is not asked about its parts.
     let sample = Sample { text: text.bytes(), referral: None, ..*sample };
     assess_text(&sample, model, clock)
   };
@@ -279,6 +280,8 @@ fn taken(
     if lines.iter().any(is_named) {
       return true;
     }
+    // When the budget is used up, a line counts as bad: too much taken out can be restored, and
+    // poison that stays can be read.
     let Some(more) = left.checked_sub(1) else { return true };
     left = more.saturating_sub(sample.text.len());
     look(lines).0.decision.leaves()

@@ -1,10 +1,9 @@
 //! Attribution: looks up in the agent's records who wrote a new text, after everything that had to be
 //! taken out has been taken out.
 //!
-//! It has three steps, so that the slow one in the middle can run on another thread. [`Engine::asking`]
-//! gathers the text, [`AttributionRequest::ask`] asks the records, and [`Engine::answered`] records the
-//! answers, lets policy decide again where the source is new, and says whether to ask again. No lease
-//! is held in between.
+//! The slow step in the middle can run on another thread: [`Engine::asking`] gathers the text,
+//! [`AttributionRequest::ask`] asks the records, and [`Engine::answered`] records the answers and lets
+//! policy decide again where the source is new. No lease is held in between.
 //!
 //! Invariant: only the records change a source. Open questions are kept in the ledger alone, so a
 //! restart asks them again.
@@ -29,9 +28,8 @@ use crate::{
   },
 };
 
-/// How long to wait for an answer. An agent records its tool calls within seconds, and the result of a
-/// slow call when it is done; after this time the available answer is taken (a choice: markers wait for
-/// it).
+/// How long to wait for an answer; then the available one is taken (a choice: markers wait for it). An agent
+/// records its tool calls within seconds, and the result of a slow call at its end.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
 /// How long to wait when no recorded call explains the write and no call is in progress: an agent
@@ -50,8 +48,8 @@ pub enum Attributing {
   Later,
   /// The file differs from what the ledger knows, or another program uses it: ask again soon.
   NotNow,
-  /// The records cannot be read; `status` says so. They are asked again when the file changes, at a
-  /// start, and after a while.
+  /// The records cannot be read; `status` says so. They are asked again after a change, a start, or a
+  /// while.
   Unreadable,
 }
 
@@ -129,10 +127,12 @@ impl AttributionRequest {
 
   fn push(&mut self, sighting: Sighting, seen_at: i64, piece: Piece) {
     if let Some(visit) = self.visits.iter_mut().find(|visit| visit.sighting == sighting) {
+      // The oldest text decides how long the question has waited.
       visit.seen_at = visit.seen_at.min(seen_at);
       visit.pieces.push(piece);
       return;
     }
+    // The same version, until `with_records` finds that an edit of memfw has replaced it on record.
     let on_record = sighting.version;
     self.visits.push(VersionQuery { sighting, on_record, seen_at, pieces: vec![piece] });
   }
@@ -158,8 +158,7 @@ impl<F: Fs> Engine<F> {
     self.answered(target, &asking, &answers, waited)
   }
 
-  /// Gathers all questions that are due about a file; `None` while the file differs from what the
-  /// ledger knows.
+  /// Gathers all due questions about a file; `None` while the file differs from the ledger's version.
   pub fn asking(&mut self, target: &Target) -> Result<Option<AttributionRequest>, EngineError> {
     let Some(mut asking) = self.gather(target)? else { return Ok(None) };
     if !asking.visits.is_empty() {
@@ -249,11 +248,12 @@ impl<F: Fs> Engine<F> {
     }
     let key = format!("attribution:{}", shown(&path));
     if let Some(why) = &unreadable {
-      self.degrade(&key, &format!("who wrote new text cannot be told: {why}"))?;
+      self.degrade(&key, &format!("who wrote new text cannot be determined: {why}"))?;
     } else {
       self.recovered(&key)?;
       self.link.follow_late(&mut self.ledger, target)?;
     }
+    // Before the answers are recorded, so that the question about an item that must wait stays open.
     self.give_back_to_owner(target, asking, &mut said, waited)?;
     let left = !said.is_empty() || !asking.lost.is_empty() || !(later || unreadable.is_some());
     if left && !self.record_answers(target, asking, &said)? {
@@ -306,6 +306,7 @@ impl<F: Fs> Engine<F> {
     for id in &asking.lost {
       let item = self.ledger.item(id.as_str())?;
       let mut origin = Origin::of_item(&item);
+      // Without its bytes the item can never be asked about.
       origin.trail.due = false;
       items.push(item_origin(id, &origin));
     }
@@ -357,6 +358,7 @@ impl<F: Fs> Engine<F> {
     for event in &events {
       event.log(None);
     }
+    // Taking text out acquires the lock itself.
     drop(writing);
     match &asking.file {
       Some((hash, _)) if !verdicts.is_empty() => self.take_out(target, *hash, &verdicts),
@@ -425,7 +427,7 @@ fn told_of_item(
   let event = |kind| Event::new(kind).path(&target.path()).block(id).of(origin);
   let waits = ledger.item(id.as_str())?.status.is_waiting();
   if waits && origin.trust == Trust::Trusted {
-    let next = format!("it stays out; `memfw quarantine approve {id}` brings it back");
+    let next = format!("it stays out; `memfw quarantine approve {id}` restores it");
     return Ok(Some(event(EventKind::FoundTrusted).detail(next)));
   }
   let is_news = origin.source.kind() != "unknown";

@@ -52,7 +52,7 @@ pub(super) fn without_markers(bytes: &[u8]) -> (Cow<'_, [u8]>, Vec<Range<usize>>
   (blanked, found)
 }
 
-/// The start of a comment of memfw that the end of the file cuts off before it says anything but an id. A program
+/// The start of a comment of memfw that the end of the file cuts off before it contains more than an id. A program
 /// that copies a file in pieces writes the rest next, and then the line is compared and judged again.
 pub(super) fn cut_comment(file: &[u8]) -> Option<Range<usize>> {
   let start = file.len().saturating_sub(CUT);
@@ -102,7 +102,7 @@ pub(super) fn edited(block: &Block, marker: &BlockId) -> Finding {
     severity: Severity::Info,
     kind: RuleKind::Trigger,
     span: start..start,
-    why: format!("what stands under the marker `{marker}` was changed"),
+    why: format!("the text inside the marker `{marker}` was changed"),
     rule: None,
   }
 }

@@ -45,7 +45,7 @@ const MAX_KNOWN: usize = 4;
 /// The state of a question.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Heard {
-  /// Its answer.
+  /// The judge's answer.
   Answer(Reading),
   /// It has no answer yet.
   Ask,
@@ -176,6 +176,8 @@ impl<F: Fs> Engine<F> {
       pending::remove(&mut self.ledger, &target.path(), Pending::JUDGE)?;
       return nothing(reshape_due);
     };
+    // A question contains the source, and is asked only if the encoder has not settled the
+    // decision.
     if row.pending.contains(Pending::ATTRIBUTE) || row.pending.contains(Pending::MODEL) {
       return Ok(Consulting::NotNow);
     }
@@ -204,6 +206,7 @@ impl<F: Fs> Engine<F> {
     target: &Target,
     since: i64,
   ) -> Result<(Vec<BlockJudgement>, bool), EngineError> {
+    // Each turn continues after the last item of the previous one.
     let from = self.consulted_to.remove(target);
     if !self.config.judge_may_release {
       return Ok((vec![], false));
@@ -248,7 +251,7 @@ impl<F: Fs> Engine<F> {
       let is_all = |code: &Code| judgement.findings.iter().any(|finding| finding.code == *code);
       let is_kept = judgement.consulted == Consulted::Answer(Ruling::Keep);
       if is_kept && !judgement.decision.leaves() && item.codes.iter().all(is_all) {
-        let reason = Some("a model that read it with its source lets it stay");
+        let reason = Some("the judge, who read it with its source, lets it stay");
         let word = Approval { by: "judge", reason, until: None, at_end: false };
         is_left |= self.release(target, item, word)?;
       } else {

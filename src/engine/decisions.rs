@@ -66,6 +66,7 @@ impl Decisions<'_> {
     (placed, context): (Placed, ContentHash),
   ) -> Result<(), EngineError> {
     self.excuse(item, word, (placed, context))?;
+    // A sync program may save the file with other line ends.
     let same_text = ExceptionKey { hash: line::norm_hash(plain), item: Some(item.id.clone()) };
     let reason = word.reason.unwrap_or_default();
     self.ledger.except(&same_text, context, &item.codes, reason, self.at, word.until)?;
@@ -131,13 +132,13 @@ impl Decisions<'_> {
   ) -> Result<(), EngineError> {
     if !can_be_allowed(source) {
       return Err(EngineError::refused_with(
-        format!("`{source}` names nobody, so it would let anybody in"),
+        format!("`{source}` identifies nobody, so allowing it would allow anybody"),
         "approve the text itself: `memfw quarantine approve ID`",
       ));
     }
     if codes.contains(&Code::ManualQuarantine) {
       return Err(EngineError::refused(format!(
-        "`{}` is the word of a person and not excused for a source",
+        "`{}` is a person's decision and cannot be allowed for a source",
         Code::ManualQuarantine
       )));
     }

@@ -112,7 +112,7 @@ pub(super) struct Edit<'e, F: Fs, S> {
 
 /// The result of an edit that changes the length of a file.
 pub(super) enum Rewritten<E> {
-  /// It is done.
+  /// The edit was written.
   Done(E),
   /// The content is not the one that the edit is based on. Nothing was written, and the journal has
   /// forgotten the edit.

@@ -81,6 +81,7 @@ impl EngineError {
     match self {
       // Another process used the id first; the next try uses other ids.
       Self::Store(StoreError::RepeatedId { .. }) => Consequence::Retry,
+      // Waiting does not help with a damaged ledger, or with that of a newer memfw.
       Self::Store(error) if !error.is_outage() => Consequence::Stop,
       Self::Store(_)
       | Self::Lock(_)

@@ -1,4 +1,4 @@
-//! What memfw tells an operator: a closed list of events, each a row in the ledger and a line in the
+//! What memfw reports to an operator: a closed list of events, each a row in the ledger and a line in the
 //! log.
 //!
 //! The fields never hold memory text, only ids, codes, paths, lengths and memfw's own words.
@@ -19,7 +19,7 @@ use crate::{
 pub use crate::store::EventKind;
 
 impl EventKind {
-  /// The level of an event, in the log and wherever else it is shown.
+  /// The level of an event, in the log and in every other output.
   pub fn level(self) -> Level {
     match self {
       Self::Degraded | Self::Unguarded => Level::ERROR,
@@ -62,7 +62,7 @@ impl Event {
     self
   }
 
-  /// Sets the origin, as far as it is known.
+  /// Sets the known part of the origin.
   #[must_use]
   pub fn of(self, origin: &Origin) -> Self {
     let mut event = self.origin(&origin.source, origin.trust);
@@ -151,9 +151,9 @@ impl Event {
 /// The detail of the event that `n` blocks from before memfw were adopted.
 pub fn adopted(n: usize) -> String {
   if n == 1 {
-    "1 block adopted as it is".to_owned()
+    "1 block adopted unchanged".to_owned()
   } else {
-    format!("{n} blocks adopted as they are")
+    format!("{n} blocks adopted unchanged")
   }
 }
 

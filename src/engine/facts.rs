@@ -12,10 +12,10 @@ use crate::{
   store::{BlockRow, Revision},
 };
 
-/// What the ledger knows about one file.
+/// The ledger's facts about one file.
 #[derive(Clone, Debug, Default)]
 pub struct FileFacts {
-  /// The blocks of the last version, in order, then former ones that may come back.
+  /// The blocks of the last version, in order, then former ones that may return.
   pub rows: Vec<BlockRow>,
   /// The rows in the core's type; same indices.
   pub known: Vec<KnownBlock>,
@@ -141,6 +141,7 @@ pub(super) fn is_owner(revision: &Revision) -> bool {
 
 /// A row as the type that the core compares.
 pub fn known_block(row: &BlockRow, former: bool) -> KnownBlock {
+  // Without its revision, the origin of a line is unknown, so the line gets the least trust.
   let trust = |number: u32| row.revision(number).map_or(Trust::Hostile, |revision| revision.trust);
   KnownBlock {
     id: row.id.clone(),

@@ -1,11 +1,11 @@
-//! Gives the owner's own words back that were taken out before their source was known.
+//! Restores the owner's own words that were taken out before their source was known.
 //!
 //! Poison from outside is taken out at once, so rules and model judge a new text while its source is
 //! unknown. Once the agent's records show that the owner said it, only hidden, encoded or forged text
 //! is a reason to keep it out.
 //!
-//! Invariant: an item that a person has decided about, or has taken out, is left to that person. A text
-//! goes back only to its own place, with its exact bytes.
+//! Invariant: an item that a person has decided about, or has taken out, is left to that person. A text is
+//! restored only to its own place, with its exact bytes.
 #![forbid(unsafe_code)]
 
 use std::{ops::Range, time::Duration};
@@ -28,9 +28,8 @@ use crate::{
 };
 
 impl<F: Fs> Engine<F> {
-  /// Gives back the items that turn out to be the owner's. An item that must wait because another
-  /// program has the file open is removed from the answers, so that its question is asked again, for
-  /// the usual patience.
+  /// Restores the items that turn out to be the owner's. An item that must wait because another program has
+  /// the file open is removed from the answers, so that its question is asked again within [`PATIENCE`].
   pub(super) fn give_back_to_owner(
     &mut self,
     target: &Target,
@@ -46,6 +45,7 @@ impl<F: Fs> Engine<F> {
         continue;
       }
       let mut item = self.ledger.item(id.as_str())?;
+      // The text is restored with the origin that is known now.
       let known = item_origin(id, &origin);
       (item.source, item.trust, item.attestation) = (known.source, known.trust, known.attestation);
       (item.session, item.trail) = (known.session, known.trail);
@@ -65,7 +65,7 @@ impl<F: Fs> Engine<F> {
     Ok(())
   }
 
-  /// Whether there is no other reason to keep an item out that the owner said.
+  /// Whether there is no other reason to keep out an item that the owner said.
   fn may_go_back(
     &self,
     target: &Target,
@@ -140,7 +140,7 @@ mod tests {
       let (by, source) = (item.reviewed_by.as_deref(), item.source.as_str());
       assert_eq!((item.status, by, source), (State::Approved, Some("memfw"), "user:owner"));
       assert!(!item.trail.due);
-      // It stays when text is added after it.
+      // The decision remains valid when text is added after it.
       world.write(&format!("- Bob likes tea.\n{text}- Ann likes the aisle.\n"));
       world.pass();
       world.attribute();

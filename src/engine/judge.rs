@@ -76,7 +76,7 @@ pub enum Precedent {
   Quarantined(Vec<Code>),
 }
 
-/// Text that a person has just brought back.
+/// Text that a person has just restored.
 #[derive(Clone, Debug)]
 pub struct Restored {
   /// Its span in the file.
@@ -88,7 +88,7 @@ pub struct Restored {
 /// Looks up the precedent of bytes, by their hash and their span in the file.
 pub type AskPrecedent<'a> = dyn FnMut(&ContentHash, &Range<usize>) -> Precedent + 'a;
 
-/// Everything that the judgement of a file needs besides its text.
+/// Everything that the judgement of a file needs in addition to its text.
 pub struct JudgeContext<'a> {
   /// The origin of fresh lines.
   pub origin: &'a Origin,
@@ -102,7 +102,7 @@ pub struct JudgeContext<'a> {
   pub known: &'a [BlockRow],
   /// The rests of lines whose beginning is in quarantine.
   pub continued: &'a [Range<usize>],
-  /// The text that a person has just brought back.
+  /// The text that a person has just restored.
   pub restored: Option<&'a Restored>,
   /// The codes that a person allowed for this origin.
   pub allowed: &'a [Code],
@@ -195,6 +195,7 @@ pub fn judge_fresh(
   let blocks = document.blocks().iter().zip(&comparison.fates).enumerate();
   blocks
     .map(|(index, (block, fate))| {
+      // The remaining blocks are judged in the next turn.
       if cx.slice.is_some_and(Slice::is_over) {
         return None;
       }
@@ -383,6 +384,7 @@ pub(super) fn judge_found(
     decision: Decision {
       verdict: Verdict::Quarantine,
       action: Action::Quarantine,
+      // Not an estimate: these bytes, or their beginning, are in quarantine already.
       score: 1.0,
       codes,
     },

@@ -63,6 +63,7 @@ impl JudgeQueue<'_> {
   /// question waits, and questions about text that is excluded now are dropped.
   pub fn start(&mut self) -> Result<(), EngineError> {
     if self.config.judge_via == JudgeVia::Off {
+      // If a judge is configured again, only text from then on is asked about.
       self.ledger.remove_state(&StateKey::JudgedSince)?;
       return Ok(self.ledger.drop_questions(false)?);
     }

@@ -1,4 +1,4 @@
-//! Judges the text of a version with everything in force: the rules, the model, earlier decisions of a
+//! Judges the text of a version by all current criteria: the rules, the model, earlier decisions of a
 //! person, and the answers of the judge. Reads the ledger, and no file.
 #![forbid(unsafe_code)]
 
@@ -36,7 +36,7 @@ use crate::{
   store::{Ledger, QuestionState, ScoreKey, StoreError},
 };
 
-/// Everything by which text is judged.
+/// The criteria by which text is judged.
 pub struct Judge {
   clock: Arc<dyn Clock>,
   config: Arc<Config>,
@@ -45,7 +45,7 @@ pub struct Judge {
   model: Layer2,
   /// Findings in large files whose judgement is not complete yet.
   memo: RefCell<Memo>,
-  /// Tells whether the judgement of a large file must be interrupted.
+  /// Decides whether the judgement of a large file must be interrupted.
   interrupt: Option<Interrupt>,
   /// Whether the current operation can be interrupted and started again.
   may_interrupt: bool,
@@ -77,12 +77,12 @@ impl Judge {
     self.forget_slices();
   }
 
-  /// The rules in force.
+  /// The current rules.
   pub(super) fn rules(&self) -> &RuleSet {
     self.rules.set()
   }
 
-  /// The same, for another thread.
+  /// The current rules, for another thread.
   pub(super) fn rules_in_force(&self) -> Rules {
     self.rules.clone()
   }
@@ -92,7 +92,7 @@ impl Judge {
     self.model = model;
   }
 
-  /// The model in force.
+  /// The current model.
   pub(super) const fn model(&self) -> Layer2 {
     self.model
   }
@@ -108,12 +108,12 @@ impl Judge {
     self.interrupt.is_some()
   }
 
-  /// Says whether the current operation can be interrupted and started again.
+  /// Sets whether the current operation can be interrupted and started again.
   pub(super) const fn allow_interrupt(&mut self, allowed: bool) {
     self.may_interrupt = allowed;
   }
 
-  /// Forgets the findings of slices, because the rules have changed or the judgement is complete.
+  /// Discards the findings of slices, because the rules have changed or the judgement is complete.
   pub(super) fn forget_slices(&self) {
     *self.memo.borrow_mut() = Memo::default();
   }

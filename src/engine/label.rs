@@ -94,6 +94,7 @@ impl Labels {
 
   /// The label of a session: its own name if that is random, else a tag; `None` without a key.
   pub fn session(&self, session: &str) -> Option<String> {
+    // No word consists of hexadecimal digits with a decimal digit among them.
     let is_random = (8..=64).contains(&session.len())
       && session.bytes().all(|b| b.is_ascii_hexdigit() || b == b'-')
       && session.bytes().any(|b| b.is_ascii_digit());

@@ -1,5 +1,5 @@
-//! Where approved bytes are inserted, and whether they mean there what they meant before they were
-//! taken out.
+//! Where approved bytes are inserted, and whether their meaning there is that of before they were taken
+//! out.
 #![forbid(unsafe_code)]
 
 use std::{fmt, ops::Range};
@@ -36,7 +36,7 @@ pub(super) struct Restore {
 }
 
 impl Restore {
-  /// The edit that brings `plain` back into `bytes`: at the most certain place, or at the end.
+  /// The edit that restores `plain` into `bytes`: at the most certain place, or at the end.
   pub(super) fn find(bytes: &[u8], id: &BlockId, plain: &[u8]) -> Self {
     placeholder::find(bytes, id, plain).map_or_else(
       || Self::at_end(bytes, plain, false),
@@ -65,6 +65,7 @@ impl Restore {
   /// The edit that adds `plain` to the end of `bytes`, as a block of its own if `apart`.
   fn at_end(bytes: &[u8], plain: &[u8], apart: bool) -> Self {
     let mut tail = Vec::new();
+    // Otherwise the text would continue the last line.
     if !bytes.is_empty() && bytes.last() != Some(&b'\n') {
       tail.push(b'\n');
     }
@@ -127,9 +128,9 @@ impl Restore {
 pub(super) struct Landing {
   pub(super) restore: Restore,
   pub(super) around: Around,
-  /// Whether they mean there what they meant at their former place.
+  /// Whether their meaning there is that at their former place.
   pub(super) is_right: bool,
-  /// Earlier approved texts beside them, each with its new context.
+  /// Earlier approved texts nearby, each with its new context.
   pub(super) beside: Vec<(ContentHash, Around)>,
   /// The state of their former place.
   pub(super) place: Place,
@@ -161,8 +162,8 @@ impl fmt::Display for Inside {
 }
 
 impl<F: Fs> Engine<F> {
-  /// Finds the place for approved bytes, and whether they mean there what they meant when they were
-  /// taken out. If not, they become a block of their own at the end.
+  /// Finds the place for approved bytes, and whether their meaning there is that of before they were taken
+  /// out. If not, they become a block of their own at the end.
   pub(super) fn lands(
     &mut self,
     target: &Target,
@@ -184,6 +185,7 @@ impl<F: Fs> Engine<F> {
       let mut best = None;
       for other in places {
         let line = line::newlines(bytes.get(..other.offset).unwrap_or_default()) + 1;
+        // An edit of equal length is possible even where lengths may not change.
         let key = (!other.is_equal_length(), line.abs_diff(item.line as usize));
         let is_better = best.as_ref().is_none_or(|(best, _)| key < *best);
         if is_better && self.approvals().is_as_before(item, &other, (plain, ids))? {
@@ -280,7 +282,7 @@ pub(super) fn refuse_inside(
     None => Ok(()),
     Some(inside) => Err(EngineError::refused_with(
       format!(
-        "the end of `{}` is inside {inside}, where the text would be something else than it was",
+        "the end of `{}` is inside {inside}, where the text would mean something else",
         shown(&item.path)
       ),
       format!("close it there, and approve `{}` once more", item.id),
@@ -303,14 +305,17 @@ fn ending(bytes: &[u8], plain: &[u8], ids: &Known) -> (Restore, Around) {
 pub(super) fn misplaced(item: &Item, place: Place) -> EngineError {
   let why = match place {
     Place::Inside(inside) => {
-      format!("the place of `{}` is inside {inside}, where it would say something else", item.id)
+      format!(
+        "the place of `{}` is inside {inside}, where the text would mean something else",
+        item.id
+      )
     }
     Place::Here => format!(
-      "other words stand around the place of `{}` by now, and it would say something else",
+      "the context of the place of `{}` has changed, and the text would mean something else",
       item.id
     ),
     Place::Gone => format!(
-      "the place of `{}` is gone, and at the end of `{}` other words stand around it than before",
+      "the place of `{}` is gone, and its context at the end of `{}` would differ",
       item.id,
       shown(&item.path)
     ),

@@ -36,6 +36,7 @@ pub(super) fn lapse(
   }
   let approvals = Approvals::new(ledger, at);
   let fresh = fresh(document, comparison);
+  // Text that is taken out now is in no later context.
   let leaving = leaving(document, comparison, judgements);
   let mut absent: Vec<Range<usize>> = claims(bytes).collect();
   absent.extend(leaving.iter().cloned());
@@ -81,6 +82,7 @@ pub(super) fn lapse(
     };
     judgement.lines.get_or_insert(lines);
     judgement.origin.get_or_insert(origin);
+    // A block has one judgement, so the one on its fresh lines is joined.
     *slot = Some(match slot.take() {
       Some(other) if other.decision.leaves() => {
         judgement.beside(other, || lines_in(document, index, &fresh))
@@ -91,9 +93,9 @@ pub(super) fn lapse(
   Ok(())
 }
 
-/// Extends approvals to the context after a redaction, because memfw's own redaction does not change
-/// the meaning of the approved text beside it: an approval that is valid in `view` is also valid in
-/// what is `left` of it. Both have the same length.
+/// Extends approvals to the context after a redaction, because memfw's own redaction does not change the
+/// meaning of approved text nearby: an approval that is valid in `view` is also valid in the `left` rest
+/// of it, which has equal length.
 pub(super) fn extend_approvals(
   ledger: &mut Ledger,
   at: i64,
@@ -105,7 +107,7 @@ pub(super) fn extend_approvals(
   if !view.facts.rows.iter().any(|row| row.revisions.iter().any(|one| one.approved)) {
     return Ok(());
   }
-  // The next pass knows the new placeholders, so that they are no part of any context.
+  // The next pass knows the new placeholders, so they are part of no context.
   let quarantined = redactions.iter().filter(|one| one.kind == RedactionKind::Quarantine);
   let written = quarantined.map(|one| (&one.id, &one.replacement[..]));
   let document = view.facts.read_redacted(left, written);
@@ -113,6 +115,7 @@ pub(super) fn extend_approvals(
   for (item, span) in Approvals::new(ledger, at).places_in(path, left)? {
     let around = |gone| Around::without(&view.bytes, &view.document, &span, gone);
     let goes = redactions.iter().any(|one| judge::overlaps(&one.span, &span));
+    // An approval that was not valid before does not become valid by a redaction.
     if goes
       || !Approvals::new(ledger, at).may_stand(path, item.hash, &[around(&[]), around(&before)])?
     {

@@ -116,6 +116,7 @@ impl Scoring {
 
   /// The results when no text can be read at all.
   pub fn unread(&self, assessor: &dyn Assessor, why: &str) -> Scored {
+    // The heads' depth with probability 0: the texts count as unread, and flag nothing.
     let nothing = Assessment {
       probabilities: model::Probabilities::default(),
       authority: None,
@@ -199,6 +200,7 @@ impl<F: Fs> Engine<F> {
       vec![]
     };
     for unit in gathered.units {
+      // Equal texts of one origin share a result.
       if seen.insert(unit.key) && self.ledger.score(unit.key, model.version())?.is_none() {
         texts.push(Text { key: unit.key, origin: unit.origin, bytes: unit.bytes });
       }
@@ -324,6 +326,7 @@ impl<F: Fs> Engine<F> {
     let marking_due =
       !changed.is_empty() && self.is_marking_due(target, &row, &view.bytes, &rows)?;
     let writing = self.files.lock()?;
+    // Judging took no lock, so another process may have recorded a new version.
     let Some(now) = self.ledger.file(&path)?.filter(|now| now.hash == row.hash) else {
       return Ok((Reading::NotNow, judgements));
     };
@@ -395,6 +398,7 @@ fn units_of(index: usize, row: &BlockRow, block: &Block, file: &[u8]) -> Vec<Uni
     let key = ScoreKey::new(&bytes, &origin.context(&bytes, &[]));
     Unit { index, number, origin, lines, key, bytes }
   };
+  // A person's decision is final.
   let open = row.live().filter(|revision| !revision.approved);
   open.map(unit).filter(|unit| !unit.bytes.trim_ascii().is_empty()).collect()
 }
@@ -435,6 +439,7 @@ fn add(
     lines.extend(&unit.lines);
     lines.sort_unstable();
     if says(block, lines) == says(block, &all(block)) {
+      // Without other text the block is taken out whole, with its heading and its blank lines.
       one.lines = None;
     }
   }
@@ -451,7 +456,7 @@ fn told(path: &Path, row: &BlockRow, judgement: &BlockJudgement, origin: &Origin
   )
 }
 
-/// Adds the owner's request to a unit. The model is told of it, so it is part of the score's key.
+/// Adds the owner's request to a unit. The model gets it, so it is part of the score's key.
 fn as_asked(ledger: &Ledger, unit: Unit) -> Unit {
   let origin = unit.origin.with_request(ledger);
   let key = ScoreKey::new(&unit.bytes, &origin.context(&unit.bytes, &[]));

@@ -62,6 +62,7 @@ impl<F: Fs> Engine<F> {
     if !self.files.may_reshape(&target.root) {
       return self.give_up(target);
     }
+    // A marker between a tool's read and its write would make the tool fail.
     let idle = if self.is_recorded(target)? { idle.max(VERIFIED_AFTER) } else { idle };
     // The queue has waited for this long already, whatever the clock shows.
     let quiet = self.files.since_change(&stamp, idle);
@@ -114,6 +115,7 @@ impl<F: Fs> Engine<F> {
     let path = target.path();
     let row = self.ledger.file(&path)?;
     let before = file.stamp()?;
+    // The path may lead to another file since the file was opened.
     let on_path = self.files.stamp(target)?;
     if on_path.map(|stamp| stamp.ino) != Some(before.ino) {
       return Ok(LazyOutcome::Dirty);
@@ -142,6 +144,7 @@ impl<F: Fs> Engine<F> {
       after: &new,
     };
     let mut edit = edit.begun(self, view.hash, &image)?;
+    // A change of length shifts text, so it is never written without a lease.
     if edit.lease_again(self, Duration::ZERO)? != Lease::Held {
       edit.given_up(self)?;
       return Ok(LazyOutcome::Busy);
@@ -185,6 +188,7 @@ impl<F: Fs> Engine<F> {
     edit.finish(self)?;
     let compact = self.files.may_reshape(&target.root);
     self.versions.note(&self.ledger, path, &renewed, compact);
+    // After the edit is finished, because keeping a version is not urgent.
     self.versions.keep_noted(&mut self.ledger, Writer::Memfw, self.clock.now())?;
     Ok(if more { LazyOutcome::NotIdle(Duration::ZERO) } else { LazyOutcome::Done })
   }
@@ -192,6 +196,7 @@ impl<F: Fs> Engine<F> {
   /// Removes the stamp from the ledger, because it does not describe the file correctly.
   fn doubt(&mut self, target: &Target) -> Result<LazyOutcome, EngineError> {
     let at = self.now();
+    // Without a stamp the next urgent pass opens the file in any case.
     self.ledger.set_stamp(&target.path(), None, None, at)?;
     Ok(LazyOutcome::Dirty)
   }

@@ -21,6 +21,7 @@ impl<F: Fs> Engine<F> {
         continue;
       }
       let found = self.files.glance(target, &rules).map(|(bytes, _)| bytes);
+      // A file that cannot be read without side effects is opened; this happens once per start.
       let mut read = || self.files.open(target).ok()?.ok()?.read_all().ok();
       let Some(bytes) = found.or_else(&mut read) else { continue };
       let ids = placeholders(&bytes);

@@ -260,7 +260,6 @@ impl<F: Fs> Engine<F> {
     self
   }
 
-  /// The ledger.
   pub fn ledger(&self) -> &Ledger {
     &self.ledger
   }

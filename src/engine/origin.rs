@@ -28,9 +28,9 @@ pub struct Origin {
   pub attestation: Attestation,
   /// The agent's session that wrote it.
   pub session: Option<String>,
-  /// The evidence, and whether the agent's records still have to be asked.
+  /// The evidence, and whether the agent's records must still be asked.
   pub trail: OriginRecord,
-  /// What the owner asked for when the text was written, and what it was made from, if known.
+  /// The owner's request when the text was written, and the material that it was made from, if known.
   pub request: Option<Request>,
 }
 
@@ -77,11 +77,12 @@ impl Origin {
     origin
   }
 
-  /// The origin by the agent's records. They are not asked again, whatever the evidence is.
+  /// The origin by the agent's records. They are not asked again, regardless of the evidence.
   pub fn attributed(config: &Config, said: &Attribution, trail: &OriginRecord) -> Self {
     let source = said.source.clone();
     let trust = trust_of(&config.trust_rules, &source, &said.fed_by);
     let mut evidence = said.evidence.clone();
+    // Names come from outside, so their length is limited before they are stored.
     evidence.fed_by = said.fed_by.iter().map(|one| Evidence::capped(one.as_str())).collect();
     let evidence = if evidence == Evidence::default() {
       String::new()
@@ -124,13 +125,14 @@ impl Origin {
     Party::of(&self.source, self.trust, self.observed, asks_to_keep(licence(self.asked())))
   }
 
-  /// What the model is told besides the text: nothing if the source was not observed.
+  /// The part of the origin that the model gets: nothing if the source was not observed.
   pub fn context<'a>(&'a self, text: &[u8], known: &'a [KnownSlot]) -> Context<'a> {
+    // A source that was only claimed must not change the model's judgement.
     let kind = if self.observed { Kind::of(&self.source) } else { Kind::Unknown };
     Context { kind, asked: licence_for(self.asked(), text), known }
   }
 
-  /// What the owner asked for in that turn.
+  /// The owner's request in that turn.
   fn asked(&self) -> &str {
     self.request.as_ref().map_or("", |request| &request.asked)
   }
@@ -170,6 +172,7 @@ impl Origin {
 
 /// A foreign name as the ledger keeps it: short, and on one line.
 fn plain(name: &str) -> String {
+  // A line end in a foreign name could forge a line of the log.
   let clean = name.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c });
   clean.take(MAX_EVIDENCE_CHARS).collect()
 }

@@ -98,8 +98,10 @@ impl<F: Fs> Engine<F> {
     hint: &Hint,
     mut sight: Sight<'_>,
   ) -> Result<Outcome, EngineError> {
+    // What the caller's hint says about readers is from before this moment.
     let asked = self.clock.monotonic();
     let path = target.path();
+    // An operation in the journal describes the content only until the next edit.
     self.recover_file(&path)?;
     let stamp = self.files.stamp(target);
     let row = self.ledger.file(&path)?;
@@ -151,6 +153,7 @@ impl<F: Fs> Engine<F> {
       Touch::ReadOnly(_) => (false, false),
     };
     let writable = matches!(file.access(), Touch::Full);
+    // Without a lease, a writer may be in the middle of a write, so it gets a moment to finish.
     if writable && !leased && hint.waited < UNLEASED_AFTER {
       self.files.keep_open(target, file);
       return Ok(Outcome::Busy);
@@ -240,6 +243,7 @@ impl<F: Fs> Engine<F> {
       return Ok(Outcome::Busy);
     }
     let hash = ContentHash::of(&bytes);
+    // Without a lease, bytes that were just read may already be old.
     let still = leased || quiet >= TAIL_COMPLETE_AFTER;
     if let Some(row) = row.filter(|row| {
       still && row.status == FileStatus::Watched && row.hash == Some(hash) && row.note.is_none()
@@ -255,6 +259,7 @@ impl<F: Fs> Engine<F> {
       row
     };
     let adopting = hint.adopting && row.is_none_or(|row| row.adopted_at.is_none());
+    // The agent's records are not asked about text from before memfw.
     let sighting =
       if adopting { None } else { self.link.sighting(&self.ledger, target, hash, &before)? };
     let origin = Origin::seen(&self.config, adopting, sighting);
@@ -287,6 +292,7 @@ impl<F: Fs> Engine<F> {
         {
           return Ok(Outcome::HoldOff(VERIFY_WITHIN.saturating_sub(quiet)));
         }
+        // A placeholder in the middle of an unfinished line would split the writer's text.
         let unfinished = view.bytes.last() != Some(&b'\n')
           && plan.redactions.iter().any(|one| one.span.end == view.bytes.len());
         if unfinished && quiet < TAIL_GRACE && hint.waited < MAX_TAIL_WAIT {
@@ -336,7 +342,7 @@ impl<F: Fs> Engine<F> {
     codes.sort_unstable();
     codes.dedup();
     let path = super::event::shown(&target.path());
-    let why = format!("poison stands in `{path}` ({}) and cannot be sealed", codes.join(", "));
+    let why = format!("poison is in `{path}` ({}) and cannot be sealed", codes.join(", "));
     self.degrade(&format!("file:{path}"), &why)?;
     Ok(Outcome::Unsealed)
   }
@@ -376,6 +382,7 @@ impl<F: Fs> Engine<F> {
         self.replaced.note_version(&self.ledger, self.clock.now(), target, rows.iter(), None)?;
       }
       let at = self.now();
+      // The retention of the last version begins when its file is gone.
       self.ledger.retire_version(&path, at)?;
       self.tell(Event::new(EventKind::Vanished).path(&path))?;
     }
@@ -393,6 +400,7 @@ impl<F: Fs> Engine<F> {
     if matches!(refusal.refusal, Refusal::Absent) {
       return self.vanished(target, row);
     }
+    // The file was replaced while it was opened, so the new one is opened.
     if refusal.refusal.is_transient() {
       return Ok(Outcome::Changed);
     }

@@ -52,6 +52,7 @@ pub(super) fn precedent(
   match ledger.existing_item(path, *hash, 0)? {
     Some(found) if found.status.is_waiting() || found.status == State::Rejected => {
       let item = ledger.item(found.id.as_str())?;
+      // A person's decision needs no equal context: the person has read these bytes.
       let is_word = found.status == State::Rejected || item.codes.contains(&Code::ManualQuarantine);
       let file = ledger.known_as(path)?;
       let is_here = found.context.is_none_or(|before| around().is_beside(&file, &before));
@@ -76,6 +77,7 @@ pub(super) fn allowed_to(
   origin: &Origin,
   now: i64,
 ) -> Result<Vec<Code>, StoreError> {
+  // A source that was only claimed must not gain anything.
   if !origin.observed {
     return Ok(vec![]);
   }

@@ -1,8 +1,8 @@
-//! Brings approved bytes back into their file, exactly.
+//! Restores approved bytes to their file, exactly.
 //!
 //! The approval is durable before the file is changed, the operation is journalled, and the file is
 //! compared before the write. For a while afterwards, another program may save an older version with
-//! the placeholder over the file; then the bytes are brought back again. A person's deletion is final.
+//! the placeholder over the file; then the bytes are restored again. A person's deletion is final.
 #![forbid(unsafe_code)]
 
 use std::{cell::Cell, time::Duration};
@@ -27,7 +27,7 @@ use crate::{
   store::{Item, Pending, Writer},
 };
 
-/// Why bytes are brought back.
+/// Why bytes are restored.
 #[derive(Clone, Copy)]
 enum Cause<'a> {
   /// A person approved them.
@@ -99,7 +99,7 @@ impl<F: Fs> Engine<F> {
     if self.files.stamp(&target)?.is_none() {
       return Err(EngineError::refused_with(
         format!("`{}` does not exist any more", shown(&item.path)),
-        format!("bring the file back first: `memfw restore {}`", shown(&item.path)),
+        format!("restore the file first: `memfw restore {}`", shown(&item.path)),
       ));
     }
     let decided = Cell::new(false);
@@ -138,7 +138,7 @@ impl<F: Fs> Engine<F> {
     }
     pending::add(&mut self.ledger, &item.path, Pending::RESHAPE)?;
     let hint = format!(
-      "`{}` is approved: the daemon brings it back as soon as its file can be written",
+      "`{}` is approved: the daemon restores it as soon as its file can be written",
       item.id
     );
     Ok(match error {
@@ -187,6 +187,7 @@ impl<F: Fs> Engine<F> {
     let plain = self.ledger.unseal(&item.id)?;
     let bytes = file.read_all()?;
     let row = self.ledger.file(&item.path)?;
+    // The restore records the whole version, and must not record text that was not judged.
     if !is_judged(&mut self.ledger, row.as_ref(), ContentHash::of(&bytes), self.clock.now())? {
       return Ok(None);
     }
@@ -198,6 +199,7 @@ impl<F: Fs> Engine<F> {
       }
       return Ok(None);
     }
+    // Removing the old placeholder shifts text, which needs a lease.
     let may_drop = leased && self.files.may_reshape(&target.root);
     let Landing { restore, around, is_right, beside, place } =
       self.lands(target, item, &plain, bytes.clone(), restore, may_drop)?;
@@ -313,7 +315,7 @@ impl<F: Fs> Engine<F> {
     drop(writing);
     if matches!(cause, Cause::Again) {
       let event = Event::new(EventKind::BroughtBack).path(&item.path).block(&item.id);
-      let why = "an older version had brought its placeholder back";
+      let why = "an older version had restored its placeholder";
       self.tell(event.origin(&item.source, item.trust).detail(why))?;
     }
     Ok(Some(restore.placed))

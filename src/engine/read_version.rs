@@ -25,7 +25,6 @@ const CONTINUED_FOR: i64 = 10_000_000;
 
 /// A version of a file, before it is judged.
 pub(super) struct ReadVersion {
-  /// The bytes.
   pub(super) bytes: Vec<u8>,
   /// Their blocks.
   pub(super) document: Document,
@@ -41,7 +40,6 @@ pub(super) struct ReadVersion {
 
 /// What reading a version needs.
 pub(super) struct Reader<'a> {
-  /// The ledger.
   pub(super) ledger: &'a Ledger,
   /// The placeholders of items.
   pub(super) placeholders: &'a mut PlaceholderCache,
@@ -61,6 +59,7 @@ impl Reader<'_> {
     let Self { ledger, placeholders: cache, now } = self;
     let placeholders = ledger.placeholder_ids(path)?;
     let mut redacted = HashMap::new();
+    // Only items whose id is in the text are unsealed, because unsealing all would be slow.
     for id in ids_in(&bytes).into_iter().filter(|id| placeholders.contains_key(id)) {
       // Without its bytes only the line of the placeholder itself is recognised, which is enough.
       if let Some(form) = cache.of(ledger, &id) {
@@ -139,6 +138,7 @@ pub(super) fn ids_in(bytes: &[u8]) -> HashSet<BlockId> {
   while let Some(start) = memory::marker::find(bytes, WORD, at) {
     at = start + WORD.len();
     let digits = bytes.get(at..).unwrap_or_default();
+    // One digit more than allowed, so that a longer run of digits is not read as an id.
     let n = digits.iter().take(MAX_ID_DIGITS + 1).take_while(|b| b.is_ascii_hexdigit()).count();
     let id = digits.get(..n).and_then(|digits| std::str::from_utf8(digits).ok());
     found.extend(id.and_then(|id| id.parse().ok()));

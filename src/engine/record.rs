@@ -70,6 +70,7 @@ impl<F: Fs> Engine<F> {
     self.ledger.record(&ScanRecord {
       path: &path,
       workspace: &target.root,
+      // Without a stamp, the next pass reads the file again.
       stamp: settled.then_some(super::stamp_row(&stamp)),
       hash: Some(view.hash),
       status: FileStatus::Watched,
@@ -87,6 +88,7 @@ impl<F: Fs> Engine<F> {
     })?;
     hit(Point::PassAfterRecord);
     if view.bytes.len() >= LARGE {
+      // The judgement is complete, so its partial results are not needed.
       self.judge.forget_slices();
     }
     for key in view.judgements.iter().flatten().flat_map(|judgement| &judgement.excused_by) {
@@ -95,6 +97,7 @@ impl<F: Fs> Engine<F> {
     for event in &events {
       event.log(Some(took_ms));
     }
+    // The agent's record and the kept versions wait until no program can be writing.
     if !settled {
       return Ok(Outcome::HeldOpen);
     }

@@ -88,6 +88,7 @@ impl<F: Fs> Engine<F> {
   ) -> Result<(usize, Option<(Op, EngineError)>), EngineError> {
     // Edits are begun and finished under this lock, so no process works on an edit that is open now.
     let writing = self.files.lock()?;
+    // In the order in which they were begun: a later edit is based on the result of an earlier one.
     let ops: Vec<Op> = self.ledger.open_ops()?.into_iter().filter(concerned).collect();
     let n = ops.len();
     let mut failed = None;
@@ -140,10 +141,10 @@ impl<F: Fs> Engine<F> {
 
   fn recover_one(&mut self, writing: &WriteLock, op: &Op) -> Result<Recovered, EngineError> {
     let Some(images) = &op.images else {
-      return Ok(Recovered::Unreadable("its sealed images do not open; dropped"));
+      return Ok(Recovered::Unreadable("its sealed images cannot be opened; dropped"));
     };
     let Some(target) = target_of(&self.ledger, &op.path)? else {
-      let why = "the file is not guarded any more".to_owned();
+      let why = "the file is no longer guarded".to_owned();
       return Ok(Recovered::Later { why, current: None, for_good: true });
     };
     let stamp = match self.files.stamp(&target) {
@@ -204,7 +205,7 @@ impl<F: Fs> Engine<F> {
     let edit = Edit::<F, _>::resumed(locked, target, file, op.id);
     let later = |why: &str, current| {
       let open = match lease {
-        Lease::Unsupported => "no lease can be had on it",
+        Lease::Unsupported => "no lease is available on it",
         Lease::Held | Lease::Busy => "another program has it open",
       };
       let why = format!("{why}, and {open}");
@@ -248,7 +249,7 @@ impl<F: Fs> Engine<F> {
         Recovery::Rewrite(_) => return later("it is half changed", current),
         // Another program wrote since. Its text stays; the lost text is kept for a person to review.
         Recovery::Foreign => {
-          let said = "the file was rewritten by somebody else meanwhile; left as it is";
+          let said = "another program has rewritten the file; left unchanged";
           let lost = self.keep_lost(&op.path, &current, &images.before)?;
           (edit.unwritten(), None, with_lost(said, lost.as_ref()))
         }
@@ -279,7 +280,7 @@ const COMPLETE: &str = "already complete";
 
 fn with_lost(said: &str, lost: Option<&BlockId>) -> String {
   match lost {
-    Some(id) => format!("{said}; what is gone from it waits in quarantine as {id}"),
+    Some(id) => format!("{said}; the text that only the journal held waits in quarantine as {id}"),
     None => said.to_owned(),
   }
 }
@@ -294,6 +295,7 @@ impl<F: Fs> Engine<F> {
     current: &[u8],
     base: &[u8],
   ) -> Result<Option<BlockId>, EngineError> {
+    // The journal does not store who wrote the text.
     let origin = Origin::unknown();
     let bytes = match target_of(&self.ledger, path)? {
       Some(target) => {
@@ -322,6 +324,8 @@ impl<F: Fs> Engine<F> {
       bytes: &bytes,
       n: 0,
       terminated: bytes.last() == Some(&b'\n'),
+      // Held, not quarantined: nothing was found in the text, and only a person can say where it
+      // belongs.
       status: State::Held,
       source: origin.source.clone(),
       trust: origin.trust,
@@ -366,7 +370,7 @@ fn torn_range<'c>(current: &'c [u8], op: &Op, images: &Images) -> Range<'c> {
       let moved = find_torn(current, &images.before, &images.after);
       match moved.and_then(|at| range(at).map(|expected| (at, expected))) {
         Some((at, expected)) => Range::Write { at, expected, said: "completed" },
-        None => Range::Leave("the place was rewritten meanwhile; dropped"),
+        None => Range::Leave("another program has rewritten the place; dropped"),
       }
     }
   }

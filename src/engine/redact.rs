@@ -93,6 +93,7 @@ impl<F: Fs> Engine<F> {
         range.copy_from_slice(&redaction.replacement);
       }
     }
+    // Only if every byte of the version is known can the result be recorded and followed.
     let whole = result.stale.is_empty() && same;
     if whole {
       // The next version may exist before this one is recorded.
@@ -199,7 +200,8 @@ impl<F: Fs> Engine<F> {
     let since = self.files.since_change(&stamp, Duration::ZERO);
     let is_long = since >= HOLD_OFF && self.link.is_on_record(target, view.hash);
     let ms = since.as_millis();
-    let stood = is_long.then(|| format!("it stood for {ms} ms: its own tool was to read it back"));
+    let stood = is_long
+      .then(|| format!("it stayed for {ms} ms, so that the agent's tool could read it back"));
     let mut items = Vec::new();
     let mut ops = Vec::with_capacity(redactions.len());
     let mut events: Vec<Event> = Vec::new();
@@ -275,6 +277,7 @@ impl<F: Fs> Engine<F> {
     let at = self.now();
     let rows: Vec<NewEvent> = events.iter().map(|event| event.row_in(took_ms)).collect();
     let admission = self.ledger.quarantine(&items, &ops, &rows, at)?;
+    // The plan is made again, now with the approval.
     if admission.is_refused() {
       return Ok(None);
     }

@@ -50,7 +50,7 @@ pub(super) struct Removal {
   pub(super) judgement: BlockJudgement,
 }
 
-/// The facts that a judgement needs besides the text.
+/// The facts that a judgement needs in addition to the text.
 pub(super) struct Beside<'a> {
   pub(super) origin: &'a Origin,
   /// The codes that a person allowed for this origin.
@@ -201,6 +201,7 @@ impl<F: Fs> Engine<F> {
       let n_open = lines.filter(|(line, known)| says(line) && is_open(known)).count();
       if judgement.decision.leaves() {
         for revision in after.revisions.iter_mut().filter(|one| numbers.contains(&one.number)) {
+          // Until the text is taken out, a crash must lead to the question again.
           revision.trail.due = true;
         }
         let lines = block.lines.iter().zip(&after.lines).enumerate();
@@ -304,6 +305,7 @@ impl<F: Fs> Engine<F> {
     self.has_departed |= is_done;
     drop(file);
     drop(writing);
+    // Longer than any wait of a pass, so that this pass does not put the file off.
     let waited = VERIFY_WITHIN.max(UNLEASED_AFTER);
     self.pass(target, &Hint { waited, opened_since_close: true, adopting: false })?;
     Ok(is_done)
@@ -373,6 +375,7 @@ fn leave_in_place(
   let Some((_, mut rows)) = ledger.provenance(&path)? else { return Ok(()) };
   rows.retain(|row| removals.iter().any(|one| one.id == row.id));
   for row in &mut rows {
+    // The records have answered; only the removal is left, for which `LeftInPlace` is the mark.
     row.revisions.iter_mut().for_each(|revision| revision.trail.due = false);
     if let Some(one) = removals.iter().find(|one| one.id == row.id) {
       row.state = State::Flagged;

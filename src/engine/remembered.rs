@@ -1,6 +1,5 @@
-//! The current and recently removed memory of a workspace, with its sources. Text that is copied within
-//! the workspace already has an origin, as has text that an agent still knows from a file after its
-//! removal.
+//! The current and recently removed memory of a workspace, with its sources. Text that is copied within the
+//! workspace already has an origin, as does text that an agent still knows from a file after its removal.
 #![forbid(unsafe_code)]
 
 use std::path::Path;
@@ -20,7 +19,7 @@ const MAX_FILES: usize = 32;
 const MAX_BYTES: usize = 256 * 1024;
 /// The most quarantined texts, the newest first.
 const MAX_OUT: usize = 100;
-/// The longest text that was added at once, in bytes; nobody would copy a longer one as one entry.
+/// The longest text that was added at once, in bytes; a longer one is not copied as one entry.
 const MAX_TEXT_BYTES: usize = 16 * 1024;
 
 impl<F: Fs> Engine<F> {
@@ -36,7 +35,7 @@ impl<F: Fs> Engine<F> {
       }
       let Ok(rel) = file.path.strip_prefix(root) else { continue };
       let target = Target::new(root, rel);
-      // A note that is as it was before memfw is not worth opening: its kept version has the same lines.
+      // A note unchanged since before memfw is not worth opening: its kept version has the same lines.
       let is_told = rows.iter().any(|row| row.live().any(is_told));
       let bytes = if is_told { self.files.read_known(&target, file.hash)? } else { None };
       let Some(bytes) = bytes else {
@@ -115,18 +114,18 @@ pub(super) fn is_fit(text: &str, left: usize) -> bool {
   !text.trim().is_empty() && text.len() <= MAX_TEXT_BYTES.min(left)
 }
 
-/// Whether the records have said where it came from.
+/// Whether the agent's records have shown where it came from.
 pub(super) fn is_told(revision: &Revision) -> bool {
   let is_known = !matches!(revision.source.kind(), "baseline" | "unknown" | "external-edit");
   is_known && !revision.trail.due
 }
 
-/// The same, and what was there before memfw.
+/// Like `is_attributed`, or text from before memfw.
 pub(super) fn is_known(revision: &Revision) -> bool {
   is_told(revision) || revision.source.is_baseline()
 }
 
-/// Whether anybody but the owner and the agent has contributed to it since memfw is there.
+/// Whether anybody except the owner and the agent has contributed to it since memfw was installed.
 pub(super) fn is_of_others(source: &Source, fed_by: &[Source]) -> bool {
   let mut all = std::iter::once(source).chain(fed_by);
   all.any(|source| !matches!(source.as_str(), "agent" | "user:owner" | "baseline"))

@@ -50,6 +50,7 @@ impl<F: Fs> Engine<F> {
       return Ok(false);
     }
     for (path, inode) in alike {
+      // Another workspace has other owners and records, so a file there is a new one.
       let Ok(rel) = path.strip_prefix(&target.root) else { continue };
       let before = Target::new(&target.root, rel);
       let is_same = inode == Some((here.dev, here.ino));

@@ -79,8 +79,8 @@ impl Replaced {
   }
 }
 
-/// The text of known origin in the last version of a file that is not in the current one, as far as a version
-/// is kept.
+/// The text of known origin in the last version of a file that is not in the current one, if a version is
+/// kept.
 pub(super) fn left_behind<'r>(
   ledger: &Ledger,
   target: &Target,

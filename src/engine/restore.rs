@@ -62,7 +62,7 @@ impl<F: Fs> Engine<F> {
     if self.config.version_mb == 0 {
       return Err(EngineError::refused_with(
         "versions are switched off",
-        "`versions.max_mb` says how much room they may take",
+        "`versions.max_mb` sets how much space they may take",
       ));
     }
     let text = self.ledger.version_bytes(version)?;
@@ -127,10 +127,11 @@ impl<F: Fs> Engine<F> {
       ));
     }
     let stamp = file.stamp()?;
+    // Neither form shifts text that other programs have positions in.
     let fits = text.len() == bytes.len() || text.starts_with(&bytes);
     if !fits && !self.files.may_reshape(&target.root) {
       return Err(EngineError::refused_with(
-        "this file system allows no change of length but an addition at the end",
+        "this file system allows no change of length except an addition at the end",
         format!("write it yourself: `memfw restore {} --print > FILE`", shown(&path)),
       ));
     }
@@ -192,7 +193,7 @@ impl<F: Fs> Engine<F> {
     self.files.create(target)?.map_err(|error| {
       let hint = match target.rel.parent().filter(|dir| !dir.as_os_str().is_empty()) {
         Some(dir) => format!(
-          "make the directory first where it is gone: `mkdir -p {}`",
+          "create its directory first if it is missing: `mkdir -p {}`",
           shown(&target.root.join(dir))
         ),
         None => format!("write it elsewhere: `memfw restore {} --print`", shown(&target.path())),

@@ -77,7 +77,7 @@ impl<F: Fs> Engine<F> {
     let item = self.ledger.item(id)?;
     if item.in_file {
       if item.status != State::Flagged {
-        return Err(EngineError::refused(format!("`{}` is {} already", item.id, item.status)));
+        return Err(EngineError::refused(format!("`{}` is already {}", item.id, item.status)));
       }
       pending::add(&mut self.ledger, &item.path, Pending::RESHAPE)?;
       let whole = Around::default().neighbours(&self.ledger.known_as(&item.path)?);
@@ -94,12 +94,12 @@ impl<F: Fs> Engine<F> {
     let item = self.ledger.item(id)?;
     if item.in_file {
       return Err(EngineError::refused_with(
-        format!("`{}` is {} and stands in its file", item.id, item.status),
+        format!("`{}` is {} and is in its file", item.id, item.status),
         format!("take it out first: `memfw quarantine add {}`", item.id),
       ));
     }
     if !item.status.is_waiting() {
-      return Err(EngineError::refused(format!("`{}` is {} already", item.id, item.status)));
+      return Err(EngineError::refused(format!("`{}` is already {}", item.id, item.status)));
     }
     let at = self.now();
     let event = Event::new(EventKind::Rejected)
@@ -129,15 +129,15 @@ impl<F: Fs> Engine<F> {
         Some(block) => {
           format!("take it out first: `memfw quarantine add {path}:{}`", block.start_line)
         }
-        None => format!("see what stands there by now: `memfw provenance {path}`"),
+        None => format!("see the current content: `memfw provenance {path}`"),
       };
       return Err(EngineError::refused_with(
-        format!("`{}` is {} and stands in its file", item.id, item.status),
+        format!("`{}` is {} and is in its file", item.id, item.status),
         hint,
       ));
     }
     if item.status == State::Forgotten {
-      return Err(EngineError::refused(format!("`{}` is deleted already", item.id)));
+      return Err(EngineError::refused(format!("`{}` is already deleted", item.id)));
     }
     let at = self.now();
     let event = Event::new(EventKind::Deleted)
@@ -178,9 +178,10 @@ impl<F: Fs> Engine<F> {
       .blocks()
       .iter()
       .position(|block| (block.start_line..=block.end_line).contains(&line))
-      .ok_or_else(|| EngineError::refused(format!("no block stands at line {line}")))?;
+      .ok_or_else(|| EngineError::refused(format!("there is no block at line {line}")))?;
     let known = view.comparison.fates.get(index).and_then(Fate::known);
     let row = known.and_then(|known| view.facts.rows.get(known)).cloned();
+    // The item gets the origin of its least trusted text, so that an approval cannot raise trust.
     let worst = row.as_ref().and_then(|row| row.revisions.iter().min_by_key(|one| one.trust));
     if let Some(worst) = worst {
       view.origin = Origin::of_revision(worst).with_request(&self.ledger);
@@ -230,7 +231,7 @@ impl<F: Fs> Engine<F> {
     }
     let done = self.redact(target, &mut file, locked, &view, &plan.redactions, started)?;
     let Redacted::Done { ids, edit, .. } = done else {
-      return Err(EngineError::refused_with("the file changed meanwhile", "try again"));
+      return Err(EngineError::refused_with("the file has changed in the meantime", "try again"));
     };
     // The following pass records the new content.
     edit.finish(self)?;

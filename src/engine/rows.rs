@@ -288,6 +288,7 @@ fn approve(row: &mut BlockRow, block: &Block, is_rid: bool) {
   let said = || block.lines.iter().zip(&row.lines).filter(|(line, _)| line.kind == LineKind::Text);
   let n_above =
     block.lines.iter().take(block.body).filter(|line| line.kind == LineKind::Text).count();
+  // A block that consists of headings alone is approved by its headings.
   let skipped = if said().count() > n_above { n_above } else { 0 };
   let mut read = said().skip(skipped).map(|(_, known)| row.is_approved(known.revision)).peekable();
   let is_read = read.peek().is_some() && read.all(|approved| approved);

@@ -21,11 +21,11 @@ const SOON: Duration = Duration::from_millis(1);
 pub enum Unsettled {
   /// A file differs from what the ledger knows.
   Dirty(PathBuf),
-  /// Markers of a file are to be renewed.
+  /// Markers of a file must be renewed.
   Markers(PathBuf),
-  /// The agent's records are to be asked about text of a file.
+  /// The agent's records must be asked about text of a file.
   Sources(PathBuf),
-  /// The encoder is to read text of a file.
+  /// The encoder must read text of a file.
   Scores(PathBuf),
   /// Text of a file may need a question to the judge, or an answer is to be applied.
   Judging(PathBuf),
@@ -39,8 +39,8 @@ impl fmt::Display for Unsettled {
   fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     match self {
       Self::Dirty(path) => write!(f, "changes of `{}`", shown(path)),
-      Self::Sources(path) => write!(f, "sources of what is new in `{}`", shown(path)),
-      Self::Scores(path) => write!(f, "a close look at what is new in `{}`", shown(path)),
+      Self::Sources(path) => write!(f, "sources of new text in `{}`", shown(path)),
+      Self::Scores(path) => write!(f, "the model's reading of new text in `{}`", shown(path)),
       Self::Judging(path) => write!(f, "questions or answers about `{}`", shown(path)),
       Self::Markers(path) => write!(f, "markers of `{}`", shown(path)),
       Self::Gone(path) => write!(f, "the removal of `{}`", shown(path)),
@@ -54,13 +54,14 @@ impl<F: Fs> Engine<F> {
   pub fn settles_in(&self, target: &Target) -> Result<Duration, EngineError> {
     let row = self.ledger.file(&target.path())?;
     let stamp = row.and_then(|row| row.stamp).map(|stamp| stamp_of(&stamp));
+    // At least a moment, so that a caller does not read the file in a loop.
     Ok(stamp.map_or(RACY, |stamp| stamp.settles_in(self.now())).max(SOON))
   }
 }
 
-/// Whether a file was read when its stamp could still be that of a later change, so that it is read
-/// again. A file that another program keeps open, or that may not be opened, is looked at again
-/// regularly; that is not worth waiting for.
+/// Whether a file was read when a later change could still have the same stamp, so that it is read again. A
+/// file that another program keeps open, or that may not be opened, is checked again regularly; that is not
+/// worth waiting for.
 fn is_reread(row: &FileRow, stamp: &Stamp) -> bool {
   let was_young = row.scanned_at.is_some_and(|at| !stamp.is_settled(at));
   row.status != FileStatus::Unscannable && row.pending.contains(Pending::RETRY) && was_young

@@ -26,7 +26,7 @@ pub const LARGE: usize = 64 * 1024;
 /// The most texts whose findings are kept; a file has no more blocks.
 const MAX_KEPT: usize = 2 * crate::memory::coarse::MAX_BLOCKS;
 
-/// Says whether other work must be done first.
+/// Decides whether other work must be done first.
 pub type Interrupt = Arc<dyn Fn() -> bool + Send + Sync>;
 
 /// The findings in one file, until its judgement is complete.
@@ -51,9 +51,9 @@ pub struct Slice<'a> {
 }
 
 impl<'a> Slice<'a> {
-  /// Creates a turn. `began` is the time when the file was read: new text is judged at least as long as it
-  /// took to come there, by reading the file and by going through the text of earlier turns. Otherwise most of
-  /// the time would be spent on that, and where it takes longer than a slice, no turn would ever come further.
+  /// Creates a turn. `began` is the time when the file was read: new text is judged for at least as long as
+  /// it took to reach it, by reading the file and by repeating earlier turns. Otherwise most of the time
+  /// would be spent on that, and a turn that takes longer than a slice would make no progress.
   pub fn new(
     memo: &'a RefCell<Memo>,
     (path, origin): (&Path, &Origin),
@@ -65,6 +65,7 @@ impl<'a> Slice<'a> {
     if of.path != path {
       *of = Memo { path: path.to_owned(), ..Memo::default() };
     }
+    // The model's result depends on the origin, the findings of the rules do not.
     if of.origin.as_ref() != Some(origin) {
       of.assessed.clear();
       of.origin = Some(origin.clone());
@@ -73,7 +74,7 @@ impl<'a> Slice<'a> {
     Self { memo, interrupt, clock, began, until: Cell::new(None), is_cut: Cell::new(false) }
   }
 
-  /// Whether the rest has to wait.
+  /// Whether the remaining blocks must wait.
   pub(super) fn is_over(&self) -> bool {
     let Some(interrupt) = self.interrupt else { return false };
     let now = self.clock.monotonic();

@@ -99,6 +99,8 @@ impl Case<'_> {
       if rest.iter().any(is_named) {
         return true;
       }
+      // When the budget is used up, the rest counts as bad: too much taken out can be restored, and
+      // poison that stays can be read.
       let Some(more) = left.checked_sub(1) else { return true };
       left = more.saturating_sub(self.block.parts.iter().map(Range::len).sum());
       // In the rest, only findings count that touch judged text or one of the spans.

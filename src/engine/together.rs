@@ -1,8 +1,8 @@
-//! Judges known lines whose arrangement has changed: a line between them was removed, their order
-//! changed, or a blank line is gone. No line is fresh, but what they say together was not judged yet.
+//! Judges known lines whose arrangement has changed: a line between them was removed, their order changed,
+//! or a blank line is gone. No line is fresh, but their combined meaning was not judged yet.
 //!
-//! Text that a person approved, or was told about, stays as long as its lines are arranged as they
-//! were.
+//! Text that a person approved, or was notified about, stays as long as the arrangement of its lines does
+//! not change.
 #![forbid(unsafe_code)]
 
 use std::{collections::HashSet, ops::Range};
@@ -45,9 +45,9 @@ pub(super) fn brought(
   lines.map(|(at, line)| (line.kind != LineKind::Blank).then(|| of(at).unwrap_or(judged))).collect()
 }
 
-/// The judgement on what known lines of a block say together now, if there are findings, or if the
-/// encoder has to read them. `findings` are those of the whole block, with spans in bytes of the file.
-/// `alone` says that the block has no fresh lines, so that the model is not asked about it elsewhere.
+/// The judgement on the combined meaning of known lines of a block, if there are findings, or if the
+/// encoder must read them. `findings` are those of the whole block, with spans in bytes of the file.
+/// `alone` says that the block has no fresh lines, so that no other judgement asks the model about it.
 pub(super) fn judge(
   file: &[u8],
   block: &Block,
@@ -91,8 +91,8 @@ pub(super) fn judge(
   (says || is_unsaid && judgement.wants_encoder(origin.trust)).then_some(judgement)
 }
 
-/// The known lines of a block some of which have other neighbours than before, because a comment became
-/// text, for example. In another arrangement, the rules and the model may find nothing.
+/// The known lines of a block with partly new neighbours, because a comment became text, for example. In
+/// another arrangement, the rules and the model may find nothing.
 fn rearranged(block: &Block, brought: &[Option<Brought>], known: &[BlockRow]) -> Vec<usize> {
   let span = |index: usize| block.lines.get(index).map(|line| line.span.clone());
   let is_moved =
@@ -121,8 +121,7 @@ fn least_trusted(
   lines.iter().filter_map(of).min_by_key(|origin| (origin.trust, !origin.observed))
 }
 
-/// Whether the text at `span` was not judged yet: its lines, or their neighbours, were not arranged
-/// like this.
+/// Whether the text at `span` was not judged yet in this arrangement of its lines and their neighbours.
 fn is_news(
   block: &Block,
   brought: &[Option<Brought>],
@@ -135,25 +134,26 @@ fn is_news(
   let by = || (first..=last).filter_map(|index| brought.get(index).copied().flatten());
   let of: HashSet<Option<usize>> = by().map(|by| by.known).collect();
   let mut of = of.into_iter();
+  // Lines of several known blocks were never in one block before.
   let (Some(only), None) = (of.next(), of.next()) else { return true };
-  // Fresh lines are judged as such.
+  // Fresh lines have their own judgement.
   let Some(row) = only.and_then(|only| known.get(only)) else { return false };
   let stood = |beside| stood(block, first, last, row, beside);
   if !stood(Beside::Nothing) {
     return true;
   }
-  // The words are those of the former decision. What a person was told about is judged again where the
-  // text above it changed, which may have been the heading of a report.
+  // The words are those of the former decision. Text that a person was notified about is judged again if
+  // the text above it changed, because that may have been the heading of a report.
   if by().all(|by| row.is_approved(by.revision)) {
     return false;
   }
   !stood(if row.state == State::Flagged { Beside::TextAbove } else { Beside::Lines })
 }
 
-/// What must be the same beside a run of lines.
+/// Which neighbours of a run of lines must be unchanged.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Beside {
-  /// It does not matter what is beside them.
+  /// None.
   Nothing,
   /// The next line above that is not blank: a list is often two lines below its heading.
   TextAbove,
@@ -161,7 +161,7 @@ enum Beside {
   Lines,
 }
 
-/// Whether a known block had these lines in this arrangement, and the same `beside` them.
+/// Whether a known block had these lines in this arrangement, with these required neighbours (`beside`).
 fn stood(block: &Block, first: usize, last: usize, row: &BlockRow, beside: Beside) -> bool {
   let now: Vec<[u8; 8]> = block.lines.iter().map(|line| line.hash).collect();
   let old: Vec<[u8; 8]> = row.lines.iter().map(|line| line.hash).collect();
@@ -172,7 +172,7 @@ fn stood(block: &Block, first: usize, last: usize, row: &BlockRow, beside: Besid
   })
 }
 
-/// The hashes of the lines beside a run of lines that must be the same; `None` at the ends of the block.
+/// The hashes of the required neighbours of a run of lines; `None` at the ends of the block.
 fn neighbours(
   lines: &[[u8; 8]],
   first: usize,

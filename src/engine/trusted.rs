@@ -20,8 +20,8 @@ pub(super) const LONG_TERM: &str = "MEMORY.md";
 const MAX_SLOTS: usize = 4096;
 
 impl<F: Fs> Engine<F> {
-  /// The values of the trusted blocks of a file and of the long-term memory beside it; private values
-  /// may not be told to a judge. A caller that has the write lock must pass it, because it cannot be
+  /// The values of the trusted blocks of a file and of the workspace's long-term memory; private values
+  /// must not be sent to a judge. A caller that has the write lock must pass it, because it cannot be
   /// acquired twice.
   pub(super) fn trusted_slots(
     &mut self,
@@ -51,6 +51,8 @@ impl<F: Fs> Engine<F> {
 fn trusted_of(judge: &Judge, is_told: bool, rows: &[BlockRow], view: &View) -> Vec<KnownSlot> {
   let mut slots = Vec::new();
   for (row, block) in rows.iter().zip(view.document.blocks()) {
+    // A block counts only if all of its text is trusted, or a page could add the value with which
+    // it agrees.
     let is_trusted = matches!(row.state, State::Validated | State::Approved)
       && row.live().all(|revision| revision.trust >= Trust::Verified);
     if is_trusted && slots.len() < MAX_SLOTS {

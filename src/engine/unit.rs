@@ -138,6 +138,7 @@ impl Candidates<'_> {
       }
     }
     if parts.iter().any(|(by, _)| !by.is_owner) {
+      // The owner's text is taken out only if nobody else contributed to the finding.
       parts.retain(|(by, _)| !by.is_owner);
     }
     let is_one = parts.len() == 1;
@@ -204,6 +205,7 @@ impl Candidates<'_> {
       .map(|unit: Vec<_>| (strength(&unit), unit))
       .collect();
     worst.sort_by_key(|(weight, _)| Reverse(*weight));
+    // At least one sentence must be left, or nothing would have been spared.
     worst.pop();
     let mut lines = taken.to_vec();
     worst.into_iter().find_map(|(_, unit)| {

@@ -23,7 +23,7 @@ use crate::{
 
 /// Why a file has no markers, in `memfw status`.
 pub(super) const WHY: &str =
-  "taken out by `memfw markers remove`; `memfw markers add` brings them back";
+  "taken out by `memfw markers remove`; `memfw markers add` writes them again";
 /// The pause before a file that is not idle, or is open elsewhere, is tried again.
 const RETRY: Duration = Duration::from_millis(5);
 
@@ -47,6 +47,7 @@ impl<F: Fs> Engine<F> {
     self.catch_up(target)?;
     let before = self.ledger.file(&path)?.and_then(|row| row.hash);
     pending::add(&mut self.ledger, &target.path(), Pending::RESHAPE)?;
+    // Markers wait for the sources of new text, and a person is waiting for the markers.
     self.attribute(target, Duration::ZERO)?;
     let start = self.clock.monotonic();
     let why = loop {
@@ -78,7 +79,7 @@ impl<F: Fs> Engine<F> {
         })
         }),
       (None, Some(row)) if row.pending.contains(Pending::ATTRIBUTE) => {
-        Some("markers come once it is known who wrote what is new".to_owned())
+        Some("memfw writes markers once it is known who wrote the new text".to_owned())
       }
       (None, Some(row)) => row.note.clone().or_else(|| row.unmarked.clone()),
       (None, None) => Some("memfw does not know the file".to_owned()),

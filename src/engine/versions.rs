@@ -51,6 +51,7 @@ impl Versions {
   /// workspace.
   pub(super) fn note(&mut self, ledger: &Ledger, path: PathBuf, view: &View, compact: bool) {
     if self.are_kept(ledger) {
+      // Without markers, so that writing markers makes no new version.
       let bytes = bare(&view.document, &view.bytes, compact);
       self.unkept = Some(UnkeptVersion { path, file_hash: view.hash, bytes });
     }
@@ -84,7 +85,7 @@ impl Versions {
     Ok(targets(ledger.versions_due()?))
   }
 
-  /// Keeps a version.
+  /// Stores a version with the configured limits.
   pub(super) fn keep(
     &self,
     ledger: &mut Ledger,
@@ -133,6 +134,7 @@ impl<F: Fs> Engine<F> {
     let Ok(file) = self.files.open(target)? else { return Ok(()) };
     let bytes = file.read_all()?;
     let file_hash = ContentHash::of(&bytes);
+    // Closed before the slow part, so that other programs can get a lease.
     drop(file);
     if row.hash != Some(file_hash) {
       return Ok(());

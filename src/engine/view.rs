@@ -22,12 +22,10 @@ use crate::{
 };
 
 /// The note for a file with too many lines or blocks to know each of them.
-pub(super) const COARSE: &str =
-  "it has so many lines or blocks that neighbours are judged and known as one";
+pub(super) const COARSE: &str = "it has too many lines or blocks, so neighbours are judged as one";
 
 /// A version of a file with all results for it.
 pub struct View {
-  /// The bytes.
   pub bytes: Vec<u8>,
   /// Their hash.
   pub hash: ContentHash,
@@ -174,7 +172,7 @@ impl<F: Fs> Engine<F> {
     match self.link.standing(target) {
       Standing::Unreadable(why) => return none(why),
       Standing::Recorded { hash: recorded, .. } if recorded != hash => {
-        return none("edited by somebody else since the agent's last recorded write".to_owned());
+        return none("edited by another program since the agent's last recorded write".to_owned());
       }
       Standing::Recorded { .. } | Standing::NoRecord => {}
     }

@@ -18,7 +18,7 @@ const MAX_ROWS: usize = 200;
 /// Largest number of lines of one entry: a bound on memory.
 const MAX_OUT: usize = 1_000;
 
-/// What is known of an entry besides its text.
+/// The known facts about an entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Scenario {
   /// Its source.

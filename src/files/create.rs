@@ -1,4 +1,4 @@
-//! Making a file where none stands, for a person who wants one back that is gone.
+//! Creates a file where none exists, for a person who restores a deleted file.
 #![forbid(unsafe_code)]
 
 use std::{os::fd::AsFd as _, path::Path};
@@ -13,8 +13,8 @@ use super::{
 use crate::os::user;
 
 impl RealFs {
-  /// The directory is found as any file is; below it stands one plain name, so no link can be followed
-  /// and nothing that is there can be opened.
+  /// The directory is resolved like any file, and only a plain name is added, so no link can be followed
+  /// and no existing file can be opened.
   pub(super) fn make(self, root: &Root, rel: &Path) -> Result<(), Refusal> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let (parent, Some(name)) = (rel.parent(), rel.file_name()) else {

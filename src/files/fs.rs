@@ -15,7 +15,7 @@ use std::{
 use super::probe::Rung;
 use crate::os::{clock::Clock, paths::LEASE_RETRY, shown::Shown};
 
-/// What tells two versions of a file apart without reading it. Times are nanoseconds since 1970.
+/// Distinguishes two versions of a file without reading it. Times are nanoseconds since 1970.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Stamp {
   /// Device of the file system.
@@ -24,9 +24,9 @@ pub struct Stamp {
   pub ino: u64,
   /// Length in bytes.
   pub size: u64,
-  /// Last change of the content, as the file says; a writer can set it.
+  /// Last change of the content; a writer can set it.
   pub mtime_ns: i64,
-  /// Last change of content or inode, as the kernel says; nobody can set it.
+  /// Last change of content or inode, by the kernel; no program can set it.
   pub ctime_ns: i64,
 }
 
@@ -43,8 +43,8 @@ impl Stamp {
 
   /// Whether a change after this stamp is sure to show in the next one. `taken_at` is the time in
   /// microseconds UTC when the stamp was taken; within the step of the file system's times after the
-  /// file's last change, and at least for 20 ms, a second change may carry the same times, so the file has
-  /// to be hashed once more later. A stamp from the future is as good as an old one: the clock was set
+  /// file's last change, and at least for 20 ms, a second change may have equal times, so the file must
+  /// be hashed once more later. A stamp from the future is as good as an old one: the clock was set
   /// back, and the next change takes its time from it.
   pub fn is_settled(&self, taken_at: i64) -> bool {
     self.settles_in(taken_at).is_zero()
@@ -124,7 +124,7 @@ pub struct Entry {
 pub struct Listing {
   /// The names.
   pub entries: Vec<Entry>,
-  /// Whether there are more than were asked for.
+  /// Whether there are more than the limit.
   pub truncated: bool,
 }
 
@@ -133,7 +133,7 @@ pub struct Listing {
 pub struct TargetRules {
   /// Largest file that is read, in bytes; larger ones are refused.
   pub max_bytes: u64,
-  /// Numeric uids whose files are written besides our own effective uid's.
+  /// Numeric uids whose files are written, in addition to memfw's own effective uid.
   pub owners: Vec<u32>,
 }
 
@@ -151,9 +151,9 @@ pub enum Touch {
 pub enum Reason {
   /// It has this many names; a write would alter the other ones too.
   HardLinked(u64),
-  /// It belongs to this uid, which is neither ours nor configured.
+  /// It belongs to this uid, which is neither memfw's nor configured.
   ForeignOwner(u32),
-  /// Its mode does not let us write.
+  /// Its mode does not allow memfw to write.
   NotWritable,
   /// Its file system is mounted read-only.
   ReadOnlyFileSystem,
@@ -196,22 +196,23 @@ pub enum Refusal {
     /// The limit in bytes.
     limit: u64,
   },
-  /// We may not read it.
+  /// memfw may not read it.
   #[error("permission denied")]
   Permission,
-  /// It is to be made in a directory of this uid, which is not ours, and would not be that user's.
-  #[error("its directory belongs to uid {0}, who would not own the file")]
+  /// Its directory belongs to this uid, which is not memfw's, so the new file would not belong to that
+  /// user.
+  #[error("its directory belongs to uid {0}, which would not own the file")]
   ForeignDirectory(u32),
   /// The name is absolute, empty or contains `..`.
   #[error("the path leads out of the workspace")]
   Escapes,
-  /// It lies on another file system or mount than the workspace root.
-  #[error("it lies on another mount than the workspace")]
+  /// It is on another file system or mount than the workspace root.
+  #[error("it is on another mount than the workspace")]
   OtherMount,
-  /// Somebody else holds a lease on it; asking again later may succeed.
+  /// Another program holds a lease on it; a later attempt may succeed.
   #[error("another program holds a lease on it")]
   Busy,
-  /// It was replaced while it was being opened; asking again may succeed.
+  /// It was replaced while it was being opened; another attempt may succeed.
   #[error("it was replaced while it was being opened")]
   Replaced,
   /// The system failed otherwise.
@@ -220,7 +221,7 @@ pub enum Refusal {
 }
 
 impl Refusal {
-  /// Whether the same question may get another answer in a moment.
+  /// Whether another attempt may succeed in a moment.
   pub fn is_transient(&self) -> bool {
     matches!(self, Self::Busy | Self::Replaced)
   }
@@ -251,7 +252,7 @@ pub enum FsError {
     source: io::Error,
   },
   /// The path itself may not be used.
-  #[error("cannot look at {}: {refusal}", Shown(path))]
+  #[error("cannot examine {}: {refusal}", Shown(path))]
   Refused {
     /// The absolute path.
     path: PathBuf,
@@ -276,8 +277,8 @@ pub enum FsError {
     /// The limit in bytes.
     limit: u64,
   },
-  /// The kernel or file system gives no lease on this file at all; asking again is useless.
-  #[error("no lease can be had on {}: {source}", Shown(path))]
+  /// The kernel or file system never gives a lease on this file.
+  #[error("no lease is available on {}: {source}", Shown(path))]
   LeaseUnsupported {
     /// The absolute path.
     path: PathBuf,
@@ -290,19 +291,19 @@ pub enum FsError {
     /// The absolute path.
     path: PathBuf,
   },
-  /// Only a part of an append was written (a full disk); it is not repeated, as others may have
-  /// appended since.
+  /// Only a part of an append was written (a full disk). It is not repeated, because another program
+  /// may have appended since.
   #[error("only {written} of {wanted} bytes were appended to {}", Shown(path))]
   ShortAppend {
     /// The absolute path.
     path: PathBuf,
     /// Bytes that are in the file now.
     written: usize,
-    /// Bytes that were meant to be.
+    /// Bytes that should be.
     wanted: usize,
   },
   /// A replacement has another length than what it replaces.
-  #[error("a replacement of {found} bytes cannot stand for {expected} bytes in {}", Shown(path))]
+  #[error("{found} bytes cannot replace {expected} bytes in {}", Shown(path))]
   UnequalLength {
     /// The absolute path.
     path: PathBuf,
@@ -351,8 +352,8 @@ pub trait Fs {
     rel: &Path,
     rules: &TargetRules,
   ) -> Result<Self::File, OpenError>;
-  /// The same, asked again for so long while the answer may be another one in a moment: a holder of a
-  /// lease is told of the first try and gives it back.
+  /// Opens a file like [`Fs::open`], and repeats a refusal that may pass for up to `patience`: the kernel
+  /// reports the first attempt to the holder of a lease, who then releases it.
   fn open_within(
     &self,
     root: &Self::Root,
@@ -375,14 +376,14 @@ pub trait Fs {
       }
     }
   }
-  /// Makes an empty file where nothing stands, readable by its owner alone, durably. Only for a person
-  /// who wants a file back that is gone; a file system that never makes one need not.
+  /// Creates an empty file where none exists, readable by its owner alone, durably. Only for a person
+  /// who restores a deleted file; other implementations need not support it.
   fn create(&self, root: &Self::Root, rel: &Path) -> Result<(), OpenError> {
     let refusal = Refusal::Io(io::ErrorKind::Unsupported.into());
     Err(OpenError { path: root.path().join(rel), refusal })
   }
-  /// Content and stamp of a file that may be read and written and that nobody else has open; `None`
-  /// where that is not so, for whatever reason. For a first look at many files.
+  /// Content and stamp of a file that may be read and written and that no other program has open;
+  /// `None` otherwise, for any reason. For a first scan of many files.
   fn glance(&self, root: &Self::Root, rel: &Path, rules: &TargetRules) -> Option<(Vec<u8>, Stamp)> {
     let mut file = self.open(root, rel, rules).ok().filter(|file| file.access() == Touch::Full)?;
     let leased = file.try_lease().ok()?;
@@ -393,13 +394,13 @@ pub trait Fs {
   /// How the files below a root can be edited.
   fn rung(&self, root: &Self::Root) -> Rung;
 
-  /// Whether two changes of a file below a root can carry the same times ([`super::Probe::coarse_times`]).
+  /// Whether two changes of a file below a root can have equal times ([`super::Probe::coarse_times`]).
   fn has_coarse_times(&self, root: &Self::Root) -> bool;
   /// At most `limit` names in the directory `rel` (empty for the root itself).
   fn list(&self, root: &Self::Root, rel: &Path, limit: usize) -> Result<Listing, FsError>;
 }
 
-/// One open memory file. All reading and writing goes through the one descriptor behind it.
+/// One open memory file. All reading and writing uses its one descriptor.
 pub trait MemoryFile {
   /// The absolute path under which it was opened, for messages; the file may have moved since.
   fn path(&self) -> &Path;
@@ -408,17 +409,17 @@ pub trait MemoryFile {
   /// Checks the open file against the rules again (a second link, another owner, growth) and
   /// updates [`Self::access`]; never upwards from read-only. For descriptors kept between events.
   fn recheck(&mut self, rules: &TargetRules) -> Result<Touch, OpenError>;
-  /// Asks for the write lease. `false`: somebody has the file open or mapped, ask again later.
+  /// Requests the write lease. `false`: another program has the file open or mapped, try again later.
   /// [`FsError::LeaseUnsupported`]: there will never be one.
   fn try_lease(&mut self) -> Result<bool, FsError>;
   /// How long the lease has been held; `None` without one. Nothing may be written from
   /// [`crate::files::lease::LIMIT`] on.
   fn leased_for(&self) -> Option<Duration>;
-  /// Whether somebody waits for the lease that is held; `false` where that cannot be told.
+  /// Whether another program waits for the held lease; `false` if that cannot be determined.
   fn is_awaited(&self) -> bool {
     false
   }
-  /// Gives the lease back; nothing happens without one.
+  /// Releases the lease; does nothing without one.
   fn release(&mut self);
   /// The whole content, bounded by the rules' size cap.
   fn read_all(&self) -> Result<Vec<u8>, FsError>;
@@ -426,13 +427,13 @@ pub trait MemoryFile {
   fn pread(&self, offset: u64, len: usize) -> Result<Vec<u8>, FsError>;
   /// Writes all of `bytes` at `offset`, in one call unless the system writes short.
   fn pwrite(&self, offset: u64, bytes: &[u8]) -> Result<(), FsError>;
-  /// Cuts the file to `len` bytes; an error if that would extend it.
+  /// Truncates the file to `len` bytes; an error if that would extend it.
   fn truncate(&self, len: u64) -> Result<(), FsError>;
   /// Adds `bytes` at the end with one appending write.
   fn append(&self, bytes: &[u8]) -> Result<(), FsError>;
   /// Makes the content durable.
   fn sync(&self) -> Result<(), FsError>;
-  /// The stamp of the open inode, whatever its path leads to now.
+  /// The stamp of the open inode, even if its path leads to another one now.
   fn stamp(&self) -> Result<Stamp, FsError>;
 }
 

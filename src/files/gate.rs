@@ -1,14 +1,14 @@
-//! Permission events of the kernel (fanotify), and giving up the rights that they took.
+//! Permission events of the kernel (fanotify), and dropping the privileges that they need.
 //!
 //! A reader of a file in a watched directory waits in the kernel until [`Barrier::allow`]. Closing the
-//! barrier, also by the death of this process, lets everybody through; nobody is ever refused here.
-//! What may be read is decided elsewhere ([`crate::gate`]).
+//! barrier, also by the death of this process, lets every reader through; no reader is ever refused here.
+//! [`crate::gate`] decides what may be read.
 //!
-//! Two traps of the kernel (both tried on 6.18) shape this file. An event comes with a descriptor that
-//! the kernel opens while we read the event; when that open fails, the reader is refused. So
-//! descriptors are never short, and the open may block: it waits for a lease on that file like any
-//! other open. Events about writes are read from a group of their own, later and without blocking, for
-//! their descriptors would break the lease under which a file is being redacted.
+//! Two traps of the kernel (both tried on 6.18) shape this file. An event has a descriptor that the
+//! kernel opens while this process reads the event; if that open fails, the kernel refuses the reader. So
+//! there are always enough descriptors, and the open may block: it waits for a lease on that file like
+//! any other open. Events about writes are read from a separate group, later and without blocking,
+//! because their descriptors would break the lease under which a file is being redacted.
 #![forbid(unsafe_code)]
 
 use std::{
@@ -49,7 +49,7 @@ const WRITERS: MaskFlags = MaskFlags::FAN_MODIFY.union(MaskFlags::FAN_EVENT_ON_C
 /// Why readers cannot be made to wait.
 #[derive(Debug, thiserror::Error)]
 pub enum GateError {
-  /// We lack the capability.
+  /// This process lacks the capability.
   #[error(
     "the gate needs `CAP_SYS_ADMIN` to make readers wait\nhint: start it as a system service (`systemd/memfw-gate@.service`), or with `sudo`"
   )]
@@ -59,17 +59,18 @@ pub enum GateError {
     "this kernel has no fanotify permission events ({0})\nhint: it needs `CONFIG_FANOTIFY_ACCESS_PERMISSIONS`; without a gate `memfw status` shows how long poison was readable"
   )]
   Unsupported(io::Error),
-  /// A directory belongs to somebody else, whose readers are not ours to stop.
+  /// A directory belongs to another user, whose readers must not be stopped.
   #[error(
-    "{} belongs to uid {owner}, not to uid {own}\nhint: name it on the command line if its readers shall wait: `--workspace DIR`",
+    "{} belongs to uid {owner}, not to uid {own}\nhint: to make its readers wait, name it on the \
+    command line: `--workspace DIR`",
     Shown(path)
   )]
   ForeignDirectory {
     /// The directory.
     path: PathBuf,
-    /// Whose it is.
+    /// Its owner.
     owner: u32,
-    /// Who we are.
+    /// The user of this process.
     own: u32,
   },
   /// A directory cannot be watched.
@@ -81,24 +82,24 @@ pub enum GateError {
     source: io::Error,
   },
   /// Rights could not be given up.
-  #[error("cannot give up the rights of the start: {0}")]
+  #[error("cannot drop the privileges of the start: {0}")]
   Rights(#[source] io::Error),
   /// Events are not available.
   #[error("cannot wait for readers: {0}")]
   Events(#[source] io::Error),
 }
 
-/// A file, whatever its name: device and inode number.
+/// A file, independent of its name: device and inode number.
 pub type FileId = (u64, u64);
 
-/// Somebody who waits for [`Barrier::allow`].
+/// A reader that waits for [`Barrier::allow`].
 #[derive(Debug)]
 pub struct Reader {
   event: FanotifyEvent,
 }
 
 impl Reader {
-  /// The process, in our own numbering; 0 for one that has no number here.
+  /// The process, in the namespace of this process; 0 for one without a number in it.
   pub fn pid(&self) -> i32 {
     self.event.pid()
   }
@@ -113,8 +114,8 @@ impl Reader {
     stamp(&self.event)
   }
 
-  /// The path under which the file was opened, as we see it: one from another mount can look like any
-  /// other path, and one that is gone ends with ` (deleted)`.
+  /// The path by which the file was opened, as this process sees it: a path from another mount can look
+  /// like any other, and that of a deleted file ends with ` (deleted)`.
   pub fn path(&self) -> Option<PathBuf> {
     let fd = self.event.fd()?;
     let link = format!("/proc/self/fd/{}", fd.as_raw_fd());
@@ -139,16 +140,16 @@ impl Barrier {
     let quiet = opened | EventFFlags::O_NOATIME;
     let group = InitFlags::FAN_CLOEXEC | InitFlags::FAN_NONBLOCK;
     let readers = Fanotify::init(group | InitFlags::FAN_CLASS_CONTENT, quiet).map_err(refused)?;
-    // Not blocking: an event whose file is leased just now is about a redaction of memfw's.
+    // Not blocking: an event whose file is under a lease is about a redaction by memfw.
     let writes =
       Fanotify::init(group | InitFlags::FAN_CLASS_NOTIF, quiet | EventFFlags::O_NONBLOCK)
         .map_err(refused)?;
     Ok(Self { readers, writes, watched: Mutex::default() })
   }
 
-  /// Makes those wait who read a file of this directory, not of those below it. Whether that is new.
-  /// Without `anybody` a directory of another user is refused: a daemon could otherwise stop the
-  /// whole machine's readers.
+  /// Makes readers of the files directly in this directory wait; returns whether that is new. Without
+  /// `anybody` a directory of another user is refused: otherwise a daemon could stop all readers of the
+  /// machine.
   pub fn watch(&self, dir: &Path, anybody: bool) -> Result<bool, GateError> {
     let failed = |source: io::Error| GateError::Watch { path: dir.to_owned(), source };
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -182,19 +183,19 @@ impl Barrier {
     self.watched.lock().unwrap_or_else(PoisonError::into_inner).keys().cloned().collect()
   }
 
-  /// Waits until somebody wants to read.
+  /// Waits for a reader.
   pub fn wait(&self) -> Result<(), GateError> {
     wait(&self.readers).map_err(GateError::Events)
   }
 
-  /// Waits until somebody has written.
+  /// Waits for an event about a write.
   pub fn wait_for_writes(&self) -> Result<(), GateError> {
     wait(&self.writes).map_err(GateError::Events)
   }
 
-  /// Those who want to read now, at most [`MAX_BATCH`]; how many events the kernel had to drop is not
-  /// known, but that it did (their readers went on) is the second value. May block while one of the
-  /// files is under a lease.
+  /// The waiting readers, at most [`MAX_BATCH`]. The second value says whether the kernel had to drop
+  /// events, whose readers then continued; their number is not known. May block while one of the files
+  /// is under a lease.
   pub fn readers(&self) -> Result<(Vec<Reader>, bool), GateError> {
     let events = match self.readers.read_events() {
       Ok(events) => events,
@@ -216,10 +217,10 @@ impl Barrier {
     Ok((readers, lost))
   }
 
-  /// No more events about reads of this file until somebody writes into it: its bytes were passed with this
-  /// stamp. The kernel clears the mark with the event about the write, so before the write returns. One that
-  /// is set after such an event would stay, but then the stamp is another one, which is seen here. Kernels
-  /// before 5.19 cannot do it without keeping the inode in memory, and go on asking.
+  /// Requests no more events about reads of this file until a program writes to it: its bytes were passed
+  /// with this stamp. The kernel clears the mark with the event about the write, before the write returns. A
+  /// mark that is set after such an event would stay, but then the stamp differs, which is checked here.
+  /// Kernels before 5.19 cannot do this without keeping the inode in memory, and keep sending events.
   pub fn quieten(&self, reader: &Reader, passed: &Stamp) {
     let Some(fd) = reader.event.fd() else { return };
     let quiet = MarkFlags::FAN_MARK_IGNORED_MASK | MarkFlags::FAN_MARK_EVICTABLE;
@@ -231,9 +232,9 @@ impl Barrier {
     }
   }
 
-  /// Lets a reader go on. The answer names the event by the number of its descriptor, which is closed
-  /// before: one that asks for a lease right after its open would find the file open otherwise. Should
-  /// another event get the same number meanwhile, two equal answers serve both.
+  /// Lets a reader continue. The answer names the event by the number of its descriptor, which is closed
+  /// first: otherwise a program that requests a lease right after its open would find the file open. If
+  /// another event gets this number in the meantime, two equal answers serve both.
   pub fn allow(&self, reader: Reader) {
     let Some(fd) = reader.event.fd().map(|fd| fd.as_raw_fd()) else { return };
     drop(reader);
@@ -241,15 +242,16 @@ impl Barrier {
     let (number, response) = answer.split_at_mut(4);
     number.copy_from_slice(&fd.to_ne_bytes());
     response.copy_from_slice(&Response::FAN_ALLOW.bits().to_ne_bytes());
-    // It fails only when the reader was killed meanwhile.
+    // It fails only if the reader was killed in the meantime.
     rustix::io::write(&self.readers, &answer).ok();
   }
 
-  /// Who has written which file since this was asked last; the second value says that some are missing.
+  /// Which process has written which file since the last call; the second value says that some are
+  /// missing.
   pub fn writers(&self) -> (Vec<(FileId, i32)>, bool) {
     let mut found = Vec::new();
     let mut lost = false;
-    // An event whose file is leased just now fails the read and is gone; the others are still there.
+    // An event whose file is under a lease makes the read fail and is lost; the other events remain.
     for _ in 0..MAX_BATCH {
       match self.writes.read_events() {
         Ok(events) => {
@@ -266,14 +268,15 @@ impl Barrier {
   }
 }
 
-/// Becomes `uid` where we are root and it is not, then gives up every capability for good. What is left
-/// is what any program of that user may do; other programs of that user cannot look into this one.
-/// For the thread that calls it and those that it starts: call it before there are others.
+/// Switches from root to `uid`, if that is another user, and then drops every capability for good. The
+/// process keeps only the rights of any program of that user, and other programs of that user cannot
+/// inspect it. Applies to the calling thread and to threads that it starts later, so call it first.
 pub fn give_up_rights(uid: u32, gid: u32) -> Result<(), GateError> {
   let failed = |error: rustix::io::Errno| GateError::Rights(error.into());
   if user::effective_uid() == 0 && uid != 0 {
     let group = rustix::process::Gid::from_raw(gid);
     let person = rustix::process::Uid::from_raw(uid);
+    // Groups first: without root they can no longer be changed.
     rustix::thread::set_thread_groups(&[]).map_err(failed)?;
     rustix::thread::set_thread_res_gid(group, group, group).map_err(failed)?;
     rustix::thread::set_thread_res_uid(person, person, person).map_err(failed)?;
@@ -281,6 +284,7 @@ pub fn give_up_rights(uid: u32, gid: u32) -> Result<(), GateError> {
   let none = CapabilitySet::empty();
   let sets = CapabilitySets { effective: none, permitted: none, inheritable: none };
   rustix::thread::set_capabilities(None, sets).map_err(failed)?;
+  // A set-uid program must not bring the rights back.
   rustix::thread::set_no_new_privs(true).map_err(failed)?;
   rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable).map_err(failed)
 }

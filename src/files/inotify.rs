@@ -26,8 +26,8 @@ const MAX_EVENTS: usize = 16_384;
 /// Bytes of one read: hundreds of events, and more than the longest one needs.
 const BUFFER: usize = 16_384;
 
-/// What is watched for. The close of a reader changes nothing, and keeps its open apart from ours: events that
-/// are equal and next to each other are one.
+/// The requested events. The close of a reader changes nothing, but separates its open from memfw's own,
+/// because the kernel merges equal consecutive events.
 const MASK: WatchFlags = WatchFlags::ATTRIB
   .union(WatchFlags::CREATE)
   .union(WatchFlags::OPEN)
@@ -42,7 +42,7 @@ const MASK: WatchFlags = WatchFlags::ATTRIB
   .union(WatchFlags::ONLYDIR)
   .union(WatchFlags::DONT_FOLLOW);
 
-/// What is watched for where only the end of what is in a directory matters, or its own.
+/// The requested events if only the removal of a directory or of its entries matters.
 const ENDS: WatchFlags = WatchFlags::DELETE
   .union(WatchFlags::MOVED_FROM)
   .union(WatchFlags::DELETE_SELF)
@@ -50,7 +50,7 @@ const ENDS: WatchFlags = WatchFlags::DELETE
   .union(WatchFlags::ONLYDIR)
   .union(WatchFlags::DONT_FOLLOW);
 
-/// What a file itself is watched for; that it is gone is told in any case.
+/// The requested events of a file itself; its removal is always reported.
 const FILE: WatchFlags = WatchFlags::ATTRIB.union(WatchFlags::DONT_FOLLOW);
 
 /// An event as the kernel gave it.
@@ -98,13 +98,13 @@ impl Queue {
     Arc::clone(&self.descriptor)
   }
 
-  /// Watches one directory, whatever was watched under its path before.
+  /// Watches one directory, even if its path was that of another watched one.
   pub(super) fn add(&mut self, dir: &Path) -> Result<(), WatchError> {
     self.add_for(dir, MASK)
   }
 
-  /// From now on only what goes from a directory is told, and that it goes itself; where it can be reached
-  /// in another way, too, what is told of that stays.
+  /// From now on reports only removals from a directory, and its own removal; events that are requested
+  /// for another path of this directory stay.
   pub(super) fn add_ends(&mut self, dir: &Path) -> Result<(), WatchError> {
     let paths = self.numbers.get(dir).and_then(|number| self.paths.get(number));
     let is_alone = paths.is_some_and(|paths| paths.len() == 1);
@@ -118,6 +118,7 @@ impl Queue {
       Err(Errno::NOENT | Errno::NOTDIR) => return Err(WatchError::NotADirectory(dir.to_owned())),
       Err(errno) => return Err(failed(dir, errno)),
     };
+    // The path leads to another inode than before, whose watch is not needed any more.
     if self.numbers.get(dir) != Some(&number) {
       self.remove(dir);
       self.numbers.insert(dir.to_owned(), number);
@@ -126,7 +127,7 @@ impl Queue {
     Ok(())
   }
 
-  /// Watches a file itself, for what is told of its inode alone.
+  /// Watches a file itself, for events that only its inode has.
   pub(super) fn add_file(&mut self, file: &Path) -> Result<(), WatchError> {
     self.add_for(file, FILE)
   }
@@ -136,19 +137,19 @@ impl Queue {
     self.numbers.contains_key(dir)
   }
 
-  /// Ends the watch of a path; events of it that were not read yet mean nothing any more.
+  /// Ends the watch of a path; its unread events are ignored from now on.
   pub(super) fn remove(&mut self, dir: &Path) {
     let Some(number) = self.numbers.remove(dir) else { return };
     let Some(paths) = self.paths.get_mut(&number) else { return };
     paths.retain(|path| path != dir);
     if paths.is_empty() {
       self.paths.remove(&number);
-      // It fails where the directory is gone, and the watch with it.
+      // It fails if the directory is gone, and the watch with it.
       inotify::remove_watch(&*self.descriptor, number).ok();
     }
   }
 
-  /// What is in the queue, and whether that is all.
+  /// The events in the queue, and whether these are all.
   pub(super) fn read(&mut self) -> (Vec<Raw>, bool) {
     let mut found = Vec::new();
     let mut buffer = [MaybeUninit::uninit(); BUFFER];
@@ -167,19 +168,20 @@ impl Queue {
           return (found, true);
         }
       }
-      // What is in the buffer is in the queue no more.
+      // Events in the buffer are no longer in the queue.
       if found.len() >= MAX_EVENTS && reader.is_buffer_empty() {
         return (found, false);
       }
     }
   }
 
-  /// What an event means, for each path of its directory; nothing for a watch that is over.
+  /// The meaning of an event, for each path of its directory; nothing for a removed watch.
   pub(super) fn meaning(&self, raw: Raw) -> Vec<Meaning> {
     let (number, flags, name) = match raw {
       Raw::Event { number, flags, name } => (number, flags, name),
       Raw::Failed(errno) => return vec![Meaning::Event(WatchEvent::Error(errno.to_string()))],
     };
+    // The event of an overflow belongs to no watch.
     if flags.contains(ReadFlags::QUEUE_OVERFLOW) {
       return vec![Meaning::Event(WatchEvent::Rescan)];
     }
@@ -192,7 +194,7 @@ fn meaning(dir: &Path, flags: ReadFlags, name: Option<&OsStr>) -> Option<Meaning
   let ended =
     ReadFlags::DELETE_SELF | ReadFlags::MOVE_SELF | ReadFlags::UNMOUNT | ReadFlags::IGNORED;
   let is_dir = flags.contains(ReadFlags::ISDIR) || name.is_none();
-  // Listing a directory opens and closes it; that is nothing new about what is in it.
+  // Listing a directory opens and closes it, which says nothing about its entries.
   if is_dir && flags.intersects(ReadFlags::OPEN | ReadFlags::CLOSE_NOWRITE) {
     return None;
   }

@@ -1,14 +1,14 @@
 //! Write leases (`F_SETLEASE`), and the signal that a broken lease sends.
 //!
 //! A write lease is granted only while no other open file description or mapping of the file
-//! exists, and from then on every other `open` and `truncate` waits until we give it back (not so on
-//! overlayfs, which does not see a mapping whose descriptor is closed). A waiting opener makes the kernel send us a signal, by default
-//! `SIGIO`, whose default action ends the process; and `F_UNLCK` resets the chosen signal to that
-//! default. So `SIGIO` is ignored before every lease, whatever signal was chosen.
+//! exists, and from then on every other `open` and `truncate` waits until the lease is released (not so
+//! on overlayfs, which does not see a mapping whose descriptor is closed). A waiting opener makes the
+//! kernel send a signal to the holder, by default `SIGIO`, whose default action ends the process; and
+//! `F_UNLCK` resets the chosen signal to that default. So `SIGIO` is ignored before every lease.
 //!
-//! A leased file is read through a mapping ([`read`]): an ordinary read can be held up by a permission
+//! A leased file is read through a mapping ([`read`]): an ordinary read can be blocked by a permission
 //! event of fanotify (the gate's, or a virus scanner's), whose handler opens the file and so waits for
-//! the lease that is given back after the read: 45.0 s, measured. Mappings make no such event.
+//! the lease that is released after the read: 45.0 s, measured. Mappings raise no such event.
 //!
 //! This is the only file with `unsafe`: rustix wraps neither `F_SETLEASE` nor `sigaction`, and a
 //! mapping is unsafe wherever it is made.
@@ -19,16 +19,16 @@
 
 use std::{io, time::Duration};
 
-/// From this age of a lease on nothing is written any more. The kernel breaks an ignored lease
-/// after `lease-break-time` (45 s); openers are made to wait far less than that.
+/// From this age of a lease on nothing is written. The kernel breaks an ignored lease after
+/// `lease-break-time` (45 s); openers should wait far less than that.
 pub const LIMIT: Duration = Duration::from_millis(500);
 
 /// The answer to a request for a write lease.
 #[derive(Debug)]
 pub enum Grant {
-  /// It is ours until [`release`].
+  /// It is held until [`release`].
   Granted,
-  /// Somebody has the file open or mapped.
+  /// Another program has the file open or mapped.
   Busy,
   /// The kernel, the file system or the owner of the file rules it out.
   Unsupported(io::Error),
@@ -49,8 +49,8 @@ mod linux {
 
   use super::Grant;
 
-  /// `F_SETSIG` of linux/fcntl.h, which the libc crate lacks for glibc. The same on every
-  /// architecture that Rust supports.
+  /// `F_SETSIG` of linux/fcntl.h, which the libc crate lacks for glibc. Equal on every architecture
+  /// that Rust supports.
   const F_SETSIG: libc::c_int = 10;
   /// `F_WRLCK`, whose type differs between C libraries.
   const WRITE: libc::c_int = libc::F_WRLCK as libc::c_int;
@@ -59,8 +59,8 @@ mod linux {
   /// Where a mapping may begin: a multiple of every page size (4 to 64 KiB).
   const ALIGNMENT: u64 = 1 << 16;
 
-  /// Sees to it that a lease break cannot end this process: `SIGIO` is ignored unless somebody
-  /// installed a handler. Cheap (one system call) once that is so.
+  /// Ensures that a lease break cannot end this process: `SIGIO` is ignored unless a handler is
+  /// installed. Cheap (one system call) after the first time.
   pub fn prepare() -> io::Result<()> {
     if disposition()? == libc::SIG_DFL {
       // SAFETY: a zeroed `sigaction` is a valid value (no flags, empty mask, `SIG_DFL`); the
@@ -89,7 +89,7 @@ mod linux {
     }
   }
 
-  /// Asks for the write lease on an open regular file.
+  /// Requests the write lease on an open regular file.
   pub fn acquire(file: BorrowedFd<'_>) -> io::Result<Grant> {
     prepare()?;
     let pid = libc::c_int::try_from(std::process::id()).map_err(io::Error::other)?;
@@ -105,7 +105,7 @@ mod linux {
     };
     match error.raw_os_error() {
       Some(libc::EAGAIN) => Ok(Grant::Busy),
-      // EACCES: not our file and no CAP_LEASE. ENOLCK, EINVAL, EOPNOTSUPP: leases are switched
+      // EACCES: another user's file and no CAP_LEASE. ENOLCK, EINVAL, EOPNOTSUPP: leases are switched
       // off (`fs.leases-enable`), or the file system has none. EPERM: a security module.
       Some(
         libc::EACCES
@@ -120,19 +120,19 @@ mod linux {
     }
   }
 
-  /// Gives the lease back. Without one the kernel says so, which is what was wanted.
+  /// Releases the lease. Without a lease the kernel reports an error, which is ignored.
   pub fn release(file: BorrowedFd<'_>) {
     fcntl(file, libc::F_SETLEASE, NONE).ok();
   }
 
-  /// Whether a granted lease is still whole: no program waits for its release and it was not broken.
+  /// Whether a granted lease is undisturbed: no program waits for its release and it was not broken.
   pub fn undisturbed(file: BorrowedFd<'_>) -> io::Result<bool> {
     // While a break is in progress the kernel answers with the lease that would be left.
     Ok(fcntl(file, libc::F_GETLEASE, 0)? == WRITE)
   }
 
   /// Reads into all of `buffer` from `offset` on, through a mapping. The caller knows that the file is
-  /// that long: bytes behind its end in its last page read as NUL, and pages behind it are an error.
+  /// that long: bytes after its end in its last page read as NUL, and later pages are an error.
   pub fn read(file: BorrowedFd<'_>, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
     if buffer.is_empty() {
       return Ok(());

@@ -1,5 +1,5 @@
-//! Which files below a guarded directory are memory: it may be an agent's workspace, or hold notes that an
-//! agent searches besides.
+//! Which files below a guarded directory are memory. The directory may be an agent's workspace, or contain
+//! additional notes that an agent searches.
 #![forbid(unsafe_code)]
 
 use std::{
@@ -23,7 +23,7 @@ pub enum Shape {
   Files(BTreeSet<OsString>),
 }
 
-/// The directories that are no workspaces, and what is memory in them.
+/// The directories that are not workspaces, and which of their files are memory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Shapes(BTreeMap<PathBuf, Shape>);
 
@@ -48,12 +48,12 @@ impl Shape {
 }
 
 impl Shapes {
-  /// What is memory in a directory.
+  /// Which files of a directory are memory.
   pub fn of(&self, root: &Path) -> &Shape {
     self.0.get(root).unwrap_or(&Shape::Workspace)
   }
 
-  /// Whether a directory is no workspace.
+  /// Whether a directory is not a workspace.
   pub fn is_elsewhere(&self, root: &Path) -> bool {
     self.0.contains_key(root)
   }
@@ -67,6 +67,7 @@ impl Shapes {
   pub fn add_file(&mut self, dir: PathBuf, name: OsString) {
     match self.0.entry(dir).or_insert_with(|| Shape::Files(BTreeSet::new())) {
       Shape::Files(names) => drop(names.insert(name)),
+      // The whole directory is guarded already.
       Shape::Notes | Shape::Workspace => {}
     }
   }
@@ -81,7 +82,7 @@ impl Shapes {
     self.0.retain(|root, _| keep(root));
   }
 
-  /// Takes over those of others that are not known.
+  /// Adds the directories of `others` that are not known yet.
   pub fn extend(&mut self, others: &Self) {
     for (root, shape) in &others.0 {
       self.0.entry(root.clone()).or_insert_with(|| shape.clone());

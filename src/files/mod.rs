@@ -1,8 +1,8 @@
 //! Memory files: finding, opening, leasing, reading, overwriting and watching them.
 //!
-//! Everything that touches a memory file goes through the [`Fs`] and [`MemoryFile`] traits, so that the
-//! file protocol ([`overwrite`], [`rewrite`], and the engine above) can also run on a simulated file
-//! system. This room decides nothing about content and knows no ledger.
+//! All access to memory files uses the [`Fs`] and [`MemoryFile`] traits, so that the file protocol
+//! ([`overwrite`], [`rewrite`], and the engine above) can also run on a simulated file system. This room
+//! decides nothing about content and does not know the ledger.
 //!
 //! Invariants held here: bytes are overwritten only where they were just compared equal (I3), and only in a
 //! regular file below the workspace root (I6); while a lease is held, the file is touched through that one

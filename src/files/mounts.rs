@@ -1,6 +1,6 @@
-//! Changes of the mount table: a directory that is mounted over, or unmounted, makes no other event.
+//! Changes of the mount table: mounting over a directory, or unmounting it, raises no other event.
 //!
-//! It says only that something changed, not what. No timer: the kernel wakes us.
+//! A change is reported without its kind. There is no timer: the kernel wakes the thread.
 #![forbid(unsafe_code)]
 
 use std::{
@@ -15,7 +15,7 @@ use crate::os::paths::read_own;
 /// Longest mount table that is read, in bytes; a line has about 100.
 const MAX_TABLE: u64 = 4 << 20;
 
-/// All paths on which something is mounted, as this process sees them; none where that cannot be told.
+/// All mount points, as this process sees them; none if they cannot be determined.
 pub fn points() -> Vec<PathBuf> {
   let table = read_own(Path::new("/proc/self/mountinfo"), MAX_TABLE).ok().flatten();
   table.map(|table| points_of(&table)).unwrap_or_default()
@@ -64,7 +64,7 @@ pub fn watch(changed: Box<dyn Fn() -> bool + Send>) -> io::Result<()> {
   std::thread::Builder::new().name("mounts".to_owned()).spawn(wait).map(drop)
 }
 
-/// Nothing is told about mounts.
+/// This system does not report mounts.
 #[cfg(not(linux))]
 pub fn watch(_changed: Box<dyn Fn() -> bool + Send>) -> io::Result<()> {
   Ok(())

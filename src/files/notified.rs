@@ -1,8 +1,8 @@
-//! The system's events of directories where it is not Linux, by way of `notify`.
+//! Directory events of systems other than Linux, through `notify`.
 //!
-//! Such a queue is behind what has happened, so its being empty proves nothing; where it is used there are no
-//! leases, and nothing depends on that. FSEvents and kqueue never tell who opens or closes a file, and what
-//! `notify`'s own inotify says of that is not listened to: tested on Linux, this sees as little as elsewhere.
+//! Such a queue is late, so an empty queue proves nothing; but these systems have no leases, and nothing
+//! depends on it. FSEvents and kqueue do not report opens and closes, and those of `notify`'s own inotify
+//! are ignored, so that tests on Linux see no more than other systems would.
 #![forbid(unsafe_code)]
 
 use std::{
@@ -20,7 +20,7 @@ use notify::{
 
 use super::watch::{Limit, Meaning, WatchError, WatchEvent};
 
-/// Events that are kept until they are taken; what is beyond is lost, and said to be.
+/// Events that are kept until they are taken; further ones are lost, which is reported.
 const MAX_EVENTS: usize = 65_536;
 
 /// An event as `notify` gave it.
@@ -49,10 +49,11 @@ impl Queue {
       let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
       if kept.len() >= MAX_EVENTS {
         kept.clear();
+        // After a rescan the dropped events would add nothing.
         kept.push_back(Ok(Event::new(EventKind::Other).set_flag(notify::event::Flag::Rescan)));
       }
       kept.push_back(event);
-      // A bell that cannot be rung any more has been rung often enough.
+      // If the bell is full, it has been rung often enough.
       rope.write_all(&[1]).ok();
     };
     let inner = RecommendedWatcher::new(handler, notify::Config::default())
@@ -64,18 +65,18 @@ impl Queue {
     Arc::clone(&self.bell)
   }
 
-  /// Watches one directory, whatever was watched under its path before.
+  /// Watches one directory, even if its path was that of another watched one.
   pub(super) fn add(&mut self, dir: &Path) -> Result<(), WatchError> {
     let watched = self.inner.watch(dir, RecursiveMode::NonRecursive);
     watched.map_err(|error| failure(dir, &error))
   }
 
-  /// The same: fewer events are not available.
+  /// Watches like [`Queue::add`], because fewer events cannot be requested.
   pub(super) fn add_ends(&mut self, dir: &Path) -> Result<(), WatchError> {
     self.add(dir)
   }
 
-  /// Nothing is told of a file itself.
+  /// These systems report no events of a file itself.
   #[expect(clippy::unused_self, clippy::unnecessary_wraps, reason = "as the kernel's own queue")]
   pub(super) fn add_file(&mut self, _file: &Path) -> Result<(), WatchError> {
     Ok(())
@@ -89,19 +90,20 @@ impl Queue {
 
   /// Ends the watch of a path.
   pub(super) fn remove(&mut self, dir: &Path) {
-    // The only failure is that there is no such watch, which is what was wanted.
+    // The only failure is that there is no such watch.
     self.inner.unwatch(dir).ok();
   }
 
-  /// What was seen, and whether that is all.
+  /// The events so far, and whether these are all.
   pub(super) fn read(&mut self) -> (Vec<Raw>, bool) {
+    // The bytes are read before the events, so an event in between rings again.
     let mut rung = [0; 4096];
     while rustix::io::read(&*self.bell, &mut rung).is_ok_and(|n| n > 0) {}
     let mut events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
     (events.drain(..).collect(), true)
   }
 
-  /// What an event means.
+  /// The meaning of an event.
   #[expect(clippy::unused_self, reason = "the kernel's own queue has to look up its watches")]
   pub(super) fn meaning(&self, raw: Raw) -> Vec<Meaning> {
     match raw {

@@ -23,18 +23,19 @@ pub struct Change<'a> {
   pub replacement: &'a [u8],
 }
 
-/// What became of the changes, as indices into them.
+/// The result of each change, as indices into them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Overwritten {
   /// Overwritten.
   pub applied: Vec<usize>,
-  /// Left alone: the content is another one, or the lease grew too old. Read again and plan again.
+  /// Not changed: the content differs, or the lease is too old. Read again and plan again.
   pub stale: Vec<usize>,
 }
 
 /// Overwrites each range that has the expected bytes at this moment.
 pub fn overwrite<F: MemoryFile>(file: &F, changes: &[Change<'_>]) -> Result<Overwritten, FsError> {
   for change in changes {
+    // All lengths are checked before the first byte is written.
     if change.expected.len() != change.replacement.len() {
       return Err(FsError::UnequalLength {
         path: file.path().to_owned(),
@@ -63,7 +64,7 @@ pub fn overwrite<F: MemoryFile>(file: &F, changes: &[Change<'_>]) -> Result<Over
   Ok(done)
 }
 
-/// What a crash left of one overwriting.
+/// The state of one overwriting after a crash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Left {
   /// Nothing was written.
@@ -72,11 +73,11 @@ pub enum Left {
   After,
   /// Each byte is the old or the new one, and there are both: write the new ones.
   Torn,
-  /// Other content: a writer was there since, or the text has moved.
+  /// Other content: another program has written since, or the text has moved.
   Foreign,
 }
 
-/// Classifies the bytes that stand at an overwritten range after a crash.
+/// Classifies the bytes in an overwritten range after a crash.
 pub fn left(current: &[u8], before: &[u8], after: &[u8]) -> Left {
   if current == after {
     Left::After
@@ -92,10 +93,10 @@ pub fn left(current: &[u8], before: &[u8], after: &[u8]) -> Left {
   }
 }
 
-/// As many bytes as tell a torn range from other text: a placeholder up to most of its id.
+/// As many bytes as distinguish a torn range from other text: a placeholder up to most of its id.
 const HEAD: usize = 16;
 
-/// Where a torn range stands that a writer has moved since: it wrote text before it, or took some away.
+/// The offset of a torn range that a writer has moved since, by adding or removing text before it.
 pub fn find_torn(current: &[u8], before: &[u8], after: &[u8]) -> Option<usize> {
   let head = |bytes: &[u8], at: usize| {
     let head = bytes.get(..HEAD.min(bytes.len())).unwrap_or_default();

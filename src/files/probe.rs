@@ -1,7 +1,7 @@
-//! What the file system of a directory lets us do, found out at start.
+//! Finds out at start what the file system of a directory allows.
 //!
 //! The answer is the rung of the fallback ladder that `status` shows.
-//! The probe is an unnamed file (`O_TMPFILE`) that is never linked: nothing is left behind.
+//! The probe is an unnamed file (`O_TMPFILE`) that is never linked, so it leaves nothing.
 #![forbid(unsafe_code)]
 
 use std::path::Path;
@@ -36,23 +36,23 @@ pub struct Probe {
   pub rung: Rung,
   /// Whether other machines or programs may change its files without an event here.
   pub needs_polling: bool,
-  /// Whether two changes in a row can carry the same file times, as before Linux 6.13.
+  /// Whether two changes in a row can have equal file times, as before Linux 6.13.
   pub coarse_times: bool,
   /// One line for a person: type, rung and, below the highest, why.
   pub description: String,
 }
 
 impl Probe {
-  /// The same, standing on no higher rung than this, as the configuration asks.
+  /// The probe, limited to this rung by the configuration.
   #[must_use]
   pub(super) fn up_to(self, ceiling: Rung) -> Self {
     if ceiling >= self.rung {
       return self;
     }
     Self {
-      description: format!("{}: {ceiling}; `files.protocol` asks for it", self.fs_type),
+      description: format!("{}: {ceiling}; set by `files.protocol`", self.fs_type),
       rung: ceiling,
-      // The lowest rung is what other machines share; chosen by hand it behaves like there.
+      // The lowest rung is for files that other machines share, so it is polled in any case.
       needs_polling: self.needs_polling || ceiling == Rung::NoLease,
       ..self
     }
@@ -63,11 +63,11 @@ impl Probe {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Class {
   Local,
-  /// Nobody has tried it.
+  /// Untested.
   Unknown,
-  /// Does not see a mapping whose descriptor is closed, so a lease is granted nevertheless.
+  /// Does not see a mapping whose descriptor is closed, and grants a lease in spite of it.
   Overlay,
-  /// Somebody beyond this kernel writes as well; a granted lease does not bind them.
+  /// Writers outside this kernel are possible, and a granted lease does not bind them.
   Remote,
 }
 
@@ -114,7 +114,7 @@ struct Observed {
   coarse_times: bool,
 }
 
-/// Asks what can be done in a directory. Never fails: what cannot be found out counts as absent.
+/// Probes a directory. Never fails: an ability that cannot be determined counts as absent.
 pub fn probe(dir: &Path) -> Probe {
   describe(ask(dir))
 }
@@ -128,7 +128,7 @@ fn describe(seen: Observed) -> Probe {
     (None, None) => "unknown".to_owned(),
   };
   let class = known.map_or(Class::Unknown, |(.., class)| *class);
-  // Where not even the type can be told, other hosts may write there.
+  // If not even the type is known, other hosts may write there.
   let needs_polling = class == Class::Remote || number.is_none();
   let (rung, why) = match (class, lease) {
     (Class::Remote, _) => (
@@ -141,7 +141,7 @@ fn describe(seen: Observed) -> Probe {
       "; leases do not see every mapping, so files are not reshaped".to_owned(),
     ),
     (Class::Unknown, Ok(())) => {
-      (Rung::EqualLengthOnly, "; its leases were never tried, so files are not reshaped".to_owned())
+      (Rung::EqualLengthOnly, "; its leases are untested, so files are not reshaped".to_owned())
     }
     (Class::Local, Ok(())) => (Rung::Lease, String::new()),
   };
@@ -149,10 +149,10 @@ fn describe(seen: Observed) -> Probe {
   Probe { fs_type, rung, needs_polling, coarse_times, description }
 }
 
-/// Where the kernel says whether it gives leases at all.
+/// The kernel setting that allows leases.
 #[cfg(linux)]
 const LEASES_ENABLE: &str = "/proc/sys/fs/leases-enable";
-/// Pairs of changes by which the fineness of file times is found out. A pair takes some microseconds and
+/// Pairs of changes that measure the resolution of file times. A pair takes some microseconds and
 /// a tick of the kernel at least one millisecond, so at most one pair has a tick between its changes.
 #[cfg(linux)]
 const PAIRS: usize = 3;
@@ -168,12 +168,13 @@ fn ask(dir: &Path) -> Observed {
 
   // Some types are negative where the field is a signed 32-bit one.
   let number = rustix::fs::statfs(dir).ok().map(|found| found.f_type as u64 & 0xFFFF_FFFF);
+  // With `O_EXCL` the file can never get a name.
   let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC | OFlags::EXCL;
   let file = match rustix::fs::open(dir, flags, Mode::RUSR | Mode::WUSR) {
     Ok(file) => file,
     Err(errno) => {
       let error = std::io::Error::from(errno);
-      let lease = Err(format!("leases cannot be tried out ({error})"));
+      let lease = Err(format!("leases cannot be tested ({error})"));
       return Observed { number, lease, coarse_times: true };
     }
   };
@@ -192,13 +193,13 @@ fn ask(dir: &Path) -> Observed {
     rustix::io::pwrite(&file, b"x", 0)?;
     rustix::fs::fstat(&file).map(|stat| (stat.st_ctime, stat.st_ctime_nsec))
   };
-  // What cannot be measured counts as coarse.
+  // Times that cannot be measured count as coarse.
   let coarse_times = (0..PAIRS).any(|_| change().ok().is_none_or(|one| change().ok() == Some(one)));
   Observed { number, lease, coarse_times }
 }
 
-/// Asks again while the unnamed file is held open: by somebody who looks at all files that are opened
-/// (the gate, a virus scanner), or by a child of memfw's that is just being started.
+/// Asks again while another process has the unnamed file open: a program that inspects all opened files
+/// (the gate, a virus scanner), or a child of memfw that is being started.
 #[cfg(linux)]
 fn patiently(
   mut ask: impl FnMut() -> std::io::Result<super::lease::Grant>,
@@ -258,7 +259,7 @@ mod tests {
     assert_eq!((lowered.rung, lowered.needs_polling), (Rung::EqualLengthOnly, false));
     let lowest = found(0xEF53).up_to(Rung::NoLease);
     assert_eq!((lowest.rung, lowest.needs_polling), (Rung::NoLease, true));
-    assert_eq!(lowest.description, "ext4: no-lease; `files.protocol` asks for it");
+    assert_eq!(lowest.description, "ext4: no-lease; set by `files.protocol`");
     assert_eq!(found(0x6969).up_to(Rung::EqualLengthOnly), found(0x6969));
   }
 

@@ -1,8 +1,8 @@
 //! Memory files on the real kernel: found without following links, checked before they are opened,
 //! leased, and read and written through one descriptor.
 //!
-//! Invariant I6: what is written is a regular, single-linked file of our own uid or of a configured
-//! one, inside the workspace root's mount. Everything else is read at most.
+//! Invariant I6: only regular, single-linked files of memfw's own uid or of a configured one are written,
+//! inside the workspace root's mount. All others are at most read.
 #![forbid(unsafe_code)]
 
 use std::{
@@ -36,7 +36,7 @@ use crate::os::user;
 #[derive(Clone, Copy, Debug)]
 pub struct RealFs {
   pub(super) resolver: Resolver,
-  /// The highest rung that is used, whatever a file system offers.
+  /// The highest rung that is used, even if a file system offers a higher one.
   ceiling: Rung,
 }
 
@@ -46,7 +46,7 @@ pub struct Root {
   path: PathBuf,
   pub(super) handle: OwnedFd,
   stamp: Stamp,
-  /// Found out when it is first asked for.
+  /// Probed at the first use.
   probe: OnceCell<Probe>,
 }
 
@@ -85,6 +85,7 @@ impl Fs for RealFs {
 
   fn open_root(&self, path: &Path) -> Result<Root, OpenError> {
     let refused = |refusal| OpenError { path: path.to_owned(), refusal };
+    // A person configured this path, so its links are followed once; below the root none is.
     let real = match path.canonicalize() {
       Ok(real) => real,
       Err(error) => {
@@ -121,8 +122,8 @@ impl Fs for RealFs {
     self.make(root, rel).map_err(|refusal| OpenError { path: root.path.join(rel), refusal })
   }
 
-  /// Opens it for reading only: closing it is no event then, and ten thousand of them need not be
-  /// looked at twice.
+  /// Opens the file for reading only, because closing it then raises no event, and ten thousand files
+  /// are not scanned twice.
   fn glance(&self, root: &Root, rel: &Path, rules: &TargetRules) -> Option<(Vec<u8>, Stamp)> {
     let target = self.resolver.find(root.handle.as_fd(), rel).ok()?;
     let found = target.facts().ok()?;
@@ -144,6 +145,7 @@ impl Fs for RealFs {
     let stamp = file.stamp().ok()?;
     let bytes = file.read_all().ok()?;
     file.release();
+    // Another file may have taken the name since the check.
     stamp.same_file(&found.stamp).then_some((bytes, stamp))
   }
 
@@ -183,7 +185,7 @@ impl Fs for RealFs {
       let mut kind = resolve::kind(entry.file_type());
       if kind == Kind::Other {
         // Some file systems do not say in the directory what an entry is.
-        // If it is gone since, or lies on another mount, opening it will say so.
+        // If it is gone since, or on another mount, opening it reports that.
         if let Ok(Some(found)) = self.kind(root, &rel.join(&name)) {
           kind = found;
         }
@@ -196,18 +198,18 @@ impl Fs for RealFs {
 }
 
 impl RealFs {
-  /// The same, standing on no higher rung than this.
+  /// This file system, limited to a rung.
   #[must_use]
   pub fn up_to(self, ceiling: Rung) -> Self {
     Self { ceiling, ..self }
   }
 
-  /// What the file system of a workspace can do, as far as it is used.
+  /// The probe of the file system of a workspace, limited to the configured rung.
   pub fn probe<'r>(&self, root: &'r Root) -> &'r Probe {
     root.probe.get_or_init(|| self.probe_dir(&root.path))
   }
 
-  /// The same for a directory that is not open.
+  /// The probe of a directory that is not open.
   pub fn probe_dir(&self, dir: &Path) -> Probe {
     probe(dir).up_to(self.ceiling)
   }
@@ -233,7 +235,7 @@ impl RealFs {
     let wanted = judge(&found, rules)?;
     let (handle, access) = match open_inode(&target, wanted) {
       Err(Refusal::Absent) => {
-        // No /proc, or the name is gone since. The stepwise way tells which.
+        // No /proc, or the name is gone since. Resolving it stepwise shows which.
         open_inode(&Resolver::Stepwise.find(root.handle.as_fd(), rel)?, wanted)?
       }
       answer => answer?,
@@ -248,7 +250,7 @@ impl RealFs {
       file: File::from(handle),
       path: path.to_owned(),
       access,
-      // Where others write past a lease, a granted one does not count.
+      // On file systems where others write despite a lease, a granted lease does not count.
       leases: !self.probe(root).needs_polling,
       max_bytes: rules.max_bytes,
       leased_at: None,
@@ -256,8 +258,8 @@ impl RealFs {
   }
 }
 
-/// Whether a thing with these facts may be opened, and for what. That it lies on the mount of the root
-/// was seen on the way to it; its device says nothing, for on an overlay it is that of a layer.
+/// Whether an entry with these facts may be opened, and for what. The resolver has checked that it is on
+/// the mount of the root; its device does not show that, because on an overlay it is that of a layer.
 pub(super) fn judge(facts: &Facts, rules: &TargetRules) -> Result<Touch, Refusal> {
   match facts.kind {
     Kind::File => {}

@@ -19,13 +19,13 @@ use super::{
 };
 use crate::os::clock::{Clock as _, SystemClock};
 
-/// One open memory file. Dropping it gives a held lease back.
+/// One open memory file. Dropping it releases a held lease.
 #[derive(Debug)]
 pub struct RealFile {
   pub(super) file: File,
   pub(super) path: PathBuf,
   pub(super) access: Touch,
-  /// Whether leases count where it lies.
+  /// Whether leases count on its file system.
   pub(super) leases: bool,
   pub(super) max_bytes: u64,
   /// Monotonic time just before the lease was granted.
@@ -33,7 +33,7 @@ pub struct RealFile {
 }
 
 impl RealFile {
-  /// Whether the held lease is whole: no program waits for it and it was not broken by force.
+  /// Whether the held lease is undisturbed: no program waits for it and it was not broken by force.
   pub fn is_undisturbed(&self) -> bool {
     self.leased_at.is_some() && lease::undisturbed(self.file.as_fd()).unwrap_or(false)
   }
@@ -74,8 +74,8 @@ impl RealFile {
 }
 
 impl RealFile {
-  /// The same without a permission event, whose handler would wait for our lease; `None` where there
-  /// is no lease, or the file cannot be mapped.
+  /// Reads like [`Self::fill`], but without a permission event, whose handler would wait for memfw's
+  /// lease; `None` without a lease, or if the file cannot be mapped.
   fn fill_leased(&self, offset: u64, buffer: &mut [u8]) -> Result<Option<usize>, FsError> {
     if self.leased_at.is_none() {
       return Ok(None);
@@ -85,7 +85,7 @@ impl RealFile {
     let count = there.min(buffer.len());
     let Some(part) = buffer.get_mut(..count) else { return Ok(None) };
     let read = lease::read(self.file.as_fd(), offset, part);
-    // A file that got another length meanwhile is read in the ordinary way: the lease was broken.
+    // If the length has changed, the lease was broken, and the file is read in the ordinary way.
     Ok((read.is_ok() && self.facts()?.stamp.size == size).then_some(count))
   }
 }
@@ -117,6 +117,7 @@ impl MemoryFile for RealFile {
       let source = io::ErrorKind::Unsupported.into();
       return Err(FsError::LeaseUnsupported { path: self.path.clone(), source });
     }
+    // Taken before the request, so that the lease never counts as younger than it is.
     let before = SystemClock.monotonic();
     match lease::acquire(self.file.as_fd()).map_err(|error| self.failed("lease", error))? {
       Grant::Granted => {
@@ -153,7 +154,7 @@ impl MemoryFile for RealFile {
     }
     let mut bytes = vec![0; size as usize];
     let mut length = self.fill(0, &mut bytes)?;
-    // A writer without regard for us may be appending: read on, never past the cap.
+    // Without a lease a writer may be appending: read on, but never past the cap.
     let mut more = [0; 8192];
     while length == bytes.len() {
       let count = self.fill(length as u64, &mut more)?;
@@ -186,7 +187,7 @@ impl MemoryFile for RealFile {
   fn truncate(&self, len: u64) -> Result<(), FsError> {
     self.writable()?;
     if len > self.facts()?.stamp.size {
-      // A longer file would be filled with NUL; that tore files when we were killed.
+      // A longer file would be filled with NUL; kills after that left torn files.
       return Err(self.failed("truncate", io::ErrorKind::InvalidInput.into()));
     }
     self.file.set_len(len).map_err(|error| self.failed("truncate", error))
@@ -208,6 +209,7 @@ impl MemoryFile for RealFile {
   }
 
   fn sync(&self) -> Result<(), FsError> {
+    // `fdatasync` also writes a changed size; the times need not survive.
     self.file.sync_data().map_err(|error| self.failed("sync", error))
   }
 
@@ -218,8 +220,7 @@ impl MemoryFile for RealFile {
 
 impl Drop for RealFile {
   fn drop(&mut self) {
-    // Closing would do, but for a child process that is between fork and exec just now and still
-    // holds the descriptor.
+    // Closing is not enough if a child process between fork and exec still has the descriptor.
     self.release();
   }
 }

@@ -346,7 +346,7 @@ fn on_the_lowest_rung_no_lease_is_asked_for() {
     assert_eq!(rung, Rung::EqualLengthOnly);
     assert!(file.try_lease().unwrap());
   } else {
-    // There is nothing but the lowest.
+    // Only the lowest rung is left.
     assert_eq!(rung, Rung::NoLease);
     assert!(matches!(file.try_lease(), Err(FsError::LeaseUnsupported { .. })));
   }

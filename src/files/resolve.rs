@@ -1,8 +1,8 @@
 //! From a path relative to the workspace root to something that can be checked, then opened.
 //!
-//! On Linux `openat2` does the walk in the kernel. Where it is missing (before Linux 5.6, an old
-//! container filter, other systems) the walk is made one directory at a time, which a race can make
-//! fail but not lead astray: what was checked and what is opened are compared by inode.
+//! On Linux `openat2` does the walk in the kernel. Without it (before Linux 5.6, in an old container
+//! filter, on other systems) the walk is made one directory at a time. A race can make this walk fail, but
+//! not open a wrong file: the checked and the opened file are compared by inode.
 #![forbid(unsafe_code)]
 
 use std::{
@@ -29,7 +29,7 @@ pub(super) enum Resolver {
   Stepwise,
 }
 
-/// Something found and not yet opened; holding it keeps it from changing into another thing.
+/// An entry that was found and is not opened yet; while it is held, it cannot become another one.
 pub(super) enum Target {
   /// A path descriptor of the thing itself.
   #[cfg(linux)]
@@ -87,7 +87,7 @@ impl Target {
     .map_err(refusal)
   }
 
-  /// Whether the system would let us write to it, as far as it says so without an open.
+  /// Whether the system would allow writing to it, as far as that is known without opening it.
   pub(super) fn is_writable(&self) -> bool {
     match self {
       #[cfg(linux)]
@@ -100,14 +100,14 @@ impl Target {
     }
   }
 
-  /// Opens the very thing that was found.
+  /// Opens exactly the entry that was found.
   pub(super) fn open(&self, flags: OFlags) -> rustix::io::Result<OwnedFd> {
     let flags = flags | OFlags::CLOEXEC;
     match self {
       #[cfg(linux)]
       Self::Handle(handle) => {
         use std::os::fd::AsRawFd as _;
-        // The link in /proc leads to the inode itself, whatever its name leads to by now.
+        // The link in /proc leads to the inode itself, even if its name leads to another one now.
         rustix::fs::open(format!("/proc/self/fd/{}", handle.as_raw_fd()), flags, Mode::empty())
       }
       Self::Named(parent, name) => {
@@ -126,6 +126,7 @@ fn check(rel: &Path) -> Result<(), Refusal> {
 #[cfg(linux)]
 fn beneath(root: BorrowedFd<'_>, rel: &Path) -> rustix::io::Result<OwnedFd> {
   use rustix::fs::ResolveFlags;
+  // `NO_XDEV`: a mount inside the workspace may be a file system with fewer guarantees.
   let rules = ResolveFlags::BENEATH
     | ResolveFlags::NO_SYMLINKS
     | ResolveFlags::NO_MAGICLINKS
@@ -157,12 +158,12 @@ fn stepwise(root: BorrowedFd<'_>, rel: &Path) -> Result<Target, Refusal> {
       return Err(Refusal::OtherMount);
     }
   }
-  // The name has to exist, as it has for the kernel's walk; and a mount over it shows here.
+  // The name must exist, as in the kernel's walk, and a mount over it is detected here.
   let is_here = Mount::of(parent.as_fd(), last)?.is(mount);
   if is_here { Ok(Target::Named(parent, last.to_owned())) } else { Err(Refusal::OtherMount) }
 }
 
-/// Which mount something lies on, as well as the system tells.
+/// The mount of an entry, as far as the system reports it.
 #[derive(Clone, Copy)]
 struct Mount {
   /// The kernel's number of the mount, from Linux 5.8 on.
@@ -200,13 +201,13 @@ fn mount_id(parent: BorrowedFd<'_>, name: &OsStr) -> Option<u64> {
   (found.stx_mask & StatxFlags::MNT_ID.bits() != 0).then_some(found.stx_mnt_id)
 }
 
-/// Nothing but the device tells.
+/// Only the device is known.
 #[cfg(not(linux))]
 fn mount_id(_parent: BorrowedFd<'_>, _name: &OsStr) -> Option<u64> {
   None
 }
 
-/// A link in the middle of a path is refused as a link, not as a thing that is no directory.
+/// A link in the middle of a path is refused as a link, and not because it is not a directory.
 fn not_a_directory(parent: BorrowedFd<'_>, name: &OsStr, error: Errno) -> Refusal {
   match rustix::fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW) {
     Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::Symlink => Refusal::Symlink,
@@ -214,7 +215,7 @@ fn not_a_directory(parent: BorrowedFd<'_>, name: &OsStr, error: Errno) -> Refusa
   }
 }
 
-/// What a failed look-up means.
+/// The refusal for a failed look-up.
 pub(super) fn refusal(error: Errno) -> Refusal {
   match error {
     // A file where a directory should be: there is nothing under that name.
@@ -234,7 +235,7 @@ pub(super) fn refusal(error: Errno) -> Refusal {
   expect(clippy::unnecessary_cast, reason = "the field types differ between systems")
 )]
 pub(super) fn facts(stat: &Stat) -> Facts {
-  // A hostile time wraps; it only has to differ when the time differs.
+  // A hostile time wraps; the value must only differ when the time differs.
   let nanos = |seconds: i64, nanos: i64| seconds.wrapping_mul(1_000_000_000).wrapping_add(nanos);
   Facts {
     stamp: Stamp {

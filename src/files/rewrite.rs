@@ -1,8 +1,8 @@
-//! Reshaping: a change of length, in place, under a lease, and what a crash can leave of it.
+//! Reshaping: a change of length, in place, under a lease, and its possible states after a crash.
 //!
-//! The new content is written in one call from the common prefix on; the file is cut only when it
-//! gets shorter, and never extended by cutting: killed in between, that left files full of NUL. The
-//! caller has journalled both images before.
+//! The new content is written in one call from the common prefix on. The file is truncated only when it
+//! gets shorter, and never extended by `ftruncate`: a kill in between left files full of NUL. The caller
+//! has journalled both images before.
 #![forbid(unsafe_code)]
 
 use super::{
@@ -11,14 +11,14 @@ use super::{
 };
 use crate::failpoint::{Point, hit, tear};
 
-/// What became of a reshape.
+/// The result of a reshape.
 #[derive(Debug)]
 pub enum Reshaped {
   /// The file has the new content.
   Done,
-  /// The file is not what the new content was made from; nothing was written. Plan again.
+  /// The file differs from what the new content is based on; nothing was written. Plan again.
   Changed,
-  /// A write failed, as on a full disk, and what it had written was taken back durably.
+  /// A write failed, as on a full disk, and was undone durably.
   Undone(FsError),
 }
 
@@ -37,8 +37,8 @@ pub fn reshape<F: MemoryFile>(file: &F, base: &[u8], new: &[u8]) -> Result<Resha
   match put(file, same, base.len(), new) {
     Ok(()) => Ok(Reshaped::Done),
     Err(error) => {
-      // Half a reshape would be read as memory, with its tail twice. The old bytes fit where they were,
-      // even on a full disk; where they cannot be put back either, the journal has them.
+      // Half a reshape would be read as memory, with its tail twice. The old bytes fit into their place
+      // even on a full disk; if they cannot be written either, the journal has them.
       match undo(file, same, base) {
         Ok(()) => Ok(Reshaped::Undone(error)),
         Err(_) => Err(error),
@@ -64,40 +64,40 @@ fn put<F: MemoryFile>(file: &F, same: usize, length: usize, new: &[u8]) -> Resul
   Ok(())
 }
 
-/// Brings `base` back after a write that failed somewhere.
+/// Restores `base` after a failed write.
 fn undo<F: MemoryFile>(file: &F, same: usize, base: &[u8]) -> Result<(), FsError> {
   file.pwrite(same as u64, base.get(same..).unwrap_or_default())?;
   if file.stamp()?.size > base.len() as u64 {
     file.truncate(base.len() as u64)?;
   }
-  // What is half written may have reached the disk, and the journal forgets it next.
+  // The partial write may have reached the disk, and the journal forgets the edit next.
   file.sync()
 }
 
 /// What to do about a reshape that was begun and not recorded as finished.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Recovery {
-  /// It was finished; whatever was appended since is kept.
+  /// It was finished; text that was appended since is kept.
   Done,
-  /// It was not begun; whatever was appended since is kept.
+  /// It was not begun; text that was appended since is kept.
   NotApplied,
-  /// The file is torn: reshape it to these bytes, which are the new content and what was appended.
+  /// The file is torn: reshape it to these bytes, which are the new content and the appended text.
   Rewrite(Vec<u8>),
-  /// A writer was there since. Nothing is done without a person; the base stays in the journal.
+  /// Another program has written since. Only a person can decide; the base stays in the journal.
   Foreign,
 }
 
 /// The unit in which the kernel copies a write into its cache. A write that was cut short by a kill
 /// or a full disk ends at a multiple of it (folios are multiples of pages).
 const PAGE: usize = 4096;
-/// Fewer bytes than this behind the base may equal the new content's by chance, when somebody
-/// appended. They are then kept, which at worst leaves the beginning of a marker in the file: a
-/// byte too many can be taken out again, a byte too few cannot be brought back.
+/// Fewer bytes than this after the base may equal the new content's by chance, if a program appended
+/// them. Then they are kept, which at worst leaves the beginning of a marker in the file: a byte too
+/// many can be taken out again, and a lost byte cannot be restored.
 const EVIDENCE: usize = 16;
 
-/// Finds out what a crash left of replacing `base` by `new`, from the present bytes.
+/// Determines the state of replacing `base` by `new` after a crash, from the current bytes.
 ///
-/// The file is then a mixture followed by what others appended. In the mixture each byte is that of
+/// The file is then a mixture followed by text that others appended. In the mixture each byte is that of
 /// `base`, that of `new`, or NUL (a block that never reached the disk); its length is that of
 /// `base`, that of `new`, or, for a growing write that was cut short, a page boundary in between.
 pub fn recover_reshape(current: &[u8], base: &[u8], new: &[u8]) -> Recovery {
@@ -108,13 +108,13 @@ pub fn recover_reshape(current: &[u8], base: &[u8], new: &[u8]) -> Recovery {
   }
 }
 
-/// Shrinking writes first and cuts then, so without the cut the tail of the base still stands.
+/// Shrinking writes first and truncates then, so without the truncation the tail of the base is left.
 fn recover_shrunk(current: &[u8], base: &[u8], new: &[u8]) -> Recovery {
   if current.starts_with(base) {
     Recovery::NotApplied
   } else if is_mixture(current, base, new, base.len()) {
-    // Asked before `Done`: the new content followed by the base's tail is a missing cut, unless so little
-    // of it is there that it may be the beginning of another program's text.
+    // Checked before `Done`: the new content followed by the base's tail is a missing truncation, unless
+    // the tail is so short that it may be the beginning of another program's text.
     if current.len() > base.len() && current.starts_with(new) && base.len() - new.len() < EVIDENCE {
       return Recovery::Done;
     }
@@ -139,26 +139,26 @@ fn recover_grown(current: &[u8], base: &[u8], new: &[u8]) -> Recovery {
   if current.starts_with(new) {
     return Recovery::Done;
   }
-  // Whether bytes behind the base are the new content's, and not by chance what was appended.
+  // Whether bytes after the base are the new content's, and not appended text by chance.
   let evident = |until: usize| until.saturating_sub(base.len()) >= EVIDENCE;
   let same = current.iter().zip(new).take_while(|(now, new)| now == new).count();
   let cut_short = same / PAGE * PAGE;
   let torn_at_new = is_mixture(current, base, new, new.len());
   if cut_short > base.len() && (!new.starts_with(base) || evident(cut_short)) {
-    // What follows may be what never reached the disk; else it was appended.
+    // The following bytes may be those that never reached the disk; otherwise they were appended.
     return rewrite(new, current, if torn_at_new { new.len() } else { cut_short });
   }
   let tail = current.get(base.len()..new.len().min(current.len())).unwrap_or_default();
   let hole = tail.iter().take_while(|&&byte| byte == 0).count();
   if current.starts_with(base) {
-    // Text that somebody appended has no NUL.
+    // Appended text has no NUL.
     let torn = tail.contains(&0) || evident(new.len());
     if hole == 0 && !(torn_at_new && torn) {
       return Recovery::NotApplied;
     }
   }
-  // The part behind the base that was not appended is the new content, all of which was written
-  // there, and of which a writer has changed a part since.
+  // The part after the base that was not appended is the new content, which was written completely,
+  // and of which a writer has changed a part since.
   let grown = tail.iter().zip(new.iter().skip(base.len())).take_while(|(now, new)| now == new);
   if torn_at_new {
     rewrite(new, current, new.len())
@@ -182,8 +182,8 @@ fn is_mixture(current: &[u8], base: &[u8], new: &[u8], length: usize) -> bool {
   })
 }
 
-/// The text behind the torn part is kept, unless it is the end of the new content from the middle of a line
-/// on: no program appends that, and it is what a page of a longer version left behind.
+/// Keeps the text after the torn part, unless it is the end of the new content from the middle of a line
+/// on: no program appends such text, so it is left over from a page of a longer version.
 fn rewrite(new: &[u8], current: &[u8], torn: usize) -> Recovery {
   let appended = current.get(torn..).unwrap_or_default();
   let head = new.strip_suffix(appended).unwrap_or_default();

@@ -128,9 +128,8 @@ enum Crash {
   Finished,
 }
 
-/// Texts of lower-case letters and line ends, so that what is appended (upper case) is always told
-/// apart: where it is not, no one can say who wrote a byte. Made of runs, as single bytes would take
-/// minutes.
+/// Texts of lower-case letters and line ends, so that appended text (upper case) is always distinguishable:
+/// otherwise the writer of a byte would be unknown. Made of runs, because single bytes would take minutes.
 fn image() -> impl Strategy<Value = Vec<u8>> {
   let run = (0usize..5, 1usize..600).prop_map(|(start, length)| {
     (start..start + length).map(|at| b"abcde\n"[at * at % 6]).collect::<Vec<_>>()
@@ -205,12 +204,12 @@ proptest! {
     let whole = [&new[..], appended].concat();
     let untouched = [&base[..], appended].concat();
     match recover_reshape(&current, &base, &new) {
-      // Too few bytes to be told from what somebody appended: they stay.
+      // Too few bytes to be distinguished from appended ones: they stay.
       Recovery::Done => {
         prop_assert!(current.starts_with(&new) && current.ends_with(appended));
         prop_assert!(current.len() < whole.len() + EVIDENCE);
       }
-      // Too few bytes of the new content to be told from what somebody appended.
+      // Too few bytes of the new content to be distinguished from appended ones.
       Recovery::NotApplied if current.len() < untouched.len() + EVIDENCE => {
         prop_assert!(current.starts_with(&base) && current.ends_with(appended));
       }

@@ -1,16 +1,16 @@
 //! Watching directories, never files: a file that is replaced takes its watch away with it.
 //!
 //! Every event of the system becomes one of [`WatchEvent`]; none is dropped and none carries
-//! content. An event only says where to look: the receiver takes the stamp first. An overflow is a
+//! content. An event only names a path: the receiver takes the stamp first. An overflow is a
 //! [`WatchEvent::Rescan`]. No timer, so no wakeups at rest.
 //!
 //! On Linux the queue is the kernel's and is read by the caller of [`Watcher::take`], without a thread
-//! in between (docs/adr/0009). So the caller decides how much is read at a time, and when `take` says that
-//! this was all, nothing that happened before is unknown: an event is in the queue before the call
-//! that made it returns.
+//! in between (docs/adr/0009). So the caller decides how much is read at a time, and when `take` reports
+//! that this was all, every earlier event is known: an event is in the queue before the call that caused
+//! it returns.
 //!
 //! After [`Watcher::add`] of a directory the caller lists it, and lists it again when its own stamp
-//! has changed meanwhile: what was written before the watch stood made no event.
+//! has changed in the meantime: writes before the watch was set raised no event.
 #![forbid(unsafe_code)]
 
 use std::{
@@ -27,18 +27,18 @@ use super::inotify::Queue;
 use super::notified::Queue;
 use crate::os::shown::Shown;
 
-/// What was seen. All paths are absolute.
+/// An event. All paths are absolute.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WatchEvent {
   /// Something about this path may have changed.
   Dirty(PathBuf),
-  /// Somebody opened this path, for reading or writing; we ourselves included.
+  /// A program, possibly memfw itself, opened this path for reading or writing.
   Opened(PathBuf),
-  /// Somebody who had this path open for writing closed it, we ourselves included, or moved a file here:
-  /// the file is whole.
+  /// A program, possibly memfw itself, that had this path open for writing closed it, or moved a file
+  /// here: the file is complete.
   Closed(PathBuf),
-  /// Somebody who had this path open for reading alone closed it; told only for directories that were
-  /// named to [`Watcher::hear_readers`].
+  /// A program that had this path open only for reading closed it; reported only for the directories of
+  /// [`Watcher::hear_readers`].
   Released(PathBuf),
   /// A directory appeared here: walk and watch it.
   DirAdded(PathBuf),
@@ -115,7 +115,7 @@ type Identity = (u64, u64);
 /// What an event of the system means.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Meaning {
-  /// This.
+  /// A change that the engine must see.
   Event(WatchEvent),
   /// A directory was deleted or moved away; if it is watched, it and what is below it are gone.
   Gone(PathBuf),
@@ -133,21 +133,21 @@ pub struct Taken {
 /// One watcher for all directories, as the number of inotify instances of a user is small.
 #[derive(Debug)]
 pub struct Watcher {
-  /// `None` as long as the system has no instance left.
+  /// `None` while the system has no instance left.
   queue: Option<Queue>,
   /// What each watched directory was when its watch was set.
   watched: BTreeMap<PathBuf, Identity>,
-  /// Directories whose readers are told when they close a file.
+  /// Directories in which the closes of readers are reported.
   heard: BTreeSet<PathBuf>,
-  /// Watched directories of which the directory above them tells, too, that they go.
+  /// Watched directories whose parent directory reports their removal as well.
   roots: BTreeSet<PathBuf>,
   /// Files that are watched themselves.
   files: BTreeSet<PathBuf>,
 }
 
 impl Watcher {
-  /// Starts watching nothing. Where the system has no inotify instance left, the watcher is blind: each
-  /// [`Self::add`] tries again and says so.
+  /// Starts watching nothing. If the system has no inotify instance left, the watcher is blind: each
+  /// [`Self::add`] tries again and reports it.
   pub fn new() -> Result<Self, WatchError> {
     let mut watcher = Self {
       queue: None,
@@ -162,13 +162,13 @@ impl Watcher {
     }
   }
 
-  /// Readable while there is something to take; `None` while the watcher is blind.
+  /// Readable while there are events to take; `None` while the watcher is blind.
   pub fn descriptor(&self) -> Option<Arc<OwnedFd>> {
     self.queue.as_ref().map(Queue::descriptor)
   }
 
-  /// Takes what has happened, without waiting, and no more than the system keeps by default: a program that makes
-  /// endless events must not keep memfw from its other work.
+  /// Takes the events so far, without waiting, and at most as many as the system queues by default: a
+  /// program that causes events without end must not keep memfw from its other work.
   pub fn take(&mut self) -> Taken {
     let Some(queue) = &mut self.queue else { return Taken { events: Vec::new(), is_all: true } };
     let (found, is_all) = queue.read();
@@ -204,6 +204,7 @@ impl Watcher {
   pub fn add(&mut self, dir: &Path) -> Result<(), WatchError> {
     let before = identity(dir)?;
     let answer = self.queue().and_then(|queue| queue.add(dir)).and_then(|()| {
+      // If the directory was replaced meanwhile, it is not known which of the two is watched.
       let is_same = identity(dir).ok() == Some(before);
       if is_same { Ok(()) } else { Err(WatchError::Replaced(dir.to_owned())) }
     });
@@ -214,9 +215,9 @@ impl Watcher {
     answer
   }
 
-  /// Has the directory above a watched one tell, too, that it goes. A directory does so itself only once
-  /// no program has it open any more, and an agent may have its workspace open all day. Where that directory may
-  /// not be listed it cannot be watched, and the word of the watched one has to do.
+  /// Makes the parent directory of a watched one report its removal as well. The directory itself reports
+  /// it only once no program has it open, and an agent may have its workspace open all day. A parent that
+  /// memfw may not list cannot be watched, and then only the directory itself reports its removal.
   pub fn watch_end(&mut self, root: &Path) {
     let Some(above) = root.parent() else { return };
     if self.watched.contains_key(root) && self.roots.insert(root.to_owned()) {
@@ -224,7 +225,7 @@ impl Watcher {
     }
   }
 
-  /// Whether the directory above a watched one tells that it goes.
+  /// Whether the parent directory of a watched one reports its removal.
   pub fn hears_end(&self, root: &Path) -> bool {
     let Some(above) = root.parent() else { return true };
     let is_asked = |queue: &Queue| queue.has(above);
@@ -243,7 +244,7 @@ impl Watcher {
     }
   }
 
-  /// Sees to it that a directory that is not watched tells as much as those below it need.
+  /// Requests the events of an unwatched directory that the watched ones below it need.
   fn look_from(&mut self, dir: &Path) {
     let is_above = self.is_above(dir);
     if let Some(queue) = self.queue.as_mut().filter(|_| !self.watched.contains_key(dir))
@@ -253,13 +254,13 @@ impl Watcher {
     }
   }
 
-  /// Whether a directory is asked to tell of the end of one in it.
+  /// Whether a directory must report the removal of one in it.
   fn is_above(&self, dir: &Path) -> bool {
     self.roots.iter().any(|root| root.parent() == Some(dir))
   }
 
-  /// Of these directories alone it is told when a reader closes a file. The directories that are new: who
-  /// closed a file there before is not known.
+  /// Reports the closes of readers in exactly these directories from now on. Returns the new directories:
+  /// earlier closes in them are not known.
   pub fn hear_readers(&mut self, dirs: BTreeSet<PathBuf>) -> Vec<PathBuf> {
     if self.queue.is_none() {
       return Vec::new();
@@ -269,8 +270,8 @@ impl Watcher {
     fresh
   }
 
-  /// Of these files alone it is told, too, what makes no event in their directory, such as the end of another
-  /// link to them. Where that is not available, no error is returned, because nothing depends on it.
+  /// Reports, for exactly these files, the events that their directory does not have, such as the removal
+  /// of another link to them. If that is not available, no error is returned, because nothing depends on it.
   pub fn attend(&mut self, files: BTreeSet<PathBuf>) {
     let Some(queue) = &mut self.queue else { return };
     for path in self.files.difference(&files) {
@@ -287,7 +288,7 @@ impl Watcher {
     self.watched.keys().cloned().collect()
   }
 
-  /// Watched directories whose path leads elsewhere by now: a mount over them, or an unmount, makes no
+  /// Watched directories whose path leads elsewhere now: a mount over them, or an unmount, raises no
   /// event in them. [`Self::remove`] them before they are added again.
   pub fn misplaced(&self) -> Vec<PathBuf> {
     let is_elsewhere = |(dir, known): &(&PathBuf, &Identity)| identity(dir).ok() != Some(**known);
@@ -303,6 +304,7 @@ impl Watcher {
 
   /// A watched directory is gone, and what is below it went with it.
   fn lose(&mut self, path: &Path, events: &mut Vec<WatchEvent>) {
+    // A directory that was moved keeps its watch, and its events would have the former path.
     let below = self.watched.keys().filter(|dir| dir.starts_with(path));
     for dir in below.cloned().collect::<Vec<_>>() {
       self.remove(&dir);

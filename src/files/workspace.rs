@@ -1,10 +1,10 @@
 //! Which files of a workspace are memory, and where they are.
 //!
 //! Memory is `MEMORY.md` (or `memory.md`, its older name) in the root and every `*.md` file below
-//! `memory/`, in directories and of names that begin with a dot as well, for the agent reads those like all
-//! others; and so are the files that it reads as instructions and can write, in the root and as
-//! `users/ID/USER.md`. The ending counts as it is written there: `x.MD`, `x.md~` and `x.md.tmp` are no memory.
-//! Nothing is opened here, nothing is created, no link is followed.
+//! `memory/`, including directories and names that begin with a dot, because the agent reads those like all
+//! others; and the instruction files that the agent can write, in the root and as `users/ID/USER.md`. The
+//! ending is case-sensitive and exact: `x.MD`, `x.md~` and `x.md.tmp` are not memory.
+//! Nothing is opened or created here, and no link is followed.
 #![forbid(unsafe_code)]
 
 use std::{
@@ -35,7 +35,7 @@ const ROOT_FILES: [&str; 10] = [
   "TOOLS.md",
   "USER.md",
 ];
-/// A file of the root that the agent finds in any case.
+/// A file of the root whose name the agent accepts in upper and lower case.
 const DIARY: &str = "dreams.md";
 /// The directory with a directory for each person, and the one file of theirs.
 const PEOPLE: &str = "users";
@@ -54,18 +54,18 @@ pub struct Workspace<F: Fs> {
 /// What a walk found. Paths are relative to the root, and sorted.
 #[derive(Debug, Default)]
 pub struct Walk {
-  /// Memory files, and things of other kinds that stand under a memory file's name.
+  /// Memory files, and entries of other kinds that have a memory file's name.
   pub files: Vec<PathBuf>,
   /// Directories to watch: the root (an empty path), `memory`, and all below it.
   pub dirs: Vec<PathBuf>,
-  /// What could not be looked at.
+  /// The parts that could not be examined.
   pub problems: Vec<Problem>,
 }
 
 /// A part of a workspace that is not guarded, and why.
 #[derive(Debug)]
 pub enum Problem {
-  /// A directory cannot be listed, or something stands where a directory should.
+  /// A directory cannot be listed, or something else is in its place.
   Unreadable {
     /// The relative path.
     path: PathBuf,
@@ -94,8 +94,8 @@ impl Problem {
 }
 
 impl Problem {
-  /// Whether the same look may succeed later without any event: the system failed, or the directory may not be
-  /// read at the moment.
+  /// Whether a later attempt may succeed without any event: the system failed, or the directory is not
+  /// readable at the moment.
   pub fn may_pass(&self) -> bool {
     let Self::Unreadable { error, .. } = self else { return false };
     match error {
@@ -176,7 +176,7 @@ impl<F: Fs> Workspace<F> {
     walk
   }
 
-  /// The same in a workspace.
+  /// Finds all memory files and all directories to watch in a workspace.
   pub fn walk(&self, fs: &F) -> Walk {
     let mut walk = Walk { dirs: vec![PathBuf::new()], ..Walk::default() };
     for name in ROOT_FILES {
@@ -217,7 +217,7 @@ impl<F: Fs> Workspace<F> {
           walk.problems.push(Problem::TooMany { path: PathBuf::new() });
         }
       }
-      // It went away while it was looked at.
+      // It was deleted in the meantime.
       Err(FsError::Refused { refusal: Refusal::Absent, .. }) => {}
       // A directory that cannot be listed may still be entered.
       Err(error) => {
@@ -231,12 +231,12 @@ impl<F: Fs> Workspace<F> {
     }
   }
 
-  /// The directories of people: one level, of which each is looked into for one name.
+  /// The directories of people: one level, with one file name in each.
   fn visit_people(&self, fs: &F, walk: &mut Walk) {
     let top = PathBuf::from(PEOPLE);
     match fs.kind(&self.root, &top) {
       Ok(Some(Kind::Directory)) => {}
-      // A link or a file of this name belongs to something else, and the agent does not go through it.
+      // A link or a file of this name belongs to something else, and the agent does not follow it.
       Ok(_) => return,
       Err(error) => {
         walk.problems.push(Problem::Unreadable { path: top, error });
@@ -295,13 +295,14 @@ impl<F: Fs> Workspace<F> {
       }
       let listing = match fs.list(&self.root, &dir, left) {
         Ok(listing) => listing,
-        // It went away between being seen and being listed.
+        // It was deleted after it was found.
         Err(FsError::Refused { refusal: Refusal::Absent, .. }) => continue,
         Err(error) => {
           walk.problems.push(Problem::Unreadable { path: dir, error });
           continue;
         }
       };
+      // One budget for the whole tree, so that many small directories are limited, too.
       left = left.saturating_sub(listing.entries.len());
       for entry in listing.entries {
         let rel = dir.join(&entry.name);
@@ -310,11 +311,11 @@ impl<F: Fs> Workspace<F> {
           open.push(rel);
         } else if entry.kind == Kind::Symlink && (*shape == Shape::Notes || is_hidden(&entry.name))
         {
-          // The agent does not search behind links, and editors lock files by one with a dot.
+          // The agent does not follow links, and editors use links with a dot as locks.
         } else if shape.has(&rel) {
           walk.files.push(rel);
         } else if entry.kind == Kind::Symlink {
-          // It may lead to a directory of memory, and nothing behind it is guarded.
+          // It may lead to a directory of memory, which is not guarded.
           let error = FsError::Refused { path: self.absolute(&rel), refusal: Refusal::Symlink };
           walk.problems.push(Problem::Unreadable { path: rel, error });
         }

@@ -192,7 +192,7 @@ impl EventLoop {
           match message {
             Ok(message) => self.take_message(message),
             Err(error) => {
-              tracing::error!(target: "memfw", %error, "the daemon cannot be understood");
+              tracing::error!(target: "memfw", %error, "the daemon sent an invalid message");
               self.hang_up();
             }
           }
@@ -200,7 +200,7 @@ impl EventLoop {
       }
       Event::Gone(number) => {
         if self.link.as_ref().is_some_and(|link| link.number == number) {
-          tracing::error!(target: "memfw", "the daemon is gone, readers do not wait");
+          tracing::error!(target: "memfw", "the daemon has disconnected, readers do not wait");
           self.hang_up();
           self.look_for_daemon();
         }
@@ -320,7 +320,10 @@ impl EventLoop {
     let Ok(channel) = Channel::connect(&self.options.socket) else { return };
     let peer = channel.peer();
     if peer.uid != user::effective_uid() {
-      tracing::error!(target: "memfw", uid = peer.uid, "somebody else listens in the daemon's place");
+      tracing::error!(
+        target: "memfw", uid = peer.uid,
+        "another program listens on the daemon's socket"
+      );
       return;
     }
     self.n_links = self.n_links.wrapping_add(1);
@@ -421,7 +424,7 @@ impl EventLoop {
       if self.shared.n_threads() > MAX_STUCK {
         return Err(GateError::Events(std::io::Error::other("too many files are under a lease")));
       }
-      tracing::warn!(target: "memfw", "a file is under a lease for long, its reader waits");
+      tracing::warn!(target: "memfw", "a file has been under a lease for long, its reader waits");
       self.shared.start_reader().map_err(GateError::Events)?;
     }
     Ok(())
@@ -464,6 +467,6 @@ fn note_writers(shared: &Shared, writers: &Mutex<Writers>) {
 /// The gate also works without a service manager.
 fn tell(told: std::io::Result<()>) {
   if let Err(error) = told {
-    tracing::debug!(target: "memfw", %error, "the service manager was not told");
+    tracing::debug!(target: "memfw", %error, "the service manager was not notified");
   }
 }

@@ -215,8 +215,8 @@ impl Shared {
     lock(&self.passed).clear();
   }
 
-  /// Since when a reader thread has been reading; `None` if none is, and then the loop is told of
-  /// the next one.
+  /// Since when a reader thread has been reading; `None` if none is, and then the loop is
+  /// notified of the next one.
   pub(super) fn reading_since(&self) -> Option<Duration> {
     self.active.store(false, SeqCst);
     match self.reading_since.load(SeqCst) {

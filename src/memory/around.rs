@@ -1,8 +1,8 @@
 //! The context of a text: the lines around it that a decision about it depended on.
 //!
-//! That are the headings above it, the line that introduces it, the HTML elements that hold it, the front
-//! matter of its file, and the sentence that it is part of. Entries beside it that stand for themselves are
-//! none of its context: they come and go daily.
+//! The context is: the headings above the text, the line that introduces it, the HTML elements that contain
+//! it, the front matter of its file, and the sentence that it is part of. Neighbouring entries that are
+//! complete by themselves are not part of the context, because they come and go daily.
 #![forbid(unsafe_code)]
 
 use std::ops::Range;
@@ -14,34 +14,34 @@ use crate::memory::{
   plan::starts_entry,
 };
 
-/// How many lines of its own block, and of the text that introduces it, count to either side (a choice: no
+/// How many lines of its own block, and of the text that introduces it, count on either side (a choice: no
 /// sentence is longer).
 const MAX_LINES: usize = 32;
 
-/// How many bytes at the start of a name are those of the neighbours alone.
+/// How many bytes at the start of a name are the hash of the neighbours alone.
 const NEIGHBOURS: usize = 16;
 
-/// The bytes behind them in a name that says more. Names of version 1 do not know [`Around::holders`].
+/// The bytes after them in a name that covers more. Names of version 1 do not cover [`Around::holders`].
 const WIDE_1: &[u8] = b"wide";
 const WIDE: &[u8] = b"wid2";
 
 /// The lines around a run of bytes in its file, as hashes. Blank lines and memfw's own comments do not count.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Around {
-  /// The neighbours in its block: all that counted in older versions.
+  /// The neighbours in its block: all that older versions counted.
   above: Option<[u8; 8]>,
   below: Option<[u8; 8]>,
-  /// Whether code or HTML began before it and holds it.
+  /// Whether code or HTML began before the text and contains it, and whether that is HTML.
   inside: Option<bool>,
   /// The headings above it, the nearest first.
   headings: Vec<[u8; 8]>,
-  /// What introduces it, the nearest line first.
+  /// The lines that introduce it, the nearest first.
   intro: Vec<[u8; 8]>,
-  /// The lines above it that say something together with it, the nearest first.
+  /// The lines above it that belong to its statement, the nearest first.
   before: Vec<[u8; 8]>,
-  /// Those below it, the nearest first.
+  /// The lines below it that do, the nearest first.
   after: Vec<[u8; 8]>,
-  /// After how many of those something new begins: the rest may have been added since.
+  /// After how many of those a new statement begins: the rest may have been added since.
   ends: Vec<usize>,
   /// The title right above its list, the HTML elements that are open at its start, and the front matter.
   holders: Vec<[u8; 8]>,
@@ -54,8 +54,8 @@ impl Around {
     Self::without(file, document, span, &[])
   }
 
-  /// The same as if the lines in `absent` were not there: what leaves the file in the same edit, or what was
-  /// brought back beside it.
+  /// Like [`Around::of`], as if the lines in `absent` were not in the file: those that the same edit takes
+  /// out, or that were restored next to the text.
   pub fn without(
     file: &[u8],
     document: &Document,
@@ -82,7 +82,7 @@ impl Around {
     }
   }
 
-  /// Whether the text is all that its block says.
+  /// Whether the text is the whole content of its block.
   pub const fn is_whole(&self) -> bool {
     self.above.is_none() && self.below.is_none()
   }
@@ -92,8 +92,8 @@ impl Around {
     self.cut(path, self.after.len(), WIDE)
   }
 
-  /// Whether a decision that was made in the context of this name was made in this one, or before something
-  /// was added behind it. The names of older versions know nothing but neighbours, and stay what they were.
+  /// Whether the decision with this context name was made in this context, or before something was added
+  /// below the text. Names of older versions cover only neighbours, so only those are compared.
   pub fn is_of(&self, path: &[u8], name: &ContentHash) -> bool {
     if !Self::is_wide(name) {
       return *name == self.neighbours(path);
@@ -104,26 +104,27 @@ impl Around {
     ends.any(|end| self.cut(path, end, version).0.get(NEIGHBOURS..) == Some(rest))
   }
 
-  /// Whether a decision was made between the same neighbours, whatever stood around them.
+  /// Whether a decision was made between equal neighbours, regardless of the rest of the context.
   pub fn is_beside(&self, path: &[u8], name: &ContentHash) -> bool {
     self.neighbours(path).0.get(..NEIGHBOURS) == name.0.get(..NEIGHBOURS)
   }
 
-  /// Whether a name says more than the neighbours do, as those of older versions do not.
+  /// Whether a name covers more than the neighbours; names of older versions do not.
   pub fn is_wide(name: &ContentHash) -> bool {
     let rest = name.0.get(NEIGHBOURS..).unwrap_or_default();
     rest.starts_with(WIDE) || rest.starts_with(WIDE_1)
   }
 
-  /// The name that older versions gave to the neighbours.
+  /// The name in older versions: a hash of the neighbours.
   pub fn neighbours(&self, path: &[u8]) -> ContentHash {
+    // The flag distinguishes a missing neighbour from one whose hash is zero.
     let byte = |one: Option<[u8; 8]>| [u8::from(one.is_some())];
     let (above, below) = (self.above.unwrap_or_default(), self.below.unwrap_or_default());
     let parts = [&byte(self.above)[..], &above, &byte(self.below), &below, path];
     ContentHash::of_parts(parts)
   }
 
-  /// The name of this version as if only so many lines stood below.
+  /// The name of this version as if only `below` lines followed.
   fn cut(&self, path: &[u8], below: usize, version: &[u8]) -> ContentHash {
     let inside = [self.inside.map_or(0, |is_html| 1 + u8::from(is_html))];
     let mut lists = vec![
@@ -135,6 +136,7 @@ impl Around {
     if version == WIDE {
       lists.push(&self.holders);
     }
+    // The lengths prevent lines of one list from counting as lines of the next.
     let lengths: Vec<[u8; 8]> =
       lists.iter().map(|list| (list.len() as u64).to_le_bytes()).collect();
     let lines = lists.iter().flat_map(|list| list.iter()).map(|hash| &hash[..]);
@@ -150,17 +152,17 @@ impl Around {
   }
 }
 
-/// A file, of which some lines do not count.
+/// A file in which some lines do not count.
 struct Page<'a> {
   file: &'a [u8],
   blocks: &'a [Block],
   absent: Absent,
 }
 
-/// What does not count, in the order in which it begins: a page asks about it once for each of its lines.
+/// The spans that do not count, by their beginning, because a file is checked once for each of its lines.
 struct Absent {
   spans: Vec<Range<usize>>,
-  /// The farthest end of each span and those before it.
+  /// The farthest end of each span and of those before it.
   ends: Vec<usize>,
 }
 
@@ -177,13 +179,13 @@ impl Absent {
     Self { spans, ends }
   }
 
-  /// The farthest end of what begins at `at` or before.
+  /// The farthest end of the spans that begin at `at` or before.
   fn end(&self, at: usize) -> usize {
     let after = self.spans.partition_point(|span| span.start <= at);
     after.checked_sub(1).and_then(|last| self.ends.get(last)).copied().unwrap_or(0)
   }
 
-  /// What begins behind `start` and before `end`.
+  /// The spans that begin after `start` and before `end`.
   fn within(&self, start: usize, end: usize) -> impl Iterator<Item = &Range<usize>> {
     let first = self.spans.partition_point(|span| span.start <= start);
     self.spans.iter().skip(first).take_while(move |span| span.start < end)
@@ -200,7 +202,7 @@ impl<'a> Page<'a> {
     line.kind != LineKind::Blank && !is_covered()
   }
 
-  /// The hash of what is left of a line where its end is absent.
+  /// The hash of the rest of a line whose end is absent.
   fn hash(&self, line: &Line) -> [u8; 8] {
     let end = line.span.start + self.text(line).len();
     match self.absent.within(line.span.start, end).find(|gone| end <= gone.end) {
@@ -248,7 +250,7 @@ impl<'a> Page<'a> {
     (above, below)
   }
 
-  /// The headings over a part of the block at `index`: each of a higher rank than the one before.
+  /// The headings above a part of the block at `index`: each of a higher rank than the one before.
   fn headings(&self, index: usize, span: &Range<usize>) -> Vec<[u8; 8]> {
     let mut chain = Vec::new();
     let (mut rank, mut folds) = (usize::MAX, 0);
@@ -271,7 +273,7 @@ impl<'a> Page<'a> {
         let counts = of < rank || goes_on && own.is_none();
         (lower, goes_on) = (lower.filter(|_| own.is_none()), counts && own.is_none());
         rank = rank.min(of);
-        // One that is part of the text itself has no other of its rank above it.
+        // A heading that is part of the text replaces the one of its rank above it.
         if counts && one.span.end <= span.start {
           chain.push(self.hash(one));
         }
@@ -280,8 +282,8 @@ impl<'a> Page<'a> {
     chain
   }
 
-  /// The lines of a block of HTML above `span` that is a heading or the title of what is unfolded there, as a
-  /// whole. `folds` is how many things that unfold end between it and the span.
+  /// All lines of a block of HTML above `span` that is a heading, or the title of a foldable element around
+  /// `span`. `folds` is how many foldable elements end between the block and the span.
   fn html_heading(
     &self,
     block: &Block,
@@ -303,12 +305,13 @@ impl<'a> Page<'a> {
     vec![]
   }
 
-  /// The lines of what introduces the block at `index`: a block that ends with a colon or is set apart, or a
-  /// quote in which a line does, right above it, or above it in its list or right above that.
+  /// The lines that introduce the block at `index`: a block that ends with a colon or is emphasised as a
+  /// whole, or a quote with such a line. It is right above the block, above it in its list, or right above
+  /// that list.
   fn intro(&self, index: usize) -> Vec<[u8; 8]> {
     let Some(mut below) = self.blocks.get(index) else { return vec![] };
     for block in self.blocks.iter().take(index).rev() {
-      // A heading stands between them.
+      // A heading is between them.
       if below.body > 0 {
         break;
       }
@@ -334,7 +337,7 @@ impl<'a> Page<'a> {
     vec![]
   }
 
-  /// What holds the block at `index` beside headings and introductions.
+  /// What contains the block at `index`, except headings and introductions.
   fn holders(&self, index: usize, span: &Range<usize>) -> Vec<[u8; 8]> {
     let mut holders: Vec<[u8; 8]> = self.title(index).into_iter().collect();
     let above = |block: &'a Block| {
@@ -346,7 +349,7 @@ impl<'a> Page<'a> {
         BlockKind::Html => {
           above(block).for_each(|one| elements.read(self.text(one)));
         }
-        // A date or a number in it changes daily, and changes no meaning.
+        // A date or a number in front matter changes daily without changing a meaning.
         BlockKind::FrontMatter => {
           let lines = above(block).filter(|one| !self.text(one).iter().any(u8::is_ascii_digit));
           holders.extend(lines.map(|one| self.hash(one)).take(MAX_LINES));
@@ -358,12 +361,12 @@ impl<'a> Page<'a> {
     holders
   }
 
-  /// The line right above the list of the block at `index` that is its title: it ends like none that says
-  /// something by itself.
+  /// The line right above the list of the block at `index`, if it is the title of the list: no sign ends a
+  /// sentence in it.
   fn title(&self, index: usize) -> Option<[u8; 8]> {
     let mut below = self.blocks.get(index).filter(|block| block.kind == BlockKind::Item)?;
     for block in self.blocks.iter().take(index).rev() {
-      // A heading stands between them.
+      // A heading is between them.
       if below.body > 0 {
         return None;
       }
@@ -379,8 +382,8 @@ impl<'a> Page<'a> {
     None
   }
 
-  /// The lines above it in its block that say something together with it: those of its own entry, those that
-  /// this is nested in, and the head of a table.
+  /// The lines above the text in its block that belong to its statement: those of its own entry, those of
+  /// the entries that it is nested in, and the head of a table.
   fn before(&self, block: &Block, span: &Range<usize>) -> Vec<[u8; 8]> {
     let body = block.lines.iter().skip(block.body);
     let up: Vec<&Line> = body.filter(|one| one.span.start < span.end).collect();
@@ -409,7 +412,7 @@ impl<'a> Page<'a> {
     lines
   }
 
-  /// The lines below it up to the next entry, and after how many of them something new begins.
+  /// The lines below the text up to the next entry, and after how many of them a new statement begins.
   fn after(&self, block: &Block, span: &Range<usize>) -> (Vec<[u8; 8]>, Vec<usize>) {
     let (mut lines, mut ends) = (vec![], vec![]);
     let is_heading = block.lines.get(block.body).is_some_and(|first| span.end <= first.span.start);
@@ -446,7 +449,7 @@ fn indent(text: &[u8]) -> usize {
   space.map(|&byte| if byte == b'\t' { 4 } else { 1 }).sum()
 }
 
-/// Whether a line begins something that stands for itself: an item of a list, a row of a table.
+/// Whether a line begins an entry of its own: an item of a list, a row of a table.
 fn is_entry(block: &Block, text: &[u8]) -> bool {
   block.kind == BlockKind::Table || block.kind == BlockKind::Item && starts_entry(text)
 }
@@ -464,7 +467,7 @@ mod tests {
     Around::of(text.as_bytes(), &document, &(start..start + what.len()))
   }
 
-  /// Whether what was decided in the first text holds in the second one.
+  /// Whether a decision about the first text is valid in the second one.
   fn holds(before: &str, now: &str) -> bool {
     of(now, "Tea").is_of(PATH, &of(before, "Tea").name(PATH))
   }

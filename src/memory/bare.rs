@@ -1,13 +1,14 @@
-//! A version of a file without what memfw wrote into it: what is kept, compared and brought back.
+//! A version of a file without memfw's comments: the form in which versions are kept, compared and
+//! restored.
 //!
-//! Invariant: a rewrite of markers and placeholders does not change it, so the lazy pass makes no new
-//! version of a file.
+//! Invariant: a rewrite of markers and placeholders does not change this form, so the lazy pass creates no
+//! new version of a file.
 #![forbid(unsafe_code)]
 
 use crate::memory::{Document, SegmentKind, line, placeholder};
 
-/// The file without markers and id comments. With `compact`, placeholders are as the lazy pass leaves
-/// them; without, as they are, for where nothing changes its length.
+/// The file without markers and id comments. With `compact`, placeholders are in the form that the lazy
+/// pass writes; without, they are unchanged, for files in which memfw changes no lengths.
 pub fn bare(document: &Document, bytes: &[u8], compact: bool) -> Vec<u8> {
   let mut out = Vec::with_capacity(bytes.len());
   for segment in document.segments() {
@@ -18,7 +19,7 @@ pub fn bare(document: &Document, bytes: &[u8], compact: bool) -> Vec<u8> {
         let eol = line::eol(text);
         let starts = out.is_empty() || matches!(out.last(), Some(b'\n' | b'\r'));
         let ends = !eol.is_empty() || segment.span.end == bytes.len();
-        // One that shares its line with text stays as it is.
+        // A placeholder that shares its line with text is not changed.
         if starts && ends {
           out.extend_from_slice(placeholder::compact(id).as_bytes());
           out.extend_from_slice(eol);

@@ -10,24 +10,24 @@ use crate::memory::{BlockId, BlockKind, ContentHash, Line, line};
 /// The unit of memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Block {
-  /// What it is, without the headings before it.
+  /// The kind of the block, without the headings before it.
   pub kind: BlockKind,
-  /// Its bytes in the file; comments of memfw that stand in between are not part of it.
+  /// Its bytes in the file; comments of memfw in between are not part of it.
   pub parts: Vec<Range<usize>>,
-  /// Its lines, blank ones between others included.
+  /// Its lines, including blank ones between others.
   pub lines: Vec<Line>,
   /// The line, as an index into `lines`, at which the block itself begins after its headings.
   pub body: usize,
-  /// Of the raw bytes of the parts.
+  /// The hash of the raw bytes of the parts.
   pub hash: ContentHash,
-  /// Of the same with each line end as `\n` and without the last one.
+  /// The hash of the same bytes with each line end as `\n` and without the last one.
   pub norm_hash: ContentHash,
   /// First line in the file, from 1.
   pub start_line: usize,
   /// Last line in the file, from 1.
   pub end_line: usize,
-  /// A line put directly below would be swallowed, whatever it is: an unclosed fence, an unclosed
-  /// comment, an HTML block that only a blank line ends.
+  /// Any line directly below would become part of this block: it is an unclosed fence, an unclosed comment,
+  /// or an HTML block that only a blank line ends.
   pub open_ended: bool,
   /// Its last line has a line end.
   pub terminated: bool,
@@ -35,7 +35,8 @@ pub struct Block {
   pub marker: Option<BlockId>,
 }
 
-/// Fills in the hashes of a block, those of its lines where they are not known yet, and whether it has a line end.
+/// Fills in the hashes of a block, those of its lines if they are not known yet, and whether it has a line
+/// end.
 pub(crate) fn digest(block: &mut Block, bytes: &[u8]) {
   let (returns, ending) = {
     let parts = || block.parts.iter().map(|part| line::slice(bytes, part.clone()));
@@ -48,7 +49,7 @@ pub(crate) fn digest(block: &mut Block, bytes: &[u8]) {
     let norm_hash = line::norm_hash(&parts().collect::<Vec<_>>().concat());
     (ContentHash::of_parts(parts()), norm_hash)
   } else {
-    // One pass: the normal form is all but the last line end.
+    // One pass suffices: the normal form is everything except the last line end.
     let mut hasher = Sha256::new();
     let count = block.parts.len();
     for (at, part) in parts().enumerate() {
@@ -62,6 +63,7 @@ pub(crate) fn digest(block: &mut Block, bytes: &[u8]) {
   let single = block.lines.len() == 1;
   for text in &mut block.lines {
     if text.hash == [0; 8] {
+      // The hash of the only line is a prefix of the block's hash, so it is not computed twice.
       text.hash = if single && !returns {
         line::first_eight(&block.norm_hash.0)
       } else {

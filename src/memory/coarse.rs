@@ -1,8 +1,8 @@
-//! Files of very many lines or blocks: neighbours are read together, so that the work and the rows of the
-//! ledger that one file costs have a bound. Every byte is still in a unit that is judged.
+//! Files with very many lines or blocks: neighbours are judged as one unit, so that the work and the ledger
+//! rows for one file are bounded. Every byte is still in a unit that is judged.
 //!
-//! Where a unit ends follows from what is in it and not from how far it is from the start of the file: a line
-//! that is put in at the top changes the units around it and no others.
+//! Where a unit ends depends on its content and not on its distance from the start of the file, so a line
+//! that is inserted at the top changes only the units around it.
 #![forbid(unsafe_code)]
 
 use crate::memory::{
@@ -12,13 +12,14 @@ use crate::memory::{
   line::{self, LineKind},
 };
 
-/// Blocks of one file, at most, but for those that comments of memfw hold apart.
+/// Blocks of one file, at most, not counting those that comments of memfw keep apart.
 pub const MAX_BLOCKS: usize = 4096;
-/// So many blocks every file may have, and one more for this many bytes (a choice: a list of short items has one
-/// for 25 bytes).
+/// How many blocks every file may have; each so many bytes allow one more (a choice: a list of short items
+/// has one for 25 bytes).
 const FREE_BLOCKS: usize = 1024;
 const BYTES_A_BLOCK: usize = 32;
-/// Lines of one file, at most, but for those that comments of memfw hold apart. A line is 16 bytes in the ledger.
+/// Lines of one file, at most, not counting those that comments of memfw keep apart. A line is 16 bytes in
+/// the ledger.
 pub const MAX_LINES: usize = 65_536;
 const FREE_LINES: usize = 8192;
 const BYTES_A_LINE: usize = 8;
@@ -33,7 +34,7 @@ pub(crate) fn most_lines(length: usize) -> usize {
   (FREE_LINES + length / BYTES_A_LINE).min(MAX_LINES)
 }
 
-/// Says where a unit of several parts ends.
+/// Decides where a unit of several parts ends.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Grain {
   size: usize,
@@ -49,12 +50,13 @@ impl Grain {
 
   /// Whether a unit of `count` parts ends with a part of this hash.
   pub(crate) fn ends(self, count: usize, hash: u64) -> bool {
+    // The size is a power of two, so this mask selects one part in `size`.
     let chosen = hash & (self.size as u64 - 1) == 0;
     count >= self.size * 2 || count >= self.size / 2 && chosen
   }
 }
 
-/// A hash of bytes for [`Grain::ends`]; it decides nothing but where a unit ends.
+/// A hash of bytes for [`Grain::ends`]: FNV-1a, because it decides only where a unit ends.
 pub(crate) fn spread(bytes: &[u8]) -> u64 {
   let add = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
   let hash = bytes.iter().fold(0xcbf2_9ce4_8422_2325, add);
@@ -95,7 +97,7 @@ pub(crate) fn join(blocks: Vec<Block>, bytes: &[u8], holes: &[Hole]) -> (Vec<Blo
   (units, true)
 }
 
-/// Adds a block to the unit before it; `gap` holds nothing but blank lines.
+/// Adds a block to the unit before it; `gap` contains only blank lines.
 fn add(unit: &mut Block, block: Block, bytes: &[u8], gap: std::ops::Range<usize>) {
   if !gap.is_empty() {
     let hash = line::hash_of([line::content(line::slice(bytes, gap.clone()))]);
@@ -117,7 +119,7 @@ fn add(unit: &mut Block, block: Block, bytes: &[u8], gap: std::ops::Range<usize>
   unit.open_ended = block.open_ended;
 }
 
-/// The kind of two blocks together: that which allows less to be taken out of its middle.
+/// The kind of two joined blocks: the kind whose middle is more restricted.
 const fn stricter(one: BlockKind, other: BlockKind) -> BlockKind {
   match (one, other) {
     (BlockKind::Html, _) | (_, BlockKind::Html) => BlockKind::Html,

@@ -1,7 +1,7 @@
 //! Finding memfw's own comments in a file: the holes that are taken out before structure is parsed.
 //!
-//! A comment counts only when its id is known to the ledger, it stands exactly as we print it and its fields
-//! hold no words; everything else is text like any other, and is judged like any other.
+//! A comment counts only if the ledger knows its id, if it is exactly as memfw prints it, and if its fields
+//! contain no words; any other comment is text and is judged as text.
 #![forbid(unsafe_code)]
 
 use std::{
@@ -19,7 +19,7 @@ use crate::memory::{BlockId, line, marker, placeholder};
 pub struct Continued {
   /// The placeholder.
   pub id: BlockId,
-  /// The text after it, line end included.
+  /// The text after it, including the line end.
   pub rest: Range<usize>,
 }
 
@@ -30,17 +30,17 @@ pub struct Known {
   pub markers: HashSet<BlockId>,
   /// Ids of placeholders.
   pub placeholders: HashSet<BlockId>,
-  /// The redacted form as it was written, for those ids where it is at hand. With it the whole region
-  /// is recognised; without it only the placeholder's own line, and further lines of spaces are blank.
+  /// The redacted form as it was written, for ids whose form is known. With it the whole region is
+  /// recognised; without it only the placeholder's own line is, and further lines of spaces are blank.
   pub redacted: HashMap<BlockId, Vec<u8>>,
-  /// Whether a word is one that markers have as a flag; without it every word may be.
+  /// Whether a word is a flag of markers; without this function every word may be one.
   pub is_flag: Option<fn(&str) -> bool>,
-  /// Sources and sessions of the file as the ledger has them: memfw wrote them in full once.
+  /// Sources and sessions of the file as recorded in the ledger: earlier versions wrote them in full.
   pub names: HashSet<String>,
 }
 
 impl Known {
-  /// Whether memfw wrote what a marker of a known id says.
+  /// Whether memfw wrote the content of a marker with a known id.
   fn is_ours(&self, marker: &marker::Marker) -> bool {
     let is_flag = self.is_flag.unwrap_or(|_| true);
     self.markers.contains(&marker.id)
@@ -71,18 +71,19 @@ pub struct Hole {
   pub kind: HoleKind,
 }
 
-/// What was found in one file.
+/// The comments that were found in one file.
 #[derive(Debug, Default)]
 pub struct Comments {
   /// In file order, disjoint.
   pub holes: Vec<Hole>,
   /// Lines on which text follows a placeholder.
   pub continued: Vec<Continued>,
-  /// Marker lines with a known id that are text because they repeat an id or stand inside another.
+  /// Marker lines with a known id that are text, because they repeat an id or are inside another marker.
   pub forged: Vec<Range<usize>>,
-  /// Whether `memfw` stands anywhere at all.
+  /// Whether `memfw` occurs anywhere in the file.
   pub mentioned: bool,
-  /// What each matched opener encloses; an opener that is never closed encloses up to `usize::MAX`.
+  /// The range that each matched opener encloses; an opener that is never closed encloses up to
+  /// `usize::MAX`.
   pub enclosures: Vec<(BlockId, Range<usize>)>,
 }
 
@@ -93,10 +94,11 @@ static WORD: LazyLock<AhoCorasick> =
 pub fn find(bytes: &[u8], from: usize, known: &Known) -> Comments {
   let mut scan =
     Scan { bytes, known, out: Comments::default(), opened: HashSet::new(), open: None };
+  // Without known ids every comment is text, so the file is not searched.
   if known.markers.is_empty() && known.placeholders.is_empty() {
     return scan.out;
   }
-  // Lines are visited once, in order; `done` is the end of what has been dealt with.
+  // Lines are visited once, in order; `done` is the end of the processed part.
   let mut done = from;
   let mut words = Vec::new();
   let mut current: Option<Range<usize>> = None;
@@ -134,13 +136,13 @@ struct Scan<'a> {
 }
 
 impl Scan<'_> {
-  /// Deals with one line that has `memfw` at `words`; returns the end of what was dealt with, which a
-  /// region of several lines may put past the line.
+  /// Processes a line that contains `memfw` at `words`; returns the end of the processed part, which is
+  /// after the line if a region of several lines began in it.
   fn line(&mut self, span: Range<usize>, words: &[usize], done: usize) -> usize {
     if span.end <= done {
       return done;
     }
-    // A region that ended inside this line has taken its start.
+    // A region that ended inside this line includes its start.
     let span = span.start.max(done)..span.end;
     let text = line::slice(self.bytes, span.clone()).trim_ascii();
     if text == marker::CLOSER.as_bytes() {
@@ -172,6 +174,7 @@ impl Scan<'_> {
     if let Some(id) = self.open.take() {
       let start = self.opened_at(&id);
       self.out.enclosures.push((id, start..span.start));
+    // In a file without markers of memfw, a closing line cannot be memfw's.
     } else if self.known.markers.is_empty() {
       return end;
     }
@@ -235,7 +238,7 @@ impl Scan<'_> {
       return (span.start >= at)
         .then_some(Hole { span: start..span.end, kind: HoleKind::IdMark(id) });
     }
-    // The short form as part of a region that we wrote.
+    // The short form as part of a region that memfw wrote.
     let window = line::slice(self.bytes, word..line.end.min(word + placeholder::MAX_COMPACT));
     let end = window.iter().position(|b| !b.is_ascii_alphanumeric() && *b != b':');
     let id = placeholder::short_id(window.get(..end.unwrap_or(window.len()))?)?;
@@ -249,9 +252,9 @@ impl Scan<'_> {
     placeholder::region_at(self.bytes, start, form, offset).filter(|span| span.start >= at)
   }
 
-  /// Short forms in what the other holes leave of a line. Where text stands on the line too, only
-  /// between placeholders and the ends of the line: id comments come and go, and what is a placeholder
-  /// must not depend on them.
+  /// Short forms in the parts of a line outside the other holes. If the line contains text too, they count
+  /// only between placeholders and the ends of the line: id comments come and go, and must not decide what
+  /// is a placeholder.
   fn short_forms(&mut self, span: &Range<usize>, first: usize) {
     let ours = self.out.holes.get(first..).unwrap_or_default();
     let firm =
@@ -267,7 +270,7 @@ impl Scan<'_> {
       all_filled &= !ids.is_empty() || line::is_blank(text);
       let before = index.checked_sub(1).and_then(|before| ours.get(before));
       let firm = firm(before) && firm(next);
-      // Each takes the space up to the next one.
+      // Each includes the space up to the next one.
       let ends = ids.iter().skip(1).map(|(at, _)| gap.start + at).chain([gap.end]);
       let mut start = gap.start;
       for ((_, id), end) in ids.iter().zip(ends) {
@@ -283,7 +286,7 @@ impl Scan<'_> {
     }
   }
 
-  /// The short forms, with their offsets, that are all there is in `text`; none where there is more.
+  /// The short forms, with their offsets, if `text` contains nothing else; otherwise none.
   fn known_short_forms(&self, text: &[u8]) -> Vec<(usize, BlockId)> {
     let mut found = Vec::new();
     let mut at = 0;
@@ -303,8 +306,8 @@ impl Scan<'_> {
     found
   }
 
-  /// Where nothing but holes and space stands on a line, the holes take all of it, line end included;
-  /// else text that follows a placeholder is reported.
+  /// If a line contains only holes and space, the holes cover all of it, including the line end; otherwise
+  /// text that follows a placeholder is reported.
   fn widen(&mut self, span: &Range<usize>, first: usize) {
     let mut at = span.start;
     let mut blank = true;

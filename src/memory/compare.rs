@@ -1,9 +1,9 @@
 //! Matching the blocks of a file with those of its last known version.
 //!
-//! Invariant: a line that the last version had, and that no other line of the file accounts for, is
-//! never fresh, wherever it stands now. Only fresh lines may be taken out of a file.
-//! Invariant: a line never gains trust by standing elsewhere: it brings its revision along, and where
-//! several lines could be the one that moved, the least trusted of them is taken.
+//! Invariant: a line that the last version had, and that no other line of the file accounts for, is never
+//! fresh, even if it moved. Only fresh lines may be taken out of a file.
+//! Invariant: a line never gains trust by moving: it keeps its revision, and if several lines could be the
+//! one that moved, the least trusted of them counts.
 #![forbid(unsafe_code)]
 
 use std::{
@@ -21,15 +21,15 @@ use crate::{
   provenance::Trust,
 };
 
-/// What became of a block.
+/// How a block relates to the last version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fate {
-  /// Same bytes (or the same but for line ends), same order.
+  /// Equal bytes (or equal except for line ends), in the same order.
   Unchanged {
     /// Index of the known block.
     known: usize,
   },
-  /// Same bytes (or the same but for line ends), elsewhere.
+  /// Equal bytes (or equal except for line ends), in another place.
   Moved {
     /// Index of the known block.
     known: usize,
@@ -42,7 +42,7 @@ pub enum Fate {
     /// Indices of the block's lines that the last version did not have.
     fresh: Vec<usize>,
   },
-  /// Nothing of it was there before.
+  /// A block of which nothing was there before.
   Inserted,
 }
 
@@ -58,22 +58,22 @@ impl Fate {
   }
 }
 
-/// The last version beside the file as it is.
+/// The comparison of a file with its last version.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Comparison {
   /// One for each block of the document.
   pub fates: Vec<Fate>,
   /// Indices of known blocks that no block continues.
   pub removed: Vec<usize>,
-  /// Blocks of the document, by index, whose known block is continued by another one too: a block was
-  /// split. They inherit its provenance but need an id of their own.
+  /// Blocks of the document, by index, whose known block continues in another block too: a block was split.
+  /// They inherit its provenance but need an id of their own.
   pub heirs: HashSet<usize>,
-  /// For each block that is edited or came back, by index, where each of its lines was known from; `None`
-  /// for a line that is blank or fresh.
+  /// For each block that is edited or returned, by index, the known line of each of its lines; `None` for a
+  /// line that is blank or fresh.
   pub inherited: HashMap<usize, Vec<Option<Inherited>>>,
 }
 
-/// The known line that a line of an edited block is.
+/// The known line that a line of an edited block matches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Inherited {
   /// Index of the known block that had it.
@@ -87,11 +87,12 @@ pub fn compare(document: &Document, known: &[KnownBlock]) -> Comparison {
   compare_text(&[], document, known)
 }
 
-/// The same where the bytes of the document are at hand: then lines are also known of which only the list
-/// marker has changed.
+/// Like [`compare`], if the bytes of the document are at hand: then a line also matches if only its list
+/// marker changed.
 pub fn compare_text(bytes: &[u8], document: &Document, known: &[KnownBlock]) -> Comparison {
   let blocks = document.blocks();
   let mut pairs = Pairs { of_block: vec![None; blocks.len()], of_known: vec![None; known.len()] };
+  // Equal bytes come first, so that a copy with other line ends does not take a block's identity.
   pairs.by_key(blocks, known, |block| block.hash, |known| known.hash);
   pairs.by_key(blocks, known, |block| block.norm_hash, |known| known.norm_hash);
   pairs.least_trusted(known);
@@ -111,7 +112,7 @@ pub fn compare_text(bytes: &[u8], document: &Document, known: &[KnownBlock]) -> 
       None => Fate::Inserted,
       Some(at) => {
         let old = known.get(at);
-        // A block that is as it once was may have been put together from lines of the last version.
+        // A block that equals a former one may have been assembled from lines of the last version.
         if !is(&equal) || old.is_none_or(|old| old.former) {
           origins.insert(index, pool.own(block, old, at));
         }
@@ -128,7 +129,7 @@ pub fn compare_text(bytes: &[u8], document: &Document, known: &[KnownBlock]) -> 
       block.lines.iter().for_each(|line| pool.add(line.hash, KnownAt::new(at, block, line)));
     }
   }
-  // What is left over of the last version accounts for lines that were joined or split off.
+  // Unmatched lines of the last version account for lines that were joined or split off.
   for (index, block) in blocks.iter().enumerate() {
     if let Some(origins) = origins.get_mut(&index) {
       pool.account(block, origins);
@@ -140,6 +141,7 @@ pub fn compare_text(bytes: &[u8], document: &Document, known: &[KnownBlock]) -> 
     if *fate == Fate::Inserted
       && let Some((known, lines)) = pool.split_off(block, known)
     {
+      // The first part keeps the identity of the block.
       if !taken.insert(known) {
         heirs.insert(index);
       }
@@ -169,10 +171,10 @@ struct Pairs {
   of_known: Vec<Option<usize>>,
 }
 
-/// Whether a known block had left the file, its trust, and its index.
+/// Whether a known block had already left the file, its trust, and its index.
 type Rank = (bool, Trust, usize);
 
-/// A line that more unmatched blocks than this have does not show which of them it came from.
+/// If a line is in more unmatched blocks than this, it does not show which of them it came from.
 const MAX_HOLDERS: usize = 16;
 
 impl Pairs {
@@ -195,7 +197,7 @@ impl Pairs {
     self.of_known.get(known).is_some_and(Option::is_none)
   }
 
-  /// Equal keys: from both ends first, so that equal blocks in a row stay in place, then in order.
+  /// Equal keys: first from both ends, so that equal blocks in a row keep their places, then in order.
   fn by_key(
     &mut self,
     blocks: &[Block],
@@ -226,9 +228,10 @@ impl Pairs {
     }
   }
 
-  /// Nobody can tell which of several equal blocks left the file: it is never the least trusted one.
+  /// Which of several equal blocks left the file cannot be known, so it is never assumed to be the least
+  /// trusted one.
   fn least_trusted(&mut self, known: &[KnownBlock]) {
-    // Only present blocks compete with present ones; that nothing left is the usual case.
+    // Only present blocks compete with present ones; usually none left.
     let former = |at: &usize| known.get(*at).is_some_and(|block| block.former);
     let back = self.of_block.iter().flatten().any(former);
     let mut left: HashMap<ContentHash, BinaryHeap<Reverse<Rank>>> = HashMap::new();
@@ -244,7 +247,7 @@ impl Pairs {
       let Some((at, block)) = pair.and_then(|at| Some((at, known.get(at)?))) else { continue };
       let Some(left) = left.get_mut(&block.norm_hash) else { continue };
       let rank = (block.former, block.trust(), at);
-      // A block of the last version explains more than one that had left before.
+      // A block of the last version is a better match than one that had left before.
       if let Some(mut least) =
         left.peek_mut().filter(|least| least.0.0 == rank.0 && least.0.1 < rank.1)
       {
@@ -269,14 +272,15 @@ impl Pairs {
     relisted(bytes, blocks, |at| self.block_is_free(at), &lines)
   }
 
-  /// The same marker with shared lines, the same marker, then most shared lines: those of the block itself
-  /// count more than those of the headings before it.
+  /// First an equal marker with shared lines, then an equal marker, then the most shared lines: those of
+  /// the block itself count more than those of its headings.
   fn by_marker_and_lines(&mut self, blocks: &[Block], known: &[KnownBlock]) {
     let mut holders: HashMap<[u8; 8], Vec<usize>> = HashMap::new();
     let mut marked: HashMap<&BlockId, VecDeque<usize>> = HashMap::new();
     for (at, known) in known.iter().enumerate().filter(|(at, _)| self.known_is_free(*at)) {
       for line in &known.lines {
         let of = holders.entry(line.hash).or_default();
+        // One entry more than the limit is stored, so that a line beyond the limit is recognised.
         if of.last() != Some(&at) && of.len() <= MAX_HOLDERS {
           of.push(at);
         }
@@ -292,8 +296,8 @@ impl Pairs {
       return;
     }
     let mut candidates = Vec::new();
-    // Different lines in common: those that say something below the headings, those that say something,
-    // and all. A copy counts once.
+    // Different common lines: those with text below the headings, those with text, and all. A copy counts
+    // once.
     let mut shared: HashMap<usize, (usize, usize, usize)> = HashMap::new();
     let mut seen: HashSet<[u8; 8]> = HashSet::new();
     for (at, block) in blocks.iter().enumerate().filter(|(at, _)| self.block_is_free(*at)) {
@@ -311,6 +315,7 @@ impl Pairs {
           }
         }
       }
+      // Common punctuation is no evidence of kinship.
       shared.retain(|_, (_, telling, _)| *telling > 0);
       for (&of, &count) in &shared {
         let same_marker = block.marker.is_some()

@@ -1,7 +1,7 @@
 //! One memory file as segments that tile it, and the blocks among them.
 //!
-//! Invariant: joining the spans of the segments gives the file byte for byte, whatever the bytes are.
-//! Structure is parsed with memfw's own comments taken out, so a marker changes nothing around it.
+//! Invariant: joining the spans of the segments gives the file byte for byte, for any bytes. Structure is
+//! parsed without memfw's own comments, so a marker does not change the structure around it.
 #![forbid(unsafe_code)]
 
 use std::ops::Range;
@@ -21,14 +21,14 @@ use crate::memory::{
 pub struct Document {
   segments: Vec<Segment>,
   blocks: Vec<Block>,
-  /// The blocks before lines of them were divided; `None` where none was.
+  /// The blocks before any of their lines were divided; `None` if none was.
   undivided: Option<Vec<Block>>,
   enclosures: Vec<Enclosure>,
   continued: Vec<Continued>,
   forged: Vec<Range<usize>>,
   utf8: bool,
   coarse: bool,
-  /// What it was read with; empty where nothing in the file could depend on it.
+  /// The facts with which the file was read; empty if nothing in the file could depend on them.
   known: Known,
 }
 
@@ -46,7 +46,7 @@ pub struct Segment {
 pub enum SegmentKind {
   /// A leading byte order mark.
   Bom,
-  /// Lines between blocks that hold nothing but space.
+  /// Lines between blocks that contain only space.
   Blank,
   /// A part of the block with this index.
   Block(usize),
@@ -75,6 +75,7 @@ impl Document {
     let coarse = joined || outline.coarse;
     enclose(&mut blocks, &holes, &enclosures);
     let segments = tile(bytes.len(), start, &blocks, holes);
+    // Most files have no comment of memfw, and need no copy of the ids.
     let known = if mentioned { known.clone() } else { Known::default() };
     let enclosures = outline.enclosures;
     let utf8 = text.is_some();
@@ -86,7 +87,7 @@ impl Document {
     &self.segments
   }
 
-  /// The ids of the placeholders that stand in the file, in file order.
+  /// The ids of the placeholders in the file, in file order.
   pub fn placeholders(&self) -> impl Iterator<Item = &BlockId> {
     self.segments.iter().filter_map(|segment| match &segment.kind {
       SegmentKind::Placeholder(id) => Some(id),
@@ -99,13 +100,13 @@ impl Document {
     &self.blocks
   }
 
-  /// The block that holds a byte, as an index, or the one before it.
+  /// The index of the block that contains a byte, or of the one before it.
   pub(crate) fn block_at(&self, at: usize) -> Option<usize> {
     let start = |block: &Block| block.lines.first().map_or(usize::MAX, |line| line.span.start);
     self.blocks.partition_point(|block| start(block) <= at).checked_sub(1)
   }
 
-  /// The code or the HTML that began before a byte and holds it.
+  /// The code or the HTML that began before a byte and contains it.
   pub fn enclosure(&self, at: usize) -> Option<&Enclosure> {
     self.enclosures.iter().find(|one| one.span.start < at && at < one.span.end)
   }
@@ -115,17 +116,17 @@ impl Document {
     &self.continued
   }
 
-  /// Marker lines that bear a known id but repeat it or stand inside another marker. They are text.
+  /// Marker lines that have a known id but repeat it or are inside another marker. They are text.
   pub fn forged(&self) -> &[Range<usize>] {
     &self.forged
   }
 
-  /// What the file was read with, as far as it mattered.
+  /// The facts with which the file was read, if they mattered.
   pub(crate) fn known(&self) -> &Known {
     &self.known
   }
 
-  /// Whether the file has so many lines or blocks that neighbours are read as one.
+  /// Whether the file has so many lines or blocks that neighbours are judged as one unit.
   pub fn is_coarse(&self) -> bool {
     self.coarse
   }
@@ -135,14 +136,14 @@ impl Document {
     self.utf8
   }
 
-  /// Divides lines that begin with what the owner said, as the file had it in its last version, from what
-  /// others have put behind it (see `grown`). To be called before the file is compared with that version.
+  /// Splits lines that begin with an owner's line of the last version from the text that others added after
+  /// it (see `grown`). Must be called before the file is compared with that version.
   pub fn divide(&mut self, bytes: &[u8], known: &[KnownBlock]) {
     let divided = grown::divide(&self.blocks, bytes, known);
     self.undivided = divided.map(|divided| std::mem::replace(&mut self.blocks, divided));
   }
 
-  /// The blocks with the lines that the file has, whatever they were divided into.
+  /// The blocks with the lines of the file, before any were divided.
   pub(crate) fn undivided(&self) -> &[Block] {
     self.undivided.as_deref().unwrap_or(&self.blocks)
   }
@@ -162,7 +163,7 @@ impl Document {
   }
 }
 
-/// Tells the blocks which marker is theirs.
+/// Notes for each block the marker that encloses it.
 fn enclose(blocks: &mut [Block], holes: &[Hole], enclosures: &[(BlockId, Range<usize>)]) {
   let mut next = 0;
   let mut first_of_unclosed = true;
@@ -177,6 +178,7 @@ fn enclose(blocks: &mut [Block], holes: &[Hole], enclosures: &[(BlockId, Range<u
     }
     if let Some((id, span)) = enclosures.get(next)
       && span.contains(&start)
+      // A removed closing line must not extend a marker to the rest of the file.
       && (span.end != usize::MAX || std::mem::take(&mut first_of_unclosed))
     {
       block.marker = Some(id.clone());
@@ -193,7 +195,7 @@ fn enclose(blocks: &mut [Block], holes: &[Hole], enclosures: &[(BlockId, Range<u
   }
 }
 
-/// Segments from blocks and holes; what neither takes is blank.
+/// Segments from blocks and holes; the rest is blank.
 fn tile(length: usize, start: usize, blocks: &[Block], holes: Vec<Hole>) -> Vec<Segment> {
   let mut segments = Vec::with_capacity(blocks.len() * 2 + holes.len() + 1);
   let mut at = 0;

@@ -1,7 +1,7 @@
-//! Lines that have grown: one that the owner said, with something that somebody else put behind it.
+//! Lines of the owner to which somebody else has added text at the end.
 //!
-//! The two parts become separate lines, so that each keeps its origin and only the added part can leave the
-//! file. Text before the owner's words, or within them, makes the whole line a new one.
+//! The two parts become separate lines, so that each keeps its origin and only the added part can be taken
+//! out. Text before the owner's words, or within them, makes the whole line a new one.
 #![forbid(unsafe_code)]
 
 use std::{
@@ -17,14 +17,14 @@ use crate::memory::{
   placeholder,
 };
 
-/// Longest line, in bytes, whose beginning is looked for among the known ones (a choice).
+/// Longest line, in bytes, whose beginning is compared with the known ones (a choice).
 const MAX_LINE: usize = 4096;
 
-/// In how many places of one version it is looked whether a known line ends there (a choice: 0.1 s at most).
+/// At how many places in one version a known line is searched for (a choice: 0.1 s at most).
 const MAX_PLACES: usize = 1 << 18;
 
-/// The blocks with those lines divided that begin with a line of the last version which stands nowhere any more;
-/// `None` where there is no such line.
+/// The blocks, with each line divided that begins with a missing line of the last version; `None` if there
+/// is no such line.
 pub(crate) fn divide(blocks: &[Block], bytes: &[u8], known: &[KnownBlock]) -> Option<Vec<Block>> {
   let mut absent = absent(blocks, known);
   if absent.is_empty() {
@@ -36,7 +36,7 @@ pub(crate) fn divide(blocks: &[Block], bytes: &[u8], known: &[KnownBlock]) -> Op
   let mut places = MAX_PLACES;
   let mut divided: Option<Vec<Block>> = None;
   for (at, block) in blocks.iter().enumerate() {
-    // How many lines of this block were divided before.
+    // How many lines of this block have already been divided.
     let mut more = 0;
     for (index, line) in block.lines.iter().enumerate() {
       if line.kind != LineKind::Text || stood.contains(&line.hash) || absent.is_empty() {
@@ -53,7 +53,7 @@ pub(crate) fn divide(blocks: &[Block], bytes: &[u8], known: &[KnownBlock]) -> Op
       }
       let all = divided.get_or_insert_with(|| blocks.to_vec());
       let Some(block) = all.get_mut(at) else { continue };
-      // Headings come before the body, and so do both parts of one.
+      // Headings come before the body, and so do both parts of a divided heading.
       block.body += usize::from(index + more < block.body);
       block.lines.splice(index + more..=index + more, [head, tail]);
       more += 1;
@@ -62,7 +62,7 @@ pub(crate) fn divide(blocks: &[Block], bytes: &[u8], known: &[KnownBlock]) -> Op
   divided
 }
 
-/// How many of the lines that the owner said are there less often than in the last version, by their hash.
+/// By hash, how many times fewer than in the last version each line of the owner is there.
 fn absent(blocks: &[Block], known: &[KnownBlock]) -> HashMap<[u8; 8], usize> {
   let mut count: HashMap<[u8; 8], usize> = HashMap::new();
   let present = known.iter().filter(|block| !block.former);
@@ -87,8 +87,8 @@ struct Grown {
   tail: Line,
 }
 
-/// The longest beginning of a line that is one of the `absent` ones, and the rest, where that has room for a
-/// placeholder.
+/// The longest beginning of a line that equals one of the `absent` lines, and the rest, if the rest has
+/// room for a placeholder.
 fn grown(
   bytes: &[u8],
   block: &Block,
@@ -97,7 +97,7 @@ fn grown(
   places: &mut usize,
 ) -> Option<Grown> {
   let end = line.span.end - line::eol(line::slice(bytes, line.span.clone())).len();
-  // Comments of memfw are no part of the line.
+  // Comments of memfw are not part of the line.
   let parts = || {
     block.parts.iter().filter_map(|part| {
       let span = part.start.max(line.span.start)..part.end.min(end);
@@ -111,12 +111,13 @@ fn grown(
   let mut hasher = Sha256::new();
   let mut found: Option<([u8; 8], usize)> = None;
   for at in parts().flatten() {
-    // Here begins what may have been added.
+    // The added text may begin here.
     if let Some(left) = places.checked_sub(1)
       && at > line.span.start
       && end - at >= placeholder::MAX_SHORT
     {
       *places = left;
+      // Each beginning of the line is hashed in one pass, by finishing a copy of the hasher.
       let hash = first_eight(&hasher.clone().finalize());
       if absent.contains_key(&hash) {
         found = Some((hash, at));

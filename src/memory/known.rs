@@ -11,11 +11,11 @@ use crate::{
 pub struct KnownLine {
   /// As in [`crate::memory::Line`].
   pub hash: [u8; 8],
-  /// The revision that brought it, 0 for the first.
+  /// The revision that added it, 0 for the first.
   pub revision: u32,
   /// How far the source of that revision is trusted.
   pub trust: Trust,
-  /// Whether the owner said it or a person approved it: it stays whatever others add to it.
+  /// Whether the owner said it or a person approved it: it stays even if others add text to it.
   pub is_owner: bool,
 }
 
@@ -24,15 +24,15 @@ pub struct KnownLine {
 pub struct KnownBlock {
   /// Its id.
   pub id: BlockId,
-  /// Of its raw bytes.
+  /// The hash of its raw bytes.
   pub hash: ContentHash,
   /// As in [`crate::memory::Block::norm_hash`].
   pub norm_hash: ContentHash,
   /// Its lines, in order.
   pub lines: Vec<KnownLine>,
-  /// The marker that it is wrapped under.
+  /// The marker that encloses it.
   pub marker: Option<BlockId>,
-  /// It left the file before the last version and is known in case it comes back.
+  /// It left the file before the last version and is known in case it returns.
   pub former: bool,
 }
 

@@ -1,4 +1,5 @@
-//! What leads to a text: a heading above it, a line that introduces it. And whether a line leads on.
+//! What introduces a text: a heading above it, or an introducing line; and whether a line is continued by
+//! the next one.
 #![forbid(unsafe_code)]
 
 use super::line::line_hash;
@@ -9,7 +10,7 @@ pub(crate) fn rank_of(text: &[u8]) -> Option<usize> {
   (rank > 0).then_some(rank)
 }
 
-/// The rank of a heading that is underlined so.
+/// The rank of a heading that is underlined with this character.
 pub(crate) fn underline(text: &[u8]) -> Option<usize> {
   match text.first() {
     Some(b'=') if text.iter().all(|&byte| byte == b'=') => Some(1),
@@ -18,14 +19,14 @@ pub(crate) fn underline(text: &[u8]) -> Option<usize> {
   }
 }
 
-/// What a block of HTML says about what comes after it.
+/// What a block of HTML says about the text after it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct HtmlLead {
   /// The rank of the highest heading in it.
   pub(crate) rank: Option<usize>,
-  /// Whether it holds the title of something that unfolds.
+  /// Whether it contains the title of a foldable element.
   pub(crate) has_title: bool,
-  /// How many things that unfold begin in it, and end.
+  /// How many foldable elements begin in it, and end.
   pub(crate) opened: usize,
   pub(crate) closed: usize,
 }
@@ -54,8 +55,8 @@ impl HtmlLead {
 /// The most elements that are open at one place (a choice: nobody nests deeper by hand).
 const MAX_OPEN: usize = 64;
 
-/// Elements that say how what they hold is meant. Elements that unfold have their title instead, and those
-/// whose end is optional would be open up to the end of the file.
+/// Elements that change the meaning of their content. Foldable elements are covered by their title instead,
+/// and elements whose end is optional would be open up to the end of the file.
 const HOLDING: [&[u8]; 18] = [
   b"article",
   b"aside",
@@ -113,23 +114,24 @@ pub(crate) fn is_title(text: &[u8]) -> bool {
   !ends && !["。", "！", "？", "।", "؟", "…"].iter().any(|sign| text.ends_with(sign.as_bytes()))
 }
 
-/// A text without the emphasis, quotes and brackets that close behind it.
+/// A text without the emphasis, quotes and brackets that close at its end.
 fn unclosed(text: &[u8]) -> &[u8] {
   let is_closing = |byte: &u8| byte.is_ascii_whitespace() || b"*_`~\"')]}>".contains(byte);
   let end = text.iter().rposition(|byte| !is_closing(byte)).map_or(0, |at| at + 1);
   text.get(..end).unwrap_or_default()
 }
 
-/// Whether a text ends with a sign after which its sentence goes on.
+/// Whether a text ends with a sign after which its sentence continues.
 pub(crate) fn goes_on(text: &[u8]) -> bool {
   let text = unclosed(text);
   matches!(text.last(), Some(b',' | b':' | b';' | b'-'))
     || ["、", "，", "：", "；", "–", "—"].iter().any(|sign| text.ends_with(sign.as_bytes()))
 }
 
-/// Whether a line says what follows is about: it ends with a colon, whatever signs stand behind that, or all of
-/// it is set apart from common text.
+/// Whether a line introduces the following text: it ends with a colon, possibly followed by other signs, or
+/// is emphasised as a whole.
 pub(crate) fn introduces(text: &[u8]) -> bool {
+  // Nearly every line has none of these signs, so the rest of the check is rarely needed.
   if !text.iter().any(|byte| b":*_<".contains(byte) || !byte.is_ascii()) {
     return false;
   }
@@ -148,7 +150,7 @@ pub(crate) fn introduces(text: &[u8]) -> bool {
   signs.contains([':', '：', '–', '—']) || is_set("*") || is_set("_") || is_tagged
 }
 
-/// A line as it is read: without tags, and without where its links lead.
+/// A line as a reader sees it: without tags and link targets.
 fn said(line: &str) -> String {
   let (mut out, mut rest) = (String::with_capacity(line.len()), line);
   while let Some(at) = rest.find(['<', ']']) {
@@ -161,14 +163,14 @@ fn said(line: &str) -> String {
     } else {
       ']'
     };
-    // Where nothing closes one, no later one is closed either.
+    // If nothing closes one, no later one is closed either.
     let Some(end) = tail.find(close) else { return out + tail };
     rest = tail.get(end + 1..).unwrap_or_default();
   }
   out + rest
 }
 
-/// A line without a note in brackets at its end.
+/// A line without a bracketed note at its end.
 fn without_note(line: &str) -> &str {
   let bare = line.trim_end_matches(|c: char| !c.is_alphanumeric() && c != ')');
   let open = bare.strip_suffix(')').and_then(|rest| rest.rfind('('));

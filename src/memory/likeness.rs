@@ -1,9 +1,9 @@
-//! How much of one text another one contains: by runs of words, whatever other text is between and around them.
+//! How much of one text another one contains: by runs of words, regardless of other text between and around
+//! them.
 //!
-//! For finding where a text went, not for judging it. Linear in both texts. `provenance::overlap` compares
-//! another way, for another question: it weighs single words, whatever their order, and so finds the source
-//! of a paraphrase among few materials; over all files of a workspace it would call everything on the same
-//! subject a copy.
+//! For finding where a text went, not for judging it. Linear in both texts. `provenance::overlap` answers
+//! another question: it weighs single words in any order, and so finds the source of a paraphrase among few
+//! materials; across all files of a workspace it would report every text on a subject as a copy.
 #![forbid(unsafe_code)]
 
 use std::{
@@ -11,19 +11,19 @@ use std::{
   hash::{DefaultHasher, Hasher as _},
 };
 
-/// Words of a run: shorter ones are shared by chance.
+/// Words in a run: shorter runs are shared by chance.
 const RUN: usize = 3;
-/// Words of a text that count.
+/// How many words of a text count.
 const MAX_WORDS: usize = 20_000;
 
-/// A text that is looked for.
+/// A text to search for.
 #[derive(Clone, Debug)]
 pub struct Likeness {
   runs: HashSet<u64>,
 }
 
 impl Likeness {
-  /// Of this text.
+  /// The runs of this text.
   pub fn of(text: &[u8]) -> Self {
     Self { runs: runs(text).collect() }
   }
@@ -38,7 +38,7 @@ impl Likeness {
   }
 }
 
-/// The runs of words of a text, as hashes. Punctuation, markup and case do not count; comments neither.
+/// The runs of words of a text, as hashes. Punctuation, markup, case and comments do not count.
 fn runs(text: &[u8]) -> impl Iterator<Item = u64> + '_ {
   let mut window: [u64; RUN] = [0; RUN];
   let mut n_words = 0;

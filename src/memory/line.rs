@@ -1,7 +1,7 @@
-//! Whole lines: where they end, whether they are blank, and the hash that says whether one is known.
+//! Whole lines: where they end, whether they are blank, and the hash that identifies a known one.
 //!
-//! A line ends with `\n`, `\r\n` or a lone `\r`, as CommonMark has it, so that no block can start in
-//! the middle of a line.
+//! A line ends with `\n`, `\r\n` or a lone `\r`, as in CommonMark, so that no block can start in the middle
+//! of a line.
 #![forbid(unsafe_code)]
 
 use std::ops::Range;
@@ -13,26 +13,26 @@ use crate::memory::ContentHash;
 /// One line of a block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line {
-  /// Bytes of the file, line end included; comments of memfw inside the line are included too.
+  /// Bytes of the file, including the line end and comments of memfw inside the line.
   pub span: Range<usize>,
   /// Its number in the file, from 1.
   pub number: usize,
   /// The first 8 bytes of the SHA-256 of the line without its line end and without comments of
   /// memfw. A faster hash would let an attacker make a line that counts as known.
   pub hash: [u8; 8],
-  /// How much it says.
+  /// How much its content counts.
   pub kind: LineKind,
-  /// Whether it is the end of a line whose beginning is a [`Line`] of its own.
+  /// Whether it is the end of a line whose beginning is a separate [`Line`].
   pub is_tail: bool,
 }
 
-/// How much a line says.
+/// How much the content of a line counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LineKind {
-  /// Nothing but space. Never fresh, for there is nothing to judge.
+  /// Only space. Never fresh, because there is nothing to judge.
   Blank,
-  /// Punctuation alone: a rule, a fence, a brace. So many blocks have it that it is no evidence that two
-  /// of them are equal.
+  /// Punctuation alone: a rule, a fence, a brace. Too many blocks have such lines for them to show that two
+  /// blocks match.
   Punctuation,
   /// Letters, digits or anything beyond ASCII.
   Text,
@@ -50,8 +50,8 @@ impl LineKind {
   }
 }
 
-/// The hash of text whose line ends were normalised and whose last line end was dropped: the same for
-/// the same words, whatever program saved them.
+/// The hash of text with normalised line ends and without the last one, so that it does not depend on the
+/// program that saved the text.
 pub fn norm_hash(bytes: &[u8]) -> ContentHash {
   let mut text = Vec::with_capacity(bytes.len());
   let mut after_return = false;
@@ -69,12 +69,12 @@ pub fn norm_hash(bytes: &[u8]) -> ContentHash {
   ContentHash::of(&text)
 }
 
-/// The bytes of a span; empty where the span is outside.
+/// The bytes of a span; empty if the span is outside.
 pub(crate) fn slice(bytes: &[u8], span: Range<usize>) -> &[u8] {
   bytes.get(span).unwrap_or_default()
 }
 
-/// The offset just after the line that contains `from`, line end included.
+/// The offset just after the line that contains `from`, including the line end.
 pub(crate) fn line_end(bytes: &[u8], from: usize) -> usize {
   let rest = bytes.get(from..).unwrap_or_default();
   match rest.iter().position(|b| matches!(b, b'\n' | b'\r')) {
@@ -107,17 +107,17 @@ pub(crate) fn content(line: &[u8]) -> &[u8] {
   line.get(..line.len() - eol(line).len()).unwrap_or_default()
 }
 
-/// Whether markdown sees nothing in these bytes: space, tab, vertical tab, form feed, line ends.
+/// Whether markdown ignores these bytes: space, tab, vertical tab, form feed, line ends.
 pub(crate) fn is_blank(bytes: &[u8]) -> bool {
   bytes.iter().all(|b| matches!(b, b' ' | b'\t' | 0x0b | 0x0c | b'\n' | b'\r'))
 }
 
-/// How many newlines there are.
+/// The number of newlines.
 pub(crate) fn newlines(bytes: &[u8]) -> usize {
   bytes.split(|b| *b == b'\n').count() - 1
 }
 
-/// The hash of a line without its line end, as in [`Line`]; of one without comments of memfw.
+/// The hash of a line without its line end, as in [`Line`]; the line must not contain comments of memfw.
 pub fn line_hash(line: &[u8]) -> [u8; 8] {
   hash_of([line])
 }

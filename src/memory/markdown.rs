@@ -1,7 +1,7 @@
 //! Where the top-level blocks of a markdown text start and end.
 //!
-//! pulldown-cmark says what the structure is; this module only makes its input harmless (see
-//! `flatten`) and its output ours: items instead of lists, and whether a block is open at its end.
+//! pulldown-cmark determines the structure; this module makes its input harmless (see `flatten`) and
+//! converts its output: items instead of lists, and whether a block is open at its end.
 #![forbid(unsafe_code)]
 
 use std::ops::Range;
@@ -10,20 +10,20 @@ use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd};
 
 use crate::memory::{line, marker};
 
-/// What a block is, without the headings that joined it.
+/// The kind of a block, without its headings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BlockKind {
   /// `---` at the very start up to `---` or `...`.
   FrontMatter,
-  /// A heading that nothing follows.
+  /// A heading with nothing after it.
   Heading,
   /// A paragraph.
   Paragraph,
-  /// One item of a top-level list with all that is nested in it.
+  /// One item of a top-level list, including everything nested in it.
   Item,
   /// Fenced or indented code.
   Code,
-  /// Raw HTML, comments included.
+  /// Raw HTML, including comments.
   Html,
   /// A block quote.
   Quote,
@@ -40,14 +40,14 @@ pub enum BlockKind {
 pub(crate) struct Top {
   pub(crate) span: Range<usize>,
   pub(crate) kind: BlockKind,
-  /// Text on the line after it would be swallowed, whatever it is.
+  /// Any text on the line after it would become part of it.
   pub(crate) open_ended: bool,
 }
 
-/// Code or HTML, at any depth: what a text inside of it says is shown as it is, or not at all.
+/// Code or HTML, at any depth: text inside it is shown literally, or not at all.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Enclosure {
-  /// Its place, with its fences.
+  /// Its span, including its fences.
   pub span: Range<usize>,
   /// Whether it is HTML and no code.
   pub is_html: bool,
@@ -109,14 +109,14 @@ fn fence_is_closed(block: &[u8]) -> bool {
   last > 0 && closing.len() >= length && closing.iter().all(|b| *b == mark)
 }
 
-/// Whether an HTML block has met its own end (CommonMark's kinds 1 to 5). Kinds 6 and 7 end only at a
-/// blank line, so they always swallow a line that is put directly below.
+/// Whether an HTML block has reached its own end (CommonMark's kinds 1 to 5). Kinds 6 and 7 end only at a
+/// blank line, so they always include a line directly below.
 fn html_is_closed(block: &[u8]) -> bool {
   let block = block.trim_ascii();
   let last = block.get(line::line_start(block, block.len(), 0)..).unwrap_or_default();
   let has = |text: &[u8], end: &[u8]| marker::find(text, end, 0).is_some();
-  // The opening of a one-line block must not count as its end: `<!-->` is handled as pulldown-cmark
-  // does, by looking behind the opening.
+  // The opening of a one-line block must not count as its end: `<!-->` is handled as in pulldown-cmark, by
+  // searching after the opening.
   let behind =
     |opening: usize| if last.len() == block.len() { block.get(opening..) } else { Some(last) };
   let starts =
@@ -142,16 +142,16 @@ fn html_is_closed(block: &[u8]) -> bool {
   false
 }
 
-/// Deepest nesting of containers that is parsed as such. pulldown-cmark walks all open containers for
-/// each line, so depth without bound is quadratic time; no memory nests lists like that.
+/// Deepest nesting of containers that is parsed as such. pulldown-cmark walks all open containers for each
+/// line, so unbounded depth takes quadratic time; real memory does not nest that deep.
 const MAX_NESTING: usize = 64;
-/// Deepest indentation, in columns, behind which containers are looked for.
+/// Deepest indentation, in columns, at which containers are searched for.
 const MAX_COLUMNS: usize = 256;
 
 /// The offset of the byte of this line that must be read as plain text, when the line opens containers
 /// deeper than [`MAX_NESTING`] or [`MAX_COLUMNS`].
 pub(crate) fn flatten(text: &[u8]) -> Option<usize> {
-  // Nearly every line is let go by this look at its first byte.
+  // For nearly every line the first byte is enough.
   if !matches!(text.first(), Some(b' ' | b'\t' | b'>' | b'-' | b'+' | b'*' | b'0'..=b'9')) {
     return None;
   }

@@ -1,6 +1,6 @@
 //! The marker: the comment pair that mirrors the ledger's provenance around blocks.
 //!
-//! Printing and parsing are exact; nothing here decides whether a marker is genuine, the ledger does.
+//! Printing and parsing are exact; only the ledger decides whether a marker is genuine.
 #![forbid(unsafe_code)]
 
 use std::fmt::Write as _;
@@ -13,23 +13,23 @@ use crate::{
 /// The line that closes a marker.
 pub const CLOSER: &str = "<!-- /memfw -->";
 const OPEN: &[u8] = b"<!-- memfw:id=";
-/// Longest opener that is read; a longer one was not written by us.
+/// Longest opener that is read; memfw writes no longer one.
 pub const MAX_MARKER_BYTES: usize = 2048;
 
-/// What an opening marker says.
+/// The content of an opening marker.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Marker {
   /// The id of the first block of the run.
   pub id: BlockId,
   /// Where the run came from.
   pub source: Source,
-  /// How far that is trusted.
+  /// How far that source is trusted.
   pub trust: Trust,
   /// When memfw saw it: RFC 3339, UTC, `Z`.
   pub ts: String,
-  /// The agent's own name of the session that wrote it.
+  /// The agent's name for the session that wrote it.
   pub session: Option<String>,
-  /// Words of finding codes; printed joined by `:`, for a comma would have to be encoded.
+  /// Words of finding codes; printed joined by `:`, because a comma would have to be encoded.
   pub flags: Vec<String>,
   /// The verdict's score, 0 to 1, printed with two decimals.
   pub score: Option<f32>,
@@ -40,7 +40,7 @@ pub struct Marker {
 }
 
 impl Marker {
-  /// A marker with the four fields that every one has.
+  /// A marker with the four fields that every marker has.
   pub fn new(id: BlockId, source: Source, trust: Trust, ts: impl Into<String>) -> Self {
     Self {
       id,
@@ -86,8 +86,8 @@ impl Marker {
     text
   }
 
-  /// Reads an opening line without its line end; `None` where it is not one, exactly. Space around it
-  /// is allowed.
+  /// Reads an opening line without its line end; `None` unless it is exactly one. Space around it is
+  /// allowed.
   pub fn parse(line: &[u8]) -> Option<Self> {
     let line = line.trim_ascii();
     if line.len() > MAX_MARKER_BYTES {
@@ -119,15 +119,15 @@ impl Marker {
   }
 }
 
-/// Longest values of a marker's fields, and most words in them, that are taken for names and not for speech
-/// (a choice: `docs/vendor.txt` has three, and a domain below four labels rarely more).
+/// Longest values of a marker's fields, and most words in them, that count as names and not as text (a
+/// choice: `docs/vendor.txt` has three, and a domain below four labels rarely more).
 const MAX_VALUE_BYTES: usize = 64;
 const MAX_WORDS: usize = 4;
 
 impl Marker {
-  /// Whether its fields hold only what memfw writes there, as far as its form tells: a source of few words, a
-  /// time, a session's name, flags that are known. A comment with words in it is text like any other, because
-  /// an agent that reads the file reads these words too.
+  /// Whether its fields have the form that memfw writes: a source of few words, a time, the name of a
+  /// session, known flags. A comment with words in it is judged like any other text, because an agent that
+  /// reads the file reads these words too.
   pub fn is_terse(&self, is_flag: fn(&str) -> bool) -> bool {
     self.is_terse_but_for(is_flag, |name| {
       let (kind, detail) = name.split_once(':').unwrap_or((name, ""));
@@ -135,7 +135,8 @@ impl Marker {
     })
   }
 
-  /// The same with source and session as `is_known` has them.
+  /// Like [`Marker::is_terse`], except that the source and the session may also be names for which
+  /// `is_known` is true.
   pub fn is_terse_but_for(
     &self,
     is_flag: fn(&str) -> bool,
@@ -149,7 +150,7 @@ impl Marker {
       && is_known(self.source.as_str())
       && self.session.as_deref().is_none_or(is_session)
       && self.flags.iter().all(|flag| is_flag(flag))
-      // One that a later version writes: a key and no more than a number.
+      // A field of a later version: a key with at most a number.
       && self.extra.len() <= 2
       && self.extra.iter().all(|(key, value)| {
         key.len() <= 12 && value.len() <= 16 && is_random(value)
@@ -161,7 +162,7 @@ fn is_random(text: &str) -> bool {
   text.bytes().all(|b| b.is_ascii_digit() || matches!(b, b'a'..=b'f' | b'-' | b'.'))
 }
 
-/// Whether a value is a name or two: short, of plain characters, without a sentence in it.
+/// Whether a value is one or two names: short, of plain characters, without a sentence in it.
 pub fn is_name(text: &str) -> bool {
   let words = text.split(|c: char| !c.is_ascii_alphanumeric());
   let words = words.filter(|word| word.bytes().any(|b| b.is_ascii_alphabetic()));
@@ -205,8 +206,8 @@ fn decode(value: &str) -> Option<String> {
   String::from_utf8(bytes).ok()
 }
 
-/// The text with every comment that claims to be memfw's made harmless at equal length (`memfw`
-/// becomes `-----`); `None` when there is none. Case and space are those that a reader would forgive.
+/// The text with every comment that claims to be memfw's neutralised at equal length (`memfw` becomes
+/// `-----`); `None` if there is none. Variants in case and space that a reader would overlook count too.
 pub fn neutralise(bytes: &[u8]) -> Option<Vec<u8>> {
   let mut out: Option<Vec<u8>> = None;
   let mut at = 0;
@@ -226,13 +227,13 @@ pub fn neutralise(bytes: &[u8]) -> Option<Vec<u8>> {
         word.fill(b'-');
       }
     }
-    // The space that was skipped cannot hold another comment.
+    // The skipped space cannot contain another comment.
     at = name;
   }
   out
 }
 
-/// Whether a line, without the space around it, is nothing but a marker of the known fields without words in
+/// Whether a line, without the space around it, is only a marker with known fields and without words in
 /// them, a closing marker or an id comment.
 pub fn is_bare(line: &[u8], is_flag: fn(&str) -> bool) -> bool {
   let is_marker = |marker: Marker| marker.extra.is_empty() && marker.is_terse(is_flag);
@@ -243,7 +244,7 @@ pub fn is_bare(line: &[u8], is_flag: fn(&str) -> bool) -> bool {
   id.and_then(|id| std::str::from_utf8(id).ok()).is_some_and(|id| id.parse::<BlockId>().is_ok())
 }
 
-/// Whether a line was such a one before it was neutralised.
+/// Whether a line was such a comment before it was neutralised.
 pub fn is_neutralised(line: &[u8], is_flag: fn(&str) -> bool) -> bool {
   let dashed = |head: &[u8]| {
     let rest = line.strip_prefix(head)?.strip_prefix(b"-----")?;

@@ -1,7 +1,7 @@
 //! Memory as text: blocks, markers, placeholders, and the plan that follows from text and facts. Pure.
 //!
-//! Nothing here fails on input: whatever the bytes are, they are tiled into segments, and what is odd
-//! about them comes back as values.
+//! Nothing here fails on input: any bytes are divided into segments without gaps, and irregularities are
+//! returned as values.
 
 pub mod around;
 pub mod bare;

@@ -1,5 +1,5 @@
-//! The shape of a file before there are blocks: its lines of text between memfw's own comments, and
-//! the top-level blocks that the markdown parser sees, in bytes of the file.
+//! The structure of a file before there are blocks: its lines of text between memfw's own comments, and the
+//! top-level blocks of the markdown parser, in bytes of the file.
 //!
 //! Invariant: every byte that is in no hole is in exactly one line.
 #![forbid(unsafe_code)]
@@ -14,7 +14,7 @@ use crate::memory::{
   markdown::{self, Enclosure, Top},
 };
 
-/// A line of text: its place, and whether it has a hole.
+/// A line of text: its span, and whether it has a hole.
 pub(crate) struct TextLine {
   pub(crate) span: Range<usize>,
   /// Index of the first hole at or after the line's start.
@@ -26,28 +26,28 @@ pub(crate) struct TextLine {
   pub(crate) number: usize,
 }
 
-/// The shape of a file before there are blocks.
+/// The structure of a file before there are blocks.
 pub(crate) struct Outline {
   pub(crate) lines: Vec<TextLine>,
   /// How many lines at the start are front matter.
   pub(crate) front: usize,
-  /// What the parser saw after them.
+  /// The blocks of the parser after the front matter.
   pub(crate) tops: Vec<Top>,
-  /// The code and the HTML among it.
+  /// The code and the HTML among those blocks.
   pub(crate) enclosures: Vec<Enclosure>,
-  /// Whether a line is several lines of the file, because those are too many.
+  /// Whether a line is several lines of the file, because the file has too many.
   pub(crate) coarse: bool,
 }
 
 impl Outline {
-  /// `text` is the file where it is UTF-8; lines start at `start`, behind a byte order mark.
+  /// `text` is the file if it is UTF-8; lines start at `start`, after a byte order mark.
   pub(crate) fn of(bytes: &[u8], text: Option<&str>, start: usize, holes: &[Hole]) -> Self {
     let is_end = |byte: &&u8| matches!(byte, b'\n' | b'\r');
     let count = bytes.iter().filter(is_end).count();
     let grain = Grain::of(count, coarse::most_lines(bytes.len()));
     let lines = lines(bytes, text, start, holes, grain);
     if grain.is_some() {
-      // The parser would take a hundred times the memory of such a file.
+      // The parser would need a hundred times the size of such a file as memory.
       let tops = lines.iter().filter(|line| !line.blank).map(|line| Top {
         span: line.span.clone(),
         kind: BlockKind::Paragraph,
@@ -62,8 +62,8 @@ impl Outline {
   }
 }
 
-/// The lines of the text between the holes. A hole that takes whole lines is between lines; one inside
-/// a line is inside that line.
+/// The lines of the text between the holes. A hole that covers whole lines is between lines; one inside a
+/// line is inside that line.
 fn lines(
   bytes: &[u8],
   text: Option<&str>,
@@ -73,13 +73,13 @@ fn lines(
 ) -> Vec<TextLine> {
   let mut lines = Vec::with_capacity(bytes.len() / 40);
   let (mut at, mut hole, mut number) = (start, 0, 1);
-  // Nearly every file has no return, and then the standard library finds line ends faster.
+  // Nearly every file has no lone return, and then the standard library finds line ends faster.
   let text = text.filter(|_| !bytes.contains(&b'\r'));
   let single_end = |at: usize| match text.and_then(|text| text.get(at..)) {
     Some(rest) => rest.find('\n').map_or(bytes.len(), |offset| at + offset + 1),
     None => line::line_end(bytes, at),
   };
-  // A unit of several lines ends before a line that a hole begins in.
+  // A unit of several lines ends before a line in which a hole begins.
   let line_end = |at: usize, hole: usize| {
     let mut end = single_end(at);
     let Some(grain) = grain else { return end };
@@ -108,12 +108,12 @@ fn lines(
     let (begin, first_hole) = (at, hole);
     let mut end = line_end(at, hole);
     let mut blank = true;
-    // Holes inside the line are jumped over; one that starts where the line ends is not inside.
+    // Holes inside the line are skipped; one that starts where the line ends is not inside.
     while let Some(next) = holes.get(hole).filter(|next| next.span.start < end) {
       blank &= line::is_blank(line::slice(bytes, at..next.span.start));
       at = next.span.end;
       hole += 1;
-      // A region of several lines that begins inside this line has taken its line end.
+      // A region of several lines that begins inside this line includes its line end.
       end = if at >= end && matches!(bytes.get(at - 1), Some(b'\n' | b'\r')) {
         at
       } else {
@@ -141,7 +141,7 @@ fn lines(
 /// How many lines at the start are front matter.
 fn front_matter(bytes: &[u8], lines: &[TextLine], holes: &[Hole]) -> usize {
   let text = |line: &TextLine| -> &[u8] {
-    // Up to the first hole, if nothing but space follows it.
+    // Up to the first hole, if only space follows it.
     let hole = holes.get(line.hole).filter(|_| line.holed).map(|hole| hole.span.clone());
     let (end, after) = hole.map_or((line.span.end, line.span.end), |hole| (hole.start, hole.end));
     if line::is_blank(line::slice(bytes, after..line.span.end)) {
@@ -157,8 +157,8 @@ fn front_matter(bytes: &[u8], lines: &[TextLine], holes: &[Hole]) -> usize {
   close.map_or(0, |at| at + 2)
 }
 
-/// Runs of blank lines longer than this are shortened for the parser, which walks all open containers
-/// for each of them; to markdown they mean the same.
+/// Runs of blank lines longer than this are shortened for the parser, because it walks all open containers
+/// for each of them; their meaning in markdown does not change.
 const MAX_BLANK_RUN: usize = 4;
 
 /// The top-level blocks after the front matter, in bytes of the file.
@@ -171,7 +171,7 @@ fn structure(
 ) -> (Vec<Top>, Vec<Enclosure>) {
   let Some(first) = lines.get(front) else { return Default::default() };
   let start = first.span.start;
-  // What the parser does not see: holes and the rest of long blank runs.
+  // The cuts that the parser does not get: holes and the rest of long blank runs.
   let mut cuts: Vec<Range<usize>> = Vec::new();
   // Bytes that the parser must read as plain text.
   let mut plain: Vec<usize> = Vec::new();
@@ -203,7 +203,7 @@ fn structure(
   let mut map = OffsetMap { cuts: &cuts, next: 0, shift: start };
   for top in &mut tops {
     top.span.start = map.in_file(top.span.start);
-    // Ends run ahead of later starts only inside nested structure, which is not listed here.
+    // Ends are after later starts only inside nested structure, which is not listed here.
     top.span.end = OffsetMap { ..map }.end_in_file(top.span.end);
   }
   let mut map = OffsetMap { cuts: &cuts, next: 0, shift: start };
@@ -253,6 +253,7 @@ fn push_plain(byte: &[u8], out: &mut String) {
   for b in byte {
     out.push(match b {
       b'\n' | b'\r' => char::from(*b),
+      // A letter opens no container.
       _ if b.is_ascii() => 'x',
       _ => '\u{1a}',
     });
@@ -262,11 +263,12 @@ fn push_plain(byte: &[u8], out: &mut String) {
 fn push_valid(bytes: &[u8], out: &mut String) {
   for chunk in bytes.utf8_chunks() {
     out.push_str(chunk.valid());
+    // One byte for one byte, so that offsets stay equal.
     out.extend(chunk.invalid().iter().map(|_| '\u{1a}'));
   }
 }
 
-/// Offsets of the parsed text to offsets of the file; asked in ascending order.
+/// Converts offsets of the parsed text to offsets of the file; they must be queried in ascending order.
 struct OffsetMap<'a> {
   cuts: &'a [Range<usize>],
   next: usize,
@@ -274,7 +276,7 @@ struct OffsetMap<'a> {
 }
 
 impl OffsetMap<'_> {
-  /// Behind the cuts that stand at the offset.
+  /// The offset after the cuts at this place.
   fn in_file(&mut self, offset: usize) -> usize {
     while let Some(cut) = self.cuts.get(self.next).filter(|cut| cut.start <= offset + self.shift) {
       self.shift += cut.len();
@@ -283,7 +285,7 @@ impl OffsetMap<'_> {
     offset + self.shift
   }
 
-  /// Before the cuts that stand at the offset.
+  /// The offset before the cuts at this place.
   fn end_in_file(mut self, offset: usize) -> usize {
     while let Some(cut) = self.cuts.get(self.next).filter(|cut| cut.start < offset + self.shift) {
       self.shift += cut.len();

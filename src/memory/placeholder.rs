@@ -1,7 +1,7 @@
 //! The placeholder: the text that replaces a quarantined block, at equal length.
 //!
-//! Invariant: `redact(x, id)` has the length of `x` and its line ends at the same offsets, so that
-//! overwriting `x` by it disturbs nobody who appends, and approving is again an equal-length overwrite.
+//! Invariant: `redact(x, id)` has the length of `x` and its line ends at the same offsets, so overwriting
+//! `x` with it does not disturb a program that appends, and approving is again an equal-length overwrite.
 #![forbid(unsafe_code)]
 
 use std::ops::Range;
@@ -28,8 +28,9 @@ pub fn short(id: &BlockId) -> String {
   format!("memfw:{id}")
 }
 
-/// The text that replaces `bytes` in the file: the placeholder padded to the first line that is long
-/// enough, spaces elsewhere, line ends kept; the short form where no line is long enough; else spaces.
+/// The text that replaces `bytes` in the file: the placeholder, padded, in the first line that is long
+/// enough; spaces elsewhere; line ends unchanged. If no line is long enough, the short form, else only
+/// spaces.
 pub fn redact(bytes: &[u8], id: &BlockId) -> Vec<u8> {
   let mut out: Vec<u8> =
     bytes.iter().map(|b| if matches!(b, b'\n' | b'\r') { *b } else { b' ' }).collect();
@@ -51,7 +52,7 @@ pub fn redact(bytes: &[u8], id: &BlockId) -> Vec<u8> {
     false
   };
   if !put(&full, true) {
-    // Where even the short form does not fit, the spaces are already there.
+    // If even the short form does not fit, the spaces are already in place.
     put(&short, false);
   }
   out
@@ -66,21 +67,21 @@ fn copy(out: &mut [u8], at: usize, text: &[u8]) {
 /// Where a placeholder was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FoundAt {
-  /// What the original bytes replace. When not `exact`: the placeholder with the space around it when
-  /// it is alone on its line (and the line end when the original had one), else the comment alone.
+  /// The range that the original bytes replace. If not `exact`: the placeholder with the space around it
+  /// when it is alone on its line (and the line end when the original had one), else the comment alone.
   pub span: Range<usize>,
   /// Whether the file has the whole redacted region there, at equal length.
   pub exact: bool,
 }
 
-/// Finds the placeholder of `id`, which stands for `original`: the first of [`candidates`].
+/// Finds the placeholder of `id`, which replaces `original`: the first of [`candidates`].
 pub fn find(bytes: &[u8], id: &BlockId, original: &[u8]) -> Option<FoundAt> {
   candidates(bytes, id, original).into_iter().next()
 }
 
-/// Where the placeholder of `id` may be, which stands for `original`, the most certain ones first: regions
-/// that nobody has changed, then placeholders alone on their line, then those at the beginning of a line. One
-/// that is quoted in the middle of a line is no place for a text of whole lines.
+/// Where the placeholder of `id`, which replaces `original`, may be, the most certain places first:
+/// unchanged regions, then placeholders alone on their line, then those at the beginning of a line. A
+/// placeholder quoted in the middle of a line is not a place for a text of whole lines.
 pub fn candidates(bytes: &[u8], id: &BlockId, original: &[u8]) -> Vec<FoundAt> {
   let form = redact(original, id);
   let offset = offset_in(&form, id);
@@ -116,7 +117,7 @@ pub fn candidates(bytes: &[u8], id: &BlockId, original: &[u8]) -> Vec<FoundAt> {
   exact.into_iter().chain(alone).chain(leading).collect()
 }
 
-/// Whether `original` stands somewhere in `bytes`, from the start of a line to the end of one.
+/// Whether `original` is in `bytes`, from the start of a line to the end of one.
 pub fn stands(bytes: &[u8], original: &[u8]) -> bool {
   standing(bytes, original).next().is_some()
 }
@@ -129,6 +130,7 @@ pub fn standing<'a>(
   let mut at = 0;
   std::iter::from_fn(move || {
     while let Some(found) = marker::find(bytes, original, at) {
+      // Copies of a text may overlap.
       at = found + 1;
       let end = found + original.len();
       let begins = found == 0 || bytes.get(found - 1) == Some(&b'\n');
@@ -156,7 +158,7 @@ pub(crate) fn region_at(
 ) -> Option<Range<usize>> {
   let begin = start.checked_sub(offset)?;
   let span = begin..begin + form.len();
-  // A short form is a region only where nothing else stands on its last line.
+  // A short form is a region only if its last line contains nothing else.
   (line::slice(bytes, span.clone()) == form).then_some(span)
 }
 
@@ -182,7 +184,7 @@ pub(crate) fn id_comment_at(bytes: &[u8], word: usize) -> Option<(Range<usize>, 
   Some((start..start + HEAD.len() + digits + TAIL.len(), id))
 }
 
-/// The id in the short form, where `text` is nothing but that.
+/// The id in the short form, if `text` is nothing else.
 pub(crate) fn short_id(text: &[u8]) -> Option<BlockId> {
   let rest = text.strip_prefix(b"memfw:")?;
   let (id, digits) = id_at(rest)?;

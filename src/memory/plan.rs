@@ -1,7 +1,7 @@
-//! The plan: from text, facts and verdicts to what is to be written. Pure.
+//! The plan: which changes follow from text, facts and verdicts. Pure.
 //!
-//! Invariants: only fresh lines are ever redacted; a redaction has the length of what it replaces;
-//! planning again after applying gives nothing to do.
+//! Invariants: only fresh lines are ever redacted; a redaction has the length of what it replaces; a plan
+//! made after applying one is empty.
 #![forbid(unsafe_code)]
 
 use std::{
@@ -36,30 +36,30 @@ impl MarkerMode {
   }
 }
 
-/// What the ledger says about the file.
+/// The ledger's facts about the file.
 #[derive(Clone, Debug)]
 pub struct Facts<'a> {
-  /// The blocks of the last version, as they were compared.
+  /// The blocks of the last version that were compared.
   pub known: &'a [KnownBlock],
-  /// What to write for each marker id. Where a run of blocks was torn apart, its later parts get a
-  /// marker only if the id of their own first block is here.
+  /// The content of the marker for each id. If a run of blocks was split, its later parts get a marker only
+  /// if the id of their own first block is here.
   pub tags: &'a HashMap<BlockId, Marker>,
-  /// Rejected or deleted: their placeholder goes with the next compaction.
+  /// Rejected or deleted: their placeholder is removed in the next compaction.
   pub gone: &'a HashSet<BlockId>,
   /// How provenance is mirrored.
   pub mode: MarkerMode,
-  /// Whether placeholders are brought to one line, and those of `gone` ids removed.
+  /// Whether placeholders are reduced to one line, and those of `gone` ids removed.
   pub compact: bool,
 }
 
-/// What policy wants done with a block.
+/// What policy requires for a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-  /// Leave it.
+  /// Leave it unchanged.
   Keep,
   /// Take its fresh lines out.
   Quarantine,
-  /// Make comments that claim to be memfw's harmless.
+  /// Neutralise comments that claim to be memfw's.
   Neutralise,
 }
 
@@ -68,27 +68,26 @@ pub enum Action {
 pub struct Judged {
   /// What to do.
   pub action: Action,
-  /// Where the findings are, in bytes of the file. They decide which fresh runs of an edited block
-  /// go; without any, all of them go.
+  /// Where the findings are, in bytes of the file. They select the fresh runs of an edited block that are
+  /// taken out; without any, all are.
   pub spans: Vec<Range<usize>>,
-  /// The lines that go, as indices into those of the block, whether they are fresh or not; `None` leaves it to
-  /// `spans`.
+  /// The lines to take out, as indices into those of the block, fresh or not; with `None`, `spans` decides.
   pub lines: Option<Vec<usize>>,
 }
 
-/// What a redaction is for.
+/// The purpose of a redaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RedactionKind {
-  /// Poison gives way to a placeholder.
+  /// Poison is replaced by a placeholder.
   Quarantine,
-  /// A forged comment is made harmless.
+  /// A forged comment is neutralised.
   Neutralise,
 }
 
 /// Bytes to overwrite at equal length.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Redaction {
-  /// The id of what is taken out.
+  /// The id of the text that is taken out.
   pub id: BlockId,
   /// Bytes of the file.
   pub span: Range<usize>,
@@ -98,22 +97,22 @@ pub struct Redaction {
   pub replacement: Vec<u8>,
   /// The line of the file at which it starts, from 1.
   pub start_line: usize,
-  /// The block of the document that it is in.
+  /// The index of its block in the document.
   pub block: usize,
-  /// What it is for.
+  /// Its purpose.
   pub kind: RedactionKind,
 }
 
-/// What is to be written.
+/// The changes to write.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Plan {
   /// Urgent, in place, in file order, disjoint.
   pub redactions: Vec<Redaction>,
-  /// Lazy: the whole new text. Never together with redactions, which change the text first.
+  /// Lazy: the whole new text. Never together with redactions, because those change the text first.
   pub reshape: Option<Vec<u8>>,
 }
 
-/// Makes the plan. `judged` has one entry for each block; missing ones are kept.
+/// Makes the plan. `judged` has one entry for each block; blocks without one are kept.
 pub fn plan(
   bytes: &[u8],
   document: &Document,
@@ -133,6 +132,7 @@ pub fn plan(
     {
       for span in pieces(document, run, kind) {
         let original = line::slice(bytes, span.clone());
+        // Between memfw's comments only space is allowed.
         if line::is_blank(original) {
           continue;
         }
@@ -159,6 +159,7 @@ pub fn plan(
       }
     }
   }
+  // A redaction changes the text on which a rewrite would be based.
   let reshape =
     if redactions.is_empty() { reshape::reshape(bytes, document, comparison, facts) } else { None };
   Plan { redactions, reshape }
@@ -175,6 +176,7 @@ fn fresh_runs(
 ) -> Vec<Range<usize>> {
   let (at, fresh) = match (fate, &judged.lines) {
     (Some(fate), Some(lines)) => (fate.known().unwrap_or(usize::MAX), lines),
+    // Every line of a new block is fresh.
     (Some(Fate::Inserted), None) => {
       let ends = block.parts.first().zip(block.parts.last());
       return ends.map(|(first, last)| first.start..last.end).into_iter().collect();
@@ -204,9 +206,10 @@ fn fresh_runs(
     }
     last = Some(index);
   }
+  // Only the last line of a file can be continued by an append.
   if at.checked_add(1) == Some(known.len())
     && let Some(old) = known.get(at).and_then(|known| known.lines.last())
-    // Were the line still there as often as before, it could not be the one that was added to.
+    // If the line is still there as often as before, nothing was added to it.
     && count(document.blocks().iter().flat_map(|block| &block.lines).map(|line| line.hash), old.hash)
       < count(known.iter().flat_map(|known| &known.lines).map(|line| line.hash), old.hash)
   {
@@ -218,15 +221,15 @@ fn fresh_runs(
     judged.lines.is_some()
       || judged.spans.is_empty()
       || judged.spans.iter().any(|span| {
-        // An empty span touches the byte at its place.
+        // An empty span covers the byte at its offset.
         span.start < run.end && run.start < span.end.max(span.start + 1)
       })
   });
   runs
 }
 
-/// Whether a line that a fence, comment or HTML block swallowed would have begun an entry of its own: its
-/// writer knew nothing of the fence, and one entry must not answer for another.
+/// Whether a line that a fence, comment or HTML block includes would otherwise have begun an entry of its
+/// own: its writer may not have known of the fence, and one entry must not be judged for another.
 pub(crate) fn starts_entry(line: &[u8]) -> bool {
   let text = line.trim_ascii_start();
   let after = match text {
@@ -238,6 +241,7 @@ pub(crate) fn starts_entry(line: &[u8]) -> bool {
     _ => {
       let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
       match text.get(digits..) {
+        // CommonMark's limit for the number of an item.
         Some([b'.' | b')', rest @ ..]) if (1..=9).contains(&digits) => rest,
         _ => return false,
       }
@@ -253,9 +257,9 @@ fn count(hashes: impl Iterator<Item = [u8; 8]>, of: [u8; 8]) -> usize {
 /// Longest line whose beginning is searched for the file's former last line.
 const MAX_JOINED: usize = 4096;
 
-/// Where a file without a final newline was appended to: the offset in the first line of `run` at which
-/// the former last line, known by its hash, ends. `None` when it does not, or when what follows is too
-/// short for a placeholder that could be told from text.
+/// Where a file without a final newline was appended to: the offset in the first line of `run` at which the
+/// former last line, known by its hash, ends. `None` if it does not, or if the rest is too short for a
+/// placeholder that is distinguishable from text.
 fn joined_at(bytes: &[u8], run: &Range<usize>, old: [u8; 8]) -> Option<usize> {
   let end = line::line_end(bytes, run.start).min(run.end);
   let text = line::content(line::slice(bytes, run.start..end));
@@ -274,8 +278,8 @@ fn joined_at(bytes: &[u8], run: &Range<usize>, old: [u8; 8]) -> Option<usize> {
   None
 }
 
-/// A run without the comments of memfw that stand in it. An id comment goes with the line it is on,
-/// unless the line is only made harmless.
+/// A run without the comments of memfw in it. An id comment leaves together with its line, unless the line
+/// is only neutralised.
 fn pieces(document: &Document, run: Range<usize>, kind: RedactionKind) -> Vec<Range<usize>> {
   let segments = document.segments();
   let first = segments.partition_point(|segment| segment.span.end <= run.start);

@@ -1,7 +1,7 @@
-//! Lines of the last version that nothing accounts for yet: a line may have moved to another place.
+//! Lines of the last version that no line accounts for yet: a line may have moved.
 //!
-//! Invariant: of equal lines, those of the last version account for one before those that had left it
-//! earlier, and among them the least trusted does.
+//! Invariant: of equal lines, those of the last version account for a line before those that had left
+//! earlier, and among them the least trusted comes first.
 #![forbid(unsafe_code)]
 
 use std::{
@@ -30,7 +30,7 @@ impl KnownAt {
   }
 }
 
-/// Lines of the last version that nothing accounts for yet.
+/// Lines of the last version that no line accounts for yet.
 #[derive(Default)]
 pub(crate) struct Pool {
   lines: HashMap<[u8; 8], BinaryHeap<Reverse<KnownAt>>>,
@@ -49,8 +49,8 @@ impl Pool {
     self.lines.get(&hash)?.peek().map(|Reverse(at)| at.known)
   }
 
-  /// The lines of an edited block that its own last version accounts for: what both begin and end with
-  /// stays in place, the middle counts as a multiset. The rest of the last version is added.
+  /// The lines of an edited block that its own last version accounts for: the common beginning and end stay
+  /// in place, and the middle counts as a multiset. The rest of the last version is added to the pool.
   pub(crate) fn own(
     &mut self,
     block: &Block,
@@ -86,8 +86,8 @@ impl Pool {
     own
   }
 
-  /// Accounts for lines of an edited block that its own last version does not, and gives way where an
-  /// equal line that is less trusted has left its place.
+  /// Accounts for the lines of an edited block that its own last version does not, and prefers an equal,
+  /// less trusted line that has left its place.
   pub(crate) fn account(&mut self, block: &Block, origins: &mut [Option<KnownAt>]) {
     for (line, origin) in block.lines.iter().zip(origins) {
       match origin {
@@ -103,9 +103,9 @@ impl Pool {
     }
   }
 
-  /// Where a block without a match holds lines of the last version: the known block of the first such
-  /// line, headings last, and where each line is from. Punctuation shows kinship only when it is all
-  /// that this block or that one has.
+  /// Where a block without a match has lines of the last version: the known block of the first such line,
+  /// headings last, and the origin of each line. Punctuation shows kinship only if it is all that one of
+  /// the two blocks has.
   pub(crate) fn split_off(
     &mut self,
     block: &Block,

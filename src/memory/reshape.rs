@@ -1,7 +1,8 @@
 //! The lazy rewrite: markers as the ledger has them, placeholders on one line.
 //!
-//! Invariant: `strip(reshape(x)) == strip(x)`, placeholders aside, with the same blocks. It is checked
-//! before anything is returned: a rewrite that would not read back is not made, and provenance stays in the ledger alone.
+//! Invariant: `strip(reshape(x)) == strip(x)`, except for placeholders, with the same blocks. It is checked
+//! before anything is returned: a rewrite that would read differently is not made, and provenance stays in
+//! the ledger alone.
 #![forbid(unsafe_code)]
 
 use std::{collections::HashSet, ops::Range};
@@ -13,13 +14,14 @@ use crate::memory::{
   placeholder,
 };
 
-/// The new text of the file, or `None` when nothing would change or nothing may be changed.
+/// The new text of the file; `None` if nothing would or may change.
 pub fn reshape(
   bytes: &[u8],
   document: &Document,
   comparison: &Comparison,
   facts: &Facts<'_>,
 ) -> Option<Vec<u8>> {
+  // Another line with the id of a marker could be read as that marker.
   if !document.forged().is_empty() {
     return None;
   }
@@ -51,7 +53,7 @@ pub fn reshape(
       SegmentKind::Bom | SegmentKind::Blank => line::slice(bytes, segment.span.clone()).to_vec(),
     };
     out.extend_from_slice(kept);
-    // Two bytes that a comment of memfw's separated must not become one line end.
+    // Two bytes that a comment of memfw separated must not become one line end.
     if segment.span.start > 0
       && bare.last() == Some(&b'\r')
       && kept.first() == Some(&b'\n')
@@ -93,6 +95,7 @@ fn wrappers(
     .map(|(block, fate)| {
       let known = facts.known.get(fate.known()?)?;
       let id = known.marker.as_ref().filter(|id| facts.tags.contains_key(*id))?;
+      // Front matter must begin the file, and an open block would swallow the closing line.
       let fits = block.kind != BlockKind::FrontMatter && !block.open_ended && block.terminated;
       fits.then_some(id)
     })
@@ -100,7 +103,7 @@ fn wrappers(
   let mut inserts = Vec::new();
   let mut used: HashSet<&BlockId> = HashSet::new();
   let mut at = 0;
-  // Between two blocks there is only blank text and memfw's own, so adjacent means next in order.
+  // Between two blocks there are only blank text and memfw's comments, so adjacent means next in order.
   for run in wanted.chunk_by(|a, b| a == b) {
     let first = at;
     at += run.len();
@@ -127,7 +130,8 @@ fn wrappers(
   inserts
 }
 
-/// Where the text below the headings of a block starts, if somebody else wrote those.
+/// Where the text below the headings of a block starts, if the headings are from other revisions than the
+/// text.
 fn body_alone(block: &Block, known: &KnownBlock) -> Option<usize> {
   let (head, body) = known.lines.split_at_checked(block.body)?;
   let says =
@@ -139,8 +143,8 @@ fn body_alone(block: &Block, known: &KnownBlock) -> Option<usize> {
   (is_same && alone).then(|| block.lines.get(block.body).map(|line| line.span.start)).flatten()
 }
 
-/// Where the blocks `first..after` start and end, if that is at line bounds once the id comments are
-/// gone; text that continues the line of a placeholder is not.
+/// Where the blocks `first..after` start and end, if those are line boundaries without the id comments;
+/// text that continues the line of a placeholder does not qualify.
 fn ends(bytes: &[u8], document: &Document, first: usize, after: usize) -> Option<(usize, usize)> {
   let blocks = document.blocks();
   let start = blocks.get(first)?.parts.first()?.start;
@@ -175,7 +179,7 @@ fn id_comments(
     let text = block.lines.get(block.body)?;
     let whole = line::slice(bytes, text.span.clone());
     let at = text.span.end - line::eol(whole).len();
-    // What the line will hold when its old id comment is gone.
+    // The content of the line without its old id comment.
     let mut kept = Vec::new();
     for part in &block.parts {
       let (start, end) = (part.start.max(text.span.start), part.end.min(at));
@@ -190,10 +194,11 @@ fn id_comments(
   document.blocks().iter().zip(&comparison.fates).filter_map(of).collect()
 }
 
-/// Whether a comment at the end of this line of an item or paragraph is just that: not the info string
-/// of a fence, part of indented code, or the end of a hard line break.
+/// Whether a comment at the end of this line of an item or paragraph stays a comment: not in the info
+/// string of a fence, in indented code, or after a hard line break.
 fn takes_a_comment(line: &[u8]) -> bool {
   let mut text = line.trim_ascii_start();
+  // Four columns of indentation make it code.
   if line.len() > text.len() + 3 {
     return false;
   }
@@ -210,6 +215,7 @@ fn takes_a_comment(line: &[u8]) -> bool {
       _ => None,
     };
     match marker {
+      // Five spaces after a list marker begin code.
       Some([b' ', rest @ ..]) if !rest.starts_with(b"    ") => text = rest.trim_ascii_start(),
       Some([] | [b' ' | b'\t', ..]) => return false,
       _ => break,
@@ -220,7 +226,7 @@ fn takes_a_comment(line: &[u8]) -> bool {
     && !matches!(text.last(), Some(b' ' | b'\t' | b'\\'))
 }
 
-/// What a placeholder becomes.
+/// The new form of a placeholder.
 fn settled(bytes: &[u8], span: &Range<usize>, id: &BlockId, facts: &Facts<'_>) -> Vec<u8> {
   let text = line::slice(bytes, span.clone());
   if !facts.compact {
@@ -232,11 +238,11 @@ fn settled(bytes: &[u8], span: &Range<usize>, id: &BlockId, facts: &Facts<'_>) -
   let eol = line::eol(text);
   let starts = span.start == 0 || matches!(bytes.get(span.start - 1), Some(b'\n' | b'\r'));
   let ends = !eol.is_empty() || span.end == bytes.len();
-  // One that shares its line with text stays as it is.
+  // A placeholder that shares its line with text is not changed.
   if starts && ends { [placeholder::compact(id).as_bytes(), eol].concat() } else { text.to_vec() }
 }
 
-/// What the new text will be read with.
+/// The facts with which the new text will be read.
 fn ids(document: &Document, facts: &Facts<'_>) -> Known {
   let mut known = document.known().clone();
   known.markers.extend(facts.tags.keys().cloned());

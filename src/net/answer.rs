@@ -41,7 +41,7 @@ pub(super) fn vectors(
       let OpenAi { mut data } = serde_json::from_slice(body).map_err(unreadable)?;
       data.sort_by_key(|entry| entry.index);
       if data.iter().zip(0..).any(|(entry, n)| entry.index != n) {
-        return Err(NetError::Answer("it does not say which vector is whose"));
+        return Err(NetError::Answer("it does not say which vector belongs to which text"));
       }
       data.into_iter().map(|entry| entry.embedding).collect()
     }
@@ -64,7 +64,7 @@ pub(super) fn vectors(
     vector.iter().all(|n| n.is_finite()) && vector.iter().any(|n| n.abs() > 0.0)
   };
   if !vectors.iter().all(sound) {
-    return Err(NetError::Answer("its vectors hold something else than finite numbers"));
+    return Err(NetError::Answer("its vectors contain values that are not finite numbers"));
   }
   Ok(vectors)
 }

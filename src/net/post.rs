@@ -21,7 +21,7 @@ pub enum NetError {
   #[error("{0}")]
   Url(String),
   /// More texts than one request may have.
-  #[error("{0} texts are more than one question may have")]
+  #[error("{0} texts are more than one request may have")]
   TooMany(usize),
   /// The server did not answer in time.
   #[error("no answer came within {} ms", .0.as_millis())]
@@ -33,19 +33,19 @@ pub enum NetError {
   #[error("the server answered with status {0}")]
   Status(u16),
   /// The server tried to redirect.
-  #[error("the server points elsewhere, which is not followed")]
+  #[error("the server redirects, and memfw follows no redirects")]
   Redirect,
   /// The answer was longer than the cap.
   #[error("the answer has more than {0} bytes")]
   TooLarge(u64),
   /// The answer was empty.
-  #[error("the server answered, and said nothing")]
+  #[error("the server sent an empty answer")]
   Silent,
   /// The answer has another format than requested.
   #[error("the answer cannot be used: {0}")]
   Answer(&'static str),
   /// The server failed too often, and requests are paused.
-  #[error("it failed several times and is not asked for a while")]
+  #[error("it failed several times and is paused for a while")]
   Resting,
 }
 

@@ -8,12 +8,12 @@ use ureq::http::Uri;
 /// Refuses an address that would send text unencrypted, or that hides its host. The error is a
 /// sentence in lower case.
 pub fn check_url(text: &str) -> Result<Uri, String> {
-  let uri = text.parse::<Uri>().map_err(|error| format!("`{text}` is no address: {error}"))?;
+  let uri = text.parse::<Uri>().map_err(|error| format!("`{text}` is not an address: {error}"))?;
   let Some(authority) = uri.authority() else {
-    return Err(format!("`{text}` is no address: it has no host"));
+    return Err(format!("`{text}` is not an address: it has no host"));
   };
   if authority.as_str().contains('@') {
-    return Err("the address holds a name or a password; a key belongs into a file".to_owned());
+    return Err("the address contains a user name or a password; put a key into a file".to_owned());
   }
   let host = authority.host().trim_start_matches('[').trim_end_matches(']');
   match uri.scheme_str() {

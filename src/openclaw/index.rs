@@ -100,8 +100,8 @@ impl Index {
   }
 }
 
-/// The lines by which a text is told, without what OpenClaw takes off them: the sign of a list before
-/// and comments behind. Where all are short, the longest.
+/// The lines by which a text is recognised, without the parts that OpenClaw removes: the list marker at the
+/// start and comments at the end. If all are short, only the longest.
 fn telling(text: &[u8]) -> Vec<String> {
   let mut lines: Vec<String> = Vec::new();
   let mut longest = String::new();

@@ -2,7 +2,7 @@
 //!
 //! Files are taken in a fixed order, each up to its own limit and up to what the files before it have left
 //! of the limit for all (2026.9.6: `src/agents/embedded-agent-helpers/bootstrap.ts`). Trailing blanks do
-//! not count. Characters are UTF-16 code units, for it is written in JavaScript.
+//! not count. Characters are UTF-16 code units, because OpenClaw is written in JavaScript.
 #![forbid(unsafe_code)]
 
 use std::path::Path;

@@ -179,7 +179,7 @@ fn injected(
     Err(_) => return no("it is missing"),
     Ok(found) if found.is_symlink() => return no("it is a link"),
     Ok(found) if !found.is_file() => return no("it is not a regular file"),
-    Ok(found) if found.nlink() > 1 => return no("it has a second name (a hard link)"),
+    Ok(found) if found.nlink() > 1 => return no("it has a second hard link"),
     Ok(found) if found.len() > MAX_BYTES => return no("it is larger than 2 MiB"),
     Ok(_) => {}
   }

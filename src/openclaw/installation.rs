@@ -75,7 +75,7 @@ impl Installation {
         Some(one) => found.push(Self { profile: Some(name.trim().to_owned()), ..one }),
         None => {
           if let Some(first) = found.first_mut() {
-            first.notes.push(format!("`{}` is no name of a profile", name.escape_debug()));
+            first.notes.push(format!("`{}` is not a profile name", name.escape_debug()));
           }
         }
       }
@@ -129,9 +129,7 @@ impl Installation {
 
   fn find_agents(&mut self, env: &OpenClawEnv) {
     if let Some(why) = &self.settings.broken {
-      self
-        .notes
-        .push(format!("the configuration cannot be read, so its defaults are taken: {why}"));
+      self.notes.push(format!("the configuration cannot be read, so its defaults apply: {why}"));
     }
     let entries = self.roster();
     let owner = self.owner(&entries);
@@ -233,7 +231,7 @@ impl Installation {
     }
   }
 
-  /// A path of the configuration; what it means is noted where it cannot be told.
+  /// A path of the configuration; a path whose meaning is unclear is noted.
   fn path(&mut self, value: &Value, env: &OpenClawEnv, key: &str) -> Option<PathBuf> {
     let text = value.as_str()?.trim().replace('\0', "");
     if text.is_empty() {
@@ -290,7 +288,7 @@ impl Installation {
     found
   }
 
-  /// While the configuration cannot be read, workspaces are told by their names in the state directory.
+  /// While the configuration cannot be read, workspaces are recognised by their names in the state directory.
   fn add_by_name(&mut self) {
     let Ok(entries) = fs::read_dir(&self.layout.state_dir) else { return };
     let mut names: Vec<String> = entries

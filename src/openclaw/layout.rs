@@ -3,8 +3,8 @@
 //! The order was observed with OpenClaw 2026.9.6: `OPENCLAW_WORKSPACE_DIR` names the workspace
 //! itself; `OPENCLAW_STATE_DIR` holds state and workspace; `OPENCLAW_HOME` and `HOME` hold
 //! `.openclaw`; `OPENCLAW_PROFILE` moves the workspace to `.openclaw-PROFILE/workspace` and leaves
-//! the state where it is. What the configuration file adds to this is told by
-//! [`Installation`](super::Installation).
+//! the state where it is. [`Installation`](super::Installation) adds the
+//! values of the configuration file.
 #![forbid(unsafe_code)]
 
 use std::path::{Path, PathBuf};

@@ -147,7 +147,7 @@ impl Reader {
           Some(Value::Array(items)) => {
             items.iter().filter_map(Value::as_str).map(str::to_owned).collect()
           }
-          Some(_) => return Err(format!("`{}`: an include is no path", from.display())),
+          Some(_) => return Err(format!("`{}`: an include is not a path", from.display())),
         };
         let mut base = Value::Object(Map::new());
         for path in paths {
@@ -203,7 +203,7 @@ fn parse(bytes: &[u8]) -> Result<Value, String> {
     }
   }
   // The place only: the text of the error may repeat the content, which may be a secret.
-  json5::from_str(text).map_err(|_error| "it is no valid JSON5".to_owned())
+  json5::from_str(text).map_err(|_error| "it is not valid JSON5".to_owned())
 }
 
 /// A path without `.` and `..`, by its text alone.

@@ -30,7 +30,7 @@ pub enum KeyError {
   /// There is no key file, although something was sealed with its key.
   #[error(
     "the key file {} is missing, and the ledger holds items sealed with it\n\
-     hint: bring it back from a backup; do not delete the ledger",
+     hint: restore it from a backup; do not delete the ledger",
     Shown(path)
   )]
   Missing {
@@ -40,7 +40,7 @@ pub enum KeyError {
   /// The key file has another length.
   #[error(
     "the key file {} has {found} bytes instead of {KEY_LEN}\n\
-     hint: bring it back from a backup; without it nothing that is sealed can be read",
+     hint: restore it from a backup; without it no seal can be opened",
     Shown(path)
   )]
   BadLength {
@@ -62,7 +62,7 @@ pub enum KeyError {
   },
   /// The key file belongs to another user.
   #[error(
-    "the key file {} belongs to uid {uid}, not to us\n\
+    "the key file {} belongs to uid {uid}, not to this user\n\
      hint: run memfw as that user, or give the file to this one with chown",
     Shown(path)
   )]
@@ -74,7 +74,7 @@ pub enum KeyError {
   },
   /// The key file is a link, a pipe or similar.
   #[error(
-    "the key file {} is not a regular file\nhint: put the file itself there, no link to it",
+    "the key file {} is not a regular file\nhint: put the file itself there, not a link to it",
     Shown(path)
   )]
   NotAFile {

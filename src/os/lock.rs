@@ -58,7 +58,7 @@ pub enum LockError {
     holder: Holder,
   },
   /// Another process held the lock for longer than the caller was willing to wait.
-  #[error("another memfw holds {} for more than {} ms", Shown(path), waited.as_millis())]
+  #[error("another memfw has held {} for more than {} ms", Shown(path), waited.as_millis())]
   Busy {
     /// The lock file.
     path: PathBuf,

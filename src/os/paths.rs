@@ -91,7 +91,7 @@ pub enum PathError {
   NoHome,
   /// A directory of memfw belongs to another user.
   #[error(
-    "{} belongs to uid {uid}, not to us\nhint: run memfw as that user, or set `MEMFW_HOME`",
+    "{} belongs to uid {uid}, not to this user\nhint: run memfw as that user, or set `MEMFW_HOME`",
     Shown(path)
   )]
   ForeignDirectory {
@@ -101,7 +101,7 @@ pub enum PathError {
     uid: u32,
   },
   /// A file of memfw belongs to another user.
-  #[error("{} belongs to uid {uid}, not to us\nhint: run memfw as that user", Shown(path))]
+  #[error("{} belongs to uid {uid}, not to this user\nhint: run memfw as that user", Shown(path))]
   ForeignFile {
     /// The file.
     path: PathBuf,

@@ -13,7 +13,7 @@ use std::{
 #[derive(Debug, thiserror::Error)]
 pub enum PageError {
   /// Another file is at the path.
-  #[error("something else stands there: {0}")]
+  #[error("something else is there: {0}")]
   Foreign(&'static str),
   /// It could not be written.
   #[error(transparent)]
@@ -63,7 +63,7 @@ fn check(file: &mut File, mark: &str) -> Result<(), PageError> {
     return Err(PageError::Foreign("no plain file"));
   }
   if found.nlink() != 1 {
-    return Err(PageError::Foreign("a file with a second name"));
+    return Err(PageError::Foreign("a file with a second hard link"));
   }
   let mut head = Vec::with_capacity(mark.len());
   file.take(mark.len() as u64).read_to_end(&mut head)?;

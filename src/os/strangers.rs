@@ -43,7 +43,7 @@ pub fn who_may_write(file: &Path) -> Option<String> {
 fn wrong_owner(found: &Metadata, is_far: bool) -> Option<String> {
   let uid = found.uid();
   let is_ours = uid == user::effective_uid() || uid == ROOT || (is_far && uid == OVERFLOW);
-  (!is_ours).then(|| format!("belongs to uid {uid}, not to us"))
+  (!is_ours).then(|| format!("belongs to uid {uid}, not to this user"))
 }
 
 fn wrong_mode(found: &Metadata) -> Option<String> {

@@ -90,7 +90,7 @@ impl Fed {
       ("web_search", _) => "found by a web search".to_owned(),
       ("file" | "memory", name) if !name.is_empty() => format!("read from {name}"),
       ("exec", _) => "printed by a command".to_owned(),
-      ("agent", _) => "thought of by the agent".to_owned(),
+      ("agent", _) => "worded by the agent itself".to_owned(),
       _ => format!("from {}", self.source),
     }
   }

@@ -167,7 +167,7 @@ impl Tally {
   /// Adds the next event.
   pub fn add(&mut self, one: &Happening<'_>) {
     if let (What::Flagged, Some(block)) = (one.what, one.adopted) {
-      // Looked at again, by another layer or another version of memfw.
+      // Judged again, by another layer or another version of memfw.
       if !self.flagged.insert(block.to_owned()) {
         return;
       }

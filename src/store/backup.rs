@@ -24,10 +24,10 @@ use super::{
   error::{Fault, cannot_open},
 };
 
-/// How many backups are kept, those of the newest formats. A choice: one more than a person is
-/// likely to go back.
+/// How many backups are kept, those of the newest formats (a choice: one more than a downgrade is likely to
+/// need).
 pub const KEPT: usize = 3;
-/// Pages per step: all of them. No other process may write in the meantime anyway.
+/// All pages in one step, because no other process may write in the meantime anyway.
 const ALL_PAGES: i32 = -1;
 
 /// A backup of the ledger.
@@ -66,6 +66,7 @@ pub(super) fn make(path: &Path, format: i64) -> Result<(), Fault> {
   let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&unfinished);
   drop(file.map_err(failed)?);
   let written = write(path, &unfinished).map_err(|fault| Fault::from(fault.at(&copy)));
+  // The final name appears only when the copy is complete and on disk.
   let placed = written.and_then(|()| {
     fs::rename(&unfinished, &copy).and_then(|()| sync_directory(path)).map_err(failed)
   });

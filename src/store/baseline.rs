@@ -93,6 +93,7 @@ pub(super) fn expand_around(conn: &Connection, id: &BlockId) -> Result<(), Fault
   let sql = "SELECT file FROM baseline WHERE instr(blocks, ?1) > 0";
   let mut statement = conn.prepare_cached(sql)?;
   let files = statement.query_map([&digits[..]], |row| row.get(0))?;
+  // The bytes may match by chance; expanding one file more is harmless.
   for file in files.collect::<Result<Vec<i64>, _>>()? {
     expand(conn, file)?;
   }
@@ -108,6 +109,7 @@ pub(super) fn by_id(conn: &Connection, id: &BlockId) -> Result<Option<Place>, Fa
   )?;
   let mut rows = statement.query([&digits[..]])?;
   while let Some(row) = rows.next()? {
+    // The bytes may match by chance inside a hash, so the ids are compared.
     if let Some(block) = decode(row)?.into_iter().find(|block| block.id == *id) {
       return Ok(Some(Place { path: column::path(row, 4)?, present: true, block }));
     }
@@ -118,6 +120,7 @@ pub(super) fn by_id(conn: &Connection, id: &BlockId) -> Result<Option<Place>, Fa
 /// The columns that a block can share with others; `None` if it needs its own row.
 fn plain(row: &BlockRow) -> Option<SharedFacts> {
   let [revision] = &*row.revisions else { return None };
+  // Every column that the shared row does not store must have its default.
   let nothing_to_say = row.state == State::Validated
     && row.marker.is_none()
     && row.codes.is_empty()

@@ -190,7 +190,7 @@ impl Ledger {
   }
 }
 
-/// A row with the columns that only this room needs.
+/// A row with the columns that only the store needs.
 #[derive(Debug)]
 pub(super) struct Stored {
   pub(super) key: i64,
@@ -221,6 +221,7 @@ fn load(
   let mut statement = conn.prepare_cached(&sql)?;
   let mut blocks: Vec<Stored> =
     statement.query_map(parameter, stored)?.collect::<Result<_, _>>()?;
+  // A second query instead of a join, which would repeat the block's columns for each revision.
   let places: HashMap<i64, usize> =
     blocks.iter().enumerate().map(|(place, block)| (block.key, place)).collect();
   let sql = format!(

@@ -16,7 +16,6 @@ use crate::{
   provenance::Source,
 };
 
-/// The bytes of a path.
 pub(super) fn path_bytes(path: &Path) -> &[u8] {
   path.as_os_str().as_bytes()
 }
@@ -44,7 +43,6 @@ pub(super) fn optional_word<T: FromStr>(
   }
 }
 
-/// A source.
 pub(super) fn source(row: &Row<'_>, index: usize) -> rusqlite::Result<Source> {
   text(row, index).map(Source::new)
 }
@@ -60,7 +58,6 @@ pub(super) fn codes(row: &Row<'_>, index: usize) -> rusqlite::Result<Vec<Code>> 
   words.map(|word| word.parse().map_err(|error| bad(index, Type::Text, error))).collect()
 }
 
-/// A layer.
 pub(super) fn layer(row: &Row<'_>, index: usize) -> rusqlite::Result<Layer> {
   let word = text(row, index)?;
   [Layer::Rules, Layer::Effects, Layer::Model, Layer::Context, Layer::Judge]
@@ -69,7 +66,6 @@ pub(super) fn layer(row: &Row<'_>, index: usize) -> rusqlite::Result<Layer> {
     .ok_or_else(|| bad(index, Type::Text, Unexpected(word.to_owned())))
 }
 
-/// A content hash.
 pub(super) fn hash(row: &Row<'_>, index: usize) -> rusqlite::Result<ContentHash> {
   optional_hash(row, index)?.ok_or_else(|| bad(index, Type::Null, Unexpected("nothing".to_owned())))
 }

@@ -64,6 +64,7 @@ fn blocks_by_state(conn: &Connection) -> Result<Vec<(State, u64)>, Fault> {
   let rows =
     statement.query_map([], |row| Ok((column::word::<State>(row, 0)?, row.get::<_, i64>(1)?)))?;
   let mut found = rows.collect::<Result<Vec<_>, _>>()?;
+  // Baseline blocks without rows of their own are validated.
   let untouched = one(
     conn,
     "SELECT coalesce(sum(b.n), 0) FROM baseline b JOIN file f ON f.id = b.file

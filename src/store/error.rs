@@ -65,7 +65,7 @@ pub enum StoreError {
     detail: String,
   },
   /// A row has a value that memfw does not write.
-  #[error("`{}` holds a value that memfw did not write: {detail}", path.display())]
+  #[error("`{}` contains a value that memfw did not write: {detail}", path.display())]
   BadValue {
     /// The database.
     path: PathBuf,
@@ -119,7 +119,7 @@ pub enum StoreError {
     path: PathBuf,
   },
   /// A seal was to be made or opened without a master key.
-  #[error("the master key is not there, so nothing can be sealed or opened")]
+  #[error("the master key is missing, so nothing can be sealed or opened")]
   NoKey,
   /// A seal does not open.
   #[error("the sealed bytes of `{id}` do not open: {source}")]
@@ -198,18 +198,23 @@ impl StoreError {
       Self::NotADatabase { path } | Self::Corrupt { path, .. } | Self::BadValue { path, .. } => {
         return Some(move_aside(path));
       }
-      Self::Locked { .. } => "try again; if it stays, look for a program that has the file open",
+      Self::Locked { .. } => {
+        "try again; if the error persists, look for a program that has the file open"
+      }
       Self::Moved { .. } => {
-        "bring the file back, with the files beside it whose names begin with its name; memfw goes on by itself"
+        "restore the file, and those next to it whose names begin with its name; memfw then \
+        continues by itself"
       }
       Self::ReadOnly { .. } => "check the owner and the permissions of the file and its directory",
-      Self::Full { .. } => "make room on this file system; memfw finishes what was begun",
+      Self::Full { .. } => {
+        "make room on this file system; memfw then finishes interrupted operations"
+      }
       Self::CannotOpen { .. } => "check that the directory exists and that you may write in it",
       Self::Io { .. } => "check the disk and the system log",
       Self::WrongKey { .. } => {
-        "put the key file back that belongs to this database; without it the sealed texts are lost"
+        "restore the key file of this database; without it the sealed texts are lost"
       }
-      Self::NoKey => "put the key file back, from a backup if need be",
+      Self::NoKey => "restore the key file, from a backup if necessary",
       Self::UnknownId { nearest: Some(nearest), .. } => {
         return Some(format!("did you mean `{nearest}`?"));
       }
@@ -226,8 +231,8 @@ impl StoreError {
     Some(fixed.to_owned())
   }
 
-  /// Whether the database is intact but cannot be written or read at the moment: besides temporary
-  /// causes, a disk that became read-only or fails.
+  /// Whether the database is intact but cannot be written or read at the moment: because of a temporary
+  /// cause, or because a disk became read-only or fails.
   pub fn is_outage(&self) -> bool {
     self.is_passing()
       || matches!(
@@ -242,12 +247,13 @@ impl StoreError {
   }
 }
 
-/// How to continue without a broken database. The key stays: it opens whatever can still be read
-/// from the old one.
+/// How to continue without a broken database. The key stays, because it unseals the part of the old
+/// database that is still readable.
 fn move_aside(path: &Path) -> String {
   let path = path.display();
   format!(
-    "bring a backup back, or stop memfw and move it aside, for it may still be mended: `t=$(date +%s); \
+    "restore a backup, or stop memfw and move the file aside, because it may be repairable: \
+    `t=$(date +%s); \
      mv '{path}' '{path}.corrupt-'$t; mv '{path}-wal' '{path}.corrupt-'$t-wal`; keep `master.key`"
   )
 }
@@ -258,12 +264,14 @@ fn go_on_with_newer(path: &Path, by: Option<&str>, backup: Option<&Backup>) -> S
   let own = env!("CARGO_PKG_VERSION");
   let newer = by.map_or("the newer memfw".to_owned(), |by| format!("memfw {by} or a newer one"));
   let again = format!(
-    "install {newer} again (this is memfw {own}); do not delete the file, it holds the quarantined texts"
+    "install {newer} again (this is memfw {own}); do not delete the file, it contains the \
+    quarantined texts"
   );
   let Some(Backup { path: copy, .. }) = backup else { return again };
   let (path, copy) = (path.display(), copy.display());
   format!(
-    "{again}; or go back to what was there before the upgrade, without what came since: stop memfw, then \
+    "{again}; or return to the backup from before the upgrade, without anything newer: stop \
+    memfw, then \
      `mv '{path}' '{path}.newer'; mv '{path}-wal' '{path}.newer-wal'; cp -p '{copy}' '{path}'`"
   )
 }
@@ -272,7 +280,7 @@ fn list(ids: &[BlockId]) -> String {
   ids.iter().map(BlockId::as_str).collect::<Vec<_>>().join(", ")
 }
 
-/// An error inside this room, where the path of the database is not known yet.
+/// An error in the store, where the path of the database is not known yet.
 #[derive(Debug)]
 pub(super) enum Fault {
   Sql(rusqlite::Error),

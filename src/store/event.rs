@@ -95,7 +95,7 @@ pub struct EventFilter {
   pub source: Option<String>,
   /// Only this kind of event.
   pub event: Option<EventKind>,
-  /// At most this many: the newest ones, whatever their order in the result.
+  /// At most this many: always the newest ones.
   pub limit: Option<u32>,
   /// Oldest first.
   pub ascending: bool,
@@ -144,6 +144,7 @@ impl Ledger {
            AND (?3 IS NULL OR origin = ?3 OR substr(origin, 1, length(?3) + 1) = ?3 || ':')
          ORDER BY e.id DESC LIMIT ?4",
       )?;
+      // For SQLite a negative limit means no limit.
       let limit = filter.limit.map_or(-1, i64::from);
       let since = filter.since.unwrap_or(Micros::MIN);
       let rows =

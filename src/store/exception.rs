@@ -89,6 +89,7 @@ impl Ledger {
         "INSERT OR IGNORE INTO exception_context (hash, item, context) VALUES (?1, ?2, ?3)",
       )?
       .execute((hash, item, context.0))?;
+      // A second approval of the text does not withdraw the codes of the first one.
       let mut all = before.unwrap_or_default();
       all.extend_from_slice(codes);
       all.sort_unstable();

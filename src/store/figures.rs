@@ -1,4 +1,4 @@
-//! The data behind figures: events in order, and the trust of memory.
+//! The data for figures: events in order, and the trust of memory.
 //!
 //! Only one row at a time is held in memory, and every result is capped.
 #![forbid(unsafe_code)]
@@ -32,6 +32,7 @@ impl Ledger {
     cap: u32,
     mut visit: impl FnMut(EventRow),
   ) -> Result<bool, StoreError> {
+    // SQLite has no array parameters, so the kinds are one string with separators.
     let kinds = kinds.iter().map(|kind| kind.as_str()).collect::<Vec<_>>();
     let kinds = format!(",{},", kinds.join(","));
     let view = self.snapshot()?;

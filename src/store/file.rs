@@ -260,6 +260,7 @@ impl Ledger {
   ) -> Result<(), StoreError> {
     self.write(Durability::Seen, |tx, _| {
       set_stamp(tx, path, Some(stamp), hash, at)?;
+      // Work on texts does not depend on the stamp of the file.
       let done = Pending(!Pending::KEPT.bits());
       change_pending(tx, path, done, pending)
     })
@@ -287,6 +288,7 @@ impl Ledger {
   ) -> Result<(), StoreError> {
     self.write(Durability::Seen, |tx, _| {
       tx.prepare_cached(
+        // The `gone_` columns keep the identity of a deleted file, by which a rename is recognised.
         "INSERT INTO file (path, workspace, status, note, pending, marker_mode)
          VALUES (?1, ?2, ?3, ?4, 0, 'none')
          ON CONFLICT (path) DO UPDATE SET workspace = ?2, status = ?3, note = ?4, pending = 0,

@@ -71,7 +71,7 @@ pub struct Item {
   pub in_file: bool,
   /// How its origin is known.
   pub trail: OriginRecord,
-  /// Whether it is approved, and not back in its file yet.
+  /// Whether it is approved, and not yet restored to its file.
   pub awaited: bool,
 }
 
@@ -107,6 +107,7 @@ impl Ledger {
   /// The items that a filter selects, oldest first.
   pub fn items(&self, filter: &ItemFilter) -> Result<Vec<Item>, StoreError> {
     let words: Vec<&str> = filter.statuses.iter().map(|status| status.as_str()).collect();
+    // SQLite has no array parameters, so the states are one string with separators.
     let statuses = (!words.is_empty()).then(|| format!(",{},", words.join(",")));
     self.read(|conn| {
       let sql = format!(
@@ -166,6 +167,7 @@ impl Ledger {
 
   fn open_seal(&self, id: &BlockId, purpose: Purpose) -> Result<Zeroizing<Vec<u8>>, StoreError> {
     let found = self.read(|conn| {
+      // A seal is bound to the path at the time of sealing, which a rename changes.
       let column = if purpose == Purpose::Redacted { "redacted" } else { "sealed" };
       let sql =
         format!("SELECT coalesce(sealed_for, path), hash, {column} FROM quarantine WHERE id = ?1");
@@ -199,6 +201,7 @@ impl Ledger {
   ) -> Result<State, StoreError> {
     // A person's decision is rare, and must survive a power cut.
     self.write(Durability::Synced, |tx, _| {
+      // A baseline block without findings has no row of its own yet.
       baseline::expand_around(tx, id)?;
       let state = |sql: &str| {
         let mut statement = tx.prepare_cached(sql)?;
@@ -287,7 +290,7 @@ impl Ledger {
     })
   }
 
-  /// Notes whether something that is approved, or is about to be, has still to come back into its file.
+  /// Records whether a text that is approved, or is about to be, must still be restored to its file.
   pub fn set_awaited(&mut self, id: &BlockId, awaited: bool) -> Result<(), StoreError> {
     self.write(Durability::Synced, |tx, _| {
       tx.prepare_cached("UPDATE quarantine SET awaited = ?2 WHERE id = ?1 AND awaited <> ?2")?
@@ -296,7 +299,7 @@ impl Ledger {
     })
   }
 
-  /// How much is approved and not back in its file yet.
+  /// How many approved texts are not yet restored to their files.
   pub fn awaited_items(&self) -> Result<u64, StoreError> {
     self.read(|conn| {
       let sql = "SELECT count(*) FROM quarantine WHERE status = 'approved' AND awaited";

@@ -38,12 +38,11 @@ pub enum EventKind {
   /// Policy took a block out of its file, and the block waits for review.
   #[strum(message = "block held")]
   Held,
-  /// A quarantined block came back and was taken out again.
-  #[strum(message = "quarantined block came back and went out again")]
+  /// A quarantined block was written again and taken out again.
+  #[strum(message = "quarantined block came back and was taken out again")]
   Returned,
-  /// The placeholder of approved text came back with an older version, and the text was brought back
-  /// again.
-  #[strum(message = "approved text brought back once more")]
+  /// The placeholder of approved text returned with an older version, and the text was restored again.
+  #[strum(message = "approved text restored once more")]
   BroughtBack,
   /// A marker that memfw did not write was neutralised.
   #[strum(message = "forged marker neutralised")]
@@ -71,7 +70,7 @@ pub enum EventKind {
   #[strum(message = "quarantined bytes deleted")]
   Deleted,
   /// A person restored an earlier version of a file.
-  #[strum(message = "earlier version brought back")]
+  #[strum(message = "earlier version restored")]
   RestoredVersion,
   /// A person made the agent framework trust a file again.
   #[strum(message = "file trusted again")]
@@ -95,7 +94,7 @@ pub enum EventKind {
   #[strum(message = "protection is reduced")]
   Degraded,
   /// A reduction of protection has ended.
-  #[strum(message = "protection is whole again")]
+  #[strum(message = "protection is complete again")]
   Restored,
   /// A changed configuration took effect.
   #[strum(message = "configuration reloaded")]
@@ -104,7 +103,7 @@ pub enum EventKind {
   #[strum(message = "rescanned everything")]
   Rescanned,
   /// Old records were removed.
-  #[strum(message = "old records taken away")]
+  #[strum(message = "old records pruned")]
   Pruned,
   /// The summary of a day.
   #[strum(message = "daily summary")]

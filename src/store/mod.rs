@@ -145,9 +145,9 @@ impl Ledger {
     self.key.is_some()
   }
 
-  /// A view in which several reads are consistent with each other, whatever other processes write
-  /// in the meantime. Hold it briefly: the write-ahead log cannot shrink while it is held. A second
-  /// view, taken while the first is held, shares the first and ends with it.
+  /// A view in which several reads are consistent, even if other processes write in the meantime. Hold it
+  /// briefly: the write-ahead log cannot shrink while it is held. A second view, taken while the first is
+  /// held, shares the first and ends with it.
   pub fn snapshot(&self) -> Result<Snapshot<'_>, StoreError> {
     let view = self.read(|conn| {
       if !conn.is_autocommit() {
@@ -213,7 +213,7 @@ impl Ledger {
       Ok(value)
     };
     let value = run().map_err(|fault: Fault| fault.at(&self.path))?;
-    // What has to be durable is overwritten next: it must not have gone into a file that is gone.
+    // After a durable write, the memory file is overwritten: the record must be in the current ledger.
     if durability == Durability::Synced {
       self.check_place()?;
     }

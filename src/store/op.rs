@@ -37,13 +37,13 @@ use crate::{
 )]
 #[strum(serialize_all = "kebab-case")]
 pub enum OpKind {
-  /// Poison becomes a placeholder of the same length.
+  /// Poison is replaced by a placeholder of equal length.
   Redact,
-  /// A forged marker is neutralised at the same length.
+  /// A forged marker is neutralised at equal length.
   Neutralise,
   /// Markers and placeholders are renewed; the length may change.
   Reshape,
-  /// Approved bytes come back.
+  /// Approved bytes are restored.
   Restore,
 }
 
@@ -57,7 +57,7 @@ impl OpKind {
   }
 }
 
-/// The number of an operation: later ones have larger numbers, and none is given twice.
+/// The number of an operation: later ones have larger numbers, and none is used twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct OpId(i64);
 
@@ -129,6 +129,7 @@ impl Ledger {
   /// Deletes an operation, with its images. A second call does nothing.
   pub fn finish(&mut self, op: OpId) -> Result<(), StoreError> {
     self.write(Durability::Seen, |tx, _| {
+      // Not durable at once: if a power cut undoes it, recovery finds the edit complete.
       tx.prepare_cached("DELETE FROM op WHERE id = ?1")?.execute([op.0])?;
       Ok(())
     })
@@ -167,6 +168,7 @@ pub(super) fn insert(
   let id = last.unwrap_or(0) + 1;
   let path = path_bytes(op.path);
   let number = id.to_string();
+  // The purpose is part of the seal, so the two images cannot be swapped.
   let image = |purpose, bytes: &[u8]| {
     let hash = ContentHash::of(bytes);
     let context = SealContext { purpose, id: &number, path, hash };

@@ -155,6 +155,8 @@ fn size(path: &Path) -> Result<u64, Fault> {
 }
 
 fn read_write(path: &Path) -> Result<Connection, Fault> {
+  // Without `CREATE`: SQLite would create a file that other users can read. A connection is used by
+  // one thread at a time, so it needs no mutex.
   let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
   let mut conn = Connection::open_with_flags(path, flags)?;
   conn.busy_timeout(BUSY_TIMEOUT)?;
@@ -168,8 +170,10 @@ fn read_write(path: &Path) -> Result<Connection, Fault> {
     // Only possible before the first page is written; it allows retention to return space one day.
     conn.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
   }
+  // SQLite does not enforce foreign keys by default.
   conn.pragma_update(None, "foreign_keys", true)?;
   stable_plans(&conn)?;
+  // Deleted rows must not stay readable in free pages.
   conn.pragma_update(None, "secure_delete", true)?;
   conn.pragma_update(None, "trusted_schema", false)?;
   conn.pragma_update(None, "temp_store", "MEMORY")?;
@@ -177,6 +181,7 @@ fn read_write(path: &Path) -> Result<Connection, Fault> {
   conn.pragma_update(None, "fullfsync", true)?;
   conn.pragma_update(None, "checkpoint_fullfsync", true)?;
   conn.pragma_update(None, "synchronous", Durability::Synced.as_str())?;
+  // The log lets readers and one writer work at once, so `status` never waits for the daemon.
   write_ahead(&conn, path)?;
   conn.query_row(&format!("PRAGMA journal_size_limit = {WAL_BYTES}"), [], |_| Ok(()))?;
   migrate::migrate(&mut conn, path)?;

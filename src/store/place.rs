@@ -1,8 +1,8 @@
 //! Whether the files of the ledger are still where they were when it was opened.
 //!
-//! SQLite goes on writing to a database that was removed or replaced. What it writes then is in no ledger that
-//! anybody opens later, so text that is sealed there and overwritten in its file is lost. Three calls of `stat`
-//! per write transaction tell (about a microsecond each).
+//! SQLite continues to write to a database that was removed or replaced. Such writes are in no ledger that
+//! is opened later, so text that is sealed there and overwritten in its file would be lost. Three calls of
+//! `stat` per write transaction detect this (about a microsecond each).
 #![forbid(unsafe_code)]
 
 use std::{
@@ -36,9 +36,9 @@ impl Place {
     Self { path: path.to_owned(), database, log_path, log }
   }
 
-  /// Whether another database is found under the path.
+  /// Whether the path now leads to another database.
   pub(super) fn is_elsewhere(&self) -> bool {
-    // A log that was not there yet when the ledger was opened is made later.
+    // A log that did not exist when the ledger was opened may be created later.
     self.database != identity(&self.path)
       || self.database.is_some() && is_empty(&self.path)
       || self.log.is_some() && self.log != identity(&self.log_path)
@@ -55,14 +55,14 @@ pub(super) fn identity(path: &Path) -> Identity {
   path.metadata().ok().map(|found| (found.dev(), found.ino()))
 }
 
-/// A database in its place that was cut to nothing has no pages, so its log is of no use to anybody either.
+/// A database that was truncated to nothing has no pages, so its log is useless too.
 fn is_empty(path: &Path) -> bool {
   path.metadata().is_ok_and(|found| found.len() == 0)
 }
 
 impl Ledger {
-  /// An error where the database, or its write-ahead log, is not under its path any more: what is written
-  /// would be in no ledger that is opened later.
+  /// An error if the database, or its write-ahead log, is no longer at its path: later readers would not
+  /// see what is written.
   pub fn check_place(&self) -> Result<(), StoreError> {
     let is_written = self.access == Access::ReadWrite;
     if is_written && self.place.as_ref().is_some_and(Place::is_elsewhere) {
@@ -103,7 +103,7 @@ mod tests {
       }
       let error = ledger.set_state(&StateKey::Daemon, "2", 2).unwrap_err();
       assert!(matches!(error, StoreError::Moved { .. }) && error.is_outage(), "{what}: {error}");
-      // Brought back as it was, it goes on.
+      // After the former files are restored, writing continues.
       match what {
         "log removed" => fs::rename(&aside, &log).unwrap(),
         "emptied" => fs::write(&path, fs::read(&aside).unwrap()).unwrap(),

@@ -108,7 +108,7 @@ impl Ledger {
   /// Seals items and records the operations that will take them out of their file, with the events,
   /// in one transaction. When this returns, all of it would survive a power cut.
   ///
-  /// Bytes that come back (with equal content, file and `n`) increase the occurrences of their item
+  /// Bytes that return (with equal content, file and `n`) increase the occurrences of their item
   /// and wait again if they were rejected. If a person approved one of them, nothing is written;
   /// see [`Admission::is_refused`]. To take approved bytes out once more, first
   /// [`decide`](Ledger::decide) the item back to quarantined.
@@ -122,6 +122,7 @@ impl Ledger {
     self.write(Durability::Synced, |tx, key| {
       let key = key.ok_or(StoreError::NoKey)?;
       let keyed: Vec<_> = items.iter().map(|item| (item, ContentHash::of(item.bytes))).collect();
+      // Checked inside the transaction, so no approval can come in between.
       if let Some(refusal) = refusal(tx, &keyed)? {
         return Ok(refusal);
       }
@@ -134,7 +135,7 @@ impl Ledger {
     })
   }
 
-  /// The item that these bytes in this file already have, so that poison that comes back gets its
+  /// The item that these bytes in this file already have, so that poison that returns gets its
   /// old placeholder.
   pub fn existing_item(
     &self,
@@ -304,6 +305,7 @@ pub(super) fn seal_fresh(
   context: &SealContext<'_>,
   bytes: &[u8],
 ) -> Result<Vec<u8>, Fault> {
+  // AES-GCM is broken if a nonce is used twice with one key.
   let (mut nonce, mut salt) = ([0; NONCE_LEN], [0; SALT_LEN]);
   let filled = getrandom::fill(&mut nonce).and_then(|()| getrandom::fill(&mut salt));
   filled.map_err(|error| StoreError::NoRandom { detail: error.to_string() })?;

@@ -1,5 +1,5 @@
-//! The questions to a judge: each once, sealed while it waits; then its answer. And the number of
-//! asked questions, for the budget.
+//! The questions to a judge: each is stored once, sealed while it waits, and then its answer is. Also the
+//! number of asked questions, for the budget.
 #![forbid(unsafe_code)]
 
 use std::path::{Path, PathBuf};
@@ -30,12 +30,12 @@ use crate::{
 pub(super) const MAX_WAITING: i64 = 2_000;
 /// Largest number of stored answers; the oldest are deleted first.
 const MAX_KEPT: i64 = 50_000;
-/// How often the time to answer is doubled for a question to which nobody says anything: up to some five hours,
-/// so that it takes no more than forty turns in the week that it waits (a choice).
+/// How often the time to answer is doubled for a question without a response: up to about five hours, so
+/// that it takes no more than forty turns in the week that it waits (a choice).
 const MAX_DOUBLINGS: i64 = 6;
-/// How long a question waits, at most. The agent has acted on text that is this old (a choice).
+/// How long a question waits, at most. By then, the agent has long acted on the text (a choice).
 const WAITS_FOR: Micros = 7 * 24 * HOUR;
-/// How long the first reader of a question has to answer before another reader gets it.
+/// How long the first reader of a question may take before another reader gets it.
 pub(super) const ANSWER_WITHIN: Micros = 300 * 1_000_000;
 const HOUR: Micros = 3_600 * 1_000_000;
 /// The hours for which the number of questions is stored.
@@ -95,7 +95,7 @@ pub struct HandedOut {
 /// The next question.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Next {
-  /// This.
+  /// This one is handed out.
   Question(HandedOut),
   /// None now; one from this time on, if any waits.
   Later(Option<Micros>),
@@ -108,11 +108,11 @@ pub enum Next {
 pub struct QuestionCounts {
   /// Questions that wait.
   pub waiting: u64,
-  /// Asked in this hour.
+  /// Questions asked in this hour.
   pub asked_hour: u64,
   /// Asked today (UTC), like the following figures.
   pub asked_day: u64,
-  /// Answered.
+  /// Questions with an accepted answer.
   pub answered_day: u64,
   /// Questions without an accepted answer.
   pub failed_day: u64,
@@ -205,7 +205,7 @@ impl Ledger {
         give_up(tx, "hash = ?1", &[&hash.0])?;
         return Ok(Next::Later(next_at(tx)?));
       };
-      // It is taken back where somebody answers, or could not be reached.
+      // The count is corrected when an answer is recorded, or when no reader could be reached.
       tx.prepare_cached(
         "UPDATE question SET nonce = ?2, silent = silent + 1, next_at = ?3 + (?4 << min(silent, ?5))
          WHERE hash = ?1",
@@ -224,6 +224,7 @@ impl Ledger {
   /// Most calls find nothing, and need not wait for the write lock for that.
   fn has_question(&self, at: Micros) -> Result<Next, StoreError> {
     self.read(|conn| match next_at(conn)? {
+      // Not `Later` only means that the budget must be checked.
       Some(due) if due <= at => Ok(Next::Spent(due)),
       later => Ok(Next::Later(later)),
     })
@@ -238,6 +239,7 @@ impl Ledger {
     {
       return Ok(None);
     }
+    // Two rows are enough to see that a prefix is ambiguous.
     let found: Vec<QuestionRow> = self.read(|conn| {
       let mut statement = conn.prepare_cached(
         "SELECT hash, state, sealed, nonce FROM question
@@ -282,6 +284,7 @@ impl Ledger {
           reading.lines.as_ref().map(|lines| *lines.start()),
           reading.lines.as_ref().map(|lines| *lines.end()),
         ])?;
+      // A second answer changes nothing.
       if changed == 0 {
         return Ok(vec![]);
       }
@@ -303,8 +306,8 @@ impl Ledger {
     })
   }
 
-  /// What is known of a question: its state, and its answer where there is one. Of the words that the answer
-  /// quotes only the place is kept.
+  /// The stored facts about a question: its state, and its answer if there is one. Of the words that the
+  /// answer quotes, only their place is stored.
   pub fn reading(
     &self,
     hash: ContentHash,
@@ -391,6 +394,7 @@ impl Ledger {
 }
 
 fn context(id: &str, hash: ContentHash) -> SealContext<'_> {
+  // Without a path, because several files may share a question.
   SealContext { purpose: Purpose::Question, id, path: b"", hash }
 }
 
@@ -418,7 +422,7 @@ fn spent_until(conn: &Connection, budget: Budget, at: Micros) -> rusqlite::Resul
   })
 }
 
-/// Adds to a figure of this hour, and forgets hours that nobody asks for.
+/// Adds to a figure of this hour, and deletes hours that are no longer needed.
 pub(super) fn count(
   conn: &Connection,
   at: Micros,
@@ -440,7 +444,7 @@ pub(super) fn count(
   Ok(())
 }
 
-/// Gives up what has waited for too long.
+/// Gives up questions that have waited for too long.
 fn expire(conn: &Connection, at: Micros) -> Result<(), Fault> {
   give_up(conn, "at < ?1", &[&at.saturating_sub(WAITS_FOR)])
 }

@@ -203,7 +203,7 @@ fn a_question_without_an_answer_is_asked_again_and_given_up() {
 fn a_question_to_which_nobody_says_anything_is_asked_for_a_week() {
   let mut ledger = Home::new().ledger();
   put(&mut ledger, &["one"], 1);
-  // The process ends with the question in its hands, again and again: it waits longer each time.
+  // The process ends while it has the question, several times: the question waits longer each time.
   let (mut at, mut before) = (1, 0);
   for _ in 0..5 {
     let hash = handed(&mut ledger, at).hash;

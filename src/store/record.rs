@@ -69,6 +69,7 @@ impl Ledger {
       for scan in scans {
         let file = upsert_file(tx, scan)?;
         baseline::expand(tx, file)?;
+        // Only blocks with findings need rows of their own; see `baseline`.
         let told: Vec<BlockRow> = baseline::insert(tx, file, scan.blocks)?.cloned().collect();
         record_blocks(tx, file, &told, scan.at)?;
         event::append(tx, scan.events, scan.at)?;
@@ -131,6 +132,7 @@ fn record_blocks(
     }
     if let Some(stored) = before.get(&row.id) {
       update(conn, file, stored, row, at)?;
+    // The block was in another file, or had left this one.
     } else if let Some(stored) = block::by_id(conn, &row.id)? {
       conn
         .prepare_cached("UPDATE block SET present = 1, gone_at = NULL, file = ?2 WHERE key = ?1")?
@@ -140,6 +142,7 @@ fn record_blocks(
       insert(conn, file, row, at)?;
     }
   }
+  // Former blocks stay, because their text may return.
   for stored in before.values().filter(|stored| !seen.contains(&stored.row.id)) {
     conn
       .prepare_cached("UPDATE block SET present = 0, gone_at = ?2 WHERE key = ?1")?
@@ -235,6 +238,7 @@ fn same_content(old: &BlockRow, new: &BlockRow) -> bool {
     && old.marker == new.marker
     && old.state == new.state
     && old.codes == new.codes
+    // As stored: a score that is not a number would always count as changed.
     && column::score(old.score).to_bits() == column::score(new.score).to_bits()
     && old.findings_json == new.findings_json
 }

@@ -1,5 +1,5 @@
-//! Files that have other paths now: what is known about them goes along, several at a time, for files can change
-//! places.
+//! Renamed files: the ledger's knowledge about them moves to the new paths, for several files at a time,
+//! because files can swap paths.
 #![forbid(unsafe_code)]
 
 use std::path::{Path, PathBuf};
@@ -16,31 +16,33 @@ use super::{
 pub struct Rename {
   /// The path by which the ledger knows it.
   pub from: PathBuf,
-  /// The path that it has now.
+  /// Its current path.
   pub to: PathBuf,
 }
 
 impl Ledger {
-  /// Notes that files have other paths now, with the events: their blocks, their items, and what was decided in
-  /// them go along. They are read once more. What the ledger knows by a path that one of these files has now,
-  /// and that is not renamed itself, was replaced: its items and its versions stay with the path. `false` where
-  /// an operation is open on one of the paths, or where the ledger does not know one of the files.
+  /// Records renames, with the events: blocks, items and decisions move to the new paths, and the files are
+  /// read again. If another file that is not itself renamed had one of the new paths, it was replaced: its
+  /// items and versions stay with the path. Returns `false` if an operation is open on one of the paths, or
+  /// if the ledger does not know one of the files.
   pub fn rename_files(
     &mut self,
     renames: &[Rename],
     events: &[NewEvent],
     at: Micros,
   ) -> Result<bool, StoreError> {
+    // Looked up before any path changes, because a name depends on the paths of all files.
     let names = renames.iter().map(|one| self.known_as(&one.from));
     let names = names.collect::<Result<Vec<_>, _>>()?;
-    // What a power cut takes back is found once more.
+    // A rename that a power cut undoes is found again.
     self.write(Durability::Seen, |tx, _| {
       for Rename { from, to } in renames {
+        // Checked for all renames before the first change, so that it is all or nothing.
         if !is_free(tx, from, to)? {
           return Ok(false);
         }
       }
-      // By names that no path has, as long as another file has the new one.
+      // Through names that are not paths, while another file still has the new path.
       let mut moved = Vec::with_capacity(renames.len());
       for (index, (Rename { from, .. }, name)) in renames.iter().zip(&names).enumerate() {
         let between = beside(from, index);
@@ -68,7 +70,7 @@ impl Ledger {
         let to = path_bytes(to);
         tx.prepare_cached("UPDATE file SET path = ?2 WHERE path = ?1")?
           .execute(params![between, to])?;
-        // Equal texts that were taken out of both files have numbers of their own.
+        // Equal texts that were taken out of both files need distinct numbers.
         tx.prepare_cached(
           "UPDATE quarantine SET path = ?2,
              n = n + coalesce((SELECT max(other.n) + 1 FROM quarantine other
@@ -94,8 +96,8 @@ fn is_free(conn: &Connection, from: &Path, to: &Path) -> Result<bool, Fault> {
   Ok(is_known && !is_open)
 }
 
-/// Puts aside the row of a file that is no longer at its path. The row stays as evidence, under a name that no
-/// path has. The file's versions stay with the path, for a person who looks for earlier content.
+/// Renames the row of a file that is no longer at its path, to a name that is not a path, so that the row
+/// stays as evidence. The file's versions stay with the path, for a person who looks for earlier content.
 fn put_aside(conn: &Connection, path: &Path, next: &[u8], at: Micros) -> Result<(), Fault> {
   let find = "SELECT id FROM file WHERE path = ?1";
   let Some(old) = conn
@@ -114,6 +116,7 @@ fn put_aside(conn: &Connection, path: &Path, next: &[u8], at: Micros) -> Result<
     .execute((old, new, at))?;
   let mut aside = path_bytes(path).to_vec();
   let mut taken = conn.prepare_cached(find)?;
+  // No path contains a zero byte.
   while taken.exists([&aside])? {
     aside.push(0);
   }
@@ -128,7 +131,7 @@ fn put_aside(conn: &Connection, path: &Path, next: &[u8], at: Micros) -> Result<
   Ok(())
 }
 
-/// A name that no path has.
+/// A name that is not a path.
 fn beside(path: &Path, index: usize) -> Vec<u8> {
   let mut name = path_bytes(path).to_vec();
   name.extend([0, 1]);

@@ -1,7 +1,7 @@
 //! Prunes old records: events, and the bytes of rejected items.
 //!
-//! Items that wait for a person, and text that is still in a file, are never pruned. A rejected
-//! item keeps its row: its bytes are recognised when they come back, and are then sealed again.
+//! Items that wait for a person, and text that is still in a file, are never pruned. A rejected item keeps
+//! its row: its bytes are recognised when they return, and are then sealed again.
 //!
 //! One call does a bounded amount of work, so no process waits long for the write lock.
 #![forbid(unsafe_code)]
@@ -30,9 +30,9 @@ pub struct Keep<'a> {
 /// What one call has pruned.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Dropped {
-  /// Events.
+  /// The number of pruned events.
   pub events: u64,
-  /// Rejected items that lost their bytes.
+  /// The number of rejected items that lost their bytes.
   pub rejected: u64,
   /// Whether there is more to prune.
   pub more: bool,
@@ -55,6 +55,7 @@ impl Ledger {
       let mut over = (left as u64).saturating_sub(keep.events).min(AT_ONCE);
       let routine: Vec<&str> = keep.routine.iter().map(|kind| kind.as_str()).collect();
       let routine = serde_json::Value::from(routine).to_string();
+      // Both statements get both parameters, so the second one mentions `?1` as well.
       for sql in [
         "DELETE FROM event WHERE id IN (SELECT id FROM event
            WHERE event IN (SELECT value FROM json_each(?1)) ORDER BY id LIMIT ?2)",
@@ -76,6 +77,7 @@ impl Ledger {
       let requests = request::sweep(tx, keep.rejected_since, limit)?;
       let questions = question::sweep(tx, keep.rejected_since, limit)?;
       let swept = [events, rejected, requests, questions];
+      // A full batch does not prove that more is left, but another call is cheap.
       let more = swept.iter().any(|n| *n >= AT_ONCE);
       Ok(Dropped { events, rejected, more })
     })

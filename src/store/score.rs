@@ -24,7 +24,7 @@ pub struct ScoreKey {
 }
 
 impl ScoreKey {
-  /// The key of a text. Text that is not from outside is read alone, whatever its source.
+  /// The key of a text. Text that is not from outside is read without context.
   pub fn new(text: &[u8], context: &Context<'_>) -> Self {
     let words = context.words();
     let context = context.is_outside().then(|| ContentHash::of(words.as_bytes()));
@@ -103,6 +103,7 @@ impl Ledger {
       .execute([Pending::MODEL.bits()])?;
       Ok(())
     })?;
+    // Last, so that a crash in between leads to another deletion and not to old scores.
     self.set_state(&StateKey::Model, &word(model), at)?;
     Ok(true)
   }
@@ -112,7 +113,7 @@ impl Ledger {
     self.remove_state(&StateKey::Model)
   }
 
-  /// Files with text that the encoder has still to read, each with its workspace.
+  /// Files with text that the encoder must still read, each with its workspace.
   pub fn scores_due(&self) -> Result<Vec<(PathBuf, PathBuf)>, StoreError> {
     self.read(|conn| {
       let mut statement = conn.prepare_cached(

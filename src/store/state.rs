@@ -1,4 +1,4 @@
-//! What must survive a restart beside files and items: one JSON text per key.
+//! State other than files and items that must survive a restart: one JSON text per key.
 #![forbid(unsafe_code)]
 
 use std::{convert::Infallible, fmt, str::FromStr};
@@ -32,7 +32,7 @@ pub enum StateKey {
   Adopted(String),
   /// The baseline of this workspace is being adopted.
   Adopting(String),
-  /// This workspace is not guarded any more, and nobody has confirmed it.
+  /// This workspace is no longer guarded, and no person has confirmed that.
   Left(String),
   /// Markers are not wanted in any file.
   Unmarked,

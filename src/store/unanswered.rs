@@ -1,7 +1,7 @@
-//! Questions to a model that reads to which no answer came that counts: which of them are asked again, and when.
+//! Questions to a judge without an accepted answer: which of them are asked again, and when.
 //!
-//! Invariant: only answers use up the tries of a question. That nobody could be reached, or that a process ended
-//! with a question in its hands, says nothing about it.
+//! Invariant: only answers use up the tries of a question. An unreachable judge, or a process that ended
+//! while it had a question, says nothing about the question.
 #![forbid(unsafe_code)]
 
 use rusqlite::{OptionalExtension as _, params};
@@ -12,13 +12,13 @@ use super::{
 };
 use crate::memory::ContentHash;
 
-/// How many answers to a question may not count.
+/// How many answers to a question may be rejected.
 const MAX_TRIES: i64 = 4;
-/// The pause after the first answer that does not count; each further one is four times as long.
+/// The pause after the first rejected answer; each further one is four times as long.
 const FIRST_PAUSE: Micros = 60 * 1_000_000;
 
 impl Ledger {
-  /// Notes that there was an answer that does not count: the question is handed out again later, or never.
+  /// Records a rejected answer: the question is handed out again later, or never.
   pub fn no_answer(&mut self, hash: ContentHash, at: Micros) -> Result<(), StoreError> {
     self.write(Durability::Seen, |tx, _| {
       let tries: Option<i64> = tx
@@ -41,8 +41,8 @@ impl Ledger {
     })
   }
 
-  /// Notes that nobody said anything to a question. Where nobody was `reached` who could, that says nothing about
-  /// the question, and it is handed out again soon; else when its time is up.
+  /// Records that a question got no response. If no reader could be `reached`, that says nothing about the
+  /// question, so it is handed out again soon; otherwise it is when its time is up.
   pub fn not_answered(
     &mut self,
     hash: ContentHash,
@@ -67,7 +67,7 @@ impl Ledger {
     })
   }
 
-  /// Somebody answers again: what waits only because nobody said anything to it is asked at once.
+  /// A reader answers again: questions that wait only because of a missing response are asked at once.
   pub fn wake_questions(&mut self, at: Micros) -> Result<(), StoreError> {
     self.write(Durability::Seen, |tx, _| {
       tx.prepare_cached(

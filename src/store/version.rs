@@ -215,9 +215,11 @@ impl Ledger {
   /// Deletes all versions of all files, and frees their space.
   pub fn forget_versions(&mut self) -> Result<(), StoreError> {
     self.write(Durability::Synced, |tx, _| {
+      // Versions first, because each refers to a content.
       tx.execute("DELETE FROM version", [])?;
       tx.execute("DELETE FROM content", [])?;
       tx.execute("UPDATE file SET kept = NULL WHERE kept IS NOT NULL", [])?;
+      // This pragma frees one page for each row that is read.
       let mut vacuum = tx.prepare("PRAGMA incremental_vacuum")?;
       let mut rows = vacuum.query([])?;
       while rows.next()?.is_some() {}
@@ -335,6 +337,7 @@ fn difference(
   let Ok(before) = open(conn, key, base) else { return Ok(None) };
   let delta = Zeroizing::new(delta::encode(&before, bytes));
   let chain = chain.saturating_add(delta.len() as i64);
+  // Not only this difference: a long chain of short ones would grow without limit.
   let pays = chain.saturating_mul(2) < bytes.len() as i64;
   Ok(pays.then_some(Difference { depth: depth + 1, chain, delta }))
 }
@@ -381,7 +384,7 @@ fn short(hash: ContentHash) -> String {
   hash.to_hex().chars().take(8).collect()
 }
 
-/// Prunes what is too old or too much, the oldest superseded versions first.
+/// Prunes superseded versions that are too old, or too large together, the oldest first.
 fn prune(conn: &Connection, retention: &Retention, at: Micros) -> Result<(), Fault> {
   let oldest = at.saturating_sub(retention.max_age);
   for _ in 0..PRUNED_AT_ONCE {

@@ -5,7 +5,7 @@
 //! of combining marks, invalid bytes. Printable text of any script is unchanged, and so is the
 //! backslash: people read the output, and no program parses it.
 //!
-//! Invariant: the output holds no control character (besides line ends, on request), no ESC
+//! Invariant: the output holds no control character (except line ends, on request), no ESC
 //! and no bidirectional control, and is never wider than the cap.
 #![forbid(unsafe_code)]
 

@@ -18,7 +18,7 @@ use tokio::{
 
 use crate::os::{Env, program};
 
-/// The variables that the pager depends on, besides `TERM` and `PATH`.
+/// The variables that the pager depends on, in addition to `TERM` and `PATH`.
 pub const VARIABLES: [&str; 3] = ["PAGER", "LESS", "PATH"];
 
 /// Options of `less` by default: end if all fits, show colours, leave the text on the screen.

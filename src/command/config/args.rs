@@ -54,7 +54,7 @@ pub struct ShowArgs {
   #[arg(value_name = "KEY")]
   pub keys: Vec<String>,
 
-  /// Answer in JSON
+  /// Print JSON
   #[arg(long)]
   pub json: bool,
 
@@ -78,7 +78,7 @@ pub struct SetArgs {
   #[arg(long, conflicts_with = "values")]
   pub default: bool,
 
-  /// Answer in JSON
+  /// Print JSON
   #[arg(long)]
   pub json: bool,
 }

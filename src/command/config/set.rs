@@ -93,13 +93,13 @@ fn tell(
   let was = match was.filter(|was| *was != value) {
     Some(was) => format!(", was {was}"),
     None if is_changed => String::new(),
-    None => ", as before".to_owned(),
+    None => ", unchanged".to_owned(),
   };
   context.out.line(&terminal(format!("{} = {value}{by}{was}", key.name)))?;
   let runs = DaemonLock::holder(&context.home()?.data).ok().flatten().and_then(|holder| holder.pid);
   if let Some(pid) = runs.filter(|_| is_changed) {
     context.out.line(&if key.section() == "log" {
-      "this takes effect when the daemon starts again".to_owned()
+      "this takes effect at the daemon's next start".to_owned()
     } else {
       format!("to apply it now, run: kill -HUP {pid}")
     })?;

@@ -50,7 +50,7 @@ pub(super) fn confirm(
       None => done.0.push(Check {
         what: "workspace",
         health: Health::Wrong,
-        text: format!("`{}` is no directory that memfw has stopped guarding", shown(dir)),
+        text: format!("`{}` is not a directory that memfw has stopped guarding", shown(dir)),
         hint: Some("memfw doctor names them".to_owned()),
       }),
     }
@@ -58,23 +58,23 @@ pub(super) fn confirm(
   Ok(())
 }
 
-/// Adds what `--fix` would repair besides the ledger, for `memfw doctor` without `--fix`.
+/// Adds what `--fix` would repair in addition to the ledger, for `memfw doctor` without `--fix`.
 pub(super) fn look(home: &Home, checks: &mut Vec<Check>) {
   let hint = || Some("memfw doctor --fix".to_owned());
   for path in repair::files(&home.data).iter().filter(|path| repair::is_open(path)) {
-    let text = format!("`{}` is open to others", shown(path));
+    let text = format!("`{}` is open to other users", shown(path));
     checks.push(Check { what: "files", health: Health::Wrong, text, hint: hint() });
   }
   for (.., path) in departed(&home.data) {
-    let text = format!("`{}` was guarded, and is not any more", shown(&path));
+    let text = format!("`{}` was guarded and no longer is", shown(&path));
     let hint = format!(
-      "name it in `workspaces`, or confirm that with `memfw doctor --unguarded {}`",
+      "name it in `workspaces`, or confirm the change with `memfw doctor --unguarded {}`",
       shown(&path)
     );
     checks.push(Check { what: "workspace", health: Health::Wrong, text, hint: Some(hint) });
   }
   for path in stale(home) {
-    let text = format!("`{}` was left behind", shown(&path));
+    let text = format!("`{}` is left over from a crash", shown(&path));
     checks.push(Check { what: "files", health: Health::Note, text, hint: hint() });
   }
 }
@@ -110,7 +110,7 @@ impl Done<'_> {
   }
 
   fn failed(&mut self, what: &'static str, path: &Path, error: &io::Error) {
-    let text = format!("`{}` cannot be mended: {}", shown(path), reason(error));
+    let text = format!("cannot repair `{}`: {}", shown(path), reason(error));
     self.0.push(Check { what, health: Health::Wrong, text, hint: None });
   }
 
@@ -141,10 +141,10 @@ impl Done<'_> {
       match repair::close(&path) {
         Ok(None) => {}
         Ok(Some(mode)) => {
-          let text = format!("`{}`: closed to others, it had mode {mode:o}", shown(&path));
+          let text = format!("`{}`: closed to other users, it had mode {mode:o}", shown(&path));
           let is_key = path.file_name().is_some_and(|name| name == KEY);
           let hint = is_key.then(|| {
-            "somebody may have read it, and would read with it what a copy of the ledger holds"
+            "another user may have read it, and can open the seals of a copy of the ledger with it"
               .to_owned()
           });
           self.mended("permissions", text, hint);
@@ -159,10 +159,10 @@ impl Done<'_> {
     let now = SystemClock.now() / 1_000_000;
     for path in stale(home) {
       let removed = if path == address {
-        repair::remove_socket(&path).map(|done| (done, "taken away, nobody listens there"))
+        repair::remove_socket(&path).map(|done| (done, "removed, nothing listens on it"))
       } else {
         repair::remove_abandoned(&path, now)
-          .map(|done| (done, "taken away, nobody writes it any more"))
+          .map(|done| (done, "removed, nothing writes it any more"))
       };
       match removed {
         Ok((true, text)) => {
@@ -180,7 +180,7 @@ impl Done<'_> {
     let removed = ledger
       .and_then(|mut ledger| ledger.remove_state(key).and_then(|()| ledger.remove_state(degraded)));
     let (health, text) = match removed {
-      Ok(()) => (Health::Mended, "confirmed that it is not guarded any more".to_owned()),
+      Ok(()) => (Health::Mended, "confirmed as no longer guarded".to_owned()),
       Err(error) => (Health::Wrong, error.to_string()),
     };
     let text = format!("`{}`: {text}", shown(path));
@@ -197,10 +197,10 @@ impl Done<'_> {
     };
     match Ledger::open(&path, Access::ReadWrite, None) {
       Ok(_ledger) => {
-        let text = format!("`{}`: brought up to date from format {older}", shown(&path));
+        let text = format!("`{}`: migrated from format {older}", shown(&path));
         let copies = backup::backups(&path);
         let hint = copies.into_iter().find(|copy| copy.format == older);
-        let hint = hint.map(|copy| format!("as it was before: {}", shown(&copy.path)));
+        let hint = hint.map(|copy| format!("backup: {}", shown(&copy.path)));
         self.mended("ledger", text, hint);
       }
       Err(error) => {

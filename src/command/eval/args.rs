@@ -13,8 +13,8 @@ use crate::{detect::Sensitivity, engine::assess::Layers, provenance::Trust};
 /// harmless lines were flagged, with 95 % intervals (Wilson).
 ///
 /// A line is a JSON object with `text` and `label` (1 for an attack, 0 for harmless text); `set`, `kind`,
-/// `form`, `lang`, `transform`, `pair` and `trust` may be there. An entry of memory with its origin has `memory`,
-/// `source`, `asked`, `origin`, `class`, and the label `take` or `keep`. Exit status 1 where a floor is missed.
+/// `form`, `lang`, `transform`, `pair` and `trust` are optional. An entry of memory with its origin has `memory`,
+/// `source`, `asked`, `origin`, `class`, and the label `take` or `keep`. The exit status is 1 if a floor is missed.
 #[derive(Clone, Debug, ClapArgs)]
 #[command(after_help = "Example: memfw eval fixtures/eval --floors fixtures/eval/floors.toml")]
 pub struct EvalArgs {
@@ -30,7 +30,7 @@ pub struct EvalArgs {
   #[arg(long, value_name = "SOURCE")]
   pub source: Option<String>,
 
-  /// How cautious to be: low, medium or high
+  /// The sensitivity: low, medium or high
   #[arg(long, value_name = "SENSITIVITY")]
   pub sensitivity: Option<Sensitivity>,
 
@@ -62,7 +62,7 @@ pub struct EvalArgs {
   #[arg(long, requires = "judge")]
   pub judge_may_release: bool,
 
-  /// Answer in JSON
+  /// Print JSON
   #[arg(long)]
   pub json: bool,
 }

@@ -218,7 +218,7 @@ fn judge(out: &Out, report: &Report) -> Result<(), Failure> {
   let Some(judge) = &report.judge else { return Ok(()) };
   out.line("")?;
   let asked = count(judge.asked, "question");
-  out.line(&format!("judge: {asked}, {} with an answer that counts", judge.answered))?;
+  out.line(&format!("judge: {asked}, {} with an accepted answer", judge.answered))?;
   for (why, n) in &judge.refused {
     out.line(&format!("  {n}: {why}"))?;
   }

@@ -19,7 +19,7 @@ pub struct AgentArgs {
 /// What can be asked and done about OpenClaw.
 #[derive(Clone, Debug, Subcommand)]
 pub enum AgentCommand {
-  /// Show what was found of OpenClaw, and which memory it loads
+  /// Show the OpenClaw installations, and which memory files OpenClaw loads
   #[command(after_help = "Example: memfw openclaw status --json")]
   Status(AgentStatusArgs),
   /// Make OpenClaw load a memory file again that it has dropped
@@ -30,17 +30,17 @@ pub enum AgentCommand {
 /// `memfw openclaw status`
 #[derive(Clone, Debug, Args)]
 pub struct AgentStatusArgs {
-  /// Answer in JSON
+  /// Print JSON
   #[arg(long)]
   pub json: bool,
 }
 
 /// `memfw openclaw retrust`
 ///
-/// OpenClaw stops loading a memory file for good when it was edited by anybody else between two writes of
-/// its own tools, or written in a turn with content from outside. This shows the text of the file,
-/// keeps a copy of OpenClaw's row about it, and changes that row, an interface that OpenClaw does not
-/// support.
+/// OpenClaw permanently stops loading a memory file that another program edited between two writes of
+/// OpenClaw's own tools, or that was written in a turn with content from outside. This command shows the
+/// text of the file, keeps a copy of OpenClaw's row about the file, and changes that row; OpenClaw does
+/// not support such a change.
 #[derive(Clone, Debug, Args)]
 pub struct RetrustArgs {
   /// The file

@@ -65,7 +65,7 @@ pub(super) fn run(context: &Context, args: &RetrustArgs) -> Result<Status, Failu
     .max_by_key(|root| root.as_os_str().len());
   let (Some(workspace), Some(records)) = (workspace, OpenClawRecords::of(found)) else {
     return Err(
-      Failure::unavailable(format!("`{}` is in no workspace of OpenClaw's", shown(&path)))
+      Failure::unavailable(format!("`{}` is in no workspace of OpenClaw", shown(&path)))
         .hint("`memfw openclaw status` names them"),
     );
   };
@@ -84,7 +84,7 @@ pub(super) fn run(context: &Context, args: &RetrustArgs) -> Result<Status, Failu
   };
   let case = Case::of(path, workspace, file, row, max, ledger.as_ref())?;
   if case.row.class.as_deref() == Some(TRUSTED) && case.row.hash == case.hash {
-    context.out.line(&format!("{}: OpenClaw trusts it as it is", terminal(shown(&case.path))))?;
+    context.out.line(&format!("{}: OpenClaw trusts it already", terminal(shown(&case.path))))?;
     return Ok(Status::Yes);
   }
   case.show(context)?;
@@ -203,7 +203,7 @@ impl Case {
     Err(
       Failure::usage(format!("`{}` is in doubt; nothing was changed", shown(&self.path)))
         .hint("review it: `memfw quarantine list --status flagged`")
-        .hint("say `--yes` to trust it all the same"),
+        .hint("pass `--yes` to trust it anyway"),
     )
   }
 
@@ -255,7 +255,7 @@ impl Case {
     if !changed {
       return Err(
         Failure::unavailable("OpenClaw's row has changed since it was shown; nothing was changed")
-          .hint("look again: `memfw openclaw status`"),
+          .hint("check again: `memfw openclaw status`"),
       );
     }
     let class = self.row.class.as_deref().unwrap_or(DROPPED);
@@ -270,7 +270,7 @@ impl Case {
     out.line(&format!("{}: trusted from the next turn on", terminal(shown(&self.path))))?;
     out.line(&format!("  OpenClaw's row as it was: {}", terminal(shown(&copy))))?;
     if ContentHash::of(&read(&self.path, max)?) != self.hash {
-      out.line("  it was edited meanwhile: OpenClaw's next write there may drop it again")?;
+      out.line("  it was edited in the meantime: OpenClaw's next write there may drop it again")?;
     }
     Ok(Status::Yes)
   }
@@ -287,7 +287,7 @@ fn read(path: &Path, max: u64) -> Result<Vec<u8>, Failure> {
 fn doubts(known: Option<&FileRow>, hash: ContentHash, blocks: &[BlockRow]) -> Vec<String> {
   let mut doubts = Vec::new();
   match known {
-    None => doubts.push("memfw does not guard it, and has judged nothing of it".to_owned()),
+    None => doubts.push("memfw does not guard it and has not judged it".to_owned()),
     Some(row) if row.hash != Some(hash) => {
       doubts.push("it has changed since memfw judged it: run `memfw settle`".to_owned());
     }

@@ -96,7 +96,8 @@ impl<'i> StateReport<'i> {
     notes.extend(self.state.problem.clone());
     if self.state.schema.is_some_and(|schema| schema > STATE_SCHEMA) {
       notes.push(format!(
-        "the state database is newer (schema {}) than what this memfw was tried with ({STATE_SCHEMA})",
+        "the state database is newer (schema {}) than the newest that this memfw was tested with \
+        ({STATE_SCHEMA})",
         self.state.schema.unwrap_or_default()
       ));
     }
@@ -104,7 +105,8 @@ impl<'i> StateReport<'i> {
       notes.extend(state.problem.clone());
       if state.schema.is_some_and(|schema| schema > AGENT_SCHEMA) {
         notes.push(format!(
-          "the database of the agent `{}` is newer (schema {}) than what this memfw was tried with ({AGENT_SCHEMA})",
+          "the database of the agent `{}` is newer (schema {}) than the newest that this memfw \
+          was tested with ({AGENT_SCHEMA})",
           agent.id,
           state.schema.unwrap_or_default()
         ));
@@ -143,8 +145,8 @@ impl<'i> StateReport<'i> {
     let installation = self.installation;
     out.line(&format!("  state       {}", terminal(shown(&installation.layout.state_dir))))?;
     let config = match (installation.settings.exists, installation.is_complete()) {
-      (false, _) => " (not there: defaults)",
-      (true, false) => " (cannot be read: defaults)",
+      (false, _) => " (does not exist: defaults apply)",
+      (true, false) => " (cannot be read: defaults apply)",
       (true, true) => "",
     };
     out.line(&format!("  config      {}{config}", terminal(shown(&installation.config))))?;

@@ -40,7 +40,7 @@ pub struct PolicyAllowArgs {
   #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=36_500))]
   pub days: Option<u32>,
 
-  /// Answer in JSON
+  /// Print JSON
   #[arg(long)]
   pub json: bool,
 }
@@ -141,7 +141,7 @@ pub(super) fn withdraw(
     return Ok(false);
   }
   if !args.json {
-    let text = "withdrawn; what comes from there anew is judged like anything else";
+    let text = "withdrawn; new text from this source is judged like any other";
     context.out.line(&format!("{}: {text}", terminal(name)))?;
   }
   Ok(true)

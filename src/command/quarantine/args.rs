@@ -29,7 +29,7 @@ pub enum QuarantineCommand {
   /// Take blocks out of their file
   #[command(after_help = "Example: memfw quarantine add ~/notes/MEMORY.md:12")]
   Add(QuarantineDecideArgs),
-  /// Put the exact bytes back, and accept this text from now on
+  /// Restore the exact bytes, and accept this text from now on
   #[command(after_help = "Example: memfw quarantine approve a1b2c3 --reason \"my own note\"")]
   Approve(QuarantineApproveArgs),
   /// Refuse items and remove their placeholders
@@ -50,7 +50,7 @@ pub struct QuarantineListArgs {
   #[arg(long, value_name = "STATUS")]
   pub status: Vec<State>,
 
-  /// Answer in JSON
+  /// Print JSON
   #[arg(long)]
   pub json: bool,
 }
@@ -62,7 +62,7 @@ pub struct QuarantineShowArgs {
   #[arg(value_name = "ID|FILE:LINE", required = true)]
   pub items: Vec<String>,
 
-  /// Answer in JSON
+  /// Print JSON
   #[arg(long)]
   pub json: bool,
 }
@@ -70,11 +70,11 @@ pub struct QuarantineShowArgs {
 /// `memfw quarantine approve`
 #[derive(Clone, Debug, ClapArgs)]
 pub struct QuarantineApproveArgs {
-  /// What is common to all decisions.
+  /// The arguments of all decisions.
   #[command(flatten)]
   pub decide: QuarantineDecideArgs,
 
-  /// Accept the same text for N days only, if it reappears in its file
+  /// Accept the text for N days only, if it reappears in its file
   #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=36_500))]
   pub days: Option<u32>,
 
@@ -94,7 +94,7 @@ pub struct QuarantineDecideArgs {
   #[arg(long, value_name = "TEXT")]
   pub reason: Option<String>,
 
-  /// Answer in JSON
+  /// Print JSON
   #[arg(long)]
   pub json: bool,
 }

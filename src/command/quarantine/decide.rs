@@ -40,13 +40,9 @@ pub(super) fn approve(
       format!("{}: approved; its place was gone, so it was appended to {place}", item.id),
       "appended",
     ),
-    Placed::Elsewhere => (
-      format!(
-        "{}: approved, appended to {place}, where other words stand around it than before",
-        item.id
-      ),
-      "appended",
-    ),
+    Placed::Elsewhere => {
+      (format!("{}: approved, appended to {place}, where its context differs", item.id), "appended")
+    }
     Placed::InPlace => (format!("{}: approved, it stays in {place}", item.id), "in-place"),
   };
   Ok(Done { line, value: json!({ "id": item.id.as_str(), "status": "approved", "placed": word }) })
@@ -77,8 +73,8 @@ pub(super) fn add(
     let item = engine.ledger().item(name)?;
     if !item.in_file {
       return Err(
-        Failure::usage(format!("`{}` is {} already", item.id, item.status))
-          .hint("only what stands in a file can be put into quarantine"),
+        Failure::usage(format!("`{}` is already {}", item.id, item.status))
+          .hint("only a block in a file can be quarantined"),
       );
     }
     (item.path, item.line as usize, Some(item.id))

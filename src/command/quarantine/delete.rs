@@ -29,7 +29,7 @@ pub struct DeleteArgs {
   #[arg(long)]
   pub yes: bool,
 
-  /// Answer in JSON
+  /// Print JSON
   #[arg(long)]
   pub json: bool,
 }
@@ -76,8 +76,8 @@ fn is_agreed(context: &Context, n: usize) -> Result<bool, Failure> {
   let what = count(n as u64, "item");
   if !context.out.is_terminal() || !io::stdin().is_terminal() {
     return Err(
-      Failure::usage(format!("the text of {what} would be gone for good; nothing was deleted"))
-        .hint("say `--yes`, or `memfw quarantine reject ID` to keep it sealed"),
+      Failure::usage(format!("the text of {what} would be deleted for good; nothing was deleted"))
+        .hint("pass `--yes`, or use `memfw quarantine reject ID` to keep it sealed"),
     );
   }
   context.out.text(&format!("Delete the text of {what} for good? [y/N] "))?;

@@ -52,7 +52,7 @@ pub struct ExportArgs {
 pub(super) fn run(context: &Context, args: &ExportArgs) -> Result<Status, Failure> {
   if args.with_text && args.format == ExportFormat::Sarif {
     return Err(
-      Failure::usage("SARIF goes to services that are not to have quarantined text")
+      Failure::usage("SARIF is for services, which must not get quarantined text")
         .hint("memfw quarantine export --format json --with-text"),
     );
   }

@@ -40,11 +40,11 @@ pub struct ScanArgs {
   #[arg(value_name = "PATH", value_hint = ValueHint::AnyPath)]
   pub paths: Vec<PathBuf>,
 
-  /// Source of the text, as `web_fetch:example.com`
+  /// Source of the text, such as `web_fetch:example.com`
   #[arg(long, value_name = "SOURCE")]
   pub source: Option<String>,
 
-  /// Its trust: trusted, verified, untrusted or hostile
+  /// Trust of the source: trusted, verified, untrusted or hostile
   #[arg(long, value_name = "TRUST")]
   pub trust: Option<Trust>,
 
@@ -56,7 +56,7 @@ pub struct ScanArgs {
   #[arg(long, value_name = "MODE", default_value = "write", hide_possible_values = true)]
   pub mode: ScanMode,
 
-  /// Answer in JSON
+  /// Print JSON
   #[arg(long, conflicts_with_all = ["jsonl", "sarif"])]
   pub json: bool,
 
@@ -68,7 +68,7 @@ pub struct ScanArgs {
   #[command(flatten)]
   pub preset: PresetArgs,
 
-  /// Answer in SARIF 2.1.0 for code scanning
+  /// Print SARIF 2.1.0, for code scanning
   #[arg(long)]
   pub sarif: bool,
 

@@ -20,10 +20,10 @@ pub enum ServiceCommand {
   /// Have the service manager start memfw before the agent, now and at each login or boot
   #[command(after_help = "Example: memfw service install --print")]
   Install(ChangeArgs),
-  /// Stop it and remove what `install` wrote; memory, ledger and configuration stay
+  /// Stop the service and remove what `install` wrote; memory, ledger and configuration stay
   #[command(after_help = "Example: memfw service uninstall")]
   Uninstall(ChangeArgs),
-  /// Show whether it is installed as this memfw would install it, and runs
+  /// Show whether the service is installed, up to date and running
   #[command(after_help = "Example: memfw service status --json")]
   Status(StatusArgs),
 }
@@ -59,7 +59,7 @@ pub struct StatusArgs {
   #[command(flatten)]
   pub target: TargetArgs,
 
-  /// Answer in JSON
+  /// Print JSON
   #[arg(long)]
   pub json: bool,
 }

@@ -135,7 +135,7 @@ pub(super) fn installed(context: &Context, unit: &Unit, facts: &Facts) -> Result
     let command = format!("sudo loginctl enable-linger {}", name.display());
     next(context, &command, "guard while you are logged out, too")?;
   }
-  next(context, &unit.command("uninstall"), "the way back")
+  next(context, &unit.command("uninstall"), "undo the installation")
 }
 
 /// Prints what an uninstallation leaves in place.
@@ -143,7 +143,7 @@ pub(super) fn left(context: &Context, unit: &Unit, was_there: bool) -> Result<()
   if !was_there {
     context.out.line("nothing was installed")?;
   }
-  context.out.line("left as it is:")?;
+  context.out.line("unchanged:")?;
   row(context, "memory", "all files, with memfw's comments and placeholders in them")?;
   let drop_ins = unit.file.with_added_extension("d");
   for (what, path) in
@@ -191,16 +191,12 @@ pub(super) fn status(
   context.out.line(&format!("{:<10} {file}", "file"))?;
   let (style, text) = match standing {
     Standing::Missing => (Style::Yellow, "not installed".to_owned()),
-    Standing::Current(_) => (Style::Green, "as this memfw writes it".to_owned()),
-    Standing::Outdated(_) => (Style::Yellow, "not as this memfw would write it today".to_owned()),
+    Standing::Current(_) => (Style::Green, "as this memfw would write it".to_owned()),
+    Standing::Outdated(_) => (Style::Yellow, "not as this memfw would write it".to_owned()),
     Standing::Foreign(what) => (Style::Yellow, format!("{what}, not memfw's")),
     Standing::Unknown(why) => (Style::Yellow, format!("cannot be compared: {why}")),
   };
-  context.out.line(&format!(
-    "{:<10} {}",
-    "standing",
-    context.out.paint(style, &terminal(&text))
-  ))?;
+  context.out.line(&format!("{:<10} {}", "content", context.out.paint(style, &terminal(&text))))?;
   if let Standing::Current(found) | Standing::Outdated(found) = standing {
     row(context, "sandbox", sandbox(unit.supervisor, *found))?;
   }
@@ -226,7 +222,7 @@ fn sandbox(supervisor: Supervisor, sandbox: Sandbox) -> String {
   match (supervisor, sandbox.why()) {
     (Supervisor::Launchd, _) => "none".to_owned(),
     (_, None) => "writes only what it guards, the agent's records and its own data".to_owned(),
-    (_, Some(why)) => format!("may write all that you may: {why}"),
+    (_, Some(why)) => format!("may write everything that you may: {why}"),
   }
 }
 

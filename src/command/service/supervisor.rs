@@ -30,7 +30,7 @@ pub enum Supervisor {
 
 /// A value that a service file cannot hold.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{}` has a character that cannot stand in a service file", .0.escape_debug())]
+#[error("`{}` has a character that a service file cannot contain", .0.escape_debug())]
 pub struct Unsayable(pub String);
 
 impl Supervisor {

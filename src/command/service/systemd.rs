@@ -58,7 +58,7 @@ fn rendered(line: &str, facts: &Facts) -> Result<String, Unsayable> {
       lines
     }
     "PrivateTmp" if facts.shares_temporary_files() => {
-      "# Something that is guarded lies there.\nPrivateTmp=no".to_owned()
+      "# A guarded directory is below it.\nPrivateTmp=no".to_owned()
     }
     "ReadWritePaths" => {
       let mut line = "ReadWritePaths=".to_owned();

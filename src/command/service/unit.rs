@@ -44,17 +44,17 @@ impl Unit {
     let user = match (supervisor, &args.user) {
       (Supervisor::System, None) => {
         return Err(
-          Failure::usage("a service of the system needs `--user`, whose memory it guards")
+          Failure::usage("a system service needs `--user`, the user whose memory it guards")
             .hint("memfw service install --manager system --user NAME"),
         );
       }
       (Supervisor::System, Some(name)) if !is_plain(name) => {
-        return Err(Failure::usage(format!("`{name}` is no name of a user")));
+        return Err(Failure::usage(format!("`{name}` is not a user name")));
       }
       (Supervisor::System, Some(name)) => Some(name.clone()),
       (_, Some(_)) => {
         return Err(
-          Failure::usage("`--user` is for `--manager system`; other services are your own")
+          Failure::usage("`--user` is only for `--manager system`; other services run as you")
             .hint("memfw service install --manager system --user NAME"),
         );
       }

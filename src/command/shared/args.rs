@@ -8,7 +8,7 @@ use crate::config::Preset;
 /// A command that only answers.
 #[derive(Clone, Copy, Debug, ClapArgs)]
 pub struct JsonArgs {
-  /// Answer in JSON
+  /// Print JSON
   #[arg(long)]
   pub json: bool,
 }

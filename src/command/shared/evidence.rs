@@ -3,7 +3,7 @@
 
 use crate::{provenance::Evidence, terminal::time};
 
-/// The sources besides its own that limit the trust of a text, from the JSON of a row of the ledger.
+/// The sources other than its own that limit the trust of a text, from the JSON of a row of the ledger.
 /// Others have chosen the names; they are not escaped.
 pub fn fed_by(json: &str) -> Vec<String> {
   serde_json::from_str::<Evidence>(json).map(|evidence| evidence.fed_by).unwrap_or_default()

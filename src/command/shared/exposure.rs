@@ -69,7 +69,7 @@ impl Reading {
     };
     match &self.gate {
       Some(gate) if gate.connected && gate.directories > 0 => format!(
-        "none: readers wait at the gate, which came {} (without it: {measured})",
+        "none: readers wait at the gate, connected {} (without it: {measured})",
         time::short(gate.since, now)
       ),
       _ => measured,

@@ -29,7 +29,7 @@ pub fn stalled(
   let Some(pid) = daemon.pid.filter(|_| daemon.is_guarding()) else { return Ok(None) };
   if is_halted(pid) {
     let why = format!(
-      "the daemon (pid {pid}) was stopped and guards nothing; `kill -CONT {pid}` has it go on"
+      "the daemon (pid {pid}) was stopped and guards nothing; `kill -CONT {pid}` continues it"
     );
     return Ok(Some(why));
   }
@@ -49,7 +49,7 @@ pub fn stalled(
   let longest = unsettled.iter().filter_map(waits).max();
   Ok(longest.map(|(waited, path)| {
     format!(
-      "changes of `{}` have waited for {waited} s: the daemon has not come to them",
+      "changes of `{}` have waited for {waited} s: the daemon has not processed them",
       shown(&path)
     )
   }))
@@ -62,7 +62,5 @@ pub fn lost_key(path: &Path) -> Option<String> {
     Ok(None) => format!("the key file `{}` is missing", shown(path)),
     Err(error) => error.to_string().lines().next().unwrap_or_default().to_owned(),
   };
-  Some(format!(
-    "{why}: once the daemon ends, nothing that is sealed can be read without it; bring it back"
-  ))
+  Some(format!("{why}: once the daemon stops, no seal can be opened without it; restore it"))
 }

@@ -16,7 +16,7 @@ const SCHEMA: &str =
   "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json";
 /// The base of relative paths, by the name that services know.
 const BASE: &str = "%SRCROOT%";
-/// The bytes of a line in which columns are counted: nobody looks for a later column, and the work stays
+/// The bytes of a line in which columns are counted: a later column is of no interest, and the work stays
 /// linear.
 const MAX_COLUMN_BYTES: usize = 10_000;
 

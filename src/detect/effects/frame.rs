@@ -144,8 +144,8 @@ pub(super) fn builtin() -> &'static Frames {
 /// Endings that a star inside a phrase stands for: those of the participles of Romance languages.
 const ENDINGS: &[&str] = &["", "o", "a", "os", "as", "e", "s", "es", "i"];
 
-/// The phrases that a word of a file stands for: a star at an end is the lexicon's, one before a space one of
-/// [`ENDINGS`].
+/// The phrases that a word of a file matches: a star at its end is that of the lexicon, and a star before a
+/// space matches one of [`ENDINGS`].
 fn forms(word: &str) -> Vec<String> {
   let mut forms = vec![String::new()];
   let mut parts = word.split("* ").peekable();

@@ -102,8 +102,8 @@ const IBAN_LENGTHS: &[(&str, usize)] = &[
 
 type OnSlot<'a> = &'a mut dyn FnMut(SlotKind, Range<usize>, String);
 
-// Where a sign of ASCII stands on its inner side, `(?-u:\b)` is as good a bound as any, and most patterns then
-// need no knowledge of Unicode, which costs ten times as much; and a number may follow a Chinese word directly.
+// Where an ASCII character is on its inner side, `(?-u:\b)` is a sufficient bound, and most patterns then
+// do not need Unicode, which costs ten times as much; and a number may follow a Chinese word directly.
 fn each(pattern: &LazyLock<Option<Regex>>, text: &str, mut hit: impl FnMut(Range<usize>, &str)) {
   if let Some(pattern) = &**pattern {
     for found in pattern.find_iter(text) {

@@ -344,7 +344,7 @@ fn words_of<'a>(
   sentence.words.iter().filter(move |word| step.contains(&word.class))
 }
 
-/// Whether nothing but a label, a bullet and words like "always" stands before `place` in its clause.
+/// Whether only a label, a bullet and words like "always" are before `place` in its clause.
 fn is_lead(frames: &Frames, sentence: &Sentence<'_>, place: usize) -> bool {
   let before = sentence.text.get(sentence.range.start..place).unwrap_or_default();
   let from = before

@@ -16,7 +16,7 @@ const MAX_DEEP: usize = 8;
 /// Who says how likely a text is to be an attack.
 pub trait Assessor: Send + Sync {
   /// What it thinks of a text as it reads, folded. `rules` is how strong the findings of the rules in it
-  /// are, from 0 to 1. `context` is what is known about it besides.
+  /// are, from 0 to 1. `context` has the other known facts about it.
   fn assess(&self, text: &str, rules: f32, depth: Depth, context: &Context<'_>) -> Assessment;
 
   /// Which weights it has: what another version said is worth nothing.
@@ -89,8 +89,8 @@ pub fn folded(text: &str) -> Cow<'_, str> {
   folded.map_or(Cow::Borrowed(text), |view| Cow::Owned(view.text.to_string()))
 }
 
-/// The higher probability of each kind; place and explanation are those of the higher one of all. How
-/// closely it was looked at is told by how it reads.
+/// The higher probability of each kind; place and explanation are those of the higher one of all. The
+/// depth is that of `one`.
 fn join(one: Assessment, other: Assessment) -> Assessment {
   let depth = one.depth;
   let mut probabilities = one.probabilities;

@@ -37,7 +37,7 @@ pub struct AuthorityEvidence<'a> {
   pub rules: f32,
   /// Length of the block in bytes.
   pub bytes: usize,
-  /// What is known besides.
+  /// The known facts about the text.
   pub context: Context<'a>,
   /// What it would do.
   pub effects: Vec<FoundEffect>,

@@ -1,4 +1,4 @@
-//! What is known about a text besides the text: the kind of its source, what the owner had asked, which
+//! The known facts about a text: the kind of its source, what the owner had asked, which
 //! values are known.
 #![forbid(unsafe_code)]
 
@@ -84,7 +84,7 @@ impl Kind {
   }
 }
 
-/// What is known about a text besides it.
+/// The known facts about a text.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Context<'a> {
   /// The kind of its source; unknown where the source was not observed.

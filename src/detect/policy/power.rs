@@ -234,9 +234,8 @@ fn judged(
     } else {
       (findings.is_empty() && input.is_over(authority, limits.flag)).then_some(Severity::Low)
     };
-    let why = format!(
-      "the model takes it for something by which somebody outside gains power, probability {authority:.2}"
-    );
+    let why =
+      format!("the model says that it gives somebody outside a power, probability {authority:.2}");
     findings.extend(severity.map(|severity| finding(Code::LikelyAuthority, severity, all, why)));
   }
   findings
@@ -284,7 +283,7 @@ fn severity(
   limits: Option<&Limits>,
 ) -> Option<Severity> {
   let Some(limits) = limits else {
-    // Nothing is on record: what is blatant is told where the model would have it flagged as well. A lower
+    // Nothing is on record: a blatant effect is reported if the model would also flag the text. A lower
     // limit finds one attack more in three hundred, and flags one line of business mail more in fifty.
     let is_told = found.strength == Strength::Blatant && input.is_suspected();
     return is_told.then_some(Severity::Low);

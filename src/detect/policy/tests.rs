@@ -174,7 +174,8 @@ fn the_model_says_how_sure_it_is_and_what_it_is_reminded_of() {
   let found = likely(&assessed(0.1, 0.912), 0..20, &PolicyInput::default());
   let [one] = found.as_slice() else { panic!("{found:?}") };
   assert_eq!((one.code, one.span.clone()), (Code::LikelyPoison, 3..9));
-  let why = "the model takes it for poison in the form of memory, probability 0.91; the nearest known attack: a swap";
+  let why = "the model classifies it as poison in the form of memory, probability 0.91; \
+    the nearest known attack: a swap";
   assert_eq!(one.why, why);
   let decision = by_model(0.912, &[], &PolicyInput::default());
   assert!((decision.score - 0.912).abs() < 1e-6);

@@ -112,8 +112,8 @@ fn are_joined(value: &str) -> bool {
   value.contains('-') && value.split('-').all(is_word)
 }
 
-/// Whether a part of a text says nothing but where something is or goes to: an account, an address, a number to
-/// call, and at most a word beside it.
+/// Whether a part of a text is only a destination: an account, an address, a number to call, and at most one
+/// more word.
 fn is_address(text: &str, part: Range<usize>, spared: &[Range<usize>]) -> bool {
   let (mut at, mut rest) = (part.start, String::new());
   let inside = spared.iter().filter(|span| span.start < part.end && part.start < span.end);

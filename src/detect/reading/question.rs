@@ -22,7 +22,7 @@ pub(super) const MAX_KNOWN_BYTES: usize = 512;
 /// Bytes of an entry that are kept, at most; far more than are sent.
 const MAX_KEPT: usize = 64 * 1024;
 
-/// An entry and what is known of it besides.
+/// An entry and the known facts about it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Question<'a> {
   /// What the owner had asked for in the turn that wrote it; empty where nothing is known of that.

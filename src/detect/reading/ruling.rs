@@ -25,7 +25,7 @@ pub struct Reading {
   pub effect: Option<Effect>,
   /// The words of the entry on which it rests, as they were sent: secrets masked.
   pub quote: String,
-  /// The lines of the entry in which these words stand, from 0; `None` where that cannot be told.
+  /// The lines of the entry of these words, from 0; `None` if that is ambiguous.
   pub lines: Option<RangeInclusive<u32>>,
 }
 

@@ -94,7 +94,7 @@ fn the_whole_answer_is_held_against_what_is_known() {
   for bad in ["", "null", "[]", "{}", r#"{"answers":[]}"#] {
     assert!(prompt.read(bad).is_err(), "{bad}");
   }
-  // A model that answers the same to all three was told to.
+  // A model with one answer to all three follows the text.
   for verdict in ["take", "keep"] {
     let mut all = good.clone();
     for one in all["answers"].as_array_mut().unwrap() {

@@ -296,8 +296,8 @@ impl SentenceInText<'_> {
   }
 }
 
-/// Whether `place` stands between quotation marks of its sentence, and something else stands
-/// outside: text that is nothing but quoted is said, not mentioned.
+/// Whether `place` is between quotation marks of its sentence, with other text outside: a text that is quoted
+/// as a whole is said, not mentioned.
 pub(in crate::detect) fn is_quoted(text: &str, sentence: &Range<usize>, place: usize) -> bool {
   const MIN_OUTSIDE: usize = 10;
   let (Some(before), Some(after)) =

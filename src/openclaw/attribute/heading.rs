@@ -1,4 +1,4 @@
-//! Headings that say nothing but what kind of thing stands below them.
+//! Headings that only name the kind of the text below them.
 //!
 //! An agent sorts its notes under headings of its own, and the owner's sentence below "# Rules" is still the
 //! owner's. A heading may also reverse the meaning of the text below it ("Obsolete") or say to whom it belongs, so only

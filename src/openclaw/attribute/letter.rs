@@ -110,7 +110,7 @@ const DOCUMENTS: &[&str] = &[
   "kontrakt", "avtal", "umowa", "ulotka", "pismo", "smlouva", "leták", "письмо", "договор", "листовка", "лист", "договір",
 ];
 
-/// How such a line ends besides.
+/// Other endings of such a line.
 const OPEN_ENDS: &[&str] =
   &["text is", "it says", "it reads", "text lautet", "steht", "dit", "dice", "diz"];
 

@@ -1,7 +1,7 @@
-//! What was put before the agent: each record as a text with a source.
+//! The material that was put before the agent: each record as a text with a source.
 //!
-//! The source is what OpenClaw noted about the record, never what the text says. Who is the owner is
-//! told by OpenClaw alone; a name that somebody chose for themselves proves nothing.
+//! The source is the one that OpenClaw recorded, never what the text claims. Only OpenClaw determines who
+//! is the owner; a name that somebody chose for themselves proves nothing.
 #![forbid(unsafe_code)]
 
 use std::{borrow::Cow, path::Path};

@@ -319,7 +319,7 @@ impl Inquiry<'_> {
         ..Attribution::without_evidence(Source::unknown())
       };
     };
-    // The hook runs when another session has already taken the key, and of several copies none is told.
+    // The hook runs when another session has already taken the key, and of several copies none is known to be the one.
     let (session, is_told) = (*session, found.iter().all(|(_, other)| other.key == session.key));
     let decisions = found.into_iter().map(|(decision, _)| decision);
     let decision =

@@ -1,6 +1,6 @@
 //! The parts of a message that a person sent: their own words, and what they passed on.
 //!
-//! A forwarded message, a file or a picture comes from somebody else, no matter who sends it. A person can type
+//! A forwarded message, a file or a picture comes from somebody else, even if the owner sends it. A person can type
 //! such a frame as well; that only takes words away from them.
 #![forbid(unsafe_code)]
 

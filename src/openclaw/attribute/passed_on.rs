@@ -326,7 +326,7 @@ const HANDLED: &[&str] = &[
 ];
 const HANDLED_UNSPACED: &[&str] = &["翻译", "翻譯", "翻訳", "번역", "总结", "要約", "요약"];
 
-/// What the sender does not hold to be true.
+/// Words with which the sender marks something as untrue.
 #[rustfmt::skip]
 const DISOWNED: &[&str] = &[
   "wants me to think that", "wants me to believe that", "wants us to believe that", "want me to believe that",

@@ -337,7 +337,7 @@ const SUBJECTS: &[&str] = &[
   "主旨", "寄件日期", "件名", "送信日時", "제목", "보낸 날짜", "الموضوع",
 ];
 
-/// That somebody wrote something, and whether the name stands behind it.
+/// That somebody wrote something, and whether the name follows.
 #[rustfmt::skip]
 const WROTE: &[(&str, bool)] = &[
   ("wrote", false), ("schrieb", true), ("a écrit", false), ("escribió", false), ("ha scritto", false),

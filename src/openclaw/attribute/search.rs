@@ -23,7 +23,7 @@ pub(super) const MAX_SESSIONS: usize = 64;
 /// Most calls that are taken for the same lines; of equal ones the least trusted counts.
 const MAX_EQUAL: usize = 4;
 
-/// Most calls besides that may have made a text out of another, the latest first.
+/// The most other calls that may have made a text out of another, the latest first.
 const MAX_RIVALS: usize = 16;
 /// Most calls that one text is made of; the lines of more are nobody's.
 const MAX_PICKS: usize = 32;

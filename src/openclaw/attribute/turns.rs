@@ -183,7 +183,7 @@ fn says_who_said(text: &str) -> bool {
   ["istory", "eplied", "hread starter", "orwarded"].iter().any(|sign| text.contains(sign))
 }
 
-/// What OpenClaw or a plugin put in besides.
+/// The text that OpenClaw or a plugin added.
 fn injected<'r>(kind: &str, text: &'r str, at: i64) -> Material<'r> {
   let from = match kind.split_once(':') {
     None if kind == "bash" => Source::new("exec"),

@@ -79,7 +79,7 @@ struct Content {
   /// Whether it replaces text, and whether some of that does not end with a line.
   replaces: bool,
   is_within_line: bool,
-  /// Whether some of it was too large to be looked at.
+  /// Whether some of it was too large to be searched.
   is_cut: bool,
   whole: OnceCell<HashSet<String>>,
 }
@@ -288,7 +288,7 @@ impl<'t> Lines<'t> {
     Self { lines, raw }
   }
 
-  /// The lines that are in both, as they stand in the text.
+  /// The lines that are in both, in their form in the text.
   pub(super) fn text(&self, one: &[bool], other: &[bool]) -> String {
     let both = self.raw.iter().zip(one).zip(other).filter(|((_, one), other)| **one && **other);
     both.map(|((line, _), _)| *line).collect::<Vec<_>>().join("\n")

@@ -1,4 +1,4 @@
-//! What OpenClaw puts around a user's words, told apart from the words.
+//! The text that OpenClaw puts around a user's words, separated from the words.
 //!
 //! Up to 2026.7 blocks with names, group history, replies and forwarded messages preceded the words,
 //! each under a label that says `untrusted`; later versions mark the label instead. OpenClaw puts them at

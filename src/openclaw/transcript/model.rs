@@ -120,7 +120,7 @@ pub enum Message {
   },
   /// What a tool answered.
   Tool(Outcome),
-  /// What OpenClaw or a plugin put before the agent besides: recalled memory, runtime context, the
+  /// What OpenClaw or a plugin put before the agent in addition: recalled memory, runtime context, the
   /// output of a command that a person ran, the summary of another branch. No turn begins with it.
   Injected {
     /// `custom:<type>`, `bash` or `branch`.

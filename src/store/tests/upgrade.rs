@@ -58,7 +58,7 @@ fn version(path: &PathBuf) -> i64 {
 fn counts_and_keys_of_an_older_format_are_kept() {
   let home = old(19);
   let conn = Connection::open(home.path()).unwrap();
-  let adopted = ["12 blocks adopted as they are", "1 block adopted as it is"];
+  let adopted = ["12 blocks adopted unchanged", "1 block adopted as it is"];
   for (event, detail) in [("adopted", adopted[0]), ("adopted", adopted[1]), ("kept", "3 blocks")] {
     let sql = "INSERT INTO event (at, event, codes, detail) VALUES (1, ?1, '', ?2)";
     conn.execute(sql, (event, detail)).unwrap();

@@ -158,7 +158,9 @@ impl Review<'_> {
     let ledger = self.engine.ledger();
     let item = match ledger.item(id.as_str()) {
       Ok(item) => item,
-      Err(StoreError::UnknownId { .. }) => return Ok(Err("it left its file meanwhile".to_owned())),
+      Err(StoreError::UnknownId { .. }) => {
+        return Ok(Err("it was removed from its file in the meantime".to_owned()));
+      }
       Err(error) => return Err(error.into()),
     };
     if !(item.status.is_waiting() || (item.in_file && item.status == State::Flagged)) {

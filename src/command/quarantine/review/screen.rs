@@ -62,7 +62,7 @@ pub fn screen(card: &Card, (n, all): (usize, usize), look: Look, whole: bool) ->
   rows.push(String::new());
   rows.push(format!("  {} (score {:.2})", look.paint(Style::Bold, "Why"), card.score));
   for (code, whys) in &card.reasons {
-    let excused = if card.allowed.contains(code) { " (its source is allowed that)" } else { "" };
+    let excused = if card.allowed.contains(code) { " (allowed for its source)" } else { "" };
     rows.extend(look.indented(4, &format!("{code}: {}{excused}", code.title())));
     for why in whys {
       rows.extend(look.indented(6, &terminal(why)));
@@ -91,7 +91,7 @@ pub fn keys(card: &Card, look: Look) -> String {
 /// What each key does, in detail.
 pub fn help(card: &Card, look: Look) -> String {
   let (out, why) = if card.in_file {
-    ("take out", "It leaves its file and waits in quarantine, sealed.")
+    ("take out", "It is taken out of its file and waits in quarantine, sealed.")
   } else {
     (
       "reject",
@@ -100,7 +100,8 @@ pub fn help(card: &Card, look: Look) -> String {
   };
   let source = terminal(card.source.as_str());
   let allow = if card.to_allow().is_empty() {
-    "Not here: nobody knows whose text it is, or its source is allowed all of this.".to_owned()
+    "Not here: the source of this text is not known, or is already allowed all of these codes."
+      .to_owned()
   } else {
     format!(
       "Excuse a code in all text that comes from {source} from now on, with a reason, for some days or for \
@@ -110,16 +111,17 @@ pub fn help(card: &Card, look: Look) -> String {
   let approve = if card.in_file {
     "It is fine: it stays, and is not flagged again."
   } else {
-    "It is fine: the exact bytes go back to their place, and the same text is not taken out again."
+    "It is fine: the exact bytes are restored in their place, and this text is not taken out \
+    again there."
   };
   let all = [
     ("a", "approve", approve),
     ("r", out, why),
     ("l", "later", "Nothing changes; the next item."),
     ("s", "allow source", allow.as_str()),
-    ("t", "text", "The whole text, still made safe."),
-    ("b", "back", "The item before this one."),
-    ("q", "quit", "Leave the rest for another time; Ctrl-C and the end of the input do the same."),
+    ("t", "text", "The whole text, escaped."),
+    ("b", "back", "The previous item."),
+    ("q", "quit", "Postpone the rest; so do Ctrl-C and the end of the input."),
   ];
   let mut rows = Vec::new();
   for (key, name, what) in all {
@@ -128,7 +130,7 @@ pub fn help(card: &Card, look: Look) -> String {
   }
   rows.push(String::new());
   let id = &card.id;
-  rows.push("  The same as commands:".to_owned());
+  rows.push("  As commands:".to_owned());
   rows.extend(look.indented(4, &format!("memfw quarantine approve {id} --reason TEXT")));
   let take = if card.in_file { "add" } else { "reject" };
   rows.extend(look.indented(4, &format!("memfw quarantine {take} {id} --reason TEXT")));
@@ -158,8 +160,8 @@ fn story(card: &Card) -> String {
   let source = terminal(card.source.as_str());
   let again = match card.occurrences {
     0 | 1 => String::new(),
-    2 => " It came back once and went out again.".to_owned(),
-    n => format!(" It came back {} times and went out again.", n - 1),
+    2 => " It came back once and was taken out again.".to_owned(),
+    n => format!(" It came back {} times and was taken out again.", n - 1),
   };
   format!("{sentence}. Source {source}: {}, {}.{again}", card.trust, card.attestation)
 }
@@ -167,7 +169,7 @@ fn story(card: &Card) -> String {
 /// A sentence about a source that nobody observed.
 fn unseen(source: &Source) -> String {
   match (source.kind(), source.detail()) {
-    ("unknown", _) => "Nobody knows who wrote it".to_owned(),
+    ("unknown", _) => "It is not known who wrote it".to_owned(),
     ("external-edit", _) => "A program other than the agent wrote it".to_owned(),
     ("baseline", _) => "It was there before memfw".to_owned(),
     ("agent", _) => "The agent wrote it by itself".to_owned(),
@@ -185,7 +187,7 @@ fn capital(text: &str) -> String {
 
 fn text(card: &Card, look: Look, whole: bool) -> Vec<String> {
   let Some(bytes) = &card.text else {
-    let why = "its bytes cannot be had: they were deleted, or the file has changed since";
+    let why = "its bytes are not available: they were deleted, or the file has changed since";
     return look.indented(2, &format!("Text: {why}"));
   };
   let bar = look.paint(Style::Dim, "|");
@@ -212,7 +214,7 @@ fn around(card: &Card, look: Look) -> Vec<String> {
   };
   let mut rows = vec![format!("  {}", look.paint(Style::Bold, "Around it"))];
   rows.extend(above.iter().map(line));
-  let here = if card.in_file { "it stands here" } else { "it was here" };
+  let here = if card.in_file { "it is here" } else { "it was here" };
   rows.push(format!("{:>7} {}", "*", look.paint(Style::Yellow, here)));
   rows.extend(below.iter().map(line));
   rows

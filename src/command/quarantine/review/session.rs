@@ -253,7 +253,7 @@ impl Session {
     let codes = card.to_allow();
     match &codes[..] {
       [] => {
-        let why = "Nobody knows whose text this is, or its source is allowed all of that already.";
+        let why = "The source of this text is not known, or is already allowed all of these codes.";
         Step::Show(format!("{why}\n{PROMPT}"))
       }
       [_] => self.ask_why(codes),
@@ -271,7 +271,7 @@ impl Session {
     let words: Vec<&str> = codes.iter().map(|code| code.as_str()).collect();
     let source = crate::terminal::escape::terminal(card.source.as_str());
     let text = format!(
-      "All text of {source} is excused for {}.\nWhy? (Enter: no reason; - not now) ",
+      "All text from {source} will be excused for {}.\nWhy? (Enter: no reason; - not now) ",
       words.join(" ")
     );
     self.asks(Ask::AllowReason(codes), &text)

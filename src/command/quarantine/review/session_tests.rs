@@ -156,7 +156,7 @@ fn a_source_is_allowed_codes_for_a_time_with_a_reason() {
     assert!(text(session.line(wrong)).contains("Which?"), "{wrong}");
   }
   let why = text(session.line("2"));
-  let said = "All text of web_fetch:evil.example is excused for concealment.\nWhy?";
+  let said = "All text from web_fetch:evil.example will be excused for concealment.\nWhy?";
   assert!(why.starts_with(said), "{why}");
   assert!(text(session.line("our manual")).starts_with("For how many days?"));
   assert!(text(session.line("soon")).starts_with("A number of days"));

@@ -226,7 +226,7 @@ impl Head {
     for (rows, seen) in wide.chunks(ROWS * 3 * width).zip(seen.chunks_mut(ROWS * width)) {
       let mut rows = rows.chunks_exact(3 * width).map(|row| row.get(of(0)).unwrap_or_default());
       let first = rows.next().unwrap_or_default();
-      // Where fewer than four tokens are left, one is looked at again, and nobody takes the result.
+      // Where fewer than four tokens are left, one is computed again, and its result is not used.
       let queries = [
         first,
         rows.next().unwrap_or(first),

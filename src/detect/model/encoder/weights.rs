@@ -33,7 +33,7 @@ pub(super) struct Norm {
 
 /// One layer of the transformer.
 pub(super) struct Layer {
-  /// Queries, keys and values side by side, for they are made of the same bytes.
+  /// Queries, keys and values side by side, because they are computed from the same bytes.
   pub(super) query_key_value: Linear,
   pub(super) attended: Linear,
   pub(super) attended_norm: Norm,
@@ -102,7 +102,7 @@ impl Weights {
     }
     let layers = (1..).take_while(|n| file.has(&format!("layer.{n}.")));
     let layers = layers.map(|n| file.layer(n, width)).collect::<Option<Vec<Layer>>>()?;
-    // Otherwise the norm that stands behind the last layer would be left out with it.
+    // Otherwise the norm after the last layer would be left out with it.
     let beyond = file.has(&format!("hidden.{}.", layers.len() + 1));
     let tokens = file.bytes("tokens_quantized", DataType::UINT8)?;
     let positions = file.floats("positions")?;
@@ -239,7 +239,7 @@ impl File {
     (tensor.data_type? == kind).then(|| tensor.int32_data.clone())
   }
 
-  /// Taken out, for they are many.
+  /// Taken out, because they are many.
   fn bytes(&self, name: &str, kind: DataType) -> Option<Vec<u8>> {
     let tensor = self.tensors.get(name)?;
     (tensor.data_type? == kind).then(|| tensor.raw_data.as_ref().map(RefCell::take))?
