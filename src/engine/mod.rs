@@ -260,6 +260,7 @@ impl<F: Fs> Engine<F> {
     self
   }
 
+  /// The ledger, for reading.
   pub fn ledger(&self) -> &Ledger {
     &self.ledger
   }

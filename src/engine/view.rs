@@ -26,6 +26,7 @@ pub(super) const COARSE: &str = "it has too many lines or blocks, so neighbours 
 
 /// A version of a file with all results for it.
 pub struct View {
+  /// The content of the file.
   pub bytes: Vec<u8>,
   /// Their hash.
   pub hash: ContentHash,
