@@ -12,6 +12,7 @@ pub mod discovery;
 mod dispatch;
 pub mod exposure;
 pub mod gate;
+mod gate_request;
 pub mod health;
 mod housekeeping;
 mod interrupt;
