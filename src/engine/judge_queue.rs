@@ -1,4 +1,4 @@
-//! The judge's queue: questions in the ledger that wait for whoever can read.
+//! The judge's queue: questions that wait in the ledger until a judge takes them.
 //!
 //! It reads no file: [`super::consult`] puts the questions and applies the answers.
 #![forbid(unsafe_code)]
