@@ -33,6 +33,7 @@ mod shared;
 pub mod state;
 mod summary;
 mod unread;
+mod unwritten;
 mod watched;
 
 use std::{os::fd::OwnedFd, sync::Arc, time::Duration};
