@@ -113,6 +113,11 @@ openclaw suite="../shared/openclaw-compat":
 crash rounds="10":
   MEMFW_CRASH_ROUNDS={{rounds}} cargo test --test integration crash:: -- --ignored --nocapture
 
+# The nth open, read, write, cut or sync of a memory file or of the ledger fails, for the first n of each kind
+[group('test')]
+faults n="12":
+  MEMFW_FAULTS={{n}} cargo test --test integration faults:: -- --include-ignored --nocapture
+
 # The daemon stands still while it holds a lease, for longer than the kernel waits
 [group('test')]
 leases:

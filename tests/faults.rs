@@ -1,21 +1,34 @@
-//! The real daemon where system calls fail: the nth read, write or sync of a memory file or of the ledger.
-//! Nothing is lost, and what is due is done as soon as calls succeed again, by this daemon or by the next one.
+//! The real daemon where system calls fail: the nth open, read, write, cut or sync of a memory file or of the
+//! ledger. Nothing is lost, and what is due is done as soon as calls succeed again, by this daemon or by the
+//! next one.
+//!
+//! `cargo test` lets some calls fail, `just faults` the first ones of each kind, one by one.
 #![cfg(all(target_os = "linux", target_env = "gnu"))]
 
 use {
-  crate::support::{AT_ONCE, Guarded, Writer, clean, eventually, id, needle, poison},
+  crate::support::{AT_ONCE, Guarded, Output, Writer, clean, eventually, id, needle, poison},
   std::{
+    collections::BTreeMap,
     fs,
     path::{Path, PathBuf},
     process::Command,
     sync::OnceLock,
+    time::{Duration, Instant},
   },
 };
 
 const EIO: i32 = 5;
+const EMFILE: i32 = 24;
 const ENOSPC: i32 = 28;
 /// Half of the bytes are written, and the daemon is gone.
 const TORN: i32 = 0;
+/// Half of the bytes are written, and the call says so.
+const SHORT: i32 = -1;
+/// None of the bytes are written, and the call says all: what no program can notice.
+const LOST: i32 = -2;
+
+const MEMORY: &str = "workspace/";
+const LEDGER: &str = "memfw/data/ledger";
 
 /// The library that makes calls fail, compiled once; `None`, said aloud, where there is no compiler.
 fn shim() -> Option<&'static Path> {
@@ -37,6 +50,7 @@ fn shim() -> Option<&'static Path> {
 }
 
 /// A call that fails.
+#[derive(Clone, Copy)]
 struct Fault {
   call: &'static str,
   errno: i32,
@@ -44,23 +58,72 @@ struct Fault {
   count: usize,
 }
 
+impl Fault {
+  const fn new(call: &'static str, errno: i32, skip: usize, count: usize) -> Self {
+    Self { call, errno, skip, count }
+  }
+
+  /// The variables that the library reads.
+  fn variables(&self, guarded: &Guarded, dir: &str) -> Vec<(&'static str, String)> {
+    let tmp = guarded.tmp().canonicalize().unwrap();
+    let shim = shim().expect("it was compiled");
+    vec![
+      ("LD_PRELOAD", shim.display().to_string()),
+      ("FAULT_CALL", self.call.to_owned()),
+      ("FAULT_BELOW", tmp.join(dir).display().to_string()),
+      ("FAULT_SKIP", self.skip.to_string()),
+      ("FAULT_COUNT", self.count.to_string()),
+      ("FAULT_ERRNO", self.errno.to_string()),
+      ("FAULT_LOG", log(guarded).display().to_string()),
+    ]
+  }
+}
+
+fn log(guarded: &Guarded) -> PathBuf {
+  guarded.tmp().join("faults")
+}
+
+/// Whether a call has failed, to be asked once.
+fn has_failed(guarded: &Guarded) -> bool {
+  let has = fs::metadata(log(guarded)).is_ok_and(|found| found.len() > 0);
+  fs::remove_file(log(guarded)).ok();
+  has
+}
+
+/// A workspace, and the words before a daemon in which calls below `dir` fail.
+fn faulty(dir: &str, fault: &Fault) -> Guarded {
+  let guarded = Guarded::new(AT_ONCE).memory("MEMORY.md", format!("# Memory\n\n{}\n", clean(0)));
+  let set: Vec<String> =
+    fault.variables(&guarded, dir).iter().map(|(name, value)| format!("{name}={value}")).collect();
+  let words: Vec<&str> = ["env"].into_iter().chain(set.iter().map(String::as_str)).collect();
+  guarded.before(&words)
+}
+
+fn stands(guarded: &Guarded, n: usize) -> bool {
+  !guarded.holding("workspace", &needle(n)).is_empty()
+}
+
+/// What is missing or twice after poison 1 was approved and poison 2 was not, by file and quarantine.
+fn wrong(guarded: &Guarded) -> Vec<String> {
+  let text = String::from_utf8(guarded.read("MEMORY.md")).unwrap();
+  let lines = [clean(0), clean(1), clean(2), poison(1)];
+  let count = |line: &String| text.matches(line).count();
+  let mut wrong: Vec<String> = lines
+    .iter()
+    .filter(|line| count(line) != 1)
+    .map(|line| format!("{}: {line}", count(line)))
+    .collect();
+  if !guarded.sealed().values().any(|text| text.contains(&poison(2))) {
+    wrong.push(format!("not sealed: {}", poison(2)));
+  }
+  wrong
+}
+
 /// Takes poison out and brings it back while calls below `dir` fail. Returns whether one did.
 fn survives(dir: &str, fault: &Fault) -> bool {
   let Fault { call, errno, skip, count } = fault;
   let what = format!("{call} {errno} after {skip}, {count} times, below {dir}");
-  let guarded = Guarded::new(AT_ONCE).memory("MEMORY.md", format!("# Memory\n\n{}\n", clean(0)));
-  let log = guarded.tmp().join("faults");
-  let set = [
-    format!("LD_PRELOAD={}", shim().expect("it was compiled").display()),
-    format!("FAULT_CALL={call}"),
-    format!("FAULT_BELOW={}", guarded.tmp().canonicalize().unwrap().join(dir).display()),
-    format!("FAULT_SKIP={skip}"),
-    format!("FAULT_COUNT={count}"),
-    format!("FAULT_ERRNO={errno}"),
-    format!("FAULT_LOG={}", log.display()),
-  ];
-  let words: Vec<&str> = ["env"].into_iter().chain(set.iter().map(String::as_str)).collect();
-  let mut guarded = guarded.before(&words);
+  let mut guarded = faulty(dir, fault);
   guarded.spawn();
   let mut ended = Vec::new();
   let mut goes_on = |guarded: &mut Guarded, is_done: &dyn Fn(&Guarded) -> bool, why: &str| {
@@ -74,8 +137,8 @@ fn survives(dir: &str, fault: &Fault) -> bool {
       }
       is_done(guarded)
     });
+    assert!(!guarded.log().contains("is damaged"), "{what}\n{}", guarded.log());
   };
-  let stands = |guarded: &Guarded, n: usize| !guarded.holding("workspace", &needle(n)).is_empty();
   goes_on(&mut guarded, &|guarded| guarded.memfw(&["settle", "1"]).status == 0, "it starts");
   let file = guarded.path("MEMORY.md");
   Writer::Shell.add(&file, format!("\n{}\n{}\n", poison(1), clean(1)).as_bytes());
@@ -92,12 +155,8 @@ fn survives(dir: &str, fault: &Fault) -> bool {
   goes_on(&mut guarded, &|guarded| stands(guarded, 1), "it comes back");
   goes_on(&mut guarded, &|guarded| guarded.memfw(&["settle", "1"]).status == 0, "it comes to rest");
   guarded.stop();
-  let text = String::from_utf8(guarded.read("MEMORY.md")).unwrap();
-  for line in [clean(0), clean(1), clean(2), poison(1)] {
-    assert_eq!(text.matches(&line).count(), 1, "{what}\n{line}\n{text}");
-  }
-  assert!(guarded.sealed().values().any(|text| text.contains(&poison(2))), "{what}");
-  fs::metadata(&log).is_ok_and(|found| found.len() > 0)
+  assert_eq!(wrong(&guarded), [""; 0], "{what}");
+  has_failed(&guarded)
 }
 
 /// Runs all faults; each kind of call must have failed at least once.
@@ -118,38 +177,154 @@ fn all_survive(dir: &str, faults: &[Fault]) {
 
 #[test]
 fn calls_on_memory_files_may_fail() {
-  let fault = |call, errno, skip, count| Fault { call, errno, skip, count };
   all_survive(
-    "workspace/",
+    MEMORY,
     &[
-      fault("pread64", EIO, 0, 1),
-      fault("pread64", EIO, 3, 2),
-      fault("pwrite64", EIO, 0, 1),
-      fault("pwrite64", ENOSPC, 1, 2),
-      fault("fdatasync", EIO, 0, 1),
-      fault("fdatasync", EIO, 1, 3),
+      Fault::new("pread64", EIO, 0, 1),
+      Fault::new("pread64", EIO, 3, 2),
+      Fault::new("pwrite64", EIO, 0, 1),
+      Fault::new("pwrite64", ENOSPC, 1, 2),
+      Fault::new("fdatasync", EIO, 0, 1),
+      Fault::new("fdatasync", EIO, 1, 3),
+      Fault::new("open", EMFILE, 1, 2),
     ],
   );
 }
 
 #[test]
 fn calls_on_the_ledger_may_fail() {
-  let fault = |call, errno, skip, count| Fault { call, errno, skip, count };
   all_survive(
-    "memfw/data/ledger",
+    LEDGER,
     &[
-      fault("pwrite64", EIO, 30, 1),
-      fault("pwrite64", ENOSPC, 60, 20),
-      fault("pread64", EIO, 40, 1),
-      fault("fsync", EIO, 5, 1),
+      Fault::new("pwrite64", EIO, 30, 1),
+      Fault::new("pwrite64", ENOSPC, 60, 20),
+      Fault::new("pread64", EIO, 5, 1),
+      Fault::new("pread64", EIO, 40, 1),
+      Fault::new("fsync", EIO, 5, 1),
     ],
   );
 }
 
 #[test]
 fn a_write_may_be_torn() {
-  let fault = |skip| Fault { call: "pwrite64", errno: TORN, skip, count: 1 };
-  all_survive("workspace/", &[fault(0), fault(1), fault(2)]);
+  let fault = |skip| Fault::new("pwrite64", TORN, skip, 1);
+  all_survive(MEMORY, &[fault(0), fault(1), fault(2)]);
+}
+
+#[test]
+fn a_write_may_be_short() {
+  all_survive(MEMORY, &[Fault::new("pwrite64", SHORT, 0, 4)]);
+  all_survive(LEDGER, &[Fault::new("pwrite64", SHORT, 20, 40)]);
+}
+
+#[test]
+fn a_full_workspace_is_written_to_ever_more_rarely() {
+  if shim().is_none() {
+    return;
+  }
+  // The redaction is written, and what comes afterwards, with no idle time, finds no room.
+  let mut guarded = faulty(MEMORY, &Fault::new("pwrite64", ENOSPC, 1, 1_000_000));
+  guarded.start();
+  let file = guarded.path("MEMORY.md");
+  Writer::Shell.add(&file, format!("\n{}\n{}\n", poison(1), clean(1)).as_bytes());
+  let n_failed = || fs::metadata(log(&guarded)).map_or(0, |found| found.len());
+  eventually("the first one fails", || n_failed() > 0);
+  let started = Instant::now();
+  eventually("the sixth one fails", || n_failed() > 5);
+  // The pauses are 0.1, 0.2, 0.4, 0.8 and 1.6 seconds.
+  assert!(started.elapsed() > Duration::from_secs(2), "{:?}", started.elapsed());
+  assert!(!stands(&guarded, 1));
+  guarded.stop();
+}
+
+/// Each kind of call, and how many of its calls come between two that are tried.
+const KINDS: [(&str, &str, i32, usize); 15] = [
+  (MEMORY, "open", EMFILE, 1),
+  (MEMORY, "open", EIO, 1),
+  (MEMORY, "pread64", EIO, 1),
+  (MEMORY, "pwrite64", EIO, 1),
+  (MEMORY, "pwrite64", ENOSPC, 1),
+  (MEMORY, "pwrite64", SHORT, 1),
+  (MEMORY, "pwrite64", TORN, 1),
+  (MEMORY, "ftruncate64", EIO, 1),
+  (MEMORY, "fdatasync", EIO, 1),
+  (LEDGER, "open", EIO, 1),
+  (LEDGER, "pread64", EIO, 5),
+  (LEDGER, "pwrite64", EIO, 9),
+  (LEDGER, "pwrite64", ENOSPC, 9),
+  (LEDGER, "pwrite64", TORN, 9),
+  (LEDGER, "fsync", EIO, 2),
+];
+
+/// The nth call of each kind fails, for as many n as `MEMFW_FAULTS` says.
+#[test]
+#[ignore = "takes minutes: just faults"]
+fn any_call_may_fail() {
+  let rounds = std::env::var("MEMFW_FAULTS").map_or(3, |n| n.parse().expect("a number"));
+  if shim().is_none() {
+    return;
+  }
+  let mut failed: BTreeMap<(&str, &str, i32), usize> = BTreeMap::new();
+  for (dir, call, errno, stride) in KINDS {
+    let n = (0..rounds).filter(|n| survives(dir, &Fault::new(call, errno, n * stride, 1))).count();
+    failed.insert((dir, call, errno), n);
+  }
+  for ((dir, call, errno), n) in failed {
+    println!("{dir} {call} {errno}: {n} failed of {rounds}");
+    assert!(n > 0, "no {call} {errno} failed below {dir}");
+  }
+}
+
+/// What a command says while the nth read of the ledger fails.
+fn said(guarded: &Guarded, args: &[&str], fault: &Fault) -> Output {
+  let mut test = guarded.test().args(args);
+  for (name, value) in fault.variables(guarded, LEDGER) {
+    test = test.env(name, value);
+  }
+  test.output()
+}
+
+#[test]
+fn a_ledger_that_cannot_be_read_is_not_called_damaged() {
+  if shim().is_none() {
+    return;
+  }
+  let mut guarded = Guarded::new(AT_ONCE).memory("MEMORY.md", "# Memory\n");
+  guarded.start();
+  for n in 0..5 {
+    Writer::Shell.add(&guarded.path("MEMORY.md"), format!("{}\n", poison(n)).as_bytes());
+  }
+  guarded.wait_for_items(5);
+  guarded.stop();
+  let is_damage = |output: &Output| {
+    let text = output.stdout.clone() + &output.stderr;
+    text.contains("damaged") || text.contains("malformed") || text.contains("in database")
+  };
+  let commands: [&[&str]; 3] = [&["status"], &["quarantine", "list"], &["doctor"]];
+  // Once, and for good.
+  for count in [1, 1_000_000] {
+    let mut n_failed = 0;
+    for skip in [0, 1, 2, 3, 5, 8, 12, 16, 20, 24] {
+      for args in commands {
+        let output = said(&guarded, args, &Fault::new("pread64", EIO, skip, count));
+        let what = format!("{args:?}, {count} times after {skip}: {output:?}");
+        assert!(!is_damage(&output), "{what}");
+        let has_failed = has_failed(&guarded);
+        n_failed += usize::from(has_failed);
+        assert!(has_failed || output.status < 2, "{what}");
+      }
+    }
+    assert!(n_failed > 20, "only {n_failed} failed");
+  }
+  // The control: one that is damaged is called so.
+  let path = guarded.tmp().join("memfw/data/ledger.sqlite");
+  let mut bytes = fs::read(&path).unwrap();
+  bytes[4096 * 4..4096 * 24].fill(0xa5);
+  fs::write(&path, bytes).unwrap();
+  for args in commands {
+    let output = guarded.memfw(args);
+    assert!(is_damage(&output), "{args:?}: {output:?}");
+  }
 }
 
 /// A negative control: without the library no call fails, so the tests above see those that do.
@@ -158,6 +333,30 @@ fn a_call_that_nobody_makes_fails_never() {
   if shim().is_none() {
     return;
   }
-  let none = Fault { call: "fsync", errno: EIO, skip: 1_000_000, count: 1 };
-  assert!(!survives("workspace/", &none));
+  let none = Fault::new("fsync", EIO, 1_000_000, 1);
+  assert!(!survives(MEMORY, &none));
+}
+
+/// Negative controls: what was written and is nowhere is seen by the questions that the tests above ask.
+#[test]
+fn bytes_that_a_disk_loses_are_missed() {
+  if shim().is_none() {
+    return;
+  }
+  // The redaction is lost.
+  let mut guarded = faulty(MEMORY, &Fault::new("pwrite64", LOST, 0, 1));
+  guarded.start();
+  let file = guarded.path("MEMORY.md");
+  let text = |n: usize| format!("\n{}\n{}\n", poison(n), clean(n));
+  Writer::Shell.add(&file, text(1).as_bytes());
+  eventually("it is sealed", || guarded.waiting().len() == 1);
+  eventually("it was lost", || fs::metadata(log(&guarded)).is_ok_and(|found| found.len() > 0));
+  assert!(stands(&guarded, 1), "it is still there");
+  guarded.kill();
+  // Text that is neither in the file nor sealed, and text that is there twice.
+  let found = [clean(0), clean(1), clean(1), poison(1)].map(|line| format!("{line}\n"));
+  fs::write(&file, found.concat()).unwrap();
+  let missed =
+    [format!("2: {}", clean(1)), format!("0: {}", clean(2)), format!("not sealed: {}", poison(2))];
+  assert_eq!(wrong(&guarded), missed);
 }

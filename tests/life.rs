@@ -1,7 +1,9 @@
 //! Living with memfw for years: markers that come and go, records that grow old, other machines, and the end.
 
 use {
-  crate::support::{AT_ONCE, Guarded, Writer, clean, files_below, id, marks, needle, poison},
+  crate::support::{
+    AT_ONCE, Guarded, Writer, clean, eventually, files_below, id, marks, needle, poison,
+  },
   rusqlite::Connection,
   serde_json::{Value, json},
   std::{
@@ -198,6 +200,33 @@ fn an_upgrade_keeps_a_backup_and_an_older_memfw_says_the_way_back() {
 }
 
 #[test]
+fn a_daemon_whose_ledger_a_newer_memfw_has_upgraded_ends_and_takes_nothing_out_before() {
+  let mut guarded = Guarded::new(AT_ONCE).memory("MEMORY.md", "# Memory\n\n- old\n");
+  guarded.start();
+  guarded.settle();
+  let conn = Connection::open(guarded.tmp().join(LEDGER)).unwrap();
+  let format = |conn: &Connection| -> i64 {
+    conn.pragma_query_value(None, "user_version", |row| row.get(0)).unwrap()
+  };
+  let known = format(&conn);
+  conn.pragma_update(None, "user_version", 999).unwrap();
+  let before = fs::read_to_string(guarded.path("MEMORY.md")).unwrap();
+  let added = format!("\n{}\n", poison(1));
+  Writer::Shell.add(&guarded.path("MEMORY.md"), added.as_bytes());
+  eventually("it ends", || guarded.daemon().has_ended());
+  assert!(guarded.log().contains("was made by a newer memfw"), "{}", guarded.log());
+  assert_eq!(fs::read_to_string(guarded.path("MEMORY.md")).unwrap(), before + &added);
+  assert_eq!(format(&conn), 999, "its rows are another's now");
+  guarded.kill();
+  // The newer one goes on where it ended.
+  conn.pragma_update(None, "user_version", known).unwrap();
+  drop(conn);
+  guarded.start();
+  guarded.wait_for_items(1);
+  guarded.stop();
+}
+
+#[test]
 fn another_machine_has_everything_once_the_directories_were_copied() {
   let (mut old, _) = lived_in();
   Writer::Shell.add(&old.path("MEMORY.md"), format!("{}\n", poison(1)).as_bytes());
@@ -353,6 +382,12 @@ fn a_daemon_takes_old_records_away_at_its_start() {
   // So long a rest may be an error of the clock, and what is pruned does not come back.
   once(&guarded);
   assert!(!words().iter().any(|word| word == "pruned"), "{:?}", words());
+  // What was recorded a moment ago has the time of the same clock.
+  once(&guarded);
+  assert!(!words().iter().any(|word| word == "pruned"), "{:?}", words());
+  let conn = Connection::open(guarded.tmp().join(LEDGER)).unwrap();
+  conn.execute("UPDATE event SET at = at - ?1", [2 * 86_400_000_000_i64]).unwrap();
+  drop(conn);
   once(&guarded);
   let words = words();
   let has = |what: &str| words.iter().any(|word| word == what);

@@ -2,7 +2,7 @@
 //! workspace that was moved and linked.
 
 use {
-  crate::support::{AT_ONCE, Guarded, eventually, needle, poison},
+  crate::support::{AT_ONCE, Guarded, eventually, id, needle, poison},
   rustix::process::Signal,
   std::{fs, os::unix::fs::symlink},
 };
@@ -53,6 +53,37 @@ fn a_daemon_that_was_stopped_is_reduced_protection() {
   guarded.settle();
   assert_eq!(degradations(&guarded), "[]");
   assert_eq!(guarded.waiting().len(), 1);
+  guarded.stop();
+}
+
+#[test]
+#[cfg(debug_assertions)]
+fn a_command_that_was_stopped_while_it_writes_is_named_until_it_goes_on() {
+  let mut guarded = Guarded::new(AT_ONCE)
+    .memory("MEMORY.md", "# Notes\n\n- old\n")
+    .memory("memory/other.md", "# Other\n");
+  guarded.start();
+  append(&guarded, "MEMORY.md", &line(1));
+  guarded.wait_for_items(1);
+  guarded.settle();
+  let item = id(&guarded.waiting()[0]).to_owned();
+  // It stands still where it holds the lock that all edits take.
+  let command = guarded.test().args(["quarantine", "approve", &item]);
+  let point = "approve-after-decision";
+  let mut command = command.env(memfw::failpoint::VARIABLE, format!("{point}:1:stop")).start();
+  command.wait_for_log(&format!("failpoint {point}"));
+  append(&guarded, "memory/other.md", &line(2));
+  let name = format!("another memfw (pid {}), which was stopped", command.pid());
+  eventually("it is named", || degradations(&guarded).contains(&name));
+  assert_eq!(guarded.memfw(&["status"]).status, 1);
+  let refused = guarded.memfw(&["quarantine", "reject", &item]);
+  assert!(refused.status == 2 && refused.stderr.contains(&name), "{refused:?}");
+  command.go_on();
+  assert!(command.wait().success());
+  eventually("poison is taken out", || guarded.holding("workspace", &needle(2)).is_empty());
+  guarded.settle();
+  assert_eq!(degradations(&guarded), "[]");
+  assert_eq!(guarded.holding("workspace", &needle(1)).len(), 1);
   guarded.stop();
 }
 

@@ -64,11 +64,11 @@ fn after_a_suspend_everything_is_looked_at_again() {
   settle(&mut world.daemon);
   writeln!(world.append(), "{}", poison(1)).unwrap();
   // Two readings of a clock are never quite the same; that is no sleep.
-  world.clock.sleep(Duration::from_millis(20));
+  world.clock.suspend(Duration::from_millis(20));
   world.daemon.woke();
   settle(&mut world.daemon);
   assert!(world.holds(1));
-  world.clock.sleep(Duration::from_hours(1));
+  world.clock.suspend(Duration::from_hours(1));
   world.daemon.woke();
   settle(&mut world.daemon);
   assert!(!world.holds(1));
@@ -87,7 +87,7 @@ fn a_day_that_is_over_is_told_once_and_a_quiet_one_never() {
   let mut world = World::new();
   settle(&mut world.daemon);
   writeln!(world.append(), "{}", poison(1)).unwrap();
-  world.clock.sleep(Duration::from_hours(1));
+  world.clock.suspend(Duration::from_hours(1));
   world.daemon.woke();
   settle(&mut world.daemon);
   let told = |world: &World| -> Vec<String> {

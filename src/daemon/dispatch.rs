@@ -162,6 +162,10 @@ impl Daemon {
       Err(error) => {
         let key = target.key();
         let text = error.to_string();
+        if kind == Kind::Lazy && matches!(error, EngineError::Fs(_)) {
+          let now = self.now();
+          self.unwritten.failed(&target, now);
+        }
         self.report(|daemon| daemon.engine.degrade(&key, &text));
         self.adoption.first.remove(&target);
         let now = self.now();
@@ -276,11 +280,17 @@ impl Daemon {
       }
     }
     self.watching.readers.forget_latest(target);
+    let now = self.now();
+    if let Some(rest) = self.unwritten.rest(target, now) {
+      self.queue.reshape(target.clone(), now + rest);
+      return Ok(());
+    }
     let idle = self.engine.config().reshape_idle;
     let is_left = self.engine.bring_back_again(target)?;
     let outcome = self.engine.lazy(target, idle);
     self.count_opens();
     let outcome = outcome?;
+    self.unwritten.done(target);
     let now = self.now();
     match outcome {
       // Approved text could not be put back, because a program had the file open or wrote to it.

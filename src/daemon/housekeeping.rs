@@ -13,6 +13,9 @@ const DAY: Duration = Duration::from_hours(24);
 /// pruned does not come back (a choice: few machines rest for so long).
 const LONG_REST: i64 = 45 * 86_400 * 1_000_000;
 
+/// From this on a clock was set, and not adjusted, in microseconds.
+const SET: i64 = 86_400 * 1_000_000;
+
 /// What can be done when nothing else is due.
 #[derive(Debug, PartialEq, Eq)]
 enum Chore {
@@ -31,6 +34,8 @@ pub(super) struct Housekeeping {
   pruned_at: Option<Duration>,
   /// Until then nothing is pruned.
   not_before: Duration,
+  /// How far the wall clock was ahead of the time since the start at the last look, in microseconds.
+  lead: Option<i64>,
 }
 
 impl Housekeeping {
@@ -58,6 +63,16 @@ impl Housekeeping {
     }
   }
 
+  /// Has pruning wait for a day where the clock was set since the last look. `since_start` is the time since any
+  /// fixed moment, also that in which the machine was suspended.
+  fn watch_clock(&mut self, at: i64, since_start: Duration, now: Duration) {
+    let lead = at.saturating_sub(i64::try_from(since_start.as_micros()).unwrap_or(i64::MAX));
+    let before = self.lead.replace(lead);
+    if before.is_some_and(|before| (lead - before).abs() > SET) {
+      self.not_before = now + DAY;
+    }
+  }
+
   /// The next chore: versions first, and pruning once a day, when something else has woken the process,
   /// because there is no timer for it.
   fn next(&mut self, now: Duration) -> Option<Chore> {
@@ -78,6 +93,9 @@ impl Daemon {
   /// Does one chore. Returns `false` if there was none.
   pub(super) fn keep_house(&mut self) -> Result<bool, DaemonError> {
     let now = self.now();
+    let clock = self.engine.clock();
+    let (at, since_start) = (clock.now(), clock.monotonic() + clock.asleep());
+    self.housekeeping.watch_clock(at, since_start, now);
     match self.housekeeping.next(now) {
       None => Ok(false),
       Some(Chore::StoreVersion(target)) => {
@@ -124,6 +142,23 @@ mod tests {
       housekeeping.doubt_clock(last, at, Duration::ZERO);
       assert_eq!(housekeeping.next(Duration::ZERO).is_none(), waits, "{last:?} {at}");
       assert_eq!(housekeeping.next(DAY), Some(Chore::Prune));
+    }
+  }
+
+  #[test]
+  fn nothing_is_pruned_at_once_when_the_clock_is_set_while_the_daemon_runs() {
+    let day = 86_400 * 1_000_000;
+    let mut housekeeping = Housekeeping::default();
+    let hour = Duration::from_hours(1);
+    housekeeping.watch_clock(100 * day, hour, hour);
+    // An hour passes, and a week of sleep.
+    housekeeping.watch_clock(100 * day + day / 24, hour * 2, hour * 2);
+    housekeeping.watch_clock(107 * day, hour * 2 + DAY * 7, hour * 3);
+    assert_eq!(housekeeping.next(hour * 3), Some(Chore::Prune));
+    for jump in [3_650, -100] {
+      housekeeping.watch_clock((107 + jump) * day, hour * 3 + DAY * 7, hour * 4);
+      assert_eq!(housekeeping.next(hour * 4), None, "{jump}");
+      assert_eq!(housekeeping.next(hour * 4 + DAY), Some(Chore::Prune));
     }
   }
 

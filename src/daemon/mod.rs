@@ -33,6 +33,7 @@ pub mod state;
 mod steps;
 mod summary;
 mod unread;
+mod unwritten;
 mod watched;
 
 use std::{os::fd::OwnedFd, sync::Arc, time::Duration};

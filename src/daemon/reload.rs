@@ -136,6 +136,7 @@ impl Daemon {
     self.directories.locks.forget(root);
     self.directories.retries.succeeded(root);
     self.open_files.forget_root(root);
+    self.unwritten.forget_root(root);
     if self.adoption.roots.remove(root) {
       self.engine.ledger_mut().remove_state(&adopting_key(root))?;
     }

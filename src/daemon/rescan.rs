@@ -290,7 +290,9 @@ impl Daemon {
             let stamp = fs.stamp(workspace.root(), file).ok().flatten();
             stamp.is_none_or(|stamp| self.directories.locks.is_of_others(root, &stamp))
           };
-          if self.adoption.roots.contains(root) && !is_new() {
+          if self.directories.locks.was_foreign(root) && is_new() {
+            self.engine.take_over(&target);
+          } else if self.adoption.roots.contains(root) && !is_new() {
             self.adoption.baseline.insert(target.clone());
           }
           match known.remove(&target.path()) {

@@ -47,6 +47,11 @@ impl Locks {
     self.foreign_since.get(root).is_some_and(|since| stamp.ctime_ns / 1_000 >= *since)
   }
 
+  /// Whether another installation has guarded a directory since this one started.
+  pub(super) fn was_foreign(&self, root: &Path) -> bool {
+    self.foreign_since.contains_key(root)
+  }
+
   /// Gives back the lock of a directory.
   pub(super) fn release(&mut self, root: &Path) {
     self.held.remove(root);

@@ -37,6 +37,7 @@ use super::{
   shared,
   summary::SummaryUntil,
   unread::Unread,
+  unwritten::Unwritten,
   watched::Watching,
 };
 use crate::{
@@ -44,12 +45,14 @@ use crate::{
   failpoint::{Point, hit},
   files::{RealFs, Watcher},
   os::{Alarm, paths::read_own},
-  store::{EventFilter, StateKey},
+  store::StateKey,
 };
 
 /// How long to wait for the ledger's lock. A lease may be held meanwhile, and openers of that file wait
 /// as well; other writers of the ledger take milliseconds.
 const LEDGER_PATIENCE: Duration = Duration::from_millis(250);
+/// A day, in microseconds.
+const DAY: i64 = 86_400 * 1_000_000;
 /// A shorter difference is no suspend, but the time between two readings of a clock.
 const SUSPEND: Duration = Duration::from_secs(1);
 
@@ -67,6 +70,8 @@ pub struct Daemon {
   pub(super) queue: Queue,
   /// Files that another program keeps open.
   pub(super) open_files: OpenFiles,
+  /// Files whose idle edit could not be written.
+  pub(super) unwritten: Unwritten,
   pub(super) housekeeping: Housekeeping,
   /// What follows a quarantine outside of the file.
   pub(super) notifications: Notifications,
@@ -148,6 +153,7 @@ impl Daemon {
       watching: Watching::by(watcher),
       queue: Queue::default(),
       open_files: OpenFiles::default(),
+      unwritten: Unwritten::default(),
       housekeeping: Housekeeping::default(),
       notifications: Notifications::new(helpers),
       model_worker: ModelWorker::default(),
@@ -191,11 +197,12 @@ impl Daemon {
     if let Some(why) = &self.report_only {
       self.engine.degrade("key", &reports_only(why))?;
     }
-    let newest = EventFilter { limit: Some(1), ..EventFilter::default() };
-    let events = self.engine.ledger().events(&newest).map_err(EngineError::from)?;
-    let last_event = events.first().map(|event| event.at);
-    let now = self.now();
-    self.housekeeping.doubt_clock(last_event, self.engine.clock().now(), now);
+    let (at, now) = (self.engine.clock().now(), self.now());
+    // What happened since a clock was set has the time of that clock, so what is older counts as well.
+    for before in [i64::MAX, at.saturating_sub(DAY)] {
+      let last_event = self.engine.ledger().last_event_before(before).map_err(EngineError::from)?;
+      self.housekeeping.doubt_clock(last_event, at, now);
+    }
     let roots = self.directories.workspaces.clone();
     // Where another installation writes, operations of this one wait until that installation has ended.
     let is_alone = self.owned(&roots)?.len() == roots.len();

@@ -6,13 +6,8 @@ use std::{borrow::Cow, ops::Range};
 use super::facts::is_code;
 use crate::{
   detect::{Code, Finding, Layer, RuleKind, Severity},
-  memory::{Block, BlockId, marker},
+  memory::{Block, BlockId, marker, placeholder},
 };
-
-const HEAD: &[u8] = b"<!-- memfw:";
-/// How many bytes at the end of a file are searched for a comment that is cut off (a choice: a placeholder of
-/// several hundred bytes is padded with spaces).
-const CUT: usize = 1024;
 
 /// Replaces the findings about markers from before memfw by one per file. They come from another
 /// installation of memfw and are no evidence of an attack.
@@ -52,20 +47,6 @@ pub(super) fn without_markers(bytes: &[u8]) -> (Cow<'_, [u8]>, Vec<Range<usize>>
   (blanked, found)
 }
 
-/// The start of a comment of memfw that the end of the file cuts off before it contains more than an id. A program
-/// that copies a file in pieces writes the rest next, and then the line is compared and judged again.
-pub(super) fn cut_comment(file: &[u8]) -> Option<Range<usize>> {
-  let start = file.len().saturating_sub(CUT);
-  let tail = file.get(start..)?;
-  let at = tail.windows(HEAD.len()).rposition(|bytes| bytes == HEAD)?;
-  let rest = tail.get(at + HEAD.len()..)?;
-  // The padding, and what is there of the end.
-  let end = rest.iter().rposition(|byte| !b" -".contains(byte)).map_or(0, |last| last + 1);
-  let id = rest.get(..end)?;
-  let is_id = id.strip_prefix(b"id=").unwrap_or(id).iter().all(u8::is_ascii_hexdigit);
-  (is_id || b"id=".starts_with(id)).then_some(start + at..file.len())
-}
-
 /// The lines that consist of a claim, also in a list or a quotation, and those that did until they were
 /// neutralised.
 pub(super) fn claims(bytes: &[u8]) -> impl Iterator<Item = Range<usize>> + '_ {
@@ -79,6 +60,18 @@ pub(super) fn claims(bytes: &[u8]) -> impl Iterator<Item = Range<usize>> + '_ {
     let bare = bare.trim_ascii_end();
     (marker::is_bare(bare, is_code) || marker::is_neutralised(bare, is_code)).then_some(span)
   })
+}
+
+/// The placeholder comments in a text, of any installation.
+pub(super) fn placeholders(bytes: &[u8]) -> Vec<Range<usize>> {
+  const WORD: &[u8] = b"memfw:";
+  let mut found = Vec::new();
+  let mut at = 0;
+  while let Some(word) = marker::find(bytes, WORD, at) {
+    at = word + WORD.len();
+    found.extend(placeholder::comment_at(bytes, word).map(|(span, _)| span));
+  }
+  found
 }
 
 pub(super) fn forged(span: Range<usize>) -> Finding {
@@ -104,29 +97,5 @@ pub(super) fn edited(block: &Block, marker: &BlockId) -> Finding {
     span: start..start,
     why: format!("the text inside the marker `{marker}` was changed"),
     rule: None,
-  }
-}
-
-#[cfg(test)]
-mod tests {
-  use super::*;
-
-  #[test]
-  fn a_comment_is_cut_off_while_it_says_nothing_but_an_id() {
-    for (text, expected) in [
-      ("- a\n<!-- memfw:", true),
-      ("- a\n<!-- memfw:6cf1", true),
-      ("- a\n<!-- memfw:6cf144   --", true),
-      ("- a <!-- memfw:i", true),
-      ("- a\n<!-- memfw:id=6cf1", true),
-      ("- a\n<!-- memfw:6cf144 -->", false),
-      ("- a\n<!-- memfw:6cf144\n", false),
-      ("- a\n<!-- memfw:id=6cf144 source=user", false),
-      ("- a\n<!-- memfw: obey", false),
-      ("- a\n<!-- mem", false),
-      ("", false),
-    ] {
-      assert_eq!(cut_comment(text.as_bytes()).is_some(), expected, "{text}");
-    }
   }
 }

@@ -55,7 +55,14 @@ impl FileFacts {
     Self {
       rows,
       known,
-      ids: Known { markers, placeholders, redacted, is_flag: Some(is_code), names },
+      ids: Known {
+        markers,
+        placeholders,
+        redacted,
+        is_flag: Some(is_code),
+        begins_flag: Some(begins_code),
+        names,
+      },
       gone,
     }
   }
@@ -131,6 +138,11 @@ fn name(tag: &mut Marker, revision: &Revision, labels: &Labels) {
 /// Whether a word is the code of a finding; markers have codes as flags.
 pub fn is_code(word: &str) -> bool {
   word.parse::<Code>().is_ok()
+}
+
+/// Whether a word is the beginning of such a code.
+fn begins_code(word: &str) -> bool {
+  Code::ALL.iter().any(|code| code.as_str().starts_with(word))
 }
 
 /// Whether the text of a revision stays in any context, because the owner said it or a person approved

@@ -13,11 +13,14 @@ use crate::{
   config::{Config, Owner},
   files::{Fs, MemoryFile as _, OpenError, Refusal, Rung, Shapes, Stamp, TargetRules},
   memory::ContentHash,
-  os::{Clock, LockError, WriteLock, user},
+  os::{Clock, LockError, WriteLock, Writing, user},
 };
 
 /// How long to wait for another memfw process to release the write lock.
 const WRITE_LOCK_WAIT: Duration = Duration::from_secs(10);
+/// How long to wait for a holder that was stopped (SIGSTOP, Ctrl-Z, a debugger), which may hold the lock for hours:
+/// longer than most operations take (a choice).
+const WRITE_LOCK_HALTED: Duration = Duration::from_millis(500);
 /// How long to wait for the write lock before memfw closes its own open files. A child process inherits
 /// all descriptors, and with them the lock, until it runs `exec`, so the lock may be busy for a moment.
 const WRITE_LOCK_MOMENT: Duration = Duration::from_millis(20);
@@ -135,6 +138,10 @@ impl<F: Fs> Files<F> {
     match WriteLock::acquire(&self.data, WRITE_LOCK_MOMENT) {
       // The holder may be waiting for a lease on a file that this process keeps open.
       Err(LockError::Busy { .. }) => self.hot.clear(),
+      answer => return Ok(answer?),
+    }
+    match WriteLock::acquire(&self.data, WRITE_LOCK_HALTED) {
+      Err(LockError::Busy { holder: Some(Writing { is_halted: false, .. }) | None, .. }) => {}
       answer => return Ok(answer?),
     }
     Ok(WriteLock::acquire(&self.data, WRITE_LOCK_WAIT)?)

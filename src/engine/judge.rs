@@ -4,7 +4,7 @@
 use std::{ops::Range, path::Path};
 
 use super::{
-  claim::{cut_comment, edited, forged, one_foreign, without_markers},
+  claim::{claims, edited, forged, one_foreign, placeholders, without_markers},
   consult::{self, Heard},
   slices::Slice,
   taken::Case,
@@ -102,6 +102,8 @@ pub struct JudgeContext<'a> {
   pub known: &'a [BlockRow],
   /// The rests of lines whose beginning is in quarantine.
   pub continued: &'a [Range<usize>],
+  /// The beginning of a comment of memfw that the end of the file cuts off: it is nobody's text.
+  pub cut: Option<Range<usize>>,
   /// The text that a person has just restored.
   pub restored: Option<&'a Restored>,
   /// The codes that a person allowed for this origin.
@@ -138,6 +140,7 @@ impl<'a> JudgeContext<'a> {
       rules,
       known: &[],
       continued: &[],
+      cut: None,
       restored: None,
       allowed: &[],
       slots: &[],
@@ -147,6 +150,20 @@ impl<'a> JudgeContext<'a> {
       consult: None,
       slice: None,
     }
+  }
+
+  /// The text of these spans of the file, as it is judged.
+  fn text(&self, file: &[u8], spans: &[Range<usize>]) -> BlockText {
+    let mut text = BlockText::of_spans(file, spans);
+    if let Some(cut) = &self.cut {
+      text.blank_in_file(cut);
+    }
+    if self.origin.is_taken_over {
+      for comment in placeholders(text.bytes()) {
+        text.blank(comment);
+      }
+    }
+    text
   }
 
   /// The context of other text in this file that is judged again: with another origin, and without
@@ -166,6 +183,7 @@ impl<'a> JudgeContext<'a> {
       rules: self.rules,
       known: self.known,
       continued: &[],
+      cut: self.cut.clone(),
       restored: None,
       allowed,
       slots: self.slots,
@@ -226,7 +244,7 @@ pub fn judge_fresh(
       findings.extend(stays.into_iter().flat_map(|one| one.findings));
       let effects = effects_of(file, block, &fresh, cx);
       let assessment = assessment(file, &fresh, &findings, cx);
-      if cx.origin.source.is_baseline() {
+      if cx.origin.source.is_baseline() || cx.origin.is_taken_over {
         one_foreign(&mut findings, &mut foreign);
       }
       if let (Fate::Edited { .. }, Some(marker)) = (fate, &block.marker) {
@@ -260,14 +278,7 @@ fn found(file: &[u8], block: &Block, cx: &JudgeContext<'_>) -> Vec<Finding> {
   if cx.treatment == Treatment::Ignore {
     return vec![];
   }
-  let mut findings = found_in(&BlockText::new(file, block), cx);
-  let is_forged = |one: &Finding| one.code == Code::ForgedMarker;
-  if findings.iter().any(is_forged)
-    && let Some(cut) = cut_comment(file)
-  {
-    findings.retain(|one| !is_forged(one) || one.span.start < cut.start);
-  }
-  findings
+  found_in(&cx.text(file, &block.parts), cx)
 }
 
 fn found_in(text: &BlockText, cx: &JudgeContext<'_>) -> Vec<Finding> {
@@ -321,7 +332,7 @@ pub(super) fn effects_of(
   if cx.treatment == Treatment::Ignore || !reads_effects(cx.origin.party(), cx.reads_on) {
     return vec![];
   }
-  let mut found = effects_in(&BlockText::new(file, block), &setting(cx));
+  let mut found = effects_in(&cx.text(file, &block.parts), &setting(cx));
   found.retain(|one| touches(fresh, &one.span));
   found
 }
@@ -362,7 +373,14 @@ pub(super) fn assessment(
   if cx.treatment == Treatment::Ignore {
     return None;
   }
-  let text = BlockText::of_spans(file, fresh);
+  let mut text = cx.text(file, fresh);
+  if cx.origin.is_taken_over {
+    let claims: Vec<_> = claims(text.bytes()).collect();
+    claims.into_iter().for_each(|claim| text.blank(claim));
+  }
+  if line::is_blank(text.bytes()) {
+    return None;
+  }
   let context = cx.origin.context(text.bytes(), cx.slots);
   let mut found = (cx.assess)(text.bytes(), policy::strength(findings), &context)?;
   found.sentence = found.sentence.map(|span| text.to_file(&span));

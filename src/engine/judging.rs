@@ -30,7 +30,7 @@ use crate::{
     reading::Question,
     rules::{RuleSet, Rules},
   },
-  memory::{Around, Block, ContentHash},
+  memory::{Around, Block, ContentHash, cut::cut_comment},
   os::Clock,
   provenance::{Evidence, Source},
   store::{Ledger, QuestionState, ScoreKey, StoreError},
@@ -200,6 +200,7 @@ impl Judge {
       reads_on: self.reads_on(),
       known: &facts.rows,
       continued,
+      cut: cut_comment(bytes, document.known()),
       restored,
       precedent: has_decisions.then_some(&mut ask),
       // What the source may do is not considered: the source becomes known later.
@@ -244,6 +245,7 @@ impl Judge {
     let mut cx = JudgeContext {
       consult: (asks && self.may_send(origin)).then_some(&mut hear),
       reads_on: self.reads_on(),
+      cut: cut_comment(bytes, document.known()),
       allowed,
       slots,
       precedent: (!is_out).then_some(&mut ask),

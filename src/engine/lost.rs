@@ -1,10 +1,12 @@
 //! Placeholders without items in the ledger, because the ledger was removed or replaced.
 #![forbid(unsafe_code)]
 
-use super::{Engine, EngineError, Target};
+use std::ops::Range;
+
+use super::{Engine, EngineError, Target, claim};
 use crate::{
   files::{Fs, MemoryFile as _},
-  memory::{BlockId, marker, placeholder},
+  memory::{BlockId, placeholder},
 };
 
 impl<F: Fs> Engine<F> {
@@ -36,14 +38,11 @@ impl<F: Fs> Engine<F> {
 
 /// The ids of the placeholder comments in a text, in order.
 fn placeholders(bytes: &[u8]) -> Vec<BlockId> {
-  const WORD: &[u8] = b"memfw:";
-  let mut found = Vec::new();
-  let mut at = 0;
-  while let Some(word) = marker::find(bytes, WORD, at) {
-    at = word + WORD.len();
-    found.extend(placeholder::comment_at(bytes, word).map(|(_, id)| id));
-  }
-  found
+  let id = |comment: Range<usize>| {
+    let word = comment.start + b"<!-- ".len();
+    placeholder::comment_at(bytes, word).map(|(_, id)| id)
+  };
+  claim::placeholders(bytes).into_iter().filter_map(id).collect()
 }
 
 #[cfg(test)]

@@ -95,7 +95,7 @@ pub mod view;
 
 use std::{
   cell::RefCell,
-  collections::HashMap,
+  collections::{HashMap, HashSet},
   path::{Path, PathBuf},
   sync::Arc,
   time::Duration,
@@ -208,6 +208,8 @@ pub struct Engine<F: Fs> {
   open_edits: edit::OpenEdits,
   /// Files with poison that could not be sealed, with their stamps when that was reported.
   unsealed: HashMap<Target, Stamp>,
+  /// Files that another installation guarded until now, and that were not processed yet.
+  taken_over: HashSet<Target>,
   /// The placeholders that are in files.
   forms: RefCell<PlaceholderCache>,
   /// Unused ids.
@@ -244,6 +246,7 @@ impl<F: Fs> Engine<F> {
       config,
       open_edits: edit::OpenEdits::default(),
       unsealed: HashMap::new(),
+      taken_over: HashSet::new(),
       forms: RefCell::default(),
       ids: RefCell::default(),
       consulted_to: HashMap::new(),

@@ -32,6 +32,8 @@ pub struct Origin {
   pub trail: OriginRecord,
   /// The owner's request when the text was written, and the material that it was made from, if known.
   pub request: Option<Request>,
+  /// Whether comments of memfw in the text are those of another installation, which guarded the file before.
+  pub is_taken_over: bool,
 }
 
 impl Origin {
@@ -45,6 +47,7 @@ impl Origin {
       session: None,
       trail: OriginRecord::default(),
       request: None,
+      is_taken_over: false,
     }
   }
 
@@ -104,6 +107,7 @@ impl Origin {
         request: request.as_ref().map(Request::hash),
       },
       request,
+      is_taken_over: false,
     }
   }
 
@@ -117,6 +121,7 @@ impl Origin {
       session: revision.session.clone(),
       trail: revision.trail.clone(),
       request: None,
+      is_taken_over: false,
     }
   }
 
@@ -152,6 +157,7 @@ impl Origin {
       session: item.session.clone(),
       trail: item.trail.clone(),
       request: None,
+      is_taken_over: false,
     }
   }
 

@@ -79,6 +79,12 @@ impl<F: Fs> Engine<F> {
     self.pass_with(target, hint, Sight::default())
   }
 
+  /// Notes that another installation of memfw has guarded a file until now, so that comments of memfw in it that
+  /// the ledger does not know are not forged. It applies to the next version that is processed.
+  pub fn take_over(&mut self, target: &Target) {
+    self.taken_over.insert(target.clone());
+  }
+
   /// Processes one file like [`Engine::pass`]. `was_read` says whether another program has opened the
   /// file since a writer closed it; its argument is the number of memfw's own opens since
   /// [`Engine::take_opens`]. Under a lease its answer is about the current bytes; that of the hint may
@@ -201,6 +207,9 @@ impl<F: Fs> Engine<F> {
         return Err(error);
       }
     };
+    if matches!(outcome, Outcome::Done { .. }) {
+      self.taken_over.remove(target);
+    }
     self.versions.keep_noted(&mut self.ledger, Writer::Other, self.clock.now())?;
     if let (true, Outcome::Done { reshape_due, .. }) = (held_open, outcome) {
       // A change through a mapping may not change the stamp, so without a lease the stamp is not trusted.
@@ -262,7 +271,8 @@ impl<F: Fs> Engine<F> {
     // The agent's records are not asked about text from before memfw.
     let sighting =
       if adopting { None } else { self.link.sighting(&self.ledger, target, hash, &before)? };
-    let origin = Origin::seen(&self.config, adopting, sighting);
+    let is_taken_over = self.taken_over.contains(target);
+    let origin = Origin { is_taken_over, ..Origin::seen(&self.config, adopting, sighting) };
     let writable = matches!(file.access(), Touch::Full);
     // Nothing was written yet, so the rest of a large file can wait.
     self.judge.allow_interrupt(true);

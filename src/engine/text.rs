@@ -31,6 +31,21 @@ impl BlockText {
     Self { bytes, parts }
   }
 
+  /// Puts spaces in place of a span of the joined bytes; line ends stay.
+  pub fn blank(&mut self, span: Range<usize>) {
+    let bytes = self.bytes.get_mut(span).unwrap_or_default();
+    bytes.iter_mut().filter(|byte| !byte.is_ascii_whitespace()).for_each(|byte| *byte = b' ');
+  }
+
+  /// The same for a span of the file.
+  pub fn blank_in_file(&mut self, span: &Range<usize>) {
+    for (start, part) in self.parts.clone() {
+      let from = span.start.clamp(part.start, part.end) - part.start;
+      let end = span.end.clamp(part.start, part.end) - part.start;
+      self.blank(start + from..start + end.max(from));
+    }
+  }
+
   /// The text of the block with this index; empty without such a block.
   pub fn of(file: &[u8], document: &Document, index: usize) -> Vec<u8> {
     document.blocks().get(index).map(|block| Self::new(file, block).bytes).unwrap_or_default()

@@ -35,13 +35,15 @@ pub struct Known {
   pub redacted: HashMap<BlockId, Vec<u8>>,
   /// Whether a word is a flag of markers; without this function every word may be one.
   pub is_flag: Option<fn(&str) -> bool>,
+  /// Whether a word is the beginning of such a flag; without it every word may be.
+  pub begins_flag: Option<fn(&str) -> bool>,
   /// Sources and sessions of the file as recorded in the ledger: earlier versions wrote them in full.
   pub names: HashSet<String>,
 }
 
 impl Known {
   /// Whether memfw wrote the content of a marker with a known id.
-  fn is_ours(&self, marker: &marker::Marker) -> bool {
+  pub(super) fn is_ours(&self, marker: &marker::Marker) -> bool {
     let is_flag = self.is_flag.unwrap_or(|_| true);
     self.markers.contains(&marker.id)
       && (marker.is_terse(is_flag)

@@ -121,7 +121,7 @@ impl Marker {
 
 /// Longest values of a marker's fields, and most words in them, that count as names and not as text (a
 /// choice: `docs/vendor.txt` has three, and a domain below four labels rarely more).
-const MAX_VALUE_BYTES: usize = 64;
+pub(super) const MAX_VALUE_BYTES: usize = 64;
 const MAX_WORDS: usize = 4;
 
 impl Marker {
@@ -158,7 +158,7 @@ impl Marker {
   }
 }
 
-fn is_random(text: &str) -> bool {
+pub(super) fn is_random(text: &str) -> bool {
   text.bytes().all(|b| b.is_ascii_digit() || matches!(b, b'a'..=b'f' | b'-' | b'.'))
 }
 

@@ -10,6 +10,7 @@ mod builder;
 pub mod coarse;
 pub mod comments;
 pub mod compare;
+pub mod cut;
 pub mod document;
 mod grown;
 pub mod id;

@@ -24,10 +24,14 @@ pub(super) fn open(path: &Path) -> Result<Option<Connection>, String> {
     let connection = Connection::open_with_flags(path, flags)?;
     connection.busy_timeout(BUSY)?;
     // The first look at the schema tells whether it is a database at all.
-    connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get::<_, i64>(0))?;
-    Ok(connection)
+    let sql = "SELECT count(*) FROM sqlite_schema";
+    let n_tables = connection.query_row(sql, [], |row| row.get::<_, i64>(0))?;
+    Ok((connection, n_tables))
   };
-  open().map(Some).map_err(|error: rusqlite::Error| failed(path, &error))
+  match open().map_err(|error: rusqlite::Error| failed(path, &error))? {
+    (_, 0) => Err(format!("OpenClaw's database `{}` is empty", path.display())),
+    (connection, _) => Ok(Some(connection)),
+  }
 }
 
 /// The path with its directory resolved: `SQLITE_OPEN_NOFOLLOW` refuses a link in any component, and a state

@@ -59,6 +59,8 @@ pub struct OpenClawRecords {
 enum LedgerError {
   #[error("OpenClaw's database `{path}`: {error}")]
   Database { path: PathBuf, error: rusqlite::Error },
+  #[error("OpenClaw's database `{path}` is empty, as if it had been cut or were just being made")]
+  Empty { path: PathBuf },
   #[error("OpenClaw's database `{path}` has a file ledger of unknown form")]
   UnknownForm { path: PathBuf },
 }
@@ -123,8 +125,10 @@ impl OpenClawRecords {
     write: bool,
   ) -> Result<Option<(Connection, PathBuf)>, LedgerError> {
     let path = self.layout_of(workspace).state_database(workspace);
-    if !path.is_file() {
-      return Ok(None);
+    match path.metadata() {
+      Ok(found) if found.is_file() && found.len() == 0 => return Err(LedgerError::Empty { path }),
+      Ok(found) if found.is_file() => {}
+      Ok(_) | Err(_) => return Ok(None),
     }
     let mode =
       if write { OpenFlags::SQLITE_OPEN_READ_WRITE } else { OpenFlags::SQLITE_OPEN_READ_ONLY };
@@ -331,7 +335,9 @@ fn find(
     .and_then(|mut statement| statement.query_map([], |row| row.get(0))?.collect())
     .map_err(database)?;
   if columns.is_empty() {
-    return Ok(None);
+    let sql = "SELECT count(*) FROM sqlite_schema";
+    let n_tables: i64 = connection.query_row(sql, [], |row| row.get(0)).map_err(database)?;
+    return if n_tables > 0 { Ok(None) } else { Err(LedgerError::Empty { path: path.to_owned() }) };
   }
   if !["plugin_id", "namespace", "entry_key", "value_json"]
     .iter()

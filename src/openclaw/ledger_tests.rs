@@ -166,3 +166,33 @@ fn a_file_that_is_no_database_is_said() {
   let standing = records.standing(Path::new(WORKSPACE), Path::new("MEMORY.md"));
   assert!(matches!(standing, Standing::Unreadable(_)), "{standing:?}");
 }
+
+#[test]
+#[expect(clippy::disallowed_methods, reason = "a test empties its own file")]
+fn an_emptied_database_is_said_and_is_not_one_without_a_record() {
+  let hash = ContentHash::of(b"a");
+  let (workspace, file) = (Path::new(WORKSPACE), Path::new("MEMORY.md"));
+  let (dir, records) = state(hash);
+  let path = dir.path().join("state/openclaw.sqlite");
+  let said = |records: &OpenClawRecords| {
+    let standing = records.standing(workspace, file);
+    assert!(
+      matches!(&standing, Standing::Unreadable(why) if why.contains("is empty")),
+      "{standing:?}"
+    );
+    let followed = records.follow(workspace, file, hash, ContentHash::of(b"b"), None);
+    assert!(matches!(followed, Followed::Failed(_)), "{followed:?}");
+  };
+  let connection = Connection::open(&path).unwrap();
+  connection.execute_batch("DROP TABLE plugin_state_entries").unwrap();
+  said(&records);
+  // That of an OpenClaw that keeps no file ledger has other tables.
+  connection.execute_batch("CREATE TABLE schema_meta (meta_key)").unwrap();
+  assert_eq!(records.standing(workspace, file), Standing::NoRecord);
+  drop(connection);
+  std::fs::write(&path, b"").unwrap();
+  said(&records);
+  assert_eq!(std::fs::metadata(&path).unwrap().len(), 0, "nothing is written into it");
+  std::fs::remove_file(&path).unwrap();
+  assert_eq!(records.standing(workspace, file), Standing::NoRecord);
+}

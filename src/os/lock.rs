@@ -58,12 +58,17 @@ pub enum LockError {
     holder: Holder,
   },
   /// Another process held the lock for longer than the caller was willing to wait.
-  #[error("another memfw has held {} for more than {} ms", Shown(path), waited.as_millis())]
+  #[error(
+    "another memfw{} has held {} for more than {} ms",
+    holder.map(|holder| holder.to_string()).unwrap_or_default(), Shown(path), waited.as_millis()
+  )]
   Busy {
     /// The lock file.
     path: PathBuf,
     /// How long we waited.
     waited: Duration,
+    /// The holder, where the kernel tells.
+    holder: Option<Writing>,
   },
   /// The system failed.
   #[error("cannot lock {}: {source}", Shown(path))]
@@ -114,6 +119,25 @@ impl DaemonLock {
   }
 }
 
+/// The process that holds `write.lock`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Writing {
+  /// Its process id.
+  pub pid: u32,
+  /// Whether it stands still and so keeps the lock until somebody has it go on.
+  pub is_halted: bool,
+}
+
+impl fmt::Display for Writing {
+  fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let pid = self.pid;
+    match self.is_halted {
+      true => write!(f, " (pid {pid}), which was stopped (`kill -CONT {pid}` has it go on),"),
+      false => write!(f, " (pid {pid})"),
+    }
+  }
+}
+
 /// Held by a process that writes memory files, for one operation; released on drop.
 #[derive(Debug)]
 pub struct WriteLock {
@@ -129,7 +153,8 @@ impl WriteLock {
     if poll(patience, || take(&file)).map_err(failed)? {
       Ok(Self { _file: file })
     } else {
-      Err(LockError::Busy { path, waited: patience })
+      let holder = writing(data);
+      Err(LockError::Busy { path, waited: patience, holder })
     }
   }
 }
@@ -138,9 +163,20 @@ impl WriteLock {
 /// of locks. Only the inode is compared: on some file systems the kernel reports another device
 /// there.
 pub fn holds_write_lock(data: &Path, pid: i32) -> bool {
-  let Ok(found) = data.join("write.lock").symlink_metadata() else { return false };
-  let table = read_own(Path::new("/proc/locks"), MAX_TABLE);
-  table.ok().flatten().is_some_and(|table| holders(&table, found.dev(), found.ino()).contains(&pid))
+  write_lock_holders(data).contains(&pid)
+}
+
+fn write_lock_holders(data: &Path) -> Vec<i32> {
+  let Ok(found) = data.join("write.lock").symlink_metadata() else { return vec![] };
+  let table = read_own(Path::new("/proc/locks"), MAX_TABLE).ok().flatten();
+  table.map(|table| holders(&table, found.dev(), found.ino())).unwrap_or_default()
+}
+
+/// Who holds the write lock now, where the kernel tells.
+fn writing(data: &Path) -> Option<Writing> {
+  let mut pids = write_lock_holders(data).into_iter().filter_map(|pid| u32::try_from(pid).ok());
+  let pid = pids.find(|pid| *pid > 0)?;
+  Some(Writing { pid, is_halted: is_halted(pid) })
 }
 
 /// Who holds a lock on this inode, by the kernel's table. Lines are
@@ -274,6 +310,8 @@ mod tests {
     let first = WriteLock::acquire(dir.path(), SHORT).unwrap();
     let error = WriteLock::acquire(dir.path(), SHORT).unwrap_err();
     assert!(matches!(error, LockError::Busy { waited, .. } if waited == SHORT), "{error}");
+    #[cfg(linux)]
+    assert!(error.to_string().contains(&format!("(pid {})", std::process::id())), "{error}");
 
     let waiting = std::thread::spawn({
       let data = dir.path().to_owned();

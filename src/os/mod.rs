@@ -27,7 +27,7 @@ pub mod workspace_lock;
 
 pub use alarm::Alarm;
 pub use clock::{Clock, SystemClock, pause};
-pub use lock::{DaemonLock, LockError, WriteLock, is_halted};
+pub use lock::{DaemonLock, LockError, WriteLock, Writing, is_halted};
 pub use paths::{Env, Home};
 pub use shown::Shown;
 pub use workspace_lock::WorkspaceLock;

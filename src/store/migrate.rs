@@ -62,15 +62,25 @@ pub(super) fn format(conn: &Connection, path: &Path) -> Result<i64, Fault> {
   let tables: i64 = conn.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
   view.commit()?;
   match (application, found) {
-    (APPLICATION_ID, found) if found > KNOWN => {
-      let (by, path) = (written_by(conn), path());
-      let backup = backup::backups(&path).into_iter().find(|backup| backup.format <= KNOWN);
-      Err(StoreError::Newer { found, known: KNOWN, path, by, backup }.into())
-    }
+    (APPLICATION_ID, found) if found > KNOWN => Err(newer(conn, &path(), found).into()),
     (APPLICATION_ID, found) => Ok(found),
     (0, 0) if tables == 0 => Ok(0),
     _ => Err(StoreError::NotOurs { path: path() }.into()),
   }
+}
+
+/// Fails where another memfw has migrated the database since it was opened. Statements of this memfw may still
+/// work there, and would write rows that the newer one does not expect.
+pub(super) fn check(conn: &Connection, path: &Path) -> Result<(), Fault> {
+  // The cached statement reads a number of the first page, which the transaction has read anyway.
+  let found: i64 = conn.prepare_cached("PRAGMA user_version")?.query_row([], |row| row.get(0))?;
+  if found > KNOWN { Err(newer(conn, path, found).into()) } else { Ok(()) }
+}
+
+fn newer(conn: &Connection, path: &Path, found: i64) -> StoreError {
+  let (by, path) = (written_by(conn), path.to_owned());
+  let backup = backup::backups(&path).into_iter().find(|backup| backup.format <= KNOWN);
+  StoreError::Newer { found, known: KNOWN, path, by, backup }
 }
 
 /// Which memfw made a database; `None` if it is not recorded in a known form.

@@ -21,6 +21,7 @@ pub mod backup;
 mod baseline;
 mod block;
 mod column;
+mod confirm;
 mod count;
 mod delta;
 mod error;
@@ -91,6 +92,7 @@ use crate::{
   failpoint::{Point, hit, unsafe_ledger},
   seal::{MasterKey, NameKey},
 };
+use confirm::confirmed;
 use error::Fault;
 
 /// Microseconds since 1970, UTC.
@@ -169,19 +171,15 @@ impl Ledger {
 
   /// The problems that SQLite finds in the database file; empty if none. Reads the whole file.
   pub fn damage(&self) -> Result<Vec<String>, StoreError> {
-    self.read(|conn| {
-      let mut statement = conn.prepare("PRAGMA quick_check(20)")?;
-      let rows = statement.query_map([], |row| row.get::<_, String>(0))?;
-      let lines = rows.collect::<Result<Vec<_>, _>>()?;
-      Ok(lines.into_iter().filter(|line| line != "ok").collect())
-    })
+    let problems = self.read(|conn| Ok(confirm::problems(conn, 20)?))?;
+    confirm::unless_unread(problems, &self.path)
   }
 
   fn read<'a, T>(
     &'a self,
     query: impl FnOnce(&'a Connection) -> Result<T, Fault>,
   ) -> Result<T, StoreError> {
-    query(&self.conn).map_err(|fault| fault.at(&self.path))
+    query(&self.conn).map_err(|fault| confirmed(fault.at(&self.path), &self.conn, &self.path))
   }
 
   /// One write transaction, all or nothing. The durability is set only here, so that no method can
@@ -206,13 +204,16 @@ impl Ledger {
       }
       // Immediate, because a read that turns into a write later cannot wait for its turn.
       let tx = conn.transaction_with_behavior(TransactionBehavior::Immediate)?;
+      migrate::check(&tx, &self.path)?;
       let value = change(&tx, key)?;
       hit(Point::StoreBeforeCommit);
       tx.commit()?;
       hit(Point::StoreAfterCommit);
       Ok(value)
     };
-    let value = run().map_err(|fault: Fault| fault.at(&self.path))?;
+    let done = run();
+    let value =
+      done.map_err(|fault: Fault| confirmed(fault.at(&self.path), &self.conn, &self.path))?;
     // After a durable write, the memory file is overwritten: the record must be in the current ledger.
     if durability == Durability::Synced {
       self.check_place()?;

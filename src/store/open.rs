@@ -15,6 +15,7 @@ use rusqlite::{Connection, OpenFlags, OptionalExtension as _, config::DbConfig};
 
 use super::{
   Durability, Ledger, StoreError, column,
+  confirm::unread,
   error::{Fault, cannot_open},
   migrate,
   place::{Place, identity},
@@ -51,14 +52,26 @@ impl Ledger {
   /// key of another database is [`StoreError::WrongKey`].
   pub fn open(path: &Path, access: Access, key: Option<MasterKey>) -> Result<Self, StoreError> {
     let mut before = None;
-    let conn = match access {
-      Access::ReadWrite => create(path).and_then(|()| {
-        before = identity(path);
-        read_write(path)
-      }),
-      Access::ReadOnly => read_only(path),
-    }
-    .map_err(|fault| fault.at(path))?;
+    let mut connect = || {
+      let conn = match access {
+        Access::ReadWrite => create(path).and_then(|()| {
+          before = identity(path);
+          read_write(path)
+        }),
+        Access::ReadOnly => read_only(path),
+      };
+      conn.map_err(|fault| fault.at(path))
+    };
+    // SQLite calls a database damaged where a read failed once.
+    let conn = match connect() {
+      Err(StoreError::Corrupt { .. } | StoreError::Io { .. }) => {
+        connect().map_err(|error| match error {
+          StoreError::Corrupt { .. } => unread(path).unwrap_or(error),
+          error => error,
+        })?
+      }
+      answer => answer?,
+    };
     let place = (access == Access::ReadWrite).then(|| Place::of(path));
     // Which of the two files SQLite has opened is not known, if it was replaced meanwhile.
     if place.as_ref().is_some_and(|place| place.database() != before) {

@@ -83,6 +83,14 @@ impl Ledger {
     })
   }
 
+  /// The time of the newest event before `at`.
+  pub fn last_event_before(&self, at: Micros) -> Result<Option<Micros>, StoreError> {
+    self.read(|conn| {
+      let sql = "SELECT max(at) FROM event WHERE at < ?1";
+      Ok(conn.prepare_cached(sql)?.query_row([at], |row| row.get(0))?)
+    })
+  }
+
   fn is_within(&self, keep: &Keep<'_>) -> Result<bool, StoreError> {
     self.read(|conn| {
       let sql = "SELECT NOT EXISTS (SELECT 1 FROM event WHERE at < ?1)

@@ -1,16 +1,18 @@
 /* Lets the nth call of one kind on files below a directory fail, in a program that was started with
    LD_PRELOAD. The variables:
 
-   FAULT_CALL   pread64, pwrite64, ftruncate64, fdatasync or fsync
+   FAULT_CALL   open, pread64, pwrite64, ftruncate64, fdatasync or fsync
    FAULT_BELOW  the beginning of the paths
    FAULT_SKIP   how many such calls succeed before
    FAULT_COUNT  how many fail, in all processes together
-   FAULT_ERRNO  the error; 0: half of the bytes are written, and the process is gone
+   FAULT_ERRNO  the error; for pwrite64 also 0: half of the bytes are written, and the process is gone;
+                -1: half of them are written, and the call says so; -2: none are, and the call says all
    FAULT_LOG    gets one byte for each call that failed */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -63,12 +65,34 @@ FAILING(int, ftruncate64, (int fd, off64_t length), (fd, length))
 FAILING(int, fdatasync, (int fd), (fd))
 FAILING(int, fsync, (int fd), (fd))
 
+/* A file is known by its descriptor, so it is opened, and closed again where that was to fail. */
+#define OPENING(call)                                                  \
+  int call(const char *path, int flags, ...) {                         \
+    static int (*real)(const char *, int, ...);                        \
+    if (!real) real = (int (*)(const char *, int, ...))dlsym(RTLD_NEXT, #call); \
+    va_list more;                                                      \
+    va_start(more, flags);                                             \
+    mode_t mode = flags & (O_CREAT | O_TMPFILE) ? va_arg(more, mode_t) : 0; \
+    va_end(more);                                                      \
+    int fd = real(path, flags, mode);                                  \
+    if (fd < 0 || !fails("open", fd)) return fd;                       \
+    close(fd);                                                         \
+    errno = number("FAULT_ERRNO");                                     \
+    return -1;                                                         \
+  }
+
+OPENING(open)
+OPENING(open64)
+
 ssize_t pwrite64(int fd, const void *from, size_t n, off64_t at) {
   static ssize_t (*real)(int, const void *, size_t, off64_t);
   if (!real) real = (ssize_t(*)(int, const void *, size_t, off64_t))dlsym(RTLD_NEXT, "pwrite64");
   if (!fails("pwrite64", fd)) return real(fd, from, n, at);
-  errno = number("FAULT_ERRNO");
-  if (errno != 0) return -1;
+  int how = number("FAULT_ERRNO");
+  if (how == -2) return n;
+  if (how == -1) return real(fd, from, n > 1 ? n / 2 : n, at);
+  errno = how;
+  if (how != 0) return -1;
   if (real(fd, from, n / 2, at) < 0) abort();
   _exit(137);
 }

@@ -51,7 +51,7 @@ impl Ahead {
   }
 
   /// Puts the machine to sleep for this time.
-  pub(crate) fn sleep(&self, by: Duration) {
+  pub(crate) fn suspend(&self, by: Duration) {
     self.asleep.fetch_add(micros(by), Relaxed);
   }
 }

@@ -9,7 +9,7 @@ use std::{
 };
 
 /// Suites that have a recipe in the justfile, and that `.ci/run slow` starts.
-const SLOW_SUITES: &[&str] = &["crash", "powerloss", "leases"];
+const SLOW_SUITES: &[&str] = &["crash", "powerloss", "leases", "faults"];
 
 /// One word, number, literal or sign; `::` is one token.
 #[derive(Clone, Debug, PartialEq, Eq)]

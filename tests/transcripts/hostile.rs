@@ -295,6 +295,26 @@ fn links_pipes_and_directories_are_not_opened() {
   }
 }
 
+#[test]
+fn an_emptied_database_is_a_problem_and_not_an_agent_without_transcripts() {
+  let state = State::new();
+  assert_ne!(state.records(MAIN).found, []);
+  fs::write(state.database(), b"").unwrap();
+  let is_said = |state: &State| {
+    let read = state.records(MAIN);
+    assert_eq!(read.found, []);
+    assert!(read.problems.len() == 1 && read.problems[0].contains("is empty"), "{read:?}");
+  };
+  is_said(&state);
+  fs::remove_file(state.database()).unwrap();
+  assert_eq!(state.records(MAIN).problems, [""; 0], "there is none");
+  // One without a table, and one with tables of something else.
+  state.sql("CREATE TABLE gone (a); DROP TABLE gone");
+  is_said(&state);
+  state.sql("CREATE TABLE other (a)");
+  assert_eq!(state.records(MAIN).problems, [""; 0]);
+}
+
 fn make_pipe(path: &Path) {
   let status = std::process::Command::new("mkfifo").arg(path).status().unwrap();
   assert!(status.success());

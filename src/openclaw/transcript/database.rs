@@ -43,6 +43,8 @@ const MAX_LOG: u64 = 1024 * 1024 * 1024;
 pub(super) enum DatabaseError {
   #[error("`{0}` is no regular file")]
   NoFile(PathBuf),
+  #[error("`{0}` is empty, as if it had been cut or were just being made")]
+  Empty(PathBuf),
   #[error("`{0}` has a write-ahead log of more than a gigabyte")]
   LongLog(PathBuf),
   #[error("`{0}` costs more to read than one question may")]
@@ -81,6 +83,9 @@ impl Database {
     match fs::symlink_metadata(path) {
       Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
       // Opening a pipe would wait for its other end.
+      Ok(meta) if meta.is_file() && meta.len() == 0 => {
+        return Err(DatabaseError::Empty(path.to_owned()));
+      }
       Ok(meta) if meta.is_file() => {}
       _ => return Err(DatabaseError::NoFile(path.to_owned())),
     }
@@ -107,6 +112,12 @@ impl Database {
       #[cfg(test)]
       asked: std::cell::RefCell::default(),
     }))
+  }
+
+  /// Fails where there is no table at all: a database that somebody uses has some.
+  pub(super) fn check_not_empty(&self) -> Result<(), DatabaseError> {
+    let found = self.one("SELECT 1 FROM sqlite_schema LIMIT 1", [], |_| Ok(()))?;
+    found.ok_or_else(|| DatabaseError::Empty(self.path.clone()))
   }
 
   /// The stored columns of an ordinary table; none where there is no such table.

@@ -92,6 +92,9 @@ impl SqliteStore {
       archives: database.columns("session_transcript_cold_archives")?,
     };
     let has_any = !tables.events.is_empty() || !tables.windows.is_empty();
+    if !has_any {
+      database.check_not_empty()?;
+    }
     Ok(has_any.then(|| Self { database, agent: agent.to_owned(), tables }))
   }
 

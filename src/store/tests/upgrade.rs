@@ -181,3 +181,20 @@ fn a_newer_ledger_names_who_made_it_and_the_way_back() {
     }
   }
 }
+
+#[test]
+fn an_older_memfw_writes_nothing_once_a_newer_one_has_upgraded_its_ledger() {
+  let home = Home::new();
+  let mut ledger = home.ledger();
+  ledger.set_state(&StateKey::Daemon, "1", 1).unwrap();
+  let newer = Connection::open(home.path()).unwrap();
+  newer.pragma_update(None, "user_version", migrate::KNOWN + 1).unwrap();
+  let error = ledger.set_state(&StateKey::Daemon, "2", 2).unwrap_err();
+  assert!(matches!(error, StoreError::Newer { .. }) && !error.is_outage(), "{error:?}");
+  let error = ledger.quarantine(slice::from_ref(&item(&id("a1b2c3"), POISON)), &[], &[], 1);
+  assert!(matches!(error, Err(StoreError::Newer { .. })), "{error:?}");
+  assert_eq!(ledger.state(&StateKey::Daemon).unwrap(), Some(("1".into(), 1)));
+  // Back at the known format, it goes on.
+  newer.pragma_update(None, "user_version", migrate::KNOWN).unwrap();
+  ledger.set_state(&StateKey::Daemon, "3", 3).unwrap();
+}
