@@ -10,7 +10,7 @@ use memfw::{
 
 use super::{
   world::World,
-  writer::{Actor, Closing, Step},
+  writer::{Actor, Closing, LAST, Step},
 };
 
 /// How long a tool's verifying read may come after its close and still has to see what the tool wrote:
@@ -130,21 +130,21 @@ impl World {
         }
       }
       Step::StoreOver(line, text) => {
-        if let Some(ino) = actor.map {
-          let data = &self.disk.inode(ino).data;
-          let lines: Vec<&[u8]> = data.split(|&byte| byte == b'\n').collect();
-          let index = line % lines.len();
-          let at = lines[..index].iter().map(|line| line.len() + 1).sum();
-          let mut text = text.clone();
-          if text.len() <= lines[index].len() {
-            text.resize(lines[index].len(), b' ');
-            // Where leases do not see mappings that is a documented remainder (a scene plays it), so the
-            // times tell there.
-            let hidden = self.rung == Rung::Lease;
-            let range = at..at + text.len();
-            self.change(ino, |disk| disk.store(ino, at, &text, now, hidden), range);
-            self.note("store through a mapping");
-          }
+        let found = actor.map.and_then(|ino| fitted(&self.disk.inode(ino).data, *line, text));
+        if let (Some(ino), Some((at, text))) = (actor.map, found) {
+          // Where leases do not see mappings that is a documented remainder (a scene plays it), so the times
+          // tell there.
+          let hidden = self.rung == Rung::Lease;
+          let range = at..at + text.len();
+          self.change(ino, |disk| disk.store(ino, at, &text, now, hidden), range);
+          self.note("store through a mapping");
+        }
+      }
+      Step::PutOver(line, text) => {
+        let found = ino.and_then(|ino| fitted(&self.disk.inode(ino).data, *line, text));
+        if let (Some(ino), Some((at, text))) = (ino, found) {
+          self.write(ino, at, &text);
+          self.note("overwritten at equal length");
         }
       }
       Step::Unmap => {
@@ -230,6 +230,18 @@ impl World {
   }
 }
 
+/// Where the n-th line stands, or the last one that is not empty ([`LAST`]), and what to put there at equal length.
+fn fitted(data: &[u8], line: usize, text: &[u8]) -> Option<(usize, Vec<u8>)> {
+  let lines: Vec<&[u8]> = data.split(|&byte| byte == b'\n').collect();
+  let last = lines.iter().rposition(|line| !line.is_empty()).unwrap_or(0);
+  let index = if line == LAST { last } else { line % lines.len() };
+  let at = lines[..index].iter().map(|line| line.len() + 1).sum();
+  let mut text = text.to_vec();
+  let fits = text.len() <= lines[index].len();
+  text.resize(lines[index].len(), b' ');
+  fits.then_some((at, text))
+}
+
 /// Takes the n-th line out of a text and puts another in its place.
 fn replace(buffer: &mut Vec<u8>, line: usize, text: &[u8]) {
   let lines: Vec<&[u8]> = buffer.split_inclusive(|&byte| byte == b'\n').collect();
@@ -248,6 +260,7 @@ fn shown(step: &Step) -> String {
   | Step::Prepend(bytes)
   | Step::Store(bytes)
   | Step::StoreOver(_, bytes)
+  | Step::PutOver(_, bytes)
   | Step::Replace(_, bytes) = step
   {
     let name = text.split_once('(').map_or("", |(name, _)| name).to_owned();

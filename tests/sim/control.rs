@@ -4,7 +4,11 @@
 
 use std::rc::Rc;
 
-use super::{schedule::run, stage::Stage};
+use super::{
+  schedule::run,
+  stage::Stage,
+  twist::{Kind, Twists},
+};
 
 /// What is broken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +40,8 @@ pub(crate) enum Control {
   BlindOpen,
   /// An agent's record is never seen, so nothing is held off for its verifying read.
   NoRecords,
+  /// File times look as if they were fine where they advance by seconds.
+  FineTimes,
 }
 
 /// Enough for each control to fail many times: the rarest, a tool whose record is never seen, does so in one
@@ -44,9 +50,14 @@ const CONTROLS: u64 = 12_000;
 
 /// Schedules go on until what is broken is found out; with `MEMFW_SIM_TRACE` to the end, to count.
 fn must_fail(control: Control, with: &str) {
+  must_fail_as(Kind::Plain, control, with);
+}
+
+/// The same with schedules that have what the control is about.
+fn must_fail_as(kind: Kind, control: Control, with: &str) {
   let stage = Rc::new(Stage::new());
   let mut found_out = (0..CONTROLS).filter(|&seed| {
-    let found = run(seed, control, &stage, false).err().unwrap_or_default();
+    let found = run((seed, kind), control, &stage, false).err().unwrap_or_default();
     found.iter().any(|line| line.starts_with(with))
   });
   let found = if super::traced() {
@@ -112,4 +123,10 @@ fn i6_a_write_to_a_linked_or_foreign_file_is_found_out() {
 #[test]
 fn a_redaction_before_the_verifying_read_is_found_out() {
   must_fail(Control::NoRecords, "P4");
+}
+
+#[test]
+fn a_change_within_one_step_of_the_file_times_that_counts_as_seen_is_found_out() {
+  let twists = Twists { step_ns: Some(2_000_000_000), ..Twists::default() };
+  must_fail_as(Kind::With(twists), Control::FineTimes, "P2");
 }

@@ -96,7 +96,7 @@ impl Fs for SimFs {
     let path = root.0.join(rel);
     self.enter("lstat").map_err(|error| FsError::io("stat", &path, error))?;
     let world = self.world.borrow();
-    Ok(world.disk.lookup(&path).map(|ino| world.disk.stamp(ino)))
+    Ok(world.disk.lookup(&path).map(|ino| world.stamp(ino)))
   }
 
   fn kind(&self, root: &SimRoot, rel: &Path) -> Result<Option<Kind>, FsError> {
@@ -169,7 +169,7 @@ impl Fs for SimFs {
   }
 
   fn has_coarse_times(&self, _root: &SimRoot) -> bool {
-    self.world.borrow().coarse
+    self.world.borrow().step_ns > 1
   }
 
   fn list(&self, _root: &SimRoot, _rel: &Path, _limit: usize) -> Result<Listing, FsError> {
@@ -470,6 +470,6 @@ impl MemoryFile for SimFile {
   fn stamp(&self) -> Result<Stamp, FsError> {
     self.enter("fstat")?;
     let world = self.fs.world.borrow();
-    Ok(world.disk.stamp(self.ino(&world)))
+    Ok(world.stamp(self.ino(&world)))
   }
 }

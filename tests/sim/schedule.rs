@@ -26,6 +26,7 @@ use super::{
   oracle::Oracle,
   stage::{Stage, Unsynced, Who},
   tally::Tally,
+  twist::Kind,
   world::World,
 };
 
@@ -36,7 +37,7 @@ const ATTEMPTS: usize = 20;
 
 /// Runs the schedule of a seed; the violations, or what was done.
 pub(crate) fn run(
-  seed: u64,
+  seed: (u64, Kind),
   control: Control,
   stage: &Rc<Stage>,
   traced: bool,
@@ -55,10 +56,8 @@ pub(crate) fn run(
     return Ok(std::mem::take(&mut world.tally));
   }
   found.push(format!(
-    "({:?}, markers {:?}{})",
-    world.rung,
-    schedule.config.markers,
-    if world.coarse { ", coarse file times" } else { "" }
+    "({:?}, markers {:?}, file times in steps of {} ns, {:?})",
+    world.rung, schedule.config.markers, world.step_ns, world.twists
   ));
   if let Some(trace) = &world.trace {
     found.extend(trace.iter().cloned());
@@ -78,7 +77,7 @@ pub(super) struct Schedule<'a> {
 }
 
 impl<'a> Schedule<'a> {
-  fn new(seed: u64, control: Control, stage: &'a Rc<Stage>, traced: bool) -> Self {
+  fn new(seed: (u64, Kind), control: Control, stage: &'a Rc<Stage>, traced: bool) -> Self {
     let clock = Arc::new(SimClock::new());
     stage.log.reset();
     match control {
@@ -100,7 +99,13 @@ impl<'a> Schedule<'a> {
     };
     let rung = ["rung: ", world.rung.as_str()].concat();
     world.note(&rung);
-    world.coarse = world.rng.one_in(4);
+    let coarse = if world.rng.one_in(4) { 4_000_000 } else { 1 };
+    world.step_ns = world.twists.step_ns.unwrap_or(coarse);
+    match world.step_ns {
+      1_000_000_000 => world.note("file times: seconds"),
+      2_000_000_000 => world.note("file times: every second one"),
+      _ => {}
+    }
     world.disk.holes = world.rng.one_in(4);
     world.intensity = *world.rng.pick(&[2, 4, 8, 16]);
     world.budget = 2 + world.rng.below(10);
@@ -126,13 +131,13 @@ impl<'a> Schedule<'a> {
 
   /// One file with this text on a good file system, and nobody else who writes.
   pub(super) fn alone(seed: u64, stage: &'a Rc<Stage>, text: &[u8]) -> Self {
-    let mut this = Self::new(seed, Control::None, stage, false);
+    let mut this = Self::new((seed, Kind::Plain), Control::None, stage, false);
     this.targets.truncate(1);
     this.config = Arc::new(Config { markers: Markers::None, ..Config::default() });
     {
       let mut world = this.world.borrow_mut();
       world.paths.truncate(1);
-      (world.rung, world.coarse, world.intensity, world.budget) = (Rung::Lease, false, 0, 0);
+      (world.rung, world.step_ns, world.intensity, world.budget) = (Rung::Lease, 1, 0, 0);
       (world.max_bytes, world.agent.limit) = (u64::MAX, None);
     }
     this.put(text);

@@ -63,8 +63,13 @@ const REQUIRED: &[&str] = &[
   "writer: truncate, then write",
   "writer: unlink",
   "writer: unlink and create",
+  "writer: same size",
   "writer: vim",
+  "overwritten at equal length",
   // The environment.
+  "file times: seconds",
+  "file times: every second one",
+  "file times: unseen change",
   "rung: no-lease",
   "rung: equal-length-only",
   "rung: lease",

@@ -8,7 +8,7 @@ use std::{
   sync::Arc,
 };
 
-use memfw::files::{Kind, Rung};
+use memfw::files::{Kind, Rung, Stamp};
 
 use super::{
   agent::SimAgent,
@@ -19,7 +19,8 @@ use super::{
   oracle::{Oracle, is_torn},
   rng::Rng,
   tally::Tally,
-  writer::{Actor, Step},
+  twist::{self, Kind as Sort, Twists},
+  writer::{Actor, Step, Taste},
 };
 
 /// How an engine's call ends.
@@ -62,8 +63,11 @@ pub(crate) struct World {
   pub(crate) trouble: Option<Trouble>,
   /// Larger files are not read.
   pub(crate) max_bytes: u64,
-  /// File times advance only every 4 ms.
-  pub(crate) coarse: bool,
+  /// In which steps file times advance, in nanoseconds.
+  pub(crate) step_ns: i64,
+  /// What this schedule has besides, and the stream from which that is drawn.
+  pub(crate) twists: Twists,
+  pub(crate) twist: Rng,
   /// Steps that changed a file.
   pub(crate) n_changes: u64,
   /// Files that a writer opened.
@@ -85,7 +89,14 @@ pub(crate) struct World {
 }
 
 impl World {
-  pub(crate) fn new(seed: u64, control: Control, clock: Arc<SimClock>, oracle: Oracle) -> Self {
+  pub(crate) fn new(
+    (seed, sort): (u64, Sort),
+    control: Control,
+    clock: Arc<SimClock>,
+    oracle: Oracle,
+  ) -> Self {
+    let mut twist = twist::stream(seed);
+    let twists = Twists::draw(sort, &mut twist);
     Self {
       clock,
       rng: Rng::new(seed),
@@ -101,7 +112,9 @@ impl World {
       budget: 0,
       trouble: None,
       max_bytes: u64::MAX,
-      coarse: false,
+      step_ns: 1,
+      twists,
+      twist,
       n_changes: 0,
       n_opens: 0,
       n_records: 0,
@@ -131,7 +144,16 @@ impl World {
   /// What a file's times would be now.
   pub(crate) fn now_ns(&self) -> i64 {
     let now = self.clock.wall() * 1000;
-    if self.coarse { now - now.rem_euclid(4_000_000) } else { now }
+    now - now.rem_euclid(self.step_ns)
+  }
+
+  /// What the engine sees of a file without reading it.
+  pub(crate) fn stamp(&self, ino: usize) -> Stamp {
+    let mut stamp = self.disk.stamp(ino);
+    if self.control == Control::FineTimes {
+      stamp.ctime_ns += 3;
+    }
+    stamp
   }
 
   /// How often each line stands in the memory files.
@@ -292,8 +314,8 @@ impl World {
       self.budget -= 1;
       self.serial += 1;
       let path = self.rng.pick(&self.paths).clone();
-      let tools = self.control == Control::NoRecords;
-      let actor = Actor::new(&mut self.rng, &mut self.book, &path, self.serial, tools);
+      let taste = Taste { tools: self.control == Control::NoRecords, twisted: self.twists.any };
+      let actor = Actor::new(&mut self.rng, &mut self.book, &path, self.serial, taste);
       self.tally.count(&["writer: ", actor.name].concat());
       self.actors.push(actor);
     }
@@ -316,6 +338,13 @@ impl World {
     }
   }
 
+  /// A program comes that overwrites a line at equal length.
+  pub(crate) fn overwriter(&mut self) {
+    let path = self.rng.pick(&self.paths).clone();
+    let actor = Actor::overwriter(&mut self.rng, &mut self.book, &path);
+    self.actors.push(actor);
+  }
+
   /// A writer changes a range of a file.
   pub(crate) fn change(
     &mut self,
@@ -332,7 +361,11 @@ impl World {
         *sure = sure.saturating_sub(1);
       }
     }
+    let stamp = self.disk.stamp(ino);
     what(&mut self.disk);
+    if self.twists.step_ns.is_some() && self.disk.stamp(ino) == stamp {
+      self.tally.count("file times: unseen change");
+    }
     if linked {
       self.noted(&before);
     }
