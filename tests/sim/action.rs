@@ -9,10 +9,11 @@ use memfw::{
   store::Item,
 };
 
-use super::{fs::ROOT, schedule::Schedule, world::Trouble};
+use super::{fault::Trouble, fs::ROOT, schedule::Schedule};
 
 impl Schedule<'_> {
   pub(super) fn act(&mut self) {
+    self.twist();
     let target = self.any_target();
     match self.below(40) {
       0..=15 => drop(self.pass(&target)),
@@ -41,9 +42,21 @@ impl Schedule<'_> {
     }
   }
 
+  /// What only twisted schedules have.
+  fn twist(&mut self) {
+    let mut world = self.world.borrow_mut();
+    let world = &mut *world;
+    if world.twists.faults && world.trouble.is_none() && world.twist.one_in(3) {
+      world.strike();
+    }
+  }
+
   /// Some calls from now on will fail.
   fn trouble(&mut self) {
     let mut world = self.world.borrow_mut();
+    if world.twists.faults {
+      return world.strike();
+    }
     let kind = *world.rng.pick(&[
       io::ErrorKind::Other,
       io::ErrorKind::Interrupted,
@@ -56,7 +69,7 @@ impl Schedule<'_> {
       _ => 1 + world.rng.below(4),
     };
     let wait = world.rng.below(40);
-    world.trouble = Some(Trouble { wait, calls, kind });
+    world.trouble = Some(Trouble { wait, calls, kind, only: None });
   }
 
   /// The disk on which the ledger is has hardly any space left for a while.
@@ -77,7 +90,13 @@ impl Schedule<'_> {
   /// Arms the fuse, does something until it has burnt down, and starts again.
   fn kill(&mut self, power: bool) {
     let calls = 1 + self.below(60) as i64;
-    self.clock.arm(calls);
+    if self.world.borrow().twists.tears && self.one_in(2) {
+      let mut world = self.world.borrow_mut();
+      let n = world.twist.below(3);
+      world.writes_left = Some(n);
+    } else {
+      self.clock.arm(calls);
+    }
     for _ in 0..10 {
       let target = self.any_target();
       let killed = match self.below(9) {
@@ -93,6 +112,7 @@ impl Schedule<'_> {
       }
     }
     self.clock.arm(0);
+    self.world.borrow_mut().writes_left = None;
     // It may have been a command; then the daemon goes on, or ends, too.
     if self.engine.is_some() && !power && self.one_in(2) {
       return;
@@ -144,6 +164,11 @@ impl Schedule<'_> {
       });
     }
     let idle = Duration::from_millis(if self.one_in(4) { 5000 } else { 0 });
+    if self.world.borrow().twists.any {
+      // What is approved and could not be put back.
+      let brought = self.ask(|engine| engine.bring_back_again(target))?;
+      self.say(|| format!("brought back: {brought:?}"));
+    }
     let outcome = self.ask(|engine| engine.lazy(target, idle));
     if let Some(Ok(outcome)) = &outcome {
       self.world.borrow_mut().tally.count(match outcome {

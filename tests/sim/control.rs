@@ -42,6 +42,10 @@ pub(crate) enum Control {
   NoRecords,
   /// File times look as if they were fine where they advance by seconds.
   FineTimes,
+  /// A call that changes a file and fails looks as if it had succeeded.
+  DeafToErrors,
+  /// A start ends nothing that was interrupted within a write.
+  NoTearRecovery,
 }
 
 /// Enough for each control to fail many times: the rarest, a tool whose record is never seen, does so in one
@@ -129,4 +133,16 @@ fn a_redaction_before_the_verifying_read_is_found_out() {
 fn a_change_within_one_step_of_the_file_times_that_counts_as_seen_is_found_out() {
   let twists = Twists { step_ns: Some(2_000_000_000), ..Twists::default() };
   must_fail_as(Kind::With(twists), Control::FineTimes, "P2");
+}
+
+#[test]
+fn a_failure_that_counts_as_a_success_is_found_out() {
+  let twists = Twists { faults: true, ..Twists::default() };
+  must_fail_as(Kind::With(twists), Control::DeafToErrors, "I1");
+}
+
+#[test]
+fn a_torn_write_that_no_start_ends_is_found_out() {
+  let twists = Twists { tears: true, ..Twists::default() };
+  must_fail_as(Kind::With(twists), Control::NoTearRecovery, "I1");
 }

@@ -20,9 +20,10 @@ use memfw::files::{
 use super::{
   clock::{Killed, SimClock},
   control::Control,
-  disk::{Inode, PAGE},
+  disk::Inode,
+  fault::Fate,
   oracle::Write,
-  world::{Fate, World},
+  world::World,
 };
 
 /// The workspace of all schedules; it exists in no real file system.
@@ -56,7 +57,7 @@ impl SimFs {
     match fate {
       // A full disk is no matter for calls that need no space.
       Fate::Fine | Fate::Fails(io::ErrorKind::StorageFull) => Ok(()),
-      Fate::Fails(kind) => Err(self.failure(kind)),
+      Fate::Fails(kind) | Fate::Strikes(kind) => Err(self.failure(kind)),
       Fate::Killed => resume_unwind(Box::new(Killed)),
     }
   }
@@ -258,10 +259,17 @@ impl SimFile {
 
   /// A write that fails or is killed may have got as far as a page boundary.
   fn cut_short(&self, at: usize, bytes: &[u8]) {
-    let some = self.fs.world.borrow_mut().rng.one_in(2);
-    let next = (at / PAGE + 1) * PAGE;
-    if some && next < at + bytes.len() {
-      self.edit(at, Some(&bytes[..next - at]));
+    let torn = self.fs.world.borrow_mut().torn(at, bytes.len());
+    if let Some(n) = torn {
+      self.edit(at, Some(&bytes[..n]));
+    }
+  }
+
+  /// A call that changes the file. A failure is nothing to an engine that is deaf to it.
+  fn enter_change(&self, op: &'static str) -> Result<bool, FsError> {
+    match self.enter(op) {
+      Err(_) if self.fs.world.borrow().control == Control::DeafToErrors => Ok(false),
+      answer => answer.map(|()| true),
     }
   }
 
@@ -274,7 +282,11 @@ impl SimFile {
     alone: bool,
   ) -> Result<usize, FsError> {
     let fate = self.fs.world.borrow_mut().called(name, alone);
-    let failed = |kind| Err(FsError::io(name, &self.path, self.fs.failure(kind)));
+    let deaf = self.fs.world.borrow().control == Control::DeafToErrors;
+    let failed = |kind| {
+      let error = FsError::io(name, &self.path, self.fs.failure(kind));
+      if deaf { Ok(bytes.len()) } else { Err(error) }
+    };
     match fate {
       Fate::Fails(io::ErrorKind::StorageFull) => {
         let room = self.now().len().saturating_sub(at).min(bytes.len());
@@ -284,7 +296,7 @@ impl SimFile {
           return failed(io::ErrorKind::StorageFull);
         }
       }
-      Fate::Fails(kind) => {
+      Fate::Fails(kind) | Fate::Strikes(kind) => {
         self.cut_short(at, bytes);
         return failed(kind);
       }
@@ -434,7 +446,9 @@ impl MemoryFile for SimFile {
   }
 
   fn truncate(&self, len: u64) -> Result<(), FsError> {
-    self.enter("truncate")?;
+    if !self.enter_change("truncate")? {
+      return Ok(());
+    }
     if len as usize > self.now().len() {
       return Err(FsError::io("truncate", &self.path, io::ErrorKind::InvalidInput.into()));
     }
@@ -443,9 +457,22 @@ impl MemoryFile for SimFile {
   }
 
   fn append(&self, bytes: &[u8]) -> Result<(), FsError> {
-    self.enter("append")?;
+    self.compared.set(false);
+    let fate = self.fs.world.borrow_mut().called("append", false);
     // Wherever the end is at that moment.
     let at = self.now().len();
+    match fate {
+      Fate::Fine | Fate::Fails(io::ErrorKind::StorageFull) => {}
+      Fate::Fails(kind) | Fate::Strikes(kind) => {
+        return Err(FsError::io("append", &self.path, self.fs.failure(kind)));
+      }
+      Fate::Killed => {
+        if self.fs.world.borrow().twists.tears {
+          self.cut_short(at, bytes);
+        }
+        resume_unwind(Box::new(Killed));
+      }
+    }
     let short = self.fs.world.borrow_mut().rng.one_in(20);
     let written = if short { bytes.len() / 2 } else { bytes.len() };
     self.edit(at, Some(&bytes[..written]));
@@ -457,9 +484,17 @@ impl MemoryFile for SimFile {
   }
 
   fn sync(&self) -> Result<(), FsError> {
-    self.enter("fsync")?;
+    let synced = self.enter_change("fsync");
     let mut world = self.fs.world.borrow_mut();
     let world = &mut *world;
+    if !matches!(synced, Ok(true)) {
+      if world.twists.faults && world.twist.one_in(2) {
+        let ino = self.ino(world);
+        world.disk.sync_failed(ino);
+        world.note("a failed sync leaves pages clean");
+      }
+      return synced.map(drop);
+    }
     if world.control != Control::IdleSync {
       let ino = self.ino(world);
       world.disk.sync(ino, &world.book);

@@ -479,14 +479,14 @@ fn is_compared(op: &Op, write: &Write<'_>, recovering: bool) -> bool {
 }
 
 /// Whether an interrupted change of length can have left this file: it has the length of an image or ends
-/// with a page, and each byte is that of one image.
-pub(crate) fn is_torn(op: &Op, file: &[u8]) -> bool {
+/// with a page, or anywhere, and each byte is that of one image.
+pub(crate) fn is_torn(op: &Op, file: &[u8], anywhere: bool) -> bool {
   let Some(images) = op.images.as_ref().filter(|_| op.kind == OpKind::Reshape) else {
     return false;
   };
   let (before, after) = (&images.before[..], &images.after[..]);
   let len = file.len();
-  (len == before.len() || len == after.len() || len.is_multiple_of(PAGE))
+  (len == before.len() || len == after.len() || len.is_multiple_of(PAGE) || anywhere)
     && is_state(file, before, after)
 }
 

@@ -107,6 +107,7 @@ impl<'a> Schedule<'a> {
       _ => {}
     }
     world.disk.holes = world.rng.one_in(4);
+    world.book.long = world.twists.tears;
     world.intensity = *world.rng.pick(&[2, 4, 8, 16]);
     world.budget = 2 + world.rng.below(10);
     world.agent.limit = if world.rng.one_in(8) { Some(400) } else { None };
@@ -298,8 +299,11 @@ impl<'a> Schedule<'a> {
   }
 
   fn start(&mut self, adopting: bool) -> bool {
-    if self.world.borrow().control == Control::NoRecovery {
-      self.stage.log.strike_out();
+    let was_torn = std::mem::take(&mut self.world.borrow_mut().was_torn);
+    match self.world.borrow().control {
+      Control::NoRecovery => self.stage.log.strike_out(),
+      Control::NoTearRecovery if was_torn => self.stage.log.strike_out(),
+      _ => {}
     }
     if self.lost_power {
       let forgotten = self.ask(|engine| Ok(engine.ledger_mut().forget_stamps()?));

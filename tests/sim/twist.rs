@@ -30,6 +30,10 @@ pub(crate) struct Twists {
   /// In which steps file times advance, in nanoseconds: whole seconds, as on ext4 with inodes of 128 bytes, or
   /// every second one, as on vfat.
   pub(crate) step_ns: Option<i64>,
+  /// The n-th call of one kind fails, and a failed `fsync` may leave pages clean that are not on the disk.
+  pub(crate) faults: bool,
+  /// Files of several pages, and writes that end at any page of theirs, or within one.
+  pub(crate) tears: bool,
 }
 
 /// Keeps the second stream apart from the first one.
@@ -49,6 +53,8 @@ impl Twists {
       Kind::Twisted => Self {
         any: true,
         step_ns: rng.one_in(3).then(|| *rng.pick(&[1_000_000_000, 2_000_000_000])),
+        faults: rng.one_in(3),
+        tears: rng.one_in(3),
       },
     }
   }

@@ -3,7 +3,6 @@
 
 use std::{
   collections::{BTreeMap, BTreeSet},
-  io,
   path::{Path, PathBuf},
   sync::Arc,
 };
@@ -16,32 +15,13 @@ use super::{
   clock::SimClock,
   control::Control,
   disk::Disk,
+  fault::{Fate, Trouble},
   oracle::{Oracle, is_torn},
   rng::Rng,
   tally::Tally,
   twist::{self, Kind as Sort, Twists},
   writer::{Actor, Step, Taste},
 };
-
-/// How an engine's call ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fate {
-  Fine,
-  /// The system call fails.
-  Fails(io::ErrorKind),
-  /// The engine is killed in this call.
-  Killed,
-}
-
-/// Calls of the engine that will fail.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Trouble {
-  /// Calls until then.
-  pub(crate) wait: usize,
-  /// How many.
-  pub(crate) calls: usize,
-  pub(crate) kind: io::ErrorKind,
-}
 
 /// Everything of a schedule that is not the engine.
 pub(crate) struct World {
@@ -61,6 +41,10 @@ pub(crate) struct World {
   /// Writers that may still begin.
   pub(crate) budget: usize,
   pub(crate) trouble: Option<Trouble>,
+  /// Writes of the engine until it is killed in one.
+  pub(crate) writes_left: Option<usize>,
+  /// Whether a write was torn since a start that ended what was interrupted.
+  pub(crate) was_torn: bool,
   /// Larger files are not read.
   pub(crate) max_bytes: u64,
   /// In which steps file times advance, in nanoseconds.
@@ -111,6 +95,8 @@ impl World {
       intensity: 0,
       budget: 0,
       trouble: None,
+      writes_left: None,
+      was_torn: false,
       max_bytes: u64::MAX,
       step_ns: 1,
       twists,
@@ -186,26 +172,11 @@ impl World {
       self.oracle.violation(format!("I5: a transaction of the ledger is open in `{name}`"));
     }
     self.say(|| format!("engine: {name}"));
-    if self.clock.burns_down() {
+    if self.clock.burns_down() || self.is_last_write(name) {
       self.note(&format!("killed in {name}"));
       return Fate::Killed;
     }
-    self.fails()
-  }
-
-  /// Whether this call is one that fails.
-  fn fails(&mut self) -> Fate {
-    let Some(trouble) = &mut self.trouble else { return Fate::Fine };
-    if trouble.wait > 0 {
-      trouble.wait -= 1;
-      return Fate::Fine;
-    }
-    let kind = trouble.kind;
-    trouble.calls -= 1;
-    if trouble.calls == 0 {
-      self.trouble = None;
-    }
-    Fate::Fails(kind)
+    self.fails(name)
   }
 
   /// Time goes by in jumps, and others want the ledger, too.
@@ -423,7 +394,8 @@ impl World {
     let mut repairable = BTreeSet::new();
     for path in &self.paths {
       let content = self.disk.content(path).unwrap_or_default();
-      if ops.iter().any(|op| op.path == *path && is_torn(op, content)) {
+      let anywhere = self.twists.tears;
+      if ops.iter().any(|op| op.path == *path && is_torn(op, content, anywhere)) {
         repairable.extend(self.book.count(content).into_keys());
       }
     }
