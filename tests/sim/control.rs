@@ -46,6 +46,18 @@ pub(crate) enum Control {
   DeafToErrors,
   /// A start ends nothing that was interrupted within a write.
   NoTearRecovery,
+  /// A ledger that was moved or replaced looks as if it were in its place.
+  BlindToPlace,
+  /// A start without the workspace drops what was interrupted in it.
+  DropsJournal,
+  /// Nothing that is written is told of.
+  DeafToWrites,
+  /// A file that is not fully guarded is not looked at again by itself.
+  NoPoll,
+  /// The engine waits many times as long as it means to.
+  LongPauses,
+  /// The daemon's passes take nothing out, as if something were always in the way.
+  IdlePasses,
 }
 
 /// Enough for each control to fail many times: the rarest, a tool whose record is never seen, does so in one
@@ -145,4 +157,39 @@ fn a_failure_that_counts_as_a_success_is_found_out() {
 fn a_torn_write_that_no_start_ends_is_found_out() {
   let twists = Twists { tears: true, ..Twists::default() };
   must_fail_as(Kind::With(twists), Control::NoTearRecovery, "I1");
+}
+
+#[test]
+fn a_redaction_into_a_ledger_that_is_away_is_found_out() {
+  let twists = Twists { ledger: true, ..Twists::default() };
+  must_fail_as(Kind::With(twists), Control::BlindToPlace, "L1");
+}
+
+#[test]
+fn a_journal_that_is_dropped_without_the_workspace_is_found_out() {
+  let twists = Twists { roots: true, tears: true, ..Twists::default() };
+  must_fail_as(Kind::With(twists), Control::DropsJournal, "I1");
+}
+
+#[test]
+fn a_daemon_that_hears_of_no_write_is_found_out() {
+  let twists = Twists { events: true, ..Twists::default() };
+  must_fail_as(Kind::With(twists), Control::DeafToWrites, "by events alone: P2");
+}
+
+#[test]
+fn a_daemon_that_waits_for_events_that_never_come_is_found_out() {
+  let twists = Twists { events: true, ..Twists::default() };
+  must_fail_as(Kind::With(twists), Control::NoPoll, "by events alone: P2");
+}
+
+#[test]
+fn a_call_that_takes_too_long_is_found_out() {
+  must_fail_as(Kind::With(Twists::default()), Control::LongPauses, "L3");
+}
+
+#[test]
+fn poison_that_no_pass_takes_out_is_found_out() {
+  let twists = Twists { events: true, ..Twists::default() };
+  must_fail_as(Kind::With(twists), Control::IdlePasses, "L2");
 }

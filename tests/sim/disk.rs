@@ -80,20 +80,24 @@ impl Inode {
   }
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Descriptor {
   ino: usize,
   append: bool,
+  /// The name under which it was opened.
+  path: PathBuf,
 }
 
 /// All files of a schedule.
 #[derive(Debug, Default)]
 pub(crate) struct Disk {
   inodes: Vec<Inode>,
-  names: BTreeMap<PathBuf, usize>,
+  pub(super) names: BTreeMap<PathBuf, usize>,
   /// Changes of names that a power loss may still take, oldest first.
-  unsynced: VecDeque<(PathBuf, Option<usize>)>,
-  durable_names: BTreeMap<PathBuf, usize>,
+  pub(super) unsynced: VecDeque<(PathBuf, Option<usize>)>,
+  pub(super) durable_names: BTreeMap<PathBuf, usize>,
+  /// The workspace is elsewhere; and whether an empty directory is in its place.
+  pub(super) is_away: Option<bool>,
   descriptors: BTreeMap<u64, Descriptor>,
   next: u64,
   /// Whether a length may reach the disk before the bytes.
@@ -189,18 +193,24 @@ impl Disk {
   ) -> Option<u64> {
     let ino = match self.lookup(path) {
       Some(ino) if self.inodes[ino].kind == Kind::File => ino,
-      None if create => self.create(path, Kind::File, now_ns),
+      None if create && !self.refuses(path) => self.create(path, Kind::File, now_ns),
       _ => return None,
     };
     self.next += 1;
     self.inodes[ino].opens += 1;
-    self.descriptors.insert(self.next, Descriptor { ino, append });
+    self.descriptors.insert(self.next, Descriptor { ino, append, path: path.to_owned() });
     Some(self.next)
   }
 
   /// The inode behind a descriptor; none after a power loss.
   pub(crate) fn ino(&self, fd: u64) -> Option<usize> {
     self.descriptors.get(&fd).map(|descriptor| descriptor.ino)
+  }
+
+  /// The name under which a descriptor was opened, if it still leads to its file.
+  pub(crate) fn name_of(&self, fd: u64) -> Option<PathBuf> {
+    let open = self.descriptors.get(&fd).filter(|open| self.lookup(&open.path) == Some(open.ino));
+    open.map(|open| open.path.clone())
   }
 
   pub(crate) fn is_append(&self, fd: u64) -> bool {
@@ -264,7 +274,7 @@ impl Disk {
   }
 
   pub(crate) fn rename(&mut self, from: &Path, to: &Path, now_ns: i64) {
-    if let Some(ino) = self.lookup(from) {
+    if let Some(ino) = self.lookup(from).filter(|_| !self.refuses(to)) {
       // A rename changes the inode's ctime.
       self.inodes[ino].time_ns = now_ns;
       self.name(to, Some(ino));

@@ -44,11 +44,16 @@ impl Schedule<'_> {
       world.trouble = None;
       world.unblock();
     }
-    if self.below(2) == 0 || self.engine.is_none() {
+    // A start looks at every file, which events have to do without.
+    if self.below(2) == 0 && !self.has_events() || self.engine.is_none() {
       self.restart(false);
     }
     if self.engine.is_none() {
       return;
+    }
+    if self.has_events() {
+      self.settle_by_turns();
+      self.judge_events();
     }
     self.settle();
     if self.engine().ledger().has_open_ops().unwrap() {
@@ -96,6 +101,17 @@ impl Schedule<'_> {
     if self.state() != first {
       let text = format!("I4: {:#?}\nbecame {:#?}", first, self.state());
       self.world.borrow_mut().oracle.violation(text);
+    }
+  }
+
+  /// What events and polls have not brought before the engine must be nothing that has to leave.
+  fn judge_events(&self) {
+    let mut world = self.world.borrow_mut();
+    let world = &mut *world;
+    let contents = world.paths.iter().filter_map(|path| world.content_of(path));
+    let mut readable = contents.filter(|content| content.len() as u64 <= world.max_bytes);
+    if readable.any(|content| world.oracle.has_poison(&world.book, content)) {
+      world.oracle.violation("by events alone: P2: poison can be read");
     }
   }
 

@@ -8,14 +8,18 @@
 //! is printed). A failure prints the seed that repeats it.
 #![forbid(unsafe_code)]
 
+mod absent;
 mod action;
 mod agent;
 mod book;
 mod carry;
 mod clock;
 mod control;
+mod cost;
+mod daemon;
 mod disk;
 mod ending;
+mod events;
 mod fault;
 mod fs;
 mod nth;

@@ -344,6 +344,15 @@ impl Oracle {
       .collect()
   }
 
+  /// Whether poison that nobody approved stands in a text so that the rules take it out.
+  pub(crate) fn has_poison(&self, book: &Book, content: &[u8]) -> bool {
+    book.places(content).iter().any(|(line, place)| {
+      book.lines[*line as usize].poison
+        && self.n_approved(*line) == 0
+        && (is_alone(content, place) || leaves(content, place))
+    })
+  }
+
   /// I1 at the end: each line is there, once, or in quarantine; poison only in quarantine. `readable` are
   /// the files that may be read. How much poison the rules let stand.
   pub(crate) fn judge_end(

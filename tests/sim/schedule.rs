@@ -22,6 +22,8 @@ use memfw::{
 use super::{
   clock::{Killed, SimClock},
   control::Control,
+  cost::Commits,
+  daemon::SimDaemon,
   fs::{ROOT, SimFs},
   oracle::Oracle,
   stage::{Stage, Unsynced, Who},
@@ -72,6 +74,8 @@ pub(super) struct Schedule<'a> {
   pub(super) targets: Vec<Target>,
   pub(super) engine: Option<Engine<SimFs>>,
   pub(super) stage: &'a Rc<Stage>,
+  /// What the daemon has to do, in a schedule with events.
+  pub(super) daemon: SimDaemon,
   /// Whether the machine went down since stamps were forgotten.
   lost_power: bool,
 }
@@ -83,6 +87,7 @@ impl<'a> Schedule<'a> {
     match control {
       Control::HastyLedger => stage.log.forget_to_wait(Unsynced::Said),
       Control::ForgetfulLedger => stage.log.forget_to_wait(Unsynced::Hidden),
+      Control::LongPauses => clock.slow_down(),
       _ => {}
     }
     let oracle = Oracle::new(Rc::clone(stage));
@@ -124,6 +129,7 @@ impl<'a> Schedule<'a> {
       targets,
       engine: None,
       stage,
+      daemon: SimDaemon::default(),
       lost_power: false,
     };
     this.first_files();
@@ -210,6 +216,7 @@ impl<'a> Schedule<'a> {
   /// Leaves nothing that belongs to this schedule in the stage.
   fn end(&mut self) {
     self.world.borrow_mut().unblock();
+    self.world.borrow_mut().ledger_comes_back();
     for (what, n) in self.stage.log.recoveries() {
       self.world.borrow_mut().tally.count_n(&format!("recovery: {what}"), n);
     }
@@ -241,6 +248,8 @@ impl<'a> Schedule<'a> {
   }
 
   pub(super) fn new_engine(&mut self, who: Who) -> Engine<SimFs> {
+    // Whoever starts finds the ledger in its place.
+    self.world.borrow_mut().ledger_comes_back();
     let anew = self.below(60) == 0;
     let (control, agent) = {
       let world = self.world.borrow();
@@ -278,6 +287,7 @@ impl<'a> Schedule<'a> {
   pub(super) fn restart(&mut self, adopting: bool) {
     for attempt in 0.. {
       self.drop_engine();
+      self.forget_daemon();
       self.say(|| "start".to_owned());
       if attempt < 3 && self.one_in(4) {
         let calls = 1 + self.below(40) as i64;
@@ -303,6 +313,9 @@ impl<'a> Schedule<'a> {
     match self.world.borrow().control {
       Control::NoRecovery => self.stage.log.strike_out(),
       Control::NoTearRecovery if was_torn => self.stage.log.strike_out(),
+      Control::DropsJournal if self.world.borrow().disk.is_away.is_some() => {
+        self.stage.log.strike_out();
+      }
       _ => {}
     }
     if self.lost_power {
@@ -319,10 +332,19 @@ impl<'a> Schedule<'a> {
         let adopted = self.ask(|engine| engine.adopt(&targets));
         self.say(|| format!("adopt: {adopted:?}"));
       }
+      if self.has_events() && !adopting {
+        // The scan of a start marks what has changed; a pass over the rest finds nothing to do.
+        self.all_dirty();
+        self.clock.arm(0);
+        return self.engine.is_some();
+      }
       for target in self.targets.clone() {
         let hint = Hint { waited: Duration::from_secs(1), adopting, ..Hint::default() };
         let outcome = self.ask(|engine| engine.pass(&target, &hint));
         self.say(|| format!("pass at the start: {outcome:?}"));
+      }
+      if self.has_events() {
+        self.all_dirty();
       }
     }
     self.clock.arm(0);
@@ -335,7 +357,10 @@ impl<'a> Schedule<'a> {
     what: impl FnOnce(&mut Engine<SimFs>) -> Result<T, EngineError>,
   ) -> Option<Result<T, EngineError>> {
     let mut engine = self.engine.take()?;
+    let commits = Commits::of(&self.stage.log);
+    self.clock.take_work();
     let answer = self.carried_out(&mut engine, what);
+    self.world.borrow_mut().judge_work(commits);
     if answer.is_some() {
       self.engine = Some(engine);
     } else {
@@ -376,6 +401,8 @@ impl<'a> Schedule<'a> {
           world.tally.count(match error {
             EngineError::Store(StoreError::Full { .. }) => "error: ledger full",
             EngineError::Store(StoreError::Locked { .. }) => "error: ledger locked",
+            EngineError::Store(StoreError::Moved { .. }) => "error: ledger moved",
+            EngineError::Root(_) => "error: workspace absent",
             EngineError::Store(_) => "error: ledger",
             EngineError::Fs(_) | EngineError::Open(_) => "error: file system",
             EngineError::Refused { .. } => "error: refused",

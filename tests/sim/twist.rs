@@ -34,6 +34,12 @@ pub(crate) struct Twists {
   pub(crate) faults: bool,
   /// Files of several pages, and writes that end at any page of theirs, or within one.
   pub(crate) tears: bool,
+  /// The ledger is moved, deleted or replaced under the daemon, and comes back.
+  pub(crate) ledger: bool,
+  /// The workspace goes and comes back.
+  pub(crate) roots: bool,
+  /// The engine is asked about no file of which no event told, and no poll.
+  pub(crate) events: bool,
 }
 
 /// Keeps the second stream apart from the first one.
@@ -55,6 +61,9 @@ impl Twists {
         step_ns: rng.one_in(3).then(|| *rng.pick(&[1_000_000_000, 2_000_000_000])),
         faults: rng.one_in(3),
         tears: rng.one_in(3),
+        ledger: rng.one_in(3),
+        roots: rng.one_in(3),
+        events: rng.one_in(2),
       },
     }
   }

@@ -10,11 +10,13 @@ use std::{
 use memfw::files::{Kind, Rung, Stamp};
 
 use super::{
+  absent::Absent,
   agent::SimAgent,
   book::Book,
   clock::SimClock,
   control::Control,
   disk::Disk,
+  events::Heard,
   fault::{Fate, Trouble},
   oracle::{Oracle, is_torn},
   rng::Rng,
@@ -41,6 +43,9 @@ pub(crate) struct World {
   /// Writers that may still begin.
   pub(crate) budget: usize,
   pub(crate) trouble: Option<Trouble>,
+  pub(crate) absent: Absent,
+  /// What the daemon was told and has not taken yet; `None` where the engine is asked about any file.
+  pub(crate) heard: Option<Vec<Heard>>,
   /// Writes of the engine until it is killed in one.
   pub(crate) writes_left: Option<usize>,
   /// Whether a write was torn since a start that ended what was interrupted.
@@ -95,6 +100,8 @@ impl World {
       intensity: 0,
       budget: 0,
       trouble: None,
+      absent: Absent::default(),
+      heard: twists.events.then(Vec::new),
       writes_left: None,
       was_torn: false,
       max_bytes: u64::MAX,
@@ -146,7 +153,7 @@ impl World {
   pub(crate) fn visible(&self) -> BTreeMap<u32, u32> {
     let mut all = BTreeMap::new();
     for path in &self.paths {
-      for (line, _) in self.book.places(self.disk.content(path).unwrap_or_default()) {
+      for (line, _) in self.book.places(self.content_of(path).unwrap_or_default()) {
         *all.entry(line).or_default() += 1;
       }
     }
@@ -156,6 +163,8 @@ impl World {
   /// The engine calls: time passes, others run, and the call may be its last.
   pub(crate) fn called(&mut self, name: &str, alone: bool) -> Fate {
     self.n_calls += 1;
+    self.may_go();
+    self.costs(name);
     let pause = 1 + self.rng.below(200) as i64;
     self.clock.advance(pause);
     if self.clock.take_pause() && !alone {
@@ -227,6 +236,20 @@ impl World {
     })
   }
 
+  /// Whether nothing keeps the engine from a file: nobody has it open, it may be written, and nothing fails.
+  pub(crate) fn is_free(&self, path: &Path) -> bool {
+    let ino = self.ino_of(path).filter(|ino| {
+      let used = self.actors.iter().any(|actor| {
+        actor.map == Some(*ino) || actor.fd.and_then(|fd| self.disk.ino(fd)) == Some(*ino)
+      });
+      !used && self.disk.inode(*ino).may_be_written()
+    });
+    ino.is_some()
+      && self.trouble.is_none()
+      && self.blocked == 0
+      && self.absent.is_nothing(&self.disk)
+  }
+
   /// Others let go of the ledger.
   pub(crate) fn unblock(&mut self) {
     self.blocked = 0;
@@ -249,6 +272,8 @@ impl World {
 
   /// Lets all writers finish, and everything be a file of ours again.
   pub(crate) fn finish(&mut self) {
+    self.ledger_comes_back();
+    self.root_comes_back();
     self.budget = 0;
     for _ in 0..100_000 {
       if self.actors.is_empty() {
@@ -266,10 +291,12 @@ impl World {
       if self.disk.inode(ino).kind != Kind::File || self.disk.inode(ino).links > 1 {
         // Its other name was left behind by a script that a power loss ended.
         self.disk.unlink(&path, now);
+        self.hear_of(&path);
       }
       // Nothing else that changed may need a new stamp to be seen.
       if std::mem::take(&mut self.disk.inode_mut(ino).foreign) {
         self.disk.touch(ino, now);
+        self.hear_of(&path);
       }
       self.judge_target(&path);
     }
@@ -302,6 +329,7 @@ impl World {
     }
     if actor.steps.is_empty() {
       if let Some(fd) = actor.fd {
+        self.hear_close(fd, actor.wrote);
         self.disk.close(fd);
       }
     } else {
@@ -358,7 +386,7 @@ impl World {
 
   /// Notes whether a file is one that may be written.
   pub(crate) fn judge_target(&mut self, path: &Path) {
-    if let Some(ino) = self.disk.lookup(path) {
+    if let Some(ino) = self.ino_of(path) {
       let n_calls = self.n_calls;
       let inode = self.disk.inode_mut(ino);
       inode.unsafe_since =
@@ -370,10 +398,10 @@ impl World {
   pub(crate) fn power_loss(&mut self) {
     self.note("power loss");
     self.actors.clear();
-    let inodes: Vec<Option<usize>> = self.paths.iter().map(|path| self.disk.lookup(path)).collect();
+    let inodes: Vec<Option<usize>> = self.paths.iter().map(|path| self.ino_of(path)).collect();
     let taken = self.disk.power_loss(&mut self.rng);
     for path in self.paths.clone() {
-      let content = self.disk.content(&path).unwrap_or_default().escape_ascii().to_string();
+      let content = self.content_of(&path).unwrap_or_default().escape_ascii().to_string();
       self.say(|| format!("left of {}: {content}", path.display()));
     }
     for (happened, what) in [
@@ -393,7 +421,7 @@ impl World {
       images.flat_map(|images| self.book.count(&images.after).into_keys()).collect();
     let mut repairable = BTreeSet::new();
     for path in &self.paths {
-      let content = self.disk.content(path).unwrap_or_default();
+      let content = self.content_of(path).unwrap_or_default();
       let anywhere = self.twists.tears;
       if ops.iter().any(|op| op.path == *path && is_torn(op, content, anywhere)) {
         repairable.extend(self.book.count(content).into_keys());
@@ -403,13 +431,13 @@ impl World {
     for (path, ino) in self.paths.clone().iter().zip(inodes) {
       self.judge_target(path);
       // What a name leads to now that it did not lead to before is as old as it is.
-      if let Some(ino) = ino.filter(|ino| self.disk.lookup(path) == Some(*ino)) {
+      if let Some(ino) = ino.filter(|ino| self.ino_of(path) == Some(*ino)) {
         for (line, n) in &self.disk.inode(ino).sure {
           *sure.entry(*line).or_default() += n;
         }
         let content = self.disk.inode(ino).data.clone();
         self.oracle.nul_by_writer |= self.oracle.is_hole_of_a_writer(path, &content);
-      } else if self.disk.content(path).is_some_and(|content| content.contains(&0)) {
+      } else if self.content_of(path).is_some_and(|content| content.contains(&0)) {
         self.oracle.nul_by_writer = true;
       }
     }

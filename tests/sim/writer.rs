@@ -87,6 +87,10 @@ pub(crate) struct Actor {
   pub(crate) steps: VecDeque<Step>,
   pub(crate) fd: Option<u64>,
   pub(crate) map: Option<usize>,
+  /// The name under which it was opened.
+  pub(crate) map_name: Option<PathBuf>,
+  /// Whether something was written through the descriptor.
+  pub(crate) wrote: bool,
   pub(crate) buffer: Vec<u8>,
   pub(crate) at: usize,
   /// Whether the step that is next has begun to wait for a lease.
