@@ -1,7 +1,7 @@
 //! What happens in a schedule, besides what writers do: passes, decisions, kills, trouble.
 #![forbid(unsafe_code)]
 
-use std::{io, path::Path, time::Duration};
+use std::{io, path::Path, rc::Rc, time::Duration};
 
 use memfw::{
   engine::{Attributing, EngineError, Hint, LazyOutcome, Outcome, Target},
@@ -9,12 +9,20 @@ use memfw::{
   store::Item,
 };
 
-use super::{fs::ROOT, schedule::Schedule, world::Trouble};
+use super::{control::Control, fault::Trouble, fs::ROOT, schedule::Schedule};
 
 impl Schedule<'_> {
   pub(super) fn act(&mut self) {
     let target = self.any_target();
+    if self.twist(&target) {
+      return;
+    }
     match self.below(40) {
+      0..=21 if self.has_events() => {
+        for _ in 0..=self.below(4) {
+          self.turn();
+        }
+      }
       0..=15 => drop(self.pass(&target)),
       16..=21 => drop(self.lazy(&target)),
       22..=24 => {
@@ -41,9 +49,31 @@ impl Schedule<'_> {
     }
   }
 
+  /// What only twisted schedules have; whether that was an action of its own.
+  fn twist(&mut self, target: &Target) -> bool {
+    let (ledger, root) = {
+      let mut world = self.world.borrow_mut();
+      let world = &mut *world;
+      if world.twists.faults && world.trouble.is_none() && world.twist.one_in(3) {
+        world.strike();
+      }
+      let twists = world.twists;
+      (twists.ledger && world.twist.one_in(6), twists.roots && world.twist.one_in(6))
+    };
+    if ledger {
+      self.without_ledger(target);
+    } else if root {
+      self.without_root(target);
+    }
+    ledger || root
+  }
+
   /// Some calls from now on will fail.
   fn trouble(&mut self) {
     let mut world = self.world.borrow_mut();
+    if world.twists.faults {
+      return world.strike();
+    }
     let kind = *world.rng.pick(&[
       io::ErrorKind::Other,
       io::ErrorKind::Interrupted,
@@ -56,7 +86,7 @@ impl Schedule<'_> {
       _ => 1 + world.rng.below(4),
     };
     let wait = world.rng.below(40);
-    world.trouble = Some(Trouble { wait, calls, kind });
+    world.trouble = Some(Trouble { wait, calls, kind, only: None });
   }
 
   /// The disk on which the ledger is has hardly any space left for a while.
@@ -66,8 +96,8 @@ impl Schedule<'_> {
     engine.ledger().limit_growth(Some(pages)).unwrap();
     self.world.borrow_mut().note("ledger full");
     for _ in 0..=self.below(3) {
-      drop(self.pass(target));
-      drop(self.lazy(target));
+      self.look(target, false);
+      self.look(target, true);
     }
     if let Some(engine) = &mut self.engine {
       engine.ledger().limit_growth(None).unwrap();
@@ -75,14 +105,20 @@ impl Schedule<'_> {
   }
 
   /// Arms the fuse, does something until it has burnt down, and starts again.
-  fn kill(&mut self, power: bool) {
+  pub(super) fn kill(&mut self, power: bool) {
     let calls = 1 + self.below(60) as i64;
-    self.clock.arm(calls);
+    if self.world.borrow().twists.tears && self.one_in(2) {
+      let mut world = self.world.borrow_mut();
+      let n = world.twist.below(3);
+      world.writes_left = Some(n);
+    } else {
+      self.clock.arm(calls);
+    }
     for _ in 0..10 {
       let target = self.any_target();
       let killed = match self.below(9) {
-        0..=3 => self.pass(&target).is_none(),
-        4 | 5 => self.lazy(&target).is_none(),
+        0..=3 => self.look(&target, false),
+        4 | 5 => self.look(&target, true),
         6 => self.approve(),
         7 if self.one_in(2) => self.restore(&target),
         7 => self.reject(),
@@ -93,6 +129,7 @@ impl Schedule<'_> {
       }
     }
     self.clock.arm(0);
+    self.world.borrow_mut().writes_left = None;
     // It may have been a command; then the daemon goes on, or ends, too.
     if self.engine.is_some() && !power && self.one_in(2) {
       return;
@@ -107,12 +144,44 @@ impl Schedule<'_> {
     self.restart(false);
   }
 
-  fn pass(&mut self, target: &Target) -> Option<Result<Outcome, EngineError>> {
+  /// The daemon looks at a file, or, with events, at what it was told of; whether it was killed.
+  pub(super) fn look(&mut self, target: &Target, lazily: bool) -> bool {
+    if self.has_events() {
+      self.turn();
+    } else if lazily {
+      drop(self.lazy(target));
+    } else {
+      drop(self.pass(target));
+    }
+    self.engine.is_none()
+  }
+
+  pub(super) fn pass(&mut self, target: &Target) -> Option<Result<Outcome, EngineError>> {
     let waited = Duration::from_millis(if self.one_in(2) { 0 } else { 10 });
     let opened_since_close =
       self.world.borrow().opened.get(&target.path()).copied().unwrap_or(false);
-    let hint = Hint { waited, opened_since_close, adopting: false };
-    let outcome = self.ask(|engine| engine.pass(target, &hint));
+    self.pass_with(target, &Hint { waited, opened_since_close, adopting: false })
+  }
+
+  pub(super) fn pass_with(
+    &mut self,
+    target: &Target,
+    hint: &Hint,
+  ) -> Option<Result<Outcome, EngineError>> {
+    let is_idle = self.world.borrow().control == Control::IdlePasses;
+    let (by_events, world) = (self.has_events(), Rc::clone(&self.world));
+    let outcome = self.ask(|engine| {
+      if is_idle {
+        return Ok(Outcome::HeldOpen);
+      }
+      if !by_events {
+        return engine.pass(target, hint);
+      }
+      // Under a lease the daemon takes the events so far.
+      let path = target.path();
+      let mut was_read = |_: u32| world.borrow().opened.get(&path).copied().unwrap_or(false);
+      engine.pass_seen_by(target, hint, &mut was_read)
+    });
     if let Some(Ok(outcome)) = &outcome {
       self.world.borrow_mut().tally.count(match outcome {
         Outcome::Unchanged { .. } => "pass: Unchanged",
@@ -128,6 +197,9 @@ impl Schedule<'_> {
       });
     }
     self.say(|| format!("pass: {outcome:?}"));
+    if matches!(outcome, Some(Err(EngineError::Root(_)))) {
+      self.forget_root();
+    }
     outcome
   }
 
@@ -144,6 +216,11 @@ impl Schedule<'_> {
       });
     }
     let idle = Duration::from_millis(if self.one_in(4) { 5000 } else { 0 });
+    if self.world.borrow().twists.any {
+      // What is approved and could not be put back.
+      let brought = self.ask(|engine| engine.bring_back_again(target))?;
+      self.say(|| format!("brought back: {brought:?}"));
+    }
     let outcome = self.ask(|engine| engine.lazy(target, idle));
     if let Some(Ok(outcome)) = &outcome {
       self.world.borrow_mut().tally.count(match outcome {
@@ -202,6 +279,9 @@ impl Schedule<'_> {
       Some(Ok(_)) => self.world.borrow_mut().note("approve"),
     }
     if !self.holds(&item.path, &plain, "after its approval") {
+      return false;
+    }
+    if self.has_events() {
       return false;
     }
     // Nobody writes meanwhile, so the next pass finds nothing to do about it.

@@ -15,6 +15,8 @@ pub(crate) struct Line {
 /// All lines of a schedule.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Book {
+  /// Whether many lines are long, so that most files have several pages.
+  pub(crate) long: bool,
   pub(crate) lines: Vec<Line>,
 }
 
@@ -41,7 +43,7 @@ impl Book {
     let number = self.lines.len();
     let words = if poison { *rng.pick(&POISON) } else { *rng.pick(&CLEAN) };
     let mut text = format!("(#{number:06}) {words}").into_bytes();
-    if !poison && rng.one_in(40) {
+    if !poison && rng.one_in(if self.long { 4 } else { 40 }) {
       // Long enough that a few of them fill a page.
       text.extend_from_slice(" More of the same was said about it.".repeat(20).as_bytes());
     }

@@ -10,7 +10,7 @@ use memfw::{
 
 use super::{
   world::World,
-  writer::{Actor, Closing, Step},
+  writer::{Actor, Closing, LAST, Step},
 };
 
 /// How long a tool's verifying read may come after its close and still has to see what the tool wrote:
@@ -38,6 +38,8 @@ impl World {
     let ino = actor.fd.and_then(|fd| self.disk.ino(fd));
     match step {
       Step::Open { path, create, truncate, append } => {
+        let is_new = self.disk.lookup(path).is_none();
+        actor.wrote = false;
         actor.fd = self.disk.open(path, *create, *append, now);
         actor.at = 0;
         self.n_opens += 1;
@@ -48,6 +50,10 @@ impl World {
         if let (true, Some(ino)) = (truncate, ino) {
           self.change(ino, |disk| disk.truncate(ino, 0, now), 0..usize::MAX);
           self.opened.insert(path.clone(), false);
+          self.hear_write(actor);
+        }
+        if is_new && actor.fd.is_some() {
+          self.hear_of(path);
         }
       }
       Step::Read => {
@@ -63,6 +69,7 @@ impl World {
         let (at, bytes) = (part.start, actor.buffer[part].to_vec());
         if let Some(ino) = ino {
           self.write(ino, at, &bytes);
+          self.hear_write(actor);
         }
       }
       Step::Put(text) => {
@@ -70,6 +77,7 @@ impl World {
         if let Some(ino) = ino {
           let at = if append { self.disk.inode(ino).data.len() } else { actor.at };
           self.write(ino, at, text);
+          self.hear_write(actor);
           actor.at = at + text.len();
         }
       }
@@ -77,6 +85,7 @@ impl World {
         if let Some(ino) = ino {
           let len = actor.buffer.len();
           self.change(ino, |disk| disk.truncate(ino, len, now), len..usize::MAX);
+          self.hear_write(actor);
         }
       }
       Step::Sync => {
@@ -116,6 +125,7 @@ impl World {
       Step::Verify(path) => self.verify(actor, path),
       Step::Map => {
         actor.map = ino;
+        actor.map_name = actor.fd.and_then(|fd| self.disk.name_of(fd));
         if let Some(ino) = ino {
           let inode = self.disk.inode_mut(ino);
           inode.maps += 1;
@@ -127,27 +137,30 @@ impl World {
         if let Some(ino) = actor.map {
           let at = self.disk.inode(ino).data.len();
           self.write(ino, at, text);
+          self.hear_mapped(actor);
         }
       }
       Step::StoreOver(line, text) => {
-        if let Some(ino) = actor.map {
-          let data = &self.disk.inode(ino).data;
-          let lines: Vec<&[u8]> = data.split(|&byte| byte == b'\n').collect();
-          let index = line % lines.len();
-          let at = lines[..index].iter().map(|line| line.len() + 1).sum();
-          let mut text = text.clone();
-          if text.len() <= lines[index].len() {
-            text.resize(lines[index].len(), b' ');
-            // Where leases do not see mappings that is a documented remainder (a scene plays it), so the
-            // times tell there.
-            let hidden = self.rung == Rung::Lease;
-            let range = at..at + text.len();
-            self.change(ino, |disk| disk.store(ino, at, &text, now, hidden), range);
-            self.note("store through a mapping");
-          }
+        let found = actor.map.and_then(|ino| fitted(&self.disk.inode(ino).data, *line, text));
+        if let (Some(ino), Some((at, text))) = (actor.map, found) {
+          // Where leases do not see mappings that is a documented remainder (a scene plays it), so the times
+          // tell there.
+          let hidden = self.rung == Rung::Lease;
+          let range = at..at + text.len();
+          self.change(ino, |disk| disk.store(ino, at, &text, now, hidden), range);
+          self.note("store through a mapping");
+        }
+      }
+      Step::PutOver(line, text) => {
+        let found = ino.and_then(|ino| fitted(&self.disk.inode(ino).data, *line, text));
+        if let (Some(ino), Some((at, text))) = (ino, found) {
+          self.write(ino, at, &text);
+          self.hear_write(actor);
+          self.note("overwritten at equal length");
         }
       }
       Step::Unmap => {
+        self.hear_mapped(actor);
         if let Some(ino) = actor.map.take() {
           self.disk.inode_mut(ino).maps -= 1;
         }
@@ -155,6 +168,8 @@ impl World {
       Step::Rename(from, to) => {
         let before = self.visible();
         self.disk.rename(from, to, now);
+        self.hear_of(from);
+        self.hear_of(to);
         actor.n_opens_renamed = Some(self.n_opens);
         self.opened.insert(to.clone(), false);
         self.judge_target(to);
@@ -162,23 +177,26 @@ impl World {
       }
       Step::Link(from, to) => {
         self.disk.link(from, to, now);
+        self.hear_of(to);
         self.judge_target(from);
       }
       Step::Unlink(path) => {
         let before = self.visible();
         let ino = self.disk.lookup(path);
         self.disk.unlink(path, now);
+        self.hear_of(path);
         // The other name of a hard link may be the last one now.
         for path in self.paths.clone() {
-          if ino.is_some() && self.disk.lookup(&path) == ino {
+          if ino.is_some() && self.ino_of(&path) == ino {
             self.judge_target(&path);
           }
         }
         self.noted(&before);
       }
       Step::Place(path, kind) => {
-        if self.disk.lookup(path).is_none() {
+        if self.disk.lookup(path).is_none() && !self.disk.refuses(path) {
           self.disk.create(path, *kind, now);
+          self.hear_of(path);
           self.judge_target(path);
         }
       }
@@ -186,6 +204,7 @@ impl World {
         if let Some(ino) = self.disk.lookup(path) {
           self.disk.inode_mut(ino).foreign = *foreign;
           self.disk.touch(ino, now);
+          self.hear_of(path);
           self.judge_target(path);
         }
       }
@@ -196,6 +215,7 @@ impl World {
 
   fn close(&mut self, actor: &mut Actor) {
     if let Some(fd) = actor.fd.take() {
+      self.hear_close(fd, actor.wrote);
       self.disk.close(fd);
     }
   }
@@ -204,7 +224,7 @@ impl World {
     let now = self.now_ns();
     self.change(ino, |disk| disk.write(ino, at, bytes, now), at..at + bytes.len());
     for path in self.paths.clone() {
-      if self.disk.lookup(&path) == Some(ino) {
+      if self.ino_of(&path) == Some(ino) {
         self.opened.insert(path, false);
       }
     }
@@ -230,6 +250,18 @@ impl World {
   }
 }
 
+/// Where the n-th line stands, or the last one that is not empty ([`LAST`]), and what to put there at equal length.
+fn fitted(data: &[u8], line: usize, text: &[u8]) -> Option<(usize, Vec<u8>)> {
+  let lines: Vec<&[u8]> = data.split(|&byte| byte == b'\n').collect();
+  let last = lines.iter().rposition(|line| !line.is_empty()).unwrap_or(0);
+  let index = if line == LAST { last } else { line % lines.len() };
+  let at = lines[..index].iter().map(|line| line.len() + 1).sum();
+  let mut text = text.to_vec();
+  let fits = text.len() <= lines[index].len();
+  text.resize(lines[index].len(), b' ');
+  fits.then_some((at, text))
+}
+
 /// Takes the n-th line out of a text and puts another in its place.
 fn replace(buffer: &mut Vec<u8>, line: usize, text: &[u8]) {
   let lines: Vec<&[u8]> = buffer.split_inclusive(|&byte| byte == b'\n').collect();
@@ -248,6 +280,7 @@ fn shown(step: &Step) -> String {
   | Step::Prepend(bytes)
   | Step::Store(bytes)
   | Step::StoreOver(_, bytes)
+  | Step::PutOver(_, bytes)
   | Step::Replace(_, bytes) = step
   {
     let name = text.split_once('(').map_or("", |(name, _)| name).to_owned();

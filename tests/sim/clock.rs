@@ -27,6 +27,11 @@ pub(crate) struct SimClock {
   paused: AtomicBool,
   /// Whether the fuse burnt down in a reading of the clock.
   killed: AtomicBool,
+  /// What the engine has cost since this was taken last, in microseconds: its calls, what it read and judged, and
+  /// what it waited for.
+  work: AtomicI64,
+  /// How many times as long the engine waits as it meant to.
+  slowness: AtomicI64,
 }
 
 impl SimClock {
@@ -37,6 +42,8 @@ impl SimClock {
       fuse: AtomicI64::new(0),
       paused: AtomicBool::new(false),
       killed: AtomicBool::new(false),
+      work: AtomicI64::new(0),
+      slowness: AtomicI64::new(1),
     }
   }
 
@@ -86,6 +93,21 @@ impl SimClock {
     self.killed.swap(false, Ordering::Relaxed)
   }
 
+  /// The engine works for so long, in microseconds.
+  pub(crate) fn works(&self, micros: i64) {
+    self.work.fetch_add(micros, Ordering::Relaxed);
+  }
+
+  /// What it has worked since this was asked last, in microseconds.
+  pub(crate) fn take_work(&self) -> i64 {
+    self.work.swap(0, Ordering::Relaxed)
+  }
+
+  /// Each pause of the engine takes many times as long.
+  pub(crate) fn slow_down(&self) {
+    self.slowness.store(1_000, Ordering::Relaxed);
+  }
+
   fn called(&self) {
     self.advance(1);
     if self.burns_down() {
@@ -108,7 +130,9 @@ impl Clock for SimClock {
 
   fn pause(&self, wait: Duration) {
     self.called();
-    self.advance(wait.as_micros() as i64);
+    let micros = wait.as_micros() as i64 * self.slowness.load(Ordering::Relaxed);
+    self.works(micros);
+    self.advance(micros);
     self.paused.store(true, Ordering::Relaxed);
   }
 }

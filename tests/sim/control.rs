@@ -4,7 +4,11 @@
 
 use std::rc::Rc;
 
-use super::{schedule::run, stage::Stage};
+use super::{
+  schedule::run,
+  stage::Stage,
+  twist::{Kind, Twists},
+};
 
 /// What is broken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +40,24 @@ pub(crate) enum Control {
   BlindOpen,
   /// An agent's record is never seen, so nothing is held off for its verifying read.
   NoRecords,
+  /// File times look as if they were fine where they advance by seconds.
+  FineTimes,
+  /// A call that changes a file and fails looks as if it had succeeded.
+  DeafToErrors,
+  /// A start ends nothing that was interrupted within a write.
+  NoTearRecovery,
+  /// A ledger that was moved or replaced looks as if it were in its place.
+  BlindToPlace,
+  /// A start without the workspace drops what was interrupted in it.
+  DropsJournal,
+  /// Nothing that is written is told of.
+  DeafToWrites,
+  /// A file that is not fully guarded is not looked at again by itself.
+  NoPoll,
+  /// The engine waits many times as long as it means to.
+  LongPauses,
+  /// The daemon's passes take nothing out, as if something were always in the way.
+  IdlePasses,
 }
 
 /// Enough for each control to fail many times: the rarest, a tool whose record is never seen, does so in one
@@ -44,9 +66,14 @@ const CONTROLS: u64 = 12_000;
 
 /// Schedules go on until what is broken is found out; with `MEMFW_SIM_TRACE` to the end, to count.
 fn must_fail(control: Control, with: &str) {
+  must_fail_as(Kind::Plain, control, with);
+}
+
+/// The same with schedules that have what the control is about.
+fn must_fail_as(kind: Kind, control: Control, with: &str) {
   let stage = Rc::new(Stage::new());
   let mut found_out = (0..CONTROLS).filter(|&seed| {
-    let found = run(seed, control, &stage, false).err().unwrap_or_default();
+    let found = run((seed, kind), control, &stage, false).err().unwrap_or_default();
     found.iter().any(|line| line.starts_with(with))
   });
   let found = if super::traced() {
@@ -112,4 +139,57 @@ fn i6_a_write_to_a_linked_or_foreign_file_is_found_out() {
 #[test]
 fn a_redaction_before_the_verifying_read_is_found_out() {
   must_fail(Control::NoRecords, "P4");
+}
+
+#[test]
+fn a_change_within_one_step_of_the_file_times_that_counts_as_seen_is_found_out() {
+  let twists = Twists { step_ns: Some(2_000_000_000), ..Twists::default() };
+  must_fail_as(Kind::With(twists), Control::FineTimes, "P2");
+}
+
+#[test]
+fn a_failure_that_counts_as_a_success_is_found_out() {
+  let twists = Twists { faults: true, ..Twists::default() };
+  must_fail_as(Kind::With(twists), Control::DeafToErrors, "I1");
+}
+
+#[test]
+fn a_torn_write_that_no_start_ends_is_found_out() {
+  let twists = Twists { tears: true, ..Twists::default() };
+  must_fail_as(Kind::With(twists), Control::NoTearRecovery, "I1");
+}
+
+#[test]
+fn a_redaction_into_a_ledger_that_is_away_is_found_out() {
+  let twists = Twists { ledger: true, ..Twists::default() };
+  must_fail_as(Kind::With(twists), Control::BlindToPlace, "L1");
+}
+
+#[test]
+fn a_journal_that_is_dropped_without_the_workspace_is_found_out() {
+  let twists = Twists { roots: true, tears: true, ..Twists::default() };
+  must_fail_as(Kind::With(twists), Control::DropsJournal, "I1");
+}
+
+#[test]
+fn a_daemon_that_hears_of_no_write_is_found_out() {
+  let twists = Twists { events: true, ..Twists::default() };
+  must_fail_as(Kind::With(twists), Control::DeafToWrites, "by events alone: P2");
+}
+
+#[test]
+fn a_daemon_that_waits_for_events_that_never_come_is_found_out() {
+  let twists = Twists { events: true, ..Twists::default() };
+  must_fail_as(Kind::With(twists), Control::NoPoll, "by events alone: P2");
+}
+
+#[test]
+fn a_call_that_takes_too_long_is_found_out() {
+  must_fail_as(Kind::With(Twists::default()), Control::LongPauses, "L3");
+}
+
+#[test]
+fn poison_that_no_pass_takes_out_is_found_out() {
+  let twists = Twists { events: true, ..Twists::default() };
+  must_fail_as(Kind::With(twists), Control::IdlePasses, "L2");
 }

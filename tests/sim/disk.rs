@@ -6,7 +6,7 @@
 #![forbid(unsafe_code)]
 
 use std::{
-  collections::{BTreeMap, VecDeque},
+  collections::{BTreeMap, BTreeSet, VecDeque},
   path::{Path, PathBuf},
 };
 
@@ -39,6 +39,8 @@ pub(crate) struct Inode {
   opens: usize,
   /// Mappings.
   pub(crate) maps: usize,
+  /// Pages that count as clean and are not on the disk, because their write failed.
+  lost: BTreeSet<usize>,
   /// Whether a page is dirty through a mapping, so that further stores change no times.
   pub(crate) stored: bool,
   /// The descriptor that holds the write lease.
@@ -59,8 +61,16 @@ impl Inode {
       unsafe_since: None,
       opens: 0,
       maps: 0,
+      lost: BTreeSet::new(),
       stored: false,
       lease: None,
+    }
+  }
+
+  /// These bytes are to be written to the disk.
+  fn dirty(&mut self, from: usize, to: usize) {
+    if !self.lost.is_empty() {
+      self.lost.retain(|page| (page + 1) * PAGE <= from || page * PAGE >= to);
     }
   }
 
@@ -70,20 +80,24 @@ impl Inode {
   }
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Descriptor {
   ino: usize,
   append: bool,
+  /// The name under which it was opened.
+  path: PathBuf,
 }
 
 /// All files of a schedule.
 #[derive(Debug, Default)]
 pub(crate) struct Disk {
   inodes: Vec<Inode>,
-  names: BTreeMap<PathBuf, usize>,
+  pub(super) names: BTreeMap<PathBuf, usize>,
   /// Changes of names that a power loss may still take, oldest first.
-  unsynced: VecDeque<(PathBuf, Option<usize>)>,
-  durable_names: BTreeMap<PathBuf, usize>,
+  pub(super) unsynced: VecDeque<(PathBuf, Option<usize>)>,
+  pub(super) durable_names: BTreeMap<PathBuf, usize>,
+  /// The workspace is elsewhere; and whether an empty directory is in its place.
+  pub(super) is_away: Option<bool>,
   descriptors: BTreeMap<u64, Descriptor>,
   next: u64,
   /// Whether a length may reach the disk before the bytes.
@@ -179,18 +193,24 @@ impl Disk {
   ) -> Option<u64> {
     let ino = match self.lookup(path) {
       Some(ino) if self.inodes[ino].kind == Kind::File => ino,
-      None if create => self.create(path, Kind::File, now_ns),
+      None if create && !self.refuses(path) => self.create(path, Kind::File, now_ns),
       _ => return None,
     };
     self.next += 1;
     self.inodes[ino].opens += 1;
-    self.descriptors.insert(self.next, Descriptor { ino, append });
+    self.descriptors.insert(self.next, Descriptor { ino, append, path: path.to_owned() });
     Some(self.next)
   }
 
   /// The inode behind a descriptor; none after a power loss.
   pub(crate) fn ino(&self, fd: u64) -> Option<usize> {
     self.descriptors.get(&fd).map(|descriptor| descriptor.ino)
+  }
+
+  /// The name under which a descriptor was opened, if it still leads to its file.
+  pub(crate) fn name_of(&self, fd: u64) -> Option<PathBuf> {
+    let open = self.descriptors.get(&fd).filter(|open| self.lookup(&open.path) == Some(open.ino));
+    open.map(|open| open.path.clone())
   }
 
   pub(crate) fn is_append(&self, fd: u64) -> bool {
@@ -227,7 +247,9 @@ impl Disk {
 
   pub(crate) fn write(&mut self, ino: usize, at: usize, bytes: &[u8], now_ns: i64) {
     let inode = &mut self.inodes[ino];
-    let end = inode.data.len().max(at + bytes.len());
+    let old = inode.data.len();
+    let end = old.max(at + bytes.len());
+    inode.dirty(at.min(old), at + bytes.len());
     inode.data.resize(end, 0);
     inode.data[at..at + bytes.len()].copy_from_slice(bytes);
     inode.time_ns = now_ns;
@@ -237,6 +259,7 @@ impl Disk {
   /// only when that page was written back; unless nothing is to be `hidden`.
   pub(crate) fn store(&mut self, ino: usize, at: usize, bytes: &[u8], now_ns: i64, hidden: bool) {
     let inode = &mut self.inodes[ino];
+    inode.dirty(at, at + bytes.len());
     inode.data[at..at + bytes.len()].copy_from_slice(bytes);
     if !std::mem::replace(&mut inode.stored, true) || !hidden {
       inode.time_ns = now_ns;
@@ -245,12 +268,13 @@ impl Disk {
 
   pub(crate) fn truncate(&mut self, ino: usize, len: usize, now_ns: i64) {
     let inode = &mut self.inodes[ino];
+    inode.dirty(inode.data.len().min(len), len.max(inode.data.len()));
     inode.data.resize(len, 0);
     inode.time_ns = now_ns;
   }
 
   pub(crate) fn rename(&mut self, from: &Path, to: &Path, now_ns: i64) {
-    if let Some(ino) = self.lookup(from) {
+    if let Some(ino) = self.lookup(from).filter(|_| !self.refuses(to)) {
       // A rename changes the inode's ctime.
       self.inodes[ino].time_ns = now_ns;
       self.name(to, Some(ino));
@@ -275,11 +299,36 @@ impl Disk {
   /// A sync makes the bytes durable, and with them, as journals do, all names.
   pub(crate) fn sync(&mut self, ino: usize, book: &Book) {
     let inode = &mut self.inodes[ino];
-    inode.disk.clone_from(&inode.data);
+    let lost = inode.lost.clone();
+    let old = std::mem::replace(&mut inode.disk, inode.data.clone());
+    for start in lost.into_iter().map(|page| page * PAGE) {
+      let end = (start + PAGE).min(old.len()).min(inode.disk.len());
+      if start < end {
+        inode.disk[start..end].copy_from_slice(&old[start..end]);
+      }
+      if start + PAGE > old.len() {
+        // Where that page made the file longer, the length did not arrive either.
+        inode.disk.truncate(old.len());
+        break;
+      }
+    }
     inode.stored = false;
     inode.disk_time_ns = inode.time_ns;
-    inode.sure = book.count(&inode.data);
+    inode.sure = book.count(&inode.disk);
     self.commit_names(usize::MAX);
+  }
+
+  /// A sync fails: the pages that it was about count as clean from now on, as on Linux.
+  pub(crate) fn sync_failed(&mut self, ino: usize) {
+    let inode = &mut self.inodes[ino];
+    let (data, disk) = (&inode.data, &inode.disk);
+    let differs = |page: &usize| {
+      let part =
+        |bytes: &[u8]| bytes.get(page * PAGE..).map(|rest| rest[..rest.len().min(PAGE)].to_vec());
+      part(data) != part(disk)
+    };
+    inode.lost = (0..data.len().div_ceil(PAGE)).filter(differs).collect();
+    inode.stored = false;
   }
 
   fn commit_names(&mut self, n: usize) {
@@ -320,7 +369,7 @@ impl Disk {
     }
     let n_pages = inode.data.len().div_ceil(PAGE).max(1);
     let start = rng.below(n_pages) * PAGE;
-    if start > inode.disk.len() {
+    if start > inode.disk.len() || inode.lost.contains(&(start / PAGE)) {
       // The length grows only with the pages before (data=ordered).
       return;
     }
@@ -351,6 +400,7 @@ impl Disk {
       inode.links = 0;
       inode.opens = 0;
       inode.maps = 0;
+      inode.lost.clear();
       inode.stored = false;
       inode.lease = None;
     }

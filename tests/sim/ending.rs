@@ -14,8 +14,25 @@ use super::{fs::SimFs, schedule::Schedule};
 const ROUNDS: usize = 40;
 
 impl Schedule<'_> {
+  /// The last change is one that nothing but the times of the file can show.
+  fn last_overwrite(&mut self) {
+    let intensity = std::mem::take(&mut self.world.borrow_mut().intensity);
+    for target in self.targets.clone() {
+      let hint = Hint { waited: Duration::from_secs(1), ..Hint::default() };
+      let outcome = self.ask(|engine| engine.pass(&target, &hint));
+      self.say(|| format!("pass before the last overwrite: {outcome:?}"));
+    }
+    let mut world = self.world.borrow_mut();
+    world.intensity = intensity;
+    world.overwriter();
+  }
+
   /// Everybody finishes; then all must be true.
   pub(super) fn judge(&mut self) {
+    let by_seconds = self.world.borrow().twists.step_ns.is_some();
+    if by_seconds && self.one_in(2) {
+      self.last_overwrite();
+    }
     {
       let mut world = self.world.borrow_mut();
       if !world.oracle.violations.is_empty() {
@@ -27,11 +44,16 @@ impl Schedule<'_> {
       world.trouble = None;
       world.unblock();
     }
-    if self.below(2) == 0 || self.engine.is_none() {
+    // A start looks at every file, which events have to do without.
+    if self.below(2) == 0 && !self.has_events() || self.engine.is_none() {
       self.restart(false);
     }
     if self.engine.is_none() {
       return;
+    }
+    if self.has_events() {
+      self.settle_by_turns();
+      self.judge_events();
     }
     self.settle();
     if self.engine().ledger().has_open_ops().unwrap() {
@@ -67,10 +89,11 @@ impl Schedule<'_> {
     self.restart(false);
     {
       let mut world = self.world.borrow_mut();
+      let world = &mut *world;
       let now = world.now_ns();
       for path in world.paths.clone() {
         if let Some(ino) = world.disk.lookup(&path) {
-          world.disk.touch(ino, now + 1);
+          world.disk.touch(ino, now + world.step_ns);
         }
       }
     }
@@ -78,6 +101,17 @@ impl Schedule<'_> {
     if self.state() != first {
       let text = format!("I4: {:#?}\nbecame {:#?}", first, self.state());
       self.world.borrow_mut().oracle.violation(text);
+    }
+  }
+
+  /// What events and polls have not brought before the engine must be nothing that has to leave.
+  fn judge_events(&self) {
+    let mut world = self.world.borrow_mut();
+    let world = &mut *world;
+    let contents = world.paths.iter().filter_map(|path| world.content_of(path));
+    let mut readable = contents.filter(|content| content.len() as u64 <= world.max_bytes);
+    if readable.any(|content| world.oracle.has_poison(&world.book, content)) {
+      world.oracle.violation("by events alone: P2: poison can be read");
     }
   }
 

@@ -18,15 +18,19 @@ use memfw::files::{
 };
 
 use super::{
+  absent::in_empty,
   clock::{Killed, SimClock},
   control::Control,
-  disk::{Inode, PAGE},
+  disk::Inode,
+  fault::Fate,
   oracle::Write,
-  world::{Fate, World},
+  world::World,
 };
 
 /// The workspace of all schedules; it exists in no real file system.
 pub(crate) const ROOT: &str = "/sim/workspace";
+/// The directory in its place while its file system is not mounted.
+pub(crate) const EMPTY: &str = "/sim/empty";
 /// Whoever owns a file that is not ours.
 const STRANGER: u32 = 4711;
 
@@ -37,11 +41,15 @@ pub(crate) struct SimFs {
   pub(crate) clock: Arc<SimClock>,
 }
 
-pub(crate) struct SimRoot(PathBuf);
+pub(crate) struct SimRoot {
+  path: PathBuf,
+  /// Whether this is the empty directory in the place of the workspace.
+  is_empty: bool,
+}
 
 impl RootDir for SimRoot {
   fn path(&self) -> &Path {
-    &self.0
+    &self.path
   }
 
   fn is_current(&self) -> bool {
@@ -56,7 +64,7 @@ impl SimFs {
     match fate {
       // A full disk is no matter for calls that need no space.
       Fate::Fine | Fate::Fails(io::ErrorKind::StorageFull) => Ok(()),
-      Fate::Fails(kind) => Err(self.failure(kind)),
+      Fate::Fails(kind) | Fate::Strikes(kind) => Err(self.failure(kind)),
       Fate::Killed => resume_unwind(Box::new(Killed)),
     }
   }
@@ -68,6 +76,14 @@ impl SimFs {
       _ => "fault: input/output error",
     });
     io::Error::from(kind)
+  }
+
+  /// Where a path below an open directory leads now.
+  fn place(&self, root: &SimRoot, rel: &Path) -> PathBuf {
+    if root.is_empty {
+      return in_empty(rel);
+    }
+    self.world.borrow().disk.at(&root.path.join(rel)).into_owned()
   }
 
   /// What may be done with a file, as its inode says.
@@ -89,28 +105,34 @@ impl Fs for SimFs {
   type File = SimFile;
 
   fn open_root(&self, path: &Path) -> Result<SimRoot, OpenError> {
-    Ok(SimRoot(path.to_owned()))
+    let is_away = self.world.borrow().disk.is_away;
+    match is_away {
+      Some(false) => Err(OpenError { path: path.to_owned(), refusal: Refusal::Absent }),
+      _ => Ok(SimRoot { path: path.to_owned(), is_empty: is_away.is_some() }),
+    }
   }
 
   fn stamp(&self, root: &SimRoot, rel: &Path) -> Result<Option<Stamp>, FsError> {
-    let path = root.0.join(rel);
+    let path = root.path.join(rel);
     self.enter("lstat").map_err(|error| FsError::io("stat", &path, error))?;
+    let place = self.place(root, rel);
     let world = self.world.borrow();
-    Ok(world.disk.lookup(&path).map(|ino| world.disk.stamp(ino)))
+    Ok(world.disk.lookup(&place).map(|ino| world.stamp(ino)))
   }
 
   fn kind(&self, root: &SimRoot, rel: &Path) -> Result<Option<Kind>, FsError> {
-    let path = root.0.join(rel);
+    let path = root.path.join(rel);
     self.enter("lstat").map_err(|error| FsError::io("stat", &path, error))?;
+    let place = self.place(root, rel);
     let world = self.world.borrow();
-    Ok(world.disk.lookup(&path).map(|ino| world.disk.inode(ino).kind))
+    Ok(world.disk.lookup(&place).map(|ino| world.disk.inode(ino).kind))
   }
 
   fn open(&self, root: &SimRoot, rel: &Path, rules: &TargetRules) -> Result<SimFile, OpenError> {
-    let path = root.0.join(rel);
+    let path = root.path.join(rel);
     let refused = |refusal| OpenError { path: path.clone(), refusal };
     self.enter("find").map_err(|error| refused(Refusal::Io(error)))?;
-    let found = self.world.borrow().disk.lookup(&path);
+    let found = self.world.borrow().disk.lookup(&self.place(root, rel));
     let found = found.ok_or_else(|| refused(Refusal::Absent))?;
     match self.world.borrow().disk.inode(found).kind {
       Kind::File => {}
@@ -118,17 +140,18 @@ impl Fs for SimFs {
       kind => return Err(refused(Refusal::NotRegular(kind))),
     }
     self.enter("open").map_err(|error| refused(Refusal::Io(error)))?;
+    let place = self.place(root, rel);
     let mut world = self.world.borrow_mut();
-    if world.disk.lookup(&path) != Some(found) {
+    if world.disk.lookup(&place) != Some(found) {
       return Err(refused(Refusal::Replaced));
     }
-    if world.disk.is_leased(&path) {
+    if world.disk.is_leased(&place) {
       // Only the engine takes leases here, so it would wait for itself.
       world.oracle.violation("I5: the engine opens a file that it has leased");
       return Err(refused(Refusal::Busy));
     }
     let now = world.now_ns();
-    let fd = world.disk.open(&path, false, false, now).ok_or_else(|| refused(Refusal::Absent))?;
+    let fd = world.disk.open(&place, false, false, now).ok_or_else(|| refused(Refusal::Absent))?;
     let size = world.disk.inode(found).data.len() as u64;
     drop(world);
     // The file may have grown or been linked between the check and the open.
@@ -152,15 +175,19 @@ impl Fs for SimFs {
   }
 
   fn create(&self, root: &SimRoot, rel: &Path) -> Result<(), OpenError> {
-    let path = root.0.join(rel);
+    let path = root.path.join(rel);
     let refused = |refusal| OpenError { path: path.clone(), refusal };
     self.enter("create").map_err(|error| refused(Refusal::Io(error)))?;
+    let place = self.place(root, rel);
     let mut world = self.world.borrow_mut();
     let now = world.now_ns();
-    if world.disk.lookup(&path).is_some() {
+    if root.is_empty {
+      return Err(refused(Refusal::Permission));
+    }
+    if world.disk.lookup(&place).is_some() {
       return Err(refused(Refusal::Io(io::ErrorKind::AlreadyExists.into())));
     }
-    world.disk.create(&path, Kind::File, now);
+    world.disk.create(&place, Kind::File, now);
     Ok(())
   }
 
@@ -169,7 +196,7 @@ impl Fs for SimFs {
   }
 
   fn has_coarse_times(&self, _root: &SimRoot) -> bool {
-    self.world.borrow().coarse
+    self.world.borrow().step_ns > 1
   }
 
   fn list(&self, _root: &SimRoot, _rel: &Path, _limit: usize) -> Result<Listing, FsError> {
@@ -242,7 +269,9 @@ impl SimFile {
     }
     world.oracle.changes_at_write = world.n_changes;
     // What happens to a file that has no name any more is of no interest to anybody.
-    if world.disk.lookup(&self.path) == Some(ino) {
+    if world.ino_of(&self.path) == Some(ino) {
+      world.judge_place();
+      world.hear_of(&self.path);
       let inode = world.disk.inode(ino);
       let unsafe_target = inode.unsafe_since.is_some_and(|call| call < world.oracle.asked_at);
       let (after, maps) = (inode.data.clone(), inode.maps);
@@ -258,10 +287,17 @@ impl SimFile {
 
   /// A write that fails or is killed may have got as far as a page boundary.
   fn cut_short(&self, at: usize, bytes: &[u8]) {
-    let some = self.fs.world.borrow_mut().rng.one_in(2);
-    let next = (at / PAGE + 1) * PAGE;
-    if some && next < at + bytes.len() {
-      self.edit(at, Some(&bytes[..next - at]));
+    let torn = self.fs.world.borrow_mut().torn(at, bytes.len());
+    if let Some(n) = torn {
+      self.edit(at, Some(&bytes[..n]));
+    }
+  }
+
+  /// A call that changes the file. A failure is nothing to an engine that is deaf to it.
+  fn enter_change(&self, op: &'static str) -> Result<bool, FsError> {
+    match self.enter(op) {
+      Err(_) if self.fs.world.borrow().control == Control::DeafToErrors => Ok(false),
+      answer => answer.map(|()| true),
     }
   }
 
@@ -274,7 +310,11 @@ impl SimFile {
     alone: bool,
   ) -> Result<usize, FsError> {
     let fate = self.fs.world.borrow_mut().called(name, alone);
-    let failed = |kind| Err(FsError::io(name, &self.path, self.fs.failure(kind)));
+    let deaf = self.fs.world.borrow().control == Control::DeafToErrors;
+    let failed = |kind| {
+      let error = FsError::io(name, &self.path, self.fs.failure(kind));
+      if deaf { Ok(bytes.len()) } else { Err(error) }
+    };
     match fate {
       Fate::Fails(io::ErrorKind::StorageFull) => {
         let room = self.now().len().saturating_sub(at).min(bytes.len());
@@ -284,7 +324,7 @@ impl SimFile {
           return failed(io::ErrorKind::StorageFull);
         }
       }
-      Fate::Fails(kind) => {
+      Fate::Fails(kind) | Fate::Strikes(kind) => {
         self.cut_short(at, bytes);
         return failed(kind);
       }
@@ -307,7 +347,10 @@ impl SimFile {
 
 impl Drop for SimFile {
   fn drop(&mut self) {
-    self.fs.world.borrow_mut().disk.close(self.fd);
+    let mut world = self.fs.world.borrow_mut();
+    // It was opened for writing where that was possible, which is all that its close tells.
+    world.hear_close(self.fd, self.access == Touch::Full);
+    world.disk.close(self.fd);
   }
 }
 
@@ -398,6 +441,7 @@ impl MemoryFile for SimFile {
   fn read_all(&self) -> Result<Vec<u8>, FsError> {
     self.enter("read")?;
     let now = self.now();
+    self.fs.world.borrow_mut().costs_bytes(now.len());
     // Under a lease nobody writes meanwhile; else the second half may be of another version.
     let torn = !self.is_leased() && now.len() > 1 && self.fs.world.borrow_mut().rng.one_in(4);
     if !torn {
@@ -434,7 +478,9 @@ impl MemoryFile for SimFile {
   }
 
   fn truncate(&self, len: u64) -> Result<(), FsError> {
-    self.enter("truncate")?;
+    if !self.enter_change("truncate")? {
+      return Ok(());
+    }
     if len as usize > self.now().len() {
       return Err(FsError::io("truncate", &self.path, io::ErrorKind::InvalidInput.into()));
     }
@@ -443,9 +489,22 @@ impl MemoryFile for SimFile {
   }
 
   fn append(&self, bytes: &[u8]) -> Result<(), FsError> {
-    self.enter("append")?;
+    self.compared.set(false);
+    let fate = self.fs.world.borrow_mut().called("append", false);
     // Wherever the end is at that moment.
     let at = self.now().len();
+    match fate {
+      Fate::Fine | Fate::Fails(io::ErrorKind::StorageFull) => {}
+      Fate::Fails(kind) | Fate::Strikes(kind) => {
+        return Err(FsError::io("append", &self.path, self.fs.failure(kind)));
+      }
+      Fate::Killed => {
+        if self.fs.world.borrow().twists.tears {
+          self.cut_short(at, bytes);
+        }
+        resume_unwind(Box::new(Killed));
+      }
+    }
     let short = self.fs.world.borrow_mut().rng.one_in(20);
     let written = if short { bytes.len() / 2 } else { bytes.len() };
     self.edit(at, Some(&bytes[..written]));
@@ -457,9 +516,17 @@ impl MemoryFile for SimFile {
   }
 
   fn sync(&self) -> Result<(), FsError> {
-    self.enter("fsync")?;
+    let synced = self.enter_change("fsync");
     let mut world = self.fs.world.borrow_mut();
     let world = &mut *world;
+    if !matches!(synced, Ok(true)) {
+      if world.twists.faults && world.twist.one_in(2) {
+        let ino = self.ino(world);
+        world.disk.sync_failed(ino);
+        world.note("a failed sync leaves pages clean");
+      }
+      return synced.map(drop);
+    }
     if world.control != Control::IdleSync {
       let ino = self.ino(world);
       world.disk.sync(ino, &world.book);
@@ -470,6 +537,6 @@ impl MemoryFile for SimFile {
   fn stamp(&self) -> Result<Stamp, FsError> {
     self.enter("fstat")?;
     let world = self.fs.world.borrow();
-    Ok(world.disk.stamp(self.ino(&world)))
+    Ok(world.stamp(self.ino(&world)))
   }
 }

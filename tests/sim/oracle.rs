@@ -344,6 +344,15 @@ impl Oracle {
       .collect()
   }
 
+  /// Whether poison that nobody approved stands in a text so that the rules take it out.
+  pub(crate) fn has_poison(&self, book: &Book, content: &[u8]) -> bool {
+    book.places(content).iter().any(|(line, place)| {
+      book.lines[*line as usize].poison
+        && self.n_approved(*line) == 0
+        && (is_alone(content, place) || leaves(content, place))
+    })
+  }
+
   /// I1 at the end: each line is there, once, or in quarantine; poison only in quarantine. `readable` are
   /// the files that may be read. How much poison the rules let stand.
   pub(crate) fn judge_end(
@@ -479,14 +488,14 @@ fn is_compared(op: &Op, write: &Write<'_>, recovering: bool) -> bool {
 }
 
 /// Whether an interrupted change of length can have left this file: it has the length of an image or ends
-/// with a page, and each byte is that of one image.
-pub(crate) fn is_torn(op: &Op, file: &[u8]) -> bool {
+/// with a page, or anywhere, and each byte is that of one image.
+pub(crate) fn is_torn(op: &Op, file: &[u8], anywhere: bool) -> bool {
   let Some(images) = op.images.as_ref().filter(|_| op.kind == OpKind::Reshape) else {
     return false;
   };
   let (before, after) = (&images.before[..], &images.after[..]);
   let len = file.len();
-  (len == before.len() || len == after.len() || len.is_multiple_of(PAGE))
+  (len == before.len() || len == after.len() || len.is_multiple_of(PAGE) || anywhere)
     && is_state(file, before, after)
 }
 

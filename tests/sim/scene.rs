@@ -12,7 +12,7 @@ use memfw::{
   store::{Item, ItemFilter},
 };
 
-use super::{schedule::Schedule, stage::Stage, world::Trouble};
+use super::{fault::Trouble, schedule::Schedule, stage::Stage};
 
 /// More calls than anything in a scene takes.
 const CALLS: i64 = 60;
@@ -41,7 +41,7 @@ impl Schedule<'_> {
     world.disk.touch(ino, now);
   }
 
-  fn items(&self) -> Vec<Item> {
+  pub(super) fn items(&self) -> Vec<Item> {
     self.stage.witness.items(&ItemFilter::default()).unwrap()
   }
 
@@ -50,7 +50,7 @@ impl Schedule<'_> {
     answer.unwrap().unwrap().1
   }
 
-  fn found(&self) -> Vec<String> {
+  pub(super) fn found(&self) -> Vec<String> {
     self.world.borrow().oracle.violations.clone()
   }
 }
@@ -154,7 +154,8 @@ fn a_file_that_could_neither_be_written_nor_read_is_opened_anew_when_it_is_ours(
     scene.put(format!("- one\n\n{POISON}").as_bytes());
     scene.give_away(true);
     let target = scene.targets[0].clone();
-    scene.world.borrow_mut().trouble = Some(Trouble { wait, calls: 1, kind: io::ErrorKind::Other });
+    scene.world.borrow_mut().trouble =
+      Some(Trouble { wait, calls: 1, kind: io::ErrorKind::Other, only: None });
     let answer = scene.ask(|engine| engine.pass(&target, &Hint::default())).unwrap();
     scene.world.borrow_mut().trouble = None;
     n_failed += usize::from(answer.is_err());
@@ -224,7 +225,8 @@ fn a_passing_error_costs_no_interrupted_operation() {
     let _ = scene.ask(|engine| engine.lazy(&target, Duration::ZERO));
     scene.clock.arm(0);
     scene.drop_engine();
-    scene.world.borrow_mut().trouble = Some(Trouble { wait, calls: 1, kind: io::ErrorKind::Other });
+    scene.world.borrow_mut().trouble =
+      Some(Trouble { wait, calls: 1, kind: io::ErrorKind::Other, only: None });
     scene.restart(false);
     scene.settle();
     let text = scene.text();
@@ -247,7 +249,8 @@ fn an_approval_that_an_error_interrupted_is_ended_before_the_file_is_reshaped() 
     scene.pass_it();
     let item = scene.items().into_iter().find(|item| item.len == Some(POISON.len() as u64));
     let (item, target) = (item.unwrap(), scene.targets[0].clone());
-    scene.world.borrow_mut().trouble = Some(Trouble { wait, calls: 1, kind: io::ErrorKind::Other });
+    scene.world.borrow_mut().trouble =
+      Some(Trouble { wait, calls: 1, kind: io::ErrorKind::Other, only: None });
     let _ = scene.command(|engine| engine.approve(item.id.as_str(), "ann", None));
     scene.world.borrow_mut().trouble = None;
     if !scene.stage.witness.has_open_ops().unwrap() {

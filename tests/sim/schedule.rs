@@ -22,10 +22,13 @@ use memfw::{
 use super::{
   clock::{Killed, SimClock},
   control::Control,
+  cost::Commits,
+  daemon::SimDaemon,
   fs::{ROOT, SimFs},
   oracle::Oracle,
   stage::{Stage, Unsynced, Who},
   tally::Tally,
+  twist::Kind,
   world::World,
 };
 
@@ -36,7 +39,7 @@ const ATTEMPTS: usize = 20;
 
 /// Runs the schedule of a seed; the violations, or what was done.
 pub(crate) fn run(
-  seed: u64,
+  seed: (u64, Kind),
   control: Control,
   stage: &Rc<Stage>,
   traced: bool,
@@ -55,10 +58,8 @@ pub(crate) fn run(
     return Ok(std::mem::take(&mut world.tally));
   }
   found.push(format!(
-    "({:?}, markers {:?}{})",
-    world.rung,
-    schedule.config.markers,
-    if world.coarse { ", coarse file times" } else { "" }
+    "({:?}, markers {:?}, file times in steps of {} ns, {:?})",
+    world.rung, schedule.config.markers, world.step_ns, world.twists
   ));
   if let Some(trace) = &world.trace {
     found.extend(trace.iter().cloned());
@@ -73,17 +74,20 @@ pub(super) struct Schedule<'a> {
   pub(super) targets: Vec<Target>,
   pub(super) engine: Option<Engine<SimFs>>,
   pub(super) stage: &'a Rc<Stage>,
+  /// What the daemon has to do, in a schedule with events.
+  pub(super) daemon: SimDaemon,
   /// Whether the machine went down since stamps were forgotten.
   lost_power: bool,
 }
 
 impl<'a> Schedule<'a> {
-  fn new(seed: u64, control: Control, stage: &'a Rc<Stage>, traced: bool) -> Self {
+  fn new(seed: (u64, Kind), control: Control, stage: &'a Rc<Stage>, traced: bool) -> Self {
     let clock = Arc::new(SimClock::new());
     stage.log.reset();
     match control {
       Control::HastyLedger => stage.log.forget_to_wait(Unsynced::Said),
       Control::ForgetfulLedger => stage.log.forget_to_wait(Unsynced::Hidden),
+      Control::LongPauses => clock.slow_down(),
       _ => {}
     }
     let oracle = Oracle::new(Rc::clone(stage));
@@ -100,8 +104,15 @@ impl<'a> Schedule<'a> {
     };
     let rung = ["rung: ", world.rung.as_str()].concat();
     world.note(&rung);
-    world.coarse = world.rng.one_in(4);
+    let coarse = if world.rng.one_in(4) { 4_000_000 } else { 1 };
+    world.step_ns = world.twists.step_ns.unwrap_or(coarse);
+    match world.step_ns {
+      1_000_000_000 => world.note("file times: seconds"),
+      2_000_000_000 => world.note("file times: every second one"),
+      _ => {}
+    }
     world.disk.holes = world.rng.one_in(4);
+    world.book.long = world.twists.tears;
     world.intensity = *world.rng.pick(&[2, 4, 8, 16]);
     world.budget = 2 + world.rng.below(10);
     world.agent.limit = if world.rng.one_in(8) { Some(400) } else { None };
@@ -118,6 +129,7 @@ impl<'a> Schedule<'a> {
       targets,
       engine: None,
       stage,
+      daemon: SimDaemon::default(),
       lost_power: false,
     };
     this.first_files();
@@ -126,13 +138,13 @@ impl<'a> Schedule<'a> {
 
   /// One file with this text on a good file system, and nobody else who writes.
   pub(super) fn alone(seed: u64, stage: &'a Rc<Stage>, text: &[u8]) -> Self {
-    let mut this = Self::new(seed, Control::None, stage, false);
+    let mut this = Self::new((seed, Kind::Plain), Control::None, stage, false);
     this.targets.truncate(1);
     this.config = Arc::new(Config { markers: Markers::None, ..Config::default() });
     {
       let mut world = this.world.borrow_mut();
       world.paths.truncate(1);
-      (world.rung, world.coarse, world.intensity, world.budget) = (Rung::Lease, false, 0, 0);
+      (world.rung, world.step_ns, world.intensity, world.budget) = (Rung::Lease, 1, 0, 0);
       (world.max_bytes, world.agent.limit) = (u64::MAX, None);
     }
     this.put(text);
@@ -204,6 +216,7 @@ impl<'a> Schedule<'a> {
   /// Leaves nothing that belongs to this schedule in the stage.
   fn end(&mut self) {
     self.world.borrow_mut().unblock();
+    self.world.borrow_mut().ledger_comes_back();
     for (what, n) in self.stage.log.recoveries() {
       self.world.borrow_mut().tally.count_n(&format!("recovery: {what}"), n);
     }
@@ -235,6 +248,8 @@ impl<'a> Schedule<'a> {
   }
 
   pub(super) fn new_engine(&mut self, who: Who) -> Engine<SimFs> {
+    // Whoever starts finds the ledger in its place.
+    self.world.borrow_mut().ledger_comes_back();
     let anew = self.below(60) == 0;
     let (control, agent) = {
       let world = self.world.borrow();
@@ -272,6 +287,7 @@ impl<'a> Schedule<'a> {
   pub(super) fn restart(&mut self, adopting: bool) {
     for attempt in 0.. {
       self.drop_engine();
+      self.forget_daemon();
       self.say(|| "start".to_owned());
       if attempt < 3 && self.one_in(4) {
         let calls = 1 + self.below(40) as i64;
@@ -293,8 +309,14 @@ impl<'a> Schedule<'a> {
   }
 
   fn start(&mut self, adopting: bool) -> bool {
-    if self.world.borrow().control == Control::NoRecovery {
-      self.stage.log.strike_out();
+    let was_torn = std::mem::take(&mut self.world.borrow_mut().was_torn);
+    match self.world.borrow().control {
+      Control::NoRecovery => self.stage.log.strike_out(),
+      Control::NoTearRecovery if was_torn => self.stage.log.strike_out(),
+      Control::DropsJournal if self.world.borrow().disk.is_away.is_some() => {
+        self.stage.log.strike_out();
+      }
+      _ => {}
     }
     if self.lost_power {
       let forgotten = self.ask(|engine| Ok(engine.ledger_mut().forget_stamps()?));
@@ -310,10 +332,19 @@ impl<'a> Schedule<'a> {
         let adopted = self.ask(|engine| engine.adopt(&targets));
         self.say(|| format!("adopt: {adopted:?}"));
       }
+      if self.has_events() && !adopting {
+        // The scan of a start marks what has changed; a pass over the rest finds nothing to do.
+        self.all_dirty();
+        self.clock.arm(0);
+        return self.engine.is_some();
+      }
       for target in self.targets.clone() {
         let hint = Hint { waited: Duration::from_secs(1), adopting, ..Hint::default() };
         let outcome = self.ask(|engine| engine.pass(&target, &hint));
         self.say(|| format!("pass at the start: {outcome:?}"));
+      }
+      if self.has_events() {
+        self.all_dirty();
       }
     }
     self.clock.arm(0);
@@ -326,7 +357,10 @@ impl<'a> Schedule<'a> {
     what: impl FnOnce(&mut Engine<SimFs>) -> Result<T, EngineError>,
   ) -> Option<Result<T, EngineError>> {
     let mut engine = self.engine.take()?;
+    let commits = Commits::of(&self.stage.log);
+    self.clock.take_work();
     let answer = self.carried_out(&mut engine, what);
+    self.world.borrow_mut().judge_work(commits);
     if answer.is_some() {
       self.engine = Some(engine);
     } else {
@@ -367,6 +401,8 @@ impl<'a> Schedule<'a> {
           world.tally.count(match error {
             EngineError::Store(StoreError::Full { .. }) => "error: ledger full",
             EngineError::Store(StoreError::Locked { .. }) => "error: ledger locked",
+            EngineError::Store(StoreError::Moved { .. }) => "error: ledger moved",
+            EngineError::Root(_) => "error: workspace absent",
             EngineError::Store(_) => "error: ledger",
             EngineError::Fs(_) | EngineError::Open(_) => "error: file system",
             EngineError::Refused { .. } => "error: refused",

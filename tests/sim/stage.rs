@@ -71,6 +71,7 @@ pub(crate) struct Log {
 #[derive(Clone, Copy, Debug, Default)]
 struct State {
   commits: u64,
+  synced: u64,
   /// The last operation, and after how many commits that was asked.
   last_op: (u64, i64),
   sure: Place,
@@ -154,6 +155,56 @@ fn beside(ledger: &Path, end: &str) -> PathBuf {
   name.into()
 }
 
+/// How a ledger goes while it is open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Gone {
+  Moved,
+  /// It has another name, as a backup made of it with a hard link has.
+  Deleted,
+  /// An empty file is in its place.
+  Emptied,
+  /// Another ledger is in its place.
+  Other,
+  /// Its write-ahead log is moved away.
+  Log,
+}
+
+impl Stage {
+  fn aside(&self) -> (PathBuf, PathBuf) {
+    (beside(&self.log.path, "-aside"), beside(&self.log.path, "-wal-aside"))
+  }
+
+  /// The ledger goes. Whoever has it open goes on with the file that it was.
+  pub(crate) fn take_away(&self, how: Gone) {
+    let (path, (aside, log_aside)) = (&self.log.path, self.aside());
+    match how {
+      Gone::Log => fs::rename(beside(path, "-wal"), log_aside).unwrap(),
+      Gone::Deleted => {
+        fs::hard_link(path, &aside).unwrap();
+        fs::remove_file(path).unwrap();
+      }
+      Gone::Moved | Gone::Emptied | Gone::Other => fs::rename(path, aside).unwrap(),
+    }
+    // No other file than the ledger itself may be opened and closed here: see `store`.
+    match how {
+      Gone::Emptied => fs::write(path, b"").unwrap(),
+      Gone::Other => fs::write(path, &self.log.template).unwrap(),
+      Gone::Moved | Gone::Deleted | Gone::Log => {}
+    }
+  }
+
+  /// Brings the ledger back as it was.
+  pub(crate) fn bring_back(&self) {
+    let (aside, log_aside) = self.aside();
+    if aside.exists() {
+      fs::rename(aside, &self.log.path).unwrap();
+    }
+    if log_aside.exists() {
+      fs::rename(log_aside, beside(&self.log.path, "-wal")).unwrap();
+    }
+  }
+}
+
 impl Log {
   fn state(&self) -> MutexGuard<'_, State> {
     self.state.lock().unwrap()
@@ -162,6 +213,11 @@ impl Log {
   /// How many commits there were: what was read before the last one may be old.
   pub(crate) fn commits(&self) -> u64 {
     self.state().commits
+  }
+
+  /// How many of them were waited for.
+  pub(crate) fn synced(&self) -> u64 {
+    self.state().synced
   }
 
   /// The last operation whose row is sure to survive a power loss.
@@ -177,6 +233,7 @@ impl Log {
   fn committed(&self, synced: bool) {
     let mut state = self.state();
     state.commits += 1;
+    state.synced += u64::from(synced);
     if !synced || state.unsynced == Some(Unsynced::Said) {
       return;
     }

@@ -3,44 +3,27 @@
 
 use std::{
   collections::{BTreeMap, BTreeSet},
-  io,
   path::{Path, PathBuf},
   sync::Arc,
 };
 
-use memfw::files::{Kind, Rung};
+use memfw::files::{Kind, Rung, Stamp};
 
 use super::{
+  absent::Absent,
   agent::SimAgent,
   book::Book,
   clock::SimClock,
   control::Control,
   disk::Disk,
+  events::Heard,
+  fault::{Fate, Trouble},
   oracle::{Oracle, is_torn},
   rng::Rng,
   tally::Tally,
-  writer::{Actor, Step},
+  twist::{self, Kind as Sort, Twists},
+  writer::{Actor, Step, Taste},
 };
-
-/// How an engine's call ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fate {
-  Fine,
-  /// The system call fails.
-  Fails(io::ErrorKind),
-  /// The engine is killed in this call.
-  Killed,
-}
-
-/// Calls of the engine that will fail.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Trouble {
-  /// Calls until then.
-  pub(crate) wait: usize,
-  /// How many.
-  pub(crate) calls: usize,
-  pub(crate) kind: io::ErrorKind,
-}
 
 /// Everything of a schedule that is not the engine.
 pub(crate) struct World {
@@ -60,10 +43,20 @@ pub(crate) struct World {
   /// Writers that may still begin.
   pub(crate) budget: usize,
   pub(crate) trouble: Option<Trouble>,
+  pub(crate) absent: Absent,
+  /// What the daemon was told and has not taken yet; `None` where the engine is asked about any file.
+  pub(crate) heard: Option<Vec<Heard>>,
+  /// Writes of the engine until it is killed in one.
+  pub(crate) writes_left: Option<usize>,
+  /// Whether a write was torn since a start that ended what was interrupted.
+  pub(crate) was_torn: bool,
   /// Larger files are not read.
   pub(crate) max_bytes: u64,
-  /// File times advance only every 4 ms.
-  pub(crate) coarse: bool,
+  /// In which steps file times advance, in nanoseconds.
+  pub(crate) step_ns: i64,
+  /// What this schedule has besides, and the stream from which that is drawn.
+  pub(crate) twists: Twists,
+  pub(crate) twist: Rng,
   /// Steps that changed a file.
   pub(crate) n_changes: u64,
   /// Files that a writer opened.
@@ -85,7 +78,14 @@ pub(crate) struct World {
 }
 
 impl World {
-  pub(crate) fn new(seed: u64, control: Control, clock: Arc<SimClock>, oracle: Oracle) -> Self {
+  pub(crate) fn new(
+    (seed, sort): (u64, Sort),
+    control: Control,
+    clock: Arc<SimClock>,
+    oracle: Oracle,
+  ) -> Self {
+    let mut twist = twist::stream(seed);
+    let twists = Twists::draw(sort, &mut twist);
     Self {
       clock,
       rng: Rng::new(seed),
@@ -100,8 +100,14 @@ impl World {
       intensity: 0,
       budget: 0,
       trouble: None,
+      absent: Absent::default(),
+      heard: twists.events.then(Vec::new),
+      writes_left: None,
+      was_torn: false,
       max_bytes: u64::MAX,
-      coarse: false,
+      step_ns: 1,
+      twists,
+      twist,
       n_changes: 0,
       n_opens: 0,
       n_records: 0,
@@ -131,14 +137,23 @@ impl World {
   /// What a file's times would be now.
   pub(crate) fn now_ns(&self) -> i64 {
     let now = self.clock.wall() * 1000;
-    if self.coarse { now - now.rem_euclid(4_000_000) } else { now }
+    now - now.rem_euclid(self.step_ns)
+  }
+
+  /// What the engine sees of a file without reading it.
+  pub(crate) fn stamp(&self, ino: usize) -> Stamp {
+    let mut stamp = self.disk.stamp(ino);
+    if self.control == Control::FineTimes {
+      stamp.ctime_ns += 3;
+    }
+    stamp
   }
 
   /// How often each line stands in the memory files.
   pub(crate) fn visible(&self) -> BTreeMap<u32, u32> {
     let mut all = BTreeMap::new();
     for path in &self.paths {
-      for (line, _) in self.book.places(self.disk.content(path).unwrap_or_default()) {
+      for (line, _) in self.book.places(self.content_of(path).unwrap_or_default()) {
         *all.entry(line).or_default() += 1;
       }
     }
@@ -148,6 +163,8 @@ impl World {
   /// The engine calls: time passes, others run, and the call may be its last.
   pub(crate) fn called(&mut self, name: &str, alone: bool) -> Fate {
     self.n_calls += 1;
+    self.may_go();
+    self.costs(name);
     let pause = 1 + self.rng.below(200) as i64;
     self.clock.advance(pause);
     if self.clock.take_pause() && !alone {
@@ -164,26 +181,11 @@ impl World {
       self.oracle.violation(format!("I5: a transaction of the ledger is open in `{name}`"));
     }
     self.say(|| format!("engine: {name}"));
-    if self.clock.burns_down() {
+    if self.clock.burns_down() || self.is_last_write(name) {
       self.note(&format!("killed in {name}"));
       return Fate::Killed;
     }
-    self.fails()
-  }
-
-  /// Whether this call is one that fails.
-  fn fails(&mut self) -> Fate {
-    let Some(trouble) = &mut self.trouble else { return Fate::Fine };
-    if trouble.wait > 0 {
-      trouble.wait -= 1;
-      return Fate::Fine;
-    }
-    let kind = trouble.kind;
-    trouble.calls -= 1;
-    if trouble.calls == 0 {
-      self.trouble = None;
-    }
-    Fate::Fails(kind)
+    self.fails(name)
   }
 
   /// Time goes by in jumps, and others want the ledger, too.
@@ -234,6 +236,20 @@ impl World {
     })
   }
 
+  /// Whether nothing keeps the engine from a file: nobody has it open, it may be written, and nothing fails.
+  pub(crate) fn is_free(&self, path: &Path) -> bool {
+    let ino = self.ino_of(path).filter(|ino| {
+      let used = self.actors.iter().any(|actor| {
+        actor.map == Some(*ino) || actor.fd.and_then(|fd| self.disk.ino(fd)) == Some(*ino)
+      });
+      !used && self.disk.inode(*ino).may_be_written()
+    });
+    ino.is_some()
+      && self.trouble.is_none()
+      && self.blocked == 0
+      && self.absent.is_nothing(&self.disk)
+  }
+
   /// Others let go of the ledger.
   pub(crate) fn unblock(&mut self) {
     self.blocked = 0;
@@ -256,6 +272,8 @@ impl World {
 
   /// Lets all writers finish, and everything be a file of ours again.
   pub(crate) fn finish(&mut self) {
+    self.ledger_comes_back();
+    self.root_comes_back();
     self.budget = 0;
     for _ in 0..100_000 {
       if self.actors.is_empty() {
@@ -273,10 +291,12 @@ impl World {
       if self.disk.inode(ino).kind != Kind::File || self.disk.inode(ino).links > 1 {
         // Its other name was left behind by a script that a power loss ended.
         self.disk.unlink(&path, now);
+        self.hear_of(&path);
       }
       // Nothing else that changed may need a new stamp to be seen.
       if std::mem::take(&mut self.disk.inode_mut(ino).foreign) {
         self.disk.touch(ino, now);
+        self.hear_of(&path);
       }
       self.judge_target(&path);
     }
@@ -292,8 +312,8 @@ impl World {
       self.budget -= 1;
       self.serial += 1;
       let path = self.rng.pick(&self.paths).clone();
-      let tools = self.control == Control::NoRecords;
-      let actor = Actor::new(&mut self.rng, &mut self.book, &path, self.serial, tools);
+      let taste = Taste { tools: self.control == Control::NoRecords, twisted: self.twists.any };
+      let actor = Actor::new(&mut self.rng, &mut self.book, &path, self.serial, taste);
       self.tally.count(&["writer: ", actor.name].concat());
       self.actors.push(actor);
     }
@@ -309,11 +329,19 @@ impl World {
     }
     if actor.steps.is_empty() {
       if let Some(fd) = actor.fd {
+        self.hear_close(fd, actor.wrote);
         self.disk.close(fd);
       }
     } else {
       self.actors.insert(index, actor);
     }
+  }
+
+  /// A program comes that overwrites a line at equal length.
+  pub(crate) fn overwriter(&mut self) {
+    let path = self.rng.pick(&self.paths).clone();
+    let actor = Actor::overwriter(&mut self.rng, &mut self.book, &path);
+    self.actors.push(actor);
   }
 
   /// A writer changes a range of a file.
@@ -332,7 +360,11 @@ impl World {
         *sure = sure.saturating_sub(1);
       }
     }
+    let stamp = self.disk.stamp(ino);
     what(&mut self.disk);
+    if self.twists.step_ns.is_some() && self.disk.stamp(ino) == stamp {
+      self.tally.count("file times: unseen change");
+    }
     if linked {
       self.noted(&before);
     }
@@ -354,7 +386,7 @@ impl World {
 
   /// Notes whether a file is one that may be written.
   pub(crate) fn judge_target(&mut self, path: &Path) {
-    if let Some(ino) = self.disk.lookup(path) {
+    if let Some(ino) = self.ino_of(path) {
       let n_calls = self.n_calls;
       let inode = self.disk.inode_mut(ino);
       inode.unsafe_since =
@@ -366,10 +398,10 @@ impl World {
   pub(crate) fn power_loss(&mut self) {
     self.note("power loss");
     self.actors.clear();
-    let inodes: Vec<Option<usize>> = self.paths.iter().map(|path| self.disk.lookup(path)).collect();
+    let inodes: Vec<Option<usize>> = self.paths.iter().map(|path| self.ino_of(path)).collect();
     let taken = self.disk.power_loss(&mut self.rng);
     for path in self.paths.clone() {
-      let content = self.disk.content(&path).unwrap_or_default().escape_ascii().to_string();
+      let content = self.content_of(&path).unwrap_or_default().escape_ascii().to_string();
       self.say(|| format!("left of {}: {content}", path.display()));
     }
     for (happened, what) in [
@@ -389,8 +421,9 @@ impl World {
       images.flat_map(|images| self.book.count(&images.after).into_keys()).collect();
     let mut repairable = BTreeSet::new();
     for path in &self.paths {
-      let content = self.disk.content(path).unwrap_or_default();
-      if ops.iter().any(|op| op.path == *path && is_torn(op, content)) {
+      let content = self.content_of(path).unwrap_or_default();
+      let anywhere = self.twists.tears;
+      if ops.iter().any(|op| op.path == *path && is_torn(op, content, anywhere)) {
         repairable.extend(self.book.count(content).into_keys());
       }
     }
@@ -398,13 +431,13 @@ impl World {
     for (path, ino) in self.paths.clone().iter().zip(inodes) {
       self.judge_target(path);
       // What a name leads to now that it did not lead to before is as old as it is.
-      if let Some(ino) = ino.filter(|ino| self.disk.lookup(path) == Some(*ino)) {
+      if let Some(ino) = ino.filter(|ino| self.ino_of(path) == Some(*ino)) {
         for (line, n) in &self.disk.inode(ino).sure {
           *sure.entry(*line).or_default() += n;
         }
         let content = self.disk.inode(ino).data.clone();
         self.oracle.nul_by_writer |= self.oracle.is_hole_of_a_writer(path, &content);
-      } else if self.disk.content(path).is_some_and(|content| content.contains(&0)) {
+      } else if self.content_of(path).is_some_and(|content| content.contains(&0)) {
         self.oracle.nul_by_writer = true;
       }
     }

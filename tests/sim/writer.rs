@@ -50,6 +50,8 @@ pub(crate) enum Step {
   Store(Vec<u8>),
   /// Stores text over the n-th line (modulo their number) through the mapping, if it fits.
   StoreOver(usize, Vec<u8>),
+  /// Writes text over the n-th line (modulo their number), if it fits.
+  PutOver(usize, Vec<u8>),
   Unmap,
   Rename(PathBuf, PathBuf),
   Link(PathBuf, PathBuf),
@@ -85,6 +87,10 @@ pub(crate) struct Actor {
   pub(crate) steps: VecDeque<Step>,
   pub(crate) fd: Option<u64>,
   pub(crate) map: Option<usize>,
+  /// The name under which it was opened.
+  pub(crate) map_name: Option<PathBuf>,
+  /// Whether something was written through the descriptor.
+  pub(crate) wrote: bool,
   pub(crate) buffer: Vec<u8>,
   pub(crate) at: usize,
   /// Whether the step that is next has begun to wait for a lease.
@@ -95,19 +101,31 @@ pub(crate) struct Actor {
   pub(crate) n_opens_renamed: Option<u64>,
 }
 
+/// The last line of a file that is not empty, for [`Step::PutOver`].
+pub(crate) const LAST: usize = usize::MAX;
+
+/// What programs there are.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Taste {
+  /// Mostly an agent's tools.
+  pub(crate) tools: bool,
+  /// Also those of twisted schedules.
+  pub(crate) twisted: bool,
+}
+
 /// A way to write, as a script and its weight.
 type Way<'a> = (usize, fn(&mut Script<'a>) -> &'static str);
 
 impl Actor {
-  /// A program that does something to the file at `path`; with `tools` it is mostly an agent's tool.
+  /// A program that does something to the file at `path`.
   pub(crate) fn new(
     rng: &mut Rng,
     book: &mut Book,
     path: &Path,
     serial: usize,
-    tools: bool,
+    taste: Taste,
   ) -> Self {
-    let ways: [Way<'_>; 19] = [
+    let ways: [Way<'_>; 20] = [
       (6, Script::append),
       (3, Script::truncate_then_write),
       (3, Script::in_place),
@@ -122,11 +140,12 @@ impl Actor {
       (2, Script::mapped),
       (2, Script::mapped_in_place),
       (3, Script::stale),
-      (if tools { 60 } else { 4 }, Script::tool),
+      (if taste.tools { 60 } else { 4 }, Script::tool),
       (1, Script::hard_link),
       (1, Script::foreign_owner),
       (1, Script::no_file),
       (2, Script::tail),
+      (if taste.twisted { 8 } else { 0 }, Script::same_size),
     ];
     let all: usize = ways.iter().map(|(weight, _)| weight).sum();
     let mut at = rng.below(all);
@@ -140,6 +159,13 @@ impl Actor {
       at -= weight;
     }
     Self { name, steps: script.steps.into(), ..Self::default() }
+  }
+
+  /// A program that overwrites a line at equal length, and does nothing else.
+  pub(crate) fn overwriter(rng: &mut Rng, book: &mut Book, path: &Path) -> Self {
+    let mut script = Script { rng, book, path, serial: 0, steps: Vec::new() };
+    script.overwrite();
+    Self { name: "overwriter", steps: script.steps.into(), ..Self::default() }
   }
 }
 
@@ -430,6 +456,30 @@ impl Script<'_> {
     self.dawdle();
     self.add([Step::Unmap]);
     "mapped"
+  }
+
+  /// What was just appended is overwritten at equal length, so nothing but times can tell.
+  fn same_size(&mut self) -> &'static str {
+    self.open(false, true);
+    let mut first = self.book.bare_line(self.rng, false);
+    first.resize(first.len().max(150), b'.');
+    first.push(b'\n');
+    self.add([Step::Put([b"\n".to_vec(), first].concat()), Step::Close]);
+    for _ in 0..=self.rng.below(2) {
+      self.dawdle();
+      self.dawdle();
+      self.overwrite();
+    }
+    "same size"
+  }
+
+  fn overwrite(&mut self) {
+    self.open(false, false);
+    let poison = self.rng.one_in(2);
+    let line = if self.rng.one_in(2) { LAST } else { self.rng.below(50) };
+    let text = self.book.bare_line(self.rng, poison);
+    self.add([Step::PutOver(line, text)]);
+    self.close();
   }
 
   /// `tail -f`: holds the file open and writes nothing.
