@@ -201,7 +201,7 @@ impl<F: Fs> Engine<F> {
     if file.leased_for().is_some_and(|age| age >= lease::LIMIT) {
       return Err(FsError::NotLeased { path: op.path.clone() }.into());
     }
-    // A ledger that was removed or replaced meanwhile contains neither image for whoever opens it later.
+    // A ledger that was removed or replaced meanwhile contains neither image, and a later start would not find them.
     self.ledger.check_place()?;
     let locked = Locked::new(writing, lease == Lease::Held);
     let edit = Edit::<F, _>::resumed(locked, target, file, op.id);

@@ -19,6 +19,8 @@ use memfw::{
   store::StoreError,
 };
 
+use crate::support::Harness;
+
 use super::{
   clock::{Killed, SimClock},
   control::Control,
@@ -248,7 +250,7 @@ impl<'a> Schedule<'a> {
   }
 
   pub(super) fn new_engine(&mut self, who: Who) -> Engine<SimFs> {
-    // Whoever starts finds the ledger in its place.
+    // A process that starts finds the ledger in its place.
     self.world.borrow_mut().ledger_comes_back();
     let anew = self.below(60) == 0;
     let (control, agent) = {
@@ -260,14 +262,12 @@ impl<'a> Schedule<'a> {
     if control == Control::Renumbered {
       self.stage.log.renumber();
     }
-    Engine::new(
-      SimFs { world: Rc::clone(&self.world), clock: Arc::clone(&self.clock) },
-      self.stage.take(who, anew),
-      agent,
-      Arc::clone(&self.clock) as Arc<_>,
-      Arc::clone(&self.config),
-      self.stage.data().to_owned(),
-    )
+    let fs = SimFs { world: Rc::clone(&self.world), clock: Arc::clone(&self.clock) };
+    Harness::with_ledger(fs, self.stage.data(), self.stage.take(who, anew))
+      .clock(Arc::clone(&self.clock) as Arc<_>)
+      .config(Arc::clone(&self.config))
+      .agent(agent)
+      .engine()
   }
 
   pub(super) fn power_loss(&mut self) {
