@@ -168,7 +168,7 @@ impl Schedule<'_> {
   /// The daemon hears that the workspace went or came.
   pub(super) fn forget_root(&mut self) {
     if let Some(engine) = &mut self.engine {
-      engine.forget_root(Path::new(ROOT));
+      engine.files().forget_root(Path::new(ROOT));
     }
   }
 

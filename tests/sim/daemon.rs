@@ -211,7 +211,7 @@ impl Schedule<'_> {
       }
       Ok(Outcome::Gone) => {
         if let Some(engine) = &mut self.engine {
-          engine.close_root(Path::new(ROOT));
+          engine.files().close_root(Path::new(ROOT));
         }
         self.clear(&target);
       }
