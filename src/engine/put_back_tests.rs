@@ -127,10 +127,13 @@ fn approve(world: &mut World, id: &BlockId) -> Result<(), EngineError> {
   }
 }
 
-/// Whether a whole placeholder is anywhere.
+/// Whether a whole placeholder is anywhere but in a quotation, which is left as its writer made it.
 fn has_placeholder(text: &str, id: &BlockId) -> bool {
   let named = placeholder::short(id);
-  text.match_indices(&named).any(|(at, _)| placeholder::comment_at(text.as_bytes(), at).is_some())
+  let is_one = |line: &str| {
+    line.match_indices(&named).any(|(at, _)| placeholder::comment_at(line.as_bytes(), at).is_some())
+  };
+  text.lines().any(|line| !line.starts_with('>') && is_one(line))
 }
 
 fn assert_back_once(is_compact: bool, changes: &[Change]) {

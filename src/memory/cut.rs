@@ -134,7 +134,9 @@ mod tests {
       markers: ids("6cf144"),
       placeholders: ids("a1b2c3"),
       is_flag: Some(|word| word == "forged-marker" || word == "edited-block"),
-      begins_flag: Some(|word| "forged-marker".starts_with(word)),
+      begins_flag: Some(|word| {
+        ["forged-marker", "edited-block"].iter().any(|flag| flag.starts_with(word))
+      }),
       ..Known::default()
     }
   }

@@ -76,8 +76,8 @@ pub(super) fn problems(conn: &Connection, limit: u32) -> rusqlite::Result<Vec<St
 
 /// The problems, unless one of them is that a page could not be read.
 pub(super) fn unless_unread(problems: Vec<String>, path: &Path) -> Result<Vec<String>, StoreError> {
-  match problems.iter().find(|line| is_unread(line)) {
-    Some(line) => Err(StoreError::Io { path: path.to_owned(), detail: line.replace('\n', "; ") }),
+  match problems.iter().flat_map(|problem| problem.lines()).find(|line| is_unread(line)) {
+    Some(line) => Err(StoreError::Io { path: path.to_owned(), detail: line.to_owned() }),
     None => Ok(problems),
   }
 }

@@ -6,7 +6,8 @@
    FAULT_SKIP   how many such calls succeed before
    FAULT_COUNT  how many fail, in all processes together
    FAULT_ERRNO  the error; for pwrite64 also 0: half of the bytes are written, and the process is gone;
-                -1: half of them are written, and the call says so; -2: none are, and the call says all
+                -1: half of them are written, and the call says so; -2: none are, and the call says all;
+                -3: there is no space, so only calls that make the file longer count, and fail
    FAULT_LOG    gets one byte for each call that failed */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -17,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 #include <unistd.h>
 
@@ -87,8 +89,11 @@ OPENING(open64)
 ssize_t pwrite64(int fd, const void *from, size_t n, off64_t at) {
   static ssize_t (*real)(int, const void *, size_t, off64_t);
   if (!real) real = (ssize_t(*)(int, const void *, size_t, off64_t))dlsym(RTLD_NEXT, "pwrite64");
-  if (!fails("pwrite64", fd)) return real(fd, from, n, at);
   int how = number("FAULT_ERRNO");
+  struct stat found;
+  int fits = how == -3 && fstat(fd, &found) == 0 && at + (off64_t)n <= found.st_size;
+  if (fits || !fails("pwrite64", fd)) return real(fd, from, n, at);
+  if (how == -3) how = ENOSPC;
   if (how == -2) return n;
   if (how == -1) return real(fd, from, n > 1 ? n / 2 : n, at);
   errno = how;
