@@ -249,11 +249,11 @@ fn a_workspace_that_comes_later_is_no_fault_and_is_guarded_then() {
   fs::remove_dir(guarded.tmp().join("b")).unwrap();
   guarded.start();
   assert!(status(&guarded)["degradations"].as_array().unwrap().is_empty(), "{}", status(&guarded));
-  assert!(status(&guarded)["workspaces"].to_string().contains("not there yet"));
+  assert!(status(&guarded)["workspaces"].to_string().contains("does not exist yet"));
   drop(guarded.test().write("b/MEMORY.md", format!("{}\n", poison(1))));
   eventually("it is guarded", || guarded.waiting().len() == 1);
   eventually("it is there", || {
-    !status(&guarded)["workspaces"].to_string().contains("not there yet")
+    !status(&guarded)["workspaces"].to_string().contains("does not exist yet")
   });
   // Once it was there, it is missed.
   fs::remove_dir_all(guarded.tmp().join("b")).unwrap();

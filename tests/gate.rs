@@ -467,7 +467,7 @@ fn a_file_under_a_foreign_lease_holds_up_its_own_reader_alone() {
     matches!(lease::acquire(leased.as_fd()).unwrap(), lease::Grant::Granted)
   });
   let mut cat = Command::new("cat").arg(gated.note(1)).stdout(Stdio::null()).spawn().unwrap();
-  gated.gate().wait_for_log("a file is under a lease");
+  gated.gate().wait_for_log("a file has been under a lease");
   let started = Instant::now();
   let mut pen = Pen::new();
   for n in 2..6 {

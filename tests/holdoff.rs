@@ -236,7 +236,7 @@ fn what_somebody_else_edited_is_never_taken_for_the_agents() {
   let found = state.guarded.read("MEMORY.md");
   assert!(!marks::is_wrapped(&found, &clean(1)), "{}", marks::show(&found));
   let status = state.guarded.ok(&["status"]);
-  assert!(status.contains("edited by somebody else"), "it says why nothing is marked: {status}");
+  assert!(status.contains("edited by another program"), "it says why nothing is marked: {status}");
   state.guarded.stop();
 }
 

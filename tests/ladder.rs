@@ -67,7 +67,7 @@ fn the_lowest_rung_can_be_chosen_and_is_kept_to() {
   guarded.approve_all();
   assert_eq!(guarded.holding("workspace", &needle(0)).len(), 1);
   let doctor = guarded.memfw(&["doctor"]).stdout;
-  assert!(doctor.contains("`files.protocol` asks for it"), "{doctor}");
+  assert!(doctor.contains("set by `files.protocol`"), "{doctor}");
   guarded.stop();
 }
 

@@ -184,7 +184,9 @@ fn an_upgrade_keeps_a_backup_and_an_older_memfw_says_the_way_back() {
   drop(conn);
   let refused = guarded.memfw(&["status"]);
   let hint = refused.stderr.lines().find(|line| line.starts_with("hint: ")).unwrap();
-  for part in ["do not delete the file", "go back", "ledger.sqlite.newer", "stop memfw"] {
+  for part in
+    ["do not delete the file", "return to the backup", "ledger.sqlite.newer", "stop memfw"]
+  {
     assert!(hint.contains(part), "`{part}` is not in:\n{hint}");
   }
   let tmp = guarded.tmp().to_str().unwrap().to_owned();
@@ -321,12 +323,12 @@ fn the_doctor_mends_what_is_safe_and_says_what_it_leaves() {
   // The daemon is stopped, which is left to a person.
   assert_eq!((fixed.status, fixed.stderr.as_str()), (1, ""), "{}", fixed.stdout);
   let parts = [
-    "closed to others, it had mode 755",
+    "closed to other users, it had mode 755",
     "ledger.sqlite`: closed to other users, it had mode 644",
-    "master.key`: closed to others",
-    "somebody may have read it",
+    "master.key`: closed to other users",
+    "another user may have read it",
     "gate.sock`: removed, nothing listens on it",
-    ".master.key.0123456789abcdef.tmp`: taken away",
+    ".master.key.0123456789abcdef.tmp`: removed",
   ];
   for part in parts {
     assert!(fixed.stdout.contains(part), "`{part}` is not in:\n{}", fixed.stdout);
@@ -354,7 +356,7 @@ fn the_doctor_upgrades_a_ledger_that_nobody_uses() {
   let format = grow_old(&guarded.tmp().join(LEDGER));
   assert_eq!(guarded.memfw(&["doctor"]).status, 1);
   let fixed = guarded.memfw(&["doctor", "--fix"]).stdout;
-  assert!(fixed.contains("brought up to date"), "{fixed}");
+  assert!(fixed.contains("migrated from format"), "{fixed}");
   assert!(guarded.tmp().join(format!("{LEDGER}.format-{format}")).exists());
 }
 

@@ -175,7 +175,7 @@ fn a_dropped_file_is_trusted_again_after_a_review() {
   let events = guarded.json(&["audit", "--event", "retrusted", "--json"]);
   assert_eq!(events.as_array().unwrap().len(), 1, "{events:#}");
   let said = guarded.ok(&["openclaw", "retrust", MEMORY]);
-  assert!(said.contains("trusts it as it is"), "{said}");
+  assert!(said.contains("trusts it already"), "{said}");
   guarded.stop();
 }
 

@@ -315,7 +315,7 @@ fn nothing_is_brought_back_without_being_asked_for() {
   let output = restore(&guarded, &[]);
   assert_eq!((output.status, output.stdout.as_str()), (2, ""), "{output:?}");
   assert!(output.stderr.contains("nothing was changed\nhint: see what would change"), "{output:?}");
-  assert!(output.stderr.contains("\nhint: say `--yes`"), "{output:?}");
+  assert!(output.stderr.contains("\nhint: pass `--yes`"), "{output:?}");
   assert_eq!(guarded.read("MEMORY.md"), b"gone\n");
   // Into a pipe go the exact bytes.
   let versions = list(&guarded, "MEMORY.md");
@@ -345,7 +345,7 @@ fn mistakes_are_told_with_what_to_type() {
       "`soon` is neither a version of this file nor a time",
       "2h ago",
     ),
-    (&["MEMORY.md", "--at", "400d"], "no version of", "--list"),
+    (&["MEMORY.md", "--at", "400d"], "no version from before", "--list"),
     (&["MEMORY.md", "--at", "ffffffff"], "`ffffffff` is no version", "--list"),
   ] {
     let output = guarded.memfw(&[&["restore"], args].concat());

@@ -190,7 +190,7 @@ fn a_word_for_a_source_is_listed_and_taken_back() {
   assert_eq!(guarded.json(&["policy", "check", "--json"]).as_array().unwrap().len(), 1);
   assert_eq!(guarded.memfw(&["policy", "withdraw", &url]).status, 2);
   let refused = guarded.memfw(&["policy", "allow", "unknown", "url-reference"]);
-  assert!(refused.status == 2 && refused.stderr.contains("names nobody"), "{refused:?}");
+  assert!(refused.status == 2 && refused.stderr.contains("identifies nobody"), "{refused:?}");
   let refused = guarded.memfw(&["policy", "allow", source, "url-referense"]);
   assert_eq!(refused.status, 2, "{refused:?}");
 }

@@ -134,7 +134,7 @@ fn a_bad_file_at_the_start_leaves_the_built_in_rules_and_is_told_until_it_is_men
   guarded.start();
   let degraded = |guarded: &Guarded| {
     let output = guarded.memfw(&["status"]);
-    (output.status, output.stdout.contains("your rules do not hold"))
+    (output.status, output.stdout.contains("your rules are invalid"))
   };
   assert_eq!(degraded(&guarded), (1, true));
   let doctor = guarded.memfw(&["doctor"]);

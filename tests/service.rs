@@ -46,7 +46,7 @@ fn a_changed_configuration_takes_effect_and_a_broken_one_changes_nothing() {
   // A mistake: the old configuration holds, and status says so until it is mended.
   config(&guarded, "workspaces = []\n[files]\nidel_ms = 0\n");
   guarded.signal(Signal::HUP);
-  guarded.wait_for_log("the changed configuration does not hold");
+  guarded.wait_for_log("the changed configuration is invalid");
   let output = guarded.memfw(&["status", "--json"]);
   assert_eq!(output.status, 1, "{output:?}");
   assert!(output.stdout.contains("unknown key `idel_ms`"), "{output:?}");

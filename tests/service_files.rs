@@ -225,7 +225,7 @@ fn a_manager_without_user_namespaces_gets_what_it_can_do() {
   let test = world();
   program(&test, "systemd-run", "#!/bin/sh\necho 217 >&2\nexit 217\n");
   let output = ok(&test, "install");
-  assert!(output.contains("may write all that you may"), "{output}");
+  assert!(output.contains("may write everything that you may"), "{output}");
   let unit = text(&test, UNIT);
   assert!(!unit.contains("\nPrivateUsers=") && !unit.contains("\nProtectSystem="), "{unit}");
   assert!(unit.contains("\nNoNewPrivileges=yes\n"));
@@ -304,7 +304,7 @@ fn a_service_of_the_system_needs_a_user() {
   let test = world();
   for (words, why) in [
     ("install --manager system", "needs `--user`"),
-    ("install --manager system --user a/b", "no name of a user"),
+    ("install --manager system --user a/b", "is not a user name"),
     ("install --user ann", "for `--manager system`"),
     ("install --manager system --user no-such-user-7", "no user `no-such-user-7`"),
   ] {

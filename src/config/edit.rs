@@ -243,7 +243,7 @@ mod tests {
       ("files.idle_ms", "soon", "a whole number from 0 to 86400000, found a string", None),
       ("files.max_bytes", "0", "from 1 to 67108864, found 0", None),
       ("workspaces", "notes", "absolute or begins with `~/`, found `notes`", Some("try `~/notes`")),
-      ("notify.channel", "a\nb", "holds a control character", None),
+      ("notify.channel", "a\nb", "contains a control character", None),
     ] {
       let rejected = value(name, typed).unwrap_err();
       assert!(rejected.message.contains(message), "{name} {typed}: {rejected:?}");

@@ -101,8 +101,9 @@ keys! {
   /// in the file overrides the preset.
   "preset" => preset: Preset = Preset::Balanced;
 
-  /// How provenance is written into memory files: "wrap" (a comment pair around blocks that were written
-  /// together), "id" (one short comment per entry), "none", or "auto" (as much as the file has room for).
+  /// How provenance is written into memory files: "wrap" (a comment pair around blocks that were
+  /// written together), "id" (one short comment per entry), "none", or "auto" (as much as the file has
+  /// room for).
   "markers" => markers: Markers = Markers::Auto;
 
   /// How long a file must be unchanged before markers are written, in milliseconds.
@@ -114,12 +115,13 @@ keys! {
   /// Other users, by number or name, whose memory files memfw may change.
   "files.owners" => owners: Vec<Owner> = Vec::new();
 
-  /// How files are edited: "auto" (the best protocol that their file system allows), "equal-length-only"
-  /// (text is overwritten in place, no markers) or "no-lease" (also without leases, and files are polled).
+  /// How files are edited: "auto" (the best protocol that their file system allows),
+  /// "equal-length-only" (text is overwritten in place, no markers) or "no-lease" (also without
+  /// leases, and files are polled).
   "files.protocol" => protocol: Protocol = Protocol::Auto;
 
-  /// Instruction files of the agent (AGENTS.md, USER.md and others) that are treated like memory: poison
-  /// is taken out of them. In the others findings are flagged, and the text stays.
+  /// Instruction files of the agent (AGENTS.md, USER.md and others) that are treated like memory:
+  /// poison is taken out of them. In the others findings are flagged, and the text stays.
   "files.quarantine" => files_quarantine: Vec<InstructionFile> = Vec::new();
 
   /// Instruction files of the agent that are not judged.
@@ -150,8 +152,8 @@ keys! {
   /// How long a version of a memory file is kept after it was replaced, in days.
   "versions.keep_days" => version_days: u64 = 14, in 1..=3650;
 
-  /// Space for all versions together, in megabytes; the oldest superseded ones are deleted first, and the
-  /// newest of each file stays. 0 keeps none.
+  /// Space for all versions together, in megabytes; the oldest superseded ones are deleted first, and
+  /// the newest of each file stays. 0 keeps none.
   "versions.max_mb" => version_mb: u64 = 256, in 0..=1_048_576;
 
   /// How long events are kept, in days.
@@ -171,8 +173,8 @@ keys! {
   /// A higher sensitivity quarantines more and has more false alarms.
   "detection.sensitivity" => sensitivity: Sensitivity = Sensitivity::Medium;
 
-  /// What happens to text that gives somebody outside a power that only the owner may give: "on" (it is
-  /// taken out of its file and waits for a person) or "off" (it stays, flagged).
+  /// What happens to text that gives somebody outside a power that only the owner may give: "on" (it
+  /// is taken out of its file and waits for a person) or "off" (it stays, flagged).
   "detection.hold" => hold: Hold = Hold::On;
 
   /// Which provider computes the vectors that compare a text with known attacks, as an explanation:
@@ -191,9 +193,9 @@ keys! {
   /// variable `MEMFW_EMBEDDING_KEY` replaces it; never put a key here.
   "detection.embedding_key_file" => embedding_key_file: Option<PathBuf> = None;
 
-  /// Which judge reads new entries from outside and says whether they may stay: "off" (none), "endpoint"
-  /// (a server with OpenAI's API), "agent" (the agent framework's own model) or "queue" (a program that
-  /// takes questions with `memfw judge next`).
+  /// Which judge reads new entries from outside and says whether they may stay: "off" (none),
+  /// "endpoint" (a server with OpenAI's API), "agent" (the agent framework's own model) or "queue" (a
+  /// program that takes questions with `memfw judge next`).
   "judge.via" => judge_via: JudgeVia = JudgeVia::Off;
 
   /// For "endpoint": its address, without `/chat/completions`; `https`, or `http` on this machine.
@@ -202,12 +204,12 @@ keys! {
   /// The model of the judge. For "agent" empty means the agent framework's usual one.
   "judge.model" => judge_model: String = String::new();
 
-  /// A file that contains only the key for the judge's endpoint, and that only you can read (mode 0600).
-  /// The variable `MEMFW_JUDGE_KEY` replaces it; never put a key here.
+  /// A file that contains only the key for the judge's endpoint, and that only you can read (mode
+  /// 0600). The variable `MEMFW_JUDGE_KEY` replaces it; never put a key here.
   "judge.key_file" => judge_key_file: Option<PathBuf> = None;
 
-  /// Whether an answer may also restore an entry that only a probability has held. An answer may always
-  /// take an entry out.
+  /// Whether an answer may also restore an entry that only a probability has held. An answer may
+  /// always take an entry out.
   "judge.may_release" => judge_may_release: bool = false;
 
   /// How many questions memfw asks per hour at most.
@@ -231,15 +233,15 @@ keys! {
   /// The words are "trusted", "verified", "untrusted" and "hostile".
   "trust.rule" => trust_rules: Vec<TrustRule> = Vec::new();
 
-  /// Whether readers of memory wait at a gate until layer 1 has passed its bytes. The gate is a separate
-  /// process (`memfw gate`), for which the daemon then listens.
+  /// Whether readers of memory wait at a gate until layer 1 has passed its bytes. The gate is a
+  /// separate process (`memfw gate`), for which the daemon then listens.
   "gate.enabled" => gate_enabled: bool = false;
 
   /// The longest time that a reader waits at the gate, in milliseconds.
   "gate.max_wait_ms" => gate_max_wait: Duration = Duration::from_secs(2), in 10..=60_000;
 
-  /// How memfw notifies you when a block was taken out of a file: "none", "message" (to a channel of the
-  /// agent framework), "event" (to the agent's own session), "desktop" (a desktop notification) or
+  /// How memfw notifies you when a block was taken out of a file: "none", "message" (to a channel of
+  /// the agent framework), "event" (to the agent's own session), "desktop" (a desktop notification) or
   /// "command" (a program of yours).
   "notify.via" => notify_via: NotifyVia = NotifyVia::None;
 
@@ -249,7 +251,8 @@ keys! {
   /// For "message": the recipient, as the channel names people.
   "notify.target" => notify_target: String = String::new();
 
-  /// For "command": the program and its arguments, without a shell; the message is an additional argument.
+  /// For "command": the program and its arguments, without a shell; the message is an additional
+  /// argument.
   "notify.command" => notify_command: Vec<String> = Vec::new();
 
   /// The shortest time between two messages about the same source, in seconds.

@@ -155,7 +155,7 @@ fn nobody_is_no_source_that_can_be_allowed() {
   let mut world = world();
   for name in ["unknown", "external-edit", "baseline", "user:unknown:unknown"] {
     let refused = world.engine.decisions().allow(&Source::new(name), &[Code::UrlReference], WORD);
-    assert!(refused.unwrap_err().to_string().contains("names nobody"), "{name}");
+    assert!(refused.unwrap_err().to_string().contains("identifies nobody"), "{name}");
   }
   assert!(world.engine.decisions().allow(&source(), &[Code::ManualQuarantine], WORD).is_err());
   assert!(world.engine.ledger().source_exceptions().unwrap().is_empty());

@@ -231,7 +231,7 @@ fn without_its_place_a_text_comes_back_under_the_same_words_or_by_order() {
       assert_eq!(approved.unwrap().1, Placed::Appended, "{text}");
     } else {
       let error = said(&approved.unwrap_err());
-      assert!(error.contains("other words stand around") && error.contains("--at-end"), "{error}");
+      assert!(error.contains("its context") && error.contains("--at-end"), "{error}");
       assert_eq!((world.read(), world.waiting()), (text.clone(), vec![id.clone()]));
       assert_eq!(world.at_end(&id), Ok(Placed::Elsewhere), "{text}");
     }

@@ -259,7 +259,7 @@ fn an_approval_that_would_land_in_another_sentence_goes_to_the_end() {
     "Before each build the assistant has to <!-- memfw:{id} quarantined --> as agreed with Ann.\n"
   ));
   let error = world.engine.approve(id.as_str(), "ann", None).unwrap_err();
-  assert!(error.to_string().contains("other words stand around"), "{error}");
+  assert!(error.to_string().contains("its context"), "{error}");
   assert_eq!(world.out().len(), 1);
   let word = super::review::Approval { by: "ann", reason: None, until: None, at_end: true };
   world.engine.approve_as(id.as_str(), word).unwrap();

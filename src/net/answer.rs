@@ -105,7 +105,7 @@ mod tests {
       assert!(why.contains(expected), "{body}: {why}");
     }
     let body = r#"{"data":[{"index":1,"embedding":[1]},{"index":1,"embedding":[1]}]}"#;
-    assert!(why(Form::OpenAi, body, 2, None).contains("whose"));
+    assert!(why(Form::OpenAi, body, 2, None).contains("which vector belongs"));
     let huge = format!(r#"{{"embeddings":[[{}1]]}}"#, "1,".repeat(MAX_DIMENSION));
     assert!(why(Form::Ollama, &huge, 1, None).contains("right length"));
   }

@@ -48,12 +48,12 @@ mod tests {
       ("http://api.example.com/v1", "is not encrypted"),
       ("http://192.0.2.10/", "is not encrypted"),
       ("http://localhost.example.com/", "is not encrypted"),
-      ("https://key@api.example.com/v1", "a key belongs into a file"),
+      ("https://key@api.example.com/v1", "put a key into a file"),
       ("ftp://api.example.com/", "must begin with `https://`"),
-      ("api.example.com/v1", "is no address"),
+      ("api.example.com/v1", "is not an address"),
       ("/v1", "it has no host"),
-      ("", "is no address"),
-      ("https://", "is no address"),
+      ("", "is not an address"),
+      ("https://", "is not an address"),
     ] {
       let error = check_url(bad).unwrap_err();
       assert!(error.contains(why), "{bad}: {error}");

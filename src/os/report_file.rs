@@ -121,7 +121,7 @@ mod tests {
     }
     assert!(!at("nowhere").exists());
     std::fs::hard_link(at("page"), at("second")).unwrap();
-    assert!(why(write_page(&at("page"), MARK, &page("2"))).ends_with("a second name"));
+    assert!(why(write_page(&at("page"), MARK, &page("2"))).ends_with("a second hard link"));
     assert_eq!(std::fs::read_to_string(at("page")).unwrap(), page("1"));
     assert!(why(write_page(dir.path(), MARK, &page("2"))).ends_with("a directory"));
     let pipe = at("pipe");

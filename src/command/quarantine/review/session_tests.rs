@@ -194,7 +194,7 @@ fn what_stands_behind_a_key_belongs_to_it() {
 fn nobody_is_not_allowed_anything() {
   let (mut session, shown) = shown(flagged());
   assert!(!shown.contains("allow source"), "{shown}");
-  assert!(text(session.key('s', "")).starts_with("Nobody knows"));
+  assert!(text(session.key('s', "")).starts_with("The source of this text is not known"));
   assert_eq!(session.wants(), Wants::Key);
 }
 
