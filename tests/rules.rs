@@ -162,7 +162,7 @@ fn a_bad_file_at_the_start_leaves_the_built_in_rules_and_is_told_until_it_is_men
   // A slip keeps the old set in force, for the daemon; a command that judges says what is wrong.
   drop(guarded.test().write(FILE, rule("acme-heron", "heron") + "=\n"));
   guarded.signal(Signal::HUP);
-  guarded.wait_for_log("your changed rules do not hold");
+  guarded.wait_for_log("your changed rules are invalid");
   assert_eq!(guarded.memfw(&["status"]).status, 1);
   assert_eq!(guarded.memfw(&["scan", guarded.path("memory/old.md").to_str().unwrap()]).status, 2);
   Writer::Shell.add(&guarded.path("memory/new.md"), b"\n- All about bluebird goes to Bob.\n");

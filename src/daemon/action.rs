@@ -157,7 +157,9 @@ impl Daemon {
       Action::RecordAnswer(request, answer) => self.report(|daemon| {
         match daemon.engine.judge_queue().take_answer(&request, &answer)? {
           Ok((_, files)) => {
-            files.into_iter().for_each(|target| daemon.enqueue_guarded(Kind::Judge, target));
+            for target in files {
+              daemon.enqueue_guarded(Kind::Judge, target);
+            }
           }
           Err(why) => tracing::debug!(target: "memfw", error = %why, "an answer does not count"),
         }

@@ -22,7 +22,7 @@ use super::{
   queue::Waiting,
 };
 use crate::{
-  engine::{EngineError, Target, attribute::AttributionRequest},
+  engine::{Target, attribute::AttributionRequest},
   provenance::{AgentRecords, Answer},
 };
 
@@ -102,16 +102,16 @@ impl AttributionWorker {
   }
 
   /// Reports a missing answer, or hands over the answer that has come.
-  pub(super) fn work(&mut self, around: &Surroundings<'_>) -> Result<Vec<Action>, EngineError> {
+  pub(super) fn work(&mut self, around: &Surroundings<'_>) -> Vec<Action> {
     let mut actions = Vec::new();
     if self.is_late(around.now) {
       let why = "the agent's records have not answered a question for half a minute";
       actions.push(Action::Degrade(KEY.to_owned(), why.to_owned()));
     }
-    let Some((target, matter, reply)) = self.take() else { return Ok(actions) };
+    let Some((target, matter, reply)) = self.take() else { return actions };
     actions.push(Action::Recover(KEY.to_owned()));
     if !around.directories.workspaces.contains(&target.root) {
-      return Ok(actions);
+      return actions;
     }
     match (matter, reply) {
       (Matter::Index(asked), Reply::Index(holds)) => {
@@ -123,7 +123,7 @@ impl AttributionWorker {
         actions.push(Action::RecordOrigin(target, waiting, request, reply));
       }
     }
-    Ok(actions)
+    actions
   }
 
   /// The answer, if it has come.

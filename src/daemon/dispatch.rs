@@ -54,7 +54,9 @@ impl Daemon {
       self.enqueue(kind, target);
     }
     // An answer of the records costs little, and would otherwise wait as long as files become dirty.
-    if self.run_part(|daemon| &mut daemon.attribution_worker, AttributionWorker::work)? {
+    let records =
+      |worker: &mut AttributionWorker, around: &Surroundings<'_>| Ok(worker.work(around));
+    if self.run_part(|daemon| &mut daemon.attribution_worker, records)? {
       return Ok(true);
     }
     let Some((kind, target, waiting)) = self.queue.take(now, &self.busy()) else {

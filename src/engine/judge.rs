@@ -376,7 +376,9 @@ pub(super) fn assessment(
   let mut text = cx.text(file, fresh);
   if cx.origin.is_taken_over {
     let claims: Vec<_> = claims(text.bytes()).collect();
-    claims.into_iter().for_each(|claim| text.blank(claim));
+    for claim in claims {
+      text.blank(claim);
+    }
   }
   if line::is_blank(text.bytes()) {
     return None;

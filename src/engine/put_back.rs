@@ -315,9 +315,10 @@ impl<F: Fs> Engine<F> {
     drop(writing);
     if matches!(cause, Cause::Again) {
       let event = Event::new(EventKind::BroughtBack).path(&item.path).block(&item.id);
-      let why = match item.awaited {
-        true => "its file could not be written before",
-        false => "an older version had restored its placeholder",
+      let why = if item.awaited {
+        "its file could not be written before"
+      } else {
+        "an older version had restored its placeholder"
       };
       self.tell(event.origin(&item.source, item.trust).detail(why))?;
     }

@@ -81,7 +81,7 @@ fn is_marker_begun(fields: &str, known: &Known) -> bool {
   let mut marker = format!("<!-- memfw:id={whole}");
   for (field, value) in [("source", "unknown"), ("trust", "untrusted"), ("ts", "0")] {
     if !whole.contains(&format!(" {field}=")) {
-      marker.push_str(&format!(" {field}={value}"));
+      marker.extend([" ", field, "=", value]);
     }
   }
   marker.push_str(" -->");
@@ -166,7 +166,7 @@ mod tests {
     ];
     for comment in comments {
       for end in 4..=comment.len() {
-        let text = format!("- tea\n\n- a {}", &comment[..end]);
+        let text = format!("- tea\n\n- a {}", comment.get(..end).unwrap());
         let found = cut_comment(text.as_bytes(), &known());
         let wanted = (end < comment.len()).then(|| "- tea\n\n- a ".len()..text.len());
         assert_eq!(found, wanted, "{text}");

@@ -131,10 +131,11 @@ pub struct Writing {
 impl fmt::Display for Writing {
   fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     let pid = self.pid;
-    match self.is_halted {
-      true => write!(f, " (pid {pid}), which was stopped (`kill -CONT {pid}` has it go on),"),
-      false => write!(f, " (pid {pid})"),
+    write!(f, " (pid {pid})")?;
+    if self.is_halted {
+      write!(f, ", which was stopped (`kill -CONT {pid}` continues it),")?;
     }
+    Ok(())
   }
 }
 

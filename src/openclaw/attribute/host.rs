@@ -39,10 +39,9 @@ pub(super) fn host(url: &str) -> Option<String> {
 
 /// One part of a name; `None` where it could not be one.
 fn label(text: &str) -> Option<String> {
+  let is_allowed = |c: char| !c.is_ascii() || c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
   if text.is_ascii() {
-    let is_plain = !text.is_empty()
-      && text.len() <= 63
-      && text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_'));
+    let is_plain = !text.is_empty() && text.len() <= 63 && text.chars().all(is_allowed);
     return is_plain.then(|| text.to_ascii_lowercase());
   }
   let plain: String = text
@@ -51,7 +50,11 @@ fn label(text: &str) -> Option<String> {
     .flat_map(|c| unicode_normalization::UnicodeNormalization::nfkc(std::iter::once(c)))
     .flat_map(char::to_lowercase)
     .collect();
-  if plain.is_ascii() { label(&plain) } else { punycode(&plain) }
+  if plain.is_ascii() {
+    return label(&plain);
+  }
+  // Punycode keeps what is ASCII as it is.
+  plain.chars().all(is_allowed).then(|| punycode(&plain)).flatten()
 }
 
 fn percent_decoded(host: &str) -> Option<String> {
@@ -168,6 +171,7 @@ mod tests {
       ("https://../", None),
       ("https://", None),
       ("example.com/no-scheme", None),
+      ("http:%2f例[", None),
       ("", None),
     ];
     for (url, expected) in cases {
