@@ -244,7 +244,7 @@ fn approved_text_is_tried_ever_more_rarely_while_the_disk_is_full_and_comes_back
   assert!(output.status == 2 && output.stderr.contains("No space left on device"), "{output:?}");
   let started = Instant::now();
   let status = guarded.memfw(&["status"]).stdout;
-  assert!(status.contains("1 not back in place yet"), "{status}");
+  assert!(status.contains("1 not restored yet"), "{status}");
   eventually("it comes back", || stands(&guarded, 1));
   assert_eq!(n_failed(), TIMES as u64);
   // The pauses of the daemon are 0.1, 0.2, 0.4, 0.8, 1.6 and 3.2 seconds.

@@ -328,7 +328,7 @@ fn nothing_is_brought_back_without_being_asked_for() {
   kept(&guarded);
   let output = restore(&guarded, &[]);
   assert_eq!(output.status, 1, "{output:?}");
-  assert!(output.stdout.contains("no version differs from what stands there"), "{output:?}");
+  assert!(output.stdout.contains("no version differs from the current content"), "{output:?}");
   guarded.stop();
 }
 
@@ -346,7 +346,7 @@ fn mistakes_are_told_with_what_to_type() {
       "2h ago",
     ),
     (&["MEMORY.md", "--at", "400d"], "no version from before", "--list"),
-    (&["MEMORY.md", "--at", "ffffffff"], "`ffffffff` is no version", "--list"),
+    (&["MEMORY.md", "--at", "ffffffff"], "no version `ffffffff`", "--list"),
   ] {
     let output = guarded.memfw(&[&["restore"], args].concat());
     assert_eq!((output.status, output.stdout.as_str()), (2, ""), "{args:?}: {output:?}");

@@ -4,6 +4,7 @@
 //! Variables of the environment: `MEMFW_SIM_SCHEDULES` (how many), `MEMFW_SIM_SEED` (one seed, or the
 //! first of them when the number is given as well), `MEMFW_SIM_TRACE=1` (print what happened),
 //! `MEMFW_SIM_PLAIN=1` (the seeds mean what they meant before there were twists: `twist.rs`),
+//! `MEMFW_SIM_ALL=1` (also a ledger and a workspace that go, and a daemon that hears events alone),
 //! `MEMFW_SIM_THREADS`, `MEMFW_SIM_SECONDS` (begin no schedule after that time; how many there were
 //! is printed). A failure prints the seed that repeats it.
 #![forbid(unsafe_code)]

@@ -1,6 +1,8 @@
 //! What a run of schedules did, so that a generator that stops to exercise something is found out.
 #![forbid(unsafe_code)]
 
+use super::twist::has_all;
+
 use std::{collections::BTreeMap, fmt};
 
 /// How often each thing happened.
@@ -32,7 +34,8 @@ impl Tally {
 
   /// What of [`REQUIRED`] never happened.
   pub(crate) fn missing(&self) -> Vec<&'static str> {
-    REQUIRED.iter().copied().filter(|what| self.of(what) == 0).collect()
+    let more: &[&str] = if has_all() { REQUIRED_OF_ALL } else { &[] };
+    REQUIRED.iter().chain(more).copied().filter(|what| self.of(what) == 0).collect()
   }
 }
 
@@ -41,6 +44,20 @@ impl fmt::Display for Tally {
     self.0.iter().try_for_each(|(what, n)| writeln!(f, "{n:>9}  {what}"))
   }
 }
+
+/// What must also happen in schedules that have everything ([`super::twist::has_all`]).
+const REQUIRED_OF_ALL: &[&str] = &[
+  "ledger moved away",
+  "ledger deleted",
+  "ledger replaced by an empty one",
+  "ledger replaced by another one",
+  "log of the ledger moved away",
+  "error: ledger moved",
+  "workspace goes",
+  "workspace goes; an empty directory stays",
+  "error: workspace absent",
+  "looked at because it is not fully guarded",
+];
 
 /// What must happen in a run of [`super::ENOUGH`] schedules.
 const REQUIRED: &[&str] = &[
@@ -95,19 +112,9 @@ const REQUIRED: &[&str] = &[
   "ENOSPC: pwrite",
   "ENOSPC: truncate",
   "a failed sync leaves pages clean",
-  "ledger moved away",
-  "ledger deleted",
-  "ledger replaced by an empty one",
-  "ledger replaced by another one",
-  "log of the ledger moved away",
-  "error: ledger moved",
-  "workspace goes",
-  "workspace goes; an empty directory stays",
-  "error: workspace absent",
   "a call below 1 ms",
   "a call below 5 ms",
   "a call below 20 ms",
-  "looked at because it is not fully guarded",
   "tear at the end of a page",
   "tear within a page",
   "fault: disk full",
