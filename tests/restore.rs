@@ -346,7 +346,7 @@ fn mistakes_are_told_with_what_to_type() {
       "2h ago",
     ),
     (&["MEMORY.md", "--at", "400d"], "no version from before", "--list"),
-    (&["MEMORY.md", "--at", "ffffffff"], "no version `ffffffff`", "--list"),
+    (&["MEMORY.md", "--at", "ffffffff"], "neither a version of this file nor a time", "--list"),
   ] {
     let output = guarded.memfw(&[&["restore"], args].concat());
     assert_eq!((output.status, output.stdout.as_str()), (2, ""), "{args:?}: {output:?}");
