@@ -1,7 +1,7 @@
 //! The daemon's side of the connection to the gate: a thread accepts connections and passes messages on.
 //!
 //! Only the daemon's own user and root may connect. The gate learns paths and stamps, and nothing else.
-//! [`super::gate_request`] answers.
+//! `gate_request` answers.
 #![forbid(unsafe_code)]
 
 use std::sync::{

@@ -54,7 +54,7 @@ pub(super) struct GateRequests {
   send_at: Option<Duration>,
   /// When the gate must have connected.
   expected_by: Option<Duration>,
-  /// Up to which [`Directories::generation`] the gate knows the watched directories.
+  /// Up to which [`super::directories::Directories::generation`] the gate knows the watched directories.
   told: u64,
   max_wait: Duration,
   health: GateHealth,

@@ -87,7 +87,7 @@ impl<F: Fs> Engine<F> {
 
   /// Processes one file like [`Engine::pass`]. `was_read` says whether another program has opened the
   /// file since a writer closed it; its argument is the number of memfw's own opens since
-  /// [`Engine::take_opens`]. Under a lease its answer is about the current bytes; that of the hint may
+  /// [`super::files::Files::take_opens`]. Under a lease its answer is about the current bytes; that of the hint may
   /// be about earlier ones.
   pub fn pass_seen_by(
     &mut self,
