@@ -131,7 +131,9 @@ fn an_approval_brings_the_exact_bytes_back() {
       guarded.stop();
     }
     let output = decide(&guarded, "approve", &id);
-    let expected = format!("{id}: approved, back in [TMP]/workspace/MEMORY.md\n");
+    let expected = format!(
+      "{id}: approved, back in [TMP]/workspace/MEMORY.md\nto take this back: `memfw undo {id}`\n"
+    );
     assert_eq!((output.stdout.as_str(), output.stderr.as_str()), (expected.as_str(), ""));
     assert_eq!(output.status, 0);
     // At once: nobody waits for the daemon.
@@ -180,6 +182,48 @@ fn an_approval_appends_where_the_placeholder_is_gone() {
 }
 
 #[test]
+fn a_decision_is_taken_back_with_and_without_a_daemon() {
+  for daemon_runs in [true, false] {
+    let (mut guarded, id) = poisoned(AT_ONCE);
+    Writer::Shell.add(&guarded.path("MEMORY.md"), format!("{}\n", clean(1)).as_bytes());
+    guarded.settle();
+    let before = guarded.read("MEMORY.md");
+    if !daemon_runs {
+      guarded.stop();
+    }
+    for decision in ["approve", "reject"] {
+      assert_eq!(decide(&guarded, decision, &id).status, 0);
+      let output = guarded.memfw(&["undo"]);
+      let line = match decision {
+        "approve" => format!("{id}: undone, quarantined again, out of [TMP]/workspace/MEMORY.md\n"),
+        _ => format!(
+          "{id}: undone, quarantined again, its placeholder is in [TMP]/workspace/MEMORY.md\n"
+        ),
+      };
+      assert_eq!((output.status, output.stderr.as_str()), (0, ""), "{output:?}");
+      if marks::reshapes(guarded.tmp()) {
+        assert_eq!(output.stdout, line);
+      }
+      if daemon_runs {
+        guarded.settle();
+      } else {
+        assert_eq!(guarded.memfw(&["run", "--once"]).status, 0);
+      }
+      marks::assert_same(&guarded.read("MEMORY.md"), &before, decision);
+      assert_eq!(guarded.waiting().len(), 1, "{decision}");
+    }
+    let output = guarded.memfw(&["undo", &id]);
+    assert_eq!(output.status, 2, "{output:?}");
+    assert!(output.stderr.contains("there is no decision to undo"), "{output:?}");
+    let undone = guarded.json(&["audit", "--event", "undone", "--json"]);
+    assert_eq!(undone.as_array().unwrap().len(), 2);
+    if daemon_runs {
+      guarded.stop();
+    }
+  }
+}
+
+#[test]
 fn a_rejection_takes_the_placeholder_away() {
   for daemon_runs in [true, false] {
     let (mut guarded, id) = poisoned(AT_ONCE);
@@ -192,7 +236,10 @@ fn a_rejection_takes_the_placeholder_away() {
     assert_eq!(output.status, 0, "{output:?}");
     assert_eq!(
       output.stdout,
-      format!("{id}: rejected; its sealed text is kept for `quarantine.rejected_days`\n")
+      format!(
+        "{id}: rejected; its sealed text is kept for `quarantine.rejected_days`\n\
+         to take this back: `memfw undo {id}`\n"
+      )
     );
     if !daemon_runs {
       guarded.start();

@@ -58,6 +58,8 @@ pub enum Command {
   Eval(super::eval::EvalArgs),
   /// Review text that was taken out of memory
   Quarantine(super::quarantine::QuarantineArgs),
+  /// Take the last decision about an item back, exactly
+  Undo(super::quarantine::QuarantineUndoArgs),
   /// Serve questions about new entries to a model or a person
   Judge(super::judge::JudgeArgs),
   /// List exceptions, and whether they are still needed
@@ -124,6 +126,7 @@ mod tests {
     Scan(crate::command::scan::ScanArgs),
     Eval(crate::command::eval::EvalArgs),
     Quarantine(crate::command::quarantine::QuarantineArgs),
+    Undo(crate::command::quarantine::QuarantineUndoArgs),
     Judge(crate::command::judge::JudgeArgs),
     Policy(crate::command::policy::PolicyArgs),
     Explain(crate::command::explain::ExplainArgs),
@@ -179,6 +182,9 @@ mod tests {
       "memfw quarantine approve a1 b2 --json",
       "memfw quarantine approve a1 --days 30",
       "memfw quarantine reject a1",
+      "memfw undo",
+      "memfw undo a1 b2 --reason mistake --json",
+      "memfw quarantine undo a1",
       "memfw quarantine review a1 MEMORY.md:3",
       "memfw quarantine review --status flagged",
       "memfw quarantine delete a1 b2 --yes --reason old --json",

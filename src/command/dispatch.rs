@@ -62,6 +62,10 @@ fn dispatch(context: &Context, command: Command) -> Result<Status, Failure> {
     Command::Scan(args) => scan::run(context, args),
     Command::Eval(args) => eval::run(context, args),
     Command::Quarantine(args) => quarantine::run(context, args),
+    Command::Undo(args) => {
+      let command = quarantine::QuarantineCommand::Undo(args);
+      quarantine::run(context, quarantine::QuarantineArgs { command })
+    }
     Command::Judge(args) => judge::run(context, &args),
     Command::Policy(args) => policy::run(context, args),
     Command::Explain(args) => explain::run(context, &args),

@@ -9,7 +9,7 @@ pub mod review;
 
 pub use args::{
   QuarantineApproveArgs, QuarantineArgs, QuarantineCommand, QuarantineDecideArgs,
-  QuarantineListArgs, QuarantineShowArgs,
+  QuarantineListArgs, QuarantineShowArgs, QuarantineUndoArgs,
 };
 pub use delete::DeleteArgs;
 pub use export::ExportArgs;
@@ -43,7 +43,7 @@ use crate::{
   },
 };
 
-use decide::{Done, add, approve, reject};
+use decide::{Done, add, approve, reject, take_back};
 
 /// The most columns in which the text of a block is shown; fewer on a narrow terminal.
 const PREVIEW_COLUMNS: usize = 100;
@@ -61,6 +61,7 @@ pub fn run(context: &Context, args: QuarantineArgs) -> Result<Status, Failure> {
       decide(context, &args.decide, (args.days, args.at_end), approve)
     }
     QuarantineCommand::Reject(args) => decide(context, &args, (None, false), reject),
+    QuarantineCommand::Undo(args) => undo(context, &args),
     QuarantineCommand::Delete(args) => delete::run(context, &args),
     QuarantineCommand::Export(args) => export::run(context, &args),
   }
@@ -260,7 +261,7 @@ fn decide(
   let by = context.user();
   let until = days.map(|days| SystemClock.now().saturating_add(i64::from(days) * DAY));
   let word = Approval { by: &by, reason: args.reason.as_deref(), until, at_end };
-  let mut values = Vec::new();
+  let (mut values, mut undoable) = (Vec::new(), Vec::new());
   for name in &args.items {
     let done = act(&mut engine, name, word);
     // The completed decisions are printed even if a later one fails.
@@ -273,7 +274,39 @@ fn decide(
         return Err(failure);
       }
     };
+    undoable.extend(done.undoable.map(|id| id.to_string()));
     if args.json { values.push(done.value) } else { context.out.line(&done.line)? }
+  }
+  if args.json {
+    context.out.json(&values)?;
+  } else if !undoable.is_empty() {
+    context.out.line(&format!("to take this back: `memfw undo {}`", undoable.join(" ")))?;
+  }
+  Ok(Status::Yes)
+}
+
+/// Takes decisions back: those about the given items, or the last one.
+fn undo(context: &Context, args: &QuarantineUndoArgs) -> Result<Status, Failure> {
+  drop(context.ledger()?);
+  let config = context.config()?.config;
+  let mut engine = context.engine(&config)?;
+  let by = context.user();
+  let last = [None];
+  let named = args.items.iter().map(|name| Some(name.as_str()));
+  let names: Vec<Option<&str>> =
+    if args.items.is_empty() { last.to_vec() } else { named.collect() };
+  let mut values = Vec::new();
+  for name in names {
+    match take_back(&mut engine, name, &by, args.reason.as_deref()) {
+      Ok(done) if args.json => values.push(done.value),
+      Ok(done) => context.out.line(&done.line)?,
+      Err(failure) => {
+        if args.json && !values.is_empty() {
+          context.out.json(&values)?;
+        }
+        return Err(failure);
+      }
+    }
   }
   if args.json {
     context.out.json(&values)?;

@@ -107,6 +107,11 @@ impl Decisions<'_> {
     self.withdraw(&hashes, |_, of| Ok(of.map_or(!stands, |of| *of == item.id)))
   }
 
+  /// Withdraws the approval of an item, whose text is `plain`, and no other.
+  pub(super) fn undo_approval(&mut self, item: &Item, plain: &[u8]) -> Result<(), EngineError> {
+    self.withdraw(&[item.hash, line::norm_hash(plain)], |_, of| Ok(of == Some(&item.id)))
+  }
+
   /// Withdraws those approvals for whose item `is_meant` is true.
   fn withdraw(
     &mut self,

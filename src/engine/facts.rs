@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet};
 use super::{label::Labels, origin::Origin};
 use crate::{
   detect::{Code, policy::Party},
-  memory::{BlockId, Document, Known, KnownBlock, KnownLine, Marker},
+  memory::{BlockId, Document, Gap, Known, KnownBlock, KnownLine, Marker},
   os::clock::rfc3339,
   provenance::{Attestation, Source, State, Trust},
   store::{BlockRow, Revision},
@@ -23,6 +23,8 @@ pub struct FileFacts {
   pub ids: Known,
   /// Placeholders that the next lazy pass removes.
   pub gone: HashSet<BlockId>,
+  /// Placeholders that the next lazy pass inserts again, because a rejection was undone.
+  pub gaps: Vec<(BlockId, Gap)>,
 }
 
 impl FileFacts {
@@ -64,6 +66,7 @@ impl FileFacts {
         names,
       },
       gone,
+      gaps: Vec::new(),
     }
   }
 

@@ -133,7 +133,10 @@ impl<F: Fs> Engine<F> {
     let at = self.now();
     let rows = view.rows(at, || self.new_id())?;
     let (new, marking) = self.reshape_of(target, &view, &rows);
-    let Some(new) = new else { return self.give_up(target) };
+    let Some(new) = new else {
+      self.ledger.forget_gaps(view.facts.gaps.iter().map(|(id, _)| id))?;
+      return self.give_up(target);
+    };
     let image = NewOp {
       kind: OpKind::Reshape,
       path: &path,
@@ -186,6 +189,8 @@ impl<F: Fs> Engine<F> {
       at,
     })?;
     edit.finish(self)?;
+    // Each returns once: a person may remove the placeholder again.
+    self.ledger.forget_gaps(renewed.facts.gaps.iter().map(|(id, _)| id))?;
     let compact = self.files.may_reshape(&target.root);
     self.versions.note(&self.ledger, path, &renewed, compact);
     // After the edit is finished, because keeping a version is not urgent.

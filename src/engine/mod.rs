@@ -87,6 +87,9 @@ pub mod together;
 #[cfg(test)]
 mod together_tests;
 mod trusted;
+pub mod undo;
+#[cfg(test)]
+mod undo_tests;
 pub mod unit;
 pub mod unmark;
 mod verifying_read;

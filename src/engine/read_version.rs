@@ -82,6 +82,7 @@ impl Reader<'_> {
     let mut facts = FileFacts::new(rows, former, markers, &placeholders, redacted);
     let document = facts.read(&bytes);
     let approvals = Approvals::new(ledger, now);
+    facts.gaps = ledger.gaps(path)?;
     facts.gone.extend(approvals.spare_placeholders(&document, &bytes, &placeholders)?);
     let comparison = compare_text(&bytes, &document, &facts.known);
     let continued = continued(ledger, &document, now)?;

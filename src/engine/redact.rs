@@ -242,6 +242,7 @@ impl<F: Fs> Engine<F> {
       }
       let held = decision.is_some_and(|decision| decision.action == Action::Hold);
       let kind = match (*back, held) {
+        _ if view.is_undo => EventKind::Undone,
         (true, _) => EventKind::Returned,
         (false, true) => EventKind::Held,
         (false, false) => EventKind::Quarantined,

@@ -109,6 +109,7 @@ impl<F: Fs> Engine<F> {
       .detail(by_whom(by, reason));
     pending::add(&mut self.ledger, &item.path, Pending::RESHAPE)?;
     self.decisions().take_back(&item)?;
+    self.keep_gap(&item)?;
     hit(Point::RejectBeforeDecision);
     self.ledger.decide(&item.id, State::Rejected, by, at, &[event.row()])?;
     hit(Point::RejectAfterDecision);
@@ -247,7 +248,7 @@ impl<F: Fs> Engine<F> {
 
   /// Runs the lazy pass over a file, at once if no other program has the file open: a person is
   /// waiting.
-  fn renew(&mut self, path: &Path) -> Result<(), EngineError> {
+  pub(super) fn renew(&mut self, path: &Path) -> Result<(), EngineError> {
     let Some(target) = target_of(&self.ledger, path)? else { return Ok(()) };
     self.catch_up(&target)?;
     pending::add(&mut self.ledger, path, Pending::RESHAPE)?;

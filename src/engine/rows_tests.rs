@@ -256,7 +256,8 @@ impl Walk {
     let comparison = compare(&document, &facts.known);
     let judgements = document.blocks().iter().map(|_| None).collect();
     let hash = ContentHash::of(&bytes);
-    let view = View { bytes, hash, document, facts, comparison, judgements, origin };
+    let view =
+      View { bytes, hash, document, facts, comparison, judgements, origin, is_undo: false };
     let mut next = self.n_ids;
     let rows = view
       .rows(1, || {

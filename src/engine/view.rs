@@ -40,6 +40,8 @@ pub struct View {
   pub judgements: Vec<Option<BlockJudgement>>,
   /// The origin of fresh lines.
   pub origin: Origin,
+  /// Whether text is taken out because the approval of it is undone.
+  pub is_undo: bool,
 }
 
 /// The marker mode of a file.
@@ -62,12 +64,22 @@ impl View {
       rows: rows.to_vec(),
       ids,
       gone: before.gone.clone(),
+      gaps: before.gaps.clone(),
     };
     let document = facts.read(&bytes);
     let comparison = compare(&document, &facts.known);
     let judgements = document.blocks().iter().map(|_| None).collect();
     let hash = ContentHash::of(&bytes);
-    Self { bytes, hash, document, facts, comparison, judgements, origin: Origin::unknown() }
+    Self {
+      bytes,
+      hash,
+      document,
+      facts,
+      comparison,
+      judgements,
+      origin: Origin::unknown(),
+      is_undo: false,
+    }
   }
 
   /// The edits: poison and forged markers at once, or otherwise, lazily, the markers.
@@ -85,6 +97,21 @@ impl View {
   /// The edits that are needed at once, without markers.
   pub fn urgent(&self) -> Plan {
     self.plan(MarkerMode::None, false, &[], &Labels::default())
+  }
+
+  /// The new text of the file, or the present one, with the placeholders that return to their places. Each
+  /// returns only where no block reads differently with it.
+  fn with_gaps(&self, reshaped: Option<Vec<u8>>) -> Option<Vec<u8>> {
+    let mut new = reshaped;
+    let hashes = |of: &Document| of.blocks().iter().map(|block| block.hash).collect::<Vec<_>>();
+    for (id, gap) in &self.facts.gaps {
+      let Some(with) = gap.insert(new.as_deref().unwrap_or(&self.bytes), id) else { continue };
+      let read = self.facts.read(&with);
+      if hashes(&read) == hashes(&self.document) && read.placeholders().any(|one| one == id) {
+        new = Some(with);
+      }
+    }
+    new
   }
 
   /// The known blocks with the markers from `rows`: a block that has just become known gets its current
@@ -155,7 +182,7 @@ impl<F: Fs> Engine<F> {
     let judgements = self.judge.fresh(&self.ledger, file, &read, of, writable, began)?;
     let ReadVersion { bytes, document, facts, comparison, .. } = read;
     let hash = ContentHash::of(&bytes);
-    Ok(View { bytes, hash, document, facts, comparison, judgements, origin })
+    Ok(View { bytes, hash, document, facts, comparison, judgements, origin, is_undo: false })
   }
 
   /// The marker mode for this file.
@@ -213,7 +240,8 @@ impl<F: Fs> Engine<F> {
         _ => {
           // Without text to mark, no marker is missing.
           marking.why = marking.why.filter(|_| rows.iter().any(|row| row.marker.is_some()));
-          return (plan.reshape, marking);
+          let new = view.with_gaps(plan.reshape);
+          return (new, marking);
         }
       };
       let (mode, limit) = lower;

@@ -211,7 +211,9 @@ impl Ledger {
         if let Some(former) = state("SELECT status FROM quarantine WHERE id = ?1")? {
           (
             former,
-            "UPDATE quarantine SET status = ?2, reviewed_at = ?3, reviewed_by = ?4 WHERE id = ?1",
+            "UPDATE quarantine SET former = iif(status IN ('quarantined', 'held'), status, former),
+               status = ?2, reviewed_at = ?3, reviewed_by = ?4
+             WHERE id = ?1",
           )
         } else if let Some(former) = state("SELECT state FROM block WHERE id = ?1")? {
           (
@@ -323,7 +325,7 @@ const QUARANTINED: &str = "SELECT id FROM quarantine";
 
 /// Items of the quarantine, and blocks in their files that are flagged or decided. For an id that
 /// is both, the item is returned.
-const ITEMS: &str = concat!(items_out!(), "
+pub(super) const ITEMS: &str = concat!(items_out!(), "
   UNION ALL
   SELECT b.id, f.path, b.start_line, b.hash, 0, b.state, coalesce(r.source, 'unknown'),
     coalesce(r.trust, 'untrusted'), coalesce(r.attestation, 'self-reported'), r.session, b.score, NULL,

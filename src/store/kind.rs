@@ -66,6 +66,9 @@ pub enum EventKind {
   /// A person rejected a block.
   #[strum(message = "block rejected")]
   Rejected,
+  /// A person took a decision back.
+  #[strum(message = "decision undone")]
+  Undone,
   /// A person had the sealed bytes of an item deleted.
   #[strum(message = "quarantined bytes deleted")]
   Deleted,

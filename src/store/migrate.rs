@@ -44,6 +44,7 @@ const MIGRATIONS: &[Migration] = &[
   Migration { number: 18, sql: include_str!("migrations/0018_awaited.sql") },
   Migration { number: 19, sql: include_str!("migrations/0019_place.sql") },
   Migration { number: 20, sql: include_str!("migrations/0020_types.sql") },
+  Migration { number: 21, sql: include_str!("migrations/0021_undo.sql") },
 ];
 
 /// The format that this memfw writes: the number of the last migration.

@@ -55,6 +55,7 @@ mod tests;
 mod trail;
 mod turn;
 mod unanswered;
+mod undo;
 mod version;
 
 use std::{ops::Deref, path::Path, path::PathBuf};

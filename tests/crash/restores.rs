@@ -2,7 +2,7 @@
 //! and a second try succeeds.
 
 use {
-  crate::support::{AT_ONCE, Guarded, clean, marks},
+  crate::support::{AT_ONCE, Guarded, clean, marks, poison},
   std::{fs, os::unix::process::ExitStatusExt as _},
 };
 
@@ -70,6 +70,55 @@ fn assert_survives(bad: Option<&str>) {
       let again = guarded.memfw(&["restore", "MEMORY.md", "--at", &version]);
       assert_eq!(again.status, 0, "{point}: {again:?}");
       marks::assert_same(&marks::strip(&guarded.read("MEMORY.md")), good.as_bytes(), &point);
+      if !died {
+        break;
+      }
+    }
+  }
+  println!("{deaths} deaths");
+  assert!(deaths > 10, "only {deaths} deaths");
+}
+
+/// Points of the redaction that follows a restore of text which has to go.
+const REDACTION: [&str; 7] = [
+  "redact-after-journal",
+  "redact-after-write",
+  "redact-after-sync",
+  "redact-after-record",
+  "redact-after-finish",
+  "pass-before-record",
+  "pass-after-record",
+];
+
+#[test]
+#[ignore = "takes minutes: just crash"]
+fn killed_while_text_is_taken_out_of_a_version_that_comes_back() {
+  let (poison, rest) = (format!("{}\n", poison(1)), format!("{}\n", clean(1)).repeat(200));
+  let good = format!("# Memory\n\n{rest}{poison}{rest}");
+  let guarded = Guarded::new(AT_ONCE).memory("MEMORY.md", &good);
+  assert_eq!(guarded.memfw(&["run", "--once"]).status, 0);
+  let version = versions(&guarded).remove(0).0;
+  // What is there at the start is only flagged. A person takes it out, so that it goes when it comes back.
+  let line = 1 + good[..good.find(&poison).unwrap()].matches('\n').count();
+  let place = format!("MEMORY.md:{line}");
+  assert_eq!(guarded.memfw(&["quarantine", "add", &place]).status, 0);
+  let mut deaths = 0;
+  for point in POINTS.iter().chain(&REDACTION) {
+    for n in 1.. {
+      fs::remove_file(guarded.path("MEMORY.md")).unwrap();
+      let point = format!("{point}:{n}");
+      let died = dies(&guarded, &version, &point);
+      deaths += usize::from(died);
+      assert_eq!(guarded.memfw(&["run", "--once"]).status, 0, "{point}");
+      let again = guarded.memfw(&["restore", "MEMORY.md", "--at", &version]);
+      assert_eq!(again.status, 0, "{point}: {again:?}");
+      assert_eq!(guarded.memfw(&["run", "--once"]).status, 0, "{point}");
+      let found = String::from_utf8(guarded.read("MEMORY.md")).unwrap();
+      assert!(!found.contains(poison.trim_end()), "{point}: {found}");
+      let n_clean = found.matches(clean(1).as_str()).count();
+      assert_eq!(n_clean, 400, "{point}: nothing is lost or twice");
+      let waiting = guarded.json(&["quarantine", "list", "--json"]);
+      assert_eq!(waiting.as_array().unwrap().len(), 1, "{point}: {waiting}");
       if !died {
         break;
       }

@@ -35,6 +35,9 @@ pub enum QuarantineCommand {
   /// Refuse items and remove their placeholders
   #[command(after_help = "Example: memfw quarantine reject a1b2c3")]
   Reject(QuarantineDecideArgs),
+  /// Take decisions back, exactly
+  #[command(after_help = "Example: memfw quarantine undo a1b2c3")]
+  Undo(QuarantineUndoArgs),
   /// Delete the sealed text of items for good; their records are kept
   #[command(after_help = "Example: memfw quarantine delete a1b2c3 --yes")]
   Delete(super::DeleteArgs),
@@ -81,6 +84,23 @@ pub struct QuarantineApproveArgs {
   /// If its place is gone or the surrounding text changed, add it to the end of the file
   #[arg(long)]
   pub at_end: bool,
+}
+
+/// `memfw undo` and `memfw quarantine undo`
+#[derive(Clone, Debug, ClapArgs)]
+#[command(after_help = "Example: memfw undo a1b2c3")]
+pub struct QuarantineUndoArgs {
+  /// Ids or beginnings of ids; without one, the last decision
+  #[arg(value_name = "ID")]
+  pub items: Vec<String>,
+
+  /// The reason, for the audit
+  #[arg(long, value_name = "TEXT")]
+  pub reason: Option<String>,
+
+  /// Print JSON
+  #[arg(long)]
+  pub json: bool,
 }
 
 /// `memfw quarantine add|approve|reject`

@@ -12,8 +12,10 @@ use crate::{
     event::shown,
     pending,
     review::{Approval, Placed},
+    undo::Undone,
   },
   files::RealFs,
+  memory::BlockId,
   terminal::{escape::terminal, failure::Failure},
 };
 
@@ -23,6 +25,8 @@ pub(super) struct Done {
   pub(super) line: String,
   /// The value for programs.
   pub(super) value: Value,
+  /// The item whose decision `memfw undo` takes back.
+  pub(super) undoable: Option<BlockId>,
 }
 
 /// Approves an item: puts it back into its file, or clears the flag of a block.
@@ -45,7 +49,11 @@ pub(super) fn approve(
     }
     Placed::InPlace => (format!("{}: approved, it stays in {place}", item.id), "in-place"),
   };
-  Ok(Done { line, value: json!({ "id": item.id.as_str(), "status": "approved", "placed": word }) })
+  Ok(Done {
+    line,
+    value: json!({ "id": item.id.as_str(), "status": "approved", "placed": word }),
+    undoable: Some(item.id),
+  })
 }
 
 /// Rejects an item.
@@ -58,7 +66,41 @@ pub(super) fn reject(
   let item = engine.reject(item.id.as_str(), word.by, word.reason)?;
   let line =
     format!("{}: rejected; its sealed text is kept for `quarantine.rejected_days`", item.id);
-  Ok(Done { line, value: json!({ "id": item.id.as_str(), "status": "rejected" }) })
+  Ok(Done {
+    line,
+    value: json!({ "id": item.id.as_str(), "status": "rejected" }),
+    undoable: Some(item.id),
+  })
+}
+
+/// Takes the decision about an item back, or the last decision.
+pub(super) fn take_back(
+  engine: &mut Engine<RealFs>,
+  name: Option<&str>,
+  by: &str,
+  reason: Option<&str>,
+) -> Result<Done, Failure> {
+  let id = match name {
+    Some(name) => Some(find_item(engine.ledger(), name)?.id),
+    None => None,
+  };
+  let (item, undone) = engine.undo(id.as_ref().map(|id| id.as_str()), by, reason)?;
+  let (id, status, place) = (&item.id, item.status, terminal(shown(&item.path)));
+  let (line, word) = match undone {
+    Undone::TakenOut => (format!("{id}: undone, {status} again, out of {place}"), "taken-out"),
+    Undone::Waits => {
+      (format!("{id}: undone, {status} again, its placeholder is in {place}"), "placeholder")
+    }
+    Undone::WaitsWithoutPlace => {
+      (format!("{id}: undone, {status} again; it has no place in {place}"), "none")
+    }
+    Undone::Flagged => (format!("{id}: undone, flagged again in {place}"), "in-place"),
+  };
+  Ok(Done {
+    line,
+    value: json!({ "id": id.as_str(), "status": status.as_str(), "placed": word }),
+    undoable: None,
+  })
 }
 
 /// Takes a block out of its file.
@@ -84,7 +126,7 @@ pub(super) fn add(
   // The quarantined item may have another id than the block had.
   let was = was.filter(|was| *was != id).map(|was| format!(" (was {was})")).unwrap_or_default();
   let line = format!("{id}: in quarantine, out of {}{was}", terminal(shown(&target.path())));
-  Ok(Done { line, value: json!({ "id": id.as_str(), "status": "quarantined" }) })
+  Ok(Done { line, value: json!({ "id": id.as_str(), "status": "quarantined" }), undoable: None })
 }
 
 fn target_of(engine: &Engine<RealFs>, path: &Path) -> Result<Target, Failure> {

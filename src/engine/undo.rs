@@ -1,0 +1,413 @@
+//! Takes a person's decision about an item back.
+//!
+//! An approval is undone by taking exactly the approved bytes out of the file again, under their old id; a
+//! rejection by letting the item wait again, with its placeholder in its former place. What was deleted cannot
+//! be restored.
+#![forbid(unsafe_code)]
+
+use std::{ops::Range, time::Duration};
+
+use super::{
+  Engine, EngineError, Event, EventKind, Target,
+  edit::{Edit, Lease, Locked, Rewritten, Sync, lease_within},
+  event::shown,
+  judge::{BlockJudgement, Consulted, Origin},
+  pending::{self, target_of},
+  record::ReadVersion,
+  redact::Redacted,
+  review::{ATTEMPTS, PATIENCE, by_whom, is_judged},
+  view::View,
+};
+use crate::{
+  detect::{Action, Decision, Verdict},
+  failpoint::Plan,
+  files::{Fs, MemoryFile},
+  memory::{
+    BlockId, ContentHash, Gap, Line,
+    line::{self, LineKind},
+    placeholder,
+  },
+  provenance::State,
+  store::{Item, NewOp, OpKind, Pending, StoreError, Writer},
+};
+
+/// Where the text of an item is after its decision was undone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Undone {
+  /// Out of its file again; it had been restored.
+  TakenOut,
+  /// In the quarantine, with its placeholder in the file.
+  Waits,
+  /// In the quarantine, without a place in the file.
+  WaitsWithoutPlace,
+  /// In its file, flagged.
+  Flagged,
+}
+
+impl<F: Fs> Engine<F> {
+  /// Takes the decision about an item back, or, without an id, the last decision of a person.
+  pub fn undo(
+    &mut self,
+    id: Option<&str>,
+    by: &str,
+    reason: Option<&str>,
+  ) -> Result<(Item, Undone), EngineError> {
+    let last = match id {
+      Some(id) => Some(id.to_owned()),
+      None => self.ledger.last_decided()?.map(|id| id.to_string()),
+    };
+    let last = last.ok_or_else(|| EngineError::refused("nobody has decided anything yet"))?;
+    let item = self.ledger.item(&last)?;
+    let undone = match item.status {
+      State::Approved if item.in_file => self.undo_clearing(&item, by, reason)?,
+      State::Approved => self.undo_approval(&item, by, reason)?,
+      State::Rejected if !item.in_file => self.undo_rejection(&item, by, reason)?,
+      State::Forgotten => {
+        return Err(EngineError::refused_with(
+          format!("the text of `{}` was deleted, and cannot be restored", item.id),
+          "undo an earlier decision by its id: `memfw undo ID`",
+        ));
+      }
+      status => {
+        return Err(EngineError::refused(format!(
+          "`{}` is {status}: there is no decision to undo",
+          item.id
+        )));
+      }
+    };
+    Ok((self.ledger.item(item.id.as_str())?, undone))
+  }
+
+  /// Notes where the placeholder of an item is, because its rejection removes it. A file that cannot be read
+  /// now has no such place.
+  pub(super) fn keep_gap(&mut self, item: &Item) -> Result<(), EngineError> {
+    let Some(target) = target_of(&self.ledger, &item.path)? else { return Ok(()) };
+    let Ok(Ok(file)) = self.files.open(&target) else { return Ok(()) };
+    let (Ok(bytes), Some(plain)) = (file.read_all(), self.plain_of(item)?) else { return Ok(()) };
+    if let Some(found) = placeholder::find(&bytes, &item.id, &plain) {
+      self.ledger.keep_gap(&item.id, &Gap::around(&bytes, &found.span))?;
+    }
+    Ok(())
+  }
+
+  /// A flagged block that was cleared is flagged again.
+  fn undo_clearing(
+    &mut self,
+    item: &Item,
+    by: &str,
+    reason: Option<&str>,
+  ) -> Result<Undone, EngineError> {
+    // The block is the whole text of its exception.
+    self.decisions().undo_approval(item, &[])?;
+    pending::add(&mut self.ledger, &item.path, Pending::RESHAPE)?;
+    self.undecide(item, State::Flagged, by, reason)?;
+    self.renew(&item.path)?;
+    Ok(Undone::Flagged)
+  }
+
+  fn undo_rejection(
+    &mut self,
+    item: &Item,
+    by: &str,
+    reason: Option<&str>,
+  ) -> Result<Undone, EngineError> {
+    let former = self.ledger.former_state(&item.id)?;
+    pending::add(&mut self.ledger, &item.path, Pending::RESHAPE)?;
+    self.undecide(item, former, by, reason)?;
+    self.renew(&item.path)?;
+    self.waits(item)
+  }
+
+  fn undo_approval(
+    &mut self,
+    item: &Item,
+    by: &str,
+    reason: Option<&str>,
+  ) -> Result<Undone, EngineError> {
+    let former = self.ledger.former_state(&item.id)?;
+    if let Some(target) = target_of(&self.ledger, &item.path)? {
+      for _ in 0..ATTEMPTS {
+        if self.files.stamp(&target)?.is_none() {
+          break;
+        }
+        // Text that others wrote meanwhile is judged by itself.
+        self.catch_up(&target)?;
+        match self.take_out_again(&target, item, former, (by, reason))? {
+          Taken::Out => {
+            self.renew(&item.path)?;
+            return Ok(Undone::TakenOut);
+          }
+          Taken::Absent => {
+            let plain = self.ledger.unseal(&item.id)?;
+            self.decisions().undo_approval(item, &plain)?;
+            self.undecide(item, former, by, reason)?;
+            return self.waits(item);
+          }
+          Taken::Changed => {}
+        }
+      }
+      if self.files.stamp(&target)?.is_some() {
+        return Err(EngineError::refused_with("others keep writing to the file", "try again"));
+      }
+    }
+    // Without a file there is nothing to take out.
+    if let Some(plain) = self.plain_of(item)? {
+      self.decisions().undo_approval(item, &plain)?;
+    }
+    self.undecide(item, former, by, reason)?;
+    Ok(Undone::WaitsWithoutPlace)
+  }
+
+  /// Takes the approved bytes of an item out of its file, if they are there.
+  fn take_out_again(
+    &mut self,
+    target: &Target,
+    item: &Item,
+    former: State,
+    (by, reason): (&str, Option<&str>),
+  ) -> Result<Taken, EngineError> {
+    let mut file = self.open_leased(target, PATIENCE)?;
+    let writing = self.files.lock()?;
+    let leased = lease_within(&mut file, &*self.clock, PATIENCE)? == Lease::Held;
+    if !self.files.is_on_path(target, &file)? {
+      return Ok(Taken::Changed);
+    }
+    let started = self.clock.monotonic();
+    let bytes = file.read_all()?;
+    let plain = self.ledger.unseal(&item.id)?;
+    let row = self.ledger.file(&target.path())?;
+    if !is_judged(&mut self.ledger, row.as_ref(), ContentHash::of(&bytes), self.clock.now())? {
+      return Ok(Taken::Changed);
+    }
+    let mut view = self.view(target, row.as_ref(), bytes, Origin::unknown(), None)?;
+    let Some(copy) = Copy::find(&view, item, &plain) else { return Ok(Taken::Absent) };
+    let locked = Locked::new(&writing, leased);
+    if !leased || !self.files.may_reshape(&target.root) {
+      // At equal length, as it was taken out first. There are no markers to heed on such a file system.
+      return self.redact_again(
+        target,
+        (&mut file, locked),
+        view,
+        (item, former, copy),
+        (by, started),
+      );
+    }
+    let new = copy.replaced(&view.bytes, &item.id);
+    let stamp = file.stamp()?;
+    let image = NewOp {
+      kind: OpKind::Reshape,
+      path: &item.path,
+      dev: stamp.dev,
+      ino: stamp.ino,
+      offset: 0,
+      before: &view.bytes,
+      after: &new,
+    };
+    let edit = Edit::<F, _>::new(Plan::Approve, locked, target, &mut file);
+    let mut edit = edit.begun(self, view.hash, &image)?;
+    if edit.lease_again(self, PATIENCE)? != Lease::Held {
+      edit.given_up(self)?;
+      return Ok(Taken::Changed);
+    }
+    let edit = match edit.reshape(self, &view.bytes, &new)? {
+      Rewritten::Done(edit) => edit,
+      Rewritten::Changed => return Ok(Taken::Changed),
+      Rewritten::Failed(error) => return Err(error.into()),
+    };
+    let Some(edit) = edit.on_path(self)? else { return Ok(Taken::Changed) };
+    let edit = edit.followed(self, Some((view.hash, ContentHash::of(&new))))?;
+    let edit = edit.durable(self, Sync::GiveBack)?;
+    // Until here the text is approved, and a crash restores it.
+    self.decisions().undo_approval(item, &plain)?;
+    self.undecide(item, former, by, reason)?;
+    let seen =
+      ReadVersion { leased, stamp: edit.stamp(), adopting: false, started, waited: Duration::ZERO };
+    let row = self.ledger.file(&item.path)?;
+    view = self.view(target, row.as_ref(), new, Origin::unknown(), None)?;
+    self.record(target, &file, &view, &seen)?;
+    pending::add(&mut self.ledger, &item.path, Pending::RESHAPE)?;
+    edit.finish(self)?;
+    self.versions.keep_noted(&mut self.ledger, Writer::Memfw, self.clock.now())?;
+    Ok(Taken::Out)
+  }
+
+  /// Takes the lines out in place, where a file must keep its length.
+  fn redact_again(
+    &mut self,
+    target: &Target,
+    (file, locked): (&mut F::File, Locked<'_>),
+    mut view: View,
+    (item, former, copy): (&Item, State, Copy),
+    (by, started): (&str, Duration),
+  ) -> Result<Taken, EngineError> {
+    // To the plan these lines are the only ones with a verdict.
+    view.judgements.iter_mut().for_each(|judgement| *judgement = None);
+    if let Some(judgement) = view.judgements.get_mut(copy.block) {
+      *judgement = Some(verdict(item, former, copy.lines));
+    }
+    view.origin = Origin::of_item(item).with_request(&self.ledger);
+    view.is_undo = true;
+    let plan = view.urgent();
+    if plan.redactions.iter().any(|one| ContentHash::of(&one.original) != item.hash) {
+      let place = format!("{}:{}", shown(&item.path), copy.line);
+      return Err(EngineError::refused_with(
+        format!("the text of `{}` is joined with other text now", item.id),
+        format!("take the entry out: `memfw quarantine add {place}`"),
+      ));
+    }
+    let plain = self.ledger.unseal(&item.id)?;
+    // The approval ends first: a redaction takes out no text that a person has approved.
+    self.decisions().undo_approval(item, &plain)?;
+    self.ledger.set_awaited(&item.id, false)?;
+    self.ledger.decide(&item.id, former, by, self.clock.now(), &[])?;
+    match self.redact(target, file, locked, &view, &plan.redactions, started)? {
+      Redacted::Done { edit, .. } => {
+        edit.finish(self)?;
+        let (reviewer, at) = (reviewer(item, by), self.now());
+        self.ledger.undecide(&item.id, former, reviewer, at, &[])?;
+        Ok(Taken::Out)
+      }
+      Redacted::Changed => Ok(Taken::Changed),
+    }
+  }
+
+  fn undecide(
+    &mut self,
+    item: &Item,
+    state: State,
+    by: &str,
+    reason: Option<&str>,
+  ) -> Result<(), EngineError> {
+    let event = Event::new(EventKind::Undone)
+      .path(&item.path)
+      .block(&item.id)
+      .origin(&item.source, item.trust)
+      .detail(format!("{} again, {}", state, by_whom(by, reason)));
+    let at = self.now();
+    self.ledger.undecide(&item.id, state, reviewer(item, by), at, &[event.row()])?;
+    event.log(None);
+    Ok(())
+  }
+
+  /// Whether an item that waits again has its placeholder.
+  fn waits(&mut self, item: &Item) -> Result<Undone, EngineError> {
+    let Some(target) = target_of(&self.ledger, &item.path)? else {
+      return Ok(Undone::WaitsWithoutPlace);
+    };
+    let (Ok(Ok(file)), Some(plain)) = (self.files.open(&target), self.plain_of(item)?) else {
+      return Ok(Undone::WaitsWithoutPlace);
+    };
+    let bytes = file.read_all()?;
+    let is_there = placeholder::find(&bytes, &item.id, &plain).is_some();
+    Ok(if is_there { Undone::Waits } else { Undone::WaitsWithoutPlace })
+  }
+
+  /// The sealed bytes of an item, if they can be read.
+  fn plain_of(&self, item: &Item) -> Result<Option<zeroize::Zeroizing<Vec<u8>>>, EngineError> {
+    match self.ledger.unseal(&item.id) {
+      Ok(plain) => Ok(Some(plain)),
+      Err(StoreError::Deleted { .. } | StoreError::Unsealable { .. } | StoreError::NoKey) => {
+        Ok(None)
+      }
+      Err(error) => Err(error.into()),
+    }
+  }
+}
+
+/// What became of an approved text.
+enum Taken {
+  Out,
+  /// It is not in the file.
+  Absent,
+  /// Another program wrote the file meanwhile.
+  Changed,
+}
+
+/// A copy of an item's text in its file.
+struct Copy {
+  /// Its bytes in the file, with memfw's comments between and behind its lines.
+  span: Range<usize>,
+  /// The index of its block, and those of its lines in the block.
+  block: usize,
+  lines: Vec<usize>,
+  /// The line of the file at which it begins, from 1.
+  line: usize,
+  /// Whether a person approved it.
+  is_approved: bool,
+}
+
+impl Copy {
+  /// The copy that the approval restored: of those with approved lines the nearest to the former line.
+  fn find(view: &View, item: &Item, plain: &[u8]) -> Option<Self> {
+    let text: Vec<[u8; 8]> = plain
+      .split_inclusive(|byte| *byte == b'\n')
+      .filter(|line| !line::is_blank(line))
+      .map(|line| line::line_hash(line::content(line)))
+      .collect();
+    let copies = view.document.blocks().iter().enumerate().flat_map(|(index, block)| {
+      let says = |(_, line): &(usize, &Line)| line.kind != LineKind::Blank;
+      let lines: Vec<(usize, &Line)> = block.lines.iter().enumerate().filter(says).collect();
+      let runs = lines.windows(text.len().max(1)).filter(|run| {
+        run.iter().map(|(_, line)| line.hash).eq(text.iter().copied())
+          && run.iter().all(|(_, line)| !line.is_tail)
+      });
+      runs.filter_map(|run| Self::of(view, index, run)).collect::<Vec<_>>()
+    });
+    copies.min_by_key(|copy| (!copy.is_approved, copy.line.abs_diff(item.line as usize)))
+  }
+
+  fn of(view: &View, block: usize, run: &[(usize, &Line)]) -> Option<Self> {
+    let (first, last) = (run.first()?.1, run.last()?.1);
+    let known = view.comparison.fates.get(block).and_then(|fate| fate.known());
+    let row = known.and_then(|known| view.facts.rows.get(known));
+    let is_approved = row.is_some_and(|row| {
+      let lines = run.iter().filter_map(|(index, _)| row.lines.get(*index));
+      lines.into_iter().any(|line| row.is_approved(line.revision))
+    });
+    Some(Self {
+      span: first.span.start..last.span.end,
+      block,
+      lines: run.iter().map(|(index, _)| *index).collect(),
+      line: first.number,
+      is_approved,
+    })
+  }
+
+  /// The file with the placeholder of the item in place of the copy.
+  fn replaced(&self, bytes: &[u8], id: &BlockId) -> Vec<u8> {
+    let head = bytes.get(..self.span.start).unwrap_or_default();
+    let tail = bytes.get(self.span.end..).unwrap_or_default();
+    let eol = line::eol(line::slice(bytes, self.span.clone()));
+    [head, placeholder::compact(id).as_bytes(), eol, tail].concat()
+  }
+}
+
+/// Who stays the reviewer: nobody where a person's decision is undone, else the person, so that memfw does not
+/// decide once more.
+fn reviewer<'a>(item: &Item, by: &'a str) -> Option<&'a str> {
+  let is_ours = item.reviewed_by.as_deref().is_some_and(|by| matches!(by, "memfw" | "judge"));
+  is_ours.then_some(by)
+}
+
+/// The verdict that the item had before.
+fn verdict(item: &Item, former: State, lines: Vec<usize>) -> BlockJudgement {
+  let action = if former == State::Held { Action::Hold } else { Action::Quarantine };
+  BlockJudgement {
+    decision: Decision {
+      verdict: Verdict::Quarantine,
+      action,
+      score: item.score,
+      codes: item.codes.clone(),
+    },
+    findings: vec![],
+    spared: false,
+    approved: false,
+    excused: vec![],
+    origin: None,
+    excused_by: vec![],
+    assessment: None,
+    lines: Some(lines),
+    taken_from: None,
+    consulted: Consulted::Nobody,
+  }
+}

@@ -1,0 +1,206 @@
+//! What taking a decision back needs: the state before it, the last decision, and the place of a placeholder
+//! that a rejection removed.
+#![forbid(unsafe_code)]
+
+use std::path::Path;
+
+use rusqlite::{OptionalExtension as _, params};
+
+use super::{
+  Durability, Ledger, Micros, NewEvent, StoreError,
+  column::{path_bytes, word},
+  event, id,
+  item::ITEMS,
+};
+use crate::{
+  memory::{BlockId, Gap},
+  provenance::State,
+};
+
+impl Ledger {
+  /// The item about which a person decided last, whatever the decision.
+  pub fn last_decided(&self) -> Result<Option<BlockId>, StoreError> {
+    self.read(|conn| {
+      // memfw and the judge decide, too; their decisions are undone only by their id.
+      let sql = format!(
+        "SELECT id FROM ({ITEMS})
+         WHERE status NOT IN ('quarantined', 'held', 'flagged')
+           AND reviewed_by NOT IN ('memfw', 'judge')
+         ORDER BY reviewed_at DESC, id LIMIT 1"
+      );
+      Ok(conn.prepare_cached(&sql)?.query_row([], |row| word(row, 0)).optional()?)
+    })
+  }
+
+  /// The state in which an item of the quarantine waited before the last decision about it.
+  pub fn former_state(&self, id: &BlockId) -> Result<State, StoreError> {
+    self.read(|conn| {
+      // Items that an earlier memfw decided have none.
+      let sql = "SELECT coalesce(former, 'quarantined') FROM quarantine WHERE id = ?1";
+      let found = conn.prepare_cached(sql)?.query_row([id.as_str()], |row| word(row, 0));
+      match found.optional()? {
+        Some(state) => Ok(state),
+        None => Err(id::unknown(conn, ITEMS, id.as_str())?),
+      }
+    })
+  }
+
+  /// Lets an item or a flagged block wait again in this state, with the events. `by` remains as the reviewer
+  /// where the decision was not a person's, so that it is not taken once more.
+  pub fn undecide(
+    &mut self,
+    id: &BlockId,
+    state: State,
+    by: Option<&str>,
+    at: Micros,
+    events: &[NewEvent],
+  ) -> Result<(), StoreError> {
+    self.write(Durability::Synced, |tx, _| {
+      let reviewed = by.map(|_| at);
+      let changed = tx
+        .prepare_cached(
+          "UPDATE quarantine SET status = ?2, reviewed_at = ?3, reviewed_by = ?4, awaited = 0
+           WHERE id = ?1",
+        )?
+        .execute(params![id.as_str(), state.as_str(), reviewed, by])?;
+      if changed == 0 {
+        let changed = tx
+          .prepare_cached(
+            "UPDATE block SET state = ?2, reviewed_at = ?3, reviewed_by = ?4 WHERE id = ?1",
+          )?
+          .execute(params![id.as_str(), state.as_str(), reviewed, by])?;
+        if changed == 0 {
+          return Err(id::unknown(tx, ITEMS, id.as_str())?);
+        }
+      }
+      tx.prepare_cached(
+        "UPDATE revision SET approved = 0 WHERE block = (SELECT key FROM block WHERE id = ?1)",
+      )?
+      .execute([id.as_str()])?;
+      event::append(tx, events, at)?;
+      Ok(())
+    })
+  }
+
+  /// Keeps the place of the placeholder that is about to be removed.
+  pub fn keep_gap(&mut self, id: &BlockId, gap: &Gap) -> Result<(), StoreError> {
+    let json = serde_json::to_string(gap).unwrap_or_default();
+    self.write(Durability::Synced, |tx, _| {
+      tx.prepare_cached("UPDATE quarantine SET gap = ?2 WHERE id = ?1")?
+        .execute(params![id.as_str(), json])?;
+      Ok(())
+    })
+  }
+
+  /// The places of placeholders that are to return to a file, because their items wait again.
+  pub fn gaps(&self, path: &Path) -> Result<Vec<(BlockId, Gap)>, StoreError> {
+    self.read(|conn| {
+      let mut statement = conn.prepare_cached(
+        "SELECT id, gap FROM quarantine
+         WHERE path = ?1 AND gap IS NOT NULL AND status IN ('quarantined', 'held') ORDER BY id",
+      )?;
+      let rows = statement.query_map([path_bytes(path)], |row| {
+        Ok((word::<BlockId>(row, 0)?, row.get::<_, String>(1)?))
+      })?;
+      let mut found = Vec::new();
+      for row in rows {
+        let (id, json) = row?;
+        // Without its place an item waits like one whose placeholder somebody removed.
+        found.extend(serde_json::from_str(&json).ok().map(|gap| (id, gap)));
+      }
+      Ok(found)
+    })
+  }
+
+  /// Forgets the places of these placeholders.
+  pub fn forget_gaps<'a>(
+    &mut self,
+    ids: impl Iterator<Item = &'a BlockId>,
+  ) -> Result<(), StoreError> {
+    for id in ids {
+      self.write(Durability::Synced, |tx, _| {
+        tx.prepare_cached("UPDATE quarantine SET gap = NULL WHERE id = ?1")?
+          .execute([id.as_str()])?;
+        Ok(())
+      })?;
+    }
+    Ok(())
+  }
+}
+
+#[cfg(test)]
+mod tests {
+  use super::*;
+  use crate::{
+    detect::Code,
+    store::{
+      NewItem,
+      tests::{Home, block, id, item, scan},
+    },
+  };
+
+  #[test]
+  fn an_item_waits_again_in_its_former_state() {
+    let mut ledger = Home::new().ledger();
+    let held = NewItem { status: State::Held, ..item(&id("aaaaa1"), b"one\n") };
+    ledger.quarantine(&[held], &[], &[], 1).unwrap();
+    ledger.quarantine(&[item(&id("aaaaa2"), b"two\n")], &[], &[], 2).unwrap();
+    for (name, former) in [("aaaaa1", State::Held), ("aaaaa2", State::Quarantined)] {
+      for decision in [State::Approved, State::Rejected] {
+        ledger.decide(&id(name), decision, "ann", 5, &[]).unwrap();
+        ledger.decide(&id(name), decision, "ann", 6, &[]).unwrap();
+        assert_eq!(ledger.former_state(&id(name)).unwrap(), former);
+        ledger.undecide(&id(name), former, None, 7, &[]).unwrap();
+        let found = ledger.item(name).unwrap();
+        assert_eq!((found.status, found.reviewed_at, found.reviewed_by), (former, None, None));
+      }
+    }
+    assert!(ledger.former_state(&id("bbbbbb")).is_err());
+    assert!(ledger.undecide(&id("bbbbbb"), State::Held, None, 7, &[]).is_err());
+  }
+
+  #[test]
+  fn the_last_decision_is_the_last_of_a_person() {
+    let mut ledger = Home::new().ledger();
+    assert_eq!(ledger.last_decided().unwrap(), None);
+    for name in ["aaaaa1", "aaaaa2", "aaaaa3"] {
+      ledger.quarantine(&[item(&id(name), name.as_bytes())], &[], &[], 1).unwrap();
+    }
+    assert_eq!(ledger.last_decided().unwrap(), None, "all of them wait");
+    ledger.decide(&id("aaaaa1"), State::Approved, "ann", 5, &[]).unwrap();
+    ledger.decide(&id("aaaaa2"), State::Approved, "memfw", 6, &[]).unwrap();
+    assert_eq!(ledger.last_decided().unwrap(), Some(id("aaaaa1")));
+    ledger.forget(&id("aaaaa3"), "ann", 7, &[]).unwrap();
+    assert_eq!(ledger.last_decided().unwrap(), Some(id("aaaaa3")));
+  }
+
+  #[test]
+  fn a_flagged_block_is_flagged_again() {
+    let mut ledger = Home::new().ledger();
+    let mut flagged = block("bbbbb1", 0);
+    flagged.state = State::Flagged;
+    flagged.codes = vec![Code::EditedBlock];
+    ledger.record(&scan("/w/b.md", &[flagged], 15)).unwrap();
+    ledger.decide(&id("bbbbb1"), State::Approved, "ann", 40, &[]).unwrap();
+    assert_eq!(ledger.last_decided().unwrap(), Some(id("bbbbb1")));
+    ledger.undecide(&id("bbbbb1"), State::Flagged, None, 41, &[]).unwrap();
+    let found = ledger.item("bbbbb1").unwrap();
+    assert_eq!((found.status, found.in_file, found.reviewed_by), (State::Flagged, true, None));
+  }
+
+  #[test]
+  fn a_place_is_kept_until_it_is_used_and_counts_only_for_an_item_that_waits() {
+    let mut ledger = Home::new().ledger();
+    let new = item(&id("aaaaa1"), b"one\n");
+    let path = new.path;
+    ledger.quarantine(&[new], &[], &[], 1).unwrap();
+    ledger.decide(&id("aaaaa1"), State::Rejected, "ann", 5, &[]).unwrap();
+    let gap = Gap::around(b"- a\nx\n- b\n", &(4..6));
+    ledger.keep_gap(&id("aaaaa1"), &gap).unwrap();
+    assert_eq!(ledger.gaps(path).unwrap(), []);
+    ledger.undecide(&id("aaaaa1"), State::Quarantined, None, 6, &[]).unwrap();
+    assert_eq!(ledger.gaps(path).unwrap(), [(id("aaaaa1"), gap)]);
+    ledger.forget_gaps([id("aaaaa1")].iter()).unwrap();
+    assert_eq!(ledger.gaps(path).unwrap(), []);
+  }
+}
