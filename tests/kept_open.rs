@@ -69,6 +69,43 @@ fn markers_wait_for_a_reader_to_close_the_file_and_wake_nobody_meanwhile() {
 }
 
 #[test]
+fn a_person_who_waits_for_a_file_keeps_nobody_else_waiting() {
+  let mut guarded =
+    Guarded::new(AT_ONCE).memory(FILE, "# Notes\n").memory("MEMORY.md", "# Memory\n");
+  if !marks::reshapes(&guarded.path(FILE)) {
+    println!("skipped: files are not leased here");
+    return;
+  }
+  guarded.start();
+  let add = |file: &str, text: &str| {
+    let mut writer = OpenOptions::new().append(true).open(guarded.path(file)).unwrap();
+    writeln!(writer, "\n{text}").unwrap();
+  };
+  add(FILE, &poison(1));
+  guarded.wait_for_items(1);
+  guarded.settle();
+  let item = guarded.waiting().remove(0);
+  // An editor has the file open, and the command waits for it.
+  let reader = File::open(guarded.path(FILE)).unwrap();
+  let id = crate::support::id(&item).to_owned();
+  let mut command = guarded.test().args(["quarantine", "approve", &id]).start();
+  let started = Instant::now();
+  for n in 2..12 {
+    add("MEMORY.md", &poison(n));
+    eventually("poison is gone", || guarded.holding("workspace", &needle(n)).is_empty());
+  }
+  let took = started.elapsed();
+  assert!(
+    took < Duration::from_secs(4),
+    "{took:?} for ten redactions: they waited for the command"
+  );
+  drop(reader);
+  assert!(command.wait().success(), "{}", String::from_utf8_lossy(&command.stderr()));
+  assert!(!guarded.holding("workspace", &needle(1)).is_empty(), "it is back");
+  guarded.stop();
+}
+
+#[test]
 fn many_files_that_others_keep_open_leave_room_for_the_rest() {
   // Fewer descriptors at the start than files that are kept open.
   let limited = ["sh", "-c", "ulimit -S -n 64 && exec \"$@\"", "sh"];

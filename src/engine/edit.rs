@@ -267,6 +267,7 @@ impl<'e, F: Fs> Edit<'e, F, Journalled> {
   ) -> Result<Rewritten<Edit<'e, F, Written>>, EngineError> {
     match new.strip_prefix(base) {
       Some(more) if self.file.read_all()? == base => {
+        engine.ledger.check_place()?;
         self.file.append(more)?;
         self.plan.hit(Step::AfterWrite);
         Ok(Rewritten::Done(self.at(|Journalled(ops)| Written(ops))))

@@ -25,8 +25,8 @@ use crate::{
     Kind, Listing, OpenError, RealFile, RealFs, Root, Rung, TargetRules, Touch,
     rewrite::{Recovery, recover_reshape},
   },
-  harness::{Ahead, Harness},
-  store::{EventFilter, EventKind, Item, ItemFilter, NewOp, OpKind, Pending},
+  harness::{Ahead, Harness, ledger_in},
+  store::{Access, EventFilter, EventKind, Item, ItemFilter, Ledger, NewOp, OpKind, Pending},
 };
 
 const EIO: i32 = 5;
@@ -39,6 +39,8 @@ struct Script {
   fails: HashMap<&'static str, (i32, u32)>,
   /// What another program writes after the next read of a whole file.
   after_read: Option<(PathBuf, Vec<u8>)>,
+  /// What happens after the next look at the stamp of a path.
+  after_stamp: Option<Box<dyn FnOnce() + Send>>,
   /// Whether no leases are granted.
   no_leases: bool,
   n_refused: usize,
@@ -77,7 +79,12 @@ impl Fs for FaultyFs {
     self.0.open_root(path)
   }
   fn stamp(&self, root: &Root, rel: &Path) -> Result<Option<Stamp>, FsError> {
-    self.0.stamp(root, rel)
+    let stamp = self.0.stamp(root, rel);
+    let then = self.1.0.lock().unwrap().after_stamp.take();
+    if let Some(then) = then {
+      then();
+    }
+    stamp
   }
   fn kind(&self, root: &Root, rel: &Path) -> Result<Option<Kind>, FsError> {
     self.0.kind(root, rel)
@@ -241,20 +248,24 @@ impl World {
   /// of the new text.
   fn tear(&mut self, before: &str, after: &str, cut: usize) {
     let path = self.path();
+    Self::tear_in(self.engine.ledger_mut(), &path, (before, after), cut);
+  }
+
+  fn tear_in(ledger: &mut Ledger, path: &Path, (before, after): (&str, &str), cut: usize) {
     let op = NewOp {
       kind: OpKind::Reshape,
-      path: &path,
+      path,
       dev: 0,
       ino: 0,
       offset: 0,
       before: before.as_bytes(),
       after: after.as_bytes(),
     };
-    self.engine.ledger_mut().begin(&op, 1).unwrap();
+    ledger.begin(&op, 1).unwrap();
     let torn = [&after.as_bytes()[..cut], &before.as_bytes()[cut..]].concat();
     let found = recover_reshape(&torn, before.as_bytes(), after.as_bytes());
     assert_eq!(found, Recovery::Rewrite(after.as_bytes().to_vec()), "the text is torn");
-    self.write(torn);
+    fs::write(path, torn).unwrap();
   }
 
   fn is_waiting(&mut self) -> bool {
@@ -286,6 +297,27 @@ fn torn() -> (World, String) {
   let mut world = World::new(&before);
   world.tear(&before, &after, 4096);
   (world, after)
+}
+
+#[test]
+fn an_edit_that_dies_while_a_pass_waits_for_the_lock_is_completed_first() {
+  let (before, after) = texts();
+  let mut world = World::new(&before);
+  // Otherwise the stamp of the file is the one that the ledger knows.
+  world.write(&before);
+  let (path, data) = (world.path(), world._dir.path().join("data"));
+  let texts = (before, after.clone());
+  let dies = move || {
+    let mut ledger = ledger_in(&data, Access::ReadWrite);
+    World::tear_in(&mut ledger, &path, (&texts.0, &texts.1), 4096);
+  };
+  world.faults.0.lock().unwrap().after_stamp = Some(Box::new(dies));
+  world.pass();
+  assert_eq!(world.read(), after);
+  assert!(world.items().is_empty(), "no text was taken for somebody else's");
+  let recovered = EventFilter { event: Some(EventKind::Recovered), ..EventFilter::default() };
+  let said = world.engine.ledger().events(&recovered).unwrap().remove(0).detail;
+  assert_eq!(said, "torn; completed");
 }
 
 #[test]

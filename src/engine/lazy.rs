@@ -69,7 +69,7 @@ impl<F: Fs> Engine<F> {
     if quiet < idle {
       return Ok(LazyOutcome::NotIdle(idle.saturating_sub(quiet)));
     }
-    let writing = self.files.lock()?;
+    let writing = self.lock_file(&path)?;
     let kept = self.files.take_open(target);
     let kept = kept.filter(|file| file.stamp().is_ok_and(|found| found.same_file(&stamp)));
     let mut file = match kept {

@@ -131,7 +131,7 @@ impl<F: Fs> Engine<F> {
     {
       return Ok(Outcome::Unsealed);
     }
-    let writing = self.files.lock()?;
+    let writing = self.lock_file(&path)?;
     // The other process may have finished this file while this one waited for the lock.
     let row = self.ledger.file(&path)?;
     if let Some(outcome) = unchanged(row.as_ref(), &stamp, self.now()) {

@@ -17,7 +17,7 @@ use super::{
   pending::{self, target_of},
   precedent::context,
   record::ReadVersion,
-  review::{ATTEMPTS, Approval, PATIENCE, Placed, is_judged},
+  review::{ATTEMPTS, Approval, MOMENT, PATIENCE, Placed, is_judged},
 };
 use crate::{
   failpoint::{Plan, Point, hit},
@@ -178,8 +178,7 @@ impl<F: Fs> Engine<F> {
     item: &Item,
     cause: Cause<'_>,
   ) -> Result<Option<Placed>, EngineError> {
-    let writing = self.files.lock()?;
-    let mut file = self.open_leased(target, cause.patience())?;
+    let (writing, mut file) = self.lock_leased(target, cause.patience())?;
     if !self.files.is_on_path(target, &file)? {
       return Ok(None);
     }
@@ -262,7 +261,7 @@ impl<F: Fs> Engine<F> {
     // The whole version is recorded afterwards, so all of it must be unchanged. Another writer goes
     // first. The decision is durable, so the daemon continues if this attempt gives up.
     if leased {
-      let lease = edit.lease_again(self, cause.patience())?;
+      let lease = edit.lease_again(self, cause.patience().min(MOMENT))?;
       if lease != Lease::Held || edit.file().read_all()? != bytes {
         edit.given_up(self)?;
         return Ok(None);

@@ -182,6 +182,8 @@ fn text_whose_placeholder_is_only_quoted_does_not_come_back_into_a_sentence() {
     assert_back_once(is_compact, &[Change::Quote { at: 1 }, half.clone()]);
     assert_back_once(is_compact, &[Change::Quote { at: 1 }]);
     assert_back_once(is_compact, &[Change::Block { at: 0 }, Change::Copy { to: 5 }]);
+    // A quotation below a list item is a part of the item.
+    assert_back_once(is_compact, &[Change::Block { at: 2 }, Change::Copy { to: 0 }]);
   }
 }
 

@@ -61,7 +61,8 @@ impl<F: Fs> Engine<F> {
   /// Completes all interrupted edits; returns how many there were. An edit whose file cannot be read or
   /// written now stays open until that file is scanned.
   pub fn recover(&mut self) -> Result<usize, EngineError> {
-    let (n, failed) = self.recover_where(|_| true)?;
+    let writing = self.files.lock()?;
+    let (n, failed) = self.recover_where(&writing, |_| true)?;
     if let Some((op, error)) = failed {
       let path = super::event::shown(&op.path);
       tracing::warn!(target: "memfw", file = path, %error, "an interrupted edit waits");
@@ -72,22 +73,32 @@ impl<F: Fs> Engine<F> {
   /// Completes the edits of one file that a dead process left open. Without open edits it does not wait
   /// for the lock.
   pub(super) fn recover_file(&mut self, path: &Path) -> Result<(), EngineError> {
+    if self.ledger.has_open_ops()? {
+      self.lock_file(path)?;
+    }
+    Ok(())
+  }
+
+  /// Acquires the write lock and completes the edits of a file that a dead process left open. The journal is
+  /// read under the lock: the process that held the lock may have died in the middle of a write.
+  pub(super) fn lock_file(&mut self, path: &Path) -> Result<WriteLock, EngineError> {
+    let writing = self.files.lock()?;
     if self.ledger.has_open_ops()?
-      && let (_, Some((_, error))) = self.recover_where(|op| op.path == path)?
+      && let (_, Some((_, error))) = self.recover_where(&writing, |op| op.path == path)?
     {
       return Err(error);
     }
-    Ok(())
+    Ok(writing)
   }
 
   /// Completes the `concerned` edits. Also returns the first edit that has to wait, with the reason;
   /// later edits of the same file wait with it.
   fn recover_where(
     &mut self,
+    writing: &WriteLock,
     concerned: impl Fn(&Op) -> bool,
   ) -> Result<(usize, Option<(Op, EngineError)>), EngineError> {
     // Edits are begun and finished under this lock, so no process works on an edit that is open now.
-    let writing = self.files.lock()?;
     // In the order in which they were begun: a later edit is based on the result of an earlier one.
     let ops: Vec<Op> = self.ledger.open_ops()?.into_iter().filter(concerned).collect();
     let n = ops.len();
@@ -100,7 +111,7 @@ impl<F: Fs> Engine<F> {
         continue;
       }
       hit(Point::RecoverBefore);
-      let (edit, said) = match self.recover_one(&writing, &op) {
+      let (edit, said) = match self.recover_one(writing, &op) {
         Err(error @ (EngineError::Fs(_) | EngineError::Open(_) | EngineError::Root(_))) => {
           doubt_stamp(&mut self.ledger, &op.path, self.clock.now())?;
           waiting.insert(op.path.clone());
@@ -135,7 +146,6 @@ impl<F: Fs> Engine<F> {
       }
       self.tell(Event::new(EventKind::Recovered).path(&op.path).detail(said))?;
     }
-    drop(writing);
     Ok((n, failed))
   }
 
@@ -317,6 +327,12 @@ impl<F: Fs> Engine<F> {
     if bytes.is_empty() {
       return Ok(None);
     }
+    // Equal text may have been approved or rejected before: it keeps that decision, and this is another copy.
+    let hash = ContentHash::of(&bytes);
+    let mut n = 0;
+    while self.ledger.existing_item(path, hash, n)?.is_some_and(|old| !old.status.is_waiting()) {
+      n += 1;
+    }
     let id = self.new_id()?;
     let item = NewItem {
       redacted: &placeholder::redact(&bytes, &id),
@@ -324,7 +340,7 @@ impl<F: Fs> Engine<F> {
       path,
       line: 1,
       bytes: &bytes,
-      n: 0,
+      n,
       terminated: bytes.last() == Some(&b'\n'),
       // Held, not quarantined: nothing was found in the text, and only a person can say where it
       // belongs.

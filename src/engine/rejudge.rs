@@ -261,7 +261,7 @@ impl<F: Fs> Engine<F> {
   ) -> Result<bool, EngineError> {
     let started = self.clock.monotonic();
     self.recover_file(&target.path())?;
-    let writing = self.files.lock()?;
+    let writing = self.lock_file(&target.path())?;
     self.files.close(target);
     let Ok(mut file) = self.files.open(target)? else { return Ok(false) };
     if let Touch::ReadOnly(_) = file.access() {

@@ -12,7 +12,7 @@ use super::{
   Engine, EngineError, Event, EventKind, Hint, MAX_TAIL_WAIT, Outcome, Target,
   edit::{Edit, Lease, Locked, Rewritten, Sync},
   event::shown,
-  review::{ATTEMPTS, PATIENCE, by_whom, is_judged},
+  review::{ATTEMPTS, MOMENT, PATIENCE, by_whom, is_judged},
   verifying_read::Sight,
 };
 use crate::{
@@ -103,8 +103,7 @@ impl<F: Fs> Engine<F> {
     by: &str,
   ) -> Result<Option<Put>, EngineError> {
     let path = target.path();
-    let writing = self.files.lock()?;
-    let mut file = self.open_leased(target, PATIENCE)?;
+    let (writing, mut file) = self.lock_leased(target, PATIENCE)?;
     if !self.files.is_on_path(target, &file)? {
       return Ok(None);
     }
@@ -155,7 +154,7 @@ impl<F: Fs> Engine<F> {
       self.versions.keep(&mut self.ledger, &new, seen_at)?;
     }
     let mut edit = edit.begun(self, file_hash, &image)?;
-    if edit.lease_again(self, PATIENCE)? != Lease::Held {
+    if edit.lease_again(self, MOMENT)? != Lease::Held {
       edit.given_up(self)?;
       return Ok(None);
     }

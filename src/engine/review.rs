@@ -18,8 +18,9 @@ use super::{
 use crate::{
   detect::{Action, Code, Decision, Verdict},
   failpoint::{Point, hit},
-  files::{Fs, MemoryFile, Touch},
+  files::{Fs, MemoryFile, Refusal, Touch},
   memory::{Around, BlockId, ContentHash, Fate},
+  os::WriteLock,
   provenance::State,
   store::{FileRow, Item, Ledger, Pending},
 };
@@ -30,6 +31,11 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(5);
 pub(super) const ATTEMPTS: u32 = 5;
 /// The pause between two looks at a file that others write.
 const RETRY: Duration = Duration::from_millis(2);
+/// How long a lease is waited for while the write lock is held (a choice: a reader closes the file after 0.3 ms,
+/// and the daemon redacts nothing meanwhile).
+pub(super) const MOMENT: Duration = Duration::from_millis(10);
+/// The pause between two such attempts, in which the daemon gets the write lock.
+const PAUSE: Duration = Duration::from_millis(10);
 
 /// Where the approved bytes are now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -165,8 +171,7 @@ impl<F: Fs> Engine<F> {
     reason: Option<&str>,
   ) -> Result<BlockId, EngineError> {
     self.catch_up(target)?;
-    let writing = self.files.lock()?;
-    let mut file = self.open_leased(target, PATIENCE)?;
+    let (writing, mut file) = self.lock_leased(target, PATIENCE)?;
     if !self.files.is_on_path(target, &file)? {
       return Err(EngineError::refused_with("the file is being replaced", "try again"));
     }
@@ -276,29 +281,53 @@ impl<F: Fs> Engine<F> {
     }
   }
 
-  /// Opens a file and waits a while for its lease, if the file system has leases.
-  pub(super) fn open_leased(
+  /// Acquires the write lock and the lease of a file, for up to `patience`. The lock is not held while another
+  /// program has the file open: other files have to be guarded meanwhile.
+  pub(super) fn lock_leased(
     &mut self,
     target: &Target,
     patience: Duration,
-  ) -> Result<F::File, EngineError> {
+  ) -> Result<(WriteLock, F::File), EngineError> {
+    let start = self.clock.monotonic();
+    loop {
+      let writing = self.lock_file(&target.path())?;
+      if let Some(file) = self.open_leased(target, patience.min(MOMENT))? {
+        return Ok((writing, file));
+      }
+      drop(writing);
+      if self.clock.monotonic().saturating_sub(start) >= patience {
+        let name = shown(&target.path());
+        return Err(EngineError::refused_with(
+          format!("another program has `{name}` open"),
+          "close it there and try again",
+        ));
+      }
+      self.clock.pause(PAUSE);
+    }
+  }
+
+  /// Opens a file with its lease, if the file system has leases; `None` while another program has the file
+  /// open.
+  fn open_leased(
+    &mut self,
+    target: &Target,
+    patience: Duration,
+  ) -> Result<Option<F::File>, EngineError> {
     self.files.close(target);
-    let mut file = self
-      .files
-      .open_within(target, patience)?
-      .map_err(|error| EngineError::refused(error.to_string()))?;
+    let mut file = match self.files.open_within(target, patience)? {
+      Ok(file) => file,
+      Err(error) if matches!(error.refusal, Refusal::Busy) => return Ok(None),
+      Err(error) => return Err(EngineError::refused(error.to_string())),
+    };
     let name = shown(&target.path());
     if let Touch::ReadOnly(reason) = file.access() {
       return Err(EngineError::refused(format!("`{name}` is not written: {reason}")));
     }
-    match lease_within(&mut file, &*self.clock, patience)? {
+    Ok(match lease_within(&mut file, &*self.clock, patience)? {
       // Without a lease, the next steps compare before they write, and change no length.
-      Lease::Held | Lease::Unsupported => Ok(file),
-      Lease::Busy => Err(EngineError::refused_with(
-        format!("another program has `{name}` open"),
-        "close it there and try again",
-      )),
-    }
+      Lease::Held | Lease::Unsupported => Some(file),
+      Lease::Busy => None,
+    })
   }
 }
 

@@ -9,13 +9,13 @@ use std::{ops::Range, time::Duration};
 
 use super::{
   Engine, EngineError, Event, EventKind, Target,
-  edit::{Edit, Lease, Locked, Rewritten, Sync, lease_within},
+  edit::{Edit, Lease, Locked, Rewritten, Sync},
   event::shown,
   judge::{BlockJudgement, Consulted, Origin},
   pending::{self, target_of},
   record::ReadVersion,
   redact::Redacted,
-  review::{ATTEMPTS, PATIENCE, by_whom, is_judged},
+  review::{ATTEMPTS, MOMENT, PATIENCE, by_whom, is_judged},
   view::View,
 };
 use crate::{
@@ -166,9 +166,8 @@ impl<F: Fs> Engine<F> {
     former: State,
     (by, reason): (&str, Option<&str>),
   ) -> Result<Taken, EngineError> {
-    let mut file = self.open_leased(target, PATIENCE)?;
-    let writing = self.files.lock()?;
-    let leased = lease_within(&mut file, &*self.clock, PATIENCE)? == Lease::Held;
+    let (writing, mut file) = self.lock_leased(target, PATIENCE)?;
+    let leased = file.leased_for().is_some();
     if !self.files.is_on_path(target, &file)? {
       return Ok(Taken::Changed);
     }
@@ -205,7 +204,7 @@ impl<F: Fs> Engine<F> {
     };
     let edit = Edit::<F, _>::new(Plan::Approve, locked, target, &mut file);
     let mut edit = edit.begun(self, view.hash, &image)?;
-    if edit.lease_again(self, PATIENCE)? != Lease::Held {
+    if edit.lease_again(self, MOMENT)? != Lease::Held {
       edit.given_up(self)?;
       return Ok(Taken::Changed);
     }

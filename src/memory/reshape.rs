@@ -232,11 +232,12 @@ fn settled(bytes: &[u8], span: &Range<usize>, id: &BlockId, facts: &Facts<'_>) -
   if !facts.compact {
     return text.to_vec();
   }
-  if facts.gone.contains(id) {
-    return Vec::new();
-  }
   let eol = line::eol(text);
   let starts = span.start == 0 || matches!(bytes.get(span.start - 1), Some(b'\n' | b'\r'));
+  if facts.gone.contains(id) {
+    // The line end belongs to the text before it, such as the mark of a quote.
+    return if starts || eol.is_empty() { Vec::new() } else { text.to_vec() };
+  }
   let ends = !eol.is_empty() || span.end == bytes.len();
   // A placeholder that shares its line with text is not changed.
   if starts && ends { [placeholder::compact(id).as_bytes(), eol].concat() } else { text.to_vec() }

@@ -166,6 +166,7 @@ mod tests {
       "2c612e21084f6a8ed33fdb7bd027592d70b17f089b75e61069e025326da39ed4",
       "168dfe5580b0161a68e78120d6b0954f23a438754d2ffa7887283a0e4f549c24",
       "ee703e6543dc11aa3df486f358b6f513772aa1b30d703a5344c4592865af095b",
+      "fd71a65a373a6bd63eeb63693e8359746856ca1d56e5738508a9f26370b18df1",
     ];
     let found: Vec<String> =
       MIGRATIONS.iter().map(|step| ContentHash::of(step.sql.as_bytes()).to_hex()).collect();
