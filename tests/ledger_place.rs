@@ -205,6 +205,39 @@ fn who_takes_a_workspace_over_leaves_the_placeholders_of_the_one_before() {
 }
 
 #[test]
+fn who_gets_its_ledger_back_leaves_a_workspace_to_the_one_that_took_it_over() {
+  let mut guarded = Guarded::new(AT_ONCE).memory("MEMORY.md", "# Memory\n\n- old\n");
+  guarded.start();
+  let mut second = other(&guarded).args(["run"]).start();
+  second.wait_for_log("is guarded by another memfw (pid ");
+  let (data, aside) = (guarded.tmp().join(DATA), guarded.tmp().join("aside"));
+  fs::create_dir(&aside).unwrap();
+  for path in ledger(&data) {
+    fs::rename(&path, aside.join(path.file_name().unwrap())).unwrap();
+  }
+  append(&guarded, &format!("{}\n", poison(0)));
+  eventually("the second one guards", || !stands(&guarded, 0));
+  let id = || {
+    let waiting = other(&guarded).args(["quarantine", "list", "--json"]).output();
+    let items: serde_json::Value = serde_json::from_str(&waiting.stdout).unwrap();
+    items[0]["id"].as_str().map(str::to_owned)
+  };
+  eventually("it is on record", || id().is_some());
+  let named = format!("memfw:{}", id().unwrap());
+  for path in ledger(&aside) {
+    fs::rename(&path, data.join(path.file_name().unwrap())).unwrap();
+  }
+  guarded.wait_for_log("is guarded by another memfw (pid ");
+  append(&guarded, &format!("{}\n", poison(1)));
+  eventually("the second one guards still", || !stands(&guarded, 1));
+  let text = guarded.read("MEMORY.md");
+  assert_eq!(marks::count(&text, named.as_bytes()), 1, "{}", marks::show(&text));
+  second.signal(Signal::TERM);
+  assert!(second.wait().success());
+  guarded.stop();
+}
+
+#[test]
 fn a_run_that_may_not_touch_a_workspace_says_so() {
   let mut guarded = Guarded::new("").memory("MEMORY.md", "# Memory\n");
   guarded.start();

@@ -112,9 +112,13 @@ impl Daemon {
     let others = !self.watching.heard.is_empty() || self.queue.has_small(self.now());
     self.interrupts.set(others, self.watching.watcher.descriptor());
     // When the other installation has ended, the takeover scans such files again.
-    if self.directories.locks.is_foreign(&target.root) {
-      self.forget(&target);
-      return Ok(true);
+    match self.may_write(&target.root) {
+      Ok(true) => {}
+      Ok(false) => {
+        self.forget(&target);
+        return Ok(true);
+      }
+      Err(error) => return self.finish_step(kind, target, waiting, Err(error)),
     }
     let result = match kind {
       Kind::Urgent => self.urgent(&target, waiting),

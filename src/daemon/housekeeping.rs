@@ -1,7 +1,7 @@
 //! Housekeeping: storing versions and pruning old records when nothing else is due.
 #![forbid(unsafe_code)]
 
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
 use super::{Daemon, DaemonError};
 use crate::engine::{Consequence, Target};
@@ -29,7 +29,7 @@ enum Chore {
 #[derive(Default)]
 pub(super) struct Housekeeping {
   /// Files whose content is to be stored as a version.
-  due_versions: Vec<Target>,
+  due_versions: BTreeSet<Target>,
   /// When old records were last pruned.
   pruned_at: Option<Duration>,
   /// Until then nothing is pruned.
@@ -40,18 +40,18 @@ pub(super) struct Housekeeping {
 
 impl Housekeeping {
   /// Whether a version is to be stored.
-  pub(super) const fn is_version_due(&self) -> bool {
+  pub(super) fn is_version_due(&self) -> bool {
     !self.due_versions.is_empty()
   }
 
   /// Notes that a file changed.
   pub(super) fn has_changed(&mut self, target: &Target) {
-    self.due_versions.push(target.clone());
+    self.due_versions.insert(target.clone());
   }
 
   /// Replaces the list of files whose content is to be stored.
   pub(super) fn set_due_versions(&mut self, due: Vec<Target>) {
-    self.due_versions = due;
+    self.due_versions = due.into_iter().collect();
   }
 
   /// Has pruning wait for a day where the clock may be wrong: the ledger's last event was long ago, or is to come.
@@ -76,7 +76,7 @@ impl Housekeeping {
   /// The next chore: versions first, and pruning once a day, when something else has woken the process,
   /// because there is no timer for it.
   fn next(&mut self, now: Duration) -> Option<Chore> {
-    if let Some(target) = self.due_versions.pop() {
+    if let Some(target) = self.due_versions.pop_last() {
       return Some(Chore::StoreVersion(target));
     }
     let is_pruned = self.pruned_at.is_some_and(|at| now.saturating_sub(at) < DAY);

@@ -76,7 +76,7 @@ impl Daemon {
       Ok(()) => {
         self.report_only = None;
         self.engine.recovered("key")?;
-        self.engine.recover()?;
+        self.recover()?;
         self.rescan_later(None);
         Ok(())
       }
@@ -148,13 +148,14 @@ impl Daemon {
     self.adoption.baseline.retain(|target| target.root != root);
     self.watching.readers.forget_root(root);
     // Degradations of the directory have no meaning any more.
-    let (workspace, lock, file) = {
+    let (workspace, lock, files) = {
       let root = shown(root);
-      (format!("workspace:{root}"), format!("lock:{root}"), format!("file:{root}/"))
+      let files = ["file", "agent-record"].map(|kind| format!("{kind}:{root}/"));
+      (format!("workspace:{root}"), format!("lock:{root}"), files)
     };
     for (key, ..) in self.engine.ledger().states()? {
       let StateKey::Degraded(part) = &key else { continue };
-      if *part == workspace || *part == lock || part.starts_with(&file) {
+      if *part == workspace || *part == lock || files.iter().any(|of| part.starts_with(of)) {
         self.engine.ledger_mut().remove_state(&key)?;
       }
     }

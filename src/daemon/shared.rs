@@ -52,6 +52,11 @@ impl Locks {
     self.foreign_since.contains_key(root)
   }
 
+  /// Whether this installation has the lock of a directory.
+  fn is_held(&self, root: &Path) -> bool {
+    self.held.contains_key(root)
+  }
+
   /// Gives back the lock of a directory.
   pub(super) fn release(&mut self, root: &Path) {
     self.held.remove(root);
@@ -116,6 +121,17 @@ impl Daemon {
     }
   }
 
+  /// Whether this installation may write into a directory. After an outage, in which the locks were given back,
+  /// the lock is taken first: another installation may guard the directory now.
+  pub(super) fn may_write(&mut self, root: &Path) -> Result<bool, EngineError> {
+    let locks = &self.directories.locks;
+    let is_ours = self.directories.workspaces.iter().any(|one| one == root);
+    if locks.is_foreign(root) || locks.is_held(root) || !is_ours {
+      return Ok(!locks.is_foreign(root));
+    }
+    self.own(root)
+  }
+
   /// The given directories into which this installation may write.
   pub(super) fn owned(&mut self, roots: &[PathBuf]) -> Result<Vec<PathBuf>, EngineError> {
     let mut owned = Vec::new();
@@ -140,11 +156,17 @@ impl Daemon {
           return Ok(());
         }
         if daemon.report_only.is_none() {
-          daemon.engine.recover()?;
+          daemon.recover()?;
         }
         daemon.first_scan(std::slice::from_ref(&root))
       });
     }
+  }
+
+  /// Completes interrupted edits, except in directories that another installation guards.
+  pub(super) fn recover(&mut self) -> Result<usize, EngineError> {
+    let foreign: Vec<PathBuf> = self.directories.locks.foreign().cloned().collect();
+    self.engine.recover_outside(&foreign)
   }
 
   /// Why a single run cannot do its work, if another installation guards a directory.

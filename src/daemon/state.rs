@@ -205,9 +205,9 @@ impl Daemon {
     }
     let roots = self.directories.workspaces.clone();
     // Where another installation writes, operations of this one wait until that installation has ended.
-    let is_alone = self.owned(&roots)?.len() == roots.len();
-    if is_alone && self.report_only.is_none() {
-      self.engine.recover()?;
+    self.owned(&roots)?;
+    if self.report_only.is_none() {
+      self.recover()?;
     }
     self.first_scan(&roots)?;
     self.directories.mounted = self.mounted_files();

@@ -23,11 +23,10 @@ pub(super) fn degrade(
 /// Notes that a reduction of protection has ended.
 pub(super) fn recovered(ledger: &mut Ledger, key: &str, at: i64) -> Result<(), StoreError> {
   let key = StateKey::degraded(key);
-  if ledger.state(&key)?.is_none() {
-    return Ok(());
-  }
+  let Some((json, _)) = ledger.state(&key)? else { return Ok(()) };
   ledger.remove_state(&key)?;
-  Event::new(EventKind::Restored).detail(key.to_string()).tell(ledger, at)
+  let why: String = serde_json::from_str(&json).unwrap_or_default();
+  Event::new(EventKind::Restored).detail(format!("no longer: {why}")).tell(ledger, at)
 }
 
 /// Forgets all reduced protection.

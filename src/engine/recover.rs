@@ -61,8 +61,14 @@ impl<F: Fs> Engine<F> {
   /// Completes all interrupted edits; returns how many there were. An edit whose file cannot be read or
   /// written now stays open until that file is scanned.
   pub fn recover(&mut self) -> Result<usize, EngineError> {
+    self.recover_outside(&[])
+  }
+
+  /// Completes interrupted edits like [`Engine::recover`], except those below `roots`.
+  pub fn recover_outside(&mut self, roots: &[PathBuf]) -> Result<usize, EngineError> {
     let writing = self.files.lock()?;
-    let (n, failed) = self.recover_where(&writing, |_| true)?;
+    let is_outside = |op: &Op| !roots.iter().any(|root| op.path.starts_with(root));
+    let (n, failed) = self.recover_where(&writing, is_outside)?;
     if let Some((op, error)) = failed {
       let path = super::event::shown(&op.path);
       tracing::warn!(target: "memfw", file = path, %error, "an interrupted edit waits");

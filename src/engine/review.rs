@@ -85,9 +85,10 @@ impl<F: Fs> Engine<F> {
       if item.status != State::Flagged {
         return Err(EngineError::refused(format!("`{}` is already {}", item.id, item.status)));
       }
-      pending::add(&mut self.ledger, &item.path, Pending::RESHAPE)?;
-      let whole = Around::default().neighbours(&self.ledger.known_as(&item.path)?);
-      self.decisions().excuse(&item, approval, (Placed::InPlace, whole))?;
+      self.decide_under_lock(&item.path, |engine| {
+        let whole = Around::default().neighbours(&engine.ledger.known_as(&item.path)?);
+        engine.decisions().excuse(&item, approval, (Placed::InPlace, whole))
+      })?;
       self.renew(&item.path)?;
       return Ok((item, Placed::InPlace));
     }
@@ -113,12 +114,14 @@ impl<F: Fs> Engine<F> {
       .block(&item.id)
       .origin(&item.source, item.trust)
       .detail(by_whom(by, reason));
-    pending::add(&mut self.ledger, &item.path, Pending::RESHAPE)?;
-    self.decisions().take_back(&item)?;
     self.keep_gap(&item)?;
-    hit(Point::RejectBeforeDecision);
-    self.ledger.decide(&item.id, State::Rejected, by, at, &[event.row()])?;
-    hit(Point::RejectAfterDecision);
+    self.decide_under_lock(&item.path, |engine| {
+      engine.decisions().take_back(&item)?;
+      hit(Point::RejectBeforeDecision);
+      engine.ledger.decide(&item.id, State::Rejected, by, at, &[event.row()])?;
+      hit(Point::RejectAfterDecision);
+      Ok(())
+    })?;
     event.log(None);
     self.renew(&item.path)?;
     Ok(item)
@@ -152,8 +155,9 @@ impl<F: Fs> Engine<F> {
       .block(&item.id)
       .origin(&item.source, item.trust)
       .detail(by_whom(by, reason));
-    pending::add(&mut self.ledger, &item.path, Pending::RESHAPE)?;
-    self.ledger.forget(&item.id, by, at, &[event.row()])?;
+    self.decide_under_lock(&item.path, |engine| {
+      Ok(engine.ledger.forget(&item.id, by, at, &[event.row()])?)
+    })?;
     event.log(None);
     // The write-ahead log still contains the former page.
     self.ledger.checkpoint()?;
@@ -249,6 +253,18 @@ impl<F: Fs> Engine<F> {
       .into_iter()
       .next()
       .ok_or_else(|| EngineError::refused(format!("there is nothing to take out at line {line}")))
+  }
+
+  /// Makes a decision after which the markers or placeholders of a file are due. A lazy pass that has begun
+  /// before does not know the decision, and must not clear the mark: so the write lock is held meanwhile.
+  pub(super) fn decide_under_lock<T>(
+    &mut self,
+    path: &Path,
+    decide: impl FnOnce(&mut Self) -> Result<T, EngineError>,
+  ) -> Result<T, EngineError> {
+    let _writing = self.files.lock()?;
+    pending::add(&mut self.ledger, path, Pending::RESHAPE)?;
+    decide(self)
   }
 
   /// Runs the lazy pass over a file, at once if no other program has the file open: a person is

@@ -98,9 +98,10 @@ impl<F: Fs> Engine<F> {
     reason: Option<&str>,
   ) -> Result<Undone, EngineError> {
     // The block is the whole text of its exception.
-    self.decisions().undo_approval(item, &[])?;
-    pending::add(&mut self.ledger, &item.path, Pending::RESHAPE)?;
-    self.undecide(item, State::Flagged, by, reason)?;
+    self.decide_under_lock(&item.path, |engine| {
+      engine.decisions().undo_approval(item, &[])?;
+      engine.undecide(item, State::Flagged, by, reason)
+    })?;
     self.renew(&item.path)?;
     Ok(Undone::Flagged)
   }
@@ -112,8 +113,7 @@ impl<F: Fs> Engine<F> {
     reason: Option<&str>,
   ) -> Result<Undone, EngineError> {
     let former = self.ledger.former_state(&item.id)?;
-    pending::add(&mut self.ledger, &item.path, Pending::RESHAPE)?;
-    self.undecide(item, former, by, reason)?;
+    self.decide_under_lock(&item.path, |engine| engine.undecide(item, former, by, reason))?;
     self.renew(&item.path)?;
     self.waits(item)
   }
