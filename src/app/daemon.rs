@@ -3,14 +3,18 @@
 
 use std::{path::PathBuf, time::Duration};
 
-use super::{context::Context, engine::file_system, paths::KEY};
+use super::{
+  context::Context,
+  engine::file_system,
+  paths::{KEY, LEDGER},
+};
 use crate::{
   config::Config,
   daemon::{self, DaemonError, Discovery, Options, Reload},
   detect::rules::Rules,
   engine::{Event, EventKind},
   os::{Alarm, DaemonLock, descriptors, pause},
-  store::Ledger,
+  store::{Ledger, newest},
   terminal::failure::{Failure, FailureKind},
 };
 
@@ -56,8 +60,12 @@ fn guard_on_one_ledger(context: &Context, flags: &[PathBuf], once: bool) -> Resu
   let alarm = Alarm::open(&home.data)
     .inspect_err(|error| tracing::error!(target: "memfw", %error, "the alarm file cannot be made"))
     .ok();
+  let last_written = newest::last_written(&home.data.join(LEDGER));
   let mut ledger = open(context, once, alarm.as_ref())?;
   let is_key_older = home.data.join(KEY).exists() && !ledger.needs_key()?;
+  // Files that changed since the lost ledger was last written are no baseline.
+  let lost_since =
+    if is_key_older { last_written } else { ledger.is_older_copy()?.then_some(i64::MIN) };
   // Without the key nothing can be sealed, so nothing is redacted; findings are still reported.
   let keyless = context.unlock(&mut ledger)?.err();
   let mut engine = context.engine_on(ledger, &config)?;
@@ -75,6 +83,7 @@ fn guard_on_one_ledger(context: &Context, flags: &[PathBuf], once: bool) -> Resu
     fs: file_system(&config),
     alarm,
     is_key_older,
+    lost_since,
     report_only: keyless.as_ref().map(in_one_line),
     bad_rules,
   };

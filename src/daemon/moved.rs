@@ -135,11 +135,14 @@ impl Daemon {
       self.engine.ledger_mut().remove_state(&StateKey::LostLedger)?;
       return self.engine.recovered(LOST);
     }
+    let many = |n: usize, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
     let why = format!(
-      "the ledger `{}` is new, its key is not, and nothing is known about {n_placeholders} placeholders in \
-       {n_files} files: their texts are in a ledger that was removed or replaced; stop memfw and bring that \
-       ledger back from a backup, or delete these placeholders and restart memfw",
-      shown(self.engine.ledger().path())
+      "the ledger `{}` is new, or an older copy, and nothing is known about {} in {}: their texts are in a \
+       ledger that was removed or replaced; stop memfw and bring the newest copy of that ledger back, or delete \
+       these placeholders and restart memfw",
+      shown(self.engine.ledger().path()),
+      many(n_placeholders, "placeholder"),
+      many(n_files, "file"),
     );
     self.engine.degrade(LOST, &why)
   }

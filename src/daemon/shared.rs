@@ -47,6 +47,13 @@ impl Locks {
     self.foreign_since.get(root).is_some_and(|since| stamp.ctime_ns / 1_000 >= *since)
   }
 
+  /// Notes that these directories were guarded under another ledger since this time.
+  pub(super) fn guarded_by_others(&mut self, roots: &[PathBuf], since: i64) {
+    for root in roots {
+      self.foreign_since.entry(root.clone()).or_insert(since);
+    }
+  }
+
   /// Whether another installation has guarded a directory since this one started.
   pub(super) fn was_foreign(&self, root: &Path) -> bool {
     self.foreign_since.contains_key(root)

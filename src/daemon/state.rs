@@ -96,6 +96,7 @@ pub struct Daemon {
   pub(super) summary: SummaryUntil,
   /// Whether the key existed before the ledger.
   is_key_older: bool,
+  lost_since: Option<i64>,
   /// Why nothing can be sealed, and so nothing is redacted.
   pub(super) report_only: Option<String>,
   /// Why the user's rules are not in force, if so.
@@ -114,6 +115,9 @@ pub struct Options {
   pub alarm: Option<Alarm>,
   /// Whether the key existed before the ledger, which means that the key's first ledger was lost.
   pub is_key_older: bool,
+  /// Since when files may have been changed under a ledger that is not this one, in microseconds UTC: this ledger
+  /// is an older copy of it, or new. `None` if this ledger is the last one.
+  pub lost_since: Option<i64>,
   /// Why nothing can be sealed, if so. Then nothing is redacted, and poison is only reported.
   pub report_only: Option<String>,
   /// Why the user's rules are not in force, if so. Then the built-in rules guard.
@@ -123,7 +127,7 @@ pub struct Options {
 impl Daemon {
   /// A daemon that guards what was found.
   pub fn new(mut engine: Engine<RealFs>, watcher: Watcher, options: Options) -> Self {
-    let Options { found, fs, alarm, is_key_older, report_only, bad_rules } = options;
+    let Options { found, fs, alarm, is_key_older, lost_since, report_only, bad_rules } = options;
     let Discovery { workspaces, shapes, is_named, agent, files, notes, helpers, .. } = found;
     engine.set_agent(agent);
     engine.files().set_shapes(shapes.clone());
@@ -168,6 +172,7 @@ impl Daemon {
       outage: Outage::new(alarm),
       summary: SummaryUntil::default(),
       is_key_older,
+      lost_since,
       report_only,
       bad_rules,
       asleep,
@@ -182,8 +187,13 @@ impl Daemon {
     if self.lost_power()? {
       self.engine.ledger_mut().forget_stamps().map_err(EngineError::from)?;
     }
-    if self.is_key_older {
+    if self.is_key_older || self.lost_since.is_some() {
       self.note_lost_ledger()?;
+    }
+    if let Some(since) = self.lost_since {
+      // As where another installation has guarded: what changed is judged as new, and comments of memfw stay.
+      self.directories.locks.guarded_by_others(&self.directories.workspaces, since);
+      self.engine.ledger().accept_as_newest().map_err(EngineError::from)?;
     }
     self.compare_with_last()?;
     self.write_health()?;

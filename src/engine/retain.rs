@@ -1,11 +1,10 @@
-//! Removes records after the time that the configuration sets. Versions of files have their own rules
-//! ([`super::versions`]).
+//! Removes records, and versions of files, after the time that the configuration sets.
 #![forbid(unsafe_code)]
 
 use super::{Engine, EngineError, Event, EventKind};
 use crate::{
   files::Fs,
-  store::{Dropped, Keep, backup},
+  store::{Dropped, Keep, PRUNED_AT_ONCE, backup},
 };
 
 /// Microseconds in a day.
@@ -28,16 +27,21 @@ impl<F: Fs> Engine<F> {
     };
     let Dropped { events, rejected, more } = self.ledger.retain(&keep)?;
     let backups = backup::remove_older(self.ledger.path(), before(BACKUP_DAYS) / 1_000_000);
-    let parts: Vec<String> =
-      [(events, "event"), (rejected, "rejected text"), (backups as u64, "backup")]
-        .into_iter()
-        .filter(|(n, _)| *n > 0)
-        .map(|(n, what)| format!("{n} {what}{}", if n == 1 { "" } else { "s" }))
-        .collect();
+    let versions = self.versions.prune(&mut self.ledger, at)?;
+    let parts: Vec<String> = [
+      (events, "event"),
+      (rejected, "rejected text"),
+      (versions, "version"),
+      (backups as u64, "backup"),
+    ]
+    .into_iter()
+    .filter(|(n, _)| *n > 0)
+    .map(|(n, what)| format!("{n} {what}{}", if n == 1 { "" } else { "s" }))
+    .collect();
     if !parts.is_empty() {
       self.tell(Event::new(EventKind::Pruned).detail(parts.join(", ")))?;
     }
-    Ok(more)
+    Ok(more || versions >= PRUNED_AT_ONCE)
   }
 }
 
@@ -70,7 +74,7 @@ mod tests {
     let gone = world.engine.ledger().unseal(&id);
     assert!(matches!(gone, Err(StoreError::Deleted { .. })), "{gone:?}");
     let events = |world: &World| world.engine.ledger().events(&EventFilter::default()).unwrap();
-    assert_eq!(events(&world)[0].detail, "1 rejected text");
+    assert_eq!(events(&world)[0].detail, "1 rejected text, 1 version");
     assert!(events(&world).iter().any(|event| event.event == EventKind::Rejected));
 
     world.clock.advance_wall(Duration::from_hours(24 * 31));

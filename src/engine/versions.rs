@@ -92,12 +92,22 @@ impl Versions {
     new: &NewVersion<'_>,
     at: i64,
   ) -> Result<(), EngineError> {
-    let retention = Retention {
-      max_age: i64::try_from(self.config.version_days).unwrap_or(i64::MAX).saturating_mul(DAY),
-      max_bytes: self.config.version_mb.saturating_mul(1_000_000),
-    };
+    // By their age they are pruned once a day, where the clock is not in doubt ([`Self::prune`]).
+    let retention = Retention { max_age: i64::MAX, ..self.retention() };
     ledger.keep_version(new, &retention, at)?;
     Ok(())
+  }
+
+  /// Removes versions that were replaced long ago; says how many, at most a limited number at once.
+  pub(super) fn prune(&self, ledger: &mut Ledger, at: i64) -> Result<u64, EngineError> {
+    Ok(ledger.prune_versions(&self.retention(), at)?)
+  }
+
+  fn retention(&self) -> Retention {
+    Retention {
+      max_age: i64::try_from(self.config.version_days).unwrap_or(i64::MAX).saturating_mul(DAY),
+      max_bytes: self.config.version_mb.saturating_mul(1_000_000),
+    }
   }
 }
 

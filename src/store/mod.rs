@@ -33,6 +33,7 @@ mod id;
 mod item;
 mod kind;
 mod migrate;
+pub mod newest;
 mod observe;
 mod op;
 mod open;
@@ -87,7 +88,7 @@ pub use stamp::Stamp;
 pub use standing::{AgentRecord, ClassDowngrade};
 pub use state::StateKey;
 pub use trail::{OriginRecord, Sighting};
-pub use version::{NewVersion, Retention, Version, VersionTotals, Writer};
+pub use version::{NewVersion, PRUNED_AT_ONCE, Retention, Version, VersionTotals, Writer};
 
 use crate::{
   failpoint::{Point, hit, unsafe_ledger},
@@ -219,6 +220,7 @@ impl Ledger {
     if durability == Durability::Synced {
       self.check_place()?;
     }
+    self.note_newest(durability == Durability::Synced);
     if let Some(observer) = &self.observer {
       observer.committed(durability == Durability::Synced);
     }

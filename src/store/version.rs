@@ -32,7 +32,7 @@ use crate::{
 /// is opened to show one version, and an append still costs little more than itself.
 const MAX_DEPTH: u32 = 32;
 /// Largest number of versions that one write prunes, so that no write waits for a changed limit.
-const PRUNED_AT_ONCE: usize = 512;
+pub const PRUNED_AT_ONCE: u64 = 512;
 
 /// Who made a version of a file.
 #[derive(
@@ -127,6 +127,11 @@ impl Ledger {
       prune(tx, retention, at)?;
       Ok(kept)
     })
+  }
+
+  /// Prunes versions that are too old or too many; returns how many, at most [`PRUNED_AT_ONCE`].
+  pub fn prune_versions(&mut self, retention: &Retention, at: Micros) -> Result<u64, StoreError> {
+    self.write(Durability::Seen, |tx, _| prune(tx, retention, at))
   }
 
   /// Records that a file was deleted: from now on its newest version ages like the others. Does
@@ -385,9 +390,9 @@ fn short(hash: ContentHash) -> String {
 }
 
 /// Prunes superseded versions that are too old, or too large together, the oldest first.
-fn prune(conn: &Connection, retention: &Retention, at: Micros) -> Result<(), Fault> {
+fn prune(conn: &Connection, retention: &Retention, at: Micros) -> Result<u64, Fault> {
   let oldest = at.saturating_sub(retention.max_age);
-  for _ in 0..PRUNED_AT_ONCE {
+  for n in 0..PRUNED_AT_ONCE {
     let found: Option<(i64, i64, Micros)> = conn
       .prepare_cached(
         "SELECT id, content, replaced_at FROM version WHERE replaced_at IS NOT NULL
@@ -395,16 +400,16 @@ fn prune(conn: &Connection, retention: &Retention, at: Micros) -> Result<(), Fau
       )?
       .query_row([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
       .optional()?;
-    let Some((version, content, replaced_at)) = found else { return Ok(()) };
+    let Some((version, content, replaced_at)) = found else { return Ok(n) };
     let total: i64 =
       conn.prepare_cached("SELECT bytes FROM version_total")?.query_row([], |row| row.get(0))?;
     if replaced_at >= oldest && total as u64 <= retention.max_bytes {
-      return Ok(());
+      return Ok(n);
     }
     conn.prepare_cached("DELETE FROM version WHERE id = ?1")?.execute([version])?;
     drop_unused(conn, content)?;
   }
-  Ok(())
+  Ok(PRUNED_AT_ONCE)
 }
 
 /// Deletes a content that no version uses and that is no base, and then its own base.

@@ -153,8 +153,15 @@ impl Harness<RealFs> {
       helpers,
       is_complete: true,
     };
-    let options =
-      Options { found, fs, alarm: None, is_key_older: false, report_only: None, bad_rules: None };
+    let options = Options {
+      found,
+      fs,
+      alarm: None,
+      is_key_older: false,
+      lost_since: None,
+      report_only: None,
+      bad_rules: None,
+    };
     Daemon::new(self.engine(), Watcher::new().unwrap(), options)
   }
 }

@@ -1,0 +1,136 @@
+//! A file beside the database that names its newest durable event. An older copy of the database, put back from a
+//! backup, has fewer events: then placeholders that it does not know are of the newer one, and not forged.
+//!
+//! The file is written after the transaction is durable, and is not synced itself: after a power cut it may name an
+//! older event than the database has, never a newer one.
+#![forbid(unsafe_code)]
+
+use std::{
+  fs::{self, OpenOptions},
+  io::Read as _,
+  os::unix::fs::{FileExt as _, MetadataExt as _, OpenOptionsExt as _},
+  path::{Path, PathBuf},
+};
+
+use rusqlite::OptionalExtension as _;
+
+use super::{Ledger, Micros, StoreError};
+
+/// Digits of the number, so that each write replaces the whole content.
+const DIGITS: usize = 20;
+
+impl Ledger {
+  /// Records that there was a transaction, and that everything up to now is durable if it was. A file that cannot
+  /// be written costs no protection.
+  pub(super) fn note_newest(&self, is_durable: bool) {
+    let noted = noted(self.path()).unwrap_or(0);
+    let newest = if is_durable { self.newest_event().unwrap_or(0) } else { 0 };
+    // An older copy stays one until the daemon has reported it. The time of the file is that of the transaction.
+    self.write_newest(noted.max(newest));
+  }
+
+  /// Records that this ledger is the one that counts from now on, although it is an older copy.
+  pub fn accept_as_newest(&self) -> Result<(), StoreError> {
+    self.write_newest(self.newest_event()?);
+    Ok(())
+  }
+
+  fn write_newest(&self, newest: i64) {
+    let written = OpenOptions::new()
+      .write(true)
+      .create(true)
+      .truncate(false)
+      .mode(0o600)
+      .custom_flags(libc::O_NOFOLLOW | libc::O_CLOEXEC)
+      .open(file(self.path()))
+      .and_then(|file| file.write_all_at(format!("{newest:0DIGITS$}\n").as_bytes(), 0));
+    if let Err(error) = written {
+      tracing::debug!(target: "memfw", %error, "the newest event is not noted");
+    }
+  }
+
+  /// Whether this ledger is an older copy of the one that was here last.
+  pub fn is_older_copy(&self) -> Result<bool, StoreError> {
+    match noted(self.path()) {
+      Some(noted) => Ok(self.newest_event()? < noted),
+      None => Ok(false),
+    }
+  }
+
+  fn newest_event(&self) -> Result<i64, StoreError> {
+    self.read(|conn| {
+      let sql = "SELECT seq FROM sqlite_sequence WHERE name = 'event'";
+      Ok(conn.prepare_cached(sql)?.query_row([], |row| row.get(0)).optional()?.unwrap_or(0))
+    })
+  }
+}
+
+/// When the ledger at this path last had a durable event, in microseconds since the epoch, whatever ledger is there
+/// now.
+pub fn last_written(path: &Path) -> Option<Micros> {
+  let metadata = fs::symlink_metadata(file(path)).ok().filter(fs::Metadata::is_file)?;
+  Some(metadata.mtime().saturating_mul(1_000_000).saturating_add(metadata.mtime_nsec() / 1_000))
+}
+
+fn file(ledger: &Path) -> PathBuf {
+  ledger.with_extension("newest")
+}
+
+fn noted(ledger: &Path) -> Option<i64> {
+  let opened = OpenOptions::new()
+    .read(true)
+    .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_CLOEXEC)
+    .open(file(ledger));
+  let mut text = String::new();
+  opened.ok()?.take(DIGITS as u64 + 1).read_to_string(&mut text).ok()?;
+  text.trim_end().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+  use super::*;
+  use crate::store::{
+    EventKind, NewEvent,
+    tests::{Home, id, item},
+  };
+
+  #[test]
+  fn an_older_copy_is_known_by_its_events() {
+    let home = Home::new();
+    let mut ledger = home.ledger();
+    let path = ledger.path().to_owned();
+    let event = || [NewEvent::new(EventKind::Quarantined)];
+    assert!(!ledger.is_older_copy().unwrap(), "nothing is noted yet");
+    ledger.quarantine(&[item(&id("aaaaa1"), b"one\n")], &[], &event(), 1).unwrap();
+    assert!(!ledger.is_older_copy().unwrap());
+    let copy = path.with_extension("copy");
+    ledger.checkpoint().unwrap();
+    fs::copy(&path, &copy).unwrap();
+    ledger.quarantine(&[item(&id("aaaaa2"), b"two\n")], &[], &event(), 2).unwrap();
+    assert!(!ledger.is_older_copy().unwrap());
+    drop(ledger);
+    fs::rename(&copy, &path).unwrap();
+    let mut older = home.ledger();
+    assert!(older.is_older_copy().unwrap());
+    assert!(last_written(&path).is_some());
+    // A command that writes into it does not hide that.
+    older.decide(&id("aaaaa1"), crate::provenance::State::Approved, "ann", 3, &[]).unwrap();
+    assert!(older.is_older_copy().unwrap());
+    older.accept_as_newest().unwrap();
+    assert!(!older.is_older_copy().unwrap());
+  }
+
+  #[test]
+  fn a_file_that_others_have_made_is_no_reason_for_an_alarm() {
+    let home = Home::new();
+    let ledger = home.ledger();
+    for text in ["", "x", "-5\n", "99999999999999999999999"] {
+      fs::write(file(ledger.path()), text).unwrap();
+      assert!(!ledger.is_older_copy().unwrap(), "{text}");
+    }
+    fs::remove_file(file(ledger.path())).unwrap();
+    std::os::unix::fs::symlink("/dev/zero", file(ledger.path())).unwrap();
+    assert!(!ledger.is_older_copy().unwrap());
+    assert_eq!(last_written(ledger.path()), None);
+  }
+}
