@@ -118,6 +118,23 @@ fn a_new_ledger_beside_an_old_key_and_placeholders_of_its_predecessor_is_an_alar
 }
 
 #[test]
+fn a_ledger_that_is_gone_without_its_log_is_a_new_one() {
+  let mut guarded = Guarded::new(AT_ONCE).memory("MEMORY.md", "# Memory\n");
+  guarded.start();
+  append(&guarded, &format!("{}\n", poison(0)));
+  guarded.wait_for_items(1);
+  guarded.kill();
+  let data = guarded.tmp().join(DATA);
+  assert!(data.join("ledger.sqlite-wal").exists(), "it was killed");
+  fs::remove_file(data.join("ledger.sqlite")).unwrap();
+  guarded.start();
+  append(&guarded, &format!("{}\n", poison(1)));
+  eventually("it is guarded", || !stands(&guarded, 1));
+  assert!(data.join("ledger.sqlite-wal.left").exists(), "nothing is deleted");
+  guarded.stop();
+}
+
+#[test]
 fn an_older_copy_of_the_ledger_is_an_alarm_and_leaves_the_newer_placeholders() {
   let mut guarded = Guarded::new(AT_ONCE).memory("MEMORY.md", "# Memory\n\n- old\n");
   guarded.start();

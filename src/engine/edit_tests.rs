@@ -22,11 +22,13 @@ use crate::{
     testing::{OVERRIDE, Records},
   },
   files::{
-    Kind, Listing, OpenError, RealFile, RealFs, Root, Rung, TargetRules, Touch,
+    Kind, Listing, OpenError, RealFile, RealFs, Refusal, Root, Rung, TargetRules, Touch,
     rewrite::{Recovery, recover_reshape},
   },
   harness::{Ahead, Harness, ledger_in},
-  store::{Access, EventFilter, EventKind, Item, ItemFilter, Ledger, NewOp, OpKind, Pending},
+  store::{
+    Access, EventFilter, EventKind, Item, ItemFilter, Ledger, NewOp, OpKind, Pending, StateKey,
+  },
 };
 
 const EIO: i32 = 5;
@@ -41,6 +43,8 @@ struct Script {
   after_read: Option<(PathBuf, Vec<u8>)>,
   /// What happens after the next look at the stamp of a path.
   after_stamp: Option<Box<dyn FnOnce() + Send>>,
+  /// Whether another program has a lease, so that no file is opened.
+  is_leased: bool,
   /// Whether no leases are granted.
   no_leases: bool,
   n_refused: usize,
@@ -90,6 +94,9 @@ impl Fs for FaultyFs {
     self.0.kind(root, rel)
   }
   fn open(&self, root: &Root, rel: &Path, rules: &TargetRules) -> Result<FaultyFile, OpenError> {
+    if self.1.0.lock().unwrap().is_leased {
+      return Err(OpenError { path: rel.to_owned(), refusal: Refusal::Busy });
+    }
     Ok(FaultyFile(self.0.open(root, rel, rules)?, self.1.clone()))
   }
   fn create(&self, root: &Root, rel: &Path) -> Result<(), OpenError> {
@@ -297,6 +304,28 @@ fn torn() -> (World, String) {
   let mut world = World::new(&before);
   world.tear(&before, &after, 4096);
   (world, after)
+}
+
+#[test]
+fn a_file_on_which_another_program_keeps_a_lease_is_reported() {
+  let mut world = World::new("# Memory\n");
+  let degraded = |world: &World| {
+    let states = world.engine.ledger().states().unwrap();
+    states.iter().any(|(key, why, _)| {
+      matches!(key, StateKey::Degraded(_)) && why.contains("another program has a lease on it")
+    })
+  };
+  world.write(format!("# Memory\n\n{OVERRIDE}"));
+  world.faults.0.lock().unwrap().is_leased = true;
+  assert_eq!(world.try_pass().unwrap(), Outcome::Changed);
+  assert!(!degraded(&world), "it may be there for a moment");
+  world.clock.advance(Duration::from_secs(11));
+  assert_eq!(world.try_pass().unwrap(), Outcome::Changed);
+  assert!(degraded(&world));
+  world.faults.0.lock().unwrap().is_leased = false;
+  world.pass();
+  assert!(!world.read().contains(OVERRIDE));
+  assert_eq!(world.engine.files.leased_for(&world.target), Duration::ZERO);
 }
 
 #[test]

@@ -45,6 +45,8 @@ pub struct Files<F: Fs> {
   read: HashSet<Target>,
   /// Targets that memfw has opened since the last [`Files::take_opens`].
   opens: Vec<Target>,
+  /// Since when a program's lease keeps memfw from opening a file.
+  leased: HashMap<Target, Duration>,
 }
 
 impl<F: Fs> Files<F> {
@@ -60,6 +62,7 @@ impl<F: Fs> Files<F> {
       shapes: Shapes::default(),
       read: HashSet::new(),
       opens: Vec::new(),
+      leased: HashMap::new(),
     }
   }
 
@@ -164,6 +167,12 @@ impl<F: Fs> Files<F> {
     self.open_within(target, Duration::ZERO)
   }
 
+  /// For how long a program's lease has kept memfw from opening a file.
+  pub(super) fn leased_for(&self, target: &Target) -> Duration {
+    let since = self.leased.get(target);
+    since.map_or(Duration::ZERO, |since| self.clock.monotonic().saturating_sub(*since))
+  }
+
   /// Opens the target for a person, who waits up to `patience` while the daemon has a lease on it.
   pub(super) fn open_within(
     &mut self,
@@ -174,7 +183,16 @@ impl<F: Fs> Files<F> {
     self.open_root(&target.root)?;
     self.opens.push(target.clone());
     match self.roots.get(&target.root) {
-      Some((root, _)) => Ok(self.fs.open_within(root, &target.rel, &rules, patience, &*self.clock)),
+      Some((root, _)) => {
+        let opened = self.fs.open_within(root, &target.rel, &rules, patience, &*self.clock);
+        match &opened {
+          Err(OpenError { refusal: Refusal::Busy, .. }) => {
+            self.leased.entry(target.clone()).or_insert_with(|| self.clock.monotonic());
+          }
+          _ => drop(self.leased.remove(target)),
+        }
+        Ok(opened)
+      }
       None => Ok(Err(OpenError { path: target.path(), refusal: Refusal::Absent })),
     }
   }

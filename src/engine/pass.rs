@@ -73,6 +73,10 @@ pub enum Outcome {
   Changed,
 }
 
+/// How long another program may have a lease on a file before it is reported. memfw itself holds one for at most
+/// half a second, and so does a program that takes a lease to wait for readers (a choice).
+const LEASED_LONG: Duration = Duration::from_secs(10);
+
 impl<F: Fs> Engine<F> {
   /// Processes one file. Errors are about the ledger or the machine, never about the text.
   pub fn pass(&mut self, target: &Target, hint: &Hint) -> Result<Outcome, EngineError> {
@@ -409,6 +413,11 @@ impl<F: Fs> Engine<F> {
   ) -> Result<Outcome, EngineError> {
     if matches!(refusal.refusal, Refusal::Absent) {
       return self.vanished(target, row);
+    }
+    if matches!(refusal.refusal, Refusal::Busy) && self.files.leased_for(target) >= LEASED_LONG {
+      let path = super::event::shown(&target.path());
+      let why = format!("`{path}` cannot be opened: another program has a lease on it");
+      self.degrade(&target.key(), &why)?;
     }
     // The file was replaced while it was opened, so the new one is opened.
     if refusal.refusal.is_transient() {

@@ -140,6 +140,21 @@ fn create(path: &Path) -> Result<(), Fault> {
   match OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
     Ok(file) => {
       drop(file);
+      // Logs of a database that was removed are not of the new one, and SQLite would fail on them.
+      for suffix in ["-wal", "-shm"] {
+        let of = |end: &str| {
+          let mut name = path.as_os_str().to_owned();
+          name.push(suffix);
+          name.push(end);
+          PathBuf::from(name)
+        };
+        match std::fs::rename(of(""), of(".left")) {
+          Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            return Err(cannot_open(&of(""), &error).into());
+          }
+          Ok(()) | Err(_) => {}
+        }
+      }
       // The name of the file must survive a power cut as well as its pages.
       let directory = OpenOptions::new().read(true).open(parent);
       directory.and_then(|dir| dir.sync_all()).map_err(|error| cannot_open(parent, &error))?;
