@@ -174,12 +174,14 @@ impl<F: Fs> Engine<F> {
         .path(&path)
         .detail(format!("version {name}, {}", by_whom(by, None))),
     )?;
+    // The journal forgets the version before anything is taken out of it. A power cut may undo this only together with
+    // that redaction: with both in the journal, the file could be one that neither image explains.
+    edit.finish_unrecorded(self, &path)?;
     // No reader and no writer has to be waited for, so poison is taken out at once.
     let hint = Hint { waited: MAX_TAIL_WAIT, opened_since_close: true, adopting: false };
     let outcome =
       self.process(target, row.as_ref(), &mut file, locked, &hint, &mut Sight::default())?;
     file.release();
-    edit.finish(self)?;
     if matches!(outcome, Outcome::Done { .. }) {
       self.versions.keep_noted(&mut self.ledger, Writer::Memfw, self.clock.now())?;
     }
