@@ -27,9 +27,6 @@ use crate::{
 /// right after their last write, whose event comes first; the loop's timers are no finer than a
 /// millisecond, so the first tries are made here.
 const LEASE_PAUSE: Duration = Duration::from_micros(50);
-/// The pause before a lease is tried again while a verifying reader has the file open (for 0.1 to 0.3
-/// ms; the loop's timers are no finer).
-const READER_PAUSE: Duration = Duration::from_millis(1);
 /// Tries for a lease to write markers, within about a second; a file that is open for longer joins the
 /// open files.
 const MAX_BUSY: u32 = 8;
@@ -226,9 +223,11 @@ impl Daemon {
           return Ok(());
         }
         Outcome::HoldOff(wait) => {
-          // Once the reader has opened the file, it closes it within a millisecond.
-          let due = now + if hint.opened_since_close { READER_PAUSE } else { wait };
-          self.queue.put_off(Kind::Urgent, target.clone(), waiting, due);
+          if hint.opened_since_close {
+            self.queue.await_reader(target.clone(), waiting, wait, now);
+          } else {
+            self.queue.put_off(Kind::Urgent, target.clone(), waiting, now + wait);
+          }
           return Ok(());
         }
         Outcome::Done { reshape_due, recheck } | Outcome::Unchanged { reshape_due, recheck } => {

@@ -19,6 +19,10 @@ const FIRST_RETRY: Duration = Duration::from_millis(5);
 /// Longest wait between two tries (a choice); also how often an open file is tried.
 pub(super) const LAST_RETRY: Duration = Duration::from_secs(1);
 
+/// The first pause before a lease is tried again while a verifying reader has the file open (for 0.1 to 0.3
+/// ms; the loop's timers are no finer).
+const READER_PAUSE: Duration = Duration::from_millis(1);
+
 /// After more tries than this, the pause between tries is the longest one.
 const STUBBORN: u32 = 8;
 
@@ -303,6 +307,14 @@ impl Queue {
   pub fn back_off(&mut self, kind: Kind, target: Target, was: Waiting, now: Duration) {
     let wait = FIRST_RETRY.saturating_mul(1 << was.tries.min(10)).min(LAST_RETRY);
     self.put_off(kind, target, was, now + wait);
+  }
+
+  /// Postpones a file that another program has opened since its writer closed it, until that program has closed it,
+  /// too. Where that cannot be seen, because the file system has no leases, the pauses grow up to `wait`, after which no
+  /// reader is waited for.
+  pub fn await_reader(&mut self, target: Target, was: Waiting, wait: Duration, now: Duration) {
+    let pause = READER_PAUSE.saturating_mul(1 << was.tries.min(10)).min(wait);
+    self.put_off(Kind::Urgent, target, was, now + pause);
   }
 
   /// The agent's records must be asked about a file now. New text in it starts the pauses from the first

@@ -30,6 +30,22 @@ fn what_was_written_last_goes_first_and_the_oldest_has_its_turn() {
 }
 
 #[test]
+fn a_reader_that_cannot_be_seen_to_close_is_awaited_with_growing_pauses() {
+  let mut queue = Queue::default();
+  queue.dirty(target("a"), ms(0));
+  let (mut now, mut tries) = (ms(0), Vec::new());
+  while now < ms(3000) {
+    let (_, one, waiting) = queue.take(now, &[]).unwrap();
+    tries.push(now);
+    queue.await_reader(one, waiting, ms(3000).saturating_sub(now), now);
+    now += queue.next_due(now, &[]).unwrap();
+  }
+  assert_eq!(tries.get(1), Some(&ms(1)), "most are done by then");
+  assert!(tries.len() < 16, "{tries:?}");
+  assert_eq!(now, ms(3000), "after that none is awaited");
+}
+
+#[test]
 fn a_large_file_goes_on_when_no_small_one_is_due() {
   let mut queue = Queue::default();
   queue.dirty(target("large"), ms(1));

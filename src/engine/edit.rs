@@ -16,10 +16,11 @@
 
 use std::{
   collections::{HashMap, HashSet},
+  path::Path,
   time::Duration,
 };
 
-use super::{Engine, EngineError, Target};
+use super::{Engine, EngineError, Target, recover::doubt_stamp};
 use crate::{
   failpoint::{Plan, Point, Step, hit, tear},
   files::{
@@ -391,6 +392,18 @@ impl Durable {
     strike_out(engine, &self.ops)?;
     self.plan.hit(Step::AfterFinish);
     Ok(())
+  }
+
+  /// Removes the edit from the journal before the ledger has recorded the content of the file: a pass that follows
+  /// does. That pass reads the file whatever its stamp is. Where file times are coarse, or the clock was set back, the
+  /// stamp may be that of the version before the edit.
+  pub(super) fn finish_unrecorded<F: Fs>(
+    self,
+    engine: &mut Engine<F>,
+    path: &Path,
+  ) -> Result<(), EngineError> {
+    doubt_stamp(&mut engine.ledger, path, engine.clock.now())?;
+    self.finish(engine)
   }
 }
 

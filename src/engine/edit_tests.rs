@@ -3,11 +3,9 @@
 #![expect(clippy::disallowed_methods, reason = "the files here are temporary ones of the tests")]
 
 use std::{
-  collections::HashMap,
   fs::{self, File},
-  io,
   path::{Path, PathBuf},
-  sync::{Arc, Mutex},
+  sync::Arc,
 };
 
 use tempfile::TempDir;
@@ -17,12 +15,13 @@ use crate::{
   config::{Config, Markers},
   engine::{
     Hint, LazyOutcome, Outcome,
+    faulty_fs::{Faults, FaultyFs},
     recover::PATIENCE,
     review::Approval,
     testing::{OVERRIDE, Records},
   },
   files::{
-    Kind, Listing, OpenError, RealFile, RealFs, Refusal, Root, Rung, TargetRules, Touch,
+    RealFs,
     rewrite::{Recovery, recover_reshape},
   },
   harness::{Ahead, Harness, ledger_in},
@@ -33,143 +32,6 @@ use crate::{
 
 const EIO: i32 = 5;
 const ENOSPC: i32 = 28;
-
-/// Which calls fail, and which calls were made.
-#[derive(Default)]
-struct Script {
-  /// Errors of the next calls of a kind: an error number, and how many times.
-  fails: HashMap<&'static str, (i32, u32)>,
-  /// What another program writes after the next read of a whole file.
-  after_read: Option<(PathBuf, Vec<u8>)>,
-  /// What happens after the next look at the stamp of a path.
-  after_stamp: Option<Box<dyn FnOnce() + Send>>,
-  /// Whether another program has a lease, so that no file is opened.
-  is_leased: bool,
-  /// Whether no leases are granted.
-  no_leases: bool,
-  n_refused: usize,
-  n_writes: usize,
-}
-
-#[derive(Clone, Default)]
-struct Faults(Arc<Mutex<Script>>);
-
-impl Faults {
-  fn fail(&self, call: &'static str, errno: i32, times: u32) {
-    self.0.lock().unwrap().fails.insert(call, (errno, times));
-  }
-
-  fn enter(&self, call: &'static str, path: &Path) -> Result<(), FsError> {
-    let mut script = self.0.lock().unwrap();
-    match script.fails.get_mut(call) {
-      Some((errno, times)) if *times > 0 => {
-        *times -= 1;
-        Err(FsError::io(call, path, io::Error::from_raw_os_error(*errno)))
-      }
-      _ => Ok(()),
-    }
-  }
-}
-
-struct FaultyFs(RealFs, Faults);
-
-struct FaultyFile(RealFile, Faults);
-
-impl Fs for FaultyFs {
-  type Root = Root;
-  type File = FaultyFile;
-
-  fn open_root(&self, path: &Path) -> Result<Root, OpenError> {
-    self.0.open_root(path)
-  }
-  fn stamp(&self, root: &Root, rel: &Path) -> Result<Option<Stamp>, FsError> {
-    let stamp = self.0.stamp(root, rel);
-    let then = self.1.0.lock().unwrap().after_stamp.take();
-    if let Some(then) = then {
-      then();
-    }
-    stamp
-  }
-  fn kind(&self, root: &Root, rel: &Path) -> Result<Option<Kind>, FsError> {
-    self.0.kind(root, rel)
-  }
-  fn open(&self, root: &Root, rel: &Path, rules: &TargetRules) -> Result<FaultyFile, OpenError> {
-    if self.1.0.lock().unwrap().is_leased {
-      return Err(OpenError { path: rel.to_owned(), refusal: Refusal::Busy });
-    }
-    Ok(FaultyFile(self.0.open(root, rel, rules)?, self.1.clone()))
-  }
-  fn create(&self, root: &Root, rel: &Path) -> Result<(), OpenError> {
-    self.0.create(root, rel)
-  }
-  fn rung(&self, root: &Root) -> Rung {
-    self.0.rung(root)
-  }
-  fn has_coarse_times(&self, root: &Root) -> bool {
-    self.0.has_coarse_times(root)
-  }
-  fn list(&self, root: &Root, rel: &Path, limit: usize) -> Result<Listing, FsError> {
-    self.0.list(root, rel, limit)
-  }
-}
-
-impl MemoryFile for FaultyFile {
-  fn path(&self) -> &Path {
-    self.0.path()
-  }
-  fn access(&self) -> Touch {
-    self.0.access()
-  }
-  fn recheck(&mut self, rules: &TargetRules) -> Result<Touch, OpenError> {
-    self.0.recheck(rules)
-  }
-  fn try_lease(&mut self) -> Result<bool, FsError> {
-    if self.1.0.lock().unwrap().no_leases {
-      let source = io::ErrorKind::Unsupported.into();
-      return Err(FsError::LeaseUnsupported { path: self.path().to_owned(), source });
-    }
-    let granted = self.0.try_lease()?;
-    self.1.0.lock().unwrap().n_refused += usize::from(!granted);
-    Ok(granted)
-  }
-  fn leased_for(&self) -> Option<Duration> {
-    self.0.leased_for()
-  }
-  fn is_awaited(&self) -> bool {
-    self.0.is_awaited()
-  }
-  fn release(&mut self) {
-    self.0.release();
-  }
-  fn read_all(&self) -> Result<Vec<u8>, FsError> {
-    let bytes = self.0.read_all()?;
-    if let Some((path, text)) = self.1.0.lock().unwrap().after_read.take() {
-      fs::write(path, text).unwrap();
-    }
-    Ok(bytes)
-  }
-  fn pread(&self, offset: u64, len: usize) -> Result<Vec<u8>, FsError> {
-    self.0.pread(offset, len)
-  }
-  fn pwrite(&self, offset: u64, bytes: &[u8]) -> Result<(), FsError> {
-    self.1.enter("write", self.path())?;
-    self.1.0.lock().unwrap().n_writes += 1;
-    self.0.pwrite(offset, bytes)
-  }
-  fn truncate(&self, len: u64) -> Result<(), FsError> {
-    self.0.truncate(len)
-  }
-  fn append(&self, bytes: &[u8]) -> Result<(), FsError> {
-    self.0.append(bytes)
-  }
-  fn sync(&self) -> Result<(), FsError> {
-    self.1.enter("sync", self.path())?;
-    self.0.sync()
-  }
-  fn stamp(&self) -> Result<Stamp, FsError> {
-    self.0.stamp()
-  }
-}
 
 struct World {
   engine: Engine<FaultyFs>,
@@ -273,6 +135,12 @@ impl World {
     let found = recover_reshape(&torn, before.as_bytes(), after.as_bytes());
     assert_eq!(found, Recovery::Rewrite(after.as_bytes().to_vec()), "the text is torn");
     fs::write(path, torn).unwrap();
+  }
+
+  /// A person takes out the block with this line.
+  fn quarantine(&mut self, line: &str) {
+    let number = self.read().lines().position(|one| one == line).unwrap() + 1;
+    self.engine.quarantine_line(&self.target, number, "ann", None).unwrap();
   }
 
   fn is_waiting(&mut self) -> bool {
@@ -477,6 +345,44 @@ fn a_version_is_recorded_only_when_it_is_durable() {
   assert_eq!(hash(&world), before, "and not recorded");
   world.settle();
   assert_ne!(hash(&world), before);
+}
+
+#[test]
+fn a_restore_is_out_of_the_journal_before_text_is_taken_out_of_the_version() {
+  let mut world = World::new("# Memory\n\n- tea\n");
+  let secret = "The code of the garage is kept under the flower pot.";
+  world.write(format!("# Memory\n\n- tea\n\n{secret}\n\n- after\n"));
+  world.settle();
+  let versions = world.engine.ledger().versions(&world.path()).unwrap();
+  let version = versions.first().unwrap().hash;
+  world.quarantine(secret);
+  world.settle();
+  // The version is written, and the redaction in it fails.
+  world.faults.fail_after(1, "write", EIO);
+  world.engine.restore(&world.target, version, "ann").unwrap_err();
+  let kinds: Vec<OpKind> =
+    world.engine.ledger().open_ops().unwrap().iter().map(|op| op.kind).collect();
+  // After a power cut, both images of a restore would differ from a file in which something was redacted.
+  assert_eq!(kinds, [OpKind::Redact]);
+  world.settle();
+  let text = world.read();
+  assert!(!text.contains(secret) && text.matches("- after").count() == 1, "{text}");
+}
+
+#[test]
+fn a_redaction_by_hand_is_recorded_even_if_the_stamp_does_not_show_it() {
+  let mut world = World::new("# Memory\n\n- tea\n");
+  let secret = "The code of the garage is kept under the flower pot.";
+  world.write(format!("# Memory\n\n- tea\n\n{secret}\n"));
+  world.settle();
+  // File times in steps of two seconds, and a clock that was set back.
+  let stamp = world.engine.files.stamp(&world.target).unwrap();
+  assert!(stamp.is_some());
+  world.faults.0.lock().unwrap().stamp = stamp;
+  world.quarantine(secret);
+  let row = world.engine.ledger().file(&world.path()).unwrap().unwrap();
+  assert_eq!(row.hash, Some(ContentHash::of(world.read().as_bytes())));
+  assert!(row.pending.contains(Pending::RESHAPE), "the placeholder is to be compacted");
 }
 
 #[test]

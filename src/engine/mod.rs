@@ -30,6 +30,8 @@ mod edit;
 pub mod error;
 pub mod event;
 pub mod facts;
+#[cfg(test)]
+mod faulty_fs;
 pub mod files;
 pub mod gate_check;
 mod given_back;

@@ -324,7 +324,7 @@ impl<F: Fs> Engine<F> {
             // One reason to take lines out may hide another one in the same block, and a recorded
             // version is not judged again. Approved text stays, so it cannot cause a loop.
             if !ids.is_empty() && !view.urgent().redactions.is_empty() {
-              written.finish(self)?;
+              written.finish_unrecorded(self, &target.path())?;
               return Ok(Outcome::Changed);
             }
             edit = Some(written);

@@ -400,8 +400,8 @@ fn torn_range<'c>(current: &'c [u8], op: &Op, images: &Images) -> Range<'c> {
   }
 }
 
-/// Removes the stamp of a file from the ledger.
-fn doubt_stamp(ledger: &mut Ledger, path: &Path, at: i64) -> Result<(), EngineError> {
+/// Removes the stamp of a file from the ledger, so that the next pass reads the file.
+pub(super) fn doubt_stamp(ledger: &mut Ledger, path: &Path, at: i64) -> Result<(), EngineError> {
   if ledger.file(path)?.is_some() {
     ledger.set_stamp(path, None, None, at)?;
   }

@@ -107,7 +107,7 @@ impl<F: Fs> Engine<F> {
     let versions = whole.then(|| (view.hash, ContentHash::of(&bytes)));
     let edit = edit.followed(self, versions)?.durable(self, Sync::GiveBack)?;
     if !whole {
-      edit.finish(self)?;
+      edit.finish_unrecorded(self, &target.path())?;
       return Ok(Redacted::Changed);
     }
     let ids = redactions.into_iter().map(|named| named.redaction.id).collect();

@@ -300,7 +300,7 @@ impl<F: Fs> Engine<F> {
     let is_done = matches!(done, Redacted::Done { .. });
     if let Redacted::Done { edit, .. } = done {
       // The following pass records the new content.
-      edit.finish(self)?;
+      edit.finish_unrecorded(self, &target.path())?;
     }
     self.has_departed |= is_done;
     drop(file);

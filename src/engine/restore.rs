@@ -173,9 +173,9 @@ impl<F: Fs> Engine<F> {
         .path(&path)
         .detail(format!("version {name}, {}", by_whom(by, None))),
     )?;
-    // The journal forgets the edit before the version is judged: a redaction is an edit of its own, and
-    // recovery would write this one over it.
-    edit.finish(self)?;
+    // The journal forgets the version before anything is taken out of it. A power cut may undo this only together with
+    // that redaction: with both in the journal, the file could be one that neither image explains.
+    edit.finish_unrecorded(self, &path)?;
     // No reader and no writer has to be waited for, so poison is taken out at once.
     let hint = Hint { waited: MAX_TAIL_WAIT, opened_since_close: true, adopting: false };
     let outcome =

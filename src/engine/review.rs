@@ -244,7 +244,7 @@ impl<F: Fs> Engine<F> {
       return Err(EngineError::refused_with("the file has changed in the meantime", "try again"));
     };
     // The following pass records the new content.
-    edit.finish(self)?;
+    edit.finish_unrecorded(self, &target.path())?;
     drop(file);
     drop(writing);
     self.catch_up(target)?;

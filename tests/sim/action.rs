@@ -299,7 +299,8 @@ impl Schedule<'_> {
   /// whether that can be said.
   fn holds(&self, path: &Path, plain: &[u8], when: &str) -> bool {
     let mut world = self.world.borrow_mut();
-    let content = world.disk.content(path).unwrap_or_default();
+    // Its workspace may have gone meanwhile, with the file in it.
+    let content = world.content_of(path).unwrap_or_default();
     let bare = plain.trim_ascii_end();
     // An id comment may stand at the end of a line, and be renewed.
     let lines = bare.split(|byte| matches!(byte, b'\r' | b'\n'));

@@ -193,8 +193,11 @@ impl Schedule<'_> {
         self.daemon.queue.back_off(Kind::Urgent, target, waiting, now);
       }
       Ok(Outcome::HoldOff(wait)) => {
-        let due = now + if was_opened { Duration::from_millis(1) } else { wait };
-        self.daemon.queue.put_off(Kind::Urgent, target, waiting, due);
+        if was_opened {
+          self.daemon.queue.await_reader(target, waiting, wait, now);
+        } else {
+          self.daemon.queue.put_off(Kind::Urgent, target, waiting, now + wait);
+        }
       }
       Ok(Outcome::Done { reshape_due, recheck } | Outcome::Unchanged { reshape_due, recheck }) => {
         if recheck {

@@ -179,6 +179,7 @@ fn read_text(text: &str, frames: &Frames) -> Vec<FoundEffect> {
       .iter()
       .filter(|word| word.class == frames.report && !is_value(word))
       .map(|word| word.start as usize..word.end as usize)
+      .filter(|word| !report::is_of_torn_comment(text, word))
       .collect();
     let introduced = reporting.is_some_and(|before| report::introduces(text, &before, range.start));
     reporting = (!reports.is_empty()).then(|| range.clone());

@@ -243,15 +243,19 @@ impl RuleSet {
   /// sentence before. What follows does not count: it would be the attacker's own choice, and often it is
   /// what the attack is about.
   fn is_reported(&self, seen: &SentenceInText<'_>, place: usize) -> bool {
+    let reports = |unit: &Unit| {
+      let words = seen.words.get(unit.words.clone()).unwrap_or_default().iter();
+      let reports = words.filter(|word| word.class == self.report);
+      let spans = reports.map(|word| word.start as usize..word.end as usize);
+      spans.filter(|word| !report::is_of_torn_comment(seen.text, word)).collect::<Vec<_>>()
+    };
     let Some(unit) = seen.unit(0) else { return false };
-    let is_covered = seen.words_of(self.report).any(|word| {
-      report::covers(seen.text, &unit.range, &(word.start as usize..word.end as usize), place)
-    });
-    let mut report = Classes::default();
-    report.insert(self.report);
-    let before = seen.unit(-1).filter(|unit| unit.classes.intersects(&report));
-    is_covered
-      || before.is_some_and(|before| report::introduces(seen.text, &before.range, unit.range.start))
+    let covers = |word| report::covers(seen.text, &unit.range, &word, place);
+    if reports(unit).into_iter().any(covers) {
+      return true;
+    }
+    let before = seen.unit(-1).filter(|before| !reports(before).is_empty());
+    before.is_some_and(|before| report::introduces(seen.text, &before.range, unit.range.start))
   }
 }
 

@@ -240,6 +240,30 @@ const REASONS: &[&str] = &[
 /// Signs behind which another clause begins.
 const CLAUSE_SIGNS: &[char] = &[':', ',', ';', '|', '—', '–', '→', '\n', '：', '，', '、'];
 
+/// So far from a word its comment is looked for, in bytes (a choice: longer than most markers).
+const COMMENT_BYTES: usize = 256;
+
+/// Whether a word is memfw's own, in a piece of one of its comments that a writer has torn. Such a word reports
+/// nothing, or else the rest of a placeholder would keep poison in a file below it.
+pub(in crate::detect) fn is_of_torn_comment(text: &str, word: &Range<usize>) -> bool {
+  let near = text.floor_char_boundary(word.start.saturating_sub(COMMENT_BYTES))
+    ..text.ceil_char_boundary(word.end.saturating_add(COMMENT_BYTES));
+  let (Some(head), Some(tail)) = (text.get(near.start..word.start), text.get(word.end..near.end))
+  else {
+    return false;
+  };
+  let head = head.rsplit(['\n', '\r']).next().unwrap_or_default();
+  let tail = tail.split(['\n', '\r']).next().unwrap_or_default();
+  if head.contains("<!--") {
+    // The end is missing; a whole comment is not torn.
+    return !tail.contains("-->") && head.contains("<!-- memfw:");
+  }
+  let ends =
+    tail.find("-->").is_some_and(|end| !tail.get(..end).is_some_and(|t| t.contains("<!--")));
+  // Between the word and the end of a placeholder there are spaces.
+  ends || text.get(word.clone()) == Some("quarantined") && tail.starts_with("  ")
+}
+
 /// Whether the order at `place` is in the report of the word at `report`, in the same sentence. What
 /// follows the order does not count: it would be the attacker's own choice.
 pub(in crate::detect) fn covers(
@@ -317,6 +341,32 @@ mod tests {
         !covered(text, report, if text.starts_with('S') { "Send" } else { "send" }),
         "{text}"
       );
+    }
+  }
+
+  #[test]
+  fn words_of_a_torn_comment_are_told_from_others() {
+    let torn = |text: &str, word: &str| {
+      let start = text.find(word).expect("it is in the text");
+      is_of_torn_comment(text, &(start..start + word.len()))
+    };
+    for piece in [
+      "4d quarantined        -->\nSend it.",
+      "304d quarantined -->",
+      "4d quarantined        \nSend it.",
+      "<!-- memfw:05304d quarantined     \nSend it. -->",
+      "memfw:05304d quarantined -->",
+    ] {
+      assert!(torn(piece, "quarantined"), "{piece}");
+    }
+    assert!(torn("=unknown flags=likely-injection:concealment score=1.00 -->", "injection"));
+    for whole in [
+      "The mail was quarantined:\nSend it. -->",
+      "quarantined <!-- a note -->",
+      "<!-- a quarantined mail -->",
+      "<!-- a quarantined mail",
+    ] {
+      assert!(!torn(whole, "quarantined"), "{whole}");
     }
   }
 
