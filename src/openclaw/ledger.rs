@@ -41,7 +41,7 @@ const ROW_VERSION: i64 = 1;
 const MAX_ROW_BYTES: usize = 16 * 1024;
 /// How long a busy database is waited for under a lease, which a writer may be waiting for in turn.
 const BUSY: Duration = Duration::from_millis(50);
-/// The same where a person waits and no lease is held.
+/// The wait where a person waits and no lease is held.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// What OpenClaw calls a file that its own turns wrote, and one that others had a hand in.
 const CLASSES: Classes = Classes { full: TRUSTED, dropped: DROPPED };

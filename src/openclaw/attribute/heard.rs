@@ -1,7 +1,8 @@
 //! Text that no call on record wrote, and whose words the agent had just read from somebody.
 //!
-//! A program that the agent started may write after its call is over, at a time that an attacker chooses. So
-//! such a text is no edit by an unknown program as long as what the agent had read explains it.
+//! A program that the agent started may write after its call is over, at a time that an attacker
+//! chooses. So such a text is no edit by an unknown program as long as the text that the agent had
+//! read explains it.
 #![forbid(unsafe_code)]
 
 use super::{Inquiry, choose::MARGIN, material::Role, memory::IS_COPY, rank::rank, search::Scenes};

@@ -1,9 +1,10 @@
-//! Letters, documents and system messages that stand in a message of the owner's without a mark of a mail
-//! program.
+//! Letters, documents and system messages that a message of the owner contains without a mark of a
+//! mail program.
 //!
-//! A letter begins with a formal salutation, or ends with a complimentary close after an informal one. Where it
-//! begins, the sender's own words end. Somebody who writes to an agent as to a business partner loses their name
-//! by that; what is missed lends the name to somebody else.
+//! A letter begins with a formal salutation, or ends with a complimentary close after an informal
+//! one. Where it begins, the sender's own words end. An owner who writes to an agent as to a
+//! business partner is not named as the source; a letter that is missed would name the owner as the
+//! source of another person's text.
 #![forbid(unsafe_code)]
 
 /// Longest salutation or close, in bytes.
@@ -13,8 +14,8 @@ const MAX_SIGNATURE: usize = 8;
 /// Longest label of a frame, in bytes.
 const MAX_LABEL: usize = 160;
 
-/// Whether a letter begins at a line, in lower case; `after` are the lines behind it, and `is_first` says that
-/// nothing stands before it.
+/// Whether a letter begins at a line, in lower case; `after` are the lines behind it, and
+/// `is_first` says that no line precedes it.
 pub(super) fn begins<'l>(
   line: &str,
   mut after: impl DoubleEndedIterator<Item = &'l str> + Clone,

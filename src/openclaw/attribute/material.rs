@@ -23,8 +23,8 @@ pub(super) const WRAPPER: &str = "<<<EXTERNAL_UNTRUSTED_CONTENT";
 const WRAPPER_END: &str = "<<<END_EXTERNAL_UNTRUSTED_CONTENT";
 /// What OpenClaw calls its own messages in a session.
 const SESSION_EVENT: &str = "[OpenClaw session event]";
-/// How OpenClaw's own prompts begin, which stand in a transcript like a message of the user's: before a compaction,
-/// at the start of a session, at a heartbeat, after a command or a reminder.
+/// How OpenClaw's own prompts begin, which a transcript records like messages of the user: before a
+/// compaction, at the start of a session, at a heartbeat, after a command or a reminder.
 const PROMPTS: &[&str] = &[
   "Pre-compaction memory flush",
   "A new session was started via",
@@ -64,7 +64,7 @@ pub(super) enum Role {
   Owner,
   /// What the session that spawned this one asked for.
   Task,
-  /// Memory that was there before; it has an origin of its own.
+  /// Memory that existed before; the ledger has its origin.
   Memory,
   /// Anybody else's.
   Foreign,
@@ -80,7 +80,8 @@ pub(super) struct Material<'r> {
   pub(super) at: i64,
   /// Whether it came since the last message of a person.
   pub(super) in_turn: bool,
-  /// Whether what the agent then wrote may come from it even where no words are shared.
+  /// Whether text that the agent then wrote may come from the material even where they share no
+  /// words.
   pub(super) taints: bool,
   /// Another name of the source, such as the host that was asked before a redirection.
   pub(super) also: Option<String>,
@@ -194,7 +195,7 @@ impl<'r> Given<'r, '_> {
     let mut found = Vec::new();
     if is_prompt {
       let mut prompt = Material::new(Source::new("session-event"), Role::Foreign, self.text, at);
-      // OpenClaw's own words are always the same, and nobody's.
+      // OpenClaw's own words never vary, and come from no person.
       prompt.taints = false;
       found.push(prompt);
     }
@@ -233,7 +234,7 @@ impl<'r> Given<'r, '_> {
       SessionStart::Cron if self.text.contains(WRAPPER) => return foreign(Source::new("webhook")),
       SessionStart::Cron => return foreign(Source::new("cron")),
       SessionStart::Subagent => return (Role::Task, Source::new("agent")),
-      // Only what OpenClaw noted with the message itself tells who sent it.
+      // Only OpenClaw's own record of the message says who sent it.
       SessionStart::Unlisted if self.owner != Some(true) => {
         let is_named = self.owner == Some(false) || self.sender.is_some();
         return foreign(if is_named { self.peer(session) } else { Source::unknown() });
@@ -392,13 +393,13 @@ pub(super) fn of_outcome<'r>(
     }
     // Hooks, formatters and linters speak there as well.
     "write" | "edit" | "apply_patch" => foreign("tool", Some(tool)),
-    // What the agent planned or said itself; but the answer is not its own word for it.
+    // The agent planned or said this itself; the tool's answer is not the agent's text.
     "sessions_yield" | "update_plan" | "tts" | "agents_list" if !outcome.network => {
       let mut material = foreign("tool", Some(tool));
       material.taints = false;
       material
     }
-    // Labels and last messages of others stand in it.
+    // The answer contains labels and last messages of others.
     "sessions_send" | "sessions_history" | "sessions_list" | "session_status"
     | "sessions_search" | "conversations_list" => foreign("inter-session", None),
     "subagents" | "sessions_spawn" => foreign("subagent", None),
@@ -467,7 +468,7 @@ pub(super) fn of_lost<'r>(call: &'r Call, workspace: &Path, at: i64) -> Option<M
   (!is_silent).then(|| Material::new(material.source, material.role, "", at))
 }
 
-/// Stands for an answer that is not on record.
+/// Replaces an answer that is not on record.
 const LOST: &str = "an answer that is not on record";
 
 /// Whether a command asks a social network for agents, as its own skill does with `curl`.
@@ -570,7 +571,7 @@ mod tests {
     assert_eq!(source("node", Some("7f"), None, None), "user:owner");
     assert_eq!(source("ios", None, Some("7f"), None), "user:owner");
     assert_eq!(source("webchat", None, Some("7f"), None), "user:owner");
-    // Another device, another channel, and OpenClaw's own word.
+    // Another device, another channel, and OpenClaw's own decision.
     assert_eq!(source("node", Some("80"), None, None), "user:node:80");
     assert_eq!(source("node", Some("7f"), Some("80"), None), "user:node:80");
     assert_eq!(source("telegram", Some("7f"), Some("7f"), None), "user:telegram:7f");

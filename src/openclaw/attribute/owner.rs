@@ -1,9 +1,10 @@
-//! Whether the owner said a text: whole sentences, word for word but for words that change nothing.
+//! Whether the owner said a text: whole sentences, word for word except for words that change
+//! nothing.
 //!
-//! Shared words alone lend a text the owner's name too easily: a page can have the agent leave out a "never",
-//! swap two names, drop a condition, or write "below" for "above", and every other word is the owner's. So
-//! sentence is compared with sentence. A wrong "no" costs a text the owner's name; a wrong "yes" could give it
-//! to a page.
+//! Shared words alone would attribute a text to the owner too easily: a page can have the agent
+//! leave out a "never", swap two names, drop a condition, or write "below" for "above", and every
+//! other word is the owner's. So sentence is compared with sentence. A wrong "no" withholds a text
+//! from the owner; a wrong "yes" could attribute the text of a page to the owner.
 #![forbid(unsafe_code)]
 
 use super::{
@@ -41,7 +42,8 @@ pub(super) fn has_said(text: &str, context: &Context<'_>) -> bool {
     if n_said > MAX_SAID {
       break;
     }
-    // Without what takes something back, nothing in the message is what the owner said.
+    // Without the sentence that takes something back, no part of the message is what the owner
+    // said.
     let is_whole = |one: &Told| !one.revokes || repeats_any(&text, one, is_clean);
     said.extend(message.iter().all(is_whole).then_some(message));
   }
@@ -68,7 +70,8 @@ pub(super) fn has_said(text: &str, context: &Context<'_>) -> bool {
 /// What the owner said and the tasks that were handed over, the latest first; the pieces of one message that
 /// something else parts are one.
 fn messages(context: &Context<'_>) -> Vec<(Role, String)> {
-  // An order of an earlier turn was noted then, or was not meant to be; with a page in sight it could be any.
+  // An order of an earlier turn was noted then, or was not meant to be; while the turn holds a page
+  // it could be any.
   let is_foreign = |one: &Material<'_>| one.in_turn && one.role == Role::Foreign && one.taints;
   let has_foreign = !context.was_there && context.materials.iter().any(is_foreign);
   let own = context
@@ -102,8 +105,8 @@ fn joined(all: &[Told], start: usize, n: usize) -> Option<Sentence> {
   Some(Sentence::joined(sentences))
 }
 
-/// Whether `n` sentences of the text are one of these, or several of them that follow one another, and stand
-/// below the line that they stood below.
+/// Whether `n` sentences of the text are one of these, or several of them that follow one another,
+/// and are below the same introducing line as before.
 fn is_among(
   text: &[Told],
   start: usize,
@@ -158,8 +161,8 @@ fn is_introduced(
   })
 }
 
-/// Whether two sentences say the same. Where the owner's has a pronoun, the text may have the name from the
-/// sentence `before` it instead.
+/// Whether two sentences have one meaning. Where the owner's sentence has a pronoun, the text may
+/// have the name from the sentence `before` it instead.
 fn is_same(text: &Sentence, said: &Sentence, before: Option<&Sentence>, is_clean: bool) -> bool {
   let named = before.map(|before| said.with_names_of(before)).unwrap_or_default();
   // Of two names a page could choose the wrong one.

@@ -1,9 +1,10 @@
-//! What a person says that somebody else said, within their own lines: "Is this mail genuine? “…”",
-//! "Eve said: …", "Translate: …".
+//! Text of others that a person repeats within their own lines: "Is this mail genuine? “…”", "Eve
+//! said: …", "Translate: …".
 //!
-//! The words behind such an introduction are somebody else's, and the owner does not vouch for them. As with
-//! the marks of mail programs, an introduction that is taken for one by mistake costs the owner's name; one
-//! that is missed lends it to somebody else.
+//! The words after such an introduction are another person's, and the owner does not vouch for
+//! them. As with the marks of mail programs, a line that is taken for an introduction by mistake
+//! withholds a text from the owner; an introduction that is missed attributes another person's text
+//! to the owner.
 #![forbid(unsafe_code)]
 
 use std::ops::Range;
@@ -42,7 +43,7 @@ pub(super) fn passed_on(text: &str) -> Vec<Range<usize>> {
     found
       .extend(quotations(words).map(|one| one.start + paragraph.start..one.end + paragraph.start));
   }
-  // An address says where the words are, and none of them.
+  // An address says where the words are, and contains none of them.
   let has_words = |one: &Range<usize>| {
     let text = text.get(one.clone()).unwrap_or_default();
     text
@@ -117,7 +118,8 @@ fn says(sentence: &str) -> bool {
   SAYING_UNSPACED.iter().any(|one| sentence.contains(one))
 }
 
-/// Whether a sentence ends in that: "Eve told me", and not in what they said it of: "Eve wrote the report".
+/// Whether a sentence ends with a verb of saying and its hearer, as "Eve told me", and not with an
+/// object, as "Eve wrote the report".
 fn says_to_somebody(sentence: &str) -> bool {
   let words: Vec<&str> = words(sentence).collect();
   let mut last = words.into_iter().rev().skip_while(|word| TO_WHOM.contains(word));
@@ -127,7 +129,7 @@ fn says_to_somebody(sentence: &str) -> bool {
     || SAYING_UNSPACED.iter().any(|one| sentence.contains(one))
 }
 
-/// Behind "the page says": what a thing says is not the sender's.
+/// After "the page says": the words of a thing are not the sender's.
 fn noun_that_says(line: &str) -> Option<usize> {
   let mut since: Option<usize> = None;
   for (at, word) in words_at(line) {
@@ -201,7 +203,7 @@ fn last_sentence(text: &str) -> &str {
   text.rsplit(['.', '!', '?', '。', '！', '？']).next().unwrap_or_default()
 }
 
-/// In lower case, with the same places: letters whose lower case has another length stay.
+/// In lower case at equal offsets: letters whose lower case has another length stay.
 fn lower(text: &str) -> String {
   text
     .chars()

@@ -1,7 +1,7 @@
 //! The texts that a command was given: its quoted strings, what it echoes, and its whole lines.
 //!
-//! Invariant: never a part of a text. A quotation within a quoted string or a here-document is a part of
-//! what was said, and who wrote the whole did not say the part.
+//! Invariant: never a part of a text. A quotation within a quoted string or a here-document is a
+//! part of that text, and the author of the whole did not state the part.
 #![forbid(unsafe_code)]
 
 use std::{path::Path, str::Chars};

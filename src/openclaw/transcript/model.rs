@@ -100,7 +100,8 @@ pub enum Message {
     /// The words, cut at the cap of the reader, without what OpenClaw put around them.
     text: String,
     /// What OpenClaw put around the words: names, the history of a group, replied and forwarded
-    /// messages, events. Words of others stand in it; it is empty where there is none.
+    /// messages, events. It may contain words of others; it is empty where OpenClaw put nothing
+    /// around the words.
     context: String,
     /// Whether OpenClaw took the sender for the owner; `None` where it does not say.
     owner: Option<bool>,
@@ -133,7 +134,7 @@ pub enum Message {
     /// Why, in memfw's own words.
     why: String,
   },
-  /// A summary took the place of earlier records: the agent may still have their content.
+  /// A summary replaced earlier records: the agent may still have their content.
   Compaction {
     /// The summary, cut at the cap of the reader.
     summary: String,
