@@ -31,7 +31,7 @@ pub struct ContextHead {
   weights: Vec<i8>,
 }
 
-/// What it says of a text.
+/// The logits of a text.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Spoken {
   /// Of all of it.
@@ -96,7 +96,7 @@ impl ContextHead {
     self.read_parts(text, context, effects, Parts::ALL)
   }
 
-  /// The same with some parts of the context alone.
+  /// Reads `text` with some parts of its context only.
   pub fn read_parts(
     &self,
     text: &str,

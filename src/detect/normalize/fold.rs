@@ -67,7 +67,7 @@ pub(super) fn fold(text: &str, offset: usize, disguised: &[Range<usize>]) -> Fol
   }
 }
 
-/// The same for a text in which nobody has looked for disguised words yet.
+/// Folds a text in which disguised words were not searched for.
 pub(super) fn fold_alone(text: &str, offset: usize) -> Folded {
   let disguised = if text.is_ascii() {
     vec![]

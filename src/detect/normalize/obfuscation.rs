@@ -84,7 +84,7 @@ impl How {
     }
   }
 
-  /// How much it is worth knowing: mail and source code escape letters for other reasons.
+  /// How much the finding counts: mail and source code escape letters for other reasons.
   pub(super) const fn worth(self) -> Worth {
     match self {
       Self::Escaped | Self::Strings | Self::Split => Worth::Disguised,
@@ -131,7 +131,7 @@ pub(super) fn undone(text: &str, layers: usize) -> Vec<Undone> {
     found.push(Undone { span: 0..whole.len(), text: backwards, how: How::Backwards });
   }
   found.truncate(MAX_FOUND);
-  // What these say is not read once more: nearly every text has some.
+  // Their text is not decoded again: nearly every text has some.
   if layers == MAX_LAYERS {
     joined_words(text, &seen.shape, &mut found);
   }
@@ -264,10 +264,10 @@ fn turned(
     let plain = words.knows(word);
     before += usize::from(plain);
     let back = turn(word);
-    // `was` and `saw` say nothing.
+    // `was` and `saw` prove nothing.
     if !plain && words.knows(&back) {
       after += 1;
-      // Two letters make a word of some language wherever they stand.
+      // Any two letters are a word of some language.
       if back.chars().count() < 3 {
         continue;
       }

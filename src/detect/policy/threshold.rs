@@ -1,9 +1,9 @@
-//! From which probabilities on the model's word counts.
+//! From which probabilities on the model counts.
 #![forbid(unsafe_code)]
 
 use crate::{detect::model::Depth, provenance::Trust};
 
-/// From which probability on the model's word counts, for a source of one trust.
+/// From which probability on the model counts, for a source of one trust.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Threshold {
   /// The trust.

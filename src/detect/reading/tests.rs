@@ -21,7 +21,7 @@ fn frame(prompt: &Prompt, nonce: &Nonce) -> Vec<Value> {
   lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// A right answer to ours, and to the entry what is given.
+/// A right answer to memfw's entries, and the given answer to the entry in question.
 fn answer(prompt: &Prompt, nonce: &Nonce, source: &str, own: &Value) -> Value {
   let answers: Vec<Value> = frame(prompt, nonce)
     .into_iter()
