@@ -186,7 +186,7 @@ pub enum StoreError {
 }
 
 impl StoreError {
-  /// What to do about it, if there is a remedy.
+  /// The remedy for people, if there is one.
   pub fn hint(&self) -> Option<String> {
     let fixed = match self {
       Self::Missing { .. } => "start `memfw run`, or `memfw run --once`",

@@ -1,5 +1,5 @@
-//! The questions to a judge: each is stored once, sealed while it waits, and then its answer is. Also the
-//! number of asked questions, for the budget.
+//! The questions to a judge: each is stored once, sealed while it waits; later its answer is
+//! stored. Also the number of asked questions, for the budget.
 #![forbid(unsafe_code)]
 
 use std::path::{Path, PathBuf};

@@ -40,8 +40,8 @@ pub struct ClassDowngrade {
   /// Versions by other programs since the last version that had its class, including this one, of
   /// which the records have not shown yet that the agent's own tools wrote them.
   pub unproven: Vec<ContentHash>,
-  /// Hashes of lines that left the file in these versions, of which the records have not shown it
-  /// either.
+  /// Hashes of lines that left the file in these versions, of which the records have not shown yet
+  /// that the agent's own tools removed them.
   pub gone: Vec<[u8; 8]>,
 }
 
