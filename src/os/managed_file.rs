@@ -28,14 +28,14 @@ pub struct Placed {
   pub mark: &'static str,
 }
 
-/// What is at the path.
+/// The file at the path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FileState {
-  /// Nothing.
+  /// No file.
   Nothing,
   /// A file of memfw, with its text.
   Ours(String),
-  /// Something else, and its kind.
+  /// A file that is not memfw's, and its kind.
   Foreign(&'static str),
 }
 

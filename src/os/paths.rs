@@ -23,7 +23,7 @@ use super::{
 };
 
 /// How long a read waits for the holder of a lease on the file, whom the first try notifies; the
-/// daemon gives its own lease back within milliseconds.
+/// daemon releases its own lease within milliseconds.
 pub const LEASE_PATIENCE: Duration = Duration::from_secs(1);
 /// The pause before the next try.
 pub const LEASE_RETRY: Duration = Duration::from_millis(2);

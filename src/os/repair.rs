@@ -69,7 +69,7 @@ pub fn abandoned(dir: &Path, now: i64) -> Vec<PathBuf> {
   files(dir).into_iter().filter(|path| is_temporary(path) && is_old(path)).collect()
 }
 
-/// Removes one of them.
+/// Removes one abandoned temporary file.
 pub fn remove_abandoned(path: &Path, now: i64) -> io::Result<bool> {
   let is_abandoned =
     path.parent().is_some_and(|dir| abandoned(dir, now).iter().any(|one| one == path));
