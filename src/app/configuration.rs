@@ -27,7 +27,7 @@ pub fn distrust(file: &Path) -> Option<String> {
   ))
 }
 
-/// How to repair that.
+/// How to repair a file that others can write.
 pub const DISTRUST_HINT: &str =
   "check its content, then make it and its directory writable by you alone: `chmod go-w`, `chown`";
 

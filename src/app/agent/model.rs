@@ -7,14 +7,14 @@ use serde::Deserialize;
 
 use crate::daemon::judge::Program;
 
-/// The program that asks the model, and what finds the answer in what it prints. The prompt is one argument:
-/// the program reads no standard input.
+/// The program that asks the model, and the function that finds the answer in its output. The
+/// prompt is one argument: the program reads no standard input.
 pub(super) fn asking(program: Option<&Path>, model: &str) -> Result<Program, String> {
   let program =
     program.ok_or("`judge.via = \"agent\"` needs the agent's own program, which was not found")?;
   let mut words = vec![program.as_os_str().to_owned()];
   words.extend(["infer", "model", "run", "--local"].map(OsString::from));
-  // With `=`, so that nothing of it is taken for an option.
+  // With `=`, so that no part of the value can be taken for an option.
   words.extend((!model.is_empty()).then(|| OsString::from(format!("--model={model}"))));
   words.push("--prompt".into());
   Ok(Program { words, after: vec!["--json".into()], answer })

@@ -15,7 +15,7 @@ const MAX_REASON: usize = 300;
 /// The most days of an exception, as on the command line.
 const MAX_DAYS: u32 = 36_500;
 
-/// What the session needs next.
+/// The input that the session needs next.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Wants {
   /// The facts about this item, for [`Session::show`], or a reason for [`Session::skip`].
@@ -28,7 +28,7 @@ pub enum Wants {
   Nothing,
 }
 
-/// What a person decided.
+/// A person's decision.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Act {
   /// Put the item back, or clear its flag.
@@ -109,7 +109,7 @@ impl Session {
     Self { ids, at: 0, card: None, ask: Ask::Verb, look, n_decided: 0, is_over: false }
   }
 
-  /// What the session needs next.
+  /// The input that the session needs next.
   pub fn wants(&self) -> Wants {
     match (self.ids.get(self.at), &self.card) {
       (None, _) => Wants::Nothing,
