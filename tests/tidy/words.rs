@@ -1,7 +1,8 @@
 //! Words that are not accepted in file names, comments and pages, and what to write instead.
 //!
-//! The lists hold what was once written here and had to be explained to every newcomer. They are not
-//! a style checker: CONTRIBUTING.md has the rule, and these are the cases that a machine can find.
+//! The lists have phrases that were once used here and had to be explained to every newcomer. They
+//! are not a style checker: CONTRIBUTING.md has the rule, and these are the cases that a machine
+//! can find.
 
 use std::path::Path;
 
@@ -34,7 +35,7 @@ pub(crate) const FILE_NAMES: &[(&str, &str)] = &[
   ("work", "`dispatch`"),
 ];
 
-/// Files that keep such a name, and why.
+/// Files that keep such a name, with the reason.
 pub(crate) const NAMED_FILES: &[(&str, &str)] = &[
   ("src/command/report/page.rs", "the page of the report is the term of HTML"),
   ("src/detect/normalize/shape.rs", "the shape of a text is the term of the normaliser"),
