@@ -113,7 +113,7 @@ fn helpers(env: &Env, config: &Config, found: &[Installation]) -> Helpers {
       reindex.insert(resolved(&agent.workspace), words);
     }
   }
-  let asks = || model::asking(program.as_deref(), &config.judge_model);
+  let asks = || model::judge_program(program.as_deref(), &config.judge_model);
   let judge = judge_client::via(env, config, asks);
   Helpers { notify: notify(env, config, program.as_deref()), reindex, judge }
 }

@@ -375,7 +375,7 @@ impl Dropped {
 
 /// The files that were dropped when memfw last looked, and still are.
 fn dropped(context: &Context, ledger: &Ledger) -> Result<Vec<Dropped>, Failure> {
-  let noted = ledger.all_noted()?;
+  let noted = ledger.agent_records()?;
   let config = context.config().unwrap_or_default().config;
   let records = agent::records(&context.surroundings.env, &config);
   let Some(classes) = records.classes() else { return Ok(Vec::new()) };

@@ -74,7 +74,7 @@ pub struct LedgerRow {
   pub class: Option<String>,
   /// The session that wrote.
   pub session_id: Option<String>,
-  /// Its key.
+  /// The key of that session, such as `agent:main:main`.
   pub session_key: Option<String>,
   /// When the write was noted, just before it was made, in microseconds UTC.
   pub observed_at: Option<i64>,

@@ -166,7 +166,7 @@ pub enum StoreError {
   /// Two blocks of a scan, or two items, have one id.
   #[error("the id `{id}` was given twice")]
   RepeatedId {
-    /// The id.
+    /// The id that occurs twice.
     id: BlockId,
   },
   /// The operating system gave no random bytes.

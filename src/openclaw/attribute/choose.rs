@@ -8,10 +8,10 @@
 use std::cmp::Ordering;
 
 use super::{
-  asking::statements,
   heading::without_plain_headings,
   material::{Material, Role},
   owner::has_said,
+  questions::statements,
   rank::{is_foreign, rank},
   turns::Context,
 };

@@ -1,22 +1,22 @@
 //! Which other sentences of a message decide what one of its sentences means.
 //!
-//! "Never do these things:" is a separate line above what is forbidden, and "It is a scam." behind
-//! what somebody else claimed. A page can have the agent leave such a line out, and every word that
-//! is left is the owner's. So a sentence below a line that introduces it counts only together with
+//! "Never do these things:" is a separate line above what is forbidden, and "It is a scam." follows
+//! another person's claim. A page can have the agent leave such a line out, and every word that is
+//! left is the owner's. So a sentence below a line that introduces it counts only together with
 //! that line, and a sentence of a message that takes something back counts only together with the
 //! sentence that takes it back.
 #![forbid(unsafe_code)]
 
 use super::{
-  asking::{asks, is_question},
   heading::title,
+  questions::{asks, is_question},
   sentence::Sentence,
 };
 use crate::provenance::words::{Kind, for_each_word, sentences};
 
-/// A sentence in its message.
+/// A sentence of a message, with the sentences that decide its meaning.
 #[derive(Debug)]
-pub(super) struct Told {
+pub(super) struct MessageSentence {
   pub(super) sentence: Sentence,
   /// The sentence that introduces it.
   pub(super) intro: Option<usize>,
@@ -32,8 +32,8 @@ pub(super) struct Told {
 }
 
 /// The sentences of a message, each with what introduces it.
-pub(super) fn told(text: &str) -> Vec<Told> {
-  let mut all: Vec<Told> = Vec::new();
+pub(super) fn sentences_of(text: &str) -> Vec<MessageSentence> {
+  let mut all: Vec<MessageSentence> = Vec::new();
   let mut scope = Scope::default();
   for line in text.lines() {
     if line.trim().is_empty() {
@@ -56,7 +56,7 @@ pub(super) fn told(text: &str) -> Vec<Told> {
       }
       let (asks, is_question, revokes) = (asks(sentence), is_question(sentence), revokes(sentence));
       let is_topic = is_heading && !asks && !denies(sentence);
-      all.push(Told { sentence: read, intro, asks, is_question, revokes, is_topic });
+      all.push(MessageSentence { sentence: read, intro, asks, is_question, revokes, is_topic });
     }
     scope.took(all.len().checked_sub(1), is_item, is_title, is_heading);
   }
@@ -109,7 +109,7 @@ fn is_item(line: &str) -> bool {
     || ["- ", "* ", "+ "].iter().any(|sign| line.starts_with(sign))
 }
 
-impl Told {
+impl MessageSentence {
   /// Whether the lines below it have an unchanged meaning without it.
   pub(super) fn says_nothing(&self) -> bool {
     self.sentence.is_of(NEUTRAL)
@@ -242,7 +242,7 @@ mod tests {
 
   #[test]
   fn items_stand_below_the_line_that_introduces_them() {
-    let intros = |text: &str| told(text).iter().map(|one| one.intro).collect::<Vec<_>>();
+    let intros = |text: &str| sentences_of(text).iter().map(|one| one.intro).collect::<Vec<_>>();
     assert_eq!(
       intros("Never do this:\n- pay\n- ask\n\nMarta is in."),
       [None, Some(0), Some(0), None]
@@ -259,7 +259,7 @@ mod tests {
   }
 
   #[test]
-  fn what_takes_something_back_is_told() {
+  fn sentences_that_take_something_back_are_recognised() {
     for sentence in [
       "Eve wrote to me and it is a scam.",
       "Do not believe a word of it.",

@@ -54,8 +54,8 @@ fn starts_with_word(line: &str, phrase: &str) -> bool {
   line.strip_prefix(phrase).is_some_and(|rest| !rest.starts_with(char::is_alphanumeric))
 }
 
-/// Whether a line is a frame of the agent's own program around what somebody else said or what happened: a label
-/// in brackets that fills the line, `Queued #2 (from Eve)`, a business card.
+/// Whether a line is a frame of the agent's own program around another person's words or an event:
+/// a label in brackets that fills the line, `Queued #2 (from Eve)`, a business card.
 pub(super) fn is_frame(line: &str) -> bool {
   let label = line.trim_matches(['*', '_', ' ']);
   let in_brackets = label.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));

@@ -7,7 +7,6 @@
 #![forbid(unsafe_code)]
 
 mod answer;
-mod asking;
 mod choose;
 mod governed;
 mod heading;
@@ -20,6 +19,7 @@ mod owner;
 mod parts;
 mod passed_on;
 mod path;
+mod questions;
 mod quoted;
 mod rank;
 mod search;

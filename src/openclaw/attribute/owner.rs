@@ -8,7 +8,7 @@
 #![forbid(unsafe_code)]
 
 use super::{
-  governed::{Told, told},
+  governed::{MessageSentence, sentences_of},
   material::{Material, Role},
   sentence::Sentence,
   turns::Context,
@@ -24,15 +24,15 @@ const MAX_JOINED: usize = 4;
 pub(super) fn has_said(text: &str, context: &Context<'_>) -> bool {
   let of_turn = |role| context.materials.iter().any(|one| one.in_turn && one.role == role);
   let is_clean = !context.is_marked && !of_turn(Role::Foreign);
-  let text = told(text);
-  let given = told(&context.given);
+  let text = sentences_of(text);
+  let given = sentences_of(&context.given);
   if text.is_empty() || text.len() > MAX_SENTENCES {
     return false;
   }
-  let mut said: Vec<Vec<Told>> = Vec::new();
+  let mut said: Vec<Vec<MessageSentence>> = Vec::new();
   let mut n_said = 0;
   for (role, message) in messages(context) {
-    let mut message = told(&message);
+    let mut message = sentences_of(&message);
     if role == Role::Task {
       for one in &mut message {
         one.asks = false;
@@ -44,7 +44,7 @@ pub(super) fn has_said(text: &str, context: &Context<'_>) -> bool {
     }
     // Without the sentence that takes something back, no part of the message is what the owner
     // said.
-    let is_whole = |one: &Told| !one.revokes || repeats_any(&text, one, is_clean);
+    let is_whole = |one: &MessageSentence| !one.revokes || repeats_any(&text, one, is_clean);
     said.extend(message.iter().all(is_whole).then_some(message));
   }
   // Up to which sentence all before it are found.
@@ -92,7 +92,7 @@ fn messages(context: &Context<'_>) -> Vec<(Role, String)> {
 }
 
 /// Whether the text has a sentence of the owner's.
-fn repeats_any(text: &[Told], said: &Told, is_clean: bool) -> bool {
+fn repeats_any(text: &[MessageSentence], said: &MessageSentence, is_clean: bool) -> bool {
   (0..text.len()).any(|start| {
     (1..=MAX_JOINED.min(text.len() - start)).any(|n| {
       joined(text, start, n).is_some_and(|part| is_same(&part, &said.sentence, None, is_clean))
@@ -100,7 +100,7 @@ fn repeats_any(text: &[Told], said: &Told, is_clean: bool) -> bool {
   })
 }
 
-fn joined(all: &[Told], start: usize, n: usize) -> Option<Sentence> {
+fn joined(all: &[MessageSentence], start: usize, n: usize) -> Option<Sentence> {
   let sentences = all.get(start..start + n)?.iter().map(|one| &one.sentence);
   Some(Sentence::joined(sentences))
 }
@@ -108,11 +108,11 @@ fn joined(all: &[Told], start: usize, n: usize) -> Option<Sentence> {
 /// Whether `n` sentences of the text are one of these, or several of them that follow one another,
 /// and are below the same introducing line as before.
 fn is_among(
-  text: &[Told],
+  text: &[MessageSentence],
   start: usize,
   n: usize,
-  said: &[Vec<Told>],
-  given: &[Told],
+  said: &[Vec<MessageSentence>],
+  given: &[MessageSentence],
   is_clean: bool,
 ) -> bool {
   let Some(part) = joined(text, start, n) else { return false };
@@ -141,10 +141,10 @@ fn is_among(
 /// Whether the text has the line below which the owner said it, and no other one. The heading may be above
 /// the text in what was `given` to the call.
 fn is_introduced(
-  text: &[Told],
+  text: &[MessageSentence],
   start: usize,
-  given: &[Told],
-  all: &[Told],
+  given: &[MessageSentence],
+  all: &[MessageSentence],
   said: std::ops::Range<usize>,
 ) -> bool {
   let of_text = text.get(start).and_then(|one| text.get(one.intro?));

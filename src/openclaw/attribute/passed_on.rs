@@ -145,7 +145,7 @@ fn noun_that_says(line: &str) -> Option<usize> {
   None
 }
 
-/// Quotations in a paragraph whose other words ask, or speak of what somebody else said.
+/// Quotations in a paragraph whose other words ask, or refer to another person's words.
 fn quotations(paragraph: &str) -> impl Iterator<Item = Range<usize>> {
   let mut found = Vec::new();
   let mut outside = String::new();

@@ -13,7 +13,7 @@ const MAX_PATH_BYTES: usize = 4096;
 pub(super) enum Names {
   /// It ends like it, but is in another place: a link, a sandbox, or another file.
   Ending,
-  /// It is the file.
+  /// The path is exactly that of the file.
   File,
 }
 

@@ -7,14 +7,14 @@
 //! owner.
 #![forbid(unsafe_code)]
 
-use super::{asking::asks, letter, passed_on::passed_on};
+use super::{letter, passed_on::passed_on, questions::asks};
 
 /// A message of one person, taken apart.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Quoted<'r> {
   /// The sender's own words.
   pub(super) own: Vec<&'r str>,
-  /// What somebody else said, and what kind of source that is.
+  /// Another person's words, with the kind of their source.
   pub(super) others: Vec<(&'static str, &'r str)>,
   /// Whether the end of the text, and so the rest of the message, is another person's.
   pub(super) is_open: bool,

@@ -164,8 +164,7 @@ impl<'r> Write<'r> {
     self.ran_at(changed_at, SLACK)
   }
 
-  /// Whether the file was changed while the call ran, by clocks that agree, for a call that is
-  /// done.
+  /// Whether the file was changed while this call ran, which is done, by clocks that agree.
   pub(super) fn surely_ran(&self, changed_at: i64) -> bool {
     self.answer.is_some() && self.ran_at(changed_at, SMALL_SLACK)
   }
@@ -195,7 +194,7 @@ impl<'r> Write<'r> {
     self.is_command && self.names.is_some()
   }
 
-  /// Whether it is a command that runs what somebody else has written.
+  /// Whether it is a command that runs another author's code.
   pub(super) fn runs_foreign_code(&self) -> bool {
     self.is_command && self.content.parts.iter().any(|part| shell::runs_foreign_code(part))
   }

@@ -29,7 +29,7 @@ pub(super) const MEMBERS: &[&str] = &[
   "updatedAt",
 ];
 
-/// An entry.
+/// The members of an entry that are read.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Entry {
   members: Map<String, Value>,

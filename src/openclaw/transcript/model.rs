@@ -21,7 +21,7 @@ pub struct Window {
 /// One session and what OpenClaw knows about it as a whole.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Session {
-  /// Its id.
+  /// The id, which names its transcript.
   pub id: String,
   /// Its key: `agent:main:main`, `agent:main:subagent:...`, `agent:main:cron:...`.
   pub key: String,
@@ -148,7 +148,7 @@ pub enum Message {
 pub struct Call {
   /// Its id, which the answer repeats.
   pub id: String,
-  /// The tool.
+  /// The name of the tool, as the model called it.
   pub tool: String,
   /// What it was called with.
   pub arguments: Value,
@@ -157,9 +157,9 @@ pub struct Call {
 /// The answer of a tool.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
-  /// The call.
+  /// The id of the call that is answered.
   pub call: String,
-  /// The tool.
+  /// The name of the tool, as the answer says.
   pub tool: String,
   /// Its text, cut at the cap of the reader.
   pub text: String,

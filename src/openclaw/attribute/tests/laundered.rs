@@ -233,7 +233,7 @@ fn tidying_memory_takes_nothing_from_the_owner() {
   for origin in ["user:owner", "baseline", "agent"] {
     assert_eq!(moved(&[remembered(rules, origin, &[])]), Trust::Verified, "{origin}");
   }
-  assert_eq!(moved(&[]), Trust::Untrusted, "nobody knows where it is from");
+  assert_eq!(moved(&[]), Trust::Untrusted, "its origin is unknown");
   assert_eq!(moved(&[remembered(rules, "web_fetch:h.example", &[])]), Trust::Untrusted);
 }
 

@@ -49,7 +49,7 @@ impl AgentRecords for Shared {
     slow.n_asked.fetch_add(1, Relaxed);
     let may_answer = slow.may_answer.lock().unwrap();
     let wait = slow.changed.wait_timeout_while(may_answer, HELD_BACK, |may| !*may).unwrap();
-    assert!(!wait.1.timed_out(), "whoever asks waits for the answer");
+    assert!(!wait.1.timed_out(), "the caller waits for the answer");
     Answer::all(question, &Source::new("exec"), Outlook::Final)
   }
 }
