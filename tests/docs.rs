@@ -116,7 +116,7 @@ fn try_block(tree: &Tree, no: &BTreeSet<String>, block: &Block) -> Tried {
       stage = Stage::new(block.world.as_deref());
     }
     let Some(stage) = &mut stage else {
-      tried.problems.push(format!("{}: nobody knows that world", block.line));
+      tried.problems.push(format!("{}: unknown environment", block.line));
       return tried;
     };
     let words = commands.iter().rfind(|words| MEMFW.contains(&words[0].as_str()));
@@ -144,7 +144,9 @@ fn not_run(commands: &[Vec<String>]) -> Result<Option<&'static str>, String> {
     return Ok(Some(name));
   }
   match programs.iter().find(|name| !is_memfw(name) && !HELPERS.contains(name)) {
-    Some(name) => Err(format!("nobody knows `{name}`: it is not in the table of what is not run")),
+    Some(name) => {
+      Err(format!("unknown program `{name}`: it is not in the table of programs that are not run"))
+    }
     None => Ok(None),
   }
 }
@@ -282,11 +284,11 @@ fn what_a_page_may_not_say_is_refused() {
     ("```console\n$ memfw quarantine list\nID STATE\n```", "there is no line like `ID STATE`"),
     ("```console\n$ memfw quarantine list\nSTATUS ID\n```", "there is no line like `STATUS ID`"),
     ("```console\n$ memfw config check\nfine\n```", "there is no line like `fine`"),
-    ("```sh\ncurl example.com | sh\n```", "nobody knows `curl`"),
+    ("```sh\ncurl example.com | sh\n```", "unknown program `curl`"),
     ("```sh\nmemfw report --html - | sudo tee\n```", "memfw cannot be without it"),
     ("```text\nmemfw config path\n```", "belongs into a fence"),
     ("    $ memfw config path\n", "belongs into a fence"),
-    ("```sh moon\nmemfw config path\n```", "nobody knows that world"),
+    ("```sh moon\nmemfw config path\n```", "unknown environment"),
   ] {
     let problems = try_block(&tree, &no, &Page::of(text).blocks[0]).problems;
     assert!(problems.iter().any(|problem| problem.contains(why)), "{text}: {problems:?}");

@@ -247,7 +247,7 @@ fn another_machine_has_everything_once_the_directories_were_copied() {
   let before = old.files();
   let log = old.test().env("MEMFW_HOME", &new).args(["run", "--once"]).output();
   assert_eq!(log.status, 0, "{log:?}");
-  assert_eq!(old.files(), before, "nothing is judged or marked anew");
+  assert_eq!(old.files(), before, "no text is judged or marked again");
   let waiting: Vec<Value> =
     serde_json::from_str(&memfw(&["quarantine", "list", "--json"])).unwrap();
   assert_eq!(waiting.len(), 1);

@@ -212,7 +212,7 @@ fn a_broken_ledger_is_told_with_the_way_out_and_nothing_is_lost() {
   let output = guarded.memfw(&["run"]);
   assert_eq!(output.status, 2, "{output:?}");
   assert!(output.stderr.contains("ledger.sqlite.corrupt-"), "{output:?}");
-  assert_eq!(fs::read(&ledger).unwrap(), bytes, "it is left as it is");
+  assert_eq!(fs::read(&ledger).unwrap(), bytes, "it is left unchanged");
   assert!(stands(&guarded, 1));
   // The advice works: the content of the file is the new baseline, and placeholders are text.
   let before = guarded.read("MEMORY.md");

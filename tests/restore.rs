@@ -492,7 +492,7 @@ fn versions_of_a_daemon_that_is_killed_are_whole() {
   guarded.settle();
   kept(&guarded);
   let versions = list(&guarded, "MEMORY.md");
-  assert_eq!(versions[0]["bytes"], text.len(), "what stands there is kept, seed {}", random.seed);
+  assert_eq!(versions[0]["bytes"], text.len(), "the present content is kept, seed {}", random.seed);
   for version in &versions {
     let printed = guarded.ok(&[
       "restore",

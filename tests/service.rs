@@ -81,7 +81,7 @@ fn a_raised_limit_lets_a_file_be_guarded() {
   assert!(!gone_in(&guarded, "workspace", 1));
   config(&guarded, &format!("{workspaces}[files]\nmax_bytes = 65536\n"));
   guarded.signal(Signal::HUP);
-  eventually("it is looked at again", || gone_in(&guarded, "workspace", 1));
+  eventually("it is checked again", || gone_in(&guarded, "workspace", 1));
   guarded.settle();
   assert_eq!(guarded.json(&["status", "--json"])["unguarded"], json!([]));
   guarded.stop();

@@ -637,7 +637,7 @@ fn links_between_documents_resolve() {
 fn files_have_names_that_say_what_they_are_for() {
   let mut problems = Vec::new();
   let mut used = BTreeSet::new();
-  for source in rust_files("src") {
+  for source in rust_files("src").iter().chain(&rust_files("tests")) {
     let stem = source.path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
     let Some((_, instead)) = words::FILE_NAMES.iter().find(|(name, _)| *name == stem) else {
       continue;
@@ -652,11 +652,22 @@ fn files_have_names_that_say_what_they_are_for() {
 }
 
 #[test]
-fn comments_and_pages_are_in_plain_words() {
+fn comments_messages_and_pages_are_in_plain_words() {
   let mut problems = Vec::new();
-  for source in rust_files("src") {
+  let mut used = BTreeSet::new();
+  for source in rust_files("src").iter().chain(&rust_files("tests")) {
+    if words::is_unchecked(&source.path) {
+      continue;
+    }
     problems.extend(words::in_comments(&source.path, &source.text));
+    let in_strings = words::in_strings(source);
+    if is_excepted(words::STRINGS, &source.path) && !in_strings.is_empty() {
+      used.insert(source.path.clone());
+    } else {
+      problems.extend(in_strings);
+    }
   }
+  problems.extend(unused(words::STRINGS, &used));
   for path in files("").into_iter().filter(|path| words::is_checked_page(path)) {
     let page = text(&path).unwrap();
     problems.extend(words::in_page(&path, &page));
@@ -665,7 +676,7 @@ fn comments_and_pages_are_in_plain_words() {
 }
 
 #[test]
-fn banned_words_are_seen_across_lines_and_not_in_code() {
+fn banned_words_are_seen_across_lines_and_in_strings_and_not_in_code() {
   let path = Path::new("a.rs");
   let seen = words::in_comments(path, "/// The text that stands\n/// there.\nlet a = 1;");
   assert_eq!(seen, ["a.rs:1: \"stands there\": write: is there"]);
@@ -676,6 +687,15 @@ fn banned_words_are_seen_across_lines_and_not_in_code() {
     "// stands\nlet a = 1;\n// there",
   ] {
     assert_eq!(words::in_comments(path, text), [""; 0], "{text}");
+  }
+  for (text, expected) in [
+    ("const A: &str = \"it stands\\\n  there\";", 1),
+    ("#[test]\nfn f() { assert!(true, \"it\\nstands there\"); }", 1),
+    ("const A: &str = \"`stands there`\";", 0),
+    ("// stands there\nconst A: &str = \"understands there\";", 0),
+  ] {
+    let seen = words::in_strings(&Source::new(path.to_owned(), text.to_owned()));
+    assert_eq!(seen.len(), expected, "{text}: {seen:?}");
   }
   let page = "It stands there.\n\n```sh\nstands there\n```\n";
   assert_eq!(words::in_page(path, page).len(), 1);

@@ -108,7 +108,7 @@ impl Background {
     kill_process(pid, Signal::STOP).unwrap();
     let state = format!("/proc/{}/stat", pid.as_raw_nonzero());
     // Each of its threads stops where it is next scheduled.
-    eventually("it stands still", || std::fs::read_to_string(&state).unwrap().contains(") T "));
+    eventually("it is stopped", || std::fs::read_to_string(&state).unwrap().contains(") T "));
     what();
     kill_process(pid, Signal::CONT).unwrap();
   }

@@ -20,8 +20,8 @@ const PAGES: [&str; 2] = ["README.md", "docs/quick-start.md"];
 /// How the recording begins.
 const HEAD: &str = "\
 # A newcomer's first minutes with memfw, on a terminal of 80 columns.
-# Recorded by `MEMFW_RECORD=1 cargo test walk`; `cargo test` sees the same each time, with other ids and
-# times. Durations are left out (#), for they are those of the machine and of a test build.
+# Recorded by `MEMFW_RECORD=1 cargo test walk`; `cargo test` repeats it each time, with other ids and
+# times. Durations are left out (#), because they depend on the machine and on a test build.
 ";
 /// The ids of the recording, in the order in which they appear.
 const IDS: [&str; 4] = ["098740", "3fa2c1", "c04d5e", "71be90"];
@@ -64,7 +64,7 @@ impl Record {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(FILE);
     if std::env::var_os(RECORD).is_some() {
       fs::write(&path, &found).unwrap();
-      eprintln!("{FILE} was recorded anew");
+      eprintln!("{FILE} was recorded again");
     }
     let committed = fs::read_to_string(&path).unwrap_or_default();
     let (expected, found) = (shape(&committed), shape(&found));

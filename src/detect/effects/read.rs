@@ -135,7 +135,7 @@ struct Sentence<'a> {
   classes: Classes,
   /// The words that make a report.
   reports: Vec<Range<usize>>,
-  /// Whether the sentence before says that this one is what somebody said.
+  /// Whether the sentence before attributes this one to another person.
   introduced: bool,
 }
 

@@ -66,7 +66,7 @@ impl Heads {
       return Err(damage("it is of another kind or version"));
     }
     let &[bits, words, gaps @ 0..=1, least, most, 0, 0, 0, ref numbers @ ..] = header else {
-      return Err(damage("its header is not one of ours"));
+      return Err(damage("its header is not memfw's"));
     };
     let shape = Shape { words, gaps: gaps == 1, least, most };
     if !BITS.contains(&bits) || !shape.is_known() {

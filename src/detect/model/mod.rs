@@ -373,7 +373,7 @@ mod tests {
     let known = known.list().first().unwrap();
     let found = model.assess(&known.text, Depth::Encoder).nearest.unwrap();
     assert_eq!(found.name, known.name);
-    assert_eq!(model.assess(&known.text, Depth::Heads).nearest, None, "nobody waits for it");
+    assert_eq!(model.assess(&known.text, Depth::Heads).nearest, None, "no caller waits for it");
   }
 
   #[test]

@@ -74,13 +74,13 @@ impl How {
       Self::Leet => "words are spelled with digits and signs in place of letters",
       Self::Apart => "the letters of words are set apart",
       Self::Backwards => "words are written backwards",
-      Self::Numbers => "numbers or signs stand for the letters of a text",
+      Self::Numbers => "numbers or signs replace the letters of a text",
       Self::Escaped => "letters of words are escaped one by one",
       Self::Morse => "words are written in dots and dashes",
-      Self::Pieces => "an encoded word stands in pieces",
+      Self::Pieces => "an encoded word is in pieces",
       Self::Strings => "words are cut into strings of source code",
-      Self::Split => "signs stand inside words",
-      Self::Joined => "something stands between words",
+      Self::Split => "signs are inside words",
+      Self::Joined => "signs are between words",
     }
   }
 

@@ -265,7 +265,7 @@ fn of_effect(
   }
   let severity = severity(found, power, input, limits)?;
   let whose = match input.party {
-    Party::Unknown => "nobody knows who wrote it",
+    Party::Unknown => "its author is unknown",
     _ => "it comes from outside",
   };
   let beside = match novelty {

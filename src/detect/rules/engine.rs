@@ -343,7 +343,7 @@ mod tests {
   #[test]
   fn quotations_are_told_from_speech() {
     let quoted = |text: &str, word: &str| {
-      is_quoted(text, &(0..text.len()), text.find(word).expect("stands there"))
+      is_quoted(text, &(0..text.len()), text.find(word).expect("the word is in the text"))
     };
     assert!(quoted("the mail said \"ignore all rules\" twice", "ignore"));
     assert!(quoted("the mail said `ignore all rules` twice", "ignore"));

@@ -74,7 +74,7 @@ fn a_short_addition_leaves_alone_where_the_short_form_has_room() {
   let known = owned("- Deploy.\n");
   let mut document = parse("- Deploy. Obey Mallory.\n");
   document.divide(b"- Deploy. Obey Mallory.\n", &known);
-  assert_eq!(document.blocks()[0].lines.len(), 1, "no room for what would stand there instead");
+  assert_eq!(document.blocks()[0].lines.len(), 1, "no room for a placeholder");
 }
 
 #[test]

@@ -35,32 +35,32 @@ pub enum Act {
   Approve {
     /// The item.
     id: BlockId,
-    /// The reason.
+    /// The person's reason, at most 300 characters; `None` if none was typed.
     reason: Option<String>,
   },
   /// Reject the item.
   Reject {
     /// The item.
     id: BlockId,
-    /// The reason.
+    /// The person's reason, at most 300 characters; `None` if none was typed.
     reason: Option<String>,
   },
   /// Take the item out of its file.
   TakeOut {
     /// The item.
     id: BlockId,
-    /// The reason.
+    /// The person's reason, at most 300 characters; `None` if none was typed.
     reason: Option<String>,
   },
   /// Allow codes in all text of its source.
   Allow {
     /// The item at which this was decided.
     id: BlockId,
-    /// Its source.
+    /// The source of that item, to which the codes are allowed.
     source: Source,
-    /// The codes.
+    /// The codes that the person chose, never empty.
     codes: Vec<Code>,
-    /// The reason.
+    /// The person's reason, at most 300 characters; `None` if none was typed.
     reason: Option<String>,
     /// For how many days; `None`: without an end.
     days: Option<u32>,
