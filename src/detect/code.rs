@@ -83,7 +83,7 @@ pub enum Code {
   /// Text that poses as the system, an administrator or the developer.
   #[strum(message = "poses as the system or an authority")]
   FakeAuthority,
-  /// Tokens of chat templates.
+  /// Tokens of chat templates, such as the ones that begin a system message.
   #[strum(message = "tokens of a chat template")]
   ChatTemplateToken,
   /// Forged frames of the agent framework.
@@ -152,7 +152,7 @@ pub enum Code {
   /// Many system commands.
   #[strum(message = "many system commands")]
   CommandDensity,
-  /// An instruction in a tag.
+  /// An instruction in a tag: in a hashtag, in front matter, or beside the text.
   #[strum(message = "an instruction in a tag")]
   TagInstruction,
   /// Always, never, must.

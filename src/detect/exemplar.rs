@@ -26,7 +26,7 @@ pub struct Exemplar {
   pub name: String,
   /// What kind of attack it is.
   pub code: Code,
-  /// Its text.
+  /// The text of the attack, whose vector is compared.
   pub text: String,
 }
 

@@ -258,7 +258,7 @@ impl Decision {
   }
 }
 
-/// Decides.
+/// The decision about a text from its findings and the facts about it.
 pub fn decide(findings: &[Finding], input: &PolicyInput<'_>) -> Decision {
   let counted: Vec<&Finding> =
     findings.iter().filter(|finding| !input.excused.contains(&finding.code)).collect();

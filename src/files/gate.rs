@@ -68,7 +68,7 @@ pub enum GateError {
   ForeignDirectory {
     /// The directory.
     path: PathBuf,
-    /// Its owner.
+    /// The uid of its owner.
     owner: u32,
     /// The user of this process.
     own: u32,

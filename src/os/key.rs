@@ -78,7 +78,7 @@ pub enum KeyError {
     Shown(path)
   )]
   NotAFile {
-    /// The path.
+    /// The path at which a key file is expected.
     path: PathBuf,
   },
   /// The key file cannot be written.

@@ -32,7 +32,7 @@ const MAX_NOTE: u64 = 200;
 pub struct Holder {
   /// Its process id; `None` until it has written it.
   pub pid: Option<u32>,
-  /// Its version.
+  /// The version of memfw that it runs; `None` until it has written it.
   pub version: Option<String>,
 }
 
@@ -54,7 +54,7 @@ pub enum LockError {
   Running {
     /// The lock file.
     path: PathBuf,
-    /// The holder.
+    /// The process that holds the lock.
     holder: Holder,
   },
   /// Another process held the lock for longer than the caller was willing to wait.

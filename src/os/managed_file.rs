@@ -22,7 +22,7 @@ const EARLIER: &str = ".old";
 /// A path, and the line by which a file is recognised as memfw's.
 #[derive(Clone, Debug)]
 pub struct Placed {
-  /// The path.
+  /// The absolute path of the file.
   pub path: PathBuf,
   /// The text of that line.
   pub mark: &'static str,

@@ -17,7 +17,7 @@ pub struct AgentFacts {
   pub writable: Vec<PathBuf>,
   /// Variables that lead to the agent framework.
   pub variables: Vec<(&'static str, OsString)>,
-  /// Its program.
+  /// The agent's program; `None` where it is not found.
   pub program: Option<PathBuf>,
 }
 

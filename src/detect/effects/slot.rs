@@ -36,7 +36,7 @@ pub enum SlotKind {
   Package,
   /// A registry or mirror.
   Registry,
-  /// A person.
+  /// The name of a person, as the text writes it, in lower case.
   Person,
   /// A role or right.
   Role,

@@ -12,7 +12,7 @@ pub const MAX_ASKED: usize = 1024;
 /// The kind of a source, as far as the model tells sources apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub enum Kind {
-  /// The owner.
+  /// The owner of the agent.
   Owner,
   /// The agent, or one of its own.
   Agent,
@@ -20,11 +20,11 @@ pub enum Kind {
   Person,
   /// A page, or what was searched for.
   Page,
-  /// A mail.
+  /// A mail that the agent received or read.
   Mail,
   /// An event that started a session without a person.
   Webhook,
-  /// A file.
+  /// A file of this machine that the agent read.
   File,
   /// What a command or tool answered.
   Output,

@@ -27,7 +27,7 @@ pub struct Parts {
   pub kind: bool,
   /// What was asked.
   pub asked: bool,
-  /// Effects.
+  /// Effects, with their strength.
   pub effects: bool,
   /// Whether the values that they turn on are known.
   pub slots: bool,

@@ -25,7 +25,7 @@ pub(super) struct Passage {
 /// How much a finding about the form of a text counts; the content is judged in any case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Worth {
-  /// It is encoded.
+  /// It is encoded: a finding of this severity.
   Encoded(Severity),
   /// It is disguised: no evidence in a note of unknown source, evidence in a text from outside.
   Disguised,

@@ -21,7 +21,7 @@ use super::{
 /// The folded text and what was met on the way. Ranges are in the text that was folded.
 #[derive(Debug)]
 pub(super) struct Folded {
-  /// The text.
+  /// The folded text, in lower case.
   pub text: String,
   /// The way back.
   pub map: Map,

@@ -17,7 +17,7 @@ const CAP: f32 = 3.0;
 /// Weights are whole numbers in this unit.
 pub(super) const SCALE: i32 = 8;
 
-/// The words.
+/// The words, and the statistics of letters in them.
 pub(super) struct Words {
   set: HashSet<&'static str>,
   /// How much less likely a pair of symbols is in language than by chance.

@@ -29,7 +29,7 @@ pub struct Question<'a> {
   pub asked: &'a str,
   /// Where it came from.
   pub source: &'a str,
-  /// The entry.
+  /// The text of the entry, complete.
   pub entry: &'a str,
   /// Entries of trusted memory that it contradicts.
   pub known: &'a [String],
@@ -81,7 +81,7 @@ impl KeptQuestion {
     }
   }
 
-  /// The question.
+  /// The stored question, borrowed.
   pub fn question(&self) -> Question<'_> {
     let Self { asked, source, entry, known } = self;
     Question { asked, source, entry, known }

@@ -75,7 +75,7 @@ impl Classes {
 /// One word of a class, found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::detect) struct WordMatch {
-  /// The class.
+  /// The number of the word's class.
   pub class: Class,
   /// Where it starts.
   pub start: u32,

@@ -222,7 +222,7 @@ impl Rule {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{file}:{line}:{column}: {message}")]
 pub struct RuleError {
-  /// The file.
+  /// The path of the file, as messages show it.
   pub file: String,
   /// The line, from 1.
   pub line: usize,
