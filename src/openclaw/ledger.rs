@@ -1,9 +1,10 @@
 //! OpenClaw's hash ledger of memory files (2026.8.1 and later): read a row, let it follow.
 //!
-//! OpenClaw writes a row before its tools write a file, and stops loading `MEMORY.md` for good when a
-//! file whose row it wrote was edited by somebody else before its own next write. So the hash of a
-//! row follows an edit of memfw's only then: when the row's hash was the hash of the bytes that we
-//! edited. The class in the row changes only together with that, to one that was on record before.
+//! OpenClaw writes a row before its tools write a file, and stops loading `MEMORY.md` for good when
+//! a file whose row it wrote was edited by another program before its own next write. So the hash
+//! of a row follows an edit of memfw's only then: when the row's hash was the hash of the bytes
+//! that we edited. The class in the row changes only together with that, to one that was on record
+//! before.
 //!
 //! Layout as observed in 2026.9.6: table `plugin_state_entries`, `plugin_id` =
 //! `core:memory-artifact-provenance`, `namespace` = `workspace-files`, `value_json` with `version` 1,

@@ -1,5 +1,5 @@
-//! Small repairs of memfw's own files: restricting their permissions, and removing what a crash
-//! left behind.
+//! Small repairs of memfw's own files: restricting their permissions, and removing the leftovers of
+//! a crash.
 //!
 //! Only memfw's own directories are changed, and in them only files that belong to the user and are
 //! not links. Nothing is opened: closing a handle of the ledger would drop the locks that SQLite

@@ -11,19 +11,19 @@ use crate::detect::rules::words;
 pub enum Effect {
   /// A rule for all future turns.
   StandingOrder,
-  /// Something to run.
+  /// A program or command to run.
   Command,
-  /// Where money goes, or that it goes.
+  /// Where money is sent, or that it is sent.
   Payment,
-  /// How somebody is reached.
+  /// How a person is reached.
   Contact,
   /// A registry, mirror, host, webhook or upload place.
   Endpoint,
   /// Approvals, allow lists, firewall and file modes, roles, claims of trust.
   Permission,
-  /// Who the agent, its owner or somebody else is.
+  /// Who the agent, its owner or another person is.
   Identity,
-  /// Something is kept from the owner.
+  /// The agent keeps information from the owner.
   Secrecy,
   /// When X happens, do Y.
   Trigger,
@@ -31,7 +31,7 @@ pub enum Effect {
   Suppression,
   /// A brand, link or person to put forward.
   Promotion,
-  /// Data leaves.
+  /// Data is sent away.
   Disclosure,
   /// Medicine, electricity, law, money: a fact that harms if it is false.
   SafetyFact,

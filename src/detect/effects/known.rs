@@ -146,8 +146,8 @@ fn says(text: &str, word: &str) -> bool {
   text.to_lowercase().split(|c: char| !c.is_alphanumeric()).any(|one| one == word)
 }
 
-/// One address has a host, a registrable domain and perhaps a page: where the host is known, so is all of it;
-/// a known domain alone says nothing about another host of it.
+/// One address has a host, a registrable domain and perhaps a page: where the host is known, so is
+/// all of it; a known domain does not make another host of it known.
 fn settle_addresses(slots: &mut [Slot]) {
   let hosts: Vec<_> = slots
     .iter()

@@ -394,7 +394,7 @@ fn is_negated(frames: &Frames, sentence: &Sentence<'_>, place: usize) -> bool {
   })
 }
 
-/// The slots of a sentence that an effect turns on.
+/// The slots of a sentence that an effect depends on.
 fn slots_for(
   effect: Effect,
   here: &[Slot],

@@ -199,8 +199,8 @@ pub(super) fn code_spans(text: &str, mut found: impl FnMut(Range<usize>)) {
   }
 }
 
-/// Words that begin with a capital and not a sentence: names, in scripts that have capitals. German nouns are
-/// among them, so that this alone says nothing.
+/// Words that begin with a capital and not a sentence: names, in scripts that have capitals. German
+/// nouns are among them, so this alone is no evidence.
 pub(super) fn persons(text: &str, mut found: impl FnMut(Range<usize>)) {
   let mut after_word = false;
   let mut word: Option<(usize, bool)> = None;

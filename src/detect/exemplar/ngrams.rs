@@ -60,7 +60,7 @@ impl Ngrams {
   }
 }
 
-/// FNV-1a, started apart for each kind of feature.
+/// FNV-1a, with another start value for each kind of feature.
 fn hash(text: &str, kind: u64) -> u64 {
   const PRIME: u64 = 0x0000_0100_0000_01b3;
   let start = 0xcbf2_9ce4_8422_2325 ^ kind.wrapping_mul(PRIME);

@@ -1,8 +1,8 @@
 //! Words, and parts of a text that look like a word but are an address, a number or an identifier.
 //!
 //! Such tokens are named by class only. Paths and file names also give their words, for `.env` and
-//! `authorized_keys` mean something; hosts, mail addresses and handles do not, for anybody can
-//! choose them.
+//! `authorized_keys` mean something; hosts, mail addresses and handles do not, because an author
+//! can choose them.
 #![forbid(unsafe_code)]
 
 /// A piece of a text.

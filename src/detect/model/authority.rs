@@ -70,7 +70,7 @@ pub struct AuthorityWeights {
   pub kinds: [f32; 6],
   /// Where nothing was asked; where the owner asked to keep something.
   pub asked: [f32; 2],
-  /// Where all values that effects turn on are known.
+  /// Where all values that the effects depend on are known.
   pub known: f32,
   /// For the findings of the rules. From here on all are zero or more.
   pub rules: f32,

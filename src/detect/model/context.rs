@@ -9,14 +9,14 @@ const KINDS: &str = include_str!("kinds.txt");
 /// Bytes of the owner's request that are read: far more than the encoder reads.
 pub const MAX_ASKED: usize = 1024;
 
-/// The kind of a source, as far as the model tells sources apart.
+/// The kinds of sources that the model distinguishes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub enum Kind {
   /// The owner of the agent.
   Owner,
   /// The agent, or one of its own.
   Agent,
-  /// Somebody else who writes to the agent.
+  /// Another person who writes to the agent.
   Person,
   /// A page, or what was searched for.
   Page,

@@ -29,7 +29,7 @@ pub struct Parts {
   pub asked: bool,
   /// Effects, with their strength.
   pub effects: bool,
-  /// Whether the values that they turn on are known.
+  /// Whether the values that the effects depend on are known.
   pub slots: bool,
 }
 

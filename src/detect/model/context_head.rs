@@ -16,7 +16,7 @@ const MAGIC: &[u8] = b"memfwc1\0";
 const HEADER: usize = MAGIC.len() + 8 + 2 * 4;
 /// Bits of a hash that a file may use.
 const BITS: std::ops::RangeInclusive<u8> = 10..=20;
-/// A sentence with fewer words says nothing alone.
+/// A sentence with fewer words is not read alone.
 const MIN_WORDS: usize = 2;
 /// Sentences that are read on their own, at most.
 const MAX_SENTENCES: usize = 256;

@@ -52,7 +52,7 @@ pub struct Reading {
   pub whole: Logits,
   /// Of its most suspicious sentence, a head each; that of the whole if there is but one.
   pub sentence: Logits,
-  /// The sentence that stands out most, if there are several.
+  /// The most suspicious sentence, if there are several.
   pub place: Option<Range<usize>>,
 }
 

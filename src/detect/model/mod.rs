@@ -79,7 +79,7 @@ pub struct Assessment {
   /// How likely the text gives an outside source power, from 0 to 1; `None` where the source is not
   /// known to be outside, so that this was not assessed.
   pub authority: Option<f32>,
-  /// The sentence that says it most, in bytes of the text, if one stands out.
+  /// The most suspicious sentence, in bytes of the text, if one is clearly above the others.
   pub sentence: Option<Range<usize>>,
   /// The known attack that it is most like, if it is like any.
   pub nearest: Option<Nearest>,

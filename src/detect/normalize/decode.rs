@@ -148,7 +148,7 @@ fn packed(run: &[u8], layers: usize) -> Option<String> {
   language(unpack::inflated(&values(run)?)?, layers)
 }
 
-/// From a run to the bytes that it stands for.
+/// A function from a run to the bytes that it encodes.
 type Decode = fn(&[u8]) -> Option<Vec<u8>>;
 
 /// What a run of letters and digits may be encoded in; the alphabets lie within each other, so what comes

@@ -92,7 +92,7 @@ pub(super) fn is_plain(text: &str) -> bool {
   true
 }
 
-/// Bytes that end a run of plain copying. The space is handled apart.
+/// Bytes that end a run of plain copying. The space is handled separately.
 const fn is_special(byte: u8) -> bool {
   matches!(byte, 0..=0x1f | 0x7f.. | b'*' | b'_' | b'~' | b'`' | b'<' | b'&' | b'\\')
 }
@@ -154,7 +154,7 @@ impl Folder<'_> {
     self.out.replace(text, self.offset + range.start..self.offset + range.end);
   }
 
-  /// A run of bytes that stand for themselves, single spaces between words included.
+  /// Copies a run of bytes that need no folding, including single spaces between words.
   fn plain(&mut self, start: usize) -> usize {
     let mut at = start + 1;
     while let Some(&byte) = self.bytes.get(at) {
@@ -308,7 +308,7 @@ impl Folder<'_> {
     at + length
   }
 
-  /// A markdown escape stands for the sign after it.
+  /// A markdown escape is replaced by the sign after it.
   fn backslash(&mut self, at: usize) -> usize {
     match self.byte(at + 1) {
       Some(next) if next.is_ascii_punctuation() && next != b'\\' => {

@@ -155,8 +155,8 @@ fn word(rest: &str) -> usize {
   rest.len()
 }
 
-/// The text without the signs that stand inside its words, where they make several common words out of
-/// pieces that are none; and, where words are `short`, without spaces in them.
+/// The text without the signs inside its words, where they make several common words out of pieces
+/// that are none; and, where words are `short`, without spaces in them.
 pub(super) fn unsplit(text: &str, short: bool) -> Option<Row> {
   let words = words();
   let mut out = String::with_capacity(text.len());

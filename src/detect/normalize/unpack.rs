@@ -3,8 +3,8 @@
 
 use miniz_oxide::inflate::{DecompressError, decompress_to_vec_with_limit};
 
-/// What comes out of a packed text, at most: its start is enough to judge it, and a few bytes can stand
-/// for gigabytes.
+/// What comes out of a packed text, at most: its start is enough to judge it, and a few bytes can
+/// unpack to gigabytes.
 const MAX_UNPACKED: usize = 64 * 1024;
 /// A shorter packed text carries no instruction.
 const MIN_PACKED: usize = 12;

@@ -16,7 +16,7 @@ use crate::{
 
 /// Bytes of an answer that are read; one has a few hundred.
 const MAX_ANSWER: usize = 16 * 1024;
-/// Characters of a quotation, at least (shorter ones stand in any text) and at most.
+/// Characters of a quotation, at least (shorter ones occur in any text) and at most.
 const QUOTE: std::ops::RangeInclusive<usize> = 2..=2000;
 
 /// Chance for one prompt. An author who knew it before could leave the frame.

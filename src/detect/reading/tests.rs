@@ -112,7 +112,7 @@ fn the_whole_answer_is_held_against_what_is_known() {
   let mut of_another = good;
   of_another["answers"][0]["id"] = json!("00000000");
   assert_eq!(prompt.read(&of_another.to_string()), Err(NoAnswer::Entries));
-  // The answer to one prompt is none to another.
+  // The answer to one prompt does not count for another.
   let other = question.prompt(&Nonce([8; 16]));
   assert_eq!(other.read(&text), Err(NoAnswer::Entries));
 }

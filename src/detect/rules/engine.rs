@@ -329,8 +329,8 @@ pub(in crate::detect) fn is_quoted(text: &str, sentence: &Range<usize>, place: u
   })
 }
 
-/// Whether the quotation mark behind this text opens the value of an HTML attribute or the title of a link,
-/// which quotes nobody.
+/// Whether the quotation mark behind this text opens the value of an HTML attribute or the title of
+/// a link, which is no quotation.
 fn is_of_markup(before: &str) -> bool {
   let is_title = before.rsplit_once("](").is_some_and(|(_, target)| !target.contains(')'));
   is_title || before.trim_end().ends_with('=')

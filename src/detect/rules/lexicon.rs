@@ -222,7 +222,7 @@ impl LexiconBuilder {
 /// Words that may start anywhere.
 #[derive(Debug)]
 struct Words {
-  /// `None` when there are none, so that nothing is searched for them.
+  /// `None` when there are none, so that no text is searched.
   automaton: Option<AhoCorasick>,
   uses: Vec<Vec<Use>>,
 }

@@ -1,4 +1,4 @@
-//! Text that no call on record wrote, and whose words the agent had just read from somebody.
+//! Text that no call on record wrote, and whose words the agent had just read in a foreign text.
 //!
 //! A program that the agent started may write after its call is over, at a time that an attacker
 //! chooses. So such a text is no edit by an unknown program as long as the text that the agent had

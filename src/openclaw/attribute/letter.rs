@@ -70,8 +70,8 @@ pub(super) fn is_frame(line: &str) -> bool {
   is_label || is_queued || FRAMES.iter().any(|one| lower.starts_with(one))
 }
 
-/// Whether a line, in lower case, hands over the text behind it, which somebody else wrote: "this came from our
-/// landlord today", "the rules of this README:", "scan of the flyer, text is".
+/// Whether a line, in lower case, hands over the text after it, which another person wrote: "this
+/// came from our landlord today", "the rules of this README:", "scan of the flyer, text is".
 pub(super) fn hands_over(line: &str) -> bool {
   let words =
     || line.split(|c: char| !c.is_alphanumeric() && c != '\'').filter(|word| !word.is_empty());
@@ -90,7 +90,7 @@ const POINTING: &[&str] = &[
   "här", "her", "to", "oto", "toto", "это", "вот", "це", "ось",
 ];
 
-/// That something came from somebody else.
+/// Words that say that a text came from another person.
 #[rustfmt::skip]
 const ARRIVED: &[&str] = &[
   "came", "arrived", "received", "landed", "kam", "ankam", "angekommen", "erhalten", "bekommen", "briefkasten",
@@ -134,7 +134,7 @@ const FRAMES: &[&str] = &[
   "hook webhook:",
 ];
 
-/// How somebody begins who writes to the owner and not to an agent.
+/// Salutations of letters to the owner and not to an agent.
 #[rustfmt::skip]
 const FORMAL: &[&str] = &[
   "dear", "to whom it may concern", "ladies and gentlemen", "sehr geehrte", "sehr geehrter", "sehr geehrtes",
@@ -147,7 +147,7 @@ const FORMAL: &[&str] = &[
 ];
 const FORMAL_UNSPACED: &[&str] = &["尊敬的", "拝啓", "様", "お客様各位", "貴社"];
 
-/// How anybody begins.
+/// Salutations that the owner may use as well.
 #[rustfmt::skip]
 const INFORMAL: &[&str] = &[
   "hi", "hello", "hey", "good morning", "good afternoon", "good evening", "hallo", "hi zusammen", "guten tag",
@@ -156,7 +156,7 @@ const INFORMAL: &[&str] = &[
   "hei", "cześć", "dzień dobry", "ahoj", "dobrý den", "привет", "здравствуйте", "добрый день", "привіт", "merhaba",
 ];
 
-/// How a letter ends.
+/// Complimentary closes.
 #[rustfmt::skip]
 const CLOSES: &[&str] = &[
   "kind regards", "best regards", "warm regards", "regards", "best wishes", "with best wishes", "sincerely",

@@ -1,7 +1,7 @@
 //! The material that was put before the agent: each record as a text with a source.
 //!
-//! The source is the one that OpenClaw recorded, never what the text claims. Only OpenClaw determines who
-//! is the owner; a name that somebody chose for themselves proves nothing.
+//! The source is the one that OpenClaw recorded, never what the text claims. Only OpenClaw
+//! determines who is the owner; a name that a sender chose proves nothing.
 #![forbid(unsafe_code)]
 
 use std::{borrow::Cow, path::Path};
@@ -179,7 +179,7 @@ impl<'r> Given<'r, '_> {
       || (!is_strangers && (self.text.trim_start().starts_with(SESSION_EVENT) || self.is_prompt()))
   }
 
-  /// Whether OpenClaw itself tells the agent what to do: nobody asked for that.
+  /// Whether it is a prompt of OpenClaw itself, for which no person asked.
   fn is_prompt(&self) -> bool {
     let text = self.text.trim_start();
     PROMPTS.iter().any(|prompt| text.starts_with(prompt))
@@ -220,7 +220,7 @@ impl<'r> Given<'r, '_> {
     found
   }
 
-  /// Whose words they are.
+  /// Whose words the message contains.
   fn speaker(&self, session: &Session) -> (Role, Source) {
     let foreign = |source: Source| (Role::Foreign, source);
     if self.is_event() {
@@ -255,8 +255,8 @@ impl<'r> Given<'r, '_> {
     if is_owner { (Role::Owner, Source::new("user:owner")) } else { foreign(self.peer(session)) }
   }
 
-  /// Whether a device sent it that the configuration names as one of the owner's. An id on another channel is
-  /// somebody's there.
+  /// Whether the message came from a device that the configuration names as the owner's. An id on
+  /// another channel may belong to another person.
   fn is_by_owners_device(&self, session: &Session) -> bool {
     let channel = session.channel.as_deref();
     let is_devices =
@@ -268,7 +268,8 @@ impl<'r> Given<'r, '_> {
     is_devices && id.is_some_and(|id| self.owner_devices.iter().any(|device| device == id))
   }
 
-  /// Somebody who is not the owner. There are always three parts, so that nobody can be called owner.
+  /// The source of a person who is not the owner. There are always three parts, so that no name can
+  /// make it the owner.
   fn peer(&self, session: &Session) -> Source {
     let channel = match session.channel.as_deref() {
       // `user:owner:...` is the owner.
@@ -284,7 +285,7 @@ impl<'r> Given<'r, '_> {
   }
 }
 
-/// Somebody else on the channel.
+/// The source of the other people on the channel.
 fn others(session: &Session) -> Source {
   let channel = match session.channel.as_deref() {
     // `user:owner:...` is the owner.

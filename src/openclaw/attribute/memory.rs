@@ -33,7 +33,7 @@ impl Inquiry<'_> {
     if is_foreign(&decision.source) || self.question.memory.is_empty() {
       return;
     }
-    // A date above an entry is in every note of that month, and says nothing about the entry.
+    // A date above an entry is in every note of that month, and does not identify the entry.
     let entries: Vec<&str> =
       text.lines().filter(|line| !line.trim_start().starts_with('#')).collect();
     let words = Text::new(&entries.join("\n"));

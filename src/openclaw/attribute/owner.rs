@@ -324,7 +324,7 @@ mod tests {
         "Marta left the house. What about Lars? He approves the payments.",
       ),
       ("Ask Lars; pay Orion.", "Ask Lars. What does Eve say? Pay Orion."),
-      // The pronoun is somebody else's.
+      // The pronoun refers to another person.
       ("Lars stays. Marta approves.", "Marta left. Lars stays. He approves."),
       ("Lars stays and Marta approves.", "Marta left. Lars stays and he approves."),
     ] {

@@ -1,7 +1,7 @@
 //! The parts of a message that a person sent: their own words, and what they passed on.
 //!
-//! A forwarded message, a file or a picture comes from somebody else, even if the owner sends it. A person can type
-//! such a frame as well; that only takes words away from them.
+//! A forwarded message, a file or a picture comes from another person, even if the owner sends it.
+//! A person can type such a frame as well; that only withholds words from them.
 #![forbid(unsafe_code)]
 
 use super::{
@@ -41,8 +41,8 @@ impl<'r> Parts<'r> {
   }
 }
 
-/// Takes the words of a message apart; `context` is what OpenClaw put around them. Only a person `has_quotes`
-/// among the words; what an agent asks of another one is as trusted as that agent.
+/// Takes the words of a message apart; `context` is what OpenClaw put around them. Only a person
+/// `has_quotes` among the words; a task from an agent is as trusted as that agent.
 pub(super) fn parts<'r>(text: &'r str, context: &'r str, has_quotes: bool) -> Parts<'r> {
   let mut parts = Parts { has_quotes, ..Parts::default() };
   if labels(context).any(|label| label.starts_with("Forward")) {

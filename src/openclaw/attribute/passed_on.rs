@@ -16,7 +16,7 @@ const MIN_QUOTED: usize = 20;
 /// Most words between "the page" and "says".
 const MAX_BETWEEN: usize = 4;
 
-/// Which bytes of a message are somebody else's words, sorted and disjoint.
+/// The ranges of a message that are another person's words, sorted and disjoint.
 pub(super) fn passed_on(text: &str) -> Vec<Range<usize>> {
   let mut found = Vec::new();
   let paragraphs = paragraphs(text);
@@ -74,7 +74,7 @@ fn paragraphs(text: &str) -> Vec<Range<usize>> {
   found
 }
 
-/// Where somebody else's words begin in a line, if something introduces them.
+/// Where another person's words begin in a line, if the line introduces them.
 fn introduced(line: &str) -> Option<usize> {
   let lower = lower(line);
   let phrase = |phrases: &[&str]| {
@@ -106,7 +106,7 @@ fn colon(line: &str) -> Option<usize> {
   })
 }
 
-/// Whether somebody other than the sender says something here.
+/// Whether a sentence has a verb of saying whose subject is not the sender.
 fn says(sentence: &str) -> bool {
   let mut before = "";
   for word in words(sentence) {
@@ -275,7 +275,7 @@ const OWN: &[&str] = &[
   "nós", "ik", "wij", "jag", "vi", "jeg", "ja", "já", "я", "мы",
 ];
 
-/// That somebody said something.
+/// Verbs of saying.
 #[rustfmt::skip]
 const SAYING: &[&str] = &[
   "said", "says", "saying", "wrote", "writes", "told", "tells", "mailed", "emailed", "e-mailed", "texted", "messaged",
@@ -292,7 +292,7 @@ const SAYING_UNSPACED: &[&str] = &[
   "라고",
 ];
 
-/// What carries the words of others.
+/// Nouns for texts of others.
 #[rustfmt::skip]
 const THINGS: &[&str] = &[
   "mail", "email", "e-mail", "message", "letter", "sms", "text", "post", "tweet", "page", "website", "site", "article",
@@ -316,7 +316,7 @@ const THINGS_UNSPACED: &[&str] = &[
   "편지",
 ];
 
-/// What an agent is asked to do with somebody's words.
+/// Verbs for handling a text, as in a request to translate it.
 #[rustfmt::skip]
 const HANDLED: &[&str] = &[
   "translate", "translation", "summarise", "summarize", "proofread", "rephrase", "paraphrase", "rewrite", "check",
@@ -374,7 +374,7 @@ const POINTING: &[&str] = &[
 ];
 const POINTING_UNSPACED: &[&str] = &["这", "這", "これ", "이거", "이게"];
 
-/// What is asked about somebody's words.
+/// Questions about the truth of a text.
 #[rustfmt::skip]
 const DOUBTS: &[&str] = &[
   "inbox", "mailbox", "spam", "scam", "phishing", "genuine", "fake", "legit", "legitimate", "real", "hoax", "posteingang",
@@ -382,7 +382,7 @@ const DOUBTS: &[&str] = &[
   "podvod", "мошенничество", "спам", "фишинг",
 ];
 
-/// That the sender wants the quoted words kept, as their own.
+/// Verbs by which the sender adopts the quoted words and wants them kept.
 #[rustfmt::skip]
 const KEPT: &[&str] = &[
   "remember", "note", "save", "keep", "add", "write", "merke", "merk", "notiere", "notier", "speichere", "retiens", "note",

@@ -339,7 +339,7 @@ const SUBJECTS: &[&str] = &[
   "主旨", "寄件日期", "件名", "送信日時", "제목", "보낸 날짜", "الموضوع",
 ];
 
-/// That somebody wrote something, and whether the name follows.
+/// Verbs for writing, and whether the name follows the verb.
 #[rustfmt::skip]
 const WROTE: &[(&str, bool)] = &[
   ("wrote", false), ("schrieb", true), ("a écrit", false), ("escribió", false), ("ha scritto", false),
@@ -359,7 +359,7 @@ pub(super) const TO_WHOM: &[&str] = &[
 const OWN: &[&str] =
   &["i", "we", "ich", "wir", "je", "j'ai", "yo", "io", "ho", "eu", "ik", "jag", "jeg", "я"];
 
-/// What others write.
+/// Nouns for texts of others.
 #[rustfmt::skip]
 const OTHERS: &[&str] = &[
   "mail", "mails", "email", "e-mail", "message", "letter", "post", "thread", "chat", "text", "quote", "note",

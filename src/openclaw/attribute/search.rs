@@ -25,7 +25,7 @@ const MAX_EQUAL: usize = 4;
 
 /// The most other calls that may have made a text out of another, the latest first.
 const MAX_RIVALS: usize = 16;
-/// Most calls that one text is made of; the lines of more are nobody's.
+/// Most calls that one text is made of; further lines get no call.
 const MAX_PICKS: usize = 32;
 
 /// One session that was at work.

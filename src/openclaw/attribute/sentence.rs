@@ -29,7 +29,7 @@ struct Word {
   gap: Gap,
 }
 
-/// What sets a word apart from the one before it.
+/// The separation of a word from the one before it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 enum Gap {
   #[default]
@@ -150,7 +150,7 @@ impl Sentence {
 
   /// This sentence with the pronoun that it begins with replaced by each name of the sentence before it.
   ///
-  /// A pronoun further on may refer to somebody in this sentence.
+  /// A later pronoun may refer to a person in this sentence.
   pub(super) fn with_names_of(&self, before: &Self) -> Vec<Self> {
     if !self.words.first().is_some_and(|word| word.is_of(PRONOUNS)) {
       return vec![];

@@ -27,7 +27,7 @@ pub(super) struct Context<'r> {
   pub(super) is_marked: bool,
   /// How the session came to be.
   pub(super) origin: SessionStart,
-  /// Whether nobody asked for what was written: the agent keeps what it remembers.
+  /// Whether no person asked for the text: the agent stores its context by itself.
   pub(super) is_background: bool,
   /// What the call in question was given to write; empty where that is not known.
   pub(super) given: String,
@@ -158,7 +158,7 @@ impl<'r> Context<'r> {
     foreign.map(|material| &material.source).min_by_key(|source| rank(source)).cloned()
   }
 
-  /// What the owner said in the turn; nothing where nobody asked for what was written.
+  /// The owner's words of the turn; empty where no person asked for the text.
   pub(super) fn asked(&self) -> String {
     let is_owners = |material: &&Material<'_>| material.in_turn && material.role == Role::Owner;
     let words = self.materials.iter().filter(is_owners).map(|material| material.text.trim());

@@ -184,14 +184,14 @@ fn note_sender(label: &str, block: &str, sender: &mut Option<Sender>) {
       name: nested.as_str().and_then(name).or_else(|| word(nested, &["name"])),
     }
   };
-  // The first block that names somebody is OpenClaw's; a later one may be typed.
+  // The first block with a name is OpenClaw's; a later one may be typed.
   match sender {
     None if found != Sender::default() => *sender = Some(found),
     Some(known) if known.id.is_some() && known.id == found.id => {
       known.username = known.username.take().or(found.username);
       known.name = known.name.take().or(found.name);
     }
-    // A channel's message that names nobody is not typed here either.
+    // A channel's message without a name was not typed at this machine either.
     None if !is_sender => *sender = Some(nobody()),
     _ => {}
   }

@@ -31,7 +31,7 @@ pub struct Session {
   pub workspace: Option<PathBuf>,
   /// The channel that it talks through (`telegram`), where it is one.
   pub channel: Option<String>,
-  /// Whether somebody at this machine and somebody on a channel talk in it.
+  /// Whether a person at this machine and a person on a channel talk in it.
   pub is_shared: bool,
   /// `direct`, `group`, ... as OpenClaw says.
   pub chat_type: Option<String>,
@@ -65,7 +65,7 @@ pub struct Sender {
 }
 
 impl Sender {
-  /// Whether it is a program of OpenClaw's own on this machine, in which somebody types.
+  /// Whether it is a program of OpenClaw's own on this machine, in which a person types.
   pub fn is_local_client(&self) -> bool {
     let id = self.id.as_deref().unwrap_or_default();
     matches!(id, "openclaw-control-ui" | "openclaw-tui" | "gateway-client" | "cli" | "webchat-ui")

@@ -215,7 +215,7 @@ fn two_calls_that_wrote_one_block_both_count() {
   let answer = ask(&talk, &[], &format!("{own}\n{TEXT}"));
   assert_eq!(answer.attributions[0].source.as_str(), "web_fetch:evil.example");
   assert_eq!(ask(&talk, &[], own).attributions[0].source.as_str(), "user:owner");
-  // A line that nobody wrote makes the block an outsider's where the rest is the owner's.
+  // A line without a known writer makes a block of the owner untrusted.
   let strange = format!("{own}\n- Ring the bell twice at the back door.");
   let answer = ask(&talk, &[], &strange);
   assert_eq!(answer.attributions[0].source.as_str(), "external-edit");

@@ -249,7 +249,7 @@ const CHANGES: &[(&str, Change)] = &[
   }),
   ("an unrelated page in the turn", |mut sample| {
     let turn = sample.turn();
-    // It taints what nobody explains.
+    // It taints text that no source explains.
     let is_explained = !["agent", "subagent:release-summary"].contains(&sample.truth.as_str());
     sample.insert(turn + 1, unrelated(1));
     is_explained.then_some(sample)
