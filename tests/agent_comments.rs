@@ -1,13 +1,13 @@
-//! The comments and managed regions that OpenClaw writes into memory itself survive whatever memfw does
-//! in the same file, byte for byte; and markers leave room for the other files of the prompt.
+//! The comments and managed regions that OpenClaw writes into memory itself stay unchanged, byte
+//! for byte, when memfw edits their file; and markers leave room for the other files of the prompt.
 
 use {
   crate::support::{AT_ONCE, Guarded, clean, marks, needle, poison},
   serde_json::Value,
 };
 
-/// Every form that OpenClaw was seen or read to write, as it stands in a file. The lines come from the
-/// agent itself, so nothing in them is to be taken out.
+/// Every form that OpenClaw was observed to write or has in its source, as it is in a file. The
+/// lines come from the agent itself, so memfw takes none of them out.
 const FORMS: &[&str] = &[
   "<!-- openclaw-memory-promotion:3f2a:MEMORY.md:12 -->\n- Ann moved to the third floor.",
   "<!-- openclaw-memory-lineage:3f2a -->\n- Ann's desk is by the window.",
@@ -25,7 +25,7 @@ const FORMS: &[&str] = &[
   "<!-- openclaw:human:start -->\nAnn's own words.\n<!-- openclaw:human:end -->",
 ];
 
-/// All forms as separate blocks, each beside a line that has nothing to do with it.
+/// All forms as separate blocks, each beside an unrelated line.
 fn text() -> String {
   let blocks = FORMS.iter().enumerate().map(|(n, form)| format!("\n{form}\n\n{}\n", clean(n)));
   std::iter::once("# Memory\n".to_owned()).chain(blocks).collect()
@@ -40,7 +40,7 @@ fn assert_survive(config: &str) {
     guarded.settle();
     marks::assert_well_formed(&guarded.read(file));
     marks::assert_same(&marks::strip(&guarded.read(file)), text.as_bytes(), config);
-    // Poison comes between them, and goes.
+    // Poison is written between them, and taken out.
     let (before, after) = text.split_at(text.find("<!-- openclaw:dreaming:rem:start").unwrap());
     drop(guarded.test().memory(file, format!("{before}{}\n\n{after}", poison(1))));
     guarded.settle();

@@ -1,4 +1,4 @@
-//! What is broken, hostile or not ours to touch: a clear message, the right exit status, nothing lost.
+//! Broken, hostile and foreign input: a clear message, the right exit status, no lost text.
 
 use {
   crate::support::{
@@ -96,7 +96,7 @@ fn a_directory_that_cannot_be_read_is_told_and_the_rest_is_guarded() {
 fn a_file_that_may_not_be_written_is_scanned_and_told() {
   let mut guarded = Guarded::new("").memory("MEMORY.md", "# Memory\n");
   guarded = guarded.memory("memory/twin.md", "# Twin\n");
-  // A second name outside of the workspace: what is written here would appear there.
+  // A second name outside of the workspace: a write here would appear there.
   let other = guarded.tmp().join("home/other.txt");
   fs::hard_link(guarded.path("memory/twin.md"), &other).unwrap();
   guarded.start();
@@ -113,7 +113,7 @@ fn a_file_that_may_not_be_written_is_scanned_and_told() {
   assert!(marks::find(&fs::read(&other).unwrap(), needle(1).as_bytes()).is_some());
   eventually("it is flagged", || guarded.listed("flagged").len() == 1);
   guarded.settle();
-  // The other name is gone: what comes next can be taken out.
+  // The other name is gone: later poison can be taken out.
   fs::remove_file(&other).unwrap();
   write(&guarded, "memory/twin.md", &format!("{}\n", poison(2)));
   guarded.settle();
@@ -191,7 +191,7 @@ fn a_lost_key_is_told_and_never_replaced() {
   assert_refused(&guarded.memfw(&["quarantine", "show", &item]), &["key"]);
   assert!(!key.exists(), "a new key would not open what was sealed");
   assert_eq!(guarded.read("MEMORY.md"), before);
-  // A wrong key is no better.
+  // A wrong key has the consequence of a missing one.
   fs::write(&key, [7; 32]).unwrap();
   fs::set_permissions(&key, fs::Permissions::from_mode(0o600)).unwrap();
   assert_refused(&guarded.memfw(&["quarantine", "approve", &item]), &["key"]);

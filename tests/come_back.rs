@@ -1,4 +1,4 @@
-//! A placeholder that comes back with an older version of the file, after its text was approved.
+//! A placeholder that returns with an older version of the file, after its text was approved.
 
 use std::fs;
 
@@ -48,7 +48,8 @@ fn approved_text_that_a_person_deletes_stays_deleted() {
   guarded.stop();
 }
 
-/// A workspace in which a poisoned line was taken out, and somebody then changed what introduces its place.
+/// A workspace in which a poisoned line was taken out, and then the line that introduces its place
+/// was changed.
 fn displaced(end: &str) -> (Guarded, String) {
   let mut guarded = Guarded::new(AT_ONCE).memory("MEMORY.md", "# Attacks\n\n- old\n");
   guarded.start();
@@ -85,7 +86,7 @@ fn approved_text_at_the_end_does_not_come_back_at_its_old_place_too() {
   let older = fs::read_to_string(guarded.path("MEMORY.md")).unwrap();
   guarded.ok(&["quarantine", "approve", "--at-end", &id]);
   guarded.settle();
-  // Its place is what it was, and its placeholder is there again.
+  // Its place has its former introduction, and its placeholder is there again.
   let text = format!("{}{}\n", older.replace("# Orders", "# Attacks"), poison(1));
   assert!(text.contains("quarantined"), "{text}");
   fs::write(guarded.path("MEMORY.md"), &text).unwrap();
@@ -110,7 +111,7 @@ fn a_note_that_is_renamed_keeps_its_placeholders() {
   };
   rename(&guarded, "memory/day.md", "memory/archive/day.md");
   guarded.settle();
-  // Once more while nobody looks, and with its directory.
+  // Once more while no daemon runs, and with its directory.
   guarded.stop();
   rename(&guarded, "memory/archive", "memory/old");
   guarded.start();

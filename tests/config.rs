@@ -301,7 +301,7 @@ fn a_file_that_cannot_be_read_is_no_missing_file() {
 
 #[test]
 fn a_file_without_permission_is_refused() {
-  // Root reads whatever the mode says, so for root this shows only that nothing is refused.
+  // Root reads every file whatever its mode, so for root this shows only that no file is refused.
   let test = Test::new().config("");
   fs::set_permissions(test.tmp().join(CONFIG), fs::Permissions::from_mode(0o000)).unwrap();
   let test = test.args(["config", "check"]);
@@ -345,7 +345,7 @@ fn a_file_that_others_can_write_runs_nothing_and_is_told() {
     chmod(path, whole);
   }
   assert_eq!(guarded.memfw(&["config", "check"]).status, 0);
-  // The same text in a file of our own is carried out.
+  // That text in a file of the user takes effect.
   guarded.start();
   drop(guarded.test().write("workspace/memory/x.md", format!("{}\n", poison(3))));
   eventually("the program runs", || guarded.tmp().join("pwned").exists());

@@ -202,7 +202,7 @@ fn the_documentation_has_the_defaults_bounds_and_words_of_the_example() {
       let bounds = format!("from {low} to {high}");
       assert!(section.contains(&bounds), "{}: not `{bounds}`", key.name);
     }
-    // The names of files stand once, with the first key that takes them.
+    // The names of files are listed once, with the first key that takes them.
     let words = if key.value(&defaults).is_array() { vec![] } else { (key.words)() };
     for word in words {
       let word =

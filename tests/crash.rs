@@ -1,4 +1,5 @@
-//! The daemon dies at any moment while others write: nothing is lost, nothing doubled, no poison left.
+//! The daemon is killed at any moment while others write: no text is lost or doubled, and no poison
+//! is left.
 
 #[cfg(all(debug_assertions, linux))]
 mod live;
@@ -26,8 +27,8 @@ use {
 const WRITES: usize = 200;
 /// Between two writes of one writer, at most; less where a start of the daemon takes less.
 const LONGEST_PACE: Duration = Duration::from_millis(80);
-/// Longest life of a daemon in microseconds: of one half from when it guards, of the other from its
-/// birth.
+/// Longest life of a daemon in microseconds: for one half of them from the moment it guards, for
+/// the other from its start.
 const LIFE: u64 = 250_000;
 /// Starts of a daemon that is killed within [`AFTERMATH`] microseconds after a write.
 const ROUNDS: usize = 30;
@@ -38,7 +39,7 @@ fn is_poison(n: usize) -> bool {
   n % MODULUS == MODULUS - 1
 }
 
-/// What one writer adds: a list item of its own.
+/// The text of one write: a list item of its own.
 fn text(n: usize) -> String {
   if is_poison(n) { poison(n) } else { clean(n) }
 }
@@ -60,7 +61,7 @@ fn assert_survives(config: &str, writers: [Writer; 2]) {
   for file in files {
     guarded = guarded.memory(file, "# Notes\n\n- old\n");
   }
-  // The baseline is adopted in peace: what is written before that is no memory of an agent.
+  // The baseline is adopted before anyone writes: text from before that is no memory of an agent.
   let before = Instant::now();
   guarded.start();
   let start_up = before.elapsed();
@@ -98,7 +99,7 @@ fn assert_survives(config: &str, writers: [Writer; 2]) {
   check(&mut guarded, &files, WRITES, seed);
 }
 
-/// What was written is where it belongs, and after an approval all of it is back.
+/// Checks that every text is in its place, and after an approval in its file again.
 fn check(guarded: &mut Guarded, files: &[&str], writes: usize, seed: u64) {
   let all: Vec<u8> = guarded.files().into_values().flatten().collect();
   assert!(!all.contains(&0), "NUL bytes, seed {seed}");
@@ -136,7 +137,7 @@ fn the_product_has_no_failpoints() {
   for name in ["MEMFW_FAILPOINT", "MEMFW_UNSAFE_LEDGER", "redact-after-journal"] {
     assert!(marks::find(&program, name.as_bytes()).is_none(), "`{name}` is in the program");
   }
-  // What must be there, so that this test can fail.
+  // The files that must be there, so that this test can fail.
   assert!(marks::find(&program, b"MEMFW_HOME").is_some());
 }
 
@@ -158,12 +159,12 @@ fn killed_in_the_middle_of_what_a_write_sets_off() {
     guarded.start();
     let texts: Vec<String> =
       (0..MODULUS).map(|n| format!("{}\n", text(round * MODULUS + n))).collect();
-    // All but the one that closes the file half-way, whose poison may come in parts.
+    // All except the writer that closes the file half-way, whose poison may arrive in parts.
     let writer = Writer::ALL[round % (Writer::ALL.len() - 1)];
     if round % 2 == 0 {
       writer.add(&guarded.path("MEMORY.md"), texts.concat().as_bytes());
     } else {
-      // Poison first, so that it is on its way out while more is coming.
+      // Poison first, so that memfw takes it out while more is written.
       for text in texts.iter().rev() {
         writer.add(&guarded.path("MEMORY.md"), text.as_bytes());
       }
@@ -181,7 +182,7 @@ fn a_kill_between_two_writes_leaves_nothing_open() {
   let mut guarded = Guarded::new(AT_ONCE).memory("MEMORY.md", "# Notes\n");
   guarded.start();
   guarded.kill();
-  // Written while nobody guards; a reader sees it until the next start, and not longer.
+  // Written while no daemon guards; a reader sees it until the next start, and not longer.
   let path = guarded.path("MEMORY.md");
   Writer::Shell.add(&path, format!("\n{}\n{}\n", poison(1), clean(1)).as_bytes());
   guarded.start();

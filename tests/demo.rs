@@ -1,4 +1,4 @@
-//! `memfw demo`: what a newcomer sees first.
+//! `memfw demo`: the first output that a newcomer sees.
 
 use crate::support::{Test, marks};
 

@@ -1,4 +1,5 @@
-//! Which workspaces are guarded where nobody names one, and how files of instructions are treated.
+//! Which workspaces are guarded without a configured one, and how files of instructions are
+//! treated.
 
 use {
   crate::support::{AT_ONCE, Guarded, clean, eventually, needle, poison},
@@ -34,7 +35,7 @@ fn places(guarded: &Guarded) -> Vec<String> {
   places.iter().map(|one| one["path"].as_str().unwrap().to_owned()).collect()
 }
 
-/// What `status` says, whatever its exit status is.
+/// The JSON of `status`, with any exit status.
 fn status(guarded: &Guarded) -> Value {
   serde_json::from_str(&guarded.memfw(&["status", "--json"]).stdout).unwrap()
 }
@@ -63,7 +64,8 @@ fn a_changed_configuration_is_followed_without_being_asked() {
   assert_eq!(places(&guarded), ["[TMP]/state/workspace-ann", "[TMP]/b", "[TMP]/c"]);
   drop(guarded.test().write("c/MEMORY.md", format!("{}\n", poison(3))));
   eventually("the new one is guarded", || guarded.waiting().len() == 1);
-  // Half a file says nothing about what is used: all stays guarded, and the trouble is told.
+  // Half a file does not show which workspaces are used: all stay guarded, and the problem is
+  // reported.
   configure(&guarded, "{agents: {entr");
   guarded.wait_for_log("cannot be read");
   eventually("the default workspace comes to those that were known", || {
@@ -74,7 +76,7 @@ fn a_changed_configuration_is_followed_without_being_asked() {
   eventually("one is let go", || places(&guarded) == ["[TMP]/state/workspace-ann", "[TMP]/b"]);
   let told = |guarded: &Guarded| status(guarded)["degradations"].to_string();
   assert!(told(&guarded).contains("/c was guarded until"), "{}", told(&guarded));
-  // Whoever looks after it hears it at every start, until a person confirms it.
+  // Every start reports it, until a person confirms it.
   guarded.stop();
   guarded.start();
   assert!(told(&guarded).contains("/c was guarded until"), "{}", told(&guarded));
@@ -192,8 +194,8 @@ fn a_workspace_behind_a_link_is_one_workspace() {
   guarded.stop();
 }
 
-/// One agent, and notes in three places that it searches besides: a directory, one below the workspace, and
-/// one file of a directory.
+/// One agent, and notes in three further places that it searches: a directory, one below the
+/// workspace, and one file of a directory.
 const SEARCHED: &str = "{agents: {entries: {ann: {workspace: '[TMP]/b'}}}, \
   memory: {search: {extraPaths: [{path: '[TMP]/notes', pattern: '*.md'}, 'docs', '[TMP]/c/one.md', 'memory/x']}}}";
 
@@ -255,7 +257,7 @@ fn a_workspace_that_comes_later_is_no_fault_and_is_guarded_then() {
   eventually("it is there", || {
     !status(&guarded)["workspaces"].to_string().contains("does not exist yet")
   });
-  // Once it was there, it is missed.
+  // A directory that existed once is reported as missing.
   fs::remove_dir_all(guarded.tmp().join("b")).unwrap();
   eventually("it is missed", || !status(&guarded)["degradations"].as_array().unwrap().is_empty());
   guarded.stop();
@@ -277,7 +279,7 @@ fn findings_in_instructions_are_flagged_and_stay() {
   guarded.settle();
   assert_eq!(guarded.read("AGENTS.md"), text.as_bytes(), "no byte of it changes");
   assert!(guarded.waiting().is_empty());
-  // What a person takes out goes all the same.
+  // Text that a person takes out is still taken out.
   guarded.ok(&["quarantine", "add", "AGENTS.md:5"]);
   guarded.settle();
   assert!(!String::from_utf8(guarded.read("AGENTS.md")).unwrap().contains(&needle(1)));

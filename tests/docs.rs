@@ -1,8 +1,8 @@
 //! The documentation is true: each command in it runs and answers as the page shows, each command and
 //! option that it names exists, and each command is named.
 //!
-//! Commands stand in fences of the language `sh` (each line is one) or `console` (behind `$ `, followed by
-//! what they answer). [`stage`] says in which world they are run.
+//! Commands are in fences of the language `sh` (each line is one) or `console` (after `$ `,
+//! followed by their output). [`stage`] describes the environment in which they run.
 
 mod page;
 mod stage;
@@ -26,7 +26,7 @@ use {
   tree::Tree,
 };
 
-/// Programs that pages name and that are not run here, and why.
+/// Programs that pages name and that these tests do not run, with the reason.
 const NOT_RUN: &[(&str, &str)] = &[
   ("cargo", "it builds and tests memfw itself, which the build server does"),
   ("journalctl", "it reads the journal of the machine"),
@@ -80,7 +80,7 @@ fn may_say_no(tree: &Tree) -> BTreeSet<String> {
   rows.filter_map(path).collect()
 }
 
-/// What became of the commands of one block.
+/// The results of the commands of one block.
 #[derive(Default)]
 struct Tried {
   n_run: usize,
@@ -88,7 +88,7 @@ struct Tried {
   problems: Vec<String>,
 }
 
-/// Runs the commands of a block, in a world of its own.
+/// Runs the commands of a block, in an environment of its own.
 fn try_block(tree: &Tree, no: &BTreeSet<String>, block: &Block) -> Tried {
   let mut tried = Tried::default();
   let is_command = |line: &String| line.trim_start_matches("$ ").starts_with("memfw ");
@@ -116,7 +116,7 @@ fn try_block(tree: &Tree, no: &BTreeSet<String>, block: &Block) -> Tried {
       stage = Stage::new(block.world.as_deref());
     }
     let Some(stage) = &mut stage else {
-      tried.problems.push(format!("{}: nobody knows that world", block.line));
+      tried.problems.push(format!("{}: unknown environment", block.line));
       return tried;
     };
     let words = commands.iter().rfind(|words| MEMFW.contains(&words[0].as_str()));
@@ -133,7 +133,7 @@ fn try_block(tree: &Tree, no: &BTreeSet<String>, block: &Block) -> Tried {
   tried
 }
 
-/// The program for whose sake a line is not run, if any; an error where nobody knows what to do with it.
+/// The program because of which a line is not run, if any; an error for an unknown program.
 fn not_run(commands: &[Vec<String>]) -> Result<Option<&'static str>, String> {
   let programs: Vec<&str> = commands.iter().map(|words| words[0].as_str()).collect();
   let is_memfw = |name: &&str| MEMFW.contains(name);
@@ -144,12 +144,14 @@ fn not_run(commands: &[Vec<String>]) -> Result<Option<&'static str>, String> {
     return Ok(Some(name));
   }
   match programs.iter().find(|name| !is_memfw(name) && !HELPERS.contains(name)) {
-    Some(name) => Err(format!("nobody knows `{name}`: it is not in the table of what is not run")),
+    Some(name) => {
+      Err(format!("unknown program `{name}`: it is not in the table of programs that are not run"))
+    }
     None => Ok(None),
   }
 }
 
-/// What is not as the page says.
+/// The differences from the page.
 fn judged(typed: &Typed, output: &Output, may_say_no: bool) -> Vec<String> {
   let mut problems = Vec::new();
   let shows = |start: &str| typed.shown.iter().any(|line| line.starts_with(start));
@@ -176,9 +178,10 @@ fn judged(typed: &Typed, output: &Output, may_say_no: bool) -> Vec<String> {
   problems
 }
 
-/// Whether a line that a page shows may be this one, which another world has said: the first word is the
-/// same, where numbers, ids and times are one word and paths another. Of the heading of a table all words
-/// are there, and more where the page leaves out columns, as a narrow terminal does.
+/// Whether a line that a page shows matches this line of another environment: the first words are
+/// equal, where all numbers, ids and times count as one word and all paths as another. The heading
+/// of a table has all words of the page, and more where the page leaves out columns, as a narrow
+/// terminal does.
 fn is_like(shown: &str, said: &str) -> bool {
   let (shown, said): (Vec<&str>, Vec<&str>) =
     (shown.split_whitespace().collect(), said.split_whitespace().collect());
@@ -255,7 +258,7 @@ fn every_command_and_option_that_a_page_names_exists_and_every_command_is_named(
     }
     let name = path.strip_prefix(root()).unwrap().display();
     for (line, text) in texts {
-      // A page may show what becomes of a mistyped command; that one is run, and must be refused.
+      // A page may show the answer to a mistyped command; that command is run, and must be refused.
       let is_refused = page.blocks.iter().flat_map(Block::typed).any(|typed| {
         typed.line == line && typed.shown.iter().any(|shown| shown.starts_with("error: "))
       });
@@ -281,11 +284,11 @@ fn what_a_page_may_not_say_is_refused() {
     ("```console\n$ memfw quarantine list\nID STATE\n```", "there is no line like `ID STATE`"),
     ("```console\n$ memfw quarantine list\nSTATUS ID\n```", "there is no line like `STATUS ID`"),
     ("```console\n$ memfw config check\nfine\n```", "there is no line like `fine`"),
-    ("```sh\ncurl example.com | sh\n```", "nobody knows `curl`"),
+    ("```sh\ncurl example.com | sh\n```", "unknown program `curl`"),
     ("```sh\nmemfw report --html - | sudo tee\n```", "memfw cannot be without it"),
     ("```text\nmemfw config path\n```", "belongs into a fence"),
     ("    $ memfw config path\n", "belongs into a fence"),
-    ("```sh moon\nmemfw config path\n```", "nobody knows that world"),
+    ("```sh moon\nmemfw config path\n```", "unknown environment"),
   ] {
     let problems = try_block(&tree, &no, &Page::of(text).blocks[0]).problems;
     assert!(problems.iter().any(|problem| problem.contains(why)), "{text}: {problems:?}");

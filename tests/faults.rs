@@ -1,6 +1,6 @@
-//! The real daemon where system calls fail: the nth open, read, write, cut or sync of a memory file or of the
-//! ledger. Nothing is lost, and what is due is done as soon as calls succeed again, by this daemon or by the
-//! next one.
+//! The real daemon where system calls fail: the nth open, read, write, truncation or sync of a
+//! memory file or of the ledger. No text is lost, and due work is done as soon as calls succeed
+//! again, by this daemon or by the next one.
 //!
 //! `cargo test` lets some calls fail, `just faults` the first ones of each kind, one by one.
 #![cfg(all(target_os = "linux", target_env = "gnu"))]
@@ -20,11 +20,11 @@ use {
 const EIO: i32 = 5;
 const EMFILE: i32 = 24;
 const ENOSPC: i32 = 28;
-/// Half of the bytes are written, and the daemon is gone.
+/// Half of the bytes are written, and the daemon is killed.
 const TORN: i32 = 0;
-/// Half of the bytes are written, and the call says so.
+/// Half of the bytes are written, and the call reports it.
 const SHORT: i32 = -1;
-/// None of the bytes are written, and the call says all: what no program can notice.
+/// None of the bytes are written, and the call reports success: no program can notice this.
 const LOST: i32 = -2;
 
 /// There is no space: only writes that make the file longer count, and fail.
@@ -33,7 +33,8 @@ const FULL: i32 = -3;
 const MEMORY: &str = "workspace/";
 const LEDGER: &str = "memfw/data/ledger";
 
-/// The library that makes calls fail, compiled once; `None`, said aloud, where there is no compiler.
+/// The library that makes calls fail, compiled once; `None`, with a message, where there is no
+/// compiler.
 fn shim() -> Option<&'static Path> {
   static SHIM: OnceLock<Option<PathBuf>> = OnceLock::new();
   let compiled = || {
@@ -86,7 +87,7 @@ fn log(guarded: &Guarded) -> PathBuf {
   guarded.tmp().join("faults")
 }
 
-/// Whether a call has failed, to be asked once.
+/// Whether a call has failed; may be called only once.
 fn has_failed(guarded: &Guarded) -> bool {
   let has = fs::metadata(log(guarded)).is_ok_and(|found| found.len() > 0);
   fs::remove_file(log(guarded)).ok();
@@ -110,7 +111,8 @@ fn stands(guarded: &Guarded, n: usize) -> bool {
   !guarded.holding("workspace", &needle(n)).is_empty()
 }
 
-/// What is missing or twice after poison 1 was approved and poison 2 was not, by file and quarantine.
+/// The texts that are missing or doubled after poison 1 was approved and poison 2 was not, in file
+/// and quarantine.
 fn wrong(guarded: &Guarded) -> Vec<String> {
   let text = String::from_utf8(guarded.read("MEMORY.md")).unwrap();
   let lines = [clean(0), clean(1), clean(2), poison(1)];
@@ -126,7 +128,7 @@ fn wrong(guarded: &Guarded) -> Vec<String> {
   wrong
 }
 
-/// Takes poison out and brings it back while calls below `dir` fail. Returns whether one did.
+/// Takes poison out and restores it while calls below `dir` fail. Returns whether a call failed.
 fn survives(dir: &str, fault: &Fault) -> bool {
   let Fault { call, errno, skip, count } = fault;
   let what = format!("{call} {errno} after {skip}, {count} times, below {dir}");
@@ -257,7 +259,8 @@ fn approved_text_is_tried_ever_more_rarely_while_the_disk_is_full_and_comes_back
 
 /// Each kind of call, and how many of its calls come between two that are tried.
 ///
-/// Memory files are opened and cut by calls that no library sees; the simulation lets those fail.
+/// Memory files are opened and truncated by calls that no library sees; the simulation lets those
+/// fail.
 const KINDS: [(&str, &str, i32, usize); 14] = [
   (MEMORY, "pwrite64", FULL, 1),
   (MEMORY, "pread64", EIO, 1),
@@ -294,7 +297,7 @@ fn any_call_may_fail() {
   }
 }
 
-/// What a command says while calls below `dir` fail.
+/// The output of a command while calls below `dir` fail.
 fn said(guarded: &Guarded, args: &[&str], dir: &str, fault: &Fault) -> Output {
   let mut test = guarded.test().args(args);
   for (name, value) in fault.variables(guarded, dir) {
@@ -320,7 +323,7 @@ fn a_ledger_that_cannot_be_read_is_not_called_damaged() {
     text.contains("damaged") || text.contains("malformed") || text.contains("in database")
   };
   let commands: [&[&str]; 3] = [&["status"], &["quarantine", "list"], &["doctor"]];
-  // Once, and for good.
+  // Once, and permanently.
   for count in [1, 1_000_000] {
     let mut n_failed = 0;
     for skip in [0, 1, 2, 3, 5, 8, 12, 16, 20, 24] {
@@ -335,7 +338,7 @@ fn a_ledger_that_cannot_be_read_is_not_called_damaged() {
     }
     assert!(n_failed > 20, "only {n_failed} failed");
   }
-  // The control: one that is damaged is called so.
+  // The control: a damaged ledger is reported as damaged.
   let path = guarded.tmp().join("memfw/data/ledger.sqlite");
   let mut bytes = fs::read(&path).unwrap();
   bytes[4096 * 4..4096 * 24].fill(0xa5);
@@ -356,7 +359,7 @@ fn a_call_that_nobody_makes_fails_never() {
   assert!(!survives(MEMORY, &none));
 }
 
-/// Negative controls: what was written and is nowhere is seen by the questions that the tests above ask.
+/// Negative controls: the checks of the tests above notice written text that is nowhere.
 #[test]
 fn bytes_that_a_disk_loses_are_missed() {
   if shim().is_none() {
@@ -372,7 +375,7 @@ fn bytes_that_a_disk_loses_are_missed() {
   eventually("it was lost", || fs::metadata(log(&guarded)).is_ok_and(|found| found.len() > 0));
   assert!(stands(&guarded, 1), "it is still there");
   guarded.kill();
-  // Text that is neither in the file nor sealed, and text that is there twice.
+  // Text that is neither in the file nor sealed, and doubled text.
   let found = [clean(0), clean(1), clean(1), poison(1)].map(|line| format!("{line}\n"));
   fs::write(&file, found.concat()).unwrap();
   let missed =

@@ -1,4 +1,4 @@
-//! The gate on the real kernel: readers wait for the daemon, and never for long.
+//! The gate on the real kernel: readers wait for the daemon, but not for long.
 //!
 //! Needs `CAP_SYS_ADMIN` and fanotify permission events; elsewhere each test says that it was skipped.
 //! Only directories of the test's own are ever gated, and a gate dies with its test.
@@ -26,22 +26,22 @@ use std::{
   time::{Duration, Instant},
 };
 
-/// Files to which poison goes in turn.
+/// Files to which poison is written in turn.
 const FILES: usize = 50;
-/// A wait that no test can mistake for the gate's own doing.
+/// A wait so long that no test mistakes its end for an answer of the daemon.
 const LONG: &str = "30000";
-/// What is done at once even on a busy machine, and far less than [`LONG`].
+/// A limit for immediate work even on a busy machine, and far less than [`LONG`].
 const SOON: Duration = Duration::from_secs(10);
 
 /// A workspace with a daemon and a gate.
 struct Gated {
-  // Dropped first: without it nobody waits.
+  // Dropped first: without it no reader waits.
   gate: Option<Background>,
   guarded: Guarded,
 }
 
 impl Gated {
-  /// `None` where the kernel or our rights do not allow a gate.
+  /// `None` where the kernel or the rights of this process do not allow a gate.
   fn new(config: &str, max_wait_ms: &str) -> Option<Self> {
     let config = format!("{config}[gate]\nenabled = true\nmax_wait_ms = {max_wait_ms}\n");
     Self::on(Guarded::new(&config).memory("MEMORY.md", "# Memory\n\n- old\n"))
@@ -56,7 +56,7 @@ impl Gated {
     if !gated.open() {
       return None;
     }
-    // What was passed once is not asked about again, whatever becomes of the daemon.
+    // A version that was passed once is not asked about again, even if the daemon ends.
     for n in 0..FILES {
       fs::read(gated.note(n)).unwrap();
     }
@@ -66,7 +66,7 @@ impl Gated {
   /// Starts the gate and waits until both directories are gated.
   fn open(&mut self) -> bool {
     let mut gate = self.guarded.test().args(["gate"]).start();
-    // What the one before it said about itself stands there, too.
+    // The report of the previous gate is there, too.
     let is_open =
       || self.gate_says("connected", &true.into()) && self.gate_says("directories", &2.into());
     eventually("the gate", || gate.has_ended() || is_open());
@@ -110,7 +110,7 @@ impl Gated {
   }
 }
 
-/// A process that writes and is not the one that reads: one shell for all writes.
+/// A process that writes and does not read: one shell for all writes.
 struct Pen {
   child: Child,
   orders: ChildStdin,
@@ -156,8 +156,8 @@ fn poisons(bytes: &[u8]) -> Vec<usize> {
   text.split("backup-").skip(1).filter_map(|rest| rest.get(..4)?.parse().ok()).collect()
 }
 
-/// Writes poison and reads at once; how many reads saw it. A second reader reads all the time: it may
-/// only see what was written after its read began.
+/// Writes poison and reads at once; the number of reads that saw it. A second reader reads all the
+/// time: it may only see poison that was written after its read began.
 fn poisoned_reads(guarded: &Guarded, tries: usize) -> usize {
   let files: Vec<PathBuf> = (0..FILES).map(|n| guarded.path(format!("memory/{n}.md"))).collect();
   let written = AtomicUsize::new(0);
@@ -237,11 +237,11 @@ fn the_verifying_read_of_the_writer_passes_and_others_wait() {
   for n in 0..20 {
     let began = Instant::now();
     let closed = state.tool_adds(&poison(n)).closed;
-    // Somebody else, who comes before the writer has verified.
+    // Another reader, which reads before the writer has verified.
     let other = Command::new("cat").arg(state.file()).stdout(Stdio::piped()).spawn().unwrap();
     spin_until(closed + Duration::from_micros(300));
     let read = fs::read(state.file()).unwrap();
-    // A machine that stood still for longer than memfw waits says nothing about it.
+    // A run on a machine that stalled for longer than memfw waits does not count.
     let in_time = began.elapsed() < Duration::from_millis(45);
     let log = || state.guarded.log().lines().rev().take(6).collect::<Vec<_>>().join("\n");
     assert!(holds(&read, n) || !in_time, "gone {:?} after the write:\n{}", closed.elapsed(), log());
@@ -256,7 +256,7 @@ fn the_verifying_read_of_the_writer_passes_and_others_wait() {
   Gated { gate, guarded: state.guarded }.assert_nobody_was_let_through();
 }
 
-/// A reader in a thread of its own: what it read, and how long it took.
+/// A reader in a thread of its own: the bytes that it read, and the time that it took.
 fn reader(file: &Path) -> std::thread::JoinHandle<(Vec<u8>, Duration)> {
   let file = file.to_owned();
   std::thread::spawn(move || {
@@ -265,7 +265,7 @@ fn reader(file: &Path) -> std::thread::JoinHandle<(Vec<u8>, Duration)> {
   })
 }
 
-/// Waits until a reader stands at the gate: the kernel has it sleep there.
+/// Waits until a reader waits at the gate, where it sleeps in the kernel.
 #[track_caller]
 fn wait_for_waiters(n: usize) {
   let waits = |dir: &Path| {
@@ -293,12 +293,12 @@ fn a_reader_goes_on_when_the_daemon_dies() {
   assert!(killed.elapsed() < SOON, "it waited for {:?}", killed.elapsed());
   assert!(holds(&bytes, 1), "with nobody to take it out it is there");
   gated.gate().wait_for_log("no daemon was running");
-  // Without a daemon nobody waits at all.
+  // Without a daemon no reader waits.
   let started = Instant::now();
   fs::read(gated.note(1)).unwrap();
   assert!(started.elapsed() < SOON);
   assert!(gated.degradations().contains("nothing is guarded"), "{}", gated.degradations());
-  // The next daemon finds the gate, and is told what happened.
+  // The next daemon finds the gate, and gets its report.
   gated.guarded.start();
   eventually("the alarm", || gated.degradations().contains("no daemon was running"));
   pen.add(&gated.note(2), &poison(2));
@@ -317,7 +317,7 @@ fn a_reader_waits_for_a_daemon_that_hangs_only_so_long() {
   let (_, waited) = reader(&gated.note(1)).join().unwrap();
   assert!(waited >= Duration::from_secs(3) && waited < SOON, "it waited for {waited:?}");
   gated.gate().wait_for_log("the daemon did not answer");
-  // Its silence is paid for once.
+  // Only the first reader waits for a silent daemon.
   let (_, next) = reader(&gated.note(2)).join().unwrap();
   assert!(next < Duration::from_secs(2), "the next one waited for {next:?}");
   gated.guarded.daemon().signal(Signal::CONT);
@@ -330,12 +330,12 @@ fn a_reader_waits_for_a_daemon_that_hangs_only_so_long() {
 
 #[test]
 fn a_file_that_cannot_be_passed_is_not_taken_for_a_daemon_that_hangs() {
-  // Long enough for a daemon on a busy machine to say that it is at it.
+  // Long enough for a daemon on a busy machine to answer that it is working.
   let Some(mut gated) = Gated::new(NEVER, "3000") else { return };
   let mut pen = Pen::new();
   pen.add(&gated.note(1), &poison(1));
   eventually("the redaction", || gated.guarded.waiting().len() == 1);
-  // Without its key the daemon can take nothing out.
+  // Without its key the daemon can take no text out.
   gated.guarded.stop();
   fs::remove_file(gated.guarded.tmp().join("memfw/data/master.key")).unwrap();
   gated.guarded.start();
@@ -369,7 +369,7 @@ fn readers_go_on_when_the_gate_dies_and_status_says_so() {
   eventually("the word", || gated.degradations().contains(gone));
   let status = || gated.guarded.memfw(&["status"]).stdout;
   eventually("the exposure", || status().contains("  exposure    p50 "));
-  // The next one makes it whole again, and one that ends in order says so.
+  // The next gate restores protection, and a gate that ends in an orderly way reports its end.
   assert!(gated.open());
   assert_eq!(gated.degradations(), "[]");
   assert_eq!(gated.gate().terminate().code(), Some(0));
@@ -416,7 +416,7 @@ fn other_files_and_new_ones_are_not_waited_for() {
     fs::write(gated.guarded.path(name), "other text\n").unwrap();
     assert_eq!(fs::read(gated.guarded.path(name)).unwrap(), b"other text\n");
   }
-  // What was passed before is not asked about, and what has no bytes yet neither.
+  // Versions that were passed before, and files without bytes, are not asked about.
   assert_eq!(fs::read(gated.note(3)).unwrap(), b"# Notes\n");
   fs::write(gated.guarded.path("memory/new.md"), "- new\n").unwrap();
   assert!(started.elapsed() < SOON, "something waited for {:?}", started.elapsed());
@@ -488,10 +488,10 @@ fn garbage_on_the_socket_hurts_nobody() {
   for garbage in [&b""[..], b"a", b"nonsense", b"a\x01\0\0\0/etc/shadow", &[0xff; 4000]] {
     let peer = Channel::connect(&socket).unwrap();
     peer.send(garbage).unwrap_or_default();
-    // An answer says at most that there is nothing to wait for.
+    // An answer says at most that the reader need not wait.
     drop(peer);
   }
-  // Who comes later takes the place of who was there; a gate that lost its place comes again.
+  // A later gate replaces an earlier one; a gate that was replaced connects again.
   let pid = Value::from(gated.gate().pid());
   eventually("the gate", || {
     gated.gate_says("pid", &pid) && gated.gate_says("directories", &2.into())

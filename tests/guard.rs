@@ -1,4 +1,4 @@
-//! What was there before memfw stays as it is, byte for byte.
+//! Text from before memfw stays unchanged, byte for byte.
 
 use {
   crate::support::{AT_ONCE, Guarded, clean, files_below, id, needle, poison, trees},
@@ -61,7 +61,7 @@ fn poison_that_was_there_before_is_announced_and_stays() {
       assert_eq!((&status["flagged"], &status["waiting"]), (&1.into(), &0.into()), "{status:#}");
     }
     guarded.stop();
-    // A second start knows the file and changes nothing either.
+    // A second start knows the file and does not change it either.
     guarded.start();
     guarded.settle();
     guarded.stop();
@@ -87,7 +87,7 @@ fn a_file_that_appears_after_the_first_scan_is_no_baseline() {
   let mut guarded = Guarded::new("").memory("MEMORY.md", "# Memory\n");
   guarded.start();
   guarded.stop();
-  // Written while nobody looked: judged like anything new at the next start.
+  // Written while no daemon ran: judged like any new text at the next start.
   std::fs::create_dir_all(guarded.path("memory")).unwrap();
   std::fs::write(guarded.path("memory/2026-11-22.md"), format!("{}\n", poison(1))).unwrap();
   guarded.start();
@@ -147,6 +147,6 @@ fn neighbours_have_ids_that_differ_at_once() {
   let found = guarded.json(&["provenance", path.to_str().unwrap(), "--json"]);
   let ids: Vec<&str> = found.as_array().unwrap().iter().map(id).collect();
   assert_eq!(ids.len(), 60);
-  // Handed out in order they would all share their first digits with the next.
+  // Sequential ids would all share their first digits with the next one.
   assert!(!ids.is_sorted() && !ids.iter().rev().is_sorted(), "{ids:?}");
 }

@@ -1,5 +1,5 @@
 //! OpenClaw's own tools read a file back after writing it: the poison must still be there then, and
-//! gone right afterwards. Their record of the file follows what memfw edits.
+//! taken out right afterwards. Their record of the file follows memfw's edits.
 
 use {
   crate::support::{AT_ONCE, Guarded, Writer, clean, eventually, marks, needle, poison},
@@ -19,16 +19,16 @@ use {
 
 /// After its close, OpenClaw's tool opens the file again within 0.22 to 0.41 ms.
 const READ_BACK: Duration = Duration::from_micros(300);
-/// How long a write with a record may stay when nobody reads it back.
+/// How long a write with a record may stay when no program reads it back.
 const HOLD_OFF: Duration = Duration::from_millis(50);
-/// Tries of what depends on this test being scheduled in time.
+/// Tries of checks that depend on this test being scheduled in time.
 const TRIES: usize = 12;
 
 /// A write of a test.
 pub(crate) struct Written {
   /// When the file was closed.
   pub(crate) closed: Instant,
-  /// What the file's time was then.
+  /// The file's time then.
   stamp: (i64, i64),
 }
 
@@ -105,7 +105,7 @@ impl State {
   fn write(&self, bytes: &[u8]) -> Written {
     let file = OpenOptions::new().write(true).open(self.file()).unwrap();
     file.write_all_at(bytes, 0).unwrap();
-    // While it is open here nobody edits it.
+    // While it is open here, memfw does not edit it.
     let stamp = stamp(&file.metadata().unwrap());
     drop(file);
     Written { closed: Instant::now(), stamp }
@@ -134,7 +134,7 @@ fn hex(bytes: &[u8]) -> String {
   digits.concat()
 }
 
-/// Waits without giving the processor away, for sleeping is too coarse.
+/// Waits in a busy loop, because sleeping is too coarse.
 pub(crate) fn spin_until(end: Instant) {
   while Instant::now() < end {
     std::hint::spin_loop();
@@ -152,7 +152,7 @@ fn a_verifying_read_still_sees_what_was_written() {
     let read = fs::read(state.file()).unwrap();
     let in_time = closed.elapsed() < HOLD_OFF;
     let is_there = marks::find(&read, needle(n).as_bytes()).is_some();
-    // A machine that did not let this test run for so long says nothing about memfw.
+    // A run in which this test was not scheduled for so long does not count.
     assert!(is_there || !in_time, "gone {:?} after the write", closed.elapsed());
     seen += usize::from(is_there);
     state.guarded.settle();
@@ -228,7 +228,7 @@ fn what_somebody_else_edited_is_never_taken_for_the_agents() {
   let mut state = State::new(AT_ONCE);
   state.guarded.start();
   let recorded = state.row();
-  // Somebody else writes: the record stays about the version before, and nothing is wrapped.
+  // Another program writes: the record stays about the version before, and no text is wrapped.
   Writer::Shell.add(&state.file(), format!("{}\n{}\n", clean(1), poison(1)).as_bytes());
   state.guarded.settle();
   assert!(state.guarded.holding("workspace", &needle(1)).is_empty());

@@ -1,8 +1,8 @@
 //! Trees that were laid out to trap memfw: things that are no plain files under the names of memory,
 //! names that break what prints them, mounts, locks on files, and far too much of everything.
 //!
-//! Each is there at a start or appears while the daemon runs. The daemon must not hang on it, open it,
-//! or write through it; `status` must name it; and poison beside it must leave at once.
+//! Each is there at a start or appears while the daemon runs. The daemon must not hang on it, open
+//! it, or write through it; `status` must name it; and poison beside it must be taken out at once.
 
 mod spy;
 mod swapped;
@@ -27,7 +27,7 @@ use {
 
 /// The file beside the traps.
 const PLAIN: &str = "memory/plain.md";
-/// Poison that nothing may take up.
+/// Poison that memfw must not read.
 const OUTSIDE: usize = 9_000;
 /// Files of the large tree, and how to ask for more of them.
 const FILES: usize = 2_000;
@@ -36,14 +36,14 @@ const FILES_VARIABLE: &str = "MEMFW_TREE_FILES";
 /// measured for a hundred thousand files.
 const MAX_RESIDENT_KIB: u64 = 1_000_000;
 
-/// Something that stands under the name of a memory file, or of a directory of them.
+/// An object with the name of a memory file, or of a directory of them.
 struct Trap {
   file: &'static str,
-  /// What `status` says about it.
+  /// The reason that `status` gives.
   why: &'static str,
   /// Makes it; false where that is not possible here.
   set: fn(at: &Path, outside: &Path) -> bool,
-  /// Whether nothing may open what it leads to.
+  /// Whether its target must not be opened.
   closed: bool,
 }
 
@@ -116,7 +116,7 @@ fn sparse(at: &Path) -> bool {
   file.set_len(1 << 40).or_else(|_| file.set_len(1 << 34)).is_ok()
 }
 
-/// A guarded workspace and a directory beside it that is nobody's business.
+/// A guarded workspace and an unguarded directory beside it.
 fn world() -> (Guarded, PathBuf) {
   let guarded = Guarded::new(AT_ONCE).memory("MEMORY.md", "# Memory\n").memory(PLAIN, "# Plain\n");
   let outside = guarded.tmp().join("home/outside");
@@ -127,7 +127,7 @@ fn world() -> (Guarded, PathBuf) {
   (guarded, outside)
 }
 
-/// Poison beside the traps leaves while they stand.
+/// Poison beside the traps is taken out while they exist.
 #[track_caller]
 fn assert_guards(guarded: &Guarded, n: usize) {
   Writer::Shell.add(&guarded.path(PLAIN), format!("{}\n{}\n", clean(n), poison(n)).as_bytes());
@@ -143,7 +143,7 @@ fn assert_guards(guarded: &Guarded, n: usize) {
 #[track_caller]
 fn assert_told(guarded: &Guarded, file: &str, why: &str) {
   let mut answer = String::new();
-  // Several problems of one workspace stand in one line.
+  // Several problems of one workspace are in one line.
   let told =
     |answer: &str| answer.split(['\n', ';']).any(|part| part.contains(file) && part.contains(why));
   eventually(&format!("status says `{why}` about {file}"), || {
@@ -181,7 +181,7 @@ fn assert_traps(running: bool) {
   for trap in &set {
     assert_told(&guarded, trap.file, trap.why);
   }
-  // A directory may be called like a file; what is in it is memory.
+  // A directory may have the name of a file; its files are memory.
   Writer::Shell.add(&guarded.path("memory/dir.md/inner.md"), format!("{}\n", poison(2)).as_bytes());
   eventually("poison leaves the directory", || {
     marks::find(&guarded.read("memory/dir.md/inner.md"), needle(2).as_bytes()).is_none()
@@ -193,7 +193,7 @@ fn assert_traps(running: bool) {
     assert_eq!(found, format!("{}\n", poison(OUTSIDE)).as_bytes(), "{name}");
   }
   assert_eq!(fs::read_dir(&outside).unwrap().count(), 2, "something was made outside");
-  // Only the second name of the hard link may be judged, for it stands in the workspace.
+  // Only the second name of the hard link may be judged, because it is in the workspace.
   let waiting = guarded.waiting();
   assert_eq!(waiting.len(), 2, "{waiting:#?}");
   for item in guarded.listed("flagged") {
@@ -306,7 +306,7 @@ fn a_file_that_is_locked_by_its_mode_is_told_under_a_dropped_uid() {
   guarded.start();
   assert_guards(&guarded, 1);
   assert_told(&guarded, "memory/closed.md", "permission denied");
-  // Writable, and then not any more; in between it is guarded.
+  // Writable, and then no longer; in between it is guarded.
   let path = guarded.path("memory/closed.md");
   fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
   Writer::Shell.add(&path, format!("{}\n", poison(2)).as_bytes());
@@ -353,7 +353,7 @@ fn an_immutable_file_is_judged_told_and_left() {
   guarded.start();
   guarded.settle();
   let Some(immutable) = Immutable::new(path.clone()) else { return };
-  // That makes no event; the next look at the tree tells of it.
+  // That makes no event; the next walk of the tree finds it.
   fs::create_dir(guarded.path("memory/new")).unwrap();
   assert_told(&guarded, "memory/immutable.md", "immutable");
   assert_guards(&guarded, 1);
@@ -367,7 +367,7 @@ fn an_immutable_file_is_judged_told_and_left() {
   guarded.stop();
 }
 
-/// A mount that goes when this is dropped.
+/// A mount that is removed when this is dropped.
 struct Mounted(PathBuf);
 
 impl Mounted {
@@ -434,7 +434,7 @@ fn a_mount_over_a_guarded_directory_is_not_entered_and_what_it_hid_is_guarded_ag
   let mut spy = Spy::new();
   spy.watch(&file);
   assert_guards(&guarded, 1);
-  // A mount makes no event; the next look at the tree tells of it.
+  // A mount makes no event; the next walk of the tree finds it.
   fs::create_dir(guarded.path("memory/new")).unwrap();
   assert_told(&guarded, "memory/sub", "another mount");
   assert_eq!(spy.seen(), Vec::<String>::new());

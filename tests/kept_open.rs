@@ -1,5 +1,5 @@
-//! Files that others keep open, and paths that lead elsewhere: work that cannot be done now must neither
-//! be put off without end nor wake the daemon again and again.
+//! Files that others keep open, and paths that lead elsewhere: work that cannot be done now must
+//! neither be postponed without end nor wake the daemon again and again.
 
 use {
   crate::{
@@ -145,7 +145,7 @@ fn a_path_on_which_a_link_has_come_is_told_once_and_wakes_nobody() {
   symlink(&away, &sub).unwrap();
   eventually("the link is told", || guarded.memfw(&["status"]).stdout.contains("symbolic link"));
   assert_at_rest(&guarded);
-  // What is put in its place is guarded again.
+  // Its replacement is guarded again.
   fs::remove_file(&sub).unwrap();
   fs::rename(&away, &sub).unwrap();
   let mut writer = OpenOptions::new().append(true).open(sub.join("a.md")).unwrap();

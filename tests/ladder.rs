@@ -1,4 +1,4 @@
-//! The rungs of the fallback ladder: what is found out, shown, and kept to.
+//! The rungs of the fallback ladder: memfw finds, shows and respects them.
 
 use {
   crate::support::{AT_ONCE, Guarded, Writer, clean, eventually, needle, poison},
@@ -11,7 +11,7 @@ const OVERLAY: &str = "mkdir \"$TMP/layers\" && mount -t tmpfs none \"$TMP/layer
   && mkdir \"$TMP/layers/upper\" \"$TMP/layers/work\" && mount -t overlay none \"$TMP/workspace\" \
   -o \"lowerdir=$TMP/workspace,upperdir=$TMP/layers/upper,workdir=$TMP/layers/work\"";
 
-/// What `status` says, whatever its exit status.
+/// The JSON of `status`, with any exit status.
 fn status(guarded: &Guarded) -> Value {
   serde_json::from_str(&guarded.memfw(&["status", "--json"]).stdout).unwrap()
 }
@@ -20,7 +20,7 @@ fn gone(guarded: &Guarded, n: usize) -> bool {
   guarded.holding("workspace", &needle(n)).is_empty()
 }
 
-/// Writes poison in all ways; it must go, and nothing else may change.
+/// Writes poison in all ways; it must be taken out, and no other text may change.
 fn assert_overwritten_in_place(guarded: &Guarded, file: &str) {
   for (n, writer) in Writer::ALL.into_iter().enumerate() {
     let before = guarded.read(file);
@@ -63,7 +63,7 @@ fn the_lowest_rung_can_be_chosen_and_is_kept_to() {
   assert!(wakeups[0].as_str().unwrap().contains("every 2 s"), "{found:#}");
   assert!(guarded.memfw(&["status"]).stdout.contains("  wakes up    polls `[TMP]/workspace`"));
   assert_overwritten_in_place(&guarded, "MEMORY.md");
-  // Nor does an approval of an item whose placeholder stands there need more than that.
+  // An approval of an item whose placeholder is there needs no more than that either.
   guarded.approve_all();
   assert_eq!(guarded.holding("workspace", &needle(0)).len(), 1);
   let doctor = guarded.memfw(&["doctor"]).stdout;
@@ -78,7 +78,7 @@ fn what_comes_without_an_event_is_found_by_polling() {
   let Some(mut guarded) = guarded.memory("memory/a.md", "# A\n").mounts(OVERLAY) else { return };
   guarded.start();
   guarded.settle();
-  // What is written into a layer makes no event in the overlay, as on another machine's disk.
+  // A write into a layer makes no event in the overlay, as on another machine's disk.
   let upper = "\"$TMP/layers/upper\"";
   guarded.in_mounts(&format!(
     "mkdir -p {upper}/memory && printf '%s\\n' '# A' '{}' > {upper}/memory/b.md \
@@ -91,7 +91,7 @@ fn what_comes_without_an_event_is_found_by_polling() {
   guarded.stop();
 }
 
-/// A note in a directory that is not watched, which goes before the first poll.
+/// A note in a directory that is not watched, whose poison is taken out before the first poll.
 const EARLY: &str = "memory/b/early.md";
 
 /// A world in which the daemon may have this many inotify watches and instances.

@@ -1,5 +1,5 @@
-//! What happens to others, and to memfw, while it holds the lease of a file: the daemon is stopped at a
-//! point inside and goes on later, or far too late.
+//! Other programs and memfw while memfw holds the lease of a file: the daemon is stopped at a point
+//! under the lease and continues later, or far too late.
 
 use {
   crate::{
@@ -39,7 +39,7 @@ const LEASED: [Point; 12] = [
   Point::MarkAfterRecord,
 ];
 
-/// A guarded file with poison on its way out, and a daemon that stands still at a point.
+/// A guarded file whose poison is being taken out, and a daemon that is stopped at a point.
 fn stopped(point: Point, config: &str) -> Guarded {
   let mut guarded = Guarded::new(config).memory(FILE, BEFORE);
   guarded.start();
@@ -93,7 +93,7 @@ fn a_leased_file_is_open_once_and_no_second_lease_is_held() {
   }
 }
 
-/// Somebody opens and changes the file while the daemon stands still at a point for a time.
+/// A writer opens and changes the file while the daemon is stopped at a point for a time.
 fn assert_outlives(point: Point, kind: Kind, time: Duration) {
   let context = format!("{point:?}, {kind:?}, {time:?}");
   let mut guarded = stopped(point, AT_ONCE);
@@ -162,7 +162,7 @@ fn a_daemon_that_stood_still_until_its_lease_was_taken_away_changes_nothing_of_o
   });
 }
 
-/// An overlay file system that goes when this is dropped.
+/// An overlay file system that is unmounted when this is dropped.
 struct Overlay(PathBuf);
 
 impl Overlay {
@@ -189,8 +189,8 @@ impl Drop for Overlay {
   }
 }
 
-/// A mapping whose descriptor is closed does not keep a lease away there, and a file that gets shorter
-/// under it kills whoever reads the mapping.
+/// A mapping whose descriptor is closed does not prevent a lease there, and a file that gets
+/// shorter under it kills the process that reads the mapping.
 #[test]
 #[ignore = "takes minutes: just leases"]
 fn on_an_overlay_a_file_keeps_its_length_whatever_leaves_it() {

@@ -8,7 +8,7 @@
 #![expect(clippy::string_slice, reason = "ids and answers that are cut here are ASCII")]
 
 mod agent_comments;
-mod asking;
+mod attribution_worker;
 mod bad_input;
 mod come_back;
 mod config;
@@ -18,7 +18,6 @@ mod demo;
 mod discovery;
 mod docs;
 mod embedding;
-mod errands;
 mod eval;
 #[cfg(linux)]
 mod faults;
@@ -36,6 +35,7 @@ mod leases;
 mod ledger_place;
 mod life;
 mod markers;
+mod notifications;
 mod numbers;
 mod openclaw;
 mod outage;

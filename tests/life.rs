@@ -1,4 +1,4 @@
-//! Living with memfw for years: markers that come and go, records that grow old, other machines, and the end.
+//! Years of use: markers that are added and removed, old records, other machines, and removal.
 
 use {
   crate::support::{
@@ -18,14 +18,14 @@ use {
 const DATA: &str = "memfw/data";
 const LEDGER: &str = "memfw/data/ledger.sqlite";
 
-/// Does all that is to be done, and ends.
+/// Does all due work, and ends.
 #[track_caller]
 fn once(guarded: &Guarded) {
   let output = guarded.memfw(&["run", "--once"]);
   assert_eq!(output.status, 0, "{output:?}");
 }
 
-/// A workspace with three files to which clean lines were added, and what they would hold without memfw.
+/// A workspace with three files to which clean lines were added, and their content without memfw.
 fn lived_in() -> (Guarded, BTreeMap<PathBuf, Vec<u8>>) {
   let files = ["MEMORY.md", "memory/2026-11-21.md", "memory/2026-11-22.md"];
   let mut guarded = Guarded::new(AT_ONCE);
@@ -57,7 +57,7 @@ fn markers_go_from_all_files_and_come_back_beside_the_daemon() {
   assert!(answer.as_array().unwrap().iter().all(|one| one["comments"] == json!(0)), "{answer}");
   assert_eq!(guarded.files(), without);
 
-  // The daemon keeps them out of what is written from now on, also after a restart.
+  // The daemon writes none into later text, also after a restart.
   let line = format!("{}\n", clean(30));
   Writer::Shell.add(&guarded.path("MEMORY.md"), line.as_bytes());
   guarded.settle();
@@ -142,7 +142,7 @@ fn grow_old(path: &Path) -> usize {
     let rows = statement.query_map([], |row| row.get(0)).unwrap();
     rows.map(Result::unwrap).collect()
   };
-  // What a trigger counts stands in a table that comes after those that it counts.
+  // The table with a trigger's counts comes after the tables that it counts.
   for table in words(
     "SELECT name FROM main.sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite%' ORDER BY name",
   ) {
@@ -195,7 +195,7 @@ fn an_upgrade_keeps_a_backup_and_an_older_memfw_says_the_way_back() {
     Command::new("sh").args(["-c", &commands]).output().unwrap().status.success(),
     "{commands}"
   );
-  // This memfw is not old, so it upgrades what it finds, and nothing is lost.
+  // This memfw is not old, so it upgrades the ledger, and no row is lost.
   assert_eq!(guarded.memfw(&["run", "--once"]).status, 0);
   assert_eq!(guarded.waiting().len(), 1);
   assert_eq!(fs::metadata(&ledger).unwrap().permissions().mode() & 0o777, 0o600);
@@ -220,7 +220,7 @@ fn a_daemon_whose_ledger_a_newer_memfw_has_upgraded_ends_and_takes_nothing_out_b
   assert_eq!(fs::read_to_string(guarded.path("MEMORY.md")).unwrap(), before + &added);
   assert_eq!(format(&conn), 999, "its rows are another's now");
   guarded.kill();
-  // The newer one goes on where it ended.
+  // The newer one continues where it ended.
   conn.pragma_update(None, "user_version", known).unwrap();
   drop(conn);
   guarded.start();
@@ -247,7 +247,7 @@ fn another_machine_has_everything_once_the_directories_were_copied() {
   let before = old.files();
   let log = old.test().env("MEMFW_HOME", &new).args(["run", "--once"]).output();
   assert_eq!(log.status, 0, "{log:?}");
-  assert_eq!(old.files(), before, "nothing is judged or marked anew");
+  assert_eq!(old.files(), before, "no text is judged or marked again");
   let waiting: Vec<Value> =
     serde_json::from_str(&memfw(&["quarantine", "list", "--json"])).unwrap();
   assert_eq!(waiting.len(), 1);
@@ -255,7 +255,7 @@ fn another_machine_has_everything_once_the_directories_were_copied() {
   assert!(serde_json::from_str::<Vec<Value>>(&versions).unwrap().len() > 1, "{versions}");
   memfw(&["quarantine", "approve", id(&waiting[0])]);
   assert_eq!(old.holding("workspace", &needle(1)), [Path::new("MEMORY.md")]);
-  // Nothing guards the copy yet, which is a fault of its own.
+  // No daemon guards the copy yet, which is a problem of its own.
   let doctor = old.test().env("MEMFW_HOME", &new).args(["doctor"]).output();
   assert!(doctor.stdout.contains("opens the seals"), "{doctor:?}");
 }
@@ -316,11 +316,11 @@ fn the_doctor_mends_what_is_safe_and_says_what_it_leaves() {
   open(&somebodys, 0o644);
   std::os::unix::fs::symlink(&somebodys, data.join("link")).unwrap();
 
-  // Without `--fix` it only looks.
+  // Without `--fix` it only reports.
   assert_eq!(guarded.memfw(&["doctor"]).status, 1);
   assert_eq!(fs::metadata(&data).unwrap().permissions().mode() & 0o777, 0o755);
   let fixed = guarded.memfw(&["doctor", "--fix"]);
-  // The daemon is stopped, which is left to a person.
+  // The daemon is stopped, and only a person may start it.
   assert_eq!((fixed.status, fixed.stderr.as_str()), (1, ""), "{}", fixed.stdout);
   let parts = [
     "closed to other users, it had mode 755",
@@ -342,7 +342,7 @@ fn the_doctor_mends_what_is_safe_and_says_what_it_leaves() {
   let again = guarded.memfw(&["doctor", "--fix"]).stdout;
   assert!(!again.contains("mended"), "{again}");
 
-  // What a program cannot know is for a person.
+  // Problems that a program cannot decide are left to a person.
   drop(guarded.test().config("workspaces = []\n[files]\nidel_ms = 0\n"));
   let fixed = guarded.memfw(&["doctor", "--fix"]);
   assert_eq!(fixed.status, 1);
@@ -381,10 +381,10 @@ fn a_daemon_takes_old_records_away_at_its_start() {
     let word = |event: &Value| event["event"].as_str().unwrap().to_owned();
     events.as_array().unwrap().iter().map(word).collect()
   };
-  // So long a rest may be an error of the clock, and what is pruned does not come back.
+  // So long a pause may be an error of the clock, and pruned rows cannot be restored.
   once(&guarded);
   assert!(!words().iter().any(|word| word == "pruned"), "{:?}", words());
-  // What was recorded a moment ago has the time of the same clock.
+  // A row that was just recorded has the time of this clock.
   once(&guarded);
   assert!(!words().iter().any(|word| word == "pruned"), "{:?}", words());
   let conn = Connection::open(guarded.tmp().join(LEDGER)).unwrap();

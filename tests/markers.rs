@@ -1,5 +1,5 @@
-//! How far provenance is written into files: the modes of the configuration, and the step-down where
-//! an agent would read no further than its limit.
+//! How far provenance is written into files: the modes of the configuration, and the shorter form
+//! where an agent would read no further than its limit.
 
 use {
   crate::support::{AT_ONCE, Guarded, Writer, clean, marks, poison},
@@ -38,7 +38,7 @@ fn assert_ids(text: &str) {
   assert!(!text.contains("memfw:id="));
 }
 
-/// Fails unless `status` says which markers stand in the file, and why not fuller ones.
+/// Fails unless `status` names the marker mode of the file and the reason.
 fn assert_told(guarded: &Guarded, mode: &str) {
   let what = if mode == "none" { "markers omitted: they" } else { "only short markers: full ones" };
   let why = format!("{what} would exceed the agent's limit of 20,000 characters");
@@ -55,7 +55,7 @@ fn entries_carry_their_id_where_the_configuration_says_so() {
   if marks::reshapes(guarded.tmp()) {
     assert_ids(&text);
   }
-  // That was asked for.
+  // This mode was configured.
   assert_eq!(guarded.json(&["status", "--json"])["unmarked"], json!([]));
   guarded.stop();
 }
@@ -134,7 +134,7 @@ fn markers_follow_what_the_file_becomes() {
       assert!(marks::is_wrapped(&found, line), "{line}:\n{}", marks::show(&found));
     }
   }
-  // Nothing is left to do: a second look changes nothing.
+  // No work is left: a second pass changes no byte.
   guarded.stop();
   guarded.start();
   guarded.settle();
@@ -196,7 +196,7 @@ fn lines_are_counted_over_a_placeholder_inside_a_block() {
   let at = |line: usize| format!("{}:{line}", path.display());
   assert_eq!(guarded.memfw(&["provenance", &at(4)]).status, 0);
   assert_eq!(guarded.memfw(&["provenance", &at(3)]).status, 1);
-  // What nobody has read yet is not passed off as what stands there.
+  // Text that memfw has not read yet is not shown as the content.
   guarded.stop();
   let current = |guarded: &Guarded| -> Value {
     guarded.json(&["provenance", path.to_str().unwrap(), "--json"])[0]["current"].clone()

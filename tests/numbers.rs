@@ -1,4 +1,4 @@
-//! What people and programs are told about all that happened: `memfw stats`, `memfw log`, `memfw report`.
+//! The reports on past events for people and programs: `memfw stats`, `memfw log`, `memfw report`.
 
 use {
   crate::support::{AT_ONCE, Guarded, NEVER, Writer, clean, eventually, id, poison},
@@ -11,9 +11,9 @@ use {
   },
 };
 
-/// Runs in a browser that lets it.
+/// Runs in a browser that allows scripts.
 const SCRIPT: &str = "<script>document.title='PWNED'</script>";
-/// The same as a name of a file, which can have no slash.
+/// A script as the name of a file, which cannot have a slash.
 const NAME: &str = "<img src=x onerror=document.title='PWNED'>\u{202e}";
 /// Names that would end an attribute, a style or a comment, or begin a link, and one without end.
 const NAMES: [&str; 6] = [
@@ -123,7 +123,7 @@ fn the_log_is_followed_wherever_the_daemon_writes_it() {
   let one: Value = serde_json::from_str(one.trim_end()).expect(&one);
   assert_eq!((&one["event"], &one["action"]), (&"quarantined".into(), &"quarantine".into()));
   assert!(one["took_ms"].as_f64().unwrap() > 0.0, "{one:#}");
-  // What a person decides is no work of the daemon's, and comes all the same.
+  // A person's decision is no work of the daemon, and is still shown.
   let item = id(&guarded.waiting()[0]).to_owned();
   let mut follower = guarded.test().args(["log", "-n", "1"]).start();
   let shows = |text: &str, follower: &crate::support::Background| {
@@ -147,12 +147,12 @@ fn a_follower_ends_when_nobody_reads_it() {
   let home = guarded.tmp().join("memfw");
   let mut pipe = Command::new("sh");
   pipe.args(["-c", script, env!("CARGO_BIN_EXE_memfw")]).env("MEMFW_HOME", home);
-  // It would wait for the next event without end, and the test for it.
+  // The command would wait for the next event for ever, and so would the test.
   let output = pipe.output().unwrap();
   assert!(String::from_utf8(output.stdout).unwrap().contains("block quarantined"));
 }
 
-/// Where something hostile is in the names, the text and the source.
+/// A workspace with hostile names, text and source.
 fn hostile() -> Guarded {
   let mut guarded = Guarded::new(AT_ONCE).memory("MEMORY.md", "# Memory\n");
   guarded.start();
@@ -218,7 +218,7 @@ fn a_report_is_written_over_nothing_but_a_report() {
   assert!(first.is_file());
 }
 
-/// A browser without a window; `None`, said aloud, where there is none.
+/// A browser without a window; `None`, with a message, where there is none.
 fn browser() -> Option<PathBuf> {
   const NAMES: [&str; 6] = [
     "chromium",
@@ -238,12 +238,12 @@ fn browser() -> Option<PathBuf> {
   found
 }
 
-/// What a browser makes of a file: its document, and what it complained about.
+/// A file in a browser: the document, and the browser's complaints.
 fn opened(browser: &Path, page: &Path) -> (String, String) {
   opened_as(browser, page, &[])
 }
 
-/// The same with further words for the browser.
+/// Opens a file with further arguments for the browser.
 fn opened_as(browser: &Path, page: &Path, words: &[&str]) -> (String, String) {
   let profile = tempfile::tempdir().unwrap();
   let output = Command::new(browser)
@@ -288,7 +288,7 @@ fn in_a_browser_nothing_of_it_executes() {
     !complaints.contains("Content Security Policy"),
     "its own style is let in:\n{complaints}"
   );
-  // The same browser runs what stands there unescaped, and the policy would stop even that.
+  // This browser runs an unescaped script, and the policy would stop even that.
   let bare = guarded.tmp().join("bare.html");
   fs::write(
     &bare,
@@ -313,7 +313,7 @@ fn a_report_fits_a_phone_and_a_desk() {
   let Some(browser) = browser() else { return };
   let guarded = hostile();
   let page = fs::read_to_string(report(&guarded, &["--text"])).unwrap();
-  // The browser is asked how wide it has become, which the policy of the page would not let it tell.
+  // The browser is asked for the width of the page, which the policy of the page would not allow.
   let (before, rest) = page.split_once("<meta http-equiv").unwrap();
   let (_, after) = rest.split_once('>').unwrap();
   let asks = "<script>addEventListener('load', () => {

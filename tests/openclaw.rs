@@ -15,7 +15,7 @@ use {
 /// The path by which OpenClaw knew the workspace when it wrote the state.
 const THEN: &str = "/home/claw/.openclaw/workspace";
 
-/// The state in a world of its own, as if OpenClaw had written it there.
+/// The state in a directory of its own, as if OpenClaw had written it there.
 fn world() -> Guarded {
   let guarded = Guarded::new("").env("OPENCLAW_STATE_DIR", "[TMP]/state");
   drop(guarded.test().config(""));
@@ -59,7 +59,7 @@ fn status(guarded: &Guarded) -> Value {
   serde_json::from_str(&output.stdout).unwrap()
 }
 
-/// What is said about one file of the only agent.
+/// The report on one file of the only agent.
 fn file(status: &Value, name: &str) -> Value {
   let files = status["installations"][0]["agents"][0]["files"].as_array().unwrap();
   let is_meant = |file: &&Value| file["file"].as_str().unwrap().ends_with(name);
@@ -133,7 +133,7 @@ fn nothing_that_cannot_be_read_stops_the_answer() {
   assert_eq!((output.status, output.stderr.as_str()), (1, ""));
   assert!(output.stdout.contains("(cannot be read: defaults apply)"), "{}", output.stdout);
   assert!(output.stdout.contains("not a database"), "{}", output.stdout);
-  // And without any OpenClaw there is nothing wrong.
+  // Without any OpenClaw there is no problem.
   let output = Test::new().args(["openclaw", "status", "--json"]).output();
   assert_eq!((output.status, output.stderr.as_str()), (0, ""));
 }
@@ -151,7 +151,8 @@ fn the_older_store_is_told() {
 #[test]
 fn a_dropped_file_is_trusted_again_after_a_review() {
   let mut guarded = world();
-  // The planted line of the fixture is flagged by the first scan, and goes by a person's word.
+  // The planted line of the fixture is flagged by the first scan, and taken out by a person's
+  // decision.
   guarded.start();
   for item in guarded.listed("flagged") {
     guarded.ok(&["quarantine", "add", item["id"].as_str().unwrap()]);
@@ -169,7 +170,7 @@ fn a_dropped_file_is_trusted_again_after_a_review() {
   assert!(said.contains("trusted from the next turn on"), "{said}");
   assert_eq!(row(&guarded), (now(&guarded), "agent".to_owned()));
   assert_eq!(file(&status(&guarded), "MEMORY.md")["injected"], "whole");
-  // The row as it was is kept, and what was done is on record.
+  // A copy of the former row is kept, and the change is on record.
   let copies = guarded.holding("memfw/data", &before.0);
   assert_eq!(copies.len(), 1, "{copies:?}");
   let events = guarded.json(&["audit", "--event", "retrusted", "--json"]);

@@ -1,5 +1,5 @@
-//! The ledger cannot be written, or nothing can be sealed: nothing is redacted, it is said, and made up
-//! for as soon as it works again. Nothing is ever lost.
+//! The ledger cannot be written, or text cannot be sealed: memfw redacts no text, reports it, and
+//! redacts as soon as possible. No text is ever lost.
 
 use {
   crate::support::{Guarded, Writer, clean, eventually, id, needle, poison},
@@ -54,7 +54,7 @@ fn on_a_full_disk_nothing_is_redacted_until_there_is_room() {
     "{output:?}"
   );
   assert_nothing_lost(&guarded, MANY);
-  // A daemon that is killed now starts again as soon as there is room, and not before.
+  // A daemon that is killed now starts again as soon as there is space, and not before.
   guarded.kill();
   guarded.spawn();
   guarded.wait_for_log("protection is reduced");
@@ -95,7 +95,7 @@ fn a_locked_ledger_is_waited_for_and_readers_do_not_wait_with_us() {
   eventually("it is made up for", || !stands(&guarded, 1));
   guarded.wait_for_log("the ledger can be written again");
   eventually("it is whole again", || guarded.memfw(&["status"]).status == 0);
-  // The audit has both.
+  // The audit has both events.
   let audit = guarded.ok(&["audit"]);
   assert!(audit.contains("degraded") && audit.contains("restored"), "{audit}");
   assert_nothing_lost(&guarded, 0);
@@ -139,7 +139,7 @@ fn where_nothing_can_be_written_the_daemon_says_so_and_does_not_start() {
   assert!(output.stderr.contains("[TMP]/memfw/data"), "{output:?}");
 }
 
-/// A world with something sealed, whose daemon has ended and whose key is gone; and the key.
+/// A workspace with sealed text, whose daemon has ended and whose key is gone; and the key.
 fn without_key() -> (Guarded, Vec<u8>) {
   let mut guarded = Guarded::new("").memory("MEMORY.md", "# Memory\n");
   guarded.start();
@@ -172,7 +172,7 @@ fn without_its_key_a_daemon_reports_and_touches_nothing() {
     for part in ["poison is in `[TMP]/workspace/MEMORY.md`", "stays in its file", "key"] {
       assert!(output.stdout.contains(part), "`{part}` is not in {output:?}");
     }
-    // What comes now is judged and told, too, and clean text is taken in.
+    // Later text is judged and reported, too, and clean text is recorded.
     Writer::Shell.add(&guarded.path("memory.md"), format!("{}\n", clean(1)).as_bytes());
     fs::create_dir_all(guarded.path("memory")).unwrap();
     let name = format!("memory/{}.md", wrong.is_some());
@@ -212,9 +212,9 @@ fn a_broken_ledger_is_told_with_the_way_out_and_nothing_is_lost() {
   let output = guarded.memfw(&["run"]);
   assert_eq!(output.status, 2, "{output:?}");
   assert!(output.stderr.contains("ledger.sqlite.corrupt-"), "{output:?}");
-  assert_eq!(fs::read(&ledger).unwrap(), bytes, "it is left as it is");
+  assert_eq!(fs::read(&ledger).unwrap(), bytes, "it is left unchanged");
   assert!(stands(&guarded, 1));
-  // The advice works: what is in the file is the new baseline, placeholders are text.
+  // The advice works: the content of the file is the new baseline, and placeholders are text.
   let before = guarded.read("MEMORY.md");
   fs::rename(&ledger, guarded.tmp().join(format!("{LEDGER}.corrupt-1"))).unwrap();
   guarded.start();

@@ -1,4 +1,5 @@
-//! What is packed: units that start the packed program, documents, and what the program makes of itself.
+//! The content of packages: units that start the packed program, documents, and the program's own
+//! output.
 
 use {
   crate::support::files_below,
@@ -43,7 +44,7 @@ fn a_package_holds_units_for_its_own_program_and_all_documents() {
   for page in ["README.md", "life.md", "findings.md", "adr/0001-one-package.md"] {
     assert!(files.contains_key(&Path::new("share/doc/memfw").join(page)), "{page}");
   }
-  // A program that answers has its answer packed, and nothing is packed in the place of one.
+  // The output of a working program is packed, and no other file takes its place.
   for (args, path) in [
     (&["man"][..], "share/man/man1/memfw.1"),
     (&["completions", "bash"], "share/bash-completion/completions/memfw"),
@@ -54,7 +55,7 @@ fn a_package_holds_units_for_its_own_program_and_all_documents() {
     let expected = answer.status.success().then_some(answer.stdout);
     assert_eq!(files.get(Path::new(path)), expected.as_ref(), "{path}");
   }
-  // Whatever page the first one sends a reader to is there.
+  // Every page to which the first one links is there.
   let first = String::from_utf8(files[Path::new("share/man/man1/memfw.1")].clone()).unwrap();
   let first = first.replace('\\', "");
   let named: Vec<&str> = first.lines().filter_map(|line| line.strip_suffix("(1)")).collect();

@@ -1,9 +1,9 @@
-//! The power goes: memory and ledger lie on a file system in an image, which is copied at random moments
-//! while others write. A copy shows what had reached the disk by then, and no more.
+//! A power cut: memory and ledger are on a file system in an image, which is copied at random
+//! moments while others write. A copy has only the bytes that had reached the disk by then.
 //!
-//! It is taken while daemon and writers stand still, and once more where the kernel wrote meanwhile, so
-//! that it shows one moment. What a disk reorders in its own cache is not simulated here. The control
-//! has a ledger that does not wait for the disk, and must lose text.
+//! It is taken while daemon and writers are stopped, and once more where the kernel wrote
+//! meanwhile, so that it shows one moment. The cache of a disk, which reorders writes, is not
+//! simulated here. The control has a ledger that does not wait for the disk, and must lose text.
 
 use {
   crate::support::{
@@ -25,7 +25,7 @@ use {
   },
 };
 
-/// Copies of the image, and how to ask for more of them.
+/// Copies of the image, and the variable for more of them.
 const SNAPSHOTS: usize = 10;
 const SNAPSHOTS_VARIABLE: &str = "MEMFW_POWERLOSS_SNAPSHOTS";
 /// The image that daemon and writers work on.
@@ -40,14 +40,14 @@ const PACE: Duration = Duration::from_millis(4);
 const BLOCKS: usize = 500;
 const BEFORE: &str = "# Notes\n\n- old\n";
 
-/// Ways to write that lose nothing of their own when the power goes.
+/// Ways to write that lose no text of their own when the power fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
   /// Appended and synced.
   Append,
-  /// The same through a descriptor that stays open for some blocks.
+  /// Appended and synced through a descriptor that stays open for some blocks.
   Held,
-  /// All of it written over what stands there, and synced.
+  /// All of it written over the content, and synced.
   InPlace,
   /// Written to a temporary file, synced, renamed, and the directory synced.
   Rename,
@@ -72,7 +72,7 @@ fn number(index: usize, n: usize) -> usize {
   index * 2000 + n
 }
 
-/// One writer; each call of the system is a step that can be waited in front of.
+/// One writer; it waits before each system call.
 struct Pen<'a> {
   kind: Kind,
   path: &'a Path,
@@ -167,7 +167,7 @@ fn image(at: &Path) -> bool {
   run("mkfs.ext4", &[OsStr::new("-q"), OsStr::new("-F"), at.as_os_str()])
 }
 
-/// What a copy must hold: for each writer the blocks that it had been told were written.
+/// The content that a copy must hold: for each writer its confirmed blocks.
 struct Snapshot {
   image: PathBuf,
   confirmed: Vec<usize>,
@@ -181,8 +181,8 @@ struct Found {
   readable: usize,
 }
 
-/// A workspace and a state directory in the image, with a daemon that has adopted what was there; `None`,
-/// said aloud, where no image can be mounted.
+/// A workspace and a state directory in the image, with a daemon that has adopted the baseline;
+/// `None`, with a message, where no image can be mounted.
 fn world(images: &Path, control: bool) -> Option<(Guarded, Mounted)> {
   let mut guarded = Guarded::new(AT_ONCE);
   if control {
@@ -203,18 +203,18 @@ fn world(images: &Path, control: bool) -> Option<(Guarded, Mounted)> {
   for index in 0..KINDS.len() {
     guarded = guarded.memory(&file(index), BEFORE);
   }
-  // What was there before is on the disk.
+  // The baseline is on the disk.
   assert!(run("sync", &[]));
   guarded.start();
   guarded.settle();
   if control {
-    // It must lose text and not the whole ledger, which a start would simply make anew.
+    // It must lose text and not the whole ledger, which a start would simply create again.
     assert!(run("sync", &[]));
   }
   Some((guarded, mounted))
 }
 
-/// Writes, copies and comes back.
+/// Writes, copies and starts again.
 fn losses(control: bool) -> Option<Found> {
   let images = tempfile::tempdir().unwrap();
   let (mut guarded, mounted) = world(images.path(), control)?;
@@ -275,7 +275,7 @@ fn write_and_copy(guarded: &Guarded, mounted: &Mounted, dir: &Path) -> Vec<Snaps
   snapshots
 }
 
-/// Copies the image as it is at one moment: again when the kernel wrote into it meanwhile.
+/// Copies the image at one moment: again if the kernel wrote into it meanwhile.
 fn copy(live: &Path, to: &Path, mounted: &Mounted) {
   eventually("the kernel lets the image be", || {
     let (before, under_way) = mounted.writes();
@@ -287,7 +287,7 @@ fn copy(live: &Path, to: &Path, mounted: &Mounted) {
 
 /// A start after the power is back.
 fn come_back(guarded: &mut Guarded, snapshot: &Snapshot, found: &mut Found) {
-  // This machine was not started anew, but the one in the image was.
+  // This machine was not restarted, but the one in the image was.
   let ledger = guarded.tmp().join("memfw/data/ledger.sqlite");
   let database = rusqlite::Connection::open(ledger).unwrap();
   let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
@@ -300,8 +300,8 @@ fn come_back(guarded: &mut Guarded, snapshot: &Snapshot, found: &mut Found) {
   let sealed: BTreeMap<String, String> = guarded.sealed();
   for (index, told) in snapshot.confirmed.iter().enumerate() {
     let bytes = &workspace[Path::new(&file(index))];
-    // The length of a write that nobody was told of can reach the disk before its bytes do; what is
-    // missing at the end is then NUL.
+    // The length of an unconfirmed write can reach the disk before its bytes do; the missing bytes
+    // at the end are then NUL.
     let plain = marks::strip(bytes);
     let end = plain.iter().rposition(|byte| !matches!(byte, 0 | b'\n')).map_or(0, |last| last + 1);
     assert!(!plain[..end].contains(&0), "NUL in {}:\n{}", file(index), marks::show(bytes));
@@ -347,7 +347,7 @@ fn what_was_adopted_before_a_power_cut_is_not_adopted_once_more() {
   guarded.kill();
   drop(mounted);
   let _mounted = Mounted::new(&image, guarded.tmp()).expect("the copy is no file system");
-  // Written before memfw is back: new, and no part of what was there before.
+  // Written before memfw runs again: new text, and no part of the baseline.
   fs::write(guarded.path(file(0)), format!("{BEFORE}{}\n", poison(1))).unwrap();
   assert_eq!(guarded.memfw(&["run", "--once"]).status, 0);
   assert!(guarded.holding("workspace", &needle(1)).is_empty());

@@ -1,5 +1,5 @@
-//! What is watched is taken away, replaced, mounted over; events are lost: it is noticed, said, and
-//! looked at again.
+//! Watched directories are moved away, replaced or mounted over, or events are lost: memfw notices
+//! it, reports it, and checks again.
 
 use {
   crate::support::{Guarded, Writer, eventually, needle, pace, poison},
@@ -12,7 +12,7 @@ fn status(guarded: &Guarded) -> Value {
   serde_json::from_str(&guarded.memfw(&["status", "--json"]).stdout).unwrap()
 }
 
-/// Poison in this file goes.
+/// Poison in this file is taken out.
 #[track_caller]
 fn assert_guarded(guarded: &Guarded, n: usize, file: &str) {
   Writer::Shell.add(&guarded.path(file), format!("\n{}\n", poison(n)).as_bytes());
@@ -29,7 +29,7 @@ fn a_directory_that_is_replaced_is_watched_again() {
   guarded.start();
   let (memory, old) = (guarded.path("memory"), guarded.path("old"));
   for n in 0..3 {
-    // Moved away with a new one in its place, at once and after a while; then deleted and made again.
+    // Moved away and replaced, at once and after a while; then deleted and created again.
     match n {
       0 | 1 => fs::rename(&memory, old.with_extension(n.to_string())).unwrap(),
       _ => fs::remove_dir_all(&memory).unwrap(),
@@ -42,7 +42,7 @@ fn a_directory_that_is_replaced_is_watched_again() {
     assert_guarded(&guarded, 2 * n, "memory/b.md");
     assert_guarded(&guarded, 2 * n + 1, "memory/deep/a.md");
   }
-  // What was moved out of memory is nobody's memory.
+  // A file that was moved out of memory is no memory.
   let text = format!("{}\n", poison(9));
   fs::write(old.with_extension("0").join("deep/a.md"), &text).unwrap();
   assert_guarded(&guarded, 8, "memory/b.md");
@@ -82,7 +82,8 @@ fn a_workspace_in_which_somebody_stands_is_missed_at_once_and_watched_again() {
   guarded.start();
   let workspace = guarded.tmp().join("workspace");
   for n in 0..2 {
-    // As an agent does whose working directory it is: the kernel tells of its end when that one leaves.
+    // An agent may have it as its working directory: the kernel reports the removal only when that
+    // agent leaves.
     let inside = fs::File::open(&workspace).unwrap();
     fs::remove_dir_all(&workspace).unwrap();
     if n == 0 {
@@ -107,7 +108,7 @@ fn a_workspace_that_goes_and_comes_again_and_again_is_guarded_in_the_end() {
   for round in 0..20 {
     for _ in 0..10 {
       fs::remove_dir_all(&workspace).unwrap();
-      // At any moment of the look that follows.
+      // At any moment of the following walk.
       pace(Duration::from_micros(37 * (1 + round)));
       fs::create_dir(&workspace).unwrap();
     }
@@ -147,7 +148,7 @@ fn a_mount_over_the_workspace_is_guarded_as_what_stands_there_now() {
   assert!(guarded.log().contains("a file system was mounted or unmounted"), "{}", guarded.log());
   assert_guarded(&guarded, 2, "MEMORY.md");
   guarded.settle();
-  // Whoever guards a directory has it open, so that it only goes lazily.
+  // The daemon has a guarded directory open, so it can only be unmounted lazily.
   guarded.in_mounts("umount --lazy \"$TMP/workspace\"");
   eventually("the old file is back", || guarded.read("MEMORY.md") == b"# Memory\n");
   assert_guarded(&guarded, 3, "MEMORY.md");
@@ -167,7 +168,7 @@ fn lost_events_make_everything_be_looked_at_again() {
   let mut guarded = guarded();
   guarded.start();
   guarded.signal(Signal::STOP);
-  // Names that are no memory, so that what is lost is all that is to be found.
+  // Names that are no memory, so that the lost events are the only ones about memory.
   for n in 0..=limit / 2 {
     fs::write(guarded.path(format!("memory/{n}.txt")), "").unwrap();
   }

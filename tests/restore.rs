@@ -1,4 +1,4 @@
-//! Earlier versions of memory files: kept while others write, shown, and brought back exactly.
+//! Earlier versions of memory files: kept while others write, shown, and restored exactly.
 
 use {
   crate::support::{
@@ -15,11 +15,12 @@ use {
   },
 };
 
-/// Nothing is written into files but what is restored.
+/// Only restored text is written into files.
 const QUIET: &str = "markers = \"none\"\n";
 const BEFORE: &str = "# Memory\n\n- old\n- older\n";
 
-/// A guarded file to which a line was added; what it holds without comments. Its versions are kept.
+/// A guarded file to which a line was added, and its content without comments. Its versions are
+/// kept.
 fn grown(config: &str) -> (Guarded, String) {
   let mut guarded = Guarded::new(config).memory("MEMORY.md", BEFORE);
   guarded.start();
@@ -36,7 +37,7 @@ fn add(guarded: &Guarded, line: &str) {
   guarded.settle();
 }
 
-/// Waits until what is there is kept.
+/// Waits until the current content is kept.
 fn kept(guarded: &Guarded) {
   eventually("versions are kept", || status(guarded)["versions"]["due"] == 0);
 }
@@ -102,7 +103,7 @@ fn what_others_destroy_comes_back_exactly() {
       guarded.settle();
       marks::assert_same(&bare(&guarded), text.as_bytes(), &context);
       assert!(guarded.waiting().is_empty(), "{context}");
-      // Each line came from where it had come before: the baseline, and one unknown writer.
+      // Each line has its former source: the baseline, and one unknown writer.
       let rows = guarded.json(&["provenance", "MEMORY.md", "--json"]);
       let sources: Vec<&str> =
         rows.as_array().unwrap().iter().map(|row| row["source"].as_str().unwrap()).collect();
@@ -110,7 +111,7 @@ fn what_others_destroy_comes_back_exactly() {
       assert!(!sources.iter().any(|source| !["baseline", "unknown"].contains(source)));
       let events = guarded.json(&["audit", "--event", "restored-version", "--json"]);
       assert_eq!(events.as_array().unwrap().len(), 1, "{context}");
-      // What the restore replaced can be brought back as well.
+      // The content that the restore replaced can be restored as well.
       if !gone {
         let undo = output.stdout.lines().last().unwrap();
         let version = undo.rsplit(' ').next().unwrap();
@@ -141,7 +142,7 @@ fn a_file_that_was_gone_is_a_plain_new_one_of_its_owner() {
   assert!(found.is_file() && found.nlink() == 1);
   assert_eq!(found.permissions().mode() & 0o777, 0o600);
   marks::assert_same(&guarded.read("MEMORY.md"), text.as_bytes(), "MEMORY.md");
-  // A link in its place is not followed, and what it leads to stays as it is.
+  // A link in its place is not followed, and its target is not changed.
   let elsewhere = guarded.tmp().join("elsewhere.md");
   fs::remove_file(&file).unwrap();
   for target in ["elsewhere.md", "no-such-file.md"] {
@@ -179,7 +180,7 @@ fn a_note_whose_directory_is_gone_asks_for_the_directory() {
 #[test]
 fn poison_does_not_come_back_with_a_version() {
   for daemon_runs in [true, false] {
-    // It was there before memfw, so the first version holds it.
+    // The line was there before memfw, so the first version has it.
     let before = format!("{BEFORE}{}\n", poison(1));
     let mut guarded = Guarded::new(AT_ONCE).memory("MEMORY.md", &before);
     guarded.start();
@@ -204,7 +205,7 @@ fn poison_does_not_come_back_with_a_version() {
     assert!(bare(&guarded).starts_with(BEFORE.as_bytes()));
     let waiting = guarded.waiting();
     assert_eq!((waiting.len(), &waiting[0]["occurrences"]), (1, &Value::from(2)));
-    // Approved, it is the version again.
+    // After the approval the file equals the version again.
     guarded.approve_all();
     marks::assert_same(&bare(&guarded), before.as_bytes(), "MEMORY.md");
     if daemon_runs {
@@ -317,7 +318,7 @@ fn nothing_is_brought_back_without_being_asked_for() {
   assert!(output.stderr.contains("nothing was changed\nhint: see what would change"), "{output:?}");
   assert!(output.stderr.contains("\nhint: pass `--yes`"), "{output:?}");
   assert_eq!(guarded.read("MEMORY.md"), b"gone\n");
-  // Into a pipe go the exact bytes.
+  // A pipe gets the exact bytes.
   let versions = list(&guarded, "MEMORY.md");
   let version = versions[1]["version"].as_str().unwrap();
   assert_eq!(guarded.ok(&["restore", "MEMORY.md", "--print", "--at", version]), text);
@@ -354,7 +355,7 @@ fn mistakes_are_told_with_what_to_type() {
     assert!(first.contains(error), "{args:?}: {output:?}");
     assert!(hints.starts_with("hint: ") && hints.contains(hint), "{args:?}: {output:?}");
   }
-  // A key that is not the one of these seals.
+  // A key other than that of these seals.
   let key = guarded.tmp().join("memfw/data/master.key");
   let own = fs::read(&key).unwrap();
   let mut other = own.clone();
@@ -408,7 +409,7 @@ fn a_first_scan_of_many_notes_keeps_them_in_the_background() {
   let expected = format!("# 123\n\n{}\n", clean(123));
   assert_eq!(guarded.read("memory/note-123.md"), expected.as_bytes());
   guarded.stop();
-  // `run --once` leaves none out.
+  // `run --once` keeps all of them.
   let guarded = Guarded::new(QUIET).memory("MEMORY.md", BEFORE);
   assert_eq!(guarded.memfw(&["run", "--once"]).status, 0);
   assert_eq!(list(&guarded, "MEMORY.md").len(), 1);
@@ -421,7 +422,8 @@ fn a_restore_that_is_killed_loses_nothing() {
   let mut random = Random::new();
   let line = format!("{}\n", clean(2));
   for round in 0..40 {
-    // Either text may stand there; what was destroyed last is brought back, and killed meanwhile.
+    // Either text may be in the file; the last destroyed one is restored, and the restore is killed
+    // meanwhile.
     let bad = format!("# Round {round}\n{}", line.repeat(round % 7));
     fs::write(guarded.path("MEMORY.md"), &bad).unwrap();
     assert_eq!(guarded.memfw(&["run", "--once"]).status, 0);
@@ -436,7 +438,7 @@ fn a_restore_that_is_killed_loses_nothing() {
     let is = |text: &str| found == text.as_bytes();
     assert!(is(&text) || is(&bad), "round {round}: {}, seed {}", marks::show(&found), random.seed);
     marks::assert_well_formed(&guarded.read("MEMORY.md"));
-    // Both are still to be had.
+    // Both are still available.
     let kept: Vec<u64> =
       list(&guarded, "MEMORY.md").iter().map(|one| one["bytes"].as_u64().unwrap()).collect();
     assert!(kept.contains(&(text.len() as u64)) && kept.contains(&(bad.len() as u64)), "{kept:?}");
@@ -490,7 +492,7 @@ fn versions_of_a_daemon_that_is_killed_are_whole() {
   guarded.settle();
   kept(&guarded);
   let versions = list(&guarded, "MEMORY.md");
-  assert_eq!(versions[0]["bytes"], text.len(), "what stands there is kept, seed {}", random.seed);
+  assert_eq!(versions[0]["bytes"], text.len(), "the present content is kept, seed {}", random.seed);
   for version in &versions {
     let printed = guarded.ok(&[
       "restore",

@@ -1,4 +1,4 @@
-//! What a person sees of the quarantine and decides about it, with the daemon running and stopped.
+//! The quarantine as a person sees it and decides about it, with the daemon running and stopped.
 
 use {
   crate::support::{
@@ -136,7 +136,7 @@ fn an_approval_brings_the_exact_bytes_back() {
     );
     assert_eq!((output.stdout.as_str(), output.stderr.as_str()), (expected.as_str(), ""));
     assert_eq!(output.status, 0);
-    // At once: nobody waits for the daemon.
+    // At once: the command does not wait for the daemon.
     let text = format!("{BEFORE}{}\n{}\n", poison(1), clean(1));
     let found = marks::strip(&guarded.read("MEMORY.md"));
     marks::assert_same(&found, text.as_bytes(), &format!("{config} {daemon_runs}"));
@@ -252,7 +252,7 @@ fn a_rejection_takes_the_placeholder_away() {
     }
     assert!(guarded.waiting().is_empty());
     assert_eq!(guarded.listed("rejected").len(), 1);
-    // The bytes are kept: a person may change her mind.
+    // The bytes are kept: a person may change the decision.
     assert_eq!(guarded.json(&["quarantine", "show", &id, "--json"])[0]["text"], poison(1) + "\n");
     let again = decide(&guarded, "reject", &id);
     assert_eq!(again.status, 2, "{again:?}");
@@ -273,7 +273,7 @@ fn poison_that_comes_back_is_the_same_item() {
   assert!(guarded.holding("workspace", &needle(1)).is_empty());
   assert_eq!(marks::placeholders(&guarded.read("MEMORY.md")), 1);
   guarded.stop();
-  // The same when memfw starts.
+  // The same check when memfw starts.
   std::fs::write(guarded.path("MEMORY.md"), &stale).unwrap();
   guarded.start();
   assert!(guarded.holding("workspace", &needle(1)).is_empty());
@@ -300,7 +300,7 @@ fn what_was_approved_stays_approved_when_the_file_is_rewritten() {
   let (mut guarded, id) = poisoned(AT_ONCE);
   assert_eq!(decide(&guarded, "approve", &id).status, 0);
   guarded.settle();
-  // The agent writes the whole file anew, in another order and without comments.
+  // The agent writes the whole file again, in another order and without comments.
   let rewritten = format!("# Memory\n\n{}\n{}\n- old\n", clean(2), poison(1));
   std::fs::write(guarded.path("MEMORY.md"), &rewritten).unwrap();
   guarded.settle();
@@ -349,7 +349,7 @@ fn an_approval_is_listed_ends_and_can_be_taken_back() {
   let text = guarded.ok(&["policy", "check"]);
   assert!(text.contains("in-force") && text.contains("my own note"), "{text}");
 
-  // When its time is over it is reported, and the same text is judged again where it comes anew.
+  // An expired exception is reported, and its text is judged again when it is written again.
   let set = |guarded: &Guarded, sql: &str| {
     let ledger = Connection::open(guarded.tmp().join("memfw/data/ledger.sqlite")).unwrap();
     ledger.execute(sql, []).unwrap();
@@ -363,7 +363,7 @@ fn an_approval_is_listed_ends_and_can_be_taken_back() {
   assert_eq!(guarded.waiting().len(), 1);
   assert_eq!(guarded.holding("workspace", &needle(1)).len(), 1, "what was approved stays");
 
-  // In force again it excuses, and taken back it does not.
+  // In force again it excuses, and after its withdrawal it does not.
   set(&guarded, "UPDATE exception SET expires_at = NULL");
   Writer::Shell.add(&guarded.path("MEMORY.md"), format!("{}\n", poison(1)).as_bytes());
   guarded.settle();

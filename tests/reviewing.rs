@@ -1,4 +1,4 @@
-//! A person reviews: on a terminal, over a pipe, and by the plain commands that do the same.
+//! A person reviews: on a terminal, over a pipe, and by the equivalent plain commands.
 
 use {
   crate::support::{Guarded, NEVER, Output, Writer, eventually, needle, poison},
@@ -98,7 +98,7 @@ fn a_dumb_terminal_is_asked_for_lines() {
 #[test]
 fn lines_over_a_pipe_do_the_same_as_keys() {
   let (guarded, ids) = poisoned(3);
-  // What stands behind a key is the reason.
+  // Text after a key is the reason.
   let output = piped(&guarded, &[], "x\nl\na my own note\nr approve nothing\n");
   assert_eq!((output.status, output.stderr.as_str()), (0, ""), "{output:?}");
   assert!(!output.stdout.contains('\u{1b}'));
@@ -112,7 +112,7 @@ fn lines_over_a_pipe_do_the_same_as_keys() {
   let dots = output.stdout.matches("evil[.]").count();
   assert!(dots > 0 && !output.stdout.contains("evil.com"), "{}", output.stdout);
 
-  // What ends in between decides nothing.
+  // Input that ends in between decides no item.
   let output = piped(&guarded, &[&ids[0]], "a");
   assert!(output.stdout.ends_with("0 items decided, 1 left\n"), "{}", output.stdout);
   let output = piped(&guarded, &[&ids[1]], "");
@@ -130,7 +130,7 @@ fn a_flagged_block_is_approved_or_taken_out() {
   guarded.stop();
   let flagged = guarded.listed("flagged");
   assert_eq!(flagged.len(), 2, "{flagged:?}");
-  // Of the same moment, the one that stands first comes first; the heading belongs to it.
+  // Of two items from one moment, the first in the file comes first; the heading belongs to it.
   assert_eq!((&flagged[0]["line"], &flagged[1]["line"]), (&1.into(), &5.into()));
   let output = piped(&guarded, &["--status", "flagged"], "r\na\n\n");
   assert_eq!((output.status, output.stderr.as_str()), (0, ""), "{output:?}");
@@ -163,7 +163,7 @@ fn what_is_deleted_is_gone_for_good() {
   guarded.ok(&["quarantine", "approve", &ids[1]]);
   let refused = guarded.memfw(&["quarantine", "delete", "--yes", &ids[1]]);
   assert!(refused.stderr.contains("take it out first"), "{refused:?}");
-  // What it says to type works, although lines have moved.
+  // The suggested command works, although lines have moved.
   let hint =
     refused.stderr.split('`').find(|part| part.starts_with("memfw quarantine add")).unwrap();
   guarded.ok(&hint.split(' ').skip(1).collect::<Vec<_>>());

@@ -1,4 +1,4 @@
-//! Rules of the user's own: checked, used by all commands, taken over while the daemon runs.
+//! The user's own rules: checked, used by all commands, loaded while the daemon runs.
 
 use {
   crate::support::{AT_ONCE, Guarded, Test, Writer, eventually, needle, poison},
@@ -142,7 +142,7 @@ fn a_bad_file_at_the_start_leaves_the_built_in_rules_and_is_told_until_it_is_men
   Writer::Shell.add(&guarded.path("MEMORY.md"), format!("\n{}\n", poison(1)).as_bytes());
   eventually("the built-in rules guard", || guarded.holding("workspace", &needle(1)).is_empty());
 
-  // What stands there already is not judged again by a new rule; what comes is, and a scan does.
+  // A new rule does not judge existing text again; it judges later text, and `memfw scan` uses it.
   fs::create_dir_all(guarded.path("memory")).unwrap();
   let known = "- All of bluebird is in the old repository.\n";
   Writer::Shell.add(&guarded.path("memory/old.md"), known.as_bytes());
@@ -159,7 +159,7 @@ fn a_bad_file_at_the_start_leaves_the_built_in_rules_and_is_told_until_it_is_men
   let shown = guarded.ok(&["quarantine", "show", id.as_str().unwrap()]);
   assert!(shown.contains("  rule    acme-bluebird in rules.d/acme.toml\n"), "{shown}");
 
-  // A slip keeps the old set in force, for the daemon; a command that judges says what is wrong.
+  // After an error the daemon keeps the old rules; a command that judges reports the error.
   drop(guarded.test().write(FILE, rule("acme-heron", "heron") + "=\n"));
   guarded.signal(Signal::HUP);
   guarded.wait_for_log("your changed rules are invalid");

@@ -1,4 +1,4 @@
-//! SARIF output, held against the schema of SARIF 2.1.0 (`fixtures/sarif`).
+//! SARIF output, checked against the schema of SARIF 2.1.0 (`fixtures/sarif`).
 
 use {
   crate::support::{Guarded, NEVER, Test, clean, eventually, id, needle, poison},
@@ -7,7 +7,7 @@ use {
   std::{fs, path::Path},
 };
 
-/// What is wrong with a log by the schema, formats such as those of addresses included.
+/// The errors of a log by the schema, including formats such as those of addresses.
 fn wrong(log: &Value) -> Vec<String> {
   let root = Path::new(env!("CARGO_MANIFEST_DIR"));
   let schema = fs::read(root.join("fixtures/sarif/sarif-schema-2.1.0.json")).unwrap();
@@ -22,14 +22,14 @@ fn wrong(log: &Value) -> Vec<String> {
   validator.iter_errors(log).map(|error| format!("{}: {error}", error.instance_path())).collect()
 }
 
-/// The results of a log that holds, and in which each of them is found again by services.
+/// The results of a valid log, each with the fingerprint by which services recognise it.
 #[track_caller]
 fn results(log: &Value) -> Vec<Value> {
   assert_eq!(wrong(log), [""; 0]);
   let run = &log["runs"][0];
   let rules = run["tool"]["driver"]["rules"].as_array().unwrap();
   let results = run["results"].as_array().unwrap().clone();
-  // The schema's kind of address may hold more than one of RFC 3986 can.
+  // The schema's address format accepts more than RFC 3986.
   let uri = Regex::new(r"^(?:[A-Za-z0-9\-._~!$&'()*+,;=:@/?#]|%[0-9A-F]{2})+$").unwrap();
   for result in &results {
     let index = usize::try_from(result["ruleIndex"].as_u64().unwrap()).unwrap();
@@ -145,7 +145,7 @@ fn the_hook_of_this_repository_names_a_command_that_there_is() {
 
 #[test]
 fn what_is_only_flagged_need_not_fail() {
-  // Of what the normaliser saw the model has no say.
+  // The model does not overrule the normaliser.
   let flagged = "- The in\u{200b}voice is due on Fri\u{200b}day.\n";
   for (text, fail_on, status) in [
     (flagged, "flag", 1),

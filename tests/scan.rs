@@ -89,7 +89,7 @@ fn a_stream_is_answered_line_by_line() {
     serde_json::json!({ "text": clean(4), "tags": ["travel", "trains"] }).to_string(),
     serde_json::json!({ "text": clean(5), "tags": "travel" }).to_string(),
     serde_json::json!([1]).to_string(),
-    // The last line need not end.
+    // The last line may lack a line end.
     serde_json::json!({ "text": "" }).to_string(),
   ];
   let output = Test::new().args(["scan", "--jsonl"]).stdin(lines.join("\n")).output();
@@ -137,14 +137,14 @@ fn a_stream_is_answered_line_by_line() {
   );
 }
 
-/// Chunks and cores must not show.
+/// The number of chunks and cores must not change the output.
 #[test]
 fn a_long_stream_is_answered_in_order() {
   let n = 5_000;
   let mut lines = String::new();
   for i in 0..n {
-    // Of a trusted source, so that the encoder has little to read. Lengths in no order, for batches are
-    // made by length.
+    // Of a trusted source, so that the encoder has little to read. Lengths in no order, because
+    // batches are made by length.
     let filler = "tea ".repeat(i * 7919 % 97);
     let line = match i % 5 {
       3 => format!("bad line {i}"),
@@ -171,7 +171,7 @@ fn a_long_stream_is_answered_in_order() {
   }
 }
 
-/// Whoever waits for an answer before the next line is sent gets one.
+/// A program that waits for an answer before it sends the next line gets one.
 #[test]
 fn a_conversation_is_answered_line_by_line() {
   let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_memfw"))
@@ -195,7 +195,7 @@ fn a_conversation_is_answered_line_by_line() {
   assert!(child.wait().unwrap().success());
 }
 
-/// Ctrl-C: it ends at once and by that signal, and what it has written are whole lines.
+/// Ctrl-C: the command ends at once and by that signal, and has written whole lines.
 #[test]
 fn an_interrupted_stream_ends_with_a_line() {
   let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_memfw"))
@@ -217,7 +217,7 @@ fn an_interrupted_stream_ends_with_a_line() {
   let mut answer = String::new();
   output.read_line(&mut answer).unwrap();
   let pid = rustix::process::Pid::from_child(&child);
-  // Not SIGINT: a shell has it ignored in what it runs in the background, and so in these tests.
+  // Not SIGINT: a shell ignores it in background commands, and so in these tests.
   rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
   let status = child.wait().unwrap();
   writer.join().unwrap();

@@ -33,7 +33,7 @@ fn a_changed_configuration_takes_effect_and_a_broken_one_changes_nothing() {
   fs::write(other.join("memory/a.md"), format!("# A\n\n{}\n", poison(1))).unwrap();
   guarded.start();
 
-  // Another workspace: what stands there is its baseline, what comes is guarded.
+  // Another workspace: its current text is its baseline, later text is guarded.
   config(&guarded, "workspaces = [\"[TMP]/workspace\", \"[TMP]/other\"]\n");
   guarded.signal(Signal::HUP);
   guarded.wait_for_log("configuration reloaded");
@@ -43,7 +43,7 @@ fn a_changed_configuration_takes_effect_and_a_broken_one_changes_nothing() {
   eventually("the new workspace is guarded", || gone_in(&guarded, "other", 2));
   assert_eq!(guarded.holding("other", &needle(1)).len(), 1, "its baseline stays");
 
-  // A mistake: the old configuration holds, and status says so until it is mended.
+  // An error: the old configuration stays in force, and `status` reports it until it is repaired.
   config(&guarded, "workspaces = []\n[files]\nidel_ms = 0\n");
   guarded.signal(Signal::HUP);
   guarded.wait_for_log("the changed configuration is invalid");
@@ -53,7 +53,7 @@ fn a_changed_configuration_takes_effect_and_a_broken_one_changes_nothing() {
   Writer::Shell.add(&other.join("memory/b.md"), format!("\n{}\n", poison(3)).as_bytes());
   eventually("it is guarded as before", || gone(&guarded, 3));
 
-  // Mended, with the workspace taken out again.
+  // Repaired, with the workspace removed again.
   config(&guarded, "workspaces = [\"[TMP]/workspace\"]\n");
   guarded.signal(Signal::HUP);
   eventually("all is well again", || guarded.memfw(&["status"]).status == 0);
@@ -81,7 +81,7 @@ fn a_raised_limit_lets_a_file_be_guarded() {
   assert!(!gone_in(&guarded, "workspace", 1));
   config(&guarded, &format!("{workspaces}[files]\nmax_bytes = 65536\n"));
   guarded.signal(Signal::HUP);
-  eventually("it is looked at again", || gone_in(&guarded, "workspace", 1));
+  eventually("it is checked again", || gone_in(&guarded, "workspace", 1));
   guarded.settle();
   assert_eq!(guarded.json(&["status", "--json"])["unguarded"], json!([]));
   guarded.stop();
@@ -100,7 +100,7 @@ impl Manager {
     Self { socket, seen: String::new() }
   }
 
-  /// Waits for a message with this line, and gives the whole of it.
+  /// Waits for a message with this line, and returns the whole message.
   #[track_caller]
   fn wait_for(&mut self, line: &str) -> String {
     let mut buffer = [0; 4096];
@@ -129,7 +129,7 @@ fn the_service_manager_hears_what_it_asks_for() {
   let mut last = Instant::now();
   for _ in 0..5 {
     manager.wait_for("WATCHDOG=1");
-    // Twice in the time after which it would be taken for dead; that time itself on a busy machine.
+    // Twice in the time after which it would count as dead; that time itself on a busy machine.
     assert!(last.elapsed() < Duration::from_secs(5), "{:?}", last.elapsed());
     last = Instant::now();
   }
@@ -139,10 +139,10 @@ fn the_service_manager_hears_what_it_asks_for() {
   let reloading = manager.wait_for("RELOADING=1");
   assert!(reloading.contains("MONOTONIC_USEC="), "{reloading}");
   manager.wait_for("READY=1");
-  // A loop that does not get on says nothing.
+  // A loop that does not progress sends no message.
   guarded.signal(Signal::STOP);
   let mut buffer = [0; 4096];
-  // What it said before may have waited for us on a busy machine.
+  // An earlier message may still be in the socket on a busy machine.
   manager.socket.set_nonblocking(true).unwrap();
   while manager.socket.recv(&mut buffer).is_ok() {}
   manager.socket.set_nonblocking(false).unwrap();
@@ -206,7 +206,7 @@ fn file_times_from_the_future_keep_nobody_awake() {
   guarded.start();
   guarded.settle();
   assert_at_rest(&guarded);
-  // Nor is it a way to keep poison: neither at once, nor while the time stays the same.
+  // It cannot be used to keep poison either: neither at once, nor while the time is unchanged.
   for n in 0..2 {
     Writer::Shell
       .add(&guarded.path("MEMORY.md"), format!("{}\n{}\n", clean(n), poison(n)).as_bytes());

@@ -1,4 +1,4 @@
-//! `memfw service`: the files that service managers read, and what the managers are told.
+//! `memfw service`: the files that service managers read, and the commands that the managers get.
 
 use {
   crate::support::{Background, Output, Test, eventually, files_below, program_path},
@@ -15,7 +15,7 @@ const UNIT: &str = "home/.config/systemd/user/memfw.service";
 /// The file of launchd's agent.
 const PLIST: &str = "home/Library/LaunchAgents/ai.memfw.daemon.plist";
 
-/// Stands for `systemctl` and `launchctl`: notes what it is told, and knows what it was told before.
+/// Replaces `systemctl` and `launchctl`: records its commands, and answers by the earlier ones.
 pub(crate) const MANAGER: &str = "#!/bin/sh
 printf '%s' \"${0##*/}\" >> '[TMP]/said'
 printf ' [%s]' \"$@\" >> '[TMP]/said'
@@ -57,7 +57,7 @@ fn ok(test: &Test, words: &str) -> String {
   output.stdout
 }
 
-/// What the manager was told since the last look.
+/// The commands that the manager got since the last call.
 fn said(test: &Test) -> Vec<String> {
   let file = test.tmp().join("said");
   let text = fs::read_to_string(&file).unwrap_or_default();
@@ -149,7 +149,7 @@ fn what_changed_since_is_seen_and_written_anew() {
   assert!(unit.contains("\nBefore=openclaw-gateway.service openclaw-gateway-work.service\n"));
   assert_eq!(text(&test, &format!("{UNIT}.old")), first);
   assert_eq!(service(&test, "status --json").json()["standing"], "current");
-  // A configuration with a mistake in it: nothing is written, and the way out stays open.
+  // A configuration with an error: no file is written, and `uninstall` still works.
   drop(test.next().config("workspaces = 7\n"));
   assert_eq!(service(&test, "install").output().status, 2);
   assert_eq!(text(&test, UNIT), unit);
@@ -172,7 +172,7 @@ fn a_file_of_somebody_else_is_left_alone() {
   assert_eq!(service(&test, "status --json").status(1).json()["standing"], "foreign");
 }
 
-/// The home directory of a user whom every system has, and who has no memory.
+/// The home directory of a user that every system has, and that has no memory.
 fn home_of_nobody() -> String {
   let table = fs::read_to_string("/etc/passwd").unwrap();
   let line = table.lines().find(|line| line.starts_with("nobody:")).unwrap();
@@ -318,7 +318,7 @@ fn a_service_of_the_system_needs_a_user() {
 fn analyze(test: &Test, words: &[&str], unit: &Path) -> Option<(bool, String)> {
   let run = |words: &[&str]| {
     let mut command = Command::new("systemd-analyze");
-    // Where a user manager would keep its socket; none is asked.
+    // The directory in which a user manager would keep its socket; no manager is asked.
     command.args(words).env("XDG_RUNTIME_DIR", test.tmp()).stdin(Stdio::null());
     command.output()
   };
@@ -353,7 +353,7 @@ fn the_units_are_hardened_and_right() {
     (test.tmp().join("memfw@ann.service"), "20", vec!["verify", "--man=no"]),
   ];
   for (unit, threshold, verify) in units {
-    // Ten times what the last line of its answer says.
+    // Ten times the number in the last line of its answer.
     let words = ["security", "--offline=true", "--no-pager", "--threshold", threshold];
     let Some((is_below, text)) = analyze(&test, &words, &unit) else { return };
     assert!(is_below && text.contains("Overall exposure level"), "{text}");

@@ -1,4 +1,4 @@
-//! What the command line is like to type: help, completions, manual pages, colours, the pager.
+//! The command line for a person who types: help, completions, manual pages, colours, the pager.
 
 use crate::support::{Guarded, NEVER, Test, clean, poison};
 use clap::CommandFactory as _;
@@ -113,7 +113,7 @@ fn world() -> Guarded {
   guarded
 }
 
-/// What is offered for the last of the words.
+/// The completions of the last word.
 fn offered(guarded: &Guarded, shell: &str, words: &[&str]) -> Vec<String> {
   let last = (words.len() - 1).to_string();
   let output = guarded.test().args(["complete", shell, &last, "--"]).args(words).output();
@@ -145,7 +145,7 @@ fn what_can_stand_next_is_offered() {
     let offered = offered(&guarded, "bash", words);
     assert!(offered.iter().any(|offered| offered == value), "{words:?}: {offered:?}");
   }
-  // Neither the hidden command nor anything at a place that there is not.
+  // Neither the hidden command nor a completion at an invalid place.
   assert!(!offered(&guarded, "bash", &["memfw", "comp"]).contains(&"complete".to_owned()));
   let output = guarded.test().args(["complete", "bash", "999999999", "--", "memfw"]).output();
   assert_eq!((output.status, output.stderr.as_str()), (0, ""));
@@ -179,7 +179,7 @@ fn bash_runs_its_script_and_no_name_of_a_file() {
   let script = guarded.test().args(["completions", "bash"]).output().stdout;
   let program = PathBuf::from(env!("CARGO_BIN_EXE_memfw"));
   let workspace = guarded.tmp().join("workspace");
-  // What a person does: the word is completed, and the line is run.
+  // A person completes the word and runs the line.
   let typed = format!(
     "{script}\ncompopt() {{ :; }}\n\
      COMP_WORDS=(memfw provenance \"$PWD/memory/\") COMP_CWORD=2\n_memfw\n\

@@ -1,8 +1,8 @@
 //! The rules of the house as tests.
 //!
-//! They read the source and need nothing of the crate: `just tidy` runs them in a second, even while
-//! the crate does not compile. An exception is a line in a table with its reason, and one that is not
-//! needed any more is itself a failure.
+//! They read the source and do not use the crate: `just tidy` runs them in a second, even while the
+//! crate does not compile. An exception is a line in a table with its reason, and an exception that
+//! is no longer needed fails.
 #![forbid(unsafe_code)]
 #![expect(
   clippy::disallowed_methods,
@@ -33,7 +33,7 @@ struct Room {
   name: &'static str,
   /// 0 is the core; a room uses only rooms of lower layers, and rooms of the core each other.
   layer: u8,
-  /// What it may use. Less than its layer would allow where that is part of the design.
+  /// The rooms that it may use. Fewer than its layer would allow where that is part of the design.
   uses: &'static [&'static str],
 }
 
@@ -44,19 +44,19 @@ const ROOMS: &[Room] = &[
   Room { name: "provenance", layer: 0, uses: &["memory"] },
   Room { name: "detect", layer: 0, uses: &["memory", "provenance"] },
   Room { name: "seal", layer: 0, uses: &["memory"] },
-  // Figures know a trust by its name, and nothing of how a text is judged.
+  // Figures know a trust by its name, and do not depend on the judgement of texts.
   Room { name: "eval", layer: 0, uses: &["provenance"] },
-  // What happened, counted; a latency is the same figure everywhere.
+  // Counted events; a latency is computed in one place.
   Room { name: "stats", layer: 0, uses: &["provenance", "detect", "eval"] },
-  // Where tests have the process die; empty in the product.
+  // The failpoints at which tests kill the process; empty in the product.
   Room { name: "failpoint", layer: 0, uses: &[] },
   Room { name: "config", layer: 1, uses: &["memory", "provenance", "detect"] },
   Room { name: "store", layer: 1, uses: &["memory", "provenance", "detect", "seal", "failpoint"] },
   // Its own directories, locks, other programs, the clock.
   Room { name: "os", layer: 1, uses: &["failpoint"] },
-  // Memory files: leases, writes and events know bytes, not what they mean.
+  // Memory files: leases, writes and events handle bytes, not their meaning.
   Room { name: "files", layer: 2, uses: &["os", "failpoint"] },
-  // What is asked over the network; it knows what a text is, and neither files nor the ledger.
+  // Questions over the network; it handles texts, and knows neither files nor the ledger.
   Room { name: "net", layer: 1, uses: &["memory", "provenance", "detect"] },
   Room { name: "openclaw", layer: 1, uses: &["memory", "provenance"] },
   // The engine meets an agent framework only through `provenance::AgentRecords`.
@@ -75,7 +75,7 @@ const ROOMS: &[Room] = &[
       "files",
     ],
   },
-  // The gate is a process of its own: it knows neither ledger nor key nor what memory says.
+  // The gate is a process of its own: it has neither ledger nor key nor memory text.
   Room { name: "gate", layer: 3, uses: &["os", "files"] },
   Room {
     name: "daemon",
@@ -92,11 +92,11 @@ const ROOMS: &[Room] = &[
       "engine",
       "gate",
       "stats",
-      // The one who asks a model that reads.
+      // The judge asks a model that reads.
       "net",
     ],
   },
-  // What commands print with. Neither ledger nor engine: a failure is words by then.
+  // The output of commands. Neither ledger nor engine: a failure is already text there.
   Room { name: "terminal", layer: 2, uses: &["os"] },
   // The parts put together: configuration, ledger, engine, daemon, the agent framework.
   Room {
@@ -148,7 +148,7 @@ const UNSAFE_FILES: &[(&str, &str)] = &[(
   "F_SETLEASE, dispositions of signals and mappings have no safe wrapper",
 )];
 
-/// Longest file, in lines with tests: what can be read in one sitting.
+/// Longest file, in lines with tests: short enough to read at once.
 const MAX_LINES: usize = 500;
 
 /// Files that are longer, and why; a reason is asked for, and a file that became shorter leaves the table.
@@ -172,7 +172,7 @@ const FRAMEWORK_FILES: &[(&str, &str)] = &[
   ("src/command/openclaw/state.rs", "the command about it"),
 ];
 
-/// Names in home directories of examples; any other is somebody's real one.
+/// Names in home directories of examples; any other may be a real person's name.
 const EXAMPLE_USERS: &[&str] = &["ann", "bob", "claw", "me", "user", "you"];
 
 fn root() -> &'static Path {
@@ -231,11 +231,11 @@ fn assert_none(problems: &[String]) {
   assert!(problems.is_empty(), "\n{}\n", problems.join("\n"));
 }
 
-/// Each exception has to be needed, or it hides the next mistake.
+/// Each exception must be needed, or it hides the next mistake.
 fn unused(exceptions: &[(&str, &str)], used: &BTreeSet<PathBuf>) -> Vec<String> {
   exceptions
     .iter()
-    // An exception for a file that is not there yet is a decision made in advance.
+    // An exception for a file that does not exist yet is a decision made in advance.
     .filter(|(path, _)| root().join(path).exists() && !used.contains(Path::new(path)))
     .map(|(path, why)| format!("{path}: the exception ({why}) is not needed any more"))
     .collect()
@@ -276,7 +276,7 @@ fn modules_only_depend_downwards() {
   let mut problems = Vec::new();
   let mut n_reaches = 0;
   for source in rust_files("src") {
-    // The root of the library has no code, and the program uses the library like anybody else.
+    // The root of the library has no code, and the program uses the library like any other crate.
     if source.depth() == 0 {
       continue;
     }
@@ -316,7 +316,7 @@ fn paths_are_seen_in_every_form() {
   assert_eq!(seen("/// [`crate::app`]\nconst A: &str = r#\"crate::app \"# ;", 1), [""; 0]);
   assert_eq!(seen("#[cfg(test)]\nmod tests { use crate::app; }\nuse crate::os;", 1), ["os"]);
   assert_eq!(seen("#![cfg(test)]\nuse crate::app;", 1), [""; 0]);
-  // A quote and a lifetime are told apart.
+  // A quote and a lifetime are distinguished.
   assert_eq!(seen("fn f<'a>(c: &'a str) { let q = '\"'; crate::os::g(q, '\\'') }", 1), ["os"]);
 }
 
@@ -359,7 +359,8 @@ fn only_listed_files_may_hold_unsafe_code() {
     let forbids = texts
       .windows(8)
       .any(|window| window == ["#", "!", "[", "forbid", "(", "unsafe_code", ")", "]"]);
-    // What a module forbids holds for its children, so parents of the listed files cannot.
+    // A lint that a module forbids applies to its children, so parents of the listed files cannot
+    // forbid it.
     let is_parent = UNSAFE_FILES.iter().any(|(listed, _)| {
       let dir = source.path.parent().unwrap();
       matches!(source.path.file_name().and_then(|name| name.to_str()), Some("mod.rs" | "lib.rs"))
@@ -390,7 +391,7 @@ fn nothing_is_left_undone_or_switched_off() {
           _ => {}
         }
       }
-      // A test may leave the usual run only to be started by another one, say under another user.
+      // A test may be ignored only if another one starts it, for example under another user.
       for token in source.ignored_tests(tokens) {
         complain(token, "a test that is switched off and that no other test starts");
       }
@@ -411,12 +412,12 @@ fn only_its_own_room_names_the_agent_framework() {
   let mut problems = Vec::new();
   let mut used = BTreeSet::new();
   for source in rust_files("src") {
-    // Files of tests may: real memory, which they play, is full of the name.
+    // Files of tests may name it: real memory, which they imitate, is full of the name.
     if source.room() == "openclaw" || source.is_only_for_tests() {
       continue;
     }
     for (index, line) in source.text.lines().enumerate() {
-      // The command line calls its own module by its name; that says nothing about the framework.
+      // The command line uses the name of its own module; that is no use of the framework.
       let as_module = source.room() == "command"
         && source.code.iter().any(|token| token.line == index + 1 && token.text == "openclaw")
         && line.to_lowercase().matches("openclaw").count() == 1;
@@ -536,7 +537,7 @@ fn no_path_of_a_particular_machine_is_written_down() {
   };
   let mut problems = Vec::new();
   for path in files("") {
-    // Attacks and rules against them name the paths that they name; this file names what it seeks.
+    // Attacks and rules against them contain such paths; this file names what it searches for.
     let foreign = ["fixtures", "rules", "training/data", "tests/tidy.rs"]
       .iter()
       .any(|dir| path.starts_with(dir));
@@ -567,7 +568,7 @@ fn tests_wait_for_conditions_and_never_for_luck() {
       if pair[0].text == "fn" {
         function = &pair[1].text;
       }
-      // Who waits for a condition with a deadline may pause between two looks.
+      // A function that waits for a condition with a deadline may pause between two checks.
       let waits = function.starts_with("wait") || source.path.starts_with("tests/support");
       if pair[0].text == "sleep" && pair[1].text == "(" && !waits {
         let place = format!("{}:{}", source.path.display(), pair[0].line);
@@ -636,7 +637,7 @@ fn links_between_documents_resolve() {
 fn files_have_names_that_say_what_they_are_for() {
   let mut problems = Vec::new();
   let mut used = BTreeSet::new();
-  for source in rust_files("src") {
+  for source in rust_files("src").iter().chain(&rust_files("tests")) {
     let stem = source.path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
     let Some((_, instead)) = words::FILE_NAMES.iter().find(|(name, _)| *name == stem) else {
       continue;
@@ -651,11 +652,22 @@ fn files_have_names_that_say_what_they_are_for() {
 }
 
 #[test]
-fn comments_and_pages_are_in_plain_words() {
+fn comments_messages_and_pages_are_in_plain_words() {
   let mut problems = Vec::new();
-  for source in rust_files("src") {
+  let mut used = BTreeSet::new();
+  for source in rust_files("src").iter().chain(&rust_files("tests")) {
+    if words::is_unchecked(&source.path) {
+      continue;
+    }
     problems.extend(words::in_comments(&source.path, &source.text));
+    let in_strings = words::in_strings(source);
+    if is_excepted(words::STRINGS, &source.path) && !in_strings.is_empty() {
+      used.insert(source.path.clone());
+    } else {
+      problems.extend(in_strings);
+    }
   }
+  problems.extend(unused(words::STRINGS, &used));
   for path in files("").into_iter().filter(|path| words::is_checked_page(path)) {
     let page = text(&path).unwrap();
     problems.extend(words::in_page(&path, &page));
@@ -664,7 +676,7 @@ fn comments_and_pages_are_in_plain_words() {
 }
 
 #[test]
-fn banned_words_are_seen_across_lines_and_not_in_code() {
+fn banned_words_are_seen_across_lines_and_in_strings_and_not_in_code() {
   let path = Path::new("a.rs");
   let seen = words::in_comments(path, "/// The text that stands\n/// there.\nlet a = 1;");
   assert_eq!(seen, ["a.rs:1: \"stands there\": write: is there"]);
@@ -675,6 +687,15 @@ fn banned_words_are_seen_across_lines_and_not_in_code() {
     "// stands\nlet a = 1;\n// there",
   ] {
     assert_eq!(words::in_comments(path, text), [""; 0], "{text}");
+  }
+  for (text, expected) in [
+    ("const A: &str = \"it stands\\\n  there\";", 1),
+    ("#[test]\nfn f() { assert!(true, \"it\\nstands there\"); }", 1),
+    ("const A: &str = \"`stands there`\";", 0),
+    ("// stands there\nconst A: &str = \"understands there\";", 0),
+  ] {
+    let seen = words::in_strings(&Source::new(path.to_owned(), text.to_owned()));
+    assert_eq!(seen.len(), expected, "{text}: {seen:?}");
   }
   let page = "It stands there.\n\n```sh\nstands there\n```\n";
   assert_eq!(words::in_page(path, page).len(), 1);

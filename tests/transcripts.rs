@@ -1,4 +1,4 @@
-//! Both readers of OpenClaw's transcripts against what OpenClaw wrote, record by record.
+//! Both readers of OpenClaw's transcripts, compared with OpenClaw's own records one by one.
 
 #[path = "transcripts/hostile.rs"]
 mod hostile;
@@ -39,7 +39,8 @@ fn word(value: &Value, key: &str) -> Option<String> {
   value[key].as_str().map(str::to_owned)
 }
 
-/// What a decoded record should be read as; written for these records alone, apart from the parser.
+/// The expected reading of a decoded record; written for these records alone, independent of the
+/// parser.
 fn expected(line: &Value) -> Option<(i64, Message)> {
   let (event, message) = (&line["event"], &line["event"]["message"]);
   let at: jiff::Timestamp = event["timestamp"].as_str().unwrap().parse().unwrap();

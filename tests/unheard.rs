@@ -1,5 +1,5 @@
-//! Daemons that hold their lock and guard nothing, or seem to: a log that nobody reads, a process that was stopped, a
-//! workspace that was moved and linked.
+//! Daemons that hold their lock and guard no file, or seem to: a log that no process reads, a
+//! stopped process, a workspace that was moved and linked.
 
 use {
   crate::support::{AT_ONCE, Guarded, eventually, id, needle, poison},
@@ -67,7 +67,7 @@ fn a_command_that_was_stopped_while_it_writes_is_named_until_it_goes_on() {
   guarded.wait_for_items(2);
   guarded.settle();
   let items: Vec<String> = guarded.waiting().iter().map(|item| id(item).to_owned()).collect();
-  // It stands still where it holds the lock that all edits take.
+  // It is stopped while it holds the lock that all edits take.
   let command = guarded.test().args(["quarantine", "approve", &items[0]]);
   let point = "approve-after-decision";
   let mut command = command.env(memfw::failpoint::VARIABLE, format!("{point}:1:stop")).start();

@@ -1,5 +1,6 @@
-//! What makes no event: a change within the step of coarse file times, the end of a hard link, a mount over a
-//! single file, a directory that could not be read for a while; and what is said about it.
+//! Changes without an event: a change within the step of coarse file times, the removal of a hard
+//! link, a mount over a single file, a directory that could not be read for a while; and the
+//! reports about them.
 
 use {
   crate::support::{Guarded, Writer, eventually, needle, poison},
@@ -18,7 +19,7 @@ fn stands(guarded: &Guarded, n: usize) -> bool {
   !guarded.holding("workspace", &needle(n)).is_empty()
 }
 
-/// How `status` ends, and what it says.
+/// The exit status and the output of `status`.
 fn status(guarded: &Guarded) -> (i32, String) {
   let output = guarded.memfw(&["status"]);
   (output.status, output.stdout)
@@ -34,7 +35,7 @@ fn a_file_is_judged_as_soon_as_its_second_hard_link_is_gone() {
   eventually("it is named", || status(&guarded).1.contains("it has 2 hard links"));
   assert!(stands(&guarded, 1));
   guarded.settle();
-  // That makes no event in the workspace.
+  // This makes no event in the workspace.
   fs::remove_file(&other).unwrap();
   eventually("the poison leaves", || !stands(&guarded, 1));
   eventually("it is whole again", || status(&guarded).0 == 0);

@@ -1,5 +1,5 @@
-//! What the daemon does without an event: after a suspend, and about files that somebody keeps open.
-//! The daemon runs in the test, with a clock that can be moved, and is told of no event at all.
+//! The daemon's work without an event: after a suspend, and on files that another program keeps
+//! open. The daemon runs in the test, with a clock that can be moved, and gets no event at all.
 
 use crate::support::{Ahead, Harness, ledger_in, needle, poison, settle};
 use memfw::{
@@ -63,7 +63,7 @@ fn after_a_suspend_everything_is_looked_at_again() {
   let mut world = World::new();
   settle(&mut world.daemon);
   writeln!(world.append(), "{}", poison(1)).unwrap();
-  // Two readings of a clock are never quite the same; that is no sleep.
+  // Two readings of a clock are never quite equal; that is no suspend.
   world.clock.suspend(Duration::from_millis(20));
   world.daemon.woke();
   settle(&mut world.daemon);
@@ -76,7 +76,7 @@ fn after_a_suspend_everything_is_looked_at_again() {
   let said = events.iter().filter(|event| event.event == EventKind::Rescanned).collect::<Vec<_>>();
   assert_eq!(said.len(), 1);
   assert_eq!(said[0].detail, "the machine was suspended for 3600 s");
-  // It is over.
+  // The suspend is over.
   world.daemon.woke();
   assert!(world.daemon.next_due().is_none_or(|due| due > Duration::from_mins(1)));
 }
@@ -103,7 +103,7 @@ fn a_day_that_is_over_is_told_once_and_a_quiet_one_never() {
   let first = told(&world);
   assert_eq!(first.len(), 1, "{first:?}");
   assert!(first[0].contains(", 1 quarantined; 1 waits for review"), "{first:?}");
-  // Nothing happened since, but something waits; then that is decided, and there is nothing to say.
+  // There was no event since, but an item waits; then it is decided, and there is no message.
   world.clock.advance_wall(2 * DAY);
   settle(&mut world.daemon);
   let second = told(&world);
@@ -157,7 +157,7 @@ fn who_holds_the_write_lock_gets_a_lease_on_what_the_daemon_kept_open() {
     let _lock = WriteLock::acquire(&data, Duration::from_secs(5)).unwrap();
     locked.send(()).unwrap();
     let file = OpenOptions::new().read(true).write(true).open(memory).unwrap();
-    // Less than what the daemon waits for the lock.
+    // Less than the time that the daemon waits for the lock.
     (0..2_500).any(|_| {
       crate::support::pace(Duration::from_millis(2));
       matches!(lease::acquire(file.as_fd()).unwrap(), lease::Grant::Granted)
@@ -169,7 +169,7 @@ fn who_holds_the_write_lock_gets_a_lease_on_what_the_daemon_kept_open() {
   assert!(!world.holds(1));
 }
 
-/// Maps the file that it is given and stores what it is told, without any other call.
+/// Maps the given file and stores the given bytes, without any other call.
 const MAPPER: &str = "
 import mmap, sys
 with open(sys.argv[1], 'r+b') as file:
@@ -212,7 +212,7 @@ impl Mapper {
 }
 
 impl Drop for Mapper {
-  /// The mapping goes with the process.
+  /// The mapping ends with the process.
   fn drop(&mut self) {
     drop(self.requests.take());
     self.child.wait().unwrap();
@@ -253,7 +253,8 @@ fn stores_through_a_mapping_are_seen_within_a_minute_and_when_it_goes() {
   assert!(!world.holds(2));
 }
 
-/// Nobody takes the events of memfw's own opens here, so that every turn at a large file is interrupted.
+/// The test does not take the events of memfw's own opens, so every slice of work on a large file
+/// is interrupted.
 #[test]
 fn large_files_of_a_first_start_are_processed_whatever_interrupts_them() {
   let dir = tempfile::tempdir().unwrap();
@@ -267,7 +268,7 @@ fn large_files_of_a_first_start_are_processed_whatever_interrupts_them() {
   let harness = Harness::new(RealFs::default(), dir.path()).config(config);
   let mut daemon = harness.daemon(&root, Helpers::default());
   daemon.start().unwrap();
-  // A turn is at least 10 ms, so this is time enough for a hundred times the work.
+  // A slice is at least 10 ms, so this is enough time for a hundred times the work.
   let turns = (0..3_000).take_while(|_| daemon.work().unwrap()).count();
   assert!(daemon.finish_start().unwrap(), "not at an end after {turns} turns");
 }

@@ -16,7 +16,7 @@ use {
 
 /// The variable with the directory.
 const DIRECTORY: &str = "MEMFW_WORKSPACES";
-/// Trees at a time: with each one daemon is at work.
+/// Trees at a time: each has one daemon.
 const ABREAST: usize = 2;
 
 #[test]
@@ -40,7 +40,7 @@ fn all_trees_of_a_directory_are_guarded() {
   });
 }
 
-/// A tree is left alone at first, and then guarded under each writer.
+/// Checks that a tree is not changed at first, and then guarded under each writer.
 fn assert_guarded_whole(tree: &Path) {
   println!("{}", tree.display());
   assert_left_alone(tree, AT_ONCE);
@@ -49,7 +49,7 @@ fn assert_guarded_whole(tree: &Path) {
   let (files, before) = (memory_of(tree), guarded.files());
   guarded.start();
   for (n, writer) in Writer::ALL.into_iter().enumerate() {
-    // Spread over the tree, for its files end in many ways.
+    // Spread over the tree, because its files end in many ways.
     let file = &files[n * files.len() / Writer::ALL.len()];
     assert_guarded(&guarded, file, writer, n);
   }

@@ -1,5 +1,5 @@
-//! What is written while memfw guards: clean text stays and is marked, poison goes, approval brings
-//! the exact bytes back, whoever writes and however.
+//! Writes while memfw guards: clean text stays and is marked, poison is taken out, approval
+//! restores the exact bytes, for every writer.
 
 use {
   crate::{
@@ -9,13 +9,14 @@ use {
   std::path::{Path, PathBuf},
 };
 
-/// Adds a clean and a poisoned block with a writer and follows both to the end.
+/// Adds a clean and a poisoned block with a writer, and checks both up to the approval.
 pub(crate) fn assert_guarded(guarded: &Guarded, file: &Path, writer: Writer, n: usize) {
   let path = guarded.path(file);
   let context = format!("{writer:?} on {}", file.display());
   let mut expected = if path.exists() { marks::strip(&guarded.read(file)) } else { Vec::new() };
   let placeholders = marks::placeholders(&expected);
-  // Inside of an open fence everything is one block, and lines that are seen together share a fate.
+  // Inside an open fence all text is one block, and lines that are judged together have one
+  // verdict.
   let is_open = marks::ends_in_fence(&expected);
   for text in [clean(n), poison(n)] {
     let text = block(&expected, &text);
@@ -88,12 +89,12 @@ fn writers_on_a_note_that_ends_in_a_fence() {
   assert_all_writers(&trees().join("Mdx2025+brainx-v2"));
 }
 
-/// One file, what is written to it one after the other, and what must stay.
+/// One file, the texts that are written to it one after the other, and the text that must stay.
 struct Case {
   file: &'static str,
   before: Option<&'static str>,
   added: Vec<String>,
-  /// Whether the clean text can stand between markers.
+  /// Whether the clean text can be between markers.
   marked: bool,
 }
 
@@ -106,7 +107,7 @@ impl Case {
     Self { file, before: Some(before), added: added.into_iter().collect(), marked: true }
   }
 
-  /// A file that is not there at first.
+  /// A file that does not exist at first.
   fn later(file: &'static str, added: impl IntoIterator<Item = String>) -> Self {
     Self { file, before: None, added: added.into_iter().collect(), marked: true }
   }
@@ -143,14 +144,14 @@ fn cases() -> Vec<Case> {
       "# Notes\n\n- old item\n",
       [format!("  {}\n", poison(7).trim_start_matches("- ")), line(clean(7), "\n")],
     ),
-    // Everything that follows becomes part of the fence.
+    // All later text becomes part of the fence.
     Case::new(
       "memory/fence.md",
       "# Notes\n\n```sh\nls\n",
       [line(clean(8), "\n"), line(poison(8), "\n")],
     )
     .unmarked(),
-    // The same with a comment that is never closed.
+    // A comment that is never closed.
     Case::new(
       "memory/comment.md",
       "# Notes\n\n<!-- to do\n",
@@ -217,7 +218,7 @@ fn assert_cases(config: &str, each: bool, marked: bool) {
     }
   }
   if !each {
-    // Only what is urgent can be waited for where markers are never due.
+    // Only urgent work can be waited for where markers are never due.
     guarded.wait_for_items(cases.len());
   }
   let sealed = guarded.sealed();
@@ -231,7 +232,7 @@ fn assert_cases(config: &str, each: bool, marked: bool) {
     let held = sealed.values().filter(|text| text.contains(&needle)).count();
     assert_eq!(held, 1, "{}: {sealed:#?}\n{shown}", case.file);
     let clean = clean(n);
-    // Lines that are seen together inside one block that swallows everything are judged together.
+    // Lines inside one unclosed block are judged together.
     if each || case.marked {
       assert!(marks::find(&found, clean.as_bytes()).is_some(), "{}:\n{shown}", case.file);
     }

@@ -32,7 +32,7 @@ pub const VARIABLES: &[&str] = &[
   "PATH",
 ];
 
-/// What OpenClaw uses on this machine, by the environment and its configuration.
+/// The OpenClaw installations on this machine, by the environment and their configuration.
 pub fn installations(env: &Env, config: &Config) -> Vec<Installation> {
   Installation::discover(&surroundings(env), &config.agent_profiles)
 }
@@ -113,7 +113,7 @@ fn helpers(env: &Env, config: &Config, found: &[Installation]) -> Helpers {
       reindex.insert(resolved(&agent.workspace), words);
     }
   }
-  let asks = || model::asking(program.as_deref(), &config.judge_model);
+  let asks = || model::judge_program(program.as_deref(), &config.judge_model);
   let judge = judge_client::via(env, config, asks);
   Helpers { notify: notify(env, config, program.as_deref()), reindex, judge }
 }
@@ -159,8 +159,9 @@ pub fn records(env: &Env, config: &Config) -> Box<dyn AgentRecords> {
   boxed(installations(env, config))
 }
 
-/// The files of a workspace that are in OpenClaw's index, as far as they exist: its agent finds them when it
-/// searches, also where nothing else says so. Files that the configuration excludes are left out.
+/// The files of a workspace that are in OpenClaw's index, as far as they exist: its agent finds
+/// them when it searches, even if neither names nor configuration show it. Files that the
+/// configuration excludes are left out.
 pub fn indexed(env: &Env, config: &Config, workspace: &Path) -> Vec<PathBuf> {
   let mut files = Vec::new();
   for one in &installations(env, config) {

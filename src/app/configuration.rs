@@ -27,7 +27,7 @@ pub fn distrust(file: &Path) -> Option<String> {
   ))
 }
 
-/// How to repair that.
+/// How to repair a file that others can write.
 pub const DISTRUST_HINT: &str =
   "check its content, then make it and its directory writable by you alone: `chmod go-w`, `chown`";
 
@@ -136,14 +136,14 @@ pub fn read(file: &Path, max_bytes: u64) -> Result<Option<String>, String> {
 pub enum ConfigError {
   /// The file is there, but cannot be read.
   Unreadable {
-    /// The file.
+    /// The path of the configuration file.
     file: PathBuf,
     /// The reason, in lower case.
     why: String,
   },
   /// The file is readable and has errors.
   Broken {
-    /// The file.
+    /// The path of the configuration file.
     file: PathBuf,
     /// All errors.
     problems: Vec<ConfigProblem>,

@@ -81,7 +81,7 @@ pub struct Context {
   pub surroundings: Surroundings,
   /// The output for answers.
   pub out: Out,
-  /// `--log-level`.
+  /// The lowest level that `--log-level` asks for; `None` without the flag.
   pub log_level: Option<LogLevel>,
   /// `--quiet`, `--balanced`, `--strict`.
   pub preset: Option<Preset>,

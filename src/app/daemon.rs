@@ -1,4 +1,5 @@
-//! Puts the daemon together: its ledger, its engine, what it guards, and what SIGHUP reads again.
+//! Puts the daemon together: its ledger, its engine, its workspaces, and the files that SIGHUP
+//! reads again.
 #![forbid(unsafe_code)]
 
 use std::{path::PathBuf, time::Duration};
@@ -127,7 +128,7 @@ fn open(context: &Context, once: bool, alarm: Option<&Alarm>) -> Result<Ledger, 
   }
 }
 
-/// What SIGHUP makes the daemon read again.
+/// The files that SIGHUP makes the daemon read again.
 struct Again<'c> {
   context: &'c Context,
   workspaces: &'c [PathBuf],

@@ -11,7 +11,7 @@ use crate::{
   terminal::failure::Failure,
 };
 
-/// The state of the daemon.
+/// What the lock and the ledger show about the daemon, possibly after its end.
 pub struct DaemonState {
   /// Its process id, while it runs.
   pub pid: Option<u32>,

@@ -23,7 +23,7 @@ const MAX_LINES: usize = 4096;
 const MAX_LINE: usize = 16 * 1024;
 /// How long the last lines are waited for at the end.
 const LAST_WORDS: Duration = Duration::from_secs(1);
-/// How often it is looked whether they are written.
+/// How often memfw checks whether the lines are written.
 const LOOK: Duration = Duration::from_millis(1);
 
 /// The queue; cheap to clone.
@@ -50,7 +50,7 @@ impl LogQueue {
     let counts = Arc::clone(&shared);
     thread::Builder::new().name("log".to_owned()).spawn(move || {
       while let Ok(line) = waiting.recv() {
-        // Nobody can be told that standard error is gone.
+        // A failure of standard error cannot be reported anywhere.
         target.write_all(&line).and_then(|()| target.flush()).unwrap_or_default();
         counts.waiting.fetch_sub(1, SeqCst);
         match counts.dropped.swap(0, SeqCst) {

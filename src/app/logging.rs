@@ -29,7 +29,7 @@ use tracing_subscriber::{
 /// The lines of this process.
 static QUEUE: OnceLock<LogQueue> = OnceLock::new();
 
-/// Writes what is still to be written, before the process ends.
+/// Writes the waiting lines, before the process ends.
 pub fn flush() {
   if let Some(queue) = QUEUE.get() {
     queue.flush();
@@ -62,7 +62,8 @@ pub struct LogSetup {
 }
 
 impl LogSetup {
-  /// Starts logging to standard error for the rest of the process. Nobody who logs waits for who reads the log.
+  /// Starts logging to standard error for the rest of the process. A thread that logs never waits
+  /// for the reader of the log.
   pub fn start(self) -> Result<(), Failure> {
     let failed =
       |error: &dyn fmt::Display| Failure::internal(format!("cannot start the log: {error}"));

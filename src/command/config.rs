@@ -1,4 +1,5 @@
-//! `memfw config`: shows where the configuration is and what it says, checks it, and changes it.
+//! `memfw config`: shows the path and the values of the configuration, checks them, and changes
+//! values.
 #![forbid(unsafe_code)]
 
 pub mod args;

@@ -234,9 +234,9 @@ fn floors(file: &Path) -> Result<Floors, Failure> {
   let bytes = paths::read_own(file, MAX_FLOORS)
     .map_err(|error| Failure::unavailable(error.to_string()))?
     .ok_or_else(|| Failure::unavailable(format!("`{}` does not exist", shown(file))))?;
-  let told = |why: String| Failure::config(format!("`{}`: {why}", shown(file)));
-  let text = String::from_utf8(bytes).map_err(|error| told(error.to_string()))?;
-  Floors::parse(&text).map_err(|error| told(error.to_string()))
+  let invalid = |why: String| Failure::config(format!("`{}`: {why}", shown(file)));
+  let text = String::from_utf8(bytes).map_err(|error| invalid(error.to_string()))?;
+  Floors::parse(&text).map_err(|error| invalid(error.to_string()))
 }
 
 /// Writes a file, and overwrites an existing one.

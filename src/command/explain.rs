@@ -251,7 +251,7 @@ impl Case {
   }
 }
 
-/// What the finding alone would lead to.
+/// The outcome of the finding alone.
 fn alone(decision: &Decision) -> &'static str {
   match decision.verdict {
     Verdict::Quarantine => "enough on its own to quarantine",

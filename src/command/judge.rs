@@ -83,14 +83,14 @@ fn next(context: &Context, engine: &mut Engine<RealFs>, as_json: bool) -> Result
   engine.judge_queue().start()?;
   let out = &context.out;
   let (why, at) = match engine.judge_queue().next_question()? {
-    Turn::Ask(asking) if as_json => {
-      out.json(&json!({ "id": asking.id(), "prompt": asking.prompt.text() }))?;
+    Turn::Ask(request) if as_json => {
+      out.json(&json!({ "id": request.id(), "prompt": request.prompt.text() }))?;
       return Ok(Status::Yes);
     }
-    Turn::Ask(asking) => {
-      out.line(&asking.id())?;
+    Turn::Ask(request) => {
+      out.line(&request.id())?;
       out.line("")?;
-      for line in asking.prompt.text().lines() {
+      for line in request.prompt.text().lines() {
         out.line(&terminal(line))?;
       }
       return Ok(Status::Yes);
@@ -115,8 +115,8 @@ fn answer(
   args: &JudgeAnswerArgs,
 ) -> Result<Status, Failure> {
   let id = terminal(&args.id);
-  let asking: JudgeRequest = match engine.judge_queue().find(&args.id)? {
-    Some(Some(asking)) => asking,
+  let request: JudgeRequest = match engine.judge_queue().find(&args.id)? {
+    Some(Some(request)) => request,
     Some(None) => {
       return Err(Failure::unavailable(format!("the question `{id}` does not wait for an answer")));
     }
@@ -135,12 +135,12 @@ fn answer(
   // An answer that is not UTF-8 is refused like an empty one.
   let text = String::from_utf8(text).unwrap_or_default();
   let out = &context.out;
-  let (reading, files) = match engine.judge_queue().take_answer(&asking, &text)? {
+  let (reading, files) = match engine.judge_queue().take_answer(&request, &text)? {
     Ok(taken) => taken,
     Err(why) => {
       if args.json {
         let why = why.to_string();
-        out.json(&json!({ "id": asking.id(), "counts": false, "why": why }))?;
+        out.json(&json!({ "id": request.id(), "counts": false, "why": why }))?;
       } else {
         out.line(&format!("not accepted: {why}"))?;
       }
@@ -154,7 +154,7 @@ fn answer(
   let effect = reading.effect.map(Effect::as_str);
   if args.json {
     let verdict = reading.ruling.as_str();
-    let id = asking.id();
+    let id = request.id();
     out.json(
       &json!({ "id": id, "counts": true, "verdict": verdict, "effect": effect, "done": is_done }),
     )?;

@@ -1,5 +1,5 @@
-//! `memfw log`: events as they happen, from the ledger: independent of where the daemon logs to, and
-//! with what commands did while no daemon ran.
+//! `memfw log`: events as they happen, from the ledger: independent of where the daemon logs to,
+//! and with the events of commands while no daemon ran.
 #![forbid(unsafe_code)]
 
 use std::time::Duration;

@@ -1,4 +1,5 @@
-//! `memfw quarantine`: shows what was taken out of files and why, and carries out what a person decides.
+//! `memfw quarantine`: shows the texts that were taken out of files and the reasons, and carries
+//! out a person's decisions.
 #![forbid(unsafe_code)]
 
 mod args;

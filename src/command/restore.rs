@@ -64,7 +64,8 @@ pub struct RestoreArgs {
   pub json: bool,
 }
 
-/// Digits of the hash by which a version is shown; they tell four billion versions of a file apart.
+/// Digits of the hash by which a version is shown; they distinguish four billion versions of a
+/// file.
 const SHOWN_DIGITS: usize = 8;
 /// The fewest digits that select a version: `3d` is three days.
 const LEAST_DIGITS: usize = 6;

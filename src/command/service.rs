@@ -132,7 +132,7 @@ fn status(context: &Context, args: &StatusArgs) -> Result<Status, Failure> {
     (FileState::Ours(_), Err(failure)) => report::Standing::Unknown(failure.error),
     (FileState::Ours(text), Ok(facts)) => {
       let sandbox = systemd::sandbox_of(text);
-      // What the manager cannot do was tested when the file was written.
+      // The abilities of the manager were tested when the file was written.
       let due = match (facts.sandbox, sandbox) {
         (Sandbox::Whole, Sandbox::NoNamespaces) => sandbox,
         (due, _) => due,

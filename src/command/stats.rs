@@ -29,7 +29,7 @@ const DEFAULT_ROWS: u32 = 8;
 const SHOWN_DAYS: usize = 14;
 /// The width of a bar, in columns.
 const BAR: usize = 20;
-/// The name of the row for everything that has no row of its own.
+/// The name of the row for all values that have no row of their own.
 const OTHERS: &str = "(others)";
 
 /// `memfw stats`

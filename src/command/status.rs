@@ -100,11 +100,11 @@ fn report(context: &Context, ledger: Option<&Ledger>) -> Result<StatusReport, Fa
     let provider = config.embedding_provider;
     degradations.push((format!("{provider} cannot compute similarity: {why}"), 0));
   }
-  // Only what the daemon has not already noted.
+  // Only problems that the daemon has not already noted.
   let distrust = context.config_file().ok().and_then(|file| distrust(&file));
   let distrust = distrust.filter(|why| !degradations.iter().any(|(text, _)| text.contains(why)));
   degradations.extend(distrust.map(|why| (why, 0)));
-  // What the daemon could not write into the ledger.
+  // The line that the daemon could not write into the ledger.
   if daemon.pid.is_some() {
     degradations.extend(alarm::raised(&context.home()?.data).map(|text| (text, 0)));
   }
@@ -137,7 +137,7 @@ struct StatusReport {
   started_at: Option<i64>,
   scanned_at: Option<i64>,
   places: Vec<Place>,
-  /// What wakes the daemon even if nothing happens.
+  /// The timers that wake the daemon without an event.
   wakeups: Vec<String>,
   n_files: u64,
   n_blocks: u64,
@@ -194,7 +194,7 @@ impl StatusReport {
     }
     let roots = daemon.workspaces(context)?;
     for path in &roots {
-      // The daemon's findings count; before it has any, this command probes the directory.
+      // The daemon's probe counts; before there is one, this command probes the directory.
       let found = daemon.health.as_ref().and_then(|health| health.room(path)).cloned();
       let room = found.unwrap_or_else(|| {
         let config = context.config().unwrap_or_default().config;
@@ -375,7 +375,7 @@ impl Dropped {
 
 /// The files that were dropped when memfw last looked, and still are.
 fn dropped(context: &Context, ledger: &Ledger) -> Result<Vec<Dropped>, Failure> {
-  let noted = ledger.all_noted()?;
+  let noted = ledger.agent_records()?;
   let config = context.config().unwrap_or_default().config;
   let records = agent::records(&context.surroundings.env, &config);
   let Some(classes) = records.classes() else { return Ok(Vec::new()) };

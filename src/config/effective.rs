@@ -164,7 +164,7 @@ mod tests {
     assert_eq!(theirs.config, Config { markers: Markers::Id, ..Config::default() });
     assert_eq!(theirs.origin(find("notify.command").unwrap()), ValueOrigin::Default);
     let wrong = Effective::parse_under(None, "[notify]\nvia = 3\n", None, false);
-    assert!(wrong.is_err(), "what is wrong is said all the same");
+    assert!(wrong.is_err(), "the errors are still reported");
   }
 
   #[test]

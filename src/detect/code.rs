@@ -20,7 +20,7 @@ use std::{fmt, str::FromStr};
 )]
 #[strum(serialize_all = "kebab-case")]
 pub enum Code {
-  /// A memfw comment that the ledger does not know, or that stands where it cannot.
+  /// A memfw comment that the ledger does not know, or at a place where memfw writes none.
   #[strum(message = "a provenance comment that memfw did not write")]
   ForgedMarker,
   /// Markers from another installation, at a first scan.
@@ -32,13 +32,13 @@ pub enum Code {
   /// Text that continues the line of a quarantined one.
   #[strum(message = "the rest of a line that is in quarantine")]
   QuarantineContinued,
-  /// Put there by a person with `memfw quarantine add`.
+  /// Quarantined by a person with `memfw quarantine add`.
   #[strum(message = "put into quarantine by a person")]
   ManualQuarantine,
   /// To be taken out of a file that may not be written.
   #[strum(message = "poison in a file that memfw may not write")]
   LeftInPlace,
-  /// Larger than what is judged.
+  /// A text that is larger than the part that memfw judges.
   #[strum(message = "only a part of a very long text was judged")]
   TextTooLarge,
   /// Zero-width characters inside words, or in long runs.
@@ -74,7 +74,7 @@ pub enum Code {
   /// Ignores, forgets or replaces the agent's instructions.
   #[strum(message = "tells the agent to drop its instructions")]
   InstructionOverride,
-  /// Makes the agent somebody without limits.
+  /// Makes the agent play a persona without limits.
   #[strum(message = "gives the agent another identity")]
   PersonaHijack,
   /// Asks for the system prompt or other hidden instructions.
@@ -83,7 +83,7 @@ pub enum Code {
   /// Text that poses as the system, an administrator or the developer.
   #[strum(message = "poses as the system or an authority")]
   FakeAuthority,
-  /// Tokens of chat templates.
+  /// Tokens of chat templates, such as the ones that begin a system message.
   #[strum(message = "tokens of a chat template")]
   ChatTemplateToken,
   /// Forged frames of the agent framework.
@@ -152,7 +152,7 @@ pub enum Code {
   /// Many system commands.
   #[strum(message = "many system commands")]
   CommandDensity,
-  /// An instruction in a tag.
+  /// An instruction in a tag: in a hashtag, in front matter, or beside the text.
   #[strum(message = "an instruction in a tag")]
   TagInstruction,
   /// Always, never, must.
@@ -182,49 +182,49 @@ pub enum Code {
   /// Layer 2: reads like poison in the form of memory.
   #[strum(message = "reads like a false memory that serves somebody else")]
   LikelyPoison,
-  /// Somebody outside sets a rule for all future turns.
+  /// An outside source sets a rule for all future turns.
   #[strum(message = "somebody outside sets a standing rule")]
   ForeignOrder,
-  /// Somebody outside has the agent run something.
+  /// An outside source has the agent run a program.
   #[strum(message = "somebody outside tells the agent to run something")]
   ForeignCommand,
-  /// Somebody outside says where money goes.
+  /// An outside source says where money goes.
   #[strum(message = "somebody outside says where to pay")]
   ForeignPayment,
-  /// Somebody outside says how a person is reached.
+  /// An outside source says how a person is reached.
   #[strum(message = "somebody outside changes a contact")]
   ForeignContact,
-  /// Somebody outside names a registry, mirror, host or upload place.
+  /// An outside source names a registry, mirror, host or upload place.
   #[strum(message = "somebody outside names an endpoint to use")]
   ForeignEndpoint,
-  /// Somebody outside grants a permission.
+  /// An outside source grants a permission.
   #[strum(message = "somebody outside grants a permission")]
   ForeignPermission,
-  /// Somebody outside says who somebody is.
+  /// An outside source says who a person or the agent is.
   #[strum(message = "somebody outside says who somebody is")]
   ForeignIdentity,
-  /// Somebody outside has something kept from the owner.
+  /// An outside source has the agent keep something from the owner.
   #[strum(message = "somebody outside asks for secrecy")]
   ForeignSecrecy,
-  /// Somebody outside sets a trigger.
+  /// An outside source sets a trigger.
   #[strum(message = "somebody outside sets a trigger")]
   ForeignTrigger,
-  /// Somebody outside has notes, checks or warnings dropped.
+  /// An outside source has the agent drop notes, checks or warnings.
   #[strum(message = "somebody outside asks to drop a note or check")]
   ForeignSuppression,
-  /// Somebody outside has a brand, link or person put forward.
+  /// An outside source has the agent promote a brand, link or person.
   #[strum(message = "somebody outside promotes something")]
   ForeignPromotion,
-  /// Somebody outside has data sent away.
+  /// An outside source has the agent send data away.
   #[strum(message = "somebody outside asks to send data away")]
   ForeignDisclosure,
-  /// Somebody outside states a fact that harms if it is false.
+  /// An outside source states a fact that harms if it is false.
   #[strum(message = "a fact from outside on which safety depends")]
   ForeignSafetyFact,
-  /// Layer 2: somebody outside gains power by it.
+  /// Layer 2: the text gives an outside source power over the agent.
   #[strum(message = "gives somebody outside power over the agent")]
   LikelyAuthority,
-  /// Layer 3: a model that read it with its source says that it has to go.
+  /// Layer 3: a model that read the text with its source says that it must be taken out.
   #[strum(message = "the judge says that the entry must be taken out")]
   JudgedHarmful,
 }

@@ -1,4 +1,4 @@
-//! The nearest known attack: a text beside exemplars, by the cosine of their vectors.
+//! The nearest known attack: compares a text with exemplars, by the cosine of their vectors.
 //!
 //! This explains, and decides nothing alone: on unseen attacks it finds about one in twenty at one false
 //! alarm in a hundred (docs/detection.md). Layer 2 weighs it among other things. Vectors come from outside, through [`Embed`]; everything here is
@@ -13,7 +13,7 @@ use crate::{detect::Code, provenance::Trust};
 pub use load::{BUILT_IN, Exemplars, MAX_EXEMPLARS, MAX_TEXT_BYTES};
 pub use ngrams::Ngrams;
 
-/// Makes vectors of texts: a model of memfw's, or another one at an address.
+/// Makes vectors of texts: memfw's model, or a model at an address.
 pub trait Embed {
   /// One vector a text, in order, all of one length. The error says in memfw's words why there is none.
   fn embed(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, String>;
@@ -26,7 +26,7 @@ pub struct Exemplar {
   pub name: String,
   /// What kind of attack it is.
   pub code: Code,
-  /// Its text.
+  /// The text of the attack, whose vector is compared.
   pub text: String,
 }
 

@@ -27,7 +27,7 @@ use super::{Code, rules::RuleName};
 pub enum Layer {
   /// The normaliser or a rule.
   Rules,
-  /// What the text would do, and who may.
+  /// The effects of the text, and who has a right to them.
   Effects,
   /// The embedded model.
   Model,

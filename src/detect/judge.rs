@@ -19,12 +19,12 @@ pub const MAX_TEXT: usize = 8 * 1024 * 1024;
 /// Findings of one text, at most; the worst are kept.
 pub const MAX_FINDINGS: usize = 256;
 
-/// How to judge.
+/// How a text is judged: the scope, the mode, its tags and the rules.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct JudgeOptions<'a> {
   /// How much to look for.
   pub scope: Scope,
-  /// What the text is about to do.
+  /// Whether the text is written, recalled or taken in as a document.
   pub mode: Mode,
   /// Tags that came beside the text.
   pub tags: &'a [String],
@@ -50,13 +50,13 @@ pub fn judge(bytes: &[u8], options: &JudgeOptions<'_>) -> Vec<Finding> {
       let span = normalized.raw.span(&view.map.span(&hit.span));
       match view.kind {
         ViewKind::Raw => raw_hits.push((hit.rule, span.clone())),
-        // What the raw view already says is not said again, and not without its excuse.
+        // A finding of the raw view is not repeated, and not without its excuse.
         ViewKind::Folded | ViewKind::Joined
           if raw_hits.iter().any(|(r, s)| *r == hit.rule && overlap(s, &span)) =>
         {
           continue;
         }
-        // Only what nobody writes by chance; the text itself has said the rest.
+        // Only findings that do not occur by chance; the raw view has the rest.
         ViewKind::Joined
           if hit.excused || rule.kind != RuleKind::Signature || rule.severity < Severity::High =>
         {
@@ -80,7 +80,7 @@ pub fn judge(bytes: &[u8], options: &JudgeOptions<'_>) -> Vec<Finding> {
   merge(findings)
 }
 
-/// What was found there is more than what is kept.
+/// The finding that a range has more findings than are kept.
 fn too_much(span: Range<usize>) -> Finding {
   Finding {
     code: Code::TextTooLarge,

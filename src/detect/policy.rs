@@ -39,8 +39,8 @@ use super::{
 };
 use crate::provenance::Trust;
 
-/// By how much a step of sensitivity moves the odds of a threshold (DETECTION: a factor of three in the
-/// rate of false alarms).
+/// By how much a step of sensitivity moves the odds of a threshold (docs/detection.md: a factor of
+/// three in the rate of false alarms).
 const SENSITIVITY_ODDS: f32 = 3.0;
 /// From which probability by the n-gram heads on the encoder reads a text, whatever its source.
 pub const NOTABLE: f32 = 0.10;
@@ -50,8 +50,8 @@ pub const NOTABLE: f32 = 0.10;
 /// away, and of two hundred attacks that were found one (docs/adr/0010).
 pub const UNLIKELY: f32 = 0.11;
 
-/// Codes that are evidence of another kind beside the model's word: where data goes, secrets, and what is
-/// kept from the eyes of a reader. A mere mention (severity info) is none.
+/// Codes that are evidence of another kind than the model's probability: destinations of data,
+/// secrets, and text that a reader does not see. A mere mention (severity info) is none.
 const SECOND_KIND: &[Code] = &[
   Code::ExfiltrationEndpoint,
   Code::EndpointSwap,
@@ -72,29 +72,29 @@ const SECOND_KIND: &[Code] = &[
   Code::ForgedMarker,
 ];
 
-/// What is thought of a text.
+/// The judgement about a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Verdict {
-  /// Nothing to say.
+  /// No finding counts.
   Pass,
   /// Stays, marked.
   Flag,
-  /// Goes.
+  /// The text is taken out of its file.
   Quarantine,
 }
 
-/// What is done with it.
+/// What memfw does with a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Action {
-  /// It stays as it is.
+  /// It stays unchanged.
   Keep,
   /// It stays, its marker says why.
   Annotate,
   /// It stays without its dangerous spans.
   Mask,
-  /// It goes, sealed.
+  /// It is taken out of its file and sealed.
   Quarantine,
-  /// It goes because of policy, not because of its content, and waits for a person.
+  /// It is taken out because of policy, not because of its content, and waits for a person.
   Hold,
 }
 
@@ -173,24 +173,26 @@ pub struct PolicyInput<'a> {
   pub excused: &'a [Code],
   /// What the model thinks of it; nothing where it was not asked.
   pub probabilities: Probabilities,
-  /// Whether these probabilities are the encoder's word.
+  /// Whether these probabilities are the encoder's.
   pub read: bool,
-  /// Whose words it is.
+  /// Whose words the text is.
   pub party: Party,
   /// What it would do.
   pub effects: &'a [FoundEffect],
-  /// How likely somebody outside gains power by it, from 0 to 1; `None` where the model was not asked.
+  /// How likely the text gives an outside source power, from 0 to 1; `None` where the model was not
+  /// asked.
   pub authority: Option<f32>,
-  /// Whether what policy holds leaves its file.
+  /// Whether text that policy holds leaves its file.
   pub hold: Hold,
-  /// What a model that read it says; `None` where none was asked, or gave an answer that counts.
+  /// The answer of a model that read the text; `None` where no model was asked, or none gave an
+  /// answer that counts.
   pub reading: Option<&'a Reading>,
-  /// Whether such an answer may release what a probability alone has held.
+  /// Whether such an answer may release text that is held only because of a probability.
   pub may_release: bool,
 }
 
 impl Default for PolicyInput<'_> {
-  /// What is known of a new block while nothing is known: untrusted, not observed.
+  /// The assumptions about a block without known facts: untrusted, not observed.
   fn default() -> Self {
     Self {
       trust: Trust::Untrusted,
@@ -225,7 +227,8 @@ impl PolicyInput<'_> {
     limits.is_some_and(|one| self.is_over(self.probabilities.most(), one.at(depth).flag))
   }
 
-  /// One step higher for what comes into a file of instructions: it rules every turn.
+  /// One step higher for text in a file of instructions, because the agent follows that file in
+  /// every turn.
   fn sensitivity_here(&self) -> Sensitivity {
     match (self.instructions && !self.baseline, self.sensitivity) {
       (false, sensitivity) => sensitivity,
@@ -238,9 +241,9 @@ impl PolicyInput<'_> {
 /// What was decided.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Decision {
-  /// What is thought of the text.
+  /// The judgement about the text.
   pub verdict: Verdict,
-  /// What is done with it.
+  /// What memfw does with the text.
   pub action: Action,
   /// How sure, from 0 to 1; grows with every finding.
   pub score: f32,
@@ -255,7 +258,7 @@ impl Decision {
   }
 }
 
-/// Decides.
+/// The decision about a text from its findings and the facts about it.
 pub fn decide(findings: &[Finding], input: &PolicyInput<'_>) -> Decision {
   let counted: Vec<&Finding> =
     findings.iter().filter(|finding| !input.excused.contains(&finding.code)).collect();
@@ -289,7 +292,7 @@ pub fn decide(findings: &[Finding], input: &PolicyInput<'_>) -> Decision {
   Decision { verdict, action, score: score(&codes, &counted, input), codes }
 }
 
-/// What becomes of a text for one finding, in order.
+/// The outcome of one finding for a text, in ascending order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Outcome {
   Pass,
@@ -313,8 +316,9 @@ pub fn strength(findings: &[Finding]) -> f32 {
   decide(findings, &PolicyInput::default()).score
 }
 
-/// What the model's word amounts to for this source: one finding for each kind of attack that it takes
-/// the text for. Severity high stands for the second threshold. `all` is the span of the whole text.
+/// The findings that follow from the model's probabilities for this source: one for each kind of
+/// attack over its threshold. Severity high means the second threshold. `all` is the span of the
+/// whole text.
 pub fn likely(
   assessment: &Assessment,
   all: std::ops::Range<usize>,
@@ -357,8 +361,8 @@ fn is_over(probability: f32, threshold: f32, input: &PolicyInput<'_>) -> bool {
   odds(probability) >= odds(threshold) * by
 }
 
-/// Whether a judge that reads the text may raise or lower what follows from the model's word: above the
-/// band nothing is in doubt, below it nobody would ever be asked about anything else.
+/// Whether a judge that reads the text may raise or lower the outcome of the model's probability:
+/// above the band there is no doubt, below it the questions would be too many.
 pub fn is_borderline(assessment: &Assessment, input: &PolicyInput<'_>) -> bool {
   let probability = assessment.probabilities.most();
   let limits = THRESHOLDS.iter().find(|one| one.trust == input.trust);
@@ -379,12 +383,12 @@ pub fn wants_encoder(trust: Trust, heads: Probabilities) -> bool {
   trust <= Trust::Untrusted || is_notable(heads)
 }
 
-/// Whether the encoder is to read a text for what the heads think of it.
+/// Whether the encoder reads a text because of the probabilities of the heads.
 pub fn is_notable(heads: Probabilities) -> bool {
   heads.most() >= NOTABLE
 }
 
-/// Whether there is evidence beside the model's word.
+/// Whether there is evidence other than the model's probability.
 fn is_backed(counted: &[&Finding], input: &PolicyInput<'_>) -> bool {
   let is_low_and_seen = input.source_observed && input.trust <= Trust::Untrusted;
   let is_second = |finding: &Finding| {
@@ -432,14 +436,14 @@ fn verdict_of(finding: &Finding, input: &PolicyInput<'_>) -> Verdict {
   }
 }
 
-/// Who writes so that a filter does not read it has a reason. In notes of people it is a heading in small
-/// capitals or a piece of source code.
+/// Text from outside that is written so that a filter does not read it is suspicious. In notes of
+/// people such text is a heading in small capitals or a piece of source code.
 fn is_disguise_from_outside(finding: &Finding, input: &PolicyInput<'_>) -> bool {
   finding.code == Code::DisguisedText && matches!(input.party, Party::Outside | Party::Hostile)
 }
 
-/// Whether the encoder has read the text and finds nothing in what a trigger of memfw's asks about. What is
-/// out of sight, what the normaliser saw and what a person wrote a rule for is not asked of a model.
+/// Whether the encoder has read the text and finds a trigger of memfw's rules harmless. The model
+/// does not overrule findings about hidden text, of the normaliser, or of a user's own rule.
 fn is_overruled(finding: &Finding, input: &PolicyInput<'_>) -> bool {
   let is_ours = match &finding.rule {
     Some(name) => name.is_built_in(),

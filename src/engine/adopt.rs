@@ -17,7 +17,7 @@ use super::{
   facts::FileFacts,
   judge::{JudgeContext, Origin, Treatment, judge_fresh},
   layer2::{Layer2, reading_due},
-  record::{Due, told},
+  record::{Due, block_events},
   slices::LARGE,
   view::{COARSE, View},
 };
@@ -74,10 +74,12 @@ impl<F: Fs> Engine<F> {
     let at = self.now();
     let how = How { config: &self.config, rules: self.judge.rules(), model: self.judge.model() };
     let judged = judge_all(reads, how, at);
-    let told: Vec<_> =
-      judged.iter().map(|(read, one)| told(&read.path, &one.view, &one.rows, true)).collect();
+    let events: Vec<_> = judged
+      .iter()
+      .map(|(read, one)| block_events(&read.path, &one.view, &one.rows, true))
+      .collect();
     let event_rows: Vec<Vec<_>> =
-      told.iter().map(|events| events.iter().map(super::Event::row).collect()).collect();
+      events.iter().map(|events| events.iter().map(super::Event::row).collect()).collect();
     let mut scans = Vec::with_capacity(judged.len());
     for ((read, one), events) in judged.iter().zip(&event_rows) {
       let Some(target) = targets.get(read.index) else { continue };
@@ -112,7 +114,7 @@ impl<F: Fs> Engine<F> {
     }
     let took_ms = self.clock.monotonic().saturating_sub(started).as_secs_f64() * 1e3;
     // Logged after the commit, so that the log never has more events than the ledger.
-    told.iter().flatten().for_each(|event| event.log(Some(took_ms)));
+    events.iter().flatten().for_each(|event| event.log(Some(took_ms)));
     Ok(outcomes)
   }
 

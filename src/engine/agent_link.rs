@@ -132,8 +132,8 @@ impl AgentLink {
       return Ok(None);
     }
     let changed_at = stamp.mtime_ns / 1000;
-    let noted = ledger.noted(&target.path())?;
-    let ours = noted.filter(|noted| noted.version == version && noted.edited_at.is_some());
+    let record = ledger.agent_record(&target.path())?;
+    let ours = record.filter(|record| record.version == version && record.edited_at.is_some());
     let Some(AgentRecord { base, .. }) = ours else {
       return Ok(Some(Sighting { version, changed_at }));
     };
@@ -184,7 +184,7 @@ impl AgentLink {
   ) -> Result<(), EngineError> {
     let path = target.path();
     let Some((recorded, class)) = self.on_record(target) else { return Ok(()) };
-    let before = ledger.noted(&path)?;
+    let before = ledger.agent_record(&path)?;
     if let Some(before) = before.as_ref().filter(|before| before.version == view.hash) {
       // A record of a write that is still to come says nothing about this version.
       let is_about = recorded == Some(view.hash);
@@ -192,17 +192,19 @@ impl AgentLink {
       if is_news && (before.recorded, &before.class) != (recorded, &class) {
         // A person may have given the file another class.
         let dropped = self.records.classes().map(|classes| classes.dropped);
-        let fall = before.fall.clone().filter(|_| !is_about || class.as_deref() == dropped);
-        ledger.note(&path, &AgentRecord { recorded, class, fall, ..before.clone() })?;
+        let downgrade =
+          before.downgrade.clone().filter(|_| !is_about || class.as_deref() == dropped);
+        ledger
+          .set_agent_record(&path, &AgentRecord { recorded, class, downgrade, ..before.clone() })?;
       }
       return self.class_back(ledger, target);
     }
     let base = view.origin.trail.sighting.map_or(view.hash, |seen| seen.version);
     let edited_at = (base != view.hash).then_some(at);
-    let mut noted =
-      AgentRecord { version: view.hash, base, recorded, class, edited_at, fall: None };
-    noted.fall = before.and_then(|before| self.fall(&before, &noted, view, at));
-    ledger.note(&path, &noted)?;
+    let mut record =
+      AgentRecord { version: view.hash, base, recorded, class, edited_at, downgrade: None };
+    record.downgrade = before.and_then(|before| self.downgrade(&before, &record, view, at));
+    ledger.set_agent_record(&path, &record)?;
     self.class_back(ledger, target)
   }
 
@@ -218,9 +220,9 @@ impl AgentLink {
       return Ok(());
     }
     let Some((recorded, class)) = self.on_record(target) else { return Ok(()) };
-    let noted =
-      AgentRecord { version, base: version, recorded, class, edited_at: None, fall: None };
-    Ok(ledger.note(&target.path(), &noted)?)
+    let record =
+      AgentRecord { version, base: version, recorded, class, edited_at: None, downgrade: None };
+    Ok(ledger.set_agent_record(&target.path(), &record)?)
   }
 
   /// Hash and class on record, each `None` without a record; the outer `None` where the record cannot
@@ -235,7 +237,7 @@ impl AgentLink {
 
   /// The class downgrade that the write of a version caused, if the class could return. A tool may have
   /// put its next write on record already; then the cause is not known yet, but the history is kept.
-  fn fall(
+  fn downgrade(
     &self,
     before: &AgentRecord,
     now: &AgentRecord,
@@ -248,34 +250,34 @@ impl AgentLink {
     if !is_ahead && !is_dropped {
       return None;
     }
-    let mut fall = before.open_fall().or_else(|| self.upright(before, at))?;
+    let mut downgrade = before.open_downgrade().or_else(|| self.new_downgrade(before, at))?;
     let loss = view.loss()?;
-    fall.version = now.base;
-    fall.unproven.push(now.base);
-    fall.only_adds &= loss.only_adds;
+    downgrade.version = now.base;
+    downgrade.unproven.push(now.base);
+    downgrade.only_adds &= loss.only_adds;
     // A version in between may not have been recorded; its removed lines are counted with the next
     // version.
-    let new = loss.gone.into_iter().filter(|hash| !fall.gone.contains(hash));
+    let new = loss.gone.into_iter().filter(|hash| !downgrade.gone.contains(hash));
     let new: Vec<[u8; 8]> = new.collect();
-    fall.gone.extend(new);
-    fall.after_edit |= is_ahead && now.edited_at.is_some();
-    let is_short = fall.unproven.len() <= MAX_UNPROVEN && fall.gone.len() <= MAX_GONE;
-    let could_go_back = fall.after_edit || fall.only_adds || is_ahead;
-    (is_short && could_go_back).then_some(fall)
+    downgrade.gone.extend(new);
+    downgrade.after_edit |= is_ahead && now.edited_at.is_some();
+    let is_short = downgrade.unproven.len() <= MAX_UNPROVEN && downgrade.gone.len() <= MAX_GONE;
+    let could_go_back = downgrade.after_edit || downgrade.only_adds || is_ahead;
+    (is_short && could_go_back).then_some(downgrade)
   }
 
   /// The start of a class downgrade from this record; `None` where the file has no class to lose.
-  fn upright(&self, noted: &AgentRecord, at: i64) -> Option<ClassDowngrade> {
+  fn new_downgrade(&self, record: &AgentRecord, at: i64) -> Option<ClassDowngrade> {
     let full = self.records.classes()?.full;
-    let has_all = match &noted.class {
+    let has_all = match &record.class {
       // A first write gives a file the full class, so a file without a record can lose that.
-      None => noted.recorded.is_none(),
-      Some(class) => class == full && noted.is_about_file(),
+      None => record.recorded.is_none(),
+      Some(class) => class == full && record.is_about_file(),
     };
     has_all.then(|| ClassDowngrade {
-      version: noted.base,
+      version: record.base,
       former: full.to_owned(),
-      after_edit: noted.edited_at.is_some_and(|edited| at.saturating_sub(edited) <= STALE_READ),
+      after_edit: record.edited_at.is_some_and(|edited| at.saturating_sub(edited) <= STALE_READ),
       only_adds: true,
       unproven: vec![],
       gone: vec![],
@@ -292,20 +294,20 @@ impl AgentLink {
     followed: bool,
   ) -> Result<(), EngineError> {
     let path = target.path();
-    let Some(noted) = ledger.noted(&path)?.filter(|noted| noted.version == before) else {
+    let Some(record) = ledger.agent_record(&path)?.filter(|record| record.version == before) else {
       return Ok(());
     };
     let at = self.clock.now();
-    let fall = if followed {
-      noted.fall.clone()
+    let downgrade = if followed {
+      record.downgrade.clone()
     } else {
       // The next write will cost the file its class, because of memfw's edit.
-      let fall = noted.open_fall().or_else(|| self.upright(&noted, at));
-      fall.map(|fall| ClassDowngrade { after_edit: true, ..fall })
+      let downgrade = record.open_downgrade().or_else(|| self.new_downgrade(&record, at));
+      downgrade.map(|downgrade| ClassDowngrade { after_edit: true, ..downgrade })
     };
-    let recorded = if followed { Some(after) } else { noted.recorded };
-    let noted = AgentRecord { version: after, recorded, edited_at: Some(at), fall, ..noted };
-    Ok(ledger.note(&path, &noted)?)
+    let recorded = if followed { Some(after) } else { record.recorded };
+    let record = AgentRecord { version: after, recorded, edited_at: Some(at), downgrade, ..record };
+    Ok(ledger.set_agent_record(&path, &record)?)
   }
 
   /// Makes the record follow earlier edits of memfw, once the record can be read. It follows only from
@@ -318,19 +320,20 @@ impl AgentLink {
     if ledger.state(&StateKey::degraded(key(target)))?.is_none() {
       return Ok(());
     }
-    let noted = ledger.noted(&target.path())?;
-    let Some(noted) = noted.filter(|noted| noted.edited_at.is_some() && !noted.is_about_file())
+    let record = ledger.agent_record(&target.path())?;
+    let Some(record) =
+      record.filter(|record| record.edited_at.is_some() && !record.is_about_file())
     else {
       return self.recovered(ledger, target);
     };
-    match self.records.follow(&target.root, &target.rel, noted.base, noted.version, None) {
+    match self.records.follow(&target.root, &target.rel, record.base, record.version, None) {
       Followed::Failed(why) => self.degrade(ledger, target, &why),
       Followed::NotOurs => self.recovered(ledger, target),
       Followed::Yes => {
         // The downgrade that the next write would have caused cannot happen any more.
-        let fall = noted.fall.clone().filter(|fall| !fall.unproven.is_empty());
-        let recorded = Some(noted.version);
-        ledger.note(&target.path(), &AgentRecord { recorded, fall, ..noted })?;
+        let downgrade = record.downgrade.clone().filter(|downgrade| !downgrade.unproven.is_empty());
+        let recorded = Some(record.version);
+        ledger.set_agent_record(&target.path(), &AgentRecord { recorded, downgrade, ..record })?;
         self.recovered(ledger, target)
       }
     }
@@ -340,22 +343,23 @@ impl AgentLink {
   /// line of that write without a review is left.
   pub(super) fn class_back(&self, ledger: &mut Ledger, target: &Target) -> Result<(), EngineError> {
     let path = target.path();
-    let Some(noted) = ledger.noted(&path)?.filter(AgentRecord::is_about_file) else {
+    let Some(record) = ledger.agent_record(&path)?.filter(AgentRecord::is_about_file) else {
       return Ok(());
     };
     // Across several writes, or after a removal, the lines that are left are not those that had the
     // class.
-    let is_one = |fall: &ClassDowngrade| fall.only_adds && fall.unproven == [fall.version];
-    let Some(fall) = noted.fall.clone().filter(is_one) else { return Ok(()) };
+    let is_one =
+      |downgrade: &ClassDowngrade| downgrade.only_adds && downgrade.unproven == [downgrade.version];
+    let Some(downgrade) = record.downgrade.clone().filter(is_one) else { return Ok(()) };
     let Some((row, blocks)) = ledger.provenance(&path)? else { return Ok(()) };
     let lenient = self.config.agent_follow == Follow::Validated;
-    if row.hash != Some(noted.version)
-      || !(lenient || ledger.was_taken_from(&path, fall.version)?)
-      || blocks.iter().any(|block| is_left(block, fall.version, lenient))
+    if row.hash != Some(record.version)
+      || !(lenient || ledger.was_taken_from(&path, downgrade.version)?)
+      || blocks.iter().any(|block| is_left(block, downgrade.version, lenient))
     {
       return Ok(());
     }
-    self.give_back(ledger, target, noted, &fall.former)
+    self.give_back(ledger, target, record, &downgrade.former)
   }
 
   /// Gives the class back when the framework read nothing foreign in the turn that wrote a version, and
@@ -364,51 +368,54 @@ impl AgentLink {
     &self,
     ledger: &mut Ledger,
     target: &Target,
-    visit: &VersionQuery,
+    query: &VersionQuery,
     answer: &Answer,
   ) -> Result<(), EngineError> {
     if answer.clean_turn != Some(true) || answer.outlook != Outlook::Final {
       return Ok(());
     }
-    let Some(noted) = ledger.noted(&target.path())? else { return Ok(()) };
-    let version = visit.sighting.version;
-    let is_of_it = |fall: &ClassDowngrade| fall.unproven.contains(&version);
-    let Some(mut fall) = noted.fall.clone().filter(is_of_it) else { return Ok(()) };
+    let Some(record) = ledger.agent_record(&target.path())? else { return Ok(()) };
+    let version = query.sighting.version;
+    let is_of_it = |downgrade: &ClassDowngrade| downgrade.unproven.contains(&version);
+    let Some(mut downgrade) = record.downgrade.clone().filter(is_of_it) else { return Ok(()) };
     // Every line of the version must come from the tool, or foreign text would gain trust.
-    let is_whole = is_all_of(ledger, target, visit)?;
+    let is_whole = is_all_of(ledger, target, query)?;
     if !is_whole || !answer.attributions.iter().all(is_written_by_tool) {
       return Ok(());
     }
-    fall.unproven.retain(|unproven| *unproven != version);
+    downgrade.unproven.retain(|unproven| *unproven != version);
     for line in &answer.replaced {
       // A line that was in the file twice must be removed twice.
       let hash = line_hash(line.as_bytes());
-      if let Some(index) = fall.gone.iter().position(|gone| *gone == hash) {
-        fall.gone.swap_remove(index);
+      if let Some(index) = downgrade.gone.iter().position(|gone| *gone == hash) {
+        downgrade.gone.swap_remove(index);
       }
     }
-    let is_shown = fall.unproven.is_empty() && fall.gone.is_empty();
+    let is_shown = downgrade.unproven.is_empty() && downgrade.gone.is_empty();
     // Without an edit of memfw before the write, the framework had a reason of its own.
-    if noted.is_about_file() && fall.after_edit && is_shown {
-      return self.give_back(ledger, target, noted, &fall.former);
+    if record.is_about_file() && downgrade.after_edit && is_shown {
+      return self.give_back(ledger, target, record, &downgrade.former);
     }
-    Ok(ledger.note(&target.path(), &AgentRecord { fall: Some(fall), ..noted })?)
+    Ok(
+      ledger
+        .set_agent_record(&target.path(), &AgentRecord { downgrade: Some(downgrade), ..record })?,
+    )
   }
 
   fn give_back(
     &self,
     ledger: &mut Ledger,
     target: &Target,
-    noted: AgentRecord,
+    record: AgentRecord,
     class: &str,
   ) -> Result<(), EngineError> {
     let (root, rel) = (&target.root, &target.rel);
-    match self.records.follow(root, rel, noted.version, noted.version, Some(class)) {
+    match self.records.follow(root, rel, record.version, record.version, Some(class)) {
       Followed::Failed(why) => self.degrade(ledger, target, &why),
       Followed::NotOurs => Ok(()),
       Followed::Yes => {
-        let noted = AgentRecord { class: Some(class.to_owned()), fall: None, ..noted };
-        ledger.note(&target.path(), &noted)?;
+        let record = AgentRecord { class: Some(class.to_owned()), downgrade: None, ..record };
+        ledger.set_agent_record(&target.path(), &record)?;
         self.recovered(ledger, target)
       }
     }
@@ -416,18 +423,18 @@ impl AgentLink {
 }
 
 /// Whether a question covered all text that was first seen in its version.
-fn is_all_of(ledger: &Ledger, target: &Target, visit: &VersionQuery) -> Result<bool, EngineError> {
+fn is_all_of(ledger: &Ledger, target: &Target, query: &VersionQuery) -> Result<bool, EngineError> {
   let Some((_, blocks)) = ledger.provenance(&target.path())? else { return Ok(false) };
   let asked = |block: &BlockRow, number| {
-    visit.pieces.iter().any(|piece| piece.of == Subject::Revision(block.id.clone(), number))
+    query.pieces.iter().any(|piece| piece.of == Subject::Revision(block.id.clone(), number))
   };
   let of_it = |one: &&crate::store::Revision| {
-    one.trail.sighting.map(|seen| seen.version) == Some(visit.sighting.version)
+    one.trail.sighting.map(|seen| seen.version) == Some(query.sighting.version)
   };
   Ok(blocks.iter().all(|block| block.live().filter(of_it).all(|one| asked(block, one.number))))
 }
 
-/// The key under which it is noted that the record of a file does not follow edits of memfw.
+/// The key under which `status` reports that the record of a file does not follow edits of memfw.
 fn key(target: &Target) -> String {
   format!("agent-record:{}", super::event::shown(&target.path()))
 }

@@ -48,7 +48,7 @@ fn what_is_out_stays_out_also_when_its_source_is_allowed() {
   world.engine.decisions().allow(&source(), &codes, WORD).unwrap();
   world.write(&format!("{BEFORE}{OVERRIDE}"));
   world.pass();
-  assert!(!world.read().contains(OVERRIDE), "at first nobody knows whose it is");
+  assert!(!world.read().contains(OVERRIDE), "at first its source is unknown");
   world.records.answer(OVERRIDE.trim(), web("docs.example"));
   world.attribute();
   assert_eq!(waiting(&world), [codes], "only a person brings it back");

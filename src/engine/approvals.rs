@@ -33,7 +33,7 @@ pub(super) struct Version<'a> {
   /// The path of the file.
   pub(super) path: &'a Path,
   pub(super) bytes: &'a [u8],
-  /// Their blocks.
+  /// The segments and blocks of `bytes`.
   pub(super) document: &'a Document,
 }
 

@@ -68,7 +68,7 @@ pub enum Reads {
 /// A text and the facts that its judgement needs.
 #[derive(Clone, Copy, Debug)]
 pub struct Sample<'a> {
-  /// The text.
+  /// The bytes of the block.
   pub text: &'a [u8],
   /// Options of the rules.
   pub options: JudgeOptions<'a>,
@@ -100,7 +100,7 @@ pub struct Referral<'a> {
 pub struct Assessed {
   /// The findings, sorted by position.
   pub findings: Vec<Finding>,
-  /// The decision.
+  /// What policy decided about the block.
   pub decision: Decision,
   /// The higher of the model's two probabilities; `None` without a model.
   pub model: Option<f32>,

@@ -60,7 +60,7 @@ pub struct AttributionRequest {
   rel: PathBuf,
   /// The hash of the file's version, with its bytes; `None` where no text in the file is due.
   pub(super) file: Option<(ContentHash, Vec<u8>)>,
-  pub(super) visits: Vec<VersionQuery>,
+  pub(super) queries: Vec<VersionQuery>,
   /// The other memory of the workspace whose origin is known.
   memory: Vec<Remembered>,
   /// The owner's devices.
@@ -97,21 +97,21 @@ pub(super) enum Subject {
 impl AttributionRequest {
   /// Asks the records; returns one answer for each version.
   pub fn ask(&self, agent: &dyn AgentRecords) -> Vec<Answer> {
-    let ask = |visit: &VersionQuery| {
-      let texts: Vec<&[u8]> = visit.pieces.iter().map(|piece| piece.text.as_slice()).collect();
+    let ask = |query: &VersionQuery| {
+      let texts: Vec<&[u8]> = query.pieces.iter().map(|piece| piece.text.as_slice()).collect();
       agent.attribute(&Question {
         workspace: &self.root,
         file: &self.rel,
-        version: visit.sighting.version,
-        on_record: visit.on_record,
-        seen_at: visit.seen_at,
-        changed_at: visit.sighting.changed_at,
+        version: query.sighting.version,
+        on_record: query.on_record,
+        seen_at: query.seen_at,
+        changed_at: query.sighting.changed_at,
         memory: &self.memory,
         owner_devices: &self.owner_devices,
         texts: &texts,
       })
     };
-    self.visits.iter().map(ask).collect()
+    self.queries.iter().map(ask).collect()
   }
 
   /// The answers for records that could not be read; `why` gives the reason.
@@ -122,19 +122,19 @@ impl AttributionRequest {
       clean_turn: None,
       replaced: vec![],
     };
-    self.visits.iter().map(answer).collect()
+    self.queries.iter().map(answer).collect()
   }
 
   fn push(&mut self, sighting: Sighting, seen_at: i64, piece: Piece) {
-    if let Some(visit) = self.visits.iter_mut().find(|visit| visit.sighting == sighting) {
+    if let Some(query) = self.queries.iter_mut().find(|query| query.sighting == sighting) {
       // The oldest text decides how long the question has waited.
-      visit.seen_at = visit.seen_at.min(seen_at);
-      visit.pieces.push(piece);
+      query.seen_at = query.seen_at.min(seen_at);
+      query.pieces.push(piece);
       return;
     }
     // The same version, until `with_records` finds that an edit of memfw has replaced it on record.
     let on_record = sighting.version;
-    self.visits.push(VersionQuery { sighting, on_record, seen_at, pieces: vec![piece] });
+    self.queries.push(VersionQuery { sighting, on_record, seen_at, pieces: vec![piece] });
   }
 }
 
@@ -153,49 +153,49 @@ impl<F: Fs> Engine<F> {
     target: &Target,
     waited: Duration,
   ) -> Result<Attributing, EngineError> {
-    let Some(asking) = self.asking(target)? else { return Ok(Attributing::NotNow) };
-    let answers = asking.ask(&**self.link.records());
-    self.answered(target, &asking, &answers, waited)
+    let Some(request) = self.asking(target)? else { return Ok(Attributing::NotNow) };
+    let answers = request.ask(&**self.link.records());
+    self.answered(target, &request, &answers, waited)
   }
 
   /// Gathers all due questions about a file; `None` while the file differs from the ledger's version.
   pub fn asking(&mut self, target: &Target) -> Result<Option<AttributionRequest>, EngineError> {
-    let Some(mut asking) = self.gather(target)? else { return Ok(None) };
-    if !asking.visits.is_empty() {
-      asking.memory = self.remembered(&target.root)?;
+    let Some(mut request) = self.gather(target)? else { return Ok(None) };
+    if !request.queries.is_empty() {
+      request.memory = self.remembered(&target.root)?;
     }
-    with_records(&self.ledger, asking, &target.path()).map(Some)
+    with_records(&self.ledger, request, &target.path()).map(Some)
   }
 
   fn gather(&mut self, target: &Target) -> Result<Option<AttributionRequest>, EngineError> {
     let path = target.path();
     let (root, rel) = (target.root.clone(), target.rel.clone());
     let owner_devices = self.config.agent_owner_devices.clone();
-    let (file, visits, memory, lost) = (None, vec![], vec![], vec![]);
-    let mut asking = AttributionRequest { root, rel, file, visits, memory, owner_devices, lost };
+    let (file, queries, memory, lost) = (None, vec![], vec![], vec![]);
+    let mut request = AttributionRequest { root, rel, file, queries, memory, owner_devices, lost };
     if !self.ledger.has_key() {
-      return Ok(Some(asking));
+      return Ok(Some(request));
     }
     for item in self.ledger.due_items(&path)? {
       match self.ledger.unseal(&item.id) {
         Ok(text) => {
-          asking.push(item.sighting, item.seen_at, Piece { of: Subject::Item(item.id), text });
+          request.push(item.sighting, item.seen_at, Piece { of: Subject::Item(item.id), text });
         }
         Err(StoreError::Deleted { .. } | StoreError::Unsealable { .. }) => {
-          asking.lost.push(item.id);
+          request.lost.push(item.id);
         }
         Err(error) => return Err(error.into()),
       }
     }
-    let Some((row, blocks)) = self.ledger.provenance(&path)? else { return Ok(Some(asking)) };
+    let Some((row, blocks)) = self.ledger.provenance(&path)? else { return Ok(Some(request)) };
     let is_due = blocks.iter().any(|block| block.live().any(|one| one.trail.due));
     // Text of a file that is gone is asked about when the file is back.
     if !is_due || row.status != FileStatus::Watched {
-      return Ok(Some(asking));
+      return Ok(Some(request));
     }
     let Some(bytes) = self.files.read_known(target, row.hash)? else {
       // Text that was taken out of the file is asked about anyway.
-      return Ok((!asking.visits.is_empty()).then_some(asking));
+      return Ok((!request.queries.is_empty()).then_some(request));
     };
     let document = self.view(target, Some(&row), bytes.clone(), Origin::unknown(), None)?.document;
     for (block, text) in blocks.iter().zip(document.blocks()) {
@@ -209,18 +209,18 @@ impl<F: Fs> Engine<F> {
           continue;
         }
         let of = Subject::Revision(block.id.clone(), revision.number);
-        asking.push(sighting, revision.at, Piece { of, text: Zeroizing::new(text) });
+        request.push(sighting, revision.at, Piece { of, text: Zeroizing::new(text) });
       }
     }
-    asking.file = row.hash.map(|hash| (hash, bytes));
-    Ok(Some(asking))
+    request.file = row.hash.map(|hash| (hash, bytes));
+    Ok(Some(request))
   }
 
   /// Records the answers of the agent's records.
   pub fn answered(
     &mut self,
     target: &Target,
-    asking: &AttributionRequest,
+    request: &AttributionRequest,
     answers: &[Answer],
     waited: Duration,
   ) -> Result<Attributing, EngineError> {
@@ -231,16 +231,16 @@ impl<F: Fs> Engine<F> {
     }
     let mut said: Vec<Attributed> = Vec::new();
     let (mut later, mut unreadable) = (false, None);
-    for (visit, answer) in asking.visits.iter().zip(answers) {
+    for (query, answer) in request.queries.iter().zip(answers) {
       match &answer.outlook {
         Outlook::Unreadable(why) => unreadable = Some(why.clone()),
-        Outlook::Later if !is_overdue(self.now(), visit.seen_at, waited, PATIENCE) => later = true,
-        Outlook::Unseen if !is_overdue(self.now(), visit.seen_at, waited, PATIENCE_UNSEEN) => {
+        Outlook::Later if !is_overdue(self.now(), query.seen_at, waited, PATIENCE) => later = true,
+        Outlook::Unseen if !is_overdue(self.now(), query.seen_at, waited, PATIENCE_UNSEEN) => {
           later = true;
         }
         Outlook::Later | Outlook::Unseen | Outlook::Final => {
-          for (piece, attribution) in visit.pieces.iter().zip(&answer.attributions) {
-            let (of, sighting) = (piece.of.clone(), visit.sighting);
+          for (piece, attribution) in query.pieces.iter().zip(&answer.attributions) {
+            let (of, sighting) = (piece.of.clone(), query.sighting);
             said.push(Attributed { of, sighting, attribution: attribution.clone() });
           }
         }
@@ -254,13 +254,13 @@ impl<F: Fs> Engine<F> {
       self.link.follow_late(&mut self.ledger, target)?;
     }
     // Before the answers are recorded, so that the question about an item that must wait stays open.
-    self.give_back_to_owner(target, asking, &mut said, waited)?;
-    let left = !said.is_empty() || !asking.lost.is_empty() || !(later || unreadable.is_some());
-    if left && !self.record_answers(target, asking, &said)? {
+    self.give_back_to_owner(target, request, &mut said, waited)?;
+    let left = !said.is_empty() || !request.lost.is_empty() || !(later || unreadable.is_some());
+    if left && !self.record_answers(target, request, &said)? {
       return Ok(Attributing::NotNow);
     }
-    for (visit, answer) in asking.visits.iter().zip(answers) {
-      self.link.clear_of_us(&mut self.ledger, target, visit, answer)?;
+    for (query, answer) in request.queries.iter().zip(answers) {
+      self.link.clear_of_us(&mut self.ledger, target, query, answer)?;
     }
     self.link.class_back(&mut self.ledger, target)?;
     if later {
@@ -283,13 +283,13 @@ impl<F: Fs> Engine<F> {
   fn record_answers(
     &mut self,
     target: &Target,
-    asking: &AttributionRequest,
+    request: &AttributionRequest,
     said: &[Attributed],
   ) -> Result<bool, EngineError> {
     let path = target.path();
     let writing = self.files.lock()?;
     let Some((row, blocks)) = self.ledger.provenance(&path)? else { return Ok(true) };
-    if asking.file.as_ref().is_some_and(|(hash, _)| row.hash != Some(*hash)) {
+    if request.file.as_ref().is_some_and(|(hash, _)| row.hash != Some(*hash)) {
       return Ok(false);
     }
     let at = self.now();
@@ -303,7 +303,7 @@ impl<F: Fs> Engine<F> {
       items.push(item_origin(id, &origin));
       events.extend(told_of_item(&self.ledger, target, id, &origin)?);
     }
-    for id in &asking.lost {
+    for id in &request.lost {
       let item = self.ledger.item(id.as_str())?;
       let mut origin = Origin::of_item(&item);
       // Without its bytes the item can never be asked about.
@@ -320,7 +320,7 @@ impl<F: Fs> Engine<F> {
       }
     }
     known.forget_dead();
-    let verdicts = match &asking.file {
+    let verdicts = match &request.file {
       Some((_, bytes)) => self.judge_again(target, &row, bytes, &mut known, &writing)?,
       None => vec![],
     };
@@ -337,7 +337,7 @@ impl<F: Fs> Engine<F> {
     if !said.is_empty() && self.is_judged_by_model(target) {
       due = due | Pending::JUDGE;
     }
-    if let Some((_, bytes)) = &asking.file
+    if let Some((_, bytes)) = &request.file
       && verdicts.is_empty()
       && self.is_marking_due(target, &row, bytes, &rows)?
     {
@@ -360,7 +360,7 @@ impl<F: Fs> Engine<F> {
     }
     // Taking text out acquires the lock itself.
     drop(writing);
-    match &asking.file {
+    match &request.file {
       Some((hash, _)) if !verdicts.is_empty() => self.take_out(target, *hash, &verdicts),
       _ => Ok(true),
     }
@@ -391,16 +391,16 @@ pub(super) fn lines_of<'a>(
 /// Adds to each version the record that is about it by now.
 fn with_records(
   ledger: &Ledger,
-  mut asking: AttributionRequest,
+  mut request: AttributionRequest,
   path: &Path,
 ) -> Result<AttributionRequest, EngineError> {
-  if let Some(noted) = ledger.noted(path)?.filter(AgentRecord::is_about_file) {
-    let visits = asking.visits.iter_mut();
-    for visit in visits.filter(|visit| visit.sighting.version == noted.base) {
-      visit.on_record = noted.version;
+  if let Some(record) = ledger.agent_record(path)?.filter(AgentRecord::is_about_file) {
+    let queries = request.queries.iter_mut();
+    for query in queries.filter(|query| query.sighting.version == record.base) {
+      query.on_record = record.version;
     }
   }
-  Ok(asking)
+  Ok(request)
 }
 
 /// Whether the patience for a text that was seen at `seen_at` is over.

@@ -200,7 +200,7 @@ fn records_that_cannot_be_read_are_a_degradation_and_asked_again_at_the_next_cha
   world.records.outlook(Outlook::Unreadable("the database is locked".to_owned()));
   assert_eq!(world.attribute(), Attributing::Unreadable);
   assert!(world.degradations().iter().any(|text| text.contains("the database is locked")));
-  assert!(!world.file().pending.contains(Pending::ATTRIBUTE), "nobody waits for it");
+  assert!(!world.file().pending.contains(Pending::ATTRIBUTE), "no caller waits for it");
   assert_eq!(crate::engine::pending::attributions(world.engine.ledger()).unwrap().len(), 1);
   world.write(&format!("- Bob likes tea.\n{NEW}- Ann likes the aisle.\n"));
   world.pass();

@@ -128,16 +128,16 @@ impl World {
 
   fn next(&mut self) -> Box<JudgeRequest> {
     match self.engine.judge_queue().next_question().unwrap() {
-      Turn::Ask(asking) => asking,
+      Turn::Ask(request) => request,
       other => panic!("{other:?}"),
     }
   }
 
   /// Answers the next question with a valid answer.
   fn answer(&mut self, own: &str, verdict: &str) {
-    let asking = self.next();
-    let text = answer(asking.prompt.text(), own, verdict);
-    let (_, files) = self.engine.judge_queue().take_answer(&asking, &text).unwrap().unwrap();
+    let request = self.next();
+    let text = answer(request.prompt.text(), own, verdict);
+    let (_, files) = self.engine.judge_queue().take_answer(&request, &text).unwrap().unwrap();
     assert!(files.iter().eq([&self.target]), "{files:?}");
     self.work();
   }
@@ -152,13 +152,13 @@ fn what_only_a_reader_objects_to_leaves_the_file_with_the_answer() {
   world.add(QUIET);
   assert!(world.read().contains(QUIET), "nothing waits for the answer");
   assert_eq!(world.counts().waiting, 1);
-  let asking = world.next();
-  let prompt = asking.prompt.text();
+  let request = world.next();
+  let prompt = request.prompt.text();
   assert!(prompt.contains("\"asked\":\"How often do I water basil?\""), "{prompt}");
   assert!(prompt.contains("\"source\":\"web_fetch:balcony.example\""), "{prompt}");
   assert!(!prompt.contains("Bob likes tea"), "one entry alone");
 
-  let again = world.engine.judge_queue().find(&asking.id()).unwrap().unwrap().unwrap();
+  let again = world.engine.judge_queue().find(&request.id()).unwrap().unwrap().unwrap();
   let text = answer(prompt, "balcony.example", "take");
   let (reading, files) = world.engine.judge_queue().take_answer(&again, &text).unwrap().unwrap();
   assert_eq!((reading.ruling, reading.effect), (Ruling::Take, Some(Effect::Promotion)));
@@ -170,7 +170,7 @@ fn what_only_a_reader_objects_to_leaves_the_file_with_the_answer() {
   let [item] = items.as_slice() else { panic!("{items:?}") };
   assert_eq!((item.status, item.codes.as_slice()), (State::Held, &[Code::JudgedHarmful][..]));
   assert_eq!(item.layer, Some(crate::detect::Layer::Judge));
-  assert!(world.engine.judge_queue().find(&asking.id()).unwrap().unwrap().is_none());
+  assert!(world.engine.judge_queue().find(&request.id()).unwrap().unwrap().is_none());
 
   // The same text from the same source is recognised when it returns.
   world.add(&format!("\n{PLAIN}{QUIET}"));
@@ -285,8 +285,8 @@ fn nothing_excluded_is_told_beside_a_question() {
       world.turn_to(day);
     }
     world.add(other);
-    let asking = world.next();
-    let prompt = asking.prompt.text();
+    let request = world.next();
+    let prompt = request.prompt.text();
     assert!(prompt.contains("GB33"), "{more}{day}: {prompt}");
     assert_eq!(prompt.to_uppercase().contains("DE02120300000000202051"), is_told, "{more}{day}");
   }
@@ -330,13 +330,13 @@ fn only_a_strict_answer_counts() {
   let mut world = World::judged("");
   world.records.answer("plants", web("balcony.example"));
   world.add(QUIET);
-  let asking = world.next();
+  let request = world.next();
   for bad in ["", "take", "{}", r#"{"answers":[]}"#] {
-    world.engine.judge_queue().take_answer(&asking, bad).unwrap().unwrap_err();
+    world.engine.judge_queue().take_answer(&request, bad).unwrap().unwrap_err();
   }
   // An answer that is wrong about all control entries.
-  let text = answer(asking.prompt.text(), "", "keep");
-  world.engine.judge_queue().take_answer(&asking, &text).unwrap().unwrap_err();
+  let text = answer(request.prompt.text(), "", "keep");
+  world.engine.judge_queue().take_answer(&request, &text).unwrap().unwrap_err();
   world.work();
   assert!(world.read().contains(QUIET));
   assert_eq!(world.counts().answered_day, 0);
@@ -390,15 +390,15 @@ fn what_goes_holds_the_words_that_the_answer_quotes() {
     let mut world = World::judged("");
     world.records.answer("balcony.example", web("a.example"));
     world.add(&format!("\n{entry}"));
-    let asking = world.next();
+    let request = world.next();
     let mut given: Value =
-      serde_json::from_str(&answer(asking.prompt.text(), "balcony", "take")).unwrap();
+      serde_json::from_str(&answer(request.prompt.text(), "balcony", "take")).unwrap();
     for one in given["answers"].as_array_mut().unwrap() {
       if one["quote"].as_str().unwrap().contains("balcony") && !quote.is_empty() {
         one["quote"] = json!(quote);
       }
     }
-    world.engine.judge_queue().take_answer(&asking, &given.to_string()).unwrap().unwrap();
+    world.engine.judge_queue().take_answer(&request, &given.to_string()).unwrap().unwrap();
     world.work();
     let said: Vec<String> = world
       .read()

@@ -3,12 +3,14 @@
 //! Every edit of memfw takes these steps, in this order (docs/adr/0014):
 //!
 //! 1. [`Locked`]: the write lock is held, so no other process of memfw edits a file.
-//! 2. [`Leased`]: no other program has the file open, or no lease is available.
+//! 2. [`Leased`]: the lease was requested: no other program has the file open, or the edit is one that needs
+//!    no lease.
 //! 3. [`Journalled`]: the images of the edit survive a power cut. Meanwhile the lease is released.
 //! 4. [`Written`]: the bytes were compared again and overwritten.
 //! 5. [`Followed`]: the agent's own record of the file is about the new bytes.
 //! 6. [`Durable`]: the lease is released, and the new bytes survive a power cut.
-//! 7. Finished: the ledger has recorded the new content of the file, and the journal forgets the edit.
+//! 7. Finished: the journal forgets the edit. Before this, the ledger records the new content of the
+//!    file; callers whose edit a pass follows leave the recording to that pass.
 //!
 //! Redaction, markers, approval, restore and recovery are callers with a [`Plan`] of their own. A step
 //! that fails leaves the journal unchanged, and [`super::recover`] continues the edit from there.
@@ -78,7 +80,8 @@ pub(super) fn lease_within<M: MemoryFile>(
   }
 }
 
-/// The write lock is held, and a lease was requested.
+/// Step 1: the write lock is held. The caller takes the lock, requests the lease, and notes the answer
+/// here.
 #[derive(Clone, Copy)]
 pub(super) struct Locked<'l> {
   _lock: &'l WriteLock,
@@ -92,7 +95,7 @@ impl<'l> Locked<'l> {
   }
 }
 
-/// Step 2: nothing is in the journal yet.
+/// Step 2: the lease was requested, and nothing is in the journal yet.
 pub(super) struct Leased;
 /// Step 3: the images are durable.
 pub(super) struct Journalled(Vec<OpId>);
@@ -372,7 +375,8 @@ impl<F: Fs> Edit<'_, F, Followed> {
   }
 }
 
-/// Step 6: the new bytes survive a power cut. The caller records the content of the file, and finishes.
+/// Step 6: the new bytes survive a power cut. The caller records the content of the file and finishes, or
+/// finishes and lets the following pass record the content.
 #[must_use = "an edit that is not finished stays in the journal"]
 pub(super) struct Durable {
   plan: Plan,
@@ -386,7 +390,8 @@ impl Durable {
     self.stamp
   }
 
-  /// Removes the edit from the journal, after the ledger has recorded the content of the file.
+  /// Removes the edit from the journal: after the ledger has recorded the content of the file, or before a
+  /// pass that records it.
   pub(super) fn finish<F: Fs>(self, engine: &mut Engine<F>) -> Result<(), EngineError> {
     self.plan.hit(Step::AfterRecord);
     strike_out(engine, &self.ops)?;

@@ -9,7 +9,7 @@ use crate::{
   store::StoreError,
 };
 
-/// An error of the engine.
+/// Why the engine could not process a file or carry out a decision.
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
   /// The ledger.

@@ -33,7 +33,7 @@ impl<F: Fs> Engine<F> {
   pub(super) fn give_back_to_owner(
     &mut self,
     target: &Target,
-    asking: &AttributionRequest,
+    request: &AttributionRequest,
     said: &mut Vec<Attributed>,
     waited: Duration,
   ) -> Result<(), EngineError> {
@@ -54,9 +54,9 @@ impl<F: Fs> Engine<F> {
       }
       let reason = Some("the owner said it");
       let word = Approval { by: "memfw", reason, until: None, at_end: false };
-      let seen_at = asking.visits.iter().find(|visit| visit.sighting == one.sighting);
+      let seen_at = request.queries.iter().find(|query| query.sighting == one.sighting);
       let is_patient =
-        seen_at.is_some_and(|visit| !is_overdue(self.now(), visit.seen_at, waited, PATIENCE));
+        seen_at.is_some_and(|query| !is_overdue(self.now(), query.seen_at, waited, PATIENCE));
       if self.release(target, &item, word)? && is_patient {
         postponed.push(one.of.clone());
       }

@@ -81,7 +81,7 @@ pub enum Precedent {
 pub struct Restored {
   /// Its span in the file.
   pub span: Range<usize>,
-  /// Its origin.
+  /// Where the restored text came from, as its item says.
   pub origin: Origin,
 }
 

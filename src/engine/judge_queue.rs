@@ -23,7 +23,7 @@ const ID_DIGITS: usize = 16;
 pub struct JudgeRequest {
   /// The hash of the question.
   pub hash: ContentHash,
-  /// The prompt.
+  /// The prompt with the question and the known entries, with its nonce.
   pub prompt: Prompt,
 }
 
@@ -39,7 +39,7 @@ impl JudgeRequest {
   }
 }
 
-/// The next step of asking.
+/// The next step of request.
 #[derive(Debug)]
 pub enum Turn {
   /// Ask this question.
@@ -92,7 +92,7 @@ impl JudgeQueue<'_> {
         Next::Spent(until) => return Ok(Turn::Spent(until)),
       };
       match JudgeRequest::of(&out) {
-        Some(asking) => return Ok(Turn::Ask(Box::new(asking))),
+        Some(request) => return Ok(Turn::Ask(Box::new(request))),
         // Another version of memfw wrote it in another format.
         None => self.ledger.no_answer(out.hash, self.at)?,
       }
@@ -111,16 +111,16 @@ impl JudgeQueue<'_> {
   /// Records an answer if it is valid; returns the files that have work because of it.
   pub fn take_answer(
     &mut self,
-    asking: &JudgeRequest,
+    request: &JudgeRequest,
     answer: &str,
   ) -> Result<Result<(Reading, Vec<Target>), NoAnswer>, EngineError> {
-    match asking.prompt.read(answer) {
+    match request.prompt.read(answer) {
       Ok(reading) => {
-        let files = self.ledger.answer_question(asking.hash, &reading, self.at)?;
+        let files = self.ledger.answer_question(request.hash, &reading, self.at)?;
         Ok(Ok((reading, targets(files))))
       }
       Err(why) => {
-        self.ledger.no_answer(asking.hash, self.at)?;
+        self.ledger.no_answer(request.hash, self.at)?;
         Ok(Err(why))
       }
     }

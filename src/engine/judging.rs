@@ -87,7 +87,7 @@ impl Judge {
     self.rules.clone()
   }
 
-  /// Sets the model.
+  /// Sets the model of layer 2; before this, only the rules judge.
   pub(super) fn set_model(&mut self, model: Layer2) {
     self.model = model;
   }

@@ -354,7 +354,7 @@ fn neighbours_that_were_approved_come_back_at_once() {
   assert!(world.stays(&both));
   assert!(world.stays(&format!("{before}- milk\n")));
   assert!(world.stays(&both), "in one write");
-  assert!(world.stays(&format!("{before}{OVERRIDE}{other}")), "without what stood between them");
+  assert!(world.stays(&format!("{before}{OVERRIDE}{other}")), "without the text between them");
   assert!(!world.stays(&both.replace("Never", "Always")));
   assert!(!world.read().contains("Ignore"), "{}", world.read());
 }
@@ -438,7 +438,7 @@ fn what_comes_anew_after_its_approval_was_withdrawn_or_has_ended_is_judged() {
       world.clock.advance_wall(std::time::Duration::from_mins(2));
     }
     world.pass();
-    assert_eq!(world.read(), notes(OVERRIDE), "what stands there stays");
+    assert_eq!(world.read(), notes(OVERRIDE), "the present text stays");
     world.write(&notes(""));
     world.pass();
     world.write(&notes(OVERRIDE));

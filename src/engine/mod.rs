@@ -2,9 +2,10 @@
 //!
 //! The engine owns the ledger and the access to the files. The engine does not decide (policy does),
 //! does not wait for events (the daemon does), and never changes a byte whose former content is not
-//! durable in the ledger. It changes a file in two ways: [`pass`] (urgent, equal length, in place) and
-//! [`lazy`] (markers and compaction, when the file is idle). [`review`] carries out a person's
-//! decisions, and [`recover`] completes edits that a crash interrupted.
+//! durable in the ledger. It changes a file by five plans, all by the journalled edit of `edit`: a redaction
+//! ([`pass`], [`redact`]: urgent, equal length, in place), markers ([`lazy`]: the file is idle), an approval
+//! ([`put_back`]), a restore ([`restore`]: an earlier version), and recovery ([`recover`]: an edit that a crash
+//! interrupted). [`review`] carries out a person's decisions with these plans.
 #![forbid(unsafe_code)]
 
 pub mod adopt;
@@ -216,7 +217,7 @@ pub struct Engine<F: Fs> {
   /// Files that another installation guarded until now, and that were not processed yet.
   taken_over: HashSet<Target>,
   /// The placeholders that are in files.
-  forms: RefCell<PlaceholderCache>,
+  placeholders: RefCell<PlaceholderCache>,
   /// Unused ids.
   ids: RefCell<ids::Ids>,
   /// The last quarantined item of each file that the judge was asked about, while more items remain.
@@ -252,7 +253,7 @@ impl<F: Fs> Engine<F> {
       open_edits: edit::OpenEdits::default(),
       unsealed: HashMap::new(),
       taken_over: HashSet::new(),
-      forms: RefCell::default(),
+      placeholders: RefCell::default(),
       ids: RefCell::default(),
       consulted_to: HashMap::new(),
       replaced: replaced::Replaced::default(),
@@ -355,7 +356,7 @@ impl<F: Fs> Engine<F> {
     Arc::clone(self.link.records())
   }
 
-  /// The clock.
+  /// The clock by which the engine dates records and measures waits.
   pub fn clock(&self) -> &dyn Clock {
     &*self.clock
   }

@@ -18,7 +18,7 @@ use crate::{
 /// What is known about the origin of a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Origin {
-  /// The source.
+  /// The source of the text, `unknown` until attribution.
   pub source: Source,
   /// The trust in the source.
   pub trust: Trust,

@@ -26,9 +26,9 @@ const CONTINUED_FOR: i64 = 10_000_000;
 /// A version of a file, before it is judged.
 pub(super) struct ReadVersion {
   pub(super) bytes: Vec<u8>,
-  /// Their blocks.
+  /// The segments and blocks of `bytes`.
   pub(super) document: Document,
-  /// What the ledger knows.
+  /// The ledger's facts about the file.
   pub(super) facts: FileFacts,
   /// The fate of each block since the known version.
   pub(super) comparison: Comparison,
@@ -38,7 +38,7 @@ pub(super) struct ReadVersion {
   pub(super) has_decisions: bool,
 }
 
-/// What reading a version needs.
+/// The inputs for reading a version.
 pub(super) struct Reader<'a> {
   pub(super) ledger: &'a Ledger,
   /// The placeholders of items.

@@ -48,7 +48,7 @@ impl<F: Fs> Engine<F> {
       leased || !writable || self.files.since_change(&stamp, waited) >= TAIL_COMPLETE_AFTER;
     let took_ms = (self.clock.monotonic().saturating_sub(started)).as_secs_f64() * 1e3;
     let path = target.path();
-    let mut events = told(&path, view, &rows, adopting);
+    let mut events = block_events(&path, view, &rows, adopting);
     let before = self.ledger.file(&path)?;
     let judging = if adopting { Pending::NONE } else { self.judging_due(target, view) };
     let note = match file.access() {
@@ -144,7 +144,12 @@ fn note_left(view: &View, rows: &mut [BlockRow]) {
 }
 
 /// The events for those blocks of a version that stay.
-pub(super) fn told(path: &Path, view: &View, rows: &[BlockRow], adopting: bool) -> Vec<Event> {
+pub(super) fn block_events(
+  path: &Path,
+  view: &View,
+  rows: &[BlockRow],
+  adopting: bool,
+) -> Vec<Event> {
   let mut events = Vec::new();
   for (judgement, row) in view.judgements.iter().zip(rows) {
     let Some(judgement) = judgement else { continue };

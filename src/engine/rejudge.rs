@@ -171,7 +171,7 @@ impl<F: Fs> Engine<F> {
       let numbers: Vec<u32> =
         told.iter().copied().filter(|&number| !after.is_approved(number)).collect();
       let numbers = numbers.as_slice();
-      let told = |row: &BlockRow| {
+      let origin_of = |row: &BlockRow| {
         let revisions = row.revisions.iter().filter(|one| numbers.contains(&one.number));
         let origins = revisions.map(Origin::of_revision);
         let mut worst = origins.min_by_key(|origin| (origin.trust, !origin.observed))?;
@@ -179,7 +179,7 @@ impl<F: Fs> Engine<F> {
         worst.request = hash.and_then(|hash| known.requests.get(&hash).cloned());
         Some(worst.with_request(&self.ledger))
       };
-      let (Some(was), Some(origin)) = (told(before), told(after)) else { continue };
+      let (Some(was), Some(origin)) = (origin_of(before), origin_of(after)) else { continue };
       let same =
         (was.trust, was.observed, was.party()) == (origin.trust, origin.observed, origin.party());
       if same {

@@ -38,7 +38,7 @@ pub(super) fn places(findings: &[Finding], input: &PolicyInput<'_>) -> Vec<Range
 pub(super) struct Case<'a> {
   /// The bytes of its file.
   pub file: &'a [u8],
-  /// Its block.
+  /// The block of the file in which the text is.
   pub block: &'a Block,
   /// The lines that were judged.
   pub fresh: &'a [Range<usize>],

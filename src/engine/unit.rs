@@ -112,7 +112,7 @@ pub struct Choice {
 pub struct Candidates<'a> {
   /// The bytes of the file.
   pub file: &'a [u8],
-  /// The block.
+  /// The block, for its lines and headings.
   pub block: &'a Block,
   /// The origin of each line; `None` for blank ones.
   pub brought: &'a [Option<Brought>],

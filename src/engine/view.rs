@@ -28,11 +28,11 @@ pub(super) const COARSE: &str = "it has too many lines or blocks, so neighbours 
 pub struct View {
   /// The content of the file.
   pub bytes: Vec<u8>,
-  /// Their hash.
+  /// The hash of `bytes`.
   pub hash: ContentHash,
-  /// Their blocks.
+  /// The segments and blocks of `bytes`.
   pub document: Document,
-  /// What the ledger knows.
+  /// The ledger's facts about the file.
   pub facts: FileFacts,
   /// The fate of each block since the known version.
   pub comparison: Comparison,
@@ -174,7 +174,7 @@ impl<F: Fs> Engine<F> {
     // One snapshot of the ledger for all queries about a file: otherwise each query would lock it
     // again.
     let _snapshot = self.ledger.snapshot()?;
-    let placeholders = &mut self.forms.borrow_mut();
+    let placeholders = &mut self.placeholders.borrow_mut();
     let reader = Reader { ledger: &self.ledger, placeholders, now: self.now() };
     let read = reader.read((&path, row), bytes, writable)?;
     let file = (&*path, self.treatment(target));

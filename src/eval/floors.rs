@@ -45,7 +45,7 @@ pub enum FloorError {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Floor {
-  /// The name.
+  /// The name of the floor, for the report.
   pub name: String,
   /// Conditions that a line must meet.
   #[serde(default, rename = "where")]
@@ -144,7 +144,7 @@ pub struct Judged {
   pub name: String,
   /// `recall`, `pairs` (ranked right) and `out` are at least the limit, `false_positives` and `lost` at most.
   pub measure: &'static str,
-  /// The limit.
+  /// The lowest or highest share that passes, 0 to 1.
   pub limit: f64,
   /// What was measured.
   #[serde(flatten)]

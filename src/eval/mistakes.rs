@@ -16,7 +16,7 @@ const MAX_TEXT: usize = 300;
 /// The place of a line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Place {
-  /// The file.
+  /// The file of the line, as it was given.
   pub file: String,
   /// The line, from 1.
   pub line: u64,
@@ -25,16 +25,16 @@ pub struct Place {
 /// One misclassified line.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Mistake {
-  /// Its place.
+  /// The file and line of the case.
   #[serde(flatten)]
   pub place: Place,
-  /// Its set.
+  /// The `set` of the line.
   pub set: String,
-  /// Its kind.
+  /// The `kind` of the line.
   pub kind: String,
   /// Its language.
   pub lang: String,
-  /// The score.
+  /// The score of the decision, 0 to 1.
   pub score: f64,
   /// The finding codes.
   pub codes: Vec<&'static str>,

@@ -38,7 +38,7 @@ pub struct Report {
   pub floors: Vec<Judged>,
   /// The curves of the scores.
   pub curves: Vec<ScoreCurve>,
-  /// The latencies.
+  /// How long the judgements took, by percentile.
   pub latency: Latencies,
   /// The worst mistakes.
   pub mistakes: Mistakes,
@@ -65,7 +65,7 @@ pub struct JudgeCounts {
 /// The settings of the measurement.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Setup {
-  /// The inputs.
+  /// The paths of the files, as they were given.
   pub inputs: Vec<String>,
   /// The selected layers.
   pub layers: &'static str,
@@ -95,7 +95,7 @@ pub struct Cases {
 /// An unreadable line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct BadLine {
-  /// Its place.
+  /// The file and line of the case.
   #[serde(flatten)]
   pub place: Place,
   /// The reason, in memfw's words.
@@ -105,7 +105,7 @@ pub struct BadLine {
 /// The lines of one name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Group {
-  /// The name.
+  /// The value by which the cases are grouped.
   pub name: String,
   /// The results on these lines.
   #[serde(flatten)]

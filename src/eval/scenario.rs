@@ -21,7 +21,7 @@ const MAX_OUT: usize = 1_000;
 /// The known facts about an entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Scenario {
-  /// Its source.
+  /// The source of the entry, as the line says.
   pub source: Source,
   /// The owner's request, and the text at the origin.
   pub request: Request,
@@ -84,7 +84,7 @@ impl Fate {
 /// Entries of one name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct FateRow {
-  /// The name.
+  /// The value by which the entries are grouped.
   pub name: String,
   /// The results.
   #[serde(flatten)]
@@ -126,13 +126,13 @@ pub struct ScenarioTally {
 /// One judged entry.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry<'a> {
-  /// Its text.
+  /// The text of the entry.
   pub text: &'a str,
   /// Its origin.
   pub scenario: &'a Scenario,
   /// Whether it is bad.
   pub is_attack: bool,
-  /// Its effect.
+  /// The effect that the line's author had in mind.
   pub effect: &'a str,
   /// Its language.
   pub lang: &'a str,

@@ -50,7 +50,7 @@ impl Stamp {
     self.settles_in(taken_at).is_zero()
   }
 
-  /// How long after `taken_at` that is so.
+  /// How long after `taken_at` a change is sure to show.
   pub fn settles_in(&self, taken_at: i64) -> Duration {
     let taken_ns = taken_at.saturating_mul(1000);
     let step_ns = u64::try_from(self.time_step().as_nanos()).unwrap_or(u64::MAX);
@@ -59,9 +59,9 @@ impl Stamp {
     Duration::from_nanos(young_ns.saturating_sub(taken_ns.abs_diff(self.changed_ns(taken_ns))))
   }
 
-  /// In which steps the times of this file advance, at most. A file system that keeps whole seconds (ext4
-  /// with inodes of 128 bytes) or every second one (vfat) is known by the time that nobody can set; where
-  /// that time is finer, it advances by the jiffy or better.
+  /// In which steps the times of this file advance, at most. A file system that keeps whole seconds
+  /// (ext4 with inodes of 128 bytes) or every second one (vfat) is known by the time that no
+  /// program can set; where that time is finer, it advances by the jiffy or better.
   pub fn time_step(&self) -> Duration {
     match self.ctime_ns.rem_euclid(2 * SECOND) {
       0 => Duration::from_secs(2),
@@ -77,7 +77,7 @@ impl Stamp {
   }
 }
 
-/// What a directory entry is.
+/// The kind of a directory entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
   /// A regular file.
@@ -115,7 +115,7 @@ impl fmt::Display for Kind {
 pub struct Entry {
   /// The name, any bytes but `/` and NUL.
   pub name: OsString,
-  /// What it is, not following links.
+  /// Its kind, not following links.
   pub kind: Kind,
 }
 
@@ -128,7 +128,7 @@ pub struct Listing {
   pub truncated: bool,
 }
 
-/// What a file must be to be opened, and to be written.
+/// The rules for opening and writing a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TargetRules {
   /// Largest file that is read, in bytes; larger ones are refused.
@@ -137,7 +137,7 @@ pub struct TargetRules {
   pub owners: Vec<u32>,
 }
 
-/// What may be done with an open file.
+/// How memfw may use an open file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Touch {
   /// Read and written.
@@ -447,8 +447,8 @@ mod tests {
     assert!(!stamp.is_settled(5_000_000));
     assert!(!stamp.is_settled(5_019_999));
     assert!(stamp.is_settled(5_020_000));
-    // A file time from the far future: one that was set says nothing, and one of the kernel's means that
-    // the clock was set back. Nothing overflows.
+    // A file time from the far future: a time that a writer set proves nothing, and one of the
+    // kernel means that the clock was set back. No calculation overflows.
     let future = Stamp { mtime_ns: i64::MAX, ..stamp };
     assert!(future.is_settled(5_020_000));
     assert!(!Stamp { ctime_ns: 5_010_000_000, ..future }.is_settled(5_020_000));

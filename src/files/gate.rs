@@ -68,7 +68,7 @@ pub enum GateError {
   ForeignDirectory {
     /// The directory.
     path: PathBuf,
-    /// Its owner.
+    /// The uid of its owner.
     owner: u32,
     /// The user of this process.
     own: u32,
@@ -329,8 +329,8 @@ mod tests {
   use super::*;
   use crate::os::pause;
 
-  /// How many events about reads there are while `what` is done elsewhere; to each of them `answer` is
-  /// called before it is allowed.
+  /// The number of events about reads while another thread runs `what`; `answer` is called with
+  /// each reader before it is allowed.
   fn reads(
     barrier: &Barrier,
     what: impl FnOnce() + Send + 'static,
@@ -376,7 +376,7 @@ mod tests {
     };
     let stamp = |reader: &Reader| reader.stamp().unwrap();
     assert!(reads(&barrier, read(), |_| {}) > 1, "the bytes, and the end");
-    // Another stamp is that of other bytes: the kernel goes on asking.
+    // Another stamp belongs to other bytes: the kernel keeps sending events.
     let other = |reader: &Reader| {
       let found = stamp(reader);
       barrier.quieten(reader, &Stamp { mtime_ns: found.mtime_ns - 1, ..found });

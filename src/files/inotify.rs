@@ -194,7 +194,7 @@ fn meaning(dir: &Path, flags: ReadFlags, name: Option<&OsStr>) -> Option<Meaning
   let ended =
     ReadFlags::DELETE_SELF | ReadFlags::MOVE_SELF | ReadFlags::UNMOUNT | ReadFlags::IGNORED;
   let is_dir = flags.contains(ReadFlags::ISDIR) || name.is_none();
-  // Listing a directory opens and closes it, which says nothing about its entries.
+  // Listing a directory opens and closes it, which changes none of its entries.
   if is_dir && flags.intersects(ReadFlags::OPEN | ReadFlags::CLOSE_NOWRITE) {
     return None;
   }

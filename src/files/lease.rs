@@ -152,8 +152,8 @@ mod linux {
     let to = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
     let from = libc::iovec { iov_base: map.wrapping_byte_add(lead), iov_len: buffer.len() };
     // SAFETY: the kernel writes `buffer` alone, which is borrowed for us exclusively. It reads the
-    // mapping as another process's memory: a page that is gone, because somebody broke the lease and
-    // cut the file, is a short count and no signal.
+    // mapping as another process's memory: a page that is gone, because another program broke the
+    // lease and truncated the file, is a short count and no signal.
     let count = unsafe {
       let pid = libc::pid_t::try_from(std::process::id()).unwrap_or_default();
       libc::process_vm_readv(pid, &raw const to, 1, &raw const from, 1, 0)

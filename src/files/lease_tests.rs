@@ -37,7 +37,7 @@ fn granted(file: &File) -> bool {
   }
 }
 
-/// A child of another test holds up the lease between fork and exec, when it still has all
+/// A child of another test delays the lease between fork and exec, while it still has all
 /// descriptors of this process, also those that were just closed here.
 fn take(file: &File) {
   wait_until("lease", || granted(file));

@@ -19,7 +19,7 @@ pub enum Shape {
   Workspace,
   /// All markdown files in it and below it.
   Notes,
-  /// Files in it of these names, and nothing else.
+  /// Only files in it with these names.
   Files(BTreeSet<OsString>),
 }
 

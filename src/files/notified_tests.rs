@@ -53,7 +53,7 @@ fn each_kind_of_event_has_one_meaning() {
 }
 
 proptest! {
-  /// Nothing is dropped: each path of a change leads somewhere.
+  /// No event is dropped: each path of a change gives an event.
   #[test]
   fn every_path_of_a_change_is_reported(
     kind in prop_oneof![

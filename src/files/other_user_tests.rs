@@ -1,5 +1,5 @@
-//! What needs another uid or a mount of its own: each test starts itself as a child in that state,
-//! and says so where it cannot.
+//! Tests that need another uid or a mount of their own: each starts itself as a child in that
+//! state, and reports where it cannot.
 
 use std::{
   fs::{self, Permissions},
@@ -15,7 +15,7 @@ use crate::files::overwrite::{Change, Overwritten, overwrite};
 
 /// A uid that owns nothing.
 const NOBODY: u32 = 65534;
-/// How the child learns that it is one, and where.
+/// The variable that tells the child that it is one, and its directory.
 const CHILD: &str = "MEMFW_TEST_CHILD";
 
 #[expect(clippy::disallowed_methods, reason = "the way from parent to child")]

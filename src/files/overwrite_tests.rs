@@ -152,7 +152,7 @@ fn a_torn_range_is_found_where_a_writer_has_moved_it() {
 }
 
 proptest! {
-  /// I3, and size and other bytes stay, whatever is asked.
+  /// I3, and size and other bytes stay, for any changes.
   #[test]
   fn only_compared_ranges_ever_change(
     bytes in prop::collection::vec(0u8..3, 0..40),

@@ -59,7 +59,7 @@ impl Probe {
   }
 }
 
-/// What a file system type is known to be capable of.
+/// The known abilities of a file system type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Class {
   Local,

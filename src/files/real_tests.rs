@@ -20,7 +20,7 @@ use {
 };
 
 pub(crate) const RULES: TargetRules = TargetRules { max_bytes: 1 << 20, owners: Vec::new() };
-/// All ways of resolving a path have to give the same answers.
+/// All ways of resolving a path must give equal answers.
 pub(crate) const WAYS: &[RealFs] = &[
   #[cfg(linux)]
   RealFs { resolver: Resolver::Kernel, ceiling: Rung::Lease },
@@ -63,7 +63,7 @@ fn open(dir: &Path, rel: impl AsRef<Path>) -> RealFile {
   fs.open(&fs.open_root(dir).unwrap(), rel.as_ref(), &RULES).unwrap()
 }
 
-/// Takes the lease, which a child of another test may hold up: between fork and exec it has all
+/// Takes the lease, which a child of another test may delay: between fork and exec it has all
 /// descriptors of this process, also those that were just closed here.
 #[cfg(linux)]
 fn take_lease(file: &mut RealFile) {
@@ -137,7 +137,7 @@ fn a_root_must_be_a_directory_and_is_noticed_when_replaced() {
   assert!(!root.is_current());
   fs::create_dir(&path).unwrap();
   assert!(!root.is_current());
-  // What was opened stays the directory that was checked.
+  // The opened root stays the directory that was checked.
   assert!(fs.stamp(&root, Path::new("day.md")).unwrap().is_some());
 }
 
@@ -250,7 +250,7 @@ fn an_open_waits_until_a_lease_is_given_back() {
   let root = fs.open_root(dir.path()).unwrap();
   let open_within = |patience| fs.open_within(&root, rel, &RULES, patience, &SystemClock);
   assert!(open_within(Duration::from_millis(5)).unwrap_err().refusal.is_transient());
-  // What is final is said at once, however patient one is.
+  // A final refusal is returned at once, even with patience.
   let absent = Path::new("absent");
   let refusal = fs.open_within(&root, absent, &RULES, Duration::MAX, &SystemClock).unwrap_err();
   assert!(matches!(refusal.refusal, Refusal::Absent), "{refusal}");
@@ -284,13 +284,13 @@ fn a_lease_is_aged_released_and_taken_again() {
   let age = file.leased_for().unwrap();
   assert!(file.try_lease().unwrap());
   assert!(file.leased_for().unwrap() >= age, "asking again must not make it young");
-  // A second open from here would wait for us; with O_NONBLOCK it is refused instead.
+  // A second open from here would wait for this process; with O_NONBLOCK it is refused instead.
   let fs = RealFs::default();
   let root = fs.open_root(dir.path()).unwrap();
   let error = fs.open(&root, Path::new("MEMORY.md"), &RULES).unwrap_err();
   assert!(error.refusal.is_transient(), "{error}");
   assert!(!file.is_undisturbed());
-  // Looking does not disturb, and writing through the leased file works.
+  // A stamp needs no open, and writing through the leased file works.
   assert!(fs.stamp(&root, Path::new("MEMORY.md")).unwrap().is_some());
   file.append(b"- b\n").unwrap();
   file.release();

@@ -74,7 +74,7 @@ fn undo<F: MemoryFile>(file: &F, same: usize, base: &[u8]) -> Result<(), FsError
   file.sync()
 }
 
-/// What to do about a reshape that was begun and not recorded as finished.
+/// How to recover a reshape that was begun and not recorded as finished.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Recovery {
   /// It was finished; text that was appended since is kept.
@@ -83,7 +83,8 @@ pub enum Recovery {
   NotApplied,
   /// The file is torn: reshape it to these bytes, which are the new content and the appended text.
   Rewrite(Vec<u8>),
-  /// Another program has written since. Only a person can decide; the base stays in the journal.
+  /// Another program has written since. Recovery changes no byte of the file, and finishes the
+  /// edit.
   Foreign,
 }
 

@@ -50,7 +50,7 @@ fn recovery_by_example() {
   assert_eq!(recover(b"abcd\0\0\0\0"), Recovery::Rewrite(b"abXXcdYY".to_vec()));
   assert_eq!(recover(b"abcd\0\0\0\0++"), Recovery::Rewrite(b"abXXcdYY++".to_vec()));
   assert_eq!(recover(b"abXX\0\0YY++"), Recovery::Rewrite(b"abXXcdYY++".to_vec()));
-  // Too little differs to say whose `XX` is, so it is kept as well.
+  // Too few bytes differ to show who wrote `XX`, so it is kept as well.
   assert_eq!(recover(b"abXX++"), Recovery::Rewrite(b"abXXcdYYXX++".to_vec()));
   assert_eq!(recover(b"abXX"), Recovery::Rewrite(b"abXXcdYY".to_vec()));
   assert_eq!(recover(b"abXX\0\0"), Recovery::Rewrite(b"abXXcdYY".to_vec()));
@@ -60,12 +60,12 @@ fn recovery_by_example() {
 
   let recover = |current: &[u8]| recover_reshape(current, b"abXXcdYY", b"abcd");
   assert_eq!(recover(b"abXXcdYY++"), Recovery::NotApplied);
-  // Written and not cut.
+  // Written and not truncated.
   assert_eq!(recover(b"abcdcdYY"), Recovery::Rewrite(b"abcd".to_vec()));
-  // Perhaps somebody wrote `cdYY++` behind a finished reshape.
+  // Perhaps a program wrote `cdYY++` after a finished reshape.
   assert_eq!(recover(b"abcdcdYY++"), Recovery::Done);
   assert_eq!(recover(b"abcd++"), Recovery::Done);
-  // Cut on disk before the data was there.
+  // Truncated on disk before the data was there.
   assert_eq!(recover(b"abXX"), Recovery::Rewrite(b"abcd".to_vec()));
   assert_eq!(recover(b"abXX++"), Recovery::Rewrite(b"abcdXX++".to_vec()));
   assert_eq!(recover(b"ab"), Recovery::Foreign);
@@ -75,7 +75,7 @@ fn recovery_by_example() {
 fn text_that_begins_like_the_new_content_by_chance_is_not_cut() {
   let head = "- what all versions have in common\n".repeat(3);
   let texts = |parts: [&str; 3]| parts.map(|part| format!("{head}{part}").into_bytes());
-  // A writer that had read an earlier version puts it back with an entry of its own.
+  // A writer that had read an earlier version writes it back with an entry of its own.
   let [base, new, current] = texts(["\n", "(12) one more\n", "(11) another\n"]);
   let both = [&new[..], b"(11) another\n"].concat();
   assert_eq!(recover_reshape(&current, &base, &new), Recovery::Rewrite(both));
@@ -97,7 +97,7 @@ fn a_growing_write_that_was_cut_short_ends_at_a_page() {
     let current = [&grown[..pages * PAGE], &hole, b"- APPENDED\n"].concat();
     assert_eq!(recover_reshape(&current, &base, &grown), Recovery::Rewrite(whole));
   }
-  // Only something behind the base: what was appended may begin alike by chance.
+  // Only text after the base: appended text may begin alike by chance.
   let base = &base[..PAGE - 4];
   let grown = [base, &b"- b\n".repeat(3000)].concat();
   let current = [base, b"- b\n- APPENDED\n"].concat();
@@ -120,9 +120,9 @@ fn what_a_writer_changed_in_a_finished_reshape_is_not_taken_for_an_addition() {
 enum Crash {
   /// The kill came after this many bytes of the write, rounded down to the kernel's unit.
   Killed(usize),
-  /// After the write, before the cut.
+  /// After the write, before the truncation.
   Uncut,
-  /// The power went: of each unit, what is on disk, and whether the new length is.
+  /// The power failed: for each unit its state on disk, and whether the new length is there.
   Power(Vec<u8>, bool),
   /// It was finished.
   Finished,
@@ -146,7 +146,7 @@ fn crash() -> impl Strategy<Value = Crash> {
   ]
 }
 
-/// The bytes that stand in the file after the crash.
+/// The bytes of the file after the crash.
 fn torn(base: &[u8], new: &[u8], crash: &Crash) -> Vec<u8> {
   let same = base.iter().zip(new).take_while(|(old, new)| old == new).count();
   match crash {
@@ -162,7 +162,7 @@ fn torn(base: &[u8], new: &[u8], crash: &Crash) -> Vec<u8> {
       // Units of 512 bytes, smaller than any that is used.
       let unit = |at: usize| units[at / 512 % units.len()];
       let byte = |at: usize| match (base.get(at), new.get(at), unit(at)) {
-        // Beyond the base there is the new text or nothing.
+        // Beyond the base there is the new text or no text.
         (_, Some(new), 1) | (None, Some(new), 2) => *new,
         (Some(base), _, _) => *base,
         _ => 0,
@@ -229,7 +229,7 @@ proptest! {
     other in "[A-Z\n]{0,10}[A-Z][A-Z\n]{0,300}",
   ) {
     let (base, new) = (base.as_bytes(), new.as_bytes());
-    // Another first letter than both images have: nothing of them is left.
+    // Another first letter than both images have: no part of them is left.
     let current = [b"Q", other.as_bytes()].concat();
     prop_assert_eq!(recover_reshape(&current, base, new), Recovery::Foreign);
   }

@@ -112,7 +112,7 @@ pub enum WatchError {
 /// Device and inode.
 type Identity = (u64, u64);
 
-/// What an event of the system means.
+/// The meaning of an event of the system.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Meaning {
   /// A change that the engine must see.
@@ -135,7 +135,7 @@ pub struct Taken {
 pub struct Watcher {
   /// `None` while the system has no instance left.
   queue: Option<Queue>,
-  /// What each watched directory was when its watch was set.
+  /// The identity of each watched directory when its watch was set.
   watched: BTreeMap<PathBuf, Identity>,
   /// Directories in which the closes of readers are reported.
   heard: BTreeSet<PathBuf>,
@@ -270,8 +270,9 @@ impl Watcher {
     fresh
   }
 
-  /// Reports, for exactly these files, the events that their directory does not have, such as the removal
-  /// of another link to them. If that is not available, no error is returned, because nothing depends on it.
+  /// Reports, for exactly these files, the events that their directory does not have, such as the
+  /// removal of another link to them. If that is not available, no error is returned, because no
+  /// promise depends on it.
   pub fn attend(&mut self, files: BTreeSet<PathBuf>) {
     let Some(queue) = &mut self.queue else { return };
     for path in self.files.difference(&files) {

@@ -1,4 +1,4 @@
-//! What the kernel really sends.
+//! The events that the kernel really sends.
 
 use std::{
   fs::{self, File, OpenOptions},
@@ -12,7 +12,7 @@ use crate::os::{Clock as _, SystemClock};
 
 const DEADLINE: Duration = Duration::from_secs(10);
 
-/// A watcher, and what was taken from it and not looked at yet.
+/// A watcher, and the events that were taken from it and not checked yet.
 struct Watch {
   watcher: Watcher,
   events: Vec<WatchEvent>,
@@ -53,7 +53,7 @@ impl Watch {
     seen
   }
 
-  /// Does as the caller has to, until `wanted` was seen by an event or by listing.
+  /// Follows the rules for callers, until `wanted` was seen by an event or by listing.
   #[track_caller]
   fn guard(&mut self, wanted: &Path) {
     loop {
@@ -114,12 +114,12 @@ fn directories_are_reported_when_they_come_go_and_come_back() {
   watch.add(&memory);
   assert_eq!(watch.watcher.watched(), [dir.path(), &memory]);
 
-  // Moved away, with the watch still on it under its old name, and another one put in its place.
+  // Moved away, with the watch still on it under its old name, and replaced by another one.
   fs::rename(&memory, dir.path().join("old")).unwrap();
   watch.until(&WatchEvent::RootGone(memory.clone()));
   assert_eq!(watch.watcher.watched(), [dir.path()]);
   watch.until(&WatchEvent::DirAdded(dir.path().join("old")));
-  // The queue is in order: what the kernel says about the move has all been read after this.
+  // The queue is in order: all events about the move have been read after this one.
   File::create(dir.path().join("mark")).unwrap();
   watch.until(&WatchEvent::Closed(dir.path().join("mark")));
   fs::create_dir(&memory).unwrap();
@@ -129,7 +129,7 @@ fn directories_are_reported_when_they_come_go_and_come_back() {
   File::create(&note).unwrap();
   watch.until(&WatchEvent::Closed(note.clone()));
 
-  // What happens in the old one is no longer taken for the new one's.
+  // Events in the old directory are no longer attributed to the new one.
   File::create(dir.path().join("old/b.md")).unwrap();
   OpenOptions::new().append(true).open(&note).unwrap();
   let seen = watch.until(&WatchEvent::Closed(note));
@@ -151,7 +151,7 @@ fn a_root_that_is_moved_or_deleted_is_gone() {
   fs::rename(&root, &moved).unwrap();
   watch.until(&WatchEvent::RootGone(root.clone()));
 
-  // Only the moved directory itself said so, and it still carries the watch under the old name.
+  // Only the moved directory itself reported it, and it still has the watch under the old name.
   fs::create_dir(&root).unwrap();
   watch.add(&root);
   File::create(moved.join("old.md")).unwrap();
@@ -180,7 +180,7 @@ fn a_root_that_somebody_has_open_is_gone_when_it_goes() {
     watch.watcher.watch_end(dir);
   }
   assert_eq!(watch.watcher.watched(), [other.clone(), root.clone()]);
-  // What is written beside it, opened or made there is nobody's business.
+  // Writes, opens and new files beside it are not reported.
   File::create(dir.path().join("notes.txt")).unwrap();
   let inside = File::open(&root).unwrap();
   fs::remove_dir(&root).unwrap();
@@ -188,7 +188,7 @@ fn a_root_that_somebody_has_open_is_gone_when_it_goes() {
   assert_eq!(watch.watcher.watched(), [other.as_path()]);
   drop(inside);
 
-  // It stays so after the directory above was watched for another reason.
+  // They are not reported after the directory above was watched for another reason either.
   fs::create_dir(&root).unwrap();
   watch.add(&root);
   watch.watcher.watch_end(&root);
@@ -200,7 +200,7 @@ fn a_root_that_somebody_has_open_is_gone_when_it_goes() {
   assert_eq!(watch.next(), Some(WatchEvent::RootGone(root)));
   drop(inside);
 
-  // And when the directory above goes with all that is in it.
+  // The removal is also reported when the directory above is removed with its content.
   let moved = dir.path().with_extension("moved");
   fs::rename(dir.path(), &moved).unwrap();
   assert_eq!(watch.next(), Some(WatchEvent::RootGone(other)));
@@ -291,7 +291,8 @@ fn what_is_taken_under_a_lease_is_all_that_others_did() {
     granted += 1;
     let taken = watch.watcher.take();
     let whole = taken.is_all;
-    // The program that had it open has closed it, and a new one waits for the lease; so nothing is new.
+    // The program that had it open has closed it, and a new one waits for the lease; so there is no
+    // new event.
     let later = watch.watcher.take();
     crate::files::lease::release(ours.as_fd());
     assert!(whole && later.events.is_empty(), "after {:?} came {:?}", taken.events.last(), later);

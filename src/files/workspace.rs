@@ -37,7 +37,7 @@ const ROOT_FILES: [&str; 10] = [
 ];
 /// A file of the root whose name the agent accepts in upper and lower case.
 const DIARY: &str = "dreams.md";
-/// The directory with a directory for each person, and the one file of theirs.
+/// The directory with a directory for each person, and the one memory file in each of those.
 const PEOPLE: &str = "users";
 const PERSON_FILE: &str = "USER.md";
 /// Directories below the root that are entered one inside the other.
@@ -51,7 +51,7 @@ pub struct Workspace<F: Fs> {
   root: F::Root,
 }
 
-/// What a walk found. Paths are relative to the root, and sorted.
+/// The result of a walk. Paths are relative to the root, and sorted.
 #[derive(Debug, Default)]
 pub struct Walk {
   /// Memory files, and entries of other kinds that have a memory file's name.
@@ -65,7 +65,7 @@ pub struct Walk {
 /// A part of a workspace that is not guarded, and why.
 #[derive(Debug)]
 pub enum Problem {
-  /// A directory cannot be listed, or something else is in its place.
+  /// A directory cannot be listed, or an entry of another kind has its name.
   Unreadable {
     /// The relative path.
     path: PathBuf,

@@ -1,4 +1,4 @@
-//! What counts as memory, and walks over trees that resist.
+//! Which files count as memory, and walks over trees that cannot be fully read.
 
 use std::{
   fs,
@@ -145,10 +145,10 @@ fn links_are_not_entered_and_a_linked_memory_directory_is_a_problem() {
   symlink("..", dir.path().join("memory/loop")).unwrap();
   symlink(outside.path().join("secret.md"), dir.path().join("memory/link.md")).unwrap();
   let (files, dirs, problems) = walk(dir.path());
-  // The linked file is listed, so that opening it can say that it is not guarded.
+  // The linked file is listed, so that opening it can report that it is not guarded.
   assert_eq!(files, ["memory/a.md", "memory/link.md"]);
   assert_eq!(dirs, ["", "memory"]);
-  // What is behind the other two is not looked at, and that is said.
+  // The targets of the other two are not examined, and that is reported.
   assert_eq!(problems.len(), 2, "{problems:?}");
   assert!(problems.iter().all(|problem| problem.contains("symbolic link")), "{problems:?}");
 
@@ -184,7 +184,7 @@ fn a_name_limit_stops_the_walk_and_says_so() {
   let mut walk = Walk::default();
   workspace.descend(&RealFs::default(), "memory".into(), 2, &Shape::Workspace, &mut walk);
   assert_eq!(walk.files.len(), 2);
-  // The directory is watched nevertheless, so that what changes in it is seen.
+  // The directory is watched nevertheless, so that changes in it are seen.
   assert_eq!(walk.dirs, [Path::new("memory")]);
   assert!(matches!(&walk.problems[..], [Problem::TooMany { .. }]), "{:?}", walk.problems);
 }

@@ -153,7 +153,7 @@ impl<R> Waiting<R> {
     gone
   }
 
-  /// The next deadline.
+  /// When the next reader has waited for too long, by a monotonic clock; `None` without readers.
   pub fn next_deadline(&self) -> Option<Duration> {
     self.files.values().flat_map(|file| &file.readers).map(|(end, _)| *end).min()
   }

@@ -60,7 +60,7 @@ pub enum HoleKind {
   Closer,
   /// A trailing id comment with the space before it.
   IdMark(BlockId),
-  /// A placeholder.
+  /// A placeholder of this id, with the space around it if it fills its line.
   Placeholder(BlockId),
 }
 

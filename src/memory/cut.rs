@@ -1,8 +1,9 @@
 //! The beginning of one of memfw's comments that the end of a file cuts off.
 //!
-//! A program that copies a file in pieces may cut it anywhere, and writes the rest a moment later. What is there
-//! of the comment is then neither a forged one nor text of anybody. It counts only where the ledger knows the id
-//! and each field says what memfw may write there, so it holds no words that would escape judgement.
+//! A program that copies a file in pieces may cut it anywhere, and writes the rest a moment later.
+//! The part that is there is then neither a forged comment nor a writer's text. It counts only
+//! where the ledger knows the id and each field says what memfw may write there, so it holds no
+//! words that would escape judgement.
 #![forbid(unsafe_code)]
 
 use std::ops::Range;
@@ -60,7 +61,8 @@ fn is_part(whole: &[u8], text: &[u8]) -> bool {
   whole.starts_with(text) && text.len() < whole.len()
 }
 
-/// What follows the id of a placeholder: one that has its full length is padded with spaces.
+/// Whether this is the text after the id of a placeholder: one that has its full length is padded
+/// with spaces.
 fn is_placeholder_begun(after: &[u8]) -> bool {
   WORD.starts_with(after)
     || after.strip_prefix(WORD).is_some_and(|rest| {
@@ -69,7 +71,7 @@ fn is_placeholder_begun(after: &[u8]) -> bool {
     })
 }
 
-/// What follows `id=`: whole fields, of which the last one may be a part.
+/// Whether this is the text after `id=`: whole fields, of which the last one may be a part.
 fn is_marker_begun(fields: &str, known: &Known) -> bool {
   if fields.len() > MAX_MARKER_BYTES {
     return false;

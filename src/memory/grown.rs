@@ -1,4 +1,4 @@
-//! Lines of the owner to which somebody else has added text at the end.
+//! Lines of the owner to which another writer has added text at the end.
 //!
 //! The two parts become separate lines, so that each keeps its origin and only the added part can be taken
 //! out. Text before the owner's words, or within them, makes the whole line a new one.

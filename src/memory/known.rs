@@ -22,7 +22,7 @@ pub struct KnownLine {
 /// A block of the last version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KnownBlock {
-  /// Its id.
+  /// The id that the ledger gave it.
   pub id: BlockId,
   /// The hash of its raw bytes.
   pub hash: ContentHash,

@@ -19,7 +19,7 @@ pub(crate) fn underline(text: &[u8]) -> Option<usize> {
   }
 }
 
-/// What a block of HTML says about the text after it.
+/// How a block of HTML introduces the text after it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct HtmlLead {
   /// The rank of the highest heading in it.
@@ -52,7 +52,7 @@ impl HtmlLead {
   }
 }
 
-/// The most elements that are open at one place (a choice: nobody nests deeper by hand).
+/// The most elements that are open at one place (a choice: no person nests deeper by hand).
 const MAX_OPEN: usize = 64;
 
 /// Elements that change the meaning of their content. Foldable elements are covered by their title instead,

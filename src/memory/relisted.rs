@@ -1,5 +1,6 @@
-//! Lines of which only the list marker has changed: another bullet, or another number. Programs write a list
-//! again with markers of their own, and renumber what follows a new item; the items are those of before.
+//! Lines of which only the list marker has changed: another bullet, or another number. Programs
+//! write a list again with markers of their own, and renumber the items after a new one; the items
+//! are still the known ones.
 #![forbid(unsafe_code)]
 
 use std::collections::HashSet;
@@ -13,8 +14,8 @@ const BULLETS: [u8; 3] = *b"-*+";
 /// How far an item may have moved for its number to be recognised (a choice: as many as are added or removed
 /// at a time).
 const MAX_STEPS: u64 = 5;
-/// The longest number of an item, in digits (a choice: a longer one is a year or an amount, which says
-/// something).
+/// The longest number of an item, in digits (a choice: a longer one is a year or an amount, which
+/// has a meaning).
 const MAX_DIGITS: usize = 3;
 
 /// The blocks with the known hashes of lines that differ from a known line by their list marker alone; `None`
@@ -27,7 +28,7 @@ pub(super) fn relisted(
   known: &HashSet<[u8; 8]>,
 ) -> Option<Vec<Block>> {
   let mut changed: Option<Vec<Block>> = None;
-  // In code, a sign at the start of a line says something.
+  // In code, a sign at the start of a line has a meaning.
   let of_lists = |(index, block): &(usize, &Block)| block.kind == BlockKind::Item && free(*index);
   for (index, block) in blocks.iter().enumerate().filter(of_lists) {
     for (at, one) in block.lines.iter().enumerate() {

@@ -66,6 +66,6 @@ mod tests {
     assert!(!breaker.may_ask(at(100 + 899)) && breaker.may_ask(at(100 + 900)));
     breaker.succeeded();
     breaker.failed(at(2000));
-    assert!(breaker.may_ask(at(2000)), "an answer starts the count anew");
+    assert!(breaker.may_ask(at(2000)), "an answer starts the count again");
   }
 }

@@ -22,7 +22,7 @@ const MAX_TOKENS: u32 = 2048;
 pub struct ChatSettings {
   /// The address up to `/chat/completions`.
   pub url: String,
-  /// The model.
+  /// The model, by the name that the endpoint knows.
   pub model: String,
   /// The bearer token, if any.
   pub key: Option<Zeroizing<String>>,

@@ -44,7 +44,7 @@ pub struct Settings {
   pub form: Form,
   /// The address up to the path of [`Form`].
   pub url: String,
-  /// The model.
+  /// The model, by the name that the endpoint knows.
   pub model: String,
   /// The bearer token, if any.
   pub key: Option<Zeroizing<String>>,

@@ -18,9 +18,9 @@ const MAX_CHUNKS: i64 = 8_192;
 /// longest path of one (`PATH_MAX` of Linux).
 const MAX_FILES: i64 = 100_000;
 const MAX_PATH_BYTES: i64 = 4096;
-/// A longer chunk is none of OpenClaw's (400 tokens).
+/// OpenClaw makes no longer chunk (400 tokens).
 const MAX_CHUNK_BYTES: i64 = 64 * 1024;
-/// A line of at least so many characters tells a text.
+/// Fewest characters of a line by which a text is recognised.
 const TELLING: usize = 16;
 
 /// The index of one agent.

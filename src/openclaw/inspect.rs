@@ -76,7 +76,7 @@ pub struct FileState {
   pub hash: Option<ContentHash>,
   /// OpenClaw's row about it.
   pub row: Option<LedgerRow>,
-  /// Why there is no telling about that row.
+  /// Why that row could not be read.
   pub problem: Option<String>,
   /// How much of it OpenClaw puts before its model.
   pub injected: Injected,

@@ -14,9 +14,9 @@ use super::settings::normal;
 /// The variables that OpenClaw reads, as they were when memfw started.
 #[derive(Clone, Debug, Default)]
 pub struct OpenClawEnv {
-  /// `HOME`.
+  /// `HOME`: the home directory, unless `OPENCLAW_HOME` replaces it.
   pub home: Option<PathBuf>,
-  /// `OPENCLAW_HOME`.
+  /// `OPENCLAW_HOME`: replaces the home directory.
   pub openclaw_home: Option<PathBuf>,
   /// `OPENCLAW_STATE_DIR`.
   pub state_dir: Option<PathBuf>,

@@ -1,9 +1,10 @@
 //! OpenClaw's hash ledger of memory files (2026.8.1 and later): read a row, let it follow.
 //!
-//! OpenClaw writes a row before its tools write a file, and stops loading `MEMORY.md` for good when a
-//! file whose row it wrote was edited by somebody else before its own next write. So the hash of a
-//! row follows an edit of memfw's only then: when the row's hash was the hash of the bytes that we
-//! edited. The class in the row changes only together with that, to one that was on record before.
+//! OpenClaw writes a row before its tools write a file, and stops loading `MEMORY.md` for good when
+//! a file whose row it wrote was edited by another program before its own next write. So the hash
+//! of a row follows an edit of memfw's only then: when the row's hash was the hash of the bytes
+//! that we edited. The class in the row changes only together with that, to one that was on record
+//! before.
 //!
 //! Layout as observed in 2026.9.6: table `plugin_state_entries`, `plugin_id` =
 //! `core:memory-artifact-provenance`, `namespace` = `workspace-files`, `value_json` with `version` 1,
@@ -41,7 +42,7 @@ const ROW_VERSION: i64 = 1;
 const MAX_ROW_BYTES: usize = 16 * 1024;
 /// How long a busy database is waited for under a lease, which a writer may be waiting for in turn.
 const BUSY: Duration = Duration::from_millis(50);
-/// The same where a person waits and no lease is held.
+/// The wait where a person waits and no lease is held.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// What OpenClaw calls a file that its own turns wrote, and one that others had a hand in.
 const CLASSES: Classes = Classes { full: TRUSTED, dropped: DROPPED };
@@ -74,7 +75,7 @@ pub struct LedgerRow {
   pub class: Option<String>,
   /// The session that wrote.
   pub session_id: Option<String>,
-  /// Its key.
+  /// The key of that session, such as `agent:main:main`.
   pub session_key: Option<String>,
   /// When the write was noted, just before it was made, in microseconds UTC.
   pub observed_at: Option<i64>,

@@ -87,7 +87,7 @@ fn a_row_is_found_under_the_configured_path_too() {
   let layout = Layout { state_dir: dir.path().to_owned(), workspace: link.clone() };
   let (real, file) = (real.canonicalize().unwrap(), Path::new("MEMORY.md"));
   let records = OpenClawRecords::new(layout.clone());
-  assert_eq!(records.standing(&real, file), Standing::NoRecord, "nobody knows the link");
+  assert_eq!(records.standing(&real, file), Standing::NoRecord, "the link is unknown");
   let env = OpenClawEnv {
     home: Some(dir.path().to_owned()),
     state_dir: Some(dir.path().to_owned()),

@@ -2,8 +2,8 @@
 //! record about them.
 //!
 //! Only this room knows OpenClaw's formats. It reads OpenClaw's databases without holding a read
-//! transaction, and writes one thing alone: the hash of a file that memfw edited, where OpenClaw's
-//! own record was about the very bytes that memfw edited ([`ledger`]).
+//! transaction, and writes only one value: the hash of a file that memfw edited, where OpenClaw's
+//! own record was about exactly the bytes that memfw edited ([`ledger`]).
 
 mod attribute;
 mod database;

@@ -1,7 +1,8 @@
 //! OpenClaw's configuration file: JSON5 with includes and variables, read as OpenClaw reads it.
 //!
-//! Credentials in it are never looked at: only the keys that are asked for are. A file that is missing
-//! says nothing; one that is broken gives no values and says why, for OpenClaw keeps what it has then.
+//! Credentials in it are never read: only the keys that are asked for are. A missing file has no
+//! values; a broken file has none either, and a reason, because OpenClaw then keeps its last valid
+//! values.
 #![forbid(unsafe_code)]
 
 use std::path::{Component, Path, PathBuf};
@@ -202,7 +203,7 @@ fn parse(bytes: &[u8]) -> Result<Value, String> {
       return Err(format!("it is nested more than {MAX_NESTING} levels deep"));
     }
   }
-  // The place only: the text of the error may repeat the content, which may be a secret.
+  // The place only: the error's text may repeat the content, which may be a secret.
   json5::from_str(text).map_err(|_error| "it is not valid JSON5".to_owned())
 }
 

@@ -14,7 +14,7 @@ pub trait Clock: Send + Sync {
   fn now(&self) -> i64;
   /// Time since some fixed moment; never goes back.
   fn monotonic(&self) -> Duration;
-  /// Waits. Used only between two tries of something that has a deadline on this clock.
+  /// Waits. Used only between two attempts that have a deadline on this clock.
   fn pause(&self, wait: Duration) {
     pause(wait);
   }
@@ -59,7 +59,7 @@ impl Clock for SystemClock {
   }
 }
 
-/// Waits. Used only between two tries of something that has a deadline.
+/// Waits. Used only between two attempts that have a deadline.
 #[expect(clippy::disallowed_methods, reason = "the one place that waits")]
 pub fn pause(wait: Duration) {
   std::thread::sleep(wait);

@@ -1,8 +1,8 @@
 //! The file that holds the master key: 32 random bytes, readable only by its owner.
 //!
 //! Created at the first start, and durable before it is used. Without the key the sealed bytes are
-//! lost, so a missing key is never replaced once something was sealed with it; the caller knows
-//! that.
+//! lost, so a missing key is never replaced once bytes were sealed with it; the caller knows
+//! whether there are such bytes.
 #![forbid(unsafe_code)]
 
 use std::{
@@ -78,7 +78,7 @@ pub enum KeyError {
     Shown(path)
   )]
   NotAFile {
-    /// The path.
+    /// The path at which a key file is expected.
     path: PathBuf,
   },
   /// The key file cannot be written.

@@ -32,7 +32,7 @@ const MAX_NOTE: u64 = 200;
 pub struct Holder {
   /// Its process id; `None` until it has written it.
   pub pid: Option<u32>,
-  /// Its version.
+  /// The version of memfw that it runs; `None` until it has written it.
   pub version: Option<String>,
 }
 
@@ -54,7 +54,7 @@ pub enum LockError {
   Running {
     /// The lock file.
     path: PathBuf,
-    /// The holder.
+    /// The process that holds the lock.
     holder: Holder,
   },
   /// Another process held the lock for longer than the caller was willing to wait.
@@ -65,9 +65,9 @@ pub enum LockError {
   Busy {
     /// The lock file.
     path: PathBuf,
-    /// How long we waited.
+    /// How long this process waited.
     waited: Duration,
-    /// The holder, where the kernel tells.
+    /// The holder, where the kernel reports it.
     holder: Option<Writing>,
   },
   /// The system failed.
@@ -124,7 +124,7 @@ impl DaemonLock {
 pub struct Writing {
   /// Its process id.
   pub pid: u32,
-  /// Whether it stands still and so keeps the lock until somebody has it go on.
+  /// Whether it is stopped (SIGSTOP), and so keeps the lock until it is continued.
   pub is_halted: bool,
 }
 
@@ -173,7 +173,7 @@ fn write_lock_holders(data: &Path) -> Vec<i32> {
   table.map(|table| holders(&table, found.dev(), found.ino())).unwrap_or_default()
 }
 
-/// Who holds the write lock now, where the kernel tells.
+/// Who holds the write lock now, where the kernel reports it.
 fn writing(data: &Path) -> Option<Writing> {
   let mut pids = write_lock_holders(data).into_iter().filter_map(|pid| u32::try_from(pid).ok());
   let pid = pids.find(|pid| *pid > 0)?;
@@ -207,10 +207,10 @@ fn numbers(dev: u64) -> (u32, u32) {
   (major as u32, minor as u32)
 }
 
-/// Whether a process stands still (SIGSTOP, Ctrl-Z, a debugger), by the kernel's account of it.
+/// Whether a process is stopped (SIGSTOP, Ctrl-Z, a debugger), according to the kernel.
 pub fn is_halted(pid: u32) -> bool {
   let stat = read_own(Path::new(&format!("/proc/{pid}/stat")), MAX_TABLE).ok().flatten();
-  // The name before it is in parentheses, and may hold any.
+  // The name before it is in parentheses, and may contain parentheses.
   let state = stat.and_then(|stat| {
     let end = stat.iter().rposition(|byte| *byte == b')')?;
     stat.get(end + 2).copied()
@@ -334,7 +334,8 @@ mod tests {
     let table = b"1: POSIX  ADVISORY  WRITE 7 fe:00:11 0 EOF\n2: FLOCK  ADVISORY  WRITE 8 fe:00:11 0 EOF\n2: -> FLOCK  ADVISORY  WRITE 9 fe:00:11 0 EOF\nnonsense\n\xff";
     assert_eq!(holders(table, 0xfe00, 11), [8]);
     assert!(holders(table, 0xfe00, 1).is_empty());
-    // Of equal numbers on several file systems the right one counts, where the kernel tells.
+    // Of equal numbers on several file systems the right one counts, where the kernel reports the
+    // device.
     let table =
       b"1: FLOCK  ADVISORY  WRITE 8 fe:00:2 0 EOF\n2: FLOCK  ADVISORY  WRITE 9 00:1f:2 0 EOF\n";
     assert_eq!(holders(table, 0x1f, 2), [9]);

@@ -22,20 +22,20 @@ const EARLIER: &str = ".old";
 /// A path, and the line by which a file is recognised as memfw's.
 #[derive(Clone, Debug)]
 pub struct Placed {
-  /// The path.
+  /// The absolute path of the file.
   pub path: PathBuf,
   /// The text of that line.
   pub mark: &'static str,
 }
 
-/// What is at the path.
+/// The file at the path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FileState {
-  /// Nothing.
+  /// No file.
   Nothing,
   /// A file of memfw, with its text.
   Ours(String),
-  /// Something else, and its kind.
+  /// A file that is not memfw's, and its kind.
   Foreign(&'static str),
 }
 

@@ -23,7 +23,7 @@ use super::{
 };
 
 /// How long a read waits for the holder of a lease on the file, whom the first try notifies; the
-/// daemon gives its own lease back within milliseconds.
+/// daemon releases its own lease within milliseconds.
 pub const LEASE_PATIENCE: Duration = Duration::from_secs(1);
 /// The pause before the next try.
 pub const LEASE_RETRY: Duration = Duration::from_millis(2);
@@ -119,7 +119,7 @@ pub enum PathError {
   /// A file of memfw is not a regular file.
   #[error("{} is not a regular file", Shown(path))]
   NotAFile {
-    /// The path.
+    /// The path of the other object.
     path: PathBuf,
   },
   /// The system failed.
@@ -127,7 +127,7 @@ pub enum PathError {
   Io {
     /// The attempted action, as a verb.
     op: &'static str,
-    /// The path.
+    /// The path of the action.
     path: PathBuf,
     /// The system's answer.
     source: io::Error,
@@ -146,7 +146,7 @@ impl PathError {
 pub struct Home {
   /// Ledger, key, locks.
   pub data: PathBuf,
-  /// Configuration.
+  /// Configuration, rules and exemplars.
   pub config: PathBuf,
 }
 
@@ -309,7 +309,7 @@ fn write_temporary(path: &Path, bytes: &[u8], mode: u32) -> Result<PathBuf, Path
 }
 
 /// A new name is durable when its directory is synced.
-#[expect(clippy::disallowed_methods, reason = "opens a directory of ours")]
+#[expect(clippy::disallowed_methods, reason = "opens a directory of memfw")]
 pub(super) fn sync_parent(path: &Path) -> Result<(), PathError> {
   let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) else {
     return Ok(());

@@ -1,5 +1,5 @@
-//! Small repairs of memfw's own files: restricting their permissions, and removing what a crash
-//! left behind.
+//! Small repairs of memfw's own files: restricting their permissions, and removing the leftovers of
+//! a crash.
 //!
 //! Only memfw's own directories are changed, and in them only files that belong to the user and are
 //! not links. Nothing is opened: closing a handle of the ledger would drop the locks that SQLite
@@ -69,7 +69,7 @@ pub fn abandoned(dir: &Path, now: i64) -> Vec<PathBuf> {
   files(dir).into_iter().filter(|path| is_temporary(path) && is_old(path)).collect()
 }
 
-/// Removes one of them.
+/// Removes one abandoned temporary file.
 pub fn remove_abandoned(path: &Path, now: i64) -> io::Result<bool> {
   let is_abandoned =
     path.parent().is_some_and(|dir| abandoned(dir, now).iter().any(|one| one == path));

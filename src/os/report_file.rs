@@ -27,7 +27,7 @@ pub fn write_page(path: &Path, mark: &str, page: &str) -> Result<(), PageError> 
   let mut file = match open(path, true) {
     Ok(file) => file,
     Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-      let mut file = open(path, false).map_err(told)?;
+      let mut file = open(path, false).map_err(page_error)?;
       check(&mut file, mark)?;
       file.set_len(0)?;
       file.rewind()?;
@@ -49,7 +49,7 @@ fn open(path: &Path, create: bool) -> io::Result<File> {
 }
 
 /// A link and a directory cannot be opened with these flags.
-fn told(error: io::Error) -> PageError {
+fn page_error(error: io::Error) -> PageError {
   match error.raw_os_error() {
     Some(libc::ELOOP) => PageError::Foreign("a link"),
     Some(libc::EISDIR) => PageError::Foreign("a directory"),

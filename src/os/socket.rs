@@ -104,7 +104,7 @@ impl Channel {
     Self::new(socket)
   }
 
-  /// The peer.
+  /// The process and the user at the other end, as the kernel reports them.
   pub fn peer(&self) -> Peer {
     self.peer
   }

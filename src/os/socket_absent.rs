@@ -1,4 +1,4 @@
-//! No socket for a gate: only Linux can make readers wait, so nobody listens and nobody connects.
+//! No socket for a gate: only Linux can make readers wait, so no process listens or connects.
 #![forbid(unsafe_code)]
 
 use std::{
@@ -6,7 +6,7 @@ use std::{
   path::{Path, PathBuf},
 };
 
-/// Who is at the other end.
+/// The peer of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Peer {
   /// Process id.
@@ -15,11 +15,11 @@ pub struct Peer {
   pub uid: u32,
 }
 
-/// A socket that others can connect to: nothing makes one.
+/// A socket that others can connect to: no function makes one.
 #[derive(Debug)]
 pub struct Listener(());
 
-/// A connection: nothing makes one.
+/// A connection: no function makes one.
 #[derive(Clone, Debug)]
 pub struct Channel(());
 
@@ -45,7 +45,7 @@ impl Listener {
 }
 
 impl Channel {
-  /// Nobody.
+  /// A peer with process 0 and user 0: there is no connection.
   pub fn peer(&self) -> Peer {
     Peer { pid: 0, uid: u32::MAX }
   }
@@ -60,7 +60,7 @@ impl Channel {
     Err(absent())
   }
 
-  /// There is nothing to end.
+  /// Does nothing: there is no connection.
   pub fn close(&self) {}
 }
 
@@ -68,7 +68,8 @@ fn absent() -> io::Error {
   io::Error::new(io::ErrorKind::Unsupported, "only Linux can make readers wait")
 }
 
-/// Where the daemon of this data directory would listen; a memfw for Linux may have left something there.
+/// Where the daemon of this data directory would listen; a memfw for Linux may have left a socket
+/// there.
 pub fn address(data: &Path) -> PathBuf {
   data.join("gate.sock")
 }

@@ -1,8 +1,8 @@
 //! The priority of threads.
 #![forbid(unsafe_code)]
 
-/// Work that can wait gets what others leave: at this niceness a tenth of the share of a thread that does not
-/// wait.
+/// Work that can wait gets little of the processor: at this niceness a tenth of the share of a
+/// thread that does not wait.
 #[cfg(linux)]
 const NICE: i32 = 10;
 

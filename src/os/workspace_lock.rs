@@ -1,8 +1,9 @@
 //! One installation of memfw at a time on a workspace: a lock on the directory itself.
 //!
-//! Two installations with different ledgers would take each other's comments for forged ones. The lock is one of
-//! the kernel on a descriptor of the directory (`flock`), so nothing is written into the workspace, and it ends
-//! with its process. Where a file system has no such locks there is none, and nothing is said.
+//! Two installations with different ledgers would take each other's comments for forged ones. The
+//! lock is one of the kernel on a descriptor of the directory (`flock`), so nothing is written into
+//! the workspace, and it ends with its process. Where a file system has no such locks, there is no
+//! lock, and no message.
 #![forbid(unsafe_code)]
 
 use std::{
@@ -18,14 +19,14 @@ use std::{
 
 use super::{lock, paths::read_own, user};
 
-/// How long a daemon tries: commands look at the lock for a moment.
+/// How long a daemon tries: commands hold the lock briefly while they check it.
 const PATIENCE: Duration = Duration::from_millis(100);
 /// Longest name of a process that is read, in bytes; the kernel cuts at 15.
 const MAX_NAME: u64 = 64;
-/// What the name of a process of memfw begins with.
+/// The beginning of the name of a process of memfw.
 const NAME: &str = "memfw";
 
-/// Held for as long as a daemon guards the directory.
+/// A lock that a daemon holds for as long as it guards the directory.
 #[derive(Debug)]
 pub struct WorkspaceLock {
   /// `None` where the file system has no locks, or another program than memfw holds this one.
@@ -36,7 +37,7 @@ pub struct WorkspaceLock {
 /// Another installation of memfw has the directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Taken {
-  /// The process id of its daemon; `None` where it cannot be told, as in another container.
+  /// The process id of its daemon; `None` where it is not known, as in another container.
   pub pid: Option<i32>,
 }
 
@@ -62,13 +63,13 @@ impl WorkspaceLock {
     dir.metadata().is_ok_and(|found| (found.dev(), found.ino()) == self.identity)
   }
 
-  /// Whether others are kept out.
+  /// Whether this process holds the lock.
   pub fn is_held(&self) -> bool {
     self.file.is_some()
   }
 
-  /// Who has a directory now, if anybody does; nothing is kept. `own` is the daemon of this installation, which is
-  /// named where it may be the one.
+  /// The installation that has a directory now, if any; this call keeps no lock. `own` is the
+  /// daemon of this installation, which is named where it may be the holder.
   pub fn taken(dir: &Path, own: Option<u32>) -> Option<Taken> {
     let file = open(dir).ok()?;
     match file.try_lock_shared() {
@@ -82,8 +83,8 @@ fn open(dir: &Path) -> io::Result<File> {
   OpenOptions::new().read(true).custom_flags(libc::O_DIRECTORY | libc::O_NONBLOCK).open(dir)
 }
 
-/// The memfw that holds the lock of this directory; `None` where another program does, which keeps nobody from
-/// guarding.
+/// The memfw that holds the lock of this directory; `None` where another program holds it, which
+/// does not prevent guarding.
 fn holder(dir: &Metadata, own: Option<u32>) -> Option<Taken> {
   let table = read_own(Path::new("/proc/locks"), lock::MAX_TABLE).ok().flatten();
   let pids = table.map(|table| lock::holders(&table, dir.dev(), dir.ino())).unwrap_or_default();
@@ -100,8 +101,8 @@ fn holder(dir: &Metadata, own: Option<u32>) -> Option<Taken> {
   pid.map(|pid| Taken { pid: Some(pid) })
 }
 
-/// Whether a process runs the program memfw, for this user or for root. Any process may call itself so; which file
-/// it runs only the kernel says, and only to its own user.
+/// Whether a process runs the program memfw, for this user or for root. Any process may take this
+/// name; only the kernel knows which file it runs, and only tells its own user.
 fn is_memfw(pid: i32) -> bool {
   let process = format!("/proc/{pid}");
   let name = read_own(Path::new(&format!("{process}/comm")), MAX_NAME).ok().flatten();

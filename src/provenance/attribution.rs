@@ -94,7 +94,7 @@ pub struct Answer {
 /// The origin of one text.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Attribution {
-  /// The source.
+  /// Where the text came from; `unknown` if no record explains it.
   pub source: Source,
   /// Sources that also limit the trust of the text: those that fed the sub-agent that wrote it.
   pub fed_by: Vec<Source>,
@@ -102,7 +102,7 @@ pub struct Attribution {
   pub attestation: Attestation,
   /// The agent's session that wrote it.
   pub session: Option<String>,
-  /// The evidence.
+  /// The records that show it.
   pub evidence: Evidence,
   /// The owner's request in that turn, and the passage of the source that explains the text.
   pub request: Option<Request>,

@@ -113,7 +113,7 @@ pub struct Written {
   pub tool: String,
   /// The time, in microseconds UTC.
   pub at: i64,
-  /// The session.
+  /// The id of the session, shortened to the cap.
   #[serde(skip_serializing_if = "Option::is_none")]
   pub session: Option<String>,
 }

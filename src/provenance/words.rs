@@ -25,7 +25,7 @@ const MAX_BARE_CHARS: usize = 4;
 pub struct Word<'a> {
   /// Lower case, without accents.
   pub text: &'a str,
-  /// Its kind.
+  /// How much the word shows about the origin of a text.
   pub kind: Kind,
 }
 

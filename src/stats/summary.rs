@@ -31,7 +31,7 @@ pub fn summary(day: &Day) -> Option<String> {
     counts.quarantined
   );
   for (n, what) in [
-    (counts.returned, "came back and went out again"),
+    (counts.returned, "returned and removed again"),
     (counts.approved, "approved"),
     (counts.rejected, "rejected"),
   ] {
@@ -73,7 +73,7 @@ mod tests {
     let counts = Counts { kept: 1, returned: 3, rejected: 1, ..Counts::default() };
     assert_eq!(
       summary(&Day { counts, degraded: 3, waiting: 0 }).unwrap(),
-      "1 block seen, 1 kept, 0 flagged, 0 quarantined, 3 came back and went out again, 1 rejected; \
+      "1 block seen, 1 kept, 0 flagged, 0 quarantined, 3 returned and removed again, 1 rejected; \
        protection was reduced 3 times; nothing waits for review"
     );
     assert_eq!(

@@ -62,7 +62,7 @@ pub struct Happening<'a> {
   pub took_us: Option<u64>,
 }
 
-/// Counts.
+/// Numbers of events, by outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
   /// Blocks that stay without findings.
@@ -113,7 +113,7 @@ impl Counts {
 pub struct Line<K> {
   /// The name of the row; `None` for all names beyond the cap.
   pub name: Option<K>,
-  /// The counts.
+  /// The numbers of this group.
   pub counts: Counts,
   /// The lowest trust of these blocks.
   pub trust: Option<Trust>,

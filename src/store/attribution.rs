@@ -33,11 +33,11 @@ pub struct DueItem {
 pub struct ItemOrigin {
   /// The item.
   pub id: BlockId,
-  /// The source.
+  /// The source that the records show.
   pub source: Source,
   /// The trust of the source.
   pub trust: Trust,
-  /// The attestation.
+  /// How the source is known.
   pub attestation: Attestation,
   /// The agent's session.
   pub session: Option<String>,
@@ -61,7 +61,7 @@ pub struct AttributionRecord<'a> {
   pub done: Pending,
   /// The kinds of work that remain; a kind in neither set keeps its state.
   pub due: Pending,
-  /// The events.
+  /// The events to store in the transaction of the answers.
   pub events: &'a [NewEvent],
   /// When.
   pub at: Micros,

@@ -7,7 +7,7 @@
 //!
 //! Invariant: a database with rows in it is never migrated before its backup is whole and durable.
 #![forbid(unsafe_code)]
-#![expect(clippy::disallowed_methods, reason = "files of ours beside the ledger, never memory")]
+#![expect(clippy::disallowed_methods, reason = "files of memfw beside the ledger, never memory")]
 
 use std::{
   ffi::OsString,
@@ -33,7 +33,7 @@ const ALL_PAGES: i32 = -1;
 /// A backup of the ledger.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Backup {
-  /// Its path.
+  /// The path of the backup, beside the ledger.
   pub path: PathBuf,
   /// The format of the ledger in it.
   pub format: i64,

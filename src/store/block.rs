@@ -22,7 +22,7 @@ use crate::{
 /// What the ledger knows about one block.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BlockRow {
-  /// Its id.
+  /// Its id, unique in the ledger.
   pub id: BlockId,
   /// The hash of its raw bytes.
   pub hash: ContentHash,
@@ -38,7 +38,7 @@ pub struct BlockRow {
   pub start_line: u32,
   /// Its last line, from 1.
   pub end_line: u32,
-  /// Its state.
+  /// Whether it is valid, flagged or decided about.
   pub state: State,
   /// Its finding codes.
   pub codes: Vec<Code>,
@@ -96,7 +96,7 @@ pub struct Revision {
   pub source: Source,
   /// The trust of the source.
   pub trust: Trust,
-  /// The attestation.
+  /// How the source is known.
   pub attestation: Attestation,
   /// The agent's session.
   pub session: Option<String>,
@@ -115,7 +115,7 @@ pub struct Place {
   pub path: PathBuf,
   /// Whether it still exists.
   pub present: bool,
-  /// The block.
+  /// The row of the block, with its revisions.
   pub block: BlockRow,
 }
 

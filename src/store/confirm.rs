@@ -19,7 +19,8 @@ use super::StoreError;
 /// Bytes of one read.
 const PIECE: usize = 1 << 16;
 
-/// The error, where it does not say that the database is damaged, or where that is so.
+/// Returns the error unchanged, unless it reports damage where reading failed: then the error of
+/// that read.
 pub(super) fn confirmed(error: StoreError, conn: &Connection, path: &Path) -> StoreError {
   if !matches!(error, StoreError::Corrupt { .. }) {
     return error;

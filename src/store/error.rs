@@ -166,7 +166,7 @@ pub enum StoreError {
   /// Two blocks of a scan, or two items, have one id.
   #[error("the id `{id}` was given twice")]
   RepeatedId {
-    /// The id.
+    /// The id that occurs twice.
     id: BlockId,
   },
   /// The operating system gave no random bytes.
@@ -186,7 +186,7 @@ pub enum StoreError {
 }
 
 impl StoreError {
-  /// What to do about it, if there is a remedy.
+  /// The remedy for people, if there is one.
   pub fn hint(&self) -> Option<String> {
     let fixed = match self {
       Self::Missing { .. } => "start `memfw run`, or `memfw run --once`",

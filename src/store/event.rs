@@ -29,7 +29,7 @@ pub struct NewEvent {
   pub source: Option<Source>,
   /// The trust of the source.
   pub trust: Option<Trust>,
-  /// The attestation.
+  /// How the source is known.
   pub attestation: Option<Attestation>,
   /// The agent's session.
   pub session: Option<String>,
@@ -39,7 +39,7 @@ pub struct NewEvent {
   pub codes: Vec<Code>,
   /// The score, 0..1.
   pub score: Option<f32>,
-  /// The action.
+  /// The action of policy, as its word in JSON.
   pub action: Option<&'static str>,
   /// A detail, in memfw's own words.
   pub detail: String,
@@ -66,7 +66,7 @@ pub struct EventRow {
   pub source: Option<Source>,
   /// The trust of the source.
   pub trust: Option<Trust>,
-  /// The attestation.
+  /// How the source is known.
   pub attestation: Option<Attestation>,
   /// The agent's session.
   pub session: Option<String>,
@@ -76,7 +76,7 @@ pub struct EventRow {
   pub codes: Vec<Code>,
   /// The score, 0..1.
   pub score: Option<f32>,
-  /// The action.
+  /// The action of policy, as its word in JSON.
   pub action: Option<String>,
   /// A detail, in memfw's own words.
   pub detail: String,

@@ -14,7 +14,7 @@ use crate::{
 /// One approval, by content hash and item.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Exception {
-  /// Its key.
+  /// The content and the item for which it was given.
   pub key: ExceptionKey,
   /// The excused codes.
   pub codes: Vec<Code>,
@@ -32,7 +32,7 @@ pub struct Exception {
   pub contexts: Vec<ContentHash>,
 }
 
-/// The key of an exception.
+/// What an exception is about: a content, and the item whose approval made it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ExceptionKey {
   /// The hash of the approved bytes.

@@ -25,7 +25,7 @@ use crate::{
 /// An item to review, or a reviewed one. The times of a flagged block are those of its state.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Item {
-  /// Its id.
+  /// The id, which its placeholder shows.
   pub id: BlockId,
   /// The file, absolute.
   pub path: PathBuf,
@@ -37,11 +37,11 @@ pub struct Item {
   pub n: u32,
   /// Its state.
   pub status: State,
-  /// The source.
+  /// The source of the text, `unknown` until attribution.
   pub source: Source,
   /// The trust of the source.
   pub trust: Trust,
-  /// The attestation.
+  /// How the source is known.
   pub attestation: Attestation,
   /// The agent's session.
   pub session: Option<String>,

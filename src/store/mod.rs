@@ -16,6 +16,7 @@
 //! file handle: closing such a handle drops the locks that SQLite holds (POSIX advisory locks).
 #![forbid(unsafe_code)]
 
+mod agent_record;
 mod attribution;
 pub mod backup;
 mod baseline;
@@ -49,7 +50,6 @@ mod retain;
 mod score;
 mod source_exception;
 mod stamp;
-mod standing;
 mod state;
 #[cfg(test)]
 mod tests;
@@ -63,6 +63,7 @@ use std::{ops::Deref, path::Path, path::PathBuf};
 
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 
+pub use agent_record::{AgentRecord, ClassDowngrade};
 pub use attribution::{AttributionRecord, DueItem, ItemOrigin};
 pub use backup::Backup;
 pub use baseline::ADOPTED_DIGITS;
@@ -85,7 +86,6 @@ pub use retain::{Dropped, Keep};
 pub use score::ScoreKey;
 pub use source_exception::{NewSourceException, SourceException};
 pub use stamp::Stamp;
-pub use standing::{AgentRecord, ClassDowngrade};
 pub use state::StateKey;
 pub use trail::{OriginRecord, Sighting};
 pub use version::{NewVersion, PRUNED_AT_ONCE, Retention, Version, VersionTotals, Writer};

@@ -38,11 +38,11 @@ pub struct NewItem<'a> {
   pub terminated: bool,
   /// Why they wait: [`State::Quarantined`] for their content, [`State::Held`] by policy.
   pub status: State,
-  /// The source.
+  /// The source of the text, `unknown` until attribution.
   pub source: Source,
   /// The trust of the source.
   pub trust: Trust,
-  /// The attestation.
+  /// How the source is known.
   pub attestation: Attestation,
   /// The agent's session.
   pub session: Option<String>,

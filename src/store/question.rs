@@ -1,5 +1,5 @@
-//! The questions to a judge: each is stored once, sealed while it waits, and then its answer is. Also the
-//! number of asked questions, for the budget.
+//! The questions to a judge: each is stored once, sealed while it waits; later its answer is
+//! stored. Also the number of asked questions, for the budget.
 #![forbid(unsafe_code)]
 
 use std::path::{Path, PathBuf};
@@ -41,7 +41,7 @@ const HOUR: Micros = 3_600 * 1_000_000;
 /// The hours for which the number of questions is stored.
 const MAX_HOURS: i64 = 48;
 
-/// The state of a question.
+/// How far a question has come; stored as a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum QuestionState {
   /// It has no accepted answer yet.
@@ -64,7 +64,7 @@ words!(
 /// A question to be asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewQuestion {
-  /// Its hash.
+  /// Its hash, by which equal questions are stored once.
   pub hash: ContentHash,
   /// The source of its entry.
   pub source: String,
@@ -75,7 +75,7 @@ pub struct NewQuestion {
 /// The budget of questions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Budget {
-  /// In an hour.
+  /// Questions in an hour, at most.
   pub per_hour: u64,
   /// In a day (UTC).
   pub per_day: u64,
@@ -84,7 +84,7 @@ pub struct Budget {
 /// A question that is being answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HandedOut {
-  /// Its hash.
+  /// Its hash, which the answer names.
   pub hash: ContentHash,
   /// Its text.
   pub bytes: Zeroizing<Vec<u8>>,

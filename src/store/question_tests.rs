@@ -194,7 +194,7 @@ fn a_question_without_an_answer_is_asked_again_and_given_up() {
     }
   }
   assert_eq!(put(&mut ledger, &["one"], at), 0, "it is not asked again");
-  // Nobody asks for a week.
+  // No reader asks for a week.
   put(&mut ledger, &["three"], at);
   assert_eq!(next(&mut ledger, at + 8 * 24 * HOUR), Next::Later(None));
 }
@@ -212,7 +212,7 @@ fn a_question_to_which_nobody_says_anything_is_asked_for_a_week() {
     assert!(later - at > before);
     (before, at) = (later - at, later);
   }
-  // Nobody can be reached for an hour: it is tried each minute, and no turn is counted.
+  // No reader can be reached for an hour: memfw tries each minute, and counts no turn.
   for _ in 0..60 {
     let hash = handed(&mut ledger, at).hash;
     ledger.not_answered(hash, false, at).unwrap();
@@ -220,14 +220,15 @@ fn a_question_to_which_nobody_says_anything_is_asked_for_a_week() {
     assert!(later - at <= 60_000_000);
     at = later;
   }
-  // One that is slow about this question leaves it to wait, until it is known that it answers others.
+  // A reader that is slow about this question leaves it waiting until the reader answers other
+  // questions.
   let hash = handed(&mut ledger, at).hash;
   ledger.not_answered(hash, true, at).unwrap();
   let Next::Later(Some(later)) = next(&mut ledger, at) else { panic!("it waits") };
   assert!(later - at > before);
   ledger.wake_questions(at + 1).unwrap();
   assert_eq!(handed(&mut ledger, at + 1).hash, hash);
-  // What somebody holds is not given to another.
+  // A question that a reader has is not given to another.
   ledger.wake_questions(at + 2).unwrap();
   assert!(matches!(next(&mut ledger, at + 2), Next::Later(Some(_))));
   assert_eq!(next(&mut ledger, at + 8 * 24 * HOUR), Next::Later(None));

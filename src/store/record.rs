@@ -22,7 +22,7 @@ use crate::memory::{BlockId, ContentHash};
 pub struct ScanRecord<'a> {
   /// Absolute path.
   pub path: &'a Path,
-  /// Its workspace.
+  /// The absolute path of its workspace.
   pub workspace: &'a Path,
   /// Its stamp, taken so that the content is known to be that of `hash`; `None` to read it again.
   pub stamp: Option<Stamp>,
@@ -42,7 +42,7 @@ pub struct ScanRecord<'a> {
   pub marker_mode: &'a str,
   /// Why that is not the configured mode.
   pub unmarked: Option<&'a str>,
-  /// The events.
+  /// The events to store in the transaction of the scan.
   pub events: &'a [NewEvent],
   /// The time of the scan.
   pub at: Micros,

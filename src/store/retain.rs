@@ -27,7 +27,7 @@ pub struct Keep<'a> {
   pub rejected_since: Micros,
 }
 
-/// What one call has pruned.
+/// The number of rows that one call has pruned.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Dropped {
   /// The number of pruned events.

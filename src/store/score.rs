@@ -108,7 +108,7 @@ impl Ledger {
     Ok(true)
   }
 
-  /// Makes the next start read everything of little trust again, because this one could not.
+  /// Makes the next start read all text of little trust again, because this start could not.
   pub fn forget_model(&mut self) -> Result<(), StoreError> {
     self.remove_state(&StateKey::Model)
   }

@@ -46,7 +46,7 @@ pub struct NewSourceException<'a> {
   pub source: &'a Source,
   /// The allowed codes.
   pub codes: &'a [Code],
-  /// The reason.
+  /// The reason, in the words of that person.
   pub reason: &'a str,
   /// The person.
   pub made_by: &'a str,

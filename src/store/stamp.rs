@@ -20,7 +20,7 @@ pub struct Stamp {
 }
 
 impl Stamp {
-  /// From five columns that begin at `first`: all five or none.
+  /// The stamp in the five columns that begin at `first`: all five or none.
   pub(super) fn from_row(row: &Row<'_>, first: usize) -> rusqlite::Result<Option<Self>> {
     let column = |index: usize| row.get::<_, Option<i64>>(first + index);
     let all = (column(0)?, column(1)?, column(2)?, column(3)?, column(4)?);

@@ -26,7 +26,7 @@ pub enum StateKey {
   JudgedSince,
   /// The model that scored the texts.
   Model,
-  /// What layer 3 is not asked about.
+  /// The sources about which layer 3 is not asked.
   JudgeExcluded,
   /// The baseline of this workspace was adopted.
   Adopted(String),

@@ -30,7 +30,7 @@ pub struct OriginRecord {
 }
 
 impl OriginRecord {
-  /// First seen in this version, with pending attribution.
+  /// The record of a text first seen in this version, with pending attribution.
   pub fn asked(sighting: Sighting) -> Self {
     Self { sighting: Some(sighting), due: true, ..Self::default() }
   }

@@ -1,7 +1,7 @@
 //! Questions to a judge without an accepted answer: which of them are asked again, and when.
 //!
-//! Invariant: only answers use up the tries of a question. An unreachable judge, or a process that ended
-//! while it had a question, says nothing about the question.
+//! Invariant: only answers use up the tries of a question. An unreachable judge, or a process that
+//! ended while it had a question, does not count as a try.
 #![forbid(unsafe_code)]
 
 use rusqlite::{OptionalExtension as _, params};
@@ -41,8 +41,8 @@ impl Ledger {
     })
   }
 
-  /// Records that a question got no response. If no reader could be `reached`, that says nothing about the
-  /// question, so it is handed out again soon; otherwise it is when its time is up.
+  /// Records that a question got no response. If no reader could be `reached`, that is no fault of
+  /// the question, so it is handed out again soon; otherwise it is when its time is up.
   pub fn not_answered(
     &mut self,
     hash: ContentHash,

@@ -1,5 +1,5 @@
-//! What taking a decision back needs: the state before it, the last decision, and the place of a placeholder
-//! that a rejection removed.
+//! The facts for taking a decision back: the state before it, the last decision, and the place of a
+//! placeholder that a rejection removed.
 #![forbid(unsafe_code)]
 
 use std::path::Path;
@@ -45,8 +45,8 @@ impl Ledger {
     })
   }
 
-  /// Lets an item or a flagged block wait again in this state, with the events. `by` remains as the reviewer
-  /// where the decision was not a person's, so that it is not taken once more.
+  /// Lets an item or a flagged block wait again in this state, with the events. `by` remains as the
+  /// reviewer of a decision that no person made, so that it is not made once more.
   pub fn undecide(
     &mut self,
     id: &BlockId,
@@ -105,7 +105,7 @@ impl Ledger {
       let mut found = Vec::new();
       for row in rows {
         let (id, json) = row?;
-        // Without its place an item waits like one whose placeholder somebody removed.
+        // Without its place an item waits like one whose placeholder another program removed.
         found.extend(serde_json::from_str(&json).ok().map(|gap| (id, gap)));
       }
       Ok(found)

@@ -205,7 +205,7 @@ mod tests {
   fn towers_of_marks_are_cut_down() {
     let tower = format!("a{}", "\u{301}".repeat(6));
     assert_eq!(terminal(tower), format!("a{}\\u{{301}}\\u{{301}}", "\u{301}".repeat(4)));
-    assert_eq!(terminal("\u{301}a"), "\\u{301}a", "nothing is painted on what stands before");
+    assert_eq!(terminal("\u{301}a"), "\\u{301}a", "no mark is painted on the text before it");
     assert_eq!(terminal("a\u{fe0f}"), "a\\u{fe0f}");
     assert_eq!(terminal("❤\u{fe0f}\u{fe0f}"), "❤\u{fe0f}\\u{fe0f}");
   }

@@ -30,7 +30,7 @@ pub enum FailureKind {
 /// An error with hints, and further errors of its kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
-  /// The kind.
+  /// The kind, which decides the exit status.
   pub kind: FailureKind,
   /// What was found and what was expected.
   pub error: String,

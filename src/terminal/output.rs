@@ -69,9 +69,9 @@ impl Style {
 /// When colours are used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Colours {
-  /// Never.
+  /// Colours are never used.
   Never,
-  /// On a terminal.
+  /// Colours are used on a terminal only.
   OnTerminals,
   /// Also in files and pipes.
   Always,

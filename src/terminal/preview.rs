@@ -1,5 +1,5 @@
-//! Hostile text for a person to look at: escaped, with addresses that no terminal makes a link of, the
-//! dangerous part marked, wrapped to the width of the terminal. Pure.
+//! Hostile text for a person to read: escaped, with addresses that no terminal turns into links,
+//! the dangerous part marked, wrapped to the width of the terminal. Pure.
 //!
 //! Invariant: for any bytes, the output is safe for a terminal, and no row is wider than
 //! allowed.

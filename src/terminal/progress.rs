@@ -11,7 +11,7 @@ use std::{
 
 use super::output::count;
 
-/// The time from the start until the line appears; before that nobody misses it.
+/// The time from the start until the line appears; before that no person misses it.
 const AFTER: Duration = Duration::from_secs(2);
 /// How often the line is painted.
 const EVERY: Duration = Duration::from_millis(200);

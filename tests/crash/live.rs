@@ -1,4 +1,4 @@
-//! One writer on one file, writing as much as it is allowed to while daemons come and die.
+//! One writer on one file, writing as much as it is allowed to while daemons start and are killed.
 
 use {
   crate::support::pace,
@@ -30,13 +30,13 @@ pub(crate) enum Kind {
   Held,
   /// Read, truncate, write everything.
   Truncate,
-  /// Read, write everything over what stands there.
+  /// Read, write everything over the content.
   InPlace,
-  /// The same with the new block first, so that all else moves.
+  /// Like `InPlace`, with the new block first, so that all other text moves.
   Prepend,
   /// Read, write a temporary file, rename it over the file.
   Rename,
-  /// Rename the file away, write it anew, remove the old one.
+  /// Rename the file away, write a new one, remove the old one.
   Vim,
 }
 
@@ -52,13 +52,14 @@ impl Kind {
     Self::Vim,
   ];
 
-  /// Whether it writes back what it has read, and so can make a half-done change of memfw's last.
+  /// Whether it writes back the bytes that it has read, and so can make a half-done change of memfw
+  /// permanent.
   pub(crate) fn writes_back(self) -> bool {
     !matches!(self, Self::Append | Self::Chunks | Self::Held)
   }
 }
 
-/// What a writer has in its hands between two writes.
+/// The state of a writer between two writes.
 pub(crate) struct Pen {
   kind: Kind,
   path: PathBuf,
@@ -70,7 +71,7 @@ impl Pen {
     Self { kind, path: path.to_owned(), held: None }
   }
 
-  /// Adds a block; when this returns the writer takes it for written.
+  /// Adds a block; when this returns, the writer counts it as written.
   pub(crate) fn add(&mut self, text: &str) {
     let path = &self.path;
     match self.kind {
@@ -110,7 +111,7 @@ impl Pen {
     }
   }
 
-  /// Closes what it holds open.
+  /// Closes its open descriptor.
   pub(crate) fn put_down(&mut self) {
     self.held = None;
   }
@@ -146,13 +147,13 @@ impl Progress {
     self.confirmed.load(Ordering::SeqCst)
   }
 
-  /// Has it write up to this block and no further, and waits until it has.
+  /// Lets the writer write up to this block, and waits until it has.
   pub(crate) fn up_to(&self, n: usize) {
     self.allowed.store(n, Ordering::SeqCst);
     crate::support::eventually("the writer writes", || self.confirmed() >= n);
   }
 
-  /// Has it put its pen down after the block in hand.
+  /// Lets the writer close its file after the current block.
   pub(crate) fn hold(&self) {
     self.allowed.store(0, Ordering::SeqCst);
     let mut last = usize::MAX;

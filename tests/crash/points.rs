@@ -1,4 +1,4 @@
-//! The process dies at each of its failpoints while a writer of each kind goes on.
+//! The process is killed at each of its failpoints while a writer of each kind continues.
 
 use {
   super::{
@@ -15,36 +15,36 @@ use {
   },
 };
 
-/// How often the suite goes over all points, and how to ask for more.
+/// How often the suite tries all points, and the variable for more.
 const ROUNDS: u64 = 1;
 const ROUNDS_VARIABLE: &str = "MEMFW_CRASH_ROUNDS";
 /// Blocks that a writer adds while no daemon runs.
 const ALONE: usize = 2;
-/// How long a daemon may take to come to its point after a few blocks, before there are more of them; and
-/// how often. A change that makes the file shorter takes poison alone.
+/// How long a daemon may take to reach its point after a few blocks before more blocks follow, and
+/// how often. A change that makes the file shorter needs poison without other text.
 const BURST: Duration = Duration::from_millis(150);
 const MAX_BURSTS: usize = 60;
 const FILE: &str = "memory/notes.md";
 const BEFORE: &str = "# Notes\n\n- old\n";
 
-/// When a process comes to a point.
+/// When a process reaches a point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum When {
   /// At the first start over a workspace.
   First,
-  /// When something was written.
+  /// When text was written.
   Written,
-  /// At a start after the daemon died at this point.
+  /// At a start after the daemon was killed at this point.
   After(Point),
   /// When a person approves.
   Approved,
   /// When a person rejects.
   Rejected,
-  /// When a person brings a version back ([`super::restores`]).
+  /// When a person restores a version ([`super::restores`]).
   Restored,
 }
 
-/// Where each point is met. Whoever declares a point has to say it here, and sees whether it is true.
+/// When each point is reached. A new point must be listed here, and the suite checks the entry.
 fn when(point: Point) -> When {
   match point {
     Point::MigrateBeforeCommit
@@ -106,12 +106,12 @@ fn when(point: Point) -> When {
     Point::RecoverBeforeWrite | Point::RecoverTorn | Point::RecoverAfterWrite => {
       When::After(Point::OverwriteTorn)
     }
-    // The new content with the tail of the old one behind it.
+    // The new content with the tail of the old one after it.
     Point::RecoverAfterCut => When::After(Point::ReshapeAfterWrite),
   }
 }
 
-/// Whether a writer that reads the file after a death there sees a length that is half changed.
+/// Whether a writer that reads the file after a kill there sees a half-done change of length.
 fn is_half_done(point: Point) -> bool {
   matches!(point, Point::ReshapeTorn | Point::ReshapeAfterWrite | Point::RecoverAfterCut)
 }
@@ -127,26 +127,26 @@ struct World<'a> {
   progress: &'a Progress,
   random: Random,
   kills: usize,
-  /// Texts that were rejected and came back at the end of the file.
+  /// Texts that were rejected and then approved at the end of the file.
   moved: BTreeSet<String>,
 }
 
 impl World<'_> {
-  /// A daemon starts and dies at a point.
+  /// A daemon starts and is killed at a point.
   fn dies(&mut self, point: Point, nth: u64) {
     self.guarded.spawn_at(&format!("{}:{nth}", point.as_str()));
     self.guarded.wait_for_death(point.as_str());
     self.kills += 1;
   }
 
-  /// A daemon starts and dies at a point while blocks are added, a few at a time.
+  /// A daemon starts and is killed at a point while blocks are added, a few at a time.
   fn dies_while_written(&mut self, point: Point, nth: u64) {
     self.guarded.spawn_at(&format!("{}:{nth}", point.as_str()));
     for _ in 0..MAX_BURSTS {
-      // Poison comes alone, so that what is left in its place makes the file shorter.
+      // Poison is written alone, so that its compact placeholder makes the file shorter.
       let clean = self.next_poison() - self.progress.confirmed();
       let burst = clean.min(1 + self.random.below(3) as usize).max(1);
-      // One at a time where nobody may read what the death leaves before it is mended.
+      // One at a time where no writer may read the file before recovery.
       let burst = if self.must_rest(point) { 1 } else { burst };
       self.progress.up_to(self.progress.confirmed() + burst);
       if self.guarded.ends_within(BURST) || self.dies_or_rests() {
@@ -157,14 +157,15 @@ impl World<'_> {
     self.kills += 1;
   }
 
-  /// Whether this writer would make half a change of length last that a death there leaves.
+  /// Whether this writer would make the half-done change of length permanent that a kill there
+  /// leaves.
   fn must_rest(&self, point: Point) -> bool {
     is_half_done(point) && self.kind.writes_back()
   }
 
-  /// Waits until the daemon has died or has nothing more to do, and says whether it died. On a busy
-  /// machine it may still be about to change the file; and where it is left behind, the poison that
-  /// comes alone is looked at together with what comes after it, and the file never gets shorter.
+  /// Waits until the daemon was killed or has no more work, and returns whether it was killed. On a
+  /// busy machine it may still be about to change the file; and if it is late, poison that was
+  /// written alone is judged together with later text, and the file never gets shorter.
   fn dies_or_rests(&mut self) -> bool {
     for _ in 0..MAX_BURSTS {
       let rests = self.guarded.memfw(&["settle", "1"]).status == 0;
@@ -186,7 +187,7 @@ impl World<'_> {
 
   fn first_start(&mut self) {
     for point in all(|when| when == When::First) {
-      // A step of the first start may be done by now, where the one before it died behind it.
+      // A step of the first start may be done by now, if an earlier daemon was killed after it.
       if matches!(point, Point::MigrateAfterCommit | Point::AdoptAfterMark) {
         self.dies(point, 1);
         continue;
@@ -200,8 +201,8 @@ impl World<'_> {
     self.guarded.kill();
   }
 
-  /// Everything that a write sets off; the writer goes on while no daemon runs, except where it would
-  /// make half a change of length last.
+  /// All points after a write; the writer continues while no daemon runs, except where it would
+  /// make a half-done change of length permanent.
   fn written(&mut self) {
     for point in all(|when| when == When::Written) {
       let nth = 1 + self.random.below(2);
@@ -216,14 +217,14 @@ impl World<'_> {
     }
   }
 
-  /// The daemon dies while it ends what a death before has left.
+  /// The daemon is killed while it recovers from an earlier kill.
   fn recovered(&mut self) {
     for point in all(|when| matches!(when, When::After(_))) {
       let When::After(first) = when(point) else { continue };
       self.guarded.start();
       self.guarded.settle();
       self.guarded.kill();
-      // Without anybody else: the state that the first death leaves is the one that is ended.
+      // Without a writer: the state that the first kill leaves is the one that is recovered.
       let poison = self.next_poison();
       self.progress.up_to(poison);
       self.guarded.start();
@@ -239,13 +240,13 @@ impl World<'_> {
     }
   }
 
-  /// A command dies while a daemon runs; then it is given once more.
+  /// A command is killed while a daemon runs; then it is run once more.
   fn decided(&mut self, approve: bool) {
     let verb = if approve { "approve" } else { "reject" };
     let wanted = if approve { When::Approved } else { When::Rejected };
     let mut points = all(|when| when == wanted);
     if approve {
-      // An approval overwrites or reshapes, as the placeholder stands.
+      // An approval overwrites or reshapes, depending on the placeholder.
       points.extend([
         Point::ReshapeBefore,
         Point::ReshapeTorn,
@@ -273,7 +274,7 @@ impl World<'_> {
         self.progress.hold();
       }
       self.guarded.settle();
-      // Either it was not done, or it was; in no case is it half done.
+      // The decision was made or not; in no case was it half made.
       let again = self.guarded.memfw(&["quarantine", verb, item]);
       let already = again.stderr.contains("already");
       assert!(again.status == 0 || already, "{point:?}: {again:?}");
@@ -282,8 +283,8 @@ impl World<'_> {
       let found = marks::count(&bytes, needle(poison).as_bytes());
       assert_eq!(found, usize::from(approve), "{point:?}: {}", marks::show(&bytes));
       if !approve {
-        // A rejected text can still be approved. Its place is gone, and where other words stand there by now, as
-        // when a writer prepends, a person has to say that the end will do.
+        // A rejected text can still be approved. Its place is gone, and if other text is there now,
+        // as when a writer prepends, a person must accept the end of the file.
         self.moved.insert(text(poison));
         let approved = self.guarded.memfw(&["quarantine", "approve", item]);
         if approved.status == 2 && approved.stderr.contains("--at-end") {
@@ -296,7 +297,7 @@ impl World<'_> {
     }
   }
 
-  /// What was written is where it belongs, and after an approval all of it is back.
+  /// Checks that every text is in its place, and after an approval in its file again.
   fn check(&mut self) {
     self.guarded.start();
     self.guarded.settle();
@@ -347,7 +348,7 @@ impl World<'_> {
     println!("{:?}: {} kills, {written} blocks, all there", self.kind, self.kills);
   }
 
-  /// Whether this poison was brought back by a person.
+  /// Whether a person restored this poison.
   fn guarded_again(&self, bytes: &[u8], n: usize) -> bool {
     is_poison(n)
       && marks::find(bytes, needle(n).as_bytes()).is_some()
@@ -358,8 +359,9 @@ impl World<'_> {
   }
 }
 
-/// A writer reads a file whose change of length was cut short, and writes back what it has read. That is
-/// the one window that is known to double text (docs/adr/0002): it is counted, and nothing is lost.
+/// A writer reads a file whose change of length was cut short, and writes back the bytes that it
+/// has read. This is the one known window that doubles text (docs/adr/0002): it is counted, and no
+/// text is lost.
 #[test]
 #[ignore = "takes minutes: just crash"]
 fn half_a_change_of_length_that_a_writer_makes_last_loses_nothing() {
@@ -377,7 +379,7 @@ fn half_a_change_of_length_that_a_writer_makes_last_loses_nothing() {
       let point = if round % 2 == 0 { Point::ReshapeTorn } else { Point::ReshapeAfterWrite };
       guarded.spawn_at(&format!("{}:1", point.as_str()));
       guarded.wait_until_started();
-      // Now and then a file that gets shorter.
+      // Sometimes a file that gets shorter.
       let last =
         if round % 4 < 2 { n + 2 } else { (n..n + MODULUS).find(|n| is_poison(*n)).unwrap() + 1 };
       while n < last {
@@ -428,7 +430,7 @@ fn assert_survives(kind: Kind) {
         kills: 0,
         moved: BTreeSet::new(),
       };
-      // The writer is ended also where an assertion fails, or the scope would wait for ever.
+      // The writer is ended even if an assertion fails, or the scope would wait for ever.
       let done = catch_unwind(AssertUnwindSafe(|| {
         world.first_start();
         world.written();

@@ -1,4 +1,4 @@
-//! A restore that dies at each step on its way: one of the two texts stands there, both are to be had,
+//! A restore that is killed at each step: the file has one of the two texts, both are available,
 //! and a second try succeeds.
 
 use {
@@ -6,7 +6,7 @@ use {
   std::{fs, os::unix::process::ExitStatusExt as _},
 };
 
-/// Points that a restore comes to, most of them several times.
+/// Points that a restore reaches, most of them several times.
 const POINTS: [&str; 14] = [
   "store-before-commit",
   "store-after-commit",
@@ -24,7 +24,7 @@ const POINTS: [&str; 14] = [
   "restore-after-finish",
 ];
 
-/// Whether a restore was killed at this point (`name:n`); it may never come there.
+/// Whether a restore was killed at this point (`name:n`); it may never reach it.
 fn dies(guarded: &Guarded, version: &str, point: &str) -> bool {
   let test = guarded.test().args(["restore", "MEMORY.md", "--at", version]);
   let mut command = test.env(memfw::failpoint::VARIABLE, point).start();
@@ -42,7 +42,7 @@ fn versions(guarded: &Guarded) -> Vec<(String, u64)> {
   list.as_array().unwrap().iter().map(of).collect()
 }
 
-/// Destroys a file in one way, and has a restore of it die at each point.
+/// Destroys a file in one way, and kills a restore of it at each point.
 fn assert_survives(bad: Option<&str>) {
   let good = format!("# Memory\n\n- old\n{}\n", format!("{}\n", clean(1)).repeat(200));
   let guarded = Guarded::new(AT_ONCE).memory("MEMORY.md", &good);
@@ -79,7 +79,7 @@ fn assert_survives(bad: Option<&str>) {
   assert!(deaths > 10, "only {deaths} deaths");
 }
 
-/// Points of the redaction that follows a restore of text which has to go.
+/// Points of the redaction that follows a restore of text that must be taken out.
 const REDACTION: [&str; 7] = [
   "redact-after-journal",
   "redact-after-write",
@@ -98,7 +98,8 @@ fn killed_while_text_is_taken_out_of_a_version_that_comes_back() {
   let guarded = Guarded::new(AT_ONCE).memory("MEMORY.md", &good);
   assert_eq!(guarded.memfw(&["run", "--once"]).status, 0);
   let version = versions(&guarded).remove(0).0;
-  // What is there at the start is only flagged. A person takes it out, so that it goes when it comes back.
+  // Text that is there at the start is only flagged. A person takes it out, so that it is taken out
+  // again when it returns.
   let line = 1 + good[..good.find(&poison).unwrap()].matches('\n').count();
   let place = format!("MEMORY.md:{line}");
   assert_eq!(guarded.memfw(&["quarantine", "add", &place]).status, 0);

@@ -3,10 +3,10 @@
 
 /// Languages of a fence of which each line is a command.
 const SCRIPT: &str = "sh";
-/// Languages of a fence in which commands follow a `$ ` and what they answer follows them.
+/// Languages of a fence in which commands follow a `$ ` and their output follows them.
 const CONSOLE: &str = "console";
 
-/// A line that somebody may type, and what the page shows as its answer.
+/// A line to type, and the answer that the page shows.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Typed {
   /// The number of the line, from 1.
@@ -20,9 +20,9 @@ pub(super) struct Typed {
 /// A fenced block.
 #[derive(Debug, Default)]
 pub(super) struct Block {
-  /// What stands behind the three ticks.
+  /// The word after the three ticks.
   pub(super) language: String,
-  /// Further words there: which world the block plays in.
+  /// Further words there: the environment of the block.
   pub(super) world: Option<String>,
   /// The number of its first line, from 1.
   pub(super) line: usize,
@@ -30,7 +30,7 @@ pub(super) struct Block {
 }
 
 impl Block {
-  /// What is typed in it; nothing where the language is another one.
+  /// The commands in it; none where the language is another one.
   pub(super) fn typed(&self) -> Vec<Typed> {
     let mut typed: Vec<Typed> = Vec::new();
     for (index, text) in self.lines.iter().enumerate() {
@@ -58,7 +58,7 @@ impl Block {
 #[derive(Debug, Default)]
 pub(super) struct Page {
   pub(super) blocks: Vec<Block>,
-  /// What stands between ticks in a line, with the number of the line.
+  /// The text between ticks in a line, with the number of the line.
   pub(super) spans: Vec<(usize, String)>,
 }
 
@@ -92,7 +92,8 @@ impl Page {
   }
 }
 
-/// A line of the shell without what follows a `#` between spaces, outside quotes.
+/// A line of the shell without a comment: a `#` between spaces, outside quotes, and the text after
+/// it.
 pub(super) fn without_comment(line: &str) -> &str {
   let mut quote = None;
   let mut before = ' ';
@@ -108,7 +109,7 @@ pub(super) fn without_comment(line: &str) -> &str {
   line.trim()
 }
 
-/// A line of the shell in words, as they stand there, quotes included.
+/// The words of a line of the shell, unchanged, quotes included.
 pub(super) fn words(line: &str) -> Vec<String> {
   let mut words = vec![String::new()];
   let mut quote = None;

@@ -1,16 +1,18 @@
-//! The world in which the commands of a page are run: a home with an agent's memory, a daemon on it, and
-//! texts that wait in quarantine.
+//! The environment in which the commands of a page are run: a home with an agent's memory, a
+//! daemon, and texts that wait in quarantine.
 //!
-//! What a page shows is somebody else's machine. These rules say what stands for what:
+//! A page shows another machine. These rules map its words to this environment:
 //!
 //! - Commands run in the agent's workspace, in which `notes/` and `MEMORY.md` are.
-//! - Six hexadecimal digits are an item that waits, different ones different items; behind
-//!   `policy withdraw` one that was approved. Eight behind `--at` are a version of `MEMORY.md`.
-//! - A time behind `--at` is now. `/home/ann` is the home. `DIR` of `memfw eval` has labelled lines, and
-//!   what begins with `fixtures/` is in the repository.
-//! - What would ask a person gets `--yes`. What would go on for ever is ended once it has said something.
-//! - A service that is asked about or removed was installed before, an exception that is withdrawn was
-//!   made before. What `service install` would have the service manager start is the daemon of this world.
+//! - Six hexadecimal digits are a waiting item, different digits different items; after
+//!   `policy withdraw` they are an approved item. Eight digits after `--at` are a version of
+//!   `MEMORY.md`.
+//! - A time after `--at` is now. `/home/ann` is the home. `DIR` of `memfw eval` has labelled lines,
+//!   and a path that begins with `fixtures/` is in the repository.
+//! - A command that would ask a person gets `--yes`. A command that would run for ever is ended
+//!   after its first output.
+//! - A service that is shown or removed was installed before, an exception that is withdrawn was
+//!   made before. The daemon of this environment is the one that `service install` would start.
 #![forbid(unsafe_code)]
 
 use {
@@ -24,13 +26,13 @@ use {
   },
 };
 
-/// A block that plays with a ledger that a newer memfw has made.
+/// A block with a ledger that a newer memfw has made.
 const NEWER: &str = "newer";
-/// Commands that ask a person, unless one of these options has them only look.
+/// Commands that ask a person, unless one of these options makes them only show.
 const ASKING: &[&str] = &["restore", "quarantine delete", "openclaw retrust"];
 const LOOKING: &[&str] = &["--list", "--diff", "--print", "--yes"];
 
-/// Such a world.
+/// Such an environment.
 pub(super) struct Stage {
   guarded: Guarded,
   /// Whether its daemon runs.
@@ -40,7 +42,7 @@ pub(super) struct Stage {
 }
 
 impl Stage {
-  /// `None` for a world that nobody knows.
+  /// `None` for the name of an unknown environment.
   pub(super) fn new(world: Option<&str>) -> Option<Self> {
     let guarded = Guarded::new("")
       .env("PATH", "[TMP]/bin:/usr/bin:/bin")
@@ -48,7 +50,7 @@ impl Stage {
       .env("USER", "ann");
     let state = guarded.tmp().join("home/.openclaw");
     crate::openclaw::put(&state);
-    // With the transcripts of all sessions, so that who wrote a text can be told.
+    // With the transcripts of all sessions, so that texts can be attributed.
     let transcripts = "agents/main/agent/openclaw-agent.sqlite";
     let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/openclaw/2026.9.6");
     fs::write(state.join(transcripts), fs::read(fixture.join(transcripts)).unwrap()).unwrap();
@@ -113,7 +115,7 @@ impl Stage {
     output
   }
 
-  /// What has to be done before a command makes sense.
+  /// Prepares the state that a command needs.
   fn prepare(&mut self, path: &str, words: &[String]) {
     let unit = self.guarded.tmp().join("home/.config/systemd/user/memfw.service");
     if matches!(path, "service status" | "service uninstall") && !unit.exists() {
@@ -121,12 +123,12 @@ impl Stage {
       self.guarded.ok(&["service", "install"]);
       self.guarded.start();
     }
-    // The manager that the tests have starts nothing, and a second daemon would be refused.
+    // The tests' service manager starts no program, and a second daemon would be refused.
     if path == "service install" && self.is_guarding {
       self.guarded.stop();
       self.is_guarding = false;
     }
-    // It refuses a file that changes while somebody reads it.
+    // It refuses a file that changes while it reads it.
     if path == "openclaw retrust" && self.is_guarding {
       self.guarded.settle();
     }
@@ -178,7 +180,7 @@ impl Stage {
     word.replace("/home/ann", &self.guarded.tmp().join("home").display().to_string())
   }
 
-  /// Has so many poisoned lines written, and waits until they are out.
+  /// Writes this many poisoned lines, and waits until they are taken out.
   fn poison(&mut self, n: usize) {
     let file = self.guarded.tmp().join("home/.openclaw/workspace/MEMORY.md");
     for _ in 0..n {
@@ -186,7 +188,7 @@ impl Stage {
       Writer::Shell.add(&file, format!("\n{}\n", poison(self.n_poisons)).as_bytes());
       self.n_poisons += 1;
       eventually("the poison waits", || self.waiting().len() > before);
-      // Where it came from is asked for after it is out, and markers come last.
+      // Its origin is determined after it was taken out, and markers are written last.
       self.guarded.settle();
     }
   }
@@ -219,14 +221,14 @@ impl Stage {
   }
 }
 
-/// Six to eight hexadecimal digits, of which one is no letter.
+/// Whether a word is six to eight hexadecimal digits, at least one of them no letter.
 fn is_id(word: &str) -> bool {
   (6..=8).contains(&word.len())
     && word.chars().all(|c| matches!(c, '0'..='9' | 'a'..='f'))
     && word.contains(|c: char| c.is_ascii_digit())
 }
 
-/// Whether the command goes on until somebody ends it.
+/// Whether the command runs until it is ended.
 fn is_endless(path: &str, words: &[String]) -> bool {
   let said = |option: &str| words.iter().any(|word| word == option);
   path == "run" && !said("--once") || path == "log" && !said("--no-follow")

@@ -1,4 +1,4 @@
-//! Commands and options that a page names, held against the command line as clap knows it.
+//! Commands and options that a page names, compared with the command line as clap defines it.
 #![forbid(unsafe_code)]
 
 use {
@@ -6,7 +6,7 @@ use {
   std::collections::BTreeSet,
 };
 
-/// The command line, and what of it was named so far.
+/// The command line, and its commands and options that were named so far.
 pub(super) struct Tree {
   root: Command,
   named: BTreeSet<String>,
@@ -19,7 +19,7 @@ impl Tree {
     Self { root, named: BTreeSet::new() }
   }
 
-  /// Looks at a code span or a line of the shell; what is wrong with it.
+  /// Checks a code span or a line of the shell; returns its errors.
   pub(super) fn check(&mut self, text: &str) -> Vec<String> {
     let words: Vec<&str> = text.split_whitespace().map(bare).collect();
     let mut problems = Vec::new();
@@ -54,7 +54,7 @@ impl Tree {
           return Some(format!("`{path}` has no option `-{short}`"));
         }
       } else if node.has_subcommands() {
-        // A word in capitals, or three dots, stands for any.
+        // A word in capitals, or three dots, may be any word.
         if word.starts_with("...") || word.chars().all(|c| c.is_ascii_uppercase()) {
           return None;
         }

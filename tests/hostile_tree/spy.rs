@@ -1,4 +1,4 @@
-//! Who opens what: the kernel's own account of files that memfw must leave alone.
+//! Which files are opened: the kernel's own account of files that memfw must not touch.
 
 use {
   rustix::{
@@ -25,14 +25,14 @@ impl Spy {
     Self { queue, names: BTreeMap::new() }
   }
 
-  /// Watches what stands at `path`; a link is followed.
+  /// Watches the file at `path`; a link is followed.
   pub(super) fn watch(&mut self, path: &Path) {
     let flags = WatchFlags::OPEN | WatchFlags::ACCESS | WatchFlags::MODIFY | WatchFlags::ATTRIB;
     let number = inotify::add_watch(&self.queue, path, flags).unwrap();
     self.names.insert(number, path.to_owned());
   }
 
-  /// What happened since it was asked last.
+  /// The events since the last call.
   pub(super) fn seen(&mut self) -> Vec<String> {
     let mut buffer = [MaybeUninit::uninit(); 4096];
     let mut reader = Reader::new(&self.queue, &mut buffer);

@@ -1,4 +1,4 @@
-//! Names that lead to another thing from one moment to the next, faster than anybody can look twice.
+//! Names whose target changes from one moment to the next, faster than a program can check twice.
 
 use {
   super::{OUTSIDE, assert_guards, make, spy::Spy, world},
@@ -14,12 +14,12 @@ use {
 
 /// Swaps that each loop makes at least.
 const SWAPS: usize = 3_000;
-/// Blocks of poison that leave a file beside it meanwhile.
+/// Blocks of poison that are taken out of a file beside it meanwhile.
 const ROUNDS: usize = 3;
 /// The first poison of new directories.
 const NEW: usize = 500;
 
-/// Exchanges two names as fast as that can be done while poison beside them leaves.
+/// Exchanges two names as fast as possible while poison beside them is taken out.
 fn while_swapping(guarded: &Guarded, one: &Path, other: &Path) {
   let stop = AtomicBool::new(false);
   let swaps = AtomicUsize::new(0);
@@ -30,7 +30,7 @@ fn while_swapping(guarded: &Guarded, one: &Path, other: &Path) {
         swaps.fetch_add(1, Ordering::SeqCst);
       }
     });
-    // Ended also where an assertion fails, or the scope would wait for ever.
+    // Ended even if an assertion fails, or the scope would wait for ever.
     let _stop = OnDrop(&stop);
     for n in 0..ROUNDS {
       assert_beside(guarded, n);
@@ -48,7 +48,7 @@ impl Drop for OnDrop<'_> {
   }
 }
 
-/// Without `settle`: what is swapped all the time never settles.
+/// Without `settle`: names that are swapped all the time never settle.
 fn assert_beside(guarded: &Guarded, n: usize) {
   let text = format!("{}\n{}\n", clean(n), poison(n));
   crate::support::Writer::Shell.add(&guarded.path("MEMORY.md"), text.as_bytes());
@@ -92,7 +92,7 @@ fn a_directory_and_a_link_that_are_swapped_lead_nowhere() {
   let (mut guarded, outside) = world();
   let (dir, link) = (guarded.path("memory/sub"), guarded.path("memory/.sub"));
   fs::create_dir(&dir).unwrap();
-  // The same names inside and outside, so that a walk that went astray would find them.
+  // Equal names inside and outside, so that a walk that left the workspace would find them.
   fs::write(dir.join("secret.md"), "# Sub\n").unwrap();
   symlink(&outside, &link).unwrap();
   let mut spy = Spy::new();
@@ -149,12 +149,12 @@ fn a_directory_that_becomes_a_link_between_two_events_is_told() {
   symlink(&outside, &sub).unwrap();
   assert_guards(&guarded, 1);
   super::assert_told(&guarded, "memory/sub", "symbolic link");
-  // What went out of the workspace is not guarded there.
+  // A directory that was moved out of the workspace is not guarded there.
   let moved = guarded.tmp().join("home/moved/secret.md");
   fs::write(&moved, format!("{}\n", poison(OUTSIDE))).unwrap();
   assert_guards(&guarded, 2);
   assert_eq!(fs::read(&moved).unwrap(), format!("{}\n", poison(OUTSIDE)).as_bytes());
-  // And back: as if it had never been away.
+  // Moved back, it is guarded again.
   fs::remove_file(&sub).unwrap();
   fs::rename(guarded.tmp().join("home/moved"), &sub).unwrap();
   eventually("poison that came in with it leaves", || {

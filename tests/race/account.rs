@@ -1,4 +1,4 @@
-//! What must be true of one file after the race: every confirmed block exactly once, where it belongs.
+//! The check of one file after the race: every confirmed block exactly once, in its place.
 #![forbid(unsafe_code)]
 
 use {
@@ -10,10 +10,10 @@ use {
   std::collections::{BTreeMap, BTreeSet},
 };
 
-/// What those who wrote to a file have confirmed: numbers of blocks, in order, for each hand.
+/// The confirmed blocks of a file: their numbers, in order, for each hand.
 pub(crate) type Confirmed = Vec<Vec<usize>>;
 
-/// What was found wrong, one line each.
+/// The errors, one line each.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Account {
   /// Confirmed blocks that are neither in the file nor in quarantine.
@@ -24,12 +24,12 @@ pub(crate) struct Account {
   pub(crate) nul: usize,
   /// Poison that can be read in the file.
   pub(crate) raw: usize,
-  /// Everything else that should not be so: torn blocks, foreign lines, a changed order.
+  /// Other errors: torn blocks, foreign lines, a changed order.
   pub(crate) odd: Vec<String>,
 }
 
 impl Account {
-  /// Whether nothing is wrong.
+  /// Whether there is no error.
   pub(crate) fn is_clean(&self) -> bool {
     *self == Self::default()
   }
@@ -43,7 +43,8 @@ impl Account {
   }
 }
 
-/// Looks at a file, at the texts in quarantine that came from it, and at which of them were approved.
+/// Checks a file with the texts in quarantine that came from it, and those of them that were
+/// approved.
 pub(crate) fn account(
   way: Way,
   confirmed: &Confirmed,
@@ -94,8 +95,8 @@ pub(crate) fn account(
   account
 }
 
-/// Where the blocks stand in a file without its markers, and how many placeholders do. Nothing else may
-/// stand there but blank lines, which is what is left of a longer block in quarantine.
+/// The places of the blocks in a file without its markers, and the number of placeholders. Other
+/// lines must be blank: blank lines remain of a longer block in quarantine.
 fn read(
   file: &[u8],
   texts: &BTreeMap<usize, String>,
@@ -116,7 +117,7 @@ fn read(
     let line = &rest[..end];
     let mut length = line.len();
     if header.next_if(|next| next.as_bytes() == line).is_some() {
-      // As it was.
+      // An unchanged block.
     } else if let Some((n, text)) = first_lines.get(line)
       && rest.starts_with(text.as_bytes())
     {

@@ -27,25 +27,25 @@ const LANES: usize = 4;
 /// Items that are approved at the end.
 const APPROVED: usize = 8;
 
-/// What one cell came to.
+/// The result of one cell.
 pub(crate) struct Row {
   pub(crate) way: Way,
   pub(crate) blocks: usize,
   poison: usize,
-  /// Times that poison came back with a stale write and went out again.
+  /// How often poison returned with a stale write and was taken out again.
   pub(crate) returned: u64,
-  /// Times that the daemon rewrote a file: a race against nobody proves nothing.
+  /// How often the daemon rewrote a file: without rewrites there is no race.
   pub(crate) reshaped: usize,
-  /// Times that a writer was told to come back.
+  /// How often a writer had to try again.
   again: usize,
-  /// What a writer could not write, and why.
+  /// The blocks that a writer could not write, and why.
   pub(crate) refused: Vec<String>,
   pub(crate) account: Account,
   seconds: f64,
 }
 
 impl Row {
-  /// Whether nothing is wrong.
+  /// Whether there is no error.
   pub(crate) fn is_clean(&self) -> bool {
     self.refused.is_empty() && self.account.is_clean()
   }
@@ -81,14 +81,14 @@ impl fmt::Display for Row {
   }
 }
 
-/// What writers have done.
+/// The work of the writers.
 #[derive(Default)]
 pub(crate) struct Written {
-  /// The files, with what was confirmed.
+  /// The files, with their confirmed blocks.
   pub(crate) files: BTreeMap<PathBuf, Confirmed>,
-  /// How often writers were told to come back, for they opened without waiting.
+  /// How often writers had to try again, because they open without waiting.
   again: usize,
-  /// What could not be written, and why.
+  /// The blocks that could not be written, and why.
   refused: Vec<String>,
 }
 
@@ -99,7 +99,7 @@ impl Written {
   }
 }
 
-/// Runs one cell below a directory, which decides about the file system.
+/// Runs one cell below a directory, which determines the file system.
 pub(crate) fn run(below: &Path, way: Way, blocks: usize, seed: u64) -> Row {
   let started = Instant::now();
   let mut cell = Cell { guarded: Guarded::below(below, AT_ONCE), way };
@@ -155,7 +155,7 @@ pub(crate) fn write(way: Way, dir: &Path, blocks: usize, seed: u64) -> Written {
   written.into_inner().unwrap()
 }
 
-/// What one hand did to one file.
+/// The work of one hand on one file.
 #[derive(Default)]
 struct Share {
   confirmed: Vec<usize>,
@@ -199,7 +199,7 @@ struct Cell {
 }
 
 impl Cell {
-  /// The account of all files, as they stand now.
+  /// The account of all files in their current state.
   fn judge(&self, written: &Written) -> Row {
     let events = ["audit", "--event", "reshaped", "--json"];
     let items = self.guarded.waiting();
@@ -264,7 +264,7 @@ impl Cell {
     total
   }
 
-  /// Says what is wrong, and leaves everything for somebody to look at.
+  /// Prints the errors, and keeps all files for inspection.
   fn tell(&mut self, row: &Row) {
     let Account { lost, twice, odd, .. } = &row.account;
     println!("{} fails: {} NUL, {} raw", row.way.name(), row.account.nul, row.account.raw);

@@ -1,4 +1,5 @@
-//! Two ways to clean files that lose what others write. If they do not lose here, the race is none.
+//! Two ways to clean files that lose the text of others. If they lose no text here, the race does
+//! not work.
 #![forbid(unsafe_code)]
 
 use super::block::NEEDLE;
@@ -12,15 +13,15 @@ use std::{
   sync::atomic::{AtomicBool, Ordering},
 };
 
-/// What stands instead of poison.
+/// The text that replaces poison.
 const OUT: &[u8] = b"<!-- out -->\n";
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Control {
   /// Read, write a temporary file, rename it over the file.
   Rename,
-  /// The same while holding a write lease: whoever waits for the lease then writes into a file that
-  /// has no name any more.
+  /// Like `Rename`, under a write lease: a program that waits for the lease then writes into a file
+  /// without a name.
   LeaseAndRename,
 }
 
@@ -55,7 +56,7 @@ pub(crate) fn clean(control: Control, dir: &Path, stop: &AtomicBool) -> BTreeSet
   }
 }
 
-/// As the other, under a lease; `None` while somebody else has the file open.
+/// Cleans under a lease; `None` while another program has the file open.
 fn leased(
   dir: &Path,
   path: &Path,
@@ -97,7 +98,8 @@ fn replace(path: &Path, bytes: &[u8]) {
   fs::rename(&temporary, path).unwrap();
 }
 
-/// How many confirmed blocks are neither in the files nor among what was taken out, by first lines.
+/// How many confirmed blocks are neither in the files nor among the lines that were taken out, by
+/// first lines.
 pub(crate) fn lost(
   written: &super::cell::Written,
   way: super::Way,

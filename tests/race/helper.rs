@@ -15,7 +15,7 @@ use {
   },
 };
 
-/// `-S` and `-E` so that nothing of the machine's own is loaded.
+/// `-S` and `-E` so that no module of the machine is loaded.
 const PYTHON: [&str; 4] = ["python3", "-E", "-S", "-c"];
 const MAPPER: &str = include_str!("mapper.py");
 /// The directory that `tests/node/prepare.sh` has made.
@@ -51,8 +51,8 @@ impl Helper {
     Some(Self { way, child, requests, answers })
   }
 
-  /// Adds `text` to a file, with `gap` before the last step. How often it was told to come back, or why
-  /// it could not write.
+  /// Adds `text` to a file, with `gap` before the last step. Returns how often it had to try again,
+  /// or why it could not write.
   pub(crate) fn add(&mut self, file: &Path, text: &[u8], gap: Duration) -> Result<usize, String> {
     let text = std::str::from_utf8(text).unwrap();
     let gap = gap.as_secs_f64() * 1e3;

@@ -1,8 +1,9 @@
 //! The race matrix: the real daemon against writers that take no lock, on real file systems.
 //!
-//! Each writer confirms a block when its write is complete. Afterwards each confirmed block has to be
-//! in its file once, or, if it is poison, in quarantine once, byte for byte; an approved one has to be
-//! back in its place. Two ways to clean files that are known to lose must lose here as well.
+//! Each writer confirms a block when its write is complete. Afterwards each confirmed block has to
+//! be in its file once, or, if it is poison, in quarantine once, byte for byte; an approved one has
+//! to be back in its place. Two ways to clean files that are known to lose text must lose text here
+//! as well.
 //!
 //! Variables of the environment: `MEMFW_RACE_OPS` (blocks a cell, and all ten writers), `MEMFW_RACE_ON`
 //! (file systems: `temp`, `tmpfs`, `overlay`, `xfs`, `btrfs`, separated by commas), `MEMFW_RACE_ONLY`
@@ -46,7 +47,8 @@ const AT: &str = "MEMFW_RACE_AT";
 const FEW: usize = 60;
 /// The writers of that run.
 const SOME: [Way; 4] = [Way::Append, Way::Held, Way::Truncate, Way::Rename];
-/// Blocks after which a control that loses nothing has failed to fail; the best of them lost one in 100.
+/// Blocks after which a control that loses no text counts as broken; the best control lost one
+/// block in 100.
 const PATIENCE: usize = 20_000;
 /// The test below, as the test program knows it.
 const MATRIX: &str = "race::nothing_is_lost_by_any_writer_on_any_file_system";
@@ -81,11 +83,11 @@ fn matrix(below: &Path) {
     let returned: u64 = rows.iter().map(|row| row.returned).sum();
     let stale = rows.iter().any(|row| row.way.may_be_stale());
     assert!(returned > 0 || !stale, "no stale write brought poison back, so that was not tested");
-    // The last reshape of each file comes when everybody has gone.
+    // The last reshape of each file happens after all writers have ended.
     let reshaped: usize = rows.iter().map(|row| row.reshaped).sum();
     let reshapes = probe(below).rung == Rung::Lease;
-    // Beyond that last one, the writers have to meet some, but a loaded machine leaves little time, and so
-    // may a single kind of writer.
+    // Some further reshapes must happen while writers write, but a loaded machine leaves little
+    // time for them, and so may a single kind of writer.
     let last = rows.len() * ops / PER_FILE;
     let more = if rows.len() > SOME.len() { last / 2 } else { 0 };
     let meant = if reshapes { last + more } else { 0 };
@@ -142,7 +144,7 @@ fn number(name: &str) -> Option<usize> {
   env::var(name).ok().map(|text| text.parse().expect(name))
 }
 
-/// Runs a control against one kind of writer until it has lost something.
+/// Runs a control against one kind of writer until it has lost text.
 fn must_lose(control: Control, way: Way) {
   let mut blocks = 0;
   let mut lost = 0;

@@ -1,5 +1,5 @@
-//! The file systems of the matrix. What has to be mounted is mounted in a mount namespace of its own,
-//! in which this test program runs once more: when that ends, however it ends, the mount is gone.
+//! The file systems of the matrix. They are mounted in a mount namespace of their own, in which
+//! this test program runs once more: when that program ends, however it ends, the mount is gone.
 #![forbid(unsafe_code)]
 
 use {
@@ -25,7 +25,7 @@ const TMPFS: u64 = 0x0102_1994;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
-  /// Where temporary files are, whatever that is.
+  /// The directory for temporary files, on any file system.
   Temp,
   /// `/dev/shm`.
   Tmpfs,
@@ -86,7 +86,7 @@ impl Place {
     }
   }
 
-  /// Makes what is to be mounted; the command that mounts it.
+  /// Creates the file system; returns the command that mounts it.
   fn prepare(self, stage: &Path, at: &Path) -> Result<String, String> {
     let (stage, at) = (stage.display(), at.display());
     let mkfs = match self {

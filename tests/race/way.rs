@@ -18,7 +18,7 @@ use {
 pub(crate) enum Way {
   /// Open for appending, write, close.
   Append,
-  /// The same, a few bytes at a time.
+  /// Like `Append`, a few bytes at a time.
   Chunks,
   /// One descriptor for appending, open for as long as the file is written to.
   Held,
@@ -28,7 +28,7 @@ pub(crate) enum Way {
   Truncate,
   /// Read everything; later write everything in place and set the length.
   InPlace,
-  /// As `Truncate`, with the new block in front, so that everything behind it shifts.
+  /// Like `Truncate`, with the new block in front, so that all later text shifts.
   Prepend,
   /// Read everything; later write a temporary file and rename it over the file.
   Rename,
@@ -36,9 +36,9 @@ pub(crate) enum Way {
   Vim,
   /// Read everything; later unlink the file and write a new one.
   Unlink,
-  /// As `Truncate`, in node.
+  /// Like `Truncate`, in node.
   NodeWrite,
-  /// The same with the block behind a quoted line, and a verifying read at once.
+  /// Like `NodeWrite`, with the block after a quoted line, and a verifying read at once.
   NodeEdit,
   /// Read everything; later `root.write` of OpenClaw's safe writer.
   SafeWrite,
@@ -90,8 +90,8 @@ impl Way {
     }
   }
 
-  /// How many write to one file at the same time. Two that read, modify and write would overwrite
-  /// each other's blocks, whoever guards the file: that is their own race, and not what is tested.
+  /// How many writers write to one file at once. Two that read, modify and write would overwrite
+  /// each other's blocks even without memfw: that is their own race, which is not tested.
   pub(crate) fn hands(self) -> usize {
     if matches!(self, Self::Append | Self::Held | Self::SafeAppend) { 2 } else { 1 }
   }
@@ -101,19 +101,19 @@ impl Way {
     self == Self::Mapped || Self::NODE.contains(&self)
   }
 
-  /// Whether what it writes may be older than what stands there.
+  /// Whether the text that it writes may be older than the content.
   pub(crate) fn may_be_stale(self) -> bool {
     use Way::{InPlace, Prepend, Rename, Truncate, Unlink, Vim};
     matches!(self, Truncate | InPlace | Prepend | Rename | Vim | Unlink)
   }
 
-  /// Whether others may see a block of which the first line stands and the second does not.
+  /// Whether others may see a block with its first line and without its second.
   pub(crate) fn tears_lines(self) -> bool {
     matches!(self, Self::Chunks)
   }
 }
 
-/// Somebody who writes one file after the other.
+/// A writer of one file after the other.
 pub(crate) struct Hand {
   way: Way,
   random: Random,
@@ -137,19 +137,19 @@ impl Hand {
     }
   }
 
-  /// Turns to another file, which is there.
+  /// Switches to another, existing file.
   pub(crate) fn turn_to(&mut self, file: &Path) {
     self.file = file.to_owned();
     self.held = (self.way == Way::Held).then(|| appending(file));
   }
 
-  /// Lets go of the file.
+  /// Closes the file.
   pub(crate) fn end(&mut self) {
     self.held = None;
   }
 
-  /// Adds a block. When it returns, the write is complete. How often the writer was told to come back,
-  /// or why it could not write.
+  /// Adds a block. When it returns, the write is complete. Returns how often the writer had to try
+  /// again, or why it could not write.
   pub(crate) fn add(&mut self, text: &[u8]) -> Result<usize, String> {
     let file = self.file.clone();
     match self.way {
@@ -204,8 +204,8 @@ impl Hand {
     (self.edited_after + Duration::from_millis(1)).saturating_sub(early)
   }
 
-  /// Waits for the daemon's edit, without opening the file. Where another hand writes as well, that is
-  /// not seen; there it is the usual time.
+  /// Waits for the daemon's edit, without opening the file. If another hand writes as well, the
+  /// edit is not seen, and the usual time is assumed.
   fn watch(&mut self) {
     if self.way.hands() > 1 {
       return pace(EDITED_AFTER * 2);
@@ -225,11 +225,11 @@ fn appending(file: &Path) -> File {
   OpenOptions::new().append(true).open(file).unwrap()
 }
 
-/// What a rewriting writer makes of what it has read.
+/// The new content that a rewriting writer makes of the old one.
 fn with(way: Way, read: &[u8], text: &[u8]) -> Vec<u8> {
   match way {
     Way::Prepend => {
-      // Behind the header, which somebody may have put a marker around.
+      // After the header, which may have a marker around it.
       let at = crate::support::marks::find(read, HEADER.as_bytes()).expect("the header is gone");
       let (head, tail) = read.split_at(at + HEADER.len());
       [head, text, tail].concat()

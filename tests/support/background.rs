@@ -20,19 +20,19 @@ pub(crate) struct Background {
 }
 
 impl Background {
-  /// Takes a child over whose output streams are pipes.
+  /// Takes over a child whose output streams are pipes.
   pub(crate) fn new(mut child: Child) -> Self {
     let stdout = Stream::read(child.stdout.take().unwrap());
     let stderr = Stream::read(child.stderr.take().unwrap());
     Self { child, stdout, stderr }
   }
 
-  /// What stands in standard output by now; everything once the command has ended.
+  /// The current content of standard output; everything once the command has ended.
   pub(crate) fn stdout(&self) -> Vec<u8> {
     self.stdout.so_far()
   }
 
-  /// What stands in standard error by now; everything once the command has ended.
+  /// The current content of standard error; everything once the command has ended.
   pub(crate) fn stderr(&self) -> Vec<u8> {
     self.stderr.so_far()
   }
@@ -95,27 +95,27 @@ impl Background {
     }
   }
 
-  /// Has a command go on that stands still.
+  /// Continues a stopped command.
   #[cfg(all(debug_assertions, linux))]
   pub(crate) fn go_on(&mut self) {
     self.signal(Signal::CONT);
   }
 
-  /// Does something while the command stands still.
+  /// Runs a closure while the command is stopped.
   #[cfg(all(debug_assertions, linux))]
   pub(crate) fn stand_still(&self, what: impl FnOnce()) {
     let pid = Pid::from_child(&self.child);
     kill_process(pid, Signal::STOP).unwrap();
     let state = format!("/proc/{}/stat", pid.as_raw_nonzero());
     // Each of its threads stops where it is next scheduled.
-    eventually("it stands still", || std::fs::read_to_string(&state).unwrap().contains(") T "));
+    eventually("it is stopped", || std::fs::read_to_string(&state).unwrap().contains(") T "));
     what();
     kill_process(pid, Signal::CONT).unwrap();
   }
 
   /// Sends a signal, unless the command has ended.
   pub(crate) fn signal(&mut self, signal: Signal) {
-    // Once the child was waited for, its id may belong to somebody else.
+    // Once the child was waited for, its id may belong to another process.
     if matches!(self.child.try_wait(), Ok(None)) {
       kill_process(Pid::from_child(&self.child), signal).unwrap_or_default();
     }
@@ -146,7 +146,7 @@ pub(crate) fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
   }
 }
 
-/// The time between two looks at a condition.
+/// The time between two checks of a condition.
 fn pause() {
   std::thread::sleep(Duration::from_millis(2));
 }

@@ -14,7 +14,7 @@ use {
   tempfile::TempDir,
 };
 
-/// Markers are written as soon as nobody has the file open.
+/// Markers are written as soon as no program has the file open.
 pub(crate) const AT_ONCE: &str = "[files]\nidle_ms = 0\n";
 /// Markers are never written while a test lasts.
 pub(crate) const NEVER: &str = "[files]\nidle_ms = 3600000\n";
@@ -23,7 +23,7 @@ pub(crate) const NEVER: &str = "[files]\nidle_ms = 3600000\n";
 const NOBODY: u32 = 65534;
 /// Seconds that `settle` and `status --wait` may take; far more than they need.
 const PATIENCE: &str = "180";
-/// How often that is waited for where a tree is very large.
+/// How often this wait is repeated where a tree is very large.
 const LONG_PATIENCE: usize = 4;
 
 /// A workspace of its own, its memfw home, and the daemon while it runs.
@@ -31,7 +31,7 @@ pub(crate) struct Guarded {
   temp: Rc<TempDir>,
   env: Vec<(&'static str, String)>,
   uid: Option<u32>,
-  /// Where all commands run and files are looked at.
+  /// The mount namespace in which all commands run and files are read.
   mounts: Option<Mounts>,
   /// Further words before the daemon's command.
   before: Vec<String>,
@@ -44,7 +44,7 @@ impl Guarded {
     Self::of(Test::new(), config)
   }
 
-  /// The same below another directory, as on another file system.
+  /// An empty workspace below another directory, as on another file system.
   pub(crate) fn below(dir: &Path, config: &str) -> Self {
     Self::of(Test::below(dir), config)
   }
@@ -81,7 +81,7 @@ impl Guarded {
     Some(self)
   }
 
-  /// Runs a script of the shell in that namespace, with the same `$TMP`.
+  /// Runs a script of the shell in that namespace, with `$TMP` set as there.
   #[track_caller]
   pub(crate) fn in_mounts(&self, script: &str) {
     let script = format!("TMP='{}' && {script}", self.tmp().display());
@@ -94,8 +94,8 @@ impl Guarded {
     self
   }
 
-  /// All commands run as a user who owns nothing but this world, also where the tests run as root, who
-  /// may read and write everything. `None`, said aloud, where nobody else can be played.
+  /// All commands run as a user who owns only this directory, also where the tests run as root, who
+  /// may read and write everything. `None`, with a message, where no other user is available.
   pub(crate) fn played_by_nobody(self) -> Option<Self> {
     if !rustix::process::geteuid().is_root() {
       return Some(self);
@@ -135,7 +135,7 @@ impl Guarded {
     self
   }
 
-  /// The next command in this world.
+  /// The next command in this environment.
   pub(crate) fn test(&self) -> Test {
     let mut test = Test::within(Rc::clone(&self.temp));
     test.uid = self.uid;
@@ -143,7 +143,7 @@ impl Guarded {
     self.env.iter().fold(test, |test, (name, value)| test.env(name, value))
   }
 
-  /// What a command answers, whatever that is.
+  /// The output of a command, with any exit status.
   pub(crate) fn memfw(&self, args: &[&str]) -> Output {
     self.test().args(args).output()
   }
@@ -170,7 +170,7 @@ impl Guarded {
     self.daemon = Some(test.start());
   }
 
-  /// Starts a daemon that dies at a point of the code (`name:n`), and does not wait for it.
+  /// Starts a daemon that is killed at a failpoint (`name:n`), and does not wait for it.
   #[cfg(all(debug_assertions, linux))]
   pub(crate) fn spawn_at(&mut self, failpoint: &str) {
     assert!(self.daemon.is_none(), "a daemon runs already");
@@ -189,7 +189,7 @@ impl Guarded {
     daemon.has_ended()
   }
 
-  /// Waits until such a daemon has come to its point.
+  /// Waits until such a daemon has reached its failpoint.
   #[cfg(all(debug_assertions, linux))]
   #[track_caller]
   pub(crate) fn wait_for_death(&mut self, name: &str) {
@@ -208,7 +208,7 @@ impl Guarded {
     assert_eq!(output.status, 0, "the daemon does not start: {output:?}\n{}", self.last_log());
   }
 
-  /// The same with more patience, for trees that take long.
+  /// Starts the daemon with more patience, for large trees.
   #[track_caller]
   pub(crate) fn start_patiently(&mut self) {
     self.spawn();
@@ -217,7 +217,7 @@ impl Guarded {
     assert!(ready, "the daemon does not start:\n{}", self.last_log());
   }
 
-  /// Waits until a daemon that was spawned says that it guards.
+  /// Waits until a daemon that was spawned reports that it guards.
   #[track_caller]
   pub(crate) fn wait_until_started(&mut self) {
     self.daemon.as_mut().expect("no daemon runs").wait_for_log("started");
@@ -232,7 +232,7 @@ impl Guarded {
     assert_eq!(status.code(), Some(0), "the daemon did not end in order:\n{log}");
   }
 
-  /// Does something while the daemon stands still.
+  /// Runs a closure while the daemon is stopped.
   #[cfg(all(debug_assertions, linux))]
   pub(crate) fn stand_still(&self, what: impl FnOnce()) {
     self.daemon.as_ref().expect("no daemon runs").stand_still(what);
@@ -275,7 +275,7 @@ impl Guarded {
     self.daemon.as_mut().expect("no daemon runs").wait_for_log(text);
   }
 
-  /// What the daemon has logged.
+  /// The log of the daemon.
   pub(crate) fn log(&self) -> String {
     let log = self.daemon.as_ref().map(Background::stderr).unwrap_or_default();
     String::from_utf8_lossy(&log).into_owned()
@@ -288,14 +288,14 @@ impl Guarded {
     lines.into_iter().rev().collect::<Vec<_>>().join("\n")
   }
 
-  /// What waits for a person.
+  /// The items that wait for a person.
   #[track_caller]
   pub(crate) fn waiting(&self) -> Vec<Value> {
     self.json(&["quarantine", "list", "--json"]).as_array().unwrap().clone()
   }
 
-  /// Waits until so many items wait and the text of none of them stands in its file any more: what is
-  /// taken out is recorded before it is overwritten.
+  /// Waits until this many items wait and none of their texts is in its file: text is recorded
+  /// before it is overwritten.
   #[track_caller]
   pub(crate) fn wait_for_items(&self, n: usize) {
     let is_out = |item: &Value| {
@@ -327,14 +327,14 @@ impl Guarded {
     list.as_array().unwrap().clone()
   }
 
-  /// What waits, with its text, by id.
+  /// The waiting items with their texts, by id.
   #[track_caller]
   pub(crate) fn sealed(&self) -> BTreeMap<String, String> {
     let text = |item: &Value| (id(item).to_owned(), item["text"].as_str().unwrap().to_owned());
     self.shown(&self.waiting()).iter().map(text).collect()
   }
 
-  /// Approves everything that waits.
+  /// Approves all waiting items.
   #[track_caller]
   pub(crate) fn approve_all(&self) {
     let items = self.waiting();
@@ -345,20 +345,20 @@ impl Guarded {
     }
   }
 
-  /// Ends the daemon and leaves everything where it is, for somebody to look at; where that is.
+  /// Ends the daemon and keeps all files for inspection; returns their directory.
   pub(crate) fn keep(&mut self) -> PathBuf {
     self.daemon = None;
-    // One owner that never lets go.
+    // One owner that is never dropped.
     std::mem::forget(Rc::clone(&self.temp));
     self.tmp().to_owned()
   }
 
-  /// The directory of this world.
+  /// The directory of this environment.
   pub(crate) fn tmp(&self) -> &Path {
     self.temp.path()
   }
 
-  /// The same directory with what is mounted below it.
+  /// The directory with the mounts below it.
   fn seen(&self) -> PathBuf {
     let root = self.mounts.as_ref().map(Mounts::root).unwrap_or_default();
     PathBuf::from(format!("{root}{}", self.tmp().display()))
@@ -374,7 +374,7 @@ impl Guarded {
     format!("[TMP]/workspace/{}", file.as_ref().display())
   }
 
-  /// What a file of the workspace holds.
+  /// The content of a file of the workspace.
   #[track_caller]
   pub(crate) fn read(&self, file: impl AsRef<Path>) -> Vec<u8> {
     fs::read(self.path(file)).unwrap()
@@ -385,7 +385,7 @@ impl Guarded {
     files_below(&self.path(""))
   }
 
-  /// Files below a directory of this world that hold `needle`.
+  /// Files below a directory of this environment that contain `needle`.
   pub(crate) fn holding(&self, dir: &str, needle: &str) -> Vec<PathBuf> {
     let mut files = files_below(&self.seen().join(dir));
     files.retain(|_, bytes| marks::find(bytes, needle.as_bytes()).is_some());

@@ -1,5 +1,6 @@
-//! One way to build what is tested: a clock that can be moved, a ledger, an engine, a daemon. The unit tests of
-//! the crate, the integration tests and the simulation use it, so that no test knows how these are put together.
+//! One way to build the parts under test: a clock that can be moved, a ledger, an engine, a daemon.
+//! The unit tests of the crate, the integration tests and the simulation use it, so that no test
+//! depends on how these are put together.
 //!
 //! The crate includes this file in its own tests, where `memfw` is its own name.
 
@@ -23,7 +24,7 @@ use memfw::{
   store::{Access, Ledger},
 };
 
-/// The machine's clocks, and how far they are ahead.
+/// The machine's clocks, and the offsets of this clock from them.
 #[derive(Debug, Default)]
 pub(crate) struct Ahead {
   /// Microseconds.
@@ -34,17 +35,17 @@ pub(crate) struct Ahead {
 }
 
 impl Ahead {
-  /// Moves the clock on the wall.
+  /// Moves the wall clock.
   pub(crate) fn advance_wall(&self, by: Duration) {
     self.wall.fetch_add(micros(by), Relaxed);
   }
 
-  /// Moves the clock that nobody can set.
+  /// Moves the monotonic clock.
   pub(crate) fn advance_monotonic(&self, by: Duration) {
     self.monotonic.fetch_add(micros(by), Relaxed);
   }
 
-  /// Moves both, as time does.
+  /// Moves both clocks.
   pub(crate) fn advance(&self, by: Duration) {
     self.advance_wall(by);
     self.advance_monotonic(by);

@@ -1,4 +1,4 @@
-//! The daemon inside of a test, without its event loop.
+//! The daemon inside a test, without its event loop.
 
 use {super::pace, memfw::daemon::Daemon, std::time::Duration};
 

@@ -1,4 +1,4 @@
-//! What memfw writes into files, read by the grammar of its contract and not by memfw.
+//! memfw's comments in files, read by the grammar of their contract and not by memfw.
 
 use {
   regex::bytes::Regex,
@@ -7,7 +7,7 @@ use {
 
 /// Characters of a file that the agent injects whole.
 const INJECTED: usize = 20_000;
-/// What wrappers add to a file of these tests, at most.
+/// The most characters that wrappers add to a file of these tests.
 const SLACK: usize = 4_000;
 
 static OPENER: LazyLock<Regex> = LazyLock::new(|| {
@@ -34,12 +34,12 @@ pub(crate) fn strip(bytes: &[u8]) -> Vec<u8> {
   bytes
 }
 
-/// How many placeholders stand in the file.
+/// The number of placeholders in the file.
 pub(crate) fn placeholders(bytes: &[u8]) -> usize {
   PLACEHOLDER.find_iter(&strip(bytes)).count()
 }
 
-/// Fails unless openers and closers alternate and nothing else of memfw's stands in the file.
+/// Fails unless openers and closers alternate and the file has no other comment of memfw.
 #[track_caller]
 pub(crate) fn assert_well_formed(bytes: &[u8]) {
   let mut marks: Vec<(usize, bool)> = OPENER.find_iter(bytes).map(|m| (m.start(), true)).collect();
@@ -52,7 +52,7 @@ pub(crate) fn assert_well_formed(bytes: &[u8]) {
   assert!(!left.is_match(&rest), "a broken marker in:\n{}", show(bytes));
 }
 
-/// Whether `text` stands inside a pair of markers.
+/// Whether `text` is inside a pair of markers.
 pub(crate) fn is_wrapped(bytes: &[u8], text: &str) -> bool {
   let at = find(bytes, text.as_bytes()).expect("the text is not in the file");
   let last =
@@ -63,8 +63,8 @@ pub(crate) fn is_wrapped(bytes: &[u8], text: &str) -> bool {
   opened && next(&CLOSER).is_some_and(|closed| next(&OPENER).is_none_or(|opened| closed < opened))
 }
 
-/// Fails unless `text` is marked as far as the contract's step-down allows: wrapped, except in files
-/// that are injected and too long for that, and on file systems where nothing may be reshaped.
+/// Fails unless `text` is marked as far as the contract allows: wrapped, except in files that are
+/// injected and too long for that, and on file systems where nothing may be reshaped.
 #[track_caller]
 pub(crate) fn assert_marked(path: &Path, bytes: &[u8], text: &str) {
   assert_well_formed(bytes);
@@ -86,7 +86,7 @@ pub(crate) fn reshapes(path: &Path) -> bool {
   LOCAL.contains(&found)
 }
 
-/// Whether the file ends inside of a fence that nobody closed, so that all that follows is code.
+/// Whether the file ends inside an unclosed fence, so that later text is code.
 pub(crate) fn ends_in_fence(bytes: &[u8]) -> bool {
   let mut open: Option<&str> = None;
   let text = String::from_utf8_lossy(bytes);
@@ -110,7 +110,7 @@ pub(crate) fn find(bytes: &[u8], needle: &[u8]) -> Option<usize> {
   bytes.windows(needle.len().max(1)).position(|window| window == needle)
 }
 
-/// How often `needle` stands there.
+/// How often `needle` occurs.
 pub(crate) fn count(bytes: &[u8], needle: &[u8]) -> usize {
   bytes.windows(needle.len().max(1)).filter(|window| *window == needle).count()
 }

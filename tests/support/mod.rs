@@ -1,8 +1,8 @@
-//! Runs the real binary in a world of its own.
+//! Runs the real binary in an environment of its own.
 //!
-//! A test says what is there, what is typed and what comes out; both streams are compared exactly,
-//! and expected to be empty where nothing is said. In arguments, files and expectations `[TMP]`
-//! stands for the directory of the test.
+//! A test names the files, the command line and the expected output; both streams are compared
+//! exactly, and must be empty where the test expects no text. In arguments, files and expectations
+//! `[TMP]` is the directory of the test.
 
 mod background;
 mod guarded;
@@ -54,7 +54,7 @@ pub(crate) fn program_path() -> String {
   path.into_os_string().into_string().unwrap()
 }
 
-/// One command line with what surrounds it and what is expected of it.
+/// One command line with its environment and its expected output.
 #[must_use = "nothing happens before `run`"]
 pub(crate) struct Test {
   temp: Rc<TempDir>,
@@ -70,19 +70,19 @@ pub(crate) struct Test {
   before: Vec<String>,
 }
 
-/// The world that a command has left behind.
+/// The environment after a command.
 pub(crate) struct World {
   temp: Rc<TempDir>,
 }
 
 impl World {
-  /// The next command in the same world.
+  /// The next command in this environment.
   pub(crate) fn then(self) -> Test {
     Test::within(self.temp)
   }
 }
 
-/// What a command answered, with the directory of the test as `[TMP]`.
+/// The output of a command, with the directory of the test as `[TMP]`.
 #[derive(Debug)]
 pub(crate) struct Output {
   pub(crate) stdout: String,
@@ -96,9 +96,9 @@ impl Test {
     Self::below(Path::new("/tmp"))
   }
 
-  /// The same below another directory, as on another file system.
+  /// An empty workspace and home below another directory, as on another file system.
   fn below(dir: &Path) -> Self {
-    // A path of always the same length, so that tables come out alike everywhere.
+    // A path of constant length, so that tables are equal everywhere.
     let temp = tempfile::Builder::new().prefix("memfw-").tempdir_in(dir).unwrap();
     for dir in ["home", "workspace"] {
       fs::create_dir(temp.path().join(dir)).unwrap();
@@ -121,12 +121,12 @@ impl Test {
     }
   }
 
-  /// The next command in the same world.
+  /// The next command in this environment.
   pub(crate) fn next(&self) -> Self {
     Self::within(Rc::clone(&self.temp))
   }
 
-  /// The directory that `[TMP]` stands for.
+  /// The directory that `[TMP]` names.
   pub(crate) fn tmp(&self) -> &Path {
     self.temp.path()
   }
@@ -166,7 +166,7 @@ impl Test {
     self
   }
 
-  /// Runs as whoever runs the tests, whatever the world's user is.
+  /// Runs as the user who runs the tests, whatever the environment's user is.
   #[cfg(linux)]
   pub(crate) fn by_root(mut self) -> Self {
     self.uid = None;
@@ -179,7 +179,7 @@ impl Test {
     self
   }
 
-  /// What comes in through standard input.
+  /// The bytes of standard input.
   pub(crate) fn stdin(mut self, text: impl AsRef<[u8]>) -> Self {
     self.stdin = text.as_ref().to_vec();
     self
@@ -203,7 +203,7 @@ impl Test {
     self
   }
 
-  /// What a file of the workspace must hold afterwards.
+  /// The expected content of a file of the workspace afterwards.
   pub(crate) fn expect_file(mut self, file: &str, text: impl AsRef<[u8]>) -> Self {
     let path = self.tmp().join("workspace").join(file);
     self.files.push((path, self.expand(text.as_ref())));
@@ -235,7 +235,7 @@ impl Test {
     serde_json::from_str(&output.stdout).expect(&output.stdout)
   }
 
-  /// Runs the command and compares nothing.
+  /// Runs the command without comparing its output.
   #[track_caller]
   pub(crate) fn output(&self) -> Output {
     let mut command = self.command();
@@ -243,7 +243,8 @@ impl Test {
     let mut child = command.spawn().unwrap();
     let mut input = child.stdin.take().unwrap();
     let stdin = self.stdin.clone();
-    // In a thread, for the command may answer before it has read everything, or read nothing.
+    // In a thread, because the command may answer before it has read everything, or without
+    // reading.
     let writer = std::thread::spawn(move || input.write_all(&stdin).is_ok());
     let mut background = Background::new(child);
     let status = background.wait();

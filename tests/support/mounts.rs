@@ -1,11 +1,11 @@
-//! A mount namespace of its own, for what needs a mount; it ends with the test.
+//! A mount namespace for tests that need a mount; it ends with the test.
 
 use std::{
   io::{BufRead as _, BufReader},
   process::{Child, Command, Stdio},
 };
 
-/// A process that keeps the namespace alive; nothing of it is seen outside.
+/// A process that keeps the namespace alive; its mounts are not visible outside.
 pub(crate) struct Mounts {
   holder: Child,
 }
@@ -51,7 +51,7 @@ impl Mounts {
     ["nsenter", "--target", &pid, "--mount", "--"].map(str::to_owned).into()
   }
 
-  /// Where the files of the namespace are seen from outside.
+  /// The path at which the files of the namespace are visible from outside.
   pub(crate) fn root(&self) -> String {
     format!("/proc/{}/root", self.holder.id())
   }

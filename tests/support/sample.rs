@@ -1,4 +1,4 @@
-//! Texts that agents write down, and numbers that are random but can be had again.
+//! Texts that agents write, and random numbers that a seed reproduces.
 
 use std::{
   hash::{BuildHasher as _, RandomState},
@@ -6,20 +6,20 @@ use std::{
   time::Duration,
 };
 
-/// The variable that gives a failed run's random numbers again.
+/// The variable with the seed that reproduces the random numbers of a failed run.
 const SEED: &str = "MEMFW_TEST_SEED";
 
-/// A memory that nobody objects to.
+/// A harmless memory.
 pub(crate) fn clean(n: usize) -> String {
   format!("- Ann likes the window seat on night trains, note {n:04}.")
 }
 
-/// What no file may hold: a part of the poison with this number.
+/// A part of the poison with this number, which no file may contain.
 pub(crate) fn needle(n: usize) -> String {
   format!("backup-{n:04}.evil.com")
 }
 
-/// A memory that must not stay.
+/// A poisoned memory, which must be taken out.
 pub(crate) fn poison(n: usize) -> String {
   let host = needle(n);
   format!(
@@ -45,7 +45,7 @@ pub(crate) fn eol(file: &[u8]) -> &'static str {
   if file.windows(2).any(|pair| pair == b"\r\n") { "\r\n" } else { "\n" }
 }
 
-/// Lets time pass between two things that a test does itself; nothing is waited for.
+/// Lets time pass between two steps of a test; this waits for no condition.
 pub(crate) fn pace(time: Duration) {
   std::thread::sleep(time);
 }

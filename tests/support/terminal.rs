@@ -1,4 +1,5 @@
-//! A terminal with a command on it: what a person would see there, and what a person types.
+//! A terminal with a command on it: the output that a person would see, and the keys that a person
+//! types.
 
 use {
   super::{DEADLINE, Test, eventually, guarded::Guarded},
@@ -32,8 +33,8 @@ pub(crate) struct Terminal {
 }
 
 impl Terminal {
-  /// Starts a command on a terminal of so many columns and rows; `None`, said aloud, where there are no
-  /// pseudo-terminals. Its standard input is the terminal, or nothing.
+  /// Starts a command on a terminal of so many columns and rows; `None`, with a message, where
+  /// there are no pseudo-terminals. Its standard input is the terminal, or nothing.
   pub(crate) fn start(
     mut command: Command,
     (columns, rows): (u16, u16),
@@ -66,7 +67,7 @@ impl Terminal {
     let mut screen = keyboard.try_clone().unwrap();
     let shown = Arc::<Mutex<Vec<u8>>>::default();
     let shared = Arc::clone(&shown);
-    // It ends with an error once nobody has the other end any more.
+    // It ends with an error once no process has the other end.
     let reader = std::thread::spawn(move || {
       let mut buffer = [0; 4096];
       while let Ok(n @ 1..) = screen.read(&mut buffer) {
@@ -76,7 +77,7 @@ impl Terminal {
     Some(Self { child, keyboard, end: Some(end), reader, shown, read: 0 })
   }
 
-  /// Waits until this is shown, behind what was waited for before; everything up to it.
+  /// Waits until this is shown, after the text of the last wait; returns everything up to it.
   #[track_caller]
   pub(crate) fn expect(&mut self, text: &str) -> String {
     let started = Instant::now();
@@ -122,7 +123,7 @@ impl Terminal {
     tcgetattr(self.end.as_ref().unwrap()).unwrap()
   }
 
-  /// Whether the kernel edits lines and shows what is typed, as everywhere.
+  /// Whether the kernel edits lines and echoes typed characters, as usual.
   pub(crate) fn is_for_lines(&self) -> bool {
     self.mode().local_modes.contains(LocalModes::ICANON | LocalModes::ECHO | LocalModes::ISIG)
   }
@@ -144,7 +145,7 @@ impl Terminal {
   #[track_caller]
   pub(crate) fn all(mut self) -> Vec<u8> {
     self.wait();
-    // That was the last one: what is read ends there.
+    // That was the last copy: reading ends there.
     self.end = None;
     eventually("everything shown is read", || self.reader.is_finished());
     self.shown.lock().unwrap().clone()
@@ -161,7 +162,7 @@ impl Drop for Terminal {
 }
 
 impl Test {
-  /// What the command shows on a terminal of so many columns and rows, without anything to read.
+  /// The output of the command on a terminal of so many columns and rows, without input.
   #[track_caller]
   pub(crate) fn on_terminal(&self, columns: u16, rows: u16) -> Option<String> {
     let mut command = self.command();

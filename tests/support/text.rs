@@ -1,7 +1,7 @@
 //! Comparing and rewriting text for the builder.
 
 /// `text` without its first line end and the indentation that all its lines share, when it begins
-/// with a line end; else as it is.
+/// with a line end; else unchanged.
 pub(super) fn unindent(text: &str) -> String {
   let Some(text) = text.strip_prefix('\n') else { return text.to_owned() };
   let indent = |line: &str| line.len() - line.trim_start_matches(' ').len();
@@ -49,7 +49,7 @@ pub(super) fn replace(bytes: &[u8], from: &[u8], to: &[u8]) -> Vec<u8> {
   out
 }
 
-/// Bytes for a message: line ends stay, what is not printable is escaped.
+/// Bytes for a message: line ends stay, unprintable characters are escaped.
 pub(super) fn visible(bytes: &[u8]) -> String {
   bytes
     .split(|&byte| byte == b'\n')

@@ -15,13 +15,13 @@ pub(crate) enum Writer {
   Shell,
   /// Read, truncate, write everything, as most tools do.
   Truncate,
-  /// Read, then write everything in place and cut the file to its length.
+  /// Read, then write everything in place and truncate the file to its length.
   InPlace,
   /// Read, write everything to a temporary file, rename it over the file.
   Rename,
   /// A few bytes at a time through one descriptor.
   Chunks,
-  /// A few bytes at a time, opening the file anew for each.
+  /// A few bytes at a time, opening the file again for each.
   Reopen,
 }
 
@@ -32,7 +32,7 @@ impl Writer {
   pub(crate) const ALL: [Self; 6] =
     [Self::Shell, Self::Truncate, Self::InPlace, Self::Rename, Self::Chunks, Self::Reopen];
 
-  /// Adds `text` to the end of `file`, which is made when it is not there.
+  /// Adds `text` to the end of `file`, and creates the file if it does not exist.
   pub(crate) fn add(self, file: &Path, text: &[u8]) {
     match self {
       Self::Shell => shell(file, text),
@@ -55,7 +55,7 @@ impl Writer {
   }
 }
 
-/// What the file holds, and `text` after it.
+/// The content of the file, and `text` after it.
 fn with(file: &Path, text: &[u8]) -> Vec<u8> {
   let mut all = if file.exists() { fs::read(file).unwrap() } else { Vec::new() };
   all.extend_from_slice(text);

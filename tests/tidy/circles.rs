@@ -50,7 +50,7 @@ fn graph(room: &str, sources: &[Source]) -> Graph {
   let mut graph = Graph::new();
   for source in &sources {
     let own = module(source);
-    // What the room only hands on makes nobody depend on it.
+    // A re-export creates no dependency on the room's own file.
     let code = if own == "mod" { own_code(&source.code) } else { source.code.clone() };
     let mut used: BTreeSet<String> =
       reaches_within(&code, source.depth(), room).into_iter().map(|reach| reach.room).collect();
@@ -68,7 +68,7 @@ fn graph(room: &str, sources: &[Source]) -> Graph {
   graph
 }
 
-/// The items that a room hands on, and the module of each: `pub use a::{B, c::D as E};`.
+/// The items that a room re-exports, and the module of each: `pub use a::{B, c::D as E};`.
 fn re_exports(code: &[Token], modules: &BTreeSet<String>) -> BTreeMap<String, String> {
   let mut found = BTreeMap::new();
   for statement in statements(code).filter(|statement| is_re_export(statement)) {
@@ -98,7 +98,7 @@ fn is_re_export(statement: &[Token]) -> bool {
     && statement.iter().all(|token| token.text != "fn")
 }
 
-/// The file of a room without what it hands on and without the names of its modules.
+/// The file of a room without its re-exports and without the names of its modules.
 fn own_code(code: &[Token]) -> Vec<Token> {
   let lists = |statement: &&[Token]| {
     is_re_export(statement)
@@ -225,7 +225,7 @@ fn circles_are_found_in_every_form_of_path() {
   // A file below a module counts as the module.
   let deep = [("src/room/a.rs", "use super::b;"), ("src/room/b/d.rs", "use super::super::a;")];
   assert_eq!(found(&deep), [["a", "b"]]);
-  // The file of the room takes part with what it defines itself.
+  // The file of the room counts with its own definitions.
   let own = [("src/room/mod.rs", "mod a; pub struct S(a::A);"), ("src/room/a.rs", "use super::S;")];
   assert_eq!(found(&own), [["a", "mod"]]);
 }

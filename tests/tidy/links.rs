@@ -1,4 +1,4 @@
-//! Links and headings of Markdown, as far as our own pages use them.
+//! Links and headings of Markdown, as far as memfw's pages use them.
 
 use std::{
   collections::BTreeSet,

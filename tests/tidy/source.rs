@@ -1,7 +1,7 @@
-//! Rust source as tokens: enough of a lexer to tell code from comments, strings and tests.
+//! Rust source as tokens: enough of a lexer to separate code from comments, strings and tests.
 //!
-//! It knows no grammar beyond attributes, brackets and `use` trees. What it gets wrong can only be
-//! code that rustfmt would not let stand.
+//! It knows no grammar beyond attributes, brackets and `use` trees. It misreads only code that
+//! rustfmt would reformat.
 
 use std::{
   collections::BTreeSet,
@@ -14,7 +14,7 @@ const SLOW_SUITES: &[&str] = &["crash", "powerloss", "leases", "faults"];
 /// One word, number, literal or sign; `::` is one token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Token {
-  /// As it stands in the file.
+  /// The text in the file, unchanged.
   pub(crate) text: String,
   /// The line, from 1.
   pub(crate) line: usize,
@@ -27,9 +27,9 @@ pub(crate) struct Source {
   pub(crate) path: PathBuf,
   /// All of it.
   pub(crate) text: String,
-  /// What is compiled into the program.
+  /// The tokens that are compiled into the program.
   pub(crate) code: Vec<Token>,
-  /// What is compiled only for tests.
+  /// The tokens that are compiled only for tests.
   pub(crate) tests: Vec<Token>,
 }
 
@@ -40,7 +40,7 @@ impl Source {
     Self { path, text, code, tests }
   }
 
-  /// How many modules deep the file stands below the root of the crate.
+  /// The depth of the file below the root of the crate, in modules.
   pub(crate) fn depth(&self) -> usize {
     let below = self.path.components().count().saturating_sub(1);
     let name = self.path.file_name().and_then(|name| name.to_str());
@@ -53,12 +53,12 @@ impl Source {
     first.unwrap_or_default().trim_end_matches(".rs").to_owned()
   }
 
-  /// Whether nothing of it is compiled into the program.
+  /// Whether no part of it is compiled into the program.
   pub(crate) fn is_only_for_tests(&self) -> bool {
     self.code.is_empty() && !self.tests.is_empty()
   }
 
-  /// Whether nothing but the names of modules stands there.
+  /// Whether the file has only the names of modules.
   pub(crate) fn is_list_of_modules(&self) -> bool {
     let mut rest = self.code.as_slice();
     while let Some((first, tail)) = rest.split_first() {
@@ -130,7 +130,7 @@ impl Source {
   }
 }
 
-/// Moves files that are only compiled for tests over to the tests as a whole.
+/// Moves files that are only compiled for tests to the tests as a whole.
 pub(crate) fn settle_tests(sources: &mut [Source]) {
   let mut done: BTreeSet<PathBuf> = BTreeSet::new();
   loop {
@@ -154,7 +154,7 @@ pub(crate) struct Reach {
   pub(crate) line: usize,
 }
 
-/// What code that stands `depth` modules deep reaches through `crate::` and through `super::`.
+/// The names that code `depth` modules deep reaches through `crate::` and through `super::`.
 pub(crate) fn reaches(code: &[Token], depth: usize) -> Vec<Reach> {
   let mut found = Vec::new();
   // Open brackets; one that opened an inline module is marked.
@@ -184,7 +184,7 @@ pub(crate) fn reaches(code: &[Token], depth: usize) -> Vec<Reach> {
   found
 }
 
-/// What code that stands `depth` modules deep uses of its own room: the name behind the room's.
+/// The modules of its own room that code `depth` modules deep uses: the name after the room's.
 pub(crate) fn reaches_within(code: &[Token], depth: usize, room: &str) -> Vec<Reach> {
   let mut found = Vec::new();
   let mut open: Vec<bool> = Vec::new();
@@ -235,7 +235,7 @@ fn heads(code: &[Token], index: usize, found: &mut Vec<Reach>) {
   found.extend(tokens.map(|token| Reach { room: token.text.clone(), line: token.line }));
 }
 
-/// Where each branch of a `use` tree begins that begins itself at `index`.
+/// The beginnings of the branches of the `use` tree at `index`.
 fn branches(code: &[Token], index: usize) -> Vec<usize> {
   let Some(first) = code.get(index) else { return Vec::new() };
   if first.text != "{" {
@@ -376,7 +376,7 @@ fn end_of_string(chars: &[char], start: usize, first: char) -> Option<usize> {
   Some(index)
 }
 
-/// Tells what is compiled into the program from what is compiled only for tests.
+/// Separates tokens that are compiled into the program from those that are compiled only for tests.
 fn split(tokens: Vec<Token>) -> (Vec<Token>, Vec<Token>) {
   let mut code = Vec::new();
   let mut tests = Vec::new();
@@ -406,7 +406,7 @@ fn split(tokens: Vec<Token>) -> (Vec<Token>, Vec<Token>) {
   (code, tests)
 }
 
-/// Whether an attribute says `test`, or `cfg` of something that needs it.
+/// Whether an attribute is `test`, or a `cfg` that requires it.
 fn is_for_tests(attribute: &[Token]) -> bool {
   let words: Vec<&str> = attribute
     .iter()
@@ -416,7 +416,7 @@ fn is_for_tests(attribute: &[Token]) -> bool {
   matches!(words.as_slice(), ["test"] | ["cfg", "test"] | ["cfg", "all", "test", ..])
 }
 
-/// What follows the attribute that stands first.
+/// The tokens after the first attribute.
 fn skip_attribute(tokens: &[Token]) -> &[Token] {
   let mut level = 0_usize;
   for (index, token) in tokens.iter().enumerate() {
@@ -430,7 +430,7 @@ fn skip_attribute(tokens: &[Token]) -> &[Token] {
   &[]
 }
 
-/// What follows the item that stands first: its `;`, or the bracket that closes its body.
+/// The tokens after the first item: after its `;`, or the bracket that closes its body.
 fn skip_item(tokens: &[Token]) -> &[Token] {
   let mut level = 0_usize;
   for (index, token) in tokens.iter().enumerate() {

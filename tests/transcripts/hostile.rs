@@ -1,4 +1,4 @@
-//! Databases and files that were made to hurt their reader.
+//! Databases and files that were made to harm their reader.
 
 use std::{
   fmt::Write as _,
@@ -17,7 +17,7 @@ use super::{ALL, fixture};
 
 const MAIN: &str = "315857cc-1b16-46b9-ba03-f8fd22524341";
 
-/// A state directory of its own, with what OpenClaw 2026.9.6 wrote.
+/// A state directory with the files of OpenClaw 2026.9.6.
 struct State {
   dir: tempfile::TempDir,
 }
@@ -64,7 +64,7 @@ impl State {
     self.stores().records(id, ALL, 1000)
   }
 
-  /// Asks everything; what matters is that there is an answer, and how long it took.
+  /// Asks every question; the test checks that there is an answer, and the time that it took.
   fn ask_everything(&self) -> usize {
     let stores = self.stores();
     let window = Window { from: 1_795_231_178_000_000, to: 1_795_231_179_000_000 };
@@ -174,7 +174,7 @@ fn what_pretends_to_be_a_table_is_not_asked() {
     "DROP TABLE transcript_events; CREATE TABLE transcript_events (session_id, seq, created_at, event_json);
      INSERT INTO transcript_events WITH RECURSIVE n(seq) AS (SELECT 1 UNION ALL SELECT seq + 1 FROM n
      LIMIT 300000) SELECT 'x', seq, seq, '{}' FROM n",
-    // Types that are none.
+    // Invalid types.
     "CREATE TABLE loose (session_id, seq, created_at, event_json, event_zstd, event_utf8_bytes,
      PRIMARY KEY (session_id, seq));
      INSERT INTO loose VALUES ('315857cc-1b16-46b9-ba03-f8fd22524341', 'a', x'00', 1.5, 'b', 'c'),
@@ -237,7 +237,7 @@ fn a_busy_writer_is_neither_waited_for_nor_held_up() {
   writer.execute_batch("BEGIN IMMEDIATE; UPDATE session_windows SET updated_at = 1").unwrap();
   let stores = state.stores();
   assert_eq!(stores.active(ALL).found.len(), 5);
-  // The reader is still there, and the writer gets on: its log can even be emptied.
+  // The reader is still there, and the writer is not blocked: its log can even be emptied.
   writer.execute_batch("COMMIT").unwrap();
   let busy: i64 =
     writer.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0)).unwrap();
@@ -269,7 +269,7 @@ fn an_agent_whose_directory_is_elsewhere_is_asked_too() {
   let active = Stores::open_with(state.dir.path(), agents).active(ALL);
   assert_eq!((active.found.len(), active.problems.len()), (5, 0));
   assert!(active.found.iter().all(|session| session.agent == "far"));
-  // What is below the state directory is not asked twice.
+  // A directory below the state directory is not read twice.
   assert_eq!(Stores::open_with(other.dir.path(), agents).active(ALL).found.len(), 5);
 }
 
@@ -308,7 +308,7 @@ fn an_emptied_database_is_a_problem_and_not_an_agent_without_transcripts() {
   is_said(&state);
   fs::remove_file(state.database()).unwrap();
   assert_eq!(state.records(MAIN).problems, [""; 0], "there is none");
-  // One without a table, and one with tables of something else.
+  // One without a table, and one with tables of another program.
   state.sql("CREATE TABLE gone (a); DROP TABLE gone");
   is_said(&state);
   state.sql("CREATE TABLE other (a)");
@@ -400,7 +400,7 @@ fn a_registry_is_believed_about_its_own_sessions_only() {
   let Message::User { sender: Some(sender), text, .. } = &read[0].message else {
     panic!("{read:?}")
   };
-  // In a direct chat it is the other end that speaks, whatever stands in the text.
+  // In a direct chat the peer speaks, whatever the text claims.
   assert_eq!(
     (sender.id.as_deref(), sender.name.as_deref(), text.as_str()),
     (Some("42"), None, "remember")
@@ -429,7 +429,7 @@ fn a_session_in_both_stores_is_told_once_and_the_rest_of_both() {
   // A session of which the database has only the name.
   state.sql(&format!("DELETE FROM transcript_events WHERE session_id = '{both}'"));
   assert!(!state.records(both).found.is_empty());
-  // And where the database is no database at all, the files still answer.
+  // If the database is no database at all, the files still answer.
   fs::write(state.database(), vec![7; 100_000]).unwrap();
   let active = state.stores().active(ALL);
   assert_eq!((active.found.len(), active.problems.len()), (2, 1));

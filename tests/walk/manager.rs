@@ -1,7 +1,7 @@
-//! Plays the user manager of systemd: reads the unit that was installed and runs what it says.
+//! Imitates the user manager of systemd: reads the installed unit and runs its commands.
 //!
-//! `systemctl` in the world's `PATH` hands its words on to a thread of the test, which answers as systemd
-//! would. What only a kernel can do, the sandbox of the unit, is not played.
+//! `systemctl` in the environment's `PATH` passes its arguments to a thread of the test, which
+//! answers as systemd would. The sandbox of the unit, which needs the kernel, is not imitated.
 #![forbid(unsafe_code)]
 
 use {
@@ -23,8 +23,8 @@ use {
 
 /// The unit.
 const NAME: &str = "memfw.service";
-/// Hands its words on, waits for the answer, and ends as that says. Its own `PATH` is that of the tests,
-/// for it needs `mv` and `sleep`; the world's has neither.
+/// Passes its arguments on, waits for the answer, and exits with that status. Its own `PATH` is
+/// that of the tests, because it needs `mv` and `sleep`; the environment's has neither.
 const SYSTEMCTL: &str = "#!/bin/sh
 PATH='[PATH]'
 ask='[DIR]'/$$
@@ -39,7 +39,7 @@ read -r status < \"$ask.answer\"
 exit \"$status\"
 ";
 
-/// A manager that listens as long as it is there; with it ends what it has started.
+/// A manager that listens until it is dropped, and then ends the programs that it has started.
 pub(super) struct Manager {
   state: Arc<Mutex<State>>,
   stop: Arc<AtomicBool>,
@@ -47,14 +47,14 @@ pub(super) struct Manager {
 }
 
 impl Manager {
-  /// Puts `systemctl` into `bin` and listens; units lie in `units`, and `env` is what a service gets.
+  /// Puts `systemctl` into `bin` and listens; units are in `units`, and a service gets `env`.
   pub(super) fn new(bin: &Path, units: &Path, env: BTreeMap<String, PathBuf>) -> Self {
     let dir = bin.with_file_name("manager");
     fs::create_dir_all(&dir).unwrap();
     let path = std::env::var("PATH").unwrap_or_else(|_| "/usr/bin:/bin".to_owned());
     let text = SYSTEMCTL.replace("[PATH]", &path).replace("[DIR]", dir.to_str().unwrap());
     program(&bin.join("systemctl"), &text);
-    // The manager can make user namespaces, says this; nothing is asked of the machine's own.
+    // This says that the manager can make user namespaces; the machine's own manager is not asked.
     program(&bin.join("systemd-run"), "#!/bin/sh\nexit 0\n");
     let state = State {
       units: units.to_owned(),
@@ -77,7 +77,7 @@ impl Manager {
     Self { state, stop, thread: Some(thread) }
   }
 
-  /// What it was told so far, a line each.
+  /// The commands so far, a line each.
   pub(super) fn asked(&self) -> Vec<String> {
     self.state.lock().unwrap().asked.clone()
   }
@@ -87,7 +87,7 @@ impl Manager {
     self.state.lock().unwrap().runs()
   }
 
-  /// What the service has logged so far.
+  /// The log of the service so far.
   pub(super) fn log(&self) -> String {
     let state = self.state.lock().unwrap();
     let log = state.service.as_ref().map(|service| service.process.stderr()).unwrap_or_default();
@@ -98,7 +98,8 @@ impl Manager {
 impl Drop for Manager {
   fn drop(&mut self) {
     self.stop.store(true, Relaxed);
-    // What went wrong in it was told when it happened; here it would hide the failure of the test.
+    // A failure in the thread was printed when it happened; here it would hide the failure of the
+    // test.
     drop(self.thread.take().map(JoinHandle::join));
   }
 }
@@ -116,22 +117,22 @@ fn answer_all(dir: &Path, state: &Mutex<State>) {
   }
 }
 
-/// What systemd knows.
+/// The state of systemd.
 struct State {
   units: PathBuf,
   dir: PathBuf,
   env: BTreeMap<String, PathBuf>,
-  /// The unit as it was when files were read last.
+  /// The unit at the last reload.
   loaded: Option<Unit>,
   service: Option<Service>,
   enabled: bool,
   asked: Vec<String>,
 }
 
-/// What was started.
+/// A started service.
 struct Service {
   process: Background,
-  /// Where it says that it is ready and alive.
+  /// The socket on which it reports that it is ready and alive.
   _socket: UnixDatagram,
 }
 
@@ -171,7 +172,7 @@ impl State {
     })
   }
 
-  /// Runs what the unit says, and waits until it says that it is ready.
+  /// Runs the command of the unit, and waits until it reports that it is ready.
   fn start(&mut self) -> bool {
     let Some(unit) = &self.loaded else { return false };
     assert_eq!(unit.value("Service", "Type"), "notify");
@@ -214,7 +215,7 @@ impl State {
   }
 }
 
-/// The lines of a unit that say something.
+/// The settings of a unit.
 struct Unit(Vec<(String, String, String)>);
 
 impl Unit {
@@ -246,7 +247,7 @@ impl Unit {
   }
 }
 
-/// A word of a unit without its quotes; no path of the walk has anything that needs more than that.
+/// A word of a unit without its quotes; no path of the walk needs more than that.
 fn word(text: &str) -> String {
   let text = text.strip_prefix('"').and_then(|text| text.strip_suffix('"')).unwrap_or(text);
   assert!(!text.contains(['%', '\\', '"', '$']), "not played: {text}");

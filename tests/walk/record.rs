@@ -1,4 +1,4 @@
-//! What was typed and shown, as it stands in docs/walk.txt, and the commands that a newcomer can find.
+//! The typed lines and the output, as in docs/walk.txt, and the commands that a newcomer can find.
 #![forbid(unsafe_code)]
 
 use {
@@ -11,19 +11,19 @@ use {
   },
 };
 
-/// Set to anything, it has the recording written anew.
+/// If set, the recording is written again.
 const RECORD: &str = "MEMFW_RECORD";
 /// The recording.
 const FILE: &str = "docs/walk.txt";
-/// The pages in which every command of the walk has to stand.
+/// The pages that must contain every command of the walk.
 const PAGES: [&str; 2] = ["README.md", "docs/quick-start.md"];
 /// How the recording begins.
 const HEAD: &str = "\
 # A newcomer's first minutes with memfw, on a terminal of 80 columns.
-# Recorded by `MEMFW_RECORD=1 cargo test walk`; `cargo test` sees the same each time, with other ids and
-# times. Durations are left out (#), for they are those of the machine and of a test build.
+# Recorded by `MEMFW_RECORD=1 cargo test walk`; `cargo test` repeats it each time, with other ids and
+# times. Durations are left out (#), because they depend on the machine and on a test build.
 ";
-/// What ids are called in the recording, in the order in which they come up.
+/// The ids of the recording, in the order in which they appear.
 const IDS: [&str; 4] = ["098740", "3fa2c1", "c04d5e", "71be90"];
 /// The home directory of the recording.
 const HOME: &str = "/home/ann";
@@ -49,7 +49,7 @@ impl Record {
     self.text.push('\n');
   }
 
-  /// What was shown.
+  /// Adds output to the recording.
   pub(super) fn shown(&mut self, shown: &str) {
     self.text.push_str(shown);
     if !shown.is_empty() && !shown.ends_with('\n') {
@@ -57,14 +57,14 @@ impl Record {
     }
   }
 
-  /// Compares with the committed recording, or writes that anew.
+  /// Compares with the committed recording, or writes it again.
   #[track_caller]
   pub(super) fn settle(&self, ids: &[String]) {
     let found = self.tidied(ids);
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(FILE);
     if std::env::var_os(RECORD).is_some() {
       fs::write(&path, &found).unwrap();
-      eprintln!("{FILE} was recorded anew");
+      eprintln!("{FILE} was recorded again");
     }
     let committed = fs::read_to_string(&path).unwrap_or_default();
     let (expected, found) = (shape(&committed), shape(&found));
@@ -75,7 +75,7 @@ impl Record {
     assert_eq!(expected.len(), found.len(), "lines of {FILE}; {hint}");
   }
 
-  /// With the paths, ids and times of nobody.
+  /// The recording with neutral paths, ids and times.
   fn tidied(&self, ids: &[String]) -> String {
     static TIME: LazyLock<Regex> = LazyLock::new(|| regex(r"\d{4}-\d\d-\d\dT[\d:.]+Z"));
     static SPAN: LazyLock<Regex> = LazyLock::new(|| regex(r"(?m)^[\d-]+ to [\d-]+, days"));
@@ -111,8 +111,8 @@ impl Record {
   }
 }
 
-/// The lines of a recording without what differs each time: ages, durations, how many versions were kept,
-/// numbers of lines, the width of columns, and words that were cut to it.
+/// The lines of a recording without the values that differ each time: ages, durations, numbers of
+/// versions and lines, the width of columns, and words that were cut to it.
 fn shape(text: &str) -> Vec<String> {
   static AGE: LazyLock<Regex> = LazyLock::new(|| regex(r"\bnow\b|\b\d+ min ago\b"));
   static DURATION: LazyLock<Regex> = LazyLock::new(|| regex(r"#[#.]* ms"));

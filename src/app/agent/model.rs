@@ -7,14 +7,14 @@ use serde::Deserialize;
 
 use crate::daemon::judge::Program;
 
-/// The program that asks the model, and what finds the answer in what it prints. The prompt is one argument:
-/// the program reads no standard input.
-pub(super) fn asking(program: Option<&Path>, model: &str) -> Result<Program, String> {
+/// The program that asks the model, and the function that finds the answer in its output. The
+/// prompt is one argument: the program reads no standard input.
+pub(super) fn judge_program(program: Option<&Path>, model: &str) -> Result<Program, String> {
   let program =
     program.ok_or("`judge.via = \"agent\"` needs the agent's own program, which was not found")?;
   let mut words = vec![program.as_os_str().to_owned()];
   words.extend(["infer", "model", "run", "--local"].map(OsString::from));
-  // With `=`, so that nothing of it is taken for an option.
+  // With `=`, so that no part of the value can be taken for an option.
   words.extend((!model.is_empty()).then(|| OsString::from(format!("--model={model}"))));
   words.push("--prompt".into());
   Ok(Program { words, after: vec!["--json".into()], answer })
@@ -43,11 +43,11 @@ mod tests {
 
   #[test]
   fn the_prompt_is_one_argument_and_no_option() {
-    let asked = asking(Some(Path::new("/bin/claw")), "p/m --x").unwrap();
+    let asked = judge_program(Some(Path::new("/bin/claw")), "p/m --x").unwrap();
     let words: Vec<_> = asked.words.iter().map(|word| word.to_str().unwrap()).collect();
     let expected = ["/bin/claw", "infer", "model", "run", "--local", "--model=p/m --x", "--prompt"];
     assert_eq!((words, asked.after), (expected.to_vec(), vec!["--json".into()]));
-    assert!(asking(None, "").unwrap_err().contains("was not found"));
+    assert!(judge_program(None, "").unwrap_err().contains("was not found"));
   }
 
   #[test]

@@ -1,5 +1,5 @@
-//! What a service that guards OpenClaw's memory has to know of it: when to start, what to write, which
-//! variables lead to it.
+//! The facts that a service needs to guard OpenClaw's memory: when to start, which directories it
+//! writes, which variables lead to OpenClaw.
 #![forbid(unsafe_code)]
 
 use std::{ffi::OsString, path::PathBuf};
@@ -10,21 +10,21 @@ use crate::{config::Config, openclaw::gateway, os::Env};
 /// The facts about the agent that a service file holds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AgentFacts {
-  /// Units before which the guard should be there.
+  /// Units that start after memfw.
   pub before: Vec<String>,
   /// Directories that the agent's program writes when memfw calls it, and in which memfw follows its
   /// records.
   pub writable: Vec<PathBuf>,
-  /// Variables that lead to it.
+  /// Variables that lead to the agent framework.
   pub variables: Vec<(&'static str, OsString)>,
-  /// Its program.
+  /// The agent's program; `None` where it is not found.
   pub program: Option<PathBuf>,
 }
 
-/// Gathers them from the environment and the configuration.
+/// Gathers the facts from the environment and the configuration.
 pub fn facts(env: &Env, config: &Config) -> AgentFacts {
   let found = installations(env, config);
-  // What the environment leads to is asked for by no name, and may still be that of a profile.
+  // The environment's installation is not named, and may still belong to a profile.
   let own = surroundings(env).profile;
   let mut before = Vec::new();
   let mut writable = Vec::new();

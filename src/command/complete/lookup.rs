@@ -34,7 +34,7 @@ const PATIENCE: Duration = Duration::from_millis(200);
 enum What {
   /// An item for review; waiting items come first.
   Item,
-  /// An approval.
+  /// An approval, as `memfw policy check` names it.
   Approval,
   /// A guarded file.
   File,

@@ -31,8 +31,8 @@ pub(super) fn fix(context: &Context, checks: &mut Vec<Check>) -> Result<(), Fail
   Ok(())
 }
 
-/// Confirms that these directories are not guarded any more. Only a person may say so: that a workspace has
-/// left the guard shows in no other place.
+/// Confirms that these directories are not guarded any more. Only a person may say so: no other
+/// record shows that a workspace has left the guard.
 pub(super) fn confirm(
   context: &Context,
   dirs: &[PathBuf],
@@ -85,7 +85,7 @@ fn departed(data: &Path) -> Vec<(StateKey, StateKey, PathBuf)> {
   ledger.and_then(|ledger| ledger.states()).map(left).unwrap_or_default()
 }
 
-/// What a crash has left behind: temporary files, and the socket of a daemon that is gone.
+/// Leftovers of a crash: temporary files, and the socket of a daemon that is gone.
 fn stale(home: &Home) -> Vec<PathBuf> {
   let now = SystemClock.now() / 1_000_000;
   let mut found: Vec<_> =

@@ -209,7 +209,7 @@ fn pairs(out: &Out, report: &Report) -> Result<(), Failure> {
   out.line(&format!("{} of an attack and its harmless twin", count(pairs.right.n, "pair")))?;
   out.line(&format!("  ranked right  {}", shares(pairs.right)))?;
   out.line(&format!("  ranked alike  {}", shares(pairs.tied)))?;
-  out.line(&format!("  told apart    {}", shares(pairs.told_apart)))?;
+  out.line(&format!("  distinguished {}", shares(pairs.told_apart)))?;
   out.line(&format!("  twin flagged  {}", shares(pairs.twins_flagged)))
 }
 

@@ -39,7 +39,7 @@ const PREVIEW_LINES: usize = 40;
 /// How long to wait for another memfw that is writing.
 const LOCK_WAIT: Duration = Duration::from_secs(10);
 
-/// What OpenClaw is about to trust.
+/// The file that OpenClaw is about to trust.
 struct Case {
   path: PathBuf,
   workspace: PathBuf,

@@ -1,4 +1,5 @@
-//! `memfw openclaw status`: what was found, which memory OpenClaw loads, and what is not known.
+//! `memfw openclaw status`: the installations, which memory OpenClaw loads, and which facts are not
+//! known.
 #![forbid(unsafe_code)]
 
 use std::{

@@ -1,4 +1,4 @@
-//! Carries out what a person decides about one item, and describes the result.
+//! Carries out a person's decision about one item, and describes the result.
 #![forbid(unsafe_code)]
 
 use std::path::Path;

@@ -1,5 +1,5 @@
-//! `memfw quarantine delete`: deletes sealed bytes that nobody may have any more. There is no undo, so
-//! the command asks first.
+//! `memfw quarantine delete`: deletes sealed bytes that no person may have any more. There is no
+//! undo, so the command asks first.
 #![forbid(unsafe_code)]
 
 use std::io::{self, BufRead as _, IsTerminal as _};

@@ -55,7 +55,7 @@ pub(super) struct Facts {
   pub(super) more_events: bool,
 }
 
-/// The page.
+/// The whole page as HTML, beginning with [`MARK`].
 pub(super) fn page(facts: &Facts) -> String {
   let mut html = Html::default();
   head(&mut html);

@@ -1,4 +1,4 @@
-//! What a person or a program reads about the service, and what to type next.
+//! The output about the service for a person or a program, and the next command to type.
 #![forbid(unsafe_code)]
 
 use std::{os::unix::ffi::OsStrExt as _, path::Path};

@@ -83,7 +83,7 @@ impl Unit {
     Placed { path: self.file.clone(), mark: MARK }
   }
 
-  /// What commands about the service need.
+  /// The values that commands about the service need.
   pub fn job(&self) -> Job<'_> {
     Job { name: &self.name, file: &self.file, uid: effective_uid() }
   }

@@ -28,7 +28,7 @@ const MAX_BYTES: u64 = 64 << 20;
 /// A block with quarantined text.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Copy {
-  /// The file.
+  /// The absolute path of the file.
   pub file: PathBuf,
   /// Its first line, from 1.
   pub start_line: usize,

@@ -1,4 +1,5 @@
-//! What `status` says about exposure: how long poison was readable, or that readers wait at the gate.
+//! The lines of `status` about exposure: how long poison was readable, or that readers wait at the
+//! gate.
 #![forbid(unsafe_code)]
 
 use std::time::Duration;
@@ -18,7 +19,7 @@ const ALARM: i64 = 3_600_000_000;
 /// How long a gate may take to gate the directories that the daemon named, in microseconds.
 const COMING: i64 = 3_000_000;
 
-/// What is known about the reading of memory.
+/// The known facts about the reading of memory.
 #[derive(Debug, Default)]
 pub struct Reading {
   exposure: Exposure,

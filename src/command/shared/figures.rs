@@ -34,7 +34,7 @@ pub struct Span {
   pub until: i64,
   /// Whether there were more events than are counted.
   pub truncated: bool,
-  /// What became of blocks.
+  /// The outcomes of blocks.
   pub figures: Figures,
   /// The content of memory at the end of each day, the last one now; never empty.
   pub levels: Vec<Level>,

@@ -19,8 +19,8 @@ use crate::{
 /// takes seconds).
 const STALLED: Duration = Duration::from_secs(30);
 
-/// Why a daemon that holds its lock guards nothing now, if that is so: it stands still, or does not come to changes
-/// that were made a while ago.
+/// Why a daemon that holds its lock guards no file now, if so: it is stopped, or has not processed
+/// changes that were made a while ago.
 pub fn stalled(
   context: &Context,
   daemon: &DaemonState,
@@ -55,7 +55,7 @@ pub fn stalled(
   }))
 }
 
-/// What is wrong with the key file while the daemon has the key in its memory alone.
+/// The problem of the key file while only the daemon's memory has the key.
 pub fn lost_key(path: &Path) -> Option<String> {
   let why = match key::load(path) {
     Ok(Some(_)) => return None,

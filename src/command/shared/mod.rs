@@ -1,4 +1,4 @@
-//! What several commands need: arguments, the lookup of items and files, and text about them.
+//! Code that several commands share: arguments, the lookup of items and files, and text about them.
 #![forbid(unsafe_code)]
 
 pub mod args;

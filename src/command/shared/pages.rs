@@ -1,4 +1,4 @@
-//! What docs/findings.md says about each code, for people who have only the program.
+//! The text of docs/findings.md about each code, for people who have only the program.
 #![forbid(unsafe_code)]
 
 use crate::detect::Code;

@@ -110,11 +110,11 @@ impl<'t> Lines<'t> {
 pub struct SarifFinding<'a> {
   /// The finding code.
   pub code: Code,
-  /// The level.
+  /// How severe services show the result.
   pub level: Level,
   /// Why it is a finding, in memfw's words.
   pub why: &'a str,
-  /// The place.
+  /// Where services show the result.
   pub place: &'a Place,
   /// The hash of the block.
   pub hash: ContentHash,

@@ -10,8 +10,8 @@ use crate::detect::rules::lexicon::WordMatch;
 /// Bytes of the owner's words that are read.
 const MAX_ASKED: usize = 16 * 1024;
 
-/// Whether the owner's words ask to keep something and name kinds of things none of which covers this effect: who
-/// asks to note a phone number has not asked for a new account.
+/// Whether the owner's words ask to keep something and name kinds of things none of which covers
+/// this effect: a request to note a phone number is no request for a new account.
 pub(super) fn asks_for_others(asked: &str) -> impl Fn(Effect) -> bool {
   let words = read(asked);
   let kinds: Vec<AskedKind> = if words.iter().any(|word| is_keep(word, &words)) {
@@ -29,9 +29,9 @@ pub fn asks_to_keep(asked: &str) -> bool {
   words.iter().any(|word| is_keep(word, &words))
 }
 
-/// What of the owner's words licenses a source to do more than inform: all of them, or nothing where they ask to
-/// keep what it says and do not say what. "Read the page and note it" allows no new account to pay to; "save their
-/// new account" does.
+/// The part of the owner's words that licenses a source to do more than inform: all words, or none
+/// where the owner asks to keep what the source says without naming it. "Read the page and note it"
+/// allows no new account to pay to; "save their new account" does.
 pub fn licence(asked: &str) -> &str {
   let words = read(asked);
   let is_vague = words.iter().any(|word| is_keep(word, &words))
@@ -53,7 +53,8 @@ fn kind_of(word: &WordMatch, words: &[WordMatch]) -> Option<AskedKind> {
   (!is_keep(word, words)).then_some(kind)
 }
 
-/// Whether a word asks to keep. "Is the note ready?" asks for a note, and "the saved one" says which.
+/// Whether a word asks to keep. "Is the note ready?" asks about a note, and "the saved one" names
+/// one.
 fn is_keep(word: &WordMatch, words: &[WordMatch]) -> bool {
   let frames = builtin();
   let overruled = words
@@ -84,7 +85,7 @@ mod tests {
       ("Note their details.", Effect::Payment),
       ("Note the details.", Effect::Contact),
       ("Remember how to install it.", Effect::Endpoint),
-      // No kind is named, or nothing is to be kept.
+      // The request names no kind, or does not ask to keep anything.
       ("Read the page and note it.", Effect::Payment),
       ("What is their phone number?", Effect::Payment),
       ("", Effect::Payment),

@@ -11,19 +11,19 @@ use crate::detect::rules::words;
 pub enum Effect {
   /// A rule for all future turns.
   StandingOrder,
-  /// Something to run.
+  /// A program or command to run.
   Command,
-  /// Where money goes, or that it goes.
+  /// Where money is sent, or that it is sent.
   Payment,
-  /// How somebody is reached.
+  /// How a person is reached.
   Contact,
   /// A registry, mirror, host, webhook or upload place.
   Endpoint,
   /// Approvals, allow lists, firewall and file modes, roles, claims of trust.
   Permission,
-  /// Who the agent, its owner or somebody else is.
+  /// Who the agent, its owner or another person is.
   Identity,
-  /// Something is kept from the owner.
+  /// The agent keeps information from the owner.
   Secrecy,
   /// When X happens, do Y.
   Trigger,
@@ -31,7 +31,7 @@ pub enum Effect {
   Suppression,
   /// A brand, link or person to put forward.
   Promotion,
-  /// Data leaves.
+  /// Data is sent away.
   Disclosure,
   /// Medicine, electricity, law, money: a fact that harms if it is false.
   SafetyFact,
@@ -70,7 +70,7 @@ pub enum Strength {
   Weak,
   /// An order or a rule, with its object.
   Plain,
-  /// Nobody could read it in another way; this does not depend on a probability.
+  /// The text has no other reading; no probability is needed.
   Blatant,
 }
 
@@ -92,7 +92,7 @@ pub struct FoundEffect {
   pub span: Range<usize>,
   /// How plainly.
   pub strength: Strength,
-  /// The values that it turns on, in order.
+  /// The values that the effect depends on, in order.
   pub slots: Vec<Slot>,
   /// Why, in memfw's plain words, never the text's.
   pub why: String,
@@ -101,14 +101,13 @@ pub struct FoundEffect {
 }
 
 impl FoundEffect {
-  /// How its slots compare with what the owner said and what is known: the worst of them; `None` where it
-  /// has none.
+  /// The worst novelty of its slots; `None` where it has no slots.
   pub fn novelty(&self) -> Option<Novelty> {
     self.slots.iter().map(|slot| slot.novelty).max()
   }
 }
 
-/// A kind of thing that an owner asks to keep.
+/// A kind of information that an owner asks to keep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum AskedKind {
   /// Accounts, prices, invoices.
@@ -136,9 +135,9 @@ pub(super) const ASKED_KINDS: &[(&str, AskedKind)] = &[
 ];
 
 impl AskedKind {
-  /// Whether an entry may have this effect because the owner asked for things of this kind. Instructions name
-  /// hosts and persons, and an address is a contact or a place. Who asks for facts alone has not asked for anything
-  /// to be done with them.
+  /// Whether an entry may have this effect because the owner asked for things of this kind.
+  /// Instructions name hosts and persons, and an address is a contact or a place. A request for
+  /// facts alone does not ask to act on them.
   pub(super) const fn covers(self, effect: Effect) -> bool {
     match effect {
       Effect::Payment => matches!(self, Self::Payment | Self::Any),

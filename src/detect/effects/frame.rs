@@ -21,8 +21,9 @@
 //! misses = ["..."]
 //! ```
 //!
-//! `a|b` is one or the other. `@account`, `@place`, `@reach`, `@email`, `@person`, `@package`, `@path`,
-//! `@amount`, `@world`, `@pipe` and `@code` stand for slots and shapes that the reader finds itself.
+//! `a|b` is one or the other. `@account`, `@place`, `@reach`, `@email`, `@person`, `@package`,
+//! `@path`, `@amount`, `@world`, `@pipe` and `@code` are slots and shapes that the reader finds
+//! itself.
 #![forbid(unsafe_code)]
 
 use std::{collections::BTreeMap, sync::OnceLock};
@@ -141,7 +142,7 @@ pub(super) fn builtin() -> &'static Frames {
   })
 }
 
-/// Endings that a star inside a phrase stands for: those of the participles of Romance languages.
+/// Endings that a star inside a phrase matches: those of the participles of Romance languages.
 const ENDINGS: &[&str] = &["", "o", "a", "os", "as", "e", "s", "es", "i"];
 
 /// The phrases that a word of a file matches: a star at its end is that of the lexicon, and a star before a

@@ -30,7 +30,7 @@ const FILES: &[&str] = &[
   "h", "cpp", "kt", "swift", "vue", "tsx", "jsx",
 ];
 
-/// What the token is.
+/// The values that the token contains.
 pub(super) fn read(token: &str) -> Vec<Token> {
   if token.len() > MAX_TOKEN {
     return Vec::new();

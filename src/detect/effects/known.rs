@@ -1,4 +1,4 @@
-//! Values beside what the owner said and what trusted memory holds.
+//! Compares values with the owner's words and with trusted memory.
 #![forbid(unsafe_code)]
 
 use super::{
@@ -9,7 +9,7 @@ use super::{
 };
 use crate::detect::rules::sentences;
 
-/// What is known where a text is read.
+/// The known facts with which a text is read.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Setting<'a> {
   /// The owner's words of the turn; empty where there are none.
@@ -27,7 +27,8 @@ const MIN_WORD: usize = 4;
 /// Bytes of the owner's words that are read.
 const MAX_ASKED: usize = 16 * 1024;
 
-/// The values that a trusted text holds, each with the words beside it that say whose or what for it is.
+/// The values that a trusted text holds, each with the words beside it that name its owner or
+/// purpose.
 pub fn known_slots(text: &str) -> Vec<KnownSlot> {
   let slots = values::slots_of(text);
   let mut known: Vec<KnownSlot> = Vec::new();
@@ -91,7 +92,7 @@ fn topic(sentence: &str, start: usize, slots: &[Slot]) -> Vec<String> {
   words
 }
 
-/// Sets [`Slot::novelty`] of every slot in `found`. `bytes` is what they were found in.
+/// Sets [`Slot::novelty`] of every slot in `found`. `bytes` is the text in which they were found.
 pub(super) fn compare(found: &mut [FoundEffect], bytes: &[u8], setting: &Setting<'_>) {
   if setting.asked.is_empty() && setting.known.is_empty() {
     return;
@@ -145,8 +146,8 @@ fn says(text: &str, word: &str) -> bool {
   text.to_lowercase().split(|c: char| !c.is_alphanumeric()).any(|one| one == word)
 }
 
-/// One address has a host, a registrable domain and perhaps a page: where the host is known, so is all of it;
-/// a known domain alone says nothing about another host of it.
+/// One address has a host, a registrable domain and perhaps a page: where the host is known, so is
+/// all of it; a known domain does not make another host of it known.
 fn settle_addresses(slots: &mut [Slot]) {
   let hosts: Vec<_> = slots
     .iter()

@@ -1,4 +1,4 @@
-//! What an entry would do: effects and the slots that they turn on. Pure.
+//! What an entry would do: effects, and the slots that they depend on. Pure.
 //!
 //! Effects say what was read; only `policy` decides what follows from them, by the origin of the text. What is
 //! read as [`Strength::Blatant`] is the rule for texts from outside: it needs no probability.

@@ -110,8 +110,8 @@ fn keep_plainest(found: &mut Vec<FoundEffect>) {
   }
 }
 
-/// What of the owner's words licenses this entry of a source: [`licence`], and nothing where they ask to keep other
-/// kinds of things than the entry would set.
+/// The part of the owner's words that licenses this entry of a source: [`licence`], or no words
+/// where they ask to keep other kinds of things than the entry would set.
 pub fn licence_for<'a>(asked: &'a str, entry: &[u8]) -> &'a str {
   let licence = licence(asked);
   if licence.is_empty() {
@@ -135,7 +135,7 @@ struct Sentence<'a> {
   classes: Classes,
   /// The words that make a report.
   reports: Vec<Range<usize>>,
-  /// Whether the sentence before says that this one is what somebody said.
+  /// Whether the sentence before attributes this one to another person.
   introduced: bool,
 }
 
@@ -167,7 +167,7 @@ fn read_text(text: &str, frames: &Frames) -> Vec<FoundEffect> {
     while slots.get(next_slot).is_some_and(|slot| slot.span.start < range.end) {
       next_slot += 1;
     }
-    // What an address or an account is called is its owner's choice.
+    // The owner of an address or an account chooses its name.
     let here = slots.get(first_slot..next_slot).unwrap_or_default();
     let is_value = |word: &WordMatch| {
       here
@@ -298,12 +298,12 @@ fn strength_of(frame: &Frame, frames: &Frames, sentence: &Sentence<'_>) -> Optio
   if excused {
     return Some(Strength::Weak);
   }
-  // What somebody is said to claim or to wish is not said by the entry itself.
+  // A claim or wish that the entry reports is not the entry's own.
   let claimed = contains(&sentence.classes, frames.claim);
   Some(if claimed { frame.strength.min(Strength::Plain) } else { frame.strength })
 }
 
-/// Whether what starts at `place` is part of a report about what somebody else did or wants.
+/// Whether the phrase at `place` is part of a report about another person's acts or wishes.
 fn is_reported(sentence: &Sentence<'_>, place: usize) -> bool {
   let covers = |word| report::covers(sentence.text, &sentence.range, word, place);
   sentence.introduced || sentence.reports.iter().any(covers)
@@ -368,7 +368,7 @@ fn is_blank(text: Option<&str>) -> bool {
   text.is_some_and(|text| !text.chars().any(char::is_alphanumeric))
 }
 
-/// Whether a negation stands shortly before `place`, in the same clause, and is not taken back.
+/// Whether a negation is shortly before `place`, in the clause of `place`, and is not taken back.
 fn is_negated(frames: &Frames, sentence: &Sentence<'_>, place: usize) -> bool {
   let negators = || sentence.words.iter().filter(|word| word.class == frames.negator);
   // "Never stop" forbids to stop, and so forbids nothing else.
@@ -395,7 +395,7 @@ fn is_negated(frames: &Frames, sentence: &Sentence<'_>, place: usize) -> bool {
   })
 }
 
-/// The slots of a sentence that an effect turns on.
+/// The slots of a sentence that an effect depends on.
 fn slots_for(
   effect: Effect,
   here: &[Slot],

@@ -1,4 +1,4 @@
-//! Values that an effect turns on.
+//! Values that an effect depends on.
 #![forbid(unsafe_code)]
 
 use std::ops::Range;
@@ -36,7 +36,7 @@ pub enum SlotKind {
   Package,
   /// A registry or mirror.
   Registry,
-  /// A person.
+  /// The name of a person, as the text writes it, in lower case.
   Person,
   /// A role or right.
   Role,
@@ -70,14 +70,14 @@ words!(
   Time = "time",
 );
 
-/// A slot beside what the owner said in the turn and what trusted memory holds.
+/// How a slot compares with the owner's words of the turn and with trusted memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Novelty {
   /// The owner said it, or trusted memory holds it.
   Known,
-  /// Nobody who is trusted has said it.
+  /// No trusted source has said it.
   New,
-  /// Something trusted says otherwise.
+  /// A trusted source has another value.
   Contradicts,
 }
 
@@ -99,7 +99,7 @@ pub struct Slot {
   pub span: Range<usize>,
   /// The value in one form: lower case, without separators where the kind has none.
   pub value: String,
-  /// Beside what is known.
+  /// How the value compares with known values.
   pub novelty: Novelty,
 }
 
@@ -110,9 +110,9 @@ pub struct KnownSlot {
   pub kind: SlotKind,
   /// The value, in the form of [`Slot::value`].
   pub value: String,
-  /// The words beside it that say whose or what for it is, folded: with them in common, another value of
-  /// this kind contradicts it.
+  /// The folded words beside it that name its owner or purpose: another value of this kind with
+  /// these words contradicts it.
   pub topic: Vec<String>,
-  /// Whether it is only compared, and told to nobody.
+  /// Whether the value is only compared, and never shown or sent.
   pub is_private: bool,
 }

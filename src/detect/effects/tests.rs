@@ -288,7 +288,7 @@ fn a_sentence_at_the_edge_of_a_piece_is_read_whole() {
   }
 }
 
-/// What outsiders want left out: a check, a question, a word to the owner.
+/// An outside text asks the agent to omit a check, a question, or a message to the owner.
 #[test]
 fn prohibitions_of_checks_are_orders() {
   for (effect, texts) in [

@@ -1,4 +1,4 @@
-//! Finds the values that effects turn on: accounts, addresses, numbers, names.
+//! Finds the values that effects depend on: accounts, addresses, numbers, names.
 #![forbid(unsafe_code)]
 
 use std::{collections::BTreeMap, ops::Range, sync::LazyLock};
@@ -22,7 +22,7 @@ pub fn slots(bytes: &[u8]) -> Vec<Slot> {
   slots
 }
 
-/// The same for a text.
+/// The values in a text.
 pub(super) fn slots_of(text: &str) -> Vec<Slot> {
   let mut out = Out { text, slots: Vec::new(), taken: BTreeMap::new() };
   let bytes = text.as_bytes();
@@ -199,8 +199,8 @@ pub(super) fn code_spans(text: &str, mut found: impl FnMut(Range<usize>)) {
   }
 }
 
-/// Words that begin with a capital and not a sentence: names, in scripts that have capitals. German nouns are
-/// among them, so that this alone says nothing.
+/// Words that begin with a capital and not a sentence: names, in scripts that have capitals. German
+/// nouns are among them, so this alone is no evidence.
 pub(super) fn persons(text: &str, mut found: impl FnMut(Range<usize>)) {
   let mut after_word = false;
   let mut word: Option<(usize, bool)> = None;

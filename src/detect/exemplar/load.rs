@@ -49,12 +49,12 @@ impl Exemplars {
     })
   }
 
-  /// These and a user's; or all that is wrong with the file.
+  /// These exemplars and the user's; the error has all problems of the file.
   pub fn with(self, file: NamedText<'_>) -> Result<Self, Vec<RuleError>> {
     self.and(file, MAX_EXEMPLARS)
   }
 
-  /// Them, in the order of their files.
+  /// The exemplars, in the order of their files.
   pub fn list(&self) -> &[Exemplar] {
     &self.0
   }

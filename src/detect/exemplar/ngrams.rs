@@ -1,7 +1,7 @@
 //! Vectors without a model: words, pairs of words and pieces of words, hashed.
 //!
-//! What it calls alike shares words, not meanings. It needs no weights, takes microseconds, and gives
-//! the same numbers everywhere.
+//! Texts that it calls alike share words, not meanings. It needs no weights, takes microseconds,
+//! and gives the same numbers everywhere.
 #![forbid(unsafe_code)]
 
 use super::Embed;
@@ -29,7 +29,8 @@ impl Ngrams {
   pub fn vector(text: &str) -> Vec<f32> {
     let bytes = text.as_bytes();
     let normalized = normalize(bytes.get(..MAX_BYTES).unwrap_or(bytes));
-    // What a reader would read: the folded view where folding changed something, else the text itself.
+    // The text as a reader sees it: the folded view where folding changed something, else the text
+    // itself.
     let views = &normalized.views;
     let folded = views.iter().find(|view| view.kind == ViewKind::Folded).or(views.first());
     let lower = folded.map(|view| view.text.to_lowercase()).unwrap_or_default();
@@ -59,7 +60,7 @@ impl Ngrams {
   }
 }
 
-/// FNV-1a, started apart for each kind of feature.
+/// FNV-1a, with another start value for each kind of feature.
 fn hash(text: &str, kind: u64) -> u64 {
   const PRIME: u64 = 0x0000_0100_0000_01b3;
   let start = 0xcbf2_9ce4_8422_2325 ^ kind.wrapping_mul(PRIME);

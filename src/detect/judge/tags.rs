@@ -1,7 +1,7 @@
 //! Tags: those that came beside the text, `tags` in front matter, and hashtags.
 //!
 //! A tag is read as the words that it is made of (`#ignore-all-rules`), so that an instruction
-//! cannot hide in metadata that nobody reads.
+//! cannot hide in metadata that no person reads.
 #![forbid(unsafe_code)]
 
 use std::{ops::Range, sync::Arc};
@@ -77,7 +77,7 @@ fn words_of(tag: &str) -> String {
   out
 }
 
-/// Tags that stand in the text, with their place.
+/// Tags in the text, with their places.
 fn tags_of(text: &str) -> Vec<(String, Range<usize>)> {
   let mut tags = Vec::new();
   front_matter(text, &mut tags);

@@ -1,8 +1,8 @@
 //! Words, and parts of a text that look like a word but are an address, a number or an identifier.
 //!
 //! Such tokens are named by class only. Paths and file names also give their words, for `.env` and
-//! `authorized_keys` mean something; hosts, mail addresses and handles do not, for anybody can
-//! choose them.
+//! `authorized_keys` mean something; hosts, mail addresses and handles do not, because an author
+//! can choose them.
 #![forbid(unsafe_code)]
 
 /// A piece of a text.
@@ -12,7 +12,7 @@ pub(super) enum Token<'a> {
   Word(&'a str),
   /// A run of characters of a script without spaces.
   Unspaced(&'a str),
-  /// Something of which only the class counts.
+  /// A token of which only the class counts.
   Class(&'static str),
 }
 
@@ -98,7 +98,7 @@ const HOST_ENDS: &[&str] = &[
   "zone",
 ];
 
-/// Names that stand for scrubbed ones in corpora.
+/// Names that replace scrubbed names in corpora.
 const PLACEHOLDERS: &[&str] = &["alex", "alexdev", "johndoe", "janedoe", "foobar", "username"];
 
 /// Calls `take` with each token of `text`, in order.
@@ -136,7 +136,7 @@ fn ascii<'a>(rest: &'a str, take: &mut impl FnMut(Token<'a>)) -> usize {
   let run = rest.get(..len).unwrap_or_default();
   let run = run.trim_end_matches(['.', ':', '/', '?', '#', '-', '=', '&', '@', '+', '~', '%']);
   let signs = run.bytes().any(|b| b"./:@%".contains(&b) || b.is_ascii_digit());
-  // What a letter of another alphabet goes on with is a word of that language.
+  // A run that continues with a letter of another alphabet is a word of that language.
   let goes_on = rest.get(run.len()..).and_then(|after| after.chars().next()).is_some_and(is_letter);
   if !signs || (goes_on && run.len() == len) {
     return word(rest, take).max(1);

@@ -19,15 +19,15 @@ pub trait Assessor: Send + Sync {
   /// are, from 0 to 1. `context` has the other known facts about it.
   fn assess(&self, text: &str, rules: f32, depth: Depth, context: &Context<'_>) -> Assessment;
 
-  /// Which weights it has: what another version said is worth nothing.
+  /// Which weights it has: the results of another version do not count.
   fn version(&self) -> &str;
 
   /// Whether all of it can be used, as far as that is known; the encoder is looked at when it is needed.
   fn health(&self) -> Health;
 }
 
-/// What layer 2 thinks of `bytes`: the highest of all readings. The sentence is in bytes of the input.
-/// What was asked is read as the text is.
+/// What layer 2 thinks of `bytes`: the highest of all readings. The sentence is in bytes of the
+/// input. The owner's request is read like the text.
 pub fn assess(
   assessor: &dyn Assessor,
   bytes: &[u8],
@@ -39,7 +39,7 @@ pub fn assess(
   let context = &Context { asked: &asked, ..*context };
   let normalized = normalize(bytes.get(..MAX_TEXT).unwrap_or(bytes));
   let is_folded = normalized.views.iter().any(|view| view.kind == ViewKind::Folded);
-  // What the folded view says the raw one says, too, or hides.
+  // The raw view contains or hides everything that the folded view contains.
   let says_new = |view: &&View<'_>| match view.kind {
     ViewKind::Raw => !is_folded,
     // Nearly every text has words side by side, and no list that is run together was ever trained on.
@@ -64,8 +64,8 @@ pub fn assess(
   all.fold(first, join)
 }
 
-/// What layer 2 thinks of `bytes` as closely as they are worth it: by what the heads say, `wanted` tells
-/// whether the encoder is to read them.
+/// What layer 2 thinks of `bytes`: given the result of the heads, `wanted` decides whether the
+/// encoder reads them as well.
 pub fn look(
   assessor: &dyn Assessor,
   bytes: &[u8],

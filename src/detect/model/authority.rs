@@ -1,9 +1,10 @@
-//! From what all parts say to one calibrated probability that somebody outside gains power by a text: logistic
+//! One calibrated probability that a text gives an outside source power, from all parts: logistic
 //! regression, as in `fusion`.
 //!
-//! Its numbers stand in `models/authority.toml`, made by the recipe in `training/recipe`, one set for when the
-//! encoder has looked and one for when it has not. The probability is one at the share that the file names
-//! (`prior`); what follows from it is for `policy::power` to say.
+//! Its numbers are in `models/authority.toml`, made by the recipe in `training/recipe`: one set for
+//! texts that the encoder has read and one for texts that only the heads have read. The probability
+//! is one at the share that the file names (`prior`); what follows from it is for `policy::power`
+//! to say.
 //!
 //! Invariant: a higher logit, a stronger finding, a plainer effect or a value less known never makes the
 //! probability lower. What is only context, as the kind of source and what was asked, may do either.
@@ -39,7 +40,7 @@ pub struct AuthorityEvidence<'a> {
   pub bytes: usize,
   /// The known facts about the text.
   pub context: Context<'a>,
-  /// What it would do.
+  /// The effects of the block.
   pub effects: Vec<FoundEffect>,
 }
 
@@ -49,7 +50,7 @@ pub struct AuthorityEvidence<'a> {
 pub struct AuthorityFusion {
   /// Version of the format: 1.
   pub version: u32,
-  /// The share of what must go at which the probabilities are calibrated.
+  /// The share of blocks to be taken out at which the probabilities are calibrated.
   pub prior: f32,
   /// While only the heads have looked.
   pub heads: AuthorityWeights,
@@ -61,7 +62,7 @@ pub struct AuthorityFusion {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AuthorityWeights {
-  /// What is there before anything was seen.
+  /// The constant term.
   pub bias: f32,
   /// For each unit of [`length`].
   pub length: f32,
@@ -69,7 +70,7 @@ pub struct AuthorityWeights {
   pub kinds: [f32; 6],
   /// Where nothing was asked; where the owner asked to keep something.
   pub asked: [f32; 2],
-  /// Where all values that effects turn on are known.
+  /// Where all values that the effects depend on are known.
   pub known: f32,
   /// For the findings of the rules. From here on all are zero or more.
   pub rules: f32,
@@ -224,7 +225,7 @@ impl AuthorityFusion {
     Ok(fusion)
   }
 
-  /// The probability that somebody outside gains power by it.
+  /// The probability that the text gives an outside source power.
   pub fn probability(&self, seen: &AuthorityEvidence<'_>) -> f32 {
     let weights = if seen.encoder.is_some() { &self.encoder } else { &self.heads };
     1.0 / (1.0 + libm::expf(-weights.logit(&authority_inputs(seen))))

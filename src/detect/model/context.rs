@@ -6,25 +6,25 @@ use crate::{detect::effects::KnownSlot, provenance::Source};
 
 /// The kinds of sources, which training reads as well.
 const KINDS: &str = include_str!("kinds.txt");
-/// Of what the owner asked so much is read, in bytes: far more than the encoder sees of it.
+/// Bytes of the owner's request that are read: far more than the encoder reads.
 pub const MAX_ASKED: usize = 1024;
 
-/// The kind of a source, as far as the model tells sources apart.
+/// The kinds of sources that the model distinguishes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub enum Kind {
-  /// The owner.
+  /// The owner of the agent.
   Owner,
   /// The agent, or one of its own.
   Agent,
-  /// Somebody else who writes to the agent.
+  /// Another person who writes to the agent.
   Person,
   /// A page, or what was searched for.
   Page,
-  /// A mail.
+  /// A mail that the agent received or read.
   Mail,
-  /// Something that started a session without a person.
+  /// An event that started a session without a person.
   Webhook,
-  /// A file.
+  /// A file of this machine that the agent read.
   File,
   /// What a command or tool answered.
   Output,
@@ -60,7 +60,7 @@ impl Kind {
     Self::ALL.into_iter().find(|kind| kind.word() == word).unwrap_or_default()
   }
 
-  /// How the model is told.
+  /// The word for the kind that the model reads.
   pub const fn word(self) -> &'static str {
     match self {
       Self::Owner => "owner",
@@ -91,12 +91,12 @@ pub struct Context<'a> {
   pub kind: Kind,
   /// What the owner had asked in the turn that wrote it; empty for a background run.
   pub asked: &'a str,
-  /// The values that trusted memory holds; none where they are not at hand.
+  /// The values that trusted memory holds; empty where they are not available.
   pub known: &'a [KnownSlot],
 }
 
 impl Context<'_> {
-  /// Whether it is asked by what authority the text speaks: what comes from outside.
+  /// Whether the authority of the text is assessed: it comes from outside.
   pub const fn is_outside(&self) -> bool {
     self.kind.is_outside()
   }

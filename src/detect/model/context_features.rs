@@ -1,4 +1,4 @@
-//! What the context head sees of a text: its n-grams, and what is known about it beside them.
+//! What the context head sees of a text: its n-grams and the known facts about it.
 //!
 //! The n-grams are those of `features`; its words are also crossed with the kind of source. Of what the owner
 //! had asked there are the words, whether there are any, whether they ask to keep something, and how many words
@@ -20,16 +20,16 @@ const ASKED: Shape = Shape { words: 1, gaps: false, least: 3, most: 0 };
 /// Steps of the share of words that were asked for.
 const STEPS: usize = 5;
 
-/// Which parts of the context are looked at; all of them, but in measurements of what each is worth.
+/// Which parts of the context are used: all, except in measurements of the value of each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parts {
   /// The kind of source.
   pub kind: bool,
   /// What was asked.
   pub asked: bool,
-  /// Effects.
+  /// Effects, with their strength.
   pub effects: bool,
-  /// Whether the values that they turn on are known.
+  /// Whether the values that the effects depend on are known.
   pub slots: bool,
 }
 
@@ -111,7 +111,7 @@ impl Prepared {
   }
 }
 
-/// What is hashed apart.
+/// Groups of features that are hashed separately.
 #[derive(Clone, Copy)]
 enum Group {
   Kind = 64,

@@ -16,7 +16,7 @@ const MAGIC: &[u8] = b"memfwc1\0";
 const HEADER: usize = MAGIC.len() + 8 + 2 * 4;
 /// Bits of a hash that a file may use.
 const BITS: std::ops::RangeInclusive<u8> = 10..=20;
-/// A sentence with fewer words says nothing alone.
+/// A sentence with fewer words is not read alone.
 const MIN_WORDS: usize = 2;
 /// Sentences that are read on their own, at most.
 const MAX_SENTENCES: usize = 256;
@@ -31,7 +31,7 @@ pub struct ContextHead {
   weights: Vec<i8>,
 }
 
-/// What it says of a text.
+/// The logits of a text.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Spoken {
   /// Of all of it.
@@ -50,7 +50,7 @@ impl ContextHead {
       return Err(damage("it is of another kind or version"));
     }
     let &[bits, words, gaps @ 0..=1, least, most, 0, 0, 0, ref numbers @ ..] = header else {
-      return Err(damage("its header is not one of ours"));
+      return Err(damage("its header is not memfw's"));
     };
     let shape = Shape { words, gaps: gaps == 1, least, most };
     if !BITS.contains(&bits) || !shape.is_known() {
@@ -96,7 +96,7 @@ impl ContextHead {
     self.read_parts(text, context, effects, Parts::ALL)
   }
 
-  /// The same with some parts of the context alone.
+  /// Reads `text` with some parts of its context only.
   pub fn read_parts(
     &self,
     text: &str,

@@ -42,8 +42,8 @@ pub static EMBEDDED: Files = Files {
   digests: include_str!("../../../models/DIGESTS"),
 };
 
-/// Counts how the files were used: one more where the same text gets other bits from the same files
-/// (`every_processor_gives_these_bits` tells), so that what was said before is not taken for the same.
+/// The version of the arithmetic: increased when equal files give a text other bits
+/// (`every_processor_gives_these_bits` shows it), so that older results are not reused.
 const ARITHMETIC: u8 = 2;
 
 impl Files {
@@ -54,7 +54,7 @@ impl Files {
     hex(all.first_chunk::<4>().unwrap_or(&[0; 4]))
   }
 
-  /// `heads.bin`, if it is what was shipped; so the others.
+  /// `heads.bin`, if its digest is the shipped one; likewise for the other files.
   pub fn heads(&self) -> Result<&'static [u8], Damage> {
     self.checked("heads.bin", self.heads)
   }

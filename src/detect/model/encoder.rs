@@ -1,9 +1,9 @@
 //! The encoder: a small transformer that reads what n-grams cannot.
 //!
-//! It gives two numbers a text: injection, memory poison. A third, authority, comes of a second look at the
-//! text behind what is known about it, through layers of its own above the lowest ones; where nothing is known
-//! about a text, nobody takes that look. What the numbers mean is the matter of `fusion` and `power`.
-//! `weights` reads the file, `network` is the transformer, `numbers` its arithmetic.
+//! It gives two numbers a text: injection, memory poison. A third number, authority, comes from a
+//! second run over the known facts and then the text, through layers of its own above the lowest
+//! ones; a text without known facts has no second run. `fusion` and `power` decide what the numbers
+//! mean. `weights` reads the file, `network` is the transformer, `numbers` its arithmetic.
 //!
 //! Each text is run alone. The numbers inside are quantised by the range of all that is run together, so
 //! in a batch the score of a text would depend on its neighbours, whom an attacker may choose.
@@ -42,8 +42,8 @@ pub struct Encoder {
 }
 
 thread_local! {
-  /// Keeps a product on the thread that asks for it: in the background of a daemon more would only be in the
-  /// way of others, and a scan in bulk has all of them busy already.
+  /// Keeps a product on the thread that asks for it: in the background of a daemon more threads
+  /// would only slow down other programs, and a scan in bulk already keeps all of them busy.
   static ALONE: Option<ThreadPool> =
     ThreadPoolBuilder::new().num_threads(1).use_current_thread().build().ok();
 }
@@ -66,7 +66,7 @@ impl Encoder {
     let upper = Upper::read(&unpacked("authority", authority)?, &weights);
     let upper = upper.ok_or(Damage::new("authority", "it does not fit the encoder"))?;
     let encoder = Self { weights, upper, tokenizer };
-    // What cannot be run at all is found out here and not in the middle of the work.
+    // Files that cannot be run are found here and not in the middle of the work.
     encoder.logits(&[""])?;
     encoder.authority("", &[""])?;
     Ok(encoder)

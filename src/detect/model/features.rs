@@ -149,7 +149,8 @@ impl Reader<'_> {
   }
 }
 
-/// What is hashed apart, so that a word and the same letters within a word are two features.
+/// Groups that are hashed separately, so that a word and its letters within another word are two
+/// features.
 #[derive(Clone, Copy)]
 enum Group {
   Word = 1,
@@ -180,7 +181,7 @@ pub(super) fn joined(group: u64, number: u64) -> u32 {
   finish(mix(group.wrapping_mul(0xd6e8_feb8_6659_fd93), number))
 }
 
-/// All digits are one: which version or port it is says nothing.
+/// All digits count as one: the number of a version or port is no evidence.
 const fn plain_digit(c: char) -> char {
   if c.is_ascii_digit() { '0' } else { c }
 }

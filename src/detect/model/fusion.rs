@@ -1,8 +1,9 @@
-//! From what all parts say to one calibrated probability a kind: logistic regression over logits.
+//! One calibrated probability for each kind, from all parts: logistic regression over logits.
 //!
-//! Its numbers stand in `models/fusion.toml`, made by the recipe in `training/recipe`, one set for
-//! when the encoder has looked and one for when it has not. A probability is one at the share of
-//! attacks that the file names (`prior`); what follows from it is for `policy` to say.
+//! Its numbers are in `models/fusion.toml`, made by the recipe in `training/recipe`: one set for
+//! texts that the encoder has read and one for texts that only the heads have read. A probability
+//! is one at the share of attacks that the file names (`prior`); what follows from it is for
+//! `policy` to say.
 //!
 //! Invariant: a higher logit, or a stronger finding of the rules, never makes a probability lower.
 #![forbid(unsafe_code)]
@@ -67,7 +68,7 @@ pub struct Kinds {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Weights {
-  /// What is there before anything was seen.
+  /// The constant term.
   pub bias: f32,
   /// For each unit of [`length`]; of either sign.
   pub length: f32,
@@ -77,7 +78,7 @@ pub struct Weights {
   pub likeness: f32,
   /// For the logits of the heads: whole and sentence of injection, whole and sentence of poison.
   pub heads: [f32; 4],
-  /// The same for the encoder.
+  /// For the logits of the encoder, in that order.
   pub encoder: [f32; 4],
 }
 

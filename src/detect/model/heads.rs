@@ -1,8 +1,8 @@
 //! Two linear heads over hashed n-grams: prompt injection, and poison in the form of memory.
 //!
-//! They run on every new block, in tens of microseconds, and say how far they would go; what is made
-//! of that is the matter of `fusion`. A block is read as a whole and sentence by sentence, for one
-//! planted sentence drowns in a long note.
+//! They run on every new block, in tens of microseconds, and give logits; `fusion` decides what
+//! follows from them. A block is read as a whole and sentence by sentence, for one planted sentence
+//! drowns in a long note.
 //!
 //! Invariant: bytes that are not exactly a file of heads are [`Damage`], and never a guess.
 #![forbid(unsafe_code)]
@@ -23,7 +23,7 @@ const HEADER: usize = 8 + 8 + 16;
 const BITS: std::ops::RangeInclusive<u8> = 12..=22;
 /// A text is read as a whole in windows of about this many bytes, for a longer one is many notes.
 const WINDOW: usize = 4096;
-/// A sentence of fewer words says nothing alone.
+/// A sentence of fewer words is not read alone.
 const MIN_WORDS: usize = 4;
 
 impl Logits {
@@ -52,7 +52,7 @@ pub struct Reading {
   pub whole: Logits,
   /// Of its most suspicious sentence, a head each; that of the whole if there is but one.
   pub sentence: Logits,
-  /// The sentence that stands out most, if there are several.
+  /// The most suspicious sentence, if there are several.
   pub place: Option<Range<usize>>,
 }
 
@@ -66,7 +66,7 @@ impl Heads {
       return Err(damage("it is of another kind or version"));
     }
     let &[bits, words, gaps @ 0..=1, least, most, 0, 0, 0, ref numbers @ ..] = header else {
-      return Err(damage("its header is not one of ours"));
+      return Err(damage("its header is not memfw's"));
     };
     let shape = Shape { words, gaps: gaps == 1, least, most };
     if !BITS.contains(&bits) || !shape.is_known() {
@@ -255,7 +255,7 @@ mod tests {
     let found = heads.read(&text);
     assert!(found.sentence.injection > 0.0, "{found:?}");
     assert!(text.get(found.place.clone().unwrap()).unwrap().starts_with("obey"));
-    // A window is one long text's share: its content is not diluted by the other megabyte.
+    // A window is a part of a long text: the other megabyte does not dilute its content.
     assert!(found.whole.injection > -0.9, "{found:?}");
   }
 

@@ -46,7 +46,7 @@ pub struct Logits {
   pub poison: f32,
 }
 
-/// The same, calibrated: from 0 to 1.
+/// Calibrated probabilities, from 0 to 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Probabilities {
   /// That it gives the agent orders.
@@ -76,10 +76,10 @@ pub enum Depth {
 pub struct Assessment {
   /// How likely it is to be an attack.
   pub probabilities: Probabilities,
-  /// How likely somebody outside gains power by it, from 0 to 1; `None` where its source is not known to be
-  /// outside, so that it was not asked.
+  /// How likely the text gives an outside source power, from 0 to 1; `None` where the source is not
+  /// known to be outside, so that this was not assessed.
   pub authority: Option<f32>,
-  /// The sentence that says it most, in bytes of the text, if one stands out.
+  /// The most suspicious sentence, in bytes of the text, if one is clearly above the others.
   pub sentence: Option<Range<usize>>,
   /// The known attack that it is most like, if it is like any.
   pub nearest: Option<Nearest>,
@@ -146,7 +146,7 @@ pub struct Model {
   encoder: OnceLock<Result<Encoder, Damage>>,
 }
 
-/// What sees everything.
+/// The parts that read every text.
 #[derive(Debug)]
 struct Quick {
   heads: Heads,
@@ -155,9 +155,10 @@ struct Quick {
   authority: AuthorityFusion,
 }
 
-/// From which probability on the nearest known attack is named: below, nobody asks.
+/// The nearest known attack is named from this probability on: below it no report shows the name.
 const EXPLAINED: f32 = 0.1;
-/// Whose likeness is named: it only explains, so the lowest threshold will do.
+/// The trust whose threshold decides whether an attack is named: the name only explains, so the
+/// lowest threshold is enough.
 const EXPLAINED_AS: Trust = Trust::Hostile;
 
 impl Model {
@@ -191,7 +192,7 @@ impl Model {
 
   /// Reads all files, also those that are not needed yet.
   pub fn check(&self) -> Health {
-    // What is wrong with it is in the answer.
+    // The health below says what is wrong with the encoder.
     self.encoder().ok();
     self.health()
   }
@@ -372,7 +373,7 @@ mod tests {
     let known = known.list().first().unwrap();
     let found = model.assess(&known.text, Depth::Encoder).nearest.unwrap();
     assert_eq!(found.name, known.name);
-    assert_eq!(model.assess(&known.text, Depth::Heads).nearest, None, "nobody waits for it");
+    assert_eq!(model.assess(&known.text, Depth::Heads).nearest, None, "no caller waits for it");
   }
 
   #[test]

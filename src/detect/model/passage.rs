@@ -1,4 +1,5 @@
-//! What of a text the encoder reads: it sees the beginning of what it is given, and a block may be long.
+//! The parts of a text that the encoder reads: it sees only the beginning of its input, and a block
+//! may be long.
 //!
 //! Invariants: together the windows hold every word of a text of up to `MAX_WINDOWS` windows; of a longer
 //! one those are read that the heads suspect most. The work for one text is bounded.
@@ -12,13 +13,13 @@ use crate::detect::rules::sentences;
 /// The size of a window in quarters of a piece: an ASCII character is about a quarter, any other one or
 /// more. Just below what the encoder reads of a text.
 const WINDOW: usize = 4 * 120;
-/// The same where what is known about the text is read before it.
+/// The size of a window after the known facts about the text.
 const WINDOW_BEHIND: usize = 4 * 84;
 /// Windows that are read, at most: about 30 kB of English.
 pub(super) const MAX_WINDOWS: usize = 64;
 /// Sentences that are read on their own, at most; as many as in training.
 const MAX_SENTENCES: usize = 16;
-/// A shorter sentence says nothing alone, in characters; of a script without spaces this many.
+/// A sentence with fewer characters is not read alone; in a script without spaces this many.
 const MIN_CHARS: usize = 12;
 const MIN_WIDE: usize = 5;
 

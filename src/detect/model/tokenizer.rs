@@ -87,8 +87,8 @@ impl Tokenizer {
     tokens
   }
 
-  /// The same of two texts, one behind the other with the last number of each: at most `most_first` of the
-  /// first, and at most `most` in all.
+  /// The numbers of two texts, one after the other, each with its last number: at most `most_first`
+  /// of the first, and at most `most` in all.
   pub fn encode_pair(&self, first: &str, most_first: usize, second: &str, most: usize) -> Vec<i32> {
     let mut tokens = self.encode(first, most_first.min(most));
     // Without the number that begins a text.
@@ -165,7 +165,7 @@ fn normalised(text: &str) -> impl Iterator<Item = char> {
   bare.flat_map(char::to_lowercase)
 }
 
-/// Characters that say nothing.
+/// Characters that the model ignores.
 fn is_dropped(c: char) -> bool {
   use GeneralCategory::{Control, Format, PrivateUse};
   match c {

@@ -1,6 +1,7 @@
 //! Encodings in signs: base85 in three alphabets, base58, uuencode, quoted-printable, escapes, Morse.
 //!
-//! Each stops at the first group that cannot be text, so what is none of them costs next to nothing.
+//! Each stops at the first group that cannot be text, so text in no such encoding costs next to
+//! nothing.
 #![forbid(unsafe_code)]
 
 use std::ops::Range;
@@ -65,7 +66,7 @@ pub(super) fn long_words(text: &str) -> Vec<Candidate> {
   found
 }
 
-/// Whether letters of both cases and digits stand in it.
+/// Whether it contains letters of both cases and digits.
 pub(super) fn is_mixed(word: &[u8]) -> bool {
   word.iter().any(u8::is_ascii_lowercase)
     && word.iter().any(u8::is_ascii_uppercase)
@@ -175,7 +176,7 @@ pub(super) fn escapes(text: &str, sign: u8) -> Option<Candidate> {
       letters += usize::from(c.is_alphabetic());
       let mut buffer = [0; 4];
       match u8::try_from(u32::from(c)) {
-        // Bytes of UTF-8 stand one by one.
+        // Bytes of UTF-8 are escaped one by one.
         Ok(byte) if length < 4 => out.push(byte),
         _ => out.extend_from_slice(c.encode_utf8(&mut buffer).as_bytes()),
       }

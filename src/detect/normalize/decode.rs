@@ -30,13 +30,13 @@ const MAX_JOINED: usize = 16;
 const FEW_LINES: usize = 640;
 /// A shorter run is an identifier.
 const MIN_RUN: usize = 16;
-/// A shorter run says nothing that was packed.
+/// A shorter run is too short for packed text.
 const MIN_PACKED: usize = 40;
 
 /// One encoded word of a text: its place and its meaning.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Decoded {
-  /// Where the encoded word stands.
+  /// The range of the encoded word.
   pub span: Range<usize>,
   /// What it says.
   pub text: String,
@@ -83,7 +83,7 @@ fn words(text: &str, layers: usize) -> Vec<Decoded> {
   found
 }
 
-/// Bytes that stand in an encoded word.
+/// Bytes that occur in an encoded word.
 const fn is_run(byte: u8) -> bool {
   byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'-' | b'_' | b'=' | b'%' | b'\\')
 }
@@ -148,7 +148,7 @@ fn packed(run: &[u8], layers: usize) -> Option<String> {
   language(unpack::inflated(&values(run)?)?, layers)
 }
 
-/// From a run to the bytes that it stands for.
+/// A function from a run to the bytes that it encodes.
 type Decode = fn(&[u8]) -> Option<Vec<u8>>;
 
 /// What a run of letters and digits may be encoded in; the alphabets lie within each other, so what comes

@@ -18,18 +18,18 @@ pub(super) struct Passage {
   pub text: String,
   /// What a finding says about it.
   pub why: &'static str,
-  /// How much it is worth knowing that it is written so.
+  /// How much a finding about the form counts.
   pub worth: Worth,
 }
 
-/// How much it is worth knowing how a text is written; what it says is judged in any case.
+/// How much a finding about the form of a text counts; the content is judged in any case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Worth {
-  /// It is encoded.
+  /// It is encoded: a finding of this severity.
   Encoded(Severity),
-  /// It is disguised: nothing in a note of unknown source, evidence in a text from outside.
+  /// It is disguised: no evidence in a note of unknown source, evidence in a text from outside.
   Disguised,
-  /// Nothing: much ordinary text is written so.
+  /// No finding: much ordinary text is written so.
   Nothing,
 }
 

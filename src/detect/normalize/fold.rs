@@ -21,7 +21,7 @@ use super::{
 /// The folded text and what was met on the way. Ranges are in the text that was folded.
 #[derive(Debug)]
 pub(super) struct Folded {
-  /// The text.
+  /// The folded text, in lower case.
   pub text: String,
   /// The way back.
   pub map: Map,
@@ -67,7 +67,7 @@ pub(super) fn fold(text: &str, offset: usize, disguised: &[Range<usize>]) -> Fol
   }
 }
 
-/// The same for a text in which nobody has looked for disguised words yet.
+/// Folds a text in which disguised words were not searched for.
 pub(super) fn fold_alone(text: &str, offset: usize) -> Folded {
   let disguised = if text.is_ascii() {
     vec![]
@@ -92,7 +92,7 @@ pub(super) fn is_plain(text: &str) -> bool {
   true
 }
 
-/// Bytes that end a run of plain copying. The space is handled apart.
+/// Bytes that end a run of plain copying. The space is handled separately.
 const fn is_special(byte: u8) -> bool {
   matches!(byte, 0..=0x1f | 0x7f.. | b'*' | b'_' | b'~' | b'`' | b'<' | b'&' | b'\\')
 }
@@ -154,7 +154,7 @@ impl Folder<'_> {
     self.out.replace(text, self.offset + range.start..self.offset + range.end);
   }
 
-  /// A run of bytes that stand for themselves, single spaces between words included.
+  /// Copies a run of bytes that need no folding, including single spaces between words.
   fn plain(&mut self, start: usize) -> usize {
     let mut at = start + 1;
     while let Some(&byte) = self.bytes.get(at) {
@@ -308,7 +308,7 @@ impl Folder<'_> {
     at + length
   }
 
-  /// A markdown escape stands for the sign after it.
+  /// A markdown escape is replaced by the sign after it.
   fn backslash(&mut self, at: usize) -> usize {
     match self.byte(at + 1) {
       Some(next) if next.is_ascii_punctuation() && next != b'\\' => {

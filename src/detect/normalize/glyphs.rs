@@ -115,7 +115,8 @@ pub(super) fn is_regional(c: char) -> bool {
   matches!(u32::from(c), 0x1f1e6..=0x1f1ff)
 }
 
-/// Where so many pictures of letters stand that they spell words: from the first to the last.
+/// The range from the first to the last picture of a letter, where a text has enough of them to
+/// spell words.
 pub(super) fn pictures(text: &str) -> Option<Range<usize>> {
   let seen = |c: char| letter(c).is_some() && !is_regional(c) || is_keycap(c);
   let mut places = text.char_indices().filter(|(_, c)| seen(*c));
@@ -176,7 +177,7 @@ pub(super) fn turned(text: &str) -> Vec<String> {
   [upright.chars().rev().collect(), upright].into_iter().filter(|text| says(words, text)).collect()
 }
 
-/// Whether several different common words stand in `text`.
+/// Whether `text` has several different common words.
 fn says(words: &Words, text: &str) -> bool {
   let known =
     text.split(|c: char| !c.is_alphanumeric()).filter(|word| word.len() >= 3 && words.knows(word));

@@ -1,4 +1,4 @@
-//! Just enough HTML to know what a reader of the rendered page sees: comments, tags, entities and
+//! HTML as far as it decides what a reader of the rendered page sees: comments, tags, entities and
 //! elements that a style hides. Not a parser: markdown memory holds fragments, not pages.
 //!
 //! Invariant: every search forward is either bounded or remembered, so a text full of openers costs
@@ -27,7 +27,7 @@ pub(super) enum Construct {
 #[derive(Debug)]
 pub(super) struct Scanner<'a> {
   text: &'a str,
-  /// No comment end stands after this offset.
+  /// No comment ends after this offset.
   no_comment_end: usize,
   /// The next `>` at or after the offset that was asked for last.
   next_close: Option<usize>,

@@ -68,7 +68,7 @@ pub(super) struct Smuggled {
 const MAX_SPELLED: usize = 16;
 /// Findings of one sort that are kept; more say nothing new.
 const MAX_RANGES: usize = 64;
-/// A run of this many zero-width characters is a code, wherever it stands.
+/// A run of this many zero-width characters is a code at any place.
 const LONG_RUN: usize = 8;
 
 /// Looks at every run of invisible characters in its surroundings.

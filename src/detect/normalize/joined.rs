@@ -1,8 +1,8 @@
-//! Words that something stands between, or inside: dots, slashes, capitals, numbers, links, comments, lines,
-//! hyphens, emoji.
+//! Words with signs between or inside them: dots, slashes, capitals, numbers, links, comments,
+//! lines, hyphens, emoji.
 //!
-//! Lists, paths and names are written so as well: what comes out is for strong rules, and nothing odd by
-//! itself.
+//! Lists, paths and names are written so as well: only strong rules read the result, and the form
+//! alone is no finding.
 #![forbid(unsafe_code)]
 
 use std::{borrow::Cow, collections::HashSet, ops::Range};
@@ -35,7 +35,7 @@ pub(super) struct Row {
   pub span: Range<usize>,
   /// What they say.
   pub text: String,
-  /// Whether signs stand inside common words.
+  /// Whether signs are inside common words.
   pub is_split: bool,
 }
 
@@ -84,7 +84,7 @@ fn finished(text: &str, row: &[Range<usize>]) -> Option<Row> {
 struct Reader<'a> {
   text: &'a str,
   at: usize,
-  /// Up to here nothing that was opened ended, so nobody looks again.
+  /// No construct that was opened ends before this offset, so the search is not repeated.
   no_end: usize,
 }
 
@@ -155,8 +155,8 @@ fn word(rest: &str) -> usize {
   rest.len()
 }
 
-/// The text without the signs that stand inside its words, where they make several common words out of
-/// pieces that are none; and, where words are `short`, without spaces in them.
+/// The text without the signs inside its words, where they make several common words out of pieces
+/// that are none; and, where words are `short`, without spaces in them.
 pub(super) fn unsplit(text: &str, short: bool) -> Option<Row> {
   let words = words();
   let mut out = String::with_capacity(text.len());
@@ -193,7 +193,7 @@ pub(super) fn unsplit(text: &str, short: bool) -> Option<Row> {
   if split.len() >= MIN_SPLIT {
     return Some(Row { span, text: out, is_split: true });
   }
-  // Words of languages that nobody has listed.
+  // Words of languages without a word list.
   let is_many = signs >= MIN_WORDS && signs * 2 >= long;
   (is_many || is_joined).then(|| {
     let bare = |c: &char| c.is_alphanumeric() || c.is_whitespace() || matches!(c, '\'' | ',');
@@ -202,7 +202,7 @@ pub(super) fn unsplit(text: &str, short: bool) -> Option<Row> {
   })
 }
 
-/// Whether a sign stands between two letters.
+/// Whether a sign is between two letters.
 fn inner_sign(word: &str) -> bool {
   let is_letter =
     |byte: u8| byte.is_ascii_alphabetic() || byte >= 0x80 && byte != 0xe2 && byte != 0xf0;

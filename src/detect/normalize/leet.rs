@@ -16,7 +16,7 @@ use super::{
 const MIN_MIXED: u32 = 3;
 /// Where no common word comes out, so many words must be spelled that way, and half of all.
 const MANY_MIXED: usize = 5;
-/// A passage ends where so many plain words in a row stand.
+/// A passage ends at this many plain words in a row.
 const MAX_PLAIN: usize = 4;
 /// A longer word is no word.
 const MAX_WORD: usize = 32;

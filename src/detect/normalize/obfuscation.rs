@@ -74,17 +74,17 @@ impl How {
       Self::Leet => "words are spelled with digits and signs in place of letters",
       Self::Apart => "the letters of words are set apart",
       Self::Backwards => "words are written backwards",
-      Self::Numbers => "numbers or signs stand for the letters of a text",
+      Self::Numbers => "numbers or signs replace the letters of a text",
       Self::Escaped => "letters of words are escaped one by one",
       Self::Morse => "words are written in dots and dashes",
-      Self::Pieces => "an encoded word stands in pieces",
+      Self::Pieces => "an encoded word is in pieces",
       Self::Strings => "words are cut into strings of source code",
-      Self::Split => "signs stand inside words",
-      Self::Joined => "something stands between words",
+      Self::Split => "signs are inside words",
+      Self::Joined => "signs are between words",
     }
   }
 
-  /// How much it is worth knowing: mail and source code escape letters for other reasons.
+  /// How much the finding counts: mail and source code escape letters for other reasons.
   pub(super) const fn worth(self) -> Worth {
     match self {
       Self::Escaped | Self::Strings | Self::Split => Worth::Disguised,
@@ -131,7 +131,7 @@ pub(super) fn undone(text: &str, layers: usize) -> Vec<Undone> {
     found.push(Undone { span: 0..whole.len(), text: backwards, how: How::Backwards });
   }
   found.truncate(MAX_FOUND);
-  // What these say is not read once more: nearly every text has some.
+  // Their text is not decoded again: nearly every text has some.
   if layers == MAX_LAYERS {
     joined_words(text, &seen.shape, &mut found);
   }
@@ -264,10 +264,10 @@ fn turned(
     let plain = words.knows(word);
     before += usize::from(plain);
     let back = turn(word);
-    // `was` and `saw` say nothing.
+    // `was` and `saw` prove nothing.
     if !plain && words.knows(&back) {
       after += 1;
-      // Two letters make a word of some language wherever they stand.
+      // Any two letters are a word of some language.
       if back.chars().count() < 3 {
         continue;
       }

@@ -2,7 +2,7 @@
 //!
 //! Only whole words are judged, and only those that no honest writer types: a word that mixes Latin
 //! with look-alikes of another script, or one made of look-alikes alone inside Latin text. Honest
-//! Cyrillic, Greek or Armenian has letters that look like nothing Latin, and is left alone.
+//! Cyrillic, Greek or Armenian has letters that look like nothing Latin, and is not changed.
 #![forbid(unsafe_code)]
 
 use std::ops::Range;

@@ -31,7 +31,8 @@ const MIN_ROW: u32 = 4;
 const LONG_RUN: u32 = 20;
 /// So many signs between letters.
 const MANY_INNER: u32 = 4;
-/// So short are words on average, in quarters of a letter, whose letters are set apart; and so many of them.
+/// Average length, in quarters of a letter, below which words have their letters set apart; and how
+/// many such words open the gate.
 const SHORT: u32 = 15;
 const MANY_WORDS: u32 = 12;
 
@@ -218,12 +219,12 @@ impl Shape {
     self.is_long
   }
 
-  /// Whether numbers stand in a row.
+  /// Whether numbers are in a row.
   pub(super) const fn are_numbers(&self) -> bool {
     self.are_numbers
   }
 
-  /// Whether signs stand where letters would.
+  /// Whether signs are in place of letters.
   pub(super) const fn is_rot47(&self) -> bool {
     self.is_rot47
   }
@@ -233,17 +234,17 @@ impl Shape {
     self.are_odd
   }
 
-  /// Whether something stands between words, one after another.
+  /// Whether signs are between words, one after another.
   pub(super) const fn is_row(&self) -> bool {
     self.is_row
   }
 
-  /// Whether letters stand in a row that is too long for a word.
+  /// Whether a row of letters is too long for a word.
   pub(super) const fn has_run(&self) -> bool {
     self.has_run
   }
 
-  /// Whether signs stand between letters.
+  /// Whether signs are between letters.
   pub(super) const fn has_inner(&self) -> bool {
     self.inner >= MANY_INNER
   }
@@ -253,7 +254,7 @@ impl Shape {
     self.words >= MANY_WORDS && self.all_letters * 4 < self.words * SHORT
   }
 
-  /// Whether dots and dashes stand in a row.
+  /// Whether dots and dashes are in a row.
   pub(super) const fn is_morse(&self) -> bool {
     self.is_morse
   }

@@ -18,7 +18,7 @@ const MAX_WORD: usize = 16;
 /// A longer passage is cut.
 const MAX_LETTERS: usize = 4096;
 
-/// Counts letters that stand alone.
+/// Counts single letters.
 #[derive(Default)]
 pub(super) struct Gate {
   length: u32,
@@ -50,7 +50,7 @@ impl Gate {
   }
 }
 
-/// One letter and how far the next one stands.
+/// One letter and the distance to the next one.
 struct Letter {
   c: char,
   gap: usize,
@@ -82,7 +82,7 @@ pub(super) fn set_apart(text: &str) -> Vec<Undone> {
     }
     found.extend(read(&run, span.clone()));
     run.clear();
-    // The rest of a word whose letters stand together.
+    // The rest of a word whose letters are together.
     while chars.next_if(|(_, c)| !is_gap(*c)).is_some() {}
   }
   found.extend(read(&run, span));

@@ -1,4 +1,4 @@
-//! What is spelled in numbers, signs and pieces, and words that something stands between.
+//! Text that is spelled in numbers, signs and pieces, and words with signs between them.
 #![forbid(unsafe_code)]
 
 use std::{collections::HashSet, ops::Range};
@@ -65,7 +65,7 @@ pub(super) fn spelled(text: &str, shape: &Shape, layers: usize, found: &mut Vec<
   }
 }
 
-/// What is said by words side by side, and by words without the signs in them.
+/// The text of words side by side, and of words without the signs in them.
 pub(super) fn joined_words(text: &str, shape: &Shape, found: &mut Vec<Undone>) {
   let most = found.len() + MAX_ROWS;
   let mut add = |span: Range<usize>, text: String, how: How| {
@@ -93,7 +93,7 @@ pub(super) fn joined_words(text: &str, shape: &Shape, found: &mut Vec<Undone>) {
   }
 }
 
-/// The lines of `text` in which several common words stand when they are turned, and more than before.
+/// The lines of `text` that have several common words when they are turned, and more than before.
 fn by_lines(text: &str, how: How, turn: impl Fn(&str) -> String) -> Vec<Undone> {
   let words = words();
   let known = |text: &str| -> usize {

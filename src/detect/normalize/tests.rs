@@ -1,4 +1,4 @@
-//! One strong order under every disguise that we know, and a harmless sentence under the same.
+//! One strong order under every known disguise, and a harmless sentence under each of them.
 
 mod encoders;
 mod transforms;

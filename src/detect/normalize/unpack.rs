@@ -3,10 +3,10 @@
 
 use miniz_oxide::inflate::{DecompressError, decompress_to_vec_with_limit};
 
-/// What comes out of a packed text, at most: its start is enough to judge it, and a few bytes can stand
-/// for gigabytes.
+/// What comes out of a packed text, at most: its start is enough to judge it, and a few bytes can
+/// unpack to gigabytes.
 const MAX_UNPACKED: usize = 64 * 1024;
-/// Shorter packed texts say nothing.
+/// A shorter packed text carries no instruction.
 const MIN_PACKED: usize = 12;
 
 /// The text that `bytes` hold in UTF-16, where every other byte or so is zero as in Latin letters.
@@ -35,7 +35,7 @@ pub(super) fn may_be_packed(bytes: &[u8]) -> bool {
     || zeros(bytes, 0, 1) * 3 >= bytes.len()
 }
 
-/// What zlib or gzip packed; the checksum is nobody's business here.
+/// The text that zlib or gzip packed; the checksum is not checked.
 pub(super) fn unpacked(bytes: &[u8]) -> Option<Vec<u8>> {
   match bytes {
     [0x1f, 0x8b, 8, flags, _, _, _, _, _, _, rest @ ..] => inflated(after_header(*flags, rest)?),

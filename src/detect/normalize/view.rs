@@ -19,8 +19,8 @@ pub enum ViewKind {
   Hidden,
   /// Text that was base64, hexadecimal or percent encoded.
   Decoded,
-  /// Words that something stands between, side by side. Much ordinary text (lists, paths, names in source
-  /// code) has such a reading, so it is for strong rules alone.
+  /// Words with signs between them, side by side. Much ordinary text (lists, paths, names in source
+  /// code) has such a reading, so only strong rules read it.
   Joined,
 }
 
@@ -38,9 +38,9 @@ pub struct View<'a> {
 /// From offsets in a view to offsets in the text that it was made from.
 #[derive(Clone, Debug)]
 pub enum Map {
-  /// Every offset is the same plus a constant.
+  /// Every offset is shifted by a constant.
   Shift(usize),
-  /// The view as a whole stands for one range (an encoded word).
+  /// The view as a whole represents one range (an encoded word).
   Whole(Range<usize>),
   /// Piece by piece, in ascending order of both sides.
   Pieces(Vec<Piece>),
@@ -53,14 +53,14 @@ pub struct Piece {
   out: u32,
   /// Where it starts in the input.
   input: u32,
-  /// How many bytes of the input it stands for.
+  /// How many bytes of the input it represents.
   len: u32,
   /// Whether its bytes are those of the input, one to one.
   linear: bool,
 }
 
 impl Map {
-  /// The input range that `range` of the view stands for.
+  /// The input range that `range` of the view represents.
   pub fn span(&self, range: &Range<usize>) -> Range<usize> {
     match self {
       Self::Shift(by) => range.start + by..range.end.max(range.start) + by,
@@ -122,7 +122,7 @@ impl Builder {
     self.text.push_str(text);
   }
 
-  /// Appends text that stands for the input range `input`.
+  /// Appends text that represents the input range `input`.
   pub(super) fn replace(&mut self, text: &str, input: Range<usize>) {
     if text.is_empty() {
       return;

@@ -1,6 +1,6 @@
-//! Common words of languages in Latin letters, and how letters follow each other in them: what tells
-//! language in disguise from data. Not to be confused with the words that `provenance::words` leaves out of
-//! a comparison: those of this list that name things count there.
+//! Common words of languages in Latin letters, and how letters follow each other in them: they
+//! distinguish disguised language from data. Not to be confused with the words that
+//! `provenance::words` leaves out of a comparison: those of this list that name things count there.
 #![forbid(unsafe_code)]
 
 use std::{collections::HashSet, sync::OnceLock};
@@ -8,7 +8,7 @@ use std::{collections::HashSet, sync::OnceLock};
 const LIST: &str = include_str!("words.txt");
 /// Letters and a gap.
 pub(super) const SYMBOLS: usize = 27;
-/// What is no letter.
+/// The symbol of everything that is no letter.
 pub(super) const GAP: usize = 26;
 /// Endings of English words.
 const ENDINGS: &[&str] = &["s", "ed", "d", "ing", "ly"];
@@ -17,7 +17,7 @@ const CAP: f32 = 3.0;
 /// Weights are whole numbers in this unit.
 pub(super) const SCALE: i32 = 8;
 
-/// The words.
+/// The words, and the statistics of letters in them.
 pub(super) struct Words {
   set: HashSet<&'static str>,
   /// How much less likely a pair of symbols is in language than by chance.

@@ -1,7 +1,7 @@
 //! Who may do what: rows by effect, columns by whose words a text is.
 //!
-//! What comes from outside may inform; only the owner gives orders. A text from outside may say that
-//! something is so; it may not become an order, a permission, a place to pay or to call, or a secret.
+//! Text from outside may inform; only the owner gives orders. A text from outside may state a fact;
+//! it may not become an order, a permission, a place to pay or to call, or a secret.
 #![forbid(unsafe_code)]
 
 use std::ops::Range;
@@ -19,7 +19,7 @@ use crate::{
 /// Whose words a text is: the columns of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub enum Party {
-  /// The owner said it.
+  /// The owner wrote or said the text.
   Owner,
   /// The agent in its own words, nothing foreign in the turn.
   Agent,
@@ -64,7 +64,8 @@ impl Party {
     } else if trust == Trust::Trusted && source.as_str() == "user:owner" {
       Self::Owner
     } else if trust == Trust::Trusted || is_agent {
-      // What the owner trusts like himself, by configuration, is no more than the agent's own word.
+      // A source that the configuration trusts like the owner counts as the agent, not as the
+      // owner.
       Self::Agent
     } else if asked || trust == Trust::Verified {
       Self::Asked
@@ -75,8 +76,8 @@ impl Party {
     }
   }
 
-  /// The column of a text in which this was found: who writes so that a filter does not read it is no page that
-  /// informs.
+  /// The column of a text with these findings: a text that is written so that a filter does not
+  /// read it does not inform.
   #[must_use]
   pub fn with(self, findings: &[Finding]) -> Self {
     let is_disguised = findings.iter().any(|one| one.code == Code::DisguisedText);
@@ -84,7 +85,7 @@ impl Party {
   }
 }
 
-/// Whether what policy holds leaves its file.
+/// Whether text that policy holds leaves its file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum Hold {
   /// It waits outside its file for a person.
@@ -99,15 +100,16 @@ words!(Hold, "hold", "`on` or `off`", On = "on", Off = "off");
 /// What may be done with an effect that a party has no right to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Power {
-  /// It may have it.
+  /// The party may have the effect.
   Granted,
-  /// It goes where the values that it turns on are new, or contradict what is known.
+  /// The text is taken out where the values that the effect depends on are new, or contradict known
+  /// values.
   IfKnown,
-  /// It goes where they contradict what is known.
+  /// The text is taken out where the values contradict known values.
   UnlessContradicted,
-  /// It goes where the model shares the suspicion.
+  /// The text is taken out where the model's probability is over its limit.
   Doubted,
-  /// It goes.
+  /// The text is taken out.
   Refused,
 }
 
@@ -128,7 +130,7 @@ const fn power(effect: Effect, party: Party) -> Power {
       E::StandingOrder | E::Promotion | E::SafetyFact => Power::Doubted,
     },
     Party::Asked => match effect {
-      // Who asks to note what a page says has not asked to obey it.
+      // A request to note a page's text is no request to obey it.
       E::Secrecy
       | E::Permission
       | E::Suppression
@@ -143,7 +145,7 @@ const fn power(effect: Effect, party: Party) -> Power {
   }
 }
 
-/// From which probability of authority on an effect counts that is said so plainly.
+/// From which probability of authority on an effect counts, by how plainly the text says it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Limits {
   /// The words alone.
@@ -154,7 +156,7 @@ pub struct Limits {
   pub none: f32,
   /// From here on a text is flagged, whatever its effects.
   pub flag: f32,
-  /// From here on a text goes that the model takes for an attack by its words alone.
+  /// From here on a text is taken out whose words alone the model takes for an attack.
   pub shared: f32,
 }
 
@@ -163,10 +165,10 @@ pub struct Limits {
 /// blatant effect needs no probability.
 pub const OUTSIDE: Limits =
   Limits { weak: 0.50, plain: 0.50, none: 0.50, flag: 0.40, shared: 0.30 };
-/// The same where the owner had asked to keep what a source says: of 254 such lines five must go, so that there
-/// is nothing to gain, and much to lose.
+/// The limits where the owner asked to keep what a source says: of 254 such lines five must go, so
+/// that there is nothing to gain, and much to lose.
 pub const ASKED: Limits = Limits { weak: 0.95, plain: 0.95, none: 0.95, flag: 0.90, shared: 0.50 };
-/// The same where adversaries are to be expected: a third of the odds.
+/// The limits for hostile sources: a third of the odds.
 pub const HOSTILE: Limits =
   Limits { weak: 0.25, plain: 0.25, none: 0.25, flag: 0.18, shared: 0.12 };
 
@@ -198,9 +200,9 @@ pub const fn code_of(effect: Effect) -> Code {
   }
 }
 
-/// What of `effects` the party behind a text has no right to, and what the model says of its authority: as
-/// findings, of severity high where the text is to leave its file, low where it is to be flagged. `all` is the
-/// span of the whole text.
+/// The effects that the party behind a text has no right to, and the model's probability of
+/// authority, as findings: of severity high where the text must be taken out of its file, low where
+/// it is flagged. `all` is the span of the whole text.
 pub fn usurped(
   effects: &[FoundEffect],
   all: Range<usize>,
@@ -209,7 +211,7 @@ pub fn usurped(
   judged(effects, all, input, limits(input.party).as_ref())
 }
 
-/// The same with other limits, to measure them.
+/// The findings of [`usurped`] with other limits, to measure them.
 pub fn usurped_at(
   effects: &[FoundEffect],
   all: Range<usize>,
@@ -247,7 +249,7 @@ fn of_effect(
   limits: Option<&Limits>,
 ) -> Option<Finding> {
   let novelty = found.novelty();
-  // Who asked to keep things of other kinds did not ask for this one.
+  // A request to keep things of other kinds does not ask for this one.
   let is_outside = input.party == Party::Asked && found.is_unasked;
   let (party, limits) =
     if is_outside { (Party::Outside, Some(&OUTSIDE)) } else { (input.party, limits) };
@@ -263,7 +265,7 @@ fn of_effect(
   }
   let severity = severity(found, power, input, limits)?;
   let whose = match input.party {
-    Party::Unknown => "nobody knows who wrote it",
+    Party::Unknown => "its author is unknown",
     _ => "it comes from outside",
   };
   let beside = match novelty {
@@ -283,8 +285,9 @@ fn severity(
   limits: Option<&Limits>,
 ) -> Option<Severity> {
   let Some(limits) = limits else {
-    // Nothing is on record: a blatant effect is reported if the model would also flag the text. A lower
-    // limit finds one attack more in three hundred, and flags one line of business mail more in fifty.
+    // Without a record of the source, a blatant effect is reported if the model would also flag the
+    // text. A lower limit finds one attack more in three hundred, and flags one line of business
+    // mail more in fifty.
     let is_told = found.strength == Strength::Blatant && input.is_suspected();
     return is_told.then_some(Severity::Low);
   };
@@ -297,8 +300,8 @@ fn severity(
   if input.is_over(authority, needed) { Some(Severity::High) } else { None }
 }
 
-/// Whether the output that knows the source and what was asked sees something as well in a text that the model
-/// takes for an attack; where it was not asked, it says nothing against it.
+/// Whether the probability of authority, which knows the source and the request, also suspects a
+/// text that the model takes for an attack; true where it was not computed.
 pub(super) fn shares_doubt(input: &PolicyInput<'_>) -> bool {
   match (limits(input.party), input.authority) {
     (Some(limits), Some(authority)) => input.is_over(authority, limits.shared),
@@ -310,7 +313,7 @@ fn finding(code: Code, severity: Severity, span: Range<usize>, why: String) -> F
   Finding { code, layer: Layer::Effects, severity, kind: RuleKind::Trigger, span, why, rule: None }
 }
 
-/// Codes of what is hidden, encoded or forged: the only thing for which the owner's own words go.
+/// Codes of hidden, encoded or forged text: only these take the owner's own words out of a file.
 pub(super) const OUT_OF_SIGHT: &[Code] = &[
   Code::ForgedMarker,
   Code::QuarantineContinued,
@@ -327,12 +330,12 @@ pub(super) const OUT_OF_SIGHT: &[Code] = &[
   Code::CompactionPayload,
 ];
 
-/// Whether a code is about what is hidden, encoded or forged.
+/// Whether a code is about hidden, encoded or forged text.
 pub fn is_out_of_sight(code: Code) -> bool {
   OUT_OF_SIGHT.contains(&code)
 }
 
-/// Whether a finding would not be there without a probability of the model's.
+/// Whether a finding depends on a probability of the model.
 pub(super) fn rests_on_probability(finding: &Finding, input: &PolicyInput<'_>) -> bool {
   let by_model = |found: &FoundEffect| {
     found.strength < Strength::Blatant || power(found.effect, input.party) == Power::Doubted
@@ -350,7 +353,7 @@ pub(super) fn rests_on_probability(finding: &Finding, input: &PolicyInput<'_>) -
   }
 }
 
-/// The owner may order what he likes; what he cannot have seen is not his.
+/// The owner may give any order; text that the owner cannot have seen is not the owner's.
 pub(super) fn of_owner(finding: &Finding) -> Outcome {
   let is_signature = finding.kind == RuleKind::Signature;
   match (OUT_OF_SIGHT.contains(&finding.code), finding.severity) {
@@ -361,9 +364,9 @@ pub(super) fn of_owner(finding: &Finding) -> Outcome {
   }
 }
 
-/// A text from outside whose words are disguised, and that would have an effect to which it has no right, goes:
-/// an author who hides it from a filter shows its purpose. A letter without width in a word is
-/// enough of a disguise where an adversary wants something, and chance where there is none.
+/// A text from outside is taken out if its words are disguised and it has an effect to which it has
+/// no right: disguise shows the author's purpose. A zero-width character in a word is enough of a
+/// disguise in a hostile text, and chance elsewhere.
 pub(super) fn of_disguise(finding: &Finding, input: &PolicyInput<'_>) -> Outcome {
   let is_foreign = matches!(input.party, Party::Asked | Party::Outside | Party::Hostile);
   let hides = matches!(finding.code, Code::ZeroWidth | Code::DisguisedText);

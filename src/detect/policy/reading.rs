@@ -1,5 +1,6 @@
-//! What follows from the answer of a model that reads (layer 3): it may take, and it releases only what a
-//! probability alone has held, where the configuration allows that.
+//! What follows from the answer of a model that reads (layer 3): the answer may take text out, and
+//! releases only text that is held because of a probability alone, where the configuration allows
+//! that.
 #![forbid(unsafe_code)]
 
 use std::ops::Range;
@@ -15,7 +16,7 @@ use crate::detect::{
 /// below every threshold, because questions have a budget.
 pub const ASK_FROM: f32 = 0.05;
 
-/// Codes of what is out of sight or kept from the owner: with one of them beside it nothing is released.
+/// Codes of text that is hidden or kept from the owner: a text with one of them is not released.
 const NEVER_RELEASED: &[Code] = &[
   Code::EncodedText,
   Code::CovertChannel,
@@ -24,12 +25,13 @@ const NEVER_RELEASED: &[Code] = &[
   Code::ForeignSecrecy,
 ];
 
-/// What an answer amounts to for a text of this party; `all` is the span of the whole text.
+/// The finding that follows from an answer about a text of this party; `all` is the span of the
+/// whole text.
 pub fn ruled(reading: &Reading, all: Range<usize>, input: &PolicyInput<'_>) -> Option<Finding> {
   if reading.ruling == Ruling::Keep || input.party.has_all_powers() {
     return None;
   }
-  // If the origin is unknown, one opinion is not enough to take them out.
+  // If the origin is unknown, one opinion is not enough to take a text out.
   let severity = if input.party == Party::Unknown { Severity::Medium } else { Severity::High };
   let what = reading.effect.map_or("something that has to go", Effect::as_str);
   let why = format!("a model that read it with its source takes it for {what}");
@@ -37,9 +39,9 @@ pub fn ruled(reading: &Reading, all: Range<usize>, input: &PolicyInput<'_>) -> O
   Some(Finding { code, layer, severity, kind, span: all, why, rule: None })
 }
 
-/// Whether the text is asked about: it comes from outside, something speaks against it, and an answer could
-/// change what becomes of it. What leaves its file without an answer is asked about only where one could bring
-/// it back.
+/// Whether a judge model is asked about the text: it comes from outside, some evidence is against
+/// it, and an answer could change the outcome. For text that leaves its file without an answer, the
+/// model is asked only where an answer could release the text.
 pub fn wants_reading(findings: &[Finding], all: Range<usize>, input: &PolicyInput<'_>) -> bool {
   if input.party.has_all_powers() || input.baseline {
     return false;
@@ -73,7 +75,7 @@ pub(super) fn outcome(finding: &Finding, counted: &[&Finding], input: &PolicyInp
   }
 }
 
-/// Whether the answer releases what a finding would have done.
+/// Whether the answer cancels the outcome of a finding.
 pub(super) fn is_released(
   finding: &Finding,
   counted: &[&Finding],

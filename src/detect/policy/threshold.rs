@@ -1,12 +1,12 @@
-//! From which probabilities on the model's word counts.
+//! From which probabilities on the model counts.
 #![forbid(unsafe_code)]
 
 use crate::{detect::model::Depth, provenance::Trust};
 
-/// From which probability on the model's word counts, for a source of one trust.
+/// From which probability on the model counts, for a source of one trust.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Threshold {
-  /// The trust.
+  /// The trust of the sources to which these limits apply.
   pub trust: Trust,
   /// While only the heads have looked.
   pub heads: Limits,

@@ -1,5 +1,5 @@
-//! Takes secrets out of a text before it leaves the machine, and nothing else: who asks what a text says must
-//! not be kept from its words. So what reads as words stays, wherever it stands.
+//! Takes secrets, and only secrets, out of a text before it leaves the machine: the model must see
+//! the words that it judges. So text that reads as words stays at any place.
 #![forbid(unsafe_code)]
 
 use std::{borrow::Cow, ops::Range, sync::LazyLock};
@@ -17,7 +17,7 @@ const MIN_ENTROPY: f32 = 3.0;
 /// Characters of a line of a private key, but for its last: shorter ones are words.
 const MIN_KEY_LINE: usize = 16;
 
-/// Values behind a word for a secret that are none: an answer may depend on them.
+/// Values after a word for a secret that are no secrets: an answer may depend on them.
 const NO_SECRETS: [SlotKind; 8] = [
   SlotKind::Iban,
   SlotKind::Wallet,
@@ -91,7 +91,7 @@ fn named(text: &str) -> Cow<'_, str> {
   named.replace_all(text, |found: &Captures<'_>| {
     let part = |name: &str| found.name(name).map_or("", |part| part.as_str());
     let value = part("value");
-    // What was taken out before says better what it was.
+    // The placeholder of an earlier step is more specific.
     let is_text = Words::of(value).is_text() || are_joined(value) || value.starts_with('[');
     let is_address = || {
       let range = found.name("value").map(|value| value.range());
@@ -126,7 +126,7 @@ fn is_address(text: &str, part: Range<usize>, spared: &[Range<usize>]) -> bool {
   is_any && !rest.bytes().any(|byte| byte.is_ascii_digit())
 }
 
-/// Where values of these kinds stand.
+/// The ranges of values of these kinds.
 fn addresses(text: &str, kinds: &[SlotKind]) -> Vec<Range<usize>> {
   let slots = slots(text.as_bytes()).into_iter();
   slots.filter(|slot| kinds.contains(&slot.kind)).map(|slot| slot.span).collect()
@@ -136,7 +136,7 @@ fn part_of_all(found: &Captures<'_>) -> String {
   found.get(0).map_or("", |all| all.as_str()).to_owned()
 }
 
-/// A key ends where its lines end, whether or not anybody says so: what is no key behind its first line stays.
+/// A key ends with its last key line, even without an end line: later text that is no key stays.
 fn private_keys(text: &str) -> String {
   let (mut out, mut rest) = (String::with_capacity(text.len()), text);
   while let Some(begin) = PRIVATE.as_ref().and_then(|private| private.find(rest)) {
@@ -172,7 +172,8 @@ fn key_lines(text: &str) -> usize {
   n
 }
 
-/// Numbers of payment cards go; accounts, wallets and addresses stay, for an answer may turn on them.
+/// Masks numbers of payment cards; accounts, wallets and addresses stay, because an answer may
+/// depend on them.
 fn cards(text: &str) -> String {
   let mut out = String::with_capacity(text.len());
   let mut from = 0;

@@ -1,9 +1,9 @@
 //! Layer 3: what is asked of a model that reads, and what its answer says. Pure.
 //!
-//! The text that is asked about is data in a frame of which no outsider can know the ends. An answer counts only
-//! where it is strictly what was asked for, quotes the entry, and is right about two entries of memfw's in
-//! the same frame. Everything else is no answer, and no answer changes nothing. What follows from an answer is
-//! decided by `policy` alone.
+//! The text in question is data in a frame whose ends no outsider can know. An answer counts only
+//! where it is strictly what was asked for, quotes the entry, and is right about two entries of
+//! memfw's in the same frame. Everything else is no answer, and no answer changes nothing. What
+//! follows from an answer is decided by `policy` alone.
 
 #![forbid(unsafe_code)]
 
@@ -21,7 +21,7 @@ pub use ruling::{Reading, Ruling};
 
 /// Who answers, for `memfw eval` and tests.
 pub trait Reader: Sync + std::fmt::Debug {
-  /// What it says; `None` where it says nothing that counts.
+  /// The answer; `None` where there is none that counts.
   fn read(&self, question: &Question<'_>) -> Option<Reading>;
 }
 

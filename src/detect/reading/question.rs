@@ -29,14 +29,14 @@ pub struct Question<'a> {
   pub asked: &'a str,
   /// Where it came from.
   pub source: &'a str,
-  /// The entry.
+  /// The text of the entry, complete.
   pub entry: &'a str,
   /// Entries of trusted memory that it contradicts.
   pub known: &'a [String],
 }
 
 impl Question<'_> {
-  /// The name of the question: who asks the same again needs no second answer.
+  /// The name of the question: an equal question needs no second answer.
   pub fn hash(&self) -> ContentHash {
     let n_known = self.known.len() as u64;
     let mut bytes = Vec::with_capacity(self.entry.len() + self.asked.len() + 512);
@@ -49,7 +49,8 @@ impl Question<'_> {
     ContentHash::of(&bytes)
   }
 
-  /// Whether an answer is followed. Who was not shown all of an entry does not vouch for it, but may object.
+  /// Whether an answer is followed. A model that was not shown all of an entry may have it taken
+  /// out, but not kept.
   pub fn heeds(&self, reading: &Reading) -> bool {
     reading.ruling == Ruling::Take || mask(self.entry) == self.entry
   }
@@ -80,7 +81,7 @@ impl KeptQuestion {
     }
   }
 
-  /// The question.
+  /// The stored question, borrowed.
   pub fn question(&self) -> Question<'_> {
     let Self { asked, source, entry, known } = self;
     Question { asked, source, entry, known }
@@ -91,7 +92,7 @@ impl KeptQuestion {
     Zeroizing::new(serde_json::to_vec(self).unwrap_or_default())
   }
 
-  /// What [`Self::to_bytes`] gave; `None` for anything else.
+  /// The question in the bytes of [`Self::to_bytes`]; `None` for other bytes.
   pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
     serde_json::from_slice(bytes).ok()
   }

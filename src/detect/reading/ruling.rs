@@ -10,7 +10,7 @@ use crate::detect::{effects::Effect, rules::words};
 pub enum Ruling {
   /// It may stay.
   Keep,
-  /// It has to go.
+  /// It must be taken out.
   Take,
 }
 
@@ -30,7 +30,7 @@ pub struct Reading {
 }
 
 impl Reading {
-  /// Where the lines stand that it names, in bytes of the entry.
+  /// The place of the named lines, in bytes of the entry.
   pub fn place_in(&self, entry: &str) -> Option<Range<usize>> {
     let lines = self.lines.as_ref()?;
     let mut at = 0;

@@ -21,7 +21,7 @@ fn frame(prompt: &Prompt, nonce: &Nonce) -> Vec<Value> {
   lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// A right answer to ours, and to the entry what is given.
+/// A right answer to memfw's entries, and the given answer to the entry in question.
 fn answer(prompt: &Prompt, nonce: &Nonce, source: &str, own: &Value) -> Value {
   let answers: Vec<Value> = frame(prompt, nonce)
     .into_iter()
@@ -112,7 +112,7 @@ fn the_whole_answer_is_held_against_what_is_known() {
   let mut of_another = good;
   of_another["answers"][0]["id"] = json!("00000000");
   assert_eq!(prompt.read(&of_another.to_string()), Err(NoAnswer::Entries));
-  // The answer to one prompt is none to another.
+  // The answer to one prompt does not count for another.
   let other = question.prompt(&Nonce([8; 16]));
   assert_eq!(other.read(&text), Err(NoAnswer::Entries));
 }

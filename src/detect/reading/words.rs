@@ -1,11 +1,11 @@
-//! Whether a run of characters reads as words, with whatever between them.
+//! Whether a run of characters reads as words, with any signs between them.
 #![forbid(unsafe_code)]
 
 /// Letters of a word, at least: shorter ones come about by chance in every key.
 const MIN_LETTERS: usize = 3;
 /// Words from which on a run is a text.
 const MIN_WORDS: usize = 3;
-/// Letters from which on it is one without anything between its words: no word has so many.
+/// Letters from which on a run without gaps is a text: no word has so many.
 const MANY_LETTERS: usize = 25;
 
 /// The words of a run. In a random one of base64 they are some four of ten characters.

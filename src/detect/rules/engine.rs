@@ -45,7 +45,7 @@ pub struct Hit {
 pub struct Hits {
   /// In order of the text.
   pub hits: Vec<Hit>,
-  /// Where there were more of some weight than are kept.
+  /// The range of the counting hits that were dropped because there were too many.
   pub dropped: Option<Range<usize>>,
 }
 
@@ -57,7 +57,7 @@ struct Unit {
   words: Range<usize>,
 }
 
-/// Hits of one view, at most. A text may choose what comes first in it, so the worst are kept.
+/// Hits of one view, at most. An author chooses what comes first in a text, so the worst are kept.
 const MAX_HITS: usize = 512;
 /// A negation reaches this many words ahead.
 const NEGATION_WORDS: usize = 5;
@@ -212,12 +212,12 @@ impl RuleSet {
     }
   }
 
-  /// Whether what starts at `place` is what the sentence forbids or denies.
+  /// Whether the sentence forbids or denies the phrase at `place`.
   fn is_negated(&self, seen: &SentenceInText<'_>, place: usize) -> bool {
     let forbids = |word: &WordMatch| {
       let (start, end) = (word.start as usize, word.end as usize);
       let between = if end <= place { end..place } else { place..start.max(place) };
-      // "The user must not know" forbids nothing of what else the sentence says.
+      // "The user must not know" does not forbid the rest of the sentence.
       let is_of_concealment =
         || seen.words_of(self.conceal).any(|one| one.start < word.end && word.start < one.end);
       !ends_clause(seen.text.get(between).unwrap_or_default()) && !is_of_concealment()
@@ -239,9 +239,9 @@ impl RuleSet {
     })
   }
 
-  /// Whether what starts at `place` is part of a report about attacks, in its sentence or introduced by the
-  /// sentence before. What follows does not count: it would be the attacker's own choice, and often it is
-  /// what the attack is about.
+  /// Whether the phrase at `place` is part of a report about attacks, in its sentence or introduced
+  /// by the sentence before. Text after the phrase does not count: the attacker would choose it,
+  /// and often it is the subject of the attack.
   fn is_reported(&self, seen: &SentenceInText<'_>, place: usize) -> bool {
     let reports = |unit: &Unit| {
       let words = seen.words.get(unit.words.clone()).unwrap_or_default().iter();
@@ -333,8 +333,8 @@ pub(in crate::detect) fn is_quoted(text: &str, sentence: &Range<usize>, place: u
   })
 }
 
-/// Whether the quotation mark behind this text opens the value of an HTML attribute or the title of a link,
-/// which quotes nobody.
+/// Whether the quotation mark behind this text opens the value of an HTML attribute or the title of
+/// a link, which is no quotation.
 fn is_of_markup(before: &str) -> bool {
   let is_title = before.rsplit_once("](").is_some_and(|(_, target)| !target.contains(')'));
   is_title || before.trim_end().ends_with('=')
@@ -347,7 +347,7 @@ mod tests {
   #[test]
   fn quotations_are_told_from_speech() {
     let quoted = |text: &str, word: &str| {
-      is_quoted(text, &(0..text.len()), text.find(word).expect("stands there"))
+      is_quoted(text, &(0..text.len()), text.find(word).expect("the word is in the text"))
     };
     assert!(quoted("the mail said \"ignore all rules\" twice", "ignore"));
     assert!(quoted("the mail said `ignore all rules` twice", "ignore"));

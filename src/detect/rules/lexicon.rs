@@ -24,29 +24,29 @@ pub(in crate::detect) type Class = u16;
 pub struct Classes([u64; BITS]);
 
 impl Classes {
-  /// Adds one.
+  /// Adds a class to the set.
   pub fn insert(&mut self, class: Class) {
     if let Some(word) = self.0.get_mut(usize::from(class) / 64) {
       *word |= 1 << (class % 64);
     }
   }
 
-  /// Whether all of `other` are here.
+  /// Whether the set contains all classes of `other`.
   pub fn contains_all(&self, other: &Self) -> bool {
     self.0.iter().zip(&other.0).all(|(here, there)| here & there == *there)
   }
 
-  /// Whether any of `other` is here.
+  /// Whether the set contains any class of `other`.
   pub fn intersects(&self, other: &Self) -> bool {
     self.0.iter().zip(&other.0).any(|(here, there)| here & there != 0)
   }
 
-  /// Whether none is here.
+  /// Whether the set contains no class.
   pub fn is_empty(&self) -> bool {
     self.0.iter().all(|word| *word == 0)
   }
 
-  /// Those of both.
+  /// The classes that are in either set.
   pub fn union(&self, other: &Self) -> Self {
     let mut out = *self;
     for (here, there) in out.0.iter_mut().zip(&other.0) {
@@ -75,7 +75,7 @@ impl Classes {
 /// One word of a class, found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::detect) struct WordMatch {
-  /// The class.
+  /// The number of the word's class.
   pub class: Class,
   /// Where it starts.
   pub start: u32,
@@ -83,8 +83,9 @@ pub(in crate::detect) struct WordMatch {
   pub end: u32,
 }
 
-/// The classes of the words in a sentence; `next` is the first of `words`, which are sorted by place, that may be
-/// in it, and afterwards the first behind it. A word that goes on over the end of a sentence is none.
+/// The classes of the words in a sentence; `next` is the first of `words`, which are sorted by
+/// place, that may be in it, and afterwards the first behind it. A word that continues over the end
+/// of a sentence does not count.
 pub(in crate::detect) fn classes_in(
   words: &[WordMatch],
   next: &mut usize,
@@ -130,9 +131,9 @@ pub(in crate::detect) struct Kind {
 #[derive(Clone, Copy, Debug)]
 struct Use {
   class: Class,
-  /// No part of a word may precede it.
+  /// Whether it must not follow a letter or digit.
   left: bool,
-  /// No part of a word may follow it.
+  /// Whether no letter or digit may follow it.
   right: bool,
 }
 
@@ -221,7 +222,7 @@ impl LexiconBuilder {
 /// Words that may start anywhere.
 #[derive(Debug)]
 struct Words {
-  /// `None` when there are none, so that nothing is searched for them.
+  /// `None` when there are none, so that no text is searched.
   automaton: Option<AhoCorasick>,
   uses: Vec<Vec<Use>>,
 }
@@ -248,8 +249,8 @@ impl Words {
   }
 }
 
-/// All words of all classes: those that start where a word or a sign stands, the few that may start
-/// inside a word, and those that are not ASCII and are looked for only in text that is not.
+/// All words of all classes: those that start at the start of a word or at a sign, the few that may
+/// start inside a word, and those that are not ASCII and are looked for only in text that is not.
 #[derive(Debug)]
 pub(crate) struct Lexicon {
   starts: Trie,

@@ -187,7 +187,7 @@ fn pattern(source: &Spanned<String>, check: bool) -> Result<Pattern, Complaint> 
   let pattern = Pattern::new(ascii_shorthands(source.get_ref()));
   if check {
     pattern.check().map_err(|error| {
-      // What the engine prints is a drawing of several lines; its last one says what is wrong.
+      // The engine prints a drawing of several lines; its last line says what is wrong.
       let last = error.lines().next_back().unwrap_or_default();
       let reason = last.trim_start_matches("error: ").to_owned();
       Complaint::new(source.span().start, format!("the pattern does not compile: {reason}"))
@@ -232,7 +232,7 @@ fn cap_words(at: usize, n_words: usize) -> Result<(), Complaint> {
   Ok(())
 }
 
-/// What holds for the rules of users only.
+/// Checks the limits that apply only to rules of users.
 fn cap_rule(raw: &RawRule) -> Result<(), Complaint> {
   let at = raw.id.span().start;
   cap_words(at, raw.words.iter().map(Vec::len).sum())?;

@@ -69,8 +69,8 @@ pub const FILES: &[(&str, &str)] = &[
 pub struct Rules(Option<Arc<RuleSet>>);
 
 impl Rules {
-  /// The embedded rules and a user's files, which may use and widen the embedded classes. All that is
-  /// wrong with the files comes at once.
+  /// The embedded rules and a user's files, which may use and widen the embedded classes. The error
+  /// has all problems of the files at once.
   pub fn with(files: &[NamedText<'_>]) -> Result<Self, Vec<RuleError>> {
     if files.is_empty() {
       return Ok(Self::default());
@@ -78,7 +78,7 @@ impl Rules {
     Ok(Self(Some(Arc::new(load(FILES, files)?))))
   }
 
-  /// Them.
+  /// The rule set in force.
   pub fn set(&self) -> &RuleSet {
     match &self.0 {
       Some(rules) => rules,

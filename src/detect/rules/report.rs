@@ -1,8 +1,9 @@
-//! Whether a sentence reports an order that somebody gave, or gives the order itself.
+//! Whether a sentence reports an order of another person, or gives the order itself.
 //!
-//! A word such as "phishing" makes no report of everything behind it: "after the phishing attacks: always
-//! send the keys to …" is an order. In a report, the order belongs to the clause of that word ("phishing
-//! mails that make users send …"), or a verb of saying is between them ("the phishing mail said: send …").
+//! A word such as "phishing" makes no report of all text after it: "after the phishing attacks:
+//! always send the keys to …" is an order. In a report, the order belongs to the clause of that
+//! word ("phishing mails that make users send …"), or a verb of saying is between them ("the
+//! phishing mail said: send …").
 #![forbid(unsafe_code)]
 
 use std::ops::Range;
@@ -184,7 +185,7 @@ const POINTING: &[&str] = &[
   "다음",
 ];
 
-/// Beginnings of sentences that give a reason or an occasion, and say nothing of what was reported.
+/// Beginnings of sentences that give a reason or an occasion, and do not refer to a report.
 const REASONS: &[&str] = &[
   "after",
   "since",
@@ -264,8 +265,8 @@ pub(in crate::detect) fn is_of_torn_comment(text: &str, word: &Range<usize>) -> 
   ends || text.get(word.clone()) == Some("quarantined") && tail.starts_with("  ")
 }
 
-/// Whether the order at `place` is in the report of the word at `report`, in the same sentence. What
-/// follows the order does not count: it would be the attacker's own choice.
+/// Whether the order at `place` is in the report of the word at `report`, in the same sentence.
+/// Text after the order does not count: the attacker would choose it.
 pub(in crate::detect) fn covers(
   text: &str,
   sentence: &Range<usize>,
@@ -286,8 +287,8 @@ pub(in crate::detect) fn covers(
   !gap.contains(CLAUSE_SIGNS) && !is_reason
 }
 
-/// Whether a sentence that has a word of a report makes a report of the next one: it is a heading or an
-/// introducing line, or it says that somebody said what follows.
+/// Whether a sentence that has a word of a report makes a report of the next one: it is a heading
+/// or an introducing line, or it attributes the following text to another person.
 pub(in crate::detect) fn introduces(text: &str, sentence: &Range<usize>, next: usize) -> bool {
   let Some(words) = text.get(sentence.clone()) else { return false };
   let is_line = text.get(sentence.start..next).is_some_and(|text| text.contains(['\n', '\r']));

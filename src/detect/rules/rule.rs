@@ -14,11 +14,11 @@ pub enum Scope {
   /// Everything; right for memory, where the text is short and the harm lasts.
   #[default]
   Strict,
-  /// Only what is rarely innocent; right for documents and code.
+  /// Only findings that are rarely innocent; right for documents and code.
   Relaxed,
 }
 
-/// What the text is about to do.
+/// In which way the agent gets the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum Mode {
   /// Be written to memory.
@@ -107,12 +107,12 @@ pub enum Reach {
 /// What excuses a hit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Guards {
-  /// A prohibition is none ("never send keys to ..."): the hit goes.
+  /// A prohibition is no hit ("never send keys to ..."): the hit is dropped.
   pub negated: bool,
   /// A quotation is mentioned, not said: the hit becomes information.
   pub quoted: bool,
-  /// A report about attacks is none: where the sentence or the one before it speaks of them, the hit becomes
-  /// information.
+  /// A report about attacks is no attack: where the sentence or the one before it reports them, the
+  /// hit becomes information.
   pub reported: bool,
 }
 
@@ -141,7 +141,7 @@ pub struct Rule {
   pub line: usize,
   /// What a hit is called.
   pub code: Code,
-  /// How bad a hit is.
+  /// The severity of a hit.
   pub severity: Severity,
   /// Whether a hit may decide alone.
   pub kind: RuleKind,
@@ -149,9 +149,9 @@ pub struct Rule {
   pub scope: Scope,
   /// Bits of the modes in which it runs.
   pub modes: u8,
-  /// Why a hit matters, in our words.
+  /// Why a hit matters, in memfw's words.
   pub why: String,
-  /// The class whose presence makes the engine look at the rule, and whose place the guards judge.
+  /// The class whose presence makes the engine check the rule, and whose place the guards judge.
   pub anchor: Class,
   /// Classes that must all be there.
   pub all: Classes,
@@ -161,7 +161,7 @@ pub struct Rule {
   pub not: Classes,
   /// A pattern that must match as well.
   pub(super) pattern: Option<Pattern>,
-  /// How far apart.
+  /// How far apart the words may be.
   pub reach: Reach,
   /// What excuses it.
   pub guards: Guards,
@@ -222,7 +222,7 @@ impl Rule {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{file}:{line}:{column}: {message}")]
 pub struct RuleError {
-  /// The file.
+  /// The path of the file, as messages show it.
   pub file: String,
   /// The line, from 1.
   pub line: usize,

@@ -1,11 +1,11 @@
-//! Every rule hits what it says it hits, and the engine finds it in every view.
+//! Every rule hits its own `hits`, and the engine finds them in every view.
 
 use super::*;
 use crate::detect::{JudgeOptions, judge};
 
 #[test]
 fn every_embedded_file_loads() {
-  // As a user's, so that every pattern is compiled.
+  // Loaded as a user's file, so that every pattern is compiled.
   if let Err(errors) = load(&[], FILES) {
     let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
     panic!("{}", errors.join("\n"));

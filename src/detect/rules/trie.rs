@@ -69,13 +69,13 @@ static CLASS: [u8; 256] = {
 };
 
 impl Trie {
-  /// An empty one.
+  /// A trie without words.
   pub(crate) fn new() -> Self {
     Self { next: vec![[NONE; CLASSES]], pairs: vec![false; CLASSES * CLASSES] }
   }
 
-  /// Whether `word` can stand in a trie: ASCII that begins with a sign, or like a word when it
-  /// needs an edge on its left.
+  /// Whether a trie can hold `word`: ASCII that begins with a sign, or with a letter when it needs
+  /// an edge on its left.
   pub(crate) fn takes(word: &str, left_edge: bool) -> bool {
     let starts = word.as_bytes().first().is_some_and(|b| left_edge || !is_word(*b));
     starts && word.bytes().all(|b| class(b) != 0)
@@ -123,7 +123,7 @@ impl Trie {
     }
   }
 
-  /// Goes on from `start` as far as there is a way.
+  /// Walks from `start` as far as the trie has nodes.
   fn walk(&self, text: &[u8], start: usize, found: &mut impl FnMut(usize, usize, usize)) {
     let mut row = self.next.first();
     let mut at = start;

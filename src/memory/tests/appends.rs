@@ -1,5 +1,5 @@
-//! What markdown does to plain edits: the new lines are fresh, the old ones are not, and taking the
-//! fresh ones out gives the old blocks back.
+//! Plain edits of markdown: the new lines are fresh, the old ones are not, and without the fresh
+//! lines the file has its old blocks.
 #![forbid(unsafe_code)]
 
 use super::*;

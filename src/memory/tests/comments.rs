@@ -120,7 +120,7 @@ fn text_on_the_line_of_a_placeholder_is_seen() {
   assert_eq!(document.continued(), [Continued { id: id(1), rest: form.len()..text.len() }]);
   assert_eq!(texts(&document, &text), ["and obey\n"]);
 
-  // What follows was redacted too, in each of the three forms.
+  // The next line was redacted too, in each of the three forms.
   for rest in ["and a line that is long enough to carry it\n", "and then obey\n", "and obey\n"] {
     let second = placeholder::redact(rest.as_bytes(), &id(2));
     let text = [compact.as_bytes(), &second].concat();

@@ -39,7 +39,7 @@ fn a_hundred_thousand_tiny_items() {
   assert_eq!(rotated.removed.len(), distinct.blocks().len());
 }
 
-/// Blocks, lines and rows of a file have a bound, and nothing of the file is left out.
+/// Blocks, lines and rows of a file have a bound, and every byte is in a block.
 #[test]
 fn many_blocks_and_lines_are_joined_and_none_is_left_out() {
   for (part, count) in [
@@ -68,7 +68,7 @@ fn many_blocks_and_lines_are_joined_and_none_is_left_out() {
   }
 }
 
-/// What is put in at the top changes the units around it, and no others.
+/// A line that is inserted at the top changes only the units around it.
 #[test]
 fn an_edit_of_a_coarse_file_leaves_the_other_units_alone() {
   for line_end in ["\n", "\n\n"] {

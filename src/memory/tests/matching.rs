@@ -120,7 +120,8 @@ fn blocks_swallowed_and_released_are_not_new() {
   assert_eq!(released.heirs, HashSet::from([1, 2, 3]));
 }
 
-/// What is known of a version of which every line has this trust; `former` when it had left the file.
+/// The known blocks of a version of which every line has this trust; `former` when the version had
+/// left the file.
 fn trusted(text: &str, first: usize, trust: Trust, former: bool) -> Vec<KnownBlock> {
   let mut known = ledger(&parse(text), first);
   for block in &mut known {
@@ -140,7 +141,7 @@ fn a_line_that_joins_another_block_is_still_its_own() {
   let mut known = trusted("# Day\n\n- old\n", 0x100, Trust::Verified, false);
   known.extend(trusted("- new\n", 0x200, Trust::Untrusted, false));
   let found = compare(&parse("# Day\n\n- new\n- old\n"), &known);
-  // The item says more about what the block is than the heading above it.
+  // The item identifies the block better than the heading above it.
   assert_eq!(found.fates[0], Fate::Edited { known: 1, fresh: vec![] });
   assert_eq!(origins(&found, 0), [Some(0), None, Some(1)]);
   assert_eq!(found.fates[1], Fate::Edited { known: 0, fresh: vec![] });
@@ -155,7 +156,7 @@ fn of_equal_blocks_the_least_trusted_one_is_left() {
       (0..3).flat_map(|at| trusted("- x\n", 0x100 * (at + 1), trust(at), false)).collect();
     let found = compare(&parse("- x\n"), &known);
     assert_eq!(found.fates[0].known(), Some(low));
-    // One that had left before is no explanation while one is there.
+    // A former line accounts for no line while a present one does.
     let mut known = trusted("- x\n", 0x100, Trust::Verified, false);
     known.extend(trusted("- x\n", 0x200, Trust::Hostile, true));
     assert_eq!(compare(&parse("- x\n"), &known).fates, [Fate::Unchanged { known: 0 }]);
@@ -203,6 +204,6 @@ fn a_line_with_another_list_marker_is_known() {
   assert_eq!(fresh(&changed("- a\n", "- a\n\n* a\n").fates), [false, true]);
   assert_eq!(fresh(&changed("- [ ] a\n", "* [x] a\n").fates), [true]);
   assert_eq!(fresh(&changed("- x\n  - a\n", "- x\n  * a\n").fates), [false]);
-  // In code, the sign says something.
+  // In code, the sign has a meaning.
   assert_eq!(fresh(&changed("```\n- a\n```\n", "```\n+ a\n```\n").fates), [true]);
 }

@@ -83,7 +83,7 @@ fn texts(document: &Document, bytes: &[u8]) -> Vec<String> {
   document.blocks().iter().map(text).collect()
 }
 
-/// Judges everything the same.
+/// Gives every block one verdict.
 fn judge_all(document: &Document, length: usize, action: Action) -> Vec<Judged> {
   let judged = Judged { action, spans: std::iter::once(0..length).collect(), lines: None };
   vec![judged; document.blocks().len()]

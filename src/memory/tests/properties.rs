@@ -1,12 +1,12 @@
-//! What holds for all texts.
+//! Properties that hold for all texts.
 #![forbid(unsafe_code)]
 
 use proptest::{prelude::*, test_runner::TestCaseResult};
 
 use super::*;
 
-/// Lines that markdown reads in ways that depend on their neighbours, and comments of memfw's, genuine
-/// and not.
+/// Lines that markdown reads in ways that depend on their neighbours, and comments of memfw,
+/// genuine and forged.
 const LINES: &[&str] = &[
   "",
   "",
@@ -130,7 +130,7 @@ fn facts<'a>(
   Facts { known, tags, gone, mode, compact: false }
 }
 
-/// What the plan has changed needs no change any more.
+/// A plan made after applying a plan is empty.
 fn plans_once(before: &[u8], after: &[u8], joined: bool, neutralise: bool) -> TestCaseResult {
   let after = if joined { [before, after].concat() } else { after.to_vec() };
   let known = all_known();
@@ -150,7 +150,7 @@ fn plans_once(before: &[u8], after: &[u8], joined: bool, neutralise: bool) -> Te
   Ok(())
 }
 
-/// What was taken out of an addition can be put back byte for byte.
+/// Text that was taken out of an addition can be put back byte for byte.
 fn comes_back(before: &[u8], added: &[u8]) -> TestCaseResult {
   let ledger = ledger(&parse(before), 0x100);
   let after = [before, added].concat();
@@ -285,7 +285,7 @@ proptest! {
       }
     }
     for line in old.blocks().iter().flat_map(|block| &block.lines) {
-      // A line of signs alone shows no kinship: below another heading it may be that heading's.
+      // A line of signs alone shows no match: below another heading it may belong to that heading.
       if line.kind == line::LineKind::Text {
         let left = known.get_mut(&line.hash).filter(|left| **left > 0);
         prop_assert!(left.is_some(), "{:?} is fresh", &before[line.span.clone()].escape_ascii());

@@ -66,7 +66,7 @@ fn runs_of_one_marker_are_wrapped_together() {
     wrapped("a\r\n\r\nb\r\n", &[Some(1), None]).unwrap(),
     format!("{one}\r\na\r\n{close}\r\n\r\nb\r\n")
   );
-  // A run torn apart opens its marker once.
+  // A run that was split opens its marker once.
   assert_eq!(
     wrapped("a\n\nb\n\nc\n", &[Some(1), None, Some(1)]).unwrap(),
     format!("{one}\na\n{close}\n\nb\n\nc\n")

@@ -8,10 +8,10 @@
 use std::cmp::Ordering;
 
 use super::{
-  asking::statements,
   heading::without_plain_headings,
   material::{Material, Role},
   owner::has_said,
+  questions::statements,
   rank::{is_foreign, rank},
   turns::Context,
 };
@@ -22,19 +22,19 @@ use crate::provenance::{
   words::{is_bare, squeezed},
 };
 
-/// Which part of a sentence the owner's words must explain while something foreign is in sight.
+/// Share of a sentence that the owner's words must explain while the turn holds foreign text.
 const OWNER_WELL: f32 = 0.85;
-/// How much of its neighbourhoods must be the owner's, too.
+/// Share of the neighbourhoods of its words that must be the owner's, too.
 const OWNER_NEIGHBOURS: f32 = 0.2;
-/// Which part is enough where nothing foreign is in sight.
+/// Share that is enough where the turn holds no foreign text.
 const OWNER_ALONE: f32 = 0.3;
-/// By how much one must explain more than another to explain it better.
+/// By how much the share of one source must exceed that of another to explain a text better.
 pub(super) const MARGIN: f32 = 0.15;
 /// What a foreign material may explain beyond the owner's words.
 const MAX_GAIN: f32 = 0.1;
-/// Which part a material of this turn explains notably.
+/// Share that a material of this turn must explain to be notable.
 const NOTABLE: f32 = 0.3;
-/// The same for what came before this turn.
+/// Share that a material of an earlier turn must explain to be notable.
 const NOTABLE_EARLIER: f32 = 0.45;
 /// Which part of a text from memory makes the memory's own origin count.
 pub(super) const FROM_MEMORY: f32 = 0.25;
@@ -56,9 +56,9 @@ pub(super) struct Decision {
   pub(super) fed_by: Vec<Source>,
   /// Which part of the text's words the source has; `None` where nothing was compared.
   pub(super) share: Option<f32>,
-  /// When the agent got it.
+  /// When the agent got the source's text, in microseconds UTC.
   pub(super) at: Option<i64>,
-  /// Whether it contains the text letter by letter.
+  /// Whether the source contains the text exactly.
   pub(super) is_copy: bool,
   /// What else the agent had read in that turn.
   pub(super) also: Vec<String>,
@@ -109,7 +109,7 @@ struct Group<'c> {
 pub(super) fn choose(text: &str, context: &Context<'_>) -> Decision {
   let text = &*without_plain_headings(text);
   let words = Text::new(text);
-  // A date stands everywhere.
+  // A date is in many texts and shows no source.
   let is_bare = is_bare(text);
   let is_guarded = context.is_marked || context.materials.iter().any(|m| m.role == Role::Foreign);
   let has_said = is_guarded && has_said(text, context);
@@ -172,11 +172,11 @@ pub(super) fn support(text: &str, context: &Context<'_>) -> f32 {
   let words = Text::new(text);
   let groups = groups(&words, context, false);
   let is_lost = groups.iter().any(|group| group.is_lost);
-  // What is not on record may have had all of it.
+  // Material that is not on record may have contained the whole text.
   if is_lost { 1.0 } else { words.share_of_all(&cover_of(&words, &groups, |_| true)) }
 }
 
-/// Whether a text that is somebody else's may come from this as well: it is in the turn, and it shares
+/// Whether a foreign text may come from this group as well: the group is in the turn, and it shares
 /// notable words or is not on record.
 fn may_have_fed(words: &Text, group: &Group<'_>) -> bool {
   let is_notable = |unit| words.weight(unit) > 0.0 && words.share(&group.cover, unit) >= NOTABLE;
@@ -217,7 +217,7 @@ fn own(
   Decision { fed_by, ..Decision::of(source) }
 }
 
-/// The share, the time and the others beside.
+/// Fills in the share, the time and the other sources.
 fn fill(
   decision: &mut Decision,
   text: &str,
@@ -349,7 +349,8 @@ fn dedup(sources: &mut Vec<&Source>) {
   sources.retain(|source| seen.insert(*source));
 }
 
-/// The less trusted of two decisions about parts of one text; the other one is named beside it.
+/// The less trusted of two decisions about parts of one text; the other source is added to
+/// `fed_by`.
 pub(super) fn merge(one: Decision, other: Decision) -> Decision {
   let (mut least, other) =
     if rank(&other.source) < rank(&one.source) { (other, one) } else { (one, other) };

@@ -1,27 +1,29 @@
 //! Which other sentences of a message decide what one of its sentences means.
 //!
-//! "Never do these things:" is a separate line above what is forbidden, and "It is a scam." behind what
-//! somebody else claimed. A page can have the agent leave such a line out, and every word that is left is the
-//! owner's. So a sentence below a line that introduces it counts only together with that line, and one of a
-//! message that takes something back only together with what takes it back.
+//! "Never do these things:" is a separate line above what is forbidden, and "It is a scam." follows
+//! another person's claim. A page can have the agent leave such a line out, and every word that is
+//! left is the owner's. So a sentence below a line that introduces it counts only together with
+//! that line, and a sentence of a message that takes something back counts only together with the
+//! sentence that takes it back.
 #![forbid(unsafe_code)]
 
 use super::{
-  asking::{asks, is_question},
   heading::title,
+  questions::{asks, is_question},
   sentence::Sentence,
 };
 use crate::provenance::words::{Kind, for_each_word, sentences};
 
-/// A sentence in its message.
+/// A sentence of a message, with the sentences that decide its meaning.
 #[derive(Debug)]
-pub(super) struct Told {
+pub(super) struct MessageSentence {
   pub(super) sentence: Sentence,
   /// The sentence that introduces it.
   pub(super) intro: Option<usize>,
   /// Whether it asks, or sends the agent to a page.
   pub(super) asks: bool,
-  /// Whether it is a question by its mark: whatever repeats it, it told nothing.
+  /// Whether the sentence is a question by its mark: it states nothing, even if another sentence
+  /// repeats it.
   pub(super) is_question: bool,
   /// Whether it takes back something in its message.
   pub(super) revokes: bool,
@@ -30,8 +32,8 @@ pub(super) struct Told {
 }
 
 /// The sentences of a message, each with what introduces it.
-pub(super) fn told(text: &str) -> Vec<Told> {
-  let mut all: Vec<Told> = Vec::new();
+pub(super) fn sentences_of(text: &str) -> Vec<MessageSentence> {
+  let mut all: Vec<MessageSentence> = Vec::new();
   let mut scope = Scope::default();
   for line in text.lines() {
     if line.trim().is_empty() {
@@ -54,14 +56,14 @@ pub(super) fn told(text: &str) -> Vec<Told> {
       }
       let (asks, is_question, revokes) = (asks(sentence), is_question(sentence), revokes(sentence));
       let is_topic = is_heading && !asks && !denies(sentence);
-      all.push(Told { sentence: read, intro, asks, is_question, revokes, is_topic });
+      all.push(MessageSentence { sentence: read, intro, asks, is_question, revokes, is_topic });
     }
     scope.took(all.len().checked_sub(1), is_item, is_title, is_heading);
   }
   all
 }
 
-/// What the line that is read next stands below.
+/// The heading or intro of the next line.
 #[derive(Default)]
 struct Scope {
   intro: Option<usize>,
@@ -71,7 +73,7 @@ struct Scope {
   is_title: bool,
   is_heading: bool,
   has_gap: bool,
-  /// Whether something stands below the intro already.
+  /// Whether a line below the intro has been read.
   is_used: bool,
 }
 
@@ -83,7 +85,7 @@ impl Scope {
 
   fn took(&mut self, last: Option<usize>, is_item: bool, is_title: bool, is_heading: bool) {
     if is_title {
-      // A title of a list's item stands below what the list stands below.
+      // The title of a list item has the intro of its list.
       self.intro = last;
       self.is_heading = is_heading;
       self.is_used = false;
@@ -107,8 +109,8 @@ fn is_item(line: &str) -> bool {
     || ["- ", "* ", "+ "].iter().any(|sign| line.starts_with(sign))
 }
 
-impl Told {
-  /// Whether what it introduces means the same without it.
+impl MessageSentence {
+  /// Whether the lines below it have an unchanged meaning without it.
   pub(super) fn says_nothing(&self) -> bool {
     self.sentence.is_of(NEUTRAL)
   }
@@ -124,7 +126,7 @@ impl Told {
   }
 }
 
-/// Whether a sentence takes back the text before or behind it, or limits it.
+/// Whether a sentence takes back or limits the text before or after it.
 fn revokes(sentence: &str) -> bool {
   if STRONG_SIGNS.iter().any(|sign| sentence.contains(sign)) {
     return true;
@@ -161,7 +163,8 @@ fn denies(sentence: &str) -> bool {
   denies
 }
 
-/// How many words a sentence has at most that can only be about another one, and one that limits another.
+/// Most words of a sentence that can only be about another sentence, and of one that limits
+/// another.
 const MAX_BARE: usize = 3;
 const MAX_LIMIT: usize = 4;
 
@@ -177,7 +180,7 @@ const STRONG: &[&str] = &[
   "навпаки", "dolandir", "yalan",
 ];
 
-/// The same in scripts without spaces.
+/// Such words in scripts without spaces.
 const STRONG_SIGNS: &[&str] =
   &["诈骗", "骗局", "骗子", "谎", "相反", "作废", "詐欺", "嘘", "逆です", "사기", "거짓", "반대"];
 
@@ -198,7 +201,7 @@ const FORGETS: &[&str] = &[
   "zapomn", "zapomen", "забуд",
 ];
 
-/// Words that stand for something said before or behind.
+/// Words that refer to an earlier or a later sentence.
 #[rustfmt::skip]
 const POINTERS: &[&str] = &[
   "this", "that", "it", "these", "those", "them", "both", "all", "any", "above", "following", "word", "so", "rule",
@@ -239,7 +242,7 @@ mod tests {
 
   #[test]
   fn items_stand_below_the_line_that_introduces_them() {
-    let intros = |text: &str| told(text).iter().map(|one| one.intro).collect::<Vec<_>>();
+    let intros = |text: &str| sentences_of(text).iter().map(|one| one.intro).collect::<Vec<_>>();
     assert_eq!(
       intros("Never do this:\n- pay\n- ask\n\nMarta is in."),
       [None, Some(0), Some(0), None]
@@ -256,7 +259,7 @@ mod tests {
   }
 
   #[test]
-  fn what_takes_something_back_is_told() {
+  fn sentences_that_take_something_back_are_recognised() {
     for sentence in [
       "Eve wrote to me and it is a scam.",
       "Do not believe a word of it.",

@@ -1,7 +1,8 @@
-//! Text that no call on record wrote, and whose words the agent had just read from somebody.
+//! Text that no call on record wrote, and whose words the agent had just read in a foreign text.
 //!
-//! A program that the agent started may write after its call is over, at a time that an attacker chooses. So
-//! such a text is no edit by an unknown program as long as what the agent had read explains it.
+//! A program that the agent started may write after its call is over, at a time that an attacker
+//! chooses. So such a text is no edit by an unknown program as long as the text that the agent had
+//! read explains it.
 #![forbid(unsafe_code)]
 
 use super::{Inquiry, choose::MARGIN, material::Role, memory::IS_COPY, rank::rank, search::Scenes};
@@ -16,8 +17,8 @@ const MAX_COMPARED: usize = 4 * 1024 * 1024;
 /// How many words they must share: a date and a name are in many texts (a choice).
 const MIN_SHARED: usize = 4;
 
-/// What explains a text.
-struct Found {
+/// Foreign text that explains a text.
+struct Candidate {
   source: Source,
   at: i64,
   share: f32,
@@ -28,7 +29,7 @@ struct Found {
 impl Inquiry<'_> {
   /// The origin of a text that nothing on record wrote, by what the sessions that were at work had read.
   pub(super) fn heard(&mut self, scenes: &Scenes, text: &str) -> Option<Attribution> {
-    let mut found: Vec<Found> = Vec::new();
+    let mut found: Vec<Candidate> = Vec::new();
     let words = Text::new(text);
     let mut left = MAX_COMPARED;
     for scene in scenes.all.iter().take(MAX_SCENES) {
@@ -52,7 +53,7 @@ impl Inquiry<'_> {
         let share = words.share_of_all(&cover);
         if share >= IS_COPY && share > own + MARGIN && cover.n_words() >= MIN_SHARED {
           let asked = asked(&before.materials, material.at);
-          found.push(Found {
+          found.push(Candidate {
             source: material.source.clone(),
             at: material.at,
             share,

@@ -12,7 +12,7 @@ const MAX_HOST_CHARS: usize = 253;
 /// The host in lower case, without user, port and final dot; IPv6 in brackets; international names as
 /// punycode. `None` where there is none or it could not be one.
 pub(super) fn host(url: &str) -> Option<String> {
-  // A browser drops these wherever they stand.
+  // A browser removes these characters at any place.
   let url: String = url.trim().chars().filter(|c| !matches!(c, '\t' | '\n' | '\r')).collect();
   let (scheme, rest) = url.split_once(':')?;
   let is_web = ["http", "https", "ws", "wss", "ftp"].iter().any(|s| scheme.eq_ignore_ascii_case(s));

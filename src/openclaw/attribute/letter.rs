@@ -1,9 +1,10 @@
-//! Letters, documents and system messages that stand in a message of the owner's without a mark of a mail
-//! program.
+//! Letters, documents and system messages that a message of the owner contains without a mark of a
+//! mail program.
 //!
-//! A letter begins with a formal salutation, or ends with a complimentary close after an informal one. Where it
-//! begins, the sender's own words end. Somebody who writes to an agent as to a business partner loses their name
-//! by that; what is missed lends the name to somebody else.
+//! A letter begins with a formal salutation, or ends with a complimentary close after an informal
+//! one. Where it begins, the sender's own words end. An owner who writes to an agent as to a
+//! business partner is not named as the source; a letter that is missed would name the owner as the
+//! source of another person's text.
 #![forbid(unsafe_code)]
 
 /// Longest salutation or close, in bytes.
@@ -13,8 +14,8 @@ const MAX_SIGNATURE: usize = 8;
 /// Longest label of a frame, in bytes.
 const MAX_LABEL: usize = 160;
 
-/// Whether a letter begins at a line, in lower case; `after` are the lines behind it, and `is_first` says that
-/// nothing stands before it.
+/// Whether a letter begins at a line, in lower case; `after` are the lines behind it, and
+/// `is_first` says that no line precedes it.
 pub(super) fn begins<'l>(
   line: &str,
   mut after: impl DoubleEndedIterator<Item = &'l str> + Clone,
@@ -53,8 +54,8 @@ fn starts_with_word(line: &str, phrase: &str) -> bool {
   line.strip_prefix(phrase).is_some_and(|rest| !rest.starts_with(char::is_alphanumeric))
 }
 
-/// Whether a line is a frame of the agent's own program around what somebody else said or what happened: a label
-/// in brackets that fills the line, `Queued #2 (from Eve)`, a business card.
+/// Whether a line is a frame of the agent's own program around another person's words or an event:
+/// a label in brackets that fills the line, `Queued #2 (from Eve)`, a business card.
 pub(super) fn is_frame(line: &str) -> bool {
   let label = line.trim_matches(['*', '_', ' ']);
   let in_brackets = label.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
@@ -69,8 +70,8 @@ pub(super) fn is_frame(line: &str) -> bool {
   is_label || is_queued || FRAMES.iter().any(|one| lower.starts_with(one))
 }
 
-/// Whether a line, in lower case, hands over the text behind it, which somebody else wrote: "this came from our
-/// landlord today", "the rules of this README:", "scan of the flyer, text is".
+/// Whether a line, in lower case, hands over the text after it, which another person wrote: "this
+/// came from our landlord today", "the rules of this README:", "scan of the flyer, text is".
 pub(super) fn hands_over(line: &str) -> bool {
   let words =
     || line.split(|c: char| !c.is_alphanumeric() && c != '\'').filter(|word| !word.is_empty());
@@ -89,7 +90,7 @@ const POINTING: &[&str] = &[
   "här", "her", "to", "oto", "toto", "это", "вот", "це", "ось",
 ];
 
-/// That something came from somebody else.
+/// Words that say that a text came from another person.
 #[rustfmt::skip]
 const ARRIVED: &[&str] = &[
   "came", "arrived", "received", "landed", "kam", "ankam", "angekommen", "erhalten", "bekommen", "briefkasten",
@@ -133,7 +134,7 @@ const FRAMES: &[&str] = &[
   "hook webhook:",
 ];
 
-/// How somebody begins who writes to the owner and not to an agent.
+/// Salutations of letters to the owner and not to an agent.
 #[rustfmt::skip]
 const FORMAL: &[&str] = &[
   "dear", "to whom it may concern", "ladies and gentlemen", "sehr geehrte", "sehr geehrter", "sehr geehrtes",
@@ -146,7 +147,7 @@ const FORMAL: &[&str] = &[
 ];
 const FORMAL_UNSPACED: &[&str] = &["尊敬的", "拝啓", "様", "お客様各位", "貴社"];
 
-/// How anybody begins.
+/// Salutations that the owner may use as well.
 #[rustfmt::skip]
 const INFORMAL: &[&str] = &[
   "hi", "hello", "hey", "good morning", "good afternoon", "good evening", "hallo", "hi zusammen", "guten tag",
@@ -155,7 +156,7 @@ const INFORMAL: &[&str] = &[
   "hei", "cześć", "dzień dobry", "ahoj", "dobrý den", "привет", "здравствуйте", "добрый день", "привіт", "merhaba",
 ];
 
-/// How a letter ends.
+/// Complimentary closes.
 #[rustfmt::skip]
 const CLOSES: &[&str] = &[
   "kind regards", "best regards", "warm regards", "regards", "best wishes", "with best wishes", "sincerely",

@@ -1,7 +1,7 @@
 //! The material that was put before the agent: each record as a text with a source.
 //!
-//! The source is the one that OpenClaw recorded, never what the text claims. Only OpenClaw determines who
-//! is the owner; a name that somebody chose for themselves proves nothing.
+//! The source is the one that OpenClaw recorded, never what the text claims. Only OpenClaw
+//! determines who is the owner; a name that a sender chose proves nothing.
 #![forbid(unsafe_code)]
 
 use std::{borrow::Cow, path::Path};
@@ -23,8 +23,8 @@ pub(super) const WRAPPER: &str = "<<<EXTERNAL_UNTRUSTED_CONTENT";
 const WRAPPER_END: &str = "<<<END_EXTERNAL_UNTRUSTED_CONTENT";
 /// What OpenClaw calls its own messages in a session.
 const SESSION_EVENT: &str = "[OpenClaw session event]";
-/// How OpenClaw's own prompts begin, which stand in a transcript like a message of the user's: before a compaction,
-/// at the start of a session, at a heartbeat, after a command or a reminder.
+/// How OpenClaw's own prompts begin, which a transcript records like messages of the user: before a
+/// compaction, at the start of a session, at a heartbeat, after a command or a reminder.
 const PROMPTS: &[&str] = &[
   "Pre-compaction memory flush",
   "A new session was started via",
@@ -64,7 +64,7 @@ pub(super) enum Role {
   Owner,
   /// What the session that spawned this one asked for.
   Task,
-  /// Memory that was there before; it has an origin of its own.
+  /// Memory that existed before; the ledger has its origin.
   Memory,
   /// Anybody else's.
   Foreign,
@@ -80,7 +80,8 @@ pub(super) struct Material<'r> {
   pub(super) at: i64,
   /// Whether it came since the last message of a person.
   pub(super) in_turn: bool,
-  /// Whether what the agent then wrote may come from it even where no words are shared.
+  /// Whether text that the agent then wrote may come from the material even where they share no
+  /// words.
   pub(super) taints: bool,
   /// Another name of the source, such as the host that was asked before a redirection.
   pub(super) also: Option<String>,
@@ -178,7 +179,7 @@ impl<'r> Given<'r, '_> {
       || (!is_strangers && (self.text.trim_start().starts_with(SESSION_EVENT) || self.is_prompt()))
   }
 
-  /// Whether OpenClaw itself tells the agent what to do: nobody asked for that.
+  /// Whether it is a prompt of OpenClaw itself, for which no person asked.
   fn is_prompt(&self) -> bool {
     let text = self.text.trim_start();
     PROMPTS.iter().any(|prompt| text.starts_with(prompt))
@@ -194,7 +195,7 @@ impl<'r> Given<'r, '_> {
     let mut found = Vec::new();
     if is_prompt {
       let mut prompt = Material::new(Source::new("session-event"), Role::Foreign, self.text, at);
-      // OpenClaw's own words are always the same, and nobody's.
+      // OpenClaw's own words never vary, and come from no person.
       prompt.taints = false;
       found.push(prompt);
     }
@@ -219,7 +220,7 @@ impl<'r> Given<'r, '_> {
     found
   }
 
-  /// Whose words they are.
+  /// Whose words the message contains.
   fn speaker(&self, session: &Session) -> (Role, Source) {
     let foreign = |source: Source| (Role::Foreign, source);
     if self.is_event() {
@@ -233,7 +234,7 @@ impl<'r> Given<'r, '_> {
       SessionStart::Cron if self.text.contains(WRAPPER) => return foreign(Source::new("webhook")),
       SessionStart::Cron => return foreign(Source::new("cron")),
       SessionStart::Subagent => return (Role::Task, Source::new("agent")),
-      // Only what OpenClaw noted with the message itself tells who sent it.
+      // Only OpenClaw's own record of the message says who sent it.
       SessionStart::Unlisted if self.owner != Some(true) => {
         let is_named = self.owner == Some(false) || self.sender.is_some();
         return foreign(if is_named { self.peer(session) } else { Source::unknown() });
@@ -254,8 +255,8 @@ impl<'r> Given<'r, '_> {
     if is_owner { (Role::Owner, Source::new("user:owner")) } else { foreign(self.peer(session)) }
   }
 
-  /// Whether a device sent it that the configuration names as one of the owner's. An id on another channel is
-  /// somebody's there.
+  /// Whether the message came from a device that the configuration names as the owner's. An id on
+  /// another channel may belong to another person.
   fn is_by_owners_device(&self, session: &Session) -> bool {
     let channel = session.channel.as_deref();
     let is_devices =
@@ -267,7 +268,8 @@ impl<'r> Given<'r, '_> {
     is_devices && id.is_some_and(|id| self.owner_devices.iter().any(|device| device == id))
   }
 
-  /// Somebody who is not the owner. There are always three parts, so that nobody can be called owner.
+  /// The source of a person who is not the owner. There are always three parts, so that no name can
+  /// make it the owner.
   fn peer(&self, session: &Session) -> Source {
     let channel = match session.channel.as_deref() {
       // `user:owner:...` is the owner.
@@ -283,7 +285,7 @@ impl<'r> Given<'r, '_> {
   }
 }
 
-/// Somebody else on the channel.
+/// The source of the other people on the channel.
 fn others(session: &Session) -> Source {
   let channel = match session.channel.as_deref() {
     // `user:owner:...` is the owner.
@@ -392,13 +394,13 @@ pub(super) fn of_outcome<'r>(
     }
     // Hooks, formatters and linters speak there as well.
     "write" | "edit" | "apply_patch" => foreign("tool", Some(tool)),
-    // What the agent planned or said itself; but the answer is not its own word for it.
+    // The agent planned or said this itself; the tool's answer is not the agent's text.
     "sessions_yield" | "update_plan" | "tts" | "agents_list" if !outcome.network => {
       let mut material = foreign("tool", Some(tool));
       material.taints = false;
       material
     }
-    // Labels and last messages of others stand in it.
+    // The answer contains labels and last messages of others.
     "sessions_send" | "sessions_history" | "sessions_list" | "session_status"
     | "sessions_search" | "conversations_list" => foreign("inter-session", None),
     "subagents" | "sessions_spawn" => foreign("subagent", None),
@@ -467,7 +469,7 @@ pub(super) fn of_lost<'r>(call: &'r Call, workspace: &Path, at: i64) -> Option<M
   (!is_silent).then(|| Material::new(material.source, material.role, "", at))
 }
 
-/// Stands for an answer that is not on record.
+/// Replaces an answer that is not on record.
 const LOST: &str = "an answer that is not on record";
 
 /// Whether a command asks a social network for agents, as its own skill does with `curl`.
@@ -570,7 +572,7 @@ mod tests {
     assert_eq!(source("node", Some("7f"), None, None), "user:owner");
     assert_eq!(source("ios", None, Some("7f"), None), "user:owner");
     assert_eq!(source("webchat", None, Some("7f"), None), "user:owner");
-    // Another device, another channel, and OpenClaw's own word.
+    // Another device, another channel, and OpenClaw's own decision.
     assert_eq!(source("node", Some("80"), None, None), "user:node:80");
     assert_eq!(source("node", Some("7f"), Some("80"), None), "user:node:80");
     assert_eq!(source("telegram", Some("7f"), Some("7f"), None), "user:telegram:7f");

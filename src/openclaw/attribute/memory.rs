@@ -1,4 +1,4 @@
-//! Text that comes from memory itself: memfw's own ledger knows where that once came from.
+//! Text that comes from memory itself: memfw's ledger has the origin of that memory.
 //!
 //! What a page brought into one file is before the agent again at the next start, without any call on
 //! record, and a turn without anything foreign may copy it. And OpenClaw promotes entries of the daily notes
@@ -16,23 +16,24 @@ use crate::provenance::{
   Attribution, Evidence, Remembered, Request, Source, overlap::Text, words::squeezed,
 };
 
-/// Which part of a text a remembered one must explain to be its source.
+/// Share of a text that a remembered text must explain to be its source.
 pub(super) const IS_COPY: f32 = 0.6;
 /// How many words a text must share with a remembered one: "Lessons:" is in many notes (a choice).
 const MIN_SHARED: usize = 2;
-/// Which part of a text may be of memory that the ledger does not know.
+/// Share of a text that may come from memory that the ledger does not know.
 const UNKNOWN: f32 = 0.15;
 /// How OpenClaw ends an entry that it has promoted.
 const SCORE: &str = " [score=";
 
 impl Inquiry<'_> {
-  /// Gives a text of the agent's or the owner's that repeats memory of little trust the origin of that.
+  /// Gives a text of the agent or the owner that repeats memory of little trust the origin of that
+  /// memory.
   pub(super) fn follow_memory(&self, text: &str, before: &Context<'_>, decision: &mut Decision) {
     self.forget_own_memory(text, before, decision);
     if is_foreign(&decision.source) || self.question.memory.is_empty() {
       return;
     }
-    // A date above an entry is in every note of that month, and says nothing about the entry.
+    // A date above an entry is in every note of that month, and does not identify the entry.
     let entries: Vec<&str> =
       text.lines().filter(|line| !line.trim_start().starts_with('#')).collect();
     let words = Text::new(&entries.join("\n"));
@@ -102,8 +103,8 @@ impl Inquiry<'_> {
     }
   }
 
-  /// The origin of entries that OpenClaw has promoted, where all of a text is that, and each stands letter by
-  /// letter in the file that it names.
+  /// The origin of entries that OpenClaw has promoted, where a text consists of such entries and
+  /// the named file contains each entry exactly.
   pub(super) fn promoted(&self, text: &str) -> Option<Attribution> {
     let mut origin: Option<&Remembered> = None;
     for line in text.lines().map(str::trim) {

@@ -7,7 +7,6 @@
 #![forbid(unsafe_code)]
 
 mod answer;
-mod asking;
 mod choose;
 mod governed;
 mod heading;
@@ -20,6 +19,7 @@ mod owner;
 mod parts;
 mod passed_on;
 mod path;
+mod questions;
 mod quoted;
 mod rank;
 mod search;
@@ -144,11 +144,11 @@ impl Inquiry<'_> {
     if records.len() < MAX_RECORDS {
       return records.into();
     }
-    // What a busy session did since then may have pushed the call out.
+    // Later records of a busy session may have pushed the call out.
     let to = latest_call(self.question).min(window.to);
     let mut until_then =
       self.note(self.sessions.records(&session.id, Window { to, ..window }, MAX_RECORDS));
-    // And what it did between the change and when the change was seen.
+    // Then the records between the change and the moment at which memfw saw it.
     for after in SOON_AFTER {
       let is_cut = until_then.len() >= MAX_RECORDS
         && until_then.first().is_some_and(|first| first.at > self.question.changed_at);
@@ -231,7 +231,7 @@ impl Inquiry<'_> {
     }
   }
 
-  /// What the call that a pick names tells about its lines, or what is known without one.
+  /// The attribution by the call that a pick names, or without a call.
   fn attribution(&mut self, scenes: &Scenes, pick: &Pick<'_, '_>) -> Attribution {
     match pick.by {
       By::Nobody => {
@@ -292,8 +292,8 @@ impl Inquiry<'_> {
 
   /// OpenClaw's ledger names a session, and there is no call on record: the memory flush before a
   /// compaction, or the hook that keeps an ended session. Both write about all that the session
-  /// remembers, so all of it counts as one turn. The flush works in a copy of its session that is removed
-  /// when it is done, and nothing tells of which one: the text may come from any of `scenes`.
+  /// remembers, so all of it counts as one turn. The flush works in a copy of its session that is
+  /// removed when it is done, and no record says which one: the text may come from any of `scenes`.
   fn of_ledger<'s>(&mut self, scenes: impl Iterator<Item = &'s Scene>, text: &str) -> Attribution {
     let at = self.question.changed_at;
     let mut found: Vec<(Decision, &Session)> = Vec::new();
@@ -307,7 +307,8 @@ impl Inquiry<'_> {
       supports.push(choose::support(text, &before));
       found.push((self.decide(text, &before, &scene.session), &scene.session));
     }
-    // What one session has nearly all words of was not written about another that has none of them.
+    // Text of which one session has nearly all words was not written about a session that has none
+    // of them.
     if supports.iter().any(|support| *support >= IS_ABOUT) {
       let mut supports = supports.into_iter();
       found.retain(|_| supports.next().is_none_or(|support| support >= HAS_NOTHING));
@@ -358,7 +359,7 @@ impl Inquiry<'_> {
     records
   }
 
-  /// The same of a session that wrote nothing itself.
+  /// The history of a session that wrote nothing itself.
   fn history_of(&mut self, session: &Session) -> Rc<[Record]> {
     if let Some(known) = self.histories.get(&session.id) {
       return Rc::clone(known);
@@ -408,7 +409,7 @@ fn is_ledgers(scenes: &Scenes, scene: &Scene) -> bool {
   first.is_some_and(|first| first.session.id == scene.session.id)
 }
 
-/// What OpenClaw's import put beside the memory, by where it lies.
+/// Text of OpenClaw's import, by the folder in which it lies.
 fn imported(importer: &str) -> Attribution {
   let note = "it lies where imports do, and no session was at work when it came".to_owned();
   Attribution {
@@ -468,7 +469,7 @@ fn worse(one: Attribution, other: Attribution) -> Attribution {
   least
 }
 
-/// The text of a file's bytes; what is no text has no words.
+/// The text of a file's bytes; bytes that are no text have no words.
 fn lossy(bytes: &[u8]) -> String {
   let mut text = String::with_capacity(bytes.len());
   for chunk in bytes.utf8_chunks() {

@@ -1,13 +1,14 @@
-//! Whether the owner said a text: whole sentences, word for word but for words that change nothing.
+//! Whether the owner said a text: whole sentences, word for word except for words that change
+//! nothing.
 //!
-//! Shared words alone lend a text the owner's name too easily: a page can have the agent leave out a "never",
-//! swap two names, drop a condition, or write "below" for "above", and every other word is the owner's. So
-//! sentence is compared with sentence. A wrong "no" costs a text the owner's name; a wrong "yes" could give it
-//! to a page.
+//! Shared words alone would attribute a text to the owner too easily: a page can have the agent
+//! leave out a "never", swap two names, drop a condition, or write "below" for "above", and every
+//! other word is the owner's. So sentence is compared with sentence. A wrong "no" withholds a text
+//! from the owner; a wrong "yes" could attribute the text of a page to the owner.
 #![forbid(unsafe_code)]
 
 use super::{
-  governed::{Told, told},
+  governed::{MessageSentence, sentences_of},
   material::{Material, Role},
   sentence::Sentence,
   turns::Context,
@@ -23,15 +24,15 @@ const MAX_JOINED: usize = 4;
 pub(super) fn has_said(text: &str, context: &Context<'_>) -> bool {
   let of_turn = |role| context.materials.iter().any(|one| one.in_turn && one.role == role);
   let is_clean = !context.is_marked && !of_turn(Role::Foreign);
-  let text = told(text);
-  let given = told(&context.given);
+  let text = sentences_of(text);
+  let given = sentences_of(&context.given);
   if text.is_empty() || text.len() > MAX_SENTENCES {
     return false;
   }
-  let mut said: Vec<Vec<Told>> = Vec::new();
+  let mut said: Vec<Vec<MessageSentence>> = Vec::new();
   let mut n_said = 0;
   for (role, message) in messages(context) {
-    let mut message = told(&message);
+    let mut message = sentences_of(&message);
     if role == Role::Task {
       for one in &mut message {
         one.asks = false;
@@ -41,8 +42,9 @@ pub(super) fn has_said(text: &str, context: &Context<'_>) -> bool {
     if n_said > MAX_SAID {
       break;
     }
-    // Without what takes something back, nothing in the message is what the owner said.
-    let is_whole = |one: &Told| !one.revokes || repeats_any(&text, one, is_clean);
+    // Without the sentence that takes something back, no part of the message is what the owner
+    // said.
+    let is_whole = |one: &MessageSentence| !one.revokes || repeats_any(&text, one, is_clean);
     said.extend(message.iter().all(is_whole).then_some(message));
   }
   // Up to which sentence all before it are found.
@@ -68,7 +70,8 @@ pub(super) fn has_said(text: &str, context: &Context<'_>) -> bool {
 /// What the owner said and the tasks that were handed over, the latest first; the pieces of one message that
 /// something else parts are one.
 fn messages(context: &Context<'_>) -> Vec<(Role, String)> {
-  // An order of an earlier turn was noted then, or was not meant to be; with a page in sight it could be any.
+  // An order of an earlier turn was noted then, or was not meant to be; while the turn holds a page
+  // it could be any.
   let is_foreign = |one: &Material<'_>| one.in_turn && one.role == Role::Foreign && one.taints;
   let has_foreign = !context.was_there && context.materials.iter().any(is_foreign);
   let own = context
@@ -89,7 +92,7 @@ fn messages(context: &Context<'_>) -> Vec<(Role, String)> {
 }
 
 /// Whether the text has a sentence of the owner's.
-fn repeats_any(text: &[Told], said: &Told, is_clean: bool) -> bool {
+fn repeats_any(text: &[MessageSentence], said: &MessageSentence, is_clean: bool) -> bool {
   (0..text.len()).any(|start| {
     (1..=MAX_JOINED.min(text.len() - start)).any(|n| {
       joined(text, start, n).is_some_and(|part| is_same(&part, &said.sentence, None, is_clean))
@@ -97,19 +100,19 @@ fn repeats_any(text: &[Told], said: &Told, is_clean: bool) -> bool {
   })
 }
 
-fn joined(all: &[Told], start: usize, n: usize) -> Option<Sentence> {
+fn joined(all: &[MessageSentence], start: usize, n: usize) -> Option<Sentence> {
   let sentences = all.get(start..start + n)?.iter().map(|one| &one.sentence);
   Some(Sentence::joined(sentences))
 }
 
-/// Whether `n` sentences of the text are one of these, or several of them that follow one another, and stand
-/// below the line that they stood below.
+/// Whether `n` sentences of the text are one of these, or several of them that follow one another,
+/// and are below the same introducing line as before.
 fn is_among(
-  text: &[Told],
+  text: &[MessageSentence],
   start: usize,
   n: usize,
-  said: &[Vec<Told>],
-  given: &[Told],
+  said: &[Vec<MessageSentence>],
+  given: &[MessageSentence],
   is_clean: bool,
 ) -> bool {
   let Some(part) = joined(text, start, n) else { return false };
@@ -138,10 +141,10 @@ fn is_among(
 /// Whether the text has the line below which the owner said it, and no other one. The heading may be above
 /// the text in what was `given` to the call.
 fn is_introduced(
-  text: &[Told],
+  text: &[MessageSentence],
   start: usize,
-  given: &[Told],
-  all: &[Told],
+  given: &[MessageSentence],
+  all: &[MessageSentence],
   said: std::ops::Range<usize>,
 ) -> bool {
   let of_text = text.get(start).and_then(|one| text.get(one.intro?));
@@ -158,8 +161,8 @@ fn is_introduced(
   })
 }
 
-/// Whether two sentences say the same. Where the owner's has a pronoun, the text may have the name from the
-/// sentence `before` it instead.
+/// Whether two sentences have one meaning. Where the owner's sentence has a pronoun, the text may
+/// have the name from the sentence `before` it instead.
 fn is_same(text: &Sentence, said: &Sentence, before: Option<&Sentence>, is_clean: bool) -> bool {
   let named = before.map(|before| said.with_names_of(before)).unwrap_or_default();
   // Of two names a page could choose the wrong one.
@@ -321,7 +324,7 @@ mod tests {
         "Marta left the house. What about Lars? He approves the payments.",
       ),
       ("Ask Lars; pay Orion.", "Ask Lars. What does Eve say? Pay Orion."),
-      // The pronoun is somebody else's.
+      // The pronoun refers to another person.
       ("Lars stays. Marta approves.", "Marta left. Lars stays. He approves."),
       ("Lars stays and Marta approves.", "Marta left. Lars stays and he approves."),
     ] {

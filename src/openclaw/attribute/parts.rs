@@ -1,7 +1,7 @@
 //! The parts of a message that a person sent: their own words, and what they passed on.
 //!
-//! A forwarded message, a file or a picture comes from somebody else, even if the owner sends it. A person can type
-//! such a frame as well; that only takes words away from them.
+//! A forwarded message, a file or a picture comes from another person, even if the owner sends it.
+//! A person can type such a frame as well; that only withholds words from them.
 #![forbid(unsafe_code)]
 
 use super::{
@@ -19,12 +19,12 @@ pub(super) struct Parts<'r> {
   pub(super) passed: Vec<(&'static str, Option<&'r str>, &'r str)>,
   /// Whether the words are looked through for what others said.
   has_quotes: bool,
-  /// Whether a mark was met behind which nothing is the sender's any more.
+  /// Whether a mark was met after which no text is the sender's.
   is_open: bool,
 }
 
 impl<'r> Parts<'r> {
-  /// Words that stand in no frame of OpenClaw's.
+  /// Adds words that are outside OpenClaw's frames.
   fn words(&mut self, text: &'r str) {
     if self.is_open {
       self.passed.push((FORWARDED, None, text));
@@ -41,8 +41,8 @@ impl<'r> Parts<'r> {
   }
 }
 
-/// Takes the words of a message apart; `context` is what OpenClaw put around them. Only a person `has_quotes`
-/// among the words; what an agent asks of another one is as trusted as that agent.
+/// Takes the words of a message apart; `context` is what OpenClaw put around them. Only a person
+/// `has_quotes` among the words; a task from an agent is as trusted as that agent.
 pub(super) fn parts<'r>(text: &'r str, context: &'r str, has_quotes: bool) -> Parts<'r> {
   let mut parts = Parts { has_quotes, ..Parts::default() };
   if labels(context).any(|label| label.starts_with("Forward")) {
@@ -87,7 +87,7 @@ fn take<'r>(text: &'r str, parts: &mut Parts<'r>) {
   let ends = ["\nDescription:", "\nTranscript:", "] Description:", "] Transcript:"];
   let described = ends.iter().filter_map(|end| rest.find(end)).min();
   let Some(described) = described else {
-    // A frame without what was seen in it is a person's own word, and the picture is not on record.
+    // A frame without a description is the person's own text, and the picture is not on record.
     parts.words(rest);
     parts.passed.push(("attachment", Some(kind), ""));
     return;
@@ -110,7 +110,7 @@ pub(super) fn has_content(context: &str) -> bool {
 fn labels(context: &str) -> impl Iterator<Item = &str> {
   context.lines().map(str::trim).filter_map(|line| {
     let line = match line.split_once("] ") {
-      // The time stands before the first one.
+      // The time precedes the first label.
       Some((time, rest)) if time.starts_with('[') => rest,
       _ => line,
     };

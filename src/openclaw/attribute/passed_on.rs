@@ -1,9 +1,10 @@
-//! What a person says that somebody else said, within their own lines: "Is this mail genuine? “…”",
-//! "Eve said: …", "Translate: …".
+//! Text of others that a person repeats within their own lines: "Is this mail genuine? “…”", "Eve
+//! said: …", "Translate: …".
 //!
-//! The words behind such an introduction are somebody else's, and the owner does not vouch for them. As with
-//! the marks of mail programs, an introduction that is taken for one by mistake costs the owner's name; one
-//! that is missed lends it to somebody else.
+//! The words after such an introduction are another person's, and the owner does not vouch for
+//! them. As with the marks of mail programs, a line that is taken for an introduction by mistake
+//! withholds a text from the owner; an introduction that is missed attributes another person's text
+//! to the owner.
 #![forbid(unsafe_code)]
 
 use std::ops::Range;
@@ -15,7 +16,7 @@ const MIN_QUOTED: usize = 20;
 /// Most words between "the page" and "says".
 const MAX_BETWEEN: usize = 4;
 
-/// Which bytes of a message are somebody else's words, sorted and disjoint.
+/// The ranges of a message that are another person's words, sorted and disjoint.
 pub(super) fn passed_on(text: &str) -> Vec<Range<usize>> {
   let mut found = Vec::new();
   let paragraphs = paragraphs(text);
@@ -42,7 +43,7 @@ pub(super) fn passed_on(text: &str) -> Vec<Range<usize>> {
     found
       .extend(quotations(words).map(|one| one.start + paragraph.start..one.end + paragraph.start));
   }
-  // An address says where the words are, and none of them.
+  // An address says where the words are, and contains none of them.
   let has_words = |one: &Range<usize>| {
     let text = text.get(one.clone()).unwrap_or_default();
     text
@@ -73,7 +74,7 @@ fn paragraphs(text: &str) -> Vec<Range<usize>> {
   found
 }
 
-/// Where somebody else's words begin in a line, if something introduces them.
+/// Where another person's words begin in a line, if the line introduces them.
 fn introduced(line: &str) -> Option<usize> {
   let lower = lower(line);
   let phrase = |phrases: &[&str]| {
@@ -105,7 +106,7 @@ fn colon(line: &str) -> Option<usize> {
   })
 }
 
-/// Whether somebody other than the sender says something here.
+/// Whether a sentence has a verb of saying whose subject is not the sender.
 fn says(sentence: &str) -> bool {
   let mut before = "";
   for word in words(sentence) {
@@ -117,7 +118,8 @@ fn says(sentence: &str) -> bool {
   SAYING_UNSPACED.iter().any(|one| sentence.contains(one))
 }
 
-/// Whether a sentence ends in that: "Eve told me", and not in what they said it of: "Eve wrote the report".
+/// Whether a sentence ends with a verb of saying and its hearer, as "Eve told me", and not with an
+/// object, as "Eve wrote the report".
 fn says_to_somebody(sentence: &str) -> bool {
   let words: Vec<&str> = words(sentence).collect();
   let mut last = words.into_iter().rev().skip_while(|word| TO_WHOM.contains(word));
@@ -127,7 +129,7 @@ fn says_to_somebody(sentence: &str) -> bool {
     || SAYING_UNSPACED.iter().any(|one| sentence.contains(one))
 }
 
-/// Behind "the page says": what a thing says is not the sender's.
+/// After "the page says": the words of a thing are not the sender's.
 fn noun_that_says(line: &str) -> Option<usize> {
   let mut since: Option<usize> = None;
   for (at, word) in words_at(line) {
@@ -143,7 +145,7 @@ fn noun_that_says(line: &str) -> Option<usize> {
   None
 }
 
-/// Quotations in a paragraph whose other words ask, or speak of what somebody else said.
+/// Quotations in a paragraph whose other words ask, or refer to another person's words.
 fn quotations(paragraph: &str) -> impl Iterator<Item = Range<usize>> {
   let mut found = Vec::new();
   let mut outside = String::new();
@@ -201,7 +203,7 @@ fn last_sentence(text: &str) -> &str {
   text.rsplit(['.', '!', '?', '。', '！', '？']).next().unwrap_or_default()
 }
 
-/// In lower case, with the same places: letters whose lower case has another length stay.
+/// In lower case at equal offsets: letters whose lower case has another length stay.
 fn lower(text: &str) -> String {
   text
     .chars()
@@ -273,7 +275,7 @@ const OWN: &[&str] = &[
   "nós", "ik", "wij", "jag", "vi", "jeg", "ja", "já", "я", "мы",
 ];
 
-/// That somebody said something.
+/// Verbs of saying.
 #[rustfmt::skip]
 const SAYING: &[&str] = &[
   "said", "says", "saying", "wrote", "writes", "told", "tells", "mailed", "emailed", "e-mailed", "texted", "messaged",
@@ -290,7 +292,7 @@ const SAYING_UNSPACED: &[&str] = &[
   "라고",
 ];
 
-/// What carries the words of others.
+/// Nouns for texts of others.
 #[rustfmt::skip]
 const THINGS: &[&str] = &[
   "mail", "email", "e-mail", "message", "letter", "sms", "text", "post", "tweet", "page", "website", "site", "article",
@@ -314,7 +316,7 @@ const THINGS_UNSPACED: &[&str] = &[
   "편지",
 ];
 
-/// What an agent is asked to do with somebody's words.
+/// Verbs for handling a text, as in a request to translate it.
 #[rustfmt::skip]
 const HANDLED: &[&str] = &[
   "translate", "translation", "summarise", "summarize", "proofread", "rephrase", "paraphrase", "rewrite", "check",
@@ -372,7 +374,7 @@ const POINTING: &[&str] = &[
 ];
 const POINTING_UNSPACED: &[&str] = &["这", "這", "これ", "이거", "이게"];
 
-/// What is asked about somebody's words.
+/// Questions about the truth of a text.
 #[rustfmt::skip]
 const DOUBTS: &[&str] = &[
   "inbox", "mailbox", "spam", "scam", "phishing", "genuine", "fake", "legit", "legitimate", "real", "hoax", "posteingang",
@@ -380,7 +382,7 @@ const DOUBTS: &[&str] = &[
   "podvod", "мошенничество", "спам", "фишинг",
 ];
 
-/// That the sender wants the quoted words kept, as their own.
+/// Verbs by which the sender adopts the quoted words and wants them kept.
 #[rustfmt::skip]
 const KEPT: &[&str] = &[
   "remember", "note", "save", "keep", "add", "write", "merke", "merk", "notiere", "notier", "speichere", "retiens", "note",

@@ -13,7 +13,7 @@ const MAX_PATH_BYTES: usize = 4096;
 pub(super) enum Names {
   /// It ends like it, but is in another place: a link, a sandbox, or another file.
   Ending,
-  /// It is the file.
+  /// The path is exactly that of the file.
   File,
 }
 
@@ -45,7 +45,7 @@ pub(super) fn relative(named: &str, workspace: &Path) -> Option<PathBuf> {
   Some(below.unwrap_or(named))
 }
 
-/// Whether a file, relative to the workspace, is memory: what was put in there has an origin of its own.
+/// Whether a file, relative to the workspace, is memory: the ledger has the origin of its text.
 pub(super) fn is_memory(relative: &Path) -> bool {
   const INJECTED: &[&str] = &[
     "MEMORY.md",
@@ -93,7 +93,7 @@ fn plain(path: &str) -> Option<PathBuf> {
   for part in Path::new(path).components() {
     match part {
       Component::CurDir => {}
-      // Above its start a path leads to what the text alone does not tell.
+      // The text alone does not say where a path above its start leads.
       Component::ParentDir if plain.file_name().is_none() && !plain.has_root() => plain.push(part),
       Component::ParentDir => drop(plain.pop()),
       other => plain.push(other),

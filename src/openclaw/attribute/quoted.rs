@@ -1,21 +1,22 @@
 //! Where the words of others begin inside a message that the owner sent.
 //!
-//! A forwarded mail, a quotation and the text of a page stand in a message without a frame of OpenClaw's; what
-//! tells them is how mail programs, messengers and people set them off. What follows such a mark is not the
-//! sender's words. A mark that is taken for one by mistake costs the owner's name; one that is missed lends the
-//! owner's name to somebody else.
+//! A message may contain a forwarded mail, a quotation or the text of a page without a frame of
+//! OpenClaw's; the marks by which mail programs, messengers and people set such text off show where
+//! it begins. Text after such a mark is not the sender's. Text that is taken for a mark by mistake
+//! withholds words from the owner; a mark that is missed attributes another person's words to the
+//! owner.
 #![forbid(unsafe_code)]
 
-use super::{asking::asks, letter, passed_on::passed_on};
+use super::{letter, passed_on::passed_on, questions::asks};
 
 /// A message of one person, taken apart.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Quoted<'r> {
   /// The sender's own words.
   pub(super) own: Vec<&'r str>,
-  /// What somebody else said, and what kind of source that is.
+  /// Another person's words, with the kind of their source.
   pub(super) others: Vec<(&'static str, &'r str)>,
-  /// Whether the end of the text is somebody else's, and so is all that follows it in the message.
+  /// Whether the end of the text, and so the rest of the message, is another person's.
   pub(super) is_open: bool,
 }
 
@@ -65,7 +66,7 @@ pub(super) fn quoted(text: &str) -> Quoted<'_> {
 }
 
 impl<'r> Quoted<'r> {
-  /// Adds words without such a mark, less what the sender says that others said.
+  /// Adds words without such a mark, without the words that the sender repeats from others.
   fn own(&mut self, text: &'r str, from: usize, to: usize) {
     let words = text.get(from..to).unwrap_or_default();
     let mut at = 0;
@@ -112,8 +113,8 @@ impl<'r> Line<'r> {
   }
 }
 
-/// Whether all from here on is somebody else's: the kind of source, and where it begins. `first` is the first line that
-/// is not blank.
+/// Whether the rest of the message is another person's: the kind of source, and where it begins.
+/// `first` is the first line that is not blank.
 fn opening(lines: &[Line<'_>], at: usize, first: usize) -> Option<(&'static str, usize)> {
   let line = lines.get(at)?;
   let behind = lines.get(at + 1..).unwrap_or_default().iter().map(|line| line.lower.as_str());
@@ -264,7 +265,8 @@ fn has_clock(text: &str) -> bool {
     .any(|window| matches!(window, [a, b':', c] if a.is_ascii_digit() && c.is_ascii_digit()))
 }
 
-/// `On Monday Eve wrote:`, `Am Montag schrieb Eve:`. What somebody says that they wrote themselves is theirs.
+/// `On Monday Eve wrote:`, `Am Montag schrieb Eve:`. Text of which the sender says that they wrote
+/// it is the sender's.
 fn says_wrote(line: &str) -> bool {
   let found = |(verb, is_before_name): &(&str, bool)| {
     line.match_indices(verb).any(|(at, _)| {
@@ -285,7 +287,7 @@ fn says_wrote(line: &str) -> bool {
   WROTE.iter().any(found)
 }
 
-/// Whether a line speaks of what somebody else wrote.
+/// Whether a line speaks of text by another person.
 fn is_of_others(line: &str) -> bool {
   let mut words = line.split(|c: char| !c.is_alphanumeric() && c != '-');
   words.any(|word| OTHERS.contains(&word))
@@ -337,7 +339,7 @@ const SUBJECTS: &[&str] = &[
   "主旨", "寄件日期", "件名", "送信日時", "제목", "보낸 날짜", "الموضوع",
 ];
 
-/// That somebody wrote something, and whether the name follows.
+/// Verbs for writing, and whether the name follows the verb.
 #[rustfmt::skip]
 const WROTE: &[(&str, bool)] = &[
   ("wrote", false), ("schrieb", true), ("a écrit", false), ("escribió", false), ("ha scritto", false),
@@ -357,7 +359,7 @@ pub(super) const TO_WHOM: &[&str] = &[
 const OWN: &[&str] =
   &["i", "we", "ich", "wir", "je", "j'ai", "yo", "io", "ho", "eu", "ik", "jag", "jeg", "я"];
 
-/// What others write.
+/// Nouns for texts of others.
 #[rustfmt::skip]
 const OTHERS: &[&str] = &[
   "mail", "mails", "email", "e-mail", "message", "letter", "post", "thread", "chat", "text", "quote", "note",

@@ -9,7 +9,8 @@ pub(super) fn rank(source: &Source) -> u8 {
   match source.kind() {
     "moltbook" => 0,
     "webhook" | "email" | "external" => 10,
-    // What somebody passes on from a page is the page's, where that was read as well.
+    // Text that a person passes on from a page is attributed to the page if the agent read the page
+    // as well.
     "user" if source.detail().is_some_and(|detail| detail.ends_with(":others")) => 22,
     "user" if source.detail() != Some("owner") => 15,
     "web_fetch" | "browser" | "web_search" => 20,
@@ -27,7 +28,7 @@ pub(super) fn rank(source: &Source) -> u8 {
   }
 }
 
-/// Whether a source is one that OpenClaw's own agent and its owner are not.
+/// Whether a source is neither OpenClaw's own agent nor its owner.
 pub(super) fn is_foreign(source: &Source) -> bool {
   rank(source) < 70
 }

@@ -25,7 +25,7 @@ const MAX_EQUAL: usize = 4;
 
 /// The most other calls that may have made a text out of another, the latest first.
 const MAX_RIVALS: usize = 16;
-/// Most calls that one text is made of; the lines of more are nobody's.
+/// Most calls that one text is made of; further lines get no call.
 const MAX_PICKS: usize = 32;
 
 /// One session that was at work.
@@ -72,8 +72,9 @@ pub(super) struct Pick<'p, 's> {
   /// The lines.
   pub(super) text: String,
   pub(super) by: By<'p, 's>,
-  /// Calls that ran when the file was changed and may have made the text out of what was there, where it
-  /// is not sure that the one above made it then. It is trusted no more than what they had before them.
+  /// Calls that ran when the file was changed and may have made the text out of what was there,
+  /// where it is not sure that the one above made it then. It is trusted no more than the text that
+  /// those calls had read.
   pub(super) rivals: Vec<(&'s Scene, &'p Write<'s>)>,
 }
 
@@ -86,9 +87,9 @@ pub(super) enum By<'p, 's> {
   Output(&'s Scene, &'p Write<'s>),
   /// A session that OpenClaw's ledger names; there is no call on record.
   Ledger(&'s Scene),
-  /// The same without any records: a private copy of another session.
+  /// A session without any records: a private copy of another session.
   Private,
-  /// Nothing on record did.
+  /// No call on record wrote it.
   Nobody,
 }
 
@@ -181,7 +182,8 @@ impl<'s> Search<'s> {
       By::Call(_, write) | By::Output(_, write) => Some(write),
       _ => None,
     };
-    // Who changes a file may set its time as well, but not when it was seen.
+    // A program that changes a file may set its time as well, but not the time at which memfw saw
+    // it.
     let is_sure = own.is_some_and(|write| {
       write.surely_ran(changed_at) && write.was_running(seen_at) && write.has_all(&lines)
     });
@@ -212,7 +214,7 @@ impl<'s> Search<'s> {
     if let Some((scene, write)) = running().filter(|(_, write)| write.is_naming_command()).last() {
       return By::Output(scene, write);
     }
-    // What a command installs or fetches may write as well, and says nothing of it.
+    // A program that a command installs or fetches may write as well, without a record.
     let installs =
       |write: &Write<'_>| write.runs_foreign_code() && write.surely_ran(question.changed_at);
     match (self.ledger(), running().filter(|(_, write)| installs(write)).last()) {
@@ -228,7 +230,7 @@ impl<'s> Search<'s> {
     let is_open = match pick.by {
       By::Call(scene, write) | By::Output(scene, write) => {
         let is_unanswered = write.answer.is_none() && !scene.went_on_after(write.at);
-        // What ran then may have changed what this call wrote before.
+        // Calls that ran then may have changed the text that this call wrote before.
         let is_older = !write.was_running(question.changed_at) && pick.rivals.is_empty();
         is_unanswered || is_older && !self.scenes.all.iter().all(|scene| scene.went_on(question))
       }
@@ -302,7 +304,7 @@ impl Scene {
     })
   }
 
-  /// Whether a person spoke after `at`: what was not answered until then never will be.
+  /// Whether a person spoke after `at`: a call that was not answered until then never will be.
   fn went_on_after(&self, at: i64) -> bool {
     self.records.iter().any(|record| {
       record.at > at && matches!(record.message, Message::User { .. } | Message::Reset)

@@ -1,11 +1,12 @@
-//! A sentence as its words, and whether another one says the same.
+//! A sentence as its words, and whether another sentence has the same meaning.
 //!
-//! Every word and sign counts, with its place, except those on closed lists: what can come or go without
-//! changing who does what to whom, how much, when, and whether. So does where a sentence or a part of it ends:
-//! "Ask before you pay. Orion ..." has all words of "Ask before you pay Orion. ...". A word that belongs on no
-//! list is compared, in every language; a word too few here costs a text the owner's name, a word too many
-//! could lend it to a page. So no word is on a list that relates two others in any language here ("an", "de"),
-//! shows a case ("der", "den"), or may be a pronoun ("il", "los", "die").
+//! Every word and sign counts, with its place, except those on closed lists: what can come or go
+//! without changing who does what to whom, how much, when, and whether. So does where a sentence or
+//! a part of it ends: "Ask before you pay. Orion ..." has all words of "Ask before you pay Orion.
+//! ...". A word that belongs on no list is compared, in every language; a missing word withholds a
+//! text from the owner, a word too many could attribute the text of a page to the owner. So no list
+//! has a word that relates two others in any language here ("an", "de"), shows a case ("der",
+//! "den"), or may be a pronoun ("il", "los", "die").
 #![forbid(unsafe_code)]
 
 use unicode_normalization::{UnicodeNormalization as _, char::is_combining_mark};
@@ -28,7 +29,7 @@ struct Word {
   gap: Gap,
 }
 
-/// What sets a word apart from the one before it.
+/// The separation of a word from the one before it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 enum Gap {
   #[default]
@@ -89,8 +90,8 @@ impl Sentence {
     self.words.iter().all(|word| word.is_of(words))
   }
 
-  /// Whether this is what the owner `said`: the same words one after the other, with the same ends between
-  /// them, but for those that may come or go.
+  /// Whether this is what the owner `said`: the same words one after the other, with equal ends
+  /// between them, except for the words that may be added or left out.
   pub(super) fn repeats(&self, said: &Self) -> bool {
     let is_english = said.words.iter().any(|word| word.is_of(ENGLISH));
     let may_come = |word: &Word| {
@@ -130,7 +131,7 @@ impl Sentence {
 
   /// "From 1 December Jonas takes over the payments on-call" as "Jonas is on call for payments from 1 December".
   ///
-  /// The same words in another order can say anything else; a turn of phrase says the same.
+  /// Equal words in another order can have any other meaning; a turn of phrase keeps it.
   pub(super) fn reworded(&self) -> Option<Self> {
     let n = self.words.iter().skip(1).position(|word| word.gap > Gap::Nothing);
     let (clause, rest) = self.words.split_at_checked(n.map_or(self.words.len(), |n| n + 1))?;
@@ -149,7 +150,7 @@ impl Sentence {
 
   /// This sentence with the pronoun that it begins with replaced by each name of the sentence before it.
   ///
-  /// A pronoun further on may refer to somebody in this sentence.
+  /// A later pronoun may refer to a person in this sentence.
   pub(super) fn with_names_of(&self, before: &Self) -> Vec<Self> {
     if !self.words.first().is_some_and(|word| word.is_of(PRONOUNS)) {
       return vec![];
@@ -184,13 +185,14 @@ impl Word {
   }
 }
 
-/// Whether a note may leave out this word of the owner's, which stands before `rest`, and `behind_gap` or not.
+/// Whether a note may leave out this word of the owner's sentence. The word precedes `rest`;
+/// `behind_gap` says whether it follows a gap.
 fn may_go(word: &Word, rest: &[Word], behind_gap: bool) -> bool {
   let is_before =
     |test: fn(&Word) -> bool| rest.first().is_some_and(|next| next.is_number() || test(next));
-  // Before a participle it would matter: who is paid did not pay.
+  // Before a participle the word matters: a person who is paid did not pay.
   word.is_of(IS) && is_before(|next| next.is_of(PLACES) || next.is_of(NUMBER))
-    // Behind a verb it would matter: who is let in is not only let.
+    // After a verb the word matters: a person who is let in is not only let.
     || word.is_of(PLACES) && behind_gap && is_before(|next| next.has_capital)
 }
 
@@ -210,7 +212,7 @@ fn without_tail(text: &str) -> &str {
   TAILS.iter().find_map(|tail| bare.strip_suffix(tail)).unwrap_or(text)
 }
 
-/// Wide characters as the narrow ones that they stand for, and one dash for all that set no words apart.
+/// Wide characters as their narrow forms, and one dash for all dashes that do not separate words.
 fn as_typed(c: char) -> char {
   match c {
     '\u{ff01}'..='\u{ff5e}' => char::from_u32(u32::from(c) - 0xfee0).unwrap_or(c),
@@ -267,7 +269,7 @@ impl Reader {
   }
 }
 
-/// What a sign says about the words beside it. A dash with a space before it is none inside a word.
+/// What a sign says about the words beside it. A dash after a space is not inside a word.
 fn gap_of(c: char, is_spaced: bool) -> Gap {
   match c {
     '.' | '!' | ';' | '。' => Gap::End,
@@ -324,7 +326,7 @@ const ENGLISH_ARTICLES: &[&str] = &["a", "an"];
 /// Words by which English is known.
 const ENGLISH: &[&str] = &["the", "of", "and", "are", "with", "remember"];
 
-/// Whose a thing is of which the owner speaks first.
+/// Possessives of the first person.
 #[rustfmt::skip]
 const MINE: &[&str] = &[
   "my", "our", "mein", "meine", "unser", "unsere", "mon", "ma", "notre", "minha", "meu", "mijn", "moja", "moje",
@@ -341,7 +343,7 @@ const PLACES: &[&str] = &["in", "on", "im", "am"];
 /// What a number is called.
 const NUMBER: &[&str] = &["number", "nummer", "numéro", "número", "numero", "номер"];
 
-/// Pronouns that stand for a name.
+/// Pronouns that replace a name.
 const PRONOUNS: &[&str] = &[
   "she", "he", "they", "it", "er", "sie", "elle", "il", "ella", "él", "lei", "lui", "ela", "ele",
   "она", "он",

@@ -1,7 +1,7 @@
 //! The texts that a command was given: its quoted strings, what it echoes, and its whole lines.
 //!
-//! Invariant: never a part of a text. A quotation within a quoted string or a here-document is a part of
-//! what was said, and who wrote the whole did not say the part.
+//! Invariant: never a part of a text. A quotation within a quoted string or a here-document is a
+//! part of that text, and the author of the whole did not state the part.
 #![forbid(unsafe_code)]
 
 use std::{path::Path, str::Chars};
@@ -11,13 +11,13 @@ const MAX_DEPTH: usize = 3;
 /// What ends one command in a line.
 const OPERATORS: &[char] = &['\n', '>', '<', '|', ';', '&'];
 
-/// Words of commands that run what somebody else has written.
+/// Words of commands that run another author's code.
 const RUNS_FOREIGN: &[&str] = &[
   "install", "ci", "clone", "curl", "wget", "make", "npx", "pipx", "uvx", "bunx", "docker",
   "podman", "build", "setup", "upgrade", "update", "bundle", "composer", "gradlew", "mvn",
 ];
 
-/// Whether a command runs what somebody else has written: an installer, a build, a download.
+/// Whether a command runs another author's code: an installer, a build, a download.
 pub(super) fn runs_foreign_code(command: &str) -> bool {
   let is_word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
   let is_script = |word: &str| Path::new(word).extension().is_some_and(|kind| kind == "sh");

@@ -1,7 +1,8 @@
 //! From the records of a session to what the agent had read when it made a call.
 //!
-//! A turn begins with the last message of a person. What came before it is still in the agent's
-//! context and can be where a text comes from; but only what came in the turn makes the turn tainted.
+//! A turn begins with the last message of a person. Material from before the turn is still in the
+//! agent's context and can be the source of a text; but only material of the turn makes the turn
+//! tainted.
 #![forbid(unsafe_code)]
 
 use std::{collections::HashMap, path::Path};
@@ -26,7 +27,7 @@ pub(super) struct Context<'r> {
   pub(super) is_marked: bool,
   /// How the session came to be.
   pub(super) origin: SessionStart,
-  /// Whether nobody asked for what was written: the agent keeps what it remembers.
+  /// Whether no person asked for the text: the agent stores its context by itself.
   pub(super) is_background: bool,
   /// What the call in question was given to write; empty where that is not known.
   pub(super) given: String,
@@ -119,7 +120,7 @@ pub(super) fn context<'r>(
   context
 }
 
-/// Whether nothing is missing at the beginning: what an agent does, a person asked for.
+/// Whether no record is missing at the beginning: an agent acts because a person asked it to.
 fn begins_with_a_person(records: &[Record]) -> bool {
   let first = records.first().map(|record| &record.message);
   matches!(first, None | Some(Message::User { .. } | Message::Reset))
@@ -151,13 +152,13 @@ impl<'r> Context<'r> {
     }
   }
 
-  /// The least trusted source of what is foreign.
+  /// The least trusted source of the foreign materials.
   fn worst(&self) -> Option<Source> {
     let foreign = self.materials.iter().filter(|material| material.role == Role::Foreign);
     foreign.map(|material| &material.source).min_by_key(|source| rank(source)).cloned()
   }
 
-  /// What the owner said in the turn; nothing where nobody asked for what was written.
+  /// The owner's words of the turn; empty where no person asked for the text.
   pub(super) fn asked(&self) -> String {
     let is_owners = |material: &&Material<'_>| material.in_turn && material.role == Role::Owner;
     let words = self.materials.iter().filter(is_owners).map(|material| material.text.trim());
@@ -178,7 +179,7 @@ fn is_openclaws(name: &str) -> bool {
   name == "openclaw" || name.starts_with("openclaw.") || name.starts_with("openclaw:")
 }
 
-/// Whether what OpenClaw put in hands on what others said.
+/// Whether text that OpenClaw put in repeats words of others.
 fn says_who_said(text: &str) -> bool {
   ["istory", "eplied", "hread starter", "orwarded"].iter().any(|sign| text.contains(sign))
 }

@@ -2,7 +2,7 @@
 //!
 //! A call is known by what it was given: the new text of an edit, the content of a write, the added
 //! lines of a patch, or a command that says the text or names the file. Old text in an edit, other
-//! files of a patch, and calls that failed are not what wrote it.
+//! files of a patch, and calls that failed did not write it.
 #![forbid(unsafe_code)]
 
 use std::{
@@ -25,7 +25,7 @@ use crate::provenance::words::squeezed;
 const MAX_CONTENT_BYTES: usize = 512 * 1024;
 /// How far the clocks of a file system and of the records may be apart, in microseconds.
 const SLACK: i64 = 2_000_000;
-/// The same where both are of one machine.
+/// The slack where both clocks are of one machine.
 const SMALL_SLACK: i64 = 50_000;
 /// How long a command may still write when its answer is not on record, in microseconds.
 const UNANSWERED: i64 = 600_000_000;
@@ -164,7 +164,7 @@ impl<'r> Write<'r> {
     self.ran_at(changed_at, SLACK)
   }
 
-  /// The same by clocks that agree, of a call that is done.
+  /// Whether the file was changed while this call ran, which is done, by clocks that agree.
   pub(super) fn surely_ran(&self, changed_at: i64) -> bool {
     self.answer.is_some() && self.ran_at(changed_at, SMALL_SLACK)
   }
@@ -194,7 +194,7 @@ impl<'r> Write<'r> {
     self.is_command && self.names.is_some()
   }
 
-  /// Whether it is a command that runs what somebody else has written.
+  /// Whether it is a command that runs another author's code.
   pub(super) fn runs_foreign_code(&self) -> bool {
     self.is_command && self.content.parts.iter().any(|part| shell::runs_foreign_code(part))
   }
@@ -219,8 +219,8 @@ impl<'r> Write<'r> {
       })
   }
 
-  /// Whether it may have made one of the lines out of what was there: a command may always; what else is
-  /// written is in the file as it is, or as a part of a line.
+  /// Whether it may have made one of the lines out of what was there: a command may always have;
+  /// other calls put their text into the file unchanged, or as a part of a line.
   pub(super) fn may_have_made(&self, lines: &Lines<'_>) -> bool {
     let is_in = |part: &str| {
       let part = squeezed(part);
@@ -250,8 +250,8 @@ impl<'r> Write<'r> {
   }
 }
 
-/// Letters and digits of a line, and the first sign of those between two digits: 1.5 is not 15. A
-/// comment of memfw's at its end may have been read and written back by an agent.
+/// Letters and digits of a line, and the first sign of those between two digits: 1.5 is not 15. An
+/// agent may have read and written back a comment of memfw at its end.
 fn plain(line: &str) -> String {
   let is_comment = |rest: &str| rest.trim_end().find("-->") == rest.trim_end().len().checked_sub(3);
   let text = match line.split_once("<!-- memfw:") {
@@ -418,7 +418,7 @@ const COMMANDS: &[&str] = &[
 /// Argument names for what an edit replaces.
 const REPLACED_KEYS: &[&str] =
   &["oldText", "old_text", "oldString", "old_string", "old_str", "search", "find"];
-/// Argument names for what is put nowhere.
+/// Names of arguments that the tool writes to no file.
 const ASIDE_KEYS: &[&str] = &["description", "cwd", "workdir"];
 
 /// Whether a value is the text of a patch, which names its files itself.

@@ -1,11 +1,11 @@
-//! Somebody else's SQLite database, opened so that neither side can hurt the other.
+//! OpenClaw's SQLite database, opened so that neither side can harm the other.
 //!
-//! Ours cannot hurt theirs: read-only, one short statement at a time, no transaction over several, a
-//! bound on the steps of each statement, and no connection kept open, for the last one to close has the
-//! write-ahead log cleaned up. Where no log is there nobody has the database open; then it is read
-//! without locks and without making a log. Theirs cannot hurt ours: no views, no triggers, only stored
-//! columns of ordinary tables, values of bounded length, links refused. A statement that takes too many
-//! steps is an error.
+//! memfw cannot harm OpenClaw: read-only, one short statement at a time, no transaction over
+//! several, a bound on the steps of each statement, and no connection kept open, because closing
+//! the last one cleans up the write-ahead log. Without a log no program has the database open; then
+//! it is read without locks and without making a log. The database cannot harm memfw: no views, no
+//! triggers, only stored columns of ordinary tables, values of bounded length, links refused. A
+//! statement that takes too many steps is an error.
 #![forbid(unsafe_code)]
 
 use std::{
@@ -114,7 +114,7 @@ impl Database {
     }))
   }
 
-  /// Fails where there is no table at all: a database that somebody uses has some.
+  /// Fails where there is no table at all: a database in use has some.
   pub(super) fn check_not_empty(&self) -> Result<(), DatabaseError> {
     let found = self.one("SELECT 1 FROM sqlite_schema LIMIT 1", [], |_| Ok(()))?;
     found.ok_or_else(|| DatabaseError::Empty(self.path.clone()))

@@ -13,7 +13,7 @@ const MAX_ENTRY: i64 = 512 * 1024;
 /// Most participants of a session.
 const MAX_PARTICIPANTS: i64 = 16;
 
-/// A session, and what is only needed to find its other rows.
+/// A session, and the keys of its rows in other tables.
 struct Known {
   session: Session,
   conversation: Option<String>,

@@ -1,6 +1,6 @@
 //! What OpenClaw wrote down about a session as a whole: an entry of `sessions.json`, later `entry_json`.
 //!
-//! The same members under both roofs; only those that attribution asks for are read.
+//! Both stores have equal members; only those that attribution needs are read.
 #![forbid(unsafe_code)]
 
 use serde_json::{Map, Value};
@@ -29,7 +29,7 @@ pub(super) const MEMBERS: &[&str] = &[
   "updatedAt",
 ];
 
-/// An entry.
+/// The members of an entry that are read.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Entry {
   members: Map<String, Value>,
@@ -73,7 +73,7 @@ impl Entry {
       nested("deliveryContext", "channel"),
       self.word("lastChannel"),
     ];
-    // A session that several channels share is nobody's alone, whichever was used last.
+    // A session that several channels share belongs to no single channel, whichever was used last.
     let channels: Vec<String> = channels.into_iter().flatten().collect();
     let is_local = |channel: &&String| is_local_channel(channel);
     session.is_shared |=

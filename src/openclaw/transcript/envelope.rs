@@ -1,10 +1,10 @@
 //! The text that OpenClaw puts around a user's words, separated from the words.
 //!
-//! Up to 2026.7 blocks with names, group history, replies and forwarded messages preceded the words,
-//! each under a label that says `untrusted`; later versions mark the label instead. OpenClaw puts them at
-//! the very beginning, one after another, and a last one at the end. A user can type such a block as
-//! well. That can only take words away from the user, never give any: what is taken for a block counts
-//! as words of others.
+//! Up to 2026.7 blocks with names, group history, replies and forwarded messages preceded the
+//! words, each under a label that says `untrusted`; later versions mark the label instead. OpenClaw
+//! puts them at the very beginning, one after another, and a last one at the end. A user can type
+//! such a block as well. That can only withhold words from the user, never add any: text that is
+//! taken for a block counts as words of others.
 #![forbid(unsafe_code)]
 
 use serde_json::Value;
@@ -61,7 +61,7 @@ pub(super) fn open(text: &str) -> Envelope {
       }
       after_line(body, MEMORY_CLOSE)
     } else if label.starts_with("System: ") || label.starts_with("System (untrusted): ") {
-      // What a program printed may have any number of lines.
+      // The output of a program may have any number of lines.
       block_end(after)
     } else {
       break;
@@ -77,7 +77,7 @@ pub(super) fn open(text: &str) -> Envelope {
   let words = trailer(rest).unwrap_or(rest.len());
   envelope.context.push_str(rest.get(words..).unwrap_or_default());
   let words = rest.get(..words).unwrap_or_default();
-  // Words that nothing stands around stay as they are, to the byte.
+  // Words without blocks around them are returned unchanged, byte for byte.
   if words.len() == text.len() {
     words.clone_into(&mut envelope.words);
   } else {
@@ -133,7 +133,7 @@ fn skip_blank(text: &str) -> &str {
   }
 }
 
-/// The time in brackets that stands before a message: `[Mon 2026-02-23 23:41 GMT+8] `.
+/// Skips the time in brackets before a message: `[Mon 2026-02-23 23:41 GMT+8] `.
 fn skip_time(text: &str) -> &str {
   let Some((time, rest)) = text.strip_prefix('[').and_then(|text| text.split_once("] ")) else {
     return text;
@@ -184,14 +184,14 @@ fn note_sender(label: &str, block: &str, sender: &mut Option<Sender>) {
       name: nested.as_str().and_then(name).or_else(|| word(nested, &["name"])),
     }
   };
-  // The first block that names somebody is OpenClaw's; a later one may be typed.
+  // The first block with a name is OpenClaw's; a later one may be typed.
   match sender {
     None if found != Sender::default() => *sender = Some(found),
     Some(known) if known.id.is_some() && known.id == found.id => {
       known.username = known.username.take().or(found.username);
       known.name = known.name.take().or(found.name);
     }
-    // A channel's message that names nobody is not typed here either.
+    // A channel's message without a name was not typed at this machine either.
     None if !is_sender => *sender = Some(nobody()),
     _ => {}
   }

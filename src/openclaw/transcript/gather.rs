@@ -1,4 +1,4 @@
-//! The records of an answer, gathered from the latest backwards; the same for both stores.
+//! The records of an answer, gathered from the latest backwards, for both stores.
 //!
 //! Invariant: an answer holds at most `limit` records and about [`MAX_BYTES`] bytes, and looks at most
 //! at a fixed number of events, whatever the store holds.
@@ -17,9 +17,10 @@ use super::{
 pub(super) const MAX_BYTES: usize = 16 * 1024 * 1024;
 /// Most bytes of events that are looked at for one answer.
 const MAX_READ: usize = 64 * 1024 * 1024;
-/// How many events are looked at for each record that is wanted: bookkeeping stands between them.
+/// How many events are read for each record that is wanted: bookkeeping events are between the
+/// records.
 const EVENTS_PER_RECORD: usize = 4;
-/// And at least so many.
+/// How many events are read at least.
 const MIN_EVENTS: usize = 256;
 
 /// An answer under way.
@@ -58,7 +59,7 @@ impl Gather {
       Ok(event) => (event.at.or(stored_at), event.message),
       Err(why) => (stored_at, Some(Message::Unread { why })),
     };
-    // An event without a time stands between two that have one.
+    // An event without a time is between two that have one.
     let at = at.or_else(|| self.latest_first.last().map(|record| record.at));
     let at = at.unwrap_or(self.window.to);
     let Some(message) = message.filter(|_| at <= self.window.to) else {
@@ -83,7 +84,7 @@ impl Gather {
   }
 }
 
-/// Whether a user's message begins a turn; what OpenClaw says to itself does not.
+/// Whether a user's message begins a turn; a message of OpenClaw to itself does not.
 fn begins_turn(message: &Message) -> bool {
   matches!(message, Message::User { provenance, .. }
     if provenance.as_deref() != Some("internal_system"))

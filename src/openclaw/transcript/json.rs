@@ -57,8 +57,8 @@ pub(super) fn cut(text: &str, max: usize) -> &str {
   text.get(..text.floor_char_boundary(max)).unwrap_or(text)
 }
 
-/// JavaScript writes half a surrogate pair as an escape, which is no text elsewhere. Such halves become
-/// U+FFFD, so that nobody hides a record by one.
+/// JavaScript writes half a surrogate pair as an escape, which is no text elsewhere. Such halves
+/// become U+FFFD, so that no author hides a record by one.
 fn mend(text: &str) -> Cow<'_, str> {
   let mut out = String::new();
   let mut kept = 0;

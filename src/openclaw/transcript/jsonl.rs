@@ -1,8 +1,8 @@
 //! Transcripts up to 2026.7: one JSONL file a session, and `sessions.json` about all of them.
 //!
-//! A file is read from its end backwards, never whole; a moment in the past is found by halving. An id
-//! becomes the name of a file only where it consists of letters, digits, `-` and `_`, so none leaves
-//! the directory; the paths that stand in `sessions.json` are never opened.
+//! A file is read from its end backwards, never whole; a moment in the past is found by halving. An
+//! id becomes the name of a file only where it consists of letters, digits, `-` and `_`, so none
+//! leaves the directory; the paths that `sessions.json` contains are never opened.
 #![forbid(unsafe_code)]
 
 use std::{
@@ -132,7 +132,7 @@ impl JsonlStore {
     let mut lines = self.lines_until(&file, len, window.to)?;
     while let Some(line) = lines.line()? {
       let event = match &line.bytes {
-        // A line of white space is nothing, not something that cannot be read.
+        // A line of white space is no event, and no event that cannot be read.
         Some(bytes) if bytes.iter().all(u8::is_ascii_whitespace) => continue,
         Some(bytes) => Ok(bytes.as_slice()),
         None => Err("it is longer than four megabytes".to_owned()),
@@ -354,7 +354,7 @@ fn direct_peer(key: &str) -> Option<&str> {
   }
 }
 
-/// In a direct chat nobody else speaks, whatever a block in the text says.
+/// In a direct chat no other person speaks, whatever a block in the text says.
 fn name_peer(record: &mut Record, peer: &str) {
   if let Message::User { sender: Some(sender), .. } = &mut record.message
     && sender.id.as_deref() != Some(peer)

@@ -50,7 +50,7 @@ impl<'a> LinesBack<'a> {
     let mut block = BLOCK;
     let mut searched = 0;
     loop {
-      // What was searched before lies at the end.
+      // The part that was searched before is at the end.
       let fresh = self.held.len().saturating_sub(searched);
       let newline =
         self.held.get(..fresh).and_then(|fresh| fresh.iter().rposition(|b| *b == b'\n'));

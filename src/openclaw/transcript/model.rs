@@ -21,7 +21,7 @@ pub struct Window {
 /// One session and what OpenClaw knows about it as a whole.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Session {
-  /// Its id.
+  /// The id, which names its transcript.
   pub id: String,
   /// Its key: `agent:main:main`, `agent:main:subagent:...`, `agent:main:cron:...`.
   pub key: String,
@@ -31,7 +31,7 @@ pub struct Session {
   pub workspace: Option<PathBuf>,
   /// The channel that it talks through (`telegram`), where it is one.
   pub channel: Option<String>,
-  /// Whether somebody at this machine and somebody on a channel talk in it.
+  /// Whether a person at this machine and a person on a channel talk in it.
   pub is_shared: bool,
   /// `direct`, `group`, ... as OpenClaw says.
   pub chat_type: Option<String>,
@@ -65,7 +65,7 @@ pub struct Sender {
 }
 
 impl Sender {
-  /// Whether it is a program of OpenClaw's own on this machine, in which somebody types.
+  /// Whether it is a program of OpenClaw's own on this machine, in which a person types.
   pub fn is_local_client(&self) -> bool {
     let id = self.id.as_deref().unwrap_or_default();
     matches!(id, "openclaw-control-ui" | "openclaw-tui" | "gateway-client" | "cli" | "webchat-ui")
@@ -100,7 +100,8 @@ pub enum Message {
     /// The words, cut at the cap of the reader, without what OpenClaw put around them.
     text: String,
     /// What OpenClaw put around the words: names, the history of a group, replied and forwarded
-    /// messages, events. Words of others stand in it; it is empty where there is none.
+    /// messages, events. It may contain words of others; it is empty where OpenClaw put nothing
+    /// around the words.
     context: String,
     /// Whether OpenClaw took the sender for the owner; `None` where it does not say.
     owner: Option<bool>,
@@ -133,7 +134,7 @@ pub enum Message {
     /// Why, in memfw's own words.
     why: String,
   },
-  /// A summary took the place of earlier records: the agent may still have their content.
+  /// A summary replaced earlier records: the agent may still have their content.
   Compaction {
     /// The summary, cut at the cap of the reader.
     summary: String,
@@ -147,7 +148,7 @@ pub enum Message {
 pub struct Call {
   /// Its id, which the answer repeats.
   pub id: String,
-  /// The tool.
+  /// The name of the tool, as the model called it.
   pub tool: String,
   /// What it was called with.
   pub arguments: Value,
@@ -156,9 +157,9 @@ pub struct Call {
 /// The answer of a tool.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
-  /// The call.
+  /// The id of the call that is answered.
   pub call: String,
-  /// The tool.
+  /// The name of the tool, as the answer says.
   pub tool: String,
   /// Its text, cut at the cap of the reader.
   pub text: String,

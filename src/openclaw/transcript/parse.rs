@@ -1,4 +1,4 @@
-//! One event of a transcript, as JSON, to a record; the same for both stores.
+//! One event of a transcript, as JSON, to a record, for both stores.
 //!
 //! Nothing in an event is trusted to have its type: a member of another type counts as absent. Events
 //! that attribution does not ask for are skipped; text that is no event at all is an error, for it may
@@ -26,7 +26,7 @@ const MAX_CALLS: usize = 256;
 pub struct Event {
   /// When it was written by its own account, in microseconds UTC.
   pub at: Option<i64>,
-  /// What it says; `None` for kinds that nobody asks for.
+  /// The record; `None` for kinds that attribution does not need.
   pub message: Option<Message>,
 }
 
@@ -114,7 +114,7 @@ fn message(message: &Value) -> Option<Message> {
       Some(Message::Injected { kind: "branch".to_owned(), text: text_of(message, "summary") })
     }
     "compactionSummary" => Some(Message::Compaction { summary: text_of(message, "summary") }),
-    // A role that is not known may well stand before the agent.
+    // A message of an unknown role may be in the agent's context.
     role => Some(Message::Injected { kind: format!("role:{role}"), text: content(message) }),
   }
 }
@@ -198,7 +198,7 @@ fn has_unseen(message: &Value) -> bool {
   parts.iter().any(|part| part.get("text").is_none() && word(part, "type").is_some())
 }
 
-/// Whether media came with the words, and no description of them stands among these.
+/// Whether media came with the words, and the words contain no description of the media.
 fn is_media_alone(noted: &Value, words: &str) -> bool {
   let has_media = noted.get("media").and_then(Value::as_array).is_some_and(|all| !all.is_empty());
   has_media && !["[Image", "[Video", "[Audio", "<file "].iter().any(|frame| words.contains(frame))
@@ -222,7 +222,7 @@ pub(super) fn named(value: &Value, key: &str) -> Option<String> {
   named_value(value.get(key)?)
 }
 
-/// The same of a value.
+/// A short word as a value.
 pub(super) fn named_value(value: &Value) -> Option<String> {
   match value {
     Value::String(text) => envelope::name(text),

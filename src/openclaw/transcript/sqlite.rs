@@ -144,7 +144,7 @@ impl SqliteStore {
 
   /// Records of one session.
   pub(super) fn records(&self, id: &str, window: Window, limit: usize) -> ReadResult<Vec<Record>> {
-    // What is in the text of a row was moved there from an older store, or is noted apart.
+    // The text of a row was moved there from an older store, or is noted in other columns.
     let mut gather = Gather::new(window, limit);
     let problem = self.gather(id, window, &mut gather).err().map(|error| error.to_string());
     let found = gather.finish();

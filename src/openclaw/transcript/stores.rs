@@ -1,7 +1,7 @@
 //! All transcripts of all agents below a state directory, whichever store they are in.
 //!
-//! While OpenClaw moves from one store to the other both are there; the database wins where both have
-//! a session. What cannot be read is a problem beside what can.
+//! While OpenClaw moves from one store to the other both are there; the database wins where both
+//! have a session. A store that cannot be read is a problem beside the records of the others.
 #![forbid(unsafe_code)]
 
 use std::{
@@ -51,7 +51,8 @@ impl Stores {
     Self::open_with(state_dir, [])
   }
 
-  /// The same, and those of agents whose own directories were put elsewhere by the configuration.
+  /// The transcripts below a state directory, and those of agents whose directories the
+  /// configuration puts elsewhere.
   pub fn open_with<'a>(
     state_dir: &Path,
     elsewhere: impl IntoIterator<Item = (&'a str, &'a Path)>,
@@ -87,7 +88,7 @@ impl Stores {
     self.agents.push(Agent { sqlite, jsonl });
   }
 
-  /// The same stores, where it is known in which workspace each agent works.
+  /// These stores, with the workspace in which each agent works.
   #[must_use]
   pub fn with_homes(mut self, homes: BTreeMap<String, PathBuf>) -> Self {
     self.homes = homes;

@@ -9,7 +9,7 @@ use crate::{
   store::{ItemFilter, Ledger},
 };
 
-/// What another process would find if this one were killed now: the files, without a shutdown.
+/// The files that another process would find if this one were killed now, without a shutdown.
 fn killed_now(home: &Home) -> Home {
   let copy = Home::new();
   fs::create_dir(copy.dir()).unwrap();

@@ -226,7 +226,7 @@ fn a_version_that_was_tampered_with_is_an_error_and_hides_no_other() {
     assert!(ledger.version_bytes(versions[2].hash).is_ok(), "{sql}");
   }
   assert_eq!(texts(&ledger, B), [b"other"]);
-  assert!(keep(&mut ledger, A, b"new\n", 10, &FOREVER), "what comes is kept all the same");
+  assert!(keep(&mut ledger, A, b"new\n", 10, &FOREVER), "later versions are still kept");
   let unknown = ledger.version_bytes(ContentHash::of(b"never"));
   assert!(matches!(unknown, Err(StoreError::UnknownVersion { .. })));
 }

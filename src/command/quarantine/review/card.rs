@@ -37,7 +37,7 @@ pub struct Card {
   pub file: String,
   /// The first line of the text when it was last seen.
   pub line: u32,
-  /// The source.
+  /// Where the text came from, for the sentence about its origin.
   pub source: Source,
   /// The trust of the source.
   pub trust: Trust,

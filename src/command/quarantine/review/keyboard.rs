@@ -1,4 +1,4 @@
-//! What a person types: single keys on a terminal, otherwise lines.
+//! A person's input: single keys on a terminal, otherwise lines.
 //!
 //! The terminal is in raw mode only during the wait for a key, so whatever ends the process at another
 //! time leaves the terminal in its usual mode. During the wait, a signal that would end the process ends
@@ -27,7 +27,7 @@ const MAX_LINE: usize = 4096;
 /// The bytes of Ctrl-C and Ctrl-D, which cause no signal in raw mode.
 const INTERRUPTS: [u8; 2] = [3, 4];
 
-/// What was typed.
+/// Typed input.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Typed {
   /// A key, and the text after it if keys come as lines. A key that is no single character is U+FFFD.
@@ -45,7 +45,7 @@ pub struct Keyboard {
   read: VecDeque<u8>,
 }
 
-/// What is needed to read single keys.
+/// The state for reading single keys.
 struct Keys {
   runtime: Runtime,
   ends: [Signal; 3],

@@ -85,7 +85,7 @@ fn unreadable(error: std::io::Error) -> Failure {
   Failure::unavailable(format!("cannot read standard input: {}", of_error(&error)))
 }
 
-/// What is needed to carry out decisions.
+/// The state for carrying out decisions.
 struct Review<'c> {
   context: &'c Context,
   engine: Engine<RealFs>,

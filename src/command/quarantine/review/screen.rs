@@ -166,7 +166,7 @@ fn story(card: &Card) -> String {
   format!("{sentence}. Source {source}: {}, {}.{again}", card.trust, card.attestation)
 }
 
-/// A sentence about a source that nobody observed.
+/// A sentence about a source that was not observed.
 fn unseen(source: &Source) -> String {
   match (source.kind(), source.detail()) {
     ("unknown", _) => "It is not known who wrote it".to_owned(),

@@ -15,7 +15,7 @@ const MAX_REASON: usize = 300;
 /// The most days of an exception, as on the command line.
 const MAX_DAYS: u32 = 36_500;
 
-/// What the session needs next.
+/// The input that the session needs next.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Wants {
   /// The facts about this item, for [`Session::show`], or a reason for [`Session::skip`].
@@ -28,39 +28,39 @@ pub enum Wants {
   Nothing,
 }
 
-/// What a person decided.
+/// A person's decision.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Act {
   /// Put the item back, or clear its flag.
   Approve {
     /// The item.
     id: BlockId,
-    /// The reason.
+    /// The person's reason, at most 300 characters; `None` if none was typed.
     reason: Option<String>,
   },
   /// Reject the item.
   Reject {
     /// The item.
     id: BlockId,
-    /// The reason.
+    /// The person's reason, at most 300 characters; `None` if none was typed.
     reason: Option<String>,
   },
   /// Take the item out of its file.
   TakeOut {
     /// The item.
     id: BlockId,
-    /// The reason.
+    /// The person's reason, at most 300 characters; `None` if none was typed.
     reason: Option<String>,
   },
   /// Allow codes in all text of its source.
   Allow {
     /// The item at which this was decided.
     id: BlockId,
-    /// Its source.
+    /// The source of that item, to which the codes are allowed.
     source: Source,
-    /// The codes.
+    /// The codes that the person chose, never empty.
     codes: Vec<Code>,
-    /// The reason.
+    /// The person's reason, at most 300 characters; `None` if none was typed.
     reason: Option<String>,
     /// For how many days; `None`: without an end.
     days: Option<u32>,
@@ -109,7 +109,7 @@ impl Session {
     Self { ids, at: 0, card: None, ask: Ask::Verb, look, n_decided: 0, is_over: false }
   }
 
-  /// What the session needs next.
+  /// The input that the session needs next.
   pub fn wants(&self) -> Wants {
     match (self.ids.get(self.at), &self.card) {
       (None, _) => Wants::Nothing,

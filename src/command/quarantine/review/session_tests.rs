@@ -170,7 +170,7 @@ fn a_source_is_allowed_codes_for_a_time_with_a_reason() {
   };
   assert_eq!(session.line("30"), Step::Do(act));
   session.acted("allowed", false);
-  assert_eq!(session.wants(), Wants::Card(id("a1b2c3")), "it is shown as it stands now");
+  assert_eq!(session.wants(), Wants::Card(id("a1b2c3")), "it is shown in its new state");
   session.show(Card { allowed: vec![Code::Concealment], ..card() });
   assert!(text(session.key('s', "")).contains("for exfiltration-endpoint."), "one is left");
   session.line("");

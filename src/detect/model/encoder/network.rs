@@ -19,10 +19,10 @@ use super::{
   weights::{Layer, Linear, Multiplier, Norm, Upper, Weights},
 };
 
-/// The score of a token that is not there: its share is nought beside any other.
+/// The score of a missing token: its share is zero.
 const NEVER: f32 = -1e30;
 
-/// What a run works with, kept from one text to the next.
+/// The buffers of a run, kept from one text to the next.
 #[derive(Default)]
 pub(super) struct Desk {
   /// A row a token: its state after a layer.
@@ -30,7 +30,7 @@ pub(super) struct Desk {
   product: Product,
   /// Queries, keys and values of all heads, then what is between the two products of a layer.
   wide: Vec<f32>,
-  /// What the heads saw, side by side.
+  /// The output of the heads, side by side.
   seen: Vec<f32>,
   head: Head,
 }
@@ -43,11 +43,11 @@ struct Product {
   zeros: Vec<u8>,
   /// A row a token.
   sums: Vec<i32>,
-  /// What one in a column of the sums is worth.
+  /// The value of one unit in each column of the sums.
   factors: Vec<f32>,
 }
 
-/// What one head works with.
+/// The buffers of one head.
 #[derive(Default)]
 struct Head {
   /// A row a number of a key, a column a token.
@@ -57,7 +57,7 @@ struct Head {
 }
 
 impl Weights {
-  /// The two logits of a text, or nothing where an id is none of this model's. `shown` is what sees the
+  /// The two logits of a text, or nothing where an id is none of this model's. `shown` gets the
   /// states after the embedding and after each layer, a row a token.
   pub(super) fn logits(
     &self,

@@ -1,9 +1,10 @@
 //! The arithmetic between the products of matrices, with the same bits on every processor.
 //!
-//! Floats round otherwise when they are added in another order, or multiplied and added in one step. Here
-//! each sum has one order (in sixteen lanes, or one after the other), and nothing is fused: the compiler may
-//! do neither by itself. How many lanes a processor works on at a time is all that differs. The functions of
-//! the mathematics library are not used either, for they differ from one to the next.
+//! Floats round otherwise when they are added in another order, or multiplied and added in one
+//! step. Here each sum has one order (in sixteen lanes, or one after the other), and nothing is
+//! fused: the compiler may do neither by itself. How many lanes a processor works on at a time is
+//! all that differs. The functions of the mathematics library are not used either, because
+//! libraries differ.
 //!
 //! Everything is inlined into what `widest` runs, for only there the wide instructions are allowed.
 #![forbid(unsafe_code)]

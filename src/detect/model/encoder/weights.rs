@@ -20,12 +20,12 @@ pub(super) type Multiplier = GemmExecutor<u8, i8, i32>;
 pub(super) struct Linear {
   /// `[inputs, outputs]`, laid out for this processor.
   pub(super) weight: PackedBMatrix<i8>,
-  /// What a weight of this output is worth.
+  /// The value of one unit of a weight of this output.
   pub(super) scales: Vec<f32>,
   pub(super) bias: Vec<f32>,
 }
 
-/// What is done to a row that was brought to mean nought and variance one.
+/// Scale and shift of a row after it has mean zero and variance one.
 pub(super) struct Norm {
   pub(super) weight: Vec<f32>,
   pub(super) bias: Vec<f32>,

@@ -104,7 +104,7 @@ pub(super) fn deflate(bytes: &[u8]) -> Vec<u8> {
 pub(super) fn gzip(bytes: &[u8]) -> Vec<u8> {
   let mut out = vec![0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3];
   out.extend(deflate(bytes));
-  // A checksum and the length end it; nobody asks for the checksum.
+  // A checksum and the length end it; the decoder does not read the checksum.
   out.extend([0; 4]);
   out.extend((bytes.len() as u32).to_le_bytes());
   out

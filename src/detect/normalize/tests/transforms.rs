@@ -195,7 +195,7 @@ pub(super) const TRANSFORMS: &[Transform] = &[
     )
   }),
   ("enclosing circles", |t| after_each(t, "\u{20dd}")),
-  // What nobody sees.
+  // Characters that no reader sees.
   ("zero-width spaces", |t| after_each(t, "\u{200b}")),
   ("joiners", |t| after_each(t, "\u{200d}")),
   ("word joiners", |t| after_each(t, "\u{2060}")),

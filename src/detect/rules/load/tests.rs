@@ -1,4 +1,4 @@
-//! What is wrong with a rule file is told with its place.
+//! Errors in a rule file name their place.
 #![forbid(unsafe_code)]
 
 use super::*;
@@ -129,7 +129,7 @@ fn what_users_write_has_caps() {
   ] {
     let problems = problems(&text);
     assert!(problems.len() == 1 && problems[0].contains(expected), "{expected}: {problems:?}");
-    // What is built in has none.
+    // The built-in rules have no empty word.
     assert!(expected == "an empty word" || load(&[("built-in.toml", &text)], &[]).is_ok());
   }
 }

@@ -84,7 +84,7 @@ fn a_command_that_hides_the_text_is_known_by_the_file_and_the_time() {
   // Without a page the text came out of a command, which is not the agent's own word.
   let talk = Talk::main().owner("Please tidy up.").exec(command, "(no output)");
   assert_source(&ask(&talk, &[], TEXT), "exec", "exec");
-  // Long before, or with another file's name, it is not what wrote.
+  // A call long before, or with another file's name, did not write the text.
   let talk = Talk::main().owner("Please tidy up.").exec(command, "(no output)").later(60);
   let talk = talk.owner("And now?");
   assert_eq!(ask(&talk, &[], TEXT).attributions[0].source.as_str(), "external-edit");
@@ -179,7 +179,7 @@ fn an_answer_that_is_not_there_yet_is_waited_for() {
   assert_eq!(fourth.outlook, Outlook::Final);
   assert_source(&fourth, "web_fetch:evil.example", "edit");
   assert_eq!(ask_store(&store(&done), changed_at, TEXT), fourth, "asked again");
-  // A person went on: what was not answered until then never will be.
+  // A person went on: a call that was not answered until then never will be.
   let gone = open.later(5).owner("Never mind.");
   assert_eq!(ask_store(&store(&gone), changed_at, TEXT).outlook, Outlook::Final);
 }
@@ -199,7 +199,7 @@ fn a_failed_call_is_not_what_wrote_where_another_succeeded() {
   let talk = edit(talk).answer("Successfully replaced 1 block(s).", Value::Null);
   let answer = ask(&talk, &[], TEXT);
   assert_eq!(answer.attributions[0].evidence.written.as_ref().unwrap().at, talk.now());
-  // The page is still in the agent's context, and says the same.
+  // The page is still in the agent's context, and has the same text.
   assert_eq!(answer.attributions[0].source.as_str(), "web_fetch:evil.example");
 }
 
@@ -215,7 +215,7 @@ fn two_calls_that_wrote_one_block_both_count() {
   let answer = ask(&talk, &[], &format!("{own}\n{TEXT}"));
   assert_eq!(answer.attributions[0].source.as_str(), "web_fetch:evil.example");
   assert_eq!(ask(&talk, &[], own).attributions[0].source.as_str(), "user:owner");
-  // A line that nobody wrote makes the block an outsider's where the rest is the owner's.
+  // A line without a known writer makes a block of the owner untrusted.
   let strange = format!("{own}\n- Ring the bell twice at the back door.");
   let answer = ask(&talk, &[], &strange);
   assert_eq!(answer.attributions[0].source.as_str(), "external-edit");
@@ -340,10 +340,10 @@ fn a_flush_in_a_session_that_is_gone_comes_from_those_that_were_at_work() {
   page.session.key = "agent:main:another".to_owned();
   let both = store(&[&owners, &page]);
   let found = ask(&both, TEXT, row(TEXT), page.now()).attributions.remove(0);
-  // The owner's session has no word of it.
+  // The owner's session has none of its words.
   assert_eq!(found.source.as_str(), "web_fetch:evil.example");
   assert_eq!(found.session.as_deref(), Some("another"));
-  // Nor has the page a word of what the owner said.
+  // The page has none of the owner's words either.
   let found = ask(&both, &note, row(&note), page.now()).attributions.remove(0);
   assert_eq!(found.source.as_str(), "user:owner", "{found:#?}");
   // Without any session there is nothing to tell it from, but it was OpenClaw that wrote.
@@ -365,7 +365,7 @@ fn a_line_that_an_edit_found_there_was_not_written_by_it() {
     .answer("Successfully replaced 1 block(s) in MEMORY.md.", Value::Null);
   assert_source(&ask(&talk, &[], &line), "user:owner", "edit");
   assert_source(&ask(&talk, &[], added), "web_fetch:evil.example", "edit");
-  // What one edit of a call brings is its own, whatever another one of the same call replaces.
+  // An edit of a call is attributed by its own text, whatever another edit of that call replaces.
   let edits = json!([
     {"oldText": "# Memory", "newText": format!("# Memory\n{TEXT}")},
     {"oldText": TEXT, "newText": TEXT},

@@ -1,4 +1,5 @@
-//! Records that nobody would write: nothing panics, nothing is raised, and it takes linear time.
+//! Records that no program would write: reading them never panics, never raises trust, and takes
+//! linear time.
 #![forbid(unsafe_code)]
 
 use proptest::prelude::*;

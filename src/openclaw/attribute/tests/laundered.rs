@@ -135,7 +135,7 @@ fn whatever_a_tool_shows_taints_the_turn() {
     let answer = outcome(tool, &answer, is_error, &talk);
     assert_eq!(trusted(talk.say(answer), PARAPHRASE), Trust::Untrusted, "{tool}");
   }
-  // A short confirmation, memory itself, and a file that is not there say nothing of anybody.
+  // A short confirmation, memory itself, and a missing file contain no words of others.
   for (tool, arguments, answer, is_error) in [
     ("edit", json!({"path": "notes.txt"}), "Successfully replaced 1 block(s).".to_owned(), false),
     ("memory_search", json!({"query": "halden"}), search("memory/2026-11-22.md", "memory"), false),
@@ -233,7 +233,7 @@ fn tidying_memory_takes_nothing_from_the_owner() {
   for origin in ["user:owner", "baseline", "agent"] {
     assert_eq!(moved(&[remembered(rules, origin, &[])]), Trust::Verified, "{origin}");
   }
-  assert_eq!(moved(&[]), Trust::Untrusted, "nobody knows where it is from");
+  assert_eq!(moved(&[]), Trust::Untrusted, "its origin is unknown");
   assert_eq!(moved(&[remembered(rules, "web_fetch:h.example", &[])]), Trust::Untrusted);
 }
 

@@ -249,7 +249,7 @@ const CHANGES: &[(&str, Change)] = &[
   }),
   ("an unrelated page in the turn", |mut sample| {
     let turn = sample.turn();
-    // It taints what nobody explains.
+    // It taints text that no source explains.
     let is_explained = !["agent", "subagent:release-summary"].contains(&sample.truth.as_str());
     sample.insert(turn + 1, unrelated(1));
     is_explained.then_some(sample)
@@ -300,7 +300,7 @@ const CHANGES: &[(&str, Change)] = &[
       let n_chars = outcome.text.chars().count();
       outcome.text = outcome.text.chars().take(n_chars / 2).collect();
     });
-    // The other half is gone without a trace; who else said it is the source then.
+    // The other half is gone without a trace; then the other source of the text is named.
     (!sample.is_said_twice).then_some(sample)
   }),
   ("the page's record damaged", |mut sample| {

@@ -80,7 +80,7 @@ pub(super) fn ask_about(file: &str, store: &Store, changed_at: i64, text: &str) 
   ask_when(file, store, (changed_at, changed_at + 20_000), text)
 }
 
-/// The same of a change that was seen later: when it was made, and when it was seen.
+/// Asks about a change that memfw saw later: when it was made, and when memfw saw it.
 pub(super) fn ask_when(
   file: &str,
   store: &Store,

@@ -1,4 +1,4 @@
-//! Questions to the agent's records: whoever is slow to answer keeps no file waiting.
+//! The attribution worker: slow records keep no file waiting.
 
 use crate::support::{Ahead, Harness, clean, eventually, ledger_in, needle, poison};
 use memfw::{
@@ -22,10 +22,10 @@ use std::{
 };
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
-/// The longest that a slow answer is held back: much longer than anything that must not wait for it.
+/// The longest delay of a slow answer: much longer than the work that must not wait for it.
 const HELD_BACK: Duration = Duration::from_mins(1);
 
-/// Records that answer when they are let, and how often they were asked.
+/// Records that answer when the test allows it, and count their requests.
 #[derive(Default)]
 struct Slow {
   may_answer: Mutex<bool>,
@@ -40,7 +40,7 @@ impl Slow {
   }
 }
 
-/// The same as the engine has it.
+/// The engine's handle of these records.
 struct Shared(Arc<Slow>);
 
 impl AgentRecords for Shared {
@@ -49,7 +49,7 @@ impl AgentRecords for Shared {
     slow.n_asked.fetch_add(1, Relaxed);
     let may_answer = slow.may_answer.lock().unwrap();
     let wait = slow.changed.wait_timeout_while(may_answer, HELD_BACK, |may| !*may).unwrap();
-    assert!(!wait.1.timed_out(), "whoever asks waits for the answer");
+    assert!(!wait.1.timed_out(), "the caller waits for the answer");
     Answer::all(question, &Source::new("exec"), Outlook::Final)
   }
 }
@@ -110,7 +110,7 @@ impl World {
     fs::read_to_string(self.root.join(file)).unwrap()
   }
 
-  /// Does what the daemon's loop does, as long as nothing in it waits.
+  /// Works like the daemon's loop, as long as no step of it waits.
   fn work_until(&mut self, what: &str, done: impl Fn(&Self) -> bool) {
     eventually(what, || {
       self.daemon.listen();
@@ -177,7 +177,7 @@ impl AgentRecords for Page {
 
 #[test]
 fn what_leaves_its_file_because_of_its_source_is_told_as_well() {
-  // Until somebody is seen to have written it, it is trusted.
+  // Until its writer is known, it is trusted.
   let source = SourcePattern::new("unknown").unwrap();
   let trusted = TrustRule { source, trust: Trust::Trusted };
   let dir = tempfile::tempdir().unwrap();
@@ -224,7 +224,7 @@ fn records_that_can_be_read_again_are_asked_again_though_nothing_changes() {
     .work_until("it is told", |world| world.degradations().contains("the registry is cut short"));
   for (n, seconds) in [(2, 3), (3, 6)] {
     world.clock.advance_monotonic(Duration::from_secs(seconds));
-    // A file that is looked at once more, for its stamp was young, is asked about then as well.
+    // A file that is checked again because its stamp was young is asked about then as well.
     world.work_until("it is asked again", |_| n_asked.load(Relaxed) >= n);
   }
   world.work_until("it is known", |world| {

@@ -23,7 +23,7 @@ pub struct AgentRecord {
   /// When memfw's last edit made this version; `None` if another program had written it.
   pub edited_at: Option<Micros>,
   /// The write that cost the file its class, while there is a class to restore.
-  pub fall: Option<ClassDowngrade>,
+  pub downgrade: Option<ClassDowngrade>,
 }
 
 /// A write that cost a file its class.
@@ -40,15 +40,15 @@ pub struct ClassDowngrade {
   /// Versions by other programs since the last version that had its class, including this one, of
   /// which the records have not shown yet that the agent's own tools wrote them.
   pub unproven: Vec<ContentHash>,
-  /// Hashes of lines that left the file in these versions, of which the records have not shown it
-  /// either.
+  /// Hashes of lines that left the file in these versions, of which the records have not shown yet
+  /// that the agent's own tools removed them.
   pub gone: Vec<[u8; 8]>,
 }
 
 impl AgentRecord {
   /// A class downgrade that further writes may belong to.
-  pub fn open_fall(&self) -> Option<ClassDowngrade> {
-    self.fall.clone().filter(|fall| fall.after_edit || self.is_behind())
+  pub fn open_downgrade(&self) -> Option<ClassDowngrade> {
+    self.downgrade.clone().filter(|downgrade| downgrade.after_edit || self.is_behind())
   }
 
   /// Whether there was a record, but for other bytes than those of the file.
@@ -64,7 +64,7 @@ impl AgentRecord {
 
 impl Ledger {
   /// The stored record of a file.
-  pub fn noted(&self, path: &Path) -> Result<Option<AgentRecord>, StoreError> {
+  pub fn agent_record(&self, path: &Path) -> Result<Option<AgentRecord>, StoreError> {
     self.read(|conn| {
       let sql = "SELECT s.version, s.base, s.recorded, s.class, s.edited_at, s.fallen, s.former, s.after_edit,
                    s.only_adds, s.unproven, s.gone
@@ -74,14 +74,14 @@ impl Ledger {
         .query_row([path_bytes(path)], |row| {
           let fallen = column::optional_hash(row, 5)?;
           let former: Option<String> = row.get(6)?;
-          let fall = fallen.zip(former).map(|(version, former)| fall(row, version, former));
+          let downgrade = fallen.zip(former).map(|(version, former)| downgrade(row, version, former));
           Ok(AgentRecord {
             version: column::hash(row, 0)?,
             base: column::hash(row, 1)?,
             recorded: column::optional_hash(row, 2)?,
             class: row.get(3)?,
             edited_at: row.get(4)?,
-            fall: fall.transpose()?,
+            downgrade: downgrade.transpose()?,
           })
         })
         .optional()?;
@@ -90,12 +90,12 @@ impl Ledger {
   }
 
   /// Files with their stored records, by path.
-  pub fn all_noted(&self) -> Result<Vec<(FileRow, AgentRecord)>, StoreError> {
+  pub fn agent_records(&self) -> Result<Vec<(FileRow, AgentRecord)>, StoreError> {
     let view = self.snapshot()?;
     let mut all = Vec::new();
     for file in view.files()? {
-      if let Some(noted) = view.noted(&file.path)? {
-        all.push((file, noted));
+      if let Some(record) = view.agent_record(&file.path)? {
+        all.push((file, record));
       }
     }
     Ok(all)
@@ -110,8 +110,8 @@ impl Ledger {
   }
 
   /// Replaces the stored record of a file; does nothing for an unknown file.
-  pub fn note(&mut self, path: &Path, noted: &AgentRecord) -> Result<(), StoreError> {
-    let fall = noted.fall.as_ref();
+  pub fn set_agent_record(&mut self, path: &Path, record: &AgentRecord) -> Result<(), StoreError> {
+    let downgrade = record.downgrade.as_ref();
     self.write(Durability::Seen, |tx, _| {
       tx.prepare_cached(
         "INSERT OR REPLACE INTO standing (file, version, base, recorded, class, edited_at, fallen,
@@ -120,17 +120,21 @@ impl Ledger {
       )?
       .execute(params![
         path_bytes(path),
-        noted.version.0,
-        noted.base.0,
-        noted.recorded.map(|hash| hash.0),
-        noted.class,
-        noted.edited_at,
-        fall.map(|fall| fall.version.0),
-        fall.map(|fall| fall.former.as_str()),
-        fall.map(|fall| fall.after_edit),
-        fall.map(|fall| fall.only_adds),
-        fall.map(|fall| fall.unproven.iter().flat_map(|hash| hash.0).collect::<Vec<u8>>()),
-        fall.map(|fall| fall.gone.concat()),
+        record.version.0,
+        record.base.0,
+        record.recorded.map(|hash| hash.0),
+        record.class,
+        record.edited_at,
+        downgrade.map(|downgrade| downgrade.version.0),
+        downgrade.map(|downgrade| downgrade.former.as_str()),
+        downgrade.map(|downgrade| downgrade.after_edit),
+        downgrade.map(|downgrade| downgrade.only_adds),
+        downgrade.map(|downgrade| downgrade
+          .unproven
+          .iter()
+          .flat_map(|hash| hash.0)
+          .collect::<Vec<u8>>()),
+        downgrade.map(|downgrade| downgrade.gone.concat()),
       ])?;
       Ok(())
     })
@@ -138,7 +142,11 @@ impl Ledger {
 }
 
 /// The remaining columns of a class downgrade.
-fn fall(row: &Row<'_>, version: ContentHash, former: String) -> rusqlite::Result<ClassDowngrade> {
+fn downgrade(
+  row: &Row<'_>,
+  version: ContentHash,
+  former: String,
+) -> rusqlite::Result<ClassDowngrade> {
   let flag = |index| row.get::<_, Option<bool>>(index).map(Option::unwrap_or_default);
   let bytes = |index| row.get::<_, Option<Vec<u8>>>(index).map(Option::unwrap_or_default);
   Ok(ClassDowngrade {
@@ -172,18 +180,18 @@ mod tests {
       recorded: None,
       class: None,
       edited_at: None,
-      fall: None,
+      downgrade: None,
     };
-    ledger.note(path, &bare).unwrap();
-    assert_eq!(ledger.noted(path).unwrap(), None, "no such file");
+    ledger.set_agent_record(path, &bare).unwrap();
+    assert_eq!(ledger.agent_record(path).unwrap(), None, "no such file");
     ledger.record(&scan("/w/a.md", &[], 1)).unwrap();
-    ledger.note(path, &bare).unwrap();
-    assert_eq!(ledger.noted(path).unwrap(), Some(bare.clone()));
+    ledger.set_agent_record(path, &bare).unwrap();
+    assert_eq!(ledger.agent_record(path).unwrap(), Some(bare.clone()));
     let full = AgentRecord {
       recorded: Some(version),
       class: Some("untrusted".into()),
       edited_at: Some(7),
-      fall: Some(ClassDowngrade {
+      downgrade: Some(ClassDowngrade {
         version: ContentHash::of(b"b"),
         former: "agent".into(),
         after_edit: true,
@@ -193,8 +201,8 @@ mod tests {
       }),
       ..bare
     };
-    ledger.note(path, &full).unwrap();
+    ledger.set_agent_record(path, &full).unwrap();
     assert!(full.is_about_file());
-    assert_eq!(ledger.noted(path).unwrap(), Some(full));
+    assert_eq!(ledger.agent_record(path).unwrap(), Some(full));
   }
 }

@@ -1,8 +1,9 @@
 //! Which sentences of the owner's tell something, and which send the agent to look something up.
 //!
-//! "Check whether contractors may read the folder" has every word of the answer that a page gives, and
-//! none of its meaning. While something foreign is in sight such a sentence explains nothing. A word
-//! too many in these lists costs a text the owner's name; a word too few could lend it to a page.
+//! "Check whether contractors may read the folder" has every word of the answer that a page gives,
+//! and none of its meaning. While the turn holds foreign text, such a sentence explains nothing. A
+//! word too many in these lists withholds a text from the owner; a missing word could attribute the
+//! text of a page to the owner.
 #![forbid(unsafe_code)]
 
 use crate::provenance::words::{for_each_word, sentences};
@@ -36,7 +37,7 @@ fn is_greek(sentence: &str) -> bool {
   sentence.chars().any(|c| matches!(c, '\u{370}'..='\u{3ff}'))
 }
 
-/// The same in scripts without spaces.
+/// Such words in scripts without spaces.
 #[rustfmt::skip]
 const SIGNS: &[&str] = &[
   "看看", "看一下", "查一", "查看", "查询", "打开", "阅读", "搜索", "是否", "吗", "什么", "哪", "怎", "几点", "調べ", "見て",
