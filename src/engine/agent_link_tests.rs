@@ -5,7 +5,10 @@
 
 use std::time::Duration;
 
-use super::testing::{OVERRIDE, World, said, web};
+use super::{
+  Hint, Outcome,
+  testing::{OVERRIDE, World, said, web},
+};
 use crate::{
   config::{Config, Follow},
   memory::ContentHash,
@@ -418,4 +421,21 @@ fn a_record_that_could_not_follow_follows_when_it_can_be_read() {
   world.records.outlook(Outlook::Final);
   world.attribute();
   assert!(world.is_followed() && world.degradations().is_empty());
+}
+
+#[test]
+fn a_file_that_is_touched_again_and_again_waits_for_no_reader_without_end() {
+  let mut world = World::new(Config::default());
+  world.adopt("# Memory\n");
+  let text = format!("# Memory\n\n{OVERRIDE}");
+  let row = (ContentHash::of(text.as_bytes()), "agent".to_owned());
+  world.records.book().rows.insert(world.target.path(), row);
+  for (waited, is_held) in [(1, true), (5, true), (7, false)] {
+    // Each time it has just been changed.
+    world.write(&text);
+    let hint = Hint { waited: Duration::from_secs(waited), ..Hint::default() };
+    let outcome = world.engine.pass(&world.target, &hint).unwrap();
+    assert_eq!(matches!(outcome, Outcome::HoldOff(_)), is_held, "{waited} s: {outcome:?}");
+    assert_eq!(world.read().contains(OVERRIDE), is_held, "{waited} s");
+  }
 }

@@ -138,6 +138,9 @@ pub const HOLD_OFF: Duration = Duration::from_millis(50);
 /// an earlier edit makes the tool fail. With seven busy processes on two cores the read took longer than
 /// [`HOLD_OFF`] in 2 of 17 runs (a choice: fifty times the slowest scheduling that was seen).
 pub const VERIFY_WITHIN: Duration = Duration::from_secs(3);
+/// The longest time for which a file that is changed again and again can delay a redaction by such reads (a choice:
+/// two of them).
+pub const MAX_VERIFY_WAIT: Duration = Duration::from_secs(6);
 /// How long a reshape waits after a tool has written a file and may verify it, or has read it and may
 /// write it. A reshape is never urgent, so this is a choice, ten times [`HOLD_OFF`]: on a loaded machine
 /// a verifying read came more than 20 ms after its write, and the tool failed because it found markers.

@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use super::{
-  CLOSE_TICK, Engine, EngineError, Event, EventKind, MAX_TAIL_WAIT, TAIL_COMPLETE_AFTER,
-  TAIL_GRACE, Target, UNLEASED_AFTER, VERIFY_WITHIN,
+  CLOSE_TICK, Engine, EngineError, Event, EventKind, MAX_TAIL_WAIT, MAX_VERIFY_WAIT,
+  TAIL_COMPLETE_AFTER, TAIL_GRACE, Target, UNLEASED_AFTER, VERIFY_WITHIN,
   edit::{Lease, Locked, lease_within},
   judge::Origin,
   pending,
@@ -301,6 +301,7 @@ impl<F: Fs> Engine<F> {
           return self.report_unsealed(target, &view);
         }
         if quiet < VERIFY_WITHIN
+          && hint.waited < MAX_VERIFY_WAIT
           && self.link.is_on_record(target, view.hash)
           && !(leased && sight.was_read(hint, self.files.n_opens(target)))
         {

@@ -134,12 +134,7 @@ impl OpenClawRecords {
     let mode =
       if write { OpenFlags::SQLITE_OPEN_READ_WRITE } else { OpenFlags::SQLITE_OPEN_READ_ONLY };
     let flags = mode | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW;
-    let open = || {
-      let connection = Connection::open_with_flags(database::in_real_directory(&path), flags)?;
-      connection.busy_timeout(BUSY)?;
-      Ok(connection)
-    };
-    match open() {
+    match database::open_guarded(&path, flags, BUSY) {
       Ok(connection) => Ok(Some((connection, path))),
       Err(error) => Err(LedgerError::Database { path, error }),
     }

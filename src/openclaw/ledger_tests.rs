@@ -196,3 +196,39 @@ fn an_emptied_database_is_said_and_is_not_one_without_a_record() {
   std::fs::remove_file(&path).unwrap();
   assert_eq!(records.standing(workspace, file), Standing::NoRecord);
 }
+
+#[test]
+#[expect(clippy::disallowed_methods, reason = "a test prepares its own files")]
+fn a_prepared_database_keeps_nobody_waiting() {
+  let (workspace, file) = (Path::new(WORKSPACE), Path::new("MEMORY.md"));
+  let endless = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x FROM n)";
+  let columns = "x AS plugin_id, x AS namespace, x AS entry_key, x AS value_json";
+  let (dir, records) = state(ContentHash::of(b"a"));
+  let path = dir.path().join("state/openclaw.sqlite");
+  let connection = Connection::open(&path).unwrap();
+  connection
+    .execute_batch(&format!(
+      "DROP TABLE plugin_state_entries;
+       CREATE VIEW plugin_state_entries AS {endless} SELECT {columns} FROM n"
+    ))
+    .unwrap();
+  drop(connection);
+  let standing = records.standing(workspace, file);
+  assert!(!matches!(standing, Standing::Recorded { .. }), "{standing:?}");
+  // A statement without a view is ended by what it costs.
+  let flags = OpenFlags::SQLITE_OPEN_READ_ONLY;
+  let connection = database::open_guarded(&path, flags, BUSY).unwrap();
+  let counted = connection.query_row(&format!("{endless} SELECT count(*) FROM n"), [], |_| Ok(()));
+  let code = counted.unwrap_err().sqlite_error_code();
+  assert_eq!(code, Some(rusqlite::ErrorCode::OperationInterrupted));
+  drop(connection);
+  // Opening a pipe would wait for a writer.
+  for suffix in ["-wal", "-shm", "-journal"] {
+    let mut pipe = path.as_os_str().to_owned();
+    pipe.push(suffix);
+    rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RWXU).unwrap();
+    let standing = records.standing(workspace, file);
+    assert!(matches!(standing, Standing::Unreadable(_)), "{suffix}: {standing:?}");
+    std::fs::remove_file(&pipe).unwrap();
+  }
+}

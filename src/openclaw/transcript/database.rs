@@ -91,6 +91,13 @@ impl Database {
     }
     let mut log = path.as_os_str().to_owned();
     log.push("-wal");
+    let mut index = path.as_os_str().to_owned();
+    index.push("-shm");
+    for beside in [&log, &index] {
+      if fs::symlink_metadata(beside).is_ok_and(|meta| !meta.is_file()) {
+        return Err(DatabaseError::NoFile(beside.into()));
+      }
+    }
     let is_at_rest = match fs::symlink_metadata(&log) {
       Ok(meta) if meta.len() > MAX_LOG => return Err(DatabaseError::LongLog(path.to_owned())),
       Ok(_) => false,
