@@ -197,7 +197,8 @@ impl World {
     settle(&mut world.daemon);
     // There is no event: the daemon checks all files as after a suspend, and finds the text.
     fs::write(world.root.join("MEMORY.md"), format!("{}\n\n{}\n", clean(1), poison(1))).unwrap();
-    world.daemon.seen(&memfw::files::WatchEvent::Rescan);
+    world.clock.suspend(Duration::from_mins(1));
+    world.daemon.woke();
     settle(&mut world.daemon);
     let text = fs::read_to_string(world.root.join("MEMORY.md")).unwrap();
     assert!(!text.contains(&needle(1)));

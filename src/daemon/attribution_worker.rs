@@ -120,7 +120,11 @@ impl AttributionWorker {
       // Without an answer the question is asked again later.
       (Matter::Index(_), _) => {}
       (Matter::Origin(waiting, request), reply) => {
-        actions.push(Action::RecordOrigin(target, waiting, request, reply));
+        let answers = match reply {
+          Reply::Origin(answers) => Some(answers),
+          Reply::Index(_) | Reply::Nothing => None,
+        };
+        actions.push(Action::RecordOrigin(target, waiting, request, answers));
       }
     }
     actions

@@ -1,7 +1,8 @@
 //! Discovery: directories that no person named are found through the agent framework's configuration,
 //! and found again when that configuration changes.
 //!
-//! The daemon does not read these files; it sees that one has changed, and calls [`Reload::discover`].
+//! The daemon does not read these files; it sees that one has changed, and then
+//! [`super::Reload::discover`] is called.
 #![forbid(unsafe_code)]
 
 use std::{
@@ -10,7 +11,9 @@ use std::{
   time::Duration,
 };
 
-use super::{Daemon, Helpers, Reload, health::told, unread::Unread};
+use super::{
+  core::Core, directories::Directories, health::told, notifications::Helpers, unread::Unread,
+};
 use crate::{engine::EngineError, files::Shapes, provenance::AgentRecords};
 
 /// The pause before a changed configuration is read (a choice): it is often written in steps.
@@ -38,6 +41,18 @@ pub struct Discovery {
   /// Whether directories that are not listed need no guard. While a configuration cannot be read, the
   /// directories found before stay guarded.
   pub is_complete: bool,
+}
+
+impl Discovery {
+  /// Keeps the known directories guarded while the discovery is incomplete.
+  pub(super) fn keep_known(&mut self, directories: &Directories) {
+    if !self.is_complete {
+      let known = directories.workspaces.iter().filter(|root| !self.workspaces.contains(root));
+      let known: Vec<PathBuf> = known.cloned().collect();
+      self.workspaces.extend(known);
+      self.shapes.extend(&directories.shapes);
+    }
+  }
 }
 
 /// The configuration files, while the daemon runs.
@@ -74,49 +89,42 @@ impl Sources {
     let due = self.due.map(|due| due.saturating_sub(now));
     due.into_iter().chain(self.unread.next_due(now)).min()
   }
-}
 
-impl Daemon {
   /// Sets the configuration files, and what could not be found out.
-  pub(super) fn set_sources(
+  pub(super) fn set(
     &mut self,
+    core: &mut Core,
     files: Vec<PathBuf>,
     notes: Vec<String>,
   ) -> Result<(), EngineError> {
-    self.sources.files = files;
-    self.watch_sources();
+    self.files = files;
+    self.watch(core);
     match told(notes) {
       None => {
-        self.sources.unread = Unread::default();
-        self.engine.recovered(KEY)
+        self.unread = Unread::default();
+        core.engine.recovered(KEY)
       }
-      Some(text) => {
-        // A file that could not be read may become readable without a change.
-        let now = self.now();
-        self.sources.unread.failed(&(), now);
-        self.engine.degrade(KEY, &text)
-      }
+      // A file that could not be read may become readable without a change.
+      Some(text) => self.failed(core, &text),
     }
   }
 
   /// Watches the directories of these files, as far as they exist. When such a directory appears, its
   /// file may have appeared, too.
-  pub(super) fn watch_sources(&mut self) {
+  pub(super) fn watch(&mut self, core: &mut Core) {
     let wanted: BTreeSet<PathBuf> =
-      self.sources.files.iter().filter_map(|file| file.parent()).map(Path::to_owned).collect();
-    for dir in self.sources.dirs.clone() {
-      if !wanted.contains(&dir)
-        && !self.directories.workspaces.iter().any(|root| dir.starts_with(root))
-      {
-        self.watching.watcher.remove(&dir);
+      self.files.iter().filter_map(|file| file.parent()).map(Path::to_owned).collect();
+    for dir in self.dirs.clone() {
+      if !wanted.contains(&dir) && core.directories.is_outside(&dir) {
+        core.watching.watcher.remove(&dir);
       }
     }
-    self.sources.dirs = wanted;
-    let watched = self.watching.watcher.watched();
-    for dir in self.sources.dirs.clone() {
+    self.dirs = wanted;
+    let watched = core.watching.watcher.watched();
+    for dir in self.dirs.clone() {
       if watched.binary_search(&dir).is_err() && dir.is_dir() {
-        match self.watching.watcher.add(&dir) {
-          Ok(()) => self.sources.due = Some(self.now() + REREAD_AFTER),
+        match core.watching.watcher.add(&dir) {
+          Ok(()) => self.due = Some(core.now() + REREAD_AFTER),
           Err(error) => {
             tracing::warn!(
               target: "memfw", %error,
@@ -129,52 +137,27 @@ impl Daemon {
   }
 
   /// Notes an event about a path.
-  pub(super) fn note_source(&mut self, path: &Path) {
+  pub(super) fn note(&mut self, path: &Path, now: Duration) {
     // The first event sets the time: later writes cause events of their own.
-    if self.sources.due.is_none() && self.sources.files.iter().any(|file| file == path) {
-      self.sources.due = Some(self.now() + REREAD_AFTER);
+    if self.due.is_none() && self.files.iter().any(|file| file == path) {
+      self.due = Some(now + REREAD_AFTER);
     }
   }
 
-  /// Runs the discovery again, if it is due.
-  pub fn rediscover(&mut self, source: &dyn Reload) {
-    let now = self.now();
-    let is_again = !self.sources.unread.take(now).is_empty();
-    if self.sources.due.is_none_or(|due| due > now) && !is_again {
-      return;
+  /// Whether they are to be read again now; the caller must do so.
+  pub(super) fn take(&mut self, now: Duration) -> bool {
+    let is_again = !self.unread.take(now).is_empty();
+    if self.due.is_none_or(|due| due > now) && !is_again {
+      return false;
     }
-    self.sources.due = None;
-    self.report(|daemon| match source.discover(daemon.engine.config()) {
-      Ok(found) => daemon.take_found(found),
-      Err(why) => {
-        let now = daemon.now();
-        daemon.sources.unread.failed(&(), now);
-        daemon.engine.degrade(KEY, &why)
-      }
-    });
+    self.due = None;
+    true
   }
 
-  fn take_found(&mut self, mut found: Discovery) -> Result<(), EngineError> {
-    self.keep_known(&mut found);
-    if (&found.workspaces, &found.shapes)
-      == (&self.directories.workspaces, &self.directories.shapes)
-    {
-      self.engine.set_agent(found.agent);
-      self.set_helpers(found.helpers)?;
-      return self.set_sources(found.files, found.notes);
-    }
-    let config = self.engine.config().clone();
-    self.configure(config, found)
-  }
-
-  /// Keeps the known directories guarded while the discovery is incomplete.
-  pub(super) fn keep_known(&self, found: &mut Discovery) {
-    if !found.is_complete {
-      let known =
-        self.directories.workspaces.iter().filter(|root| !found.workspaces.contains(root));
-      let known: Vec<PathBuf> = known.cloned().collect();
-      found.workspaces.extend(known);
-      found.shapes.extend(&self.directories.shapes);
-    }
+  /// Notes that they could not be read, and why.
+  pub(super) fn failed(&mut self, core: &mut Core, why: &str) -> Result<(), EngineError> {
+    let now = core.now();
+    self.unread.failed(&(), now);
+    core.engine.degrade(KEY, why)
   }
 }

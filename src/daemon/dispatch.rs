@@ -1,73 +1,54 @@
-//! Doing the work that is due: a file is passed, adopted or reshaped, and the outcome says when it is
-//! due again.
+//! Doing the work that is due, one piece at a time, and what the parts of the daemon want done.
 #![forbid(unsafe_code)]
 
-use std::{sync::atomic::Ordering::SeqCst, time::Duration};
+use std::path::Path;
 
 use super::{
-  Daemon, DaemonError,
-  action::Surroundings,
-  attribution_worker::AttributionWorker,
-  exposure::Exposure,
+  action::{Action, Silent, Surroundings},
+  attribution_worker::{AttributionWorker, Matter, Reply},
+  error::DaemonError,
   judge::Judge,
   notifications::Notifications,
   queue::{Kind, Waiting},
   rescan::Scan,
+  state::Daemon,
 };
-use crate::{
-  engine::{
-    Consequence, EngineError, Hint, LazyOutcome, Outcome, RACY, Target, UNLEASED_AFTER,
-    VERIFIED_AFTER, adopt::BATCH, pending,
-  },
-  os::pause,
-  store::{FileStatus, Pending},
-};
-
-/// First pause between two tries for a lease within one turn, doubled each time. Most writers close
-/// right after their last write, whose event comes first; the loop's timers are no finer than a
-/// millisecond, so the first tries are made here.
-const LEASE_PAUSE: Duration = Duration::from_micros(50);
-/// Tries for a lease to write markers, within about a second; a file that is open for longer joins the
-/// open files.
-const MAX_BUSY: u32 = 8;
-/// How often in a row a file may change during its pass before it is left for the next turn.
-const MAX_CHANGED: u32 = 16;
+use crate::engine::{Consequence, EngineError, Event, Outcome, Passed, Target, adopt::BATCH};
 
 impl Daemon {
   /// Does one piece of work that is due. Returns `false` when none is due.
   pub fn work(&mut self) -> Result<bool, DaemonError> {
-    let now = self.now();
-    if self.outage.is_waiting(now) {
+    let now = self.core.now();
+    if self.core.outage.is_waiting(now) {
       return Ok(false);
     }
-    self.take_over();
-    self.directories.rescans.extend(self.directories.retries.take(now));
-    self.rescan_due();
-    self.ask_again(now);
-    if self.poll() {
+    self.rescans.take_over(&mut self.core);
+    self.rescans.rescan_due(&mut self.core);
+    self.steps.ask_again(&mut self.core, now);
+    if self.rescans.poll(&mut self.core) {
       return Ok(true);
     }
-    for (kind, target) in self.open_files.take(now) {
-      self.enqueue(kind, target);
+    for (kind, target) in self.passes.open_files.take(now) {
+      self.core.enqueue(kind, target);
     }
     // An answer of the records costs little, and would otherwise wait as long as files become dirty.
     let records =
       |worker: &mut AttributionWorker, around: &Surroundings<'_>| Ok(worker.work(around));
-    if self.run_part(|daemon| &mut daemon.attribution_worker, records)? {
+    if self.run_part(|daemon| &mut daemon.steps.attribution_worker, records)? {
       return Ok(true);
     }
-    let Some((kind, target, waiting)) = self.queue.take(now, &self.busy()) else {
+    let Some((kind, target, waiting)) = self.core.queue.take(now, &self.steps.busy()) else {
       self.end_outage();
       return Ok(
-        self.run_part(|daemon| &mut daemon.judge, Judge::work)?
-          || self.keep_house()?
-          || self.run_part(|daemon| &mut daemon.notifications, Notifications::work)?
+        self.run_part(|daemon| &mut daemon.steps.judge, Judge::work)?
+          || self.steps.housekeeping.work(&mut self.core)?
+          || self.run_part(|daemon| &mut daemon.steps.notifications, Notifications::work)?
           || self.summarise()?,
       );
     };
     // A large file that was interrupted continues alone.
-    let is_new = kind == Kind::Urgent && waiting.tries == 0 && !self.queue.is_large(&target);
-    if is_new && self.adoption.baseline.contains(&target) {
+    let is_new = kind == Kind::Urgent && waiting.tries == 0 && !self.core.queue.is_large(&target);
+    if is_new && self.core.adoption.baseline.contains(&target) {
       return self.adopt(target, waiting);
     }
     self.run_step(kind, target, waiting)
@@ -76,25 +57,27 @@ impl Daemon {
   /// Adopts a file of a first scan together with the next ones in the queue.
   fn adopt(&mut self, target: Target, waiting: Waiting) -> Result<bool, DaemonError> {
     let mut batch = vec![(target, waiting)];
-    let baseline = &self.adoption.baseline;
-    batch.extend(self.queue.take_more(self.now(), BATCH - 1, |next| baseline.contains(next)));
+    let baseline = &self.core.adoption.baseline;
+    batch.extend(
+      self.core.queue.take_more(self.core.now(), BATCH - 1, |next| baseline.contains(next)),
+    );
     let targets: Vec<Target> = batch.iter().map(|(target, _)| target.clone()).collect();
     // If the batch fails, each file is processed alone and reports its own error.
-    let adopted = self.engine.adopt(&targets).unwrap_or_else(|_| vec![None; targets.len()]);
-    self.count_opens();
+    let adopted = self.core.engine.adopt(&targets).unwrap_or_else(|_| vec![None; targets.len()]);
+    self.core.count_opens();
     for (index, (target, waiting)) in batch.into_iter().enumerate() {
       match adopted.get(index) {
         Some(Some(outcome)) => {
           if matches!(outcome, Outcome::Done { recheck: true, .. }) {
-            let due = self.now() + self.engine.settles_in(&target)?;
-            self.queue.dirty(target.clone(), due);
+            let due = self.core.now() + self.core.engine.settles_in(&target)?;
+            self.core.queue.dirty(target.clone(), due);
           }
-          self.forget(&target);
+          self.core.forget(&target);
         }
         Some(None) => {
           self.run_step(Kind::Urgent, target, waiting)?;
         }
-        None => self.queue.dirty(target, waiting.due),
+        None => self.core.queue.dirty(target, waiting.due),
       }
     }
     Ok(true)
@@ -106,23 +89,24 @@ impl Daemon {
     target: Target,
     waiting: Waiting,
   ) -> Result<bool, DaemonError> {
-    let others = !self.watching.heard.is_empty() || self.queue.has_small(self.now());
-    self.interrupts.set(others, self.watching.watcher.descriptor());
+    let others = !self.core.watching.heard.is_empty() || self.core.queue.has_small(self.core.now());
+    self.passes.interrupts.set(others, self.core.watching.watcher.descriptor());
     // When the other installation has ended, the takeover scans such files again.
-    match self.may_write(&target.root) {
+    match self.core.may_write(&target.root) {
       Ok(true) => {}
       Ok(false) => {
-        self.forget(&target);
+        self.core.forget(&target);
         return Ok(true);
       }
       Err(error) => return self.finish_step(kind, target, waiting, Err(error)),
     }
+    let (core, steps) = (&mut self.core, &mut self.steps);
     let result = match kind {
-      Kind::Urgent => self.urgent(&target, waiting),
-      Kind::Attribute => self.attribute(&target, waiting),
-      Kind::Scored | Kind::Model => self.read(&target, waiting),
-      Kind::Judge => self.consult(&target, waiting),
-      Kind::Lazy => self.lazy(&target, waiting),
+      Kind::Urgent => self.passes.urgent(core, steps, &target, waiting),
+      Kind::Attribute => steps.attribute(core, &target, waiting),
+      Kind::Scored | Kind::Model => steps.read(core, &target, waiting),
+      Kind::Judge => steps.consult(core, &target, waiting),
+      Kind::Lazy => self.passes.lazy(core, &target, waiting),
     };
     self.finish_step(kind, target, waiting, result)
   }
@@ -137,227 +121,177 @@ impl Daemon {
   ) -> Result<bool, DaemonError> {
     match result {
       Ok(()) => {
-        self.outage.unblock(&target);
+        self.core.outage.unblock(&target);
         self.end_outage();
       }
       // The next turn continues where the pass was interrupted.
       Err(EngineError::Preempted) => {
-        let now = self.now();
+        let now = self.core.now();
         match kind {
-          Kind::Urgent => self.queue.give_way(target, waiting),
-          _ => self.queue.back_off(kind, target, waiting, now),
+          Kind::Urgent => self.core.queue.give_way(target, waiting),
+          _ => self.core.queue.back_off(kind, target, waiting, now),
         }
       }
       Err(error) if error.consequence() == Consequence::Stop => return Err(error.into()),
       // If the directory is gone, its files are found again when it is back.
       Err(EngineError::Root(_)) => {
-        self.engine.files().forget_root(&target.root);
-        self.outage.unblock(&target);
-        self.adoption.first.remove(&target);
-        self.report(|daemon| daemon.scan(&target.root, Scan::Again));
+        self.core.engine.files().forget_root(&target.root);
+        self.core.outage.unblock(&target);
+        self.core.adoption.first.remove(&target);
+        self.core.report(|core| self.rescans.scan(core, &target.root, Scan::Again));
       }
       Err(EngineError::Store(error)) if error.is_outage() => {
-        self.outage.block(&target);
-        self.begin_outage(&error);
-        let now = self.now();
-        self.queue.back_off(kind, target, waiting, now);
+        self.core.outage.block(&target);
+        self.core.begin_outage(&error);
+        let now = self.core.now();
+        self.core.queue.back_off(kind, target, waiting, now);
       }
       Err(error) => {
         let key = target.key();
         let text = error.to_string();
         if kind == Kind::Lazy && matches!(error, EngineError::Fs(_)) {
-          let now = self.now();
-          self.unwritten.failed(&target, now);
+          let now = self.core.now();
+          self.passes.unwritten.failed(&target, now);
         }
-        self.report(|daemon| daemon.engine.degrade(&key, &text));
-        self.adoption.first.remove(&target);
-        let now = self.now();
-        self.queue.back_off(kind, target, waiting, now);
+        self.core.report(|core| core.engine.degrade(&key, &text));
+        self.core.adoption.first.remove(&target);
+        let now = self.core.now();
+        self.core.queue.back_off(kind, target, waiting, now);
       }
     }
     Ok(true)
   }
 
-  fn urgent(&mut self, target: &Target, waiting: Waiting) -> Result<(), EngineError> {
-    let mut pause_for = LEASE_PAUSE;
-    let mut n_changed = 0;
-    loop {
-      let began = self.now();
-      let hint = Hint {
-        waited: began.saturating_sub(waiting.since),
-        opened_since_close: self.watching.readers.was_read(target),
-        adopting: self.adoption.baseline.contains(target),
-      };
-      let Self { engine, watching, .. } = self;
-      let mut was_read = |own_opens| watching.was_read(target, own_opens);
-      let outcome = engine.pass_seen_by(target, &hint, &mut was_read);
-      self.count_opens();
-      let measured = self.engine.take_exposures();
-      if !measured.is_empty() {
-        self.notifications.stir();
-        let note = |exposure: &mut Exposure, around: &Surroundings<'_>| {
-          Ok(exposure.note(measured, target, waiting.since, around))
-        };
-        // A figure that cannot be stored is no failure to guard.
-        if let Err(error) = self.run_part(|daemon| &mut daemon.exposure, note) {
-          tracing::debug!(target: "memfw", %error, "an exposure was not stored");
-        }
-      }
-      let outcome = outcome?;
-      let now = self.now();
-      match outcome {
-        // A waiting reader at the gate is answered first, because it may be what prevents the lease.
-        Outcome::Busy
-          if now.saturating_sub(waiting.since) < UNLEASED_AFTER && !self.is_asked.load(SeqCst) =>
-        {
-          pause(pause_for);
-          pause_for = pause_for.saturating_mul(2);
-        }
-        Outcome::Changed if n_changed < MAX_CHANGED => n_changed += 1,
-        Outcome::Busy | Outcome::Changed | Outcome::HeldOpen => {
-          if outcome == Outcome::HeldOpen {
-            self.adoption.first.remove(target);
-            self.exposure.looked(target, began);
-          }
-          self.queue.back_off(Kind::Urgent, target.clone(), waiting, now);
-          return Ok(());
-        }
-        Outcome::HoldOff(wait) => {
-          if hint.opened_since_close {
-            self.queue.await_reader(target.clone(), waiting, wait, now);
-          } else {
-            self.queue.put_off(Kind::Urgent, target.clone(), waiting, now + wait);
-          }
-          return Ok(());
-        }
-        Outcome::Done { reshape_due, recheck } | Outcome::Unchanged { reshape_due, recheck } => {
-          if recheck {
-            self.queue.dirty(target.clone(), now + self.engine.settles_in(target)?);
-          }
-          self.clear_problems(target)?;
-          self.request_attribution(target)?;
-          self.request_scores(target)?;
-          if reshape_due {
-            self.queue.reshape(target.clone(), now + self.engine.config().reshape_idle);
-          }
-          return Ok(());
-        }
-        Outcome::StillOpen { reshape_due } => {
-          self.clear_problems(target)?;
-          self.request_attribution(target)?;
-          self.request_scores(target)?;
-          self.exposure.looked(target, began);
-          self.open_files.keep(Kind::Urgent, target.clone(), now);
-          if reshape_due {
-            self.queue.reshape(target.clone(), now + self.engine.config().reshape_idle);
-          }
-          return Ok(());
-        }
-        Outcome::Unsealed => {
-          self.adoption.first.remove(target);
-          return Ok(());
-        }
-        Outcome::Gone => {
-          // An open directory is not reported as removed, and this one may be next.
-          self.engine.files().close_root(&target.root);
-          return self.clear_problems(target);
-        }
-        Outcome::Unscannable => return self.clear_problems(target),
-      }
+  /// Ends an outage in which no file is blocked any more.
+  fn end_outage(&mut self) {
+    if self.core.end_outage() {
+      self.rescans.rescan_later(&self.core, None);
     }
   }
 
-  fn lazy(&mut self, target: &Target, waiting: Waiting) -> Result<(), EngineError> {
-    if self.queue.is_dirty(target) {
-      let idle = self.engine.config().reshape_idle;
-      let due = self.now() + idle.max(RACY);
-      self.queue.reshape(target.clone(), due);
-      return Ok(());
+  /// Checks one file out of turn, for a reader that waits at the gate.
+  pub(super) fn check_for_gate(&mut self, path: &Path) -> Result<Passed, DaemonError> {
+    let Some(target) = self.core.directories.target(path) else { return Ok(Passed::Never) };
+    let now = self.core.now();
+    let mut answer = self.core.engine.passed(&target);
+    if matches!(answer, Ok(Passed::NotYet)) {
+      self.core.queue.hurry(target.clone(), now);
+      self.work()?;
+      answer = self.core.engine.passed(&target);
     }
-    // A tool that has read the file writes next, and then the agent's record must match what the tool
-    // has read.
-    if let Some(at) = self.watching.readers.latest(target) {
-      let rest = (at + VERIFIED_AFTER).saturating_sub(self.now());
-      if !rest.is_zero() && self.engine.is_recorded(target)? {
-        let due = self.now() + rest;
-        self.queue.reshape(target.clone(), due);
-        return Ok(());
+    self.core.count_opens();
+    match answer {
+      Err(error) if error.consequence() == Consequence::Stop => Err(error.into()),
+      // The pass of the file meets this error again and reports it.
+      Err(_) => {
+        self.core.queue.dirty(target, now);
+        Ok(Passed::NotYet)
       }
+      Ok(answer) => Ok(answer),
     }
-    self.watching.readers.forget_latest(target);
-    let now = self.now();
-    if let Some(rest) = self.unwritten.rest(target, now) {
-      self.queue.reshape(target.clone(), now + rest);
-      return Ok(());
+  }
+
+  /// What the parts read.
+  pub(super) fn surroundings(&self) -> Surroundings<'_> {
+    Surroundings {
+      engine: &self.core.engine,
+      directories: &self.core.directories,
+      watching: &self.core.watching,
+      now: self.core.now(),
+      records_are_busy: self.steps.attribution_worker.is_busy(),
+      started_at: self.core.health.started_at,
     }
-    let idle = self.engine.config().reshape_idle;
-    let is_left = self.engine.bring_back_again(target)?;
-    let outcome = self.engine.lazy(target, idle);
-    self.count_opens();
-    let outcome = outcome?;
-    self.unwritten.done(target);
-    let now = self.now();
-    match outcome {
-      // Approved text could not be put back, because a program had the file open or wrote to it.
-      LazyOutcome::Done if is_left => {
-        pending::add(self.engine.ledger_mut(), &target.path(), Pending::RESHAPE)?;
-        self.queue.back_off(Kind::Lazy, target.clone(), waiting, now);
-      }
-      LazyOutcome::Done if self.open_files.kept(target) == Some(Kind::Lazy) => {
-        self.open_files.release(target);
-      }
-      LazyOutcome::Done => {}
-      LazyOutcome::NotIdle(rest) => self.queue.reshape(target.clone(), now + rest),
-      LazyOutcome::Busy if waiting.tries >= MAX_BUSY => {
-        self.open_files.keep(Kind::Lazy, target.clone(), now);
-      }
-      LazyOutcome::Busy => self.queue.back_off(Kind::Lazy, target.clone(), waiting, now),
-      LazyOutcome::Dirty => self.queue.dirty(target.clone(), now),
+  }
+
+  /// Lets a part decide, and does what it wants done. Returns whether it wanted anything. What a part reads
+  /// does not include the part itself, so that it can be taken out meanwhile.
+  pub(super) fn run_part<P: Default>(
+    &mut self,
+    part: fn(&mut Self) -> &mut P,
+    step: impl FnOnce(&mut P, &Surroundings<'_>) -> Result<Vec<Action>, EngineError>,
+  ) -> Result<bool, DaemonError> {
+    let mut taken = std::mem::take(part(self));
+    let actions = step(&mut taken, &self.surroundings());
+    *part(self) = taken;
+    let mut found = vec![];
+    self.core.report(|_| actions.map(|actions| found = actions));
+    let is_any = !found.is_empty();
+    self.carry_out(found)?;
+    Ok(is_any)
+  }
+
+  /// Does what a part wants done. An error of the ledger that a later try may not meet is reported here; only
+  /// one that ends the daemon is returned.
+  pub(super) fn carry_out(&mut self, actions: Vec<Action>) -> Result<(), DaemonError> {
+    for action in actions {
+      self.carry_out_one(action)?;
     }
     Ok(())
   }
 
-  /// Notes that a writer closed a file.
-  pub(super) fn note_close(&mut self, path: &std::path::Path) {
-    if let Some(target) = self.target(path) {
-      self.engine.files().closed_by_writer(&target);
-      self.watching.readers.closed(target);
+  fn carry_out_one(&mut self, action: Action) -> Result<(), DaemonError> {
+    match action {
+      Action::Degrade(key, why) => self.core.report(|core| core.engine.degrade(&key, &why)),
+      Action::Recover(key) => self.core.report(|core| core.engine.recovered(&key)),
+      Action::Store(key, json) => self.core.report(|core| {
+        let at = core.engine.clock().now();
+        Ok(core.engine.ledger_mut().set_state(&key, &json, at)?)
+      }),
+      Action::Remove(key) => {
+        self.core.report(|core| Ok(core.engine.ledger_mut().remove_state(&key)?));
+      }
+      Action::Tell(kind, text) => {
+        self.core.report(|core| core.engine.tell(Event::new(kind).detail(text)));
+      }
+      Action::Queue(kind, target) => self.core.enqueue_guarded(kind, target),
+      Action::AskIndex(target, is_asked, texts) => {
+        let (agent, of, now) = (self.core.engine.agent(), target.clone(), self.core.now());
+        self.steps.attribution_worker.ask(target, Matter::Index(is_asked), now, move || {
+          let texts: Vec<&[u8]> = texts.iter().map(|text| text.as_slice()).collect();
+          Reply::Index(agent.still_indexed(&of.root, &of.rel, &texts))
+        });
+      }
+      Action::UseIndexAnswer(target, is_asked, holds) => {
+        let now = self.core.now();
+        let actions = self.steps.notifications.index_told(target, is_asked, holds, now);
+        self.carry_out(actions)?;
+      }
+      Action::RecordOrigin(target, waiting, request, answers) => {
+        let result = self.steps.record_origin(&mut self.core, &target, waiting, &request, answers);
+        self.finish_step(Kind::Attribute, target, waiting, result)?;
+      }
+      Action::NextQuestion => self.core.report(|core| {
+        let turn = core.engine.judge_queue().next_question();
+        let (at, now) = (core.engine.clock().now(), core.now());
+        self.steps.judge.take_turn(turn, at, now)
+      }),
+      Action::RecordAnswer(request, answer) => self.core.report(|core| {
+        match core.engine.judge_queue().take_answer(&request, &answer)? {
+          Ok((_, files)) => {
+            for target in files {
+              core.enqueue_guarded(Kind::Judge, target);
+            }
+          }
+          Err(why) => tracing::debug!(target: "memfw", error = %why, "an answer does not count"),
+        }
+        Ok(())
+      }),
+      Action::RecordSilence(hash, silent) => self.core.report(|core| {
+        let mut queue = core.engine.judge_queue();
+        match silent {
+          Silent::Unreached => queue.not_answered(hash, false),
+          Silent::Reached => queue.not_answered(hash, true),
+          Silent::ToThis => queue.no_answer(hash),
+        }
+      }),
+      Action::WakeQuestions => self.core.report(|core| core.engine.judge_queue().wake()),
+      Action::CheckForGate(path) => {
+        let answer = self.check_for_gate(&path)?;
+        let now = self.core.now();
+        let actions = self.gate.answered(answer, now);
+        self.carry_out(actions)?;
+      }
     }
-  }
-
-  /// Notes that a program opened a file; `is_foreign` if the open is not memfw's own.
-  pub(super) fn note_reader(&mut self, target: &Target, is_foreign: bool) {
-    if is_foreign {
-      self.engine.files().opened_by_reader(target);
-    }
-  }
-
-  /// Counts memfw's own opens, because they also cause events.
-  pub(super) fn count_opens(&mut self) {
-    for opened in self.engine.files().take_opens() {
-      self.watching.readers.opened_by_us(&opened);
-    }
-  }
-
-  /// Clears a file's problems after it was processed.
-  fn clear_problems(&mut self, target: &Target) -> Result<(), EngineError> {
-    // The version is stored later, because this one may have been read in the middle of a write.
-    self.housekeeping.has_changed(target);
-    self.open_files.release(target);
-    self.exposure.forget(target);
-    self.forget(target);
-    let now = self.now();
-    let row = self.engine.ledger().file(&target.path())?;
-    let is_noted = row.is_some_and(|row| row.note.is_some() && row.status != FileStatus::Missing);
-    self.open_files.note(target, is_noted.then_some(now));
-    let key = target.key();
-    self.engine.recovered(&key)
-  }
-
-  fn forget(&mut self, target: &Target) {
-    self.queue.ended(target);
-    self.watching.readers.forget(target);
-    self.adoption.baseline.remove(target);
-    self.adoption.first.remove(target);
+    Ok(())
   }
 }

@@ -13,8 +13,10 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-use super::action::{Action, Surroundings};
-use crate::{engine::Target, store::StateKey};
+use crate::{
+  engine::Target,
+  store::{Ledger, StateKey},
+};
 
 /// How many redactions are kept; the 99th percentile needs about a hundred.
 pub const MAX_KEPT: usize = 128;
@@ -69,31 +71,30 @@ impl Exposure {
   }
 
   /// Adds what the engine measured at redactions of a file that is dirty since `dirty`, on the monotonic clock.
+  /// Returns the row to be stored, if it has changed.
   pub(super) fn note(
     &mut self,
     fresh: Vec<Duration>,
     target: &Target,
     dirty: Duration,
-    around: &Surroundings<'_>,
-  ) -> Vec<Action> {
-    if fresh.is_empty() {
-      return vec![];
-    }
+    ledger: &Ledger,
+    now: Duration,
+  ) -> Option<String> {
     if !self.is_loaded {
-      let kept = around.engine.ledger().state(&StateKey::Exposure).ok().flatten();
+      let kept = ledger.state(&StateKey::Exposure).ok().flatten();
       self.us = kept.map(|(json, _)| Self::parse(&json).us).unwrap_or_default();
       self.is_loaded = true;
     }
     let before = self.us.len();
-    let seen = around.now.saturating_sub(self.started);
+    let seen = now.saturating_sub(self.started);
     let since = self.looks.get(target).map_or(dirty, |look| dirty.max(*look));
     for exposure in fresh.into_iter().filter(|exposure| *exposure <= seen) {
-      self.add(exposure.max(around.now.saturating_sub(since)));
+      self.add(exposure.max(now.saturating_sub(since)));
     }
     if self.us.len() == before && before != MAX_KEPT {
-      return vec![];
+      return None;
     }
-    vec![Action::Store(StateKey::Exposure, serde_json::to_string(self).unwrap_or_default())]
+    Some(serde_json::to_string(self).unwrap_or_default())
   }
 
   fn add(&mut self, exposure: Duration) {

@@ -54,7 +54,7 @@ pub(super) struct GateRequests {
   send_at: Option<Duration>,
   /// When the gate must have connected.
   expected_by: Option<Duration>,
-  /// Up to which [`super::directories::Directories::generation`] the gate knows the watched directories.
+  /// Up to which [`super::watching::Watching::generation`] the gate knows the watched directories.
   told: u64,
   max_wait: Duration,
   health: GateHealth,
@@ -134,8 +134,8 @@ impl GateRequests {
       self.expected_by = None;
       actions.push(degrade("the gate is not running: readers do not wait"));
     }
-    if self.link.is_some() && self.told != around.directories.generation {
-      self.told = around.directories.generation;
+    if self.link.is_some() && self.told != around.watching.generation {
+      self.told = around.watching.generation;
       self.outbox.extend(watched(around).map(|(dir, root)| ToGate::Watch { root, dir }));
       actions.extend(self.flush(now));
     } else if self.send_at.is_some_and(|at| now >= at) {

@@ -3,7 +3,7 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
-use super::{Daemon, DaemonError};
+use super::{core::Core, error::DaemonError};
 use crate::engine::{Consequence, Target};
 
 /// The time between two prunings (a choice).
@@ -87,35 +87,33 @@ impl Housekeeping {
   fn has_pruned(&mut self, now: Duration) {
     self.pruned_at = Some(now);
   }
-}
 
-impl Daemon {
   /// Does one chore. Returns `false` if there was none.
-  pub(super) fn keep_house(&mut self) -> Result<bool, DaemonError> {
-    let now = self.now();
-    let clock = self.engine.clock();
+  pub(super) fn work(&mut self, core: &mut Core) -> Result<bool, DaemonError> {
+    let now = core.now();
+    let clock = core.engine.clock();
     let (at, since_start) = (clock.now(), clock.monotonic() + clock.asleep());
-    self.housekeeping.watch_clock(at, since_start, now);
-    match self.housekeeping.next(now) {
+    self.watch_clock(at, since_start, now);
+    match self.next(now) {
       None => Ok(false),
       Some(Chore::StoreVersion(target)) => {
-        match self.engine.keep_present(&target) {
+        match core.engine.keep_present(&target) {
           Err(error) if error.consequence() == Consequence::Stop => return Err(error.into()),
           // The file is guarded anyway, and its next change stores a version.
           Err(error) => tracing::debug!(target: "memfw", %error, "a version is not kept"),
           Ok(()) => {}
         }
-        self.count_opens();
+        core.count_opens();
         Ok(true)
       }
       Some(Chore::Prune) => {
         let mut more = false;
-        self.report(|daemon| {
-          more = daemon.engine.retain()?;
+        core.report(|core| {
+          more = core.engine.retain()?;
           Ok(())
         });
         if !more {
-          self.housekeeping.has_pruned(now);
+          self.has_pruned(now);
         }
         Ok(more)
       }

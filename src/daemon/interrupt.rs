@@ -13,7 +13,7 @@ use std::{
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::Signals;
+use super::signals::Signals;
 use crate::engine::slices::Interrupt;
 
 /// The reasons to interrupt a pass.
@@ -26,8 +26,14 @@ pub(super) struct Interrupts {
 }
 
 impl Interrupts {
-  pub(super) fn new(is_asked: Arc<AtomicBool>) -> Self {
-    Self { is_asked, ..Self::default() }
+  /// Whether the gate asked a question that was not taken yet.
+  pub(super) fn is_asked(&self) -> bool {
+    self.is_asked.load(SeqCst)
+  }
+
+  /// What the gate sets with each question.
+  pub(super) fn gate_flag(&self) -> &Arc<AtomicBool> {
+    &self.is_asked
   }
 
   /// Called before work on a file: whether other files wait, and the descriptor on which further events
@@ -81,8 +87,8 @@ mod tests {
 
   #[test]
   fn each_of_them_interrupts() {
-    let is_asked = Arc::new(AtomicBool::new(false));
-    let interrupts = Interrupts::new(Arc::clone(&is_asked));
+    let interrupts = Interrupts::default();
+    let is_asked = interrupts.gate_flag();
     let asked = interrupts.asked();
     assert!(!asked());
     is_asked.store(true, SeqCst);

@@ -6,10 +6,13 @@
 #![forbid(unsafe_code)]
 
 mod action;
+mod adoption;
 mod attribution_worker;
+mod core;
 mod directories;
 pub mod discovery;
 mod dispatch;
+mod error;
 pub mod exposure;
 pub mod gate;
 mod gate_request;
@@ -17,11 +20,13 @@ pub mod health;
 mod housekeeping;
 mod interrupt;
 pub mod judge;
+mod listen;
 mod model_worker;
 pub mod moved;
 pub mod notifications;
 mod open_files;
 mod outage;
+mod passes;
 pub mod poll;
 pub mod queue;
 mod readers;
@@ -29,31 +34,33 @@ pub mod reload;
 mod rescan;
 mod service;
 mod shared;
+mod signals;
 pub mod state;
 mod steps;
 mod summary;
 mod unread;
 mod unwritten;
-mod watched;
+mod watching;
 
 use std::{os::fd::OwnedFd, sync::Arc, time::Duration};
 
 use tokio::{
   io::{Interest, unix::AsyncFd},
-  signal::unix::{Signal, SignalKind, signal},
   sync::mpsc::{Receiver, UnboundedReceiver, channel, error::TrySendError, unbounded_channel},
 };
 
 pub use discovery::Discovery;
+pub use error::DaemonError;
 pub use health::{Health, Phase};
 pub use notifications::Helpers;
 pub use queue::Queue;
 pub use reload::Reload;
 use service::{Service, tell};
+use signals::{Asked, Signals};
 pub use state::{Daemon, Options};
 
 use crate::{
-  engine::{Engine, EngineError, EventKind, Scored},
+  engine::{Engine, EventKind, Scored},
   files::{RealFs, Watcher, mounts},
   os::systemd,
 };
@@ -75,26 +82,6 @@ pub enum Event {
   Terminate,
   /// SIGHUP: read the configuration again.
   Reload,
-}
-
-/// Why the daemon could not run.
-#[derive(Debug, thiserror::Error)]
-pub enum DaemonError {
-  /// The engine failed.
-  #[error(transparent)]
-  Engine(#[from] EngineError),
-  /// The ledger cannot be written, and the daemon may not wait until it can.
-  #[error("{0}")]
-  Outage(String),
-  /// The ledger was replaced by another one, so the daemon must start again with the new one.
-  #[error("the ledger was replaced")]
-  Replaced,
-  /// The watcher could not be created.
-  #[error("cannot watch directories: {0}")]
-  Watch(String),
-  /// The event loop could not be created.
-  #[error("cannot start the event loop: {0}")]
-  Loop(#[from] std::io::Error),
 }
 
 /// Runs until SIGTERM, or with `once` until nothing is pending. `source` is where configuration and key are read
@@ -122,9 +109,9 @@ async fn serve(
   let mut events = Events { watched: None, mounts: watch_mounts(), answered };
   let watcher = Watcher::new().map_err(|error| DaemonError::Watch(error.to_string()))?;
   let mut daemon = Daemon::new(engine, watcher, options);
-  daemon.interrupts.hear_signals()?;
+  daemon.passes.interrupts.hear_signals()?;
   if !once {
-    daemon.judge.wake_by(answerer.clone());
+    daemon.steps.judge.wake_by(answerer.clone());
   }
   daemon.ask_elsewhere(answerer);
   let (asker, mut asked) = unbounded_channel();
@@ -133,25 +120,25 @@ async fn serve(
   if !once {
     daemon.listen_for_gate(asker)?;
   }
-  let mut scored = daemon.model_worker.scores();
-  let mut service = Service::new(daemon.now());
+  let mut scored = daemon.steps.model_worker.scores();
+  let mut service = Service::new(daemon.core.now());
   let mut is_under_way = false;
   loop {
-    service.progress(daemon.now(), daemon.is_starting());
+    service.progress(daemon.core.now(), daemon.core.is_starting());
     if signals.terminated() {
       break;
     }
     let is_all = daemon.listen();
     if events.mounts.try_recv().is_ok() {
-      daemon.mounts_changed();
+      daemon.rescans.mounts_changed(&mut daemon.core);
     }
-    daemon.follow_ledger()?;
+    daemon.core.outage.follow(daemon.core.engine.ledger(), daemon.core.now())?;
     daemon.rediscover(source);
     while let Ok(scored) = scored.try_recv() {
-      daemon.hear_scores(scored).or_else(|error| daemon.absorb(error))?;
+      daemon.hear_scores(scored).or_else(|error| daemon.core.absorb(error))?;
     }
     while let Ok(said) = asked.try_recv() {
-      daemon.hear_gate(said).or_else(|error| daemon.absorb(error))?;
+      daemon.hear_gate(said).or_else(|error| daemon.core.absorb(error))?;
     }
     // One piece of work per turn, so that a signal or an event never waits for the whole queue.
     let turn = if is_under_way {
@@ -165,7 +152,7 @@ async fn serve(
         worked || !is_all
       }
       Err(error) => {
-        daemon.absorb(error)?;
+        daemon.core.absorb(error)?;
         false
       }
     };
@@ -173,49 +160,49 @@ async fn serve(
     match daemon.finish_start() {
       Ok(true) => {
         tell(systemd::ready());
-        tell(systemd::status(&daemon.status_line()));
+        tell(systemd::status(&daemon.core.status_line()));
       }
       Ok(false) => {}
-      Err(error) => daemon.absorb(error)?,
+      Err(error) => daemon.core.absorb(error)?,
     }
     if is_more {
       tokio::task::yield_now().await;
       continue;
     }
     if once {
-      if let Some(why) = daemon.outage_text() {
+      if let Some(why) = daemon.core.outage.text() {
         return Err(DaemonError::Outage(why.to_owned()));
       }
       if daemon.is_idle() {
-        if let Some(why) = daemon.guarded_elsewhere() {
+        if let Some(why) = daemon.core.directories.guarded_elsewhere() {
           return Err(DaemonError::Outage(why));
         }
         break;
       }
     }
     daemon.refresh(service.wakeup());
-    let now = daemon.now();
+    let now = daemon.core.now();
     let due = [daemon.next_due(), service.next_due(now)];
     let due = due.into_iter().flatten().min();
     events.follow(&daemon)?;
     let event = next(&mut events, &mut asked, &mut scored, &mut signals, due).await;
     daemon.woke();
     match event {
-      Some(Event::Mounts) => daemon.mounts_changed(),
+      Some(Event::Mounts) => daemon.rescans.mounts_changed(&mut daemon.core),
       Some(Event::Gate(said)) => {
-        daemon.hear_gate(said).or_else(|error| daemon.absorb(error))?;
+        daemon.hear_gate(said).or_else(|error| daemon.core.absorb(error))?;
       }
       Some(Event::Scored(scored)) => {
-        daemon.hear_scores(scored).or_else(|error| daemon.absorb(error))?;
+        daemon.hear_scores(scored).or_else(|error| daemon.core.absorb(error))?;
       }
       Some(Event::Terminate) => break,
       Some(Event::Reload) => {
         tell(systemd::reloading());
         daemon.reload(source);
         // During the first scan, `finish_start` says that the daemon is ready.
-        if !daemon.is_starting() {
+        if !daemon.core.is_starting() {
           tell(systemd::ready());
-          tell(systemd::status(&daemon.status_line()));
+          tell(systemd::status(&daemon.core.status_line()));
         }
       }
       // The next turn reads what the watcher or the worker has to say.
@@ -223,7 +210,7 @@ async fn serve(
     }
   }
   tell(systemd::stopping());
-  daemon.stop_gate().or_else(|error| daemon.absorb(error))?;
+  daemon.stop_gate().or_else(|error| daemon.core.absorb(error))?;
   daemon.stop(EventKind::Stopped);
   Ok(())
 }
@@ -240,7 +227,7 @@ impl Events {
   /// Registers the watcher's descriptor as soon as there is one.
   fn follow(&mut self, daemon: &Daemon) -> std::io::Result<()> {
     if self.watched.is_none()
-      && let Some(descriptor) = daemon.watched_by()
+      && let Some(descriptor) = daemon.core.watching.watcher.descriptor()
     {
       // Its replacement is unsafe to call, because a type's descriptor may change; that of an `OwnedFd`
       // does not.
@@ -277,7 +264,10 @@ async fn next(
   let Events { watched, mounts, answered } = events;
   tokio::select! {
     biased;
-    event = signals.wait() => Some(event),
+    asked = signals.wait() => Some(match asked {
+      Asked::Terminate => Event::Terminate,
+      Asked::Reload => Event::Reload,
+    }),
     happened = happened(watched.as_ref()) => happened.ok().map(|()| Event::Watch),
     Some(()) = mounts.recv() => Some(Event::Mounts),
     Some(said) = asked.recv() => Some(Event::Gate(said)),
@@ -295,45 +285,4 @@ fn watch_mounts() -> Receiver<()> {
     tracing::warn!(target: "memfw", %error, "mounts over memory will not be noticed");
   }
   receiver
-}
-
-/// SIGTERM, SIGINT and SIGHUP.
-struct Signals {
-  terminate: Signal,
-  interrupt: Signal,
-  hangup: Signal,
-  /// A write beyond a limit on the size of files then fails, and is reported like a full disk.
-  _file_size: Signal,
-}
-
-impl Signals {
-  fn new() -> std::io::Result<Self> {
-    Ok(Self {
-      terminate: signal(SignalKind::terminate())?,
-      interrupt: signal(SignalKind::interrupt())?,
-      hangup: signal(SignalKind::hangup())?,
-      _file_size: signal(SignalKind::from_raw(libc::SIGXFSZ))?,
-    })
-  }
-
-  async fn wait(&mut self) -> Event {
-    tokio::select! {
-      biased;
-      _ = self.terminate.recv() => Event::Terminate,
-      _ = self.interrupt.recv() => Event::Terminate,
-      _ = self.hangup.recv() => Event::Reload,
-    }
-  }
-
-  /// Waits until the daemon must stop.
-  async fn until_end(&mut self) {
-    while !matches!(self.wait().await, Event::Terminate) {}
-  }
-
-  /// Whether the daemon must stop, without waiting.
-  fn terminated(&mut self) -> bool {
-    let mut context = std::task::Context::from_waker(std::task::Waker::noop());
-    self.terminate.poll_recv(&mut context).is_ready()
-      || self.interrupt.poll_recv(&mut context).is_ready()
-  }
 }

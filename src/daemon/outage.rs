@@ -11,11 +11,12 @@
 
 use std::{collections::HashSet, path::Path, time::Duration};
 
-use super::{Daemon, DaemonError};
+use super::error::DaemonError;
 use crate::{
-  engine::{EngineError, Event, EventKind, Target},
+  engine::{Engine, Event, EventKind, Target},
+  files::RealFs,
   os::Alarm,
-  store::StoreError,
+  store::{Ledger, StoreError},
 };
 
 /// First pause before the next try (a choice).
@@ -73,8 +74,60 @@ impl Outage {
     self.blocked.remove(target);
   }
 
+  /// Whether the ledger was removed or replaced.
+  pub(super) fn is_moved(&self) -> bool {
+    self.is_moved
+  }
+
+  /// Begins an outage, or goes on with it, and tells what is wrong unless that is known.
+  pub(super) fn begin(&mut self, error: &StoreError, now: Duration) {
+    self.is_moved = matches!(error, StoreError::Moved { .. });
+    let until = if self.is_moved { "exists again" } else { "can be written again" };
+    let text = format!("{error}; nothing is redacted until the ledger {until}");
+    if !self.note(text.clone(), now) {
+      return;
+    }
+    if let Some(Err(error)) = self.alarm.as_ref().map(|alarm| alarm.raise(&text)) {
+      tracing::error!(target: "memfw", %error, "the alarm file could not be written");
+    }
+    Event::new(EventKind::Degraded).detail(text).log(None);
+  }
+
+  /// Fails if the ledger was removed or replaced and another one is in its place now: then the daemon
+  /// must start again with the new one.
+  pub(super) fn follow(&self, ledger: &Ledger, now: Duration) -> Result<(), DaemonError> {
+    let is_due = self.is_moved && !self.is_waiting(now);
+    let is_there = |path: &Path| path.metadata().is_ok_and(|it| it.is_file() && it.len() > 0);
+    if is_due && is_there(ledger.path()) && ledger.check_place().is_err() {
+      return Err(DaemonError::Replaced);
+    }
+    Ok(())
+  }
+
+  /// Ends the outage once no file is blocked. Whether the ledger can be written is found out by writing
+  /// to it. Returns whether this call ended the outage.
+  pub(super) fn end(&mut self, engine: &mut Engine<RealFs>) -> Result<bool, StoreError> {
+    let Some(text) = self.text().filter(|_| self.blocked.is_empty()) else {
+      return Ok(false);
+    };
+    let events = [
+      Event::new(EventKind::Degraded).detail(text),
+      Event::new(EventKind::Restored).detail("the ledger can be written again"),
+    ];
+    let at = engine.clock().now();
+    let rows = events.each_ref().map(Event::row);
+    engine.ledger_mut().append_events(&rows, at)?;
+    self.reset(engine.clock().monotonic());
+    if let Some(Err(error)) = self.alarm.as_ref().map(Alarm::silence) {
+      tracing::error!(target: "memfw", %error, "the alarm file could not be written");
+    }
+    let [_, restored] = events;
+    restored.log(None);
+    Ok(true)
+  }
+
   /// Notes a failure. Returns whether its reason is new.
-  fn begin(&mut self, text: String, now: Duration) -> bool {
+  fn note(&mut self, text: String, now: Duration) -> bool {
     if self.text.is_none() && now.saturating_sub(self.at) > CALM {
       self.tries = 0;
     }
@@ -86,86 +139,11 @@ impl Outage {
     is_new
   }
 
-  fn end(&mut self, now: Duration) {
+  fn reset(&mut self, now: Duration) {
     self.text = None;
     self.is_moved = false;
     self.blocked.clear();
     self.at = now;
-  }
-}
-
-impl Daemon {
-  /// Handles an error that means an outage, in which a later try may succeed; returns any other error.
-  pub fn absorb(&mut self, error: DaemonError) -> Result<(), DaemonError> {
-    match error {
-      DaemonError::Engine(EngineError::Store(error)) if error.is_outage() => {
-        self.begin_outage(&error);
-        Ok(())
-      }
-      error => Err(error),
-    }
-  }
-
-  /// What is wrong with the ledger at the moment.
-  pub fn outage_text(&self) -> Option<&str> {
-    self.outage.text()
-  }
-
-  pub(super) fn begin_outage(&mut self, error: &StoreError) {
-    self.outage.is_moved = matches!(error, StoreError::Moved { .. });
-    if self.outage.is_moved {
-      // Another installation that has its ledger may guard meanwhile.
-      self.directories.locks.release_all();
-    }
-    let until = if self.outage.is_moved { "exists again" } else { "can be written again" };
-    let text = format!("{error}; nothing is redacted until the ledger {until}");
-    let now = self.now();
-    if !self.outage.begin(text.clone(), now) {
-      return;
-    }
-    if let Some(Err(error)) = self.outage.alarm.as_ref().map(|alarm| alarm.raise(&text)) {
-      tracing::error!(target: "memfw", %error, "the alarm file could not be written");
-    }
-    Event::new(EventKind::Degraded).detail(text).log(None);
-  }
-
-  /// Fails if the ledger was removed or replaced and another one is in its place now: then the daemon
-  /// must start again with the new one.
-  pub fn follow_ledger(&self) -> Result<(), DaemonError> {
-    let is_due = self.outage.is_moved && !self.outage.is_waiting(self.now());
-    let ledger = self.engine.ledger();
-    let is_there = |path: &Path| path.metadata().is_ok_and(|it| it.is_file() && it.len() > 0);
-    if is_due && is_there(ledger.path()) && ledger.check_place().is_err() {
-      return Err(DaemonError::Replaced);
-    }
-    Ok(())
-  }
-
-  /// Ends the outage once no file is blocked. Whether the ledger can be written is found out by writing
-  /// to it.
-  pub(super) fn end_outage(&mut self) {
-    let Some(text) = self.outage.text().filter(|_| self.outage.blocked.is_empty()) else {
-      return;
-    };
-    let events = [
-      Event::new(EventKind::Degraded).detail(text),
-      Event::new(EventKind::Restored).detail("the ledger can be written again"),
-    ];
-    let at = self.engine.clock().now();
-    let rows = events.each_ref().map(Event::row);
-    if let Err(error) = self.engine.ledger_mut().append_events(&rows, at) {
-      self.begin_outage(&error);
-      return;
-    }
-    let now = self.now();
-    self.outage.end(now);
-    if let Some(Err(error)) = self.outage.alarm.as_ref().map(Alarm::silence) {
-      tracing::error!(target: "memfw", %error, "the alarm file could not be written");
-    }
-    let [_, restored] = events;
-    restored.log(None);
-    // Events during the outage may not have been recorded.
-    self.rescan_later(None);
   }
 }
 
@@ -183,21 +161,21 @@ mod tests {
     let mut now = s(100);
     let mut waits = Vec::new();
     for round in 0..10 {
-      assert_eq!(outage.begin("full".into(), now), round == 0);
+      assert_eq!(outage.note("full".into(), now), round == 0);
       assert!(outage.is_waiting(now));
       waits.push(outage.next_due(now).unwrap());
       now += *waits.last().unwrap();
       assert!(!outage.is_waiting(now));
     }
     assert!(waits.is_sorted() && waits[0] == FIRST_RETRY && waits[9] == LAST_RETRY, "{waits:?}");
-    assert!(outage.begin("locked".into(), now), "another reason is news");
+    assert!(outage.note("locked".into(), now), "another reason is news");
     // The pauses start again only after a long time without an outage.
-    outage.end(now);
+    outage.reset(now);
     assert_eq!(outage.next_due(now), None);
-    assert!(outage.begin("full".into(), now + s(1)));
+    assert!(outage.note("full".into(), now + s(1)));
     assert_eq!(outage.next_due(now + s(1)), Some(LAST_RETRY));
-    outage.end(now);
-    outage.begin("full".into(), now + s(120));
+    outage.reset(now);
+    outage.note("full".into(), now + s(120));
     assert_eq!(outage.next_due(now + s(120)), Some(FIRST_RETRY));
   }
 }

@@ -3,17 +3,19 @@
 
 use std::{path::PathBuf, sync::Arc};
 
-use super::{Daemon, Discovery, health::encode, moved::adopting_key};
+use super::{
+  discovery::Discovery,
+  health::encode,
+  moved::note_left,
+  state::{Daemon, RULES, reports_only},
+};
 use crate::{
   config::Config,
   detect::rules::Rules,
-  engine::{self, EngineError, Event, EventKind, event::shown},
+  engine::{self, EngineError, Event, EventKind},
   files::RealFs,
-  store::{Ledger, StateKey},
+  store::Ledger,
 };
-
-/// The key of the degradation when the user's rules are invalid.
-pub(super) const RULES: &str = "rules";
 
 /// The source of configuration, rules and key. Errors are sentences for a person.
 pub trait Reload {
@@ -32,23 +34,27 @@ impl Daemon {
   pub fn reload(&mut self, source: &dyn Reload) {
     // The rules come first, because the new configuration may cause files to be judged again.
     let rules = source.rules();
-    self.report(|daemon| daemon.take_rules(rules));
+    let taken = self.take_rules(rules);
+    self.core.report(|_| taken);
     let read = source.configuration().and_then(|config| Ok((source.discover(&config)?, config)));
-    self.report(|daemon| match read {
+    let configured = match read {
       Ok((mut found, config)) => {
-        daemon.keep_known(&mut found);
-        daemon.configure(config, found)
+        found.keep_known(&self.core.directories);
+        self.configure(config, found)
       }
-      Err(why) => daemon
-        .engine
-        .degrade("configuration", &format!("the changed configuration is invalid: {why}")),
-    });
-    if self.report_only.is_some() {
-      self.report(|daemon| daemon.unlock(source));
+      Err(why) => {
+        let why = format!("the changed configuration is invalid: {why}");
+        self.core.engine.degrade("configuration", &why)
+      }
+    };
+    self.core.report(|_| configured);
+    if self.core.report_only.is_some() {
+      let unlocked = self.unlock(source);
+      self.core.report(|_| unlocked);
     }
     // The configuration may have switched versions on or off.
-    self.report(|daemon| {
-      daemon.housekeeping.set_due_versions(daemon.engine.versions_due()?);
+    self.core.report(|core| {
+      self.steps.housekeeping.set_due_versions(core.engine.versions_due()?);
       Ok(())
     });
   }
@@ -57,108 +63,96 @@ impl Daemon {
   fn take_rules(&mut self, rules: Result<Rules, String>) -> Result<(), EngineError> {
     match rules {
       Ok(rules) => {
-        self.engine.judge().set_rules(rules);
+        self.core.engine.judge().set_rules(rules);
         self.bad_rules = None;
-        self.engine.recovered(RULES)
+        self.core.engine.recovered(RULES)
       }
       Err(why) => {
         let why =
           format!("your changed rules are invalid, and the previous rules stay in use: {why}");
         self.bad_rules = Some(why.clone());
-        self.engine.degrade(RULES, &why)
+        self.core.engine.degrade(RULES, &why)
       }
     }
   }
 
   /// Tries to get the missing key, and then completes what was not possible without it.
   fn unlock(&mut self, source: &dyn Reload) -> Result<(), EngineError> {
-    match source.unlock(self.engine.ledger_mut()) {
+    match source.unlock(self.core.engine.ledger_mut()) {
       Ok(()) => {
-        self.report_only = None;
-        self.engine.recovered("key")?;
-        self.recover()?;
-        self.rescan_later(None);
+        self.core.report_only = None;
+        self.core.engine.recovered("key")?;
+        self.core.recover()?;
+        self.rescans.rescan_later(&self.core, None);
         Ok(())
       }
-      Err(why) => self.engine.degrade("key", &super::state::reports_only(&why)),
+      Err(why) => self.core.engine.degrade("key", &reports_only(&why)),
     }
   }
 
   pub(super) fn configure(&mut self, config: Config, found: Discovery) -> Result<(), EngineError> {
     let Discovery { workspaces, shapes, is_named, agent, files, notes, helpers, is_complete: _ } =
       found;
-    let old = self.engine.config();
+    let old = self.core.engine.config();
     let later = old.log_level != config.log_level || old.log_format != config.log_format;
-    self.fs = RealFs::default().up_to(engine::ceiling(&config));
-    self.engine.configure(Arc::new(config), self.fs);
-    self.engine.set_agent(agent);
-    self.set_helpers(helpers)?;
-    let gone: Vec<PathBuf> = self
+    let core = &mut self.core;
+    core.fs = RealFs::default().up_to(engine::ceiling(&config));
+    core.engine.configure(Arc::new(config), core.fs);
+    core.engine.set_agent(agent);
+    self.steps.set_helpers(core, helpers)?;
+    let gone: Vec<PathBuf> = core
       .directories
       .workspaces
       .iter()
       .filter(|root| !workspaces.contains(root))
       .cloned()
       .collect();
-    self.directories.workspaces = workspaces;
-    self.engine.files().set_shapes(shapes.clone());
-    (self.directories.shapes, self.directories.is_named) = (shapes, is_named);
-    self.set_sources(files, notes)?;
+    core.directories.workspaces = workspaces;
+    core.engine.files().set_shapes(shapes.clone());
+    (core.directories.shapes, core.directories.is_named) = (shapes, is_named);
+    self.rescans.sources.set(core, files, notes)?;
     for root in &gone {
-      self.leave(root)?;
+      self.rescans.forget_root(core, root);
+      self.passes.forget_root(root);
+      core.forget_root(root)?;
     }
-    self.note_left(&gone)?;
-    self.health.workspaces = self.directories.workspaces.iter().map(|path| encode(path)).collect();
-    self.health.is_named = self.directories.is_named;
-    self.write_health()?;
+    note_left(core, &gone)?;
+    core.health.workspaces = core.directories.workspaces.iter().map(|path| encode(path)).collect();
+    core.health.is_named = core.directories.is_named;
+    core.write_health()?;
     // Limits and owners may have changed, so everything is scanned as at a start.
-    let roots = self.directories.workspaces.clone();
-    self.first_scan(&roots)?;
-    self.engine.recovered("configuration")?;
-    let line = self.status_line();
+    let roots = core.directories.workspaces.clone();
+    self.rescans.first_scan(core, &roots)?;
+    core.engine.recovered("configuration")?;
+    let line = core.status_line();
     let note = if later { "; `[log]` takes effect at the next start" } else { "" };
-    self.engine.tell(Event::new(EventKind::Reloaded).detail(format!("{line}{note}")))
+    core.engine.tell(Event::new(EventKind::Reloaded).detail(format!("{line}{note}")))
   }
 
-  /// Ends the guard of a directory.
-  fn leave(&mut self, root: &std::path::Path) -> Result<(), EngineError> {
-    for dir in self.watching.watcher.watched() {
-      if dir.starts_with(root)
-        && !self.directories.workspaces.iter().any(|other| dir.starts_with(other))
-      {
-        self.watching.watcher.remove(&dir);
-      }
+  /// Runs the discovery again, if it is due.
+  pub fn rediscover(&mut self, source: &dyn Reload) {
+    let now = self.core.now();
+    if !self.rescans.sources.take(now) {
+      return;
     }
-    let now = self.now();
-    self.directories.polls.set(root, None, now);
-    self.directories.rooms.remove(root);
-    self.directories.incomplete.remove(root);
-    self.directories.locks.forget(root);
-    self.directories.retries.succeeded(root);
-    self.open_files.forget_root(root);
-    self.unwritten.forget_root(root);
-    if self.adoption.roots.remove(root) {
-      self.engine.ledger_mut().remove_state(&adopting_key(root))?;
-    }
-    for target in self.queue.dirty_targets().filter(|target| target.root == root) {
-      self.outage.unblock(target);
-    }
-    self.queue.retain(|target| target.root != root);
-    self.adoption.first.retain(|target| target.root != root);
-    self.adoption.baseline.retain(|target| target.root != root);
-    self.watching.readers.forget_root(root);
-    // Degradations of the directory have no meaning any more.
-    let (workspace, lock, files) = {
-      let root = shown(root);
-      let files = ["file", "agent-record"].map(|kind| format!("{kind}:{root}/"));
-      (format!("workspace:{root}"), format!("lock:{root}"), files)
+    let taken = match source.discover(self.core.engine.config()) {
+      Ok(found) => self.take_found(found),
+      Err(why) => self.rescans.sources.failed(&mut self.core, &why),
     };
-    for (key, ..) in self.engine.ledger().states()? {
-      let StateKey::Degraded(part) = &key else { continue };
-      if *part == workspace || *part == lock || files.iter().any(|of| part.starts_with(of)) {
-        self.engine.ledger_mut().remove_state(&key)?;
-      }
+    self.core.report(|_| taken);
+  }
+
+  fn take_found(&mut self, mut found: Discovery) -> Result<(), EngineError> {
+    let core = &mut self.core;
+    found.keep_known(&core.directories);
+    if (&found.workspaces, &found.shapes)
+      == (&core.directories.workspaces, &core.directories.shapes)
+    {
+      core.engine.set_agent(found.agent);
+      self.steps.set_helpers(core, found.helpers)?;
+      return self.rescans.sources.set(core, found.files, found.notes);
     }
-    Ok(())
+    let config = core.engine.config().clone();
+    self.configure(config, found)
   }
 }

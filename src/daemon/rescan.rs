@@ -2,16 +2,20 @@
 #![forbid(unsafe_code)]
 
 use std::{
-  collections::{BTreeSet, HashMap},
+  collections::{BTreeMap, BTreeSet, HashMap, HashSet},
   io,
   path::{Path, PathBuf},
+  time::Duration,
 };
 
 use super::{
-  Daemon,
+  adoption::adopted_key,
+  core::Core,
+  discovery::Sources,
   health::{Room, told},
-  moved::adopted_key,
-  poll::Why,
+  poll::{EVERY, Polls, Retries, Why},
+  service::seconds,
+  shared,
 };
 use crate::{
   engine::{EngineError, Event, EventKind, Target, event::shown, pending},
@@ -37,183 +41,240 @@ pub(super) enum Scan<'k> {
   Poll,
 }
 
-impl Daemon {
+/// What the scans of the guarded directories have found, and when the next ones are due.
+#[derive(Default)]
+pub(super) struct Rescans {
+  /// The configuration files from which the directories were found.
+  pub(super) sources: Sources,
+  /// What `status` reports about each directory.
+  pub(super) rooms: BTreeMap<PathBuf, Room>,
+  /// Directories that are polled because events are not reliable there.
+  polls: Polls,
+  /// Those of which a part could not be read, and may be readable later.
+  retries: Retries,
+  /// Those of which a part is not guarded.
+  incomplete: HashSet<PathBuf>,
+  /// The paths in them that could not be read.
+  unreadable: HashSet<PathBuf>,
+  /// Symbolic links in them that no rescan followed.
+  links: HashSet<PathBuf>,
+  /// Memory files that are hidden by a mount.
+  mounted: BTreeSet<PathBuf>,
+  /// Directories that need a rescan.
+  rescans: BTreeSet<PathBuf>,
+  /// The earliest time of the next rescan.
+  next_rescan: Duration,
+}
+
+impl Rescans {
+  /// No scan so far; the directories were found from these files.
+  pub(super) fn of(sources: Sources) -> Self {
+    Self { sources, ..Self::default() }
+  }
+
+  /// Whether a directory is to be scanned again.
+  pub(super) fn is_due(&self) -> bool {
+    !self.rescans.is_empty()
+  }
+
+  /// How long until the next scan or poll, or until the configuration files are read again.
+  pub(super) fn next_due(&self, now: Duration) -> Option<Duration> {
+    let rescan = self.is_due().then(|| self.next_rescan.saturating_sub(now));
+    let due =
+      [rescan, self.sources.next_due(now), self.polls.next_due(now), self.retries.next_due(now)];
+    due.into_iter().flatten().min()
+  }
+
+  /// How this wakes the process, for `status`.
+  pub(super) fn wakeups(&self, core: &Core) -> Vec<String> {
+    let mut wakeups = Vec::new();
+    for (root, room) in &self.rooms {
+      if let Some(why) = &room.polled {
+        wakeups.push(format!("polls `{}` every {}: {why}", shown(root), seconds(EVERY)));
+      }
+    }
+    wakeups.extend(core.directories.locks.foreign().map(|root| {
+      let (root, every) = (shown(root), seconds(shared::EVERY));
+      format!("checks every {every} whether another memfw still guards `{root}`")
+    }));
+    wakeups.extend(self.retries.wakeups());
+    wakeups
+  }
+
   /// Adds directories: watches them, and marks every file as dirty that differs from its row in the
   /// ledger.
-  pub(super) fn first_scan(&mut self, roots: &[PathBuf]) -> Result<(), EngineError> {
-    self.renew_markers()?;
-    let roots = &self.owned(roots)?[..];
-    let rows = self.engine.ledger().files()?;
+  pub(super) fn first_scan(
+    &mut self,
+    core: &mut Core,
+    roots: &[PathBuf],
+  ) -> Result<(), EngineError> {
+    renew_markers(core)?;
+    let roots = &core.directories.locks.owned(&mut core.engine, roots)?[..];
+    let rows = core.engine.ledger().files()?;
     let mut known: HashMap<PathBuf, FileRow> =
       rows.into_iter().map(|row| (row.path.clone(), row)).collect();
-    self.choose_baselines(roots)?;
+    core.adoption.choose(&mut core.engine, roots, core.directories.is_named)?;
     for root in roots {
       // Watching starts before the scan, so that no change falls between them.
-      self.scan(root, Scan::First(&mut known))?;
+      self.scan(core, root, Scan::First(&mut known))?;
     }
     // The scan does not find a file that is gone.
-    let now = self.now();
+    let now = core.now();
     for row in known.into_values().filter(|row| row.status != FileStatus::Missing) {
       if let (true, Ok(rel)) =
         (roots.contains(&row.workspace), row.path.strip_prefix(&row.workspace))
       {
-        self.queue.dirty(Target::new(&row.workspace, rel), now);
+        core.queue.dirty(Target::new(&row.workspace, rel), now);
       }
     }
-    let found = self.queue.dirty_targets().filter(|target| roots.contains(&target.root));
-    self.adoption.first.extend(found.cloned());
+    let found = core.queue.dirty_targets().filter(|target| roots.contains(&target.root));
+    core.adoption.first.extend(found.cloned());
     Ok(())
   }
 
-  /// Markers of an earlier memfw hold names chosen by others, so all markers are written again, once.
-  fn renew_markers(&mut self) -> Result<(), EngineError> {
-    let ledger = self.engine.ledger();
-    if ledger.state(&StateKey::MarkerForm)?.is_some_and(|(form, _)| form == MARKER_FORM) {
-      return Ok(());
-    }
-    for row in ledger.files()?.into_iter().filter(|row| row.status == FileStatus::Watched) {
-      pending::add(self.engine.ledger_mut(), &row.path, Pending::RESHAPE)?;
-    }
-    let at = self.engine.clock().now();
-    Ok(self.engine.ledger_mut().set_state(&StateKey::MarkerForm, MARKER_FORM, at)?)
-  }
-
   /// Requests a rescan of the directory of a path, or of all directories without a path.
-  pub(super) fn rescan_later(&mut self, path: Option<&Path>) {
-    for root in self.directories.workspaces.clone() {
+  pub(super) fn rescan_later(&mut self, core: &Core, path: Option<&Path>) {
+    for root in core.directories.workspaces.clone() {
       let concerned = path.is_none_or(|path| path.starts_with(&root) || root.starts_with(path));
       let of_interest = path.and_then(|path| path.strip_prefix(&root).ok()).is_none_or(|rel| {
-        rel.as_os_str().is_empty() || self.directories.shapes.of(&root).has_dir(rel)
+        rel.as_os_str().is_empty() || core.directories.shapes.of(&root).has_dir(rel)
       });
       if concerned && of_interest {
-        self.directories.rescans.insert(root);
+        self.rescans.insert(root);
       }
     }
   }
 
   /// Rescans the directories that have changed, once for any number of events.
-  pub(super) fn rescan_due(&mut self) {
-    let started = self.now();
-    if self.directories.rescans.is_empty() || started < self.directories.next_rescan {
+  pub(super) fn rescan_due(&mut self, core: &mut Core) {
+    let started = core.now();
+    self.rescans.extend(self.retries.take(started));
+    if self.rescans.is_empty() || started < self.next_rescan {
       return;
     }
-    for root in std::mem::take(&mut self.directories.rescans) {
-      self.report(|daemon| daemon.scan(&root, Scan::Again));
+    for root in std::mem::take(&mut self.rescans) {
+      core.report(|core| self.scan(core, &root, Scan::Again));
     }
-    self.watch_sources();
-    let now = self.now();
-    self.directories.next_rescan = now + now.saturating_sub(started).saturating_mul(RESCAN_REST);
+    self.sources.watch(core);
+    let now = core.now();
+    self.next_rescan = now + now.saturating_sub(started).saturating_mul(RESCAN_REST);
   }
 
   /// Requests a rescan of everything, and records why.
-  pub(super) fn rescan(&mut self, why: &str) {
-    self.rescan_later(None);
+  pub(super) fn rescan(&mut self, core: &mut Core, why: &str) {
+    self.rescan_later(core, None);
     let event = Event::new(EventKind::Rescanned).detail(why);
-    self.report(|daemon| daemon.engine.tell(event));
+    core.report(|core| core.engine.tell(event));
   }
 
   /// The mount table changed, so a watch may no longer be on the directory at its path.
-  pub(super) fn mounts_changed(&mut self) {
-    let misplaced = self.watching.watcher.misplaced();
+  pub(super) fn mounts_changed(&mut self, core: &mut Core) {
+    let misplaced = core.watching.watcher.misplaced();
     for dir in &misplaced {
-      self.watching.watcher.remove(dir);
+      core.watching.watcher.remove(dir);
     }
-    let concerned: Vec<PathBuf> = self
+    let concerned: Vec<PathBuf> = core
       .directories
       .workspaces
       .iter()
       .filter(|root| {
         let moved = misplaced.iter().any(|dir| dir.starts_with(root) || root.starts_with(dir));
-        moved || self.directories.incomplete.contains(*root)
+        moved || self.incomplete.contains(*root)
       })
       .cloned()
       .collect();
     for root in &concerned {
-      self.engine.files().forget_root(root);
-      self.report(|daemon| daemon.scan(root, Scan::Again));
+      core.engine.files().forget_root(root);
+      core.report(|core| self.scan(core, root, Scan::Again));
     }
     // A mount over a single file does not affect the watched directories.
-    let mounted = self.mounted_files();
-    let before = std::mem::replace(&mut self.directories.mounted, mounted);
-    for path in before.symmetric_difference(&self.directories.mounted.clone()) {
-      self.mark(path);
+    let before = self.find_mounts(core);
+    for path in before.symmetric_difference(&self.mounted.clone()) {
+      self.mark(core, path);
     }
     if !misplaced.is_empty() {
       let event = Event::new(EventKind::Rescanned).detail("a file system was mounted or unmounted");
-      self.report(|daemon| daemon.engine.tell(event));
+      core.report(|core| core.engine.tell(event));
     }
   }
 
-  /// The memory files that are hidden by a mount.
-  pub(super) fn mounted_files(&self) -> BTreeSet<PathBuf> {
-    mounts::points().into_iter().filter(|path| self.target(path).is_some()).collect()
+  /// Finds the memory files that are hidden by a mount, and returns those that were found before.
+  pub(super) fn find_mounts(&mut self, core: &Core) -> BTreeSet<PathBuf> {
+    let points = mounts::points().into_iter();
+    let mounted = points.filter(|path| core.directories.target(path).is_some()).collect();
+    std::mem::replace(&mut self.mounted, mounted)
   }
 
   /// Polls what is due. Returns whether anything was.
-  pub(super) fn poll(&mut self) -> bool {
-    let now = self.now();
-    let due = self.directories.polls.take(now);
+  pub(super) fn poll(&mut self, core: &mut Core) -> bool {
+    let now = core.now();
+    let due = self.polls.take(now);
     for root in &due {
-      self.report(|daemon| daemon.scan(root, Scan::Poll));
+      core.report(|core| self.scan(core, root, Scan::Poll));
     }
     !due.is_empty()
   }
 
   /// Scans a directory: watches its subdirectories and marks its files as dirty.
-  pub(super) fn scan(&mut self, root: &Path, mut how: Scan<'_>) -> Result<(), EngineError> {
+  pub(super) fn scan(
+    &mut self,
+    core: &mut Core,
+    root: &Path,
+    mut how: Scan<'_>,
+  ) -> Result<(), EngineError> {
     let key = format!("workspace:{}", shown(root));
-    if !self.own(root)? {
+    if !core.own(root)? {
       return Ok(());
     }
-    let fs = self.fs;
+    let fs = core.fs;
     let workspace = match Workspace::open(&fs, root) {
       Ok(workspace) => workspace,
       Err(error) => {
-        self.await_directory(root, matches!(error.refusal, Refusal::Absent));
-        let now = self.now();
+        self.await_directory(core, root, matches!(error.refusal, Refusal::Absent));
+        let now = core.now();
         if matches!(error.refusal, Refusal::Io(_) | Refusal::Permission) {
-          self.directories.retries.failed(root, now);
+          self.retries.failed(root, now);
         } else {
-          self.directories.retries.succeeded(root);
+          self.retries.succeeded(root);
         }
-        self.directories.incomplete.insert(root.to_owned());
+        self.incomplete.insert(root.to_owned());
         if matches!(how, Scan::Poll) {
-          self.mark_gone(root);
+          self.mark_gone(core, root);
         }
-        if self.is_awaited(root)? {
-          self.directories.rooms.insert(root.to_owned(), Room::awaited(root));
-          return self.engine.recovered(&key);
+        if self.is_awaited(core, root)? {
+          self.rooms.insert(root.to_owned(), Room::awaited(root));
+          return core.engine.recovered(&key);
         }
-        return self.engine.degrade(&key, &error.to_string());
+        return core.engine.degrade(&key, &error.to_string());
       }
     };
     let real = workspace.absolute(Path::new(""));
     if real != root {
       // Events name the directory that is watched, so those of another one would be nobody's.
-      self.watching.watcher.remove(root);
-      self.await_directory(root, false);
-      self.directories.incomplete.insert(root.to_owned());
+      core.watching.watcher.remove(root);
+      self.await_directory(core, root, false);
+      self.incomplete.insert(root.to_owned());
       let why = format!(
         "`{0}` has become a link to `{1}`, where nothing is guarded: restart memfw to guard that \
         directory",
         shown(root),
         shown(&real)
       );
-      return self.engine.degrade(&key, &why);
+      return core.engine.degrade(&key, &why);
     }
-    let shape = self.directories.shapes.of(root).clone();
+    let shape = core.directories.shapes.of(root).clone();
     let mut problems: Vec<String> = Vec::new();
     let mut limit = None;
     let mut may_pass = false;
     let mut walk = workspace.walk_as(&fs, &shape);
     loop {
-      let watched = self.watching.watcher.watched();
+      let watched = core.watching.watcher.watched();
       let mut watched_more = false;
       for dir in walk.dirs.iter().map(|dir| workspace.absolute(dir)) {
         if watched.binary_search(&dir).is_ok() {
           continue;
         }
-        match self.watching.watcher.add(&dir) {
+        match core.watching.watcher.add(&dir) {
           Ok(()) => watched_more = true,
           Err(WatchError::Limit(reached)) => limit = Some(reached),
           Err(error) => {
@@ -221,7 +282,7 @@ impl Daemon {
             let is_gone = matches!(error, WatchError::NotADirectory(_) | WatchError::Replaced(_));
             let is_there = dir.symlink_metadata().map_or(dir == root, |found| found.is_dir());
             if is_gone && is_there {
-              self.directories.rescans.insert(root.to_owned());
+              self.rescans.insert(root.to_owned());
             }
             // A directory that came and went again was never unguarded.
             if !is_gone {
@@ -231,31 +292,31 @@ impl Daemon {
           }
         }
       }
-      self.directories.generation += u64::from(watched_more);
+      core.watching.generation += u64::from(watched_more);
       // Files written into a directory before it was watched are found by a second walk.
       if !watched_more {
         break;
       }
       walk = workspace.walk_as(&fs, &shape);
     }
-    self.watching.watcher.watch_end(root);
+    core.watching.watcher.watch_end(root);
     // An open directory does not report its removal, so the lock, which keeps it open, is given back.
-    if !self.watching.watcher.hears_end(root) {
-      self.directories.locks.release(root);
+    if !core.watching.watcher.hears_end(root) {
+      core.directories.locks.release(root);
     }
     if shape != Shape::Workspace {
       // A file that is also in a workspace belongs to that workspace.
       let is_own = |target: Target| target.root == root;
-      walk.files.retain(|file| self.target(&root.join(file)).is_some_and(is_own));
+      walk.files.retain(|file| core.directories.target(&root.join(file)).is_some_and(is_own));
     }
     problems.extend(walk.problems.iter().map(ToString::to_string));
-    self.directories.links.retain(|link| !link.starts_with(root));
+    self.links.retain(|link| !link.starts_with(root));
     let links = walk.problems.iter().filter(|one| one.is_link()).map(|one| root.join(one.path()));
-    self.directories.links.extend(links);
+    self.links.extend(links);
     may_pass |= walk.problems.iter().any(Problem::may_pass);
-    self.directories.unreadable.retain(|path| !path.starts_with(root));
+    self.unreadable.retain(|path| !path.starts_with(root));
     let unreadable = walk.problems.iter().filter(|one| one.may_pass());
-    self.directories.unreadable.extend(unreadable.map(|one| workspace.absolute(one.path())));
+    self.unreadable.extend(unreadable.map(|one| workspace.absolute(one.path())));
     let probe = fs.probe(workspace.root());
     let why = if limit.is_some() {
       Some(Why::Unwatched)
@@ -265,51 +326,51 @@ impl Daemon {
     if let Some(limit) = limit {
       problems.push(format!("{limit}; until then files are polled"));
     }
-    let now = self.now();
-    self.directories.polls.set(root, why, now);
+    let now = core.now();
+    self.polls.set(root, why, now);
     if may_pass {
-      self.directories.retries.failed(root, now);
+      self.retries.failed(root, now);
     } else {
-      self.directories.retries.succeeded(root);
+      self.retries.succeeded(root);
     }
     let room = Room::of(root, probe, why.map(|why| why.to_string()));
-    self.directories.rooms.insert(root.to_owned(), room);
+    self.rooms.insert(root.to_owned(), room);
     let mut stamps = HashMap::new();
     for file in &walk.files {
       let target = Target::new(root, file);
       match &mut how {
-        Scan::Again => self.queue.dirty(target, now),
+        Scan::Again => core.queue.dirty(target, now),
         Scan::Poll => match fs.stamp(workspace.root(), file) {
           Ok(Some(stamp)) => drop(stamps.insert(target, stamp)),
           // The file is gone since, or cannot be read: its pass finds out which.
-          Ok(None) | Err(_) => self.queue.dirty(target, now),
+          Ok(None) | Err(_) => core.queue.dirty(target, now),
         },
         Scan::First(known) => {
           // What was written while this installation waited for another one to end is new to it.
           let is_new = || {
             let stamp = fs.stamp(workspace.root(), file).ok().flatten();
-            stamp.is_none_or(|stamp| self.directories.locks.is_of_others(root, &stamp))
+            stamp.is_none_or(|stamp| core.directories.locks.is_of_others(root, &stamp))
           };
-          if self.directories.locks.was_foreign(root) && is_new() {
-            self.engine.take_over(&target);
-          } else if self.adoption.roots.contains(root) && !is_new() {
-            self.adoption.baseline.insert(target.clone());
+          if core.directories.locks.was_foreign(root) && is_new() {
+            core.engine.take_over(&target);
+          } else if core.adoption.roots.contains(root) && !is_new() {
+            core.adoption.baseline.insert(target.clone());
           }
           match known.remove(&target.path()) {
             // A file that could not be guarded is tried again: limits and owners may have changed.
             Some(row) if row.note.is_some() => {
-              let at = self.engine.clock().now();
-              self.engine.ledger_mut().set_stamp(&row.path, None, row.hash, at)?;
-              self.queue.dirty(target, now);
+              let at = core.engine.clock().now();
+              core.engine.ledger_mut().set_stamp(&row.path, None, row.hash, at)?;
+              core.queue.dirty(target, now);
             }
-            Some(row) if self.engine.is_current(&target, &row).unwrap_or(false) => {
+            Some(row) if core.engine.is_current(&target, &row).unwrap_or(false) => {
               if row.pending.contains(Pending::ATTRIBUTE) {
-                self.queue.attribute(target, now);
+                core.queue.attribute(target, now);
               } else if row.pending.contains(Pending::RESHAPE) {
-                self.queue.reshape(target, now);
+                core.queue.reshape(target, now);
               }
             }
-            _ => self.queue.dirty(target, now),
+            _ => core.queue.dirty(target, now),
           }
         }
       }
@@ -318,106 +379,144 @@ impl Daemon {
       Scan::First(_) => {}
       Scan::Poll => {
         // A file that went between the start and the first poll is in no earlier poll.
-        if self.directories.polls.is_first(root) {
-          self.mark_missing(root)?;
+        if self.polls.is_first(root) {
+          mark_missing(core, root)?;
         }
-        for target in self.directories.polls.changed(root, stamps) {
-          self.queue.dirty(target, now);
+        for target in self.polls.changed(root, stamps) {
+          core.queue.dirty(target, now);
         }
       }
       Scan::Again => {
-        self.mark_missing(root)?;
-        self.note_adopted(root)?;
+        mark_missing(core, root)?;
+        core.adoption.note_new(&mut core.engine, root)?;
       }
     }
-    self.await_no_more();
+    self.await_no_more(core);
     match told(problems) {
       None => {
-        self.directories.incomplete.remove(root);
-        self.engine.recovered(&key)
+        self.incomplete.remove(root);
+        core.engine.recovered(&key)
       }
       Some(text) => {
-        self.directories.incomplete.insert(root.to_owned());
-        self.engine.degrade(&key, &text)
+        self.incomplete.insert(root.to_owned());
+        core.engine.degrade(&key, &text)
       }
     }
   }
 
   /// Whether a missing directory may appear later without a complaint: it never existed, no person named
   /// it, and another guarded directory exists. The agent creates it when it needs it.
-  fn is_awaited(&self, root: &Path) -> Result<bool, EngineError> {
-    let is_known = self.engine.ledger().state(&adopted_key(root))?.is_some();
+  fn is_awaited(&self, core: &Core, root: &Path) -> Result<bool, EngineError> {
+    let is_known = core.engine.ledger().state(&adopted_key(root))?.is_some();
     let is_absent =
       root.symlink_metadata().is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
-    let others = self.directories.workspaces.iter().any(|other| other.is_dir());
-    Ok(is_absent && others && !is_known && !self.directories.is_named)
-  }
-
-  /// Notes that a directory that appeared while the daemon runs has no baseline: all its content is new.
-  fn note_adopted(&mut self, root: &Path) -> Result<(), EngineError> {
-    let key = adopted_key(root);
-    if self.adoption.roots.contains(root) || self.engine.ledger().state(&key)?.is_some() {
-      return Ok(());
-    }
-    let at = self.engine.clock().now();
-    Ok(self.engine.ledger_mut().set_state(&key, "{}", at)?)
-  }
-
-  /// Marks files as dirty that the ledger knows and that may be gone: the event of their removal may be
-  /// lost.
-  fn mark_missing(&mut self, root: &Path) -> Result<(), EngineError> {
-    let now = self.now();
-    for row in self.engine.ledger().files()? {
-      if let (true, Ok(rel)) = (row.workspace == root, row.path.strip_prefix(root))
-        && row.status != FileStatus::Missing
-      {
-        // Existing files are dirty already.
-        self.queue.dirty(Target::new(root, rel), now);
-      }
-    }
-    Ok(())
+    let others = core.directories.workspaces.iter().any(|other| other.is_dir());
+    Ok(is_absent && others && !is_known && !core.directories.is_named)
   }
 
   /// A polled workspace that is gone takes its files with it.
-  fn mark_gone(&mut self, root: &Path) {
-    let now = self.now();
-    for target in self.directories.polls.changed(root, HashMap::new()) {
-      self.queue.dirty(target, now);
+  fn mark_gone(&mut self, core: &mut Core, root: &Path) {
+    let now = core.now();
+    for target in self.polls.changed(root, HashMap::new()) {
+      core.queue.dirty(target, now);
     }
   }
 
   /// Watches the nearest existing directory above a missing one, to see it appear.
-  fn await_directory(&mut self, root: &Path, is_absent: bool) {
+  fn await_directory(&mut self, core: &mut Core, root: &Path, is_absent: bool) {
     let nearest = |skipped| root.ancestors().skip(skipped).find(|dir| dir.is_dir());
     let above = nearest(1);
-    if let Some(Err(error)) = above.map(|dir| self.watching.watcher.add(dir)) {
+    if let Some(Err(error)) = above.map(|dir| core.watching.watcher.add(dir)) {
       tracing::warn!(target: "memfw", %error, "a missing workspace is polled for");
-      let now = self.now();
-      self.directories.polls.set(root, Some(Why::Unwatched), now);
+      let now = core.now();
+      self.polls.set(root, Some(Why::Unwatched), now);
     }
     // What came before that was watched made no event.
     if is_absent && nearest(0) != above {
-      self.directories.rescans.insert(root.to_owned());
+      self.rescans.insert(root.to_owned());
     }
   }
 
   /// Stops watching the parents of formerly missing directories once all directories exist, because
   /// these watches cause events of their own.
-  fn await_no_more(&mut self) {
+  fn await_no_more(&mut self, core: &mut Core) {
     let is_there =
       |root: &PathBuf| root.canonicalize().is_ok_and(|real| real == *root && real.is_dir());
-    if self.directories.workspaces.iter().all(is_there) {
-      for dir in self.watching.watcher.watched() {
-        let needed = self.sources.is_watched(&dir);
-        if !needed && !self.directories.workspaces.iter().any(|root| dir.starts_with(root)) {
-          self.watching.watcher.remove(&dir);
+    if core.directories.workspaces.iter().all(is_there) {
+      for dir in core.watching.watcher.watched() {
+        if !self.sources.is_watched(&dir) && core.directories.is_outside(&dir) {
+          core.watching.watcher.remove(&dir);
         }
       }
     }
   }
 
-  /// The memory file at the path of an event.
-  pub(super) fn target(&self, path: &Path) -> Option<Target> {
-    self.directories.target(path)
+  /// Takes over directories whose locks are free now, and scans them as at a start.
+  pub(super) fn take_over(&mut self, core: &mut Core) {
+    let now = core.now();
+    for root in core.directories.locks.take_due(now) {
+      core.report(|core| {
+        if !core.own(&root)? {
+          return Ok(());
+        }
+        if core.report_only.is_none() {
+          core.recover()?;
+        }
+        self.first_scan(core, std::slice::from_ref(&root))
+      });
+    }
   }
+
+  /// Forgets a directory that is not guarded any more.
+  pub(super) fn forget_root(&mut self, core: &mut Core, root: &Path) {
+    for dir in core.watching.watcher.watched() {
+      if dir.starts_with(root) && core.directories.is_outside(&dir) {
+        core.watching.watcher.remove(&dir);
+      }
+    }
+    let now = core.now();
+    self.polls.set(root, None, now);
+    self.rooms.remove(root);
+    self.incomplete.remove(root);
+    self.retries.succeeded(root);
+  }
+
+  /// Marks what is at the path of an event.
+  pub(super) fn mark(&mut self, core: &mut Core, path: &Path) {
+    let now = core.now();
+    if let Some(target) = core.directories.target(path) {
+      core.queue.dirty(target, now);
+    } else if path.is_symlink() != self.links.contains(path) || self.unreadable.contains(path) {
+      // A link in place of a directory is reported, and so is its end.
+      self.rescan_later(core, Some(path));
+    }
+  }
+}
+
+/// Markers of an earlier memfw hold names chosen by others, so all markers are written again, once.
+fn renew_markers(core: &mut Core) -> Result<(), EngineError> {
+  let ledger = core.engine.ledger();
+  if ledger.state(&StateKey::MarkerForm)?.is_some_and(|(form, _)| form == MARKER_FORM) {
+    return Ok(());
+  }
+  for row in ledger.files()?.into_iter().filter(|row| row.status == FileStatus::Watched) {
+    pending::add(core.engine.ledger_mut(), &row.path, Pending::RESHAPE)?;
+  }
+  let at = core.engine.clock().now();
+  Ok(core.engine.ledger_mut().set_state(&StateKey::MarkerForm, MARKER_FORM, at)?)
+}
+
+/// Marks files as dirty that the ledger knows and that may be gone: the event of their removal may be
+/// lost.
+fn mark_missing(core: &mut Core, root: &Path) -> Result<(), EngineError> {
+  let now = core.now();
+  for row in core.engine.ledger().files()? {
+    if let (true, Ok(rel)) = (row.workspace == root, row.path.strip_prefix(root))
+      && row.status != FileStatus::Missing
+    {
+      // Existing files are dirty already.
+      core.queue.dirty(Target::new(root, rel), now);
+    }
+  }
+  Ok(())
 }

@@ -9,10 +9,9 @@ use std::{
   time::Duration,
 };
 
-use super::Daemon;
 use crate::{
-  engine::{EngineError, event::shown},
-  files::Stamp,
+  engine::{Engine, EngineError, event::shown},
+  files::{RealFs, Stamp},
   os::{WorkspaceLock, workspace_lock::Taken},
 };
 
@@ -60,7 +59,7 @@ impl Locks {
   }
 
   /// Whether this installation has the lock of a directory.
-  fn is_held(&self, root: &Path) -> bool {
+  pub(super) fn is_held(&self, root: &Path) -> bool {
     self.held.contains_key(root)
   }
 
@@ -86,6 +85,55 @@ impl Locks {
     (!self.foreign.is_empty()).then(|| self.due.saturating_sub(now))
   }
 
+  /// Takes the lock of a directory, and reports a directory that another installation guards. Returns
+  /// whether this installation may write there.
+  pub(super) fn own(
+    &mut self,
+    engine: &mut Engine<RealFs>,
+    root: &Path,
+  ) -> Result<bool, EngineError> {
+    let key = format!("lock:{}", shown(root));
+    match self.take(root) {
+      Ok(()) => {
+        self.foreign.remove(root);
+        engine.recovered(&key)?;
+        Ok(true)
+      }
+      Err(taken) => {
+        let at = engine.clock().now();
+        self.foreign.insert(root.to_owned());
+        self.foreign_since.entry(root.to_owned()).or_insert(at);
+        self.due = engine.clock().monotonic() + EVERY;
+        engine.degrade(&key, &already_guarded(root, taken))?;
+        Ok(false)
+      }
+    }
+  }
+
+  /// The given directories into which this installation may write.
+  pub(super) fn owned(
+    &mut self,
+    engine: &mut Engine<RealFs>,
+    roots: &[PathBuf],
+  ) -> Result<Vec<PathBuf>, EngineError> {
+    let mut owned = Vec::new();
+    for root in roots {
+      if self.own(engine, root)? {
+        owned.push(root.clone());
+      }
+    }
+    Ok(owned)
+  }
+
+  /// The directories of other installations whose locks are to be tried now.
+  pub(super) fn take_due(&mut self, now: Duration) -> Vec<PathBuf> {
+    if self.foreign.is_empty() || now < self.due {
+      return vec![];
+    }
+    self.due = now + EVERY;
+    self.foreign.iter().cloned().collect()
+  }
+
   /// Takes the lock of a directory. If the lock cannot be opened, no installation counts as its holder.
   fn take(&mut self, root: &Path) -> Result<(), Taken> {
     if self.held.get(root).is_some_and(|lock| lock.is_of(root)) {
@@ -103,83 +151,6 @@ impl Locks {
       Err(_) => {}
     }
     Ok(())
-  }
-}
-
-impl Daemon {
-  /// Takes the lock of a directory, and reports a directory that another installation guards. Returns
-  /// whether this installation may write there.
-  pub(super) fn own(&mut self, root: &Path) -> Result<bool, EngineError> {
-    let key = format!("lock:{}", shown(root));
-    match self.directories.locks.take(root) {
-      Ok(()) => {
-        self.directories.locks.foreign.remove(root);
-        self.engine.recovered(&key)?;
-        Ok(true)
-      }
-      Err(taken) => {
-        let at = self.engine.clock().now();
-        self.directories.locks.foreign.insert(root.to_owned());
-        self.directories.locks.foreign_since.entry(root.to_owned()).or_insert(at);
-        self.directories.locks.due = self.now() + EVERY;
-        self.engine.degrade(&key, &already_guarded(root, taken))?;
-        Ok(false)
-      }
-    }
-  }
-
-  /// Whether this installation may write into a directory. After an outage, in which the locks were given back,
-  /// the lock is taken first: another installation may guard the directory now.
-  pub(super) fn may_write(&mut self, root: &Path) -> Result<bool, EngineError> {
-    let locks = &self.directories.locks;
-    let is_ours = self.directories.workspaces.iter().any(|one| one == root);
-    if locks.is_foreign(root) || locks.is_held(root) || !is_ours {
-      return Ok(!locks.is_foreign(root));
-    }
-    self.own(root)
-  }
-
-  /// The given directories into which this installation may write.
-  pub(super) fn owned(&mut self, roots: &[PathBuf]) -> Result<Vec<PathBuf>, EngineError> {
-    let mut owned = Vec::new();
-    for root in roots {
-      if self.own(root)? {
-        owned.push(root.clone());
-      }
-    }
-    Ok(owned)
-  }
-
-  /// Takes over directories whose locks are free now, and scans them as at a start.
-  pub(super) fn take_over(&mut self) {
-    let now = self.now();
-    if self.directories.locks.foreign.is_empty() || now < self.directories.locks.due {
-      return;
-    }
-    self.directories.locks.due = now + EVERY;
-    for root in self.directories.locks.foreign.clone() {
-      self.report(|daemon| {
-        if !daemon.own(&root)? {
-          return Ok(());
-        }
-        if daemon.report_only.is_none() {
-          daemon.recover()?;
-        }
-        daemon.first_scan(std::slice::from_ref(&root))
-      });
-    }
-  }
-
-  /// Completes interrupted edits, except in directories that another installation guards.
-  pub(super) fn recover(&mut self) -> Result<usize, EngineError> {
-    let foreign: Vec<PathBuf> = self.directories.locks.foreign().cloned().collect();
-    self.engine.recover_outside(&foreign)
-  }
-
-  /// Why a single run cannot do its work, if another installation guards a directory.
-  pub fn guarded_elsewhere(&self) -> Option<String> {
-    let root = self.directories.locks.foreign().next()?;
-    Some(format!("another memfw guards `{}`", shown(root)))
   }
 }
 

@@ -2,56 +2,101 @@
 //! for the next one.
 #![forbid(unsafe_code)]
 
-use std::{path::Path, sync::Arc, time::Duration};
-
-use tokio::sync::mpsc::UnboundedSender;
+use std::{sync::Arc, time::Duration};
 
 use super::{
-  Daemon, DaemonError,
-  attribution_worker::{self, Matter, Reply},
+  action::Action,
+  attribution_worker::{self, AttributionWorker, Matter},
+  core::Core,
+  housekeeping::Housekeeping,
+  judge::Judge,
+  model_worker::ModelWorker,
+  notifications::{Helpers, Notifications},
   queue::{Kind, Waiting},
+  unread::Unread,
 };
 use crate::{
   engine::{
-    Attributing, Consequence, Consulting, EngineError, Passed, Reading, Target,
-    attribute::AttributionRequest, pending,
+    Attributing, Consulting, EngineError, Reading, Target, attribute::AttributionRequest, pending,
   },
+  provenance::Answer,
   store::Pending,
 };
 
-impl Daemon {
-  /// Makes the attribution worker send to `wake` for each answer; without it the loop waits for each
-  /// answer.
-  pub fn ask_elsewhere(&mut self, wake: UnboundedSender<()>) {
-    self.attribution_worker.wake_by(wake);
-  }
+/// What does the steps of a file after its pass, and what follows them outside of the file.
+pub(super) struct Steps {
+  /// The thread that asks the agent's records.
+  pub(super) attribution_worker: AttributionWorker,
+  /// Files about which the agent's records could not be read.
+  pub(super) unread: Unread<Target>,
+  /// The thread on which the model scores texts.
+  pub(super) model_worker: ModelWorker,
+  /// The judge (layer 3).
+  pub(super) judge: Judge,
+  /// What follows a quarantine outside of the file.
+  pub(super) notifications: Notifications,
+  pub(super) housekeeping: Housekeeping,
+}
 
-  /// After a pass: requests attribution of the file's new text.
-  pub(super) fn request_attribution(&mut self, target: &Target) -> Result<(), EngineError> {
-    if pending::is_pending(self.engine.ledger(), target, Pending::ATTRIBUTE)? {
-      let now = self.now();
-      self.queue.attribute(target.clone(), now);
+impl Steps {
+  /// Nothing is asked so far; these programs can be run.
+  pub(super) fn with(helpers: Helpers) -> Self {
+    Self {
+      attribution_worker: AttributionWorker::default(),
+      unread: Unread::default(),
+      model_worker: ModelWorker::default(),
+      judge: Judge::default(),
+      notifications: Notifications::new(helpers),
+      housekeeping: Housekeeping::default(),
     }
-    Ok(())
   }
 
-  /// At a start: requests attribution of all text without an origin, which may be because the records
-  /// could not be read.
-  pub(super) fn request_all_attributions(&mut self) -> Result<(), EngineError> {
-    let now = self.now();
-    for target in pending::attributions(self.engine.ledger())? {
-      if self.directories.workspaces.contains(&target.root) {
-        self.queue.attribute(target, now);
+  /// Goes on with other programs: those that tell people, renew an index, or ask the judge.
+  pub(super) fn set_helpers(
+    &mut self,
+    core: &mut Core,
+    helpers: Helpers,
+  ) -> Result<(), EngineError> {
+    core.engine.judge_queue().start()?;
+    let (via, now) = (helpers.judge.clone(), core.now());
+    let mut actions = self.judge.configure(via, now);
+    actions.push(self.notifications.configure(helpers));
+    for action in actions {
+      match action {
+        Action::Degrade(key, why) => core.engine.degrade(&key, &why)?,
+        Action::Recover(key) => core.engine.recovered(&key)?,
+        _ => {}
       }
     }
     Ok(())
   }
 
+  /// The kinds of work for which the queue must hand out nothing, because their thread is busy.
+  pub(super) fn busy(&self) -> Vec<Kind> {
+    let asker = self.attribution_worker.is_busy().then_some(Kind::Attribute);
+    let scorer = self.model_worker.is_busy().then_some(Kind::Model);
+    asker.into_iter().chain(scorer).collect()
+  }
+
+  /// Whether no step is in progress.
+  pub(super) fn is_idle(&self) -> bool {
+    !self.housekeeping.is_version_due()
+      && self.model_worker.is_idle()
+      && !self.attribution_worker.is_busy()
+  }
+
+  /// How long until one of them has something to do; the notifications are apart.
+  pub(super) fn next_due(&self, now: Duration) -> Option<Duration> {
+    let versions = self.housekeeping.is_version_due().then_some(Duration::ZERO);
+    let (attribution, unread) = (self.attribution_worker.next_due(now), self.unread.next_due(now));
+    [versions, attribution, unread, self.judge.next_due(now)].into_iter().flatten().min()
+  }
+
   /// Requests attribution again, after a pause, for files about which the records could not be read.
-  pub(super) fn ask_again(&mut self, now: Duration) {
+  pub(super) fn ask_again(&mut self, core: &mut Core, now: Duration) {
     for target in self.unread.take(now) {
-      if self.directories.workspaces.contains(&target.root) {
-        self.queue.attribute(target, now);
+      if core.directories.workspaces.contains(&target.root) {
+        core.queue.attribute(target, now);
       } else {
         self.unread.ended(&target);
       }
@@ -59,15 +104,20 @@ impl Daemon {
   }
 
   /// Starts an attribution request for one file; there is one request at a time.
-  pub(super) fn attribute(&mut self, target: &Target, waiting: Waiting) -> Result<(), EngineError> {
-    let asking = self.engine.asking(target);
-    self.count_opens();
-    let now = self.now();
+  pub(super) fn attribute(
+    &mut self,
+    core: &mut Core,
+    target: &Target,
+    waiting: Waiting,
+  ) -> Result<(), EngineError> {
+    let asking = core.engine.asking(target);
+    core.count_opens();
+    let now = core.now();
     match asking? {
-      None => self.queue.back_off(Kind::Attribute, target.clone(), waiting, now),
+      None => core.queue.back_off(Kind::Attribute, target.clone(), waiting, now),
       Some(asking) => {
         let asking = Arc::new(asking);
-        let question = attribution_worker::origin(self.engine.agent(), Arc::clone(&asking));
+        let question = attribution_worker::origin(core.engine.agent(), Arc::clone(&asking));
         self.attribution_worker.ask(target.clone(), Matter::Origin(waiting, asking), now, question);
       }
     }
@@ -77,172 +127,183 @@ impl Daemon {
   /// Records the answer of the agent's records about a file.
   pub(super) fn record_origin(
     &mut self,
+    core: &mut Core,
     target: &Target,
     waiting: Waiting,
     asking: &AttributionRequest,
-    reply: Reply,
+    answers: Option<Vec<Answer>>,
   ) -> Result<(), EngineError> {
-    let answers = match reply {
-      Reply::Origin(answers) => answers,
-      _ => asking.unreadable("their reader failed"),
-    };
-    let waited = self.now().saturating_sub(waiting.since);
-    let outcome = self.engine.answered(target, asking, &answers, waited);
-    self.count_opens();
+    let answers = answers.unwrap_or_else(|| asking.unreadable("their reader failed"));
+    let waited = core.now().saturating_sub(waiting.since);
+    let outcome = core.engine.answered(target, asking, &answers, waited);
+    core.count_opens();
     // A block whose known source leads to its redaction leaves the file only here, so the notifications
     // are started.
-    if self.engine.take_departed() {
+    if core.engine.take_departed() {
       self.notifications.stir();
     }
     let outcome = outcome?;
-    let now = self.now();
+    let now = core.now();
     match outcome {
-      Attributing::Later => self.queue.ask_again(target.clone(), waiting, now),
-      Attributing::NotNow => self.queue.back_off(Kind::Attribute, target.clone(), waiting, now),
+      Attributing::Later => core.queue.ask_again(target.clone(), waiting, now),
+      Attributing::NotNow => core.queue.back_off(Kind::Attribute, target.clone(), waiting, now),
       Attributing::Done { reshape_due } => {
         self.unread.ended(target);
-        self.request_reshape(target, reshape_due);
+        request_reshape(core, target, reshape_due);
       }
       Attributing::Unreadable => {
         self.unread.failed(target, now);
-        self.request_reshape(target, true);
+        request_reshape(core, target, true);
       }
     }
-    self.request_scores(target)
-  }
-
-  /// Requests the lazy pass, which waited for the origins that markers show.
-  pub(super) fn request_reshape(&mut self, target: &Target, reshape_due: bool) {
-    if reshape_due {
-      let due = self.now() + self.engine.config().reshape_idle;
-      self.queue.reshape(target.clone(), due);
-    }
+    self.request_scores(core, target)
   }
 
   /// After a pass: requests scores for new text, once its origin is known.
-  pub(super) fn request_scores(&mut self, target: &Target) -> Result<(), EngineError> {
-    if self.model_worker.is_wanted(self.engine.ledger(), target)? {
-      let now = self.now();
-      if self.is_starting() {
-        self.queue.read(target.clone(), now);
+  pub(super) fn request_scores(
+    &mut self,
+    core: &mut Core,
+    target: &Target,
+  ) -> Result<(), EngineError> {
+    if self.model_worker.is_wanted(core.engine.ledger(), target)? {
+      let now = core.now();
+      if core.is_starting() {
+        core.queue.read(target.clone(), now);
       } else {
-        self.queue.read_first(target.clone(), now);
+        core.queue.read_first(target.clone(), now);
       }
       return Ok(());
     }
-    self.consult_about(target)
+    consult_about(core, target)
   }
 
   /// At a start, and after an adoption: requests scores for all text without one.
-  pub(super) fn request_all_scores(&mut self) -> Result<(), EngineError> {
-    for target in pending::scores(self.engine.ledger())? {
-      if self.directories.workspaces.contains(&target.root)
-        && self.model_worker.is_wanted(self.engine.ledger(), &target)?
+  pub(super) fn request_all_scores(&mut self, core: &mut Core) -> Result<(), EngineError> {
+    for target in pending::scores(core.engine.ledger())? {
+      if core.directories.workspaces.contains(&target.root)
+        && self.model_worker.is_wanted(core.engine.ledger(), &target)?
       {
-        let now = self.now();
-        self.queue.read(target, now);
+        let now = core.now();
+        core.queue.read(target, now);
       }
     }
     Ok(())
   }
 
   /// Gives the texts of one file to the thread, or records their scores.
-  pub(super) fn read(&mut self, target: &Target, waiting: Waiting) -> Result<(), EngineError> {
-    let Some(model) = self.engine.model() else { return Ok(()) };
+  pub(super) fn read(
+    &mut self,
+    core: &mut Core,
+    target: &Target,
+    waiting: Waiting,
+  ) -> Result<(), EngineError> {
+    let Some(model) = core.engine.model() else { return Ok(()) };
     if self.model_worker.is_reading(target) {
       return Ok(());
     }
     let reading = match self.model_worker.take_back(target) {
-      None => self.engine.scoring(target),
+      None => core.engine.scoring(target),
       Some(scored) => {
-        let reading = self.engine.scored(&scored);
+        let reading = core.engine.scored(&scored);
         if reading.is_err() {
           // The scores are recorded when the ledger can be written again.
           self.model_worker.keep_back(target, scored);
         }
-        if self.engine.take_departed() {
+        if core.engine.take_departed() {
           self.notifications.stir();
         }
         reading
       }
     };
-    self.count_opens();
+    core.count_opens();
     match reading? {
       Reading::Nothing { reshape_due } => {
-        self.request_reshape(target, reshape_due);
-        self.consult_about(target)?;
+        request_reshape(core, target, reshape_due);
+        consult_about(core, target)?;
       }
       Reading::Texts(scoring) => self.model_worker.give(model, scoring),
       // The attribution comes first and requests the scores afterwards.
-      Reading::NotNow if pending::is_pending(self.engine.ledger(), target, Pending::ATTRIBUTE)? => {
+      Reading::NotNow if pending::is_pending(core.engine.ledger(), target, Pending::ATTRIBUTE)? => {
       }
       Reading::NotNow => {
-        let now = self.now();
-        self.queue.back_off(Kind::Model, target.clone(), waiting, now);
+        let now = core.now();
+        core.queue.back_off(Kind::Model, target.clone(), waiting, now);
       }
-    }
-    Ok(())
-  }
-
-  /// After a pass: makes the queue consider the judge for new text of a file.
-  pub(super) fn consult_about(&mut self, target: &Target) -> Result<(), EngineError> {
-    if pending::is_pending(self.engine.ledger(), target, Pending::JUDGE)? {
-      let now = self.now();
-      self.queue.consult(target.clone(), now);
-    }
-    Ok(())
-  }
-
-  /// At a start, and now and then: considers the judge for all files that need it, also because of other
-  /// processes.
-  pub(super) fn consult_all(&mut self) -> Result<(), EngineError> {
-    for target in pending::judgements(self.engine.ledger())? {
-      self.enqueue_guarded(Kind::Judge, target);
     }
     Ok(())
   }
 
   /// Records questions about one file, and carries out what answers lead to.
-  pub(super) fn consult(&mut self, target: &Target, waiting: Waiting) -> Result<(), EngineError> {
-    let consulting = self.engine.consult(target);
-    self.count_opens();
+  pub(super) fn consult(
+    &mut self,
+    core: &mut Core,
+    target: &Target,
+    waiting: Waiting,
+  ) -> Result<(), EngineError> {
+    let consulting = core.engine.consult(target);
+    core.count_opens();
     // A block that is redacted because of an answer leaves the file only here, so the notifications are
     // started.
-    if self.engine.take_departed() {
+    if core.engine.take_departed() {
       self.notifications.stir();
     }
-    let now = self.now();
+    let now = core.now();
     self.judge.stir(now);
     match consulting? {
-      Consulting::Done { reshape_due } => self.request_reshape(target, reshape_due),
+      Consulting::Done { reshape_due } => request_reshape(core, target, reshape_due),
       // The pending attribution or model score brings the file back here.
       Consulting::NotNow
-        if pending::is_pending(self.engine.ledger(), target, Pending::ATTRIBUTE)?
-          || pending::is_pending(self.engine.ledger(), target, Pending::MODEL)? => {}
-      Consulting::NotNow => self.queue.back_off(Kind::Judge, target.clone(), waiting, now),
+        if pending::is_pending(core.engine.ledger(), target, Pending::ATTRIBUTE)?
+          || pending::is_pending(core.engine.ledger(), target, Pending::MODEL)? => {}
+      Consulting::NotNow => core.queue.back_off(Kind::Judge, target.clone(), waiting, now),
     }
     Ok(())
   }
+}
 
-  /// Checks one file out of turn, for a reader that waits at the gate.
-  pub(super) fn check_for_gate(&mut self, path: &Path) -> Result<Passed, DaemonError> {
-    let Some(target) = self.target(path) else { return Ok(Passed::Never) };
-    let now = self.now();
-    let mut answer = self.engine.passed(&target);
-    if matches!(answer, Ok(Passed::NotYet)) {
-      self.queue.hurry(target.clone(), now);
-      self.work()?;
-      answer = self.engine.passed(&target);
-    }
-    self.count_opens();
-    match answer {
-      Err(error) if error.consequence() == Consequence::Stop => Err(error.into()),
-      // The pass of the file meets this error again and reports it.
-      Err(_) => {
-        self.queue.dirty(target, now);
-        Ok(Passed::NotYet)
-      }
-      Ok(answer) => Ok(answer),
+/// After a pass: requests attribution of the file's new text.
+pub(super) fn request_attribution(core: &mut Core, target: &Target) -> Result<(), EngineError> {
+  if pending::is_pending(core.engine.ledger(), target, Pending::ATTRIBUTE)? {
+    let now = core.now();
+    core.queue.attribute(target.clone(), now);
+  }
+  Ok(())
+}
+
+/// At a start: requests attribution of all text without an origin, which may be because the records
+/// could not be read.
+pub(super) fn request_all_attributions(core: &mut Core) -> Result<(), EngineError> {
+  let now = core.now();
+  for target in pending::attributions(core.engine.ledger())? {
+    if core.directories.workspaces.contains(&target.root) {
+      core.queue.attribute(target, now);
     }
   }
+  Ok(())
+}
+
+/// Requests the lazy pass, which waited for the origins that markers show.
+pub(super) fn request_reshape(core: &mut Core, target: &Target, reshape_due: bool) {
+  if reshape_due {
+    let due = core.now() + core.engine.config().reshape_idle;
+    core.queue.reshape(target.clone(), due);
+  }
+}
+
+/// After a pass: makes the queue consider the judge for new text of a file.
+pub(super) fn consult_about(core: &mut Core, target: &Target) -> Result<(), EngineError> {
+  if pending::is_pending(core.engine.ledger(), target, Pending::JUDGE)? {
+    let now = core.now();
+    core.queue.consult(target.clone(), now);
+  }
+  Ok(())
+}
+
+/// At a start, and now and then: considers the judge for all files that need it, also because of other
+/// processes.
+pub(super) fn consult_all(core: &mut Core) -> Result<(), EngineError> {
+  for target in pending::judgements(core.engine.ledger())? {
+    core.enqueue_guarded(Kind::Judge, target);
+  }
+  Ok(())
 }

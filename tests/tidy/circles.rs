@@ -29,7 +29,6 @@ const KNOWN: &[(&str, &[&str], &str)] = &[
   ("openclaw", &["injection", "installation"], "how much of a file it shows, by its settings"),
   ("gate", &["event_loop", "reader_thread"], "the loop and the thread that feeds it"),
   ("engine", &[], "the engine is one type in many files"),
-  ("daemon", &[], "the daemon is one type in many files"),
 ];
 
 /// Which module of a room uses which other ones; the file of the room itself is `mod`.
