@@ -6,9 +6,10 @@
 #![forbid(unsafe_code)]
 
 use std::{
+  cmp::Reverse,
   collections::{BTreeMap, BTreeSet},
   panic::{AssertUnwindSafe, catch_unwind},
-  sync::mpsc::{Sender, channel},
+  sync::mpsc::{Receiver, Sender, channel},
   thread,
 };
 
@@ -20,7 +21,7 @@ use super::{
 };
 use crate::{
   detect::model::Assessor,
-  engine::{EngineError, Scored, Scoring, Target, pending},
+  engine::{EngineError, Scored, Scoring, ScoringRun, Target, pending},
   os,
   store::{Ledger, Pending},
 };
@@ -107,7 +108,7 @@ impl ModelWorker {
       self.texts = None;
       let why = "the thread that reads texts cannot run";
       // The loop holds the receiver as long as it runs.
-      self.said.send(unsent.0.unread(model, why)).ok();
+      self.said.send(ScoringRun::new(unsent.0).unread(model, why)).ok();
     }
   }
 }
@@ -117,9 +118,19 @@ fn begin(model: &'static dyn Assessor, said: UnboundedSender<Scored>) -> Sender<
   let (sender, texts) = channel::<Scoring>();
   let work = move || {
     os::thread::yield_to_others();
-    while let Ok(scoring) = texts.recv() {
-      let read = catch_unwind(AssertUnwindSafe(|| scoring.run(model)));
-      let scored = read.unwrap_or_else(|_| scoring.unread(model, "reading a text failed"));
+    let mut runs: Vec<ScoringRun> = Vec::new();
+    while take_new(&mut runs, &texts) {
+      // The file with the fewest texts comes first, so that a large one delays no other.
+      runs.sort_by_key(|run| Reverse(run.n_left()));
+      let Some(mut run) = runs.pop() else { continue };
+      let scored = match catch_unwind(AssertUnwindSafe(|| run.step(model))) {
+        Ok(true) => {
+          runs.push(run);
+          continue;
+        }
+        Ok(false) => run.finish(model),
+        Err(_) => run.unread(model, "reading a text failed"),
+      };
       if said.send(scored).is_err() {
         return;
       }
@@ -130,4 +141,17 @@ fn begin(model: &'static dyn Assessor, said: UnboundedSender<Scored>) -> Sender<
     tracing::error!(target: "memfw", %error, "the thread that reads texts cannot run");
   }
   sender
+}
+
+/// Takes the texts that have come, and waits for some if there are none; returns `false` when none can come any
+/// more.
+fn take_new(runs: &mut Vec<ScoringRun>, texts: &Receiver<Scoring>) -> bool {
+  if runs.is_empty() {
+    match texts.recv() {
+      Ok(scoring) => runs.push(ScoringRun::new(scoring)),
+      Err(_) => return false,
+    }
+  }
+  runs.extend(texts.try_iter().map(ScoringRun::new));
+  true
 }

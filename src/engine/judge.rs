@@ -513,7 +513,7 @@ pub(super) fn judge_found(
   if let (Some(found), Some(first), Some(last)) = (&assessment, fresh.first(), fresh.last()) {
     findings.extend(policy::likely(found, first.start..last.end, &input));
     let reads_on = cx.reads_on
-      && found.depth < Depth::Encoder
+      && found.depth == Depth::Heads
       && policy::wants_encoder(input.trust, found.probabilities);
     if reads_on && !policy::decide(&findings, &input).leaves() {
       // Text that must be taken out is taken out at once. The encoder decides about all other text, so

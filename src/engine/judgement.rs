@@ -101,7 +101,7 @@ impl BlockJudgement {
   /// Whether the encoder still has to read the block.
   pub fn wants_encoder(&self, trust: Trust) -> bool {
     let stays = !self.decision.leaves() && !self.approved;
-    let unread = self.assessment.as_ref().filter(|found| stays && found.depth < Depth::Encoder);
+    let unread = self.assessment.as_ref().filter(|found| stays && found.depth == Depth::Heads);
     unread.is_some_and(|found| policy::wants_encoder(trust, found.probabilities))
   }
 }

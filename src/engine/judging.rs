@@ -123,17 +123,19 @@ impl Judge {
     self.model.is_some_and(|model| model.health().degradation().is_none())
   }
 
-  /// The model's assessment of a text: the encoder's result from the ledger, or else the result of the
-  /// heads now.
+  /// The model's assessment of a text: the result from the ledger, if it is at least of this depth, or else
+  /// the result of the heads now.
   pub(super) fn assess(
     &self,
     ledger: &Ledger,
     text: &[u8],
     rules: f32,
     context: &Context<'_>,
+    least: Depth,
   ) -> Result<Option<Assessment>, StoreError> {
     let Some(model) = self.model else { return Ok(None) };
-    if let Some(known) = ledger.score(ScoreKey::new(text, context), model.version())? {
+    let known = ledger.score(ScoreKey::new(text, context), model.version())?;
+    if let Some(known) = known.filter(|known| known.depth >= least) {
       return Ok(Some(known));
     }
     Ok(Some(model::assess(model, text, rules, Depth::Heads, context)))
@@ -189,7 +191,9 @@ impl Judge {
       Slice::new(&self.memo, (path, origin), interrupt, &*self.clock, began)
     });
     let mut assess = |text: &[u8], rules: f32, context: &Context<'_>| {
-      let ask = || or_note(self.assess(ledger, text, rules, context), &failed, None);
+      // Text that the encoder left out of another file is new here, and may be read.
+      let ask =
+        || or_note(self.assess(ledger, text, rules, context, Depth::Encoder), &failed, None);
       match &slice {
         Some(slice) => slice.assessed(text, rules, ask),
         None => ask(),
@@ -240,7 +244,7 @@ impl Judge {
     let mut hear =
       |question: &Question<'_>| or_note(heard(ledger, question), &failed, Heard::Silence);
     let mut assess = |text: &[u8], rules: f32, context: &Context<'_>| {
-      or_note(self.assess(ledger, text, rules, context), &failed, None)
+      or_note(self.assess(ledger, text, rules, context, Depth::HeadsAlone), &failed, None)
     };
     let mut cx = JudgeContext {
       consult: (asks && self.may_send(origin)).then_some(&mut hear),

@@ -15,21 +15,20 @@ use super::{
   Engine, EngineError, Event, EventKind, Target,
   attribute::lines_of,
   degraded,
+  event::shown,
   judge::{BlockJudgement, BlockText, Consulted, Treatment},
   origin::Origin,
   pending,
   precedent::allowed_to,
   rejudge::{Beside, Removal, brought},
   rows,
+  scoring::{Scored, Scoring, Text},
   view::View,
 };
 use crate::{
   detect::{
-    Code, JudgeOptions, Scope, Verdict,
-    effects::KnownSlot,
-    model::{self, Assessment, Assessor, Depth, Health},
-    policy,
-    rules::Rules,
+    Code, Verdict,
+    model::{Assessor, Depth, Health},
   },
   files::Fs,
   memory::{Block, line::LineKind},
@@ -45,6 +44,11 @@ pub type Layer2 = Option<&'static dyn Assessor>;
 /// The ledger's key for a damaged model.
 pub const DAMAGED: &str = "model";
 
+/// The ledger's key for a file of which the encoder leaves out texts.
+pub(super) fn left_key(target: &Target) -> String {
+  format!("encoder:{}", target.key())
+}
+
 /// What there is to read in a file.
 #[derive(Debug)]
 pub enum Reading {
@@ -57,80 +61,6 @@ pub enum Reading {
   NotNow,
   /// These texts.
   Texts(Scoring),
-}
-
-/// Texts of one file that the encoder is to read.
-#[derive(Debug)]
-pub struct Scoring {
-  target: Target,
-  scope: Scope,
-  rules: Rules,
-  texts: Vec<Text>,
-  /// The values of trusted memory, if a text is from outside.
-  slots: Vec<KnownSlot>,
-}
-
-/// One text to read.
-#[derive(Debug)]
-struct Text {
-  key: ScoreKey,
-  origin: Origin,
-  bytes: Zeroizing<Vec<u8>>,
-}
-
-/// The results for such texts.
-#[derive(Debug)]
-pub struct Scored {
-  /// The file.
-  pub target: Target,
-  version: String,
-  found: Vec<(ScoreKey, Assessment)>,
-  /// The health of the model afterwards.
-  health: Health,
-}
-
-impl Scoring {
-  /// The file.
-  pub fn target(&self) -> &Target {
-    &self.target
-  }
-
-  /// Reads the texts one after the other. The result of the heads decides whether the encoder reads a
-  /// text.
-  pub fn run(&self, assessor: &dyn Assessor) -> Scored {
-    let rules = self.rules.set();
-    let options = JudgeOptions { scope: self.scope, rules: Some(rules), ..JudgeOptions::default() };
-    let read = |text: &Text| {
-      let rules = policy::strength(&crate::detect::judge(&text.bytes, &options));
-      let wanted = |glance| policy::wants_encoder(text.origin.trust, glance);
-      let context = text.origin.context(&text.bytes, &self.slots);
-      (text.key, model::look(assessor, &text.bytes, rules, &context, wanted))
-    };
-    Scored {
-      target: self.target.clone(),
-      version: assessor.version().to_owned(),
-      found: self.texts.iter().map(read).collect(),
-      health: assessor.health(),
-    }
-  }
-
-  /// The results when no text can be read at all.
-  pub fn unread(&self, assessor: &dyn Assessor, why: &str) -> Scored {
-    // The heads' depth with probability 0: the texts count as unread, and flag nothing.
-    let nothing = Assessment {
-      probabilities: model::Probabilities::default(),
-      authority: None,
-      sentence: None,
-      nearest: None,
-      depth: Depth::Heads,
-    };
-    Scored {
-      target: self.target.clone(),
-      version: assessor.version().to_owned(),
-      found: self.texts.iter().map(|text| (text.key, nothing.clone())).collect(),
-      health: Health { damages: vec![why.to_owned()] },
-    }
-  }
 }
 
 /// The lines of one revision of a block.
@@ -201,8 +131,13 @@ impl<F: Fs> Engine<F> {
     };
     for unit in gathered.units {
       // Equal texts of one origin share a result.
-      if seen.insert(unit.key) && self.ledger.score(unit.key, model.version())?.is_none() {
-        texts.push(Text { key: unit.key, origin: unit.origin, bytes: unit.bytes });
+      if !seen.insert(unit.key) {
+        continue;
+      }
+      let known = self.ledger.score(unit.key, model.version())?.map(|known| known.depth);
+      if known != Some(Depth::Encoder) {
+        let is_left = known.is_some();
+        texts.push(Text { key: unit.key, origin: unit.origin, bytes: unit.bytes, is_left });
       }
     }
     Ok(Reading::Texts(Scoring {
@@ -229,15 +164,32 @@ impl<F: Fs> Engine<F> {
       return Ok(Reading::NotNow);
     }
     let looked: HashSet<ScoreKey> = found.iter().map(|(key, _)| *key).collect();
-    let mut is_new = false;
+    let (mut is_new, mut n_left) = (false, 0);
     for unit in &gathered.units {
-      is_new |= !looked.contains(&unit.key) && self.ledger.score(unit.key, version)?.is_none();
+      match self.ledger.score(unit.key, version)?.map(|known| known.depth) {
+        None => is_new |= !looked.contains(&unit.key),
+        Some(depth) => n_left += usize::from(depth == Depth::HeadsAlone),
+      }
     }
+    self.tell_left(target, n_left)?;
     if is_new {
       // New text was written meanwhile.
       return self.scoring(target);
     }
     self.judge_scored(target, gathered, scored)
+  }
+
+  /// Reports how many texts of a file the encoder leaves out.
+  fn tell_left(&mut self, target: &Target, n: usize) -> Result<(), EngineError> {
+    let at = self.now();
+    if n == 0 {
+      return Ok(degraded::recovered(&mut self.ledger, &left_key(target), at)?);
+    }
+    let why = format!(
+      "`{}` has more new text than the encoder reads of one version: only the rules and the heads have read {n} of its texts",
+      shown(&target.path())
+    );
+    Ok(degraded::degrade(&mut self.ledger, &left_key(target), &why, at)?)
   }
 
   fn judge_scored(

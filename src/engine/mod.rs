@@ -78,6 +78,7 @@ pub mod review;
 pub mod rows;
 #[cfg(test)]
 mod rows_tests;
+pub mod scoring;
 pub mod settled;
 pub mod slices;
 #[cfg(test)]
@@ -115,9 +116,10 @@ pub use consult::Consulting;
 pub use error::{Consequence, EngineError};
 pub use event::{Event, EventKind};
 pub use gate_check::Passed;
-pub use layer2::{Layer2, Reading, Scored, Scoring};
+pub use layer2::{Layer2, Reading};
 pub use lazy::LazyOutcome;
 pub use pass::{Hint, Outcome};
+pub use scoring::{Scored, Scoring, ScoringRun};
 
 use crate::{
   config::{Config, Protocol},

@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use super::{
   CLOSE_TICK, Engine, EngineError, Event, EventKind, MAX_TAIL_WAIT, MAX_VERIFY_WAIT,
-  TAIL_COMPLETE_AFTER, TAIL_GRACE, Target, UNLEASED_AFTER, VERIFY_WITHIN,
+  TAIL_COMPLETE_AFTER, TAIL_GRACE, Target, UNLEASED_AFTER, VERIFY_WITHIN, degraded,
   edit::{Lease, Locked, lease_within},
   judge::Origin,
+  layer2::left_key,
   pending,
   record::{Due, ReadVersion},
   redact::Redacted,
@@ -399,6 +400,7 @@ impl<F: Fs> Engine<F> {
       let at = self.now();
       // The retention of the last version begins when its file is gone.
       self.ledger.retire_version(&path, at)?;
+      degraded::recovered(&mut self.ledger, &left_key(target), at)?;
       self.tell(Event::new(EventKind::Vanished).path(&path))?;
     }
     Ok(Outcome::Gone)

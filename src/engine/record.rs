@@ -4,11 +4,12 @@
 use std::{path::Path, time::Duration};
 
 use super::{
-  Engine, EngineError, Event, EventKind, Outcome, TAIL_COMPLETE_AFTER, Target,
+  Engine, EngineError, Event, EventKind, Outcome, TAIL_COMPLETE_AFTER, Target, degraded,
   event::adopted,
   judge::BlockJudgement,
-  layer2::reading_due,
+  layer2::{left_key, reading_due},
   pending,
+  scoring::{MOST_BYTES, MOST_TEXTS},
   slices::LARGE,
   view::{COARSE, Marking, View},
 };
@@ -90,6 +91,10 @@ impl<F: Fs> Engine<F> {
     if view.bytes.len() >= LARGE {
       // The judgement is complete, so its partial results are not needed.
       self.judge.forget_slices();
+    }
+    if rows.len() <= MOST_TEXTS && view.bytes.len() <= MOST_BYTES {
+      // A file of this size has no text that the encoder leaves out.
+      degraded::recovered(&mut self.ledger, &left_key(target), at)?;
     }
     for key in view.judgements.iter().flatten().flat_map(|judgement| &judgement.excused_by) {
       self.ledger.use_exception(key, at)?;

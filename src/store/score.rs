@@ -14,6 +14,8 @@ use crate::{
 
 /// The name of the encoder as a layer.
 const ENCODER: &str = "encoder";
+/// The layer of a text that the encoder leaves out.
+const HEADS: &str = "heads";
 
 /// A text, and the context that the model was given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -42,7 +44,7 @@ impl Ledger {
     self.read(|conn| {
       let found = conn
         .prepare_cached(
-          "SELECT injection, poison, start, stop, nearest, likeness, authority FROM score
+          "SELECT injection, poison, start, stop, nearest, likeness, authority, layer FROM score
            WHERE hash = ?1 AND context = ?2 AND model = ?3",
         )?
         .query_row(params![key.text.0, key.context(), model], assessment)
@@ -51,7 +53,7 @@ impl Ledger {
     })
   }
 
-  /// Stores the scores of texts. Scores of the heads alone are not stored.
+  /// Stores the scores of texts. Scores of the heads are stored only where the encoder leaves the text out.
   pub fn note_scores(
     &mut self,
     model: &str,
@@ -64,12 +66,12 @@ impl Ledger {
            (hash, context, layer, model, injection, poison, authority, start, stop, nearest, likeness, at)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
       )?;
-      for (key, found) in scores.iter().filter(|(_, found)| found.depth == Depth::Encoder) {
+      for (key, found) in scores.iter().filter(|(_, found)| found.depth > Depth::Heads) {
         let Assessment { probabilities, authority, sentence, nearest, .. } = found;
         statement.execute(params![
           key.text.0,
           key.context(),
-          ENCODER,
+          if found.depth == Depth::Encoder { ENCODER } else { HEADS },
           model,
           f64::from(probabilities.injection),
           f64::from(probabilities.poison),
@@ -143,7 +145,7 @@ fn assessment(row: &Row<'_>) -> rusqlite::Result<Assessment> {
     authority: authority.map(|authority| authority as f32),
     sentence: start.zip(stop).map(|(start, stop)| start.max(0) as usize..stop.max(start) as usize),
     nearest: name.zip(likeness).map(|(name, likeness)| Nearest { name, likeness: likeness as f32 }),
-    depth: Depth::Encoder,
+    depth: if row.get_ref(7)?.as_str()? == ENCODER { Depth::Encoder } else { Depth::HeadsAlone },
   })
 }
 

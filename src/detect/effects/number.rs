@@ -112,29 +112,165 @@ fn each(pattern: &LazyLock<Option<Regex>>, text: &str, mut hit: impl FnMut(Range
   }
 }
 
-/// Accounts and cards.
-#[expect(clippy::items_after_statements, reason = "each pattern stands where it is used")]
-pub(super) fn accounts(text: &str, mut found: impl FnMut(SlotKind, Range<usize>, String)) {
-  if !text.bytes().any(|byte| byte.is_ascii_digit()) {
-    return;
+/// The same, unless it is known that the pattern matches nowhere: most texts with a digit have no number of these.
+fn each_if(
+  may: bool,
+  pattern: &LazyLock<Option<Regex>>,
+  text: &str,
+  hit: impl FnMut(Range<usize>, &str),
+) {
+  if may {
+    each(pattern, text, hit);
   }
-  ibans(text, &mut found);
+}
+
+/// Digits of an account without a form of its own, at least.
+const MIN_ACCOUNT: u32 = 7;
+/// Digits of a telephone number, at least.
+const MIN_PHONE: u32 = 7;
+
+/// How many digits stand together in a text, which is what decides quickly that a pattern matches nowhere.
+#[derive(Clone, Copy, Default)]
+struct Together {
+  /// The most digits among spaces and hyphens.
+  narrow: u32,
+  /// The most digits among the signs of telephone numbers.
+  wide: u32,
+  /// The longest stretch of digits, spaces and hyphens from a digit to a digit, in bytes.
+  stretch: usize,
+}
+
+impl Together {
+  fn of(text: &str) -> Self {
+    let mut most = Self::default();
+    let (mut narrow, mut wide, mut start) = (0, 0, 0);
+    for (at, byte) in text.bytes().enumerate() {
+      match byte {
+        b'0'..=b'9' => {
+          if narrow == 0 {
+            start = at;
+          }
+          (narrow, wide) = (narrow + 1, wide + 1);
+          most.narrow = most.narrow.max(narrow);
+          most.wide = most.wide.max(wide);
+          most.stretch = most.stretch.max(at + 1 - start);
+        }
+        b' ' | b'-' => {}
+        b'(' | b')' | b'.' | b'/' | b'+' => narrow = 0,
+        _ => (narrow, wide) = (0, 0),
+      }
+    }
+    most
+  }
+}
+
+/// Whether two letters and two digits stand in a row, as at the start of an account number.
+fn has_country(bytes: &[u8]) -> bool {
+  bytes.windows(4).any(|four| match four {
+    [a, b, c, d] => {
+      c.is_ascii_digit() && d.is_ascii_digit() && b.is_ascii_alphabetic() && a.is_ascii_alphabetic()
+    }
+    _ => false,
+  })
+}
+
+/// Whether a digit follows another one after one of the signs of times.
+fn has_time(bytes: &[u8]) -> bool {
+  bytes.windows(3).any(|three| match three {
+    [a, b, c] => matches!(b, b'-' | b':' | b'.') && a.is_ascii_digit() && c.is_ascii_digit(),
+    _ => false,
+  })
+}
+
+/// Whether what may be a currency stands beside a number: two letters of its name, a sign, or anything that is not
+/// ASCII.
+fn has_currency(bytes: &[u8]) -> bool {
+  let is_number = |byte: u8| byte.is_ascii_digit() || matches!(byte, b'.' | b',');
+  let mut at = 0;
+  while let Some(found) = bytes.iter().skip(at).position(u8::is_ascii_digit) {
+    let start = at + found;
+    let end = bytes.iter().skip(start).position(|byte| !is_number(*byte));
+    let end = end.map_or(bytes.len(), |length| start + length);
+    at = end;
+    let (mut before, mut after) =
+      (bytes.get(..start).unwrap_or_default(), bytes.get(end..).unwrap_or_default());
+    before = before.strip_suffix(b" ").unwrap_or(before);
+    after = after.strip_prefix(b" ").unwrap_or(after);
+    let ends = match before {
+      [.., b'$' | 0x80..=0xff] | [.., 0x80..=0xff, _] => true,
+      [.., a, b] => matches!(
+        &[a.to_ascii_lowercase(), b.to_ascii_lowercase()],
+        b"ur" | b"sd" | b"bp" | b"hf" | b"py" | b"ln"
+      ),
+      _ => false,
+    };
+    let starts = match after {
+      [b'$' | 0x80..=0xff, ..] | [_, 0x80..=0xff, ..] => true,
+      [a, b, ..] => matches!(
+        &[a.to_ascii_lowercase(), b.to_ascii_lowercase()],
+        b"eu" | b"us" | b"gb" | b"ch" | b"jp" | b"pl" | b"do" | b"ye" | b"kr"
+      ),
+      _ => false,
+    };
+    if starts || ends {
+      return true;
+    }
+  }
+  false
+}
+
+/// Whether this lower-case word stands in a text, in either case.
+fn says(bytes: &[u8], word: &[u8]) -> bool {
+  bytes.windows(word.len()).any(|window| window.eq_ignore_ascii_case(word))
+}
+
+/// Calls `read` with each line that has a digit. No pattern goes over the end of a line, and where a text is not
+/// ASCII, most patterns that would read all of it are slow.
+fn lines(text: &str, found: OnSlot<'_>, read: impl Fn(&str, OnSlot<'_>)) {
+  let mut start = 0;
+  for line in text.split_inclusive('\n') {
+    if line.bytes().any(|byte| byte.is_ascii_digit()) {
+      read(line, &mut |kind, span, value| {
+        found(kind, start + span.start..start + span.end, value);
+      });
+    }
+    start += line.len();
+  }
+}
+
+/// Accounts and cards.
+pub(super) fn accounts(text: &str, mut found: impl FnMut(SlotKind, Range<usize>, String)) {
+  lines(text, &mut found, accounts_of);
+}
+
+/// Telephones, sums, times.
+pub(super) fn others(text: &str, mut found: impl FnMut(SlotKind, Range<usize>, String)) {
+  lines(text, &mut found, others_of);
+}
+
+#[expect(clippy::items_after_statements, reason = "each pattern stands where it is used")]
+fn accounts_of(text: &str, found: OnSlot<'_>) {
+  let bytes = text.as_bytes();
+  let Together { narrow, stretch, .. } = Together::of(text);
+  if has_country(bytes) {
+    ibans(text, found);
+  }
   // A country's own form: a sort code and an account, or a number that is called an account.
   static SORT: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(r"(?-u:\b)[0-9]{2}-[0-9]{2}-[0-9]{2}(?-u:\b)[ ,/]{1,3}(?:[a-z.]{2,8} )?[0-9]{4} ?[0-9]{4}(?-u:\b)")
       .ok()
   });
-  each(&SORT, text, |span, hit| found(SlotKind::Iban, span, digits(hit)));
+  each_if(narrow >= 6, &SORT, text, |span, hit| found(SlotKind::Iban, span, digits(hit)));
   static NAMED: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(
       r"(?i)(?:\b(?:accounts?|acct|a/c|konto\w*|rekening\w*|compte|cuenta|conto|conta|compte|účet|účtu|rachunek|hesap)|сч[её]т\w*|рахунок|λογαριασμ\w*|账户|帐户|账号|口座|계좌|حساب)(?:\.| no\.?| nr\.?| number|番号|번호)?[:# ]{0,3}[0-9][0-9 -]{5,26}[0-9]",
     )
     .ok()
   });
-  each(&NAMED, text, |span, hit| {
+  each_if(stretch >= 7, &NAMED, text, |span, hit| {
     if let Some(at) = hit.find(|c: char| c.is_ascii_digit()) {
       let value = digits(hit.get(at..).unwrap_or_default());
-      if value.len() >= 7 {
+      if value.len() >= MIN_ACCOUNT as usize {
         found(SlotKind::Iban, span.start + at..span.end, value);
       }
     }
@@ -143,10 +279,10 @@ pub(super) fn accounts(text: &str, mut found: impl FnMut(SlotKind, Range<usize>,
   static BANK: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(r"(?-u:\b)(?:Bank|Trust|Ltd|Savings|Union|Factoring|Clearing|Credit|GmbH|Collect)(?-u:\b)[,:]? [0-9]{2,8}(?:[ -][0-9]{2,8}){1,4}(?-u:\b)").ok()
   });
-  each(&BANK, text, |span, hit| {
+  each_if(narrow >= MIN_ACCOUNT, &BANK, text, |span, hit| {
     if let Some(at) = hit.find(|c: char| c.is_ascii_digit()) {
       let value = digits(hit.get(at..).unwrap_or_default());
-      if value.len() >= 7 {
+      if value.len() >= MIN_ACCOUNT as usize {
         found(SlotKind::Iban, span.start + at..span.end, value);
       }
     }
@@ -157,7 +293,7 @@ pub(super) fn accounts(text: &str, mut found: impl FnMut(SlotKind, Range<usize>,
     )
     .ok()
   });
-  each(&WALLET, text, |span, hit| {
+  each_if(says(bytes, b"wallet"), &WALLET, text, |span, hit| {
     if let Some(at) = hit.rfind(' ').map(|at| at + 1) {
       let value = hit.get(at..).unwrap_or_default().to_lowercase();
       if value.len() >= 5 {
@@ -167,7 +303,7 @@ pub(super) fn accounts(text: &str, mut found: impl FnMut(SlotKind, Range<usize>,
   });
   static CARD: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"(?-u:\b)[0-9](?:[ -]?[0-9]){12,18}(?-u:\b)").ok());
-  each(&CARD, text, |span, hit| {
+  each_if(narrow >= 13, &CARD, text, |span, hit| {
     let value = digits(hit);
     if is_luhn(&value) && matches!(value.as_bytes().first(), Some(b'2'..=b'6')) {
       found(SlotKind::Card, span, value);
@@ -175,25 +311,23 @@ pub(super) fn accounts(text: &str, mut found: impl FnMut(SlotKind, Range<usize>,
   });
 }
 
-/// Telephones, sums, times.
 #[expect(clippy::items_after_statements, reason = "each pattern stands where it is used")]
-pub(super) fn others(text: &str, mut found: impl FnMut(SlotKind, Range<usize>, String)) {
-  if !text.bytes().any(|byte| byte.is_ascii_digit()) {
-    return;
-  }
+fn others_of(text: &str, found: OnSlot<'_>) {
   static TIME: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(r"(?-u:\b)[0-9]{4}-[0-9]{2}-[0-9]{2}(?-u:\b)|(?-u:\b)[0-9]{1,2}:[0-9]{2}(?-u:\b)|(?-u:\b)[0-9]{1,2}\.[0-9]{1,2}\.(?:20)?[0-9]{2}(?-u:\b)").ok()
   });
-  each(&TIME, text, |span, hit| found(SlotKind::Time, span, hit.to_owned()));
+  each_if(has_time(text.as_bytes()), &TIME, text, |span, hit| {
+    found(SlotKind::Time, span, hit.to_owned());
+  });
   static PHONE: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(
       r"(?:\+|(?-u:\b)00)[0-9][0-9 ()./-]{5,20}[0-9]|(?-u:\b)0[0-9]{2,4}[ /-][0-9]{2,4}(?:[ -]?[0-9]{2,5}){1,3}(?-u:\b)|(?-u:\b)(?:1[ -])?\(?[0-9]{3}\)?[ -][0-9]{3}[ -][0-9]{3,4}(?-u:\b)|(?-u:\b)[0-9]{3}-[0-9]{4}(?-u:\b)|(?-u:\b)0[0-9]{2,3} [0-9]{4,8}(?-u:\b)",
     )
     .ok()
   });
-  each(&PHONE, text, |span, hit| {
+  each_if(Together::of(text).wide >= MIN_PHONE, &PHONE, text, |span, hit| {
     let value = digits(hit);
-    if (7..=15).contains(&value.len()) {
+    if (MIN_PHONE as usize..=15).contains(&value.len()) {
       found(SlotKind::Phone, span, value);
     }
   });
@@ -203,7 +337,7 @@ pub(super) fn others(text: &str, mut found: impl FnMut(SlotKind, Range<usize>, S
     )
     .ok()
   });
-  each(&AMOUNT, text, |span, hit| {
+  each_if(has_currency(text.as_bytes()), &AMOUNT, text, |span, hit| {
     let value: String = hit.chars().filter(|c| !c.is_whitespace()).collect();
     found(SlotKind::Amount, span, value.trim_end_matches(['.', ',']).to_lowercase());
   });

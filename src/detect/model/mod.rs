@@ -67,6 +67,8 @@ impl Probabilities {
 pub enum Depth {
   /// By the n-gram heads alone: microseconds.
   Heads,
+  /// By the heads alone, and for now finally: the encoder leaves the text out, because its file has too many.
+  HeadsAlone,
   /// By the encoder as well: milliseconds.
   Encoder,
 }

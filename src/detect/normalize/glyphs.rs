@@ -163,8 +163,12 @@ fn is_mark(c: char) -> bool {
 
 /// A text of turned letters as it reads, from the left and from the right.
 pub(super) fn turned(text: &str) -> Vec<String> {
-  let odd = |c: char| at(TURNED, c).is_some() || TURNED_TOO.iter().any(|(one, _)| *one == c);
-  if text.chars().filter(|c| odd(*c)).nth(MIN_PICTURES - 1).is_none() {
+  let odd = |c: char| {
+    !c.is_ascii() && (at(TURNED, c).is_some() || TURNED_TOO.iter().any(|(one, _)| *one == c))
+  };
+  // All of them are below U+2535, but one; most signs of other scripts and all emoji are above.
+  let may_be = |c: &char| *c < '\u{2535}' || *c == 'ꓘ';
+  if text.chars().filter(may_be).filter(|c| odd(*c)).nth(MIN_PICTURES - 1).is_none() {
     return vec![];
   }
   let turn = |c: char| {

@@ -159,10 +159,13 @@ fn word(rest: &str) -> usize {
 /// that are none; and, where words are `short`, without spaces in them.
 pub(super) fn unsplit(text: &str, short: bool) -> Option<Row> {
   let words = words();
-  let mut out = String::with_capacity(text.len());
-  let mut split = HashSet::new();
   let whole =
     if text.contains("-\n") { Cow::Owned(text.replace("-\n", "")) } else { Cow::Borrowed(text) };
+  if !short && whole.len() == text.len() && !may_be_split(words, &whole) {
+    return None;
+  }
+  let mut out = String::with_capacity(text.len());
+  let mut split = HashSet::new();
   let (mut signs, mut long) = (0, 0);
   let mut before = "";
   for piece in whole.split_inclusive(char::is_whitespace) {
@@ -194,12 +197,34 @@ pub(super) fn unsplit(text: &str, short: bool) -> Option<Row> {
     return Some(Row { span, text: out, is_split: true });
   }
   // Words of languages without a word list.
-  let is_many = signs >= MIN_WORDS && signs * 2 >= long;
+  let is_many = is_much(signs, long);
   (is_many || is_joined).then(|| {
     let bare = |c: &char| c.is_alphanumeric() || c.is_whitespace() || matches!(c, '\'' | ',');
     let text = if is_many { whole.chars().filter(bare).collect() } else { out };
     Row { span, text, is_split: false }
   })
+}
+
+/// Whether enough words have signs inside for [`unsplit`] to find anything.
+fn may_be_split(words: &Words, text: &str) -> bool {
+  let (mut signs, mut long) = (0, 0);
+  let mut split = HashSet::new();
+  for word in text.split(char::is_whitespace) {
+    long += usize::from(word.len() >= 4);
+    if inner_sign(word) {
+      signs += 1;
+      split.extend(unsplit_word(words, word).map(|bare| bare.to_lowercase()));
+      if split.len() >= MIN_SPLIT {
+        return true;
+      }
+    }
+  }
+  is_much(signs, long)
+}
+
+/// Whether so many words have signs inside that their language need not be known.
+const fn is_much(signs: usize, long: usize) -> bool {
+  signs >= MIN_WORDS && signs * 2 >= long
 }
 
 /// Whether a sign is between two letters.

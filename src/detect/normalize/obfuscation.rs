@@ -175,17 +175,34 @@ fn survey(bytes: &[u8]) -> Survey {
   let mut gate = Gate::default();
   let mut leet = leet::Gate::default();
   let mut last = GAP;
-  for (at, &byte) in bytes.iter().enumerate() {
+  let mut pair = |at: usize, byte: u8| {
     let next = symbol(byte);
     let pair = last * SYMBOLS + next;
     if next != GAP || last != GAP {
       unlike.step(at, weight(&words.unlike, pair));
       backwards.step(at, weight(&words.backwards, pair));
     }
+    last = next;
+  };
+  let mut at = 0;
+  while let Some(&byte) = bytes.get(at) {
+    pair(at, byte);
     shape.step(byte);
     gate.step(byte);
     leet.step(byte);
-    last = next;
+    at += 1;
+    if byte.is_ascii_lowercase() {
+      // Most of a text: the rest of a word, in which only the pairs matter one by one.
+      let rest = bytes.get(at..).unwrap_or_default();
+      let length = rest.iter().take_while(|byte| byte.is_ascii_lowercase()).count();
+      let rest = rest.get(..length).unwrap_or_default();
+      for (offset, byte) in rest.iter().enumerate() {
+        pair(at + offset, *byte);
+      }
+      shape.small_letters(rest);
+      gate.letters(length);
+      at += length;
+    }
   }
   Survey {
     unlike: unlike.finish(),

@@ -154,6 +154,24 @@ impl Shape {
     self.last = class;
   }
 
+  /// The same as [`Self::step`] for each of these small letters of ASCII, which follow another one.
+  pub(super) fn small_letters(&mut self, letters: &[u8]) {
+    let Some(last) = letters.last() else { return };
+    let class = |byte: &u8| CLASSES.get(usize::from(*byte)).copied().unwrap_or_default();
+    let n = letters.len() as u32;
+    self.word += n;
+    self.is_long |= self.word >= LONG;
+    self.rot47 = self.rot47.saturating_sub(2 * n);
+    self.part += n;
+    self.is_number = self.is_number && letters.iter().all(|byte| class(byte) & NUMBER != 0);
+    self.dots = 0;
+    self.letters += n;
+    self.all_letters += n;
+    self.run += n;
+    self.has_run |= self.run >= LONG_RUN;
+    self.last = class(last);
+  }
+
   /// The signs between words of letters.
   fn letter(&mut self, byte: u8, class: u8) {
     if class & LETTER != 0 {

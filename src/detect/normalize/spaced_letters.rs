@@ -45,6 +45,11 @@ impl Gate {
     self.open |= self.alone >= MIN_RUN;
   }
 
+  /// The same as [`Self::step`] for so many letters of ASCII, which follow another one.
+  pub(super) const fn letters(&mut self, n: usize) {
+    self.length += n as u32;
+  }
+
   pub(super) const fn is_open(&self) -> bool {
     self.open || self.alone + 1 >= MIN_RUN
   }

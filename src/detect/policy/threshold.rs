@@ -34,7 +34,7 @@ impl Threshold {
   /// The limits for a text that was looked at so closely.
   pub const fn at(&self, depth: Depth) -> Limits {
     match depth {
-      Depth::Heads => self.heads,
+      Depth::Heads | Depth::HeadsAlone => self.heads,
       Depth::Encoder => self.encoder,
     }
   }

@@ -17,6 +17,8 @@ pub(crate) struct Trie {
   next: Vec<[u16; CLASSES]>,
   /// For each two kinds of bytes, whether any word begins with them, or is the first of them alone.
   pairs: Vec<bool>,
+  /// The same for three kinds, a bit each.
+  triples: Vec<u64>,
 }
 
 /// The kind of a byte: letters of either case are one; zero for bytes of no word.
@@ -71,7 +73,11 @@ static CLASS: [u8; 256] = {
 impl Trie {
   /// A trie without words.
   pub(crate) fn new() -> Self {
-    Self { next: vec![[NONE; CLASSES]], pairs: vec![false; CLASSES * CLASSES] }
+    Self {
+      next: vec![[NONE; CLASSES]],
+      pairs: vec![false; CLASSES * CLASSES],
+      triples: vec![0; CLASSES * CLASSES],
+    }
   }
 
   /// Whether a trie can hold `word`: ASCII that begins with a sign, or with a letter when it needs
@@ -85,9 +91,15 @@ impl Trie {
   pub(crate) fn insert(&mut self, word: &str, number: usize) -> Option<()> {
     let mut kinds = word.bytes().map(class);
     let first = kinds.next()? * CLASSES;
-    match kinds.next() {
-      Some(second) => *self.pairs.get_mut(first + second)? = true,
-      None => self.pairs.get_mut(first..first + CLASSES)?.fill(true),
+    match (kinds.next(), kinds.next()) {
+      (Some(second), third) => {
+        *self.pairs.get_mut(first + second)? = true;
+        *self.triples.get_mut(first + second)? |= third.map_or(u64::MAX, |third| 1 << third);
+      }
+      (None, _) => {
+        self.pairs.get_mut(first..first + CLASSES)?.fill(true);
+        self.triples.get_mut(first..first + CLASSES)?.fill(u64::MAX);
+      }
     }
     let mut node = 0;
     for byte in word.bytes() {
@@ -116,7 +128,12 @@ impl Trie {
       let word = is_word(byte);
       let state: bool = self.pairs.get(first * CLASSES + second).copied().unwrap_or(false);
       if state && !(word && inside) {
-        self.walk(text, start, &mut found);
+        // Most of the rest end at the third letter, without a look at a node either.
+        let third = text.get(start + 2).map_or(0, |byte| kind(*byte));
+        let thirds = self.triples.get(first * CLASSES + second).copied().unwrap_or(0);
+        if thirds >> third & 1 != 0 {
+          self.walk(text, start, &mut found);
+        }
       }
       inside = word;
       first = second;
