@@ -4,7 +4,8 @@
 //! `tests/tidy.rs` holds the direction):
 //!
 //! - core, pure (no files, no clock, no environment, no failure on input):
-//!   [`memory`] (text and facts to a plan), [`provenance`] (source, trust, attestation),
+//!   [`hash`] (the name of content), [`provenance`] (source, trust, attestation), [`memory`] (text and facts to a
+//!   plan),
 //!   [`detect`] (normaliser, rules, policy), [`eval`] (how well that does on labelled text),
 //!   [`stats`] (what became of blocks, counted), [`seal`] (encryption of quarantined bytes);
 //! - shells, which do not know each other: [`config`], [`store`] (SQLite ledger),
@@ -35,6 +36,7 @@ pub mod gate;
 #[path = "../tests/support/harness.rs"]
 #[expect(dead_code, reason = "the unit tests build engines, and no daemon")]
 mod harness;
+pub mod hash;
 pub mod memory;
 pub mod net;
 pub mod openclaw;

@@ -7,7 +7,7 @@
 use std::path::Path;
 
 use super::attribution::{Answer, Question};
-use crate::memory::ContentHash;
+use crate::hash::ContentHash;
 
 /// The framework's record about one memory file.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -11,7 +11,7 @@ use std::{
 };
 
 use super::{Attestation, Evidence, Request, Source};
-use crate::memory::ContentHash;
+use crate::hash::ContentHash;
 
 /// New text in a memory file.
 #[derive(Clone, Copy, Debug)]

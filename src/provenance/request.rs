@@ -5,7 +5,7 @@ use std::fmt;
 
 use zeroize::Zeroizing;
 
-use crate::memory::ContentHash;
+use crate::hash::ContentHash;
 
 /// The bytes of the owner's words that are stored for one turn; a choice, far above any request in a chat.
 pub const MAX_ASKED_BYTES: usize = 2048;

@@ -182,7 +182,7 @@ fn has_time(bytes: &[u8]) -> bool {
   })
 }
 
-/// Whether what may be a currency stands beside a number: two letters of its name, a sign, or anything that is not
+/// Whether something that may be a currency is beside a number: two letters of its name, a sign, or anything that is not
 /// ASCII.
 fn has_currency(bytes: &[u8]) -> bool {
   let is_number = |byte: u8| byte.is_ascii_digit() || matches!(byte, b'.' | b',');
@@ -219,7 +219,7 @@ fn has_currency(bytes: &[u8]) -> bool {
   false
 }
 
-/// Whether this lower-case word stands in a text, in either case.
+/// Whether a text contains this lower-case word, in either case.
 fn says(bytes: &[u8], word: &[u8]) -> bool {
   bytes.windows(word.len()).any(|window| window.eq_ignore_ascii_case(word))
 }
