@@ -13,22 +13,19 @@ use super::{
   core::Core,
   discovery::Sources,
   health::{Room, told},
+  marker_form::renew_markers,
   poll::{EVERY, Polls, Retries, Why},
   service::seconds,
-  shared,
 };
 use crate::{
-  engine::{EngineError, Event, EventKind, Target, event::shown, pending},
+  engine::{EngineError, Event, EventKind, Target, event::shown},
   files::{Fs as _, Refusal, Shape, WatchError, Workspace, mounts, workspace::Problem},
-  store::{FileRow, FileStatus, Pending, StateKey},
+  store::{FileRow, FileStatus, Pending},
 };
 
 /// After a rescan the next one waits this many times as long as the rescan took (a choice): a stream of
 /// directories that come and go must not keep files waiting.
 const RESCAN_REST: u32 = 4;
-
-/// The form in which markers are written now: without names chosen by others.
-const MARKER_FORM: &str = "2";
 
 /// How a directory is scanned.
 pub(super) enum Scan<'k> {
@@ -93,10 +90,7 @@ impl Rescans {
         wakeups.push(format!("polls `{}` every {}: {why}", shown(root), seconds(EVERY)));
       }
     }
-    wakeups.extend(core.directories.locks.foreign().map(|root| {
-      let (root, every) = (shown(root), seconds(shared::EVERY));
-      format!("checks every {every} whether another memfw still guards `{root}`")
-    }));
+    wakeups.extend(core.directories.locks.wakeups());
     wakeups.extend(self.retries.wakeups());
     wakeups
   }
@@ -108,7 +102,7 @@ impl Rescans {
     core: &mut Core,
     roots: &[PathBuf],
   ) -> Result<(), EngineError> {
-    renew_markers(core)?;
+    renew_markers(&mut core.engine)?;
     let roots = &core.directories.locks.owned(&mut core.engine, roots)?[..];
     let rows = core.engine.ledger().files()?;
     let mut known: HashMap<PathBuf, FileRow> =
@@ -239,7 +233,10 @@ impl Rescans {
         }
         self.incomplete.insert(root.to_owned());
         if matches!(how, Scan::Poll) {
-          self.mark_gone(core, root);
+          // A polled workspace that is gone takes its files with it.
+          for target in self.polls.changed(root, HashMap::new()) {
+            core.queue.dirty(target, now);
+          }
         }
         if self.is_awaited(core, root)? {
           self.rooms.insert(root.to_owned(), Room::awaited(root));
@@ -414,14 +411,6 @@ impl Rescans {
     Ok(is_absent && others && !is_known && !core.directories.is_named)
   }
 
-  /// A polled workspace that is gone takes its files with it.
-  fn mark_gone(&mut self, core: &mut Core, root: &Path) {
-    let now = core.now();
-    for target in self.polls.changed(root, HashMap::new()) {
-      core.queue.dirty(target, now);
-    }
-  }
-
   /// Watches the nearest existing directory above a missing one, to see it appear.
   fn await_directory(&mut self, core: &mut Core, root: &Path, is_absent: bool) {
     let nearest = |skipped| root.ancestors().skip(skipped).find(|dir| dir.is_dir());
@@ -491,19 +480,6 @@ impl Rescans {
       self.rescan_later(core, Some(path));
     }
   }
-}
-
-/// Markers of an earlier memfw hold names chosen by others, so all markers are written again, once.
-fn renew_markers(core: &mut Core) -> Result<(), EngineError> {
-  let ledger = core.engine.ledger();
-  if ledger.state(&StateKey::MarkerForm)?.is_some_and(|(form, _)| form == MARKER_FORM) {
-    return Ok(());
-  }
-  for row in ledger.files()?.into_iter().filter(|row| row.status == FileStatus::Watched) {
-    pending::add(core.engine.ledger_mut(), &row.path, Pending::RESHAPE)?;
-  }
-  let at = core.engine.clock().now();
-  Ok(core.engine.ledger_mut().set_state(&StateKey::MarkerForm, MARKER_FORM, at)?)
 }
 
 /// Marks files as dirty that the ledger knows and that may be gone: the event of their removal may be
