@@ -58,7 +58,7 @@ pub(super) struct Rescans {
   /// Memory files that are hidden by a mount.
   mounted: BTreeSet<PathBuf>,
   /// Directories that need a rescan.
-  rescans: BTreeSet<PathBuf>,
+  dirty: BTreeSet<PathBuf>,
   /// The earliest time of the next rescan.
   next_rescan: Duration,
 }
@@ -71,7 +71,7 @@ impl Rescans {
 
   /// Whether a directory is to be scanned again.
   pub(super) fn is_due(&self) -> bool {
-    !self.rescans.is_empty()
+    !self.dirty.is_empty()
   }
 
   /// How long until the next scan or poll, or until the configuration files are read again.
@@ -134,7 +134,7 @@ impl Rescans {
         rel.as_os_str().is_empty() || core.directories.shapes.of(&root).has_dir(rel)
       });
       if concerned && of_interest {
-        self.rescans.insert(root);
+        self.dirty.insert(root);
       }
     }
   }
@@ -142,11 +142,11 @@ impl Rescans {
   /// Rescans the directories that have changed, once for any number of events.
   pub(super) fn rescan_due(&mut self, core: &mut Core) {
     let started = core.now();
-    self.rescans.extend(self.retries.take(started));
-    if self.rescans.is_empty() || started < self.next_rescan {
+    self.dirty.extend(self.retries.take(started));
+    if self.dirty.is_empty() || started < self.next_rescan {
       return;
     }
-    for root in std::mem::take(&mut self.rescans) {
+    for root in std::mem::take(&mut self.dirty) {
       core.report(|core| self.scan(core, &root, Scan::Again));
     }
     self.sources.watch(core);
@@ -238,7 +238,7 @@ impl Rescans {
             core.queue.dirty(target, now);
           }
         }
-        if self.is_awaited(core, root)? {
+        if is_awaited(core, root)? {
           self.rooms.insert(root.to_owned(), Room::awaited(root));
           return core.engine.recovered(&key);
         }
@@ -279,7 +279,7 @@ impl Rescans {
             let is_gone = matches!(error, WatchError::NotADirectory(_) | WatchError::Replaced(_));
             let is_there = dir.symlink_metadata().map_or(dir == root, |found| found.is_dir());
             if is_gone && is_there {
-              self.rescans.insert(root.to_owned());
+              self.dirty.insert(root.to_owned());
             }
             // A directory that came and went again was never unguarded.
             if !is_gone {
@@ -401,16 +401,6 @@ impl Rescans {
     }
   }
 
-  /// Whether a missing directory may appear later without a complaint: it never existed, no person named
-  /// it, and another guarded directory exists. The agent creates it when it needs it.
-  fn is_awaited(&self, core: &Core, root: &Path) -> Result<bool, EngineError> {
-    let is_known = core.engine.ledger().state(&adopted_key(root))?.is_some();
-    let is_absent =
-      root.symlink_metadata().is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
-    let others = core.directories.workspaces.iter().any(|other| other.is_dir());
-    Ok(is_absent && others && !is_known && !core.directories.is_named)
-  }
-
   /// Watches the nearest existing directory above a missing one, to see it appear.
   fn await_directory(&mut self, core: &mut Core, root: &Path, is_absent: bool) {
     let nearest = |skipped| root.ancestors().skip(skipped).find(|dir| dir.is_dir());
@@ -422,7 +412,7 @@ impl Rescans {
     }
     // What came before that was watched made no event.
     if is_absent && nearest(0) != above {
-      self.rescans.insert(root.to_owned());
+      self.dirty.insert(root.to_owned());
     }
   }
 
@@ -495,4 +485,14 @@ fn mark_missing(core: &mut Core, root: &Path) -> Result<(), EngineError> {
     }
   }
   Ok(())
+}
+
+/// Whether a missing directory may appear later without a complaint: it never existed, no person named
+/// it, and another guarded directory exists. The agent creates it when it needs it.
+fn is_awaited(core: &Core, root: &Path) -> Result<bool, EngineError> {
+  let is_known = core.engine.ledger().state(&adopted_key(root))?.is_some();
+  let is_absent =
+    root.symlink_metadata().is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
+  let others = core.directories.workspaces.iter().any(|other| other.is_dir());
+  Ok(is_absent && others && !is_known && !core.directories.is_named)
 }
