@@ -21,6 +21,7 @@ mod housekeeping;
 mod interrupt;
 pub mod judge;
 mod listen;
+mod marker_form;
 mod model_worker;
 pub mod moved;
 pub mod notifications;

@@ -13,22 +13,19 @@ use super::{
   core::Core,
   discovery::Sources,
   health::{Room, told},
+  marker_form::renew_markers,
   poll::{EVERY, Polls, Retries, Why},
   service::seconds,
-  shared,
 };
 use crate::{
-  engine::{EngineError, Event, EventKind, Target, event::shown, pending},
+  engine::{EngineError, Event, EventKind, Target, event::shown},
   files::{Fs as _, Refusal, Shape, WatchError, Workspace, mounts, workspace::Problem},
-  store::{FileRow, FileStatus, Pending, StateKey},
+  store::{FileRow, FileStatus, Pending},
 };
 
 /// After a rescan the next one waits this many times as long as the rescan took (a choice): a stream of
 /// directories that come and go must not keep files waiting.
 const RESCAN_REST: u32 = 4;
-
-/// The form in which markers are written now: without names chosen by others.
-const MARKER_FORM: &str = "2";
 
 /// How a directory is scanned.
 pub(super) enum Scan<'k> {
@@ -61,7 +58,7 @@ pub(super) struct Rescans {
   /// Memory files that are hidden by a mount.
   mounted: BTreeSet<PathBuf>,
   /// Directories that need a rescan.
-  rescans: BTreeSet<PathBuf>,
+  dirty: BTreeSet<PathBuf>,
   /// The earliest time of the next rescan.
   next_rescan: Duration,
 }
@@ -74,7 +71,7 @@ impl Rescans {
 
   /// Whether a directory is to be scanned again.
   pub(super) fn is_due(&self) -> bool {
-    !self.rescans.is_empty()
+    !self.dirty.is_empty()
   }
 
   /// How long until the next scan or poll, or until the configuration files are read again.
@@ -93,10 +90,7 @@ impl Rescans {
         wakeups.push(format!("polls `{}` every {}: {why}", shown(root), seconds(EVERY)));
       }
     }
-    wakeups.extend(core.directories.locks.foreign().map(|root| {
-      let (root, every) = (shown(root), seconds(shared::EVERY));
-      format!("checks every {every} whether another memfw still guards `{root}`")
-    }));
+    wakeups.extend(core.directories.locks.wakeups());
     wakeups.extend(self.retries.wakeups());
     wakeups
   }
@@ -108,7 +102,7 @@ impl Rescans {
     core: &mut Core,
     roots: &[PathBuf],
   ) -> Result<(), EngineError> {
-    renew_markers(core)?;
+    renew_markers(&mut core.engine)?;
     let roots = &core.directories.locks.owned(&mut core.engine, roots)?[..];
     let rows = core.engine.ledger().files()?;
     let mut known: HashMap<PathBuf, FileRow> =
@@ -140,7 +134,7 @@ impl Rescans {
         rel.as_os_str().is_empty() || core.directories.shapes.of(&root).has_dir(rel)
       });
       if concerned && of_interest {
-        self.rescans.insert(root);
+        self.dirty.insert(root);
       }
     }
   }
@@ -148,11 +142,11 @@ impl Rescans {
   /// Rescans the directories that have changed, once for any number of events.
   pub(super) fn rescan_due(&mut self, core: &mut Core) {
     let started = core.now();
-    self.rescans.extend(self.retries.take(started));
-    if self.rescans.is_empty() || started < self.next_rescan {
+    self.dirty.extend(self.retries.take(started));
+    if self.dirty.is_empty() || started < self.next_rescan {
       return;
     }
-    for root in std::mem::take(&mut self.rescans) {
+    for root in std::mem::take(&mut self.dirty) {
       core.report(|core| self.scan(core, &root, Scan::Again));
     }
     self.sources.watch(core);
@@ -239,9 +233,12 @@ impl Rescans {
         }
         self.incomplete.insert(root.to_owned());
         if matches!(how, Scan::Poll) {
-          self.mark_gone(core, root);
+          // A polled workspace that is gone takes its files with it.
+          for target in self.polls.changed(root, HashMap::new()) {
+            core.queue.dirty(target, now);
+          }
         }
-        if self.is_awaited(core, root)? {
+        if is_awaited(core, root)? {
           self.rooms.insert(root.to_owned(), Room::awaited(root));
           return core.engine.recovered(&key);
         }
@@ -282,7 +279,7 @@ impl Rescans {
             let is_gone = matches!(error, WatchError::NotADirectory(_) | WatchError::Replaced(_));
             let is_there = dir.symlink_metadata().map_or(dir == root, |found| found.is_dir());
             if is_gone && is_there {
-              self.rescans.insert(root.to_owned());
+              self.dirty.insert(root.to_owned());
             }
             // A directory that came and went again was never unguarded.
             if !is_gone {
@@ -404,24 +401,6 @@ impl Rescans {
     }
   }
 
-  /// Whether a missing directory may appear later without a complaint: it never existed, no person named
-  /// it, and another guarded directory exists. The agent creates it when it needs it.
-  fn is_awaited(&self, core: &Core, root: &Path) -> Result<bool, EngineError> {
-    let is_known = core.engine.ledger().state(&adopted_key(root))?.is_some();
-    let is_absent =
-      root.symlink_metadata().is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
-    let others = core.directories.workspaces.iter().any(|other| other.is_dir());
-    Ok(is_absent && others && !is_known && !core.directories.is_named)
-  }
-
-  /// A polled workspace that is gone takes its files with it.
-  fn mark_gone(&mut self, core: &mut Core, root: &Path) {
-    let now = core.now();
-    for target in self.polls.changed(root, HashMap::new()) {
-      core.queue.dirty(target, now);
-    }
-  }
-
   /// Watches the nearest existing directory above a missing one, to see it appear.
   fn await_directory(&mut self, core: &mut Core, root: &Path, is_absent: bool) {
     let nearest = |skipped| root.ancestors().skip(skipped).find(|dir| dir.is_dir());
@@ -433,7 +412,7 @@ impl Rescans {
     }
     // What came before that was watched made no event.
     if is_absent && nearest(0) != above {
-      self.rescans.insert(root.to_owned());
+      self.dirty.insert(root.to_owned());
     }
   }
 
@@ -493,19 +472,6 @@ impl Rescans {
   }
 }
 
-/// Markers of an earlier memfw hold names chosen by others, so all markers are written again, once.
-fn renew_markers(core: &mut Core) -> Result<(), EngineError> {
-  let ledger = core.engine.ledger();
-  if ledger.state(&StateKey::MarkerForm)?.is_some_and(|(form, _)| form == MARKER_FORM) {
-    return Ok(());
-  }
-  for row in ledger.files()?.into_iter().filter(|row| row.status == FileStatus::Watched) {
-    pending::add(core.engine.ledger_mut(), &row.path, Pending::RESHAPE)?;
-  }
-  let at = core.engine.clock().now();
-  Ok(core.engine.ledger_mut().set_state(&StateKey::MarkerForm, MARKER_FORM, at)?)
-}
-
 /// Marks files as dirty that the ledger knows and that may be gone: the event of their removal may be
 /// lost.
 fn mark_missing(core: &mut Core, root: &Path) -> Result<(), EngineError> {
@@ -519,4 +485,14 @@ fn mark_missing(core: &mut Core, root: &Path) -> Result<(), EngineError> {
     }
   }
   Ok(())
+}
+
+/// Whether a missing directory may appear later without a complaint: it never existed, no person named
+/// it, and another guarded directory exists. The agent creates it when it needs it.
+fn is_awaited(core: &Core, root: &Path) -> Result<bool, EngineError> {
+  let is_known = core.engine.ledger().state(&adopted_key(root))?.is_some();
+  let is_absent =
+    root.symlink_metadata().is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
+  let others = core.directories.workspaces.iter().any(|other| other.is_dir());
+  Ok(is_absent && others && !is_known && !core.directories.is_named)
 }

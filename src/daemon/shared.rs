@@ -9,6 +9,7 @@ use std::{
   time::Duration,
 };
 
+use super::service::seconds;
 use crate::{
   engine::{Engine, EngineError, event::shown},
   files::{RealFs, Stamp},
@@ -17,7 +18,7 @@ use crate::{
 
 /// How often the lock is tried while another installation has it (a choice: nothing reports that it is
 /// free).
-pub(super) const EVERY: Duration = Duration::from_secs(2);
+const EVERY: Duration = Duration::from_secs(2);
 
 /// The locks of the guarded directories.
 #[derive(Debug, Default)]
@@ -39,6 +40,14 @@ impl Locks {
   /// The directories that another installation guards.
   pub(super) fn foreign(&self) -> impl Iterator<Item = &PathBuf> {
     self.foreign.iter()
+  }
+
+  /// How this wakes the process, for `status`.
+  pub(super) fn wakeups(&self) -> impl Iterator<Item = String> {
+    self.foreign.iter().map(|root| {
+      let (root, every) = (shown(root), seconds(EVERY));
+      format!("checks every {every} whether another memfw still guards `{root}`")
+    })
   }
 
   /// Whether a file with this stamp was written while another installation guarded its directory.
