@@ -12,7 +12,7 @@ use crate::{
   provenance::Source,
   store::EventFilter,
   terminal::{
-    failure::Failure,
+    failure::{Failure, complain},
     table::{Cell, Column, Table},
     time,
   },
@@ -61,6 +61,11 @@ pub fn run(context: &Context, args: AuditArgs) -> Result<Status, Failure> {
     ascending: true,
   };
   let events = ledger.events(&filter)?;
+  if args.limit.is_none() && events.len() == DEFAULT_LIMIT as usize {
+    complain(&format!(
+      "hint: only the latest {DEFAULT_LIMIT} events are listed; `--limit N` lists more\n"
+    ));
+  }
   if args.json {
     let list: Vec<_> = events.iter().map(to_json).collect();
     context.out.json(&list)?;

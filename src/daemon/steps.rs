@@ -110,15 +110,20 @@ impl Steps {
     target: &Target,
     waiting: Waiting,
   ) -> Result<(), EngineError> {
-    let asking = core.engine.asking(target);
+    let request = core.engine.attribution_request(target);
     core.count_opens();
     let now = core.now();
-    match asking? {
+    match request? {
       None => core.queue.back_off(Kind::Attribute, target.clone(), waiting, now),
-      Some(asking) => {
-        let asking = Arc::new(asking);
-        let question = attribution_worker::origin(core.engine.agent(), Arc::clone(&asking));
-        self.attribution_worker.ask(target.clone(), Matter::Origin(waiting, asking), now, question);
+      Some(request) => {
+        let request = Arc::new(request);
+        let question = attribution_worker::origin(core.engine.agent(), Arc::clone(&request));
+        self.attribution_worker.ask(
+          target.clone(),
+          Matter::Origin(waiting, request),
+          now,
+          question,
+        );
       }
     }
     Ok(())
@@ -130,12 +135,12 @@ impl Steps {
     core: &mut Core,
     target: &Target,
     waiting: Waiting,
-    asking: &AttributionRequest,
+    request: &AttributionRequest,
     answers: Option<Vec<Answer>>,
   ) -> Result<(), EngineError> {
-    let answers = answers.unwrap_or_else(|| asking.unreadable("their reader failed"));
+    let answers = answers.unwrap_or_else(|| request.unreadable("their reader failed"));
     let waited = core.now().saturating_sub(waiting.since);
-    let outcome = core.engine.answered(target, asking, &answers, waited);
+    let outcome = core.engine.answered(target, request, &answers, waited);
     core.count_opens();
     // A block whose known source leads to its redaction leaves the file only here, so the notifications
     // are started.

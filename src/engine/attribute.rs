@@ -1,7 +1,7 @@
 //! Attribution: looks up in the agent's records who wrote a new text, after everything that had to be
 //! taken out has been taken out.
 //!
-//! The slow step in the middle can run on another thread: [`Engine::asking`] gathers the text,
+//! The slow step in the middle can run on another thread: [`Engine::attribution_request`] gathers the text,
 //! [`AttributionRequest::ask`] asks the records, and [`Engine::answered`] records the answers and lets
 //! policy decide again where the source is new. No lease is held in between.
 //!
@@ -153,13 +153,16 @@ impl<F: Fs> Engine<F> {
     target: &Target,
     waited: Duration,
   ) -> Result<Attributing, EngineError> {
-    let Some(request) = self.asking(target)? else { return Ok(Attributing::NotNow) };
+    let Some(request) = self.attribution_request(target)? else { return Ok(Attributing::NotNow) };
     let answers = request.ask(&**self.link.records());
     self.answered(target, &request, &answers, waited)
   }
 
   /// Gathers all due questions about a file; `None` while the file differs from the ledger's version.
-  pub fn asking(&mut self, target: &Target) -> Result<Option<AttributionRequest>, EngineError> {
+  pub fn attribution_request(
+    &mut self,
+    target: &Target,
+  ) -> Result<Option<AttributionRequest>, EngineError> {
     let Some(mut request) = self.gather(target)? else { return Ok(None) };
     if !request.queries.is_empty() {
       request.memory = self.remembered(&target.root)?;
@@ -197,7 +200,7 @@ impl<F: Fs> Engine<F> {
       // Text that was taken out of the file is asked about anyway.
       return Ok((!request.queries.is_empty()).then_some(request));
     };
-    let document = self.view(target, Some(&row), bytes.clone(), Origin::unknown(), None)?.document;
+    let document = self.view_known(target, Some(&row), bytes.clone())?.document;
     for (block, text) in blocks.iter().zip(document.blocks()) {
       for revision in block.revisions.iter().filter(|one| one.trail.due) {
         let Some(sighting) = revision.trail.sighting else { continue };

@@ -78,7 +78,7 @@ pub enum Precedent {
 
 /// Text that a person has just restored.
 #[derive(Clone, Debug)]
-pub struct Restored {
+pub struct RestoredText {
   /// Its span in the file.
   pub span: Range<usize>,
   /// Where the restored text came from, as its item says.
@@ -105,7 +105,7 @@ pub struct JudgeContext<'a> {
   /// The beginning of a comment of memfw that the end of the file cuts off: it is nobody's text.
   pub cut: Option<Range<usize>>,
   /// The text that a person has just restored.
-  pub restored: Option<&'a Restored>,
+  pub restored: Option<&'a RestoredText>,
   /// The codes that a person allowed for this origin.
   pub allowed: &'a [Code],
   /// The values of trusted memory.

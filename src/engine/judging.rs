@@ -14,7 +14,7 @@ use super::{
   EngineError,
   approvals::Version,
   consult::Heard,
-  judge::{self, BlockJudgement, JudgeContext, Origin, Precedent, Restored, Treatment},
+  judge::{self, BlockJudgement, JudgeContext, Origin, Precedent, RestoredText, Treatment},
   lapse::lapse,
   layer2::Layer2,
   precedent::precedent,
@@ -173,7 +173,7 @@ impl Judge {
     ledger: &Ledger,
     file: (&Path, Treatment),
     read: &ReadVersion,
-    (origin, restored): (&Origin, Option<&Restored>),
+    (origin, restored): (&Origin, Option<&RestoredText>),
     writable: bool,
     began: Duration,
   ) -> Result<Vec<Option<BlockJudgement>>, EngineError> {

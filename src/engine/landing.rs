@@ -5,11 +5,7 @@
 use std::{fmt, ops::Range};
 
 use super::{
-  Engine, EngineError, Target,
-  approvals::Approvals,
-  claim::claims,
-  event::shown,
-  judge::{self, Origin},
+  Engine, EngineError, Target, approvals::Approvals, claim::claims, event::shown, judge,
   review::Placed,
 };
 use crate::{
@@ -100,6 +96,18 @@ impl Restore {
     Some(Inside { is_html: found.is_html, line: line::newlines(above) + 1 })
   }
 
+  /// The code or HTML around the end of the file, if any, also where only a comment of memfw closes it: the file
+  /// means the same with and without markers.
+  fn open_at_end(&self, plain: &[u8], ids: &Known) -> Option<Inside> {
+    self.inside(plain, &Known::default()).or_else(|| {
+      let bare = Document::parse(&self.new, ids).strip(&self.new);
+      let offset = bare.len().checked_sub(plain.len())?;
+      let new =
+        Self { placed: self.placed, offset, before: vec![], after: plain.to_vec(), new: bare };
+      new.inside(plain, &Known::default())
+    })
+  }
+
   /// `bytes` without the placeholder that the edit would replace.
   fn dropped(&self, bytes: &[u8]) -> Vec<u8> {
     let head = bytes.get(..self.offset).unwrap_or_default();
@@ -134,6 +142,8 @@ pub(super) struct Landing {
   pub(super) beside: Vec<(ContentHash, Around)>,
   /// The state of their former place.
   pub(super) place: Place,
+  /// The code or HTML that is open at the end of the file, where they are appended.
+  pub(super) open: Option<Inside>,
 }
 
 /// The state of a text's former place.
@@ -174,7 +184,7 @@ impl<F: Fs> Engine<F> {
     may_drop: bool,
   ) -> Result<Landing, EngineError> {
     let row = self.ledger.file(&item.path)?;
-    let view = self.view(target, row.as_ref(), bytes, Origin::unknown(), None)?;
+    let view = self.view_known(target, row.as_ref(), bytes)?;
     let (bytes, ids) = (&view.bytes, &view.facts.ids);
     let is_gone = restore.placed != Placed::AtPlaceholder;
     let mut restore = if is_gone { ending(bytes, plain, ids).0 } else { restore };
@@ -201,7 +211,9 @@ impl<F: Fs> Engine<F> {
     if is_there || self.approvals().is_as_before(item, &restore, (plain, ids))? {
       let beside = self.approvals().beside(item, &restore, (plain, ids))?;
       let around = restore.around(plain, ids);
-      return Ok(Landing { restore, around, is_right: true, beside, place: Place::Here });
+      let open =
+        restore.open_at_end(plain, ids).filter(|_| restore.placed != Placed::AtPlaceholder);
+      return Ok(Landing { restore, around, is_right: true, beside, place: Place::Here, open });
     }
     let place = match restore.inside(plain, ids) {
       _ if is_gone => Place::Gone,
@@ -214,7 +226,8 @@ impl<F: Fs> Engine<F> {
     if !self.approvals().is_as_before(item, &restore, (plain, ids))? {
       restore.placed = Placed::Elsewhere;
     }
-    Ok(Landing { restore, around, is_right: false, beside: vec![], place })
+    let open = restore.open_at_end(plain, ids);
+    Ok(Landing { restore, around, is_right: false, beside: vec![], place, open })
   }
 }
 
@@ -272,13 +285,8 @@ impl Approvals<'_> {
 }
 
 /// Refuses to insert text at the end of a file into code or a comment that is still open there.
-pub(super) fn refuse_inside(
-  item: &Item,
-  restore: &Restore,
-  plain: &[u8],
-) -> Result<(), EngineError> {
-  match restore.inside(plain, &Known::default()).filter(|_| restore.placed != Placed::AtPlaceholder)
-  {
+pub(super) fn refuse_inside(item: &Item, open: Option<Inside>) -> Result<(), EngineError> {
+  match open {
     None => Ok(()),
     Some(inside) => Err(EngineError::refused_with(
       format!(

@@ -320,7 +320,7 @@ impl<F: Fs> Engine<F> {
       return Ok(None);
     }
     let Some(bytes) = self.files.read_known(target, row.hash)? else { return Ok(None) };
-    let view = self.view(target, Some(&row), bytes, Origin::unknown(), None)?;
+    let view = self.view_known(target, Some(&row), bytes)?;
     let mut units = Vec::new();
     if self.treatment(target) != Treatment::Ignore {
       for (index, (known, block)) in rows.iter().zip(view.document.blocks()).enumerate() {

@@ -6,7 +6,6 @@ use std::time::Duration;
 use super::{
   Engine, EngineError, Event, EventKind, Target, VERIFIED_AFTER,
   edit::{Edit, Lease, Locked, Rewritten, Sync, lease_within},
-  judge::Origin,
   marker_preference, pending,
   record::Due,
   view::View,
@@ -123,7 +122,7 @@ impl<F: Fs> Engine<F> {
     let bytes = file.read_all()?;
     let mut edit = Edit::<F, _>::new(Plan::Mark, locked, target, file);
     edit.give_way(self, ContentHash::of(&bytes));
-    let mut view = self.view(target, row.as_ref(), bytes, Origin::unknown(), None)?;
+    let mut view = self.view_known(target, row.as_ref(), bytes)?;
     // A version that was scanned while the file was not writable is judged again first.
     if row.as_ref().is_none_or(|row| row.hash != Some(view.hash) || row.note.is_some()) {
       return self.doubt(target);

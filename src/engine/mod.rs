@@ -55,6 +55,8 @@ pub mod lazy;
 mod lost;
 pub mod marker_preference;
 pub mod origin;
+#[cfg(test)]
+mod parts_tests;
 pub mod pass;
 pub mod pending;
 mod placeholder_cache;

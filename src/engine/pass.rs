@@ -10,7 +10,7 @@ use super::{
   judge::Origin,
   layer2::left_key,
   pending,
-  record::{Due, ReadVersion},
+  record::{Due, ScannedVersion},
   redact::Redacted,
   verifying_read::{Sight, came_and_went},
   view::View,
@@ -337,7 +337,7 @@ impl<F: Fs> Engine<F> {
     // From here on the stamp shows whether this is still the current version, so no program has to wait
     // for the disk.
     file.release();
-    let seen = ReadVersion { leased, stamp, adopting, started, waited: hint.waited };
+    let seen = ScannedVersion { leased, stamp, adopting, started, waited: hint.waited };
     let outcome = self.record(target, file, &view, &seen)?;
     if let Some(edit) = edit {
       edit.finish(self)?;

@@ -12,11 +12,11 @@ use super::{
   approvals::WATCHED_FOR,
   edit::{Edit, Lease, Locked, Rewritten, Sync},
   event::shown,
-  judge::{Origin, Restored},
+  judge::{Origin, RestoredText},
   landing::{Landing, Restore, image, misplaced, refuse_inside},
   pending::{self, target_of},
   precedent::context,
-  record::ReadVersion,
+  record::ScannedVersion,
   review::{ATTEMPTS, Approval, MOMENT, PATIENCE, Placed, is_judged},
 };
 use crate::{
@@ -200,7 +200,7 @@ impl<F: Fs> Engine<F> {
     }
     // Removing the old placeholder shifts text, which needs a lease.
     let may_drop = leased && self.files.may_reshape(&target.root);
-    let Landing { restore, around, is_right, beside, place } =
+    let Landing { restore, around, is_right, beside, place, open } =
       self.lands(target, item, &plain, bytes.clone(), restore, may_drop)?;
     let here = context(&self.ledger, &item.path, &around)?;
     match cause {
@@ -233,7 +233,7 @@ impl<F: Fs> Engine<F> {
       }
       Cause::Approval { .. } | Cause::Release { .. } | Cause::Again => {}
     }
-    refuse_inside(item, &restore, &plain)?;
+    refuse_inside(item, open)?;
     if !restore.may_be_written(self.files.may_reshape(&target.root)) {
       return Err(EngineError::refused_with(
         "the placeholder was changed, and this file system allows no change of length",
@@ -292,7 +292,7 @@ impl<F: Fs> Engine<F> {
     let Some(edit) = edit.on_path(self)? else { return Ok(None) };
     let edit = edit.followed(self, Some((version, ContentHash::of(&restore.new))))?;
     let edit = edit.durable(self, Sync::GiveBack)?;
-    let seen = ReadVersion {
+    let seen = ScannedVersion {
       leased,
       stamp: edit.stamp(),
       adopting: false,
@@ -300,7 +300,7 @@ impl<F: Fs> Engine<F> {
       waited: Duration::ZERO,
     };
     let origin = Origin::of_item(item).with_request(&self.ledger);
-    let restored = Restored { span: restore.span(&plain), origin };
+    let restored = RestoredText { span: restore.span(&plain), origin };
     // The version is recorded under the write lock, before any other pass over the file.
     let row = self.ledger.file(&item.path)?;
     let view = self.view(target, row.as_ref(), restore.new, Origin::unknown(), Some(&restored))?;

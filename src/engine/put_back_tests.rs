@@ -187,6 +187,29 @@ fn text_whose_placeholder_is_only_quoted_does_not_come_back_into_a_sentence() {
   }
 }
 
+#[test]
+fn text_is_not_appended_into_a_comment_that_only_a_marker_closes() {
+  let mut world = World::new(Config { markers: Markers::Wrap, ..Config::default() });
+  world.adopt("# Notes\n");
+  world.write(&format!("# Notes\n\n{OVERRIDE}\n- a cat\n"));
+  world.pass();
+  settle(&mut world);
+  let items = world.engine.ledger().items(&ItemFilter::waiting()).unwrap();
+  let id = items.first().unwrap().id.clone();
+  // A person cuts the end off the placeholder, which opens a comment.
+  let whole = placeholder::compact(&id);
+  let text = world.read().replace(&whole, whole.trim_end_matches(" -->"));
+  assert!(text.contains("<!-- /memfw -->"), "{text}");
+  world.write(&text);
+  settle(&mut world);
+  for at_end in [false, true] {
+    let word = Approval { by: "ann", reason: None, until: None, at_end };
+    let refused = world.engine.approve_as(id.as_str(), word);
+    assert!(matches!(refused, Err(EngineError::Refused { .. })), "{at_end}: {refused:?}");
+  }
+  assert!(!world.read().contains(OVERRIDE.trim_end()), "{}", world.read());
+}
+
 proptest! {
   #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
 

@@ -29,9 +29,9 @@ impl<F: Fs> Engine<F> {
     target: &Target,
     file: &F::File,
     view: &View,
-    seen: &ReadVersion,
+    seen: &ScannedVersion,
   ) -> Result<Outcome, EngineError> {
-    let ReadVersion { leased, stamp, adopting, started, waited } = *seen;
+    let ScannedVersion { leased, stamp, adopting, started, waited } = *seen;
     let at = self.now();
     let mut rows = view.rows(at, || self.new_id())?;
     let writable = matches!(file.access(), Touch::Full);
@@ -181,7 +181,7 @@ pub(super) fn block_events(
 
 /// How a version was read.
 #[derive(Clone, Copy)]
-pub(super) struct ReadVersion {
+pub(super) struct ScannedVersion {
   /// Whether a lease was held.
   pub leased: bool,
   /// The stamp, taken after memfw's last write.

@@ -147,7 +147,7 @@ impl<F: Fs> Engine<F> {
     known: &mut Known,
     writing: &WriteLock,
   ) -> Result<Vec<Removal>, EngineError> {
-    let view = self.view(target, Some(row), bytes.to_vec(), Origin::unknown(), None)?;
+    let view = self.view_known(target, Some(row), bytes.to_vec())?;
     known.mark_anew();
     let is_foreign = known.told.iter().any(|(&index, numbers)| {
       let revisions = known.rows.get(index).into_iter().flat_map(|row| &row.revisions);
@@ -247,7 +247,7 @@ impl<F: Fs> Engine<F> {
     if row.note.is_some() || !self.files.may_reshape(&target.root) {
       return Ok(false);
     }
-    let view = self.view(target, Some(row), bytes.to_vec(), Origin::unknown(), None)?;
+    let view = self.view_known(target, Some(row), bytes.to_vec())?;
     let view = View::renewed(view.bytes, rows, &view.facts);
     Ok(self.reshape_of(target, &view, rows).0.is_some())
   }
@@ -283,7 +283,7 @@ impl<F: Fs> Engine<F> {
       return Ok(false);
     }
     let row = self.ledger.file(&target.path())?;
-    let mut view = self.view(target, row.as_ref(), bytes, Origin::unknown(), None)?;
+    let mut view = self.view_known(target, row.as_ref(), bytes)?;
     let whole = apply_removals(&mut view, removals);
     let plan = view.urgent();
     // After this, the rows do not keep the same bytes in the file if they come back, even by a power

@@ -47,7 +47,7 @@ impl<F: Fs> Engine<F> {
         }
         continue;
       };
-      let view = self.view(&target, Some(file), bytes, Origin::unknown(), None)?;
+      let view = self.view_known(&target, Some(file), bytes)?;
       for (row, block) in rows.iter().zip(view.document.blocks()) {
         for revision in row.live().filter(|revision| is_known(revision)) {
           let mut text = String::new();

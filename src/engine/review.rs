@@ -182,7 +182,7 @@ impl<F: Fs> Engine<F> {
     let started = self.clock.monotonic();
     let bytes = file.read_all()?;
     let row = self.ledger.file(&target.path())?;
-    let mut view = self.view(target, row.as_ref(), bytes, Origin::unknown(), None)?;
+    let mut view = self.view_known(target, row.as_ref(), bytes)?;
     let index = view
       .document
       .blocks()

@@ -40,7 +40,7 @@ impl<F: Fs> Engine<F> {
         None => self.files.read_known(&memory, row.hash)?,
       }
     {
-      let view = self.view(&memory, Some(&row), bytes, Origin::unknown(), None)?;
+      let view = self.view_known(&memory, Some(&row), bytes)?;
       slots.extend(trusted_of(&self.judge, self.is_judged_by_model(&memory), &rows, &view));
     }
     slots.truncate(MAX_SLOTS);

@@ -13,7 +13,7 @@ use super::{
   event::shown,
   judge::{BlockJudgement, Consulted, Origin},
   pending::{self, target_of},
-  record::ReadVersion,
+  record::ScannedVersion,
   redact::Redacted,
   review::{ATTEMPTS, MOMENT, PATIENCE, by_whom, is_judged},
   view::View,
@@ -23,7 +23,7 @@ use crate::{
   failpoint::Plan,
   files::{Fs, MemoryFile},
   memory::{
-    BlockId, ContentHash, Gap, Line,
+    BlockId, ContentHash, Fate, Gap, Line,
     line::{self, LineKind},
     placeholder,
   },
@@ -178,7 +178,7 @@ impl<F: Fs> Engine<F> {
     if !is_judged(&mut self.ledger, row.as_ref(), ContentHash::of(&bytes), self.clock.now())? {
       return Ok(Taken::Changed);
     }
-    let mut view = self.view(target, row.as_ref(), bytes, Origin::unknown(), None)?;
+    let mut view = self.view_known(target, row.as_ref(), bytes)?;
     let Some(copy) = Copy::find(&view, item, &plain) else { return Ok(Taken::Absent) };
     let locked = Locked::new(&writing, leased);
     if !leased || !self.files.may_reshape(&target.root) {
@@ -219,10 +219,15 @@ impl<F: Fs> Engine<F> {
     // Until here the text is approved, and a crash restores it.
     self.decisions().undo_approval(item, &plain)?;
     self.undecide(item, former, by, reason)?;
-    let seen =
-      ReadVersion { leased, stamp: edit.stamp(), adopting: false, started, waited: Duration::ZERO };
+    let seen = ScannedVersion {
+      leased,
+      stamp: edit.stamp(),
+      adopting: false,
+      started,
+      waited: Duration::ZERO,
+    };
     let row = self.ledger.file(&item.path)?;
-    view = self.view(target, row.as_ref(), new, Origin::unknown(), None)?;
+    view = self.view_known(target, row.as_ref(), new)?;
     self.record(target, &file, &view, &seen)?;
     pending::add(&mut self.ledger, &item.path, Pending::RESHAPE)?;
     edit.finish(self)?;
@@ -357,7 +362,7 @@ impl Copy {
 
   fn of(view: &View, block: usize, run: &[(usize, &Line)]) -> Option<Self> {
     let (first, last) = (run.first()?.1, run.last()?.1);
-    let known = view.comparison.fates.get(block).and_then(|fate| fate.known());
+    let known = view.comparison.fates.get(block).and_then(Fate::known);
     let row = known.and_then(|known| view.facts.rows.get(known));
     let is_approved = row.is_some_and(|row| {
       let lines = run.iter().filter_map(|(index, _)| row.lines.get(*index));

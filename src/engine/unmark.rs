@@ -12,8 +12,7 @@
 use std::time::Duration;
 
 use super::{
-  Engine, EngineError, LazyOutcome, Target, judge::Origin, marker_preference, pending,
-  review::PATIENCE,
+  Engine, EngineError, LazyOutcome, Target, marker_preference, pending, review::PATIENCE,
 };
 use crate::{
   files::{Fs, MemoryFile},
@@ -100,7 +99,7 @@ impl<F: Fs> Engine<F> {
       return Ok(none);
     }
     let row = self.ledger.file(&target.path())?;
-    let view = self.view(target, row.as_ref(), bytes, Origin::unknown(), None)?;
+    let view = self.view_known(target, row.as_ref(), bytes)?;
     let (mut marks, mut placeholders) = (0, Vec::new());
     for segment in view.document.segments() {
       match &segment.kind {

@@ -6,7 +6,7 @@
 
 use std::{path::PathBuf, sync::Arc};
 
-use super::{Engine, EngineError, Target, degraded, judge::Origin, pending::targets, view::View};
+use super::{Engine, EngineError, Target, degraded, pending::targets, view::View};
 use crate::{
   config::Config,
   files::{Fs, MemoryFile},
@@ -163,7 +163,7 @@ impl<F: Fs> Engine<F> {
     }
     let compact = self.files.may_reshape(&target.root);
     let row = self.ledger.file(&target.path())?;
-    let view = self.view(target, row.as_ref(), bytes, Origin::unknown(), None)?;
+    let view = self.view_known(target, row.as_ref(), bytes)?;
     Ok(bare(&view.document, &view.bytes, compact))
   }
 }

@@ -4,7 +4,7 @@
 use super::{
   Engine, EngineError, Target,
   facts::{FileFacts, known_block},
-  judge::{BlockJudgement, Origin, Restored, Treatment},
+  judge::{BlockJudgement, Origin, RestoredText, Treatment},
   label::Labels,
   marker_preference,
   read_version::{ReadVersion, Reader},
@@ -146,6 +146,17 @@ fn wanted(judgement: Option<&BlockJudgement>) -> Judged {
 }
 
 impl<F: Fs> Engine<F> {
+  /// Compares a version that was judged before with the ledger. Nothing in it is fresh, so it needs no origin; text
+  /// that is fresh after all is nobody's.
+  pub(super) fn view_known(
+    &mut self,
+    target: &Target,
+    row: Option<&FileRow>,
+    bytes: Vec<u8>,
+  ) -> Result<View, EngineError> {
+    self.view(target, row, bytes, Origin::unknown(), None)
+  }
+
   /// Compares `bytes` with the ledger and judges fresh text. In a writable file, text that could not be
   /// taken out before counts as fresh.
   pub(super) fn view(
@@ -154,7 +165,7 @@ impl<F: Fs> Engine<F> {
     row: Option<&FileRow>,
     bytes: Vec<u8>,
     origin: Origin,
-    restored: Option<&Restored>,
+    restored: Option<&RestoredText>,
   ) -> Result<View, EngineError> {
     self.view_as(target, row, bytes, origin, restored, true)
   }
@@ -166,7 +177,7 @@ impl<F: Fs> Engine<F> {
     row: Option<&FileRow>,
     bytes: Vec<u8>,
     origin: Origin,
-    restored: Option<&Restored>,
+    restored: Option<&RestoredText>,
     writable: bool,
   ) -> Result<View, EngineError> {
     let began = self.clock.monotonic();

@@ -141,10 +141,11 @@ mod tests {
   /// The file without its placeholder, and with the placeholder in the place that was noted.
   fn moved(before: &str, change: impl Fn(String) -> String) -> (String, Option<String>) {
     let word = placeholder::compact(&id());
-    let start = before.find(&word).unwrap();
-    let end = before[start..].find('\n').map_or(before.len(), |n| start + n + 1);
-    let gap = Gap::around(before.as_bytes(), &(start..end));
-    let without = change([&before[..start], &before[end..]].concat());
+    let (head, rest) = before.split_once(&word).unwrap();
+    let tail = rest.split_once('\n').map_or("", |(_, tail)| tail);
+    let span = head.len()..before.len() - tail.len();
+    let gap = Gap::around(before.as_bytes(), &span);
+    let without = change([head, tail].concat());
     let back = gap.insert(without.as_bytes(), &id());
     (without, back.map(|bytes| String::from_utf8(bytes).unwrap()))
   }

@@ -84,7 +84,7 @@ pub(super) fn take_back(
     Some(name) => Some(find_item(engine.ledger(), name)?.id),
     None => None,
   };
-  let (item, undone) = engine.undo(id.as_ref().map(|id| id.as_str()), by, reason)?;
+  let (item, undone) = engine.undo(id.as_ref().map(BlockId::as_str), by, reason)?;
   let (id, status, place) = (&item.id, item.status, terminal(shown(&item.path)));
   let (line, word) = match undone {
     Undone::TakenOut => (format!("{id}: undone, {status} again, out of {place}"), "taken-out"),

@@ -137,7 +137,7 @@ fn unicode_findings(
       severity,
       RuleKind::Trigger,
       span,
-      "characters without width stand inside words",
+      "characters without width are inside words",
     );
   }
   for span in smuggled.bidi {
