@@ -8,6 +8,7 @@
 //! regular file below the workspace root (I6); while a lease is held, the file is touched through that one
 //! descriptor alone (I5). `unsafe` code is in [`lease`] and nowhere else.
 
+mod access;
 mod create;
 pub mod fs;
 #[cfg(linux)]

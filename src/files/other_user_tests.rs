@@ -132,7 +132,7 @@ fn files_of_an_overlay_are_opened_whatever_layer_they_lie_in() {
 #[ignore = "the child of `permissions_hold_under_a_dropped_uid`"]
 fn child_under_a_dropped_uid() {
   let Some(dir) = directory_of_the_parent() else { return };
-  assert_eq!(user::effective_uid(), NOBODY);
+  assert_eq!(crate::os::user::effective_uid(), NOBODY);
   for way in WAYS {
     let root = way.open_root(&dir).unwrap();
     let open = |rel: &str, rules: &TargetRules| way.open(&root, Path::new(rel), rules);
@@ -168,7 +168,7 @@ fn child_under_a_dropped_uid() {
 
 #[test]
 fn permissions_hold_under_a_dropped_uid() {
-  if user::effective_uid() != 0 {
+  if crate::os::user::effective_uid() != 0 {
     println!("skipped: only root can drop to another uid");
     return;
   }

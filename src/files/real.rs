@@ -22,6 +22,7 @@ use rustix::{
 };
 
 use super::{
+  access::{judge, lower},
   fs::{
     Entry, Fs, FsError, Kind, Listing, MemoryFile, OpenError, Reason, Refusal, RootDir, Stamp,
     TargetRules, Touch,
@@ -30,7 +31,6 @@ use super::{
   real_file::RealFile,
   resolve::{self, Facts, Resolver, Target},
 };
-use crate::os::user;
 
 /// The kernel's file system.
 #[derive(Clone, Copy, Debug)]
@@ -256,31 +256,6 @@ impl RealFs {
       leased_at: None,
     })
   }
-}
-
-/// Whether an entry with these facts may be opened, and for what. The resolver has checked that it is on
-/// the mount of the root; its device does not show that, because on an overlay it is that of a layer.
-pub(super) fn judge(facts: &Facts, rules: &TargetRules) -> Result<Touch, Refusal> {
-  match facts.kind {
-    Kind::File => {}
-    Kind::Symlink => return Err(Refusal::Symlink),
-    kind => return Err(Refusal::NotRegular(kind)),
-  }
-  if facts.stamp.size > rules.max_bytes {
-    return Err(Refusal::TooLarge { size: facts.stamp.size, limit: rules.max_bytes });
-  }
-  if facts.uid != user::effective_uid() && !rules.owners.contains(&facts.uid) {
-    return Ok(Touch::ReadOnly(Reason::ForeignOwner(facts.uid)));
-  }
-  if facts.links > 1 {
-    return Ok(Touch::ReadOnly(Reason::HardLinked(facts.links)));
-  }
-  Ok(Touch::Full)
-}
-
-/// The lesser of two permissions.
-pub(super) fn lower(one: Touch, other: Touch) -> Touch {
-  if one == Touch::Full { other } else { one }
 }
 
 /// Opens a checked target for writing if that is wanted and possible, else for reading.

@@ -12,9 +12,9 @@ use std::{
 use rustix::io::Errno;
 
 use super::{
+  access::{judge, lower},
   fs::{FsError, MemoryFile, OpenError, Stamp, TargetRules, Touch},
   lease::{self, Grant},
-  real::{judge, lower},
   resolve::{self, Facts},
 };
 use crate::os::clock::{Clock as _, SystemClock};

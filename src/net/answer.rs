@@ -3,10 +3,28 @@
 
 use serde::Deserialize;
 
-use super::{Form, NetError};
+use super::NetError;
 
 /// Numbers of a vector, at most; the largest model in use has 4,096.
 const MAX_DIMENSION: usize = 16_384;
+
+/// The API of a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+  /// `POST URL/embeddings`, as OpenAI and compatible servers expect.
+  OpenAi,
+  /// `POST URL/api/embed`, as Ollama expects.
+  Ollama,
+}
+
+impl Form {
+  pub(super) const fn path(self) -> &'static str {
+    match self {
+      Self::OpenAi => "embeddings",
+      Self::Ollama => "api/embed",
+    }
+  }
+}
 
 /// `{"data": [{"index": 0, "embedding": [..]}, ..]}`
 #[derive(Deserialize)]

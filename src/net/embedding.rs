@@ -6,7 +6,7 @@ use std::{cell::RefCell, collections::HashMap, fmt, time::Duration};
 use serde_json::json;
 use zeroize::Zeroizing;
 
-use super::{Breaker, Clock, NetError, answer, check_url, post::Post};
+use super::{Breaker, Clock, Form, NetError, answer, check_url, post::Post};
 use crate::{detect::exemplar::Embed, memory::ContentHash};
 
 /// Largest number of bytes of one text that are sent: an exemplar is a sentence, and this many
@@ -18,24 +18,6 @@ const MAX_TEXTS: usize = 128;
 const MAX_ANSWER: u64 = 16 << 20;
 /// Largest number of cached vectors; a process sees fewer texts than that.
 const MAX_KEPT: usize = 1024;
-
-/// The API of a server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
-  /// `POST URL/embeddings`, as OpenAI and compatible servers expect.
-  OpenAi,
-  /// `POST URL/api/embed`, as Ollama expects.
-  Ollama,
-}
-
-impl Form {
-  const fn path(self) -> &'static str {
-    match self {
-      Self::OpenAi => "embeddings",
-      Self::Ollama => "api/embed",
-    }
-  }
-}
 
 /// The endpoint.
 #[derive(Clone)]

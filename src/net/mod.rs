@@ -21,8 +21,9 @@ mod post;
 mod testing;
 mod url;
 
+pub use answer::Form;
 pub use breaker::Breaker;
 pub use chat::{CHAT_DEADLINE, Chat, ChatSettings};
-pub use embedding::{Client, Form, MAX_TEXT, Settings};
+pub use embedding::{Client, MAX_TEXT, Settings};
 pub use post::{Clock, NetError};
 pub use url::check_url;

@@ -22,6 +22,7 @@ pub mod strangers;
 pub mod subprocess;
 pub mod systemd;
 pub mod thread;
+mod uid;
 pub mod user;
 pub mod workspace_lock;
 

@@ -19,7 +19,7 @@ use super::{
   clock::{Clock as _, SystemClock},
   random,
   shown::Shown,
-  user,
+  uid,
 };
 
 /// How long a read waits for the holder of a lease on the file, whom the first try notifies; the
@@ -183,7 +183,7 @@ impl Home {
         .map_err(PathError::io("create", dir))?;
     }
     let found = self.data.metadata().map_err(PathError::io("look at", &self.data))?;
-    if found.uid() != user::effective_uid() {
+    if found.uid() != uid::effective_uid() {
       return Err(PathError::ForeignDirectory { path: self.data.clone(), uid: found.uid() });
     }
     if found.mode() & 0o077 != 0 {
@@ -258,7 +258,7 @@ pub fn replace_own(path: &Path, bytes: &[u8]) -> Result<(), PathError> {
   if !found.is_file() {
     return Err(PathError::NotAFile { path: path.to_owned() });
   }
-  if found.uid() != user::effective_uid() {
+  if found.uid() != uid::effective_uid() {
     return Err(PathError::ForeignFile { path: path.to_owned(), uid: found.uid() });
   }
   let temporary = write_temporary(path, bytes, 0o600)?;

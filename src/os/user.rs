@@ -11,6 +11,7 @@ use std::{
 };
 
 use super::paths::{self, PathError};
+pub use super::uid::effective_uid;
 
 /// Largest password file that is read, in bytes.
 const MAX_PASSWD: u64 = 4 << 20;
@@ -30,11 +31,6 @@ pub enum UserError {
   /// The password file cannot be read.
   #[error(transparent)]
   Passwd(#[from] PathError),
-}
-
-/// The effective uid of this process.
-pub fn effective_uid() -> u32 {
-  rustix::process::geteuid().as_raw()
 }
 
 /// The uid of a user name, or the number itself.

@@ -10,7 +10,6 @@ use crate::{
 /// Circles that are known: the room, its modules, and why they are still there. Without modules all circles of
 /// the room are known. One that has shrunk is still known; one that is gone leaves the table.
 const KNOWN: &[(&str, &[&str], &str)] = &[
-  ("memory", &["plan", "reshape"], "a plan is made of the forms that it may take"),
   (
     "detect",
     &["finding", "normalize", "rules"],
@@ -20,11 +19,8 @@ const KNOWN: &[(&str, &[&str], &str)] = &[
   ("store", &["baseline", "block", "record"], "rows of blocks are recorded in three files"),
   ("store", &["mod", "observe", "open", "place"], "opening and observing are parts of the ledger"),
   ("store", &["op", "quarantine"], "a journalled change and the item that it makes"),
-  ("os", &["paths", "user"], "whose directory it is"),
   ("files", &["inotify", "notified", "watch"], "the watcher and its two sources of events"),
   ("files", &["memory_layout", "workspace"], "which files of a workspace are memory"),
-  ("files", &["real", "real_file"], "the file system and its files"),
-  ("net", &["answer", "embedding"], "the answer of an endpoint for vectors"),
   ("openclaw", &["attribute", "inspect", "ledger"], "its own record of files"),
   ("openclaw", &["injection", "installation"], "how much of a file it shows, by its settings"),
   ("gate", &["event_loop", "reader_thread"], "the loop and the thread that feeds it"),
