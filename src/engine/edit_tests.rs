@@ -38,7 +38,7 @@ struct World {
   target: Target,
   faults: Faults,
   clock: Arc<Ahead>,
-  _dir: TempDir,
+  dir: TempDir,
 }
 
 impl World {
@@ -57,7 +57,7 @@ impl World {
       .agent(Box::new(Records::default()))
       .engine();
     let target = Target::new(&root, Path::new("MEMORY.md"));
-    let mut this = Self { engine, target, faults, clock, _dir: dir };
+    let mut this = Self { engine, target, faults, clock, dir };
     this.write(text);
     let hint = Hint { waited: Duration::from_secs(1), adopting: true, ..Hint::default() };
     this.engine.pass(&this.target, &hint).unwrap();
@@ -202,7 +202,7 @@ fn an_edit_that_dies_while_a_pass_waits_for_the_lock_is_completed_first() {
   let mut world = World::new(&before);
   // Otherwise the stamp of the file is the one that the ledger knows.
   world.write(&before);
-  let (path, data) = (world.path(), world._dir.path().join("data"));
+  let (path, data) = (world.path(), world.dir.path().join("data"));
   let texts = (before, after.clone());
   let dies = move || {
     let mut ledger = ledger_in(&data, Access::ReadWrite);

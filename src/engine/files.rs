@@ -38,7 +38,7 @@ pub struct Files<F: Fs> {
   /// Open workspaces, with the rung of their file system.
   roots: HashMap<PathBuf, (F::Root, Rung)>,
   /// Open files that could not be leased yet. Opening them again would cause events that wake memfw.
-  open_files: HashMap<Target, F::File>,
+  kept_open: HashMap<Target, F::File>,
   /// The directories that are not workspaces.
   shapes: Shapes,
   /// Files that another program has read since their last write.
@@ -58,7 +58,7 @@ impl<F: Fs> Files<F> {
       config,
       data,
       roots: HashMap::new(),
-      open_files: HashMap::new(),
+      kept_open: HashMap::new(),
       shapes: Shapes::default(),
       read: HashSet::new(),
       opens: Vec::new(),
@@ -71,7 +71,7 @@ impl<F: Fs> Files<F> {
     self.config = config;
     self.fs = fs;
     self.roots.clear();
-    self.open_files.clear();
+    self.kept_open.clear();
   }
 
   /// memfw's data directory.
@@ -107,7 +107,7 @@ impl<F: Fs> Files<F> {
   /// Forgets the open directory of a workspace, because it may have been replaced.
   pub fn forget_root(&mut self, root: &Path) {
     self.roots.remove(root);
-    self.open_files.retain(|target, _| target.root != root);
+    self.kept_open.retain(|target, _| target.root != root);
   }
 
   /// Closes the directory of a workspace until it is needed again.
@@ -140,7 +140,7 @@ impl<F: Fs> Files<F> {
   pub(super) fn lock(&mut self) -> Result<WriteLock, EngineError> {
     match WriteLock::acquire(&self.data, WRITE_LOCK_MOMENT) {
       // The holder may be waiting for a lease on a file that this process keeps open.
-      Err(LockError::Busy { .. }) => self.open_files.clear(),
+      Err(LockError::Busy { .. }) => self.kept_open.clear(),
       answer => return Ok(answer?),
     }
     match WriteLock::acquire(&self.data, WRITE_LOCK_HALTED) {
@@ -253,17 +253,17 @@ impl<F: Fs> Files<F> {
 
   /// Takes the open file of a target, if it was kept open.
   pub(super) fn take_open(&mut self, target: &Target) -> Option<F::File> {
-    self.open_files.remove(target)
+    self.kept_open.remove(target)
   }
 
   /// Closes the file of a target, if it was kept open.
   pub(super) fn close(&mut self, target: &Target) {
-    self.open_files.remove(target);
+    self.kept_open.remove(target);
   }
 
   /// Keeps a file open: closing it, or opening it again, would cause events that wake memfw.
   pub(super) fn keep_open(&mut self, target: &Target, file: F::File) {
-    self.open_files.insert(target.clone(), file);
+    self.kept_open.insert(target.clone(), file);
   }
 
   /// Notes that memfw opens a file by other means.

@@ -19,6 +19,9 @@ use crate::{
   store::{Access, NewVersion, Writer},
 };
 
+/// A day, in microseconds.
+const DAY: i64 = 86_400_000_000;
+
 /// A workspace with one file, and memfw's data directory.
 fn dirs(text: &str) -> (TempDir, Target) {
   let dir = TempDir::new().unwrap();
@@ -91,7 +94,6 @@ fn versions_are_kept_and_pruned_without_an_engine() {
   let path = target.path();
   ledger.set_status(&path, &target.root, crate::store::FileStatus::Watched, None).unwrap();
   let versions = Versions::new(Arc::new(Config { version_days: 1, ..Config::default() }));
-  const DAY: i64 = 86_400_000_000;
   for (n, text) in ["- one\n", "- two\n", "- three\n"].into_iter().enumerate() {
     let seen_at = i64::try_from(n).unwrap();
     let new = NewVersion {

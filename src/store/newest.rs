@@ -87,6 +87,7 @@ fn noted(ledger: &Path) -> Option<i64> {
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "the files here are temporary ones of the tests")]
 mod tests {
   use super::*;
   use crate::store::{

@@ -141,20 +141,7 @@ fn create(path: &Path) -> Result<(), Fault> {
     Ok(file) => {
       drop(file);
       // Logs of a database that was removed are not of the new one, and SQLite would fail on them.
-      for suffix in ["-wal", "-shm"] {
-        let of = |end: &str| {
-          let mut name = path.as_os_str().to_owned();
-          name.push(suffix);
-          name.push(end);
-          PathBuf::from(name)
-        };
-        match std::fs::rename(of(""), of(".left")) {
-          Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            return Err(cannot_open(&of(""), &error).into());
-          }
-          Ok(()) | Err(_) => {}
-        }
-      }
+      set_logs_aside(path)?;
       // The name of the file must survive a power cut as well as its pages.
       let directory = OpenOptions::new().read(true).open(parent);
       directory.and_then(|dir| dir.sync_all()).map_err(|error| cannot_open(parent, &error))?;
@@ -163,6 +150,26 @@ fn create(path: &Path) -> Result<(), Fault> {
     Err(error) if error.kind() == io::ErrorKind::AlreadyExists => size(path).map(drop),
     Err(error) => Err(cannot_open(path, &error).into()),
   }
+}
+
+/// Renames the logs of a database that is not there any more, so that nothing in them is lost.
+#[expect(clippy::disallowed_methods, reason = "they are memfw's own files, and no memory")]
+fn set_logs_aside(path: &Path) -> Result<(), Fault> {
+  for suffix in ["-wal", "-shm"] {
+    let name = |end: &str| {
+      let mut name = path.as_os_str().to_owned();
+      name.push(suffix);
+      name.push(end);
+      PathBuf::from(name)
+    };
+    match std::fs::rename(name(""), name(".left")) {
+      Err(error) if error.kind() != io::ErrorKind::NotFound => {
+        return Err(cannot_open(&name(""), &error).into());
+      }
+      Ok(()) | Err(_) => {}
+    }
+  }
+  Ok(())
 }
 
 /// The first bytes of what may be a database. Checked before SQLite opens it, because SQLite would

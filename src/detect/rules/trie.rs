@@ -91,15 +91,13 @@ impl Trie {
   pub(crate) fn insert(&mut self, word: &str, number: usize) -> Option<()> {
     let mut kinds = word.bytes().map(class);
     let first = kinds.next()? * CLASSES;
-    match (kinds.next(), kinds.next()) {
-      (Some(second), third) => {
-        *self.pairs.get_mut(first + second)? = true;
-        *self.triples.get_mut(first + second)? |= third.map_or(u64::MAX, |third| 1 << third);
-      }
-      (None, _) => {
-        self.pairs.get_mut(first..first + CLASSES)?.fill(true);
-        self.triples.get_mut(first..first + CLASSES)?.fill(u64::MAX);
-      }
+    if let Some(second) = kinds.next() {
+      *self.pairs.get_mut(first + second)? = true;
+      let third = kinds.next().map_or(u64::MAX, |third| 1 << third);
+      *self.triples.get_mut(first + second)? |= third;
+    } else {
+      self.pairs.get_mut(first..first + CLASSES)?.fill(true);
+      self.triples.get_mut(first..first + CLASSES)?.fill(u64::MAX);
     }
     let mut node = 0;
     for byte in word.bytes() {
