@@ -24,6 +24,9 @@ use crate::{
 /// right after their last write, whose event comes first; the loop's timers are no finer than a
 /// millisecond, so the first tries are made here.
 const LEASE_PAUSE: Duration = Duration::from_micros(50);
+/// The longest pause before a lease is tried again while a reader has the file open (a choice: other readers wait at
+/// the gate meanwhile).
+const LONGEST_READER_PAUSE: Duration = Duration::from_millis(2);
 /// Tries for a lease to write markers, within about a second; a file that is open for longer joins the
 /// open files.
 const MAX_BUSY: u32 = 8;
@@ -97,7 +100,10 @@ impl Passes {
         }
         Outcome::HoldOff(wait) => {
           if hint.opened_since_close {
-            core.queue.await_reader(target.clone(), waiting, wait, now);
+            // Where there are leases, the reader is seen to close the file, and others may be waiting for that.
+            let leases = core.engine.files().may_reshape(&target.root);
+            let longest = if leases { wait.min(LONGEST_READER_PAUSE) } else { wait };
+            core.queue.await_reader(target.clone(), waiting, longest, now);
           } else {
             core.queue.put_off(Kind::Urgent, target.clone(), waiting, now + wait);
           }

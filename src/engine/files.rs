@@ -116,7 +116,7 @@ impl<F: Fs> Files<F> {
   }
 
   /// Whether files of this workspace may change their length.
-  pub(super) fn may_reshape(&self, root: &Path) -> bool {
+  pub fn may_reshape(&self, root: &Path) -> bool {
     self.roots.get(root).is_some_and(|(_, rung)| *rung == Rung::Lease)
   }
 
