@@ -337,6 +337,26 @@ fn a_redaction_by_hand_is_recorded_even_if_the_stamp_does_not_show_it() {
 }
 
 #[test]
+fn a_change_whose_stamp_came_before_the_clock_was_set_back_is_seen() {
+  let mut world = World::new("# Memory\n\n- tea\n");
+  let hour = Duration::from_hours(1);
+  world.clock.advance_wall(hour);
+  world.settle();
+  let stamp = world.engine.files.stamp(&world.target).unwrap().unwrap();
+  // File times of whole seconds.
+  let ns = (world.engine.now() / 1_000_000 - 10) * 1_000_000_000;
+  let stamp = Stamp { mtime_ns: ns, ctime_ns: ns, ..stamp };
+  world.faults.0.lock().unwrap().stamp = Some(stamp);
+  world.settle();
+  assert_eq!(world.pass(), Outcome::Unchanged { reshape_due: false, recheck: false });
+  world.clock.set_back(Duration::from_secs(10));
+  world.write("# Memory\n\n- cat\n");
+  assert!(matches!(world.pass(), Outcome::Done { .. }));
+  let row = world.engine.ledger().file(&world.path()).unwrap().unwrap();
+  assert_eq!(row.hash, Some(ContentHash::of(b"# Memory\n\n- cat\n")));
+}
+
+#[test]
 fn approved_text_comes_back_by_itself_when_there_is_room_again() {
   let mut world = World::new("# Memory\n\n- tea\n");
   let poison = format!("{} {}\n", OVERRIDE.trim_end(), "and so on ".repeat(20));

@@ -359,8 +359,9 @@ impl<F: Fs> Engine<F> {
 
   /// Whether the file is the version that the ledger knows, by its stamp alone.
   pub fn is_current(&mut self, target: &Target, row: &FileRow) -> Result<bool, EngineError> {
-    let stamp = self.files.stamp(target)?.map(|stamp| super::stamp_row(&stamp));
-    Ok(stamp.is_some() && stamp == row.stamp && !row.pending.contains(Pending::RETRY))
+    let Some(stamp) = self.files.stamp(target)? else { return Ok(false) };
+    let is_same = row.stamp == Some(super::stamp_row(&stamp));
+    Ok(is_same && !row.pending.contains(Pending::RETRY) && !may_recur(row, &stamp, self.now()))
   }
 
   /// Records a new stamp for the version that the ledger knows.
@@ -444,12 +445,19 @@ impl<F: Fs> Engine<F> {
   }
 }
 
+/// Whether the stamp of a row may be that of a later change, although it was old enough when it was recorded: the
+/// clock was set back since, and passes through the time of the stamp once more.
+fn may_recur(row: &FileRow, stamp: &Stamp, now: i64) -> bool {
+  let is_young = !row.pending.contains(Pending::RETRY) && !stamp.is_settled(now);
+  is_young || row.scanned_at.is_some_and(|at| at > now)
+}
+
 /// The outcome when the ledger knows this stamp. With coarse file times, a stamp that was taken right
 /// after a change may also be that of a later change; it is trusted after another scan.
 fn unchanged(row: Option<&FileRow>, stamp: &Stamp, now: i64) -> Option<Outcome> {
   let row = row.filter(|row| row.stamp == Some(super::stamp_row(stamp)))?;
   let recheck = row.pending.contains(Pending::RETRY);
-  if recheck && stamp.is_settled(now) {
+  if recheck && stamp.is_settled(now) || may_recur(row, stamp, now) {
     return None;
   }
   Some(Outcome::Unchanged { reshape_due: row.pending.contains(Pending::RESHAPE), recheck })

@@ -64,8 +64,9 @@ const FOUND: &[u64] = &[
 ];
 
 /// Seeds with twists that once found something: lines twice after a power loss that left the restore of a version in
-/// the journal, and a redaction of that version in the file.
-const FOUND_STAYING: &[u64] = &[7_673];
+/// the journal, and a redaction of that version in the file; a line that was overwritten in a second that came twice,
+/// because the clock was set back, so that the times of the file showed nothing.
+const FOUND_STAYING: &[u64] = &[7_673, 112_695, 120_765];
 
 /// Seeds with everything that once found something: a redaction by hand that the times of the file did not show,
 /// because the clock had been set back; a daemon that looked every millisecond for a reader that it cannot see without

@@ -39,6 +39,11 @@ impl Ahead {
     self.wall.fetch_add(micros(by), Relaxed);
   }
 
+  /// Sets the clock on the wall back, by no more than it was moved.
+  pub(crate) fn set_back(&self, by: Duration) {
+    self.wall.fetch_sub(micros(by), Relaxed);
+  }
+
   /// Moves the clock that nobody can set.
   pub(crate) fn advance_monotonic(&self, by: Duration) {
     self.monotonic.fetch_add(micros(by), Relaxed);
