@@ -127,7 +127,7 @@ use crate::{
   config::{Config, Protocol},
   detect::model::Assessor,
   files::{Fs, Rung, Stamp},
-  memory::BlockId,
+  memory::{BlockId, ContentHash},
   os::{Clock, random},
   provenance::AgentRecords,
   store::{self, Ledger},
@@ -230,6 +230,8 @@ pub struct Engine<F: Fs> {
   /// The last quarantined item of each file that the judge was asked about, while more items remain.
   consulted_to: HashMap<Target, BlockId>,
   versions: versions::Versions,
+  /// The version of each file that waits for a verifying read, and since when.
+  held: HashMap<Target, (ContentHash, Duration)>,
   /// Text of outsiders that was replaced recently.
   replaced: replaced::Replaced,
   /// How long poison was in its file, for each redaction since [`Engine::take_exposures`].
@@ -263,6 +265,7 @@ impl<F: Fs> Engine<F> {
       placeholders: RefCell::default(),
       ids: RefCell::default(),
       consulted_to: HashMap::new(),
+      held: HashMap::new(),
       replaced: replaced::Replaced::default(),
       exposures: Vec::new(),
       has_departed: false,

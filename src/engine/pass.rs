@@ -227,6 +227,17 @@ impl<F: Fs> Engine<F> {
     Ok(outcome)
   }
 
+  /// For how long this version has waited for a verifying read. A change that leaves the bytes as they are begins no
+  /// new wait.
+  fn held_for(&mut self, target: &Target, version: ContentHash) -> Duration {
+    let now = self.clock.monotonic();
+    let held = self.held.entry(target.clone()).or_insert((version, now));
+    if held.0 != version {
+      *held = (version, now);
+    }
+    now.saturating_sub(held.1)
+  }
+
   pub(super) fn process(
     &mut self,
     target: &Target,
@@ -302,7 +313,7 @@ impl<F: Fs> Engine<F> {
           return self.report_unsealed(target, &view);
         }
         if quiet < VERIFY_WITHIN
-          && hint.waited < MAX_VERIFY_WAIT
+          && self.held_for(target, view.hash) < MAX_VERIFY_WAIT
           && self.link.is_on_record(target, view.hash)
           && !(leased && sight.was_read(hint, self.files.n_opens(target)))
         {
@@ -314,6 +325,7 @@ impl<F: Fs> Engine<F> {
         if unfinished && quiet < TAIL_GRACE && hint.waited < MAX_TAIL_WAIT {
           return Ok(Outcome::HoldOff(TAIL_GRACE.saturating_sub(quiet)));
         }
+        self.held.remove(target);
         match self.redact(target, file, locked, &view, &plan.redactions, started)? {
           Redacted::Changed => return Ok(Outcome::Changed),
           Redacted::Done { bytes, ids, edit: written } => {

@@ -183,6 +183,12 @@ impl<F: Fs> Engine<F> {
       return Ok(None);
     }
     let leased = file.leased_for().is_some();
+    // The approval may have been taken back while this waited for the lock.
+    if matches!(cause, Cause::Again)
+      && self.ledger.item(item.id.as_str())?.status != State::Approved
+    {
+      return Ok(None);
+    }
     let plain = self.ledger.unseal(&item.id)?;
     let bytes = file.read_all()?;
     let row = self.ledger.file(&item.path)?;

@@ -52,8 +52,6 @@ pub(crate) enum Control {
   DropsJournal,
   /// Nothing that is written is told of.
   DeafToWrites,
-  /// A file that is not fully guarded is not looked at again by itself.
-  NoPoll,
   /// The engine waits many times as long as it means to.
   LongPauses,
   /// The daemon's passes take nothing out, as if something were always in the way.
@@ -175,12 +173,6 @@ fn a_journal_that_is_dropped_without_the_workspace_is_found_out() {
 fn a_daemon_that_hears_of_no_write_is_found_out() {
   let twists = Twists { events: true, ..Twists::default() };
   must_fail_as(Kind::With(twists), Control::DeafToWrites, "by events alone: P2");
-}
-
-#[test]
-fn a_daemon_that_waits_for_events_that_never_come_is_found_out() {
-  let twists = Twists { events: true, ..Twists::default() };
-  must_fail_as(Kind::With(twists), Control::NoPoll, "by events alone: P2");
 }
 
 #[test]

@@ -5,6 +5,7 @@
 //! first of them when the number is given as well), `MEMFW_SIM_TRACE=1` (print what happened),
 //! `MEMFW_SIM_PLAIN=1` (the seeds mean what they meant before there were twists: `twist.rs`),
 //! `MEMFW_SIM_STAYING=1` (what they meant before a ledger and a workspace could go),
+//! `MEMFW_SIM_LEAVE_OUT` (seeds with commas between them, which a long run leaves out and prints),
 //! `MEMFW_SIM_THREADS`, `MEMFW_SIM_SECONDS` (begin no schedule after that time; how many there were
 //! is printed). A failure prints the seed that repeats it.
 #![forbid(unsafe_code)]
@@ -95,7 +96,13 @@ fn traced() -> bool {
 
 /// Runs schedules on some threads; what was done, and the first failures with their seeds.
 fn schedules(seeds: std::ops::Range<u64>) -> (Tally, Vec<(u64, Vec<String>)>) {
-  let seeds: Vec<u64> = seeds.collect();
+  let mut seeds: Vec<u64> = seeds.collect();
+  let open = env::var("MEMFW_SIM_LEAVE_OUT").unwrap_or_default();
+  let open: Vec<u64> = open.split(',').filter_map(|seed| seed.trim().parse().ok()).collect();
+  if seeds.len() > 1 && !open.is_empty() {
+    seeds.retain(|seed| !open.contains(seed));
+    println!("LEFT OUT: {open:?}, which fail");
+  }
   let n_threads = number("MEMFW_SIM_THREADS")
     .map_or_else(|| thread::available_parallelism().map_or(1, NonZero::get), |n| n as usize)
     .min(seeds.len());

@@ -245,7 +245,6 @@ impl Guarded {
   }
 
   /// The daemon that runs.
-  #[cfg(linux)]
   pub(crate) fn daemon(&mut self) -> &mut Background {
     self.daemon.as_mut().expect("no daemon runs")
   }
