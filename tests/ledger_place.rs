@@ -31,6 +31,18 @@ fn ledger(dir: &Path) -> Vec<std::path::PathBuf> {
   entries.filter(is_of).collect()
 }
 
+fn move_ledger(from: &Path, to: &Path) {
+  for path in ledger(from) {
+    fs::rename(&path, to.join(path.file_name().unwrap())).unwrap();
+  }
+}
+
+fn remove_ledger(dir: &Path) {
+  for path in ledger(dir) {
+    fs::remove_file(path).unwrap();
+  }
+}
+
 #[test]
 fn nothing_is_redacted_while_the_ledger_is_gone() {
   let mut guarded = Guarded::new(AT_ONCE).memory("MEMORY.md", "# Memory\n");
@@ -40,17 +52,13 @@ fn nothing_is_redacted_while_the_ledger_is_gone() {
   guarded.settle();
   let (data, aside) = (guarded.tmp().join(DATA), guarded.tmp().join("aside"));
   fs::create_dir(&aside).unwrap();
-  for path in ledger(&data) {
-    fs::rename(&path, aside.join(path.file_name().unwrap())).unwrap();
-  }
+  move_ledger(&data, &aside);
   append(&guarded, &format!("{}\n", poison(1)));
   guarded.wait_for_log("was removed or replaced while memfw had it open; nothing is redacted");
   assert!(stands(&guarded, 1), "its text would be in no ledger");
   assert_eq!(status(&guarded).0, 1);
   // The former files are restored.
-  for path in ledger(&aside) {
-    fs::rename(&path, data.join(path.file_name().unwrap())).unwrap();
-  }
+  move_ledger(&aside, &data);
   eventually("it is made up for", || !stands(&guarded, 1));
   guarded.settle();
   assert_eq!(guarded.waiting().len(), 2);
@@ -73,9 +81,7 @@ fn a_ledger_that_is_put_in_the_place_of_another_one_is_taken_up() {
   guarded.start();
   append(&guarded, &format!("{}\n", clean(1)));
   guarded.settle();
-  for path in ledger(&data) {
-    fs::remove_file(path).unwrap();
-  }
+  remove_ledger(&data);
   append(&guarded, &format!("{}\n", poison(2)));
   guarded.wait_for_log("nothing is redacted until the ledger exists again");
   assert!(stands(&guarded, 2));
@@ -100,9 +106,7 @@ fn a_new_ledger_beside_an_old_key_and_placeholders_of_its_predecessor_is_an_alar
   guarded.settle();
   guarded.stop();
   let text = guarded.read("MEMORY.md");
-  for path in ledger(&guarded.tmp().join(DATA)) {
-    fs::remove_file(path).unwrap();
-  }
+  remove_ledger(&guarded.tmp().join(DATA));
   for _ in 0..2 {
     guarded.start();
     let (code, said) = status(&guarded);
@@ -153,9 +157,7 @@ fn an_older_copy_of_the_ledger_is_an_alarm_and_leaves_the_newer_placeholders() {
   guarded.stop();
   let newest = guarded.tmp().join("newest.sqlite");
   fs::copy(data.join("ledger.sqlite"), &newest).unwrap();
-  for path in ledger(&data) {
-    fs::remove_file(path).unwrap();
-  }
+  remove_ledger(&data);
   fs::copy(&old, data.join("ledger.sqlite")).unwrap();
   guarded.start();
   let is_said = || {
@@ -170,9 +172,7 @@ fn an_older_copy_of_the_ledger_is_an_alarm_and_leaves_the_newer_placeholders() {
   assert_eq!(marks::count(&left, b"-----:"), 0, "{}", marks::show(&left));
   guarded.stop();
   // The newest copy comes back, and with it the text.
-  for path in ledger(&data) {
-    fs::remove_file(path).unwrap();
-  }
+  remove_ledger(&data);
   fs::copy(&newest, data.join("ledger.sqlite")).unwrap();
   guarded.start();
   guarded.ok(&["quarantine", "approve", &newer]);
@@ -273,9 +273,7 @@ fn who_gets_its_ledger_back_leaves_a_workspace_to_the_one_that_took_it_over() {
   second.wait_for_log("is guarded by another memfw (pid ");
   let (data, aside) = (guarded.tmp().join(DATA), guarded.tmp().join("aside"));
   fs::create_dir(&aside).unwrap();
-  for path in ledger(&data) {
-    fs::rename(&path, aside.join(path.file_name().unwrap())).unwrap();
-  }
+  move_ledger(&data, &aside);
   append(&guarded, &format!("{}\n", poison(0)));
   eventually("the second one guards", || !stands(&guarded, 0));
   let id = || {
@@ -285,9 +283,7 @@ fn who_gets_its_ledger_back_leaves_a_workspace_to_the_one_that_took_it_over() {
   };
   eventually("it is on record", || id().is_some());
   let named = format!("memfw:{}", id().unwrap());
-  for path in ledger(&aside) {
-    fs::rename(&path, data.join(path.file_name().unwrap())).unwrap();
-  }
+  move_ledger(&aside, &data);
   guarded.wait_for_log("is guarded by another memfw (pid ");
   append(&guarded, &format!("{}\n", poison(1)));
   eventually("the second one guards still", || !stands(&guarded, 1));

@@ -401,23 +401,15 @@ pub(super) fn judge_found(
 ) -> BlockJudgement {
   let LayerResults { findings, mut effects, assessment } = seen;
   let quarantine = |codes, findings, span: &Range<usize>| BlockJudgement {
-    decision: Decision {
+    findings,
+    lines: Some(lines_in(block, span)),
+    ..BlockJudgement::of(Decision {
       verdict: Verdict::Quarantine,
       action: Action::Quarantine,
       // Not an estimate: these bytes, or their beginning, are in quarantine already.
       score: 1.0,
       codes,
-    },
-    findings,
-    spared: false,
-    approved: false,
-    excused: vec![],
-    origin: None,
-    excused_by: vec![],
-    assessment: None,
-    lines: Some(lines_in(block, span)),
-    taken_from: None,
-    consulted: Consulted::Nobody,
+    })
   };
   let restored =
     cx.restored.filter(|restored| fresh.iter().any(|line| overlaps(line, &restored.span)));

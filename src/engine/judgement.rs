@@ -56,6 +56,23 @@ pub enum Consulted {
 }
 
 impl BlockJudgement {
+  /// A judgement that is this decision and nothing else; it takes out all fresh lines.
+  pub(super) const fn of(decision: Decision) -> Self {
+    Self {
+      decision,
+      findings: vec![],
+      spared: false,
+      approved: false,
+      excused: vec![],
+      origin: None,
+      excused_by: vec![],
+      assessment: None,
+      lines: None,
+      taken_from: None,
+      consulted: Consulted::Nobody,
+    }
+  }
+
   /// Joins this judgement on known lines that must be taken out for what they say together with `own`,
   /// the one on the `fresh` lines beside them. An approval that covers one of the two does not keep the
   /// other in the file.

@@ -211,8 +211,8 @@ impl<F: Fs> Engine<F> {
     if is_there || self.approvals().is_as_before(item, &restore, (plain, ids))? {
       let beside = self.approvals().beside(item, &restore, (plain, ids))?;
       let around = restore.around(plain, ids);
-      let open =
-        restore.open_at_end(plain, ids).filter(|_| restore.placed != Placed::AtPlaceholder);
+      let is_appended = restore.placed != Placed::AtPlaceholder;
+      let open = if is_appended { restore.open_at_end(plain, ids) } else { None };
       return Ok(Landing { restore, around, is_right: true, beside, place: Place::Here, open });
     }
     let place = match restore.inside(plain, ids) {

@@ -1,8 +1,6 @@
 //! Tests that approved text returns once, to its place, whatever happened to its placeholder.
 #![forbid(unsafe_code)]
 
-use std::time::Duration;
-
 use proptest::prelude::*;
 
 use super::{
@@ -13,7 +11,7 @@ use super::{
 use crate::{
   config::{Config, Markers},
   memory::{BlockId, placeholder},
-  store::{ItemFilter, Pending},
+  store::ItemFilter,
 };
 
 const LINES: [&str; 4] = ["- tea\n", "- a cat\n", "- a dog\n", "- a walk\n"];
@@ -60,24 +58,10 @@ fn guarded(is_compact: bool) -> (World, BlockId) {
   world.write(&format!("# Notes\n\n{first}{second}\n{OVERRIDE}\n{}", rest.concat()));
   world.pass();
   if is_compact {
-    settle(&mut world);
+    world.settle();
   }
   let items = world.engine.ledger().items(&ItemFilter::waiting()).unwrap();
   (world, items.first().unwrap().id.clone())
-}
-
-/// Does what the daemon does for an idle file.
-fn settle(world: &mut World) {
-  for _ in 0..10 {
-    world.clock.advance_wall(Duration::from_secs(1));
-    world.pass();
-    world.attribute();
-    world.engine.bring_back_again(&world.target).unwrap();
-    world.engine.lazy(&world.target, Duration::ZERO).unwrap();
-    if !world.file().pending.contains(Pending::RESHAPE) {
-      return;
-    }
-  }
 }
 
 fn applied(text: &str, id: &BlockId, changes: &[Change]) -> String {
@@ -140,7 +124,7 @@ fn assert_back_once(is_compact: bool, changes: &[Change]) {
   let (mut world, id) = guarded(is_compact);
   let text = applied(&world.read(), &id, changes);
   world.write(&text);
-  settle(&mut world);
+  world.settle();
   match approve(&mut world, &id) {
     Ok(()) => {}
     // Half a placeholder may open a comment that extends to the end of the file.
@@ -150,7 +134,7 @@ fn assert_back_once(is_compact: bool, changes: &[Change]) {
     }
     Err(error) => panic!("{changes:?}: {error}\n{text}"),
   }
-  settle(&mut world);
+  world.settle();
   let found = world.read();
   let lines = found.lines().filter(|line| *line == OVERRIDE.trim_end()).count();
   let all = found.matches(OVERRIDE.trim_end()).count();
@@ -165,9 +149,9 @@ fn text_whose_placeholder_was_copied_comes_back_into_its_own_place() {
   let before = world.read();
   let text = applied(&before, &id, &[Change::Copy { to: 0 }, Change::Quote { at: 8 }]);
   world.write(&text);
-  settle(&mut world);
+  world.settle();
   approve(&mut world, &id).unwrap();
-  settle(&mut world);
+  world.settle();
   let wanted = before.replace(&placeholder::compact(&id), OVERRIDE.trim_end());
   let found = world.read();
   let others: String =
@@ -193,7 +177,7 @@ fn text_is_not_appended_into_a_comment_that_only_a_marker_closes() {
   world.adopt("# Notes\n");
   world.write(&format!("# Notes\n\n{OVERRIDE}\n- a cat\n"));
   world.pass();
-  settle(&mut world);
+  world.settle();
   let items = world.engine.ledger().items(&ItemFilter::waiting()).unwrap();
   let id = items.first().unwrap().id.clone();
   // A person cuts the end off the placeholder, which opens a comment.
@@ -201,7 +185,7 @@ fn text_is_not_appended_into_a_comment_that_only_a_marker_closes() {
   let text = world.read().replace(&whole, whole.trim_end_matches(" -->"));
   assert!(text.contains("<!-- /memfw -->"), "{text}");
   world.write(&text);
-  settle(&mut world);
+  world.settle();
   for at_end in [false, true] {
     let word = Approval { by: "ann", reason: None, until: None, at_end };
     let refused = world.engine.approve_as(id.as_str(), word);

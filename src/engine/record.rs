@@ -193,3 +193,10 @@ pub(super) struct ScannedVersion {
   /// How long the file had waited for it.
   pub waited: Duration,
 }
+
+impl ScannedVersion {
+  /// A version that memfw has just written.
+  pub(super) const fn written(stamp: Stamp, leased: bool, started: Duration) -> Self {
+    Self { leased, stamp, adopting: false, started, waited: Duration::ZERO }
+  }
+}

@@ -11,7 +11,7 @@ use super::{
   Engine, EngineError, Event, EventKind, Hint, Outcome, Target,
   edit::{Lease, Locked, lease_within},
   event::shown,
-  judge::{BlockJudgement, Consulted, Origin},
+  judge::{BlockJudgement, Origin},
   pending::{self, target_of},
   redact::Redacted,
 };
@@ -85,11 +85,10 @@ impl<F: Fs> Engine<F> {
       if item.status != State::Flagged {
         return Err(EngineError::refused(format!("`{}` is already {}", item.id, item.status)));
       }
-      self.decide_under_lock(&item.path, |engine| {
+      self.decide_and_renew(&item.path, |engine| {
         let whole = Around::default().neighbours(&engine.ledger.known_as(&item.path)?);
         engine.decisions().excuse(&item, approval, (Placed::InPlace, whole))
       })?;
-      self.renew(&item.path)?;
       return Ok((item, Placed::InPlace));
     }
     let placed = self.put_back(&item, approval)?;
@@ -115,15 +114,14 @@ impl<F: Fs> Engine<F> {
       .origin(&item.source, item.trust)
       .detail(by_whom(by, reason));
     self.keep_gap(&item)?;
-    self.decide_under_lock(&item.path, |engine| {
+    self.decide_and_renew(&item.path, |engine| {
       engine.decisions().take_back(&item)?;
       hit(Point::RejectBeforeDecision);
       engine.ledger.decide(&item.id, State::Rejected, by, at, &[event.row()])?;
       hit(Point::RejectAfterDecision);
+      event.log(None);
       Ok(())
     })?;
-    event.log(None);
-    self.renew(&item.path)?;
     Ok(item)
   }
 
@@ -156,7 +154,8 @@ impl<F: Fs> Engine<F> {
       .origin(&item.source, item.trust)
       .detail(by_whom(by, reason));
     self.decide_under_lock(&item.path, |engine| {
-      Ok(engine.ledger.forget(&item.id, by, at, &[event.row()])?)
+      engine.ledger.forget(&item.id, by, at, &[event.row()])?;
+      Ok(())
     })?;
     event.log(None);
     // The write-ahead log still contains the former page.
@@ -203,23 +202,13 @@ impl<F: Fs> Engine<F> {
     let mut codes = row.as_ref().map(|row| row.codes.clone()).unwrap_or_default();
     codes.push(Code::ManualQuarantine);
     for (other, judgement) in view.judgements.iter_mut().enumerate() {
-      *judgement = (other == index).then(|| BlockJudgement {
-        decision: Decision {
+      *judgement = (other == index).then(|| {
+        BlockJudgement::of(Decision {
           verdict: Verdict::Quarantine,
           action: Action::Quarantine,
           score: 1.0,
           codes: codes.clone(),
-        },
-        findings: vec![],
-        spared: false,
-        approved: false,
-        excused: vec![],
-        origin: None,
-        excused_by: vec![],
-        assessment: None,
-        lines: None,
-        taken_from: None,
-        consulted: Consulted::Nobody,
+        })
       });
     }
     let locked = Locked::new(&writing, file.leased_for().is_some());
@@ -255,13 +244,23 @@ impl<F: Fs> Engine<F> {
       .ok_or_else(|| EngineError::refused(format!("there is nothing to take out at line {line}")))
   }
 
-  /// Makes a decision after which the markers or placeholders of a file are due. A lazy pass that has begun
-  /// before does not know the decision, and must not clear the mark: so the write lock is held meanwhile.
-  pub(super) fn decide_under_lock<T>(
+  /// Makes a decision after which the markers or placeholders of a file are due, and renews them.
+  pub(super) fn decide_and_renew(
     &mut self,
     path: &Path,
-    decide: impl FnOnce(&mut Self) -> Result<T, EngineError>,
-  ) -> Result<T, EngineError> {
+    decide: impl FnOnce(&mut Self) -> Result<(), EngineError>,
+  ) -> Result<(), EngineError> {
+    self.decide_under_lock(path, decide)?;
+    self.renew(path)
+  }
+
+  /// Makes a decision after which the markers or placeholders of a file are due. A lazy pass that has begun
+  /// before does not know the decision, and must not clear the mark: so the write lock is held meanwhile.
+  fn decide_under_lock(
+    &mut self,
+    path: &Path,
+    decide: impl FnOnce(&mut Self) -> Result<(), EngineError>,
+  ) -> Result<(), EngineError> {
     let _writing = self.files.lock()?;
     pending::add(&mut self.ledger, path, Pending::RESHAPE)?;
     decide(self)

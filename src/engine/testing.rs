@@ -264,6 +264,20 @@ impl World {
     }
   }
 
+  /// Does what the daemon does for an idle file.
+  pub(super) fn settle(&mut self) {
+    for _ in 0..10 {
+      self.clock.advance_wall(Duration::from_secs(1));
+      self.pass();
+      self.attribute();
+      self.engine.bring_back_again(&self.target).unwrap();
+      self.engine.lazy(&self.target, Duration::ZERO).unwrap();
+      if !self.file().pending.contains(Pending::RESHAPE) {
+        return;
+      }
+    }
+  }
+
   pub(super) fn file(&self) -> FileRow {
     self.engine.ledger().file(&self.target.path()).unwrap().unwrap()
   }

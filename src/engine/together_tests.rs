@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use super::{
-  judge::{BlockJudgement, Consulted},
+  judge::BlockJudgement,
   layer2_tests::Script,
   origin::Origin,
   rejudge::Removal,
@@ -323,17 +323,9 @@ impl World {
     };
     let decision = Decision { verdict: Verdict::Flag, action: Action::Hold, score: 0.6, codes };
     let judgement = BlockJudgement {
-      decision,
       findings: vec![finding],
-      spared: false,
-      approved: false,
-      excused: vec![],
       origin: Some(Origin::assumed(Source::new("web_fetch:a.example"), Trust::Untrusted)),
-      excused_by: vec![],
-      assessment: None,
-      lines: None,
-      taken_from: None,
-      consulted: Consulted::Nobody,
+      ..BlockJudgement::of(decision)
     };
     let version = self.file().hash.unwrap();
     let sentence = Removal { id: row.id, lines: None, judgement };

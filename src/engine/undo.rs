@@ -11,7 +11,7 @@ use super::{
   Engine, EngineError, Event, EventKind, Target,
   edit::{Edit, Lease, Locked, Rewritten, Sync},
   event::shown,
-  judge::{BlockJudgement, Consulted, Origin},
+  judge::{BlockJudgement, Origin},
   pending::{self, target_of},
   record::ScannedVersion,
   redact::Redacted,
@@ -98,11 +98,10 @@ impl<F: Fs> Engine<F> {
     reason: Option<&str>,
   ) -> Result<Undone, EngineError> {
     // The block is the whole text of its exception.
-    self.decide_under_lock(&item.path, |engine| {
+    self.decide_and_renew(&item.path, |engine| {
       engine.decisions().undo_approval(item, &[])?;
       engine.undecide(item, State::Flagged, by, reason)
     })?;
-    self.renew(&item.path)?;
     Ok(Undone::Flagged)
   }
 
@@ -113,8 +112,7 @@ impl<F: Fs> Engine<F> {
     reason: Option<&str>,
   ) -> Result<Undone, EngineError> {
     let former = self.ledger.former_state(&item.id)?;
-    self.decide_under_lock(&item.path, |engine| engine.undecide(item, former, by, reason))?;
-    self.renew(&item.path)?;
+    self.decide_and_renew(&item.path, |engine| engine.undecide(item, former, by, reason))?;
     self.waits(item)
   }
 
@@ -126,8 +124,11 @@ impl<F: Fs> Engine<F> {
   ) -> Result<Undone, EngineError> {
     let former = self.ledger.former_state(&item.id)?;
     if let Some(target) = target_of(&self.ledger, &item.path)? {
+      let mut is_absent = false;
       for _ in 0..ATTEMPTS {
-        if self.files.stamp(&target)?.is_none() {
+        // Without a file there is nothing to take out.
+        is_absent = self.files.stamp(&target)?.is_none();
+        if is_absent {
           break;
         }
         // Text that others wrote meanwhile is judged by itself.
@@ -138,24 +139,21 @@ impl<F: Fs> Engine<F> {
             return Ok(Undone::TakenOut);
           }
           Taken::Absent => {
-            let plain = self.ledger.unseal(&item.id)?;
-            self.decisions().undo_approval(item, &plain)?;
-            self.undecide(item, former, by, reason)?;
-            return self.waits(item);
+            is_absent = true;
+            break;
           }
           Taken::Changed => {}
         }
       }
-      if self.files.stamp(&target)?.is_some() {
+      if !is_absent && self.files.stamp(&target)?.is_some() {
         return Err(EngineError::refused_with("others keep writing to the file", "try again"));
       }
     }
-    // Without a file there is nothing to take out.
     if let Some(plain) = self.plain_of(item)? {
       self.decisions().undo_approval(item, &plain)?;
     }
     self.undecide(item, former, by, reason)?;
-    Ok(Undone::WaitsWithoutPlace)
+    self.waits(item)
   }
 
   /// Takes the approved bytes of an item out of its file, if they are there.
@@ -187,7 +185,7 @@ impl<F: Fs> Engine<F> {
         target,
         (&mut file, locked),
         view,
-        (item, former, copy),
+        (item, former, copy, &plain),
         (by, started),
       );
     }
@@ -219,13 +217,7 @@ impl<F: Fs> Engine<F> {
     // Until here the text is approved, and a crash restores it.
     self.decisions().undo_approval(item, &plain)?;
     self.undecide(item, former, by, reason)?;
-    let seen = ScannedVersion {
-      leased,
-      stamp: edit.stamp(),
-      adopting: false,
-      started,
-      waited: Duration::ZERO,
-    };
+    let seen = ScannedVersion::written(edit.stamp(), leased, started);
     let row = self.ledger.file(&item.path)?;
     view = self.view_known(target, row.as_ref(), new)?;
     self.record(target, &file, &view, &seen)?;
@@ -241,7 +233,7 @@ impl<F: Fs> Engine<F> {
     target: &Target,
     (file, locked): (&mut F::File, Locked<'_>),
     mut view: View,
-    (item, former, copy): (&Item, State, Copy),
+    (item, former, copy, plain): (&Item, State, Copy, &[u8]),
     (by, started): (&str, Duration),
   ) -> Result<Taken, EngineError> {
     // To the plan these lines are the only ones with a verdict.
@@ -259,9 +251,8 @@ impl<F: Fs> Engine<F> {
         format!("take the entry out: `memfw quarantine add {place}`"),
       ));
     }
-    let plain = self.ledger.unseal(&item.id)?;
     // The approval ends first: a redaction takes out no text that a person has approved.
-    self.decisions().undo_approval(item, &plain)?;
+    self.decisions().undo_approval(item, plain)?;
     self.ledger.set_awaited(&item.id, false)?;
     self.ledger.decide(&item.id, former, by, self.clock.now(), &[])?;
     match self.redact(target, file, locked, &view, &plan.redactions, started)? {
@@ -395,23 +386,11 @@ fn reviewer<'a>(item: &Item, by: &'a str) -> Option<&'a str> {
 
 /// The verdict that the item had before.
 fn verdict(item: &Item, former: State, lines: Vec<usize>) -> BlockJudgement {
-  let action = if former == State::Held { Action::Hold } else { Action::Quarantine };
-  BlockJudgement {
-    decision: Decision {
-      verdict: Verdict::Quarantine,
-      action,
-      score: item.score,
-      codes: item.codes.clone(),
-    },
-    findings: vec![],
-    spared: false,
-    approved: false,
-    excused: vec![],
-    origin: None,
-    excused_by: vec![],
-    assessment: None,
-    lines: Some(lines),
-    taken_from: None,
-    consulted: Consulted::Nobody,
-  }
+  let decision = Decision {
+    verdict: Verdict::Quarantine,
+    action: if former == State::Held { Action::Hold } else { Action::Quarantine },
+    score: item.score,
+    codes: item.codes.clone(),
+  };
+  BlockJudgement { lines: Some(lines), ..BlockJudgement::of(decision) }
 }

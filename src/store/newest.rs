@@ -6,8 +6,8 @@
 #![forbid(unsafe_code)]
 
 use std::{
-  fs::{self, OpenOptions},
-  io::Read as _,
+  fs::{self, File, OpenOptions},
+  io,
   os::unix::fs::{FileExt as _, MetadataExt as _, OpenOptionsExt as _},
   path::{Path, PathBuf},
 };
@@ -23,27 +23,26 @@ impl Ledger {
   /// Records that there was a transaction, and that everything up to now is durable if it was. A file that cannot
   /// be written costs no protection.
   pub(super) fn note_newest(&self, is_durable: bool) {
-    let noted = noted(self.path()).unwrap_or(0);
     let newest = if is_durable { self.newest_event().unwrap_or(0) } else { 0 };
     // An older copy stays one until the daemon has reported it. The time of the file is that of the transaction.
-    self.write_newest(noted.max(newest));
+    self.write_newest(|noted| noted.unwrap_or(0).max(newest));
   }
 
   /// Records that this ledger is the one that counts from now on, although it is an older copy.
   pub fn accept_as_newest(&self) -> Result<(), StoreError> {
-    self.write_newest(self.newest_event()?);
+    let newest = self.newest_event()?;
+    self.write_newest(|_| newest);
     Ok(())
   }
 
-  fn write_newest(&self, newest: i64) {
-    let written = OpenOptions::new()
-      .write(true)
-      .create(true)
-      .truncate(false)
-      .mode(0o600)
-      .custom_flags(libc::O_NOFOLLOW | libc::O_CLOEXEC)
-      .open(file(self.path()))
-      .and_then(|file| file.write_all_at(format!("{newest:0DIGITS$}\n").as_bytes(), 0));
+  /// Writes what `newest` makes of the noted event.
+  fn write_newest(&self, newest: impl FnOnce(Option<i64>) -> i64) {
+    let written =
+      open(self.path(), OpenOptions::new().write(true).create(true).truncate(false).mode(0o600))
+        .and_then(|file| {
+          let newest = newest(noted(&file));
+          file.write_all_at(format!("{newest:0DIGITS$}\n").as_bytes(), 0)
+        });
     if let Err(error) = written {
       tracing::debug!(target: "memfw", %error, "the newest event is not noted");
     }
@@ -51,7 +50,8 @@ impl Ledger {
 
   /// Whether this ledger is an older copy of the one that was here last.
   pub fn is_older_copy(&self) -> Result<bool, StoreError> {
-    match noted(self.path()) {
+    let file = open(self.path(), &mut OpenOptions::new()).ok();
+    match file.as_ref().and_then(noted) {
       Some(noted) => Ok(self.newest_event()? < noted),
       None => Ok(false),
     }
@@ -76,14 +76,16 @@ fn file(ledger: &Path) -> PathBuf {
   ledger.with_extension("newest")
 }
 
-fn noted(ledger: &Path) -> Option<i64> {
-  let opened = OpenOptions::new()
-    .read(true)
-    .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_CLOEXEC)
-    .open(file(ledger));
-  let mut text = String::new();
-  opened.ok()?.take(DIGITS as u64 + 1).read_to_string(&mut text).ok()?;
-  text.trim_end().parse().ok()
+/// Opens the file to read it, and as `options` say. It never waits, and follows no link.
+fn open(ledger: &Path, options: &mut OpenOptions) -> io::Result<File> {
+  let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_CLOEXEC;
+  options.read(true).custom_flags(flags).open(file(ledger))
+}
+
+fn noted(file: &File) -> Option<i64> {
+  let mut text = [0; DIGITS + 1];
+  let n = file.read_at(&mut text, 0).ok()?;
+  std::str::from_utf8(text.get(..n)?).ok()?.trim_end().parse().ok()
 }
 
 #[cfg(test)]
